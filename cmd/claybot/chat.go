@@ -87,7 +87,7 @@ func (e *env) inside(ctx context.Context, cfg configs.Config) (*client, func() e
 		return err
 	}
 	select {
-	case <-d.web.Up():
+	case <-d.listeners.web.Up():
 	case err := <-ended:
 		d.close()
 		cancel()

@@ -188,7 +188,7 @@ func (s *stage) start(ctx context.Context, e *env, sc scene, vars map[string]str
 	s.stops = append(s.stops, cancel)
 	go func() { s.ended <- s.daemon.run(life) }()
 	select {
-	case <-s.daemon.web.Up():
+	case <-s.daemon.listeners.web.Up():
 	case err := <-s.ended:
 		s.ended <- err
 		return err

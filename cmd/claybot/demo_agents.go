@@ -144,11 +144,11 @@ func (s *stage) failingHelper(ctx context.Context) error {
 // records shows a look what the agent on Telegram remembers.
 func (s *stage) records(ctx context.Context, look func(claybot.Record)) error {
 	person := fmt.Sprint(telegramPerson)
-	id, err := s.daemon.db.IndexedAgent(ctx, claybot.User("telegram", person, person))
+	id, err := s.daemon.stores.db.IndexedAgent(ctx, claybot.User("telegram", person, person))
 	if err != nil {
 		return err
 	}
-	all, err := s.daemon.agents.Records(ctx, id)
+	all, err := s.daemon.stores.agents.Records(ctx, id)
 	for _, r := range all {
 		look(r)
 	}

@@ -39,7 +39,7 @@ func exploreScene() scene {
 		ready: func(s *stage) error {
 			if _, err := (chromium.Browser{}).Find(); err != nil {
 				s.say("--", "%v; a scripted application is explored instead", err)
-				s.daemon.device = scripted.Demo().Open
+				s.daemon.engines.device = scripted.Demo().Open
 				return nil
 			}
 			url, stop, err := listenLocal(new(devicetest.Shop))

@@ -54,7 +54,7 @@ func planScene() scene {
 			}
 			desk.url = url
 			s.stops = append(s.stops, stop)
-			s.daemon.box.more = desk.tools()
+			s.daemon.tooling.box.more = desk.tools()
 			return nil
 		},
 		play: func(ctx context.Context, s *stage) error {

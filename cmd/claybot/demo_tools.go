@@ -54,9 +54,7 @@ func toolsScene() scene {
 
 // play runs the acts in order. The last one deletes what they created.
 func (t *toolsPlay) play(ctx context.Context, s *stage) (err error) {
-	if t.node, err = s.daemon.installation(ctx, *s.daemon.config.Load()); err != nil {
-		return err
-	}
+	t.node = s.daemon.tooling.workspaces.id
 	for _, act := range []func(context.Context, *stage) error{t.report, t.breakOut, t.injection, t.edited, t.served, t.budget, t.ledger, t.clear} {
 		if err := act(ctx, s); err != nil {
 			return err
@@ -200,7 +198,7 @@ func (t *toolsPlay) clear(ctx context.Context, s *stage) error {
 	if t.provider != configs.WorkspaceDocker {
 		return nil
 	}
-	left, err := s.daemon.engine.List(ctx)
+	left, err := s.daemon.tooling.workspaces.docker.List(ctx)
 	if len(left) > 0 {
 		err = errors.Join(err, fmt.Errorf("%d containers are left over", len(left)))
 	}

@@ -3,13 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/budgets"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/devices"
 	"github.com/claybot/claybot/devices/chromium"
-	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/explore"
 	"github.com/claybot/claybot/runs/plan"
@@ -17,93 +19,94 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-// handle gives the system its engines.
-func (d *daemon) handle() {
-	d.system.Handle(claybot.EngineReact, &react.Loop{
-		Model:     d.chooseModel,
-		ModelName: func(a claybot.Agent) string { return d.model(a).ID() },
-		Window:    func(a claybot.Agent) int64 { return d.settings(a).ContextWindow },
-		Prompt:    d.prompt,
+// engines choose how an agent runs: its model, prompt, tools, rules and limits.
+type engines struct {
+	config     *settings
+	log        *slog.Logger
+	system     *agentsystem.AgentSystem
+	models     *models
+	prompts    *prompter
+	box        *toolbox
+	workspaces *workspaces
+	limiter    *budgets.Limiter
+	device     devices.Open // that is explored; nil: a browser
+}
+
+func newEngines(d *daemon) *engines {
+	return &engines{
+		config: d.config, log: d.log, system: d.system, models: d.models, box: d.tooling.box, workspaces: d.tooling.workspaces, limiter: d.limiter,
+		prompts: &prompter{config: d.config, log: d.log, stores: d.stores, system: d.system, models: d.models},
+	}
+}
+
+// register gives the system its engines.
+func (e *engines) register(system *agentsystem.AgentSystem) {
+	system.Handle(claybot.EngineReact, &react.Loop{
+		Model:     e.models.choose,
+		ModelName: func(a claybot.Agent) string { return e.models.model(a).ID() },
+		Window:    func(a claybot.Agent) int64 { return e.config.profile(a).ContextWindow },
+		Prompt:    e.prompts.prompt,
 		MaxSteps: func(a claybot.Agent) int {
-			return cmp.Or(d.system.Profiles.OwnSettings(a.ID).MaxSteps, d.settings(a).MaxSteps)
+			return cmp.Or(system.Profiles.OwnSettings(a.ID).MaxSteps, e.config.profile(a).MaxSteps)
 		},
-		Tools:   d.box.of,
-		Approve: d.rules,
-		Limits:  d.limits,
-		Place:   d.placeName,
-		Dry:     d.dry,
-		People:  d.people,
-		Budgets: d.limiter,
-		Log:     d.log,
+		Tools:   e.box.of,
+		Approve: e.rules,
+		Limits:  e.limits,
+		Place:   e.workspaces.name,
+		Dry:     e.dry,
+		People:  e.people,
+		Budgets: e.limiter,
+		Log:     e.log,
 	})
 	planning := plan.Config{
-		Model: d.chooseModel, Tools: d.box.of, Prompt: d.prompt, Log: d.log,
-		Rules: d.rules, Limits: d.limits, Place: d.placeName, Dry: d.dry,
-		Policy:  func(a claybot.Agent) plan.Policy { return policyOf(d.settings(a)) },
-		Intents: func(a claybot.Agent) []plan.Intent { return intentsOf(d.settings(a)) },
-		People:  d.people,
-		Zone:    func(claybot.Agent) *time.Location { return d.config.Load().Schedule.Cron.Zone },
-		Guard:   tools.NewGuard(d.rate),
+		Model: e.models.choose, Tools: e.box.of, Prompt: e.prompts.prompt, Log: e.log,
+		Rules: e.rules, Limits: e.limits, Place: e.workspaces.name, Dry: e.dry,
+		Policy:  func(a claybot.Agent) plan.Policy { return policyOf(e.config.profile(a)) },
+		Intents: func(a claybot.Agent) []plan.Intent { return intentsOf(e.config.profile(a)) },
+		People:  e.people,
+		Zone:    func(claybot.Agent) *time.Location { return e.config.Load().Cron.Zone },
+		Guard:   tools.NewGuard(e.rate),
 	}
-	d.system.Handle(claybot.EnginePlan, plan.New(planning))
-	d.system.Handle(claybot.EngineUndo, plan.NewUndo(planning))
-	d.system.Handle(claybot.EngineExplore, explore.New(explore.Config{
-		Open: d.open, Model: d.explorer, Log: d.log,
-		Settings: func(t *runs.Turn) explore.Settings { return walkOf(d.settings(t.Agent)) },
+	system.Handle(claybot.EnginePlan, plan.New(planning))
+	system.Handle(claybot.EngineUndo, plan.NewUndo(planning))
+	system.Handle(claybot.EngineExplore, explore.New(explore.Config{
+		Open: e.open, Model: e.models.explorer, Log: e.log,
+		Settings: func(t *runs.Turn) explore.Settings { return exploreOf(e.config.profile(t.Agent)) },
 	}))
 }
 
-// rules are when calls of an agent's tools ask. Where nothing holds a command, it
-// asks unless somebody has said otherwise.
-func (d *daemon) rules(a claybot.Agent) tools.Rules {
-	p := d.settings(a)
-	r := rulesOf(p, d.system.Profiles.OwnSettings(a.ID).Approved)
+// rules says which calls of an agent's tools need approval. Commands on this machine do
+// unless the operator allowed them.
+func (e *engines) rules(a claybot.Agent) tools.Rules {
+	p := e.config.profile(a)
+	r := rulesOf(p, e.system.Profiles.OwnSettings(a.ID).Approved)
 	if p.Workspace.Provider == configs.WorkspaceLocal {
 		r.Confirm = append(r.Confirm, tools.Confirming{Tools: "shell", When: tools.ConfirmUnlessAllowed})
 	}
 	return r
 }
 
-func (d *daemon) limits(a claybot.Agent) tools.Limits { return limitsOf(d.settings(a)) }
+func (e *engines) limits(a claybot.Agent) tools.Limits { return limitsOf(e.config.profile(a)) }
 
 // dry reports whether an agent only says what it would do.
-func (d *daemon) dry(a claybot.Agent) bool { return d.settings(a).Care.DryRun }
+func (e *engines) dry(a claybot.Agent) bool { return e.config.profile(a).Care.DryRun }
 
-// people are all ids of the person who has one.
-func (d *daemon) people(id string) []string { return d.config.Load().Identities(id) }
+// people returns all IDs of the user who has one.
+func (e *engines) people(id string) []string { return e.config.Load().Identities(id) }
 
-// chooseModel is the model of an agent: one that refuses every call, where a bad
-// setting of its profile says so.
-func (d *daemon) chooseModel(a claybot.Agent) llm.Model {
-	if why := d.settings(a).Off(); why != "" {
-		return offModel{why, true}
+// open opens the device to explore: a browser, or what a scene of the demo brings along.
+func (e *engines) open(ctx context.Context, s devices.Spec) (devices.Device, error) {
+	if e.device != nil {
+		return e.device(ctx, s)
 	}
-	return d.models.of(d.model(a))
+	return chromium.Browser{Log: e.log}.Open(ctx, s)
 }
 
-// explorer is the model that chooses where to go. The one of the demo knows
-// nothing of screens, so there a rule does.
-func (d *daemon) explorer(a claybot.Agent) llm.Model {
-	if d.model(a).Demo() && d.settings(a).Off() == "" {
-		return nil
-	}
-	return d.chooseModel(a)
-}
-
-// open opens what is explored: a browser, or what a scene of the demo brings
-// along.
-func (d *daemon) open(ctx context.Context, s devices.Spec) (devices.Device, error) {
-	if d.device != nil {
-		return d.device(ctx, s)
-	}
-	return chromium.Browser{Log: d.log}.Open(ctx, s)
-}
-
-// rate is how often a tool may be called for one user, by the strictest of all
-// profiles that say so: a rate belongs to the tool, not to who asks for it.
-func (d *daemon) rate(tool string) (least tools.Rate) {
-	for _, p := range d.config.Load().Agents.Profiles {
-		if p.Engine.Plan == nil || p.Engine.Plan.Rates[tool] == "" {
+// rate returns how often a tool may be called for one user: the strictest rate of all
+// profiles, since a rate belongs to the tool and not to its caller.
+func (e *engines) rate(tool string) (least tools.Rate) {
+	for _, p := range e.config.Load().Profiles {
+		if p.Plan == nil || p.Plan.Rates[tool] == "" {
 			continue
 		}
 		r, err := tools.ParseRate(p.Engine.Plan.Rates[tool])
@@ -117,7 +120,7 @@ func (d *daemon) rate(tool string) (least tools.Rate) {
 	return least
 }
 
-// policyOf is what a profile says about plans.
+// policyOf returns the policy of a profile for plans.
 func policyOf(p configs.Profile) plan.Policy {
 	c := p.Engine.Plan
 	if c == nil {
@@ -127,7 +130,7 @@ func policyOf(p configs.Profile) plan.Policy {
 		Mode: plan.Mode(c.Mode), Allow: c.Tools, Deny: c.Deny, Scopes: c.Scopes, Approve: p.Care.Approve,
 		Budget: c.BudgetMicroUSD, Approvals: c.Approvals, Approvers: c.Approvers, ContinueOnError: c.ContinueOnError,
 	}
-	// What a profile says about all calls counts where the plan says nothing.
+	// Settings for all calls apply where the plan has none of its own.
 	if policy.Approvals == 0 && len(policy.Approvers) == 0 {
 		policy.Approvals, policy.Approvers = p.Care.Quorum, p.Care.Approvers
 	}
@@ -157,8 +160,8 @@ func intentsOf(p configs.Profile) []plan.Intent {
 	return all
 }
 
-func walkOf(p configs.Profile) explore.Settings {
-	c := p.Engine.Explore
+func exploreOf(p configs.Profile) explore.Settings {
+	c := p.Explore
 	if c == nil {
 		return explore.Settings{}
 	}

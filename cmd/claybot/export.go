@@ -120,7 +120,7 @@ func openSource(ctx context.Context, conf configs.Config, live bool) (*carrier, 
 	if !conf.Storage.Shared() {
 		return openDirectory(ctx, conf.DataDir)
 	}
-	pc, err := archiveConfig(ctx, conf)
+	pc, err := databaseConfig(ctx, conf)
 	if err != nil {
 		return nil, err
 	}
@@ -129,16 +129,6 @@ func openSource(ctx context.Context, conf configs.Config, live bool) (*carrier, 
 		return nil, databaseError(err)
 	}
 	return &carrier{Portable: a, close: func() { _ = a.Close(ctx) }}, nil // nothing was written
-}
-
-// archiveConfig is how the configured database is reached.
-func archiveConfig(ctx context.Context, conf configs.Config) (postgres.Config, error) {
-	address := conf.Storage.URL.Value()
-	if address == "" {
-		return postgres.Config{}, configError{fmt.Errorf("the storage URL is named (%s) and cannot be read: give it a value, or leave storage.url out to use the data directory", conf.Storage.URL)}
-	}
-	blobs, err := openBlobs(ctx, conf.Storage.Files)
-	return postgres.Config{URL: address, Pooler: conf.Storage.Pooler, Blobs: blobs, MaxInline: conf.Storage.Files.MaxInline}, err
 }
 
 // A heldError is that of a database which nodes use. It is ErrLocked, and does not speak

@@ -324,7 +324,7 @@ func startDaemon(t *testing.T, file string, vars map[string]string) *harness {
 	running, stop := context.WithCancel(ctx)
 	go func() { ended <- h.daemon.run(running) }()
 	t.Cleanup(func() { stop(); <-ended; h.daemon.close() })
-	<-h.daemon.web.Up()
+	<-h.daemon.listeners.web.Up()
 	if h.client, err = dial(c.DataDir); err == nil {
 		err = h.client.ready(ctx)
 	}
@@ -376,7 +376,7 @@ func (h *harness) say(text string) string {
 // ask asks the model of the operator's agent, as a run does.
 func (h *harness) ask() (llm.Response, error) {
 	a := claybot.Agent{ID: "nobody", Descriptor: claybot.User("terminal", "operator", "operator")}
-	return h.daemon.chooseModel(a).Chat(h.ctx, llm.Request{Agent: a.ID, Messages: []llm.Message{{Role: llm.RoleUser, Content: "hello"}}})
+	return h.daemon.models.choose(a).Chat(h.ctx, llm.Request{Agent: a.ID, Messages: []llm.Message{{Role: llm.RoleUser, Content: "hello"}}})
 }
 
 func (h *harness) get(path string) string {

@@ -61,7 +61,7 @@ func createTarget(ctx context.Context, conf configs.Config) (*carrier, error) {
 	if !conf.Storage.Shared() {
 		return createDirectory(ctx, conf.DataDir)
 	}
-	pc, err := archiveConfig(ctx, conf)
+	pc, err := databaseConfig(ctx, conf)
 	if err != nil {
 		return nil, err
 	}

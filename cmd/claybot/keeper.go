@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
@@ -47,10 +49,13 @@ const (
 // A keeper checks a data directory after the start and every day, and keeps verified
 // copies of its database. Its methods may be called on nil, where nodes share a database.
 type keeper struct {
-	d      *daemon
+	config *settings
+	log    *slog.Logger
+	system func() *agentsystem.AgentSystem
 	db     *sqlite.DB
 	agents *files.Store
-	broken chan error // the database turned out to be damaged
+	boots  *files.Boots // nil until begin
+	broken chan error   // the database turned out to be damaged
 
 	copying sync.Mutex // one copy at a time
 	marking sync.Mutex // held by mark
@@ -105,15 +110,15 @@ func (k *keeper) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case err := <-k.broken:
-			return damagedError(k.d.config.Load().DataDir, err)
+			return damagedError(k.config.Load().DataDir, err)
 		case <-look.C:
 			_ = k.db.CheckPlace(ctx) // k.broken is told
 		case <-save.C:
 			if err := k.agents.SaveEnds(ctx); err != nil {
-				k.d.log.Warn("failed to record history lengths", "err", err)
+				k.log.Warn("failed to record history lengths", "err", err)
 			}
 			if err := k.agents.SaveTotals(ctx); err != nil {
-				k.d.log.Warn("failed to write usage totals to agent files", "err", err)
+				k.log.Warn("failed to write usage totals to agent files", "err", err)
 			}
 			k.markCommits(ctx)
 		case <-overdue.C: // a machine that is off at night gets its copies as well
@@ -132,7 +137,7 @@ func (k *keeper) run(ctx context.Context) error {
 
 // untilNight is the time until the next nightly check.
 func (k *keeper) untilNight(now time.Time) time.Duration {
-	c := k.d.config.Load()
+	c := k.config.Load()
 	at, err := time.Parse("15:04", c.Storage.CheckAt)
 	if err != nil { // the configuration has checked it
 		at = time.Time{}
@@ -193,7 +198,7 @@ func (k *keeper) copy(ctx context.Context) {
 		return
 	}
 	defer k.copying.Unlock()
-	c := k.d.config.Load()
+	c := k.config.Load()
 	if c.Storage.Copies == 0 {
 		return
 	}
@@ -271,9 +276,9 @@ func (k *keeper) say(ctx context.Context, what, text string, err error) {
 	s := overview.CheckStatus{At: claybot.Now(), Text: text}
 	if err != nil {
 		s.Text, s.Problem = err.Error(), true
-		k.d.log.Error("data directory check failed", "check", what, "err", err)
+		k.log.Error("data directory check failed", "check", what, "err", err)
 	} else {
-		k.d.log.Debug("data directory checked", "check", what, "result", text)
+		k.log.Debug("data directory checked", "check", what, "result", text)
 	}
 	k.mu.Lock()
 	if k.last == nil {
@@ -286,7 +291,7 @@ func (k *keeper) say(ctx context.Context, what, text string, err error) {
 		merr = k.db.SetCheckpoint(ctx, markChecks, string(b))
 	}
 	if merr != nil && ctx.Err() == nil {
-		k.d.log.Warn("failed to store check result", "check", what, "err", merr)
+		k.log.Warn("failed to store check result", "check", what, "err", merr)
 	}
 }
 
@@ -323,7 +328,7 @@ func (k *keeper) tellRestored(ctx context.Context) {
 		return
 	}
 	k.say(ctx, checkRestored, "", errors.New("claybot.db was "+state+"; work that was unfinished then has ended, and the people concerned are told"))
-	err = k.d.system.People.NotifyOperators(ctx, "restored/"+text, "The database of claybot was "+state+". Unfinished work has ended with the reason `restored`, "+
+	err = k.system().People.NotifyOperators(ctx, "restored/"+text, "The database of claybot was "+state+". Unfinished work has ended with the reason `restored`, "+
 		"as have reminders and planned times of tasks that were due by then. The log says why; `claybot outbox` lists messages that can be sent again. "+
 		cmp.Or(approvals, withdrawn{}.String()))
 	err = errors.Join(err, k.tellPeople(ctx, made, "My database was "+state+". I remember our conversation, but messages that had no reply, and reminders that were due, may be lost. Please send them again."))
@@ -331,7 +336,7 @@ func (k *keeper) tellRestored(ctx context.Context) {
 		err = errors.Join(k.db.SetCheckpoint(ctx, markWithdrawn, ""), k.db.SetCheckpoint(ctx, markRestored, ""))
 	}
 	if err != nil && ctx.Err() == nil {
-		k.d.log.Warn("failed to notify users of the database rollback; the next start retries", "err", err)
+		k.log.Warn("failed to notify users of the database rollback; the next start retries", "err", err)
 	}
 }
 
@@ -345,14 +350,14 @@ func (k *keeper) tellPeople(ctx context.Context, made time.Time, text string) er
 			errs = append(errs, err)
 			break
 		}
-		dir := filepath.Join(k.d.config.Load().DataDir, "agents", string(e.ID))
+		dir := filepath.Join(k.config.Load().DataDir, "agents", string(e.ID))
 		changed := made.IsZero() || slices.Contains(ended, e.ID)
 		for _, name := range []string{dir, filepath.Join(dir, "history.jsonl")} {
 			info, err := os.Stat(name)
 			changed = changed || err == nil && info.ModTime().After(made)
 		}
 		if changed && e.Descriptor.Foreground() {
-			errs = append(errs, k.d.system.Tell(ctx, e.ID, text))
+			errs = append(errs, k.system().Tell(ctx, e.ID, text))
 		}
 	}
 	return errors.Join(errs...)

@@ -25,9 +25,9 @@ import (
 func newKeeper(t *testing.T) *keeper {
 	t.Helper()
 	dir := t.TempDir()
-	d := &daemon{log: slog.New(slog.DiscardHandler)}
-	d.config.Store(&configs.Config{DataDir: dir, Storage: configs.Storage{CheckAt: "03:30", Copies: 2}, Schedule: configs.Schedule{Cron: configs.Cron{Zone: time.UTC}}})
-	k := &keeper{d: d, broken: make(chan error, 1)}
+	log := slog.New(slog.DiscardHandler)
+	c := configs.Config{DataDir: dir, Storage: configs.Storage{CheckAt: "03:30", Copies: 2}, Cron: configs.Cron{Zone: time.UTC}}
+	k := &keeper{config: newSettings(c, log), log: log, broken: make(chan error, 1)}
 	for range 2 { // the second one reads what is in the file
 		db, err := openDatabase(t.Context(), dir, sqlite.Config{Damaged: func(err error) { k.broken <- err }})
 		if err != nil {
@@ -63,7 +63,7 @@ func newKeeper(t *testing.T) *keeper {
 // the next command (R6).
 func TestDamageAtRunTimeEndsTheDaemon(t *testing.T) {
 	k := newKeeper(t)
-	path := filepath.Join(k.d.config.Load().DataDir, "claybot.db")
+	path := filepath.Join(k.config.Load().DataDir, "claybot.db")
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestDamageAtRunTimeEndsTheDaemon(t *testing.T) {
 // A check finds what is wrong, and says so in status; what can be made anew is.
 func TestKeeperChecks(t *testing.T) {
 	k := newKeeper(t)
-	dir := k.d.config.Load().DataDir
+	dir := k.config.Load().DataDir
 	k.check(t.Context())
 	for what, c := range k.results() {
 		if c.Problem {
@@ -127,7 +127,7 @@ func TestKeeperChecks(t *testing.T) {
 	if _, err := k.db.IndexedDescriptor(t.Context(), lost); err != nil {
 		t.Errorf("the index was not made anew: %v", err)
 	}
-	if again := (&keeper{d: k.d, db: k.db}); true {
+	if again := (&keeper{config: k.config, log: k.log, db: k.db}); true {
 		again.load(t.Context())
 		if again.results()["histories"].Text != c.Text {
 			t.Errorf("after a restart: %+v", again.results())
@@ -138,7 +138,7 @@ func TestKeeperChecks(t *testing.T) {
 // Copies are whole, private, and as many as configured; the newest whole one is restored.
 func TestKeeperCopies(t *testing.T) {
 	k := newKeeper(t)
-	dir := k.d.config.Load().DataDir
+	dir := k.config.Load().DataDir
 	if err := os.Mkdir(filepath.Join(dir, copiesDir), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func TestMovedFilesEndTheDaemon(t *testing.T) {
 				began := time.Now()
 				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 				defer stop()
-				time.AfterFunc(2*lookPlace+time.Second, func() { harm(t, filepath.Join(k.d.config.Load().DataDir, "claybot.db")) })
+				time.AfterFunc(2*lookPlace+time.Second, func() { harm(t, filepath.Join(k.config.Load().DataDir, "claybot.db")) })
 				err := k.run(ctx)
 				if exitCode(err) != exitDamaged || !strings.Contains(err.Error(), "claybot restore --data-dir") {
 					t.Errorf("ends with %v, exit code %d", err, exitCode(err))
@@ -246,7 +246,7 @@ func TestMovedFilesEndTheDaemon(t *testing.T) {
 func TestFirstCopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKeeper(t)
-		dir := filepath.Join(k.d.config.Load().DataDir, copiesDir)
+		dir := filepath.Join(k.config.Load().DataDir, copiesDir)
 		stale := filepath.Join(dir, "claybot-20250101T000000Z.db.new")
 		if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(stale, []byte("half"), 0o600)); err != nil {
 			t.Fatal(err)
@@ -279,8 +279,7 @@ func TestUntilNight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &keeper{d: new(daemon)}
-	k.d.config.Store(&configs.Config{Storage: configs.Storage{CheckAt: "03:30"}, Schedule: configs.Schedule{Cron: configs.Cron{Zone: zone}}})
+	k := &keeper{config: newSettings(configs.Config{Storage: configs.Storage{CheckAt: "03:30"}, Cron: configs.Cron{Zone: zone}}, nil)}
 	for _, tt := range []struct {
 		now  string
 		want time.Duration

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,10 +17,8 @@ import (
 
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/storage/postgres"
-	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/tools/mcp"
 	"github.com/claybot/claybot/web"
-	"github.com/claybot/claybot/workspace"
 )
 
 type mcpCmd struct {
@@ -177,101 +174,14 @@ func pasted(r io.Reader) <-chan string {
 	return lines
 }
 
-// mcpTokens keeps the logins at servers: for all nodes, where they share a store.
-func (d *daemon) mcpTokens(c configs.Config) mcp.Tokens {
-	if d.tree != nil {
-		return mcp.NewTreeTokens(d.tree)
-	}
-	return mcpTokens(c.DataDir)
-}
-
 // loginTokens stores a login that the user performs outside the daemon.
 func loginTokens(ctx context.Context, c configs.Config) (_ mcp.Tokens, release func(), err error) {
 	if !c.Storage.Shared() {
-		return mcpTokens(c.DataDir), func() {}, nil
+		return fileTokens(c.DataDir), func() {}, nil
 	}
 	db, err := postgres.Open(ctx, postgres.Config{URL: c.Storage.URL.Value(), NoListen: true, Conns: 2})
-	if setup := (*postgres.SetupError)(nil); errors.As(err, &setup) {
-		return nil, nil, configError{err}
-	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, databaseError(err)
 	}
 	return mcp.NewTreeTokens(db.Tree()), func() { _ = db.Close() }, nil // every write has committed
-}
-
-// mcpTokens keeps the logins at servers in a data directory.
-func mcpTokens(dataDir string) mcp.Tokens { return mcp.NewFileTokens(filepath.Join(dataDir, "mcp")) }
-
-// mcpServers are the servers of the configuration, as the manager wants them.
-func mcpServers(cfg configs.Config) []mcp.Server {
-	all := make([]mcp.Server, len(cfg.Tools.MCP))
-	for i, s := range cfg.Tools.MCP {
-		all[i] = mcpServer(s)
-	}
-	return all
-}
-
-func mcpServer(s configs.MCPServer) mcp.Server {
-	out := mcp.Server{
-		Name: s.Name, Command: s.Process.Command, Where: s.Process.Where, Dir: s.Process.Dir, URL: s.Remote.URL, Token: s.Remote.Token.Value(),
-		Allow: s.Allow, Deny: s.Deny, Timeout: s.Timeout, Trusted: s.Trusted,
-	}
-	for name, value := range s.Process.Env {
-		out.Env = append(out.Env, workspace.Var{Name: name, Value: value})
-	}
-	for name, value := range s.Process.Secrets {
-		out.Env = append(out.Env, workspace.Var{Name: name, Value: value.Value()})
-	}
-	slices.SortFunc(out.Env, func(a, b workspace.Var) int { return strings.Compare(a.Name, b.Name) })
-	for name, value := range s.Remote.Headers {
-		if out.Headers == nil {
-			out.Headers = make(map[string]string)
-		}
-		out.Headers[name] = value.Value()
-	}
-	for name, effect := range s.Effects {
-		if out.Effects == nil {
-			out.Effects = make(map[string]tools.Effect)
-		}
-		out.Effects[name] = mcpEffects[effect]
-	}
-	if o := s.Remote.OAuth; o != nil {
-		out.OAuth = &mcp.OAuth{Grant: o.Grant, ClientID: o.ClientID, ClientSecret: o.ClientSecret.Value(), Scopes: o.Scopes, Redirect: o.Redirect}
-	}
-	return out
-}
-
-var mcpEffects = map[string]tools.Effect{
-	configs.EffectOnce: tools.Once, configs.EffectIdempotent: tools.Idempotent, configs.EffectReadOnly: tools.ReadOnly,
-}
-
-// mcpSpec is the workspace in which a server of the configuration runs.
-func mcpSpec(s configs.MCPServer) workspace.Spec {
-	return workspace.Spec{Image: s.Process.Image, Network: workspace.Network{Mode: s.Process.Network, Allow: s.Process.Hosts}}
-}
-
-// viewServers is how servers are doing, as the pages and the API show it.
-func viewServers(all []mcp.ServerStatus) []web.ServerView {
-	views := make([]web.ServerView, len(all))
-	for i, s := range all {
-		v := web.ServerView{Name: s.Name, Transport: s.Transport, State: s.State, Problem: s.LastError, Tools: s.Tools, Restarts: s.Restarts, OffHash: s.OffHash}
-		if s.State != mcp.StateConnected && s.Stderr != "" { // what it says itself is often the reason
-			v.Problem = strings.TrimSpace(v.Problem + "\nIt wrote: " + s.Stderr)
-		}
-		if s.State == mcp.StateLogin {
-			v.Login = "claybot mcp login " + s.Name
-		}
-		for _, o := range s.Off {
-			if !o.Changed {
-				continue // nobody can accept it
-			}
-			if v.Off == nil {
-				v.Off = make(map[string]string)
-			}
-			v.Off[o.Tool] = o.Why + ". It says now: " + o.Now
-		}
-		views[i] = v
-	}
-	return views
 }

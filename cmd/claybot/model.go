@@ -12,21 +12,27 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/budgets"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/anthropic"
 	"github.com/claybot/claybot/llm/demo"
 	"github.com/claybot/claybot/llm/openai"
 	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/runs"
 )
 
-// models makes the model of each profile once, so that its connections are
-// kept. A changed configuration makes a new one.
+// models builds the model of each profile once, so that its connections are reused. A
+// changed configuration builds a new one.
 type models struct {
+	config  *settings
 	log     *slog.Logger
-	limiter llm.Limiter // set before the first model; nil: no budget applies
-	mu      sync.Mutex
-	all     map[string]*watched
+	system  func() *agentsystem.AgentSystem
+	limiter *budgets.Limiter // set before the first model
+
+	mu  sync.Mutex
+	all map[string]*watched
 }
 
 func (m *models) of(c configs.Model) llm.Model {
@@ -42,8 +48,105 @@ func (m *models) of(c configs.Model) llm.Model {
 	return m.all[key]
 }
 
-// health is that of the model that failed last and has not answered since, among
-// those that are configured; of the common model when none fails.
+// model returns the model of an agent: that of its profile, unless the agent or its
+// starter has chosen another one by name.
+func (m *models) model(a claybot.Agent) configs.Model {
+	c := m.config.Load()
+	model, name := c.Profile(a.Descriptor).Model, m.system().Profiles.OwnSettings(a.ID).Model
+	if bg := a.State.Background; name == "" && bg != nil {
+		name = bg.Model
+	}
+	if name != "" {
+		model, _ = c.ModelNamed(model, name)
+	}
+	return model
+}
+
+// names returns the names of the configured models that an agent can choose.
+func (m *models) names(a claybot.Agent) []string {
+	c := m.config.Load()
+	own := c.Profile(a.Descriptor).Model
+	return slices.DeleteFunc(modelNames(c), func(name string) bool {
+		_, refused := c.ModelNamed(own, name)
+		return refused
+	})
+}
+
+// choose returns the model of an agent. If a setting of its profile is bad, that model
+// refuses every call and says why.
+func (m *models) choose(a claybot.Agent) llm.Model {
+	if why := m.config.profile(a).Off(); why != "" {
+		return offModel{why, true}
+	}
+	return m.of(m.model(a))
+}
+
+// explorer returns the model that chooses where to go; nil if a rule does, as for the demo
+// model, which knows nothing of screens.
+func (m *models) explorer(a claybot.Agent) llm.Model {
+	if m.model(a).Demo() && m.config.profile(a).Off() == "" {
+		return nil
+	}
+	return m.choose(a)
+}
+
+// switchedOff returns the error that every run of an agent ends with while a setting of its
+// model, its profile or a budget is bad; nil while none is.
+func (m *models) switchedOff(ctx context.Context, a claybot.Agent) *runs.Error {
+	model := m.choose(a)
+	if w, ok := model.(*watched); ok {
+		model = w.model
+	}
+	if off, ok := model.(offModel); ok {
+		return runs.Off(off.refusal())
+	}
+	if why := m.limiter.Refused(ctx, a.ID); why != "" && !m.model(a).Demo() {
+		return &runs.Error{Code: runs.CodeBudget, Say: why}
+	}
+	return nil
+}
+
+// modelNames returns the names of all models in a configuration, except the demo.
+func modelNames(c *configs.Config) []string {
+	var names []string
+	for _, p := range c.Profiles {
+		if p.Model.Demo() {
+			continue
+		}
+		names = append(names, p.Model.ID())
+		if p.Deep == nil {
+			continue
+		}
+		for _, h := range p.Deep.Subagents {
+			if h.Model != "" {
+				names = append(names, h.Model)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// correctModel is the next step for settings that switch a model or a profile off.
+const correctModel = "Correct it, then restart claybot; kill -HUP is enough for the file."
+
+// An offModel refuses every call because of a bad setting.
+type offModel struct {
+	why   string
+	agent bool // the profile of the agent is bad, not the model itself
+}
+
+// Chat implements llm.Model. No request leaves.
+func (m offModel) Chat(context.Context, llm.Request) (llm.Response, error) {
+	return llm.Response{}, m.refusal()
+}
+
+func (m offModel) refusal() *llm.Error {
+	return &llm.Error{Class: llm.Off, Agent: m.agent, Text: m.why + ". " + correctModel}
+}
+
+// health returns the status of the configured model that failed last and has not answered
+// since; that of the default model if none fails.
 func (m *models) health(c configs.Config) overview.ModelStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,31 +172,7 @@ func (m *models) health(c configs.Config) overview.ModelStatus {
 	return st
 }
 
-// model returns the model of an agent: that of its profile, unless the agent or who
-// started it has chosen another one by name.
-func (d *daemon) model(a claybot.Agent) configs.Model {
-	c := d.config.Load()
-	m, name := c.Profile(a.Descriptor).Model, d.system.Profiles.OwnSettings(a.ID).Model
-	if bg := a.State.Background; name == "" && bg != nil {
-		name = bg.Model
-	}
-	if name != "" {
-		m, _ = c.ModelNamed(m, name)
-	}
-	return m
-}
-
-// modelsOf returns the names of the configured models that an agent can choose.
-func (d *daemon) modelsOf(a claybot.Agent) []string {
-	c := d.config.Load()
-	own := c.Profile(a.Descriptor).Model
-	return slices.DeleteFunc(modelNames(c), func(name string) bool {
-		_, refused := c.ModelNamed(own, name)
-		return refused
-	})
-}
-
-// A watched model notes how its calls end.
+// A watched model records how its calls end.
 type watched struct {
 	model llm.Model
 
@@ -102,8 +181,8 @@ type watched struct {
 	problem    string // since the last success; empty for none
 }
 
-// Chat asks the model. What one conversation is too long for, no budget
-// has room for, or that a user stopped, says nothing about the model.
+// Chat calls the model. A conversation that is too long, an exhausted budget or a stop by
+// the user says nothing about the model.
 func (w *watched) Chat(ctx context.Context, r llm.Request) (llm.Response, error) {
 	resp, err := w.model.Chat(ctx, r)
 	w.mu.Lock()
@@ -124,14 +203,14 @@ func (w *watched) health() (ok, failed time.Time, problem string) {
 	return w.ok, w.failed, w.problem
 }
 
-// advice is what went wrong with the next step.
+// advice returns the problem and the next step.
 func advice(e *llm.Error) string {
 	s := e.Text
 	if e.Status != 0 {
 		s += fmt.Sprintf(" (HTTP %d)", e.Status)
 	}
 	switch {
-	case strings.Contains(e.Text, "; check "): // said already
+	case strings.Contains(e.Text, "; check "): // it has its next step
 	case e.Class == llm.Permanent:
 		s += "; check the account and the settings of the model: CLAYBOT_MODEL, OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY"
 	default:
@@ -140,8 +219,7 @@ func advice(e *llm.Error) string {
 	return s
 }
 
-// fingerprint is equal for models that are reached in the same way and cost the
-// same.
+// fingerprint is equal for models with the same address, credentials and prices.
 func fingerprint(c configs.Model) string {
 	var parts []string
 	for _, r := range c.Routes() {
@@ -157,10 +235,9 @@ func fingerprint(c configs.Model) string {
 	return strings.Join(parts, "\x00")
 }
 
-// newModel makes the chain behind a model: routes in their order, each of which
-// tries again, with one key after another, and pays for each attempt.
-//
-// A route that a bad setting switches off is none; where all are off, so is the model.
+// newModel builds the chain behind a model: routes in their order, each of which retries,
+// rotates its keys, and pays for each attempt. It skips routes that a bad setting switches
+// off; if all are off, so is the model.
 func newModel(c configs.Model, limiter llm.Limiter, log *slog.Logger) llm.Model {
 	if c.Demo() {
 		return demo.New(demo.Config{})
@@ -184,17 +261,14 @@ func newRoute(c configs.Model, limiter llm.Limiter, log *slog.Logger) llm.Model 
 		prices[name] = llm.Price(p)
 	}
 	prices = llm.DefaultPrices().With(prices)
-	keys := []string{""} // a server of one's own may need none
-	if all := c.Credentials(); len(all) > 0 {
-		keys = keys[:0]
-		for _, k := range all {
-			if k.Value() != "" { // one that could not be read is said elsewhere
-				keys = append(keys, k.Value())
-			}
+	var keys []string
+	for _, k := range c.Credentials() {
+		if k.Value() != "" { // a warning reports one that could not be read
+			keys = append(keys, k.Value())
 		}
-		if len(keys) == 0 {
-			keys = append(keys, "")
-		}
+	}
+	if len(keys) == 0 {
+		keys = []string{""} // a self-hosted server may need none
 	}
 	most := func(model string) int64 { return llm.SmallestBound(c.MaxTokens, llm.MaxOutput(model)) }
 	var keyed []llm.Keyed
@@ -208,12 +282,9 @@ func newRoute(c configs.Model, limiter llm.Limiter, log *slog.Logger) llm.Model 
 	return llm.Retried(llm.Rotated(log, keyed...), llm.Retries{Route: c.ID(), Log: log})
 }
 
-// newClient makes what speaks with a provider, one attempt at a time.
+// newClient returns the client of a provider. It makes one attempt per call.
 func newClient(c configs.Model, key string, log *slog.Logger) llm.Model {
-	headers := make(map[string]string, len(c.Headers))
-	for name, v := range c.Headers {
-		headers[name] = v.Value()
-	}
+	headers := revealed(c.Headers)
 	if c.API() == configs.ProviderAnthropic {
 		return anthropic.New(anthropic.Config{
 			BaseURL: c.BaseURL, Key: key, Model: c.ID(), Headers: headers, MaxTokens: c.MaxTokens, Log: log,
@@ -225,7 +296,7 @@ func newClient(c configs.Model, key string, log *slog.Logger) llm.Model {
 	})
 }
 
-// modelName is what /status calls the model.
+// modelName is the name of the model in /status.
 func modelName(c configs.Model) string {
 	if c.Demo() {
 		return "the built-in demo model"

@@ -129,7 +129,7 @@ func TestOwnModelOfAnotherProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := claybot.Agent{ID: r.agent, Descriptor: claybot.User("terminal", "operator", "operator")}
-	if m := r.daemon.model(a); m.API() != "anthropic" || m.BaseURL != r.bURL || m.Key.Value() != "key-of-b" {
+	if m := r.daemon.models.model(a); m.API() != "anthropic" || m.BaseURL != r.bURL || m.Key.Value() != "key-of-b" {
 		t.Errorf("it is asked as %s at %s", m.API(), m.BaseURL)
 	}
 	r.say("hello again") // B speaks another API

@@ -41,12 +41,12 @@ func TestRemoveServers(t *testing.T) {
 	}
 	spec := workspace.Spec{Network: workspace.Network{Mode: workspace.NetworkFull}}
 	for key := range want {
-		if _, err := d.places.Open(t.Context(), workspace.Want{Provider: configs.WorkspaceLocal, Key: key, Spec: spec}); err != nil {
+		if _, err := d.tooling.workspaces.manager.Open(t.Context(), workspace.Want{Provider: configs.WorkspaceLocal, Key: key, Spec: spec}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	d.removeServers(t.Context())
-	all, err := d.places.List(t.Context())
+	d.tooling.servers.removeUnused(t.Context())
+	all, err := d.tooling.workspaces.manager.List(t.Context())
 	if err != nil || len(all) != len(want) {
 		t.Errorf("%d workspaces, %v", len(all), err)
 	}
@@ -60,7 +60,7 @@ func TestRemoveServers(t *testing.T) {
 // What a deleted agent has is removed, though whoever asked for it has gone.
 func TestDeleteAgentToItsEnd(t *testing.T) {
 	d := idleDaemon(t, func(*configs.Config) {})
-	a, err := d.agents.AgentFor(t.Context(), claybot.User("web", "main", "operator"))
+	a, err := d.stores.agents.AgentFor(t.Context(), claybot.User("web", "main", "operator"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,7 @@ func TestReloadSaysWhatHolds(t *testing.T) {
 	h := startDaemon(t, "model: demo\n", map[string]string{"CLAYBOT_HTTP_ADDR": ""})
 	metrics := func() int {
 		w := httptest.NewRecorder()
-		for _, r := range h.daemon.metrics.Routes() {
+		for _, r := range h.daemon.listeners.metrics.Routes() {
 			if r.Pattern == "GET /metrics" {
 				r.Handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 			}

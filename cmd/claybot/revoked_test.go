@@ -22,12 +22,12 @@ var approvals = []string{"person/telegram/gone", "person/telegram/stays", "perso
 
 // revocable is the database as the daemon has it.
 func (l *life) revocable() *revocable {
-	return &revocable{DB: l.d.keeper.db, agents: l.d.keeper.agents, dir: l.dir, log: slog.New(slog.DiscardHandler)}
+	return &revocable{DB: l.keeper.db, agents: l.keeper.agents, dir: l.dir, log: slog.New(slog.DiscardHandler)}
 }
 
 func (l *life) theAgent() claybot.AgentID {
 	l.Helper()
-	a, err := l.d.keeper.agents.AgentFor(l.Context(), claybot.User("telegram", "C1", "U1"))
+	a, err := l.keeper.agents.AgentFor(l.Context(), claybot.User("telegram", "C1", "U1"))
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestRevokedStaysRevoked(t *testing.T) {
 				l.approve(key, true)
 			}
 			saved := filepath.Join(t.TempDir(), "claybot-20260101T000000Z.db")
-			if err := l.d.keeper.db.Backup(t.Context(), saved, 0); err != nil {
+			if err := l.keeper.db.Backup(t.Context(), saved, 0); err != nil {
 				t.Fatal(err)
 			}
 			for _, key := range approvals {

@@ -59,8 +59,8 @@ func (c rulesRemoveCmd) Run(e *env) error {
 	return e.does("DELETE", to(path), nil, "Removed; the agent asks again.\n")
 }
 
-// rulesOf are when the calls of an agent ask, by its profile and by what people
-// approved for good.
+// rulesOf returns which calls of an agent need approval, by its profile and its standing
+// approvals.
 func rulesOf(p configs.Profile, approved []string) tools.Rules {
 	r := tools.Rules{Ask: p.Care.Approve, Allow: p.Care.Allow, Always: approved, Quorum: p.Care.Quorum, Approvers: p.Care.Approvers}
 	for _, c := range p.Care.Confirm {
@@ -72,9 +72,9 @@ func rulesOf(p configs.Profile, approved []string) tools.Rules {
 	return r
 }
 
-// unreachable is a quorum that the approvers of a profile can never be, since
-// what it says about approvals is a mistake: its own quorum where they are too
-// few, so that who is refused reads why.
+// unreachable returns a quorum that the approvers of a profile can never reach, for a
+// profile whose approval settings are invalid: its own quorum if there are too few
+// approvers, so that the refusal shows why.
 func unreachable(c configs.Care) int {
 	if c.Quorum > max(1, len(c.Approvers)) {
 		return c.Quorum
@@ -82,7 +82,7 @@ func unreachable(c configs.Care) int {
 	return tools.NoQuorum
 }
 
-// limitsOf is what the tools of a run may take, by the profile of its agent.
+// limitsOf returns the limits on tool calls of a run.
 func limitsOf(p configs.Profile) tools.Limits {
 	l := p.Care.Limits
 	return tools.Limits{StepCalls: l.StepCalls, RunCalls: l.RunCalls, Time: l.Time, Output: l.Output}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/budgets"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/openai"
@@ -18,33 +19,39 @@ import (
 // A hearing turns a recording that came with a run into text.
 type hearing = func(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error)
 
-// transcriber is what turns recordings into text; nil where that is not wanted.
-func (d *daemon) transcriber() hearing {
-	c := d.config.Load().Transcription
+// newHearing returns what turns recordings into text; nil if that is not configured. It
+// refuses recordings while a bad setting says where they would go.
+func newHearing(config *settings, log *slog.Logger, limiter func() *budgets.Limiter) hearing {
+	c := config.began.Transcription
 	if !c.Wanted() {
 		return nil
 	}
-	h := listener{newTranscriber(c, d.log), cmp.Or(c.Model, openai.DefaultTranscriber), func() llm.Limiter { return d.limiter }}
-	return d.switchedHearing(h.hear)
+	l := listener{newTranscriber(c, log), cmp.Or(c.Model, openai.DefaultTranscriber), func() llm.Limiter { return limiter() }}
+	return func(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error) {
+		if why := config.Load().Transcription.Off(); why != "" {
+			return llm.Speech{}, llm.Failed(llm.Off, "%s", why)
+		}
+		return l.hear(ctx, run, f, open)
+	}
 }
 
 func newTranscriber(c configs.Transcription, log *slog.Logger) llm.Transcriber {
 	return openai.NewTranscriber(openai.TranscriberConfig{BaseURL: c.BaseURL, Key: c.Key.Value(), Model: c.Model, Log: log})
 }
 
-// A listener has recordings transcribed, where no budget forbids it.
+// A listener transcribes recordings unless a budget forbids it.
 type listener struct {
 	llm.Transcriber
 	model   string
 	limiter func() llm.Limiter // asked with each recording
 }
 
-// settleTime bounds the booking of a recording whose run may have ended.
+// settleTime bounds the settlement of a recording whose run may have ended.
 const settleTime = 30 * time.Second
 
 // hear is a hearing.
 func (l listener) hear(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (speech llm.Speech, err error) {
-	// What it costs is known neither before nor afterwards.
+	// The cost is known neither before nor afterwards.
 	held, err := l.limiter().Reserve(ctx, llm.Charge{Agent: run.Agent, Run: run.ID, Model: l.model})
 	if limit, ok := errors.AsType[*llm.LimitError](err); ok && limit.Key == "" {
 		said := *limit

@@ -143,24 +143,33 @@ func advance(ctx context.Context, dir string, db *sqlite.DB) (storage.StoreMark,
 	return m, files.MarkStore(dir, m)
 }
 
+// begin records the start of this process in its boot record.
+func (k *keeper) begin(ctx context.Context, boots *files.Boots) {
+	if k == nil {
+		return
+	}
+	k.boots = boots
+	k.mark(ctx, true)
+}
+
 // mark moves the marks on while the daemon works; working says that it goes on to do so.
 // Without them a loss would go unnoticed, but nothing is wrong.
 func (k *keeper) mark(ctx context.Context, working bool) {
-	if k == nil || k.d.boots == nil {
+	if k.boots == nil {
 		return
 	}
 	k.marking.Lock() // else a slow one could put the database behind the record
 	defer k.marking.Unlock()
-	m, err := grow(ctx, k.db, k.d.boots.Store())
+	m, err := grow(ctx, k.db, k.boots.Store())
 	if err != nil {
-		m = k.d.boots.Store()
+		m = k.boots.Store()
 	}
 	m.Log = working && (err == nil || m.Log)
-	if merr := k.d.boots.Update(true, func(b *storage.Boot) { b.Store = m }); err == nil {
+	if merr := k.boots.Update(true, func(b *storage.Boot) { b.Store = m }); err == nil {
 		err = merr
 	}
 	if err != nil {
-		k.d.log.Warn("failed to record the database state; the next start may not detect that it was lost or rolled back", "err", err)
+		k.log.Warn("failed to record the database state; the next start may not detect that it was lost or rolled back", "err", err)
 	}
 }
 

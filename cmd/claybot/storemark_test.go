@@ -22,8 +22,8 @@ import (
 // A life is a process that uses a data directory, as far as its stores are concerned.
 type life struct {
 	*testing.T
-	dir string
-	d   *daemon
+	dir    string
+	keeper *keeper
 	// lost: the start found that the database had gone back.
 	lost bool
 }
@@ -31,8 +31,9 @@ type life struct {
 // begin starts a process in dir.
 func begin(t *testing.T, dir string) *life {
 	t.Helper()
-	l := &life{T: t, dir: dir, d: &daemon{log: slog.New(slog.DiscardHandler)}}
-	l.d.config.Store(&configs.Config{DataDir: dir, Storage: configs.Storage{CheckAt: "03:30", Copies: 2}, Schedule: configs.Schedule{Cron: configs.Cron{Zone: time.UTC}}})
+	log := slog.New(slog.DiscardHandler)
+	c := configs.Config{DataDir: dir, Storage: configs.Storage{CheckAt: "03:30", Copies: 2}, Cron: configs.Cron{Zone: time.UTC}}
+	l := &life{T: t, dir: dir}
 	db, err := openDatabase(t.Context(), dir, sqlite.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -41,9 +42,9 @@ func begin(t *testing.T, dir string) *life {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.d.keeper = &keeper{d: l.d, db: db, agents: agents}
-	l.d.openBoots(t.Context(), *l.d.config.Load())
-	mark, err := db.Checkpoint(t.Context(), markRestored)
+	l.keeper = &keeper{config: newSettings(c, log), log: log, db: db, agents: agents}
+	openBoots(t.Context(), dir, log, l.keeper)
+	mark, err := db.Mark(t.Context(), markRestored)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,12 +61,12 @@ func (l *life) accept(id string) { l.acceptText(id, "text") }
 
 func (l *life) acceptText(id, text string) {
 	l.Helper()
-	a, err := l.d.keeper.agents.AgentFor(l.Context(), claybot.User("telegram", "C1", "U1"))
+	a, err := l.keeper.agents.AgentFor(l.Context(), claybot.User("telegram", "C1", "U1"))
 	if err != nil {
 		l.Fatal(err)
 	}
 	m := claybot.AgentMessage{ID: claybot.MessageID(id), Type: claybot.MessageUser, Text: text}
-	if _, err := l.d.keeper.db.Post(l.Context(), storage.Posting{To: a.ID, Message: m}); err != nil {
+	if _, err := l.keeper.db.Post(l.Context(), storage.Posting{To: a.ID, Message: m}); err != nil {
 		l.Fatal(err)
 	}
 }
@@ -73,9 +74,9 @@ func (l *life) acceptText(id, text string) {
 // remind stores a reminder that is due.
 func (l *life) remind(id string) {
 	l.Helper()
-	a, err := l.d.keeper.agents.AgentFor(l.Context(), claybot.User("telegram", "C1", "U1"))
+	a, err := l.keeper.agents.AgentFor(l.Context(), claybot.User("telegram", "C1", "U1"))
 	if err == nil {
-		err = l.d.keeper.db.AddReminder(l.Context(), storage.Reminder{ID: id, Agent: a.ID, Due: claybot.Now() - 1, Note: "text"}, 10)
+		err = l.keeper.db.AddReminder(l.Context(), storage.Reminder{ID: id, Agent: a.ID, Due: claybot.Now() - 1, Note: "text"}, 10)
 	}
 	if err != nil {
 		l.Fatal(err)
@@ -85,7 +86,7 @@ func (l *life) remind(id string) {
 // due is how many reminders are left.
 func (l *life) due() int {
 	l.Helper()
-	all, err := l.d.keeper.db.NextReminders(l.Context(), 10)
+	all, err := l.keeper.db.NextReminders(l.Context(), 10)
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -95,7 +96,7 @@ func (l *life) due() int {
 // skipped is why a message was not run, empty when it still waits.
 func (l *life) skipped(id string) string {
 	l.Helper()
-	r, err := l.d.keeper.db.Receipt(l.Context(), claybot.MessageID(id))
+	r, err := l.keeper.db.Receipt(l.Context(), claybot.MessageID(id))
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -105,8 +106,8 @@ func (l *life) skipped(id string) string {
 // end is an orderly end.
 func (l *life) end() {
 	l.Helper()
-	k := l.d.keeper
-	if err := errors.Join(k.Close(), k.agents.Close(), k.db.Close(), l.d.boots.Close()); err != nil {
+	k := l.keeper
+	if err := errors.Join(k.Close(), k.agents.Close(), k.db.Close(), l.keeper.boots.Close()); err != nil {
 		l.Fatal(err)
 	}
 }
@@ -125,7 +126,7 @@ func (l *life) killed() string {
 }
 
 // minute is what happens every minute.
-func (l *life) minute() { l.d.keeper.markCommits(l.Context()) }
+func (l *life) minute() { l.keeper.markCommits(l.Context()) }
 
 // putBack returns the directory as kill -9 leaves it, with the database of another one.
 func (l *life) putBack(saved string) string {
@@ -215,7 +216,7 @@ func TestSetBack(t *testing.T) {
 		}, false, true},
 		"claybot restore": {func(l *life) string {
 			copied := filepath.Join(l.TempDir(), "claybot-20260101T000000Z.db")
-			if err := l.d.keeper.db.Backup(l.Context(), copied, 0); err != nil {
+			if err := l.keeper.db.Backup(l.Context(), copied, 0); err != nil {
 				l.Fatal(err)
 			}
 			l.accept("later")
@@ -268,7 +269,7 @@ func TestSetBack(t *testing.T) {
 			return l.dir
 		}, true, true},
 		"a verified copy is put in place by hand": {func(l *life) string {
-			l.d.keeper.copy(l.Context())
+			l.keeper.copy(l.Context())
 			all, err := copies(filepath.Join(l.dir, copiesDir))
 			if err != nil || len(all) != 1 {
 				l.Fatalf("copies: %v %v", all, err)
@@ -288,7 +289,7 @@ func TestSetBack(t *testing.T) {
 		"kill -9 between the marks of a minute": {func(l *life) string {
 			l.minute()
 			l.accept("later")
-			if _, err := grow(l.Context(), l.d.keeper.db, l.d.boots.Store()); err != nil {
+			if _, err := grow(l.Context(), l.keeper.db, l.keeper.boots.Store()); err != nil {
 				l.Fatal(err)
 			}
 			return l.killed()
@@ -306,11 +307,11 @@ func TestSetBack(t *testing.T) {
 		}, false, true}, // looks like a process that was killed then
 		"the log is removed while it is in use": {func(l *life) string {
 			drop(l.T, l.dir, "claybot.db-wal")
-			k := l.d.keeper
+			k := l.keeper
 			if err := k.db.CheckPlace(l.Context()); !errors.Is(err, sqlite.ErrMoved) {
 				l.Fatalf("not noticed: %v", err)
 			}
-			_ = errors.Join(k.Close(), k.agents.Close(), k.db.Close(), l.d.boots.Close()) // which moves it into the file
+			_ = errors.Join(k.Close(), k.agents.Close(), k.db.Close(), l.keeper.boots.Close()) // which moves it into the file
 			return l.dir
 		}, false, true},
 		"the database of another directory": {func(l *life) string {
@@ -341,7 +342,7 @@ func TestSetBack(t *testing.T) {
 				t.Errorf("%d reminders are left, want %d", got, reminders)
 			}
 			// Sources run nothing from before.
-			if at, err := connectors.Restored(t.Context(), next.d.keeper.db, time.Now()); err != nil || at.IsZero() == tt.lost {
+			if at, err := connectors.Restored(t.Context(), next.keeper.db, time.Now()); err != nil || at.IsZero() == tt.lost {
 				t.Errorf("the sources read that it was restored at %v, %v", at, err)
 			}
 			if tt.waits {
@@ -367,7 +368,7 @@ func TestMarkCommits(t *testing.T) {
 			l.accept("first")
 		}
 		l.minute()
-		n := int64(l.d.boots.Store().N)
+		n := int64(l.keeper.boots.Store().N)
 		if n > was != grows {
 			t.Errorf("minute %d: the mark is %d, was %d, want it to grow: %t", i, n, was, grows)
 		}
@@ -380,7 +381,7 @@ func TestMarkCommits(t *testing.T) {
 func TestRestoreCutShort(t *testing.T) {
 	l := begin(t, t.TempDir())
 	l.accept("first")
-	l.d.keeper.copy(t.Context())
+	l.keeper.copy(t.Context())
 	l.end()
 	path := filepath.Join(l.dir, "claybot.db")
 	move(t, path, path+sqlite.Restoring)
@@ -404,7 +405,7 @@ func TestRestoreCutShort(t *testing.T) {
 func TestRestoreEndsBeforeItIsInPlace(t *testing.T) {
 	l := begin(t, t.TempDir())
 	l.accept("first")
-	l.d.keeper.copy(t.Context())
+	l.keeper.copy(t.Context())
 	l.end()
 	path := filepath.Join(l.dir, "claybot.db")
 	before, err := os.ReadFile(path)

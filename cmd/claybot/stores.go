@@ -2,9 +2,14 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -17,10 +22,13 @@ import (
 	"github.com/claybot/claybot/storage/postgres"
 	"github.com/claybot/claybot/storage/s3"
 	"github.com/claybot/claybot/storage/sqlite"
+	"github.com/claybot/claybot/tools/mcp"
+	"github.com/claybot/claybot/tools/skills"
+	"github.com/claybot/claybot/web"
 	"github.com/claybot/claybot/workspace"
 )
 
-// A database is what is stored beside the agents themselves.
+// A database is everything that is stored except the agents' own files.
 type database interface {
 	storage.Index
 	storage.AgentReader
@@ -52,84 +60,128 @@ type database interface {
 	workspace.Ledger
 }
 
-// stores are all durable parts of a daemon: those of the data directory, or a
-// database that nodes share.
+// stores are the durable parts of a daemon: those of the data directory, or a database
+// that cluster members share.
 type stores struct {
+	config  *settings
+	log     *slog.Logger
+	system  func() *agentsystem.AgentSystem // nil until it is built
 	db      database
 	agents  agentsystem.Agents
 	members *cluster.Membership
-	// Of a database that nodes share; nil of a data directory.
+	hub     *runs.Hub // wakes the watchers of runs
+	keeper  *keeper   // of a data directory; nil in a cluster
+	damaged chan damage
+	// Of a database that cluster members share; nil for a data directory.
 	shared *postgres.DB
 	tree   *storage.Mirror
-	close  []io.Closer // in this order
+
+	shelf  func() *skills.Shelf // of a cluster
+	closer []io.Closer          // in this order
 }
 
-// openStores opens what the configuration names. The data directory is locked.
-func (d *daemon) openStores(ctx context.Context, c configs.Config) error {
+// A damage is damage that was found in an agent's files.
+type damage struct {
+	agent    claybot.AgentID
+	sentence string
+}
+
+// openStores opens the stores that the configuration names. The caller holds the lock of
+// the data directory.
+func openStores(ctx context.Context, config *settings, log *slog.Logger, maxRuns int, system func() *agentsystem.AgentSystem) (_ *stores, err error) {
+	s := &stores{config: config, log: log, system: system, damaged: make(chan damage, 64)}
+	s.shelf = sync.OnceValue(func() *skills.Shelf { return skills.NewShelf(s.tree) })
+	c := config.began
+	self := storage.Node{Name: c.Node.Name, Version: version, Started: claybot.Now(), MaxRuns: maxRuns}
 	if c.Storage.Shared() {
-		return d.openShared(ctx, c)
+		err = s.openShared(ctx, c, self)
+	} else {
+		err = s.openDirectory(ctx, c, self)
 	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *stores) openDirectory(ctx context.Context, c configs.Config, self storage.Node) error {
+	s.hub = runs.NewHub()
 	broken := make(chan error, 1)
 	db, err := openDatabase(ctx, c.DataDir, sqlite.Config{
-		Log: d.log, Committed: d.hub.Committed, Damaged: func(err error) { broken <- err },
+		Log: s.log, Committed: s.hub.Committed, Damaged: func(err error) { broken <- err },
 	})
 	if err != nil {
 		return err
 	}
-	all := &revocable{DB: db, dir: c.DataDir, log: d.log}
-	d.db, d.stores.close = all, []io.Closer{db}
+	all := &revocable{DB: db, dir: c.DataDir, log: s.log}
+	s.db, s.closer = all, []io.Closer{db}
 	agents, err := files.Open(files.Config{
-		Dir: c.DataDir, Index: db, Log: d.log, OnDamage: d.onDamage, InForce: d.inForce, OnSettings: d.onSettings,
+		Dir: c.DataDir, Index: db, Log: s.log, OnDamage: s.onDamage, InForce: s.inForce, OnSettings: s.onSettings,
 	})
 	if err != nil {
 		return err
 	}
 	all.agents = agents
 	if err := all.withdrawFromAgents(ctx); err != nil {
-		d.log.Warn("failed to compare the rules of agents with revoked.json", "err", err)
+		s.log.Warn("failed to compare the rules of agents with revoked.json", "err", err)
 	}
-	d.keeper = &keeper{d: d, db: db, agents: agents, broken: broken}
-	d.agents, d.stores.close = agents, []io.Closer{d.keeper, agents, db}
-	self := d.self(c)
-	self.ID = nodeID(c)
-	d.members = cluster.Alone(self)
-	_, err = db.RenewMember(ctx, self, time.Hour) // which the store only remembers
+	s.keeper = &keeper{config: s.config, log: s.log, system: s.system, db: db, agents: agents, broken: broken}
+	s.agents, s.closer = agents, []io.Closer{s.keeper, agents, db}
+	self.ID = memberID(c)
+	s.members = cluster.Alone(self)
+	_, err = db.Beat(ctx, self, time.Hour) // the store only remembers it
 	return err
 }
 
-// openShared opens the database that nodes share.
-func (d *daemon) openShared(ctx context.Context, c configs.Config) error {
-	address := c.Storage.URL.Value()
-	if address == "" {
-		return configError{fmt.Errorf("the storage URL is named (%s) and cannot be read: give it a value, or leave storage.url out to use the data directory", c.Storage.URL)}
-	}
-	blobs, err := openBlobs(ctx, c.Storage.Files)
-	if err != nil {
-		return err
-	}
-	db, err := postgres.Open(ctx, postgres.Config{
-		URL: address, Log: d.log, Committed: d.hub.Committed, OnNotification: d.deliver,
-		Pooler: c.Storage.Pooler, NoListen: !c.Storage.Listen, Conns: c.Storage.Connections,
-		Blobs: blobs, MaxInline: c.Storage.Files.MaxInline,
+// openShared opens the database that cluster members share.
+func (s *stores) openShared(ctx context.Context, c configs.Config, self storage.Node) error {
+	s.hub = runs.NewSharedHub(func(h storage.Hint) {
+		if s.system() != nil {
+			s.members.Tell(h)
+		}
 	})
-	if setup := (*postgres.SetupError)(nil); errors.As(err, &setup) {
-		return configError{err}
-	}
+	config, err := databaseConfig(ctx, c)
 	if err != nil {
 		return err
 	}
-	d.db, d.agents, d.shared, d.stores.close = db, db.Agents, db, []io.Closer{db}
-	d.tree = storage.NewMirror(db.Tree())
-	d.members = cluster.New(cluster.Config{
-		Store: db, Claims: db, Hints: db, Self: d.self(c), TTL: c.Node.Lease, Log: d.log,
-		NewID:   func() string { return nodeID(c) },
-		Working: func() int { return d.system.Working() },
+	config.Log, config.Committed, config.NoListen, config.Conns = s.log, s.hub.Committed, !c.Storage.Listen, c.Storage.Connections
+	config.Heard = func(h storage.Hint) {
+		if system := s.system(); system != nil {
+			system.Heard(h)
+		}
+	}
+	db, err := postgres.Open(ctx, config)
+	if err != nil {
+		return databaseError(err)
+	}
+	s.db, s.agents, s.shared, s.closer = db, db.Agents, db, []io.Closer{db}
+	s.tree = storage.NewMirror(db.Tree())
+	s.members = cluster.New(cluster.Config{
+		Store: db, Claims: db, Hints: db, Self: self, TTL: c.Node.Lease, Log: s.log,
+		NewID:   func() string { return memberID(c) },
+		Working: func() int { return s.system().Working() },
 	})
 	return nil
 }
 
-// openBlobs opens the store of files, if there is one, and looks whether it can be
-// used.
+// memberID is unique for every process and every term of it, so that a process never takes
+// a lease of an earlier one for its own.
+func memberID(c configs.Config) string {
+	return fmt.Sprintf("%s/%d/%s", c.Node.Name, os.Getpid(), rand.Text()[:8])
+}
+
+// databaseConfig returns how to reach the configured database.
+func databaseConfig(ctx context.Context, c configs.Config) (postgres.Config, error) {
+	address := c.Storage.URL.Value()
+	if address == "" {
+		return postgres.Config{}, configError{fmt.Errorf("the storage URL is set to %s, which cannot be read: give it a value, or remove storage.url to use the data directory", c.Storage.URL)}
+	}
+	blobs, err := openBlobs(ctx, c.Files)
+	return postgres.Config{URL: address, Pooler: c.Storage.Pooler, Blobs: blobs, MaxInline: c.Files.MaxInline}, err
+}
+
+// openBlobs opens the object store, if one is configured, and checks that it can be used.
 func openBlobs(ctx context.Context, c configs.Files) (storage.Blobs, error) {
 	if c.Fault != "" {
 		return nil, configError{errors.New(c.Fault)}
@@ -150,37 +202,88 @@ func openBlobs(ctx context.Context, c configs.Files) (storage.Blobs, error) {
 	return blobs, nil
 }
 
-// self is this process as other nodes see it.
-func (d *daemon) self(c configs.Config) storage.Member {
-	return storage.Member{Name: c.Node.Name, Version: version, Started: claybot.Now(), MaxRuns: d.bounds.MaxRuns}
-}
-
-// newHub makes what wakes the watchers of runs, on other nodes as well.
-func (d *daemon) newHub(c configs.Config) *runs.Hub {
-	if !c.Storage.Shared() {
-		return runs.NewHub()
-	}
-	return runs.NewSharedHub(func(h storage.Notification) {
-		if d.built.Load() {
-			d.members.Notify(h)
+func (s *stores) close() {
+	for _, c := range s.closer {
+		if err := c.Close(); err != nil {
+			s.log.Warn("failed to close the store", "err", err)
 		}
-	})
+	}
 }
 
-// heard spreads the hints of other nodes. Until the system is built nobody needs
-// them.
-func (d *daemon) deliver(h storage.Notification) {
-	if d.built.Load() {
-		d.system.Heard(h)
+func (s *stores) onDamage(id claybot.AgentID, sentence string) {
+	select {
+	case s.damaged <- damage{id, sentence}:
+	default: // more than a user would read; all of it is in the log
 	}
+}
+
+// inForce returns the state of an agent with the settings that apply to it now.
+func (s *stores) inForce(a claybot.Agent, own claybot.Settings) claybot.AgentState {
+	system := s.system()
+	if system == nil {
+		return a.State
+	}
+	return system.Profiles.InForce(a, own)
+}
+
+// onSettings reads settings that were found in the file of an agent. The system reads
+// them itself when it starts.
+func (s *stores) onSettings() {
+	system := s.system()
+	if system == nil {
+		return
+	}
+	if err := system.Profiles.Load(context.Background()); err != nil {
+		s.log.Warn("failed to read agent settings", "err", err)
+	}
+}
+
+// folder returns where a connector has its tasks: in the shared database, or in a folder
+// of the data directory, whose path agents may see.
+func (s *stores) folder(l storage.Layout) (tree *storage.Mirror, dir string) {
+	if s.tree != nil {
+		return s.tree, ""
+	}
+	dir = filepath.Join(s.config.began.DataDir, l.Folder)
+	return storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: dir, Layout: l, Marks: s.db})), dir
+}
+
+// logins returns where web logins are stored, and the suffix of the cookie's name.
+func (s *stores) logins() (tree *storage.Mirror, cookie string) {
+	if s.tree != nil {
+		return s.tree, "nodes"
+	}
+	return storage.MirrorAlone(files.OpenNamed(s.config.began.DataDir, web.Names(), web.Load(s.log.With("part", "web")))), ""
+}
+
+// mcpTokens returns where logins at MCP servers are stored.
+func (s *stores) mcpTokens() mcp.Tokens {
+	if s.tree != nil {
+		return mcp.NewTreeTokens(s.tree)
+	}
+	return fileTokens(s.config.began.DataDir)
+}
+
+// skills returns the skills of this installation. A cluster has them in its database,
+// unless the configuration names a folder, which every member then needs.
+func (s *stores) skills() skills.Library {
+	c := s.config.Load()
+	dir := c.Skills
+	if dir == "" && s.tree != nil {
+		return skills.Library{Pins: s.db, Shelf: s.shelf()}
+	}
+	if dir == "" {
+		dir = filepath.Join(c.DataDir, "skills")
+	}
+	return skills.Library{Dir: dir, Pins: s.db}
 }
 
 // pruneClaim is the claim of the cluster member that removes expired rows.
 const pruneClaim = "prune"
 
-// prune removes what is old. Of several nodes one does.
-func (d *daemon) prune(ctx context.Context, at time.Time) error {
-	hold, err := d.members.Claim(ctx, pruneClaim)
+// prune removes expired rows. Only one cluster member does it.
+func (s *stores) prune(ctx context.Context, at time.Time) error {
+	hold, err := s.members.Claim(ctx, pruneClaim)
 	if errors.Is(err, storage.ErrHeld) {
 		return nil
 	}
@@ -191,33 +294,33 @@ func (d *daemon) prune(ctx context.Context, at time.Time) error {
 	defer func() {
 		free()
 		if err := hold.Yield(context.WithoutCancel(ctx), false); err != nil {
-			d.log.Debug("failed to release claim; it expires with the lease", "claim", pruneClaim, "err", err)
+			s.log.Debug("failed to release claim; it expires with the lease", "claim", pruneClaim, "err", err)
 		}
 	}()
-	err = d.db.Prune(ctx, at)
-	if d.shared != nil {
-		err = errors.Join(err, d.shared.Agents.PruneFiles(ctx, at))
+	err = s.db.Prune(ctx, at)
+	if s.shared != nil {
+		err = errors.Join(err, s.shared.Agents.PruneFiles(ctx, at))
 	}
 	return err
 }
 
-// lookLost is how often a page that is open looks for what other nodes have sent to
-// it and no hint has told of: what docs/scaling.md promises of a hint that is lost.
-const lookLost = 2 * time.Second
+// pageInterval is how often an open page looks for messages that other members sent to it
+// if a hint was lost, as docs/scaling.md promises.
+const pageInterval = 2 * time.Second
 
-// lookEvery is the interval at which pages poll; 0 if no other member sends to them.
-func (d *daemon) lookEvery() time.Duration {
-	if d.shared == nil {
+// poll is the interval at which pages poll; 0 if no other member sends to them.
+func (s *stores) poll() time.Duration {
+	if s.shared == nil {
 		return 0
 	}
-	return lookLost
+	return pageInterval
 }
 
-// mates counts the nodes that share the store, this one included; 0 while that is not
-// known. nil for a store that one process has for itself.
-func (d *daemon) mates() func() int {
-	if d.shared == nil {
+// memberCount returns a function that counts the cluster members, 0 while that is unknown;
+// nil without a cluster.
+func (s *stores) memberCount() func() int {
+	if s.shared == nil {
 		return nil
 	}
-	return func() int { return len(d.members.Alive()) }
+	return func() int { return len(s.members.Alive()) }
 }

@@ -1,278 +1,278 @@
 package main
 
 import (
-	"cmp"
+	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"maps"
-	"regexp"
+	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/egress"
 	"github.com/claybot/claybot/tools"
-	"github.com/claybot/claybot/tools/mcp"
+	questions "github.com/claybot/claybot/tools/ask"
+	"github.com/claybot/claybot/tools/browser"
+	"github.com/claybot/claybot/tools/clock"
+	"github.com/claybot/claybot/tools/documents"
+	"github.com/claybot/claybot/tools/files"
 	"github.com/claybot/claybot/tools/memory"
+	"github.com/claybot/claybot/tools/messaging"
+	"github.com/claybot/claybot/tools/schedule"
+	"github.com/claybot/claybot/tools/send"
+	"github.com/claybot/claybot/tools/shell"
 	"github.com/claybot/claybot/tools/skills"
+	"github.com/claybot/claybot/tools/todos"
+	webtools "github.com/claybot/claybot/tools/web"
 	"github.com/claybot/claybot/web"
-	"github.com/claybot/claybot/workspace"
 )
 
-// A toolbench is what the daemon's agents work with, as the pages, the API and the
-// commands show it.
-type toolbench struct{ d *daemon }
-
-// tooling returns the daemon's toolbench as the contracts of package web.
-func (d *daemon) tooling() web.Tooling {
-	t := toolbench{d}
-	return web.Tooling{Tools: t, Workspaces: t, Servers: t, Skills: t, Notes: t, NoteHistory: t}
+// tooling is everything that agents act with.
+type tooling struct {
+	workspaces *workspaces
+	servers    *mcpServers
+	browsers   *browser.Browsers
+	box        *toolbox
 }
 
-// Skills implements web.Skills.
-func (w toolbench) Skills(ctx context.Context) ([]web.SkillView, error) {
-	all, err := w.d.library().Skills(ctx)
+// saveFile stores a file that a tool created for the agent of its call.
+type saveFile = func(ctx context.Context, env tools.Env, name, mimeType string, data []byte) (claybot.FileReference, error)
+
+func newTooling(ctx context.Context, config *settings, s *stores, system func() *agentsystem.AgentSystem, addr func() string) (*tooling, error) {
+	w, err := newWorkspaces(ctx, config, s, addr)
 	if err != nil {
 		return nil, err
 	}
-	views := make([]web.SkillView, len(all))
-	for i, s := range all {
-		diff := s.Difference()
-		views[i] = web.SkillView{
-			Name: s.Name, Description: s.Description, State: string(s.State), Problem: s.Problem, Hash: s.Hash, Tools: s.Tools,
-			Added: diff.Added, Changed: diff.Changed, Removed: diff.Removed, NewTools: diff.Tools,
-		}
-		if s.Pin != nil {
-			views[i].AllowedBy, views[i].AllowedAt = s.Pin.By, s.Pin.At
+	save := func(ctx context.Context, env tools.Env, name, mimeType string, data []byte) (claybot.FileReference, error) {
+		return system().SaveFile(ctx, agentsystem.Address{Agent: env.Agent.ID}, claybot.FileReference{Name: name, MIMEType: mimeType}, bytes.NewReader(data))
+	}
+	t := &tooling{workspaces: w, servers: newMCPServers(config, s, w, save)}
+	t.browsers = browser.New(browser.Config{
+		Open: w.browser, SaveFile: save, Log: s.log,
+		Key: func(env tools.Env) string {
+			want, _ := w.want(env.Agent, env.Thread)
+			return string(want.Key)
+		},
+		Listed: func(env tools.Env, host string) bool {
+			want, ok := w.want(env.Agent, env.Thread)
+			if ok && want.Provider == configs.WorkspaceDocker && slices.Contains([]string{"localhost", "127.0.0.1", "::1", "[::1]"}, host) {
+				return true // the agent's own, in its container
+			}
+			return hostListed(want.Spec.Network.Allow, host) || webListed(config.Load().Web, env, host)
+		},
+	})
+	t.box = &toolbox{config: config, log: s.log, system: system, stores: s, tooling: t}
+	return t, nil
+}
+
+func (t *tooling) close() {
+	for _, err := range []error{t.browsers.Close(), t.workspaces.docker.Close()} {
+		if err != nil {
+			t.workspaces.log.Warn("failed to close browsers and workspaces", "err", err)
 		}
 	}
-	return views, nil
 }
 
-// AgentSkills implements web.Skills.
-func (w toolbench) AgentSkills(ctx context.Context, id claybot.AgentID) ([]string, error) {
-	a, err := w.d.agents.Agent(ctx, id)
-	return w.d.settings(a).Notes.Skills, err
-}
-
-// AllowSkill implements web.Skills.
-func (w toolbench) AllowSkill(ctx context.Context, name, hash, by string) error {
-	s, err := w.d.library().Skill(ctx, name)
+// webListed reports whether an agent may reach a host without asking: the operator listed
+// it, a user wrote it in this conversation, or all hosts are allowed and the run is not
+// tainted.
+func webListed(c configs.Web, env tools.Env, host string) bool {
 	switch {
-	case errors.Is(err, skills.ErrUnknown):
-		return storage.ErrNotFound
-	case err != nil:
-		return err
-	case s.State == skills.Broken:
-		return web.Refusal("This skill cannot be used: " + s.Problem + ".")
-	case s.Hash != hash:
-		return web.Refusal("This skill has changed since you looked. Look at it again.")
+	case hostListed(c.Allow, host), hostListed(c.Private, host):
+		return true
+	case env.Wrote != nil && env.Wrote(host):
+		return true
 	}
-	if _, err = w.d.library().Allow(ctx, name, hash, by); err == nil {
-		w.d.log.Info("skill allowed", "skill", name, "hash", hash, "by", by)
+	return c.Allow == nil && !env.Tainted
+}
+
+// A toolbox assembles the tools of each agent. It builds one set for each profile and kind
+// of agent and keeps it until the configuration changes.
+type toolbox struct {
+	config   *settings
+	log      *slog.Logger
+	system   func() *agentsystem.AgentSystem
+	stores   *stores
+	tooling  *tooling
+	tasks    web.Tasks         // nil: cron is off
+	memories schedule.Memories // of tasks
+	beats    web.Beats         // nil: the heartbeat is off
+	more     []tools.Tool      // of a scene of the demo
+
+	mu     sync.Mutex
+	cached *configs.Config // the configuration of the sets
+	served uint64          // the generation of the MCP tools in the sets
+	sets   map[boxKey]*tools.Set
+	web    []tools.Tool
+}
+
+type boxKey struct {
+	profile   string
+	kind      claybot.AgentType
+	beats     bool // with the tools of the heartbeat
+	skills    bool // there may be some
+	workspace bool
+}
+
+// of returns the tools of an agent: of those that it is allowed, the ones that its own
+// settings name, if they name any.
+func (b *toolbox) of(a claybot.Agent) *tools.Set {
+	return b.given(a).Only(b.system().Profiles.OwnSettings(a.ID).Tools)
+}
+
+// allowed returns the names of the tools that the settings of an agent may name.
+func (b *toolbox) allowed(a claybot.Agent) []string { return toolNames(b.given(a)) }
+
+// names returns the names of the tools of an agent.
+func (b *toolbox) names(a claybot.Agent) []string { return toolNames(b.of(a)) }
+
+// given returns the tools that an agent is allowed: those of its profile, limited to what
+// it was given when it was started.
+func (b *toolbox) given(a claybot.Agent) *tools.Set {
+	set := b.set(a.Descriptor, b.stores.skills().Exists())
+	if bg := a.State.Background; bg != nil {
+		set = set.Only(bg.Tools)
 	}
-	return err
+	return set
 }
 
-// ForbidSkill implements web.Skills.
-func (w toolbench) ForbidSkill(ctx context.Context, name, by string) error {
-	if _, err := w.d.library().Skill(ctx, name); errors.Is(err, skills.ErrUnknown) {
-		return storage.ErrNotFound
+func toolNames(set *tools.Set) []string {
+	offered := set.Tools()
+	names := make([]string, len(offered))
+	for i, t := range offered {
+		names[i] = t.Name
 	}
-	err := w.d.library().Forbid(ctx, name)
-	if err == nil {
-		w.d.log.Info("skill forbidden", "skill", name, "by", by)
+	return names
+}
+
+// mayBeat reports whether an agent gets the tools of the heartbeat. The heartbeat reaches
+// everybody, so they are for the operator's own chats, for the heartbeat, and for profiles
+// that name them.
+func mayBeat(d claybot.Descriptor, p configs.Profile) bool {
+	own := d.Type == claybot.AgentHeartbeat || d.Foreground() && slices.Contains(operatorChats, d.Connector)
+	return own || slices.ContainsFunc(p.Tools, func(name string) bool { return strings.HasPrefix(name, "heartbeat_") })
+}
+
+// set returns what the profile of an agent allows. It reads the profile from the
+// configuration that it builds the sets for, so that no set outlives its configuration.
+func (b *toolbox) set(d claybot.Descriptor, skills bool) *tools.Set {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c, served := b.config.Load(), b.tooling.servers.manager.Generation()
+	p := c.Profile(d)
+	key := boxKey{p.Name, d.Type, mayBeat(d, p), skills, p.Workspace.Provider != configs.Off}
+	if b.cached != c || b.served != served || b.sets == nil {
+		if b.cached != c || b.web == nil {
+			b.web = b.webTools(c.Web) // they remember rates until the next change
+		}
+		b.cached, b.served, b.sets = c, served, make(map[boxKey]*tools.Set)
 	}
-	return err
-}
-
-var scopeForm = regexp.MustCompile(`^(agent/[a-z][a-z0-9]{1,31}|owner/\S{1,300}|global)$`)
-
-// checkScope refuses what no agent reads.
-func checkScope(scope string) error {
-	if !scopeForm.MatchString(scope) {
-		return web.Refusal("A scope is agent/<id>, owner/<owner> or global.")
+	if b.sets[key] == nil {
+		set, err := tools.NewSet(b.all(key, p)...)
+		if err != nil {
+			b.log.Error("some tools unavailable", "profile", p.Name, "err", err)
+		}
+		set.Log, set.Redact = b.log, strings.NewReplacer(concealed(*c)...).Replace
+		b.sets[key] = set
 	}
-	return nil
+	return b.sets[key].Only(p.Tools)
 }
 
-// Notes implements web.Notes.
-func (w toolbench) Notes(ctx context.Context, scope string) ([]storage.Memory, error) {
-	if err := checkScope(scope); err != nil {
-		return nil, err
+// all returns the tools of a profile for agents of one kind.
+func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
+	system, beats, db := b.system(), b.beats, b.stores.db
+	if !key.beats {
+		beats = nil
 	}
-	return w.d.db.Memories(ctx, scope)
-}
-
-// Note implements web.Notes.
-func (w toolbench) Note(ctx context.Context, scope, path string) (storage.Memory, error) {
-	return w.d.db.Memory(ctx, scope, path)
-}
-
-// SaveNote implements web.Notes. What a person writes is no longer tainted.
-func (w toolbench) SaveNote(ctx context.Context, scope, path, text, by string) error {
-	if err := checkScope(scope); err != nil {
-		return err
+	all := slices.Concat(clock.Tools(), messaging.Tools(system.Subagents), schedule.Tools(b.tasks, beats, system.Subagents), b.remembering(key, p.Notes.Off), b.more)
+	if key.kind == claybot.AgentUser {
+		all = append(all, questions.Tools(system.Questions)...)
 	}
-	return w.save(ctx, scope, path, text, storage.MemoryChange{By: by})
-}
-
-func (w toolbench) save(ctx context.Context, scope, path, text string, by storage.MemoryChange) error {
-	err := memory.Save(ctx, w.d.db, scope, path, text, by)
-	if refused, ok := errors.AsType[*memory.Refused](err); ok {
-		return web.Refusal(refused.Text)
+	if key.kind == claybot.AgentCron && b.memories != nil {
+		all = append(all, schedule.MemoryTools(b.memories)...)
 	}
-	return err
-}
-
-// DropNote implements web.Notes.
-func (w toolbench) DropNote(ctx context.Context, scope, path, by string) error {
-	return w.d.db.DropMemory(ctx, scope, path, storage.MemoryChange{By: by})
-}
-
-// maxShown is how many notes or versions are listed.
-const maxShown = 100
-
-// FindNotes implements web.Notes.
-func (w toolbench) FindNotes(ctx context.Context, scope, query string) ([]storage.FoundMemory, error) {
-	if err := checkScope(scope); err != nil {
-		return nil, err
+	all = append(all, b.acting(key, p)...)
+	if deep := p.Deep; deep != nil {
+		if deep.Todos {
+			all = append(all, todos.Tools(db, system, func(tools.Env) bool { return deep.ShowTodos })...)
+		}
+		switch deep.Files {
+		case configs.FilesState:
+			all = append(all, documents.Tools(documents.State(db))...)
+		case configs.FilesStore:
+			all = append(all, documents.Tools(documents.Store(db))...)
+		case configs.FilesFilesystem:
+			source := documents.Filesystem(func(env tools.Env) (string, error) {
+				return filepath.Join(b.config.Load().DataDir, "agents", string(env.Agent.ID), "files"), nil
+			})
+			if b.stores.tree != nil { // the next run may be on another machine
+				source = documents.Folder(db)
+			}
+			all = append(all, documents.Tools(source)...)
+		}
+		if len(deep.Subagents) > 0 {
+			helpers := make([]messaging.Helper, len(deep.Subagents))
+			for i, h := range deep.Subagents {
+				helpers[i] = messaging.Helper{Name: h.Name, Description: h.Description, Prompt: h.SystemPrompt, Model: h.Model, Tools: h.Tools}
+			}
+			all = append(all, messaging.TaskTool(system.Subagents, helpers))
+		}
 	}
-	return w.d.db.FindMemories(ctx, []string{scope}, query, maxShown)
+	// Last, so that no server takes the name of another tool.
+	return append(all, b.tooling.servers.manager.Tools(nil)...)
 }
 
-// NoteVersions implements web.NoteHistory.
-func (w toolbench) NoteVersions(ctx context.Context, scope, path string) ([]storage.MemoryVersion, error) {
-	return w.d.db.MemoryVersions(ctx, scope, path, maxShown)
+// acting returns the tools that reach files, commands, the chat and the web. The file
+// tools of a deep agent take the names that those of its workspace would have.
+func (b *toolbox) acting(key boxKey, p configs.Profile) []tools.Tool {
+	if !key.workspace {
+		return append(send.Tools(b.system(), nil), b.web...)
+	}
+	open := b.tooling.workspaces.open
+	all := append(shell.Tools(open, func(env tools.Env) string { return b.config.profile(env.Agent).Workspace.Network }), send.Tools(b.system(), open)...)
+	if p.Deep == nil || p.Deep.Files == configs.FilesNone {
+		all = append(all, files.Tools(open)...)
+	}
+	if p.Browser {
+		all = append(all, b.tooling.browsers.Tools()...)
+	}
+	return append(all, b.web...)
 }
 
-// RevertNote implements web.NoteHistory. The text keeps the mark that it had.
-func (w toolbench) RevertNote(ctx context.Context, scope string, version int64, by string) error {
-	v, err := w.d.db.MemoryVersion(ctx, scope, version)
+// remembering returns the tools for notes and skills.
+func (b *toolbox) remembering(key boxKey, off bool) (all []tools.Tool) {
+	if key.skills {
+		all = skills.Tools(b.stores.skills(), func(env tools.Env) []string { return b.config.profile(env.Agent).Notes.Skills })
+	}
+	if off {
+		return all
+	}
+	return append(all, memory.Tools(memory.Config{
+		Notes: b.stores.db, Versions: b.stores.db, Global: func(env tools.Env) bool { return b.config.profile(env.Agent).Notes.Global },
+	})...)
+}
+
+// webTools returns fetch_url and web_search as configured.
+func (b *toolbox) webTools(c configs.Web) []tools.Tool {
+	w := b.tooling.workspaces
+	cfg := webtools.Config{
+		Listed: func(env tools.Env, host string) bool { return webListed(b.config.Load().Web, env, host) },
+		Own:    w.own, Log: b.log, Requests: w.audit("web tools"),
+		FetchRate: tools.Rate{N: c.FetchPerMinute(), Per: time.Minute},
+	}
+	if !c.NoFetch {
+		cfg.Fetch = &egress.Policy{Public: c.Allow == nil, Allow: c.Allow, Private: c.Private}
+	}
+	for _, s := range c.Search {
+		cfg.Search = append(cfg.Search, webtools.Provider{Kind: s.Provider, Key: s.Key.Value(), BaseURL: s.BaseURL})
+	}
+	all, err := webtools.Tools(cfg)
 	if err != nil {
-		return err
+		b.log.Error("web tools unavailable", "err", err)
 	}
-	if v.Gone {
-		err = w.d.db.DropMemory(ctx, scope, v.Path, storage.MemoryChange{By: by})
-		if errors.Is(err, storage.ErrNotFound) {
-			return nil // it is gone
-		}
-		return err
-	}
-	return w.save(ctx, scope, v.Path, v.Text, storage.MemoryChange{By: by, Tainted: v.Tainted})
-}
-
-// Tools implements web.Tools.
-func (w toolbench) Tools(ctx context.Context, id claybot.AgentID) ([]web.ToolView, error) {
-	agent := claybot.Agent{Descriptor: claybot.Descriptor{Type: claybot.AgentUser, Connector: "terminal"}}
-	if id != "" {
-		var err error
-		if agent, err = w.d.agents.Agent(ctx, id); err != nil {
-			return nil, err
-		}
-	}
-	set := w.d.box.of(agent)
-	views := make([]web.ToolView, 0, len(set.Tools()))
-	for _, t := range set.Tools() {
-		spec, _ := set.Spec(t.Name)
-		views = append(views, web.ToolView{
-			Name: t.Name, Description: t.Description, Source: cmp.Or(spec.Source, "claybot"),
-			Effect: spec.Effect.String(), Class: spec.Class.String(), Asks: asks(w.d.rules(agent), agent, spec),
-			Timeout: cmp.Or(spec.Timeout, tools.DefaultTimeout), Parameter: parametersOf(t.Parameters),
-		})
-	}
-	slices.SortFunc(views, func(a, b web.ToolView) int { return strings.Compare(a.Name, b.Name) })
-	return views, nil
-}
-
-// asks says when a person is asked before a call of a tool, whatever its
-// arguments.
-func asks(r tools.Rules, agent claybot.Agent, spec tools.Spec) string {
-	call := claybot.ToolCall{Name: spec.Name, Args: "{}"}
-	if spec.Source == "" && spec.Class == tools.Outward { // what is listed depends on the arguments
-		spec.Listed = nil
-	}
-	clean := r.Decide(tools.Env{Agent: agent}, spec, call, nil)
-	tainted := r.Decide(tools.Env{Agent: agent, Tainted: true}, spec, call, nil)
-	switch {
-	case clean.Verdict == tools.Refuse:
-		return "refused"
-	case clean.Verdict == tools.Ask && spec.Class == tools.Outward && tainted.Verdict == tools.Ask && !spec.Confirm:
-		return "unless listed"
-	case clean.Verdict == tools.Ask:
-		r.Allow = []string{spec.Name}
-		if r.Decide(tools.Env{Agent: agent}, spec, call, nil).Verdict == tools.Allow {
-			return "unless allowed"
-		}
-		return "always"
-	case tainted.Verdict == tools.Refuse:
-		return "refused after outside text"
-	case tainted.Verdict == tools.Ask:
-		return "after outside text"
-	}
-	return "never"
-}
-
-// parametersOf names the arguments of a tool.
-func parametersOf(schema json.RawMessage) []string {
-	var s struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	_ = json.Unmarshal(schema, &s) // what has no properties has no names
-	return slices.Sorted(maps.Keys(s.Properties))
-}
-
-// Workspaces implements web.Workspaces.
-func (w toolbench) Workspaces(ctx context.Context) ([]web.WorkspaceView, error) {
-	all, err := w.d.places.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	views := make([]web.WorkspaceView, len(all))
-	for i, l := range all {
-		views[i] = web.WorkspaceView{
-			Key: string(l.Key), Agent: l.Agent, Provider: l.Provider, Image: l.Image, Platform: l.Platform, State: string(l.State),
-			LastUsed: claybot.At(l.LastUsed), Problem: l.Problem,
-		}
-		if !l.Expires.IsZero() {
-			views[i].Expires = claybot.At(l.Expires)
-		}
-	}
-	return views, nil
-}
-
-// RemoveWorkspace implements web.Workspaces.
-func (w toolbench) RemoveWorkspace(ctx context.Context, key string, data bool) error {
-	all, err := w.d.places.List(ctx)
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(all, func(l workspace.Listed) bool { return string(l.Key) == key })
-	if i < 0 {
-		return storage.ErrNotFound
-	}
-	err = w.d.places.Remove(ctx, all[i].Provider, all[i].Key, data)
-	if known, ok := errors.AsType[*workspace.Error](err); ok {
-		return web.Refusal(known.Text)
-	}
-	return err
-}
-
-// Servers implements web.Servers.
-func (w toolbench) Servers(context.Context) ([]web.ServerView, error) {
-	return viewServers(w.d.servers.Status()), nil
-}
-
-// AllowServer implements web.Servers.
-func (w toolbench) AllowServer(ctx context.Context, server, tool, hash, by string) error {
-	allowed, err := w.d.servers.Allow(ctx, server, tool, hash)
-	switch {
-	case errors.Is(err, mcp.ErrUnknown):
-		return storage.ErrNotFound
-	case err != nil:
-		return web.Refusal(err.Error())
-	}
-	w.d.log.Info("MCP server tools allowed", "server", server, "tools", allowed, "by", by)
-	return nil
+	return all
 }

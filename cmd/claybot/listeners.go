@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/webchat"
+	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/runs/jsonlines"
+	"github.com/claybot/claybot/runs/webhook"
+	"github.com/claybot/claybot/web"
+	"github.com/claybot/claybot/web/api"
+	"github.com/claybot/claybot/web/dashboard"
+	"github.com/claybot/claybot/web/metrics"
+)
+
+// listeners are the ways in from outside other than chat platforms, and the publishers of
+// metrics and events.
+type listeners struct {
+	web            *web.Server
+	page, terminal *webchat.Chat
+	metrics        *metrics.Metrics
+	relay          *runs.Relay
+	link           func(string) // gets the login links
+}
+
+// newListeners builds the chats of the page and the terminal, and the metrics. The web
+// server that serves them follows in open, once the system is built.
+func newListeners(d *daemon, link func(string)) *listeners {
+	l := &listeners{link: link}
+	l.page = webchat.New(webchat.Config{
+		Name: "web", HTML: true, Log: d.log, Poll: d.stores.poll(), Door: func() connectors.Health { return l.web.Health() },
+	})
+	l.terminal = webchat.New(webchat.Config{Name: "terminal", Log: d.log, Poll: d.stores.poll()})
+	c := d.config.began.OTLP
+	endpoint := c.Endpoint
+	if !c.Wanted() {
+		endpoint = ""
+	}
+	l.metrics = metrics.New(metrics.Config{
+		Status: func(ctx context.Context) (overview.Status, error) { return d.system.Overview.Status(ctx) },
+		Events: func(ctx context.Context, run claybot.RunID, after int64) iter.Seq2[claybot.Event, error] {
+			return d.stores.db.Events(ctx, run, after)
+		},
+		Models: func() []string { return modelNames(d.config.Load()) },
+		Serve:  func() bool { return d.config.Load().Metrics }, Pprof: func() bool { return d.config.Load().Pprof }, Version: version, Log: d.log,
+		OTLP: metrics.OTLP{
+			Endpoint: endpoint, Headers: revealed(c.Headers), Interval: c.Interval, Off: d.config.off(func(c configs.Config) string { return c.OTLP.Off() }),
+		},
+	})
+	return l
+}
+
+// addr is the address at which the web server listens.
+func (l *listeners) addr() string { return l.web.Addr() }
+
+// open builds the web server with all its routes.
+func (l *listeners) open(d *daemon, c configs.Config) (err error) {
+	shown := d.system.Overview
+	desk := operator{
+		d.system, shown.Listings, shown.Monitor, shown.Stories, d.system.People,
+		func() configs.Access { return d.config.Load().Access }, d.tooling.workspaces.forget,
+	}
+	backend, box, tooling, db := desk.backend(), d.tooling.box, newToolbench(d), d.stores.db
+	chat := l.page.Handler(desk, web.User)
+	routes := []web.Route{
+		{Pattern: "/chat/", Scope: web.Operate, Handler: chat},
+		{
+			Pattern: "POST /chat/files", Scope: web.Operate, Handler: http.StripPrefix("/chat", chat),
+			Raw: true, Body: webchat.MaxUpload + 1,
+		},
+		{Pattern: "/terminal/", Scope: web.Operate, Handler: l.terminal.Handler(desk, web.User), Local: true},
+	}
+	routes = append(routes, api.Routes(api.Config{
+		Backend: backend, Tasks: box.tasks, Beats: box.beats, Tooling: tooling, Usage: db, Budgets: d.limiter, Log: d.log, Version: version,
+		Marks:    db,
+		Profiles: func() []string { return slices.Collect(maps.Keys(d.config.Load().Profiles)) },
+		Engine:   func(to claybot.Descriptor) string { return d.config.Load().Profile(to).Engine },
+	})...)
+	routes = append(routes, dashboard.Routes(dashboard.Config{
+		Backend: backend, Tasks: box.tasks, Beats: box.beats, Tooling: tooling, Usage: db, Budgets: d.limiter, Log: d.log, Version: version,
+	})...)
+	routes = append(routes, l.metrics.Routes()...)
+	routes = append(routes, mcpRoutes(c.DataDir, d.log)...)
+	logins, cookie := d.stores.logins()
+	l.web, err = web.New(web.Config{
+		Addr: c.HTTP, Hosts: c.HTTPHosts, Dir: c.DataDir, Tree: logins, Cookie: cookie, Log: d.log, Ready: d.system.Overview.Ready, Routes: routes,
+		TLSCert: c.HTTPGuard.TLSCert, TLSKey: c.HTTPGuard.TLSKey, Insecure: c.HTTPGuard.Insecure, Proxies: c.HTTPGuard.Proxies,
+		Announce: func(links []string) { l.link(strings.Join(links, "\n")) },
+	})
+	if unsafe := web.Refusal(""); errors.As(err, &unsafe) {
+		return configError{err}
+	}
+	return err
+}
+
+// newRelay builds the publisher of events to the configured sinks.
+func newRelay(config *settings, s *stores, system *agentsystem.AgentSystem) *runs.Relay {
+	sinks := make(map[string]runs.Sink)
+	for _, x := range config.began.Relay {
+		var sink runs.Sink = jsonlines.New(x.File)
+		if x.File == "" {
+			sink = webhook.New(webhook.Config{Name: x.Name, URL: x.URL, Secret: x.Secret.Value()})
+		}
+		sinks[x.Name] = gatedSink{sink, func() bool {
+			return slices.ContainsFunc(config.Load().Relay, func(now configs.Sink) bool { return now.Name == x.Name })
+		}}
+	}
+	relay := &runs.Relay{Store: s.db, Hub: s.hub, Sinks: sinks, Log: s.log}
+	if s.shared != nil {
+		relay.Turn = system.Turn
+	}
+	return relay
+}
+
+// A gatedSink takes events only while its settings are valid.
+type gatedSink struct {
+	runs.Sink
+	valid func() bool
+}
+
+// Publish implements runs.Sink.
+func (s gatedSink) Publish(ctx context.Context, events []claybot.Event) error {
+	if !s.valid() {
+		return &runs.SinkError{Text: "its settings are invalid or gone since the last reload; run `claybot status` for details", Refused: true}
+	}
+	return s.Sink.Publish(ctx, events)
+}

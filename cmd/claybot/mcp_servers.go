@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/egress"
+	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/tools/mcp"
+	"github.com/claybot/claybot/web"
+	"github.com/claybot/claybot/workspace"
+)
+
+// mcpServers keeps the configured MCP servers connected.
+type mcpServers struct {
+	config     *settings
+	log        *slog.Logger
+	workspaces *workspaces
+	manager    *mcp.Manager
+}
+
+func newMCPServers(config *settings, s *stores, w *workspaces, save saveFile) *mcpServers {
+	m := &mcpServers{config: config, log: s.log, workspaces: w}
+	all := make([]mcp.Server, len(config.began.MCP))
+	for i, x := range config.began.MCP {
+		all[i] = mcpServer(x)
+	}
+	m.manager = mcp.New(mcp.Config{
+		Servers: all, Pins: s.db, Tokens: s.mcpTokens(), Version: version, Log: s.log,
+		Pipe: m.pipe, HTTP: m.client, SaveFile: save, Reserved: reserved,
+	})
+	return m
+}
+
+// workspaceKeys begin the keys of workspaces in which MCP servers run.
+const workspaceKeys = "mcp/"
+
+// pipe starts a server in a container of its own.
+func (m *mcpServers) pipe(ctx context.Context, server string, cmd workspace.Command) (workspace.Process, error) {
+	c := m.config.began
+	want := workspace.Want{Provider: c.Workspace.Provider, Key: workspace.Key(workspaceKeys + server)}
+	if want.Provider == configs.Off || want.Provider == "" {
+		return nil, errNoWorkspace
+	}
+	for _, s := range c.MCP {
+		if s.Name == server {
+			want.Spec = workspace.Spec{Image: s.Image, Network: workspace.Network{Mode: s.Network, Allow: s.Hosts}}
+		}
+	}
+	if want.Spec.Image == "" {
+		want.Spec.Image = c.Workspace.Image
+	}
+	ws, err := m.workspaces.manager.Open(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	return ws.Pipe(ctx, cmd)
+}
+
+// client reaches public hosts, and the one that the operator named, which may be private.
+func (m *mcpServers) client(server string) *http.Client {
+	policy := egress.Policy{Public: true, Own: m.workspaces.own, Log: m.workspaces.audit("mcp " + server)}
+	for _, s := range m.config.began.MCP {
+		if u, err := url.Parse(s.URL); s.Name == server && err == nil && u.Host != "" {
+			port := u.Port()
+			if port == "" {
+				port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+			}
+			policy.Private = []string{net.JoinHostPort(u.Hostname(), port)}
+		}
+	}
+	door, err := egress.New(policy)
+	if err != nil { // Check refuses such an address as well
+		m.log.Error("MCP server unreachable", "server", server, "err", err)
+		return nil
+	}
+	client := door.Client(egress.Limits{HeaderTimeout: time.Minute})
+	client.Transport = connectors.Switched(client.Transport, func() string {
+		if slices.Contains(m.config.Load().MCPNames(), server) {
+			return ""
+		}
+		return "the settings of the MCP server are invalid or gone since the last reload"
+	})
+	return client
+}
+
+// removeUnused removes the containers of MCP servers that are no longer configured, or
+// run elsewhere now; they never expire by themselves. Their data stays for a later use.
+func (m *mcpServers) removeUnused(ctx context.Context) {
+	all, err := m.workspaces.manager.List(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			m.log.Warn("failed to list containers of MCP servers", "err", err)
+		}
+		return
+	}
+	c := m.config.Load()
+	wanted := make(map[string]bool)
+	for _, s := range c.MCP {
+		wanted[s.Name] = len(s.Command) > 0 && s.Where != configs.MCPHost
+	}
+	for _, l := range all {
+		name, ok := strings.CutPrefix(string(l.Key), workspaceKeys)
+		if !ok || l.State != workspace.Running || l.InUse || wanted[name] && l.Provider == c.Workspace.Provider {
+			continue
+		}
+		if err := m.workspaces.manager.Remove(ctx, l.Provider, l.Key, false); err == nil {
+			m.log.Info("removed container of unconfigured MCP server", "server", name)
+		} else if ctx.Err() == nil {
+			m.log.Warn("failed to remove container of unconfigured MCP server; will retry", "server", name, "err", err)
+		}
+	}
+}
+
+// status reports how the servers are doing.
+func (m *mcpServers) status() []overview.ServerStatus {
+	all := m.manager.Status()
+	list := make([]overview.ServerStatus, len(all))
+	for i, s := range all {
+		list[i] = overview.ServerStatus{Name: s.Name, OK: s.State == mcp.StateConnected, State: s.State}
+		if !list[i].OK {
+			list[i].Err = s.LastError
+		}
+	}
+	return list
+}
+
+// views shows the servers for the pages and the API.
+func (m *mcpServers) views() []web.ServerView {
+	all := m.manager.Status()
+	views := make([]web.ServerView, len(all))
+	for i, s := range all {
+		v := web.ServerView{Name: s.Name, Transport: s.Transport, State: s.State, Problem: s.LastError, Tools: s.Tools, Restarts: s.Restarts, OffHash: s.OffHash}
+		if s.State != mcp.StateConnected && s.Stderr != "" { // its own output often names the cause
+			v.Problem = strings.TrimSpace(v.Problem + "\nIt wrote: " + s.Stderr)
+		}
+		if s.State == mcp.StateLogin {
+			v.Login = "claybot mcp login " + s.Name
+		}
+		for _, o := range s.Off {
+			if !o.Changed {
+				continue // it cannot be accepted
+			}
+			if v.Off == nil {
+				v.Off = make(map[string]string)
+			}
+			v.Off[o.Tool] = o.Why + ". It says now: " + o.Now
+		}
+		views[i] = v
+	}
+	return views
+}
+
+// fileTokens stores the logins at MCP servers in a data directory.
+func fileTokens(dataDir string) mcp.Tokens { return mcp.NewFileTokens(filepath.Join(dataDir, "mcp")) }
+
+// mcpServer is a configured server, as package mcp wants it.
+func mcpServer(s configs.MCPServer) mcp.Server {
+	out := mcp.Server{
+		Name: s.Name, Command: s.Command, Where: s.Where, Dir: s.Dir, URL: s.URL, Token: s.Token.Value(),
+		Allow: s.Allow, Deny: s.Deny, Timeout: s.Timeout, Trusted: s.Trusted,
+		Headers: revealed(s.Headers), Effects: make(map[string]tools.Effect, len(s.Effects)),
+	}
+	for name, value := range s.Env {
+		out.Env = append(out.Env, workspace.Var{Name: name, Value: value})
+	}
+	for name, value := range revealed(s.Secrets) {
+		out.Env = append(out.Env, workspace.Var{Name: name, Value: value})
+	}
+	slices.SortFunc(out.Env, func(a, b workspace.Var) int { return strings.Compare(a.Name, b.Name) })
+	for name, effect := range s.Effects {
+		out.Effects[name] = map[string]tools.Effect{
+			configs.EffectOnce: tools.Once, configs.EffectIdempotent: tools.Idempotent, configs.EffectReadOnly: tools.ReadOnly,
+		}[effect]
+	}
+	if o := s.OAuth; o != nil {
+		out.OAuth = &mcp.OAuth{Grant: o.Grant, ClientID: o.ClientID, ClientSecret: o.ClientSecret.Value(), Scopes: o.Scopes, Redirect: o.Redirect}
+	}
+	return out
+}
+
+// revealed returns the values of named secrets.
+func revealed(all map[string]configs.Secret) map[string]string {
+	out := make(map[string]string, len(all))
+	for name, s := range all {
+		out[name] = s.Value()
+	}
+	return out
+}

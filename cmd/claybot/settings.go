@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/overview"
+)
+
+// settings is the configuration in force. A reload replaces it while the daemon runs.
+type settings struct {
+	atomic.Pointer[configs.Config]
+	log    *slog.Logger
+	began  configs.Config         // the configuration at start
+	failed atomic.Pointer[string] // why the last reload failed; nil if it did not
+
+	mu   sync.Mutex
+	next chan struct{} // closed by the next reload
+}
+
+func newSettings(c configs.Config, log *slog.Logger) *settings {
+	s := &settings{log: log, began: c, next: make(chan struct{})}
+	s.Store(&c)
+	return s
+}
+
+// profile returns the profile of an agent.
+func (s *settings) profile(a claybot.Agent) configs.Profile { return s.Load().Profile(a.Descriptor) }
+
+// off returns a function that says why a part of the configuration is switched off.
+func (s *settings) off(why func(configs.Config) string) func() string {
+	return func() string { return why(*s.Load()) }
+}
+
+func (s *settings) gate(why func(configs.Config) string) gate { return gate{s.off(why), s.changed} }
+
+// changed is closed by the next reload.
+func (s *settings) changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.next
+}
+
+// replace puts c in force and wakes all who wait for changed.
+func (s *settings) replace(c *configs.Config) {
+	s.failed.Store(nil)
+	s.Store(c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.next)
+	s.next = make(chan struct{})
+}
+
+// status lists what is wrong with the settings.
+func (s *settings) status() []overview.SettingStatus {
+	var all []overview.SettingStatus
+	for _, w := range s.Load().Warnings {
+		all = append(all, overview.SettingStatus{Text: w.String(), Next: w.Next, Off: w.Off})
+	}
+	if why := s.failed.Load(); why != nil {
+		all = append(all, overview.SettingStatus{
+			Text: "configuration reload failed; the old configuration stays in force: " + *why,
+			Next: "correct the file, then run kill -HUP or restart claybot", Off: true,
+		})
+	}
+	return all
+}
+
+// warn logs settings that are allowed and seldom intended.
+func (s *settings) warn() {
+	if s.Load().NamelessProxy() {
+		s.log.Warn("http.trusted_proxies is set and http_hosts is not: requests by the host name of the proxy are refused; add the name to http_hosts")
+	}
+	if s.Load().Access.Mode == configs.AccessOpen {
+		s.log.Warn("access is open: anyone who finds this bot can use it and spend your money; set CLAYBOT_ACCESS=pairing to restrict it")
+	}
+}
+
+// reload reads the configuration again and reports whether it took effect. A file that is
+// unreadable, missing or empty, while the one in force has keys, changes nothing; status
+// shows that until a reload succeeds.
+func (s *settings) reload(e *env) bool {
+	next, _, err := e.load()
+	if was := s.Load(); err == nil && was.Keyed() && !next.Keyed() {
+		err = fmt.Errorf("configuration %s: the file is missing or has no key; restart claybot to run without one", was.File)
+	}
+	if err != nil {
+		text := err.Error()
+		s.failed.Store(&text)
+		s.log.Error("configuration reload failed; keeping the old configuration", "err", err)
+		return false
+	}
+	unapplied(s.began, &next)
+	logWarnings(s.log, next.Warnings)
+	s.replace(&next)
+	for _, x := range restartOnly {
+		if x.changed(s.began, next) {
+			s.log.Warn("changed setting requires a restart", "key", x.key)
+		}
+	}
+	s.warn()
+	return true
+}
+
+// restartOnly are the settings that a reload cannot apply.
+var restartOnly = []struct {
+	key     string
+	changed func(began, next configs.Config) bool
+}{
+	{"data_dir", func(a, b configs.Config) bool { return a.DataDir != b.DataDir }},
+	{"http", func(a, b configs.Config) bool {
+		return a.HTTP != b.HTTP || !reflect.DeepEqual(a.HTTPGuard, b.HTTPGuard)
+	}},
+	{"http_hosts", func(a, b configs.Config) bool { return !slices.Equal(a.HTTPHosts, b.HTTPHosts) }},
+	{"telegram", func(a, b configs.Config) bool {
+		return a.Telegram.Token.Value() != b.Telegram.Token.Value() || rerouted(a.Telegram, b.Telegram, a.Telegram.APIURL != b.Telegram.APIURL)
+	}},
+	{"slack", func(a, b configs.Config) bool {
+		return a.Slack.BotToken.Value() != b.Slack.BotToken.Value() || a.Slack.AppToken.Value() != b.Slack.AppToken.Value() ||
+			rerouted(a.Slack, b.Slack, a.Slack.APIURL != b.Slack.APIURL)
+	}},
+	{"cron", func(a, b configs.Config) bool {
+		return a.Cron.Enabled != b.Cron.Enabled || a.Cron.Gates != b.Cron.Gates
+	}},
+	{"heartbeat.enabled", func(a, b configs.Config) bool { return a.Heartbeat.Enabled != b.Heartbeat.Enabled }},
+}
+
+// rerouted reports whether a connector that is on now runs with another address, or does
+// not run because it was off at the start.
+func rerouted(began, next interface{ Off() string }, moved bool) bool {
+	return next.Off() == "" && (moved || began.Off() != "")
+}
+
+// unapplied marks the warnings about settings that only a restart applies and that were
+// valid at the start: the old values stay in force.
+func unapplied(began configs.Config, next *configs.Config) {
+	for i, w := range next.Warnings {
+		stays := slices.Contains([]string{"http", "storage", "node", "files"}, w.Group()) && w.Off
+		same := func(x configs.Warning) bool { return x.Off && x.Group() == w.Group() }
+		if stays && !slices.ContainsFunc(began.Warnings, same) {
+			next.Warnings[i] = w.Unapplied()
+		}
+	}
+}
+
+// reload applies the configuration again.
+func (d *daemon) reload(ctx context.Context, e *env) {
+	if !d.config.reload(e) {
+		return
+	}
+	if err := d.system.Reschedule(ctx); err != nil {
+		d.log.Error("failed to update the due times of waiting messages", "err", err)
+	}
+	if err := d.limiter.Recheck(ctx); err != nil {
+		d.log.Error("failed to check runs that wait for a budget", "err", err)
+	}
+	d.log.Info("configuration reloaded")
+}
+
+// reloadOnHangup reloads the configuration on each SIGHUP. The returned function ends
+// that and waits for it.
+func (d *daemon) reloadOnHangup(ctx context.Context, e *env) func() {
+	ctx, cancel := context.WithCancel(ctx)
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	var done sync.WaitGroup
+	done.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hangups:
+				d.reload(ctx, e)
+			}
+		}
+	})
+	return func() {
+		signal.Stop(hangups)
+		cancel()
+		done.Wait()
+	}
+}
+
+// A gate stops a running connector while its setting is bad after a reload.
+type gate struct {
+	off     func() string
+	changed func() <-chan struct{}
+}
+
+var errOff = errors.New("switched off by a bad setting")
+
+// run runs a connector whenever it is not off.
+func (g gate) run(ctx context.Context, run func(context.Context) error) error {
+	for {
+		changed := g.changed()
+		if g.off() == "" {
+			err := g.untilOff(ctx, run)
+			if !errors.Is(err, errOff) || ctx.Err() != nil {
+				return err
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-changed:
+		}
+	}
+}
+
+// untilOff runs a connector until it ends or is switched off, which is errOff.
+func (g gate) untilOff(ctx context.Context, run func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watch sync.WaitGroup
+	defer func() { cancel(nil); watch.Wait() }()
+	watch.Go(func() {
+		for changed := g.changed(); ; changed = g.changed() {
+			if g.off() != "" {
+				cancel(errOff)
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+			}
+		}
+	})
+	err := run(ctx)
+	if errors.Is(context.Cause(ctx), errOff) {
+		return errOff
+	}
+	return err
+}
+
+func (g gate) health(h connectors.Health) connectors.Health {
+	if why := g.off(); why != "" {
+		return offHealth(why)
+	}
+	return h
+}

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/devices"
+	"github.com/claybot/claybot/devices/chromium"
+	"github.com/claybot/claybot/egress"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/workspace"
+	"github.com/claybot/claybot/workspace/docker"
+	"github.com/claybot/claybot/workspace/local"
+)
+
+// workspaces opens the workspaces of agents, as their profiles configure them.
+type workspaces struct {
+	config  *settings
+	log     *slog.Logger
+	id      string // of this installation, by which it knows its containers
+	docker  *docker.Provider
+	manager *workspace.Manager
+	addr    func() string // at which the daemon listens
+}
+
+// newWorkspaces connects to no engine before a workspace needs one.
+func newWorkspaces(ctx context.Context, config *settings, s *stores, addr func() string) (*workspaces, error) {
+	c := config.began
+	id, err := s.installation(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &workspaces{config: config, log: s.log, id: id, addr: addr}
+	relay := docker.Relay{Args: []string{relayCommand}}
+	if relay.Path, err = os.Executable(); err != nil {
+		w.log.Warn("workspace network allowlist unavailable", "err", err)
+	}
+	w.docker = docker.New(docker.Config{Node: id, Relay: relay, Tunnel: w.tunnel, Log: w.log})
+	w.manager = workspace.NewManager(workspace.ManagerConfig{
+		Providers: []workspace.Provider{w.docker, local.New(local.Config{Dir: filepath.Join(c.DataDir, "workspaces"), Log: w.log})},
+		Ledger:    s.db, Node: id, TTL: c.Workspace.TTL, Log: w.log,
+		Exists: func(ctx context.Context, id claybot.AgentID) (bool, error) {
+			_, err := s.db.IndexedAgentByID(ctx, id)
+			if errors.Is(err, storage.ErrNotFound) {
+				return false, nil
+			}
+			return err == nil, err
+		},
+	})
+	return w, nil
+}
+
+// markInstallation is the mark of the database that has the ID of this installation.
+const markInstallation = "installation"
+
+// installation returns the ID by which this installation knows its containers. Each
+// cluster member has its own, in a file.
+func (s *stores) installation(ctx context.Context) (string, error) {
+	fresh := strings.ToLower(rand.Text()[:12])
+	if s.shared == nil {
+		id, err := s.db.Mark(ctx, markInstallation)
+		if err != nil || id != "" {
+			return id, err
+		}
+		return fresh, s.db.SetMark(ctx, markInstallation, fresh)
+	}
+	path := filepath.Join(s.config.began.DataDir, "installation")
+	b, err := os.ReadFile(path)
+	if id := strings.TrimSpace(string(b)); err == nil && id != "" {
+		return id, nil
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = os.WriteFile(path, []byte(fresh+"\n"), 0o600)
+	}
+	if err != nil {
+		return "", fmt.Errorf("installation ID: %w", err)
+	}
+	return fresh, nil
+}
+
+// leftoverTime bounds how long a start waits for a slow engine.
+const leftoverTime = 10 * time.Second
+
+// endLeftovers ends commands that a killed process left in containers.
+func (w *workspaces) endLeftovers(ctx context.Context) {
+	for _, p := range w.config.Load().Profiles {
+		if p.Workspace.Provider != configs.WorkspaceDocker {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, leftoverTime)
+		defer cancel()
+		if err := w.docker.EndLeftovers(ctx); err != nil {
+			w.log.Warn("failed to stop commands left in containers by a killed process", "err", err)
+		}
+		return
+	}
+}
+
+// warn logs settings that give up protections.
+func (w *workspaces) warn() {
+	seen := make(map[string]bool)
+	for name, p := range w.config.Load().Profiles {
+		if p.Workspace.Provider == configs.WorkspaceLocal && !seen[local.Name] {
+			seen[local.Name] = true
+			w.log.Warn("commands of agents run on this machine, as the user who runs claybot; "+
+				"users of the bot and pages that agents read can influence them; set workspaces.provider to docker to isolate them", "profile", name)
+		}
+		for _, given := range p.Workspace.Unsafe {
+			if !seen[given] {
+				seen[given] = true
+				w.log.Warn("workspace protection disabled", "profile", name, "unsafe", given)
+			}
+		}
+	}
+}
+
+// want returns the workspace of an agent for a call in a thread; ok is false if the agent
+// has none.
+func (w *workspaces) want(a claybot.Agent, thread string) (want workspace.Want, ok bool) {
+	c := w.config.profile(a).Workspace
+	key := "agent/" + string(a.ID)
+	switch owner := a.Descriptor.OwnerID(); {
+	case c.Provider == configs.Off || c.Provider == "":
+		return want, false
+	case c.Per == configs.PerOwner && owner != "":
+		key = "owner/" + owner
+	case c.Per == configs.PerThread && thread != "":
+		key = "thread/" + string(a.ID) + "/" + thread
+	}
+	return workspace.Want{Provider: c.Provider, Key: workspace.Key(key), Spec: specOf(c), TTL: c.TTL}, true
+}
+
+func specOf(c configs.Workspace) workspace.Spec {
+	s := workspace.Spec{
+		Image: c.Image, Platform: c.Platform, InitialScript: c.InitialScript, User: c.User,
+		CPUs: c.CPUs, Memory: c.Memory, PIDs: c.PIDs, Disk: c.Disk,
+		Network: workspace.Network{Mode: c.Network, Allow: c.Hosts},
+		Runtime: c.Runtime, Docker: c.Docker, KeepOnTimeout: !c.KillOnTimeout, Unsafe: c.Unsafe,
+	}
+	for _, v := range c.Env {
+		s.Env = append(s.Env, workspace.Var{Name: v.Name, Value: v.Value.Value()})
+	}
+	for _, v := range c.Volumes {
+		s.Volumes = append(s.Volumes, workspace.Volume(v))
+	}
+	return s
+}
+
+// errNoWorkspace is the error of a tool whose agent has no workspace.
+var errNoWorkspace = &workspace.Error{Code: workspace.Unavailable, Text: "this agent has no workspace; an operator can give it one with workspace in the configuration"}
+
+// open opens the workspace of a call.
+func (w *workspaces) open(ctx context.Context, env tools.Env) (workspace.Workspace, error) {
+	want, ok := w.want(env.Agent, env.Thread)
+	if !ok {
+		return nil, errNoWorkspace
+	}
+	return w.manager.Open(ctx, want)
+}
+
+// name describes where the tools of an agent act, without opening it. Approvals are bound
+// to it.
+func (w *workspaces) name(a claybot.Agent) string {
+	want, ok := w.want(a, "")
+	if !ok {
+		return ""
+	}
+	s := want.Spec
+	names := make([]string, len(s.Env))
+	for i, v := range s.Env {
+		names[i] = v.Name
+	}
+	b, _ := json.Marshal(s) // plain values always marshal
+	sum := sha256.Sum256(b) // covers the values of variables, volumes and limits as well
+	parts := []string{want.Provider, string(want.Key)}
+	for _, p := range [][2]string{
+		{"image", s.Image},
+		{"platform", s.Platform},
+		{"user", s.User},
+		{"network", strings.Join(append([]string{s.Network.Mode}, s.Network.Allow...), " ")},
+		{"variables", strings.Join(names, " ")},
+		{"settings", hex.EncodeToString(sum[:4])},
+	} {
+		if p[1] != "" {
+			parts = append(parts, p[0]+" "+p[1])
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// browser starts a browser in the workspace of a call. It reaches the hosts that commands
+// in the workspace reach.
+func (w *workspaces) browser(ctx context.Context, env tools.Env, s devices.Spec) (devices.Device, error) {
+	ws, err := w.open(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	want, _ := w.want(env.Agent, env.Thread)
+	network := want.Spec.Network
+	if s.Hosts, err = devices.ParseHosts(network.Allow); err != nil {
+		return nil, err
+	}
+	r := chromium.Remote{
+		Workspace: ws, Machine: want.Provider == configs.WorkspaceDocker, Web: network.Mode == workspace.NetworkFull, Log: w.log,
+	}
+	if network.Mode == workspace.NetworkAllow {
+		r.Proxy = docker.RelayAddress
+	}
+	return r.Open(ctx, s)
+}
+
+// tunnel carries the connections of a workspace that its settings allow.
+func (w *workspaces) tunnel(ctx context.Context, key workspace.Key, allow []string, conn io.ReadWriteCloser) error {
+	policy, err := egress.New(egress.Policy{Allow: allow, Own: w.own, Log: w.audit("workspace " + string(key))})
+	if err != nil {
+		return err
+	}
+	proxy := egress.NewProxy(policy)
+	defer proxy.Close()
+	return proxy.ServeTunnel(ctx, conn)
+}
+
+// own reports whether the daemon itself listens at an address.
+func (w *workspaces) own(at netip.AddrPort) bool { return egress.Listeners(w.addr())(at) }
+
+// audit logs the outbound requests of a caller, allowed or denied. Paths and queries may
+// be secrets and are left out.
+func (w *workspaces) audit(caller string) func(egress.Request) {
+	return func(r egress.Request) {
+		attrs := []any{"by", caller, "method", r.Method, "host", r.Host, "sent", r.Sent, "received", r.Received, "decision", r.Decision}
+		if r.Why != "" {
+			attrs = append(attrs, "why", r.Why)
+		}
+		w.log.Info("outbound request", attrs...)
+	}
+}
+
+// forget removes the workspaces of a deleted agent.
+func (w *workspaces) forget(ctx context.Context, id claybot.AgentID) {
+	if err := w.manager.Forget(ctx, id); err != nil {
+		w.log.Warn("failed to remove workspaces of deleted agent; will retry", "agent", id, "err", err)
+	}
+}
+
+// relayCommand is the hidden command that runs inside the network of a workspace and
+// carries its connections to the daemon.
+const relayCommand = "egress-relay"
+
+type relayCmd struct{}
+
+// Run carries connections until its standard input ends.
+func (relayCmd) Run(*env) error {
+	return egress.Relay(context.Background(), docker.RelayAddress, stdio{})
+}
+
+// stdio is standard input and output as one stream.
+type stdio struct{}
+
+func (stdio) Read(b []byte) (int, error)  { return os.Stdin.Read(b) }
+func (stdio) Write(b []byte) (int, error) { return os.Stdout.Write(b) }
+func (stdio) Close() error                { return errors.Join(os.Stdin.Close(), os.Stdout.Close()) }
+
+// hostListed reports whether an allowlist has a host.
+func hostListed(list []string, host string) bool {
+	return slices.ContainsFunc(list, func(entry string) bool {
+		name, _, _ := strings.Cut(entry, ":")
+		if below, ok := strings.CutPrefix(name, "*."); ok {
+			return strings.HasSuffix(host, "."+below)
+		}
+		return name == host
+	})
+}
