@@ -4,26 +4,26 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
 
-// resting is how long a subagent that does nothing stays in the list.
-const resting = 24 * time.Hour
+// listedIdle is how long an idle subagent stays in the list.
+const listedIdle = 24 * time.Hour
 
-// works reports whether the agent has something to do.
+// works reports whether the agent has work to do.
 func works(a web.AgentView) bool { return a.State != "idle" || a.Waiting > 0 }
 
-// whose names the person or the task of an agent.
+// whose names the user or the task of an agent.
 func whose(a web.AgentView) string {
 	d := a.Descriptor
 	switch a.Type {
 	case claybot.AgentUser:
-	case claybot.AgentSubagent: // its uid looks like an id of an agent, and is none
+	case claybot.AgentSubagent: // its UID looks like an agent ID but is none
 		return cmp.Or(a.Name, "-")
 	default:
 		return cmp.Or(a.Name, d.UID, "-")
@@ -35,7 +35,7 @@ func whose(a web.AgentView) string {
 	return place + " " + d.UserID
 }
 
-// activity says what the agent is at.
+// activity says what the agent is doing.
 func activity(a web.AgentView) string {
 	switch {
 	case a.Waiting == 0:
@@ -46,25 +46,25 @@ func activity(a web.AgentView) string {
 	return fmt.Sprintf("%s, waiting %d", a.State, a.Waiting)
 }
 
-// lastMessage is when a person wrote to the agent, or when a background agent was made.
+// lastMessage is when a user wrote to the agent, or when a subagent was created.
 func lastMessage(a web.AgentView) string {
 	switch {
 	case a.LastUserAt != 0:
 		return moment(a.LastUserAt.Time())
 	case a.Type != claybot.AgentUser && a.CreatedAt != 0:
-		return "made " + moment(a.CreatedAt.Time())
+		return "created " + moment(a.CreatedAt.Time())
 	}
 	return "never"
 }
 
-// A branch is an agent in its place below its parent. Lines leads to it.
+// A branch is an agent at its place in the tree. Lines leads to it.
 type branch struct {
 	web.AgentView
 	lines string
 }
 
-// tree puts children below their parents, oldest first; agents without a parent
-// in the list stay in its order. Each agent comes once, whatever the list says.
+// tree puts children below their parents, oldest first; agents without a parent in the list
+// stay in its order. Each agent appears once, whatever the list says.
 func tree(agents []web.AgentView) []branch {
 	known := make(map[claybot.AgentID]bool, len(agents))
 	agents = slices.DeleteFunc(slices.Clone(agents), func(a web.AgentView) bool {
@@ -81,47 +81,35 @@ func tree(agents []web.AgentView) []branch {
 			roots = append(roots, a)
 		}
 	}
-	for _, c := range children {
-		slices.SortStableFunc(c, func(a, b web.AgentView) int {
+	var all []branch
+	placed := make(map[claybot.AgentID]bool)
+	var place func(a web.AgentView, own, below string) // own leads to a, below to its children
+	place = func(a web.AgentView, own, below string) {
+		if placed[a.ID] {
+			return
+		}
+		placed[a.ID] = true
+		all = append(all, branch{a, own})
+		of := slices.DeleteFunc(children[a.ID], func(c web.AgentView) bool { return placed[c.ID] })
+		slices.SortStableFunc(of, func(a, b web.AgentView) int {
 			return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 		})
-	}
-	g := grove{children: children, placed: make(map[claybot.AgentID]bool)}
-	for _, a := range roots {
-		g.plant(a, "", "")
-	}
-	for _, a := range agents { // parents in a circle have no root
-		g.plant(a, "", "")
-	}
-	return g.all
-}
-
-// A grove is a tree while it is put together.
-type grove struct {
-	children map[claybot.AgentID][]web.AgentView
-	placed   map[claybot.AgentID]bool
-	all      []branch
-}
-
-// plant adds a and all below it. own leads to a, below to its children.
-func (g *grove) plant(a web.AgentView, own, below string) {
-	if g.placed[a.ID] {
-		return
-	}
-	g.placed[a.ID] = true
-	g.all = append(g.all, branch{a, own})
-	children := slices.DeleteFunc(slices.Clone(g.children[a.ID]), func(c web.AgentView) bool { return g.placed[c.ID] })
-	for i, c := range children {
-		if i == len(children)-1 {
-			g.plant(c, below+"└ ", below+"  ")
-		} else {
-			g.plant(c, below+"├ ", below+"│ ")
+		for i, c := range of {
+			if i == len(of)-1 {
+				place(c, below+"└ ", below+"  ")
+			} else {
+				place(c, below+"├ ", below+"│ ")
+			}
 		}
 	}
+	for _, a := range append(roots, agents...) { // agents: parents in a circle have no root
+		place(a, "", "")
+	}
+	return all
 }
 
-// awake leaves out the subagents that have nothing to do, were made before
-// since, and have nobody below them who stays. It returns how many it left out.
+// awake leaves out the idle subagents that were created before since and have no active
+// subagents below them. It returns how many it left out.
 func awake(agents []web.AgentView, since claybot.Time) (stay []web.AgentView, left int) {
 	parent := make(map[claybot.AgentID]claybot.AgentID, len(agents))
 	for _, a := range agents {
@@ -177,53 +165,36 @@ func (c agentsListCmd) Run(e *env) error {
 	if c.JSON {
 		return e.printJSON(all)
 	}
-	stay, left := all, 0
+	left := 0
 	if !c.All {
-		stay, left = awake(stay, claybot.At(time.Now().Add(-resting)))
+		all, left = awake(all, claybot.At(time.Now().Add(-listedIdle)))
 	}
-	if err := e.table(agentTable(tree(stay))); err != nil {
+	if err := e.table(agentTable(tree(all))); err != nil || left == 0 {
 		return err
 	}
-	if left > 0 {
-		return e.text(fmt.Sprintf("%s have done their work; --all shows them.\n", count(left, "more subagent")))
-	}
-	return nil
+	return e.text(fmt.Sprintf("%s finished more than a day ago; --all shows them.\n", count(left, "more subagent")))
 }
 
 // agents reads the daemon's list, page by page.
 func (e *env) agents() ([]web.AgentView, error) {
-	all := []web.AgentView{}
-	for after := ""; ; {
-		var page web.AgentList
-		path := "/agents?" + url.Values{"limit": {"500"}, "after": {after}}.Encode()
-		if err := e.ask("GET", path, nil, &page); err != nil {
-			return nil, err
-		}
-		all = append(all, page.Agents...)
-		if after = page.Next; after == "" {
-			return all, nil
-		}
-	}
+	return pages(func(path string, out any) error { return e.call("GET", path, nil, out) }, "/agents",
+		func(p web.AgentList) ([]web.AgentView, string) { return p.Agents, p.Next })
 }
 
 func agentTable(all []branch) [][]string {
-	rows := [][]string{{"AGENT", "KIND", "WHO/NAME", "STATE", "LAST MESSAGE"}}
-	for _, b := range all {
-		rows = append(rows, []string{b.lines + string(b.ID), string(b.Type), oneLine(whose(b.AgentView)), activity(b.AgentView), lastMessage(b.AgentView)})
-	}
-	return rows
+	return slices.Insert(each(all, func(b branch) []string {
+		return []string{b.lines + string(b.ID), string(b.Type), oneLine(whose(b.AgentView)), activity(b.AgentView), lastMessage(b.AgentView)}
+	}), 0, []string{"AGENT", "KIND", "WHO/NAME", "STATE", "LAST MESSAGE"})
 }
 
 // Run stops an agent.
 func (c agentsStopCmd) Run(e *env) error {
-	out, err := ask[web.Stopped](e, "POST", at(agentPath(c.ID, "stop")), nil)
-	if err != nil {
-		return err
-	}
-	if out.Stopped == 0 {
-		return e.text("Nothing is running there.\n")
-	}
-	return e.text(fmt.Sprintf("%s asked to stop.\n", count(out.Stopped, "run")))
+	return reply(e, "POST", at(agentPath(c.ID, "stop")), nil, func(out web.Stopped) string {
+		if out.Stopped == 0 {
+			return "No runs to stop.\n"
+		}
+		return fmt.Sprintf("Stopping %s.\n", count(out.Stopped, "run"))
+	})
 }
 
 // Run resets an agent.
@@ -257,9 +228,7 @@ func (c remindersCmd) Run(e *env) error {
 	if c.JSON {
 		return e.printJSON(out.Reminders)
 	}
-	rows := [][]string{{"AT", "MADE", "REMINDER", "NOTE"}}
-	for _, r := range out.Reminders {
-		rows = append(rows, []string{moment(r.Due.Time()), moment(r.Made.Time()), r.ID, oneLine(r.Note)})
-	}
-	return e.list(rows, "This agent has no reminders.\n")
+	return e.list("AT,CREATED,REMINDER,NOTE", "This agent has no reminders.\n", each(out.Reminders, func(r storage.Reminder) []string {
+		return []string{moment(r.Due.Time()), moment(r.Made.Time()), r.ID, oneLine(r.Note)}
+	}))
 }

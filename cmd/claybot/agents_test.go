@@ -120,7 +120,7 @@ func TestAgentTable(t *testing.T) {
 	want := []string{
 		"AGENT | KIND | WHO/NAME | STATE | LAST MESSAGE",
 		"u | user | slack:T1/C1 U1 | AWAITING, waiting 2 | 2027-01-31 09:00:00",
-		"└ c | subagent | find out | RUNNING | made 2027-01-31 09:00:00",
+		"└ c | subagent | find out | RUNNING | created 2027-01-31 09:00:00",
 		"  └ n | subagent | - | idle | never",
 		"d | user | telegram:7 | waiting 3 | never",
 	}
@@ -143,11 +143,11 @@ func TestAgentsCommands(t *testing.T) {
 		"GET /agents/" + agentB + "/reminders": `{"reminders":[]}`,
 	})
 	d.deals(t, []deal{
-		{args: "agents", asks: "GET /agents?after=&limit=500", says: "1 more subagent have done"},
+		{args: "agents", asks: "GET /agents?after=&limit=500", says: "1 more subagent finished"},
 		{args: "agents|--all", asks: "GET /agents?after=&limit=500", says: "└ " + agentB + "  subagent  old[31m"},
 		{args: "agents|list|--all", asks: "GET /agents?after=&limit=500", says: agentA + "    user      web:main operator  idle   never"},
-		{args: "agents|stop|" + agentA, asks: "POST /agents/" + agentA + "/stop", says: "2 runs asked to stop"},
-		{args: "agents|stop|" + agentB, asks: "POST /agents/" + agentB + "/stop", says: "Nothing is running there"},
+		{args: "agents|stop|" + agentA, asks: "POST /agents/" + agentA + "/stop", says: "Stopping 2 runs"},
+		{args: "agents|stop|" + agentB, asks: "POST /agents/" + agentB + "/stop", says: "No runs to stop"},
 		{args: "agents|reset|" + agentA, asks: "POST /agents/" + agentA + "/reset", says: "Started a new conversation"},
 		{args: "agents|reset|" + agentB, code: 1, asks: "POST /agents/" + agentB + "/reset", warns: "claybot: There is no such thing."},
 		{args: "agents|delete|" + agentA, code: 2, warns: "--yes"},
@@ -174,14 +174,14 @@ func TestInboxCommands(t *testing.T) {
 		"DELETE /agents/" + agentB + "/inbox": `{"dropped":[]}`,
 	})
 	d.deals(t, []deal{
-		{args: "inbox|" + agentA, asks: "GET /agents/" + agentA + "/inbox", says: "Run r1, AWAITING since " + moment(time.UnixMilli(1000)) + ", for 2 answers, until " + moment(time.UnixMilli(60000)) + "."},
+		{args: "inbox|" + agentA, asks: "GET /agents/" + agentA + "/inbox", says: "Run r1, AWAITING since " + moment(time.UnixMilli(1000)) + ", awaiting 2 answers until " + moment(time.UnixMilli(60000)) + "."},
 		{args: "inbox|" + agentA, asks: "GET /agents/" + agentA + "/inbox", says: "user              Ann   telegram/1/7  hello there"},
 		{args: "inbox|show|" + agentA, asks: "GET /agents/" + agentA + "/inbox", says: "reminder, silent  -     remind/1      tea"},
-		{args: "inbox|" + agentB, asks: "GET /agents/" + agentB + "/inbox", says: "No run is unfinished.\nNothing waits.\n"},
+		{args: "inbox|" + agentB, asks: "GET /agents/" + agentB + "/inbox", says: "No unfinished run.\nNo waiting messages.\n"},
 		{args: "inbox|drop|" + agentA, asks: "DELETE /agents/" + agentA + "/inbox", says: "dropped telegram/1/7\ndropped remind/1\n"},
 		{args: "inbox|drop|" + agentA + "|telegram/1/7|a&b", asks: "DELETE /agents/" + agentA + "/inbox?message=telegram%2F1%2F7&message=a%26b", says: "dropped"},
-		{args: "inbox|drop|" + agentB + "|x", asks: "DELETE /agents/" + agentB + "/inbox?message=x", says: "Nothing was dropped"},
-		{args: "inbox|drop|" + agentA + "|", code: 2, warns: "the id of a message is empty"},
+		{args: "inbox|drop|" + agentB + "|x", asks: "DELETE /agents/" + agentB + "/inbox?message=x", says: "Nothing dropped"},
+		{args: "inbox|drop|" + agentA + "|", code: 2, warns: "the message ID is empty"},
 		{args: "inbox|drop", code: 2, warns: "expected"},
 		{args: "inbox", code: 2, warns: "expected"},
 		{args: "inbox|nonsense", code: 2, warns: "24 to 32"},

@@ -29,10 +29,10 @@ func TestBudgetCommands(t *testing.T) {
 	}
 	d.wantJSON(t, `"reserved"`, "budgets", "--json")
 	d.deals(t, []deal{
-		{args: "budgets|--limit|0", code: exitUsage, warns: "--limit must be within 1 and 500"},
-		{args: "budgets|extend|a/b", code: exitUsage, warns: "say how much more"},
-		{args: "budgets|extend|a/b|--usd|1|--tokens|1", code: exitUsage, warns: "say how much more"},
-		{args: "budgets|extend|a/b|--usd=-1", code: exitUsage, warns: "say how much more"},
+		{args: "budgets|--limit|0", code: exitUsage, warns: "--limit 0: must be from 1 to 500"},
+		{args: "budgets|extend|a/b", code: exitUsage, warns: "give the amount to add"},
+		{args: "budgets|extend|a/b|--usd|1|--tokens|1", code: exitUsage, warns: "give the amount to add"},
+		{args: "budgets|extend|a/b|--usd=-1", code: exitUsage, warns: "give the amount to add"},
 	})
 	code, out, errs, asked = d.use("budgets", "extend", "a/b", "--usd", "0.25")
 	if code != exitOK || len(asked) != 1 || !strings.Contains(asked[0], `"key":"a/b"`) || !strings.Contains(asked[0], `"usd":0.25`) ||

@@ -485,15 +485,3 @@ func (t *talk) end(w *wait, reply string, failed bool) error {
 	}
 	return nil
 }
-
-// plain removes what a terminal would obey: control characters other than tab
-// and line feed.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 ||
-			r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
-			return -1
-		}
-		return r
-	}, s)
-}

@@ -11,11 +11,9 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/web"
 )
@@ -26,7 +24,7 @@ type client struct {
 	base string
 }
 
-// dial reaches the daemon of a data directory.
+// dial connects to the daemon of a data directory.
 func dial(dir string) (*client, error) {
 	c, base, err := web.Dial(dir)
 	if err != nil {
@@ -35,7 +33,7 @@ func dial(dir string) (*client, error) {
 	return &client{c, base}, nil
 }
 
-// connect reaches the daemon that the flags and the environment mean.
+// connect connects to the daemon that the flags and the environment select.
 func (e *env) connect() (*client, error) {
 	c, _, err := e.load()
 	if err != nil {
@@ -48,9 +46,9 @@ func (e *env) connect() (*client, error) {
 	return cl, err
 }
 
-// connectAnyway reaches the daemon of the data directory that a flag or the
-// environment names, where the configuration cannot be read. A file that is only named
-// wrongly names no directory: the daemon may run with -c, on the default one.
+// connectAnyway connects to the daemon of the data directory that a flag or the environment
+// names if the configuration cannot be read. If only the name of the file is wrong, the
+// daemon may run with -c, on the default directory.
 func (e *env) connectAnyway(unread error) (*client, error) {
 	fromEnv, _ := e.lookup("CLAYBOT_DATA_DIR")
 	dir := cmp.Or(e.DataDir, fromEnv)
@@ -65,13 +63,12 @@ func (e *env) connectAnyway(unread error) (*client, error) {
 	if err != nil {
 		return nil, unread
 	}
-	fmt.Fprintf(e.err, "claybot: warning: %v; asking the daemon that runs on %s\n", unread, dir)
+	fmt.Fprintf(e.err, "claybot: warning: %v; calling the daemon that runs on %s\n", unread, dir)
 	return cl, nil
 }
 
-// call sends a request with a JSON body, if any, and decodes the JSON answer
-// into out, if not nil. An answer that is no success is an error in the
-// daemon's words.
+// call sends a request with a JSON body, if any, and decodes the JSON answer into out, if
+// not nil. A failure is an error in the daemon's words.
 func (c *client) call(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
@@ -103,13 +100,20 @@ func (c *client) call(ctx context.Context, method, path string, in, out any) err
 	if out == nil || resp.StatusCode == http.StatusNoContent {
 		return nil
 	}
+	if raw, ok := out.(*rawAnswer); ok {
+		*raw = b
+		return nil
+	}
 	if err := json.Unmarshal(b, out); err != nil {
 		return fmt.Errorf("read the daemon's response: %w", err)
 	}
 	return nil
 }
 
-// A refusal is an answer of the daemon that is no success, in its words.
+// A rawAnswer is an answer that is not JSON.
+type rawAnswer []byte
+
+// A refusal is a failure that the daemon reports, in its words.
 type refusal struct {
 	status int
 	text   string
@@ -117,15 +121,14 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.text }
 
-// asCommands puts the commands into a hint in the place of the paths of the API
-// that they stand for.
+// asCommands replaces the API paths in a hint by the commands for them.
 var asCommands = strings.NewReplacer(
 	"GET /agents/runs/", "claybot runs show ", "GET /agents/runs", "claybot runs", "GET /questions/", "claybot questions show ",
 	"GET /questions", "claybot questions", "GET /graphs", "claybot graph show", "GET /agents", "claybot agents", "GET /cron", "claybot cron",
 	"GET /outbox", "claybot outbox", "GET /heartbeat", "claybot heartbeat", "GET /tokens", "claybot token",
 )
 
-// words is the sentence of an error answer.
+// words returns the message of a failure.
 func words(status int, body []byte) string {
 	var e web.Failure
 	if json.Unmarshal(body, &e) == nil && e.Error.Message != "" {
@@ -139,23 +142,6 @@ func words(status int, body []byte) string {
 		return plain(oneLine(line))
 	}
 	return fmt.Sprintf("the daemon answered %d %s", status, http.StatusText(status))
-}
-
-// agentPath is the path of an agent of the daemon. An id that is none never
-// becomes a part of it.
-func agentPath(id claybot.AgentID, more ...string) (string, error) {
-	if err := id.Validate(); err != nil {
-		return "", usageError{err}
-	}
-	return "/" + strings.Join(append([]string{"agents", string(id)}, more...), "/"), nil
-}
-
-// taskPath is the path of a task of the daemon.
-func taskPath(ref string, more ...string) (string, error) {
-	if ref == "" || ref == "." || ref == ".." { // in a path they mean something else
-		return "", usageError{fmt.Errorf("invalid task slug %q; claybot cron lists them", ref)}
-	}
-	return "/" + strings.Join(append([]string{"cron", url.PathEscape(ref)}, more...), "/"), nil
 }
 
 // An event is one Server-Sent Event.
@@ -188,8 +174,7 @@ func (c *client) stream(ctx context.Context, path string) (<-chan event, error) 
 	return events, nil
 }
 
-// readEvents reads the events of our own server, whose frames are one line for
-// each field.
+// readEvents reads the events of the daemon, whose frames have one line per field.
 func readEvents(ctx context.Context, r io.Reader, events chan<- event) {
 	var ev event
 	lines := bufio.NewScanner(r)

@@ -14,7 +14,7 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// lastFirings is how many of a task's firings `cron show` shows.
+// lastFirings is how many runs of a task `cron show` shows.
 const lastFirings = 10
 
 type cronCmd struct {
@@ -78,27 +78,19 @@ type (
 
 // Run lists the tasks.
 func (c cronListCmd) Run(e *env) error {
-	return show(e, c.JSON, to("/cron"), func(list web.TaskList) error {
-		if len(list.Tasks) == 0 {
-			if err := e.text("No tasks; create one with: claybot cron add\n"); err != nil {
-				return err
+	return show(e, c.JSON, to("/cron"), func(out web.TaskList) error {
+		err := e.list("SLUG,NAME,SCHEDULE,ZONE,NEXT,LAST", "No tasks; create one with: claybot cron add\n", each(out.Tasks, func(t connectors.Task) []string {
+			last := "never"
+			if t.Last != nil {
+				last = t.Last.State + " " + moment(t.Last.Planned)
 			}
-		} else if err := e.table(taskTable(list.Tasks)); err != nil {
-			return err
-		}
-		return e.problems(list.Problems)
+			return []string{t.Slug, oneLine(t.Name), timing(t.TaskSpec), cmp.Or(t.Timezone, "-"), next(t), last}
+		}))
+		return errors.Join(err, e.problems(out.Problems))
 	})
 }
 
-func taskTable(all []connectors.Task) [][]string {
-	rows := [][]string{{"SLUG", "NAME", "SCHEDULE", "ZONE", "NEXT", "LAST"}}
-	for _, t := range all {
-		rows = append(rows, []string{t.Slug, oneLine(t.Name), timing(t.TaskSpec), cmp.Or(t.Timezone, "-"), next(t), lastFiring(t)})
-	}
-	return rows
-}
-
-// timing says when a task fires, in one phrase.
+// timing is the schedule of a task, in one phrase.
 func timing(t connectors.TaskSpec) string {
 	switch {
 	case t.Every != "":
@@ -109,7 +101,7 @@ func timing(t connectors.TaskSpec) string {
 	return cmp.Or(t.Schedule, "-")
 }
 
-// next says when a task fires next, or why it does not.
+// next is the next run of a task, or why there is none.
 func next(t connectors.Task) string {
 	switch {
 	case !t.Enabled:
@@ -120,13 +112,6 @@ func next(t connectors.Task) string {
 		return "never"
 	}
 	return t.Next[0].Format(time.DateTime) // in the zone of the task
-}
-
-func lastFiring(t connectors.Task) string {
-	if t.Last == nil {
-		return "never"
-	}
-	return t.Last.State + " " + moment(t.Last.Planned)
 }
 
 // Run shows a task.
@@ -162,113 +147,97 @@ func (c cronShowCmd) Run(e *env) error {
 	if err := e.text("\n"); err != nil {
 		return err
 	}
-	return e.table(firingTable(ledger.Firings))
+	return e.list("PLANNED,TRY,STATE,STARTED,TOOK,COST,RUN,REASON", "", each(ledger.Firings, firingRow))
 }
 
-// taskFields lists what is set in a task.
+// taskFields lists the settings of a task.
 func taskFields(t connectors.Task) [][]string {
-	enabled := "yes"
-	if !t.Enabled {
-		enabled = "no"
+	when := func(ok bool, s string) string {
+		if !ok {
+			return ""
+		}
+		return s
 	}
 	rows := [][]string{{"slug", t.Slug}, {"uid", t.UID}, {"name", t.Name}}
 	for _, f := range [][2]string{
 		{"description", t.Description},
 		{"schedule", timing(t.TaskSpec)},
 		{"timezone", t.Timezone},
-		{"enabled", enabled},
+		{"enabled", cmp.Or(when(t.Enabled, "yes"), "no")},
 		{"paused", t.Paused},
 		{"misfire", t.Misfire},
-		{"once", positive(t.Once, "yes")},
-		{"retries", positive(t.Retries > 0, fmt.Sprint(t.Retries))},
+		{"once", when(t.Once, "yes")},
+		{"retries", when(t.Retries > 0, fmt.Sprint(t.Retries))},
 		{"owner", t.Owner},
 		{"route", t.Route},
 		{"agent", t.Agent},
 		{"gate", t.Gate},
 		{"prompt", t.Prompt},
 	} {
-		if f[1] != "" {
-			rows = append(rows, []string{f[0], oneLine(f[1])})
-		}
+		rows = append(rows, field(f[0], oneLine(f[1]))...)
 	}
 	return rows
-}
-
-// positive is s when ok, else nothing.
-func positive(ok bool, s string) string {
-	if !ok {
-		return ""
-	}
-	return s
 }
 
 // nextFive lists instants, each in its zone.
 func nextFive(all []time.Time) string {
 	if len(all) == 0 {
-		return "It does not fire again.\n"
+		return "It does not run again.\n"
 	}
 	var b strings.Builder
-	b.WriteString("It fires next at\n")
+	b.WriteString("Next runs:\n")
 	for _, t := range all {
 		b.WriteString("  " + t.Format("Mon 2006-01-02 15:04:05 MST") + "\n")
 	}
 	return b.String()
 }
 
-func firingTable(all []connectors.Firing) [][]string {
-	rows := [][]string{{"PLANNED", "TRY", "STATE", "STARTED", "TOOK", "COST", "RUN", "REASON"}}
-	for _, f := range all {
-		started, took, cost := "-", "-", "-"
-		if !f.Started.IsZero() {
-			started = moment(f.Started)
-		}
-		if !f.Started.IsZero() && !f.Ended.IsZero() {
+func firingRow(f connectors.Firing) []string {
+	started, took, spent, planned := "-", "-", "-", moment(f.Planned)
+	if !f.Started.IsZero() {
+		started = moment(f.Started)
+		if !f.Ended.IsZero() {
 			took = f.Ended.Sub(f.Started).Round(time.Second).String()
 		}
-		if f.Cost > 0 {
-			cost = fmt.Sprintf("$%.4f", float64(f.Cost)/1e6)
-		}
-		planned := moment(f.Planned)
-		if strings.HasPrefix(f.Instant, "manual/") {
-			planned += " by hand"
-		}
-		rows = append(rows, []string{
-			planned, fmt.Sprint(max(f.Attempt, 1)), f.State, started, took, cost, cmp.Or(string(f.Run), "-"), cmp.Or(oneLine(f.Reason), "-"),
-		})
 	}
-	return rows
+	if f.Cost > 0 {
+		spent = dollars(f.Cost)
+	}
+	if strings.HasPrefix(f.Instant, "manual/") {
+		planned += " by hand"
+	}
+	return []string{planned, fmt.Sprint(max(f.Attempt, 1)), f.State, started, took, spent, cmp.Or(string(f.Run), "-"), cmp.Or(oneLine(f.Reason), "-")}
 }
 
-// Run makes a task, or shows when it would fire.
+// Run creates a task, or shows its next runs.
 func (c cronAddCmd) Run(e *env) error {
 	in := web.TaskRequest{TaskSpec: connectors.TaskSpec{
 		Name: c.Name, Description: c.Description, Schedule: c.Schedule, Every: c.Every, At: c.At, Timezone: c.Timezone,
 		Prompt: c.Prompt, Misfire: c.Misfire, Once: c.Once, Retries: c.Retries, Route: c.Route,
 	}, DryRun: c.DryRun}
-	var out connectors.Task // of a dry run, only when it fires
-	if err := e.ask("POST", "/cron", in, &out); err != nil {
-		return err
-	}
+	out, err := ask[connectors.Task](e, "POST", to("/cron"), in) // of a dry run, only its next runs
 	switch {
+	case err != nil:
+		return err
 	case c.JSON && c.DryRun:
 		return e.printJSON(map[string]any{"next": out.Next})
 	case c.JSON:
 		return e.printJSON(out)
 	case c.DryRun:
-		return e.text("Nothing is saved. " + nextFive(out.Next) + sentTo(c.Route, "SLUG"))
+		return e.text("Nothing saved. " + nextFive(out.Next) + repliesTo(c.Route, "SLUG"))
 	}
-	return e.text(fmt.Sprintf("The task %s is saved. %s", out.Slug, nextFive(out.Next)) + sentTo(out.Route, out.Slug))
+	return e.text(fmt.Sprintf("Saved the task %s. %s", out.Slug, nextFive(out.Next)) + repliesTo(out.Route, out.Slug))
 }
 
-// sentTo says where the answers of a task with a route go.
-func sentTo(route, slug string) string {
+// repliesTo says where the replies of a task go.
+func repliesTo(route, slug string) string {
 	switch route {
 	case "":
-		return fmt.Sprintf("Its answers are sent to no chat: read them with `claybot cron show %[1]s`, or set a route with `claybot cron edit %[1]s --route telegram/123456789`.\n", slug)
+		return fmt.Sprintf("Its replies go to no chat: read them with `claybot cron show %[1]s`, or set a route with `claybot cron edit %[1]s --route telegram/123456789`.\n", slug)
 	case "none":
-		return "Its answers are sent to no chat.\n"
+		return "Its replies go to no chat.\n"
 	}
-	return "Its answers are sent to " + route + ".\n"
+	return "Its replies go to " + route + ".\n"
 }
 
 // Run changes a task.
@@ -282,7 +251,7 @@ func (c cronEditCmd) Run(e *env) error {
 	set(in, "route", c.Route)
 	set(in, "once", c.Once)
 	set(in, "retries", c.Retries)
-	if c.Schedule != nil || c.Every != nil || c.At != nil { // one takes the place of the others
+	if c.Schedule != nil || c.Every != nil || c.At != nil { // one replaces the others
 		in["schedule"], in["every"], in["at"] = "", "", ""
 		set(in, "schedule", c.Schedule)
 		set(in, "every", c.Every)
@@ -291,62 +260,45 @@ func (c cronEditCmd) Run(e *env) error {
 	if len(in) == 0 {
 		return usageError{errors.New("nothing to change; claybot cron edit --help lists the flags")}
 	}
-	t, err := e.patch(c.Ref, in)
-	if err != nil {
-		return err
-	}
-	return e.text(fmt.Sprintf("The task %s is changed. %s", t.Slug, nextFive(t.Next)))
+	return e.patch(c.Ref, in, "Changed")
 }
 
-// set puts what is given into a change.
+// set adds a value to a change, if it is given.
 func set[T any](in map[string]any, name string, v *T) {
 	if v != nil {
 		in[name] = *v
 	}
 }
 
-// patch changes a task of the daemon.
-func (e *env) patch(ref string, in map[string]any) (connectors.Task, error) {
-	var t connectors.Task
-	path, err := taskPath(ref)
-	if err != nil {
-		return t, err
-	}
-	return t, e.ask("PATCH", path, in, &t)
+// patch changes a task and prints what it did and the next runs, if there are any.
+func (e *env) patch(ref string, in map[string]any, did string) error {
+	return reply(e, "PATCH", at(taskPath(ref)), in, func(t connectors.Task) string {
+		if !t.Enabled {
+			return did + " the task " + t.Slug + ".\n"
+		}
+		return did + " the task " + t.Slug + ". " + nextFive(t.Next)
+	})
 }
 
 // Run enables a task.
 func (c cronEnableCmd) Run(e *env) error {
-	t, err := e.patch(c.Ref, map[string]any{"enabled": true})
-	if err != nil {
-		return err
-	}
-	return e.text(fmt.Sprintf("The task %s is enabled. %s", t.Slug, nextFive(t.Next)))
+	return e.patch(c.Ref, map[string]any{"enabled": true}, "Enabled")
 }
 
 // Run disables a task.
 func (c cronDisableCmd) Run(e *env) error {
-	t, err := e.patch(c.Ref, map[string]any{"enabled": false})
-	if err != nil {
-		return err
-	}
-	return e.text(fmt.Sprintf("The task %s is disabled.\n", t.Slug))
+	return e.patch(c.Ref, map[string]any{"enabled": false}, "Disabled")
 }
 
-// Run fires a task.
+// Run runs a task.
 func (c cronRunCmd) Run(e *env) error {
-	path, err := taskPath(c.Ref, "run")
-	if err != nil {
-		return err
-	}
-	t, err := ask[connectors.Task](e, "POST", to(path+"?key="+rand.Text()), nil)
-	if err != nil {
-		return err
-	}
-	return e.text(fmt.Sprintf("The task %s fires now; see how it goes with: claybot cron show %s\n", t.Slug, t.Slug))
+	r := at(taskPath(c.Ref, "run")).with(url.Values{"key": {rand.Text()}})
+	return reply(e, "POST", r, nil, func(t connectors.Task) string {
+		return fmt.Sprintf("Running the task %s; see the result with: claybot cron show %s\n", t.Slug, t.Slug)
+	})
 }
 
-// Run takes a task away.
+// Run deletes a task.
 func (c cronDeleteCmd) Run(e *env) error {
 	return e.does("DELETE", at(taskPath(c.Ref)), nil, "Task deleted; its folder is in .done.\n")
 }

@@ -25,7 +25,7 @@ func TestCronCommands(t *testing.T) {
 		"DELETE /cron/news":      "",
 		"PATCH /cron/odd%20name": `{"slug":"odd name","next":[]}`,
 	})
-	const next = "It fires next at\n  Sun 2027-01-31 09:00:00"
+	const next = "Next runs:\n  Sun 2027-01-31 09:00:00"
 	base := `POST /cron {"name":"News","schedule":"0 9 * * *","prompt":"the news"}`
 	d.deals(t, []deal{
 		{args: "cron", asks: "GET /cron", says: "news      News  0 9 * * *  Europe/Berlin  2027-01-31 09:00:00  SUCCEEDED "},
@@ -38,26 +38,26 @@ func TestCronCommands(t *testing.T) {
 		{args: "cron|show|u1", asks: "GET /cron/u1/ledger?limit=10|GET /cron", says: "slug      news\n"},
 		{args: "cron|show|nope", code: 1, asks: "GET /cron/nope/ledger?limit=10", warns: "There is no such thing."},
 		{args: "cron|show|..", code: 2, warns: `invalid task slug ".."`},
-		{args: "cron|add|--name|News|--schedule|0 9 * * *|the news", asks: base, says: "The task news is saved. " + next},
-		{args: "cron|add|--dry-run|--name|News|--schedule|0 9 * * *|the news", asks: base[:len(base)-1] + `,"dry_run":true}`, says: "Nothing is saved. " + next},
+		{args: "cron|add|--name|News|--schedule|0 9 * * *|the news", asks: base, says: "Saved the task news. " + next},
+		{args: "cron|add|--dry-run|--name|News|--schedule|0 9 * * *|the news", asks: base[:len(base)-1] + `,"dry_run":true}`, says: "Nothing saved. " + next},
 		{
 			args: "cron|add|--name=N|--every=2h|--timezone=UTC|--route=none|--misfire=skip|--once|--retries=3|--description=D|p",
 			asks: `POST /cron {"name":"N","description":"D","every":"2h","timezone":"UTC","prompt":"p","misfire":"skip","once":true,"retries":3,"route":"none"}`,
-			says: "saved",
+			says: "Saved the task",
 		},
-		{args: "cron|add|--name|N|--at|2027-01-31T09:00:00Z|p", asks: `POST /cron {"name":"N","at":"2027-01-31T09:00:00Z","prompt":"p"}`, says: "saved"},
+		{args: "cron|add|--name|N|--at|2027-01-31T09:00:00Z|p", asks: `POST /cron {"name":"N","at":"2027-01-31T09:00:00Z","prompt":"p"}`, says: "Saved the task"},
 		{args: "cron|add|--name|N|p", code: 2, warns: "--schedule"},
 		{args: "cron|add|--name|N|--every|1h|--at|x|p", code: 2, warns: "--at"},
 		{args: "cron|add|--every|1h|p", code: 2, warns: "--name"},
 		{args: "cron|add|--name|N|--every|1h", code: 2, warns: "<prompt>"},
 		{args: "cron|add|--name|N|--every|1h|--retries|x|p", code: 2, warns: "retries"},
-		{args: "cron|edit|news|--name|New|--retries|0|--no-once", asks: `PATCH /cron/news {"name":"New","once":false,"retries":0}`, says: "changed. " + next},
-		{args: "cron|edit|news|--every|1h", asks: `PATCH /cron/news {"at":"","every":"1h","schedule":""}`, says: "changed"},
-		{args: "cron|edit|news|--route=|--once", asks: `PATCH /cron/news {"once":true,"route":""}`, says: "changed"},
+		{args: "cron|edit|news|--name|New|--retries|0|--no-once", asks: `PATCH /cron/news {"name":"New","once":false,"retries":0}`, says: "Changed the task news. " + next},
+		{args: "cron|edit|news|--every|1h", asks: `PATCH /cron/news {"at":"","every":"1h","schedule":""}`, says: "Changed the task"},
+		{args: "cron|edit|news|--route=|--once", asks: `PATCH /cron/news {"once":true,"route":""}`, says: "Changed the task"},
 		{args: "cron|edit|news", code: 2, warns: "nothing to change"},
 		{args: "cron|edit|news|--every|1h|--at|x", code: 2, warns: "--at"},
-		{args: "cron|enable|news", asks: `PATCH /cron/news {"enabled":true}`, says: "enabled. " + next},
-		{args: "cron|disable|odd name", asks: `PATCH /cron/odd%20name {"enabled":false}`, says: "The task odd name is disabled.\n"},
+		{args: "cron|enable|news", asks: `PATCH /cron/news {"enabled":true}`, says: "Enabled the task news. " + next},
+		{args: "cron|disable|odd name", asks: `PATCH /cron/odd%20name {"enabled":false}`, says: "Disabled the task odd name.\n"},
 		{args: "cron|run|news", asks: "POST /cron/news/run?key=K", says: "claybot cron show news\n"},
 		{args: "cron|delete|news", asks: "DELETE /cron/news", says: ".done"},
 		{args: "cron|delete|nope", code: 1, asks: "DELETE /cron/nope", warns: "There is no such thing."},
@@ -89,9 +89,9 @@ func TestHeartbeatCommands(t *testing.T) {
 	})
 	at := moment(time.Date(2027, 1, 31, 9, 0, 0, 0, time.UTC))
 	d.deals(t, []deal{
-		{args: "heartbeat", asks: "GET /heartbeat", says: "tidy  Tidy up  2h       08:00-22:00  " + at + "  never\n"},
-		{args: "heartbeat|list", asks: "GET /heartbeat", says: "off   Off      default  -            off                  never\n"},
-		{args: "heartbeat", asks: "GET /heartbeat", says: "rest  Rest     default  -            rests: nobody wrote  " + at + "\nheartbeat/x.md:2: unknown key\n"},
+		{args: "heartbeat", asks: "GET /heartbeat", says: "tidy  Tidy up  2h       08:00-22:00  " + at + "   never\n"},
+		{args: "heartbeat|list", asks: "GET /heartbeat", says: "off   Off      default  -            off                   never\n"},
+		{args: "heartbeat", asks: "GET /heartbeat", says: "rest  Rest     default  -            paused: nobody wrote  " + at + "\nheartbeat/x.md:2: unknown key\n"},
 		{args: "heartbeat|run", asks: `POST /heartbeat/run?key=K {}`, says: "runs 2 tasks now"},
 		{args: "heartbeat|run|tidy|off", asks: `POST /heartbeat/run?key=K {"ids":["tidy","off"]}`, says: "runs 2 tasks now"},
 	})
@@ -113,10 +113,10 @@ func TestNext(t *testing.T) {
 			t.Errorf("next of %+v = %q, want %q", tc.task, got, tc.want)
 		}
 	}
-	if got := nextFive(nil); got != "It does not fire again.\n" {
+	if got := nextFive(nil); got != "It does not run again.\n" {
 		t.Errorf("no next: %q", got)
 	}
-	if got := nextFive(at); got != "It fires next at\n  Sun 2027-03-28 03:00:00 CEST\n" {
+	if got := nextFive(at); got != "Next runs:\n  Sun 2027-03-28 03:00:00 CEST\n" {
 		t.Errorf("next: %q", got)
 	}
 }

@@ -20,112 +20,57 @@ const (
 	littleSpace = 1 << 30
 	syncs       = 9
 	slowSync    = 50 * time.Millisecond
-	mostModes   = 5000             // files whose modes are looked at
+	mostModes   = 5000             // files whose modes are checked
 	lookTime    = 20 * time.Second // for the database
 )
 
-// directory looks at the data directory. Every node has one.
-func (d *doctor) directory(ctx context.Context) {
-	const what = "data directory"
+// directory checks the data directory, which every cluster member has.
+func (d *doctor) directory(ctx context.Context) bool {
 	dir := d.config.DataDir
 	there, holder, err := files.Look(dir)
+	d.holder = holder
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		d.say(what, levelProblem, dir+" cannot be read by this user", "run the doctor as the user who runs claybot, or give the directory to that user with chown")
-		return
+		d.problem("this user cannot read "+dir, "run the doctor as the user who runs claybot, or give the directory to that user with chown")
 	case errors.Is(err, files.ErrUnfinished):
-		d.say(what, levelProblem, dir+" is a copy that was not finished", "remove it and copy again")
-		return
+		d.problem(dir+" is an unfinished copy", "remove it and copy again")
 	case err != nil:
-		d.advice(what, err)
-		return
+		d.advice(err)
 	case !there:
-		d.missing(dir)
-		return
+		d.missing(ctx, dir)
 	case holder != "":
-		d.say(what, levelOK, dir+" is in use by "+holder, "")
+		return d.ok(dir + " is in use by " + holder)
 	default:
-		d.say(what, levelOK, dir+" is there; no process uses it now", "")
+		return d.ok(dir + " exists; no process uses it")
 	}
-	d.boot(dir, holder != "")
-	d.limits(d.config.Node.MaxRuns)
-	d.space(dir)
-	d.syncs(dir)
-	d.modes(dir)
-	if !d.config.Storage.Shared() {
-		d.sqlite(ctx, filepath.Join(dir, "claybot.db"), holder == "")
-		d.copies(filepath.Join(dir, copiesDir))
-	}
+	return false
 }
 
-// copies looks at the copies of the database.
-func (d *doctor) copies(dir string) {
-	const what = "copies"
-	all, err := copies(dir)
-	switch {
-	case err != nil:
-		d.say(what, levelWarning, "they cannot be listed: "+reason(err), "")
-	case d.config.Storage.Copies == 0:
-		d.say(what, levelWarning, "claybot makes no copies of its database", "set storage.copies, or make backups, see docs/backup.md")
-	case len(all) == 0:
-		d.say(what, levelOK, "there are none yet; the daemon makes the first one an hour after its first start, then one every day at "+d.config.Storage.CheckAt, "")
-	default:
-		at, err := madeAt(all[0])
-		if err != nil {
-			d.say(what, levelWarning, all[0]+" cannot be read: "+reason(err), "")
-			return
-		}
-		d.say(what, levelOK, fmt.Sprintf("%d in %s, the newest of %s", len(all), dir, at.UTC().Format("2006-01-02 15:04 UTC")), "")
-	}
-}
-
-// boot looks whether claybot ended in order before.
-func (d *doctor) boot(dir string, running bool) {
-	const what = "last end"
-	b, err := files.ReadBoot(dir)
-	unclean := b.Unclean
-	if !running && b.Started != 0 && !b.Closed {
-		unclean++
-	}
-	switch {
-	case err != nil:
-		d.say(what, levelWarning, "the boot record cannot be read: "+reason(err), "nothing; the next start writes a new one")
-	case unclean == 0:
-		d.say(what, levelOK, "in order", "")
-	case b.Starting != "":
-		d.say(what, levelWarning, fmt.Sprintf("claybot died %s in a row, the last time while the connector %s was starting", count(unclean, "time"), b.Starting), "read the end of its log")
-	default:
-		d.say(what, levelWarning, fmt.Sprintf("claybot died %s in a row", count(unclean, "time")), "read the end of its log; with little memory, see the limits below")
-	}
-}
-
-// missing looks whether the first start can make the directory.
-func (d *doctor) missing(dir string) {
-	const what = "data directory"
+// missing checks whether the first start can create the directory.
+func (d *doctor) missing(ctx context.Context, dir string) {
 	above := filepath.Dir(filepath.Clean(dir))
-	for { // the nearest one that is there
-		info, err := os.Stat(above)
-		if err == nil && !info.IsDir() {
-			d.say(what, levelProblem, dir+" cannot be made: "+above+" is a file", "name another directory with CLAYBOT_DATA_DIR")
-			return
-		}
-		if up := filepath.Dir(above); err != nil && up != above {
-			above = up
-			continue
-		}
-		break
+	info, err := os.Stat(above)
+	for err != nil && filepath.Dir(above) != above { // up to the nearest one that exists
+		above = filepath.Dir(above)
+		info, err = os.Stat(above)
+	}
+	if err == nil && !info.IsDir() {
+		d.problem("cannot create "+dir+": "+above+" is a file", "set another directory with CLAYBOT_DATA_DIR")
+		return
 	}
 	probe, err := os.MkdirTemp(above, ".claybot-doctor-")
 	if err != nil {
-		d.say(what, levelProblem, dir+" cannot be made: "+reason(err), "let this user write to "+above+", or name another directory with CLAYBOT_DATA_DIR")
+		d.problem("cannot create "+dir+": "+reason(err), "let this user write to "+above+", or set another directory with CLAYBOT_DATA_DIR")
 		return
 	}
-	_ = os.Remove(probe) // it was made a moment ago and is empty
-	d.say(what, levelOK, dir+" is not there yet; the first start makes it", "")
-	d.space(above)
+	_ = os.Remove(probe) // it is empty
+	d.ok(dir + " does not exist yet; the first start creates it")
+	d.what, d.config.DataDir = "disk", above
+	d.space(ctx)
+	d.config.DataDir = dir
 }
 
-// reason is why a call of the system failed, without the path of a probe.
+// reason is why a system call failed, without the path of a probe.
 func reason(err error) string {
 	if e := (*fs.PathError)(nil); errors.As(err, &e) {
 		return e.Err.Error()
@@ -133,24 +78,54 @@ func reason(err error) string {
 	return err.Error()
 }
 
-func (d *doctor) space(dir string) {
-	st, err := diskOf(dir)
-	if err != nil {
-		d.say("disk", levelWarning, "how much space is left is not known: "+reason(err), "")
-		return
+// lastEnd checks whether the last processes shut down cleanly.
+func (d *doctor) lastEnd(context.Context) bool {
+	b, err := files.ReadBoot(d.config.DataDir)
+	unclean := b.Unclean
+	if d.holder == "" && b.Started != 0 && !b.Closed {
+		unclean++
 	}
-	free := fmt.Sprintf("%s of %s are free", size(st.Free), size(st.Total))
+	crashed := fmt.Sprintf("claybot crashed %s in a row", count(unclean, "time"))
 	switch {
-	case st.Free < leastSpace:
-		d.say("disk", levelProblem, free+": messages can soon not be stored any more", "make room where "+dir+" is")
-	case st.Free < littleSpace:
-		d.say("disk", levelWarning, free, "make room where "+dir+" is")
-	default:
-		d.say("disk", levelOK, free, "")
+	case err != nil:
+		return d.warn("cannot read the boot record: "+reason(err), "nothing; the next start writes a new one")
+	case unclean == 0:
+		return d.ok("clean shutdown")
+	case b.Starting != "":
+		return d.warn(crashed+", the last time while it started the connector "+b.Starting, "read the end of its log")
 	}
+	return d.warn(crashed, "read the end of its log; if memory is short, see the limits below")
 }
 
-// size is a number of bytes for a person.
+// limits checks the limits of this user. A service may have others than this shell.
+func (d *doctor) limits(context.Context) bool {
+	l, most := readLimits(), d.config.Node.MaxRuns
+	fit := l.runs(most)
+	if fit < most {
+		return d.warn(fmt.Sprintf("%s: room for %d concurrent runs, %d are configured", l, fit, most),
+			"raise the limit of memory or open files (systemd: MemoryMax, LimitNOFILE; docker: --memory, --ulimit nofile), or lower node.max_runs")
+	}
+	return d.ok(fmt.Sprintf("%s: room for %d concurrent runs", l, fit))
+}
+
+// space checks the free disk space.
+func (d *doctor) space(context.Context) bool {
+	dir := d.config.DataDir
+	st, err := diskOf(dir)
+	if err != nil {
+		return d.warn("cannot determine the free space: "+reason(err), "")
+	}
+	free := fmt.Sprintf("%s of %s free", size(st.Free), size(st.Total))
+	switch {
+	case st.Free < leastSpace:
+		return d.problem(free+": claybot will soon be unable to store messages", "free disk space at "+dir)
+	case st.Free < littleSpace:
+		return d.warn(free, "free disk space at "+dir)
+	}
+	return d.ok(free)
+}
+
+// size formats a number of bytes.
 func size(n int64) string {
 	switch {
 	case n < 1<<20:
@@ -161,12 +136,12 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
 }
 
-// syncs measures how long the disk takes to keep something for good.
-func (d *doctor) syncs(dir string) {
+// writing measures how long a synced write takes.
+func (d *doctor) writing(context.Context) bool {
+	dir := d.config.DataDir
 	f, err := os.CreateTemp(dir, ".claybot-doctor-")
 	if err != nil {
-		d.say("writing", levelProblem, "nothing can be written to "+dir+": "+reason(err), "let this user write there, and see whether the disk is full or read-only")
-		return
+		return d.problem("cannot write to "+dir+": "+reason(err), "let this user write there, and check whether the disk is full or read-only")
 	}
 	defer func() {
 		_ = f.Close() // it is removed next
@@ -180,86 +155,101 @@ func (d *doctor) syncs(dir string) {
 			err = f.Sync()
 		}
 		if err != nil {
-			d.say("writing", levelProblem, "nothing can be kept in "+dir+": "+reason(err), "see whether the disk is full or broken")
-			return
+			return d.problem("cannot write to "+dir+": "+reason(err), "check whether the disk is full or defective")
 		}
 		took = append(took, time.Since(began))
 	}
 	slices.Sort(took)
-	each := took[syncs/2]
-	text := fmt.Sprintf("the disk takes %v to keep something", each.Round(10*time.Microsecond))
-	if each > slowSync {
-		d.say("writing", levelWarning, text+": every message waits for that", "put the data directory on a quicker disk")
-		return
+	text := fmt.Sprintf("a synced write takes %v", took[syncs/2].Round(10*time.Microsecond))
+	if took[syncs/2] > slowSync {
+		return d.warn(text+", which delays every message", "put the data directory on a faster disk")
 	}
-	d.say("writing", levelOK, text, "")
+	return d.ok(text)
 }
 
-// modes looks whether others may read what is private, or claybot may not.
-func (d *doctor) modes(dir string) {
+// modes checks whether other users of the machine may read private files.
+func (d *doctor) modes(context.Context) bool {
+	dir := d.config.DataDir
 	if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&0o077 == 0 {
-		d.say("file modes", levelOK, "only its owner may look into "+dir, "")
-		return
+		return d.ok("only its owner can access " + dir)
 	}
-	open, seen := 0, 0
-	first := ""
-	errEnough := errors.New("enough were seen")
+	open, seen, first := 0, 0, ""
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
-			return nil //nolint:nilerr // what cannot be read is not open to others either
+			return nil //nolint:nilerr // other users cannot read it either
 		}
 		if seen++; seen > mostModes {
-			return errEnough
+			return fs.SkipAll
 		}
 		info, err := entry.Info()
-		if err != nil || info.Mode().Type() == fs.ModeSymlink || path == dir {
+		if err != nil || entry.IsDir() || info.Mode().Type() == fs.ModeSymlink {
 			return nil //nolint:nilerr // it was removed meanwhile
 		}
-		if info.Mode().Perm()&0o077 != 0 && !entry.IsDir() {
+		if info.Mode().Perm()&0o077 != 0 {
 			if open++; first == "" {
 				first = path
 			}
 		}
 		return nil
 	})
-	next := "run: chmod 700 " + dir
+	text := "other users of this machine can list " + dir
 	switch {
 	case open > 0:
-		d.say("file modes", levelWarning, fmt.Sprintf("other users of this machine may read %s, among them %s", count(open, "file"), first), next)
-	case err != nil && !errors.Is(err, errEnough):
-		d.say("file modes", levelWarning, "the modes were not looked at: "+reason(err), next)
-	default:
-		d.say("file modes", levelWarning, "other users of this machine may list "+dir, next)
+		text = fmt.Sprintf("other users of this machine can read %s, such as %s", count(open, "file"), first)
+	case err != nil:
+		text = "cannot check the modes: " + reason(err)
 	}
+	return d.warn(text, "run: chmod 700 "+dir)
 }
 
-// sqlite looks at the database of a data directory.
-func (d *doctor) sqlite(ctx context.Context, path string, idle bool) {
+// sqlite checks the database of a data directory.
+func (d *doctor) sqlite(ctx context.Context) bool {
+	dir := d.config.DataDir
+	path, idle := filepath.Join(dir, "claybot.db"), d.holder == ""
 	if _, err := os.Stat(path + sqlite.Restoring); err == nil && idle {
-		d.say("claybot.db", levelProblem, "a restore was cut short", "run: claybot restore --data-dir "+d.config.DataDir)
-		return
+		d.problem("a restore was interrupted", "run: claybot restore --data-dir "+dir)
+		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	s, err := sqlite.Look(ctx, path, idle)
+	found := fmt.Sprintf("version %d, %s", s.Version, size(s.Size))
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && hasAgents(d.config.DataDir):
-		d.say("claybot.db", levelProblem, "it is gone although there are agents; the next start makes a new one from their directories, and tells people", afterDamage(d.config.DataDir))
+	case errors.Is(err, fs.ErrNotExist) && hasAgents(dir):
+		return d.problem("the file is missing although there are agents; the next start creates a new one from their directories and notifies users", afterDamage(dir))
 	case errors.Is(err, fs.ErrNotExist):
-		d.say("claybot.db", levelOK, "there is none yet; the first start makes it", "")
+		return d.ok("does not exist yet; the first start creates it")
 	case errors.Is(err, storage.ErrDamaged):
-		d.say("claybot.db", levelProblem, "it is damaged: "+err.Error(), afterDamage(d.config.DataDir))
+		return d.problem("the file is damaged: "+err.Error(), afterDamage(dir))
 	case err != nil && s.Version > s.Known:
-		d.say("claybot.db", levelProblem, fmt.Sprintf("its schema is version %d and this claybot knows %d", s.Version, s.Known), "start the newer version of claybot, or a later one; nothing was changed")
+		return d.problem(fmt.Sprintf("its schema is version %d; this claybot supports up to %d", s.Version, s.Known), "start the newer version of claybot, or a later one; nothing was changed")
 	case errors.Is(err, storage.ErrBusy):
-		d.say("claybot.db", levelWarning, "another process holds it", "run the doctor again in a moment")
+		return d.warn("another process has locked it", "run the doctor again in a moment")
 	case err != nil:
-		d.say("claybot.db", levelProblem, "it cannot be opened: "+err.Error(), "see whether this user may read it, and run the doctor as the user who runs claybot")
+		return d.problem("cannot open it: "+err.Error(), "check whether this user may read it, and run the doctor as the user who runs claybot")
 	case !s.Whole:
-		d.say("claybot.db", levelOK, fmt.Sprintf("version %d, %s; it opens, and was too large to be read to its end", s.Version, size(s.Size)), "")
+		return d.ok(found + "; it opens, but is too large to read completely here")
 	case s.Version < s.Known:
-		d.say("claybot.db", levelOK, fmt.Sprintf("version %d, %s; the next start makes it version %d", s.Version, size(s.Size), s.Known), "")
-	default:
-		d.say("claybot.db", levelOK, fmt.Sprintf("version %d, %s, whole", s.Version, size(s.Size)), "")
+		return d.ok(fmt.Sprintf("%s; the next start migrates it to version %d", found, s.Known))
 	}
+	return d.ok(found + ", undamaged")
+}
+
+// copies checks the copies of the database.
+func (d *doctor) copies(context.Context) bool {
+	dir := filepath.Join(d.config.DataDir, copiesDir)
+	all, err := copies(dir)
+	switch {
+	case err != nil:
+		return d.warn("cannot list the copies: "+reason(err), "")
+	case d.config.Storage.Copies == 0:
+		return d.warn("claybot makes no copies of its database", "set storage.copies, or make backups; see docs/backup.md")
+	case len(all) == 0:
+		return d.ok("none yet; the daemon makes the first one an hour after its first start, then one every day at " + d.config.Storage.CheckAt)
+	}
+	at, err := madeAt(all[0])
+	if err != nil {
+		return d.warn("cannot read "+all[0]+": "+reason(err), "")
+	}
+	return d.ok(fmt.Sprintf("%d in %s, the newest from %s", len(all), dir, at.UTC().Format("2006-01-02 15:04 UTC")))
 }

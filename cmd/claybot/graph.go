@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -26,35 +27,24 @@ func (c graphShowCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	var names []string
-	shown := 0
+	var names, texts []string
 	for _, g := range all {
 		names = append(names, g.Name)
-		if c.Name != "" && c.Name != g.Name {
-			continue
-		}
-		text := g.Mermaid
-		if c.Name == "" { // a comment of mermaid
-			text = "%% " + g.Name + "\n" + text
-		}
-		if shown++; shown > 1 {
-			text = "\n" + text
-		}
-		if err := e.text(text); err != nil {
-			return err
+		switch c.Name {
+		case g.Name:
+			return e.text(g.Mermaid)
+		case "": // a comment of Mermaid
+			texts = append(texts, "%% "+g.Name+"\n"+g.Mermaid)
 		}
 	}
-	switch {
-	case shown > 0:
-		return nil
-	case len(names) == 0:
-		return errors.New("there is no graph")
+	if c.Name != "" || len(all) == 0 {
+		return fmt.Errorf("no graph %.40q; available graphs: %s", c.Name, cmp.Or(strings.Join(names, ", "), "none"))
 	}
-	return fmt.Errorf("there is no graph %.40q; there are: %s", c.Name, strings.Join(names, ", "))
+	return e.text(strings.Join(texts, "\n"))
 }
 
-// graphs are those of the daemon that the flags and the environment mean or,
-// when none runs, those that one would have.
+// graphs returns the graphs of the daemon that the flags and the environment select or, if
+// none runs, those of this program.
 func (e *env) graphs() ([]web.Drawing, error) {
 	c, _, err := e.load()
 	if err == nil {
@@ -62,13 +52,12 @@ func (e *env) graphs() ([]web.Drawing, error) {
 			return web.DrawAll(shapes()), nil
 		}
 	}
-	var out web.Drawings
-	err = e.ask("GET", "/graphs", nil, &out)
+	out, err := ask[web.Drawings](e, "GET", to("/graphs"), nil)
 	return out.Graphs, err
 }
 
-// shapes are the engines of this program that are graphs. What they work with
-// does not change how they look.
+// shapes returns the engines of this program that are graphs. Their shape does not depend
+// on their configuration.
 func shapes() map[string]runs.Shape {
 	return map[string]runs.Shape{
 		claybot.EnginePlan:    plan.New(plan.Config{}).Shape(),

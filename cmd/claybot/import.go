@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors/cron"
@@ -31,7 +29,7 @@ func (c importCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := interruptible()
 	defer stop()
 	if err := apart(c.Dir, conf); err != nil {
 		return err

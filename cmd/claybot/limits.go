@@ -128,17 +128,3 @@ func (l limits) String() string {
 	}
 	return strings.Join(all, ", ")
 }
-
-// limits looks at what this user may have. A service may have other limits than the
-// shell of the one who looks.
-func (d *doctor) limits(most int) {
-	const what = "limits"
-	l := readLimits()
-	fit := l.runs(most)
-	if fit < most {
-		d.say(what, levelWarning, fmt.Sprintf("%s: %d runs at once fit, %d are configured", l, fit, most),
-			"raise the limit of memory or open files (systemd: MemoryMax, LimitNOFILE; docker: --memory, --ulimit nofile), or lower node.max_runs")
-		return
-	}
-	d.say(what, levelOK, fmt.Sprintf("%s: %d runs at once fit", l, fit), "")
-}

@@ -8,12 +8,9 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/storage/postgres"
@@ -43,14 +40,14 @@ type (
 	}
 )
 
-// Run speaks the protocol until the client goes away. Standard output is the
-// client's alone.
+// Run serves the protocol until the client disconnects. Standard output belongs to the
+// client.
 func (mcpServeCmd) Run(e *env) error {
 	cl, err := e.connect()
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible()
 	defer stop()
 	server := mcp.NewServer(mcpAgents{client: cl, who: "stdio"}, "stdio", version, nil)
 	return mcp.ServeStdio(ctx, server)
@@ -65,32 +62,27 @@ func (c mcpListCmd) Run(e *env) error {
 	if c.JSON {
 		return e.printJSON(out.Servers)
 	}
-	if len(out.Servers) == 0 {
-		return e.text("No MCP server is configured; see docs/mcp.md.\n")
-	}
-	rows := [][]string{{"SERVER", "BY", "STATE", "TOOLS", "OFF", "RESTARTS", "PROBLEM"}}
-	for _, s := range out.Servers {
-		rows = append(rows, []string{
+	empty := "No MCP server is configured; see docs/mcp.md.\n"
+	err = e.list("SERVER,BY,STATE,TOOLS,OFF,RESTARTS,PROBLEM", empty, each(out.Servers, func(s web.ServerView) []string {
+		return []string{
 			oneLine(s.Name), s.Transport, s.State, strconv.Itoa(len(s.Tools)), strconv.Itoa(len(s.Off)), strconv.Itoa(s.Restarts), oneLine(s.Problem),
-		})
-	}
-	if err := e.table(rows); err != nil {
+		}
+	}))
+	if err != nil {
 		return err
 	}
+	var b strings.Builder
 	for _, s := range out.Servers {
 		for _, tool := range slices.Sorted(maps.Keys(s.Off)) {
-			line := fmt.Sprintf("%s: %s is off: %s\n  If you trust that: claybot mcp allow %s %s --hash %s\n", s.Name, oneLine(tool), oneLine(s.Off[tool]), s.Name, oneLine(tool), s.OffHash)
-			if err := e.text(plain(line)); err != nil {
-				return err
-			}
+			fmt.Fprintf(&b, "%s: %s is off: %s\n  If you trust that: claybot mcp allow %s %s --hash %s\n", s.Name, oneLine(tool), oneLine(s.Off[tool]), s.Name, oneLine(tool), s.OffHash)
 		}
 	}
-	return nil
+	return e.text(b.String())
 }
 
 // Run allows tools.
 func (c mcpAllowCmd) Run(e *env) error {
-	if err := (mcp.Server{Name: c.Server, Command: []string{"-"}}).Check(); err != nil { // it becomes a part of a path
+	if err := (mcp.Server{Name: c.Server, Command: []string{"-"}}).Check(); err != nil { // the name becomes part of a path
 		return usageError{err}
 	}
 	if c.Hash == "" {
@@ -101,31 +93,29 @@ func (c mcpAllowCmd) Run(e *env) error {
 	return e.does("POST", to("/servers/"+c.Server+"/allow"), web.ServerAllow{Tool: c.Tool, Hash: c.Hash}, "Tool allowed in its present version.\n")
 }
 
-// show prints what is about to be allowed, which is then all that can be.
+// show prints the changed tools and limits the approval to them.
 func (c *mcpAllowCmd) show(e *env) error {
 	out, err := ask[web.ServerList](e, "GET", to("/servers"), nil)
 	if err != nil {
 		return err
 	}
-	c.Hash = "none" // what nobody has seen is refused with the daemon's words
+	c.Hash = "none" // the daemon refuses it with its own words
+	var b strings.Builder
 	for _, s := range out.Servers {
 		if s.Name != c.Server || s.OffHash == "" {
 			continue
 		}
 		c.Hash = s.OffHash
 		for _, tool := range slices.Sorted(maps.Keys(s.Off)) {
-			if c.Tool != "" && c.Tool != tool && c.Tool != mcp.FullName(c.Server, tool) {
-				continue
-			}
-			if err := e.text(plain(fmt.Sprintf("%s: %s\n", oneLine(tool), oneLine(s.Off[tool])))); err != nil {
-				return err
+			if c.Tool == "" || c.Tool == tool || c.Tool == mcp.FullName(c.Server, tool) {
+				fmt.Fprintf(&b, "%s: %s\n", oneLine(tool), oneLine(s.Off[tool]))
 			}
 		}
 	}
-	return nil
+	return e.text(b.String())
 }
 
-// Run logs in at a server. The daemon need not run.
+// Run logs in to a server. The daemon need not run.
 func (c mcpLoginCmd) Run(e *env) error {
 	cfg, _, err := e.load()
 	if err != nil {
@@ -133,9 +123,9 @@ func (c mcpLoginCmd) Run(e *env) error {
 	}
 	i := slices.IndexFunc(cfg.Tools.MCP, func(s configs.MCPServer) bool { return s.Name == c.Server })
 	if i < 0 {
-		return usageError{fmt.Errorf("the configuration has no MCP server %q; it has: %s", c.Server, strings.Join(cfg.MCPNames(), ", "))}
+		return usageError{fmt.Errorf("no MCP server %q in the configuration; configured servers: %s", c.Server, strings.Join(cfg.MCPNames(), ", "))}
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible()
 	defer stop()
 	tokens, release, err := loginTokens(ctx, cfg)
 	if err != nil {
@@ -143,11 +133,11 @@ func (c mcpLoginCmd) Run(e *env) error {
 	}
 	defer release()
 	err = mcp.Login(ctx, mcp.Visit{
-		// The operator is here and means this server: nothing stands between them.
-		Server: mcpServer(cfg.Tools.MCP[i]), HTTP: http.DefaultClient, Tokens: tokens, Version: version,
+		// The operator chose this server, so no egress policy applies.
+		Server: mcpServer(cfg.MCP[i]), HTTP: http.DefaultClient, Tokens: tokens, Version: version,
 		Show: func(link string) {
-			_ = e.text("Open this link in a browser and log in:\n\n  " + plain(link) + "\n\n" +
-				"If the browser runs on another machine, paste the address here that it ends at, and press Enter.\n") // who cannot see it ends with Ctrl-C
+			_ = e.text("Open this link in a browser and log in:\n\n  " + link + "\n\n" +
+				"If the browser runs on another machine, paste the address of the last page here and press Enter.\n") // without it, Ctrl-C ends the login
 		},
 		Pasted: pasted(e.in),
 	})
@@ -157,11 +147,11 @@ func (c mcpLoginCmd) Run(e *env) error {
 		}
 		return err
 	}
-	return e.text("Logged in at " + c.Server + ". The daemon uses it within a minute.\n")
+	return e.text("Logged in to " + c.Server + ". The daemon uses the login within a minute.\n")
 }
 
-// pasted sends the lines of r. Its goroutine ends with the input, or with the
-// process: a read from a terminal cannot be cut.
+// pasted sends the lines of r. Its goroutine ends with the input or the process: a read from
+// a terminal cannot be interrupted.
 func pasted(r io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {

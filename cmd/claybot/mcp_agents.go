@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,26 +19,26 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// mcpAgents are the agents of a daemon, reached by its API.
+// mcpAgents are the agents of a daemon, over its API.
 type mcpAgents struct {
 	client *client
-	// who keeps the conversations of this caller apart from those of others.
+	// who separates the conversations of this caller from those of others.
 	who string
 }
 
 var _ mcp.Agents = mcpAgents{}
 
-// mcpPath is where agents are offered over HTTP.
+// mcpPath is the path of the MCP endpoint.
 const mcpPath = "/mcp"
 
-// mcpRoutes serve the agents to every client with scope operate. Conversations of
-// different callers never meet.
+// mcpRoutes serve the agents to every client with scope operate. Callers never share a
+// conversation.
 func mcpRoutes(dir string, log *slog.Logger) []web.Route {
 	self := sync.OnceValues(func() (*client, error) { return dial(dir) })
 	h := mcp.Handler(func(r *http.Request) (string, mcp.Agents) {
 		who := web.CallerOf(r).Name
 		cl, err := self()
-		if err != nil { // the socket is there before anybody can ask
+		if err != nil { // the socket exists before the first request
 			return who, nil
 		}
 		return who, mcpAgents{client: cl, who: who}
@@ -50,21 +50,18 @@ func mcpRoutes(dir string, log *slog.Logger) []web.Route {
 	}
 }
 
+func (a mcpAgents) get(ctx context.Context) func(path string, out any) error {
+	return func(path string, out any) error { return a.client.call(ctx, "GET", path, nil, out) }
+}
+
 // List implements mcp.Agents.
 func (a mcpAgents) List(ctx context.Context) ([]mcp.AgentInfo, error) {
-	var all []mcp.AgentInfo
-	for after := ""; ; {
-		var page web.AgentList
-		if err := a.client.call(ctx, "GET", "/agents?"+url.Values{"limit": {"500"}, "after": {after}}.Encode(), nil, &page); err != nil {
-			return nil, err
-		}
-		for _, row := range page.Agents {
+	return pages(a.get(ctx), "/agents", func(p web.AgentList) (all []mcp.AgentInfo, next string) {
+		for _, row := range p.Agents {
 			all = append(all, mcp.AgentInfo{ID: row.ID, Type: string(row.Type), Name: cmp.Or(row.Name, whose(row)), State: row.State})
 		}
-		if after = page.Next; after == "" {
-			return all, nil
-		}
-	}
+		return all, p.Next
+	})
 }
 
 // Ask implements mcp.Agents.
@@ -87,10 +84,10 @@ func (a mcpAgents) Cancel(ctx context.Context, run claybot.RunID) error {
 	return a.client.call(ctx, "DELETE", path, nil, nil)
 }
 
-// again is how long to wait before the daemon is asked again that went away.
-const again = time.Second
+// followRetry is how long to wait before calling a daemon again that stopped.
+const followRetry = time.Second
 
-// Follow implements mcp.Agents. It goes on after a restart of the daemon.
+// Follow implements mcp.Agents. It continues after a restart of the daemon.
 func (a mcpAgents) Follow(ctx context.Context, run claybot.RunID, progress func(string)) (mcp.RunInfo, error) {
 	var seq int64
 	for lost := 0; ; {
@@ -105,15 +102,15 @@ func (a mcpAgents) Follow(ctx context.Context, run claybot.RunID, progress func(
 			return mcp.RunInfo{}, err
 		}
 		select {
-		case <-time.After(again):
+		case <-time.After(followRetry):
 		case <-ctx.Done():
 			return mcp.RunInfo{}, context.Cause(ctx)
 		}
 	}
 }
 
-// watch reads the events of a run behind seq, and returns the last one that it
-// has seen, and whether there is nothing to wait for now.
+// watch reads the events of a run after seq. It returns the last one, and whether the run
+// has ended or waits for a user.
 func (a mcpAgents) watch(ctx context.Context, run claybot.RunID, seq int64, progress func(string)) (end bool, seen int64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -141,14 +138,14 @@ func (a mcpAgents) watch(ctx context.Context, run claybot.RunID, seq int64, prog
 	return false, seq, errors.New("the daemon stopped; it resumes the run after its next start")
 }
 
-// awaits reports whether a run still waits for a person: events of old waits are
-// read again after a while.
+// awaits reports whether a run still waits for a user: the stream repeats events of old
+// waits.
 func (a mcpAgents) awaits(ctx context.Context, run claybot.RunID) bool {
 	r, err := a.Run(ctx, run)
 	return err == nil && r.State == claybot.RunAwaiting && len(r.Asks) > 0
 }
 
-// doing are a few words for an event; empty for what is not worth any.
+// doing describes an event in a few words; empty for most.
 func doing(e claybot.Event) string {
 	switch e.Type {
 	case claybot.EventRunStarted:
@@ -191,15 +188,14 @@ func (a mcpAgents) Run(ctx context.Context, run claybot.RunID) (mcp.RunInfo, err
 	return out, nil
 }
 
-// reply is the whole reply of a run. What the run keeps of it is shortened; all
-// of it is in the history, unless that was reset meanwhile.
+// reply returns the full reply of a run from the history. The run itself has it shortened,
+// which is what remains after a reset.
 func (a mcpAgents) reply(ctx context.Context, agent claybot.AgentID, run claybot.RunID, short string) string {
 	all, err := a.records(ctx, agent)
 	if err != nil {
 		return short
 	}
-	for i := len(all) - 1; i >= 0; i-- {
-		r := all[i]
+	for _, r := range slices.Backward(all) {
 		if r.Type == claybot.RecordAssistant && r.Run == run && len(r.ToolCalls) == 0 && strings.TrimSpace(r.Text) != "" {
 			return r.Text
 		}
@@ -207,23 +203,13 @@ func (a mcpAgents) reply(ctx context.Context, agent claybot.AgentID, run claybot
 	return short
 }
 
-// records is the history of an agent since its last reset.
+// records returns the history of an agent since its last reset.
 func (a mcpAgents) records(ctx context.Context, agent claybot.AgentID) ([]claybot.Record, error) {
 	path, err := agentPath(agent, "history")
 	if err != nil {
 		return nil, err
 	}
-	var all []claybot.Record
-	for after := ""; ; {
-		var page web.HistoryPage
-		if err := a.client.call(ctx, "GET", path+"?"+url.Values{"limit": {"500"}, "after": {after}}.Encode(), nil, &page); err != nil {
-			return nil, err
-		}
-		all = append(all, page.Records...)
-		if after = page.Next; after == "" {
-			return all, nil
-		}
-	}
+	return pages(a.get(ctx), path, func(p web.HistoryPage) ([]claybot.Record, string) { return p.Records, p.Next })
 }
 
 // History implements mcp.Agents.
@@ -232,19 +218,11 @@ func (a mcpAgents) History(ctx context.Context, agent claybot.AgentID, last int)
 	if err != nil {
 		return nil, err
 	}
+	who := map[claybot.RecordType]string{claybot.RecordUser: "user", claybot.RecordSystem: "system", claybot.RecordAssistant: "agent"}
 	var said []mcp.Said
 	for _, r := range all {
-		who := ""
-		switch r.Type {
-		case claybot.RecordUser:
-			who = "user"
-		case claybot.RecordSystem:
-			who = "system"
-		case claybot.RecordAssistant:
-			who = "agent"
-		}
-		if who != "" && strings.TrimSpace(r.Text) != "" {
-			said = append(said, mcp.Said{Who: who, At: r.At.Time(), Text: r.Text})
+		if who[r.Type] != "" && strings.TrimSpace(r.Text) != "" {
+			said = append(said, mcp.Said{Who: who[r.Type], At: r.At.Time(), Text: r.Text})
 		}
 	}
 	return said[max(0, len(said)-last):], nil

@@ -189,8 +189,11 @@ func mcpServer(s configs.MCPServer) mcp.Server {
 	return out
 }
 
-// revealed returns the values of named secrets.
+// revealed returns the values of named secrets; nil if there are none.
 func revealed(all map[string]configs.Secret) map[string]string {
+	if len(all) == 0 {
+		return nil
+	}
 	out := make(map[string]string, len(all))
 	for name, s := range all {
 		out[name] = s.Value()

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"os/signal"
-	"syscall"
 
 	"github.com/claybot/claybot/storage/postgres"
 )
@@ -28,7 +25,7 @@ func (migrateCmd) Run(e *env) error {
 	if address == "" {
 		return configError{fmt.Errorf("the storage URL is named (%s) and cannot be read: give it a value", conf.Storage.URL)}
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := interruptible()
 	defer stop()
 	before, after, err := postgres.Migrate(ctx, postgres.Config{URL: address, Pooler: conf.Storage.Pooler, Log: newLog(e.err, conf)})
 	if err != nil {

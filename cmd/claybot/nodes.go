@@ -15,7 +15,7 @@ type nodesCmd struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }
 
-// Run lists the processes that share the store.
+// Run lists the cluster members.
 func (c nodesCmd) Run(e *env) error {
 	return show(e, c.JSON, to("/nodes"), func(out web.NodeList) error {
 		if err := e.table(nodeTable(out.Nodes, time.Now())); err != nil {
@@ -25,7 +25,7 @@ func (c nodesCmd) Run(e *env) error {
 	})
 }
 
-// nodeDoubts says what is wrong with the nodes that are marked in the table.
+// nodeDoubts explains the members that are marked in the table.
 func nodeDoubts(all []web.NodeView) string {
 	var b strings.Builder
 	for _, n := range all {
@@ -39,9 +39,9 @@ func nodeDoubts(all []web.NodeView) string {
 	return b.String()
 }
 
-// nodeTable are nodes for a person to read.
+// nodeTable is the table of members.
 func nodeTable(all []web.NodeView, now time.Time) [][]string {
-	rows := [][]string{{"NAME", "STATE", "VERSION", "SINCE", "LAST BEAT", "WORKS ON", "CLOCK", "DOES ALONE", "ID"}}
+	rows := [][]string{{"NAME", "STATE", "VERSION", "SINCE", "LAST SEEN", "RUNS", "CLOCK", "CLAIMS", "ID"}}
 	for _, n := range all {
 		works, clock := fmt.Sprintf("%d of %d", n.Working, n.MaxRuns), skewed(n.Skew)
 		if n.State == storage.MemberGone || n.State == storage.MemberLost {
@@ -58,7 +58,7 @@ func nodeTable(all []web.NodeView, now time.Time) [][]string {
 	return rows
 }
 
-// alone is what no other node does now.
+// alone lists what only this member does now.
 func alone(n web.NodeView) string {
 	parts := n.Claims
 	if n.Destinations > 0 {
@@ -70,7 +70,7 @@ func alone(n web.NodeView) string {
 	return oneLine(strings.Join(parts, ", "))
 }
 
-// beaten says how long ago a beat was.
+// beaten says how long ago a lease was renewed.
 func beaten(at claybot.Time, now time.Time) string {
 	if at == 0 {
 		return "-"
@@ -78,7 +78,7 @@ func beaten(at claybot.Time, now time.Time) string {
 	return max(0, now.Sub(at.Time()).Round(time.Second)).String() + " ago"
 }
 
-// skewed says how far a clock is off that of the database.
+// skewed says how far a clock differs from that of the database.
 func skewed(ms int64) string {
 	switch d := time.Duration(ms) * time.Millisecond; {
 	case d >= time.Second:
@@ -89,7 +89,7 @@ func skewed(ms int64) string {
 	return "ok"
 }
 
-// nodeLine is the node of a status in a line.
+// nodeLine is the member that responds to a status request.
 func nodeLine(n *overview.NodeStatus) string {
 	switch {
 	case n.Err != "":

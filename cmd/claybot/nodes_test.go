@@ -73,9 +73,9 @@ func TestFigureRows(t *testing.T) {
 		rows   int
 	}{
 		"of now":   {overview.Status{StoreStatus: overview.StoreStatus{Agents: 2}}, []string{"agents", "2"}, 4},
-		"old":      {overview.Status{StoreStatus: overview.StoreStatus{Agents: 2, AsOf: claybot.At(read)}}, []string{"figures", "as of " + moment(read) + ", 1m30s old: the database does not answer"}, 5},
-		"from now": {overview.Status{StoreStatus: overview.StoreStatus{AsOf: claybot.At(now.Add(time.Hour))}}, []string{"figures", "as of " + moment(now.Add(time.Hour)) + ", 0s old: the database does not answer"}, 5},
-		"unknown":  {overview.Status{StoreStatus: overview.StoreStatus{Unknown: true}}, []string{"figures", "unknown: the database does not answer"}, 1},
+		"old":      {overview.Status{StoreStatus: overview.StoreStatus{Agents: 2, AsOf: claybot.At(read)}}, []string{"database", "does not respond; the counts are from " + moment(read) + ", 1m30s ago"}, 5},
+		"from now": {overview.Status{StoreStatus: overview.StoreStatus{AsOf: claybot.At(now.Add(time.Hour))}}, []string{"database", "does not respond; the counts are from " + moment(now.Add(time.Hour)) + ", 0s ago"}, 5},
+		"unknown":  {overview.Status{StoreStatus: overview.StoreStatus{Unknown: true}}, []string{"database", "does not respond; agents, messages and runs are unknown"}, 1},
 	} {
 		if rows := figureRows(tt.status, now); len(rows) != tt.rows || !slices.Equal(rows[0], tt.first) {
 			t.Errorf("%s: %q", name, rows)

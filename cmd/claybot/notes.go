@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
@@ -23,7 +22,7 @@ type notesCmd struct {
 	Revert  notesRevertCmd  `cmd:"" help:"Restore an earlier version of a note."`
 }
 
-// notesOf says whose notes are meant.
+// notesOf selects whose notes to use.
 type notesOf struct {
 	Agent  string `placeholder:"ID" xor:"scope" help:"Agent whose notes to use."`
 	Owner  string `placeholder:"OWNER" xor:"scope" help:"Owner whose notes to use, such as telegram/123; all agents of the owner share them."`
@@ -40,20 +39,17 @@ func (n notesOf) scope() (string, error) {
 	case n.Global:
 		return "global", nil
 	}
-	return "", usageError{errors.New("say whose notes: --agent, --owner or --global")}
+	return "", usageError{errors.New("select the notes: --agent, --owner or --global")}
 }
 
-// at is what the daemon has at a path below /notes, with further values of the query.
-func (n notesOf) at(path string, more ...string) resource {
+// at is a resource below /notes with further values of the query.
+func (n notesOf) at(path string, q url.Values) resource {
 	scope, err := n.scope()
-	q := url.Values{"scope": {scope}}
-	for i := 0; i+1 < len(more); i += 2 {
-		if more[i+1] != "" {
-			q.Set(more[i], more[i+1])
-		}
-	}
-	return resource{path + "?" + q.Encode(), err}
+	q.Set("scope", scope)
+	return resource{path, err}.with(q)
 }
+
+func (n notesOf) note(path string) resource { return n.at("/notes/note", url.Values{"path": {path}}) }
 
 type (
 	notesListCmd struct{ notesOf }
@@ -85,35 +81,33 @@ type (
 
 // Run lists notes.
 func (c notesListCmd) Run(e *env) error {
-	return show(e, c.JSON, c.at("/notes"), func(out web.NoteList) error {
-		rows := [][]string{{"PATH", "BYTES", "CHANGED", "BY", "TITLE"}}
-		for _, m := range out.Notes {
-			rows = append(rows, []string{m.Path, strconv.FormatInt(m.Size, 10), m.At.Time().Local().Format(time.DateTime), changer(m.MemoryChange), m.Title})
-		}
-		return e.list(rows, "There are no notes.\n")
+	return show(e, c.JSON, c.at("/notes", url.Values{}), func(out web.NoteList) error {
+		return e.list("PATH,BYTES,CHANGED,BY,TITLE", "There are no notes.\n", each(out.Notes, func(m storage.Memory) []string {
+			return []string{m.Path, strconv.FormatInt(m.Size, 10), moment(m.At.Time()), changer(m.MemoryChange), m.Title}
+		}))
 	})
 }
 
-// changer tells who made a change, and whether strangers had a part in it.
+// changer says who made a change, and whether untrusted content may have influenced it.
 func changer(by storage.MemoryChange) string {
 	s := by.By
 	if s == "" {
 		s = "run " + string(by.Run)
 	}
 	if by.Tainted {
-		s += " (after reading texts of strangers)"
+		s += " (after reading untrusted content)"
 	}
 	return s
 }
 
 // Run prints a note.
 func (c notesReadCmd) Run(e *env) error {
-	return show(e, c.JSON, c.at("/notes/note", "path", c.Path), func(m storage.Memory) error {
+	return show(e, c.JSON, c.note(c.Path), func(m storage.Memory) error {
 		return e.text(strings.TrimSuffix(m.Text, "\n") + "\n")
 	})
 }
 
-// maxNoteInput is the most bytes of a note that are sent; the daemon takes fewer.
+// maxNoteInput is the most bytes of a note that are sent; the daemon accepts fewer.
 const maxNoteInput = 1 << 20
 
 // Run writes a note.
@@ -122,49 +116,43 @@ func (c notesWriteCmd) Run(e *env) error {
 	if err != nil {
 		return fmt.Errorf("read the note: %w", err)
 	}
-	return e.does("PUT", c.at("/notes/note", "path", c.Path), web.NoteText{Text: string(text)}, fmt.Sprintf("Noted in %s.\n", c.Path))
+	return e.does("PUT", c.note(c.Path), web.NoteText{Text: string(text)}, fmt.Sprintf("Wrote %s.\n", c.Path))
 }
 
 // Run deletes a note.
 func (c notesDeleteCmd) Run(e *env) error {
-	return e.does("DELETE", c.at("/notes/note", "path", c.Path), nil, "Note deleted. Its versions stay; claybot notes revert restores one.\n")
+	return e.does("DELETE", c.note(c.Path), nil, "Note deleted. Its versions stay; claybot notes revert restores one.\n")
 }
 
-// Run finds notes.
+// Run searches notes.
 func (c notesSearchCmd) Run(e *env) error {
-	return show(e, c.JSON, c.at("/notes/search", "q", strings.Join(c.Words, " ")), func(out web.FoundNotes) error {
+	return show(e, c.JSON, c.at("/notes/search", url.Values{"q": {strings.Join(c.Words, " ")}}), func(out web.FoundNotes) error {
 		if len(out.Notes) == 0 {
 			return e.text("No matching notes.\n")
 		}
+		var b strings.Builder
 		for _, f := range out.Notes {
-			if err := e.text(fmt.Sprintf("%s\n    %s\n", f.Path, strings.Join(strings.Fields(f.Excerpt), " "))); err != nil {
-				return err
-			}
+			fmt.Fprintf(&b, "%s\n    %s\n", f.Path, strings.Join(strings.Fields(f.Excerpt), " "))
 		}
-		return nil
+		return e.text(b.String())
 	})
 }
 
 // Run shows versions.
 func (c notesHistoryCmd) Run(e *env) error {
-	return show(e, c.JSON, c.at("/notes/versions", "path", c.Path), func(out web.NoteVersions) error {
-		rows := [][]string{{"VERSION", "PATH", "BYTES", "AT", "BY", "TITLE"}}
-		for _, v := range out.Versions {
+	return show(e, c.JSON, c.at("/notes/versions", url.Values{"path": {c.Path}}), func(out web.NoteVersions) error {
+		return e.list("VERSION,PATH,BYTES,AT,BY,TITLE", "No versions of that note.\n", each(out.Versions, func(v storage.MemoryVersion) []string {
 			size := strconv.FormatInt(v.Size, 10)
 			if v.Gone {
 				size = "deleted"
 			}
-			rows = append(rows, []string{strconv.FormatInt(v.Version, 10), v.Path, size, v.At.Time().Local().Format(time.DateTime), changer(v.MemoryChange), v.Title})
-		}
-		return e.list(rows, "No versions of that note.\n")
+			return []string{strconv.FormatInt(v.Version, 10), v.Path, size, moment(v.At.Time()), changer(v.MemoryChange), v.Title}
+		}))
 	})
 }
 
 // Run reverts a note.
 func (c notesRevertCmd) Run(e *env) error {
 	scope, err := c.scope()
-	if err != nil {
-		return err
-	}
-	return e.does("POST", to("/notes/revert"), web.NoteRevert{Scope: scope, Version: c.Version}, "Done.\n")
+	return e.does("POST", at("/notes/revert", err), web.NoteRevert{Scope: scope, Version: c.Version}, "Version restored.\n")
 }

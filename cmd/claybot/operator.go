@@ -16,7 +16,7 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// An operator is the system as the web server sees it.
+// An operator implements the contracts of package web with the parts of the system.
 type operator struct {
 	*agentsystem.AgentSystem
 	*overview.Listings
@@ -24,7 +24,7 @@ type operator struct {
 	*overview.Stories
 	*people.Directory
 	access  func() configs.Access
-	removed func(context.Context, claybot.AgentID) // is told which agent is gone
+	removed func(context.Context, claybot.AgentID) // called with each deleted agent
 }
 
 // backend returns o as the contracts of package web.
@@ -40,7 +40,7 @@ func (o operator) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error
 	return o.Overview.RunByID(ctx, id)
 }
 
-// UndoRun takes back what a run did.
+// UndoRun undoes the side effects of a run.
 func (o operator) UndoRun(ctx context.Context, id claybot.RunID, by string) (agentsystem.Accepted, error) {
 	a, err := o.AgentSystem.UndoRun(ctx, id, by)
 	var no agentsystem.NoUndoError
@@ -50,22 +50,20 @@ func (o operator) UndoRun(ctx context.Context, id claybot.RunID, by string) (age
 	return a, err
 }
 
-// StopAgent ends what an agent and those below it do.
+// StopAgent stops the runs of an agent and its subagents.
 func (o operator) StopAgent(ctx context.Context, id claybot.AgentID) (int, error) {
 	return o.Stop(ctx, id)
 }
 
-// ResetAgent begins a new context for an agent.
+// ResetAgent resets the conversation of an agent.
 func (o operator) ResetAgent(ctx context.Context, id claybot.AgentID) error {
 	return o.Reset(ctx, id)
 }
 
-// removeTime is how long the rest of a deleted agent may take to remove. What is
-// left then is removed later.
+// removeTime bounds the cleanup after a deleted agent. The rest is removed later.
 const removeTime = 2 * time.Minute
 
-// DeleteAgent deletes an agent with all its data; the caller need
-// not wait for the end.
+// DeleteAgent deletes an agent with all its data, even if the caller disconnects.
 func (o operator) DeleteAgent(ctx context.Context, id claybot.AgentID) error {
 	if err := o.Delete(ctx, id); err != nil {
 		return err
@@ -76,12 +74,12 @@ func (o operator) DeleteAgent(ctx context.Context, id claybot.AgentID) error {
 	return nil
 }
 
-// Inbox shows what waits for an agent.
+// Inbox lists the waiting messages of an agent.
 func (o operator) Inbox(ctx context.Context, id claybot.AgentID) (overview.InboxView, error) {
 	return o.Overview.InboxOf(ctx, id)
 }
 
-// Allow grants access by id, by the same rules as the configured list.
+// Allow grants access by ID, by the same rules as the configured list.
 func (o operator) Allow(ctx context.Context, connector, subject string) error {
 	a, err := configs.ParseAllowed(connector + ":" + subject)
 	if err != nil {
@@ -90,31 +88,31 @@ func (o operator) Allow(ctx context.Context, connector, subject string) error {
 	return o.Directory.Allow(ctx, a.Connector, a.Subject)
 }
 
-// Revoke takes a grant back and says what lets the person in all the same.
+// Revoke revokes a grant and names a setting that still allows the user.
 func (o operator) Revoke(ctx context.Context, connector, subject string) (still string, err error) {
 	err = o.AgentSystem.Revoke(ctx, connector, subject)
-	still = letIn(o.access(), connector, subject)
+	still = allowedBy(o.access(), connector, subject)
 	switch {
 	case errors.Is(err, storage.ErrNotFound) && still != "":
-		return "", web.Refusal(connector + ":" + subject + " was not let in by pair: " + still)
+		return "", web.Refusal(connector + ":" + subject + " was not approved by pair: " + still)
 	case err != nil:
 		return "", err
 	}
 	return still, nil
 }
 
-// letIn returns the setting that grants access, empty for none. The list may name
-// a channel of Slack without its team.
-func letIn(a configs.Access, connector, subject string) string {
+// allowedBy returns the setting that grants access, empty for none. The list may name a Slack
+// channel without its team.
+func allowedBy(a configs.Access, connector, subject string) string {
 	_, short, _ := strings.Cut(subject, "/")
 	switch {
 	case a.Mode == configs.AccessOpen:
-		return "access is open, so everybody is let in; set CLAYBOT_ACCESS=pairing to change that"
+		return "access is open, so anyone has access; set CLAYBOT_ACCESS=pairing to restrict it"
 	case a.Allows(connector, subject), short != "" && a.Allows(connector, short):
-		return "the list of the configuration lets " + connector + ":" + subject + " in; remove that from CLAYBOT_ALLOW or access.allow"
+		return "the configuration allows " + connector + ":" + subject + "; remove it from CLAYBOT_ALLOW or access.allow"
 	}
 	return ""
 }
 
-// Shapes are the engines that are graphs, to be drawn.
+// Shapes returns the engines that are graphs.
 func (o operator) Shapes() map[string]runs.Shape { return o.Worker.Shapes() }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -14,9 +13,6 @@ import (
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
-
-// shortest is how many characters of an id must be given at least.
-const shortest = 4
 
 type questionsCmd struct {
 	List questionsListCmd `cmd:"" default:"withargs" help:"List pending questions and approvals, oldest first."`
@@ -49,28 +45,22 @@ type (
 	}
 )
 
-// Run lists the open questions. Each is printed whole: what is approved must
-// have been seen.
+// pending is the list of pending questions of an agent, or of all.
+func pending(agent string) resource { return to("/questions").with(url.Values{"agent": {agent}}) }
+
+func questionPath(id string) resource { return to("/questions/" + url.PathEscape(id)) }
+
+// Run lists the pending questions, each in full: users must see what they approve.
 func (c questionsListCmd) Run(e *env) error {
-	path := "/questions"
-	if c.Agent != "" {
-		path += "?" + url.Values{"agent": {c.Agent}}.Encode()
-	}
-	return show(e, c.JSON, to(path), func(out web.QuestionList) error {
+	return show(e, c.JSON, pending(c.Agent), func(out web.QuestionList) error {
 		if len(out.Questions) == 0 {
 			return e.text("No pending questions.\n")
 		}
+		texts := make([]string, len(out.Questions))
 		for i, q := range out.Questions {
-			if i > 0 {
-				if err := e.text("\n"); err != nil {
-					return err
-				}
-			}
-			if err := e.text(questionText(q)); err != nil {
-				return err
-			}
+			texts[i] = questionText(q)
 		}
-		return nil
+		return e.text(strings.Join(texts, "\n"))
 	})
 }
 
@@ -80,24 +70,23 @@ func (c questionsShowCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return show(e, c.JSON, to("/questions/"+url.PathEscape(id)), func(q storage.OpenQuestion) error {
+	return show(e, c.JSON, questionPath(id), func(q storage.OpenQuestion) error {
 		if err := e.text(questionText(q)); err != nil || q.Answer == nil || q.Need < 2 {
 			return err
 		}
-		var open web.QuestionList
-		if err := e.ask("GET", "/questions?"+url.Values{"agent": {string(q.Agent)}}.Encode(), nil, &open); err != nil {
+		open, err := ask[web.QuestionList](e, "GET", pending(string(q.Agent)), nil)
+		if err != nil {
 			return err
 		}
 		next, ok := questions.NextApproval(q.Question, q.Run, open.Questions)
 		if !ok {
 			return nil
 		}
-		return e.text("  it now waits for another approval as question " + next.ID + "\n")
+		return e.text("  needs another approval, as question " + next.ID + "\n")
 	})
 }
 
-// questionText shows a question: where it comes from, all of what is asked, and
-// how to answer.
+// questionText shows a question: its origin, its full text, and how to answer.
 func questionText(q storage.OpenQuestion) string {
 	var b strings.Builder
 	until := ""
@@ -125,7 +114,7 @@ func questionText(q storage.OpenQuestion) string {
 	return b.String()
 }
 
-// answerText tells what was said to a question, by whom, and by which way.
+// answerText shows an answer: its value, who gave it, and how.
 func answerText(a claybot.Answered) string {
 	said := string(a.Value)
 	if said == "" || said == "null" {
@@ -150,7 +139,8 @@ func (c answerCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return e.answer(id, c.Value, c.Reason, c.Scope, "", "Answered; run %s resumes when all its questions are answered.\n")
+	in := web.AnswerRequest{Value: (*web.Value)(&c.Value), Reason: c.Reason, Scope: claybot.ApprovalScope(c.Scope)}
+	return e.answer(id, in, "Answered; run %s resumes when all its questions are answered.\n")
 }
 
 // Run approves an action.
@@ -162,7 +152,8 @@ func (c approveCmd) Run(e *env) error {
 	if c.Args != "" && !json.Valid([]byte(c.Args)) {
 		return usageError{errors.New("--args is not valid JSON; quote it as one word for the shell, such as --args '{\"command\": \"ls\"}'")}
 	}
-	return e.answer(id, "approve", "", c.Scope, c.Args, "Approved; run %s resumes.\n")
+	in := web.AnswerRequest{Value: new(web.Value("approve")), Scope: claybot.ApprovalScope(c.Scope), Args: json.RawMessage(c.Args)}
+	return e.answer(id, in, "Approved; run %s resumes.\n")
 }
 
 // Run denies an action.
@@ -171,80 +162,40 @@ func (c denyCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return e.answer(id, "deny", strings.Join(c.Reason, " "), "", "", "Denied; run %s is told.\n")
+	return e.answer(id, web.AnswerRequest{Value: new(web.Value("deny")), Reason: strings.Join(c.Reason, " ")}, "Denied; run %s resumes with the denial.\n")
 }
 
-// answer gives the daemon an answer; done is said about the run when it is
-// taken.
-func (e *env) answer(id, value, reason, scope, args, done string) error {
-	in := web.AnswerRequest{Value: (*web.Value)(&value), Reason: reason, Scope: claybot.ApprovalScope(scope), Args: json.RawMessage(args)}
-	out, err := ask[web.AnswerDone](e, "POST", to("/questions/"+url.PathEscape(id)+"/answer"), in)
-	if err != nil {
-		return err
-	}
-	if out.More > 0 {
-		return e.text(fmt.Sprintf("Approved; run %s needs %s, by another user. claybot questions lists them.\n", out.Run, count(out.More, "more approval")))
-	}
-	return e.text(fmt.Sprintf(done, out.Run))
+// answer gives the daemon an answer and prints done with the ID of the run.
+func (e *env) answer(id string, in web.AnswerRequest, done string) error {
+	return reply(e, "POST", to("/questions/"+url.PathEscape(id)+"/answer"), in, func(out web.AnswerDone) string {
+		if out.More > 0 {
+			return fmt.Sprintf("Approved; run %s needs %s, by another user. claybot questions lists them.\n", out.Run, count(out.More, "more approval"))
+		}
+		return fmt.Sprintf(done, out.Run)
+	})
 }
 
-// question resolves the id of a pending question from its first characters. A whole id is
-// taken as it is, so that the daemon says what became of a question that is not
-// open any more.
+// question resolves a pending question from the first characters of its ID.
 func (e *env) question(ref string) (string, error) {
-	if err := checkRef(ref, "claybot questions"); err != nil {
-		return "", err
-	}
-	out, err := ask[web.QuestionList](e, "GET", to("/questions"), nil)
-	if err != nil {
-		return "", err
-	}
-	ids := make([]string, len(out.Questions))
-	for i, q := range out.Questions {
-		ids[i] = q.ID
-	}
-	return unfold(ref, ids, "open question")
+	return resolve(ref, "pending question", "claybot questions", func() ([]string, error) {
+		out, err := ask[web.QuestionList](e, "GET", pending(""), nil)
+		ids := make([]string, len(out.Questions))
+		for i, q := range out.Questions {
+			ids[i] = q.ID
+		}
+		return ids, err
+	})
 }
 
-// approval is question for one that is an approval.
+// approval resolves a pending approval.
 func (e *env) approval(ref string) (string, error) {
 	id, err := e.question(ref)
 	if err != nil {
 		return "", err
 	}
-	q, err := ask[storage.OpenQuestion](e, "GET", to("/questions/"+url.PathEscape(id)), nil)
-	if err != nil {
-		return "", err
+	q, err := ask[storage.OpenQuestion](e, "GET", questionPath(id), nil)
+	if err == nil && q.Type != claybot.QuestionConfirm {
+		err = fmt.Errorf("question %s does not ask for an approval; answer it with: claybot answer %s VALUE", id, id)
 	}
-	if q.Type != claybot.QuestionConfirm {
-		return "", fmt.Errorf("question %s does not ask for an approval; answer it with: claybot answer %s VALUE", id, id)
-	}
-	return id, nil
-}
-
-// checkRef refuses what cannot be the beginning of an id.
-func checkRef(ref, list string) error {
-	switch {
-	case ref == "." || ref == "..": // in a path they mean something else
-		return usageError{fmt.Errorf("invalid ID %q; %s lists them", ref, list)}
-	case len(ref) < shortest:
-		return usageError{fmt.Errorf("%q is too short; give at least %d characters of the id, %s lists them", ref, shortest, list)}
-	}
-	return nil
-}
-
-// unfold finds the one id that ref is or begins; ref itself when there is none.
-func unfold(ref string, ids []string, what string) (string, error) {
-	if slices.Contains(ids, ref) {
-		return ref, nil
-	}
-	begins := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !strings.HasPrefix(id, ref) })
-	slices.Sort(begins)
-	switch begins = slices.Compact(begins); len(begins) {
-	case 0:
-		return ref, nil
-	case 1:
-		return begins[0], nil
-	}
-	return "", usageError{fmt.Errorf("%q begins the ids of more than one %s; give more of it: %s", ref, what, strings.Join(begins, ", "))}
+	return id, err
 }

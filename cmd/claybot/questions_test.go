@@ -76,7 +76,7 @@ func TestQuestionsAreListedWhole(t *testing.T) {
 		{"questions|show|zzzz", exitOK, "GET /questions|GET /questions/" + otherID, "boolean, asked by", ""},
 		{"questions|show|answered", exitOK, "GET /questions|GET /questions/answered", "answered with false by telegram/1 (button), because: too early\n", ""},
 		{"questions|show|" + nextID, exitOK, "GET /questions|GET /questions/" + nextID, "  May I send this?\n  1 of 2 approvals\n  claybot approve " + nextID, ""},
-		{"questions|show|wasfirst", exitOK, "GET /questions|GET /questions/wasfirst|GET /questions?agent=a1", "  May I send this?\n  answered with true by operator (http)\n  it now waits for another approval as question " + nextID + "\n", ""},
+		{"questions|show|wasfirst", exitOK, "GET /questions|GET /questions/wasfirst|GET /questions?agent=a1", "  May I send this?\n  answered with true by operator (http)\n  needs another approval, as question " + nextID + "\n", ""},
 		{"questions|show|waslast", exitOK, "GET /questions|GET /questions/waslast|GET /questions?agent=a1", "answered with true by operator (http)\n", ""},
 		{"questions|show|gone", exitError, "GET /questions|GET /questions/gone", "", "no such thing"},
 	})
@@ -100,14 +100,14 @@ func TestAnswers(t *testing.T) {
 		{"approve|" + nextID, exitError, list + one + nextID + "|POST /questions/" + nextID + `/answer {"value":"approve"}`, "", "You have already approved this; it still needs another approval."},
 		{"answer|" + quorumID + "|yes", exitOK, list + "|POST /questions/" + quorumID + `/answer {"value":"yes"}`, "Approved; run r1 needs 1 more approval", ""},
 		{"approve|abcdefa|--args|to=bob", exitUsage, list + one + approvalID, "", "--args is not valid JSON"},
-		{"deny|abcdefa", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"deny"}`, "Denied; run r1 is told.\n", ""},
+		{"deny|abcdefa", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"deny"}`, "Denied; run r1 resumes with the denial.\n", ""},
 		{"deny|abcdefa|too|early", exitOK, list + one + approvalID + "|POST /questions/" + approvalID + `/answer {"value":"deny","reason":"too early"}`, "Denied", ""},
 		// What is no approval is neither approved nor denied.
 		{"approve|abcdefb", exitError, list + one + colourID, "", "does not ask for an approval; answer it with: claybot answer " + colourID},
 		{"deny|zzzz|no", exitError, list + one + otherID, "", "does not ask for an approval"},
 		// An id that does not say which question is meant answers none.
-		{"approve|abcd", exitUsage, list, "", `"abcd" begins the ids of more than one open question; give more of it: ` + approvalID + ", " + colourID},
-		{"approve|abc", exitUsage, "", "", "too short; give at least 4 characters"},
+		{"approve|abcd", exitUsage, list, "", `ID "abcd" is ambiguous: more than one pending question begins with it; give more of it: ` + approvalID + ", " + colourID},
+		{"approve|abc", exitUsage, "", "", "too short: give at least 4 characters"},
 		{"answer|..|x", exitUsage, "", "", "invalid ID"},
 		{"answer||x", exitUsage, "", "", "too short"},
 		{"answer|nothingatallaaaaaaaa|x", exitError, list + `|POST /questions/nothingatallaaaaaaaa/answer {"value":"x"}`, "", "There is no question with that id. claybot questions lists those that are open."},
@@ -143,14 +143,14 @@ func TestGraphShow(t *testing.T) {
 		{"graph|show", exitOK, "GET /graphs", "%% plan\nflowchart TD\n    a --> b\n\n%% undo\nflowchart TD\n    c --> d\n", ""},
 		{"graph", exitOK, "GET /graphs", "%% undo\n", ""},
 		{"graph|show|undo", exitOK, "GET /graphs", "flowchart TD\n    c --> d\n", ""},
-		{"graph|show|Plan", exitError, "GET /graphs", "", `there is no graph "Plan"; there are: plan, undo`},
+		{"graph|show|Plan", exitError, "GET /graphs", "", `no graph "Plan"; available graphs: plan, undo`},
 	})
 	_, out, _, _ := d.use("graph", "show", "plan")
 	if out != "flowchart TD\n    a --> b\n" {
 		t.Errorf("one graph is printed as %q", out)
 	}
 	none := openDesk(t, map[string]string{"GET /graphs": `{"graphs":[]}`})
-	none.deals(t, []deal{{"graph|show", exitError, "GET /graphs", "", "there is no graph"}})
+	none.deals(t, []deal{{"graph|show", exitError, "GET /graphs", "", "no graph"}})
 }
 
 // A daemon and this program draw a graph alike, by name.
@@ -167,7 +167,7 @@ func TestEffects(t *testing.T) {
 	for _, row := range effects(v) {
 		got = append(got, strings.Join(row, " "))
 	}
-	if want := "undoes r0|did send: sent a letter|did call: called (nothing takes it back)"; strings.Join(got, "|") != want {
+	if want := "undoes r0|did send: sent a letter|did call: called (cannot be undone)"; strings.Join(got, "|") != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if effects(web.RunView{}) != nil {

@@ -21,7 +21,7 @@ func TestUnreadableReload(t *testing.T) {
 	h := startDaemon(t, "model: demo\n", nil)
 	for _, bad := range []string{"model: [\n", "model: demo\n---\nmodel: gpt-5\n"} {
 		h.reload(bad, nil)
-		if st := h.get("/status"); !strings.Contains(st, "the configuration was not reloaded") || !strings.Contains(st, `"off":true`) || !strings.Contains(st, "claybot.yaml:") {
+		if st := h.get("/status"); !strings.Contains(st, "configuration reload failed") || !strings.Contains(st, `"off":true`) || !strings.Contains(st, "claybot.yaml:") {
 			t.Errorf("%q: the status is %s", bad, st)
 		}
 		if got := h.say("hello"); !strings.Contains(got, "hello") {
@@ -29,7 +29,7 @@ func TestUnreadableReload(t *testing.T) {
 		}
 	}
 	h.reload("model: demo\n", nil)
-	if st := h.get("/status"); strings.Contains(st, "was not reloaded") {
+	if st := h.get("/status"); strings.Contains(st, "reload failed") {
 		t.Errorf("after a good reload the status is %s", st)
 	}
 }
@@ -49,7 +49,7 @@ func TestReloadKeepsAFile(t *testing.T) {
 			}
 		}
 		h.daemon.reload(h.ctx, h.env)
-		if st := h.get("/status"); !strings.Contains(st, "the configuration was not reloaded") || !strings.Contains(st, "missing or has no key") {
+		if st := h.get("/status"); !strings.Contains(st, "configuration reload failed") || !strings.Contains(st, "missing or has no key") {
 			t.Errorf("%q: the status is %s", text, st)
 		}
 		if c := h.daemon.config.Load(); len(c.Agents.Budgets) != 1 || c.Model.Off() == "" {

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/claybot/claybot/connectors"
@@ -31,7 +29,7 @@ func (c restoreCmd) Run(e *env) error {
 	if conf.Storage.Shared() {
 		return usageError{errors.New("restore is for a data directory; for a database that nodes share, see docs/scaling.md")}
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := interruptible()
 	defer stop()
 	dir := conf.DataDir
 	if there, _, _ := files.Look(dir); !there {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
@@ -29,24 +30,19 @@ type (
 
 // Run lists the rules.
 func (c rulesListCmd) Run(e *env) error {
-	path := "/rules"
-	if c.Agent != "" {
-		path += "?" + url.Values{"agent": {c.Agent}}.Encode()
-	}
-	return show(e, c.JSON, to(path), func(out web.RuleList) error {
+	return show(e, c.JSON, to("/rules").with(url.Values{"agent": {c.Agent}}), func(out web.RuleList) error {
 		if len(out.Rules) == 0 {
 			return e.text("No standing approvals.\n")
 		}
+		var b strings.Builder
 		for _, r := range out.Rules {
 			made := "set by an operator"
 			if r.At != 0 {
 				made = "approved by " + cmp.Or(r.By, "an unknown user") + " " + moment(r.At.Time())
 			}
-			if err := e.text(fmt.Sprintf("%s  %s\n  %s\n", r.Agent, oneLine(r.Rule), made)); err != nil {
-				return err
-			}
+			fmt.Fprintf(&b, "%s  %s\n  %s\n", r.Agent, oneLine(r.Rule), made)
 		}
-		return nil
+		return e.text(b.String())
 	})
 }
 

@@ -7,15 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os/signal"
-	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
 
@@ -38,6 +34,10 @@ type (
 		ID   string `arg:"" name:"run" help:"ID of the run."`
 		JSON bool   `name:"json" help:"Print JSON lines, one event per line."`
 	}
+	runsPlanCmd struct {
+		ID   string `arg:"" name:"run" help:"ID of the run, or its first characters."`
+		JSON bool   `name:"json" help:"Print JSON."`
+	}
 	runsTailCmd struct {
 		ID   string `arg:"" name:"run" help:"ID of the run."`
 		From int64  `default:"0" help:"Number of the event to start after."`
@@ -46,17 +46,18 @@ type (
 	runsCancelCmd struct {
 		ID string `arg:"" name:"run" help:"ID of the run."`
 	}
+	undoCmd struct {
+		ID string `arg:"" name:"run" help:"ID of the run, or its first characters."`
+	}
 )
 
-// effects are the rows that say what a run did and what it took back.
-func effects(v web.RunView) (rows [][]string) {
-	if v.UndoOf != "" {
-		rows = append(rows, []string{"undoes", string(v.UndoOf)})
-	}
+// effects are the rows that show the side effects of a run.
+func effects(v web.RunView) [][]string {
+	rows := field("undoes", string(v.UndoOf))
 	for _, u := range v.Undo {
 		line := oneLine(u.Tool + ": " + u.What)
 		if !u.Can {
-			line += " (nothing takes it back)"
+			line += " (cannot be undone)"
 		}
 		rows = append(rows, []string{"did", line})
 	}
@@ -74,54 +75,35 @@ func took(v web.RunView) string {
 	return v.Ended.Time().Sub(v.Started.Time()).Round(time.Millisecond).String()
 }
 
-// tokens is what the run read and wrote.
+// tokens is the token usage of a run.
 func tokens(v web.RunView) string {
 	u := v.Usage
 	return soFar(v, fmt.Sprintf("%d in, %d out, in %s of the model", u.Input, u.Output, count(int(u.LLMCalls), "call")))
 }
 
-// soFar marks a figure that grows until the run ends.
-func soFar(v web.RunView, figure string) string {
+// soFar marks a value that grows until the run ends.
+func soFar(v web.RunView, value string) string {
 	if v.State.Ended() {
-		return figure
+		return value
 	}
-	return figure + ", so far"
-}
-
-// runPath is the path of a run of the daemon.
-func runPath(id string, more ...string) (string, error) {
-	if id == "" || id == "." || id == ".." { // in a path they mean something else
-		return "", usageError{fmt.Errorf("invalid run ID %q; claybot runs lists them", id)}
-	}
-	return "/" + strings.Join(append([]string{"agents", "runs", url.PathEscape(id)}, more...), "/"), nil
+	return value + ", so far"
 }
 
 // Run lists runs.
 func (c runsListCmd) Run(e *env) error {
-	q := url.Values{"limit": {strconv.Itoa(c.Limit)}}
-	if c.Agent != "" {
-		q.Set("agent", c.Agent)
-	}
-	if c.State != "" {
-		q.Set("state", strings.ToUpper(c.State))
-	}
-	return show(e, c.JSON, to("/agents/runs?"+q.Encode()), func(out web.RunList) error {
-		rows := [][]string{{"RUN", "STATE", "STARTED", "TOOK", "AGENT", "OUTPUT"}}
-		for _, r := range out.Runs {
-			started, said := "-", oneLine(r.Output)
-			if r.Started != 0 {
-				started = moment(r.Started.Time())
-			}
+	r := to("/agents/runs").with(url.Values{"limit": {strconv.Itoa(c.Limit)}, "agent": {c.Agent}, "state": {strings.ToUpper(c.State)}})
+	return show(e, c.JSON, r, func(out web.RunList) error {
+		return e.list("RUN,STATE,STARTED,TOOK,AGENT,OUTPUT", "No such runs.\n", each(out.Runs, func(r web.RunView) []string {
+			said := r.Output
 			if r.Error != nil {
-				said = oneLine(r.Error.Code + ": " + r.Error.Text)
+				said = r.Error.Code + ": " + r.Error.Text
 			}
-			rows = append(rows, []string{string(r.ID), string(r.State), started, took(r), string(r.Agent), said})
-		}
-		return e.list(rows, "There is no such run.\n")
+			return []string{string(r.ID), string(r.State), moments(r.Started), took(r), string(r.Agent), oneLine(said)}
+		}))
 	})
 }
 
-// Run shows a run with its events, as far as they have come.
+// Run shows a run with the events so far.
 func (c runsShowCmd) Run(e *env) error {
 	v, err := ask[web.RunView](e, "GET", at(runPath(c.ID)), nil)
 	if err != nil {
@@ -133,14 +115,9 @@ func (c runsShowCmd) Run(e *env) error {
 			{"agent", string(v.Agent)},
 			{"engine", cmp.Or(v.Engine, "-")},
 			{"state", string(v.State)},
-			{"node", v.Node},
-			{"took", took(v)},
-			{"tokens", tokens(v)},
-			{"cost", soFar(v, cost(v.Usage))},
 		}
-		if v.Node == "" { // it has ended, it waits, or there is only one
-			rows = slices.DeleteFunc(rows, func(r []string) bool { return r[0] == "node" })
-		}
+		rows = append(rows, field("node", v.Node)...) // empty once it has ended, waits, or without a cluster
+		rows = append(rows, []string{"took", took(v)}, []string{"tokens", tokens(v)}, []string{"cost", soFar(v, cost(v.Usage))})
 		if err := e.table(append(rows, effects(v)...)); err != nil {
 			return err
 		}
@@ -148,32 +125,83 @@ func (c runsShowCmd) Run(e *env) error {
 	return e.follow(string(v.ID), 0, v.LastSeq, c.JSON)
 }
 
-// Run follows a run.
-func (c runsTailCmd) Run(e *env) error {
-	return e.follow(c.ID, c.From, 0, c.JSON)
-}
-
-// Run cancels a run.
-func (c runsCancelCmd) Run(e *env) error {
-	v, err := ask[web.RunView](e, "DELETE", at(runPath(c.ID)), nil)
+// Run shows the plan of a run and its progress.
+func (c runsPlanCmd) Run(e *env) error {
+	id, err := e.run(c.ID)
 	if err != nil {
 		return err
 	}
-	if v.State.Ended() {
-		return e.text(fmt.Sprintf("Run %s has ended already: %s.\n", v.ID, v.State))
-	}
-	return e.text(fmt.Sprintf("Canceling run %s.\n", v.ID))
+	return show(e, c.JSON, at(runPath(id, "plan")), func(out web.PlanView) error {
+		if len(out.Steps) == 0 {
+			return e.text("That run has no plan.\n")
+		}
+		rows := [][]string{{"STEP", "STATUS", "TRIES", "RISK", "TOOL", "WHAT", ""}}
+		for _, s := range out.Steps {
+			note := s.Error
+			if s.Question != "" {
+				note = "approve or deny " + s.Question
+			}
+			rows = append(rows, []string{s.ID, s.Status, fmt.Sprint(s.Attempts), cmp.Or(s.Risk, "-"), s.Tool, oneLine(s.What), oneLine(note)})
+		}
+		if err := e.table(rows); err != nil {
+			return err
+		}
+		for _, line := range [][2]string{{"Changes", out.Diff}, {"Mode", out.Mode}, {"At", out.Graph.Current}, {"Failed", out.Error}} {
+			if line[1] != "" {
+				if err := e.text(line[0] + ": " + strings.TrimSpace(line[1]) + "\n"); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
 }
 
-// follow prints the events of a run after a seq, up to another one, or until
-// the run ends when that is 0.
+// run resolves a run from the first characters of its ID, among the newest runs.
+func (e *env) run(ref string) (string, error) {
+	return resolve(ref, "run", "claybot runs", func() ([]string, error) {
+		out, err := ask[web.RunList](e, "GET", to("/agents/runs?limit=500"), nil)
+		ids := make([]string, len(out.Runs))
+		for i, r := range out.Runs {
+			ids[i] = string(r.ID)
+		}
+		return ids, err
+	})
+}
+
+// Run follows a run.
+func (c runsTailCmd) Run(e *env) error { return e.follow(c.ID, c.From, 0, c.JSON) }
+
+// Run cancels a run.
+func (c runsCancelCmd) Run(e *env) error {
+	return reply(e, "DELETE", at(runPath(c.ID)), nil, func(v web.RunView) string {
+		if v.State.Ended() {
+			return fmt.Sprintf("Run %s has already ended: %s.\n", v.ID, v.State)
+		}
+		return fmt.Sprintf("Canceling run %s.\n", v.ID)
+	})
+}
+
+// Run undoes the side effects of a run.
+func (c undoCmd) Run(e *env) error {
+	id, err := e.run(c.ID)
+	if err != nil {
+		return err
+	}
+	return reply(e, "POST", at(runPath(id, "undo")), nil, func(out web.Accepted) string {
+		return fmt.Sprintf("Run %s undoes run %s. Follow it with: claybot runs tail %s\n", out.Run, id, out.Run)
+	})
+}
+
+// follow prints the events of a run after a number, up to another one, or until the run
+// ends if that is 0.
 func (e *env) follow(run string, after, upTo int64, asJSON bool) error {
 	path, err := runPath(run, "stream")
 	if err != nil {
 		return err
 	}
 	if after < 0 {
-		return usageError{errors.New("--from must be 0 or more")}
+		return usageError{fmt.Errorf("invalid --from %d: must be 0 or more", after)}
 	}
 	if upTo > 0 && after >= upTo {
 		return nil
@@ -182,7 +210,7 @@ func (e *env) follow(run string, after, upTo int64, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := interruptible()
 	defer stop()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -209,29 +237,9 @@ func (e *env) follow(run string, after, upTo int64, asJSON bool) error {
 			return nil
 		}
 	}
-	var v web.RunView
-	if path, err = runPath(run); err != nil {
-		return err
+	v, err := ask[web.RunView](e, "GET", at(runPath(run)), nil)
+	if ctx.Err() != nil || err == nil && v.State.Ended() && after >= v.LastSeq {
+		return nil // there are no more events
 	}
-	if err := e.ask("GET", path, nil, &v); err == nil && v.State.Ended() && after >= v.LastSeq {
-		return nil // there was nothing to tell
-	}
-	if ctx.Err() == nil {
-		return errors.New("the daemon ended the stream; go on with --from and the number of the last event")
-	}
-	return nil
+	return errors.New("the daemon closed the stream; continue with --from and the number of the last event")
 }
-
-// cost is what something cost; a model without a price has none that is known.
-func cost(u claybot.Usage) string {
-	if u.CostMicroUSD == 0 && u.Input+u.Output > 0 {
-		return "no price known"
-	}
-	if u.Unpriced > 0 {
-		return spentText(storage.Spent{Usage: u})
-	}
-	return dollars(u.CostMicroUSD)
-}
-
-// dollars shows millionths of a dollar.
-func dollars(micro int64) string { return fmt.Sprintf("$%.4f", float64(micro)/1e6) }

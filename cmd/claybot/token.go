@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"net/url"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -40,25 +38,20 @@ type (
 // Run lists the tokens.
 func (c tokenListCmd) Run(e *env) error {
 	return show(e, c.JSON, to("/tokens"), func(out web.TokenList) error {
-		rows := [][]string{{"NAME", "SCOPE", "CREATED", "ENDS"}}
-		for _, t := range out.Tokens {
-			created, ends := "-", "never"
-			if t.Created != 0 {
-				created = moment(t.Created.Time())
-			}
+		return e.list("NAME,SCOPE,CREATED,EXPIRES", "No tokens.\n", each(out.Tokens, func(t web.TokenView) []string {
+			expires := "never"
 			if t.Expires != 0 {
-				ends = moment(t.Expires.Time())
+				expires = moment(t.Expires.Time())
 			}
 			if t.Expired {
-				ends += ", over"
+				expires += ", expired"
 			}
-			rows = append(rows, []string{t.Name, string(t.Scope), created, ends})
-		}
-		return e.table(rows)
+			return []string{t.Name, string(t.Scope), moments(t.Created), expires}
+		}))
 	})
 }
 
-// Run makes a token. It alone goes to the standard output, for scripts.
+// Run creates a token. Only the token goes to standard output, for scripts.
 func (c tokenCreateCmd) Run(e *env) error {
 	in := map[string]any{"name": c.Name, "scope": c.Scope}
 	if c.Expires != "" {
@@ -72,33 +65,32 @@ func (c tokenCreateCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return e.secret(out, "The token of %s. It is shown only once; its holder may %s.\n")
+	return e.secret(out, "The token of %s. It is shown only once; it allows its holder to %s.\n")
 }
 
-// Run gives a token a new secret.
+// Run rotates the secret of a token.
 func (c tokenRotateCmd) Run(e *env) error {
 	out, err := ask[web.TokenView](e, "POST", at(tokenPath(c.Name, "rotate")), nil)
 	if err != nil {
 		return err
 	}
 	if out.Token != "" {
-		return e.secret(out, "The new token of %s. It is shown only once; the old one no longer works. Its holder may %s.\n")
+		return e.secret(out, "The new token of %s. It is shown only once; the old one no longer works. It allows its holder to %s.\n")
 	}
 	conf, _, err := e.load()
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.out, "The owner's token is a new one, in %s. All browsers are logged out; claybot open prints a link.\n",
-		filepath.Join(conf.DataDir, "web.token"))
-	return err
+	return e.text(fmt.Sprintf("Rotated the owner's token; the new one is in %s. All browsers are logged out; claybot open prints a login link.\n",
+		filepath.Join(conf.DataDir, "web.token")))
 }
 
-// Run takes a token away.
+// Run revokes a token.
 func (c tokenRevokeCmd) Run(e *env) error {
 	return e.does("DELETE", at(tokenPath(c.Name)), nil, fmt.Sprintf("Revoked the token of %s.\n", plain(c.Name)))
 }
 
-// secret prints a token, and beside it what to know about it.
+// secret prints a token, and a hint about it to standard error.
 func (e *env) secret(t web.TokenView, about string) error {
 	may := map[web.Scope]string{
 		web.Read: "see everything", web.Operate: "see everything and talk to agents", web.Admin: "do everything",
@@ -108,15 +100,7 @@ func (e *env) secret(t web.TokenView, about string) error {
 	return err
 }
 
-// tokenPath is the path of a token of the daemon.
-func tokenPath(name string, more ...string) (string, error) {
-	if name == "" || name == "." || name == ".." { // in a path they mean something else
-		return "", usageError{fmt.Errorf("invalid token name %q; claybot token lists them", name)}
-	}
-	return "/" + strings.Join(append([]string{"tokens", url.PathEscape(name)}, more...), "/"), nil
-}
-
-// expiry reads 90d, 12h or the last day that a token holds.
+// expiry parses 90d, 12h or the last day of validity.
 func expiry(s string, now time.Time) (time.Time, error) {
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		if n, err := strconv.Atoi(days); err == nil && n > 0 && n <= 36500 {
@@ -128,7 +112,25 @@ func expiry(s string, now time.Time) (time.Time, error) {
 		if end := day.AddDate(0, 0, 1); end.After(now) {
 			return end, nil
 		}
-		return time.Time{}, errors.New("that day is in the past")
+		return time.Time{}, fmt.Errorf("invalid expiry %s: that day is in the past", s)
 	}
-	return time.Time{}, fmt.Errorf("%.40q is not a time such as 12h, 90d or 2031-12-31", s)
+	return time.Time{}, fmt.Errorf("invalid expiry %.40q: want a time such as 12h, 90d or 2031-12-31", s)
+}
+
+type openCmd struct{}
+
+// Run prints a link that logs one browser in.
+func (openCmd) Run(e *env) error {
+	link, err := ask[web.LoginLink](e, "POST", to("/login-link"), nil)
+	if err != nil {
+		return err
+	}
+	if link.Alone {
+		fmt.Fprintln(e.err, "claybot: the database does not respond, so the link works on this member only")
+	}
+	_, err = fmt.Fprintln(e.out, link.URL)
+	if link.Local != "" && err == nil {
+		_, err = fmt.Fprintln(e.out, "on this machine:", link.Local)
+	}
+	return err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,20 +18,14 @@ type toolsCmd struct {
 
 // Run lists tools.
 func (c toolsCmd) Run(e *env) error {
-	path := "/tools"
-	if c.Agent != "" {
-		path += "?" + url.Values{"agent": {c.Agent}}.Encode()
-	}
-	return show(e, c.JSON, to(path), func(out web.ToolList) error {
-		rows := [][]string{{"NAME", "FROM", "EFFECT", "REACHES", "ASKS", "LIMIT", "WHAT IT DOES"}}
-		for _, t := range out.Tools {
-			rows = append(rows, []string{t.Name, t.Source, t.Effect, t.Class, t.Asks, t.Timeout.Round(time.Second).String(), firstSentence(t.Description)})
-		}
-		return e.list(rows, "The agent has no tools.\n")
+	return show(e, c.JSON, to("/tools").with(url.Values{"agent": {c.Agent}}), func(out web.ToolList) error {
+		return e.list("NAME,FROM,EFFECT,REACHES,ASKS,LIMIT,DESCRIPTION", "The agent has no tools.\n", each(out.Tools, func(t web.ToolView) []string {
+			return []string{t.Name, t.Source, t.Effect, t.Class, t.Asks, t.Timeout.Round(time.Second).String(), firstSentence(t.Description)}
+		}))
 	})
 }
 
-// firstSentence is enough of a description for a list.
+// firstSentence shortens a description for a list.
 func firstSentence(s string) string {
 	s, _, _ = strings.Cut(strings.Join(strings.Fields(s), " "), ". ")
 	if r := []rune(s); len(r) > 70 {
@@ -57,19 +52,14 @@ type (
 // Run lists the workspaces.
 func (c workspacesListCmd) Run(e *env) error {
 	return show(e, c.JSON, to("/workspaces"), func(out web.WorkspaceList) error {
-		rows := [][]string{{"KEY", "PROVIDER", "STATE", "IMAGE", "LAST USED", "EXPIRES", "PROBLEM"}}
-		for _, w := range out.Workspaces {
+		empty := "No workspaces. claybot creates one when an agent first uses a tool that needs it.\n"
+		return e.list("KEY,PROVIDER,STATE,IMAGE,LAST USED,EXPIRES,PROBLEM", empty, each(out.Workspaces, func(w web.WorkspaceView) []string {
 			expires := "never"
 			if w.Expires != 0 {
-				expires = w.Expires.Time().Local().Format(time.DateTime)
+				expires = moment(w.Expires.Time())
 			}
-			used := "-"
-			if w.LastUsed != 0 {
-				used = w.LastUsed.Time().Local().Format(time.DateTime)
-			}
-			rows = append(rows, []string{w.Key, w.Provider, w.State, cmp.Or(w.Image, "-"), used, expires, cmp.Or(w.Problem, "-")})
-		}
-		return e.list(rows, "No workspaces. claybot creates one when an agent first uses a tool that needs it.\n")
+			return []string{w.Key, w.Provider, w.State, cmp.Or(w.Image, "-"), moments(w.LastUsed), expires, cmp.Or(w.Problem, "-")}
+		}))
 	})
 }
 
@@ -77,13 +67,9 @@ func (c workspacesListCmd) Run(e *env) error {
 func (c workspacesRemoveCmd) Run(e *env) error {
 	path := "/workspaces/" + url.PathEscape(c.Key)
 	if c.Data {
-		path += "?data=true"
+		return e.does("DELETE", to(path+"?data=true"), nil, "Workspace and its files removed.\n")
 	}
-	words := "Workspace removed; its files are kept for the next one.\n"
-	if c.Data {
-		words = "Workspace and its files removed.\n"
-	}
-	return e.does("DELETE", to(path), nil, words)
+	return e.does("DELETE", to(path), nil, "Workspace removed; the next one keeps its files.\n")
 }
 
 type skillsCmd struct {
@@ -115,22 +101,19 @@ func (e *env) skill(name string) (web.SkillView, error) {
 	if err != nil {
 		return web.SkillView{}, err
 	}
-	for _, s := range all.Skills {
-		if s.Name == name {
-			return s, nil
-		}
+	if i := slices.IndexFunc(all.Skills, func(s web.SkillView) bool { return s.Name == name }); i >= 0 {
+		return all.Skills[i], nil
 	}
-	return web.SkillView{}, fmt.Errorf("there is no skill %.64q; claybot skills lists them", name)
+	return web.SkillView{}, fmt.Errorf("no skill %.64q; claybot skills lists them", name)
 }
 
 // Run lists the skills.
 func (c skillsListCmd) Run(e *env) error {
-	return show(e, c.JSON, to("/skills"), func(all web.SkillList) error {
-		rows := [][]string{{"NAME", "STATE", "TOOLS", "DESCRIPTION"}}
-		for _, s := range all.Skills {
-			rows = append(rows, []string{s.Name, s.State, cmp.Or(strings.Join(s.Tools, ","), "-"), firstSentence(cmp.Or(s.Problem, s.Description))})
-		}
-		return e.list(rows, "There are no skills. Put folders with a SKILL.md into the folder of skills; docs/skills.md says how.\n")
+	return show(e, c.JSON, to("/skills"), func(out web.SkillList) error {
+		empty := "No skills. Put folders with a SKILL.md into the folder of skills; see docs/skills.md.\n"
+		return e.list("NAME,STATE,TOOLS,DESCRIPTION", empty, each(out.Skills, func(s web.SkillView) []string {
+			return []string{s.Name, s.State, cmp.Or(strings.Join(s.Tools, ","), "-"), firstSentence(cmp.Or(s.Problem, s.Description))}
+		}))
 	})
 }
 
@@ -146,28 +129,29 @@ func (c skillsShowCmd) Run(e *env) error {
 	return e.text(skillText(s))
 }
 
-// skillText is a skill with what an operator must know to allow it.
+// skillText shows a skill with what an operator must know to allow it.
 func skillText(s web.SkillView) string {
+	allowed, newTools := "", ""
+	if s.AllowedBy != "" {
+		allowed, newTools = fmt.Sprintf("by %s on %s", s.AllowedBy, moment(s.AllowedAt.Time())), strings.Join(s.NewTools, ", ")
+	}
 	var b strings.Builder
-	line := func(label, value string) {
-		if value != "" {
-			fmt.Fprintf(&b, "%-12s %s\n", label, value)
+	for _, line := range [][2]string{
+		{"skill", s.Name},
+		{"state", s.State},
+		{"problem", s.Problem},
+		{"description", s.Description},
+		{"wants tools", strings.Join(s.Tools, ", ")},
+		{"hash", s.Hash},
+		{"allowed", allowed},
+		{"new files", strings.Join(s.Added, ", ")},
+		{"changed", strings.Join(s.Changed, ", ")},
+		{"removed", strings.Join(s.Removed, ", ")},
+		{"new tools", newTools},
+	} {
+		if line[1] != "" {
+			fmt.Fprintf(&b, "%-12s %s\n", line[0], line[1])
 		}
-	}
-	line("skill", s.Name)
-	line("state", s.State)
-	line("problem", s.Problem)
-	line("description", s.Description)
-	line("wants tools", strings.Join(s.Tools, ", "))
-	line("hash", s.Hash)
-	if s.AllowedBy != "" {
-		line("allowed", fmt.Sprintf("by %s on %s", s.AllowedBy, s.AllowedAt.Time().Local().Format(time.DateTime)))
-	}
-	line("new files", strings.Join(s.Added, ", "))
-	line("changed", strings.Join(s.Changed, ", "))
-	line("removed", strings.Join(s.Removed, ", "))
-	if s.AllowedBy != "" {
-		line("new tools", strings.Join(s.NewTools, ", "))
 	}
 	return b.String()
 }
@@ -183,7 +167,7 @@ func (c skillsAllowCmd) Run(e *env) error {
 	}
 	s.State = "allowed"
 	return e.does("POST", to("/skills/"+url.PathEscape(c.Name)+"/allow"), web.SkillAllow{Hash: cmp.Or(c.Hash, s.Hash)},
-		skillText(s)+"\nAgents may use this skill now, exactly as it is. A change turns it off.\n")
+		skillText(s)+"\nAgents may now use this version of the skill. Any change turns it off.\n")
 }
 
 // Run forbids a skill.

@@ -1,16 +1,17 @@
 package main
 
 import (
-	"context"
+	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -22,35 +23,36 @@ type usageCmd struct {
 	JSON bool     `name:"json" help:"Print JSON."`
 }
 
-// Run prints what models took.
+// Run prints token usage and cost.
 func (c usageCmd) Run(e *env) error {
 	if c.Days < 1 || c.Days > 400 {
-		return usageError{errors.New("--days must be within 1 and 400")}
+		return usageError{fmt.Errorf("invalid --days %d: must be from 1 to 400", c.Days)}
 	}
 	q := url.Values{
 		"by":   {strings.Join(c.By, ",")},
 		"from": {time.Now().UTC().AddDate(0, 0, 1-c.Days).Format(time.DateOnly)},
 	}
 	if c.CSV {
-		return e.copyText("/usage?format=csv&" + q.Encode())
+		text, err := ask[rawAnswer](e, "GET", to("/usage?format=csv&"+q.Encode()), nil)
+		if err != nil {
+			return err
+		}
+		return e.text(string(text))
 	}
-	return show(e, c.JSON, to("/usage?"+q.Encode()), func(out web.UsageReport) error {
-		if len(out.Usage) == 0 {
-			return e.text("No usage in that period.\n")
-		}
-		head := make([]string, len(c.By))
-		for i, by := range c.By {
-			head[i] = strings.ToUpper(by)
-		}
-		rows := [][]string{append(head, "RUNS", "CALLS", "INPUT", "CACHED", "WRITTEN", "OUTPUT", "REASONING", "COST")}
-		for _, s := range out.Usage {
-			rows = append(rows, append(keysOf(s, c.By),
-				strconv.FormatInt(s.Runs, 10), strconv.FormatInt(s.Usage.LLMCalls, 10),
-				strconv.FormatInt(s.Usage.Input, 10), strconv.FormatInt(s.Usage.CachedInput, 10),
-				strconv.FormatInt(s.Usage.CacheWrite, 10), strconv.FormatInt(s.Usage.Output, 10),
-				strconv.FormatInt(s.Usage.Reasoning, 10), spentText(s)))
-		}
-		return e.table(rows)
+	return show(e, c.JSON, to("/usage").with(q), func(out web.UsageReport) error {
+		head := strings.ToUpper(strings.Join(c.By, ",")) + ",RUNS,CALLS,INPUT,CACHED,WRITTEN,OUTPUT,REASONING,COST"
+		return e.list(head, "No usage in that period.\n", each(out.Usage, func(s storage.Spent) []string {
+			var cells []string
+			all := map[string]string{"day": s.Day, "agent": string(s.Agent), "owner": s.Owner, "model": s.Model, "type": string(s.Type), "channel": s.Channel, "connector": s.Connector}
+			for _, by := range c.By {
+				cells = append(cells, cmp.Or(all[by], "-"))
+			}
+			u := s.Usage
+			for _, n := range []int64{s.Runs, u.LLMCalls, u.Input, u.CachedInput, u.CacheWrite, u.Output, u.Reasoning} {
+				cells = append(cells, strconv.FormatInt(n, 10))
+			}
+			return append(cells, spentText(s))
+		}))
 	})
 }
 
@@ -61,53 +63,104 @@ func spentText(s storage.Spent) string {
 	case u.Unpriced == 0:
 		return dollars(u.CostMicroUSD)
 	case u.CostMicroUSD == 0:
-		return fmt.Sprintf("unknown, %s unpriced", calls(u.Unpriced))
+		return fmt.Sprintf("unknown, %s unpriced", count(int(u.Unpriced), "call"))
 	}
-	return fmt.Sprintf("≥ %s, %s unpriced", dollars(u.CostMicroUSD), calls(u.Unpriced))
+	return fmt.Sprintf("≥ %s, %s unpriced", dollars(u.CostMicroUSD), count(int(u.Unpriced), "call"))
 }
 
-func calls(n int64) string {
-	if n == 1 {
-		return "1 call"
+// cost formats what a run cost.
+func cost(u claybot.Usage) string {
+	switch {
+	case u.CostMicroUSD == 0 && u.Input+u.Output > 0:
+		return "no price known"
+	case u.Unpriced > 0:
+		return spentText(storage.Spent{Usage: u})
 	}
-	return strconv.FormatInt(n, 10) + " calls"
+	return dollars(u.CostMicroUSD)
 }
 
-// keysOf are what a row is summed up by.
-func keysOf(s storage.Spent, by []string) []string {
-	all := map[string]string{"day": s.Day, "agent": string(s.Agent), "owner": s.Owner, "model": s.Model, "type": string(s.Type), "channel": s.Channel, "connector": s.Connector}
-	keys := make([]string, len(by))
-	for i, name := range by {
-		if keys[i] = all[name]; keys[i] == "" {
-			keys[i] = "-"
-		}
-	}
-	return keys
+// dollars formats millionths of a dollar.
+func dollars(micro int64) string { return fmt.Sprintf("$%.4f", float64(micro)/1e6) }
+
+type budgetsCmd struct {
+	List   budgetsListCmd   `cmd:"" default:"withargs" help:"List budgets with spent, reserved and remaining amounts, most recently used first."`
+	Extend budgetsExtendCmd `cmd:"" help:"Raise the limit of a budget until its period ends."`
 }
 
-// copyText prints an answer that is no JSON.
-func (e *env) copyText(path string) error {
-	c, err := e.connect()
+type (
+	budgetsListCmd struct {
+		Limit int  `default:"50" help:"Maximum number of budgets, up to 500."`
+		JSON  bool `name:"json" help:"Print JSON."`
+	}
+	budgetsExtendCmd struct {
+		Key    string  `arg:"" name:"budget" help:"Key of the budget, as listed by budgets."`
+		USD    float64 `name:"usd" help:"US dollars to add, for a budget in money."`
+		Tokens int64   `help:"Tokens to add, for a budget in tokens."`
+		JSON   bool    `name:"json" help:"Print JSON."`
+	}
+)
+
+// Run lists the budgets.
+func (c budgetsListCmd) Run(e *env) error {
+	if c.Limit < 1 || c.Limit > 500 {
+		return usageError{fmt.Errorf("invalid --limit %d: must be from 1 to 500", c.Limit)}
+	}
+	return show(e, c.JSON, to(fmt.Sprintf("/budgets?limit=%d", c.Limit)), func(out web.BudgetList) error {
+		return e.list("BUDGET,SPENT,RESERVED,LEFT,LIMIT,WAITING,AT THE LIMIT,RESETS", "No budget has been used yet.\n", each(out.Budgets, budgetRow))
+	})
+}
+
+func budgetRow(b web.BudgetView) []string {
+	spent, limit, end, waiting := amount(b.Unit, b.Spent), amount(b.Unit, b.Limit), "stops", "-"
+	if b.Unpriced > 0 {
+		spent = fmt.Sprintf("≥ %s, %s unpriced", spent, count(int(b.Unpriced), "call"))
+	}
+	if b.Extension > 0 {
+		limit += " + " + amount(b.Unit, b.Extension)
+	}
+	if !b.Hard {
+		end = "warns"
+	}
+	if b.Waiting > 0 {
+		waiting = count(b.Waiting, "run")
+	}
+	return []string{b.Key, spent, amount(b.Unit, b.Reserved), amount(b.Unit, b.Left), limit, waiting, end, resets(b.Period)}
+}
+
+func amount(u storage.Unit, n int64) string {
+	if u == storage.UnitTokens {
+		return fmt.Sprint(n)
+	}
+	return llm.Dollars(n)
+}
+
+// resets says when a budget of a period resets.
+func resets(period string) string {
+	switch {
+	case period == storage.PeriodAlways:
+		return "never"
+	case period == "run":
+		return "with each run"
+	case len(period) == len("2006-01"):
+		return "after " + period
+	}
+	return "after the day " + period
+}
+
+// Run extends a budget. Each command counts; its key only keeps a retry of the request
+// from counting twice.
+func (c budgetsExtendCmd) Run(e *env) error {
+	if (c.USD > 0) == (c.Tokens > 0) || c.USD < 0 || c.Tokens < 0 {
+		return usageError{errors.New("give the amount to add: --usd or --tokens, above 0")}
+	}
+	in := web.Extension{Key: c.Key, USD: c.USD, Tokens: c.Tokens, IdempotencyKey: rand.Text()}
+	out, err := ask[web.BudgetView](e, "POST", to("/budgets/extend"), in)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
-	if err != nil {
-		return fmt.Errorf("make request: %w", err)
+	if c.JSON {
+		return e.printJSON(out)
 	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return fmt.Errorf("call the daemon: %w", err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
-	if err != nil {
-		return fmt.Errorf("read the daemon's response: %w", err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return errors.New(words(resp.StatusCode, b))
-	}
-	return e.text(string(b))
+	return e.text(fmt.Sprintf("%s: %s of %s spent, %s left. Runs that wait for it are retried.\n",
+		out.Key, amount(out.Unit, out.Spent), amount(out.Unit, out.Limit+out.Extension), amount(out.Unit, out.Left)))
 }

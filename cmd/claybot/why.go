@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/web"
 )
 
@@ -14,37 +15,29 @@ type whyCmd struct {
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 
-// Run tells what became of a message.
+// Run traces a message.
 func (c whyCmd) Run(e *env) error {
 	return show(e, c.JSON, to("/receipts?message="+url.QueryEscape(c.Ref)), func(out web.ReceiptList) error {
 		for i, r := range out.Receipts {
+			head := fmt.Sprintf("%s, of agent %s\n%s\n\n%s\n\n", r.Message, r.Agent, oneLine(r.Text), strings.Join(strings.Fields(r.Verdict.Text), " "))
 			if i > 0 {
-				if err := e.text("\n"); err != nil {
-					return err
-				}
+				head = "\n" + head
 			}
-			if err := e.text(fmt.Sprintf("%s, of agent %s\n%s\n\n%s\n\n", r.Message, r.Agent, oneLine(r.Text), strings.Join(strings.Fields(r.Verdict.Text), " "))); err != nil {
+			if err := e.text(head); err != nil {
 				return err
 			}
-			var rows [][]string
-			for _, s := range r.Steps {
-				at := "-"
-				if s.At != 0 {
-					at = moment(s.At.Time())
-				}
+			err := e.table(each(r.Steps, func(s overview.Step) []string {
 				text := s.Text
 				if s.MS > 0 {
 					text += fmt.Sprintf(" (%s)", time.Duration(s.MS)*time.Millisecond)
 				}
-				rows = append(rows, []string{at, s.What, text})
+				return []string{moments(s.At), s.What, text}
+			}))
+			if err == nil && r.Silence != "" {
+				err = e.text("\nNo reply: " + r.Silence + ".\n")
 			}
-			if err := e.table(rows); err != nil {
+			if err != nil {
 				return err
-			}
-			if r.Silence != "" {
-				if err := e.text("\nNo reply: " + r.Silence + ".\n"); err != nil {
-					return err
-				}
 			}
 		}
 		return nil

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/storage/postgres"
+	"github.com/claybot/claybot/workspace"
+	"github.com/claybot/claybot/workspace/docker"
+)
+
+// database checks a database that cluster members share.
+func (d *doctor) database(ctx context.Context) bool {
+	s := d.config.Storage
+	if s.URL.Value() == "" {
+		return d.problem(fmt.Sprintf("the storage URL is set to %s, which cannot be read", s.URL), "give it a value, or remove storage.url to use the data directory")
+	}
+	for _, f := range postgres.Examine(ctx, postgres.Config{URL: s.URL.Value(), Pooler: s.Pooler, NoListen: !s.Listen, Conns: s.Connections}) {
+		d.what = f.What
+		d.say(f.Level, f.Text, f.Next)
+	}
+	return true
+}
+
+// files checks the object store, if one is configured.
+func (d *doctor) files(ctx context.Context) bool {
+	f := d.config.Files
+	switch {
+	case f.Fault != "":
+		return d.problem(f.Fault, "")
+	case !f.Wanted():
+		return true
+	case !d.config.Storage.Shared():
+		return d.warn("files.url has no effect: without a database, files are stored in the data directory", "set storage.url, or remove files.url")
+	}
+	if _, err := openBlobs(ctx, f); err != nil {
+		return d.advice(errors.Unwrap(err))
+	}
+	return d.ok("claybot can write, read and delete in the bucket " + f.Bucket)
+}
+
+// docker checks the engine if a profile needs it.
+func (d *doctor) docker(ctx context.Context) bool {
+	if len(d.profilesWith(configs.WorkspaceDocker)) == 0 {
+		return true
+	}
+	engine := docker.New(docker.Config{})
+	defer func() { _ = engine.Close() }() // nothing was opened
+	err := engine.Check(ctx)
+	version := ""
+	if err == nil {
+		_, version, err = engine.Versions(ctx)
+	}
+	if known, ok := errors.AsType[*workspace.Error](err); ok {
+		text, next, _ := strings.Cut(known.Text, ": ")
+		d.warn(text, next)
+	} else if err != nil {
+		d.warn(err.Error(), "")
+	} else {
+		d.ok("the engine responds, version " + version)
+	}
+	if d.config.Storage.Shared() {
+		d.ok("agents find their containers on all members only if all members use the same engine (DOCKER_HOST)")
+	}
+	return true
+}
+
+// local warns of workspaces without isolation.
+func (d *doctor) local(context.Context) bool {
+	by := d.profilesWith(configs.WorkspaceLocal)
+	if len(by) == 0 {
+		return true
+	}
+	return d.warn("commands of agents run on this machine, as the user who runs claybot, in the profiles "+strings.Join(by, ", "),
+		"set workspaces.provider to docker or off, unless you trust everyone who writes to the bot")
+}
+
+// profilesWith returns the profiles whose workspaces a provider opens.
+func (d *doctor) profilesWith(provider string) []string {
+	names := slices.Sorted(maps.Keys(d.config.Profiles))
+	return slices.DeleteFunc(names, func(name string) bool { return d.config.Profiles[name].Workspace.Provider != provider })
+}
+
+// A credential is a token or key and its form.
+type credential struct {
+	name  string
+	value configs.Secret
+	form  *regexp.Regexp // nil: unknown
+	where string         // to get it
+}
+
+func (d *doctor) telegram(context.Context) bool {
+	c := d.config.Telegram
+	return d.platform(c.Wanted(), c.Off(), credential{"TELEGRAM_BOT_TOKEN", c.Token, configs.TelegramToken, "get it from @BotFather (/mybots)"})
+}
+
+func (d *doctor) slack(context.Context) bool {
+	c := d.config.Slack
+	return d.platform(c.Wanted(), c.Off(),
+		credential{"SLACK_BOT_TOKEN", c.BotToken, configs.SlackBotToken, "copy it from api.slack.com/apps, OAuth & Permissions (xoxb-…)"},
+		credential{"SLACK_APP_TOKEN", c.AppToken, configs.SlackAppToken, "copy it from api.slack.com/apps, Basic Information, App-Level Tokens (xapp-…)"})
+}
+
+func (d *doctor) platform(wanted bool, off string, all ...credential) bool {
+	switch {
+	case off != "":
+		return d.problem("it is off: "+off, correctConnector)
+	case wanted:
+		return d.credentials(all...)
+	}
+	return true
+}
+
+// connectors reports that no platform is configured.
+func (d *doctor) connectors(context.Context) bool {
+	t, s := d.config.Telegram, d.config.Slack
+	if t.Wanted() || s.Wanted() || t.Off() != "" || s.Off() != "" {
+		return true
+	}
+	return d.ok("Telegram and Slack are not configured; the web page and the terminal work without them")
+}
+
+func (d *doctor) model(context.Context) bool {
+	m := d.config.Model
+	if m.Demo() {
+		return d.warn("it is the demo model, which replies from a script", "set a model; see docs/models.md")
+	}
+	if why := m.Off(); why != "" {
+		return d.problem("it is off: "+why, correctModel)
+	}
+	var all []credential
+	for _, k := range m.Credentials() {
+		all = append(all, credential{k.String(), k, nil, "give it a value"})
+	}
+	if len(all) == 0 {
+		return d.warn("calls to "+m.ID()+" use no key", "set OPENAI_API_KEY or ANTHROPIC_API_KEY, unless the server needs none")
+	}
+	return d.credentials(all...)
+}
+
+// credentials checks the form of tokens and keys. It calls no one.
+func (d *doctor) credentials(all ...credential) bool {
+	good := true
+	for _, c := range all {
+		name, v := c.name, c.value.Value()
+		if c.value.Named() {
+			name = c.value.String()
+		}
+		switch {
+		case v == "":
+			good = d.problem(name+" is not set or cannot be read", c.where) && false
+		case strings.TrimSpace(v) != v || strings.ContainsAny(v, " \t\r\n\"'"):
+			good = d.problem(name+" contains spaces or quotes", c.where+", and set it without them") && false
+		case c.form != nil && !c.form.MatchString(v):
+			good = d.problem(name+" is malformed", c.where) && false
+		}
+	}
+	if !good {
+		return true
+	}
+	what := "the credential is"
+	if len(all) > 1 {
+		what = "all credentials are"
+	}
+	return d.ok(what + " well formed; run claybot status to see whether the service accepts it")
+}

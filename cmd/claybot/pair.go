@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
+)
+
+type pairCmd struct {
+	List    pairListCmd    `cmd:"" default:"1" help:"List pending requests, and the users and groups with access."`
+	Approve pairApproveCmd `cmd:"" help:"Approve the pending request with CODE."`
+	Deny    pairDenyCmd    `cmd:"" help:"Deny the pending request with CODE."`
+	Allow   pairAllowCmd   `cmd:"" help:"Allow a user or group by ID, such as telegram:123 or slack:U1."`
+	Revoke  pairRevokeCmd  `cmd:"" help:"Revoke the access of a user or group."`
+}
+
+type (
+	pairListCmd struct {
+		JSON bool `name:"json" help:"Print JSON."`
+	}
+	pairApproveCmd struct {
+		Code string `arg:"" help:"Pairing code of the user."`
+	}
+	pairDenyCmd struct {
+		Code string `arg:"" help:"Pairing code of the user."`
+	}
+	pairAllowCmd struct {
+		Who string `arg:"" help:"User or group as connector:id, with its stable ID."`
+	}
+	pairRevokeCmd struct {
+		Who string `arg:"" help:"User or group as connector:id, as listed by pair list."`
+	}
+)
+
+// Run lists requests and grants.
+func (c pairListCmd) Run(e *env) error {
+	return show(e, c.JSON, to("/pairing"), func(p web.PairingList) error {
+		rows := each(p.Pairings, func(x web.PairingView) []string {
+			return []string{x.Connector + ":" + x.UserID, x.Name, "pending; approve with: claybot pair approve " + x.Code}
+		})
+		rows = append(rows, each(p.Grants, func(x storage.Grant) []string {
+			return []string{x.Connector + ":" + x.Subject, x.Name, "approved " + moment(x.At.Time())}
+		})...)
+		return e.list("WHO,NAME (unverified),STATE", "No pending requests, and no approved users or groups.\n", rows)
+	})
+}
+
+// Run approves a code.
+func (c pairApproveCmd) Run(e *env) error {
+	return reply(e, "POST", to("/pairing"), web.Decision{Code: c.Code, Approve: new(true)}, func(p storage.Pairing) string {
+		return fmt.Sprintf("%s:%s now has access.\n", p.Connector, p.UserID)
+	})
+}
+
+// Run denies a code.
+func (c pairDenyCmd) Run(e *env) error {
+	return e.does("POST", to("/pairing"), web.Decision{Code: c.Code, Approve: new(false)}, "Request denied.\n")
+}
+
+// Run grants access to a user or group by ID.
+func (c pairAllowCmd) Run(e *env) error {
+	connector, id, err := who(c.Who)
+	if err != nil {
+		return err
+	}
+	return e.does("POST", to("/pairing"), web.Decision{Connector: connector, Subject: id}, fmt.Sprintf("%s:%s now has access.\n", connector, id))
+}
+
+// Run revokes a grant.
+func (c pairRevokeCmd) Run(e *env) error {
+	connector, id, err := who(c.Who)
+	if err != nil {
+		return err
+	}
+	return reply(e, "DELETE", to("/pairing").with(url.Values{"connector": {connector}, "subject": {id}}), nil, func(out web.Revoked) string {
+		if out.Still != "" {
+			return fmt.Sprintf("Revoked the pairing of %s:%s, but %s.\n", connector, id, out.Still)
+		}
+		return fmt.Sprintf("%s:%s no longer has access.\n", connector, id)
+	})
+}
+
+// who splits connector:id.
+func who(s string) (connector, id string, err error) {
+	connector, id, ok := strings.Cut(s, ":")
+	if !ok || connector == "" || id == "" || strings.HasPrefix(id, "@") {
+		return "", "", usageError{fmt.Errorf("invalid user %.80q: want connector:id with a stable ID, such as telegram:123456", s)}
+	}
+	return connector, id, nil
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/overview"
+)
+
+type statusCmd struct {
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+// Run prints the status of the daemon.
+func (c statusCmd) Run(e *env) error {
+	return show(e, c.JSON, to("/status"), func(st overview.Status) error {
+		rows := slices.Concat([][]string{
+			{"version", st.Version},
+			{"uptime", st.Uptime},
+			{"node", nodeLine(cmp.Or(st.Node, new(overview.NodeStatus)))},
+			{"access", string(st.Access.Mode)},
+			{"model", modelLine(st.Model)},
+		}, startRows(st), field("unwell", st.Unwell), diskRows(st), figureRows(st, time.Now()), faultRows(st))
+		for _, x := range st.Connectors {
+			rows = append(rows, []string{x.Name, connectorLine(x)})
+		}
+		for _, x := range st.Sinks {
+			line := "up to date"
+			if x.Backlog > 0 {
+				line = count(x.Backlog, "run") + " behind"
+			}
+			rows = append(rows, []string{"sink " + x.Name, join(": ", line, x.Error)})
+		}
+		for _, what := range slices.Sorted(maps.Keys(st.Checks)) {
+			x := st.Checks[what]
+			line := x.Text + " (" + moment(x.At.Time()) + ")"
+			if x.Problem {
+				line = "PROBLEM: " + line
+			}
+			rows = append(rows, []string{"check " + what, line})
+		}
+		for _, x := range st.Settings {
+			rows = append(rows, []string{"setting", join("; ", x.Text, x.Next)})
+		}
+		for _, x := range st.Servers {
+			rows = append(rows, []string{"MCP server " + x.Name, join(": ", x.State, x.Err)})
+		}
+		return e.table(rows)
+	})
+}
+
+// field is a row of a table of names and values; none without a value.
+func field(name, value string) [][]string {
+	if value == "" {
+		return nil
+	}
+	return [][]string{{name, value}}
+}
+
+// join joins the parts that are not empty.
+func join(sep string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), sep)
+}
+
+// startRows show the limits of the process, and how it recovers after crashes.
+func startRows(st overview.Status) [][]string {
+	l := limits{memory: st.Limits.Memory, files: st.Limits.Files}
+	rows := field("limits", fmt.Sprintf("%d concurrent runs; %s", st.Limits.MaxRuns, l))
+	if x := st.Start; x != nil {
+		rows = append(rows, []string{"start", fmt.Sprintf(
+			"claybot crashed %s in a row: it resumes %d runs at a time, %d agents wait", count(x.Unclean, "time"), x.AtOnce, x.Waiting,
+		)})
+	}
+	return rows
+}
+
+// diskRows show the free space if it is short.
+func diskRows(st overview.Status) [][]string {
+	if st.Disk == nil || st.Disk.Free >= littleSpace {
+		return nil
+	}
+	free := fmt.Sprintf("%s of %s free", size(st.Disk.Free), size(st.Disk.Total))
+	if st.Disk.Free < leastSpace {
+		return field("disk", "FULL: "+free+"; claybot will soon be unable to store messages; free disk space")
+	}
+	return field("disk", "low: "+free+"; free disk space")
+}
+
+// figureRows show the counts of the store, and how old they are if the store does not
+// respond.
+func figureRows(st overview.Status, now time.Time) [][]string {
+	if st.Unknown {
+		return field("database", "does not respond; agents, messages and runs are unknown")
+	}
+	var rows [][]string
+	if st.AsOf != 0 {
+		at := st.AsOf.Time()
+		rows = field("database", fmt.Sprintf("does not respond; the counts are from %s, %s ago", moment(at), max(0, now.Sub(at).Round(time.Second))))
+	}
+	return append(rows, [][]string{
+		{"agents", fmt.Sprint(st.Agents)},
+		{"waiting", fmt.Sprint(st.Inbox.Waiting)},
+		{"runs", counts(st.Runs)},
+		{"outbox", counts(st.Outbox)},
+	}...)
+}
+
+// faultRows show the agents that cannot be used, and their waiting messages.
+func faultRows(st overview.Status) (rows [][]string) {
+	if st.Faulty > 0 {
+		rows = field("faulty", count(st.Faulty, "agent")+" cannot be used; run `claybot parked` to list waiting messages")
+	}
+	for _, x := range st.Faults {
+		rows = append(rows, []string{"faulty agent", fmt.Sprintf("%s, since %s: %s", x.Agent, moment(x.Since.Time()), connectors.OneLine(x.Cause, 300))})
+	}
+	if p := st.Parked; p != nil {
+		line := fmt.Sprintf("%s for %s that cannot be used, the oldest since %s", count(p.Messages, "message"), count(p.Agents, "agent"), moment(p.Oldest.Time()))
+		if p.Full {
+			line += "; the parking table is full, further messages wait at their source"
+		}
+		rows = append(rows, []string{"parked", line})
+	}
+	return rows
+}
+
+func connectorLine(c overview.ConnectorStatus) string {
+	line := c.State
+	if c.Held != "" {
+		line += ", but " + c.Held
+	}
+	switch {
+	case c.Err != "":
+		line += ": " + c.Err
+	case c.Held == "" && !c.LastOK.IsZero():
+		line += success(c.LastOK)
+	}
+	return line
+}
+
+func modelLine(m overview.ModelStatus) string {
+	switch {
+	case m.Err != "":
+		return m.Name + ": " + m.Err
+	case m.LastOK.IsZero():
+		return m.Name + ", not called yet"
+	}
+	return m.Name + success(m.LastOK)
+}
+
+func success(at time.Time) string {
+	return ", last success " + time.Since(at).Round(time.Second).String() + " ago"
+}
+
+// counts prints the values of a map in the order of its keys.
+func counts[K ~string](m map[K]int) string {
+	var all []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, fmt.Sprintf("%s %d", k, m[k]))
+	}
+	return cmp.Or(strings.Join(all, ", "), "none")
+}
+
+type healthCmd struct {
+	Ready bool `help:"Check readiness: every connector has connected once and the store responds."`
+}
+
+// Run checks the daemon over its socket, so that the probes of a container need neither a
+// shell nor the web page.
+func (c healthCmd) Run(e *env) error {
+	if c.Ready {
+		return e.does("GET", to("/readyz"), nil, "ready\n")
+	}
+	return e.does("GET", to("/healthz"), nil, "ok\n")
+}
