@@ -20,8 +20,8 @@ func TestBudgetCommands(t *testing.T) {
 		t.Errorf("exit %d, asked %q, %s", code, asked, errs)
 	}
 	for _, want := range []string{
-		"owner/telegram/42/2026-11-22/microUSD  ≥ $1.23, 3 calls unpriced  $0.04  $1.23  $2.00 + $0.50  2 runs   stops         after the day 2026-11-22",
-		"all/-/always/tokens/warn               1000                       0      -100   900            -        warns         never",
+		"owner/telegram/42/2026-11-22/microUSD  ≥ $1.23, 3 calls unpriced  $0.04     $1.23  $2.00 + $0.50  2 runs   stops         after the day 2026-11-22",
+		"all/-/always/tokens/warn               1000                       0         -100   900            -        warns         never",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -36,7 +36,7 @@ func TestBudgetCommands(t *testing.T) {
 	})
 	code, out, errs, asked = d.use("budgets", "extend", "a/b", "--usd", "0.25")
 	if code != exitOK || len(asked) != 1 || !strings.Contains(asked[0], `"key":"a/b"`) || !strings.Contains(asked[0], `"usd":0.25`) ||
-		!strings.Contains(out, "a/b: $1.00 of $1.25 are spent, $0.25 are left.") {
+		!strings.Contains(out, "a/b: $1.00 of $1.25 spent, $0.25 left.") {
 		t.Errorf("exit %d, asked %q, said %s%s", code, asked, out, errs)
 	}
 	none := openDesk(t, map[string]string{"GET /budgets": `{"budgets":[]}`})

@@ -44,22 +44,22 @@ func (r *roster) settled(page connectors.Connector) (settled bool, failing []str
 
 // addPlatforms adds the connectors to chat platforms that the configuration asks for.
 func (d *daemon) addPlatforms(c configs.Config) {
-	off := func(c configs.Config) string { return c.Telegram.Off() }
-	if why := c.Telegram.Off(); why != "" {
+	off := func(c configs.Config) string { return c.Connectors.Telegram.Off() }
+	if why := c.Connectors.Telegram.Off(); why != "" {
 		d.chats = append(d.chats, offConnector{"telegram", why})
-	} else if c.Telegram.Wanted() {
+	} else if c.Connectors.Telegram.Wanted() {
 		d.chats = append(d.chats, gatedTelegram{telegram.New(telegram.Config{
-			Name: "telegram", Token: c.Telegram.Token.Value(), BaseURL: c.Telegram.APIURL, Log: d.log, Off: d.config.off(off),
-			Delivery: c.Telegram.Delivery, OnAmbiguous: c.Telegram.OnAmbiguous, Marks: d.stores.db,
+			Name: "telegram", Token: c.Connectors.Telegram.Token.Value(), BaseURL: c.Connectors.Telegram.APIURL, Log: d.log, Off: d.config.off(off),
+			Delivery: c.Connectors.Telegram.Delivery, OnAmbiguous: c.Connectors.Telegram.OnAmbiguous, Marks: d.stores.db,
 		}), d.config.gate(off)})
 	}
-	off = func(c configs.Config) string { return c.Slack.Off() }
-	if why := c.Slack.Off(); why != "" {
+	off = func(c configs.Config) string { return c.Connectors.Slack.Off() }
+	if why := c.Connectors.Slack.Off(); why != "" {
 		d.chats = append(d.chats, offConnector{"slack", why})
-	} else if c.Slack.Wanted() {
+	} else if c.Connectors.Slack.Wanted() {
 		d.chats = append(d.chats, gatedSlack{slack.New(slack.Config{
-			Name: "slack", BotToken: c.Slack.BotToken.Value(), AppToken: c.Slack.AppToken.Value(), APIURL: c.Slack.APIURL, Log: d.log, Marks: d.stores.db,
-			Nodes: d.stores.memberCount(), NoBackfill: !c.Slack.Backfill, Off: d.config.off(off),
+			Name: "slack", BotToken: c.Connectors.Slack.BotToken.Value(), AppToken: c.Connectors.Slack.AppToken.Value(), APIURL: c.Connectors.Slack.APIURL, Log: d.log, Marks: d.stores.db,
+			Nodes: d.stores.memberCount(), NoBackfill: !c.Connectors.Slack.Backfill, Off: d.config.off(off),
 		}), d.config.gate(off)})
 	}
 }
@@ -67,40 +67,40 @@ func (d *daemon) addPlatforms(c configs.Config) {
 // addSchedules adds cron and the heartbeat.
 func (d *daemon) addSchedules(c configs.Config) {
 	s, people := d.stores, d.system.People
-	if c.Cron.Enabled {
+	if c.Schedule.Cron.Enabled {
 		tree, dir := s.folder(cron.Layout)
 		tasks := cron.New(cron.Config{
 			Dir: filepath.Join(c.DataDir, cron.Layout.Folder), TaskDir: dir, Tree: tree, Claims: s.db, Node: s.members.Node, Ledger: s.db, Marks: s.db, Index: s.db, Log: d.log,
-			Zone: d.zone, Gates: c.Cron.Gates, Known: d.chats.sends, Notice: people.Notify, Unusable: d.system.Unusable,
+			Zone: d.zone, Gates: c.Schedule.Cron.Gates, Known: d.chats.sends, Notice: people.Notify, Unusable: d.system.Unusable,
 		})
-		d.chats = append(d.chats, gatedCron{tasks, d.config.gate(func(c configs.Config) string { return c.Cron.Off() })})
+		d.chats = append(d.chats, gatedCron{tasks, d.config.gate(func(c configs.Config) string { return c.Schedule.Cron.Off() })})
 		d.tooling.box.tasks, d.tooling.box.memories = tasks, tasks
-	} else if why := c.Cron.Off(); why != "" {
+	} else if why := c.Schedule.Cron.Off(); why != "" {
 		d.chats = append(d.chats, offConnector{"cron", why})
 	}
-	if c.Heartbeat.Enabled {
+	if c.Schedule.Heartbeat.Enabled {
 		tree, _ := s.folder(heartbeat.Layout)
 		beats := heartbeat.New(heartbeat.Config{
 			Dir: filepath.Join(c.DataDir, heartbeat.Layout.Folder), Tree: tree, Claims: s.db, Node: s.members.Node, Receipts: s.db, Log: d.log,
 			Place:  people.Foreground,
 			Notice: func(ctx context.Context, key, text string) error { return people.Notify(ctx, "", key, text) },
 			Settings: func() heartbeat.Settings {
-				h := d.config.Load().Heartbeat
+				h := d.config.Load().Schedule.Heartbeat
 				return heartbeat.Settings{
 					Every: h.Every, ActiveHours: h.ActiveHours, Zone: h.Zone,
 					MaxUnattended: h.MaxUnattended, Route: h.Route, Gates: h.Gates,
 				}
 			},
 		})
-		d.chats = append(d.chats, gatedHeartbeat{beats, d.config.gate(func(c configs.Config) string { return c.Heartbeat.Off() })})
+		d.chats = append(d.chats, gatedHeartbeat{beats, d.config.gate(func(c configs.Config) string { return c.Schedule.Heartbeat.Off() })})
 		d.tooling.box.beats = beats
-	} else if why := c.Heartbeat.Off(); why != "" {
+	} else if why := c.Schedule.Heartbeat.Off(); why != "" {
 		d.chats = append(d.chats, offConnector{"heartbeat", why})
 	}
 }
 
 // zone is the time zone of schedules and of the times that users write.
-func (d *daemon) zone() *time.Location { return d.config.Load().Cron.Zone }
+func (d *daemon) zone() *time.Location { return d.config.Load().Schedule.Cron.Zone }
 
 // An offConnector stands for a connector that a bad setting switches off. It is stopped,
 // and messages for it wait in the outbox.

@@ -134,24 +134,24 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 	}
 }
 
-func (d *daemon) operators() []string { return d.config.Load().Operators }
+func (d *daemon) operators() []string { return d.config.Load().Access.Operators }
 
 // society returns how agents may deal with each other.
 func (d *daemon) society() subagents.Limits {
 	c := d.config.Load()
 	return subagents.Limits{
-		MaxDepth: c.Subagents.MaxDepth, MaxChildren: c.Subagents.MaxChildren, MaxStarts: c.Subagents.MaxStartsPerHour,
-		AllOwners: c.ForegroundScope == configs.ScopeAll, Identities: c.Identities, Models: d.models.names, Tools: d.tooling.box.names,
+		MaxDepth: c.Agents.Subagents.MaxDepth, MaxChildren: c.Agents.Subagents.MaxChildren, MaxStarts: c.Agents.Subagents.MaxStartsPerHour,
+		AllOwners: c.Agents.Scope == configs.ScopeAll, Identities: c.Identities, Models: d.models.names, Tools: d.tooling.box.names,
 	}
 }
 
 func (d *daemon) profile(desc claybot.Descriptor) profiles.Profile {
 	p := d.config.Load().Profile(desc)
 	return profiles.Profile{
-		Name: p.Name, Engine: p.Engine, Model: modelName(p.Model), Address: p.Model.AddressKey(), Prompt: p.Prompt, MaxSteps: p.MaxSteps, Forget: !p.Memory, Progress: p.Progress,
+		Name: p.Name, Engine: p.Engine.Name, Model: modelName(p.Model), Address: p.Model.AddressKey(), Prompt: p.Prompt, MaxSteps: p.MaxSteps, Forget: !p.Memory, Progress: p.Progress,
 		Policy: inbox.Policy{
-			Debounce: p.Debounce, DebounceMax: p.DebounceMax, MaxBatch: p.MaxBatch,
-			WhenBusy: inbox.WhenBusy(p.WhenBusy), ProcessBuffer: inbox.ProcessBuffer(p.ProcessBuffer),
+			Debounce: p.Inbox.Debounce, DebounceMax: p.Inbox.DebounceMax, MaxBatch: p.Inbox.MaxBatch,
+			WhenBusy: inbox.WhenBusy(p.Inbox.WhenBusy), ProcessBuffer: inbox.ProcessBuffer(p.Inbox.ProcessBuffer),
 		},
 	}
 }
@@ -169,7 +169,7 @@ func (d *daemon) admission() people.Access {
 }
 
 func (d *daemon) budgetRules() []budgets.Rule {
-	all := d.config.Load().Budgets
+	all := d.config.Load().Agents.Budgets
 	rules := make([]budgets.Rule, len(all))
 	for i, b := range all {
 		rules[i] = budgets.Rule{
@@ -184,8 +184,8 @@ func (d *daemon) budgetRules() []budgets.Rule {
 
 func maxBatch(c configs.Config) int {
 	n := inbox.DefaultMaxBatch
-	for _, p := range c.Profiles {
-		n = max(n, p.MaxBatch)
+	for _, p := range c.Agents.Profiles {
+		n = max(n, p.Inbox.MaxBatch)
 	}
 	return n
 }

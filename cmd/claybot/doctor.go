@@ -140,10 +140,10 @@ func (d *doctor) print(e *env, asJSON bool) error {
 func (d *doctor) settings(warnings []configs.Warning) {
 	switch {
 	case len(warnings) > 0:
-	case d.config.File == "":
+	case d.config.Source.File == "":
 		d.ok("no configuration file; using the defaults and the environment")
 	default:
-		d.ok("read " + d.config.File)
+		d.ok("read " + d.config.Source.File)
 	}
 	for _, w := range warnings {
 		level := postgres.LevelWarning
@@ -163,7 +163,7 @@ func (d *doctor) settings(warnings []configs.Warning) {
 // zones checks that this machine knows the time zones of schedules.
 func (d *doctor) zones(context.Context) bool {
 	var said []string
-	for _, zone := range []*time.Location{d.config.Cron.Zone, d.config.Heartbeat.Zone} {
+	for _, zone := range []*time.Location{d.config.Schedule.Cron.Zone, d.config.Schedule.Heartbeat.Zone} {
 		if zone == nil || slices.Contains(said, zone.String()) {
 			continue
 		}
@@ -175,6 +175,6 @@ func (d *doctor) zones(context.Context) bool {
 	if len(said) == 0 {
 		return true
 	}
-	now := time.Now().In(cmp.Or(d.config.Cron.Zone, d.config.Heartbeat.Zone))
+	now := time.Now().In(cmp.Or(d.config.Schedule.Cron.Zone, d.config.Schedule.Heartbeat.Zone))
 	return d.ok("schedules use " + strings.Join(said, " and ") + "; the time there is " + now.Format("15:04 MST"))
 }

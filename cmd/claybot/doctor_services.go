@@ -30,7 +30,7 @@ func (d *doctor) database(ctx context.Context) bool {
 
 // files checks the object store, if one is configured.
 func (d *doctor) files(ctx context.Context) bool {
-	f := d.config.Files
+	f := d.config.Storage.Files
 	switch {
 	case f.Fault != "":
 		return d.problem(f.Fault, "")
@@ -83,8 +83,8 @@ func (d *doctor) local(context.Context) bool {
 
 // profilesWith returns the profiles whose workspaces a provider opens.
 func (d *doctor) profilesWith(provider string) []string {
-	names := slices.Sorted(maps.Keys(d.config.Profiles))
-	return slices.DeleteFunc(names, func(name string) bool { return d.config.Profiles[name].Workspace.Provider != provider })
+	names := slices.Sorted(maps.Keys(d.config.Agents.Profiles))
+	return slices.DeleteFunc(names, func(name string) bool { return d.config.Agents.Profiles[name].Workspace.Provider != provider })
 }
 
 // A credential is a token or key and its form.
@@ -96,12 +96,12 @@ type credential struct {
 }
 
 func (d *doctor) telegram(context.Context) bool {
-	c := d.config.Telegram
+	c := d.config.Connectors.Telegram
 	return d.platform(c.Wanted(), c.Off(), credential{"TELEGRAM_BOT_TOKEN", c.Token, configs.TelegramToken, "get it from @BotFather (/mybots)"})
 }
 
 func (d *doctor) slack(context.Context) bool {
-	c := d.config.Slack
+	c := d.config.Connectors.Slack
 	return d.platform(c.Wanted(), c.Off(),
 		credential{"SLACK_BOT_TOKEN", c.BotToken, configs.SlackBotToken, "copy it from api.slack.com/apps, OAuth & Permissions (xoxb-…)"},
 		credential{"SLACK_APP_TOKEN", c.AppToken, configs.SlackAppToken, "copy it from api.slack.com/apps, Basic Information, App-Level Tokens (xapp-…)"})
@@ -119,7 +119,7 @@ func (d *doctor) platform(wanted bool, off string, all ...credential) bool {
 
 // connectors reports that no platform is configured.
 func (d *doctor) connectors(context.Context) bool {
-	t, s := d.config.Telegram, d.config.Slack
+	t, s := d.config.Connectors.Telegram, d.config.Connectors.Slack
 	if t.Wanted() || s.Wanted() || t.Off() != "" || s.Off() != "" {
 		return true
 	}

@@ -64,7 +64,7 @@ func (e *engines) register(system *agentsystem.AgentSystem) {
 		Policy:  func(a claybot.Agent) plan.Policy { return policyOf(e.config.profile(a)) },
 		Intents: func(a claybot.Agent) []plan.Intent { return intentsOf(e.config.profile(a)) },
 		People:  e.people,
-		Zone:    func(claybot.Agent) *time.Location { return e.config.Load().Cron.Zone },
+		Zone:    func(claybot.Agent) *time.Location { return e.config.Load().Schedule.Cron.Zone },
 		Guard:   tools.NewGuard(e.rate),
 	}
 	system.Handle(claybot.EnginePlan, plan.New(planning))
@@ -105,8 +105,8 @@ func (e *engines) open(ctx context.Context, s devices.Spec) (devices.Device, err
 // rate returns how often a tool may be called for one user: the strictest rate of all
 // profiles, since a rate belongs to the tool and not to its caller.
 func (e *engines) rate(tool string) (least tools.Rate) {
-	for _, p := range e.config.Load().Profiles {
-		if p.Plan == nil || p.Plan.Rates[tool] == "" {
+	for _, p := range e.config.Load().Agents.Profiles {
+		if p.Engine.Plan == nil || p.Engine.Plan.Rates[tool] == "" {
 			continue
 		}
 		r, err := tools.ParseRate(p.Engine.Plan.Rates[tool])
@@ -161,7 +161,7 @@ func intentsOf(p configs.Profile) []plan.Intent {
 }
 
 func exploreOf(p configs.Profile) explore.Settings {
-	c := p.Explore
+	c := p.Engine.Explore
 	if c == nil {
 		return explore.Settings{}
 	}

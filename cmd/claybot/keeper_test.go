@@ -26,7 +26,7 @@ func newKeeper(t *testing.T) *keeper {
 	t.Helper()
 	dir := t.TempDir()
 	log := slog.New(slog.DiscardHandler)
-	c := configs.Config{DataDir: dir, Storage: configs.Storage{CheckAt: "03:30", Copies: 2}, Cron: configs.Cron{Zone: time.UTC}}
+	c := configs.Config{DataDir: dir, Storage: configs.Storage{CheckAt: "03:30", Copies: 2}, Schedule: configs.Schedule{Cron: configs.Cron{Zone: time.UTC}}}
 	k := &keeper{config: newSettings(c, log), log: log, broken: make(chan error, 1)}
 	for range 2 { // the second one reads what is in the file
 		db, err := openDatabase(t.Context(), dir, sqlite.Config{Damaged: func(err error) { k.broken <- err }})
@@ -279,7 +279,7 @@ func TestUntilNight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &keeper{config: newSettings(configs.Config{Storage: configs.Storage{CheckAt: "03:30"}, Cron: configs.Cron{Zone: zone}}, nil)}
+	k := &keeper{config: newSettings(configs.Config{Storage: configs.Storage{CheckAt: "03:30"}, Schedule: configs.Schedule{Cron: configs.Cron{Zone: zone}}}, nil)}
 	for _, tt := range []struct {
 		now  string
 		want time.Duration

@@ -42,7 +42,7 @@ func newListeners(d *daemon, link func(string)) *listeners {
 		Name: "web", HTML: true, Log: d.log, Poll: d.stores.poll(), Door: func() connectors.Health { return l.web.Health() },
 	})
 	l.terminal = webchat.New(webchat.Config{Name: "terminal", Log: d.log, Poll: d.stores.poll()})
-	c := d.config.began.OTLP
+	c := d.config.began.Telemetry.OTLP
 	endpoint := c.Endpoint
 	if !c.Wanted() {
 		endpoint = ""
@@ -53,9 +53,9 @@ func newListeners(d *daemon, link func(string)) *listeners {
 			return d.stores.db.Events(ctx, run, after)
 		},
 		Models: func() []string { return modelNames(d.config.Load()) },
-		Serve:  func() bool { return d.config.Load().Metrics }, Pprof: func() bool { return d.config.Load().Pprof }, Version: version, Log: d.log,
+		Serve:  func() bool { return d.config.Load().Telemetry.Metrics }, Pprof: func() bool { return d.config.Load().Telemetry.Pprof }, Version: version, Log: d.log,
 		OTLP: metrics.OTLP{
-			Endpoint: endpoint, Headers: revealed(c.Headers), Interval: c.Interval, Off: d.config.off(func(c configs.Config) string { return c.OTLP.Off() }),
+			Endpoint: endpoint, Headers: revealed(c.Headers), Interval: c.Interval, Off: d.config.off(func(c configs.Config) string { return c.Telemetry.OTLP.Off() }),
 		},
 	})
 	return l
@@ -84,8 +84,8 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 	routes = append(routes, api.Routes(api.Config{
 		Backend: backend, Tasks: box.tasks, Beats: box.beats, Tooling: tooling, Usage: db, Budgets: d.limiter, Log: d.log, Version: version,
 		Marks:    db,
-		Profiles: func() []string { return slices.Collect(maps.Keys(d.config.Load().Profiles)) },
-		Engine:   func(to claybot.Descriptor) string { return d.config.Load().Profile(to).Engine },
+		Profiles: func() []string { return slices.Collect(maps.Keys(d.config.Load().Agents.Profiles)) },
+		Engine:   func(to claybot.Descriptor) string { return d.config.Load().Profile(to).Engine.Name },
 	})...)
 	routes = append(routes, dashboard.Routes(dashboard.Config{
 		Backend: backend, Tasks: box.tasks, Beats: box.beats, Tooling: tooling, Usage: db, Budgets: d.limiter, Log: d.log, Version: version,
@@ -94,8 +94,8 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 	routes = append(routes, mcpRoutes(c.DataDir, d.log)...)
 	logins, cookie := d.stores.logins()
 	l.web, err = web.New(web.Config{
-		Addr: c.HTTP, Hosts: c.HTTPHosts, Dir: c.DataDir, Tree: logins, Cookie: cookie, Log: d.log, Ready: d.system.Overview.Ready, Routes: routes,
-		TLSCert: c.HTTPGuard.TLSCert, TLSKey: c.HTTPGuard.TLSKey, Insecure: c.HTTPGuard.Insecure, Proxies: c.HTTPGuard.Proxies,
+		Addr: c.HTTP.Addr, Hosts: c.HTTP.Hosts, Dir: c.DataDir, Tree: logins, Cookie: cookie, Log: d.log, Ready: d.system.Overview.Ready, Routes: routes,
+		TLSCert: c.HTTP.Guard.TLSCert, TLSKey: c.HTTP.Guard.TLSKey, Insecure: c.HTTP.Guard.Insecure, Proxies: c.HTTP.Guard.Proxies,
 		Announce: func(links []string) { l.link(strings.Join(links, "\n")) },
 	})
 	if unsafe := web.Refusal(""); errors.As(err, &unsafe) {
@@ -107,13 +107,13 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 // newRelay builds the publisher of events to the configured sinks.
 func newRelay(config *settings, s *stores, system *agentsystem.AgentSystem) *runs.Relay {
 	sinks := make(map[string]runs.Sink)
-	for _, x := range config.began.Relay {
+	for _, x := range config.began.Telemetry.Relay {
 		var sink runs.Sink = jsonlines.New(x.File)
 		if x.File == "" {
 			sink = webhook.New(webhook.Config{Name: x.Name, URL: x.URL, Secret: x.Secret.Value()})
 		}
 		sinks[x.Name] = gatedSink{sink, func() bool {
-			return slices.ContainsFunc(config.Load().Relay, func(now configs.Sink) bool { return now.Name == x.Name })
+			return slices.ContainsFunc(config.Load().Telemetry.Relay, func(now configs.Sink) bool { return now.Name == x.Name })
 		}}
 	}
 	relay := &runs.Relay{Store: s.db, Hub: s.hub, Sinks: sinks, Log: s.log}

@@ -144,8 +144,8 @@ func (e *env) load() (configs.Config, []configs.Warning, error) {
 	}); err != nil {
 		return c, nil, usageError{err}
 	}
-	c.Warnings = append(warnings, c.UnknownTools(builtin)...)
-	return c, c.Warnings, nil
+	c.Source.Warnings = append(warnings, c.UnknownTools(builtin)...)
+	return c, c.Source.Warnings, nil
 }
 
 // run is main with its surroundings as arguments. It returns the exit code.

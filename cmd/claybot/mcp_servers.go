@@ -31,8 +31,8 @@ type mcpServers struct {
 
 func newMCPServers(config *settings, s *stores, w *workspaces, save saveFile) *mcpServers {
 	m := &mcpServers{config: config, log: s.log, workspaces: w}
-	all := make([]mcp.Server, len(config.began.MCP))
-	for i, x := range config.began.MCP {
+	all := make([]mcp.Server, len(config.began.Tools.MCP))
+	for i, x := range config.began.Tools.MCP {
 		all[i] = mcpServer(x)
 	}
 	m.manager = mcp.New(mcp.Config{
@@ -48,17 +48,17 @@ const workspaceKeys = "mcp/"
 // pipe starts a server in a container of its own.
 func (m *mcpServers) pipe(ctx context.Context, server string, cmd workspace.Command) (workspace.Process, error) {
 	c := m.config.began
-	want := workspace.Want{Provider: c.Workspace.Provider, Key: workspace.Key(workspaceKeys + server)}
+	want := workspace.Want{Provider: c.Tools.Workspace.Provider, Key: workspace.Key(workspaceKeys + server)}
 	if want.Provider == configs.Off || want.Provider == "" {
 		return nil, errNoWorkspace
 	}
-	for _, s := range c.MCP {
+	for _, s := range c.Tools.MCP {
 		if s.Name == server {
-			want.Spec = workspace.Spec{Image: s.Image, Network: workspace.Network{Mode: s.Network, Allow: s.Hosts}}
+			want.Spec = workspace.Spec{Image: s.Process.Image, Network: workspace.Network{Mode: s.Process.Network, Allow: s.Process.Hosts}}
 		}
 	}
 	if want.Spec.Image == "" {
-		want.Spec.Image = c.Workspace.Image
+		want.Spec.Image = c.Tools.Workspace.Container.Image
 	}
 	ws, err := m.workspaces.manager.Open(ctx, want)
 	if err != nil {
@@ -70,8 +70,8 @@ func (m *mcpServers) pipe(ctx context.Context, server string, cmd workspace.Comm
 // client reaches public hosts, and the one that the operator named, which may be private.
 func (m *mcpServers) client(server string) *http.Client {
 	policy := egress.Policy{Public: true, Own: m.workspaces.own, Log: m.workspaces.audit("mcp " + server)}
-	for _, s := range m.config.began.MCP {
-		if u, err := url.Parse(s.URL); s.Name == server && err == nil && u.Host != "" {
+	for _, s := range m.config.began.Tools.MCP {
+		if u, err := url.Parse(s.Remote.URL); s.Name == server && err == nil && u.Host != "" {
 			port := u.Port()
 			if port == "" {
 				port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
@@ -106,12 +106,12 @@ func (m *mcpServers) removeUnused(ctx context.Context) {
 	}
 	c := m.config.Load()
 	wanted := make(map[string]bool)
-	for _, s := range c.MCP {
-		wanted[s.Name] = len(s.Command) > 0 && s.Where != configs.MCPHost
+	for _, s := range c.Tools.MCP {
+		wanted[s.Name] = len(s.Process.Command) > 0 && s.Process.Where != configs.MCPHost
 	}
 	for _, l := range all {
 		name, ok := strings.CutPrefix(string(l.Key), workspaceKeys)
-		if !ok || l.State != workspace.Running || l.InUse || wanted[name] && l.Provider == c.Workspace.Provider {
+		if !ok || l.State != workspace.Running || l.InUse || wanted[name] && l.Provider == c.Tools.Workspace.Provider {
 			continue
 		}
 		if err := m.workspaces.manager.Remove(ctx, l.Provider, l.Key, false); err == nil {
@@ -167,14 +167,14 @@ func fileTokens(dataDir string) mcp.Tokens { return mcp.NewFileTokens(filepath.J
 // mcpServer is a configured server, as package mcp wants it.
 func mcpServer(s configs.MCPServer) mcp.Server {
 	out := mcp.Server{
-		Name: s.Name, Command: s.Command, Where: s.Where, Dir: s.Dir, URL: s.URL, Token: s.Token.Value(),
+		Name: s.Name, Command: s.Process.Command, Where: s.Process.Where, Dir: s.Process.Dir, URL: s.Remote.URL, Token: s.Remote.Token.Value(),
 		Allow: s.Allow, Deny: s.Deny, Timeout: s.Timeout, Trusted: s.Trusted,
-		Headers: revealed(s.Headers), Effects: make(map[string]tools.Effect, len(s.Effects)),
+		Headers: revealed(s.Remote.Headers), Effects: make(map[string]tools.Effect, len(s.Effects)),
 	}
-	for name, value := range s.Env {
+	for name, value := range s.Process.Env {
 		out.Env = append(out.Env, workspace.Var{Name: name, Value: value})
 	}
-	for name, value := range revealed(s.Secrets) {
+	for name, value := range revealed(s.Process.Secrets) {
 		out.Env = append(out.Env, workspace.Var{Name: name, Value: value})
 	}
 	slices.SortFunc(out.Env, func(a, b workspace.Var) int { return strings.Compare(a.Name, b.Name) })
@@ -183,7 +183,7 @@ func mcpServer(s configs.MCPServer) mcp.Server {
 			configs.EffectOnce: tools.Once, configs.EffectIdempotent: tools.Idempotent, configs.EffectReadOnly: tools.ReadOnly,
 		}[effect]
 	}
-	if o := s.OAuth; o != nil {
+	if o := s.Remote.OAuth; o != nil {
 		out.OAuth = &mcp.OAuth{Grant: o.Grant, ClientID: o.ClientID, ClientSecret: o.ClientSecret.Value(), Scopes: o.Scopes, Redirect: o.Redirect}
 	}
 	return out

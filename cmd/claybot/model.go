@@ -109,15 +109,15 @@ func (m *models) switchedOff(ctx context.Context, a claybot.Agent) *runs.Error {
 // modelNames returns the names of all models in a configuration, except the demo.
 func modelNames(c *configs.Config) []string {
 	var names []string
-	for _, p := range c.Profiles {
+	for _, p := range c.Agents.Profiles {
 		if p.Model.Demo() {
 			continue
 		}
 		names = append(names, p.Model.ID())
-		if p.Deep == nil {
+		if p.Engine.Deep == nil {
 			continue
 		}
-		for _, h := range p.Deep.Subagents {
+		for _, h := range p.Engine.Deep.Subagents {
 			if h.Model != "" {
 				names = append(names, h.Model)
 			}

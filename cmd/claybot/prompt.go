@@ -71,7 +71,7 @@ func (p *prompter) own(t *runs.Turn) (string, error) {
 		return text, err
 	}
 	c := p.config.Load()
-	filled, warnings, err := template.Render(p.data(t, c), prompts.Options{Strict: c.Prompts.Strict})
+	filled, warnings, err := template.Render(p.data(t, c), prompts.Options{Strict: c.Agents.Prompts.Strict})
 	for _, w := range warnings {
 		p.log.Warn("prompt refers to a missing item", "agent", a.ID, "run", t.Run.ID, "what", w)
 	}
@@ -160,8 +160,8 @@ func (c *templates) parse(name, text string) (*prompts.Template, error) {
 
 // warnPrompts logs invalid prompts before a run uses them.
 func warnPrompts(c configs.Config, log *slog.Logger) {
-	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
-		if err := checkPrompt(c.Profiles[name].Prompt); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(c.Agents.Profiles)) {
+		if err := checkPrompt(c.Agents.Profiles[name].Prompt); err != nil {
 			log.Error("invalid profile prompt; its agents do not reply until it is fixed", "profile", name, "err", err)
 		}
 	}

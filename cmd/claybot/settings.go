@@ -66,7 +66,7 @@ func (s *settings) replace(c *configs.Config) {
 // status lists what is wrong with the settings.
 func (s *settings) status() []overview.SettingStatus {
 	var all []overview.SettingStatus
-	for _, w := range s.Load().Warnings {
+	for _, w := range s.Load().Source.Warnings {
 		all = append(all, overview.SettingStatus{Text: w.String(), Next: w.Next, Off: w.Off})
 	}
 	if why := s.failed.Load(); why != nil {
@@ -94,7 +94,7 @@ func (s *settings) warn() {
 func (s *settings) reload(e *env) bool {
 	next, _, err := e.load()
 	if was := s.Load(); err == nil && was.Keyed() && !next.Keyed() {
-		err = fmt.Errorf("configuration %s: the file is missing or has no key; restart claybot to run without one", was.File)
+		err = fmt.Errorf("configuration %s: the file is missing or has no key; restart claybot to run without one", was.Source.File)
 	}
 	if err != nil {
 		text := err.Error()
@@ -103,7 +103,7 @@ func (s *settings) reload(e *env) bool {
 		return false
 	}
 	unapplied(s.began, &next)
-	logWarnings(s.log, next.Warnings)
+	logWarnings(s.log, next.Source.Warnings)
 	s.replace(&next)
 	for _, x := range restartOnly {
 		if x.changed(s.began, next) {
@@ -121,20 +121,20 @@ var restartOnly = []struct {
 }{
 	{"data_dir", func(a, b configs.Config) bool { return a.DataDir != b.DataDir }},
 	{"http", func(a, b configs.Config) bool {
-		return a.HTTP != b.HTTP || !reflect.DeepEqual(a.HTTPGuard, b.HTTPGuard)
+		return a.HTTP.Addr != b.HTTP.Addr || !reflect.DeepEqual(a.HTTP.Guard, b.HTTP.Guard)
 	}},
-	{"http_hosts", func(a, b configs.Config) bool { return !slices.Equal(a.HTTPHosts, b.HTTPHosts) }},
+	{"http_hosts", func(a, b configs.Config) bool { return !slices.Equal(a.HTTP.Hosts, b.HTTP.Hosts) }},
 	{"telegram", func(a, b configs.Config) bool {
-		return a.Telegram.Token.Value() != b.Telegram.Token.Value() || rerouted(a.Telegram, b.Telegram, a.Telegram.APIURL != b.Telegram.APIURL)
+		return a.Connectors.Telegram.Token.Value() != b.Connectors.Telegram.Token.Value() || rerouted(a.Connectors.Telegram, b.Connectors.Telegram, a.Connectors.Telegram.APIURL != b.Connectors.Telegram.APIURL)
 	}},
 	{"slack", func(a, b configs.Config) bool {
-		return a.Slack.BotToken.Value() != b.Slack.BotToken.Value() || a.Slack.AppToken.Value() != b.Slack.AppToken.Value() ||
-			rerouted(a.Slack, b.Slack, a.Slack.APIURL != b.Slack.APIURL)
+		return a.Connectors.Slack.BotToken.Value() != b.Connectors.Slack.BotToken.Value() || a.Connectors.Slack.AppToken.Value() != b.Connectors.Slack.AppToken.Value() ||
+			rerouted(a.Connectors.Slack, b.Connectors.Slack, a.Connectors.Slack.APIURL != b.Connectors.Slack.APIURL)
 	}},
 	{"cron", func(a, b configs.Config) bool {
-		return a.Cron.Enabled != b.Cron.Enabled || a.Cron.Gates != b.Cron.Gates
+		return a.Schedule.Cron.Enabled != b.Schedule.Cron.Enabled || a.Schedule.Cron.Gates != b.Schedule.Cron.Gates
 	}},
-	{"heartbeat.enabled", func(a, b configs.Config) bool { return a.Heartbeat.Enabled != b.Heartbeat.Enabled }},
+	{"heartbeat.enabled", func(a, b configs.Config) bool { return a.Schedule.Heartbeat.Enabled != b.Schedule.Heartbeat.Enabled }},
 }
 
 // rerouted reports whether a connector that is on now runs with another address, or does
@@ -146,11 +146,11 @@ func rerouted(began, next interface{ Off() string }, moved bool) bool {
 // unapplied marks the warnings about settings that only a restart applies and that were
 // valid at the start: the old values stay in force.
 func unapplied(began configs.Config, next *configs.Config) {
-	for i, w := range next.Warnings {
+	for i, w := range next.Source.Warnings {
 		stays := slices.Contains([]string{"http", "storage", "node", "files"}, w.Group()) && w.Off
 		same := func(x configs.Warning) bool { return x.Off && x.Group() == w.Group() }
-		if stays && !slices.ContainsFunc(began.Warnings, same) {
-			next.Warnings[i] = w.Unapplied()
+		if stays && !slices.ContainsFunc(began.Source.Warnings, same) {
+			next.Source.Warnings[i] = w.Unapplied()
 		}
 	}
 }

@@ -32,7 +32,7 @@ type life struct {
 func begin(t *testing.T, dir string) *life {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	c := configs.Config{DataDir: dir, Storage: configs.Storage{CheckAt: "03:30", Copies: 2}, Cron: configs.Cron{Zone: time.UTC}}
+	c := configs.Config{DataDir: dir, Storage: configs.Storage{CheckAt: "03:30", Copies: 2}, Schedule: configs.Schedule{Cron: configs.Cron{Zone: time.UTC}}}
 	l := &life{T: t, dir: dir}
 	db, err := openDatabase(t.Context(), dir, sqlite.Config{})
 	if err != nil {

@@ -177,8 +177,8 @@ func databaseConfig(ctx context.Context, c configs.Config) (postgres.Config, err
 	if address == "" {
 		return postgres.Config{}, configError{fmt.Errorf("the storage URL is set to %s, which cannot be read: give it a value, or remove storage.url to use the data directory", c.Storage.URL)}
 	}
-	blobs, err := openBlobs(ctx, c.Files)
-	return postgres.Config{URL: address, Pooler: c.Storage.Pooler, Blobs: blobs, MaxInline: c.Files.MaxInline}, err
+	blobs, err := openBlobs(ctx, c.Storage.Files)
+	return postgres.Config{URL: address, Pooler: c.Storage.Pooler, Blobs: blobs, MaxInline: c.Storage.Files.MaxInline}, err
 }
 
 // openBlobs opens the object store, if one is configured, and checks that it can be used.
@@ -268,7 +268,7 @@ func (s *stores) mcpTokens() mcp.Tokens {
 // unless the configuration names a folder, which every member then needs.
 func (s *stores) skills() skills.Library {
 	c := s.config.Load()
-	dir := c.Skills
+	dir := c.Agents.Skills
 	if dir == "" && s.tree != nil {
 		return skills.Library{Pins: s.db, Shelf: s.shelf()}
 	}

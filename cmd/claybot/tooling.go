@@ -62,7 +62,7 @@ func newTooling(ctx context.Context, config *settings, s *stores, system func() 
 			if ok && want.Provider == configs.WorkspaceDocker && slices.Contains([]string{"localhost", "127.0.0.1", "::1", "[::1]"}, host) {
 				return true // the agent's own, in its container
 			}
-			return hostListed(want.Spec.Network.Allow, host) || webListed(config.Load().Web, env, host)
+			return hostListed(want.Spec.Network.Allow, host) || webListed(config.Load().Tools.Web, env, host)
 		},
 	})
 	t.box = &toolbox{config: config, log: s.log, system: system, stores: s, tooling: t}
@@ -167,7 +167,7 @@ func (b *toolbox) set(d claybot.Descriptor, skills bool) *tools.Set {
 	key := boxKey{p.Name, d.Type, mayBeat(d, p), skills, p.Workspace.Provider != configs.Off}
 	if b.cached != c || b.served != served || b.sets == nil {
 		if b.cached != c || b.web == nil {
-			b.web = b.webTools(c.Web) // they remember rates until the next change
+			b.web = b.webTools(c.Tools.Web) // they remember rates until the next change
 		}
 		b.cached, b.served, b.sets = c, served, make(map[boxKey]*tools.Set)
 	}
@@ -196,7 +196,7 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 		all = append(all, schedule.MemoryTools(b.memories)...)
 	}
 	all = append(all, b.acting(key, p)...)
-	if deep := p.Deep; deep != nil {
+	if deep := p.Engine.Deep; deep != nil {
 		if deep.Todos {
 			all = append(all, todos.Tools(db, system, func(tools.Env) bool { return deep.ShowTodos })...)
 		}
@@ -234,10 +234,10 @@ func (b *toolbox) acting(key boxKey, p configs.Profile) []tools.Tool {
 	}
 	open := b.tooling.workspaces.open
 	all := append(shell.Tools(open, func(env tools.Env) string { return b.config.profile(env.Agent).Workspace.Network }), send.Tools(b.system(), open)...)
-	if p.Deep == nil || p.Deep.Files == configs.FilesNone {
+	if p.Engine.Deep == nil || p.Engine.Deep.Files == configs.FilesNone {
 		all = append(all, files.Tools(open)...)
 	}
-	if p.Browser {
+	if p.Workspace.Browser {
 		all = append(all, b.tooling.browsers.Tools()...)
 	}
 	return append(all, b.web...)
@@ -260,7 +260,7 @@ func (b *toolbox) remembering(key boxKey, off bool) (all []tools.Tool) {
 func (b *toolbox) webTools(c configs.Web) []tools.Tool {
 	w := b.tooling.workspaces
 	cfg := webtools.Config{
-		Listed: func(env tools.Env, host string) bool { return webListed(b.config.Load().Web, env, host) },
+		Listed: func(env tools.Env, host string) bool { return webListed(b.config.Load().Tools.Web, env, host) },
 		Own:    w.own, Log: b.log, Requests: w.audit("web tools"),
 		FetchRate: tools.Rate{N: c.FetchPerMinute(), Per: time.Minute},
 	}

@@ -55,7 +55,7 @@ func newWorkspaces(ctx context.Context, config *settings, s *stores, addr func()
 	w.docker = docker.New(docker.Config{Node: id, Relay: relay, Tunnel: w.tunnel, Log: w.log})
 	w.manager = workspace.NewManager(workspace.ManagerConfig{
 		Providers: []workspace.Provider{w.docker, local.New(local.Config{Dir: filepath.Join(c.DataDir, "workspaces"), Log: w.log})},
-		Ledger:    s.db, Node: id, TTL: c.Workspace.TTL, Log: w.log,
+		Ledger:    s.db, Node: id, TTL: c.Tools.Workspace.TTL, Log: w.log,
 		Exists: func(ctx context.Context, id claybot.AgentID) (bool, error) {
 			_, err := s.db.IndexedAgentByID(ctx, id)
 			if errors.Is(err, storage.ErrNotFound) {
@@ -100,7 +100,7 @@ const leftoverTime = 10 * time.Second
 
 // endLeftovers ends commands that a killed process left in containers.
 func (w *workspaces) endLeftovers(ctx context.Context) {
-	for _, p := range w.config.Load().Profiles {
+	for _, p := range w.config.Load().Agents.Profiles {
 		if p.Workspace.Provider != configs.WorkspaceDocker {
 			continue
 		}
@@ -116,13 +116,13 @@ func (w *workspaces) endLeftovers(ctx context.Context) {
 // warn logs settings that give up protections.
 func (w *workspaces) warn() {
 	seen := make(map[string]bool)
-	for name, p := range w.config.Load().Profiles {
+	for name, p := range w.config.Load().Agents.Profiles {
 		if p.Workspace.Provider == configs.WorkspaceLocal && !seen[local.Name] {
 			seen[local.Name] = true
 			w.log.Warn("commands of agents run on this machine, as the user who runs claybot; "+
 				"users of the bot and pages that agents read can influence them; set workspaces.provider to docker to isolate them", "profile", name)
 		}
-		for _, given := range p.Workspace.Unsafe {
+		for _, given := range p.Workspace.Container.Unsafe {
 			if !seen[given] {
 				seen[given] = true
 				w.log.Warn("workspace protection disabled", "profile", name, "unsafe", given)
@@ -149,10 +149,10 @@ func (w *workspaces) want(a claybot.Agent, thread string) (want workspace.Want, 
 
 func specOf(c configs.Workspace) workspace.Spec {
 	s := workspace.Spec{
-		Image: c.Image, Platform: c.Platform, InitialScript: c.InitialScript, User: c.User,
+		Image: c.Container.Image, Platform: c.Container.Platform, InitialScript: c.InitialScript, User: c.Container.User,
 		CPUs: c.CPUs, Memory: c.Memory, PIDs: c.PIDs, Disk: c.Disk,
 		Network: workspace.Network{Mode: c.Network, Allow: c.Hosts},
-		Runtime: c.Runtime, Docker: c.Docker, KeepOnTimeout: !c.KillOnTimeout, Unsafe: c.Unsafe,
+		Runtime: c.Container.Runtime, Docker: c.Container.Docker, KeepOnTimeout: !c.KillOnTimeout, Unsafe: c.Container.Unsafe,
 	}
 	for _, v := range c.Env {
 		s.Env = append(s.Env, workspace.Var{Name: v.Name, Value: v.Value.Value()})
