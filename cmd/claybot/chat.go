@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,8 +27,7 @@ type chatCmd struct {
 	JSON    bool    `name:"json" help:"Print the events of the run as JSON lines; requires -m."`
 }
 
-// Run chats with the running daemon, or with one inside this process when none
-// runs.
+// Run chats with the running daemon, or with one inside this process if none runs.
 func (c chatCmd) Run(e *env) error {
 	if c.Message != nil && strings.TrimSpace(*c.Message) == "" {
 		return usageError{errors.New("the message of -m is empty; leave -m out to chat line by line")}
@@ -100,12 +98,11 @@ func (e *env) inside(ctx context.Context, cfg configs.Config) (*client, func() e
 	return cl, stop, nil
 }
 
-// startTime is how long a daemon that has just been started may take until it takes
-// messages: many times what it needs, on a machine that has much else to do.
+// startTime bounds the wait for a daemon that has just started. It needs far less, but the
+// machine may be busy.
 const startTime = 30 * time.Second
 
-// ready waits until the terminal chat takes messages, which a daemon that has
-// just been started does not do at once.
+// ready waits until the terminal chat accepts messages.
 func (c *client) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
@@ -133,31 +130,36 @@ type talk struct {
 	errs   io.Writer
 	json   bool
 	inside bool   // the daemon is part of this process
-	typed  bool   // by a person; otherwise the lines come from a script
-	shown  string // of the text that grows, what is printed already
+	typed  bool   // by a user; otherwise the lines come from a script
+	shown  string // the printed part of the growing text
 	run    claybot.RunID
-	waits  []*wait            // the messages that have no end yet
-	failed bool               // one of them did
-	after  int64              // position in the outbox of what was heard
-	newest claybot.Event      // of those heard
-	cut    context.CancelFunc // ends the stream that was opened last after a break
-	away   bool               // it was said that the database does not answer
-	still  *time.Timer        // until a message that shows nothing gets a sign of life
-	wrote  bool               // something was printed since the newest message was sent
-	using  string             // the tool that a run uses
+	waits  []*wait // the messages without an end
+	failed bool    // one of them failed
+	place  position
+	still  *time.Timer // until a message without output gets a sign of life
+	wrote  bool        // something was printed since the newest message was sent
+	using  string      // the tool that a run uses
+}
+
+// A position is where a talk is in the stream of its conversation.
+type position struct {
+	after  int64              // in the outbox
+	newest claybot.Event      // of the run at work
+	cut    context.CancelFunc // ends the newest stream that was opened after a break
+	away   bool               // the user knows that the database does not respond
 }
 
 var errGone = errors.New("connection to the daemon lost; your message is stored, and claybot answers it after the next start, or at once on another cluster member")
 
-// The frames of the chat's stream, as far as the terminal shows them.
+// The frames of the stream that the terminal shows.
 type (
 	saidFrame struct {
 		ID      string               `json:"id"`
 		Kind    claybot.OutgoingKind `json:"kind"`
 		Run     claybot.RunID        `json:"run"`
-		Message claybot.MessageID    `json:"message"` // that it answers
+		Message claybot.MessageID    `json:"message"` // that it replies to
 		Text    string               `json:"text"`
-		Shown   string               `json:"shown"` // of a text that is kept up to date
+		Shown   string               `json:"shown"` // of a text that is kept current
 	}
 	growFrame struct {
 		Run  claybot.RunID `json:"run"`
@@ -166,7 +168,7 @@ type (
 	}
 )
 
-// open starts the stream of the conversation behind what was said before.
+// open starts the stream of the conversation after the existing messages.
 func (t *talk) open(ctx context.Context) (<-chan event, error) {
 	var before struct {
 		After int64 `json:"after"`
@@ -174,7 +176,7 @@ func (t *talk) open(ctx context.Context) (<-chan event, error) {
 	if err := t.client.call(ctx, "GET", "/terminal/transcript?limit=50", nil, &before); err != nil {
 		return nil, err
 	}
-	t.after = before.After
+	t.place.after = before.After
 	t.still = time.NewTimer(stillAfter)
 	return t.listen(ctx)
 }
@@ -189,10 +191,9 @@ func (t *talk) send(ctx context.Context, text string) (claybot.MessageID, error)
 	return out.MessageID, err
 }
 
-// converse reads lines and sends each as a message until the input ends and
-// everything is answered. Ctrl-C stops the run in flight, twice within two
-// seconds it leaves. Lines that no person types go one by one: each is answered
-// before the next is sent, and one that fails makes the whole fail.
+// converse sends each line as a message until the input ends and every message has its
+// reply. Ctrl-C stops the active run; twice within two seconds it leaves. It sends the lines
+// of a script one by one, after the reply to the previous one, and fails if one fails.
 func (t *talk) converse(ctx context.Context, in io.Reader) error {
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
@@ -211,7 +212,7 @@ func (t *talk) lines(ctx context.Context, in io.Reader, interrupts <-chan os.Sig
 	lines := readLines(in)
 	t.prompt("Write a message and press Enter. /help shows the commands; Ctrl-D leaves.\n\n> ")
 	var last time.Time
-	var lost error // why the input was not read to its end
+	var lost error // why the input could not be read completely
 	for lines != nil || len(t.waits) > 0 {
 		next := lines
 		if !t.typed && len(t.waits) > 0 {
@@ -237,7 +238,7 @@ func (t *talk) lines(ctx context.Context, in io.Reader, interrupts <-chan os.Sig
 			switch {
 			case !ok:
 				lines = nil
-			case line.err != nil: // after the answers to what was sent before
+			case line.err != nil: // after the replies to earlier lines
 				lost, lines = line.err, nil
 			default:
 				if err := t.speak(ctx, line.text); err != nil {
@@ -263,7 +264,7 @@ func (t *talk) lines(ctx context.Context, in io.Reader, interrupts <-chan os.Sig
 	return lost
 }
 
-// speak sends a line. A person is told when it is refused, a script fails.
+// speak sends a line. A refusal is shown to a user; a script fails.
 func (t *talk) speak(ctx context.Context, line string) error {
 	if strings.TrimSpace(line) == "" {
 		return nil
@@ -280,7 +281,7 @@ func (t *talk) speak(ctx context.Context, line string) error {
 	return nil
 }
 
-// settle drops the messages that have come to their end with an event.
+// settle drops the messages that an event ended.
 func (t *talk) settle(ev event) {
 	before := len(t.waits)
 	t.waits = slices.DeleteFunc(t.waits, func(w *wait) bool {
@@ -293,25 +294,25 @@ func (t *talk) settle(ev event) {
 	}
 }
 
-// prompt prints what only a person needs.
+// prompt prints what only a user needs.
 func (t *talk) prompt(s string) {
 	if t.typed {
 		t.print(s)
 	}
 }
 
-// maxLine is the size of the longest line that is sent as a message.
+// maxLine is the size of the longest line that is sent.
 const maxLine = 1 << 20
 
-// An inputLine is a line of the input, or why there are no more.
+// An inputLine is a line of the input, or the error that ends it.
 type inputLine struct {
 	text string
 	err  error
 }
 
-// readLines sends the lines of r. An error is the last one: a line that is too long,
-// or an input that cannot be read. Its goroutine ends with the input, or with the
-// process: a read from a terminal cannot be cut.
+// readLines sends the lines of r. An error, such as a line that is too long, is the last
+// one. Its goroutine ends with the input or the process: a read from a terminal cannot be
+// interrupted.
 func readLines(r io.Reader) <-chan inputLine {
 	lines := make(chan inputLine)
 	go func() {
@@ -337,24 +338,21 @@ func readLines(r io.Reader) <-chan inputLine {
 func (t *talk) show(ev event) {
 	switch ev.name {
 	case "preview":
-		var g growFrame
-		if json.Unmarshal(ev.data, &g) == nil {
+		if g, ok := decode[growFrame](ev.data); ok {
 			t.grow(g)
 		}
 	case "message":
-		var s saidFrame
-		if json.Unmarshal(ev.data, &s) == nil {
+		if s, ok := decode[saidFrame](ev.data); ok {
 			t.say(s)
 		}
 	case "event":
-		var e claybot.Event
-		if json.Unmarshal(ev.data, &e) == nil {
+		if e, ok := decode[claybot.Event](ev.data); ok {
 			t.tool(e)
 		}
 	}
 }
 
-// grow prints what is new of a growing text.
+// grow prints the new part of a growing text.
 func (t *talk) grow(g growFrame) {
 	text := plain(g.Text)
 	if g.Run != t.run || !strings.HasPrefix(text, t.shown) {
@@ -367,8 +365,8 @@ func (t *talk) grow(g growFrame) {
 	t.shown = text
 }
 
-// say prints a whole text, or what of it is not printed yet. What another run, or
-// claybot itself, says in between does not make it forget what is.
+// say prints a complete text, or the part that grow has not printed. A text of another run
+// in between does not change that part.
 func (t *talk) say(s saidFrame) {
 	text := plain(s.Text)
 	if t.shown != "" && s.Run != t.run {
@@ -387,14 +385,12 @@ func (t *talk) say(s saidFrame) {
 func (t *talk) tool(e claybot.Event) {
 	switch e.Type {
 	case claybot.EventToolCalled:
-		var d runs.ToolStarted
-		if json.Unmarshal(e.Data, &d) == nil {
+		if d, ok := decode[runs.ToolStarted](e.Data); ok {
 			t.print(plain(fmt.Sprintf("\n  [%s %s]\n", d.Tool, d.ArgsPreview)))
 		}
 		t.shown = ""
 	case claybot.EventToolSucceeded, claybot.EventToolFailed:
-		var d runs.ToolEnded
-		if json.Unmarshal(e.Data, &d) == nil {
+		if d, ok := decode[runs.ToolEnded](e.Data); ok {
 			t.print(plain(fmt.Sprintf("  [%s: %s%s]\n", d.Tool, d.Preview, d.Error)))
 		}
 	}
@@ -402,11 +398,11 @@ func (t *talk) tool(e claybot.Event) {
 
 func (t *talk) print(s string) {
 	t.wrote = true
-	_, _ = io.WriteString(t.out, s) // a terminal that is gone ends the input as well
+	_, _ = io.WriteString(t.out, s) // a closed terminal ends the input as well
 }
 
-// once sends one message, prints its reply and returns errSilent when its run
-// failed. The end of ctx ends the wait for it.
+// once sends one message, prints its reply and returns errSilent if its run failed. It stops
+// waiting when ctx ends.
 func (t *talk) once(ctx context.Context, text string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -454,25 +450,24 @@ func (t *talk) once(ctx context.Context, text string) error {
 	}
 }
 
-// interrupted says what becomes of the one message that nobody waits for any more. It
-// says so at once: a daemon of this process gives its runs a moment to end.
+// interrupted says what happens to the message, before the daemon of this process gives its
+// runs a moment to end.
 func (t *talk) interrupted() error {
-	rest := "its run goes on, `claybot runs` shows it"
+	rest := "its run continues; `claybot runs` shows it"
 	if t.inside {
-		rest = "claybot goes on with it when it is started again"
+		rest = "claybot continues it after the next start"
 	}
-	fmt.Fprintln(t.errs, "claybot: interrupted; the message is kept, and "+rest)
+	fmt.Fprintln(t.errs, "claybot: interrupted; the message is stored, and "+rest)
 	return interruptedError{}
 }
 
-// end prints what the one message came to. Of a run that was stopped that is what it
-// had written.
+// end prints the reply; for a stopped run, what it had written so far.
 func (t *talk) end(w *wait, reply string, failed bool) error {
 	stopped := w.ended == claybot.EventRunCanceled
 	switch {
 	case t.json:
 	case stopped && reply == "":
-		fmt.Fprintln(t.errs, "claybot: the run was stopped before it wrote an answer")
+		fmt.Fprintln(t.errs, "claybot: the run was stopped before it wrote a reply")
 	case stopped:
 		t.print(plain(reply) + "\n")
 	case failed:

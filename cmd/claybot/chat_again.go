@@ -16,53 +16,52 @@ import (
 )
 
 const (
-	// againEvery is how often a chat that lost its stream tries to have it again.
+	// againEvery is how often a chat tries to reopen a lost stream.
 	againEvery = 500 * time.Millisecond
-	// liveTime is how long a daemon that lives may take to say so, and againTime how
-	// long to begin a stream, or to tell of a message.
+	// liveTime bounds the wait for a sign of life of the daemon, againTime the wait for a
+	// stream to open or a message to be traced.
 	liveTime  = 5 * time.Second
 	againTime = 15 * time.Second
 )
 
-// listen opens the stream behind what was heard.
+// listen opens the stream after the current position.
 func (t *talk) listen(ctx context.Context) (<-chan event, error) {
-	return t.client.stream(ctx, fmt.Sprintf("/terminal/stream?after=%d", t.after))
+	return t.client.stream(ctx, fmt.Sprintf("/terminal/stream?after=%d", t.place.after))
 }
 
-// note keeps the place in the stream, and tells the person, once, that the database
-// does not answer. False is an event that was heard before: a stream begins with the
-// newest ones of a run at work.
+// note advances the position and notifies the user once that the database does not respond.
+// It returns false for an event that it has seen: a stream begins with the newest events of
+// the active run.
 func (t *talk) note(ev event) (news bool) {
 	if n, err := strconv.ParseInt(ev.id, 10, 64); err == nil {
-		t.after = max(t.after, n)
+		t.place.after = max(t.place.after, n)
 	}
 	switch ev.name {
 	case "away":
 		t.waitsFor()
 	case "event":
-		var e claybot.Event
-		if json.Unmarshal(ev.data, &e) != nil || e.Seq == 0 {
+		e, ok := decode[claybot.Event](ev.data)
+		if !ok || e.Seq == 0 {
 			return true
 		}
-		if e.Run == t.newest.Run && e.Seq <= t.newest.Seq {
+		if e.Run == t.place.newest.Run && e.Seq <= t.place.newest.Seq {
 			return false
 		}
-		t.newest = e
+		t.place.newest = e
 		t.works(e)
 	}
 	return true
 }
 
 func (t *talk) waitsFor() {
-	if !t.away {
-		t.away = true
-		fmt.Fprintln(t.errs, "claybot: the database does not answer; what you sent is kept, and this waits until it does")
+	if !t.place.away {
+		t.place.away = true
+		fmt.Fprintln(t.errs, "claybot: the database does not respond; your messages are stored, and this waits until it does")
 	}
 }
 
-// again has the stream again after it broke, for as long as the daemon lives, and
-// what was missed of the messages that have no end yet. Without a daemon it is
-// errGone.
+// again reopens the stream after it broke, as long as the daemon lives, and returns what was
+// missed about the messages without an end. Without a daemon it returns errGone.
 func (t *talk) again(ctx context.Context) (<-chan event, []event, error) {
 	for {
 		select {
@@ -84,21 +83,20 @@ func (t *talk) again(ctx context.Context) (<-chan event, []event, error) {
 	}
 }
 
-// lives reports whether the daemon is there, whatever its database does.
+// lives reports whether the daemon responds, whatever its database does.
 func (t *talk) lives(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, liveTime)
 	defer cancel()
 	return t.client.call(ctx, http.MethodGet, "/healthz", nil, nil) == nil
 }
 
-// resume opens the stream and asks then what was missed, so that nothing falls
-// between.
+// resume opens the stream and then asks what was missed, so that there is no gap.
 func (t *talk) resume(ctx context.Context) (<-chan event, []event, error) {
-	if t.cut != nil {
-		t.cut()
+	if t.place.cut != nil {
+		t.place.cut()
 	}
-	ctx, t.cut = context.WithCancel(ctx)
-	late := time.AfterFunc(againTime, t.cut) // of the stream alone: it lives on behind this
+	ctx, t.place.cut = context.WithCancel(ctx)
+	late := time.AfterFunc(againTime, t.place.cut) // only of the stream, which outlives this call
 	events, err := t.listen(ctx)
 	late.Stop()
 	if err != nil {
@@ -108,14 +106,14 @@ func (t *talk) resume(ctx context.Context) (<-chan event, []event, error) {
 	defer cancel()
 	missed, err := t.missed(ask)
 	if err != nil {
-		t.cut()
+		t.place.cut()
 		return nil, nil, err
 	}
 	return events, missed, nil
 }
 
-// missed is what runs may have told of the messages that have no end yet, while
-// nobody heard. What was said to the person comes with the stream.
+// missed returns the events of runs that may be missing for the messages without an end.
+// The texts themselves come with the stream.
 func (t *talk) missed(ctx context.Context) ([]event, error) {
 	var all []event
 	for _, w := range t.waits {
@@ -123,7 +121,7 @@ func (t *talk) missed(ctx context.Context) ([]event, error) {
 		err := t.client.call(ctx, http.MethodGet, "/receipts?"+url.Values{"message": {string(w.id)}}.Encode(), nil, &told)
 		var r *refusal
 		if errors.As(err, &r) && r.status == http.StatusNotFound {
-			continue // of what stands behind /new there is nothing yet
+			continue // the message after /new does not exist yet
 		}
 		if err != nil {
 			return nil, err
@@ -139,17 +137,20 @@ func (t *talk) missed(ctx context.Context) ([]event, error) {
 	return all, nil
 }
 
-// receiptEvents are those that led to it: that a run has taken the message, and how that
-// stands now.
+// receiptEvents returns the events behind a receipt: a run has taken the message, and the
+// state of that run.
 func receiptEvents(r web.ReceiptView) ([]event, error) {
 	if r.Run == nil {
 		return nil, nil
 	}
-	all := []claybot.Event{{Type: claybot.EventRunStarted, Run: r.Run.ID}}
-	facts := []any{runs.MessagesTaken{Messages: []claybot.MessageID{r.Message}}}
-	next := func(t claybot.EventType, data any) {
-		all, facts = append(all, claybot.Event{Type: t, Run: r.Run.ID}), append(facts, data)
+	var all []event
+	var errs []error
+	next := func(t claybot.EventType, facts any) {
+		data, err := json.Marshal(facts)
+		frame, err2 := json.Marshal(claybot.Event{Type: t, Run: r.Run.ID, Data: data})
+		all, errs = append(all, event{name: "event", data: frame}), append(errs, err, err2)
 	}
+	next(claybot.EventRunStarted, runs.MessagesTaken{Messages: []claybot.MessageID{r.Message}})
 	switch {
 	case r.Run.State == claybot.RunSucceeded:
 		next(claybot.EventRunFinished, runs.RunFinished{Output: r.Run.Output})
@@ -158,23 +159,11 @@ func receiptEvents(r web.ReceiptView) ([]event, error) {
 	case r.Run.State == claybot.RunCanceled:
 		d := runs.RunCanceled{Output: r.Run.Output}
 		if len(r.Replies) == 0 {
-			d.Output = "" // no reply says it
+			d.Output = "" // there is no reply with it
 		}
 		next(claybot.EventRunCanceled, d)
 	case r.Run.Awaiting != nil && len(r.Run.Awaiting.Questions) > 0:
 		next(claybot.EventAwaitingInput, runs.AwaitingInput{Questions: r.Run.Awaiting.Questions})
 	}
-	out := make([]event, 0, len(all))
-	for i, e := range all {
-		var err error
-		if e.Data, err = json.Marshal(facts[i]); err != nil {
-			return nil, fmt.Errorf("read the receipt: %w", err)
-		}
-		data, err := json.Marshal(e)
-		if err != nil {
-			return nil, fmt.Errorf("read the receipt: %w", err)
-		}
-		out = append(out, event{name: "event", data: data})
-	}
-	return out, nil
+	return all, errors.Join(errs...)
 }

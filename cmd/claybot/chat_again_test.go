@@ -88,7 +88,7 @@ func TestChatOutlivesItsStream(t *testing.T) {
 		asks     = `{"receipts":[{"messageId":"m","run":{"runId":"r1","state":"AWAITING_INPUT","awaiting":{"questions":[{"id":"q1"}]}}}]}`
 		waits    = `{"receipts":[{"messageId":"m"}]}`
 		down     = `503 {"error":{"message":"It does not answer right now."}}`
-		notice   = "claybot: the database does not answer; what you sent is kept, and this waits until it does\n"
+		notice   = "claybot: the database does not respond; your messages are stored, and this waits until it does\n"
 	)
 	gone := []string{"ok", "ok", "-"}
 	for name, tt := range map[string]struct {
@@ -103,7 +103,7 @@ func TestChatOutlivesItsStream(t *testing.T) {
 		"nothing to say":          {[]string{frames(started), "open"}, []string{quiet}, nil, false, "", "", nil},
 		"a failure was missed":    {[]string{frames(started), "open" + frames(sorry)}, []string{broke}, nil, false, "", "sorry\n", errSilent},
 		"a stop was missed":       {[]string{frames(started), "open" + frames(partial)}, []string{halfway}, nil, false, "do *(stopped)*\n", "", errSilent},
-		"stopped before a word":   {[]string{frames(started), "open"}, []string{stopped}, nil, false, "", "claybot: the run was stopped before it wrote an answer\n", errSilent},
+		"stopped before a word":   {[]string{frames(started), "open"}, []string{stopped}, nil, false, "", "claybot: the run was stopped before it wrote a reply\n", errSilent},
 		"a question was missed":   {[]string{frames(started), "open" + frames(question)}, []string{asks}, nil, false, "Which?\n", "", nil},
 		"it waits still":          {[]string{"", "open" + frames(started, finished, answer)}, []string{waits}, nil, false, "done\n", "", nil},
 		"nothing is known of it":  {[]string{"", "open" + frames(started, finished, answer)}, []string{"404 {}"}, nil, false, "done\n", "", nil},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,24 +22,23 @@ type wait struct {
 	quiet bool   // the run ended without a reply
 	reply string // the newest answer of the run
 	said  bool
-	// notice is what claybot itself said last in the run: its end when it
-	// failed, a word in between when it goes on.
+	// notice is the last notice of claybot itself in the run: its failure, or one in
+	// between.
 	notice  string
 	noticed bool
-	// A run that asks has said what it has to say until somebody answers: open
-	// are the messages that ask, put those of them that were shown.
+	// A run that asks is done until it gets answers: open are the IDs of the messages
+	// that ask, put the texts of those that were shown.
 	open []string
 	put  map[string]string
-	// early is what runs have said of which it is not known yet whether they took
-	// the message: what another node's run does is heard after what it says, perhaps.
+	// early are texts of runs that may turn out to have taken the message: the events of
+	// another member may arrive after its texts.
 	early map[claybot.RunID][]saidFrame
 }
 
-// mostEarly bounds of how many runs that is kept.
+// mostEarly bounds the runs in early.
 const mostEarly = 64
 
-// newWait follows the message that a text became. What stands behind /new is a
-// message of its own.
+// newWait follows the message of a text. The text after /new is a message of its own.
 func newWait(id claybot.MessageID, text string) *wait {
 	m, _ := connectors.Interpret(claybot.AgentMessage{Type: claybot.MessageUser, Text: text}, "/", "")
 	if m.Type == claybot.MessageReset && m.Text != "" {
@@ -49,12 +47,12 @@ func newWait(id claybot.MessageID, text string) *wait {
 	return &wait{id: id, order: m.Type != claybot.MessageUser}
 }
 
-// see takes one event and reports whether the message has its end.
+// see processes one event and reports whether the message has its end.
 func (w *wait) see(ev event) (done bool, reply string, failed bool) {
 	switch ev.name {
 	case "message":
-		var s saidFrame
-		if json.Unmarshal(ev.data, &s) != nil {
+		s, ok := decode[saidFrame](ev.data)
+		if !ok {
 			return false, "", false
 		}
 		if w.order && s.Run == "" && s.Kind == claybot.OutgoingCommand {
@@ -63,7 +61,7 @@ func (w *wait) see(ev event) (done bool, reply string, failed bool) {
 		switch {
 		case s.Shown != "":
 		case !w.order && w.run == "" && s.Message == w.id && s.Kind == claybot.OutgoingNotice && (s.Run == "" || strings.HasPrefix(s.ID, unfitPrefix)):
-			return true, s.Text, false // no run takes it: claybot itself has answered
+			return true, s.Text, false // no run takes it: claybot itself replied
 		case s.Run == "":
 		case w.run == "":
 			if w.early == nil || len(w.early) >= mostEarly {
@@ -74,8 +72,7 @@ func (w *wait) see(ev event) (done bool, reply string, failed bool) {
 			w.hear(s)
 		}
 	case "event":
-		var e claybot.Event
-		if json.Unmarshal(ev.data, &e) == nil {
+		if e, ok := decode[claybot.Event](ev.data); ok {
 			w.event(e)
 		}
 		if w.run != "" {
@@ -95,7 +92,7 @@ func (w *wait) see(ev event) (done bool, reply string, failed bool) {
 	return done, w.reply, w.ended != claybot.EventRunFinished
 }
 
-// hear takes what a run said.
+// hear processes a text of a run.
 func (w *wait) hear(s saidFrame) {
 	switch {
 	case s.Run != w.run:
@@ -111,14 +108,13 @@ func (w *wait) hear(s saidFrame) {
 	}
 }
 
-// questionPrefix begins the ids of messages that ask something.
+// questionPrefix is the prefix of the IDs of questions.
 const questionPrefix = "question/"
 
-// unfitPrefix begins the ids of notices that a message is no answer to what was asked.
+// unfitPrefix is the prefix of the IDs of notices that a message is not a valid answer.
 const unfitPrefix = "unfit/"
 
-// asked reports whether the run waits for an answer to what was shown, and what
-// that is.
+// asked returns the questions that the run waits for, once all were shown.
 func (w *wait) asked() (text string, ok bool) {
 	var texts []string
 	for _, id := range w.open {
@@ -134,52 +130,46 @@ func (w *wait) asked() (text string, ok bool) {
 func (w *wait) event(e claybot.Event) {
 	switch e.Type {
 	case claybot.EventAnswered:
-		var d runs.Answered
-		if json.Unmarshal(e.Data, &d) == nil && d.MessageID == w.id {
+		if d, ok := decode[runs.Answered](e.Data); ok && d.MessageID == w.id {
 			w.run = e.Run
 		}
 	case claybot.EventAwaitingInput:
-		var d runs.AwaitingInput
-		if e.Run != w.run || json.Unmarshal(e.Data, &d) != nil {
-			return
-		}
+		d, _ := decode[runs.AwaitingInput](e.Data)
 		for _, q := range d.Questions {
-			w.open = append(w.open, questionPrefix+q.ID+"/1")
+			if e.Run == w.run {
+				w.open = append(w.open, questionPrefix+q.ID+"/1")
+			}
 		}
 	case claybot.EventRunStarted, claybot.EventRunResumed, claybot.EventMessagesInjected:
 		if e.Run == w.run {
-			w.open = nil // whatever it asked has its answer
+			w.open = nil // its questions have their answers
 		}
-		var d runs.MessagesTaken
-		if json.Unmarshal(e.Data, &d) == nil && slices.Contains(d.Messages, w.id) {
+		if d, ok := decode[runs.MessagesTaken](e.Data); ok && slices.Contains(d.Messages, w.id) {
 			w.run = e.Run
 		}
 	case claybot.EventRunFinished, claybot.EventRunFailed, claybot.EventRunCanceled:
 		if e.Run != w.run {
 			return
 		}
-		var d runs.RunFinished // a run that was stopped has its output under the same name
-		w.ended = e.Type
-		w.quiet = e.Type != claybot.EventRunFailed && json.Unmarshal(e.Data, &d) == nil && d.Output == ""
+		d, ok := decode[runs.RunFinished](e.Data) // a stopped run has its output under the same name
+		w.ended, w.quiet = e.Type, e.Type != claybot.EventRunFailed && ok && d.Output == ""
 	}
 }
 
-// stillAfter is how long the terminal shows nothing after a message until a sign of life,
-// as in a chat.
+// stillAfter is how long the terminal shows nothing after a message before a sign of life.
 const stillAfter = 15 * time.Second
 
-// await waits for the reply to a message that was just sent.
+// await waits for the reply to a message.
 func (t *talk) await(w *wait) {
 	t.waits, t.wrote = append(t.waits, w), false
 	t.still.Reset(stillAfter)
 }
 
-// works notes which tool a run uses.
+// works tracks which tool a run uses.
 func (t *talk) works(e claybot.Event) {
 	switch e.Type {
 	case claybot.EventToolCalled:
-		var d runs.ToolStarted
-		if json.Unmarshal(e.Data, &d) == nil {
+		if d, ok := decode[runs.ToolStarted](e.Data); ok {
 			t.using = d.Tool
 		}
 	case claybot.EventToolSucceeded, claybot.EventToolFailed, claybot.EventRunFinished, claybot.EventRunFailed, claybot.EventRunCanceled:
@@ -187,9 +177,9 @@ func (t *talk) works(e claybot.Event) {
 	}
 }
 
-// sign says that claybot is at work, where nothing was printed since a message was sent.
+// sign says that claybot is still working if nothing was printed since the last message.
 func (t *talk) sign() {
-	if len(t.waits) > 0 && !t.wrote && !t.away {
+	if len(t.waits) > 0 && !t.wrote && !t.place.away {
 		fmt.Fprintln(t.errs, plain(texts.StillWorking(t.using)))
 	}
 }

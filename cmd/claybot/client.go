@@ -150,6 +150,12 @@ type event struct {
 	data     []byte
 }
 
+// decode reads the JSON data of an event; ok is false if it is something else.
+func decode[T any](data []byte) (v T, ok bool) {
+	ok = json.Unmarshal(data, &v) == nil
+	return v, ok
+}
+
 // stream opens an event stream. The channel is closed when it ends.
 func (c *client) stream(ctx context.Context, path string) (<-chan event, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)

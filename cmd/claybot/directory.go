@@ -15,20 +15,20 @@ import (
 	"github.com/claybot/claybot/storage/sqlite"
 )
 
-// lockDirectory locks a data directory. What only the operator can fix is a
-// configError: with such a directory nothing can start, whichever command asks.
+// lockDirectory locks a data directory. A problem that only the operator can fix is a
+// configError.
 func lockDirectory(dir string) (*files.DirLock, error) {
 	lock, err := files.Lock(dir)
 	return lock, unfit(err)
 }
 
-// openDatabase opens the database of a data directory. One that a newer claybot has
-// written is a configError, as it is where nodes share one. Of one that was lost, replaced
-// or set back since the boot record was written, unfinished work has ended when it returns.
+// openDatabase opens the database of a data directory. A schema of a newer claybot is a
+// configError. If the database was lost, replaced or rolled back since the boot record was
+// written, openDatabase ends its unfinished work.
 func openDatabase(ctx context.Context, dir string, c sqlite.Config) (*sqlite.DB, error) {
 	path := filepath.Join(dir, "claybot.db")
 	if _, err := os.Stat(path + sqlite.Restoring); err == nil {
-		return nil, fmt.Errorf("open %s: %w: a restore was cut short; run it again: claybot restore --data-dir %s", path, storage.ErrDamaged, dir)
+		return nil, fmt.Errorf("open %s: %w: a restore was interrupted; run it again: claybot restore --data-dir %s", path, storage.ErrDamaged, dir)
 	}
 	if err := checkGone(dir, path); err != nil {
 		return nil, damagedError(dir, err)
@@ -44,8 +44,8 @@ func openDatabase(ctx context.Context, dir string, c sqlite.Config) (*sqlite.DB,
 	if err := want.settle(ctx, db, c.Log); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	// What a process that was killed has written down only, and what a set-back brought
-	// back that nobody can notice.
+	// Revocations that a killed process only recorded, and approvals that an undetected
+	// rollback brought back.
 	again, err := withdraw(ctx, dir, db, false)
 	switch {
 	case c.Log == nil:
@@ -72,9 +72,8 @@ func openFile(ctx context.Context, dir, path string, c sqlite.Config) (*sqlite.D
 	return nil, err
 }
 
-// unfit is the error of a directory that cannot be used. One that another process holds,
-// a full disk, or what passes by itself is no matter of the configuration: whoever
-// starts claybot again may have luck.
+// unfit is the error of a directory that cannot be used. A lock of another process, a full
+// disk and temporary problems are no configErrors: a later start may succeed.
 func unfit(err error) error {
 	if err == nil || errors.Is(err, storage.ErrLocked) || errors.Is(err, storage.ErrFull) {
 		return err
@@ -85,20 +84,20 @@ func unfit(err error) error {
 	return configError{err}
 }
 
-// lasting is what the system says of a directory as long as nobody mends it. Of all
-// else, such as too many open files or a network disk that is away, nobody knows.
+// lasting are the errors of a directory that persist until someone fixes it. Others, such
+// as too many open files or an unreachable network disk, may pass.
 var lasting = []syscall.Errno{
 	syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.ENOTDIR, syscall.EISDIR, syscall.ENOENT, syscall.EEXIST,
 	syscall.ELOOP, syscall.ENAMETOOLONG, syscall.EINVAL, syscall.ENOSYS, syscall.ENOTSUP, syscall.EOPNOTSUPP, syscall.ENXIO,
 }
 
-// unreached says why the daemon of a data directory cannot be asked. Of a directory that
-// none can have, the reason is told instead.
+// unreached says why the daemon of a data directory cannot be reached, or why no daemon can
+// use the directory.
 func unreached(dir string, err error) error {
 	_, _, look := files.Look(dir)
 	switch {
 	case errors.Is(look, fs.ErrPermission) || errors.Is(err, fs.ErrPermission):
-		return configError{fmt.Errorf("data directory %s cannot be read by this user; run this as the user who runs claybot", dir)}
+		return configError{fmt.Errorf("this user cannot read the data directory %s; run this as the user who runs claybot", dir)}
 	case look != nil:
 		return configError{look}
 	}

@@ -49,9 +49,9 @@ func (c exportCmd) Run(e *env) error {
 	}
 	defer to.close()
 	if err := e.carry(ctx, from, to); err != nil {
-		return fmt.Errorf("export: %w; %s is not usable: remove it and export again", err, c.Dir)
+		return fmt.Errorf("export: %w; %s is incomplete: remove it and export again", err, c.Dir)
 	}
-	_, err = fmt.Fprintf(e.out, "%s is a whole data directory. Start claybot with --data-dir, or read it into another store: claybot import %s\n", c.Dir, c.Dir)
+	_, err = fmt.Fprintf(e.out, "Exported to %s, a complete data directory. Start claybot with --data-dir, or import it into another store: claybot import %s\n", c.Dir, c.Dir)
 	return err
 }
 
@@ -69,7 +69,7 @@ func apart(dir string, conf configs.Config) error {
 		return err
 	}
 	if a == b || strings.HasPrefix(a, b+string(filepath.Separator)) {
-		return usageError{fmt.Errorf("%s is the configured data directory, or lies in it; name another one", dir)}
+		return usageError{fmt.Errorf("%s is the configured data directory, or inside it; name another one", dir)}
 	}
 	return nil
 }
@@ -96,17 +96,17 @@ func (c exportCmd) agent(ctx context.Context, e *env, conf configs.Config) error
 	}
 	err = files.WriteAgent(ctx, filepath.Clean(c.Dir), from, c.Agent)
 	if errors.Is(err, storage.ErrNotFound) {
-		return fmt.Errorf("there is no agent %s; claybot agents lists them", c.Agent)
+		return fmt.Errorf("no agent %s; claybot agents lists them", c.Agent)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.out, "The files of agent %s are in %s.\n", c.Agent, c.Dir)
+	_, err = fmt.Fprintf(e.out, "Exported the files of agent %s to %s.\n", c.Agent, c.Dir)
 	return err
 }
 
-// A carrier is a store that is being copied. finish makes a copy durable; close lets
-// it go, finished or not, and may be called again.
+// A carrier is a store that is being copied. finish makes a copy durable; close releases it,
+// finished or not, and may be called again.
 type carrier struct {
 	storage.Portable
 	finish func(ctx context.Context) error
@@ -129,14 +129,14 @@ func openSource(ctx context.Context, conf configs.Config, live bool) (*carrier, 
 	return &carrier{Portable: a, close: func() { _ = a.Close(ctx) }}, nil // nothing was written
 }
 
-// A heldError is that of a database which nodes use. It is ErrLocked, and does not speak
-// of a data directory.
+// A heldError reports a database that cluster members use. It is ErrLocked without the words
+// about a data directory.
 type heldError struct{ error }
 
 func (e heldError) Unwrap() error { return e.error }
 
 // Is reports that it is storage.ErrLocked.
-func (e heldError) Is(target error) bool { return target == storage.ErrLocked } //nolint:errorlint // it is to be the same
+func (e heldError) Is(target error) bool { return target == storage.ErrLocked } //nolint:errorlint // identity is meant
 
 // databaseError gives an error of opening a database its exit code.
 func databaseError(err error) error {
@@ -149,7 +149,7 @@ func databaseError(err error) error {
 	return err
 }
 
-// carry copies everything, prints what it was, and makes it durable.
+// carry copies all rows, prints what it copied, and makes the copy durable.
 func (e *env) carry(ctx context.Context, from, to *carrier) error {
 	var all []storage.Copied
 	err := storage.Copy(ctx, from, to, func(c storage.Copied) { all = append(all, c) })
@@ -157,7 +157,7 @@ func (e *env) carry(ctx context.Context, from, to *carrier) error {
 		err = to.finish(ctx)
 	}
 	if ctx.Err() != nil && err != nil {
-		return errors.New("it was interrupted")
+		return errors.New("interrupted")
 	}
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func (e *env) carry(ctx context.Context, from, to *carrier) error {
 	fmt.Fprintln(e.out, "Both sides have the same rows and checksums.")
 	for _, c := range all {
 		if c.Broken > 0 {
-			fmt.Fprintf(e.out, "Damaged, and copied as they are: %s: %s\n", c.Table, plain(strings.Join(c.Damaged, "; ")))
+			fmt.Fprintf(e.out, "Copied damaged rows unchanged: %s: %s\n", c.Table, plain(strings.Join(c.Damaged, "; ")))
 		}
 	}
 	remarks(e.out, from.Remarks())

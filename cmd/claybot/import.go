@@ -48,9 +48,9 @@ func (c importCmd) Run(e *env) error {
 		if conf.Storage.Shared() {
 			return fmt.Errorf("import: %w; nothing was stored, import again", err)
 		}
-		return fmt.Errorf("import: %w; %s is not usable: remove it and import again", err, conf.DataDir)
+		return fmt.Errorf("import: %w; %s is incomplete: remove it and import again", err, conf.DataDir)
 	}
-	_, err = fmt.Fprintf(e.out, "All of %s is in the configured store. Start it with: claybot serve. Do not start %s again: two installations must not share a bot.\n", c.Dir, c.Dir)
+	_, err = fmt.Fprintf(e.out, "Imported %s into the configured store. Start it with: claybot serve. Do not start %s again: two installations must not share a bot.\n", c.Dir, c.Dir)
 	return err
 }
 
@@ -67,16 +67,15 @@ func createTarget(ctx context.Context, conf configs.Config) (*carrier, error) {
 	if err != nil {
 		return nil, databaseError(err)
 	}
-	return &carrier{Portable: a, finish: a.Commit, close: func() { _ = a.Close(ctx) }}, nil // it was committed, or is to be forgotten
+	return &carrier{Portable: a, finish: a.Commit, close: func() { _ = a.Close(ctx) }}, nil // it was committed, or is discarded
 }
 
-// openDirectory opens a data directory to be read, brought to what a start of the daemon
-// would make of it: the present version, no leases, sends that were under way
-// ambiguous.
+// openDirectory opens a data directory for reading, in the state after a start of the
+// daemon: migrated, without leases, with interrupted sends marked as ambiguous.
 func openDirectory(ctx context.Context, dir string) (_ *carrier, err error) {
 	path := filepath.Join(dir, "claybot.db")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, usageError{fmt.Errorf("%s is not a data directory of claybot: it has no claybot.db", dir)}
+		return nil, usageError{fmt.Errorf("%s is not a claybot data directory: it has no claybot.db", dir)}
 	}
 	lock, err := lockDirectory(dir)
 	if err != nil {
@@ -104,7 +103,7 @@ func openDirectory(ctx context.Context, dir string) (_ *carrier, err error) {
 	}}, nil
 }
 
-// recovered opens the stores of a data directory as a daemon does, and closes them.
+// recovered opens and closes the stores of a data directory as a daemon does.
 func recovered(ctx context.Context, dir string) error {
 	db, err := openDatabase(ctx, dir, sqlite.Config{})
 	if err != nil {
@@ -117,7 +116,7 @@ func recovered(ctx context.Context, dir string) error {
 	return errors.Join(err, db.Close())
 }
 
-// createDirectory makes a data directory to be written.
+// createDirectory creates a data directory for writing.
 func createDirectory(ctx context.Context, dir string) (_ *carrier, err error) {
 	dir = filepath.Clean(dir)
 	lock, err := lockDirectory(dir)
@@ -154,7 +153,7 @@ func createDirectory(ctx context.Context, dir string) (_ *carrier, err error) {
 		finish: func(ctx context.Context) error {
 			err := shut()
 			if err == nil {
-				err = recovered(ctx, dir) // leases are not carried over
+				err = recovered(ctx, dir) // to release the leases
 			}
 			if err == nil {
 				err = files.Finish(dir)
@@ -168,7 +167,7 @@ func createDirectory(ctx context.Context, dir string) (_ *carrier, err error) {
 	}, nil
 }
 
-// archiveOf says where a data directory has what nodes share as a tree.
+// archiveOf says where a data directory has the files that are a tree in a cluster.
 func archiveOf(dir string, db *sqlite.Archive) files.ArchiveConfig {
 	names := web.Names()
 	names["access/revoked.json"] = "revoked.json"

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,7 +26,7 @@ import (
 const (
 	checkRate = 32 << 20 // bytes a second that checks and copies read
 	saveEnds  = time.Minute
-	// overdueWait is how long after the start a copy is made that no night has seen.
+	// overdueWait is how long after the start an overdue copy is made.
 	overdueWait = time.Minute
 	// spareSpace is what a copy leaves free on the disk.
 	spareSpace = 256 << 20
@@ -36,7 +36,7 @@ const (
 
 	// firstCopy is how long after the first start of a store its first copy is made.
 	firstCopy = time.Hour
-	// lookPlace is how often claybot looks whether its files are still in their place.
+	// lookPlace is how often claybot checks that its files are still in place.
 	lookPlace = 5 * time.Second
 
 	markChecks    = "checks" // their results, as JSON
@@ -46,8 +46,8 @@ const (
 	markWithdrawn = "restored_withdrawn"
 )
 
-// A keeper checks a data directory after the start and every day, and keeps verified
-// copies of its database. Its methods may be called on nil, where nodes share a database.
+// A keeper checks a data directory after the start and every day, and keeps verified copies
+// of its database. In a cluster it is nil, on which its methods may be called.
 type keeper struct {
 	config *settings
 	log    *slog.Logger
@@ -65,18 +65,14 @@ type keeper struct {
 	last map[string]overview.CheckStatus
 }
 
-// results returns those of the newest checks, by name.
+// results returns the results of the newest checks, by name.
 func (k *keeper) results() map[string]overview.CheckStatus {
 	if k == nil {
 		return nil
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	all := make(map[string]overview.CheckStatus, len(k.last))
-	for what, c := range k.last {
-		all[what] = c
-	}
-	return all
+	return maps.Clone(k.last)
 }
 
 // run works until ctx is done, or until the database turns out to be damaged: then its
@@ -86,7 +82,7 @@ func (k *keeper) run(ctx context.Context) error {
 		return nil
 	}
 	k.load(ctx)
-	k.tellRestored(ctx)
+	k.notifyRestored(ctx)
 	var work sync.WaitGroup
 	defer work.Wait()
 	ctx, stop := context.WithCancel(ctx)
@@ -112,7 +108,7 @@ func (k *keeper) run(ctx context.Context) error {
 		case err := <-k.broken:
 			return damagedError(k.config.Load().DataDir, err)
 		case <-look.C:
-			_ = k.db.CheckPlace(ctx) // k.broken is told
+			_ = k.db.CheckPlace(ctx) // it reports to k.broken
 		case <-save.C:
 			if err := k.agents.SaveEnds(ctx); err != nil {
 				k.log.Warn("failed to record history lengths", "err", err)
@@ -121,7 +117,7 @@ func (k *keeper) run(ctx context.Context) error {
 				k.log.Warn("failed to write usage totals to agent files", "err", err)
 			}
 			k.markCommits(ctx)
-		case <-overdue.C: // a machine that is off at night gets its copies as well
+		case <-overdue.C: // for a machine that is off at night
 			if last := k.results()["copy"]; time.Since(last.At.Time()) > 24*time.Hour {
 				work.Go(func() { k.copy(ctx) })
 			}
@@ -138,14 +134,8 @@ func (k *keeper) run(ctx context.Context) error {
 // untilNight is the time until the next nightly check.
 func (k *keeper) untilNight(now time.Time) time.Duration {
 	c := k.config.Load()
-	at, err := time.Parse("15:04", c.Storage.CheckAt)
-	if err != nil { // the configuration has checked it
-		at = time.Time{}
-	}
-	zone := c.Schedule.Cron.Zone
-	if zone == nil {
-		zone = time.Local
-	}
+	at, _ := time.Parse("15:04", c.Storage.CheckAt) // the configuration has checked it
+	zone := cmp.Or(c.Schedule.Cron.Zone, time.Local)
 	now = now.In(zone)
 	next := time.Date(now.Year(), now.Month(), now.Day(), at.Hour(), at.Minute(), 0, 0, zone)
 	if !next.After(now) {
@@ -154,13 +144,13 @@ func (k *keeper) untilNight(now time.Time) time.Duration {
 	return next.Sub(now)
 }
 
-// check reads the database and the histories to their ends.
+// check reads the database and the histories completely.
 func (k *keeper) check(ctx context.Context) {
 	bytes, err := k.db.Check(ctx, checkRate)
 	if ctx.Err() != nil {
 		return
 	}
-	k.say(ctx, "database", size(bytes)+" read, every page is whole", err)
+	k.say(ctx, "database", size(bytes)+" read, all pages undamaged", err)
 	found, err := k.agents.Check(ctx, checkRate)
 	if ctx.Err() != nil {
 		return
@@ -170,12 +160,12 @@ func (k *keeper) check(ctx context.Context) {
 		text += fmt.Sprintf(", %s of the index rebuilt", count(found.Rebuilt, "row"))
 	}
 	if err == nil && len(found.Damaged)+len(found.Shorter)+len(found.Unread) > 0 {
-		err = fmt.Errorf("%s; unreadable lines: %s; shorter than they were: %s; not read: %s", text, listed(found.Damaged), listed(found.Shorter), listed(found.Unread))
+		err = fmt.Errorf("%s; unreadable lines: %s; truncated: %s; not read: %s", text, listed(found.Damaged), listed(found.Shorter), listed(found.Unread))
 	}
-	k.say(ctx, "histories", text+", every line is whole", err)
+	k.say(ctx, "histories", text+", all lines undamaged", err)
 }
 
-// listed names a few agents.
+// listed names a few items.
 func listed[T any](ids []T) string {
 	const most = 10
 	if len(ids) == 0 {
@@ -191,8 +181,8 @@ func listed[T any](ids []T) string {
 	return strings.Join(names, ", ")
 }
 
-// copy makes a verified copy of the database and removes the oldest ones. A disk on
-// which space is short gets none.
+// copy makes a verified copy of the database and removes the oldest ones. It makes none if
+// disk space is short.
 func (k *keeper) copy(ctx context.Context) {
 	if !k.copying.TryLock() {
 		return
@@ -206,17 +196,14 @@ func (k *keeper) copy(ctx context.Context) {
 	to := filepath.Join(dir, copyPrefix+time.Now().UTC().Format(copyTime)+".db")
 	err := k.roomForCopy(c.DataDir)
 	if err == nil {
-		err = os.Mkdir(dir, 0o700)
-		if errors.Is(err, fs.ErrExist) {
-			err = nil
-		}
+		err = os.MkdirAll(dir, 0o700)
 	}
 	if err == nil {
 		err = removeUnfinished(dir)
 	}
 	if err == nil {
-		// Of each copy it is known how old it is, and none of them is up to date once it is
-		// there: one that is put in place by hand is recognized.
+		// The marks around it make every copy older than the boot record, so that a start
+		// recognizes a copy that was put in place by hand.
 		k.mark(ctx, true)
 		err = k.db.Backup(ctx, to, checkRate)
 		k.mark(ctx, true)
@@ -227,7 +214,7 @@ func (k *keeper) copy(ctx context.Context) {
 	if err == nil {
 		err = pruneCopies(dir, c.Storage.Copies)
 	}
-	k.say(ctx, "copy", to+" was made and read again", err)
+	k.say(ctx, "copy", "created and verified "+to, err)
 }
 
 // roomForCopy refuses a copy that would leave too little space.
@@ -241,7 +228,7 @@ func (k *keeper) roomForCopy(dir string) error {
 		return err
 	}
 	if disk.Free-info.Size() < spareSpace {
-		return fmt.Errorf("no copy was made: %s are free, and a copy takes %s; make room where %s is", size(disk.Free), size(info.Size()), dir)
+		return fmt.Errorf("no copy made: %s free, and a copy takes %s; free disk space at %s", size(disk.Free), size(info.Size()), dir)
 	}
 	return nil
 }
@@ -254,7 +241,7 @@ func copies(dir string) ([]string, error) {
 	return all, err
 }
 
-// removeUnfinished removes what copies have left that were cut short.
+// removeUnfinished removes unfinished copies.
 func removeUnfinished(dir string) error {
 	all, err := filepath.Glob(filepath.Join(dir, copyPrefix+"*.db.new"))
 	for _, name := range all {
@@ -271,7 +258,7 @@ func pruneCopies(dir string, keep int) error {
 	return err
 }
 
-// say keeps and logs the result of a check.
+// say stores and logs the result of a check.
 func (k *keeper) say(ctx context.Context, what, text string, err error) {
 	s := overview.CheckStatus{At: claybot.Now(), Text: text}
 	if err != nil {
@@ -295,30 +282,27 @@ func (k *keeper) say(ctx context.Context, what, text string, err error) {
 	}
 }
 
-// load reads the results that the last process has kept.
+// load reads the results that the last process stored.
 func (k *keeper) load(ctx context.Context) {
 	text, err := k.db.Checkpoint(ctx, markChecks)
 	if err != nil || text == "" {
-		return // they are known after the next check
+		return // the next check has new ones
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	_ = json.Unmarshal([]byte(text), &k.last) // as above
-	delete(k.last, checkRestored)             // it was shown until the restart
+	delete(k.last, checkRestored)             // status showed it until the restart
 }
 
-// tellRestored tells people that the database went back to an earlier state, once: the
-// operators, those whose conversations went on after that state, and those whose newest
-// message was ended for it. The zero time is a state that is not known: all are told.
-func (k *keeper) tellRestored(ctx context.Context) {
-	text, err := k.db.Checkpoint(ctx, markRestored)
+// notifyRestored notifies users once that the database went back to an earlier state: the
+// operators, users whose conversations continued after that state, and users whose newest
+// message was ended for it. If the state is unknown, it notifies everyone.
+func (k *keeper) notifyRestored(ctx context.Context) {
+	text, err := k.db.Mark(ctx, markRestored)
 	if err != nil || text == "" {
 		return
 	}
-	made, err := time.Parse(copyTime, text)
-	if err != nil {
-		made = time.Time{}
-	}
+	made, _ := time.Parse(copyTime, text) // zero: unknown
 	state := "lost"
 	if !made.IsZero() {
 		state = "damaged or replaced and is back at its state of " + made.UTC().Format("2006-01-02 15:04 UTC")
@@ -327,11 +311,11 @@ func (k *keeper) tellRestored(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	k.say(ctx, checkRestored, "", errors.New("claybot.db was "+state+"; work that was unfinished then has ended, and the people concerned are told"))
+	k.say(ctx, checkRestored, "", errors.New("claybot.db was "+state+"; its unfinished work has ended, and claybot notifies the affected users"))
 	err = k.system().People.NotifyOperators(ctx, "restored/"+text, "The database of claybot was "+state+". Unfinished work has ended with the reason `restored`, "+
-		"as have reminders and planned times of tasks that were due by then. The log says why; `claybot outbox` lists messages that can be sent again. "+
+		"as have reminders and scheduled runs that were due by then. The log says why; `claybot outbox` lists messages that you can retry. "+
 		cmp.Or(approvals, withdrawn{}.String()))
-	err = errors.Join(err, k.tellPeople(ctx, made, "My database was "+state+". I remember our conversation, but messages that had no reply, and reminders that were due, may be lost. Please send them again."))
+	err = errors.Join(err, k.notifyUsers(ctx, made, "My database was "+state+". I remember our conversation, but messages that had no reply, and reminders that were due, may be lost. Please send them again."))
 	if err == nil {
 		err = errors.Join(k.db.SetCheckpoint(ctx, markWithdrawn, ""), k.db.SetCheckpoint(ctx, markRestored, ""))
 	}
@@ -340,9 +324,9 @@ func (k *keeper) tellRestored(ctx context.Context) {
 	}
 }
 
-// tellPeople tells all whom a database concerns that is back at its state of made. An
-// agent that cannot be notified does not keep others from it.
-func (k *keeper) tellPeople(ctx context.Context, made time.Time, text string) error {
+// notifyUsers notifies the users who are affected by a database that is back at its state of
+// made. If one cannot be notified, it continues with the others.
+func (k *keeper) notifyUsers(ctx context.Context, made time.Time, text string) error {
 	ended, err := k.db.RestoredAgents(ctx)
 	errs := []error{err}
 	for e, err := range k.db.IndexedAgents(ctx) {
@@ -363,16 +347,16 @@ func (k *keeper) tellPeople(ctx context.Context, made time.Time, text string) er
 	return errors.Join(errs...)
 }
 
-// damagedError is the error of a damaged database, with the next command.
+// damagedError adds the next command to the error of a damaged database.
 func damagedError(dir string, err error) error {
 	if errors.Is(err, sqlite.ErrMoved) {
 		return fmt.Errorf("%w; put it back into %s and start claybot, or run: claybot restore --data-dir %s; "+
-			"without either, the next start makes a new one from the directories of the agents, and tells people", err, dir, dir)
+			"otherwise the next start creates a new one from the directories of the agents and notifies users", err, dir, dir)
 	}
-	return fmt.Errorf("%w; the database is left as it is: %s", err, afterDamage(dir))
+	return fmt.Errorf("%w; claybot leaves the database unchanged: %s", err, afterDamage(dir))
 }
 
-// afterDamage says what to do about a damaged database.
+// afterDamage is the next step after damage to a database.
 func afterDamage(dir string) string {
 	if all, err := copies(filepath.Join(dir, copiesDir)); err == nil && len(all) > 0 {
 		return "keep a copy of the whole data directory before anything else, then run: claybot restore --data-dir " + dir
@@ -381,7 +365,7 @@ func afterDamage(dir string) string {
 		"or run claybot restore --data-dir " + dir + " with a backup of claybot.db"
 }
 
-// checkGone refuses a database that lost its contents.
+// checkGone refuses an empty database of a directory with agents.
 func checkGone(dir, path string) error {
 	if info, err := os.Stat(path); err == nil && info.Size() == 0 && hasAgents(dir) {
 		return fmt.Errorf("open %s: %w: the file is empty although there are agents", path, storage.ErrDamaged)

@@ -28,7 +28,7 @@ const (
 	ofMemory     = 0.9 // the share of the limit that Go keeps to
 )
 
-// limits are what the system allows this process; 0 is no limit.
+// limits are the limits of this process; 0 is no limit.
 type limits struct {
 	memory int64 // bytes
 	files  int64 // descriptors
@@ -45,8 +45,8 @@ func readLimits() limits {
 	return l
 }
 
-// memoryLimit is the least limit of the control groups that the process is in, of
-// version 2 or 1, in the file system root.
+// memoryLimit returns the smallest limit of the control groups of the process, version 2 or
+// 1, in the file system root.
 func memoryLimit(root fs.FS) int64 {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -77,7 +77,7 @@ func memoryLimit(root fs.FS) int64 {
 	return least
 }
 
-// bytesIn is the number in a file; 0 when there is none, or one that means no limit.
+// bytesIn returns the number in a file; 0 if there is none, or if it means no limit.
 func bytesIn(root fs.FS, name string) int64 {
 	text, err := fs.ReadFile(root, name)
 	if err != nil {
@@ -90,7 +90,7 @@ func bytesIn(root fs.FS, name string) int64 {
 	return n
 }
 
-// runs is how many runs fit, at most as many as are configured.
+// runs returns how many runs fit, at most as many as are configured.
 func (l limits) runs(most int) int {
 	fit := int64(most)
 	if l.memory > 0 {
@@ -102,8 +102,8 @@ func (l limits) runs(most int) int {
 	return min(most, max(leastRuns, int(fit)))
 }
 
-// apply has the garbage collector keep to the memory limit, unless GOMEMLIMIT says
-// something else, and returns how many runs fit.
+// apply sets the memory limit of the garbage collector, unless GOMEMLIMIT is set, and
+// returns how many runs fit.
 func (l limits) apply(log *slog.Logger, most int) overview.LimitStatus {
 	if _, own := os.LookupEnv("GOMEMLIMIT"); l.memory > 0 && !own {
 		debug.SetMemoryLimit(int64(ofMemory * float64(l.memory)))

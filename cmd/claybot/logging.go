@@ -22,9 +22,9 @@ import (
 	"github.com/claybot/claybot/configs"
 )
 
-// newLog makes the log: JSON lines for machines, colours on a terminal. Known
-// secrets never get through it, whoever put them into a line. A database that does
-// not answer is logged in plain words, and not each second (cluster.Quiet).
+// newLog returns the log: JSON lines, or colours on a terminal. It removes known secrets from
+// every line. It logs an unresponsive database in plain words, and not every second
+// (cluster.Quiet).
 func newLog(w io.Writer, c configs.Config) *slog.Logger {
 	format := c.Log.Format
 	if format == "" {
@@ -77,9 +77,8 @@ func secretsOf(c configs.Config) []configs.Secret {
 	return slices.AppendSeq(all, maps.Values(c.Telemetry.OTLP.Headers))
 }
 
-// passwordOf returns the password in an address, which may occur without the rest. One
-// that is also another part of the address, as on machines for trying things out,
-// would be found in every line.
+// passwordOf returns the password in an address, which may occur without the rest; none if
+// it equals another part of the address, as in test setups: every line would match.
 func passwordOf(address configs.Secret) configs.Secret {
 	u, err := url.Parse(address.Value())
 	if err != nil {
@@ -92,11 +91,10 @@ func passwordOf(address configs.Secret) configs.Secret {
 	return configs.NewSecret(address.String(), password)
 }
 
-// leastSecret is the length, in bytes, below which a value is too common to be
-// looked for.
+// leastSecret is the length, in bytes, below which a value is too common to redact.
 const leastSecret = 6
 
-// hidden lists the live secrets, each followed by what is printed in its place.
+// hidden lists the live secrets, each followed by its replacement.
 func hidden(c configs.Config) []string {
 	var pairs []string
 	for _, s := range secretsOf(c) {
@@ -107,8 +105,8 @@ func hidden(c configs.Config) []string {
 	return pairs
 }
 
-// concealed is hidden with the forms in which a program may write a secret: as
-// base64, in hexadecimal, and escaped for an address or for JSON.
+// concealed is hidden with the encodings in which a program may print a secret: base64,
+// hexadecimal, and escaped for a URL or for JSON.
 func concealed(c configs.Config) []string {
 	pairs := hidden(c)
 	for _, s := range secretsOf(c) {
@@ -127,8 +125,8 @@ func concealed(c configs.Config) []string {
 	return pairs
 }
 
-// A redactor is the last handler before the log's writer: it replaces secrets
-// in messages and in every attribute.
+// A redactor is the last handler before the writer of the log: it replaces secrets in
+// messages and attributes.
 type redactor struct {
 	slog.Handler
 	hide *strings.Replacer
@@ -155,8 +153,7 @@ func (r *redactor) WithGroup(name string) slog.Handler {
 	return &redactor{r.Handler.WithGroup(name), r.hide}
 }
 
-// readable leaves out what nobody reads: less than a millisecond of a longer
-// time.
+// readable rounds longer times to milliseconds.
 func readable(d time.Duration) time.Duration {
 	if d.Abs() < time.Millisecond {
 		return d
@@ -164,8 +161,8 @@ func readable(d time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-// text is a value without secrets, and without the control characters that
-// neither handler escapes: some terminals obey them.
+// text removes secrets, and escapes the control characters that neither handler escapes and
+// some terminals obey.
 func (r *redactor) text(s string) string {
 	s = r.hide.Replace(s)
 	if !strings.ContainsFunc(s, rawControl) {
@@ -189,7 +186,7 @@ func (r *redactor) attr(a slog.Attr) slog.Attr {
 	switch v := a.Value.Resolve(); v.Kind() {
 	case slog.KindString:
 		a.Value = slog.StringValue(r.text(v.String()))
-	case slog.KindDuration: // a bare number of nanoseconds is for nobody
+	case slog.KindDuration: // nanoseconds are unreadable
 		a.Value = slog.StringValue(readable(v.Duration()).String())
 	case slog.KindGroup:
 		group := v.Group()
@@ -198,10 +195,10 @@ func (r *redactor) attr(a slog.Attr) slog.Attr {
 			clean[i] = r.attr(g)
 		}
 		a.Value = slog.GroupValue(clean...)
-	case slog.KindAny: // errors and structs: as text, so that nothing hides in them
+	case slog.KindAny: // errors and strings of other types: as text, so that no secret hides in them
 		if err, ok := v.Any().(error); ok {
 			a.Value = slog.StringValue(r.text(err.Error()))
-		} else if s := reflect.ValueOf(v.Any()); s.Kind() == reflect.String { // an id: some are chosen outside
+		} else if s := reflect.ValueOf(v.Any()); s.Kind() == reflect.String { // an ID: some come from outside
 			a.Value = slog.StringValue(r.text(s.String()))
 		}
 	default: // numbers and times hold no secret

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -123,8 +122,8 @@ func (a mcpAgents) watch(ctx context.Context, run claybot.RunID, seq int64, prog
 		return false, seq, err
 	}
 	for ev := range events {
-		var e claybot.Event
-		if json.Unmarshal(ev.data, &e) != nil {
+		e, ok := decode[claybot.Event](ev.data)
+		if !ok {
 			continue
 		}
 		seq = max(seq, e.Seq)
@@ -151,8 +150,7 @@ func doing(e claybot.Event) string {
 	case claybot.EventRunStarted:
 		return "started"
 	case claybot.EventToolCalled:
-		var d runs.ToolStarted
-		if json.Unmarshal(e.Data, &d) == nil {
+		if d, ok := decode[runs.ToolStarted](e.Data); ok {
 			return "uses " + d.Tool
 		}
 	case claybot.EventAwaitingInput:

@@ -19,21 +19,21 @@ type restoreCmd struct {
 	Copy string `arg:"" optional:"" help:"Backup copy to restore. Default: the newest verified one in the data directory."`
 }
 
-// Run puts a copy of the database in the place of the one in the data directory. Agents'
-// directories stay as they are.
+// Run replaces the database of the data directory by a copy. The directories of agents stay
+// as they are.
 func (c restoreCmd) Run(e *env) error {
 	conf, _, err := e.load()
 	if err != nil {
 		return err
 	}
 	if conf.Storage.Shared() {
-		return usageError{errors.New("restore is for a data directory; for a database that nodes share, see docs/scaling.md")}
+		return usageError{errors.New("restore works on a data directory; for the database of a cluster, see docs/scaling.md")}
 	}
 	ctx, stop := interruptible()
 	defer stop()
 	dir := conf.DataDir
 	if there, _, _ := files.Look(dir); !there {
-		return usageError{fmt.Errorf("there is no data directory %s", dir)}
+		return usageError{fmt.Errorf("data directory %s does not exist", dir)}
 	}
 	lock, err := lockDirectory(dir)
 	if err != nil {
@@ -66,11 +66,11 @@ func (c restoreCmd) Run(e *env) error {
 	if err != nil {
 		return fmt.Errorf("restore: %w; run it again", err)
 	}
-	_, err = fmt.Fprintf(e.out, `%s is in place: the state of %s. What was there is %s.
-Unfinished work of that time has ended: %s (%d of them parked), %s, %s, %s; claybot outbox retry sends a message again.
-Planned times of tasks up to now do not run; claybot cron shows them.
+	_, err = fmt.Fprintf(e.out, `Restored %s, the state of %s. The old database is now %s.
+Ended the unfinished work of that time: %s (%d of them parked), %s, %s, %s; claybot outbox retry sends a message again.
+Scheduled runs up to now are skipped; claybot cron lists the tasks.
 %s
-People whose conversations went on since then are told at the next start. Start claybot now.
+Start claybot now. It notifies users whose conversations continued after that state.
 `, from, made.UTC().Format("2006-01-02 15:04:05 UTC"), kept,
 		count(ended.Messages+ended.Parked, "message"), ended.Parked, count(ended.Runs, "run"), count(ended.Sends, "outgoing message"), count(ended.Reminders, "reminder"), again)
 	return err
@@ -92,10 +92,10 @@ func (c restoreCmd) choose(ctx context.Context, e *env, dir string) (string, err
 		}
 		fmt.Fprintf(e.err, "claybot: skipped a copy: %v\n", err)
 	}
-	return "", fmt.Errorf("there is no copy in %s that is whole; name one, or put a backup of the data directory in its place", filepath.Join(dir, copiesDir))
+	return "", fmt.Errorf("no undamaged copy in %s; name one, or replace the data directory by a backup", filepath.Join(dir, copiesDir))
 }
 
-// madeAt is when a copy was made, by its name or else by the file.
+// madeAt is when a copy was made, by its name or by the time of the file.
 func madeAt(path string) (time.Time, error) {
 	name := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), copyPrefix), ".db")
 	if at, err := time.Parse(copyTime, name); err == nil {
@@ -108,8 +108,8 @@ func madeAt(path string) (time.Time, error) {
 	return info.ModTime(), nil
 }
 
-// prepareRestored makes a copy at path the database of a data directory: what was
-// unfinished when it was made has ended, and it is ahead of the boot record.
+// prepareRestored turns a copy at path into the database of a data directory: it ends the
+// copy's unfinished work and advances its mark beyond the boot record.
 func prepareRestored(ctx context.Context, dir, path string, made time.Time) (ended storage.Ended, again withdrawn, m storage.StoreMark, err error) {
 	db, err := sqlite.Open(ctx, path, sqlite.Config{})
 	if err != nil {
@@ -119,14 +119,14 @@ func prepareRestored(ctx context.Context, dir, path string, made time.Time) (end
 	if ended, again, err = endRestored(ctx, dir, db, made); err != nil {
 		return ended, again, m, err
 	}
-	b, _ := files.ReadBoot(dir) // one that cannot be read counts as none
+	b, _ := files.ReadBoot(dir) // an unreadable one counts as none
 	m, err = grow(ctx, db, b.Store)
 	return ended, again, m, err
 }
 
-// endRestored ends what was unfinished at the state that the database of dir went back
-// to, withdraws what was revoked since, and leaves word for the next start and for the
-// sources. The zero time: that state is not known.
+// endRestored ends the unfinished work of the state that the database of dir went back to,
+// withdraws what was revoked since, and leaves a note for the next start and for the
+// sources. If made is zero, the state is unknown.
 func endRestored(ctx context.Context, dir string, db *sqlite.DB, made time.Time) (ended storage.Ended, again withdrawn, err error) {
 	err = db.SetCheckpoint(ctx, markRestored, made.UTC().Format(copyTime))
 	if err == nil {
@@ -138,8 +138,8 @@ func endRestored(ctx context.Context, dir string, db *sqlite.DB, made time.Time)
 	if err == nil {
 		again, err = withdraw(ctx, dir, db, true)
 	}
-	if err == nil && again.any() { // else it may have been done by a call that was cut short
-		err = db.SetCheckpoint(ctx, markWithdrawn, again.String())
+	if err == nil && again.any() { // otherwise an interrupted call may have done it
+		err = db.SetMark(ctx, markWithdrawn, again.String())
 	}
 	return ended, again, err
 }

@@ -17,20 +17,19 @@ import (
 	"github.com/claybot/claybot/tools/skills"
 )
 
-// skillPrefix begins the marks that allow skills.
+// skillPrefix is the prefix of the marks that allow skills.
 const skillPrefix = "skill/"
 
-// personKey and ruleKey are keys of files.Revoked; a skill has that of its mark.
+// personKey and ruleKey are keys of files.Revoked; the key of a skill is its mark.
 func personKey(connector, subject string) string { return "person/" + connector + "/" + subject }
 
 func ruleKey(agent claybot.AgentID, rule string) string { return "rule/" + string(agent) + "/" + rule }
 
-// A revocable is the database of a data directory. What is revoked is written to
-// files.Revoked before the database changes, and what is approved again is removed from
-// there afterwards.
+// A revocable is the database of a data directory. It writes a revocation to files.Revoked
+// before the database changes, and removes it from there after a new approval.
 type revocable struct {
 	*sqlite.DB
-	agents *files.Store // has the settings of agents
+	agents *files.Store // stores the settings of agents
 	dir    string
 	log    *slog.Logger
 
@@ -120,7 +119,7 @@ func (r *revocable) note(revoked, approved []string) {
 	}
 }
 
-// A withdrawn is what an older state of the database had approved, and was revoked again.
+// A withdrawn lists approvals in an older state of the database that were revoked since.
 type withdrawn struct{ people, rules, skills []string }
 
 func (w withdrawn) any() bool { return len(w.people)+len(w.rules)+len(w.skills) > 0 }
@@ -128,26 +127,22 @@ func (w withdrawn) any() bool { return len(w.people)+len(w.rules)+len(w.skills) 
 // String is a sentence for operators.
 func (w withdrawn) String() string {
 	if !w.any() {
-		return "Of the people, rules and skills that this state approves, none has been revoked since."
+		return "No approval of a person, rule or skill in this state was revoked since."
 	}
 	var all []string
 	for _, part := range []struct {
 		what  string
 		names []string
 	}{{"person", w.people}, {"rule", w.rules}, {"skill", w.skills}} {
-		const most = 10
-		if n := len(part.names); n > most {
-			part.names = append(slices.Clone(part.names[:most]), fmt.Sprintf("and %d more", n-most))
-		}
 		if len(part.names) > 0 {
-			all = append(all, part.what+" "+strings.Join(part.names, ", "))
+			all = append(all, part.what+" "+listed(part.names))
 		}
 	}
-	return "Revoked since and therefore not approved again: " + strings.Join(all, "; ") + "."
+	return "Revoked since, and therefore still revoked: " + strings.Join(all, "; ") + "."
 }
 
-// withdraw revokes what a data directory says was revoked after the database approved it.
-// restored says that the database went back to an earlier state.
+// withdraw revokes approvals in the database that were revoked later, according to the data
+// directory. restored says that the database went back to an earlier state.
 func withdraw(ctx context.Context, dir string, db *sqlite.DB, restored bool) (w withdrawn, err error) {
 	gone, err := revokedSince(dir, restored)
 	if err != nil || gone == nil {
@@ -172,7 +167,8 @@ func withdraw(ctx context.Context, dir string, db *sqlite.DB, restored bool) (w 
 	return w, nil
 }
 
-// revokedSince reports what was revoked after it was approved; nil: nothing was.
+// revokedSince returns a function that reports whether an approval was revoked later; nil if
+// none was.
 func revokedSince(dir string, restored bool) (gone func(key string, approved claybot.Time) bool, err error) {
 	all, err := files.ReadRevoked(dir)
 	if err != nil || len(all.At) == 0 && all.Before == 0 {
@@ -184,8 +180,8 @@ func revokedSince(dir string, restored bool) (gone func(key string, approved cla
 	}, nil
 }
 
-// withdrawFromAgents does what withdraw does with the rules in the files of agents, which
-// may have been put back with the database.
+// withdrawFromAgents withdraws the rules in the files of agents, which may have been rolled
+// back with the database.
 func (r *revocable) withdrawFromAgents(ctx context.Context) error {
 	restored, err := r.Checkpoint(ctx, markRestored)
 	if err != nil {
@@ -202,7 +198,7 @@ func (r *revocable) withdrawFromAgents(ctx context.Context) error {
 	return err
 }
 
-// A settingsStore has the settings of agents.
+// A settingsStore stores the settings of agents.
 type settingsStore interface {
 	AgentSettings(ctx context.Context) (map[claybot.AgentID]claybot.Settings, error)
 	SaveAgentSettings(ctx context.Context, id claybot.AgentID, s claybot.Settings) error
@@ -222,7 +218,7 @@ func withdrawRules(ctx context.Context, db settingsStore, gone func(string, clay
 		})
 		if err == nil && len(names) > had {
 			if err = db.SaveAgentSettings(ctx, id, s); errors.Is(err, storage.ErrNotFound) {
-				err = nil // without the agent, they count nowhere
+				err = nil // without the agent, they have no effect
 			}
 		}
 	}

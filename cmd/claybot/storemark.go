@@ -22,19 +22,19 @@ import (
 // markStore is the mark of the database that has its storage.StoreMark, as JSON.
 const markStore = "store"
 
-// An expectation is what the boot record of a data directory says of its database.
+// An expectation is what the boot record of a data directory says about its database.
 type expectation struct {
 	dir  string
 	was  storage.StoreMark
-	lost string // why the database has lost something, as far as its files say so
+	lost string // why the database lost something, as far as its files show it
 }
 
-// expect compares the files of a database with the boot record, before they are opened. A
-// directory without a record, as of an older version or a copy, expects nothing. When
-// something was lost, the record is ahead of the database as soon as expect returns, so
-// that a start that is cut short finds the same.
+// expect compares the files of a database with the boot record before they are opened. A
+// directory without a record, from an older version or a copy, expects nothing. If
+// something was lost, expect moves the record ahead of the database, so that the next start
+// reaches the same result if this one is interrupted.
 func expect(dir, path string) (*expectation, error) {
-	b, _ := files.ReadBoot(dir) // one that cannot be read counts as none, which OpenBoots reports
+	b, _ := files.ReadBoot(dir) // OpenBoots reports an unreadable one; here it counts as none
 	e := &expectation{dir: dir, was: b.Store}
 	blank, err := sqlite.Blank(path)
 	if err != nil {
@@ -47,14 +47,14 @@ func expect(dir, path string) (*expectation, error) {
 	next := e.was
 	switch {
 	case blank && (e.was.ID != "" || hasAgents(dir)):
-		e.lost = "it is gone or has no contents; a new one is made from the directories of the agents. Messages that waited, runs, logins and tokens are lost"
+		e.lost = "it is missing or empty; claybot creates a new one from the directories of the agents. Waiting messages, runs, logins and tokens are lost"
 	case e.was.Log && !logged:
-		// No proof by itself: a process that ended on an error has closed the database in
-		// order, perhaps without a record of that. The marks decide, in settle.
+		// No proof by itself: a process that ended with an error closed the database cleanly,
+		// perhaps without a record of that. The marks decide, in settle.
 		return e, nil
-	case e.was.Log: // this process takes the log away when it closes the database
+	case e.was.Log: // this process removes the log when it closes the database
 		next.Log = false
-		_ = files.MarkStore(dir, next) // a full disk does not keep claybot from starting
+		_ = files.MarkStore(dir, next) // a full disk does not prevent a start
 		return e, nil
 	default:
 		return e, nil
@@ -63,9 +63,9 @@ func expect(dir, path string) (*expectation, error) {
 	return e, files.MarkStore(dir, next)
 }
 
-// settle compares the database with the boot record. If it was lost, replaced or set
-// back, settle does what claybot restore does: it ends the work that was unfinished, and
-// leaves word for the next start of the daemon.
+// settle compares the database with the boot record. If the database was lost, replaced or
+// rolled back, settle does what claybot restore does: it ends unfinished work, and leaves a
+// note for the next start of the daemon.
 func (e *expectation) settle(ctx context.Context, db *sqlite.DB, log *slog.Logger) error {
 	found, err := storeMark(ctx, db)
 	if err != nil {
@@ -73,19 +73,19 @@ func (e *expectation) settle(ctx context.Context, db *sqlite.DB, log *slog.Logge
 	}
 	why := e.lost
 	switch {
-	case why != "" && found.ID == e.was.ID && found.N > e.was.N: // a restore has ended since
+	case why != "" && found.ID == e.was.ID && found.N > e.was.N: // a restore has finished since
 		return nil
 	case why != "":
 	case e.was.ID == "":
 		return nil
 	case found.ID != e.was.ID:
-		why = "it is not the database that this directory had"
+		why = "it is a different database than before"
 	case found.N < e.was.N:
-		why = "it is an older state of the database that this directory had"
+		why = "it is an older state of the database"
 	default:
 		return nil
 	}
-	var made time.Time // not known
+	var made time.Time // zero: unknown
 	if found.ID == e.was.ID {
 		made = found.At.Time()
 	}
@@ -94,29 +94,29 @@ func (e *expectation) settle(ctx context.Context, db *sqlite.DB, log *slog.Logge
 		_, err = advance(ctx, e.dir, db)
 	}
 	if err != nil {
-		return fmt.Errorf("settle a database that was set back: %w", err)
+		return fmt.Errorf("settle a database that was rolled back: %w", err)
 	}
 	if log != nil {
 		log.Error("claybot.db changed since claybot stopped; unfinished work of that state was ended and users are notified", "reason", why,
 			"messages", ended.Messages+ended.Parked, "runs", ended.Runs, "sends", ended.Sends, "reminders", ended.Reminders, "approvals", again.String(),
-			"next", "if this was not on purpose, stop claybot and run: claybot restore --data-dir "+e.dir)
+			"next", "if this was not intended, stop claybot and run: claybot restore --data-dir "+e.dir)
 	}
 	return nil
 }
 
-// storeMark reads the mark of a database; the zero StoreMark when it has none.
+// storeMark reads the mark of a database; zero if it has none.
 func storeMark(ctx context.Context, db *sqlite.DB) (m storage.StoreMark, err error) {
 	text, err := db.Checkpoint(ctx, markStore)
 	if err != nil || text == "" {
 		return m, err
 	}
-	if json.Unmarshal([]byte(text), &m) != nil { // then it is not of this program
+	if json.Unmarshal([]byte(text), &m) != nil { // another program wrote it
 		return storage.StoreMark{}, nil
 	}
 	return m, nil
 }
 
-// grow moves the mark of a database on, beyond that of a record. The record follows.
+// grow advances the mark of a database beyond that of a record. The record follows.
 func grow(ctx context.Context, db *sqlite.DB, record storage.StoreMark) (storage.StoreMark, error) {
 	m, err := storeMark(ctx, db)
 	if err != nil {
@@ -133,7 +133,7 @@ func grow(ctx context.Context, db *sqlite.DB, record storage.StoreMark) (storage
 	return m, err
 }
 
-// advance moves the marks of a database and of the boot record of its directory on.
+// advance advances the marks of a database and of the boot record of its directory.
 func advance(ctx context.Context, dir string, db *sqlite.DB) (storage.StoreMark, error) {
 	b, _ := files.ReadBoot(dir) // see expect
 	m, err := grow(ctx, db, b.Store)
@@ -152,13 +152,13 @@ func (k *keeper) begin(ctx context.Context, boots *files.Boots) {
 	k.mark(ctx, true)
 }
 
-// mark moves the marks on while the daemon works; working says that it goes on to do so.
-// Without them a loss would go unnoticed, but nothing is wrong.
+// mark advances the marks while the daemon works; working says that it continues. If that
+// fails, a later loss may go unnoticed, but nothing is wrong.
 func (k *keeper) mark(ctx context.Context, working bool) {
 	if k.boots == nil {
 		return
 	}
-	k.marking.Lock() // else a slow one could put the database behind the record
+	k.marking.Lock() // a slow call could put the database behind the record
 	defer k.marking.Unlock()
 	m, err := grow(ctx, k.db, k.boots.Store())
 	if err != nil {
@@ -173,21 +173,21 @@ func (k *keeper) mark(ctx context.Context, working bool) {
 	}
 }
 
-// markCommits moves the marks on if something was committed since it last did: an older
-// state of the database that is put back after this process was killed is recognized.
+// markCommits advances the marks if there were commits since its last call, so that a start
+// recognizes an older state of the database after this process was killed.
 func (k *keeper) markCommits(ctx context.Context) {
 	if k.db.Commits() == k.marked {
 		return
 	}
 	before := k.db.Commits()
 	k.mark(ctx, true)
-	k.marked = before + 1 // that of the mark: one beside it is for the next time
+	k.marked = before + 1 // the mark itself is one; a concurrent one counts next time
 }
 
-// markTime bounds the last mark of a daemon that ends.
+// markTime bounds the last mark at shutdown.
 const markTime = 5 * time.Second
 
-// Close records that the database is about to be closed in order.
+// Close records a clean shutdown of the database.
 func (k *keeper) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), markTime)
 	defer cancel()
