@@ -298,7 +298,7 @@ func (k *keeper) load(ctx context.Context) {
 // operators, users whose conversations continued after that state, and users whose newest
 // message was ended for it. If the state is unknown, it notifies everyone.
 func (k *keeper) notifyRestored(ctx context.Context) {
-	text, err := k.db.Mark(ctx, markRestored)
+	text, err := k.db.Checkpoint(ctx, markRestored)
 	if err != nil || text == "" {
 		return
 	}

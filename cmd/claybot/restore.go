@@ -139,7 +139,7 @@ func endRestored(ctx context.Context, dir string, db *sqlite.DB, made time.Time)
 		again, err = withdraw(ctx, dir, db, true)
 	}
 	if err == nil && again.any() { // otherwise an interrupted call may have done it
-		err = db.SetMark(ctx, markWithdrawn, again.String())
+		err = db.SetCheckpoint(ctx, markWithdrawn, again.String())
 	}
 	return ended, again, err
 }

@@ -51,7 +51,7 @@ func (r *revocable) Grant(ctx context.Context, g storage.Grant) error {
 	return err
 }
 
-// SetMark implements storage.Checkpoints.
+// SetCheckpoint implements storage.Checkpoints.
 func (r *revocable) SetCheckpoint(ctx context.Context, key, value string) error {
 	skill := strings.HasPrefix(key, skillPrefix)
 	if skill && value == "" {

@@ -44,7 +44,7 @@ func begin(t *testing.T, dir string) *life {
 	}
 	l.keeper = &keeper{config: newSettings(c, log), log: log, db: db, agents: agents}
 	openBoots(t.Context(), dir, log, l.keeper)
-	mark, err := db.Mark(t.Context(), markRestored)
+	mark, err := db.Checkpoint(t.Context(), markRestored)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,7 @@ func openStores(ctx context.Context, config *settings, log *slog.Logger, maxRuns
 	s := &stores{config: config, log: log, system: system, damaged: make(chan damage, 64)}
 	s.shelf = sync.OnceValue(func() *skills.Shelf { return skills.NewShelf(s.tree) })
 	c := config.began
-	self := storage.Node{Name: c.Node.Name, Version: version, Started: claybot.Now(), MaxRuns: maxRuns}
+	self := storage.Member{Name: c.Node.Name, Version: version, Started: claybot.Now(), MaxRuns: maxRuns}
 	if c.Storage.Shared() {
 		err = s.openShared(ctx, c, self)
 	} else {
@@ -105,7 +105,7 @@ func openStores(ctx context.Context, config *settings, log *slog.Logger, maxRuns
 	return s, nil
 }
 
-func (s *stores) openDirectory(ctx context.Context, c configs.Config, self storage.Node) error {
+func (s *stores) openDirectory(ctx context.Context, c configs.Config, self storage.Member) error {
 	s.hub = runs.NewHub()
 	broken := make(chan error, 1)
 	db, err := openDatabase(ctx, c.DataDir, sqlite.Config{
@@ -130,15 +130,15 @@ func (s *stores) openDirectory(ctx context.Context, c configs.Config, self stora
 	s.agents, s.closer = agents, []io.Closer{s.keeper, agents, db}
 	self.ID = memberID(c)
 	s.members = cluster.Alone(self)
-	_, err = db.Beat(ctx, self, time.Hour) // the store only remembers it
+	_, err = db.RenewMember(ctx, self, time.Hour) // the store only remembers it
 	return err
 }
 
 // openShared opens the database that cluster members share.
-func (s *stores) openShared(ctx context.Context, c configs.Config, self storage.Node) error {
-	s.hub = runs.NewSharedHub(func(h storage.Hint) {
+func (s *stores) openShared(ctx context.Context, c configs.Config, self storage.Member) error {
+	s.hub = runs.NewSharedHub(func(h storage.Notification) {
 		if s.system() != nil {
-			s.members.Tell(h)
+			s.members.Notify(h)
 		}
 	})
 	config, err := databaseConfig(ctx, c)
@@ -146,7 +146,7 @@ func (s *stores) openShared(ctx context.Context, c configs.Config, self storage.
 		return err
 	}
 	config.Log, config.Committed, config.NoListen, config.Conns = s.log, s.hub.Committed, !c.Storage.Listen, c.Storage.Connections
-	config.Heard = func(h storage.Hint) {
+	config.OnNotification = func(h storage.Notification) {
 		if system := s.system(); system != nil {
 			system.Heard(h)
 		}

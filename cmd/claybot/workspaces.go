@@ -75,11 +75,11 @@ const markInstallation = "installation"
 func (s *stores) installation(ctx context.Context) (string, error) {
 	fresh := strings.ToLower(rand.Text()[:12])
 	if s.shared == nil {
-		id, err := s.db.Mark(ctx, markInstallation)
+		id, err := s.db.Checkpoint(ctx, markInstallation)
 		if err != nil || id != "" {
 			return id, err
 		}
-		return fresh, s.db.SetMark(ctx, markInstallation, fresh)
+		return fresh, s.db.SetCheckpoint(ctx, markInstallation, fresh)
 	}
 	path := filepath.Join(s.config.began.DataDir, "installation")
 	b, err := os.ReadFile(path)
