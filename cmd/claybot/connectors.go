@@ -70,7 +70,7 @@ func (d *daemon) addSchedules(c configs.Config) {
 	if c.Schedule.Cron.Enabled {
 		tree, dir := s.folder(cron.Layout)
 		tasks := cron.New(cron.Config{
-			Dir: filepath.Join(c.DataDir, cron.Layout.Folder), TaskDir: dir, Tree: tree, Claims: s.db, Node: s.members.Node, Ledger: s.db, Marks: s.db, Index: s.db, Log: d.log,
+			Dir: filepath.Join(c.DataDir, cron.Layout.Folder), TaskDir: dir, Tree: tree, Claims: s.db, Node: s.members.Node, Ledger: s.db, Index: s.db, Log: d.log,
 			Zone: d.zone, Gates: c.Schedule.Cron.Gates, Known: d.chats.sends, Notice: people.Notify, Unusable: d.system.Unusable,
 		})
 		d.chats = append(d.chats, gatedCron{tasks, d.config.gate(func(c configs.Config) string { return c.Schedule.Cron.Off() })})
