@@ -203,7 +203,7 @@ func TestGatesWithoutTime(t *testing.T) {
 	cancel()
 	tasks := []*task{{id: "a", gate: "exit 0"}, {id: "b"}}
 	h := New(Config{Dir: t.TempDir()})
-	if v, err := h.askGates(ctx, tasks, Settings{Gates: true, Zone: time.UTC}); !errors.Is(err, context.Canceled) {
+	if v, err := askGates(ctx, h.sched, h.cfg.Dir, tasks, Settings{Gates: true, Zone: time.UTC}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%+v, %v", v, err)
 	}
 }

@@ -121,7 +121,7 @@ func (h *Heartbeat) check(ctx context.Context, id string, b connectors.Beat) (ta
 	front.Set(keyTitle, connectors.OneLine(b.Title, maxTitle))
 	front.Set(keyEvery, every)
 	front.Set(keyHours, hours)
-	front.Set(keyGate, strings.TrimSpace(cmp.Or(b.Gate, h.gateOf(ctx, id))))
+	front.Set(keyGate, strings.TrimSpace(cmp.Or(b.Gate, gateOf(ctx, h.cfg.Tree, id))))
 	if !b.Enabled {
 		front.Set(keyEnabled, "false")
 	}
@@ -147,8 +147,8 @@ func (h *Heartbeat) check(ctx context.Context, id string, b connectors.Beat) (ta
 }
 
 // gateOf is the gate in the file of a task, also when it has mistakes.
-func (h *Heartbeat) gateOf(ctx context.Context, id string) string {
-	f, err := storage.ReadFile(ctx, h.cfg.Tree, treePath(id+extension))
+func gateOf(ctx context.Context, tree storage.Tree, id string) string {
+	f, err := storage.ReadFile(ctx, tree, treePath(id+extension))
 	if err != nil {
 		return ""
 	}

@@ -69,7 +69,7 @@ func (h *Heartbeat) start(ctx context.Context) (pause time.Duration, err error) 
 	if err != nil || len(due) == 0 {
 		return tickAgain, err
 	}
-	verdicts, err := h.askGates(ctx, due, s)
+	verdicts, err := askGates(ctx, h.sched, h.cfg.Dir, due, s)
 	if err != nil {
 		return 0, err
 	}
@@ -196,11 +196,11 @@ func (h *Heartbeat) due(ctx context.Context, s Settings) (due []*task, err error
 	return due, nil
 }
 
-// askGates asks the gates of tasks, several at once, and returns one verdict for
-// each task. The error is that of ctx.
-func (h *Heartbeat) askGates(ctx context.Context, tasks []*task, s Settings) ([]schedule.Verdict, error) {
+// askGates asks the gates of tasks in a folder, several at once, and returns one verdict
+// for each task. The error is that of ctx.
+func askGates(ctx context.Context, sched *schedule.Scheduler, dir string, tasks []*task, s Settings) ([]schedule.Verdict, error) {
 	verdicts := make([]schedule.Verdict, len(tasks))
-	dir, err := filepath.Abs(h.cfg.Dir)
+	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("find the folder of the heartbeat: %w", err)
 	}
@@ -219,7 +219,7 @@ func (h *Heartbeat) askGates(ctx context.Context, tasks []*task, s Settings) ([]
 		}
 		work.Go(func() {
 			g := schedule.Gate{Command: t.gate, Timeout: gateTime, Dir: dir, Task: t.id, Zone: s.Zone}
-			verdicts[i], _ = h.sched.Ask(ctx, g) // its error is that of ctx, which is asked below
+			verdicts[i], _ = sched.Ask(ctx, g) // its error is that of ctx, which is asked below
 		})
 	}
 	work.Wait()

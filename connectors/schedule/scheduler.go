@@ -21,7 +21,6 @@ const (
 	maxGates       = 8  // gate commands that run at once
 	lanes          = 64 // keep posts to one agent in order
 	releaseTime    = 5 * time.Second
-	closeTime      = 5 * time.Second
 	firstPause     = time.Second // after a job that failed, doubling
 	mostPause      = time.Minute
 	failureExpires = mostPause + 30*time.Second // its task is gone, or was given up
