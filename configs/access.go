@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/claybot/claybot/platforms"
 )
 
 // setAccess reads a mode alone, or the group of keys.
@@ -31,9 +33,9 @@ func ParseAllowed(s string) (Allowed, error) {
 	}
 	p, err := platformOf(a.Connector)
 	if err == nil {
-		err = p.checkListed(a.Subject)
+		err = checkListed(p, a.Subject)
 	}
-	if err == nil && p.listed.looks == nil {
+	if err == nil && p.Listed.Looks == nil {
 		err = fmt.Errorf("%s is not needed: every user who logs in there has access", quote(s))
 	}
 	return a, err
@@ -89,9 +91,9 @@ func (c Config) Identities(owner string) []string {
 func parseOwner(s string) (string, error) {
 	p, user, err := cutPlace(s)
 	if err == nil {
-		err = p.person.check(user)
+		err = checkID(p.Person, user)
 	}
-	return p.name + "/" + user, err
+	return p.Name + "/" + user, err
 }
 
 // parseRoute reads connector/channel or connector:channel, and returns it in
@@ -99,13 +101,13 @@ func parseOwner(s string) (string, error) {
 func parseRoute(s string) (string, error) {
 	p, channel, err := cutPlace(s)
 	if err == nil {
-		err = p.chat.check(channel)
+		err = checkID(p.Chat, channel)
 	}
-	return p.name + "/" + channel, err
+	return p.Name + "/" + channel, err
 }
 
 // cutPlace parts what belongs to a connector from its name.
-func cutPlace(s string) (p platform, rest string, err error) {
+func cutPlace(s string) (p platforms.Platform, rest string, err error) {
 	i := strings.IndexAny(s, "/:")
 	if i < 0 {
 		return p, "", fmt.Errorf("%s is not connector/id, for example telegram/123 or slack/U012ABC", quote(s))

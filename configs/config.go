@@ -2,16 +2,17 @@
 // environment above it, and flags above both.
 //
 // It guarantees that a mistake never sends anything elsewhere and never allows
-// more. Each key has a Class: a bad value of a harmless one costs itself, a bad
-// value of any other switches off what it belongs to, which the Off of its settings
-// says. Either comes back as a Warning that names file, line, key, rule and the
-// nearest known key. Only a file that cannot be read as YAML is an error, a data
-// directory that is in doubt, and a bad value of a variable that makes a process one
-// of several nodes. Secrets enter by environment or by
-// reference, are of type Secret, and never print.
+// more. The tags of a field declare a key, see key in declare.go, and one walker reads
+// all of them; only rules that cross keys are code. Each key has a Class: a bad value of
+// a harmless key costs itself, a bad value of any other switches off what it belongs to,
+// which the Off of its settings says. Either comes back as a Warning that names file,
+// line, key, rule and the nearest known key. Load fails only if the file is not YAML, the
+// data directory is in doubt, or a variable that makes a process a member of a cluster
+// is not valid. Secrets enter by environment or by reference, are of type Secret, and
+// never print.
 //
 // Reading has no side effects, so a reload is a second Load. The package knows
-// no connector, store or model; only cmd imports it.
+// no connector, store or model.
 package configs
 
 import (

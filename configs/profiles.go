@@ -319,7 +319,7 @@ func checkMatch(word, rest string, more bool) error {
 		return fmt.Errorf("%w, and not %s or %s", err, matchCron, matchHeartbeat)
 	}
 	if more {
-		return p.checkListed(rest)
+		return checkListed(p, rest)
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/claybot/claybot/platforms"
 )
 
 // A Warning is one setting that was not taken, in words for the operator. It
@@ -191,7 +193,7 @@ func secretive(v string) bool {
 			return true
 		}
 	}
-	return TelegramToken.MatchString(v)
+	return platforms.TelegramToken.MatchString(v)
 }
 
 // quote shows a refused value: at most 80 characters, control characters

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/storage/postgres"
 	"github.com/claybot/claybot/workspace"
 	"github.com/claybot/claybot/workspace/docker"
@@ -97,14 +98,14 @@ type credential struct {
 
 func (d *doctor) telegram(context.Context) bool {
 	c := d.config.Connectors.Telegram
-	return d.platform(c.Wanted(), c.Off(), credential{"TELEGRAM_BOT_TOKEN", c.Token, configs.TelegramToken, "get it from @BotFather (/mybots)"})
+	return d.platform(c.Wanted(), c.Off(), credential{"TELEGRAM_BOT_TOKEN", c.Token, platforms.TelegramToken, "get it from @BotFather (/mybots)"})
 }
 
 func (d *doctor) slack(context.Context) bool {
 	c := d.config.Connectors.Slack
 	return d.platform(c.Wanted(), c.Off(),
-		credential{"SLACK_BOT_TOKEN", c.BotToken, configs.SlackBotToken, "copy it from api.slack.com/apps, OAuth & Permissions (xoxb-…)"},
-		credential{"SLACK_APP_TOKEN", c.AppToken, configs.SlackAppToken, "copy it from api.slack.com/apps, Basic Information, App-Level Tokens (xapp-…)"})
+		credential{"SLACK_BOT_TOKEN", c.BotToken, platforms.SlackBotToken, "copy it from api.slack.com/apps, OAuth & Permissions (xoxb-…)"},
+		credential{"SLACK_APP_TOKEN", c.AppToken, platforms.SlackAppToken, "copy it from api.slack.com/apps, Basic Information, App-Level Tokens (xapp-…)"})
 }
 
 func (d *doctor) platform(wanted bool, off string, all ...credential) bool {

@@ -2,10 +2,10 @@ package cron
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/platforms"
 )
 
 // The words of a route.
@@ -21,13 +21,6 @@ type target struct {
 	place   claybot.Route
 	nowhere bool // asked for by name
 }
-
-// team and channel are the forms of Slack's ids. Only there a channel has two
-// parts.
-var (
-	team    = regexp.MustCompile(`^[TE][A-Z0-9]*[0-9][A-Z0-9]*$`)
-	channel = regexp.MustCompile(`^[CDG][A-Z0-9]*[0-9][A-Z0-9]*$`)
-)
 
 // parseRoute reads none, agent:<id>, and connector/channel with the thread behind
 // it, or connector:channel.
@@ -54,7 +47,7 @@ func parseRoute(text string) (t target, err error) {
 		}
 	}
 	n := 1
-	if len(parts) > 1 && team.MatchString(parts[0]) && channel.MatchString(parts[1]) {
+	if len(parts) > 1 && platforms.IsSlackChannel(parts[0], parts[1]) {
 		n = 2
 	}
 	t.place = claybot.Route{Connector: text[:i], ChannelID: strings.Join(parts[:n], "/"), ThreadID: strings.Join(parts[n:], "/")}

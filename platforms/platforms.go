@@ -1,0 +1,71 @@
+// Package platforms says how the ids and tokens of the chat platforms look. It is the
+// only place that knows, so that the settings, the connectors and the doctor agree.
+//
+// It guarantees nothing about an id beyond its form: whether it exists, the platform
+// knows. It imports nothing of claybot.
+package platforms
+
+import "regexp"
+
+// The forms of the tokens of chat platforms.
+var (
+	TelegramToken = regexp.MustCompile(`^[0-9]{5,20}:[A-Za-z0-9_-]{20,}$`)
+	SlackBotToken = regexp.MustCompile(`^xoxb-[A-Za-z0-9-]+$`)
+	SlackAppToken = regexp.MustCompile(`^xapp-[A-Za-z0-9-]+$`)
+)
+
+// A Form is how ids of one kind look. The zero Form is of ids that are never written.
+type Form struct {
+	Looks *regexp.Regexp
+	Not   string // what another text is not
+}
+
+// A Platform is a connector with the forms of its ids.
+type Platform struct {
+	Name   string
+	Person Form // who owns agents or operates
+	Chat   Form // a channel that a route names
+	Listed Form // a person or a channel in a list of access
+}
+
+const stableIDs = "; names can change hands, only ids count: let the person write to the bot, then see `claybot pair`"
+
+// All returns the platforms, in the order in which messages name them.
+func All() []Platform { return all }
+
+var all = []Platform{
+	{
+		"telegram",
+		Form{regexp.MustCompile(`^[0-9]{1,20}$`), "the Telegram id of a person, such as 123456789"},
+		Form{telegramChat, "the id of a Telegram chat, such as 123456789, or -100123 for a group"},
+		Form{telegramChat, "a Telegram id such as 123456789, or -100123 for a group" + stableIDs},
+	},
+	{
+		"slack",
+		Form{regexp.MustCompile(`^([TE][A-Z0-9]+/)?[UW][A-Z0-9]+$`), "the Slack id of a person, such as U012ABC, or T012ABC/U012ABC for one of another workspace"},
+		Form{regexp.MustCompile(`^[TE][A-Z0-9]+/[A-Z][A-Z0-9]+$`), "the id of a Slack channel with its workspace, such as T012ABC/C012ABC"},
+		Form{regexp.MustCompile(`^([TE][A-Z0-9]+/)?[A-Z][A-Z0-9]+$`), "a Slack id such as U012ABC, or T012ABC/C012ABC for a channel" + stableIDs},
+	},
+	{Name: "web", Person: login, Chat: conversation},
+	{Name: "terminal", Person: login, Chat: conversation},
+}
+
+var (
+	telegramChat = regexp.MustCompile(`^-?[0-9]{1,20}$`)
+	loginName    = regexp.MustCompile(`^[A-Za-z0-9._@-]{1,64}$`)
+	login        = Form{loginName, "the name of a login, such as operator"}
+	conversation = Form{loginName, "the id of a conversation"}
+)
+
+// slackTeam and slackChannel are stricter than the forms of lists: they tell a channel
+// in two parts from a channel with a thread behind it.
+var (
+	slackTeam    = regexp.MustCompile(`^[TE][A-Z0-9]*[0-9][A-Z0-9]*$`)
+	slackChannel = regexp.MustCompile(`^[CDG][A-Z0-9]*[0-9][A-Z0-9]*$`)
+)
+
+// IsSlackChannel reports whether the two parts of an id are a Slack workspace and a
+// channel of it.
+func IsSlackChannel(team, channel string) bool {
+	return slackTeam.MatchString(team) && slackChannel.MatchString(channel)
+}
