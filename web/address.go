@@ -39,13 +39,10 @@ func (c *Config) guarded(addr string) error {
 		"or http.trusted_proxies to the proxy in front of it, or listen on %s; CLAYBOT_HTTP_INSECURE=1 allows it all the same, for a network you trust", addr, DefaultAddr))
 }
 
-// proxied reports whether others may come only by way of a proxy: that is what
-// makes this address safe.
 func (c *Config) proxied(addr string) bool {
 	return exposed(addr) && c.TLSCert == "" && !c.Insecure && len(c.Proxies) > 0
 }
 
-// fronted reports whether a proxy is known by the name that people see.
 func (c *Config) fronted() bool { return len(c.Proxies) > 0 && len(c.Hosts) > 0 }
 
 // front is where people find the page behind a proxy: proxies bring TLS, and the
@@ -61,8 +58,6 @@ func (s *Server) here(addr string) string {
 	return "http://" + at
 }
 
-// links lists where browsers find the page, without a slash at the end: first
-// for this machine, then for others where that is known.
 func (s *Server) links(addr string, own []net.Addr) []string {
 	scheme, at := "http://", reachable(addr, own)
 	switch {

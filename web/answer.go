@@ -2,11 +2,9 @@ package web
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
-	"reflect"
 	"strings"
 )
 
@@ -40,56 +38,19 @@ func Fail(w http.ResponseWriter, status int, code, message, fix string) {
 // Internal logs an error and answers without its text.
 func Internal(w http.ResponseWriter, log *slog.Logger, what string, err error) {
 	log.Error("request failed", "doing", what, "err", err)
-	Fail(w, http.StatusInternalServerError, "internal", "That did not work; the log says why.", "Try again in a moment.")
+	Fail(w, http.StatusInternalServerError, "internal", "Request failed; see the log.", "Try again in a moment.")
 }
 
-// Decode reads one JSON object into v, or answers why it cannot and returns
-// false. Unknown fields are errors; what is wrong is named with its field.
+// Decode reads one JSON object into v, or answers why it cannot and returns false.
 func Decode(w http.ResponseWriter, r *http.Request, v any) bool {
-	dec := json.NewDecoder(r.Body)
-	dec.DisallowUnknownFields()
-	err := dec.Decode(v)
+	err := ReadJSON(r, v)
 	if err == nil {
-		if _, more := dec.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("more than one value")
-		}
-	}
-	var wrong *json.UnmarshalTypeError
-	switch {
-	case err == nil:
 		return true
-	case tooLarge(err):
-		Fail(w, http.StatusRequestEntityTooLarge, "too_large", "The request is larger than this path takes.", "Send less.")
-	case errors.As(err, &wrong) && wrong.Field != "":
-		Fail(w, http.StatusBadRequest, "bad_request", "The field "+wrong.Field+" must be "+kind(wrong.Type)+", not "+wrong.Value+".", "")
-	case strings.HasPrefix(err.Error(), "json: unknown field"):
-		Fail(w, http.StatusBadRequest, "bad_request", "There is no field "+strings.TrimPrefix(err.Error(), "json: unknown field ")+" here.", "")
-	default:
-		Fail(w, http.StatusBadRequest, "bad_request", "The body is not the JSON object that is expected here.", "")
 	}
+	p := *Explain(err)
+	if strings.HasPrefix(p.Message, invalidJSON) {
+		p.Message = invalidJSON + "." // where it breaks may quote a secret
+	}
+	Fail(w, p.Status, p.Code, p.Message, p.Fix)
 	return false
-}
-
-// kind is what JSON calls a value of a type.
-func kind(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Pointer:
-		return kind(t.Elem())
-	case reflect.Bool:
-		return "true or false"
-	case reflect.String:
-		return "a text"
-	case reflect.Slice, reflect.Array:
-		return "a list"
-	case reflect.Struct, reflect.Map:
-		return "an object"
-	default:
-		return "a number in its range"
-	}
-}
-
-// tooLarge reports whether err says that a body was cut at the cap.
-func tooLarge(err error) bool {
-	var big *http.MaxBytesError
-	return errors.As(err, &big)
 }

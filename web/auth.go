@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,9 +54,8 @@ func (h *hash) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// An auth knows who may come in. The owner's token is the one file that holds a
-// secret; of tokens and sessions there are hashes, and login codes live in
-// memory.
+// An auth authenticates callers. The owner's token is the one file with a secret; of
+// tokens and sessions there are hashes, and login codes live in memory.
 //
 //	web.token          the owner's token
 //	web.tokens.json    tokens of programs: name, scope, hash, times
@@ -65,9 +65,8 @@ func (h *hash) UnmarshalText(text []byte) error {
 // cluster share, which has the hashes of login codes as well; web.token is then a
 // copy for people to read.
 //
-// Whoever is let in is registered until his request has ended, in one step with
-// the check: a credential that ends takes everything with it that goes on in its
-// name.
+// An authenticated request is registered until it has ended, in one step with the
+// check: when a credential ends, all its active requests end.
 type auth struct {
 	dir   string
 	log   *slog.Logger
@@ -86,8 +85,8 @@ type auth struct {
 	under    holders
 }
 
-// newAuth reads what a tree has. Where it has no owner's token, that of the data
-// directory becomes it.
+// newAuth reads the tree. Without an owner's token there, it takes that of the data
+// directory.
 func newAuth(dir string, tree *storage.Mirror, log *slog.Logger) (*auth, error) {
 	secret, err := loadOwner(filepath.Join(dir, ownerName))
 	if err != nil {
@@ -97,12 +96,24 @@ func newAuth(dir string, tree *storage.Mirror, log *slog.Logger) (*auth, error) 
 		dir: dir, log: log, tree: tree, view: newView(), owner: digest(secret),
 		codes: make(map[hash]time.Time), sessions: make(map[hash]session), under: make(holders),
 	}
+	a.view.sessions.of(&a.mu, tree, func() map[hash]session { return a.sessions }, a.setSessions)
+	a.view.codes.of(&a.mu, tree, func() map[hash]time.Time { return a.codes }, func(all map[hash]time.Time) { a.codes = all })
 	ctx, cancel := context.WithTimeout(context.Background(), treeTime)
 	defer cancel()
-	return a, a.join(ctx, secret)
+	f, err := storage.EditFile(ctx, tree, treeOwner, func(old storage.TreeFile) ([]byte, error) {
+		if usable(string(old.Body)) {
+			return nil, nil
+		}
+		return []byte(secret + "\n"), nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the shared credentials: %w", err)
+	}
+	a.view.owner = f.Version
+	a.takeOwner(string(f.Body))
+	return a, a.pull(ctx)
 }
 
-// loadOwner reads the owner's token, or makes it.
 func loadOwner(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -118,13 +129,11 @@ func loadOwner(path string) (string, error) {
 	return secret, nil
 }
 
-// usable reports whether a text is long enough for a token.
 func usable(text string) bool {
 	return len(strings.TrimSpace(text)) >= base64.RawURLEncoding.EncodedLen(tokenBytes)
 }
 
-// copyOwner writes the owner's token where people look for it, when it is not
-// there.
+// copyOwner writes the owner's token into the data directory, where people look for it.
 func copyOwner(path, secret string) error {
 	if b, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(b)) == secret {
 		return nil
@@ -132,7 +141,6 @@ func copyOwner(path, secret string) error {
 	return replace(path, []byte(secret+"\n"))
 }
 
-// random returns 256 random bits that fit into URLs and headers.
 func random() string {
 	var b [tokenBytes]byte
 	rand.Read(b[:]) // never fails since Go 1.24
@@ -158,18 +166,12 @@ func replace(path string, b []byte) error {
 	return nil
 }
 
-// newCode makes a one-time login code. When there are too many, the one that
-// ends first goes. shared is false when other members should know it and do not.
+// newCode makes a one-time login code. When there are too many, the one that ends
+// first goes. shared is false when other members should know the code and do not.
 func (a *auth) newCode() (code string, shared bool) {
 	code = random()
-	a.addCode(digest(code))
-	return code, a.publish()
-}
-
-func (a *auth) addCode(code hash) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.expire()
+	expire(a.codes, a.sessions)
 	if len(a.codes) >= maxCodes {
 		var first hash
 		for k, end := range a.codes {
@@ -179,12 +181,13 @@ func (a *auth) addCode(code hash) {
 		}
 		delete(a.codes, first)
 	}
-	a.codes[code] = time.Now().Add(codeLife)
+	a.codes[digest(code)] = time.Now().Add(codeLife)
+	a.mu.Unlock()
+	return code, a.publish()
 }
 
-// login exchanges a code, or the owner's token if that is to be taken, for the
-// cookie of a new session. The session is good without its file: a full disk
-// locks nobody out.
+// login exchanges a code, or with token set the owner's token, for the cookie of a new
+// session. The session is valid before its file is written, even on a full disk.
 func (a *auth) login(secret string, token bool) (cookie string, ok bool) {
 	sum := digest(secret)
 	ok = a.useCode(sum)
@@ -199,46 +202,62 @@ func (a *auth) login(secret string, token bool) (cookie string, ok bool) {
 	return cookie, ok
 }
 
-// useCode reports whether there is such a code; from now on there is not.
-func (a *auth) useCode(sum hash) (ok bool) {
+// useCode reports whether there is such a code, here and, as far as it was written, in
+// the tree; from now on there is not. No other member knows an unwritten code.
+func (a *auth) useCode(sum hash) bool {
+	found := false
 	a.mu.Lock()
-	a.expire()
+	expire(a.codes, a.sessions)
 	for k := range a.codes {
 		if k.is(sum) {
-			ok = true
+			found = true
 			delete(a.codes, k)
 		}
 	}
 	a.mu.Unlock()
-	return ok && a.spend(sum)
+	if !found {
+		return false
+	}
+	ctx, done := a.change()
+	defer done()
+	_, known := a.view.codes.base[sum]
+	theirs, err := a.view.codes.sync(ctx, written)
+	if !known {
+		return true
+	}
+	if err != nil {
+		a.log.Error("login links cannot be used while the store does not respond", "err", err)
+		return false
+	}
+	_, there := theirs[sum]
+	return there
 }
 
-// rotateOwner makes a new token for the owner. It ends what was done with the
-// old one, and every session and link: they came from whoever had it. When the
-// token cannot be written, nothing changes; errReturns is about the sessions.
+// rotateOwner makes a new token for the owner. It ends the requests with the old one,
+// and every session and link, which came from its holder. When the token cannot be
+// written, nothing changes; errReturns is about the sessions.
 func (a *auth) rotateOwner() error {
-	if err := a.writeOwner(random()); err != nil {
+	ctx, done := a.change()
+	secret := random()
+	f, err := storage.EditFile(ctx, a.tree, treeOwner, func(storage.TreeFile) ([]byte, error) { return []byte(secret + "\n"), nil })
+	if err == nil {
+		a.view.owner = f.Version
+		a.takeOwner(secret)
+	}
+	done()
+	if err != nil {
 		return err
 	}
 	a.mu.Lock()
 	clear(a.codes)
-	a.endSessions()
 	a.mu.Unlock()
 	a.publish()
-	return a.forget(cleared)
+	return a.logoutAll()
 }
 
-// expire forgets what has ended; mu is held.
-func (a *auth) expire() {
+// expire removes what has ended; its caller holds the mutex.
+func expire(codes map[hash]time.Time, sessions map[hash]session) {
 	now := time.Now()
-	for k, end := range a.codes {
-		if now.After(end) {
-			delete(a.codes, k)
-		}
-	}
-	for k, s := range a.sessions {
-		if now.After(s.Until) {
-			delete(a.sessions, k)
-		}
-	}
+	maps.DeleteFunc(codes, func(_ hash, end time.Time) bool { return now.After(end) })
+	maps.DeleteFunc(sessions, func(_ hash, s session) bool { return now.After(s.Until) })
 }

@@ -68,7 +68,6 @@ func (c *certificate) current() *tls.Certificate {
 	return c.now
 }
 
-// config is for the server: TLS 1.2 and above.
 func (c *certificate) config() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
@@ -77,7 +76,6 @@ func (c *certificate) config() *tls.Config {
 	}
 }
 
-// names reports whether the certificate is for a host.
 func (c *certificate) names(host string) bool {
 	leaf := c.current().Leaf
 	return leaf != nil && leaf.VerifyHostname(host) == nil

@@ -115,6 +115,7 @@ func BelieveForTest(trusted []netip.Prefix, r *http.Request) (addr, host string,
 // Pure functions: where the page listens and is reached, and what headers say.
 var (
 	Network    = network
+	Place      = place
 	Reachable  = reachable
 	Exposed    = exposed
 	Bearer     = bearer

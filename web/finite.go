@@ -23,8 +23,6 @@ func finite(ctx context.Context, next http.Handler) http.Handler {
 	})
 }
 
-// flushes is the answer to a write. Once a part of it is sent, the write is done
-// and the rest is a stream.
 type flushes struct {
 	http.ResponseWriter
 	first func() (stop func() bool)

@@ -20,7 +20,7 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// secured puts what every answer needs around the page's handler.
+// secured adds the security headers and checks to the handler of TCP.
 func (s *Server) secured(next http.Handler, addr net.Addr) http.Handler {
 	cross := http.NewCrossOriginProtection() // writes
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { refuseOrigin(w) }))
@@ -34,7 +34,7 @@ func (s *Server) secured(next http.Handler, addr net.Addr) http.Handler {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		if s.bypass(r, addr) {
-			Fail(w, http.StatusForbidden, "proxy", "This server is reached by way of its proxy only.", "Use the address of the proxy.")
+			Fail(w, http.StatusForbidden, "proxy", "This server can only be reached through its proxy.", "Use the address of the proxy.")
 			return
 		}
 		r = s.proxies.believe(r)
@@ -43,8 +43,8 @@ func (s *Server) secured(next http.Handler, addr net.Addr) http.Handler {
 		}
 		switch {
 		case !s.hostAllowed(r, addr):
-			Fail(w, http.StatusMisdirectedRequest, "host", "This server does not answer to that name.", "Use the address in the link that claybot printed, or add the name to http_hosts.")
-		case s.foreignRead(r):
+			Fail(w, http.StatusMisdirectedRequest, "host", "Unknown host name.", "Use the address in the link that claybot printed, or add the name to http_hosts.")
+		case foreignRead(r):
 			refuseOrigin(w)
 		default:
 			next.ServeHTTP(w, r)
@@ -53,11 +53,10 @@ func (s *Server) secured(next http.Handler, addr net.Addr) http.Handler {
 }
 
 func refuseOrigin(w http.ResponseWriter) {
-	Fail(w, http.StatusForbidden, "cross_origin", "Requests from other sites are refused.", "")
+	Fail(w, http.StatusForbidden, "cross_origin", "Cross-origin requests are refused.", "")
 }
 
-// bypass reports whether somebody of another machine goes around the proxy that
-// encrypts.
+// bypass reports whether a request from another machine avoids the encrypting proxy.
 func (s *Server) bypass(r *http.Request, addr net.Addr) bool {
 	if !s.cfg.proxied(addr.String()) {
 		return false
@@ -66,8 +65,6 @@ func (s *Server) bypass(r *http.Request, addr net.Addr) bool {
 	return !ok || !peer.IsLoopback() && !s.proxies.have(peer)
 }
 
-// strict reports whether browsers are to use TLS alone for a host. Not for
-// localhost, where other programs have pages, too.
 func strict(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -110,9 +107,9 @@ func (s *Server) hostAllowed(r *http.Request, addr net.Addr) bool {
 	return ip != nil && ip.Equal(local.IP) && asked == strconv.Itoa(local.Port)
 }
 
-// foreignRead reports whether a page of another site tries to read, a stream
-// for example. Following a link to us is no reading.
-func (s *Server) foreignRead(r *http.Request) bool {
+// foreignRead reports whether a page of another site tries to read, a stream for
+// example. Following a link is no reading.
+func foreignRead(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false // CrossOriginProtection's part
 	}
@@ -132,9 +129,8 @@ func (s *Server) foreignRead(r *http.Request) bool {
 	return true
 }
 
-// unproven reports whether a browser would have said where a request comes
-// from, and this one does not. A session's cookie is not enough then: it comes
-// along by itself.
+// unproven reports whether a request lacks the origin that a browser would send. A
+// cookie is not enough then, because browsers add it to any request.
 func unproven(r *http.Request) bool {
 	switch {
 	case r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "":
@@ -150,8 +146,7 @@ func wantsStream(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 }
 
-// bearer is the token in a request's header. Two of them are none: nobody knows
-// which one counts.
+// bearer is the token in a request's header. Two tokens count as none.
 func bearer(h http.Header) (token string, given bool) {
 	all := h.Values("Authorization")
 	if len(all) != 1 {
@@ -164,8 +159,8 @@ func bearer(h http.Header) (token string, given bool) {
 	return strings.Trim(token, " "), true
 }
 
-// loggedIn lets in whoever has a session or a bearer token, with the scope that
-// the route needs, for as long as that holds.
+// loggedIn serves requests with a session or a bearer token of the scope that the route
+// needs, for as long as it is valid.
 func (s *Server) loggedIn(route Route, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, end := context.WithCancelCause(r.Context())
@@ -176,7 +171,7 @@ func (s *Server) loggedIn(route Route, next http.Handler) http.Handler {
 		}
 		defer p.leave()
 		if !p.Scope.Allows(route.Scope) {
-			Fail(w, http.StatusForbidden, "scope", "This needs a token with the scope "+string(route.Scope)+"; the one that was sent has "+string(p.Scope)+".", "")
+			Fail(w, http.StatusForbidden, "scope", "This needs a token with the scope "+string(route.Scope)+"; yours has the scope "+string(p.Scope)+".", "")
 			return
 		}
 		if route.brief {
@@ -187,7 +182,7 @@ func (s *Server) loggedIn(route Route, next http.Handler) http.Handler {
 	})
 }
 
-// admit finds out who makes a request, or answers why he is not let in.
+// admit authenticates a request, or answers why it is refused.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, route Route, end context.CancelCauseFunc) (pass, bool) {
 	if c, err := r.Cookie(s.cookieName(r)); err == nil {
 		p, ok := s.auth.bySession(c.Value, end)
@@ -202,7 +197,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route Route, end 
 				return p, true
 			}
 			p.leave()
-			Fail(w, http.StatusForbidden, "cross_origin", "A request with a cookie must say where it comes from.", "Programs use a token: claybot token create makes one.")
+			Fail(w, http.StatusForbidden, "cross_origin", "A request with a cookie must have an Origin or Sec-Fetch-Site header.", "Programs use a token; create one with claybot token create.")
 			return pass{}, false
 		}
 	}
@@ -230,23 +225,21 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route Route, end 
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	switch _, given := bearer(r.Header); {
 	case !forOpenAI(r):
-		Fail(w, http.StatusUnauthorized, "login", "Log in first.", "Open the link that claybot printed at its start; claybot open prints another.")
+		Fail(w, http.StatusUnauthorized, "login", "Log in first.", "Open the link that claybot printed at its start, or run claybot open for another.")
 	case given:
-		Fail(w, http.StatusUnauthorized, "token", "This token is not known; create one with `claybot token create`.", "")
+		Fail(w, http.StatusUnauthorized, "token", "Unknown token; create one with `claybot token create`.", "")
 	default:
 		Fail(w, http.StatusUnauthorized, "token", "A token is missing; create one with `claybot token create` and send it as a bearer token.", "")
 	}
 	return pass{}, false
 }
 
-// crowded refuses a request with a credential that has too many under way.
 func crowded(w http.ResponseWriter) (pass, bool) {
 	w.Header().Set("Retry-After", "5")
-	Fail(w, http.StatusTooManyRequests, "too_many", "Too many requests of this token or login are under way: at most "+strconv.Itoa(maxRequests)+".", "End some streams, or use another token.")
+	Fail(w, http.StatusTooManyRequests, "too_many", "Too many concurrent requests with this token or session: at most "+strconv.Itoa(maxRequests)+".", "Close some streams, or use another token.")
 	return pass{}, false
 }
 
-// opensPage reports whether a person opens a page, and not a script a part of it.
 func opensPage(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || wantsStream(r) || r.Header.Get("HX-Request") != "" {
 		return false
@@ -255,14 +248,12 @@ func opensPage(r *http.Request) bool {
 	return mode == "" || mode == "navigate"
 }
 
-// tooMany refuses an address for too many wrong secrets.
 func tooMany(w http.ResponseWriter, wait time.Duration) {
 	seconds := strconv.Itoa(int(wait.Seconds()) + 1)
 	w.Header().Set("Retry-After", seconds)
-	Fail(w, http.StatusTooManyRequests, "locked", "Too many wrong tokens. Try again in "+seconds+" seconds, or use a fresh link: claybot open prints one.", "")
+	Fail(w, http.StatusTooManyRequests, "locked", "Too many invalid tokens. Try again in "+seconds+" seconds, or run claybot open for a new link.", "")
 }
 
-// caller is the address a request came from, without the port.
 func caller(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -271,7 +262,7 @@ func caller(r *http.Request) string {
 	return host
 }
 
-// local lets everybody in: the socket belongs to the owner.
+// local makes every caller the owner: only the owner can open the socket.
 func local(_ Route, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, withCaller(r, Caller{owner, Admin}))
@@ -308,8 +299,8 @@ type refusedBody struct {
 // Read implements io.Reader.
 func (b refusedBody) Read([]byte) (int, error) { return 0, &http.MaxBytesError{Limit: b.limit} }
 
-// survived turns a panic of a handler into a line of the log. The connection
-// closes: nobody knows what was written of the answer.
+// survived logs a panic of a handler and closes the connection, since a part of the
+// answer may have been written.
 func survived(log *slog.Logger, pattern string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -318,7 +309,7 @@ func survived(log *slog.Logger, pattern string, next http.Handler) http.Handler 
 			case http.ErrAbortHandler:
 				panic(x)
 			default:
-				log.Error("a handler broke down; this is a bug", "pattern", pattern, "panic", x, "stack", string(debug.Stack()))
+				log.Error("handler panicked; this is a bug", "pattern", pattern, "panic", x, "stack", string(debug.Stack()))
 				panic(http.ErrAbortHandler)
 			}
 		}()

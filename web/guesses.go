@@ -40,7 +40,6 @@ func origin(addr string) string {
 	return netip.PrefixFrom(ip, 64).Masked().String()
 }
 
-// locked reports how long the address has to wait.
 func (g *guesses) locked(addr string) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -51,7 +50,6 @@ func (g *guesses) locked(addr string) time.Duration {
 	return max(0, time.Until(p.until))
 }
 
-// wrong counts one wrong secret.
 func (g *guesses) wrong(addr string) {
 	addr = origin(addr)
 	g.mu.Lock()

@@ -45,7 +45,6 @@ func (l *limit) Close() error {
 	return l.Listener.Close()
 }
 
-// A seated is a connection that counts until it is closed.
 type seated struct {
 	net.Conn
 	leave func()

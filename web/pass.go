@@ -25,44 +25,41 @@ type pass struct {
 // of so many are streams. Each takes a file descriptor, which others need too.
 const maxRequests = 256
 
-// holders are the requests under way, by their credential.
 type holders map[string]map[*holder]struct{}
 
 type holder struct{ end context.CancelCauseFunc }
 
-// end ends the requests of a credential.
 func (u holders) end(key string) {
 	for h := range u[key] {
 		h.end(ErrLoggedOut)
 	}
 }
 
-// enter registers a request in its pass, unless there are too many; mu is held,
-// and leave takes it.
-func (a *auth) enter(p pass, key string, end context.CancelCauseFunc) pass {
-	if len(a.under[key]) >= maxRequests {
+// enter registers a request in its pass, unless there are too many; mu is held, and
+// leave takes it.
+func (u holders) enter(mu *sync.Mutex, p pass, key string, end context.CancelCauseFunc) pass {
+	if len(u[key]) >= maxRequests {
 		p.full, p.leave = true, func() {}
 		return p
 	}
 	h := &holder{end}
-	if a.under[key] == nil {
-		a.under[key] = make(map[*holder]struct{})
+	if u[key] == nil {
+		u[key] = make(map[*holder]struct{})
 	}
-	a.under[key][h] = struct{}{}
+	u[key][h] = struct{}{}
 	p.leave = func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		delete(a.under[key], h)
-		if len(a.under[key]) == 0 {
-			delete(a.under, key)
+		mu.Lock()
+		defer mu.Unlock()
+		delete(u[key], h)
+		if len(u[key]) == 0 {
+			delete(u, key)
 		}
 	}
 	return p
 }
 
-// bound serves a request for as long as the credential holds that it came with.
-// When that ends, nothing more is written, not even what the handler has ready,
-// and the connection is closed.
+// bound serves a request for as long as its credential is valid. When it ends, nothing
+// more is written and the connection is closed.
 func bound(next http.Handler, w http.ResponseWriter, r *http.Request, until time.Time) {
 	ctx := r.Context()
 	if !until.IsZero() {

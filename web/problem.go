@@ -40,12 +40,12 @@ func Explain(err error) *Problem {
 		is  Problem
 	}{
 		{questions.ErrApproved, Problem{Status: http.StatusConflict, Code: "approved", Message: "You have already approved this; it still needs another approval.", Fix: "Operators count as one person. The question stays open; deny it to take the approval back."}},
-		{agentsystem.ErrUsed, Problem{Status: http.StatusConflict, Code: "key_used", Message: "That idempotency key was used for another message.", Fix: "Use a new key for each message."}},
-		{people.ErrCodesLocked, Problem{Status: http.StatusTooManyRequests, Code: "locked", Message: "There were too many wrong codes; try again in some minutes."}},
-		{storage.ErrNotFound, Problem{Status: http.StatusNotFound, Code: "not_found", Message: "That is not here, or not any more.", Fix: "It may have been deleted, or be too old. Look in the list."}},
-		{storage.ErrState, Problem{Status: http.StatusConflict, Code: "state", Message: "That is not possible any more: it has changed meanwhile.", Fix: "Look at how it stands now."}},
-		{storage.ErrBusy, Problem{Status: http.StatusServiceUnavailable, Code: "busy", Wait: 1, Message: "The database does not answer right now, and nothing was stored.", Fix: "Try again in a moment."}},
-		{storage.ErrFull, Problem{Status: http.StatusServiceUnavailable, Code: "disk_full", Wait: 30, Message: "Nothing was stored: the data directory is full or read-only.", Fix: "Make room and try again."}},
+		{agentsystem.ErrUsed, Problem{Status: http.StatusConflict, Code: "key_used", Message: "This idempotency key was used for another message.", Fix: "Use a new key for each message."}},
+		{people.ErrCodesLocked, Problem{Status: http.StatusTooManyRequests, Code: "locked", Message: "Too many invalid codes; try again in a few minutes."}},
+		{storage.ErrNotFound, Problem{Status: http.StatusNotFound, Code: "not_found", Message: "Not found.", Fix: "It may have been deleted, or have expired."}},
+		{storage.ErrState, Problem{Status: http.StatusConflict, Code: "state", Message: "Not possible any more: the state has changed.", Fix: "Reload to see the current state."}},
+		{storage.ErrBusy, Problem{Status: http.StatusServiceUnavailable, Code: "busy", Wait: 1, Message: "The database does not respond, and nothing was stored.", Fix: "Try again in a moment."}},
+		{storage.ErrFull, Problem{Status: http.StatusServiceUnavailable, Code: "disk_full", Wait: 30, Message: "Nothing was stored: the data directory is full or read-only.", Fix: "Free up space and try again."}},
 	} {
 		if errors.Is(err, known.err) {
 			return &known.is

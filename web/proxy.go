@@ -15,7 +15,6 @@ var forwarded = []string{
 	"X-Forwarded-Ssl", "X-Forwarded-Scheme", "X-Real-Ip", "X-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip",
 }
 
-// proxies are the addresses of those who are believed.
 type proxies []netip.Prefix
 
 func (p proxies) have(addr netip.Addr) bool {
@@ -70,13 +69,11 @@ func (p proxies) client(peer netip.Addr, values []string) netip.Addr {
 	return peer
 }
 
-// last is the last value of a list, which the nearest proxy wrote.
 func last(values []string) string {
 	all := strings.Join(values, ",")
 	return strings.TrimSpace(all[strings.LastIndexByte(all, ',')+1:])
 }
 
-// hop reads an address with or without a port.
 func hop(s string) (netip.Addr, bool) {
 	s = strings.TrimSpace(s)
 	if withPort, err := netip.ParseAddrPort(s); err == nil {

@@ -18,22 +18,18 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// pageHandler is what TCP serves.
 func (s *Server) pageHandler(ctx context.Context, addr net.Addr) http.Handler {
 	mux := s.routes(s.loggedIn, false,
 		Route{Pattern: "GET /readyz", Handler: s.readyz(false)},
-		Route{Pattern: "GET /login", Handler: http.HandlerFunc(s.openLink)},
+		Route{Pattern: "GET /login", Handler: asset(func(*http.Request) string { return "login.html" })},
 		Route{Pattern: "POST /login", Handler: http.HandlerFunc(s.login)},
 		Route{Pattern: "GET /login/session", Handler: http.HandlerFunc(s.isIn)},
-		Route{Pattern: "GET /login/{name}", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			ServeAsset(w, r, assets, "assets/"+r.PathValue("name"))
-		})},
+		Route{Pattern: "GET /login/{name}", Handler: asset(func(r *http.Request) string { return r.PathValue("name") })},
 		Route{Pattern: "POST /logout", Scope: Read, Handler: http.HandlerFunc(s.logout), brief: true},
 	)
 	return openAI(s.secured(finite(ctx, mux), addr))
 }
 
-// localHandler is what the unix socket serves.
 func (s *Server) localHandler(ctx context.Context) http.Handler {
 	return openAI(finite(ctx, s.routes(local, true,
 		Route{Pattern: "GET /readyz", Handler: s.readyz(true)},
@@ -41,8 +37,8 @@ func (s *Server) localHandler(ctx context.Context) http.Handler {
 	)))
 }
 
-// routes are the paths that both doors have, those of the unix socket if it is
-// for that, and more. private decides who may use those that need a scope.
+// routes are the paths of TCP and the socket, and more. private guards those that need
+// a scope.
 func (s *Server) routes(private func(Route, http.Handler) http.Handler, socket bool, more ...Route) http.Handler {
 	mux := http.NewServeMux()
 	both := []Route{
@@ -66,8 +62,7 @@ func (s *Server) routes(private func(Route, http.Handler) http.Handler, socket b
 	return shaped(mux)
 }
 
-// readyz says whether the daemon can be used; what is missing is for those who
-// are let in.
+// readyz reports whether the daemon is ready; what is missing is shown on the socket alone.
 func (s *Server) readyz(why bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		switch ok, missing := s.cfg.Ready(); {
@@ -81,8 +76,8 @@ func (s *Server) readyz(why bool) http.HandlerFunc {
 	}
 }
 
-// session says who is logged in. Opening a page asks for it, which is the
-// moment to renew an old session: nothing else is under way then.
+// session describes the caller. A page requests it when it opens, which is the moment
+// to renew an old session: no other request is active then.
 func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(s.cookieName(r)); err == nil {
 		if fresh := s.auth.renew(c.Value); fresh != "" {
@@ -100,13 +95,13 @@ func (s *Server) isIn(w http.ResponseWriter, r *http.Request) {
 	Answer(w, http.StatusOK, map[string]bool{"in": err == nil && s.auth.session(c.Value)})
 }
 
-// openLink shows the page that logs in. A one-time link is only used up by the
-// script there: what chats and scanners fetch to show a preview runs none.
-func (s *Server) openLink(w http.ResponseWriter, r *http.Request) {
-	ServeAsset(w, r, assets, "assets/login.html")
+// asset serves a file of the login page. Only the script there uses up a one-time
+// link: what chats and scanners fetch for a preview runs none.
+func asset(name func(*http.Request) string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { ServeAsset(w, r, assets, "assets/"+name(r)) })
 }
 
-// login takes a token or code that was typed, or that came with a link.
+// login takes a token, a code, or a whole login link.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Token string `json:"token"`
@@ -129,7 +124,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		tooMany(w, wait)
 	case !ok:
 		s.auth.guess.wrong(caller(r))
-		Fail(w, http.StatusUnauthorized, "token", "That token is wrong, was used already, or is older than 15 minutes.", "")
+		Fail(w, http.StatusUnauthorized, "token", "The token is invalid, already used, or older than 15 minutes.", "")
 	default:
 		s.setCookie(w, r, cookie, sessionLife)
 		w.WriteHeader(http.StatusNoContent)
@@ -145,7 +140,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 		Fail(w, http.StatusBadRequest, "bad_request", "all must be 1.", "")
 		return
 	case all == "1" && !CallerOf(r).Scope.Allows(Admin):
-		Fail(w, http.StatusForbidden, "scope", "To log all browsers out needs the scope admin.", "")
+		Fail(w, http.StatusForbidden, "scope", "Logging out all browsers needs the scope admin.", "")
 		return
 	case all == "1":
 		err = s.auth.logoutAll()
@@ -163,7 +158,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 func (s *Server) loginLink(w http.ResponseWriter, _ *http.Request) {
 	link := s.NewLoginLink()
 	if link.URL == "" {
-		Fail(w, http.StatusConflict, "page_off", "The web page is not up: see the log, or set CLAYBOT_HTTP_ADDR.", "")
+		Fail(w, http.StatusConflict, "page_off", "The web page is not available: see the log, or set CLAYBOT_HTTP_ADDR.", "")
 		return
 	}
 	Answer(w, http.StatusOK, link)
@@ -199,7 +194,7 @@ func (s *Server) setCookie(w http.ResponseWriter, r *http.Request, value string,
 func ServeAsset(w http.ResponseWriter, r *http.Request, fsys fs.FS, name string) {
 	b, err := fs.ReadFile(fsys, name)
 	if err != nil {
-		Fail(w, http.StatusNotFound, "not_found", "There is no such file.", "")
+		Fail(w, http.StatusNotFound, "not_found", "No such file.", "")
 		return
 	}
 	sum := fnv.New64a()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"time"
 
 	"github.com/claybot/claybot/storage"
@@ -23,9 +24,8 @@ const (
 )
 
 // errReturns: what was ended is at an end, but the file still has it.
-var errReturns = errors.New("a restart brings back what was ended")
+var errReturns = errors.New("a restart restores the ended sessions")
 
-// A session is one browser that logged in, for the time of one cookie.
 type session struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
@@ -56,7 +56,7 @@ func (a *auth) begin(login string) string {
 	return cookie
 }
 
-// find is the session of a cookie that goes on; mu is held.
+// find is the session of a cookie; mu is held.
 func (a *auth) find(cookie string) (k hash, s session, ok bool) {
 	sum, now := digest(cookie), time.Now()
 	for each, x := range a.sessions {
@@ -75,8 +75,8 @@ func (a *auth) session(cookie string) bool {
 	return ok
 }
 
-// bySession lets in whoever has the cookie of a session. end is called when the
-// session ends before the pass is left.
+// bySession admits the cookie of a session. It calls end when the session ends before
+// the pass is left.
 func (a *auth) bySession(cookie string, end context.CancelCauseFunc) (pass, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -84,13 +84,12 @@ func (a *auth) bySession(cookie string, end context.CancelCauseFunc) (pass, bool
 	if !ok {
 		return pass{}, false
 	}
-	return a.enter(pass{Caller: Caller{owner, Admin}, until: s.Until}, sessionKey(s.Login), end), true
+	return a.under.enter(&a.mu, pass{Caller: Caller{owner, Admin}, until: s.Until}, sessionKey(s.Login), end), true
 }
 
-// renew replaces an old session by a new one and returns the new cookie, or
-// nothing when the session is young. Requests under way may use the old one
-// for a minute more.
-// As for a login, the file may come later.
+// renew replaces an old session and returns the new cookie, empty for a young session.
+// Active requests may use the old one for another minute. As for a login, the file may
+// come later.
 func (a *auth) renew(cookie string) string {
 	a.mu.Lock()
 	k, s, ok := a.find(cookie)
@@ -101,15 +100,15 @@ func (a *auth) renew(cookie string) string {
 	}
 	s.Until = now.Add(overlap)
 	a.sessions[k] = s
-	a.expire()
+	expire(a.codes, a.sessions)
 	fresh := a.begin(s.Login)
 	a.mu.Unlock()
 	a.note()
 	return fresh
 }
 
-// logout ends the login that a cookie is of, and what is done with it, at once;
-// with errReturns, until a restart.
+// logout ends the login of a cookie and its requests at once; with errReturns, until a
+// restart.
 func (a *auth) logout(cookie string) error {
 	a.mu.Lock()
 	if _, s, ok := a.find(cookie); ok {
@@ -122,41 +121,30 @@ func (a *auth) logout(cookie string) error {
 // logoutAll ends every session; errReturns.
 func (a *auth) logoutAll() error {
 	a.mu.Lock()
-	a.endSessions()
+	for _, s := range a.sessions {
+		a.under.end(sessionKey(s.Login))
+	}
+	clear(a.sessions)
 	a.mu.Unlock()
 	return a.forget(cleared)
 }
 
 // endLogin ends the sessions of a login; mu is held.
 func (a *auth) endLogin(login string) {
-	for k, s := range a.sessions {
-		if s.Login == login {
-			delete(a.sessions, k)
-		}
-	}
+	maps.DeleteFunc(a.sessions, func(_ hash, s session) bool { return s.Login == login })
 	a.under.end(sessionKey(login))
 }
 
-// endSessions ends all; mu is held.
-func (a *auth) endSessions() {
-	for _, s := range a.sessions {
-		a.under.end(sessionKey(s.Login))
-	}
-	clear(a.sessions)
-}
-
-// note writes down that there is a new session. Without that, it is good until
-// the next start.
+// note writes a new session. If that fails, the session is valid until the next start.
 func (a *auth) note() {
 	if err := a.save(written); err != nil {
-		a.log.Error("a login is not written down; it ends with a restart unless there is space before", "err", err)
+		a.log.Error("failed to write a session; it ends with a restart unless there is space before", "err", err)
 	}
 }
 
-// forget writes down that sessions have ended: with cleared, also those that are
-// not known here. When there is no space for that, it removes the file, which takes
-// none: people log in again then after a restart. The error is errReturns when the
-// file stays.
+// forget writes that sessions have ended: with cleared, also those that are not known
+// here. On a full disk it removes the file; people log in again then after a restart.
+// The error is errReturns when the file stays.
 func (a *auth) forget(how way) error {
 	err := a.save(how)
 	if err == nil {
@@ -174,16 +162,15 @@ func (a *auth) forget(how way) error {
 		return fmt.Errorf("%w: %w", errReturns, err)
 	}
 	a.view.sessions.version, a.view.sessions.base = 0, nil
-	a.log.Error("logins are not written down; they end with a restart unless there is space before", "err", err)
+	a.log.Error("failed to write sessions; they end with a restart unless there is space before", "err", err)
 	return nil
 }
 
-// save writes the sessions as they are now. The file is small and written when
-// somebody logs in or out.
+// save writes the sessions, at each login and logout.
 func (a *auth) save(how way) error {
 	ctx, done := a.change()
 	defer done()
-	err := a.syncSessions(ctx, how)
+	_, err := a.view.sessions.sync(ctx, how)
 	a.mu.Lock()
 	a.unsaved = err != nil
 	a.mu.Unlock()
@@ -220,7 +207,7 @@ func (a *auth) keep(ctx context.Context) {
 		unsaved := a.unsaved
 		a.mu.Unlock()
 		if unsaved && a.save(written) == nil {
-			a.log.Info("logins are written down again")
+			a.log.Info("sessions are written again")
 		}
 	}
 }

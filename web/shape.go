@@ -40,7 +40,6 @@ func (u *unsaid) Header() http.Header {
 func (u *unsaid) WriteHeader(status int)      { u.status = status }
 func (u *unsaid) Write(b []byte) (int, error) { return len(b), nil }
 
-// failMux says what a mux says with a status.
 func failMux(w http.ResponseWriter, r *http.Request, status int, allow string) {
 	if status == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", allow)

@@ -84,7 +84,6 @@ func reach(ctx context.Context, path string) (net.Conn, error) {
 	}
 }
 
-// socketPath is where the daemon of dir listens.
 func socketPath(dir string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(dir, pathName))
 	switch {
@@ -97,7 +96,6 @@ func socketPath(dir string) (string, error) {
 	}
 }
 
-// A socket is the listening end, with what has to be removed at the end.
 type socket struct {
 	net.Listener
 	cleanup func()
@@ -140,7 +138,6 @@ func listenUnix(ctx context.Context, dir string) (socket, error) {
 	return socket{Listener: l, cleanup: remove}, nil
 }
 
-// dropStale removes the socket of a process that died.
 func dropStale(ctx context.Context, dir string) error {
 	path, err := socketPath(dir)
 	if err != nil {

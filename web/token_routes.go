@@ -30,7 +30,6 @@ func viewOf(t token, secret string) TokenView {
 	return TokenView{t.Name, t.Scope, t.Created, t.Expires, t.over(time.Now()), secret}
 }
 
-// tokenAPI serves the tokens of programs.
 type tokenAPI struct {
 	auth *auth
 	log  *slog.Logger
@@ -76,7 +75,7 @@ func (s tokenAPI) create(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	t, secret, err := s.auth.create(t)
-	if s.failed(w, "create token", err, "There is a token of that name already.", "Rotate it, or choose another name.") {
+	if s.failed(w, "create token", err, "A token with that name exists.", "Rotate it, or choose another name.") {
 		return
 	}
 	s.log.Info("token created", "token", t.Name, "scope", string(t.Scope), "by", CallerOf(r).Name)
@@ -97,7 +96,7 @@ func (s tokenAPI) rotate(w http.ResponseWriter, r *http.Request) {
 		t, secret, err = s.auth.rotate(name)
 		out = viewOf(t, secret)
 	}
-	if s.failed(w, "rotate token", err, "That token has expired.", "Revoke it and create another one.") {
+	if s.failed(w, "rotate token", err, "The token has expired.", "Revoke it and create a new one.") {
 		return
 	}
 	s.log.Info("token rotated", "token", out.Name, "by", CallerOf(r).Name)
@@ -127,7 +126,7 @@ func (s tokenAPI) failed(w http.ResponseWriter, doing string, err error, conflic
 	case errors.As(err, &no):
 		Fail(w, http.StatusConflict, "refused", string(no), "")
 	case errors.Is(err, storage.ErrNotFound):
-		Fail(w, http.StatusNotFound, "not_found", "There is no token of that name.", "claybot token list shows them.")
+		Fail(w, http.StatusNotFound, "not_found", "No token with that name.", "Run claybot token list.")
 	case errors.Is(err, storage.ErrState):
 		Fail(w, http.StatusConflict, "conflict", conflict, fix)
 	default:
@@ -138,15 +137,15 @@ func (s tokenAPI) failed(w http.ResponseWriter, doing string, err error, conflic
 
 // unwritten answers that a change of who may come in is not in its file.
 func unwritten(w http.ResponseWriter, log *slog.Logger, doing string, err error) {
-	code, message, fix := "store_down", "The store cannot be reached; nothing was changed.", "Try again when it can."
+	code, message, fix := "store_down", "The store does not respond; nothing was changed.", "Try again later."
 	switch full, returns := errors.Is(err, storage.ErrFull), errors.Is(err, errReturns); {
 	case full && returns:
-		code, message = "disk_full", "It has ended, but the data directory is full or read-only: a restart would bring it back."
-		fix = "Make space; claybot writes it down as soon as it can."
+		code, message = "disk_full", "It has ended, but the data directory is full or read-only: a restart would restore it."
+		fix = "Free up space; claybot retries the write."
 	case full:
-		code, message, fix = "disk_full", "The data directory is full or read-only; nothing was changed.", "Make space and try again."
+		code, message, fix = "disk_full", "The data directory is full or read-only; nothing was changed.", "Free up space and try again."
 	case returns:
-		message, fix = "It has ended here, but the store cannot be reached: other nodes still let it in.", "claybot ends it there as soon as it can."
+		message, fix = "It has ended on this member, but the store does not respond: other members still accept it.", "claybot retries."
 	}
 	log.Error("request failed", "doing", doing, "err", err)
 	Fail(w, http.StatusServiceUnavailable, code, message, fix)

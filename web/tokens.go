@@ -49,15 +49,13 @@ func (t token) check() error {
 	return nil
 }
 
-// over reports whether a token has expired.
 func (t token) over(now time.Time) bool {
 	return t.Expires != 0 && !now.Before(t.Expires.Time())
 }
 
 func tokenKey(name string) string { return "token:" + name }
 
-// byToken lets in whoever has a token. end is called when the token ends before
-// the pass is left.
+// byToken admits a token. It calls end when the token ends before the pass is left.
 func (a *auth) byToken(secret string, end context.CancelCauseFunc) (pass, bool) {
 	sum, now := digest(secret), time.Now()
 	a.mu.Lock()
@@ -74,18 +72,17 @@ func (a *auth) byToken(secret string, end context.CancelCauseFunc) (pass, bool) 
 	if p.Name == "" {
 		return pass{}, false
 	}
-	return a.enter(p, tokenKey(p.Name), end), true
+	return a.under.enter(&a.mu, p, tokenKey(p.Name), end), true
 }
 
-// list returns the tokens of programs, by name.
 func (a *auth) list() []token {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.tokens)
 }
 
-// create makes a token and returns its secret, which is not kept. A name that
-// is taken is storage.ErrState.
+// create creates a token and returns its secret, which is not kept. A name that is
+// taken is storage.ErrState.
 func (a *auth) create(t token) (token, string, error) {
 	secret := tokenPrefix + random()
 	t.Hash, t.Created = digest(secret), claybot.Now()
@@ -94,15 +91,15 @@ func (a *auth) create(t token) (token, string, error) {
 		case found:
 			return nil, storage.ErrState
 		case len(all) >= maxTokens:
-			return nil, Refusal(fmt.Sprintf("There are %d tokens already; revoke one that nobody needs.", maxTokens))
+			return nil, Refusal(fmt.Sprintf("There are already %d tokens; revoke one that is not needed.", maxTokens))
 		}
 		return slices.Insert(all, at, t), nil
 	})
 	return t, secret, err
 }
 
-// rotate gives a token a new secret. The old one is refused from now on, and
-// what is done with it ends. An expired token is storage.ErrState.
+// rotate replaces the secret of a token and ends its requests. An expired token is
+// storage.ErrState.
 func (a *auth) rotate(name string) (t token, secret string, err error) {
 	secret = tokenPrefix + random()
 	err = a.editTokens(name, func(all []token, at int, found bool) ([]token, error) {
@@ -119,7 +116,7 @@ func (a *auth) rotate(name string) (t token, secret string, err error) {
 	return t, secret, err
 }
 
-// revoke takes a token away, and ends what is done with it.
+// revoke deletes a token and ends its requests.
 func (a *auth) revoke(name string) error {
 	return a.editTokens(name, func(all []token, at int, found bool) ([]token, error) {
 		if !found {

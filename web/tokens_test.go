@@ -27,7 +27,7 @@ func TestTokensOfPrograms(t *testing.T) {
 		says string
 	}{
 		{`{"name":"ci","scope":"operate"}`, 201, `"token":"claybot_`},
-		{`{"name":"ci","scope":"read"}`, 409, "already"},
+		{`{"name":"ci","scope":"read"}`, 409, "exists"},
 		{fmt.Sprintf(`{"name":"soon.over-1_x","scope":"read","expires":%d}`, future), 201, `"expires":`},
 		{fmt.Sprintf(`{"name":"late","scope":"read","expires":%d}`, past), 400, "expires"},
 		{`{"name":"late","scope":"read","expires":-1}`, 400, "expires"},

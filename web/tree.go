@@ -18,7 +18,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// The files of the tree that say who may come in. A data directory has the first
+// The files of the tree with credentials. A data directory has the first
 // three under names of its own (see Names). Codes of login links are there too: in
 // a cluster, a link that one member made opens at any of them.
 const (
@@ -28,7 +28,7 @@ const (
 	treeCodes    = "web/codes.json"
 )
 
-// treeTime bounds how long a change of who may come in waits for the tree.
+// treeTime bounds how long a change of credentials waits for the tree.
 const treeTime = 5 * time.Second
 
 // Names are the files of a data directory by their paths in the tree. A single
@@ -53,9 +53,9 @@ func Load(log *slog.Logger) func(path, file string) ([]byte, error) {
 	}
 }
 
-// A view is what an auth knows of the files in its tree, which other members change
-// too. It merges each change into the file as it is then; a change that it can't
-// write stays in the auth until it can. disk guards it.
+// A view is the state of the files in the tree, which other members change too. It
+// merges each change into the file; a change that cannot be written stays in the auth
+// until it can. disk guards it.
 type view struct {
 	sessions ledger[session]
 	codes    ledger[time.Time]
@@ -76,6 +76,15 @@ type ledger[V any] struct {
 	same    func(a, b V) bool
 	version int64
 	base    map[hash]V // what the file had when it was last read or written
+
+	tree storage.Tree
+	mu   *sync.Mutex // held while get and set are called, which are for the entries here
+	get  func() map[hash]V
+	set  func(map[hash]V)
+}
+
+func (l *ledger[V]) of(mu *sync.Mutex, tree storage.Tree, get func() map[hash]V, set func(map[hash]V)) {
+	l.mu, l.tree, l.get, l.set = mu, tree, get, set
 }
 
 // merge is theirs with the changes that made ours of base.
@@ -104,19 +113,18 @@ const (
 	cleared            // write what is here, and nothing of what others wrote
 )
 
-// sync takes over what others have written, and writes the file as how says. get
-// and set are for the entries here; sync calls them with mu held. It returns what
-// the file had.
-func (l *ledger[V]) sync(ctx context.Context, t storage.Tree, mu *sync.Mutex, get func() map[hash]V, set func(map[hash]V), how way) (theirs map[hash]V, err error) {
+// sync takes over what others have written, writes the file as how says, and returns
+// what the file had.
+func (l *ledger[V]) sync(ctx context.Context, how way) (theirs map[hash]V, err error) {
 	var mine, merged map[hash]V
-	f, err := storage.EditFile(ctx, t, l.path, func(old storage.TreeFile) ([]byte, error) {
+	f, err := storage.EditFile(ctx, l.tree, l.path, func(old storage.TreeFile) ([]byte, error) {
 		theirs = make(map[hash]V)
 		if json.Unmarshal(old.Body, &theirs) != nil || theirs == nil { // damaged: people log in again
 			theirs = make(map[hash]V)
 		}
-		mu.Lock()
-		mine = maps.Clone(get())
-		mu.Unlock()
+		l.mu.Lock()
+		mine = maps.Clone(l.get())
+		l.mu.Unlock()
 		base := l.base
 		if how == cleared {
 			base = theirs
@@ -130,20 +138,14 @@ func (l *ledger[V]) sync(ctx context.Context, t storage.Tree, mu *sync.Mutex, ge
 	if err != nil {
 		return nil, err
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	set(l.merge(mine, get(), merged)) // with what was changed meanwhile
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.set(l.merge(mine, l.get(), merged)) // with what was changed meanwhile
 	l.version, l.base = f.Version, theirs
 	if how != pulled {
 		l.base = merged
 	}
 	return theirs, nil
-}
-
-// syncSessions brings the sessions here and those of all members together.
-func (a *auth) syncSessions(ctx context.Context, how way) error {
-	_, err := a.view.sessions.sync(ctx, a.tree, &a.mu, func() map[hash]session { return a.sessions }, a.setSessions, how)
-	return err
 }
 
 // setSessions replaces the sessions, and ends what goes on in the name of logins
@@ -161,37 +163,13 @@ func (a *auth) setSessions(all map[hash]session) {
 	a.sessions = all
 }
 
-// syncCodes brings the codes together, and returns those that the file had.
-func (a *auth) syncCodes(ctx context.Context, how way) (map[hash]time.Time, error) {
-	return a.view.codes.sync(ctx, a.tree, &a.mu,
-		func() map[hash]time.Time { return a.codes }, func(all map[hash]time.Time) { a.codes = all }, how)
-}
-
-// spend reports whether a code, which was just taken out of those here, is not
-// used up anywhere else. No other member knows a code that is not written yet.
-func (a *auth) spend(code hash) bool {
-	ctx, done := a.change()
-	defer done()
-	_, known := a.view.codes.base[code]
-	theirs, err := a.syncCodes(ctx, written)
-	if !known {
-		return true
-	}
-	if err != nil {
-		a.log.Error("a login link cannot be used while the store cannot be reached", "err", err)
-		return false
-	}
-	_, there := theirs[code]
-	return there
-}
-
-// publish makes a new code known to the other members, and reports whether it is.
+// publish shares new codes with the other members, and reports whether it did.
 func (a *auth) publish() bool {
 	ctx, done := a.change()
 	defer done()
-	_, err := a.syncCodes(ctx, written)
+	_, err := a.view.codes.sync(ctx, written)
 	if err != nil {
-		a.log.Warn("a login link works on this node only: the store cannot be reached", "err", err)
+		a.log.Warn("login link works on this member only: the store does not respond", "err", err)
 	}
 	return err == nil
 }
@@ -201,23 +179,6 @@ func (a *auth) change() (ctx context.Context, done func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), treeTime)
 	a.disk.Lock()
 	return ctx, func() { a.disk.Unlock(); cancel() }
-}
-
-// join takes over what the tree has. When there is no owner's token yet, it is
-// the one of the data directory.
-func (a *auth) join(ctx context.Context, secret string) error {
-	f, err := storage.EditFile(ctx, a.tree, treeOwner, func(old storage.TreeFile) ([]byte, error) {
-		if usable(string(old.Body)) {
-			return nil, nil
-		}
-		return []byte(secret + "\n"), nil
-	})
-	if err != nil {
-		return fmt.Errorf("the logins of all nodes: %w", err)
-	}
-	a.view.owner = f.Version
-	a.takeOwner(string(f.Body))
-	return a.pull(ctx)
 }
 
 // takeOwner makes the token of the tree that of the owner here. People read it in
@@ -232,7 +193,7 @@ func (a *auth) takeOwner(text string) {
 	}
 	a.mu.Unlock()
 	if err := copyOwner(filepath.Join(a.dir, ownerName), secret); err != nil {
-		a.log.Warn("the owner's token is not in the data directory of this node", "err", err)
+		a.log.Warn("failed to write the owner's token to the data directory", "err", err)
 	}
 }
 
@@ -250,56 +211,53 @@ func (a *auth) pull(ctx context.Context) error {
 	}
 	var errs []error
 	if versions[treeSessions] != a.view.sessions.version {
-		errs = append(errs, a.syncSessions(ctx, pulled))
+		_, err := a.view.sessions.sync(ctx, pulled)
+		errs = append(errs, err)
 	}
 	if versions[treeCodes] != a.view.codes.version {
-		_, err := a.syncCodes(ctx, pulled)
+		_, err := a.view.codes.sync(ctx, pulled)
 		errs = append(errs, err)
 	}
 	if v := versions[treeOwner]; v != 0 && v != a.view.owner {
-		errs = append(errs, a.pullFile(ctx, treeOwner, func(f storage.TreeFile) {
+		f, err := readOne(ctx, a.tree, treeOwner)
+		if errs = append(errs, err); err == nil {
 			a.view.owner = f.Version
 			if usable(string(f.Body)) {
 				a.takeOwner(string(f.Body))
 			}
-		}))
+		}
 	}
 	if versions[treeTokens] != a.view.tokens {
-		errs = append(errs, a.pullFile(ctx, treeTokens, a.takeTokens))
+		f, err := readOne(ctx, a.tree, treeTokens)
+		if errs = append(errs, err); err == nil {
+			a.takeTokens(f)
+		}
 	}
 	return errors.Join(errs...)
 }
 
-func (a *auth) pullFile(ctx context.Context, path string, take func(storage.TreeFile)) error {
-	found, err := a.tree.Read(ctx, path)
-	if err != nil {
-		return err
+// readOne reads a file of the tree; Version is 0 when there is none.
+func readOne(ctx context.Context, t storage.Tree, path string) (storage.TreeFile, error) {
+	found, err := t.Read(ctx, path)
+	if err != nil || len(found) == 0 {
+		return storage.TreeFile{Path: path}, err
 	}
-	if len(found) == 0 {
-		found = []storage.TreeFile{{Path: path}}
-	}
-	take(found[0])
-	return nil
+	return found[0], nil
 }
 
-// takeTokens makes a file the tokens of programs; disk is held.
+// takeTokens takes over the tokens of a file, and ends the requests of those that are
+// gone or have another secret; disk is held.
 func (a *auth) takeTokens(f storage.TreeFile) {
 	a.view.tokens = f.Version
 	var all []token
 	if f.Version != 0 {
 		var err error
 		if all, err = readTokens(f.Body); err != nil {
-			a.log.Error("the tokens of programs cannot be read, so none is accepted", "file", f.Path, "err", err)
+			a.log.Error("API tokens cannot be read, so none is accepted", "file", f.Path, "err", err)
 		}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.setTokens(all)
-}
-
-// setTokens replaces the tokens, and ends what is done with those that are gone
-// or have another secret; mu is held.
-func (a *auth) setTokens(all []token) {
 	for _, t := range a.tokens {
 		if !slices.ContainsFunc(all, func(x token) bool {
 			return x.Name == t.Name && x.Hash == t.Hash && x.Expires == t.Expires && x.Scope == t.Scope
@@ -338,21 +296,9 @@ func (a *auth) editTokens(name string, edit func(all []token, at int, found bool
 	return err
 }
 
-// writeOwner makes a secret the owner's for all members.
-func (a *auth) writeOwner(secret string) error {
-	ctx, done := a.change()
-	defer done()
-	f, err := storage.EditFile(ctx, a.tree, treeOwner, func(storage.TreeFile) ([]byte, error) { return []byte(secret + "\n"), nil })
-	if err == nil {
-		a.view.owner = f.Version
-		a.takeOwner(secret)
-	}
-	return err
-}
-
-// catchUp learns at once what other members have changed, and reports whether there
-// may be news. It is for a secret that is unknown here: a browser that has just
-// logged in may be sent to another member with its next request.
+// catchUp reads at once what other members have changed, and reports whether it did. It
+// is for an unknown secret: a browser that has just logged in may reach another member
+// with its next request.
 func (a *auth) catchUp(ctx context.Context, secret string) bool {
 	if len(secret) < len(random()) {
 		return false
@@ -364,7 +310,7 @@ func (a *auth) catchUp(ctx context.Context, secret string) bool {
 		err = a.pull(ctx)
 	}
 	if err != nil && ctx.Err() == nil {
-		a.log.Warn("cannot find out who has logged in elsewhere", "err", err)
+		a.log.Warn("failed to read sessions of other members", "err", err)
 	}
 	return err == nil
 }
@@ -386,7 +332,7 @@ func (a *auth) follow(ctx context.Context) {
 		}
 		if !told && ctx.Err() == nil {
 			told = true
-			a.log.Warn("cannot find out who may come in elsewhere; tried again until it works", "err", err)
+			a.log.Warn("failed to follow credentials of other members, retrying", "err", err)
 		}
 		select {
 		case <-ctx.Done():

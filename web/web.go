@@ -1,6 +1,6 @@
-// Package web is claybot's HTTP door: who may come in, health, and the unix
-// socket that the command line uses. What is behind the door are Routes: the
-// API (web/api), the pages (web/dashboard), metrics (web/metrics) and the chats.
+// Package web is claybot's HTTP server: authentication, health, and the unix socket
+// of the command line. It serves Routes: the API (web/api), the pages (web/dashboard),
+// metrics (web/metrics) and the chats.
 //
 // It guarantees: over TCP nothing but health and the login page is served
 // without a login; names that are not ours (DNS rebinding) and requests from
@@ -36,7 +36,7 @@ const (
 	DefaultAddr = "127.0.0.1:8420"
 	// Off as an address means: no TCP, only the unix socket.
 	Off = "off"
-	// Operator is the user id of everybody who is logged in: the owner.
+	// Operator is the user id of the owner.
 	Operator = "operator"
 
 	bodyLimit    = 1 << 20
@@ -83,15 +83,15 @@ type Config struct {
 	Log      *slog.Logger
 }
 
-// A Server is the door. Its methods are safe for concurrent use.
+// A Server serves TCP and the unix socket. Its methods are safe for concurrent use.
 type Server struct {
 	cfg   Config
 	log   *slog.Logger
 	pulse connectors.Pulse
 	auth  *auth
 	cert  *certificate  // nil: no TLS
-	up    chan struct{} // closed when both doors were tried once
-	grace time.Duration // for requests that are under way at the end
+	up    chan struct{} // closed when both listeners were tried once
+	grace time.Duration // for active requests at the end
 
 	proxies proxies
 
@@ -121,8 +121,6 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// safe checks how the page will be protected on its way, and reads the
-// certificate.
 func (s *Server) safe() (err error) {
 	switch {
 	case (s.cfg.TLSCert == "") != (s.cfg.TLSKey == ""):
@@ -137,8 +135,7 @@ func (s *Server) safe() (err error) {
 // Health tells whether the page is up. With TCP off it is live at once.
 func (s *Server) Health() connectors.Health { return s.pulse.Health() }
 
-// Up is closed when Run has tried to open both doors for the first time:
-// those that can be open are.
+// Up is closed when Run has tried both listeners for the first time.
 func (s *Server) Up() <-chan struct{} { return s.up }
 
 // Addr is the actual address of the page as host:port, empty while it is not
@@ -178,12 +175,6 @@ func (s *Server) NewLoginLink() LoginLink {
 	return l
 }
 
-// linkTo makes a link for the log of whoever starts claybot.
-func (s *Server) linkTo(base string) string {
-	code, _ := s.auth.newCode() // that it is not shared was logged
-	return loginAt(base, code)
-}
-
 func loginAt(base, code string) string { return base + "/login?token=" + code }
 
 // Run serves until ctx is done; then it ends streams, lets requests under way
@@ -194,12 +185,12 @@ func (s *Server) Run(ctx context.Context) error {
 	defer wg.Wait()
 	sock, err := listenUnix(ctx, s.cfg.Dir)
 	if err != nil {
-		s.log.Error("the command line cannot reach this daemon", "err", err)
+		s.log.Error("failed to open the socket for the command line", "err", err)
 	} else {
 		wg.Go(func() {
 			defer sock.cleanup()
 			if err := s.serve(ctx, sock.Listener, s.localHandler(ctx), nil); err != nil {
-				s.log.Error("the command line cannot reach this daemon any more", "err", err)
+				s.log.Error("socket for the command line closed", "err", err)
 			}
 		})
 	}
@@ -215,7 +206,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// page keeps the page up: it tries again when the port is taken.
+// page keeps the page up: it retries while the port is taken.
 func (s *Server) page(ctx context.Context) {
 	first := sync.OnceFunc(func() { close(s.up) })
 	said := ""
@@ -229,7 +220,7 @@ func (s *Server) page(ctx context.Context) {
 			s.pulse.Fail(sentence)
 			if sentence != said {
 				said = sentence
-				s.log.Error("web page is not up", "problem", sentence)
+				s.log.Error("web page not available", "problem", sentence)
 			}
 		}
 		first()
@@ -269,7 +260,8 @@ func (s *Server) open(addr net.Addr) {
 	if s.cfg.Announce != nil {
 		links := make([]string, len(at))
 		for i, a := range at {
-			links[i] = s.linkTo(a)
+			code, _ := s.auth.newCode() // that it is not shared was logged
+			links[i] = loginAt(a, code)
 		}
 		s.cfg.Announce(links)
 	}

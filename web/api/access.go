@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	noCode   = hint{"There is no such code; it may be older than an hour.", "Ask the person to write again."}
+	noCode   = hint{"No such code; codes expire after an hour.", "Ask the user to send another message."}
 	noPerson = hint{"No user or channel with that id has access.", "GET /pairing lists who has."}
 )
 
@@ -19,30 +19,19 @@ var (
 type access struct{ access web.Access }
 
 func (a access) operations() []operation {
-	revoke := operation{
-		method: http.MethodDelete, tag: "pairing", scope: web.Admin, missing: noPerson,
-		answers: []answer{
-			{status: http.StatusNoContent, about: "The person has no access any more."},
-			{status: http.StatusOK, value: web.Revoked{}, about: "The grant is revoked, but a setting still gives access."},
-		},
-		fails: []int{http.StatusNotFound, http.StatusConflict},
+	revoked := []answer{
+		{status: http.StatusNoContent, about: "The user or channel has no access any more."},
+		{status: http.StatusOK, value: web.Revoked{}, about: "The grant is revoked, but a setting still gives access."},
 	}
-	byQuery, byPath := revoke, revoke
-	byQuery.id, byQuery.path, byQuery.serve = "revoke", "/pairing", a.revokeByQuery
-	byQuery.summary = "Take access back that was given by a code or by id."
-	byQuery.params = []param{{name: "connector", about: "For example telegram."}, {name: "subject", about: "The platform's id of the person or the group."}}
-	byPath.id, byPath.path, byPath.serve = "revokePerson", "/pairing/{person}", a.revokePerson
-	byPath.summary = "The same, for connector:subject."
 	return operation{tag: "pairing"}.like(
-		returns(http.StatusOK, operation{
-			id: "listPairing", method: http.MethodGet, path: "/pairing", scope: web.Read, summary: "Who asks to be let in, and who was.",
-		}, a.list),
-		takes(http.StatusAccepted, operation{
-			id: "decide", method: http.MethodPost, path: "/pairing", scope: web.Admin,
-			summary: "Approve or deny a request by its code, or grant access by id.",
-			fails:   []int{http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests}, missing: noCode,
-		}, a.decide),
-		byQuery, byPath,
+		returns(http.StatusOK, op("listPairing", web.Read, "GET /pairing", "Who asks to be let in, and who was."), a.list),
+		takes(http.StatusAccepted, op("decide", web.Admin, "POST /pairing", "Approve or deny a request by its code, or grant access by id.").
+			failing(http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests).unknown(noCode), a.decide),
+		op("revoke", web.Admin, "DELETE /pairing", "Revoke access that was granted by code or by ID.").
+			query(param{name: "connector", about: "For example telegram."}, param{name: "subject", about: "The platform's ID of the user or the group."}).
+			unknown(noPerson).failing(http.StatusNotFound, http.StatusConflict).served(a.revokeByQuery, revoked...),
+		op("revokePerson", web.Admin, "DELETE /pairing/{person}", "Revoke the access of connector:subject.").
+			unknown(noPerson).failing(http.StatusNotFound, http.StatusConflict).served(a.revokePerson, revoked...),
 	)
 }
 
@@ -105,7 +94,7 @@ func (a access) revokePerson(w http.ResponseWriter, r *http.Request) error {
 
 func (a access) revoke(w http.ResponseWriter, r *http.Request, connector, subject string) error {
 	if connector == "" || subject == "" {
-		return bad("Name the person by connector and subject.", "DELETE /pairing/telegram:123456, for example.")
+		return bad("connector or subject is missing.", "For example DELETE /pairing/telegram:123456.")
 	}
 	still, err := a.access.Revoke(r.Context(), connector, subject)
 	if err != nil {

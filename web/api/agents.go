@@ -35,64 +35,38 @@ type agents struct {
 func (a agents) operations() []operation {
 	unknown := []int{http.StatusNotFound}
 	return ofAgents.like(
-		returns(http.StatusOK, operation{
-			id: "listAgents", method: http.MethodGet, path: "/agents", scope: web.Read, fails: []int{},
-			summary: "List agents, those that a person wrote to last first.",
-			params: []param{
-				{name: "type", about: "Of this type only.", values: []string{"user", "cron", "heartbeat", "subagent"}},
-				{name: "owner", about: "Of this owner only: connector/user."},
-				{name: "parent", about: "Made by this agent."},
-				{name: "state", about: "busy: only those with something to do.", values: []string{"busy"}},
-				{name: "after", about: "The cursor of the page before."},
-				limitParam,
-			},
-		}, a.list),
-		returns(http.StatusOK, operation{
-			id: "getAgent", method: http.MethodGet, path: "/agents/{agent}", scope: web.Read, summary: "One agent.", fails: unknown,
-		}, a.get),
-		returns(http.StatusOK, operation{
-			id: "getAgentTree", method: http.MethodGet, path: "/agents/{agent}/tree", scope: web.Read,
-			summary: "An agent with all subagents below it.", fails: unknown,
-		}, a.tree),
-		returns(http.StatusOK, operation{
-			id: "getHistory", method: http.MethodGet, path: "/agents/{agent}/history", scope: web.Read,
-			summary: "What an agent remembers, oldest first: its records since the last reset.",
-			params:  []param{{name: "after", about: "The cursor of the page before."}, limitParam}, fails: []int{http.StatusNotFound, http.StatusConflict},
-		}, a.history),
-		returns(http.StatusOK, operation{
-			id: "listConversations", method: http.MethodGet, path: "/conversations", scope: web.Read, fails: []int{},
-			summary: "The conversations of the caller in the web chat, the newest first.",
-		}, a.conversations),
-		returns(http.StatusOK, operation{
-			id: "listReminders", method: http.MethodGet, path: "/agents/{agent}/reminders", scope: web.Read,
-			summary: "What an agent will be reminded of, the next one first.",
-		}, func(r *http.Request) (web.ReminderList, error) {
+		returns(http.StatusOK, op("listAgents", web.Read, "GET /agents", "List agents, those that a person wrote to last first.").failing().query(
+			param{name: "type", about: "Of this type only.", values: []string{"user", "cron", "heartbeat", "subagent"}},
+			param{name: "owner", about: "Of this owner only: connector/user."},
+			param{name: "parent", about: "Made by this agent."},
+			param{name: "state", about: "busy: only those with something to do.", values: []string{"busy"}},
+			param{name: "after", about: "The cursor of the page before."},
+			limitParam,
+		), a.list),
+		returns(http.StatusOK, op("getAgent", web.Read, "GET /agents/{agent}", "One agent.").failing(unknown...), a.get),
+		returns(http.StatusOK, op("getAgentTree", web.Read, "GET /agents/{agent}/tree", "An agent with all subagents below it.").failing(unknown...), a.tree),
+		returns(http.StatusOK, op("getHistory", web.Read, "GET /agents/{agent}/history", "What an agent remembers, oldest first: its records since the last reset.").
+			query(param{name: "after", about: "The cursor of the page before."}, limitParam).
+			failing(http.StatusNotFound, http.StatusConflict), a.history),
+		returns(http.StatusOK, op("listConversations", web.Read, "GET /conversations", "The conversations of the caller in the web chat, the newest first.").
+			failing(), a.conversations),
+		returns(http.StatusOK, op("listReminders", web.Read, "GET /agents/{agent}/reminders", "What an agent will be reminded of, the next one first."), func(r *http.Request) (web.ReminderList, error) {
 			all, err := a.reminders.AgentReminders(r.Context(), agentOf(r))
 			return web.ReminderList{Reminders: orEmpty(all)}, err
 		}),
-		returns(http.StatusAccepted, operation{
-			id: "stopAgent", method: http.MethodPost, path: "/agents/{agent}/stop", scope: web.Operate, summary: "End what an agent and those below it are doing.",
-		}, func(r *http.Request) (web.Stopped, error) {
+		returns(http.StatusAccepted, op("stopAgent", web.Operate, "POST /agents/{agent}/stop", "End what an agent and those below it are doing."), func(r *http.Request) (web.Stopped, error) {
 			n, err := a.control.StopAgent(r.Context(), agentOf(r))
 			return web.Stopped{Stopped: n}, err
 		}),
-		returns(http.StatusAccepted, operation{
-			id: "resetAgent", method: http.MethodPost, path: "/agents/{agent}/reset", scope: web.Operate, summary: "Reset the conversation of an agent, without a notice.",
-		}, func(r *http.Request) (web.ResetDone, error) {
+		returns(http.StatusAccepted, op("resetAgent", web.Operate, "POST /agents/{agent}/reset", "Reset the conversation of an agent, without a notice."), func(r *http.Request) (web.ResetDone, error) {
 			return web.ResetDone{Reset: agentOf(r)}, a.control.ResetAgent(r.Context(), agentOf(r))
 		}),
-		does(operation{
-			id: "deleteAgent", method: http.MethodDelete, path: "/agents/{agent}", scope: web.Admin, summary: "Take an agent away; its files move to the quarantine.",
-		}, func(r *http.Request) error { return a.control.DeleteAgent(r.Context(), agentOf(r)) }),
+		does(op("deleteAgent", web.Admin, "DELETE /agents/{agent}", "Take an agent away; its files move to the quarantine."), func(r *http.Request) error { return a.control.DeleteAgent(r.Context(), agentOf(r)) }),
 	)
 }
 
 func (a agents) list(r *http.Request) (web.AgentList, error) {
-	limit, err := limitOf(r, pageDefault)
-	if err != nil {
-		return web.AgentList{}, err
-	}
-	q := r.URL.Query()
+	limit, q := limitOf(r, pageDefault), r.URL.Query()
 	rows, err := a.agents.AgentPage(r.Context(), storage.AgentQuery{
 		Type: claybot.AgentType(q.Get("type")), Owner: q.Get("owner"), Parent: claybot.AgentID(q.Get("parent")),
 		Busy: q.Get("state") != "", After: claybot.AgentID(q.Get("after")), Limit: limit + 1,
@@ -152,10 +126,7 @@ func (a agents) below(ctx context.Context, e storage.IndexEntry, depth int, left
 }
 
 func (a agents) history(r *http.Request) (out web.HistoryPage, err error) {
-	limit, err := limitOf(r, pageDefault)
-	if err != nil {
-		return out, err
-	}
+	limit := limitOf(r, pageDefault)
 	all, err := a.agents.Remembered(r.Context(), agentOf(r))
 	if err != nil {
 		return out, err

@@ -270,8 +270,8 @@ func TestManageAgents(t *testing.T) {
 			r.refused(method, "/agents/"+id+rest, "", 404, "not_found", "GET /agents lists them")
 		}
 	}
-	r.refused("GET", "/agents/"+a.Agent+"/nothing", "", 404, "not_found", "no such path")
-	r.refused("DELETE", "/agents/"+a.Agent+"/history", "", 404, "not_found", "no such path")
+	r.refused("GET", "/agents/"+a.Agent+"/nothing", "", 404, "not_found", "No such path")
+	r.refused("DELETE", "/agents/"+a.Agent+"/history", "", 404, "not_found", "No such path")
 }
 
 // A broken desk makes every path fail with a fault.
@@ -303,10 +303,10 @@ func TestFaultsAreTold(t *testing.T) {
 		code, says string
 	}{
 		{web.Refusal("not this one"), 409, "refused", "not this one"},
-		{fmt.Errorf("inner: %w", storage.ErrState), 409, "state", "not possible"},
+		{fmt.Errorf("inner: %w", storage.ErrState), 409, "state", "Not possible"},
 		{storage.ErrBusy, 503, "busy", "Try again in a moment"},
 		{storage.ErrFull, 503, "disk_full", "full or read-only"},
-		{errors.New("inner detail"), 500, "internal", "the log says why"},
+		{errors.New("inner detail"), 500, "internal", "see the log"},
 	} {
 		fault = tc.err
 		for _, path := range []string{"POST /agents/p/stop", "POST /agents/p/reset", "DELETE /agents/p", "GET /agents/p/inbox", "DELETE /agents/p/inbox"} {

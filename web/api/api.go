@@ -1,16 +1,15 @@
-// Package api is claybot's HTTP interface for programs: JSON, event streams and
-// a door for OpenAI clients, described by an OpenAPI document that it serves.
+// Package api is claybot's HTTP API: JSON, event streams and an endpoint for OpenAI
+// clients, described by an OpenAPI document that it serves.
 //
 // It guarantees: one table of operations makes the routes and the document, so
 // they cannot differ; all errors have one shape; an unknown field, parameter or
-// id is an error and never ignored; what was accepted is durable; a request that
-// names an idempotency key may be repeated, and so may one of an OpenAI client that
-// names none. A reader that is slow, or does not
-// read at all, costs at most 256 KiB and delays nobody.
+// id is an error; what it accepts is durable; a request with an idempotency key may be
+// repeated, and so may one of an OpenAI client without a key. A slow reader costs at
+// most 256 KiB and delays no other.
 //
-// It knows no platform, and of the store its marks alone: all it does goes through
-// the contracts of package web, which owns the types of its JSON, too. A resource is a
-// type of its own that takes the contracts it needs. Who may come in is the affair of package web. Only cmd imports it.
+// It uses the contracts of package web, which owns the types of its JSON, and of the
+// store only the marks. A resource is a type that takes the contracts it needs. Package
+// web authenticates. Only cmd imports it.
 package api
 
 import (
@@ -25,7 +24,7 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// A Config is what the API stands on.
+// A Config has the dependencies of the API.
 type Config struct {
 	Backend web.Backend
 	Tasks   web.Tasks // nil: cron is off
@@ -42,8 +41,7 @@ type Config struct {
 	// Marks remember which answers were delivered. Without them, a retry of an OpenAI
 	// client that sends no Idempotency-Key is a message of its own.
 	Marks storage.Checkpoints
-	// KeepAlive is how long a client that waits for an answer goes without a sign of
-	// life; 0: 15 s.
+	// KeepAlive is how often a waiting client gets a byte; 0: every 15 s.
 	KeepAlive time.Duration
 	Log       *slog.Logger
 	// Version is that of the program; it is in the document.
@@ -79,17 +77,12 @@ func newAPI(cfg Config) *api {
 	for _, r := range resources(cfg) {
 		a.operations = append(a.operations, r.operations()...)
 	}
-	a.operations = append(a.operations, operation{
-		id: "openapi", method: http.MethodGet, path: "/openapi.json", tag: "about", scope: web.Read,
-		summary: "This document.",
-		answers: []answer{{status: http.StatusOK, value: map[string]any{}, about: "OpenAPI 3.1"}},
-		serve: func(w http.ResponseWriter, _ *http.Request) error {
-			w.Header().Set("Content-Type", "application/json")
-			w.Header().Set("Cache-Control", "no-cache")
-			_, _ = w.Write(a.document()) // a client that is gone needs no answer
-			return nil
-		},
-	})
+	a.operations = append(a.operations, op("openapi", web.Read, "GET /openapi.json", "Get this document.").tagged("about").served(func(w http.ResponseWriter, _ *http.Request) error {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-cache")
+		_, _ = w.Write(a.document()) // a client that is gone needs no answer
+		return nil
+	}, answer{status: http.StatusOK, value: map[string]any{}, about: "OpenAPI 3.1"}))
 	return a
 }
 

@@ -17,21 +17,11 @@ type beats struct{ beats web.Beats }
 func (b beats) operations() []operation {
 	off := &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "The heartbeat is off.", Fix: "Turn it on in the configuration."}
 	return whereOn(b.beats != nil, off, operation{tag: "heartbeat", missing: noBeat, fails: refusals}.like(
-		returns(http.StatusOK, operation{
-			id: "listBeats", method: http.MethodGet, path: "/heartbeat", scope: web.Read, summary: "List the tasks of the heartbeat.",
-		}, b.list),
-		takes(http.StatusCreated, operation{
-			id: "saveBeat", method: http.MethodPost, path: "/heartbeat", scope: web.Admin, summary: "Make a task of the heartbeat, or replace the one with this id.",
-		}, b.save),
-		returns(http.StatusOK, operation{
-			id: "getBeat", method: http.MethodGet, path: "/heartbeat/{beat}", scope: web.Read, summary: "One task of the heartbeat.",
-		}, b.get),
-		does(operation{
-			id: "removeBeat", method: http.MethodDelete, path: "/heartbeat/{beat}", scope: web.Admin, summary: "Take a task of the heartbeat away.",
-		}, func(r *http.Request) error { return sentence(b.beats.RemoveBeat(r.Context(), r.PathValue("beat"))) }),
-		takes(http.StatusAccepted, operation{
-			id: "runBeats", method: http.MethodPost, path: "/heartbeat/run", scope: web.Operate, summary: "Run tasks of the heartbeat now.", params: []param{keyParam},
-		}, b.run),
+		returns(http.StatusOK, op("listBeats", web.Read, "GET /heartbeat", "List the tasks of the heartbeat."), b.list),
+		takes(http.StatusCreated, op("saveBeat", web.Admin, "POST /heartbeat", "Make a task of the heartbeat, or replace the one with this id."), b.save),
+		returns(http.StatusOK, op("getBeat", web.Read, "GET /heartbeat/{beat}", "One task of the heartbeat."), b.get),
+		does(op("removeBeat", web.Admin, "DELETE /heartbeat/{beat}", "Take a task of the heartbeat away."), func(r *http.Request) error { return sentence(b.beats.RemoveBeat(r.Context(), r.PathValue("beat"))) }),
+		takes(http.StatusAccepted, op("runBeats", web.Operate, "POST /heartbeat/run", "Run tasks of the heartbeat now.").query(keyParam), b.run),
 	))
 }
 

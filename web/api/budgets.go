@@ -20,24 +20,16 @@ type budgetAPI struct{ budgets web.Budgets }
 func (a budgetAPI) operations() []operation {
 	off := &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "Budgets are off.", Fix: "Add some to the configuration."}
 	return whereOn(a.budgets != nil, off, operation{tag: "reports", missing: noBudget}.like(
-		returns(http.StatusOK, operation{
-			id: "listBudgets", method: http.MethodGet, path: "/budgets", scope: web.Read, summary: "Budgets: what is spent, set aside and left.",
-			about:  "Money is in millionths of a US dollar. Only budgets that something was spent on are listed; with each period begins a new one.",
-			params: []param{limitParam}, fails: []int{http.StatusNotFound},
-		}, a.list),
-		takes(http.StatusOK, operation{
-			id: "extendBudget", method: http.MethodPost, path: "/budgets/extend", scope: web.Admin,
-			summary: "Raise the limit of a budget for the rest of its period.", params: []param{keyHeaderParam}, fails: []int{http.StatusNotFound, http.StatusConflict},
-		}, a.extend),
+		returns(http.StatusOK, op("listBudgets", web.Read, "GET /budgets", "Budgets: what is spent, set aside and left.").
+			explained("Money is in millionths of a US dollar. Only budgets that something was spent on are listed; with each period begins a new one.").
+			query(limitParam).failing(http.StatusNotFound), a.list),
+		takes(http.StatusOK, op("extendBudget", web.Admin, "POST /budgets/extend", "Raise the limit of a budget for the rest of its period.").
+			query(keyHeaderParam).failing(http.StatusNotFound, http.StatusConflict), a.extend),
 	))
 }
 
 func (a budgetAPI) list(r *http.Request) (none web.BudgetList, err error) {
-	n, err := limitOf(r, pageDefault)
-	if err != nil {
-		return none, err
-	}
-	all, err := a.budgets.Budgets(r.Context(), n)
+	all, err := a.budgets.Budgets(r.Context(), limitOf(r, pageDefault))
 	return web.BudgetList{Budgets: each(all, viewBudget)}, err
 }
 

@@ -191,33 +191,22 @@ type completions struct {
 
 func (a *completions) operations() []operation {
 	return operation{tag: "openai", missing: noModel}.like(
-		operation{
-			id: "createCompletion", method: http.MethodPost, path: "/v1/chat/completions", scope: web.Operate, openAI: true, limit: chatLimit,
-			summary: "Talk to an agent as OpenAI clients do.",
-			about: "The model names the agent, user the thread. Only the newest messages of the user are posted, and tools, prompts and limits of the " +
-				"request are overlooked: the agent has its own. A client that goes away does not end the run. When the agent asks something, the question " +
-				"is the answer, and the next message of the thread answers it. An approval, and what is asked of approvers, no message answers: operators " +
-				"do, at POST /questions/{question}/answer. While streaming, texts that come before the use of tools are shown too.",
-			params: []param{
-				{name: keyHeader, about: "A repeat under the same key gets the answer of the same run. Without a key, the same request is a repeat while its run is " +
-					"at work, and for 10 minutes after it as long as no client received the whole answer.", header: true},
-				{name: retryCount, about: "Above 0: the client repeats a request, which gets the answer of the same run also when a client received it.", header: true},
-			},
-			body: completionRequest{},
-			answers: []answer{
-				{status: http.StatusOK, value: completion{}, or: openAIFailure{}, about: "Blanks may come before the JSON, every 15 s, while the run is at work; a run that fails after " +
-					"that is an error in place of the answer. With stream, the same as Server-Sent Events of chat.completion.chunk, ended by data: [DONE]."},
-			},
-			fails: []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable}, serve: a.complete,
-		},
-		returns(http.StatusOK, operation{
-			id: "listModels", method: http.MethodGet, path: "/v1/models", scope: web.Read, openAI: true,
-			summary: "What can be a model: claybot, the profiles, and the agents that were spoken to last.",
-		}, a.models),
-		returns(http.StatusOK, operation{
-			id: "getModel", method: http.MethodGet, path: "/v1/models/{model}", scope: web.Read, openAI: true,
-			summary: "One model.", fails: []int{http.StatusNotFound},
-		}, a.model),
+		op("createCompletion", web.Operate, "POST /v1/chat/completions", "Message an agent with the OpenAI protocol.").forOpenAI().upTo(chatLimit).reading(completionRequest{}).
+			failing(http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable).
+			explained("model names the agent, user the thread. claybot posts only the newest messages of the user and ignores tools, prompts and limits of the "+
+				"request: the agent has its own. A client that disconnects does not cancel the run. If the agent asks a question, the question "+
+				"is the answer, and the next message of the thread answers it. No message answers an approval or a question with approvers: operators "+
+				"do, at POST /questions/{question}/answer. While streaming, texts that come before tool calls are included.").
+			query(
+				param{name: keyHeader, about: "A retry with the same key gets the answer of the same run. Without a key, the same request is a retry while its run is " +
+					"active, and for 10 minutes after it as long as no client received the whole answer.", header: true},
+				param{name: retryCount, about: "Above 0: the client retries a request, and gets the answer of the same run even if a client received it.", header: true},
+			).
+			served(a.complete, answer{status: http.StatusOK, value: completion{}, or: openAIFailure{}, about: "Whitespace may precede the JSON, every 15 s, while the run is active; a run that fails after " +
+				"that returns an error in place of the answer. With stream, the same as Server-Sent Events of chat.completion.chunk, ended by data: [DONE]."}),
+		returns(http.StatusOK, op("listModels", web.Read, "GET /v1/models", "What can be a model: claybot, the profiles, and the agents that were spoken to last.").
+			forOpenAI(), a.models),
+		returns(http.StatusOK, op("getModel", web.Read, "GET /v1/models/{model}", "One model.").forOpenAI().failing(http.StatusNotFound), a.model),
 	)
 }
 
@@ -255,12 +244,12 @@ func (a *completions) profiles() []string {
 
 // complete serves POST /v1/chat/completions.
 func (a *completions) complete(w http.ResponseWriter, r *http.Request) error {
-	body, err := readAll(r)
+	body, err := web.ReadBody(r)
 	if err != nil {
 		return err
 	}
 	var in completionRequest
-	if err := parse(body, &in, false); err != nil {
+	if err := web.ParseJSON(body, &in, false); err != nil {
 		return err
 	}
 	if in.N > 1 {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -15,36 +16,35 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// intro is what the document says about all of it.
-const intro = "JSON over HTTP. Log in with a bearer token (claybot token create) or with the session of the web page. " +
-	"Times are unix milliseconds unless they say otherwise. Unknown fields and parameters are errors. " +
-	"Lists have a cursor in next; without it, the page is the last one."
+const intro = "JSON over HTTP. Authenticate with a bearer token (claybot token create) or with the session of the web page. " +
+	"Times are Unix milliseconds unless noted otherwise. Unknown fields and parameters are errors. " +
+	"Lists return a cursor in next; without it, the page is the last one."
 
-// tags are the groups of paths, in the order in which they are shown.
+// tags are the groups of paths, in order.
 var tags = [][2]string{
-	{"runs", "Start runs, watch them, end them."},
-	{"graphs", "Engines that are graphs, and plans."},
-	{"agents", "Agents, what they remember, and what waits for them."},
-	{"questions", "What agents ask, and answers to it."},
+	{"runs", "Start, watch and cancel runs."},
+	{"graphs", "Graph engines and plans."},
+	{"agents", "Agents, their history and their inbox."},
+	{"questions", "Questions of agents, and answers."},
 	{"cron", "Tasks at set times."},
-	{"heartbeat", "Tasks that are looked after now and then."},
-	{"outbox", "Messages on their way out."},
-	{"pairing", "Who may speak."},
-	{"reports", "Usage, durations, and what became of a message."},
-	{"tools", "What agents work with: tools, servers of tools, workspaces and skills."},
-	{"notes", "What agents remember beyond their conversation."},
-	{"openai", "The door for OpenAI clients."},
+	{"heartbeat", "Tasks of the heartbeat."},
+	{"outbox", "Outgoing messages."},
+	{"pairing", "Access of users and channels."},
+	{"reports", "Usage, durations and traces of messages."},
+	{"tools", "Tools, MCP servers, workspaces and skills."},
+	{"notes", "Notes that agents keep across conversations."},
+	{"openai", "Endpoints for OpenAI clients."},
 	{"about", "The daemon itself."},
 }
 
-// statuses say in words what an error status means.
+// statuses describe the error statuses.
 var statuses = map[int]string{
-	http.StatusBadRequest: "Something in the request is wrong; the message names it.", http.StatusUnauthorized: "No login, or a wrong one.",
-	http.StatusForbidden: "The caller's scope does not allow it.", http.StatusNotFound: "It is not there.",
-	http.StatusConflict: "Not possible in the state it is in, or refused.", http.StatusGone: "Its time has passed.",
+	http.StatusBadRequest: "The request is invalid; see the message.", http.StatusUnauthorized: "Missing or invalid credentials.",
+	http.StatusForbidden: "The scope of the caller is not sufficient.", http.StatusNotFound: "Not found.",
+	http.StatusConflict: "Not possible in the current state, or refused.", http.StatusGone: "Expired.",
 	http.StatusRequestEntityTooLarge: "The body is too large.", http.StatusUnsupportedMediaType: "The body is not application/json.",
-	http.StatusTooManyRequests: "Too many wrong tokens or codes.", http.StatusInternalServerError: "It did not work; the log says why.",
-	http.StatusServiceUnavailable: "Not now; try again.",
+	http.StatusTooManyRequests: "Too many invalid tokens or codes.", http.StatusInternalServerError: "Internal error; see the log.",
+	http.StatusServiceUnavailable: "Temporarily unavailable; try again.",
 }
 
 // inPath finds the parameters of a path.
@@ -58,26 +58,22 @@ func (a *api) describe() []byte {
 	s := newSchemas()
 	paths := make(schema)
 	for _, o := range a.operations {
-		item, ok := paths[o.path].(schema)
+		item, ok := paths[o.path()].(schema)
 		if !ok {
 			item = make(schema)
-			paths[o.path] = item
+			paths[o.path()] = item
 		}
-		item[strings.ToLower(o.method)] = o.describe(s)
+		item[strings.ToLower(o.method())] = o.describe(s)
 	}
 	s.events()
 	s.define(reflect.TypeFor[web.Failure]())
-	version := a.version
-	if version == "" {
-		version = "unknown"
-	}
 	groups := make([]any, len(tags))
 	for i, t := range tags {
 		groups[i] = schema{"name": t[0], "description": t[1]}
 	}
 	doc := schema{
 		"openapi": "3.1.0",
-		"info":    schema{"title": "claybot", "version": version, "description": intro},
+		"info":    schema{"title": "claybot", "version": cmp.Or(a.version, "unknown"), "description": intro},
 		"servers": []any{schema{"url": "/"}},
 		"tags":    groups,
 		"paths":   paths,
@@ -88,14 +84,14 @@ func (a *api) describe() []byte {
 		"components": schema{
 			"schemas": s.defs,
 			"securitySchemes": schema{
-				"bearer":  schema{"type": "http", "scheme": "bearer", "description": "A token; its scope is kept on the server."},
+				"bearer":  schema{"type": "http", "scheme": "bearer", "description": "A token; the server knows its scope."},
 				"session": schema{"type": "apiKey", "in": "cookie", "name": "claybot", "description": "The login of the web page; the name of the cookie ends with the port."},
 			},
 		},
 	}
 	b, err := json.MarshalIndent(doc, "", " ")
 	if err != nil {
-		a.log.Error("the description of the API cannot be made", "err", err)
+		a.log.Error("failed to encode the OpenAPI document", "err", err)
 		return []byte("{}\n")
 	}
 	return append(b, '\n')
@@ -143,7 +139,7 @@ func (o operation) errors() []int {
 
 func (o operation) parameters() []any {
 	var all []any
-	for _, m := range inPath.FindAllStringSubmatch(o.path, -1) {
+	for _, m := range inPath.FindAllStringSubmatch(o.route, -1) {
 		all = append(all, schema{"name": m[1], "in": "path", "required": true, "schema": schema{"type": "string"}})
 	}
 	for _, p := range o.params {
@@ -167,21 +163,13 @@ func (o operation) parameters() []any {
 }
 
 func (x answer) describe(s *schemas) schema {
-	text := x.about
-	if text == "" {
-		text = http.StatusText(x.status)
-	}
-	out := schema{"description": text}
+	out := schema{"description": cmp.Or(x.about, http.StatusText(x.status))}
 	if x.value != nil {
-		kind := x.kind
-		if kind == "" {
-			kind = "application/json"
-		}
 		shape := s.of(reflect.TypeOf(x.value))
 		if x.or != nil {
 			shape = schema{"oneOf": []any{shape, s.of(reflect.TypeOf(x.or))}}
 		}
-		out["content"] = schema{kind: schema{"schema": shape}}
+		out["content"] = schema{cmp.Or(x.kind, "application/json"): schema{"schema": shape}}
 	}
 	return out
 }

@@ -11,9 +11,7 @@ import (
 // CSV are kept from being formulas.
 var (
 	Shorten = shorten
-	Place   = place
 	Cell    = cell
-	Parse   = parse
 	// UpdateFrame is one update as a reader gets it.
 	UpdateFrame = updateFrame
 )

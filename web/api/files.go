@@ -44,19 +44,13 @@ type attachments struct {
 
 func (a attachments) operations() []operation {
 	return operation{tag: "agents"}.like(
-		answering(http.StatusCreated, operation{
-			id: "uploadFile", method: http.MethodPost, path: "/agents/{agent}/files", scope: web.Operate, raw: true, limit: inbox.MaxFile,
-			summary: "Give an agent a file, for a message that is still to come.",
-			about:   "The body is the bytes of the file, at most 50 MiB; Content-Type says what they are.",
-			params:  []param{{name: "name", about: "What the file is called."}},
-			fails:   []int{http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable}, missing: noAgent,
-		}, a.upload),
-		operation{
-			id: "getFile", method: http.MethodGet, path: "/agents/{agent}/files/{file}", scope: web.Read,
-			summary: "The bytes of a file of an agent.",
-			answers: []answer{{status: http.StatusOK, kind: octets, value: ""}},
-			fails:   []int{http.StatusNotFound}, missing: noFile, serve: a.get,
-		},
+		answering(http.StatusCreated, op("uploadFile", web.Operate, "POST /agents/{agent}/files", "Give an agent a file, for a message that is still to come.").
+			bytes().upTo(inbox.MaxFile).
+			explained("The body is the bytes of the file, at most 50 MiB; Content-Type says what they are.").
+			query(param{name: "name", about: "What the file is called."}).
+			failing(http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable).unknown(noAgent), a.upload),
+		op("getFile", web.Read, "GET /agents/{agent}/files/{file}", "Download a file of an agent.").failing(http.StatusNotFound).unknown(noFile).
+			served(a.get, answer{status: http.StatusOK, kind: octets, value: ""}),
 	)
 }
 

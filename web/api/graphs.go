@@ -15,15 +15,11 @@ type graphs struct{ system web.System }
 
 func (g graphs) operations() []operation {
 	return operation{tag: "graphs"}.like(
-		returns(http.StatusOK, operation{
-			id: "listGraphs", method: http.MethodGet, path: "/graphs", scope: web.Read, summary: "The engines that are graphs, by name.",
-		}, func(*http.Request) (web.Drawings, error) {
+		returns(http.StatusOK, op("listGraphs", web.Read, "GET /graphs", "The engines that are graphs, by name."), func(*http.Request) (web.Drawings, error) {
 			return web.Drawings{Graphs: web.DrawAll(g.system.Shapes())}, nil
 		}),
-		returns(http.StatusOK, operation{
-			id: "getGraph", method: http.MethodGet, path: "/graphs/{graph}", scope: web.Read, summary: "One of them.",
-			fails: []int{http.StatusNotFound}, missing: hint{"There is no graph with that name.", "GET /graphs lists them."},
-		}, func(r *http.Request) (web.Drawing, error) {
+		returns(http.StatusOK, op("getGraph", web.Read, "GET /graphs/{graph}", "One of them.").failing(http.StatusNotFound).
+			unknown(hint{"There is no graph with that name.", "GET /graphs lists them."}), func(r *http.Request) (web.Drawing, error) {
 			name := r.PathValue("graph")
 			s, ok := g.system.Shapes()[name]
 			if !ok {

@@ -211,7 +211,7 @@ func TestUndoRefuses(t *testing.T) {
 	r.ended(a.Run)
 	r.refused("POST", "/agents/runs/"+a.Run+"/undo", "", 409, "refused", "nothing that could be taken back")
 	r.refused("POST", "/agents/runs/nothing/undo", "", 404, "not_found", "no run")
-	r.refused("POST", "/agents/runs/"+a.Run+"/undo?force=1", "", 400, "bad_request", "no parameter")
+	r.refused("POST", "/agents/runs/"+a.Run+"/undo?force=1", "", 400, "bad_request", "Unknown parameter")
 	r.refused("GET", "/agents/runs/nothing/plan", "", 404, "not_found", "no run")
 	if p, _ := r.planOf(a.Run); p.Engine != "react" || p.State != "SUCCEEDED" || p.Steps == nil || len(p.Steps) != 0 || len(p.Graph.Nodes) != 1 {
 		t.Errorf("the plan of a run without one: %+v", p)
@@ -241,7 +241,7 @@ func TestDeny(t *testing.T) {
 		{`{"value":true,"reason":"fine"}`, "Only a denial has a reason"},
 		{`{"value":"no","reason":"` + strings.Repeat("x", 1001) + `"}`, "1001 characters"},
 		{`{"value":"no","reason":7}`, "The field reason must be a string"},
-		{`{"value":"no","why":"x"}`, `no field "why"`},
+		{`{"value":"no","why":"x"}`, `Unknown field "why"`},
 	} {
 		r.refused("POST", path, tc[0], 400, "bad_request", tc[1])
 	}
@@ -395,7 +395,7 @@ func TestGraphs(t *testing.T) {
 	for _, name := range []string{"react", "Plan", "nothing", esc("../plan")} {
 		r.refused("GET", "/graphs/"+name, "", 404, "not_found", "GET /graphs lists them")
 	}
-	r.refused("GET", "/graphs?name=plan", "", 400, "bad_request", "no parameter")
+	r.refused("GET", "/graphs?name=plan", "", 400, "bad_request", "Unknown parameter")
 	// The engines that a run may have are these, but for the undo.
 	r.refused("POST", "/agents/runs", `{"text":"x","engine":"Plan"}`, 400, "bad_request", "There are: react, plan.")
 	r.refused("POST", "/agents/runs", `{"text":"x","engine":"undo"}`, 400, "bad_request", "/undo takes back")

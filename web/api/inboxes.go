@@ -18,23 +18,14 @@ type inboxes struct{ inboxes web.Inboxes }
 
 func (x inboxes) operations() []operation {
 	return ofAgents.like(
-		returns(http.StatusOK, operation{
-			id: "getInbox", method: http.MethodGet, path: "/agents/{agent}/inbox", scope: web.Read, summary: "What waits for an agent, and what it works on.",
-		}, x.get),
-		returns(http.StatusOK, operation{
-			id: "dropMessages", method: http.MethodDelete, path: "/agents/{agent}/inbox", scope: web.Operate,
-			summary: "Take messages out of an inbox that no run has taken.",
-			params:  []param{{name: "message", about: "The id of a message; all that wait when none is given.", many: true}},
-		}, x.drop),
-		returns(http.StatusOK, operation{
-			id: "listParked", method: http.MethodGet, path: "/parked", scope: web.Read, fails: []int{}, params: []param{limitParam},
-			summary: "List agents that cannot be used: those with parked messages first, in the order of their oldest ones.",
-		}, x.parked),
-		returns(http.StatusOK, operation{
-			id: "dropParked", method: http.MethodDelete, path: "/parked", scope: web.Operate, fails: []int{http.StatusNotFound},
-			summary: "Drop the parked messages of one agent.", params: []param{{name: "agent", about: "The agent as the list has it: connector:channel:user."}},
-			missing: hint{"No messages are parked for that agent.", "GET /parked lists the agents that have some."},
-		}, x.dropParked),
+		returns(http.StatusOK, op("getInbox", web.Read, "GET /agents/{agent}/inbox", "What waits for an agent, and what it works on."), x.get),
+		returns(http.StatusOK, op("dropMessages", web.Operate, "DELETE /agents/{agent}/inbox", "Take messages out of an inbox that no run has taken.").
+			query(param{name: "message", about: "The id of a message; all that wait when none is given.", many: true}), x.drop),
+		returns(http.StatusOK, op("listParked", web.Read, "GET /parked", "List agents that cannot be used: those with parked messages first, in the order of their oldest ones.").
+			failing().query(limitParam), x.parked),
+		returns(http.StatusOK, op("dropParked", web.Operate, "DELETE /parked", "Drop the parked messages of one agent.").failing(http.StatusNotFound).
+			query(param{name: "agent", about: "The agent as the list has it: connector:channel:user."}).
+			unknown(hint{"No messages are parked for that agent.", "GET /parked lists the agents that have some."}), x.dropParked),
 	)
 }
 
@@ -101,11 +92,7 @@ func (x inboxes) drop(r *http.Request) (web.Dropped, error) {
 }
 
 func (x inboxes) parked(r *http.Request) (web.ParkedList, error) {
-	limit, err := limitOf(r, pageDefault)
-	if err != nil {
-		return web.ParkedList{}, err
-	}
-	all, err := x.inboxes.ParkedAgents(r.Context(), limit)
+	all, err := x.inboxes.ParkedAgents(r.Context(), limitOf(r, pageDefault))
 	return web.ParkedList{Parked: orEmpty(all)}, err
 }
 

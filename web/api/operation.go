@@ -11,12 +11,11 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// An operation is one method of one path: all there is to know to serve and to
+// An operation is one method of one path: all that is needed to serve and to
 // describe it.
 type operation struct {
 	id      string // in the document, unique
-	method  string
-	path    string // of net/http: {name} is a parameter
+	route   string // of net/http: "GET /path/{name}"
 	tag     string
 	scope   web.Scope // that a caller needs
 	summary string
@@ -24,13 +23,41 @@ type operation struct {
 	params  []param  // of the query, and headers
 	body    any      // a value of the type that is read; nil for none
 	raw     bool     // the body is no JSON
-	limit   int64    // bytes of a body, 0: the door's
-	reply   string   // about the answer, if there is more to say
-	answers []answer // that are no errors
+	limit   int64    // bytes of a body, 0: the server's
+	answers []answer // of success
 	fails   []int    // statuses of errors, beside those that all have
-	missing hint     // what to say when an id is unknown
-	openAI  bool     // errors have the shape that OpenAI's have
+	missing hint     // for an unknown id
+	openAI  bool     // errors have OpenAI's shape
 	serve   func(http.ResponseWriter, *http.Request) error
+}
+
+func op(id string, scope web.Scope, route, summary string) operation {
+	return operation{id: id, scope: scope, route: route, summary: summary}
+}
+
+func (o operation) method() string { method, _, _ := strings.Cut(o.route, " "); return method }
+func (o operation) path() string   { _, path, _ := strings.Cut(o.route, " "); return path }
+
+// The methods below complete an operation.
+
+func (o operation) tagged(tag string) operation      { o.tag = tag; return o }
+func (o operation) explained(about string) operation { o.about = about; return o }
+func (o operation) query(params ...param) operation  { o.params = params; return o }
+func (o operation) unknown(missing hint) operation   { o.missing = missing; return o }
+func (o operation) upTo(bytes int64) operation       { o.limit = bytes; return o }
+func (o operation) reading(body any) operation       { o.body = body; return o }
+func (o operation) bytes() operation                 { o.raw = true; return o }
+func (o operation) forOpenAI() operation             { o.openAI = true; return o }
+func (o operation) replying(about string) operation  { o.answers[0].about = about; return o }
+func (o operation) failing(statuses ...int) operation {
+	o.fails = append([]int{}, statuses...)
+	return o
+}
+
+// served completes an operation that writes its answers itself.
+func (o operation) served(serve func(http.ResponseWriter, *http.Request) error, answers ...answer) operation {
+	o.serve, o.answers = serve, answers
+	return o
 }
 
 // A param is one parameter of a query, or a header.
@@ -43,7 +70,7 @@ type param struct {
 	header bool
 }
 
-// An answer is one way in which an operation ends well.
+// An answer is one kind of success of an operation.
 type answer struct {
 	status int
 	value  any    // of the type that is sent; nil for no content
@@ -52,11 +79,11 @@ type answer struct {
 	about  string
 }
 
-// A hint says what is not there, and where to look for what is.
+// A hint says what was not found, and where to look.
 type hint struct{ message, fix string }
 
-// limitParam is how many rows a page has; see page.
-var limitParam = param{name: "limit", about: "How many at most, 1 to 500; 50 when left out.", number: true}
+// limitParam is how many rows a page has.
+var limitParam = param{name: "limit", about: "Maximum number of rows, 1 to 500. Default: 50.", number: true}
 
 // like gives operations the tag, the failures and the hint of o where they have none.
 func (o operation) like(all ...operation) []operation {
@@ -83,7 +110,7 @@ func takes[In, Out any](status int, o operation, fn func(*http.Request, In) (Out
 	o.body = *new(In)
 	return answering(status, o, func(_ http.ResponseWriter, r *http.Request) (out Out, err error) {
 		var in In
-		if err := readBody(r, &in); err != nil {
+		if err := web.ReadJSON(r, &in); err != nil {
 			return out, err
 		}
 		return fn(r, in)
@@ -91,31 +118,23 @@ func takes[In, Out any](status int, o operation, fn func(*http.Request, In) (Out
 }
 
 func answering[T any](status int, o operation, fn func(http.ResponseWriter, *http.Request) (T, error)) operation {
-	if o.answers == nil {
-		o.answers = []answer{{status: status, value: *new(T), about: o.reply}}
-	}
-	o.serve = func(w http.ResponseWriter, r *http.Request) error {
+	return o.served(func(w http.ResponseWriter, r *http.Request) error {
 		v, err := fn(w, r)
 		if err != nil {
 			return err
 		}
 		return reply(w, status, v)
-	}
-	return o
+	}, answer{status: status, value: *new(T)})
 }
 
 // does completes an operation that answers without content.
 func does(o operation, fn func(*http.Request) error) operation {
-	if o.answers == nil {
-		o.answers = []answer{{status: http.StatusNoContent, about: o.reply}}
-	}
-	o.serve = func(w http.ResponseWriter, r *http.Request) error {
+	return o.served(func(w http.ResponseWriter, r *http.Request) error {
 		if err := fn(r); err != nil {
 			return err
 		}
 		return noContent(w)
-	}
-	return o
+	}, answer{status: http.StatusNoContent})
 }
 
 // doesWith is does for an operation that reads a body.
@@ -123,14 +142,14 @@ func doesWith[In any](o operation, fn func(*http.Request, In) error) operation {
 	o.body = *new(In)
 	return does(o, func(r *http.Request) error {
 		var in In
-		if err := readBody(r, &in); err != nil {
+		if err := web.ReadJSON(r, &in); err != nil {
 			return err
 		}
 		return fn(r, in)
 	})
 }
 
-// whereOn answers all operations with off where what they stand on is not there.
+// whereOn answers all operations with off unless on.
 func whereOn(on bool, off *web.Problem, all []operation) []operation {
 	for i := range all {
 		if !on {
@@ -140,7 +159,7 @@ func whereOn(on bool, off *web.Problem, all []operation) []operation {
 	return all
 }
 
-// routes are the operations, ready for the door. Operations of one method below
+// routes are the routes of the operations. Operations of one method below
 // /agents/{agent}/ are one route where a path of its own would be ambiguous:
 // /agents/{agent}/history and /agents/runs/{run} both mean /agents/runs/history.
 func (a *api) routes() []web.Route {
@@ -167,15 +186,16 @@ func (a *api) routes() []web.Route {
 // that share it.
 func (o operation) pattern() (pattern, part string) {
 	const shared = "/agents/{agent}/"
-	rest, ok := strings.CutPrefix(o.path, shared)
-	if !ok || o.method != http.MethodGet && o.method != http.MethodDelete {
-		return o.method + " " + o.path, ""
+	method, path, _ := strings.Cut(o.route, " ")
+	rest, ok := strings.CutPrefix(path, shared)
+	if !ok || method != http.MethodGet && method != http.MethodDelete {
+		return o.route, ""
 	}
 	part, item, _ := strings.Cut(rest, "/")
 	if item == "" {
-		return o.method + " " + shared + "{part}", part
+		return method + " " + shared + "{part}", part
 	}
-	return o.method + " " + shared + "{part}/" + item, part
+	return method + " " + shared + "{part}/" + item, part
 }
 
 // dispatch serves operations by the last segment of their path. The map may
@@ -184,9 +204,7 @@ func (a *api) dispatch(parts map[string]operation) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		o, ok := parts[r.PathValue("part")]
 		if !ok {
-			fail(a.log, w, r, operation{}, &web.Problem{
-				Status: http.StatusNotFound, Code: "not_found", Message: "There is no such path.", Fix: "GET /openapi.json lists all.",
-			})
+			fail(a.log, w, r, operation{}, &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "No such path.", Fix: "See GET /openapi.json."})
 			return
 		}
 		a.handler(o).ServeHTTP(w, r)
@@ -206,32 +224,34 @@ func (a *api) handler(o operation) http.Handler {
 	})
 }
 
-// checkQuery refuses parameters that the operation does not have: a misspelt
-// one would mean more than was asked for.
+// checkQuery rejects parameters that the operation does not have, because a misspelt
+// filter would match too much.
 func (o operation) checkQuery(r *http.Request) error {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return bad("The query of the URL cannot be read.", "Escape the values of parameters.")
+		return bad("The query of the URL is invalid.", "Escape the values of parameters.")
 	}
 	for name, values := range q {
 		i := slices.IndexFunc(o.params, func(p param) bool { return p.name == name && !p.header })
 		if i < 0 {
-			return bad(fmt.Sprintf("There is no parameter %.40q here.", name), o.known())
+			return bad(fmt.Sprintf("Unknown parameter %.40q.", name), o.known())
 		}
 		p := o.params[i]
 		if len(values) > 1 && !p.many {
 			return bad("The parameter "+p.name+" is given more than once.", "")
 		}
 		for _, v := range values {
+			if p.name == limitParam.name && v != "" && limitOf(r, 0) == 0 {
+				return bad("limit must be a number from 1.", "")
+			}
 			if v != "" && len(p.values) > 0 && !slices.Contains(p.values, v) {
-				return bad(fmt.Sprintf("The parameter %s cannot be %.40q.", p.name, v), "It is one of: "+strings.Join(p.values, ", ")+".")
+				return bad(fmt.Sprintf("Invalid value %.40q for the parameter %s.", v, p.name), "Use one of: "+strings.Join(p.values, ", ")+".")
 			}
 		}
 	}
 	return nil
 }
 
-// known lists the parameters of the query.
 func (o operation) known() string {
 	var names []string
 	for _, p := range o.params {
@@ -240,7 +260,7 @@ func (o operation) known() string {
 		}
 	}
 	if len(names) == 0 {
-		return "This path has none."
+		return "This path has no parameters."
 	}
-	return "There are: " + strings.Join(names, ", ") + "."
+	return "Known parameters: " + strings.Join(names, ", ") + "."
 }

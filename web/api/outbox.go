@@ -34,32 +34,21 @@ func (x outbox) operations() []operation {
 		string(claybot.SendWaiting), string(claybot.SendAttempted), string(claybot.SendSent), string(claybot.SendAmbiguous), string(claybot.SendFailed),
 	}
 	return operation{tag: "outbox", missing: noOutgoing, fails: []int{http.StatusNotFound, http.StatusConflict}}.like(
-		returns(http.StatusOK, operation{
-			id: "listOutgoing", method: http.MethodGet, path: "/outbox", scope: web.Read, fails: []int{},
-			summary: "List outgoing messages, the newest first.",
-			params: []param{
-				{name: "state", about: "In this state only; open means waiting, attempted or ambiguous.", values: append(states, "open")},
-				{name: "dest", about: "For this place only: connector:channel."},
-				{name: "before", about: "The cursor of the page before."},
-				limitParam,
-			},
-		}, x.list),
-		returns(http.StatusOK, operation{
-			id: "getOutgoing", method: http.MethodGet, path: one, scope: web.Read, summary: "One outgoing message.",
-		}, func(r *http.Request) (web.OutgoingView, error) {
+		returns(http.StatusOK, op("listOutgoing", web.Read, "GET /outbox", "List outgoing messages, the newest first.").failing().query(
+			param{name: "state", about: "In this state only; open means waiting, attempted or ambiguous.", values: append(states, "open")},
+			param{name: "dest", about: "For this place only: connector:channel."},
+			param{name: "before", about: "The cursor of the page before."},
+			limitParam,
+		), x.list),
+		returns(http.StatusOK, op("getOutgoing", web.Read, "GET "+one, "One outgoing message."), func(r *http.Request) (web.OutgoingView, error) {
 			o, err := x.outbox.Outgoing(r.Context(), r.PathValue("outgoing"))
 			return viewOutgoing(o), err
 		}),
-		returns(http.StatusAccepted, operation{
-			id: "retryOutgoing", method: http.MethodPost, path: one + "/retry", scope: web.Operate,
-			summary: "Send a failed message again, or a waiting one at once.",
-		}, func(r *http.Request) (web.OutgoingView, error) {
+		returns(http.StatusAccepted, op("retryOutgoing", web.Operate, "POST "+one+"/retry", "Send a failed message again, or a waiting one at once."), func(r *http.Request) (web.OutgoingView, error) {
 			o, err := x.outbox.RetryOutgoing(r.Context(), r.PathValue("outgoing"))
 			return viewOutgoing(o), underWay(err)
 		}),
-		does(operation{
-			id: "dropOutgoing", method: http.MethodDelete, path: one, scope: web.Operate, summary: "Give up a message that was not sent.",
-		}, func(r *http.Request) error {
+		does(op("dropOutgoing", web.Operate, "DELETE "+one, "Give up a message that was not sent."), func(r *http.Request) error {
 			_, err := x.outbox.DropOutgoing(r.Context(), r.PathValue("outgoing"))
 			return underWay(err)
 		}),
@@ -67,10 +56,7 @@ func (x outbox) operations() []operation {
 }
 
 func (x outbox) list(r *http.Request) (none web.OutgoingList, err error) {
-	limit, err := limitOf(r, pageDefault)
-	if err != nil {
-		return none, err
-	}
+	limit := limitOf(r, pageDefault)
 	q := storage.OutgoingQuery{Limit: limit + 1}
 	params := r.URL.Query()
 	if state := params.Get("state"); state == "open" {

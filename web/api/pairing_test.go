@@ -49,7 +49,7 @@ func TestPairing(t *testing.T) {
 	}
 	r.refused("POST", "/pairing", `{"code":"X","approve":"yes"}`, 400, "bad_request", "approve must be true or false")
 	r.refused("POST", "/pairing", `{"connector":"nowhere","subject":"1"}`, 400, "refused", "no connector")
-	r.refused("POST", "/pairing", `{"code":"ZZZZZZZZ","approve":true}`, 404, "not_found", "no such code")
+	r.refused("POST", "/pairing", `{"code":"ZZZZZZZZ","approve":true}`, 404, "not_found", "No such code")
 
 	r.ask("DELETE", "/pairing/telegram:1", "", http.StatusNoContent, nil)
 	r.ask("DELETE", "/pairing?connector=telegram&subject=3", "", http.StatusNoContent, nil)
@@ -57,7 +57,7 @@ func TestPairing(t *testing.T) {
 	r.refused("DELETE", "/pairing?connector=telegram&subject=3", "", 404, "not_found", "No user or channel")
 	r.refused("DELETE", "/pairing/telegram:listed", "", 409, "refused", "the list")
 	for _, path := range []string{"/pairing", "/pairing?connector=telegram", "/pairing/telegram", "/pairing/:1", "/pairing/telegram:"} {
-		r.refused("DELETE", path, "", 400, "bad_request", "connector and subject")
+		r.refused("DELETE", path, "", 400, "bad_request", "connector or subject")
 	}
 }
 

@@ -77,7 +77,7 @@ func explain(o operation, err error) *web.Problem {
 	p := web.Explain(err)
 	switch {
 	case p == nil:
-		return &web.Problem{Status: http.StatusInternalServerError, Code: "internal", Message: "That did not work; the log says why.", Fix: "Try again in a moment."}
+		return &web.Problem{Status: http.StatusInternalServerError, Code: "internal", Message: "Request failed; see the log.", Fix: "Try again in a moment."}
 	case errors.Is(err, storage.ErrNotFound):
 		p.Message, p.Fix = o.missing.message, o.missing.fix
 	}

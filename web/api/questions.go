@@ -22,29 +22,18 @@ type questionRoutes struct{ questions web.Questions }
 
 func (a questionRoutes) operations() []operation {
 	return operation{tag: "questions", missing: noQuestion}.like(
-		returns(http.StatusOK, operation{
-			id: "listQuestions", method: http.MethodGet, path: "/questions", scope: web.Read,
-			summary: "What agents ask, the oldest first.",
-			params: []param{
-				{name: "agent", about: "Asked by this agent only."},
-				{name: "state", about: "open, which is the default, means those without an answer.", values: []string{"open"}},
-			},
-		}, func(r *http.Request) (web.QuestionList, error) {
+		returns(http.StatusOK, op("listQuestions", web.Read, "GET /questions", "What agents ask, the oldest first.").
+			query(param{name: "agent", about: "Asked by this agent only."}, param{name: "state", about: "open, which is the default, means those without an answer.", values: []string{"open"}}), func(r *http.Request) (web.QuestionList, error) {
 			all, err := a.questions.OpenQuestions(r.Context(), claybot.AgentID(r.URL.Query().Get("agent")))
 			return web.QuestionList{Questions: orEmpty(all)}, err
 		}),
-		returns(http.StatusOK, operation{
-			id: "getQuestion", method: http.MethodGet, path: "/questions/{question}", scope: web.Read,
-			summary: "One question, with its answer when there is one.", fails: []int{http.StatusNotFound},
-		}, func(r *http.Request) (storage.OpenQuestion, error) {
+		returns(http.StatusOK, op("getQuestion", web.Read, "GET /questions/{question}", "One question, with its answer when there is one.").
+			failing(http.StatusNotFound), func(r *http.Request) (storage.OpenQuestion, error) {
 			return a.questions.Question(r.Context(), r.PathValue("question"))
 		}),
-		takes(http.StatusAccepted, operation{
-			id: "answerQuestion", method: http.MethodPost, path: "/questions/{question}/answer", scope: web.Operate,
-			summary: "Answer a question. The first answer that fits counts.",
-			about:   "A confirm is an approval: what runs is what its text shows, or nothing.",
-			reply:   "The run goes on when it has all it waits for.", fails: []int{http.StatusNotFound, http.StatusConflict, http.StatusGone},
-		}, a.answer),
+		takes(http.StatusAccepted, op("answerQuestion", web.Operate, "POST /questions/{question}/answer", "Answer a question. The first answer that fits counts.").
+			explained("A confirm is an approval: what runs is what its text shows, or nothing.").
+			failing(http.StatusNotFound, http.StatusConflict, http.StatusGone), a.answer).replying("The run goes on when it has all it waits for."),
 	)
 }
 

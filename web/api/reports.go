@@ -35,32 +35,20 @@ func (a reports) operations() []operation {
 		{name: "from", about: "The first day, YYYY-MM-DD in UTC."}, {name: "to", about: "The last day."},
 	}
 	return operation{tag: "reports"}.like(
-		operation{
-			id: "getUsage", method: http.MethodGet, path: "/usage", scope: web.Read, summary: "Tokens and cost.",
-			about: "At most 10,000 rows. Sums by day together with agent, owner or channel are for at most 31 days, unless one agent is named.",
-			params: append(slices.Clone(days),
-				param{name: "by", about: "The columns to sum by, with commas: day, agent, owner, channel, connector, model, type. One sum over all when left out."},
-				param{name: "agent", about: "Of this agent only."},
-				param{name: "format", about: "json, the default, or csv.", values: []string{"json", "csv"}}),
-			answers: []answer{{status: http.StatusOK, value: web.UsageReport{}, about: "With format=csv, the same as text/csv; there, the 10,000 rows are of each day when by begins with day, and more are an error."}}, serve: a.getUsage,
-		},
-		returns(http.StatusOK, operation{
-			id: "getLatency", method: http.MethodGet, path: "/latency", scope: web.Read,
-			summary: "How long runs and calls of models took, by day.", params: days,
-		}, a.latency),
-		returns(http.StatusOK, operation{
-			id: "getReceipts", method: http.MethodGet, path: "/receipts", scope: web.Read,
-			summary: "What became of a message, with the reason for any silence.",
-			params:  []param{{name: "message", about: "The id of a message, a run or an outgoing message, or a platform's link to a message."}},
-			fails:   []int{http.StatusNotFound}, missing: noMessage,
-		}, a.receipts),
-		returns(http.StatusOK, operation{
-			id: "getStatus", method: http.MethodGet, path: "/status", tag: "about", scope: web.Read, summary: "How everything is doing.",
-		}, a.status),
-		returns(http.StatusOK, operation{
-			id: "getNodes", method: http.MethodGet, path: "/nodes", tag: "about", scope: web.Read,
-			summary: "The processes that share the store.", about: "A process that has the store for itself is the only one.",
-		}, a.nodes),
+		op("getUsage", web.Read, "GET /usage", "Get token usage and cost.").
+			explained("At most 10,000 rows. Sums by day together with agent, owner or channel cover at most 31 days, unless you name one agent.").
+			query(append(slices.Clone(days),
+				param{name: "by", about: "The columns to group by, separated by commas: day, agent, owner, channel, connector, model, type. One total if omitted."},
+				param{name: "agent", about: "Only this agent."},
+				param{name: "format", about: "json (default) or csv.", values: []string{"json", "csv"}})...).
+			served(a.getUsage, answer{status: http.StatusOK, value: web.UsageReport{}, about: "With format=csv, the same as text/csv, with at most 10,000 rows per day if by starts with day; more are an error."}),
+		returns(http.StatusOK, op("getLatency", web.Read, "GET /latency", "How long runs and calls of models took, by day.").query(days...), a.latency),
+		returns(http.StatusOK, op("getReceipts", web.Read, "GET /receipts", "What became of a message, with the reason for any silence.").
+			query(param{name: "message", about: "The id of a message, a run or an outgoing message, or a platform's link to a message."}).
+			failing(http.StatusNotFound).unknown(noMessage), a.receipts),
+		returns(http.StatusOK, op("getStatus", web.Read, "GET /status", "How everything is doing.").tagged("about"), a.status),
+		returns(http.StatusOK, op("getNodes", web.Read, "GET /nodes", "The processes that share the store.").tagged("about").
+			explained("A process that has the store for itself is the only one."), a.nodes),
 	)
 }
 

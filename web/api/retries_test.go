@@ -353,7 +353,7 @@ func TestErrorsSayWhetherToRetry(t *testing.T) {
 	post := func(text string, head ...string) got {
 		return r.do("POST", "/v1/chat/completions", `{"model":"claybot","user":"t","messages":[{"role":"user","content":"`+text+`"}]}`, head...)
 	}
-	const unknown = "This token is not known; create one with `claybot token create`."
+	const unknown = "Unknown token; create one with `claybot token create`."
 	if g := post("hello", "Authorization", "Bearer wrong"); !strings.Contains(g.body, unknown) || strings.Contains(g.body, "Log in") {
 		t.Errorf("a wrong token reads %s", g.body)
 	}

@@ -55,82 +55,43 @@ type runAPI struct {
 
 func (a runAPI) operations() []operation {
 	return operation{tag: "runs", missing: noRun, fails: []int{http.StatusNotFound}}.like(
-		returns(http.StatusOK, operation{
-			id: "listRuns", method: http.MethodGet, path: "/agents/runs", scope: web.Read, fails: []int{},
-			summary: "List runs, the newest first.",
-			params: []param{
-				{name: "agent", about: "Of this agent only."},
-				{name: "state", about: "In this state only; PENDING lists what waits for its turn.", values: runStates},
-				{name: "before", about: "The cursor of the page before."},
-				limitParam,
-			},
-		}, a.list),
-		returns(http.StatusOK, operation{
-			id: "getRun", method: http.MethodGet, path: "/agents/runs/{run}", scope: web.Read, summary: "One run.",
-		}, a.get),
-		a.cancelOperation(), a.streamOperation(),
-		takes(http.StatusAccepted, operation{
-			id: "answerRun", method: http.MethodPost, path: "/agents/runs/{run}/answers", tag: "questions", scope: web.Operate,
-			summary: "Answer questions of a run.", about: "All of the answers are taken or, when one does not fit, none.",
-			reply: "The run goes on when it has all it waits for.", fails: []int{http.StatusNotFound, http.StatusConflict},
-		}, a.answer),
-		returns(http.StatusAccepted, operation{
-			id: "undoRun", method: http.MethodPost, path: "/agents/runs/{run}/undo", scope: web.Operate,
-			summary: "Take back what a run did.",
-			about: "A new run calls what takes each effect back, the newest first, and tells what was undone, what failed and what cannot be undone. " +
-				"A run is undone once, after its end and within 30 days; an undo cannot be undone.",
-			reply: "The run that takes it back.", fails: []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable},
-		}, func(r *http.Request) (web.Accepted, error) {
+		returns(http.StatusOK, op("listRuns", web.Read, "GET /agents/runs", "List runs, the newest first.").failing().query(
+			param{name: "agent", about: "Of this agent only."},
+			param{name: "state", about: "In this state only; PENDING lists what waits for its turn.", values: runStates},
+			param{name: "before", about: "The cursor of the page before."},
+			limitParam,
+		), a.list),
+		returns(http.StatusOK, op("getRun", web.Read, "GET /agents/runs/{run}", "One run."), a.get),
+		op("cancelRun", web.Operate, "DELETE /agents/runs/{run}", "Cancel a run.").
+			explained("Repeating the call, or calling it before the start or after the end, is harmless. For a reserved id whose message still waits, this withdraws that message alone.").
+			served(a.cancel, answer{status: http.StatusAccepted, value: web.RunView{}, about: "The run ends soon; this is its current state."},
+				answer{status: http.StatusOK, value: web.RunView{}, about: "The run had already ended."}),
+		op("streamRun", web.Read, "GET /agents/runs/{run}/stream", "Stream the events of a run, from the first to the last, as they happen.").
+			explained("Server-Sent Events: id is seq, event is the type, data is the event. Growing text comes as TokenDelta, without an id and "+
+				"never twice. The stream ends after the last event. To resume a broken stream without gaps or repeats, send Last-Event-ID or fromSeq.").
+			query(param{name: "fromSeq", about: "Only events after this seq.", number: true},
+				param{name: "Last-Event-ID", about: "The same, as browsers send it; the larger of the two counts.", header: true}).
+			served(a.stream, answer{status: http.StatusOK, kind: "text/event-stream", value: wireEvent{}},
+				answer{status: http.StatusNoContent, about: "The run has ended, and Last-Event-ID is its last event: nothing more will come."}),
+		takes(http.StatusAccepted, op("answerRun", web.Operate, "POST /agents/runs/{run}/answers", "Answer questions of a run.").tagged("questions").
+			explained("All of the answers are taken or, when one does not fit, none.").
+			failing(http.StatusNotFound, http.StatusConflict), a.answer).replying("The run goes on when it has all it waits for."),
+		returns(http.StatusAccepted, op("undoRun", web.Operate, "POST /agents/runs/{run}/undo", "Take back what a run did.").
+			explained("A new run calls what takes each effect back, the newest first, and tells what was undone, what failed and what cannot be undone. "+
+				"A run is undone once, after its end and within 30 days; an undo cannot be undone.").
+			failing(http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable), func(r *http.Request) (web.Accepted, error) {
 			got, err := a.undos.UndoRun(r.Context(), runOf(r), web.User(r))
 			return web.Accepted{Accepted: got, Stream: streamPath(got.Run)}, err
-		}),
-		returns(http.StatusOK, operation{
-			id: "getPlan", method: http.MethodGet, path: "/agents/runs/{run}/plan", tag: "graphs", scope: web.Read,
-			summary: "The plan of a run, how far it is, and where the run is in its graph.",
-			about: "It is what the events of the run tell up to now. steps is empty when the run makes no plan, or none yet. A step is pending, waiting (for an " +
-				"approval: questionId, or for its tool), running, ok, failed or skipped. Of an undo run, the steps are what it takes back.",
-		}, a.plan),
+		}).replying("The run that takes it back."),
+		returns(http.StatusOK, op("getPlan", web.Read, "GET /agents/runs/{run}/plan", "The plan of a run, how far it is, and where the run is in its graph.").
+			tagged("graphs").
+			explained("It is what the events of the run tell up to now. steps is empty when the run makes no plan, or none yet. A step is pending, waiting (for an "+
+				"approval: questionId, or for its tool), running, ok, failed or skipped. Of an undo run, the steps are what it takes back."), a.plan),
 	)
 }
 
-func (a runAPI) cancelOperation() operation {
-	return operation{
-		id: "cancelRun", method: http.MethodDelete, path: "/agents/runs/{run}", scope: web.Operate,
-		summary: "End a run.",
-		about:   "Asking twice, before its start or after its end is harmless. A reserved id whose message still waits takes back that message alone.",
-		answers: []answer{
-			{status: http.StatusAccepted, value: web.RunView{}, about: "It ends soon; the run as it is now."},
-			{status: http.StatusOK, value: web.RunView{}, about: "It had ended already."},
-		},
-		serve: a.cancel,
-	}
-}
-
-func (a runAPI) streamOperation() operation {
-	return operation{
-		id: "streamRun", method: http.MethodGet, path: "/agents/runs/{run}/stream", scope: web.Read,
-		summary: "The events of a run, from the first to the last, as they happen.",
-		about: "Server-Sent Events: id is seq, event is the type, data is the event. Growing text comes as TokenDelta, without an id and " +
-			"never twice. The stream ends after the last event. A stream that breaks is continued by Last-Event-ID or fromSeq, without a gap " +
-			"or a repeat.",
-		params: []param{
-			{name: "fromSeq", about: "Only events after this seq.", number: true},
-			{name: "Last-Event-ID", about: "The same, as browsers send it; the larger of the two counts.", header: true},
-		},
-		answers: []answer{
-			{status: http.StatusOK, kind: "text/event-stream", value: wireEvent{}},
-			{status: http.StatusNoContent, about: "The run has ended, and Last-Event-ID is its last event: there is nothing to come back for."},
-		},
-		serve: a.stream,
-	}
-}
-
 func (a runAPI) list(r *http.Request) (web.RunList, error) {
-	limit, err := limitOf(r, pageDefault)
-	if err != nil {
-		return web.RunList{}, err
-	}
-	q := r.URL.Query()
+	limit, q := limitOf(r, pageDefault), r.URL.Query()
 	rows, err := a.runs.RunPage(r.Context(), storage.RunQuery{
 		Agent: claybot.AgentID(q.Get("agent")), State: claybot.RunState(q.Get("state")), Before: claybot.RunID(q.Get("before")), Limit: limit + 1,
 	})

@@ -111,15 +111,15 @@ func TestStartRefuses(t *testing.T) {
 	}{
 		{``, 400, "is empty"},
 		{` `, 400, "is empty"},
-		{`{`, 400, "broken at byte"},
+		{`{`, 400, "Invalid JSON at byte"},
 		{`[]`, 400, "must be a JSON object"},
 		{`"x"`, 400, "must be a JSON object"},
 		{`{"text":"x"} {}`, 400, "after the JSON object"},
-		{`{"text":"x",}`, 400, "broken in the field text"},
+		{`{"text":"x",}`, 400, "Invalid JSON in the field text"},
 		{`{"text":"x","descriptor":{"channelId":}}`, 400, "in the field descriptor.channelId"},
 		{`{"text":5}`, 400, "The field text must be a string, not number"},
 		{`{"text":"x","descriptor":{"channelId":7}}`, 400, "The field descriptor.channelId must be a string"},
-		{`{"txt":"x"}`, 400, `There is no field "txt"`},
+		{`{"txt":"x"}`, 400, `Unknown field "txt"`},
 		{`{"text":""}`, 400, "text is empty"},
 		{`{"text":" \n"}`, 400, "text is empty"},
 		{`{}`, 400, "text is empty"},
@@ -134,7 +134,7 @@ func TestStartRefuses(t *testing.T) {
 		{`{"text":"x","descriptor":{"channelId":"a\u0000b"}}`, 400, "control characters"},
 		{`{"text":"x","descriptor":{"channelId":"` + strings.Repeat("c", 201) + `"}}`, 400, "1 to 200"},
 		{`{"text":"x","descriptor":{"type":"cron","channelId":"c"}}`, 400, "type user"},
-		{`{"text":"x","descriptor":{"channelId":"c","depth":3}}`, 400, `no field "depth"`},
+		{`{"text":"x","descriptor":{"channelId":"c","depth":3}}`, 400, `Unknown field "depth"`},
 		{`{"text":"x","idempotencyKey":"a b"}`, 400, "idempotency key"},
 		{`{"text":"x","idempotencyKey":"a/b"}`, 400, "idempotency key"},
 		{`{"text":"x","idempotencyKey":"` + strings.Repeat("k", 129) + `"}`, 400, "idempotency key"},
@@ -149,7 +149,7 @@ func TestStartRefuses(t *testing.T) {
 		code := map[int]string{400: "bad_request", 404: "not_found"}[tc.status]
 		r.refused("POST", "/agents/runs", tc.body, tc.status, code, tc.says)
 	}
-	r.refused("POST", "/agents/runs?key=x", `{"text":"x"}`, 400, "bad_request", "no parameter")
+	r.refused("POST", "/agents/runs?key=x", `{"text":"x"}`, 400, "bad_request", "Unknown parameter")
 	r.refused("POST", "/agents/nobody/messages", `{"text":"x"}`, 404, "not_found", "GET /agents lists them")
 	r.refused("POST", "/agents/runs", quoted(strings.Repeat("x", 16<<20+1-len(quoted("")))), 413, "too_large", "larger") // one byte: of more, the rest would meet a closed connection
 	r.refused("POST", "/agents/runs", `text=x`, 415, "content_type", "", "Content-Type", "application/x-www-form-urlencoded")
@@ -272,7 +272,7 @@ func TestFiles(t *testing.T) {
 	}
 	r.refused("GET", "/agents/"+a.Agent+"/files/nothing", "", 404, "not_found", "no file")
 	r.refused("GET", "/agents/"+a.Agent+"/files/"+esc("../state.json"), "", 404, "not_found", "no file")
-	r.refused("GET", "/agents/"+a.Agent+"/history/x", "", 404, "not_found", "no such path")
+	r.refused("GET", "/agents/"+a.Agent+"/history/x", "", 404, "not_found", "No such path")
 	r.refused("POST", "/agents/nobody/files", "x", 404, "not_found", "no agent", "Content-Type", "text/plain")
 }
 
@@ -321,7 +321,7 @@ func TestListRuns(t *testing.T) {
 	r.refused("GET", "/agents/runs?limit=0", "", 400, "bad_request", "number from 1")
 	r.refused("GET", "/agents/runs?limit=many", "", 400, "bad_request", "number from 1")
 	r.refused("GET", "/agents/runs?limit=1&limit=2", "", 400, "bad_request", "more than once")
-	r.refused("GET", "/agents/runs?agnt=x", "", 400, "bad_request", "There are: agent, state, before, limit")
+	r.refused("GET", "/agents/runs?agnt=x", "", 400, "bad_request", "Known parameters: agent, state, before, limit")
 	r.refused("GET", "/agents/runs?agent=%zz", "", 400, "bad_request", "query")
 	r.refused("GET", "/agents/runs/nothing", "", 404, "not_found", "GET /agents/runs lists them")
 }

@@ -124,7 +124,7 @@ func TestSchedule(t *testing.T) {
 		{"GET", "/cron/news", "", 200, `"uid":"u1"`, ""},
 		{"GET", "/cron/u1", "", 200, `"slug":"news"`, ""},
 		{"GET", "/cron/nope", "", 404, "GET /cron lists them", ""},
-		{"GET", "/cron?all=1", "", 400, "This path has none", ""},
+		{"GET", "/cron?all=1", "", 400, "This path has no parameters", ""},
 		{"GET", "/heartbeat/tidy", "", 200, `"title":"Tidy up"`, ""},
 		{"GET", "/heartbeat/nope", "", 404, "GET /heartbeat lists them", ""},
 		{"POST", "/heartbeat", `{"title":"T","prompt":"p"}`, 201, `"id":"T"`, "save T true"},

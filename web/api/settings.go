@@ -16,32 +16,22 @@ type settings struct {
 }
 
 func (s settings) operations() []operation {
-	change := takes(http.StatusOK, operation{
-		method: http.MethodPatch, scope: web.Admin, fails: []int{http.StatusNotFound},
-		summary: "Change settings of one agent; they apply at once.",
-		about:   "What is left out stays. null, or an empty value, gives a setting back to the profile. When one value does not fit, nothing is changed.",
-	}, s.change)
-	change.body = claybot.Settings{}
-	config, own := change, change
-	config.id, config.path = "changeConfig", "/agents/{agent}/config"
-	own.id, own.path = "changeSettings", "/agents/{agent}/settings"
+	own := takes(http.StatusOK, op("changeSettings", web.Admin, "PATCH /agents/{agent}/settings", "Change settings of one agent; they apply immediately.").failing(http.StatusNotFound).
+		explained("Omitted settings stay as they are. null or an empty value resets a setting to the profile's. If one value is invalid, nothing changes."), s.change)
+	own.body = claybot.Settings{}
+	config := own
+	config.id, config.route = "changeConfig", "PATCH /agents/{agent}/config"
 	return ofAgents.like(
 		config, own,
-		returns(http.StatusOK, operation{
-			id: "getSettings", method: http.MethodGet, path: "/agents/{agent}/settings", scope: web.Read, summary: "How an agent is set.",
-		}, s.get),
-		returns(http.StatusOK, operation{
-			id: "listRules", method: http.MethodGet, path: "/rules", scope: web.Read, fails: []int{},
-			summary: "What was approved for good, by agent, the oldest first.", params: []param{{name: "agent", about: "Of this agent only."}},
-		}, func(r *http.Request) (web.RuleList, error) {
+		returns(http.StatusOK, op("getSettings", web.Read, "GET /agents/{agent}/settings", "How an agent is set."), s.get),
+		returns(http.StatusOK, op("listRules", web.Read, "GET /rules", "What was approved for good, by agent, the oldest first.").failing().
+			query(param{name: "agent", about: "Of this agent only."}), func(r *http.Request) (web.RuleList, error) {
 			all, err := s.settings.ApprovedRules(r.Context(), claybot.AgentID(r.URL.Query().Get("agent")))
 			return web.RuleList{Rules: orEmpty(all)}, err
 		}),
-		does(operation{
-			id: "removeRule", method: http.MethodDelete, path: "/rules", scope: web.Admin, fails: []int{http.StatusNotFound},
-			summary: "Have an agent ask again.", params: []param{{name: "agent", about: "Whose rule it is."}, {name: "rule", about: "The rule as the list has it."}},
-			missing: hint{"That agent has no such rule.", "GET /rules lists them."},
-		}, s.removeRule),
+		does(op("removeRule", web.Admin, "DELETE /rules", "Have an agent ask again.").failing(http.StatusNotFound).
+			query(param{name: "agent", about: "Whose rule it is."}, param{name: "rule", about: "The rule as the list has it."}).
+			unknown(hint{"That agent has no such rule.", "GET /rules lists them."}), s.removeRule),
 	)
 }
 
@@ -70,7 +60,7 @@ func (s settings) change(r *http.Request, in map[string]json.RawMessage) (out we
 		if name == "tools" {
 			own.Tools = nil // a list is replaced, not written into
 		}
-		if err := parse(one, &own, true); err != nil {
+		if err := web.ParseJSON(one, &own, true); err != nil {
 			return out, err
 		}
 	}

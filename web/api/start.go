@@ -37,16 +37,12 @@ func (s starter) operations() []operation {
 		"means that run. The text is taken as it is: commands such as /new have paths of their own."
 	const stored = "It is stored and will be worked on."
 	return ofAgents.like(
-		takes(http.StatusAccepted, operation{
-			id: "startRun", method: http.MethodPost, path: "/agents/runs", tag: "runs", scope: web.Operate, reply: stored,
-			summary: "Give an agent something to do.", about: about, params: []param{keyHeaderParam}, limit: filesLimit,
-		}, s.start),
-		takes(http.StatusAccepted, operation{
-			id: "postMessage", method: http.MethodPost, path: "/agents/{agent}/messages", scope: web.Operate, reply: stored,
-			summary: "Write to an agent.", about: about + " The answer goes to the place of the agent, for example a chat.", params: []param{keyHeaderParam}, limit: filesLimit,
-		}, func(r *http.Request, in web.MessageRequest) (web.Accepted, error) {
+		takes(http.StatusAccepted, op("startRun", web.Operate, "POST /agents/runs", "Give an agent something to do.").tagged("runs").explained(about).
+			query(keyHeaderParam).upTo(filesLimit), s.start).replying(stored),
+		takes(http.StatusAccepted, op("postMessage", web.Operate, "POST /agents/{agent}/messages", "Write to an agent.").
+			explained(about+" The answer goes to the place of the agent, for example a chat.").query(keyHeaderParam).upTo(filesLimit), func(r *http.Request, in web.MessageRequest) (web.Accepted, error) {
 			return s.accept(r, agentsystem.Address{Agent: agentOf(r)}, saying{text: in.Text, key: keyOf(r, in.Key), files: in.Files})
-		}),
+		}).replying(stored),
 	)
 }
 

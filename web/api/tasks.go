@@ -30,41 +30,25 @@ type tasks struct{ tasks web.Tasks }
 
 func (t tasks) operations() []operation {
 	const one = "/cron/{task}"
-	add := operation{
-		id: "addTask", method: http.MethodPost, path: "/cron", scope: web.Admin, summary: "Make a task.", body: web.TaskRequest{}, serve: t.add,
-		answers: []answer{
-			{status: http.StatusCreated, value: connectors.Task{}},
-			{status: http.StatusOK, value: web.TaskPreview{}, about: "Of a dry run."},
-		},
-	}
+	add := op("addTask", web.Admin, "POST /cron", "Create a task.").
+		served(t.add, answer{status: http.StatusCreated, value: connectors.Task{}}, answer{status: http.StatusOK, value: web.TaskPreview{}, about: "For a dry run."})
+	add.body = web.TaskRequest{}
 	off := &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "Cron is off.", Fix: "Turn it on in the configuration."}
 	return whereOn(t.tasks != nil, off, operation{tag: "cron", missing: noTask, fails: refusals}.like(
-		returns(http.StatusOK, operation{
-			id: "listTasks", method: http.MethodGet, path: "/cron", scope: web.Read, summary: "List the tasks, with their next five times.",
-		}, t.list),
+		returns(http.StatusOK, op("listTasks", web.Read, "GET /cron", "List the tasks, with their next five times."), t.list),
 		add,
-		returns(http.StatusOK, operation{
-			id: "getTask", method: http.MethodGet, path: one, scope: web.Read, summary: "One task, by its uid or its slug.",
-		}, t.one),
-		takes(http.StatusOK, operation{
-			id: "changeTask", method: http.MethodPatch, path: one, scope: web.Admin, summary: "Change a task; what is left out stays.",
-		}, t.change),
-		does(operation{
-			id: "removeTask", method: http.MethodDelete, path: one, scope: web.Admin, summary: "Take a task away; its folder moves to .done.",
-		}, func(r *http.Request) error {
+		returns(http.StatusOK, op("getTask", web.Read, "GET "+one, "One task, by its uid or its slug."), t.one),
+		takes(http.StatusOK, op("changeTask", web.Admin, "PATCH "+one, "Change a task; what is left out stays."), t.change),
+		does(op("removeTask", web.Admin, "DELETE "+one, "Take a task away; its folder moves to .done."), func(r *http.Request) error {
 			task, err := t.one(r)
 			if err != nil {
 				return err
 			}
 			return sentence(t.tasks.Remove(r.Context(), task.UID))
 		}),
-		returns(http.StatusAccepted, operation{
-			id: "runTask", method: http.MethodPost, path: one + "/run", scope: web.Operate, summary: "Run a task now, beside its schedule.", params: []param{keyParam},
-		}, ofTask(t, t.run)),
-		returns(http.StatusOK, operation{
-			id: "getLedger", method: http.MethodGet, path: one + "/ledger", scope: web.Read, summary: "What became of the past times of a task.",
-			params: []param{{name: "limit", about: "How many at most, 1 to 500; 20 when left out.", number: true}},
-		}, ofTask(t, t.ledger)),
+		returns(http.StatusAccepted, op("runTask", web.Operate, "POST "+one+"/run", "Run a task now, beside its schedule.").query(keyParam), ofTask(t, t.run)),
+		returns(http.StatusOK, op("getLedger", web.Read, "GET "+one+"/ledger", "What became of the past times of a task.").
+			query(param{name: "limit", about: "How many at most, 1 to 500; 20 when left out.", number: true}), ofTask(t, t.ledger)),
 	))
 }
 
@@ -124,7 +108,7 @@ func viewTask(t connectors.Task) connectors.Task {
 // nothing is saved, and the answer is {"next": [the next instants]}.
 func (t tasks) add(w http.ResponseWriter, r *http.Request) error {
 	var in web.TaskRequest
-	if err := readBody(r, &in); err != nil {
+	if err := web.ReadJSON(r, &in); err != nil {
 		return err
 	}
 	task, err := t.tasks.Add(r.Context(), in.TaskSpec, in.DryRun)
@@ -162,11 +146,7 @@ func (t tasks) run(r *http.Request, task connectors.Task) (connectors.Task, erro
 }
 
 func (t tasks) ledger(r *http.Request, task connectors.Task) (none web.LedgerPage, err error) {
-	limit, err := limitOf(r, ledgerDefault)
-	if err != nil {
-		return none, err
-	}
-	all, err := t.tasks.Ledger(r.Context(), task.UID, limit)
+	all, err := t.tasks.Ledger(r.Context(), task.UID, limitOf(r, ledgerDefault))
 	return web.LedgerPage{Firings: orEmpty(all)}, sentence(err)
 }
 

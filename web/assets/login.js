@@ -28,7 +28,7 @@ async function enter(secret) {
     }
     error.textContent = (await answer.json()).error.message;
   } catch {
-    error.textContent = "claybot does not answer. Is it running?";
+    error.textContent = "claybot does not respond. Is it running?";
   }
   return false;
 }

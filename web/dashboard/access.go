@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,15 +16,14 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// accessPages are the pages of who may write to agents.
+// accessPages serves who may message agents. Package web itself serves the API
+// tokens, which access.js asks it for.
 type accessPages struct {
 	*pages
 	access web.Access
 	system web.System
 }
 
-// accessRoutes are the page of who may come in. The tokens of programs belong
-// to the door, see package web: access.js asks it for them.
 func (b *accessPages) routes() []web.Route {
 	return []web.Route{
 		b.screen("/ui/access", "access", b.people),
@@ -35,29 +35,27 @@ func (b *accessPages) routes() []web.Route {
 	}
 }
 
-// An accessView is who may come in and who asks to.
+// An accessView is who has access and who requests it.
 type accessView struct {
 	viewer
 	Pairings []pairingView
 	Grants   []grantView
-	Doors    []string // the connectors through which people come
-	Mode     people.AccessMode
-	Words    string // what becomes of strangers
-	Refused  int64
+	Doors    []string // the connectors of people
+	Words    string   // what happens to messages of unknown users
 }
 
-// A pairingView is a stranger who asks to be let in. Only an administrator sees
-// the code.
-type pairingView struct {
-	storage.Pairing
-	Shown string // the name that the platform showed, which proves nothing
-}
-
-// A grantView is somebody who was let in.
-type grantView struct {
-	storage.Grant
-	Shown string
-}
+// Shown is the name that the platform reported; it is not verified. Only an
+// administrator sees the code.
+type (
+	pairingView struct {
+		storage.Pairing
+		Shown string
+	}
+	grantView struct {
+		storage.Grant
+		Shown string
+	}
+)
 
 func (b *accessPages) people(r *http.Request) (any, error) {
 	pairings, err := b.access.Pairings(r.Context())
@@ -69,14 +67,11 @@ func (b *accessPages) people(r *http.Request) (any, error) {
 		return nil, err
 	}
 	status, err := b.system.Status(r.Context())
-	if err != nil {
-		return nil, err
-	}
-	return viewAccess(viewerOf(r), pairings, grants, status, claybot.Now()), nil
+	return viewAccess(viewerOf(r), pairings, grants, status, claybot.Now()), err
 }
 
 func viewAccess(who viewer, pairings []storage.Pairing, grants []storage.Grant, s overview.Status, now claybot.Time) accessView {
-	v := accessView{viewer: who, Mode: s.Access.Mode, Words: modeWords(s.Access.Mode), Refused: s.Access.Refused}
+	v := accessView{viewer: who, Words: modeWords(s.Access.Mode)}
 	for _, p := range pairings {
 		if !who.Administers() {
 			p.Code = ""
@@ -99,33 +94,22 @@ func viewAccess(who viewer, pairings []storage.Pairing, grants []storage.Grant, 
 	return v
 }
 
-// modeWords says what becomes of strangers who write.
 func modeWords(m people.AccessMode) string {
-	switch m {
-	case people.AccessOpen:
-		return "Everybody may write: access is open in the configuration."
-	case people.AccessAllowlist:
-		return "Strangers are refused without a word: access is an allow list in the configuration. Let people in by their ids below."
-	}
-	return "Strangers who write get a code, and appear here."
+	return cmp.Or(accessModes[m], accessModes[people.AccessPairing])
 }
 
-// builtIn are the connectors through which no strangers come.
+// builtIn are the connectors that unknown users cannot reach.
 var builtIn = map[string]bool{
 	"web": true, "terminal": true, "api": true, string(claybot.AgentCron): true, string(claybot.AgentHeartbeat): true,
 }
 
-// approve lets in whoever has a code.
 func (b *accessPages) approve(r *http.Request) (string, error) {
 	p, err := b.access.Approve(r.Context(), code(r))
-	if err != nil {
-		return "", codeProblem(err)
-	}
-	return cmp.Or(connectors.OneLine(p.Name, 60), p.UserID) + " is let in and was told so.", nil
+	return fmt.Sprintf(doneApproved, cmp.Or(connectors.OneLine(p.Name, 60), p.UserID)), codeProblem(err)
 }
 
 func (b *accessPages) deny(r *http.Request) (string, error) {
-	return "The request is denied.", codeProblem(b.access.Deny(r.Context(), code(r)))
+	return doneDenied, codeProblem(b.access.Deny(r.Context(), code(r)))
 }
 
 // code is a pairing code as people type it.
@@ -133,28 +117,23 @@ func code(r *http.Request) string { return strings.ToUpper(strings.TrimSpace(r.F
 
 func codeProblem(err error) error {
 	if errors.Is(err, storage.ErrNotFound) {
-		return &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such code; it may be older than an hour.", Fix: "Ask the person to write again."}
+		return errCode
 	}
 	return err
 }
 
-// allow lets somebody in by id.
 func (b *accessPages) allow(r *http.Request) (string, error) {
 	connector, subject := strings.TrimSpace(r.Form.Get("connector")), strings.TrimSpace(r.Form.Get("subject"))
 	if connector == "" || subject == "" {
-		return "", refused(http.StatusBadRequest, "Give the connector and the id.", "")
+		return "", errNoSubject
 	}
-	return connectors.OneLine(subject, 60) + " may write now.", b.access.Allow(r.Context(), connector, subject)
+	return fmt.Sprintf(doneAllowed, connectors.OneLine(subject, 60)), b.access.Allow(r.Context(), connector, subject)
 }
 
-// revoke takes a grant back.
 func (b *accessPages) revoke(r *http.Request) (string, error) {
 	still, err := b.access.Revoke(r.Context(), r.Form.Get("connector"), r.Form.Get("subject"))
-	switch {
-	case errors.Is(err, storage.ErrNotFound):
-		return "", &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "No user or channel with that id has access.", Fix: "It may have been removed in the meantime."}
-	case err != nil:
-		return "", err
+	if errors.Is(err, storage.ErrNotFound) {
+		err = errNoGrant
 	}
-	return cmp.Or(still, "Done. Messages from there are refused from now on."), nil
+	return cmp.Or(still, doneRevoked), err
 }

@@ -1,19 +1,34 @@
 package dashboard
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
+	"unicode/utf8"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
 
-// agentRows is how many agents a list shows at once.
-const agentRows = 50
+const (
+	agentRows = 50 // agents that a list shows at once
+	// agentKin is how many subagents, agentRuns how many runs and inboxRows how
+	// many waiting messages the page of one agent shows.
+	agentKin  = 50
+	agentRuns = 8
+	inboxRows = 50
+	// historyLines is how many lines of a conversation are shown at once, and
+	// historyMost how many when newer ones have come since the page was opened.
+	historyLines = 40
+	historyMost  = 200
+	// textLimit is the most bytes of one text that a page carries.
+	textLimit = 20_000
+)
 
-// agentPages are the pages of agents and what surrounds them.
+// agentPages serves agents and what surrounds them.
 type agentPages struct {
 	*pages
 	rows      lookup
@@ -36,38 +51,39 @@ func (b *agentPages) routes() []web.Route {
 		b.screen("/ui/agents/{id}", "agent", b.agent),
 		b.part("/ui/agents/{id}/top", "agent", "top", b.agent),
 		b.part("/ui/agents/{id}/side", "agent", "side", b.agentSide),
-		b.part("/ui/agents/{id}/questions", "agent", "questions", b.agentQuestions),
-		b.part("/ui/agents/{id}/history", "agent", "lines", b.history),
-		b.part("/ui/agents/{id}/earlier", "agent", "earlier", b.history),
-		b.part("/ui/agents/{id}/settings", "agent", "settings", b.agentSettings),
+		b.part("/ui/agents/{id}/questions", "agent", "questions", func(r *http.Request) (any, error) { return b.asked.openQuestions(r, agentOf(r), "") }),
+		b.part("/ui/agents/{id}/history", "agent", "lines", func(r *http.Request) (any, error) { return b.history(r) }),
+		b.part("/ui/agents/{id}/earlier", "agent", "earlier", func(r *http.Request) (any, error) { return b.history(r) }),
+		b.part("/ui/agents/{id}/settings", "agent", "settings", func(r *http.Request) (any, error) { return b.readSettings(r) }),
 		{Pattern: "GET /ui/agents/{id}/pictures/{file}", Scope: web.Read, Handler: http.HandlerFunc(b.picture)},
 		b.act("POST /ui/agents/{id}/settings", web.Admin, b.configure),
 		b.act("POST /ui/agents/{id}/stop", web.Operate, b.stopAgent),
-		b.act("POST /ui/agents/{id}/reset", web.Operate, b.resetAgent),
+		b.act("POST /ui/agents/{id}/reset", web.Operate, func(r *http.Request) (string, error) {
+			return doneReset, b.control.ResetAgent(r.Context(), agentOf(r))
+		}),
 		b.act("POST /ui/agents/{id}/drop", web.Operate, b.dropMessages),
-		b.act("DELETE /ui/agents/{id}", web.Admin, b.deleteAgent),
+		b.act("DELETE /ui/agents/{id}", web.Admin, func(r *http.Request) (string, error) {
+			return doneDeleted, b.control.DeleteAgent(r.Context(), agentOf(r))
+		}),
 	}
 }
 
-// An agentRow is one agent in a list.
+// An agentRow is one agent in a list. Model is the one that it used last, where
+// that matters for its cost.
 type agentRow struct {
 	web.AgentView
-	Name  string
-	Model string // that it used last, where that matters for its cost
+	Name, Model string
 }
 
-// Cost is what the agent took.
 func (r agentRow) Cost() string { return cost(r.Usage, r.Model) }
 
-// An agentsView is one screenful of the list.
+// An agentsView is one screenful of the list of agents.
 type agentsView struct {
-	Rows  []agentRow
-	Type  string
-	Owner string
-	Busy  bool
-	Types []claybot.AgentType
-	Fresh string // the address of these rows
-	Next  string // the address of those after them, empty at the end
+	Rows        []agentRow
+	Fresh, Next string // addresses: of these rows, and of those after them
+	Type, Owner string
+	Busy        bool
+	Types       []claybot.AgentType
 }
 
 // Filtered reports whether some agents are left out.
@@ -80,74 +96,242 @@ func (b *agentPages) agentList(r *http.Request) (any, error) {
 		Types: []claybot.AgentType{claybot.AgentUser, claybot.AgentSubagent, claybot.AgentCron, claybot.AgentHeartbeat},
 	}
 	if v.Type != "" && !slices.Contains(v.Types, claybot.AgentType(v.Type)) {
-		return nil, refused(http.StatusBadRequest, "There is no such type of agent.", "Choose one from the list.")
+		return nil, errAgentType
 	}
 	entries, err := b.agents.AgentPage(r.Context(), storage.AgentQuery{
-		Type: claybot.AgentType(v.Type), Owner: v.Owner, Busy: v.Busy,
-		After: claybot.AgentID(q.Get("after")), Limit: agentRows + 1,
+		Type: claybot.AgentType(v.Type), Owner: v.Owner, Busy: v.Busy, After: claybot.AgentID(q.Get("after")), Limit: agentRows + 1,
 	})
 	if err != nil {
 		return nil, err
 	}
-	filter := url.Values{}
-	for _, key := range []string{"type", "owner", "busy"} {
-		if q.Get(key) != "" {
-			filter.Set(key, q.Get(key))
-		}
-	}
-	v.Fresh = "/ui/agents/rows?" + filter.Encode()
-	if len(entries) > agentRows {
-		entries = entries[:agentRows]
-		filter.Set("after", string(entries[agentRows-1].ID))
-		v.Next = "/ui/agents/more?" + filter.Encode()
-	}
-	for _, e := range entries {
-		row, err := b.rows.agentRow(r, e)
-		if err != nil {
-			return nil, err
-		}
-		v.Rows = append(v.Rows, row)
-	}
-	return v, nil
+	entries, v.Fresh, v.Next = screenful(r, "agents", entries, agentRows, "after", func(e storage.IndexEntry) string { return string(e.ID) }, "type", "owner", "busy")
+	v.Rows, err = b.rows.agentRows(r, entries)
+	return v, err
 }
 
 func agentOf(r *http.Request) claybot.AgentID { return claybot.AgentID(r.PathValue("id")) }
 
 func (b *agentPages) stopAgent(r *http.Request) (string, error) {
 	n, err := b.control.StopAgent(r.Context(), agentOf(r))
-	if err != nil {
-		return "", err
-	}
 	if n == 0 {
-		return "Nothing was running.", nil
+		return doneNothingRan, err
 	}
-	return "Stopping " + plural(n, "run", "runs") + ".", nil
+	return fmt.Sprintf(doneStopping, plural(n, "run", "runs")), err
 }
 
-func (b *agentPages) resetAgent(r *http.Request) (string, error) {
-	return "The agent begins a new conversation.", b.control.ResetAgent(r.Context(), agentOf(r))
-}
-
-func (b *agentPages) deleteAgent(r *http.Request) (string, error) {
-	return "The agent is deleted. Its files are in the quarantine.", b.control.DeleteAgent(r.Context(), agentOf(r))
-}
-
-// dropMessages takes the waiting messages that are named out of the inbox, or
-// all of them when the form says so.
+// dropMessages drops the waiting messages that the form names, or all if it says so.
 func (b *agentPages) dropMessages(r *http.Request) (string, error) {
 	var ids []claybot.MessageID
 	for _, id := range r.PostForm["message"] {
 		ids = append(ids, claybot.MessageID(id))
 	}
 	if len(ids) == 0 && r.PostForm.Get("all") == "" {
-		return "", refused(http.StatusBadRequest, "No message is named.", "Choose one, or drop all.")
+		return "", errNoMessage
 	}
 	dropped, err := b.inboxes.Drop(r.Context(), agentOf(r), ids...)
+	if err == nil && len(dropped) == 0 {
+		err = errTaken
+	}
+	return fmt.Sprintf(doneDropped, plural(len(dropped), "message", "messages")), err
+}
+
+// An agentView is one agent. The top of its page has nothing below Run.
+type agentView struct {
+	viewer
+	agentRow
+	Run       *claybot.Run // the unfinished one
+	Questions []asked
+	History   historyView
+	Side      sideView
+	Form      settingsView
+	Bench     benchView
+}
+
+func (v agentView) Title() string { return v.Name }
+
+// Web is the conversation of the page itself, for a link to it.
+func (v agentView) Web() string {
+	if d := v.Descriptor; d.Type == claybot.AgentUser && d.Connector == chatConnector {
+		return d.ChannelID
+	}
+	return ""
+}
+
+func (b *agentPages) agent(r *http.Request) (any, error) {
+	e, err := b.agents.Agent(r.Context(), agentOf(r))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if len(dropped) == 0 {
-		return "", refused(http.StatusConflict, "Nothing was dropped: a run has taken it already.", "")
+	v := agentView{viewer: viewerOf(r)}
+	if v.agentRow, err = b.rows.agentRow(r, e); err != nil {
+		return nil, err
 	}
-	return "Dropped " + plural(len(dropped), "message", "messages") + ".", nil
+	if e.Run != "" {
+		run, err := b.runs.Run(r.Context(), e.Run)
+		if err == nil && !run.State.Ended() {
+			v.Run = &run
+		}
+	}
+	if r.Pattern == "GET /ui/agents/{id}/top" {
+		return v, nil
+	}
+	if v.Questions, err = b.asked.openQuestions(r, e.ID, ""); err != nil {
+		return nil, err
+	}
+	if v.History, err = b.history(r); err != nil {
+		return nil, err
+	}
+	if v.Side, err = b.readSide(r, e); err != nil {
+		return nil, err
+	}
+	if v.Form, err = b.readSettings(r); err != nil {
+		return nil, err
+	}
+	v.Bench, err = b.bench.readBench(r, e)
+	return v, err
+}
+
+// A sideView is what surrounds an agent.
+type sideView struct {
+	viewer
+	ID          claybot.AgentID
+	Waiting     []claybot.AgentMessage
+	MoreWaiting int
+	Above       []agentRow // from the root down to the parent
+	Below       []agentRow
+	MoreBelow   int
+	Runs        []runRow
+	Reminders   []storage.Reminder
+}
+
+func (b *agentPages) agentSide(r *http.Request) (any, error) {
+	e, err := b.agents.Agent(r.Context(), agentOf(r))
+	if err != nil {
+		return nil, err
+	}
+	return b.readSide(r, e)
+}
+
+func (b *agentPages) readSide(r *http.Request, e storage.IndexEntry) (sideView, error) {
+	ctx := r.Context()
+	v := sideView{viewer: viewerOf(r), ID: e.ID}
+	box, err := b.inboxes.Inbox(ctx, e.ID)
+	if err != nil {
+		return v, err
+	}
+	v.Waiting, v.MoreWaiting = cut(box.Waiting, inboxRows)
+	if v.Above, err = b.rows.ancestors(ctx, e); err != nil {
+		return v, err
+	}
+	children, err := b.agents.Children(ctx, e.ID)
+	if err != nil {
+		return v, err
+	}
+	children, v.MoreBelow = cut(children, agentKin)
+	if v.Below, err = b.rows.agentRows(r, children); err != nil {
+		return v, err
+	}
+	newest, err := b.runs.RunPage(ctx, storage.RunQuery{Agent: e.ID, Limit: agentRuns})
+	if err != nil {
+		return v, err
+	}
+	if v.Runs, err = b.rows.runRowsOf(ctx, newest); err != nil {
+		return v, err
+	}
+	v.Reminders, err = b.reminders.AgentReminders(ctx, e.ID)
+	return v, err
+}
+
+// A line is one line of a conversation, with its tool calls and their results.
+type line struct {
+	claybot.Record
+	Key   string
+	Calls []callView
+}
+
+// A callView is a tool call. Result is nil while it has not ended.
+type callView struct {
+	claybot.ToolCall
+	Result *claybot.Record
+}
+
+func (c callView) State() string {
+	switch {
+	case c.Result == nil:
+		return "running"
+	case c.Result.OK:
+		return "ok"
+	}
+	return "failed"
+}
+
+// A historyView is a part of a conversation, the newest line at the end.
+type historyView struct {
+	Lines  []line
+	Fresh  string // the address of these lines and what comes after them
+	Before string // the address of those before them, empty at the beginning
+}
+
+// history shows the lines from ?from= on, or those before ?before=, or the newest ones.
+func (b *agentPages) history(r *http.Request) (historyView, error) {
+	records, err := b.agents.Remembered(r.Context(), agentOf(r))
+	if err != nil {
+		return historyView{}, err
+	}
+	all := linesOf(records)
+	end := len(all)
+	if n, err := strconv.Atoi(r.URL.Query().Get("before")); err == nil {
+		end = min(max(n, 0), end)
+	}
+	start := max(0, end-historyLines)
+	if n, err := strconv.Atoi(r.URL.Query().Get("from")); err == nil && n >= 0 && n < end && end-n <= historyMost {
+		start = n // an older place than all is from before a reset
+	}
+	base := "/ui/agents/" + url.PathEscape(string(agentOf(r)))
+	v := historyView{Lines: all[start:end], Fresh: fmt.Sprintf("%s/history?from=%d", base, start)}
+	if start > 0 {
+		v.Before = fmt.Sprintf("%s/earlier?before=%d", base, start)
+	}
+	return v, nil
+}
+
+// linesOf puts the results of tools to their calls. A result without its call
+// stands alone; the notes of a graph are left out, the page of the run has its graph.
+func linesOf(records []claybot.Record) []line {
+	lines := make([]line, 0, len(records))
+	type place struct{ line, call int }
+	calls := make(map[string]place)
+	for i, rec := range records {
+		if rec.Type == claybot.RecordNode {
+			continue
+		}
+		rec.Text = clip(rec.Text)
+		if rec.Type == claybot.RecordTool {
+			if at, ok := calls[rec.ToolCallID]; ok {
+				lines[at.line].Calls[at.call].Result = &rec
+				delete(calls, rec.ToolCallID) // ids may come again in later steps
+				continue
+			}
+		}
+		l := line{Record: rec, Key: fmt.Sprintf("line-%d", i)}
+		for n, c := range rec.ToolCalls {
+			c.Args = clip(c.Args)
+			l.Calls = append(l.Calls, callView{ToolCall: c})
+			calls[c.ID] = place{len(lines), n}
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// clip cuts a text that is too long for a page, and says so.
+func clip(text string) string {
+	if len(text) <= textLimit {
+		return text
+	}
+	end := textLimit
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + fmt.Sprintf(clipped, grouped(int64(len(text)-end)))
 }

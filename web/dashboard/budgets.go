@@ -13,36 +13,36 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// budgetRows is how many budgets are shown.
-const budgetRows = 50
+const (
+	budgetRows   = 50        // that are shown
+	maxExtension = 1_000_000 // in the units that people type
+)
 
-// budgetPages are the pages of budgets.
+// budgetPages serves budgets. Without a store there are none.
 type budgetPages struct {
 	*pages
-	store web.Budgets // nil: there are none
+	store web.Budgets
 }
 
 func (b *budgetPages) routes() []web.Route {
 	return []web.Route{
-		b.part("/ui/usage/budgets", "usage", "budgets", b.usageBudgets),
+		b.part("/ui/usage/budgets", "usage", "budgets", func(r *http.Request) (any, error) { return b.readBudgets(r) }),
 		b.act("POST /ui/usage/budgets/extend", web.Admin, b.extendBudget),
 	}
 }
 
-// A budgetsView is what may be spent and how far that is done.
+// A budgetsView lists budgets. Off: none is configured.
 type budgetsView struct {
 	viewer
-	Off  bool // nobody said that anything is limited
+	Off  bool
 	Rows []budgetRow
 	More int
 }
 
 // A budgetRow is one budget.
-type budgetRow struct {
-	storage.Budget
-}
+type budgetRow struct{ storage.Budget }
 
-// Amount writes an amount of the budget's unit.
+// Amount writes an amount in the unit of the budget.
 func (r budgetRow) Amount(n int64) string {
 	switch {
 	case r.Unit == storage.UnitTokens:
@@ -56,7 +56,7 @@ func (r budgetRow) Amount(n int64) string {
 // Most is the limit with its extensions.
 func (r budgetRow) Most() int64 { return r.Limit + r.Extension }
 
-// Share is how much of the limit is spent or set aside, in percent, at most 100.
+// Share is how much of the limit is spent or reserved, in percent, at most 100.
 func (r budgetRow) Share() int {
 	most := float64(r.Most())
 	if most <= 0 {
@@ -65,7 +65,6 @@ func (r budgetRow) Share() int {
 	return int(min(max((float64(r.Spent)+float64(r.Reserved))/most*100, 0), 100))
 }
 
-// Money reports whether the budget is one in money.
 func (r budgetRow) Money() bool { return r.Unit != storage.UnitTokens }
 
 // Tone is the colour of what is left.
@@ -79,7 +78,7 @@ func (r budgetRow) Tone() string {
 	return "good"
 }
 
-// Resets says when the budget begins anew.
+// Resets says when the period of the budget ends.
 func (r budgetRow) Resets() string {
 	switch {
 	case r.Period == storage.PeriodAlways:
@@ -94,10 +93,8 @@ func (r budgetRow) Resets() string {
 	return r.Period
 }
 
-// Step names how the budget stands, for an extension that is sent twice.
+// Step identifies the state of the budget, so that an extension sent twice counts once.
 func (r budgetRow) Step() string { return fmt.Sprintf("%s-%d", r.Period, r.Extension) }
-
-func (b *budgetPages) usageBudgets(r *http.Request) (any, error) { return b.readBudgets(r) }
 
 func (b *budgetPages) readBudgets(r *http.Request) (budgetsView, error) {
 	v := budgetsView{viewer: viewerOf(r), Off: b.store == nil}
@@ -105,14 +102,11 @@ func (b *budgetPages) readBudgets(r *http.Request) (budgetsView, error) {
 		return v, nil
 	}
 	all, err := b.store.Budgets(r.Context(), budgetRows+1)
-	if err != nil {
-		return v, err
-	}
 	all, v.More = cut(all, budgetRows)
 	for _, one := range all {
 		v.Rows = append(v.Rows, budgetRow{one})
 	}
-	return v, nil
+	return v, err
 }
 
 var (
@@ -120,46 +114,33 @@ var (
 	stepForm   = regexp.MustCompile(`^[A-Za-z0-9-]{1,40}$`)
 )
 
-// maxExtension is more than anybody has, in the units that people type.
-const maxExtension = 1_000_000
-
-// extendBudget raises a limit. The same form sent twice counts once: it names how
-// the budget stood when it was shown.
 func (b *budgetPages) extendBudget(r *http.Request) (string, error) {
-	if b.store == nil {
-		return "", refused(http.StatusNotFound, "There are no budgets.", "Add some to the configuration.")
-	}
 	e := storage.Extension{Key: r.Form.Get("key"), Unit: storage.Unit(r.Form.Get("unit")), Who: web.User(r)}
 	step, amount := r.Form.Get("step"), strings.TrimSpace(r.Form.Get("amount"))
-	if e.Key == "" || !stepForm.MatchString(step) {
-		return "", refused(http.StatusBadRequest, "The form does not say which budget.", "Load the page again.")
-	}
 	n, err := strconv.ParseFloat(strings.Replace(amount, ",", ".", 1), 64)
-	if err != nil || !amountForm.MatchString(amount) || n <= 0 {
-		return "", refused(http.StatusBadRequest, "Give an amount above 0.", "For example 5 or 2.50.")
-	}
-	switch e.Unit {
-	case storage.UnitMicroUSD:
-		if n > maxExtension {
-			return "", refused(http.StatusBadRequest, "That is too much at once.", "Give less, or change the configuration.")
-		}
+	switch {
+	case b.store == nil:
+		return "", errNoBudgets
+	case e.Key == "" || !stepForm.MatchString(step):
+		return "", errNoBudget
+	case err != nil || !amountForm.MatchString(amount) || n <= 0:
+		return "", errAmount
+	case e.Unit == storage.UnitMicroUSD && n > maxExtension:
+		return "", errTooMuch
+	case e.Unit == storage.UnitMicroUSD:
 		e.By = int64(math.Round(n * 1e6))
-	case storage.UnitTokens:
-		if n != math.Trunc(n) || n > maxExtension*1e6 {
-			return "", refused(http.StatusBadRequest, "Tokens are whole, and not that many.", "")
-		}
+	case e.Unit == storage.UnitTokens && (n != math.Trunc(n) || n > maxExtension*1e6):
+		return "", errTokens
+	case e.Unit == storage.UnitTokens:
 		e.By = int64(n)
 	default:
-		return "", refused(http.StatusBadRequest, "There is no such unit.", "Load the page again.")
+		return "", errUnit
 	}
 	e.ID = fmt.Sprintf("page/%s/%s/%s/%d", e.Who, e.Key, step, e.By)
 	after, err := b.store.Extend(r.Context(), e)
 	if errors.Is(err, storage.ErrState) {
-		return "", refused(http.StatusConflict, "That budget counts in another unit by now.", "Load the page again.")
-	}
-	if err != nil {
-		return "", err
+		err = errOtherUnit
 	}
 	row := budgetRow{after}
-	return "Extended. " + row.Amount(row.Left()) + " left of " + row.Amount(row.Most()) + ".", nil
+	return fmt.Sprintf(doneExtended, row.Amount(row.Left()), row.Amount(row.Most())), err
 }

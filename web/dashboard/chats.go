@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -11,10 +10,15 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// chatConnector is the connector whose conversations the page shows.
-const chatConnector = "web"
+const (
+	chatConnector = "web" // the connector whose conversations the page shows
+	// titlesMost is how many conversations are named at once, and titleRunes how
+	// long a name is at most.
+	titlesMost = 30
+	titleRunes = 60
+)
 
-// chatPages are the pages of the chats.
+// chatPages serves the chats.
 type chatPages struct {
 	*pages
 	rows   lookup
@@ -31,14 +35,12 @@ func (b *chatPages) routes() []web.Route {
 }
 
 // A chatsView is the page of the chats. Prefix begins the ids of the messages
-// that its viewer sends.
+// that its viewer sends, see webchat: it names every user but the owner.
 type chatsView struct {
 	viewer
 	Prefix string
 }
 
-// messagePrefix is how the chat begins the ids of the messages of a user, see
-// webchat: it names everybody but the owner.
 func messagePrefix(user string) string {
 	if user == web.Operator {
 		return chatConnector + "/"
@@ -46,15 +48,13 @@ func messagePrefix(user string) string {
 	return chatConnector + "/" + url.PathEscape(user) + "/"
 }
 
-// A chatView is how a conversation stands: who it is with, whether a run of it
-// has not ended, and what is asked.
+// A chatView is the state of a conversation. Agent is empty before the first message.
 type chatView struct {
-	Agent     claybot.AgentID // empty before the first message
+	Agent     claybot.AgentID
 	Busy      bool
 	Questions []asked
 }
 
-// chatNow tells how a conversation of the person who looks stands.
 func (b *chatPages) chatNow(r *http.Request) (any, error) {
 	e, err := b.conversation(r)
 	v := chatView{Agent: e.ID}
@@ -69,43 +69,30 @@ func (b *chatPages) chatNow(r *http.Request) (any, error) {
 	return v, err
 }
 
-const (
-	// titlesMost is how many conversations are named at once, and titleRunes how
-	// long a name is at most.
-	titlesMost = 30
-	titleRunes = 60
-)
-
-// chatTitles names the conversations that ?conversation= lists: each by the
-// first words that were said in it, as far as its agent remembers. The browser
-// keeps them, so each is asked for once.
+// chatTitles names the conversations that ?conversation= lists, each by the first
+// text in it, as far as its agent remembers. The browser keeps the names.
 func (b *chatPages) chatTitles(w http.ResponseWriter, r *http.Request) {
 	all, err := b.agents.Conversations(r.Context(), chatConnector, web.User(r))
+	wanted, titles := r.URL.Query()["conversation"], make(map[string]string)
+	for _, e := range all {
+		if err != nil || len(titles) >= titlesMost {
+			break
+		}
+		if slices.Contains(wanted, e.Descriptor.ChannelID) {
+			var records []claybot.Record
+			records, err = b.agents.Remembered(r.Context(), e.ID)
+			err = ignoreGone(err)
+			titles[e.Descriptor.ChannelID] = titleOf(records)
+		}
+	}
 	if err != nil {
 		b.fail(w, r, err)
 		return
 	}
-	wanted := r.URL.Query()["conversation"]
-	titles := make(map[string]string)
-	for _, e := range all {
-		if len(titles) >= titlesMost {
-			break
-		}
-		if !slices.Contains(wanted, e.Descriptor.ChannelID) {
-			continue
-		}
-		records, err := b.agents.Remembered(r.Context(), e.ID)
-		if err != nil && !errors.Is(err, storage.ErrNotFound) { // deleted meanwhile
-			b.fail(w, r, err)
-			return
-		}
-		titles[e.Descriptor.ChannelID] = titleOf(records)
-	}
 	web.Answer(w, http.StatusOK, map[string]any{"titles": titles})
 }
 
-// titleOf is the beginning of the first text that a person wrote, empty when
-// there is none.
+// titleOf is the beginning of the first text that a person wrote, empty for none.
 func titleOf(records []claybot.Record) string {
 	for _, rec := range records {
 		if title := excerpt(titleRunes, rec.Text); rec.Type == claybot.RecordUser && title != "" {
@@ -115,18 +102,13 @@ func titleOf(records []claybot.Record) string {
 	return ""
 }
 
-// conversation is the agent of the conversation that a request names, the zero
-// entry before its first message.
+// conversation is the agent of ?conversation=, the zero entry before its first message.
 func (b *chatPages) conversation(r *http.Request) (storage.IndexEntry, error) {
-	channel := r.URL.Query().Get("conversation")
 	all, err := b.agents.Conversations(r.Context(), chatConnector, web.User(r))
-	if err != nil {
-		return storage.IndexEntry{}, err
-	}
 	for _, e := range all {
-		if e.Descriptor.ChannelID == channel {
-			return e, nil
+		if e.Descriptor.ChannelID == r.URL.Query().Get("conversation") {
+			return e, err
 		}
 	}
-	return storage.IndexEntry{}, nil
+	return storage.IndexEntry{}, err
 }

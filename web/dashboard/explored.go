@@ -14,14 +14,14 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// How much of what was explored a page shows.
+// The rows that a page shows.
 const (
 	screenRows     = 200
 	transitionRows = 200
 	troubleRows    = 50
 )
 
-// An exploredView is what a run of the explorer has found.
+// An exploredView is what the explorer found.
 type exploredView struct {
 	URL, Reason, Report string
 	Iterations          int
@@ -34,15 +34,14 @@ type exploredView struct {
 	Counts              struct{ Screens, Transitions, DeadEnds int }
 }
 
-// A screenView is one screen that was found.
+// A screenView is one screen that was found. Picture is an address.
 type screenView struct {
 	ID, Title, URL string
 	Depth          int
 	Dead           bool
-	Picture        string // its address
+	Picture        string
 }
 
-// Name is what a screen is called.
 func (s screenView) Name() string { return cmp.Or(s.Title, s.URL, s.ID) }
 
 // A transition is one way from a screen to another.
@@ -75,7 +74,7 @@ func (l *label) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// exploredResult is what the explorer puts out, as far as it is shown.
+// exploredResult is the output of the explorer, as far as it is shown.
 type exploredResult struct {
 	URL         label     `json:"url"`
 	Reason      label     `json:"reason"`
@@ -98,7 +97,7 @@ type exploredResult struct {
 	}
 }
 
-// viewExplored shows what a run has explored; nil for other runs.
+// viewExplored is nil for runs that explored nothing.
 func viewExplored(run claybot.Run, result json.RawMessage) *exploredView {
 	var out exploredResult
 	_ = json.Unmarshal(result, &out) // what cannot be read is left out
@@ -107,7 +106,7 @@ func viewExplored(run claybot.Run, result json.RawMessage) *exploredView {
 	}
 	v := &exploredView{
 		URL: string(out.URL), Reason: string(out.Reason), Report: string(out.Report), Iterations: out.Iterations,
-		Map: fileAddress(run.Agent, string(out.Map)), DeadEnds: texts(out.DeadEnds),
+		Map: fileAddress(run.Agent, string(out.Map)),
 	}
 	v.Reason = cmp.Or(stopWords[v.Reason], v.Reason)
 	v.Counts.Screens, v.Counts.Transitions, v.Counts.DeadEnds = len(out.Screens), len(out.Transitions), len(out.DeadEnds)
@@ -120,24 +119,17 @@ func viewExplored(run claybot.Run, result json.RawMessage) *exploredView {
 	}
 	v.Screens, v.MoreScreens = cut(v.Screens, screenRows)
 	for _, t := range out.Transitions {
-		v.Transitions = append(v.Transitions, transition{label(named(names, string(t.From))), cmp.Or(t.Label, t.Action), label(named(names, string(t.To)))})
+		v.Transitions = append(v.Transitions, transition{label(named(names, t.From)), cmp.Or(t.Label, t.Action), label(named(names, t.To))})
 	}
 	v.Transitions, v.MoreTransitions = cut(v.Transitions, transitionRows)
-	for i, id := range v.DeadEnds {
-		v.DeadEnds[i] = named(names, id)
+	for _, id := range out.DeadEnds[:min(len(out.DeadEnds), troubleRows)] {
+		v.DeadEnds = append(v.DeadEnds, named(names, id))
 	}
 	for _, t := range out.Errors[:min(len(out.Errors), troubleRows)] {
-		where := named(names, string(t.Screen))
+		where := named(names, t.Screen)
 		v.Errors = append(v.Errors, strings.TrimPrefix(where+": "+string(t.Text), ": "))
 	}
 	return v
-}
-
-// stopWords are the reasons for which the explorer stops.
-var stopWords = map[string]string{
-	"unfinished": "it was cut off", "goal": "the goal is reached", "exhausted": "everything was tried", "no_progress": "nothing new was found any more",
-	"iterations": "it has done as much as it may", "budget": "its budget is spent", "screens": "it found as many screens as it may",
-	"device": "the application broke down again and again", "refused": "what was asked for is not allowed",
 }
 
 // A trouble is what went wrong at a screen.
@@ -151,15 +143,7 @@ func (t *trouble) UnmarshalJSON(raw []byte) error {
 	return t.Text.UnmarshalJSON(raw)
 }
 
-func named(names map[string]string, id string) string { return cmp.Or(names[id], id) }
-
-// texts are the first of some labels.
-func texts(all []label) (some []string) {
-	for _, l := range all[:min(len(all), troubleRows)] {
-		some = append(some, string(l))
-	}
-	return some
-}
+func named(names map[string]string, id label) string { return cmp.Or(names[string(id)], string(id)) }
 
 // fileAddress is where the page finds a picture of an agent.
 func fileAddress(agent claybot.AgentID, file string) string {
@@ -191,7 +175,7 @@ func (b *agentPages) picture(w http.ResponseWriter, r *http.Request) {
 	kind, _, err := mime.ParseMediaType(f.MIMEType)
 	alone, known := pictureKinds[strings.ToLower(kind)]
 	if err != nil || !known {
-		b.fail(w, r, refused(http.StatusUnsupportedMediaType, "That file is no picture.", "Download it in the chat."))
+		b.fail(w, r, errPicture)
 		return
 	}
 	h := w.Header()

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -20,8 +21,7 @@ var functions = template.FuncMap{
 	"icon":     icon,
 	"markdown": markdown,
 	"moment":   moment,
-	"momentOf": func(t time.Time) string { return moment(claybot.At(t)) },
-	"readable": readable,
+	"readable": func(t any) string { return readable(t, "2006-01-02 15:04 MST") },
 	"money":    money,
 	"cost":     cost,
 	"count":    count,
@@ -41,25 +41,26 @@ var functions = template.FuncMap{
 	"known":    known,
 	"clip":     clip,
 
+	"mark": markOf, "problem": problemOf, "bytes": bytesOf,
 	"wordsOf": wordsOf, "storyTitle": storyTitle,
 	"fileLine": func(f *claybot.FileReference) string { return connectors.FileLine(*f) },
 }
 
-// moment is a time as RFC 3339, empty for none.
-func moment(t claybot.Time) string {
-	if t == 0 {
-		return ""
-	}
-	return t.Time().UTC().Format(time.RFC3339Nano)
-}
+// moment is a claybot.Time or a time.Time as RFC 3339, empty for none.
+func moment(t any) string { return readable(t, time.RFC3339Nano) }
 
-// readable is a time for who has no script; the page shows it in the reader's
-// own zone.
-func readable(t claybot.Time) string {
-	if t == 0 {
-		return "–"
+// readable is a time in a form; the page shows it in the reader's own zone.
+func readable(t any, form string) string {
+	switch t := t.(type) {
+	case claybot.Time:
+		if t == 0 {
+			return ""
+		}
+		return t.Time().UTC().Format(form)
+	case time.Time:
+		return t.UTC().Format(form)
 	}
-	return t.Time().UTC().Format("2006-01-02 15:04 MST")
+	return ""
 }
 
 // money is an amount in millionths of a US dollar.
@@ -78,23 +79,23 @@ func money(micro int64) string {
 	return "$" + grouped(micro/1e6) + fmt.Sprintf(".%02d", micro%1e6/1e4)
 }
 
-// freeModel is the built-in model, which costs nothing.
+// freeModel is the built-in model, which is free.
 const freeModel = "demo"
 
-// cost is what something took, of a model where that is known. Tokens without a
-// cost have a price that nobody knows, and that is not the same as nothing.
+// cost is what something cost, of a model where that is known. Tokens without a
+// cost have an unknown price, which is not the same as free.
 func cost(u claybot.Usage, model ...string) string {
 	switch {
-	case u.CostMicroUSD == 0 && u.Input+u.Output > 0 && slices.Contains(model, freeModel):
-		return "free"
-	case u.CostMicroUSD == 0 && u.Input+u.Output > 0:
-		return unpriced
-	case u.CostMicroUSD == 0:
-		return "–"
-	case u.Unpriced > 0:
+	case u.CostMicroUSD != 0 && u.Unpriced > 0:
 		return money(u.CostMicroUSD) + " + " + unpriced
+	case u.CostMicroUSD != 0:
+		return money(u.CostMicroUSD)
+	case u.Input+u.Output == 0:
+		return "–"
+	case slices.Contains(model, freeModel):
+		return "free"
 	}
-	return money(u.CostMicroUSD)
+	return unpriced
 }
 
 // count writes a whole number with its thousands apart.
@@ -109,8 +110,7 @@ func count(n any) string {
 }
 
 func grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	sign := ""
+	sign, s := "", strconv.FormatInt(n, 10)
 	if n < 0 {
 		sign, s = "−", s[1:]
 	}
@@ -151,10 +151,7 @@ func took(ms int64) string {
 
 // excerpt is the beginning of a text on one line, at most n characters.
 func excerpt(n int, text string) string {
-	if limit := n * utf8.UTFMax; len(text) > 2*limit { // what lies far behind is not looked at
-		text = strings.ToValidUTF8(text[:2*limit], "")
-	}
-	text = strings.Join(strings.Fields(strings.Map(straight, text)), " ")
+	text = strings.Join(strings.Fields(strings.Map(straight, bounded(n, text))), " ")
 	seen := 0
 	for i := range text {
 		if seen++; seen > n {
@@ -164,12 +161,17 @@ func excerpt(n int, text string) string {
 	return text
 }
 
+// bounded leaves out what lies far behind the first n characters.
+func bounded(n int, text string) string {
+	if limit := 2 * n * utf8.UTFMax; len(text) > limit {
+		return strings.ToValidUTF8(text[:limit], "")
+	}
+	return text
+}
+
 // gist is the beginning of a Markdown text on one line, without its marks.
 func gist(n int, text string) string {
-	if limit := n * utf8.UTFMax; len(text) > 2*limit {
-		text = strings.ToValidUTF8(text[:2*limit], "")
-	}
-	return excerpt(n, connectors.Render(text, connectors.Style{}))
+	return excerpt(n, connectors.Render(bounded(n, text), connectors.Style{}))
 }
 
 // pretty indents JSON; what is none stays as it is.
@@ -182,39 +184,6 @@ func pretty(raw string) string {
 		return raw
 	}
 	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// words says the names of states for people.
-func words(state any) string {
-	s := fmt.Sprint(state)
-	if known, ok := stateWords[s]; ok {
-		return known
-	}
-	return strings.ToLower(strings.ReplaceAll(s, "_", " "))
-}
-
-var stateWords = map[string]string{
-	"PENDING": "waiting to start", "RUNNING": "running", "AWAITING": "waiting for an answer",
-	"SUCCEEDED": "done", "FAILED": "failed", "CANCELED": "stopped",
-	"user": "person", "cron": "cron task", "heartbeat": "heartbeat", "subagent": "subagent",
-	"missing_info": "an answer", "approval": "an approval", "children": "other agents", "budget": "money", "rate": "its rate",
-	"injectAfterTools": "take it in after the tools", "wait": "wait for the end",
-	"allTogether": "all together", "oneByOne": "one by one",
-}
-
-// tone is the colour class of a state.
-func tone(state any) string {
-	switch s := fmt.Sprint(state); s {
-	case "SUCCEEDED", "ok", "sent", "live", "ran", "allowed", "ready":
-		return "good"
-	case "FAILED", "failed", "stopped", "broken":
-		return "bad"
-	case "RUNNING", "running", "attempted", "starting":
-		return "busy"
-	case "AWAITING", "ambiguous", "failing", "PENDING", "waiting", "new", "changed":
-		return "warn"
-	}
-	return "calm"
 }
 
 // called is what people call the agent of a descriptor.
@@ -232,7 +201,7 @@ func called(d claybot.Descriptor) string {
 	return string(d.Type)
 }
 
-// why is the page that tells what became of something.
+// why is the page that traces a message, a run or a delivery.
 func why(ref any) string {
 	return "/ui/why?" + url.Values{"q": {fmt.Sprint(ref)}}.Encode()
 }
@@ -259,8 +228,5 @@ func dict(pairs ...any) (map[string]any, error) {
 
 // known is a value, or a dash where there is none.
 func known(s any) string {
-	if text := fmt.Sprint(s); text != "" {
-		return text
-	}
-	return "–"
+	return cmp.Or(fmt.Sprint(s), "–")
 }

@@ -59,8 +59,8 @@ func TestFormats(t *testing.T) {
 		{called(claybot.Descriptor{Type: claybot.AgentCron, UID: "u"}), "cron u"},
 		{called(claybot.Descriptor{Type: claybot.AgentHeartbeat}), "heartbeat"},
 		{words("some_state"), "some state"},
-		{moment(0), ""},
-		{moment(1_767_225_600_000), "2026-01-01T00:00:00Z"},
+		{moment(claybot.Time(0)), ""},
+		{moment(claybot.Time(1_767_225_600_000)), "2026-01-01T00:00:00Z"},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("got %q, want %q", tt.got, tt.want)
@@ -112,12 +112,12 @@ func TestExplain(t *testing.T) {
 		status int
 		words  string
 	}{
-		{fmt.Errorf("x: %w", storage.ErrNotFound), 404, "That is not here"},
-		{fmt.Errorf("x: %w", storage.ErrState), 409, "That is not possible any more"},
+		{fmt.Errorf("x: %w", storage.ErrNotFound), 404, "Not found."},
+		{fmt.Errorf("x: %w", storage.ErrState), 409, "Not possible any more"},
 		{web.Refusal("Not that one."), 400, "Not that one."},
 		{&questions.AnswerError{Faults: map[string]string{"b": "Two.", "a": "One."}}, 400, "One. Two."},
 		{refused(418, "Tea.", ""), 418, "Tea."},
-		{errors.New("open /secret/path: no"), 500, "That did not work; the log says why."},
+		{errors.New("open /secret/path: no"), 500, "Request failed; see the log."},
 	} {
 		b := &pages{}
 		b.log = slog.New(slog.DiscardHandler)

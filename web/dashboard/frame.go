@@ -17,7 +17,7 @@ var assets embed.FS
 //go:embed templates
 var templates embed.FS
 
-// A Config says what the pages stand on.
+// A Config has the dependencies of the pages.
 type Config struct {
 	Backend web.Backend
 	Usage   storage.Usages
@@ -30,7 +30,7 @@ type Config struct {
 	Version string
 }
 
-// pages makes the routes of pages, their parts and their actions. The types of the
+// pages makes the routes of pages, their parts and their actions; the types of the
 // single pages embed it.
 type pages struct {
 	log     *slog.Logger
@@ -41,8 +41,7 @@ type pages struct {
 // A place is an entry of the navigation.
 type place struct {
 	Page, Path, Title, Icon string
-	First                   bool     // in the bar of a phone, not behind More
-	Vendored                []string // files of others that the page needs, below assets
+	First                   bool // in the bar of a phone, not behind More
 }
 
 // places are the pages in the order of the navigation.
@@ -53,7 +52,7 @@ var places = []place{
 	{Page: "schedule", Path: "/ui/schedule", Title: "Schedule", Icon: "clock", First: true},
 	{Page: "tools", Path: "/ui/tools", Title: "Tools", Icon: "tool"},
 	{Page: "deliveries", Path: "/ui/deliveries", Title: "Deliveries", Icon: "send"},
-	{Page: "usage", Path: "/ui/usage", Title: "Usage", Icon: "chart", Vendored: []string{"vendor/uPlot.min.css", "vendor/uPlot.iife.min.js"}},
+	{Page: "usage", Path: "/ui/usage", Title: "Usage", Icon: "chart"},
 	{Page: "access", Path: "/ui/access", Title: "Access", Icon: "key"},
 	{Page: "health", Path: "/ui/health", Title: "Health", Icon: "pulse"},
 }
@@ -62,7 +61,7 @@ var places = []place{
 // shown under.
 var below = map[string]string{"agent": "agents", "run": "runs", "notes": "agents", "note": "agents", "nodes": "health"}
 
-// Routes are the pages with what belongs to them.
+// Routes returns the routes of the pages, their fragments, actions and assets.
 func Routes(cfg Config) []web.Route {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

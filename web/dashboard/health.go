@@ -2,25 +2,27 @@ package dashboard
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/overview"
-	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
 
-// healthPages are the pages of how the installation is doing, and what became of messages.
+// healthPages serves the health of the installation and the trace of messages.
 type healthPages struct {
 	*pages
 	system web.System
 }
 
-// healthRoutes are the page of how everything is doing.
 func (b *healthPages) routes() []web.Route {
 	return []web.Route{
 		b.screen("/ui/health", "health", b.health),
@@ -33,277 +35,124 @@ func (b *healthPages) routes() []web.Route {
 	}
 }
 
-// A healthView is how everything is doing.
+// A healthView is the health of the installation.
 type healthView struct {
 	viewer
 	overview.Status
-	Tone       string // of all together: good, warn, bad
-	Verdict    string // in one sentence
-	Connectors []connectorView
-	Sinks      []sinkView
-	Servers    []serverState
-	Model      modelView
-	Outbox     []stateCount
-	Runs       []stateCount
-	Disk       *diskView // nil where the system does not tell
-	Findings   []finding
+	Tone, Verdict string // of all together
+	Findings      []finding
 }
 
-// A finding is something in the daemon itself that needs attention.
+// A finding is something that needs attention.
 type finding struct{ Tone, Text string }
 
-// findingsOf are the findings about a daemon, the worst first.
-func findingsOf(s overview.Status) (all []finding) {
-	if s.Unwell != "" {
-		all = append(all, finding{"bad", "claybot takes less work: " + strings.TrimSuffix(s.Unwell, ".") + "."})
-	}
-	if s.Parked != nil && s.Parked.Full {
-		all = append(all, finding{"bad", "The parking table is full: further messages wait at their source."})
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Checks)) {
-		if c := s.Checks[name]; c.Problem {
-			all = append(all, finding{"bad", sentence("Check of the " + name + ": " + c.Text)})
-		}
-	}
-	if s.Faulty > 0 {
-		all = append(all, finding{"warn", plural(s.Faulty, "agent cannot be used; the log shows why.", "agents cannot be used; the log shows why.")})
-	}
-	if p := s.Parked; p != nil && p.Messages > 0 {
-		all = append(all, finding{"warn", plural(p.Messages, "message is parked until its agent can be used.", "messages are parked until their agents can be used.")})
-	}
-	if x := s.Start; x != nil {
-		all = append(all, finding{"warn", "claybot did not end in order " + plural(x.Unclean, "time", "times") + " in a row and resumes its runs a few at a time; " + plural(x.Waiting, "agent waits.", "agents wait.")})
-	}
-	return all
-}
-
-// A connectorView is how one connector is doing.
-type connectorView struct {
-	Name, State, Words, Tone string
-	LastOK                   claybot.Time
-	Err                      string
-}
-
-// A sinkView is how one receiver of events outside is doing.
-type sinkView struct {
-	runs.SinkHealth
-	Words, Tone string
-}
-
-func viewSink(h runs.SinkHealth) sinkView {
-	v := sinkView{SinkHealth: h}
-	switch {
-	case h.Error != "":
-		v.Words, v.Tone = "fails and tries again", "warn"
-	case h.Standby:
-		v.Words, v.Tone = "is told by another node", "calm"
-	case h.Backlog > 0:
-		v.Words, v.Tone = "is catching up", "busy"
-	case h.Success == 0:
-		v.Words, v.Tone = "waits for the first event", "calm"
-	default:
-		v.Words, v.Tone = "works", "good"
-	}
-	return v
-}
-
-// A serverState is how one MCP server is doing.
-type serverState struct {
-	overview.ServerStatus
-	Words, Tone string
-}
-
-func viewServerState(s overview.ServerStatus) serverState {
-	v := serverState{s, "works", "good"}
-	if s.OK {
-		return v
-	}
-	v.Tone = "warn"
-	switch s.State {
-	case "starting":
-		v.Words, v.Tone = "starting", "busy"
-	case "waiting":
-		v.Words = "fails and tries again"
-	case "login":
-		v.Words = "needs a login: claybot mcp login " + s.Name
-	case "refused":
-		v.Words = "its settings are wrong"
-	default:
-		v.Words = s.State
-	}
-	return v
-}
-
-// A modelView is how the model answers.
-type modelView struct {
-	Name, Tone, Words string
-	LastOK            claybot.Time
-	Err               string
-}
-
-// A diskView is the space that is left.
-type diskView struct {
-	Free, Total string
-	Used        int // percent
-	Tone, Words string
-}
+func (v healthView) ByState() []stateCount    { return runCounts(v.Status.Runs) }
+func (v healthView) Deliveries() []stateCount { return outboxCounts(v.Status.Outbox) }
 
 func (b *healthPages) health(r *http.Request) (any, error) {
 	s, err := b.system.Status(r.Context())
-	if err != nil {
-		return nil, err
-	}
-	return viewHealth(viewerOf(r), s), nil
+	return viewHealth(viewerOf(r), s), err
 }
 
 func viewHealth(who viewer, s overview.Status) healthView {
-	v := healthView{viewer: who, Status: s, Outbox: outboxCounts(s.Outbox), Runs: runCounts(s.Runs), Model: viewModel(s.Model)}
-	for _, c := range s.Connectors {
-		v.Connectors = append(v.Connectors, viewConnector(c))
-	}
-	for _, h := range s.Sinks {
-		v.Sinks = append(v.Sinks, viewSink(h))
-	}
-	for _, x := range s.Servers {
-		v.Servers = append(v.Servers, viewServerState(x))
-	}
-	if s.Disk != nil {
-		v.Disk = viewDisk(*s.Disk)
-	}
-	v.Findings = findingsOf(s)
-	v.Tone, v.Verdict = v.sum()
-	return v
+	found := findingsOf(s)
+	sum := verdict(s, found)
+	return healthView{viewer: who, Status: s, Tone: sum.Tone, Verdict: sum.Text, Findings: found}
 }
 
-func viewConnector(c overview.ConnectorStatus) connectorView {
-	v := connectorView{Name: c.Name, State: c.State, LastOK: claybot.At(c.LastOK), Err: c.Err}
-	switch c.State {
-	case connectors.StateLive:
-		if c.Err != "" {
-			v.Words, v.Tone = "works in part", "warn"
-			break
-		}
-		v.Words, v.Tone = "works", "good"
-	case connectors.StateStarting:
-		v.Words, v.Tone = "starting", "busy"
-	case connectors.StateFailing:
-		v.Words, v.Tone = "fails and tries again", "warn"
-	case connectors.StateStopped:
-		v.Words, v.Tone = "stopped, needs you", "bad"
-	case connectors.StateStandby:
-		v.Words, v.Tone = "stands by", "calm"
-	default:
-		v.Words, v.Tone = c.State, "calm"
+// when is a finding if cond holds, counted one if n is not 0.
+func when(cond bool, tone, text string) []finding {
+	if !cond {
+		return nil
 	}
-	if c.Held != "" {
-		v.Words, v.Tone, v.Err = "takes nothing in", "bad", strings.TrimSpace(sentence(c.Held)+" "+c.Err)
-	}
-	return v
+	return []finding{{tone, text}}
 }
 
-func viewModel(m overview.ModelStatus) modelView {
-	v := modelView{Name: m.Name, LastOK: claybot.At(m.LastOK), Err: m.Err}
-	switch {
-	case m.Err != "":
-		v.Tone, v.Words = "bad", "does not answer"
-	case m.Name == "":
-		v.Tone, v.Words = "warn", "none is configured"
-	case m.LastOK.IsZero():
-		v.Tone, v.Words = "calm", "was not asked yet"
-	default:
-		v.Tone, v.Words = "good", "answers"
-	}
-	return v
-}
+func counted(n int, tone, one, more string) []finding { return when(n > 0, tone, plural(n, one, more)) }
 
-func viewDisk(d overview.DiskStatus) *diskView {
-	v := diskView{Free: bytesOf(d.Free), Total: bytesOf(d.Total), Tone: "good", Words: "enough room"}
-	if d.Total > 0 {
-		v.Used = int(float64(d.Total-d.Free) / float64(d.Total) * 100)
+// findingsOf lists what needs attention in the daemon itself, the worst first.
+func findingsOf(s overview.Status) []finding {
+	all := when(s.Unwell != "", "bad", fmt.Sprintf(healthUnwell, strings.TrimSuffix(s.Unwell, ".")))
+	all = append(all, when(s.Parked != nil && s.Parked.Full, "bad", healthParkedFull)...)
+	for _, name := range slices.Sorted(maps.Keys(s.Checks)) {
+		c := s.Checks[name]
+		all = append(all, when(c.Problem, "bad", sentence(fmt.Sprintf(healthCheck, name, c.Text)))...)
 	}
-	switch {
-	case d.Free < 100<<20:
-		v.Tone, v.Words = "bad", "almost full: make room, or messages cannot be stored"
-	case d.Free < 1<<30 || v.Used >= 95:
-		v.Tone, v.Words = "warn", "getting full"
+	all = append(all, counted(s.Faulty, "warn", healthFaulty, healthFaultyMany)...)
+	if p := s.Parked; p != nil {
+		all = append(all, counted(p.Messages, "warn", healthParked, healthParkedMany)...)
 	}
-	return &v
-}
-
-// runCounts are the runs by state.
-func runCounts(counts map[claybot.RunState]int) []stateCount {
-	all := make([]stateCount, 0, 6)
-	for _, s := range []claybot.RunState{
-		claybot.RunPending, claybot.RunRunning, claybot.RunAwaiting, claybot.RunSucceeded, claybot.RunFailed, claybot.RunCanceled,
-	} {
-		if s == claybot.RunPending && counts[s] == 0 {
-			continue // only runs that programs started are ever in it
-		}
-		all = append(all, stateCount{Name: string(s), Words: words(s), Tone: tone(s), N: counts[s], URL: "/ui/runs?state=" + string(s)})
+	if x := s.Start; x != nil {
+		all = append(all, finding{"warn", fmt.Sprintf(healthUnclean, plural(x.Unclean, "time", "times"), plural(x.Waiting, "agent is", "agents are"))})
 	}
 	return all
 }
 
-// sum puts all into one sentence: the worst comes first.
-func (v healthView) sum() (tone, text string) {
-	bad, weak, part := 0, 0, 0
-	for _, c := range v.Connectors {
-		switch {
-		case c.Tone == "bad":
-			bad++
-		case c.State == connectors.StateFailing:
-			weak++
-		case c.Tone == "warn":
-			part++
+// verdict sums up a status: it is the worst that there is to say.
+func verdict(s overview.Status, found []finding) finding {
+	states := make(map[string]int)
+	for _, c := range s.Connectors {
+		key := markOf(c).Tone
+		if key == "warn" && c.State == connectors.StateFailing {
+			key = connectors.StateFailing
 		}
+		states[key]++
 	}
-	lagging := 0
-	for _, s := range v.Sinks {
-		if s.Error != "" {
+	lagging, down := 0, 0
+	for _, x := range s.Sinks {
+		if x.Error != "" {
 			lagging++
 		}
 	}
-	down := 0
-	for _, s := range v.Servers {
-		if s.Tone == "warn" {
+	for _, x := range s.Servers {
+		if markOf(x).Tone == "warn" {
 			down++
 		}
 	}
-	gone := v.Node != nil && v.Node.Err != ""
-	full := v.Disk != nil && v.Disk.Tone == "bad"
-	failed := v.Status.Outbox[claybot.SendFailed]
-	switch {
-	case gone:
-		return "bad", sentence(v.Node.Err)
-	case full:
-		return "bad", "The disk is almost full."
-	case len(v.Findings) > 0 && v.Findings[0].Tone == "bad":
-		return "bad", v.Findings[0].Text
-	case bad > 0:
-		return "bad", plural(bad, "connector has stopped.", "connectors have stopped.")
-	case v.Model.Tone == "bad":
-		return "bad", "The model does not answer."
-	case slices.ContainsFunc(v.Settings, func(s overview.SettingStatus) bool { return s.Off }):
-		return "bad", "A setting is bad, and what it belongs to is off."
-	case len(v.Findings) > 0:
-		return "warn", v.Findings[0].Text
-	case weak > 0:
-		return "warn", plural(weak, "connector has trouble and tries again.", "connectors have trouble and try again.")
-	case v.Model.Tone == "warn":
-		return "warn", "No model is configured."
-	case part > 0:
-		return "warn", plural(part, "connector works in part.", "connectors work in part.")
-	case down > 0:
-		return "warn", plural(down, "MCP server is down: agents do without its tools.", "MCP servers are down: agents do without their tools.")
-	case lagging > 0:
-		return "warn", plural(lagging, "receiver of events does not take them.", "receivers of events do not take them.")
-	case failed > 0:
-		return "warn", plural(failed, "message could not be delivered.", "messages could not be delivered.")
+	var lost []finding
+	if s.Node != nil {
+		lost = when(s.Node.Err != "", "bad", sentence(s.Node.Err))
 	}
-	if v.Model.Tone == "calm" {
-		return "good", "Everything works, as far as it was tried: the model was not asked yet."
+	grave := slices.DeleteFunc(slices.Clone(found), func(f finding) bool { return f.Tone != "bad" })
+	model := markOf(s.Model).Tone
+	all := slices.Concat(
+		lost,
+		when(s.Disk != nil && markOf(*s.Disk).Tone == "bad", "bad", healthDisk),
+		grave,
+		counted(states["bad"], "bad", healthStopped, healthStoppedMany),
+		when(model == "bad", "bad", healthModel),
+		when(slices.ContainsFunc(s.Settings, func(x overview.SettingStatus) bool { return x.Off }), "bad", healthSetting),
+		found,
+		counted(states[connectors.StateFailing], "warn", healthFailing, healthFailingMany),
+		when(model == "warn", "warn", healthNoModel),
+		counted(states["warn"], "warn", healthPartly, healthPartlyMany),
+		counted(down, "warn", healthServer, healthServers),
+		counted(lagging, "warn", healthSink, healthSinks),
+		counted(s.Outbox[claybot.SendFailed], "warn", healthLost, healthLostMany),
+		when(model == "calm", "good", healthUntried),
+		when(true, "good", healthGood),
+	)
+	return all[0]
+}
+
+// problemOf is what is wrong with a connector, in sentences.
+func problemOf(c overview.ConnectorStatus) string {
+	if c.Held == "" {
+		return c.Err
 	}
-	return "good", "Everything works."
+	return strings.TrimSpace(sentence(c.Held) + " " + c.Err)
+}
+
+func runCounts(counts map[claybot.RunState]int) []stateCount {
+	all := make([]stateCount, 0, len(runStates))
+	for _, s := range []claybot.RunState{
+		claybot.RunPending, claybot.RunRunning, claybot.RunAwaiting, claybot.RunSucceeded, claybot.RunFailed, claybot.RunCanceled,
+	} {
+		if s != claybot.RunPending || counts[s] > 0 { // only runs that programs start are ever pending
+			all = append(all, stateCount{Name: string(s), mark: mark{tone(s), words(s)}, N: counts[s], URL: "/ui/runs?state=" + string(s)})
+		}
+	}
+	return all
 }
 
 // bytesOf writes a size with two or three digits.
@@ -317,4 +166,131 @@ func bytesOf(n int64) string {
 		return fmt.Sprintf("%.0f %s", v, units[i])
 	}
 	return fmt.Sprintf("%.1f %s", v, units[i])
+}
+
+// skewNoted is how far a clock may be off before the page says so.
+const skewNoted = time.Second
+
+// A nodesView lists the cluster members.
+type nodesView struct {
+	viewer
+	Tone, Verdict string
+	Nodes         []nodeView
+}
+
+// A nodeView is one cluster member. Doubt is what is wrong with its settings.
+type nodeView struct {
+	storage.Member
+	Doubt string
+}
+
+// Clock is how far the clock of the member is off.
+func (n nodeView) Clock() mark {
+	switch skew := time.Duration(n.Skew) * time.Millisecond; {
+	case skew >= skewNoted:
+		return mark{"warn", fmt.Sprintf("%v ahead", skew.Round(100*time.Millisecond))}
+	case skew <= -skewNoted:
+		return mark{"warn", fmt.Sprintf("%v behind", -skew.Round(100*time.Millisecond))}
+	}
+	return mark{"calm", "in sync"}
+}
+
+func (b *healthPages) nodes(r *http.Request) (any, error) {
+	all, err := b.system.Members(r.Context())
+	return viewNodes(viewerOf(r), all), err
+}
+
+func viewNodes(who viewer, all []storage.Member) nodesView {
+	v := nodesView{viewer: who, Tone: "good"}
+	live, versions, doubts := 0, make(map[string]bool), cluster.Doubts(all)
+	twice, off, lease, leases := "", "", time.Duration(0), false
+	for _, n := range all {
+		x := nodeView{n, doubts[n.ID]}
+		v.Nodes = append(v.Nodes, x)
+		if !n.There() {
+			continue
+		}
+		live++
+		versions[n.Version] = true
+		if slices.ContainsFunc(all, func(o storage.Member) bool { return o.There() && cluster.Namesakes(n, o) }) {
+			twice = n.Name
+		}
+		leases = leases || n.Lease() > 0 && lease > 0 && n.Lease() != lease
+		lease = max(lease, n.Lease())
+		if x.Clock().Tone == "warn" {
+			off = n.Name
+		}
+	}
+	parts := slices.Concat(
+		when(true, "good", plural(live, "member is live.", "members are live.")),
+		when(twice != "", "warn", fmt.Sprintf(membersTwice, twice)),
+		when(leases, "warn", membersLeases),
+		when(len(versions) > 1, "warn", membersVersions),
+		when(off != "", "warn", fmt.Sprintf(membersClock, off)),
+	)
+	if live == 0 { // the member that answers is one of them
+		parts = when(true, "bad", membersNone)
+	}
+	texts := make([]string, len(parts))
+	for i, f := range parts {
+		texts[i], v.Tone = f.Text, f.Tone
+	}
+	v.Verdict = strings.Join(texts, " ")
+	return v
+}
+
+const (
+	// liveEvery is the shortest time between two notes that something changed.
+	liveEvery = 500 * time.Millisecond
+	livePing  = 15 * time.Second
+	// liveWrite is how long one write to a reader may hang.
+	liveWrite = 10 * time.Second
+)
+
+// live tells a page that something has changed, at once and then at most twice a
+// second; the page fetches what changed. It cuts off a reader that does not read.
+func (b *healthPages) live(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // proxies
+	if r.Method == http.MethodHead {
+		return // the same pattern serves it; it is never to be kept open
+	}
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Time{}) // the server's is for requests; a writer without deadlines has none to lift
+	say := func(frame string) bool {
+		_ = rc.SetWriteDeadline(time.Now().Add(liveWrite)) // likewise
+		_, err := io.WriteString(w, frame)
+		return err == nil && rc.Flush() == nil
+	}
+	const changed = "event: changed\ndata: {}\n\n"
+	// A first note covers what changed between the page and this stream.
+	next := b.system.Changed()
+	if !say("retry: 1000\n" + changed) {
+		return
+	}
+	ping := time.NewTicker(livePing)
+	defer ping.Stop()
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-ping.C:
+			if !say(": ping\n\n") {
+				return
+			}
+			continue
+		case <-next:
+		}
+		next = b.system.Changed() // before the note: what changes after it is seen
+		if !say(changed) {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-time.After(liveEvery):
+		}
+	}
 }

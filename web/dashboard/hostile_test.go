@@ -328,15 +328,15 @@ func TestEmptyPages(t *testing.T) {
 		view any
 		want []string
 	}{
-		{"schedule", scheduleView{viewer: who}, []string{"There are no tasks yet.", "New task", "The heartbeat has no tasks."}},
-		{"deliveries", deliveriesView{viewer: who}, []string{"Nothing was sent yet.", "Chats"}},
-		{"deliveries", deliveriesView{viewer: who, deliveryFilter: deliveryFilter{Show: "failed"}}, []string{"No message is like that.", "Choose All"}},
-		{"usage", usage, []string{"No model was used in these days.", "longer period"}},
-		{"access", viewAccess(who, nil, nil, overview.Status{}, 1), []string{"Nobody asks to be let in.", "Strangers who write get a code", "Nobody was let in here."}},
-		{"health", viewHealth(who, overview.Status{}), []string{"No connector is configured.", "none is configured"}},
-		{"nodes", viewNodes(who, nil), []string{"No node was here in the last day.", "Health"}},
-		{"why", whyView{viewer: who}, []string{"What you can paste"}},
-		{"why", whyView{viewer: who, Asked: true, Ref: "r404"}, []string{"Nothing is known of", "r404", "What you can paste", "/ui/access"}},
+		{"schedule", scheduleView{viewer: who}, []string{"No tasks yet.", "New task", "The heartbeat has no tasks."}},
+		{"deliveries", deliveriesView{viewer: who}, []string{"Nothing sent yet.", "Chats"}},
+		{"deliveries", deliveriesView{viewer: who, deliveryFilter: deliveryFilter{Show: "failed"}}, []string{"No matching messages.", "Choose All"}},
+		{"usage", usage, []string{"No usage in this period.", "longer period"}},
+		{"access", viewAccess(who, nil, nil, overview.Status{}, 1), []string{"No pending requests.", "Unknown users who send a message get a code", "No users were approved here."}},
+		{"health", viewHealth(who, overview.Status{}), []string{"No connector is configured.", "not configured"}},
+		{"nodes", viewNodes(who, nil), []string{"No members in the last day.", "Health"}},
+		{"why", whyView{viewer: who}, []string{"What to paste"}},
+		{"why", whyView{viewer: who, Asked: true, Ref: "r404"}, []string{"Nothing found for", "r404", "What to paste", "/ui/access"}},
 	} {
 		html := rendered(t, b, pageCase{c.page, "main", c.view})
 		for _, want := range c.want {
@@ -373,14 +373,14 @@ func TestHealthSinks(t *testing.T) {
 		{Name: "dead", Backlog: 1, Error: "no route to host"},
 		{Name: "theirs", Standby: true},
 	}
-	for i, want := range []string{"works", "waits for the first event", "is catching up", "fails and tries again", "is told by another node"} {
-		if got := viewSink(sinks[i]).Words; got != want {
+	for i, want := range []string{"working", "no events yet", "catching up", "failing, retrying", "sent by another member"} {
+		if got := markOf(sinks[i]).Words; got != want {
 			t.Errorf("%s %s, want %s", sinks[i].Name, got, want)
 		}
 	}
 	v := viewHealth(viewer{web.Read}, overview.Status{OutsideStatus: overview.OutsideStatus{Model: overview.ModelStatus{Name: "m"}, Sinks: sinks}})
 	html := rendered(t, b, pageCase{"health", "main", v})
-	for _, want := range []string{"1 receiver of events does not take them.", "events of 2 runs, the oldest came <time", "no route to host", "none since the start"} {
+	for _, want := range []string{"1 event sink does not accept events.", "events of 2 runs, oldest from <time", "no route to host", "none since the start"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("health does not say %q", want)
 		}
@@ -398,7 +398,7 @@ func TestHealthNode(t *testing.T) {
 		Connectors: []overview.ConnectorStatus{{Name: "telegram", Health: connectors.Health{State: connectors.StateStandby}}},
 	}
 	html := rendered(t, b, pageCase{"health", "main", viewHealth(viewer{web.Read}, s)})
-	for _, want := range []string{"&lt;b&gt;east&lt;/b&gt;", "one of 3", "the database is silent", "stands by"} {
+	for _, want := range []string{"&lt;b&gt;east&lt;/b&gt;", "one of 3", "the database is silent", "standby"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("health does not say %q", want)
 		}

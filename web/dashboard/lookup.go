@@ -11,10 +11,21 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// A lookup makes rows of agents and runs, with their names.
+// A lookup reads rows of agents and runs, with their names.
 type lookup struct {
 	agents web.Agents
 	runs   web.Runs
+}
+
+func (b lookup) agentRows(r *http.Request, all []storage.IndexEntry) (rows []agentRow, err error) {
+	for _, e := range all {
+		row, err := b.agentRow(r, e)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
 }
 
 func (b lookup) agentRow(r *http.Request, e storage.IndexEntry) (agentRow, error) {
@@ -46,19 +57,14 @@ func (b lookup) runRowsOf(ctx context.Context, all []claybot.Run) ([]runRow, err
 	names := make(map[claybot.AgentID]string)
 	rows := make([]runRow, len(all))
 	for i, run := range all {
-		name, ok := names[run.Agent]
-		if !ok {
-			var err error
-			if name, err = b.agentName(ctx, run.Agent); err != nil {
-				return nil, err
-			}
-			names[run.Agent] = name
+		model, err := b.modelOf(ctx, run)
+		if _, ok := names[run.Agent]; !ok && err == nil {
+			names[run.Agent], err = b.agentName(ctx, run.Agent)
 		}
-		rows[i] = runRow{Run: run, Name: name}
-		var err error
-		if rows[i].Model, err = b.modelOf(ctx, run); err != nil {
+		if err != nil {
 			return nil, err
 		}
+		rows[i] = runRow{run, names[run.Agent], model}
 	}
 	return rows, nil
 }
@@ -86,7 +92,7 @@ func (b lookup) modelOf(ctx context.Context, run claybot.Run) (string, error) {
 	return "", nil
 }
 
-// agentName is what people call an agent; a deleted one has its id alone.
+// agentName is the name of an agent; a deleted one has its id alone.
 func (b lookup) agentName(ctx context.Context, id claybot.AgentID) (string, error) {
 	e, err := b.agents.Agent(ctx, id)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -106,11 +112,8 @@ func (b lookup) ancestors(ctx context.Context, e storage.IndexEntry) ([]agentRow
 			break
 		}
 		parent, err := b.agents.Agent(ctx, e.Descriptor.Parent)
-		if errors.Is(err, storage.ErrNotFound) {
-			break
-		}
 		if err != nil {
-			return nil, err
+			return above, ignoreGone(err)
 		}
 		above = append([]agentRow{{AgentView: web.AgentView{ID: parent.ID}, Name: called(parent.Descriptor)}}, above...)
 		e = parent

@@ -33,24 +33,24 @@ func TestNodesPage(t *testing.T) {
 				{ID: "a/0", Name: "a", State: storage.MemberGone, Version: "v0"},
 			},
 			"good",
-			[]string{"2 nodes are there.", "works</span>", "is leaving", "was lost", "has left", "3 of 10", "<code>telegram/42</code>, <code>mend</code>", "sends to 4 destinations", "as the database&#39;s"},
+			[]string{"2 members are live.", "live</span>", "draining", "lost", "stopped", "3 of 10", "<code>telegram/42</code>, <code>mend</code>", "sends to 4 destinations", "in sync"},
 			[]string{"behind", "ahead", "7 of", "versions"},
 		},
-		"alone":    {[]storage.Member{{ID: "x", Name: "x", State: storage.MemberLive}}, "good", []string{"1 node is there."}, []string{"attention"}},
+		"alone":    {[]storage.Member{{ID: "x", Name: "x", State: storage.MemberLive}}, "good", []string{"1 member is live."}, []string{"warning"}},
 		"a clock":  {[]storage.Member{{Name: "x", State: storage.MemberLive, Skew: 1500}}, "warn", []string{"The clock of x is off", "1.5s ahead"}, nil},
 		"behind":   {[]storage.Member{{Name: "x", State: storage.MemberLive, Skew: -2000}}, "warn", []string{"2s behind"}, nil},
 		"versions": {[]storage.Member{{Name: "x", State: storage.MemberLive}, {Name: "y", State: storage.MemberLive, Version: "2"}}, "warn", []string{"finish the upgrade"}, nil},
 		"one name": {
 			[]storage.Member{{ID: "x/2", Name: "x", Started: 2000, Seen: 9000, State: storage.MemberLive}, {ID: "x/1", Name: "x", Started: 1000, Seen: 9000, State: storage.MemberLive}},
 			"warn",
-			[]string{"Several are called x", "set up wrongly", "another node is called x as well"},
+			[]string{"Several members are named x", "misconfigured", "another node is called x as well"},
 			[]string{"lease"},
 		},
 		"in the place of one that was killed": {
 			[]storage.Member{{ID: "x/2", Name: "x", Started: 8000, Seen: 9000, State: storage.MemberLive}, {ID: "x/1", Name: "x", Started: 1000, Seen: 7000, State: storage.MemberLive}},
 			"good",
-			[]string{"2 nodes are there."},
-			[]string{"set up wrongly", "Several"},
+			[]string{"2 members are live."},
+			[]string{"misconfigured", "Several"},
 		},
 		"leases": {
 			[]storage.Member{
@@ -60,10 +60,10 @@ func TestNodesPage(t *testing.T) {
 				{ID: "d", Name: "d", Started: 4, Seen: 1000, State: storage.MemberGone},
 			},
 			"warn",
-			[]string{"They have different leases", "its node.lease is 5s, and that of others 10s"},
+			[]string{"Members have different leases", "its node.lease is 5s, and that of others 10s"},
 			[]string{"3s", "its node.lease is 10s"},
 		},
-		"nobody": {[]storage.Member{{Name: "x", State: storage.MemberLost}}, "bad", []string{"No node is known to be there"}, nil},
+		"nobody": {[]storage.Member{{Name: "x", State: storage.MemberLost}}, "bad", []string{"No live members"}, nil},
 	} {
 		v := viewNodes(who, tt.all)
 		html := rendered(t, b, pageCase{"nodes", "main", v})
@@ -95,15 +95,15 @@ func TestHealthWithoutDatabase(t *testing.T) {
 		},
 	})
 	html := rendered(t, b, pageCase{"health", "main", v})
-	if v.Tone != "bad" || v.Verdict != "The database does not answer." || !strings.Contains(html, "3 nodes") || !strings.Contains(html, "as of its last beat; this is n2") {
+	if v.Tone != "bad" || v.Verdict != "The database does not answer." || !strings.Contains(html, "3 cluster members") || !strings.Contains(html, "as of the last lease renewal; this is n2") {
 		t.Errorf("%s: %s\n%s", v.Tone, v.Verdict, html)
 	}
-	for _, want := range []string{`<span class="badge bad">takes nothing in</span>`, "New messages wait.", "stopped, needs you", "The token is wrong."} {
+	for _, want := range []string{`<span class="badge bad">not receiving</span>`, "New messages wait.", "stopped, needs action", "The token is wrong."} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	if strings.Contains(html, ">works<") {
+	if strings.Contains(html, ">connected<") {
 		t.Error("the page says of a connector that it works")
 	}
 }
@@ -111,14 +111,14 @@ func TestHealthWithoutDatabase(t *testing.T) {
 // Figures that are not of this moment say so, and those that nobody knows are left out.
 func TestHealthFigures(t *testing.T) {
 	b := &pages{views: sync.OnceValue(readViews)}
-	const agents, old, unknown = ">agents<", "as of which the figures are", "figures unknown"
+	const agents, old, unknown = ">agents<", "is when the counts of", "counts unknown"
 	for name, tt := range map[string]struct {
 		status    overview.Status
 		want, not []string
 	}{
 		"of now":  {overview.Status{}, []string{agents, "runs-head"}, []string{old, unknown}},
 		"old":     {overview.Status{StoreStatus: overview.StoreStatus{AsOf: claybot.At(time.Unix(1_700_000_000, 0))}}, []string{agents, "runs-head", old, `datetime="2023-11-14T22:13:20`}, []string{unknown}},
-		"unknown": {overview.Status{StoreStatus: overview.StoreStatus{Unknown: true}}, []string{unknown, "doors-head"}, []string{agents, "runs-head", "outbox-head", "repeats dropped", old}},
+		"unknown": {overview.Status{StoreStatus: overview.StoreStatus{Unknown: true}}, []string{unknown, "doors-head"}, []string{agents, "runs-head", "outbox-head", "duplicates dropped", old}},
 	} {
 		html := rendered(t, b, pageCase{"health", "main", viewHealth(viewer{web.Read}, tt.status)})
 		for _, s := range tt.want {
@@ -139,7 +139,7 @@ func TestHealthFigures(t *testing.T) {
 func TestDatabaseAway(t *testing.T) {
 	err := fmt.Errorf("read: %w", storage.Unanswered(errors.New("dial tcp 10.1.2.3:5432: connection refused")))
 	p := explain(err)
-	if p == nil || p.Status != http.StatusServiceUnavailable || strings.Contains(p.Message+p.Fix, "10.1.2.3") || !strings.Contains(p.Message, "does not answer") {
+	if p == nil || p.Status != http.StatusServiceUnavailable || strings.Contains(p.Message+p.Fix, "10.1.2.3") || !strings.Contains(p.Message, "does not respond") {
 		t.Errorf("%+v", p)
 	}
 }

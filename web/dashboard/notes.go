@@ -2,8 +2,6 @@ package dashboard
 
 import (
 	"cmp"
-	"encoding/hex"
-	"hash/fnv"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,7 +13,7 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// notePages are the pages of what agents remember.
+// notePages serves the notes of agents.
 type notePages struct {
 	*pages
 	tooling web.Tooling
@@ -37,7 +35,7 @@ func (b *notePages) routes() []web.Route {
 
 func agentScope(id claybot.AgentID) string { return "agent/" + string(id) }
 
-// ownerScope is the scope of a person's notes, empty for nobody.
+// ownerScope is the scope of a person's notes, empty for no owner.
 func ownerScope(owner string) string {
 	if owner == "" {
 		return ""
@@ -47,22 +45,14 @@ func ownerScope(owner string) string {
 
 const globalScope = "global"
 
-// scopeWords says whose the notes of a scope are.
 func scopeWords(scope string) string {
 	switch kind, of, _ := strings.Cut(scope, "/"); kind {
 	case "agent":
-		return "Notes of the agent " + of
+		return "Notes of agent " + of
 	case "owner":
-		return "Notes that all agents of " + of + " share"
+		return "Notes shared by the agents of " + of
 	}
-	return "Notes that all agents read"
-}
-
-// domID names something in a page whose own name may have any letters.
-func domID(name string) string {
-	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(name)) // a hash never fails
-	return hex.EncodeToString(sum.Sum(nil))
+	return "Notes shared by all agents"
 }
 
 // A noteRow is one note, or one version of it, in a list.
@@ -73,19 +63,12 @@ type noteRow struct {
 	Gone    bool
 }
 
-// URL is the page of the note.
 func (n noteRow) URL() string { return noteURL("/ui/notes/note", n.Scope, n.Path) }
 
-// ID names the row in the page.
 func (n noteRow) ID() string { return domID(n.Scope + "\x00" + n.Path) }
 
-// Who made the change.
-func (n noteRow) Who() string {
-	if n.By != "" {
-		return n.By
-	}
-	return cmp.Or(string(n.Agent), "an agent")
-}
+// Who is the author of the change.
+func (n noteRow) Who() string { return cmp.Or(n.By, string(n.Agent), "an agent") }
 
 func noteURL(base, scope, path string) string {
 	return base + "?" + url.Values{"scope": {scope}, "path": {path}}.Encode()
@@ -108,19 +91,18 @@ type notesView struct {
 	Fresh               string
 }
 
-// A foundNote is a note with the place that fits what was searched.
+// A foundNote is a note with an excerpt that matches the search.
 type foundNote struct {
 	noteRow
 	Excerpt string
 }
 
-// Title says whose notes they are.
 func (v notesView) Title() string { return v.Words }
 
 // noteListRows is how many notes a page lists.
 const noteListRows = 200
 
-// notes lists the notes of ?scope=, those with the words ?q= where there are some.
+// notes lists the notes of ?scope=, or those that match ?find=.
 func (b *notePages) notes(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	v := notesView{viewer: viewerOf(r), Scope: cmp.Or(q.Get("scope"), globalScope), Query: strings.TrimSpace(q.Get("find"))}
@@ -128,39 +110,32 @@ func (b *notePages) notes(r *http.Request) (any, error) {
 	v.Fresh = "/ui/notes/rows?" + url.Values{"scope": {v.Scope}, "find": {v.Query}}.Encode()
 	if v.Query != "" {
 		found, err := b.tooling.Notes.FindNotes(r.Context(), v.Scope, v.Query)
-		if err != nil {
-			return nil, err
-		}
 		found, v.More = cut(found, noteListRows)
 		for _, f := range found {
 			v.Rows = append(v.Rows, foundNote{noteRow{Memory: f.Memory, Scope: v.Scope}, f.Excerpt})
 		}
-		return v, nil
+		return v, err
 	}
 	all, err := b.tooling.Notes.Notes(r.Context(), v.Scope)
-	if err != nil {
-		return nil, err
-	}
 	all, v.More = cut(all, noteListRows)
 	for _, row := range noteRows(v.Scope, all) {
 		v.Rows = append(v.Rows, foundNote{noteRow: row})
 	}
-	return v, nil
+	return v, err
 }
 
-// A noteView is one note with what became of it.
+// A noteView is one note with its versions.
 type noteView struct {
 	viewer
 	noteRow
 	Words    string
-	There    bool // false: it was deleted, or never was
+	There    bool // false: it was deleted
 	Versions []noteRow
-	Shown    *noteRow // a version that was asked for
+	Shown    *noteRow // the requested version
 	Self     string
 	All      string // the page of all notes of the scope
 }
 
-// Title is the path.
 func (v noteView) Title() string { return v.Path }
 
 // noteVersions is how many versions a page lists.
@@ -171,16 +146,15 @@ func (b *notePages) note(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	scope, path := q.Get("scope"), q.Get("path")
 	if scope == "" || path == "" {
-		return nil, refused(http.StatusBadRequest, "The address does not name a note.", "Open it from a list.")
+		return nil, errNoteNamed
 	}
 	v := noteView{viewer: viewerOf(r), noteRow: noteRow{Scope: scope, Memory: storage.Memory{Path: path}}, Words: excerpt(120, scopeWords(scope))}
 	v.All = "/ui/notes?" + url.Values{"scope": {scope}}.Encode()
 	m, err := b.tooling.Notes.Note(r.Context(), scope, path)
-	if ignoreGone(err) != nil {
-		return nil, err
-	}
 	if v.There = err == nil; v.There {
 		v.Memory = m
+	} else if ignoreGone(err) != nil {
+		return nil, err
 	}
 	versions, err := b.tooling.NoteHistory.NoteVersions(r.Context(), scope, path)
 	if ignoreGone(err) != nil {
@@ -209,29 +183,28 @@ func (v noteView) Link(version int64) string {
 	return v.URL() + "&version=" + strconv.FormatInt(version, 10)
 }
 
-// saveNote writes a note of a person. Browsers send line ends of their own.
 func (b *notePages) saveNote(r *http.Request) (string, error) {
 	path := strings.TrimSpace(r.Form.Get("path"))
 	if path == "" || !r.Form.Has("text") {
-		return "", refused(http.StatusBadRequest, "Give the note a path.", "For example people/birthdays.md.")
+		return "", errNotePath
 	}
 	text := strings.ReplaceAll(r.Form.Get("text"), "\r\n", "\n")
-	return "Saved. Agents read it from now on.", b.tooling.Notes.SaveNote(r.Context(), r.Form.Get("scope"), path, text, web.User(r))
+	return doneNoteSaved, b.tooling.Notes.SaveNote(r.Context(), r.Form.Get("scope"), path, text, web.User(r))
 }
 
 func (b *notePages) dropNote(r *http.Request) (string, error) {
-	return "Deleted. Its versions stay.", b.tooling.Notes.DropNote(r.Context(), r.Form.Get("scope"), r.Form.Get("path"), web.User(r))
+	return doneNoteDeleted, b.tooling.Notes.DropNote(r.Context(), r.Form.Get("scope"), r.Form.Get("path"), web.User(r))
 }
 
 func (b *notePages) revertNote(r *http.Request) (string, error) {
 	version, err := strconv.ParseInt(r.Form.Get("version"), 10, 64)
 	if err != nil || version < 1 {
-		return "", refused(http.StatusBadRequest, "That is no version.", "Choose one from the list.")
+		return "", errVersion
 	}
-	return "It is again what it was.", b.tooling.NoteHistory.RevertNote(r.Context(), r.Form.Get("scope"), version, web.User(r))
+	return doneNoteReverted, b.tooling.NoteHistory.RevertNote(r.Context(), r.Form.Get("scope"), version, web.User(r))
 }
 
-// notesOfRun are the notes that a run changed, of those that are still known.
+// notesOfRun are the notes that a run changed, as far as versions are kept.
 func (b *notePages) notesOfRun(r *http.Request, id claybot.RunID) ([]noteRow, error) {
 	if b.tooling.Off() {
 		return nil, nil

@@ -94,7 +94,7 @@ func TestBrowserAccess(t *testing.T) {
 		t.Errorf("%d people are let in after a no", n)
 	}
 	b.do("let out", chromedp.Click("#grants .danger"), chromedp.WaitVisible("#confirm"), chromedp.Click("#confirm-yes"),
-		until(`document.querySelector("#grants").textContent.includes("Nobody was let in here.")`))
+		until(`document.querySelector("#grants").textContent.includes("No users were approved here.")`))
 	b.do("by id", chromedp.SendKeys("#allow-connector", "phone"), chromedp.SendKeys("#allow-subject", "group <b>"), chromedp.Click("form[data-reset] .primary"),
 		until(`document.querySelector("#grants tbody th")?.textContent.trim() === "group <b>" && document.querySelector("#allow-subject").value === ""`))
 

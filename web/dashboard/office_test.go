@@ -188,13 +188,13 @@ func TestSchedulePage(t *testing.T) {
 	v := o.visitor()
 	page := v.page("/ui/schedule")
 	o.contains(page, "Morning &lt;b&gt;report&lt;/b&gt;", "0 9 * * 1-5", "Europe/Berlin", "Water the plants",
-		"1 file cannot be read", "cron/broken/TASK.md", "never", "There are no reminders.")
+		"1 file cannot be read", "cron/broken/TASK.md", "never", "No reminders.")
 	if strings.Contains(page, "<b>report</b>") {
 		t.Error("the name of a task is HTML")
 	}
 	const task = "/ui/schedule/tasks/kaaaaaaaaaaaaaaaaaaaaaaa"
 	one := v.page(task)
-	o.contains(one, "It has not fired yet.", "Say report.", "09:00 CE", `value="0 9 * * 1-5"`)
+	o.contains(one, "Never run.", "Say report.", "09:00 CE", `value="0 9 * * 1-5"`)
 	if n := strings.Count(word(one, `class="instants"`, "</ol>"), "<li>"); n != 5 {
 		t.Errorf("%d coming times, want 5", n)
 	}
@@ -211,21 +211,21 @@ func TestSchedulePage(t *testing.T) {
 	if n := strings.Count(one, `id="f-manual/`); n != 1 {
 		t.Errorf("two presses made %d runs", n)
 	}
-	o.contains(one, "by hand", `href="/ui/runs/`)
+	o.contains(one, "manual", `href="/ui/runs/`)
 	fresh := "/ui/schedule/tasks/" + word(v.page("/ui/schedule"), `hx-post="/ui/schedule/tasks/`, `"`)
 	if fresh == run {
 		t.Error("the button has the key of the run before")
 	}
 	v.act(http.MethodPost, fresh, url.Values{})
 	o.eventually("the second run is in the ledger", func() bool { return strings.Count(v.page(task), `id="f-manual/`) == 2 })
-	if got := v.page(task + "/state?rows=1"); !strings.Contains(got, "Show older ones") || strings.Count(got, `id="f-manual/`) != 1 {
+	if got := v.page(task + "/state?rows=1"); !strings.Contains(got, "Show older") || strings.Count(got, `id="f-manual/`) != 1 {
 		t.Errorf("one row of two:\n%s", got)
 	}
 
 	v.act(http.MethodPost, task+"/switch?to=off", url.Values{})
-	o.contains(v.page("/ui/schedule/list"), "Switched off; it fires only by hand.", "Switch on")
+	o.contains(v.page("/ui/schedule/list"), "Turned off; it runs only manually.", "Turn on")
 	v.act(http.MethodPost, task+"/switch?to=on", url.Values{})
-	o.contains(v.page("/ui/schedule/list"), "Switch off")
+	o.contains(v.page("/ui/schedule/list"), "Turn off")
 }
 
 func TestEditTask(t *testing.T) {
@@ -239,7 +239,7 @@ func TestEditTask(t *testing.T) {
 		}
 		return f
 	}
-	if got := v.act(http.MethodPost, task, form()); got != "Nothing was changed." {
+	if got := v.act(http.MethodPost, task, form()); got != "Nothing changed." {
 		t.Errorf("the form as it was says %q", got)
 	}
 	v.act(http.MethodPost, task, form("kind", "every", "when", "90m", "prompt", "Say </textarea><script>x</script>\r\nsecond line"))
@@ -249,12 +249,12 @@ func TestEditTask(t *testing.T) {
 		t.Error("a prompt is a script")
 	}
 	v.refuses(http.MethodPost, task, form("when", "99 99 * * *"), http.StatusBadRequest, "")
-	v.refuses(http.MethodPost, task, form("when", ""), http.StatusBadRequest, "Say when the task fires.")
-	v.refuses(http.MethodPost, task, form("kind", "sometimes"), http.StatusBadRequest, "Choose how the task is timed.")
+	v.refuses(http.MethodPost, task, form("when", ""), http.StatusBadRequest, "Enter when the task runs.")
+	v.refuses(http.MethodPost, task, form("kind", "sometimes"), http.StatusBadRequest, "Choose how the task repeats.")
 	v.refuses(http.MethodPost, task, form("retries", "many"), http.StatusBadRequest, "whole number")
 	v.refuses(http.MethodPost, task, form("timezone", "Moon/Base"), http.StatusBadRequest, "Moon/Base")
-	v.refuses(http.MethodPost, "/ui/schedule/tasks/nobody", form(), http.StatusNotFound, "There is no such task.")
-	if got := v.do(http.MethodGet, "/ui/schedule/tasks/nobody", nil); got.code != http.StatusNotFound || !strings.Contains(got.body, "There is no such task.") {
+	v.refuses(http.MethodPost, "/ui/schedule/tasks/nobody", form(), http.StatusNotFound, "No such task.")
+	if got := v.do(http.MethodGet, "/ui/schedule/tasks/nobody", nil); got.code != http.StatusNotFound || !strings.Contains(got.body, "No such task.") {
 		t.Errorf("a page of no task = %d %s", got.code, got.body)
 	}
 	if got := v.do(http.MethodGet, "/ui/schedule/tasks/broken", nil); got.code != http.StatusNotFound || !strings.Contains(got.body, "cannot be read") {
@@ -294,11 +294,11 @@ func TestHeartbeatButtons(t *testing.T) {
 		all, err := o.system.Overview.RunPage(o.Context(), storage.RunQuery{})
 		return err == nil && len(all) == 2 && all[0].State.Ended()
 	})
-	o.contains(v.page("/ui/schedule/list"), "Switched off; it beats only by hand.")
+	o.contains(v.page("/ui/schedule/list"), "Turned off; it runs only manually.")
 	v.act(http.MethodPost, "/ui/schedule/beats/water/switch?to=on", url.Values{})
-	o.contains(v.page("/ui/schedule/list"), "Switch Water the plants off")
+	o.contains(v.page("/ui/schedule/list"), "Turn Water the plants off")
 	v.act(http.MethodPost, "/ui/schedule/beats/water/switch?to=off", url.Values{})
-	o.contains(v.page("/ui/schedule/list"), "Switch Water the plants on")
+	o.contains(v.page("/ui/schedule/list"), "Turn Water the plants on")
 	v.refuses(http.MethodPost, "/ui/schedule/beats/nothing/run", nil, http.StatusNotFound, "")
 }
 
@@ -334,7 +334,7 @@ func (o *office) call(text string) claybot.MessageID {
 func TestDeliveriesPage(t *testing.T) {
 	o := startOffice(t)
 	v := o.visitor()
-	o.contains(v.page("/ui/deliveries"), "Nothing was sent yet.")
+	o.contains(v.page("/ui/deliveries"), "Nothing sent yet.")
 	o.phone.cut(&connectors.PermanentError{Err: errors.New("the line is <dead>")})
 	id := o.call("hello")
 	// The notice that it failed is a message of its own, which comes a moment later.
@@ -345,7 +345,7 @@ func TestDeliveriesPage(t *testing.T) {
 	o.contains(page, "the line is &lt;dead&gt;", "phone · dm-ann", "Send again", `href="/ui/why?q=`, `href="/ui/runs/`)
 	failed := word(page[strings.LastIndex(page, "/ui/deliveries/retry?id="):], "id=", `"`) // the reply: it is the older one
 	o.contains(v.page("/ui/deliveries"), `href="/ui/deliveries?show=failed"`)
-	if got := v.page("/ui/deliveries/list?show=sent&connector=phone&channel=dm-ann"); !strings.Contains(got, "No message is like that.") {
+	if got := v.page("/ui/deliveries/list?show=sent&connector=phone&channel=dm-ann"); !strings.Contains(got, "No matching messages.") {
 		t.Errorf("sent to Ann:\n%s", got)
 	}
 	// Until the line works, sending again fails again.
@@ -355,14 +355,14 @@ func TestDeliveriesPage(t *testing.T) {
 		return strings.Contains(v.page("/ui/deliveries/list?connector=phone&channel=dm-ann"), "ring-1")
 	})
 	o.contains(v.page("/ui/why?q="+url.QueryEscape(string(id))), "answered", "ring-1")
-	v.refuses(http.MethodPost, "/ui/deliveries/retry?id="+failed, nil, http.StatusConflict, "not possible any more")
-	v.refuses(http.MethodPost, "/ui/deliveries/drop?id="+failed, nil, http.StatusConflict, "not possible any more")
+	v.refuses(http.MethodPost, "/ui/deliveries/retry?id="+failed, nil, http.StatusConflict, "Not possible any more")
+	v.refuses(http.MethodPost, "/ui/deliveries/drop?id="+failed, nil, http.StatusConflict, "Not possible any more")
 	v.refuses(http.MethodPost, "/ui/deliveries/retry?id=nothing", nil, http.StatusNotFound, "")
 
 	o.phone.cut(errors.New("busy")) // tried again later
 	o.call("once more")
 	o.eventually("a reply waits", func() bool {
-		return strings.Contains(v.page("/ui/deliveries/list?show=open"), "waits for another try")
+		return strings.Contains(v.page("/ui/deliveries/list?show=open"), "waiting to retry")
 	})
 	o.eventually("the waiting one can be given up", func() bool { // not while it is tried
 		waiting := word(v.page("/ui/deliveries/list?show=open"), "/ui/deliveries/drop?id=", `"`)
@@ -401,10 +401,10 @@ func TestDeliveryPages(t *testing.T) {
 func TestUsagePage(t *testing.T) {
 	o := startRig(t)
 	v := o.visitor()
-	o.contains(v.page("/ui/usage"), "Summing up", `data-live="/ui/usage/now?by=model&amp;days=30"`)
-	o.contains(v.page("/ui/usage/now"), "No model was used in these days.")
+	o.contains(v.page("/ui/usage"), "Loading", `data-live="/ui/usage/now?by=model&amp;days=30"`)
+	o.contains(v.page("/ui/usage/now"), "No usage in this period.")
 	o.ran(o.say("hello"), claybot.RunSucceeded) // the demo model costs nothing
-	o.contains(v.page("/ui/usage/top?days=7"), "<b>free</b>", "<b>1</b><span>runs ended")
+	o.contains(v.page("/ui/usage/top?days=7"), "<b>free</b>", "<b>1</b><span>runs")
 	v.page("/ui/usage/now?days=7") // the days that are over are known from now on
 	page := v.page("/ui/usage?days=7&by=model")
 	o.contains(page, ">free</td>", `aria-current="true">7 days`, "/usage?by=day%2Cagent%2Cowner%2Cchannel%2Cmodel%2Ctype&amp;format=csv")
@@ -412,9 +412,9 @@ func TestUsagePage(t *testing.T) {
 		t.Error("tokens without a price are shown as free")
 	}
 	for _, by := range []string{"agent", "owner", "type", "nonsense"} {
-		o.contains(v.page("/ui/usage/now?by="+by), "Broken down")
+		o.contains(v.page("/ui/usage/now?by="+by), "Breakdown")
 	}
-	o.contains(v.page("/ui/usage?by=agent"), "Day by day", `href="/ui/agents/`+string(o.agent(main)))
+	o.contains(v.page("/ui/usage?by=agent"), "By day", `href="/ui/agents/`+string(o.agent(main)))
 	var data struct {
 		Days      []string
 		Input     []int64
@@ -441,7 +441,7 @@ func TestUsagePage(t *testing.T) {
 func TestAccessPage(t *testing.T) {
 	o := startOffice(t)
 	v := o.visitor()
-	o.contains(v.page("/ui/access"), "Nobody asks to be let in.", "Nobody was let in here.", "Tokens for programs", "Log out everywhere")
+	o.contains(v.page("/ui/access"), "No pending requests.", "No users were approved here.", "API tokens", "Log out everywhere")
 	stranger := func(user, name string) string {
 		o.post(claybot.User("phone", "dm-"+user, user), claybot.AgentMessage{ID: claybot.MessageID("m-" + user), Type: claybot.MessageUser, Text: "let me in", From: claybot.Sender{UserID: user, Name: name}})
 		var code string
@@ -470,21 +470,21 @@ func TestAccessPage(t *testing.T) {
 	if strings.Contains(page, "<img") {
 		t.Error("the name of a stranger is HTML")
 	}
-	if got := v.act(http.MethodPost, "/ui/access/approve?code="+strings.ToLower(bob), url.Values{}); got != "Bob is let in and was told so." {
+	if got := v.act(http.MethodPost, "/ui/access/approve?code="+strings.ToLower(bob), url.Values{}); got != "Bob is approved and was notified." {
 		t.Errorf("approve says %q", got)
 	}
 	v.act(http.MethodPost, "/ui/access/deny", url.Values{"code": {eve}})
-	v.refuses(http.MethodPost, "/ui/access/approve?code="+eve, nil, http.StatusNotFound, "There is no such code")
+	v.refuses(http.MethodPost, "/ui/access/approve?code="+eve, nil, http.StatusNotFound, "No such code")
 	page = v.page("/ui/access/people")
-	o.contains(page, "Nobody asks to be let in.", "<code>bob</code>", "called Bob")
+	o.contains(page, "No pending requests.", "<code>bob</code>", ">Bob<")
 	o.eventually("Bob was told", func() bool {
 		return strings.Contains(strings.Join(o.phone.heard(), "\n"), "Your access is approved.")
 	})
 	v.act(http.MethodPost, "/ui/access/allow", url.Values{"connector": {" phone "}, "subject": {"group-1"}})
 	o.contains(v.page("/ui/access/people"), "group-1")
-	v.refuses(http.MethodPost, "/ui/access/allow", url.Values{"connector": {"phone"}}, http.StatusBadRequest, "Give the connector and the id.")
+	v.refuses(http.MethodPost, "/ui/access/allow", url.Values{"connector": {"phone"}}, http.StatusBadRequest, "Enter a connector and an ID.")
 	v.act(http.MethodPost, "/ui/access/revoke?connector=phone&subject=bob", url.Values{})
-	v.refuses(http.MethodPost, "/ui/access/revoke?connector=phone&subject=bob", nil, http.StatusNotFound, "No user or channel with that id")
+	v.refuses(http.MethodPost, "/ui/access/revoke?connector=phone&subject=bob", nil, http.StatusNotFound, "No user or channel with that ID")
 	if got := v.page("/ui/access/people"); strings.Contains(got, "<code>bob</code>") {
 		t.Error("Bob is still let in")
 	}
@@ -493,12 +493,12 @@ func TestAccessPage(t *testing.T) {
 func TestHealthPage(t *testing.T) {
 	o := startOffice(t)
 	v := o.visitor()
-	o.eventually("the tasks were read", func() bool { return strings.Contains(v.page("/ui/health/now"), "works in part") })
-	o.contains(v.page("/ui/health"), "No model is configured.", "phone", "cron", "works in part", "1 task file has a problem", "heartbeat", "/healthz", "/readyz", "/metrics", "test")
+	o.eventually("the tasks were read", func() bool { return strings.Contains(v.page("/ui/health/now"), "partly working") })
+	o.contains(v.page("/ui/health"), "No model is configured.", "phone", "cron", "partly working", "1 task file has a problem", "heartbeat", "/healthz", "/readyz", "/metrics", "test")
 	o.phone.Stop("The number <is> not in service; buy another.")
-	o.contains(v.page("/ui/health/now"), "1 connector has stopped.", "The number &lt;is&gt; not in service; buy another.", "stopped, needs you")
+	o.contains(v.page("/ui/health/now"), "1 connector has stopped.", "The number &lt;is&gt; not in service; buy another.", "stopped, needs action")
 	o.phone.Fail("Nobody picks up.")
-	o.contains(v.page("/ui/health/now"), "has trouble and tries again")
+	o.contains(v.page("/ui/health/now"), "is failing and retries")
 }
 
 func TestWhyPage(t *testing.T) {
@@ -520,10 +520,10 @@ func TestWhyPage(t *testing.T) {
 		page := v.page("/ui/why?q=" + url.QueryEscape(ref))
 		o.contains(page, "Message from Ann", "what &lt;b&gt;happened&lt;/b&gt;?", "It was answered", "received", "stored", "ring-1", "/ui/runs/"+string(run.ID), "/ui/agents/"+string(run.Agent))
 	}
-	o.contains(v.page("/ui/why"), "What you can paste")
+	o.contains(v.page("/ui/why"), "What to paste")
 	for _, ref := range []string{"nothing", `"><script>window.hacked=1</script>`, strings.Repeat("x", 5000), "%", "_", "'; DROP TABLE messages", "\x00"} {
 		page := v.page("/ui/why?q=" + url.QueryEscape(ref))
-		o.contains(page, "Nothing is known of", "What you can paste")
+		o.contains(page, "Nothing found for", "What to paste")
 		if strings.Contains(page, "<script>window") {
 			t.Error("what was asked is a script")
 		}

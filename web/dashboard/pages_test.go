@@ -55,8 +55,8 @@ func TestPagesOfANewDaemon(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"/ui/agents": "Nobody has written yet.", "/ui/agents?busy=1": "No agent is like that.",
-		"/ui/runs": "Nothing has run yet.", "/ui/runs?state=FAILED": "No run is like that.",
+		"/ui/agents": "No agents yet.", "/ui/agents?busy=1": "No matching agents.",
+		"/ui/runs": "No runs yet.", "/ui/runs?state=FAILED": "No matching runs.",
 	} {
 		if page := v.page(path); !strings.Contains(page, want) {
 			t.Errorf("%s does not say %q", path, want)
@@ -342,7 +342,7 @@ func TestLiveStream(t *testing.T) {
 func TestWaysOut(t *testing.T) {
 	v := startRig(t).visitor()
 	for path, want := range map[string]string{
-		"/ui/runs/r404": `href="/ui/runs">All runs</a>`, "/ui/agents/a404": `href="/ui/agents">All agents</a>`, "/ui/nope": `href="/">To the chats</a>`,
+		"/ui/runs/r404": `href="/ui/runs">All runs</a>`, "/ui/agents/a404": `href="/ui/agents">All agents</a>`, "/ui/nope": `href="/">Go to Chats</a>`,
 	} {
 		if got := v.do(http.MethodGet, path, nil, "Accept", "text/html"); got.code != http.StatusNotFound || !strings.Contains(got.body, want) {
 			t.Errorf("%s = %d without %s", path, got.code, want)

@@ -61,7 +61,7 @@ func TestBrowserPlan(t *testing.T) {
 		t.Errorf("a no is a yes: %v", again)
 	}
 	b.do("undo", chromedp.Click("#undo"), until(`document.querySelector("#confirm").open`), chromedp.Click("#confirm-yes"),
-		until(`document.querySelector("#undo").disabled && document.querySelector("#undo-why").textContent.startsWith("It was taken back already")`),
+		until(`document.querySelector("#undo").disabled && document.querySelector("#undo-why").textContent.startsWith("Already undone")`),
 		until(`document.querySelector("#undo-why .badge")?.textContent === "done"`))
 	b.do("the run that undid it", chromedp.Click("#undo-why a"), until(`document.querySelector("#undoes a")?.pathname === "/ui/runs/`+string(run.ID)+`"`),
 		step("step-03", "ok"), step("step-02", "failed"), until(`!document.querySelector("#undo")`))

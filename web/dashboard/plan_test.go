@@ -35,10 +35,10 @@ func TestPlanPage(t *testing.T) {
 	run, q := w.asks(claybot.EnginePlan, "write to Ann")
 	v := w.visitor()
 	page := v.page("/ui/runs/" + string(run.ID))
-	w.contains(page, "Ann gets a mail.", "0 of 3 steps done", "about $0.0020", "risky steps are approved first", "high risk", "low risk",
+	w.contains(page, "Ann gets a mail.", "0 of 3 steps done", "about $0.0020", "risky steps need approval", "high risk", "low risk",
 		`after <a href="#step-step-01">step-01</a>`, "needs your approval", `href="#question-`+html.EscapeString(q.ID), "<code>send_mail</code>",
 		"Approve for this session", "Always", `id="node-confirm"`, `class="node seen waiting now"`, "It waits at confirm.", "Please approve this action")
-	above, _, _ := strings.Cut(page, "What happened")
+	above, _, _ := strings.Cut(page, "Timeline</h2>")
 	if strings.Contains(page, hostile[1]) || strings.ContainsAny(above, "\u200b\u202e") {
 		t.Error("an action runs as HTML, or hides something")
 	}
@@ -49,11 +49,11 @@ func TestPlanPage(t *testing.T) {
 	w.ran(run.Messages[0], claybot.RunSucceeded)
 	page = v.page("/ui/runs/" + string(run.ID))
 	w.contains(page, "3 of 3 steps done", "result of step-02", "All of it is <em>done</em>.", "It has come to its end, from summarize.",
-		"What it did outside", "stays as it is", "can be taken back", "1 effect can be taken back")
+		"Side effects", "permanent", "can be undone", "1 side effect can be undone")
 	if got := w.carried(); !slices.Equal(got, []string{"step-01", "step-02", "step-03"}) {
 		t.Errorf("%v were carried out", got)
 	}
-	v.refuses(http.MethodPost, "/ui/questions/"+url.PathEscape(q.ID)+"?verdict=deny", nil, http.StatusConflict, "not possible any more")
+	v.refuses(http.MethodPost, "/ui/questions/"+url.PathEscape(q.ID)+"?verdict=deny", nil, http.StatusConflict, "Not possible any more")
 }
 
 // What is approved for one action alone is not offered for more, anywhere.
@@ -88,14 +88,14 @@ func TestVerdicts(t *testing.T) {
 		{"deny without a reason", "deny", "", "Denied.", "false", "", ""},
 		{"once", "approve", "", "Approved.", "true", "", ""},
 		{"session", "session", "", "until the next reset", "true", claybot.ApproveSession, ""},
-		{"always", "always", "", "always", "true", claybot.ApproveAlways, ""},
+		{"always", "Always", "", "always", "true", claybot.ApproveAlways, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w.T = t
 			v.T = t
 			run, q := w.asks(claybot.EnginePlan, "write to Ann")
 			path := "/ui/questions/" + url.PathEscape(q.ID)
-			v.refuses(http.MethodPost, path+"?verdict=perhaps", nil, http.StatusBadRequest, "no such verdict")
+			v.refuses(http.MethodPost, path+"?verdict=perhaps", nil, http.StatusBadRequest, "Unknown verdict")
 			v.refuses(http.MethodPost, path+"?verdict=deny", url.Values{"reason": {strings.Repeat("ä", 501)}}, http.StatusBadRequest, "too long")
 			v.refuses(http.MethodPost, path, url.Values{"value": {"perhaps"}}, http.StatusBadRequest, "")
 			if got := v.act(http.MethodPost, path+"?verdict="+tt.verdict, url.Values{"reason": {tt.reason}}); !strings.Contains(got, tt.words) {
@@ -121,7 +121,7 @@ func TestVerdicts(t *testing.T) {
 		t.Fatalf("approved for good: %v", got)
 	}
 	settings := "/ui/agents/" + string(agent) + "/settings"
-	w.contains(v.page(settings), `name="approved" value="send_mail" checked`, `<option value="plan">plan</option>`, "now: react: acts step by step")
+	w.contains(v.page(settings), `name="approved" value="send_mail" checked`, `<option value="plan">plan</option>`, "current: react: acts step by step")
 	v.act(http.MethodPost, settings, url.Values{"engine": {"plan"}, "approved": {"send_mail"}, "shown": {"send_mail"}})
 	own := w.system.Profiles.OwnSettings(agent)
 	if own.Engine != "plan" || !slices.Equal(own.Approved, []string{"send_mail"}) {
@@ -135,7 +135,7 @@ func TestVerdicts(t *testing.T) {
 	if got := w.system.Profiles.OwnSettings(agent); len(got.Approved) != 0 || got.Engine != "" {
 		t.Errorf("the settings are %+v", got)
 	}
-	v.refuses(http.MethodPost, settings, url.Values{"engine": {"dream"}}, http.StatusBadRequest, "The engine: must be one of")
+	v.refuses(http.MethodPost, settings, url.Values{"engine": {"dream"}}, http.StatusBadRequest, "Engine: must be one of")
 }
 
 // To approve for good changes a setting, which only an admin may.
@@ -180,14 +180,14 @@ func TestUndoPage(t *testing.T) {
 	v.refuses(http.MethodPost, undo, nil, http.StatusBadRequest, "still at work")
 	v.act(http.MethodPost, "/ui/questions/"+url.PathEscape(q.ID)+"?verdict=approve", url.Values{})
 	w.ran(run.Messages[0], claybot.RunSucceeded)
-	if got := v.act(http.MethodPost, undo, url.Values{}); got != "Taking it back, the newest first." {
+	if got := v.act(http.MethodPost, undo, url.Values{}); got != "Undoing, newest first." {
 		t.Errorf("undo says %q", got)
 	}
 	undone := w.ran(claybot.MessageID("undo/"+run.ID), claybot.RunSucceeded)
-	w.contains(v.page("/ui/runs/"+string(run.ID)), "disabled", `It was taken back already, by <a href="/ui/runs/`+string(undone.ID)+`"`, "A run is undone once.")
+	w.contains(v.page("/ui/runs/"+string(run.ID)), "disabled", `Already undone by <a href="/ui/runs/`+string(undone.ID)+`"`, "A run can be undone once.")
 	v.refuses(http.MethodPost, undo, nil, http.StatusBadRequest, "undone already")
 	page := v.page("/ui/runs/" + string(undone.ID))
-	w.contains(page, `This run takes back what <a href="/ui/runs/`+string(run.ID)+`"`, "What it takes back", "1 of 2 steps done", "it cannot be taken back", "It is undone.")
+	w.contains(page, `This run undoes <a href="/ui/runs/`+string(run.ID)+`"`, "Undo</h2>", "1 of 2 steps done", "it cannot be taken back", "It is undone.")
 	if strings.Contains(page, `id="undo"`) {
 		t.Error("an undo can be undone")
 	}
@@ -235,12 +235,12 @@ func TestUndoAgain(t *testing.T) {
 			id += "/2"
 		}
 		at := w.ran(id, claybot.RunRunning)
-		w.contains(v.page(page), "disabled", `It is being taken back, by <a href="/ui/runs/`+string(at.ID)+`"`)
-		w.contains(v.page("/ui/runs/"+string(at.ID)), `This run takes back what <a href="`+page+`"`)
+		w.contains(v.page(page), "disabled", `Being undone by <a href="/ui/runs/`+string(at.ID)+`"`)
+		w.contains(v.page("/ui/runs/"+string(at.ID)), `This run undoes <a href="`+page+`"`)
 		answers <- took
 		w.ran(id, claybot.RunSucceeded)
-		w.contains(v.page("/ui/runs/"+string(at.ID)), `This run takes back what <a href="`+page+`"`)
-		if got := v.page(page); strings.Contains(got, button) == took || strings.Contains(got, "taken back already") != took {
+		w.contains(v.page("/ui/runs/"+string(at.ID)), `This run undoes <a href="`+page+`"`)
+		if got := v.page(page); strings.Contains(got, button) == took || strings.Contains(got, "Already undone") != took {
 			t.Errorf("try %d took back: %v; the page shows otherwise", try+1, took)
 		}
 	}
@@ -254,7 +254,7 @@ func TestExploredPage(t *testing.T) {
 	v := w.visitor()
 	page := v.page("/ui/runs/" + string(run.ID))
 	pictures := "/ui/agents/" + string(run.Agent) + "/pictures/"
-	w.contains(page, "2 screens, 1 way between them, 1 dead end", "It stopped: no progress for 5 turns", "500 at /broken", "The end", "dead end",
+	w.contains(page, "2 screens, 1 transition, 1 dead end", "Stopped: no progress for 5 turns", "500 at /broken", "The end", "dead end",
 		"Found <strong>2</strong> screens.", `class="edge taken"`, `<text class="times"`, "&lt;script&gt;")
 	if strings.Contains(page, hostile[1]) || strings.Contains(page, hostile[0]) {
 		t.Error("what was found is HTML")
@@ -316,8 +316,8 @@ func (alsoOthers) Lacking(_ claybot.Question, s questions.Said) int {
 // Who approves first reads that the run waits for others.
 func TestMoreMustApprove(t *testing.T) {
 	for verdict, want := range map[string]string{
-		"approve": "Approved. The run waits for 2 more approvals, by somebody else.",
-		"deny":    "Denied. The run goes on without it.",
+		"approve": "Approved. The run waits for 2 more approvals from other people.",
+		"deny":    "Denied. The run continues without it.",
 	} {
 		w := newWorks(t)
 		w.desk = func(d *web.Backend) { d.Questions = alsoOthers{d.Questions} }
@@ -365,5 +365,5 @@ func TestApproveAgain(t *testing.T) {
 	w.contains(v.page("/ui/runs/"+string(run.ID)), "1 of 2 approvals")
 	at := "/ui/questions/" + url.PathEscape(q.ID) + "?verdict="
 	v.refuses(http.MethodPost, at+"approve", nil, http.StatusConflict, "You have already approved this; it still needs another approval.")
-	v.refuses(http.MethodPost, at+"deny", nil, http.StatusConflict, "it now waits for another approval as question next.")
+	v.refuses(http.MethodPost, at+"deny", nil, http.StatusConflict, "the action now waits for another approval as question next.")
 }

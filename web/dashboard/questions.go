@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -20,7 +19,7 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// questionPages are the pages of what agents ask.
+// questionPages answers the questions of agents.
 type questionPages struct {
 	*pages
 	rows      lookup
@@ -37,7 +36,7 @@ func (b *questionPages) routes() []web.Route {
 type asked struct {
 	viewer
 	storage.OpenQuestion
-	Who string // the agent that asks, where several do
+	Who string // the agent, where several ask
 }
 
 // fence begins and ends the block that an approval shows an action in.
@@ -68,9 +67,8 @@ func (a asked) parts() (lead, action string, ok bool) {
 	return lead, action, true
 }
 
-// Editable are the arguments of an action as JSON in lines, for who wants to
-// change them; empty where that is not possible. Characters that cannot be seen
-// are escaped, as JSON has it.
+// Editable are the arguments of an action as indented JSON; empty where they cannot be
+// edited. Invisible characters are escaped.
 func (a asked) Editable() string {
 	var lines bytes.Buffer
 	if a.Args == "" || json.Indent(&lines, []byte(a.Args), "", "  ") != nil {
@@ -89,13 +87,12 @@ func (a asked) Editable() string {
 	return b.String()
 }
 
-// hidden reports whether a character has no look of its own, or turns others
-// around.
+// hidden reports whether a character is invisible, or changes the direction of others.
 func hidden(r rune) bool {
 	return !unicode.IsGraphic(r) || unicode.IsSpace(r) && r != ' ' || blank[r]
 }
 
-// Lines is how high the field of the arguments is.
+// Lines is the height of the field of the arguments.
 func (a asked) Lines() int { return min(max(strings.Count(a.Editable(), "\n")+1, 3), 16) }
 
 // fewOptions is up to how many options are shown side by side.
@@ -104,10 +101,10 @@ const fewOptions = 7
 // Few reports whether all options can be shown at once.
 func (a asked) Few() bool { return len(a.Options) <= fewOptions }
 
-// Chosen reports whether an option is the answer when nobody gives one.
+// Chosen reports whether an option is the default answer.
 func (a asked) Chosen(option string) bool { return a.Default != "" && a.Default == option }
 
-// openQuestions are those of an agent that wait, or of one of its runs.
+// openQuestions are those of an agent, or of one of its runs; with no agent, of all.
 func (b *questionPages) openQuestions(r *http.Request, agent claybot.AgentID, run claybot.RunID) ([]asked, error) {
 	all, err := b.questions.OpenQuestions(r.Context(), agent)
 	if err != nil {
@@ -122,16 +119,14 @@ func (b *questionPages) openQuestions(r *http.Request, agent claybot.AgentID, ru
 	return open, nil
 }
 
-// waitingRows is how many open questions the page of all runs shows.
+// waitingRows is how many pending questions the list of runs shows.
 const waitingRows = 10
 
-// A waitingView is what persons are asked, by whatever agent.
+// A waitingView lists pending questions of all agents.
 type waitingView struct {
 	Questions []asked
 	More      int
 }
-
-func (b *questionPages) runQuestions(r *http.Request) (any, error) { return b.readWaiting(r) }
 
 // readWaiting reads the open questions of all agents, the oldest first.
 func (b *questionPages) readWaiting(r *http.Request) (v waitingView, err error) {
@@ -151,15 +146,13 @@ func (b *questionPages) readWaiting(r *http.Request) (v waitingView, err error) 
 // reasonRunes is the longest reason of a denial.
 const reasonRunes = 500
 
-// answer answers one question; several values are those of a list. An approval
-// has a verdict instead, see saidOf.
 func (b *questionPages) answer(r *http.Request) (string, error) {
 	said, words, err := saidOf(r.Form)
 	if err != nil {
 		return "", err
 	}
 	if said.Scope == claybot.ApproveAlways && !viewerOf(r).Administers() {
-		return "", refused(http.StatusForbidden, "To approve something for good changes a setting of the agent, which needs the scope admin.", "Approve it once.")
+		return "", errAlways
 	}
 	said.By, said.Via = web.User(r), claybot.ViaWeb
 	id := r.PathValue("id")
@@ -175,13 +168,13 @@ func (b *questionPages) answer(r *http.Request) (string, error) {
 		return "", err
 	}
 	if n := b.questions.Lacking(q.Question, said); n > 0 {
-		words = "Approved. The run waits for " + plural(n, "more approval", "more approvals") + ", by somebody else."
+		words = fmt.Sprintf(doneNeedsMore, plural(n, "more approval", "more approvals"))
 	}
 	return words, nil
 }
 
-// another is why an approval takes no answer any more: it has one, and what it is
-// about waits for somebody else; err where it does not.
+// another says that the action of an answered approval waits for another one; err
+// where it does not.
 func (b *questionPages) another(ctx context.Context, q storage.OpenQuestion, err error) error {
 	open, failed := b.questions.OpenQuestions(ctx, q.Agent)
 	if failed != nil {
@@ -191,43 +184,39 @@ func (b *questionPages) another(ctx context.Context, q storage.OpenQuestion, err
 	if !ok {
 		return err
 	}
-	return refused(http.StatusConflict, "This has an answer already; it now waits for another approval as question "+next.ID+".", "Look at how it stands now.")
+	return refused(http.StatusConflict, fmt.Sprintf(anotherApproval, next.ID), lookAgain)
 }
 
-// saidOf reads the answer from a form, and how its taking is confirmed.
+// saidOf reads the answer from a form, and the toast for it.
 func saidOf(f url.Values) (s questions.Said, words string, err error) {
-	switch f.Get("verdict") {
-	case "":
+	args, reason := strings.TrimSpace(f.Get("args")), strings.TrimSpace(f.Get("reason"))
+	switch verdict := f.Get("verdict"); {
+	case verdict == "":
 		s.Value = strings.Join(f["value"], ", ")
 		if f.Has("list") && s.Value != "" { // options may have commas of their own
 			list, _ := json.Marshal(f["value"]) // strings always marshal
 			s.Value = string(list)
 		}
-		return s, "Answered. The run goes on.", nil
-	case "approve":
-		return questions.Said{Value: "approve"}, "Approved. The run goes on.", nil
-	case "edit":
-		args := strings.TrimSpace(f.Get("args"))
-		if args == "" {
-			return s, "", refused(http.StatusBadRequest, "There are no arguments.", "Write them as a JSON object, or approve the action as it is.")
-		}
-		return questions.Said{Value: "approve", Args: args}, "Approved with your arguments. The run goes on.", nil
-	case "session":
-		return questions.Said{Value: "approve", Scope: claybot.ApproveSession}, "Approved, and not asked again until the next reset.", nil
-	case "always":
-		return questions.Said{Value: "approve", Scope: claybot.ApproveAlways}, "Approved, now and always. The settings of the agent take it back.", nil
-	case "deny":
-		reason := strings.TrimSpace(f.Get("reason"))
-		if utf8.RuneCountInString(reason) > reasonRunes {
-			return s, "", refused(http.StatusBadRequest, "The reason is too long.", "Say it in at most "+strconv.Itoa(reasonRunes)+" characters.")
-		}
-		return questions.Said{Value: "deny", Reason: reason}, "Denied. The run goes on without it.", nil
+		return s, doneAnswered, nil
+	case verdict == "approve":
+		return questions.Said{Value: "approve"}, doneOnce, nil
+	case verdict == "edit" && args == "":
+		return s, "", errNoArgs
+	case verdict == "edit":
+		return questions.Said{Value: "approve", Args: args}, doneEdited, nil
+	case verdict == "session":
+		return questions.Said{Value: "approve", Scope: claybot.ApproveSession}, doneSession, nil
+	case verdict == "always":
+		return questions.Said{Value: "approve", Scope: claybot.ApproveAlways}, doneAlways, nil
+	case verdict == "deny" && utf8.RuneCountInString(reason) > reasonRunes:
+		return s, "", errReason
+	case verdict == "deny":
+		return questions.Said{Value: "deny", Reason: reason}, doneRefused, nil
 	}
-	return s, "", refused(http.StatusBadRequest, "There is no such verdict.", "Approve or deny.")
+	return s, "", errVerdict
 }
 
-// exact is a text whose characters can all be seen: those that have no look of
-// their own, or turn others around, are shown by their number.
+// exact is a text with all characters visible: hidden ones are shown by their number.
 func exact(text string) string {
 	var b strings.Builder
 	for i, r := range text {
@@ -245,7 +234,7 @@ func exact(text string) string {
 	return b.String()
 }
 
-// blank are characters that count as letters or marks and show nothing.
+// blank are letters and marks that are invisible.
 var blank = map[rune]bool{
 	'\u034f': true, '\u115f': true, '\u1160': true, '\u17b4': true, '\u17b5': true, '\u2800': true, '\u3164': true, '\uffa0': true,
 }

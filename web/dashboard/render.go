@@ -12,27 +12,29 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/claybot/claybot/questions"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
 
 // A loader reads what a page or a fragment shows.
 type loader func(r *http.Request) (any, error)
 
-// A titled view names its page itself.
+// A titled view has a title of its own.
 type titled interface{ Title() string }
 
-// A viewer is who looks at a view; views embed it.
+// A viewer is the scope of the user of a view; views embed it.
 type viewer struct{ scope web.Scope }
 
 func viewerOf(r *http.Request) viewer { return viewer{web.CallerOf(r).Scope} }
 
-// Operates reports whether the viewer may act, Administers whether he may
+// Operates reports whether the user may act, Administers whether the user may
 // change settings and delete.
 func (v viewer) Operates() bool    { return v.scope.Allows(web.Operate) }
 func (v viewer) Administers() bool { return v.scope.Allows(web.Admin) }
@@ -83,7 +85,7 @@ func (b *pages) screen(pattern, page string, load loader) web.Route {
 	})}
 }
 
-// part makes the route of a fragment. Who has it already is told so.
+// part makes the route of a fragment, with an ETag.
 func (b *pages) part(pattern, page, fragment string, load loader) web.Route {
 	return web.Route{Pattern: "GET " + pattern, Scope: web.Read, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		view, err := load(r)
@@ -96,9 +98,7 @@ func (b *pages) part(pattern, page, fragment string, load loader) web.Route {
 			web.Internal(w, b.log, "make the part "+fragment, err)
 			return
 		}
-		sum := fnv.New64a()
-		_, _ = sum.Write([]byte(html)) // a hash never fails
-		etag := `"` + hex.EncodeToString(sum.Sum(nil)) + `"`
+		etag := `"` + domID(string(html)) + `"`
 		w.Header().Set("ETag", etag)
 		if r.Header.Get("If-None-Match") == etag {
 			w.WriteHeader(http.StatusNotModified)
@@ -108,8 +108,7 @@ func (b *pages) part(pattern, page, fragment string, load loader) web.Route {
 	})}
 }
 
-// act makes the route of something that is done: do returns the words that the page
-// shows for a moment, or why it was not done.
+// act makes the route of an action: do returns the text of a toast, or an error.
 func (b *pages) act(pattern string, scope web.Scope, do func(r *http.Request) (string, error)) web.Route {
 	return b.form(pattern, scope, func(w http.ResponseWriter, r *http.Request) error {
 		words, err := do(r)
@@ -120,12 +119,11 @@ func (b *pages) act(pattern string, scope web.Scope, do func(r *http.Request) (s
 	})
 }
 
-// form is act for what answers itself.
+// form is act for an action that writes its answer itself.
 func (b *pages) form(pattern string, scope web.Scope, do func(w http.ResponseWriter, r *http.Request) error) web.Route {
 	return web.Route{Pattern: pattern, Scope: scope, Raw: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {
-			err = refused(http.StatusBadRequest, "That form could not be read.", "Send less.")
-			b.fail(w, r, err)
+			b.fail(w, r, errForm)
 			return
 		}
 		if err := do(w, r); err != nil {
@@ -134,8 +132,7 @@ func (b *pages) form(pattern string, scope web.Scope, do func(w http.ResponseWri
 	})}
 }
 
-// done answers an action: the page shows the words for a moment and fetches
-// what changed.
+// done answers an action: the page shows a toast and fetches what changed.
 func (b *pages) done(w http.ResponseWriter, words string) {
 	note, _ := json.Marshal(map[string]string{"toast": words}) // strings always marshal
 	var ascii strings.Builder
@@ -183,23 +180,13 @@ func (b *pages) framed(w http.ResponseWriter, r *http.Request, status int, page,
 // equip adds the files of the page: <page>.css and <page>.js where there are
 // such, and those of others.
 func (f *frame) equip() {
-	for _, p := range f.Places {
-		if p.Page != f.Page {
-			continue
-		}
-		for _, file := range p.Vendored {
-			if path.Ext(file) == ".css" {
-				f.Styles = append(f.Styles, file)
-			} else {
-				f.Vendored = append(f.Vendored, file)
-			}
-		}
+	if f.Page == "usage" {
+		f.Styles, f.Vendored = append(f.Styles, "vendor/uPlot.min.css"), append(f.Vendored, "vendor/uPlot.iife.min.js")
 	}
-	if _, err := fs.Stat(assets, "assets/"+f.Page+".css"); err == nil {
-		f.Styles = append(f.Styles, f.Page+".css")
-	}
-	if _, err := fs.Stat(assets, "assets/"+f.Page+".js"); err == nil {
-		f.Scripts = append(f.Scripts, f.Page+".js")
+	for ext, files := range map[string]*[]string{".css": &f.Styles, ".js": &f.Scripts} {
+		if _, err := fs.Stat(assets, "assets/"+f.Page+ext); err == nil {
+			*files = append(*files, f.Page+ext)
+		}
 	}
 }
 
@@ -222,12 +209,19 @@ func heading(page string, view any) string {
 	return "claybot"
 }
 
-// refused makes the error of a request that cannot be followed.
-func refused(status int, message, fix string) error {
-	return &web.Problem{Status: status, Code: "refused", Message: message, Fix: fix}
+func problem(status int, code, message, fix string) error {
+	return &web.Problem{Status: status, Code: code, Message: message, Fix: fix}
 }
 
-// explain puts an error into words; nil for one that only the log is told.
+func refused(status int, message, fix string) error { return problem(status, "refused", message, fix) }
+
+func bad(message, fix string) error { return refused(http.StatusBadRequest, message, fix) }
+
+func gone(message, fix string) error {
+	return problem(http.StatusNotFound, "not_found", message, fix)
+}
+
+// explain describes an error; nil for one that belongs into the log alone.
 func explain(err error) *web.Problem {
 	if no, ok := errors.AsType[web.Refusal](err); ok {
 		return &web.Problem{Status: http.StatusBadRequest, Code: "refused", Message: string(no)}
@@ -237,13 +231,12 @@ func explain(err error) *web.Problem {
 	}
 	p := web.Explain(err)
 	if p == nil && errors.Is(err, context.Canceled) {
-		p = &web.Problem{Status: http.StatusServiceUnavailable, Code: "ending", Message: "claybot is stopping.", Fix: "Try again in a moment."}
+		return explain(errStopping)
 	}
 	return p
 }
 
-// fail answers a fragment or an action that went wrong; the page shows the
-// words.
+// fail answers a fragment or an action that failed.
 func (b *pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := explain(err)
 	if p == nil {
@@ -253,7 +246,7 @@ func (b *pages) fail(w http.ResponseWriter, r *http.Request, err error) {
 	web.Answer(w, p.Status, web.Failure{Error: *p})
 }
 
-// A problemView is a problem with the place to go on from.
+// A problemView is a problem with a page to continue from.
 type problemView struct {
 	*web.Problem
 	Out place
@@ -267,35 +260,75 @@ func wayOut(page string) place {
 			return p
 		}
 	}
-	return place{Path: "/", Title: "To the chats"}
+	return place{Path: "/", Title: "Go to Chats"}
 }
 
-// missing answers for paths that are none: to a browser that opens one with a
-// page, to a script in the one shape of errors.
+// missing answers for unknown paths: a browser gets a page, a script the JSON of an error.
 func (b *pages) missing(w http.ResponseWriter, r *http.Request) {
-	err := &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such page.", Fix: "Look whether the address is whole."}
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") || r.Header.Get("HX-Request") != "" {
-		b.fail(w, r, err)
+		b.fail(w, r, errPage)
 		return
 	}
-	b.sorry(w, r, "missing", err)
+	b.sorry(w, r, "missing", errPage)
 }
 
-// sorry answers with a page that says what is wrong.
+// sorry answers with a page that describes an error.
 func (b *pages) sorry(w http.ResponseWriter, r *http.Request, page string, err error) {
 	p := explain(err)
 	if p == nil {
 		b.log.Error("request failed", "doing", "show "+page, "err", err)
-		p = &web.Problem{Status: http.StatusInternalServerError, Code: "internal", Message: "That did not work; the log says why.", Fix: "Try again in a moment."}
+		p = explain(errInternal)
 	}
 	main, err := b.render("", "problem", problemView{p, wayOut(page)})
 	if err != nil {
 		web.Internal(w, b.log, "make the page of an error", err)
 		return
 	}
-	head := "That did not work"
+	head := "Request failed"
 	if p.Status == http.StatusNotFound {
 		head = "Not found"
 	}
 	b.framed(w, r, p.Status, page, head, main)
+}
+
+// screenful is one screen of the rows of a list, with the addresses of the same rows
+// and of those after them, empty at the end. The addresses keep the filters that the
+// request has.
+func screenful[T any](r *http.Request, page string, rows []T, size int, cursor string, id func(T) string, filters ...string) (shown []T, fresh, next string) {
+	q := url.Values{}
+	for _, key := range filters {
+		if v := r.URL.Query().Get(key); v != "" {
+			q.Set(key, v)
+		}
+	}
+	fresh = "/ui/" + page + "/rows?" + q.Encode()
+	rows, more := cut(rows, size)
+	if more > 0 {
+		q.Set(cursor, id(rows[size-1]))
+		next = "/ui/" + page + "/more?" + q.Encode()
+	}
+	return rows, fresh, next
+}
+
+// cut is the beginning of a list, and how many it leaves out.
+func cut[T any](all []T, n int) ([]T, int) {
+	if len(all) <= n {
+		return all, 0
+	}
+	return all[:n], len(all) - n
+}
+
+// domID names something in a page whose own name may have any letters.
+func domID(name string) string {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(name)) // a hash never fails
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// ignoreGone is err unless it is storage.ErrNotFound.
+func ignoreGone(err error) error {
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	return err
 }

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"iter"
 	"net/http"
 	"net/url"
@@ -38,7 +37,7 @@ func (b *runPages) routes() []web.Route {
 		b.part("/ui/runs/rows", "runs", "rows", b.runList),
 		b.part("/ui/runs/more", "runs", "later", b.runList),
 		b.screen("/ui/runs/{id}", "run", b.run),
-		b.part("/ui/runs/questions", "runs", "waiting", b.asked.runQuestions),
+		b.part("/ui/runs/questions", "runs", "waiting", func(r *http.Request) (any, error) { return b.asked.readWaiting(r) }),
 		b.part("/ui/runs/{id}/top", "run", "top", b.run),
 		b.part("/ui/runs/{id}/work", "run", "work", b.runWork),
 		b.part("/ui/runs/{id}/events", "run", "items", b.runEvents),
@@ -49,14 +48,13 @@ func (b *runPages) routes() []web.Route {
 	}
 }
 
-// A runRow is one run in a list.
+// A runRow is one run in a list, with the name of its agent and the model that it
+// used first, where that matters for its cost.
 type runRow struct {
 	claybot.Run
-	Name  string // of its agent
-	Model string // that it used first, where that matters for its cost
+	Name, Model string
 }
 
-// Cost is what the run took.
 func (r runRow) Cost() string { return cost(r.Usage, r.Model) }
 
 // MS is how long the run took, negative while it goes on.
@@ -67,86 +65,61 @@ func (r runRow) MS() int64 {
 	return int64(r.Ended - r.Started)
 }
 
-// Tokens is what its model calls read and wrote.
 func (r runRow) Tokens() int64 { return r.Usage.Input + r.Usage.Output }
 
-// A runsPage is the list with what persons are asked.
-type runsPage struct {
-	runsView
-	Waiting waitingView
-}
-
-// Asks reports whether the list may have runs that wait for a person, of any
-// agent.
-func (p runsPage) Asks() bool {
-	return p.Agent == "" && (p.State == "" || p.State == string(claybot.RunAwaiting))
-}
-
-func (b *runPages) runPage(r *http.Request) (any, error) {
-	var v runsPage
-	list, err := b.runList(r)
-	if err != nil {
-		return nil, err
-	}
-	if v.runsView, _ = list.(runsView); v.Asks() {
-		v.Waiting, err = b.asked.readWaiting(r)
-	}
-	return v, err
-}
-
-// A runsView is one screenful of the list.
+// A runsView is one screenful of the list of runs. Waiting has pending questions.
 type runsView struct {
-	Rows   []runRow
-	State  string
-	Agent  claybot.AgentID
-	Name   string // of that agent
-	States []claybot.RunState
-	Fresh  string
-	Next   string
+	Rows        []runRow
+	Fresh, Next string // addresses: of these rows, and of those after them
+	State       string
+	Agent       claybot.AgentID
+	Name        string // of that agent
+	States      []claybot.RunState
+	Waiting     waitingView
 }
 
 // Filtered reports whether some runs are left out.
 func (v runsView) Filtered() bool { return v.State != "" || v.Agent != "" }
 
+// Asks reports whether the list may have runs of any agent that wait for a person.
+func (v runsView) Asks() bool {
+	return v.Agent == "" && (v.State == "" || v.State == string(claybot.RunAwaiting))
+}
+
 var runStates = []claybot.RunState{
 	claybot.RunRunning, claybot.RunAwaiting, claybot.RunPending, claybot.RunSucceeded, claybot.RunFailed, claybot.RunCanceled,
 }
 
-func (b *runPages) runList(r *http.Request) (any, error) {
+func (b *runPages) runPage(r *http.Request) (any, error) {
+	v, err := b.readRuns(r)
+	if err == nil && v.Asks() {
+		v.Waiting, err = b.asked.readWaiting(r)
+	}
+	return v, err
+}
+
+func (b *runPages) runList(r *http.Request) (any, error) { return b.readRuns(r) }
+
+func (b *runPages) readRuns(r *http.Request) (runsView, error) {
 	q := r.URL.Query()
 	v := runsView{State: q.Get("state"), Agent: claybot.AgentID(q.Get("agent")), States: runStates}
 	if v.State != "" && !slices.Contains(runStates, claybot.RunState(v.State)) {
-		return nil, refused(http.StatusBadRequest, "There is no such state of runs.", "Choose one from the list.")
+		return v, errRunState
 	}
 	all, err := b.runs.RunPage(r.Context(), storage.RunQuery{
 		Agent: v.Agent, State: claybot.RunState(v.State), Before: claybot.RunID(q.Get("before")), Limit: runRows + 1,
 	})
 	if err != nil {
-		return nil, err
+		return v, err
 	}
-	filter := url.Values{}
-	for _, key := range []string{"state", "agent"} {
-		if q.Get(key) != "" {
-			filter.Set(key, q.Get(key))
-		}
-	}
-	v.Fresh = "/ui/runs/rows?" + filter.Encode()
-	if len(all) > runRows {
-		all = all[:runRows]
-		filter.Set("before", string(all[runRows-1].ID))
-		v.Next = "/ui/runs/more?" + filter.Encode()
-	}
-	if v.Rows, err = b.rows.runRowsOf(r.Context(), all); err != nil {
-		return nil, err
-	}
-	if v.Agent != "" {
+	all, v.Fresh, v.Next = screenful(r, "runs", all, runRows, "before", func(run claybot.Run) string { return string(run.ID) }, "state", "agent")
+	if v.Rows, err = b.rows.runRowsOf(r.Context(), all); err == nil && v.Agent != "" {
 		v.Name, err = b.rows.agentName(r.Context(), v.Agent)
 	}
 	return v, err
 }
 
-// A runView is one run: its top, and what is read with it when the whole page
-// is shown.
+// A runView is one run. The top of its page has nothing below Questions.
 type runView struct {
 	viewer
 	runRow
@@ -163,9 +136,11 @@ func (v runView) Title() string { return "Run of " + v.Name }
 // Live reports whether more is to come.
 func (v runView) Live() bool { return !v.State.Ended() }
 
+func runOf(r *http.Request) claybot.RunID { return claybot.RunID(r.PathValue("id")) }
+
 func (b *runPages) run(r *http.Request) (any, error) {
 	ctx := r.Context()
-	run, err := b.runs.Run(ctx, claybot.RunID(r.PathValue("id")))
+	run, err := b.runs.Run(ctx, runOf(r))
 	if err != nil {
 		return nil, err
 	}
@@ -210,13 +185,12 @@ type askedText struct {
 	From, Text string
 }
 
-// textsOf are the beginnings of what the first messages of a run say. Those
-// that were removed after their time are left out.
+// textsOf are the beginnings of the first messages of a run. Expired ones are left out.
 func (b *runPages) textsOf(ctx context.Context, run claybot.Run) ([]askedText, error) {
 	var all []askedText
 	for _, id := range run.Messages[:min(len(run.Messages), textsMost)] {
 		stories, err := b.system.Why(ctx, string(id))
-		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		if ignoreGone(err) != nil {
 			return nil, err
 		}
 		for _, s := range stories {
@@ -228,8 +202,7 @@ func (b *runPages) textsOf(ctx context.Context, run claybot.Run) ([]askedText, e
 	return all, nil
 }
 
-// wordsOf is what a message says: its text or, where it answers a question, the
-// answer, and where it has no words the files that came with it.
+// wordsOf is the text of a message, the answer that it gives, or its files.
 func wordsOf(m claybot.AgentMessage) string {
 	if strings.TrimSpace(m.Text) == "" && len(m.Files) > 0 {
 		return "[" + connectors.FilesLine(m.Files) + "]"
@@ -266,14 +239,11 @@ var eventKinds = func() string {
 }()
 
 func (b *runPages) cancelRun(r *http.Request) (string, error) {
-	run, err := b.runs.CancelRun(r.Context(), claybot.RunID(r.PathValue("id")), web.User(r))
-	if err != nil {
-		return "", err
-	}
+	run, err := b.runs.CancelRun(r.Context(), runOf(r), web.User(r))
 	if run.State.Ended() {
-		return "The run has ended already.", nil
+		return doneEnded, err
 	}
-	return "Stopping the run.", nil
+	return doneCanceling, err
 }
 
 // A deliveryRow is one message that a run sent.
@@ -296,11 +266,10 @@ type sentView struct {
 	Notes []noteRow
 }
 
-// runDeliveries are what a run has sent or is about to send, and the notes that it
-// changed.
+// runDeliveries lists what a run has sent or is about to send, and the notes that it changed.
 func (b *runPages) runDeliveries(r *http.Request) (any, error) {
 	stories, err := b.system.Why(r.Context(), r.PathValue("id"))
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+	if ignoreGone(err) != nil {
 		return nil, err
 	}
 	var rows []deliveryRow
@@ -313,6 +282,6 @@ func (b *runPages) runDeliveries(r *http.Request) (any, error) {
 			}
 		}
 	}
-	notes, err := b.notes.notesOfRun(r, claybot.RunID(r.PathValue("id")))
+	notes, err := b.notes.notesOfRun(r, runOf(r))
 	return sentView{rows, notes}, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"hash/fnv"
 	"net/http"
 	"slices"
@@ -17,8 +18,8 @@ import (
 )
 
 const (
-	// ledgerRows is how many firings a task's page shows at first, ledgerMost
-	// how many at most.
+	// ledgerRows is how many past runs of a task its page shows at first,
+	// ledgerMost how many at most.
 	ledgerRows = 25
 	ledgerMost = 500
 )
@@ -32,7 +33,6 @@ type schedulePages struct {
 	reminders web.Reminders
 }
 
-// scheduleRoutes are the page of all that happens by time.
 func (b *schedulePages) routes() []web.Route {
 	return []web.Route{
 		b.screen("/ui/schedule", "schedule", b.schedule),
@@ -43,11 +43,11 @@ func (b *schedulePages) routes() []web.Route {
 		b.form("POST /ui/schedule/tasks", web.Admin, b.addTask),
 		b.form("POST /ui/schedule/preview", web.Operate, b.previewTask),
 		b.act("POST /ui/schedule/tasks/{ref}", web.Admin, b.changeTask),
-		b.act("POST /ui/schedule/tasks/{ref}/run", web.Operate, b.runTask),
-		b.act("POST /ui/schedule/tasks/{ref}/switch", web.Admin, b.switchTask),
-		b.act("DELETE /ui/schedule/tasks/{ref}", web.Admin, b.removeTask),
-		b.act("POST /ui/schedule/beats/{id}/run", web.Operate, b.runBeat),
-		b.act("POST /ui/schedule/beats/{id}/switch", web.Admin, b.switchBeat),
+		b.act("POST /ui/schedule/tasks/{ref}/run", web.Operate, b.onTask(b.runTask)),
+		b.act("POST /ui/schedule/tasks/{ref}/switch", web.Admin, b.onTask(b.switchTask)),
+		b.act("DELETE /ui/schedule/tasks/{ref}", web.Admin, b.onTask(b.removeTask)),
+		b.act("POST /ui/schedule/beats/{id}/run", web.Operate, b.onBeat(b.runBeat)),
+		b.act("POST /ui/schedule/beats/{id}/switch", web.Admin, b.onBeat(b.switchBeat)),
 	}
 }
 
@@ -106,46 +106,35 @@ func (v scheduleView) Title() string {
 }
 
 func (b *schedulePages) schedule(r *http.Request) (any, error) {
-	v := scheduleView{viewer: viewerOf(r)}
-	var err error
-	if v.Reminders, err = b.readReminders(r.Context()); err != nil {
+	ctx, v := r.Context(), scheduleView{viewer: viewerOf(r), TasksOff: tasksOff, BeatsOff: beatsOff}
+	reminders, err := b.readReminders(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if b.tasks == nil {
-		v.TasksOff = "Tasks are off: cron is not enabled in the configuration."
-	} else if err := v.readTasks(r.Context(), b.tasks); err != nil {
-		v.TasksOff = sentence(storage.Plain(err))
+	v.Reminders = reminders
+	if b.tasks != nil {
+		all, problems, err := b.tasks.Tasks(ctx)
+		v.Problems, v.TasksOff = problems, offWords(err)
+		for _, t := range all {
+			v.Tasks = append(v.Tasks, viewTask(t, keyFor(t)))
+		}
 	}
-	if b.beats == nil {
-		v.BeatsOff = "The heartbeat is off: it is not enabled in the configuration."
-	} else if err := v.readBeats(r.Context(), b.beats); err != nil {
-		v.BeatsOff = sentence(storage.Plain(err))
+	if b.beats != nil {
+		all, problems, err := b.beats.Beats(ctx)
+		v.BeatProblems, v.BeatsOff = problems, offWords(err)
+		for _, x := range all {
+			v.Beats = append(v.Beats, viewBeat(x, pressKey("beat", x.ID, x.LastRun.UTC().Format(time.RFC3339Nano))))
+		}
 	}
 	return v, nil
 }
 
-func (v *scheduleView) readTasks(ctx context.Context, from web.Tasks) error {
-	all, problems, err := from.Tasks(ctx)
-	if err != nil {
-		return err
+// offWords says why a list cannot be shown; empty for no error.
+func offWords(err error) string {
+	if err == nil {
+		return ""
 	}
-	v.Problems = problems
-	for _, t := range all {
-		v.Tasks = append(v.Tasks, viewTask(t, keyFor(t)))
-	}
-	return nil
-}
-
-func (v *scheduleView) readBeats(ctx context.Context, from web.Beats) error {
-	all, problems, err := from.Beats(ctx)
-	if err != nil {
-		return err
-	}
-	v.BeatProblems = problems
-	for _, x := range all {
-		v.Beats = append(v.Beats, viewBeat(x, pressKey("beat", x.ID, x.LastRun.UTC().Format(time.RFC3339Nano))))
-	}
-	return nil
+	return sentence(storage.Plain(err))
 }
 
 // keyFor is the key of the button that runs a task: it is another one as soon
@@ -166,10 +155,10 @@ func pressKey(parts ...string) string {
 	return "page-" + hex.EncodeToString(h.Sum(nil))
 }
 
-// sentence makes one of words that may stand in the middle of another.
+// sentence is a text with a capital letter and a full stop.
 func sentence(s string) string {
 	if s = strings.TrimSpace(s); s == "" {
-		return "That did not work."
+		return "Request failed."
 	}
 	s = connectors.Capital(s)
 	if !strings.ContainsAny(s[len(s)-1:], ".!?") {
@@ -178,8 +167,7 @@ func sentence(s string) string {
 	return s
 }
 
-// scheduled puts an error of the schedule into the words of the page: they are
-// sentences for whoever asked.
+// scheduled makes an error of the schedule a refusal: its text is for the user.
 func scheduled(err error) error {
 	if err == nil || explain(err) != nil || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -189,8 +177,8 @@ func scheduled(err error) error {
 
 // findTask is the task that the path of a request names.
 func (b *schedulePages) findTask(r *http.Request) (connectors.Task, error) {
-	if err := b.withTasks(); err != nil {
-		return connectors.Task{}, err
+	if b.tasks == nil {
+		return connectors.Task{}, errTasksOff
 	}
 	all, problems, err := b.tasks.Tasks(r.Context())
 	if err != nil {
@@ -202,10 +190,10 @@ func (b *schedulePages) findTask(r *http.Request) (connectors.Task, error) {
 	}
 	for _, p := range problems {
 		if name, _, _ := strings.Cut(p.File, "/"); name == ref {
-			return connectors.Task{}, &web.Problem{Status: http.StatusNotFound, Code: "unreadable", Message: "That task cannot be read: " + p.Text, Fix: "Mend the file " + p.File + "; it is read again at once."}
+			return connectors.Task{}, problem(http.StatusNotFound, "unreadable", fmt.Sprintf(taskUnreadable, p.Text), fmt.Sprintf(taskMend, p.File))
 		}
 	}
-	return connectors.Task{}, &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such task.", Fix: "It may have been removed. The page Schedule lists all."}
+	return connectors.Task{}, errNoTask
 }
 
 func (b *schedulePages) task(r *http.Request) (any, error) {
@@ -223,11 +211,9 @@ func (b *schedulePages) task(r *http.Request) (any, error) {
 	}
 	view := viewTask(t, keyFor(t))
 	v := scheduleView{viewer: viewerOf(r), Task: &view, Limit: limit}
-	if len(rows) > limit {
-		rows = rows[:limit]
-		if limit < ledgerMost {
-			v.More = min(limit*4, ledgerMost)
-		}
+	rows, more := cut(rows, limit)
+	if more > 0 && limit < ledgerMost {
+		v.More = min(limit*4, ledgerMost)
 	}
 	for _, f := range rows {
 		v.Ledger = append(v.Ledger, viewFiring(f))
@@ -236,10 +222,9 @@ func (b *schedulePages) task(r *http.Request) (any, error) {
 }
 
 func (b *schedulePages) newTask(r *http.Request) (any, error) {
-	if err := b.withTasks(); err != nil {
-		return nil, err
+	if b.tasks == nil {
+		return nil, errTasksOff
 	}
-	blank := taskView{}
-	blank.Every = "24h"
-	return scheduleView{viewer: viewerOf(r), New: true, Task: nil, Tasks: []taskView{blank}}, nil
+	daily := taskView{Task: connectors.Task{TaskSpec: connectors.TaskSpec{Every: "24h"}}}
+	return scheduleView{viewer: viewerOf(r), New: true, Tasks: []taskView{daily}}, nil
 }

@@ -1,16 +1,16 @@
 package dashboard
 
 import (
-	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
-	"github.com/claybot/claybot/web"
 )
 
 // specOf reads the form of a task.
@@ -30,33 +30,28 @@ func specOf(form url.Values) (connectors.TaskSpec, error) {
 	case "at":
 		t.At = when
 	default:
-		return t, refused(http.StatusBadRequest, "Choose how the task is timed.", "")
+		return t, errKind
 	}
 	if when == "" {
-		return t, refused(http.StatusBadRequest, "Say when the task fires.", "For example 0 9 * * 1-5 as a schedule, or 90m as an interval.")
+		return t, errWhen
 	}
 	if n := text("retries"); n != "" {
 		tries, err := strconv.Atoi(n)
 		if err != nil {
-			return t, refused(http.StatusBadRequest, "The number of retries must be a whole number.", "")
+			return t, errRetries
 		}
 		t.Retries = tries
 	}
 	return t, nil
 }
 
-func (b *schedulePages) withTasks() error {
-	if b.tasks == nil {
-		return &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "Tasks are off.", Fix: "Enable cron in the configuration."}
-	}
-	return nil
-}
-
-// previewTask answers with the next instants of what stands in the form, and
-// saves nothing.
+// previewTask answers with the next times of the form, and saves nothing.
 func (b *schedulePages) previewTask(w http.ResponseWriter, r *http.Request) error {
 	spec, err := specOf(r.Form)
-	if err = errors.Join(b.withTasks(), err); err != nil {
+	if b.tasks == nil {
+		err = errTasksOff
+	}
+	if err != nil {
 		return err
 	}
 	spec.Name = "preview"
@@ -76,7 +71,10 @@ func (b *schedulePages) previewTask(w http.ResponseWriter, r *http.Request) erro
 
 func (b *schedulePages) addTask(w http.ResponseWriter, r *http.Request) error {
 	spec, err := specOf(r.Form)
-	if err = errors.Join(b.withTasks(), err); err != nil {
+	if b.tasks == nil {
+		err = errTasksOff
+	}
+	if err != nil {
 		return err
 	}
 	t, err := b.tasks.Add(r.Context(), spec, false)
@@ -84,12 +82,11 @@ func (b *schedulePages) addTask(w http.ResponseWriter, r *http.Request) error {
 		return scheduled(err)
 	}
 	w.Header().Set("HX-Redirect", "/ui/schedule/tasks/"+url.PathEscape(t.UID))
-	b.done(w, "The task is made.")
+	b.done(w, doneTask)
 	return nil
 }
 
-// changeTask replaces what the form has. Fields that the form leaves as they
-// were are not written, so that a file made by hand keeps its own words.
+// changeTask writes the fields that differ, so that a file made by hand keeps the rest.
 func (b *schedulePages) changeTask(r *http.Request) (string, error) {
 	t, err := b.findTask(r)
 	if err != nil {
@@ -101,13 +98,13 @@ func (b *schedulePages) changeTask(r *http.Request) (string, error) {
 	}
 	ch, any := changes(t.TaskSpec, spec)
 	if !any {
-		return "Nothing was changed.", nil
+		return doneUnchanged, nil
 	}
 	_, err = b.tasks.Change(r.Context(), t.UID, ch)
-	return "Saved. It applies at once.", scheduled(err)
+	return doneSaved, scheduled(err)
 }
 
-// changes is what makes was into is.
+// changes is the difference between two tasks.
 func changes(was, is connectors.TaskSpec) (ch connectors.TaskChange, any bool) {
 	text := func(old, fresh string) *string {
 		if strings.TrimSpace(old) == strings.TrimSpace(fresh) {
@@ -119,7 +116,7 @@ func changes(was, is connectors.TaskSpec) (ch connectors.TaskChange, any bool) {
 	ch.Name, ch.Description = text(was.Name, is.Name), text(was.Description, is.Description)
 	ch.Timezone, ch.Misfire, ch.Route = text(was.Timezone, is.Timezone), text(was.Misfire, is.Misfire), text(was.Route, is.Route)
 	ch.Prompt = text(was.Prompt, is.Prompt)
-	set := func(old, fresh string) *string { // the other ways of timing are taken out by Change
+	set := func(old, fresh string) *string { // Change clears the other ways of timing
 		if fresh == "" {
 			return nil
 		}
@@ -135,71 +132,144 @@ func changes(was, is connectors.TaskSpec) (ch connectors.TaskChange, any bool) {
 	return ch, any
 }
 
-func (b *schedulePages) runTask(r *http.Request) (string, error) {
-	t, err := b.findTask(r)
-	if err != nil {
-		return "", err
+// onTask makes an action on the task that the path names; said is a toast with its name.
+func (b *schedulePages) onTask(do func(r *http.Request, t connectors.Task) (said string, err error)) func(*http.Request) (string, error) {
+	return func(r *http.Request) (string, error) {
+		t, err := b.findTask(r)
+		if err != nil {
+			return "", err
+		}
+		said, err := do(r, t)
+		return fmt.Sprintf(said, connectors.OneLine(t.Name, 60)), scheduled(err)
 	}
-	_, err = b.tasks.RunNow(r.Context(), t.UID, r.Form.Get("key"))
-	return "“" + connectors.OneLine(t.Name, 60) + "” runs now.", scheduled(err)
 }
 
-func (b *schedulePages) switchTask(r *http.Request) (string, error) {
-	t, err := b.findTask(r)
-	if err != nil {
-		return "", err
-	}
+func (b *schedulePages) runTask(r *http.Request, t connectors.Task) (string, error) {
+	_, err := b.tasks.RunNow(r.Context(), t.UID, r.Form.Get("key"))
+	return doneRuns, err
+}
+
+func (b *schedulePages) switchTask(r *http.Request, t connectors.Task) (string, error) {
 	on := r.Form.Get("to") == "on"
-	_, err = b.tasks.Change(r.Context(), t.UID, connectors.TaskChange{Enabled: &on})
-	return "“" + connectors.OneLine(t.Name, 60) + "” is " + onOff(on) + ".", scheduled(err)
+	_, err := b.tasks.Change(r.Context(), t.UID, connectors.TaskChange{Enabled: &on})
+	return onOff(on), err
 }
 
 func onOff(on bool) string {
 	if on {
-		return "on"
+		return doneOn
 	}
-	return "off"
+	return doneOff
 }
 
-func (b *schedulePages) removeTask(r *http.Request) (string, error) {
-	t, err := b.findTask(r)
-	if err != nil {
-		return "", err
-	}
-	return "“" + connectors.OneLine(t.Name, 60) + "” is removed; its folder is in cron/.done.", scheduled(b.tasks.Remove(r.Context(), t.UID))
+func (b *schedulePages) removeTask(r *http.Request, t connectors.Task) (string, error) {
+	return doneRemoved, b.tasks.Remove(r.Context(), t.UID)
 }
 
-// findBeat is the task of the heartbeat that the path of a request names.
-func (b *schedulePages) findBeat(r *http.Request) (connectors.Beat, error) {
-	if b.beats == nil {
-		return connectors.Beat{}, &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "The heartbeat is off.", Fix: "Enable it in the configuration."}
+// onBeat is onTask for the tasks of the heartbeat.
+func (b *schedulePages) onBeat(do func(r *http.Request, x connectors.Beat) (said string, err error)) func(*http.Request) (string, error) {
+	return func(r *http.Request) (string, error) {
+		if b.beats == nil {
+			return "", errBeatsOff
+		}
+		all, _, err := b.beats.Beats(r.Context())
+		if err != nil {
+			return "", scheduled(err)
+		}
+		i := slices.IndexFunc(all, func(x connectors.Beat) bool { return x.ID == r.PathValue("id") })
+		if i < 0 {
+			return "", storage.ErrNotFound
+		}
+		said, err := do(r, all[i])
+		return fmt.Sprintf(said, connectors.OneLine(all[i].Title, 60)), scheduled(err)
 	}
-	all, _, err := b.beats.Beats(r.Context())
-	if err != nil {
-		return connectors.Beat{}, scheduled(err)
-	}
-	i := slices.IndexFunc(all, func(x connectors.Beat) bool { return x.ID == r.PathValue("id") })
-	if i < 0 {
-		return connectors.Beat{}, storage.ErrNotFound
-	}
-	return all[i], nil
 }
 
-func (b *schedulePages) runBeat(r *http.Request) (string, error) {
-	x, err := b.findBeat(r)
-	if err != nil {
-		return "", err
-	}
-	_, err = b.beats.Beat(r.Context(), r.Form.Get("key"), x.ID)
-	return "“" + connectors.OneLine(x.Title, 60) + "” runs now.", scheduled(err)
+func (b *schedulePages) runBeat(r *http.Request, x connectors.Beat) (string, error) {
+	_, err := b.beats.Beat(r.Context(), r.Form.Get("key"), x.ID)
+	return doneRuns, err
 }
 
-func (b *schedulePages) switchBeat(r *http.Request) (string, error) {
-	x, err := b.findBeat(r)
-	if err != nil {
-		return "", err
-	}
+func (b *schedulePages) switchBeat(r *http.Request, x connectors.Beat) (string, error) {
 	x.Enabled = r.Form.Get("to") == "on"
-	_, err = b.beats.AddBeat(r.Context(), x)
-	return "“" + connectors.OneLine(x.Title, 60) + "” is " + onOff(x.Enabled) + ".", scheduled(err)
+	_, err := b.beats.AddBeat(r.Context(), x)
+	return onOff(x.Enabled), err
+}
+
+// A taskView is one cron task as the page shows it.
+type taskView struct {
+	connectors.Task
+	State string // on, off, paused, done
+	Words string // why it does not run; empty when it does
+	When  string
+	First time.Time
+	Last  *firingView
+	// Key makes two presses of one button one run.
+	Key string
+}
+
+// A firingView is one past run of a task.
+type firingView struct {
+	connectors.Firing
+	mark
+	Manual bool
+	MS     int64 // how long it took; 0 while it has not ended
+}
+
+// A beatView is one task of the heartbeat.
+type beatView struct {
+	connectors.Beat
+	State string // on, off, stopped
+	Words string
+	Key   string
+}
+
+func viewTask(t connectors.Task, key string) taskView {
+	v := taskView{Task: t, When: timing(t.TaskSpec), Key: key}
+	switch {
+	case !t.Enabled:
+		v.State, v.Words = "off", "Turned off; it runs only manually."
+	case t.Paused != "":
+		v.State, v.Words = "paused", t.Paused
+	case len(t.Next) == 0:
+		v.State, v.Words = "done", "No runs left."
+	default:
+		v.State, v.First = "on", t.Next[0]
+	}
+	if t.Last != nil {
+		last := viewFiring(*t.Last)
+		v.Last = &last
+	}
+	return v
+}
+
+func timing(t connectors.TaskSpec) string {
+	switch {
+	case t.Every != "":
+		return "every " + t.Every
+	case t.At != "":
+		return "once, at " + t.At
+	case t.Schedule != "":
+		return t.Schedule
+	}
+	return "no schedule"
+}
+
+func viewFiring(f connectors.Firing) firingView {
+	v := firingView{Firing: f, mark: markOf(f), Manual: strings.HasPrefix(f.Instant, "manual/")}
+	if !f.Started.IsZero() && f.Ended.After(f.Started) {
+		v.MS = f.Ended.Sub(f.Started).Milliseconds()
+	}
+	return v
+}
+
+func viewBeat(b connectors.Beat, key string) beatView {
+	v := beatView{Beat: b, State: "on", Key: key}
+	switch {
+	case !b.Enabled:
+		v.State, v.Words = "off", "Turned off; it runs only manually."
+	case b.Stopped != "":
+		v.State, v.Words = "stopped", b.Stopped
+	}
+	return v
 }

@@ -17,32 +17,30 @@ import (
 const (
 	// timelineEvents is how many events a page of a run shows at once.
 	timelineEvents = 200
-	// timelineBack is how far back the beginnings of what ended now are looked
-	// for.
+	// timelineBack is how far back the start of a pair is looked for.
 	timelineBack = 400
 )
 
-// An item is one thing that happened in a run: an event, or a pair of a
-// beginning and an end.
+// An item is one thing that happened in a run: an event, or a pair of a start and an
+// end. Tone is running, ok, failed, waiting or empty.
 type item struct {
-	Key   string // the same for both of a pair
-	Seq   int64  // of the first event
-	Last  int64  // of the newest
-	At    claybot.Time
-	Icon  string
-	Tone  string // running, ok, failed, waiting; empty for what only happened
-	Title string
-	Note  string // what belongs to the title, short
-	Text  string // Markdown of the model
-	Args  string
-	Out   string // what came of it
-	MS    int64
-	Usage *claybot.Usage
-	Model string // of Usage
-	// Links of what it is about.
+	Key               string // the same for both of a pair
+	Seq, Last         int64  // of the first and the newest event
+	At                claybot.Time
+	Icon, Tone        string
+	Title, Note       string
+	Text              string // Markdown of the model
+	Args, Edited, Out string // the arguments, those of a person in their place, the result
+	MS                int64
+	Tainted           bool
+	itemRefs
+}
+
+// itemRefs is what an item refers to.
+type itemRefs struct {
+	Usage     *claybot.Usage
+	Model     string // of Usage
 	Messages  []claybot.MessageID
-	Tainted   bool   // the result is from somebody whom nobody vouches for
-	Edited    string // the arguments of a person with which the call ran
 	Agent     claybot.AgentID
 	Questions []claybot.Question
 }
@@ -61,27 +59,26 @@ func (b *runPages) readTimeline(r *http.Request, run claybot.Run) (timelineView,
 
 // runEvents shows the events after ?after=, or the page before ?before=.
 func (b *runPages) runEvents(r *http.Request) (any, error) {
-	run, err := b.runs.Run(r.Context(), claybot.RunID(r.PathValue("id")))
+	run, err := b.runs.Run(r.Context(), runOf(r))
 	if err != nil {
 		return nil, err
 	}
 	if text := r.URL.Query().Get("before"); text != "" {
 		before, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || before < 1 {
-			return nil, refused(http.StatusBadRequest, "before must be the number of an event.", "")
+			return nil, errBefore
 		}
 		return b.eventsOf(r, run, max(0, before-1-timelineEvents), before)
 	}
 	after, err := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
 	if err != nil || after < 0 {
-		return nil, refused(http.StatusBadRequest, "after must be the number of an event.", "")
+		return nil, errAfter
 	}
 	return b.eventsOf(r, run, after, 0)
 }
 
-// eventsOf reads the events after a seq, up to the one before end (0: as many as
-// a page shows). Beginnings that lie further back are found, so that a pair is
-// always whole.
+// eventsOf reads the events after a seq, up to the one before end (0: as many as a
+// page shows), with the starts of pairs that lie further back.
 func (b *runPages) eventsOf(r *http.Request, run claybot.Run, after, end int64) (timelineView, error) {
 	v := timelineView{Last: after}
 	t := newTeller()
@@ -111,25 +108,24 @@ type teller struct {
 	items []item
 	open  map[string]int // key of what has begun → its place
 	model string         // that answered last
-	tasks []string       // of the agents that the last call starts
+	tasks []string       // of the subagents that the last call starts
 }
 
 func newTeller() *teller { return &teller{open: make(map[string]int)} }
 
-// add shows something that only happened.
+// add shows an event that stands alone.
 func (t *teller) add(e claybot.Event, it item) {
 	it.Key, it.Seq, it.Last, it.At = fmt.Sprintf("event-%d", e.Seq), e.Seq, e.Seq, e.At
 	t.items = append(t.items, it)
 }
 
-// begin shows something that will end.
+// begin shows the start of a pair.
 func (t *teller) begin(e claybot.Event, pair string, it item) {
 	t.open[pair] = len(t.items)
 	t.add(e, it)
 }
 
-// end completes what has begun, or shows the end alone when its beginning is
-// too far away.
+// end completes a pair, or shows the end alone when the start is too far away.
 func (t *teller) end(e claybot.Event, pair string, change func(*item)) {
 	at, ok := t.open[pair]
 	if !ok {
@@ -141,13 +137,13 @@ func (t *teller) end(e claybot.Event, pair string, change func(*item)) {
 	change(&t.items[at])
 }
 
-// facts reads the data of an event; what cannot be read is left empty.
+// facts decodes the data of an event; fields that cannot be decoded stay empty.
 func facts[T any](e claybot.Event) (v T) {
-	_ = json.Unmarshal(e.Data, &v) // the event is shown without what is missing
+	_ = json.Unmarshal(e.Data, &v)
 	return v
 }
 
-// tell adds what an event says.
+// tell adds an event.
 func (t *teller) tell(e claybot.Event) {
 	switch e.Type {
 	case claybot.EventRunStarted, claybot.EventRunResumed, claybot.EventMessagesInjected:
@@ -160,23 +156,23 @@ func (t *teller) tell(e claybot.Event) {
 		t.planned(e)
 	case claybot.EventToolCalled, claybot.EventToolSucceeded, claybot.EventToolFailed, claybot.EventToolWaiting:
 		t.tool(e)
-	case claybot.EventAwaitingInput, claybot.EventAnswered:
-		t.pause(e)
-	case claybot.EventRunFinished, claybot.EventRunFailed, claybot.EventRunCanceled:
-		t.last(e)
 	default:
-		t.other(e)
+		it := item{Icon: "flag", Title: string(e.Type)}
+		if of := itemsOf[e.Type]; of != nil {
+			it = of(t, e)
+		}
+		t.add(e, it)
 	}
 }
 
 func (t *teller) taken(e claybot.Event) {
 	d := facts[runs.MessagesTaken](e)
-	it := item{Icon: "flag", Title: "Started", Messages: d.Messages}
+	it := item{Icon: "flag", Title: "Started", itemRefs: itemRefs{Messages: d.Messages}}
 	switch {
 	case e.Type == claybot.EventMessagesInjected:
-		it.Icon, it.Title, it.Note = "plus", "Took in "+plural(len(d.Messages), "more message", "more messages"), ""
+		it.Icon, it.Title = "plus", "Received "+plural(len(d.Messages), "more message", "more messages")
 	case e.Type == claybot.EventRunResumed:
-		it.Icon, it.Title = "refresh", "Went on"
+		it.Icon, it.Title = "refresh", "Resumed"
 		if d.Reason == "restart" { // of the process, or of the run after a fault
 			it.Note = "after an interruption"
 		} else if d.Reason != "" {
@@ -190,37 +186,33 @@ func (t *teller) taken(e claybot.Event) {
 }
 
 func (t *teller) node(e claybot.Event) {
+	d := facts[runs.NodeFinished](e) // which has all that a start has
+	pair, note := fmt.Sprintf("node/%s/%d", d.Node, d.Iteration), "iteration "+strconv.Itoa(d.Iteration)
 	if e.Type == claybot.EventNodeStarted {
-		d := facts[runs.NodeStarted](e)
-		t.begin(e, fmt.Sprintf("node/%s/%d", d.Node, d.Iteration), item{
-			Icon: "fork", Title: d.Node, Note: "turn " + strconv.Itoa(d.Iteration), Tone: "node running",
-		})
+		t.begin(e, pair, item{Icon: "fork", Title: d.Node, Note: note, Tone: "node running"})
 		return
 	}
-	d := facts[runs.NodeFinished](e)
-	t.end(e, fmt.Sprintf("node/%s/%d", d.Node, d.Iteration), func(it *item) {
-		it.Icon, it.Title, it.Note, it.Tone, it.MS = "fork", d.Node, "turn "+strconv.Itoa(d.Iteration), "node", d.MS
-		if d.Result != "" {
-			it.Note += " · " + d.Result
-		}
+	t.end(e, pair, func(it *item) {
+		it.Icon, it.Title, it.Tone, it.MS = "fork", d.Node, "node", d.MS
+		it.Note = strings.TrimSuffix(note+" · "+d.Result, " · ")
 	})
 }
 
 func (t *teller) step(e claybot.Event) {
 	d := facts[runs.AssistantMessage](e)
-	it := item{Icon: "spark", Title: "Model answered", Note: d.Model, Text: d.Text, MS: d.MS, Usage: d.Tokens, Model: d.Model, Tone: "step"}
+	it := item{Icon: "spark", Title: "Model responded", Note: d.Model, Text: d.Text, MS: d.MS, Tone: "step", itemRefs: itemRefs{Usage: d.Tokens, Model: d.Model}}
 	t.model = d.Model
 	if n := len(d.Calls); n > 0 {
 		names := make([]string, n)
 		for i, c := range d.Calls {
 			names[i] = c.Tool
 		}
-		it.Title = "Model wants " + strings.Join(names, ", ")
+		it.Title = "Model called " + strings.Join(names, ", ")
 	}
 	t.add(e, it)
 }
 
-// planned shows one try of a step of a plan.
+// planned shows one attempt at a step of a plan.
 func (t *teller) planned(e claybot.Event) {
 	d := facts[runs.PlanStep](e)
 	pair := fmt.Sprintf("step/%s/%d", d.StepID, d.Attempt)
@@ -246,16 +238,16 @@ func (t *teller) planned(e claybot.Event) {
 }
 
 func (t *teller) tool(e claybot.Event) {
-	if e.Type == claybot.EventToolCalled {
+	switch e.Type {
+	case claybot.EventToolCalled:
 		d := facts[runs.ToolStarted](e)
 		t.tasks = tasksOf(d.ArgsPreview)
 		t.begin(e, "call/"+d.CallID, item{Icon: "tool", Title: d.Tool, Args: d.ArgsPreview, Tone: "running"})
 		return
-	}
-	if e.Type == claybot.EventToolWaiting {
+	case claybot.EventToolWaiting:
 		d := facts[runs.ToolWaiting](e)
 		t.end(e, "call/"+d.CallID, func(it *item) {
-			it.Icon, it.Title, it.Tone, it.Note = "tool", d.Tool, "waiting", "waits for "+words(d.Reason)
+			it.Icon, it.Title, it.Tone, it.Note = "tool", d.Tool, "waiting", "waiting for "+words(d.Reason)
 		})
 		return
 	}
@@ -268,7 +260,7 @@ func (t *teller) tool(e claybot.Event) {
 		it.Tainted = d.Tainted
 		it.Edited, it.Out = editedArgs(it.Out)
 		if d.Saved != "" {
-			it.Note = strings.TrimSpace(it.Note + " all of it is in " + d.Saved)
+			it.Note = strings.TrimSpace(it.Note + " full result in " + d.Saved)
 		}
 	})
 }
@@ -282,90 +274,85 @@ func editedArgs(result string) (args, rest string) {
 	if !ok {
 		return "", result
 	}
-	if args, rest, ok = strings.Cut(text, "\n\n"); !ok {
-		return text, "" // the rest was cut off
-	}
+	args, rest, _ = strings.Cut(text, "\n\n") // without a rest, that was truncated
 	return args, rest
 }
 
-func (t *teller) pause(e claybot.Event) {
-	if e.Type == claybot.EventAnswered {
+// itemsOf are the items of events that stand alone.
+var itemsOf = map[claybot.EventType]func(t *teller, e claybot.Event) item{
+	claybot.EventAwaitingInput: func(_ *teller, e claybot.Event) item {
+		d := facts[runs.AwaitingInput](e)
+		return item{Icon: "ask", Title: strings.TrimSuffix("Waiting for "+words(d.Reason), " for "), Tone: "waiting", itemRefs: itemRefs{Questions: d.Questions}}
+	},
+	claybot.EventAnswered: func(_ *teller, e claybot.Event) item {
 		d := facts[runs.Answered](e)
-		note := "by " + string(d.Via)
-		if d.By != "" {
-			note = "by " + d.By + ", " + string(d.Via)
-		}
-		t.add(e, item{Icon: "check", Title: "A question was answered", Note: note})
-		return
-	}
-	d := facts[runs.AwaitingInput](e)
-	it := item{Icon: "ask", Title: "Waits", Tone: "waiting", Questions: d.Questions}
-	if d.Reason != "" {
-		it.Title = "Waits for " + words(d.Reason)
-	}
-	t.add(e, it)
-}
-
-func (t *teller) last(e claybot.Event) {
-	switch e.Type {
-	case claybot.EventRunFinished:
+		return item{Icon: "check", Title: "Question answered", Note: "by " + strings.TrimPrefix(d.By+", "+string(d.Via), ", ")}
+	},
+	claybot.EventRunFinished: func(t *teller, e claybot.Event) item {
 		d := facts[runs.RunFinished](e)
-		t.add(e, item{Icon: "check", Title: "Done", Tone: "end ok", Usage: &d.Usage, Model: t.model})
-	case claybot.EventRunFailed:
+		return item{Icon: "check", Title: "Done", Tone: "end ok", itemRefs: itemRefs{Usage: &d.Usage, Model: t.model}}
+	},
+	claybot.EventRunFailed: func(_ *teller, e claybot.Event) item {
 		d := facts[runs.RunFailed](e)
-		t.add(e, item{Icon: "warn", Title: "Failed", Note: words(d.Code), Out: d.Error, Tone: "end failed"})
-	default:
-		d := facts[runs.RunCanceled](e)
-		t.add(e, item{Icon: "stop", Title: "Stopped", Note: "by " + words(known(d.By)), Tone: "end"})
-	}
-}
-
-func (t *teller) other(e claybot.Event) {
-	it := item{Icon: "flag", Title: string(e.Type)}
-	switch e.Type {
-	case claybot.EventEdgeTaken:
+		return item{Icon: "warn", Title: "Failed", Note: words(d.Code), Out: d.Error, Tone: "end failed"}
+	},
+	claybot.EventRunCanceled: func(_ *teller, e claybot.Event) item {
+		return item{Icon: "stop", Title: "Canceled", Note: "by " + words(known(facts[runs.RunCanceled](e).By)), Tone: "end"}
+	},
+	claybot.EventEdgeTaken: func(_ *teller, e claybot.Event) item {
 		d := facts[runs.EdgeTaken](e)
-		it = item{Icon: "fork", Title: d.From + " → " + d.To, Note: d.Reason, Tone: "node"}
-	case claybot.EventPlanGenerated:
+		return item{Icon: "fork", Title: d.From + " → " + d.To, Note: d.Reason, Tone: "node"}
+	},
+	claybot.EventPlanGenerated: func(_ *teller, e claybot.Event) item {
 		d := facts[runs.PlanGenerated](e)
 		steps, _ := json.Marshal(d.Steps) // they come from JSON
-		it = item{Icon: "fold", Title: "Made a plan of " + plural(len(d.Steps), "step", "steps"), Note: cmp.Or(planModes[d.Mode], d.Mode), Args: string(steps), Out: d.Diff}
-	case claybot.EventPolicySwitched:
+		return item{Icon: "fold", Title: "Planned " + plural(len(d.Steps), "step", "steps"), Note: cmp.Or(planModes[d.Mode], d.Mode), Args: string(steps), Out: d.Diff}
+	},
+	claybot.EventPolicySwitched: func(_ *teller, e claybot.Event) item {
 		d := facts[runs.PolicySwitched](e)
-		it = item{Icon: "flag", Title: "New rules: " + d.From + " → " + d.To, Note: d.Reason}
-	case claybot.EventProviderSwitched:
+		return item{Icon: "flag", Title: "Policy changed: " + d.From + " → " + d.To, Note: d.Reason}
+	},
+	claybot.EventProviderSwitched: func(_ *teller, e claybot.Event) item {
 		d := facts[runs.ProviderSwitched](e)
-		it = item{Icon: "flag", Title: "Another provider: " + d.From + " → " + d.To, Note: words(d.Class)}
-	case claybot.EventContextCompacted:
+		return item{Icon: "flag", Title: "Provider changed: " + d.From + " → " + d.To, Note: words(d.Class)}
+	},
+	claybot.EventContextCompacted: func(_ *teller, e claybot.Event) item {
 		d := facts[runs.ContextCompacted](e)
-		it = item{Icon: "fold", Title: "Summed up what came before", Note: "the last " + strconv.Itoa(d.Keep) + " lines stay as they are", Usage: d.Tokens}
-	case claybot.EventSubagentStarted:
+		return item{Icon: "fold", Title: "Compacted earlier messages", Note: "kept the last " + plural(d.Keep, "record", "records"), itemRefs: itemRefs{Usage: d.Tokens}}
+	},
+	claybot.EventSubagentStarted: func(t *teller, e claybot.Event) item {
 		d := facts[runs.SubagentStarted](e)
-		it = item{Icon: "agents", Title: "Started " + t.helper(d), Agent: d.Agent}
-	case claybot.EventBudgetReached:
+		return item{Icon: "agents", Title: "Started " + t.subagent(d), itemRefs: itemRefs{Agent: d.Agent}}
+	},
+	claybot.EventBudgetReached: func(_ *teller, e claybot.Event) item {
 		d := facts[runs.BudgetReached](e)
-		it = item{Icon: "warn", Title: "The budget is spent", Note: budgetNote(d), Tone: "waiting"}
+		it := item{Icon: "warn", Title: "Budget spent", Note: budgetNote(d), Tone: "waiting"}
 		switch {
 		case d.TooSmall:
-			it.Title = "The budget is too small"
+			it.Title = "Budget too small"
 		case d.Limit == "":
 			it.Title = "The budget does not allow the call"
 		case d.Name == "": // an older version has not recorded which of the two it was
-			it.Title = "A budget was reached"
+			it.Title = "Budget reached"
 		}
-	case claybot.EventFallback:
-		it = item{Icon: "warn", Title: "The plan failed", Out: facts[runs.Fallback](e).Error, Tone: "failed"}
-	case claybot.EventUndoQueued, claybot.EventUndoFinished, claybot.EventUndoFailed:
-		d := facts[runs.Undo](e)
-		it = item{Icon: "reset", Title: undoWords[e.Type] + d.Tool, Note: d.StepID, Out: d.Error}
-		if e.Type == claybot.EventUndoFailed {
-			it.Tone = "failed"
-		}
-	}
-	t.add(e, it)
+		return it
+	},
+	claybot.EventFallback: func(_ *teller, e claybot.Event) item {
+		return item{Icon: "warn", Title: "Plan failed", Out: facts[runs.Fallback](e).Error, Tone: "failed"}
+	},
+	claybot.EventUndoQueued: undoItem, claybot.EventUndoFinished: undoItem, claybot.EventUndoFailed: undoItem,
 }
 
-// budgetNote says which budget was reached and how it stood.
+func undoItem(_ *teller, e claybot.Event) item {
+	d := facts[runs.Undo](e)
+	it := item{Icon: "reset", Title: undoWords[e.Type] + d.Tool, Note: d.StepID, Out: d.Error}
+	if e.Type == claybot.EventUndoFailed {
+		it.Tone = "failed"
+	}
+	return it
+}
+
+// budgetNote says which budget was reached, and its state.
 func budgetNote(d runs.BudgetReached) string {
 	if d.Limit == "" {
 		return d.Name
@@ -381,28 +368,23 @@ func budgetNote(d runs.BudgetReached) string {
 	return strings.TrimPrefix(d.Name+": "+spent+" of "+d.Limit+how, ": ")
 }
 
-var undoWords = map[claybot.EventType]string{
-	claybot.EventUndoQueued: "Will take back: ", claybot.EventUndoFinished: "Took back: ", claybot.EventUndoFailed: "Could not take back: ",
-}
-
-// helper is what a started agent is called: by its name, by the beginning of
-// its task, or by its id.
-func (t *teller) helper(d runs.SubagentStarted) string {
+// subagent names a started agent: by its name, its task, or its id.
+func (t *teller) subagent(d runs.SubagentStarted) string {
 	task := ""
 	if len(t.tasks) > 0 {
 		task, t.tasks = t.tasks[0], t.tasks[1:]
 	}
 	switch {
 	case d.Name != "":
-		return "the agent " + d.Name
+		return "subagent " + d.Name
 	case task != "":
-		return "an agent: " + excerpt(60, task)
+		return "a subagent: " + excerpt(60, task)
 	}
-	return "the agent " + excerpt(6, string(d.Agent))
+	return "subagent " + excerpt(6, string(d.Agent))
 }
 
-// tasksOf are the tasks of the agents that a call starts, in their order, as far
-// as the beginning of its arguments has them.
+// tasksOf are the tasks of the subagents that a call starts, as far as the preview
+// of its arguments has them.
 func tasksOf(args string) (tasks []string) {
 	for dec := json.NewDecoder(strings.NewReader(args)); ; {
 		token, err := dec.Token()

@@ -48,7 +48,7 @@ func TestTimeline(t *testing.T) {
 		{
 			"a call is one item with its end",
 			story(runs.NodeBegan("r", "model", 1), answered, runs.NodeEnded("r", "model", 1, "1 tool call", 2e9), runs.ToolCalled("r", call, "once"), paid),
-			[]string{"node model (turn 1 · 1 tool call) 1-3 2000ms", "step Model wants pay (m) 2-2", "ok pay 4-5 12ms"},
+			[]string{"node model (iteration 1 · 1 tool call) 1-3 2000ms", "step Model called pay (m) 2-2", "ok pay 4-5 12ms"},
 		},
 		{
 			"a failed call says why",
@@ -58,25 +58,25 @@ func TestTimeline(t *testing.T) {
 		{
 			"an end without its beginning",
 			story(paid, runs.NodeEnded("r", "tools", 3, "", 0)),
-			[]string{"ok pay 1-1 12ms", "node tools (turn 3) 2-2"},
+			[]string{"ok pay 1-1 12ms", "node tools (iteration 3) 2-2"},
 		},
 		{
 			"a call that waits and goes on",
 			story(runs.ToolCalled("r", call, "once"), runs.ToolWaits("r", call, claybot.AwaitApproval), runs.ToolCalled("r", call, "once"), paid),
-			[]string{"waiting pay (waits for an approval) 1-2", "ok pay 3-4 12ms"},
+			[]string{"waiting pay (waiting for an approval) 1-2", "ok pay 3-4 12ms"},
 		},
 		{
 			"agents that are started have names, tasks, or ids",
 			story(runs.ToolCalled("r", claybot.ToolCall{ID: "c2", Name: "spawn_and_wait", Args: `{"tasks":[{"task":"count the birds","name":""},{"task":"x","name":"ann"},{"ta`}, "idempotent"),
 				runs.Started("r", "agent1", ""), runs.Started("r", "agent2", "ann"), runs.Started("r", "agent3long", "")),
-			[]string{"running spawn_and_wait 1-1", "Started an agent: count the birds 2-2", "Started the agent ann 3-3", "Started the agent agent3… 4-4"},
+			[]string{"running spawn_and_wait 1-1", "Started a subagent: count the birds 2-2", "Started subagent ann 3-3", "Started subagent agent3… 4-4"},
 		},
 		{
 			"the steps of a plan",
 			story(runs.Planned("r", []runs.PlannedStep{{ID: "s1"}, {ID: "s2"}}, "", "approve"), runs.StepBegan("r", "s1", "pay", 1), runs.ToolCalled("r", call, "once"), runs.StepEnded("r", "s1", "pay", 1, "retry: Busy now"),
 				runs.StepBegan("r", "s1", "pay", 2), runs.StepEnded("r", "s1", "pay", 2, "ok"), runs.StepEnded("r", "s2", "tell", 0, "skipped: Not approved"), runs.StepEnded("r", "s3", "tell", 1, "failed")),
 			[]string{
-				"Made a plan of 2 steps (risky steps are approved first) 1-1", "waiting Step s1: pay (retry: Busy now) 2-4", "running pay 3-3", "ok Step s1: pay (attempt 2 · ok) 5-6",
+				"Planned 2 steps (risky steps need approval) 1-1", "waiting Step s1: pay (retry: Busy now) 2-4", "running pay 3-3", "ok Step s1: pay (attempt 2 · ok) 5-6",
 				"Step s2: tell (skipped: Not approved) 7-7", "failed Step s3: tell (failed) 8-8",
 			},
 		},
@@ -84,7 +84,7 @@ func TestTimeline(t *testing.T) {
 			"what is taken back",
 			story(runs.UndoTold("r", claybot.EventUndoQueued, claybot.Undo{Step: "s1", Tool: "pay"}, ""), runs.UndoTold("r", claybot.EventUndoFinished, claybot.Undo{Step: "s1", Tool: "pay"}, ""),
 				runs.UndoTold("r", claybot.EventUndoFailed, claybot.Undo{Step: "s2", Tool: "tell"}, "gone")),
-			[]string{"Will take back: pay (s1) 1-1", "Took back: pay (s1) 2-2", "failed Could not take back: tell (s2) 3-3"},
+			[]string{"Undo queued: pay (s1) 1-1", "Undone: pay (s1) 2-2", "failed Undo failed: tell (s2) 3-3"},
 		},
 		{
 			"budgets that have no room",
@@ -94,17 +94,17 @@ func TestTimeline(t *testing.T) {
 				reached(runs.BudgetReached{Scope: runs.ScopePlan, Name: "the budget of a plan", Limit: "$0.50", Spent: "$0.75", TooSmall: true}),
 				reached(runs.BudgetReached{Scope: "owner/a/2026-11-23/tokens", Limit: "1,000 tokens", Spent: "360 tokens"})),
 			[]string{
-				"waiting The budget is too small (your budget for today: 360 of 1,000 tokens spent) 1-1",
-				"waiting The budget is spent (the budget of all agents: $2.01 of $2.00 spent) 2-2",
+				"waiting Budget too small (your budget for today: 360 of 1,000 tokens spent) 1-1",
+				"waiting Budget spent (the budget of all agents: $2.01 of $2.00 spent) 2-2",
 				"waiting The budget does not allow the call (your budget) 3-3",
-				"waiting The budget is too small (the budget of a plan: $0.75 of $0.50 estimated) 4-4",
-				"waiting A budget was reached (360 of 1,000 tokens spent) 5-5",
+				"waiting Budget too small (the budget of a plan: $0.75 of $0.50 estimated) 4-4",
+				"waiting Budget reached (360 of 1,000 tokens spent) 5-5",
 			},
 		},
 		{
 			"the ends of runs",
 			story(runs.Finished("r", "bye", claybot.Usage{}), runs.Failed("r", claybot.RunError{Code: "too_many_steps", Text: "20 steps"}, 20), runs.Stopped("r", "operator", "")),
-			[]string{"end ok Done 1-1", "end failed Failed (too many steps) 2-2", "end Stopped (by operator) 3-3"},
+			[]string{"end ok Done 1-1", "end failed Failed (too many steps) 2-2", "end Canceled (by operator) 3-3"},
 		},
 	}
 	for _, tt := range tests {

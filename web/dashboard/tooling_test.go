@@ -102,7 +102,7 @@ func (v *visitor) hashOf(skill string) string {
 func TestToolsPageSkills(t *testing.T) {
 	r := startRig(t)
 	v := r.visitor()
-	v.holds("/ui/tools", "There are none. Put folders", "<code>ask_user</code>", "mcp_files_write", "agent/one", "the image is missing")
+	v.holds("/ui/tools", "No skills. Add folders", "<code>ask_user</code>", "mcp_files_write", "agent/one", "the image is missing")
 	r.skillFile("invoices", "SKILL.md", manifest)
 	hash := v.hashOf("invoices")
 	v.holds("/ui/tools/now", "How &lt;b&gt;invoices&lt;/b&gt; are written.", `hx-post="/ui/tools/skills/invoices/allow?hash=`+hash+`"`, `<span class="badge warn">new</span>`)
@@ -118,7 +118,7 @@ func TestToolsPageSkills(t *testing.T) {
 	a := r.ran(r.say("hello"), claybot.RunSucceeded).Agent
 	v.holds("/ui/agents/"+string(a)+"/skills", "<b>invoices</b>")
 	r.skillFile("invoices", "SKILL.md", strings.Replace(manifest, "read_file", "read_file shell", 1))
-	v.holds("/ui/tools/now", `<span class="badge warn">changed</span>`, "changed: <code>SKILL.md</code>", "names tools that it did not: <code>shell</code>")
+	v.holds("/ui/tools/now", `<span class="badge warn">changed</span>`, "changed: <code>SKILL.md</code>", "names new tools: <code>shell</code>")
 	v.lacks("/ui/agents/"+string(a)+"/skills", "<b>invoices</b>")
 	v.does("/ui/tools/skills/invoices/forbid", nil, http.StatusNoContent)
 	v.holds("/ui/tools/now", `<span class="badge warn">new</span>`)
@@ -131,15 +131,15 @@ func TestToolsPageServersAndWorkspaces(t *testing.T) {
 	v.does("/ui/tools/servers/files/allow?tool=steal&hash=seen", nil, http.StatusNotFound)
 	v.does("/ui/tools/servers/files/allow?tool=mcp_files_write", nil, http.StatusBadRequest)
 	v.does("/ui/tools/servers/files/allow?tool=mcp_files_write&hash=before", nil, http.StatusBadRequest)
-	v.holds("/ui/tools/now", "off until somebody accepts them", "/ui/tools/servers/files/allow?tool=mcp_files_write&amp;hash=seen")
+	v.holds("/ui/tools/now", "Disabled until you accept the changes", "/ui/tools/servers/files/allow?tool=mcp_files_write&amp;hash=seen")
 	v.does("/ui/tools/servers/files/allow?tool=mcp_files_write&hash=seen", nil, http.StatusNoContent)
-	v.lacks("/ui/tools/now", "off until somebody accepts them")
+	v.lacks("/ui/tools/now", "Disabled until you accept the changes")
 	v.does("/ui/tools/workspaces/remove?key=agent%2Fone&data=1", nil, http.StatusBadRequest)
 	v.does("/ui/tools/workspaces/remove", nil, http.StatusBadRequest)
-	if said := v.does("/ui/tools/workspaces/remove?key=agent%2Fone", nil, http.StatusNoContent); !strings.Contains(said, "its files are kept") {
+	if said := v.does("/ui/tools/workspaces/remove?key=agent%2Fone", nil, http.StatusNoContent); !strings.Contains(said, "Its files are kept") {
 		t.Errorf("said %s", said)
 	}
-	if said := v.does("/ui/tools/workspaces/remove?key=agent%2Ftwo&data=true", nil, http.StatusNoContent); !strings.Contains(said, "and its files are gone") {
+	if said := v.does("/ui/tools/workspaces/remove?key=agent%2Ftwo&data=true", nil, http.StatusNoContent); !strings.Contains(said, "and files removed") {
 		t.Errorf("said %s", said)
 	}
 	v.does("/ui/tools/workspaces/remove?key=agent%2Fone", nil, http.StatusNotFound)
@@ -192,9 +192,9 @@ func TestNotesPages(t *testing.T) {
 		t.Fatalf("the note is %+v, %v", m, err)
 	}
 	v.holds("/ui/agents/"+agent, "people/birthdays.md", "/ui/notes?scope=owner%2Fweb%2Foperator")
-	v.holds("/ui/notes?scope="+url.QueryEscape(scope), "people/birthdays.md", "Notes of the agent "+agent)
+	v.holds("/ui/notes?scope="+url.QueryEscape(scope), "people/birthdays.md", "Notes of agent "+agent)
 	v.holds("/ui/notes?scope="+url.QueryEscape(scope)+"&find=may", "people/birthdays.md")
-	v.holds("/ui/notes?scope="+url.QueryEscape(scope)+"&find=june", "No note has these words.")
+	v.holds("/ui/notes?scope="+url.QueryEscape(scope)+"&find=june", "No matching notes.")
 	v.lacks("/ui/notes?scope=global", ">people/birthdays.md<")
 	versions, err := r.db.MemoryVersions(t.Context(), scope, "", 9)
 	if err != nil || len(versions) != 2 {
@@ -235,10 +235,10 @@ func TestRunShowsMarksAndNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	part := "/ui/runs/" + string(run.ID) + "/deliveries"
-	v.holds(part, "from-agent.md", "from-owner.md", "from-globa.md", "tainted", "What it noted")
+	v.holds(part, "from-agent.md", "from-owner.md", "from-globa.md", "tainted", "Notes</h3>")
 	v.lacks(part, "other.md")
 	v.holds("/ui/agents/"+string(run.Agent), "from-agent.md", "tainted", "current_time")
-	v.holds("/ui/notes/note?scope=global&path=from-globa.md", "after reading texts of strangers")
+	v.holds("/ui/notes/note?scope=global&path=from-globa.md", "had read untrusted content")
 }
 
 // Budgets are shown with what is left, and extended once however often the form
@@ -246,7 +246,7 @@ func TestRunShowsMarksAndNotes(t *testing.T) {
 func TestBudgetsOnThePage(t *testing.T) {
 	r := startRig(t)
 	v := r.visitor()
-	v.holds("/ui/usage", "Nothing was spent on a budget yet.")
+	v.holds("/ui/usage", "No budget used yet.")
 	levels := []storage.Level{
 		{Key: "owner/ann@2026-11-22", Period: "2026-11-22", Name: "Ann & co", Unit: storage.UnitMicroUSD, Limit: 2_000_000, Hard: true},
 		{Key: "all@always", Period: storage.PeriodAlways, Name: "all", Unit: storage.UnitTokens, Limit: 1000},
@@ -262,8 +262,8 @@ func TestBudgetsOnThePage(t *testing.T) {
 	if err := r.db.Reserve(t.Context(), reserve); err != nil {
 		t.Fatal(err)
 	}
-	v.holds("/ui/usage/budgets", "Ann &amp; co", "$1.25", "$0.500", "$2.00", "$0.250", "at the end of 2026-11-22", "1 call of unknown price",
-		"800 tokens", "1,000 tokens", "never", "only warns")
+	v.holds("/ui/usage/budgets", "Ann &amp; co", "$1.25", "$0.500", "$2.00", "$0.250", "at the end of 2026-11-22", "1 call at an unknown price",
+		"800 tokens", "1,000 tokens", "never", "warning only")
 	form := url.Values{"key": {levels[0].Key}, "unit": {"microUSD"}, "step": {"2026-11-22-0"}, "amount": {"2,50"}}
 	with := func(name, value string) url.Values {
 		f := url.Values{}
@@ -289,7 +289,7 @@ func TestBudgetsOnThePage(t *testing.T) {
 			t.Errorf("said %s", said)
 		}
 	}
-	v.holds("/ui/usage/budgets", "$4.50", "$2.50 of it by extension", "$2.75", `value="2026-11-22-2500000"`)
+	v.holds("/ui/usage/budgets", "$4.50", "includes an extension of $2.50", "$2.75", `value="2026-11-22-2500000"`)
 }
 
 // A daemon without tooling and budgets has its pages all the same.
@@ -299,7 +299,7 @@ func TestPagesWithoutTooling(t *testing.T) {
 	r.start()
 	v := r.visitor()
 	a := r.ran(r.say("hello"), claybot.RunSucceeded)
-	v.holds("/ui/tools", "This daemon shows no tools.")
+	v.holds("/ui/tools", "Tools are not available on this daemon.")
 	v.lacks("/ui/usage", "Budgets")
 	v.lacks("/ui/agents/"+string(a.Agent), "bench-tools")
 	v.page("/ui/runs/" + string(a.ID) + "/deliveries")

@@ -26,7 +26,7 @@ func TestTimelineMarks(t *testing.T) {
 		{"edited", claybot.Record{OK: true, Text: tools.Edited(edited, "a\n\nb")}, edited, "a\n\nb", "", false},
 		{"edited and failed", claybot.Record{Text: tools.Edited(edited, "no shell"), Tainted: true}, edited, "no shell", "", true},
 		{"a long one is cut", claybot.Record{OK: true, Text: tools.Edited(strings.Repeat("x", 2*runs.PreviewLimit), "never shown")}, strings.Repeat("x", 100), "", "", false},
-		{"with a file", claybot.Record{OK: true, Text: "much", Saved: "results/c1.txt"}, "", "much", "all of it is in results/c1.txt", false},
+		{"with a file", claybot.Record{OK: true, Text: "much", Saved: "results/c1.txt"}, "", "much", "full result in results/c1.txt", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			rec := tt.rec
@@ -69,7 +69,7 @@ func TestUsageByChannel(t *testing.T) {
 	}
 	got := addUp(sums, []storage.Spent{{Channel: "slack:C1", Connector: "slack", Usage: claybot.Usage{CostMicroUSD: 4}}})
 	table := tabulate(storage.ByChannel, got, got)
-	want := []string{"slack:C1", "slack:C2", "nowhere (work of its own)"}
+	want := []string{"slack:C1", "slack:C2", "none"}
 	for i, w := range want {
 		if table.Rows[i].Label != w {
 			t.Errorf("row %d is %q, want %q", i, table.Rows[i].Label, w)
@@ -100,7 +100,7 @@ func TestBudgetRow(t *testing.T) {
 
 func TestScopeWords(t *testing.T) {
 	for scope, want := range map[string]string{
-		"agent/abc": "Notes of the agent abc", "owner/slack/U1": "Notes that all agents of slack/U1 share", "global": "Notes that all agents read",
+		"agent/abc": "Notes of agent abc", "owner/slack/U1": "Notes shared by the agents of slack/U1", "global": "Notes shared by all agents",
 	} {
 		if got := scopeWords(scope); got != want {
 			t.Errorf("%s is %q, want %q", scope, got, want)

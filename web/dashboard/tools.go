@@ -13,7 +13,7 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// toolPages are the pages of what agents work with.
+// toolPages serves tools, MCP servers, skills and workspaces.
 type toolPages struct {
 	*pages
 	tooling web.Tooling
@@ -33,10 +33,10 @@ func (b *toolPages) routes() []web.Route {
 	}
 }
 
-// A toolsView is what agents work with.
+// A toolsView has tools, MCP servers, skills and workspaces.
 type toolsView struct {
 	viewer
-	Off     bool // nothing is told of it
+	Off     bool // there is no tooling
 	Tools   []toolRow
 	Servers []serverRow
 	Skills  []web.SkillView
@@ -44,20 +44,18 @@ type toolsView struct {
 }
 
 // A toolRow is one tool.
-type toolRow struct {
-	web.ToolView
-}
+type toolRow struct{ web.ToolView }
 
 // Limit is how long a call may take.
 func (t toolRow) Limit() string { return took(int64(t.Timeout / time.Millisecond)) }
 
-// A serverRow is one server of tools, with those that are off in order.
+// A serverRow is one MCP server, with its disabled tools by name.
 type serverRow struct {
 	web.ServerView
 	Waiting []offTool
 }
 
-// An offTool is a tool that waits for somebody to accept it.
+// An offTool is a tool whose changes need to be accepted.
 type offTool struct{ Name, Why string }
 
 // A roomRow is one workspace for a viewer.
@@ -104,7 +102,7 @@ func toolRows(all []web.ToolView) []toolRow {
 	return rows
 }
 
-// rooms are the workspaces of an agent, or of all.
+// rooms are the workspaces of an agent, or all.
 func (b *toolPages) rooms(r *http.Request, agent claybot.AgentID) ([]roomRow, error) {
 	all, err := b.tooling.Workspaces.Workspaces(r.Context())
 	if err != nil {
@@ -119,7 +117,7 @@ func (b *toolPages) rooms(r *http.Request, agent claybot.AgentID) ([]roomRow, er
 	return rows, nil
 }
 
-// A benchView is what one agent works with.
+// A benchView has the tools, workspaces and notes of one agent.
 type benchView struct {
 	viewer
 	ID    claybot.AgentID
@@ -128,15 +126,12 @@ type benchView struct {
 	Rooms []roomRow
 	Notes []noteRow
 	More  int // notes that are not listed
-	// Owner is the person whose notes the agent shares with others of the same
-	// person, empty for nobody.
+	// Owner is the person whose notes the agent shares with others; empty for none.
 	Owner string
 }
 
-// Scope is that of the agent's own notes.
 func (v benchView) Scope() string { return agentScope(v.ID) }
 
-// OwnerScope is that of the notes of its person.
 func (v benchView) OwnerScope() string { return ownerScope(v.Owner) }
 
 // benchNotes is how many notes the page of an agent lists.
@@ -173,28 +168,22 @@ func (b *toolPages) readBench(r *http.Request, e storage.IndexEntry) (benchView,
 	return v, nil
 }
 
-// agentSkills are the skills that an agent may use.
 func (b *toolPages) agentSkills(r *http.Request) (any, error) {
 	e, err := b.agents.Agent(r.Context(), agentOf(r))
+	if err == nil && b.tooling.Off() {
+		err = storage.ErrNotFound
+	}
 	if err != nil {
 		return nil, err
-	}
-	if b.tooling.Off() {
-		return nil, storage.ErrNotFound
 	}
 	all, err := b.tooling.Skills.Skills(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(s web.SkillView) bool { return s.State != "allowed" })
 	names, err := b.tooling.Skills.AgentSkills(r.Context(), e.ID)
-	if err != nil {
-		return nil, err
-	}
-	if names != nil {
-		all = slices.DeleteFunc(all, func(s web.SkillView) bool { return !slices.Contains(names, s.Name) })
-	}
-	return all, nil
+	return slices.DeleteFunc(all, func(s web.SkillView) bool {
+		return s.State != "allowed" || names != nil && !slices.Contains(names, s.Name)
+	}), err
 }
 
 // guarded is fn while there is tooling, and a refusal otherwise.
@@ -203,51 +192,45 @@ func guarded[T any](t web.Tooling, fn func(*http.Request) (T, error)) func(*http
 		return fn
 	}
 	return func(*http.Request) (T, error) {
-		return *new(T), refused(http.StatusNotFound, "This daemon shows no tools.", "")
+		return *new(T), errNoTools
 	}
 }
 
-// allowSkill lets agents use a skill exactly as the page showed it.
 func (b *toolPages) allowSkill(r *http.Request) (string, error) {
 	hash := r.Form.Get("hash")
 	if hash == "" {
-		return "", refused(http.StatusBadRequest, "The form does not say which content you saw.", "Load the page again.")
+		return "", errSkillHash
 	}
-	return "Allowed, exactly as it is now. A change turns it off.", b.tooling.Skills.AllowSkill(r.Context(), r.PathValue("name"), hash, web.User(r))
+	return doneSkill, b.tooling.Skills.AllowSkill(r.Context(), r.PathValue("name"), hash, web.User(r))
 }
 
 func (b *toolPages) forbidSkill(r *http.Request) (string, error) {
-	return "No agent may use it any more.", b.tooling.Skills.ForbidSkill(r.Context(), r.PathValue("name"), web.User(r))
+	return doneForbidden, b.tooling.Skills.ForbidSkill(r.Context(), r.PathValue("name"), web.User(r))
 }
 
-// allowServer accepts one tool of a server, or with none named all that wait.
+// allowServer accepts the changes of one tool of a server, or of all tools.
 func (b *toolPages) allowServer(r *http.Request) (string, error) {
-	tool := r.Form.Get("tool")
-	if tool == "" && r.Form.Get("all") == "" {
-		return "", refused(http.StatusBadRequest, "The form does not say which tool.", "Load the page again.")
+	tool, hash := r.Form.Get("tool"), r.Form.Get("hash")
+	switch {
+	case tool == "" && r.Form.Get("all") == "":
+		return "", errServerTool
+	case hash == "":
+		return "", errServerHash
 	}
-	hash := r.Form.Get("hash")
-	if hash == "" {
-		return "", refused(http.StatusBadRequest, "The form does not say what was shown.", "Load the page again.")
-	}
-	return "Accepted. Agents may use it now.", b.tooling.Servers.AllowServer(r.Context(), r.PathValue("name"), tool, hash, web.User(r))
+	return doneAccepted, b.tooling.Servers.AllowServer(r.Context(), r.PathValue("name"), tool, hash, web.User(r))
 }
 
 func (b *toolPages) removeWorkspace(r *http.Request) (string, error) {
 	key, data := r.Form.Get("key"), r.Form.Get("data")
 	if key == "" || data != "" && data != "true" {
-		return "", refused(http.StatusBadRequest, "The form does not say which workspace.", "Load the page again.")
+		return "", errWorkspace
 	}
 	err := b.tooling.Workspaces.RemoveWorkspace(r.Context(), key, data == "true")
 	if errors.Is(err, storage.ErrNotFound) {
-		return "", &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: "There is no such workspace any more.", Fix: "It may have been removed in the meantime."}
+		err = errNoRoom
 	}
-	if err != nil {
-		return "", err
-	}
-	words := "The workspace is gone; its files are kept for the next one."
 	if data == "true" {
-		words = "The workspace and its files are gone."
+		return doneWorkspaceAll, err
 	}
-	return words, nil
+	return doneWorkspace, err
 }

@@ -22,17 +22,17 @@ func TestHealthOfServers(t *testing.T) {
 		tone    string
 		verdict string
 	}{
-		{"all work", overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers, Servers: []overview.ServerStatus{up}}}, "good", "Everything works."},
-		{"it starts", overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers, Servers: []overview.ServerStatus{{Name: "files", State: "starting"}}}}, "good", "Everything works."},
+		{"all work", overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers, Servers: []overview.ServerStatus{up}}}, "good", "All systems are working."},
+		{"it starts", overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers, Servers: []overview.ServerStatus{{Name: "files", State: "starting"}}}}, "good", "All systems are working."},
 		{
 			"one is down",
 			overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers, Servers: []overview.ServerStatus{up, {Name: "web", State: "waiting", Err: "connection refused"}}}},
-			"warn", "1 MCP server is down: agents do without its tools.",
+			"warn", "1 MCP server is down: agents work without its tools.",
 		},
 		{
 			"two need an operator",
 			overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers, Servers: []overview.ServerStatus{{Name: "a", State: "login"}, {Name: "b", State: "refused"}}}},
-			"warn", "2 MCP servers are down: agents do without their tools.",
+			"warn", "2 MCP servers are down: agents work without their tools.",
 		},
 		{"a member that is unwell", overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers}, FaultStatus: overview.FaultStatus{Unwell: "too many open files", Faulty: 1}}, "bad", "claybot takes less work: too many open files."},
 		{"a full parking table", overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers}, FaultStatus: overview.FaultStatus{Parked: &overview.ParkedStatus{Full: true}}}, "bad", "The parking table is full: further messages wait at their source."},
@@ -41,18 +41,18 @@ func TestHealthOfServers(t *testing.T) {
 			overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers, Checks: map[string]overview.CheckStatus{"copy": {Text: "well"}, "database": {Text: "page 7 is damaged", Problem: true}}}, FaultStatus: overview.FaultStatus{Faulty: 2}},
 			"bad", "Check of the database: page 7 is damaged.",
 		},
-		{"a faulty agent", overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers}, FaultStatus: overview.FaultStatus{Faulty: 1}}, "warn", "1 agent cannot be used; the log shows why."},
+		{"a faulty agent", overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers}, FaultStatus: overview.FaultStatus{Faulty: 1}}, "warn", "1 agent is unavailable; see the log."},
 		{
 			"parked messages",
 			overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers}, FaultStatus: overview.FaultStatus{Parked: &overview.ParkedStatus{ParkedTotals: storage.ParkedTotals{Messages: 2, Agents: 1}}}},
-			"warn", "2 messages are parked until their agents can be used.",
+			"warn", "2 messages are parked until their agents are available.",
 		},
 		{
 			"back after a crash",
 			overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers}, Start: &overview.StartStatus{Unclean: 2, Waiting: 1}},
-			"warn", "claybot did not end in order 2 times in a row and resumes its runs a few at a time; 1 agent waits.",
+			"warn", "claybot crashed 2 times in a row and resumes its runs a few at a time; 1 agent is waiting.",
 		},
-		{"a model that was not asked", overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: overview.ModelStatus{Name: "m"}}}, "good", "Everything works, as far as it was tried: the model was not asked yet."},
+		{"a model that was not asked", overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: overview.ModelStatus{Name: "m"}}}, "good", "No problems found; the model has not been used yet."},
 	} {
 		if v := viewHealth(viewer{}, tt.status); v.Tone != tt.tone || v.Verdict != tt.verdict {
 			t.Errorf("%s: %s %q, want %s %q", tt.name, v.Tone, v.Verdict, tt.tone, tt.verdict)

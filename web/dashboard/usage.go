@@ -21,17 +21,16 @@ type usagePages struct {
 	books   bookkeeper
 }
 
-// usageRoutes are the page of what models took.
 func (b *usagePages) routes() []web.Route {
 	return []web.Route{
 		b.screen("/ui/usage", "usage", b.page),
-		b.part("/ui/usage/top", "usage", "usage-top", b.usageTop),
-		b.part("/ui/usage/now", "usage", "usage-now", b.usageNow),
+		b.part("/ui/usage/top", "usage", "usage-top", b.read((*usagePages).readDays)),
+		b.part("/ui/usage/now", "usage", "usage-now", b.read((*usagePages).readUsage)),
 		{Pattern: "GET /ui/usage/data", Scope: web.Read, Handler: http.HandlerFunc(b.usageData)},
 	}
 }
 
-// A usageView is what models took in a period.
+// A usageView is the usage in a period.
 type usageView struct {
 	viewer
 	period
@@ -44,7 +43,7 @@ type usageView struct {
 	Tabs      []filterView
 	Self      string // the query of this page
 	CSV       string // the address of the same as a file
-	Later     bool   // the figures are fetched by the page
+	Later     bool   // the page fetches the values
 	Budgets   budgetsView
 }
 
@@ -59,8 +58,8 @@ func (t spentTable) Unit() string {
 // Named says what a latency is of.
 func (usageView) Named(what string) string { return latencyName(what) }
 
-// usage is the whole page. The first who asks for a long period gets it without
-// figures, which the page fetches then: summing them up may take a while.
+// page is the whole page. The first request for a long period gets it without the
+// values, which the page fetches then: summing them up may take a while.
 func (b *usagePages) page(r *http.Request) (any, error) {
 	v := usageOf(r)
 	var err error
@@ -73,7 +72,6 @@ func (b *usagePages) page(r *http.Request) (any, error) {
 	return v, b.readUsage(r.Context(), &v)
 }
 
-// usageOf is what a request asks for.
 func usageOf(r *http.Request) usageView {
 	q := r.URL.Query()
 	v := usageView{viewer: viewerOf(r), period: periodOf(q.Get("days"), time.Now()), By: storage.ByModel}
@@ -86,16 +84,12 @@ func usageOf(r *http.Request) usageView {
 	return v
 }
 
-// usageTop reads the sums alone.
-func (b *usagePages) usageTop(r *http.Request) (any, error) {
-	v := usageOf(r)
-	return v, b.readDays(r.Context(), &v)
-}
-
-// usageNow reads the tables.
-func (b *usagePages) usageNow(r *http.Request) (any, error) {
-	v := usageOf(r)
-	return v, b.readUsage(r.Context(), &v)
+func (b *usagePages) read(load func(*usagePages, context.Context, *usageView) error) loader {
+	return func(r *http.Request) (any, error) {
+		v := usageOf(r)
+		err := load(b, r.Context(), &v)
+		return v, err
+	}
 }
 
 func (b *usagePages) readDays(ctx context.Context, v *usageView) error {
@@ -147,25 +141,17 @@ func (v *usageView) links() {
 	v.CSV = "/usage?" + url.Values{"format": {"csv"}, "from": {v.From}, "to": {v.To}, "by": {by}}.Encode()
 }
 
-// usageData answers with what the pictures show.
+// usageData answers with the values of the charts.
 func (b *usagePages) usageData(w http.ResponseWriter, r *http.Request) {
 	p := periodOf(r.URL.Query().Get("days"), time.Now())
-	s, err := b.usageSeries(r.Context(), p)
+	byDay, byModel, err := b.books.both(r.Context(), b.usage, p, storage.ByDay)
+	var latencies []storage.Latency
+	if err == nil {
+		latencies, err = b.books.took(r.Context(), b.usage, p)
+	}
 	if err != nil {
 		b.fail(w, r, err)
 		return
 	}
-	web.Answer(w, http.StatusOK, s)
-}
-
-func (b *usagePages) usageSeries(ctx context.Context, p period) (s usageSeries, err error) {
-	byDay, byModel, err := b.books.both(ctx, b.usage, p, storage.ByDay)
-	if err != nil {
-		return s, err
-	}
-	latencies, err := b.books.took(ctx, b.usage, p)
-	if err != nil {
-		return s, err
-	}
-	return series(p, byDay, byModel, latencies), nil
+	web.Answer(w, http.StatusOK, series(p, byDay, byModel, latencies))
 }

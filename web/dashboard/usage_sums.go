@@ -2,23 +2,23 @@ package dashboard
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 )
 
-// A bookkeeper sums up what was spent. Summing up months takes longer than a
-// page may, and days that are over do not change: their sums are kept until the
-// next day. Its zero value is ready for use.
+// A bookkeeper sums up usage. It caches the sums of days that are over until the next
+// day, because summing up months takes longer than a page may. Its zero value is ready.
 type bookkeeper struct {
 	spent     kept[storage.Spent]
 	latencies kept[storage.Latency]
 }
 
-// A kept holds the sums of days that are over, by what was asked for. The page
-// asks for few things, so they are few.
+// A kept caches rows by a key; the page uses few keys.
 type kept[T any] struct {
 	mu  sync.Mutex
 	day string // for which they hold
@@ -104,7 +104,7 @@ func (k *bookkeeper) took(ctx context.Context, usage storage.Usages, p period) (
 		return fresh, err
 	}
 	old, err := k.latencies.rows(p.To, p.From, func() ([]storage.Latency, error) { return usage.Latencies(ctx, p.From, over) })
-	return append(append(make([]storage.Latency, 0, len(old)+len(fresh)), old...), fresh...), err
+	return slices.Concat(old, fresh), err
 }
 
 // ready reports whether the page of a period can be made at once.
@@ -132,11 +132,11 @@ func (k *bookkeeper) both(ctx context.Context, usage storage.Usages, p period, b
 // addUp joins the sums of two times that do not overlap, in the order of the
 // first, then of the second, which is the shorter one.
 func addUp(first, second []storage.Spent) []storage.Spent {
-	type columns struct{ day, agent, owner, model, kind, connector, channel string }
-	key := func(s storage.Spent) columns {
-		return columns{s.Day, string(s.Agent), s.Owner, s.Model, string(s.Type), s.Connector, s.Channel}
+	key := func(s storage.Spent) storage.Spent { // the columns alone
+		s.Usage, s.Runs = claybot.Usage{}, 0
+		return s
 	}
-	fresh := make(map[columns]int, len(second))
+	fresh := make(map[storage.Spent]int, len(second))
 	for i, s := range second {
 		fresh[key(s)] = i
 	}

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +12,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A period is the days that the page of the usage shows, both ends included.
+// A period is the days that the usage page shows, both ends included.
 type period struct {
 	Days     int
 	From, To string // YYYY-MM-DD in UTC
@@ -21,10 +22,6 @@ type period struct {
 var periods = []int{7, 30, 90}
 
 const (
-	// unpriced stands where a cost would be, for models of which nobody said what
-	// they cost.
-	unpriced = "unknown price"
-
 	defaultPeriod = 30
 	dayForm       = "2006-01-02"
 	// spentRows is the most rows of one table; the file for spreadsheets has
@@ -32,8 +29,8 @@ const (
 	spentRows = 50
 )
 
-// periodOf is the period that ends today, of a length as it stands in an
-// address. What is no length there is is the default.
+// periodOf is the period of a length in days that ends today. An unknown length is
+// the default.
 func periodOf(length string, now time.Time) period {
 	p := period{Days: defaultPeriod}
 	for _, d := range periods {
@@ -59,10 +56,10 @@ func (p period) days() []string {
 	return all
 }
 
-// A spend is what something cost, as far as prices are known.
+// A spend is a cost, as far as prices are known.
 type spend struct {
 	MicroUSD int64
-	// Free are the tokens of the model that costs nothing.
+	// Free are the tokens of the free model.
 	Free int64
 	// Unpriced are the tokens of models without a price; they are not in
 	// MicroUSD.
@@ -90,7 +87,7 @@ func (c spend) add(d spend) spend {
 	return spend{c.MicroUSD + d.MicroUSD, c.Free + d.Free, c.Unpriced + d.Unpriced, c.Calls + d.Calls, c.Estimated || d.Estimated}
 }
 
-// Known is the part of which the price is known, or that no price is.
+// Known is the part with a known price, or that there is none.
 func (c spend) Known() string {
 	switch {
 	case c.MicroUSD != 0:
@@ -102,7 +99,7 @@ func (c spend) Known() string {
 	return money(c.MicroUSD)
 }
 
-// String never shows tokens without a price as money that was not spent.
+// String never shows tokens of an unknown price as free.
 func (c spend) String() string {
 	if c.Unpriced+c.Calls > 0 && c.MicroUSD > 0 {
 		return c.Known() + " + " + unpriced
@@ -112,7 +109,7 @@ func (c spend) String() string {
 
 // A spentRow is one line of a table of what was spent.
 type spentRow struct {
-	Key   string // what it is about
+	Key   string
 	Label string
 	URL   string // of its page; empty when it has none
 	Runs  int64
@@ -128,13 +125,8 @@ type spentTable struct {
 	Total spentRow
 }
 
-// breakdowns are the columns by which the page can break costs down.
-var breakdowns = []struct{ By, Words string }{
-	{storage.ByModel, "Model"}, {storage.ByAgent, "Agent"}, {storage.ByOwner, "User"}, {storage.ByChannel, "Channel"}, {storage.ByType, "Kind of agent"},
-}
-
-// tabulate makes a table out of sums. byModel are the same sums broken down by
-// model as well, by which tokens without a price are told from free ones.
+// tabulate makes a table of sums. byModel has the same sums by model as well, which
+// tells tokens of an unknown price from free ones.
 func tabulate(by string, sums, byModel []storage.Spent) spentTable {
 	costs := make(map[string]spend, len(sums))
 	for _, s := range byModel {
@@ -162,12 +154,9 @@ func tabulate(by string, sums, byModel []storage.Spent) spentTable {
 	return t
 }
 
-// dearer orders rows by what they cost, then by their tokens.
+// dearer orders rows by their cost, then by their tokens.
 func dearer(a, b spentRow) int {
-	if c := cmp.Compare(b.Cost.MicroUSD, a.Cost.MicroUSD); c != 0 {
-		return c
-	}
-	return cmp.Or(cmp.Compare(tokensOf(b), tokensOf(a)), strings.Compare(a.Key, b.Key))
+	return cmp.Or(cmp.Compare(b.Cost.MicroUSD, a.Cost.MicroUSD), cmp.Compare(tokensOf(b), tokensOf(a)), strings.Compare(a.Key, b.Key))
 }
 
 // share sets the share of each row: of money, or of tokens where nothing has a
@@ -191,24 +180,13 @@ func (t *spentTable) share() {
 func tokensOf(r spentRow) int64 { return r.Usage.Input + r.Usage.Output }
 
 func keyOf(by string, s storage.Spent) string {
-	switch by {
-	case storage.ByDay:
-		return s.Day
-	case storage.ByAgent:
-		return string(s.Agent)
-	case storage.ByOwner:
-		return s.Owner
-	case storage.ByModel:
-		return s.Model
-	case storage.ByType:
-		return string(s.Type)
-	case storage.ByChannel:
-		return s.Channel
-	}
-	return ""
+	return map[string]string{
+		storage.ByDay: s.Day, storage.ByAgent: string(s.Agent), storage.ByOwner: s.Owner,
+		storage.ByModel: s.Model, storage.ByType: string(s.Type), storage.ByChannel: s.Channel,
+	}[by]
 }
 
-// labelOf says in words what a row is about, and where there is more of it.
+// labelOf names a row, with the page that has more.
 func labelOf(by, key string) (label, url string) {
 	switch by {
 	case storage.ByAgent:
@@ -217,21 +195,18 @@ func labelOf(by, key string) (label, url string) {
 		}
 		return key, "/ui/agents/" + key
 	case storage.ByOwner:
-		return cmp.Or(key, "nobody (work of its own)"), ""
+		return cmp.Or(key, "none"), ""
 	case storage.ByChannel:
-		return cmp.Or(key, "nowhere (work of its own)"), ""
+		return cmp.Or(key, "none"), ""
 	case storage.ByModel:
 		return cmp.Or(key, "not recorded"), ""
 	case storage.ByType:
-		return cmp.Or(map[claybot.AgentType]string{
-			claybot.AgentUser: "chats", claybot.AgentCron: "scheduled tasks",
-			claybot.AgentHeartbeat: "heartbeat", claybot.AgentSubagent: "subagents",
-		}[claybot.AgentType(key)], key, "not recorded"), ""
+		return cmp.Or(agentTypes[claybot.AgentType(key)], key, "not recorded"), ""
 	}
 	return key, ""
 }
 
-// A usageSeries is what the pictures show: one value for each day.
+// A usageSeries has the values of the charts, one for each day.
 type usageSeries struct {
 	Days      []string        `json:"days"`
 	Cost      []float64       `json:"cost"`     // US dollars
@@ -243,8 +218,8 @@ type usageSeries struct {
 	Durations []latencySeries `json:"durations"`
 }
 
-// A latencySeries is how long one thing took, day by day, in milliseconds; nil
-// on days without it.
+// A latencySeries is the duration of one operation by day, in milliseconds; nil on days
+// without it.
 type latencySeries struct {
 	What string   `json:"what"`
 	Name string   `json:"name"`
@@ -299,30 +274,31 @@ func durations(at map[string]int, n int, all []storage.Latency) []latencySeries 
 		s.P50[i], s.P90[i], s.P99[i] = &l.P50, &l.P90, &l.P99
 	}
 	out := make([]latencySeries, 0, len(by))
-	for _, s := range by {
-		out = append(out, *s)
+	for _, what := range slices.SortedFunc(maps.Keys(by), compareLatency) {
+		out = append(out, *by[what])
 	}
-	slices.SortFunc(out, func(a, b latencySeries) int { return compareLatency(a.What, b.What) })
 	return out
 }
 
+// compareLatency orders whole runs before models.
 func compareLatency(a, b string) int {
-	rank := func(what string) int {
-		if what == storage.LatencyRun {
-			return 0
-		}
+	switch {
+	case a == b:
+		return 0
+	case a == storage.LatencyRun:
+		return -1
+	case b == storage.LatencyRun:
 		return 1
 	}
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a, b))
+	return strings.Compare(a, b)
 }
 
-// latencyName says in words what a latency is of.
 func latencyName(what string) string {
 	if what == storage.LatencyRun {
-		return "whole runs, with pauses"
+		return "runs, including pauses"
 	}
 	if model, ok := strings.CutPrefix(what, storage.LatencyModel); ok {
-		return "calls of " + cmp.Or(model, "a model that was not recorded")
+		return "model calls: " + cmp.Or(model, "not recorded")
 	}
 	return what
 }

@@ -112,9 +112,9 @@ func TestTabulate(t *testing.T) {
 		t.Errorf("without prices the rows go by tokens: %+v in %s", got.Rows[0], got.Unit())
 	}
 	for _, test := range []struct{ by, key, label string }{
-		{storage.ByOwner, "", "nobody (work of its own)"},
+		{storage.ByOwner, "", "none"},
 		{storage.ByModel, "", "not recorded"},
-		{storage.ByType, "cron", "scheduled tasks"},
+		{storage.ByType, "cron", "cron tasks"},
 		{storage.ByType, "new", "new"},
 		{storage.ByType, "", "not recorded"},
 		{storage.ByAgent, "", "no agent"},
@@ -145,7 +145,7 @@ func TestSeries(t *testing.T) {
 	if s.Cost[0] != 0 || s.Cost[1] != 1.25 || s.Input[1] != 70 || s.Runs[1] != 2 || s.Unpriced[1] != 30 {
 		t.Errorf("sums %+v", s)
 	}
-	if len(s.Durations) != 2 || s.Durations[0].Name != "whole runs, with pauses" || s.Durations[1].Name != "calls of b" {
+	if len(s.Durations) != 2 || s.Durations[0].Name != "runs, including pauses" || s.Durations[1].Name != "model calls: b" {
 		t.Fatalf("durations %+v", s.Durations)
 	}
 	if d := s.Durations[0]; *d.P50[0] != 10 || d.P50[1] != nil || *d.P99[0] != 30 {
@@ -226,14 +226,14 @@ func TestFiring(t *testing.T) {
 		firing      connectors.Firing
 		tone, words string
 	}{
-		{connectors.Firing{State: "waiting"}, "busy", "waits for its turn"},
+		{connectors.Firing{State: "waiting"}, "busy", "waiting to start"},
 		{connectors.Firing{State: "skipped", Reason: "missed (3)"}, "calm", "skipped: claybot was not running at that time (3)"},
-		{connectors.Firing{State: "skipped", Reason: "overlap"}, "calm", "skipped: the run before was still under way"},
-		{connectors.Firing{State: "skipped", Reason: "gate"}, "calm", "skipped: its gate command said no"},
+		{connectors.Firing{State: "skipped", Reason: "overlap"}, "calm", "skipped: the previous run was still active"},
+		{connectors.Firing{State: "skipped", Reason: "gate"}, "calm", "skipped: the gate command refused"},
 		{connectors.Firing{State: "skipped", Reason: "of its own"}, "calm", "skipped: of its own"},
-		{connectors.Firing{State: "skipped"}, "calm", "skipped: no reason was recorded"},
+		{connectors.Firing{State: "skipped"}, "calm", "skipped: no reason recorded"},
 		{connectors.Firing{State: "RUNNING"}, "busy", "running"},
-		{connectors.Firing{State: "AWAITING"}, "busy", "waits for an answer"},
+		{connectors.Firing{State: "AWAITING"}, "busy", "waiting for an answer"},
 		{connectors.Firing{State: "SUCCEEDED", Started: at, Ended: at.Add(3 * time.Second)}, "good", "succeeded"},
 		{connectors.Firing{State: "FAILED"}, "bad", "failed"},
 		{connectors.Firing{State: "CANCELED"}, "calm", "canceled"},
@@ -302,16 +302,16 @@ func TestDelivery(t *testing.T) {
 		tone, words string
 		retry, drop bool
 	}{
-		{claybot.Outgoing{State: claybot.SendWaiting}, "busy", "waits to be sent", true, true},
-		{claybot.Outgoing{State: claybot.SendWaiting, Attempts: 2}, "busy", "waits for another try", true, true},
-		{claybot.Outgoing{State: claybot.SendAttempted}, "busy", "on its way", false, false},
+		{claybot.Outgoing{State: claybot.SendWaiting}, "busy", "pending", true, true},
+		{claybot.Outgoing{State: claybot.SendWaiting, Attempts: 2}, "busy", "waiting to retry", true, true},
+		{claybot.Outgoing{State: claybot.SendAttempted}, "busy", "sending", false, false},
 		{claybot.Outgoing{State: claybot.SendSent}, "good", "sent", false, false},
-		{claybot.Outgoing{State: claybot.SendAmbiguous}, "warn", "may have arrived", false, false},
-		{claybot.Outgoing{State: claybot.SendFailed}, "bad", "not delivered", true, false},
+		{claybot.Outgoing{State: claybot.SendAmbiguous}, "warn", "ambiguous", false, false},
+		{claybot.Outgoing{State: claybot.SendFailed}, "bad", "failed", true, false},
 	} {
 		v := viewDelivery(test.o)
-		if v.Tone != test.tone || v.Words != test.words || v.Retry != test.retry || v.Drop != test.drop {
-			t.Errorf("%s: %s %q, retry %v, drop %v", test.o.State, v.Tone, v.Words, v.Retry, v.Drop)
+		if v.Tone != test.tone || v.Words != test.words || v.Retry() != test.retry || v.Drop() != test.drop {
+			t.Errorf("%s: %s %q, retry %v, drop %v", test.o.State, v.Tone, v.Words, v.Retry(), v.Drop())
 		}
 	}
 	long := viewDelivery(claybot.Outgoing{Text: "one\ntwo\x1b[31m\u202e three"})
@@ -354,15 +354,15 @@ func TestHealth(t *testing.T) {
 		tone    string
 		verdict string
 	}{
-		{"well", func(*overview.Status) {}, "good", "Everything works."},
+		{"well", func(*overview.Status) {}, "good", "All systems are working."},
 		{"stopped", func(s *overview.Status) { s.Connectors[0].State = connectors.StateStopped }, "bad", "1 connector has stopped."},
-		{"failing", func(s *overview.Status) { s.Connectors[0].State = connectors.StateFailing }, "warn", "1 connector has trouble and tries again."},
-		{"in part", func(s *overview.Status) { s.Connectors[0].Err = "a file is broken" }, "warn", "1 connector works in part."},
-		{"model", func(s *overview.Status) { s.Model.Err = "no" }, "bad", "The model does not answer."},
+		{"failing", func(s *overview.Status) { s.Connectors[0].State = connectors.StateFailing }, "warn", "1 connector is failing and retries."},
+		{"in part", func(s *overview.Status) { s.Connectors[0].Err = "a file is broken" }, "warn", "1 connector works only partly."},
+		{"model", func(s *overview.Status) { s.Model.Err = "no" }, "bad", "The model does not respond."},
 		{"no model", func(s *overview.Status) { s.Model = overview.ModelStatus{} }, "warn", "No model is configured."},
 		{"lost", func(s *overview.Status) { s.Outbox = map[claybot.SendState]int{claybot.SendFailed: 2} }, "warn", "2 messages could not be delivered."},
 		{"full", func(s *overview.Status) { s.Disk.Free = 1 << 20; s.Connectors[0].State = connectors.StateStopped }, "bad", "The disk is almost full."},
-		{"no disk", func(s *overview.Status) { s.Disk = nil }, "good", "Everything works."},
+		{"no disk", func(s *overview.Status) { s.Disk = nil }, "good", "All systems are working."},
 	} {
 		s := well()
 		test.break_(&s)

@@ -17,7 +17,7 @@ import (
 // workEvents is how many events of a run are read for its plan and its graph.
 const workEvents = 50_000
 
-// A workView is what a run has planned, where it is, and what can be taken back.
+// A workView is the plan of a run, its place in the graph, and its side effects.
 type workView struct {
 	viewer
 	ID       claybot.RunID
@@ -26,15 +26,14 @@ type workView struct {
 	Graph    *graphView
 	Explored *exploredView
 	Undo     *undoView
-	Undoes   claybot.RunID // the run that this one takes back
+	Undoes   claybot.RunID // the run that this one undoes
 }
 
 // Wide reports whether there is something beside the graph.
 func (v workView) Wide() bool { return v.Plan != nil || v.Explored != nil }
 
-// runWork reads the work of a run for its part of the page.
 func (b *runPages) runWork(r *http.Request) (any, error) {
-	run, err := b.runs.Run(r.Context(), claybot.RunID(r.PathValue("id")))
+	run, err := b.runs.Run(r.Context(), runOf(r))
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +59,7 @@ func (b *runPages) readWork(r *http.Request, run claybot.Run) (workView, error) 
 	}
 	v.Plan = viewPlan(told, result)
 	if v.Plan != nil && v.Undoes != "" {
-		v.Plan.Title = "What it takes back"
+		v.Plan.Title = "Undo"
 	}
 	v.Explored = viewExplored(run, result)
 	if shape, ok := b.system.Shapes()[run.Engine]; ok {
@@ -69,8 +68,7 @@ func (b *runPages) readWork(r *http.Request, run claybot.Run) (workView, error) 
 	return v, nil
 }
 
-// resultOf is what the graph of a run has put out. A run is stored with it,
-// unless it is very long: the agent remembers it then.
+// resultOf is the output of the graph of a run. A very long one is in the history alone.
 func (b *runPages) resultOf(ctx context.Context, run claybot.Run) (json.RawMessage, error) {
 	if len(run.Result) > 0 || !run.State.Ended() || run.Engine == "" {
 		return run.Result, nil
@@ -82,26 +80,25 @@ func (b *runPages) resultOf(ctx context.Context, run claybot.Run) (json.RawMessa
 	return json.Marshal(runs.OutputOf(records, run.ID))
 }
 
-// A planView is the plan of a run as a list that is ticked off.
+// A planView is the plan of a run as a checklist.
 type planView struct {
-	Title string
-	Mode  string // of the policy, in words
-	Diff  string
-	Error string
-	// Summary is what the run says of it in the end, in Markdown.
-	Summary string
+	Title   string
+	Mode    string // of the policy
+	Diff    string
+	Error   string
+	Summary string // Markdown
 	Steps   []planStep
 	Done    int
-	Cost    int64 // a guess, in millionths of a US dollar
+	Cost    int64 // estimated, in millionths of a US dollar
 }
 
 // A planStep is one step of a plan.
 type planStep struct {
 	runs.StepProgress
-	Out string // what it came to
+	Out string // its result
 }
 
-// A planResult is what the plan engine puts out, as far as it is shown.
+// A planResult is the output of the plan engine, as far as it is shown.
 type planResult struct {
 	Summary label `json:"summary"`
 	Diff    label `json:"diff"`
@@ -117,14 +114,9 @@ type planResult struct {
 	} `json:"skipped"`
 }
 
-// planModes are what the modes of a policy mean.
-var planModes = map[string]string{
-	"preview": "only planned, nothing runs", "approve": "risky steps are approved first", "auto": "runs within its limits",
-}
-
-// viewPlan joins what events tell of a plan with what it has put out; nil where
-// there is none. When the events are gone, the result tells of the steps; else it
-// adds none: those of a run that takes back have other ids there.
+// viewPlan joins the plan that events tell of with its result; nil where there is
+// none. The result adds steps only when the events have expired: those of an undo
+// have other ids there.
 func viewPlan(told runs.PlanView, result json.RawMessage) *planView {
 	var out planResult
 	_ = json.Unmarshal(result, &out) // what cannot be read is left out
@@ -158,8 +150,7 @@ func viewPlan(told runs.PlanView, result json.RawMessage) *planView {
 	return v
 }
 
-// step finds a step, or adds it if it may; nil for one that is not there, and for
-// one without an id.
+// step finds a step, or adds it if add is set; nil for none, and for an empty id.
 func (v *planView) step(id, tool, status string, add bool) *planStep {
 	i := slices.IndexFunc(v.Steps, func(s planStep) bool { return s.ID == id })
 	if i < 0 {
@@ -173,10 +164,9 @@ func (v *planView) step(id, tool, status string, add bool) *planStep {
 	return &v.Steps[i]
 }
 
-// Name is what the step does, in words where the plan has some.
 func (s planStep) Name() string { return cmp.Or(s.What, s.Tool, s.ID) }
 
-// Input is what the tool is given, as JSON on one line; empty for nothing.
+// Input are the arguments of the tool as JSON on one line; empty for none.
 func (s planStep) Input() string {
 	dec := json.NewDecoder(bytes.NewReader(s.Args))
 	dec.UseNumber()
@@ -193,54 +183,78 @@ func (s planStep) Input() string {
 	return ""
 }
 
-// Icon marks a step by how far it is.
-func (s planStep) Icon() string {
-	switch s.Status {
-	case runs.StepOK:
-		return "check"
-	case runs.StepFailed:
-		return "warn"
-	case runs.StepSkipped:
-		return "skip"
-	case runs.StepWaiting:
-		return "ask"
-	case runs.StepRunning:
-		return "spark"
-	}
-	return "todo"
-}
-
-// Tone is the colour of a step, Words how far it is.
-func (s planStep) Tone() string {
-	switch s.Status {
-	case runs.StepOK:
-		return "good"
-	case runs.StepFailed:
-		return "bad"
-	case runs.StepRunning:
-		return "busy"
-	case runs.StepWaiting:
-		return "warn"
-	}
-	return "calm"
-}
+func (s planStep) Icon() string { return cmp.Or(stepMarks[s.Status].icon, "todo") }
+func (s planStep) Tone() string { return cmp.Or(stepMarks[s.Status].tone, "calm") }
 
 // Words says how far a step is.
 func (s planStep) Words() string {
-	switch s.Status {
-	case runs.StepOK:
-		return "done"
-	case runs.StepPending:
-		return "to do"
-	case runs.StepWaiting:
-		if s.Question != "" {
-			return "needs your approval"
-		}
-		return "waits"
-	case runs.StepRunning:
-		if s.Attempts > 1 {
-			return "tried again"
+	switch {
+	case s.Status == runs.StepWaiting && s.Question != "":
+		return "needs your approval"
+	case s.Status == runs.StepRunning && s.Attempts > 1:
+		return "retrying"
+	}
+	return cmp.Or(stepMarks[s.Status].words, words(s.Status))
+}
+
+// undoRows is how many side effects of a run are shown.
+const undoRows = 100
+
+// An undoView lists the side effects of a run that has ended.
+type undoView struct {
+	Effects []claybot.Undo
+	More    int
+	Can     int // how many can be undone
+	// By is the run that undid them or does so now, empty when an undo may be
+	// requested: one that began nothing does not count.
+	By    claybot.RunID
+	State claybot.RunState // of that run
+}
+
+// Over reports whether the undo has ended.
+func (v undoView) Over() bool { return v.State.Ended() }
+
+// readUndo is nil for a run without side effects.
+func (b *runPages) readUndo(ctx context.Context, run claybot.Run) (*undoView, error) {
+	if !run.State.Ended() || len(run.Undo) == 0 || run.UndoOf != "" {
+		return nil, nil
+	}
+	v := &undoView{}
+	for _, u := range run.Undo {
+		if u.Call != nil {
+			v.Can++
 		}
 	}
-	return words(s.Status)
+	v.Effects, v.More = cut(run.Undo, undoRows)
+	var err error
+	if v.By, err = b.undos.UndoneBy(ctx, run.ID); err != nil || v.By == "" {
+		return v, err
+	}
+	by, err := b.runs.Run(ctx, v.By)
+	v.State = by.State
+	return v, ignoreGone(err)
+}
+
+// undoes is the run that a run undoes, empty for others. Until its end only its messages name it.
+func (b *runPages) undoes(ctx context.Context, run claybot.Run) (claybot.RunID, error) {
+	if run.UndoOf != "" || run.Engine != claybot.EngineUndo {
+		return run.UndoOf, nil
+	}
+	for _, id := range run.Messages {
+		stories, err := b.system.Why(ctx, string(id))
+		if ignoreGone(err) != nil {
+			return "", err
+		}
+		for _, s := range stories {
+			if m := s.Message; m.ID == id && m.Undo != nil {
+				return m.Undo.Run, nil
+			}
+		}
+	}
+	return "", nil
+}
+
+func (b *runPages) undoRun(r *http.Request) (string, error) {
+	_, err := b.undos.UndoRun(r.Context(), runOf(r), web.User(r))
+	return doneUndoing, err
 }

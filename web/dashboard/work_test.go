@@ -44,7 +44,7 @@ func TestViewPlan(t *testing.T) {
 			"again",
 			[]claybot.Event{planned, runs.StepBegan("r", "a", "read", 1), runs.StepEnded("r", "a", "read", 1, "retry: busy"), runs.StepBegan("r", "a", "read", 2)},
 			``,
-			"the diff 0/2 7: a tried again (busy), b to do",
+			"the diff 0/2 7: a retrying (busy), b to do",
 		},
 		{
 			"done",
@@ -240,14 +240,14 @@ func TestEditable(t *testing.T) {
 
 func TestSaid(t *testing.T) {
 	for query, want := range map[string]string{
-		"value=7":                             "{7     } Answered. The run goes on.",
-		"value=a&value=b":                     "{a, b     } Answered. The run goes on.",
-		"value=a,+b&value=c&list=1":           `{["a, b","c"]     } Answered. The run goes on.`,
-		"list=1":                              "{     } Answered. The run goes on.",
-		"verdict=approve&value=deny&reason=x": "{approve     } Approved. The run goes on.",
-		"verdict=approve&scope=always":        "{approve     } Approved. The run goes on.",
-		"verdict=deny&value=approve":          "{deny     } Denied. The run goes on without it.",
-		"verdict=edit&args=+{}+&value=x":      "{approve     {}} Approved with your arguments. The run goes on.",
+		"value=7":                             "{7     } Answered. The run continues.",
+		"value=a&value=b":                     "{a, b     } Answered. The run continues.",
+		"value=a,+b&value=c&list=1":           `{["a, b","c"]     } Answered. The run continues.`,
+		"list=1":                              "{     } Answered. The run continues.",
+		"verdict=approve&value=deny&reason=x": "{approve     } Approved. The run continues.",
+		"verdict=approve&scope=always":        "{approve     } Approved. The run continues.",
+		"verdict=deny&value=approve":          "{deny     } Denied. The run continues without it.",
+		"verdict=edit&args=+{}+&value=x":      "{approve     {}} Approved with your arguments. The run continues.",
 		"verdict=edit&args=+":                 "refused",
 		"verdict=Deny":                        "refused",
 		"verdict=%20":                         "refused",

@@ -32,22 +32,21 @@ const (
 	maxAnswer       = 256 << 10 // bytes of an answer that are read
 )
 
-// An item is something to be sent: a run that has ended, or a span of one.
+// An item is what to send: a run that has ended, or a span of one.
 type item struct {
 	run   claybot.RunID
 	agent claybot.AgentID
 	span  *span // nil: the run as a whole
 }
 
-// exported are the figures of an exporter.
+// exported are the counts of an exporter.
 type exported struct {
 	queue                        int
 	sent, dropped, refused, lost int // items
 	spans, requests, failed      int
 }
 
-// An exporter sends traces. What is to be sent waits in a bounded queue, of
-// which nobody ever waits for anything.
+// An exporter sends traces from a bounded queue. Adding to it never blocks.
 type exporter struct {
 	cfg    Config
 	log    *slog.Logger
@@ -131,9 +130,9 @@ func (x *exporter) run(ctx context.Context) error {
 	}
 }
 
-// flush makes one request of what has waited longest, and reports whether it is
-// done with and more may wait. It tries until the receiver answers or life is
-// done, but at least once before ctx is; what it could not send waits on.
+// flush sends the oldest items in one request, and reports whether it is done with
+// them and more may wait. It retries until the receiver responds or life is done, but
+// tries at least once before ctx is; items that it could not send stay queued.
 func (x *exporter) flush(ctx, life context.Context) (more bool) {
 	items, spans := x.batch(ctx)
 	if len(spans) == 0 {
@@ -144,20 +143,18 @@ func (x *exporter) flush(ctx, life context.Context) (more bool) {
 	for {
 		after, err := x.post(ctx, body)
 		var no *refusal
+		if err == nil || ctx.Err() == nil || errors.As(err, &no) {
+			x.report(err)
+		}
 		switch {
 		case err == nil:
-			x.well()
 			x.counted(func(c *exported) { c.sent += len(items); c.spans += len(spans); c.requests++ })
 			return true
 		case errors.As(err, &no):
-			x.unwell(err)
 			x.counted(func(c *exported) { c.refused += len(items); c.requests++ })
 			return true
 		}
 		x.counted(func(c *exported) { c.requests++; c.failed++ })
-		if ctx.Err() == nil {
-			x.unwell(err)
-		}
 		if !rest(life, max(after, wait/2+rand.N(wait/2+1))) {
 			x.back(items)
 			return false
@@ -184,7 +181,7 @@ func (x *exporter) batch(ctx context.Context) (items []item, spans []tracedSpan)
 				x.back([]item{it})
 				break
 			}
-			x.log.Warn("the events of a run cannot be read; its trace is left out", "run", it.run, "agent", it.agent, "err", err)
+			x.log.Warn("failed to read the events of a run, skipping its trace", "run", it.run, "agent", it.agent, "err", err)
 			x.counted(func(c *exported) { c.lost++ })
 			continue
 		}
@@ -247,7 +244,7 @@ func (r *refusal) Error() string { return r.text }
 func (x *exporter) post(ctx context.Context, body []byte) (after time.Duration, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, x.url, bytes.NewReader(body))
 	if err != nil {
-		return 0, &refusal{"the address of the receiver cannot be used"}
+		return 0, &refusal{"the address of the receiver is invalid"}
 	}
 	for name, value := range x.cfg.OTLP.Headers {
 		req.Header.Set(name, value)
@@ -299,24 +296,21 @@ func retryAfter(h http.Header) time.Duration {
 	return time.Duration(min(s, 300)) * time.Second
 }
 
-// unwell says once what is wrong, until something else is.
-func (x *exporter) unwell(err error) {
-	text := err.Error()
-	x.mu.Lock()
-	known := x.ill == text
-	x.ill = text
-	x.mu.Unlock()
-	if !known {
-		x.log.Warn("traces cannot be sent", "err", text)
+// report logs a problem of the export, and its end, once.
+func (x *exporter) report(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
 	}
-}
-
-func (x *exporter) well() {
 	x.mu.Lock()
 	was := x.ill
-	x.ill = ""
+	x.ill = text
 	x.mu.Unlock()
-	if was != "" {
+	switch {
+	case was == text:
+	case err != nil:
+		x.log.Warn("traces cannot be sent", "err", text)
+	default:
 		x.log.Info("traces are sent again")
 	}
 }
@@ -333,8 +327,7 @@ func rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// exporterFamilies are the figures of the exporter itself. They are 0 where no
-// traces are sent.
+// exporterFamilies are the metrics of the exporter itself, 0 where no traces are sent.
 func exporterFamilies() []*family {
 	read := func(name string, k kind, help string, f func(exported) int) *family {
 		return &family{name: name, kind: k, help: help, read: func(s *snapshot, set func(float64, ...string)) { set(float64(f(s.exporter))) }}

@@ -18,63 +18,57 @@ const (
 
 // A live counts what happens.
 type live struct {
-	received, receiveTook         *family
-	sends, sendTook               *family
-	modelTook, modelTokens, spent *family
-	toolCalls, toolTook           *family
-	runsStarted, runsPaused       *family
-	runsEnded, runTook, runSteps  *family
-	injected, compactions         *family
-	subagents, panics             *family
+	by    map[string]*family // by name, without the prefix
+	order []*family          // of the page
 
 	tools, models, connectors, codes *names
 	open                             openRuns
 }
 
-func newLive(models func() []string) *live {
-	count := func(name, help string, labels ...string) *family {
-		return &family{name: name, kind: counter, help: help, labels: labels}
-	}
-	spread := func(name, help string, bounds []float64, labels ...string) *family {
-		return &family{name: name, kind: histogram, help: help, bounds: bounds, labels: labels}
-	}
-	l := &live{
-		received:    count("claybot_messages_received_total", "Messages that connectors posted, by what became of them.", "connector", "outcome"),
-		receiveTook: spread("claybot_message_receive_duration_seconds", "Time to take in one message, until it is durable.", quick, "connector"),
-		sends:       count("claybot_sends_total", "Attempts to send a message, by how they ended.", "connector", "outcome"),
-		sendTook:    spread("claybot_send_duration_seconds", "Time that the platform took over one attempt to send.", calls, "connector"),
-		modelTook:   spread("claybot_model_call_duration_seconds", "Time that one answer of a model took.", calls, "model"),
-		modelTokens: count("claybot_model_tokens_total", "Tokens that models took. Input that came from a cache is cached_input and not counted as input.", "model", "kind"),
-		spent:       count("claybot_model_cost_usd_total", "Cost of model calls in US dollars, by the configured prices.", "model"),
-		toolCalls:   count("claybot_tool_calls_total", "Calls of tools, by how they ended.", "tool", "outcome"),
-		toolTook:    spread("claybot_tool_duration_seconds", "Time that one call of a tool took.", calls, "tool"),
-		runsStarted: count("claybot_runs_started_total", "Runs that began."),
-		runsPaused:  count("claybot_runs_paused_total", "Pauses of runs, by what they wait for.", "reason"),
-		runsEnded:   count("claybot_runs_ended_total", "Runs that ended. The code is that of the error of a failed run, and who ended a canceled one.", "state", "code"),
-		runTook:     spread("claybot_run_duration_seconds", "Time from the beginning of a run to its end, pauses included; of runs that began in this process.", long, "state"),
-		runSteps:    spread("claybot_run_steps", "Answers of the model in one run.", []float64{1, 2, 3, 5, 8, 13, 21, 34, 55, 100, 200, 500, 1000}),
-		injected:    count("claybot_messages_injected_total", "Messages that joined a run under way."),
-		compactions: count("claybot_compactions_total", "Conversations that were shortened during a run."),
-		subagents:   count("claybot_subagents_started_total", "Agents that other agents started."),
-		panics:      count("claybot_panics_total", "Panics that were caught.", "where"),
+// The families that are counted, in the order of the page. Those with bounds are histograms.
+var counted = []struct {
+	name, help string
+	bounds     []float64
+	labels     []string
+}{
+	{"messages_received_total", "Messages that connectors posted, by outcome.", nil, []string{"connector", "outcome"}},
+	{"message_receive_duration_seconds", "Time to accept one message, until it is durable.", quick, []string{"connector"}},
+	{"messages_injected_total", "Messages that joined an active run.", nil, nil},
+	{"sends_total", "Attempts to send a message, by outcome.", nil, []string{"connector", "outcome"}},
+	{"send_duration_seconds", "Time that the platform took for one attempt to send.", calls, []string{"connector"}},
+	{"runs_started_total", "Runs that started.", nil, nil},
+	{"runs_paused_total", "Pauses of runs, by what they wait for.", nil, []string{"reason"}},
+	{"runs_ended_total", "Runs that ended. The code is the error code of a failed run, and who canceled a canceled one.", nil, []string{"state", "code"}},
+	{"run_duration_seconds", "Time from the start of a run to its end, pauses included; only runs that started in this process.", long, []string{"state"}},
+	{"run_steps", "Model responses in one run.", []float64{1, 2, 3, 5, 8, 13, 21, 34, 55, 100, 200, 500, 1000}, nil},
+	{"subagents_started_total", "Subagents that agents started.", nil, nil},
+	{"model_call_duration_seconds", "Time that one model response took.", calls, []string{"model"}},
+	{"model_tokens_total", "Tokens of model calls. Input from a cache is cached_input and not counted as input.", nil, []string{"model", "kind"}},
+	{"model_cost_usd_total", "Cost of model calls in US dollars, by the configured prices.", nil, []string{"model"}},
+	{"compactions_total", "Conversations that were compacted during a run.", nil, nil},
+	{"tool_calls_total", "Tool calls, by outcome.", nil, []string{"tool", "outcome"}},
+	{"tool_duration_seconds", "Time that one tool call took.", calls, []string{"tool"}},
+	{"panics_total", "Panics that were recovered.", nil, []string{"where"}},
+}
 
+func newLive(models func() []string) *live {
+	l := &live{
+		by:    make(map[string]*family),
 		tools: &names{limit: maxTools}, models: &names{limit: maxModels, known: models},
 		connectors: &names{limit: maxConnectors}, codes: &names{limit: maxCodes},
 	}
-	for _, f := range []*family{l.runsStarted, l.injected, l.compactions, l.subagents} {
-		f.add(0) // so that the first one is an increase
+	for _, c := range counted {
+		f := &family{name: "claybot_" + c.name, kind: counter, help: c.help, bounds: c.bounds, labels: c.labels}
+		if c.bounds != nil {
+			f.kind = histogram
+		}
+		l.by[c.name], l.order = f, append(l.order, f)
+	}
+	for _, name := range []string{"runs_started_total", "messages_injected_total", "compactions_total", "subagents_started_total"} {
+		l.by[name].add(0) // so that the first one is an increase
 	}
 	for _, where := range []string{"worker", "engine", "connector", "send", "live"} {
-		l.panics.add(0, where)
+		l.by["panics_total"].add(0, where)
 	}
 	return l
-}
-
-// families are all of them, in the order of the page.
-func (l *live) families() []*family {
-	return []*family{
-		l.received, l.receiveTook, l.injected, l.sends, l.sendTook,
-		l.runsStarted, l.runsPaused, l.runsEnded, l.runTook, l.runSteps, l.subagents,
-		l.modelTook, l.modelTokens, l.spent, l.compactions, l.toolCalls, l.toolTook, l.panics,
-	}
 }

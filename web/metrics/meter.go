@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"encoding/json"
 	"sync"
 	"time"
@@ -12,32 +13,32 @@ import (
 // Received implements agentsystem.Meter.
 func (m *Metrics) Received(connector, outcome string, took time.Duration) {
 	connector = m.live.connectors.learn(connector)
-	m.live.received.add(1, connector, outcome)
-	m.live.receiveTook.observe(took.Seconds(), connector)
+	m.live.by["messages_received_total"].add(1, connector, outcome)
+	m.live.by["message_receive_duration_seconds"].observe(took.Seconds(), connector)
 }
 
 // Sent implements agentsystem.Meter.
 func (m *Metrics) Sent(o claybot.Outgoing, outcome string, took time.Duration) {
 	connector := m.live.connectors.learn(o.Route.Connector)
-	m.live.sends.add(1, connector, outcome)
+	m.live.by["sends_total"].add(1, connector, outcome)
 	if took <= 0 {
-		return // nothing left
+		return // nothing was sent
 	}
-	m.live.sendTook.observe(took.Seconds(), connector)
+	m.live.by["send_duration_seconds"].observe(took.Seconds(), connector)
 	if m.exporter != nil && o.Run != "" {
 		m.exporter.add(item{run: o.Run, agent: o.Agent, span: sendSpan(o, connector, outcome, took)})
 	}
 }
 
 // Panicked implements agentsystem.Meter.
-func (m *Metrics) Panicked(where string) { m.live.panics.add(1, where) }
+func (m *Metrics) Panicked(where string) { m.live.by["panics_total"].add(1, where) }
 
 // Event implements agentsystem.Meter.
 func (m *Metrics) Event(agent claybot.AgentID, e claybot.Event) {
 	l := m.live
 	switch e.Type {
 	case claybot.EventRunStarted:
-		l.runsStarted.add(1)
+		l.by["runs_started_total"].add(1)
 		l.open.begin(agent, openRun{run: e.Run, began: e.At})
 	case claybot.EventRunResumed:
 		if l.open.of(agent, e.Run).run == "" { // an earlier process began it
@@ -46,8 +47,7 @@ func (m *Metrics) Event(agent claybot.AgentID, e claybot.Event) {
 	case claybot.EventAssistantMessage:
 		l.answered(agent, e)
 	case claybot.EventToolCalled:
-		var d runs.ToolStarted
-		if decode(e, &d) { // it was found and is about to run, so it exists
+		if d, ok := decoded[runs.ToolStarted](e); ok { // it was found and is about to run, so it exists
 			l.tools.learn(d.Tool)
 		}
 	case claybot.EventToolSucceeded, claybot.EventToolFailed:
@@ -55,17 +55,15 @@ func (m *Metrics) Event(agent claybot.AgentID, e claybot.Event) {
 	case claybot.EventContextCompacted:
 		l.compacted(agent, e)
 	case claybot.EventMessagesInjected:
-		var d runs.MessagesTaken
-		if decode(e, &d) {
-			l.injected.add(float64(len(d.Messages)))
+		if d, ok := decoded[runs.MessagesTaken](e); ok {
+			l.by["messages_injected_total"].add(float64(len(d.Messages)))
 		}
 	case claybot.EventAwaitingInput:
-		var d runs.AwaitingInput
-		if decode(e, &d) {
-			l.runsPaused.add(1, l.codes.learn(string(d.Reason)))
+		if d, ok := decoded[runs.AwaitingInput](e); ok {
+			l.by["runs_paused_total"].add(1, l.codes.learn(string(d.Reason)))
 		}
 	case claybot.EventSubagentStarted:
-		l.subagents.add(1)
+		l.by["subagents_started_total"].add(1)
 	default:
 	}
 	if !e.Type.Ends() {
@@ -77,18 +75,21 @@ func (m *Metrics) Event(agent claybot.AgentID, e claybot.Event) {
 	}
 }
 
-// decode reads the data of an event. What cannot be read is not counted.
-func decode(e claybot.Event, to any) bool { return json.Unmarshal(e.Data, to) == nil }
+// decoded is the data of an event; ok is false when it cannot be decoded.
+func decoded[T any](e claybot.Event) (d T, ok bool) {
+	err := json.Unmarshal(e.Data, &d)
+	return d, err == nil
+}
 
 func (l *live) answered(agent claybot.AgentID, e claybot.Event) {
-	var d runs.AssistantMessage
-	if !decode(e, &d) {
+	d, ok := decoded[runs.AssistantMessage](e)
+	if !ok {
 		return
 	}
 	model := l.models.learn(d.Model)
 	l.open.update(agent, e.Run, func(o *openRun) { o.steps, o.model = max(o.steps, d.Step), model })
 	if d.MS > 0 {
-		l.modelTook.observe(seconds(d.MS), model)
+		l.by["model_call_duration_seconds"].observe(seconds(d.MS), model)
 	}
 	l.used(model, d.Tokens)
 }
@@ -97,15 +98,15 @@ func (l *live) used(model string, u *claybot.Usage) {
 	if u == nil {
 		return
 	}
-	l.modelTokens.add(float64(max(u.Input-u.CachedInput, 0)), model, "input")
-	l.modelTokens.add(float64(max(u.CachedInput, 0)), model, "cached_input")
-	l.modelTokens.add(float64(max(u.Output, 0)), model, "output")
-	l.spent.add(float64(max(u.CostMicroUSD, 0))/1e6, model)
+	l.by["model_tokens_total"].add(float64(max(u.Input-u.CachedInput, 0)), model, "input")
+	l.by["model_tokens_total"].add(float64(max(u.CachedInput, 0)), model, "cached_input")
+	l.by["model_tokens_total"].add(float64(max(u.Output, 0)), model, "output")
+	l.by["model_cost_usd_total"].add(float64(max(u.CostMicroUSD, 0))/1e6, model)
 }
 
 func (l *live) toolEnded(e claybot.Event) {
-	var d runs.ToolEnded
-	if !decode(e, &d) {
+	d, ok := decoded[runs.ToolEnded](e)
+	if !ok {
 		return
 	}
 	tool, outcome := l.tools.of(d.Tool), "failed"
@@ -115,23 +116,19 @@ func (l *live) toolEnded(e claybot.Event) {
 	case d.Code == "interrupted":
 		outcome = "interrupted"
 	}
-	l.toolCalls.add(1, tool, outcome)
+	l.by["tool_calls_total"].add(1, tool, outcome)
 	if outcome == "succeeded" || d.MS > 0 { // others were refused and took nothing
-		l.toolTook.observe(seconds(max(d.MS, 0)), tool)
+		l.by["tool_duration_seconds"].observe(seconds(max(d.MS, 0)), tool)
 	}
 }
 
 func (l *live) compacted(agent claybot.AgentID, e claybot.Event) {
-	var d runs.ContextCompacted
-	if !decode(e, &d) {
+	d, ok := decoded[runs.ContextCompacted](e)
+	if !ok {
 		return
 	}
-	l.compactions.add(1)
-	model := l.open.of(agent, e.Run).model // the one that answered last has summarized
-	if model == "" {
-		model = other
-	}
-	l.used(model, d.Tokens)
+	l.by["compactions_total"].add(1)
+	l.used(cmp.Or(l.open.of(agent, e.Run).model, other), d.Tokens) // the model that responded last wrote the summary
 }
 
 // ended counts the end of a run.
@@ -140,20 +137,18 @@ func (l *live) ended(agent claybot.AgentID, e claybot.Event) {
 	state, code := claybot.RunSucceeded, ""
 	switch e.Type {
 	case claybot.EventRunFailed:
-		var d runs.RunFailed
-		_ = decode(e, &d) // without a code it failed all the same
+		d, _ := decoded[runs.RunFailed](e) // it failed even without a code
 		state, code = claybot.RunFailed, l.codes.learn(d.Code)
 		o.steps = max(o.steps, d.Step)
 	case claybot.EventRunCanceled:
-		var d runs.RunCanceled
-		_ = decode(e, &d) // likewise
+		d, _ := decoded[runs.RunCanceled](e) // likewise
 		state, code = claybot.RunCanceled, l.codes.learn(d.By)
 	default:
 	}
-	l.runsEnded.add(1, string(state), code)
-	l.runSteps.observe(float64(o.steps))
+	l.by["runs_ended_total"].add(1, string(state), code)
+	l.by["run_steps"].observe(float64(o.steps))
 	if o.began != 0 {
-		l.runTook.observe(seconds(max(int64(e.At-o.began), 0)), string(state))
+		l.by["run_duration_seconds"].observe(seconds(max(int64(e.At-o.began), 0)), string(state))
 	}
 }
 
@@ -214,12 +209,12 @@ func (o *openRuns) update(agent claybot.AgentID, run claybot.RunID, change func(
 
 // end forgets the run and returns what was known of it.
 func (o *openRuns) end(agent claybot.AgentID, run claybot.RunID) openRun {
-	r := o.of(agent, run)
-	if r.run == "" {
-		return r
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	r := o.by[agent]
+	if r.run != run {
+		return openRun{}
+	}
 	delete(o.by, agent)
 	return r
 }

@@ -1,6 +1,6 @@
-// Package metrics shows how claybot is doing to machines: figures for
-// Prometheus at /metrics, traces of runs for OpenTelemetry, and profiles of the
-// process at /debug/pprof/. docs/metrics.md lists all figures.
+// Package metrics exports metrics for Prometheus at /metrics, traces of runs for
+// OpenTelemetry, and profiles of the process at /debug/pprof/. docs/metrics.md lists all
+// metrics.
 //
 // It guarantees: measuring never delays or breaks what is measured, whatever
 // the receiver of the traces does; the number of series is bounded, because no
@@ -25,6 +25,7 @@ import (
 	"iter"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -33,15 +34,15 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// A Config says what is shown and where it comes from.
+// A Config has the dependencies of the metrics.
 type Config struct {
-	// Status tells what is counted elsewhere. It is asked with each scrape.
+	// Status returns counts of other parts. Each scrape calls it.
 	Status func(context.Context) (overview.Status, error)
-	// Events yields the events of a run after a seq. It is needed for traces,
-	// and asked once a run has ended.
+	// Events yields the events of a run after a seq. Traces need it, once a run has
+	// ended.
 	Events func(ctx context.Context, run claybot.RunID, after int64) iter.Seq2[claybot.Event, error]
-	// Models are the names of the configured models. Their figures always have a
-	// label of their own; of other names, only the first dozens do. Optional.
+	// Models are the names of the configured models, which always have a label of
+	// their own; of other names, only the first dozens do. Optional.
 	Models func() []string
 	// Serve reports whether /metrics is served now, Pprof whether /debug/pprof/ is.
 	// nil: there is no such route.
@@ -70,7 +71,7 @@ type OTLP struct {
 	Provider string
 }
 
-// Metrics counts what it is told. It is safe for concurrent use.
+// Metrics counts events and exports traces. It is safe for concurrent use.
 type Metrics struct {
 	cfg      Config
 	log      *slog.Logger
@@ -81,7 +82,7 @@ type Metrics struct {
 
 var _ agentsystem.Meter = (*Metrics)(nil)
 
-// New makes a meter that counts at once. Traces are sent by Run.
+// New creates a meter that counts at once. Run sends traces.
 func New(cfg Config) *Metrics {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -90,7 +91,7 @@ func New(cfg Config) *Metrics {
 	if cfg.OTLP.Endpoint != "" {
 		m.exporter = newExporter(cfg, m.log)
 	}
-	m.all = append(m.live.families(), scraped()...)
+	m.all = append(slices.Clone(m.live.order), scraped()...)
 	return m
 }
 
@@ -104,8 +105,8 @@ func (m *Metrics) Run(ctx context.Context) error {
 	return m.exporter.run(ctx)
 }
 
-// Routes are /metrics for those who may read, and the profiles for admins. Each is
-// not found while it is not wanted.
+// Routes returns /metrics for the scope read, and the profiles for admins. Each is 404
+// while it is off.
 func (m *Metrics) Routes() []web.Route {
 	var routes []web.Route
 	if m.cfg.Serve != nil {
@@ -120,7 +121,7 @@ func (m *Metrics) Routes() []web.Route {
 	return routes
 }
 
-// while serves what is wanted now.
+// while serves h only while wanted reports true.
 func while(wanted func() bool, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !wanted() {

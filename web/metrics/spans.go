@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
@@ -47,9 +48,8 @@ type attribute struct {
 	value any
 }
 
-// traceID is the id of the trace of a run. It is made of the id of the run, so
-// that everything about it can be told apart from it, and a trace that is sent
-// again is the same.
+// traceID is the id of the trace of a run, a hash of the run id, so that a trace that
+// is sent again is the same.
 func traceID(run claybot.RunID) string { return digest(16, "trace", string(run)) }
 
 // rootID is the id of the span of the run as a whole.
@@ -84,8 +84,7 @@ func sendSpan(o claybot.Outgoing, connector, outcome string, took time.Duration)
 	return s
 }
 
-// A tracer makes the spans of one run from its events. No text of the run gets
-// into them.
+// A tracer makes the spans of one run from its events, without any text of the run.
 type tracer struct {
 	run      claybot.RunID
 	agent    claybot.AgentID
@@ -94,8 +93,8 @@ type tracer struct {
 	spans    []span
 	called   map[string]claybot.Time // when the tool of a call began
 	usage    claybot.Usage
-	model    string // that answered last
-	left     int    // spans that were one too many
+	model    string // that responded last
+	left     int    // spans over the limit
 }
 
 func newTracer(run claybot.RunID, agent claybot.AgentID, provider string) *tracer {
@@ -118,8 +117,7 @@ func (t *tracer) add(e claybot.Event) {
 	case claybot.EventAssistantMessage:
 		t.answered(e)
 	case claybot.EventToolCalled:
-		var d runs.ToolStarted
-		if decode(e, &d) {
+		if d, ok := decoded[runs.ToolStarted](e); ok {
 			t.called[d.CallID] = e.At
 		}
 	case claybot.EventToolSucceeded, claybot.EventToolFailed:
@@ -130,9 +128,8 @@ func (t *tracer) add(e claybot.Event) {
 			t.root.events = append(t.root.events, spanEvent{string(e.Type), at})
 		}
 	case claybot.EventRunFailed:
-		var d runs.RunFailed
-		_ = decode(e, &d) // without a code it failed all the same
-		t.root.err = orOther(d.Code)
+		d, _ := decoded[runs.RunFailed](e) // it failed even without a code
+		t.root.err = cmp.Or(label(d.Code), "_OTHER")
 	case claybot.EventRunCanceled:
 		t.root.err = "canceled"
 	default:
@@ -140,8 +137,8 @@ func (t *tracer) add(e claybot.Event) {
 }
 
 func (t *tracer) answered(e claybot.Event) {
-	var d runs.AssistantMessage
-	if !decode(e, &d) {
+	d, ok := decoded[runs.AssistantMessage](e)
+	if !ok {
 		return
 	}
 	end := e.At.Time()
@@ -166,8 +163,8 @@ func (t *tracer) answered(e claybot.Event) {
 }
 
 func (t *tracer) tool(e claybot.Event) {
-	var d runs.ToolEnded
-	if !decode(e, &d) {
+	d, ok := decoded[runs.ToolEnded](e)
+	if !ok {
 		return
 	}
 	end := e.At.Time()
@@ -188,10 +185,7 @@ func (t *tracer) tool(e claybot.Event) {
 		},
 	}
 	if e.Type == claybot.EventToolFailed {
-		s.err = "tool_error"
-		if d.Code != "" {
-			s.err = label(d.Code)
-		}
+		s.err = cmp.Or(label(d.Code), "tool_error")
 	}
 	t.child(s)
 }
@@ -241,17 +235,5 @@ func usage(u claybot.Usage) []attribute {
 	}
 }
 
-// label bounds what a model made up.
-func label(s string) string {
-	if len(s) > maxName {
-		s = s[:maxName]
-	}
-	return s
-}
-
-func orOther(code string) string {
-	if code == "" {
-		return "_OTHER"
-	}
-	return label(code)
-}
+// label bounds a name that a model made up.
+func label(s string) string { return s[:min(len(s), maxName)] }

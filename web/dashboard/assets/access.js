@@ -1,6 +1,7 @@
-// The tokens of programs and the end of all logins: both belong to the door.
+// API tokens, and logging out all browsers.
 
 import { reason, times, toast, toLogin } from "./dashboard.js";
+import { say } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 
@@ -24,7 +25,7 @@ async function ask(method, url, body) {
   return text ? JSON.parse(text) : null;
 }
 
-// sure asks before what cannot be undone, in the dialog that all pages have.
+// sure asks for confirmation in the dialog that all pages have.
 function sure(question, yes) {
   const dialog = $("confirm");
   $("confirm-words").textContent = question;
@@ -73,29 +74,29 @@ function secret(text) {
 async function rotate(token) {
   const own = token.name === "owner";
   const question = own
-    ? "Replace the owner's token? All logins and login links end, this one too."
-    : `Give ${token.name} a new token? The old one stops working at once.`;
-  if (!(await sure(question, "Replace"))) return;
+    ? say.replaceOwner
+    : say.replaceToken(token.name);
+  if (!(await sure(question, say.replace))) return;
   const fresh = await ask("POST", `/tokens/${encodeURIComponent(token.name)}/rotate`);
   if (own) toLogin();
   else secret(fresh.token);
 }
 
 async function revoke(token) {
-  if (!(await sure(`Revoke the token ${token.name}? What the program does with it ends at once.`, "Revoke"))) return;
+  if (!(await sure(say.revokeToken(token.name), say.revoke))) return;
   await ask("DELETE", `/tokens/${encodeURIComponent(token.name)}`);
-  toast("The token is revoked.");
+  toast(say.revoked);
 }
 
 function row(token) {
   const acts = element("div", { class: "row end" });
-  if (!token.expired) acts.append(button("Replace", token.name, "button", () => rotate(token)));
-  if (token.name !== "owner") acts.append(button("Revoke", token.name, "button danger", () => revoke(token)));
+  if (!token.expired) acts.append(button(say.replace, token.name, "button", () => rotate(token)));
+  if (token.name !== "owner") acts.append(button(say.revoke, token.name, "button danger", () => revoke(token)));
   return element("tr", {},
-    element("th", { scope: "row", class: "lead" }, token.name, ...(token.name === "owner" ? [element("span", { class: "dim small" }, " in the file web.token")] : [])),
-    element("td", { "data-label": "Scope" }, token.scope),
-    element("td", { "data-label": "Made" }, moment(token.created, "at the start")),
-    element("td", { "data-label": "Expires" }, token.expired ? element("span", { class: "badge bad" }, "expired") : moment(token.expires, "never")),
+    element("th", { scope: "row", class: "lead" }, token.name, ...(token.name === "owner" ? [element("span", { class: "dim small" }, say.ownerFile)] : [])),
+    element("td", { "data-label": say.scope }, token.scope),
+    element("td", { "data-label": say.created }, moment(token.created, say.atStart)),
+    element("td", { "data-label": say.expires }, token.expired ? element("span", { class: "badge bad" }, say.expired) : moment(token.expires, say.never)),
     element("td", {}, acts));
 }
 
@@ -138,13 +139,13 @@ if ($("tokens")) {
       toast("Copied.");
     } catch {
       getSelection().selectAllChildren($("secret-text"));
-      toast("It is selected; copy it with your keyboard.");
+      toast(say.copyByHand);
     }
   });
 }
 
 $("logout-all").addEventListener("click", async () => {
-  if (!(await sure("Log out all browsers, this one too?", "Log out"))) return;
+  if (!(await sure(say.logOutAll, say.logOut))) return;
   try {
     await ask("POST", "/logout?all=1");
     toLogin();

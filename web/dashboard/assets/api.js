@@ -1,4 +1,6 @@
-// Talking to the daemon: requests, the stream, and messages that must arrive.
+// Requests, the event stream, and the outbox of messages.
+
+import { say } from "./words.js";
 
 export class Refusal extends Error {
   constructor(status, message) {
@@ -17,11 +19,11 @@ export async function request(method, path, body) {
   const answer = await fetch(path, init);
   if (answer.status === 401) {
     location.href = "/login";
-    throw new Refusal(401, "Log in first.");
+    throw new Refusal(401, say.login);
   }
   if (answer.status === 204) return null;
   const value = await answer.json().catch(() => null);
-  if (!answer.ok) throw new Refusal(answer.status, value?.error?.message ?? `The server answered ${answer.status}.`);
+  if (!answer.ok) throw new Refusal(answer.status, value?.error?.message ?? say.answered(answer.status));
   return value;
 }
 
@@ -32,10 +34,10 @@ export async function upload(conversation, file) {
     headers: { "Content-Type": file.type || "application/octet-stream" },
     body: file,
   }).catch(() => null);
-  if (answer === null) throw new Refusal(0, "No connection. Try again.");
+  if (answer === null) throw new Refusal(0, say.noConnectionTry);
   if (answer.status === 401) location.href = "/login";
   const value = await answer.json().catch(() => null);
-  if (!answer.ok) throw new Refusal(answer.status, value?.error?.message ?? `The server answered ${answer.status}.`);
+  if (!answer.ok) throw new Refusal(answer.status, value?.error?.message ?? say.answered(answer.status));
   return value;
 }
 
@@ -93,7 +95,7 @@ export class Outbox {
           if (err.status === 401) return; // after the login it goes on
           this.report(this.queue.shift(), "refused", err.message);
         } else {
-          this.report(this.queue[0], "waiting", err instanceof Refusal ? err.message : "No connection.");
+          this.report(this.queue[0], "waiting", err instanceof Refusal ? err.message : say.noConnection);
           await pause(wait);
           wait = Math.min(wait * 2, 10_000);
         }

@@ -1,8 +1,9 @@
-// The page: one conversation at a time, named in the address after the #.
+// The chat page: one conversation at a time, named in the address after the #.
 
 import { Outbox, Stream, randomID, request, upload } from "./api.js";
 import { forget, refresh, sure, toast } from "./dashboard.js";
 import { Thread, plain } from "./thread.js";
+import { say as texts } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const text = $("text");
@@ -43,7 +44,7 @@ function say(words, files = []) {
 // state shows whether the page hears from the daemon.
 function state(s) {
   $("state").dataset.state = s;
-  $("state").textContent = s === "live" ? "connected" : "reconnecting…";
+  $("state").textContent = s === "live" ? texts.connected : texts.reconnecting;
 }
 
 // How many entries are shown at first, and how many at most: the page of the
@@ -84,13 +85,13 @@ function older(more, limit) {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "button";
-    button.textContent = "Earlier messages";
+    button.textContent = texts.earlier;
     button.addEventListener("click", earlier);
     place.replaceChildren(button);
     return;
   }
   const link = document.createElement("a");
-  link.textContent = "Earlier messages are on the page of the agent";
+  link.textContent = texts.earlierThere;
   link.href = "/ui/agents";
   place.replaceChildren(link);
   toAgent();
@@ -189,7 +190,7 @@ function label(id, words) {
 }
 
 const title = (id, at) =>
-  names[id] ?? (id === "main" ? "Main conversation" : at ? `Conversation of ${new Date(at).toLocaleDateString()}` : "New conversation");
+  names[id] ?? (id === "main" ? texts.mainConversation : at ? texts.conversationOf(at) : texts.newConversation);
 
 let known = [];
 const askedFor = new Set(); // conversations whose names were asked for
@@ -241,7 +242,7 @@ function chips() {
     const drop = document.createElement("button");
     drop.type = "button";
     drop.textContent = "✕";
-    drop.setAttribute("aria-label", `Leave out ${f.name}`);
+    drop.setAttribute("aria-label", texts.removeFile(f.name));
     drop.addEventListener("click", () => {
       attached = attached.filter((other) => other !== f);
       chips();
@@ -342,7 +343,7 @@ $("veil").addEventListener("click", () => menu(false));
 $("list").addEventListener("click", () => menu(false));
 $("empty").addEventListener("click", (e) => e.target.dataset.say && say(e.target.dataset.say));
 $("over")?.addEventListener("click", async () => {
-  if (await sure("Begin anew? claybot forgets this conversation; you can still read it.", "Begin anew")) say("/new");
+  if (await sure(texts.forget, texts.newConversation)) say("/new");
   text.focus();
 });
 // A question that comes is brought into view, as a message is.

@@ -1,7 +1,8 @@
-// What all pages do: times in the reader's zone, toasts, questions before what
-// cannot be undone, the look, and fragments that stay fresh without a reload.
+// What all pages share: times in the reader's zone, toasts, confirmations, the theme,
+// and fragments that update without a reload.
 
 import { merge } from "./merge.js";
+import { say } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 
@@ -17,7 +18,7 @@ const units = [["minute", 60], ["hour", 3600], ["day", 86400]];
 function ago(ms) {
   const s = (ms - Date.now()) / 1000;
   const far = Math.abs(s);
-  if (far < 45) return s <= 0 ? "just now" : "in a moment";
+  if (far < 45) return s <= 0 ? say.justNow : say.soon;
   if (far > 6 * 86400) return day.format(ms);
   const [unit, size] = units.findLast(([, size]) => far >= size * 0.75) ?? units[0];
   return relative.format(Math.round(s / size), unit);
@@ -53,7 +54,7 @@ export function toast(words, bad = false) {
   const close = document.createElement("button");
   close.type = "button";
   close.textContent = "✕";
-  close.setAttribute("aria-label", "Close");
+  close.setAttribute("aria-label", say.close);
   close.addEventListener("click", () => box.remove());
   box.append(close);
   $("toasts").append(box);
@@ -61,14 +62,14 @@ export function toast(words, bad = false) {
   setTimeout(() => box.remove(), bad ? 12_000 : 5_000);
 }
 
-// reason reads the one shape of errors.
+// reason is the message of an error response.
 export function reason(status, body) {
-  if (status === 0) return "No connection to claybot. Is it running?";
+  if (status === 0) return say.offline;
   try {
     const { message, fix } = JSON.parse(body).error;
     return fix ? `${message} ${fix}` : message;
   } catch {
-    return `That did not work (${status}).`;
+    return say.failed(status);
   }
 }
 
@@ -256,7 +257,7 @@ function connection(ok) {
     return;
   }
   live.lost ||= setTimeout(() => { // a blink is not worth words
-    $("lost").textContent = "No connection to claybot. What you see may be old; the page goes on by itself when it is back.";
+    $("lost").textContent = say.lost;
     $("lost").hidden = false;
   }, 1500);
 }
@@ -301,10 +302,9 @@ addEventListener("pageshow", (e) => e.persisted && listen());
 
 // ---- the frame ----
 
-const looks = { "": "as the system", light: "light", dark: "dark" };
-const showLook = () => ($("theme-now").textContent = looks[document.documentElement.dataset.look ?? ""]);
+const showLook = () => ($("theme-now").textContent = say.looks[document.documentElement.dataset.look ?? ""]);
 $("theme").addEventListener("click", () => {
-  const order = Object.keys(looks);
+  const order = Object.keys(say.looks);
   const next = order[(order.indexOf(document.documentElement.dataset.look ?? "") + 1) % order.length];
   if (next) document.documentElement.dataset.look = next;
   else delete document.documentElement.dataset.look;

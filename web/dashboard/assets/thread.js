@@ -1,7 +1,9 @@
-// The visible conversation: what was said, and the run that works right now.
+// The visible conversation: its messages and the active run.
 
-// plain shows what turns the direction of writing as what it is: behind it
-// "gnp.exe" is read as "exe.png".
+import { say } from "./words.js";
+
+// plain shows characters that change the direction of writing by their number: with
+// one, "gnp.exe" is read as "exe.png".
 export const plain = (text) =>
   text.replace(/[\u202a-\u202e]/g, (c) => `[U+${c.charCodeAt(0).toString(16).toUpperCase()}]`);
 
@@ -22,7 +24,7 @@ function about(words, href) {
   return a;
 }
 
-const why = (ref) => about("why", `/ui/why?${new URLSearchParams({ q: ref })}`);
+const why = (ref) => about(say.trace, `/ui/why?${new URLSearchParams({ q: ref })}`);
 
 // markdown shows text that the server made safe HTML of. The server allows a
 // fixed list of tags and escapes everything else.
@@ -33,11 +35,11 @@ function markdown(target, html, text) {
   }
   target.innerHTML = plain(html);
   for (const pre of target.querySelectorAll("pre")) {
-    const copy = el("button", "copy", "Copy");
+    const copy = el("button", "copy", say.copy);
     copy.type = "button";
     copy.addEventListener("click", async () => {
       const done = await navigator.clipboard?.writeText(pre.querySelector("code").textContent).then(() => true, () => false);
-      copy.textContent = done ? "Copied" : "Select and copy";
+      copy.textContent = done ? say.copied : say.selectAndCopy;
       setTimeout(() => (copy.textContent = "Copy"), 1500);
     });
     pre.append(copy);
@@ -101,7 +103,7 @@ export class Thread {
     let prev = entry.previousElementSibling;
     if (prev?.className === "tools") prev = prev.previousElementSibling;
     if (!prev || (prev.className !== "day" && new Date(Number(prev.dataset.at)).toDateString() !== date)) {
-      const line = el("div", "day", date === new Date().toDateString() ? "Today" : day.format(at));
+      const line = el("div", "day", date === new Date().toDateString() ? say.today : day.format(at));
       line.dataset.at = at;
       this.thread.insertBefore(line, entry);
     }
@@ -147,9 +149,9 @@ export class Thread {
     entry.dataset.state = state;
     if (state === "sent" && detail?.at) entry.dataset.at = detail.at;
     entry.querySelector(".meta").textContent =
-      state === "sending" ? "sending…"
-      : state === "waiting" ? `not sent yet: ${detail} Trying again…`
-      : state === "refused" ? `not sent: ${detail}`
+      state === "sending" ? say.sending
+      : state === "waiting" ? say.notSentYet(detail)
+      : state === "refused" ? say.notSent(detail)
       : clock.format(Number(entry.dataset.at));
     if (state === "sent") entry.querySelector(".meta").append(why(id));
     this.grown();
@@ -192,7 +194,7 @@ export class Thread {
     if (file) bubble.after(this.files([file]));
     const at = clock.format(Number(entry.dataset.at));
     const meta = entry.querySelector(".meta");
-    meta.textContent = edited ? `${at} · updated ${clock.format(edited)}` : at;
+    meta.textContent = edited ? say.updated(at, clock.format(edited)) : at;
     meta.append(run ? about("run", `/ui/runs/${encodeURIComponent(run)}`) : why(id));
   }
 
@@ -207,7 +209,7 @@ export class Thread {
     this.complete = 0; // the last step whose text is whole
     this.dots = el("div", "dots");
     this.dots.append(el("i"), el("i"), el("i"));
-    this.dots.setAttribute("aria-label", "working");
+    this.dots.setAttribute("aria-label", say.working);
     this.live.replaceChildren(this.dots);
     this.live.hidden = false;
     this.dots.hidden = this.waits;
@@ -315,7 +317,7 @@ export class Thread {
   toolState(line, data, state) {
     line.dataset.state = state;
     if (data.ms !== undefined) line.querySelector(".ms").textContent = data.ms < 1000 ? `${data.ms} ms` : `${(data.ms / 1000).toFixed(1)} s`;
-    if (state === "failed") line.title = data.error ?? "failed";
+    if (state === "failed") line.title = data.error ?? say.toolFailed;
   }
 
   // used is the line of a call that the store knows.
@@ -329,7 +331,7 @@ export class Thread {
   foldTools(run, lines, at) {
     this.folded.add(run);
     const fold = el("details", "tools");
-    fold.append(el("summary", "", lines.length === 1 ? "Used 1 tool" : `Used ${lines.length} tools`), ...lines);
+    fold.append(el("summary", "", say.usedTools(lines.length)), ...lines);
     this.place(fold, at);
   }
 

@@ -1,7 +1,8 @@
-// The pictures of the usage, drawn with uPlot from /ui/usage/data. The tables
-// on the page have the same figures for who does not see pictures.
+// The charts of the usage page, drawn with uPlot from /ui/usage/data. The tables on
+// the page have the same values.
 
 import { reason, toLogin } from "./dashboard.js";
+import { say } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const uPlot = globalThis.uPlot;
@@ -57,7 +58,7 @@ function draw(place, series, values, say) {
       { ...axis, size: 64, values: (_, ticks) => ticks.map(say) },
     ],
     series: [
-      { label: "Day", value: (_, t) => (t === null ? "–" : new Date(t * 1000).toISOString().slice(0, 10)) },
+      { label: say.day, value: (_, t) => (t === null ? "–" : new Date(t * 1000).toISOString().slice(0, 10)) },
       ...series.map((s) => ({ width: 2, ...s, spanGaps: false, value: (_, v) => say(v) })),
     ],
   }, [seconds(), ...values], box);
@@ -95,16 +96,16 @@ function show() {
 
   const unpriced = summed(data.unpriced);
   if (summed(data.cost) > 0) {
-    draw("plot-cost", [bar("Cost", "--accent")], [data.cost], money);
-    if (unpriced) note("plot-cost", `${count(unpriced)} tokens of models of unknown price are not in it.`);
+    draw("plot-cost", [bar(say.cost, "--accent")], [data.cost], money);
+    if (unpriced) note("plot-cost", say.unpriced(count(unpriced)));
   } else {
-    note("plot-cost", unpriced ? `Unknown price: ${count(unpriced)} tokens went to models whose price nobody named.` : "Nothing was spent in these days.");
+    note("plot-cost", unpriced ? say.onlyUnpriced(count(unpriced)) : say.nothingSpent);
   }
 
   if (summed(data.input) + summed(data.output) > 0) {
-    draw("plot-tokens", [bar("In", "--accent", bars.left), bar("Out", "--good", bars.right)], [data.input, data.output], count);
+    draw("plot-tokens", [bar(say.input, "--accent", bars.left), bar(say.output, "--good", bars.right)], [data.input, data.output], count);
   } else {
-    note("plot-tokens", "No model was used in these days.");
+    note("plot-tokens", say.noUsage);
   }
 
   const choice = $("took-what");
@@ -113,9 +114,9 @@ function show() {
   choice.hidden = data.durations.length === 0;
   const chosen = data.durations.find((d) => d.what === choice.value) ?? data.durations[0];
   if (chosen) {
-    draw("plot-took", [line("Half within", "--good"), line("90 %", "--warn"), line("99 %", "--bad")], [chosen.p50, chosen.p90, chosen.p99], took);
+    draw("plot-took", [line("p50", "--good"), line("p90", "--warn"), line("p99", "--bad")], [chosen.p50, chosen.p90, chosen.p99], took);
   } else {
-    note("plot-took", "Nothing was measured in these days.");
+    note("plot-took", say.noDurations);
   }
   charts.dataset.drawn = "true";
 }

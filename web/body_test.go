@@ -1,11 +1,11 @@
-package api_test
+package web_test
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
 
-	"github.com/claybot/claybot/web/api"
+	"github.com/claybot/claybot/web"
 )
 
 func TestPlaceOfBrokenJSON(t *testing.T) {
@@ -21,7 +21,7 @@ func TestPlaceOfBrokenJSON(t *testing.T) {
 		"{\"a\":\"line\nbreak\"}":       "in the field a",
 		`{"` + strings.Repeat("x", 300): "at byte",
 	} {
-		if got := api.Place([]byte(in)); !strings.Contains(got, want) || len(got) > 200 {
+		if got := web.Place([]byte(in)); !strings.Contains(got, want) || len(got) > 200 {
 			t.Errorf("%s breaks %s, want %s", in, got, want)
 		}
 	}
@@ -42,7 +42,7 @@ func FuzzParse(f *testing.F) {
 				Text []struct{} `json:"text"`
 			} `json:"n"`
 		}
-		err := api.Parse([]byte(s), &v, true)
+		err := web.ParseJSON([]byte(s), &v, true)
 		if err == nil && !json.Valid([]byte(s)) {
 			t.Fatalf("%q was read", s)
 		}
