@@ -15,10 +15,10 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// A Model answers a chat. Chat returns when the answer is complete; an answer
-// that was cut is an error, never a shorter success. Its errors are *Error. With
-// an error, the response holds nothing but the names of the model and Usage: what
-// the last try took, as far as that is known; see Request.Lost for all of them.
+// A Model answers a chat. Chat returns when the answer is complete; an answer that was
+// cut off is an error, never a shorter success. Its errors are *Error. With an error, the
+// response has only the names of the model and the Usage of the last try, as far as that
+// is known; see Request.Lost for all tries.
 type Model interface {
 	Chat(ctx context.Context, r Request) (Response, error)
 }
@@ -30,16 +30,15 @@ type Request struct {
 	System   string // the system prompt
 	Messages []Message
 	Tools    []Tool
-	// Delta, when set, is told the text as it grows: offset is where text
-	// belongs in the answer, in bytes. A retry begins at offset 0 again.
+	// Delta, if set, gets the text as it grows: offset is the position of text in the
+	// answer, in bytes. A retry begins at offset 0 again.
 	Delta func(offset int, text string)
-	// Failed, when set, is told of each try that failed, also where another one
-	// follows.
+	// Failed, if set, gets each try that failed, also if another one follows.
 	Failed func(Attempt)
-	// Lost, when set, is told what each try took that failed, as far as that is
-	// known, before Chat returns: also where another try answered, or ctx ended
-	// it. It has the name of the model and the price. Metered tells it, so that no
-	// try is told twice; what Chat returns beside an error is told already.
+	// Lost, if set, gets the usage of each failed try before Chat returns, as far as it
+	// is known, with the name of the model and the cost: also if another try answered
+	// or ctx ended. Metered calls it, once for each try; it includes the usage that
+	// Chat returns with an error.
 	Lost func(model string, u claybot.Usage)
 	// MaxTokens bounds the answer; 0 leaves that to the client.
 	MaxTokens int64

@@ -48,37 +48,33 @@ type Spec struct {
 	llm.Tool
 	Effect  Effect
 	Timeout time.Duration
-	// Confirm: a person approves each call before it is made, unless a rule
-	// allows it; see Rules for how the configuration overrules that. A tool in a
-	// place of its own, such as a container, leaves it out.
+	// Confirm: each call needs approval unless a rule allows it; see Rules for how the
+	// configuration overrides that. Tools that act in a container leave it out.
 	Confirm bool
-	// Undoes: results say how they are taken back, see Result.Undo.
+	// Undoes: results say how they are undone, see Result.Undo.
 	Undoes bool
-	// Scopes are words for what the tool reaches, such as "schedule", which
-	// policies allow or forbid.
+	// Scopes name what the tool reaches, such as "schedule", for policies.
 	Scopes []string
 	// Source is where the tool comes from, such as mcp:files; empty for claybot
 	// itself.
 	Source string
 	// Class is what the tool reaches, see Class.
 	Class Class
-	// Reaches is what one call reaches, which counts in place of Class; nil where
-	// it is always Class.
+	// Reaches is what one call reaches, in place of Class; nil: always Class.
 	Reaches func(env Env, args json.RawMessage) Class
-	// Subject is the part of the arguments that rules are about, such as the
-	// command of a shell or the host of an address; nil for none. Where there is
-	// none, rules that a person makes about a tool that is Outward or has a Source
-	// are about all of the arguments.
+	// Subject is the part of the arguments that rules match, such as the command of a
+	// shell or the host of an address. If it is nil, rules that a person makes about a
+	// tool that is Outward or has a Source match all of the arguments.
 	Subject func(args json.RawMessage) string
-	// SubjectIn is Subject where the arguments alone do not say what they mean, such
-	// as a number on the page that an agent has open. It is shown to who approves;
-	// empty: nobody can tell what the call means. See In.
+	// SubjectIn is Subject for arguments that mean nothing by themselves, such as a
+	// number on the page that an agent has open. Approvers see it; empty: the meaning
+	// of the call is unknown. See In.
 	SubjectIn func(env Env, args json.RawMessage) string
-	// Listed reports whether what a call of an Outward tool reaches is on the
-	// operator's list, or the run's own place; nil for never.
+	// Listed reports whether a call of an Outward tool reaches only what is on the
+	// operator's list, or the chat of the run; nil: never.
 	Listed func(env Env, args json.RawMessage) bool
-	// Hidden tools are neither shown to models nor run for them; undo calls
-	// them, see Env.Undo.
+	// Hidden tools are not offered to models and not run for them; undo calls them,
+	// see Env.Undo.
 	Hidden bool
 }
 
@@ -117,40 +113,36 @@ type Env struct {
 	// Save keeps a result that is too long for a conversation and returns the
 	// path under which it can be read; nil where nothing can be kept.
 	Save func(ctx context.Context, call, text string) (path string, err error)
-	// Undo: the call takes back what an earlier run did. It reaches hidden tools,
-	// and has no effect that would be taken back in turn. To find what it removes
-	// gone already is no error.
+	// Undo: the call undoes what an earlier run did. It reaches hidden tools and has no
+	// undo of its own. If the effect is gone already, that is no error.
 	Undo bool
 	// Thread is the thread of the place where the run answers; empty for none.
 	Thread string
 	// Tainted: the run has read untrusted content.
 	Tainted bool
-	// Wrote reports whether a person wrote a word, such as the name of a host, in
-	// what the run remembers: alone and not as a part of a longer name, in capitals
-	// or not. nil for never.
+	// Wrote reports whether the user wrote a word, such as the name of a host, in the
+	// conversation: as a whole word, in any case of letters. nil: never.
 	Wrote func(word string) bool
-	// Dry: nothing is done. A call of a tool that is not ReadOnly says what it
-	// would do.
+	// Dry: calls of tools that are not ReadOnly do nothing and say what they would do.
 	Dry bool
 }
 
 // A Result is what a call came to, or with Wait, what it waits for.
 type Result struct {
 	Text string
-	// Wait pauses the run. When it goes on, the same call is made again; so
-	// only tools that are not Once may wait.
+	// Wait pauses the run. When the run resumes, it repeats the call, so only tools
+	// that are not Once may wait.
 	Wait *claybot.Awaiting
-	// Undo is the call that takes the effect back, made with Env.Undo; it has no
-	// id. Several effects of a run may have equal calls, which are made once.
-	// What describes the effect in a few words, also where Undo is nil because
-	// nothing takes it back.
+	// Undo is the call that undoes the effect, made with Env.Undo; it has no id. Equal
+	// calls for several effects of a run are made once. What describes the effect in a
+	// few words, also if it cannot be undone.
 	Undo *claybot.ToolCall
 	What string
 	// Untrusted: the text is from an untrusted source. It is marked as data for the
 	// model, and taints the run.
 	Untrusted bool
-	// Only are the tools that the run has from now on, of those it has; nil changes
-	// nothing, and of several lists all count together.
+	// Only narrows the tools of the run to these from now on; nil changes nothing, and
+	// several lists add up.
 	Only []string
 	// Files belong to the result, kept for the agent; models that see get the
 	// pictures among them.

@@ -1,9 +1,9 @@
-// Package workspace is where the tools of an agent act: a place with files in
-// which commands run, apart from the machine that claybot runs on.
+// Package workspace is where the tools of an agent act: files, and commands that run
+// isolated from the machine of claybot.
 //
-// It is the contract, the Manager that opens and removes workspaces, and what
-// all implementations share. A workspace holds what a model made there: nothing
-// in it is trusted, and nothing in it reaches out unless its Spec says so.
+// It holds the contract, the Manager that opens and removes workspaces, and what all
+// implementations share. Nothing in a workspace is trusted, and nothing in it has a
+// network unless its Spec says so.
 //
 // This package must not import an implementation; the suite that each of them
 // passes is workspace/workspacetest.
@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// A Workspace is one place, opened. It is safe for concurrent use. Its errors
-// are *Error, or the end of ctx.
+// A Workspace is an open workspace. It is safe for concurrent use. Its errors are
+// *Error, or the cause of the end of ctx.
 type Workspace interface {
 	// Place says where things run. It changes with everything that matters for the
 	// approval of an action: provider, image, directory, network.
 	Place() string
-	// Exec runs a command to its end. A non-zero exit is a normal result. The end
-	// of ctx, and a limit, end the command with all that it started, within 2 s.
+	// Exec runs a command and returns its result, also for a non-zero exit code. When
+	// ctx ends or a limit passes, the command and all that it started end within 2 s.
 	Exec(ctx context.Context, c Command) (Result, error)
-	// Pipe starts a command and speaks with it. The end of ctx ends it.
+	// Pipe starts a command with its input and output connected. The end of ctx ends it.
 	Pipe(ctx context.Context, c Command) (Process, error)
 	// ReadFile reads a regular file; TooBig beyond max bytes.
 	ReadFile(ctx context.Context, path string, max int64) ([]byte, error)
@@ -109,16 +109,15 @@ type File struct {
 type Provider interface {
 	// Name is the word of configurations for it: docker, local.
 	Name() string
-	// Open finds the workspace of a key, or makes it, as s wants it. An existing
-	// one that differs is replaced; its data stays.
+	// Open finds or creates the workspace of a key, as s describes it. It replaces one
+	// that differs and keeps the data.
 	Open(ctx context.Context, key Key, s Spec) (Workspace, error)
-	// Remove takes the workspace of a key away, with its data if that is said. One
-	// that is not there is removed already.
+	// Remove deletes the workspace of a key, and its data if data is set. It is no
+	// error if there is none.
 	Remove(ctx context.Context, key Key, data bool) error
 	// List lists all that this installation made, running or not.
 	List(ctx context.Context) ([]Info, error)
-	// Check tells whether workspaces can be had, and with nil that they can. The
-	// text of the error has the next step.
+	// Check returns nil if the provider works. The text of the error has the next step.
 	Check(ctx context.Context) error
 }
 
