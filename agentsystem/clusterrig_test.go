@@ -60,6 +60,7 @@ type member struct {
 	db      *postgres.DB
 	line    *line
 	members *cluster.Membership
+	cfg     agentsystem.Config
 	system  *agentsystem.AgentSystem
 	stopRun func()
 	ended   chan error
@@ -141,11 +142,14 @@ func (c *clusterRig) start() *member {
 	if c.decorate != nil {
 		stores = c.decorate(stores)
 	}
-	m.system = agentsystem.New(agentsystem.Config{
+	m.cfg = agentsystem.Config{
 		Stores: m.fuse.stores(stores), Log: log, Version: "test", Hub: hub, Members: m.members,
-		Profile:   func(claybot.Descriptor) profiles.Profile { return profiles.Profile{} },
-		Admission: func() people.Access { return people.Access{Mode: people.AccessOpen} },
-	})
+		Settings: agentsystem.Settings{
+			Profile:   func(claybot.Descriptor) profiles.Profile { return profiles.Profile{} },
+			Admission: func() people.Access { return people.Access{Mode: people.AccessOpen} },
+		},
+	}
+	m.system = agentsystem.New(m.cfg)
 	set := (&bench{acted: make(map[string]int), fuse: func() *fuse { return m.fuse }}).set(c.T)
 	m.system.Handle("react", &react.Loop{
 		Model: func(claybot.Agent) llm.Model { return c.mind },

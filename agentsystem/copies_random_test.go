@@ -191,10 +191,10 @@ func extras(s *agentsystem.AgentSystem) []tools.Tool {
 	}
 	return []tools.Tool{
 		tools.New(spec("list"), func(ctx context.Context, env tools.Env, _ struct{}) (tools.Result, error) {
-			return tools.Result{Text: "shown"}, s.Show(ctx, env, "list", "todos of "+env.CallID)
+			return tools.Result{Text: "shown"}, s.Output.Show(ctx, env, "list", "todos of "+env.CallID)
 		}),
 		tools.New(spec("file"), func(ctx context.Context, env tools.Env, _ struct{}) (tools.Result, error) {
-			_, err := s.SendFile(ctx, env, tools.Sending{Name: "a.txt", Caption: "here", Open: func(context.Context) (io.ReadCloser, error) {
+			_, err := s.Output.SendFile(ctx, env, tools.Sending{Name: "a.txt", Caption: "here", Open: func(context.Context) (io.ReadCloser, error) {
 				return io.NopCloser(bytes.NewReader([]byte("alpha"))), nil
 			}})
 			return tools.Result{Text: "sent"}, err

@@ -177,17 +177,19 @@ func inPair(t *testing.T, loss float64, test func(p *pair)) {
 		defer ended.Wait()
 		defer stop()
 		start := func(name string, in agentsystem.Inbox, c connectors.Connector) *agentsystem.AgentSystem {
-			members := cluster.New(cluster.Config{Store: p.db, Claims: p.db, Self: storage.Member{Name: name}})
+			members := cluster.New(cluster.Config{Store: p.db, Claims: p.db, Versions: p.versions, Self: storage.Member{Name: name}})
 			s := agentsystem.New(agentsystem.Config{
 				Stores: agentsystem.Stores{
 					Agents: agents, Index: p.versions, Inbox: in, Runs: p.db, Outbox: p.db, Access: p.versions, Counts: p.db,
-					Later: p.db, Texts: p.db, Asked: p.db, Parking: p.db, Shared: p.versions,
+					Later: p.db, Texts: p.db, Asked: p.db, Parking: p.db,
 				},
 				Log: slog.New(slog.DiscardHandler), Members: members, Version: "test",
-				Hub:       runs.NewSharedHub(func(h storage.Notification) { p.tell(name, h) }),
-				Models:    func(claybot.Agent) []string { return []string{"small", "large"} },
-				Profile:   func(claybot.Descriptor) profiles.Profile { return profiles.Profile{Policy: oneByOne} },
-				Admission: func() people.Access { return p.access },
+				Hub: runs.NewSharedHub(func(h storage.Notification) { p.tell(name, h) }),
+				Settings: agentsystem.Settings{
+					Models:    func(claybot.Agent) []string { return []string{"small", "large"} },
+					Profile:   func(claybot.Descriptor) profiles.Profile { return profiles.Profile{Policy: oneByOne} },
+					Admission: func() people.Access { return p.access },
+				},
 			})
 			s.Handle("react", speller{})
 			ended.Go(func() {
@@ -241,7 +243,7 @@ func TestEndsElsewhere(t *testing.T) {
 					done := make(chan struct{})
 					go func() {
 						defer close(done)
-						res, _ = p.desk.Invoke(p.Context(), ann, msg(id, text))
+						res, _ = p.desk.Control.Invoke(p.Context(), ann, msg(id, text))
 					}()
 					if meanwhile != nil {
 						time.Sleep(2500 * time.Millisecond)
@@ -266,7 +268,7 @@ func TestEndsElsewhere(t *testing.T) {
 				}
 				long := "a b c d e f g h i j k l m n o p q r s t"
 				res, took = invoke("m3", long, func() {
-					if _, err := p.desk.Stop(p.Context(), id); err != nil {
+					if _, err := p.desk.Control.Stop(p.Context(), id); err != nil {
 						p.Error(err)
 					}
 				})
@@ -281,10 +283,10 @@ func TestEndsElsewhere(t *testing.T) {
 				if !errors.Is(res.Err, inbox.ErrReset) || took > 2500*time.Millisecond+slack {
 					p.Errorf("a reset: %+v after %v", res, took)
 				}
-				go func() { _, _ = p.desk.Invoke(p.Context(), ann, msg("m5", long)) }()
+				go func() { _, _ = p.desk.Control.Invoke(p.Context(), ann, msg("m5", long)) }()
 				time.Sleep(3 * time.Second)
 				res, _ = invoke("m6", "waits", func() {
-					if _, err := p.mill.Drop(p.Context(), id, "m6"); err != nil {
+					if _, err := p.mill.Control.Drop(p.Context(), id, "m6"); err != nil {
 						p.Error(err)
 					}
 				})
@@ -427,7 +429,7 @@ func TestMemoryElsewhere(t *testing.T) {
 		if !comesIn("b2") {
 			p.Error("let in on one node, a stranger on the other")
 		}
-		if err := p.mill.Revoke(ctx, "chat", "bob"); err != nil {
+		if err := p.mill.Control.Revoke(ctx, "chat", "bob"); err != nil {
 			p.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)

@@ -48,7 +48,7 @@ func TestFaultEndsWithItsAgent(t *testing.T) {
 				if st := r.status(); st.Faulty != 1 {
 					r.Fatalf("%d agents at fault", st.Faulty)
 				}
-				if err := r.system.Delete(r.Context(), id); err != nil {
+				if err := r.system.Control.Delete(r.Context(), id); err != nil {
 					r.Fatal(err)
 				}
 				after(5 * time.Minute)

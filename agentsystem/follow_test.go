@@ -23,7 +23,7 @@ var program = claybot.User(claybot.ConnectorAPI, "thread", "robot")
 
 func (r *rig) begin(d claybot.Descriptor, id, text string) agentsystem.Accepted {
 	r.Helper()
-	a, err := r.system.StartRun(r.Context(), agentsystem.Address{Descriptor: &d}, msg(id, text))
+	a, err := r.system.Control.StartRun(r.Context(), agentsystem.Address{Descriptor: &d}, msg(id, text))
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestReservedRunJoins(t *testing.T) {
 		if err != nil || run.ID != a.Run || types[len(types)-1] != claybot.EventRunFinished {
 			r.Errorf("got run %+v, %v, and %v; want that of the first message, %s", run, err, types, a.Run)
 		}
-		if ended, err := r.system.CancelRun(r.Context(), b.Run, "operator"); err != nil || ended.State != claybot.RunSucceeded {
+		if ended, err := r.system.Control.CancelRun(r.Context(), b.Run, "operator"); err != nil || ended.State != claybot.RunSucceeded {
 			r.Errorf("cancel after the end: %+v, %v", ended, err)
 		}
 	})
@@ -127,14 +127,14 @@ func TestCancelRun(t *testing.T) {
 		a := r.begin(program, "1", "long")
 		synctest.Wait()
 		b, c := r.begin(program, "2", "second"), r.begin(program, "3", "third")
-		if run, err := r.system.CancelRun(r.Context(), b.Run, "operator"); err != nil || run.State != claybot.RunPending {
+		if run, err := r.system.Control.CancelRun(r.Context(), b.Run, "operator"); err != nil || run.State != claybot.RunPending {
 			r.Errorf("cancel what waits: %+v, %v", run, err)
 		}
 		if types, _ := r.follow(b.Run, 0); !slices.Equal(types, []claybot.EventType{claybot.EventRunCanceled}) {
 			r.Errorf("the canceled one tells %v", types)
 		}
 		for range 3 { // more than once is once
-			if _, err := r.system.CancelRun(r.Context(), a.Run, "operator"); err != nil {
+			if _, err := r.system.Control.CancelRun(r.Context(), a.Run, "operator"); err != nil {
 				r.Error(err)
 			}
 		}
@@ -145,7 +145,7 @@ func TestCancelRun(t *testing.T) {
 		if types, _ := r.follow(c.Run, 0); types[len(types)-1] != claybot.EventRunFinished {
 			r.Errorf("the one behind them tells %v", types)
 		}
-		if _, err := r.system.CancelRun(r.Context(), "nothing", "operator"); !errors.Is(err, storage.ErrNotFound) {
+		if _, err := r.system.Control.CancelRun(r.Context(), "nothing", "operator"); !errors.Is(err, storage.ErrNotFound) {
 			r.Errorf("an unknown run: %v", err)
 		}
 		r.checkEvents(program)
@@ -196,10 +196,10 @@ func TestStartRunRefused(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.start()
 		ctx := r.Context()
-		if _, err := r.system.StartRun(ctx, agentsystem.Address{Agent: "nobody"}, msg("1", "x")); !errors.Is(err, storage.ErrNotFound) {
+		if _, err := r.system.Control.StartRun(ctx, agentsystem.Address{Agent: "nobody"}, msg("1", "x")); !errors.Is(err, storage.ErrNotFound) {
 			r.Errorf("unknown agent: %v", err)
 		}
-		if _, err := r.system.StartRun(ctx, agentsystem.Address{}, msg("1", "x")); err == nil {
+		if _, err := r.system.Control.StartRun(ctx, agentsystem.Address{}, msg("1", "x")); err == nil {
 			r.Error("nobody is addressed, and there is no error")
 		}
 		a := r.begin(program, "1", " ")
@@ -211,7 +211,7 @@ func TestStartRunRefused(t *testing.T) {
 		}
 		m := msg("2", "x")
 		m.Files = []claybot.FileReference{{ID: "nothere"}}
-		if _, err := r.system.StartRun(ctx, agentsystem.Address{Agent: a.Agent}, m); !errors.Is(err, storage.ErrNotFound) {
+		if _, err := r.system.Control.StartRun(ctx, agentsystem.Address{Agent: a.Agent}, m); !errors.Is(err, storage.ErrNotFound) {
 			r.Errorf("a file that is not there: %v", err)
 		}
 	})
@@ -293,11 +293,11 @@ func TestRetryAndDropDeliveries(t *testing.T) {
 		if failed.State != claybot.SendFailed {
 			r.Fatalf("the reply is %s", failed.State)
 		}
-		if _, err := r.system.RetryOutgoing(r.Context(), failed.ID); err != nil {
+		if _, err := r.system.Control.RetryOutgoing(r.Context(), failed.ID); err != nil {
 			r.Fatal(err)
 		}
 		r.wants("re: a")
-		if _, err := r.system.RetryOutgoing(r.Context(), failed.ID); !errors.Is(err, storage.ErrState) {
+		if _, err := r.system.Control.RetryOutgoing(r.Context(), failed.ID); !errors.Is(err, storage.ErrState) {
 			r.Errorf("what was sent is tried again: %v", err)
 		}
 
@@ -317,7 +317,7 @@ func TestRetryAndDropDeliveries(t *testing.T) {
 		if waiting.State != claybot.SendWaiting {
 			r.Fatalf("the reply is %s", waiting.State)
 		}
-		if _, err := r.system.DropOutgoing(r.Context(), waiting.ID); err != nil {
+		if _, err := r.system.Control.DropOutgoing(r.Context(), waiting.ID); err != nil {
 			r.Fatal(err)
 		}
 		r.wants("re: a", "re: c") // the one behind it goes on at once
@@ -325,7 +325,7 @@ func TestRetryAndDropDeliveries(t *testing.T) {
 			r.Errorf("the dropped one is %s: %s", o.State, o.Cause)
 		}
 		for _, id := range []string{"nothing", ""} {
-			if _, err := r.system.DropOutgoing(r.Context(), id); !errors.Is(err, storage.ErrNotFound) {
+			if _, err := r.system.Control.DropOutgoing(r.Context(), id); !errors.Is(err, storage.ErrNotFound) {
 				r.Errorf("%q: %v", id, err)
 			}
 		}
@@ -349,7 +349,7 @@ func TestRetryAtOnce(t *testing.T) {
 		r.chat.mu.Lock()
 		r.chat.judge = nil
 		r.chat.mu.Unlock()
-		if _, err := r.system.RetryOutgoing(r.Context(), o.ID); err != nil {
+		if _, err := r.system.Control.RetryOutgoing(r.Context(), o.ID); err != nil {
 			r.Fatal(err)
 		}
 		r.wants("re: a")
@@ -415,7 +415,7 @@ func TestWhySilent(t *testing.T) {
 		if last.What != "waiting" || !strings.Contains(last.Text, "works on run") || !strings.Contains(last.Text, "1 earlier") {
 			r.Errorf("got %+v", last)
 		}
-		if _, err := r.system.Drop(r.Context(), r.agent(ann), "third"); err != nil {
+		if _, err := r.system.Control.Drop(r.Context(), r.agent(ann), "third"); err != nil {
 			r.Fatal(err)
 		}
 		stories, err = r.system.Overview.Why(r.Context(), "third")

@@ -295,7 +295,7 @@ func TestRevoke(t *testing.T) {
 		r.say("waiting")
 		r.post(dm("bob"), msg("bob", "bob"))
 		synctest.Wait()
-		if err := r.system.Revoke(r.Context(), "chat", "ann"); err != nil {
+		if err := r.system.Control.Revoke(r.Context(), "chat", "ann"); err != nil {
 			t.Fatal(err)
 		}
 		after(5 * time.Minute)
@@ -309,7 +309,7 @@ func TestRevoke(t *testing.T) {
 		if o := r.reply("quick"); o.State != claybot.SendFailed || !strings.Contains(o.Cause, "revoked") {
 			t.Errorf("the reply: %+v", o)
 		}
-		if err := r.system.Revoke(r.Context(), "chat", "ann"); !errors.Is(err, storage.ErrNotFound) {
+		if err := r.system.Control.Revoke(r.Context(), "chat", "ann"); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("revoked twice: %v", err)
 		}
 		r.say("again")

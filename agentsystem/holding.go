@@ -4,93 +4,90 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 )
 
-// How connectors are held back after unclean starts in a row.
+// After holdFrom unclean starts in a row, a supervisor holds its connectors back.
+//
+// If a run was interrupted, it may be the cause: nothing new comes in until the first
+// interrupted run has survived, at most for holdFirst, doubling with each death up to
+// holdMost. What kills the process meanwhile did not come in, so each such death halves
+// that time: a machine that kills every process early does not keep people out for good.
+//
+// If none was, one of the connectors may be the cause: they start one by one, each time
+// in another order, so that kills from outside do not blame the same one. One that had
+// just started at blameAt deaths in a row starts last, after a minute or more.
 const (
-	holdFrom  = 3 // unclean starts
+	holdFrom  = 3
 	holdFirst = time.Second
 	holdMost  = 30 * time.Second
-	proveIn   = 300 * time.Millisecond // in which a connector that was started by itself kills the process, if it does
-	blameAt   = 3                      // deaths in a row right after the start of the same connector
+	proveIn   = 300 * time.Millisecond // in which a connector kills the process, if it does
+	blameAt   = 3
 	blameMost = 10 * time.Minute
 )
 
-// A holding keeps connectors from starting while the process dies in a row. Until
-// the first interrupted run has survived, and no longer than 1 s, doubling to 30 s
-// with each death, nothing new comes in. What a process dies of meanwhile did not come
-// in, so each such death halves that time, until what comes in has been let in again: a
-// machine that kills every process early does not keep people out for good. When no run was interrupted, one of the
-// connectors may kill the process: they start one by one, each time in another order,
-// so that kills from outside do not blame the same one; one that was starting at
-// three deaths in a row starts last, after a minute or more.
+// A holding keeps one connector from starting.
 type holding struct {
-	mu   sync.Mutex
-	why  map[string]string // by connector
-	gate map[string]chan struct{}
+	why  string
+	over chan struct{} // closed when the connector may start
 }
 
-func newHolding() *holding {
-	return &holding{why: make(map[string]string), gate: make(map[string]chan struct{})}
-}
-
-// hold closes the gates of connectors.
-func (h *holding) hold(why string, names ...string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// hold keeps connectors from starting.
+func (s *supervisor) hold(why string, names ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, n := range names {
-		h.why[n] = why
-		if h.gate[n] == nil {
-			h.gate[n] = make(chan struct{})
+		if s.held[n] == nil {
+			s.held[n] = &holding{over: make(chan struct{})}
+		}
+		s.held[n].why = why
+	}
+}
+
+// release lets connectors start.
+func (s *supervisor) release(names ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range names {
+		if h := s.held[n]; h != nil {
+			close(h.over)
+			delete(s.held, n)
 		}
 	}
 }
 
-// open lets connectors start.
-func (h *holding) open(names ...string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, n := range names {
-		if g := h.gate[n]; g != nil {
-			close(g)
-			delete(h.gate, n)
-			delete(h.why, n)
-		}
+// Held implements overview.Connectors.
+func (s *supervisor) Held(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := s.held[name]; h != nil {
+		return h.why
 	}
+	return ""
 }
 
-// held is why a connector does not start yet; empty when it may.
-func (h *holding) held(name string) string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.why[name]
-}
-
-// wait blocks until a connector may start, or ctx is done.
-func (h *holding) wait(ctx context.Context, name string) {
-	h.mu.Lock()
-	gate := h.gate[name]
-	h.mu.Unlock()
-	if gate == nil {
+// await blocks until a connector may start, or ctx is done.
+func (s *supervisor) await(ctx context.Context, name string) {
+	s.mu.Lock()
+	h := s.held[name]
+	s.mu.Unlock()
+	if h == nil {
 		return
 	}
 	select {
-	case <-gate:
+	case <-h.over:
 	case <-ctx.Done():
 	}
 }
 
-// holdBack decides before they start which connectors are held back, and returns
-// what lets them in again; nil when none is held.
-func (s *AgentSystem) holdBack(cs []connectors.Connector) func(context.Context) {
-	unclean, running := s.Worker.Ramp.Crashes()
+// holdBack decides before they start which connectors are held back, and returns what
+// releases them; nil when none is held.
+func (s *supervisor) holdBack(cs []connectors.Connector) (release func(context.Context)) {
+	unclean, running := s.ramp.Crashes()
 	if unclean < holdFrom || len(cs) == 0 {
 		return nil
 	}
@@ -99,37 +96,37 @@ func (s *AgentSystem) holdBack(cs []connectors.Connector) func(context.Context) 
 		names[i] = c.Name()
 	}
 	slices.Sort(names)
-	s.holding.hold(fmt.Sprintf("held back after %d unclean starts in a row", unclean), names...)
-	s.Log.Warn("connectors are held back", "uncleanStarts", unclean)
-	if running > 0 {
-		died := s.Boots.Last().Held
-		s.Worker.Ramp.Record(false, func(b *storage.Boot) { b.Held = died + 1 })
-		return func(ctx context.Context) {
-			timer := time.NewTimer(min(holdFirst<<min(unclean-holdFrom, 10), holdMost) >> min(died, 10))
-			defer timer.Stop()
-			select {
-			case <-s.Worker.Ramp.Proven:
-			case <-timer.C:
-			case <-ctx.Done():
-			}
-			s.Worker.Ramp.Record(false, func(b *storage.Boot) { b.Held = max(0, died-1) })
-			s.holding.open(names...)
-		}
+	s.hold(fmt.Sprintf("held back after %d unclean starts in a row", unclean), names...)
+	s.log.Warn("connectors are held back", "uncleanStarts", unclean)
+	if running == 0 {
+		first := unclean % len(names)
+		return func(ctx context.Context) { s.startOneByOne(ctx, slices.Concat(names[first:], names[:first])) }
 	}
-	first := unclean % len(names)
-	return func(ctx context.Context) { s.startOneByOne(ctx, slices.Concat(names[first:], names[:first])) }
+	died := s.boots.Last().Held
+	s.ramp.Record(false, func(b *storage.Boot) { b.Held = died + 1 })
+	return func(ctx context.Context) {
+		timer := time.NewTimer(min(holdFirst<<min(unclean-holdFrom, 10), holdMost) >> min(died, 10))
+		defer timer.Stop()
+		select {
+		case <-s.ramp.Proven:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		s.ramp.Record(false, func(b *storage.Boot) { b.Held = max(0, died-1) })
+		s.release(names...)
+	}
 }
 
 // startOneByOne starts connectors, and records which one is on trial.
-func (s *AgentSystem) startOneByOne(ctx context.Context, names []string) {
-	last := s.Boots.Last()
+func (s *supervisor) startOneByOne(ctx context.Context, names []string) {
+	last := s.boots.Last()
 	times := last.Blamed + 1 // that the process died with last.Starting
 	late := time.Duration(0)
 	if last.Starting != "" && times >= blameAt && slices.Contains(names, last.Starting) {
 		late = min(time.Minute<<min(times-blameAt, 10), blameMost)
 		names = append(slices.DeleteFunc(names, func(n string) bool { return n == last.Starting }), last.Starting)
-		s.holding.hold(fmt.Sprintf("held back for %v: claybot died %d times in a row right after it had started", late, times), last.Starting)
-		s.Log.Error("a connector kills the process and is held back", "connector", last.Starting, "times", times, "for", late)
+		s.hold(fmt.Sprintf("held back for %v: claybot died %d times in a row right after it had started", late, times), last.Starting)
+		s.log.Error("connector kills the process and is held back", "connector", last.Starting, "times", times, "for", late)
 	}
 	for _, name := range names {
 		blamed := 0
@@ -140,18 +137,9 @@ func (s *AgentSystem) startOneByOne(ctx context.Context, names []string) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.Worker.Ramp.Record(false, func(b *storage.Boot) { b.Starting, b.Blamed = name, blamed })
-		s.holding.open(name)
+		s.ramp.Record(false, func(b *storage.Boot) { b.Starting, b.Blamed = name, blamed })
+		s.release(name)
 		claybot.Sleep(ctx, proveIn)
 	}
-	s.Worker.Ramp.Record(false, func(b *storage.Boot) { b.Starting, b.Blamed = "", 0 })
-}
-
-// comingBack is nil after an orderly end, and once the process has lived long enough.
-func (s *AgentSystem) comingBack() *overview.StartStatus {
-	unclean, atOnce, waiting, active := s.Worker.Ramp.Status()
-	if !active {
-		return nil
-	}
-	return &overview.StartStatus{Unclean: unclean, AtOnce: atOnce, Waiting: waiting}
+	s.ramp.Record(false, func(b *storage.Boot) { b.Starting, b.Blamed = "", 0 })
 }

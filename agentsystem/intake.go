@@ -1,58 +1,269 @@
 package agentsystem
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"sync"
-	"time"
+	"log/slog"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/profiles"
+	"github.com/claybot/claybot/questions"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/subagents"
+	"github.com/claybot/claybot/texts"
+	"github.com/claybot/claybot/worker"
 )
 
-// stuckAfter is how long a connector waits for one message to be stored until it
-// counts as failing.
-const stuckAfter = 10 * time.Second
-
-// An intake knows since when connectors wait for messages to be stored. The zero
-// value is ready.
+// An intake puts messages into the inboxes of their agents, with what commits together
+// with them: the answer to a command, or the reason why a message will not run.
 type intake struct {
-	mu    sync.Mutex
-	last  int
-	since map[int]pending
+	agents    *storage.Bounded
+	inboxes   *inbox.Inboxes
+	results   *results
+	sender    *delivery.Deliverer
+	people    *people.Directory
+	profiles  *profiles.Profiles
+	questions *questions.Questions
+	subagents *subagents.Subagents
+	undo      *Undo
+	unwell    *worker.Unwell
+	// command answers a chat command that changes nothing.
+	command   func(context.Context, claybot.Agent, claybot.AgentMessage) (string, error)
+	connector func(name string) connectors.Connector
+	log       *slog.Logger
 }
 
-type pending struct {
-	connector string
-	at        time.Time
-}
-
-// begin notes that a connector waits, until end is called.
-func (i *intake) begin(connector string) (end func()) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.since == nil {
-		i.since = make(map[int]pending)
+func checkMessage(to claybot.Descriptor, m claybot.AgentMessage) error {
+	switch {
+	case m.ID == "":
+		return errors.New("post: the message has no id")
+	case to.Foreground() && (to.Connector == "" || to.ChannelID == "" || to.UserID == ""):
+		return fmt.Errorf("post %s: connector, channel and user must not be empty", m.ID)
+	case !to.Foreground() && m.Type != claybot.MessageSystem:
+		return fmt.Errorf("post %s: a person cannot write to an agent of type %q", m.ID, to.Type)
 	}
-	i.last++
-	n := i.last
-	i.since[n] = pending{connector, time.Now()}
-	return func() {
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		delete(i.since, n)
-	}
+	return nil
 }
 
-// stuck says for how long a connector has waited for one message, in a sentence;
-// empty when that is not too long.
-func (i *intake) stuck(connector string) string {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	var longest time.Duration
-	for _, p := range i.since {
-		if p.connector == connector {
-			longest = max(longest, time.Since(p.at))
+// accept stores a message whose sender has access.
+func (i *intake) accept(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (storage.Posted, error) {
+	m.Text = claybot.Clean(m.Text)
+	agent, err := i.agents.AgentFor(ctx, to)
+	if err != nil {
+		i.unwell.Stored(err)
+		return storage.Posted{}, fmt.Errorf("agent for %s: %w", m.ID, err)
+	}
+	return i.acceptFor(ctx, agent, m)
+}
+
+// acceptFor stores a message for a known agent.
+func (i *intake) acceptFor(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (storage.Posted, error) {
+	if m.At == 0 {
+		m.At = claybot.Now()
+	}
+	for _, take := range []func(context.Context, claybot.Agent, claybot.AgentMessage) (storage.Posted, bool, error){i.order, i.questions.Typed} {
+		if done, taken, err := take(ctx, agent, m); taken || err != nil {
+			return done, err
 		}
 	}
-	if longest < stuckAfter {
-		return ""
+	p, err := i.complete(ctx, agent, m)
+	if err != nil {
+		return storage.Posted{}, err
 	}
-	return fmt.Sprintf("a message waits to be stored for %s, and others wait behind it", longest.Truncate(time.Second))
+	return i.post(ctx, agent, p)
+}
+
+// post stores a message that is complete.
+func (i *intake) post(ctx context.Context, agent claybot.Agent, p storage.Posting) (storage.Posted, error) {
+	i.questions.TellPending(ctx, agent, &p)
+	if stopsAll(p.Message) { // before the answer commits: after a crash in between it is posted again
+		i.subagents.HaltBelow(ctx, agent.ID, "user")
+	}
+	done, err := i.inboxes.Post(ctx, p)
+	if err != nil {
+		i.unwell.Stored(err)
+		return done, err
+	}
+	if done.Added {
+		i.unwell.Stored(nil)
+		i.accepted(ctx, agent, p.Message, done)
+	}
+	return done, nil
+}
+
+// complete prepares a message for the inbox of an agent: how long it may be held back,
+// where its answer goes, and what commits together with it.
+func (i *intake) complete(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (storage.Posting, error) {
+	if m.At == 0 {
+		m.At = claybot.Now()
+	}
+	p := storage.Posting{
+		To: agent.ID, Message: m, MaxWaiting: inbox.MaxWaiting,
+		Wait: i.profiles.Of(agent.ID, agent.Descriptor).Policy.Wait(),
+	}
+	switch m.Kind {
+	case claybot.KindFailure, claybot.KindResult, claybot.KindReminder:
+		p.MaxWaiting = 0 // promised to come
+	}
+	return p, i.prepare(ctx, agent, &p)
+}
+
+// prepare adds the answer to a command, or the reason why a message will not run.
+func (i *intake) prepare(ctx context.Context, agent claybot.Agent, p *storage.Posting) error {
+	m := p.Message
+	say := func(kind claybot.OutgoingKind, text string) []claybot.Outgoing {
+		return i.sender.Compose(delivery.ReplyTo(agent, m, kind), text)
+	}
+	switch m.Type {
+	case claybot.MessageSystem:
+		return i.people.Address(ctx, agent, p)
+	case claybot.MessageCommand:
+		if m.Command == "compact" { // waits for its turn
+			p.Message.Type = claybot.MessageCompact
+			return nil
+		}
+		p.Skip = "command"
+		text, err := i.agents.Text(ctx, agent.Descriptor, func() (string, error) { return i.command(ctx, agent, m) })
+		if err != nil {
+			return err
+		}
+		p.Replies = say(claybot.OutgoingCommand, text)
+	case claybot.MessageCancel:
+		p.Replies = say(claybot.OutgoingCommand, texts.Stopped)
+		switch {
+		case !i.subagents.BusyBelow(ctx, agent.ID):
+			p.IfIdle = say(claybot.OutgoingCommand, texts.NothingRuns)
+		case stopsAll(m):
+			p.IfIdle = p.Replies
+		default:
+			p.IfIdle = say(claybot.OutgoingCommand, texts.OnlyHelpers)
+		}
+	case claybot.MessageUser:
+		if n := utf8.RuneCountInString(m.Text); n > inbox.MaxText {
+			p.Skip, p.Replies = "too_long", say(claybot.OutgoingNotice, texts.TooLong(n, inbox.MaxText))
+			p.Message.Text = string([]rune(m.Text)[:1000])
+		} else if strings.TrimSpace(m.Text) == "" && len(m.Files) == 0 {
+			p.Skip, p.Replies = "empty", say(claybot.OutgoingNotice, texts.Empty)
+		}
+	}
+	return nil
+}
+
+// accepted notifies all who wait for a message that it is durable.
+func (i *intake) accepted(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage, done storage.Posted) {
+	i.log.Debug("message accepted", "agent", agent.ID, "connector", agent.Descriptor.Connector, "message", m.ID, "type", m.Type)
+	i.sender.Hand(done.Outbox)
+	if len(done.Dropped) > 0 {
+		i.results.reject(agent.ID, inbox.ErrReset, done.Dropped...)
+	}
+	if c, ok := i.connector(agent.Descriptor.Connector).(connectors.Accepter); ok && m.Type != claybot.MessageSystem {
+		c.Accepted(agent.Descriptor, m)
+	}
+	switch done.Skipped {
+	case "":
+		return
+	case "command", questions.SkippedAnswer, questions.SkippedUnfit:
+		i.results.waiters.Ended(inbox.Result{}, m.ID)
+		return
+	case inbox.SkippedFull:
+		i.notifyFull(ctx, agent, m)
+	}
+	i.log.Info("message will not run", "agent", agent.ID, "connector", agent.Descriptor.Connector, "message", m.ID, "reason", done.Skipped)
+	i.results.reject(agent.ID, inbox.ErrDropped, m.ID)
+}
+
+// stopsAll reports whether a message asks to stop an agent and all below it.
+func stopsAll(m claybot.AgentMessage) bool {
+	return m.Type == claybot.MessageCancel && strings.EqualFold(strings.TrimSpace(m.Text), "all")
+}
+
+// notifyFull notifies the user, once an hour, that an inbox takes no more.
+func (i *intake) notifyFull(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) {
+	if m.Type != claybot.MessageUser {
+		return // its sender is notified otherwise
+	}
+	out := i.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingNotice), texts.InboxFull())
+	out[0].ID = fmt.Sprintf("full/%s/%d", agent.ID, m.At.Time().Unix()/3600) // the id makes it one an hour
+	if _, err := i.sender.Send(ctx, out[0]); err != nil {
+		i.log.Warn("failed to notify the user of a full inbox", "agent", agent.ID, "err", err)
+	}
+}
+
+// An order is what a command does besides its answer. It is stored with the command
+// before it is executed, so that a redelivered command does the same again, which changes
+// nothing, and never anything else.
+type order struct {
+	questions.Decision
+	Undo    claybot.RunID     `json:"undo,omitempty"`    // that is undone
+	Message claybot.MessageID `json:"message,omitempty"` // by which
+}
+
+// order executes a command that changes something; taken reports whether m was one.
+func (i *intake) order(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (done storage.Posted, taken bool, err error) {
+	if m.Type != claybot.MessageCommand {
+		return done, false, nil
+	}
+	var o *order
+	var text string
+	switch m.Command {
+	case "approve", "deny":
+		var d *questions.Decision
+		if d, text, err = i.questions.Decision(ctx, agent, m); d != nil {
+			o = &order{Decision: *d}
+		}
+	case "undo":
+		o, text, err = i.undo.order(ctx, agent, m)
+	default:
+		return done, false, nil
+	}
+	if err != nil {
+		return done, true, err
+	}
+	if o != nil {
+		stored, err := json.Marshal(o)
+		if err != nil {
+			return done, true, err
+		}
+		m.Answer = &claybot.Answer{OK: true, Output: string(stored)}
+	}
+	done, err = i.inboxes.Post(ctx, storage.Posting{
+		To: agent.ID, Message: m, Skip: "command", Replies: i.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), text),
+	})
+	if err != nil {
+		return done, true, err
+	}
+	if done.Added {
+		i.accepted(ctx, agent, m, done)
+	} else if m, err = i.questions.StoredAs(ctx, m.ID); err != nil {
+		return done, true, inbox.Unfinished(err)
+	}
+	return done, true, inbox.Unfinished(i.carryOut(ctx, agent, m))
+}
+
+// carryOut executes a stored command. It is idempotent.
+func (i *intake) carryOut(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) error {
+	if m.Type != claybot.MessageCommand || m.Answer == nil {
+		return nil
+	}
+	var o order
+	if err := json.Unmarshal([]byte(m.Answer.Output), &o); err != nil {
+		return fmt.Errorf("read the order of message %s: %w", m.ID, err)
+	}
+	if o.Undo == "" {
+		return i.questions.Decide(ctx, agent, o.Decision)
+	}
+	route := m.ReplyRoute(agent.Descriptor)
+	_, err := i.undo.post(ctx, o.Undo, o.Message, m.From, &route)
+	if errors.As(err, new(NoUndoError)) || errors.Is(err, storage.ErrNotFound) {
+		return nil // it is under way already
+	}
+	return err
 }

@@ -117,7 +117,7 @@ func TestStatusWithoutFigures(t *testing.T) {
 		m.say("ann", "hello")
 		c.wants(5*time.Second, "ann", "re: hello")
 		lame := &way{fuse: m.fuse}
-		cfg := m.system.Config
+		cfg := m.cfg
 		cfg.Counts = waysideFigures{m.db, lame}
 		s := agentsystem.New(cfg)
 		lame.cut(true)
@@ -170,8 +170,10 @@ func TestFirstStatusWithoutStore(t *testing.T) {
 // A process that has its store for itself is the only node.
 func TestAloneAsNode(t *testing.T) {
 	s := agentsystem.New(agentsystem.Config{
-		MaxRuns: 7, Members: cluster.Alone(storage.Member{ID: "a/1", Name: "a", Version: "v"}),
-		Admission: func() people.Access { return people.Access{} },
+		Members: cluster.Alone(storage.Member{ID: "a/1", Name: "a", Version: "v"}), Limits: agentsystem.Limits{MaxRuns: 7},
+		Settings: agentsystem.Settings{
+			Admission: func() people.Access { return people.Access{} },
+		},
 	})
 	all, err := s.Overview.Members(t.Context())
 	if err != nil || len(all) != 1 {

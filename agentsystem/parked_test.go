@@ -30,7 +30,7 @@ func (r *rig) faulty() *atomic.Bool {
 func TestRevokedParked(t *testing.T) {
 	t.Parallel()
 	for name, revoke := range map[string]func(r *rig) error{
-		"by an operator": func(r *rig) error { return r.system.Revoke(r.Context(), "chat", "ann") },
+		"by an operator": func(r *rig) error { return r.system.Control.Revoke(r.Context(), "chat", "ann") },
 		"by the list": func(r *rig) error {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -174,10 +174,10 @@ func TestDropParked(t *testing.T) {
 		if err != nil || len(list) != 2 || list[0].Agent != "chat:dm-ann:ann" || list[0].Messages != 2 || list[0].First != "a0" || list[0].Cause == "" {
 			r.Errorf("parked: %+v, %v", list, err)
 		}
-		if _, err := r.system.DropParked(r.Context(), "chat:dm-ann:an"); !errors.Is(err, storage.ErrNotFound) {
+		if _, err := r.system.Control.DropParked(r.Context(), "chat:dm-ann:an"); !errors.Is(err, storage.ErrNotFound) {
 			r.Errorf("an unknown agent: %v", err)
 		}
-		dropped, err := r.system.DropParked(r.Context(), "chat:dm-ann:ann")
+		dropped, err := r.system.Control.DropParked(r.Context(), "chat:dm-ann:ann")
 		if err != nil || !slices.Equal(dropped, []claybot.MessageID{"a0", "a1"}) {
 			r.Errorf("dropped %q, %v", dropped, err)
 		}

@@ -451,14 +451,14 @@ func TestCallersAreRefused(t *testing.T) {
 		r.start()
 		f.on.Store(true)
 		r.post(carol, msg("a", "a"))
-		if _, err := r.system.Invoke(r.Context(), carol, msg("b", "b")); !errors.Is(err, syscall.EACCES) {
+		if _, err := r.system.Control.Invoke(r.Context(), carol, msg("b", "b")); !errors.Is(err, syscall.EACCES) {
 			r.Errorf("Invoke: %v", err)
 		}
-		if _, err := r.system.StartRun(r.Context(), agentsystem.Address{Descriptor: &carol}, msg("c", "c")); !errors.Is(err, syscall.EACCES) {
+		if _, err := r.system.Control.StartRun(r.Context(), agentsystem.Address{Descriptor: &carol}, msg("c", "c")); !errors.Is(err, syscall.EACCES) {
 			r.Errorf("StartRun: %v", err)
 		}
 		f.on.Store(false)
-		if _, err := r.system.Invoke(r.Context(), carol, msg("b", "b")); err != nil {
+		if _, err := r.system.Control.Invoke(r.Context(), carol, msg("b", "b")); err != nil {
 			r.Errorf("Invoke afterwards: %v", err)
 		}
 		after(time.Minute)

@@ -112,7 +112,7 @@ func (w *world) sets(p *person, q claybot.Question) {
 	m := p.message(w.id("set"), "answers")
 	agent := agentsystem.Address{Agent: w.agent(p.Descriptor)}
 	w.do(p, fmt.Sprintf("gets %q", values), func() (string, error) {
-		if _, known, err := w.system.Known(w.Context(), agent, m); known || err != nil {
+		if _, known, err := w.system.Control.Known(w.Context(), agent, m); known || err != nil {
 			return "ok", err
 		}
 		return heard(w.system.Questions.AnswerSaid(w.Context(), p.run, values, m, "operator", claybot.ViaHTTP))

@@ -171,20 +171,23 @@ func (r *rig) start() {
 		stores = r.decorate(stores)
 	}
 	r.system = agentsystem.New(agentsystem.Config{
-		Stores: r.fuse.stores(stores), Log: log, Node: fmt.Sprint("node", r.starts), Version: "test", Grace: r.grace, Hub: hub, MaxRuns: r.maxRuns,
-		Boots:     fusedBoots{r.boots, r.fuse},
-		Models:    func(claybot.Agent) []string { return []string{"small", "large"} },
-		Tools:     func(claybot.Agent) []string { return []string{"look", "pay"} },
-		Profile:   func(claybot.Descriptor) profiles.Profile { r.mu.Lock(); defer r.mu.Unlock(); return r.profile },
-		Admission: func() people.Access { r.mu.Lock(); defer r.mu.Unlock(); return r.access },
-		Society:   func() subagents.Limits { r.mu.Lock(); defer r.mu.Unlock(); return r.society },
+		Stores: r.fuse.stores(stores), Log: log, Node: fmt.Sprint("node", r.starts), Version: "test", Hub: hub,
+		Boots: fusedBoots{r.boots, r.fuse},
 
-		Transcribe: r.transcribe, Operators: func() []string { return []string{"chat/boss"} },
-		SwitchedOff: func(context.Context, claybot.Agent) *runs.Error {
-			if r.off == nil {
-				return nil
-			}
-			return r.off()
+		Transcribe: r.transcribe, Limits: agentsystem.Limits{Grace: r.grace, MaxRuns: r.maxRuns},
+		Settings: agentsystem.Settings{
+			Models:    func(claybot.Agent) []string { return []string{"small", "large"} },
+			Tools:     func(claybot.Agent) []string { return []string{"look", "pay"} },
+			Profile:   func(claybot.Descriptor) profiles.Profile { r.mu.Lock(); defer r.mu.Unlock(); return r.profile },
+			Admission: func() people.Access { r.mu.Lock(); defer r.mu.Unlock(); return r.access },
+			Society:   func() subagents.Limits { r.mu.Lock(); defer r.mu.Unlock(); return r.society },
+			Operators: func() []string { return []string{"chat/boss"} },
+			SwitchedOff: func(context.Context, claybot.Agent) *runs.Error {
+				if r.off == nil {
+					return nil
+				}
+				return r.off()
+			},
 		},
 	})
 	engine := r.engine

@@ -36,7 +36,7 @@ func (r *rig) withWorkspace() (write func(name, content string)) {
 		r.Fatal(err)
 	}
 	open := func(context.Context, tools.Env) (workspace.Workspace, error) { return w, nil }
-	r.more = func(s *agentsystem.AgentSystem) []tools.Tool { return send.Tools(s, open) }
+	r.more = func(s *agentsystem.AgentSystem) []tools.Tool { return send.Tools(s.Output, open) }
 	return func(name, content string) {
 		if err := w.WriteFile(r.Context(), name, []byte(content)); err != nil {
 			r.Fatal(err)

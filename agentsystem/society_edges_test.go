@@ -74,7 +74,7 @@ func TestDeleteAtWork(t *testing.T) {
 		r.start()
 		r.say("begin")
 		after(time.Second)
-		if err := r.system.Delete(r.Context(), r.agent(ann)); err != nil {
+		if err := r.system.Control.Delete(r.Context(), r.agent(ann)); err != nil {
 			t.Fatal(err)
 		}
 		after(time.Hour)
@@ -131,7 +131,7 @@ func TestRevokedPerson(t *testing.T) {
 				}
 				r.say("begin")
 				after(10 * time.Second)
-				if err := r.system.Revoke(r.Context(), "chat", "ann"); err != nil {
+				if err := r.system.Control.Revoke(r.Context(), "chat", "ann"); err != nil {
 					t.Fatal(err)
 				}
 				after(time.Hour)
@@ -167,7 +167,7 @@ func TestRevokedPerson(t *testing.T) {
 			after(time.Minute)
 			fire("t1")
 			r.wants("re: hello", "three")
-			if err := r.system.Revoke(r.Context(), "chat", "ann"); err != nil {
+			if err := r.system.Control.Revoke(r.Context(), "chat", "ann"); err != nil {
 				t.Fatal(err)
 			}
 			fire("t2")
@@ -292,7 +292,7 @@ func TestChildIsDeleted(t *testing.T) {
 		after(time.Minute)
 		for _, c := range r.children(ann) {
 			if c.Descriptor.Name == "ALPHA" {
-				if err := r.system.Delete(r.Context(), c.ID); err != nil {
+				if err := r.system.Control.Delete(r.Context(), c.ID); err != nil {
 					t.Fatal(err)
 				}
 			}

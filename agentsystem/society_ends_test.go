@@ -45,7 +45,7 @@ func TestDeletedBelowDeleted(t *testing.T) {
 				mid := r.children(ann)[0].ID
 				dig := r.childrenOf(mid)[0].ID
 				for _, id := range []claybot.AgentID{mid, dig} {
-					if err := r.system.Delete(r.Context(), id); err != nil {
+					if err := r.system.Control.Delete(r.Context(), id); err != nil {
 						t.Fatal(err)
 					}
 					after(time.Minute)
@@ -70,7 +70,7 @@ func TestStopOfQueuedHelper(t *testing.T) {
 		r.setPolicy(inbox.Policy{Debounce: 30 * time.Second})
 		r.say("begin")
 		after(40 * time.Second)
-		if n, err := r.system.Stop(r.Context(), r.children(ann)[0].ID); n != 1 || err != nil {
+		if n, err := r.system.Control.Stop(r.Context(), r.children(ann)[0].ID); n != 1 || err != nil {
 			t.Errorf("stopped %d, %v", n, err)
 		}
 		after(time.Hour)
@@ -96,7 +96,7 @@ func TestRevokeEndsTasks(t *testing.T) {
 		r.fire("t1", "count")
 		r.fire("t2", "count")
 		after(10 * time.Second)
-		if err := r.system.Revoke(r.Context(), "chat", "ann"); err != nil {
+		if err := r.system.Control.Revoke(r.Context(), "chat", "ann"); err != nil {
 			t.Fatal(err)
 		}
 		after(time.Hour)

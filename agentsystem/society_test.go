@@ -146,7 +146,7 @@ func TestFailureNotices(t *testing.T) {
 	t.Parallel()
 	stopped := func(r *rig) {
 		after(time.Second)
-		if _, err := r.system.Stop(r.Context(), r.children(ann)[0].ID); err != nil {
+		if _, err := r.system.Control.Stop(r.Context(), r.children(ann)[0].ID); err != nil {
 			r.Error(err)
 		}
 	}
@@ -223,7 +223,7 @@ func TestParentIsDeleted(t *testing.T) {
 		r.post(bob, msg("me too", "me too")) // the most recent of all, but not hers
 		after(time.Second)
 		child := r.children(ann)[0].ID
-		if err := r.system.Delete(r.Context(), r.agent(ann)); err != nil {
+		if err := r.system.Control.Delete(r.Context(), r.agent(ann)); err != nil {
 			t.Fatal(err)
 		}
 		after(time.Hour)

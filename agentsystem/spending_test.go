@@ -193,7 +193,7 @@ func TestInjectedMessagesEndWithTheRun(t *testing.T) {
 				waited := make(chan error, 1)
 				of := r.system
 				go func() {
-					_, err := of.Invoke(r.Context(), ann, withFiles("m", "more", from("a", "a.txt", claybot.FileDocument)))
+					_, err := of.Control.Invoke(r.Context(), ann, withFiles("m", "more", from("a", "a.txt", claybot.FileDocument)))
 					waited <- err
 				}()
 				if tt.name != "deadline" {

@@ -7,39 +7,49 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 )
 
-// undoTime is how long effects can be taken back.
+// undoTime is how long side effects can be undone.
 const undoTime = 30 * 24 * time.Hour
+
+// An Undo undoes the side effects of runs.
+type Undo struct {
+	agents   *storage.Bounded
+	index    storage.Index
+	runs     Runs
+	receipts storage.Receipts
+	people   *people.Directory
+	accept   func(context.Context, claybot.Agent, claybot.AgentMessage) (storage.Posted, error)
+}
 
 // A NoUndoError says in a sentence why a run is not undone.
 type NoUndoError string
 
 func (e NoUndoError) Error() string { return string(e) }
 
-// UndoRun starts a run that takes back what another one did, newest first. A
-// run is undone once: the id of the message that asks for it is made of its own.
-// An undo that began nothing, because it was stopped or not approved, may be
-// tried again.
-func (s *AgentSystem) UndoRun(ctx context.Context, id claybot.RunID, by string) (Accepted, error) {
-	run, message, err := s.mayUndo(ctx, id)
+// UndoRun starts a run that undoes the side effects of another one, newest first. A run
+// is undone once: the id of the message that asks for it derives from its own. An undo
+// that began nothing, because it was stopped or not approved, may be tried again.
+func (u *Undo) UndoRun(ctx context.Context, id claybot.RunID, by string) (Accepted, error) {
+	run, message, err := u.mayUndo(ctx, id)
 	if err != nil {
 		return Accepted{}, err
 	}
-	return s.undoAs(ctx, run.ID, message, claybot.Sender{Name: by}, nil)
+	return u.post(ctx, run.ID, message, claybot.Sender{Name: by}, nil)
 }
 
-// undoAs posts the message that undoes a run; route is where the answer goes, nil
-// for where the person wrote last.
-func (s *AgentSystem) undoAs(ctx context.Context, id claybot.RunID, message claybot.MessageID, from claybot.Sender, route *claybot.Route) (Accepted, error) {
-	run, err := s.Runs.Run(ctx, id)
+// post posts the message that undoes a run; route is where the answer goes, nil for
+// where the person wrote last.
+func (u *Undo) post(ctx context.Context, id claybot.RunID, message claybot.MessageID, from claybot.Sender, route *claybot.Route) (Accepted, error) {
+	run, err := u.runs.Run(ctx, id)
 	if err != nil {
 		return Accepted{}, err
 	}
-	agent, err := s.lookup.Agent(ctx, run.Agent)
+	agent, err := u.agents.Agent(ctx, run.Agent)
 	if err != nil {
 		return Accepted{}, err
 	}
@@ -48,27 +58,27 @@ func (s *AgentSystem) undoAs(ctx context.Context, id claybot.RunID, message clay
 		Text: fmt.Sprintf("Take back what run %s did.", run.ID), Run: claybot.RunID(runs.NewID()), Engine: claybot.EngineUndo,
 		Undo: &claybot.Undoing{Run: run.ID, Effects: run.Undo}, Route: route,
 	}
-	done, err := s.acceptFor(ctx, agent, m)
+	done, err := u.accept(ctx, agent, m)
 	switch {
 	case err != nil:
 		return Accepted{}, err
 	case done.Skipped != "":
 		return Accepted{}, NoUndoError("The undo cannot begin now: " + done.Skipped + ".")
-	case !done.Added: // somebody was faster
-		_, _, err := s.mayUndo(ctx, run.ID)
+	case !done.Added: // another request was faster
+		_, _, err := u.mayUndo(ctx, run.ID)
 		return Accepted{}, err
 	}
 	return Accepted{Run: m.Run, Agent: agent.ID, Message: m.ID, State: claybot.RunPending}, nil
 }
 
-// mayUndo is the run, and the message by which it is undone; a NoUndoError says
-// why it is not.
-func (s *AgentSystem) mayUndo(ctx context.Context, id claybot.RunID) (claybot.Run, claybot.MessageID, error) {
-	run, err := s.Runs.Run(ctx, id)
+// mayUndo returns a run and the id of the message that undoes it; a NoUndoError says why
+// it cannot be undone.
+func (u *Undo) mayUndo(ctx context.Context, id claybot.RunID) (claybot.Run, claybot.MessageID, error) {
+	run, err := u.runs.Run(ctx, id)
 	if err != nil {
 		return run, "", err
 	}
-	e, err := s.Index.IndexedAgentByID(ctx, run.Agent)
+	e, err := u.index.IndexedAgentByID(ctx, run.Agent)
 	switch {
 	case err != nil:
 		return run, "", err
@@ -80,7 +90,7 @@ func (s *AgentSystem) mayUndo(ctx context.Context, id claybot.RunID) (claybot.Ru
 		err = NoUndoError("That run did nothing that could be taken back.")
 	case time.Since(run.Ended.Time()) > undoTime:
 		err = NoUndoError("That run ended more than 30 days ago; it cannot be undone any more.")
-	case e.Descriptor.Foreground() && !s.People.MayWrite(e.Descriptor):
+	case e.Descriptor.Foreground() && !u.people.MayWrite(e.Descriptor):
 		err = NoUndoError("The person of that run may not write any more, so nothing is done for him. Let him in again first.")
 	}
 	if err != nil {
@@ -88,14 +98,14 @@ func (s *AgentSystem) mayUndo(ctx context.Context, id claybot.RunID) (claybot.Ru
 	}
 	for try := 1; ; try++ {
 		message := undoID(run.ID, try)
-		r, err := s.Inbox.Receipt(ctx, message)
+		r, err := u.receipts.Receipt(ctx, message)
 		if errors.Is(err, storage.ErrNotFound) {
 			return run, message, nil
 		}
 		if err != nil {
 			return run, "", err
 		}
-		used, err := s.undoUsed(ctx, r)
+		used, err := u.isUsed(ctx, r)
 		switch {
 		case err != nil:
 			return run, "", err
@@ -107,15 +117,15 @@ func (s *AgentSystem) mayUndo(ctx context.Context, id claybot.RunID) (claybot.Ru
 	}
 }
 
-// UndoneBy is the run that took back what another one did, or does so now; empty
-// when that may be asked for.
-func (s *AgentSystem) UndoneBy(ctx context.Context, id claybot.RunID) (claybot.RunID, error) {
+// UndoneBy returns the run that undid another one or is undoing it; empty when UndoRun may
+// be called.
+func (u *Undo) UndoneBy(ctx context.Context, id claybot.RunID) (claybot.RunID, error) {
 	for try := 1; ; try++ {
-		r, err := s.Inbox.Receipt(ctx, undoID(id, try))
+		r, err := u.receipts.Receipt(ctx, undoID(id, try))
 		if err != nil {
 			return "", storage.Ignore(err, storage.ErrNotFound)
 		}
-		used, err := s.undoUsed(ctx, r)
+		used, err := u.isUsed(ctx, r)
 		switch {
 		case err != nil:
 			return "", err
@@ -127,16 +137,16 @@ func (s *AgentSystem) UndoneBy(ctx context.Context, id claybot.RunID) (claybot.R
 	}
 }
 
-// undoUsed reports whether the message of a receipt undid its run, or is about to;
-// one that came to nothing did not.
-func (s *AgentSystem) undoUsed(ctx context.Context, r storage.Receipt) (bool, error) {
+// isUsed reports whether the message of a receipt undid its run, or is about to; one that
+// began nothing did not.
+func (u *Undo) isUsed(ctx context.Context, r storage.Receipt) (bool, error) {
 	switch {
 	case r.Skipped != "":
 		return false, nil
 	case r.Run == nil || !r.Run.State.Ended():
 		return true, nil
 	}
-	for ev, err := range s.Runs.Events(ctx, r.Run.ID, 0) {
+	for ev, err := range u.runs.Events(ctx, r.Run.ID, 0) {
 		if err != nil {
 			return false, err
 		}
@@ -148,10 +158,10 @@ func (s *AgentSystem) undoUsed(ctx context.Context, r storage.Receipt) (bool, er
 	return r.Run.State == claybot.RunSucceeded && old, nil
 }
 
-// eventTime is how long events are there at least.
+// eventTime is how long events are kept at least.
 const eventTime = 6 * 24 * time.Hour
 
-// undoID is the id of the message that undoes a run, at the nth try.
+// undoID is the id of the message of the nth try to undo a run.
 func undoID(run claybot.RunID, try int) claybot.MessageID {
 	if try > 1 {
 		return claybot.MessageID(fmt.Sprintf("undo/%s/%d", run, try))
@@ -159,20 +169,20 @@ func undoID(run claybot.RunID, try int) claybot.MessageID {
 	return claybot.MessageID("undo/" + run)
 }
 
-// undoing is what /undo does and says: about the run that is named, or the newest
-// one of the agent with effects. The order is nil where there is nothing to do.
-func (s *AgentSystem) undoing(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (*order, string, error) {
+// order returns what /undo does and answers: about the named run, or the newest one of the
+// agent with side effects. The order is nil where there is nothing to do.
+func (u *Undo) order(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (*order, string, error) {
 	id := claybot.RunID(m.Text)
 	if id == "" {
 		var err error
-		if id, err = s.undoable(ctx, agent.ID); err != nil {
+		if id, err = u.newest(ctx, agent.ID); err != nil {
 			return nil, "", err
 		}
 		if id == "" {
 			return nil, texts.NothingToUndo, nil
 		}
 	}
-	run, message, err := s.mayUndo(ctx, id)
+	run, message, err := u.mayUndo(ctx, id)
 	var no NoUndoError
 	switch {
 	case errors.Is(err, storage.ErrNotFound), run.ID != "" && run.Agent != agent.ID:
@@ -187,10 +197,10 @@ func (s *AgentSystem) undoing(ctx context.Context, agent claybot.Agent, m claybo
 	return &order{Undo: run.ID, Message: message}, texts.Undoing(run), nil
 }
 
-// undoable is the newest run of an agent with effects; empty for none among the
+// newest returns the newest run of an agent with side effects; empty for none among the
 // last thirty.
-func (s *AgentSystem) undoable(ctx context.Context, agent claybot.AgentID) (claybot.RunID, error) {
-	all, err := s.Runs.RunPage(ctx, storage.RunQuery{Agent: agent, Limit: 30})
+func (u *Undo) newest(ctx context.Context, agent claybot.AgentID) (claybot.RunID, error) {
+	all, err := u.runs.RunPage(ctx, storage.RunQuery{Agent: agent, Limit: 30})
 	if err != nil {
 		return "", err
 	}

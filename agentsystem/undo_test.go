@@ -80,7 +80,7 @@ func TestUndoAgain(t *testing.T) {
 		}
 		r.post(ann, typed("s", claybot.MessageCancel, ""))
 		after(time.Minute)
-		if by, err := r.system.UndoneBy(r.Context(), id); err != nil || by != "" {
+		if by, err := r.system.Control.UndoneBy(r.Context(), id); err != nil || by != "" {
 			t.Errorf("undone by %q, %v", by, err)
 		}
 		r.decides(ann, "u1", "undo", "") // delivered again: it is over
@@ -93,10 +93,10 @@ func TestUndoAgain(t *testing.T) {
 		if got := r.decides(ann, "u4", "undo", string(id)); !strings.HasPrefix(got, "That run was undone already, by run ") {
 			t.Errorf("a second time: %q", got)
 		}
-		if _, err := r.system.UndoRun(r.Context(), id, "operator"); err == nil {
+		if _, err := r.system.Control.UndoRun(r.Context(), id, "operator"); err == nil {
 			t.Error("a second time, by an operator")
 		}
-		by, err := r.system.UndoneBy(r.Context(), id)
+		by, err := r.system.Control.UndoneBy(r.Context(), id)
 		if run, again := r.system.Overview.RunByID(r.Context(), by); err != nil || again != nil || run.UndoOf != id || run.State != claybot.RunSucceeded {
 			t.Errorf("undone by %+v, %v, %v", run, err, again)
 		}

@@ -34,7 +34,7 @@ func (r *rig) invoke(texts ...string) *call {
 		ms[i] = msg(text, text)
 	}
 	go func() {
-		results, err := r.system.Invoke(r.Context(), ann, ms...)
+		results, err := r.system.Control.Invoke(r.Context(), ann, ms...)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.results, c.err, c.done = results, err, true
@@ -277,7 +277,7 @@ func TestWaiters(t *testing.T) {
 			a := r.invoke("a")
 			after(half)
 			b := r.invoke("b")
-			dropped, err := r.system.Drop(r.Context(), r.agent(ann))
+			dropped, err := r.system.Control.Drop(r.Context(), r.agent(ann))
 			if err != nil || !slices.Equal(dropped, []claybot.MessageID{"b"}) {
 				r.Errorf("dropped %q, %v", dropped, err)
 			}
@@ -324,7 +324,7 @@ func TestInvokeDeadline(t *testing.T) {
 		r.start()
 		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 		defer cancel()
-		if _, err := r.system.Invoke(ctx, ann, msg("a", "a")); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := r.system.Control.Invoke(ctx, ann, msg("a", "a")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
 		after(10 * time.Second)
@@ -361,7 +361,7 @@ func TestDropLeavesTheRunAlone(t *testing.T) {
 		r.mind.hold("", time.Second)
 		r.start()
 		c := r.invoke("a")
-		if dropped, err := r.system.Drop(r.Context(), r.agent(ann), "a"); err != nil || len(dropped) != 0 {
+		if dropped, err := r.system.Control.Drop(r.Context(), r.agent(ann), "a"); err != nil || len(dropped) != 0 {
 			t.Errorf("dropped %q, %v", dropped, err)
 		}
 		after(2 * time.Second)
@@ -377,7 +377,7 @@ func TestDropTakesTheTokenAlong(t *testing.T) {
 		r.setPolicy(far)
 		r.start()
 		c := r.invoke("a", "b", "c")
-		if _, err := r.system.Drop(r.Context(), r.agent(ann), "b"); err != nil {
+		if _, err := r.system.Control.Drop(r.Context(), r.agent(ann), "b"); err != nil {
 			t.Fatal(err)
 		}
 		after(0)
@@ -424,11 +424,11 @@ func TestInvokeCommands(t *testing.T) {
 		for _, m := range []claybot.AgentMessage{
 			typed("reset", claybot.MessageReset, ""), typed("stop", claybot.MessageCancel, ""), command("help", "help"),
 		} {
-			if _, err := r.system.Invoke(r.Context(), ann, m); err != nil {
+			if _, err := r.system.Control.Invoke(r.Context(), ann, m); err != nil {
 				t.Errorf("%s: %v", m.ID, err)
 			}
 		}
-		if _, err := r.system.Invoke(r.Context(), ann, msg("blank", " \n")); !errors.Is(err, inbox.ErrDropped) {
+		if _, err := r.system.Control.Invoke(r.Context(), ann, msg("blank", " \n")); !errors.Is(err, inbox.ErrDropped) {
 			t.Errorf("a message without text: %v", err)
 		}
 	})

@@ -48,7 +48,7 @@ func (m *Membership) Holder(ctx context.Context, name string) (string, error) {
 	return m.cfg.Claims.Holder(ctx, name)
 }
 
-// Tell passes a hint on to the other nodes, where there are such.
+// Notify passes a hint on to the other nodes, where there are such.
 func (m *Membership) Notify(h storage.Notification) {
 	if m.cfg.Hints != nil {
 		m.cfg.Hints.Notify(h)

@@ -22,8 +22,10 @@ const leaveTime = 3 * time.Second
 // Config is what New needs. Zero fields mean the defaults named.
 type Config struct {
 	Store  storage.Members
-	Claims storage.Claims        // of the same store
-	Hints  storage.Notifications // optional: others are told at once what is free
+	Claims storage.Claims // of the same store
+	Hints  storage.Notifications  // optional: others are told at once what is free
+	// Versions counts the changes of what members keep in memory; nil: nothing changes.
+	Versions storage.Versions
 	// Self is what is known of the process: Name, Addr, Version, Started and
 	// MaxRuns. The rest is filled in with each beat.
 	Self storage.Member
@@ -45,7 +47,7 @@ type Membership struct {
 	mu       sync.Mutex
 	self     storage.Member
 	term     *Term                // nil while there is none
-	alive    []storage.Member     // as of the last good beat
+	alive    []storage.Member       // as of the last good beat
 	ends     map[string]time.Time // of the beats of others, by our clock
 	tried    time.Time            // when the beat that is under way began; zero for none
 	failed   error                // of the newest beat; nil when it was good
@@ -83,10 +85,6 @@ func Alone(self storage.Member) *Membership {
 	t := endless(self.ID)
 	return &Membership{self: self, alone: t, term: t, alive: []storage.Member{self}, changed: make(chan struct{})}
 }
-
-// IsAlone reports whether the process has the store for itself, for as long as
-// it lives.
-func (m *Membership) IsAlone() bool { return m.alone != nil }
 
 // Name is what an operator calls the node.
 func (m *Membership) Name() string { return cmp.Or(m.cfg.Self.Name, m.self.Name) }
@@ -174,7 +172,7 @@ func (m *Membership) NameOf(id string) string {
 	return id
 }
 
-// Nodes lists all members of the last day, those that are gone included, the newest
+// Members lists all members of the last day, those that are gone included, the newest
 // first. A process that has the store for itself is the only one.
 func (m *Membership) Members(ctx context.Context) ([]storage.Member, error) {
 	if m.alone != nil {
@@ -247,6 +245,30 @@ func (m *Membership) Elsewhere(d time.Duration) <-chan time.Time {
 // store for itself it is false for every error: no other process keeps the store busy.
 func (m *Membership) Retries(err error) bool {
 	return m.alone == nil && storage.Unavailable(err)
+}
+
+// Final reports whether a store that keeps failing with err fails for good. In a cluster it
+// never does: the way to the store may be broken, and other members go on.
+func (m *Membership) Final(err error) bool { return m.alone != nil && !storage.Unavailable(err) }
+
+// Versions returns how often what members keep in memory was changed; see
+// storage.Versions. A process that has the store for itself changes all of it itself, so
+// that it stays zero.
+func (m *Membership) Versions(ctx context.Context) (storage.Version, error) {
+	if m.cfg.Versions == nil {
+		return storage.Version{}, nil
+	}
+	return m.cfg.Versions.Versions(ctx)
+}
+
+// Known returns the position up to which this process may rely on what it has read of a
+// queue in the store: n where no other process adds to the queue, else 0, and the queue is
+// to be read from its beginning.
+func (m *Membership) Known(n int64) int64 {
+	if m.alone != nil {
+		return n
+	}
+	return 0
 }
 
 // Drain says that the node takes no more work and leaves soon. The others are

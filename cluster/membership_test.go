@@ -195,7 +195,7 @@ func TestBeats(t *testing.T) {
 	bubble(t, func(t *testing.T, r *register) {
 		start := time.Now()
 		m, stop := r.member(t, "a")
-		if m.Node() != "a1" || m.Trusted() != nil || m.Name() != "a" || m.IsAlone() {
+		if m.Node() != "a1" || m.Trusted() != nil || m.Name() != "a" {
 			t.Fatalf("joined as %q, %v", m.Node(), m.Trusted())
 		}
 		time.Sleep(time.Hour)
@@ -561,7 +561,7 @@ func TestElsewhere(t *testing.T) {
 
 func TestAlone(t *testing.T) {
 	m := cluster.Alone(storage.Member{ID: "n", Name: "host"})
-	if !m.IsAlone() || m.Node() != "n" || m.Name() != "host" || m.Trusted() != nil || m.Others() != 0 || m.Answering() != nil {
+	if m.Node() != "n" || m.Name() != "host" || m.Trusted() != nil || m.Others() != 0 || m.Answering() != nil {
 		t.Errorf("%q %v", m.Node(), m.Trusted())
 	}
 	if term, err := m.Joined(t.Context()); err != nil || term.Trusted() != nil {

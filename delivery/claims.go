@@ -33,12 +33,7 @@ type refusal struct {
 // claim acquires the destination of a lane. It returns nil when another member is to
 // send, which learns of the messages by a hint or by its own Watch.
 func (d *Deliverer) claim(ctx context.Context, l *lane) *cluster.Hold {
-	switch {
-	case l.shared && !d.able(l.dest):
-		return nil
-	case !d.sends(l.dest):
-		// The messages stay in the store and are sent after a start with the connector.
-		d.Log.Warn("connector not configured, messages wait", "dest", strings.ReplaceAll(l.dest, "\x00", "/"))
+	if !d.able(l.dest) {
 		return nil
 	}
 	name := storage.DestClaim(l.dest)
@@ -59,26 +54,18 @@ func (d *Deliverer) claim(ctx context.Context, l *lane) *cluster.Hold {
 	case err != nil:
 		return nil // no membership term; Watch retries in the next one
 	}
-	if l.shared {
-		d.mu.Lock()
-		_, elsewhere := d.elsewhere[l.dest]
-		l.foreign = l.foreign || elsewhere
-		delete(d.elsewhere, l.dest)
-		d.mu.Unlock()
-	}
+	d.mu.Lock()
+	_, elsewhere := d.elsewhere[l.dest]
+	l.foreign = l.foreign || elsewhere
+	delete(d.elsewhere, l.dest)
+	d.mu.Unlock()
 	return hold
 }
 
-// sends reports whether the connector of a destination is configured, and sends.
-func (d *Deliverer) sends(dest string) bool {
-	name, _, _ := strings.Cut(dest, "\x00")
-	_, ok := d.Connector(name).(connectors.Sender)
-	return ok
-}
-
-// able reports whether this member should send to a destination: it is not draining,
-// and its connector is configured and healthy. A connector that fails on every member
-// is tried all the same, after the destination was left to the others for a while.
+// able reports whether this member should send to a destination: its connector is
+// configured and, where there are others to send, healthy, and this member is not
+// draining. A connector that fails on every member is tried all the same, after the
+// destination was left to the others for a while.
 func (d *Deliverer) able(dest string) bool {
 	name, _, _ := strings.Cut(dest, "\x00")
 	c := d.Connector(name)
@@ -89,7 +76,8 @@ func (d *Deliverer) able(dest string) bool {
 	}
 	broken := state == connectors.StateFailing || state == connectors.StateStopped
 	draining := d.Members.Draining()
-	if sends && !broken && !draining {
+	others := d.Members.Others() > 0
+	if sends && (!broken && !draining || !others) {
 		return true
 	}
 	d.mu.Lock()
@@ -104,6 +92,9 @@ func (d *Deliverer) able(dest string) bool {
 	d.mu.Unlock()
 	if tell { // another member has to send what was stored here
 		d.Members.Notify(storage.Notification{Freed: []string{storage.DestClaim(dest)}})
+	}
+	if tell && !others { // sent after a start with the connector
+		d.Log.Warn("connector not configured, messages wait", "dest", strings.ReplaceAll(dest, "\x00", "/"))
 	}
 	return late
 }
@@ -161,27 +152,26 @@ func (d *Deliverer) show(dest string) {
 }
 
 // Watch reads the outbox until ctx is done, for messages stored by a member that has
-// left and for messages that no hint named. Run it where members share the store.
+// left and for messages that no hint named.
 func (d *Deliverer) Watch(ctx context.Context) {
-	look := time.NewTicker(lookUnsent)
-	defer look.Stop()
-	for {
+	for look := d.Members.Elsewhere(0); ; look = d.Members.Elsewhere(lookUnsent) {
 		changed := d.Members.Changed()
-		if d.Members.Term() != nil {
-			dests, err := d.Outbox.UnsentDests(ctx)
-			if err != nil && ctx.Err() == nil {
-				d.Log.Warn("failed to read the outbox, retrying", "err", err)
-			}
-			if err == nil {
-				d.take(dests)
-			}
-		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-look.C:
+		case <-look:
 		case <-changed:
 		case <-d.kick:
+		}
+		if d.Members.Term() == nil {
+			continue
+		}
+		dests, err := d.Outbox.UnsentDests(ctx)
+		if err != nil && ctx.Err() == nil {
+			d.Log.Warn("failed to read the outbox, retrying", "err", err)
+		}
+		if err == nil {
+			d.take(dests)
 		}
 	}
 }

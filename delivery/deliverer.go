@@ -7,8 +7,8 @@
 // chat still works.
 //
 // Goroutines: one lane per destination that has something to send, which owns the
-// state of that destination and ends when its queue is empty. Where members share the
-// store, Watch is one more. End waits for the lanes.
+// state of that destination and ends when its queue is empty, and Watch, which looks for
+// messages of other members. End waits for the lanes.
 //
 // The package must not import the AgentSystem or a connector's implementation.
 package delivery
@@ -88,8 +88,8 @@ type Config struct {
 // message first. A lane lives as long as it has something to send. The methods are
 // safe for concurrent use.
 //
-// Where members share the store, a lane holds the claim of its destination, and the
-// store is the only queue: another member may have stored what comes first.
+// A lane holds the claim of its destination. Where other members may store messages, the
+// store is its only queue: one of them may have stored what comes first.
 type Deliverer struct {
 	Config
 	slots    chan struct{}
@@ -125,9 +125,8 @@ func New(cfg Config) *Deliverer {
 // A lane is the queue of one destination.
 type lane struct {
 	dest    string
-	shared  bool // with other members: the store is always read from the beginning
 	queue   []claybot.Outgoing
-	last    int64 // position after which the store is read next; 0 when shared
+	last    int64 // position after which the store is read next
 	more    bool  // the store has, or may have, messages behind last
 	reading bool  // the store is being read now
 	wanted  bool  // another member has stored something since the lane opened
@@ -144,7 +143,7 @@ type lane struct {
 
 // newLane returns a lane. The caller holds the lock.
 func (d *Deliverer) newLane(dest string) *lane {
-	l := &lane{dest: dest, shared: !d.Members.IsAlone(), changed: make(chan struct{}, 1)}
+	l := &lane{dest: dest, changed: make(chan struct{}, 1)}
 	if time.Since(d.began) < mostPause {
 		l.foreign = !d.ours[dest]
 		d.ours[dest] = true
@@ -158,17 +157,10 @@ func (d *Deliverer) newLane(dest string) *lane {
 // comes before.
 func (l *lane) rewind(n int64) {
 	l.more = true
-	if l.shared {
-		l.queue = nil
-		return
-	}
-	if n > l.last {
-		return
-	}
 	if i := slices.IndexFunc(l.queue, func(o claybot.Outgoing) bool { return o.N >= n }); i >= 0 {
 		l.queue = l.queue[:i]
 	}
-	l.last = n - 1
+	l.last = min(l.last, n-1)
 }
 
 // Begin starts the lanes of all messages that are unsent, from an earlier process or
@@ -234,9 +226,7 @@ func (d *Deliverer) Hand(out []claybot.Outgoing) {
 			return // the next start reads them from the store
 		case l == nil:
 			d.openFor(dest)
-		case l.shared:
-			l.more = true
-		case l.more || l.reading || o.N != l.last+1 || len(l.queue) >= laneMemory:
+		case l.more || l.reading || o.N != l.last+1 || len(l.queue) >= laneMemory || d.Members.Known(o.N) == 0:
 			l.rewind(o.N)
 		default:
 			l.queue, l.last = append(l.queue, o), o.N
@@ -402,10 +392,7 @@ func (d *Deliverer) fill(ctx context.Context, l *lane) {
 	case err != nil:
 		l.more = true
 	case l.last == after && len(found) > 0: // otherwise rewound meanwhile, or at the end
-		l.queue = found
-		if !l.shared {
-			l.last = found[len(found)-1].N
-		}
+		l.queue, l.last = found, d.Members.Known(found[len(found)-1].N)
 		l.more = l.more || len(found) == laneMemory
 	}
 }

@@ -56,7 +56,13 @@ type Config struct {
 	TTL time.Duration
 	// Poll bounds how long a message waits whose wake-up was missed.
 	Poll time.Duration
+	// Elsewhere fires after d when another member may have made an agent due; see
+	// cluster.Membership. nil: there is no other member.
+	Elsewhere func(d time.Duration) <-chan time.Time
 }
+
+// lookElsewhere is how often Next looks for agents that another member made due.
+const lookElsewhere = 2 * time.Second
 
 // Inboxes hands out the agents that are due. It is safe for concurrent use.
 type Inboxes struct {
@@ -70,6 +76,9 @@ type Inboxes struct {
 // New returns the inboxes of one node.
 func New(cfg Config) *Inboxes {
 	cfg.TTL, cfg.Poll = cmp.Or(cfg.TTL, DefaultTTL), cmp.Or(cfg.Poll, DefaultPoll)
+	if cfg.Elsewhere == nil {
+		cfg.Elsewhere = func(time.Duration) <-chan time.Time { return nil }
+	}
 	return &Inboxes{
 		Config: cfg,
 		wake:   make(chan struct{}, 1),
@@ -158,9 +167,10 @@ func (i *Inboxes) Next(ctx context.Context, limit, batch int) ([]*AgentInbox, er
 			timer.Stop()
 			return nil, context.Cause(ctx)
 		case <-i.wake:
-			timer.Stop()
 		case <-timer.C:
+		case <-i.Elsewhere(lookElsewhere):
 		}
+		timer.Stop()
 	}
 }
 
@@ -199,7 +209,16 @@ func (i *Inboxes) Lapse() {
 	}
 }
 
-// Working is how many agents this node works on.
+// End asks all workers to stop with a cause.
+func (i *Inboxes) End(cause error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, b := range i.held {
+		b.cancel(cause)
+	}
+}
+
+// Working returns how many agents this member works on.
 func (i *Inboxes) Working() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -228,9 +247,6 @@ type AgentInbox struct {
 // Context is done when the work must end; its cause is a *CanceledError,
 // storage.ErrLeaseLost, ErrLapsed, or what End was given.
 func (b *AgentInbox) Context() context.Context { return b.ctx }
-
-// End asks the worker to stop with a cause.
-func (b *AgentInbox) End(cause error) { b.cancel(cause) }
 
 // Trusted is nil while the lease is trusted, whatever else may have ended the
 // work. It looks at the clock, so it is right also in a process that was stopped a

@@ -264,7 +264,7 @@ func TestCanceledWorkKeepsItsLease(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.post(0, claybot.MessageUser, 0)
 		b := r.hold(time.Second)
-		b.End(errors.New("enough"))
+		r.boxes.End(errors.New("enough"))
 		time.Sleep(time.Minute)
 		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 		defer cancel()

@@ -31,16 +31,16 @@ func (o *Answers) Answer(ctx context.Context, agent claybot.Agent, m claybot.Age
 		if err != nil {
 			return "", fmt.Errorf("read the last receipt: %w", err)
 		}
-		_, faulty := o.monitor.fault(agent.Descriptor.Key())
+		_, faulty := o.Worker.Faults.At(agent.Descriptor.Key())
 		text := textWhy(r, faulty, o.Zone())
 		if r.Run != nil && r.Run.Error != nil && o.People.ReadsCauses(agent, m) {
-			if cause := o.Work.Advice(agent, &runs.Error{Code: r.Run.Error.Code, Text: r.Run.Error.Text}); cause != "" {
+			if cause := o.Worker.AdviceOn(agent, &runs.Error{Code: r.Run.Error.Code, Text: r.Run.Error.Text}); cause != "" {
 				text += "\n\n" + cause
 			}
 		}
 		return text, nil
 	case "context":
-		return o.Work.ContextSize(ctx, agent)
+		return o.Worker.ContextSize(ctx, agent)
 	case "tasks":
 		return o.tasks(ctx, agent)
 	case "plan":
@@ -53,10 +53,10 @@ func (o *Answers) Answer(ctx context.Context, agent claybot.Agent, m claybot.Age
 // work.
 func (o *Answers) agentStatus(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) string {
 	doing, model := o.doing(ctx, agent), o.Profiles.Of(agent.ID, agent.Descriptor).Model
-	if off := o.Work.SwitchedOff(ctx, agent); off != nil {
+	if off := o.SwitchedOff(ctx, agent); off != nil {
 		why := cmp.Or(off.Say, texts.SentenceFailed(off.Code))
 		if off.Say == "" && o.People.ReadsCauses(agent, m) {
-			why += "\n\n" + o.Work.Advice(agent, off)
+			why += "\n\n" + o.Worker.AdviceOn(agent, off)
 		}
 		if doing = why + "\n\n" + doing; strings.HasSuffix(doing, texts.Idle) { // nothing that is written is worked on
 			doing = why
@@ -141,7 +141,7 @@ func (o *Answers) doing(ctx context.Context, agent claybot.Agent) string {
 	}
 	run, q, asks, err := o.Questions.PausedRun(ctx, agent.ID)
 	switch {
-	case o.Work.Busy(agent.ID), err == nil && run.State == claybot.RunRunning:
+	case o.Inboxes.Busy(agent.ID), err == nil && run.State == claybot.RunRunning:
 		return "I am at work on something; /stop ends it."
 	case err != nil:
 		return "I cannot look at what I am doing right now."
@@ -165,8 +165,8 @@ func (o *Answers) doing(ctx context.Context, agent claybot.Agent) string {
 // unusableSince is since when the agent of d cannot be used, as far as this member
 // knows; ok is false when it can.
 func (o *Answers) unusableSince(ctx context.Context, d claybot.Descriptor) (since claybot.Time, ok bool) {
-	if x, ok := o.monitor.fault(d.Key()); ok {
-		return x.Since, true
+	if x, ok := o.Worker.Faults.At(d.Key()); ok {
+		return claybot.At(x.Since), true
 	}
 	list, err := o.Parking.ParkedOf(ctx, d.Key(), 1)
 	if err != nil || len(list) == 0 {

@@ -10,12 +10,14 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/subagents"
+	"github.com/claybot/claybot/worker"
 )
 
 // Index finds and lists agents; see storage.Index and storage.AgentReader.
@@ -79,14 +81,6 @@ type Stores struct {
 	Counts  storage.StatsReader
 }
 
-// Parts are the parts of the system that an Overview asks.
-type Parts struct {
-	People    *people.Directory
-	Profiles  *profiles.Profiles
-	Questions *questions.Questions
-	Subagents *subagents.Subagents
-}
-
 // Connectors are the connectors that this member runs.
 type Connectors interface {
 	// Running reports whether it is known which connectors there are.
@@ -100,37 +94,25 @@ type Connectors interface {
 	Stuck(name string) string
 }
 
-// Health is what this member knows of faults.
-type Health interface {
-	// Unwell is why this member takes less work, in a sentence; empty when it is well.
-	// ready reports whether it serves all agents but one all the same.
-	Unwell() (why string, ready bool)
-	// Faults are the agents that this member cannot use at present, without names and
-	// in no order.
-	Faults() []AgentFault
-	// Parked is what is parked, as of the newest CountParked, and whether no more
-	// messages are taken.
-	Parked() (totals storage.ParkedTotals, full bool)
-	CountParked(ctx context.Context) error
-	// Start says how claybot comes back after it died; nil when it does not.
-	Start() *StartStatus
+// Parked counts parked messages.
+type Parked interface {
+	Count(ctx context.Context) (storage.ParkedTotals, error)
+	// Totals returns the newest Count, and whether no more messages are parked.
+	Totals() (totals storage.ParkedTotals, full bool)
 }
 
-// Work is what this member knows of the runs of agents.
-type Work interface {
-	// Working is how many agents this member works on; Busy reports whether that is one.
-	Working() int
-	Busy(id claybot.AgentID) bool
-	// SwitchedOff returns the error that every run of an agent ends with while a
-	// setting is bad; nil while none is.
-	SwitchedOff(ctx context.Context, agent claybot.Agent) *runs.Error
-	// Advice is the cause of an error that ended a run and what an operator can do
-	// about it; empty when no cause is known.
-	Advice(agent claybot.Agent, e *runs.Error) string
-	// ContextSize says in words how full the context of an agent is.
-	ContextSize(ctx context.Context, agent claybot.Agent) (string, error)
-	// EngineOf is the name of the engine that works on a run.
-	EngineOf(ctx context.Context, run claybot.Run) (string, error)
+// Parts are the parts of the system that an Overview asks.
+type Parts struct {
+	People     *people.Directory
+	Profiles   *profiles.Profiles
+	Questions  *questions.Questions
+	Subagents  *subagents.Subagents
+	Worker     *worker.Worker
+	Inboxes    *inbox.Inboxes
+	Connectors Connectors
+	Parked     Parked
+	Membership *cluster.Membership
+	Hub        *runs.Hub
 }
 
 // Reports are what Status shows of parts outside of the system; see the fields of
@@ -149,12 +131,10 @@ type Reports struct {
 type Config struct {
 	Stores
 	Parts
-	Connectors Connectors
-	Health     Health
-	Work       Work
-	Reports    Reports
-	Membership *cluster.Membership
-	Hub        *runs.Hub
+	Reports Reports
+	// SwitchedOff returns the error that every run of an agent ends with while a setting
+	// is bad; nil while none is.
+	SwitchedOff func(ctx context.Context, agent claybot.Agent) *runs.Error
 	// Access is read with every Status.
 	Access func() people.Access
 	// Zone is where the people are, for the times that they read.

@@ -15,7 +15,7 @@ import (
 func (o *Listings) RunByID(ctx context.Context, id claybot.RunID) (claybot.Run, error) {
 	run, err := o.Runs.Run(ctx, id)
 	if err == nil && run.Engine == "" {
-		run.Engine, err = o.Work.EngineOf(ctx, run)
+		run.Engine, err = o.Worker.EngineOf(ctx, run)
 	}
 	return run, err
 }

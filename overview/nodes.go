@@ -65,13 +65,13 @@ func worthShowing(all []storage.Member) []storage.Member {
 	return append(there, were...)
 }
 
-// Nodes lists who shares the store: all nodes of the last day, those that are there
+// Members lists who shares the store: all nodes of the last day, those that are there
 // first, and then the newest first. Of this one it knows how much it works at this moment.
 func (o *Monitor) Members(ctx context.Context) ([]storage.Member, error) {
 	all, err := o.Membership.Members(ctx)
 	for i := range all {
 		if all[i].ID == o.Membership.Node() {
-			all[i].Working, all[i].MaxRuns = o.Work.Working(), o.Reports.Limits.MaxRuns
+			all[i].Working, all[i].MaxRuns = o.Inboxes.Working(), o.Reports.Limits.MaxRuns
 		}
 	}
 	return worthShowing(all), err
@@ -80,7 +80,7 @@ func (o *Monitor) Members(ctx context.Context) ([]storage.Member, error) {
 // WorksOn is the name of the member that works on an agent now; empty for none, where
 // that is not known, and in a process that has the store for itself.
 func (o *Monitor) WorksOn(ctx context.Context, id claybot.AgentID) (string, error) {
-	return o.Membership.HeldBy(ctx, id, o.Work.Busy(id))
+	return o.Membership.HeldBy(ctx, id, o.Inboxes.Busy(id))
 }
 
 // nodeStatus tells of this node.

@@ -58,7 +58,7 @@ func (o *Monitor) ParkedAgents(ctx context.Context, limit int) ([]ParkedAgent, e
 		p := list[0]
 		all = append(all, ParkedAgent{Agent: ParkedName(a.Key), Messages: a.Messages, First: p.Message.ID, Since: p.At, Cause: p.Cause})
 	}
-	for _, x := range o.faults(limit) {
+	for _, x := range o.faults() {
 		if parked[x.Agent] || len(all) >= limit {
 			continue
 		}
@@ -84,9 +84,9 @@ func (o *Monitor) ParkedAgents(ctx context.Context, limit int) ([]ParkedAgent, e
 const shownFaults = 5
 
 func (o *Monitor) faultStatus() FaultStatus {
-	why, _ := o.Health.Unwell()
-	st := FaultStatus{Unwell: why, Faulty: len(o.Health.Faults()), Faults: o.faults(shownFaults)}
-	if totals, full := o.Health.Parked(); totals.Messages > 0 {
+	all := o.faults()
+	st := FaultStatus{Unwell: o.Worker.Unwell.Says(), Faulty: len(all), Faults: all[:min(len(all), shownFaults)]}
+	if totals, full := o.Parked.Totals(); totals.Messages > 0 {
 		st.Parked = &ParkedStatus{ParkedTotals: totals, Full: full}
 	}
 	return st
@@ -98,27 +98,18 @@ type AgentFault struct {
 	ID    claybot.AgentID `json:"agentId,omitempty"`
 	Since claybot.Time    `json:"since"`
 	Cause string          `json:"cause"`
-	Key   string          `json:"-"` // of its descriptor; its id where that is not known
 }
 
-// faults names up to limit agents that this member cannot use, that of the longest fault
-// first.
-func (o *Monitor) faults(limit int) []AgentFault {
-	all := o.Health.Faults()
-	for i, x := range all {
-		if all[i].Agent = ParkedName(x.Key); all[i].Agent == x.Key {
-			all[i].Agent = cmp.Or(string(x.ID), x.Key)
+// faults returns the agents that this member cannot use, that of the longest fault first.
+func (o *Monitor) faults() []AgentFault {
+	var all []AgentFault
+	for _, x := range o.Worker.Faults.List() {
+		name := ParkedName(x.Key)
+		if name == x.Key {
+			name = cmp.Or(string(x.Agent), x.Key)
 		}
+		all = append(all, AgentFault{Agent: name, ID: x.Agent, Since: claybot.At(x.Since), Cause: x.Cause})
 	}
 	slices.SortFunc(all, func(a, b AgentFault) int { return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.Agent, b.Agent)) })
-	return all[:min(len(all), limit)]
-}
-
-// fault is the present fault of the agent with a key; ok is false when it has none.
-func (o *Monitor) fault(key string) (x AgentFault, ok bool) {
-	all := o.Health.Faults()
-	if i := slices.IndexFunc(all, func(x AgentFault) bool { return x.Key == key }); i >= 0 {
-		return all[i], true
-	}
-	return AgentFault{}, false
+	return all
 }

@@ -145,7 +145,7 @@ func (o *Monitor) Status(ctx context.Context) (Status, error) {
 		return Status{}, fmt.Errorf("read figures: %w", err)
 	}
 	if !counts.old && !counts.unknown {
-		if err := o.Health.CountParked(ctx); err != nil {
+		if _, err := o.Parked.Count(ctx); err != nil {
 			o.Log.Debug("failed to count parked messages, showing the last count", "err", err)
 		}
 	}
@@ -155,7 +155,7 @@ func (o *Monitor) Status(ctx context.Context) (Status, error) {
 			Agents: counts.Agents, Inbox: InboxStatus{Waiting: counts.Waiting, Oldest: counts.OldestWaiting},
 			Runs: counts.Runs, Outbox: counts.Outbox, Duplicates: counts.Duplicates, Ambiguous: counts.Ambiguous, Unknown: counts.unknown,
 		},
-		Connectors: o.health(), Access: o.accessStatus(), Start: o.Health.Start(), Node: o.nodeStatus(),
+		Connectors: o.health(), Access: o.accessStatus(), Start: o.startStatus(), Node: o.nodeStatus(),
 		OutsideStatus: o.Reports.status(), FaultStatus: o.faultStatus(),
 	}
 	if counts.old {
@@ -221,15 +221,14 @@ func (o *Monitor) health() []ConnectorStatus {
 // One agent that cannot be used does not count, whatever the class of its fault: the
 // others are served, and Status tells of it.
 func (o *Monitor) Ready() (bool, string) {
-	unwell, ready := o.Health.Unwell()
-	_, full := o.Health.Parked()
+	_, full := o.Parked.Totals()
 	switch {
 	case !o.Connectors.Running(): // no connector is known yet, and none is missing
 		return false, "the start is under way"
 	case o.Membership.Answering() != nil:
 		return false, noDatabase
-	case !ready:
-		return false, unwell
+	case o.Worker.Unwell.Spread():
+		return false, o.Worker.Unwell.Says()
 	case full:
 		return false, texts.ParkingFull
 	}
@@ -255,6 +254,15 @@ type StartStatus struct {
 	// many agents wait for that.
 	AtOnce  int `json:"atOnce"`
 	Waiting int `json:"waiting"`
+}
+
+// startStatus returns nil after an orderly end, and once the process has lived long enough.
+func (o *Monitor) startStatus() *StartStatus {
+	unclean, atOnce, waiting, active := o.Worker.Ramp.Status()
+	if !active {
+		return nil
+	}
+	return &StartStatus{Unclean: unclean, AtOnce: atOnce, Waiting: waiting}
 }
 
 // LimitStatus is what bounds the work of this member at once.

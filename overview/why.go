@@ -106,10 +106,8 @@ func (o *Stories) story(ctx context.Context, id claybot.MessageID) (Story, error
 		return Story{}, err
 	}
 	t := Story{Receipt: r, zone: o.Zone()}
-	faults := o.Health.Faults()
-	i := slices.IndexFunc(faults, func(x AgentFault) bool { return x.ID == r.Agent })
-	if i >= 0 && stillOpen(r) {
-		t.Fault = faults[i].Cause
+	if x, ok := o.Worker.Faults.OfAgent(r.Agent); ok && stillOpen(r) {
+		t.Fault = x.Cause
 	}
 	if r.Run != nil {
 		after := max(0, r.Run.LastSeq-maxStoryEvents)
@@ -122,7 +120,7 @@ func (o *Stories) story(ctx context.Context, id claybot.MessageID) (Story, error
 	}
 	t.tell()
 	if t.open() {
-		node, err := o.Membership.HeldBy(ctx, t.Agent, o.Work.Busy(t.Agent))
+		node, err := o.Membership.HeldBy(ctx, t.Agent, o.Inboxes.Busy(t.Agent))
 		if err != nil {
 			return Story{}, err
 		}

@@ -102,24 +102,19 @@ func openBoots(ctx context.Context, dir string, log *slog.Logger, k *keeper) *fi
 
 func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 	s, box := d.stores, d.tooling.box
-	var shared storage.Versions
-	if s.shared != nil {
-		shared = s.shared
-	}
 	return agentsystem.Config{
 		Stores: agentsystem.Stores{
 			Agents: s.agents, Index: s.db, Inbox: s.db, Runs: s.db, Outbox: s.db, Access: s.db, Counts: s.db,
-			Later: s.db, Texts: s.db, Asked: s.db, Marks: s.db, Parking: s.db, Shared: shared,
+			Later: s.db, Texts: s.db, Asked: s.db, Marks: s.db, Parking: s.db,
 		},
-		Boots:       d.boots,
-		Zone:        d.zone,
-		CheckPrompt: checkPrompt,
-		CheckEdit:   func(a claybot.Agent, c claybot.ToolCall) error { return box.of(a).Editable(a, c) },
-		Transcribe:  newHearing(d.config, d.log, func() *budgets.Limiter { return d.limiter }),
-		Log:         d.log, Members: s.members, Lease: c.Node.Lease, MaxRuns: d.bounds.MaxRuns, HandOver: c.Node.Handover, Version: version,
-		Hub: s.hub, Meter: d.listeners.metrics,
-		Profile: d.profile, Admission: d.admission, Society: d.society, MaxBatch: maxBatch(c),
-		Models: d.models.names, Tools: box.allowed,
+		Settings: agentsystem.Settings{
+			Profile: d.profile, Admission: d.admission, Society: d.society, Operators: d.operators, Zone: d.zone,
+			SwitchedOff: d.models.switchedOff, Models: d.models.names, Tools: box.allowed, CheckPrompt: checkPrompt,
+			CheckEdit: func(a claybot.Agent, c claybot.ToolCall) error { return box.of(a).Editable(a, c) },
+		},
+		Limits:  agentsystem.Limits{Lease: c.Node.Lease, MaxRuns: d.bounds.MaxRuns, MaxBatch: maxBatch(c), HandOver: c.Node.Handover},
+		Members: s.members, Version: version, Hub: s.hub, Boots: d.boots, Meter: d.listeners.metrics, Log: d.log,
+		Transcribe: newHearing(d.config, d.log, func() *budgets.Limiter { return d.limiter }),
 		Reports: overview.Reports{
 			Sinks:    func() []runs.SinkHealth { return d.listeners.relay.Health() },
 			Checks:   s.keeper.results,
@@ -129,8 +124,6 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 			Settings: d.config.status,
 			Limits:   d.bounds,
 		},
-		SwitchedOff: d.models.switchedOff,
-		Operators:   d.operators,
 	}
 }
 

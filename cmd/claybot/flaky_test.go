@@ -156,15 +156,17 @@ func newHouse(t *testing.T, connect func(db *sqlite.DB) connectors.Connector) *h
 			Agents: agents, Index: db, Inbox: db, Runs: db, Outbox: db, Access: db, Counts: db, Later: db, Texts: db, Asked: db, Parking: db,
 		},
 		Log: slog.New(slog.DiscardHandler), Node: "node", Version: "test", Hub: hub,
-		Models:    func(claybot.Agent) []string { return []string{"poet"} },
-		Tools:     func(claybot.Agent) []string { return []string{"file"} },
-		Profile:   func(claybot.Descriptor) profiles.Profile { return profiles.Profile{} },
-		Admission: func() people.Access { return people.Access{Mode: people.AccessOpen} },
-		Society:   func() subagents.Limits { return subagents.DefaultLimits },
+		Settings: agentsystem.Settings{
+			Models:    func(claybot.Agent) []string { return []string{"poet"} },
+			Tools:     func(claybot.Agent) []string { return []string{"file"} },
+			Profile:   func(claybot.Descriptor) profiles.Profile { return profiles.Profile{} },
+			Admission: func() people.Access { return people.Access{Mode: people.AccessOpen} },
+			Society:   func() subagents.Limits { return subagents.DefaultLimits },
+		},
 	})
 	spec := tools.Spec{Tool: llm.Tool{Name: "file", Description: "sends a file"}, Effect: tools.Idempotent, Timeout: time.Minute}
 	set, err := tools.NewSet(tools.New(spec, func(ctx context.Context, env tools.Env, _ struct{}) (tools.Result, error) {
-		_, err := s.SendFile(ctx, env, tools.Sending{Name: "a.txt", Caption: "here", Open: func(context.Context) (io.ReadCloser, error) {
+		_, err := s.Output.SendFile(ctx, env, tools.Sending{Name: "a.txt", Caption: "here", Open: func(context.Context) (io.ReadCloser, error) {
 			return io.NopCloser(bytes.NewReader([]byte("alpha"))), nil
 		}})
 		return tools.Result{Text: "sent"}, err

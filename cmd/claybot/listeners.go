@@ -68,7 +68,7 @@ func (l *listeners) addr() string { return l.web.Addr() }
 func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 	shown := d.system.Overview
 	desk := operator{
-		d.system, shown.Listings, shown.Monitor, shown.Stories, d.system.People,
+		d.system, d.system.Control, shown.Listings, shown.Monitor, shown.Stories, d.system.People,
 		func() configs.Access { return d.config.Load().Access }, d.tooling.workspaces.forget,
 	}
 	backend, box, tooling, db := desk.backend(), d.tooling.box, newToolbench(d), d.stores.db

@@ -19,6 +19,7 @@ import (
 // An operator implements the contracts of package web with the parts of the system.
 type operator struct {
 	*agentsystem.AgentSystem
+	*agentsystem.Control
 	*overview.Listings
 	*overview.Monitor
 	*overview.Stories
@@ -42,7 +43,7 @@ func (o operator) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error
 
 // UndoRun undoes the side effects of a run.
 func (o operator) UndoRun(ctx context.Context, id claybot.RunID, by string) (agentsystem.Accepted, error) {
-	a, err := o.AgentSystem.UndoRun(ctx, id, by)
+	a, err := o.Control.UndoRun(ctx, id, by)
 	var no agentsystem.NoUndoError
 	if errors.As(err, &no) {
 		return a, web.Refusal(no)
@@ -90,7 +91,7 @@ func (o operator) Allow(ctx context.Context, connector, subject string) error {
 
 // Revoke revokes a grant and names a setting that still allows the user.
 func (o operator) Revoke(ctx context.Context, connector, subject string) (still string, err error) {
-	err = o.AgentSystem.Revoke(ctx, connector, subject)
+	err = o.Control.Revoke(ctx, connector, subject)
 	still = allowedBy(o.access(), connector, subject)
 	switch {
 	case errors.Is(err, storage.ErrNotFound) && still != "":

@@ -158,7 +158,7 @@ func (s *stores) openShared(ctx context.Context, c configs.Config, self storage.
 	s.db, s.agents, s.shared, s.closer = db, db.Agents, db, []io.Closer{db}
 	s.tree = storage.NewMirror(db.Tree())
 	s.members = cluster.New(cluster.Config{
-		Store: db, Claims: db, Hints: db, Self: self, TTL: c.Node.Lease, Log: s.log,
+		Store: db, Claims: db, Hints: db, Versions: db, Self: self, TTL: c.Node.Lease, Log: s.log,
 		NewID:   func() string { return memberID(c) },
 		Working: func() int { return s.system().Working() },
 	})

@@ -48,7 +48,7 @@ func newTooling(ctx context.Context, config *settings, s *stores, system func() 
 		return nil, err
 	}
 	save := func(ctx context.Context, env tools.Env, name, mimeType string, data []byte) (claybot.FileReference, error) {
-		return system().SaveFile(ctx, agentsystem.Address{Agent: env.Agent.ID}, claybot.FileReference{Name: name, MIMEType: mimeType}, bytes.NewReader(data))
+		return system().Control.SaveFile(ctx, agentsystem.Address{Agent: env.Agent.ID}, claybot.FileReference{Name: name, MIMEType: mimeType}, bytes.NewReader(data))
 	}
 	t := &tooling{workspaces: w, servers: newMCPServers(config, s, w, save)}
 	t.browsers = browser.New(browser.Config{
@@ -198,7 +198,7 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 	all = append(all, b.acting(key, p)...)
 	if deep := p.Engine.Deep; deep != nil {
 		if deep.Todos {
-			all = append(all, todos.Tools(db, system, func(tools.Env) bool { return deep.ShowTodos })...)
+			all = append(all, todos.Tools(db, system.Output, func(tools.Env) bool { return deep.ShowTodos })...)
 		}
 		switch deep.Files {
 		case configs.FilesState:
@@ -230,10 +230,10 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 // tools of a deep agent take the names that those of its workspace would have.
 func (b *toolbox) acting(key boxKey, p configs.Profile) []tools.Tool {
 	if !key.workspace {
-		return append(send.Tools(b.system(), nil), b.web...)
+		return append(send.Tools(b.system().Output, nil), b.web...)
 	}
 	open := b.tooling.workspaces.open
-	all := append(shell.Tools(open, func(env tools.Env) string { return b.config.profile(env.Agent).Workspace.Network }), send.Tools(b.system(), open)...)
+	all := append(shell.Tools(open, func(env tools.Env) string { return b.config.profile(env.Agent).Workspace.Network }), send.Tools(b.system().Output, open)...)
 	if p.Engine.Deep == nil || p.Engine.Deep.Files == configs.FilesNone {
 		all = append(all, files.Tools(open)...)
 	}

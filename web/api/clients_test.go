@@ -298,7 +298,7 @@ func (r *clientRig) cancel() {
 			}
 		}
 		r.mu.Unlock()
-		if _, err := r.system.CancelRun(r.Context(), id, "operator"); err != nil {
+		if _, err := r.system.Control.CancelRun(r.Context(), id, "operator"); err != nil {
 			r.Errorf("cancel: %v", err)
 		}
 	}

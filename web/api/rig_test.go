@@ -96,15 +96,17 @@ func (r *rig) begin() {
 	r.db, r.agents = webtest.OpenStores(r.Context(), r, r.dir, hub, log)
 	r.system = agentsystem.New(agentsystem.Config{
 		Stores: webtest.StoresOf(r.db, r.agents),
-		Log:    log, Node: "node-" + string(claybot.NewID()), Version: "test", Hub: hub, Grace: time.Nanosecond,
-		Profile: func(d claybot.Descriptor) profiles.Profile {
-			return profiles.Profile{Name: "default", Model: "script", MaxSteps: 9, Engine: r.engine}
+		Log:    log, Node: "node-" + string(claybot.NewID()), Version: "test", Hub: hub, Limits: agentsystem.Limits{Grace: time.Nanosecond},
+		Settings: agentsystem.Settings{
+			Profile: func(d claybot.Descriptor) profiles.Profile {
+				return profiles.Profile{Name: "default", Model: "script", MaxSteps: 9, Engine: r.engine}
+			},
+			Admission: func() people.Access {
+				return people.Access{Mode: people.AccessPairing, Trusted: []string{"web", claybot.ConnectorAPI}}
+			},
+			Models: func(claybot.Agent) []string { return []string{"script", "other"} },
+			Tools:  func(claybot.Agent) []string { return append([]string{"wait", "ask_user"}, names(r.tools)...) },
 		},
-		Admission: func() people.Access {
-			return people.Access{Mode: people.AccessPairing, Trusted: []string{"web", claybot.ConnectorAPI}}
-		},
-		Models: func(claybot.Agent) []string { return []string{"script", "other"} },
-		Tools:  func(claybot.Agent) []string { return append([]string{"wait", "ask_user"}, names(r.tools)...) },
 	})
 	set, err := tools.NewSet(slices.Concat(ask.Tools(r.system.Questions), clock.Tools(), r.tools)...)
 	if err != nil {

@@ -15,7 +15,7 @@ func TestBrowserSentFile(t *testing.T) {
 	r.start()
 	b := r.browse()
 	b.do("begin", until(`document.querySelector("#state").dataset.state === "live"`), typed("hello"), until(`document.querySelector(".bot .bubble")`))
-	f, err := r.system.Attach(t.Context(), main, claybot.FileReference{Name: "list <b>.txt", MIMEType: "text/plain"}, strings.NewReader("eggs"))
+	f, err := r.system.Control.Attach(t.Context(), main, claybot.FileReference{Name: "list <b>.txt", MIMEType: "text/plain"}, strings.NewReader("eggs"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -118,7 +118,7 @@ func (r *rig) start() {
 	r.db, r.agents = webtest.OpenStores(ctx, r, r.dir, r.hub, nil)
 	r.system = agentsystem.New(r.systemConfig(log))
 	set, err := tools.NewSet(slices.Concat(clock.Tools(), ask.Tools(r.system.Questions), messaging.Tools(r.system.Subagents, r.system.Subagents, r.system.Subagents),
-		todos.Tools(r.db, r.system, func(tools.Env) bool { return true }))...)
+		todos.Tools(r.db, r.system.Output, func(tools.Env) bool { return true }))...)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -144,15 +144,17 @@ func (r *rig) start() {
 func (r *rig) systemConfig(log *slog.Logger) agentsystem.Config {
 	return agentsystem.Config{
 		Stores: webtest.StoresOf(r.db, r.agents),
-		Log:    log, Node: "rig", Version: "test", Hub: r.hub, Grace: time.Millisecond,
-		Profile: func(claybot.Descriptor) profiles.Profile {
-			return profiles.Profile{Name: "plain", Engine: r.engine, Model: "demo", Prompt: "You are a test.", MaxSteps: 20}
+		Log:    log, Node: "rig", Version: "test", Hub: r.hub, Limits: agentsystem.Limits{Grace: time.Millisecond},
+		Settings: agentsystem.Settings{
+			Profile: func(claybot.Descriptor) profiles.Profile {
+				return profiles.Profile{Name: "plain", Engine: r.engine, Model: "demo", Prompt: "You are a test.", MaxSteps: 20}
+			},
+			Admission: func() people.Access {
+				return people.Access{Mode: people.AccessPairing, Trusted: []string{"web"}}
+			},
+			Models: func(claybot.Agent) []string { return []string{"demo", "second"} },
+			Tools:  func(claybot.Agent) []string { return []string{"ask_user", "current_time", "wait"} },
 		},
-		Admission: func() people.Access {
-			return people.Access{Mode: people.AccessPairing, Trusted: []string{"web"}}
-		},
-		Models: func(claybot.Agent) []string { return []string{"demo", "second"} },
-		Tools:  func(claybot.Agent) []string { return []string{"ask_user", "current_time", "wait"} },
 	}
 }
 

@@ -113,9 +113,11 @@ func newRig(t *testing.T, cfg Config, log *slog.Logger, replies ...llmtest.Reply
 			Asked: db, Parking: db,
 		},
 		Log: log, Node: "node", Version: "test", Meter: r.metrics,
-		Profile: func(claybot.Descriptor) profiles.Profile { return profiles.Profile{} },
-		Admission: func() people.Access {
-			return people.Access{Allow: []string{"chat:ann"}, Mode: people.AccessAllowlist}
+		Settings: agentsystem.Settings{
+			Profile: func(claybot.Descriptor) profiles.Profile { return profiles.Profile{} },
+			Admission: func() people.Access {
+				return people.Access{Allow: []string{"chat:ann"}, Mode: people.AccessAllowlist}
+			},
 		},
 	})
 	set, err := tools.NewSet(tool("look", nil), tool("pay", io.ErrClosedPipe))

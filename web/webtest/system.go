@@ -16,6 +16,7 @@ import (
 // the connector nowhere and to revoke the subject listed.
 type System struct {
 	*agentsystem.AgentSystem
+	*agentsystem.Control
 	*overview.Listings
 	*overview.Monitor
 	*overview.Stories
@@ -24,7 +25,7 @@ type System struct {
 
 // NewSystem returns s as operators see it.
 func NewSystem(s *agentsystem.AgentSystem) System {
-	return System{s, s.Overview.Listings, s.Overview.Monitor, s.Overview.Stories, s.People}
+	return System{s, s.Control, s.Overview.Listings, s.Overview.Monitor, s.Overview.Stories, s.People}
 }
 
 // Backend returns s as the contracts of package web.
@@ -42,7 +43,7 @@ func (s System) Run(ctx context.Context, id claybot.RunID) (claybot.Run, error) 
 
 // UndoRun implements web.Undos.
 func (s System) UndoRun(ctx context.Context, id claybot.RunID, by string) (agentsystem.Accepted, error) {
-	a, err := s.AgentSystem.UndoRun(ctx, id, by)
+	a, err := s.Control.UndoRun(ctx, id, by)
 	if no, ok := errors.AsType[agentsystem.NoUndoError](err); ok {
 		return a, web.Refusal(no)
 	}
@@ -78,7 +79,7 @@ func (s System) Revoke(ctx context.Context, connector, subject string) (string, 
 	if subject == "listed" {
 		return "", web.Refusal("the list of the configuration lets it in")
 	}
-	return "", s.AgentSystem.Revoke(ctx, connector, subject)
+	return "", s.Control.Revoke(ctx, connector, subject)
 }
 
 // Shapes implements web.System.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"time"
 	"unicode/utf16"
@@ -14,12 +15,17 @@ import (
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/worker"
 )
 
-var _ tools.Media = (*AgentSystem)(nil)
+var (
+	_ tools.Media   = (*Output)(nil)
+	_ tools.Display = (*Output)(nil)
+)
 
 const (
 	// maxCaption is what every platform takes as a caption, in UTF-16 units, with
@@ -30,19 +36,29 @@ const (
 	maxPicture = 10_000_000
 )
 
+// An Output sends what tools have to show into the chat where their run answers.
+type Output struct {
+	files     storage.Files
+	sender    *delivery.Deliverer
+	people    *people.Directory
+	work      *runs.AtWork
+	connector func(name string) connectors.Connector
+	log       *slog.Logger
+}
+
 // SendFile implements tools.Media. The file and the message have ids made of the
 // call, so a call that is made again sends nothing new.
-func (s *AgentSystem) SendFile(ctx context.Context, env tools.Env, x tools.Sending) (tools.Sent, error) {
-	route, err := s.fileRoute(ctx, env)
+func (o *Output) SendFile(ctx context.Context, env tools.Env, x tools.Sending) (tools.Sent, error) {
+	route, err := o.fileRoute(ctx, env)
 	if err != nil {
 		return tools.Sent{}, err
 	}
 	if route.Connector != "" {
-		if _, ok := s.connector(route.Connector).(connectors.FileSender); !ok {
+		if _, ok := o.connector(route.Connector).(connectors.FileSender); !ok {
 			return tools.Sent{}, fmt.Errorf("no files can be sent to %s; say in words what is in it", route.Connector)
 		}
 	}
-	f, err := s.keepToSend(ctx, env, x)
+	f, err := o.keepToSend(ctx, env, x)
 	if err != nil {
 		return tools.Sent{}, err
 	}
@@ -50,50 +66,50 @@ func (s *AgentSystem) SendFile(ctx context.Context, env tools.Env, x tools.Sendi
 		return tools.Sent{File: f}, nil
 	}
 	f.Kind = shownAs(x.As, f)
-	o := claybot.Outgoing{
+	base := claybot.Outgoing{
 		ID: fmt.Sprintf("file/%s/%s", env.Run, env.CallID), Kind: claybot.OutgoingFile, Run: env.Run, Agent: env.Agent.ID,
-		Message: s.turns.Of(env.Run).Newest().ID, Route: route, Part: 1, Parts: 1, At: claybot.Now(),
+		Message: o.work.Of(env.Run).Newest().ID, Route: route, Part: 1, Parts: 1, At: claybot.Now(),
 	}
-	file := o
+	file := base
 	file.File = &f
 	caption := strings.TrimSpace(claybot.Clean(x.Caption))
 	out := []claybot.Outgoing{file}
 	if len(utf16.Encode([]rune(caption))) <= maxCaption {
 		out[0].Text = caption
 	} else {
-		out = append(out, s.deliverer.ComposeOnce(o, o.ID+"/text", caption)...)
+		out = append(out, o.sender.ComposeOnce(base, base.ID+"/text", caption)...)
 	}
-	if _, err := s.deliverer.Send(ctx, out...); err != nil {
+	if _, err := o.sender.Send(ctx, out...); err != nil {
 		return tools.Sent{}, fmt.Errorf("send the file: %w", err)
 	}
 	return tools.Sent{File: f, Place: route.Connector}, nil
 }
 
-// fileRoute is where the files of a run go: where it answers, else to the most
-// recent chat of its owner, and nowhere when it is asked over the API.
-func (s *AgentSystem) fileRoute(ctx context.Context, env tools.Env) (claybot.Route, error) {
-	route := s.turns.Of(env.Run).Route()
+// fileRoute returns where the files of a run go: where it answers, else to the most
+// recent chat of its owner; nowhere for a run over the API.
+func (o *Output) fileRoute(ctx context.Context, env tools.Env) (claybot.Route, error) {
+	route := o.work.Of(env.Run).Route()
 	if route.Connector != "" || env.Agent.Descriptor.Connector == claybot.ConnectorAPI {
 		return route, nil
 	}
-	e, err := s.People.Recent(ctx, env.Agent.Descriptor, env.Agent.ID)
+	e, err := o.people.Recent(ctx, env.Agent.Descriptor, env.Agent.ID)
 	if errors.Is(err, storage.ErrNotFound) {
 		return route, errors.New("this run answers nowhere, so nobody would get the file; say where it is instead")
 	}
 	if err != nil {
 		return route, err
 	}
-	c, err := s.People.LastContext(ctx, e.ID)
+	c, err := o.people.LastContext(ctx, e.ID)
 	if err != nil {
 		return route, err
 	}
 	return claybot.AgentMessage{Context: c}.ReplyRoute(e.Descriptor), nil
 }
 
-// keepToSend is the file of a Sending, kept.
-func (s *AgentSystem) keepToSend(ctx context.Context, env tools.Env, x tools.Sending) (claybot.FileReference, error) {
+// keepToSend stores the file that a tool sends, once for each call.
+func (o *Output) keepToSend(ctx context.Context, env tools.Env, x tools.Sending) (claybot.FileReference, error) {
 	if x.ID != "" {
-		f, r, err := s.Agents.OpenFile(ctx, env.Agent.ID, x.ID)
+		f, r, err := o.files.OpenFile(ctx, env.Agent.ID, x.ID)
 		if errors.Is(err, storage.ErrNotFound) {
 			return f, fmt.Errorf("you have no file with the id %.64q", x.ID)
 		}
@@ -103,7 +119,7 @@ func (s *AgentSystem) keepToSend(ctx context.Context, env tools.Env, x tools.Sen
 		return f, errors.Join(r.Close(), mayBeSent(f))
 	}
 	f := claybot.FileReference{ID: connectors.FileID("sent", string(env.Run), env.CallID), Name: x.Name}
-	kept, r, err := s.Agents.OpenFile(ctx, env.Agent.ID, f.ID)
+	kept, r, err := o.files.OpenFile(ctx, env.Agent.ID, f.ID)
 	if err == nil { // the call is made again
 		return kept, r.Close()
 	}
@@ -124,7 +140,7 @@ func (s *AgentSystem) keepToSend(ctx context.Context, env tools.Env, x tools.Sen
 		return f, mayBeSent(f)
 	}
 	f.MIMEType = worker.TypeOf(x.MIMEType, head)
-	f, err = s.Agents.SaveFile(ctx, env.Agent.ID, f, content, inbox.MaxFile)
+	f, err = o.files.SaveFile(ctx, env.Agent.ID, f, content, inbox.MaxFile)
 	if errors.Is(err, storage.ErrTooMany) {
 		return f, fmt.Errorf("the file is too large: at most %d MiB can be sent", inbox.MaxFile>>20)
 	}
@@ -141,7 +157,7 @@ func mayBeSent(f claybot.FileReference) error {
 	return nil
 }
 
-// shownAs is how a file is shown: as it is wished, where it can be so.
+// shownAs returns how a file is shown: as requested, where that is possible.
 func shownAs(as claybot.FileKind, f claybot.FileReference) claybot.FileKind {
 	picture := f.Size <= maxPicture && (f.MIMEType == "image/jpeg" || f.MIMEType == "image/png" || f.MIMEType == "image/webp")
 	switch {
@@ -157,18 +173,18 @@ func shownAs(as claybot.FileKind, f claybot.FileReference) claybot.FileKind {
 const reactPause = 10 * time.Second
 
 // React implements tools.Media.
-func (s *AgentSystem) React(ctx context.Context, env tools.Env, emoji string) error {
-	t := s.turns.Of(env.Run)
+func (o *Output) React(ctx context.Context, env tools.Env, emoji string) error {
+	t := o.work.Of(env.Run)
 	m := t.Newest()
 	if m.Type != claybot.MessageUser || m.Context.MessageID == "" {
 		return errors.New("there is no message of a person here to react to")
 	}
 	route := m.ReplyRoute(env.Agent.Descriptor)
-	c, ok := s.connector(route.Connector).(connectors.Reactor)
+	c, ok := o.connector(route.Connector).(connectors.Reactor)
 	if !ok {
 		return errors.New("this chat has no reactions; say it in words")
 	}
-	if !s.People.MayReceive(claybot.Outgoing{Route: route}) {
+	if !o.people.MayReceive(claybot.Outgoing{Route: route}) {
 		return errors.New("nothing may be sent there any more")
 	}
 	for {
@@ -186,7 +202,31 @@ func (s *AgentSystem) React(ctx context.Context, env tools.Env, emoji string) er
 		case errors.As(err, &retry):
 			return &tools.Fault{Code: tools.FaultRate, Text: "the chat asks for a pause; the reaction was not set", Retriable: true, After: retry.After}
 		}
-		s.Log.Warn("a reaction was not set", "agent", env.Agent.ID, "run", env.Run, "connector", route.Connector, "err", err)
+		o.log.Warn("reaction failed", "agent", env.Agent.ID, "run", env.Run, "connector", route.Connector, "err", err)
 		return &tools.Fault{Code: tools.FaultFailed, Text: "the reaction could not be set now", Retriable: true}
 	}
+}
+
+// Show implements tools.Display. The first text of a name is a message of its
+// own; later ones of the same run replace it.
+func (o *Output) Show(ctx context.Context, env tools.Env, name, text string) error {
+	t := o.work.Of(env.Run)
+	first := fmt.Sprintf("shown/%s/%s", env.Run, name)
+	out := o.sender.Compose(claybot.Outgoing{
+		Kind: claybot.OutgoingNotice, Run: env.Run, Agent: env.Agent.ID, Message: t.Newest().ID, Route: t.Route(), Shown: name,
+	}, text)
+	if len(out) == 0 {
+		return nil
+	}
+	one := out[0] // one message only; what does not fit there is cut
+	one.Part, one.Parts, one.ID = 1, 1, first
+	sent, err := o.sender.Send(ctx, one)
+	if err == nil && sent == 0 {
+		one.ID, one.EditOf = first+"/"+env.CallID, first
+		_, err = o.sender.Send(ctx, one)
+	}
+	if err != nil {
+		return fmt.Errorf("show %s: %w", name, err)
+	}
+	return nil
 }

@@ -1,0 +1,199 @@
+package agentsystem
+
+import (
+	"context"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/budgets"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/profiles"
+	"github.com/claybot/claybot/questions"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/subagents"
+	"github.com/claybot/claybot/worker"
+)
+
+// An assembly is an AgentSystem under construction. Parts that others call up to are made
+// first and filled in later.
+type assembly struct {
+	Config
+	system  *AgentSystem
+	agents  *storage.Bounded
+	inboxes *inbox.Inboxes
+	work    *runs.AtWork
+	intake  *intake
+	parking *parking
+	results *results
+	pending *pendingCalls
+}
+
+// New returns an AgentSystem that does nothing before Run. Engines are added with Handle.
+func New(cfg Config) *AgentSystem {
+	cfg = cfg.withDefaults()
+	a := &assembly{
+		Config: cfg, system: new(AgentSystem), agents: storage.NewBounded(cfg.Agents),
+		inboxes: inbox.New(inbox.Config{Store: cfg.Inbox, Node: cfg.Members.Node, Elsewhere: cfg.Members.Elsewhere, TTL: cfg.Lease}),
+		work:    new(runs.AtWork), intake: new(intake), parking: new(parking), pending: new(pendingCalls),
+		results: &results{store: cfg.Inbox, log: cfg.Log},
+	}
+	s := a.system
+	s.follower = &follower{changed: new(inbox.Signal), freed: new(inbox.Signal)}
+	s.windows = &windows{
+		members: a.Members, changed: s.follower.changed, index: a.Index, runs: a.Runs, receipts: a.Inbox, hub: a.Hub, work: a.work, log: a.Log,
+		opening: make(map[string]opening),
+	}
+	a.makePeople()
+	a.makeAgents()
+	a.makeOverview()
+	a.makeIntake()
+	a.makeControl()
+	a.makeLoops()
+	return s
+}
+
+// connector returns the connector of a name; nil where none is configured.
+func (a *assembly) connector(name string) connectors.Connector {
+	return a.system.supervisor.connector(name)
+}
+
+// makePeople makes what knows users and sends to them.
+func (a *assembly) makePeople() {
+	s := a.system
+	gate := people.NewGate(a.Access, a.Admission)
+	s.deliverer = delivery.New(delivery.Config{
+		Outbox: a.Outbox, Files: a.Agents, Members: a.Members, Connector: a.connector, Allowed: gate.MayReceive, Meter: a.Meter, Log: a.Log,
+	})
+	s.People = people.New(people.Config{
+		Gate: gate, Index: a.Index, Receipts: a.Inbox, Agents: a.agents, Sender: s.deliverer,
+		Identities: func(owner string) []string {
+			if all := a.Society().Identities; all != nil {
+				return all(owner)
+			}
+			return nil
+		},
+		AllOwners: func() bool { return a.Society().AllOwners }, Operators: a.Operators, Log: a.Log,
+	})
+}
+
+// makeAgents makes what runs agents and what agents deal with.
+func (a *assembly) makeAgents() {
+	s := a.system
+	s.Profiles = profiles.New(profiles.Config{
+		Index: a.Index, Agents: a.Agents, Profile: a.Profile, Models: a.Models, Tools: a.Tools, Engines: func() []string { return s.Worker.Engines() },
+		CheckPrompt: a.CheckPrompt, Refresh: s.follower.refresh,
+		Changed: func(ctx context.Context, id claybot.AgentID) error { return s.dispatcher.reschedule(ctx, id) }, Log: a.Log,
+	})
+	s.Questions = questions.New(questions.Config{
+		Asked: a.Asked, Agents: a.Agents, Lookup: a.agents, Index: a.Index, Runs: a.Runs, Receipts: a.Inbox, Outbox: a.Outbox,
+		Inbox: a.inboxes, Sender: s.deliverer, People: s.People, Work: a.work,
+		Intake: questions.Intake{Complete: a.intake.complete, Accepted: a.intake.accepted, CarryOut: a.intake.carryOut},
+		Zone:   a.Zone, CheckEdit: a.CheckEdit, Log: a.Log,
+	})
+	s.Subagents = subagents.New(subagents.Config{
+		Agents: a.Agents, Index: a.Index, Inbox: a.Inbox, Runs: a.Runs, Later: a.Later, Poster: a.inboxes,
+		Intake: subagents.Intake{
+			Accept: a.intake.acceptFor, Complete: a.intake.complete,
+			Dropped: func(agent claybot.AgentID, ids ...claybot.MessageID) {
+				a.results.reject(agent, inbox.ErrDropped, ids...)
+			},
+		},
+		People: s.People, Work: a.work, Clock: a.Members, Limits: a.Society,
+		Profile: func(d claybot.Descriptor) string { return a.Profile(d).Name }, Log: a.Log,
+	})
+	s.Worker = worker.New(worker.Config{
+		Stores: worker.Stores{
+			Agents: a.Agents, Histories: a.Agents, Files: a.Agents, Index: a.Index, Leases: a.Inbox, Receipts: a.Inbox,
+			Runs: a.Runs, Reader: a.Runs, Outbox: a.Outbox, Texts: a.Texts, Counts: a.Counts, Marks: a.Marks, Boots: a.Boots,
+		},
+		Parts: worker.Parts{
+			Boxes: a.inboxes, Waiters: &a.results.waiters, Deliverer: s.deliverer, People: s.People, Profiles: s.Profiles, Questions: s.Questions,
+			Subagents: s.Subagents, Hub: a.Hub, AtWork: a.work, Connector: a.connector, Complete: a.intake.complete, DropDoomed: a.results.dropDoomed,
+			First: s.windows.shown.first,
+		},
+		Members: a.Members, Meter: a.Meter, Transcribe: a.Transcribe, Log: a.Log,
+	})
+	s.dispatcher = &dispatcher{
+		inboxes: a.inboxes, store: a.Inbox, worker: s.Worker, profiles: s.Profiles, members: a.Members, limits: a.Limits, log: a.Log,
+		slots: make(chan struct{}, a.MaxRuns),
+	}
+	s.supervisor = &supervisor{
+		members: a.Members, freed: s.follower.freed, ramp: s.Worker.Ramp, boots: a.Boots, pending: a.pending, meter: a.Meter, log: a.Log,
+		connectors: make(map[string]connectors.Connector), held: make(map[string]*holding),
+	}
+	s.windows.connectors = s.supervisor.All
+	s.Output = &Output{files: a.Agents, sender: s.deliverer, people: s.People, work: a.work, connector: a.connector, log: a.Log}
+}
+
+// makeOverview makes the read side.
+func (a *assembly) makeOverview() {
+	s := a.system
+	counts := &parkingCounts{figures: a.Counts}
+	a.parking.counts = counts
+	s.Overview = overview.New(overview.Config{
+		Stores: overview.Stores{
+			Index: a.Index, Agents: a.Agents, Inbox: a.Inbox, Runs: a.Runs, Outbox: a.Outbox, Parking: a.Parking,
+			Later: a.Later, Counts: a.Counts,
+		},
+		Parts: overview.Parts{
+			People: s.People, Profiles: s.Profiles, Questions: s.Questions, Subagents: s.Subagents, Worker: s.Worker, Inboxes: a.inboxes,
+			Connectors: s.supervisor, Parked: counts, Membership: a.Members, Hub: a.Hub,
+		},
+		Reports: a.Reports, SwitchedOff: a.SwitchedOff, Access: a.Admission, Zone: a.Zone, Version: a.Version, Log: a.Log,
+	})
+}
+
+// makeIntake makes the way of a message into its inbox.
+func (a *assembly) makeIntake() {
+	s := a.system
+	undo := &Undo{agents: a.agents, index: a.Index, runs: a.Runs, receipts: a.Inbox, people: s.People, accept: a.intake.acceptFor}
+	*a.intake = intake{
+		agents: a.agents, inboxes: a.inboxes, results: a.results, sender: s.deliverer, people: s.People, profiles: s.Profiles, questions: s.Questions,
+		subagents: s.Subagents, undo: undo, unwell: &s.Worker.Unwell, command: s.Overview.Answer, connector: a.connector, log: a.Log,
+	}
+	*a.parking = parking{
+		store: a.Parking, index: a.Index, receipts: a.Inbox, intake: a.intake, people: s.People, sender: s.deliverer, worker: s.Worker,
+		members: a.Members, meter: a.Meter, log: a.Log, counts: a.parking.counts,
+	}
+	s.receiver = &receiver{
+		agents: a.agents, people: s.People, questions: s.Questions, parking: a.parking, worker: s.Worker, sender: s.deliverer, pending: a.pending,
+		meter: a.Meter, log: a.Log, notices: &notices{index: a.Index, people: s.People, sender: s.deliverer, zone: a.Zone, log: a.Log},
+	}
+}
+
+// makeControl makes what the API and operators use.
+func (a *assembly) makeControl() {
+	s := a.system
+	files := &Attachments{agents: a.agents, index: a.Index, files: a.Agents}
+	s.Control = &Control{
+		Undo: a.intake.undo, Attachments: files,
+		budgets: budgets.Config{
+			Agents: a.Index, Questions: a.Asked, Members: a.Members, Runs: limitedRuns{a.work, s.Questions}, People: s.People,
+			Profile: func(d claybot.Descriptor) string { return a.Profile(d).Name }, Consoles: people.OperatorConsoles, Zone: a.Zone,
+			NewID: runs.NewID, Log: a.Log,
+		},
+		Starter: &Starter{
+			intake: a.intake, parking: a.parking, files: files, index: a.Index, receipts: a.Inbox, questions: s.Questions, results: a.results,
+			work: a.work, members: a.Members, changed: s.follower.changed, profile: a.Profile, log: a.Log,
+		},
+		Admin: &Admin{
+			agents: a.Agents, index: a.Index, inbox: a.Inbox, runs: a.Runs, outbox: a.Outbox, inboxes: a.inboxes, intake: a.intake, parking: a.parking,
+			results: a.results, sender: s.deliverer, people: s.People, profiles: s.Profiles, subagents: s.Subagents, faults: &s.Worker.Faults, log: a.Log,
+		},
+	}
+}
+
+// makeLoops makes what works besides the connectors and the dispatcher.
+func (a *assembly) makeLoops() {
+	s := a.system
+	f := s.follower
+	f.members, f.hub, f.inboxes, f.deliverer, f.people, f.profiles = a.Members, a.Hub, a.inboxes, s.deliverer, s.People, s.Profiles
+	f.subagents, f.questions, f.log = s.Subagents, s.Questions, a.Log
+	s.loops = []func(context.Context){
+		s.Subagents.RemindAll, a.parking.retryAll, f.followTerms, f.repairAll, f.refreshAll, s.deliverer.Watch, s.windows.follow,
+	}
+}

@@ -1,0 +1,203 @@
+package agentsystem
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/cluster"
+	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/profiles"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/subagents"
+)
+
+// The stores that New hands to several parts, each of which takes what it needs.
+type (
+	// Agents stores agents, their histories and their files.
+	Agents interface {
+		storage.Agents
+		storage.Histories
+		storage.Files
+	}
+	// Index finds and lists agents, and stores their settings.
+	Index interface {
+		storage.Index
+		storage.AgentReader
+		storage.Settings
+	}
+	// Inbox stores waiting messages, leases, and what became of messages.
+	Inbox interface {
+		storage.Inbox
+		storage.Leases
+		storage.Receipts
+	}
+	// Runs writes and reads runs.
+	Runs interface {
+		storage.Runs
+		storage.RunReader
+	}
+	// Outbox stores outgoing messages.
+	Outbox interface {
+		storage.Outbox
+		storage.OutboxReader
+		storage.OutboxControl
+	}
+)
+
+// Stores are the durable parts that an AgentSystem stands on. Only Marks may be nil:
+// then no run is given up because it failed or killed the process too often.
+type Stores struct {
+	Agents  Agents
+	Index   Index
+	Inbox   Inbox
+	Runs    Runs
+	Outbox  Outbox
+	Access  storage.Access
+	Counts  storage.StatsReader
+	Later   storage.Reminders
+	Texts   storage.Documents
+	Asked   storage.Questions
+	Marks   storage.Checkpoints
+	Parking storage.Parking
+}
+
+// Settings are read at every decision, so that a change applies at once. Only Profile and
+// Admission must be set.
+type Settings struct {
+	Profile   func(claybot.Descriptor) profiles.Profile
+	Admission func() people.Access
+	// Society bounds how agents deal with other agents; nil: subagents.DefaultLimits.
+	Society func() subagents.Limits
+	// Operators are the people who run this claybot, besides those on the web page and
+	// the terminal, as "connector/userId".
+	Operators func() []string
+	// Zone is where the people are, for the times that they read; nil, or a nil result,
+	// is UTC.
+	Zone func() *time.Location
+	// SwitchedOff returns the error that every run of an agent ends with while a setting
+	// is bad; nil while none is.
+	SwitchedOff func(context.Context, claybot.Agent) *runs.Error
+	// Models and Tools list what the settings of an agent may name; nil for nothing.
+	Models, Tools func(claybot.Agent) []string
+	// CheckPrompt says what is wrong with the system prompt that a user sets for an agent.
+	CheckPrompt func(string) error
+	// CheckEdit says why a person may not approve a call with the arguments that they
+	// gave it; see tools.Set.Editable. nil: no arguments are edited.
+	CheckEdit func(claybot.Agent, claybot.ToolCall) error
+}
+
+// Limits bound the work of this member. Zero fields mean the defaults named.
+type Limits struct {
+	MaxRuns  int           // agents at work at the same time; 1,000
+	MaxBatch int           // the largest batch of any profile; inbox.DefaultMaxBatch
+	Grace    time.Duration // for runs in flight at shutdown; 30 s
+	HandOver time.Duration // the same, when other members are there to go on with them; 5 s
+	Lease    time.Duration // of an agent; inbox.DefaultTTL
+}
+
+// Config is what New needs.
+type Config struct {
+	Stores
+	Settings
+	Limits
+	// Members is this process's membership in its cluster. Its Run begins before that of
+	// the AgentSystem and ends after it. nil: cluster.Alone under the id Node.
+	Members *cluster.Membership
+	Node    string
+	Version string
+	// Hub receives the text of answers while it grows; nil: a new one. The store must be
+	// opened with its Committed.
+	Hub *runs.Hub
+	// Boots is what this member knows of how it ended before. nil: always in order.
+	Boots storage.Boots
+	// Reports are what Status shows of other parts. The MaxRuns of its Limits is that of
+	// Limits.
+	Reports overview.Reports
+	// Transcribe transcribes a recording that came with a run; nil: recordings stay
+	// files. It gets the files of one message one after another. An *llm.LimitError has
+	// the words for the person.
+	Transcribe func(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error)
+	Meter      Meter // optional
+	Log        *slog.Logger
+}
+
+// withDefaults fills in what New does not need to be given.
+func (cfg Config) withDefaults() Config {
+	def := func(d *time.Duration, x time.Duration) {
+		if *d == 0 {
+			*d = x
+		}
+	}
+	if cfg.MaxRuns == 0 {
+		cfg.MaxRuns = 1000
+	}
+	cfg.Reports.Limits.MaxRuns = cfg.MaxRuns
+	if cfg.MaxBatch == 0 {
+		cfg.MaxBatch = inbox.DefaultMaxBatch
+	}
+	def(&cfg.Grace, 30*time.Second)
+	def(&cfg.HandOver, 5*time.Second)
+	if cfg.Meter == nil {
+		cfg.Meter = noMeter{}
+	}
+	if cfg.Members == nil {
+		cfg.Members = cluster.Alone(storage.Member{ID: cfg.Node, Name: cfg.Node, Version: cfg.Version})
+	}
+	if cfg.Hub == nil {
+		cfg.Hub = runs.NewHub()
+	}
+	if cfg.Society == nil {
+		cfg.Society = func() subagents.Limits { return subagents.DefaultLimits }
+	}
+	if cfg.SwitchedOff == nil {
+		cfg.SwitchedOff = func(context.Context, claybot.Agent) *runs.Error { return nil }
+	}
+	zone := cfg.Zone
+	cfg.Zone = func() *time.Location {
+		if zone != nil {
+			if z := zone(); z != nil {
+				return z
+			}
+		}
+		return time.UTC
+	}
+	return cfg
+}
+
+// A Meter observes messages and runs. Its methods are called concurrently: they must be
+// quick, must not block, must not panic and must not call the AgentSystem.
+type Meter interface {
+	delivery.Meter
+	// Received observes what became of a message that a connector posted, one of the
+	// Received constants, and how long that took. Tasks and the heartbeat have the type
+	// of their agents in place of a connector.
+	Received(connector, outcome string, took time.Duration)
+	// Event observes an event of a run of an agent after it is durable. Those of one run
+	// come in order, each once; those from before a restart may be missing.
+	Event(agent claybot.AgentID, e claybot.Event)
+}
+
+// What becomes of a message that a connector posted.
+const (
+	ReceivedAccepted  = "accepted"  // it is durable; commands count
+	ReceivedDuplicate = "duplicate" // it was known
+	ReceivedStranger  = "stranger"  // its sender has no access
+	ReceivedRefused   = "refused"   // it will not run: too long, empty, the inbox is full, the agent is damaged
+	ReceivedError     = "error"     // nothing was stored; its source keeps it
+)
+
+// noMeter measures nothing.
+type noMeter struct{}
+
+func (noMeter) Received(string, string, time.Duration)       {}
+func (noMeter) Sent(claybot.Outgoing, string, time.Duration) {}
+func (noMeter) Event(claybot.AgentID, claybot.Event)         {}
+func (noMeter) Panicked(string)                              {}

@@ -1,0 +1,126 @@
+package agentsystem
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/cluster"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/profiles"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/worker"
+)
+
+// A dispatcher gives every due agent to a worker, at most limits.MaxRuns at a time.
+type dispatcher struct {
+	inboxes  *inbox.Inboxes
+	store    storage.Inbox
+	worker   *worker.Worker
+	profiles *profiles.Profiles
+	members  *cluster.Membership
+	limits   Limits
+	log      *slog.Logger
+	slots    chan struct{} // one of each worker that does not only wait
+	workers  sync.WaitGroup
+}
+
+// run returns when ctx is done and all workers have ended, or with the store's error
+// after three in a row of a store that no other process can repair.
+func (d *dispatcher) run(ctx context.Context) error {
+	defer d.end()
+	failures := 0
+	for {
+		free, err := d.room(ctx)
+		if err != nil {
+			return err
+		}
+		if free == 0 {
+			claybot.Sleep(ctx, worker.LookUnwell)
+			continue
+		}
+		due, err := d.inboxes.Next(ctx, min(free, 64), d.limits.MaxBatch)
+		if err != nil || len(due) > 0 { // else nothing was written
+			d.worker.Unwell.Stored(err)
+		}
+		switch {
+		case ctx.Err() != nil:
+			d.start(due)
+			return context.Cause(ctx)
+		case err != nil:
+			if d.members.Final(err) {
+				if failures++; failures == 3 {
+					return fmt.Errorf("the store fails: %w", err)
+				}
+			}
+			if storage.ClassOf(err) == storage.ClassMember {
+				d.worker.Unwell.Met("", err)
+			}
+			d.log.Error("failed to look for work, retrying", "err", err)
+			claybot.Sleep(ctx, time.Second)
+			continue
+		}
+		failures = 0
+		d.worker.Line(ctx, due)
+		d.start(due)
+	}
+}
+
+// room blocks until at least one worker may start and returns how many may; 0: ask again
+// in a moment.
+func (d *dispatcher) room(ctx context.Context) (int, error) {
+	select {
+	case d.slots <- struct{}{}:
+		<-d.slots
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+	free := cap(d.slots) - len(d.slots)
+	if d.members.Others() > 0 { // which may take what would only wait here
+		var err error
+		if free, err = d.worker.Ramp.RoomFor(ctx, free); err != nil {
+			return 0, err
+		}
+	}
+	return d.worker.Unwell.Room(free, len(d.slots)), nil
+}
+
+// start gives each agent to a worker. The worker may call leave to give its slot to
+// another one while it only waits.
+func (d *dispatcher) start(due []*inbox.AgentInbox) {
+	for _, b := range due {
+		d.slots <- struct{}{}
+		leave := sync.OnceFunc(func() { <-d.slots })
+		d.workers.Go(func() {
+			defer leave()
+			defer b.Close()
+			d.worker.Work(b, leave)
+		})
+	}
+}
+
+// end gives the workers their grace, then ends them. The grace is short when other
+// members are there, which resume at once what is cut here.
+func (d *dispatcher) end() {
+	d.worker.Drain()
+	grace := d.limits.Grace
+	if d.members.Others() > 0 {
+		grace = min(grace, d.limits.HandOver)
+	}
+	late := time.AfterFunc(grace, func() { d.inboxes.End(inbox.ErrShutdown) })
+	defer late.Stop()
+	d.workers.Wait()
+}
+
+// reschedule recomputes the due times of what waits for an agent; of all when id is
+// empty.
+func (d *dispatcher) reschedule(ctx context.Context, id claybot.AgentID) error {
+	if err := d.store.Reschedule(ctx, id, d.profiles.WaitOf); err != nil {
+		return fmt.Errorf("reschedule waiting messages: %w", err)
+	}
+	d.inboxes.Wake()
+	return nil
+}

@@ -1,0 +1,155 @@
+package agentsystem
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/questions"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
+	"github.com/claybot/claybot/worker"
+)
+
+// A receiver takes what connectors bring: messages, answers, and news of channels.
+type receiver struct {
+	agents    *storage.Bounded
+	people    *people.Directory
+	questions *questions.Questions
+	parking   *parking
+	notices   *notices
+	worker    *worker.Worker
+	sender    *delivery.Deliverer
+	pending   *pendingCalls
+	meter     Meter
+	log       *slog.Logger
+}
+
+// post is AgentSystem.Post.
+func (r *receiver) post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
+	began, from := time.Now(), cmp.Or(to.Connector, string(to.Type))
+	defer r.pending.begin(from)()
+	outcome, err := r.receive(ctx, to, m)
+	r.meter.Received(from, outcome, time.Since(began))
+	return err
+}
+
+// receive handles a message and returns what became of it.
+func (r *receiver) receive(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (outcome string, err error) {
+	if err := checkMessage(to, m); err != nil {
+		return ReceivedError, &storage.Fault{Class: storage.ClassMessage, Err: err}
+	}
+	if !to.Foreground() || m.Type == claybot.MessageSystem || r.people.Allowed(to, m.Context.Group) {
+		done, err := r.parking.take(ctx, to, m)
+		return receivedAs(done, err), err
+	}
+	r.log.Debug("message of an unknown user", "connector", to.Connector, "message", m.ID, "user", to.UserID, "channel", to.ChannelID)
+	out, err := r.people.Challenge(ctx, to, m, runs.NewID)
+	r.sender.Hand(out)
+	if r.worker.OfOne(ctx, err) { // they will write again
+		r.log.Error("failed to answer an unknown user", "connector", to.Connector, "message", m.ID, "err", err)
+		err = nil
+	}
+	if err != nil {
+		return ReceivedError, err
+	}
+	return ReceivedStranger, nil
+}
+
+// receivedAs returns the outcome of a message that was handed to the store.
+func receivedAs(done storage.Posted, err error) string {
+	switch {
+	case err != nil:
+		return ReceivedError
+	case done.Skipped != "" && done.Skipped != "command" && done.Skipped != parkedReason:
+		return ReceivedRefused
+	case !done.Added:
+		return ReceivedDuplicate
+	}
+	return ReceivedAccepted
+}
+
+// answer is AgentSystem.Answer.
+func (r *receiver) answer(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
+	defer r.pending.begin(t.Connector)()
+	done, err := r.questions.Press(ctx, t)
+	if r.worker.OfOne(ctx, err) { // to hold it would hold up all others
+		r.log.Error("failed to take an answer; asked the user to repeat it", "connector", t.Connector, "user", t.UserID, "question", t.Question, "err", err)
+		return connectors.Tapped{Again: true, Text: texts.AnswerAgain}, nil
+	}
+	return done, err
+}
+
+// moved is AgentSystem.Moved. An explicit decision about the channel moves with it; that
+// access is open now is none.
+func (r *receiver) moved(ctx context.Context, connector, from, to string) error {
+	defer r.pending.begin(connector)()
+	err := r.agents.MoveChannel(ctx, connector, from, to)
+	if r.worker.OfOne(ctx, err) {
+		r.log.Error("failed to move an agent to the new id of its channel", "connector", connector, "from", from, "to", to, "err", err)
+	} else if err != nil {
+		return fmt.Errorf("move channel: %w", err)
+	}
+	r.log.Info("channel has a new id", "connector", connector, "from", from, "to", to)
+	if !r.people.Granted(connector, from) && !r.people.Listed(connector, from) {
+		return nil
+	}
+	return r.people.Grant(ctx, storage.Grant{Connector: connector, Subject: to, Name: "was " + from, At: claybot.Now()})
+}
+
+// stuckAfter is how long a connector waits for one message to be stored before it counts
+// as failing.
+const stuckAfter = 10 * time.Second
+
+// pendingCalls are the calls with which connectors wait for the store at this moment. The
+// zero value is ready.
+type pendingCalls struct {
+	mu    sync.Mutex
+	calls map[*pendingCall]struct{}
+}
+
+type pendingCall struct {
+	connector string
+	since     time.Time
+}
+
+// begin notes that a connector waits, until end is called.
+func (p *pendingCalls) begin(connector string) (end func()) {
+	call := &pendingCall{connector, time.Now()}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.calls == nil {
+		p.calls = make(map[*pendingCall]struct{})
+	}
+	p.calls[call] = struct{}{}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.calls, call)
+	}
+}
+
+// stuck says for how long a connector has waited for one message; empty when that is not
+// too long.
+func (p *pendingCalls) stuck(connector string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var longest time.Duration
+	for call := range p.calls {
+		if call.connector == connector {
+			longest = max(longest, time.Since(call.since))
+		}
+	}
+	if longest < stuckAfter {
+		return ""
+	}
+	return fmt.Sprintf("a message waits to be stored for %s, and others wait behind it", longest.Truncate(time.Second))
+}

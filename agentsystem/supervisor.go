@@ -1,0 +1,182 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/cluster"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/worker"
+)
+
+// A connector that failed is started again at once, then after pauses that double from
+// restartFirst to restartMost, and at once again after it worked for workedWell.
+const (
+	restartFirst = time.Second
+	restartMost  = 30 * time.Second
+	workedWell   = time.Minute
+)
+
+// claimEvery is how often a member that stands by asks for the claim of a connector.
+const claimEvery = 2 * time.Second
+
+// A supervisor keeps the connectors of this member running.
+type supervisor struct {
+	members *cluster.Membership
+	freed   *inbox.Signal // another member has released a claim, or may have
+	ramp    *worker.Ramp
+	boots   storage.Boots
+	pending *pendingCalls
+	meter   Meter
+	log     *slog.Logger
+
+	mu         sync.Mutex
+	connectors map[string]connectors.Connector
+	running    bool // Run has said which connectors there are
+	held       map[string]*holding
+}
+
+// add says which connectors there are.
+func (s *supervisor) add(cs []connectors.Connector) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range cs {
+		s.connectors[c.Name()] = c
+	}
+	s.running = true
+}
+
+// connector returns the connector of a name; nil where none is configured.
+func (s *supervisor) connector(name string) connectors.Connector {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.connectors[name]
+}
+
+// Running implements overview.Connectors.
+func (s *supervisor) Running() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running
+}
+
+// All implements overview.Connectors.
+func (s *supervisor) All() []connectors.Connector {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Values(s.connectors), func(a, b connectors.Connector) int { return strings.Compare(a.Name(), b.Name()) })
+}
+
+// Stuck implements overview.Connectors.
+func (s *supervisor) Stuck(name string) string { return s.pending.stuck(name) }
+
+// run keeps a connector running until ctx is done. A connector that only one member may
+// run waits for its claim, and ends when the claim does.
+func (s *supervisor) run(ctx context.Context, c connectors.Connector, h connectors.Handler) {
+	s.await(ctx, c.Name())
+	x, ok := c.(connectors.Exclusive)
+	if !ok {
+		s.keepUp(ctx, c, h)
+		return
+	}
+	log := s.log.With("connector", c.Name(), "claim", x.Exclusive())
+	for stopped := false; !stopped; {
+		hold := s.standBy(ctx, x, log)
+		if hold == nil {
+			return
+		}
+		mine, free := hold.Context(ctx)
+		stopped = s.keepUp(mine, c, h)
+		if err := hold.Trusted(); err != nil && ctx.Err() == nil {
+			log.Warn("connection lost to another member, or may be", "err", err)
+		}
+		free()
+		if err := hold.Yield(ctx, true); err != nil {
+			log.Warn("failed to release the claim of a connection; it expires with the lease", "err", err)
+		}
+	}
+}
+
+// standBy waits for the claim of a connector; it returns nil when ctx is done.
+func (s *supervisor) standBy(ctx context.Context, x connectors.Exclusive, log *slog.Logger) *cluster.Hold {
+	last := ""
+	for level := slog.LevelDebug; ctx.Err() == nil; level = slog.LevelInfo {
+		freed, changed := s.freed.Next(), s.members.Changed()
+		hold, err := s.members.Claim(ctx, x.Exclusive())
+		if err == nil {
+			log.Log(ctx, level, "this member has the connection now")
+			return hold
+		}
+		holder := ""
+		if errors.Is(err, storage.ErrHeld) {
+			if id, err := s.members.Holder(ctx, x.Exclusive()); err == nil && id != "" {
+				holder = s.members.NameOf(id)
+			}
+			if holder != last {
+				log.Info("another member has the connection; standing by", "holder", holder)
+				last = holder
+			}
+		} else if ctx.Err() == nil {
+			log.Warn("failed to claim a connection, retrying", "err", err)
+		}
+		x.Standby(holder)
+		timer := time.NewTimer(claimEvery)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-freed:
+		case <-changed:
+		}
+		timer.Stop()
+	}
+	return nil
+}
+
+// keepUp runs a connector until ctx is done, again after each failure. One that fails for
+// good stays stopped, which it reports; the others are not affected.
+func (s *supervisor) keepUp(ctx context.Context, c connectors.Connector, h connectors.Handler) (stopped bool) {
+	log := s.log.With("connector", c.Name())
+	wait := time.Duration(0)
+	for {
+		began := time.Now()
+		err := s.runOnce(ctx, c, h)
+		if ctx.Err() != nil {
+			return false
+		}
+		var permanent *connectors.PermanentError
+		if errors.As(err, &permanent) {
+			log.Error("connector stopped", "err", err)
+			return true
+		}
+		if time.Since(began) > workedWell {
+			wait = 0
+		}
+		log.Warn("connector failed, restarting", "err", err, "in", wait)
+		claybot.Sleep(ctx, wait/2+rand.N(wait/2+1))
+		wait = min(max(restartFirst, 2*wait), restartMost)
+	}
+}
+
+// runOnce runs a connector. A panic is an error of that connector.
+func (s *supervisor) runOnce(ctx context.Context, c connectors.Connector, h connectors.Handler) (err error) {
+	defer func() {
+		if x := recover(); x != nil {
+			s.meter.Panicked("connector")
+			s.log.Error("connector panicked", "connector", c.Name(), "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", x)
+		}
+	}()
+	return c.Run(ctx, h)
+}
