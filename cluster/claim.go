@@ -9,7 +9,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// yieldTime bounds a yield, which is made also when everything ends.
+// yieldTime bounds a release, which also happens at the end of the process.
 const yieldTime = 3 * time.Second
 
 // A Hold is a claim together with the term that it stands on.
@@ -19,9 +19,8 @@ type Hold struct {
 	term *Term
 }
 
-// Claim asks for a claim on behalf of the present term. The error is
-// storage.ErrHeld while another node has it, one that says so while there is no
-// term (ErrLapsed), or the store's. A process that is alone gets it at once.
+// Claim acquires a claim for the present term. The error is storage.ErrHeld while another
+// member has it, ErrLapsed while there is no term, or the store's.
 func (m *Membership) Claim(ctx context.Context, name string) (*Hold, error) {
 	if m.alone != nil {
 		return &Hold{Claim: storage.Claim{Name: name, Member: m.alone.id}, m: m, term: m.alone}, nil
@@ -40,7 +39,7 @@ func (m *Membership) Claim(ctx context.Context, name string) (*Hold, error) {
 	return &Hold{Claim: c, m: m, term: t}, nil
 }
 
-// Holder is the id of the node that has a claim; empty for nobody.
+// Holder returns the id of the member that has a claim; empty for none.
 func (m *Membership) Holder(ctx context.Context, name string) (string, error) {
 	if m.alone != nil {
 		return m.alone.id, nil
@@ -48,27 +47,27 @@ func (m *Membership) Holder(ctx context.Context, name string) (string, error) {
 	return m.cfg.Claims.Holder(ctx, name)
 }
 
-// Notify passes a hint on to the other nodes, where there are such.
+// Notify passes a hint on to the other members.
 func (m *Membership) Notify(h storage.Notification) {
 	if m.cfg.Hints != nil {
 		m.cfg.Hints.Notify(h)
 	}
 }
 
-// Trusted is nil while the claim is trusted to be this node's, at this moment.
+// Trusted returns nil while the claim is trusted to be this member's, at this moment.
 func (h *Hold) Trusted() error { return h.term.Trusted() }
 
-// Context is ctx, done as well when the term of the claim is over, with its
-// cause. The function frees what it took.
+// Context returns ctx, done as well when the term of the claim is over, with its cause. The
+// function releases the resources of the context, not the claim.
 func (h *Hold) Context(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(h.term.ctx, func() { cancel(context.Cause(h.term.ctx)) })
 	return ctx, func() { stop(); cancel(context.Canceled) }
 }
 
-// Yield gives the claim back; tell says so to the other nodes, for those that
-// wait for it. Of a term that is over it does nothing, as the claim ended with it.
-// Where the store does not answer, the claim ends with the beat.
+// Yield releases the claim; tell notifies the other members, some of which may wait for it.
+// After the end of its term it does nothing, as the claim ended with it. If the store does
+// not answer, the claim expires with the term.
 func (h *Hold) Yield(ctx context.Context, tell bool) error {
 	if h.m.alone != nil || h.term.ctx.Err() != nil {
 		return nil

@@ -8,20 +8,20 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// Doubts are what is wrong with how the nodes that are there are set up, by the id of
-// each node that has something to mend: a sentence for whoever runs them. A node whose
-// name another one has, and one whose lease differs from that of most (of the oldest
-// node where there is no most), which is what others wait for when it is lost.
+// Doubts returns what is wrong with the settings of the members that are present, by the id
+// of the member to correct: a sentence for the operator. Members need names of their own,
+// and the lease that most have, or the oldest where there is no majority: it is how long
+// the others wait for a member that is lost.
 func Doubts(all []storage.Member) map[string]string {
 	there := slices.DeleteFunc(slices.Clone(all), func(n storage.Member) bool { return !n.There() })
 	doubts := make(map[string]string)
 	lease := common(there)
 	for _, n := range there {
 		if n.Lease() > 0 && n.Lease() != lease {
-			doubts[n.ID] = fmt.Sprintf("its node.lease is %v, and that of others %v: give all nodes the same.", n.Lease(), lease)
+			doubts[n.ID] = fmt.Sprintf("its node.lease is %v, and that of others %v: give all members the same.", n.Lease(), lease)
 		}
 		if slices.ContainsFunc(there, func(o storage.Member) bool { return Namesakes(n, o) }) {
-			doubts[n.ID] = fmt.Sprintf("another node is called %s as well: give each a node.name of its own.", n.Name) + joined(doubts[n.ID])
+			doubts[n.ID] = fmt.Sprintf("another member is called %s as well: give each a node.name of its own.", n.Name) + joined(doubts[n.ID])
 		}
 	}
 	return doubts
@@ -34,10 +34,9 @@ func joined(more string) string {
 	return " And " + more
 }
 
-// Namesakes reports whether two nodes have one name and were there at the same time. A
-// process that was started in the place of one which was killed is none: the other has
-// given no beat since then, although it counts for some seconds more. Nor is one that
-// joined again under a new id.
+// Namesakes reports whether two members had one name at the same time. A process that
+// replaces one that was killed is none: the other has not renewed since then, although it
+// counts for some seconds more. Nor is one that joined again under a new id.
 func Namesakes(a, b storage.Member) bool {
 	if a.ID == b.ID || a.Name != b.Name || a.Started == b.Started {
 		return false
@@ -45,14 +44,14 @@ func Namesakes(a, b storage.Member) bool {
 	if a.Started > b.Started {
 		a, b = b, a
 	}
-	// By the clock of the store, as far as that of the node is known to be off.
+	// By the clock of the store, as far as the skew of the member is known.
 	return int64(a.Seen) > int64(b.Started)-b.Skew+int64(sameTime/time.Millisecond)
 }
 
-// sameTime is how far off two clocks may be that are taken for the same.
+// sameTime is by how much two clocks may differ that count as the same.
 const sameTime = time.Second
 
-// common is the lease that most nodes have; of several such, that of the oldest node.
+// common returns the lease that most members have; of several such, that of the oldest.
 func common(there []storage.Member) time.Duration {
 	slices.SortStableFunc(there, func(a, b storage.Member) int { return int(a.Started - b.Started) })
 	count := make(map[time.Duration]int)
@@ -68,9 +67,9 @@ func common(there []storage.Member) time.Duration {
 	return best
 }
 
-// doubt tells the log, once for each, of other nodes that are not set up as this one
-// is. It is called after each good beat. With the first one of a term the skew of this
-// node is not known, and so no name is compared.
+// doubt logs, once for each, the other members whose settings conflict with this one's. It
+// is called after each renewal. With the first one of a term the skew of this member is not
+// known, and so no names are compared.
 func (m *Membership) doubt(id string, alive []storage.Member, joined bool) {
 	i := slices.IndexFunc(alive, func(n storage.Member) bool { return n.ID == id })
 	if i < 0 {
@@ -82,16 +81,16 @@ func (m *Membership) doubt(id string, alive []storage.Member, joined bool) {
 			continue
 		}
 		if o.Lease() > 0 && o.Lease() != self.Lease() && m.first(fmt.Sprintf("lease/%v/%s", o.Lease(), o.Name)) {
-			m.cfg.Log.Warn("another node has a different node.lease; give all nodes the same",
+			m.cfg.Log.Warn("another member has a different node.lease; give all members the same",
 				"lease", self.Lease(), "other", o.Name, "its_lease", o.Lease())
 		}
 		if !joined && Namesakes(self, o) && m.first("name/"+o.ID) {
-			m.cfg.Log.Warn("another node has the same node.name; give each a name of its own", "name", o.Name, "its_id", o.ID)
+			m.cfg.Log.Warn("another member has the same node.name; give each a name of its own", "name", o.Name, "its_id", o.ID)
 		}
 	}
 }
 
-// first reports whether something was not told before.
+// first reports whether something was not logged before.
 func (m *Membership) first(what string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

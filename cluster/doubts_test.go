@@ -38,7 +38,7 @@ func TestDoubts(t *testing.T) {
 		{"one that was lost", []storage.Member{node("1", "a", 1, 100, 10), state(node("2", "a", 2, 99, 5), storage.MemberLost)}, nil},
 		{"one that has left", []storage.Member{node("1", "a", 1, 100, 10), {ID: "2", Name: "a", Started: 2000, Seen: 90_000, State: storage.MemberGone}}, nil},
 		{"one that drains", []storage.Member{node("1", "a", 1, 100, 10), state(node("2", "b", 2, 99, 5), storage.MemberDraining)}, map[string]string{"2": "is 5s"}},
-		{"one name", []storage.Member{node("1", "a", 1, 100, 10), node("2", "a", 2, 101, 10)}, map[string]string{"1": "another node is called a", "2": "another node is called a"}},
+		{"one name", []storage.Member{node("1", "a", 1, 100, 10), node("2", "a", 2, 101, 10)}, map[string]string{"1": "another member is called a", "2": "another member is called a"}},
 		{"both", []storage.Member{node("1", "a", 1, 100, 10), node("2", "a", 2, 101, 5)}, map[string]string{"1": "is called a", "2": "own. And its node.lease is 5s"}},
 		{"one that was killed and begun anew", []storage.Member{node("1", "a", 1, 97, 10), node("2", "a", 98, 100, 10)}, nil},
 		{"the same, with a clock that is behind", []storage.Member{node("1", "a", 1, 97, 10), skewed(node("2", "a", 38, 100, 10), -60_000)}, nil},

@@ -13,52 +13,52 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// DefaultTTL is how long a beat counts.
+// DefaultTTL is how long a renewal counts.
 const DefaultTTL = 10 * time.Second
 
-// leaveTime bounds the farewell: a store that does not answer finds out by itself.
+// leaveTime bounds the end of a term in the store, which expires otherwise.
 const leaveTime = 3 * time.Second
 
 // Config is what New needs. Zero fields mean the defaults named.
 type Config struct {
 	Store  storage.Members
-	Claims storage.Claims // of the same store
-	Hints  storage.Notifications  // optional: others are told at once what is free
+	Claims storage.Claims        // of the same store
+	Hints  storage.Notifications // optional: notifies the others of released claims at once
 	// Versions counts the changes of what members keep in memory; nil: nothing changes.
 	Versions storage.Versions
-	// Self is what is known of the process: Name, Addr, Version, Started and
-	// MaxRuns. The rest is filled in with each beat.
+	// Self describes the process: Name, Addr, Version, Started and MaxRuns. The rest is
+	// filled in with each renewal.
 	Self storage.Member
 	// NewID makes the id of a term; claybot.NewID.
 	NewID func() string
-	TTL   time.Duration // of a beat; DefaultTTL
-	// Working tells how many agents the node works on; optional.
+	TTL   time.Duration // of a renewal; DefaultTTL
+	// Working returns how many agents the member works on; optional.
 	Working func() int
 	Log     *slog.Logger
 }
 
-// A Membership is the place of this process among those that share a store. Its
-// methods are safe for concurrent use.
+// A Membership is the membership of this process in its cluster. Its methods are safe for
+// concurrent use.
 type Membership struct {
 	cfg   Config
-	alone *Term // of a process that has the store for itself
+	alone *Term // of a cluster of one
 	kick  chan struct{}
 
 	mu       sync.Mutex
 	self     storage.Member
 	term     *Term                // nil while there is none
-	alive    []storage.Member       // as of the last good beat
-	ends     map[string]time.Time // of the beats of others, by our clock
-	tried    time.Time            // when the beat that is under way began; zero for none
-	failed   error                // of the newest beat; nil when it was good
-	silent   time.Time            // when the first of the beats began that were not answered; zero when the newest was
-	doubted  map[string]bool      // what the log was told of other nodes
-	met      time.Time            // when a hint of an unknown node last made a beat come at once
+	alive    []storage.Member     // as of the last good renewal
+	ends     map[string]time.Time // of the terms of others, by our clock
+	tried    time.Time            // when the renewal in progress began; zero for none
+	failed   error                // error of the newest renewal; nil when it succeeded
+	silent   time.Time            // when the first renewal without an answer began; zero when the newest has one
+	doubted  map[string]bool      // what was logged of other members
+	met      time.Time            // when a hint of an unknown member last caused a renewal
 	draining bool
 	changed  chan struct{}
 }
 
-// New makes the membership of a process that joins when Run begins.
+// New returns the membership of a process that joins when Run begins.
 func New(cfg Config) *Membership {
 	if cfg.NewID == nil {
 		cfg.NewID = func() string { return string(claybot.NewID()) }
@@ -75,8 +75,8 @@ func New(cfg Config) *Membership {
 	return &Membership{cfg: cfg, self: cfg.Self, kick: make(chan struct{}, 1), changed: make(chan struct{})}
 }
 
-// Alone is the membership of a process that has its store for itself, under the
-// id of self. It needs no Run.
+// Alone returns the membership in a cluster of one, of a process that has its store for
+// itself, under the id of self. It needs no Run.
 func Alone(self storage.Member) *Membership {
 	if self.Started == 0 {
 		self.Started = claybot.Now()
@@ -86,10 +86,10 @@ func Alone(self storage.Member) *Membership {
 	return &Membership{self: self, alone: t, term: t, alive: []storage.Member{self}, changed: make(chan struct{})}
 }
 
-// Name is what an operator calls the node.
+// Name returns what operators call the member.
 func (m *Membership) Name() string { return cmp.Or(m.cfg.Self.Name, m.self.Name) }
 
-// Node is the id of the present term; empty while there is none.
+// Node returns the id of the present term; empty while there is none.
 func (m *Membership) Node() string {
 	if t := m.Term(); t != nil {
 		return t.id
@@ -97,7 +97,7 @@ func (m *Membership) Node() string {
 	return ""
 }
 
-// Term is the present term; nil while there is none. It may end at any time.
+// Term returns the present term; nil while there is none. It may end at any time.
 func (m *Membership) Term() *Term {
 	m.mu.Lock()
 	t := m.term
@@ -123,7 +123,7 @@ func (m *Membership) Joined(ctx context.Context) (*Term, error) {
 	}
 }
 
-// Trusted is nil while there is a term that is trusted at this moment.
+// Trusted returns nil while there is a term that is trusted at this moment.
 func (m *Membership) Trusted() error {
 	m.mu.Lock()
 	t := m.term
@@ -134,16 +134,16 @@ func (m *Membership) Trusted() error {
 	return t.Trusted()
 }
 
-// Alive are the nodes that were there at the last good beat and whose beats have
-// not run out since, this one among them.
+// Alive returns the members at the last good renewal whose terms have not expired since,
+// this one among them.
 func (m *Membership) Alive() []storage.Member {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(m.alive), func(n storage.Member) bool { return m.runOut(n.ID) })
 }
 
-// Others is how many other nodes are there and stay: those that drain are not
-// counted.
+// Others returns how many other members are present and stay: those that drain do not
+// count.
 func (m *Membership) Others() int {
 	own, n := m.Node(), 0
 	for _, x := range m.Alive() {
@@ -154,7 +154,7 @@ func (m *Membership) Others() int {
 	return n
 }
 
-// Gone reports whether a node is known not to be there any more.
+// Gone reports whether a member is known to have left.
 func (m *Membership) Gone(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -162,7 +162,7 @@ func (m *Membership) Gone(id string) bool {
 	return !known || m.runOut(id)
 }
 
-// NameOf is the name of a node that is there; its id when it is not known.
+// NameOf returns the name of a member; its id when the name is not known.
 func (m *Membership) NameOf(id string) string {
 	for _, n := range m.Alive() {
 		if n.ID == id {
@@ -172,8 +172,7 @@ func (m *Membership) NameOf(id string) string {
 	return id
 }
 
-// Members lists all members of the last day, those that are gone included, the newest
-// first. A process that has the store for itself is the only one.
+// Members lists all members of the last day, those that have left included, the newest first.
 func (m *Membership) Members(ctx context.Context) ([]storage.Member, error) {
 	if m.alone != nil {
 		return m.Alive(), nil
@@ -181,9 +180,9 @@ func (m *Membership) Members(ctx context.Context) ([]storage.Member, error) {
 	return m.cfg.Store.Members(ctx)
 }
 
-// HeldBy is the name of the member that works on an agent; here says that this process
-// believes to be. It is empty for none, and in a process that has the store for itself:
-// there is no other to tell it from.
+// HeldBy returns the name of the member that works on an agent; here says that this process
+// believes to be. It is empty for none, and in a cluster of one, which has no other to tell
+// it from.
 func (m *Membership) HeldBy(ctx context.Context, id claybot.AgentID, here bool) (string, error) {
 	if m.alone != nil {
 		return "", nil
@@ -198,23 +197,23 @@ func (m *Membership) HeldBy(ctx context.Context, id claybot.AgentID, here bool) 
 	return m.NameOf(node), nil
 }
 
-// runOut reports whether the beat of another node has ended by our clock.
-// Called under the lock.
+// runOut reports whether the term of another member has expired by our clock. The caller
+// holds the lock.
 func (m *Membership) runOut(id string) bool {
 	end, ok := m.ends[id]
 	return ok && !time.Now().Before(end)
 }
 
-// Changed is closed at the next change: a term begins or ends, a node comes or
-// goes.
+// Changed returns a channel that is closed when a term begins or ends, or a member joins or
+// leaves.
 func (m *Membership) Changed() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.changed
 }
 
-// Answering is nil while the store answers beats. An error comes within half a
-// ttl after it has stopped doing so, and within five seconds however long that is.
+// Answering returns nil while the store answers renewals. An error comes within half a ttl
+// after it has stopped doing so, and within five seconds however long that is.
 func (m *Membership) Answering() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -227,12 +226,12 @@ func (m *Membership) Answering() error {
 	return nil
 }
 
-// errSilent: a beat is under way for longer than one should take.
+// errSilent: a renewal takes longer than it should.
 var errSilent = errors.New("the store does not answer")
 
 // Elsewhere returns a channel that fires after d, when another member may have changed
-// the store. In a process that has the store for itself it never fires: the process that changes
-// the store there knows what to wake.
+// the store. In a cluster of one it never fires: the process that changes the store knows
+// what to wake.
 func (m *Membership) Elsewhere(d time.Duration) <-chan time.Time {
 	if m.alone != nil {
 		return nil
@@ -241,8 +240,8 @@ func (m *Membership) Elsewhere(d time.Duration) <-chan time.Time {
 }
 
 // Retries reports whether to retry a call to the store that failed with err: the store
-// is unavailable, for which other members may be the cause. In a process that has the
-// store for itself it is false for every error: no other process keeps the store busy.
+// is unavailable, for which other members may be the cause. In a cluster of one it is false
+// for every error: no other process keeps the store busy.
 func (m *Membership) Retries(err error) bool {
 	return m.alone == nil && storage.Unavailable(err)
 }
@@ -252,8 +251,7 @@ func (m *Membership) Retries(err error) bool {
 func (m *Membership) Final(err error) bool { return m.alone != nil && !storage.Unavailable(err) }
 
 // Versions returns how often what members keep in memory was changed; see
-// storage.Versions. A process that has the store for itself changes all of it itself, so
-// that it stays zero.
+// storage.Versions. In a cluster of one it stays zero: the process makes all changes itself.
 func (m *Membership) Versions(ctx context.Context) (storage.Version, error) {
 	if m.cfg.Versions == nil {
 		return storage.Version{}, nil
@@ -271,19 +269,18 @@ func (m *Membership) Known(n int64) int64 {
 	return 0
 }
 
-// Drain says that the node takes no more work and leaves soon. The others are
-// told at once. Twice is once.
+// Drain says that the member takes no more work and leaves soon. It notifies the others at
+// once, and is idempotent.
 func (m *Membership) Drain() {
 	m.mu.Lock()
 	m.draining = true
 	m.mu.Unlock()
 	if m.alone == nil {
-		m.beatNow()
+		m.renewNow()
 	}
 }
 
-// Draining reports whether the node takes no more work and others are there
-// that do.
+// Draining reports whether the member takes no more work and others do.
 func (m *Membership) Draining() bool {
 	m.mu.Lock()
 	d := m.draining
@@ -291,10 +288,10 @@ func (m *Membership) Draining() bool {
 	return d && m.Others() > 0
 }
 
-// Heard is told which node has given a hint. One that is not known has come since
-// the last beat, so the next one comes at once: who believes to be the only node
-// tells nobody of what it does. Of nodes that stay unknown, as they have left
-// meanwhile, it does so once a second. It does not block.
+// Heard handles the id of a member that sent a hint. An unknown one has joined since the
+// last renewal, so the next renewal comes at once: a member that believes to be the only one
+// sends no hints. For members that stay unknown, as they have left meanwhile, that happens
+// once a second. Heard does not block.
 func (m *Membership) Heard(id string) {
 	if m.alone != nil || id == "" {
 		return
@@ -307,19 +304,19 @@ func (m *Membership) Heard(id string) {
 	}
 	m.mu.Unlock()
 	if !known && !soon {
-		m.beatNow()
+		m.renewNow()
 	}
 }
 
-// beatNow makes the next beat come at once.
-func (m *Membership) beatNow() {
+// renewNow makes the next renewal come at once.
+func (m *Membership) renewNow() {
 	select {
 	case m.kick <- struct{}{}:
 	default:
 	}
 }
 
-// change lets whoever waits for a change look. Called under the lock.
+// change wakes all who wait for a change. The caller holds the lock.
 func (m *Membership) change() {
 	close(m.changed)
 	m.changed = make(chan struct{})

@@ -10,39 +10,37 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// quietFor is how often the same is told of a store that does not answer.
+// quietFor is how often the same message about a store that does not answer is logged.
 const quietFor = time.Minute
 
 // answersAgain is logged once when a database that did not answer does so again.
 const answersAgain = "the database answers again"
 
-// Quiet is a log's handler before h which tells of a store that does not answer what
-// is worth reading, and only once. In such a record an error is one plain sentence,
-// and what the driver says is the attribute "cause". The same message is passed on at
-// its first time, then once a minute with the number of those that were left out
-// ("repeats"), and anew after the store has answered again (answersAgain).
-// What is left out is passed on at debug. Messages are the same when their words
-// are, and their connector, whatever their other attributes: of a thousand agents
-// that cannot go on, one is told. Records about anything else are passed on as they
-// are.
+// Quiet returns a handler before h that thins out records about a store that does not
+// answer. In such a record an error is one plain sentence, and what the driver says is the
+// attribute "cause". The same message is passed on the first time, then once a minute with
+// the number of those left out ("repeats"), and anew after the store has answered again
+// (answersAgain); what is left out is passed on at debug. Messages are the same when their
+// words and their connector are, whatever their other attributes: of a thousand agents that
+// cannot go on, one is logged. All other records are passed on as they are.
 func Quiet(h slog.Handler) slog.Handler {
-	return &quiet{Handler: h, told: &told{all: make(map[string]telling)}}
+	return &quiet{Handler: h, outage: &outage{all: make(map[string]logged)}}
 }
 
 type quiet struct {
 	slog.Handler
-	told *told
-	who  string // the connector that logs, if one does
+	outage *outage
+	who    string // the connector that logs, if one does
 }
 
-// told is what was told of the present outage. All handlers of a log share it.
-type told struct {
+// An outage is what was logged of the present outage. All handlers of a log share it.
+type outage struct {
 	mu  sync.Mutex
-	all map[string]telling
+	all map[string]logged
 }
 
-// A telling is when a message was told, and how often it was left out since.
-type telling struct {
+// logged is when a message was logged, and how often it was left out since.
+type logged struct {
 	at      time.Time
 	repeats int
 }
@@ -50,16 +48,16 @@ type telling struct {
 // Handle implements slog.Handler.
 func (q *quiet) Handle(ctx context.Context, rec slog.Record) error {
 	if rec.Message == answersAgain {
-		q.told.forget()
+		q.outage.forget()
 	}
 	if rec.Level < slog.LevelWarn {
 		return q.Handler.Handle(ctx, rec)
 	}
-	plain, outage := plainly(rec)
-	if !outage {
+	plain, about := plainly(rec)
+	if !about {
 		return q.Handler.Handle(ctx, rec)
 	}
-	tell, repeats := q.told.tell(q.who+"\x00"+rec.Message, rec.Time)
+	tell, repeats := q.outage.tell(q.who+"\x00"+rec.Message, rec.Time)
 	switch {
 	case tell && repeats > 0:
 		plain.AddAttrs(slog.Int("repeats", repeats))
@@ -71,8 +69,8 @@ func (q *quiet) Handle(ctx context.Context, rec slog.Record) error {
 	return q.Handler.Handle(ctx, plain)
 }
 
-// plainly is a record whose errors of the store are in plain words. False: there is
-// none in it.
+// plainly returns a record whose errors of the store are in plain words; outage is false
+// when it has none.
 func plainly(rec slog.Record) (plain slog.Record, outage bool) {
 	plain = slog.NewRecord(rec.Time, rec.Level, rec.Message, rec.PC)
 	rec.Attrs(func(a slog.Attr) bool {
@@ -91,8 +89,8 @@ func plainly(rec slog.Record) (plain slog.Record, outage bool) {
 	return plain, outage
 }
 
-// tell reports whether a message is to be told now, and how often it was left out.
-func (t *told) tell(message string, now time.Time) (tell bool, repeats int) {
+// tell reports whether to log a message now, and how often it was left out.
+func (t *outage) tell(message string, now time.Time) (tell bool, repeats int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	x, known := t.all[message]
@@ -101,12 +99,12 @@ func (t *told) tell(message string, now time.Time) (tell bool, repeats int) {
 		t.all[message] = x
 		return false, 0
 	}
-	t.all[message] = telling{at: now}
+	t.all[message] = logged{at: now}
 	return true, x.repeats
 }
 
-// forget makes everything new.
-func (t *told) forget() {
+// forget ends the outage.
+func (t *outage) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.all)
@@ -120,10 +118,10 @@ func (q *quiet) WithAttrs(attrs []slog.Attr) slog.Handler {
 			who = a.Value.String()
 		}
 	}
-	return &quiet{q.Handler.WithAttrs(attrs), q.told, who}
+	return &quiet{q.Handler.WithAttrs(attrs), q.outage, who}
 }
 
 // WithGroup implements slog.Handler.
 func (q *quiet) WithGroup(name string) slog.Handler {
-	return &quiet{q.Handler.WithGroup(name), q.told, q.who}
+	return &quiet{q.Handler.WithGroup(name), q.outage, q.who}
 }

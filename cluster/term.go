@@ -9,13 +9,13 @@ import (
 
 // The causes with which a term ends.
 var (
-	// ErrLapsed: the store did not answer in time. Whether others have been given
-	// what this node had is not known.
-	ErrLapsed = errors.New("the node's beat could not be renewed in time")
-	// ErrExpired: the store has given the node up.
-	ErrExpired = errors.New("the node's beat has run out")
+	// ErrLapsed: the store did not answer in time. Whether other members took over is not
+	// known.
+	ErrLapsed = errors.New("the membership could not be renewed in time")
+	// ErrExpired: the term has expired in the store.
+	ErrExpired = errors.New("the membership has expired")
 	// ErrLeft: this process has left in order.
-	ErrLeft = errors.New("the node has left")
+	ErrLeft = errors.New("the member has left")
 )
 
 // A Term is one stretch of membership. Its methods are safe for concurrent use.
@@ -47,10 +47,10 @@ func endless(id string) *Term {
 	return t
 }
 
-// ID is the node id of the term. It never comes back.
+// ID returns the id of the term. It never comes back.
 func (t *Term) ID() string { return t.id }
 
-// Context is done when the term is over; its cause is ErrLapsed, ErrExpired or
+// Context returns a context that is done when the term is over; its cause is ErrLapsed, ErrExpired or
 // ErrLeft. What stands on the term derives from it.
 func (t *Term) Context() context.Context { return t.ctx }
 

@@ -43,7 +43,7 @@ func TestNodes(t *testing.T) {
 	if len(got.Nodes) != 3 || got.Nodes[2].State != "lost" {
 		t.Fatalf("%+v", got)
 	}
-	if n := got.Nodes[0]; n.LeaseMS != 5000 || n.Doubt != "its node.lease is 5s, and that of others 10s: give all nodes the same." {
+	if n := got.Nodes[0]; n.LeaseMS != 5000 || n.Doubt != "its node.lease is 5s, and that of others 10s: give all members the same." {
 		t.Errorf("another lease: %+v", n)
 	}
 	n := got.Nodes[1]

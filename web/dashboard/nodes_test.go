@@ -43,7 +43,7 @@ func TestNodesPage(t *testing.T) {
 		"one name": {
 			[]storage.Member{{ID: "x/2", Name: "x", Started: 2000, Seen: 9000, State: storage.MemberLive}, {ID: "x/1", Name: "x", Started: 1000, Seen: 9000, State: storage.MemberLive}},
 			"warn",
-			[]string{"Several members are named x", "misconfigured", "another node is called x as well"},
+			[]string{"Several members are named x", "misconfigured", "another member is called x as well"},
 			[]string{"lease"},
 		},
 		"in the place of one that was killed": {

@@ -9,9 +9,9 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// Run joins, beats, and joins again under a new id when a term is over, until
-// ctx is done. Then it leaves, and returns nil. Run is to end after everything
-// that stands on claims has ended.
+// Run joins the cluster, renews the term, and joins again under a new id when a term is
+// over, until ctx is done. Then it leaves, and returns nil. Run must end after everything
+// that stands on claims.
 func (m *Membership) Run(ctx context.Context) error {
 	if m.alone != nil {
 		<-ctx.Done()
@@ -26,42 +26,42 @@ func (m *Membership) Run(ctx context.Context) error {
 		cause := context.Cause(t.ctx)
 		m.retire(t)
 		if ctx.Err() == nil {
-			m.cfg.Log.Warn("this node was given up; it joins again as a new one", "node", t.id, "err", cause)
+			m.cfg.Log.Warn("membership lost; joining again as a new member", "member", t.id, "err", cause)
 		}
 	}
 	return nil
 }
 
-// join beats under new ids until one is good; nil when ctx is done before.
+// join renews under new ids until one succeeds; nil when ctx is done before.
 func (m *Membership) join(ctx context.Context) *Term {
 	for {
 		id := m.cfg.NewID()
 		began := time.Now()
-		alive, err := m.beat(ctx, id, began.Add(m.interval()))
+		alive, err := m.renew(ctx, id, began.Add(m.interval()))
 		if err == nil {
 			t := newTerm(id, m.trust(began))
 			m.mu.Lock()
 			m.term = t
 			m.mu.Unlock()
 			m.learn(id, began, alive, true)
-			m.cfg.Log.Info("joined", "node", id, "name", m.Name(), "nodes", len(alive))
+			m.cfg.Log.Info("joined the cluster", "member", id, "name", m.Name(), "members", len(alive))
 			m.doubt(id, alive, true)
-			m.Notify(storage.Notification{Due: true}) // so that the others know of this node before their next beats
+			m.Notify(storage.Notification{Due: true}) // so that the others know of this member before their next renewals
 			return t
 		}
 		if ctx.Err() != nil {
 			return nil
 		}
-		// The beat may have been kept although nobody heard so.
+		// The store may have taken the renewal although the answer was lost.
 		m.leave(ctx, id)
-		m.cfg.Log.Error("cannot join the other nodes; trying again", "err", err)
-		if !m.rest(ctx, m.patience()) {
+		m.cfg.Log.Error("failed to join the cluster, retrying", "err", err)
+		if !pause(ctx, m.patience()) {
 			return nil
 		}
 	}
 }
 
-// keep beats until the term is over or ctx is done.
+// keep renews a term until it is over or ctx is done.
 func (m *Membership) keep(ctx context.Context, t *Term) {
 	wait := m.interval()
 	for {
@@ -74,7 +74,7 @@ func (m *Membership) keep(ctx context.Context, t *Term) {
 		if end := t.deadline(); end.Before(limit) {
 			limit = end
 		}
-		alive, err := m.beat(ctx, t.id, limit)
+		alive, err := m.renew(ctx, t.id, limit)
 		switch {
 		case err == nil:
 			if t.prolong(m.trust(began)) != nil {
@@ -88,14 +88,14 @@ func (m *Membership) keep(ctx context.Context, t *Term) {
 			return
 		default:
 			if ctx.Err() == nil {
-				m.cfg.Log.Warn("the store did not take the beat of this node; trying again", "node", t.id, "err", err)
+				m.cfg.Log.Warn("failed to renew the membership, retrying", "member", t.id, "err", err)
 			}
 			wait = m.patience()
 		}
 	}
 }
 
-// await waits for the next beat. False means that there is none.
+// await waits for the next renewal. It returns false when there is none.
 func (m *Membership) await(ctx context.Context, t *Term, timer *time.Timer) bool {
 	select {
 	case <-ctx.Done():
@@ -109,8 +109,8 @@ func (m *Membership) await(ctx context.Context, t *Term, timer *time.Timer) bool
 	return t.Trusted() == nil
 }
 
-// beat makes one beat and notes how the store answers.
-func (m *Membership) beat(ctx context.Context, id string, limit time.Time) ([]storage.Member, error) {
+// renew renews a term once and notes how the store answers.
+func (m *Membership) renew(ctx context.Context, id string, limit time.Time) ([]storage.Member, error) {
 	m.mu.Lock()
 	n := m.self
 	n.ID = id
@@ -133,7 +133,7 @@ func (m *Membership) beat(ctx context.Context, id string, limit time.Time) ([]st
 	return alive, err
 }
 
-// answered notes how the store answered a beat. After some that it did not answer it
+// answered notes how the store answered a renewal. After some that it did not answer it
 // returns for how long that was.
 func (m *Membership) answered(err error) (away time.Duration) {
 	m.mu.Lock()
@@ -149,7 +149,7 @@ func (m *Membership) answered(err error) (away time.Duration) {
 	return away
 }
 
-// learn keeps what a good beat has told: who is there, until when by our clock,
+// learn keeps what a renewal returned: the members, until when they count by our clock,
 // and how far our clock is from the store's.
 func (m *Membership) learn(id string, began time.Time, alive []storage.Member, joined bool) {
 	m.mu.Lock()
@@ -173,23 +173,23 @@ func (m *Membership) learn(id string, began time.Time, alive []storage.Member, j
 	m.alive, m.ends = alive, ends
 	if !same {
 		m.change()
-		m.tell(id, before, alive)
+		m.logChanges(id, before, alive)
 	}
 }
 
-// tell logs which nodes have come and gone.
-func (m *Membership) tell(id string, before, alive []storage.Member) {
+// logChanges logs which members have joined and left.
+func (m *Membership) logChanges(id string, before, alive []storage.Member) {
 	among := func(all []storage.Member, n storage.Member) bool {
 		return slices.ContainsFunc(all, func(o storage.Member) bool { return o.ID == n.ID })
 	}
 	for _, n := range before {
 		if n.ID != id && !among(alive, n) {
-			m.cfg.Log.Info("a node is gone; the others take over what it had", "name", n.Name, "node", n.ID)
+			m.cfg.Log.Info("member left; the others take over its work", "name", n.Name, "member", n.ID)
 		}
 	}
 	for _, n := range alive {
 		if n.ID != id && !among(before, n) {
-			m.cfg.Log.Info("a node shares the store", "name", n.Name, "node", n.ID)
+			m.cfg.Log.Info("member joined", "name", n.Name, "member", n.ID)
 		}
 	}
 }
@@ -204,29 +204,27 @@ func (m *Membership) retire(t *Term) {
 	m.leave(context.Background(), t.id)
 }
 
-// leave tells the store that a term is over. What it does not hear it finds out
-// by itself.
+// leave ends a term in the store. One that it cannot end there expires.
 func (m *Membership) leave(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(leaveTime, m.cfg.TTL))
 	defer cancel()
 	if err := m.cfg.Store.Leave(ctx, id); err != nil {
-		m.cfg.Log.Debug("cannot leave in order", "node", id, "err", err)
+		m.cfg.Log.Debug("failed to leave in order", "member", id, "err", err)
 	}
 }
 
-// trust is when a term may not be trusted any more that was prolonged by a beat
-// that began at a time.
+// trust returns when a term may not be trusted any more whose renewal began at a time.
 func (m *Membership) trust(began time.Time) time.Time { return began.Add(m.cfg.TTL - m.cfg.TTL/5) }
 
-// interval is a third of the ttl, but of a long one so short that a store that does
-// not answer is noticed as soon as with the default.
+// interval is a third of the ttl, at most that of the default: a store that does not answer
+// is noticed as soon with a long one.
 func (m *Membership) interval() time.Duration { return min(m.cfg.TTL, DefaultTTL) / 3 }
 
-// patience is the pause behind a beat that failed.
+// patience is the pause after a renewal that failed.
 func (m *Membership) patience() time.Duration { return min(time.Second, m.cfg.TTL/10) }
 
-// rest waits for d; false when ctx is done.
-func (m *Membership) rest(ctx context.Context, d time.Duration) bool {
+// pause waits for d; false when ctx is done.
+func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
