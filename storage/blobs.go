@@ -2,7 +2,10 @@ package storage
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"strings"
 )
 
 // Blobs keeps the bytes of files, by key. Keys are paths of letters, digits and
@@ -20,4 +23,55 @@ type Blobs interface {
 	// Check tells in one sentence with the next step why the store cannot be used;
 	// nil when it can be written, read and deleted from.
 	Check(ctx context.Context) error
+}
+
+// MaxBlobKey is the length of the longest key of Blobs, in bytes.
+const MaxBlobKey = 512
+
+// ErrBlobKey: a key or a prefix that no implementation of Blobs takes.
+var ErrBlobKey = errors.New("not a key of a file")
+
+// CheckBlobKey returns an error that is ErrBlobKey unless key may name a blob:
+// segments of letters, digits and "-_.", with a slash between them, none of them
+// empty, "." or "..", because stores read those differently.
+func CheckBlobKey(key string) error {
+	fault := blobPrefixFault(key)
+	for segment := range strings.SplitSeq(key, "/") {
+		if fault == "" && (segment == "" || segment == "." || segment == "..") {
+			fault = "a part between slashes is empty, . or .."
+		}
+	}
+	return blobKeyError(key, fault)
+}
+
+// CheckBlobPrefix is CheckBlobKey for what Delete takes: the beginning of keys,
+// which may end anywhere.
+func CheckBlobPrefix(prefix string) error { return blobKeyError(prefix, blobPrefixFault(prefix)) }
+
+func blobPrefixFault(key string) string {
+	switch {
+	case key == "":
+		return "it is empty"
+	case len(key) > MaxBlobKey:
+		return fmt.Sprintf("it has more than %d bytes", MaxBlobKey)
+	case key[0] == '/':
+		return "it begins with a slash"
+	}
+	for _, c := range []byte(key) {
+		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		if !letter && (c < '0' || c > '9') && !strings.ContainsRune("-_./", rune(c)) {
+			return "only letters, digits and -_./ may be in it"
+		}
+	}
+	return ""
+}
+
+func blobKeyError(key, fault string) error {
+	if fault == "" {
+		return nil
+	}
+	if len(key) > 80 {
+		key = key[:80] + "…"
+	}
+	return fmt.Errorf("%w: %q: %s", ErrBlobKey, key, fault)
 }

@@ -274,7 +274,6 @@ func (a *Archive) strangers(agent string) {
 // unsynced leaves out the sync of each file: Finish syncs all.
 type unsynced struct{ FS }
 
-// Open implements FS.
 func (u unsynced) Open(name string, flag int) (File, error) {
 	f, err := u.FS.Open(name, flag)
 	if err != nil {

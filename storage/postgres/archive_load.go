@@ -264,7 +264,6 @@ type pieces struct {
 	rest  []byte
 }
 
-// Read implements io.Reader.
 func (p *pieces) Read(b []byte) (int, error) {
 	if len(p.rest) == 0 {
 		page, err := p.a.page(p.ctx, "SELECT bytes FROM chunks WHERE file = $1 AND part = $2", p.place, p.part)

@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"sync"
+	"time"
 
 	"github.com/claybot/claybot/storage"
 )
@@ -92,4 +94,104 @@ func (db *DB) yieldKept(ctx context.Context, node string) {
 			db.kept.put(c)
 		}
 	}
+}
+
+const (
+	// fewDue agents are taken by whoever comes first.
+	fewDue = 4
+	// patience is for how long an agent that is due is left to the node whose turn
+	// it is.
+	patience = 250 * time.Millisecond
+	// mostCounted bounds what one look counts.
+	mostCounted = 2000
+)
+
+// Acquire implements storage.Leases. When nothing is due it costs one query. When
+// much is, each node takes its share of what all are working on, and only what
+// nobody has taken after patience beyond that.
+func (db *DB) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Held, time.Time, error) {
+	if err := db.HeedClock(ctx, ttl); err != nil { // whatever is due by the clock
+		return nil, time.Time{}, fmt.Errorf("acquire agents: %w", err)
+	}
+	_, others := db.mates.get()
+	if limit <= 0 || others == 0 && db.found.Load() { // there may be more
+		held, next, err := db.Store.Acquire(ctx, node, ttl, limit, batch)
+		db.found.Store(len(held) > 0)
+		return held, db.local(next), err
+	}
+	w, err := db.waiting(ctx, node)
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("acquire agents: %w", err)
+	}
+	if w.due == 0 {
+		return nil, db.local(w.next), nil
+	}
+	if n := w.share(others + 1); n < limit {
+		limit = n
+	}
+	if limit == 0 {
+		return nil, time.Now().Add(patience / 2), nil
+	}
+	held, next, err := db.Store.Acquire(ctx, node, ttl, limit, batch)
+	db.found.Store(len(held) > 0)
+	return held, db.local(next), err
+}
+
+// shortest is how soon somebody looks again who found nothing.
+const shortest = 10 * time.Millisecond
+
+// local is a moment of the store by the clock of this machine, which may be another
+// one. It lies ahead: what is due now and was not taken, others are taking.
+func (db *DB) local(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	ahead := time.Duration(t.UnixMilli()-db.dialect.Clock()) * time.Millisecond
+	if db.cfg.Clock == nil {
+		ahead = max(ahead, shortest)
+	}
+	return time.Now().Add(ahead)
+}
+
+// A backlog is what is due, and who is at work.
+type backlog struct {
+	due, late  int       // late: for longer than patience
+	mine, held int       // agents that this node works on, and that any does
+	next       time.Time // when an agent is due, if none is
+}
+
+// share is how many agents a node takes now if so many nodes share the work.
+func (w backlog) share(nodes int) int {
+	if nodes <= 1 || w.due <= fewDue {
+		return w.due
+	}
+	fair := (w.held + w.due + nodes - 1) / nodes
+	return max(fair-w.mine, w.late, 0)
+}
+
+func (db *DB) waiting(ctx context.Context, node string) (w backlog, err error) {
+	conn, err := acquire(ctx, db.pool)
+	if err != nil {
+		return w, err
+	}
+	defer conn.Release()
+	now := db.dialect.Clock()
+	var next *int64
+	err = conn.QueryRow(ctx, `WITH due AS (
+			SELECT wake_at FROM agents WHERE wake_at IS NOT NULL AND wake_at <= $1 LIMIT $3)
+		SELECT (SELECT count(*) FROM due), (SELECT count(*) FROM due WHERE wake_at <= $2),
+			(SELECT wake_at FROM agents WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1)`,
+		now, now-patience.Milliseconds(), mostCounted).Scan(&w.due, &w.late, &next)
+	if err != nil {
+		return w, classify(err)
+	}
+	if next != nil {
+		w.next = time.UnixMilli(max(*next, 1)) // 0 would be the zero time, which means never
+	}
+	if _, others := db.mates.get(); others == 0 || w.due <= fewDue {
+		return w, nil
+	}
+	err = conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM (SELECT 1 FROM agents WHERE node = $1 LIMIT $2) m),
+		(SELECT count(*) FROM (SELECT 1 FROM agents WHERE node IS NOT NULL LIMIT $2) h)`, node, mostCounted).Scan(&w.mine, &w.held)
+	return w, classify(err)
 }

@@ -63,7 +63,6 @@ func (s *session) noteRows() {
 	s.rows = rows{}
 }
 
-// Later implements relational.Session.
 func (s *session) Later(q string, f func(r relational.Row), args []any) error {
 	t := translate(q)
 	s.noteRows()
@@ -71,7 +70,6 @@ func (s *session) Later(q string, f func(r relational.Row), args []any) error {
 	return nil
 }
 
-// Exec implements relational.Session.
 func (s *session) Exec(q string, args []any) (n int64, err error) {
 	t := translate(q)
 	s.note(t.sql, t.parameters(args)...)
@@ -89,7 +87,6 @@ func (s *session) Each(q string, f func(r relational.Row) error, args []any) err
 	return s.Ask([]relational.Ask{{Query: q, Row: f, Args: args}})
 }
 
-// Ask implements relational.Session.
 func (s *session) Ask(asks []relational.Ask) error {
 	if len(asks) == 0 {
 		return nil

@@ -154,7 +154,6 @@ func (db *DB) rollback(conn *pgxpool.Conn) {
 	}
 }
 
-// Read implements relational.Driver.
 func (l line) Read(ctx context.Context, fn func(c *relational.Conn) error) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -171,7 +170,6 @@ func (l line) Read(ctx context.Context, fn func(c *relational.Conn) error) error
 	return err
 }
 
-// Report implements relational.Driver.
 func (l line) Report(ctx context.Context, fn func(c *relational.Conn) error) error {
 	select {
 	case l.db.reports <- struct{}{}:

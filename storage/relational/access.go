@@ -3,24 +3,20 @@ package relational
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 )
 
-// Grants implements storage.Access.
 func (db access) Grants(ctx context.Context) ([]storage.Grant, error) {
-	var grants []storage.Grant
-	err := db.read(ctx, func(c *Conn) error {
-		return c.each("SELECT connector, subject, name, at FROM grants ORDER BY at, connector, subject", func(r Row) error {
-			grants = append(grants, storage.Grant{Connector: r.Str(0), Subject: r.Str(1), Name: r.Str(2), At: claybot.Time(r.Int(3))})
-			return nil
-		})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list grants: %w", err)
-	}
-	return grants, nil
+	grants, err := selectAll(ctx, db, func(r Row) storage.Grant {
+		return storage.Grant{Connector: r.Str(0), Subject: r.Str(1), Name: r.Str(2), At: claybot.Time(r.Int(3))}
+	}, "SELECT connector, subject, name, at FROM grants ORDER BY at, connector, subject")
+	return result(grants, err, "list grants")
 }
 
 // Grant implements storage.Access. A repeat keeps the first grant.
@@ -28,55 +24,40 @@ func (db access) Grant(ctx context.Context, g storage.Grant) error {
 	if g.At == 0 {
 		g.At = claybot.Now()
 	}
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+	err := db.update(ctx, func(c *Conn) error {
 		err := c.do("INSERT INTO grants (connector, subject, name, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
 			g.Connector, g.Subject, g.Name, g.At)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
 		err = c.do(`DELETE FROM pairings WHERE connector = ?1 AND ("user" = ?2 OR channel = ?2)`, g.Connector, g.Subject)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
-		return struct{}{}, changedBy(c, versionAccess)
+		return changedBy(c, versionAccess)
 	})
-	if err != nil {
-		return fmt.Errorf("grant %s:%s: %w", g.Connector, g.Subject, err)
-	}
-	return nil
+	return failed(err, "grant %s:%s", g.Connector, g.Subject)
 }
 
-// Revoke implements storage.Access.
 func (db access) Revoke(ctx context.Context, connector, subject string) error {
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+	err := db.update(ctx, func(c *Conn) error {
 		n, err := c.exec("DELETE FROM grants WHERE connector = ? AND subject = ?", connector, subject)
 		if err := need(n > 0, err); err != nil {
-			return struct{}{}, err
+			return err
 		}
-		return struct{}{}, changedBy(c, versionAccess)
+		return changedBy(c, versionAccess)
 	})
-	if err != nil {
-		return fmt.Errorf("revoke %s:%s: %w", connector, subject, err)
-	}
-	return nil
+	return failed(err, "revoke %s:%s", connector, subject)
 }
 
-// Pairings implements storage.Access.
 func (db access) Pairings(ctx context.Context) ([]storage.Pairing, error) {
-	var pairings []storage.Pairing
-	err := db.read(ctx, func(c *Conn) error {
-		return c.each("SELECT code, connector, channel, \"user\", name, at, expires FROM pairings ORDER BY at, rowid", func(r Row) error {
-			pairings = append(pairings, storage.Pairing{
-				Code: r.Str(0), Connector: r.Str(1), ChannelID: r.Str(2), UserID: r.Str(3),
-				Name: r.Str(4), At: claybot.Time(r.Int(5)), Expires: claybot.Time(r.Int(6)),
-			})
-			return nil
-		})
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list pairings: %w", err)
-	}
-	return pairings, nil
+	pairings, err := selectAll(ctx, db, func(r Row) storage.Pairing {
+		return storage.Pairing{
+			Code: r.Str(0), Connector: r.Str(1), ChannelID: r.Str(2), UserID: r.Str(3),
+			Name: r.Str(4), At: claybot.Time(r.Int(5)), Expires: claybot.Time(r.Int(6)),
+		}
+	}, "SELECT code, connector, channel, \"user\", name, at, expires FROM pairings ORDER BY at, rowid")
+	return result(pairings, err, "list pairings")
 }
 
 // SavePairing implements storage.Access. A code that someone else has is
@@ -92,13 +73,9 @@ func (db access) SavePairing(ctx context.Context, p storage.Pairing, reply ...cl
 		}
 		return enqueue(c, c.now(), "", reply)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("save pairing of %s:%s: %w", p.Connector, p.UserID, err)
-	}
-	return out, nil
+	return result(out, err, "save pairing of %s:%s", p.Connector, p.UserID)
 }
 
-// DropPairing implements storage.Access.
 func (db access) DropPairing(ctx context.Context, code string) error {
 	if err := db.deleteOne(ctx, "DELETE FROM pairings WHERE code = ?", code); err != nil {
 		return fmt.Errorf("drop pairing: %w", err) // without the code: it is a secret of sorts
@@ -106,26 +83,92 @@ func (db access) DropPairing(ctx context.Context, code string) error {
 	return nil
 }
 
-// Mark implements storage.Checkpoints.
 func (db access) Checkpoint(ctx context.Context, key string) (string, error) {
 	var value string
 	err := db.read(ctx, func(c *Conn) error {
 		_, err := c.first("SELECT value FROM marks WHERE key = ?", func(r Row) error { value = r.Str(0); return nil }, key)
 		return err
 	})
-	if err != nil {
-		return "", fmt.Errorf("mark %s: %w", key, err)
-	}
-	return value, nil
+	return result(value, err, "mark %s", key)
 }
 
-// SetMark implements storage.Checkpoints.
 func (db access) SetCheckpoint(ctx context.Context, key, value string) error {
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
-		return struct{}{}, setCheckpoint(c, storage.Checkpoint{Key: key, Value: value})
+	err := db.update(ctx, func(c *Conn) error {
+		return setCheckpoint(c, storage.Checkpoint{Key: key, Value: value})
 	})
-	if err != nil {
-		return fmt.Errorf("set mark %s: %w", key, err)
+	return failed(err, "set mark %s", key)
+}
+
+// setMark sets one mark with the transaction; the zero Mark is none.
+func setCheckpoint(c *Conn, m storage.Checkpoint) error {
+	if m.Key == "" {
+		return nil
 	}
-	return nil
+	return c.do("INSERT INTO marks (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", m.Key, m.Value)
+}
+
+// SetMarks sets several marks in one transaction, which is not synced by itself: a loss
+// of power may take it back. An empty value removes a mark.
+func (db access) SetCheckpoints(ctx context.Context, values map[string]string) error {
+	err := db.updateLightly(ctx, func(c *Conn) error {
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			var err error
+			if value := values[key]; value == "" {
+				err = c.do("DELETE FROM marks WHERE key = ?", key)
+			} else {
+				err = setCheckpoint(c, storage.Checkpoint{Key: key, Value: value})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return failed(err, "set %d marks", len(values))
+}
+
+// MarkKeys lists the keys of the marks that begin with prefix.
+func (db access) CheckpointKeys(ctx context.Context, prefix string) (keys []string, err error) {
+	err = db.read(ctx, func(c *Conn) error {
+		return c.each("SELECT key FROM marks WHERE key >= ? ORDER BY key", func(r Row) error {
+			if key := r.Str(0); strings.HasPrefix(key, prefix) {
+				keys = append(keys, key)
+			}
+			return nil
+		}, prefix)
+	})
+	return result(keys, err, "list the marks of %s", prefix)
+}
+
+var _ storage.Versions = (*Store)(nil)
+
+// The marks that count changes.
+const (
+	versionAccess   = "version/access"
+	versionSettings = "version/settings"
+)
+
+// changedBy counts a change, with the transaction that makes it. A store that one
+// process uses alone has nobody to tell.
+func changedBy(c *Conn, mark string) error {
+	if c.dialect.Alone {
+		return nil
+	}
+	return c.do(`INSERT INTO marks (key, value) VALUES (?, '1')
+		ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(marks.value AS BIGINT) + 1 AS TEXT)`, mark)
+}
+
+func (db members) Versions(ctx context.Context) (v storage.Version, err error) {
+	err = db.read(ctx, func(c *Conn) error {
+		return c.each("SELECT key, value FROM marks WHERE key IN (?, ?)", func(r Row) error {
+			n, err := strconv.ParseInt(r.Str(1), 10, 64)
+			if r.Str(0) == versionAccess {
+				v.Access = n
+			} else {
+				v.Settings = n
+			}
+			return err
+		}, versionAccess, versionSettings)
+	})
+	return v, failed(err, "versions")
 }

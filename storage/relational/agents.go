@@ -58,10 +58,7 @@ func (s *Agents) agentFor(ctx context.Context, d claybot.Descriptor, b *claybot.
 		return claybot.Agent{}, fmt.Errorf("%s: %w", what, err)
 	}
 	a, err = write(ctx, s.core, func(c *Conn) (claybot.Agent, error) { return makeAgent(c, d, b) })
-	if err != nil {
-		return claybot.Agent{}, fmt.Errorf("%s: %w", what, err)
-	}
-	return a, nil
+	return result(a, err, "%s", what)
 }
 
 // makeAgent finds the agent of d, gives it the name that it is asked for by, or
@@ -119,25 +116,19 @@ func loadAgent(c *Conn, column, value string) (a claybot.Agent, err error) {
 // Agent implements storage.Agents.
 func (s *Agents) Agent(ctx context.Context, id claybot.AgentID) (a claybot.Agent, err error) {
 	err = s.read(ctx, func(c *Conn) (err error) { a, err = loadAgent(c, "id", string(id)); return err })
-	if err != nil {
-		return claybot.Agent{}, fmt.Errorf("agent %s: %w", id, err)
-	}
-	return a, nil
+	return result(a, err, "agent %s", id)
 }
 
 // SaveState implements storage.Agents. Members that this version does not know are
 // kept.
 func (s *Agents) SaveState(ctx context.Context, l storage.Lease, st claybot.AgentState) error {
-	_, err := write(ctx, s.core, func(c *Conn) (struct{}, error) {
+	err := s.core.update(ctx, func(c *Conn) error {
 		if _, err := leased(c, l); err != nil {
-			return struct{}{}, err
+			return err
 		}
-		return struct{}{}, saveState(c, l.Agent, st)
+		return saveState(c, l.Agent, st)
 	})
-	if err != nil {
-		return fmt.Errorf("save state of agent %s: %w", l.Agent, err)
-	}
-	return nil
+	return failed(err, "save state of agent %s", l.Agent)
 }
 
 func saveState(c *Conn, id claybot.AgentID, st claybot.AgentState) error {
@@ -150,8 +141,7 @@ func saveState(c *Conn, id claybot.AgentID, st claybot.AgentState) error {
 	if err != nil {
 		return err
 	}
-	err = c.do("UPDATE agents SET state = ? WHERE id = ?", b, id)
-	return err
+	return c.do("UPDATE agents SET state = ? WHERE id = ?", b, id)
 }
 
 // overlaid is st as JSON with the members of before that claybot.AgentState does not
@@ -205,7 +195,7 @@ func (s *Agents) MoveChannel(ctx context.Context, connector, from, to string) er
 		if e.Descriptor.Connector != connector || e.Descriptor.ChannelID != from {
 			continue
 		}
-		_, err := write(ctx, s.core, func(c *Conn) (struct{}, error) { return struct{}{}, s.move(c, e.ID, to) })
+		err := s.core.update(ctx, func(c *Conn) error { return s.move(c, e.ID, to) })
 		if class := storage.ClassOf(err); class == storage.ClassAgent || class == storage.ClassMember {
 			s.log.Error("an agent of a moved channel stays where it is", "agent", e.ID, "err", err)
 			continue // the others follow
@@ -240,19 +230,16 @@ func (s *Agents) move(c *Conn, id claybot.AgentID, to string) error {
 // Delete implements storage.Agents. What the agent remembered and was sent stays
 // for 30 days, see Prune.
 func (s *Agents) Delete(ctx context.Context, id claybot.AgentID) error {
-	_, err := write(ctx, s.core, func(c *Conn) (struct{}, error) {
+	err := s.core.update(ctx, func(c *Conn) error {
 		a, err := loadInbox(c, id)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
 		err = c.do("INSERT INTO quarantine (agent, at, descriptor, state) SELECT id, CAST(? AS BIGINT), descriptor, state FROM agents WHERE id = ?", c.now(), id)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
-		return struct{}{}, unindex(c, a)
+		return unindex(c, a)
 	})
-	if err != nil {
-		return fmt.Errorf("delete agent %s: %w", id, err)
-	}
-	return nil
+	return failed(err, "delete agent %s", id)
 }

@@ -48,13 +48,13 @@ func (db spending) Reserve(ctx context.Context, r storage.Reservation) error {
 	if err := checkAmount(r.Amount); err != nil {
 		return fmt.Errorf("reserve: %w", err)
 	}
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, reserveBudgets(c, r) })
+	err := db.update(ctx, func(c *Conn) error { return reserveBudgets(c, r) })
 	if err == nil {
 		return nil
 	}
 	// A refusal writes nothing, so a budget that is new has to be made for itself.
 	if over, ok := errors.AsType[*storage.OverBudgetError](err); ok && over.Used == 0 {
-		if _, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, insertBudget(c, over.Budget) }); err != nil {
+		if err := db.update(ctx, func(c *Conn) error { return insertBudget(c, over.Budget) }); err != nil {
 			return fmt.Errorf("reserve: %w", err)
 		}
 	}
@@ -64,9 +64,8 @@ func (db spending) Reserve(ctx context.Context, r storage.Reservation) error {
 // insertBudget makes a budget on which nothing is spent, so that it can be seen and
 // extended.
 func insertBudget(c *Conn, b storage.Budget) error {
-	err := c.do(`INSERT INTO budgets (key, period, name, unit, hard, most, used_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+	return c.do(`INSERT INTO budgets (key, period, name, unit, hard, most, used_at) VALUES (?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (key) DO NOTHING`, b.Key, b.Period, b.Name, string(b.Unit), b.Hard, b.Limit, c.now())
-	return err
 }
 
 // lockBudgets makes others wait who reserve on the same budgets. In one order, so
@@ -121,21 +120,16 @@ func reserveBudgets(c *Conn, r storage.Reservation) error {
 			return err
 		}
 	}
-	err = c.do("INSERT INTO reservations (id, node, run, tokens, micro_usd, unpriced, keys, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+	return c.do("INSERT INTO reservations (id, node, run, tokens, micro_usd, unpriced, keys, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 		r.ID, r.Node, r.Run, r.Amount.Tokens, r.Amount.MicroUSD, r.Amount.Unpriced, list, c.now())
-	return err
 }
 
-// Book implements storage.Budgets.
 func (db spending) Book(ctx context.Context, id string, actual storage.Amount) ([]storage.Budget, error) {
 	if err := checkAmount(actual); err != nil {
 		return nil, fmt.Errorf("book: %w", err)
 	}
 	list, err := write(ctx, db, func(c *Conn) ([]storage.Budget, error) { return bookReservation(c, id, &actual) })
-	if err != nil {
-		return nil, fmt.Errorf("book: %w", err)
-	}
-	return list, nil
+	return result(list, err, "book")
 }
 
 // bookReservation enters an amount in place of what was set aside; nil books that.
@@ -185,7 +179,6 @@ func bookReservation(c *Conn, id string, actual *storage.Amount) ([]storage.Budg
 	return all, err
 }
 
-// Abandoned implements storage.Budgets.
 func (db spending) Abandoned(ctx context.Context, node string) (int, error) {
 	total := 0
 	for {
@@ -222,7 +215,6 @@ func (db spending) Abandoned(ctx context.Context, node string) (int, error) {
 	}
 }
 
-// Extend implements storage.Budgets.
 func (db spending) Extend(ctx context.Context, e storage.Extension) (storage.Budget, error) {
 	if e.ID == "" || e.By <= 0 || e.By > maxAmount {
 		return storage.Budget{}, errors.New("extend a budget: want an id and an amount above 0")
@@ -244,13 +236,9 @@ func (db spending) Extend(ctx context.Context, e storage.Extension) (storage.Bud
 		err = c.do("UPDATE budgets SET extension = ? WHERE key = ?", b.Extension, e.Key)
 		return b, err
 	})
-	if err != nil {
-		return b, fmt.Errorf("extend budget %s: %w", e.Key, err)
-	}
-	return b, nil
+	return b, failed(err, "extend budget %s", e.Key)
 }
 
-// Budgets implements storage.Budgets.
 func (db spending) Budgets(ctx context.Context, limit int) (list []storage.Budget, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT "+budgetColumns+" FROM budgets ORDER BY used_at DESC, key LIMIT 0+?", func(r Row) error {
@@ -258,10 +246,7 @@ func (db spending) Budgets(ctx context.Context, limit int) (list []storage.Budge
 			return nil
 		}, limit)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("budgets: %w", err)
-	}
-	return list, nil
+	return result(list, err, "budgets")
 }
 
 // pruneBudgets removes some budgets that nobody used since t. Those without a
@@ -283,4 +268,77 @@ func pruneBudgets(c *Conn, t claybot.Time) (int, error) {
 		}
 	}
 	return len(keys), nil
+}
+
+// errReserved refuses a message whose run id is not free.
+var errReserved = errors.New("its run id is taken")
+
+// reservedBy is the id that m reserves for the run that will take it, empty for
+// none. The Run of an answer names the run that it is for instead.
+func reservedBy(m claybot.AgentMessage) claybot.RunID {
+	if m.Type == claybot.MessageUser || m.Type == claybot.MessageSystem {
+		return m.Run
+	}
+	return ""
+}
+
+// checkReserved refuses an id that another message or a run has.
+func checkReserved(c *Conn, id claybot.RunID) error {
+	if id == "" {
+		return nil
+	}
+	taken, err := c.first("SELECT 1 FROM messages WHERE reserved = ?1 UNION ALL SELECT 1 FROM runs WHERE id = ?1",
+		func(Row) error { return nil }, id)
+	if err == nil && taken {
+		return fmt.Errorf("run %s: %w", id, errReserved)
+	}
+	return err
+}
+
+// cancelReserved leaves a run behind for a message that reserved its id and
+// ended without one, so that whoever watches the id sees the end. It has never
+// started.
+func cancelReserved(c *Conn, agent claybot.AgentID, id claybot.RunID, m claybot.MessageID, reason string) error {
+	run := claybot.Run{ID: id, Agent: agent, Messages: []claybot.MessageID{m}}
+	ids, err := json.Marshal(run.Messages)
+	if err != nil {
+		return err
+	}
+	n, err := c.exec(`INSERT INTO runs (id, agent, state, messages, started, ended) VALUES (?, ?, ?, ?, 0, ?) ON CONFLICT (id) DO NOTHING`,
+		id, agent, claybot.RunCanceled, ids, c.now())
+	if err != nil || n == 0 {
+		return err
+	}
+	c.tally.run("", claybot.RunCanceled)
+	return appendEvents(c, &run, event(claybot.EventRunCanceled, map[string]any{"by": reason}))
+}
+
+// runOrReserved loads a run, or what became of the id that a message reserved.
+func runOrReserved(c *Conn, id claybot.RunID) (claybot.Run, error) {
+	run, err := loadRun(c, id)
+	if !errors.Is(err, storage.ErrNotFound) {
+		return run, err
+	}
+	var joined claybot.RunID
+	found, ferr := c.first("SELECT id, agent, run, skipped FROM messages WHERE reserved = ?", func(r Row) error {
+		joined = claybot.RunID(r.Str(2))
+		if r.Null(2) && r.Null(3) {
+			run = pendingRun(id, claybot.AgentID(r.Str(1)), claybot.MessageID(r.Str(0)))
+		}
+		return nil
+	}, id)
+	switch {
+	case ferr != nil:
+		return claybot.Run{}, ferr
+	case found && joined != "":
+		return loadRun(c, joined)
+	case found && run.State == claybot.RunPending:
+		return run, nil
+	}
+	return claybot.Run{}, err
+}
+
+// pendingRun is the run that a waiting message has reserved.
+func pendingRun(id claybot.RunID, agent claybot.AgentID, m claybot.MessageID) claybot.Run {
+	return claybot.Run{ID: id, Agent: agent, State: claybot.RunPending, Messages: []claybot.MessageID{m}}
 }

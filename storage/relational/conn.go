@@ -1,6 +1,15 @@
 package relational
 
-import "github.com/claybot/claybot"
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
 
 // A Session runs statements on one connection. The statements are written in the
 // part of SQL that SQLite and PostgreSQL share, but for what Dialect says;
@@ -152,6 +161,12 @@ func (c *Conn) first(q string, f func(r Row) error, args ...any) (found bool, er
 	return found, err
 }
 
+// rowsOf returns what f makes of each row of a query.
+func rowsOf[T any](c *Conn, f func(r Row) T, q string, args ...any) (all []T, err error) {
+	err = c.each(q, func(r Row) error { all = append(all, f(r)); return nil }, args...)
+	return all, err
+}
+
 // ask runs queries that do not depend on each other.
 func (c *Conn) ask(asks ...Ask) error {
 	for i := range asks {
@@ -270,4 +285,119 @@ func value(a any) any {
 	default:
 		return a
 	}
+}
+
+// A journal collects what one transaction does that others are told of after
+// its commit. It is made anew for every try.
+type journal struct {
+	commit       storage.Commit
+	notification storage.Notification
+	changed      bool      // something was written that is worth a look
+	sinks        *[]string // named by this transaction; nil: as before
+}
+
+// joined notes the ids that were reserved for runs and whose messages went to
+// run.
+func (j *journal) joined(run claybot.RunID, reserved []claybot.RunID) {
+	for _, id := range reserved {
+		if id != run {
+			j.commit.Joined = append(j.commit.Joined, id)
+		}
+	}
+}
+
+// Done is what a transaction did that others are told of once it is durable.
+type Done struct {
+	Commit storage.Commit
+	// Hint is for other nodes; its Node is not set.
+	Notification storage.Notification
+	// Worth says that Commit is to be told although it may be empty: something
+	// changed.
+	Worth bool
+	// Sinks are those that are told of events from now on; nil: as before.
+	Sinks *[]string
+}
+
+// Done returns what the transaction did. Call it after the commit.
+func (c *Conn) Done() Done {
+	j := &c.journal
+	h := j.notification
+	for _, e := range j.commit.Events {
+		if n := len(h.Runs); n == 0 || h.Runs[n-1] != e.Run {
+			h.Runs = append(h.Runs, e.Run)
+		}
+	}
+	h.Runs = append(h.Runs, j.commit.Joined...)
+	slices.Sort(h.Dests)
+	h.Dests = slices.Compact(h.Dests)
+	return Done{
+		Commit: j.commit, Notification: h, Sinks: j.sinks,
+		Worth: j.changed || len(j.commit.Events) > 0 || len(j.commit.Joined) > 0,
+	}
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// encode is the stored form of a message or outgoing and its checksum.
+func encode(v any) (body string, crc uint32, err error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "", 0, err
+	}
+	return string(b), crc32.Checksum(b, castagnoli), nil
+}
+
+// decode reads what encode wrote. Damage is an error that wraps
+// storage.ErrDamaged.
+func decode(body string, crc int64, v any) error {
+	b := []byte(body)
+	if int64(crc32.Checksum(b, castagnoli)) != crc {
+		return fmt.Errorf("%w: checksum of the stored text is wrong", storage.ErrDamaged)
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%w: %w", storage.ErrDamaged, err)
+	}
+	return nil
+}
+
+// decodeMessage reads a message; body and crc are the columns from i on.
+func decodeMessage(r Row, i int) (m claybot.AgentMessage, err error) {
+	err = decode(r.Str(i), r.Int(i+1), &m)
+	return m, err
+}
+
+// outgoingColumns are what decodeOutgoing reads, in its order.
+const outgoingColumns = "n, id, state, attempts, tried_at, due_at, receipt, cause, body, crc"
+
+// decodeOutgoing reads a row of outgoingColumns. When the body is damaged the
+// other fields are right all the same.
+func decodeOutgoing(r Row) (o claybot.Outgoing, err error) {
+	err = decode(r.Str(8), r.Int(9), &o)
+	o.N, o.ID, o.State, o.Attempts = r.Int(0), r.Str(1), claybot.SendState(r.Str(2)), int(r.Int(3))
+	o.Tried, o.Due = claybot.Time(r.Int(4)), claybot.Time(r.Int(5))
+	o.Receipt, o.Cause = r.Str(6), r.Str(7)
+	return o, err
+}
+
+// unmarshal reads a JSON column that has no checksum.
+func unmarshal(s string, v any) error {
+	if err := json.Unmarshal([]byte(s), v); err != nil {
+		return fmt.Errorf("%w: %w", storage.ErrDamaged, err)
+	}
+	return nil
+}
+
+// need turns a missing row into storage.ErrNotFound.
+func need(found bool, err error) error {
+	if err == nil && !found {
+		return storage.ErrNotFound
+	}
+	return err
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	return err
 }

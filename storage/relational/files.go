@@ -48,10 +48,7 @@ func (r Row) Bytes(i int) []byte {
 // last.
 func (s *Agents) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.FileReference, content io.Reader, limit int64) (claybot.FileReference, error) {
 	f, err := s.saveFile(ctx, id, f, content, limit)
-	if err != nil {
-		return claybot.FileReference{}, fmt.Errorf("save a file of agent %s: %w", id, err)
-	}
-	return f, nil
+	return result(f, err, "save a file of agent %s", id)
 }
 
 func (s *Agents) saveFile(ctx context.Context, id claybot.AgentID, f claybot.FileReference, content io.Reader, limit int64) (claybot.FileReference, error) {
@@ -243,10 +240,7 @@ func (s *Agents) SaveResult(ctx context.Context, id claybot.AgentID, call, text 
 		}
 		return c.exec("INSERT INTO results (agent, name, text) VALUES (?, ?, ?) ON CONFLICT (agent, name) DO UPDATE SET text = excluded.text", id, name, text)
 	})
-	if err != nil {
-		return "", fmt.Errorf("save a tool result of agent %s: %w", id, err)
-	}
-	return "agents/" + string(id) + "/results/" + name, nil
+	return result("agents/"+string(id)+"/results/"+name, err, "save a tool result of agent %s", id)
 }
 
 // PruneFiles removes bytes that belong to no file, and what agents remembered and
@@ -284,17 +278,17 @@ func (s *Agents) forget(ctx context.Context, id claybot.AgentID) error {
 			return err
 		}
 	}
-	_, err := write(ctx, s.core, func(c *Conn) (struct{}, error) {
+	err := s.core.update(ctx, func(c *Conn) error {
 		for _, q := range []string{
 			"DELETE FROM chunks WHERE file IN (SELECT place FROM attachments WHERE agent = ?)",
 			"DELETE FROM attachments WHERE agent = ?", "DELETE FROM results WHERE agent = ?",
 			"DELETE FROM records WHERE agent = ?", "DELETE FROM quarantine WHERE agent = ?",
 		} {
 			if err := c.do(q, id); err != nil {
-				return struct{}{}, err
+				return err
 			}
 		}
-		return struct{}{}, nil
+		return nil
 	})
 	return err
 }

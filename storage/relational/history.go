@@ -110,10 +110,7 @@ func (s *Agents) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Rec
 		err := c.ask(Ask{Query: "SELECT 1 FROM agents WHERE id = ?", Args: []any{id}, Row: once(&known, func(Row) error { return nil })}, page)
 		return need(known, err)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("records of agent %s: %w", id, err)
-	}
-	return m.records, nil
+	return result(m.records, err, "records of agent %s", id)
 }
 
 // OpenHistory implements storage.Histories.
@@ -169,19 +166,19 @@ func (h *history) Buffer(_ context.Context, records ...claybot.Record) error {
 
 // save adds records, at once or not at all.
 func (h *history) save(ctx context.Context, records []claybot.Record) error {
-	_, err := write(ctx, h.s.core, func(c *Conn) (struct{}, error) {
+	err := h.s.core.update(ctx, func(c *Conn) error {
 		var n int64
 		_, err := leasedWith(c, h.lease, Ask{
 			Query: "SELECT records FROM agents WHERE id = ?", Args: []any{h.lease.Agent},
 			Row: func(r Row) error { n = r.Int(0); return nil },
 		})
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
 		if n != h.n {
-			return struct{}{}, errMoved
+			return errMoved
 		}
-		return struct{}{}, addRecords(c, h.lease.Agent, h.n, records...)
+		return addRecords(c, h.lease.Agent, h.n, records...)
 	})
 	if err == nil {
 		h.n += int64(len(records))

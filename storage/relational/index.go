@@ -11,30 +11,22 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// IndexedAgent implements storage.Index.
 func (db index) IndexedAgent(ctx context.Context, d claybot.Descriptor) (claybot.AgentID, error) {
 	var id claybot.AgentID
 	err := db.read(ctx, func(c *Conn) error {
 		return need(c.first("SELECT id FROM agents WHERE key = ?",
 			func(r Row) error { id = claybot.AgentID(r.Str(0)); return nil }, d.Key()))
 	})
-	if err != nil {
-		return "", fmt.Errorf("index of %s: %w", d.Key(), err)
-	}
-	return id, nil
+	return result(id, err, "index of %s", d.Key())
 }
 
-// IndexedDescriptor implements storage.Index.
 func (db index) IndexedDescriptor(ctx context.Context, id claybot.AgentID) (claybot.Descriptor, error) {
 	var d claybot.Descriptor
 	err := db.read(ctx, func(c *Conn) error {
 		return need(c.first("SELECT descriptor FROM agents WHERE id = ?",
 			func(r Row) error { return unmarshal(r.Str(0), &d) }, id))
 	})
-	if err != nil {
-		return claybot.Descriptor{}, fmt.Errorf("index of agent %s: %w", id, err)
-	}
-	return d, nil
+	return result(d, err, "index of agent %s", id)
 }
 
 // entryColumns are what decodeEntry reads.
@@ -56,23 +48,16 @@ func decodeEntry(r Row) (storage.IndexEntry, error) {
 	if u := r.Str(3); u != noUsage {
 		err = errors.Join(err, unmarshal(u, &e.Usage))
 	}
-	if err != nil {
-		return e, fmt.Errorf("agent %s: %w", e.ID, err)
-	}
-	return e, nil
+	return e, failed(err, "agent %s", e.ID)
 }
 
-// IndexedAgentByID implements storage.Index.
 func (db index) IndexedAgentByID(ctx context.Context, id claybot.AgentID) (storage.IndexEntry, error) {
 	var e storage.IndexEntry
 	err := db.read(ctx, func(c *Conn) error {
 		return need(c.first("SELECT "+entryColumns+" FROM agents WHERE id = ?",
 			func(r Row) (err error) { e, err = decodeEntry(r); return err }, id))
 	})
-	if err != nil {
-		return storage.IndexEntry{}, fmt.Errorf("index of agent %s: %w", id, err)
-	}
-	return e, nil
+	return result(e, err, "index of agent %s", id)
 }
 
 // IndexAgents implements storage.Index. A new agent brings its figures; a
@@ -81,13 +66,13 @@ func (db index) IndexAgents(ctx context.Context, agents ...claybot.Agent) error 
 	if len(agents) == 0 {
 		return nil
 	}
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+	err := db.update(ctx, func(c *Conn) error {
 		for _, a := range agents {
 			if err := indexAgent(c, a); err != nil {
-				return struct{}{}, fmt.Errorf("index agent %s: %w", a.ID, err)
+				return fmt.Errorf("index agent %s: %w", a.ID, err)
 			}
 		}
-		return struct{}{}, nil
+		return nil
 	})
 	return err
 }
@@ -128,17 +113,14 @@ const reasonRemoved = "agent_removed"
 // those who wait for it, and the parent of a subagent, are told. Its reminders
 // and documents go with it. An unknown id changes nothing.
 func (db index) UnindexAgent(ctx context.Context, id claybot.AgentID) error {
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+	err := db.update(ctx, func(c *Conn) error {
 		a, err := loadInbox(c, id)
 		if err != nil {
-			return struct{}{}, ignoreNotFound(err)
+			return ignoreNotFound(err)
 		}
-		return struct{}{}, unindex(c, a)
+		return unindex(c, a)
 	})
-	if err != nil {
-		return fmt.Errorf("remove agent %s from the index: %w", id, err)
-	}
-	return nil
+	return failed(err, "remove agent %s from the index", id)
 }
 
 func unindex(c *Conn, a *inboxRow) error {
@@ -213,4 +195,127 @@ func (db index) IndexedAgents(ctx context.Context) iter.Seq2[storage.IndexEntry,
 			last = entries[page-1].ID
 		}
 	}
+}
+
+// AgentSettings implements storage.Settings. Settings that are damaged are left
+// out: their agent works as its profile says.
+func (db index) AgentSettings(ctx context.Context) (map[claybot.AgentID]claybot.Settings, error) {
+	all := make(map[claybot.AgentID]claybot.Settings)
+	err := db.read(ctx, func(c *Conn) error {
+		return c.each("SELECT agent, body FROM settings", func(r Row) error {
+			var s claybot.Settings
+			if err := unmarshal(r.Str(1), &s); err != nil {
+				db.log.Error("the settings of an agent are damaged", "agent", r.Str(0), "err", err)
+				return nil
+			}
+			all[claybot.AgentID(r.Str(0))] = s
+			return nil
+		})
+	})
+	return result(all, err, "settings of agents")
+}
+
+func (db index) SaveAgentSettings(ctx context.Context, id claybot.AgentID, s claybot.Settings) error {
+	body, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("settings of agent %s: %w", id, err)
+	}
+	err = db.update(ctx, func(c *Conn) error {
+		err := need(c.first("SELECT 1 FROM agents WHERE id = ?", func(Row) error { return nil }, id))
+		if err != nil {
+			return err
+		}
+		if err := changedBy(c, versionSettings); err != nil {
+			return err
+		}
+		if string(body) == "{}" {
+			return c.do("DELETE FROM settings WHERE agent = ?", id)
+		}
+		return c.do("INSERT INTO settings (agent, body) VALUES (?1, ?2) ON CONFLICT (agent) DO UPDATE SET body = ?2", id, body)
+	})
+	return failed(err, "settings of agent %s", id)
+}
+
+// Foreground implements storage.AgentReader. It reads in pages, so that the caller
+// may use the store between two agents; one that is written to meanwhile may
+// come twice.
+func (db index) Foreground(ctx context.Context, owners []string) iter.Seq2[storage.IndexEntry, error] {
+	const page = 50
+	return func(yield func(storage.IndexEntry, error) bool) {
+		q := "SELECT " + entryColumns + ", last_user_n FROM agents INDEXED BY %s WHERE type = 'user' AND last_user_at > 0"
+		index := "agents_listed"
+		var filter []any
+		if owners != nil {
+			b, err := json.Marshal(owners)
+			if err != nil {
+				yield(storage.IndexEntry{}, fmt.Errorf("foreground agents: %w", err))
+				return
+			}
+			q += " AND owner IN (SELECT value FROM json_each(?))"
+			filter, index = []any{b}, "agents_owned"
+		}
+		q = fmt.Sprintf(q, index)
+		q += ` AND (last_user_at, last_user_n, created_at, id) < (?, ?, ?, ?)
+			ORDER BY last_user_at DESC, last_user_n DESC, created_at DESC, id DESC LIMIT 0+?`
+		p := firstPlace
+		for {
+			var entries []storage.IndexEntry
+			rows := 0
+			err := db.read(ctx, func(c *Conn) error {
+				return c.each(q, func(r Row) error {
+					e, err := decodeEntry(r)
+					p = place{e.LastUserAt, r.Int(entryWidth), e.CreatedAt, e.ID}
+					rows++
+					if err != nil {
+						db.log.Error("the index of an agent is damaged", "agent", e.ID, "err", err)
+						return nil
+					}
+					entries = append(entries, e)
+					return nil
+				}, append(filter[:len(filter):len(filter)], p.userAt, p.userN, p.created, p.id, page)...)
+			})
+			if err != nil {
+				yield(storage.IndexEntry{}, fmt.Errorf("foreground agents: %w", err))
+				return
+			}
+			for _, e := range entries {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if rows < page {
+				return
+			}
+		}
+	}
+}
+
+func (db index) Children(ctx context.Context, parent claybot.AgentID) ([]storage.IndexEntry, error) {
+	var entries []storage.IndexEntry
+	err := db.read(ctx, func(c *Conn) error {
+		return c.each("SELECT "+entryColumns+" FROM agents WHERE parent = ? ORDER BY created_at, id", func(r Row) error {
+			e, err := decodeEntry(r)
+			if err != nil {
+				db.log.Error("the index of an agent is damaged", "agent", e.ID, "err", err)
+				return nil
+			}
+			entries = append(entries, e)
+			return nil
+		}, parent)
+	})
+	return result(entries, err, "children of agent %s", parent)
+}
+
+func (db index) Started(ctx context.Context, root claybot.AgentID, since claybot.Time) (int, error) {
+	var n int64
+	err := db.read(ctx, func(c *Conn) error {
+		return need(c.first("SELECT count(*) FROM agents WHERE root = ? AND created_at >= ?",
+			func(r Row) error { n = r.Int(0); return nil }, root, since))
+	})
+	return result(int(n), err, "subagents started below %s", root)
+}
+
+// kinColumns are the columns of d by which agents find each other.
+func kinColumns(d claybot.Descriptor) (kind claybot.AgentType, owner, parent, root any) {
+	return d.Type, text(d.OwnerID()), text(string(d.Parent)), text(string(d.Root))
 }

@@ -13,7 +13,6 @@ import (
 // skippedDamaged is the skip reason of a message whose stored text is broken.
 const skippedDamaged = "damaged"
 
-// Acquire implements storage.Leases.
 func (db leases) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Held, time.Time, error) {
 	if err := db.HeedClock(ctx, ttl); err != nil {
 		return nil, time.Time{}, fmt.Errorf("acquire agents: %w", err)
@@ -212,7 +211,6 @@ func (db leases) sound(c *Conn, a *inboxRow, w *waitingList) ([]claybot.AgentMes
 	return w.sound, reduceWaiting(c, a, len(w.damaged))
 }
 
-// Renew implements storage.Leases.
 func (db leases) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) (storage.Lease, string, error) {
 	type renewal struct {
 		lease  storage.Lease
@@ -242,25 +240,21 @@ func (db leases) Renew(ctx context.Context, l storage.Lease, ttl time.Duration) 
 	return r.lease, r.cancel, nil
 }
 
-// Release implements storage.Leases.
 func (db leases) Release(ctx context.Context, l storage.Lease, w storage.Wait, orderly bool) error {
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+	err := db.update(ctx, func(c *Conn) error {
 		a, err := leased(c, l)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
 		if a.run != "" && orderly {
 			if err := c.do("UPDATE runs SET attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END WHERE id = ?", a.run); err != nil {
-				return struct{}{}, err
+				return err
 			}
 		}
 		a.free(w, c.now())
-		return struct{}{}, saveInbox(c, a)
+		return saveInbox(c, a)
 	})
-	if err != nil {
-		return fmt.Errorf("release lease: %w", err)
-	}
-	return nil
+	return failed(err, "release lease")
 }
 
 // Settle implements storage.Leases. A message that does not wait is refused with
@@ -276,10 +270,7 @@ func (db leases) Settle(ctx context.Context, l storage.Lease, id claybot.Message
 		}
 		return settleMessage(c, a, id, s)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("settle %s: %w", id, err)
-	}
-	return out, nil
+	return result(out, err, "settle %s", id)
 }
 
 func settleMessage(c *Conn, a *inboxRow, id claybot.MessageID, s storage.Settlement) ([]claybot.Outgoing, error) {
@@ -368,4 +359,58 @@ func (c *Conn) Recover() (sends int64, err error) {
 		c.tally.send(claybot.SendAttempted, claybot.SendAmbiguous)
 	}
 	return sends, err
+}
+
+// HeldBy implements storage.Members. In a store that one process uses alone it is that
+// process, for an agent whose lease it has.
+func (db leases) HeldBy(ctx context.Context, id claybot.AgentID) (node string, err error) {
+	held := "SELECT node FROM agents WHERE id = ?1 AND node IS NOT NULL AND wake_at > ?2"
+	if !db.dialect.Alone {
+		held += " AND EXISTS (SELECT 1 FROM nodes n WHERE n.id = agents.node AND n.until > ?2)"
+	}
+	err = db.read(ctx, func(c *Conn) error {
+		_, err := c.first(held, func(r Row) error { node = r.Str(0); return nil }, id, c.now())
+		return err
+	})
+	return result(node, err, "who holds agent %s", id)
+}
+
+// clockSlack is how far a moment may lie in the future without a clock that was set
+// back, in milliseconds: members of a cluster estimate the clock of the database.
+const clockSlack = 1000
+
+// HeedClock notices that the clock of the store was set back since it was last called,
+// or before this process began. Messages that arrived later than now are due at once,
+// because how long they were meant to wait is not known, and no lease or membership
+// lasts longer than ttl. Otherwise it costs no statement.
+func (db leases) HeedClock(ctx context.Context, ttl time.Duration) error {
+	now := db.now()
+	if last := db.looked.Swap(now); last != 0 && now > last-clockSlack {
+		return nil
+	}
+	n, err := lightly(ctx, db, func(c *Conn) (int64, error) { return heedClock(c, now, now+ttl.Milliseconds()) })
+	if err != nil {
+		db.looked.Store(0) // to be tried again
+		return fmt.Errorf("heed the clock: %w", err)
+	}
+	if n > 0 {
+		db.log.Warn("clock was set back; agents are due as if it had not been", "agents", n)
+	}
+	return nil
+}
+
+// heedClock is HeedClock at now; leases and memberships end at until at the latest. An
+// agent that another transaction has locked gets new times there.
+func heedClock(c *Conn, now, until int64) (agents int64, err error) {
+	agents, err = c.exec(`UPDATE agents SET due_at = CAST(?1 AS BIGINT), wake_at = CASE WHEN node IS NULL AND run IS NULL THEN CAST(?1 AS BIGINT) ELSE wake_at END
+		WHERE id IN (SELECT id FROM agents WHERE wake_at IS NOT NULL AND due_at > ?1 AND last_at > ?2 ORDER BY id`+c.skipping()+`)`, now, now+clockSlack)
+	if err != nil || c.dialect.Alone { // Recover has ended the leases of the process before
+		return agents, err
+	}
+	err = c.do(`UPDATE agents SET wake_at = ? WHERE id IN (SELECT id FROM agents WHERE wake_at > ? AND node IS NOT NULL ORDER BY id`+c.skipping()+`)`,
+		until, until+clockSlack)
+	if err != nil {
+		return agents, err
+	}
+	return agents, c.do("UPDATE nodes SET until = ? WHERE id IN (SELECT id FROM nodes WHERE until > ? ORDER BY id"+c.skipping()+")", until, until+clockSlack)
 }

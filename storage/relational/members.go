@@ -48,16 +48,12 @@ func decodeMember(r Row, now int64) storage.Member {
 	return n
 }
 
-// RenewMember implements storage.Members.
 func (db members) RenewMember(ctx context.Context, n storage.Member, ttl time.Duration) ([]storage.Member, error) {
 	if db.dialect.Alone {
 		return []storage.Member{db.lone.renew(n, db.now(), ttl)}, nil
 	}
 	alive, err := write(ctx, db, func(c *Conn) ([]storage.Member, error) { return renewLease(c, n, ttl) })
-	if err != nil {
-		return nil, fmt.Errorf("renew the lease of member %s: %w", n.ID, err)
-	}
-	return alive, nil
+	return result(alive, err, "renew the lease of member %s", n.ID)
 }
 
 func (l *lone) renew(n storage.Member, now int64, ttl time.Duration) storage.Member {
@@ -89,25 +85,19 @@ func renewLease(c *Conn, n storage.Member, ttl time.Duration) ([]storage.Member,
 	return alive, err
 }
 
-// Leave implements storage.Members.
 func (db members) Leave(ctx context.Context, id string) error {
 	if db.dialect.Alone {
 		return nil
 	}
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+	err := db.update(ctx, func(c *Conn) error {
 		if err := c.do("UPDATE nodes SET until = 0 WHERE id = ? AND until > 0", id); err != nil {
-			return struct{}{}, err
+			return err
 		}
-		err := c.do("UPDATE claims SET node = '', at = ? WHERE node = ?", c.now(), id)
-		return struct{}{}, err
+		return c.do("UPDATE claims SET node = '', at = ? WHERE node = ?", c.now(), id)
 	})
-	if err != nil {
-		return fmt.Errorf("leave as member %s: %w", id, err)
-	}
-	return nil
+	return failed(err, "leave as member %s", id)
 }
 
-// Members implements storage.Members.
 func (db members) Members(ctx context.Context) ([]storage.Member, error) {
 	if db.dialect.Alone {
 		db.lone.mu.Lock()
@@ -124,10 +114,7 @@ func (db members) Members(ctx context.Context) ([]storage.Member, error) {
 		}
 		return addClaims(c, list)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("members: %w", err)
-	}
-	return list, nil
+	return result(list, err, "members")
 }
 
 // addClaims adds to members what they have claimed. Destinations are as many as chats,
@@ -154,10 +141,7 @@ func (db members) Claim(ctx context.Context, node, name string) (storage.Claim, 
 		return storage.Claim{Name: name, Member: node, Token: 1}, nil
 	}
 	claim, err := lightly(ctx, db, func(c *Conn) (storage.Claim, error) { return takeClaim(c, node, name) })
-	if err != nil {
-		return storage.Claim{}, fmt.Errorf("claim %s: %w", name, err)
-	}
-	return claim, nil
+	return result(claim, err, "claim %s", name)
 }
 
 func takeClaim(c *Conn, node, name string) (storage.Claim, error) {
@@ -212,7 +196,6 @@ func markInterrupted(c *Conn, dest string) error {
 	return err
 }
 
-// Yield implements storage.Claims.
 func (db members) Yield(ctx context.Context, claim storage.Claim) error {
 	if db.dialect.Alone {
 		return nil
@@ -220,13 +203,9 @@ func (db members) Yield(ctx context.Context, claim storage.Claim) error {
 	_, err := lightly(ctx, db, func(c *Conn) (int64, error) {
 		return c.exec("UPDATE claims SET node = '', at = ? WHERE name = ? AND node = ? AND token = ?", c.now(), claim.Name, claim.Member, claim.Token)
 	})
-	if err != nil {
-		return fmt.Errorf("yield %s: %w", claim.Name, err)
-	}
-	return nil
+	return failed(err, "yield %s", claim.Name)
 }
 
-// Holder implements storage.Claims.
 func (db members) Holder(ctx context.Context, name string) (node string, err error) {
 	if db.dialect.Alone {
 		db.lone.mu.Lock()
@@ -238,10 +217,7 @@ func (db members) Holder(ctx context.Context, name string) (node string, err err
 			func(r Row) error { node = r.Str(0); return nil }, c.now(), name)
 		return err
 	})
-	if err != nil {
-		return "", fmt.Errorf("holder of %s: %w", name, err)
-	}
-	return node, nil
+	return result(node, err, "holder of %s", name)
 }
 
 // claimedOutgoing returns the state of an outgoing message, and its destination. A claim

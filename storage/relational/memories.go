@@ -3,6 +3,7 @@ package relational
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,17 +19,13 @@ var _ storage.Memories = (*Store)(nil)
 // maxTitle is the most bytes of a note's first line that lists show.
 const maxTitle = 100
 
-// Memory implements storage.Memories.
 func (db notes) Memory(ctx context.Context, scope, path string) (m storage.Memory, err error) {
 	err = db.read(ctx, func(c *Conn) (err error) {
 		var found bool
 		m, found, err = loadMemory(c, scope, path)
 		return need(found, err)
 	})
-	if err != nil {
-		return m, fmt.Errorf("memory %s of %s: %w", path, scope, err)
-	}
-	return m, nil
+	return m, failed(err, "memory %s of %s", path, scope)
 }
 
 func loadMemory(c *Conn, scope, path string) (m storage.Memory, found bool, err error) {
@@ -47,7 +44,6 @@ func readMemory(r Row) storage.Memory {
 	}}
 }
 
-// Memories implements storage.Memories.
 func (db notes) Memories(ctx context.Context, scopes ...string) ([]storage.Memory, error) {
 	names, err := json.Marshal(scopes)
 	if err != nil {
@@ -74,45 +70,38 @@ func (db notes) Memories(ctx context.Context, scopes ...string) ([]storage.Memor
 
 // SaveMemory implements storage.Memories. The limit counts the texts.
 func (db notes) SaveMemory(ctx context.Context, scope string, m storage.Memory, limit int64) error {
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+	err := db.update(ctx, func(c *Conn) error {
 		if err := c.lock("memories/" + scope); err != nil {
-			return struct{}{}, err
+			return err
 		}
 		if same, err := sameMemory(c, scope, m); err != nil || same {
-			return struct{}{}, err
+			return err
 		}
-		return struct{}{}, saveMemory(c, scope, m, limit)
+		return saveMemory(c, scope, m, limit)
 	})
-	if err != nil {
-		return fmt.Errorf("save memory %s of %s: %w", m.Path, scope, err)
-	}
-	return nil
+	return failed(err, "save memory %s of %s", m.Path, scope)
 }
 
-// ChangeMemory implements storage.Memories.
 func (db notes) ChangeMemory(ctx context.Context, scope, path string, by storage.MemoryChange, limit int64, change func(storage.Memory, bool) (string, bool, error)) error {
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+	err := db.update(ctx, func(c *Conn) error {
 		if err := c.lock("memories/" + scope); err != nil {
-			return struct{}{}, err
+			return err
 		}
 		if done, err := changedMemory(c, scope, path, by); err != nil || done {
-			return struct{}{}, err
+			return err
 		}
 		old, found, err := loadMemory(c, scope, path)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
 		m := storage.Memory{Path: path, MemoryChange: by}
 		if m.Text, m.Tainted, err = change(old, found); err != nil {
-			return struct{}{}, err
+			return err
 		}
 		m.Tainted = m.Tainted || by.Tainted
-		return struct{}{}, saveMemory(c, scope, m, limit)
+		return saveMemory(c, scope, m, limit)
 	})
-	if err != nil {
-		return fmt.Errorf("change memory %s of %s: %w", path, scope, err)
-	}
-	return nil
+	return failed(err, "change memory %s of %s", path, scope)
 }
 
 // changedMemory reports whether a call has changed a note before.
@@ -210,9 +199,8 @@ func titleOf(s string) string {
 	return ""
 }
 
-// DropMemory implements storage.Memories.
 func (db notes) DropMemory(ctx context.Context, scope, path string, by storage.MemoryChange) error {
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+	err := db.update(ctx, func(c *Conn) error {
 		n, err := c.exec("DELETE FROM memories WHERE scope = ? AND path = ?", scope, path)
 		if err == nil && n == 0 {
 			err = storage.ErrNotFound
@@ -220,12 +208,9 @@ func (db notes) DropMemory(ctx context.Context, scope, path string, by storage.M
 		if err == nil {
 			_, err = addVersion(c, scope, path, "", by, true)
 		}
-		return struct{}{}, err
+		return err
 	})
-	if err != nil {
-		return fmt.Errorf("drop memory %s of %s: %w", path, scope, err)
-	}
-	return nil
+	return failed(err, "drop memory %s of %s", path, scope)
 }
 
 // FindMemories implements storage.Memories, by the full-text index.
@@ -251,10 +236,7 @@ func (db notes) FindMemories(ctx context.Context, scopes []string, query string,
 			return nil
 		}, args...)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("find memories: %w", err)
-	}
-	return found, nil
+	return result(found, err, "find memories")
 }
 
 // maxWords is how many words of a query count.
@@ -283,28 +265,16 @@ func wordsOf(query string) []string {
 	return words[:min(len(words), maxWords)]
 }
 
-// MemoryVersions implements storage.MemoryHistory.
 func (db notes) MemoryVersions(ctx context.Context, scope, path string, limit int) ([]storage.MemoryVersion, error) {
-	var list []storage.MemoryVersion
-	err := db.read(ctx, func(c *Conn) error {
-		return c.each(versionColumns+" WHERE scope = ?1 AND (path = ?2 OR CAST(?2 AS TEXT) = '') ORDER BY version DESC LIMIT 0+?3",
-			func(r Row) error { list = append(list, readVersion(r)); return nil }, scope, path, limit)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("versions of memory %s of %s: %w", path, scope, err)
-	}
-	return list, nil
+	list, err := selectAll(ctx, db, readVersion, versionColumns+" WHERE scope = ?1 AND (path = ?2 OR CAST(?2 AS TEXT) = '') ORDER BY version DESC LIMIT 0+?3", scope, path, limit)
+	return result(list, err, "versions of memory %s of %s", path, scope)
 }
 
-// MemoryVersion implements storage.MemoryHistory.
 func (db notes) MemoryVersion(ctx context.Context, scope string, version int64) (v storage.MemoryVersion, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return need(c.first(versionColumns+" WHERE scope = ? AND version = ?", func(r Row) error { v = readVersion(r); return nil }, scope, version))
 	})
-	if err != nil {
-		return v, fmt.Errorf("version %d of a memory of %s: %w", version, scope, err)
-	}
-	return v, nil
+	return v, failed(err, "version %d of a memory of %s", version, scope)
 }
 
 const versionColumns = "SELECT version, path, gone, text, agent, run, call, by, tainted, at FROM memory_versions"
@@ -316,4 +286,61 @@ func readVersion(r Row) storage.MemoryVersion {
 			Agent: claybot.AgentID(r.Str(4)), Run: claybot.RunID(r.Str(5)), Call: r.Str(6), By: r.Str(7), Tainted: r.Int(8) != 0, At: claybot.Time(r.Int(9)),
 		},
 	}}
+}
+
+// errNoPath refuses a document that could not be told from its scope.
+var errNoPath = errors.New("it has no path")
+
+// agentScope is the scope of the documents that belong to one agent and go with
+// it.
+func agentScope(id claybot.AgentID) string { return "agent/" + string(id) }
+
+func (db notes) Document(ctx context.Context, scope, path string) (string, error) {
+	var s string
+	err := db.read(ctx, func(c *Conn) error {
+		return need(c.first("SELECT text FROM documents WHERE scope = ? AND path = ?",
+			func(r Row) error { s = r.Str(0); return nil }, scope, path))
+	})
+	return result(s, err, "document %s of %s", path, scope)
+}
+
+func (db notes) Documents(ctx context.Context, scope string) ([]storage.Document, error) {
+	list, err := selectAll(ctx, db, func(r Row) storage.Document {
+		return storage.Document{Path: r.Str(0), Size: r.Int(1), At: claybot.Time(r.Int(2))}
+	}, "SELECT path, size, at FROM documents WHERE scope = ? ORDER BY path", scope)
+	return result(list, err, "documents of %s", scope)
+}
+
+// SaveDocument implements storage.Documents. The limit counts the texts.
+func (db notes) SaveDocument(ctx context.Context, scope, path, content string, limit int64) error {
+	err := db.update(ctx, func(c *Conn) error {
+		if path == "" {
+			return errNoPath
+		}
+		if err := c.lock("documents/" + scope); err != nil {
+			return err
+		}
+		size := int64(len(content))
+		total := size
+		_, err := c.first("SELECT coalesce(sum(size), 0) FROM documents WHERE scope = ? AND path <> ?",
+			func(r Row) error { total += r.Int(0); return nil }, scope, path)
+		if err != nil {
+			return err
+		}
+		if total > limit {
+			return fmt.Errorf("%w: %d of %d bytes", storage.ErrTooMany, total, limit)
+		}
+		return c.do(`INSERT INTO documents (scope, path, text, size, at) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (scope, path) DO UPDATE SET text = excluded.text, size = excluded.size, at = excluded.at`,
+			scope, path, content, size, c.now())
+	})
+	return failed(err, "save document %s of %s", path, scope)
+}
+
+// DropDocuments implements storage.Documents. What is not there changes nothing.
+func (db notes) DropDocuments(ctx context.Context, scope, path string) error {
+	_, err := write(ctx, db, func(c *Conn) (int64, error) {
+		return c.exec("DELETE FROM documents WHERE scope = ?1 AND (path = ?2 OR CAST(?2 AS TEXT) = '')", scope, path)
+	})
+	return failed(err, "drop documents of %s", scope)
 }

@@ -1,6 +1,7 @@
 package relational
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -174,4 +175,225 @@ func tellDamaged(c *Conn, run claybot.Run, m claybot.AgentMessage) error {
 		Text: fmt.Sprintf("Something went wrong while I worked on this. (run %s)", run.ID), Part: 1, Parts: 1,
 	}})
 	return err
+}
+
+// reasonRestored is why work that an older copy of the store knew of has ended.
+const reasonRestored = "restored"
+
+// noticePrefix begins the ids of the notices of endParked.
+const noticePrefix = reasonRestored + "/"
+
+// reminderPrefix begins the ids of the messages that reminders become.
+const reminderPrefix = "reminder/"
+
+// textRestored is what the writer of a parked message reads whose agent is not known.
+const textRestored = "My database is back at an earlier state. Messages that had no reply may be lost. Please send them again."
+
+// EndRestored ends all work that was unfinished when a copy of the store was made: it has
+// most likely ended since, and to do it again would answer and act twice. Waiting and
+// parked messages are skipped, as are reminders that are due by now, runs fail, and
+// outgoing messages fail, which an operator can retry. Senders that RestoredAgents cannot
+// name get a notice. A second call changes nothing, so a call that was cut short is made
+// again.
+func (db upkeep) EndRestored(ctx context.Context) (e storage.Ended, err error) {
+	if e.Reminders, err = db.endReminders(ctx); err != nil {
+		return e, fmt.Errorf("end restored reminders: %w", err)
+	}
+	const passes = 10 // an agent that is told of the end of another has a message more
+	for range passes {
+		var ids []claybot.AgentID
+		err := db.read(ctx, func(c *Conn) error {
+			return c.each("SELECT id FROM agents WHERE waiting > 0 OR run IS NOT NULL", func(r Row) error {
+				ids = append(ids, claybot.AgentID(r.Str(0)))
+				return nil
+			})
+		})
+		if err != nil {
+			return e, fmt.Errorf("end restored work: %w", err)
+		}
+		if len(ids) == 0 {
+			break
+		}
+		for _, id := range ids {
+			m, r, err := db.endRestored(ctx, id)
+			if err != nil {
+				return e, fmt.Errorf("end restored work of agent %s: %w", id, err)
+			}
+			e.Messages, e.Runs = e.Messages+m, e.Runs+r
+		}
+	}
+	open, err := db.openOutgoing(ctx)
+	for _, id := range open {
+		if err == nil {
+			err = outbox(db).Resolve(ctx, storage.Claim{}, id, storage.Resolution{State: claybot.SendFailed, Cause: "the database was restored from a copy"})
+		}
+	}
+	if err != nil {
+		return e, fmt.Errorf("end restored sends: %w", err)
+	}
+	e.Sends = len(open)
+	if e.Parked, err = db.endAllParked(ctx); err != nil {
+		return e, fmt.Errorf("end restored parked messages: %w", err)
+	}
+	return e, nil
+}
+
+// RestoredAgents are the agents whose newest message of a person, or one of whose
+// reminders, EndRestored has ended.
+func (db upkeep) RestoredAgents(ctx context.Context) (ids []claybot.AgentID, err error) {
+	err = db.read(ctx, func(c *Conn) error {
+		return c.each("SELECT a.id FROM agents a JOIN messages m ON m.rowid = a.last_user_n WHERE m.skipped = '"+reasonRestored+"'"+
+			" UNION SELECT agent FROM messages WHERE id >= '"+reminderPrefix+"' AND id < 'reminder0' AND skipped = '"+reasonRestored+"'",
+			func(r Row) error { ids = append(ids, claybot.AgentID(r.Str(0))); return nil })
+	})
+	return result(ids, err, "list agents with restored messages")
+}
+
+// endReminders ends the reminders that are due, and counts them. Each is kept as a message
+// that was skipped.
+func (db upkeep) endReminders(ctx context.Context) (ended int, err error) {
+	return write(ctx, db, func(c *Conn) (int, error) {
+		var due []storage.Reminder
+		now := c.now()
+		err := c.each("SELECT "+reminderColumns+" FROM reminders WHERE due <= ? ORDER BY due, made, id", func(r Row) error {
+			m, err := decodeReminder(r)
+			if err != nil { // its place is damaged, and it goes nowhere
+				m.Context, m.Route = claybot.MessageContext{}, nil
+			}
+			due = append(due, m)
+			return nil
+		}, now)
+		if err != nil {
+			return 0, err
+		}
+		for _, r := range due {
+			if err := endReminder(c, r, now); err != nil {
+				return 0, err
+			}
+		}
+		return len(due), nil
+	})
+}
+
+func endReminder(c *Conn, r storage.Reminder, now int64) error {
+	if err := c.do("DELETE FROM reminders WHERE agent = ? AND id = ?", r.Agent, r.ID); err != nil {
+		return err
+	}
+	m := claybot.AgentMessage{
+		ID: claybot.MessageID(reminderPrefix + r.ID), Type: claybot.MessageSystem, Kind: claybot.KindReminder,
+		Text: r.Note, At: claybot.Time(now), Context: r.Context, Route: r.Route,
+	}
+	a, err := loadInbox(c, r.Agent)
+	if err != nil {
+		return ignoreNotFound(err)
+	}
+	if repeat, err := nameMessage(c, &m); err != nil || repeat {
+		return err
+	}
+	if err := receiveMessage(c, a, m, reasonRestored, storage.Wait{}, now); err != nil {
+		return err
+	}
+	return saveInbox(c, a)
+}
+
+// endAllParked ends the parked messages of all agents, and counts them.
+func (db upkeep) endAllParked(ctx context.Context) (ended int, err error) {
+	keys, err := selectAll(ctx, db, func(r Row) string { return r.Str(0) }, "SELECT DISTINCT key FROM parked")
+	for _, key := range keys {
+		if err != nil {
+			break
+		}
+		var n int
+		n, err = write(ctx, db, func(c *Conn) (int, error) { return endParked(c, key) })
+		ended += n
+	}
+	return ended, err
+}
+
+// endParked ends the parked messages of one agent. Of an agent that is not in the index,
+// only the messages name the person, who gets one notice for all of them.
+func endParked(c *Conn, key string) (int, error) {
+	a := &inboxRow{}
+	_, err := c.first("SELECT id FROM agents WHERE key = ?", func(r Row) error { a.id = claybot.AgentID(r.Str(0)); return nil }, key)
+	if err == nil && a.id != "" {
+		a, err = loadInbox(c, a.id)
+	}
+	var list []storage.Parked
+	if err == nil {
+		err = c.each("SELECT "+parkedColumns+" FROM parked WHERE key = ? ORDER BY n", func(r Row) error { list = append(list, decodeParked(r)); return nil }, key)
+	}
+	for _, p := range list {
+		if err == nil {
+			err = skipParked(c, a, p)
+		}
+	}
+	if err == nil {
+		err = c.do("DELETE FROM parked WHERE key = ?", key)
+	}
+	if err != nil || len(list) == 0 {
+		return 0, err
+	}
+	if a.id != "" {
+		return len(list), saveInbox(c, a)
+	}
+	first := list[0]
+	route := first.Message.ReplyRoute(first.To)
+	if route == (claybot.Route{}) {
+		return len(list), nil
+	}
+	_, err = enqueue(c, c.now(), string(first.Message.ID), []claybot.Outgoing{{
+		ID: noticePrefix + string(first.Message.ID), Kind: claybot.OutgoingNotice, Message: first.Message.ID, Route: route,
+		Text: textRestored, Part: 1, Parts: 1,
+	}})
+	return len(list), err
+}
+
+// skipParked stores a parked message as one that was skipped, so that its fate is known
+// and a redelivery is recognized. One that cannot be read is kept as it is.
+func skipParked(c *Conn, a *inboxRow, p storage.Parked) error {
+	m := p.Message
+	if repeat, err := nameMessage(c, &m); err != nil || repeat {
+		return err
+	}
+	if p.Damaged == nil {
+		return receiveMessage(c, a, m, reasonRestored, storage.Wait{}, int64(p.At))
+	}
+	a.n++
+	return c.do(`INSERT INTO messages (id, agent, n, type, at, skipped, silent, body, crc)
+		SELECT id, ?, ?, ?, at, ?, ?, body, crc FROM parked WHERE id = ?`, a.id, a.n, claybot.MessageUser, reasonRestored, false, p.Message.ID)
+}
+
+// endRestored ends the unfinished work of one agent.
+func (db upkeep) endRestored(ctx context.Context, id claybot.AgentID) (messages, runs int, err error) {
+	err = db.update(ctx, func(c *Conn) error {
+		messages, runs = 0, 0
+		a, err := loadInbox(c, id)
+		if err != nil {
+			return ignoreNotFound(err)
+		}
+		dropped, err := dropWaiting(c, a, reasonRestored, nil)
+		if err != nil {
+			return err
+		}
+		messages = len(dropped)
+		if a.run != "" {
+			why := claybot.RunError{Code: "internal/restored", Text: "the database was restored from a copy that was made during this run"}
+			if _, err := failRun(c, a, why); err != nil && !errors.Is(err, storage.ErrNotFound) {
+				return err
+			}
+			a.run, a.resumeAt, runs = "", never, 1
+		}
+		a.free(storage.Wait{}, c.now())
+		return saveInbox(c, a)
+	})
+	return messages, runs, err
+}
+
+// openOutgoing are the ids of outgoing messages that were neither sent nor failed, but for
+// the notices of endParked.
+func (db upkeep) openOutgoing(ctx context.Context) (ids []string, err error) {
+	err = db.read(ctx, func(c *Conn) error {
+		return c.each("SELECT id FROM outbox WHERE open = 1 AND id NOT LIKE '"+noticePrefix+"%' ORDER BY n", func(r Row) error { ids = append(ids, r.Str(0)); return nil })
+	})
+	return ids, err
 }

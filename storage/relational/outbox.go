@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/claybot/claybot"
@@ -112,13 +113,9 @@ func insertOutgoing(c *Conn, at int64, origin string, o *claybot.Outgoing) error
 		o.ID, dest, text(origin), o.State, at, o.Attempts, o.Tried, o.Due, body, crc)
 }
 
-// Enqueue implements storage.Outbox.
 func (db outbox) Enqueue(ctx context.Context, o ...claybot.Outgoing) ([]claybot.Outgoing, error) {
 	added, err := write(ctx, db, func(c *Conn) ([]claybot.Outgoing, error) { return enqueue(c, c.now(), "", o) })
-	if err != nil {
-		return nil, fmt.Errorf("enqueue: %w", err)
-	}
-	return added, nil
+	return result(added, err, "enqueue")
 }
 
 // Unsent implements storage.Outbox. A message whose stored text is damaged is
@@ -159,17 +156,9 @@ func (db outbox) outgoings(ctx context.Context, q string, args ...any) (out []cl
 	return out, damaged, err
 }
 
-// UnsentDests implements storage.Outbox.
 func (db outbox) UnsentDests(ctx context.Context) ([]string, error) {
-	var dests []string
-	err := db.read(ctx, func(c *Conn) error {
-		return c.each("SELECT DISTINCT dest FROM outbox WHERE open = 1 ORDER BY dest",
-			func(r Row) error { dests = append(dests, r.Str(0)); return nil })
-	})
-	if err != nil {
-		return nil, fmt.Errorf("unsent destinations: %w", err)
-	}
-	return dests, nil
+	dests, err := selectAll(ctx, db, func(r Row) string { return r.Str(0) }, "SELECT DISTINCT dest FROM outbox WHERE open = 1 ORDER BY dest")
+	return result(dests, err, "unsent destinations")
 }
 
 // errEnded: the outgoing message was sent or failed before.
@@ -179,37 +168,30 @@ func open(s claybot.SendState) bool { return s != claybot.SendSent && s != clayb
 
 // Attempt implements storage.Outbox. One that was sent or failed is refused.
 func (db outbox) Attempt(ctx context.Context, claim storage.Claim, id string) error {
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+	err := db.update(ctx, func(c *Conn) error {
 		var beating bool
 		s, _, err := claimedOutgoing(c, claim, id, askLive(c, claim.Member, &beating)...)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
 		if !beating {
-			return struct{}{}, fmt.Errorf("the lease of member %s: %w", claim.Member, storage.ErrLeaseLost)
+			return fmt.Errorf("the lease of member %s: %w", claim.Member, storage.ErrLeaseLost)
 		}
 		if !open(s) {
-			return struct{}{}, errEnded
+			return errEnded
 		}
 		c.tally.send(s, claybot.SendAttempted)
-		err = c.do("UPDATE outbox SET state = ?, attempts = attempts + 1, tried_at = ? WHERE id = ?",
+		return c.do("UPDATE outbox SET state = ?, attempts = attempts + 1, tried_at = ? WHERE id = ?",
 			claybot.SendAttempted, c.now(), id)
-		return struct{}{}, err
 	})
-	if err != nil {
-		return fmt.Errorf("attempt %s: %w", id, err)
-	}
-	return nil
+	return failed(err, "attempt %s", id)
 }
 
 // Resolve implements storage.Outbox. Recording the end of an ended message once
 // more in the same state changes nothing; another state is refused.
 func (db outbox) Resolve(ctx context.Context, claim storage.Claim, id string, res storage.Resolution) error {
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, resolveSend(c, claim, id, res) })
-	if err != nil {
-		return fmt.Errorf("resolve %s: %w", id, err)
-	}
-	return nil
+	err := db.update(ctx, func(c *Conn) error { return resolveSend(c, claim, id, res) })
+	return failed(err, "resolve %s", id)
 }
 
 func resolveSend(c *Conn, claim storage.Claim, id string, res storage.Resolution) error {
@@ -278,18 +260,14 @@ func amendOutgoing(c *Conn, id string, res storage.Resolution) error {
 	if err != nil {
 		return err
 	}
-	err = c.do("UPDATE outbox SET body = ?, crc = ? WHERE id = ?", body, crc, id)
-	return err
+	return c.do("UPDATE outbox SET body = ?, crc = ? WHERE id = ?", body, crc, id)
 }
 
 // SentAfter implements storage.OutboxReader. Damaged messages are left out.
 func (db outbox) SentAfter(ctx context.Context, dest string, n int64, limit int) ([]claybot.Outgoing, error) {
 	out, _, err := db.outgoings(ctx, "SELECT "+outgoingColumns+
 		" FROM outbox WHERE dest = ? AND n > ? ORDER BY n LIMIT 0+?", dest, n, limit)
-	if err != nil {
-		return nil, fmt.Errorf("sent messages: %w", err)
-	}
-	return out, nil
+	return result(out, err, "sent messages")
 }
 
 // LastN implements storage.OutboxReader. Damaged messages count.
@@ -297,8 +275,125 @@ func (db outbox) LastN(ctx context.Context, dest string) (n int64, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return need(c.first("SELECT coalesce(max(n), 0) FROM outbox WHERE dest = ?", func(r Row) error { n = r.Int(0); return nil }, dest))
 	})
-	if err != nil {
-		return 0, fmt.Errorf("last position: %w", err)
+	return result(n, err, "last position")
+}
+
+// OutgoingPage implements storage.OutboxReader. Damaged messages are in it, with that
+// as their cause.
+func (db outbox) OutgoingPage(ctx context.Context, q storage.OutgoingQuery) ([]claybot.Outgoing, error) {
+	if q.Open && q.State != "" && !open(q.State) {
+		return nil, nil
 	}
-	return n, nil
+	var out []claybot.Outgoing
+	err := db.read(ctx, func(c *Conn) error {
+		l := outgoingListing(q, limitOf(q.Limit))
+		return c.each(l.query, func(r Row) error {
+			out = append(out, db.shownOutgoing(r))
+			return nil
+		}, l.args...)
+	})
+	return result(out, err, "list outgoing messages")
+}
+
+// shownOutgoing reads a row of outgoingColumns for somebody to look at.
+func (db outbox) shownOutgoing(r Row) claybot.Outgoing {
+	o, err := decodeOutgoing(r)
+	if err != nil {
+		db.log.Error("an outgoing message is damaged", "outgoing", o.ID, "err", err)
+		o.Cause = causeDamaged
+	}
+	return o
+}
+
+func outgoingListing(q storage.OutgoingQuery, limit int) listing {
+	// Few are open or have failed, so each of these has an index of its own.
+	from := " WHERE n < ?"
+	switch unfinished := q.Open || q.State != "" && open(q.State); {
+	case unfinished && q.Dest != "":
+		from = " INDEXED BY outbox_open WHERE open = 1 AND n < ?"
+	case unfinished:
+		from = " INDEXED BY outbox_unsent WHERE open = 1 AND n < ?"
+	case q.State == claybot.SendFailed && q.Dest != "":
+		from = " INDEXED BY outbox_failed_dest WHERE state = 'failed' AND n < ?"
+	case q.State == claybot.SendFailed:
+		from = " INDEXED BY outbox_failed WHERE state = 'failed' AND n < ?"
+	case q.Dest != "":
+		from = " INDEXED BY outbox_dest WHERE n < ?"
+	}
+	last := q.Before
+	if last <= 0 {
+		last = math.MaxInt64
+	}
+	args := []any{last}
+	if q.Dest != "" {
+		from += " AND dest = ?"
+		args = append(args, q.Dest)
+	}
+	if q.State != "" && q.State != claybot.SendFailed {
+		from += " AND state = ?"
+		args = append(args, q.State)
+	}
+	return listing{"SELECT " + outgoingColumns + " FROM outbox" + from + " ORDER BY n DESC LIMIT 0+?", append(args, limit)}
+}
+
+// OutgoingByID implements storage.Outbox. A damaged message says so in its
+// cause.
+func (db outbox) OutgoingByID(ctx context.Context, id string) (o claybot.Outgoing, err error) {
+	err = db.read(ctx, func(c *Conn) error {
+		return need(c.first("SELECT "+outgoingColumns+" FROM outbox WHERE id = ?",
+			func(r Row) error { o = db.shownOutgoing(r); return nil }, id))
+	})
+	return result(o, err, "outgoing message %s", id)
+}
+
+// Retry implements storage.OutboxControl. A failed message gets all its attempts anew
+// and keeps its place. A damaged one cannot be sent and is refused.
+func (db outbox) Retry(ctx context.Context, id string) (claybot.Outgoing, error) {
+	return db.operate(ctx, "retry", id, func(c *Conn, s claybot.SendState) error {
+		switch s {
+		case claybot.SendFailed:
+			c.tally.send(s, claybot.SendWaiting)
+			return c.do("UPDATE outbox SET state = ?, open = 1, attempts = 0, due_at = 0 WHERE id = ?", claybot.SendWaiting, id)
+		case claybot.SendWaiting:
+			return c.do("UPDATE outbox SET due_at = 0 WHERE id = ?", id)
+		default:
+			return fmt.Errorf("it is %s: %w", s, storage.ErrState)
+		}
+	})
+}
+
+// Discard implements storage.OutboxControl. One that has failed already keeps its
+// cause.
+func (db outbox) Discard(ctx context.Context, id, cause string) (claybot.Outgoing, error) {
+	return db.operate(ctx, "discard", id, func(c *Conn, s claybot.SendState) error {
+		switch s {
+		case claybot.SendFailed:
+			return nil
+		case claybot.SendWaiting:
+			return resolveSend(c, storage.Claim{}, id, storage.Resolution{State: claybot.SendFailed, Cause: cause})
+		default:
+			return fmt.Errorf("it is %s: %w", s, storage.ErrState)
+		}
+	})
+}
+
+// operate lets do change an outgoing message by its state, and returns it as it
+// is then.
+func (db outbox) operate(ctx context.Context, verb, id string, do func(c *Conn, s claybot.SendState) error) (claybot.Outgoing, error) {
+	o, err := write(ctx, db, func(c *Conn) (o claybot.Outgoing, err error) {
+		s, _, err := claimedOutgoing(c, storage.Claim{}, id)
+		if err != nil {
+			return o, err
+		}
+		if err := do(c, s); err != nil {
+			return o, err
+		}
+		err = need(c.first("SELECT "+outgoingColumns+" FROM outbox WHERE id = ?",
+			func(r Row) (err error) { o, err = decodeOutgoing(r); return err }, id))
+		if errors.Is(err, storage.ErrDamaged) && o.State == claybot.SendFailed {
+			o.Cause, err = causeDamaged, nil // it can be given up all the same
+		}
+		return o, err
+	})
+	return result(o, err, "%s outgoing message %s", verb, id)
 }

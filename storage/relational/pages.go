@@ -150,10 +150,7 @@ func (db index) AgentPage(ctx context.Context, q storage.AgentQuery) ([]storage.
 			return nil
 		}, l.args...)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list agents: %w", err)
-	}
-	return entries, nil
+	return result(entries, err, "list agents")
 }
 
 func agentListing(q storage.AgentQuery, p place, limit int) listing {

@@ -47,7 +47,6 @@ func decodeParked(r Row) storage.Parked {
 	return p
 }
 
-// Park implements storage.Parking.
 func (db parking) Park(ctx context.Context, p storage.Parked, rules storage.ParkRules) (bool, error) {
 	added, err := write(ctx, db, func(c *Conn) (bool, error) { return parkMessage(c, p, rules) })
 	if err != nil {
@@ -140,19 +139,14 @@ func parkedKeys(c *Conn, id claybot.MessageID, keys *[]string) (known bool, err 
 	}, id)
 }
 
-// IsParked implements storage.Parking.
 func (db parking) IsParked(ctx context.Context, d claybot.Descriptor) (parked bool, err error) {
 	err = db.read(ctx, func(c *Conn) (err error) {
 		parked, err = c.first("SELECT 1 FROM parked WHERE key = ? LIMIT 1", func(Row) error { return nil }, d.Key())
 		return err
 	})
-	if err != nil {
-		return false, fmt.Errorf("look for parked messages of %s: %w", d.Key(), err)
-	}
-	return parked, nil
+	return result(parked, err, "look for parked messages of %s", d.Key())
 }
 
-// ParkedAgents implements storage.Parking.
 func (db parking) ParkedAgents(ctx context.Context, limit int) (list []storage.ParkedAgent, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT key, count(*) FROM parked GROUP BY key ORDER BY min(n) LIMIT 0+?", func(r Row) error {
@@ -160,42 +154,27 @@ func (db parking) ParkedAgents(ctx context.Context, limit int) (list []storage.P
 			return nil
 		}, limit)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list agents with parked messages: %w", err)
-	}
-	return list, nil
+	return result(list, err, "list agents with parked messages")
 }
 
-// ParkedOf implements storage.Parking.
 func (db parking) ParkedOf(ctx context.Context, key string, limit int) (list []storage.Parked, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT "+parkedColumns+" FROM parked WHERE key = ? ORDER BY n LIMIT 0+?",
 			func(r Row) error { list = append(list, decodeParked(r)); return nil }, key, limit)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list parked messages of %s: %w", key, err)
-	}
-	return list, nil
+	return result(list, err, "list parked messages of %s", key)
 }
 
-// Unpark implements storage.Parking.
 func (db parking) Unpark(ctx context.Context, id claybot.MessageID) error {
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
-		return struct{}{}, c.do("DELETE FROM parked WHERE id = ?", id)
+	err := db.update(ctx, func(c *Conn) error {
+		return c.do("DELETE FROM parked WHERE id = ?", id)
 	})
-	if err != nil {
-		return fmt.Errorf("unpark %s: %w", id, err)
-	}
-	return nil
+	return failed(err, "unpark %s", id)
 }
 
-// EndParked implements storage.Parking.
 func (db parking) EndParked(ctx context.Context, p storage.Parked, reason string) (bool, error) {
 	ended, err := write(ctx, db, func(c *Conn) (bool, error) { return endParkedMessage(c, p, reason) })
-	if err != nil {
-		return false, fmt.Errorf("end parked message %s: %w", p.Message.ID, err)
-	}
-	return ended, nil
+	return result(ended, err, "end parked message %s", p.Message.ID)
 }
 
 func endParkedMessage(c *Conn, p storage.Parked, reason string) (bool, error) {
@@ -228,7 +207,6 @@ func endParkedMessage(c *Conn, p storage.Parked, reason string) (bool, error) {
 	return true, saveInbox(c, a)
 }
 
-// ParkedTotals implements storage.StatsReader.
 func (db parking) ParkedTotals(ctx context.Context) (t storage.ParkedTotals, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT count(*), count(DISTINCT key), coalesce((SELECT at FROM parked ORDER BY n LIMIT 1), 0) FROM parked", func(r Row) error {
@@ -236,10 +214,7 @@ func (db parking) ParkedTotals(ctx context.Context) (t storage.ParkedTotals, err
 			return nil
 		})
 	})
-	if err != nil {
-		return t, fmt.Errorf("count parked messages: %w", err)
-	}
-	return t, nil
+	return t, failed(err, "count parked messages")
 }
 
 // parkedReceipt is what is known of a message that is parked; storage.ErrNotFound.

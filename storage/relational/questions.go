@@ -3,7 +3,9 @@ package relational
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -40,8 +42,7 @@ func openQuestions(c *Conn, run claybot.Run, questions []claybot.Question) error
 
 // closeQuestions ends the waiting for the questions of a run.
 func closeQuestions(c *Conn, run claybot.RunID) error {
-	err := c.do("UPDATE questions SET open = 0 WHERE run = ? AND open = 1", run)
-	return err
+	return c.do("UPDATE questions SET open = 0 WHERE run = ? AND open = 1", run)
 }
 
 // closeQuestion ends the waiting for the question that a message answers, if it
@@ -51,8 +52,7 @@ func closeQuestion(c *Conn, answer claybot.MessageID) error {
 	if !ok {
 		return nil
 	}
-	err := c.do("UPDATE questions SET open = 0 WHERE id = ? AND open = 1", id)
-	return err
+	return c.do("UPDATE questions SET open = 0 WHERE id = ? AND open = 1", id)
 }
 
 // questionColumns are what decodeQuestion reads.
@@ -89,13 +89,9 @@ func (db runs) OpenQuestions(ctx context.Context, agent claybot.AgentID, limit i
 			return nil
 		}, l.args...)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("open questions: %w", err)
-	}
-	return list, nil
+	return result(list, err, "open questions")
 }
 
-// Question implements storage.Questions.
 func (db runs) Question(ctx context.Context, id string) (storage.OpenQuestion, error) {
 	var q storage.OpenQuestion
 	err := db.read(ctx, func(c *Conn) error {
@@ -113,8 +109,223 @@ func (db runs) Question(ctx context.Context, id string) (storage.OpenQuestion, e
 		}, q.AnswerID())
 		return err
 	})
-	if err != nil {
-		return storage.OpenQuestion{}, fmt.Errorf("question %s: %w", id, err)
+	return result(q, err, "question %s", id)
+}
+
+// skippedRunEnded is the skip reason of an answer that came too late.
+const skippedRunEnded = "run_ended"
+
+// A refusal is an answer that the store owes to a run that waits for a message
+// which no run will answer.
+type refusal struct {
+	to  claybot.Awaited
+	run claybot.RunID // that had the message, if one had
+	why string        // for the model
+}
+
+// refuse notes that a message which somebody awaits was skipped. The answer
+// goes out with saveInbox: whoever waits may be a itself.
+func (a *inboxRow) refuse(to claybot.Awaited, reason string) {
+	why := "the message was dropped"
+	switch reason {
+	case skippedInboxFull:
+		why = "the message was dropped: too many others wait for this agent"
+	case skippedDamaged:
+		why = "the message was dropped: it cannot be read any more"
+	case reasonRemoved:
+		why = "the agent was deleted"
 	}
-	return q, nil
+	a.refused = append(a.refused, refusal{to: to, why: why})
+}
+
+// refuseAll posts the answers that a owes. It is the one place where the store
+// answers by itself; an agent that is gone misses nothing.
+func refuseAll(c *Conn, a *inboxRow) error {
+	owed := a.refused
+	a.refused = nil
+	for _, r := range owed {
+		_, err := postMessage(c, storage.Posting{To: r.to.Agent, Message: claybot.AgentMessage{
+			ID: r.to.ID, Type: claybot.MessageAnswer, Run: r.to.Run,
+			From:   claybot.Sender{Agent: a.id},
+			Answer: &claybot.Answer{Error: r.why, AgentID: a.id, RunID: r.run},
+		}})
+		if err := ignoreNotFound(err); err != nil && !errors.Is(err, errNoID) {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitedBy lists who waits for the messages of a run. It needs none of their
+// texts, so damage does not hide it.
+func awaitedBy(c *Conn, agent claybot.AgentID, run claybot.RunID) (list []claybot.Awaited, err error) {
+	err = c.each("SELECT awaited FROM messages WHERE agent = ? AND run = ? AND awaited IS NOT NULL", func(r Row) error {
+		var w claybot.Awaited
+		if unmarshal(r.Str(0), &w) == nil { // else nobody knows whom to tell
+			list = append(list, w)
+		}
+		return nil
+	}, agent, run)
+	return list, err
+}
+
+// awaitedColumn is what the awaited column has for m.
+func awaitedColumn(m claybot.AgentMessage) (any, error) {
+	if m.Awaited == nil {
+		return nil, nil
+	}
+	b, err := json.Marshal(m.Awaited)
+	return b, err
+}
+
+// joinAnswer gives the answer id to the unfinished run of a, and makes a due
+// when its run has all that it waits for. A damaged run is due anyway: it ends
+// when its agent is acquired.
+func joinAnswer(c *Conn, a *inboxRow, id claybot.MessageID, bound bool, at int64) error {
+	if err := closeQuestion(c, id); err != nil {
+		return err
+	}
+	run, err := loadRun(c, a.run)
+	if errors.Is(err, storage.ErrDamaged) {
+		a.rouse(at)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if bound {
+		run.Messages = append(run.Messages, id)
+		b, err := json.Marshal(run.Messages)
+		if err != nil {
+			return err
+		}
+		if err := c.do("UPDATE runs SET messages = ? WHERE id = ?", b, run.ID); err != nil {
+			return err
+		}
+	}
+	if run.Awaiting == nil {
+		return nil
+	}
+	all, err := isAnswered(c, a.id, run.ID, *run.Awaiting)
+	if all {
+		a.rouse(at)
+	}
+	return err
+}
+
+// isAnswered reports whether every answer that a run waits for is there. One
+// that was skipped will never come otherwise, so it counts.
+func isAnswered(c *Conn, agent claybot.AgentID, run claybot.RunID, w claybot.Awaiting) (bool, error) {
+	for _, id := range w.Answers {
+		known, err := c.first("SELECT 1 FROM messages WHERE id = ? AND agent = ? AND type = ? AND (run = ? OR skipped IS NOT NULL)",
+			func(Row) error { return nil }, id, agent, claybot.MessageAnswer, run)
+		if err != nil || !known {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Why a run goes on, as its RunResumed event tells.
+const (
+	resumedCancel  = "cancel"
+	resumedAnswers = "answers"
+	resumedTimeout = "timeout"
+	resumedRestart = "restart"
+)
+
+// errNoUntil refuses a pause that could last for ever.
+var errNoUntil = errors.New("a pause needs a time at which it ends")
+
+// Suspend implements storage.Runs. A pause without Until is refused, and so is
+// one of a run that is paused already.
+func (db runs) Suspend(ctx context.Context, l storage.Lease, id claybot.RunID, p storage.Pause) error {
+	err := db.update(ctx, func(c *Conn) error {
+		a, run, err := runningRun(c, l, id)
+		if err != nil {
+			return err
+		}
+		return suspendRun(c, a, &run, p)
+	})
+	return failed(err, "suspend run %s", id)
+}
+
+func suspendRun(c *Conn, a *inboxRow, run *claybot.Run, p storage.Pause) error {
+	if err := checkMove(run.State, claybot.RunAwaiting); err != nil {
+		return err
+	}
+	if p.Awaiting.Until <= 0 {
+		return errNoUntil
+	}
+	if err := checkOpen(p.Events); err != nil {
+		return err
+	}
+	awaiting, err := json.Marshal(p.Awaiting)
+	if err != nil {
+		return err
+	}
+	all, err := isAnswered(c, a.id, run.ID, p.Awaiting)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(appendEvents(c, run, p.Events...), setCheckpoint(c, p.End)); err != nil {
+		return err
+	}
+	so, err := json.Marshal(outcome{Usage: p.Usage, Engine: p.Engine, Result: p.Result})
+	if err != nil {
+		return err
+	}
+	err = c.do("UPDATE runs SET state = ?, awaiting = ?, outcome = ?, attempts = 0 WHERE id = ?",
+		claybot.RunAwaiting, awaiting, so, run.ID)
+	if err != nil {
+		return err
+	}
+	if err := openQuestions(c, *run, p.Awaiting.Questions); err != nil {
+		return err
+	}
+	if err := enqueueEarly(c, run, p.Replies); err != nil {
+		return err
+	}
+	c.tally.run(run.State, claybot.RunAwaiting)
+	a.resumeAt = int64(p.Awaiting.Until)
+	if all || run.Cancel != "" {
+		a.resumeAt = min(a.resumeAt, c.now())
+	}
+	a.free(p.Wait, c.now())
+	return saveInbox(c, a)
+}
+
+// enqueueEarly puts what a run says before its end into the outbox. Its draft is none any
+// more when it is among that.
+func enqueueEarly(c *Conn, run *claybot.Run, replies []claybot.Outgoing) error {
+	if len(replies) == 0 {
+		return nil
+	}
+	if _, err := enqueue(c, c.now(), string(run.ID), replies); err != nil {
+		return err
+	}
+	if run.Draft == nil || !slices.ContainsFunc(replies, func(o claybot.Outgoing) bool { return o.ID == run.Draft.Outgoing }) {
+		return nil
+	}
+	return c.do("UPDATE runs SET draft = NULL WHERE id = ?", run.ID)
+}
+
+// whyResumed is why an unfinished run goes on.
+func whyResumed(c *Conn, run claybot.Run) (string, error) {
+	if run.Awaiting == nil {
+		return resumedRestart, nil
+	}
+	if run.Cancel != "" {
+		return resumedCancel, nil
+	}
+	all, err := isAnswered(c, run.Agent, run.ID, *run.Awaiting)
+	switch {
+	case err != nil:
+		return "", err
+	case all:
+		return resumedAnswers, nil
+	case c.now() >= int64(run.Awaiting.Until):
+		return resumedTimeout, nil
+	}
+	return resumedRestart, nil
 }

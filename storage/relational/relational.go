@@ -2,6 +2,7 @@ package relational
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 
@@ -111,36 +112,76 @@ func (db *core) Alone() bool { return db.dialect.Alone }
 
 func (db *core) now() int64 { return db.dialect.Clock() }
 
-// transact runs fn in a transaction; see Driver.
-func (db *core) transact(ctx context.Context, soft bool, fn func(c *Conn) error) error {
-	return db.driver.Write(ctx, soft, fn)
+// update runs fn in a transaction and returns nil once that is durable; see Driver.
+func (db *core) update(ctx context.Context, fn func(c *Conn) error) error {
+	return db.driver.Write(ctx, false, fn)
+}
+
+// updateLightly is update for what need not survive a loss of power.
+func (db *core) updateLightly(ctx context.Context, fn func(c *Conn) error) error {
+	return db.driver.Write(ctx, true, fn)
 }
 
 // A transactor is a core, or a part with its core.
 type transactor interface {
-	transact(ctx context.Context, soft bool, fn func(c *Conn) error) error
+	update(ctx context.Context, fn func(c *Conn) error) error
+	updateLightly(ctx context.Context, fn func(c *Conn) error) error
+	read(ctx context.Context, fn func(c *Conn) error) error
 }
 
 // write runs fn in a transaction and returns its result once that is durable.
 func write[T any](ctx context.Context, db transactor, fn func(c *Conn) (T, error)) (T, error) {
-	return submit(ctx, db, false, fn)
+	return resultOf(ctx, db.update, fn)
 }
 
 // lightly is write for what need not survive a loss of power.
 func lightly[T any](ctx context.Context, db transactor, fn func(c *Conn) (T, error)) (T, error) {
-	return submit(ctx, db, true, fn)
+	return resultOf(ctx, db.updateLightly, fn)
 }
 
-func submit[T any](ctx context.Context, db transactor, soft bool, fn func(c *Conn) (T, error)) (T, error) {
-	var result, zero T
-	err := db.transact(ctx, soft, func(c *Conn) (err error) {
+func resultOf[T any](ctx context.Context, run func(context.Context, func(c *Conn) error) error, fn func(c *Conn) (T, error)) (result T, err error) {
+	err = run(ctx, func(c *Conn) (err error) {
 		result, err = fn(c)
 		return err
 	})
 	if err != nil {
-		return zero, err
+		return *new(T), err
 	}
 	return result, nil
+}
+
+// selectAll returns what f makes of each row of a query.
+func selectAll[T any](ctx context.Context, db transactor, f func(r Row) T, q string, args ...any) (all []T, err error) {
+	err = db.read(ctx, func(c *Conn) (err error) {
+		all, err = rowsOf(c, f, q, args...)
+		return err
+	})
+	return all, err
+}
+
+// selectOne returns what f makes of the first row of a query, the zero value where there is none.
+func selectOne[T any](ctx context.Context, db transactor, f func(r Row) T, q string, args ...any) (v T, err error) {
+	err = db.read(ctx, func(c *Conn) error {
+		_, err := c.first(q, func(r Row) error { v = f(r); return nil }, args...)
+		return err
+	})
+	return v, err
+}
+
+// failed is err with what failed; nil for nil.
+func failed(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf(format+": %w", append(args, err)...)
+}
+
+// result is v, or the zero value and what failed.
+func result[T any](v T, err error, format string, args ...any) (T, error) {
+	if err != nil {
+		return *new(T), failed(err, format, args...)
+	}
+	return v, nil
 }
 
 func (db *core) read(ctx context.Context, fn func(c *Conn) error) error {
@@ -153,9 +194,8 @@ func (db *core) report(ctx context.Context, fn func(c *Conn) error) error {
 
 // deleteOne runs a DELETE that must find something.
 func (db *core) deleteOne(ctx context.Context, q string, args ...any) error {
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+	return db.update(ctx, func(c *Conn) error {
 		n, err := c.exec(q, args...)
-		return struct{}{}, need(n > 0, err)
+		return need(n > 0, err)
 	})
-	return err
 }

@@ -3,7 +3,6 @@ package relational
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/claybot/claybot"
@@ -22,11 +21,8 @@ func LoadSinks(c *Conn) (names []string, err error) {
 // Sinks implements storage.Relays. The names stay across restarts, so a process
 // names those that it has at each start.
 func (db relays) Sinks(ctx context.Context, names ...string) error {
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, nameSinks(c, names) })
-	if err != nil {
-		return fmt.Errorf("sinks: %w", err)
-	}
-	return nil
+	err := db.update(ctx, func(c *Conn) error { return nameSinks(c, names) })
+	return failed(err, "sinks")
 }
 
 func nameSinks(c *Conn, names []string) error {
@@ -87,19 +83,11 @@ func oweSinks(c *Conn, run claybot.RunID, known int64, at claybot.Time) error {
 const backlogQuery = `SELECT run, seq, since FROM relays INDEXED BY relays_backlog
 	WHERE sink = ? AND since IS NOT NULL ORDER BY since, run LIMIT 0+?`
 
-// Backlog implements storage.Relays.
 func (db relays) Backlog(ctx context.Context, sink string, limit int) ([]storage.Unpublished, error) {
-	var list []storage.Unpublished
-	err := db.read(ctx, func(c *Conn) error {
-		return c.each(backlogQuery, func(r Row) error {
-			list = append(list, storage.Unpublished{Run: claybot.RunID(r.Str(0)), After: r.Int(1), Since: claybot.Time(r.Int(2))})
-			return nil
-		}, sink, limit)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("backlog of sink %s: %w", sink, err)
-	}
-	return list, nil
+	list, err := selectAll(ctx, db, func(r Row) storage.Unpublished {
+		return storage.Unpublished{Run: claybot.RunID(r.Str(0)), After: r.Int(1), Since: claybot.Time(r.Int(2))}
+	}, backlogQuery, sink, limit)
+	return result(list, err, "backlog of sink %s", sink)
 }
 
 // Published implements storage.Relays. A sink or run that is not known changes
@@ -107,11 +95,8 @@ func (db relays) Backlog(ctx context.Context, sink string, limit int) ([]storage
 // with the next commit of anything else: then a sink is told again, which it
 // must bear anyway.
 func (db relays) Published(ctx context.Context, sink string, run claybot.RunID, seq int64) error {
-	_, err := lightly(ctx, db, func(c *Conn) (struct{}, error) { return struct{}{}, savePublished(c, sink, run, seq) })
-	if err != nil {
-		return fmt.Errorf("published to sink %s, run %s: %w", sink, run, err)
-	}
-	return nil
+	err := db.updateLightly(ctx, func(c *Conn) error { return savePublished(c, sink, run, seq) })
+	return failed(err, "published to sink %s, run %s", sink, run)
 }
 
 func savePublished(c *Conn, sink string, id claybot.RunID, seq int64) error {

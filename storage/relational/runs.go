@@ -38,10 +38,7 @@ func (db runs) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, bat
 		}
 		return startRun(c, a, id, b, engine)
 	})
-	if err != nil {
-		return claybot.Run{}, fmt.Errorf("begin run: %w", err)
-	}
-	return run, nil
+	return result(run, err, "begin run")
 }
 
 // askTaken finds out whether a run with an id exists, or a message has reserved it.
@@ -177,10 +174,7 @@ func (db leases) Take(ctx context.Context, l storage.Lease, id claybot.RunID, li
 		}
 		return waiting, appendEvents(c, &run, event(claybot.EventMessagesInjected, map[string]any{"messages": ids}))
 	})
-	if err != nil {
-		return nil, fmt.Errorf("take messages into run %s: %w", id, err)
-	}
-	return taken, nil
+	return result(taken, err, "take messages into run %s", id)
 }
 
 // runningRun loads the inbox and the unfinished run of a lease's agent, and
@@ -212,25 +206,22 @@ func runningRunWith(c *Conn, l storage.Lease, id claybot.RunID, asks ...Ask) (*i
 // Append implements storage.Runs. Terminal events are refused: only Finish
 // ends a run.
 func (db runs) Append(ctx context.Context, l storage.Lease, id claybot.RunID, progress bool, ev ...claybot.Event) error {
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+	err := db.update(ctx, func(c *Conn) error {
 		_, run, err := runningRun(c, l, id)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
 		if err := checkOpen(ev); err != nil {
-			return struct{}{}, err
+			return err
 		}
 		if progress {
 			if err := c.do("UPDATE runs SET attempts = 0 WHERE id = ?", id); err != nil {
-				return struct{}{}, err
+				return err
 			}
 		}
-		return struct{}{}, appendEvents(c, &run, ev...)
+		return appendEvents(c, &run, ev...)
 	})
-	if err != nil {
-		return fmt.Errorf("append to run %s: %w", id, err)
-	}
-	return nil
+	return failed(err, "append to run %s", id)
 }
 
 // event makes an event of the store's own.
@@ -280,23 +271,18 @@ func addEvents(c *Conn, run *claybot.Run, ev ...claybot.Event) error {
 	return oweSinks(c, run.ID, known, first)
 }
 
-// SaveDraft implements storage.Runs.
 func (db runs) SaveDraft(ctx context.Context, l storage.Lease, id claybot.RunID, d claybot.Draft) error {
-	_, err := write(ctx, db, func(c *Conn) (struct{}, error) {
+	err := db.update(ctx, func(c *Conn) error {
 		if _, _, err := runningRun(c, l, id); err != nil {
-			return struct{}{}, err
+			return err
 		}
 		b, err := json.Marshal(d)
 		if err != nil {
-			return struct{}{}, err
+			return err
 		}
-		err = c.do("UPDATE runs SET draft = ? WHERE id = ?", b, id)
-		return struct{}{}, err
+		return c.do("UPDATE runs SET draft = ? WHERE id = ?", b, id)
 	})
-	if err != nil {
-		return fmt.Errorf("save draft of run %s: %w", id, err)
-	}
-	return nil
+	return failed(err, "save draft of run %s", id)
 }
 
 // Finish implements storage.Runs. The state must be terminal and the last
@@ -323,10 +309,7 @@ func (db runs) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, o 
 		}
 		return finishRun(c, a, &run, p, o, posts, known)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("finish run %s: %w", id, err)
-	}
-	return slices.Concat(out...), nil
+	return result(slices.Concat(out...), err, "finish run %s", id)
 }
 
 // finishRun ends a run and returns what it and each of its posts have added to the outbox,

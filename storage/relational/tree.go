@@ -44,10 +44,7 @@ func (t Tree) Changes(ctx context.Context, since int64) (d storage.TreeDelta, er
 		}
 		return err
 	})
-	if err != nil {
-		return storage.TreeDelta{}, fmt.Errorf("changes of files: %w", err)
-	}
-	return d, nil
+	return result(d, err, "changes of files")
 }
 
 func treeChanges(c *Conn, since int64, whole bool) (d storage.TreeDelta, pruned int64, err error) {
@@ -94,10 +91,7 @@ func (t Tree) List(ctx context.Context, folder string) (all []storage.TreeFile, 
 			return nil
 		}, args...)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list files of %q: %w", folder, err)
-	}
-	return all, nil
+	return result(all, err, "list files of %q", folder)
 }
 
 // Read implements storage.Tree.
@@ -123,10 +117,7 @@ func (t Tree) Read(ctx context.Context, paths ...string) (all []storage.TreeFile
 			return nil
 		}, args...)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read files: %w", err)
-	}
-	return all, nil
+	return result(all, err, "read files")
 }
 
 // change runs fn while nobody else changes the tree.
@@ -137,10 +128,7 @@ func (t Tree) change(ctx context.Context, what, p string, fn func(c *Conn) (int6
 		}
 		return fn(c)
 	})
-	if err != nil {
-		return 0, fmt.Errorf("%s %s: %w", what, p, err)
-	}
-	return v, nil
+	return result(v, err, "%s %s", what, p)
 }
 
 // nextVersion counts the clock of the tree up.
@@ -179,14 +167,12 @@ func putFile(c *Conn, p string, body []byte, version, at int64) error {
 	if body == nil {
 		body = []byte{}
 	}
-	err := c.do(`INSERT INTO tree (path, body, version, at) VALUES (?, ?, ?, ?)
+	return c.do(`INSERT INTO tree (path, body, version, at) VALUES (?, ?, ?, ?)
 		ON CONFLICT (path) DO UPDATE SET body = excluded.body, version = excluded.version, at = excluded.at`, p, Bytes(body), version, at)
-	return err
 }
 
 func dropFile(c *Conn, p string, version int64) error {
-	err := c.do("UPDATE tree SET body = NULL, version = ?, at = ? WHERE path = ?", version, c.now(), p)
-	return err
+	return c.do("UPDATE tree SET body = NULL, version = ?, at = ? WHERE path = ?", version, c.now(), p)
 }
 
 // Write implements storage.Tree.

@@ -41,7 +41,6 @@ func fromMillis(n int64) time.Time {
 	return time.UnixMilli(n).UTC()
 }
 
-// WorkspaceEntry implements workspace.Ledger.
 func (db workspaces) WorkspaceEntry(ctx context.Context, node, provider string, key workspace.Key) (e workspace.Entry, ok bool, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		var err error
@@ -55,17 +54,9 @@ func (db workspaces) WorkspaceEntry(ctx context.Context, node, provider string, 
 	return e, ok, nil
 }
 
-// WorkspaceEntries implements workspace.Ledger.
 func (db workspaces) WorkspaceEntries(ctx context.Context, node string) ([]workspace.Entry, error) {
-	var list []workspace.Entry
-	err := db.read(ctx, func(c *Conn) error {
-		return c.each("SELECT "+workspaceColumns+" FROM workspaces WHERE CAST(?1 AS TEXT) = '' OR node = ?1 ORDER BY node, provider, key",
-			func(r Row) error { list = append(list, decodeWorkspace(r)); return nil }, node)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("workspaces: %w", err)
-	}
-	return list, nil
+	list, err := selectAll(ctx, db, decodeWorkspace, "SELECT "+workspaceColumns+" FROM workspaces WHERE CAST(?1 AS TEXT) = '' OR node = ?1 ORDER BY node, provider, key", node)
+	return result(list, err, "workspaces")
 }
 
 // SaveWorkspaceEntry implements workspace.Ledger. Times are kept to the
@@ -91,19 +82,12 @@ func (db workspaces) SaveWorkspaceEntry(ctx context.Context, e workspace.Entry) 
 			data, e.Tries, millis(e.NextTry), e.Problem, millis(e.Changed), e.Version)
 		return n == 1, err
 	})
-	if err != nil {
-		return false, fmt.Errorf("save workspace %s: %w", e.Key, err)
-	}
-	return saved, nil
+	return result(saved, err, "save workspace %s", e.Key)
 }
 
-// DropWorkspaceEntries implements workspace.Ledger.
 func (db workspaces) DropWorkspaceEntries(ctx context.Context, before time.Time) error {
 	_, err := write(ctx, db, func(c *Conn) (int64, error) {
 		return c.exec("DELETE FROM workspaces WHERE state = ? AND changed < ?", string(workspace.Removed), before.UnixMilli())
 	})
-	if err != nil {
-		return fmt.Errorf("drop entries of workspaces: %w", err)
-	}
-	return nil
+	return failed(err, "drop entries of workspaces")
 }

@@ -133,7 +133,6 @@ func (c *conn) prepare(q string) (driver.Stmt, error) {
 	return s, nil
 }
 
-// Exec implements relational.Session.
 func (c *conn) Exec(q string, args []any) (int64, error) {
 	s, err := c.prepare(q)
 	if err != nil {
@@ -217,7 +216,6 @@ func (c *conn) number(q string) (n int64, err error) {
 	return n, err
 }
 
-// Ask implements relational.Session.
 func (c *conn) Ask(asks []relational.Ask) error {
 	for _, a := range asks {
 		if err := c.Each(a.Query, a.Row, a.Args); err != nil {
@@ -227,7 +225,6 @@ func (c *conn) Ask(asks []relational.Ask) error {
 	return nil
 }
 
-// Later implements relational.Session.
 func (c *conn) Later(q string, f func(r relational.Row), args []any) error {
 	return c.Each(q, func(r relational.Row) error { f(r); return nil }, args)
 }

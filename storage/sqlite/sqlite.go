@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +15,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"modernc.org/sqlite"
 
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/relational"
@@ -298,4 +302,142 @@ func prepareFile(path string) error {
 		}
 	}
 	return nil
+}
+
+// ErrMoved is in errors of a store whose files are not at their path any more: what it
+// would write is lost when the process ends. It wraps storage.ErrDamaged.
+var ErrMoved = fmt.Errorf("%w: the file was removed or replaced while claybot used it", storage.ErrDamaged)
+
+// Blank reports whether there is no database at path: no file, or one without tables and
+// without a log.
+func Blank(path string) (bool, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil || info.Size() > pageSize {
+		return false, err
+	}
+	logged, err := HasLog(path)
+	return !logged, err
+}
+
+// HasLog reports whether the database at path has a log beside it. One that a process
+// uses, or that a process used that was killed, always has.
+func HasLog(path string) (bool, error) {
+	_, err := os.Stat(path + "-wal")
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// CheckPlace looks whether the files of the store are still those at its path. If they
+// are not, it returns an error that wraps ErrMoved, and the store is as after damage:
+// Config.Damaged is called and all later calls are refused.
+func (db *DB) CheckPlace(ctx context.Context) error {
+	err := db.Write(ctx, true, func(*relational.Conn) error { // the writer has its files open meanwhile
+		if err := db.moved(); err != nil {
+			return err
+		}
+		return db.logMoved()
+	})
+	_ = db.notice(err) // the caller gets the error as it is
+	return err
+}
+
+// moved is ErrMoved when the file at the path is not the one that was opened. Where that
+// cannot be told, it is nil.
+func (db *DB) moved() error {
+	info, err := os.Stat(db.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && db.file != nil && !os.SameFile(info, db.file) {
+		return ErrMoved
+	}
+	return nil
+}
+
+// logMoved is moved for the log. It is called by the writer, in a transaction.
+func (db *DB) logMoved() error {
+	info, err := os.Stat(db.path + "-wal")
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && db.wal != nil && !os.SameFile(info, db.wal):
+		return fmt.Errorf("its log: %w", ErrMoved)
+	case err == nil:
+		db.wal = info
+	}
+	return nil
+}
+
+// giveUp closes a connection after an I/O error. The log stays, as after a kill, even if
+// no other connection is open.
+func (c *conn) giveUp() {
+	if f, ok := c.c.(sqlite.FileControl); ok {
+		_, _ = f.FileControlPersistWAL("main", 1) // its files are given up
+	}
+	_ = c.close() // as above
+}
+
+const (
+	walHeader = 32
+	walFrame  = 24 + pageSize
+	walMagic  = 0x377f0682
+)
+
+// A walSum is the checksum of SQLite's log, which goes on from frame to frame.
+type walSum [2]uint32
+
+func (s walSum) add(order binary.ByteOrder, b []byte) walSum {
+	for ; len(b) >= 8; b = b[8:] {
+		s[0] += order.Uint32(b) + s[1]
+		s[1] += order.Uint32(b[4:]) + s[0]
+	}
+	return s
+}
+
+func storedSum(b []byte) walSum {
+	return walSum{binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])}
+}
+
+// lostCommits counts the commits in the log of the file at path that are whole and that
+// SQLite will not use, because the log is damaged before them. A loss of power may leave
+// such a log as well: then nobody was told that they were durable.
+func lostCommits(path string) (lost int, err error) {
+	f, err := os.Open(path + "-wal")
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	head := make([]byte, walHeader)
+	if _, err := io.ReadFull(f, head); err != nil {
+		return 0, nil //nolint:nilerr // it was not begun
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if head[3]&1 == 1 {
+		order = binary.BigEndian
+	}
+	sum := walSum{}.add(order, head[:24])
+	began := binary.BigEndian.Uint32(head)&^1 == walMagic && sum == storedSum(head[24:]) // else it does not say which frames are of this log
+	whole := began
+	salts := head[16:24]
+	frame, before, known := make([]byte, walFrame), sum, true
+	for {
+		if _, err := io.ReadFull(f, frame); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return lost, nil
+		} else if err != nil {
+			return lost, err
+		}
+		// A frame stands for itself when its checksum goes on from the one that is stored
+		// before it, or, where that is not there any more, when it is of this log.
+		stored := storedSum(frame[16:])
+		same := !began || bytes.Equal(frame[8:16], salts)
+		own := !known || before.add(order, frame[:8]).add(order, frame[24:]) == stored
+		whole = whole && same && sum.add(order, frame[:8]).add(order, frame[24:]) == stored
+		if !whole && own && same && binary.BigEndian.Uint32(frame[4:]) != 0 {
+			lost++
+		}
+		sum, before, known = stored, stored, same
+	}
 }
