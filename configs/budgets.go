@@ -62,7 +62,7 @@ func setBudgets(r *reader, at place, n *yaml.Node, c *Config) {
 			r.seal(c, "budgets", before)
 			return
 		}
-		b := r.budget(where, e)
+		b := readBudget(r, where, e)
 		same := slices.IndexFunc(c.Agents.Budgets, func(x Budget) bool { return x.same(b) })
 		if same < 0 || b.Fault != "" {
 			c.Agents.Budgets, r.budgetAt = append(c.Agents.Budgets, b), append(r.budgetAt, where)
@@ -79,11 +79,11 @@ func (b Budget) same(x Budget) bool {
 	return b.Per == x.Per && b.Every == x.Every && b.OnLimit == x.OnLimit && b.Match == x.Match && (b.Tokens > 0) == (x.Tokens > 0) && b.Fault == x.Fault
 }
 
-// budget reads one entry.
-func (r *reader) budget(at place, n *yaml.Node) (b Budget) {
+// readBudget reads one entry.
+func readBudget(r *reader, at place, n *yaml.Node) (b Budget) {
 	before := len(r.warnings)
 	if !isGroup[Budget](r, at, n) {
-		return r.broken(at, b, before)
+		return brokenBudget(r, at, b, before)
 	}
 	r.group(at, n, &b)
 	if b.OnLimit == "" {
@@ -103,15 +103,15 @@ func (r *reader) budget(at place, n *yaml.Node) (b Budget) {
 		r.warn(at, "wants either usd or tokens; ignored")
 	}
 	if len(r.warnings) > before {
-		return r.broken(at, b, before)
+		return brokenBudget(r, at, b, before)
 	}
 	return b
 }
 
-// broken is a budget in which something is wrong: money must not flow because of a
+// brokenBudget is a budget in which something is wrong: money must not flow because of a
 // mistyped word. As long as it says for whom and how much, it holds for everybody and
 // for ever. Otherwise it refuses those whom it is for; all, where that is in doubt.
-func (r *reader) broken(at place, b Budget, before int) Budget {
+func brokenBudget(r *reader, at place, b Budget, before int) Budget {
 	sure, amount := b.Per != "", (b.MicroUSD > 0) != (b.Tokens > 0)
 	why := ""
 	for i := range r.warnings[before:] {

@@ -148,7 +148,7 @@ func setApprovals(r *reader, at place, n *yaml.Node, p *draft) {
 	before := len(r.warnings)
 	p.Care.NoApproval = false
 	r.group(at, n, &p.Care.Approvals)
-	switch d := r.distinct(p.Care.Approvers); {
+	switch d := countPeople(r, p.Care.Approvers); {
 	case p.Care.Quorum > 1 && len(p.Care.Approvers) == 0:
 		r.warn(at, "a quorum of %d is named but nobody who may approve: set approvers, at least %d different people; ignored", p.Care.Quorum, p.Care.Quorum)
 	case p.Care.Quorum > 1 && d < p.Care.Quorum:
@@ -176,15 +176,15 @@ func bytesOf(v string) (int64, error) {
 // understood means all of them.
 func setApprove(r *reader, at place, n *yaml.Node, p *draft) {
 	before := len(r.warnings)
-	list := r.rules("approve", at, n)
+	list := readRules(r, "approve", at, n)
 	if instead(r, before, "all tools ask") {
 		list = []string{"*"}
 	}
 	p.Care.Approve = list
 }
 
-// rules reads patterns of tools of a rule of a profile.
-func (r *reader) rules(rule string, at place, n *yaml.Node) []string {
+// readRules reads patterns of tools of a rule of a profile.
+func readRules(r *reader, rule string, at place, n *yaml.Node) []string {
 	items, ok := r.list(at, n)
 	if !ok {
 		return nil

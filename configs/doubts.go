@@ -34,10 +34,10 @@ func (p draft) done() Profile {
 	return p.Profile
 }
 
-// doubt looks at the warnings since before for what the group n of a profile has
+// findDoubts looks at the warnings since before for what the group n of a profile has
 // in doubt. With an engine in doubt, a plan must not run as if it had no policy:
 // it is shown only.
-func (r *reader) doubt(at place, n *yaml.Node, before int, p *draft) {
+func findDoubts(r *reader, at place, n *yaml.Node, before int, p *draft) {
 	engine := false
 	for i := range r.warnings[before:] {
 		w := &r.warnings[before+i]

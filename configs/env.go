@@ -82,7 +82,7 @@ func specialVariables() []variable {
 			}
 		}},
 		secret("ANTHROPIC_API_KEY", "model.key", func(c *Config) *Secret { return &c.Model.env.anthropic }),
-		{"OTEL_EXPORTER_OTLP_HEADERS", "otlp.headers", func(r *reader, at place, v string, c *Config) { r.otlpHeaders(at, v, &c.Telemetry.OTLP) }},
+		{"OTEL_EXPORTER_OTLP_HEADERS", "otlp.headers", func(r *reader, at place, v string, c *Config) { readOTLPHeaders(r, at, v, &c.Telemetry.OTLP) }},
 		// The parts of a key belong together: one of the environment leaves nothing of
 		// that of the file.
 		{"AWS_ACCESS_KEY_ID", "files.access_key", func(_ *reader, at place, v string, c *Config) {

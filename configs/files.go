@@ -48,7 +48,7 @@ func (f Files) Wanted() bool { return f.Bucket != "" || f.Fault != "" }
 // setFiles reads an address alone, or the group of keys.
 func setFiles(r *reader, at place, n *yaml.Node, f *Files) {
 	if n.Kind == yaml.ScalarNode {
-		r.filesURL(at, strings.TrimSpace(n.Value), f)
+		readFilesURL(r, at, strings.TrimSpace(n.Value), f)
 		return
 	}
 	before := len(r.warnings)
@@ -78,9 +78,9 @@ func bucketed(why, key string) bool {
 // noFile ends a warning about the address.
 const noFile = "; no file can be kept until it is mended"
 
-// filesURL reads s3://bucket/prefix?endpoint=https://host&region=name&path_style=true.
+// readFilesURL reads s3://bucket/prefix?endpoint=https://host&region=name&path_style=true.
 // Nothing of an address is repeated in a warning: it may hold a key.
-func (r *reader) filesURL(at place, v string, f *Files) {
+func readFilesURL(r *reader, at place, v string, f *Files) {
 	f.Bucket, f.Prefix, f.Endpoint, f.Region, f.Addressing, f.Fault = "", "", "", "", "", ""
 	if v == "" {
 		return

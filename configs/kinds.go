@@ -257,7 +257,7 @@ func groupKind(k key) setter {
 	case "transcription":
 		return into(setTranscription)
 	case "account":
-		return text(func(r *reader, at place, v string, t *Transcription) { t.Key = r.account(at, v, t) })
+		return text(func(r *reader, at place, v string, t *Transcription) { t.Key = readAccount(r, at, v, t) })
 	case "prompt variables": // which of them hold secrets is known at the end of the file
 		return owned(func(r *reader, at place, n *yaml.Node, _ *Prompts) { r.promptEnv, _ = r.list(at, n) })
 	case "budgets":
@@ -295,7 +295,7 @@ func storeKind(k key) setter {
 	case "files":
 		return into(setFiles)
 	case "files address":
-		return text(func(r *reader, at place, v string, f *Files) { r.filesURL(at, v, f) })
+		return text(func(r *reader, at place, v string, f *Files) { readFilesURL(r, at, v, f) })
 	case "workspace":
 		return into(setWorkspace)
 	case "network":
@@ -373,7 +373,7 @@ func profileKind(k key) setter {
 	case "number":
 		return one(anyNumber)
 	case "denied tools":
-		return owned(func(r *reader, at place, n *yaml.Node, p *planDraft) { p.Deny = r.rules("deny", at, n) })
+		return owned(func(r *reader, at place, n *yaml.Node, p *planDraft) { p.Deny = readRules(r, "deny", at, n) })
 	case "quiet hours":
 		return text(setQuietHours)
 	case "quiet":

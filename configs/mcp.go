@@ -98,7 +98,7 @@ func setMCP(r *reader, at place, n *yaml.Node, c *Config) {
 	c.Tools.MCP = nil
 	for m := range r.members(at, n) {
 		c.Tools.servers = append(c.Tools.servers, m.name)
-		if s, ok := r.mcpServer(m); ok {
+		if s, ok := readMCPServer(r, m); ok {
 			c.Tools.MCP = append(c.Tools.MCP, s)
 		}
 	}
@@ -106,8 +106,8 @@ func setMCP(r *reader, at place, n *yaml.Node, c *Config) {
 
 var mcpName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?$`)
 
-// mcpServer reads one server, and returns false after a warning about it.
-func (r *reader) mcpServer(m member) (MCPServer, bool) {
+// readMCPServer reads one server, and returns false after a warning about it.
+func readMCPServer(r *reader, m member) (MCPServer, bool) {
 	s := MCPServer{Name: m.name, Process: MCPProcess{Where: MCPWorkspace, Network: NetworkNone}, Timeout: DefaultMCPTimeout}
 	before := len(r.warnings)
 	if isGroup[MCPServer](r, m.at, m.value) {

@@ -333,8 +333,8 @@ func setKeys(r *reader, at place, n *yaml.Node, m *Model) {
 	}
 }
 
-// account is reference for a key without which nothing may be sent.
-func (r *reader) account(at place, v string, to any) Secret {
+// readAccount is reference for a key without which nothing may be sent.
+func readAccount(r *reader, at place, v string, to any) Secret {
 	before := len(r.warnings)
 	s := r.reference(at, v)
 	r.sealAll(to, at.path, before)
@@ -351,7 +351,7 @@ func setModelAddress(r *reader, at place, v string, m *Model) {
 }
 
 func setModelKey(r *reader, at place, v string, m *Model) {
-	m.Key, m.Keys, m.keysAt = r.account(at, v, m), nil, at.key
+	m.Key, m.Keys, m.keysAt = readAccount(r, at, v, m), nil, at.key
 }
 
 func setModelHeaders(r *reader, at place, n *yaml.Node, m *Model) {

@@ -293,7 +293,7 @@ func alias(group place, name string) string {
 		}
 	}
 	if group.path == profilePath && isPlanKey(name) {
-		return profilePath + ".plan." + name // see doubt
+		return profilePath + ".plan." + name // see findDoubts
 	}
 	return ""
 }

@@ -73,7 +73,7 @@ func setPlan(r *reader, at place, n *yaml.Node, p *draft) {
 	}
 	before := len(r.warnings)
 	r.group(at, n, &d)
-	r.hold(at, before, &d)
+	holdPlan(r, at, before, &d)
 	switch {
 	case d.what == "":
 	case d.Quiet == nil:
@@ -81,7 +81,7 @@ func setPlan(r *reader, at place, n *yaml.Node, p *draft) {
 	default:
 		d.Quiet = &Quiet{d.Quiet.From, d.Quiet.To, d.what}
 	}
-	if n := r.distinct(d.Approvers); d.Approvals > 1 && n < d.Approvals {
+	if n := countPeople(r, d.Approvers); d.Approvals > 1 && n < d.Approvals {
 		r.warn(at, "%d approvals need as many different people among the approvers, there are %d; ignored", d.Approvals, n)
 		d.held = instead(r, len(r.warnings)-1, usingPreview)
 	}
@@ -91,10 +91,10 @@ func setPlan(r *reader, at place, n *yaml.Node, p *draft) {
 	p.Engine.Plan = &d.Plan
 }
 
-// hold finds whether a setting that keeps steps back is among the warnings since before:
+// holdPlan finds whether a setting that keeps steps back is among the warnings since before:
 // all but those of harmless keys, and of some of several intents. A key that is not read
 // counts, too: a mistyped deny denies nothing.
-func (r *reader) hold(at place, before int, d *planDraft) {
+func holdPlan(r *reader, at place, before int, d *planDraft) {
 	for i := range r.warnings[before:] {
 		w := &r.warnings[before+i]
 		name, _, _ := strings.Cut(strings.TrimPrefix(w.Key, at.key+"."), ".")
@@ -106,8 +106,8 @@ func (r *reader) hold(at place, before int, d *planDraft) {
 	}
 }
 
-// distinct is how many people have these ids.
-func (r *reader) distinct(ids []string) int {
+// countPeople is how many people have these ids.
+func countPeople(r *reader, ids []string) int {
 	people := make(map[string]bool)
 	if r.mixed && len(ids) > 1 {
 		return 1 // as far as anyone can tell

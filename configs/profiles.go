@@ -94,7 +94,7 @@ func setProfiles(r *reader, at place, n *yaml.Node, c *Config) {
 		r.warn(at, "want profiles by name, such as default, found %s; ignored", kindOf(n))
 		return // and the group is off, see Config.off
 	}
-	r.profiles = func(c *Config) { r.readProfiles(at, n, c) }
+	r.profiles = func(c *Config) { readProfiles(r, at, n, c) }
 }
 
 // finish puts the environment above the file and completes the profiles.
@@ -105,7 +105,7 @@ func (r *reader) finish(c Config) (_ Config, err error) {
 	if r.mistaken(&c); c.shut.in("data_dir") != "" {
 		return Config{}, errors.New(c.shut.in("data_dir"))
 	}
-	r.unsettled(&c)
+	settle(r, &c)
 	r.modelEnviron(&c.Model)
 	c.Transcription.environ(c.Model.env)
 	c.home, _ = r.lookup("HOME")
@@ -125,9 +125,9 @@ func (r *reader) finish(c Config) (_ Config, err error) {
 		r.profiles(&c)
 	}
 	c.closeProfiles()
-	r.matched(&c)
+	matchBudgets(r, &c)
 	r.addressesMatter(&c)
-	c.Agents.Prompts.Env = r.shownEnv()
+	c.Agents.Prompts.Env = shownEnv(r)
 	c.Agents.toolNames = r.tools
 	slices.SortStableFunc(r.warnings, func(a, b Warning) int { return a.Line - b.Line })
 	return c, nil
@@ -149,7 +149,7 @@ type draft struct {
 
 // readProfiles reads the default profile first, because the others begin with
 // its settings.
-func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
+func readProfiles(r *reader, at place, n *yaml.Node, c *Config) {
 	def := draft{Profile: c.Agents.Profiles[DefaultProfile]}
 	var others []member
 	for m := range r.each(at, n) {
@@ -158,7 +158,7 @@ func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
 			r.seal(c, "agents", len(r.warnings)-m.warned)
 			continue
 		case m.name == foregroundScope:
-			r.scope(m, c)
+			readScope(r, m, c)
 			continue
 		case m.value.Kind == yaml.ScalarNode && !empty(m.value) && nearest(m.name, []string{foregroundScope}) != "":
 			r.unknown(at, m, []string{foregroundScope})
@@ -168,7 +168,7 @@ func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
 			continue
 		}
 		before := len(r.warnings)
-		if r.profile(m.profile(), m.value, &def); m.value.Kind != yaml.MappingNode && !empty(m.value) {
+		if readProfile(r, m.profile(), m.value, &def); m.value.Kind != yaml.MappingNode && !empty(m.value) {
 			r.seal(&def, profilePath, before) // and those that begin with it
 		}
 		c.assign(def)
@@ -182,24 +182,24 @@ func (r *reader) readProfiles(at place, n *yaml.Node, c *Config) {
 		p := def
 		p.Name, p.limitAt, p.windowed, p.remember, p.unmatched, p.lost = m.name, place{}, false, false, nil, nil
 		before := len(r.warnings)
-		r.profile(m.profile(), m.value, &p)
+		readProfile(r, m.profile(), m.value, &p)
 		c.assign(p)
 		if m.value.Kind != yaml.MappingNode && !empty(m.value) {
 			r.seal(c, "agents", before) // which agents it was for is not known
 		} else {
-			p.Match = r.route(m.at, p.Profile, c)
+			p.Match = routeProfile(r, m.at, p.Profile, c)
 			c.Agents.Profiles[m.name] = p.done()
 			c.Agents.keepBeats = c.Agents.keepBeats || p.remember && slices.Contains(p.Match, matchHeartbeat)
 		}
 	}
 }
 
-// profile reads one profile over the settings it begins with.
-func (r *reader) profile(at place, n *yaml.Node, p *draft) {
+// readProfile reads one profile over the settings it begins with.
+func readProfile(r *reader, at place, n *yaml.Node, p *draft) {
 	began, before := p.Model, len(r.warnings)
 	r.group(at, n, p)
 	p.Model.part(began)
-	r.doubt(at, n, before, p)
+	findDoubts(r, at, n, before, p)
 	if p.Model.Name != began.Name && !p.windowed {
 		p.ContextWindow = 0 // the one inherited is of another model
 	}
@@ -218,9 +218,9 @@ func (r *reader) profile(at place, n *yaml.Node, p *draft) {
 	}
 }
 
-// route enters the matches of p, and returns those that hold. Of two profiles
+// routeProfile enters the matches of p, and returns those that hold. Of two profiles
 // with the same match the first in the file wins.
-func (r *reader) route(at place, p Profile, c *Config) []string {
+func routeProfile(r *reader, at place, p Profile, c *Config) []string {
 	switch {
 	case len(p.Match) == 0 && namesAgents(p.Name):
 		before := len(r.warnings)
@@ -243,8 +243,8 @@ func (r *reader) route(at place, p Profile, c *Config) []string {
 	})
 }
 
-// scope sets which agents an agent reaches. A word that is not known means the narrow one.
-func (r *reader) scope(m member, c *Config) {
+// readScope sets which agents an agent reaches. A word that is not known means the narrow one.
+func readScope(r *reader, m member, c *Config) {
 	c.Agents.Scope = ScopeOwner
 	before := len(r.warnings)
 	v, ok := r.scalar(m.at, m.value)
@@ -375,10 +375,10 @@ const defaultsOff = "the agents of the default profile are off"
 
 func (p *draft) off(path, why string) string {
 	if strings.HasPrefix(path, profilePath+".plan") || strings.HasPrefix(path, profilePath+".explore") {
-		return "" // see doubt
+		return "" // see findDoubts
 	}
 	switch lastName(path) {
-	case "engine": // see doubt
+	case "engine": // see findDoubts
 		return ""
 	case "match":
 		p.unmatched = p.unmatched.with(path, why)

@@ -17,7 +17,7 @@ type Prompts struct {
 
 // shownEnv are the variables of prompts.env, without those that no model must
 // see.
-func (r *reader) shownEnv() []string {
+func shownEnv(r *reader) []string {
 	var list []string
 	for _, it := range r.promptEnv {
 		value, _ := r.lookup(it.text)

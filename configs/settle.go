@@ -16,9 +16,9 @@ func (m member) profile() place {
 	return m.at
 }
 
-// unsettled closes what the file and the environment have left in doubt, before
+// settle closes what the file and the environment have left in doubt, before
 // profiles begin with it.
-func (r *reader) unsettled(c *Config) {
+func settle(r *reader, c *Config) {
 	r.mixed = c.shut.in("people") != ""
 	if c.Access.Off() != "" {
 		c.Access.Mode = AccessAllowlist
@@ -89,9 +89,9 @@ func (c *Config) closeProfiles() {
 	}
 }
 
-// matched looks whether budgets are for agents that there can be. One that is for
+// matchBudgets looks whether budgets are for agents that there can be. One that is for
 // none is for all: it would bound nothing.
-func (r *reader) matched(c *Config) {
+func matchBudgets(r *reader, c *Config) {
 	for i, b := range c.Agents.Budgets {
 		if i >= len(r.budgetAt) || b.Match == "" || c.matchable(b.Match) {
 			continue

@@ -28,10 +28,10 @@ const (
 	MinExport     = 100 * time.Millisecond
 )
 
-// otlpHeaders reads name=value pairs with commas between them, as the standard
+// readOTLPHeaders reads name=value pairs with commas between them, as the standard
 // variable of OpenTelemetry has them: values are percent-encoded. All of them
 // are secrets.
-func (r *reader) otlpHeaders(at place, v string, o *OTLP) {
+func readOTLPHeaders(r *reader, at place, v string, o *OTLP) {
 	headers := make(map[string]Secret)
 	for _, it := range commas(at, v) {
 		name, value, ok := strings.Cut(it.text, "=")
