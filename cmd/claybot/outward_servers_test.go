@@ -67,7 +67,7 @@ func TestDeleteAgentToItsEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var removed []claybot.AgentID
-	desk := operator{AgentSystem: d.system, removed: func(ctx context.Context, id claybot.AgentID) {
+	desk := operator{Control: d.system.Control, removed: func(ctx context.Context, id claybot.AgentID) {
 		cancel()
 		if _, ends := ctx.Deadline(); ctx.Err() != nil || !ends {
 			t.Errorf("ends by itself: %v, %v", ends, ctx.Err())

@@ -180,7 +180,7 @@ func TestTaint(t *testing.T) {
 		{"page", true, "true"},
 		{"later", true, "asks"},
 		{"send", true, "asks"},
-		{"grant", true, "false not approved: this conversation holds texts"},
+		{"grant", true, "false not approved: this conversation holds untrusted content"},
 		{"host", true, "false not approved"},
 	} {
 		for _, nobody := range []bool{false, true} {
