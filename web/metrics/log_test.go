@@ -38,7 +38,7 @@ func TestLogFields(t *testing.T) {
 		"run ended":             {"agent", "connector", "run"},
 		"run failed":            {"agent", "connector", "run"},
 		"message will not run":  {"agent", "connector", "message"},
-		"message of a stranger": {"connector", "message"},
+		"message of an unknown user": {"connector", "message"},
 	}
 	seen := make(map[string]bool)
 	lines := bufio.NewScanner(strings.NewReader(log.String()))
