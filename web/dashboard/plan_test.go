@@ -88,7 +88,7 @@ func TestVerdicts(t *testing.T) {
 		{"deny without a reason", "deny", "", "Denied.", "false", "", ""},
 		{"once", "approve", "", "Approved.", "true", "", ""},
 		{"session", "session", "", "until the next reset", "true", claybot.ApproveSession, ""},
-		{"always", "Always", "", "always", "true", claybot.ApproveAlways, ""},
+		{"always", "always", "", "Always approved", "true", claybot.ApproveAlways, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w.T = t

@@ -33,11 +33,11 @@ func TestLogFields(t *testing.T) {
 	r.stop()
 
 	want := map[string][]string{ // by what a line says
-		"message accepted":      {"agent", "connector", "message"},
-		"run started":           {"agent", "connector", "message", "run"},
-		"run ended":             {"agent", "connector", "run"},
-		"run failed":            {"agent", "connector", "run"},
-		"message will not run":  {"agent", "connector", "message"},
+		"message accepted":           {"agent", "connector", "message"},
+		"run started":                {"agent", "connector", "message", "run"},
+		"run ended":                  {"agent", "connector", "run"},
+		"run failed":                 {"agent", "connector", "run"},
+		"message will not run":       {"agent", "connector", "message"},
 		"message of an unknown user": {"connector", "message"},
 	}
 	seen := make(map[string]bool)
