@@ -90,7 +90,7 @@ func (s *AgentSystem) Run(ctx context.Context, cs ...connectors.Connector) error
 			return err
 		}
 	}
-	if err := s.Worker.BeginRamp(ctx); err != nil {
+	if err := s.Worker.BeginRecovery(ctx); err != nil {
 		s.deliverer.End(0, inbox.ErrShutdown)
 		return err
 	}
@@ -98,7 +98,7 @@ func (s *AgentSystem) Run(ctx context.Context, cs ...connectors.Connector) error
 	start := func(loop func(context.Context)) {
 		group.Go(func() error { loop(working); return nil })
 	}
-	start(s.Worker.Ramp.Run)
+	start(s.Worker.Recovery.Run)
 	if release := s.supervisor.holdBack(cs); release != nil {
 		start(release)
 	}

@@ -122,7 +122,7 @@ func (a *assembly) makeAgents() {
 		slots: make(chan struct{}, a.MaxRuns),
 	}
 	s.supervisor = &supervisor{
-		members: a.Members, freed: s.follower.freed, ramp: s.Worker.Ramp, boots: a.Boots, pending: a.pending, meter: a.Meter, log: a.Log,
+		members: a.Members, freed: s.follower.freed, recovery: s.Worker.Recovery, boot: s.Worker.Boot, boots: a.Boots, pending: a.pending, meter: a.Meter, log: a.Log,
 		connectors: make(map[string]connectors.Connector), held: make(map[string]*holding),
 	}
 	s.windows.connectors = s.supervisor.All
@@ -153,7 +153,7 @@ func (a *assembly) makeIntake() {
 	undo := &Undo{agents: a.agents, index: a.Index, runs: a.Runs, receipts: a.Inbox, people: s.People, accept: a.intake.acceptFor}
 	*a.intake = intake{
 		agents: a.agents, inboxes: a.inboxes, results: a.results, sender: s.deliverer, people: s.People, profiles: s.Profiles, questions: s.Questions,
-		subagents: s.Subagents, undo: undo, unwell: &s.Worker.Unwell, command: s.Overview.Answer, connector: a.connector, log: a.Log,
+		subagents: s.Subagents, undo: undo, unwell: &s.Worker.Health, command: s.Overview.Answer, connector: a.connector, log: a.Log,
 	}
 	*a.parking = parking{
 		store: a.Parking, index: a.Index, receipts: a.Inbox, intake: a.intake, people: s.People, sender: s.deliverer, worker: s.Worker,

@@ -39,12 +39,12 @@ func (d *dispatcher) run(ctx context.Context) error {
 			return err
 		}
 		if free == 0 {
-			claybot.Sleep(ctx, worker.LookUnwell)
+			claybot.Sleep(ctx, worker.HealthCheckEvery)
 			continue
 		}
 		due, err := d.inboxes.Next(ctx, min(free, 64), d.limits.MaxBatch)
 		if err != nil || len(due) > 0 { // else nothing was written
-			d.worker.Unwell.Stored(err)
+			d.worker.Health.Stored(err)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -57,14 +57,14 @@ func (d *dispatcher) run(ctx context.Context) error {
 				}
 			}
 			if storage.ClassOf(err) == storage.ClassMember {
-				d.worker.Unwell.Met("", err)
+				d.worker.Health.Met("", err)
 			}
 			d.log.Error("failed to look for work, retrying", "err", err)
 			claybot.Sleep(ctx, time.Second)
 			continue
 		}
 		failures = 0
-		d.worker.Line(ctx, due)
+		d.worker.Queue(ctx, due)
 		d.start(due)
 	}
 }
@@ -81,11 +81,11 @@ func (d *dispatcher) room(ctx context.Context) (int, error) {
 	free := cap(d.slots) - len(d.slots)
 	if d.members.Others() > 0 { // which may take what would only wait here
 		var err error
-		if free, err = d.worker.Ramp.RoomFor(ctx, free); err != nil {
+		if free, err = d.worker.Recovery.RoomFor(ctx, free); err != nil {
 			return 0, err
 		}
 	}
-	return d.worker.Unwell.Room(free, len(d.slots)), nil
+	return d.worker.Health.Room(free, len(d.slots)), nil
 }
 
 // start gives each agent to a worker. The worker may call leave to give its slot to

@@ -143,7 +143,7 @@ func (speller) Run(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Record, 
 			case <-timer.C:
 			}
 			text += word + "!"
-			t.Delta(1, text)
+			t.Journal.Grow(1, text)
 		}
 		if strings.Contains(said, "bad") {
 			yield(claybot.Record{}, errors.New("bad"))

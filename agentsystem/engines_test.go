@@ -46,7 +46,7 @@ func (d drip) Run(_ context.Context, t *runs.Turn) iter.Seq2[claybot.Record, err
 		text := ""
 		for _, w := range d.words {
 			text += w + " "
-			t.Delta(1, text)
+			t.Journal.Grow(1, text)
 			time.Sleep(d.pause)
 		}
 		yield(claybot.Record{Type: claybot.RecordAssistant, Step: 1, Text: text}, nil)

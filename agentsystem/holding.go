@@ -87,7 +87,7 @@ func (s *supervisor) await(ctx context.Context, name string) {
 // holdBack decides before they start which connectors are held back, and returns what
 // releases them; nil when none is held.
 func (s *supervisor) holdBack(cs []connectors.Connector) (release func(context.Context)) {
-	unclean, running := s.ramp.Crashes()
+	unclean, running := s.recovery.Crashes()
 	if unclean < holdFrom || len(cs) == 0 {
 		return nil
 	}
@@ -103,16 +103,16 @@ func (s *supervisor) holdBack(cs []connectors.Connector) (release func(context.C
 		return func(ctx context.Context) { s.startOneByOne(ctx, slices.Concat(names[first:], names[:first])) }
 	}
 	died := s.boots.Last().Held
-	s.ramp.Record(false, func(b *storage.Boot) { b.Held = died + 1 })
+	s.boot.Record(false, func(b *storage.Boot) { b.Held = died + 1 })
 	return func(ctx context.Context) {
 		timer := time.NewTimer(min(holdFirst<<min(unclean-holdFrom, 10), holdMost) >> min(died, 10))
 		defer timer.Stop()
 		select {
-		case <-s.ramp.Proven:
+		case <-s.recovery.Proven:
 		case <-timer.C:
 		case <-ctx.Done():
 		}
-		s.ramp.Record(false, func(b *storage.Boot) { b.Held = max(0, died-1) })
+		s.boot.Record(false, func(b *storage.Boot) { b.Held = max(0, died-1) })
 		s.release(names...)
 	}
 }
@@ -137,9 +137,9 @@ func (s *supervisor) startOneByOne(ctx context.Context, names []string) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.ramp.Record(false, func(b *storage.Boot) { b.Starting, b.Blamed = name, blamed })
+		s.boot.Record(false, func(b *storage.Boot) { b.Starting, b.Blamed = name, blamed })
 		s.release(name)
 		claybot.Sleep(ctx, proveIn)
 	}
-	s.ramp.Record(false, func(b *storage.Boot) { b.Starting, b.Blamed = "", 0 })
+	s.boot.Record(false, func(b *storage.Boot) { b.Starting, b.Blamed = "", 0 })
 }

@@ -34,7 +34,7 @@ type intake struct {
 	questions *questions.Questions
 	subagents *subagents.Subagents
 	undo      *Undo
-	unwell    *worker.Unwell
+	unwell    *worker.Health
 	// command answers a chat command that changes nothing.
 	command   func(context.Context, claybot.Agent, claybot.AgentMessage) (string, error)
 	connector func(name string) connectors.Connector

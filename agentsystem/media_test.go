@@ -171,7 +171,7 @@ func TestFilesComeWithTheRun(t *testing.T) {
 		var opened []string
 		r.engine = sayer(func(ctx context.Context, turn *runs.Turn) (string, error) {
 			for _, f := range turn.Messages[0].Files {
-				body, err := turn.OpenFile(ctx, f)
+				body, err := turn.Files.OpenFile(ctx, f)
 				if err != nil {
 					return "", err
 				}

@@ -97,7 +97,7 @@ func (p *parking) take(ctx context.Context, to claybot.Descriptor, m claybot.Age
 		return done, err
 	}
 	if class == storage.ClassMember {
-		p.worker.Unwell.Met(to.Key(), err)
+		p.worker.Health.Met(to.Key(), err)
 	}
 	if done, ok := p.answerAtOnce(ctx, to, m); ok {
 		return done, nil

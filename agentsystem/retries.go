@@ -102,7 +102,7 @@ func (r *retries) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-woken:
-			claybot.Sleep(ctx, worker.LookUnwell)
+			claybot.Sleep(ctx, worker.HealthCheckEvery)
 		case <-time.After(time.Until(look)):
 		}
 	}
@@ -125,7 +125,7 @@ func (r *retries) try(ctx context.Context, key string) time.Time {
 	select {
 	case r.slots <- struct{}{}:
 	default:
-		return now.Add(worker.LookUnwell)
+		return now.Add(worker.HealthCheckEvery)
 	}
 	r.next[key] = time.Time{}
 	r.wg.Go(func() {
@@ -154,7 +154,7 @@ func (r *retries) attempt(ctx context.Context, key string) (wait time.Duration) 
 		return time.Second
 	}
 	if storage.ClassOf(err) == storage.ClassMember {
-		w.Unwell.Met(key, err)
+		w.Health.Met(key, err)
 	}
 	wait, notify, _ := w.Faults.Met(key, "", err)
 	log.Debug("failed to post parked messages", "connector", x.To.Connector, "err", connectors.OneLine(err.Error(), 500), "in", wait)

@@ -34,13 +34,14 @@ const claimEvery = 2 * time.Second
 
 // A supervisor keeps the connectors of this member running.
 type supervisor struct {
-	members *cluster.Membership
-	freed   *inbox.Signal // another member has released a claim, or may have
-	ramp    *worker.Ramp
-	boots   storage.Boots
-	pending *pendingCalls
-	meter   Meter
-	log     *slog.Logger
+	members  *cluster.Membership
+	freed    *inbox.Signal // another member has released a claim, or may have
+	recovery *worker.Recovery
+	boot     *worker.BootRecord
+	boots    storage.Boots
+	pending  *pendingCalls
+	meter    Meter
+	log      *slog.Logger
 
 	mu         sync.Mutex
 	connectors map[string]connectors.Connector

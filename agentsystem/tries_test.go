@@ -31,7 +31,7 @@ func TestTries(t *testing.T) {
 		{"even then", []time.Duration{s, s, s, s, 50 * s}, 4, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var x worker.Tries
+			var x worker.Charges
 			for _, d := range tt.lived {
 				x = x.After(d)
 			}

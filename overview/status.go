@@ -227,8 +227,8 @@ func (o *Monitor) Ready() (bool, string) {
 		return false, "the start is under way"
 	case o.Membership.Answering() != nil:
 		return false, noDatabase
-	case o.Worker.Unwell.Spread():
-		return false, o.Worker.Unwell.Says()
+	case o.Worker.Health.Spread():
+		return false, o.Worker.Health.Says()
 	case full:
 		return false, texts.ParkingFull
 	}
@@ -258,7 +258,7 @@ type StartStatus struct {
 
 // startStatus returns nil after an orderly end, and once the process has lived long enough.
 func (o *Monitor) startStatus() *StartStatus {
-	unclean, atOnce, waiting, active := o.Worker.Ramp.Status()
+	unclean, atOnce, waiting, active := o.Worker.Recovery.Status()
 	if !active {
 		return nil
 	}

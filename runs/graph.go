@@ -161,7 +161,7 @@ func (w *walk[S, O]) run(ctx context.Context) error {
 // enter takes the walk through one node.
 func (w *walk[S, O]) enter(ctx context.Context) error {
 	node, visit, began := w.at, w.visits[w.at]+1, time.Now()
-	if err := w.emit(ctx, true, NodeBegan(w.turn.Run.ID, node, visit)); err != nil {
+	if err := w.turn.Emit(ctx, true, NodeBegan(w.turn.Run.ID, node, visit)); err != nil {
 		return err
 	}
 	if w.Hooks.Enter != nil {
@@ -181,7 +181,7 @@ func (w *walk[S, O]) enter(ctx context.Context) error {
 	case err != nil:
 		result = "failed"
 	}
-	told := w.emit(ctx, false, NodeEnded(w.turn.Run.ID, node, visit, result, time.Since(began)))
+	told := w.turn.Emit(ctx, false, NodeEnded(w.turn.Run.ID, node, visit, result, time.Since(began)))
 	switch {
 	case err != nil && !waits:
 		s.dropped()
@@ -243,9 +243,7 @@ func (w *walk[S, O]) leave(s *State[S, O], node, next string, began time.Time) e
 	}
 	if s.usage != (claybot.Usage{}) {
 		r.Tokens = &s.usage
-		if w.turn.Usage != nil {
-			w.turn.Usage(s.usage)
-		}
+		w.turn.Used(s.usage)
 	}
 	if err := w.record(r); err != nil {
 		return err
@@ -268,16 +266,6 @@ func (w *walk[S, O]) record(r claybot.Record) error {
 		return errConsumed
 	}
 	w.records = append(w.records, r)
-	return nil
-}
-
-func (w *walk[S, O]) emit(ctx context.Context, now bool, ev ...claybot.Event) error {
-	if w.turn.Emit == nil {
-		return nil
-	}
-	if err := w.turn.Emit(ctx, now, ev...); err != nil {
-		return fmt.Errorf("tell what happens: %w", err)
-	}
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/runs/runstest"
 )
 
 // What the calls of a node took is told once: with the record of its end, or as
@@ -37,16 +38,16 @@ func TestGraphCountsEveryCallOnce(t *testing.T) {
 				}
 				var used, lost claybot.Usage
 				var recorded int64
-				turn := &runs.Turn{
-					Run:   claybot.Run{ID: "r1"},
-					Usage: func(u claybot.Usage) { used = used.Add(u) },
-					Lost: func(model string, u claybot.Usage) {
+				fake := &runstest.Fake{
+					UsedFunc: func(u claybot.Usage) { used = used.Add(u) },
+					LostFunc: func(model string, u claybot.Usage) {
 						if model != "m" {
 							t.Errorf("lost by the model %q", model)
 						}
 						lost = lost.Add(u)
 					},
 				}
+				turn := fake.Turn(runs.Turn{Run: claybot.Run{ID: "r1"}})
 				for r, err := range g.Run(t.Context(), turn) {
 					if err == nil && r.Tokens != nil {
 						recorded += r.Tokens.Input

@@ -58,7 +58,7 @@ func (s *State[S, O]) Used(model string, u claybot.Usage) {
 // dropped counts what the calls of a node took that is not recorded, as it will
 // work again or has failed.
 func (s *State[S, O]) dropped() {
-	if s.usage != (claybot.Usage{}) && s.Turn.Lost != nil {
+	if s.usage != (claybot.Usage{}) {
 		s.Turn.Lost(s.model, s.usage)
 	}
 	s.usage = claybot.Usage{}
@@ -68,7 +68,7 @@ func (s *State[S, O]) dropped() {
 func (w *walk[S, O]) state(node string, visit int) (*State[S, O], error) {
 	s := &State[S, O]{
 		Turn: w.turn, Node: node, Iteration: visit,
-		records: func() []claybot.Record { return w.records }, record: w.record, emit: w.emit,
+		records: func() []claybot.Record { return w.records }, record: w.record, emit: w.turn.Emit,
 	}
 	if err := w.saved.load(&s.Scratch, &s.Output); err != nil {
 		return s, &Error{Code: CodeGraph, Text: fmt.Sprintf("graph %s: the state before %s cannot be read: %v", w.Name, node, err)}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/runs/runstest"
 )
 
 // The state of the graphs in these tests.
@@ -62,8 +63,9 @@ var errCut = errors.New("the power is gone")
 func (d *desk) full() bool { return d.cut > 0 && len(d.records)+len(d.events) >= d.cut }
 
 func (d *desk) run(ctx context.Context, g runs.Engine) (err error) {
-	t := &runs.Turn{Run: claybot.Run{ID: "r1"}, History: slices.Clone(d.records)}
-	t.Emit = func(_ context.Context, _ bool, ev ...claybot.Event) error {
+	fake := &runstest.Fake{}
+	t := fake.Turn(runs.Turn{Run: claybot.Run{ID: "r1"}, History: slices.Clone(d.records)})
+	fake.EmitFunc = func(_ context.Context, _ bool, ev ...claybot.Event) error {
 		for _, e := range ev {
 			if d.full() {
 				return errCut

@@ -21,7 +21,7 @@ func (s *Subagents) TellLost(ctx context.Context, e storage.IndexEntry, work str
 	if _, err := s.Inbox.Receipt(ctx, id); err == nil {
 		return
 	}
-	to, err := s.Hearer(ctx, e.Descriptor, e.ID, e.Descriptor.Parent)
+	to, err := s.Recipient(ctx, e.Descriptor, e.ID, e.Descriptor.Parent)
 	if err == nil && to.ID != "" {
 		_, err = s.Intake.Accept(ctx, to, claybot.AgentMessage{
 			ID: id, Type: claybot.MessageSystem, Kind: claybot.KindFailure,

@@ -21,9 +21,9 @@ func (s *Subagents) Awaits(ctx context.Context, a claybot.Awaited) (bool, error)
 	return !run.State.Ended(), nil
 }
 
-// Hearer returns the agent that is notified of the end of an agent's run: the one with id,
+// Recipient returns the agent that is notified of the end of an agent's run: the one with id,
 // or, where that is deleted, the most recent foreground agent of the owner, if any.
-func (s *Subagents) Hearer(ctx context.Context, d claybot.Descriptor, self, id claybot.AgentID) (claybot.Agent, error) {
+func (s *Subagents) Recipient(ctx context.Context, d claybot.Descriptor, self, id claybot.AgentID) (claybot.Agent, error) {
 	e, err := s.Index.IndexedAgentByID(ctx, id)
 	if err == nil {
 		var archived bool

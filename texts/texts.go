@@ -222,6 +222,7 @@ const (
 // What /undo answers.
 const (
 	NothingToUndo = "There is nothing recent to undo."
+	UndoButton    = "Undo"
 	NoSuchRun     = "I have no run with that id."
 )
 

@@ -80,37 +80,51 @@ type Parts struct {
 	First func(claybot.Event) bool
 }
 
-// Config is what New needs. Transcribe may be nil: then no recordings are written down.
+// A Transcriber writes down what is said in a recording that came with a run. The files of
+// one message are transcribed one after another. An *llm.LimitError has the words for the
+// person.
+type Transcriber func(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error)
+
+// Config is what New needs. Transcribe may be nil: then no recordings are transcribed.
 type Config struct {
-	Stores
-	Parts
-	Members Members
-	Meter   Meter
-	// Transcribe writes down what is said in a recording that came with a run. The files
-	// of one message are heard one after another. An *llm.LimitError has the words for the
-	// person.
-	Transcribe func(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error)
+	Stores     Stores
+	Parts      Parts
+	Members    Members
+	Meter      Meter
+	Transcribe Transcriber
 	Log        *slog.Logger
 }
 
 // A Worker takes held agents through their passes. Its methods are safe for concurrent
 // use.
 type Worker struct {
-	Config
-	// Faults and Unwell know which agents, and whether this member, cannot be used at
+	// Faults and Health know which agents, and whether this member, cannot be used at
 	// present.
 	Faults Faults
-	Unwell Unwell
-	Ramp   *Ramp
+	Health Health
+	// Recovery resumes runs after a crash, with what Boot holds of the process before.
+	Recovery *Recovery
+	Boot     *BootRecord
 
-	engines  map[string]runs.Engine
-	draining chan struct{} // closed when the passes get their grace
+	stores     Stores
+	parts      Parts
+	members    Members
+	meter      Meter
+	transcribe Transcriber
+	log        *slog.Logger
+	charges    chargeBook
+	engines    engines
+	draining   chan struct{} // closed when the passes get their grace
 }
 
 // New returns a Worker. Engines are added with Handle.
 func New(cfg Config) *Worker {
-	s := &Worker{Config: cfg, engines: make(map[string]runs.Engine), draining: make(chan struct{})}
-	s.Ramp = newRamp(cfg.Boots, cfg.Log, s.absolve)
+	boot := &BootRecord{boots: cfg.Stores.Boots, log: cfg.Log}
+	s := &Worker{
+		Boot: boot, stores: cfg.Stores, parts: cfg.Parts, members: cfg.Members, meter: cfg.Meter, transcribe: cfg.Transcribe, log: cfg.Log,
+		charges: chargeBook{cfg.Stores.Marks, cfg.Log}, engines: make(engines), draining: make(chan struct{}),
+	}
+	s.Recovery = newRecovery(boot, cfg.Log, s.charges.survived)
 	return s
 }
 

@@ -41,7 +41,7 @@ func waits(err error) bool {
 func (s *Worker) OfOne(ctx context.Context, err error) bool {
 	class := storage.ClassOf(err)
 	if class == storage.ClassMember {
-		s.Unwell.Met("", err)
+		s.Health.Met("", err)
 	}
 	return ctx.Err() == nil && class != storage.ClassNone && class != storage.ClassStore
 }
@@ -172,16 +172,16 @@ func (f *Faults) forget() {
 // person who waits for it once it lasts, and returns the time until the next try.
 func (s *Worker) faulted(box *inbox.AgentInbox, err error) time.Duration {
 	id := box.Lease.Agent
-	log := s.Log.With("agent", id)
+	log := s.log.With("agent", id)
 	ctx, cancel := context.WithTimeout(context.Background(), storeTime)
 	defer cancel()
-	d, lookErr := s.Index.IndexedDescriptor(ctx, id)
+	d, lookErr := s.stores.Index.IndexedDescriptor(ctx, id)
 	key := string(id)
 	if lookErr == nil {
 		key = d.Key()
 	}
 	if storage.ClassOf(err) == storage.ClassMember {
-		s.Unwell.Met(key, err)
+		s.Health.Met(key, err)
 	}
 	wait, notify, first := s.Faults.Met(key, id, err)
 	if first {
@@ -213,15 +213,15 @@ func (s *Worker) NotifyOf(ctx context.Context, key string, d claybot.Descriptor,
 	text, err := texts.TaskWaits(d, m), error(nil)
 	switch route := m.ReplyRoute(d); {
 	case route.Connector != "":
-		err = s.sendFault(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: route}, text, m.ID)
+		err = s.sendFault(ctx, m, route, text, m.ID)
 	default:
 		var e storage.IndexEntry
-		if e, err = s.People.Recent(ctx, d, id); err == nil {
-			err = s.People.NotifyAt(ctx, e, "parked/"+string(m.ID), text)
+		if e, err = s.parts.People.Recent(ctx, d, id); err == nil {
+			err = s.parts.People.NotifyAt(ctx, e, "parked/"+string(m.ID), text)
 		}
 	}
 	if errors.Is(err, storage.ErrNotFound) {
-		s.Log.Warn("no recipient for a fault of a subagent", "agent", id)
+		s.log.Warn("no recipient for a fault of a subagent", "agent", id)
 		err = nil
 	}
 	if err == nil {
@@ -232,17 +232,18 @@ func (s *Worker) NotifyOf(ctx context.Context, key string, d claybot.Descriptor,
 
 // NotifyFault notifies the sender of m that it has to wait.
 func (s *Worker) NotifyFault(ctx context.Context, key string, to claybot.Descriptor, m claybot.AgentMessage, episode claybot.MessageID) error {
-	err := s.sendFault(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: m.ReplyRoute(to)}, texts.Parked, episode)
+	err := s.sendFault(ctx, m, m.ReplyRoute(to), texts.Parked, episode)
 	if err == nil {
 		s.Faults.notified(key)
 	}
 	return err
 }
 
-// sendFault sends the notice of a fault. It has an id made of that of an episode, so
-// each episode has one.
-func (s *Worker) sendFault(ctx context.Context, o claybot.Outgoing, text string, episode claybot.MessageID) error {
-	if err := s.Deliverer.SendOnce(ctx, o, fmt.Sprintf("parked/%s", episode), text); err != nil {
+// sendFault sends the notice of a fault that holds up m. Its id is made of that of an
+// episode, so each episode has one.
+func (s *Worker) sendFault(ctx context.Context, m claybot.AgentMessage, to claybot.Route, text string, episode claybot.MessageID) error {
+	o := claybot.Outgoing{Kind: claybot.OutgoingNotice, Message: m.ID, Route: to}
+	if err := s.parts.Deliverer.SendOnce(ctx, o, fmt.Sprintf("parked/%s", episode), text); err != nil {
 		return fmt.Errorf("notify of a fault: %w", err)
 	}
 	return nil
@@ -255,7 +256,7 @@ func (s *Worker) probe(ctx context.Context, box *inbox.AgentInbox, agent claybot
 	if _, known := s.Faults.At(agent.Descriptor.Key()); !known {
 		return nil
 	}
-	history, err := s.Histories.OpenHistory(ctx, box.Lease)
+	history, err := s.stores.Histories.OpenHistory(ctx, box.Lease)
 	if err == nil {
 		defer history.Close() // its writes are synced; closing has nothing to report
 		err = history.Append(ctx, claybot.Record{Type: claybot.RecordNote, At: claybot.Now(), Run: run, Level: "info", Text: "resumed after a fault"})

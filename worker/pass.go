@@ -1,94 +1,93 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/inbox"
-	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 )
 
-// A pass is one worker's way through one run.
+// A pass is one worker's way through one run. Its parts have the state; it has the order
+// in which they work.
 type pass struct {
-	*Worker
-	box      *inbox.AgentInbox
-	agent    claybot.Agent
-	profile  profiles.Profile
-	run      claybot.Run
-	messages []claybot.AgentMessage
-	log      *slog.Logger
-	hidden   func(claybot.Record) bool // records that the engine does not see
-
-	history storage.History
-	live    *live
-	round   map[string]claybot.Question // what the run has asked, by id
-	inDoubt map[string]claybot.Time     // tool calls that an earlier pass started, and when
-	usage   claybot.Usage
-	calls   []storage.ModelCall // that usage is made of
-	context int64               // tokens of the newest request
-	broken  error               // a store that failed, whatever the engine made of it
-	policy  inbox.Policy        // that the run went by last
-	// pending are events that are committed with the next thing that takes
-	// time: a tool, a model call, a pause or the end of the run. Tools add to
-	// them while they work.
-	pending  []claybot.Event
-	pendings sync.Mutex
-	helpers  map[claybot.AgentID]bool  // that events have told of
-	begun    map[runs.NodeStarted]bool // nodes that an earlier pass began and did not end
-	answer   []string                  // the assistant texts since the last tool call
-	growing  growing                   // the text of the step that is being written
-	step     int                       // of the newest assistant record
-	effects  []claybot.Undo            // that can be undone
-	repaired bool                      // what earlier passes did is known
-	graph    bool                      // the engine is one: its state is in the records
-	seq      int64                     // of the newest event, counted along with the store
-	tries    Tries                     // that are charged to the run
-	again    []storage.Posting         // messages that come again when it is given up
+	job    *job
+	worker *Worker
+	talk   *conversation
+	tally  *tally
+	answer *answer
+	events *eventBuffer
+	view   *progressView
+	files  *attachments
+	policy inbox.Policy // that the run went by last
 }
 
-// do runs the engine and ends the run, or pauses it. An error means that the
-// run did not end and goes on later.
+// newPass prepares a pass over a run that was begun.
+func (s *Worker) newPass(j *job) *pass {
+	p := &pass{job: j, worker: s, tally: &tally{}, answer: &answer{}, policy: j.profile.Policy}
+	observer, _ := s.parts.Connector(j.agent.Descriptor.Connector).(connectors.Observer)
+	p.events = &eventBuffer{
+		job: j, seq: j.run.LastSeq - 1,
+		store: func(ctx context.Context, progress bool, ev []claybot.Event) error {
+			err := s.stores.Runs.Append(ctx, j.box.Lease, j.run.ID, progress, ev...)
+			if err == nil && progress {
+				p.progressed(ctx)
+			}
+			return err
+		},
+		observe: func(e claybot.Event) {
+			s.meter.Event(j.agent.ID, e)
+			if observer != nil && s.parts.First(e) {
+				observer.Observe(j.work().Route(), e)
+			}
+		},
+	}
+	j.add = p.events.add
+	p.talk = &conversation{job: j, tally: p.tally, answer: p.answer, events: p.events}
+	p.talk.hidden = func(r claybot.Record) bool {
+		return isCharge(r) || r.Run != j.run.ID && (r.Aside || j.profile.Forget)
+	}
+	p.files = &attachments{
+		job: j, store: s.stores.Files, talk: p.talk, connector: s.parts.Connector, transcribe: s.transcribe, panicked: s.meter.Panicked,
+	}
+	return p
+}
+
+// do runs the engine and ends the run, or pauses it. An error means that the run did not
+// end and goes on later.
 func (p *pass) do(life context.Context) error {
-	ctx, cancel := context.WithDeadlineCause(life, p.deadline(), errDeadline)
+	s := p.worker
+	ctx, cancel := context.WithDeadlineCause(life, p.job.deadline(), errDeadline)
 	defer cancel()
-	p.live = p.watch(ctx)
-	defer p.live.close()
-	p.AtWork.Begin(p.run.ID, p.work())
-	defer p.AtWork.End(p.run.ID, p)
-	history, err := p.Histories.OpenHistory(life, p.box.Lease)
+	p.view = s.watch(ctx, p.job)
+	defer p.view.close()
+	s.parts.AtWork.Begin(p.job.run.ID, p.job.work())
+	defer s.parts.AtWork.End(p.job.run.ID, p.job)
+	history, err := s.stores.Histories.OpenHistory(life, p.job.box.Lease)
 	switch {
-	case err != nil && p.tries.GivenUp() && !waits(err) && !errors.Is(err, storage.ErrLeaseLost):
-		p.log.Error("failed to open history", "err", err)
+	case err != nil && p.job.charges.GivenUp() && !waits(err) && !errors.Is(err, storage.ErrLeaseLost):
+		p.job.log.Error("failed to open history", "err", err)
 		return p.end(errInterrupted) // which does without
 	case err != nil:
 		return fmt.Errorf("open history: %w", err)
 	}
-	p.history = history
-	if out := leftOut(history.Records()); out != nil {
-		hidden := p.hidden
-		p.hidden = func(r claybot.Record) bool { return hidden(r) || r.MessageID != "" && out[r.MessageID] }
-	}
+	p.talk.open(history)
 	defer history.Close() // its writes are synced; closing has nothing to report
-	if p.firing() != nil {
-		p.saveState(life) // its subagents may report before it ends
+	if p.job.firing() != nil {
+		s.saveState(life, p.job, p.tally) // its subagents may report before it ends
 	}
 	err = p.advance(ctx)
 	cause := context.Cause(ctx)
 	var canceled *inbox.CanceledError
-	if !p.repaired && err != nil && !errors.As(err, new(*runs.Error)) && !errors.As(err, &canceled) {
+	if !p.talk.repaired && err != nil && !errors.As(err, new(*runs.Error)) && !errors.As(err, &canceled) {
 		return err // what earlier passes did is not known, so this one cannot end the run
 	}
 	if err != nil && cause != nil || errors.As(cause, &canceled) {
@@ -101,44 +100,35 @@ func (p *pass) do(life context.Context) error {
 	return p.end(err)
 }
 
-// deadline is when the run fails at the latest: the profile's limit for one
-// pass, or what a message of the run says.
-func (p *pass) deadline() time.Time {
-	limit := p.profile.Deadline
-	if limit == 0 {
-		limit = defaultDeadline
-	}
-	end := time.Now().Add(limit)
-	for _, m := range p.messages {
-		if m.Deadline != 0 && m.Deadline.Time().Before(end) {
-			end = m.Deadline.Time()
-		}
-	}
-	return end
+// end ends the run for the reason err gives, nil for success.
+func (p *pass) end(err error) error {
+	e := &ending{job: p.job, worker: p.worker, talk: p.talk, tally: p.tally, answer: p.answer, events: p.events, view: p.view}
+	return e.end(err)
 }
 
-// suspend pauses the run until its answers have come. The agent is free for
-// nothing else meanwhile, but no member holds it.
+// suspend pauses the run until its answers have come. The agent is free for nothing else
+// meanwhile, but no member holds it.
 func (p *pass) suspend(ctx context.Context, a claybot.Awaiting) error {
-	p.live.close()
-	for _, m := range p.messages {
+	p.view.close()
+	for _, m := range p.job.messages {
 		if m.Deadline != 0 {
 			a.Until = min(a.Until, m.Deadline)
 		}
 	}
-	asked, err := p.asking(ctx, a.Questions)
+	asked, err := p.askAbout(ctx, a.Questions)
 	if err != nil {
 		return err
 	}
-	pause := storage.Pause{Awaiting: a, Engine: p.engineName(), Result: p.resultJSON(), Wait: p.Profiles.Of(p.agent.ID, p.agent.Descriptor).Policy.Wait(), Replies: asked, Usage: p.usage}
-	pause.End = storage.EndOf(ctx, p.history)
-	pause.Events = p.closing(runs.Paused(p.run.ID, a))
-	if err := p.Runs.Suspend(ctx, p.box.Lease, p.run.ID, pause); err != nil {
+	pause := storage.Pause{
+		Awaiting: a, Engine: p.job.engine(), Result: p.talk.result(), Wait: p.worker.parts.Profiles.WaitOf(p.job.agent.ID, p.job.agent.Descriptor),
+		Replies: asked, Usage: p.tally.usage, End: storage.EndOf(ctx, p.talk.history), Events: p.events.closing(runs.Paused(p.job.run.ID, a)),
+	}
+	if err := p.worker.stores.Runs.Suspend(ctx, p.job.box.Lease, p.job.run.ID, pause); err != nil {
 		return err
 	}
-	p.show(pause.Events...)
-	p.log.Debug("run paused", "answers", len(a.Answers), "until", a.Until.Time())
-	p.Deliverer.Look(asked)
+	p.events.show(pause.Events...)
+	p.job.log.Debug("run paused", "answers", len(a.Answers), "until", a.Until.Time())
+	p.worker.parts.Deliverer.Look(asked)
 	return nil
 }
 
@@ -148,39 +138,41 @@ var (
 	errInterrupted = &runs.Error{Code: "interrupted", Text: fmt.Sprintf("given up after %d interrupted attempts", maxAttempts)}
 )
 
-// advance repairs what a crash left and takes the engine as far as it goes. A
-// panic of the engine is an error of the run.
+// advance repairs what a crash left and takes the engine as far as it goes. A panic of
+// the engine is an error of the run.
 func (p *pass) advance(ctx context.Context) (err error) {
 	defer func() {
 		if x := recover(); x != nil {
-			p.Meter.Panicked("engine")
-			p.log.Error("engine panicked", "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
+			p.worker.meter.Panicked("engine")
+			p.job.log.Error("engine panicked", "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
 			err = &runs.Error{Code: "panic", Text: fmt.Sprint("the engine panicked: ", x)}
 		}
 	}()
-	if err := p.bringFiles(ctx); err != nil {
+	err = p.files.bring(ctx, p.job.run.Cancel != "" || p.job.charges.GivenUp())
+	p.worker.parts.AtWork.Begin(p.job.run.ID, p.job.work())
+	if err != nil && !endsRun(err) {
+		return err // a run that ends now has its records all the same; they say what is missing
+	}
+	if err := p.repair(ctx); err != nil {
 		return err
 	}
-	if err := p.repairAnyway(ctx); err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	}
-	if p.run.Cancel != "" {
-		return &inbox.CanceledError{By: p.run.Cancel}
-	}
-	if p.tries.GivenUp() {
+	case p.job.run.Cancel != "":
+		return &inbox.CanceledError{By: p.job.run.Cancel}
+	case p.job.charges.GivenUp():
 		return errInterrupted
 	}
-	name, engine := p.engine(p.engineName())
+	name := p.job.engine()
+	engine := p.worker.engines.named(name)
 	if engine == nil {
 		return &runs.Error{Code: "no_engine", Text: fmt.Sprintf("there is no engine %q", name)}
 	}
 	for rec, err := range engine.Run(ctx, p.turn()) {
 		switch {
-		case p.broken != nil:
-			return p.broken
+		case p.job.broken != nil:
+			return p.job.broken
 		case err != nil:
 			return engineError(err)
 		}
@@ -188,7 +180,7 @@ func (p *pass) advance(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return p.broken
+	return p.job.broken
 }
 
 // engineError gives an error of an engine that names no code the one for such.
@@ -201,272 +193,176 @@ func engineError(err error) error {
 	return &runs.Error{Code: why.Code, Text: why.Text, Err: err}
 }
 
-func (p *pass) turn() *runs.Turn {
-	return &runs.Turn{
-		Run:      p.run,
-		Agent:    p.agent,
-		History:  p.remembered(),
-		Messages: slices.Clone(p.messages),
-		Inject:   p.inject,
-		Started:  p.started,
-		Emit:     p.emit,
-		InDoubt:  func(call string) bool { return p.inDoubt[call] != 0 },
-		Began:    func(call string) claybot.Time { return p.inDoubt[call] },
-		Delta:    p.grow,
-		Usage:    p.used,
-		Lost:     p.lost,
-		Save: func(ctx context.Context, call, text string) (string, error) {
-			return p.Files.SaveResult(ctx, p.agent.ID, string(p.run.ID)+"-"+call, text)
-		},
-		Tell: p.tell,
-		Ask: func(ctx context.Context, round string, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
-			return p.Questions.AskFor(ctx, p.work(), tools.Env{Run: p.run.ID, CallID: round}, qs)
-		},
-		SaveFile: p.saveFile,
-		OpenFile: p.openFile,
-	}
-}
-
-// tell sends a notice to the reader of the run, once for each key.
-func (p *pass) tell(ctx context.Context, key, text string) error {
-	if err := p.Deliverer.SendOnce(ctx, p.outgoing(claybot.OutgoingNotice), fmt.Sprintf("tell/%s/%s", p.run.ID, key), text); err != nil {
-		return fmt.Errorf("tell the reader: %w", err)
-	}
-	return nil
-}
-
-// used counts what a model call or a tool took.
-func (p *pass) used(u claybot.Usage) {
-	p.usage = p.usage.Add(u)
-	if u.LLMCalls > 0 {
-		p.context = u.Input
-	}
-}
-
-// remembered is the history that the engine sees.
-func (p *pass) remembered() []claybot.Record {
-	return visible(p.history.Records(), p.hidden)
-}
-
-// record makes one record of the engine durable: history first. Its event is
-// committed with what comes next, at the latest before the engine waits for
-// something; should a crash come in between, it is made again from history.
-func (p *pass) record(ctx context.Context, r claybot.Record) error {
-	r.Run, r.Aside = p.run.ID, p.profile.Forget
-	if r.Type == claybot.RecordSummary {
-		r.Keep = keptInFile(p.history.Records(), p.hidden, r.Keep)
-	}
-	if r.At == 0 {
-		r.At = claybot.Now()
-	}
-	if err := p.history.Append(ctx, r); err != nil {
+// repair brings history and events of the run together again, also when the pass is to
+// end at once: how the run ends must tell what it did. History is written first, so a
+// crash can leave two gaps only: messages of the run without a record, and one record
+// without its event.
+func (p *pass) repair(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	records, missing := p.talk.ofRun()
+	// Buffered only: should a crash lose them, they are made again from the messages that
+	// the run is bound to.
+	if err := p.talk.history.Buffer(ctx, missing...); err != nil {
 		return fmt.Errorf("append history: %w", err)
 	}
-	p.note(r)
-	p.spend(r)
-	if r.Type == claybot.RecordTool {
-		p.live.works("")
-	}
-	ev, ok := runs.EventOf(r)
-	if !ok {
+	if p.job.run.Attempts == 1 && len(records) == 0 { // a new run has nothing to compare
+		p.talk.repaired = true
 		return nil
 	}
-	p.add(ev)
-	return p.progress(ctx, r)
+	answers, end, err := p.takeAnswers(ctx, records)
+	if err == nil {
+		err = p.talk.repair(ctx, p.worker.stores.Reader, append(records, answers...))
+	}
+	if err == nil {
+		err = end
+	}
+	p.talk.repaired = err == nil
+	return err
 }
 
-// progress sends a text that came together with tool calls, where the profile
-// asks for that.
-func (p *pass) progress(ctx context.Context, r claybot.Record) error {
-	if !p.profile.Progress || len(r.ToolCalls) == 0 || strings.TrimSpace(r.Text) == "" {
+func (p *pass) turn() *runs.Turn {
+	return &runs.Turn{
+		Run: p.job.run, Agent: p.job.agent, History: p.talk.remembered(), Messages: slices.Clone(p.job.messages),
+		Journal: p, Costs: p.talk, Reader: p, Files: p.files,
+	}
+}
+
+// record makes one record of the engine durable. A text that came together with tool
+// calls is sent at once, where the profile asks for that.
+func (p *pass) record(ctx context.Context, r claybot.Record) error {
+	if err := p.talk.record(ctx, r); err != nil {
+		return err
+	}
+	if r.Type == claybot.RecordTool {
+		p.view.works("")
+	}
+	if !p.job.profile.Progress || len(r.ToolCalls) == 0 || strings.TrimSpace(r.Text) == "" {
 		return nil
 	}
-	if err := p.Deliverer.SendOnce(ctx, p.outgoing(claybot.OutgoingAnswer), fmt.Sprintf("progress/%s/%d", p.run.ID, r.Step), r.Text); err != nil {
-		return fmt.Errorf("send progress: %w", err)
+	return p.send(ctx, "send progress", claybot.OutgoingAnswer, fmt.Sprintf("progress/%s/%d", p.job.run.ID, r.Step), r.Text)
+}
+
+// send sends a text to the reader of the run, once for each key.
+func (p *pass) send(ctx context.Context, what string, kind claybot.OutgoingKind, key, text string) error {
+	if err := p.worker.parts.Deliverer.SendOnce(ctx, p.job.outgoing(kind), key, text); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil
 }
 
-// note keeps what the end of the run needs to know of a record.
-func (p *pass) note(r claybot.Record) {
-	p.step = max(p.step, r.Step)
-	switch {
-	case r.Type == claybot.RecordAssistant && len(r.ToolCalls) == 0:
-		p.answer = append(p.answer, r.Text)
-	case r.Type == claybot.RecordAssistant || r.Type == claybot.RecordTool:
-		p.answer = nil
-	}
-	if r.Undo != nil {
-		p.affect(*r.Undo)
-	}
-	if r.Change != nil {
-		p.graph = true
-	}
+// Tell implements runs.Reader.
+func (p *pass) Tell(ctx context.Context, key, text string) error {
+	return p.send(ctx, "notify the reader", claybot.OutgoingNotice, fmt.Sprintf("tell/%s/%s", p.job.run.ID, key), text)
 }
 
-// affect records an effect that can be undone. What one call undoes is one
-// effect, however often it was added to.
-func (p *pass) affect(u claybot.Undo) {
-	same := func(x claybot.Undo) bool {
-		return u.Call != nil && x.Call != nil && u.Call.Name == x.Call.Name && u.Call.Args == x.Call.Args
-	}
-	if !slices.ContainsFunc(p.effects, same) {
-		p.effects = append(p.effects, u)
-	}
+// Ask implements runs.Reader.
+func (p *pass) Ask(ctx context.Context, round string, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
+	return p.worker.parts.Questions.AskFor(ctx, p.job.work(), tools.Env{Run: p.job.run.ID, CallID: round}, qs)
 }
 
-// spend keeps what the model call of a record took.
-func (p *pass) spend(r claybot.Record) {
-	if r.Tokens != nil {
-		p.calls = append(p.calls, storage.ModelCall{Model: r.Model, Usage: *r.Tokens, MS: r.MS})
-	}
+// Grow implements runs.Journal.
+func (p *pass) Grow(step int, text string) {
+	p.answer.grow(step, text)
+	p.worker.parts.Hub.Grow(p.job.run.ID, "model", step, text)
+	p.view.grow(step, text)
 }
 
-// grow shows the text of a step to the watchers of the run and to its reader.
-func (p *pass) grow(step int, text string) {
-	p.growing.set(step, text)
-	p.Hub.Grow(p.run.ID, "model", step, text)
-	p.live.delta(step, text)
+// Emit implements runs.Journal.
+func (p *pass) Emit(ctx context.Context, now bool, ev ...claybot.Event) error {
+	return p.events.emit(ctx, now, ev...)
 }
 
-// show tells an observing connector what happened: each stored event once, in
-// order.
-func (p *pass) show(events ...claybot.Event) {
-	o, ok := p.Connector(p.agent.Descriptor.Connector).(connectors.Observer)
-	for _, e := range events {
-		p.seq++
-		e.Seq = p.seq
-		p.Meter.Event(p.agent.ID, e)
-		if ok && p.First(e) {
-			o.Observe(p.route(), e)
-		}
-	}
+// Began implements runs.Journal.
+func (p *pass) Began(call string) claybot.Time { return p.talk.inDoubt[call] }
+
+// Started implements runs.Journal.
+func (p *pass) Started(ctx context.Context, call claybot.ToolCall, effect string) error {
+	p.view.works(call.Name)
+	return p.events.commit(ctx, false, runs.ToolCalled(p.job.run.ID, call, effect))
 }
 
-// started records that a tool is about to run.
-func (p *pass) started(ctx context.Context, call claybot.ToolCall, effect string) error {
-	p.live.works(call.Name)
-	return p.commitWith(ctx, false, runs.ToolCalled(p.run.ID, call, effect))
-}
-
-// inject takes messages that arrived during the tools of a step into the run.
-func (p *pass) inject(ctx context.Context) ([]claybot.Record, error) {
-	policy := p.Profiles.Of(p.agent.ID, p.agent.Descriptor).Policy // a change counts for the next injection
-	p.switched(policy)
-	if policy.WhenBusy != inbox.InjectAfterTools || len(p.messages) == 0 {
+// Inject implements runs.Journal.
+func (p *pass) Inject(ctx context.Context) ([]claybot.Record, error) {
+	policy := p.worker.parts.Profiles.Of(p.job.agent.ID, p.job.agent.Descriptor).Policy // a change counts for the next injection
+	p.follow(policy)
+	if policy.WhenBusy != inbox.InjectAfterTools || len(p.job.messages) == 0 {
 		return nil, nil
 	}
 	limit := policy.Limit()
 	if policy.ProcessBuffer == inbox.OneByOne {
 		limit = 1
 	}
-	if err := p.commit(ctx); err != nil { // what is taken comes after it
+	if err := p.events.commit(ctx, true); err != nil { // what is taken comes after it
 		return nil, err
 	}
-	first := p.work().Newest()
-	more, err := p.Leases.Take(ctx, p.box.Lease, p.run.ID, limit, func(m claybot.AgentMessage) bool {
+	first := p.job.work().Newest()
+	more, err := p.worker.stores.Leases.Take(ctx, p.job.box.Lease, p.job.run.ID, limit, func(m claybot.AgentMessage) bool {
 		return inbox.Together(first, m)
 	})
 	if err != nil || len(more) == 0 {
-		p.broken = err
+		p.job.broken = err
 		return nil, err
 	}
 	return p.joined(ctx, more)
 }
 
-// joined makes records of messages that were just bound to the run. However it
-// ends from here on, they end with it, and a waiter may depend on that.
+// joined makes records of messages that were just bound to the run. However it ends from
+// here on, they end with it, and a waiter may depend on that.
 func (p *pass) joined(ctx context.Context, more []claybot.AgentMessage) ([]claybot.Record, error) {
 	ids := make([]claybot.MessageID, len(more))
 	for i, m := range more {
 		ids[i] = m.ID
 	}
-	p.messages = append(p.messages, more...)
-	p.show(runs.Injected(p.run.ID, ids))
-	more = p.messages[len(p.messages)-len(more):] // where their files are put
-	stopped := p.fetchFiles(ctx, more)
-	p.AtWork.Begin(p.run.ID, p.work())
+	p.job.messages = append(p.job.messages, more...)
+	p.events.show(runs.Injected(p.job.run.ID, ids))
+	more = p.job.messages[len(p.job.messages)-len(more):] // where their files are put
+	stopped := p.files.fetchAll(ctx, more)
+	p.worker.parts.AtWork.Begin(p.job.run.ID, p.job.work())
 	if stopped != nil && !endsRun(stopped) {
-		p.broken = stopped
+		p.job.broken = stopped
 		return nil, stopped
 	}
 	records := make([]claybot.Record, len(more))
 	for i, m := range more {
-		records[i] = p.userRecord(m)
+		records[i] = p.job.userRecord(m)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
-	if p.broken = p.history.Append(ctx, records...); p.broken != nil {
-		return nil, p.broken
+	if p.job.broken = p.talk.history.Append(ctx, records...); p.job.broken != nil {
+		return nil, p.job.broken
 	}
 	return records, stopped
 }
 
-// switched tells that the rules by which the run takes messages have changed.
-func (p *pass) switched(now inbox.Policy) {
+// follow goes by other rules when those by which the run takes messages have changed.
+func (p *pass) follow(now inbox.Policy) {
 	before := p.policy
 	p.policy = now
 	if before.WhenBusy != now.WhenBusy {
-		p.add(runs.Switched(p.run.ID, "whenBusy="+string(before.WhenBusy), "whenBusy="+string(now.WhenBusy), "settings"))
+		p.events.add(runs.Switched(p.job.run.ID, "whenBusy="+string(before.WhenBusy), "whenBusy="+string(now.WhenBusy), "settings"))
 	}
 	if before.ProcessBuffer != now.ProcessBuffer {
-		p.add(runs.Switched(p.run.ID, "processBuffer="+string(before.ProcessBuffer), "processBuffer="+string(now.ProcessBuffer), "settings"))
+		p.events.add(runs.Switched(p.job.run.ID, "processBuffer="+string(before.ProcessBuffer), "processBuffer="+string(now.ProcessBuffer), "settings"))
 	}
 }
 
-// userRecord is the record of a message: of a person, or of the system.
-func (p *pass) userRecord(m claybot.AgentMessage) claybot.Record {
-	r := claybot.Record{
-		Type: claybot.RecordUser, At: m.At, Run: p.run.ID,
-		MessageID: m.ID, Text: m.Text, Quote: m.Context.Quote,
-		Files: m.Files, Aside: p.profile.Forget, Tainted: m.Tainted,
+// progressed lifts the charges of a run that gets further. On probation it may still kill
+// the process.
+func (p *pass) progressed(ctx context.Context) {
+	if p.job.charges.clear() && p.job.charges.Ends == 0 || p.worker.Recovery.isTesting(p.job.box) {
+		return
 	}
-	if m.Type == claybot.MessageSystem {
-		r.Type, r.Kind, r.Silent = claybot.RecordSystem, m.Kind, m.Silent
-		r.Origin = cmp.Or(string(m.From.Agent), m.From.Name, "claybot")
-		if m.From.Agent != "" {
-			r.SenderName = m.From.Name
-		}
-		return r
+	if err := p.worker.charges.keep(ctx, p.job.agent.ID, Charges{}); err != nil {
+		p.job.log.Warn("failed to clear a crash charge", "err", err)
+		return
 	}
-	from := m.From
-	r.From = &from
-	return r
+	p.job.charges = Charges{}
 }
 
-// outgoing is what all messages of the run to its reader have in common.
-func (p *pass) outgoing(kind claybot.OutgoingKind) claybot.Outgoing {
-	o := claybot.Outgoing{Kind: kind, Run: p.run.ID, Agent: p.agent.ID, Route: p.route()}
-	o.Message = p.work().Newest().ID
-	return o
-}
-
-// route is where the answer goes: to the newest message of the run.
-func (p *pass) route() claybot.Route {
-	return p.work().Route()
-}
-
-// work is what the pass works on.
-func (p *pass) work() runs.Work {
-	return runs.Work{Pass: p, Agent: p.agent, Messages: p.messages, Add: p.add, Asked: p.round}
-}
-
-// newestOf is the newest message of the run that has a type; nil for none.
-func (p *pass) newestOf(typ claybot.MessageType) *claybot.AgentMessage {
-	for _, m := range slices.Backward(p.messages) {
-		if m.Type == typ {
-			return &m
-		}
-	}
-	return nil
-}
-
-// firing is the instant of a cron task that the run is; nil for other runs.
-func (p *pass) firing() *claybot.Firing {
-	for _, m := range p.messages {
-		if m.Firing != nil {
-			return m.Firing
-		}
-	}
-	return nil
+// endsRun reports an error with which a run ends now, unlike one after which it goes on
+// later.
+func endsRun(err error) bool {
+	var canceled *inbox.CanceledError
+	return errors.As(err, &canceled) || errors.As(err, new(*runs.Error))
 }

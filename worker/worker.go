@@ -40,23 +40,23 @@ const (
 // its engine. Afterwards the agent is free; when more waits, it is due again.
 func (s *Worker) Work(box *inbox.AgentInbox, leave func()) {
 	var err error
-	defer func() { s.Ramp.leave(box, err == nil) }()
+	defer func() { s.Recovery.leave(box, err == nil) }()
 	slot := leave
-	leave = func() { s.Ramp.leave(box, false); slot() } // the first call counts
+	leave = func() { s.Recovery.leave(box, false); slot() } // the first call counts
 	defer func() {
 		if x := recover(); x != nil { // outside the engine, whose panics end its run
-			s.Meter.Panicked("worker")
-			s.Log.Error("worker panicked", "agent", box.Lease.Agent, "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
+			s.meter.Panicked("worker")
+			s.log.Error("worker panicked", "agent", box.Lease.Agent, "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
 			err = &storage.Fault{Class: storage.ClassMessage, Err: fmt.Errorf("panic: %v", x)}
-			s.giveBack(box, inbox.Policy{}, err, leave)
+			s.release(box, inbox.Policy{}, err, leave)
 		}
 	}()
 	ctx, id := box.Context(), box.Lease.Agent
 	if err = s.enter(box); err != nil {
-		s.giveBack(box, inbox.Policy{}, err, leave)
+		s.release(box, inbox.Policy{}, err, leave)
 		return
 	}
-	agent, err := s.Agents.Agent(ctx, id)
+	agent, err := s.stores.Agents.Agent(ctx, id)
 	doom := s.stoppedBy(box, err)
 	if errors.Is(err, storage.ErrDamaged) {
 		doom = &runs.Error{Code: "damaged", Text: "the files of the agent cannot be read", Err: err}
@@ -68,40 +68,40 @@ func (s *Worker) Work(box *inbox.AgentInbox, leave func()) {
 		}
 	}
 	if err != nil {
-		s.giveBack(box, inbox.Policy{}, err, leave)
+		s.release(box, inbox.Policy{}, err, leave)
 		return
 	}
-	profile := s.Profiles.Of(agent.ID, agent.Descriptor)
+	profile := s.parts.Profiles.Of(agent.ID, agent.Descriptor)
 	switch {
 	case box.Run == nil && len(box.Waiting) == 0:
-		err = s.Leases.Release(ctx, box.Lease, profile.Policy.Wait(), true)
+		err = s.stores.Leases.Release(ctx, box.Lease, profile.Policy.Wait(), true)
 	case box.Run == nil && box.Waiting[0].Type == claybot.MessageReset:
 		err = s.reset(ctx, box, agent, profile)
 	case box.Run == nil && loud(box.Waiting).Type == claybot.MessageCompact:
 		err = s.compact(ctx, box, agent, profile)
 	default:
-		err = s.pass(ctx, box, agent, profile)
+		err = s.pass(ctx, box, agent, profile, nil)
 	}
 	if err != nil {
-		s.giveBack(box, profile.Policy, err, leave)
+		s.release(box, profile.Policy, err, leave)
 		return
 	}
 	s.Faults.Left(id) // whatever key it was known by
 	s.Faults.Over(agent.Descriptor.Key())
-	s.Unwell.Stored(nil)
-	s.Unwell.passed()
+	s.Health.Stored(nil)
+	s.Health.passed()
 }
 
-// giveBack frees an agent whose pass could not be brought to an end. What is
+// release frees an agent whose pass could not be brought to an end. What is
 // durable stays; the next holder goes on from there. Nobody else can work on
 // the agent until it is released, so this goes on until the store answers. While it
 // only waits for a fault of the agent to pass, it leaves its slot to another agent.
-func (s *Worker) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err error, leave func()) {
-	log := s.Log.With("agent", box.Lease.Agent)
+func (s *Worker) release(box *inbox.AgentInbox, policy inbox.Policy, err error, leave func()) {
+	log := s.log.With("agent", box.Lease.Agent)
 	if box.Run != nil {
 		log = log.With("run", box.Run.ID)
 	}
-	s.Unwell.Stored(err)
+	s.Health.Stored(err)
 	orderly := errors.Is(err, inbox.ErrShutdown) || waits(err) || errors.Is(err, inbox.ErrLapsed)
 	// A store that fails is not asked in a tight loop, nor is an agent that
 	// fails at every pass tried in one.
@@ -115,7 +115,7 @@ func (s *Worker) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err error,
 		log.Warn("lease lost to another member")
 		return
 	case errors.Is(err, inbox.ErrShutdown):
-		if s.Members.Others() > 0 {
+		if s.members.Others() > 0 {
 			log.Info("run interrupted by shutdown; another member resumes it")
 		} else {
 			log.Info("run interrupted by shutdown; it resumes at the next start")
@@ -124,13 +124,13 @@ func (s *Worker) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err error,
 	case waits(err) && storage.ClassOf(err) != storage.ClassStore:
 		wait = s.faulted(box, err)
 		if storage.ClassOf(err) == storage.ClassMember {
-			defer s.Unwell.rest()()
+			defer s.Health.pause()()
 		}
 		leave()
 	default:
 		log.Error("pass failed, retrying", "err", err, "in", wait)
 		if !orderly {
-			s.chargeFailure(box)
+			s.charges.failed(box)
 		}
 	}
 	stopped := box.Context().Done()
@@ -138,12 +138,12 @@ func (s *Worker) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err error,
 		stopped = nil
 	}
 	for {
-		s.restWhileUp(wait, stopped)
+		s.pause(wait, stopped)
 		stopped = nil // a stop is a reason for one try
 		ctx, cancel := context.WithTimeout(context.Background(), storeTime)
-		err := s.Leases.Release(ctx, box.Lease, policy.Wait(), orderly && box.Working() != "") // else no attempt was counted
+		err := s.stores.Leases.Release(ctx, box.Lease, policy.Wait(), orderly && box.Working() != "") // else no attempt was counted
 		cancel()
-		s.Unwell.Stored(err)
+		s.Health.Stored(err)
 		if errors.Is(err, storage.ErrLeaseLost) { // deleted, or another node has it
 			s.Faults.Left(box.Lease.Agent)
 		}
@@ -161,8 +161,8 @@ func (s *Worker) giveBack(box *inbox.AgentInbox, policy inbox.Policy, err error,
 	}
 }
 
-// restWhileUp waits for d, or less when a shutdown begins or until is closed.
-func (s *Worker) restWhileUp(d time.Duration, until <-chan struct{}) {
+// pause waits for d, or less when a shutdown begins or until is closed.
+func (s *Worker) pause(d time.Duration, until <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -185,7 +185,7 @@ func (s *Worker) isDraining() bool {
 // the confirmation and the text that followed the command.
 func (s *Worker) reset(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile) error {
 	m := box.Waiting[0]
-	history, err := s.Histories.OpenHistory(ctx, box.Lease)
+	history, err := s.stores.Histories.OpenHistory(ctx, box.Lease)
 	if err != nil {
 		return err
 	}
@@ -197,23 +197,23 @@ func (s *Worker) reset(ctx context.Context, box *inbox.AgentInbox, agent claybot
 		}
 	}
 	for _, scope := range []string{"", "/undo"} { // what runs have replaced of them, too
-		if err := s.Texts.DropDocuments(ctx, documentScope(agent.ID)+scope, ""); err != nil {
+		if err := s.stores.Texts.DropDocuments(ctx, documentScope(agent.ID)+scope, ""); err != nil {
 			return err
 		}
 	}
 	end := storage.Settlement{Reason: "reset", Wait: profile.Policy.Wait(), End: storage.EndOf(ctx, history)}
 	if resetBy(m) == "user" { // an operator's is silent
-		end.Replies = s.Deliverer.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), texts.Reset)
+		end.Replies = s.parts.Deliverer.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), texts.Reset)
 	}
 	if m.Text != "" {
 		end.Posts = []claybot.AgentMessage{m.FollowUp()}
 	}
-	out, err := s.Leases.Settle(ctx, box.Lease, m.ID, end)
+	out, err := s.stores.Leases.Settle(ctx, box.Lease, m.ID, end)
 	if err != nil {
 		return err
 	}
-	s.Deliverer.Hand(out)
-	s.Waiters.Ended(inbox.Result{Text: texts.Reset}, m.ID)
+	s.parts.Deliverer.Hand(out)
+	s.parts.Waiters.Ended(inbox.Result{Text: texts.Reset}, m.ID)
 	return nil
 }
 
@@ -229,14 +229,9 @@ func resetBy(m claybot.AgentMessage) string {
 // conversation.
 func documentScope(id claybot.AgentID) string { return "agent/" + string(id) }
 
-// pass takes one batch, or the rest of an interrupted or paused run, to its
-// end or its next pause.
-func (s *Worker) pass(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile) error {
-	return s.passWith(ctx, box, agent, profile, nil)
-}
-
-// passWith is a pass that ends at once where it is doomed.
-func (s *Worker) passWith(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile, doom error) error {
+// pass takes one batch, or the rest of an interrupted or paused run, to its end or its
+// next pause; where it is doomed, to its end at once.
+func (s *Worker) pass(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile, doom error) error {
 	batch := profile.Policy.Batch(box.Waiting)
 	runID := claybot.RunID(runs.NewID())
 	if box.Run != nil {
@@ -246,11 +241,11 @@ func (s *Worker) passWith(ctx context.Context, box *inbox.AgentInbox, agent clay
 	for i, m := range batch {
 		ids[i] = m.ID
 	}
-	tried, err := s.interruptedTries(ctx, box)
+	charges, err := s.charges.interrupted(ctx, box)
 	if err != nil {
 		return err
 	}
-	if tried.Deadly() && doom == nil {
+	if charges.Deadly() && doom == nil {
 		doom = errInterrupted
 	}
 	if doom == nil {
@@ -260,26 +255,23 @@ func (s *Worker) passWith(ctx context.Context, box *inbox.AgentInbox, agent clay
 			}
 		}
 	}
-	run, err := s.Runs.Begin(ctx, box.Lease, runID, ids, engineFor(batch, profile))
+	run, err := s.stores.Runs.Begin(ctx, box.Lease, runID, ids, engineFor(batch, profile))
 	if err != nil {
 		return err
 	}
 	box.Begun(run.ID)
-	p := &pass{
-		Worker: s, box: box, agent: agent, profile: profile, run: run,
-		messages: withoutAnswers(append(box.Bound, batch...)),
-		log:      s.runLog(agent, run.ID),
-		seq:      run.LastSeq - 1, policy: profile.Policy, tries: tried,
-	}
-	p.hidden = func(r claybot.Record) bool { return isCharge(r) || r.Run != run.ID && (r.Aside || profile.Forget) }
-	p.log.Debug("run started", "attempt", run.Attempts, "messages", len(p.messages), "message", newestID(run.Messages))
-	p.show(runs.Began(run))
+	p := s.newPass(&job{
+		box: box, agent: agent, profile: profile, run: run, messages: withoutAnswers(append(box.Bound, batch...)),
+		charges: charges, log: s.runLog(agent, run.ID),
+	})
+	p.job.log.Debug("run started", "attempt", run.Attempts, "messages", len(p.job.messages), "message", newestID(run.Messages))
+	p.events.show(runs.Began(run))
 	if doom != nil {
 		if run.Cancel != "" {
 			doom = &inbox.CanceledError{By: run.Cancel}
 		}
-		p.live = p.watch(ctx)
-		defer p.live.close()
+		p.view = s.watch(ctx, p.job)
+		defer p.view.close()
 		return p.end(doom)
 	}
 	return p.do(ctx)
@@ -288,9 +280,9 @@ func (s *Worker) passWith(ctx context.Context, box *inbox.AgentInbox, agent clay
 // runLog is the log of a run.
 func (s *Worker) runLog(agent claybot.Agent, run claybot.RunID) *slog.Logger {
 	if c := agent.Descriptor.Connector; c != "" {
-		return s.Log.With("agent", agent.ID, "run", run, "connector", c)
+		return s.log.With("agent", agent.ID, "run", run, "connector", c)
 	}
-	return s.Log.With("agent", agent.ID, "run", run)
+	return s.log.With("agent", agent.ID, "run", run)
 }
 
 // newestID is the last of the ids; empty when there is none.
@@ -312,8 +304,7 @@ func loud(waiting []claybot.AgentMessage) claybot.AgentMessage {
 	return claybot.AgentMessage{}
 }
 
-// withoutAnswers leaves out what only resumed a run; the tool that waited for
-// it has read it.
+// withoutAnswers drops what only resumed a run; the tool that waited for it has read it.
 func withoutAnswers(ms []claybot.AgentMessage) []claybot.AgentMessage {
 	return slices.DeleteFunc(ms, func(m claybot.AgentMessage) bool { return m.Type == claybot.MessageAnswer })
 }

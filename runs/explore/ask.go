@@ -85,9 +85,7 @@ func (w *walk) next(ctx context.Context, s *state) (*intent, error) {
 		Messages: []llm.Message{{Role: llm.RoleUser, Content: string(question)}},
 		Lost: func(model string, u claybot.Usage) {
 			m.Spent += u.CostMicroUSD
-			if s.Turn.Lost != nil {
-				s.Turn.Lost(model, u)
-			}
+			s.Turn.Lost(model, u)
 		},
 	})
 	if err == nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs/explore"
+	"github.com/claybot/claybot/runs/runstest"
 )
 
 // scene has all that a walk can meet: a form that is sent, an action that fails
@@ -145,8 +146,8 @@ func itoa(n int) string {
 func TestCrashBetweenStartAndAct(t *testing.T) {
 	app, j := scene(), newJournal("")
 	turn := j.turn()
-	start := turn.Started
-	turn.Started = func(ctx context.Context, call claybot.ToolCall, effect string) error {
+	start := runstest.Of(turn).StartedFunc
+	runstest.Of(turn).StartedFunc = func(ctx context.Context, call claybot.ToolCall, effect string) error {
 		if err := start(ctx, call, effect); err != nil {
 			return err
 		}

@@ -80,8 +80,8 @@ func (w *walk) stop(ctx context.Context, s *state) (string, error) {
 	s.Because(m.Stop)
 	if m.Stop != ReasonRefused {
 		out.show(m, true)
-		if s.Turn.SaveFile != nil && len(out.Screens) > 0 {
-			f, err := s.Turn.SaveFile(ctx, "map.svg", "image/svg+xml", Picture(*out))
+		if s.Turn.Files != nil && len(out.Screens) > 0 {
+			f, err := s.Turn.Files.SaveFile(ctx, "map.svg", "image/svg+xml", Picture(*out))
 			if err != nil {
 				return "", fmt.Errorf("keep the map: %w", err)
 			}

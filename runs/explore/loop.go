@@ -116,15 +116,13 @@ func (w *walk) attempt(ctx context.Context, s *state, in intent) (*outcome, erro
 		return out, nil
 	}
 	out := &outcome{Fault: "it was interrupted; whether it was done is not known"}
-	interrupted := s.Turn.InDoubt != nil && s.Turn.InDoubt(call.ID)
+	interrupted := s.Turn.InDoubt(call.ID)
 	if !interrupted {
 		if out, err = w.goTo(ctx, s, in.Screen); out != nil || err != nil {
 			return out, err // it was not started
 		}
-		if s.Turn.Started != nil {
-			if err := s.Turn.Started(ctx, call, "once"); err != nil {
-				return nil, fmt.Errorf("note that an action begins: %w", err)
-			}
+		if err := s.Turn.Started(ctx, call, "once"); err != nil {
+			return nil, fmt.Errorf("record the start of an action: %w", err)
 		}
 		if out, err = w.carryOut(ctx, s, in); err != nil {
 			return nil, err

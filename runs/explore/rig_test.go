@@ -17,6 +17,7 @@ import (
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/explore"
+	"github.com/claybot/claybot/runs/runstest"
 )
 
 const runID = claybot.RunID("run1")
@@ -40,11 +41,8 @@ func (j *journal) turn() *runs.Turn {
 	for id := range j.started {
 		before[id] = true
 	}
-	return &runs.Turn{
-		Run: claybot.Run{ID: runID, Agent: "agent1"}, Agent: claybot.Agent{ID: "agent1"},
-		History:  slices.Clone(j.records),
-		Messages: []claybot.AgentMessage{{ID: "m1", Type: claybot.MessageUser, Text: j.text}},
-		Started: func(_ context.Context, call claybot.ToolCall, effect string) error {
+	fake := &runstest.Fake{
+		StartedFunc: func(_ context.Context, call claybot.ToolCall, effect string) error {
 			if j.started[call.ID] || effect != "once" {
 				return fmt.Errorf("call %s is started twice, or as %q", call.ID, effect)
 			}
@@ -52,17 +50,22 @@ func (j *journal) turn() *runs.Turn {
 			return nil
 		},
 		InDoubt: func(id string) bool { return before[id] },
-		Emit: func(_ context.Context, _ bool, ev ...claybot.Event) error {
+		EmitFunc: func(_ context.Context, _ bool, ev ...claybot.Event) error {
 			j.events = append(j.events, ev...)
 			return nil
 		},
-		SaveFile: func(_ context.Context, name, mimeType string, content []byte) (claybot.FileReference, error) {
+		SaveFileFunc: func(_ context.Context, name, mimeType string, content []byte) (claybot.FileReference, error) {
 			sum := sha256.Sum256(append([]byte(name+"\x00"), content...))
 			id := hex.EncodeToString(sum[:6])
 			j.files[id], j.names[id] = slices.Clone(content), name
 			return claybot.FileReference{ID: id, Name: name, MIMEType: mimeType, Size: int64(len(content))}, nil
 		},
 	}
+	return fake.Turn(runs.Turn{
+		Run: claybot.Run{ID: runID, Agent: "agent1"}, Agent: claybot.Agent{ID: "agent1"},
+		History:  slices.Clone(j.records),
+		Messages: []claybot.AgentMessage{{ID: "m1", Type: claybot.MessageUser, Text: j.text}},
+	})
 }
 
 var errCrash = errors.New("crash")

@@ -256,10 +256,10 @@ func (w *walk) sight(ctx context.Context, s *state, seen devices.Screen) (*sight
 		return out, nil
 	}
 	out.Screen = &screen{Title: seen.Title, URL: seen.URL, Actions: seen.Actions}
-	if !w.set.Screens || len(seen.PNG) == 0 || s.Turn.SaveFile == nil || len(m.Screens) >= maxScreens {
+	if !w.set.Screens || len(seen.PNG) == 0 || s.Turn.Files == nil || len(m.Screens) >= maxScreens {
 		return out, nil
 	}
-	f, err := s.Turn.SaveFile(ctx, "screen-"+seen.ID+".png", "image/png", seen.PNG)
+	f, err := s.Turn.Files.SaveFile(ctx, "screen-"+seen.ID+".png", "image/png", seen.PNG)
 	if err != nil {
 		return nil, fmt.Errorf("keep the picture of a screen: %w", err)
 	}

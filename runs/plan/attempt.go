@@ -29,7 +29,7 @@ type tried struct {
 // started at most once in all passes if it may act only once.
 func (w *work) attempt(ctx context.Context, st Step) tried {
 	call := w.calls[st.ID]
-	doubt := w.s.Turn.InDoubt != nil && w.s.Turn.InDoubt(call.ID)
+	doubt := w.s.Turn.InDoubt(call.ID)
 	if why := w.verdict(st, call, doubt); why != "" {
 		r := w.result(call, why)
 		r.Interrupted = why == interrupted
@@ -124,7 +124,7 @@ func (w *work) once(ctx context.Context, call claybot.ToolCall, started *bool, t
 // env is what a call may use, and what the run knows by now.
 func (w *work) env(call claybot.ToolCall) tools.Env {
 	turn := w.s.Turn
-	env := tools.Env{Agent: turn.Agent, Run: turn.Run.ID, CallID: call.ID, Thread: turn.Thread(), Save: turn.Save, Undo: w.undo, Dry: w.dry(w.s) && !w.undo}
+	env := tools.Env{Agent: turn.Agent, Run: turn.Run.ID, CallID: call.ID, Thread: turn.Thread(), Save: turn.SaveResult(), Undo: w.undo, Dry: w.dry(w.s) && !w.undo}
 	return env.Aware(slices.Concat(turn.History, w.s.Records()))
 }
 

@@ -89,10 +89,8 @@ func (d *desk) turn() *runs.Turn {
 	for id := range d.started {
 		before[id] = true
 	}
-	return &runs.Turn{
-		Run: claybot.Run{ID: runID, Agent: d.agent.ID}, Agent: d.agent,
-		History: slices.Clone(d.records), Messages: d.messages,
-		Started: func(_ context.Context, call claybot.ToolCall, effect string) error {
+	fake := &runstest.Fake{
+		StartedFunc: func(_ context.Context, call claybot.ToolCall, effect string) error {
 			if _, twice := d.started[call.ID]; twice {
 				return fmt.Errorf("call %s is started twice", call.ID)
 			}
@@ -105,7 +103,7 @@ func (d *desk) turn() *runs.Turn {
 			}
 			return nil
 		},
-		Emit: func(_ context.Context, now bool, ev ...claybot.Event) error {
+		EmitFunc: func(_ context.Context, now bool, ev ...claybot.Event) error {
 			for _, e := range ev {
 				if err := runstest.CheckEvent(e); err != nil {
 					return err
@@ -127,13 +125,17 @@ func (d *desk) turn() *runs.Turn {
 			return nil
 		},
 		InDoubt: func(id string) bool { return before[id] },
-		Usage: func(u claybot.Usage) {
+		UsedFunc: func(u claybot.Usage) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			d.usage = d.usage.Add(u)
 		},
-		Ask: d.ask,
+		AskFunc: d.ask,
 	}
+	return fake.Turn(runs.Turn{
+		Run: claybot.Run{ID: runID, Agent: d.agent.ID}, Agent: d.agent,
+		History: slices.Clone(d.records), Messages: d.messages,
+	})
 }
 
 // ask is Turn.Ask as the system does it: ids are made of the round, what was

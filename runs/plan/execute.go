@@ -226,8 +226,8 @@ func (w *work) try(ctx context.Context, wave []Step) []tried {
 	for _, t := range tries {
 		ran += t.calls
 	}
-	if w.s.Turn.Usage != nil && ran > 0 {
-		w.s.Turn.Usage(claybot.Usage{ToolCalls: int64(ran)})
+	if ran > 0 {
+		w.s.Turn.Used(claybot.Usage{ToolCalls: int64(ran)})
 	}
 	return tries
 }

@@ -71,7 +71,7 @@ func (e *engine) summary(ctx context.Context, s *state) (claybot.Record, error) 
 	resp, err := e.ask(ctx, s, j)
 	switch {
 	case ctx.Err() != nil:
-		if err == nil && s.Turn.Lost != nil {
+		if err == nil {
 			s.Turn.Lost(resp.Model, resp.Usage)
 		}
 		return claybot.Record{}, runs.Ended(ctx)
@@ -81,9 +81,7 @@ func (e *engine) summary(ctx context.Context, s *state) (claybot.Record, error) 
 	}
 	usage := resp.Usage
 	usage.LLMCalls = max(usage.LLMCalls, 1)
-	if s.Turn.Usage != nil {
-		s.Turn.Usage(usage)
-	}
+	s.Turn.Used(usage)
 	r := claybot.Record{
 		Text: doneText(s), Tokens: &usage, Model: resp.Model, Stop: string(resp.Stop),
 		MS: time.Since(began).Milliseconds(),

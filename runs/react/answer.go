@@ -48,19 +48,19 @@ func (p *pass) step(ctx context.Context) (result string, err error) {
 		more, err := p.chat(ctx, messages, resp.Text)
 		switch {
 		case err == nil:
-			p.used(usage)
+			p.turn.Used(usage)
 			usage = usage.Add(counted(more.Usage))
 			last = counted(more.Usage)
 			more.Text = resp.Text + more.Text
 			resp = more
 		case ctx.Err() != nil:
-			p.lost(resp.Model, usage)
+			p.turn.Lost(resp.Model, usage)
 			return "", err
 		default:
 			p.log.Warn("an answer cut at the length limit was not continued", "error", err)
 		}
 	}
-	p.used(last)
+	p.turn.Used(last)
 	calls := p.repair(resp.Calls)
 	if len(calls) == 0 {
 		resp.Text = finalText(resp)
@@ -115,10 +115,10 @@ func (p *pass) chat(ctx context.Context, messages []llm.Message, before string) 
 		Agent: p.turn.Agent.ID, Run: p.turn.Run.ID,
 		System: p.system, Messages: p.shown(ctx, messages), Tools: p.offered, Lost: p.turn.Lost,
 	}
-	if p.turn.Delta != nil {
+	if p.turn.Journal != nil {
 		step := p.progress.steps + 1
 		g := newGrowth(before)
-		req.Delta = func(offset int, text string) { p.turn.Delta(step, g.put(offset, text)) }
+		req.Delta = func(offset int, text string) { p.turn.Journal.Grow(step, g.put(offset, text)) }
 	}
 	var switched []claybot.Event
 	req.Failed = func(a llm.Attempt) {
@@ -128,8 +128,8 @@ func (p *pass) chat(ctx context.Context, messages []llm.Message, before string) 
 	}
 	resp, err := p.model.Chat(ctx, req)
 	if len(switched) > 0 {
-		if told := p.tellEvents(ctx, false, switched...); told != nil && err == nil {
-			p.lost(resp.Model, counted(resp.Usage))
+		if told := p.turn.Emit(ctx, false, switched...); told != nil && err == nil {
+			p.turn.Lost(resp.Model, counted(resp.Usage))
 			err = told
 		}
 	}

@@ -75,7 +75,7 @@ func (p *pass) decide(call pending) tools.Decision {
 // asked reports whether somebody was asked about a call before, and it may run:
 // a no, and other arguments, stand, although nobody would be asked now.
 func (p *pass) asked(call pending) bool {
-	return p.turn.Ask != nil && p.verdict(call) == "" && slices.ContainsFunc(p.history, func(r claybot.Record) bool {
+	return p.turn.Reader != nil && p.verdict(call) == "" && slices.ContainsFunc(p.history, func(r claybot.Record) bool {
 		q := r.Question
 		return r.Type == claybot.RecordQuestion && r.Run == p.turn.Run.ID && q != nil &&
 			q.Type == claybot.QuestionConfirm && q.Tool == call.Name && q.ToolCallID == call.ID
@@ -88,7 +88,7 @@ func (p *pass) asked(call pending) bool {
 func (p *pass) consent(ctx context.Context, call pending, d tools.Decision) (a action, refused string, wait *claybot.Awaiting, err error) {
 	a.ToolCall = call.ToolCall
 	needed := d.Verdict == tools.Ask
-	if p.turn.Ask == nil {
+	if p.turn.Reader == nil {
 		return a, nobody, nil, nil
 	}
 	who := p.approvers()

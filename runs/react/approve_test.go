@@ -118,7 +118,7 @@ func TestNobodyCanBeAsked(t *testing.T) {
 		l := asking(llmtest.NewScript(llmtest.Use(call("a", "pay", "1")), llmtest.Say("ok")), c.set(t), "*")
 		turn := j.turn()
 		if blind {
-			turn.Ask = nil
+			turn.Reader = nil
 		}
 		if err := j.pass(t.Context(), l, turn, 0, true); err != nil {
 			t.Fatal(err)

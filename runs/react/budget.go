@@ -43,7 +43,7 @@ func (p *pass) limited(ctx context.Context, err error) error {
 		return r.Type == claybot.RecordQuestion && r.Run == p.turn.Run.ID && r.Question != nil && aboutBudget(*r.Question, limit.Key)
 	})
 	if !asked { // else an earlier pass has told it
-		if told := p.tellEvents(ctx, false, p.reached(limit)); told != nil {
+		if told := p.turn.Emit(ctx, false, p.reached(limit)); told != nil {
 			return told
 		}
 	}
@@ -98,7 +98,7 @@ func (p *pass) limited(ctx context.Context, err error) error {
 // parent comes to the same limit and asks. Where a no was said before, it holds.
 func (p *pass) mayAsk(limit *llm.LimitError) bool {
 	switch {
-	case p.budgets == nil, p.turn.Ask == nil, limit.Key == "":
+	case p.budgets == nil, p.turn.Reader == nil, limit.Key == "":
 		return false
 	case p.turn.Agent.Descriptor.Type == claybot.AgentSubagent, p.extended >= maxExtensions:
 		return false

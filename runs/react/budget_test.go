@@ -204,7 +204,7 @@ func TestBudgetWithoutAYes(t *testing.T) {
 func TestBudgetAsksNobody(t *testing.T) {
 	for name, set := range map[string]func(j *journal, turn *runs.Turn, v *vault) bool{
 		"nobody":        func(j *journal, _ *runs.Turn, _ *vault) bool { j.nobody = true; return true },
-		"no way to ask": func(_ *journal, turn *runs.Turn, _ *vault) bool { turn.Ask = nil; return true },
+		"no way to ask": func(_ *journal, turn *runs.Turn, _ *vault) bool { turn.Reader = nil; return true },
 		"no budgets":    func(*journal, *runs.Turn, *vault) bool { return false },
 		"no operators":  func(_ *journal, _ *runs.Turn, v *vault) bool { v.operators = nil; return true },
 		"a subagent": func(_ *journal, turn *runs.Turn, _ *vault) bool {

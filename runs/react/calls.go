@@ -61,7 +61,7 @@ func (p *pass) settle(ctx context.Context) error {
 			return runs.Ended(ctx)
 		default:
 			waits := runs.ToolWaits(p.turn.Run.ID, group[len(results)].ToolCall, wait.Reason)
-			if err := p.tellEvents(ctx, false, waits); err != nil {
+			if err := p.turn.Emit(ctx, false, waits); err != nil {
 				return err
 			}
 			return &runs.WaitError{Awaiting: *wait}
@@ -128,16 +128,13 @@ func (p *pass) do(ctx context.Context, group []pending) ([]claybot.Record, *clay
 			calls++
 		}
 	}
-	p.used(claybot.Usage{ToolCalls: int64(calls)})
+	p.turn.Used(claybot.Usage{ToolCalls: int64(calls)})
 	return results, wait, nil
 }
 
 // waited is how long a call waited since an earlier pass started its tool, besides
 // the ms that it just worked.
 func (p *pass) waited(call string, ms int64) int64 {
-	if p.turn.Began == nil {
-		return 0
-	}
 	began := p.turn.Began(call)
 	if began == 0 {
 		return 0
@@ -177,7 +174,7 @@ func (p *pass) start(ctx context.Context, call claybot.ToolCall) error {
 
 // env is what a call may use, and what the run knows by now.
 func (p *pass) env(call claybot.ToolCall) tools.Env {
-	env := tools.Env{Agent: p.turn.Agent, Run: p.turn.Run.ID, CallID: call.ID, Thread: p.turn.Thread(), Save: p.turn.Save, Dry: p.dry}
+	env := tools.Env{Agent: p.turn.Agent, Run: p.turn.Run.ID, CallID: call.ID, Thread: p.turn.Thread(), Save: p.turn.SaveResult(), Dry: p.dry}
 	return env.Aware(p.history)
 }
 

@@ -51,7 +51,7 @@ func (p *pass) told() bool {
 }
 
 func (p *pass) tellFilling(ctx context.Context) error {
-	if p.turn.Tell == nil {
+	if p.turn.Reader == nil {
 		return nil
 	}
 	p.tell(ctx, keyFilling, texts.ContextFilling)
@@ -62,10 +62,10 @@ func (p *pass) tellFilling(ctx context.Context) error {
 
 // tell says a sentence to the reader. It is not worth failing for.
 func (p *pass) tell(ctx context.Context, key, text string) {
-	if p.turn.Tell == nil {
+	if p.turn.Reader == nil {
 		return
 	}
-	if err := p.turn.Tell(ctx, key, text); err != nil {
+	if err := p.turn.Reader.Tell(ctx, key, text); err != nil {
 		p.log.Warn("the reader was not told about the size of the conversation", "what", key, "error", err)
 	}
 }
@@ -127,12 +127,12 @@ func (p *pass) summary(f fold, d *digest) claybot.Record {
 	}
 	if d.used.LLMCalls > 0 {
 		r.Tokens, r.Model = &d.used, d.by
-		p.used(d.used)
+		p.turn.Used(d.used)
 	}
 	return r
 }
 
-// Compact implements runs.Upkeeper. It folds whatever the newest messages leave,
+// Compact implements runs.Compactor. It folds whatever the newest messages leave,
 // however much room there is; two messages are not worth it. When the model
 // fails, nothing changes and the error says why.
 func (l *Loop) Compact(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Record, error] {

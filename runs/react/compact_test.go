@@ -12,6 +12,7 @@ import (
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
+	"github.com/claybot/claybot/runs/runstest"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -200,13 +201,13 @@ func TestFillingIsToldOnce(t *testing.T) {
 
 	quiet := talk(10, 2000)
 	turn := quiet.turn()
-	turn.Tell = nil
+	turn.Reader = nil
 	if err := quiet.pass(t.Context(), narrow(m, nil), turn, 0, true); err != nil || len(quiet.records) != 22 {
 		t.Errorf("%v, %d records", err, len(quiet.records))
 	}
 	deaf := talk(10, 2000)
 	turn = deaf.turn()
-	turn.Tell = func(context.Context, string, string) error { return errors.New("disk full") }
+	runstest.Of(turn).TellFunc = func(context.Context, string, string) error { return errors.New("disk full") }
 	if err := deaf.pass(t.Context(), narrow(m, nil), turn, 0, true); err != nil || deaf.last().Text != "here I am" {
 		t.Errorf("%v, %+v", err, deaf.last())
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm/llmtest"
+	"github.com/claybot/claybot/runs/runstest"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -102,8 +103,8 @@ func TestCrashBetweenStartAndTool(t *testing.T) {
 		set := c.set(t)
 		j := sceneJournal()
 		turn := j.turn()
-		record := turn.Started
-		turn.Started = func(ctx context.Context, call claybot.ToolCall, effect string) error {
+		record := runstest.Of(turn).StartedFunc
+		runstest.Of(turn).StartedFunc = func(ctx context.Context, call claybot.ToolCall, effect string) error {
 			if err := record(ctx, call, effect); err != nil {
 				return err
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
+	"github.com/claybot/claybot/runs/runstest"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -57,11 +58,8 @@ func (j *journal) turn() *runs.Turn {
 	for id := range j.started {
 		before[id] = true
 	}
-	return &runs.Turn{
-		Run:     claybot.Run{ID: runID, Agent: "agent1"},
-		Agent:   claybot.Agent{ID: "agent1"},
-		History: slices.Clone(remembered(j.records)),
-		Inject: func(context.Context) ([]claybot.Record, error) {
+	fake := &runstest.Fake{
+		InjectFunc: func(context.Context) ([]claybot.Record, error) {
 			if len(j.inject) == 0 {
 				return nil, nil
 			}
@@ -70,33 +68,38 @@ func (j *journal) turn() *runs.Turn {
 			j.records = append(j.records, more...)
 			return more, nil
 		},
-		Started: func(_ context.Context, call claybot.ToolCall, effect string) error {
+		StartedFunc: func(_ context.Context, call claybot.ToolCall, effect string) error {
 			if _, twice := j.started[call.ID]; twice {
 				return fmt.Errorf("call %s is started twice", call.ID)
 			}
 			j.started[call.ID] = effect
 			return nil
 		},
-		InDoubt: func(id string) bool { return before[id] },
-		Delta:   func(step int, text string) { j.deltas = append(j.deltas, fmt.Sprintf("%d:%s", step, text)) },
-		Usage:   func(u claybot.Usage) { j.usage = j.usage.Add(u) },
-		Lost:    func(_ string, u claybot.Usage) { j.lost = j.lost.Add(u) },
-		Save: func(_ context.Context, call, text string) (string, error) {
+		InDoubt:  func(id string) bool { return before[id] },
+		GrowFunc: func(step int, text string) { j.deltas = append(j.deltas, fmt.Sprintf("%d:%s", step, text)) },
+		UsedFunc: func(u claybot.Usage) { j.usage = j.usage.Add(u) },
+		LostFunc: func(_ string, u claybot.Usage) { j.lost = j.lost.Add(u) },
+		SaveResultFunc: func(_ context.Context, call, text string) (string, error) {
 			j.saved[call] = text
 			return "results/" + call + ".txt", nil
 		},
-		Tell: func(_ context.Context, key, _ string) error {
+		TellFunc: func(_ context.Context, key, _ string) error {
 			if !slices.Contains(j.told, key) {
 				j.told = append(j.told, key)
 			}
 			return nil
 		},
-		Emit: func(_ context.Context, _ bool, ev ...claybot.Event) error {
+		EmitFunc: func(_ context.Context, _ bool, ev ...claybot.Event) error {
 			j.events = append(j.events, ev...)
 			return nil
 		},
-		Ask: j.ask,
+		AskFunc: j.ask,
 	}
+	return fake.Turn(runs.Turn{
+		Run:     claybot.Run{ID: runID, Agent: "agent1"},
+		Agent:   claybot.Agent{ID: "agent1"},
+		History: slices.Clone(remembered(j.records)),
+	})
 }
 
 // ask plays what asks a person: a question is known by its round.

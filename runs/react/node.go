@@ -21,7 +21,7 @@ const (
 // before it.
 func (p *pass) node(ctx context.Context, name string, iteration int, now bool, part func() (result string, err error)) error {
 	began, result := time.Now(), ""
-	err := p.tellEvents(ctx, now, runs.NodeBegan(p.turn.Run.ID, name, iteration))
+	err := p.turn.Emit(ctx, now, runs.NodeBegan(p.turn.Run.ID, name, iteration))
 	if err == nil { // else it may be told later all the same, and nodes come in pairs
 		result, err = part()
 	}
@@ -34,22 +34,11 @@ func (p *pass) node(ctx context.Context, name string, iteration int, now bool, p
 	case err != nil:
 		result = "failed"
 	}
-	told := p.tellEvents(ctx, false, runs.NodeEnded(p.turn.Run.ID, name, iteration, result, time.Since(began)))
+	told := p.turn.Emit(ctx, false, runs.NodeEnded(p.turn.Run.ID, name, iteration, result, time.Since(began)))
 	if err == nil {
 		err = told
 	}
 	return err
-}
-
-// tellEvents tells what happens between records, where somebody listens.
-func (p *pass) tellEvents(ctx context.Context, now bool, ev ...claybot.Event) error {
-	if p.turn.Emit == nil {
-		return nil
-	}
-	if err := p.turn.Emit(ctx, now, ev...); err != nil {
-		return fmt.Errorf("tell what happens: %w", err)
-	}
-	return nil
 }
 
 // summed says in a few words what a model call came to.

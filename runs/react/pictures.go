@@ -13,7 +13,7 @@ import (
 // shown are messages with the pictures among their files. What cannot be opened
 // stays a line of text.
 func (p *pass) shown(ctx context.Context, messages []llm.Message) []llm.Message {
-	if p.turn.OpenFile == nil {
+	if p.turn.Files == nil {
 		return messages
 	}
 	if p.album == nil {
@@ -26,7 +26,7 @@ var errLargePicture = errors.New("the picture is too large")
 
 // picture reads a file of the agent.
 func (p *pass) picture(ctx context.Context, f claybot.FileReference) ([]byte, error) {
-	r, err := p.turn.OpenFile(ctx, f)
+	r, err := p.turn.Files.OpenFile(ctx, f)
 	if err != nil {
 		return nil, err
 	}

@@ -62,8 +62,8 @@ type Loop struct {
 }
 
 var (
-	_ runs.Engine   = (*Loop)(nil)
-	_ runs.Upkeeper = (*Loop)(nil)
+	_ runs.Engine    = (*Loop)(nil)
+	_ runs.Compactor = (*Loop)(nil)
 )
 
 // Run advances a run until the model has answered. Its errors are *runs.Error,
@@ -211,7 +211,7 @@ func (p *pass) act(ctx context.Context) error {
 
 // inject takes in the messages that joined the run; they are durable already.
 func (p *pass) inject(ctx context.Context) error {
-	more, err := p.turn.Inject(ctx)
+	more, err := p.turn.Journal.Inject(ctx)
 	if err != nil {
 		return fmt.Errorf("inject messages: %w", err)
 	}
@@ -236,18 +236,4 @@ func (p *pass) emit(r claybot.Record) error {
 func (p *pass) remember(r claybot.Record) {
 	p.history = append(p.history, r)
 	p.progress.add(r)
-}
-
-// lost tells what a call took whose answer is dropped.
-func (p *pass) lost(model string, u claybot.Usage) {
-	if p.turn.Lost != nil {
-		p.turn.Lost(model, u)
-	}
-}
-
-// used tells what calls took to whoever counts.
-func (p *pass) used(u claybot.Usage) {
-	if p.turn.Usage != nil {
-		p.turn.Usage(u)
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
+	"github.com/claybot/claybot/runs/runstest"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -311,9 +312,9 @@ func TestErrorsOfTheTurn(t *testing.T) {
 		turn := j.turn()
 		switch broken {
 		case "start":
-			turn.Started = func(context.Context, claybot.ToolCall, string) error { return disk }
+			runstest.Of(turn).StartedFunc = func(context.Context, claybot.ToolCall, string) error { return disk }
 		case "inject":
-			turn.Inject = func(context.Context) ([]claybot.Record, error) { return nil, disk }
+			runstest.Of(turn).InjectFunc = func(context.Context) ([]claybot.Record, error) { return nil, disk }
 		}
 		l := loop(llmtest.NewScript(llmtest.Use(call("a", "pay", "1")), llmtest.Say("ok")), c.set(t))
 		if err := j.pass(t.Context(), l, turn, 0, true); !errors.Is(err, disk) {

@@ -117,7 +117,7 @@ func (p *pass) counted() int64 {
 	return 0
 }
 
-// Measure implements runs.Upkeeper.
+// Measure implements runs.Compactor.
 func (l *Loop) Measure(t *runs.Turn) runs.ContextSize {
 	p := l.pass(t, nil)
 	size := runs.ContextSize{

@@ -65,7 +65,7 @@ func (p *pass) summarize(ctx context.Context, before string, old []claybot.Recor
 // drop counts what a summary took that is not used.
 func (d *digest) drop() {
 	if d.used.LLMCalls > 0 {
-		d.lost(d.by, d.used)
+		d.turn.Lost(d.by, d.used)
 	}
 }
 

@@ -252,7 +252,7 @@ func explore(ctx context.Context, s *explorerState) (string, error) {
 	if s.Iteration < 3 {
 		return "Perceive", nil
 	}
-	home, err := s.Turn.SaveFile(ctx, "home.png", "image/png", pixel)
+	home, err := s.Turn.Files.SaveFile(ctx, "home.png", "image/png", pixel)
 	if err != nil {
 		return "", err
 	}
@@ -267,7 +267,7 @@ func explore(ctx context.Context, s *explorerState) (string, error) {
 }
 
 func stopExploring(ctx context.Context, s *explorerState) (string, error) {
-	picture, err := s.Turn.SaveFile(ctx, "map.svg", "image/svg+xml", drawn)
+	picture, err := s.Turn.Files.SaveFile(ctx, "map.svg", "image/svg+xml", drawn)
 	if err != nil {
 		return "", err
 	}

@@ -10,7 +10,7 @@ import (
 
 // schedule takes out of the queue whose turn it is. The caller admits them once it
 // has let go of the lock.
-func (r *Ramp) schedule() (in []*ticket) {
+func (r *Recovery) schedule() (in []*ticket) {
 	if !r.active || r.closed {
 		return nil
 	}
@@ -19,13 +19,13 @@ func (r *Ramp) schedule() (in []*ticket) {
 		if t == nil || !r.fits(t, now) {
 			return in
 		}
-		r.waiting = slices.DeleteFunc(r.waiting, func(w *ticket) bool { return w == t })
+		r.line.waiting = slices.DeleteFunc(r.line.waiting, func(w *ticket) bool { return w == t })
 		t.admitted, t.since, t.alone = true, now, r.needsAlone(t)
-		r.testing[t] = true
-		r.working++
-		r.peak = max(r.peak, r.working)
-		t.timer = r.after(r.period, func() { r.clear(t, true) })
-		if r.period > probationFirst {
+		r.line.testing[t] = true
+		r.limits.working++
+		r.limits.peak = max(r.limits.peak, r.limits.working)
+		t.timer = r.after(r.limits.period, func() { r.clear(t, true) })
+		if r.limits.period > probationFirst {
 			r.after(probationFirst, r.look) // for runs that wait for its first minute only
 		}
 		in = append(in, t)
@@ -33,14 +33,14 @@ func (r *Ramp) schedule() (in []*ticket) {
 }
 
 // needsAlone reports whether a run must be resumed alone.
-func (r *Ramp) needsAlone(t *ticket) bool {
-	return !t.tries.clear() || r.window < 2 && (t.suspect || r.elder() == nil)
+func (r *Recovery) needsAlone(t *ticket) bool {
+	return !t.charges.clear() || r.limits.window < 2 && (t.suspect || r.elder() == nil)
 }
 
 // elder is the run that started alone and keeps only suspects waiting by now;
 // nil when there is none.
-func (r *Ramp) elder() *ticket {
-	for x := range r.testing {
+func (r *Recovery) elder() *ticket {
+	for x := range r.line.testing {
 		if x.alone && time.Since(x.since) >= probationFirst {
 			return x
 		}
@@ -49,20 +49,20 @@ func (r *Ramp) elder() *ticket {
 }
 
 // width is how many runs in their first minute of probation there may be at once.
-func (r *Ramp) width() int {
+func (r *Recovery) width() int {
 	if r.elder() != nil {
-		return max(int(r.window), openWindow)
+		return max(int(r.limits.window), openWindow)
 	}
-	return int(r.window)
+	return int(r.limits.window)
 }
 
 // fits reports whether one more run may resume.
-func (r *Ramp) fits(t *ticket, now time.Time) bool {
-	if r.total > 0 && float64(r.working) >= r.total {
+func (r *Recovery) fits(t *ticket, now time.Time) bool {
+	if r.limits.total > 0 && float64(r.limits.working) >= r.limits.total {
 		return false
 	}
 	young, alone := 0, false
-	for x := range r.testing {
+	for x := range r.line.testing {
 		if now.Sub(x.since) < probationFirst {
 			young++
 			alone = alone || x.alone
@@ -76,19 +76,19 @@ func (r *Ramp) fits(t *ticket, now time.Time) bool {
 
 // next is whose turn it is: the suspects before the others, and of these who took
 // part in more crashes. It is nil when everybody has to wait.
-func (r *Ramp) next(now time.Time) (best *ticket) {
-	unseen, elder := len(r.suspects), r.elder() != nil
-	for t := range r.testing {
+func (r *Recovery) next(now time.Time) (best *ticket) {
+	unseen, elder := len(r.line.suspects), r.elder() != nil
+	for t := range r.line.testing {
 		if t.suspect {
 			unseen--
 		}
 	}
-	for _, t := range r.waiting {
+	for _, t := range r.line.waiting {
 		if t.suspect {
 			unseen--
 		}
-		if !r.due(t, now) {
-			r.wake(r.began.Add(t.tries.Control()).Sub(now))
+		if !t.due(r.crash.began, now) {
+			r.wake(r.crash.began.Add(t.charges.Control()).Sub(now))
 			continue
 		}
 		if elder && r.needsAlone(t) {
@@ -98,8 +98,8 @@ func (r *Ramp) next(now time.Time) (best *ticket) {
 			best = t
 		}
 	}
-	if best != nil && !best.suspect && unseen > 0 && r.unclean > 1 && now.Sub(r.began) < unseenLimit {
-		r.wake(unseenLimit - now.Sub(r.began))
+	if best != nil && !best.suspect && unseen > 0 && r.crash.unclean > 1 && now.Sub(r.crash.began) < unseenLimit {
+		r.wake(unseenLimit - now.Sub(r.crash.began))
 		return nil
 	}
 	return best
@@ -121,19 +121,19 @@ func attempts(b *inbox.AgentInbox) int {
 }
 
 // wake looks at the queue again after d, or sooner.
-func (r *Ramp) wake(d time.Duration) {
+func (r *Recovery) wake(d time.Duration) {
 	at := time.Now().Add(max(d, time.Millisecond))
-	if r.wakes.After(time.Now()) {
-		if !at.Before(r.wakes) {
+	if r.alarmed.at.After(time.Now()) {
+		if !at.Before(r.alarmed.at) {
 			return
 		}
-		r.timer.Stop()
+		r.alarmed.timer.Stop()
 	}
-	r.wakes, r.timer = at, r.after(time.Until(at), r.look)
+	r.alarmed.at, r.alarmed.timer = at, r.after(time.Until(at), r.look)
 }
 
 // look lets in whose turn has come.
-func (r *Ramp) look() {
+func (r *Recovery) look() {
 	r.mu.Lock()
 	in := r.schedule()
 	r.mu.Unlock()

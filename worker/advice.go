@@ -12,15 +12,6 @@ import (
 	"github.com/claybot/claybot/runs"
 )
 
-// advice is the cause of a failed run and what to do about it, for an operator in
-// their own chat; empty for everybody else, and where others read along.
-func (p *pass) advice(e *runs.Error) string {
-	if len(p.messages) == 0 || !p.People.ReadsCauses(p.agent, p.work().Newest()) {
-		return ""
-	}
-	return p.AdviceOn(p.agent, e)
-}
-
 // AdviceOn is the cause of an error that ended a run of an agent and what to do about
 // it, for an operator; empty when no cause is known.
 func (s *Worker) AdviceOn(a claybot.Agent, e *runs.Error) string {
@@ -31,7 +22,7 @@ func (s *Worker) AdviceOn(a claybot.Agent, e *runs.Error) string {
 	if cause == "" {
 		return ""
 	}
-	fix := fixOf(e, cmp.Or(s.Profiles.Profile(a.Descriptor).Address, "OPENAI_BASE_URL"))
+	fix := fixOf(e, cmp.Or(s.parts.Profiles.Profile(a.Descriptor).Address, "OPENAI_BASE_URL"))
 	if before, check, ok := strings.Cut(cause, "; check "); ok { // it says itself what to do
 		cause, fix = before, "check "+check
 		if m, found := errors.AsType[*llm.Error](e); found && m.Status != 0 {

@@ -15,31 +15,31 @@ const (
 	// unwellFor is how long a member reports itself unwell after the last error of
 	// its class.
 	unwellFor = 30 * time.Second
-	// lookUnwell is how often a member that takes less looks whether it may take more.
-	LookUnwell = 100 * time.Millisecond
+	// HealthCheckEvery is how often a member that takes less looks whether it may take more.
+	HealthCheckEvery = 100 * time.Millisecond
 )
 
-// An Unwell knows whether this member has met errors that are not of one agent:
+// An Health knows whether this member has met errors that are not of one agent:
 // descriptors, memory, I/O. While it meets them it takes fewer agents: half as many
 // with each further agent that meets one, twice as many with each pass that succeeds,
 // and all of them after unwellFor without one. A single agent that meets them again
 // and again costs the others nothing, and leaves the member ready. It also knows whether
 // a write found the disk full. The zero value is well.
-type Unwell struct {
-	mu      sync.Mutex
-	last    time.Time
-	cause   string
-	agent   string               // that met the last one, by the key of its descriptor; empty: no agent
-	of      map[string]time.Time // when each met its last one, at most unwellFor ago
-	limit   int                  // of agents at work; 0: none
-	busy    int                  // agents at work when that was last asked for
-	resting int                  // agents that wait for their next try
-	full    time.Time            // when a write last found no space; zero: one has worked since
+type Health struct {
+	mu     sync.Mutex
+	last   time.Time
+	cause  string
+	agent  string               // that met the last one, by the key of its descriptor; empty: no agent
+	of     map[string]time.Time // when each met its last one, at most unwellFor ago
+	limit  int                  // of agents at work; 0: none
+	busy   int                  // agents at work when that was last asked for
+	paused int                  // agents that wait for their next try
+	full   time.Time            // when a write last found no space; zero: one has worked since
 }
 
 // Met notes an error of storage.ClassMember that the agent with a key met; the key is
 // empty for an error that is of no agent.
-func (u *Unwell) Met(agent string, err error) {
+func (u *Health) Met(agent string, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	further := time.Since(u.last) < unwellFor && agent != u.agent
@@ -59,7 +59,7 @@ func (u *Unwell) Met(agent string, err error) {
 }
 
 // passed notes that a pass succeeded.
-func (u *Unwell) passed() {
+func (u *Health) passed() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.limit *= 2
@@ -67,7 +67,7 @@ func (u *Unwell) passed() {
 
 // Stored notes how a write ended. A full or read-only disk makes the member unwell
 // until a write works, or for unwellFor if none is tried.
-func (u *Unwell) Stored(err error) {
+func (u *Health) Stored(err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
@@ -83,20 +83,20 @@ func diskFull(err error) bool {
 	return slices.ContainsFunc([]error{storage.ErrFull, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS}, func(full error) bool { return errors.Is(err, full) })
 }
 
-// rest counts an agent that waits for its next try, until the end is called.
-func (u *Unwell) rest() (end func()) {
+// pause counts an agent that waits for its next try, until the end is called.
+func (u *Health) pause() (end func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.resting++
+	u.paused++
 	return func() {
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		u.resting--
+		u.paused--
 	}
 }
 
 // Room is how many of free agents may be taken while busy ones are at work.
-func (u *Unwell) Room(free, busy int) int {
+func (u *Health) Room(free, busy int) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.busy = busy
@@ -104,11 +104,11 @@ func (u *Unwell) Room(free, busy int) int {
 		u.limit = 0
 		return free
 	}
-	return max(0, min(free, u.limit-busy-u.resting))
+	return max(0, min(free, u.limit-busy-u.paused))
 }
 
 // Says is why this member is unwell, in a sentence; empty when it is well.
-func (u *Unwell) Says() string {
+func (u *Health) Says() string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
@@ -122,7 +122,7 @@ func (u *Unwell) Says() string {
 
 // Spread reports whether this member is unwell beyond one agent: the disk is full, or two
 // agents, or what is of no agent, met an error within unwellFor.
-func (u *Unwell) Spread() bool {
+func (u *Health) Spread() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.forget()
@@ -131,7 +131,7 @@ func (u *Unwell) Spread() bool {
 }
 
 // forget removes who met no error for unwellFor. It needs mu.
-func (u *Unwell) forget() {
+func (u *Health) forget() {
 	maps.DeleteFunc(u.of, func(_ string, at time.Time) bool { return time.Since(at) >= unwellFor })
 }
 

@@ -40,3 +40,36 @@ func keptInFile(all []claybot.Record, hidden func(claybot.Record) bool, keep int
 	}
 	return n
 }
+
+// unanswered are the messages of a run behind the last record that the model or a tool
+// made in it.
+func unanswered(records []claybot.Record, run claybot.RunID) (ids []claybot.MessageID) {
+	for _, r := range records {
+		switch {
+		case r.Run != run:
+		case r.Type == claybot.RecordAssistant || r.Type == claybot.RecordTool:
+			ids = nil
+		case r.MessageID != "":
+			ids = append(ids, r.MessageID)
+		}
+	}
+	return ids
+}
+
+// leftOut are the messages that models no longer see: those that were not answered in
+// runs that were given up. It is nil for none.
+func leftOut(records []claybot.Record) map[claybot.MessageID]bool {
+	var out map[claybot.MessageID]bool
+	for _, r := range records {
+		if r.Type != claybot.RecordNote || !r.Interrupted {
+			continue
+		}
+		if out == nil {
+			out = make(map[claybot.MessageID]bool)
+		}
+		for _, id := range unanswered(records, r.Run) {
+			out[id] = true
+		}
+	}
+	return out
+}

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,6 @@ import (
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm"
-	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 )
@@ -31,45 +31,42 @@ const (
 	hearTime   = 5 * time.Minute  // for one recording
 )
 
-// bringFiles fetches what came with the messages of the run, before they become
-// records. An error ends the pass, and a later one goes on here; a run that
-// was stopped has its records all the same, and they say what is missing.
-func (p *pass) bringFiles(ctx context.Context) error {
-	if p.run.Cancel != "" || p.tries.GivenUp() { // it is about to end
+// attachments are the files of the agent that a run gets and makes.
+type attachments struct {
+	job        *job
+	store      storage.Files
+	talk       *conversation
+	connector  func(name string) connectors.Connector
+	transcribe Transcriber
+	panicked   func(where string)
+}
+
+// bring fetches what came with the messages of the run, before they become records; when
+// the run is about to end, nothing is fetched any more.
+func (a *attachments) bring(ctx context.Context, ends bool) error {
+	if ends {
 		stopped, cancel := context.WithCancelCause(ctx)
 		cancel(errInterrupted)
 		ctx = stopped
 	}
-	err := p.fetchFiles(ctx, p.messages)
-	p.AtWork.Begin(p.run.ID, p.work())
-	if endsRun(err) {
-		return nil
-	}
-	return err
+	return a.fetchAll(ctx, a.job.messages)
 }
 
-// endsRun reports an error with which a run ends now, unlike one after which it
-// goes on later.
-func endsRun(err error) bool {
-	var canceled *inbox.CanceledError
-	return errors.As(err, &canceled) || errors.As(err, new(*runs.Error))
-}
-
-// fetchFiles puts the files of messages in the place of their sources, and what
+// fetchAll puts the files of messages in the place of their sources, and what
 // was said in the place of recordings. What cannot be had becomes a line of the
 // text. The error is the end of ctx, or of a store that fails.
-func (p *pass) fetchFiles(ctx context.Context, ms []claybot.AgentMessage) error {
+func (a *attachments) fetchAll(ctx context.Context, ms []claybot.AgentMessage) error {
 	for i, m := range ms {
 		if !slices.ContainsFunc(m.Files, func(f claybot.FileReference) bool { return f.Source != "" || spoken(f) }) {
 			continue
 		}
-		if at := slices.IndexFunc(p.history.Records(), func(r claybot.Record) bool { return m.ID != "" && r.MessageID == m.ID }); at >= 0 {
-			r := p.history.Records()[at] // by an earlier pass
+		if at := slices.IndexFunc(a.talk.history.Records(), func(r claybot.Record) bool { return m.ID != "" && r.MessageID == m.ID }); at >= 0 {
+			r := a.talk.history.Records()[at] // by an earlier pass
 			ms[i].Text, ms[i].Files = r.Text, r.Files
 			continue
 		}
 		var err error
-		if ms[i].Text, ms[i].Files, err = p.withFiles(ctx, m); err != nil {
+		if ms[i].Text, ms[i].Files, err = a.withFiles(ctx, m); err != nil {
 			return err
 		}
 	}
@@ -80,14 +77,14 @@ func (p *pass) fetchFiles(ctx context.Context, ms []claybot.AgentMessage) error 
 }
 
 // withFiles are the text and the files of one message once they are here.
-func (p *pass) withFiles(ctx context.Context, m claybot.AgentMessage) (string, []claybot.FileReference, error) {
+func (a *attachments) withFiles(ctx context.Context, m claybot.AgentMessage) (string, []claybot.FileReference, error) {
 	lines, kept := []string{m.Text}, []claybot.FileReference{}
 	for i, f := range m.Files {
 		if i >= inbox.MaxFiles {
 			lines = append(lines, fmt.Sprintf("[%d more files: at most %d of one message are read]", len(m.Files)-i, inbox.MaxFiles))
 			break
 		}
-		f, why, err := p.bring(ctx, f)
+		f, why, err := a.fetchOne(ctx, f)
 		if err != nil {
 			return "", nil, err
 		}
@@ -97,24 +94,24 @@ func (p *pass) withFiles(ctx context.Context, m claybot.AgentMessage) (string, [
 		}
 		kept = append(kept, f)
 		if spoken(f) {
-			lines = append(lines, p.hear(ctx, f))
+			lines = append(lines, a.hear(ctx, f))
 		}
 	}
 	lines = slices.DeleteFunc(lines, func(s string) bool { return s == "" })
 	return strings.Join(lines, "\n"), kept, nil
 }
 
-// bring fetches one file, unless it is here already. why says in words that it
+// fetchOne fetches one file, unless it is here already. why says in words that it
 // cannot be had; an error, that the store fails.
-func (p *pass) bring(ctx context.Context, f claybot.FileReference) (_ claybot.FileReference, why string, err error) {
+func (a *attachments) fetchOne(ctx context.Context, f claybot.FileReference) (_ claybot.FileReference, why string, err error) {
 	if f.Source == "" {
 		return f, "", nil
 	}
-	kept, r, err := p.Files.OpenFile(ctx, p.agent.ID, f.ID)
+	kept, r, err := a.store.OpenFile(ctx, a.job.agent.ID, f.ID)
 	if err == nil {
 		return kept, "", r.Close()
 	}
-	fetcher, ok := p.Connector(p.agent.Descriptor.Connector).(connectors.Fetcher)
+	fetcher, ok := a.connector(a.job.agent.Descriptor.Connector).(connectors.Fetcher)
 	switch {
 	case ctx.Err() != nil:
 		return f, "the run was stopped before it was fetched", nil
@@ -126,7 +123,7 @@ func (p *pass) bring(ctx context.Context, f claybot.FileReference) (_ claybot.Fi
 		return f, "it cannot be fetched, as the chat is not connected now", nil
 	}
 	for try := 1; ; try++ {
-		got, err := p.fetch(ctx, fetcher, f)
+		got, err := a.try(ctx, fetcher, f)
 		if err == nil {
 			return got, "", nil
 		}
@@ -140,22 +137,22 @@ func (p *pass) bring(ctx context.Context, f claybot.FileReference) (_ claybot.Fi
 		case ctx.Err() != nil:
 			return f, "the run was stopped before it was fetched", nil
 		case errors.As(err, &refused):
-			p.log.Warn("file refused", "file", f.ID, "err", err)
+			a.job.log.Warn("file refused", "file", f.ID, "err", err)
 			return f, refused.Text, nil
 		case errors.Is(err, storage.ErrTooMany):
 			return f, texts.FileTooLarge(MaxFetch), nil
 		case storage.Unavailable(err):
 			return f, "", err
 		case try == fetchTries || wait > fetchPause:
-			p.log.Warn("failed to fetch file", "file", f.ID, "tries", try, "err", err)
+			a.job.log.Warn("failed to fetch file", "file", f.ID, "tries", try, "err", err)
 			return f, "it could not be fetched now; please send it again later", nil
 		}
 		claybot.Sleep(ctx, wait)
 	}
 }
 
-// fetch makes one try.
-func (p *pass) fetch(ctx context.Context, from connectors.Fetcher, f claybot.FileReference) (claybot.FileReference, error) {
+// try makes one try.
+func (a *attachments) try(ctx context.Context, from connectors.Fetcher, f claybot.FileReference) (claybot.FileReference, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	body, err := from.Fetch(ctx, f)
@@ -166,7 +163,7 @@ func (p *pass) fetch(ctx context.Context, from connectors.Fetcher, f claybot.Fil
 	content := bufio.NewReader(body)
 	head, _ := content.Peek(512) // an error comes again when it is saved
 	f.MIMEType = TypeOf(f.MIMEType, head)
-	return p.Files.SaveFile(ctx, p.agent.ID, f, content, MaxFetch)
+	return a.store.SaveFile(ctx, a.job.agent.ID, f, content, MaxFetch)
 }
 
 // TypeOf is the type of a file that begins with head: what the bytes say counts,
@@ -191,16 +188,16 @@ func spoken(f claybot.FileReference) bool {
 }
 
 // hear returns the transcript of a recording as a line, or why there is none.
-func (p *pass) hear(ctx context.Context, f claybot.FileReference) string {
+func (a *attachments) hear(ctx context.Context, f claybot.FileReference) string {
 	what := connectors.FileLine(f)
-	if p.Transcribe == nil {
+	if a.transcribe == nil {
 		return "[" + what + ": it cannot be heard here, as no speech recognition is set up; the operator can do that with the key transcription]"
 	}
 	ctx, cancel := context.WithTimeout(ctx, hearTime)
 	defer cancel()
-	speech, err := p.transcribe(ctx, f)
+	speech, err := a.recognize(ctx, f)
 	if speech.Usage != (claybot.Usage{}) {
-		p.charge(speech.Model, "a recording was transcribed", speech.Usage)
+		a.talk.charge(speech.Model, "a recording was transcribed", speech.Usage)
 	}
 	text := strings.TrimSpace(claybot.Clean(speech.Text))
 	limit, limited := errors.AsType[*llm.LimitError](err)
@@ -208,7 +205,7 @@ func (p *pass) hear(ctx context.Context, f claybot.FileReference) string {
 	case limited:
 		return "[" + what + ": it was not heard. " + limit.Text + "]"
 	case err != nil:
-		p.log.Warn("failed to transcribe recording", "file", f.ID, "err", err)
+		a.job.log.Warn("failed to transcribe recording", "file", f.ID, "err", err)
 		return "[" + what + ": the speech recognition failed, so nobody knows what is said]"
 	case text == "":
 		return "[" + what + ": no words in it]"
@@ -219,19 +216,30 @@ func (p *pass) hear(ctx context.Context, f claybot.FileReference) string {
 	return "[" + what + "] " + text
 }
 
-// transcribe keeps a recognition that breaks from breaking the run.
-func (p *pass) transcribe(ctx context.Context, f claybot.FileReference) (_ llm.Speech, err error) {
+// recognize keeps a recognition that breaks from breaking the run.
+func (a *attachments) recognize(ctx context.Context, f claybot.FileReference) (_ llm.Speech, err error) {
 	defer func() {
 		if x := recover(); x != nil {
-			p.Meter.Panicked("transcribe")
+			a.panicked("transcribe")
 			err = fmt.Errorf("panic: %v", x)
 		}
 	}()
-	return p.Transcribe(ctx, p.run, f, func() (io.ReadCloser, error) { return p.openFile(ctx, f) })
+	return a.transcribe(ctx, a.job.run, f, func() (io.ReadCloser, error) { return a.OpenFile(ctx, f) })
 }
 
-// openFile is Turn.OpenFile.
-func (p *pass) openFile(ctx context.Context, f claybot.FileReference) (io.ReadCloser, error) {
-	_, r, err := p.Files.OpenFile(ctx, p.agent.ID, f.ID)
+// OpenFile implements runs.Files.
+func (a *attachments) OpenFile(ctx context.Context, f claybot.FileReference) (io.ReadCloser, error) {
+	_, r, err := a.store.OpenFile(ctx, a.job.agent.ID, f.ID)
 	return r, err
+}
+
+// SaveFile implements runs.Files.
+func (a *attachments) SaveFile(ctx context.Context, name, mimeType string, content []byte) (claybot.FileReference, error) {
+	f := claybot.FileReference{Name: name, MIMEType: mimeType}
+	return a.store.SaveFile(ctx, a.job.agent.ID, f, bytes.NewReader(content), inbox.MaxFile)
+}
+
+// SaveResult implements runs.Files.
+func (a *attachments) SaveResult(ctx context.Context, call, text string) (string, error) {
+	return a.store.SaveResult(ctx, a.job.agent.ID, string(a.job.run.ID)+"-"+call, text)
 }

@@ -24,40 +24,52 @@ const compactTime = 10 * time.Minute
 func (s *Worker) compact(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile) error {
 	m := loud(box.Waiting)
 	var took storage.Settlement
-	text, err := s.shortened(ctx, box, agent, profile, &took)
+	text, err := s.compacted(ctx, box, agent, profile, &took)
 	if err != nil {
 		return err
 	}
-	out, err := s.Leases.Settle(ctx, box.Lease, m.ID, storage.Settlement{
+	out, err := s.stores.Leases.Settle(ctx, box.Lease, m.ID, storage.Settlement{
 		Reason: "command", Wait: profile.Policy.Wait(), Usage: took.Usage, Calls: took.Calls, End: took.End,
-		Replies: s.Deliverer.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), text),
+		Replies: s.parts.Deliverer.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), text),
 	})
 	if err != nil {
 		return err
 	}
-	s.Deliverer.Hand(out)
-	s.Waiters.Ended(inbox.Result{Text: text}, m.ID)
+	s.parts.Deliverer.Hand(out)
+	s.parts.Waiters.Ended(inbox.Result{Text: text}, m.ID)
 	return nil
 }
 
-// shortened lets the engine fold what the agent remembers, says what came of it,
+// compactionCosts are the costs of a compaction, which belongs to no run.
+type compactionCosts storage.Settlement
+
+// Used implements runs.Costs.
+func (c *compactionCosts) Used(u claybot.Usage) { c.Usage = c.Usage.Add(u) }
+
+// Lost implements runs.Costs.
+func (c *compactionCosts) Lost(model string, u claybot.Usage) {
+	c.Used(u)
+	c.Calls = append(c.Calls, storage.ModelCall{Model: model, Usage: u})
+}
+
+// compacted lets the engine compact what the agent remembers, returns the reply,
 // and adds to took what that took, and where the history ends. Only a store that fails is an error.
-func (s *Worker) shortened(life context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile, took *storage.Settlement) (text string, err error) {
-	keeper, ok := s.keeper(profile)
+func (s *Worker) compacted(life context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile, took *storage.Settlement) (text string, err error) {
+	compactor, ok := s.engines.compactor(profile.Engine)
 	if !ok {
 		return texts.NotCompacted, nil
 	}
 	ctx, cancel := context.WithTimeout(life, compactTime)
 	defer cancel()
-	history, err := s.Histories.OpenHistory(ctx, box.Lease)
+	history, err := s.stores.Histories.OpenHistory(ctx, box.Lease)
 	if err != nil {
 		return "", err
 	}
 	defer history.Close() // its writes are synced; closing has nothing to report
 	defer func() {        // what breaks an engine must not block the agent for good
 		if x := recover(); x != nil {
-			s.Meter.Panicked("engine")
-			s.Log.Error("engine panicked during compaction", "agent", agent.ID, "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
+			s.meter.Panicked("engine")
+			s.log.Error("engine panicked during compaction", "agent", agent.ID, "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
 			text, err = texts.CompactFailed, nil
 		}
 	}()
@@ -66,17 +78,13 @@ func (s *Worker) shortened(life context.Context, box *inbox.AgentInbox, agent cl
 	turn := &runs.Turn{
 		Agent: agent, History: visible(history.Records(), hidden),
 		Run:   claybot.Run{ID: claybot.RunID(runs.NewID()), Agent: agent.ID},
-		Usage: func(u claybot.Usage) { took.Usage = took.Usage.Add(u) },
-		Lost: func(model string, u claybot.Usage) {
-			took.Usage = took.Usage.Add(u)
-			took.Calls = append(took.Calls, storage.ModelCall{Model: model, Usage: u})
-		},
+		Costs: (*compactionCosts)(took),
 	}
 	before := len(turn.History)
 	kept := -1
-	for r, err := range keeper.Compact(ctx, turn) {
+	for r, err := range compactor.Compact(ctx, turn) {
 		if err != nil {
-			s.Log.Warn("compaction failed", "agent", agent.ID, "err", err)
+			s.log.Warn("compaction failed", "agent", agent.ID, "err", err)
 			return texts.CompactFailed, context.Cause(life)
 		}
 		if r.Tokens != nil {
@@ -102,15 +110,15 @@ func (s *Worker) shortened(life context.Context, box *inbox.AgentInbox, agent cl
 
 // ContextSize answers /context.
 func (s *Worker) ContextSize(ctx context.Context, agent claybot.Agent) (string, error) {
-	keeper, ok := s.keeper(s.Profiles.Of(agent.ID, agent.Descriptor))
+	compactor, ok := s.engines.compactor(s.parts.Profiles.Of(agent.ID, agent.Descriptor).Engine)
 	if !ok {
 		return texts.NoContext, nil
 	}
-	records, err := s.Histories.Records(ctx, agent.ID)
+	records, err := s.stores.Histories.Records(ctx, agent.ID)
 	if err != nil {
 		return "", fmt.Errorf("read the history: %w", err)
 	}
-	size := keeper.Measure(&runs.Turn{
+	size := compactor.Measure(&runs.Turn{
 		Agent: agent, Run: claybot.Run{Agent: agent.ID},
 		History: visible(records, func(r claybot.Record) bool { return r.Aside }),
 	})
@@ -121,10 +129,10 @@ func (s *Worker) ContextSize(ctx context.Context, agent claybot.Agent) (string, 
 // abandon ends what waits for an agent whose files cannot be read: its run
 // fails, as a notice to the waiting person.
 func (s *Worker) abandon(ctx context.Context, box *inbox.AgentInbox, cause, doom error) error {
-	d, err := s.Index.IndexedDescriptor(ctx, box.Lease.Agent)
+	d, err := s.stores.Index.IndexedDescriptor(ctx, box.Lease.Agent)
 	if err != nil {
 		return errors.Join(cause, err)
 	}
 	agent := claybot.Agent{ID: box.Lease.Agent, Descriptor: d}
-	return s.passWith(ctx, box, agent, s.Profiles.Of(agent.ID, d), doom)
+	return s.pass(ctx, box, agent, s.parts.Profiles.Of(agent.ID, d), doom)
 }

@@ -1,0 +1,73 @@
+package worker
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
+)
+
+// An answer is what the model said so far: the recorded texts, and the one that grows.
+type answer struct {
+	texts []string // of the assistant since the last tool call
+	step  int      // of the newest assistant record
+
+	mu      sync.Mutex
+	growing string
+	at      int // the step of growing
+}
+
+// note takes a record in.
+func (a *answer) note(r claybot.Record) {
+	a.step = max(a.step, r.Step)
+	switch {
+	case r.Type == claybot.RecordAssistant && len(r.ToolCalls) == 0:
+		a.texts = append(a.texts, r.Text)
+	case r.Type == claybot.RecordAssistant || r.Type == claybot.RecordTool:
+		a.texts = nil
+	}
+}
+
+// text is the final text as it stands.
+func (a *answer) text() string { return strings.Join(a.texts, "") }
+
+// report is the final text for another agent, shortened, with nothing for the word that
+// stands for silence.
+func (a *answer) report() string {
+	text := strings.TrimSpace(a.text())
+	if runs.IsNoReply(text) {
+		return ""
+	}
+	return texts.Shorten(text, maxReport)
+}
+
+// grow sets the text of a step that is being written. It is safe for concurrent use.
+func (a *answer) grow(step int, text string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.at, a.growing = step, text
+}
+
+// unrecorded is the text of a step that has no record yet.
+func (a *answer) unrecorded() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.at <= a.step {
+		return ""
+	}
+	return strings.TrimSpace(a.growing)
+}
+
+// partial is the text that a stopped run leaves, marked as stopped; empty for none.
+func (a *answer) partial() string {
+	text := a.text()
+	if strings.TrimSpace(text) == "" || runs.IsNoReply(text) {
+		return ""
+	}
+	if !strings.HasSuffix(text, texts.MarkStopped) { // it was whole, and stopped in the last moment
+		text += "\n\n" + texts.MarkStopped
+	}
+	return text
+}

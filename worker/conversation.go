@@ -1,0 +1,207 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/tools"
+)
+
+// A conversation is the history of the agent as the pass reads and continues it. What it
+// records is durable first; the event of a record is committed with what comes next, and
+// made again from history should a crash come in between.
+type conversation struct {
+	job     *job
+	history storage.History // nil: its files cannot be read
+	tally   *tally
+	answer  *answer
+	events  *eventBuffer
+
+	hidden   func(claybot.Record) bool // records that the engine does not see
+	inDoubt  map[string]claybot.Time   // tool calls that an earlier pass started, and when
+	repaired bool                      // what earlier passes did is known
+	graph    bool                      // the engine is one: its state is in the records
+}
+
+// open takes the history, with what is hidden in it.
+func (c *conversation) open(h storage.History) {
+	c.history = h
+	if out := leftOut(h.Records()); out != nil {
+		hidden := c.hidden
+		c.hidden = func(r claybot.Record) bool { return hidden(r) || r.MessageID != "" && out[r.MessageID] }
+	}
+}
+
+// remembered is the history that the engine sees.
+func (c *conversation) remembered() []claybot.Record { return visible(c.history.Records(), c.hidden) }
+
+// append makes records durable as they are.
+func (c *conversation) append(ctx context.Context, records ...claybot.Record) error {
+	if err := c.history.Append(ctx, records...); err != nil {
+		return fmt.Errorf("append history: %w", err)
+	}
+	return nil
+}
+
+// record makes one record of the engine durable, and adds its event.
+func (c *conversation) record(ctx context.Context, r claybot.Record) error {
+	r.Run, r.Aside = c.job.run.ID, c.job.profile.Forget
+	if r.Type == claybot.RecordSummary {
+		r.Keep = keptInFile(c.history.Records(), c.hidden, r.Keep)
+	}
+	if r.At == 0 {
+		r.At = claybot.Now()
+	}
+	if err := c.append(ctx, r); err != nil {
+		return err
+	}
+	c.note(r)
+	c.tally.called(r)
+	if ev, ok := runs.EventOf(r); ok {
+		c.events.add(ev)
+	}
+	return nil
+}
+
+// note keeps what the end of the run needs to know of a record.
+func (c *conversation) note(r claybot.Record) {
+	c.answer.note(r)
+	if r.Undo != nil {
+		c.tally.affect(*r.Undo)
+	}
+	c.graph = c.graph || r.Change != nil
+}
+
+// Used implements runs.Costs.
+func (c *conversation) Used(u claybot.Usage) { c.tally.used(u) }
+
+// Lost implements runs.Costs.
+func (c *conversation) Lost(model string, u claybot.Usage) {
+	u.LLMCalls = max(u.LLMCalls, 1)
+	c.charge(model, "a call of the model came to nothing", u)
+}
+
+// charge counts what leaves no record of its own. A note in history keeps it, because the
+// sums of a run are made of its records; the engine does not see the note.
+func (c *conversation) charge(model, text string, u claybot.Usage) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.job.box.Context()), storeTime)
+	defer cancel()
+	note := c.job.note("info", text)
+	note.Model, note.Tokens, note.Aside = model, &u, c.job.profile.Forget
+	if err := c.append(ctx, note); err != nil {
+		c.job.broken = err
+		return
+	}
+	if c.repaired { // else the repair counts it with the others
+		c.tally.usage = c.tally.usage.Add(u)
+		c.tally.called(note)
+	}
+}
+
+// tainted reports whether the run has read untrusted content, so that what it says to
+// other agents carries that on.
+func (c *conversation) tainted() bool { return c.history != nil && tools.Tainted(c.history.Records()) }
+
+// ofRun are the records of the run, and the messages of it that have none yet.
+func (c *conversation) ofRun() (records, missing []claybot.Record) {
+	known := make(map[claybot.MessageID]bool)
+	for _, r := range c.history.Records() {
+		if r.MessageID != "" {
+			known[r.MessageID] = true
+		}
+		if r.Run == c.job.run.ID {
+			records = append(records, r)
+		}
+	}
+	for _, m := range c.job.messages {
+		if !known[m.ID] {
+			missing = append(missing, c.job.userRecord(m))
+		}
+	}
+	return records, missing
+}
+
+// repair adds the events that records of the run lack, and learns from the stored ones
+// which tools an earlier pass had started.
+func (c *conversation) repair(ctx context.Context, stored storage.RunReader, records []claybot.Record) error {
+	c.inDoubt, c.events.open = make(map[string]claybot.Time), make(map[runs.NodeStarted]bool)
+	have := 0
+	for ev, err := range stored.Events(ctx, c.job.run.ID, 0) {
+		if err != nil {
+			return fmt.Errorf("read events: %w", err)
+		}
+		switch ev.Type {
+		case claybot.EventAssistantMessage, claybot.EventToolSucceeded, claybot.EventToolFailed, claybot.EventContextCompacted, claybot.EventAnswered, claybot.EventEdgeTaken:
+			have++
+		case claybot.EventSubagentStarted:
+			c.events.firstStart(ev) // nothing else works on the pass yet
+		case claybot.EventNodeStarted:
+			c.events.open[nodeOf(ev)] = true
+		case claybot.EventNodeFinished:
+			delete(c.events.open, nodeOf(ev))
+		case claybot.EventToolCalled:
+			var called runs.ToolStarted
+			if err := json.Unmarshal(ev.Data, &called); err != nil {
+				return fmt.Errorf("read event %d: %w", ev.Seq, err)
+			}
+			if c.inDoubt[called.CallID] == 0 {
+				c.inDoubt[called.CallID] = max(ev.At, 1)
+			}
+		}
+	}
+	for _, r := range records {
+		c.note(r)
+		c.tally.earlier(r)
+		ev, ok := runs.EventOf(r)
+		if !ok {
+			continue
+		}
+		if have--; have < 0 {
+			if ev.Type == claybot.EventEdgeTaken { // over which it left the node that it was in
+				c.events.endNodes()
+			}
+			c.events.add(ev)
+		}
+	}
+	if have > 0 {
+		return &runs.Error{Code: "internal/history-behind", Text: fmt.Sprintf("history lacks %d records that have events", have)}
+	}
+	return c.events.commit(ctx, true)
+}
+
+// unanswered are the questions of the run without an answer.
+func (c *conversation) unanswered() (open []claybot.Question) {
+	if c.history == nil {
+		return nil
+	}
+	answered := make(map[string]bool)
+	for _, r := range c.history.Records() {
+		if r.Run == c.job.run.ID && r.Type == claybot.RecordAnswer && r.Answer != nil {
+			answered[r.Answer.Question] = true
+		}
+	}
+	for _, r := range c.history.Records() {
+		if r.Run == c.job.run.ID && r.Type == claybot.RecordQuestion && r.Question != nil && !answered[r.Question.ID] {
+			open = append(open, *r.Question)
+		}
+	}
+	return open
+}
+
+// result is what a graph has put out so far, as JSON; nil for other engines, and for one
+// that is too large to be stored with the run.
+func (c *conversation) result() json.RawMessage {
+	if !c.graph {
+		return nil
+	}
+	b, err := json.Marshal(runs.OutputOf(c.history.Records(), c.job.run.ID))
+	if err != nil || len(b) > maxResult {
+		c.job.log.Warn("output too large, kept in history only", "bytes", len(b), "err", err)
+		return nil
+	}
+	return b
+}

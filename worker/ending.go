@@ -1,0 +1,418 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
+)
+
+// An ending takes a run to its end: the outcome with its replies, the messages to other
+// agents that commit with it, and what follows once it is committed.
+type ending struct {
+	job    *job
+	worker *Worker
+	talk   *conversation
+	tally  *tally
+	answer *answer
+	events *eventBuffer
+	view   *progressView
+	again  []storage.Posting // messages that come again because the run is given up
+}
+
+// end ends the run for the reason err gives, nil for success. An error says that the run
+// did not end: the process is stopping, the lease is gone, or the store failed.
+func (e *ending) end(err error) error {
+	var canceled *inbox.CanceledError
+	var failed *runs.Error
+	switch {
+	case err == nil:
+		o := e.succeeded()
+		err := e.finish(o)
+		if errors.Is(err, storage.ErrCanceled) { // in the last moment
+			e.events.add(o.Events[:len(o.Events)-1]...) // all but its success has happened
+			return e.tooLate()
+		}
+		return err
+	case errors.As(err, &canceled):
+		return e.canceled(canceled)
+	case errors.As(err, &failed):
+		return e.finish(e.failed(failed))
+	}
+	return err
+}
+
+// succeeded is the outcome of a run that came to its end: its last text is the reply.
+func (e *ending) succeeded() storage.Outcome {
+	text := e.answer.text()
+	o := storage.Outcome{State: claybot.RunSucceeded, Output: runs.Preview(text)}
+	if runs.IsNoReply(text) || strings.TrimSpace(text) == "" {
+		text = ""
+	}
+	f := e.job.firing()
+	if f != nil && f.Late != "" && text != "" {
+		text += "\n\n*(" + f.Late + ")*"
+	}
+	o.Replies = e.reply(claybot.OutgoingAnswer, text)
+	if f != nil && f.Recovered {
+		o.Replies = append(o.Replies, e.worker.parts.Deliverer.Compose(e.job.outgoing(claybot.OutgoingNotice), texts.Recovered(e.job.agent.Descriptor.Name))...)
+	}
+	e.offerUndo(o.Replies)
+	o.Events = e.events.closing(runs.Finished(e.job.run.ID, text, e.tally.usage))
+	return o
+}
+
+// failed is the outcome of a run that met an error: one sentence for the person, the rest
+// for the operator.
+func (e *ending) failed(err *runs.Error) storage.Outcome {
+	e.job.log.Warn("run failed", "code", err.Code, "err", err.Text)
+	why := runs.Explain(err)
+	o := storage.Outcome{
+		State:  claybot.RunFailed,
+		Error:  &why,
+		Events: e.events.closing(runs.Failed(e.job.run.ID, why, e.answer.step)),
+	}
+	text := texts.Failed(e.job.run.ID, err.Code)
+	if err.Say != "" {
+		text = err.Say
+	} else if cause := e.advice(err); cause != "" {
+		text += "\n\n" + cause
+	}
+	if f := e.job.firing(); f != nil {
+		if f.Quiet {
+			text = ""
+		} else {
+			text = texts.TaskFailed(e.job.agent.Descriptor.Name, text)
+		}
+	}
+	begun := e.view.shown()
+	if begun == "" && e.view.show.preview != nil {
+		begun = e.answer.unrecorded()
+	}
+	if err == errInterrupted && !e.giveUp(e.job.box.Context()) && begun == "" {
+		text = "" // all of it comes again
+	}
+	if begun != "" && text != "" {
+		text = strings.TrimSpace(begun + "\n\n" + text)
+	}
+	o.Replies = e.reply(claybot.OutgoingNotice, text)
+	e.offerUndo(o.Replies)
+	return o
+}
+
+// advice is the cause of a failed run and what to do about it, for an operator in their
+// own chat; empty for everybody else, and where others read along.
+func (e *ending) advice(err *runs.Error) string {
+	if len(e.job.messages) == 0 || !e.worker.parts.People.ReadsCauses(e.job.agent, e.job.work().Newest()) {
+		return ""
+	}
+	return e.worker.AdviceOn(e.job.agent, err)
+}
+
+// tooLate ends a run as canceled that was about to succeed.
+func (e *ending) tooLate() error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.job.box.Context()), storeTime)
+	defer cancel()
+	run, err := e.worker.stores.Reader.Run(ctx, e.job.run.ID)
+	if err != nil {
+		return err
+	}
+	return e.canceled(&inbox.CanceledError{By: run.Cancel})
+}
+
+// canceled ends a run that was stopped. Whoever stopped it has the reply already; what was
+// written of the answer is kept.
+func (e *ending) canceled(c *inbox.CanceledError) error {
+	ctx := context.WithoutCancel(e.job.box.Context())
+	partial, err := e.keepPartial(ctx, c.By)
+	if err != nil {
+		return err
+	}
+	if e.talk.history != nil { // else its files cannot be read
+		if err := e.talk.history.Append(ctx, e.job.note("info", c.Error())); err != nil {
+			return err
+		}
+	}
+	e.job.run.Cancel = c.By
+	o := storage.Outcome{State: claybot.RunCanceled, Output: runs.Preview(partial), Replies: e.stoppedReply(partial)}
+	said := ""
+	if len(o.Replies) > 0 {
+		said = partial
+	}
+	o.Events = e.events.closing(runs.Stopped(e.job.run.ID, c.By, said))
+	return e.finish(o)
+}
+
+// keepPartial records what a stopped run had written of its answer, marked as stopped, and
+// returns it: empty where it had written nothing. The record is one of the assistant, so
+// that the page shows it after a reload and the model knows what the person has read. A
+// new conversation remembers nothing of the run.
+func (e *ending) keepPartial(ctx context.Context, by string) (string, error) {
+	if by == "reset" || e.talk.history == nil || !e.talk.repaired {
+		return "", nil
+	}
+	text := e.answer.unrecorded()
+	if text != "" && !runs.IsNoReply(text) && !runs.MayBeNoReply(text) {
+		err := e.talk.record(ctx, claybot.Record{
+			Type: claybot.RecordAssistant, At: claybot.Now(), Run: e.job.run.ID, Step: e.answer.step + 1,
+			Text: text + "\n\n" + texts.MarkStopped, Stop: "canceled",
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return e.answer.partial(), nil
+}
+
+// stoppedReply is what a reader keeps of a stopped answer: where they saw it grow, its
+// text takes the place of the draft.
+func (e *ending) stoppedReply(partial string) []claybot.Outgoing {
+	begun := e.view.shown()
+	d := e.view.visible()
+	switch {
+	case d != nil && d.Receipt != "" && partial != "":
+		return e.reply(claybot.OutgoingAnswer, partial)
+	case d != nil && d.Receipt != "":
+		return e.reply(claybot.OutgoingNotice, strings.TrimSpace(begun+"\n\n"+texts.MarkStopped))
+	case e.view.show.preview != nil && partial != "":
+		return e.reply(claybot.OutgoingAnswer, partial)
+	}
+	return nil
+}
+
+func (e *ending) reply(kind claybot.OutgoingKind, text string) []claybot.Outgoing {
+	return e.view.reply(e.job.outgoing(kind), text)
+}
+
+// offerUndo puts a button below the last message of a plan that did something.
+func (e *ending) offerUndo(out []claybot.Outgoing) {
+	if len(out) == 0 || !e.tally.undoable() || e.job.engine() != claybot.EnginePlan {
+		return
+	}
+	last := &out[len(out)-1]
+	last.Offer = append(last.Offer, claybot.Offer{Label: texts.UndoButton, Command: "/undo " + string(e.job.run.ID)})
+}
+
+// finish commits the end of the run, frees the agent, and hands the replies to the
+// deliverer.
+func (e *ending) finish(o storage.Outcome) error {
+	s, j := e.worker, e.job
+	e.view.close()
+	// The run's own context may be done; its end is recorded all the same.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(j.box.Context()), storeTime)
+	defer cancel()
+	if e.talk.history != nil && o.State == claybot.RunFailed { // before its first record, its messages are buffered only
+		if err := e.talk.history.Append(ctx); err != nil {
+			return err
+		}
+	}
+	withdrawn, err := s.parts.Questions.Withdraw(ctx, e.talk.unanswered())
+	if err != nil {
+		return err
+	}
+	o.Replies = append(o.Replies, withdrawn...)
+	o.Usage, o.Calls = e.tally.usage, e.tally.calls
+	o.Engine, o.Result, o.Undo, o.UndoOf = j.engine(), e.talk.result(), e.tally.effects, j.undoes()
+	o.Wait, o.End = s.parts.Profiles.WaitOf(j.agent.ID, j.agent.Descriptor), storage.EndOf(ctx, e.talk.history)
+	s.saveState(ctx, j, e.tally)
+	result := e.result(o)
+	ids := make([]claybot.MessageID, len(j.messages))
+	for i, m := range j.messages {
+		ids[i] = m.ID
+	}
+	if result.Err != nil { // before the end of the run lets the agent go on with them
+		doomed := s.parts.DropDoomed(j.agent.ID, ids)
+		defer s.parts.Waiters.Ended(inbox.Result{Err: inbox.ErrDropped}, doomed...)
+	}
+	out, err := e.commit(ctx, o)
+	if unsure(err) && s.members.Retries(err) {
+		if out, err = e.commitAgain(o); err == nil {
+			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+			defer cancel()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s.parts.Deliverer.Hand(out)
+	if o.State != claybot.RunSucceeded {
+		s.parts.Subagents.StopAwaited(ctx, j.agent.ID, j.run.ID)
+	}
+	e.notifyFollower(o)
+	e.events.show(o.Events...)
+	j.log.Debug("run ended", "state", o.State, "cost", e.tally.usage.CostMicroUSD)
+	s.parts.Waiters.Ended(result, ids...)
+	return nil
+}
+
+// commit commits the end of the run together with its messages to other agents. An agent
+// that vanishes in between gets none.
+func (e *ending) commit(ctx context.Context, o storage.Outcome) ([]claybot.Outgoing, error) {
+	s, j := e.worker, e.job
+	for range 3 {
+		var err error
+		if o.Posts, err = e.posts(ctx, o); err != nil {
+			return nil, err
+		}
+		out, err := s.stores.Runs.Finish(ctx, j.box.Lease, j.run.ID, o)
+		if !errors.Is(err, storage.ErrNotFound) || len(o.Posts) == 0 {
+			if err == nil && len(o.Posts) > 0 {
+				s.parts.Boxes.Wake()
+			}
+			return out, err
+		}
+	}
+	j.log.Error("no recipient for the end of the run")
+	o.Posts = nil
+	return s.stores.Runs.Finish(ctx, j.box.Lease, j.run.ID, o)
+}
+
+// unsure reports that a commit may have happened although it returned an error.
+func unsure(err error) bool {
+	return errors.Is(err, storage.ErrBusy) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// asStored is a text as the store returns it: JSON has no bytes that are not UTF-8.
+func asStored(text string) string {
+	var back string
+	b, err := json.Marshal(text)
+	if err != nil || json.Unmarshal(b, &back) != nil {
+		return text
+	}
+	return back
+}
+
+// commitAgain commits an end whose first commit has an unknown fate, until the store
+// answers or a shutdown begins: an end that is refused because the lease went with the
+// first one is good. Nobody else would do what follows an end.
+func (e *ending) commitAgain(o storage.Outcome) (out []claybot.Outgoing, err error) {
+	s := e.worker
+	for {
+		s.pause(time.Second, nil)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.job.box.Context()), storeTime)
+		out, err = e.commit(ctx, o)
+		if errors.Is(err, storage.ErrLeaseLost) {
+			run, lookErr := s.stores.Reader.Run(ctx, e.job.run.ID)
+			switch {
+			case unsure(lookErr):
+				err = lookErr
+			case lookErr == nil && run.State == o.State && run.Output == asStored(o.Output): // if another member did it, it did the same
+				s.parts.Deliverer.Look(o.Replies)
+				s.parts.Boxes.Wake()
+				err = nil
+			}
+		}
+		cancel()
+		if !unsure(err) || s.isDraining() {
+			return out, err
+		}
+	}
+}
+
+// result is the outcome for the waiters of the run's messages.
+func (e *ending) result(o storage.Outcome) inbox.Result {
+	run := e.job.run
+	r := inbox.Result{Run: run.ID, State: o.State, Text: e.answer.text()}
+	switch o.State {
+	case claybot.RunFailed:
+		r.Err = &inbox.RunFailedError{Run: run.ID, Code: o.Error.Code}
+	case claybot.RunCanceled:
+		r.Err = inbox.ErrCanceled
+		var c *inbox.CanceledError
+		if errors.As(context.Cause(e.job.box.Context()), &c) && c.By == "reset" || run.Cancel == "reset" {
+			r.Err = inbox.ErrReset
+		}
+	}
+	return r
+}
+
+// notifyFollower reports the end of the run to the connector that created the run's agent,
+// or the instant that the run is.
+func (e *ending) notifyFollower(o storage.Outcome) {
+	name := e.job.agent.Descriptor.Type
+	if e.job.firing() != nil {
+		name = claybot.AgentCron
+	}
+	f, ok := e.worker.parts.Connector(string(name)).(connectors.Follower)
+	if !ok {
+		return
+	}
+	run := e.job.run
+	run.State, run.Error, run.Output, run.Usage, run.Ended = o.State, o.Error, o.Output, o.Usage, claybot.Now()
+	f.Ended(e.job.agent.Descriptor, run)
+}
+
+// saveState writes state.json when the agent's destination, engine, model or memory
+// changed, after its first run, and for the counters now and then. The counters
+// themselves are in the index.
+func (s *Worker) saveState(ctx context.Context, j *job, t *tally) {
+	st := j.agent.State
+	now := claybot.Now()
+	moved := false
+	if m := j.newestOf(claybot.MessageUser); m != nil {
+		route := m.ReplyRoute(j.agent.Descriptor)
+		route.ReplyTo = ""
+		moved = st.Routing == nil || *st.Routing != route
+		st.Routing = &route
+	} else if m := j.work().Newest(); m.Firing != nil && m.Route != nil {
+		moved = st.Routing == nil || *st.Routing != *m.Route
+		st.Routing = m.Route
+	}
+	q := s.parts.Profiles.Of(j.agent.ID, j.agent.Descriptor)
+	changed := st.Provider == nil || st.Usage.LLMCalls == 0 && t.usage.LLMCalls > 0 || st.Engine != cmp.Or(q.Engine, claybot.EngineReact) ||
+		st.Background == nil && st.Provider.Model != q.Model || st.Provider.Profile != q.Name || q.Forget != (st.Memory == claybot.MemoryOff)
+	if !moved && !changed && now-st.UpdatedAt < claybot.Time(stateEvery.Milliseconds()) {
+		return
+	}
+	entry, err := s.stores.Index.IndexedAgentByID(ctx, j.agent.ID)
+	if err != nil {
+		j.log.Warn("failed to read the agent's counters", "err", err)
+		return
+	}
+	agent := j.agent
+	agent.State = st
+	st = s.parts.Profiles.InForce(agent, s.parts.Profiles.OwnSettings(agent.ID))
+	st.UpdatedAt, st.LastUserAt = now, entry.LastUserAt
+	st.Usage = entry.Usage.Add(t.usage)
+	st.Context = t.context
+	if err := s.stores.Agents.SaveState(ctx, j.box.Lease, st); err != nil {
+		j.log.Warn("failed to save the agent's state", "err", err)
+	}
+}
+
+// giveUp prepares the end of a run that is no longer retried. What the model has not
+// answered yet did no harm to the world, but one of these messages may be what kills the
+// process: none of them is shown to a model again. Where there are several messages, each
+// of those comes again as a message of its own, which runs alone, so that the one at
+// fault takes no other with it. It reports whether a recipient of the end is left.
+func (e *ending) giveUp(ctx context.Context) (notify bool) {
+	j := e.job
+	if e.talk.history == nil {
+		return true // what it has done is not known
+	}
+	fresh := unanswered(e.talk.history.Records(), j.run.ID)
+	for _, m := range j.messages {
+		if len(j.messages) == 1 || !slices.Contains(fresh, m.ID) || m.Alone || m.Run != "" || m.Silent {
+			notify = notify || !m.Silent
+			continue
+		}
+		m.ID, m.Keys, m.Alone = m.ID+"/alone", nil, true
+		e.again = append(e.again, storage.Posting{To: j.agent.ID, Message: m})
+	}
+	note := j.note("warn", "given up; what was not answered is left out from here on")
+	note.Interrupted = true
+	if err := e.talk.history.Buffer(ctx, note); err != nil { // the end of the run saves it
+		j.log.Warn("failed to record that the run was given up", "err", err)
+	}
+	return notify
+}

@@ -1,0 +1,129 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/runs"
+)
+
+// An eventBuffer holds the events of a pass until the next thing that takes time: a tool,
+// a model call, a pause or the end of the run. They are committed with it. Tools add to
+// the buffer concurrently; all other methods belong to the goroutine of the pass.
+type eventBuffer struct {
+	job *job
+	// store appends to the events of the run; progress is what lifts its charges.
+	store func(ctx context.Context, progress bool, ev []claybot.Event) error
+	// observe is called once for each stored event, in order.
+	observe func(claybot.Event)
+
+	seq  int64                     // of the newest event, counted along with the store
+	open map[runs.NodeStarted]bool // nodes that an earlier pass began and did not end
+
+	mu        sync.Mutex
+	pending   []claybot.Event
+	subagents map[claybot.AgentID]bool // that events have reported
+}
+
+// emit adds events, and commits them when now is set.
+func (b *eventBuffer) emit(ctx context.Context, now bool, ev ...claybot.Event) error {
+	for _, e := range ev {
+		if e.Type != claybot.EventNodeStarted || !b.known(e) {
+			b.add(e)
+		}
+	}
+	if !now {
+		return nil
+	}
+	return b.commit(ctx, true)
+}
+
+// known reports whether a node begins that an earlier pass reported and could not end:
+// nodes come in pairs. Any other node that is still open is ended.
+func (b *eventBuffer) known(e claybot.Event) bool {
+	node := nodeOf(e)
+	known := b.open[node]
+	delete(b.open, node)
+	b.endNodes()
+	return known
+}
+
+// endNodes ends the nodes that an earlier pass began and this one does not resume.
+func (b *eventBuffer) endNodes() {
+	for node := range b.open {
+		b.add(runs.NodeEnded(b.job.run.ID, node.Node, node.Iteration, "cut off", 0))
+	}
+	clear(b.open)
+}
+
+// nodeOf names a node's turn within its run.
+func nodeOf(e claybot.Event) runs.NodeStarted { return runs.DataOf[runs.NodeStarted](e) }
+
+// add puts events behind those that wait to be committed. It is safe for concurrent use.
+func (b *eventBuffer) add(ev ...claybot.Event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range ev {
+		if e.Type != claybot.EventSubagentStarted || b.firstStart(e) {
+			b.pending = append(b.pending, e)
+		}
+	}
+}
+
+// firstStart reports whether an event is the first about the start of its subagent: the
+// call that starts it may be made again. It needs mu.
+func (b *eventBuffer) firstStart(e claybot.Event) bool {
+	if b.subagents == nil {
+		b.subagents = make(map[claybot.AgentID]bool)
+	}
+	id := runs.DataOf[runs.SubagentStarted](e).Agent
+	first := !b.subagents[id]
+	b.subagents[id] = true
+	return first
+}
+
+func (b *eventBuffer) take() []claybot.Event {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ev := b.pending
+	b.pending = nil
+	return ev
+}
+
+// closing returns the events that are left to commit, with the last one of the run or of
+// its pass.
+func (b *eventBuffer) closing(last claybot.Event) []claybot.Event {
+	b.endNodes()
+	return append(b.take(), last)
+}
+
+// commit stores the pending events with others behind them, and shows them. progress says
+// that those others are progress.
+func (b *eventBuffer) commit(ctx context.Context, progress bool, ev ...claybot.Event) error {
+	waiting := b.take()
+	all := slices.Concat(waiting, ev)
+	if len(all) == 0 {
+		return nil
+	}
+	if err := b.store(ctx, progress || len(waiting) > 0, all); err != nil {
+		b.mu.Lock()
+		b.pending = append(waiting, b.pending...) // nothing was written; the end of the run commits them
+		b.mu.Unlock()
+		b.job.broken = fmt.Errorf("append events: %w", err)
+		return b.job.broken
+	}
+	b.show(all...)
+	return nil
+}
+
+// show passes stored events on, once each and in order.
+func (b *eventBuffer) show(events ...claybot.Event) {
+	for _, e := range events {
+		b.seq++
+		e.Seq = b.seq
+		b.observe(e)
+	}
+}

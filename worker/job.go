@@ -1,0 +1,122 @@
+package worker
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/profiles"
+	"github.com/claybot/claybot/runs"
+)
+
+// A job is what one pass works on. Its parts share it; only the goroutine of the pass
+// changes it.
+type job struct {
+	box      *inbox.AgentInbox
+	agent    claybot.Agent
+	profile  profiles.Profile
+	run      claybot.Run
+	messages []claybot.AgentMessage
+	asked    map[string]claybot.Question // by the run, by id
+	charges  Charges                     // of the run
+	add      func(...claybot.Event)      // to what the run reports about itself
+	broken   error                       // a store that failed, whatever the engine made of it
+	log      *slog.Logger
+}
+
+// deadline is when the run fails at the latest: the profile's limit for one pass, or what
+// a message of the run says.
+func (j *job) deadline() time.Time {
+	end := time.Now().Add(cmp.Or(j.profile.Deadline, defaultDeadline))
+	for _, m := range j.messages {
+		if m.Deadline != 0 && m.Deadline.Time().Before(end) {
+			end = m.Deadline.Time()
+		}
+	}
+	return end
+}
+
+// engine is the name of the run's engine. It stays what the run began with, whatever is
+// configured meanwhile.
+func (j *job) engine() string {
+	return cmp.Or(j.run.Engine, engineFor(j.messages, j.profile)) // runs of older versions have none
+}
+
+// undoes is the run whose effects this run undoes; empty for others.
+func (j *job) undoes() claybot.RunID {
+	for _, m := range j.messages {
+		if m.Undo != nil {
+			return m.Undo.Run
+		}
+	}
+	return ""
+}
+
+// firing is the instant of a cron task that the run is; nil for other runs.
+func (j *job) firing() *claybot.Firing {
+	for _, m := range j.messages {
+		if m.Firing != nil {
+			return m.Firing
+		}
+	}
+	return nil
+}
+
+// newestOf is the newest message of the run that has a type; nil for none.
+func (j *job) newestOf(typ claybot.MessageType) *claybot.AgentMessage {
+	for _, m := range slices.Backward(j.messages) {
+		if m.Type == typ {
+			return &m
+		}
+	}
+	return nil
+}
+
+func (j *job) work() runs.Work {
+	return runs.Work{Pass: j, Agent: j.agent, Messages: j.messages, Add: j.add, Asked: j.asked}
+}
+
+// outgoing is what all messages of the run to its reader have in common.
+func (j *job) outgoing(kind claybot.OutgoingKind) claybot.Outgoing {
+	w := j.work()
+	return claybot.Outgoing{Kind: kind, Run: j.run.ID, Agent: j.agent.ID, Message: w.Newest().ID, Route: w.Route()}
+}
+
+// note is a record that the engine does not see.
+func (j *job) note(level, text string) claybot.Record {
+	return claybot.Record{Type: claybot.RecordNote, At: claybot.Now(), Run: j.run.ID, Level: level, Text: text}
+}
+
+// userRecord is the record of a message: of a person, or of the system.
+func (j *job) userRecord(m claybot.AgentMessage) claybot.Record {
+	r := claybot.Record{
+		Type: claybot.RecordUser, At: m.At, Run: j.run.ID,
+		MessageID: m.ID, Text: m.Text, Quote: m.Context.Quote,
+		Files: m.Files, Aside: j.profile.Forget, Tainted: m.Tainted,
+	}
+	if m.Type == claybot.MessageSystem {
+		r.Type, r.Kind, r.Silent = claybot.RecordSystem, m.Kind, m.Silent
+		r.Origin = cmp.Or(string(m.From.Agent), m.From.Name, "claybot")
+		if m.From.Agent != "" {
+			r.SenderName = m.From.Name
+		}
+		return r
+	}
+	from := m.From
+	r.From = &from
+	return r
+}
+
+// message is the message about the run that another agent gets; its id exists once for
+// each run.
+func (j *job) message(kind claybot.SystemKind, prefix, text string, tainted bool) claybot.AgentMessage {
+	return claybot.AgentMessage{
+		ID: claybot.MessageID(fmt.Sprintf("%s/%s", prefix, j.run.ID)), Type: claybot.MessageSystem, Kind: kind,
+		From: claybot.Sender{Agent: j.agent.ID, Name: j.agent.Descriptor.Name},
+		Text: text, At: claybot.Now(), Hops: j.work().Hops(), Tainted: tainted,
+	}
+}

@@ -1,0 +1,359 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
+)
+
+// When the typing sign comes and how often it is refreshed; a run that is over
+// before shows none. Previews are told at most this often.
+const (
+	typingAfter  = 300 * time.Millisecond
+	typingEvery  = 4 * time.Second
+	typingWait   = 5 * time.Second
+	previewEvery = 50 * time.Millisecond
+	draftTimeout = 15 * time.Second
+	// An answer that is complete so soon after its first text is sent as one
+	// message: nothing to edit, and nothing to repair after a crash.
+	draftAfter = 250 * time.Millisecond
+)
+
+// A progressView shows that a run is at work: the typing sign, and the answer while it
+// grows. All of it is best effort and none of it delays the run; what it leaves behind,
+// the draft, is recorded with the run before it is sent.
+type progressView struct {
+	job       *job
+	store     draftStore
+	deliverer *delivery.Deliverer
+	work      *runs.AtWork
+	meter     Meter
+	route     claybot.Route
+	show      powers
+
+	cancel   context.CancelFunc
+	kick     chan struct{}
+	done     chan struct{}
+	closeOne sync.Once
+
+	mu   sync.Mutex
+	text written
+
+	draft draft // the loop's own until done is closed
+}
+
+// A draftStore records the drafts of runs.
+type draftStore struct {
+	storage.Runs
+	storage.Outbox
+}
+
+// powers are what the platform of the reader can show.
+type powers struct {
+	typer   connectors.Typer
+	preview connectors.Previewer
+	sender  connectors.Sender
+	finder  bool // it can be asked whether a message was sent
+	stream  connectors.Streaming
+	grows   bool // the text is shown while it grows
+}
+
+// written is the text of a step as far as it is written.
+type written struct {
+	step  int
+	text  string
+	since time.Time // of the step's first text
+	tool  string    // that is running; empty for the model
+}
+
+// A draft is what a reader sees of the answer before it is complete.
+type draft struct {
+	current *claybot.Draft // nil for nothing
+	sent    string         // what it shows, without a sign of life
+	fresh   string         // the id of the next one; empty for any
+	sign    signOfLife
+}
+
+// watch begins to show the run. The loop ends with close or with ctx.
+func (s *Worker) watch(ctx context.Context, j *job) *progressView {
+	ctx, cancel := context.WithCancel(ctx)
+	v := &progressView{
+		job: j, store: draftStore{s.stores.Runs, s.stores.Outbox}, deliverer: s.parts.Deliverer, work: s.parts.AtWork, meter: s.meter,
+		route: j.work().Route(), cancel: cancel, kick: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	if d := j.run.Draft; d != nil && d.Outgoing != "" {
+		v.draft.current = d
+	}
+	c := s.parts.Connector(v.route.Connector)
+	v.show.typer, _ = c.(connectors.Typer)
+	_, v.show.finder = c.(connectors.Finder)
+	if v.show.preview, _ = c.(connectors.Previewer); v.show.preview == nil {
+		v.show.stream.Off = true
+		if x, ok := c.(connectors.Streamer); ok {
+			v.show.sender, _ = c.(connectors.Sender)
+			v.show.stream = x.Streaming(v.route)
+			v.show.stream.Off = v.show.stream.Off || v.show.sender == nil || j.profile.Progress
+		}
+	}
+	v.show.grows = v.show.preview != nil || !v.show.stream.Off
+	v.draft.sign = newSign(c, v.show, j.work())
+	go v.loop(ctx)
+	return v
+}
+
+// grow receives the text of a step as it grows. It never blocks.
+func (v *progressView) grow(step int, text string) {
+	if !v.show.grows {
+		return
+	}
+	v.mu.Lock()
+	if step != v.text.step || v.text.text == "" {
+		v.text.step, v.text.since = step, time.Now()
+	}
+	v.text.text = text
+	v.mu.Unlock()
+	select {
+	case v.kick <- struct{}{}:
+	default:
+	}
+}
+
+// close ends the showing and waits for a send under way. Twice is once.
+func (v *progressView) close() {
+	v.closeOne.Do(func() {
+		v.cancel()
+		<-v.done
+	})
+}
+
+// visible is what a reader may see of the answer; nil for nothing. Only after close.
+func (v *progressView) visible() *claybot.Draft { return v.draft.current }
+
+// shown is the text that a reader sees. Only after close.
+func (v *progressView) shown() string {
+	v.close()
+	if v.draft.current == nil {
+		return ""
+	}
+	return v.draft.sent
+}
+
+func (v *progressView) loop(ctx context.Context) {
+	defer close(v.done)
+	defer func() { // the run goes on without being shown
+		if x := recover(); x != nil {
+			v.meter.Panicked("live")
+			v.job.log.Error("live view panicked", "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
+		}
+	}()
+	typing := time.NewTimer(typingAfter)
+	defer typing.Stop()
+	defer v.draft.sign.timer.Stop()
+	var edit <-chan time.Time // when the text may be shown next
+	var last time.Time        // when it was shown last
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-typing.C:
+			v.sign(ctx)
+			typing.Reset(typingEvery)
+		case <-v.draft.sign.timer.C:
+			v.showSign(ctx)
+		case <-v.kick:
+			if edit == nil {
+				edit = time.After(v.delay(last))
+			}
+		case <-edit:
+			edit = nil
+			if !v.ready() {
+				edit = time.After(v.delay(last))
+				continue
+			}
+			v.display(ctx)
+			last = time.Now()
+			v.draft.sign.timer.Reset(signAfter)
+		}
+	}
+}
+
+// delay is how long the present text must wait before it may be shown.
+func (v *progressView) delay(last time.Time) time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case v.show.preview != nil:
+		return time.Until(last.Add(previewEvery))
+	case v.draft.current == nil && len(v.text.text) < v.show.stream.First:
+		// Looked at again when the wait is over; new text comes with a kick of
+		// its own only when no look is planned, so look in small steps.
+		return min(time.Until(v.text.since.Add(v.show.stream.Wait)), 100*time.Millisecond)
+	case v.draft.current == nil:
+		return time.Until(v.text.since.Add(draftAfter))
+	default:
+		return time.Until(last.Add(v.show.stream.Every))
+	}
+}
+
+// ready reports whether the text is long or old enough to be shown first.
+func (v *progressView) ready() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	age := time.Since(v.text.since)
+	return v.show.preview != nil || v.show.stream.Off || v.draft.current != nil || age >= v.show.stream.Wait ||
+		age >= draftAfter && len(v.text.text) >= v.show.stream.First
+}
+
+func (v *progressView) sign(ctx context.Context) {
+	if v.show.typer == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, typingWait)
+	defer cancel()
+	if err := v.show.typer.Typing(ctx, v.route); err != nil && ctx.Err() == nil {
+		v.job.log.Debug("failed to show the typing indicator", "err", err)
+	}
+}
+
+// display shows the reader the present text.
+func (v *progressView) display(ctx context.Context) {
+	v.mu.Lock()
+	step, text := v.text.step, v.text.text
+	v.mu.Unlock()
+	if v.show.preview != nil {
+		v.show.preview.Preview(v.route, v.job.run.ID, step, text)
+		return
+	}
+	text = strings.TrimSpace(text)
+	if v.show.stream.Off || text == "" || text == v.draft.sent || runs.MayBeNoReply(text) {
+		return
+	}
+	if r := []rune(text); v.show.stream.Limit > 0 && len(r) > v.show.stream.Limit {
+		text = string(r[:v.show.stream.Limit]) + " …"
+		if text == v.draft.sent {
+			return
+		}
+	}
+	if err := v.send(ctx, text); err != nil && ctx.Err() == nil {
+		v.job.log.Debug("failed to update the draft", "err", err)
+	}
+}
+
+// send makes or edits the draft. The draft is recorded before its first bytes
+// leave and again with its receipt. A destination that has other messages to
+// send gets no draft, so that nothing overtakes them.
+func (v *progressView) send(ctx context.Context, text string) error {
+	if time.Now().Before(v.deliverer.SilentUntil(v.route)) {
+		return nil // the platform asked for silence
+	}
+	if v.draft.current == nil && (v.deliverer.IsBusy(v.route.Dest()) || v.queued(ctx)) {
+		return nil
+	}
+	if v.draft.current != nil && v.draft.current.Receipt == "" {
+		return nil // its fate is unknown; the end of the run looks it up
+	}
+	// A send that began is brought to its end, also when the run ends
+	// meanwhile: an unknown fate costs more than the wait.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), draftTimeout)
+	defer cancel()
+	o := claybot.Outgoing{
+		ID: cmp.Or(v.draft.fresh, runs.NewID()), Kind: claybot.OutgoingAnswer, Run: v.job.run.ID, Agent: v.job.agent.ID,
+		Route: v.route, Text: text, Part: 1, Parts: 1, At: claybot.Now(),
+	}
+	if v.draft.current != nil {
+		o.ID, o.Edit = v.draft.current.Outgoing, v.draft.current.Receipt
+	} else if err := v.save(ctx, &claybot.Draft{Outgoing: o.ID, Tried: claybot.Now()}); err != nil {
+		return err
+	}
+	if err := v.job.box.Trusted(); err != nil {
+		return err // another node may go on with the run: no old text over its own
+	}
+	receipt, err := v.show.sender.Send(ctx, o)
+	var ambiguous *connectors.AmbiguousError
+	var retry *connectors.RetryError
+	var permanent *connectors.PermanentError
+	switch {
+	case errors.As(err, &retry):
+		v.deliverer.Obey(v.route, retry)
+	case errors.As(err, &permanent):
+		v.show.stream.Off = true // the end of the run tries once more and says why
+	}
+	switch {
+	case err == nil && o.Edit == "":
+		v.draft.sent, v.draft.sign.said = text, ""
+		return v.save(ctx, &claybot.Draft{Outgoing: o.ID, Receipt: receipt, Tried: v.draft.current.Tried})
+	case err == nil:
+		v.draft.sent, v.draft.sign.said = text, ""
+		return nil
+	case o.Edit == "" && !errors.As(err, &ambiguous):
+		return errors.Join(err, v.save(ctx, nil)) // nothing was sent
+	case errors.Is(err, connectors.ErrEditGone):
+		v.show.stream.Off = true // no second draft: the end of the run sends the answer afresh
+	}
+	return err
+}
+
+// queued reports whether the destination has messages to send: the end of the run before
+// may be committed and not handed over yet, and other members may have put some there. An
+// unknown answer counts as such: no draft is lost.
+func (v *progressView) queued(ctx context.Context) bool {
+	waiting, err := v.store.Unsent(ctx, v.route.Dest(), 0, 1)
+	return err != nil || len(waiting) > 0
+}
+
+// save records the draft with the run; nil records that there is none.
+func (v *progressView) save(ctx context.Context, d *claybot.Draft) error {
+	var stored claybot.Draft
+	if d != nil {
+		stored = *d
+	}
+	err := v.store.SaveDraft(ctx, v.job.box.Lease, v.job.run.ID, stored)
+	// A draft that was sent is there, whatever the store could be told; one
+	// that was to be sent is not.
+	if err == nil || d == nil || d.Receipt != "" {
+		v.draft.current = d
+	}
+	return err
+}
+
+// reply returns the outgoing messages of a text and ends the view; o has what they have in
+// common. When a draft is visible, the first part takes its place.
+func (v *progressView) reply(o claybot.Outgoing, text string) []claybot.Outgoing {
+	v.close()
+	if text == "" {
+		text = v.leftover(texts.NothingToAdd)
+	}
+	if text == "" {
+		return nil
+	}
+	out := v.deliverer.Compose(o, text)
+	d := v.visible()
+	if d == nil || len(out) == 0 {
+		return out
+	}
+	out[0].ID, out[0].Edit = d.Outgoing, d.Receipt
+	if d.Receipt != "" {
+		return out
+	}
+	// Whether its beginning stands there is unknown: a platform that can be asked is asked
+	// first, elsewhere the whole text carries the mark.
+	if v.show.finder {
+		out[0].State, out[0].Tried = claybot.SendAmbiguous, d.Tried
+	} else {
+		out[0].Resent, out[0].Copies = true, 1
+		out[0].Due = claybot.At(delivery.ResendAt(d.Tried.Time()))
+	}
+	return out
+}

@@ -1,0 +1,105 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
+)
+
+const (
+	// signAfter is how long a person sees nothing new until a sign of life.
+	signAfter = 15 * time.Second
+	// signPrefix begins the id of a draft that was made for a sign, so that a
+	// later pass recognizes it.
+	signPrefix = "still/"
+)
+
+// A signOfLife is a short text that says what the run waits for, where a person waits and
+// the platform shows nothing else. It is a draft like the growing answer, which takes its
+// place, so a run makes at most one message for it.
+type signOfLife struct {
+	on    bool
+	timer *time.Timer
+	said  string // the sign that the reader sees; empty for none
+}
+
+// newSign decides whether a view shows a sign of life: c shows neither that an answer is
+// being written nor the answer itself before it is a message, and can edit the sign away.
+func newSign(c connectors.Connector, show powers, w runs.Work) signOfLife {
+	_, edits := c.(connectors.Streamer)
+	return signOfLife{
+		on:    edits && show.typer == nil && show.preview == nil && show.sender != nil && w.Person(),
+		timer: time.NewTimer(signAfter),
+	}
+}
+
+// works notes what the run waits for: the end of a tool, or the model when tool
+// is empty.
+func (v *progressView) works(tool string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.text.tool = tool
+}
+
+// showSign shows the sign of life, or corrects it.
+func (v *progressView) showSign(ctx context.Context) {
+	v.draft.sign.timer.Reset(signAfter)
+	v.mu.Lock()
+	sign := texts.StillWorking(v.text.tool)
+	v.mu.Unlock()
+	switch {
+	case !v.draft.sign.on || sign == v.draft.sign.said:
+		return
+	case v.job.profile.Progress: // there are no drafts
+		v.draft.sign.on = !v.sendSign(ctx, sign)
+		return
+	case v.show.stream.Off || v.draft.current != nil && v.draft.sent == "" && v.draft.sign.said == "":
+		return // an earlier pass has shown something, which is left as it is
+	}
+	before := v.draft.sent
+	whole := strings.TrimSpace(before + "\n\n" + sign)
+	v.draft.fresh = fmt.Sprintf("%s%s/1", signPrefix, v.job.run.ID)
+	err := v.send(ctx, whole)
+	v.draft.fresh = ""
+	if err != nil && ctx.Err() == nil {
+		v.job.log.Debug("failed to send a progress notice", "err", err)
+	}
+	if v.draft.sent == whole {
+		v.draft.sent, v.draft.sign.said = before, sign
+	}
+}
+
+// sendSign says the sign in a message of its own, once for each run, and
+// reports whether it is stored.
+func (v *progressView) sendSign(ctx context.Context, sign string) bool {
+	o := claybot.Outgoing{
+		ID: fmt.Sprintf("%s%s/1", signPrefix, v.job.run.ID), Kind: claybot.OutgoingNotice, Run: v.job.run.ID, Agent: v.job.agent.ID,
+		Message: v.work.Of(v.job.run.ID).Newest().ID, Route: v.route, Text: sign, Part: 1, Parts: 1, At: claybot.Now(),
+	}
+	_, err := v.deliverer.Send(ctx, o)
+	if err != nil {
+		v.job.log.Debug("failed to update a progress notice", "err", err)
+	}
+	return err == nil
+}
+
+// leftover is the text with which a draft ends that shows a sign of life when
+// the run has nothing more to say: what was there before the sign, or, where
+// the sign stands alone, word. It is empty when no sign is visible. Only after
+// close.
+func (v *progressView) leftover(word string) string {
+	d := v.draft.current
+	switch {
+	case d == nil || v.draft.sign.said == "" && !(v.draft.sent == "" && strings.HasPrefix(d.Outgoing, signPrefix)):
+		return ""
+	case v.draft.sent != "":
+		return v.draft.sent
+	}
+	return word
+}
