@@ -24,7 +24,7 @@ type Access interface {
 
 // A PairingList lists pairing requests and grants.
 type PairingList struct {
-	Pairings []PairingView   `json:"pairings" doc:"Who asks to be let in."`
+	Pairings []PairingView   `json:"pairings" doc:"Pending pairing requests."`
 	Grants   []storage.Grant `json:"grants" doc:"Users and channels with access."`
 }
 
@@ -41,10 +41,10 @@ type PairingView struct {
 
 // A Decision decides a pairing request by its code, or grants access by id.
 type Decision struct {
-	Code      string `json:"code,omitempty" doc:"That the person was given; with approve."`
+	Code      string `json:"code,omitempty" doc:"The pairing code that claybot sent to the user; with approve."`
 	Approve   *bool  `json:"approve,omitempty"`
 	Connector string `json:"connector,omitempty" doc:"With subject, instead of code: grants access without a code."`
-	Subject   string `json:"subject,omitempty" doc:"The platform's id of a person or a group."`
+	Subject   string `json:"subject,omitempty" doc:"The platform's id of a user or a group."`
 }
 
 // A Decided is the outcome of a decision: the request, or the grant.
@@ -56,5 +56,5 @@ type Decided struct {
 
 // A Revoked answers a revocation after which the person still has access.
 type Revoked struct {
-	Still string `json:"still" doc:"What lets the person in all the same."`
+	Still string `json:"still" doc:"The setting that still gives access."`
 }

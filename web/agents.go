@@ -48,27 +48,27 @@ type AgentView struct {
 	Type       claybot.AgentType  `json:"type"`
 	Name       string             `json:"name,omitempty"`
 	Parent     claybot.AgentID    `json:"parent,omitempty"`
-	Owner      string             `json:"owner,omitempty" doc:"On whose behalf it works: connector/user."`
+	Owner      string             `json:"owner,omitempty" doc:"The user it works for: connector/user."`
 	Descriptor claybot.Descriptor `json:"descriptor"`
 	CreatedAt  claybot.Time       `json:"createdAt"`
-	LastUserAt claybot.Time       `json:"lastUserAt" doc:"When a person wrote last; 0 for never."`
+	LastUserAt claybot.Time       `json:"lastUserAt" doc:"When a person last wrote; 0 for never."`
 	Usage      claybot.Usage      `json:"usage"`
-	Waiting    int                `json:"waiting" doc:"Messages that no run has taken."`
-	Run        claybot.RunID      `json:"run,omitempty" doc:"The unfinished one."`
+	Waiting    int                `json:"waiting" doc:"Number of messages that no run has taken yet."`
+	Run        claybot.RunID      `json:"run,omitempty" doc:"The unfinished run."`
 	State      string             `json:"state" doc:"idle, waiting, or the state of the unfinished run."`
 }
 
 // An AgentList is one page of agents.
 type AgentList struct {
 	Agents []AgentView `json:"agents"`
-	Next   string      `json:"next,omitempty" doc:"Give it as after to get the next page."`
+	Next   string      `json:"next,omitempty" doc:"Pass it as after to get the next page."`
 }
 
 // An AgentTree is an agent with its subagents.
 type AgentTree struct {
 	AgentView
 	Children []AgentTree `json:"children"`
-	More     bool        `json:"more,omitempty" doc:"There are more below; this tree is cut."`
+	More     bool        `json:"more,omitempty" doc:"The tree is truncated: this agent has more subagents."`
 }
 
 // A ConversationList is what a person talked about in the web chat.
@@ -85,12 +85,12 @@ type Conversation struct {
 // A HistoryPage is a part of what an agent remembers.
 type HistoryPage struct {
 	Records []claybot.Record `json:"records"`
-	Next    string           `json:"next,omitempty" doc:"Give it as after to get the next page."`
+	Next    string           `json:"next,omitempty" doc:"Pass it as after to get the next page."`
 }
 
 // A Stopped answers a request to stop an agent.
 type Stopped struct {
-	Stopped int `json:"stopped" doc:"How many runs were asked to end."`
+	Stopped int `json:"stopped" doc:"Number of runs that were asked to end."`
 }
 
 // A ResetDone answers a reset.

@@ -18,20 +18,20 @@ type Budgets interface {
 
 // A BudgetList is budgets with what is spent and left.
 type BudgetList struct {
-	Budgets []BudgetView `json:"budgets" doc:"The one used last first."`
+	Budgets []BudgetView `json:"budgets" doc:"Most recently used first."`
 }
 
 // A BudgetView is one budget and what is left of it.
 type BudgetView struct {
 	storage.Budget
-	Left int64 `json:"left" doc:"What may still be set aside; negative when more was taken than was to be expected."`
+	Left int64 `json:"left" doc:"What can still be reserved; negative if usage exceeded its reservation."`
 }
 
 // An Extension raises the limit of a budget for the rest of its period.
 type Extension struct {
-	Key    string  `json:"key" doc:"Of the budget, as listed."`
-	USD    float64 `json:"usd,omitempty" doc:"How many US dollars more, for a budget in money."`
-	Tokens int64   `json:"tokens,omitempty" doc:"How many tokens more, for a budget in tokens."`
+	Key    string  `json:"key" doc:"The key of the budget, as listed."`
+	USD    float64 `json:"usd,omitempty" doc:"US dollars to add, for a budget in money."`
+	Tokens int64   `json:"tokens,omitempty" doc:"Tokens to add, for a budget in tokens."`
 	// IdempotencyKey is that of the request.
-	IdempotencyKey string `json:"idempotencyKey,omitempty" doc:"A repeat under the same key changes nothing."`
+	IdempotencyKey string `json:"idempotencyKey,omitempty" doc:"Retrying with the same key changes nothing."`
 }

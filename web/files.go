@@ -20,7 +20,7 @@ type Files interface {
 // A FileGiven is a file that goes with a message: one that was sent before, by
 // its id, or its content.
 type FileGiven struct {
-	ID       string `json:"id,omitempty" doc:"Of a file that the agent has; see POST /agents/{agent}/files."`
+	ID       string `json:"id,omitempty" doc:"The id of a file that the agent has; see POST /agents/{agent}/files."`
 	Name     string `json:"name,omitempty"`
 	MIMEType string `json:"mimeType,omitempty"`
 	Data     []byte `json:"data,omitempty" doc:"The content in base64, instead of id."`
@@ -31,6 +31,6 @@ type FileView struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
 	MIMEType string `json:"mimeType"`
-	Size     int64  `json:"size" doc:"Bytes."`
+	Size     int64  `json:"size" doc:"In bytes."`
 	SHA256   string `json:"sha256"`
 }

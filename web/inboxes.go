@@ -27,9 +27,9 @@ type WaitingView struct {
 	Type   claybot.MessageType `json:"type"`
 	Kind   claybot.SystemKind  `json:"kind,omitempty"`
 	From   claybot.Sender      `json:"from,omitzero"`
-	Text   string              `json:"text" doc:"Shortened."`
+	Text   string              `json:"text" doc:"Truncated."`
 	At     claybot.Time        `json:"at"`
-	Silent bool                `json:"silent,omitempty" doc:"It starts no run."`
+	Silent bool                `json:"silent,omitempty" doc:"The message starts no run."`
 }
 
 // A WorkView is the unfinished run of an agent.

@@ -27,12 +27,12 @@ type NoteHistory interface {
 
 // A NoteList is the notes of a scope.
 type NoteList struct {
-	Notes []storage.Memory `json:"notes" doc:"Without their texts."`
+	Notes []storage.Memory `json:"notes" doc:"The notes, without their texts."`
 }
 
 // A FoundNotes is what a search for notes found.
 type FoundNotes struct {
-	Notes []storage.FoundMemory `json:"notes" doc:"The best first."`
+	Notes []storage.FoundMemory `json:"notes" doc:"Best match first."`
 }
 
 // A NoteText is the new text of a note.
@@ -42,7 +42,7 @@ type NoteText struct {
 
 // A NoteVersions is the versions of a note or of a scope.
 type NoteVersions struct {
-	Versions []storage.MemoryVersion `json:"versions" doc:"The newest first."`
+	Versions []storage.MemoryVersion `json:"versions" doc:"Newest first."`
 }
 
 // A NoteRevert restores an earlier version of a note.

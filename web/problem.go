@@ -18,8 +18,8 @@ type Problem struct {
 	Ended   bool              `json:"-"` // the run has ended: this is its answer
 	Code    string            `json:"code" doc:"For programs."`
 	Message string            `json:"message" doc:"For people."`
-	Fix     string            `json:"fix,omitempty" doc:"What to do about it."`
-	Fields  map[string]string `json:"fields,omitempty" doc:"What is wrong with each field or answer."`
+	Fix     string            `json:"fix,omitempty" doc:"How to fix it."`
+	Fields  map[string]string `json:"fields,omitempty" doc:"The error of each field or answer."`
 }
 
 func (p *Problem) Error() string { return p.Message }

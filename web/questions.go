@@ -46,10 +46,10 @@ type QuestionList struct {
 
 // An AnswerRequest answers one question.
 type AnswerRequest struct {
-	Value  *Value                `json:"value" doc:"The answer: a string, a number, true or false, or a list. To a confirm: approve or deny."`
-	Reason string                `json:"reason,omitempty" doc:"Why it is denied, at most 1,000 characters."`
-	Scope  claybot.ApprovalScope `json:"scope,omitempty" doc:"How far an approval goes: empty for this action alone, session for what its tool does until the next reset, always for what its tool does for this agent from now on, which needs the scope admin."`
-	Args   json.RawMessage       `json:"args,omitempty" doc:"Of an approval: a JSON object of arguments with which the action runs in place of those that the question shows."`
+	Value  *Value                `json:"value" doc:"The answer: a string, a number, true, false or a list. For a confirm: approve or deny."`
+	Reason string                `json:"reason,omitempty" doc:"Why you deny it, at most 1,000 characters."`
+	Scope  claybot.ApprovalScope `json:"scope,omitempty" doc:"The scope of an approval. Empty: this action only. session: what its tool does until the next reset. always: what its tool does for this agent from now on; needs the scope admin."`
+	Args   json.RawMessage       `json:"args,omitempty" doc:"For an approval: a JSON object of arguments that replace those in the question."`
 }
 
 // An AnswerDone acknowledges an answer.
@@ -57,12 +57,12 @@ type AnswerDone struct {
 	ID  string        `json:"questionId"`
 	Run claybot.RunID `json:"runId"`
 	// More is set for approvals only.
-	More int `json:"more,omitempty" doc:"How many more people must approve the action; the run waits for them."`
+	More int `json:"more,omitempty" doc:"Number of further approvals that the run waits for."`
 }
 
 // An AnswersRequest answers questions of a run.
 type AnswersRequest struct {
-	Answers map[string]Value `json:"answers" doc:"By the key or the id of each question."`
+	Answers map[string]Value `json:"answers" doc:"The answers, by key or id of the question."`
 }
 
 // UnmarshalJSON implements json.Unmarshaler. What no answer can be is a Refusal.

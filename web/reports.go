@@ -29,41 +29,41 @@ type System interface {
 
 // A NodeList is the processes that share the store.
 type NodeList struct {
-	Nodes []NodeView `json:"nodes" doc:"Those of the last day, the newest first."`
+	Nodes []NodeView `json:"nodes" doc:"Members seen in the last day, newest first."`
 }
 
 // A NodeView is one process that shares the store.
 type NodeView struct {
-	ID           string              `json:"id" doc:"New for every process."`
-	Name         string              `json:"name" doc:"Stays across restarts."`
-	Addr         string              `json:"addr,omitempty" doc:"Of its web page."`
-	State        storage.MemberState `json:"state" doc:"live; draining: it takes no more work and leaves soon; gone: it has left in order; lost: it has not been heard of."`
+	ID           string              `json:"id" doc:"New for each process."`
+	Name         string              `json:"name" doc:"Stable across restarts."`
+	Addr         string              `json:"addr,omitempty" doc:"Address of its web page."`
+	State        storage.MemberState `json:"state" doc:"live; draining: accepts no more work and leaves soon; gone: left after an orderly shutdown; lost: its lease expired."`
 	Version      string              `json:"version"`
 	Started      claybot.Time        `json:"startedAt"`
-	Seen         claybot.Time        `json:"seenAt,omitempty" doc:"Its last beat, by the clock of the store; left out where it has the store for itself."`
-	Working      int                 `json:"working" doc:"Agents that it worked on at its last beat."`
-	MaxRuns      int                 `json:"maxRuns" doc:"Agents that it works on at the same time, at most."`
-	Skew         int64               `json:"skewMs" doc:"Milliseconds that its clock is ahead of the store's."`
-	Lease        int64               `json:"leaseMs,omitempty" doc:"Milliseconds after which others take over from it when it is not heard of; left out where it has the store for itself."`
-	Doubt        string              `json:"doubt,omitempty" doc:"What is wrong with how it is set up beside the others: a name that another node has, another lease."`
-	Claims       []string            `json:"claims" doc:"What it alone does now: connections to platforms, sinks of events, mending."`
-	Destinations int                 `json:"destinations" doc:"How many destinations it alone sends to now."`
+	Seen         claybot.Time        `json:"seenAt,omitempty" doc:"Its last lease renewal, by the clock of the database; omitted if it does not share a database."`
+	Working      int                 `json:"working" doc:"Number of active agents at its last lease renewal."`
+	MaxRuns      int                 `json:"maxRuns" doc:"Maximum number of concurrently active agents."`
+	Skew         int64               `json:"skewMs" doc:"How far its clock is ahead of the database's, in milliseconds."`
+	Lease        int64               `json:"leaseMs,omitempty" doc:"Milliseconds without a renewal after which the others take over; omitted if it does not share a database."`
+	Doubt        string              `json:"doubt,omitempty" doc:"A conflict with the configuration of the other members, such as a duplicate name or a different lease."`
+	Claims       []string            `json:"claims" doc:"What only this member does now: connections to platforms, event sinks, repairs."`
+	Destinations int                 `json:"destinations" doc:"Number of destinations that only this member sends to now."`
 }
 
 // A UsageReport is token usage and cost by the columns asked for.
 type UsageReport struct {
 	Usage []storage.Spent `json:"usage"`
-	More  bool            `json:"more,omitempty" doc:"There are further rows: the days, or the columns, are too many for one answer."`
+	More  bool            `json:"more,omitempty" doc:"The rows are truncated: request fewer days or fewer columns."`
 }
 
 // A LatencyReport is how long runs and model calls took, by day.
 type LatencyReport struct {
-	Latency []storage.Latency `json:"latency" doc:"In milliseconds; off by at most 10 %."`
+	Latency []storage.Latency `json:"latency" doc:"In milliseconds, accurate to 10 %."`
 }
 
 // A ReceiptList is what became of messages.
 type ReceiptList struct {
-	Receipts []ReceiptView `json:"receipts" doc:"The oldest first."`
+	Receipts []ReceiptView `json:"receipts" doc:"Oldest first."`
 }
 
 // A ReceiptView is what became of a message.
@@ -73,15 +73,15 @@ type ReceiptView struct {
 	Kind    claybot.SystemKind  `json:"kind,omitempty"`
 	Agent   claybot.AgentID     `json:"agentId"`
 	From    claybot.Sender      `json:"from,omitzero"`
-	Text    string              `json:"text" doc:"Shortened."`
+	Text    string              `json:"text" doc:"Truncated."`
 	Stored  claybot.Time        `json:"stored"`
-	Skipped string              `json:"skipped,omitempty" doc:"Why no run took it."`
-	Due     claybot.Time        `json:"due,omitempty" doc:"When its agent begins, while it waits."`
-	Behind  claybot.RunID       `json:"behind,omitempty" doc:"The run that it waits for."`
-	Ahead   int                 `json:"ahead,omitempty" doc:"How many messages wait before it."`
+	Skipped string              `json:"skipped,omitempty" doc:"Why no run processed it."`
+	Due     claybot.Time        `json:"due,omitempty" doc:"When its agent starts, while the message waits."`
+	Behind  claybot.RunID       `json:"behind,omitempty" doc:"The run it waits for."`
+	Ahead   int                 `json:"ahead,omitempty" doc:"Number of messages ahead of it."`
 	Run     *RunView            `json:"run,omitempty"`
 	Replies []OutgoingView      `json:"replies"`
-	Steps   []overview.Step     `json:"steps" doc:"What happened, the oldest first, in words."`
+	Steps   []overview.Step     `json:"steps" doc:"The stages of the message in words, oldest first."`
 	Silence string              `json:"silence,omitempty" doc:"Why there is no reply."`
-	Verdict overview.Verdict    `json:"verdict" doc:"What became of it: an outcome for programs, and a text for people."`
+	Verdict overview.Verdict    `json:"verdict" doc:"The outcome: a code for programs, a text for people."`
 }

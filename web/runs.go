@@ -53,11 +53,11 @@ type Undos interface {
 
 // A Drawing is an engine that is a graph.
 type Drawing struct {
-	Name    string              `json:"name" doc:"Of the engine."`
+	Name    string              `json:"name" doc:"Name of the engine."`
 	Start   string              `json:"start"`
-	Nodes   []string            `json:"nodes" doc:"The start first; END is where a run ends."`
-	Edges   map[string][]string `json:"edges" doc:"Where each node may lead, the usual way first."`
-	Mermaid string              `json:"mermaid" doc:"The graph as a flowchart of mermaid."`
+	Nodes   []string            `json:"nodes" doc:"The start node first; a run ends at END."`
+	Edges   map[string][]string `json:"edges" doc:"Edges of each graph node, the usual one first."`
+	Mermaid string              `json:"mermaid" doc:"The graph as a Mermaid flowchart."`
 }
 
 // A Drawings is all engines that are graphs.
@@ -75,22 +75,22 @@ type PlanView struct {
 
 // A RunView is a run.
 type RunView struct {
-	ID       claybot.RunID       `json:"runId" doc:"Of the run itself, when it was asked for by a reserved id."`
+	ID       claybot.RunID       `json:"runId" doc:"The run's own id, if you requested it by a reserved id."`
 	Agent    claybot.AgentID     `json:"agentId"`
 	State    claybot.RunState    `json:"state"`
-	Messages []claybot.MessageID `json:"messages" doc:"What it works on."`
-	LastSeq  int64               `json:"lastSeq" doc:"Of the newest event."`
-	Attempts int                 `json:"attempts" doc:"Passes since the last progress."`
-	Cancel   string              `json:"cancel,omitempty" doc:"Who asked for its end."`
+	Messages []claybot.MessageID `json:"messages" doc:"The messages it processes."`
+	LastSeq  int64               `json:"lastSeq" doc:"seq of the newest event."`
+	Attempts int                 `json:"attempts" doc:"Attempts since the last progress."`
+	Cancel   string              `json:"cancel,omitempty" doc:"Who canceled it."`
 	Awaiting *AwaitingView       `json:"awaiting,omitempty"`
-	Output   string              `json:"output,omitempty" doc:"The reply, at most 2 KiB of it; all of it is in the history of the agent."`
-	Usage    claybot.Usage       `json:"usage" doc:"Of a run under way: so far. In lists and in answers to changes, that is up to its last pause."`
+	Output   string              `json:"output,omitempty" doc:"The reply, truncated to 2 KiB; the history of the agent has all of it."`
+	Usage    claybot.Usage       `json:"usage" doc:"Of an active run: so far. Lists and responses to changes count up to its last pause."`
 	Error    *claybot.RunError   `json:"error,omitempty"`
-	Engine   string              `json:"engine,omitempty" doc:"What advances it: react, plan, explore or undo. In lists, it is known from the first pause or the end on."`
-	Result   json.RawMessage     `json:"result,omitempty" doc:"What a graph has put out so far, an object. Not in lists."`
-	Undo     []EffectView        `json:"undo,omitempty" doc:"What it did that people may want to take back. Not in lists."`
-	UndoOf   claybot.RunID       `json:"undoOf,omitempty" doc:"The run whose effects this one takes back."`
-	Node     string              `json:"node,omitempty" doc:"The name of the node that works on it now, where several share the store. Not in lists."`
+	Engine   string              `json:"engine,omitempty" doc:"The engine: react, plan, explore, undo or a graph of GET /graphs. Lists show it after the first pause or the end."`
+	Result   json.RawMessage     `json:"result,omitempty" doc:"Output of a graph so far, an object. Not in lists."`
+	Undo     []EffectView        `json:"undo,omitempty" doc:"Side effects that people may want to undo. Not in lists."`
+	UndoOf   claybot.RunID       `json:"undoOf,omitempty" doc:"The run whose side effects this run undoes."`
+	Node     string              `json:"node,omitempty" doc:"The cluster member that processes it now. Not in lists."`
 	Started  claybot.Time        `json:"started,omitempty"`
 	Ended    claybot.Time        `json:"ended,omitempty"`
 	Stream   string              `json:"stream"`
@@ -100,56 +100,56 @@ type RunView struct {
 type AwaitingView struct {
 	Reason    claybot.AwaitReason `json:"reason,omitempty"`
 	Until     claybot.Time        `json:"until"`
-	Answers   []claybot.MessageID `json:"answers" doc:"The ids that the answers will have."`
-	Questions []claybot.Question  `json:"questions,omitempty" doc:"POST /agents/runs/{run}/answers answers them."`
+	Answers   []claybot.MessageID `json:"answers" doc:"The ids of the answers."`
+	Questions []claybot.Question  `json:"questions,omitempty" doc:"Answer them with POST /agents/runs/{run}/answers."`
 }
 
 // A RunList is one page of runs.
 type RunList struct {
 	Runs []RunView `json:"runs"`
-	Next string    `json:"next,omitempty" doc:"Give it as before to get the next page."`
+	Next string    `json:"next,omitempty" doc:"Pass it as before to get the next page."`
 }
 
 // A StartRequest gives an agent something to do. Without AgentID and Descriptor
 // the message is for an agent of its own.
 type StartRequest struct {
-	AgentID    claybot.AgentID `json:"agentId,omitempty" doc:"The agent that is told. Give this or descriptor, or neither for a new agent."`
+	AgentID    claybot.AgentID `json:"agentId,omitempty" doc:"The agent to message. Set this or descriptor, or neither for a new agent."`
 	Descriptor *Target         `json:"descriptor,omitempty"`
-	Text       string          `json:"text,omitempty" doc:"What it is told, at most 100,000 characters. It may be left out when there are files."`
-	Key        string          `json:"idempotencyKey,omitempty" doc:"1 to 128 letters, digits and . _ : -; a repeat under the same key does nothing new and gets the same ids; another message under it is refused."`
-	Files      []FileGiven     `json:"files,omitempty" doc:"At most 10."`
-	Engine     string          `json:"engine,omitempty" doc:"What advances the run: react, plan, explore or another graph of GET /graphs. Without it, the engine of the agent's profile. A message that joins a run under way does not change its engine. Another one than plan needs the scope admin where that of the agent is plan."`
-	Stateless  bool            `json:"stateless,omitempty" doc:"Not supported; leave out agentId and descriptor for an agent without a past."`
+	Text       string          `json:"text,omitempty" doc:"The message, at most 100,000 characters. Optional if there are files."`
+	Key        string          `json:"idempotencyKey,omitempty" doc:"1 to 128 letters, digits and . _ : -. A retry with the same key does nothing new and returns the same ids; another message with it is refused."`
+	Files      []FileGiven     `json:"files,omitempty" doc:"At most 10 files."`
+	Engine     string          `json:"engine,omitempty" doc:"The engine of the run: react, plan, explore or another graph of GET /graphs. Default: the engine of the agent's profile. A message that joins an active run does not change its engine. If the agent's engine is plan, any other needs the scope admin."`
+	Stateless  bool            `json:"stateless,omitempty" doc:"Not supported; omit agentId and descriptor for a new agent."`
 }
 
 // A Target names the agent of a person in a channel; it is made at its first
 // message.
 type Target struct {
-	Type      claybot.AgentType `json:"type,omitempty" doc:"Only user, the default."`
-	Connector string            `json:"connector,omitempty" doc:"api, the default; another one needs the scope admin."`
-	ChannelID string            `json:"channelId" doc:"The thread, of your own choice."`
-	UserID    string            `json:"userId,omitempty" doc:"The name of your token, the default; another one needs the scope admin."`
+	Type      claybot.AgentType `json:"type,omitempty" doc:"Only user, which is the default."`
+	Connector string            `json:"connector,omitempty" doc:"Default: api. Any other needs the scope admin."`
+	ChannelID string            `json:"channelId" doc:"The thread, an id of your choice."`
+	UserID    string            `json:"userId,omitempty" doc:"Default: the name of your token. Any other needs the scope admin."`
 }
 
 // A MessageRequest is a message for an agent that is named by the path.
 type MessageRequest struct {
 	Text  string      `json:"text,omitempty" doc:"At most 100,000 characters."`
-	Key   string      `json:"idempotencyKey,omitempty" doc:"As for POST /agents/runs."`
-	Files []FileGiven `json:"files,omitempty" doc:"At most 10."`
+	Key   string      `json:"idempotencyKey,omitempty" doc:"See POST /agents/runs."`
+	Files []FileGiven `json:"files,omitempty" doc:"At most 10 files."`
 }
 
 // An Accepted is what became of a message.
 type Accepted struct {
 	agentsystem.Accepted
-	Stream string `json:"stream" doc:"The path of the run's events."`
+	Stream string `json:"stream" doc:"Path of the event stream of the run."`
 }
 
 // An EffectView is one effect of a run.
 type EffectView struct {
-	Step string `json:"step" doc:"Of the plan, or the id of the call."`
+	Step string `json:"step" doc:"The step of the plan, or the id of the call."`
 	Tool string `json:"tool"`
-	What string `json:"what" doc:"The effect in a few words."`
-	Can  bool   `json:"can" doc:"Something takes it back."`
+	What string `json:"what" doc:"The side effect in a few words."`
+	Can  bool   `json:"can" doc:"Whether it can be undone."`
 }
 
 // Draw describes an engine that is a graph.

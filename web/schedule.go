@@ -15,22 +15,22 @@ type BeatList struct {
 
 // A BeatRequest names the heartbeat tasks to run now.
 type BeatRequest struct {
-	IDs []string `json:"ids,omitempty" doc:"The tasks; all when none is named."`
+	IDs []string `json:"ids,omitempty" doc:"The tasks to run. Default: all."`
 }
 
 // BeatDone has the number under the name that the command line reads, too.
 type BeatDone struct {
-	Ran   int `json:"ran" doc:"How many tasks run now."`
+	Ran   int `json:"ran" doc:"Number of tasks that run now."`
 	Tasks int `json:"tasks" doc:"The same as ran."`
 }
 
 // A BeatSpec makes a task of the heartbeat.
 type BeatSpec struct {
-	ID          string `json:"id,omitempty" doc:"Of a task to replace."`
+	ID          string `json:"id,omitempty" doc:"The id of a task to replace."`
 	Title       string `json:"title"`
-	Every       string `json:"every,omitempty" doc:"A duration; as configured when left out."`
+	Every       string `json:"every,omitempty" doc:"A duration. Default: the configured one."`
 	ActiveHours string `json:"activeHours,omitempty"`
-	Enabled     *bool  `json:"enabled,omitempty" doc:"true when left out."`
+	Enabled     *bool  `json:"enabled,omitempty" doc:"Default: true."`
 	Prompt      string `json:"prompt"`
 }
 
@@ -43,7 +43,7 @@ type TaskList struct {
 // A TaskRequest creates a cron task.
 type TaskRequest struct {
 	connectors.TaskSpec
-	DryRun bool `json:"dry_run,omitempty" doc:"Save nothing, and answer with the next times alone."`
+	DryRun bool `json:"dry_run,omitempty" doc:"Save nothing and return only the next times."`
 }
 
 // A TaskPreview is when a task would run.
@@ -53,7 +53,7 @@ type TaskPreview struct {
 
 // A LedgerPage is the past firings of a task.
 type LedgerPage struct {
-	Firings []connectors.Firing `json:"firings" doc:"The newest first."`
+	Firings []connectors.Firing `json:"firings" doc:"Newest first."`
 }
 
 // A TaskChange is a connectors.TaskChange with the names that the fields have
@@ -61,7 +61,7 @@ type LedgerPage struct {
 type TaskChange struct {
 	Name        *string `json:"name,omitempty"`
 	Description *string `json:"description,omitempty"`
-	Schedule    *string `json:"schedule,omitempty" doc:"Set the others of schedule, every and at to an empty string."`
+	Schedule    *string `json:"schedule,omitempty" doc:"To change the kind of schedule, set the others of schedule, every and at to an empty string."`
 	Every       *string `json:"every,omitempty"`
 	At          *string `json:"at,omitempty"`
 	Timezone    *string `json:"timezone,omitempty"`

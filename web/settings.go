@@ -27,8 +27,8 @@ type RuleList struct {
 // A SettingsView is the settings of an agent.
 type SettingsView struct {
 	Profile string           `json:"profile"`
-	Now     claybot.Settings `json:"now" doc:"What applies."`
-	Own     claybot.Settings `json:"own" doc:"What was changed for this agent alone."`
-	Models  []string         `json:"models" doc:"Those it may use."`
-	Tools   []string         `json:"tools" doc:"Those it may be given."`
+	Now     claybot.Settings `json:"now" doc:"The effective settings."`
+	Own     claybot.Settings `json:"own" doc:"The settings changed for this agent."`
+	Models  []string         `json:"models" doc:"Models that the agent may use."`
+	Tools   []string         `json:"tools" doc:"Tools that the agent may get."`
 }

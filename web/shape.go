@@ -43,10 +43,10 @@ func (u *unsaid) Write(b []byte) (int, error) { return len(b), nil }
 func failMux(w http.ResponseWriter, r *http.Request, status int, allow string) {
 	if status == http.StatusMethodNotAllowed {
 		w.Header().Set("Allow", allow)
-		Fail(w, status, "method", "This path does not take "+r.Method+".", "It takes "+allow+".")
+		Fail(w, status, "method", "This path does not support "+r.Method+".", "Use "+allow+".")
 		return
 	}
-	Fail(w, status, "not_found", "There is no such path.", "GET /openapi.json lists what there is.")
+	Fail(w, status, "not_found", "No such path.", "See GET /openapi.json.")
 }
 
 // reshaped does the same for a handler with a mux of its own.

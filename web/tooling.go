@@ -59,8 +59,8 @@ type ServerList struct {
 
 // A ServerAllow accepts changed tools of an MCP server.
 type ServerAllow struct {
-	Tool string `json:"tool,omitempty" doc:"One tool; all of the server when left out."`
-	Hash string `json:"hash" doc:"The offHash of the server as it was seen; with another one nothing is accepted."`
+	Tool string `json:"tool,omitempty" doc:"One tool. Default: all tools of the server."`
+	Hash string `json:"hash" doc:"The offHash of the server as you saw it; if it has changed, nothing is accepted."`
 }
 
 // A SkillList is all skills.
@@ -70,7 +70,7 @@ type SkillList struct {
 
 // A SkillAllow allows a skill as it was seen.
 type SkillAllow struct {
-	Hash string `json:"hash" doc:"Of the skill as you have seen it; another one is refused."`
+	Hash string `json:"hash" doc:"The hash of the skill as you saw it; if it has changed, the request is refused."`
 }
 
 // A ToolView is one tool.
