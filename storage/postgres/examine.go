@@ -130,7 +130,7 @@ func (x *examination) schema(ctx context.Context) {
 	case checkVersion(version, oldest) != nil:
 		x.setup("schema", checkVersion(version, oldest))
 	case version == 0:
-		x.say("schema", LevelOK, "there is none yet; the first start makes it", "")
+		x.say("schema", LevelOK, "does not exist yet; the first start creates it", "")
 	case version < len(migrations):
 		x.say("schema", LevelOK, fmt.Sprintf("version %d; the next start of this claybot makes it %d", version, len(migrations)), "")
 	case version > len(migrations):
