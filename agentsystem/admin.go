@@ -217,19 +217,19 @@ func (a *Admin) Revoke(ctx context.Context, connector, id string) error {
 // storage.ErrNotFound or storage.ErrState where there is none such.
 func (a *Admin) RetryOutgoing(ctx context.Context, id string) (claybot.Outgoing, error) {
 	o, err := a.outbox.Retry(ctx, id)
-	return a.changed(o, err, "outgoing message is retried")
+	return a.changed(o, err, "retried")
 }
 
 // DropOutgoing drops a message that was not sent; errors as RetryOutgoing.
 func (a *Admin) DropOutgoing(ctx context.Context, id string) (claybot.Outgoing, error) {
 	o, err := a.outbox.Discard(ctx, id, "dropped by an operator")
-	return a.changed(o, err, "outgoing message was dropped")
+	return a.changed(o, err, "dropped")
 }
 
 // changed makes the change of an outgoing message count.
-func (a *Admin) changed(o claybot.Outgoing, err error, what string) (claybot.Outgoing, error) {
+func (a *Admin) changed(o claybot.Outgoing, err error, change string) (claybot.Outgoing, error) {
 	if err == nil {
-		a.log.Info(what, "outgoing", o.ID)
+		a.log.Info("outgoing message changed", "outgoing", o.ID, "change", change)
 		a.sender.Refresh(o)
 	}
 	return o, err

@@ -32,9 +32,6 @@ type key struct {
 	typ, in                                  reflect.Type // of the field, and of the struct whose group has the key
 }
 
-// virtual reports whether the key has no field of its own.
-func (k key) virtual() bool { return k.kind != "" && k.typ == reflect.TypeFor[struct{}]() }
-
 // field returns a pointer to the field of the key in to, which points to a struct.
 func (k key) field(to any) any {
 	return reflect.ValueOf(to).Elem().FieldByIndex(k.index).Addr().Interface()

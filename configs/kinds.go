@@ -175,18 +175,20 @@ func valueKind(k key) setter {
 			return time.Duration(n) * time.Millisecond, err
 		})
 	case "time of day":
-		return one(func(v string) (string, error) {
-			if _, err := time.Parse("15:04", v); err != nil {
-				return "", fmt.Errorf("%s is not a time of day such as 03:30", quote(v))
-			}
-			return v, nil
-		})
+		return one(timeOfDay)
 	case "size":
 		return one(k.size)
 	case "bytes":
 		return one(bytesOf)
 	}
 	return nil
+}
+
+func timeOfDay(v string) (string, error) {
+	if _, err := time.Parse("15:04", v); err != nil {
+		return "", fmt.Errorf("%s is not a time of day such as 03:30", quote(v))
+	}
+	return v, nil
 }
 
 // listKind has the kinds of lists of single values.

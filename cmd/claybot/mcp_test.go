@@ -107,8 +107,10 @@ func TestMCPServerOf(t *testing.T) {
 		t.Errorf("%+v, %v", got, got.Check())
 	}
 	far := mcpServer(configs.MCPServer{
-		Name: "n", Remote: configs.MCPRemote{URL: "https://x/mcp", Headers: map[string]configs.Secret{"H": secret},
-			OAuth: &configs.MCPOAuth{Grant: configs.GrantClient, ClientID: "c", ClientSecret: secret, Scopes: []string{"s"}}},
+		Name: "n", Remote: configs.MCPRemote{
+			URL: "https://x/mcp", Headers: map[string]configs.Secret{"H": secret},
+			OAuth: &configs.MCPOAuth{Grant: configs.GrantClient, ClientID: "c", ClientSecret: secret, Scopes: []string{"s"}},
+		},
 	})
 	if far.Headers["H"] != "not-real" || !reflect.DeepEqual(far.OAuth, &mcp.OAuth{Grant: mcp.GrantClient, ClientID: "c", ClientSecret: "not-real", Scopes: []string{"s"}}) || far.Check() != nil {
 		t.Errorf("%+v", far)

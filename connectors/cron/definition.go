@@ -211,10 +211,19 @@ func front(uid string, t connectors.TaskSpec) configs.Frontmatter {
 		once = "true"
 	}
 	for _, s := range []setting{
-		{"uid", &uid}, {"name", &t.Name}, {"description", &t.Description},
-		{"schedule", &t.Schedule}, {"every", &t.Every}, {"at", &t.At}, {"timezone", &t.Timezone},
-		{"misfire", &t.Misfire}, {"once", &once}, {"retries", &retries},
-		{"owner", &t.Owner}, {"route", &t.Route}, {"agent", &t.Agent},
+		{"uid", &uid},
+		{"name", &t.Name},
+		{"description", &t.Description},
+		{"schedule", &t.Schedule},
+		{"every", &t.Every},
+		{"at", &t.At},
+		{"timezone", &t.Timezone},
+		{"misfire", &t.Misfire},
+		{"once", &once},
+		{"retries", &retries},
+		{"owner", &t.Owner},
+		{"route", &t.Route},
+		{"agent", &t.Agent},
 	} {
 		f.Set(s.key, *s.value)
 	}
@@ -231,8 +240,14 @@ func change(f *configs.Frontmatter, c connectors.TaskChange) {
 		}
 	}
 	for _, s := range append(times, []setting{
-		{"name", c.Name}, {"description", c.Description}, {"timezone", c.Timezone}, {"misfire", c.Misfire}, {"route", c.Route},
-		{"enabled", textOf(c.Enabled)}, {"once", textOf(c.Once)}, {"retries", textOf(c.Retries)},
+		{"name", c.Name},
+		{"description", c.Description},
+		{"timezone", c.Timezone},
+		{"misfire", c.Misfire},
+		{"route", c.Route},
+		{"enabled", textOf(c.Enabled)},
+		{"once", textOf(c.Once)},
+		{"retries", textOf(c.Retries)},
 	}...) {
 		if s.value == nil {
 			continue

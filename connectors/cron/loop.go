@@ -83,7 +83,7 @@ func (l *loop) Step(ctx context.Context, look bool) (err error) {
 // try does something with the files locked, and logs an error.
 func (l *loop) try(ctx context.Context, what string, do func() error, attrs ...any) {
 	if err := l.sched.Locked(ctx, do); err != nil && ctx.Err() == nil {
-		l.sched.Log.Warn(what, append(attrs, "err", err)...)
+		l.sched.Log.Warn("failed to keep the files of tasks", append(attrs, "what", what, "err", err)...)
 	}
 }
 

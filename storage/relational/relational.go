@@ -159,15 +159,6 @@ func selectAll[T any](ctx context.Context, db transactor, f func(r Row) T, q str
 	return all, err
 }
 
-// selectOne returns what f makes of the first row of a query, the zero value where there is none.
-func selectOne[T any](ctx context.Context, db transactor, f func(r Row) T, q string, args ...any) (v T, err error) {
-	err = db.read(ctx, func(c *Conn) error {
-		_, err := c.first(q, func(r Row) error { v = f(r); return nil }, args...)
-		return err
-	})
-	return v, err
-}
-
 // failed is err with what failed; nil for nil.
 func failed(err error, format string, args ...any) error {
 	if err == nil {

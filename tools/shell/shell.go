@@ -18,6 +18,7 @@ import (
 // Name is the name of the tool.
 const Name = "shell"
 
+// The limits of a command whose profile names none.
 const (
 	DefaultWall = time.Hour
 	DefaultIdle = 60 * time.Second
