@@ -251,7 +251,7 @@ func TestBrowserExplore(t *testing.T) {
 	b.do("an agent", typed("/status"), until(`document.querySelector(".bot .bubble")`))
 	b.open("/ui/agents")
 	b.do("it is to explore", chromedp.Click("#rows a"), until(`document.querySelector("#set-engine") && document.body.dataset.connection === "on"`),
-		chromedp.SetValue("#set-engine", claybot.EngineExplore), chromedp.Click("#save"), until(`document.querySelector("#hint-engine").textContent.startsWith("now: explore")`))
+		chromedp.SetValue("#set-engine", claybot.EngineExplore), chromedp.Click("#save"), until(`document.querySelector("#hint-engine").textContent.startsWith("current: explore")`))
 	b.open("/")
 	b.do("explore", typed("explore "+scripted.DemoURL))
 	b.said("screens")

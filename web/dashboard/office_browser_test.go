@@ -43,7 +43,7 @@ func TestBrowserSchedule(t *testing.T) {
 		return err == nil && len(all) == 2 && all[0].State == string(claybot.RunSucceeded)
 	})
 	b.do("switch off", chromedp.Click(`#task-kaaaaaaaaaaaaaaaaaaaaaaa button[hx-post*="to=off"]`),
-		until(`document.querySelector("#task-kaaaaaaaaaaaaaaaaaaaaaaa").textContent.includes("Switched off")`))
+		until(`document.querySelector("#task-kaaaaaaaaaaaaaaaaaaaaaaa").textContent.includes("Turned off")`))
 
 	b.open("/ui/schedule/tasks/kaaaaaaaaaaaaaaaaaaaaaaa")
 	b.do("two runs", until(`document.querySelectorAll("[id^='f-manual/']").length === 2`))
@@ -69,7 +69,7 @@ func TestBrowserDeliveries(t *testing.T) {
 	o.call(hostile[1])
 	// The reply, and the notice that it failed.
 	b.do("the failure appears by itself", until(`document.querySelector("#n-failed b").textContent === "2"`),
-		until(`[...document.querySelectorAll("#delivery-rows .badge.bad")].every((e) => e.textContent === "not delivered")`),
+		until(`[...document.querySelectorAll("#delivery-rows .badge.bad")].every((e) => e.textContent === "failed")`),
 		until(`document.querySelector("#delivery-rows .cause").textContent === `+js(hostile[0])))
 	o.phone.cut(nil)
 	b.do("send again", chromedp.Click(`#delivery-rows tr:last-child button[hx-post*="retry"]`),
@@ -88,7 +88,7 @@ func TestBrowserAccess(t *testing.T) {
 	o.post(claybot.User("phone", "dm-eve", "eve"), claybot.AgentMessage{ID: "m1", Type: claybot.MessageUser, Text: "hi", From: claybot.Sender{UserID: "eve", Name: hostile[0]}})
 	b.do("the request appears by itself", until(`document.querySelector("#pairings tbody td")?.textContent.includes(`+js(hostile[0])+`)`))
 	b.do("let in", chromedp.Click("#pairings .primary"), until(`document.querySelector("#grants tbody th")?.textContent.includes("eve")`),
-		until(`document.querySelector("#pairings").textContent.includes("Nobody asks")`))
+		until(`document.querySelector("#pairings").textContent.includes("No pending requests")`))
 	b.do("let out, or not", chromedp.Click("#grants .danger"), chromedp.WaitVisible("#confirm"), chromedp.Click(`#confirm button[value="no"]`))
 	if n := is[int](b, `document.querySelectorAll("#grants tbody tr").length`); n != 1 {
 		t.Errorf("%d people are let in after a no", n)
@@ -123,7 +123,7 @@ func TestBrowserUsage(t *testing.T) {
 	r.mind.plan("price", llmtest.Say("It cost something."))
 	b := r.browse()
 	b.open("/ui/usage")
-	b.do("nothing yet", until(`document.querySelector("#plot-cost .nothing")?.textContent.includes("Nothing was spent")`))
+	b.do("nothing yet", until(`document.querySelector("#plot-cost .nothing")?.textContent.includes("No cost in this period")`))
 	r.ran(r.say("price"), claybot.RunSucceeded)
 	b.do("the pictures come by themselves", until(inked("#plot-cost")), until(inked("#plot-tokens")), until(inked("#plot-took")),
 		until(`document.querySelector("#usage-figures b").textContent === "$0.0025"`))

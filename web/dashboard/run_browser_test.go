@@ -100,7 +100,7 @@ func TestBrowserSettings(t *testing.T) {
 		until(`!document.querySelector("[data-fault=debounceMs]") && document.querySelectorAll("[aria-invalid]").length === 1`),
 		chromedp.Evaluate[chromedp.Void](`document.querySelector("#set-steps").value = ""`))
 	b.do("save", chromedp.SetValue("#set-debounce", "25"), chromedp.Click("#save"),
-		until(`document.querySelector("#toasts").textContent.includes("Saved")`), until(`document.querySelector("#hint-model").textContent === "now: second"`))
+		until(`document.querySelector("#toasts").textContent.includes("Saved")`), until(`document.querySelector("#hint-model").textContent === "current: second"`))
 	own := r.system.Profiles.OwnSettings(id)
 	if own.Model != "second" || own.DebounceMS == nil || *own.DebounceMS != 25 || own.Prompt != "Be <b>brief</b>." || own.Tools != nil {
 		t.Errorf("the settings are %+v", own)
