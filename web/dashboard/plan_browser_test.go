@@ -111,7 +111,7 @@ func TestBrowserDeny(t *testing.T) {
 	b.open("/ui/agents/" + string(run.Agent))
 	b.do("it is taken back", chromedp.Click("#set-approved input[type=checkbox]"), chromedp.SetValue("#set-engine", "plan"), chromedp.Click("#save"),
 		until(`document.querySelector("#toasts").textContent.includes("Saved") && !document.querySelector("#set-approved")`),
-		until(`document.querySelector("#hint-engine").textContent === "current: plan: plans, asks, then acts"`))
+		until(`document.querySelector("#hint-engine").textContent === "current: plan: plans, asks for approval, then acts"`))
 	if is[bool](b, `window.hacked !== undefined`) {
 		t.Error("a text ran as a script")
 	}

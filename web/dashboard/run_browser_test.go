@@ -51,8 +51,8 @@ func TestBrowserCancel(t *testing.T) {
 		t.Fatalf("the run is %s, %v", got.State, err)
 	}
 	b.do("sure", chromedp.Click("#cancel"), until(`document.querySelector("#confirm").open`), chromedp.Click("#confirm-yes"),
-		until(`document.querySelector("#timeline .item.end b")?.textContent === "Stopped"`),
-		until(`document.querySelector("#top .badge").textContent === "stopped"`), until(`document.querySelector("#toasts").textContent.includes("Stopping")`))
+		until(`document.querySelector("#timeline .item.end b")?.textContent === "Canceled"`),
+		until(`document.querySelector("#top .badge").textContent === "canceled"`), until(`document.querySelector("#toasts").textContent.includes("Canceling")`))
 }
 
 // A question of a run is answered on its page.
