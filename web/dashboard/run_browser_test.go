@@ -78,7 +78,7 @@ func TestBrowserAnswer(t *testing.T) {
 	b.do("the page of the agent asks, too", until(`document.querySelector("#questions form b").textContent === "How many?"`))
 	b.open("/ui/runs/" + string(run.ID))
 	b.do("what fits", chromedp.SendKeys("#questions input[name=value]", "7"), press("Enter"), until(`document.querySelector("#timeline .item.end b")?.textContent === "Done"`),
-		until(`document.querySelector("#questions").childElementCount === 0`), until(`[...document.querySelectorAll(".item b")].some((b) => b.textContent === "A question was answered")`))
+		until(`document.querySelector("#questions").childElementCount === 0`), until(`[...document.querySelectorAll(".item b")].some((b) => b.textContent === "Question answered")`))
 }
 
 // The settings of an agent apply at once; an edit is not overwritten by news.
@@ -92,7 +92,7 @@ func TestBrowserSettings(t *testing.T) {
 	r.ran(r.say("news"), claybot.RunSucceeded)
 	b.do("news comes, the edit stays", until(`document.querySelector("#lines").textContent.includes("news")`),
 		until(`document.querySelector("#set-model").value === "second"`))
-	b.do("what is wrong", chromedp.Click("#save"), until(`document.querySelector("#settings-form [data-error]").textContent.startsWith("The wait for more messages: must be")`),
+	b.do("what is wrong", chromedp.Click("#save"), until(`document.querySelector("#settings-form [data-error]").textContent.startsWith("Debounce: must be")`),
 		until(`document.querySelector("#set-debounce").closest(".field").querySelector("[data-fault]").textContent.startsWith("must be a whole number")`),
 		until(`document.activeElement.id === "set-debounce" && document.querySelectorAll("[aria-invalid]").length === 1`))
 	b.do("what is out of bounds", chromedp.Evaluate[chromedp.Void](`document.querySelector("#set-debounce").value = ""`), chromedp.SetValue("#set-steps", "5000"), chromedp.Click("#save"),
