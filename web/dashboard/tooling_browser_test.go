@@ -34,7 +34,7 @@ func TestBrowserTools(t *testing.T) {
 	b.do("a change is shown", badge("changed"), until(`document.querySelector("#skill-invoices").textContent.includes("changed: SKILL.md")`), chromedp.Evaluate[chromedp.Void](`window.stays = 1`))
 	b.do("forbid", chromedp.Click(`#skill-invoices button[hx-post*="forbid"]`), badge("new"))
 	b.do("accept a tool", push("#server-files .off .button"), until(`document.querySelector("#confirm").open`), chromedp.Click("#confirm-yes"), until(`!document.querySelector("#server-files .off")`))
-	b.do("remove a workspace", push("#workspaces li .danger"), until(`document.querySelector("#confirm").open && document.querySelector("#confirm-words").textContent.includes("cannot be had back")`),
+	b.do("remove a workspace", push("#workspaces li .danger"), until(`document.querySelector("#confirm").open && document.querySelector("#confirm-words").textContent.includes("cannot be undone")`),
 		chromedp.Click("#confirm-yes"), until(`document.querySelectorAll("#workspaces li").length === 1`))
 	if !is[bool](b, `window.stays === 1 && window.hacked === undefined`) {
 		t.Error("the page was loaded again, or a text ran as a script")
