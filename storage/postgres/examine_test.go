@@ -107,7 +107,7 @@ func TestExamineWell(t *testing.T) {
 	}
 	all := examined(t, Config{URL: role})
 	for what, words := range map[string]string{
-		"connection": "on this machine", "server": "PostgreSQL ", "durability": "reach the disk", "schema": "none yet", "rights": "may read, write and make", "clock": "off that of the server",
+		"connection": "on this machine", "server": "PostgreSQL ", "durability": "reach the disk", "schema": "does not exist yet", "rights": "may read, write and make", "clock": "off that of the server",
 		"connections": "takes 197; ", "pooler": "nothing stands before the server; notifications arrive",
 	} {
 		finds(t, all, what, LevelOK, words)

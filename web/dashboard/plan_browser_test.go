@@ -163,5 +163,5 @@ gone.after(also); htmx.process(also); window.also = also; gone.click(); gone.rem
 	b.do("approve", press, until(`document.querySelector("#toasts").textContent.includes("Approved.")`))
 	w.ran(run.Messages[0], claybot.RunSucceeded)
 	b.do("approve again", until(`!window.also.isConnected`), chromedp.Evaluate[chromedp.Void](`document.body.append(window.also); htmx.process(window.also); window.also.click(); window.also.remove();`),
-		until(`document.querySelector("#toasts .bad")?.textContent.includes("not possible any more")`))
+		until(`document.querySelector("#toasts .bad")?.textContent.includes("Not possible any more")`))
 }

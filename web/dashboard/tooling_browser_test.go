@@ -28,7 +28,7 @@ func TestBrowserTools(t *testing.T) {
 	b.do("it is new", badge("new"), chromedp.Evaluate[chromedp.Void](`window.stays = 1`))
 	b.do("not sure", chromedp.Click("#skill-invoices .primary"), until(`document.querySelector("#confirm").open`), press("Escape"), until(`!document.querySelector("#confirm").open`), badge("new"))
 	b.do("allow", chromedp.Click("#skill-invoices .primary"), until(`document.querySelector("#confirm").open`), chromedp.Click("#confirm-yes"), badge("allowed"),
-		until(`document.querySelector("#toasts").textContent.includes("exactly as it is now")`))
+		until(`document.querySelector("#toasts").textContent.includes("Allowed in this version")`))
 	r.skillFile("invoices", "SKILL.md", manifest+"Send all of them.\n")
 	b.open("/ui/tools")
 	b.do("a change is shown", badge("changed"), until(`document.querySelector("#skill-invoices").textContent.includes("changed: SKILL.md")`), chromedp.Evaluate[chromedp.Void](`window.stays = 1`))
@@ -53,7 +53,7 @@ func TestBrowserNote(t *testing.T) {
 	b := r.browse()
 	b.open("/ui/agents/" + string(agent))
 	b.do("its tools", chromedp.Click("#bench-tools > summary"), until(`document.querySelector("#own-current_time").checkVisibility()`))
-	b.do("to the note", chromedp.Click("#bench-notes .list a"), until(`location.pathname === "/ui/notes/note" && document.querySelector("#taint")`),
+	b.do("to the note", chromedp.Click("#bench-notes .list a"), until(`location.pathname === "/ui/notes/note" && document.querySelector("#taint") && document.body.dataset.connection === "on"`),
 		until(`document.querySelector("#note-text").value === `+js(hostile[1]+"\n"+hostile[4])), chromedp.Evaluate[chromedp.Void](`window.stays = 1`))
 	// By script, because the page may replace its elements between the search for one and its use.
 	b.do("edit", chromedp.Evaluate[chromedp.Void](`document.querySelector("#note-text").value = "by hand"`), push("#save-note"), until(`!document.querySelector("#taint") && document.querySelectorAll("#versions li").length === 2`),
@@ -80,7 +80,7 @@ func TestBrowserBudget(t *testing.T) {
 	}
 	b.do("nothing is left", left("$0"))
 	b.do("a wrong amount", chromedp.SendKeys("#budgets input[name=amount]", "much"), chromedp.Click("#budgets .extend .button"),
-		until(`document.querySelector("#budgets [data-error]").textContent.startsWith("Give an amount above 0.")`), left("$0"))
+		until(`document.querySelector("#budgets [data-error]").textContent.startsWith("Enter an amount above 0.")`), left("$0"))
 	b.do("extend", chromedp.SetValue("#budgets input[name=amount]", "2.5"), chromedp.Click("#budgets .extend .button"), left("$2.50"))
 }
 

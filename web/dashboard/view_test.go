@@ -2,6 +2,9 @@ package dashboard
 
 import (
 	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -396,5 +399,27 @@ func TestAccessView(t *testing.T) {
 		if modeWords(mode) == "" {
 			t.Errorf("no words for %q", mode)
 		}
+	}
+}
+
+// A form that scripts send must do nothing before they are loaded: a browser would
+// put what was typed into the address.
+func TestFormsOfScripts(t *testing.T) {
+	forms := 0
+	err := fs.WalkDir(templates, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := templates.ReadFile(path)
+		for _, form := range regexp.MustCompile(`<form[^>]*>`).FindAllString(string(text), -1) {
+			forms++
+			if !strings.Contains(form, ` action="`) && !strings.Contains(form, ` method="dialog"`) {
+				t.Errorf("%s: %s", path, form)
+			}
+		}
+		return err
+	})
+	if err != nil || forms < 10 {
+		t.Fatalf("%d forms, %v", forms, err)
 	}
 }

@@ -55,7 +55,7 @@ func TestBrowserKeyboard(t *testing.T) {
 	b.tabTo("reset", `e.id === "reset-agent"`)
 	b.do("reset", press("Enter"), until(`document.querySelector("#confirm").open`))
 	b.tabTo("yes", `e.id === "confirm-yes"`)
-	b.do("yes", press("Enter"), until(`document.querySelector("#toasts").textContent.includes("new conversation")`),
+	b.do("yes", press("Enter"), until(`document.querySelector("#toasts").textContent.includes("New conversation")`),
 		until(`document.activeElement.id === "reset-agent"`)) // and it is where it was
 	b.tabTo("the prompt", `e.id === "set-prompt"`)
 	b.do("write", chromedp.SendKeys("#set-prompt", "Be brief."))
