@@ -156,7 +156,7 @@ type Settings struct {
 	ApprovedBy map[string]Approving `json:"approvedBy,omitempty"`
 }
 
-// An Approving is by whom, as in Answered.By, and when a rule was made.
+// An Approving is by whom, as in Answer.By, and when a rule was made.
 type Approving struct {
 	By string `json:"by,omitempty"`
 	At Time   `json:"at"`

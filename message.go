@@ -74,7 +74,7 @@ type AgentMessage struct {
 	// Answer is the content of an answer message, Run the run it is for. Of a
 	// message that starts a run, Run is the id that was reserved for that run:
 	// the run has it, unless the message joins another one.
-	Answer *Answer `json:"answer,omitempty"`
+	Answer *Result `json:"answer,omitempty"`
 	Run    RunID   `json:"run,omitempty"`
 	// Files belong to the text.
 	Files []FileReference `json:"files,omitempty"`
@@ -109,9 +109,9 @@ type Awaited struct {
 	ID    MessageID `json:"id"`
 }
 
-// An Answer is how a run ended that another run waits for, or what somebody
-// said to a question.
-type Answer struct {
+// A Result is the content of an answer message: how a run ended that another run waits
+// for, or the answer to a question.
+type Result struct {
 	OK         bool    `json:"ok"`
 	Output     string  `json:"output"`
 	Error      string  `json:"error,omitempty"`
@@ -120,12 +120,14 @@ type Answer struct {
 	TokenUsage Usage   `json:"token_usage"`
 	Tainted    bool    `json:"tainted,omitempty"` // the run had read texts of strangers
 	// To is set in the answer to a question.
-	To *Answered `json:"to,omitempty"`
+	To *Answer `json:"to,omitempty"`
 }
 
-// An Answered is what was said to one question.
-type Answered struct {
+// An Answer is the answer to one question, from the button, command, text or request that
+// gives it to the record of the run.
+type Answer struct {
 	Question string          `json:"questionId"`
+	Text     string          `json:"-"`               // as it was given, for Question.Check; empty once it is checked
 	Value    json.RawMessage `json:"value,omitempty"` // as Question.Check returned it; none when the question was withdrawn
 	By       string          `json:"by,omitempty"`    // "connector/userId" in a chat, else the name of the operator
 	Via      AnswerVia       `json:"via"`

@@ -58,7 +58,7 @@ type Record struct {
 	// lies before them, the summary stands for.
 	Keep     int             `json:"keep,omitempty"`
 	Question *Question       `json:"question,omitempty"`
-	Answer   *Answered       `json:"answer,omitempty"`
+	Answer   *Answer         `json:"answer,omitempty"`
 	Files    []FileReference `json:"files,omitempty"` // user
 
 	// Only are the tools that the run has from this result on, with those of other

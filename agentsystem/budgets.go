@@ -25,7 +25,7 @@ type limitedRuns struct {
 
 func (l limitedRuns) Root(run claybot.RunID) claybot.RunID { return l.work.Root(run) }
 
-func (l limitedRuns) Resume(ctx context.Context, agent claybot.AgentID, run claybot.RunID, a claybot.Answered) error {
+func (l limitedRuns) Resume(ctx context.Context, agent claybot.AgentID, run claybot.RunID, a claybot.Answer) error {
 	_, err := l.questions.PostAnswer(ctx, agent, run, a)
 	return err
 }

@@ -232,7 +232,7 @@ func (i *intake) order(ctx context.Context, agent claybot.Agent, m claybot.Agent
 		if err != nil {
 			return done, true, err
 		}
-		m.Answer = &claybot.Answer{OK: true, Output: string(stored)}
+		m.Answer = &claybot.Result{OK: true, Output: string(stored)}
 	}
 	done, err = i.inboxes.Post(ctx, storage.Posting{
 		To: agent.ID, Message: m, Skip: "command", Replies: i.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), text),

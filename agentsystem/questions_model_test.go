@@ -253,12 +253,12 @@ func asks(ctx context.Context, t *runs.Turn, yield func(claybot.Record, error) b
 			yield(claybot.Record{}, &runs.WaitError{Awaiting: *wait})
 			return
 		}
-		say.Text = toldText(qs, func(i int) claybot.Answered { return answers[i] })
+		say.Text = toldText(qs, func(i int) claybot.Answer { return answers[i] })
 	}
 	yield(say, nil)
 }
 
-func toldText(qs []claybot.Question, answer func(i int) claybot.Answered) string {
+func toldText(qs []claybot.Question, answer func(i int) claybot.Answer) string {
 	text := "told"
 	for i, q := range qs {
 		a := answer(i)
@@ -277,7 +277,7 @@ func (w *world) begin(draws [][]uint32) {
 		w.draws = draw
 		id := fmt.Sprint("p", i)
 		p := &person{Descriptor: claybot.User("chat", "dm-"+id, id)}
-		p.own, p.said, p.warned = p.OwnerID(), make(map[string]claybot.Answered), make(map[string]bool)
+		p.own, p.said, p.warned = p.OwnerID(), make(map[string]claybot.Answer), make(map[string]bool)
 		var qs []askedFor
 		for k := range 1 + w.pick(4) {
 			qs = append(qs, w.drawQuestion(p.own, k))

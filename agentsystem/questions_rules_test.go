@@ -12,7 +12,7 @@ import (
 type rules struct {
 	own    string // the owner id of the run's person
 	asked  []claybot.Question
-	said   map[string]claybot.Answered
+	said   map[string]claybot.Answer
 	warned map[string]bool // of which questions an unfit text was told
 	gone   bool            // the run was given up
 	by     string          // who did
@@ -29,7 +29,7 @@ func (m *rules) may(q claybot.Question, who string) bool {
 // answer is values by key, in one piece: all count, or none. at is the first
 // question whose value does not fit.
 func (m *rules) answer(values map[string]string, who string, via claybot.AnswerVia) (reply string, at claybot.Question) {
-	all := make(map[string]claybot.Answered)
+	all := make(map[string]claybot.Answer)
 	for _, q := range m.asked {
 		value, given := values[q.Key]
 		switch v, err := q.Check(value, nil); {
@@ -38,7 +38,7 @@ func (m *rules) answer(values map[string]string, who string, via claybot.AnswerV
 		case given && !m.open(q):
 			return "closed", q
 		case given && err == nil:
-			all[q.ID] = claybot.Answered{Question: q.ID, Value: v, By: who, Via: via}
+			all[q.ID] = claybot.Answer{Question: q.ID, Value: v, By: who, Via: via}
 		case given && at.ID == "":
 			at = q
 		}
@@ -90,7 +90,7 @@ func (m *rules) tick() {
 		case q.Default == "" || err != nil:
 			gone = true
 		default:
-			m.said[q.ID] = claybot.Answered{Question: q.ID, Value: v, Via: claybot.ViaDefault}
+			m.said[q.ID] = claybot.Answer{Question: q.ID, Value: v, Via: claybot.ViaDefault}
 		}
 	}
 	m.gone = gone

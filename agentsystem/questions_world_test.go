@@ -287,7 +287,7 @@ func (w *world) check(p *person) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		var a claybot.Answered
+		var a claybot.Answer
 		if got.Answer != nil && len(got.Answer.Value) > 0 { // else it is noted that nobody answered
 			a = *got.Answer
 		}
@@ -330,7 +330,7 @@ func (w *world) finish() {
 
 // finished compares what a run was told, and what became of the other texts.
 func (w *world) finished(p *person) {
-	told := toldText(p.asked, func(i int) claybot.Answered { return p.said[p.asked[i].ID] })
+	told := toldText(p.asked, func(i int) claybot.Answer { return p.said[p.asked[i].ID] })
 	n := 0
 	for _, r := range w.records(p.Descriptor) {
 		if r.Run == p.run && r.Type == claybot.RecordAssistant {

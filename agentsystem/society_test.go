@@ -91,7 +91,7 @@ func (r *rig) result(d claybot.Descriptor, tool string) claybot.Record {
 }
 
 // answers are the entries of the newest spawn_and_wait.
-func (r *rig) answers(d claybot.Descriptor) (list []claybot.Answer) {
+func (r *rig) answers(d claybot.Descriptor) (list []claybot.Result) {
 	r.Helper()
 	rec := r.result(d, "spawn_and_wait")
 	if err := json.Unmarshal([]byte(rec.Text), &list); err != nil {

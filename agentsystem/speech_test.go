@@ -102,7 +102,7 @@ func TestAskAgent(t *testing.T) {
 		r.say("begin")
 		after(time.Hour)
 		r.wants("re: hello", "I asked")
-		var a claybot.Answer
+		var a claybot.Result
 		if err := json.Unmarshal([]byte(r.result(ann, "ask_agent").Text), &a); err != nil || !a.OK || a.Output != "the sky" || a.AgentID != r.agent(room) {
 			t.Errorf("%v: %+v", err, a)
 		}

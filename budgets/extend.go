@@ -140,7 +140,7 @@ func (l *Limiter) Recheck(ctx context.Context) error {
 		if !changed {
 			continue
 		}
-		a := claybot.Answered{Question: q.ID, Value: []byte("true"), Via: claybot.ViaLimit}
+		a := claybot.Answer{Question: q.ID, Value: []byte("true"), Via: claybot.ViaLimit}
 		if err := l.cfg.Runs.Resume(ctx, q.Agent, q.Run, a); err != nil {
 			return fmt.Errorf("let run %s go on: %w", q.Run, err)
 		}

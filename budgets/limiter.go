@@ -52,7 +52,7 @@ type Runs interface {
 	Root(run claybot.RunID) claybot.RunID
 	// Resume gives a paused run an answer to its question. Only the first answer to a
 	// question counts.
-	Resume(ctx context.Context, agent claybot.AgentID, run claybot.RunID, a claybot.Answered) error
+	Resume(ctx context.Context, agent claybot.AgentID, run claybot.RunID, a claybot.Answer) error
 }
 
 // People are the users, each named by an owner id, "connector/userId".

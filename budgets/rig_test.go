@@ -144,7 +144,7 @@ func (r *rig) Notify(_ context.Context, owner, key, text string) error {
 type runsAlone struct{}
 
 func (runsAlone) Root(run claybot.RunID) claybot.RunID { return run }
-func (runsAlone) Resume(context.Context, claybot.AgentID, claybot.RunID, claybot.Answered) error {
+func (runsAlone) Resume(context.Context, claybot.AgentID, claybot.RunID, claybot.Answer) error {
 	return nil
 }
 

@@ -16,7 +16,7 @@ func TestMessagesOfQuestions(t *testing.T) {
 		{Type: claybot.RecordUser, MessageID: "m", Text: "go"},
 		{Type: claybot.RecordAssistant, ToolCalls: []claybot.ToolCall{{ID: "c", Name: "ask_user", Args: "{}"}}},
 		{Type: claybot.RecordQuestion, Question: &q},
-		{Type: claybot.RecordAnswer, Answer: &claybot.Answered{Question: "q", Value: []byte(`"red"`)}},
+		{Type: claybot.RecordAnswer, Answer: &claybot.Answer{Question: "q", Value: []byte(`"red"`)}},
 		{Type: claybot.RecordTool, ToolCallID: "c", Name: "ask_user", OK: true, Text: `{"answer":"red"}`},
 	}
 	got := llm.Messages(history)

@@ -15,7 +15,7 @@ import (
 type Rule struct {
 	Agent claybot.AgentID `json:"agent"`
 	Rule  string          `json:"rule"`         // a tool, or tool(subject)
-	By    string          `json:"by,omitempty"` // as Answered.By; empty: it was set by an operator
+	By    string          `json:"by,omitempty"` // as Answer.By; empty: it was set by an operator
 	At    claybot.Time    `json:"at,omitempty"`
 }
 

@@ -111,14 +111,14 @@ func (s *Questions) Closes(ctx context.Context, id string) (claybot.Time, error)
 
 // Answered returns the answer to a question, which is its default once it has expired, or
 // nil while it is open.
-func (s *Questions) Answered(ctx context.Context, run claybot.Run, q claybot.Question) (*claybot.Answered, error) {
+func (s *Questions) Answered(ctx context.Context, run claybot.Run, q claybot.Question) (*claybot.Answer, error) {
 	a, err := s.answerOf(ctx, q)
 	if a != nil || err != nil || run.Cancel != "" || q.Expires == 0 || claybot.Now() < q.Expires {
 		return a, err
 	}
 	// An expiry is posted as a message like any answer, so only one of concurrent
 	// answers counts.
-	late := claybot.Answered{Question: q.ID, Value: s.defaultOf(q), Via: claybot.ViaDefault}
+	late := claybot.Answer{Question: q.ID, Value: s.defaultOf(q), Via: claybot.ViaDefault}
 	if _, err := s.PostAnswer(ctx, run.Agent, run.ID, late); err != nil {
 		return nil, fmt.Errorf("post the default of question %s: %w", q.ID, err)
 	}
@@ -142,7 +142,7 @@ func (s *Questions) defaultOf(q claybot.Question) json.RawMessage {
 }
 
 // Mark edits the messages of a question to show its answer, and removes their buttons.
-func (s *Questions) Mark(ctx context.Context, q claybot.Question, a claybot.Answered) error {
+func (s *Questions) Mark(ctx context.Context, q claybot.Question, a claybot.Answer) error {
 	out, err := s.replaced(ctx, q, "answered", texts.Answered(q, a))
 	if err != nil || len(out) == 0 {
 		return err

@@ -57,9 +57,9 @@ func (s *Questions) Ask(ctx context.Context, env tools.Env, qs []claybot.Questio
 }
 
 // ask is what was said to the questions of a round, or what the run waits for.
-func (s *Questions) ask(ctx context.Context, t runs.Work, round tools.Env, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
+func (s *Questions) ask(ctx context.Context, t runs.Work, round tools.Env, qs []claybot.Question) ([]claybot.Answer, *claybot.Awaiting, error) {
 	wait := claybot.Awaiting{Reason: claybot.AwaitApproval}
-	answers := make([]claybot.Answered, 0, len(qs))
+	answers := make([]claybot.Answer, 0, len(qs))
 	for i, q := range qs {
 		q.ID = round.UID(i)
 		if known, ok := t.Asked[q.ID]; ok && known.Expires != 0 {
@@ -93,7 +93,7 @@ func (s *Questions) ask(ctx context.Context, t runs.Work, round tools.Env, qs []
 
 // AskFor asks on behalf of a run. The approver for a subagent or task is asked where its
 // owner wrote last.
-func (s *Questions) AskFor(ctx context.Context, w runs.Work, round tools.Env, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
+func (s *Questions) AskFor(ctx context.Context, w runs.Work, round tools.Env, qs []claybot.Question) ([]claybot.Answer, *claybot.Awaiting, error) {
 	for i, q := range qs {
 		if len(q.Approvers) > 0 || w.Agent.Descriptor.Foreground() {
 			continue
@@ -114,7 +114,7 @@ func (s *Questions) AskFor(ctx context.Context, w runs.Work, round tools.Env, qs
 }
 
 // answerOf is what was said to a question; nil when nothing was yet.
-func (s *Questions) answerOf(ctx context.Context, q claybot.Question) (*claybot.Answered, error) {
+func (s *Questions) answerOf(ctx context.Context, q claybot.Question) (*claybot.Answer, error) {
 	r, err := s.Receipts.Receipt(ctx, q.AnswerID())
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
@@ -129,7 +129,7 @@ func (s *Questions) answerOf(ctx context.Context, q claybot.Question) (*claybot.
 
 // answersText is the result of a call for the model: the answers by key, in the
 // order of the questions, and which of them are defaults.
-func answersText(qs []claybot.Question, answers []claybot.Answered) string {
+func answersText(qs []claybot.Question, answers []claybot.Answer) string {
 	var b strings.Builder
 	var silent []string
 	for i, q := range qs {
@@ -303,7 +303,7 @@ func named(qs []claybot.Question, name string) (claybot.Question, bool) {
 // answerAll checks the values, which are named by the ids of their questions,
 // and posts the answers when all fit.
 func (s *Questions) answerAll(ctx context.Context, qs []storage.OpenQuestion, values map[string]string, who saidBy) error {
-	var answers []claybot.Answered
+	var answers []claybot.Answer
 	faults := make(map[string]string)
 	for _, q := range qs {
 		if err := s.open(ctx, q, who.by, who.via); err != nil {
@@ -326,7 +326,7 @@ func (s *Questions) answerAll(ctx context.Context, qs []storage.OpenQuestion, va
 				faults[texts.QuestionKey(q.Question)] = why
 			}
 		}
-		answers = append(answers, claybot.Answered{
+		answers = append(answers, claybot.Answer{
 			Question: q.ID, Value: v, By: who.by, Via: who.via, Message: who.message.ID, Reason: who.reason, Scope: who.scope, Args: who.args,
 		})
 	}
@@ -357,7 +357,7 @@ func (s *Questions) answerAll(ctx context.Context, qs []storage.OpenQuestion, va
 // postSaid stores the message in which answers came, with what follows from it,
 // before the answers themselves: a crash in between has them posted by the next
 // start, see typed.
-func (s *Questions) postSaid(ctx context.Context, id claybot.AgentID, run claybot.RunID, m claybot.AgentMessage, answers []claybot.Answered) error {
+func (s *Questions) postSaid(ctx context.Context, id claybot.AgentID, run claybot.RunID, m claybot.AgentMessage, answers []claybot.Answer) error {
 	agent, err := s.Lookup.Agent(ctx, id)
 	if err != nil {
 		return err
@@ -366,7 +366,7 @@ func (s *Questions) postSaid(ctx context.Context, id claybot.AgentID, run claybo
 	if err != nil {
 		return err
 	}
-	m.Answer = &claybot.Answer{OK: true, Output: string(said), RunID: run}
+	m.Answer = &claybot.Result{OK: true, Output: string(said), RunID: run}
 	done, err := s.Inbox.Post(ctx, storage.Posting{To: id, Message: m, Skip: SkippedAnswer})
 	if err != nil {
 		return err
@@ -386,7 +386,7 @@ func (s *Questions) SaidAgain(ctx context.Context, r storage.Receipt) (run clayb
 	if err != nil {
 		return run, nil, err
 	}
-	var answers []claybot.Answered
+	var answers []claybot.Answer
 	if err := json.Unmarshal([]byte(m.Answer.Output), &answers); err != nil {
 		return run, nil, fmt.Errorf("read what message %s answers: %w", m.ID, err)
 	}
@@ -442,11 +442,11 @@ func (s *Questions) MayAnswer(q claybot.Question, d claybot.Descriptor, by strin
 
 // PostAnswer posts an answer to a paused run. It reports whether this answer counts, which
 // is true for a repetition of the one that does.
-func (s *Questions) PostAnswer(ctx context.Context, agent claybot.AgentID, run claybot.RunID, a claybot.Answered) (bool, error) {
+func (s *Questions) PostAnswer(ctx context.Context, agent claybot.AgentID, run claybot.RunID, a claybot.Answer) (bool, error) {
 	id := claybot.Question{ID: a.Question}.AnswerID()
 	done, err := s.Inbox.Post(ctx, storage.Posting{To: agent, Message: claybot.AgentMessage{
 		ID: id, Type: claybot.MessageAnswer, Run: run, At: claybot.Now(), From: claybot.Sender{UserID: a.By},
-		Answer: &claybot.Answer{OK: true, Output: texts.ValueText(a.Value), RunID: run, To: &a},
+		Answer: &claybot.Result{OK: true, Output: texts.ValueText(a.Value), RunID: run, To: &a},
 	}})
 	return err == nil && done.Added && done.Skipped == "", err
 }

@@ -133,10 +133,10 @@ func (t typing) judge(ctx context.Context, p *storage.Posting) error {
 		if err != nil {
 			return err
 		}
-		m.Answer = &claybot.Answer{OK: true, Output: string(said), RunID: t.run.ID}
+		m.Answer = &claybot.Result{OK: true, Output: string(said), RunID: t.run.ID}
 		p.Skip = SkippedAnswer
 		left := slices.DeleteFunc(slices.Clone(t.open), func(q claybot.Question) bool {
-			return slices.ContainsFunc(answers, func(a claybot.Answered) bool { return a.Question == q.ID })
+			return slices.ContainsFunc(answers, func(a claybot.Answer) bool { return a.Question == q.ID })
 		})
 		if len(left) > 0 {
 			p.Replies = ofRun(say(texts.Next(left, t.agent.Descriptor.Connector)), t.run.ID)
@@ -147,7 +147,7 @@ func (t typing) judge(ctx context.Context, p *storage.Posting) error {
 	_, err := t.Outbox.OutgoingByID(ctx, told)
 	switch {
 	case err == nil:
-		m.Answer = &claybot.Answer{RunID: t.run.ID, Error: SkippedUnfit}
+		m.Answer = &claybot.Result{RunID: t.run.ID, Error: SkippedUnfit}
 		return nil
 	case !errors.Is(err, storage.ErrNotFound):
 		return fmt.Errorf("look whether it was told before: %w", err)
@@ -172,16 +172,16 @@ func ofRun(out []claybot.Outgoing, run claybot.RunID) []claybot.Outgoing {
 // tried is a text tried against the open questions: lines of keys and values where
 // there are such, or else the first question. Where something does not fit,
 // nothing is answered, and at is the first question in doubt.
-func (t typing) tried(text string) (answers []claybot.Answered, faults []string, at claybot.Question) {
+func (t typing) tried(text string) (answers []claybot.Answer, faults []string, at claybot.Question) {
 	values, lines := keyed(t.open, text)
 	if !lines || len(t.open) == 1 {
 		q := t.open[0]
 		v, err := q.Check(text, t.Zone())
 		if err == nil {
-			return []claybot.Answered{{Question: q.ID, Value: v}}, nil, q
+			return []claybot.Answer{{Question: q.ID, Value: v}}, nil, q
 		}
 		if !lines && q.Type == claybot.QuestionConfirm && t.run.Engine == claybot.EngineReact { // any other text denies
-			return []claybot.Answered{{Question: q.ID, Value: json.RawMessage("false"), Reason: text}}, nil, q
+			return []claybot.Answer{{Question: q.ID, Value: json.RawMessage("false"), Reason: text}}, nil, q
 		}
 		if !lines {
 			return nil, []string{err.Error()}, q
@@ -204,7 +204,7 @@ func (t typing) tried(text string) (answers []claybot.Answered, faults []string,
 			faults = append(faults, why)
 			continue
 		}
-		answers = append(answers, claybot.Answered{Question: q.ID, Value: v})
+		answers = append(answers, claybot.Answer{Question: q.ID, Value: v})
 	}
 	return answers, faults, at
 }
@@ -257,7 +257,7 @@ func (t typing) follow(ctx context.Context, m claybot.AgentMessage) error {
 		}})
 		return err
 	}
-	var answers []claybot.Answered
+	var answers []claybot.Answer
 	if err := json.Unmarshal([]byte(m.Answer.Output), &answers); err != nil {
 		return fmt.Errorf("read what message %s answers: %w", m.ID, err)
 	}
@@ -277,7 +277,7 @@ func (t typing) follow(ctx context.Context, m claybot.AgentMessage) error {
 }
 
 // late notifies the person that another answer came first.
-func (t typing) late(ctx context.Context, m claybot.AgentMessage, a claybot.Answered) error {
+func (t typing) late(ctx context.Context, m claybot.AgentMessage, a claybot.Answer) error {
 	first, err := t.answerOf(ctx, claybot.Question{ID: a.Question})
 	if err != nil || first != nil && string(first.Value) == string(a.Value) {
 		return err // it is this very answer, or says the same

@@ -98,7 +98,7 @@ func TestMadeEventsFitTheirFacts(t *testing.T) {
 		{Type: claybot.RecordTool, ToolCallID: "c", Name: "shell", OK: true, Text: "ok", MS: 3, Saved: "results/c.txt"},
 		{Type: claybot.RecordTool, ToolCallID: "c", Name: "shell", Text: "no", Interrupted: true},
 		{Type: claybot.RecordSummary, Keep: 4, Tokens: usage},
-		{Type: claybot.RecordAnswer, Answer: &claybot.Answered{Question: "q", Via: claybot.ViaWeb, By: "operator"}},
+		{Type: claybot.RecordAnswer, Answer: &claybot.Answer{Question: "q", Via: claybot.ViaWeb, By: "operator"}},
 	}
 	for _, r := range records {
 		r.Run = "r"

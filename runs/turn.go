@@ -64,7 +64,7 @@ type Reader interface {
 	// asked once. A question without Expires is open for 24 hours. A value is nil when
 	// there was no answer and there is no default; a confirm is denied then. The error is
 	// ErrNobody when there is no person to ask.
-	Ask(ctx context.Context, round string, qs []claybot.Question) (answers []claybot.Answered, wait *claybot.Awaiting, err error)
+	Ask(ctx context.Context, round string, qs []claybot.Question) (answers []claybot.Answer, wait *claybot.Awaiting, err error)
 }
 
 // Files are those of the agent.
@@ -124,7 +124,7 @@ func (t *Turn) Lost(model string, u claybot.Usage) {
 }
 
 // Ask is Reader.Ask. The error is ErrNobody where there is no reader.
-func (t *Turn) Ask(ctx context.Context, round string, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
+func (t *Turn) Ask(ctx context.Context, round string, qs []claybot.Question) ([]claybot.Answer, *claybot.Awaiting, error) {
 	if t.Reader == nil {
 		return nil, nil, ErrNobody
 	}

@@ -116,8 +116,8 @@ type Questions interface {
 // An OpenQuestion is a question with the run that asks it.
 type OpenQuestion struct {
 	claybot.Question
-	Run    claybot.RunID     `json:"runId"`
-	Agent  claybot.AgentID   `json:"agentId"`
-	Asked  claybot.Time      `json:"askedAt"`
-	Answer *claybot.Answered `json:"answer,omitempty"` // once there is one
+	Run    claybot.RunID   `json:"runId"`
+	Agent  claybot.AgentID `json:"agentId"`
+	Asked  claybot.Time    `json:"askedAt"`
+	Answer *claybot.Answer `json:"answer,omitempty"` // once there is one
 }

@@ -74,13 +74,13 @@ func (s *Subagents) SpawnAndWait(ctx context.Context, env tools.Env, tasks []too
 		answers[i].AgentID = children[i].id
 	}
 	text, err := fitAnswers(answers)
-	tainted := slices.ContainsFunc(answers, func(a claybot.Answer) bool { return a.Tainted })
+	tainted := slices.ContainsFunc(answers, func(a claybot.Result) bool { return a.Tainted })
 	return tools.Result{Text: text, Untrusted: tainted}, err
 }
 
 // fitAnswers writes answers so that all of them fit into one result: long
 // outputs are shortened, each to the same length.
-func fitAnswers(answers []claybot.Answer) (string, error) {
+func fitAnswers(answers []claybot.Result) (string, error) {
 	for room := maxAnswers; ; room /= 2 {
 		short := slices.Clone(answers)
 		for i := range short {
@@ -95,8 +95,8 @@ func fitAnswers(answers []claybot.Answer) (string, error) {
 
 // answers returns the results for a paused run, or nil while one may still arrive; later,
 // each missing one becomes an error result.
-func (s *Subagents) answers(ctx context.Context, wait claybot.Awaiting) ([]claybot.Answer, error) {
-	answers := make([]claybot.Answer, len(wait.Answers))
+func (s *Subagents) answers(ctx context.Context, wait claybot.Awaiting) ([]claybot.Result, error) {
+	answers := make([]claybot.Result, len(wait.Answers))
 	late := claybot.Now() >= wait.Until
 	for i, id := range wait.Answers {
 		r, err := s.Inbox.Receipt(ctx, id)

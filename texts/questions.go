@@ -100,7 +100,7 @@ func Unanswered(q claybot.Question) string {
 }
 
 // Answered replaces a question that has an answer.
-func Answered(q claybot.Question, a claybot.Answered) string {
+func Answered(q claybot.Question, a claybot.Answer) string {
 	how := "answered"
 	switch a.Via {
 	case claybot.ViaText:
@@ -129,7 +129,7 @@ func Headline(q claybot.Question) string {
 }
 
 // saidText formats an answer for people.
-func saidText(q claybot.Question, a claybot.Answered) string {
+func saidText(q claybot.Question, a claybot.Answer) string {
 	if q.Type != claybot.QuestionConfirm {
 		return ValueText(a.Value)
 	}
@@ -179,7 +179,7 @@ func Elsewhere(q claybot.Question, zone *time.Location) string {
 }
 
 // Already repeats the answer that a question has.
-func Already(a claybot.Answered) string {
+func Already(a claybot.Answer) string {
 	return "This question has already been answered: " + connectors.OneLine(ValueText(a.Value), 100)
 }
 

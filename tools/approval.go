@@ -134,7 +134,7 @@ func granted(history []claybot.Record, tool string, knowing bool) bool {
 }
 
 // Approved reports whether an answer to a confirm says yes.
-func Approved(a claybot.Answered) bool {
+func Approved(a claybot.Answer) bool {
 	return bytes.Equal(bytes.TrimSpace(a.Value), []byte("true"))
 }
 

@@ -302,7 +302,7 @@ func TestGranted(t *testing.T) {
 		return claybot.Record{Type: claybot.RecordQuestion, Question: &claybot.Question{ID: id, Tool: tool, Type: typ}}
 	}
 	said := func(id, value string, scope claybot.ApprovalScope) claybot.Record {
-		return claybot.Record{Type: claybot.RecordAnswer, Answer: &claybot.Answered{Question: id, Value: json.RawMessage(value), Scope: scope}}
+		return claybot.Record{Type: claybot.RecordAnswer, Answer: &claybot.Answer{Question: id, Value: json.RawMessage(value), Scope: scope}}
 	}
 	q := asked("q", "shell", claybot.QuestionConfirm)
 	once := asked("q", "shell", claybot.QuestionConfirm)

@@ -102,7 +102,7 @@ func TestDecide(t *testing.T) {
 	wrote := []claybot.Record{{Type: claybot.RecordUser, Text: "Read example.org, please."}, tainted[0]}
 	session := []claybot.Record{
 		{Type: claybot.RecordQuestion, Question: &claybot.Question{ID: "q", Type: claybot.QuestionConfirm, Tool: "mail"}},
-		{Type: claybot.RecordAnswer, Answer: &claybot.Answered{Question: "q", Value: json.RawMessage("true"), Scope: claybot.ApproveSession}},
+		{Type: claybot.RecordAnswer, Answer: &claybot.Answer{Question: "q", Value: json.RawMessage("true"), Scope: claybot.ApproveSession}},
 	}
 	confirm := func(tool string, when tools.Confirm) tools.Rules {
 		return tools.Rules{Confirm: []tools.Confirming{{Tools: tool, When: when}}}

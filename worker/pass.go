@@ -257,7 +257,7 @@ func (p *pass) Tell(ctx context.Context, key, text string) error {
 }
 
 // Ask implements runs.Reader.
-func (p *pass) Ask(ctx context.Context, round string, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
+func (p *pass) Ask(ctx context.Context, round string, qs []claybot.Question) ([]claybot.Answer, *claybot.Awaiting, error) {
 	return p.worker.parts.Questions.AskFor(ctx, p.job.work(), tools.Env{Run: p.job.run.ID, CallID: round}, qs)
 }
 

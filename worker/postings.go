@@ -84,7 +84,7 @@ func whyEnded(o storage.Outcome, by string) claybot.RunError {
 // answerTo returns the answer for a run that waits for the end of this one.
 func (e *ending) answerTo(a claybot.Awaited, o storage.Outcome) storage.Posting {
 	j := e.job
-	content := claybot.Answer{
+	content := claybot.Result{
 		OK: o.State == claybot.RunSucceeded, AgentID: j.agent.ID, RunID: j.run.ID, TokenUsage: o.Usage,
 		Output: texts.Shorten(strings.TrimSpace(e.answer.text()), maxReport), Tainted: e.talk.tainted(),
 	}

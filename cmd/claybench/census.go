@@ -175,7 +175,7 @@ func (c *census) tidings(a *archive, parent claybot.AgentID, o order, x offsprin
 func (c *census) spawn(a *archive, asked storage.Receipt, o order, all []offspring, visible func(word string) bool) {
 	c.spawns++
 	results := a.results[callKey{asked.Run.ID, o.call().ID}]
-	var answers []claybot.Answer
+	var answers []claybot.Result
 	if len(results) != 1 || json.Unmarshal([]byte(results[0]), &answers) != nil || len(answers) != len(all) {
 		c.story(&c.wrong, "the call for %s in run %s has the results %q", all[0].name, asked.Run.ID, results)
 		return

@@ -99,23 +99,23 @@ func TestSpawnJudge(t *testing.T) {
 		{o.jobs[0], storage.IndexEntry{ID: "one"}, &claybot.Run{ID: "r1", State: claybot.RunSucceeded}},
 		{o.jobs[1], storage.IndexEntry{ID: "two"}, &claybot.Run{ID: "r2", State: claybot.RunFailed}},
 	}
-	good := claybot.Answer{OK: true, Output: "did c1.1", AgentID: "one", RunID: "r1"}
-	bad := claybot.Answer{Error: "model_refused: no", AgentID: "two", RunID: "r2"}
+	good := claybot.Result{OK: true, Output: "did c1.1", AgentID: "one", RunID: "r1"}
+	bad := claybot.Result{Error: "model_refused: no", AgentID: "two", RunID: "r2"}
 	for _, tt := range []struct {
 		name           string
-		results        [][]claybot.Answer
+		results        [][]claybot.Result
 		hidden         bool
 		answers, wrong int
 	}{
-		{"as it should be", [][]claybot.Answer{{good, bad}}, false, 2, 0},
+		{"as it should be", [][]claybot.Result{{good, bad}}, false, 2, 0},
 		{"no result", nil, false, 0, 1},
-		{"two results", [][]claybot.Answer{{good, bad}, {good, bad}}, false, 0, 1},
-		{"one answer", [][]claybot.Answer{{good}}, false, 0, 1},
-		{"in another order", [][]claybot.Answer{{bad, good}}, false, 0, 2},
-		{"a failure told as success", [][]claybot.Answer{{good, {OK: true, AgentID: "two", RunID: "r2"}}}, false, 1, 1},
-		{"a failure without a reason", [][]claybot.Answer{{good, {AgentID: "two", RunID: "r2"}}}, false, 1, 1},
-		{"words of another", [][]claybot.Answer{{{OK: true, Output: "did c1.3", AgentID: "one", RunID: "r1"}, bad}}, false, 1, 1},
-		{"not in the answer", [][]claybot.Answer{{good, bad}}, true, 0, 2},
+		{"two results", [][]claybot.Result{{good, bad}, {good, bad}}, false, 0, 1},
+		{"one answer", [][]claybot.Result{{good}}, false, 0, 1},
+		{"in another order", [][]claybot.Result{{bad, good}}, false, 0, 2},
+		{"a failure told as success", [][]claybot.Result{{good, {OK: true, AgentID: "two", RunID: "r2"}}}, false, 1, 1},
+		{"a failure without a reason", [][]claybot.Result{{good, {AgentID: "two", RunID: "r2"}}}, false, 1, 1},
+		{"words of another", [][]claybot.Result{{{OK: true, Output: "did c1.3", AgentID: "one", RunID: "r1"}, bad}}, false, 1, 1},
+		{"not in the answer", [][]claybot.Result{{good, bad}}, true, 0, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := told(nil)

@@ -263,7 +263,7 @@ func (s scene) text() string {
 	started := 0
 	for _, o := range s.orders {
 		result := s.results[o.call().ID]
-		var answers []claybot.Answer
+		var answers []claybot.Result
 		switch {
 		case !o.awaited && strings.HasPrefix(result, "agent "):
 			started++

@@ -79,7 +79,7 @@ func spawnArgs() string {
 
 // tripReport is what the agent makes of the results of its helpers.
 func tripReport(results string) string {
-	var answers []claybot.Answer
+	var answers []claybot.Result
 	if err := json.Unmarshal([]byte(results), &answers); err != nil {
 		return "I cannot read the results: " + results
 	}

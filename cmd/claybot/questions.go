@@ -115,7 +115,7 @@ func questionText(q storage.OpenQuestion) string {
 }
 
 // answerText shows an answer: its value, who gave it, and how.
-func answerText(a claybot.Answered) string {
+func answerText(a claybot.Answer) string {
 	said := string(a.Value)
 	if said == "" || said == "null" {
 		said = "nothing"

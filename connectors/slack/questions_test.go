@@ -99,12 +99,12 @@ func TestQuestionTypes(t *testing.T) {
 		input string // the type of the field
 		fill  any
 		want  string
-		more  func(claybot.Answered) bool
+		more  func(claybot.Answer) bool
 	}{
-		{name: "approve", q: claybot.Question{Type: claybot.QuestionConfirm}, tap: "Approve", want: "true", more: func(a claybot.Answered) bool { return a.Scope == claybot.ApproveOnce }},
+		{name: "approve", q: claybot.Question{Type: claybot.QuestionConfirm}, tap: "Approve", want: "true", more: func(a claybot.Answer) bool { return a.Scope == claybot.ApproveOnce }},
 		{name: "deny", q: claybot.Question{Type: claybot.QuestionConfirm}, tap: "Deny", want: "false"},
-		{name: "session", q: claybot.Question{Type: claybot.QuestionConfirm, Tool: "shell"}, tap: "Approve for this session", want: "true", more: func(a claybot.Answered) bool { return a.Scope == claybot.ApproveSession }},
-		{name: "deny with a reason", q: claybot.Question{Type: claybot.QuestionConfirm}, tap: "Deny with a reason…", input: "plain_text_input", fill: " too <risky> & late ", want: "false", more: func(a claybot.Answered) bool { return a.Reason == "too <risky> & late" }},
+		{name: "session", q: claybot.Question{Type: claybot.QuestionConfirm, Tool: "shell"}, tap: "Approve for this session", want: "true", more: func(a claybot.Answer) bool { return a.Scope == claybot.ApproveSession }},
+		{name: "deny with a reason", q: claybot.Question{Type: claybot.QuestionConfirm}, tap: "Deny with a reason…", input: "plain_text_input", fill: " too <risky> & late ", want: "false", more: func(a claybot.Answer) bool { return a.Reason == "too <risky> & late" }},
 		{name: "deny without one after all", q: claybot.Question{Type: claybot.QuestionConfirm}, tap: "Deny with a reason…", input: "plain_text_input", fill: "", want: "false"},
 		{name: "yes", q: claybot.Question{Type: claybot.QuestionBoolean, Required: true}, tap: "Yes", want: "true"},
 		{name: "no", q: claybot.Question{Type: claybot.QuestionBoolean}, tap: "No", want: "false"},

@@ -109,7 +109,7 @@ type inbox struct {
 
 	open     map[string]claybot.Question // asked
 	owner    string                      // who may answer
-	answers  map[string]claybot.Answered
+	answers  map[string]claybot.Answer
 	taps     []connectors.Tap
 	deciding func(ctx context.Context) error // called first
 }
@@ -117,7 +117,7 @@ type inbox struct {
 func newInbox() *inbox {
 	return &inbox{
 		known: make(map[claybot.MessageID]bool), open: make(map[string]claybot.Question), owner: "U1",
-		answers: make(map[string]claybot.Answered),
+		answers: make(map[string]claybot.Answer),
 	}
 }
 
@@ -146,7 +146,7 @@ func (b *inbox) Answer(ctx context.Context, t connectors.Tap) (connectors.Tapped
 	if err != nil {
 		return connectors.Tapped{Again: true, Text: err.Error()}, nil
 	}
-	b.answers[t.Question] = claybot.Answered{Question: t.Question, Value: v, By: t.UserID, Reason: t.Reason, Scope: t.Scope}
+	b.answers[t.Question] = claybot.Answer{Question: t.Question, Value: v, By: t.UserID, Reason: t.Reason, Scope: t.Scope}
 	return connectors.Tapped{OK: true, Text: "Thank you."}, nil
 }
 
@@ -165,7 +165,7 @@ func (b *inbox) asked(q claybot.Question) {
 }
 
 // answer is what was stored for a question.
-func (b *inbox) answer(q string) (claybot.Answered, bool) {
+func (b *inbox) answer(q string) (claybot.Answer, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a, ok := b.answers[q]

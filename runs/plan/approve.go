@@ -110,7 +110,7 @@ func (e *engine) vote(s *state, step string) *Vote {
 // was shown, which is the one of the question in the history, and only when the
 // policy still names who gave it. One with other arguments puts these into the
 // step, and is the first for the new action. It reports whether there was one.
-func (e *engine) hearVotes(s *state, p Policy, qs []claybot.Question, answers []claybot.Answered) (edited bool) {
+func (e *engine) hearVotes(s *state, p Policy, qs []claybot.Question, answers []claybot.Answer) (edited bool) {
 	for i, q := range qs {
 		a := answers[i]
 		v := e.vote(s, stepOf(q.ToolCallID))
@@ -142,7 +142,7 @@ func (e *engine) hearVotes(s *state, p Policy, qs []claybot.Question, answers []
 }
 
 // edit puts the arguments of a person into a step. It reports whether they fit.
-func (e *engine) edit(s *state, step string, a claybot.Answered, v *Vote) bool {
+func (e *engine) edit(s *state, step string, a claybot.Answer, v *Vote) bool {
 	steps := slices.Clone(s.Scratch.Steps)
 	i := slices.IndexFunc(steps, func(st Step) bool { return st.ID == step })
 	if i < 0 {

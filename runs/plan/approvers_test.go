@@ -21,8 +21,8 @@ func linked(owner string) []string {
 	return []string{owner}
 }
 
-func approvedBy(who string) claybot.Answered {
-	return claybot.Answered{Value: json.RawMessage("true"), By: who}
+func approvedBy(who string) claybot.Answer {
+	return claybot.Answer{Value: json.RawMessage("true"), By: who}
 }
 
 // A person counts once, under whatever id he answers.
@@ -79,7 +79,7 @@ func TestPeopleApprove(t *testing.T) {
 			c := config(thinks(steps(step("a", "pay", "1"))), h.set(t), plan.Policy{Approvals: 2, Approvers: x.approvers})
 			c.People = linked
 			var asked []string
-			err := d.run(t, plan.New(c), func(q claybot.Question) claybot.Answered {
+			err := d.run(t, plan.New(c), func(q claybot.Question) claybot.Answer {
 				asked = append(asked, strings.Join(q.Approvers, " "))
 				return approvedBy(x.by[len(asked)-1])
 			})
@@ -140,7 +140,7 @@ func TestApproverRemovedLater(t *testing.T) {
 	c := config(thinks(steps(step("a", "pay", "1"))), h.set(t), policy)
 	c.Policy, c.People = func(claybot.Agent) plan.Policy { return policy }, linked
 	by := []string{"slack/U1", "slack/U2", "slack/U3"}
-	err := d.run(t, plan.New(c), func(q claybot.Question) claybot.Answered {
+	err := d.run(t, plan.New(c), func(q claybot.Question) claybot.Answer {
 		asked = append(asked, strings.Join(q.Approvers, " "))
 		if len(asked) == 2 {
 			policy.Approvers = policy.Approvers[1:]
@@ -199,7 +199,7 @@ func TestApprovedOnce(t *testing.T) {
 				}
 				c := config(thinks(steps(step("a", "pay", "1"))), h.set(t), x.policy)
 				asked := 0
-				err := d.run(t, plan.New(c), func(q claybot.Question) claybot.Answered {
+				err := d.run(t, plan.New(c), func(q claybot.Question) claybot.Answer {
 					asked++
 					if q.Once != x.once {
 						t.Errorf("once is %v", q.Once)
@@ -219,7 +219,7 @@ func TestApprovedOnce(t *testing.T) {
 	}
 	for name, x := range map[string]claybot.Record{
 		"a rule":      {},
-		"his session": {Type: claybot.RecordAnswer, Run: "old", Answer: &claybot.Answered{Question: "q", Value: json.RawMessage("true"), Scope: claybot.ApproveSession}},
+		"his session": {Type: claybot.RecordAnswer, Run: "old", Answer: &claybot.Answer{Question: "q", Value: json.RawMessage("true"), Scope: claybot.ApproveSession}},
 	} {
 		h, d := newHand(), newDesk("go")
 		c := config(thinks(steps(step("a", "pay", "1"))), h.set(t), plan.Policy{Approvers: []string{"web/bob"}})

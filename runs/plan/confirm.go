@@ -142,7 +142,7 @@ func (e *engine) inputs(ctx context.Context, s *state, p Policy) (string, error)
 	}
 }
 
-func (e *engine) hearInputs(s *state, qs []claybot.Question, answers []claybot.Answered) (string, error) {
+func (e *engine) hearInputs(s *state, qs []claybot.Question, answers []claybot.Answer) (string, error) {
 	said := maps.Clone(s.Scratch.Answers)
 	if said == nil {
 		said = make(map[string]json.RawMessage)
@@ -222,7 +222,7 @@ func (e *engine) hours(ctx context.Context, s *state, p Policy) (string, error) 
 // clock is a time of day where the person is.
 func (e *engine) clock(s *state, t time.Time) string { return t.In(e.zone(s)).Format("15:04") }
 
-func (e *engine) hearQuiet(s *state, q claybot.Question, a claybot.Answered) (string, error) {
+func (e *engine) hearQuiet(s *state, q claybot.Question, a claybot.Answer) (string, error) {
 	var yes bool
 	if err := json.Unmarshal(a.Value, &yes); err != nil || !yes {
 		return e.hold(s, whyNotNow)

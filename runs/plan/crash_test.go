@@ -16,7 +16,7 @@ import (
 
 // survive takes a run to its end that is cut once, at the durable thing that the
 // desk says. cut is how often it was.
-func survive(t *testing.T, d *desk, g runs.Engine, say func(claybot.Question) claybot.Answered) (cut int, err error) {
+func survive(t *testing.T, d *desk, g runs.Engine, say func(claybot.Question) claybot.Answer) (cut int, err error) {
 	t.Helper()
 	for range 500 {
 		wait, err := d.pass(t.Context(), g)
@@ -90,7 +90,7 @@ func effects(t testing.TB, k int, d *desk, h *hand) {
 // A play is a run with a way to begin it anew.
 type play struct {
 	begin func(t testing.TB, h *hand) (*desk, runs.Engine)
-	say   func(claybot.Question) claybot.Answered
+	say   func(claybot.Question) claybot.Answer
 	steps int // durable things, at least
 	// doubts is how many of the cuts leave it open what a tool did: for each tool
 	// that may act only once, behind its start, and before its result.
@@ -111,9 +111,9 @@ var plays = map[string]play{
 				step("a", "pay", "1"), step("b", "put", "2"), step("c", "put", "3", "a"), step("d", "pay", "4"),
 			)), h.set(t), plan.Policy{}))
 		},
-		say: func(q claybot.Question) claybot.Answered {
+		say: func(q claybot.Question) claybot.Answer {
 			if q.Key == "a" {
-				return claybot.Answered{Value: []byte("false"), By: "web/ann", Reason: "too dear"}
+				return claybot.Answer{Value: []byte("false"), By: "web/ann", Reason: "too dear"}
 			}
 			return value("true")
 		},

@@ -30,8 +30,8 @@ type desk struct {
 	events   []claybot.Event
 	pending  []claybot.Event
 	started  map[string]string
-	answers  map[string]claybot.Answered // by question
-	asked    map[string]int              // how often a question was put, by id
+	answers  map[string]claybot.Answer // by question
+	asked    map[string]int            // how often a question was put, by id
 	nobody   bool
 	usage    claybot.Usage
 
@@ -48,7 +48,7 @@ var errCut = errors.New("the power is gone")
 func newDesk(text string) *desk {
 	d := &desk{
 		agent:   claybot.Agent{ID: "agent1", Descriptor: claybot.User("web", "c1", "ann")},
-		started: map[string]string{}, answers: map[string]claybot.Answered{}, asked: map[string]int{},
+		started: map[string]string{}, answers: map[string]claybot.Answer{}, asked: map[string]int{},
 	}
 	d.messages = []claybot.AgentMessage{{ID: "m1", Type: claybot.MessageUser, Text: text}}
 	d.records = []claybot.Record{{
@@ -140,12 +140,12 @@ func (d *desk) turn() *runs.Turn {
 
 // ask is Turn.Ask as the system does it: ids are made of the round, what was
 // asked before stays as it was, and all answers come together.
-func (d *desk) ask(_ context.Context, round string, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
+func (d *desk) ask(_ context.Context, round string, qs []claybot.Question) ([]claybot.Answer, *claybot.Awaiting, error) {
 	if d.nobody {
 		return nil, nil, runs.ErrNobody
 	}
 	wait := claybot.Awaiting{Reason: claybot.AwaitApproval}
-	var answers []claybot.Answered
+	var answers []claybot.Answer
 	for i, q := range qs {
 		q.ID = fmt.Sprintf("%s.%d", round, i)
 		if known := d.question(q.ID); known != nil {
@@ -224,7 +224,7 @@ func (d *desk) pause(a claybot.Awaiting) {
 }
 
 // answer says something to an open question, by its key.
-func (d *desk) answer(t testing.TB, wait *claybot.Awaiting, key string, a claybot.Answered) {
+func (d *desk) answer(t testing.TB, wait *claybot.Awaiting, key string, a claybot.Answer) {
 	t.Helper()
 	for _, q := range wait.Questions {
 		if q.Key != key {
@@ -241,12 +241,12 @@ func (d *desk) answer(t testing.TB, wait *claybot.Awaiting, key string, a claybo
 	t.Fatalf("nobody asks %q: %+v", key, wait.Questions)
 }
 
-func value(v string) claybot.Answered {
-	return claybot.Answered{Value: json.RawMessage(v), By: "web/ann"}
+func value(v string) claybot.Answer {
+	return claybot.Answer{Value: json.RawMessage(v), By: "web/ann"}
 }
 
 // run takes the run to its end, with say answering what is asked.
-func (d *desk) run(t testing.TB, g runs.Engine, say func(q claybot.Question) claybot.Answered) error {
+func (d *desk) run(t testing.TB, g runs.Engine, say func(q claybot.Question) claybot.Answer) error {
 	t.Helper()
 	for range 100 {
 		wait, err := d.pass(t.Context(), g)
@@ -478,7 +478,7 @@ func config(m llm.Model, s *tools.Set, p plan.Policy) plan.Config {
 	}
 }
 
-func yes(claybot.Question) claybot.Answered { return value("true") }
+func yes(claybot.Question) claybot.Answer { return value("true") }
 
 // failure is how a run failed.
 func failure(t testing.TB, err error) *runs.Error {

@@ -17,23 +17,23 @@ func TestEditedStep(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		policy plan.Policy
-		say    []claybot.Answered
+		say    []claybot.Answer
 		words  []string
 		want   string
 	}{
-		{"one", plan.Policy{}, []claybot.Answered{editedBy("web/ann", `{"word":"3"}`)}, []string{"3"}, "All is done."},
-		{"does not fit", plan.Policy{}, []claybot.Answered{editedBy("web/ann", `{"word":3}`)}, nil, ""},
+		{"one", plan.Policy{}, []claybot.Answer{editedBy("web/ann", `{"word":"3"}`)}, []string{"3"}, "All is done."},
+		{"does not fit", plan.Policy{}, []claybot.Answer{editedBy("web/ann", `{"word":3}`)}, nil, ""},
 		{
 			"two",
 			plan.Policy{Approvals: 2, Approvers: []string{"slack/U1", "slack/U2"}},
-			[]claybot.Answered{editedBy("slack/U1", `{"word":"3"}`), approvedBy("slack/U2")},
+			[]claybot.Answer{editedBy("slack/U1", `{"word":"3"}`), approvedBy("slack/U2")},
 			[]string{"3"},
 			"All is done.",
 		},
 		{
 			"an edit voids what was said before",
 			plan.Policy{Approvals: 2, Approvers: []string{"slack/U1", "slack/U2"}},
-			[]claybot.Answered{approvedBy("slack/U1"), editedBy("slack/U2", `{"word":"3"}`), approvedBy("slack/U1")},
+			[]claybot.Answer{approvedBy("slack/U1"), editedBy("slack/U2", `{"word":"3"}`), approvedBy("slack/U1")},
 			[]string{"3"},
 			"All is done.",
 		},
@@ -41,7 +41,7 @@ func TestEditedStep(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h, d := newHand(), newDesk("go")
 			n := 0
-			err := d.run(t, plan.New(config(thinks(steps(step("a", "pay", "1"))), h.set(t), tt.policy)), func(q claybot.Question) claybot.Answered {
+			err := d.run(t, plan.New(config(thinks(steps(step("a", "pay", "1"))), h.set(t), tt.policy)), func(q claybot.Question) claybot.Answer {
 				if q.Args == "" {
 					t.Errorf("it cannot be edited: %+v", q)
 				}
@@ -55,7 +55,7 @@ func TestEditedStep(t *testing.T) {
 	}
 }
 
-func editedBy(who, args string) claybot.Answered {
+func editedBy(who, args string) claybot.Answer {
 	a := approvedBy(who)
 	a.Args = args
 	return a
@@ -78,7 +78,7 @@ func TestPlanRules(t *testing.T) {
 			c := config(thinks(steps(step("a", "pay", "1"))), h.set(t), plan.Policy{})
 			c.Rules = func(claybot.Agent) tools.Rules { return tt.rules }
 			asked := false
-			err := d.run(t, plan.New(c), func(q claybot.Question) claybot.Answered {
+			err := d.run(t, plan.New(c), func(q claybot.Question) claybot.Answer {
 				asked = true
 				return yes(q)
 			})
@@ -100,7 +100,7 @@ func TestPlanRefusesAndIsDry(t *testing.T) {
 	h, d = newHand(), newDesk("go")
 	c := config(thinks(steps(step("a", "pay", "1"))), h.set(t), plan.Policy{})
 	c.Dry = func(claybot.Agent) bool { return true }
-	err = d.run(t, plan.New(c), func(q claybot.Question) claybot.Answered { t.Errorf("asks %+v", q); return yes(q) })
+	err = d.run(t, plan.New(c), func(q claybot.Question) claybot.Answer { t.Errorf("asks %+v", q); return yes(q) })
 	if err != nil || len(h.words) > 0 {
 		t.Errorf("%v, did %q", err, h.words)
 	}

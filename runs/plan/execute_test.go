@@ -174,7 +174,7 @@ func TestFailure(t *testing.T) {
 		h, d := newHand(), newDesk("go")
 		h.faults["mail"] = []error{errors.New("no *such* person")}
 		p.Mode = plan.ModeApprove
-		return h, d, d.run(t, plan.New(config(thinks(all), h.set(t), p)), func(q claybot.Question) claybot.Answered {
+		return h, d, d.run(t, plan.New(config(thinks(all), h.set(t), p)), func(q claybot.Question) claybot.Answer {
 			if q.Key == "e" {
 				return value("false")
 			}

@@ -53,7 +53,7 @@ func scene(t testing.TB, h *hand) (plan.Config, *brain) {
 	return c, b
 }
 
-func sayScene(q claybot.Question) claybot.Answered {
+func sayScene(q claybot.Question) claybot.Answer {
 	if q.Key == "day" {
 		return value(`"2026-03-31"`)
 	}
@@ -190,7 +190,7 @@ func TestInputs(t *testing.T) {
 			c := config(b, h.set(t), plan.Policy{})
 			c.Intents = func(claybot.Agent) []plan.Intent { return []plan.Intent{{Name: "it", Inputs: x.inputs}} }
 			var asked []string
-			err := d.run(t, plan.New(c), func(q claybot.Question) claybot.Answered {
+			err := d.run(t, plan.New(c), func(q claybot.Question) claybot.Answer {
 				asked = append(asked, q.Key)
 				return value(x.says[q.Key])
 			})
@@ -219,7 +219,7 @@ func TestApprovalShowsInputs(t *testing.T) {
 	b.replies[llm.ClassifyRequest] = []string{`{"intent": "travel", "inputValues": {"day": "2026-03-31"}}`}
 	c := config(b, h.set(t), plan.Policy{})
 	c.Intents = travel
-	err := d.run(t, plan.New(c), func(q claybot.Question) claybot.Answered {
+	err := d.run(t, plan.New(c), func(q claybot.Question) claybot.Answer {
 		if q.Key == "to" {
 			return value(`"Rome"`)
 		}
@@ -408,8 +408,8 @@ func TestNobodyToAsk(t *testing.T) {
 func TestUnanswered(t *testing.T) {
 	h, d := newHand(), newDesk("go")
 	c, _ := scene(t, h)
-	e := failure(t, d.run(t, plan.New(c), func(claybot.Question) claybot.Answered {
-		return claybot.Answered{Via: claybot.ViaDefault, Value: json.RawMessage(nil)}
+	e := failure(t, d.run(t, plan.New(c), func(claybot.Question) claybot.Answer {
+		return claybot.Answer{Via: claybot.ViaDefault, Value: json.RawMessage(nil)}
 	}))
 	if !strings.Contains(e.Say, `no answer to "When?"`) || len(h.words) > 0 {
 		t.Errorf("got %+v", e)

@@ -35,7 +35,7 @@ func TestWhoAsks(t *testing.T) {
 			c := config(thinks(all), h.set(t), x.policy)
 			c.Approved = func(claybot.Agent) []string { return x.always }
 			var asked []string
-			err := d.run(t, plan.New(c), func(q claybot.Question) claybot.Answered {
+			err := d.run(t, plan.New(c), func(q claybot.Question) claybot.Answer {
 				asked = append(asked, q.Key)
 				a := value("true")
 				if len(q.Approvers) > 0 {
@@ -61,28 +61,28 @@ func TestWhoAsks(t *testing.T) {
 
 func TestApprovals(t *testing.T) {
 	all := steps(step("a", "pay", "1"), step("b", "put", "2", "a"), step("c", "put", "3", "b"), step("d", "pay", "4"))
-	denied := func(reason string) claybot.Answered {
-		return claybot.Answered{Value: json.RawMessage("false"), By: "web/ann", Reason: reason}
+	denied := func(reason string) claybot.Answer {
+		return claybot.Answer{Value: json.RawMessage("false"), By: "web/ann", Reason: reason}
 	}
 	for name, x := range map[string]struct {
-		a, d    claybot.Answered
+		a, d    claybot.Answer
 		did     []string
 		skipped string
 	}{
 		"all":           {value("true"), value("true"), []string{"pay 1", "put 2", "put 3", "pay 4"}, ""},
 		"one":           {value("true"), denied(""), []string{"pay 1", "put 2", "put 3"}, "d: not approved"},
 		"a reason":      {denied("too\ndear *now*"), value("true"), []string{"pay 4"}, "a: not approved: too\ndear *now*|b: a was not run|c: b was not run"},
-		"in time":       {claybot.Answered{Value: json.RawMessage("false"), Via: claybot.ViaDefault}, value("true"), []string{"pay 4"}, "a: not approved in time|b: a was not run|c: b was not run"},
-		"no value":      {claybot.Answered{}, value("true"), []string{"pay 4"}, "a: not approved in time|b: a was not run|c: b was not run"},
+		"in time":       {claybot.Answer{Value: json.RawMessage("false"), Via: claybot.ViaDefault}, value("true"), []string{"pay 4"}, "a: not approved in time|b: a was not run|c: b was not run"},
+		"no value":      {claybot.Answer{}, value("true"), []string{"pay 4"}, "a: not approved in time|b: a was not run|c: b was not run"},
 		"odd value":     {value(`"yes"`), value("true"), []string{"pay 4"}, "a: not approved|b: a was not run|c: b was not run"},
 		"none":          {denied(""), denied(""), nil, "a: not approved|b: a was not run|c: b was not run|d: not approved"},
-		"for a session": {claybot.Answered{Value: json.RawMessage("true"), Scope: claybot.ApproveSession}, denied(""), []string{"pay 1", "put 2", "put 3"}, "d: not approved"},
+		"for a session": {claybot.Answer{Value: json.RawMessage("true"), Scope: claybot.ApproveSession}, denied(""), []string{"pay 1", "put 2", "put 3"}, "d: not approved"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, d := newHand(), newDesk("go")
 			g := plan.New(config(thinks(all), h.set(t), plan.Policy{}))
-			err := d.run(t, g, func(q claybot.Question) claybot.Answered {
-				return map[string]claybot.Answered{"a": x.a, "d": x.d}[q.Key]
+			err := d.run(t, g, func(q claybot.Question) claybot.Answer {
+				return map[string]claybot.Answer{"a": x.a, "d": x.d}[q.Key]
 			})
 			if err != nil || !slices.Equal(h.words, x.did) {
 				t.Errorf("%v, did %q", err, h.words)
@@ -120,7 +120,7 @@ func TestGrantedForSession(t *testing.T) {
 			h, d := newHand(), newDesk("go")
 			before := []claybot.Record{
 				{Type: claybot.RecordQuestion, Run: "old", Question: &claybot.Question{ID: "q", Type: claybot.QuestionConfirm, Tool: "pay"}},
-				{Type: claybot.RecordAnswer, Run: "old", Answer: &claybot.Answered{Question: "q", Value: json.RawMessage("true"), Scope: claybot.ApproveSession}},
+				{Type: claybot.RecordAnswer, Run: "old", Answer: &claybot.Answer{Question: "q", Value: json.RawMessage("true"), Scope: claybot.ApproveSession}},
 			}
 			if reset {
 				before = append(before, claybot.Record{Type: claybot.RecordReset, By: "user"})
@@ -178,7 +178,7 @@ func TestApprovalsOfTwoActions(t *testing.T) {
 		if by == "web/ann" {
 			d.question(wait.Questions[0].ID).Digest = strings.Repeat("0", 64)
 		}
-		d.answer(t, wait, "a", claybot.Answered{Value: json.RawMessage("true"), By: by})
+		d.answer(t, wait, "a", claybot.Answer{Value: json.RawMessage("true"), By: by})
 	}
 	if wait, err := d.pass(t.Context(), g); err != nil || wait != nil {
 		t.Fatal(wait, err)
@@ -243,8 +243,8 @@ func TestQuorum(t *testing.T) {
 			h, d := newHand(), newDesk("go")
 			g := plan.New(config(thinks(steps(step("a", "pay", "1"))), h.set(t), plan.Policy{Approvals: 2, Approvers: x.approvers}))
 			round := 0
-			err := d.run(t, g, func(q claybot.Question) claybot.Answered {
-				a := claybot.Answered{Value: json.RawMessage("true"), By: x.by[round]}
+			err := d.run(t, g, func(q claybot.Question) claybot.Answer {
+				a := claybot.Answer{Value: json.RawMessage("true"), By: x.by[round]}
 				if round == x.no {
 					a.Value = json.RawMessage("false")
 				}
@@ -365,7 +365,7 @@ func TestQuietHours(t *testing.T) {
 				c := config(thinks(steps(step("a", "put", "1"))), h.set(t), plan.Policy{Mode: plan.ModeAuto, Quiet: &x.quiet})
 				c.Zone = func(claybot.Agent) *time.Location { return x.zone }
 				asked := false
-				err := d.run(t, plan.New(c), func(q claybot.Question) claybot.Answered {
+				err := d.run(t, plan.New(c), func(q claybot.Question) claybot.Answer {
 					asked = true
 					if q.Default != "yes" || q.Type != claybot.QuestionBoolean || len(h.words) > 0 {
 						t.Errorf("asked %+v", q)
@@ -374,7 +374,7 @@ func TestQuietHours(t *testing.T) {
 						return value(x.say)
 					}
 					time.Sleep(time.Until(q.Expires.Time()))
-					return claybot.Answered{Value: json.RawMessage("true"), Via: claybot.ViaDefault}
+					return claybot.Answer{Value: json.RawMessage("true"), Via: claybot.ViaDefault}
 				})
 				if (err != nil) != x.failed || asked != x.asked || !strings.Contains(d.said(), x.said) {
 					t.Errorf("%v, asked %v, said %s", err, asked, d.said())
@@ -400,7 +400,7 @@ func TestQuietAgain(t *testing.T) {
 		h, d := newHand(), newDesk("go")
 		quiet := &plan.Quiet{From: 22 * 60, To: 7 * 60, What: plan.QuietDefer}
 		var asked []string
-		err := d.run(t, plan.New(config(thinks(steps(step("a", "pay", "1"))), h.set(t), plan.Policy{Quiet: quiet})), func(q claybot.Question) claybot.Answered {
+		err := d.run(t, plan.New(config(thinks(steps(step("a", "pay", "1"))), h.set(t), plan.Policy{Quiet: quiet})), func(q claybot.Question) claybot.Answer {
 			asked = append(asked, q.Key)
 			if q.Key == "a" {
 				time.Sleep(23 * time.Hour)

@@ -109,8 +109,8 @@ func TestUndoByPolicy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h, d := newHand(), newDesk("")
 			d.undo(effect("a", "put", "1", "unput"), effect("b", "pay", "2", "unpay"))
-			say := func(claybot.Question) claybot.Answered {
-				return claybot.Answered{Value: json.RawMessage(x.say), By: "web/ann"}
+			say := func(claybot.Question) claybot.Answer {
+				return claybot.Answer{Value: json.RawMessage(x.say), By: "web/ann"}
 			}
 			if x.say == "" {
 				say = nil
@@ -162,7 +162,7 @@ func TestUndoHeld(t *testing.T) {
 			c := config(nil, h.set(t), x.policy)
 			policy := x.policy
 			c.Policy = func(claybot.Agent) plan.Policy { return policy }
-			say := func(claybot.Question) claybot.Answered {
+			say := func(claybot.Question) claybot.Answer {
 				if x.change != nil {
 					x.change(&policy)
 				}

@@ -167,7 +167,7 @@ func (p *pass) unasked(ctx context.Context, call claybot.ToolCall, err error) er
 // hear takes an answer to an action, and says why it does not let it run. Only
 // what was shown may run: the digest of the question is compared with that of
 // the action, in the place where it would run now.
-func (p *pass) hear(a *action, said claybot.Answered, who tools.Approvers) (refused string) {
+func (p *pass) hear(a *action, said claybot.Answer, who tools.Approvers) (refused string) {
 	switch reason := strings.TrimSpace(said.Reason); {
 	case !tools.Approved(said) && reason != "":
 		return notApproved + ": " + reason

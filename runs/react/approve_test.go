@@ -17,8 +17,8 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-func yes() claybot.Answered {
-	return claybot.Answered{Value: []byte("true"), Via: claybot.ViaButton, By: "u1"}
+func yes() claybot.Answer {
+	return claybot.Answer{Value: []byte("true"), Via: claybot.ViaButton, By: "u1"}
 }
 
 // asking is a loop that asks for the tools named.
@@ -81,15 +81,15 @@ func TestNotApproved(t *testing.T) {
 	no := []byte("false")
 	tests := []struct {
 		name string
-		a    claybot.Answered
+		a    claybot.Answer
 		want string
 	}{
-		{"denied", claybot.Answered{Value: no, Via: claybot.ViaButton}, "not approved"},
-		{"denied with a reason", claybot.Answered{Value: no, Via: claybot.ViaText, Reason: " use the other card\n"}, "not approved: use the other card"},
-		{"expired", claybot.Answered{Value: no, Via: claybot.ViaDefault}, "not approved: no answer in time"},
-		{"expired without a value", claybot.Answered{Via: claybot.ViaDefault}, "not approved: no answer in time"},
-		{"odd", claybot.Answered{Value: []byte(`"true"`), Via: claybot.ViaHTTP}, "not approved"},
-		{"for the session", claybot.Answered{Value: no, Via: claybot.ViaButton, Scope: claybot.ApproveSession}, "not approved"},
+		{"denied", claybot.Answer{Value: no, Via: claybot.ViaButton}, "not approved"},
+		{"denied with a reason", claybot.Answer{Value: no, Via: claybot.ViaText, Reason: " use the other card\n"}, "not approved: use the other card"},
+		{"expired", claybot.Answer{Value: no, Via: claybot.ViaDefault}, "not approved: no answer in time"},
+		{"expired without a value", claybot.Answer{Via: claybot.ViaDefault}, "not approved: no answer in time"},
+		{"odd", claybot.Answer{Value: []byte(`"true"`), Via: claybot.ViaHTTP}, "not approved"},
+		{"for the session", claybot.Answer{Value: no, Via: claybot.ViaButton, Scope: claybot.ApproveSession}, "not approved"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestRules(t *testing.T) {
 		name  string
 		tool  string
 		rules react.Rules
-		prior *claybot.Answered
+		prior *claybot.Answer
 		asks  bool
 	}{
 		{"no rule", "pay", react.Rules{}, nil, false},
@@ -149,8 +149,8 @@ func TestRules(t *testing.T) {
 		{"a bad rule allows nothing", "pay", react.Rules{Ask: []string{"*"}, Always: []string{"[pay"}}, nil, true},
 		{"the tool asks", "wire", react.Rules{}, nil, true},
 		{"the tool asks, always", "wire", react.Rules{Always: []string{"wire"}}, nil, false},
-		{"session", "wire", react.Rules{}, &claybot.Answered{Value: []byte("true"), Scope: claybot.ApproveSession}, false},
-		{"once before", "wire", react.Rules{}, &claybot.Answered{Value: []byte("true")}, true},
+		{"session", "wire", react.Rules{}, &claybot.Answer{Value: []byte("true"), Scope: claybot.ApproveSession}, false},
+		{"once before", "wire", react.Rules{}, &claybot.Answer{Value: []byte("true")}, true},
 		{"unknown tool", "none", react.Rules{Ask: []string{"*"}}, nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -183,13 +183,13 @@ func TestRuleGoneWhileAsked(t *testing.T) {
 	no := []byte("false")
 	for _, tt := range []struct {
 		name string
-		a    *claybot.Answered
+		a    *claybot.Answer
 		want string // the result of a
 	}{
-		{"denied", &claybot.Answered{Value: no, Via: claybot.ViaButton}, "false not approved"},
-		{"denied with a reason", &claybot.Answered{Value: no, Via: claybot.ViaButton, Reason: "too dear"}, "false not approved: too dear"},
-		{"expired", &claybot.Answered{Value: no, Via: claybot.ViaDefault}, "false not approved: no answer in time"},
-		{"approved", &claybot.Answered{Value: []byte("true"), Via: claybot.ViaButton}, "true look 1"},
+		{"denied", &claybot.Answer{Value: no, Via: claybot.ViaButton}, "false not approved"},
+		{"denied with a reason", &claybot.Answer{Value: no, Via: claybot.ViaButton, Reason: "too dear"}, "false not approved: too dear"},
+		{"expired", &claybot.Answer{Value: no, Via: claybot.ViaDefault}, "false not approved: no answer in time"},
+		{"approved", &claybot.Answer{Value: []byte("true"), Via: claybot.ViaButton}, "true look 1"},
 		{"open", nil, "true look 1"},
 	} {
 		for rule, change := range map[string]func(*react.Rules){
@@ -235,7 +235,7 @@ func TestQuestionOfAnotherCall(t *testing.T) {
 		j := newJournal("go")
 		r.Type = claybot.RecordQuestion
 		j.records = slices.Insert(j.records, 0, r)
-		j.approvals["approve/a"] = claybot.Answered{Value: []byte("false"), Via: claybot.ViaButton}
+		j.approvals["approve/a"] = claybot.Answer{Value: []byte("false"), Via: claybot.ViaButton}
 		if err := j.run(t, loop(llmtest.NewScript(llmtest.Use(call("a", "pay", "1")), llmtest.Say("ok")), c.set(t))); err != nil || c.runs["a"] != 1 {
 			t.Errorf("%s: %v, ran %v", name, err, c.runs)
 		}

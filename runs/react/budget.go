@@ -130,7 +130,7 @@ func aboutBudget(q claybot.Question, key string) bool {
 }
 
 // askOnce puts one question. end is how the pass ends without an answer.
-func (p *pass) askOnce(ctx context.Context, round string, q claybot.Question, over error) (a claybot.Answered, end error) {
+func (p *pass) askOnce(ctx context.Context, round string, q claybot.Question, over error) (a claybot.Answer, end error) {
 	answers, wait, err := p.turn.Ask(ctx, round, []claybot.Question{q})
 	switch {
 	case errors.Is(err, runs.ErrNobody):
@@ -177,7 +177,7 @@ func (p *pass) extend(l *llm.LimitError, operators []string, only bool) claybot.
 
 // granted reads from a question that was answered what it was about: what was
 // shown is done, whatever has been spent since.
-func (p *pass) granted(a claybot.Answered) (key string, by int64, ok bool) {
+func (p *pass) granted(a claybot.Answer) (key string, by int64, ok bool) {
 	for _, r := range slices.Backward(p.history) {
 		if r.Type != claybot.RecordQuestion || r.Question == nil || r.Question.ID != a.Question {
 			continue

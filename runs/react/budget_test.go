@@ -115,7 +115,7 @@ func TestBudgetIsExtended(t *testing.T) {
 // moot: the call is made again, and nobody extends anything. Where it still does not
 // fit, there is a new question.
 func TestBudgetWasRaised(t *testing.T) {
-	raised := claybot.Answered{Value: []byte("true"), Via: claybot.ViaLimit}
+	raised := claybot.Answer{Value: []byte("true"), Via: claybot.ViaLimit}
 	for _, asked := range []string{"budget/1", "budget/1/operator"} {
 		for _, enough := range []bool{true, false} {
 			v := &vault{needs: 25, operators: []string{"web/operator"}, own: asked != "budget/1"}
@@ -158,18 +158,18 @@ func TestOwnBudget(t *testing.T) {
 }
 
 func TestBudgetWithoutAYes(t *testing.T) {
-	no := claybot.Answered{Value: []byte("false"), Via: claybot.ViaButton}
-	silence := claybot.Answered{Value: []byte("false"), Via: claybot.ViaDefault}
+	no := claybot.Answer{Value: []byte("false"), Via: claybot.ViaButton}
+	silence := claybot.Answer{Value: []byte("false"), Via: claybot.ViaDefault}
 	for _, tt := range []struct {
 		name    string
 		own     bool
-		answers map[string]claybot.Answered
+		answers map[string]claybot.Answer
 		asks    []string
 	}{
-		{"the person says no", false, map[string]claybot.Answered{"budget/1": no}, []string{"budget/1"}},
-		{"the person says nothing", false, map[string]claybot.Answered{"budget/1": silence}, []string{"budget/1"}},
-		{"the operator says no", false, map[string]claybot.Answered{"budget/1": yes(), "budget/1/operator": no}, []string{"budget/1", "budget/1/operator"}},
-		{"an operator is asked at once", true, map[string]claybot.Answered{"budget/1/operator": no}, []string{"budget/1/operator"}},
+		{"the person says no", false, map[string]claybot.Answer{"budget/1": no}, []string{"budget/1"}},
+		{"the person says nothing", false, map[string]claybot.Answer{"budget/1": silence}, []string{"budget/1"}},
+		{"the operator says no", false, map[string]claybot.Answer{"budget/1": yes(), "budget/1/operator": no}, []string{"budget/1", "budget/1/operator"}},
+		{"an operator is asked at once", true, map[string]claybot.Answer{"budget/1/operator": no}, []string{"budget/1/operator"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := &vault{needs: 5, operators: []string{"web/operator"}, own: tt.own}

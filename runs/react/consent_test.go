@@ -14,7 +14,7 @@ import (
 )
 
 // edited is a yes with other arguments.
-func edited(by, args string) claybot.Answered {
+func edited(by, args string) claybot.Answer {
 	a := yes()
 	a.By, a.Args = by, args
 	return a
@@ -51,10 +51,10 @@ func TestQuorum(t *testing.T) {
 	}
 	type said struct {
 		round string
-		a     claybot.Answered
+		a     claybot.Answer
 	}
-	by := func(id string) claybot.Answered { a := yes(); a.By = id; return a }
-	no := claybot.Answered{Value: []byte("false"), By: "slack/bob", Reason: "too much"}
+	by := func(id string) claybot.Answer { a := yes(); a.By = id; return a }
+	no := claybot.Answer{Value: []byte("false"), By: "slack/bob", Reason: "too much"}
 	first, second, third := "approve/a", "approve/a/2", "approve/a/3"
 	for _, tt := range []struct {
 		name string

@@ -35,11 +35,11 @@ type journal struct {
 	// nobody reads along; approvals are what was said, by the round of the
 	// question.
 	nobody    bool
-	approvals map[string]claybot.Answered
+	approvals map[string]claybot.Answer
 }
 
 func newJournal(texts ...string) *journal {
-	j := &journal{started: map[string]string{}, saved: map[string]string{}, answers: map[claybot.MessageID]string{}, approvals: map[string]claybot.Answered{}}
+	j := &journal{started: map[string]string{}, saved: map[string]string{}, answers: map[claybot.MessageID]string{}, approvals: map[string]claybot.Answer{}}
 	for i, text := range texts {
 		j.records = append(j.records, user(fmt.Sprintf("m%d", i+1), text))
 	}
@@ -103,7 +103,7 @@ func (j *journal) turn() *runs.Turn {
 }
 
 // ask plays what asks a person: a question is known by its round.
-func (j *journal) ask(_ context.Context, round string, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
+func (j *journal) ask(_ context.Context, round string, qs []claybot.Question) ([]claybot.Answer, *claybot.Awaiting, error) {
 	if j.nobody {
 		return nil, nil, runs.ErrNobody
 	}
@@ -111,7 +111,7 @@ func (j *journal) ask(_ context.Context, round string, qs []claybot.Question) ([
 	q.ID = round
 	if a, ok := j.approvals[round]; ok {
 		a.Question = q.ID
-		return []claybot.Answered{a}, nil, nil
+		return []claybot.Answer{a}, nil, nil
 	}
 	return nil, &claybot.Awaiting{Reason: claybot.AwaitApproval, Answers: []claybot.MessageID{q.AnswerID()}, Until: 9, Questions: []claybot.Question{q}}, nil
 }
@@ -127,7 +127,7 @@ func (j *journal) asked() (all []string) {
 }
 
 // say answers a question.
-func (j *journal) say(round string, a claybot.Answered) {
+func (j *journal) say(round string, a claybot.Answer) {
 	a.Question = round
 	j.approvals[round] = a
 	j.records = append(j.records, claybot.Record{Type: claybot.RecordAnswer, Run: runID, Answer: &a})

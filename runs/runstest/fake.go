@@ -18,7 +18,7 @@ type Fake struct {
 	UsedFunc       func(u claybot.Usage)
 	LostFunc       func(model string, u claybot.Usage)
 	TellFunc       func(ctx context.Context, key, text string) error
-	AskFunc        func(ctx context.Context, round string, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error)
+	AskFunc        func(ctx context.Context, round string, qs []claybot.Question) ([]claybot.Answer, *claybot.Awaiting, error)
 	SaveResultFunc func(ctx context.Context, call, text string) (string, error)
 	SaveFileFunc   func(ctx context.Context, name, mimeType string, content []byte) (claybot.FileReference, error)
 }
@@ -100,7 +100,7 @@ func (f *Fake) Tell(ctx context.Context, key, text string) error {
 }
 
 // Ask implements runs.Reader.
-func (f *Fake) Ask(ctx context.Context, round string, qs []claybot.Question) ([]claybot.Answered, *claybot.Awaiting, error) {
+func (f *Fake) Ask(ctx context.Context, round string, qs []claybot.Question) ([]claybot.Answer, *claybot.Awaiting, error) {
 	if f.AskFunc == nil {
 		return nil, nil, runs.ErrNobody
 	}

@@ -166,7 +166,7 @@ func TestAnswerForDamagedRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	change(t, db, "UPDATE runs SET awaiting = 'x' WHERE id = 'w1'")
-	m := claybot.AgentMessage{ID: "a1", Type: claybot.MessageAnswer, Run: "w1", Answer: &claybot.Answer{OK: true}}
+	m := claybot.AgentMessage{ID: "a1", Type: claybot.MessageAnswer, Run: "w1", Answer: &claybot.Result{OK: true}}
 	if p, err := db.Post(ctx, storage.Posting{To: theAgent.ID, Message: m}); err != nil || !p.Added || p.Skipped != "" {
 		t.Fatalf("posted %+v, %v", p, err)
 	}

@@ -147,7 +147,7 @@ func refuseAll(c *Conn, a *inboxRow) error {
 		_, err := postMessage(c, storage.Posting{To: r.to.Agent, Message: claybot.AgentMessage{
 			ID: r.to.ID, Type: claybot.MessageAnswer, Run: r.to.Run,
 			From:   claybot.Sender{Agent: a.id},
-			Answer: &claybot.Answer{Error: r.why, AgentID: a.id, RunID: r.run},
+			Answer: &claybot.Result{Error: r.why, AgentID: a.id, RunID: r.run},
 		}})
 		if err := ignoreNotFound(err); err != nil && !errors.Is(err, errNoID) {
 			return err

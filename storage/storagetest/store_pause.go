@@ -13,7 +13,7 @@ import (
 func answer(id string, run claybot.RunID) claybot.AgentMessage {
 	return claybot.AgentMessage{
 		ID: claybot.MessageID(id), Type: claybot.MessageAnswer, Run: run, At: claybot.Now(),
-		Answer: &claybot.Answer{OK: true, Output: "output of " + id},
+		Answer: &claybot.Result{OK: true, Output: "output of " + id},
 	}
 }
 

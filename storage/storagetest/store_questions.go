@@ -28,7 +28,7 @@ func asking(questions ...claybot.Question) storage.Pause {
 func answered(id, value string, run claybot.RunID) claybot.AgentMessage {
 	return claybot.AgentMessage{
 		ID: claybot.Question{ID: id}.AnswerID(), Type: claybot.MessageAnswer, Run: run, At: claybot.Now(),
-		Answer: &claybot.Answer{OK: true, To: &claybot.Answered{Question: id, Value: []byte(`"` + value + `"`), By: "U1", Via: claybot.ViaWeb}},
+		Answer: &claybot.Result{OK: true, To: &claybot.Answer{Question: id, Value: []byte(`"` + value + `"`), By: "U1", Via: claybot.ViaWeb}},
 	}
 }
 
@@ -92,7 +92,7 @@ var questionTests = []storeTest{
 		h = b.hold(nodeOne)
 		ok(b.Finish(b.ctx, h.Lease, "r1", storage.Outcome{State: claybot.RunCanceled, Events: []claybot.Event{{Type: claybot.EventRunCanceled}}}))(b)
 		b.open("")
-		b.equal("not answered", ok(b.Question(b.ctx, "q1"))(b).Answer, (*claybot.Answered)(nil))
+		b.equal("not answered", ok(b.Question(b.ctx, "q1"))(b).Answer, (*claybot.Answer)(nil))
 		b.equal("late", b.to(b.agent, answered("q1", "a", "r1")).Skipped, "run_ended")
 	}},
 	{"of an agent that is removed", func(b *bed) {

@@ -55,7 +55,7 @@ func TaskTool(a tools.Agents, helpers []Helper) tools.Tool {
 }
 
 func lastText(answers string) (tools.Result, error) {
-	var list []claybot.Answer
+	var list []claybot.Result
 	if err := json.Unmarshal([]byte(answers), &list); err != nil || len(list) != 1 {
 		return tools.Result{}, errors.New("the answer of the helper cannot be read")
 	}

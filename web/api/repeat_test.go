@@ -114,7 +114,7 @@ func (f faint) AnswerSaid(ctx context.Context, run claybot.RunID, values map[str
 	if err != nil {
 		return err
 	}
-	m.Answer = &claybot.Answer{OK: true, RunID: run, Output: `[{"questionId":"` + q[0].ID + `","value":"Paris","via":"http","messageId":"` + string(m.ID) + `"}]`}
+	m.Answer = &claybot.Result{OK: true, RunID: run, Output: `[{"questionId":"` + q[0].ID + `","value":"Paris","via":"http","messageId":"` + string(m.ID) + `"}]`}
 	if _, err := f.r.db.Post(ctx, storage.Posting{To: q[0].Agent, Message: m, Skip: "answer"}); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -51,6 +52,10 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[claybot.OutgoingKind]():  {string(claybot.OutgoingAnswer), string(claybot.OutgoingNotice), string(claybot.OutgoingCommand), string(claybot.OutgoingPairing), string(claybot.OutgoingFile)},
 }
 
+// published are the names of definitions that generated clients know and that are not
+// those of their Go types.
+var published = map[reflect.Type]string{reflect.TypeFor[claybot.Answer](): "Answered"}
+
 // of is the schema of a type: a reference when it has a definition.
 func (s *schemas) of(t reflect.Type) schema {
 	if x, ok := special[t]; ok {
@@ -88,7 +93,7 @@ func (s *schemas) define(t reflect.Type) string {
 	if name, ok := s.names[t]; ok {
 		return name
 	}
-	name := strings.TrimSuffix(capital(t.Name()), "View")
+	name := cmp.Or(published[t], strings.TrimSuffix(capital(t.Name()), "View"))
 	if s.taken[name] != nil { // the same name in another package
 		pkg, _, _ := strings.Cut(t.String(), ".")
 		name = capital(pkg) + name

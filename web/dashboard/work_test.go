@@ -273,7 +273,7 @@ func TestSaid(t *testing.T) {
 
 func TestWordsOf(t *testing.T) {
 	said := func(value, reason string) claybot.AgentMessage {
-		return claybot.AgentMessage{Answer: &claybot.Answer{To: &claybot.Answered{Value: json.RawMessage(value), Reason: reason}}}
+		return claybot.AgentMessage{Answer: &claybot.Result{To: &claybot.Answer{Value: json.RawMessage(value), Reason: reason}}}
 	}
 	typed := said(`"blue"`, "")
 	typed.Text = "Blue, please"
@@ -283,7 +283,7 @@ func TestWordsOf(t *testing.T) {
 	}{
 		{claybot.AgentMessage{}, ""},
 		{claybot.AgentMessage{Text: "hello"}, "hello"},
-		{claybot.AgentMessage{Answer: &claybot.Answer{Output: "of another agent"}}, ""},
+		{claybot.AgentMessage{Answer: &claybot.Result{Output: "of another agent"}}, ""},
 		{typed, "Blue, please"},
 		{said(``, ""), ""},
 		{said(`null`, ""), ""},
