@@ -48,7 +48,7 @@ func openQuestions() map[string]string {
 		"GET /agents/runs/cmwqaaaa/plan":              `{"runId":"cmwqaaaa","state":"AWAITING","steps":[{"id":"s1","tool":"look","args":{},"risk":"low","status":"failed","attempts":2,"error":"no\nnetwork"},{"id":"s2","tool":"send","what":"send it","args":{},"risk":"high","status":"waiting","attempts":0,"questionId":"q9"}],"diff":"a letter","mode":"approve","graph":{"current":"confirm","nodes":[],"edges":[]}}`,
 		"GET /agents/runs/cmwqbbbb/plan":              `{"runId":"cmwqbbbb","state":"SUCCEEDED","steps":[],"graph":{"nodes":[],"edges":[]}}`,
 		"GET /graphs":                                 `{"graphs":[{"name":"plan","mermaid":"flowchart TD\n    a --> b\n"},{"name":"undo","mermaid":"flowchart TD\n    c --> d\n"}]}`,
-		"POST /questions/nothingatallaaaaaaaa/answer": `404{"error":{"message":"There is no question with that id.","fix":"GET /questions lists those that are open."}}`,
+		"POST /questions/nothingatallaaaaaaaa/answer": `404{"error":{"message":"No question with that id.","fix":"GET /questions lists pending questions."}}`,
 	}
 }
 
@@ -110,7 +110,7 @@ func TestAnswers(t *testing.T) {
 		{"approve|abc", exitUsage, "", "", "too short: give at least 4 characters"},
 		{"answer|..|x", exitUsage, "", "", "invalid ID"},
 		{"answer||x", exitUsage, "", "", "too short"},
-		{"answer|nothingatallaaaaaaaa|x", exitError, list + `|POST /questions/nothingatallaaaaaaaa/answer {"value":"x"}`, "", "There is no question with that id. claybot questions lists those that are open."},
+		{"answer|nothingatallaaaaaaaa|x", exitError, list + `|POST /questions/nothingatallaaaaaaaa/answer {"value":"x"}`, "", "No question with that id. claybot questions lists pending questions."},
 		{"answer|zzzz", exitUsage, "", "", "value"},
 		{"approve", exitUsage, "", "", "question"},
 		{"deny", exitUsage, "", "", "question"},

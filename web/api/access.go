@@ -24,7 +24,7 @@ func (a access) operations() []operation {
 		{status: http.StatusOK, value: web.Revoked{}, about: "The grant is revoked, but a setting still gives access."},
 	}
 	return operation{tag: "pairing"}.like(
-		returns(http.StatusOK, op("listPairing", web.Read, "GET /pairing", "Who asks to be let in, and who was."), a.list),
+		returns(http.StatusOK, op("listPairing", web.Read, "GET /pairing", "List pairing requests, and users and channels with access."), a.list),
 		takes(http.StatusAccepted, op("decide", web.Admin, "POST /pairing", "Approve or deny a request by its code, or grant access by id.").
 			failing(http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests).unknown(noCode), a.decide),
 		op("revoke", web.Admin, "DELETE /pairing", "Revoke access that was granted by code or by ID.").

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	noAgent = hint{"There is no agent with that id.", "GET /agents lists them."}
+	noAgent = hint{"No agent with that id.", "GET /agents lists all agents."}
 	// ofAgents is what operations on agents have in common.
 	ofAgents = operation{tag: "agents", missing: noAgent, fails: []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable}}
 )
@@ -35,33 +35,33 @@ type agents struct {
 func (a agents) operations() []operation {
 	unknown := []int{http.StatusNotFound}
 	return ofAgents.like(
-		returns(http.StatusOK, op("listAgents", web.Read, "GET /agents", "List agents, those that a person wrote to last first.").failing().query(
-			param{name: "type", about: "Of this type only.", values: []string{"user", "cron", "heartbeat", "subagent"}},
-			param{name: "owner", about: "Of this owner only: connector/user."},
-			param{name: "parent", about: "Made by this agent."},
-			param{name: "state", about: "busy: only those with something to do.", values: []string{"busy"}},
-			param{name: "after", about: "The cursor of the page before."},
+		returns(http.StatusOK, op("listAgents", web.Read, "GET /agents", "List agents, most recently messaged by a person first.").failing().query(
+			param{name: "type", about: "Only agents of this type.", values: []string{"user", "cron", "heartbeat", "subagent"}},
+			param{name: "owner", about: "Only agents of this owner: connector/user."},
+			param{name: "parent", about: "Only subagents of this agent."},
+			param{name: "state", about: "busy: only agents that are working or have messages waiting.", values: []string{"busy"}},
+			param{name: "after", about: "The cursor of the previous page."},
 			limitParam,
 		), a.list),
-		returns(http.StatusOK, op("getAgent", web.Read, "GET /agents/{agent}", "One agent.").failing(unknown...), a.get),
-		returns(http.StatusOK, op("getAgentTree", web.Read, "GET /agents/{agent}/tree", "An agent with all subagents below it.").failing(unknown...), a.tree),
-		returns(http.StatusOK, op("getHistory", web.Read, "GET /agents/{agent}/history", "What an agent remembers, oldest first: its records since the last reset.").
-			query(param{name: "after", about: "The cursor of the page before."}, limitParam).
+		returns(http.StatusOK, op("getAgent", web.Read, "GET /agents/{agent}", "Get an agent.").failing(unknown...), a.get),
+		returns(http.StatusOK, op("getAgentTree", web.Read, "GET /agents/{agent}/tree", "Get an agent with all its subagents.").failing(unknown...), a.tree),
+		returns(http.StatusOK, op("getHistory", web.Read, "GET /agents/{agent}/history", "List what an agent remembers since its last reset, oldest first.").
+			query(param{name: "after", about: "The cursor of the previous page."}, limitParam).
 			failing(http.StatusNotFound, http.StatusConflict), a.history),
-		returns(http.StatusOK, op("listConversations", web.Read, "GET /conversations", "The conversations of the caller in the web chat, the newest first.").
+		returns(http.StatusOK, op("listConversations", web.Read, "GET /conversations", "List the caller's conversations in the web chat, newest first.").
 			failing(), a.conversations),
-		returns(http.StatusOK, op("listReminders", web.Read, "GET /agents/{agent}/reminders", "What an agent will be reminded of, the next one first."), func(r *http.Request) (web.ReminderList, error) {
+		returns(http.StatusOK, op("listReminders", web.Read, "GET /agents/{agent}/reminders", "List the reminders of an agent, next one first."), func(r *http.Request) (web.ReminderList, error) {
 			all, err := a.reminders.AgentReminders(r.Context(), agentOf(r))
 			return web.ReminderList{Reminders: orEmpty(all)}, err
 		}),
-		returns(http.StatusAccepted, op("stopAgent", web.Operate, "POST /agents/{agent}/stop", "End what an agent and those below it are doing."), func(r *http.Request) (web.Stopped, error) {
+		returns(http.StatusAccepted, op("stopAgent", web.Operate, "POST /agents/{agent}/stop", "Stop the runs of an agent and its subagents."), func(r *http.Request) (web.Stopped, error) {
 			n, err := a.control.StopAgent(r.Context(), agentOf(r))
 			return web.Stopped{Stopped: n}, err
 		}),
-		returns(http.StatusAccepted, op("resetAgent", web.Operate, "POST /agents/{agent}/reset", "Reset the conversation of an agent, without a notice."), func(r *http.Request) (web.ResetDone, error) {
+		returns(http.StatusAccepted, op("resetAgent", web.Operate, "POST /agents/{agent}/reset", "Reset the conversation of an agent, without notifying the chat."), func(r *http.Request) (web.ResetDone, error) {
 			return web.ResetDone{Reset: agentOf(r)}, a.control.ResetAgent(r.Context(), agentOf(r))
 		}),
-		does(op("deleteAgent", web.Admin, "DELETE /agents/{agent}", "Take an agent away; its files move to the quarantine."), func(r *http.Request) error { return a.control.DeleteAgent(r.Context(), agentOf(r)) }),
+		does(op("deleteAgent", web.Admin, "DELETE /agents/{agent}", "Delete an agent and move its files to the quarantine."), func(r *http.Request) error { return a.control.DeleteAgent(r.Context(), agentOf(r)) }),
 	)
 }
 
@@ -159,7 +159,7 @@ func after(all []claybot.Record, s string) (int, error) {
 	n, err := strconv.Atoi(number)
 	switch {
 	case !ok || err != nil || n < 1:
-		return 0, bad("after is no cursor of this list.", "Give next of the page before, or leave it out.")
+		return 0, bad("Invalid cursor in after.", "Use next of the previous page, or omit it.")
 	case n > len(all) || cursor(all, n) != s:
 		return 0, conflict("The agent was reset or its history was shortened since the page before.", "Read from the beginning: leave out after.")
 	}

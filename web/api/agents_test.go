@@ -209,7 +209,7 @@ func TestSettings(t *testing.T) {
 		{`{"modle":null}`, "bad_request", "modle"},
 		{`{"maxSteps":"7"}`, "bad_request", "maxSteps must be a whole number"},
 		{`{"tools":"wait"}`, "bad_request", "tools must be a list"},
-		{`{}`, "bad_request", "nothing to change"},
+		{`{}`, "bad_request", "Nothing to change"},
 		{`{"model":}`, "bad_request", "field model"},
 		{`[]`, "bad_request", "object"},
 	} {
@@ -218,7 +218,7 @@ func TestSettings(t *testing.T) {
 	if after := get(); after.Own.MaxSteps != 7 || after.Own.Model != "" || after.Own.Tools != nil {
 		t.Errorf("what was refused changed %+v", after.Own)
 	}
-	r.refused("PATCH", "/agents/nobody/config", `{"model":"other"}`, 404, "not_found", "no agent")
+	r.refused("PATCH", "/agents/nobody/config", `{"model":"other"}`, 404, "not_found", "No agent")
 }
 
 func TestManageAgents(t *testing.T) {
@@ -235,7 +235,7 @@ func TestManageAgents(t *testing.T) {
 		t.Errorf("inbox %+v", inbox)
 	}
 	r.refused("DELETE", "/agents/"+a.Agent+"/inbox?mesage="+url.QueryEscape(b.Message), "", 400, "bad_request", "mesage") // or everything would go
-	r.refused("DELETE", "/agents/"+a.Agent+"/inbox?message=", "", 400, "bad_request", "names no message")
+	r.refused("DELETE", "/agents/"+a.Agent+"/inbox?message=", "", 400, "bad_request", "?message= is empty")
 	var out struct{ Dropped []string }
 	r.ask("DELETE", "/agents/"+a.Agent+"/inbox?message="+url.QueryEscape(b.Message)+"&message=nothing", "", http.StatusOK, &out)
 	if len(out.Dropped) != 1 || out.Dropped[0] != b.Message {
@@ -267,7 +267,7 @@ func TestManageAgents(t *testing.T) {
 	} {
 		method, rest, _ := strings.Cut(path, " ")
 		for _, id := range []string{a.Agent, "nobody", "..%2F..%2F" + a.Agent, "%00", "x'--"} {
-			r.refused(method, "/agents/"+id+rest, "", 404, "not_found", "GET /agents lists them")
+			r.refused(method, "/agents/"+id+rest, "", 404, "not_found", "GET /agents lists all agents")
 		}
 	}
 	r.refused("GET", "/agents/"+a.Agent+"/nothing", "", 404, "not_found", "No such path")

@@ -232,7 +232,7 @@ func TestOperatorApprovesAgain(t *testing.T) {
 	if got := answer(second, `{"value":"approve"}`, http.StatusConflict); !strings.Contains(got, `"approved"`) || !strings.Contains(got, "You have already approved this; it still needs another approval.") {
 		t.Errorf("a second yes: %s", got)
 	}
-	if got := answer(first, `{"value":"approve"}`, http.StatusConflict); !strings.Contains(got, "The question has an answer already; it now waits for another approval as question "+second+".") {
+	if got := answer(first, `{"value":"approve"}`, http.StatusConflict); !strings.Contains(got, "The question is already answered. The action now waits for another approval, question "+second+".") {
 		t.Errorf("the old question: %s", got)
 	}
 	var q openQuestion
@@ -241,7 +241,7 @@ func TestOperatorApprovesAgain(t *testing.T) {
 	}
 	answer(second, `{"value":"deny"}`, http.StatusAccepted)
 	r.ended(string(a.Run))
-	if got := answer(first, `{"value":"approve"}`, http.StatusConflict); !strings.Contains(got, "The question has an answer already.") {
+	if got := answer(first, `{"value":"approve"}`, http.StatusConflict); !strings.Contains(got, "The question is already answered.") {
 		t.Errorf("the old question, when nothing waits: %s", got)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-var noBeat = hint{"The heartbeat has no task with that id.", "GET /heartbeat lists them, with the files that cannot be read."}
+var noBeat = hint{"No heartbeat task with that id.", "GET /heartbeat lists all tasks, and files that cannot be read."}
 
 // beats serves the tasks of the heartbeat; nil: it is off.
 type beats struct{ beats web.Beats }
@@ -17,11 +17,11 @@ type beats struct{ beats web.Beats }
 func (b beats) operations() []operation {
 	off := &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "The heartbeat is off.", Fix: "Turn it on in the configuration."}
 	return whereOn(b.beats != nil, off, operation{tag: "heartbeat", missing: noBeat, fails: refusals}.like(
-		returns(http.StatusOK, op("listBeats", web.Read, "GET /heartbeat", "List the tasks of the heartbeat."), b.list),
-		takes(http.StatusCreated, op("saveBeat", web.Admin, "POST /heartbeat", "Make a task of the heartbeat, or replace the one with this id."), b.save),
-		returns(http.StatusOK, op("getBeat", web.Read, "GET /heartbeat/{beat}", "One task of the heartbeat."), b.get),
-		does(op("removeBeat", web.Admin, "DELETE /heartbeat/{beat}", "Take a task of the heartbeat away."), func(r *http.Request) error { return sentence(b.beats.RemoveBeat(r.Context(), r.PathValue("beat"))) }),
-		takes(http.StatusAccepted, op("runBeats", web.Operate, "POST /heartbeat/run", "Run tasks of the heartbeat now.").query(keyParam), b.run),
+		returns(http.StatusOK, op("listBeats", web.Read, "GET /heartbeat", "List heartbeat tasks."), b.list),
+		takes(http.StatusCreated, op("saveBeat", web.Admin, "POST /heartbeat", "Create or replace a heartbeat task."), b.save),
+		returns(http.StatusOK, op("getBeat", web.Read, "GET /heartbeat/{beat}", "Get a heartbeat task."), b.get),
+		does(op("removeBeat", web.Admin, "DELETE /heartbeat/{beat}", "Delete a heartbeat task."), func(r *http.Request) error { return sentence(b.beats.RemoveBeat(r.Context(), r.PathValue("beat"))) }),
+		takes(http.StatusAccepted, op("runBeats", web.Operate, "POST /heartbeat/run", "Run heartbeat tasks now.").query(keyParam), b.run),
 	))
 }
 

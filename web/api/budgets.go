@@ -10,7 +10,7 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-var noBudget = hint{"There is no such budget.", "GET /budgets lists them. One that nothing was spent on is not there yet: change its limit in the configuration."}
+var noBudget = hint{"No such budget.", "GET /budgets lists all budgets. A budget without spending does not exist yet: change its limit in the configuration."}
 
 func viewBudget(b storage.Budget) web.BudgetView { return web.BudgetView{Budget: b, Left: b.Left()} }
 
@@ -20,8 +20,8 @@ type budgetAPI struct{ budgets web.Budgets }
 func (a budgetAPI) operations() []operation {
 	off := &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "Budgets are off.", Fix: "Add some to the configuration."}
 	return whereOn(a.budgets != nil, off, operation{tag: "reports", missing: noBudget}.like(
-		returns(http.StatusOK, op("listBudgets", web.Read, "GET /budgets", "Budgets: what is spent, set aside and left.").
-			explained("Money is in millionths of a US dollar. Only budgets that something was spent on are listed; with each period begins a new one.").
+		returns(http.StatusOK, op("listBudgets", web.Read, "GET /budgets", "List budgets: spent, reserved and left.").
+			explained("Money is in millionths of a US dollar. Only budgets with spending are listed; each period starts a new one.").
 			query(limitParam).failing(http.StatusNotFound), a.list),
 		takes(http.StatusOK, op("extendBudget", web.Admin, "POST /budgets/extend", "Raise the limit of a budget for the rest of its period.").
 			query(keyHeaderParam).failing(http.StatusNotFound, http.StatusConflict), a.extend),
@@ -43,14 +43,14 @@ func (a budgetAPI) extend(r *http.Request, in web.Extension) (none web.BudgetVie
 	case in.Key == "":
 		return none, bad("key is missing.", "GET /budgets lists the keys.")
 	case (in.USD != 0) == (in.Tokens != 0):
-		return none, bad("Give either usd or tokens.", "")
+		return none, bad("Set either usd or tokens.", "")
 	case in.Tokens != 0:
 		by.By, by.Unit = in.Tokens, storage.UnitTokens
 	case in.USD > 0 && in.USD <= maxExtension:
 		by.By = int64(math.Round(in.USD * 1e6))
 	}
 	if by.By <= 0 || by.By > maxExtension*1e6 {
-		return none, bad("That amount is not above 0, or too large.", "")
+		return none, bad("The amount must be greater than 0, and not too large.", "")
 	}
 	in.IdempotencyKey = keyOf(r, in.IdempotencyKey)
 	if in.IdempotencyKey != "" && (len(in.IdempotencyKey) > 128 || !keyForm.MatchString(in.IdempotencyKey)) {

@@ -34,7 +34,7 @@ const (
 // are overlooked: the agent has its own prompt, tools and limits.
 type completionRequest struct {
 	Model    string        `json:"model" doc:"claybot, the name of a profile, or agent: and the id of an agent."`
-	Messages []chatMessage `json:"messages" doc:"Of them, the user's messages after the last one of the assistant are posted: the agent remembers the rest itself."`
+	Messages []chatMessage `json:"messages" doc:"claybot posts only the user's messages after the assistant's last one; the agent remembers the rest."`
 	Stream   bool          `json:"stream,omitempty"`
 	Options  *struct {
 		Usage bool `json:"include_usage,omitempty"`
@@ -69,7 +69,7 @@ func (c *content) UnmarshalJSON(b []byte) error {
 	var texts []string
 	for _, p := range parts {
 		if p.Type != "text" {
-			return bad(fmt.Sprintf("Parts of type %.40q are not taken, only text.", p.Type), "Send the text alone.")
+			return bad(fmt.Sprintf("Unsupported part of type %.40q; only text is supported.", p.Type), "Send only the text.")
 		}
 		texts = append(texts, p.Text)
 	}
@@ -175,7 +175,7 @@ func counts(u claybot.Usage) *tokenCounts {
 	return &tokenCounts{Prompt: u.Input, Completion: u.Output, Total: u.Input + u.Output, Details: &promptTokens{u.CachedInput}}
 }
 
-var noModel = hint{"There is no such model.", "GET /v1/models lists them; an agent is agent: and its id."}
+var noModel = hint{"No such model.", "GET /v1/models lists all models. For an agent, use agent: and its id."}
 
 // completions serves OpenAI clients.
 type completions struct {
@@ -204,9 +204,9 @@ func (a *completions) operations() []operation {
 			).
 			served(a.complete, answer{status: http.StatusOK, value: completion{}, or: openAIFailure{}, about: "Whitespace may precede the JSON, every 15 s, while the run is active; a run that fails after " +
 				"that returns an error in place of the answer. With stream, the same as Server-Sent Events of chat.completion.chunk, ended by data: [DONE]."}),
-		returns(http.StatusOK, op("listModels", web.Read, "GET /v1/models", "What can be a model: claybot, the profiles, and the agents that were spoken to last.").
+		returns(http.StatusOK, op("listModels", web.Read, "GET /v1/models", "List models: claybot, the profiles, and the most recently messaged agents.").
 			forOpenAI(), a.models),
-		returns(http.StatusOK, op("getModel", web.Read, "GET /v1/models/{model}", "One model.").forOpenAI().failing(http.StatusNotFound), a.model),
+		returns(http.StatusOK, op("getModel", web.Read, "GET /v1/models/{model}", "Get a model.").forOpenAI().failing(http.StatusNotFound), a.model),
 	)
 }
 
@@ -229,7 +229,7 @@ func (a *completions) addressOf(ctx context.Context, caller web.Caller, model, t
 		d.ChannelID, d.Profile = model+"/"+thread, model
 	default:
 		return agentsystem.Address{}, &web.Problem{
-			Status: http.StatusNotFound, Code: "model_not_found", Message: fmt.Sprintf("There is no model %.80q.", model), Fix: noModel.fix,
+			Status: http.StatusNotFound, Code: "model_not_found", Message: fmt.Sprintf("No model %.80q.", model), Fix: noModel.fix,
 		}
 	}
 	return agentsystem.Address{Descriptor: &d}, nil
@@ -253,11 +253,11 @@ func (a *completions) complete(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if in.N > 1 {
-		return bad("n can only be 1.", "")
+		return bad("n must be 1.", "")
 	}
 	text := newest(in.Messages)
 	if strings.TrimSpace(text) == "" {
-		return bad("The last of messages must be one of the role user, with a text.", "")
+		return bad("The last message must have the role user and a text.", "")
 	}
 	to, err := a.addressOf(r.Context(), web.CallerOf(r), in.Model, in.User)
 	if err != nil {

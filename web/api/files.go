@@ -34,7 +34,7 @@ const (
 // octets is the type of bytes of which nothing is known.
 const octets = "application/octet-stream"
 
-var noFile = hint{"The agent has no file with that id.", "The history of the agent names its files."}
+var noFile = hint{"The agent has no file with that id.", "The history of the agent lists its files."}
 
 // attachments serves the files of agents.
 type attachments struct {
@@ -44,10 +44,10 @@ type attachments struct {
 
 func (a attachments) operations() []operation {
 	return operation{tag: "agents"}.like(
-		answering(http.StatusCreated, op("uploadFile", web.Operate, "POST /agents/{agent}/files", "Give an agent a file, for a message that is still to come.").
+		answering(http.StatusCreated, op("uploadFile", web.Operate, "POST /agents/{agent}/files", "Upload a file for a later message to an agent.").
 			bytes().upTo(inbox.MaxFile).
-			explained("The body is the bytes of the file, at most 50 MiB; Content-Type says what they are.").
-			query(param{name: "name", about: "What the file is called."}).
+			explained("The body is the content of the file, at most 50 MiB. Content-Type is its type.").
+			query(param{name: "name", about: "Name of the file."}).
 			failing(http.StatusNotFound, http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable).unknown(noAgent), a.upload),
 		op("getFile", web.Read, "GET /agents/{agent}/files/{file}", "Download a file of an agent.").failing(http.StatusNotFound).unknown(noFile).
 			served(a.get, answer{status: http.StatusOK, kind: octets, value: ""}),
@@ -58,12 +58,12 @@ func (a attachments) operations() []operation {
 // from others.
 func named(given []web.FileGiven) ([]claybot.FileReference, error) {
 	if len(given) > inbox.MaxFiles {
-		return nil, bad(fmt.Sprintf("%d files are too many; at most %d go with one message.", len(given), inbox.MaxFiles), "Send several messages.")
+		return nil, bad(fmt.Sprintf("The message has %d files; the limit is %d.", len(given), inbox.MaxFiles), "Send several messages.")
 	}
 	var files []claybot.FileReference
 	for i, g := range given {
 		if (g.ID == "") == (len(g.Data) == 0) {
-			return nil, bad(fmt.Sprintf("files[%d] needs id or data.", i), "Give one of them.")
+			return nil, bad(fmt.Sprintf("files[%d] must have either id or data.", i), "")
 		}
 		f := claybot.FileReference{ID: g.ID}
 		if g.ID == "" {
@@ -103,14 +103,14 @@ func (a attachments) keep(ctx context.Context, to agentsystem.Address, given []w
 // find is a file that an agent has.
 func (a attachments) find(ctx context.Context, to agentsystem.Address, id string) (claybot.FileReference, error) {
 	if to.Agent == "" {
-		return claybot.FileReference{}, bad("A file can only be named by its id together with agentId.", "Give its content in data instead.")
+		return claybot.FileReference{}, bad("A file id needs agentId.", "Set agentId, or send the content in data.")
 	}
 	if _, err := a.agents.Agent(ctx, to.Agent); err != nil {
 		return claybot.FileReference{}, err
 	}
 	f, content, err := a.files.OpenFile(ctx, to.Agent, id)
 	if errors.Is(err, storage.ErrNotFound) {
-		return f, bad(fmt.Sprintf("The agent has no file %.64q.", id), "POST /agents/"+string(to.Agent)+"/files gives it one.")
+		return f, bad(fmt.Sprintf("The agent has no file %.64q.", id), "Upload it with POST /agents/"+string(to.Agent)+"/files.")
 	}
 	if err != nil {
 		return f, err
@@ -142,13 +142,13 @@ func (a attachments) upload(w http.ResponseWriter, r *http.Request) (v web.FileV
 	var big *http.MaxBytesError
 	if errors.Is(err, storage.ErrTooMany) && r.ContentLength <= inbox.MaxFile {
 		return v, &web.Problem{
-			Status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send less.",
-			Message: "The file is larger than what is kept here (files.max_inline, or the limit of all files).",
+			Status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send a smaller file.",
+			Message: "The file exceeds the limit of files.max_inline or of all files.",
 		}
 	}
 	if errors.As(err, &big) || errors.Is(err, storage.ErrTooMany) {
 		return v, &web.Problem{
-			Status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send less.",
+			Status: http.StatusRequestEntityTooLarge, Code: "too_large", Fix: "Send a smaller file.",
 			Message: fmt.Sprintf("The file is larger than %d MiB.", inbox.MaxFile>>20),
 		}
 	}

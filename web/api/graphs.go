@@ -15,11 +15,11 @@ type graphs struct{ system web.System }
 
 func (g graphs) operations() []operation {
 	return operation{tag: "graphs"}.like(
-		returns(http.StatusOK, op("listGraphs", web.Read, "GET /graphs", "The engines that are graphs, by name."), func(*http.Request) (web.Drawings, error) {
+		returns(http.StatusOK, op("listGraphs", web.Read, "GET /graphs", "List graph engines by name."), func(*http.Request) (web.Drawings, error) {
 			return web.Drawings{Graphs: web.DrawAll(g.system.Shapes())}, nil
 		}),
-		returns(http.StatusOK, op("getGraph", web.Read, "GET /graphs/{graph}", "One of them.").failing(http.StatusNotFound).
-			unknown(hint{"There is no graph with that name.", "GET /graphs lists them."}), func(r *http.Request) (web.Drawing, error) {
+		returns(http.StatusOK, op("getGraph", web.Read, "GET /graphs/{graph}", "Get a graph engine.").failing(http.StatusNotFound).
+			unknown(hint{"No graph with that name.", "GET /graphs lists all graphs."}), func(r *http.Request) (web.Drawing, error) {
 			name := r.PathValue("graph")
 			s, ok := g.system.Shapes()[name]
 			if !ok {

@@ -210,9 +210,9 @@ func TestUndoRefuses(t *testing.T) {
 	a := r.say("hello")
 	r.ended(a.Run)
 	r.refused("POST", "/agents/runs/"+a.Run+"/undo", "", 409, "refused", "nothing that could be taken back")
-	r.refused("POST", "/agents/runs/nothing/undo", "", 404, "not_found", "no run")
+	r.refused("POST", "/agents/runs/nothing/undo", "", 404, "not_found", "No run")
 	r.refused("POST", "/agents/runs/"+a.Run+"/undo?force=1", "", 400, "bad_request", "Unknown parameter")
-	r.refused("GET", "/agents/runs/nothing/plan", "", 404, "not_found", "no run")
+	r.refused("GET", "/agents/runs/nothing/plan", "", 404, "not_found", "No run")
 	if p, _ := r.planOf(a.Run); p.Engine != "react" || p.State != "SUCCEEDED" || p.Steps == nil || len(p.Steps) != 0 || len(p.Graph.Nodes) != 1 {
 		t.Errorf("the plan of a run without one: %+v", p)
 	}
@@ -263,7 +263,7 @@ func TestDeny(t *testing.T) {
 	if got := r.do("GET", "/agents/runs/"+a.Run, "").body; !strings.Contains(got, `false \"\" \"too early\"`) {
 		t.Errorf("the reason is lost: %s", got)
 	}
-	r.refused("POST", path, `{"value":"approve"}`, 409, "state", "has an answer already")
+	r.refused("POST", path, `{"value":"approve"}`, 409, "state", "is already answered")
 }
 
 // Every word for yes approves, and always is told to the run.
@@ -308,7 +308,7 @@ func TestEngineOfAPlanner(t *testing.T) {
 	r := start(t, withGraphs, func(r *rig) { r.engine = "plan" })
 	operate := []string{"Authorization", "Bearer " + r.scoped("op", "operate")}
 	const fresh = `{"text":"hello","engine":"react","descriptor":{"channelId":"fresh"}}`
-	r.refused("POST", "/agents/runs", fresh, 403, "scope", "its policy binds plans alone", operate...)
+	r.refused("POST", "/agents/runs", fresh, 403, "scope", "its policy covers only plans", operate...)
 	r.refused("POST", "/agents/runs", `{"text":"hello","engine":"react"}`, 403, "scope", "needs the scope admin", operate...)
 	if g := r.do("GET", "/agents", ""); strings.Contains(g.body, "fresh") {
 		t.Errorf("what was refused made an agent: %s", g.body)
@@ -337,8 +337,8 @@ func TestEngineOfAPlanner(t *testing.T) {
 	}
 	// The same of an agent that exists, by whatever name.
 	byID := `{"text":"hello","engine":"react","agentId":"` + planned.Agent + `"}`
-	r.refused("POST", "/agents/runs", fresh, 403, "scope", "its policy binds plans alone", operate...)
-	r.refused("POST", "/agents/runs", byID, 403, "scope", "its policy binds plans alone", operate...)
+	r.refused("POST", "/agents/runs", fresh, 403, "scope", "its policy covers only plans", operate...)
+	r.refused("POST", "/agents/runs", byID, 403, "scope", "its policy covers only plans", operate...)
 	r.refused("POST", "/agents/runs", `{"text":"hello","engine":"react","agentId":"nobody"}`, 404, "not_found", "", operate...)
 	var a acceptedRun
 	r.ask("POST", "/agents/runs", byID, http.StatusAccepted, &a)
@@ -358,13 +358,13 @@ func TestScopeOfOtherQuestions(t *testing.T) {
 	r := start(t, withGraphs)
 	a := r.asks(`{"question":"Which?"}`)
 	path := "/questions/" + r.run(a.Run).Awaiting.Questions[0].ID + "/answer"
-	r.refused("POST", path, `{"value":"x","scope":"session"}`, 400, "bad_request", "no approval")
-	r.refused("POST", path, `{"value":"x","reason":"y"}`, 400, "bad_request", "no approval")
+	r.refused("POST", path, `{"value":"x","scope":"session"}`, 400, "bad_request", "is not an approval")
+	r.refused("POST", path, `{"value":"x","reason":"y"}`, 400, "bad_request", "is not an approval")
 	r.ask("POST", path, `{"value":"x","scope":"","reason":" "}`, http.StatusAccepted, nil)
 	r.ended(a.Run)
 	a, question := r.plan("write to ann by yourself")
 	path = "/questions/" + question + "/answer"
-	r.refused("POST", path, `{"value":"approve","scope":"session"}`, 400, "bad_request", "about no tool")
+	r.refused("POST", path, `{"value":"approve","scope":"session"}`, 400, "bad_request", "not for a tool")
 	r.ask("POST", path, `{"value":"approve"}`, http.StatusAccepted, nil)
 	if got := r.ended(a.Run); got != "SUCCEEDED" {
 		t.Errorf("the run %s", got)
@@ -393,12 +393,12 @@ func TestGraphs(t *testing.T) {
 		t.Errorf("mermaid %s", g.Mermaid)
 	}
 	for _, name := range []string{"react", "Plan", "nothing", esc("../plan")} {
-		r.refused("GET", "/graphs/"+name, "", 404, "not_found", "GET /graphs lists them")
+		r.refused("GET", "/graphs/"+name, "", 404, "not_found", "GET /graphs lists all graphs")
 	}
 	r.refused("GET", "/graphs?name=plan", "", 400, "bad_request", "Unknown parameter")
 	// The engines that a run may have are these, but for the undo.
-	r.refused("POST", "/agents/runs", `{"text":"x","engine":"Plan"}`, 400, "bad_request", "There are: react, plan.")
-	r.refused("POST", "/agents/runs", `{"text":"x","engine":"undo"}`, 400, "bad_request", "/undo takes back")
+	r.refused("POST", "/agents/runs", `{"text":"x","engine":"Plan"}`, 400, "bad_request", "Use one of: react, plan.")
+	r.refused("POST", "/agents/runs", `{"text":"x","engine":"undo"}`, 400, "bad_request", "Undo a run with POST /agents/runs/{run}/undo")
 }
 
 // A daemon without graphs has an empty list.

@@ -18,14 +18,14 @@ type inboxes struct{ inboxes web.Inboxes }
 
 func (x inboxes) operations() []operation {
 	return ofAgents.like(
-		returns(http.StatusOK, op("getInbox", web.Read, "GET /agents/{agent}/inbox", "What waits for an agent, and what it works on."), x.get),
-		returns(http.StatusOK, op("dropMessages", web.Operate, "DELETE /agents/{agent}/inbox", "Take messages out of an inbox that no run has taken.").
-			query(param{name: "message", about: "The id of a message; all that wait when none is given.", many: true}), x.drop),
-		returns(http.StatusOK, op("listParked", web.Read, "GET /parked", "List agents that cannot be used: those with parked messages first, in the order of their oldest ones.").
+		returns(http.StatusOK, op("getInbox", web.Read, "GET /agents/{agent}/inbox", "Get the waiting messages and the active run of an agent."), x.get),
+		returns(http.StatusOK, op("dropMessages", web.Operate, "DELETE /agents/{agent}/inbox", "Delete waiting messages from an inbox.").
+			query(param{name: "message", about: "The id of a message. Default: all waiting messages.", many: true}), x.drop),
+		returns(http.StatusOK, op("listParked", web.Read, "GET /parked", "List unusable agents: those with parked messages first, by their oldest message.").
 			failing().query(limitParam), x.parked),
-		returns(http.StatusOK, op("dropParked", web.Operate, "DELETE /parked", "Drop the parked messages of one agent.").failing(http.StatusNotFound).
-			query(param{name: "agent", about: "The agent as the list has it: connector:channel:user."}).
-			unknown(hint{"No messages are parked for that agent.", "GET /parked lists the agents that have some."}), x.dropParked),
+		returns(http.StatusOK, op("dropParked", web.Operate, "DELETE /parked", "Delete the parked messages of an agent.").failing(http.StatusNotFound).
+			query(param{name: "agent", about: "The agent as listed: connector:channel:user."}).
+			unknown(hint{"No messages are parked for that agent.", "GET /parked lists the agents that have parked messages."}), x.dropParked),
 	)
 }
 
@@ -81,7 +81,7 @@ func shorten(text string, n int) string {
 func (x inboxes) drop(r *http.Request) (web.Dropped, error) {
 	named := r.URL.Query()["message"]
 	if slices.Contains(named, "") {
-		return web.Dropped{}, bad("?message= names no message.", "Leave it out to drop all that wait.")
+		return web.Dropped{}, bad("?message= is empty.", "Omit it to delete all waiting messages.")
 	}
 	ids := make([]claybot.MessageID, len(named))
 	for i, id := range named {
@@ -99,7 +99,7 @@ func (x inboxes) parked(r *http.Request) (web.ParkedList, error) {
 func (x inboxes) dropParked(r *http.Request) (web.Dropped, error) {
 	agent := r.URL.Query().Get("agent")
 	if agent == "" {
-		return web.Dropped{}, bad("?agent= must name an agent.", "GET /parked lists them.")
+		return web.Dropped{}, bad("?agent= must name an agent.", "GET /parked lists the agents.")
 	}
 	gone, err := x.inboxes.DropParked(r.Context(), agent)
 	return web.Dropped{Dropped: orEmpty(gone)}, err

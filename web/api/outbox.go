@@ -11,7 +11,7 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-var noOutgoing = hint{"There is no outgoing message with that id.", "GET /outbox lists them; escape the slashes of an id in a path as %2F."}
+var noOutgoing = hint{"No outgoing message with that id.", "GET /outbox lists them. In a path, escape the slashes of an id as %2F."}
 
 func viewOutgoing(o claybot.Outgoing) web.OutgoingView {
 	v := web.OutgoingView{
@@ -34,21 +34,21 @@ func (x outbox) operations() []operation {
 		string(claybot.SendWaiting), string(claybot.SendAttempted), string(claybot.SendSent), string(claybot.SendAmbiguous), string(claybot.SendFailed),
 	}
 	return operation{tag: "outbox", missing: noOutgoing, fails: []int{http.StatusNotFound, http.StatusConflict}}.like(
-		returns(http.StatusOK, op("listOutgoing", web.Read, "GET /outbox", "List outgoing messages, the newest first.").failing().query(
-			param{name: "state", about: "In this state only; open means waiting, attempted or ambiguous.", values: append(states, "open")},
-			param{name: "dest", about: "For this place only: connector:channel."},
-			param{name: "before", about: "The cursor of the page before."},
+		returns(http.StatusOK, op("listOutgoing", web.Read, "GET /outbox", "List outgoing messages, newest first.").failing().query(
+			param{name: "state", about: "Only messages in this state; open means waiting, attempted or ambiguous.", values: append(states, "open")},
+			param{name: "dest", about: "Only messages to this destination: connector:channel."},
+			param{name: "before", about: "The cursor of the previous page."},
 			limitParam,
 		), x.list),
-		returns(http.StatusOK, op("getOutgoing", web.Read, "GET "+one, "One outgoing message."), func(r *http.Request) (web.OutgoingView, error) {
+		returns(http.StatusOK, op("getOutgoing", web.Read, "GET "+one, "Get an outgoing message."), func(r *http.Request) (web.OutgoingView, error) {
 			o, err := x.outbox.Outgoing(r.Context(), r.PathValue("outgoing"))
 			return viewOutgoing(o), err
 		}),
-		returns(http.StatusAccepted, op("retryOutgoing", web.Operate, "POST "+one+"/retry", "Send a failed message again, or a waiting one at once."), func(r *http.Request) (web.OutgoingView, error) {
+		returns(http.StatusAccepted, op("retryOutgoing", web.Operate, "POST "+one+"/retry", "Retry a failed message, or send a waiting one now."), func(r *http.Request) (web.OutgoingView, error) {
 			o, err := x.outbox.RetryOutgoing(r.Context(), r.PathValue("outgoing"))
 			return viewOutgoing(o), underWay(err)
 		}),
-		does(op("dropOutgoing", web.Operate, "DELETE "+one, "Give up a message that was not sent."), func(r *http.Request) error {
+		does(op("dropOutgoing", web.Operate, "DELETE "+one, "Drop an unsent message."), func(r *http.Request) error {
 			_, err := x.outbox.DropOutgoing(r.Context(), r.PathValue("outgoing"))
 			return underWay(err)
 		}),
@@ -73,7 +73,7 @@ func (x outbox) list(r *http.Request) (none web.OutgoingList, err error) {
 	}
 	if before := params.Get("before"); before != "" {
 		if q.Before, err = strconv.ParseInt(before, 10, 64); err != nil || q.Before < 1 {
-			return none, bad("before is no cursor of this list.", "Give next of the page before, or leave it out.")
+			return none, bad("Invalid cursor in before.", "Use next of the previous page, or omit it.")
 		}
 	}
 	rows, err := x.outbox.OutgoingPage(r.Context(), q)

@@ -72,7 +72,7 @@ func explain(o operation, err error) *web.Problem {
 		return &web.Problem{Status: http.StatusConflict, Code: "refused", Message: string(no)}
 	}
 	if wrong, ok := errors.AsType[*questions.AnswerError](err); ok {
-		return &web.Problem{Status: http.StatusBadRequest, Code: "values", Message: "Some values do not fit; nothing was changed.", Fields: wrong.Faults}
+		return &web.Problem{Status: http.StatusBadRequest, Code: "values", Message: "Some values are invalid; nothing was changed.", Fields: wrong.Faults}
 	}
 	p := web.Explain(err)
 	switch {

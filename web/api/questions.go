@@ -15,25 +15,25 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-var noQuestion = hint{"There is no question with that id.", "GET /questions lists those that are open."}
+var noQuestion = hint{"No question with that id.", "GET /questions lists pending questions."}
 
 // questionRoutes serves what agents ask.
 type questionRoutes struct{ questions web.Questions }
 
 func (a questionRoutes) operations() []operation {
 	return operation{tag: "questions", missing: noQuestion}.like(
-		returns(http.StatusOK, op("listQuestions", web.Read, "GET /questions", "What agents ask, the oldest first.").
-			query(param{name: "agent", about: "Asked by this agent only."}, param{name: "state", about: "open, which is the default, means those without an answer.", values: []string{"open"}}), func(r *http.Request) (web.QuestionList, error) {
+		returns(http.StatusOK, op("listQuestions", web.Read, "GET /questions", "List pending questions, oldest first.").
+			query(param{name: "agent", about: "Only questions of this agent."}, param{name: "state", about: "Only open, which is also the default: questions without an answer.", values: []string{"open"}}), func(r *http.Request) (web.QuestionList, error) {
 			all, err := a.questions.OpenQuestions(r.Context(), claybot.AgentID(r.URL.Query().Get("agent")))
 			return web.QuestionList{Questions: orEmpty(all)}, err
 		}),
-		returns(http.StatusOK, op("getQuestion", web.Read, "GET /questions/{question}", "One question, with its answer when there is one.").
+		returns(http.StatusOK, op("getQuestion", web.Read, "GET /questions/{question}", "Get a question, with its answer if it has one.").
 			failing(http.StatusNotFound), func(r *http.Request) (storage.OpenQuestion, error) {
 			return a.questions.Question(r.Context(), r.PathValue("question"))
 		}),
-		takes(http.StatusAccepted, op("answerQuestion", web.Operate, "POST /questions/{question}/answer", "Answer a question. The first answer that fits counts.").
-			explained("A confirm is an approval: what runs is what its text shows, or nothing.").
-			failing(http.StatusNotFound, http.StatusConflict, http.StatusGone), a.answer).replying("The run goes on when it has all it waits for."),
+		takes(http.StatusAccepted, op("answerQuestion", web.Operate, "POST /questions/{question}/answer", "Answer a question. The first valid answer counts.").
+			explained("A confirm is an approval: claybot runs exactly what its text shows, or nothing.").
+			failing(http.StatusNotFound, http.StatusConflict, http.StatusGone), a.answer).replying("The run continues once it has everything it waits for."),
 	)
 }
 
@@ -54,8 +54,8 @@ func (a questionRoutes) answer(r *http.Request, in web.AnswerRequest) (none web.
 		return none, err
 	}
 	if in.Scope == claybot.ApproveAlways && !web.CallerOf(r).Scope.Allows(web.Admin) {
-		return none, forbidden("To approve something for good changes a setting of the agent, which needs the scope admin.",
-			"Leave scope out to approve this action alone, or use a token with the scope admin.")
+		return none, forbidden("Approving permanently changes a setting of the agent and needs the scope admin.",
+			"Omit scope to approve only this action, or use a token with the scope admin.")
 	}
 	said := questions.Said{
 		Value: string(*in.Value), By: web.User(r), Via: claybot.ViaHTTP, Reason: in.Reason, Scope: in.Scope, Args: string(in.Args),
@@ -87,26 +87,26 @@ var approvalScopes = []string{string(claybot.ApproveOnce), string(claybot.Approv
 func fits(in web.AnswerRequest, q claybot.Question) error {
 	switch {
 	case len(in.Args) > 0 && in.Args[0] != '{':
-		return bad("The field args must be a JSON object.", "It has the arguments of the tool, such as {\"command\": \"ls\"}.")
+		return bad("The field args must be a JSON object.", "Use the arguments of the tool, for example {\"command\": \"ls\"}.")
 	case in.Scope == claybot.ApproveOnce && in.Reason == "" && len(in.Args) == 0:
 		return nil
 	}
 	v, err := q.Check(string(*in.Value), nil)
 	switch {
 	case !slices.Contains(approvalScopes, string(in.Scope)):
-		return bad(fmt.Sprintf("There is no scope %.40q.", in.Scope), "It is session or always; leave it out to approve this action alone.")
+		return bad(fmt.Sprintf("Invalid scope %.40q.", in.Scope), "Use session or always, or omit it to approve only this action.")
 	case q.Type != claybot.QuestionConfirm:
-		return bad("This question is no approval, so its answer has neither a scope nor a reason, nor arguments.", "Send the value alone.")
+		return bad("This question is not an approval, so its answer has no scope, reason or arguments.", "Send only the value.")
 	case in.Scope != claybot.ApproveOnce && q.Tool == "":
-		return bad("This approval is about no tool, so it cannot go further than this once.", "Leave scope out.")
+		return bad("This approval is not for a tool, so it applies only once.", "Omit scope.")
 	case err != nil:
 		return nil
 	case in.Scope != claybot.ApproveOnce && string(v) != "true":
-		return bad("Only an approval has a scope.", "Leave scope out to deny this action.")
+		return bad("Only an approval has a scope.", "Omit scope to deny this action.")
 	case in.Reason != "" && string(v) == "true":
-		return bad("Only a denial has a reason.", "Leave reason out to approve this action.")
+		return bad("Only a denial has a reason.", "Omit reason to approve this action.")
 	case utf8.RuneCountInString(in.Reason) > reasonLimit:
-		return bad(fmt.Sprintf("The field reason has %d characters; at most %d are taken.", utf8.RuneCountInString(in.Reason), reasonLimit), "Say it in fewer words.")
+		return bad(fmt.Sprintf("The field reason has %d characters; the limit is %d.", utf8.RuneCountInString(in.Reason), reasonLimit), "Shorten it.")
 	}
 	return nil
 }
@@ -121,15 +121,15 @@ func (a questionRoutes) closed(ctx context.Context, q storage.OpenQuestion, mayB
 			return err
 		}
 		if ok {
-			return conflict("The question has an answer already; it now waits for another approval as question "+next.ID+".", "GET /questions/"+next.ID+" shows it.")
+			return conflict("The question is already answered. The action now waits for another approval, question "+next.ID+".", "See GET /questions/"+next.ID+".")
 		}
-		return conflict("The question has an answer already.", "GET /questions/"+q.ID+" shows it.")
+		return conflict("The question is already answered.", "See GET /questions/"+q.ID+".")
 	case q.Expires != 0 && q.Expires <= claybot.Now():
-		return &web.Problem{Status: http.StatusGone, Code: "expired", Message: "The question has expired.", Fix: "GET /agents/runs/" + string(q.Run) + " shows what became of its run."}
+		return &web.Problem{Status: http.StatusGone, Code: "expired", Message: "The question has expired.", Fix: "See GET /agents/runs/" + string(q.Run) + " for the outcome of its run."}
 	case mayBeOpen:
 		return nil
 	}
-	return conflict("The run does not wait for this answer any more.", "GET /agents/runs/"+string(q.Run)+" shows what became of it.")
+	return conflict("The run no longer waits for this answer.", "See GET /agents/runs/"+string(q.Run)+" for its outcome.")
 }
 
 // nextApproval is what is asked since about the action of a question that was

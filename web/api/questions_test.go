@@ -60,7 +60,7 @@ func TestAnswerQuestion(t *testing.T) {
 	if got := r.ended(a.Run); got != "SUCCEEDED" {
 		t.Errorf("the run %s", got)
 	}
-	r.refused("POST", path, `{"value":"red"}`, 409, "state", "has an answer already")
+	r.refused("POST", path, `{"value":"red"}`, 409, "state", "is already answered")
 	var q openQuestion
 	r.ask("GET", "/questions/"+esc(id), "", http.StatusOK, &q)
 	if q.Answer == nil || q.Answer.Value != "green" || q.Answer.Via != "http" || q.Answer.By != "operator" {
@@ -80,7 +80,7 @@ func TestAnswerQuestion(t *testing.T) {
 		t.Errorf("events %s", types)
 	}
 	r.refused("GET", "/questions/nothing", "", 404, "not_found", "GET /questions lists")
-	r.refused("POST", "/questions/nothing/answer", `{"value":"x"}`, 404, "not_found", "no question")
+	r.refused("POST", "/questions/nothing/answer", `{"value":"x"}`, 404, "not_found", "No question")
 	r.refused("GET", "/questions?state=closed", "", 400, "bad_request", "open")
 }
 
@@ -103,7 +103,7 @@ func TestAnswerRun(t *testing.T) {
 		t.Errorf("the run %s", got)
 	}
 	r.refused("POST", path, `{"answers":{"n":3}}`, 409, "state", "does not wait")
-	r.refused("POST", "/agents/runs/nothing/answers", `{"answers":{"n":3}}`, 404, "not_found", "no run")
+	r.refused("POST", "/agents/runs/nothing/answers", `{"answers":{"n":3}}`, 404, "not_found", "No run")
 	b := r.say("hello")
 	r.ended(b.Run)
 	r.refused("POST", "/agents/runs/"+b.Run+"/answers", `{"answers":{"n":3}}`, 409, "state", "does not wait")

@@ -21,7 +21,7 @@ const (
 	wideDays  = 31     // of one by day and by agent, owner or channel
 )
 
-var noMessage = hint{"Nothing is known of that message.", "Give the id of a message, a run or an outgoing message, or a platform's link to a message."}
+var noMessage = hint{"Unknown message.", "Use the id of a message, a run or an outgoing message, or a platform's link to a message."}
 
 // reports serves usage, latency, receipts and how the installation is doing.
 type reports struct {
@@ -42,13 +42,13 @@ func (a reports) operations() []operation {
 				param{name: "agent", about: "Only this agent."},
 				param{name: "format", about: "json (default) or csv.", values: []string{"json", "csv"}})...).
 			served(a.getUsage, answer{status: http.StatusOK, value: web.UsageReport{}, about: "With format=csv, the same as text/csv, with at most 10,000 rows per day if by starts with day; more are an error."}),
-		returns(http.StatusOK, op("getLatency", web.Read, "GET /latency", "How long runs and calls of models took, by day.").query(days...), a.latency),
-		returns(http.StatusOK, op("getReceipts", web.Read, "GET /receipts", "What became of a message, with the reason for any silence.").
+		returns(http.StatusOK, op("getLatency", web.Read, "GET /latency", "Get the durations of runs and model calls, by day.").query(days...), a.latency),
+		returns(http.StatusOK, op("getReceipts", web.Read, "GET /receipts", "Trace a message, with the reason if there is no reply.").
 			query(param{name: "message", about: "The id of a message, a run or an outgoing message, or a platform's link to a message."}).
 			failing(http.StatusNotFound).unknown(noMessage), a.receipts),
-		returns(http.StatusOK, op("getStatus", web.Read, "GET /status", "How everything is doing.").tagged("about"), a.status),
-		returns(http.StatusOK, op("getNodes", web.Read, "GET /nodes", "The processes that share the store.").tagged("about").
-			explained("A process that has the store for itself is the only one."), a.nodes),
+		returns(http.StatusOK, op("getStatus", web.Read, "GET /status", "Get the status of the daemon.").tagged("about"), a.status),
+		returns(http.StatusOK, op("getNodes", web.Read, "GET /nodes", "List cluster members.").tagged("about").
+			explained("Without a shared database, the daemon is the only member."), a.nodes),
 	)
 }
 
@@ -83,11 +83,11 @@ func (a reports) getUsage(w http.ResponseWriter, r *http.Request) error {
 	}
 	for i, column := range q.By {
 		if !slices.Contains(columns, column) || slices.Contains(q.By[:i], column) {
-			return bad(fmt.Sprintf("by cannot have %.40q here.", column), "It lists some of: "+strings.Join(columns, ", ")+".")
+			return bad(fmt.Sprintf("Invalid column %.40q in by.", column), "Use any of: "+strings.Join(columns, ", ")+".")
 		}
 	}
 	if wide(q, time.Now().UTC()) {
-		return bad(fmt.Sprintf("Sums by day together with agent, owner or channel are for at most %d days.", wideDays), "Give from and to, leave day out of by, or name one agent.")
+		return bad(fmt.Sprintf("Sums by day together with agent, owner or channel cover at most %d days.", wideDays), "Set from and to, remove day from by, or name one agent.")
 	}
 	if r.URL.Query().Get("format") == "csv" {
 		return a.usageFile(w, r, q)
@@ -106,7 +106,7 @@ func (a reports) usageFile(w http.ResponseWriter, r *http.Request, q storage.Spe
 	for _, part := range byDays(q, time.Now().UTC()) {
 		rows, err := a.usage.Spent(r.Context(), part)
 		if err == nil && len(rows) > usageRows {
-			err = bad(fmt.Sprintf("That is more than %d rows.", usageRows), "Ask for fewer days with from and to, or for fewer columns with by.")
+			err = bad(fmt.Sprintf("The result has more than %d rows.", usageRows), "Request fewer days with from and to, or fewer columns with by.")
 		}
 		switch {
 		case err != nil && out == nil:

@@ -186,7 +186,7 @@ func TestReceiptsAndStatus(t *testing.T) {
 			t.Errorf("receipts of %s: %+v", ref, list)
 		}
 	}
-	r.refused("GET", "/receipts?message=nothing", "", 404, "not_found", "Nothing is known")
+	r.refused("GET", "/receipts?message=nothing", "", 404, "not_found", "Unknown message")
 	r.refused("GET", "/receipts", "", 400, "bad_request", "message is missing")
 	var status struct {
 		Version    string

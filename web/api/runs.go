@@ -12,7 +12,7 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-var noRun = hint{"There is no run with that id.", "GET /agents/runs lists them. Events of old runs are removed after some days."}
+var noRun = hint{"No run with that id.", "GET /agents/runs lists all runs. claybot removes the events of old runs after some days."}
 
 // viewRun is all of a run, rowOf the same without what may be long.
 func viewRun(r claybot.Run) web.RunView {
@@ -55,13 +55,13 @@ type runAPI struct {
 
 func (a runAPI) operations() []operation {
 	return operation{tag: "runs", missing: noRun, fails: []int{http.StatusNotFound}}.like(
-		returns(http.StatusOK, op("listRuns", web.Read, "GET /agents/runs", "List runs, the newest first.").failing().query(
-			param{name: "agent", about: "Of this agent only."},
-			param{name: "state", about: "In this state only; PENDING lists what waits for its turn.", values: runStates},
-			param{name: "before", about: "The cursor of the page before."},
+		returns(http.StatusOK, op("listRuns", web.Read, "GET /agents/runs", "List runs, newest first.").failing().query(
+			param{name: "agent", about: "Only for this agent."},
+			param{name: "state", about: "Only runs in this state; PENDING lists those that wait for their turn.", values: runStates},
+			param{name: "before", about: "The cursor of the previous page."},
 			limitParam,
 		), a.list),
-		returns(http.StatusOK, op("getRun", web.Read, "GET /agents/runs/{run}", "One run."), a.get),
+		returns(http.StatusOK, op("getRun", web.Read, "GET /agents/runs/{run}", "Get a run."), a.get),
 		op("cancelRun", web.Operate, "DELETE /agents/runs/{run}", "Cancel a run.").
 			explained("Repeating the call, or calling it before the start or after the end, is harmless. For a reserved id whose message still waits, this withdraws that message alone.").
 			served(a.cancel, answer{status: http.StatusAccepted, value: web.RunView{}, about: "The run ends soon; this is its current state."},
@@ -74,16 +74,16 @@ func (a runAPI) operations() []operation {
 			served(a.stream, answer{status: http.StatusOK, kind: "text/event-stream", value: wireEvent{}},
 				answer{status: http.StatusNoContent, about: "The run has ended, and Last-Event-ID is its last event: nothing more will come."}),
 		takes(http.StatusAccepted, op("answerRun", web.Operate, "POST /agents/runs/{run}/answers", "Answer questions of a run.").tagged("questions").
-			explained("All of the answers are taken or, when one does not fit, none.").
-			failing(http.StatusNotFound, http.StatusConflict), a.answer).replying("The run goes on when it has all it waits for."),
-		returns(http.StatusAccepted, op("undoRun", web.Operate, "POST /agents/runs/{run}/undo", "Take back what a run did.").
-			explained("A new run calls what takes each effect back, the newest first, and tells what was undone, what failed and what cannot be undone. "+
+			explained("If one answer is invalid, claybot accepts none.").
+			failing(http.StatusNotFound, http.StatusConflict), a.answer).replying("The run continues once it has everything it waits for."),
+		returns(http.StatusAccepted, op("undoRun", web.Operate, "POST /agents/runs/{run}/undo", "Undo the side effects of a run.").
+			explained("A new run undoes each side effect, newest first, and reports what it undid, what failed and what cannot be undone. "+
 				"A run is undone once, after its end and within 30 days; an undo cannot be undone.").
 			failing(http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable), func(r *http.Request) (web.Accepted, error) {
 			got, err := a.undos.UndoRun(r.Context(), runOf(r), web.User(r))
 			return web.Accepted{Accepted: got, Stream: streamPath(got.Run)}, err
-		}).replying("The run that takes it back."),
-		returns(http.StatusOK, op("getPlan", web.Read, "GET /agents/runs/{run}/plan", "The plan of a run, how far it is, and where the run is in its graph.").
+		}).replying("The run that undoes them."),
+		returns(http.StatusOK, op("getPlan", web.Read, "GET /agents/runs/{run}/plan", "Get the plan of a run, its progress, and the current graph node.").
 			tagged("graphs").
 			explained("It is what the events of the run tell up to now. steps is empty when the run makes no plan, or none yet. A step is pending, waiting (for an "+
 				"approval: questionId, or for its tool), running, ok, failed or skipped. Of an undo run, the steps are what it takes back."), a.plan),
@@ -133,7 +133,7 @@ func (a runAPI) cancel(w http.ResponseWriter, r *http.Request) error {
 
 func (a runAPI) answer(r *http.Request, in web.AnswersRequest) (v web.RunView, err error) {
 	if len(in.Answers) == 0 {
-		return v, bad("The field answers is empty.", "Give an answer by the key of each question; GET /agents/runs/"+r.PathValue("run")+" shows them.")
+		return v, bad("The field answers is empty.", "Give an answer by the key of each question; see GET /agents/runs/"+r.PathValue("run")+".")
 	}
 	values := make(map[string]string, len(in.Answers))
 	for key, v := range in.Answers {

@@ -124,11 +124,11 @@ func TestStartRefuses(t *testing.T) {
 		{`{"text":" \n"}`, 400, "text is empty"},
 		{`{}`, 400, "text is empty"},
 		{`{"text":"` + strings.Repeat("x", 100_001) + `"}`, 400, "100001 characters"},
-		{`{"text":"x","agentId":"nobody"}`, 404, "no agent with that id"},
-		{`{"text":"x","agentId":"` + agent + `","descriptor":{"channelId":"c"}}`, 400, "both given"},
+		{`{"text":"x","agentId":"nobody"}`, 404, "No agent with that id"},
+		{`{"text":"x","agentId":"` + agent + `","descriptor":{"channelId":"c"}}`, 400, "exclude each other"},
 		{`{"text":"x","stateless":true}`, 400, "stateless is not supported"},
-		{`{"text":"x","engine":"plan"}`, 400, "There are: react."},
-		{`{"text":"x","engine":"undo"}`, 400, "/undo takes back"},
+		{`{"text":"x","engine":"plan"}`, 400, "Use one of: react."},
+		{`{"text":"x","engine":"undo"}`, 400, "Undo a run with POST /agents/runs/{run}/undo"},
 		{`{"text":"x","engine":7}`, 400, "The field engine must be a string"},
 		{`{"text":"x","descriptor":{}}`, 400, "1 to 200"},
 		{`{"text":"x","descriptor":{"channelId":"a\u0000b"}}`, 400, "control characters"},
@@ -138,19 +138,19 @@ func TestStartRefuses(t *testing.T) {
 		{`{"text":"x","idempotencyKey":"a b"}`, 400, "idempotency key"},
 		{`{"text":"x","idempotencyKey":"a/b"}`, 400, "idempotency key"},
 		{`{"text":"x","idempotencyKey":"` + strings.Repeat("k", 129) + `"}`, 400, "idempotency key"},
-		{`{"text":"x","files":[{}]}`, 400, "files[0] needs id or data"},
-		{`{"text":"x","files":[{"id":"f","data":"eA=="}]}`, 400, "files[0] needs id or data"},
+		{`{"text":"x","files":[{}]}`, 400, "files[0] must have either id or data"},
+		{`{"text":"x","files":[{"id":"f","data":"eA=="}]}`, 400, "files[0] must have either id or data"},
 		{`{"text":"x","files":[{"name":"a","data":"%"}]}`, 400, ""},
-		{`{"text":"x","files":[{"id":"f"}]}`, 400, "together with agentId"},
+		{`{"text":"x","files":[{"id":"f"}]}`, 400, "needs agentId"},
 		{`{"text":"x","agentId":"` + agent + `","files":[{"id":"f"}]}`, 400, "has no file"},
-		{`{"text":"x","agentId":"nobody","files":[{"id":"f"}]}`, 404, "no agent"},
-		{`{"text":"x","files":[` + strings.Repeat(`{"data":"eA=="},`, 10) + `{"data":"eA=="}]}`, 400, "at most 10"},
+		{`{"text":"x","agentId":"nobody","files":[{"id":"f"}]}`, 404, "No agent"},
+		{`{"text":"x","files":[` + strings.Repeat(`{"data":"eA=="},`, 10) + `{"data":"eA=="}]}`, 400, "the limit is 10"},
 	} {
 		code := map[int]string{400: "bad_request", 404: "not_found"}[tc.status]
 		r.refused("POST", "/agents/runs", tc.body, tc.status, code, tc.says)
 	}
 	r.refused("POST", "/agents/runs?key=x", `{"text":"x"}`, 400, "bad_request", "Unknown parameter")
-	r.refused("POST", "/agents/nobody/messages", `{"text":"x"}`, 404, "not_found", "GET /agents lists them")
+	r.refused("POST", "/agents/nobody/messages", `{"text":"x"}`, 404, "not_found", "GET /agents lists all agents")
 	r.refused("POST", "/agents/runs", quoted(strings.Repeat("x", 16<<20+1-len(quoted("")))), 413, "too_large", "larger") // one byte: of more, the rest would meet a closed connection
 	r.refused("POST", "/agents/runs", `text=x`, 415, "content_type", "", "Content-Type", "application/x-www-form-urlencoded")
 }
@@ -273,7 +273,7 @@ func TestFiles(t *testing.T) {
 	r.refused("GET", "/agents/"+a.Agent+"/files/nothing", "", 404, "not_found", "no file")
 	r.refused("GET", "/agents/"+a.Agent+"/files/"+esc("../state.json"), "", 404, "not_found", "no file")
 	r.refused("GET", "/agents/"+a.Agent+"/history/x", "", 404, "not_found", "No such path")
-	r.refused("POST", "/agents/nobody/files", "x", 404, "not_found", "no agent", "Content-Type", "text/plain")
+	r.refused("POST", "/agents/nobody/files", "x", 404, "not_found", "No agent", "Content-Type", "text/plain")
 }
 
 func TestListRuns(t *testing.T) {
@@ -323,7 +323,7 @@ func TestListRuns(t *testing.T) {
 	r.refused("GET", "/agents/runs?limit=1&limit=2", "", 400, "bad_request", "more than once")
 	r.refused("GET", "/agents/runs?agnt=x", "", 400, "bad_request", "Known parameters: agent, state, before, limit")
 	r.refused("GET", "/agents/runs?agent=%zz", "", 400, "bad_request", "query")
-	r.refused("GET", "/agents/runs/nothing", "", 404, "not_found", "GET /agents/runs lists them")
+	r.refused("GET", "/agents/runs/nothing", "", 404, "not_found", "GET /agents/runs lists all runs")
 }
 
 func TestCancel(t *testing.T) {
@@ -368,7 +368,7 @@ func TestCancel(t *testing.T) {
 	if len(before) != len(after) || after[len(after)-1].event != "RunCanceled" || !strings.Contains(after[len(after)-1].data, `"by":"operator"`) {
 		t.Errorf("canceled twice: %+v", after)
 	}
-	r.refused("DELETE", "/agents/runs/nothing", "", 404, "not_found", "no run")
+	r.refused("DELETE", "/agents/runs/nothing", "", 404, "not_found", "No run")
 }
 
 // Messages that waited together are one run; the other ids mean that run.

@@ -104,29 +104,29 @@ func TestSchedule(t *testing.T) {
 		{"PATCH", "/cron/news", `{"enabled":false}`, 200, `"uid":"u1"`, "change u1"},
 		{"PATCH", "/cron/u1", `{"retries":2}`, 200, "", "change u1"},
 		{"PATCH", "/cron/odd%20name", `{"name":"x"}`, 200, "", "change news"},
-		{"PATCH", "/cron/news", `{}`, 400, "nothing to change", ""},
+		{"PATCH", "/cron/news", `{}`, 400, "Nothing to change", ""},
 		{"PATCH", "/cron/news", `{"owner":"x"}`, 400, "owner", ""},
-		{"PATCH", "/cron/nope", `{"enabled":false}`, 404, "no such task", ""},
+		{"PATCH", "/cron/nope", `{"enabled":false}`, 404, "No such task", ""},
 		{"DELETE", "/cron/news", "", 204, "", "remove u1"},
-		{"DELETE", "/cron/nope", "", 404, "no such task", ""},
+		{"DELETE", "/cron/nope", "", 404, "No such task", ""},
 		{"POST", "/cron/news/run", "", 202, "", "run u1 fresh"},
 		{"POST", "/cron/news/run?key=k-1_Z", "", 202, "", "run u1 k-1_Z"},
 		{"POST", "/cron/news/run?key=", "", 400, "1 to 64", ""},
 		{"POST", "/cron/news/run?key=a/b", "", 400, "1 to 64", ""},
 		{"POST", "/cron/news/run?key=" + strings.Repeat("k", 65), "", 400, "1 to 64", ""},
-		{"POST", "/cron/nope/run", "", 404, "no such task", ""},
+		{"POST", "/cron/nope/run", "", 404, "No such task", ""},
 		{"GET", "/cron/news/ledger", "", 200, `{"firings":[]}`, "ledger u1 20"},
 		{"GET", "/cron/news/ledger?limit=3", "", 200, "", "ledger u1 3"},
 		{"GET", "/cron/news/ledger?limit=9999", "", 200, "", "ledger u1 500"},
 		{"GET", "/cron/news/ledger?limit=0", "", 400, "number from 1", ""},
 		{"GET", "/cron/news/ledger?limit=x", "", 400, "number from 1", ""},
-		{"GET", "/cron/nope/ledger", "", 404, "no such task", ""},
+		{"GET", "/cron/nope/ledger", "", 404, "No such task", ""},
 		{"GET", "/cron/news", "", 200, `"uid":"u1"`, ""},
 		{"GET", "/cron/u1", "", 200, `"slug":"news"`, ""},
-		{"GET", "/cron/nope", "", 404, "GET /cron lists them", ""},
+		{"GET", "/cron/nope", "", 404, "GET /cron lists all tasks", ""},
 		{"GET", "/cron?all=1", "", 400, "This path has no parameters", ""},
 		{"GET", "/heartbeat/tidy", "", 200, `"title":"Tidy up"`, ""},
-		{"GET", "/heartbeat/nope", "", 404, "GET /heartbeat lists them", ""},
+		{"GET", "/heartbeat/nope", "", 404, "GET /heartbeat lists all tasks", ""},
 		{"POST", "/heartbeat", `{"title":"T","prompt":"p"}`, 201, `"id":"T"`, "save T true"},
 		{"POST", "/heartbeat", `{"title":"T","prompt":"p","enabled":false}`, 201, "", "save T false"},
 		{"POST", "/heartbeat", `{"title":"T","gate":"sh"}`, 400, "gate", ""},
@@ -236,7 +236,7 @@ func TestRealSchedule(t *testing.T) {
 	r.ask("GET", "/agents/runs/"+ledger.Firings[0].Run, "", 200, nil)
 	r.refused("POST", "/cron", `{"name":"Bad","schedule":"0 25 * * *","prompt":"p"}`, 400, "refused", "")
 	r.ask("DELETE", "/cron/"+task.UID, "", 204, nil)
-	r.refused("GET", "/cron/"+task.UID, "", 404, "not_found", "no such task")
+	r.refused("GET", "/cron/"+task.UID, "", 404, "not_found", "No such task")
 
 	var beat struct{ ID string }
 	r.ask("POST", "/heartbeat", `{"title":"Tidy up","prompt":"tidy"}`, 201, &beat)

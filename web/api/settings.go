@@ -23,15 +23,15 @@ func (s settings) operations() []operation {
 	config.id, config.route = "changeConfig", "PATCH /agents/{agent}/config"
 	return ofAgents.like(
 		config, own,
-		returns(http.StatusOK, op("getSettings", web.Read, "GET /agents/{agent}/settings", "How an agent is set."), s.get),
-		returns(http.StatusOK, op("listRules", web.Read, "GET /rules", "What was approved for good, by agent, the oldest first.").failing().
-			query(param{name: "agent", about: "Of this agent only."}), func(r *http.Request) (web.RuleList, error) {
+		returns(http.StatusOK, op("getSettings", web.Read, "GET /agents/{agent}/settings", "Get the settings of an agent."), s.get),
+		returns(http.StatusOK, op("listRules", web.Read, "GET /rules", "List permanent approvals by agent, oldest first.").failing().
+			query(param{name: "agent", about: "Only for this agent."}), func(r *http.Request) (web.RuleList, error) {
 			all, err := s.settings.ApprovedRules(r.Context(), claybot.AgentID(r.URL.Query().Get("agent")))
 			return web.RuleList{Rules: orEmpty(all)}, err
 		}),
-		does(op("removeRule", web.Admin, "DELETE /rules", "Have an agent ask again.").failing(http.StatusNotFound).
-			query(param{name: "agent", about: "Whose rule it is."}, param{name: "rule", about: "The rule as the list has it."}).
-			unknown(hint{"That agent has no such rule.", "GET /rules lists them."}), s.removeRule),
+		does(op("removeRule", web.Admin, "DELETE /rules", "Remove a permanent approval, so that the agent asks again.").failing(http.StatusNotFound).
+			query(param{name: "agent", about: "The agent of the rule."}, param{name: "rule", about: "The rule as listed."}).
+			unknown(hint{"That agent has no such rule.", "GET /rules lists all rules."}), s.removeRule),
 	)
 }
 
@@ -43,7 +43,7 @@ func (s settings) get(r *http.Request) (web.SettingsView, error) {
 // change puts the fields that are given above those that the agent has.
 func (s settings) change(r *http.Request, in map[string]json.RawMessage) (out web.SettingsView, err error) {
 	if len(in) == 0 {
-		return out, bad("There is nothing to change: give at least one field.", "GET /agents/"+r.PathValue("agent")+"/settings shows them.")
+		return out, bad("Nothing to change: set at least one field.", "GET /agents/"+r.PathValue("agent")+"/settings lists the fields.")
 	}
 	s.configure.Lock()
 	defer s.configure.Unlock()
@@ -76,7 +76,7 @@ var zeros = map[string]string{"model": `""`, "prompt": `""`, "maxSteps": "0", "d
 func (s settings) removeRule(r *http.Request) error {
 	agent, rule := r.URL.Query().Get("agent"), r.URL.Query().Get("rule")
 	if agent == "" || rule == "" {
-		return bad("?agent= and ?rule= must name a rule.", "GET /rules lists them.")
+		return bad("?agent= and ?rule= must name a rule.", "GET /rules lists all rules.")
 	}
 	return s.settings.RemoveRule(r.Context(), claybot.AgentID(agent), rule)
 }

@@ -33,14 +33,14 @@ type starter struct {
 }
 
 func (s starter) operations() []operation {
-	about := "The run id is reserved: it is that of the run that takes the message. When the message joins a run that is under way, the id " +
-		"means that run. The text is taken as it is: commands such as /new have paths of their own."
-	const stored = "It is stored and will be worked on."
+	about := "claybot reserves the run id for the run that will process the message. If the message joins an active run, the id refers to " +
+		"that run. The text is taken literally: commands such as /new have paths of their own."
+	const stored = "claybot has stored the message and will process it."
 	return ofAgents.like(
-		takes(http.StatusAccepted, op("startRun", web.Operate, "POST /agents/runs", "Give an agent something to do.").tagged("runs").explained(about).
+		takes(http.StatusAccepted, op("startRun", web.Operate, "POST /agents/runs", "Start a run.").tagged("runs").explained(about).
 			query(keyHeaderParam).upTo(filesLimit), s.start).replying(stored),
-		takes(http.StatusAccepted, op("postMessage", web.Operate, "POST /agents/{agent}/messages", "Write to an agent.").
-			explained(about+" The answer goes to the place of the agent, for example a chat.").query(keyHeaderParam).upTo(filesLimit), func(r *http.Request, in web.MessageRequest) (web.Accepted, error) {
+		takes(http.StatusAccepted, op("postMessage", web.Operate, "POST /agents/{agent}/messages", "Message an agent.").
+			explained(about+" The answer goes to the agent's destination, for example a chat.").query(keyHeaderParam).upTo(filesLimit), func(r *http.Request, in web.MessageRequest) (web.Accepted, error) {
 			return s.accept(r, agentsystem.Address{Agent: agentOf(r)}, saying{text: in.Text, key: keyOf(r, in.Key), files: in.Files})
 		}).replying(stored),
 	)
@@ -50,13 +50,13 @@ func (s starter) start(r *http.Request, in web.StartRequest) (none web.Accepted,
 	in.Key = keyOf(r, in.Key)
 	switch {
 	case in.Stateless:
-		return none, bad("stateless is not supported: an agent always has a memory.", "Leave out agentId and descriptor: the message is then for a new agent.")
+		return none, bad("stateless is not supported: agents always remember.", "Omit agentId and descriptor to message a new agent.")
 	case in.Engine == claybot.EngineUndo:
-		return none, bad("The engine undo has a path of its own.", "POST /agents/runs/{run}/undo takes back what a run did.")
+		return none, bad("The engine undo has a path of its own.", "Undo a run with POST /agents/runs/{run}/undo.")
 	case in.Engine != "" && !slices.Contains(s.graphs.engines(), in.Engine):
-		return none, bad(fmt.Sprintf("There is no engine %.40q.", in.Engine), "There are: "+strings.Join(s.graphs.engines(), ", ")+".")
+		return none, bad(fmt.Sprintf("No engine %.40q.", in.Engine), "Use one of: "+strings.Join(s.graphs.engines(), ", ")+".")
 	case in.AgentID != "" && in.Descriptor != nil:
-		return none, bad("agentId and descriptor are both given.", "Give one of them, or none for a new agent.")
+		return none, bad("agentId and descriptor exclude each other.", "Set one of them, or neither for a new agent.")
 	}
 	to := agentsystem.Address{Agent: in.AgentID}
 	if in.AgentID == "" {
@@ -82,8 +82,8 @@ func (s starter) mayWork(r *http.Request, to agentsystem.Address, engine string)
 	if err != nil || own != claybot.EnginePlan {
 		return err
 	}
-	return forbidden("This agent plans before it acts, and its policy binds plans alone: another engine needs the scope admin.",
-		"Leave engine out, or use a token with the scope admin.")
+	return forbidden("This agent plans before it acts, and its policy covers only plans: another engine needs the scope admin.",
+		"Omit engine, or use a token with the scope admin.")
 }
 
 // engineOf is the engine of an agent, which may not exist yet.
@@ -106,7 +106,7 @@ func (s starter) engineOf(ctx context.Context, to agentsystem.Address) (string, 
 // keyHeader is the header that stands for the field idempotencyKey.
 const keyHeader = "Idempotency-Key"
 
-var keyHeaderParam = param{name: keyHeader, about: "The same as idempotencyKey in the body, which counts if both are given.", header: true}
+var keyHeaderParam = param{name: keyHeader, about: "The same as idempotencyKey in the body, which takes precedence.", header: true}
 
 // keyOf returns the idempotency key of a request: that of its body, or of its header,
 // where libraries put keys of any form.
@@ -142,7 +142,7 @@ func (s starter) post(r *http.Request, to agentsystem.Address, said saying) (age
 	case strings.TrimSpace(text) == "" && len(said.files) == 0:
 		return none, bad("The field text is empty.", "")
 	case n > textLimit:
-		return none, bad(fmt.Sprintf("The field text has %d characters; at most %d are taken.", n, textLimit), "Send it in parts.")
+		return none, bad(fmt.Sprintf("The field text has %d characters; the limit is %d.", n, textLimit), "Send several messages.")
 	case once:
 		said.key = rand.Text()
 	case said.key == "":
@@ -192,11 +192,11 @@ func whom(caller web.Caller, t *web.Target, key string) (claybot.Descriptor, err
 	own := d.Connector == claybot.ConnectorAPI && d.UserID == caller.Name
 	switch {
 	case t.Type != "" && t.Type != claybot.AgentUser:
-		return d, bad("Only a descriptor of type user can be written to.", "Name another agent by agentId; GET /agents lists them.")
+		return d, bad("Only descriptors of type user accept messages.", "Name other agents by agentId; GET /agents lists all agents.")
 	case !plain(d.Connector) || !plain(d.ChannelID) || !plain(d.UserID):
 		return d, bad("connector, channelId and userId must be 1 to 200 characters without control characters.", "")
 	case !own && !caller.Scope.Allows(web.Admin):
-		return d, forbidden("To speak for somebody else needs the scope admin.", "Leave out connector and userId, or use a token with the scope admin.")
+		return d, forbidden("Posting on behalf of another user needs the scope admin.", "Omit connector and userId, or use a token with the scope admin.")
 	}
 	return d, nil
 }

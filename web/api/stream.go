@@ -44,7 +44,7 @@ func position(r *http.Request) (after int64, back bool, err error) {
 		}
 		n, err := strconv.ParseInt(x[1], 10, 64)
 		if err != nil || n < 0 {
-			return 0, false, bad(x[0]+" must be a number from 0.", "Give the id of the last event that you have.")
+			return 0, false, bad(x[0]+" must be a number from 0.", "Use the id of the last event you received.")
 		}
 		after = max(after, n)
 	}

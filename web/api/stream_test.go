@@ -126,8 +126,8 @@ func TestStreamHeadAndEnds(t *testing.T) {
 		r.refused("GET", a.Stream, "", 400, "bad_request", "Last-Event-ID must be a number from 0", "Last-Event-ID", bad)
 	}
 	r.refused("GET", a.Stream+"?from=1", "", 400, "bad_request", "Known parameters: fromSeq")
-	r.refused("GET", "/agents/runs/nothing/stream", "", 404, "not_found", "no run")
-	r.refused("GET", "/agents/runs/..%2F"+a.Run+"/stream", "", 404, "not_found", "no run")
+	r.refused("GET", "/agents/runs/nothing/stream", "", 404, "not_found", "No run")
+	r.refused("GET", "/agents/runs/..%2F"+a.Run+"/stream", "", 404, "not_found", "No run")
 }
 
 // Text that is being written is shown as it grows: all of it to whoever comes

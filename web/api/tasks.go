@@ -15,13 +15,13 @@ import (
 // ledgerDefault is how many firings of a task are listed.
 const ledgerDefault = 20
 
-var noTask = hint{"There is no such task.", "GET /cron lists them, with the files that cannot be read."}
+var noTask = hint{"No such task.", "GET /cron lists all tasks, and files that cannot be read."}
 
 // callForm is what may stand in ?key= of a call that can be repeated.
 var callForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`) // and at most 64 bytes
 
 var (
-	keyParam = param{name: "key", about: "1 to 64 letters, digits, - or _; a repeat under the same key does nothing new."}
+	keyParam = param{name: "key", about: "1 to 64 letters, digits, - or _. A retry with the same key does nothing new."}
 	refusals = []int{http.StatusNotFound}
 )
 
@@ -35,20 +35,20 @@ func (t tasks) operations() []operation {
 	add.body = web.TaskRequest{}
 	off := &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "Cron is off.", Fix: "Turn it on in the configuration."}
 	return whereOn(t.tasks != nil, off, operation{tag: "cron", missing: noTask, fails: refusals}.like(
-		returns(http.StatusOK, op("listTasks", web.Read, "GET /cron", "List the tasks, with their next five times."), t.list),
+		returns(http.StatusOK, op("listTasks", web.Read, "GET /cron", "List tasks with their next five times."), t.list),
 		add,
-		returns(http.StatusOK, op("getTask", web.Read, "GET "+one, "One task, by its uid or its slug."), t.one),
-		takes(http.StatusOK, op("changeTask", web.Admin, "PATCH "+one, "Change a task; what is left out stays."), t.change),
-		does(op("removeTask", web.Admin, "DELETE "+one, "Take a task away; its folder moves to .done."), func(r *http.Request) error {
+		returns(http.StatusOK, op("getTask", web.Read, "GET "+one, "Get a task by its uid or slug."), t.one),
+		takes(http.StatusOK, op("changeTask", web.Admin, "PATCH "+one, "Change a task; omitted fields stay as they are."), t.change),
+		does(op("removeTask", web.Admin, "DELETE "+one, "Delete a task and move its folder to .done."), func(r *http.Request) error {
 			task, err := t.one(r)
 			if err != nil {
 				return err
 			}
 			return sentence(t.tasks.Remove(r.Context(), task.UID))
 		}),
-		returns(http.StatusAccepted, op("runTask", web.Operate, "POST "+one+"/run", "Run a task now, beside its schedule.").query(keyParam), ofTask(t, t.run)),
-		returns(http.StatusOK, op("getLedger", web.Read, "GET "+one+"/ledger", "What became of the past times of a task.").
-			query(param{name: "limit", about: "How many at most, 1 to 500; 20 when left out.", number: true}), ofTask(t, t.ledger)),
+		returns(http.StatusAccepted, op("runTask", web.Operate, "POST "+one+"/run", "Run a task now, outside its schedule.").query(keyParam), ofTask(t, t.run)),
+		returns(http.StatusOK, op("getLedger", web.Read, "GET "+one+"/ledger", "List the outcomes of a task's past times.").
+			query(param{name: "limit", about: "Maximum number of entries, 1 to 500. Default: 20.", number: true}), ofTask(t, t.ledger)),
 	))
 }
 
@@ -125,7 +125,7 @@ func (t tasks) add(w http.ResponseWriter, r *http.Request) error {
 func (t tasks) change(r *http.Request, in web.TaskChange) (connectors.Task, error) {
 	task, err := t.one(r)
 	if err == nil && in == (web.TaskChange{}) {
-		err = bad("There is nothing to change: give at least one field.", "GET /openapi.json lists them.")
+		err = bad("Nothing to change: set at least one field.", "GET /openapi.json lists the fields.")
 	}
 	if err != nil {
 		return task, err
