@@ -2,6 +2,7 @@ package runs
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
@@ -51,6 +52,37 @@ func Off(e *llm.Error) *Error {
 		code = CodeAgentOff
 	}
 	return &Error{Code: code, Text: e.Text, Err: e}
+}
+
+// NoModel is the end of a run that needs a model and has none.
+func NoModel() *Error {
+	return &Error{Code: CodeNoModel, Text: "no model is configured"}
+}
+
+// ModelError is the end of a run whose model call failed.
+func ModelError(err error) *Error {
+	e, ok := errors.AsType[*llm.Error](err)
+	if !ok {
+		return &Error{Code: CodeModel, Text: fmt.Sprintf("the model failed with an error of type %T", err), Err: err}
+	}
+	code := CodeModel
+	switch {
+	case e.Class == llm.Budget:
+		return &Error{Code: CodeBudget, Text: e.Error(), Err: err, Say: e.Text}
+	case e.Class == llm.Off:
+		return Off(e)
+	case e.Class == llm.Context:
+		code = CodeContext
+	case e.Class == llm.Permanent && e.Status < 500: // a server that broke has not refused anything
+		code = CodeRefused
+	}
+	return &Error{Code: code, Text: e.Error(), Err: err}
+}
+
+// TooLong reports whether a provider refused a request for its length.
+func TooLong(err error) bool {
+	e, ok := errors.AsType[*llm.Error](err)
+	return ok && e.Class == llm.Context
 }
 
 // Explain reads any error that ended a run as what is stored about it.

@@ -2,9 +2,8 @@ package react
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -24,18 +23,44 @@ const (
 	goOn        = "[claybot] Your answer was cut off at the length limit. Continue exactly where it stopped; repeat nothing and add no introduction."
 )
 
+// An answerer makes the next answer of the model and records it.
+type answerer struct {
+	costs      runs.Costs
+	talk       *conversation
+	window     *window
+	chat       *chat
+	compaction compacter
+	limits     limiter
+	log        *slog.Logger
+}
+
+// A compacter keeps the conversation within the window.
+type compacter interface {
+	// upkeep looks after the size of the next request.
+	upkeep(ctx context.Context) error
+	// fold replaces older records by a summary where that is worth it, and reports
+	// whether it did.
+	fold(ctx context.Context, enough worth) (bool, error)
+}
+
+// A limiter decides what follows from a model call that a budget refused: nil, and the
+// call is made again, or how the run ends. Other errors it returns as they are.
+type limiter interface {
+	limited(ctx context.Context, err error) error
+}
+
 // step makes one model call and records its answer. An answer cut at the length
 // limit is continued once, within the step: the record has the whole text. The
 // result says in a few words what came.
-func (p *pass) step(ctx context.Context) (result string, err error) {
-	if p.model == nil {
-		return "", errNoModel()
+func (a *answerer) step(ctx context.Context) (result string, err error) {
+	if a.chat.model == nil {
+		return "", runs.NoModel()
 	}
-	if err := p.upkeep(ctx); err != nil {
+	if err := a.compaction.upkeep(ctx); err != nil {
 		return "", err
 	}
 	began := time.Now()
-	messages, resp, err := p.ask(ctx)
+	messages, resp, err := a.ask(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -45,28 +70,28 @@ func (p *pass) step(ctx context.Context) (result string, err error) {
 		messages = append(messages,
 			llm.Message{Role: llm.RoleAssistant, Content: resp.Text},
 			llm.Message{Role: llm.RoleUser, Content: goOn})
-		more, err := p.chat(ctx, messages, resp.Text)
+		more, err := a.chat.call(ctx, a.talk.progress.steps+1, messages, resp.Text)
 		switch {
 		case err == nil:
-			p.turn.Used(usage)
+			a.costs.Used(usage)
 			usage = usage.Add(counted(more.Usage))
 			last = counted(more.Usage)
 			more.Text = resp.Text + more.Text
 			resp = more
 		case ctx.Err() != nil:
-			p.turn.Lost(resp.Model, usage)
+			a.costs.Lost(resp.Model, usage)
 			return "", err
 		default:
-			p.log.Warn("an answer cut at the length limit was not continued", "error", err)
+			a.log.Warn("an answer cut at the length limit was not continued", "error", err)
 		}
 	}
-	p.turn.Used(last)
-	calls := p.repair(resp.Calls)
+	a.costs.Used(last)
+	calls := a.repair(resp.Calls)
 	if len(calls) == 0 {
 		resp.Text = finalText(resp)
 	}
-	return summed(calls), p.emit(claybot.Record{
-		Type: claybot.RecordAssistant, At: claybot.Now(), Run: p.turn.Run.ID, Step: p.progress.steps + 1,
+	return summed(calls), a.talk.emit(claybot.Record{
+		Type: claybot.RecordAssistant, At: claybot.Now(), Run: a.talk.run, Step: a.talk.progress.steps + 1,
 		Text: resp.Text, ToolCalls: calls, Tokens: &usage, Model: resp.Model, Stop: string(resp.Stop),
 		MS: time.Since(began).Milliseconds(),
 	})
@@ -76,112 +101,42 @@ func (p *pass) step(ctx context.Context) (result string, err error) {
 // that the provider finds too long is folded and sent again, then cut and sent
 // for the last time. How much the provider takes is unknown; each time it is
 // much less.
-func (p *pass) ask(ctx context.Context) ([]llm.Message, llm.Response, error) {
+func (a *answerer) ask(ctx context.Context) ([]llm.Message, llm.Response, error) {
 	for try := 1; ; try++ {
-		messages := p.fitting()
-		resp, err := p.chat(ctx, messages, "")
+		messages := a.window.fitting(a.talk.records, a.talk.run)
+		resp, err := a.chat.call(ctx, a.talk.progress.steps+1, messages, "")
 		if err != nil {
-			if err = p.limited(ctx, err); err == nil {
+			if err = a.limits.limited(ctx, err); err == nil {
 				try--
 				continue
 			}
 		}
-		if err == nil || try > 2 || !tooLong(err) {
+		if err == nil || try > 2 || !runs.TooLong(err) {
 			return messages, resp, err
 		}
-		sent := p.tokens(messages)
-		p.log.Warn("the provider finds the conversation too long", "tokens", sent, "window", p.window, "try", try)
+		sent := a.window.tokens(messages)
+		a.log.Warn("the provider finds the conversation too long", "tokens", sent, "window", a.window.total, "try", try)
 		if try == 1 {
-			p.ceiling = sent / 2
-			if _, err := p.fold(ctx, anything); err != nil {
+			a.window.ceiling = sent / 2
+			if _, err := a.compaction.fold(ctx, anything); err != nil {
 				return nil, resp, err
 			}
 		} else {
-			p.ceiling = sent / 8
+			a.window.ceiling = sent / 8
 		}
 	}
 }
 
-// tooLong reports whether a provider refused a request for its length.
-func tooLong(err error) bool {
-	e, ok := errors.AsType[*llm.Error](err)
-	return ok && e.Class == llm.Context
-}
-
-// chat is one model call, which the caller counts when it answered. The text
-// before the answer belongs to the same step.
-func (p *pass) chat(ctx context.Context, messages []llm.Message, before string) (llm.Response, error) {
-	req := llm.Request{
-		Agent: p.turn.Agent.ID, Run: p.turn.Run.ID,
-		System: p.system, Messages: p.shown(ctx, messages), Tools: p.offered, Lost: p.turn.Lost,
+// summed says in a few words what a model call came to.
+func summed(calls []claybot.ToolCall) string {
+	switch n := len(calls); n {
+	case 0:
+		return "answered"
+	case 1:
+		return "1 tool call"
+	default:
+		return fmt.Sprintf("%d tool calls", n)
 	}
-	if p.turn.Journal != nil {
-		step := p.progress.steps + 1
-		g := newGrowth(before)
-		req.Delta = func(offset int, text string) { p.turn.Journal.Grow(step, g.put(offset, text)) }
-	}
-	var switched []claybot.Event
-	req.Failed = func(a llm.Attempt) {
-		if a.Next != "" {
-			switched = append(switched, p.switched(a))
-		}
-	}
-	resp, err := p.model.Chat(ctx, req)
-	if len(switched) > 0 {
-		if told := p.turn.Emit(ctx, false, switched...); told != nil && err == nil {
-			p.turn.Lost(resp.Model, counted(resp.Usage))
-			err = told
-		}
-	}
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return resp, runs.Ended(ctx)
-	case err != nil:
-		return resp, modelError(err)
-	}
-	return resp, nil
-}
-
-// switched tells that another provider is asked.
-func (p *pass) switched(a llm.Attempt) claybot.Event {
-	facts := runs.ProviderSwitched{From: a.Route, To: a.Next}
-	if a.Err != nil {
-		facts.Class = string(a.Err.Class)
-	}
-	data, _ := json.Marshal(facts) // strings always marshal
-	return claybot.Event{V: 1, Run: p.turn.Run.ID, Type: claybot.EventProviderSwitched, At: claybot.Now(), Data: data}
-}
-
-// counted makes sure that the call itself is counted.
-func counted(u claybot.Usage) claybot.Usage {
-	u.LLMCalls = max(u.LLMCalls, 1)
-	return u
-}
-
-func errNoModel() error {
-	return &runs.Error{Code: runs.CodeNoModel, Text: "no model is configured"}
-}
-
-func modelError(err error) error {
-	e, ok := errors.AsType[*llm.Error](err)
-	if !ok {
-		return &runs.Error{Code: runs.CodeModel, Text: fmt.Sprintf("the model failed with an error of type %T", err), Err: err}
-	}
-	code := runs.CodeModel
-	switch e.Class {
-	case llm.Permanent:
-		if e.Status < 500 { // a server that broke has not refused anything
-			code = runs.CodeRefused
-		}
-	case llm.Context:
-		code = runs.CodeContext
-	case llm.Budget:
-		return &runs.Error{Code: runs.CodeBudget, Text: e.Error(), Err: err, Say: e.Text}
-	case llm.Off:
-		return runs.Off(e)
-	case llm.Transient, llm.Rate:
-	}
-	return &runs.Error{Code: code, Text: e.Error(), Err: err}
 }
 
 // finalText is what an answer without calls says: never nothing.
@@ -211,10 +166,10 @@ const maxName = 64
 
 // repair gives every call an id of its own within the run, by which its start
 // and its result are known, and bounds what is recorded of it.
-func (p *pass) repair(calls []claybot.ToolCall) []claybot.ToolCall {
+func (a *answerer) repair(calls []claybot.ToolCall) []claybot.ToolCall {
 	var fixed []claybot.ToolCall
 	for i, c := range calls {
-		c.ID = llm.RepairCallID(c.ID, fmt.Sprintf("%d.%d", p.progress.steps+1, i), p.progress.ids)
+		c.ID = llm.RepairCallID(c.ID, fmt.Sprintf("%d.%d", a.talk.progress.steps+1, i), a.talk.progress.ids)
 		c.Name = strings.ToValidUTF8(c.Name[:min(len(c.Name), maxName)], "")
 		if len(c.Args) > maxArgs {
 			c.Args = strings.ToValidUTF8(c.Args[:1024], "")
@@ -222,28 +177,4 @@ func (p *pass) repair(calls []claybot.ToolCall) []claybot.ToolCall {
 		fixed = append(fixed, c)
 	}
 	return fixed
-}
-
-// A growth is a text that grows from a fixed beginning, and may start again.
-type growth struct {
-	fixed int
-	text  strings.Builder
-}
-
-func newGrowth(before string) *growth {
-	g := &growth{fixed: len(before)}
-	g.text.WriteString(before)
-	return g
-}
-
-// put sets text at an offset behind the fixed beginning, drops what followed
-// there, and returns all. The cost is that of text, not of the whole.
-func (g *growth) put(offset int, text string) string {
-	if at := g.fixed + max(offset, 0); at < g.text.Len() {
-		kept := g.text.String()[:at]
-		g.text.Reset()
-		g.text.WriteString(kept)
-	}
-	g.text.WriteString(text)
-	return g.text.String()
 }

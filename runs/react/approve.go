@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -38,12 +39,24 @@ type action struct {
 	by    []string // who approved exactly this
 }
 
+// Approvals ask the people who decide about calls before they run.
+type approvals struct {
+	turn   *runs.Turn
+	talk   *conversation
+	tools  *tools.Set
+	gate   *gate
+	rules  Rules
+	place  string
+	people func(string) []string
+	log    *slog.Logger
+}
+
 // approved is the part of a group that may run now, and with what arguments.
 // When its first call needs an approval, that is what it is about: refused says
 // why the call must not run, and wait what it waits for. A call is asked for
 // before it counts as started, so one that may act only once is never in doubt
 // for its approval.
-func (p *pass) approved(ctx context.Context, group []pending) (part []pending, refused string, wait *claybot.Awaiting, err error) {
+func (p *approvals) approved(ctx context.Context, group []pending) (part []pending, refused string, wait *claybot.Awaiting, err error) {
 	for i, call := range group {
 		d := p.decide(call)
 		asked := d.Verdict == tools.Allow && p.asked(call)
@@ -64,28 +77,26 @@ func (p *pass) approved(ctx context.Context, group []pending) (part []pending, r
 
 // decide says what happens with a call. One that will not run anyway needs no
 // approval.
-func (p *pass) decide(call pending) tools.Decision {
-	if p.dry || p.verdict(call) != "" || p.tools.Check(call.ToolCall) != nil {
+func (p *approvals) decide(call pending) tools.Decision {
+	if p.gate.dry || p.gate.verdict(call) != "" || p.tools.Check(call.ToolCall) != nil {
 		return tools.Decision{Verdict: tools.Allow}
 	}
 	spec, _ := p.tools.Spec(call.Name)
-	return p.rules.Decide(p.env(call.ToolCall), spec, call.ToolCall, p.history)
+	return p.rules.Decide(p.gate.env(call.ToolCall), spec, call.ToolCall, p.talk.records)
 }
 
 // asked reports whether somebody was asked about a call before, and it may run:
 // a no, and other arguments, stand, although nobody would be asked now.
-func (p *pass) asked(call pending) bool {
-	return p.turn.Reader != nil && p.verdict(call) == "" && slices.ContainsFunc(p.history, func(r claybot.Record) bool {
-		q := r.Question
-		return r.Type == claybot.RecordQuestion && r.Run == p.turn.Run.ID && q != nil &&
-			q.Type == claybot.QuestionConfirm && q.Tool == call.Name && q.ToolCallID == call.ID
+func (p *approvals) asked(call pending) bool {
+	return p.turn.Reader != nil && p.gate.verdict(call) == "" && p.talk.asked(func(q claybot.Question) bool {
+		return q.Type == claybot.QuestionConfirm && q.Tool == call.Name && q.ToolCallID == call.ID
 	})
 }
 
 // consent is what people say to a call, asked one after another until they are
 // enough. Where it is decided already that the call is made, an answer that is
 // missing is not waited for.
-func (p *pass) consent(ctx context.Context, call pending, d tools.Decision) (a action, refused string, wait *claybot.Awaiting, err error) {
+func (p *approvals) consent(ctx context.Context, call pending, d tools.Decision) (a action, refused string, wait *claybot.Awaiting, err error) {
 	a.ToolCall = call.ToolCall
 	needed := d.Verdict == tools.Ask
 	if p.turn.Reader == nil {
@@ -124,7 +135,7 @@ func (p *pass) consent(ctx context.Context, call pending, d tools.Decision) (a a
 }
 
 // approvers are who approves the calls of this agent.
-func (p *pass) approvers() tools.Approvers {
+func (p *approvals) approvers() tools.Approvers {
 	return tools.Approvers{
 		Need: max(p.rules.Quorum, 1), Named: p.rules.Approvers, Owner: p.turn.Agent.Descriptor.OwnerID(), People: p.people,
 	}
@@ -132,7 +143,7 @@ func (p *pass) approvers() tools.Approvers {
 
 // ballot is the question whether an action may run, for those who have not
 // approved it yet.
-func (p *pass) ballot(a action, who tools.Approvers, why string) (claybot.Question, error) {
+func (p *approvals) ballot(a action, who tools.Approvers, why string) (claybot.Question, error) {
 	left, err := who.Left(a.by)
 	if err != nil {
 		return claybot.Question{}, err
@@ -142,7 +153,7 @@ func (p *pass) ballot(a action, who tools.Approvers, why string) (claybot.Questi
 	if a.edits > 0 {
 		why += "; the arguments are those of " + strings.Join(a.by, ", ")
 	}
-	q, err := tools.Approval(p.turn.Agent, p.place, spec.In(p.env(a.ToolCall)), a.ToolCall, why)
+	q, err := tools.Approval(p.turn.Agent, p.place, spec.In(p.gate.env(a.ToolCall)), a.ToolCall, why)
 	q.Approvers, q.Once = left, q.Once || p.rules.Once(spec)
 	who.Tell(&q, a.by)
 	return q, err
@@ -157,7 +168,7 @@ func approvalRound(call claybot.ToolCall, n int) string {
 }
 
 // unasked is how a pass ends whose question could not be put.
-func (p *pass) unasked(ctx context.Context, call claybot.ToolCall, err error) error {
+func (p *approvals) unasked(ctx context.Context, call claybot.ToolCall, err error) error {
 	if ctx.Err() != nil {
 		return runs.Ended(ctx)
 	}
@@ -167,7 +178,7 @@ func (p *pass) unasked(ctx context.Context, call claybot.ToolCall, err error) er
 // hear takes an answer to an action, and says why it does not let it run. Only
 // what was shown may run: the digest of the question is compared with that of
 // the action, in the place where it would run now.
-func (p *pass) hear(a *action, said claybot.Answer, who tools.Approvers) (refused string) {
+func (p *approvals) hear(a *action, said claybot.Answer, who tools.Approvers) (refused string) {
 	switch reason := strings.TrimSpace(said.Reason); {
 	case !tools.Approved(said) && reason != "":
 		return notApproved + ": " + reason
@@ -176,10 +187,8 @@ func (p *pass) hear(a *action, said claybot.Answer, who tools.Approvers) (refuse
 	case !tools.Approved(said):
 		return notApproved
 	}
-	asked := slices.IndexFunc(p.history, func(r claybot.Record) bool {
-		return r.Type == claybot.RecordQuestion && r.Question != nil && r.Question.ID == said.Question
-	})
-	if asked < 0 || p.history[asked].Question.Digest != tools.Digest(p.turn.Agent.ID, p.place, a.ToolCall) {
+	asked := p.talk.question(said.Question)
+	if asked == nil || asked.Digest != tools.Digest(p.turn.Agent.ID, p.place, a.ToolCall) {
 		p.log.Warn("a call is not the one that was approved", "tool", a.Name, "question", said.Question)
 		return notApproved + ": the approval was for another action; make the call again to be asked anew"
 	}
@@ -204,8 +213,8 @@ func (p *pass) hear(a *action, said claybot.Answer, who tools.Approvers) (refuse
 }
 
 // reason is why the action is asked for, with what the model says about it.
-func (p *pass) reason(why string) string {
-	for _, r := range slices.Backward(p.history) {
+func (p *approvals) reason(why string) string {
+	for _, r := range slices.Backward(p.talk.records) {
 		if r.Type != claybot.RecordAssistant {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -29,36 +30,45 @@ type Budgets interface {
 // maxExtensions is how often one pass has budgets extended.
 const maxExtensions = 5
 
+// An extension has a budget extended when it refuses a model call of the run.
+type extension struct {
+	turn    *runs.Turn
+	talk    *conversation
+	budgets Budgets // nil: the run ends
+	log     *slog.Logger
+	// limits counts how often the pass came to a limit, extended how often it had a
+	// budget extended.
+	limits, extended int
+}
+
 // limited decides what becomes of a model call that a hard budget has refused:
 // the person may have an operator asked to extend it. It returns nil when the
 // budget was extended, so that the call can be made again; a *runs.WaitError
 // while somebody is to be asked; and else how the run ends. What is no such
 // refusal is returned as it is.
-func (p *pass) limited(ctx context.Context, err error) error {
+func (e *extension) limited(ctx context.Context, err error) error {
 	limit, ok := errors.AsType[*llm.LimitError](err)
 	if !ok {
 		return err
 	}
-	asked := slices.ContainsFunc(p.history, func(r claybot.Record) bool {
-		return r.Type == claybot.RecordQuestion && r.Run == p.turn.Run.ID && r.Question != nil && aboutBudget(*r.Question, limit.Key)
-	})
+	asked := e.talk.asked(func(q claybot.Question) bool { return aboutBudget(q, limit.Key) })
 	if !asked { // else an earlier pass has told it
-		if told := p.turn.Emit(ctx, false, p.reached(limit)); told != nil {
+		if told := e.turn.Emit(ctx, false, e.reached(limit)); told != nil {
 			return told
 		}
 	}
 	over := &runs.Error{Code: runs.CodeBudget, Text: limit.Text, Err: err, Say: limit.Text}
-	p.limits++
-	if !p.mayAsk(limit) {
+	e.limits++
+	if !e.mayAsk(limit) {
 		return over
 	}
-	operators, own, only := p.budgets.Deciders(p.turn.Agent)
+	operators, own, only := e.budgets.Deciders(e.turn.Agent)
 	if len(operators) == 0 { // a question for nobody by name is one for the person himself
 		return over
 	}
-	round := fmt.Sprintf("budget/%d", p.limits)
+	round := fmt.Sprintf("budget/%d", e.limits)
 	if !own {
-		a, end := p.askOnce(ctx, round, p.mayIAsk(limit), over)
+		a, end := e.askOnce(ctx, round, e.mayIAsk(limit), over)
 		if end != nil {
 			return end
 		}
@@ -69,7 +79,7 @@ func (p *pass) limited(ctx context.Context, err error) error {
 			return nil
 		}
 	}
-	a, end := p.askOnce(ctx, round+"/operator", p.extend(limit, operators, only), over)
+	a, end := e.askOnce(ctx, round+"/operator", e.extend(limit, operators, only), over)
 	switch {
 	case end != nil:
 		return end
@@ -79,47 +89,47 @@ func (p *pass) limited(ctx context.Context, err error) error {
 	case a.Via == claybot.ViaLimit: // raised otherwise: the call finds out whether that is enough
 		return nil
 	}
-	key, by, ok := p.granted(a)
+	key, by, ok := e.granted(a)
 	if !ok {
-		p.log.Warn("what was answered is no question about a budget", "question", a.Question)
+		e.log.Warn("what was answered is no question about a budget", "question", a.Question)
 		return over
 	}
-	if _, err := p.budgets.Extend(ctx, storage.Extension{ID: a.Question, Key: key, By: by, Who: a.By}); err != nil {
+	if _, err := e.budgets.Extend(ctx, storage.Extension{ID: a.Question, Key: key, By: by, Who: a.By}); err != nil {
 		if ctx.Err() != nil {
 			return runs.Ended(ctx)
 		}
 		return fmt.Errorf("extend the budget: %w", err)
 	}
-	p.extended++
+	e.extended++
 	return nil
 }
 
 // mayAsk reports whether somebody is asked about a limit. A subagent ends: its
 // parent comes to the same limit and asks. Where a no was said before, it holds.
-func (p *pass) mayAsk(limit *llm.LimitError) bool {
+func (e *extension) mayAsk(limit *llm.LimitError) bool {
 	switch {
-	case p.budgets == nil, p.turn.Reader == nil, limit.Key == "":
+	case e.budgets == nil, e.turn.Reader == nil, limit.Key == "":
 		return false
-	case p.turn.Agent.Descriptor.Type == claybot.AgentSubagent, p.extended >= maxExtensions:
+	case e.turn.Agent.Descriptor.Type == claybot.AgentSubagent, e.extended >= maxExtensions:
 		return false
 	}
-	return !p.refusedBefore(limit.Key)
+	return !e.refusedBefore(limit.Key)
 }
 
 // refusedBefore reports whether an earlier run of the agent asked about the same
 // budget and was not allowed to go on. A run for each message would ask again and
 // again otherwise.
-func (p *pass) refusedBefore(key string) bool {
+func (e *extension) refusedBefore(key string) bool {
 	refused := false
-	for _, r := range p.history {
+	for _, r := range e.talk.records {
 		q := r.Question
-		if r.Type != claybot.RecordQuestion || q == nil || r.Run == p.turn.Run.ID || !aboutBudget(*q, key) {
+		if r.Type != claybot.RecordQuestion || q == nil || r.Run == e.turn.Run.ID || !aboutBudget(*q, key) {
 			continue
 		}
-		i := slices.IndexFunc(p.history, func(a claybot.Record) bool {
+		i := slices.IndexFunc(e.talk.records, func(a claybot.Record) bool {
 			return a.Type == claybot.RecordAnswer && a.Answer != nil && a.Answer.Question == q.ID
 		})
-		refused = i < 0 || !tools.Approved(*p.history[i].Answer)
+		refused = i < 0 || !tools.Approved(*e.talk.records[i].Answer)
 	}
 	return refused
 }
@@ -130,8 +140,8 @@ func aboutBudget(q claybot.Question, key string) bool {
 }
 
 // askOnce puts one question. end is how the pass ends without an answer.
-func (p *pass) askOnce(ctx context.Context, round string, q claybot.Question, over error) (a claybot.Answer, end error) {
-	answers, wait, err := p.turn.Ask(ctx, round, []claybot.Question{q})
+func (e *extension) askOnce(ctx context.Context, round string, q claybot.Question, over error) (a claybot.Answer, end error) {
+	answers, wait, err := e.turn.Ask(ctx, round, []claybot.Question{q})
 	switch {
 	case errors.Is(err, runs.ErrNobody):
 		return a, over
@@ -150,7 +160,7 @@ func (p *pass) askOnce(ctx context.Context, round string, q claybot.Question, ov
 }
 
 // mayIAsk asks the agent's own person.
-func (p *pass) mayIAsk(l *llm.LimitError) claybot.Question {
+func (e *extension) mayIAsk(l *llm.LimitError) claybot.Question {
 	return claybot.Question{
 		Key: runs.KeyAskToExtend, Type: claybot.QuestionConfirm, Required: true, Once: true, Explicit: true,
 		Digest: runs.BudgetAsk{Key: l.Key, Limit: l.Limit}.Digest(),
@@ -161,9 +171,9 @@ func (p *pass) mayIAsk(l *llm.LimitError) claybot.Question {
 // extend asks the operators for the least that lets the run go on; each time that the
 // run comes to a limit again, for twice as much, so that it does not ask at each step.
 // only: the person whose run it is decides, and no other person reads it.
-func (p *pass) extend(l *llm.LimitError, operators []string, only bool) claybot.Question {
-	by := l.Missing() << p.extended
-	budget, run := cmp.Or(l.Of, l.Name), "A run of "+cmp.Or(p.turn.Agent.Descriptor.OwnerID(), "agent "+string(p.turn.Agent.ID))
+func (e *extension) extend(l *llm.LimitError, operators []string, only bool) claybot.Question {
+	by := l.Missing() << e.extended
+	budget, run := cmp.Or(l.Of, l.Name), "A run of "+cmp.Or(e.turn.Agent.Descriptor.OwnerID(), "agent "+string(e.turn.Agent.ID))
 	if only {
 		budget, run = cmp.Or(l.Name, l.Of), "Your run"
 	}
@@ -177,23 +187,21 @@ func (p *pass) extend(l *llm.LimitError, operators []string, only bool) claybot.
 
 // granted reads from a question that was answered what it was about: what was
 // shown is done, whatever has been spent since.
-func (p *pass) granted(a claybot.Answer) (key string, by int64, ok bool) {
-	for _, r := range slices.Backward(p.history) {
-		if r.Type != claybot.RecordQuestion || r.Question == nil || r.Question.ID != a.Question {
-			continue
-		}
-		ask, ok := runs.BudgetAskOf(*r.Question)
-		return ask.Key, ask.By, ok && ask.By > 0
+func (e *extension) granted(a claybot.Answer) (key string, by int64, ok bool) {
+	q := e.talk.question(a.Question)
+	if q == nil {
+		return "", 0, false
 	}
-	return "", 0, false
+	ask, ok := runs.BudgetAskOf(*q)
+	return ask.Key, ask.By, ok && ask.By > 0
 }
 
 // reached tells that a budget has no room.
-func (p *pass) reached(l *llm.LimitError) claybot.Event {
+func (e *extension) reached(l *llm.LimitError) claybot.Event {
 	facts := runs.BudgetReached{Scope: l.Key, Name: l.Name, Limit: l.Amount(l.Limit), Spent: l.Amount(l.Spent), TooSmall: l.Spent < l.Limit}
 	if l.Key == "" {
 		facts = runs.BudgetReached{Scope: l.Name, Name: l.Name}
 	}
 	data, _ := json.Marshal(facts) // strings always marshal
-	return claybot.Event{V: 1, Run: p.turn.Run.ID, Type: claybot.EventBudgetReached, At: claybot.Now(), Data: data}
+	return claybot.Event{V: 1, Run: e.turn.Run.ID, Type: claybot.EventBudgetReached, At: claybot.Now(), Data: data}
 }

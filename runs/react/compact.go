@@ -3,7 +3,7 @@ package react
 import (
 	"context"
 	"errors"
-	"iter"
+	"log/slog"
 	"slices"
 
 	"github.com/claybot/claybot"
@@ -22,24 +22,35 @@ const (
 // in a context.
 const noteFilling = "the reader was told that the conversation fills the context"
 
+// A compaction keeps the conversation within the window: it replaces older records by a
+// summary, and tells the reader.
+type compaction struct {
+	turn   *runs.Turn
+	talk   *conversation
+	window *window
+	model  llm.Model
+	log    *slog.Logger
+	failed bool // the model could not summarize in this pass, and nothing changed
+}
+
 // upkeep looks after the size of the next request. Before it fills the window,
 // older records are folded; before that, the reader is told.
-func (p *pass) upkeep(ctx context.Context) error {
-	size, room := p.size(), p.room()
+func (c *compaction) upkeep(ctx context.Context) error {
+	size, room := c.window.size(c.talk.records), c.window.room()
 	if size*100 >= room*foldAt {
-		if done, err := p.fold(ctx, worthwhile); done || err != nil {
+		if done, err := c.fold(ctx, worthwhile); done || err != nil {
 			return err
 		}
 	}
-	if size*100 >= room*fillingAt && !p.told() {
-		return p.tellFilling(ctx)
+	if size*100 >= room*fillingAt && !c.told() {
+		return c.tellFilling(ctx)
 	}
 	return nil
 }
 
 // told reports whether the reader was told in this context that it fills up.
-func (p *pass) told() bool {
-	for _, r := range slices.Backward(p.history) {
+func (c *compaction) told() bool {
+	for _, r := range slices.Backward(c.talk.records) {
 		switch {
 		case r.Marker(), r.Type == claybot.RecordSummary:
 			return false
@@ -50,67 +61,73 @@ func (p *pass) told() bool {
 	return false
 }
 
-func (p *pass) tellFilling(ctx context.Context) error {
-	if p.turn.Reader == nil {
+func (c *compaction) tellFilling(ctx context.Context) error {
+	if c.turn.Reader == nil {
 		return nil
 	}
-	p.tell(ctx, keyFilling, texts.ContextFilling)
-	return p.emit(claybot.Record{
-		Type: claybot.RecordNote, At: claybot.Now(), Run: p.turn.Run.ID, Level: "info", Text: noteFilling,
+	c.tell(ctx, keyFilling, texts.ContextFilling)
+	return c.talk.emit(claybot.Record{
+		Type: claybot.RecordNote, At: claybot.Now(), Run: c.turn.Run.ID, Level: "info", Text: noteFilling,
 	})
 }
 
 // tell says a sentence to the reader. It is not worth failing for.
-func (p *pass) tell(ctx context.Context, key, text string) {
-	if p.turn.Reader == nil {
+func (c *compaction) tell(ctx context.Context, key, text string) {
+	if c.turn.Reader == nil {
 		return
 	}
-	if err := p.turn.Reader.Tell(ctx, key, text); err != nil {
-		p.log.Warn("the reader was not told about the size of the conversation", "what", key, "error", err)
+	if err := c.turn.Reader.Tell(ctx, key, text); err != nil {
+		c.log.Warn("the reader was not told about the size of the conversation", "what", key, "error", err)
 	}
 }
 
 // What makes a fold worth its model calls.
-type worth func(p *pass, old []claybot.Record) bool
+type worth func(w *window, old []claybot.Record) bool
 
 // worthwhile: it makes noticeably more room.
-func worthwhile(p *pass, old []claybot.Record) bool {
-	return p.scaled(p.weigh(old))*100 >= p.room()*worthPart
+func worthwhile(w *window, old []claybot.Record) bool {
+	return w.scaled(w.weigh(old))*100 >= w.room()*worthPart
 }
 
 // anything: there is more than a last exchange to fold.
-func anything(_ *pass, old []claybot.Record) bool { return len(old) > 2 }
+func anything(_ *window, old []claybot.Record) bool { return len(old) > 2 }
 
 // fold replaces older records by a summary, and reports whether it did. A model
 // that fails changes nothing, as long as the conversation fits or the failure
 // may pass; else the older part is cut without it.
-func (p *pass) fold(ctx context.Context, enough worth) (bool, error) {
-	f := p.plan()
+func (c *compaction) fold(ctx context.Context, enough worth) (bool, error) {
+	f := c.window.plan(c.talk.records, c.turn.Run.ID)
 	old := f.old()
 	// A run folds once: a second time, its own records would be most of what is
 	// left, and those stay.
-	again := f.summary != nil && f.summary.Run == p.turn.Run.ID
-	if again || p.unfolded || !enough(p, old) {
+	again := f.summary != nil && f.summary.Run == c.turn.Run.ID
+	if again || c.failed || !enough(c.window, old) {
 		return false, nil
 	}
-	d, err := p.summarize(ctx, f.before(), old)
+	d, err := c.summarize(ctx, f.before(), old)
 	if err != nil && ctx.Err() != nil {
 		d.drop()
 		return false, runs.Ended(ctx)
 	}
 	say := texts.ContextCompacted
 	if err != nil {
-		p.log.Warn("the conversation was not summarized", "records", len(old), "error", summaryError(err))
-		if passing(err) || p.size() <= p.room() {
+		c.log.Warn("the conversation was not summarized", "records", len(old), "error", summaryError(err))
+		if passing(err) || c.window.size(c.talk.records) <= c.window.room() {
 			d.drop()
-			p.unfolded = true
+			c.failed = true
 			return false, nil
 		}
-		f, d.text, say = p.cut(f), withMark(d.text), texts.ContextCut
+		f, d.text, say = c.window.cut(f), withMark(d.text), texts.ContextCut
 	}
-	p.log.Debug("conversation folded", "records", len(old), "kept", f.keep(), "bytes", len(d.text))
-	p.tell(ctx, keyFolded, say) // first: a crash in between folds again, and tells nothing twice
-	return true, p.emit(p.summary(f, d))
+	c.log.Debug("conversation folded", "records", len(old), "kept", f.keep(), "bytes", len(d.text))
+	c.tell(ctx, keyFolded, say) // first: a crash in between folds again, and tells nothing twice
+	return true, c.talk.emit(c.summary(f, d))
+}
+
+// summarize makes a summary of the one so far and of old records. The digest is never nil.
+func (c *compaction) summarize(ctx context.Context, before string, old []claybot.Record) (*digest, error) {
+	d := newDigest(c.turn, c.model, before, c.window.bytes(min(c.window.total, 2*c.window.room())/2))
+	return d, d.summarize(ctx, old)
 }
 
 // passing reports whether a failure of the model says nothing about what it was
@@ -121,40 +138,29 @@ func passing(err error) bool {
 }
 
 // summary is the record of a summary, which is counted with it.
-func (p *pass) summary(f fold, d *digest) claybot.Record {
+func (c *compaction) summary(f fold, d *digest) claybot.Record {
 	r := claybot.Record{
-		Type: claybot.RecordSummary, At: claybot.Now(), Run: p.turn.Run.ID, Text: d.text, Keep: f.keep(),
+		Type: claybot.RecordSummary, At: claybot.Now(), Run: c.turn.Run.ID, Text: d.text, Keep: f.keep(),
 	}
 	if d.used.LLMCalls > 0 {
 		r.Tokens, r.Model = &d.used, d.by
-		p.turn.Used(d.used)
+		c.turn.Used(d.used)
 	}
 	return r
 }
 
-// Compact implements runs.Compactor. It folds whatever the newest messages leave,
-// however much room there is; two messages are not worth it. When the model
-// fails, nothing changes and the error says why.
-func (l *Loop) Compact(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Record, error] {
-	return func(yield func(claybot.Record, error) bool) {
-		p := l.pass(t, yield)
-		if err := p.compact(ctx); err != nil && !errors.Is(err, errConsumed) {
-			yield(claybot.Record{}, err)
-		}
-	}
-}
-
-func (p *pass) compact(ctx context.Context) error {
-	p.size() // which learns how wide of the mark guesses are
-	f := p.plan()
+// compact replaces whatever the newest messages leave, however much room there is.
+func (c *compaction) compact(ctx context.Context) error {
+	c.window.size(c.talk.records) // which learns how wide of the mark guesses are
+	f := c.window.plan(c.talk.records, c.turn.Run.ID)
 	old := f.old()
-	if !anything(p, old) {
+	if !anything(c.window, old) {
 		return nil
 	}
-	if p.model == nil {
-		return errNoModel()
+	if c.model == nil {
+		return runs.NoModel()
 	}
-	d, err := p.summarize(ctx, f.before(), old)
+	d, err := c.summarize(ctx, f.before(), old)
 	if err != nil {
 		d.drop()
 	}
@@ -164,9 +170,9 @@ func (p *pass) compact(ctx context.Context) error {
 	case err != nil:
 		return summaryError(err)
 	}
-	r := p.summary(f, d)
+	r := c.summary(f, d)
 	r.Run = "" // no run is at work
-	return p.emit(r)
+	return c.talk.emit(r)
 }
 
 // summaryError is why there is no summary, without words of the model.
@@ -174,5 +180,5 @@ func summaryError(err error) error {
 	if errors.Is(err, errNoSummary) {
 		return &runs.Error{Code: runs.CodeModel, Text: err.Error(), Err: err}
 	}
-	return modelError(err)
+	return runs.ModelError(err)
 }

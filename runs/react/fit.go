@@ -24,10 +24,10 @@ const (
 	worthOfFresh = 8
 )
 
-// chatOf is the chat that records come to; without tools, it shows none of those
+// chat is the chat that records come to; without tools, it shows none of those
 // that other runs had.
-func (p *pass) chatOf(records []claybot.Record) []llm.Message {
-	if len(p.offered) == 0 {
+func (w *window) chat(records []claybot.Record) []llm.Message {
+	if len(w.tools) == 0 {
 		return llm.MessagesWithoutTools(records)
 	}
 	return llm.Messages(records)
@@ -36,38 +36,34 @@ func (p *pass) chatOf(records []claybot.Record) []llm.Message {
 // fitting is the chat of the next request. What does not fit is cut in the
 // request alone, never in history: long texts first, then the oldest records.
 // The newest messages of the run are never left out.
-func (p *pass) fitting() []llm.Message {
-	summary, rest := llm.Folded(p.history)
-	bytes := p.fixed() + p.weigh(rest)
-	if summary != nil {
-		bytes += p.weight(*summary)
-	}
-	if p.scaled(bytes) <= 2*p.room() { // else it is not worth building
-		if chat := p.chatOf(p.history); p.fits(chat) {
+func (w *window) fitting(records []claybot.Record, run claybot.RunID) []llm.Message {
+	summary, rest := llm.Folded(records)
+	if w.scaled(w.request(summary, rest)) <= 2*w.room() { // else it is not worth building
+		if chat := w.chat(records); w.fits(chat) {
 			return chat
 		}
 	}
 	var chat []llm.Message
 	for limit := longestCut; limit >= shortestCut; limit /= 2 {
-		if chat = p.chatOf(shorter(summary, rest, limit)); p.fits(chat) {
+		if chat = w.chat(shorter(summary, rest, limit)); w.fits(chat) {
 			return chat
 		}
 	}
 	for n := len(rest) / 2; n > 0; n /= 2 {
-		if chat = p.chatOf(shorter(cutMark(summary), p.newest(rest, n), shortestCut)); p.fits(chat) {
+		if chat = w.chat(shorter(cutMark(summary), newest(rest, run, n), shortestCut)); w.fits(chat) {
 			return chat
 		}
 	}
 	// What the run is about alone, ever shorter.
 	for limit := shortestCut; limit >= shortestCut/worthOfFresh; limit /= 2 {
-		if chat = p.chatOf(shorter(cutMark(nil), p.newest(rest, 1), limit/worthOfTalk)); p.fits(chat) {
+		if chat = w.chat(shorter(cutMark(nil), newest(rest, run, 1), limit/worthOfTalk)); w.fits(chat) {
 			return chat
 		}
 	}
 	return chat // the provider may still take it
 }
 
-func (p *pass) fits(chat []llm.Message) bool { return p.tokens(chat) <= p.room() }
+func (w *window) fits(chat []llm.Message) bool { return w.tokens(chat) <= w.room() }
 
 // cutMark is a summary that says that records are missing behind it.
 func cutMark(summary *claybot.Record) *claybot.Record {
@@ -87,11 +83,11 @@ func withMark(text string) string {
 }
 
 // newest are the last n records, and before them the newest messages of the run.
-func (p *pass) newest(records []claybot.Record, n int) []claybot.Record {
+func newest(records []claybot.Record, run claybot.RunID, n int) []claybot.Record {
 	var kept []claybot.Record
 	pinned := 0
 	for i, r := range slices.Backward(records) {
-		mine := r.Run == p.turn.Run.ID && said(r)
+		mine := r.Run == run && said(r)
 		if mine {
 			pinned++
 		}

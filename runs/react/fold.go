@@ -25,8 +25,8 @@ type fold struct {
 // plan finds what can be folded. The newest messages and the run stay, also
 // when that is more; the newest messages only as far as they leave room. No
 // call is parted from its result.
-func (p *pass) plan() fold {
-	f := fold{history: claybot.Restored(p.history)}
+func (w *window) plan(records []claybot.Record, run claybot.RunID) fold {
+	f := fold{history: claybot.Restored(records)}
 	for i, r := range slices.Backward(f.history) {
 		if r.Type == claybot.RecordSummary {
 			f.summary, f.first = &f.history[i], i-min(max(r.Keep, 0), i)
@@ -34,7 +34,7 @@ func (p *pass) plan() fold {
 		}
 	}
 	f.run = len(f.history)
-	if i := slices.IndexFunc(f.history[f.first:], p.ofRun); i >= 0 {
+	if i := slices.IndexFunc(f.history[f.first:], func(r claybot.Record) bool { return ofRun(r, run) }); i >= 0 {
 		f.run = f.first + i
 	}
 	f.start = len(f.history)
@@ -45,8 +45,8 @@ func (p *pass) plan() fold {
 		}
 	}
 	f.start = f.whole(min(f.start, f.run))
-	most := max(p.bytes(p.room())*keptPart/100-p.fixed(), 0)
-	for f.start < f.run && p.weigh(f.history[f.start:]) > most {
+	most := max(w.bytes(w.room())*keptPart/100-w.fixed(), 0)
+	for f.start < f.run && w.weigh(f.history[f.start:]) > most {
 		f.start++
 		for f.start < f.run && f.whole(f.start) != f.start {
 			f.start++
@@ -57,8 +57,8 @@ func (p *pass) plan() fold {
 
 // ofRun reports whether r is a record that the run needs to go on: a summary or
 // a note is none.
-func (p *pass) ofRun(r claybot.Record) bool {
-	return r.Run != "" && r.Run == p.turn.Run.ID && shown(r)
+func ofRun(r claybot.Record, run claybot.RunID) bool {
+	return r.Run != "" && r.Run == run && shown(r)
 }
 
 // shown reports whether a record is a message of a chat.
@@ -122,11 +122,11 @@ func (f fold) before() string {
 
 // cut moves start to the first message of a person or of the system from which
 // on the records fit beside a summary; where none does, it stays.
-func (p *pass) cut(f fold) fold {
-	most := p.bytes(p.room())*keptPart/100 - p.fixed() - len(f.before())
-	weight := p.weigh(f.history[f.start:])
+func (w *window) cut(f fold) fold {
+	most := w.bytes(w.room())*keptPart/100 - w.fixed() - len(f.before())
+	weight := w.weigh(f.history[f.start:])
 	for i := f.start - 1; i >= f.first; i-- {
-		if weight += p.weight(f.history[i]); weight > most {
+		if weight += w.weight(f.history[i]); weight > most {
 			break
 		}
 		if said(f.history[i]) {

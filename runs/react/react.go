@@ -16,10 +16,8 @@ package react
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"log/slog"
-	"slices"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
@@ -92,148 +90,37 @@ func promptError(err error) error {
 	return &runs.Error{Code: runs.CodePrompt, Text: err.Error(), Err: err}
 }
 
-// errConsumed: the consumer stopped ranging.
-var errConsumed = errors.New("nobody takes the records")
-
-// A pass is one Run of the loop.
-type pass struct {
-	turn     *runs.Turn
-	yield    func(claybot.Record, error) bool
-	model    llm.Model
-	tools    *tools.Set
-	offered  []llm.Tool // what the set has, asked once: it is needed for every record
-	system   string
-	prompt   error // why there is no system prompt
-	rules    Rules
-	place    string
-	dry      bool
-	people   func(string) []string
-	maxSteps int
-	budgets  Budgets
-	log      *slog.Logger
-	history  []claybot.Record
-	progress *progress
-	album    *llm.Album // of the pictures that the model sees
-
-	window  int64   // tokens of the model's context
-	ceiling int64   // tokens of a request at most, after a refusal; 0: as the window has it
-	scale   float64 // tokens for each that is guessed
-	// unfolded: the model could not summarize in this pass, and nothing changed.
-	unfolded bool
-	// limits counts how often this pass came to a limit, extended how often it had a
-	// budget extended.
-	limits, extended int
-}
-
-func (l *Loop) pass(t *runs.Turn, yield func(claybot.Record, error) bool) *pass {
-	p := &pass{
-		turn: t, yield: yield, model: l.Model(t.Agent), maxSteps: DefaultMaxSteps, budgets: l.Budgets,
-		log: slog.New(slog.DiscardHandler), window: l.window(t.Agent), scale: 1,
-		history: slices.Clip(t.History), // appending copies: the turn's slice stays as it is
-	}
-	if l.Tools != nil {
-		p.tools = l.Tools(t.Agent)
-	}
-	if p.tools == nil {
-		p.tools, _ = tools.NewSet() // no tools, no error
-	}
-	p.offered = p.tools.Tools()
-	if l.Prompt != nil {
-		if p.system, p.prompt = l.Prompt(t); p.prompt != nil {
-			p.system = ""
-		}
-	}
-	if l.Approve != nil {
-		p.rules = l.Approve(t.Agent)
-	}
-	if l.Place != nil {
-		p.place = l.Place(t.Agent)
-	}
-	p.dry, p.people = l.Dry != nil && l.Dry(t.Agent), l.People
-	var limits tools.Limits
-	if l.Limits != nil {
-		limits = l.Limits(t.Agent)
-	}
-	if l.MaxSteps != nil && l.MaxSteps(t.Agent) > 0 {
-		p.maxSteps = l.MaxSteps(t.Agent)
-	}
-	if l.Log != nil {
-		p.log = l.Log.With("agent", t.Agent.ID, "run", t.Run.ID)
-	}
-	p.progress = readProgress(t.History, t.Run.ID, limits, p.tools.Check)
-	return p
-}
-
-// window is how many tokens the context of an agent's model has.
-func (l *Loop) window(a claybot.Agent) int64 {
-	if l.Window != nil {
-		if n := l.Window(a); n > 0 {
-			return n
-		}
-	}
-	if l.ModelName == nil {
-		return llm.DefaultWindow
-	}
-	return llm.Window(l.ModelName(a))
-}
-
-func (p *pass) run(ctx context.Context) error {
-	for {
-		if err := p.act(ctx); err != nil {
-			return err
-		}
-		if p.progress.done {
-			return nil
-		}
-		if err := p.progress.stuck(p.maxSteps); err != nil {
-			return err
-		}
-		if p.progress.steps > 0 {
-			if err := p.inject(ctx); err != nil {
-				return err
-			}
-		}
-		n := p.progress.steps + 1
-		err := p.node(ctx, nodeModel, n, n > 1, func() (string, error) { return p.step(ctx) })
-		if err != nil {
-			return err
+// Compact implements runs.Compactor. It compacts whatever the newest messages leave,
+// however much room there is; two messages are not worth it. When the model
+// fails, nothing changes and the error says why.
+func (l *Loop) Compact(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Record, error] {
+	return func(yield func(claybot.Record, error) bool) {
+		if err := l.pass(t, yield).compaction.compact(ctx); err != nil && !errors.Is(err, errConsumed) {
+			yield(claybot.Record{}, err)
 		}
 	}
 }
 
-// act gives the calls of the last answer their results, if it has any.
-func (p *pass) act(ctx context.Context) error {
-	if len(p.progress.pending) == 0 {
-		return nil
+// Measure implements runs.Compactor.
+func (l *Loop) Measure(t *runs.Turn) runs.ContextSize {
+	w, _ := l.window(t, l.tools(t.Agent))
+	size := runs.ContextSize{
+		Window: w.total, Reserve: reserve(w.total),
+		System: llm.Tokens(len(w.system)), Tools: llm.Tokens(w.fixed() - len(w.system)),
+		Last: t.Agent.State.Context,
 	}
-	return p.node(ctx, nodeTools, p.progress.steps, false, func() (string, error) { return "", p.settle(ctx) })
-}
-
-// inject takes in the messages that joined the run; they are durable already.
-func (p *pass) inject(ctx context.Context) error {
-	more, err := p.turn.Journal.Inject(ctx)
-	if err != nil {
-		return fmt.Errorf("inject messages: %w", err)
+	summary, rest := llm.Folded(t.History)
+	if summary != nil {
+		size.Summary = llm.Tokens(w.weight(*summary))
 	}
-	for _, r := range more {
-		p.remember(r)
+	talk, results := 0, 0
+	for _, r := range rest {
+		if r.Type == claybot.RecordTool {
+			results += w.weight(r)
+		} else {
+			talk += w.weight(r)
+		}
 	}
-	return nil
-}
-
-// emit hands over a record; it is durable when emit returns nil.
-func (p *pass) emit(r claybot.Record) error {
-	if r.Type == claybot.RecordSummary { // what it stands for may be gone one day
-		r.Tainted = r.Tainted || tools.Tainted(p.history)
-	}
-	if !p.yield(r, nil) {
-		return errConsumed
-	}
-	p.remember(r)
-	return nil
-}
-
-func (p *pass) remember(r claybot.Record) {
-	p.history = append(p.history, r)
-	p.progress.add(r)
+	size.Conversation, size.Results = llm.Tokens(talk), llm.Tokens(results)
+	return size
 }

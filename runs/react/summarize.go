@@ -8,6 +8,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/runs"
 )
 
 // Limits of summarizing, in bytes.
@@ -38,7 +39,8 @@ var errNoSummary = errors.New("the model gave no summary")
 // A digest is a summary in the making. Each step takes in the next records, so
 // that none is larger than a part of the window.
 type digest struct {
-	*pass
+	turn  *runs.Turn
+	model llm.Model
 	text  string        // so far
 	used  claybot.Usage // by the model calls, whatever came of them
 	by    string        // the model
@@ -46,20 +48,22 @@ type digest struct {
 	piece int           // bytes of one text
 }
 
-// summarize folds old records into the summary so far. When the model fails, the
-// text is what was summarized until then, perhaps nothing. The caller counts what
-// that took.
-func (p *pass) summarize(ctx context.Context, before string, old []claybot.Record) (_ *digest, err error) {
-	d := &digest{pass: p, text: before}
-	d.chunk = max(p.bytes(min(p.window, 2*p.room())/2)-len(instruction)-len(question), minChunk)
-	old = d.bound(old)
-	for len(old) > 0 && err == nil {
-		var n int
-		if n, err = d.step(ctx, old); err == nil {
-			old = old[n:]
+// newDigest begins with the summary so far; a request of it may have a number of bytes.
+func newDigest(t *runs.Turn, m llm.Model, before string, bytes int) *digest {
+	return &digest{turn: t, model: m, text: before, chunk: max(bytes-len(instruction)-len(question), minChunk)}
+}
+
+// summarize takes the records into the summary. When the model fails, the text is
+// what was summarized until then, perhaps nothing. The caller counts the usage.
+func (d *digest) summarize(ctx context.Context, old []claybot.Record) error {
+	for old = d.bound(old); len(old) > 0; {
+		n, err := d.step(ctx, old)
+		if err != nil {
+			return err
 		}
+		old = old[n:]
 	}
-	return d, err
+	return nil
 }
 
 // drop counts what a summary took that is not used.
@@ -120,7 +124,7 @@ func (d *digest) step(ctx context.Context, old []claybot.Record) (int, error) {
 		text, n := d.request(old)
 		got, err := d.ask(ctx, text)
 		if err != nil {
-			if tooLong(err) && d.chunk > minChunk {
+			if runs.TooLong(err) && d.chunk > minChunk {
 				d.chunk = max(d.chunk/2, minChunk)
 				d.piece = min(d.piece, d.space())
 				continue

@@ -1,0 +1,56 @@
+package react
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/tools"
+)
+
+// errConsumed: the consumer stopped ranging.
+var errConsumed = errors.New("the consumer takes no more records")
+
+// A conversation is what the agent remembers, with what the pass adds to it, and how
+// far the run is by that. Every record of a pass goes through emit.
+type conversation struct {
+	run      claybot.RunID
+	records  []claybot.Record
+	progress *progress
+	yield    func(claybot.Record, error) bool
+}
+
+// emit hands over a record; it is durable when emit returns nil.
+func (c *conversation) emit(r claybot.Record) error {
+	if r.Type == claybot.RecordSummary { // the records that it stands for may be deleted one day
+		r.Tainted = r.Tainted || tools.Tainted(c.records)
+	}
+	if !c.yield(r, nil) {
+		return errConsumed
+	}
+	c.add(r)
+	return nil
+}
+
+// add takes in a record that is durable already.
+func (c *conversation) add(r claybot.Record) {
+	c.records = append(c.records, r)
+	c.progress.add(r)
+}
+
+// asked reports whether the run has asked a question like this.
+func (c *conversation) asked(like func(claybot.Question) bool) bool {
+	return slices.ContainsFunc(c.records, func(r claybot.Record) bool {
+		return r.Type == claybot.RecordQuestion && r.Run == c.run && r.Question != nil && like(*r.Question)
+	})
+}
+
+// question is the question with an id; nil when there is none.
+func (c *conversation) question(id string) *claybot.Question {
+	for _, r := range slices.Backward(c.records) {
+		if r.Type == claybot.RecordQuestion && r.Question != nil && r.Question.ID == id {
+			return r.Question
+		}
+	}
+	return nil
+}

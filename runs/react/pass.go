@@ -1,0 +1,171 @@
+package react
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/tools"
+)
+
+// A pass is one Run of the loop. Its parts share the conversation and the window, and
+// nothing else.
+//
+//	pass ─┬→ answerer → compaction, extension (of a budget), chat (the model)
+//	      └→ calls → approvals, gate (limits)
+type pass struct {
+	turn       *runs.Turn
+	talk       *conversation
+	answers    *answerer
+	calls      *calls
+	compaction *compaction
+	maxSteps   int
+	prompt     error // why there is no system prompt
+}
+
+// pass builds a pass of its parts, by the settings of the moment.
+func (l *Loop) pass(t *runs.Turn, yield func(claybot.Record, error) bool) *pass {
+	log := slog.New(slog.DiscardHandler)
+	if l.Log != nil {
+		log = l.Log.With("agent", t.Agent.ID, "run", t.Run.ID)
+	}
+	set := l.tools(t.Agent)
+	w, prompt := l.window(t, set)
+	talk := &conversation{
+		run: t.Run.ID, yield: yield,
+		records:  slices.Clip(t.History), // appending copies: the turn's slice stays as it is
+		progress: readProgress(t.History, t.Run.ID, ask(l.Limits, t.Agent), set.Check),
+	}
+	model := l.Model(t.Agent)
+	g := &gate{turn: t, talk: talk, tools: set, dry: ask(l.Dry, t.Agent)}
+	compaction := &compaction{turn: t, talk: talk, window: w, model: model, log: log}
+	return &pass{
+		turn: t, talk: talk, compaction: compaction, prompt: prompt, maxSteps: cmp.Or(max(ask(l.MaxSteps, t.Agent), 0), DefaultMaxSteps),
+		answers: &answerer{
+			costs: t, talk: talk, window: w, chat: &chat{turn: t, model: model, window: w}, compaction: compaction,
+			limits: &extension{turn: t, talk: talk, budgets: l.Budgets, log: log}, log: log,
+		},
+		calls: &calls{turn: t, talk: talk, tools: set, gate: g, consent: &approvals{
+			turn: t, talk: talk, tools: set, gate: g, log: log,
+			rules: ask(l.Approve, t.Agent), place: ask(l.Place, t.Agent), people: l.People,
+		}},
+	}
+}
+
+// ask is what a setting says of an agent; nothing where it is not set.
+func ask[T any](setting func(claybot.Agent) T, a claybot.Agent) (v T) {
+	if setting != nil {
+		v = setting(a)
+	}
+	return v
+}
+
+// tools are those of an agent.
+func (l *Loop) tools(a claybot.Agent) *tools.Set {
+	if set := ask(l.Tools, a); set != nil {
+		return set
+	}
+	set, _ := tools.NewSet() // no tools, no error
+	return set
+}
+
+// window is what each request of a turn holds besides the conversation, and how much
+// the model takes. The error says why there is no system prompt.
+func (l *Loop) window(t *runs.Turn, set *tools.Set) (w *window, prompt error) {
+	w = &window{tools: set.Tools(), total: ask(l.Window, t.Agent), scale: 1}
+	switch {
+	case w.total > 0:
+	case l.ModelName != nil:
+		w.total = llm.Window(l.ModelName(t.Agent))
+	default:
+		w.total = llm.DefaultWindow
+	}
+	if l.Prompt != nil {
+		if w.system, prompt = l.Prompt(t); prompt != nil {
+			w.system = ""
+		}
+	}
+	return w, prompt
+}
+
+func (p *pass) run(ctx context.Context) error {
+	for {
+		if err := p.act(ctx); err != nil {
+			return err
+		}
+		if p.talk.progress.done {
+			return nil
+		}
+		if err := p.talk.progress.stuck(p.maxSteps); err != nil {
+			return err
+		}
+		if p.talk.progress.steps > 0 {
+			if err := p.inject(ctx); err != nil {
+				return err
+			}
+		}
+		n := p.talk.progress.steps + 1
+		err := p.node(ctx, nodeModel, n, n > 1, func() (string, error) { return p.answers.step(ctx) })
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// act gives the calls of the last answer their results, if it has any.
+func (p *pass) act(ctx context.Context) error {
+	if len(p.talk.progress.pending) == 0 {
+		return nil
+	}
+	return p.node(ctx, nodeTools, p.talk.progress.steps, false, func() (string, error) { return "", p.calls.settle(ctx) })
+}
+
+// inject takes in the messages that joined the run; they are durable already.
+func (p *pass) inject(ctx context.Context) error {
+	more, err := p.turn.Journal.Inject(ctx)
+	if err != nil {
+		return fmt.Errorf("inject messages: %w", err)
+	}
+	for _, r := range more {
+		p.talk.add(r)
+	}
+	return nil
+}
+
+// The two nodes of the loop, as events call them.
+const (
+	nodeModel = "model"
+	nodeTools = "tools"
+)
+
+// node tells that a part of the loop begins and ends. The beginning is told at
+// once where somebody may have to wait for the part and nothing else is stored
+// before it.
+func (p *pass) node(ctx context.Context, name string, iteration int, now bool, part func() (result string, err error)) error {
+	began, result := time.Now(), ""
+	err := p.turn.Emit(ctx, now, runs.NodeBegan(p.turn.Run.ID, name, iteration))
+	if err == nil { // else it may be told later all the same, and nodes come in pairs
+		result, err = part()
+	}
+	var wait *runs.WaitError
+	switch {
+	case errors.As(err, &wait):
+		result = "waits"
+	case ctx.Err() != nil:
+		result = "cut off"
+	case err != nil:
+		result = "failed"
+	}
+	told := p.turn.Emit(ctx, false, runs.NodeEnded(p.turn.Run.ID, name, iteration, result, time.Since(began)))
+	if err == nil {
+		err = told
+	}
+	return err
+}
