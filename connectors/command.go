@@ -29,12 +29,11 @@ var Commands = []Command{
 	{"compact", "compact our conversation now"},
 }
 
-// Interpret turns a user message whose text is a command into the message it
-// stands for: a reset, a cancel, or a command for the system to answer. All
-// other messages come back as they are. prefixes are the characters that begin
-// a command on this platform ("/" or "!"); self is the bot's own name for
-// /command@name, compared without case, and a command for another bot is
-// reported as not ours.
+// Interpret converts a user message whose text is a command into a reset, a
+// cancel, or a command for the system to answer. It returns all other messages
+// unchanged. prefixes are the characters that begin a command on this platform
+// ("/" or "!"); self is the bot's own name for /command@name, compared without
+// case, and a command for another bot is reported as not ours.
 func Interpret(m claybot.AgentMessage, prefixes, self string) (out claybot.AgentMessage, ours bool) {
 	text := strings.TrimSpace(m.Text)
 	if text == "" || !strings.ContainsRune(prefixes, rune(text[0])) {

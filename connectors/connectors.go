@@ -1,10 +1,10 @@
-// Package connectors is the seam to the places messages come from and replies
-// go to. A connector brings messages in and confirms each to its source only
-// after the Handler has made it durable; it sends what the outbox gives it and
-// says how each attempt ended.
+// Package connectors defines the interfaces between claybot and chat platforms.
+// A connector receives messages and acknowledges each one to its source only
+// after the Handler has made it durable. It sends messages of the outbox and
+// reports the outcome of each attempt.
 //
-// Commands, splitting and Markdown, which all chat platforms share, live here
-// as well. The package knows no platform and no store.
+// It also has what all chat platforms share: commands, splitting and Markdown.
+// The package depends on no platform and no store.
 package connectors
 
 import (
@@ -15,40 +15,41 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// A Connector brings messages in until ctx is done.
+// A Connector receives messages from one source.
 type Connector interface {
-	// Name is the configured name, part of every descriptor it makes.
+	// Name is the configured name, part of every descriptor it creates.
 	Name() string
-	// Run works until ctx is done and returns context.Cause(ctx), or returns
-	// earlier with the error that stopped it. A PermanentError says that
-	// trying again is useless until the configuration changes. The supervisor
-	// calls Run again after other errors.
+	// Run receives until ctx is done and returns context.Cause(ctx), or returns
+	// earlier with the error that stopped it. After a PermanentError, a retry
+	// is useless until the configuration changes. After other errors the
+	// supervisor calls Run again.
 	Run(ctx context.Context, h Handler) error
-	// Health tells how it is doing, from completed work only.
+	// Health reports the state, derived from completed work only.
 	Health() Health
 }
 
-// A Handler takes in what a connector received. Its methods may be called
+// A Handler accepts what a connector received. Its methods may be called
 // concurrently; messages of one descriptor must be posted one after another.
 type Handler interface {
-	// Post returns nil once m is durable, or was refused for good (a stranger,
-	// a repeat): either way the source may be told so. On an error nothing was
-	// stored. One of storage.ClassMessage is for good: nothing can be done with the
-	// message, and the source may let go of it. After any other error the source must
-	// keep the message: the store refuses as a whole. A fault of one agent is none.
+	// Post returns nil once m is durable or refused for good (an unknown user, a
+	// duplicate). Either way the connector may acknowledge it to the source. On an
+	// error nothing was stored. An error of storage.ClassMessage is permanent: the
+	// message cannot be stored, and the source may drop it. After any other error the
+	// source must keep the message: the whole store is unavailable. A fault of a
+	// single agent is not an error.
 	Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error
-	// Answer takes the answer that somebody gave to a question by a button or a
-	// form. It returns once that is durable or refused for good; on an error
-	// nothing was stored and the tap may be repeated.
+	// Answer accepts an answer given by a button or a form. It returns once the
+	// answer is durable or refused for good. On an error nothing was stored,
+	// and the user may press the button again.
 	Answer(ctx context.Context, t Tap) (Tapped, error)
-	// Moved says that the platform gave a channel a new id.
+	// Moved reports that the platform gave a channel a new id.
 	Moved(ctx context.Context, connector, from, to string) error
 }
 
 // A Tap is an answer given by a button or a form.
 type Tap struct {
 	Connector string
-	UserID    string // who tapped
+	UserID    string // the user who pressed the button
 	ChannelID string // where, for the log
 	Question  string // its id
 	Value     string // as Question.Check reads it
@@ -57,27 +58,28 @@ type Tap struct {
 	Args      string // of an approval, a JSON object, where they were edited
 }
 
-// A Tapped is what became of a Tap. A stranger's tap, and one at a question
-// that is not his, are refused in words that tell nothing.
+// A Tapped is the outcome of a Tap. A Tap by an unknown user, or on another
+// user's question, is refused with a text that discloses nothing.
 type Tapped struct {
-	// OK: it is the answer that counts.
+	// OK reports whether this answer was accepted as the answer.
 	OK bool
-	// Text is one short sentence for who tapped, and nobody else.
+	// Text is one short sentence, shown only to the user who pressed the
+	// button.
 	Text string
-	// Again: the value does not fit, and the question stays open.
+	// Again reports that the value is invalid and the question stays open.
 	Again bool
 }
 
-// A Sender sends outgoing messages of the routes that name it. Send returns
-// the platform's id of the message. Its error is one of
+// A Sender sends outgoing messages of the routes that name it. Send returns the
+// platform's id of the message. Its errors are
 //
 //	*RetryError      not sent; the platform asks to wait
-//	*PermanentError  not sent; trying again is useless
-//	*AmbiguousError  bytes left, no answer came
-//	ErrEditGone      the message to edit does not exist any more; not sent
+//	*PermanentError  not sent; a retry is useless
+//	*AmbiguousError  sent, but without a response
+//	ErrEditGone      not sent; the message to edit no longer exists
 //
-// and any other error means: not sent, try again later. The same Outgoing may
-// come twice.
+// Any other error means that the message was not sent and can be retried. Send
+// may be called twice with the same Outgoing.
 type Sender interface {
 	Send(ctx context.Context, o claybot.Outgoing) (receipt string, err error)
 	// Split cuts a text into parts that fit one platform message each. It is
@@ -86,109 +88,109 @@ type Sender interface {
 }
 
 // A FileSender sends messages that have a File. Optional; without it they fail.
-// open gives the bytes, from their beginning each time; its errors are returned
-// as they are. The rest is as with Send.
+// Each call of open reads the file from its beginning; its errors are returned
+// unchanged. Otherwise SendFile is like Send.
 type FileSender interface {
 	SendFile(ctx context.Context, o claybot.Outgoing, open func() (io.ReadCloser, error)) (receipt string, err error)
 }
 
-// A Fetcher gets the bytes of files that came with messages, by their Source.
-// Optional. An error is a *RefusedError when they are not to be had; after any
-// other it may be tried again. ctx lives until the bytes are read.
+// A Fetcher downloads files that came with messages, by their Source. Optional.
+// A *RefusedError is permanent; other errors can be retried. ctx must live
+// until the file is read.
 type Fetcher interface {
 	Fetch(ctx context.Context, f claybot.FileReference) (io.ReadCloser, error)
 }
 
-// A Reactor puts an emoji on a message, as the platform calls it, of a route.
-// Optional. That it is there already is success. An error is a *RefusedError
-// when the platform will not do it, and a *RetryError when it asks to wait.
+// A Reactor adds an emoji reaction to a message, which is named by its platform
+// id. Optional. A reaction that exists already is a success. The error is a
+// *RefusedError if the platform refuses, and a *RetryError if it asks to wait.
 type Reactor interface {
 	React(ctx context.Context, r claybot.Route, message, emoji string) error
 }
 
-// A Typer shows that an answer is being made. Optional.
+// A Typer shows a typing indicator. Optional.
 type Typer interface {
 	Typing(ctx context.Context, r claybot.Route) error
 }
 
-// A Finder looks up whether an ambiguous send arrived. Optional; a Resender
-// decides where there is none. An error means: not known, ask again. What it does
-// not find is sent once more, and after that no more, found or not.
+// A Finder looks up whether an ambiguous send arrived. Optional; without it a
+// Resender decides. An error means that the outcome is still unknown; call Find
+// again. A message that is not found is resent at most once.
 type Finder interface {
 	Find(ctx context.Context, o claybot.Outgoing) (receipt string, found bool, err error)
 }
 
-// A Resender says what to do about an ambiguous send that cannot be looked up:
-// true sends it once more, after a pause and with a mark; false gives up and tells
-// the reader that a message may be missing, as does a second ambiguous send.
-// Optional; without it nothing is sent again.
+// A Resender decides about an ambiguous send that cannot be looked up. True
+// resends it once, after a pause and with a mark. False gives up and notifies the
+// chat that a message may be missing, as does a second ambiguous send. Optional;
+// without it nothing is resent.
 type Resender interface {
 	Resend(o claybot.Outgoing) bool
 }
 
-// A Streamer can show an answer while it grows. Optional.
+// A Streamer shows an answer while it is generated. Optional.
 type Streamer interface {
 	Streaming(r claybot.Route) Streaming
 }
 
-// Streaming is how answers grow on a route.
+// Streaming defines how answers are streamed on a route.
 type Streaming struct {
-	// Off: answers are sent when they are complete.
+	// Off sends only complete answers.
 	Off bool
-	// First is how many characters make the first visible text, and Wait how
-	// long after the model's first text it is shown at the latest.
+	// First is the number of characters at which the first text is shown. Wait
+	// is the maximum delay of that text after the first output of the model.
 	First int
 	Wait  time.Duration
-	// Every is the shortest time between two edits.
+	// Every is the minimum time between two edits.
 	Every time.Duration
-	// Limit is the most characters a draft may have; the rest waits for the
-	// final text.
+	// Limit is the maximum length of a draft in characters; the rest is shown
+	// with the final text.
 	Limit int
 }
 
-// A Previewer shows a growing answer without creating a message, so that
-// nothing needs to be recorded or repaired. Optional; it wins over Streamer.
-// Preview must not block.
+// A Previewer shows an unfinished answer without creating a message, so nothing
+// needs to be recorded or repaired. Optional; it takes precedence over
+// Streamer. Preview must not block.
 type Previewer interface {
 	Preview(r claybot.Route, run claybot.RunID, step int, text string)
 }
 
-// An Observer is told what runs do on its routes. Optional. Observe must not
-// block.
+// An Observer receives the events of runs on its routes. Optional. Observe must
+// not block.
 type Observer interface {
 	Observe(r claybot.Route, e claybot.Event)
 }
 
-// An Accepter is told which messages of people were accepted on its routes,
-// commands included, so that other windows of the same chat can show them. Optional. Must not block.
+// An Accepter receives the accepted user messages of its routes, commands included, so that other
+// windows of the same chat can show them. Optional. Must not block.
 type Accepter interface {
 	Accepted(d claybot.Descriptor, m claybot.AgentMessage)
 }
 
-// An Exclusive connector is run by one node at a time, where several share a
-// store: the platform allows one reader. Optional. It sends on all nodes,
-// whether Run works there or not.
+// An Exclusive connector runs on one cluster member at a time, because the
+// platform allows only one reader. Optional. All members can send, whether or
+// not they execute Run.
 type Exclusive interface {
-	// Exclusive names what only one node may use. The name is made of the identity
-	// that the platform knows, and of no secret.
+	// Exclusive names the resource that only one member may use. The name is
+	// derived from the identity on the platform and contains no secret.
 	Exclusive() string
-	// Standby tells that another node has it now, by its name, which may be empty.
-	// Until that changes Run is not called.
+	// Standby reports that another member, holder, has the resource; the name may
+	// be empty. Run is not called until that changes.
 	Standby(holder string)
 }
 
-// A Looker shows what is in the outbox of its channels, whichever node has sent
+// A Looker shows the outbox of its channels, whichever cluster member wrote to
 // it. Optional.
 type Looker interface {
-	// Look tells that the outbox may have something new for a channel. It must not
-	// block.
+	// Look reports that the outbox may have new messages for a channel. It must
+	// not block.
 	Look(channel string)
 }
 
-// A Linker knows the links that its platform gives to messages. Optional.
+// A Linker resolves the platform's links to messages. Optional.
 type Linker interface {
-	// Refs are the names under which the store may know the message that a link
-	// leads to: the id or a key of one that came in, or the receipt of one that
-	// went out. None for a link of somewhere else. It is a pure function.
+	// Refs returns the names under which the store may know the linked message:
+	// the id or a key of a received message, or the receipt of a sent one. It
+	// returns none for links to other places. It is a pure function.
 	Refs(link string) []string
 }

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// ErrEditGone says that the message to edit was deleted or cannot be edited.
+// ErrEditGone means that the message to edit was deleted or cannot be edited.
 var ErrEditGone = errors.New("message to edit is gone")
 
 // A RetryError is a refusal that names a time (HTTP 429). Nothing was sent.
 type RetryError struct {
 	After time.Duration
-	// All says that the whole connector is to be silent, not just the route.
+	// All pauses the whole connector, not just the route.
 	All bool
 	Err error
 }
@@ -20,9 +20,10 @@ type RetryError struct {
 func (e *RetryError) Error() string { return fmt.Sprintf("retry after %v: %v", e.After, e.Err) }
 func (e *RetryError) Unwrap() error { return e.Err }
 
-// A PermanentError is a refusal that will not change by waiting.
+// A PermanentError is a refusal that a retry cannot change.
 type PermanentError struct {
-	// DeadRoute says that the whole route refuses: blocked, kicked, gone.
+	// DeadRoute means that the whole route refuses: the bot was blocked or
+	// removed, or the chat is gone.
 	DeadRoute bool
 	// Fix is the next step for the operator, for example a command. Optional.
 	Fix string
@@ -37,10 +38,10 @@ func (e *PermanentError) Error() string {
 }
 func (e *PermanentError) Unwrap() error { return e.Err }
 
-// A RefusedError says that a platform will not give or do what was asked.
+// A RefusedError means that the platform refuses the request for good.
 type RefusedError struct {
-	// Text says why, for people and models: the end of a sentence, such as "it no
-	// longer exists", without secrets.
+	// Text is the reason, for users and models: the end of a sentence, such as
+	// "it no longer exists", without secrets.
 	Text string
 	Err  error // for the operator; optional
 }
@@ -53,7 +54,7 @@ func (e *RefusedError) Error() string {
 }
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// An AmbiguousError means that the request left and no answer came back: the
+// An AmbiguousError means that the request was sent and got no response: the
 // message may or may not exist.
 type AmbiguousError struct{ Err error }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// FileID is the id of a file that a platform has, made of what the platform
-// calls it: the same file has the same id whenever it comes, so an agent fetches
-// and keeps it once. It has the form of all ids of files.
+// FileID derives the id of a file from the identifiers that the platform uses
+// for it. The same file always has the same id, so an agent fetches and stores
+// it once.
 func FileID(parts ...string) string {
 	const letters = "abcdefghijklmnopqrstuvwxyz0123456789"
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
@@ -22,8 +22,8 @@ func FileID(parts ...string) string {
 	return string(id)
 }
 
-// FileLine is a file in words, for a line between brackets: its kind, its name
-// where it has one of its own, and how large or long it is.
+// FileLine describes a file in one line, shown between brackets: its kind, its
+// name if it has one, and its size or duration.
 func FileLine(f claybot.FileReference) string {
 	line := string(f.Kind)
 	switch f.Kind {
@@ -44,7 +44,8 @@ func FileLine(f claybot.FileReference) string {
 	return line
 }
 
-// FilesLine is what came with a message that has no text, in words; empty for none.
+// FilesLine describes the files of a message without text; it is empty if there are
+// none.
 func FilesLine(files []claybot.FileReference) string {
 	const most = 3
 	var all []string
@@ -57,12 +58,12 @@ func FilesLine(files []claybot.FileReference) string {
 	return strings.Join(all, "; ")
 }
 
-// maxFileName is how much of a name stands in a line, in characters.
+// maxFileName is the maximum length of a name in a line, in characters.
 const maxFileName = 100
 
 var noBrackets = strings.NewReplacer("[", " ", "]", " ")
 
-// length is how long a recording is, as ", 0:12".
+// length returns the duration of a recording, such as ", 0:12".
 func length(f claybot.FileReference) string {
 	if f.Seconds <= 0 {
 		return ""
@@ -70,7 +71,7 @@ func length(f claybot.FileReference) string {
 	return fmt.Sprintf(", %d:%02d", f.Seconds/60, f.Seconds%60)
 }
 
-// FileSize is a number of bytes for people, such as 1.2 MB.
+// FileSize formats a number of bytes for display, such as 1.2 MB.
 func FileSize(n int64) string {
 	switch {
 	case n >= 1_000_000:

@@ -9,12 +9,12 @@ import (
 const (
 	StateStarting = "starting" // no success yet
 	StateLive     = "live"
-	StateFailing  = "failing" // tries again by itself
+	StateFailing  = "failing" // retries by itself
 	StateStopped  = "stopped" // a permanent error; needs the operator
-	StateStandby  = "standby" // another node does the work, and this one takes over when that ends
+	StateStandby  = "standby" // another cluster member runs it; this one takes over when that one stops
 )
 
-// Health is how a connector is doing. Err is one sentence with the next step,
+// Health is the state of a connector. Err is one sentence with the next step,
 // without secrets.
 type Health struct {
 	State  string    `json:"state"`
@@ -22,13 +22,13 @@ type Health struct {
 	Err    string    `json:"error"`
 }
 
-// Settled reports whether the connector has come as far as it comes by itself: it
-// has had a success, has given up, or stands by.
+// Settled reports whether the connector has finished starting: it has had a
+// success, has stopped for good, or stands by.
 func (h Health) Settled() bool {
 	return !h.LastOK.IsZero() || h.State == StateStopped || h.State == StateStandby
 }
 
-// Well reports whether nothing is the matter: it works, or stands by.
+// Well reports whether the connector works or stands by.
 func (h Health) Well() bool { return h.State == StateLive || h.State == StateStandby }
 
 // A Pulse keeps the Health of a connector; its zero value is starting. It is
@@ -38,24 +38,24 @@ type Pulse struct {
 	h  Health
 }
 
-// OK notes a completed piece of work.
+// OK records completed work.
 func (p *Pulse) OK() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.h = Health{State: StateLive, LastOK: time.Now()}
 }
 
-// Fail notes an error after which the connector goes on trying.
+// Fail records an error that the connector retries.
 func (p *Pulse) Fail(sentence string) { p.set(StateFailing, sentence) }
 
-// Stop notes an error after which it does not.
+// Stop records a permanent error, after which the connector does not retry.
 func (p *Pulse) Stop(sentence string) { p.set(StateStopped, sentence) }
 
-// Start notes that the work begins, after a Standby.
+// Start records that the connector starts after a Standby.
 func (p *Pulse) Start() { p.set(StateStarting, "") }
 
-// Standby notes that another node does the work; holder is its name, empty when
-// it is not known.
+// Standby records that another cluster member runs the connector. holder is its
+// name, empty if unknown.
 func (p *Pulse) Standby(holder string) {
 	sentence := "another node may have the connection; this one takes it when it is free"
 	if holder != "" {

@@ -14,10 +14,10 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// A Style says how a platform writes what Markdown means. Every function is
-// optional: without it the content stands as it is, so that the zero Style
-// yields plain text. inner is rendered already; s and code are raw and must be
-// escaped by the function.
+// A Style defines how a platform renders Markdown. Every function is optional:
+// without it the content stands as it is, so that the zero Style yields plain
+// text. inner is rendered already; s and code are raw and must be escaped by
+// the function.
 type Style struct {
 	Text      func(s string) string // escapes plain text
 	Strong    func(inner string) string
@@ -30,7 +30,7 @@ type Style struct {
 	Quote     func(inner string) string
 	Paragraph func(inner string) string
 	// Item is one entry of a list; marker is "•" or a number such as "3.".
-	// Lines after the first are indented, except those of fences.
+	// Lines after the first are indented, except in fences.
 	Item func(marker, inner string) string
 	// List wraps the items of one list, one on a line; start is the first
 	// number of an ordered one.
@@ -191,7 +191,7 @@ func (r *renderer) block(n ast.Node) string {
 		return r.fence("", r.table(n))
 	case *ast.LinkReferenceDefinition:
 		return ""
-	default: // TextBlock, and blocks of the future
+	default: // TextBlock, and unknown blocks
 		return r.inlines(n)
 	}
 }
@@ -341,7 +341,7 @@ func (r *renderer) inline(n ast.Node) string {
 	return inner
 }
 
-// orText is f, or plain text where the style has no f.
+// orText returns f, or plain text if the style has no f.
 func (r *renderer) orText(f func(string) string) func(string) string {
 	if f == nil {
 		return r.Text
@@ -372,7 +372,8 @@ func (r *renderer) raw(n ast.Node) string {
 	return b.String()
 }
 
-// link writes a link, or the text and address of one nobody should follow.
+// link renders a link. For one that is not safe to follow, it renders the text
+// and the address.
 func (r *renderer) link(inner, url string) string {
 	if inner == "" {
 		inner = r.text(url)

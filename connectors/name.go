@@ -9,15 +9,15 @@ import (
 // maxNameRunes is the longest name of a person that is kept.
 const maxNameRunes = 64
 
-// PersonName makes the name that a person gave themselves safe to show: it is
-// OneLine of at most 64 runes.
+// PersonName makes the name of a person safe to show: OneLine with at most 64
+// runes.
 func PersonName(s string) string { return OneLine(s, maxNameRunes) }
 
-// OneLine makes a text that a stranger chose one line of valid UTF-8, of at
-// most limit runes, that cannot change how the text around it looks: white
-// space and control characters become single spaces, and invisible ones, those
-// that turn the direction of writing among them, are left out. The joiners of
-// emoji and of some scripts stay. What is cut off leaves "…".
+// OneLine converts untrusted text to one line of valid UTF-8, of at most limit
+// runes, that cannot change how the text around it looks: white space and
+// control characters become single spaces, and invisible ones, those that turn
+// the direction of writing among them, are left out. The joiners of emoji and
+// of some scripts stay. What is cut off leaves "…".
 func OneLine(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -44,7 +44,7 @@ func OneLine(s string, limit int) string {
 
 const zeroWidthNonJoiner = '\u200c'
 
-// Capital returns s with a capital at its beginning.
+// Capital returns s with its first letter in upper case.
 func Capital(s string) string {
 	first, size := utf8.DecodeRuneInString(s)
 	if size == 0 {

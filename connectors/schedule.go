@@ -6,14 +6,14 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// A Follower is told when a run of its agents has ended, after that is durable.
-// A process that dies in between tells nothing: a Follower reads what it missed
-// when it starts. Optional; must not block.
+// A Follower is notified when a run of its agents has ended, after the end is
+// durable. A crash in between loses the notification, so a Follower reads what
+// it missed when it starts. Optional; must not block.
 type Follower interface {
 	Ended(d claybot.Descriptor, r claybot.Run)
 }
 
-// A TaskSpec is what makes a task. One of Schedule, Every and At is set.
+// A TaskSpec defines a task. Exactly one of Schedule, Every and At is set.
 type TaskSpec struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
@@ -27,29 +27,29 @@ type TaskSpec struct {
 	Retries     int    `json:"retries,omitempty"`
 	Owner       string `json:"owner,omitempty"`
 	Route       string `json:"route,omitempty"` // connector/channel, agent:<id>, or none
-	Agent       string `json:"agent,omitempty"` // id of the agent that does it; empty: one of its own
+	Agent       string `json:"agent,omitempty"` // id of the agent that runs it; empty: its own agent
 }
 
-// A TaskChange is a change of a task; nil fields stay as they are.
+// A TaskChange is a change of a task; nil fields are left unchanged.
 type TaskChange struct {
 	Name, Description, Schedule, Every, At, Timezone, Prompt, Misfire, Route *string
 	Enabled, Once                                                            *bool
 	Retries                                                                  *int
 }
 
-// A Task is one task as it stands.
+// A Task is the current state of one task.
 type Task struct {
 	TaskSpec
 	Slug    string      `json:"slug"`
 	UID     string      `json:"uid"`
 	Enabled bool        `json:"enabled"`
-	Paused  string      `json:"paused,omitempty"` // why it does not fire although it is enabled
+	Paused  string      `json:"paused,omitempty"` // why an enabled task is paused
 	Gate    string      `json:"gate,omitempty"`
-	Next    []time.Time `json:"next"` // the next five, in its zone
+	Next    []time.Time `json:"next"` // the next five runs, in its time zone
 	Last    *Firing     `json:"last,omitempty"`
 }
 
-// A Firing is one row of a task's ledger.
+// A Firing is one entry in the run history of a task.
 type Firing struct {
 	Planned time.Time     `json:"planned"`
 	Started time.Time     `json:"started,omitzero"`
@@ -62,15 +62,14 @@ type Firing struct {
 	Cost    int64         `json:"costMicroUSD,omitempty"`
 }
 
-// A Problem is a file that could not be read, with the line where that is
-// known.
+// A Problem is a file that could not be read, with the line if known.
 type Problem struct {
 	File string `json:"file"`
 	Line int    `json:"line,omitempty"`
 	Text string `json:"text"`
 }
 
-// A Beat is one task of the heartbeat.
+// A Beat is one heartbeat task.
 type Beat struct {
 	ID          string    `json:"id"`
 	Title       string    `json:"title"`
@@ -81,5 +80,5 @@ type Beat struct {
 	Gate        string    `json:"gate,omitempty"`
 	LastRun     time.Time `json:"lastRun,omitzero"`
 	Next        time.Time `json:"next,omitzero"`
-	Stopped     string    `json:"stopped,omitempty"` // why the heartbeat rests
+	Stopped     string    `json:"stopped,omitempty"` // why the heartbeat is paused
 }

@@ -76,7 +76,7 @@ type fence struct {
 	mark string // its run of backticks or tildes
 }
 
-// The kinds of cut, best first.
+// Cut kinds, best first.
 const (
 	cutParagraph = iota
 	cutLine
@@ -120,9 +120,8 @@ func (s splitter) pieces() []piece {
 	return out
 }
 
-// skipEmpty goes past blank lines and fences that hold nothing, for what is at
-// the start of a part, inside fence in. A fence that is open there goes on
-// unless only its closing line is left.
+// skipEmpty skips blank lines and empty fences at the start of a part, inside
+// fence in. An open fence continues unless only its closing line is left.
 func (s splitter) skipEmpty(pos int, in fence) (int, fence) {
 	for {
 		code, f := pos, in
@@ -145,7 +144,7 @@ func (s splitter) skipEmpty(pos int, in fence) (int, fence) {
 	}
 }
 
-// lineEnd is the start of the line behind the one that pos is in.
+// lineEnd returns the start of the line after the one that contains pos.
 func (s splitter) lineEnd(pos int) int {
 	if n := strings.IndexByte(s.text[pos:], '\n'); n >= 0 {
 		return pos + n + 1
@@ -165,7 +164,7 @@ func (s splitter) cut(pos int, in fence, budget int) cut {
 	start := in
 	best := [cutKinds]cut{}
 	used, after := 0, in
-	shown := false // whether a cut here would show some of the fence
+	shown := false // whether a cut here shows part of the fence
 	i := pos
 	for i < len(s.text) {
 		if i == pos || s.text[i-1] == '\n' {
@@ -200,10 +199,10 @@ func (s splitter) cut(pos int, in fence, budget int) cut {
 	return s.force(pos, start, budget)
 }
 
-// force makes a cut where there is no good one: what begins at pos is longer
-// than a part, or opens a fence with that. It makes sure that a fence does not
-// end before it shows something: there the cut is empty, and the next part
-// begins behind what cannot be shown.
+// force makes a cut if there is no good one: the text at pos is longer than a
+// part, or opens a fence that is. It never closes a fence that shows nothing:
+// then the cut is empty, and the next part starts after the text that cannot be
+// shown.
 func (s splitter) force(pos int, in fence, budget int) cut {
 	to := pos
 	if in.mark == "" {
@@ -222,8 +221,8 @@ func (s splitter) force(pos int, in fence, budget int) cut {
 	return cut{to: to, next: to, fence: in}
 }
 
-// cutAt is the cut that is possible before s.text[i], if any. in is the fence
-// there, after the one behind the present line.
+// cutAt returns the possible cut before s.text[i], if any. in is the fence at
+// i, after the fence that follows the current line.
 func (s splitter) cutAt(i int, in, after fence) (c cut, kind int, ok bool) {
 	kind, c = cutHard, cut{to: i, next: i, fence: in}
 	at := s.text[i]
@@ -267,13 +266,14 @@ func endsSentence(s string) bool {
 	return strings.HasSuffix(s, "。") || strings.HasSuffix(s, "！") || strings.HasSuffix(s, "？")
 }
 
-// beginsFence reports a text that must not become the start of a line.
+// beginsFence reports whether s must not start a line, because it would open or
+// close a fence.
 func beginsFence(s string) bool {
 	return strings.HasPrefix(s, "```") || strings.HasPrefix(s, "~~~")
 }
 
-// lineFence is the fence behind the line that begins at i, when in is the
-// fence before it. The rest of a line that was cut (reopened) opens nothing.
+// lineFence returns the fence after the line that begins at i, where in is the
+// fence before it. The rest of a line that was cut opens no fence.
 func (s splitter) lineFence(i int, in fence, first bool) fence {
 	line, _, _ := strings.Cut(s.text[i:], "\n")
 	line = strings.TrimSpace(line)
@@ -296,8 +296,8 @@ func (s splitter) lineFence(i int, in fence, first bool) fence {
 
 func lineStart(s string, i int) int { return strings.LastIndexByte(s[:i], '\n') + 1 }
 
-// skipBlankLines is the start of the first line at or after i that shows
-// something, with its indentation; the end of the text if there is none.
+// skipBlankLines returns the start of the first line at or after i that is not
+// blank, including its indentation, or the end of the text.
 func (s splitter) skipBlankLines(i int) int {
 	shown := s.skipBlank(i)
 	if shown == len(s.text) {
@@ -306,13 +306,13 @@ func (s splitter) skipBlankLines(i int) int {
 	return i + strings.LastIndexByte(s.text[i:shown], '\n') + 1
 }
 
-// skipBlank is where white space ends that begins at i.
+// skipBlank returns the end of the white space that begins at i.
 func (s splitter) skipBlank(i int) int {
 	return len(s.text) - len(strings.TrimLeftFunc(s.text[i:], unicode.IsSpace))
 }
 
-// runes is how many bytes from pos on fit when a visible character is longer
-// than a part: as many runes of its line as there is room for, at least one.
+// runes returns how many bytes from pos fit if a visible character is longer
+// than a part: as many runes of its line as fit, at least one.
 func (s splitter) runes(pos, budget int) int {
 	n, used := 0, 0
 	for n < len(s.text)-pos {

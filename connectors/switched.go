@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// Switched returns a transport that refuses each request while off gives a reason:
-// such a request has not left. A nil off never does.
+// Switched returns a transport that refuses requests, without sending them, while
+// off returns a reason. A nil off allows all requests.
 func Switched(t http.RoundTripper, off func() string) http.RoundTripper {
 	if off == nil {
 		return t

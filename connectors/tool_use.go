@@ -1,7 +1,7 @@
 package connectors
 
-// A ToolUse is one call of a tool, as a chat shows it. It has the field names of the
-// events that tell of the call.
+// A ToolUse is one tool call, as a chat shows it. Its field names match those of the
+// events of the call.
 type ToolUse struct {
 	CallID string `json:"callId"`
 	Tool   string `json:"tool"`

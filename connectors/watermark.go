@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// markEvery is how often a Watermark is written at most.
+// markEvery is the minimum time between two writes of a Watermark.
 const markEvery = time.Minute
 
-// Marks keeps small facts across restarts. A missing key is the empty string.
+// Marks stores small values across restarts. A missing key is the empty string.
 type Marks interface {
 	Checkpoint(ctx context.Context, key string) (string, error)
 	SetCheckpoint(ctx context.Context, key, value string) error
 }
 
-// A Watermark is when a source was last known to deliver. It survives restarts
-// where there are Marks, so that a gap is noticed whether the process or the
-// source was down. A time later than now, which a clock that was ahead has left, is
-// not known: it never hides a gap. A Watermark belongs to one goroutine.
+// A Watermark is the last time at which a source is known to have delivered. With
+// Marks it survives restarts, so a gap is noticed whether the process or the source
+// was down. A time after now, left by a clock that was ahead, counts as unknown, so
+// it never hides a gap. A Watermark must be used by one goroutine.
 type Watermark struct {
 	Marks Marks // nil: memory only
 	Key   string
-	// Reach is how long ago the source delivered last where Marks have a time later
-	// than now.
+	// Reach is the assumed age of the last delivery if the time in Marks is after
+	// now.
 	Reach time.Duration
 
 	last    time.Time // in this process
 	seen    time.Time // when last was noted; its monotonic reading outlives a clock that is set
-	assumed bool      // last is what Reach says
-	written time.Time // the last one in Marks that this process has written
+	assumed bool      // last is derived from Reach
+	written time.Time // the last time that this process wrote to Marks
 }
 
 // aheadSlack is how far a mark may lie in the future: members of a cluster share it.
@@ -38,8 +38,8 @@ const aheadSlack = time.Minute
 // ahead reports whether t is from a clock that was ahead of the present one.
 func ahead(t time.Time) bool { return t.Sub(time.Now().Round(0)) > aheadSlack }
 
-// correct brings last in line with a clock that was set back since: it is at least as
-// long ago as the monotonic clock says.
+// correct adjusts last if the clock was set back since: last is at least as old as
+// the monotonic clock measures.
 func (w *Watermark) correct() {
 	least, now := time.Since(w.seen), time.Now().Round(0)
 	if !w.seen.IsZero() && now.Sub(w.last) < least-aheadSlack {
@@ -47,10 +47,9 @@ func (w *Watermark) correct() {
 	}
 }
 
-// Last is when the source delivered last, by this process or, where Marks are
-// shared, by another one; zero when it never has. Within a minute of a
-// delivery to this process it does not look at Marks. What was before the store was put
-// back to an earlier state is no gap.
+// Last returns when the source last delivered to this process or, if Marks are shared,
+// to another one; zero if it never has. Within a minute of a delivery to this process
+// it does not read Marks. Time before a restore of the store is not a gap.
 func (w *Watermark) Last(ctx context.Context) (time.Time, error) {
 	w.correct()
 	now := time.Now()
@@ -66,11 +65,11 @@ func (w *Watermark) Last(ctx context.Context) (time.Time, error) {
 		return w.last, err
 	}
 	kept, err := time.Parse(time.RFC3339, text)
-	if err == nil && kept.Before(restored) { // it went back with the store
+	if err == nil && kept.Before(restored) { // it was restored with the store
 		kept = restored
 	}
 	switch {
-	case err != nil: // none yet, or written by hand
+	case err != nil: // missing, or edited by hand
 	case ahead(kept):
 		if w.last.IsZero() {
 			w.last, w.seen, w.assumed = now.Round(0).Add(-w.Reach), now, true
@@ -81,15 +80,16 @@ func (w *Watermark) Last(ctx context.Context) (time.Time, error) {
 	return w.last, nil
 }
 
-// Assumed reports whether what Last returned stands for a time that is not known.
+// Assumed reports whether Last returned an assumed time because the true one is
+// unknown.
 func (w *Watermark) Assumed() bool { return w.assumed }
 
-// Advance notes that the source delivered at t, unless t is later than now. It writes
-// to Marks at most once a minute, so after a crash Last is up to a minute too early: a
-// gap may look longer than it was, never shorter. With now it writes at once.
+// Advance records a delivery at t, unless t is after the present time. It writes to
+// Marks at most once a minute, so after a crash Last may be up to a minute too early:
+// a gap may look longer than it was, never shorter. If now is set, it writes at once.
 func (w *Watermark) Advance(ctx context.Context, t time.Time, now bool) error {
 	w.correct()
-	t = t.Round(0) // a process that slept with its machine must count that time
+	t = t.Round(0) // wall clock: time in which the machine was suspended counts
 	if t.After(w.last) && !ahead(t) {
 		w.last, w.seen, w.assumed = t, time.Now(), false
 	}
@@ -104,35 +104,35 @@ func (w *Watermark) Advance(ctx context.Context, t time.Time, now bool) error {
 	return nil
 }
 
-// A Missed is a time in which a source may have dropped messages of people.
+// A Missed is a period in which a source may have dropped messages of users.
 type Missed struct {
 	Connector string
 	From, To  time.Time
-	Assumed   bool // From is not known: the clock was ahead when the source delivered last
-	// Channels are the chats concerned; nil stands for all in which a person
-	// wrote lately.
+	Assumed   bool // From is unknown: the clock was ahead at the last delivery
+	// Channels are the affected chats; nil means all chats with recent user
+	// messages.
 	Channels []string
-	// Flat says that the notices belong into the chats themselves, and not into
-	// the threads that people used last.
+	// Flat sends the notices to the chats themselves, not to the threads that
+	// users wrote in last.
 	Flat bool
 }
 
-// A Chat is a place in which people write to claybot.
+// A Chat is a channel in which users write to claybot.
 type Chat struct {
 	ChannelID string
-	// Threads are those in which people wrote last, newest first.
+	// Threads are the threads with the latest user messages, newest first.
 	Threads []string
 }
 
-// A GapHandler is a Handler that knows the chats that a gap concerns. Optional.
+// A GapHandler is a Handler that can list and notify the chats that a gap
+// affects. Optional.
 type GapHandler interface {
-	// Recent lists the chats of a connector in which a person wrote at since or
-	// later, the newest first. It is bounded: more is how many further chats, and threads
-	// of the chats listed, there are. What it lists is as durable as the messages
-	// themselves.
+	// Recent lists the chats of a connector with user messages at or after since, newest
+	// first. The list is bounded: more counts the chats, and threads of listed chats,
+	// that it leaves out. The list is as durable as the messages themselves.
 	Recent(ctx context.Context, connector string, since time.Time) (chats []Chat, more int, err error)
-	// Missed returns once a notice to each chat is durable. The notice is made once
-	// for each chat and From, however often it is called. Without Channels it is
-	// bounded: untold is how many further chats there are.
+	// Missed posts a notice to each chat and returns once all are durable. It is
+	// idempotent: each chat gets one notice for each From. Without Channels the
+	// number of notices is bounded; untold counts the chats without one.
 	Missed(ctx context.Context, m Missed) (untold int, err error)
 }

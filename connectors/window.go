@@ -2,10 +2,10 @@ package connectors
 
 import "github.com/claybot/claybot"
 
-// A Windowed connector shows what runs do to whoever looks at it in this process.
-// Where several nodes share a store it is told, as Observer, Previewer and
-// Accepter, also of runs at which another node is at work. Optional.
+// A Windowed connector shows runs to viewers that are connected to this process.
+// In a cluster its Observer, Previewer and Accepter methods are also called for
+// runs on other members. Optional.
 type Windowed interface {
-	// Windows are the routes that somebody looks at now. It must not block.
+	// Windows returns the routes with a connected viewer. It must not block.
 	Windows() []claybot.Route
 }
