@@ -212,7 +212,7 @@ func (q Question) validDefault() error {
 		return fmt.Errorf("field default: %w", err)
 	}
 	if q.Type == QuestionConfirm && string(v) == "true" {
-		return fmt.Errorf("field default: what nobody answers is not approved")
+		return fmt.Errorf("field default: an approval without an answer is not approved, so true is not allowed")
 	}
 	return nil
 }

@@ -196,7 +196,7 @@ func TestStartRunRefused(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.start()
 		ctx := r.Context()
-		if _, err := r.system.Control.StartRun(ctx, agentsystem.Address{Agent: "nobody"}, msg("1", "x")); !errors.Is(err, storage.ErrNotFound) {
+		if _, err := r.system.Control.StartRun(ctx, agentsystem.Address{Agent: "unknown"}, msg("1", "x")); !errors.Is(err, storage.ErrNotFound) {
 			r.Errorf("unknown agent: %v", err)
 		}
 		if _, err := r.system.Control.StartRun(ctx, agentsystem.Address{}, msg("1", "x")); err == nil {

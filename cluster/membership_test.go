@@ -291,7 +291,7 @@ func TestHintOfNewcomer(t *testing.T) {
 				t.Errorf("hints of %q: %d beats", tt.from, n)
 			}
 		}
-		cluster.Alone(storage.Member{ID: "x"}).Heard("y") // has nobody to learn of
+		cluster.Alone(storage.Member{ID: "x"}).Heard("y") // has no other members to learn of
 	})
 }
 

@@ -189,8 +189,8 @@ func portNumber(text string) bool {
 // lookup is how names of hosts are looked up.
 var lookup = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(false), idna.BidiRule())
 
-// hostLabels reports a name of the domain name system that nobody takes for an
-// address. One with other letters is written in its form of xn--.
+// hostLabels reports whether name is a DNS name that cannot be mistaken for an
+// IP address. Internationalized names must be in their xn-- form.
 func hostLabels(name string) bool {
 	if ascii, err := lookup.ToASCII(name); err != nil || ascii != name {
 		return false

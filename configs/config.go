@@ -51,7 +51,7 @@ type Config struct {
 	DataDir string `key:"data_dir" class:"destination" kind:"directory" env:"CLAYBOT_DATA_DIR" off:"claybot does not start"`
 	Log     Log    `key:",inline"`
 	HTTP    HTTP   `key:"http" class:"narrowing" kind:"http" off:"the web page is off"`
-	Access  Access `key:"access" class:"narrowing" kind:"access" off:"nobody new is let in"`
+	Access  Access `key:"access" class:"narrowing" kind:"access" off:"new users are not admitted"`
 	// Model is that of all profiles that name no other.
 	Model         Model         `key:"model" class:"destination" kind:"model"`
 	Transcription Transcription `key:"transcription" class:"destination" kind:"transcription" off:"no recording is transcribed"`
@@ -333,7 +333,7 @@ func (c *Config) expand(path string) (string, error) {
 	case !ok || rest != "" && rest[0] != '/': // ~ may begin any name
 		return path, nil
 	case c.home == "":
-		return "", fmt.Errorf("%s: nobody says where ~ is, as HOME is not set; write the whole path", quote(path))
+		return "", fmt.Errorf("%s: ~ cannot be expanded because HOME is not set; write the whole path", quote(path))
 	}
 	return filepath.Join(c.home, rest), nil
 }

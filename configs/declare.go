@@ -153,9 +153,9 @@ const (
 	// Harmless keys decide how something looks or when it happens. A bad value costs
 	// itself: the default holds.
 	Harmless Class = iota + 1
-	// Narrowing keys limit something or somebody: what may be spent, who may write,
-	// what agents may do. A default might allow more than was meant, so a bad value
-	// switches off what the key belongs to.
+	// Narrowing keys set limits: what may be spent, who may write, what agents may
+	// do. A default might allow more than was meant, so a bad value switches off
+	// what the key belongs to.
 	Narrowing
 	// Destination keys say where texts, keys, money and files go. A default might
 	// send them elsewhere, so a bad value switches off what the key belongs to.

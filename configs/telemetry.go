@@ -102,7 +102,7 @@ func (s *Sink) fault() string {
 	case (s.URL == "") == (s.File == ""):
 		return "wants either url or file"
 	case s.URL != "" && s.Secret.Value() == "":
-		return "has no secret, without which nobody can tell its requests from forged ones"
+		return "has no secret, so the receiver cannot verify its requests"
 	case s.File != "" && s.Secret.Named():
 		return "a file needs no secret"
 	}

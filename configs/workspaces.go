@@ -38,7 +38,7 @@ type Workspace struct {
 	Disk          int64             `key:"disk" kind:"size" limits:"1m..1024t"` // bytes
 	Network       string            `key:"network" kind:"network"`              // none, allow or full
 	Hosts         []string          // that may be reached with allow: host, *.host or host:port
-	TTL           time.Duration     `key:"ttl" limits:"1m..8784h" words:"0"` // 0: it stays until somebody removes it
+	TTL           time.Duration     `key:"ttl" limits:"1m..8784h" words:"0"` // 0: it stays until it is removed by hand
 	Per           string            `key:"per" words:"agent,thread,owner"`
 	Volumes       []WorkspaceVolume `key:"volumes,leaf" kind:"volumes"`
 	// KillOnTimeout: a command that passes its time stops the whole workspace.

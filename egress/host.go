@@ -185,8 +185,8 @@ var metadata = []netip.Addr{
 }
 
 // closed are the ranges that nothing opens. Those within IPv6 that carry IPv4
-// addresses through a network of somebody else are closed whole, as what stands
-// behind them cannot be told.
+// addresses through a third-party network are closed whole, because the address
+// behind them cannot be checked.
 var closed = prefixes(
 	"0.0.0.0/8",                                // this network
 	"169.254.0.0/16", "fe80::/10", "fec0::/10", // link-local with metadata, site-local

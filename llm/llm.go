@@ -181,7 +181,7 @@ type Transcriber interface {
 
 // Speech is what was said.
 type Speech struct {
-	Text  string // may be empty: nobody spoke
+	Text  string // empty when the audio has no speech
 	Model string
 	// Usage has the tokens where the provider counts any. Its cost is unknown and
 	// counted as Unpriced.

@@ -292,9 +292,9 @@ func asStored(text string) string {
 	return back
 }
 
-// commitAgain commits an end whose first commit has an unknown fate, until the store
-// answers or a shutdown begins: an end that is refused because the lease went with the
-// first one is good. Nobody else would do what follows an end.
+// commitAgain retries a commit with an unknown outcome until the store answers or a
+// shutdown begins. A refusal because the first commit gave up the lease counts as
+// success. No other worker would take the steps that follow an end.
 func (e *ending) commitAgain(o storage.Outcome) (out []claybot.Outgoing, err error) {
 	s := e.worker
 	for {

@@ -35,8 +35,7 @@ func (s *Worker) Queue(ctx context.Context, boxes []*inbox.AgentInbox) {
 	s.Recovery.queue(ts...)
 }
 
-// enter waits until the work on an agent may begin. Somebody who cancels it need
-// not wait.
+// enter waits until the work on an agent may begin, or until it is canceled.
 func (s *Worker) enter(b *inbox.AgentInbox) error {
 	err := s.Recovery.wait(b, s.draining)
 	var canceled *inbox.CanceledError

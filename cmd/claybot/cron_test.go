@@ -83,7 +83,7 @@ func TestCronWithoutTasks(t *testing.T) {
 func TestHeartbeatCommands(t *testing.T) {
 	d := openDesk(t, map[string]string{
 		"GET /heartbeat": `{"beats":[{"id":"tidy","title":"Tidy up","every":"2h","activeHours":"08:00-22:00","enabled":true,"prompt":"p","next":"2027-01-31T09:00:00Z"},` +
-			`{"id":"off","title":"Off","enabled":false,"prompt":"p"},{"id":"rest","title":"Rest","enabled":true,"prompt":"p","stopped":"nobody wrote","lastRun":"2027-01-31T09:00:00Z"}],` +
+			`{"id":"off","title":"Off","enabled":false,"prompt":"p"},{"id":"rest","title":"Rest","enabled":true,"prompt":"p","stopped":"chat is idle","lastRun":"2027-01-31T09:00:00Z"}],` +
 			`"problems":[{"file":"heartbeat/x.md","line":2,"text":"unknown key"}]}`,
 		"POST /heartbeat/run": `{"tasks":2}`,
 	})
@@ -91,11 +91,11 @@ func TestHeartbeatCommands(t *testing.T) {
 	d.deals(t, []deal{
 		{args: "heartbeat", asks: "GET /heartbeat", says: "tidy  Tidy up  2h       08:00-22:00  " + at + "   never\n"},
 		{args: "heartbeat|list", asks: "GET /heartbeat", says: "off   Off      default  -            off                   never\n"},
-		{args: "heartbeat", asks: "GET /heartbeat", says: "rest  Rest     default  -            paused: nobody wrote  " + at + "\nheartbeat/x.md:2: unknown key\n"},
+		{args: "heartbeat", asks: "GET /heartbeat", says: "rest  Rest     default  -            paused: chat is idle  " + at + "\nheartbeat/x.md:2: unknown key\n"},
 		{args: "heartbeat|run", asks: `POST /heartbeat/run?key=K {}`, says: "runs 2 tasks now"},
 		{args: "heartbeat|run|tidy|off", asks: `POST /heartbeat/run?key=K {"ids":["tidy","off"]}`, says: "runs 2 tasks now"},
 	})
-	d.wantJSON(t, `"stopped": "nobody wrote"`, "heartbeat", "--json")
+	d.wantJSON(t, `"stopped": "chat is idle"`, "heartbeat", "--json")
 }
 
 func TestNext(t *testing.T) {

@@ -27,7 +27,7 @@ const defaultPrompt = "You are a helpful assistant. People write to you in a cha
 	"If there is truly nothing to say, answer with the single word NO_REPLY."
 
 // subagentPrompt is the system prompt of a subagent if none is given.
-const subagentPrompt = "You are a helper in the background. Another agent gave you a task; nobody reads along. " +
+const subagentPrompt = "You are a subagent that works in the background. Another agent gave you a task; no user reads your messages. " +
 	"Do the task with your tools, then answer with the result alone, in plain Markdown. If you cannot do it, say why in one sentence."
 
 // A prompter builds the system prompts of runs.

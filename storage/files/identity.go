@@ -469,7 +469,7 @@ func (s *Store) setAside(ctx context.Context, id claybot.AgentID) (moved bool, e
 		}
 	}
 	r.writer = nil
-	s.settled(r) // a debt of its history is nobody's any more
+	s.settled(r) // its history is gone, so no work on it remains
 	s.residents.retract(r)
 	s.tails.forget(id)
 	// The new name first: a crash may leave both names, and never none.

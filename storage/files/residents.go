@@ -219,7 +219,7 @@ func (g gate) enter(ctx context.Context) error {
 
 func (g gate) leave() { <-g }
 
-// keyGates has a gate for every identity that somebody waits for.
+// keyGates has a gate for every identity that a caller waits for.
 type keyGates struct {
 	mu    sync.Mutex
 	gates map[claybot.Descriptor]*keyGate

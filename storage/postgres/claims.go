@@ -107,8 +107,8 @@ const (
 )
 
 // Acquire implements storage.Leases. When nothing is due it costs one query. When
-// much is, each node takes its share of what all are working on, and only what
-// nobody has taken after patience beyond that.
+// many agents are due, each member takes its share of them, and more only once
+// they have been due for longer than patience.
 func (db *DB) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Held, time.Time, error) {
 	if err := db.HeedClock(ctx, ttl); err != nil { // whatever is due by the clock
 		return nil, time.Time{}, fmt.Errorf("acquire agents: %w", err)
@@ -137,7 +137,7 @@ func (db *DB) Acquire(ctx context.Context, node string, ttl time.Duration, limit
 	return held, db.local(next), err
 }
 
-// shortest is how soon somebody looks again who found nothing.
+// shortest is the minimum time between two looks that found nothing.
 const shortest = 10 * time.Millisecond
 
 // local is a moment of the store by the clock of this machine, which may be another

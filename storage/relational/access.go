@@ -148,8 +148,8 @@ const (
 	versionSettings = "version/settings"
 )
 
-// changedBy counts a change, with the transaction that makes it. A store that one
-// process uses alone has nobody to tell.
+// changedBy counts a change in the transaction that makes it. It does nothing in
+// a store that only one process uses.
 func changedBy(c *Conn, mark string) error {
 	if c.dialect.Alone {
 		return nil

@@ -18,7 +18,7 @@ var (
 
 const (
 	keepMembers = 24 * time.Hour // after their last renewal
-	keepClaims  = 24 * time.Hour // that nobody has
+	keepClaims  = 24 * time.Hour // after they were released
 )
 
 // A lone is the one member of a store that one process uses alone: it has every

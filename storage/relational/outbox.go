@@ -295,7 +295,7 @@ func (db outbox) OutgoingPage(ctx context.Context, q storage.OutgoingQuery) ([]c
 	return result(out, err, "list outgoing messages")
 }
 
-// shownOutgoing reads a row of outgoingColumns for somebody to look at.
+// shownOutgoing decodes a row of outgoingColumns for display.
 func (db outbox) shownOutgoing(r Row) claybot.Outgoing {
 	o, err := decodeOutgoing(r)
 	if err != nil {

@@ -123,8 +123,8 @@ type refusal struct {
 	why string        // for the model
 }
 
-// refuse notes that a message which somebody awaits was skipped. The answer
-// goes out with saveInbox: whoever waits may be a itself.
+// refuse records that a message with a waiting run was skipped. saveInbox sends
+// the answer, because the waiting agent may be a itself.
 func (a *inboxRow) refuse(to claybot.Awaited, reason string) {
 	why := "the message was dropped"
 	switch reason {
@@ -161,7 +161,7 @@ func refuseAll(c *Conn, a *inboxRow) error {
 func awaitedBy(c *Conn, agent claybot.AgentID, run claybot.RunID) (list []claybot.Awaited, err error) {
 	err = c.each("SELECT awaited FROM messages WHERE agent = ? AND run = ? AND awaited IS NOT NULL", func(r Row) error {
 		var w claybot.Awaited
-		if unmarshal(r.Str(0), &w) == nil { // else nobody knows whom to tell
+		if unmarshal(r.Str(0), &w) == nil { // unreadable: the waiting run is unknown
 			list = append(list, w)
 		}
 		return nil

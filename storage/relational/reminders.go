@@ -171,7 +171,7 @@ const (
 	stateSkipped = "skipped"
 )
 
-// manualPrefix begins the instants that nobody scheduled.
+// manualPrefix begins the instants of runs that a user started.
 const manualPrefix = "manual/"
 
 // inLedger reports whether the ledger has the instant of f, at its attempt or a

@@ -251,9 +251,9 @@ func (db *DB) copyPages(ctx context.Context, to string, rate int64) (err error) 
 	return f.Sync()
 }
 
-// Verify reads a copy that nobody uses from its beginning to its end: the checksums of all
-// pages, and whether tables and indexes are consistent. An error that wraps
-// storage.ErrDamaged says what is wrong.
+// Verify reads a whole copy that is not in use and checks the checksums of all pages and
+// the consistency of tables and indexes. An error that wraps storage.ErrDamaged says what
+// is wrong.
 func Verify(ctx context.Context, path string) error {
 	if info, err := os.Stat(path); err != nil {
 		return err

@@ -400,7 +400,7 @@ func storedSum(b []byte) walSum {
 
 // lostCommits counts the commits in the log of the file at path that are whole and that
 // SQLite will not use, because the log is damaged before them. A loss of power may leave
-// such a log as well: then nobody was told that they were durable.
+// such a log as well; those commits were never acknowledged.
 func lostCommits(path string) (lost int, err error) {
 	f, err := os.Open(path + "-wal")
 	if errors.Is(err, fs.ErrNotExist) {

@@ -245,7 +245,7 @@ func Login(ctx context.Context, v Visit) error {
 	}()
 	defer func() {
 		close(over)
-		_ = web.Close() // nobody listens any more
+		_ = web.Close() // the callback is no longer needed
 		<-served
 	}()
 

@@ -111,7 +111,7 @@ func TestCronAddRefused(t *testing.T) {
 // A task writes into the chat of its maker, to agents below it, or nowhere.
 func TestRoutes(t *testing.T) {
 	child := envOf(claybot.Agent{ID: childID, Descriptor: claybot.Descriptor{Type: claybot.AgentSubagent, UID: "x", Parent: annID, Owner: "slack/U1"}})
-	quiet := envOf(claybot.Agent{ID: annID, Descriptor: claybot.User("telegram", "-100", "4711")}) // nobody has written yet
+	quiet := envOf(claybot.Agent{ID: annID, Descriptor: claybot.User("telegram", "-100", "4711")}) // no user has written yet
 	tests := []struct {
 		env                tools.Env
 		route, want, wrong string
@@ -409,14 +409,14 @@ func TestHeartbeatList(t *testing.T) {
 		t.Errorf("none: %q, %v", got, err)
 	}
 	day := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	w.beats.all = []connectors.Beat{{ID: "a", Title: "A", Every: "1h", ActiveHours: "08:00-22:00", Enabled: true, Prompt: "p", LastRun: day, Next: day.Add(time.Hour), Stopped: "nobody has written"}}
+	w.beats.all = []connectors.Beat{{ID: "a", Title: "A", Every: "1h", ActiveHours: "08:00-22:00", Enabled: true, Prompt: "p", LastRun: day, Next: day.Add(time.Hour), Stopped: "no user has written"}}
 	w.beats.problems = []connectors.Problem{{File: "b.md", Text: "empty"}}
 	want := `problem in b.md: empty
 
 a: A
 every: 1h
 active hours: 08:00-22:00
-state: the heartbeat is paused, nobody has written
+state: the heartbeat is paused, no user has written
 last: Fri 2026-01-02 03:04:05 +00:00 (UTC)
 next: Fri 2026-01-02 04:04:05 +00:00 (UTC)
 prompt: p`

@@ -63,7 +63,7 @@ func TestNodesPage(t *testing.T) {
 			[]string{"Members have different leases", "its node.lease is 5s, and that of others 10s"},
 			[]string{"3s", "its node.lease is 10s"},
 		},
-		"nobody": {[]storage.Member{{Name: "x", State: storage.MemberLost}}, "bad", []string{"No live members"}, nil},
+		"none live": {[]storage.Member{{Name: "x", State: storage.MemberLost}}, "bad", []string{"No live members"}, nil},
 	} {
 		v := viewNodes(who, tt.all)
 		html := rendered(t, b, pageCase{"nodes", "main", v})

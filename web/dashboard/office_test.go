@@ -253,8 +253,8 @@ func TestEditTask(t *testing.T) {
 	v.refuses(http.MethodPost, task, form("kind", "sometimes"), http.StatusBadRequest, "Choose how the task repeats.")
 	v.refuses(http.MethodPost, task, form("retries", "many"), http.StatusBadRequest, "whole number")
 	v.refuses(http.MethodPost, task, form("timezone", "Moon/Base"), http.StatusBadRequest, "Moon/Base")
-	v.refuses(http.MethodPost, "/ui/schedule/tasks/nobody", form(), http.StatusNotFound, "No such task.")
-	if got := v.do(http.MethodGet, "/ui/schedule/tasks/nobody", nil); got.code != http.StatusNotFound || !strings.Contains(got.body, "No such task.") {
+	v.refuses(http.MethodPost, "/ui/schedule/tasks/unknown", form(), http.StatusNotFound, "No such task.")
+	if got := v.do(http.MethodGet, "/ui/schedule/tasks/unknown", nil); got.code != http.StatusNotFound || !strings.Contains(got.body, "No such task.") {
 		t.Errorf("a page of no task = %d %s", got.code, got.body)
 	}
 	if got := v.do(http.MethodGet, "/ui/schedule/tasks/broken", nil); got.code != http.StatusNotFound || !strings.Contains(got.body, "cannot be read") {

@@ -21,7 +21,7 @@ import (
 	"github.com/claybot/claybot/workspace"
 )
 
-// relayUser is the user nobody.
+// relayUser is the uid and gid of the unprivileged user "nobody".
 const relayUser = "65534:65534"
 
 // A tunnel carries the connections of a workspace of mode allow to claybot.

@@ -197,8 +197,8 @@ func ended(err error) error {
 	return err
 }
 
-// only hides all but Write, and never fails: an output that nobody takes any
-// more does not stop a command.
+// only hides all methods but Write, which never fails: a reader that is gone
+// does not stop a command.
 type only struct{ w io.Writer }
 
 func (o only) Write(p []byte) (int, error) {
