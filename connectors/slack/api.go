@@ -33,23 +33,23 @@ const (
 	methodReact     = "reactions.add"
 )
 
-// unnamedWait is how long a refusal for rate is obeyed that names no time.
+// unnamedWait is the pause after a rate limit response without Retry-After.
 const unnamedWait = 5 * time.Second
 
 // A class is what an error code of the Web API means for an attempt.
 type class int
 
 const (
-	other   class = iota // refused, not sent; worth another try later
-	route                // the channel refuses for good
-	content              // this text will never be taken
+	other   class = iota // refused, not sent; can be retried
+	route                // permanent refusal by the channel
+	content              // permanent refusal of the content
 	account              // the token or the app
 	rate                 // too many calls
-	server               // Slack failed in the middle: it may have been sent
+	server               // Slack failed: the message may have been sent
 	gone                 // the message to edit
 )
 
-// classOf judges the codes once, for all methods.
+// classOf classifies the error codes of all methods.
 func classOf(code string) class {
 	switch code {
 	case "channel_not_found", "is_archived", "not_in_channel", "restricted_action", "user_disabled", "user_not_found", "is_inactive",
@@ -72,9 +72,9 @@ func classOf(code string) class {
 	return other
 }
 
-// A caller is the HTTP client below the library. It bounds answers and makes
-// every refusal for rate one that the library understands, for at most
-// maxSilence.
+// A caller is the HTTP client under the library. It limits the size of
+// responses and gives every rate limit response a Retry-After that the library
+// understands, of at most maxSilence.
 type caller struct{ http.Client }
 
 // Do sends req.
@@ -101,16 +101,16 @@ func (c *caller) Do(req *http.Request) (*http.Response, error) {
 // noRedirect keeps the token from following a redirect to another host.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// traced returns a context for one call and reports whether bytes left: from
-// then on a failure without an answer proves nothing.
+// traced returns a context for one call and a function that reports whether the
+// request was written. After that, a failure without a response does not prove
+// that it had no effect.
 func traced(ctx context.Context) (context.Context, func() bool) {
 	var left atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { left.Store(true) }})
 	return ctx, left.Load
 }
 
-// judge splits an error of the library into the code that Slack gave, if it
-// gave one, and what that means.
+// judge returns Slack's error code, if any, and its class.
 func judge(err error) (code string, k class) {
 	var refusal slackapi.SlackErrorResponse
 	if errors.As(err, &refusal) {
@@ -120,7 +120,7 @@ func judge(err error) (code string, k class) {
 	return "", other
 }
 
-// waitFor is how long Slack asks to be left alone, zero when it does not.
+// waitFor returns the wait that Slack requests, zero if none.
 func waitFor(err error) time.Duration {
 	var limited *slackapi.RateLimitedError
 	if errors.As(err, &limited) {
@@ -132,8 +132,8 @@ func waitFor(err error) time.Duration {
 	return 0
 }
 
-// refused describes the failure of a call that sends nothing to a chat. The
-// field is the token it used.
+// refused describes the failure of a call that sends no message. field is the
+// configuration key of its token.
 func (c *Connector) refused(method, field string, err error) error {
 	if d := waitFor(err); d > 0 {
 		return &connectors.RetryError{After: d, Err: fmt.Errorf("%s: too many calls", method)}
@@ -148,7 +148,7 @@ func (c *Connector) refused(method, field string, err error) error {
 	return fmt.Errorf("%s: %w", method, c.clean(err))
 }
 
-// accountError names the token and the next step.
+// accountError returns an error that names the token and the next step.
 func (c *Connector) accountError(method, field, code string, err error) error {
 	fix := fmt.Sprintf("copy a new token from api.slack.com/apps and start again: %s=… claybot serve", field)
 	var refusal slackapi.SlackErrorResponse
@@ -158,7 +158,7 @@ func (c *Connector) accountError(method, field, code string, err error) error {
 	return &connectors.PermanentError{Err: fmt.Errorf("%s: slack refuses %s: %s", method, field, code), Fix: fix}
 }
 
-// clean takes addresses and tokens out of an error of a library.
+// clean removes addresses and tokens from an error of a library.
 func (c *Connector) clean(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -176,8 +176,8 @@ func (c *Connector) clean(err error) error {
 	return err
 }
 
-// word keeps what a code or a scope may consist of, so that no text of a
-// stranger gets into an error.
+// word keeps only the characters of codes and scopes, so that no untrusted text
+// gets into an error.
 func word(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune("_:.,", r) {

@@ -15,13 +15,13 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// A backfill closes gaps: times in which no socket was open for so long that
-// Slack may have dropped events. It reads the history of the conversations that
-// people have with the bot and posts what the app's subscriptions would have
-// delivered (direct messages, and mentions) under the ids of live messages, so
-// that what had arrived after all is known. Where that is not possible, the chat
-// gets a notice. A gap is kept until each of its conversations is settled in one
-// of these ways, also across restarts.
+// A backfill closes gaps: periods without an open socket, so long that Slack may
+// have dropped events. It reads the history of conversations with the bot and
+// posts the messages that the app's subscriptions would have delivered (direct
+// messages and mentions) under the ids of live messages, so duplicates are
+// recognized. If that is not possible, the chat gets a notice. A gap is stored
+// until each of its conversations is settled in one of these ways, also across
+// restarts.
 type backfill struct {
 	chat    *Connector
 	self    identity
@@ -33,11 +33,11 @@ type backfill struct {
 
 	mu       sync.Mutex
 	last     time.Time          // when the socket before the newest one lived last
-	unknown  bool               // nobody knows yet whether there was a gap before that
-	checking chan struct{}      // closed when live messages need not wait for the answer any longer; nil when nobody asks
+	unknown  bool               // not known yet whether there was a gap before that
+	checking chan struct{}      // closed when live messages no longer wait for the check; nil without a check
 	open     map[string]*replay // of the present gap, by channel
 	hurried  map[string]bool    // channels whose live messages did not wait for it
-	order    []string           // in which they are read
+	order    []string           // in which the channels are read
 }
 
 func newBackfill(c *Connector, self identity, h connectors.Handler) *backfill {
@@ -50,13 +50,13 @@ func newBackfill(c *Connector, self identity, h connectors.Handler) *backfill {
 	return b
 }
 
-// A gapHandler is what a backfill needs: the door of messages, and of gaps.
+// A gapHandler accepts messages and gaps.
 type gapHandler interface {
 	connectors.Handler
 	connectors.GapHandler
 }
 
-// noChats is a Handler that knows no chats.
+// noChats is a gapHandler without chats.
 type noChats struct{ connectors.Handler }
 
 func (noChats) Recent(context.Context, string, time.Time) ([]connectors.Chat, int, error) {
@@ -64,13 +64,13 @@ func (noChats) Recent(context.Context, string, time.Time) ([]connectors.Chat, in
 }
 func (noChats) Missed(context.Context, connectors.Missed) (int, error) { return 0, nil }
 
-// key names what is kept of the bot.
+// key returns the key of a stored value of the bot.
 func (b *backfill) key(what string) string {
 	return "slack/" + b.self.Team + "/" + b.self.User + "/" + what
 }
 
-// opened is called when a socket is open and was not read yet. After a gap, or
-// when that is not known, live messages wait until it is.
+// opened is called for a new socket before it is read. If there was, or may
+// have been, a gap, live messages wait until it is examined.
 func (b *backfill) opened() {
 	last := b.chat.pulse.Health().LastOK.Round(0)
 	if age := time.Now().Round(0).Sub(last); !last.IsZero() && age >= 0 && age <= gapAfter {
@@ -90,8 +90,8 @@ func (b *backfill) opened() {
 	}
 }
 
-// turn returns when it is the turn of a live message: after what was written
-// before it in its conversation, or after a while.
+// turn waits until earlier messages of the conversation are posted, for at most
+// the patience of the message.
 func (b *backfill) turn(ctx context.Context, in incoming) error {
 	channel := b.channel(in)
 	wait := patience
@@ -132,12 +132,12 @@ func (b *backfill) turn(ctx context.Context, in incoming) error {
 	return nil
 }
 
-// hurry notes that a live message of a channel does not wait any longer.
+// hurry records that live messages of a channel no longer wait.
 func (b *backfill) hurry(channel string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.hurried[channel] = true
-	if r := b.open[channel]; r != nil { // known just now
+	if r := b.open[channel]; r != nil { // found in the meantime
 		r.leave()
 	}
 }
@@ -148,7 +148,7 @@ func (b *backfill) channel(in incoming) string {
 	return channel
 }
 
-// run keeps the mark and closes gaps until ctx is done.
+// run updates the watermark and closes gaps until ctx is done.
 func (b *backfill) run(ctx context.Context) {
 	keep := time.NewTicker(keepEvery)
 	defer keep.Stop()
@@ -174,8 +174,8 @@ func (b *backfill) run(ctx context.Context) {
 	}
 }
 
-// keep writes when a socket was open last. Before it is known whether there was
-// a gap, a socket that is open now proves nothing.
+// keep stores when a socket was last open. It stores nothing until the check
+// for a gap is complete.
 func (b *backfill) keep(ctx context.Context, now bool) {
 	b.mu.Lock()
 	unknown := b.unknown
@@ -189,29 +189,30 @@ func (b *backfill) keep(ctx context.Context, now bool) {
 	}
 }
 
-// A hole is a gap as it is kept: with what is owed to the conversations that
-// are not settled.
+// A hole is the stored form of a gap, with the conversations that are not
+// settled.
 type hole struct {
 	From int64           `json:"from"` // Unix seconds
 	To   int64           `json:"to"`
 	Left map[string]owed `json:"left,omitempty"` // by channel
-	// What operators are told of it besides, see gap.
+	// Further facts for operators, see gap.
 	Unread   int    `json:"unread,omitempty"`
 	Unlisted string `json:"unlisted,omitempty"`
 }
 
-// An owed is what is owed to a conversation.
+// An owed is the open work of one conversation.
 type owed struct {
 	From    int64    `json:"from"` // of the gap that concerns it
 	Threads []string `json:"threads,omitempty"`
-	// Notice says that only the notice is left: new messages went first.
+	// Notice means that only the notice is left, because newer messages went
+	// first.
 	Notice bool `json:"notice,omitempty"`
-	// New says that claybot knows of no recent message there.
+	// New means that claybot knows no recent message of the conversation.
 	New bool `json:"new,omitempty"`
 }
 
-// close finds out whether there was a gap and settles its conversations. An
-// error says that some are left for later.
+// close checks for a gap and settles its conversations. On an error some are
+// left for a retry.
 func (b *backfill) close(ctx context.Context) error {
 	h, order, err := b.find(ctx)
 	b.decide(h, order, err == nil)
@@ -238,7 +239,7 @@ func (b *backfill) close(ctx context.Context) error {
 	return failed
 }
 
-// recover settles one conversation: by what its history has, or by a notice.
+// recover settles one conversation: from its history, or with a notice.
 func (b *backfill) recover(ctx, limited context.Context, r *replay, h *hole, g *gap) error {
 	why := errLeft
 	switch {
@@ -249,13 +250,13 @@ func (b *backfill) recover(ctx, limited context.Context, r *replay, h *hole, g *
 		why = b.replay(limited, r)
 	}
 	if ctx.Err() != nil {
-		return nil // it stays owed
+		return nil // it stays open
 	}
 	defer b.settle(r)
 	switch {
 	case why == nil:
 	case h.Left[r.channel].New && !errors.Is(why, errLeft):
-		g.unread++ // perhaps nothing was written there
+		g.unread++ // there may be no messages
 		b.log.Warn("a conversation was not read after a gap", "channel", r.channel, "since", r.from, "err", why)
 	default:
 		b.log.Warn("messages of a conversation may be missing", "channel", r.channel, "since", r.from, "err", why)
@@ -274,8 +275,8 @@ func (b *backfill) recover(ctx, limited context.Context, r *replay, h *hole, g *
 	return b.save(ctx, h)
 }
 
-// interrupted keeps which conversations had new messages before the process
-// ended: those get the notice alone.
+// interrupted stores which conversations had newer messages before the process
+// ended: those only get the notice.
 func (b *backfill) interrupted(ctx context.Context, h *hole) error {
 	b.mu.Lock()
 	for channel, r := range b.open {
@@ -290,8 +291,8 @@ func (b *backfill) interrupted(ctx context.Context, h *hole) error {
 	return b.save(late, h)
 }
 
-// find returns the gap that is to be settled, nil for none, and its channels,
-// that with the newest message first.
+// find returns the gap to settle, nil for none, and its channels, ordered by
+// their newest message, latest first.
 func (b *backfill) find(ctx context.Context) (*hole, []string, error) {
 	last, err := b.good.Last(ctx)
 	if err != nil {
@@ -327,11 +328,11 @@ func (b *backfill) find(ctx context.Context) (*hole, []string, error) {
 	return h, order, nil
 }
 
-// found keeps a gap that was just found, with what is left of an older one.
+// found stores a new gap, together with the open work of an older one.
 func (b *backfill) found(ctx context.Context, last, now time.Time, old hole) (*hole, []string, error) {
 	h := &hole{From: last.Unix(), To: now.Unix(), Left: make(map[string]owed)}
 	if time.Unix(old.To, 0).After(last) && time.Unix(old.From, 0).Sub(last).Abs() < gapAfter {
-		h.From = old.From // another node has found it before, and told of it
+		h.From = old.From // another cluster member found and reported it before
 	}
 	chats, more, err := b.handler.Recent(ctx, b.chat.cfg.Name, last.Add(-activeFor))
 	if err != nil {
@@ -353,7 +354,7 @@ func (b *backfill) found(ctx context.Context, last, now time.Time, old hole) (*h
 	return h, order, b.save(ctx, h)
 }
 
-// kept is the gap that was found last.
+// kept returns the stored gap.
 func (b *backfill) kept(ctx context.Context) (h hole, err error) {
 	if b.chat.cfg.Marks == nil {
 		return h, nil
@@ -367,7 +368,7 @@ func (b *backfill) kept(ctx context.Context) (h hole, err error) {
 		return h, err
 	}
 	if text != "" && json.Unmarshal([]byte(text), &h) != nil || h.To < restored.Unix() {
-		h = hole{} // of another version, written by hand, or from before the store was restored
+		h = hole{} // written by another version or by hand, or older than a restore of the store
 	}
 	b.floor = restored
 	return h, nil
@@ -408,7 +409,7 @@ func (b *backfill) decide(h *hole, order []string, known bool) {
 	}
 }
 
-// next is the conversation to be read now: one for which a live message waits,
+// next returns the conversation to read next: one with a waiting live message,
 // or else the one with the newest message; nil for none.
 func (b *backfill) next() *replay {
 	b.mu.Lock()

@@ -12,12 +12,12 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// What the ids of buttons begin with; a number makes them different. What an
-// action needs stands in its value, so that a tap is understood after a restart
-// as well. Values are JSON, which survives that Slack escapes what it quotes.
+// Prefixes of action ids; a number makes them unique. The value of an action
+// has all that its handler needs, so actions work after a restart. Values are
+// JSON, which survives Slack's escaping.
 const (
 	actionAnswer = "answer" // a choice
-	actionMenu   = "menu"   // of an option; the block names the question
+	actionMenu   = "menu"   // an option; the block names the question
 	actionForm   = "form"   // a form to open
 	actionOffer  = "offer"  // a command
 )
@@ -32,9 +32,9 @@ type choice struct {
 	Scope    claybot.ApprovalScope `json:"s,omitempty"`
 }
 
-// layout is a message with its text and what can be tapped below it, nil when
-// there is nothing to tap. A question that fits into no button and no form has
-// none: it is answered by writing.
+// layout returns the blocks of a message with interactive elements, nil if it
+// has none. A question that fits neither buttons nor a form is answered with
+// text.
 func layout(o claybot.Outgoing, text string) []slackapi.Block {
 	var below []slackapi.Block
 	if o.Question != nil {
@@ -51,8 +51,8 @@ func layout(o claybot.Outgoing, text string) []slackapi.Block {
 	return append(sections(text), below...)
 }
 
-// sections show Markdown. They are never folded up: what is approved has to be
-// seen.
+// sections returns blocks that show Markdown. They are always expanded, because
+// users must see what they approve.
 func sections(md string) []slackapi.Block {
 	var all []slackapi.Block
 	for _, part := range connectors.Split(md, maxSectionChars, escapedChars) {
@@ -71,7 +71,7 @@ func section(text *slackapi.TextBlockObject) *slackapi.SectionBlock {
 	return slackapi.NewSectionBlock(text, nil, nil, slackapi.SectionBlockOptionExpand(true))
 }
 
-// ask is the block by which q is answered, nil when there is none.
+// ask returns the block with which users answer q, nil if there is none.
 func ask(q claybot.Question) slackapi.Block {
 	if q.ID == "" || utf8.RuneCountInString(blockQuestion+q.ID) > maxIDChars {
 		return nil
@@ -99,7 +99,7 @@ func ask(q claybot.Question) slackapi.Block {
 	return slackapi.NewActionBlock(blockQuestion+q.ID, elements...)
 }
 
-// approval are the buttons of a question of type confirm.
+// approval returns the buttons of a question of type confirm.
 func approval(q claybot.Question) []slackapi.BlockElement {
 	all := []slackapi.BlockElement{
 		button(actionAnswer+"/approve", "Approve", choice{Question: q.ID, Value: "approve"}).WithStyle(slackapi.StylePrimary),
@@ -109,7 +109,7 @@ func approval(q claybot.Question) []slackapi.BlockElement {
 		all = append(all, button(actionAnswer+"/session", "Approve for this session", choice{q.ID, "approve", claybot.ApproveSession}))
 	}
 	edit := form{Question: q.ID, Type: q.Type, Required: true, Edit: true, Default: q.Args}
-	if q.Args != "" && utf8.RuneCountInString(compact(edit)) <= maxValueChars { // else it can be typed
+	if q.Args != "" && utf8.RuneCountInString(compact(edit)) <= maxValueChars { // otherwise users type it
 		all = append(all, button(actionForm+"/edit", "Edit…", edit))
 	}
 	if b := formButton(form{Question: q.ID, Type: q.Type}, "Deny with a reason…"); b != nil {
@@ -118,7 +118,7 @@ func approval(q claybot.Question) []slackapi.BlockElement {
 	return all
 }
 
-// buttons are a button for each option, nil when they do not fit.
+// buttons returns a button for each option, nil if they do not fit.
 func buttons(q claybot.Question, options ...string) []slackapi.BlockElement {
 	if len(options) > fewOptions {
 		return nil
@@ -134,7 +134,7 @@ func buttons(q claybot.Question, options ...string) []slackapi.BlockElement {
 	return all
 }
 
-// menu is a menu of the options, nil when they do not fit.
+// menu returns a menu of the options, nil if they do not fit.
 func menu(q claybot.Question) []slackapi.BlockElement {
 	if len(q.Options) == 0 || len(q.Options) > maxMenu {
 		return nil
@@ -150,7 +150,8 @@ func menu(q claybot.Question) []slackapi.BlockElement {
 	return []slackapi.BlockElement{slackapi.NewOptionsSelectBlockElement(slackapi.OptTypeStatic, placeholder(q.Placeholder, "Choose one"), actionMenu, all...)}
 }
 
-// option is one line of a menu. What is longer than a line goes on below it.
+// option returns one line of a menu. A longer text continues in the
+// description.
 func option(name, value string) *slackapi.OptionBlockObject {
 	head := []rune(connectors.OneLine(name, 2*maxLabelChars-2))
 	if len(head) <= maxLabelChars {
@@ -160,7 +161,7 @@ func option(name, value string) *slackapi.OptionBlockObject {
 	return slackapi.NewOptionBlockObject(value, plainText(string(head)+"…"), plainText("…"+string(rest)))
 }
 
-// offers are buttons for commands, nil when there are none.
+// offers returns buttons for commands, nil if there are none.
 func offers(all []claybot.Offer) slackapi.Block {
 	var elements []slackapi.BlockElement
 	for i, o := range all {
@@ -176,7 +177,7 @@ func offers(all []claybot.Offer) slackapi.Block {
 	return slackapi.NewActionBlock("offers", elements...)
 }
 
-// formButton opens a form, nil when the form does not fit into a button.
+// formButton returns a button that opens a form, nil if the form does not fit.
 func formButton(f form, label string) *slackapi.ButtonBlockElement {
 	f, ok := f.fitted()
 	if !ok {
@@ -190,19 +191,19 @@ func button(action, label string, value any) *slackapi.ButtonBlockElement {
 	return slackapi.NewButtonBlockElement(action, compact(value), plainText(connectors.OneLine(label, maxLabelChars)))
 }
 
-// compact is x as JSON, in which <, > and & are escaped. What is given here
-// always marshals.
+// compact returns x as JSON with <, > and & escaped. x must marshal without
+// error.
 func compact(x any) string {
 	b, _ := json.Marshal(x)
 	return string(b)
 }
 
-// plainText shows s as it is.
+// plainText returns a text object that shows s unchanged.
 func plainText(s string) *slackapi.TextBlockObject {
 	return slackapi.NewTextBlockObject(slackapi.PlainTextType, s, false, false)
 }
 
-// placeholder shows the first of some hints that is not empty.
+// placeholder returns the first hint that is not empty.
 func placeholder(hints ...string) *slackapi.TextBlockObject {
 	for _, h := range hints {
 		if h = connectors.OneLine(h, maxPlaceholderChars); h != "" {
@@ -212,7 +213,7 @@ func placeholder(hints ...string) *slackapi.TextBlockObject {
 	return nil
 }
 
-// cut shortens s to a number of characters.
+// cut truncates s to limit characters.
 func cut(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if utf8.RuneCountInString(s) <= limit {

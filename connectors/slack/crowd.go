@@ -7,37 +7,37 @@ import (
 	"time"
 )
 
-// explainTime is how long it may take until a socket that Slack counts is known to be
-// that of another node: a node learns of one that has come only by its next beat, and
-// counts one that was lost no more while Slack still does. crowdEvery is the pause
-// between two looks meanwhile.
+// explainTime is how long it may take to attribute a socket that Slack counts to
+// another cluster member: a member learns of a new one with its next lease renewal,
+// and drops a lost one while Slack still counts its sockets. crowdEvery is the
+// interval of the checks in that time.
 const (
 	explainTime = 30 * time.Second
 	crowdEvery  = 5 * time.Second
 )
 
-// A crowd finds out whether others have sockets of the app. Slack tells of their number
-// with each socket that it opens, and never in between.
+// A crowd detects sockets of the app that are not claybot's own. Slack reports their
+// number only when it opens a socket.
 type crowd struct {
-	nodes func() int              // that use the app together; 0: not known now; nil is one
+	nodes func() int              // cluster members that share the app; 0: unknown; nil: one
 	told  *atomic.Pointer[string] // what is wrong with the number of sockets
 	log   *slog.Logger
 
 	sockets, own int       // when Slack counted
-	most         int       // nodes, of those seen since then
+	most         int       // most members seen since then
 	since        time.Time // Slack counted
 	again        <-chan time.Time
 }
 
-// counted notes how many sockets Slack counts, and how many of them are this node's.
+// counted records how many sockets Slack counts, and how many of them belong to this
+// member.
 func (c *crowd) counted(sockets, own int) {
 	c.sockets, c.own, c.most, c.since = sockets, own, 0, time.Now()
 	c.look()
 }
 
-// look compares the sockets with those that are claybot's own: of this node, and at
-// most two of each other one. Those that the nodes do not explain are named when time
-// did not do it either.
+// look compares the number of sockets with claybot's own: those of this member, and
+// at most two of each other one. It reports unexplained sockets after explainTime.
 func (c *crowd) look() {
 	c.again = nil
 	nodes := 1
@@ -50,7 +50,7 @@ func (c *crowd) look() {
 		c.told.Store(nil)
 		return
 	}
-	if c.nodes != nil { // a node that comes may explain them yet
+	if c.nodes != nil { // a member that joins may explain them
 		c.again = time.After(crowdEvery)
 		if nodes == 0 || time.Since(c.since) < explainTime {
 			return

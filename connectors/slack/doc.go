@@ -3,10 +3,10 @@
 //
 // It guarantees that an envelope is acknowledged only after its message is
 // durable, and that the acknowledgement counts only when the write to the
-// socket returned; that messages of one person in one channel are posted in
-// the order in which they came; that at most two sockets are open, and a second
-// one only while it takes over from the first; and that no token and no socket
-// address appears in an error or a log line. Only the command imports it.
+// socket returned; that messages of one user in one channel are posted in the
+// order of arrival; that at most two sockets are open, and a second one only
+// while it takes over from the first; and that no token and no socket address
+// appears in an error or a log line. Only the command imports it.
 //
 // # The life of a socket
 //
@@ -15,18 +15,18 @@
 //	                      │ lost                                       ▼
 //	                      └──▶ closed ◀──closed by Slack, 30 s──── draining
 //
-// A draining socket is read and its envelopes are acknowledged on it until it
+// A draining socket is read, and its envelopes are acknowledged on it, until it
 // closes. One goroutine, the link, owns all of these changes; each socket has
-// one reader and one writer. What the readers bring is worked on in lanes, one
-// for each person and channel, so that a slow one holds up nobody else. At
-// most maxPending envelopes are in the lanes; beyond that the readers wait.
+// one reader and one writer. Envelopes are processed in lanes, one for each
+// user and channel, so a slow lane does not delay others. At most maxPending
+// envelopes are in the lanes; beyond that the readers block.
 //
 // # Questions
 //
 // A question becomes buttons, a menu, or a button that opens a form, and an
-// offer becomes a button. All that a tap needs travels in the button and in the
-// form, so that what was asked before a restart is answered after it. A tap is
-// acknowledged when its answer is durable or refused for good; a word about a
-// refusal goes to who tapped alone. Where Slack takes no blocks, and where a
-// question fits into none, the text is answered by writing.
+// offer becomes a button. Buttons and forms carry all that their handlers need,
+// so questions can be answered after a restart. An action is acknowledged when
+// its answer is durable or refused for good; the reason of a refusal is shown
+// only to the user who acted. If Slack refuses the blocks, or a question fits
+// into none, users answer with text.
 package slack

@@ -10,10 +10,10 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// slackbot is the user as which Slack itself writes.
+// slackbot is the user id of Slack's own messages.
 const slackbot = "USLACKBOT"
 
-// A verdict is what a frame holds for claybot.
+// A verdict classifies a frame.
 type verdict int
 
 const (
@@ -23,13 +23,14 @@ const (
 	farewell                // the app was removed from the workspace
 )
 
-// An event is what claybot reads of an Events API payload.
+// An event is the part of an Events API payload that claybot reads.
 type event struct {
 	Team  string `json:"team_id"`
 	Event said   `json:"event"`
 }
 
-// A said is what claybot reads of an event, and of a message in a history.
+// A said is the part of an event, or of a message in a history, that claybot
+// reads.
 type said struct {
 	Type        string `json:"type"`
 	Subtype     string `json:"subtype"`
@@ -48,7 +49,7 @@ type said struct {
 	Attachments []struct {
 		Share  bool `json:"is_share"`
 		Unfurl bool `json:"is_msg_unfurl"`
-	} `json:"attachments"` // of messages that are passed on
+	} `json:"attachments"` // of forwarded messages
 	Tokens struct {
 		Bot []string `json:"bot"`
 	} `json:"tokens"` // of tokens_revoked
@@ -65,8 +66,7 @@ type slash struct {
 	TriggerID string `json:"trigger_id"`
 }
 
-// read finds the message in a frame. It is a pure function, total over all
-// input.
+// read extracts the message of a frame. It is a pure function and never fails.
 func read(name string, self identity, f frame) (incoming, verdict) {
 	switch f.Type {
 	case "events_api":
@@ -101,9 +101,9 @@ func (e event) read(name string, self identity) (incoming, verdict) {
 	return e.message(name, self)
 }
 
-// message judges by the text whether the bot is meant, never by the type of
-// the event: a mention comes as message and as app_mention, in any order, and
-// both get the same id.
+// message decides by the text whether the bot is addressed, never by the type
+// of the event: Slack delivers a mention both as message and as app_mention, in
+// any order, and both get the same id.
 func (e event) message(name string, self identity) (incoming, verdict) {
 	v := e.Event
 	switch v.Subtype {
@@ -156,8 +156,8 @@ func (e event) message(name string, self identity) (incoming, verdict) {
 	return incoming{to, m}, message
 }
 
-// user is the author, with the workspace for one of another workspace: the
-// same id there is another person.
+// user returns the id of the author, with the workspace for users of other
+// workspaces, because user ids are unique only within a workspace.
 func (e event) user() string {
 	for _, team := range []string{e.Event.UserTeam, e.Event.SourceTeam, e.Event.Team} {
 		if team != "" && team != e.Team {
@@ -170,9 +170,9 @@ func (e event) user() string {
 	return e.Event.User
 }
 
-// read turns "/claybot reset" and "/reset" into the same message. "/claybot"
-// with anything else asks for help; what follows a command of another name that
-// an operator gave the app, "/ask what now", is said to the agent.
+// read converts "/claybot reset" and "/reset" to the same message. "/claybot"
+// with any other text asks for help. The text after a custom command, such as
+// "/ask what now", goes to the agent.
 func (c slash) read(name string, self identity, envelope string) (incoming, verdict) {
 	if c.Team == "" || c.Channel == "" || c.User == "" || !strings.HasPrefix(c.Command, "/") {
 		return incoming{}, unknown
@@ -209,7 +209,7 @@ func (c slash) read(name string, self identity, envelope string) (incoming, verd
 	return incoming{claybot.User(name, c.Team+"/"+c.Channel, c.User), m}, message
 }
 
-// at is the moment that a ts names, or now where it names none.
+// at returns the time of a ts, or now if ts is invalid.
 func at(ts string) claybot.Time {
 	seconds, fraction, _ := strings.Cut(ts, ".")
 	s, err := strconv.ParseInt(seconds, 10, 64)
@@ -223,7 +223,8 @@ func at(ts string) claybot.Time {
 	return claybot.At(time.Unix(s, us*1000))
 }
 
-// errRemoved is how the connector ends when the app was taken away.
+// errRemoved returns the error of a connector whose app was removed from the
+// workspace.
 func errRemoved() error {
 	return &connectors.PermanentError{
 		Err: errors.New("the app was removed from the workspace or its token was revoked"),

@@ -20,7 +20,7 @@ import (
 
 var _ connectors.Fetcher = (*Connector)(nil)
 
-// A file is what came with a message.
+// A file is a file of a message.
 type file struct {
 	ID         string `json:"id"`
 	Name       string `json:"name"`
@@ -33,8 +33,8 @@ type file struct {
 	DurationMS int64  `json:"duration_ms"`
 }
 
-// pending are the files of a message as references to be fetched, and a line for
-// each that cannot be.
+// pending returns the files of a message as references to fetch, and a line for
+// each file that cannot be fetched.
 func pending(team string, files []file) (all []claybot.FileReference, lines []string) {
 	for _, f := range files {
 		got := claybot.FileReference{
@@ -60,7 +60,7 @@ func pending(team string, files []file) (all []claybot.FileReference, lines []st
 	return all, lines
 }
 
-// kindOf is how Slack shows a file.
+// kindOf returns the kind as which Slack shows a file.
 func kindOf(f file) claybot.FileKind {
 	major, _, _ := strings.Cut(f.MIMEType, "/")
 	switch {
@@ -76,8 +76,8 @@ func kindOf(f file) claybot.FileKind {
 	return claybot.FileDocument
 }
 
-// Fetch gets the bytes of a file that came with a message. The token goes to
-// Slack's own hosts only, and follows no redirect.
+// Fetch downloads a file of a message. The token is sent to Slack's own hosts
+// only and never follows a redirect.
 func (c *Connector) Fetch(ctx context.Context, f claybot.FileReference) (io.ReadCloser, error) {
 	if d := c.penalties.left(methodFileInfo, ""); d > 0 {
 		return nil, &connectors.RetryError{After: d, Err: errors.New(methodFileInfo + ": slack asked for a pause")}
@@ -97,7 +97,7 @@ func (c *Connector) Fetch(ctx context.Context, f claybot.FileReference) (io.Read
 	return c.download(ctx, cmp.Or(info.URLPrivateDownload, info.URLPrivate), info.Mimetype)
 }
 
-// fileInfo asks Slack about a file.
+// fileInfo calls files.info.
 func (c *Connector) fileInfo(ctx context.Context, id string) (*slackapi.File, error) {
 	info, _, _, err := c.api.GetFileInfoContext(ctx, id, 1, 1)
 	if err == nil {
@@ -115,10 +115,10 @@ func (c *Connector) fileInfo(ctx context.Context, id string) (*slackapi.File, er
 	return nil, c.refused(methodFileInfo, "SLACK_BOT_TOKEN", err)
 }
 
-// own reports whether an address is one of Slack's, which may see the token.
+// own reports whether u is an address of Slack, which may receive the token.
 func (c *Connector) own(u *url.URL) bool {
 	if api, err := url.Parse(c.cfg.APIURL); err == nil && !strings.EqualFold(api.Hostname(), "slack.com") {
-		if strings.EqualFold(u.Host, api.Host) && u.Scheme == api.Scheme { // a Slack of one's own
+		if strings.EqualFold(u.Host, api.Host) && u.Scheme == api.Scheme { // a custom API host
 			return true
 		}
 	}
@@ -126,7 +126,7 @@ func (c *Connector) own(u *url.URL) bool {
 	return u.Scheme == "https" && u.User == nil && (u.Port() == "" || u.Port() == "443") && (host == "slack.com" || strings.HasSuffix(host, ".slack.com"))
 }
 
-// download opens what lies at a private address.
+// download opens the file at a private address.
 func (c *Connector) download(ctx context.Context, address, mimeType string) (io.ReadCloser, error) {
 	u, err := url.Parse(address)
 	if err != nil || !c.own(u) {
@@ -142,14 +142,14 @@ func (c *Connector) download(ctx context.Context, address, mimeType string) (io.
 		return nil, fmt.Errorf("read a file: %w", c.clean(err))
 	}
 	if err := judgeFile(resp, mimeType); err != nil {
-		_ = resp.Body.Close() // nothing of it is of interest
+		_ = resp.Body.Close() // the body is not needed
 		return nil, err
 	}
 	return resp.Body, nil
 }
 
-// judgeFile reports why an answer is not the file. Without the scope Slack sends
-// to its page for logging in, or shows that with the status 200.
+// judgeFile returns an error if a response is not the file. Without the scope
+// Slack redirects to its login page or returns that page with status 200.
 func judgeFile(resp *http.Response, mimeType string) error {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	status := fmt.Errorf("HTTP status %d, type %s", resp.StatusCode, word(kind))

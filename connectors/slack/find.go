@@ -14,7 +14,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// A search looks for the post of one Outgoing.
+// A search describes the search for the post of one Outgoing.
 type search struct {
 	claybot.Outgoing
 	self           identity
@@ -22,9 +22,9 @@ type search struct {
 	oldest, latest string
 }
 
-// Find looks once for the post of an attempt whose fate is unknown, in the
-// history of its channel or thread. It waits until history can be expected to
-// show the post. A PermanentError says that this app cannot look anything up.
+// Find looks once for the post of an ambiguous attempt in the history of its
+// channel or thread. It first waits until the history should show the post. A
+// PermanentError means that the app cannot look up posts.
 func (c *Connector) Find(ctx context.Context, o claybot.Outgoing) (receipt string, found bool, err error) {
 	if o.Edit != "" {
 		return "", false, nil // repeating an edit is harmless
@@ -52,22 +52,23 @@ func (c *Connector) Find(ctx context.Context, o claybot.Outgoing) (receipt strin
 	}
 	receipt, found, err = c.look(ctx, s.within(-wideBack, wideAhead))
 	if errors.Is(err, errTooMany) {
-		return "", false, nil // it is not where it should be, and the rest is for clocks that differ
+		return "", false, nil // not near the attempt; the wider search allows for clock skew
 	}
 	return receipt, found, err
 }
 
-// errTooMany: there are more messages than are looked through.
+// errTooMany means that the channel has more messages around the attempt than
+// are searched.
 var errTooMany = &connectors.PermanentError{Err: errors.New("too many messages around the attempt to look it up")}
 
-// within bounds the search to a time around the attempt.
+// within limits the search to a period around the attempt.
 func (s search) within(from, to time.Duration) search {
 	at := func(d time.Duration) string { return fmt.Sprintf("%d.000000", s.Tried.Time().Add(d).Unix()) }
 	s.oldest, s.latest = at(from), at(to)
 	return s
 }
 
-// look goes through the pages of history.
+// look searches the pages of the history.
 func (c *Connector) look(ctx context.Context, s search) (string, bool, error) {
 	method := methodHistory
 	if s.Route.ThreadID != "" {
@@ -114,7 +115,7 @@ func (c *Connector) page(ctx context.Context, s search, cursor string) ([]slacka
 	return r.Messages, r.ResponseMetaData.NextCursor, nil
 }
 
-// unreadable says whether another look may help.
+// unreadable classifies the error of a page: permanent or worth a retry.
 func (c *Connector) unreadable(method string, s search, err error) error {
 	if d := waitFor(err); d > 0 {
 		c.penalties.add(method, s.channel, d)
@@ -123,13 +124,13 @@ func (c *Connector) unreadable(method string, s search, err error) error {
 		return &connectors.PermanentError{DeadRoute: true, Err: c.refused(method, "SLACK_BOT_TOKEN", err)}
 	}
 	var kind *json.UnmarshalTypeError
-	if errors.As(err, &kind) { // the library refuses the page for a message of somebody else
+	if errors.As(err, &kind) { // the library cannot decode another message of the page
 		return &connectors.PermanentError{Err: fmt.Errorf("%s: cannot look up: %w", method, kind)}
 	}
 	return c.refused(method, "SLACK_BOT_TOKEN", err)
 }
 
-// matches reports whether p is the bot's own post of the Outgoing.
+// matches reports whether p is the bot's post of the Outgoing.
 func (s search) matches(p slackapi.Message) bool {
 	if p.Metadata.EventType != outType || p.Metadata.EventPayload["id"] != s.ID {
 		return false

@@ -15,12 +15,12 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// callbackForm tells claybot's forms from others.
+// callbackForm is the callback id of claybot's forms.
 const callbackForm = "claybot_question"
 
-// A form asks one question in a window of its own. It travels in the value of
-// the button that opens it and then in the window, so that nothing needs to be
-// remembered. Of type confirm it asks why something is denied.
+// A form asks one question in a modal. It is stored in the value of the button
+// that opens it and then in the modal, so claybot keeps no state. With type
+// confirm it asks for the reason of a denial.
 type form struct {
 	Question    string               `json:"q"`
 	Type        claybot.QuestionType `json:"t"`
@@ -31,7 +31,8 @@ type form struct {
 	Placeholder string               `json:"p,omitempty"`
 	Default     string               `json:"d,omitempty"`
 	Channel     string               `json:"c,omitempty"` // where it was opened, with the workspace
-	// Edit: the form is about the arguments of an action, which are in Default.
+	// Edit means that the form edits the arguments of an action, which are in
+	// Default.
 	Edit bool `json:"e,omitempty"`
 }
 
@@ -42,9 +43,9 @@ func formOf(q claybot.Question) form {
 	}
 }
 
-// fitted is the form without what a button cannot carry: first its hints, then
-// its options, which are written by hand then. It reports whether there is one
-// that can be filled in.
+// fitted returns the form reduced to what a button can carry: first without
+// hints, then without options, which users type instead. It reports whether the
+// form is still usable.
 func (f form) fitted() (form, bool) {
 	if f.text() && f.Min != nil && *f.Min > maxInputChars {
 		return form{}, false
@@ -61,12 +62,12 @@ func (f form) fitted() (form, bool) {
 	return form{}, false
 }
 
-// text reports whether the answer is any text.
+// text reports whether the answer is free text.
 func (f form) text() bool {
 	return f.Type == claybot.QuestionText || f.Type == claybot.QuestionTextarea
 }
 
-// view is the window, with what was asked above the input.
+// view returns the modal, with the question above the input.
 func (f form) view(asked string) slackapi.ModalViewRequest {
 	label, hint, send := "Your answer", "", "Send"
 	switch f.Type {
@@ -104,7 +105,7 @@ func (f form) view(asked string) slackapi.ModalViewRequest {
 	}
 }
 
-// notice is a window that says one thing.
+// notice returns a modal that shows a text.
 func notice(text string) *slackapi.ModalViewRequest {
 	return &slackapi.ModalViewRequest{
 		Type: slackapi.VTModal, Title: plainText("A question"), Close: plainText("Close"),
@@ -112,7 +113,7 @@ func notice(text string) *slackapi.ModalViewRequest {
 	}
 }
 
-// input is where the answer is given.
+// input returns the input element of the answer.
 func (f form) input() slackapi.BlockElement {
 	hint := placeholder(f.Placeholder)
 	switch f.Type {
@@ -148,7 +149,7 @@ func (f form) input() slackapi.BlockElement {
 	return f.written(hint)
 }
 
-// written is an input for a text.
+// written returns a text input.
 func (f form) written(hint *slackapi.TextBlockObject) slackapi.BlockElement {
 	e := slackapi.NewPlainTextInputBlockElement(hint, actionAnswer)
 	e.Multiline, e.MaxLength = f.Type != claybot.QuestionText && f.Type != claybot.QuestionSelect, maxInputChars
@@ -173,8 +174,8 @@ func (f form) written(hint *slackapi.TextBlockObject) slackapi.BlockElement {
 	return e
 }
 
-// lines are the options as Slack shows them, nil when there are none. Their
-// values are their places in the list.
+// lines returns the options as Slack shows them, nil if there are none. Their
+// values are their indexes.
 func (f form) lines() []*slackapi.OptionBlockObject {
 	if len(f.Options) > maxMenu {
 		return nil
@@ -190,7 +191,7 @@ func (f form) lines() []*slackapi.OptionBlockObject {
 	return all
 }
 
-// several lets choose any number of options.
+// several returns an element that selects any number of options.
 func (f form) several(lines []*slackapi.OptionBlockObject) slackapi.BlockElement {
 	var chosen []string
 	if v, err := (claybot.Question{Type: f.Type, Options: f.Options}).Check(f.Default, nil); err == nil {
@@ -216,7 +217,7 @@ func (f form) several(lines []*slackapi.OptionBlockObject) slackapi.BlockElement
 	return e
 }
 
-// initial is the default as the input shows it, empty when it is none.
+// initial returns the default as the input shows it, empty if there is none.
 func (f form) initial() string {
 	v, err := (claybot.Question{Type: f.Type, Min: f.Min, Max: f.Max}).Check(f.Default, nil)
 	if err != nil || f.Default == "" {
@@ -232,8 +233,8 @@ func (f form) initial() string {
 	return ""
 }
 
-// instant is the default as seconds since 1970, zero when it is none or when
-// only a time zone could say which it is.
+// instant returns the default in Unix seconds, zero if there is none or if it
+// depends on a time zone.
 func (f form) instant() int64 {
 	q := claybot.Question{Type: f.Type}
 	here, err := q.Check(f.Default, time.UTC)
@@ -249,7 +250,7 @@ func (f form) instant() int64 {
 	return at.Unix()
 }
 
-// decimal is a bound as Slack takes it, empty when there is none.
+// decimal formats a bound for Slack, empty if there is none.
 func decimal(x *float64) string {
 	if x == nil || math.Abs(*x) > 1e15 {
 		return ""
@@ -257,7 +258,7 @@ func decimal(x *float64) string {
 	return strconv.FormatFloat(*x, 'f', -1, 64)
 }
 
-// A field is what stands in an input.
+// A field is the state of an input.
 type field struct {
 	Value           string   `json:"value"`
 	SelectedDate    string   `json:"selected_date"`
@@ -271,8 +272,9 @@ type chosen struct {
 	Value string `json:"value"`
 }
 
-// read is the answer in a field as claybot.Question.Check reads it, empty when
-// there is none. Options that the form does not have make it fail.
+// read returns the answer of a field in the form that claybot.Question.Check
+// reads, empty if there is none. ok is false for options that the form does not
+// have.
 func (f form) read(in field) (value string, ok bool) {
 	switch {
 	case len(f.Options) > 0 && f.Type == claybot.QuestionMultiselect:

@@ -16,14 +16,14 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// stampOf is a moment in the form in which Slack names messages.
+// stampOf formats t as a Slack message ts.
 func stampOf(t time.Time) string {
 	return fmt.Sprintf("%d.%06d", t.Unix(), t.Nanosecond()/1000)
 }
 
 // readPage reads one page of conversations.history or conversations.replies. It
-// decodes each message for itself, so that one of a form that claybot does not
-// know does not hide the others, as it would with the library.
+// decodes each message separately, so a message that claybot cannot decode does
+// not hide the others, as it would with the library.
 func (c *Connector) readPage(ctx context.Context, method string, args url.Values) (posts []said, next string, err error) {
 	var page struct {
 		pageInfo
@@ -41,7 +41,7 @@ func (c *Connector) readPage(ctx context.Context, method string, args url.Values
 	return posts, page.Metadata.Next, nil
 }
 
-// A pageInfo is what all answers of methods that read have in common.
+// A pageInfo has the fields that all responses of reading methods share.
 type pageInfo struct {
 	OK       bool   `json:"ok"`
 	Error    string `json:"error"`
@@ -51,8 +51,8 @@ type pageInfo struct {
 	} `json:"response_metadata"`
 }
 
-// readAnswer calls a method that reads and decodes its answer into page, which has v. Its
-// errors are those of the library.
+// readAnswer calls a reading method and decodes its response into page, which contains v.
+// Its errors are those of the library.
 func (c *Connector) readAnswer(ctx context.Context, method string, args url.Values, page any, v *pageInfo) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.cfg.APIURL+method, strings.NewReader(args.Encode()))
 	if err != nil {
@@ -81,8 +81,8 @@ func (c *Connector) readAnswer(ctx context.Context, method string, args url.Valu
 	return nil
 }
 
-// live is the event with which Slack would have told of a message that stands
-// in the history of a channel.
+// live returns the event that Slack would have sent for a message of a
+// channel's history.
 func (p said) live(self identity, channel string) event {
 	p.Type, p.Channel, p.ChannelType = "message", channel, "channel"
 	if strings.HasPrefix(channel, "D") {
@@ -91,5 +91,5 @@ func (p said) live(self identity, channel string) event {
 	return event{Team: self.Team, Event: p}
 }
 
-// sentAt is when a message was written.
+// sentAt returns when the message was written.
 func (p said) sentAt() claybot.Time { return at(p.TS) }

@@ -10,9 +10,9 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// interact works on a tap. Each has a lane of its own, for they wait for an
-// acknowledgement for three seconds only; but a command stands in line with
-// what its person writes.
+// interact handles an action. Each action has its own lane, because Slack waits
+// only three seconds for the acknowledgement; a command shares the lane of its
+// user's messages.
 func (r *receiver) interact(ctx context.Context, s *socket, f frame) {
 	t, ok := readTap(r.name, r.self, f.Payload)
 	if !ok {
@@ -34,9 +34,8 @@ func (r *receiver) interact(ctx context.Context, s *socket, f frame) {
 	r.work.do(ctx, lane, job)
 }
 
-// answer hands an answer on and acknowledges it when it is durable or refused
-// for good. Otherwise Slack tells the person that it did not work, who taps
-// again.
+// answer submits an answer and acknowledges it when it is durable or refused
+// for good. Otherwise Slack shows an error, and the user tries again.
 func (r *receiver) answer(ctx context.Context, s *socket, f frame, t tap) error {
 	deciding, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -59,9 +58,9 @@ func (r *receiver) answer(ctx context.Context, s *socket, f frame, t tap) error 
 	return nil
 }
 
-// shown is what a form shows when it was sent: nothing, and closes, when the
-// answer was taken; at its input why the answer does not fit; or why none is
-// taken.
+// shown returns the response to a submitted form: none, which closes it, if the
+// answer was accepted; an error at its input if the answer is invalid; or a
+// notice why no answer is accepted.
 func shown(f form, said connectors.Tapped) any {
 	switch text := cmp.Or(said.Text, texts.AnswerRejected); {
 	case said.OK:
@@ -73,7 +72,7 @@ func shown(f form, said connectors.Tapped) any {
 	}
 }
 
-// openForm opens the form that somebody asked for.
+// openForm opens the form of an action.
 func (c *Connector) openForm(ctx context.Context, t tap) {
 	opening, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
@@ -82,13 +81,13 @@ func (c *Connector) openForm(ctx context.Context, t tap) {
 		return
 	}
 	if code, _ := judge(err); code == "exchanged_trigger_id" {
-		return // it is open: Slack sent the tap again
+		return // it is open: Slack redelivered the action
 	}
 	c.log.Warn("a form did not open", "question", t.form.Question, "err", c.refused(methodView, "SLACK_BOT_TOKEN", err))
 	c.whisper(ctx, t, texts.SlackNoForm)
 }
 
-// whisper says something to who tapped and nobody else. It is worth one try.
+// whisper sends an ephemeral message to the user who acted. It is not retried.
 func (c *Connector) whisper(ctx context.Context, t tap, text string) {
 	ctx, cancel := context.WithTimeout(ctx, sayTime)
 	defer cancel()

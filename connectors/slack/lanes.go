@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// lanes work on jobs: those of one key one after another, those of different
-// keys side by side. A job that fails takes the jobs waiting behind it along,
-// so that none overtakes it: Slack brings them all again.
+// lanes run jobs: those of one key in sequence, those of different keys
+// concurrently. If a job fails, the waiting jobs of its key are dropped, so
+// that none overtakes it: Slack redelivers them all.
 type lanes struct {
 	slots chan struct{} // one for each job inside
 
@@ -21,7 +21,7 @@ func newLanes(limit int) *lanes {
 	return &lanes{slots: make(chan struct{}, limit), waiting: make(map[string][]func() error)}
 }
 
-// do hands in a job. It blocks while the lanes are full, and drops the job once
+// do enqueues a job. It blocks while the lanes are full, and drops the job if
 // ctx is done or the lanes are closed.
 func (l *lanes) do(ctx context.Context, key string, job func() error) {
 	select {
@@ -70,7 +70,7 @@ func (l *lanes) next(key string, failed bool) func() error {
 	return jobs[0]
 }
 
-// close drops what waits and returns when what was begun has ended.
+// close drops waiting jobs and returns when the running ones have ended.
 func (l *lanes) close() {
 	l.mu.Lock()
 	l.closed = true

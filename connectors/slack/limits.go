@@ -2,8 +2,7 @@ package slack
 
 import "time"
 
-// What Slack allows, and how long things may take. Slack counts characters,
-// not bytes.
+// Limits of Slack, and times. Slack counts characters, not bytes.
 const (
 	maxTextChars = 4_000 // of one message; also what chat.update accepts at most
 
@@ -14,16 +13,16 @@ const (
 	maxPlaceholderChars = 150
 	maxIDChars          = 255   // of a block and of an action
 	maxInputChars       = 3_000 // that an input takes
-	maxErrorChars       = 300   // shown at an input; for the eye, the bound is ours
-	maxReasonChars      = 1_000 // of a denial; ours, too
+	maxErrorChars       = 300   // shown at an input; claybot's own limit
+	maxReasonChars      = 1_000 // of a denial; claybot's own limit
 	maxButtons          = 25    // in one block
 	maxMenu             = 100   // options of a menu
 	maxCheckboxes       = 10
-	fewOptions          = 5 // are buttons, more are a menu
+	fewOptions          = 5 // at most so many are buttons, more are a menu
 
-	answerTime = 2500 * time.Millisecond // after 3 s without an acknowledgement Slack tells that a tap failed
-	openTime   = 3 * time.Second         // the life of a trigger, by which a form opens
-	sayTime    = 10 * time.Second        // a word to who tapped
+	answerTime = 2500 * time.Millisecond // Slack shows an error after 3 s without an acknowledgement
+	openTime   = 3 * time.Second         // lifetime of a trigger, which opens a form
+	sayTime    = 10 * time.Second        // an ephemeral message to the user who acted
 
 	maxFrameBytes  = 4 << 20 // one Socket Mode frame
 	maxAnswerBytes = 8 << 20 // one answer of the Web API
@@ -31,12 +30,12 @@ const (
 	maxPending = 1_024 // envelopes taken in and not yet acknowledged
 
 	firstRetry = 100 * time.Millisecond // of a message that cannot be stored, doubling
-	lastRetry  = 4 * time.Second        // then Slack has to bring it again
+	lastRetry  = 4 * time.Second        // then Slack has to redeliver it
 
 	silence      = 30 * time.Second // a socket without frame and ping for so long is dead
 	drainTime    = 30 * time.Second // an old socket is read for so long after its successor's hello
-	hurriedDrain = 5 * time.Second  // the same when its place is needed
-	stableAfter  = 10 * time.Second // a socket that lived so long was no failure
+	hurriedDrain = 5 * time.Second  // the same when its slot is needed
+	stableAfter  = 10 * time.Second // a socket that lasted this long does not count as a failure
 	dialTimeout  = 15 * time.Second // from asking for an address to hello
 	writeTimeout = 10 * time.Second // one acknowledgement
 	maxBackoff   = 30 * time.Second // between failed dials
@@ -48,22 +47,22 @@ const (
 	maxDownloadBytes = 20 << 20 // of one file that people sent
 
 	settleTime   = 5 * time.Second  // before a post is looked for in the history
-	nearBack     = 5 * time.Second  // a post is looked for from so much before its attempt
-	nearAhead    = 40 * time.Second // to so much after it, as a send takes 30 s at most,
-	wideBack     = 60 * time.Second // and then around that, because clocks differ
+	nearBack     = 5 * time.Second  // a post is searched from this long before its attempt
+	nearAhead    = 40 * time.Second // to this long after it (a send takes at most 30 s),
+	wideBack     = 60 * time.Second // and then in this range, because clocks differ
 	wideAhead    = 3 * time.Minute
 	historyItems = 100 // asked for in one page; Slack may give fewer
 	historyPages = 10  // looked through at most
 
 	gapAfter      = 5 * time.Minute  // without a socket; before, Slack itself brings events again
 	gapMargin     = 10 * time.Minute // before a gap is read as well: what was not acknowledged then
-	gapShown      = 24 * time.Hour   // how long the health tells of a gap
+	gapShown      = 24 * time.Hour   // how long the health reports a gap
 	keepEvery     = 15 * time.Second // the mark is looked at; it is written once a minute
-	backfillReach = 24 * time.Hour   // messages that are older are not answered any more
-	backfillTime  = 10 * time.Minute // for all conversations; people of the others are told
+	backfillReach = 24 * time.Hour   // older messages are not posted
+	backfillTime  = 10 * time.Minute // for all conversations; the remaining ones get a notice
 	backfillTries = 3                // of one page
-	backfillAgain = time.Minute      // after which a gap that could not be closed is tried again
-	patience      = 30 * time.Second // that a message waits for those before it
+	backfillAgain = time.Minute      // until a gap that could not be closed is retried
+	patience      = 30 * time.Second // that a message waits for earlier ones
 	slashPatience = 2 * time.Second  // that a slash command does: Slack waits for 3 s and sends it once
 	activeFor     = 30 * 24 * time.Hour
 	maxThreads    = 20               // of one conversation that are read
@@ -72,5 +71,5 @@ const (
 	listPages     = 10               // of conversations
 	listTime      = 20 * time.Second // for all of them; less than patience
 
-	slowAfter429 = 5 * time.Minute // edits come more slowly for so long
+	slowAfter429 = 5 * time.Minute // edits are slower for this long
 )

@@ -12,15 +12,15 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// A link keeps one socket open, and for a hand-over two. Its loop owns every
+// A link keeps one socket open, and two during a handover. Its loop owns every
 // change of state; readers and dials only send it news.
 type link struct {
 	dial  func(context.Context) (*socket, error)
 	take  func(context.Context, *socket, frame) error // must be quick, or may block its own socket
 	log   *slog.Logger
 	pulse *connectors.Pulse
-	// opening is called for each socket that has said hello, before it is read; it
-	// must not block.
+	// opening is called for each socket after hello, before it is read. It must
+	// not block.
 	opening func()
 
 	news    chan news
@@ -28,11 +28,11 @@ type link struct {
 	sockets sync.WaitGroup // one goroutine for each dial and its socket
 
 	current, draining *socket
-	leaving           bool // current has to go; its successor comes first
+	leaving           bool // current is to be replaced once its successor is open
 	dialing           bool
 	failures          int // in a row
 
-	crowd crowd // whose sockets are open
+	crowd crowd // detects foreign sockets
 
 	retry, refresh, drained <-chan time.Time
 }
@@ -110,7 +110,7 @@ func (l *link) fill(ctx context.Context) {
 	l.sockets.Go(func() { l.live(ctx) })
 }
 
-// live is the life of one socket.
+// live dials one socket and reads it until it closes.
 func (l *link) live(ctx context.Context) {
 	s, err := l.dial(ctx)
 	if err != nil {
@@ -132,7 +132,7 @@ func (l *link) live(ctx context.Context) {
 	l.tell(news{what: closed, socket: s, err: err})
 }
 
-// tell reports whether the loop heard it.
+// tell sends n to the loop and reports whether the loop received it.
 func (l *link) tell(n news) bool {
 	select {
 	case l.news <- n:
@@ -183,18 +183,19 @@ func (l *link) promote(s *socket) {
 	l.log.Debug("slack socket is open", "lifetime", s.lifetime())
 }
 
-// leave asks for a successor of the current socket.
+// leave requests a successor of the current socket.
 func (l *link) leave(why string) {
 	l.leaving, l.refresh = true, nil
 	l.log.Debug("slack socket will be replaced", "reason", why)
 	if l.draining != nil {
 		l.drained = time.After(hurriedDrain)
 	}
-	// A socket sent away right after hello is a failure: no dialing in a loop.
+	// A socket that is closed right after hello counts as a failure, which
+	// prevents a dial loop.
 	l.judge(l.current)
 }
 
-// lost notes that a socket has ended.
+// lost records that a socket has ended.
 func (l *link) lost(s *socket, err error) error {
 	if permanent(err) {
 		return err
@@ -223,7 +224,7 @@ func (l *link) judge(s *socket) {
 	l.backOff()
 }
 
-// failed notes a dial that led to nothing.
+// failed records a failed dial.
 func (l *link) failed(err error) error {
 	if permanent(err) {
 		return err
@@ -241,9 +242,9 @@ func (l *link) failed(err error) error {
 	return nil
 }
 
-// backOff sets the time before the next dial: none after the first failure,
-// then 1 s doubling to 30 s, of which chance takes a part. A wait that runs
-// already stays.
+// backOff sets the wait before the next dial: none after the first failure,
+// then 1 s doubling to 30 s, with jitter. A wait that is already running is
+// kept.
 func (l *link) backOff() {
 	l.failures++
 	if l.failures == 1 || l.retry != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// penalties remember where Slack asked for silence: one pause for each method
-// and channel. The zero value is ready.
+// penalties hold the pauses that Slack requested, one for each method and
+// channel. The zero value is ready.
 type penalties struct {
 	mu    sync.Mutex
 	until map[[2]string]time.Time

@@ -14,8 +14,8 @@ import (
 
 var _ connectors.Reactor = (*Connector)(nil)
 
-// emojiNames are what Slack calls the emoji that models like to use. Others can
-// be given by their names.
+// emojiNames maps the emoji that models commonly use to Slack's names. Other
+// emoji can be given by name.
 var emojiNames = map[string]string{
 	"👍": "+1", "👎": "-1", "❤": "heart", "🔥": "fire", "🥰": "smiling_face_with_3_hearts", "👏": "clap", "😁": "grin",
 	"🤔": "thinking_face", "🤯": "exploding_head", "😱": "scream", "😢": "cry", "🎉": "tada", "🤩": "star-struck", "🙏": "pray",
@@ -28,7 +28,7 @@ var emojiNames = map[string]string{
 	"👨‍💻": "male-technologist", "💡": "bulb", "🐛": "bug", "🔍": "mag", "📎": "paperclip", "✔": "heavy_check_mark",
 }
 
-// emojiName is what Slack calls an emoji, empty where that is not known.
+// emojiName returns Slack's name of an emoji, empty if unknown.
 func emojiName(emoji string) string {
 	if name := emojiNames[strings.ReplaceAll(emoji, "\ufe0f", "")]; name != "" {
 		return name

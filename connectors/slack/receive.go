@@ -15,7 +15,7 @@ import (
 type receiver struct {
 	name    string
 	self    identity
-	chat    *Connector // opens forms and tells who tapped what became of it
+	chat    *Connector // opens forms and reports outcomes to users
 	handler connectors.Handler
 	work    *lanes
 	back    *backfill
@@ -23,9 +23,8 @@ type receiver struct {
 	ignored *atomic.Int64
 }
 
-// take works on one frame of a socket. What holds no message for claybot is
-// acknowledged at once; a message goes into its lane. The error is a reason to
-// stop the connector.
+// take handles one frame of a socket. Frames without a message are acknowledged
+// at once; a message goes into its lane. An error stops the connector.
 func (r *receiver) take(ctx context.Context, s *socket, f frame) error {
 	if f.EnvelopeID == "" {
 		if f.Type != "hello" {
@@ -52,17 +51,17 @@ func (r *receiver) take(ctx context.Context, s *socket, f frame) error {
 	return nil
 }
 
-// post makes a message durable and acknowledges it then. What the history of its
-// channel has from before comes first. It tries for some
-// seconds, for what comes behind in the lane must not overtake it; after that
-// Slack has to send it again.
+// post makes a message durable and then acknowledges it, after earlier messages
+// from the history of its channel. It retries for a few seconds, because later
+// messages of the lane must not overtake it; after that Slack has to redeliver
+// it.
 func (r *receiver) post(ctx context.Context, s *socket, envelope string, in incoming) error {
 	if err := r.back.turn(ctx, in); err != nil {
 		return err
 	}
 	for wait := firstRetry; ; wait *= 2 {
 		err := r.handler.Post(ctx, in.to, in.message)
-		if storage.ClassOf(err) == storage.ClassMessage { // for good: it would fail each time
+		if storage.ClassOf(err) == storage.ClassMessage { // permanent: a retry would fail
 			r.log.Error("a message cannot be handled and is passed", "message", in.message.ID, "err", err)
 			err = nil
 		}
@@ -81,7 +80,7 @@ func (r *receiver) post(ctx context.Context, s *socket, envelope string, in inco
 	}
 }
 
-// ignore acknowledges and counts what is not understood.
+// ignore acknowledges and counts an unknown frame.
 func (r *receiver) ignore(s *socket, f frame) {
 	r.ignored.Add(1)
 	r.log.Debug("slack sent something unknown", "type", word(f.Type))
@@ -89,15 +88,15 @@ func (r *receiver) ignore(s *socket, f frame) {
 }
 
 // ack acknowledges on the socket that brought the envelope, with an answer to a
-// form or nil. Where that fails, Slack sends the envelope again and the message
-// is known by its id.
+// form or nil. If that fails, Slack redelivers the envelope and the message is
+// recognized by its id.
 func (r *receiver) ack(s *socket, envelope string, payload any) {
 	if err := s.ack(envelope, payload); err != nil {
 		r.log.Debug("acknowledgement not written", "err", err)
 	}
 }
 
-// An incoming is a message with the agent it is for.
+// An incoming is a message with its recipient.
 type incoming struct {
 	to      claybot.Descriptor
 	message claybot.AgentMessage

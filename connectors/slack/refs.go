@@ -10,8 +10,8 @@ import (
 var _ connectors.Linker = (*Connector)(nil)
 
 // Refs implements connectors.Linker for links like
-// https://team.slack.com/archives/C0123/p1700000000000100. Before the first
-// contact with Slack the team is not known, and no link is.
+// https://team.slack.com/archives/C0123/p1700000000000100. It returns none
+// before the first contact with Slack, while the team is unknown.
 func (c *Connector) Refs(link string) []string {
 	self := c.self.Load()
 	if self == nil {
@@ -20,8 +20,8 @@ func (c *Connector) Refs(link string) []string {
 	return linked(link, c.cfg.Name, self.Team)
 }
 
-// linked is the way from a permanent link to what messages of a channel are
-// called: p and the time stamp without its dot.
+// linked converts the path of a permanent link, p and the timestamp without its
+// dot, to the ids of messages.
 func linked(link, name, team string) []string {
 	u, err := url.Parse(link)
 	if err != nil || u.Scheme != "https" || !strings.HasSuffix(u.Hostname(), ".slack.com") {
@@ -37,7 +37,7 @@ func linked(link, name, team string) []string {
 	}
 	place := team + "/" + parts[1] + "/" + digits[:len(digits)-6] + "." + digits[len(digits)-6:]
 	refs := []string{"slack/" + place}
-	if name != "slack" { // messages are always called so, deliveries by the connector
+	if name != "slack" { // message ids always begin with slack, receipts with the connector name
 		refs = append(refs, name+"/"+place)
 	}
 	return refs

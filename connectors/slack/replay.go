@@ -14,9 +14,9 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// A replay is one conversation whose history is read for what was missed. Live
-// messages of the conversation wait for it, and give it up when they have waited
-// too long: order goes before completeness, and people are told.
+// A replay reads the history of one conversation for missed messages. Live
+// messages of the conversation wait for it and abandon it after their patience:
+// order takes precedence over completeness, and the chat gets a notice.
 type replay struct {
 	channel string
 	from    time.Time // of the gap
@@ -56,8 +56,8 @@ var (
 	errTooLong = errors.New("more messages, or older ones, than are read again")
 )
 
-// replay posts what was written in a conversation since the gap began, oldest
-// first. Its error says why messages may be missing.
+// replay posts the messages of a conversation since the gap began, oldest
+// first. An error gives the reason why messages may be missing.
 func (b *backfill) replay(ctx context.Context, r *replay) error {
 	posts, missing := b.collect(ctx, r)
 	oldest := time.Now().Add(-backfillReach)
@@ -79,8 +79,8 @@ func (b *backfill) replay(ctx context.Context, r *replay) error {
 	return missing
 }
 
-// repost posts one message by the door of live ones. It tries until the store
-// takes it.
+// repost posts one message like a live one. It retries until the store accepts
+// it.
 func (b *backfill) repost(ctx context.Context, r *replay, in incoming) error {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		err := func() error {
@@ -101,7 +101,7 @@ func (b *backfill) repost(ctx context.Context, r *replay, in incoming) error {
 	}
 }
 
-// pause reports whether the replay goes on after d.
+// pause waits for d and reports whether the replay continues.
 func (r *replay) pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -114,8 +114,8 @@ func (r *replay) pause(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// collect reads what stands in the history of a conversation and of its threads
-// since the gap began, oldest first. Beside an error it returns what it has.
+// collect reads the history of a conversation and its threads since the gap
+// began, oldest first. With an error it returns what it has read so far.
 func (b *backfill) collect(ctx context.Context, r *replay) ([]said, error) {
 	from := r.from.Add(-gapMargin)
 	if from.Before(b.floor) {
@@ -161,8 +161,8 @@ func (b *backfill) collect(ctx context.Context, r *replay) ([]said, error) {
 	return slices.CompactFunc(posts, func(a, b said) bool { return a.TS == b.TS }), err
 }
 
-// errGone: there is no such conversation or thread for the bot, so it has missed
-// nothing there.
+// errGone means that the bot has no access to the conversation or thread, so it
+// missed nothing there.
 var errGone = errors.New("no such conversation")
 
 // pages reads all pages, as fast as Slack allows.
@@ -201,7 +201,7 @@ func (b *backfill) pages(ctx context.Context, r *replay, method string, args url
 	return posts, errTooLong
 }
 
-// unreadable says why a page is given up; nil when it is worth another try.
+// unreadable returns why a page is abandoned; nil if it should be retried.
 func (b *backfill) unreadable(method string, err error, tries int) error {
 	code, k := judge(err)
 	refused := b.chat.refused(method, "SLACK_BOT_TOKEN", err)

@@ -13,10 +13,10 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// mark stands before a message that may have been sent already.
+// mark precedes a message that may have been sent already.
 const mark = "(sent again: the first attempt got no answer)\n"
 
-// outType names the metadata by which a post is found again.
+// outType is the event type of the metadata by which Find recognizes a post.
 const outType = "claybot_out"
 
 // Split cuts a text into parts that Slack takes as one message each.
@@ -24,9 +24,9 @@ func (c *Connector) Split(text string) []string {
 	return connectors.Split(text, maxTextChars-utf8.RuneCountInString(mark), escapedChars)
 }
 
-// Send posts o, or edits the message o.Edit. Every post carries o's id, so that
-// Find knows it. A question and offers become buttons; where Slack refuses
-// those, the text goes out alone. An edit never ends as ambiguous: repeating it is harmless.
+// Send posts o, or edits the message o.Edit. Every post carries o's id for Find. Questions
+// and offers become buttons; if Slack refuses those, Send sends only the text. An edit never
+// ends as ambiguous, because it can be repeated.
 func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (string, error) {
 	p := post{Outgoing: o, method: methodPost}
 	if o.Edit != "" {
@@ -59,20 +59,20 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (string, error
 	return receipt, err
 }
 
-// A post is one Outgoing on its way to one channel.
+// A post is one Outgoing for one channel.
 type post struct {
 	claybot.Outgoing
 	method, channel string
 }
 
-// errContent is the cause of a refusal that is about the text.
+// errContent is the cause of a refusal of the text.
 var errContent = errors.New("slack refuses the text")
 
 func refusedContent(err error) bool { return errors.Is(err, errContent) }
 
-// attempt makes one call and judges how it ended. Beside blocks the text is for
-// notifications only. An edit without blocks takes away those that are there:
-// an edit that says nothing about them leaves the buttons in place.
+// attempt makes one call and classifies its outcome. With blocks, the text is
+// used for notifications only. An edit without blocks sends an empty list,
+// because Slack would otherwise keep the buttons.
 func (c *Connector) attempt(ctx context.Context, p post, text string, blocks []slackapi.Block) (string, error) {
 	ctx, left := traced(ctx)
 	options := []slackapi.MsgOption{
@@ -104,7 +104,7 @@ func (c *Connector) attempt(ctx context.Context, p post, text string, blocks []s
 	return "", c.outcome(p, left(), err)
 }
 
-// outcome is what a failed attempt means, by the rules of connectors.Sender.
+// outcome converts a failed attempt to an error of connectors.Sender.
 func (c *Connector) outcome(p post, left bool, err error) error {
 	if d := waitFor(err); d > 0 {
 		c.penalties.add(p.method, p.channel, d)
@@ -147,7 +147,7 @@ func (c *Connector) outcome(p post, left bool, err error) error {
 	return err
 }
 
-// unanswered is the end of an attempt whose fate is unknown.
+// unanswered returns the error of an attempt with an unknown outcome.
 func (p post) unanswered(err error) error {
 	if p.Edit != "" {
 		return err
@@ -162,6 +162,6 @@ func routeFix(code string) string {
 	return ""
 }
 
-// Resend is asked when a post cannot be looked up, which takes a scope that
-// the app may not have: better twice, with a mark, than never.
+// Resend reports true: a post that cannot be looked up, for lack of a scope, is
+// sent again with a mark.
 func (c *Connector) Resend(claybot.Outgoing) bool { return true }

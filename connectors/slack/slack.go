@@ -35,18 +35,18 @@ type Config struct {
 	// Off gives a reason while nothing may be sent to APIURL; optional.
 	Off func() string
 
-	// Settle is how long after an attempt its post is looked for at the
-	// earliest: history lags behind. Default 5 s.
+	// Settle is the minimum time between an attempt and the search for its
+	// post, because the history lags behind. Default 5 s.
 	Settle time.Duration
-	// Marks is optional; without it a file whose fate is unknown after a restart
-	// cannot be looked up, and a gap across restarts goes unnoticed.
+	// Marks is optional. Without it, an ambiguous file cannot be looked up after
+	// a restart, and a gap across restarts goes unnoticed.
 	Marks connectors.Marks
-	// NoBackfill leaves messages of a gap where they are: people are told that they
-	// may be missing.
+	// NoBackfill disables the backfill: after a gap, chats get a notice that
+	// messages may be missing.
 	NoBackfill bool
-	// Nodes tells how many nodes use the app together, each with sockets of its own; 0
-	// while it is not known. nil is one. Slack hands each message to any one socket,
-	// and allows 10.
+	// Nodes returns how many cluster members share the app, each with its own sockets;
+	// 0 while unknown. nil means one. Slack delivers each message to one of the
+	// sockets, and allows 10.
 	Nodes func() int
 }
 
@@ -76,12 +76,12 @@ var (
 	_ connectors.Streamer  = (*Connector)(nil)
 )
 
-// An identity is who the bot itself is, from auth.test.
+// An identity is the bot's own identity, from auth.test.
 type identity struct {
 	Team, User, Bot, Name string
 }
 
-// New returns a connector that has not called anybody yet.
+// New returns a connector. It makes no calls before Run or Send.
 func New(cfg Config) *Connector {
 	if cfg.Name == "" {
 		cfg.Name = "slack"
@@ -115,7 +115,7 @@ func New(cfg Config) *Connector {
 		slackapi.OptionAppLevelToken(cfg.AppToken),
 		slackapi.OptionAPIURL(cfg.APIURL),
 		slackapi.OptionHTTPClient(c.calls),
-		slackapi.OptionLog(log.New(io.Discard, "", 0)), // it may print what it sends
+		slackapi.OptionLog(log.New(io.Discard, "", 0)), // it may print message contents
 	)
 	c.dialer = &websocket.Dialer{
 		NetDialContext:   cfg.Dial,
@@ -132,9 +132,9 @@ func New(cfg Config) *Connector {
 // Name is the configured name.
 func (c *Connector) Name() string { return c.cfg.Name }
 
-// Health derives from sockets that said hello, and from frames and pings read.
-// It tells as well when others have sockets of the same app and, for a day, of
-// a gap in which messages may be missing.
+// Health is derived from completed hellos and from frames and pings read. It
+// also reports foreign sockets of the app and, for a day, a gap with possibly
+// missing messages.
 func (c *Connector) Health() connectors.Health {
 	h := c.pulse.Health()
 	if crowd := c.crowd.Load(); crowd != nil && h.State != connectors.StateStopped && h.Err == "" {
@@ -146,7 +146,7 @@ func (c *Connector) Health() connectors.Health {
 	return h
 }
 
-// Ignored counts what was acknowledged without being understood: unknown
+// Ignored counts frames that were acknowledged but not processed: unknown
 // envelopes and events that cannot be decoded.
 func (c *Connector) Ignored() int64 { return c.ignored.Load() }
 
@@ -188,8 +188,8 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	return l.run(ctx, work.close)
 }
 
-// checkTokens recognises tokens by their prefix, so that a swapped pair is
-// named before Slack says something less clear.
+// checkTokens checks the prefixes of the tokens, so that a swapped pair gets a
+// clear error.
 func (c *Connector) checkTokens() error {
 	bot, app := c.cfg.BotToken, c.cfg.AppToken
 	if strings.HasPrefix(bot, "xapp-") && strings.HasPrefix(app, "xoxb-") {
@@ -218,7 +218,7 @@ func (c *Connector) checkTokens() error {
 	return nil
 }
 
-// identify asks Slack who the bot is and remembers the answer.
+// identify calls auth.test and stores the identity.
 func (c *Connector) identify(ctx context.Context) (identity, error) {
 	r, err := c.api.AuthTestContext(ctx)
 	if err == nil && (r.TeamID == "" || r.UserID == "") {
@@ -232,7 +232,7 @@ func (c *Connector) identify(ctx context.Context) (identity, error) {
 	return self, nil
 }
 
-// whoami is identify with a memory.
+// whoami returns the stored identity, or calls identify.
 func (c *Connector) whoami(ctx context.Context) (identity, error) {
 	if self := c.self.Load(); self != nil {
 		return *self, nil
@@ -240,8 +240,8 @@ func (c *Connector) whoami(ctx context.Context) (identity, error) {
 	return c.identify(ctx)
 }
 
-// Streaming shows an answer by a post that is edited while it grows, more
-// slowly where Slack asked for fewer edits of late.
+// Streaming returns the rate of edits, which is lower after Slack limited edits
+// of the route.
 func (c *Connector) Streaming(r claybot.Route) connectors.Streaming {
 	s := connectors.Streaming{First: 64, Wait: 1500 * time.Millisecond, Every: time.Second, Limit: 3500}
 	if _, channel, ok := strings.Cut(r.ChannelID, "/"); ok && c.penalties.recent(methodUpdate, channel) {

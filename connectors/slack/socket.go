@@ -14,7 +14,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// errClosed says that a socket ended before an acknowledgement was written.
+// errClosed means that a socket closed before an acknowledgement was written.
 var errClosed = errors.New("socket is closed")
 
 // reasonCrowded is the reason of a disconnect when the app has more sockets than
@@ -23,7 +23,7 @@ const reasonCrowded = "too_many_websockets"
 
 var errCrowded = errors.New("slack allows an app 10 sockets, and more are asked for: run fewer nodes with this app, or stop the other program that uses it")
 
-// A frame is what Slack sends on a socket: the fields of all kinds of it.
+// A frame is one Socket Mode message, with the fields of all types.
 type frame struct {
 	Type       string          `json:"type"`
 	EnvelopeID string          `json:"envelope_id"`
@@ -55,8 +55,8 @@ type socket struct {
 // An ack is one acknowledgement to be written.
 type ack struct {
 	Envelope string `json:"envelope_id"`
-	// Payload answers the submission of a form. Slack drops large ones without
-	// a word.
+	// Payload is the response to a submitted form. Slack silently drops large
+	// ones.
 	Payload any `json:"payload,omitempty"`
 
 	written chan error
@@ -93,7 +93,7 @@ func (c *Connector) open(ctx context.Context) (*socket, error) {
 	return s, nil
 }
 
-// greet waits for hello, until which a socket counts for nothing.
+// greet waits for hello. A socket is not usable before.
 func (s *socket) greet(ctx context.Context) error {
 	s.conn.SetReadLimit(maxFrameBytes)
 	s.conn.SetPingHandler(s.ping)
@@ -119,7 +119,7 @@ func (s *socket) greet(ctx context.Context) error {
 	return nil
 }
 
-// dismissed is the error of a disconnect that is for good, nil for others.
+// dismissed returns the error of a permanent disconnect, nil for others.
 func dismissed(reason string) error {
 	if reason != "link_disabled" {
 		return nil
@@ -130,13 +130,14 @@ func dismissed(reason string) error {
 	}
 }
 
-// lifetime is how long Slack keeps the socket, about; zero when it did not say.
+// lifetime returns the approximate time that Slack keeps the socket open; zero
+// if unknown.
 func (s *socket) lifetime() time.Duration {
 	return time.Duration(s.hello.DebugInfo.ApproximateConnectionTime) * time.Second
 }
 
-// next reads one frame. A frame that is not JSON comes back empty: whatever it
-// was, it can be neither understood nor acknowledged.
+// next reads one frame. It returns an empty frame for invalid JSON, which
+// cannot be acknowledged.
 func (s *socket) next() (frame, error) {
 	s.extend()
 	_, data, err := s.conn.ReadMessage()
@@ -150,8 +151,8 @@ func (s *socket) next() (frame, error) {
 	return f, nil
 }
 
-// readError says why a socket ended. The text of a close frame is Slack's and
-// stays out.
+// readError describes why a socket ended, without the text of the close frame,
+// which is untrusted.
 func readError(err error) error {
 	var end *websocket.CloseError
 	if errors.As(err, &end) {
@@ -164,8 +165,8 @@ func readError(err error) error {
 	return fmt.Errorf("read socket: %w", err)
 }
 
-// read hands over frames until the socket ends or take returns an error, and
-// closes it.
+// read passes frames to take until the socket ends or take returns an error,
+// and closes the socket.
 func (s *socket) read(take func(frame) error) error {
 	defer s.close()
 	for {
@@ -182,7 +183,7 @@ func (s *socket) read(take func(frame) error) error {
 
 func (s *socket) extend() { _ = s.conn.SetReadDeadline(time.Now().Add(silence)) } // a dead socket shows at the read
 
-// ping answers Slack and proves life.
+// ping answers a ping and extends the read deadline.
 func (s *socket) ping(data string) error {
 	s.extend()
 	s.alive()
@@ -204,7 +205,7 @@ func (s *socket) ack(envelope string, payload any) error {
 	}
 }
 
-// write is the one writer of a socket.
+// write is the only writer of a socket.
 func (s *socket) write() {
 	for {
 		select {
@@ -217,8 +218,8 @@ func (s *socket) write() {
 	}
 }
 
-// close ends the socket and its writer. It may be called by anybody, more than
-// once.
+// close closes the socket and stops its writer. It may be called more than
+// once, from any goroutine.
 func (s *socket) close() {
 	s.once.Do(func() {
 		close(s.closed)
@@ -227,8 +228,8 @@ func (s *socket) close() {
 	s.writer.Wait()
 }
 
-// decode reads JSON as far as it can: a field of an unexpected type stays
-// empty and takes nothing else with it.
+// decode decodes JSON leniently: a field of an unexpected type stays empty and
+// does not affect others.
 func decode(data []byte, v any) error {
 	err := json.Unmarshal(data, v)
 	var mismatch *json.UnmarshalTypeError

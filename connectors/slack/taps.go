@@ -8,17 +8,17 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// A tapKind says what a person did.
+// A tapKind is the type of an interaction.
 type tapKind int
 
 const (
 	answered  tapKind = iota // a button or a menu that answers
-	asks                     // for a form
+	asks                     // requests a form
 	submitted                // a form
 	commanded                // a command by an offer
 )
 
-// A tap is what a person did with a button, a menu or a form.
+// A tap is an interaction with a button, a menu or a form.
 type tap struct {
 	kind   tapKind
 	answer connectors.Tap // of answered and submitted
@@ -28,10 +28,10 @@ type tap struct {
 	trigger string // opens a form
 	asked   string // the text of the message, in mrkdwn
 
-	user, channel, thread string // whom and where to tell something, without workspace
+	user, channel, thread string // recipient of ephemeral messages, without workspace
 }
 
-// interactive is what claybot reads of the payload of a tap.
+// interactive is the part of an interaction payload that claybot reads.
 type interactive struct {
 	Type string `json:"type"`
 	Team struct {
@@ -73,14 +73,14 @@ type action struct {
 	Chosen chosen `json:"selected_option"`
 }
 
-// readTap finds out what a person did. It is a pure function, total over all
-// input; ok is false for what is not claybot's.
+// readTap decodes an interaction. It is a pure function and never fails; ok is
+// false for interactions that are not claybot's.
 func readTap(name string, self identity, payload []byte) (t tap, ok bool) {
 	var p interactive
 	if decode(payload, &p) != nil || p.User.ID == "" {
 		return tap{}, false
 	}
-	if p.Team.ID == "" { // of an app that was installed for a whole organization
+	if p.Team.ID == "" { // the app is installed for a whole organization
 		p.Team.ID = self.Team
 	}
 	switch p.Type {
@@ -96,7 +96,7 @@ func readTap(name string, self identity, payload []byte) (t tap, ok bool) {
 	return tap{}, false
 }
 
-// action is one tap at a message.
+// action decodes one action on a message.
 func (p interactive) action(name string, self identity, a action) (tap, bool) {
 	if p.Channel.ID == "" || p.Team.ID == "" {
 		return tap{}, false
@@ -133,8 +133,8 @@ func (p interactive) action(name string, self identity, a action) (tap, bool) {
 	return t, t.answer.Question != ""
 }
 
-// command makes the message that an offer stands for. Each tap has an id, which
-// stays the same when Slack sends the tap again.
+// command creates the message of an offer. Its id is derived from the action,
+// so a redelivery has the same id.
 func (t *tap) command(p interactive, self identity, a action) bool {
 	var text string
 	if json.Unmarshal([]byte(a.Value), &text) != nil || strings.TrimSpace(text) == "" || a.At == "" {
@@ -162,7 +162,7 @@ func (t *tap) command(p interactive, self identity, a action) bool {
 	return ours
 }
 
-// submission is a form that was sent.
+// submission decodes a submitted form.
 func (p interactive) submission(name string) (tap, bool) {
 	t := tap{kind: submitted, user: p.User.ID}
 	if p.View.Callback != callbackForm || json.Unmarshal([]byte(p.View.Metadata), &t.form) != nil || t.form.Question == "" {
@@ -173,15 +173,15 @@ func (p interactive) submission(name string) (tap, bool) {
 	switch {
 	case t.form.Edit:
 		t.answer.Value, t.answer.Args = "approve", strings.TrimSpace(value)
-		ok = ok && t.answer.Args != "" // else it would run as it was
+		ok = ok && t.answer.Args != "" // otherwise the action would run unchanged
 	case t.form.Type == claybot.QuestionConfirm:
 		t.answer.Value, t.answer.Reason = "deny", cut(strings.TrimSpace(value), maxReasonChars)
 	}
 	return t, ok
 }
 
-// person is who tapped, with the workspace for one of another workspace, as in
-// messages.
+// person returns the id of the acting user, with the workspace for users of
+// other workspaces, as in messages.
 func (p interactive) person() string {
 	if p.User.Team != "" && p.User.Team != p.Team.ID {
 		return p.User.Team + "/" + p.User.ID
@@ -189,8 +189,8 @@ func (p interactive) person() string {
 	return p.User.ID
 }
 
-// thread is the thread of the message that was tapped at, empty for a message
-// that is in none, even if it has replies.
+// thread returns the thread of the message with the action; empty for a
+// top-level message, even if it has replies.
 func (p interactive) thread() string {
 	thread := p.Message.Thread
 	if thread == "" {

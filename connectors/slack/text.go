@@ -8,8 +8,8 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// strip takes the bot's mentions off both ends of a raw text, and reports
-// whether the bot is mentioned anywhere in it.
+// strip removes mentions of the bot from both ends of a raw text, and reports
+// whether the text mentions the bot anywhere.
 func strip(raw string, self identity) (text string, mentioned bool) {
 	if self.User == "" || !strings.Contains(raw, "<@"+self.User) {
 		return raw, false
@@ -39,7 +39,7 @@ func strip(raw string, self identity) (text string, mentioned bool) {
 	return raw, mentioned
 }
 
-// meant reports whether the inside of <…> is a mention of the bot.
+// meant reports whether inside, the text between < and >, mentions the bot.
 func (i identity) meant(inside string) bool {
 	id, _, _ := strings.Cut(inside, "|")
 	return len(id) > 1 && id[0] == '@' && id[1:] == i.User
@@ -75,7 +75,7 @@ func plain(raw string, self identity) string {
 	return b.String()
 }
 
-// reference is how the inside of <…> reads.
+// reference returns the readable form of inside, the text between < and >.
 func reference(inside string, self identity) string {
 	target, label, labelled := strings.Cut(inside, "|")
 	if target == "" {
@@ -121,8 +121,8 @@ func unescape(s string) string {
 	return strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(s)
 }
 
-// escape makes text that Slack shows as it is. It also disarms <!channel> and
-// the like, for they need the angle brackets.
+// escape escapes text so that Slack shows it unchanged. It also disables
+// <!channel> and similar references.
 func escape(s string) string {
 	if !strings.ContainsAny(s, "&<>") {
 		return s
@@ -135,7 +135,7 @@ func escapedChars(s string) int {
 	return utf8.RuneCountInString(s) + 4*strings.Count(s, "&") + 3*strings.Count(s, "<") + 3*strings.Count(s, ">")
 }
 
-// mrkdwn writes Markdown in Slack's own markup.
+// mrkdwn converts Markdown to Slack's mrkdwn.
 func mrkdwn(md string) string {
 	return connectors.Render(md, connectors.Style{
 		Text:     escape,
@@ -157,8 +157,8 @@ func mrkdwn(md string) string {
 	})
 }
 
-// around marks what has no white space at its ends; Slack shows the marks
-// themselves otherwise.
+// around returns a function that wraps text in mark, unless it begins or ends
+// with white space, where Slack would show the mark itself.
 func around(mark string) func(string) string {
 	return func(inner string) string {
 		core := strings.TrimSpace(inner)

@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// A gap is a time without a socket in which messages may have been lost, for
-// good where it was not possible to read them.
+// A gap is a period without a socket in which messages may have been lost.
 type gap struct {
 	from, to time.Time
 	chats    int // that got a notice
@@ -22,7 +21,7 @@ type gap struct {
 	unlisted string // why direct messages that began in the gap are not found
 }
 
-// silent reports whether there is nothing that operators need to know.
+// silent reports whether the gap has nothing to report to operators.
 func (g *gap) silent() bool { return g.chats == 0 && g.unread == 0 && g.unlisted == "" }
 
 func (g *gap) String() string {
@@ -49,9 +48,9 @@ type directMessage struct {
 	Gone    bool   `json:"is_user_deleted"`
 }
 
-// others adds to h the direct messages in which claybot knows of no recent message:
-// those of new people are among them. The newest come first. It returns their channels,
-// and notes in h what it could not find out.
+// others adds to h the direct messages without a recent message known to claybot, which
+// include those of new users. It returns their channels, newest first, and records in h
+// what it could not list.
 func (b *backfill) others(ctx context.Context, h *hole) (channels []string) {
 	if b.chat.cfg.NoBackfill {
 		h.Unlisted = errOff.Error()
@@ -77,14 +76,14 @@ func (b *backfill) others(ctx context.Context, h *hole) (channels []string) {
 	return channels
 }
 
-// Why direct messages of new people may be missing.
+// Why direct messages of new users may be missing.
 var (
 	errSlowList = errors.New("the list did not come in time")
 	errLongList = errors.New("there are more than are listed")
 )
 
-// list reads which direct messages the bot has. Live messages wait for it, so it
-// takes no longer than listTime. Beside an error it returns what it has.
+// list lists the bot's direct messages. Live messages wait for it, so it takes
+// at most listTime. With an error it returns what it has listed so far.
 func (b *backfill) list(ctx context.Context) (all []directMessage, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, listTime, errSlowList)
 	defer cancel()
@@ -120,7 +119,7 @@ func (b *backfill) list(ctx context.Context) (all []directMessage, err error) {
 	return all, errLongList
 }
 
-// rest reports whether d has passed before ctx is done.
+// rest waits for d and reports whether ctx is still alive.
 func rest(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -20,9 +20,9 @@ import (
 var _ connectors.FileSender = (*Connector)(nil)
 
 // SendFile uploads the file of o and shares it in the channel, in three steps.
-// Nobody sees anything before the last one; only that can be ambiguous, and Find
-// looks it up by the id of the upload, which is kept before. The receipt is that
-// id.
+// The file is visible only after the last one; only that step can be ambiguous,
+// and Find looks it up by the id of the upload, which is stored before. The
+// receipt is that id.
 func (c *Connector) SendFile(ctx context.Context, o claybot.Outgoing, open func() (io.ReadCloser, error)) (string, error) {
 	p := post{Outgoing: o, method: methodUploadURL}
 	var ok bool
@@ -50,8 +50,8 @@ func (c *Connector) SendFile(ctx context.Context, o claybot.Outgoing, open func(
 	return c.share(ctx, p, to.FileID)
 }
 
-// unseen is the error of a step that shows nothing to anybody: its fate does not
-// matter.
+// unseen converts the error of a step without a visible effect, which can be
+// repeated.
 func unseen(err error) error {
 	var unknown *connectors.AmbiguousError
 	if errors.As(err, &unknown) {
@@ -60,7 +60,7 @@ func unseen(err error) error {
 	return err
 }
 
-// put sends the bytes. The address is a secret: who has it may write there.
+// put uploads the bytes. The address is a secret: it grants write access.
 func (c *Connector) put(ctx context.Context, address string, size int64, open func() (io.ReadCloser, error)) error {
 	const method = "upload"
 	u, err := url.Parse(address)
@@ -82,7 +82,7 @@ func (c *Connector) put(ctx context.Context, address string, size int64, open fu
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, c.clean(err))
 	}
-	defer resp.Body.Close() // nothing of it is of interest
+	defer resp.Body.Close() // the body is not needed
 	if resp.StatusCode == http.StatusRequestEntityTooLarge {
 		return &connectors.PermanentError{Err: errors.New(method + ": slack says that the file is too large")}
 	}
@@ -92,7 +92,7 @@ func (c *Connector) put(ctx context.Context, address string, size int64, open fu
 	return nil
 }
 
-// share makes an upload a message of the channel.
+// share posts an upload to the channel.
 func (c *Connector) share(ctx context.Context, p post, id string) (string, error) {
 	p.method = methodComplete
 	comment := p.Text
@@ -120,7 +120,7 @@ func (c *Connector) uploadKey(channel string) string {
 	return c.cfg.Name + "/upload/" + channel
 }
 
-// remember keeps which upload an Outgoing is, before anybody can see it.
+// remember stores the upload id of an Outgoing before the file becomes visible.
 func (c *Connector) remember(ctx context.Context, p post, id string) error {
 	value := p.ID + " " + id
 	c.uploads.Store(p.channel, value)
@@ -133,8 +133,8 @@ func (c *Connector) remember(ctx context.Context, p post, id string) error {
 	return nil
 }
 
-// findFile looks once whether the upload of an Outgoing was shared. One that is
-// not remembered was never to be, unless nothing outlives a restart.
+// findFile checks once whether the upload of an Outgoing was shared. Without a
+// stored upload id it was not shared, unless there are no Marks.
 func (c *Connector) findFile(ctx context.Context, o claybot.Outgoing, channel string) (receipt string, found bool, err error) {
 	value := ""
 	if v, ok := c.uploads.Load(channel); ok {
