@@ -7,7 +7,7 @@ import (
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 )
 
-// An address is what people call the bot by in a group.
+// An address is how users address the bot in a group.
 type address struct {
 	username string
 	botID    int64

@@ -20,7 +20,7 @@ type button struct {
 	Data string `json:"callback_data,omitempty"`
 }
 
-// noButtons takes the buttons of a message away.
+// noButtons removes the buttons of a message.
 func noButtons() keyboard { return keyboard{Rows: [][]button{}} }
 
 // A forceReply opens the answer to a message, with a hint where to write it.
@@ -30,7 +30,7 @@ type forceReply struct {
 	Placeholder string `json:"input_field_placeholder"`
 }
 
-// What stands on buttons.
+// Button labels.
 const (
 	labelApprove = "Approve"
 	labelDeny    = "Deny"
@@ -40,11 +40,11 @@ const (
 	labelNo      = "No"
 	labelDone    = "Done"
 	labelSkip    = "Skip"
-	chosenMark   = "✓ " // before an option that is taken
+	chosenMark   = "✓ " // before a selected option
 )
 
-// markup is what stands below the message of o; nil is nothing. Whatever has no
-// buttons can be answered by writing.
+// markup returns the reply markup of o, nil for none. Questions without buttons
+// are answered with text.
 func (c *Connector) markup(o claybot.Outgoing) any {
 	var k keyboard
 	if o.Question != nil {
@@ -68,11 +68,11 @@ func (c *Connector) markup(o claybot.Outgoing) any {
 	return nil
 }
 
-// shared reports whether others read a route, too.
+// shared reports whether r is a group or channel.
 func shared(r claybot.Route) bool { return r.Group || strings.HasPrefix(r.ChannelID, "-") }
 
-// toggler is who alone may choose among the options on r: the one who is
-// asked. In a private chat there is nobody else.
+// toggler returns the id of the only user who may select options on r: the user
+// who is asked. It is 0 in a private chat, which has no other users.
 func toggler(r claybot.Route) int64 {
 	if !shared(r) {
 		return 0
@@ -84,7 +84,7 @@ func toggler(r claybot.Route) int64 {
 	return id
 }
 
-// hint shows what the answer to q looks like where it is written.
+// hint shows the expected form of the answer in the input field.
 func hint(q claybot.Question) any {
 	for _, text := range []string{q.Placeholder, q.Example} {
 		if text = cutUTF16(text, maxPlaceholderUTF16); text != "" {
@@ -107,7 +107,7 @@ func (c *Connector) offers(o claybot.Outgoing) (row []button) {
 	return row
 }
 
-// readOffer is the command that the data of an offer stands for.
+// readOffer decodes the command from the data of an offer.
 func readOffer(data string) (command string, ok bool) {
 	command, ok = strings.CutPrefix(data, offerPrefix)
 	ok = ok && len(data) <= maxDataBytes && strings.HasPrefix(command, "/") && utf8.ValidString(command) &&
@@ -115,15 +115,15 @@ func readOffer(data string) (command string, ok bool) {
 	return command, ok
 }
 
-// ask is the buttons of q; none for what is answered by writing. ok is false
-// when there should be some and they cannot be made. user alone may choose
-// among several options, if that fits.
+// ask returns the buttons of q; none for a question that is answered with text.
+// ok is false if the buttons do not fit. If user is set and fits, only that
+// user may select options.
 func ask(q claybot.Question, user int64) (rows [][]button, ok bool) {
 	a := asking{Question: q, user: user, fits: true}
 	switch q.Type {
 	case claybot.QuestionConfirm:
 		rows = append(rows, []button{a.button(labelApprove, verbYes), a.button(labelDeny, verbNo)})
-		if q.Tool != "" && !q.Once { // what the session is allowed is the tool
+		if q.Tool != "" && !q.Once { // approval for the session covers the tool
 			rows = append(rows, []button{a.button(labelSession, verbSession)})
 		}
 		if q.Args != "" {
@@ -159,8 +159,8 @@ func (a *asking) press(label string, p press) button {
 	return button{Text: label, Data: data}
 }
 
-// choices has a button for each option, and below them what ends the choice of
-// several.
+// choices returns a button for each option, followed by Done if several may be
+// selected.
 func (a *asking) choices() [][]button {
 	if len(a.Options) > maxOptions {
 		a.fits = false
@@ -173,7 +173,7 @@ func (a *asking) choices() [][]button {
 		p.verb, p.user = verbToggle, a.user
 		longest := p
 		longest.question, longest.chosen = a.ID, 1<<maxOptions-1
-		if _, ok := longest.data(); !ok { // who is done is judged
+		if _, ok := longest.data(); !ok { // Done is authorized when it is pressed
 			p.user = 0
 			longest.user = 0
 			_, ok = longest.data()
@@ -198,8 +198,8 @@ func (a *asking) choices() [][]button {
 	return rows
 }
 
-// label is what stands on the button of an option. Where it is the value, it
-// must be the option as it is; else it may be cut.
+// label returns the label of an option. If the label is also the value, it is
+// the unchanged option; otherwise it may be truncated.
 func (a *asking) label(i int, option string, named bool) string {
 	if named {
 		label := connectors.OneLine(option, maxOptionRunes)
@@ -207,13 +207,13 @@ func (a *asking) label(i int, option string, named bool) string {
 		return label
 	}
 	label := connectors.OneLine(option, maxLabelRunes)
-	if label == "" { // nothing that can be seen
+	if label == "" { // no visible characters
 		label = strconv.Itoa(i + 1)
 	}
 	return label
 }
 
-// inRows puts short buttons next to each other.
+// inRows arranges short buttons side by side.
 func inRows(buttons []button, widest int) (rows [][]button) {
 	n := 1
 	switch {
@@ -230,7 +230,7 @@ func inRows(buttons []button, widest int) (rows [][]button) {
 	return rows
 }
 
-// cutUTF16 makes s one line of at most limit UTF-16 units.
+// cutUTF16 returns s as one line of at most limit UTF-16 units.
 func cutUTF16(s string, limit int) string {
 	n := limit // characters, each of which is at least one unit
 	s = connectors.OneLine(s, n)

@@ -11,39 +11,38 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// choices knows what was tapped in questions with several answers before their
-// messages show it. What they show is the state: choices may be lost at any
-// time. Its zero value is ready; it is safe for concurrent use.
+// choices holds selections that the messages of multiple-choice questions do
+// not show yet. The messages are the source of truth, so choices may be lost at
+// any time. The zero value is ready to use. It is safe for concurrent use.
 type choices struct {
 	mu   sync.Mutex
 	open map[place]*choice
 }
 
-// A place is one message.
+// A place identifies one message.
 type place struct{ chat, message int64 }
 
-// A choice is the state of one message that is ahead of what it shows.
+// A choice is the state of a message that the message does not show yet.
 type choice struct {
 	question string
 	chosen   uint64
-	keyboard keyboard  // as it was when it was tapped last
-	at       time.Time // of the last tap
-	waiting  []string  // the taps that are answered once they are shown
-	showing  bool      // somebody is at it
+	keyboard keyboard  // at the last button press
+	at       time.Time // of the last button press
+	waiting  []string  // callback ids to answer once the selection is shown
+	showing  bool      // a goroutine is updating the message
 }
 
 func (t *tap) place() place { return place{chat: t.Message.Chat.ID, message: t.Message.MessageID} }
 
-// state is what is chosen at the message of a tap.
+// state returns the selected options of the message of a callback.
 func (c *choices) state(t *tap, p press) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.known(t, p)
 }
 
-// known is the state before a tap. The message that came with a tap may be
-// newer than the button that was tapped, and what was tapped a moment ago newer
-// than both.
+// known returns the state before a button press. The message in the callback
+// may be newer than the pressed button, and recent presses newer than both.
 func (c *choices) known(t *tap, p press) uint64 {
 	if x := c.open[t.place()]; x != nil && x.question == p.question && (x.showing || time.Since(x.at) < choiceKept) {
 		return x.chosen
@@ -57,9 +56,9 @@ func (c *choices) known(t *tap, p press) uint64 {
 	return chosen
 }
 
-// tap notes that an option is taken or left: the opposite of what the tapped
-// button showed, so that the same tap twice does the same. It reports whether
-// the caller must show it; else somebody is at it.
+// tap selects or deselects an option: the opposite of what the pressed button
+// showed, so a repeated callback has the same effect. It reports whether the
+// caller must update the message; otherwise another goroutine does.
 func (c *choices) tap(t *tap, p press) (x *choice, show bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,9 +85,8 @@ func (c *choices) tap(t *tap, p press) (x *choice, show bool) {
 	return x, show
 }
 
-// next is the keyboard that a message is to show, and the taps that are
-// answered with it; ok is false when there are none, and then nobody is at it
-// any more.
+// next returns the keyboard to show and the callbacks to answer with it. ok is
+// false if there are none; then the update is finished.
 func (c *choices) next(x *choice) (k keyboard, taps []string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,8 +98,8 @@ func (c *choices) next(x *choice) (k keyboard, taps []string, ok bool) {
 	return x.keyboard.show(x.question, x.chosen), taps, true
 }
 
-// fail forgets a choice that could not be shown: what the message shows is the
-// state. The taps that came meanwhile are not done either.
+// fail discards a choice that could not be shown and returns the callbacks that
+// had no effect.
 func (c *choices) fail(at place, x *choice) (taps []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +110,7 @@ func (c *choices) fail(at place, x *choice) (taps []string) {
 	return taps
 }
 
-// show is k with the options marked that are chosen.
+// show returns k with the chosen options marked.
 func (k keyboard) show(question string, chosen uint64) keyboard {
 	k = k.clone()
 	k.options(question, func(b *button, p press) {
@@ -128,12 +126,12 @@ func (k keyboard) show(question string, chosen uint64) keyboard {
 			}
 		}
 		p.chosen = chosen
-		b.Data, _ = p.data() // choices made sure that it fits, whatever is chosen
+		b.Data, _ = p.data() // fits: choices checked the longest data
 	})
 	return k
 }
 
-// toggle takes or leaves an option, and shows it on the buttons.
+// toggle selects or deselects an option and updates the buttons.
 func (l *loop) toggle(ctx context.Context, t *tap, p press) {
 	x, show := l.choices.tap(t, p)
 	if show {
@@ -141,8 +139,8 @@ func (l *loop) toggle(ctx context.Context, t *tap, p press) {
 	}
 }
 
-// show brings a message up to date, as long as there are taps. Those are
-// answered when it is.
+// show updates a message until no button presses are left, and answers their
+// callbacks after the update.
 func (l *loop) show(ctx context.Context, at place, x *choice) {
 	for {
 		k, taps, ok := l.choices.next(x)

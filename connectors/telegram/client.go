@@ -66,7 +66,7 @@ func newTransport(connections int) *http.Transport {
 	}
 }
 
-// A refusal is Telegram's readable answer that it did not do what was asked.
+// A refusal is an error response of Telegram.
 type refusal struct {
 	method      string
 	code        int
@@ -88,7 +88,7 @@ func (e *refusal) says(parts ...string) bool {
 	return false
 }
 
-// A failure is a call without a readable answer.
+// A failure is a call without a readable response.
 type failure struct {
 	method string
 	left   bool // bytes of the request may have reached Telegram
@@ -179,7 +179,7 @@ func (c *client) verdict(method string, status int, retry string, decode error, 
 	return &failure{method: method, left: true, err: errors.New("unreadable answer")}
 }
 
-// headerDelay reads a Retry-After header in seconds; 5 s where there is none.
+// headerDelay parses a Retry-After header in seconds; the default is 5 s.
 func headerDelay(s string) time.Duration {
 	if n, err := strconv.Atoi(s); n > 0 && (err == nil || errors.Is(err, strconv.ErrRange)) {
 		return seconds(n)
@@ -187,13 +187,12 @@ func headerDelay(s string) time.Duration {
 	return 5 * time.Second
 }
 
-// seconds is a wait that Telegram names, at most maxSilence: whatever asks for
-// more is broken.
+// seconds converts a wait that Telegram requests, limited to maxSilence.
 func seconds(n int) time.Duration {
 	return time.Duration(min(n, int(maxSilence/time.Second))) * time.Second
 }
 
-// redact takes the address, and with it the token, out of a transport's error.
+// redact removes the address, which contains the token, from a transport error.
 func (c *client) redact(err error) error {
 	var u *url.Error
 	for errors.As(err, &u) {
@@ -205,7 +204,7 @@ func (c *client) redact(err error) error {
 	return err
 }
 
-// clean takes the token and its secret half out of a text.
+// clean removes the token and its secret half from a text.
 func (c *client) clean(text string) string {
 	if c.token == "" {
 		return text
@@ -218,7 +217,7 @@ func (c *client) clean(text string) string {
 	return text
 }
 
-// refusesToken reports an error that says that the token is wrong.
+// refusesToken reports whether err means that the token is invalid.
 func refusesToken(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && (r.code == http.StatusUnauthorized || r.code == http.StatusNotFound)
@@ -234,11 +233,11 @@ func retryAfter(err error) time.Duration {
 }
 
 // A backoff is the wait between attempts: from backoffMin doubling to
-// backoffMax, up to a quarter less at random. Its zero value is fresh.
+// backoffMax, up to a quarter less at random. The zero value is ready to use.
 type backoff struct{ wait time.Duration }
 
-// next is the coming wait; asked, if longer than 0, is what the platform
-// wants and is obeyed to the second, up to maxPause.
+// next returns the next wait. If asked, the wait that the platform requested,
+// is positive, next returns it, up to maxPause.
 func (b *backoff) next(asked time.Duration) time.Duration {
 	if asked > 0 {
 		return min(asked, maxPause)

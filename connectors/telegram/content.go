@@ -9,7 +9,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// content is what a message can carry beside text.
+// content is the non-text content of a message.
 type content struct {
 	Animation *tgbotapi.Animation  `json:"animation"`
 	Audio     *tgbotapi.Audio      `json:"audio"`
@@ -32,8 +32,8 @@ type content struct {
 	Giveaway  *struct{}            `json:"giveaway"`
 }
 
-// describe is one line about the content, for the model; empty when there is
-// none, as with plain text and service messages.
+// describe describes the content in one line for the model; empty for plain
+// text and service messages.
 func (c *content) describe() string {
 	switch {
 	case c.Sticker != nil:
@@ -56,7 +56,7 @@ func (c *content) describe() string {
 	return c.other()
 }
 
-// media names the file that a message carries.
+// media describes the file of a message.
 func (c *content) media() string {
 	switch {
 	case len(c.Photo) > 0:
@@ -82,7 +82,7 @@ func (c *content) media() string {
 	return ""
 }
 
-// other names the kinds that are known and nothing more.
+// other describes content that claybot recognizes but does not read.
 func (c *content) other() string {
 	kind := ""
 	switch {
@@ -129,8 +129,7 @@ func file(title string, size int) string {
 	return s
 }
 
-// name makes a text that a stranger chose safe to stand in one line between
-// brackets.
+// name makes untrusted text safe to show in one line between brackets.
 func name(s string) string {
 	return connectors.OneLine(noBrackets.Replace(s), maxNameRunes)
 }

@@ -17,8 +17,8 @@ import (
 
 var _ connectors.Fetcher = (*Connector)(nil)
 
-// file is what a message carries as a file to be fetched; ok is false when there
-// is none, or one that cannot be asked for.
+// file returns the file of a message as a reference to fetch; ok is false if
+// there is none or it cannot be fetched.
 func (c *Connector) file(m *content) (f claybot.FileReference, ok bool) {
 	unique := ""
 	switch {
@@ -59,8 +59,8 @@ func (c *Connector) file(m *content) (f claybot.FileReference, ok bool) {
 	return f, true
 }
 
-// Fetch gets the bytes of a file that came with a message. The address that it
-// is read from has the token in it, and is nowhere but here.
+// Fetch downloads a file of a message. The download address contains the token
+// and never leaves this function.
 func (c *Connector) Fetch(ctx context.Context, f claybot.FileReference) (io.ReadCloser, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (c *client) download(ctx context.Context, path string) (io.ReadCloser, erro
 	if resp.StatusCode == http.StatusOK && resp.ContentLength <= maxDownloadBytes {
 		return &redacted{resp.Body, c}, nil
 	}
-	_ = resp.Body.Close() // nothing of it is of interest
+	_ = resp.Body.Close() // the body is not needed
 	switch {
 	case resp.StatusCode == http.StatusOK:
 		return nil, &connectors.RefusedError{Text: texts.TelegramFileTooLarge}
@@ -114,7 +114,7 @@ func (c *client) download(ctx context.Context, path string) (io.ReadCloser, erro
 	return nil, &failure{method: method, err: fmt.Errorf("HTTP status %d", resp.StatusCode)}
 }
 
-// redacted is the body of an answer whose errors may name its address.
+// redacted removes the address from the errors of a response body.
 type redacted struct {
 	io.ReadCloser
 	c *client

@@ -14,8 +14,8 @@ var (
 	noQuote     = strings.NewReplacer("<blockquote>", "", "</blockquote>", "")
 )
 
-// style writes Telegram's HTML. Telegram allows quotes in quotes and bold in
-// bold only on paper, so they are flattened.
+// style renders Telegram's HTML. Telegram documents nested quotes and nested bold
+// but rejects them, so they are flattened.
 var style = connectors.Style{
 	Text:     textEscaper.Replace,
 	Strong:   func(s string) string { return element("b", noBold.Replace(s)) },
@@ -56,7 +56,7 @@ func format(md string) string {
 	return out
 }
 
-// visible is the text that remains of our own HTML once Telegram has read it.
+// visible returns the text that Telegram shows for our HTML.
 func visible(s string) string {
 	if !strings.ContainsAny(s, "<&") {
 		return s
@@ -98,7 +98,7 @@ func split(text string, limit int) []string {
 	return out
 }
 
-// fits reports whether a part of at most maxPartUTF16 is so when formatted.
+// fits reports whether a part of at most maxPartUTF16 still fits once it is formatted.
 func fits(part string) bool {
 	if len(part) < maxPartUTF16/4 && !strings.Contains(part, "|") {
 		return true // nothing but a table makes a text four times as long

@@ -17,7 +17,7 @@ const (
 	maxPhotoBytes    = 10_000_000 // of one that is shown as a picture
 
 	maxDataBytes        = 64  // of a button
-	maxToastUTF16       = 200 // of what is answered to a tap
+	maxToastUTF16       = 200 // of a callback answer
 	maxPlaceholderUTF16 = 64
 	maxRow              = 8 // buttons
 )
@@ -39,7 +39,7 @@ const (
 	maxPause     = time.Hour              // the longest wait for a poll that Telegram can ask for
 	maxSilence   = 24 * time.Hour         // the longest wait for a send
 	asideTimeout = 5 * time.Second        // of a call that is best done soon or never
-	choiceKept   = time.Minute            // how long a tap may be ahead of what its message shows
+	choiceKept   = time.Minute            // lifetime of a choice that its message does not show
 )
 
 // Limits on what is passed on.
@@ -50,8 +50,8 @@ const (
 
 // Limits of buttons.
 const (
-	maxLabelRunes  = 60  // of what stands on one
-	maxOptionRunes = 100 // of one that must not be cut
+	maxLabelRunes  = 60  // of a label
+	maxOptionRunes = 100 // of one that must not be truncated
 	maxOptions     = 50
-	maxAside       = 32 // calls about taps at a time
+	maxAside       = 32 // concurrent calls for callbacks
 )

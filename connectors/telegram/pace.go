@@ -5,22 +5,21 @@ import (
 	"time"
 )
 
-// pace learns how fast Telegram lets us send. Before the first 429 it knows
-// nothing and holds nothing back. A 429 silences its chat for exactly the time
-// named; afterwards that chat is paced and sped up again with every success,
-// until it is forgotten. Its zero value is ready; it is safe for concurrent
-// use.
+// pace adapts to Telegram's rate limits. Before the first 429 it delays
+// nothing. A 429 pauses its chat for exactly the requested time; afterwards
+// sends to that chat are paced, and each success shortens the gap until none is
+// left. The zero value is ready to use. It is safe for concurrent use.
 type pace struct {
 	mu    sync.Mutex
 	chats map[int64]*lane
-	all   time.Time   // the whole bot is silent until then
+	all   time.Time   // end of the pause of the whole bot
 	hits  []time.Time // recent 429s of distinct chats
 }
 
 // A lane is the pace of one chat.
 type lane struct {
-	next  time.Time // nothing before it
-	until time.Time // silence that a 429 asked for
+	next  time.Time // earliest time of the next send
+	until time.Time // end of the pause that a 429 requested
 	gap   time.Duration
 	last  time.Time
 }
@@ -34,8 +33,8 @@ const (
 	globalWithin = time.Second
 )
 
-// take reports how long chat must still be silent; 0 grants one send now. all
-// says that the whole bot must be.
+// take returns how long sends to chat must wait; 0 grants one send now. all
+// reports that the wait applies to the whole bot.
 func (p *pace) take(chat int64) (wait time.Duration, all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +56,7 @@ func (p *pace) take(chat int64) (wait time.Duration, all bool) {
 	return 0, false
 }
 
-// silent reports whether a 429 still silences chat.
+// silent reports whether chat is still paused by a 429.
 func (p *pace) silent(chat int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,8 +65,9 @@ func (p *pace) silent(chat int64) bool {
 	return now.Before(p.all) || l != nil && now.Before(l.until)
 }
 
-// refused notes a 429 and reports whether it concerns the whole bot: Telegram
-// does not say so, but refusing several chats within a second means it.
+// refused records a 429 and reports whether it applies to the whole bot.
+// Telegram does not report that; refusals in several chats within a second
+// imply it.
 func (p *pace) refused(chat int64, after time.Duration) (all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +103,8 @@ func (p *pace) refused(chat int64, after time.Duration) (all bool) {
 	return false
 }
 
-// done notes a success: the chat may go a quarter faster, at last freely.
+// done records a success: the gap of the chat shrinks by a quarter, until there
+// is none.
 func (p *pace) done(chat int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +117,7 @@ func (p *pace) done(chat int64) {
 	}
 }
 
-// moved forgets a chat that has another id now.
+// moved drops the state of a chat that has a new id.
 func (p *pace) moved(chat int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

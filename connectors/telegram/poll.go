@@ -21,11 +21,11 @@ type loop struct {
 	*Connector
 	handler    connectors.Handler
 	offset     int64                // the first update that is not durable; 0 lets Telegram choose
-	lastUpdate time.Time            // when an update last came
+	lastUpdate time.Time            // time of the last update
 	polled     connectors.Watermark // when a poll last completed
 	missed     time.Time            // since when messages were last found to be missing
 	back       backoff
-	idle       time.Duration // the last pause behind a poll that led nowhere
+	idle       time.Duration // the last pause after an unproductive poll
 	conflicts  int           // polls in a row that another poller or a webhook ended
 	unhooked   bool
 	aside      aside
@@ -46,8 +46,8 @@ const quietWeek = 6 * 24 * time.Hour
 
 func (l *loop) run(ctx context.Context) error {
 	defer l.aside.wait()
-	// The first poll, and the first after a failure, asks for an answer at
-	// once, so that the connector is known to be live without a wait.
+	// The first poll, and the first after a failure, does not wait, so that the
+	// connector is live at once.
 	wait := time.Duration(0)
 	for ctx.Err() == nil {
 		asked := time.Now()
@@ -81,10 +81,10 @@ func (l *loop) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// idling is the pause behind a good poll that asked for wait and took took,
-// and brought the offset from known to next. There is none unless the server
-// did not hold the poll, or brings again what it was told to forget: without a
-// pause such a server would be asked without end.
+// idling returns the pause after a successful poll that asked for wait, lasted
+// took and moved the offset from known to next. It is 0 unless the server
+// returned early without updates or returned acknowledged updates again; then
+// the pause prevents a busy loop.
 func (l *loop) idling(wait, took time.Duration, next, known int64) time.Duration {
 	waited := took >= min(wait/2, quickPoll)
 	if next == 0 && waited || next > known {
@@ -95,12 +95,12 @@ func (l *loop) idling(wait, took time.Duration, next, known int64) time.Duration
 	return l.idle
 }
 
-// A batch is what one poll brought.
+// A batch is the result of one poll.
 type batch struct {
 	updates []update
-	next    int64 // the offset behind them
-	broken  int   // could not be read and are passed
-	lost    int   // the broken ones of which not even the id could be read
+	next    int64 // the offset after them
+	broken  int   // could not be read and are skipped
+	lost    int   // broken updates without a readable id
 }
 
 // fetch asks for updates, at most waiting for wait.
@@ -128,8 +128,8 @@ func (l *loop) fetch(ctx context.Context, wait time.Duration) (batch, error) {
 	return readBatch(raw), l.poll.verdict("getUpdates", status, retry, decode, a)
 }
 
-// newBatch is the batch of updates that were all decoded. Without an id an
-// update cannot be confirmed or told from others.
+// newBatch returns a batch of decoded updates. An update without an id cannot
+// be acknowledged or deduplicated.
 func newBatch(updates []update) batch {
 	var b batch
 	for _, u := range updates {
@@ -163,9 +163,9 @@ func readBatch(raw []json.RawMessage) batch {
 	return b
 }
 
-// accept makes a batch durable and then moves the offset behind it. Updates
-// of different people are posted at the same time, so that the store can keep
-// many with one sync; those of one person in order.
+// accept makes a batch durable and then moves the offset past it. Updates of
+// different people are posted at the same time, so that the store can keep many
+// with one sync; those of one person in order.
 func (l *loop) accept(ctx context.Context, b batch) error {
 	if b.broken > 0 {
 		l.figures.broken.Add(int64(b.broken))
@@ -193,7 +193,7 @@ func (l *loop) accept(ctx context.Context, b batch) error {
 		group.Go(func() {
 			for _, u := range lane {
 				err := l.deliver(ctx, u)
-				if storage.ClassOf(err) == storage.ClassMessage { // for good: the others must not wait
+				if storage.ClassOf(err) == storage.ClassMessage { // permanent: other updates must not wait
 					l.figures.broken.Add(1)
 					l.log.Error("an update cannot be handled and is passed", "update", u.UpdateID, "err", err)
 					continue
@@ -222,9 +222,9 @@ type unstored struct{ error }
 
 func (e *unstored) Unwrap() error { return e.error }
 
-// completed notes that Telegram answered a poll. When the last answer is so old
-// that Telegram may have forgotten updates since, the operator and the chats are
-// told, and only then the poll counts: a gap that could not be told stays one.
+// completed records a completed poll. If the previous one is so old that
+// Telegram may have dropped updates since, it notifies the operator and the
+// chats first: a gap counts as closed only after the notices are durable.
 func (l *loop) completed(ctx context.Context) {
 	now := time.Now().Round(0)
 	last, err := l.polled.Last(ctx)
@@ -253,11 +253,11 @@ func (l *loop) completed(ctx context.Context) {
 	}
 }
 
-// A gap is a time for which Telegram was out of reach, so long that it may have
-// forgotten messages.
+// A gap is a period without contact, so long that Telegram may have dropped
+// messages.
 type gap struct {
 	from, to time.Time
-	assumed  bool // from is not known
+	assumed  bool // from is unknown
 	untold   int  // chats that got no notice, because there are too many
 }
 
@@ -274,7 +274,7 @@ func (g *gap) String() string {
 		away, int(retention.Hours()))
 }
 
-// failed decides how long to wait after err, or that polling is over.
+// failed returns how long to wait after err, or the error that ends polling.
 func (l *loop) failed(ctx context.Context, err error) (time.Duration, error) {
 	var r *refusal
 	var u *unstored
@@ -292,7 +292,7 @@ func (l *loop) failed(ctx context.Context, err error) (time.Duration, error) {
 	case errors.As(err, &r) && r.code == http.StatusConflict:
 		return l.conflict(ctx, r), nil
 	default:
-		l.poll.http.CloseIdleConnections() // whatever hangs there, the next poll gets a fresh connection
+		l.poll.http.CloseIdleConnections() // the next poll gets a new connection
 		l.pulse.Fail(err.Error())
 	}
 	l.conflicts = 0
@@ -302,10 +302,11 @@ func (l *loop) failed(ctx context.Context, err error) (time.Duration, error) {
 }
 
 // conflict handles a poll that was refused because something else holds the
-// bot. A webhook blocks until somebody removes it, so it is reported at once;
-// it is cleared once, as a leftover of our own, and whoever sets it again means
-// it. Another poller may be our predecessor on its way out: that is reported
-// when it stays. It is no other node of ours, as those stand by.
+// bot. A webhook blocks polling until it is removed, so it is reported at once.
+// claybot deletes it once, as a possible leftover of its own; if it is set
+// again, that is intended. Another poller may be a previous process that is
+// shutting down, so it is reported only if it stays. It is never another
+// cluster member, because those stand by.
 func (l *loop) conflict(ctx context.Context, r *refusal) time.Duration {
 	l.conflicts++
 	webhook := strings.Contains(r.description, "webhook")

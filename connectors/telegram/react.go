@@ -27,7 +27,7 @@ var knownReactions = func() map[string]bool {
 	return known
 }()
 
-// React puts an emoji in the place of the one that the bot had on the message.
+// React sets the bot's reaction to a message and replaces the previous one.
 func (c *Connector) React(ctx context.Context, r claybot.Route, message, emoji string) error {
 	if err := c.check(); err != nil {
 		return err

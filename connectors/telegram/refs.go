@@ -11,7 +11,7 @@ var _ connectors.Linker = (*Connector)(nil)
 
 // Refs implements connectors.Linker for links to messages of private groups:
 // https://t.me/c/1234567890/77, with a topic in between where there is one.
-// Direct chats have no links, and those of public groups do not tell the id.
+// Direct chats have no links, and links of public groups do not contain the id.
 func (c *Connector) Refs(link string) []string {
 	u, err := url.Parse(link)
 	if err != nil || u.Scheme != "https" || u.Hostname() != "t.me" && u.Hostname() != "telegram.me" {

@@ -13,8 +13,8 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// resentMark stands before a text whose first copy may have arrived. Split
-// leaves room for it, so that mark and text are always one message.
+// resentMark precedes a text whose first copy may have arrived. Split leaves
+// room for it, so that mark and text are always one message.
 const resentMark = "(sent again: the first copy may have arrived)\n\n"
 
 // A textMessage holds the parameters of sendMessage and editMessageText.
@@ -55,7 +55,7 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (receipt strin
 	return c.deliverText(ctx, m, formatted, plain)
 }
 
-// newMessage is the message that o describes, without its text.
+// newMessage returns the parameters of o without its text.
 func newMessage(o claybot.Outgoing) (textMessage, error) {
 	m, err := addressed(o)
 	if err != nil {
@@ -73,7 +73,7 @@ func newMessage(o claybot.Outgoing) (textMessage, error) {
 	return m, nil
 }
 
-// addressed is a message without content to where o goes.
+// addressed returns a message without content for the destination of o.
 func addressed(o claybot.Outgoing) (textMessage, error) {
 	var m textMessage
 	var err error
@@ -90,9 +90,8 @@ func addressed(o claybot.Outgoing) (textMessage, error) {
 	return m, nil
 }
 
-// deliverText sends m with the formatted text if Telegram takes that and else
-// the plain one, without its buttons if it refuses those, and to the chat's new
-// id if it has one.
+// deliverText sends m with the formatted text and falls back to plain text, to
+// no buttons, and to the chat's new id, according to Telegram's refusal.
 func (c *Connector) deliverText(ctx context.Context, m textMessage, formatted, plain string) (string, error) {
 	m.Text, m.ParseMode = formatted, "HTML"
 	receipt, err := c.attempt(ctx, m)
@@ -111,8 +110,8 @@ func (c *Connector) deliverText(ctx context.Context, m textMessage, formatted, p
 	return receipt, classify(err, m.MessageID != 0)
 }
 
-// plainer is m without what Telegram refused with err; ok is false when that was
-// nothing that could be left out.
+// plainer returns m without the part that Telegram refused with err; ok is false
+// if that part cannot be left out.
 func (c *Connector) plainer(m textMessage, plain string, err error) (_ textMessage, ok bool) {
 	var r *refusal
 	switch {
@@ -130,8 +129,8 @@ func (c *Connector) plainer(m textMessage, plain string, err error) (_ textMessa
 	return m, true
 }
 
-// follow repeats a send to the id that the chat has now. An edit cannot
-// follow: its message stayed behind.
+// follow retries a send with the chat's new id. An edit cannot be retried: its
+// message was not moved.
 func (c *Connector) follow(ctx context.Context, m textMessage, r *refusal) (string, error) {
 	if h := c.handler.Load(); h != nil {
 		if err := c.movedChat(ctx, *h, m.ChatID, r.migrateTo); err != nil {
@@ -146,7 +145,7 @@ func (c *Connector) follow(ctx context.Context, m textMessage, r *refusal) (stri
 	return receipt, classify(err, false)
 }
 
-// attempt makes one call, if the pace allows it.
+// attempt makes one call if the pace allows it.
 func (c *Connector) attempt(ctx context.Context, m textMessage) (receipt string, err error) {
 	if wait, all := c.pace.take(m.ChatID); wait > 0 {
 		return "", &connectors.RetryError{After: wait, All: all, Err: errors.New("telegram asked this chat to slow down")}
@@ -176,7 +175,7 @@ func (c *Connector) attempt(ctx context.Context, m textMessage) (receipt string,
 	return "", err
 }
 
-// classify turns the error of a call into one of connectors.Sender's.
+// classify converts the error of a call to an error of connectors.Sender.
 func classify(err error, edit bool) error {
 	var r *refusal
 	var f *failure
@@ -187,7 +186,7 @@ func classify(err error, edit bool) error {
 		return err
 	case r.code == http.StatusForbidden:
 		return &connectors.PermanentError{DeadRoute: true, Err: err}
-	case refusesToken(err): // nothing was sent; with another token it will be
+	case refusesToken(err): // not sent; a valid token fixes it
 		return err
 	case edit && r.says("message to edit not found", "message can't be edited", "message_id_invalid"):
 		return connectors.ErrEditGone
@@ -199,8 +198,8 @@ func classify(err error, edit bool) error {
 	return err
 }
 
-// Typing shows "typing…" for about five seconds. It says nothing to a chat
-// that is to be left alone.
+// Typing shows "typing…" for about five seconds. It does nothing while the chat
+// is paused.
 func (c *Connector) Typing(ctx context.Context, r claybot.Route) error {
 	id, err := strconv.ParseInt(r.ChannelID, 10, 64)
 	if err != nil || c.pace.silent(id) {
@@ -222,8 +221,8 @@ func (c *Connector) Typing(ctx context.Context, r claybot.Route) error {
 	return err
 }
 
-// Streaming says how answers grow: in groups slower, as more people's
-// messages share the group's rate.
+// Streaming returns the rate of edits. It is lower in groups, where all
+// messages share one rate limit.
 func (c *Connector) Streaming(r claybot.Route) connectors.Streaming {
 	s := connectors.Streaming{First: 64, Wait: 1500 * time.Millisecond, Every: time.Second, Limit: 3500}
 	if strings.HasPrefix(r.ChannelID, "-") {
@@ -238,8 +237,8 @@ func (c *Connector) Streaming(r claybot.Route) connectors.Streaming {
 	return s
 }
 
-// Resend sends again, with a mark, unless the configuration forbids it:
-// Telegram has no way to look up what a bot sent.
+// Resend reports true unless the configuration forbids it: Telegram offers no
+// way to look up what a bot sent.
 func (c *Connector) Resend(claybot.Outgoing) bool {
 	return c.cfg.OnAmbiguous != AmbiguousNotice
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// What the data of our buttons looks like. Data is no secret and proves
-// nothing: whoever may write to the bot can send any. Who may answer is asked
-// of the system for each tap, and a command is taken as if it had been typed.
+// The format of callback data. Data is neither secret nor trusted: any user who
+// may write to the bot can send any data. The system authorizes each answer,
+// and a command counts as if the user had typed it.
 //
 //	q:<question>:y                            yes, or approved
 //	q:<question>:s                            approved for this session
@@ -23,17 +23,17 @@ import (
 //	q:<question>:d<chosen>                    done with choosing
 //	c:</command>                              an offer
 //
-// <chosen> are the options that the keyboard shows as taken, as bits in hex, so
-// that the state is in the message and no restart forgets it. <user>, in base
-// 36, is who alone may choose; where there is none, who is done is judged.
-// O, T and D in place of o, t and d: the value is what stands on the buttons,
-// because numbers would be taken for options.
+// <chosen> are the selected options as a bit mask in hex, so the state is in
+// the message and survives a restart. <user>, in base 36, is the only user who
+// may select; without it, Done is authorized instead. O, T and D instead of o,
+// t and d mean that the value is the button's label, because a number would be
+// read as an option.
 const (
 	questionPrefix = "q:"
 	offerPrefix    = "c:"
 )
 
-// A verb is what a button of a question does.
+// A verb is the action of a question's button.
 type verb byte
 
 const (
@@ -47,19 +47,19 @@ const (
 	verbDone    verb = 'd'
 )
 
-// A press is what the data of a question's button says.
+// A press is the decoded data of a question's button.
 type press struct {
 	question string
 	verb     verb
-	named    bool   // the value is what stands on the button, not its number
+	named    bool   // the value is the label, not the number
 	option   int    // of verbOption and verbToggle, from 1
 	chosen   uint64 // of verbToggle and verbDone
-	user     int64  // of verbToggle; 0 for anybody
+	user     int64  // of verbToggle; 0 allows all users
 }
 
 var questionForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,48}$`)
 
-// data is p as the data of a button; ok is false when it does not fit.
+// data encodes p as callback data; ok is false if it is too long.
 func (p press) data() (s string, ok bool) {
 	v := byte(p.verb)
 	if p.named {
@@ -80,8 +80,8 @@ func (p press) data() (s string, ok bool) {
 	return s, len(s) <= maxDataBytes && questionForm.MatchString(p.question)
 }
 
-// readPress reads the data of a question's button. What data would not have
-// written is refused.
+// readPress decodes callback data. It refuses data that the method data would
+// not produce.
 func readPress(s string) (press, bool) {
 	rest, ok := strings.CutPrefix(s, questionPrefix)
 	var p press
@@ -103,7 +103,7 @@ func readPress(s string) (press, bool) {
 		option, rest, _ := strings.Cut(rest, ".")
 		chosen, user, _ := strings.Cut(rest, ".")
 		p.option = readOption(option)
-		p.chosen, _ = strconv.ParseUint(chosen, 16, 64) // what cannot be read is not written again
+		p.chosen, _ = strconv.ParseUint(chosen, 16, 64) // unreadable data differs when encoded again
 		p.user, _ = strconv.ParseInt(user, 36, 64)
 	case verbDone:
 		p.chosen, _ = strconv.ParseUint(rest, 16, 64)
@@ -122,7 +122,7 @@ func readPress(s string) (press, bool) {
 	return p, true
 }
 
-// readOption is 0 for what is no option.
+// readOption parses an option number; 0 means invalid.
 func readOption(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 {
@@ -131,10 +131,10 @@ func readOption(s string) int {
 	return n
 }
 
-// bit is the option's own among those that are chosen.
+// bit returns the bit of the option in chosen.
 func (p press) bit() uint64 { return 1 << (p.option - 1) }
 
-// scope is how far the approval goes that p gives.
+// scope returns the scope of the approval.
 func (p press) scope() claybot.ApprovalScope {
 	if p.verb == verbSession {
 		return claybot.ApproveSession

@@ -17,19 +17,19 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// shownID is how much of the id of a question is enough to type.
+// shownID is the length of the question id prefix that users type.
 const shownID = 6
 
-// A tap is a callback_query: somebody tapped at a button.
+// A tap is a callback_query: a user pressed a button.
 type tap struct {
 	ID      string         `json:"id"`
 	From    *tgbotapi.User `json:"from"`
-	Message *message       `json:"message"` // none of an inline message; without date and buttons when it is out of reach
+	Message *message       `json:"message"` // nil for an inline message; without date and buttons if it is inaccessible
 	Data    string         `json:"data"`
 }
 
-// tapped takes in a tap, and returns nil when Telegram may forget it. A button
-// that means nothing to us is no error.
+// tapped handles a callback and returns nil once it may be acknowledged. An
+// unknown button is not an error.
 func (l *loop) tapped(ctx context.Context, t *tap) error {
 	if l.live(t) {
 		if p, ok := readPress(t.Data); ok {
@@ -43,8 +43,8 @@ func (l *loop) tapped(ctx context.Context, t *tap) error {
 	return nil
 }
 
-// live reports whether t is a person's tap at a message of ours that can be
-// seen.
+// live reports whether t is a button press by a user on an accessible message
+// of the bot.
 func (l *loop) live(t *tap) bool {
 	m := t.Message
 	return t.ID != "" && t.From != nil && t.From.ID > 0 && !t.From.IsBot &&
@@ -57,7 +57,7 @@ func (l *loop) dead(ctx context.Context, t *tap) {
 	l.say(ctx, t, texts.ButtonDead, true)
 }
 
-// pressed gives the answer that a button of a question stands for.
+// pressed submits the answer of a question's button.
 func (l *loop) pressed(ctx context.Context, t *tap, p press) error {
 	if p.verb == verbToggle {
 		if p.user != 0 && p.user != t.From.ID {
@@ -92,8 +92,8 @@ func (l *loop) pressed(ctx context.Context, t *tap, p press) error {
 	return nil
 }
 
-// value is the answer of p, as Question.Check reads it. k is the keyboard of the
-// button. ok is false when k does not say what is meant.
+// value returns the answer of p in the form that Question.Check reads. k is the
+// keyboard of the button. ok is false if k does not have the option.
 func (p press) value(k keyboard) (value string, ok bool) {
 	switch p.verb {
 	case verbYes, verbSession:
@@ -126,7 +126,7 @@ func (p press) value(k keyboard) (value string, ok bool) {
 	return string(list), err == nil
 }
 
-// options calls do with each button of an option of a question.
+// options calls do for each option button of a question.
 func (k keyboard) options(question string, do func(b *button, p press)) {
 	for _, row := range k.Rows {
 		for i := range row {
@@ -137,7 +137,7 @@ func (k keyboard) options(question string, do func(b *button, p press)) {
 	}
 }
 
-// label is what stands on the button of an option.
+// label returns the label of an option's button.
 func (k keyboard) label(question string, option int) (label string, ok bool) {
 	k.options(question, func(b *button, p press) {
 		if p.option != option {
@@ -151,8 +151,8 @@ func (k keyboard) label(question string, option int) (label string, ok bool) {
 	return label, ok
 }
 
-// offered posts the command that an offer stands for, as if who tapped had
-// typed it below the message that has the button.
+// offered posts the command of an offer, as if the user had typed it in reply
+// to the message with the button.
 func (l *loop) offered(ctx context.Context, t *tap, command string) error {
 	m, from := t.Message, strconv.FormatInt(t.From.ID, 10)
 	msg := claybot.AgentMessage{
@@ -179,8 +179,8 @@ func (l *loop) offered(ctx context.Context, t *tap, command string) error {
 	return nil
 }
 
-// say ends a tap: Telegram shows text to who tapped, in a window of its own or
-// for a moment. Nothing waits for it.
+// say answers a callback: Telegram shows text to the user who pressed the
+// button, as an alert or briefly. It does not block.
 func (l *loop) say(ctx context.Context, t *tap, text string, alert bool) {
 	if t.ID == "" {
 		return
@@ -188,8 +188,8 @@ func (l *loop) say(ctx context.Context, t *tap, text string, alert bool) {
 	l.aside.do(ctx, func(ctx context.Context) { l.toast(ctx, t.ID, text, alert) })
 }
 
-// toast is the call behind say. That it comes too late is normal after a
-// restart: the answer itself is safe, and the message will show it.
+// toast makes the call for say. After a restart it often comes too late, which
+// is harmless: the answer is durable and the message will show it.
 func (c *Connector) toast(ctx context.Context, id, text string, alert bool) {
 	answer := struct {
 		ID    string `json:"callback_query_id"`
@@ -210,16 +210,17 @@ func (c *Connector) toast(ctx context.Context, id, text string, alert bool) {
 	}
 }
 
-// An aside is what goes on beside the loop. Its zero value is ready.
+// An aside runs work concurrently with the loop. The zero value is ready to
+// use.
 type aside struct {
 	group sync.WaitGroup
 	once  sync.Once
 	slots chan struct{}
 }
 
-// do calls fn in a goroutine of its own, with a context that outlives ctx: what
-// began is brought to its end. It waits for a place among maxAside; when ctx
-// ends first, fn is not called.
+// do calls fn in its own goroutine with a context that outlives ctx, so started
+// work is completed. At most maxAside run at a time; do waits for a slot and
+// does not call fn if ctx ends first.
 func (a *aside) do(ctx context.Context, fn func(ctx context.Context)) {
 	a.once.Do(func() { a.slots = make(chan struct{}, maxAside) })
 	select {
@@ -235,7 +236,7 @@ func (a *aside) do(ctx context.Context, fn func(ctx context.Context)) {
 
 func (a *aside) wait() { a.group.Wait() }
 
-// clone is a copy of k that can be changed.
+// clone returns a deep copy of k.
 func (k keyboard) clone() keyboard {
 	rows := slices.Clone(k.Rows)
 	for i := range rows {

@@ -1,22 +1,22 @@
 // Package telegram connects claybot to Telegram's Bot API by long polling.
 //
-// Coming in: one loop asks for updates and posts those of different people at
-// the same time, those of one person in order. The offset moves, and with it
-// Telegram forgets the updates, only after every update of a batch is durable
-// or known to be of no interest; so a crash at any point loses nothing and at
-// worst brings an update twice, under the same message id. A broken update is
-// counted and passed.
+// Receiving: one loop polls for updates and posts those of different users
+// concurrently, and those of one user in order. The offset moves, which
+// acknowledges the updates, only after every update of a batch is durable or
+// known to be irrelevant. A crash at any point loses nothing; at worst Telegram
+// redelivers an update, which gets the same message id. A broken update is
+// counted and skipped.
 //
-// Taps at buttons come in like messages: in order with those of the same
-// person, and confirmed once the Handler has taken them. What Telegram then
-// shows to who tapped is said once, soon or never.
+// Callbacks of buttons are received like messages: in order with the messages
+// of the same user, and acknowledged once the Handler has accepted them. The
+// callback answer that Telegram shows to the user is sent at most once.
 //
-// Going out: Markdown becomes Telegram's HTML, once more as plain text where
-// Telegram refuses that. Every attempt ends as sent, not sent or ambiguous as
-// package connectors asks; only what went wrong after the request had begun to
-// leave is ambiguous. Nothing is paced before Telegram asks for it; after that
-// exactly the chat it named is silent for exactly the time it named, and then
-// slower for a while.
+// Sending: Markdown becomes Telegram's HTML; if Telegram refuses it, the text
+// is sent again as plain text. Every attempt ends as sent, not sent or
+// ambiguous, as package connectors requires; only a failure after the first
+// byte of the request was sent is ambiguous. Sends are not paced until Telegram
+// returns a 429; then that chat pauses for exactly the requested time and is
+// paced for a while.
 //
 // The token is part of every address that is called. No error, log line or
 // status of this package contains an address or the token.
@@ -48,10 +48,10 @@ const (
 	DeliveryDirect      = "direct"      // complete answers only
 )
 
-// What to do about a send whose fate is unknown.
+// What to do about a send with an unknown outcome.
 const (
 	AmbiguousResend = "resend" // send again, visibly marked
-	AmbiguousNotice = "notice" // never send again; say that something may be missing
+	AmbiguousNotice = "notice" // never send again; report that a message may be missing
 )
 
 // Config configures a Connector. Only Token is required.
@@ -68,7 +68,8 @@ type Config struct {
 	OnAmbiguous string
 	// Delivery is DeliveryStream (default), DeliveryPlaceholder or DeliveryDirect.
 	Delivery string
-	// Poll is how long one poll waits for updates; default and most 50 s.
+	// Poll is how long one poll waits for updates; the default and maximum is
+	// 50 s.
 	Poll time.Duration
 }
 
@@ -98,8 +99,8 @@ var (
 	_ connectors.Exclusive = (*Connector)(nil)
 )
 
-// officialURL is where Telegram itself answers. A server of one's own may give
-// out tokens of any form.
+// officialURL is Telegram's own server. Tokens of self-hosted servers may have
+// any form.
 const officialURL = "https://api.telegram.org"
 
 // New returns a connector for cfg. It does nothing before Run or Send.
@@ -118,7 +119,7 @@ func New(cfg Config) *Connector {
 	}
 	bot, _, _ := strings.Cut(cfg.Token, ":")
 	id, err := strconv.ParseInt(bot, 10, 64)
-	if err != nil { // refused by check, unless it is for a server of one's own
+	if err != nil { // refused by check, unless the server is self-hosted
 		sum := sha256.Sum256([]byte(cfg.Token))
 		bot = fmt.Sprintf("%x", sum[:4])
 	}
@@ -131,8 +132,8 @@ func New(cfg Config) *Connector {
 // Name is the configured name.
 func (c *Connector) Name() string { return c.cfg.Name }
 
-// Health tells how polling goes: live as long as polls complete. For a day it
-// mentions a time for which messages may be missing.
+// Health reports the state of polling: live as long as polls complete. It
+// mentions a gap with possibly missing messages for a day.
 func (c *Connector) Health() connectors.Health {
 	h := c.pulse.Health()
 	if g := c.gap.Load(); g != nil && h.State == connectors.StateLive && time.Since(g.to) < gapShown {
@@ -141,23 +142,23 @@ func (c *Connector) Health() connectors.Health {
 	return h
 }
 
-// Exclusive names the bot: Telegram lets one poll at a time. Sending needs no
+// Exclusive names the bot: Telegram allows one poll at a time. Sending needs no
 // poll.
 func (c *Connector) Exclusive() string { return "telegram/" + c.bot }
 
-// Standby notes that another node polls.
+// Standby records that another cluster member polls.
 func (c *Connector) Standby(holder string) { c.pulse.Standby(holder) }
 
-// Figures counts what became of updates since the start: Posted messages and
-// answers, Ignored ones (by bots, not addressed to us, service messages, buttons
-// that work no more) and Broken ones, which could not be read.
+// Figures counts updates since the start: posted messages and answers; ignored
+// ones (by bots, not addressed to the bot, service messages, expired buttons);
+// and broken ones, which could not be read.
 func (c *Connector) Figures() (posted, ignored, broken int64) {
 	return c.figures.posted.Load(), c.figures.ignored.Load(), c.figures.broken.Load()
 }
 
 type figures struct{ posted, ignored, broken atomic.Int64 }
 
-// identity is what getMe says about the bot, once it has said it.
+// identity is the result of getMe.
 type identity struct {
 	once     sync.Once
 	known    chan struct{} // closed when username is set
@@ -171,7 +172,7 @@ func (i *identity) set(username string) {
 	})
 }
 
-// name is the bot's name, empty while it is not known.
+// name returns the bot's name, empty while it is unknown.
 func (i *identity) name() string {
 	select {
 	case <-i.known:
@@ -220,8 +221,8 @@ func (c *Connector) check() error {
 	return nil
 }
 
-// introduce learns the bot's name, which group messages need, and registers
-// the menu of commands, which may fail.
+// introduce requests the bot's name, which group messages need, and registers
+// the command menu, which may fail.
 func (c *Connector) introduce(ctx context.Context) {
 	var back backoff
 	for {
@@ -255,7 +256,7 @@ func (c *Connector) introduce(ctx context.Context) {
 	}
 }
 
-// messageID is the id of the message that an update brought.
+// messageID derives the message id from the id of an update.
 func (c *Connector) messageID(update int64) claybot.MessageID {
 	return claybot.MessageID(fmt.Sprintf("telegram/%s/%d", c.bot, update))
 }

@@ -21,11 +21,11 @@ type update struct {
 	Tap      *tap     `json:"callback_query"`
 }
 
-// A person is somebody in a chat; either is 0 when it is not known.
+// A person is a user in a chat; either id is 0 if unknown.
 type person struct{ chat, user int64 }
 
-// lane is whose updates must stay in order with u; ok is false when u is of a
-// kind that is not read.
+// lane returns the user whose updates must stay in order with u; ok is false
+// for a kind that claybot does not read.
 func (u *update) lane() (p person, ok bool) {
 	m, from := u.Message, (*tgbotapi.User)(nil)
 	switch {
@@ -105,8 +105,8 @@ func readUpdate(raw []byte) (update, error) {
 	return u, errBroken
 }
 
-// deliver posts what an update brings, if it is for us, and returns nil when
-// Telegram may forget it.
+// deliver posts an update that is addressed to the bot and returns nil once it
+// may be acknowledged.
 func (l *loop) deliver(ctx context.Context, u *update) error {
 	if u.Message == nil {
 		return l.tapped(ctx, u.Tap)
@@ -143,15 +143,16 @@ func (c *Connector) wrote(ctx context.Context, h connectors.Handler, u *update) 
 	return nil
 }
 
-// human reports a message that a person wrote under their own id. Anonymous
-// administrators, channels and bots stand behind ids that are not people's.
+// human reports whether a user wrote the message under their own id. Messages
+// of anonymous administrators, channels and bots carry ids that do not identify
+// a user.
 func (m *message) human() bool {
 	return m.From != nil && m.From.ID != 0 && !m.From.IsBot && m.SenderChat == nil &&
 		(m.Chat.Type == "private" || m.Chat.group())
 }
 
-// username is the bot's name, waiting for it if m cannot be understood
-// without.
+// username returns the bot's name. It waits for the name if m cannot be
+// interpreted without it.
 func (c *Connector) username(ctx context.Context, m *message) (string, error) {
 	if !m.Chat.group() && !(strings.HasPrefix(m.Text, "/") && strings.Contains(m.Text, "@")) {
 		return "", nil
@@ -164,8 +165,8 @@ func (c *Connector) username(ctx context.Context, m *message) (string, error) {
 	}
 }
 
-// read turns an update into the message it stands for; ok is false when it is
-// not for us.
+// read converts an update to a message; ok is false if it is not addressed to
+// the bot.
 func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg claybot.AgentMessage, ok bool) {
 	m := u.Message
 	text, entities := m.Text, m.Entities
@@ -178,7 +179,7 @@ func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg
 	}
 	file, hasFile := c.file(&m.content)
 	if hasFile {
-		line = "" // the file itself is there
+		line = "" // the file is attached
 	}
 	chatID, messageID := strconv.FormatInt(m.Chat.ID, 10), strconv.FormatInt(m.MessageID, 10)
 	msg = claybot.AgentMessage{
@@ -226,8 +227,8 @@ func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg
 	return claybot.User(c.cfg.Name, chatID, msg.From.UserID), msg, ours
 }
 
-// topic is the topic of a forum that m stands in. 1 is General, which is
-// addressed by leaving it out.
+// topic returns the forum topic of m; empty for General, whose id 1 must be
+// omitted.
 func (m *message) topic() string {
 	if !m.IsTopic || m.ThreadID <= 1 {
 		return ""
@@ -235,14 +236,14 @@ func (m *message) topic() string {
 	return strconv.FormatInt(m.ThreadID, 10)
 }
 
-// repliesToUs reports a reply to one of our messages. In a topic every message
-// counts as a reply to the one that opened it, which is no reply.
+// repliesToUs reports whether m replies to a message of the bot. In a topic
+// every message replies to the one that opened it; that does not count.
 func (c *Connector) repliesToUs(m *message) bool {
 	return m.ReplyTo != nil && m.ReplyTo.From != nil && m.ReplyTo.From.ID == c.botID &&
 		!(m.IsTopic && m.ReplyTo.MessageID == m.ThreadID)
 }
 
-// quoted is the text that m answers.
+// quoted returns the text that m replies to.
 func (m *message) quoted() string {
 	switch r := m.ReplyTo; {
 	case m.Quote != nil && m.Quote.Text != "":
@@ -258,12 +259,12 @@ func (m *message) quoted() string {
 	}
 }
 
-// forwarded reports a message that was written elsewhere, whoever passes it on.
+// forwarded reports whether m was forwarded.
 func (m *message) forwarded() bool { return m.ForwardDate != 0 || m.ForwardOrigin != nil }
 
-// strange reports whether m brings more than what its sender and the bot have
-// written: a message passed on, the words of another bot, a file, or a quote of
-// somebody else.
+// strange reports whether m has content that neither its sender nor the bot
+// wrote: a forwarded message, a message of another bot, a file, or a quote of
+// another user.
 func (c *Connector) strange(m *message) bool {
 	if m.forwarded() || m.ViaBot != nil || m.media() != "" {
 		return true
@@ -285,13 +286,13 @@ func forwardMark(forwarded bool) string {
 	return ""
 }
 
-// movedChat passes on that a group has another id now.
+// movedChat reports the new id of a group to the handler.
 func (c *Connector) movedChat(ctx context.Context, h connectors.Handler, from, to int64) error {
 	c.pace.moved(from)
 	return h.Moved(ctx, c.cfg.Name, strconv.FormatInt(from, 10), strconv.FormatInt(to, 10))
 }
 
-// joinLines joins what is not empty by newlines.
+// joinLines joins the non-empty lines with newlines.
 func joinLines(lines ...string) string {
 	var b strings.Builder
 	for _, l := range lines {

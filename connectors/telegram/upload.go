@@ -19,16 +19,16 @@ import (
 
 var _ connectors.FileSender = (*Connector)(nil)
 
-// A fileMessage is a file on its way to a chat.
+// A fileMessage holds the parameters of a file upload.
 type fileMessage struct {
 	textMessage // its text is the caption
 	file        claybot.FileReference
 	open        func() (io.ReadCloser, error)
 }
 
-// SendFile sends the file of o with its text as the caption. What Telegram does
-// not show as a picture or a voice message goes as a document, and a caption
-// whose format it refuses as plain text. Only what went wrong behind the last
+// SendFile sends the file of o with its text as the caption. A file that
+// Telegram refuses as a picture or voice message is sent as a document, and a
+// caption whose format it refuses as plain text. Only a failure after the last
 // byte of the file is ambiguous.
 func (c *Connector) SendFile(ctx context.Context, o claybot.Outgoing, open func() (io.ReadCloser, error)) (receipt string, err error) {
 	if err := c.check(); err != nil {
@@ -81,8 +81,8 @@ func (c *Connector) SendFile(ctx context.Context, o claybot.Outgoing, open func(
 	return receipt, classify(err, false)
 }
 
-// plainer is m without what Telegram refused; ok is false when that was nothing
-// that could be left out.
+// plainer returns m without the part that Telegram refused; ok is false if that
+// part cannot be left out.
 func (m fileMessage) plainer(r *refusal, plain string) (_ fileMessage, ok bool) {
 	switch {
 	case m.ParseMode != "" && r.says("can't parse entities", "caption is too long"):
@@ -95,7 +95,8 @@ func (m fileMessage) plainer(r *refusal, plain string) (_ fileMessage, ok bool) 
 	return m, true
 }
 
-// method is the method that sends m, and the name of the file in it.
+// method returns the API method that sends m and the name of its file
+// parameter.
 func (m fileMessage) method() (method, field string) {
 	switch {
 	case m.file.Kind == claybot.FilePhoto && m.file.Size <= maxPhotoBytes:
@@ -134,7 +135,7 @@ func (c *Connector) attemptFile(ctx context.Context, m fileMessage) (receipt str
 	return "", err
 }
 
-// form is what stands before and behind the bytes of the file.
+// form returns the multipart text before and after the bytes of the file.
 func (m fileMessage) form() (head, tail []byte, contentType string, err error) {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
@@ -168,7 +169,7 @@ func (m fileMessage) form() (head, tail []byte, contentType string, err error) {
 	return b.Bytes()[:before:before], b.Bytes()[before:], w.FormDataContentType(), nil
 }
 
-// upload sends m. Until the last byte has left, nothing was sent.
+// upload sends m. A failure before the last byte means that it was not sent.
 func (c *client) upload(ctx context.Context, m fileMessage, result any) error {
 	method, _ := m.method()
 	head, tail, contentType, err := m.form()
@@ -201,7 +202,7 @@ func (c *client) upload(ctx context.Context, m fileMessage, result any) error {
 	return c.verdict(method, resp.StatusCode, resp.Header.Get("Retry-After"), json.Unmarshal(answered, &a), a)
 }
 
-// An outward counts down what is left of a body. The transport reads it on
+// An outward counts the remaining bytes of a body. The transport reads it on
 // another goroutine.
 type outward struct {
 	io.Reader
