@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -25,27 +26,38 @@ type tried struct {
 	calls  int  // of the tool
 }
 
+// A caller makes the calls of steps.
+type caller struct {
+	cfg    *Config
+	s      *state
+	set    *tools.Set
+	policy Policy
+	may    refuser
+	undoes bool
+	turn   sync.Mutex // over the functions of the Turn, which steps side by side call
+}
+
 // attempt makes the call of a step, again while that may help. The tool is
-// started at most once in all passes if it may act only once.
-func (w *work) attempt(ctx context.Context, st Step) tried {
-	call := w.calls[st.ID]
-	doubt := w.s.Turn.InDoubt(call.ID)
-	if why := w.verdict(st, call, doubt); why != "" {
-		r := w.result(call, why)
+// started at most once in all passes if it may act only once. The calls before have
+// spent of the limits of the run.
+func (c *caller) attempt(ctx context.Context, st Step, call claybot.ToolCall, spent tools.Spent) tried {
+	doubt := c.s.Turn.InDoubt(call.ID)
+	if why := c.verdict(st, call, spent, doubt); why != "" {
+		r := c.result(call, why)
 		r.Interrupted = why == interrupted
 		return tried{record: r, final: true}
 	}
 	var t tried
 	started := doubt
 	for n := 1; ; n++ {
-		if t.err = w.tell(ctx, runs.StepBegan(w.s.Turn.Run.ID, st.shown(), st.Tool, n)); t.err != nil {
+		if t.err = c.tell(ctx, runs.StepBegan(c.s.Turn.Run.ID, st.shown(), st.Tool, n)); t.err != nil {
 			return t
 		}
-		fault := w.once(ctx, call, &started, &t)
+		fault := c.once(ctx, call, &started, &t)
 		if t.err != nil {
 			return t
 		}
-		again := fault != nil && fault.Retriable && n <= w.policy.Retries
+		again := fault != nil && fault.Retriable && n <= c.policy.Retries
 		status := "ok"
 		switch {
 		case t.wait != nil:
@@ -57,11 +69,11 @@ func (w *work) attempt(ctx context.Context, st Step) tried {
 		case fault != nil:
 			status = "failed: " + fault.Text
 		}
-		if t.err = w.tell(ctx, runs.StepEnded(w.s.Turn.Run.ID, st.shown(), st.Tool, n, status)); t.err != nil || !again {
+		if t.err = c.tell(ctx, runs.StepEnded(c.s.Turn.Run.ID, st.shown(), st.Tool, n, status)); t.err != nil || !again {
 			return t
 		}
-		w.log(w.s).Info("a step is tried again", "step", st.ID, "tool", st.Tool, "attempt", n, "code", fault.Code)
-		if !sleep(ctx, pause(w.policy.RetryBase, n, fault.After)) {
+		c.cfg.log(c.s).Info("a step is tried again", "step", st.ID, "tool", st.Tool, "attempt", n, "code", fault.Code)
+		if !sleep(ctx, pause(c.policy.RetryBase, n, fault.After)) {
 			return t
 		}
 	}
@@ -69,15 +81,15 @@ func (w *work) attempt(ctx context.Context, st Step) tried {
 
 // verdict says why a call is not made at all, in the words of its result; empty
 // when it is.
-func (w *work) verdict(st Step, call claybot.ToolCall, doubt bool) string {
-	if doubt && w.set.Effect(st.Tool) == tools.Once {
+func (c *caller) verdict(st Step, call claybot.ToolCall, spent tools.Spent, doubt bool) string {
+	if doubt && c.set.Effect(st.Tool) == tools.Once {
 		return interrupted
 	}
-	why := w.refuses(w.s, w.set, w.policy, st)
-	if why == "" {
-		why = w.over()
+	why := c.refuses(st)
+	if why == "" && !c.undoes { // an undo is brought to its end
+		why = spent.Over(c.cfg.limits(c.s))
 	}
-	if call.ID != st.call(w.s).ID {
+	if call.ID != st.call(c.s).ID {
 		why = whyVoid
 	}
 	switch {
@@ -91,73 +103,59 @@ func (w *work) verdict(st Step, call claybot.ToolCall, doubt bool) string {
 
 // once makes the call one time, unless the guard keeps it from being made. The
 // start of the tool is durable before it is called.
-func (w *work) once(ctx context.Context, call claybot.ToolCall, started *bool, t *tried) *tools.Fault {
-	user := cmp.Or(w.s.Turn.Agent.Descriptor.OwnerID(), string(w.s.Turn.Agent.ID))
-	if w.Guard != nil {
-		fault, err := w.admit(ctx, user, call)
+func (c *caller) once(ctx context.Context, call claybot.ToolCall, started *bool, t *tried) *tools.Fault {
+	user := cmp.Or(c.s.Turn.Agent.Descriptor.OwnerID(), string(c.s.Turn.Agent.ID))
+	if c.cfg.Guard != nil {
+		fault, err := c.admit(ctx, user, call)
 		if err != nil || fault != nil {
 			t.err = err
 			if fault != nil {
-				t.record = w.result(call, "error: "+fault.Text)
+				t.record = c.result(call, "error: "+fault.Text)
 			}
 			return fault
 		}
 	}
-	if !*started && w.runnable(call) && (!w.dry(w.s) || w.set.Effect(call.Name) == tools.ReadOnly) {
-		if t.err = w.start(ctx, call); t.err != nil {
+	if !*started && c.runnable(call) && (!c.cfg.dry(c.s) || c.set.Effect(call.Name) == tools.ReadOnly) {
+		if t.err = c.start(ctx, call); t.err != nil {
 			return nil
 		}
 		*started = true
 	}
-	out := w.set.Do(ctx, w.env(call), call)
+	out := c.set.Do(ctx, c.env(call), call)
 	t.calls++
-	if v := w.s.Scratch.Votes[stepOf(call.ID)]; v != nil && v.Edits > 0 && out.Wait == nil {
+	if v := c.s.Scratch.Votes[stepOf(call.ID)]; v != nil && v.Edits > 0 && out.Wait == nil {
 		out.Record.Text = tools.Edited(call.Args, out.Record.Text)
 	}
-	if w.Guard != nil {
-		w.Guard.Done(user, call.Name, out.Fault)
+	if c.cfg.Guard != nil {
+		c.cfg.Guard.Done(user, call.Name, out.Fault)
 	}
 	t.record, t.wait = out.Record, out.Wait
 	return out.Fault
 }
 
 // env is what a call may use, and what the run knows by now.
-func (w *work) env(call claybot.ToolCall) tools.Env {
-	turn := w.s.Turn
-	env := tools.Env{Agent: turn.Agent, Run: turn.Run.ID, CallID: call.ID, Thread: turn.Thread(), Save: turn.SaveResult(), Undo: w.undo, Dry: w.dry(w.s) && !w.undo}
-	return env.Aware(slices.Concat(turn.History, w.s.Records()))
+func (c *caller) env(call claybot.ToolCall) tools.Env {
+	turn := c.s.Turn
+	env := tools.Env{Agent: turn.Agent, Run: turn.Run.ID, CallID: call.ID, Thread: turn.Thread(), Save: turn.SaveResult(), Undo: c.undoes, Dry: c.cfg.dry(c.s) && !c.undoes}
+	return env.Aware(slices.Concat(turn.History, c.s.Records()))
 }
 
-// over says why no further step may run, by what the tools have taken; empty
-// while one may. An undo is brought to its end.
-func (w *work) over() string {
-	if w.undo {
-		return ""
-	}
-	var limits tools.Limits
-	if w.Limits != nil {
-		limits = w.Limits(w.s.Turn.Agent)
-	}
-	var spent tools.Spent
-	for _, r := range w.results {
-		spent.Add(r)
-	}
-	return spent.Over(limits)
-}
+// refuses says why a step must not run now; empty when it may.
+func (c *caller) refuses(st Step) string { return c.may.refuses(c.s, c.set, c.policy, st) }
 
 // maxQueue is how long a call waits for its turn by the rate of its tool.
 const maxQueue = 15 * time.Minute
 
 // admit waits until the rate of a tool lets the call through: a rate paces a plan
 // and fails none. Any other fault of the guard is one of the call.
-func (w *work) admit(ctx context.Context, user string, call claybot.ToolCall) (*tools.Fault, error) {
+func (c *caller) admit(ctx context.Context, user string, call claybot.ToolCall) (*tools.Fault, error) {
 	for waited := time.Duration(0); ; {
-		fault := w.Guard.Enter(user, call.Name)
+		fault := c.cfg.Guard.Enter(user, call.Name)
 		if fault == nil || fault.Code != tools.FaultRate || waited >= maxQueue {
 			return fault, nil
 		}
 		if waited == 0 {
-			if err := w.tell(ctx, runs.ToolWaits(w.s.Turn.Run.ID, call, awaitRate)); err != nil {
+			if err := c.tell(ctx, runs.ToolWaits(c.s.Turn.Run.ID, call, awaitRate)); err != nil {
 				return nil, err
 			}
 		}
@@ -174,32 +172,32 @@ const awaitRate claybot.AwaitReason = "rate"
 
 // runnable reports whether the tool takes the call; one that it refuses starts
 // nothing.
-func (w *work) runnable(call claybot.ToolCall) bool {
-	if w.undo {
-		_, ok := w.set.Spec(call.Name)
+func (c *caller) runnable(call claybot.ToolCall) bool {
+	if c.undoes {
+		_, ok := c.set.Spec(call.Name)
 		return ok
 	}
-	return w.set.Check(call) == nil
+	return c.set.Check(call) == nil
 }
 
-func (w *work) start(ctx context.Context, call claybot.ToolCall) error {
-	w.turn.Lock()
-	defer w.turn.Unlock()
-	if err := w.s.Turn.Started(ctx, call, w.set.Effect(call.Name).String()); err != nil {
+func (c *caller) start(ctx context.Context, call claybot.ToolCall) error {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	if err := c.s.Turn.Started(ctx, call, c.set.Effect(call.Name).String()); err != nil {
 		return fmt.Errorf("record the start of %s: %w", call.Name, err)
 	}
 	return nil
 }
 
-func (w *work) tell(ctx context.Context, ev claybot.Event) error {
-	w.turn.Lock()
-	defer w.turn.Unlock()
-	return w.s.Emit(ctx, false, ev)
+func (c *caller) tell(ctx context.Context, ev claybot.Event) error {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	return c.s.Emit(ctx, false, ev)
 }
 
-func (w *work) result(call claybot.ToolCall, text string) claybot.Record {
+func (c *caller) result(call claybot.ToolCall, text string) claybot.Record {
 	return claybot.Record{
-		Type: claybot.RecordTool, At: claybot.Now(), Run: w.s.Turn.Run.ID,
+		Type: claybot.RecordTool, At: claybot.Now(), Run: c.s.Turn.Run.ID,
 		ToolCallID: call.ID, Name: call.Name, Text: text,
 	}
 }

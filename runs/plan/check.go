@@ -18,17 +18,28 @@ var idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,22}$`)
 // maxFaults is how many faults a person is told.
 const maxFaults = 12
 
+// A checker finds what keeps the steps of a plan from running.
+type checker struct {
+	cfg *Config
+	may decider
+}
+
+// A decider says what the rules say of a step, whatever its risk.
+type decider interface {
+	decide(s *state, p Policy, spec tools.Spec, st Step) tools.Decision
+}
+
 // faults are all that keep the steps from running as they are, by the names of
 // the steps. Arguments that name inputs without a value are checked later.
-func (e *engine) faults(s *state, steps []Step) []string {
-	intent, ok := e.intent(s)
+func (c *checker) faults(s *state, steps []Step) []string {
+	intent, ok := c.cfg.intent(s)
 	if !ok {
 		return []string{fmt.Sprintf("there is no intent %s any more", quoted(s.Scratch.Intent))}
 	}
-	set, policy := e.tools(s), e.policy(s)
+	set, policy := c.cfg.tools(s), c.cfg.policy(s)
 	faults := shape(steps)
 	for i, st := range steps {
-		for _, why := range e.stepFaults(s, set, policy, intent, st) {
+		for _, why := range c.stepFaults(s, set, policy, intent, st) {
 			faults = append(faults, quoted(st.ID)+": "+why)
 		}
 		steps[i].Risk = raised(st, set, policy)
@@ -45,7 +56,7 @@ func raised(st Step, set *tools.Set, policy Policy) string {
 }
 
 // stepFaults are those of one step alone.
-func (e *engine) stepFaults(s *state, set *tools.Set, policy Policy, intent Intent, st Step) []string {
+func (c *checker) stepFaults(s *state, set *tools.Set, policy Policy, intent Intent, st Step) []string {
 	if st.Tool == "" {
 		return nil // the parser has said so
 	}
@@ -59,7 +70,7 @@ func (e *engine) stepFaults(s *state, set *tools.Set, policy Policy, intent Inte
 	if why := policy.forbids(spec, false); why != "" {
 		return []string{why}
 	}
-	if d := e.decide(s, policy, spec, st); d.Verdict == tools.Refuse {
+	if d := c.may.decide(s, policy, spec, st); d.Verdict == tools.Refuse {
 		return []string{d.Why}
 	}
 	args, open := st.Args, false

@@ -7,47 +7,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
 )
 
-// genericIntent is the only intent where none are configured, noIntent what is
-// none of those that are.
-const (
-	genericIntent = "task"
-	noIntent      = "none"
-)
-
-// intents are those of the agent.
-func (e *engine) intents(a claybot.Agent) []Intent {
-	if e.Intents != nil {
-		if all := e.Intents(a); len(all) > 0 {
-			return all
-		}
-	}
-	return []Intent{{Name: genericIntent}}
-}
-
-// intent is that of the run; ok is false when the configuration has it no more.
-func (e *engine) intent(s *state) (Intent, bool) {
-	all := e.intents(s.Turn.Agent)
-	i := slices.IndexFunc(all, func(in Intent) bool { return in.Name == s.Scratch.Intent })
-	if i < 0 {
-		return Intent{}, false
-	}
-	return all[i], true
-}
-
 // classify finds out what the person wants, and which inputs were said.
-func (e *engine) classify(ctx context.Context, s *state) (string, error) {
-	intents := e.intents(s.Turn.Agent)
+func (p *planner) classify(ctx context.Context, s *state) (string, error) {
+	intents := p.cfg.intents(s.Turn.Agent)
 	if len(intents) == 1 && intents[0].Name == genericIntent && len(intents[0].Inputs) == 0 {
 		s.Scratch.Intent = genericIntent
 		return nodePlanner, nil
 	}
 	var found sorted
-	j := job{id: llm.ClassifyRequest, system: classifySystem, task: classifyTask(intents, e.zone(s))}
-	faults, err := e.repaired(ctx, s, j, func(text string) []string {
+	j := job{id: llm.ClassifyRequest, system: classifySystem, task: classifyTask(intents, p.cfg.zone(s))}
+	faults, err := p.model.repaired(ctx, s, j, func(text string) []string {
 		var err error
 		if found, err = parseIntent(text); err != nil {
 			return []string{err.Error()}
@@ -61,7 +33,7 @@ func (e *engine) classify(ctx context.Context, s *state) (string, error) {
 		return "", err
 	}
 	if len(faults) > 0 {
-		return e.fail(s, "no intent was found", fmt.Sprintf(sayNoIntent, told(faults)))
+		return fail(s, "no intent was found", fmt.Sprintf(sayNoIntent, told(faults)))
 	}
 	i := find(intents, found.intent)
 	if i < 0 {
@@ -73,7 +45,7 @@ func (e *engine) classify(ctx context.Context, s *state) (string, error) {
 		return nodePlanner, nil
 	}
 	s.Scratch.Intent = intents[i].Name
-	s.Scratch.Meta = e.meta(s, intents[i], found)
+	s.Scratch.Meta = p.meta(s, intents[i], found)
 	s.Because(intents[i].Name)
 	return nodePlanner, nil
 }
@@ -93,16 +65,16 @@ func names(intents []Intent) string {
 
 // meta keeps of what was found what fits the inputs. A value that does not fit
 // was not said.
-func (e *engine) meta(s *state, intent Intent, found sorted) Meta {
+func (p *planner) meta(s *state, intent Intent, found sorted) Meta {
 	m := Meta{Targets: found.targets, Inputs: keys(intent), InputValues: make(map[string]json.RawMessage)}
 	for _, q := range intent.Inputs {
 		raw, ok := lookup(found.values, q.Key)
 		if !ok || blank(raw) {
 			continue
 		}
-		v, err := q.Check(said(raw), e.zone(s))
+		v, err := q.Check(said(raw), p.cfg.zone(s))
 		if err != nil || blank(v) {
-			e.log(s).Info("an input that the model found does not fit", "key", q.Key, "type", q.Type)
+			p.cfg.log(s).Info("an input that the model found does not fit", "key", q.Key, "type", q.Type)
 			continue
 		}
 		m.InputValues[q.Key] = v

@@ -21,39 +21,31 @@ const (
 	notRun      = "error: not run: "
 )
 
-// A work is the executor on its way through the steps. What it knows of them is
-// in the records of the run: it comes to the same wherever it was cut off.
-type work struct {
-	*engine
-	s      *state
-	set    *tools.Set
-	policy Policy
+// An executor runs the steps of plans.
+type executor struct {
+	cfg    *Config
+	may    refuser
+	undoes bool
+}
 
-	calls   map[string]claybot.ToolCall // that are recorded, by step
-	results map[string]claybot.Record   // by step
-	waves   int
-	skipped map[string]string // why, by step
-
-	turn sync.Mutex // over the functions of the Turn, which steps side by side call
+// A refuser says why a step must not run now; empty when it may.
+type refuser interface {
+	refuses(s *state, set *tools.Set, p Policy, st Step) string
 }
 
 // execute runs the steps. The first one that fails ends it, once those beside it
 // have ended, unless the policy goes on.
-func (e *engine) execute(ctx context.Context, s *state) (string, error) {
+func (e *executor) execute(ctx context.Context, s *state) (string, error) {
 	s.Output.Awaiting = nil
-	w := &work{
-		engine: e, s: s, set: e.tools(s), policy: e.policy(s),
-		calls: make(map[string]claybot.ToolCall), results: make(map[string]claybot.Record),
-		skipped: make(map[string]string),
-	}
-	if err := e.follow(ctx, s, w.policy.Mode); err != nil {
+	set, policy := e.cfg.tools(s), e.cfg.policy(s)
+	if err := follow(ctx, s, policy.Mode); err != nil {
 		return "", err
 	}
-	w.read()
+	w := newWork(s, &caller{cfg: e.cfg, s: s, set: set, policy: policy, may: e.may, undoes: e.undoes})
 	for {
 		wave, begun := w.next()
 		if len(wave) == 0 {
-			break
+			return w.close(ctx)
 		}
 		if ctx.Err() != nil {
 			return "", runs.Ended(ctx)
@@ -62,12 +54,27 @@ func (e *engine) execute(ctx context.Context, s *state) (string, error) {
 			return "", err
 		}
 	}
-	return w.close(ctx)
 }
 
-// read finds out from the records how far the steps are.
-func (w *work) read() {
-	for _, r := range w.s.Records() {
+// A work is the executor on its way through the steps. What it knows of them is
+// in the records of the run: it comes to the same wherever it was cut off.
+type work struct {
+	s      *state
+	caller *caller
+
+	calls   map[string]claybot.ToolCall // that are recorded, by step
+	results map[string]claybot.Record   // by step
+	waves   int
+	skipped map[string]string // why, by step
+}
+
+// newWork finds out from the records how far the steps are.
+func newWork(s *state, c *caller) *work {
+	w := &work{
+		s: s, caller: c, calls: make(map[string]claybot.ToolCall), results: make(map[string]claybot.Record),
+		skipped: make(map[string]string),
+	}
+	for _, r := range s.Records() {
 		switch {
 		case r.Type == claybot.RecordAssistant && len(r.ToolCalls) > 0:
 			w.waves++
@@ -78,6 +85,7 @@ func (w *work) read() {
 			w.results[stepOf(r.ToolCallID)] = r
 		}
 	}
+	return w
 }
 
 func (w *work) steps() []Step { return w.s.Scratch.Steps }
@@ -103,7 +111,7 @@ func (w *work) next() (wave []Step, begun bool) {
 		if !w.open(st) {
 			continue
 		}
-		harmless := w.set.Effect(st.Tool) == tools.ReadOnly
+		harmless := w.caller.set.Effect(st.Tool) == tools.ReadOnly
 		switch ready := w.ready(st); {
 		case len(wave) == 0 && ready && !harmless:
 			return []Step{st}, false
@@ -129,7 +137,7 @@ func (w *work) ready(st Step) bool {
 }
 
 // goesOn reports whether a failed step leaves the others alone.
-func (w *work) goesOn() bool { return w.policy.ContinueOnError || w.undo }
+func (w *work) goesOn() bool { return w.caller.policy.ContinueOnError || w.caller.undoes }
 
 // failed is the first step that failed; nil for none.
 func (w *work) failed() *Step {
@@ -157,7 +165,7 @@ func (w *work) skip() {
 			}
 		}
 		if why == "" {
-			why = w.refuses(w.s, w.set, w.policy, st)
+			why = w.caller.refuses(st)
 		}
 		if why != "" {
 			w.skipped[st.ID] = why
@@ -212,13 +220,17 @@ func (w *work) run(ctx context.Context, wave []Step, begun bool) error {
 // try makes the calls of a wave, side by side.
 func (w *work) try(ctx context.Context, wave []Step) []tried {
 	tries := make([]tried, len(wave))
+	var spent tools.Spent
+	for _, r := range w.results {
+		spent.Add(r)
+	}
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, maxParallel)
 	for i, st := range wave {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			tries[i] = w.attempt(ctx, st)
+			tries[i] = w.caller.attempt(ctx, st, w.calls[st.ID], spent)
 		})
 	}
 	wg.Wait()
@@ -281,9 +293,7 @@ func (w *work) close(ctx context.Context) (string, error) {
 		}
 	}
 	switch {
-	case w.undo:
-		return nodeSummarize, nil
-	case failed == nil:
+	case w.caller.undoes, failed == nil:
 		return nodeSummarize, nil
 	}
 	out.Error = w.failures()
@@ -291,7 +301,7 @@ func (w *work) close(ctx context.Context) (string, error) {
 		w.s.Because("some steps failed")
 		return nodeSummarize, nil
 	}
-	return w.fail(w.s, fmt.Sprintf("%s (%s) failed", failed.ID, failed.Tool), out.Error)
+	return fail(w.s, fmt.Sprintf("%s (%s) failed", failed.ID, failed.Tool), out.Error)
 }
 
 // failures are the steps that failed, with the words of their tools.

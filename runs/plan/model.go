@@ -2,8 +2,6 @@ package plan
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -28,16 +26,19 @@ type job struct {
 	more []llm.Message
 }
 
+// A prompter asks the model of the agent, with the conversation before the task.
+type prompter struct{ cfg *Config }
+
 // ask makes one model call.
-func (e *engine) ask(ctx context.Context, s *state, j job) (llm.Response, error) {
+func (p *prompter) ask(ctx context.Context, s *state, j job) (llm.Response, error) {
 	var model llm.Model
-	if e.Model != nil {
-		model = e.Model(s.Turn.Agent)
+	if p.cfg.Model != nil {
+		model = p.cfg.Model(s.Turn.Agent)
 	}
 	if model == nil {
-		return llm.Response{}, &runs.Error{Code: runs.CodeNoModel, Text: "no model is configured"}
+		return llm.Response{}, runs.NoModel()
 	}
-	system, err := e.prompt(s.Turn)
+	system, err := p.cfg.prompt(s.Turn)
 	if err != nil {
 		return llm.Response{}, err
 	}
@@ -52,24 +53,13 @@ func (e *engine) ask(ctx context.Context, s *state, j job) (llm.Response, error)
 			return resp, nil
 		case ctx.Err() != nil:
 			return resp, runs.Ended(ctx)
-		case tooLong(err) && try < len(talkSizes)-1:
-			e.log(s).Warn("the provider finds the conversation too long", "bytes", size)
+		case runs.TooLong(err) && try < len(talkSizes)-1:
+			p.cfg.log(s).Warn("the provider finds the conversation too long", "bytes", size)
 			continue
 		}
-		return resp, modelError(err)
+		return resp, runs.ModelError(err)
 	}
 	return llm.Response{}, nil // not reached: the last size returns
-}
-
-func (e *engine) prompt(t *runs.Turn) (string, error) {
-	if e.Prompt == nil {
-		return "", nil
-	}
-	system, err := e.Prompt(t)
-	if err != nil {
-		return "", &runs.Error{Code: runs.CodePrompt, Text: err.Error(), Err: err}
-	}
-	return system, nil
 }
 
 // talk is the newest part of what the agent remembers, as a text. The steps of
@@ -98,36 +88,12 @@ func talk(s *state, size int) string {
 	return strings.Join(parts, "\n\n")
 }
 
-func tooLong(err error) bool {
-	e, ok := errors.AsType[*llm.Error](err)
-	return ok && e.Class == llm.Context
-}
-
-func modelError(err error) error {
-	e, ok := errors.AsType[*llm.Error](err)
-	if !ok {
-		return &runs.Error{Code: runs.CodeModel, Text: fmt.Sprintf("the model failed with an error of type %T", err), Err: err}
-	}
-	code := runs.CodeModel
-	switch {
-	case e.Class == llm.Budget:
-		return &runs.Error{Code: runs.CodeBudget, Text: e.Error(), Err: err, Say: e.Text}
-	case e.Class == llm.Off:
-		return runs.Off(e)
-	case e.Class == llm.Context:
-		code = runs.CodeContext
-	case e.Class == llm.Permanent && e.Status < 500: // a server that broke has not refused anything
-		code = runs.CodeRefused
-	}
-	return &runs.Error{Code: code, Text: e.Error(), Err: err}
-}
-
 // repaired asks for an answer that read accepts, once more when the first one has
 // faults, which the model is told. The faults are those of the last answer; none
 // when it was accepted.
-func (e *engine) repaired(ctx context.Context, s *state, j job, read func(text string) (faults []string)) ([]string, error) {
+func (p *prompter) repaired(ctx context.Context, s *state, j job, read func(text string) (faults []string)) ([]string, error) {
 	for try := 1; ; try++ {
-		resp, err := e.ask(ctx, s, j)
+		resp, err := p.ask(ctx, s, j)
 		if err != nil {
 			return nil, err
 		}
@@ -136,7 +102,7 @@ func (e *engine) repaired(ctx context.Context, s *state, j job, read func(text s
 		if len(faults) == 0 || try == 2 {
 			return faults, nil
 		}
-		e.log(s).Info("the model is asked to repair its answer", "node", s.Node, "faults", len(faults))
+		p.cfg.log(s).Info("the model is asked to repair its answer", "node", s.Node, "faults", len(faults))
 		j.more = []llm.Message{
 			{Role: llm.RoleAssistant, Content: answered(resp)},
 			{Role: llm.RoleUser, Content: askRepair + "\n- " + strings.Join(faults, "\n- ")},

@@ -102,12 +102,12 @@ type (
 
 // New makes the engine that plans.
 func New(c Config) *Graph {
-	e := &engine{Config: c}
+	e := newParts(c, false)
 	return &Graph{
 		Name: claybot.EnginePlan, Start: nodeClassify, NodeTime: stepTime,
 		Nodes: map[string]runs.Node[Scratch, Output]{
-			nodeClassify: e.classify, nodePlanner: e.planner, nodeConfirm: e.confirm,
-			nodeExecutor: e.execute, nodeSummarize: e.summarize, nodeFallback: e.fallback,
+			nodeClassify: e.planner.classify, nodePlanner: e.planner.plan, nodeConfirm: e.confirm.plan,
+			nodeExecutor: e.executor.execute, nodeSummarize: e.summarizer.summarize, nodeFallback: fallback,
 		},
 		Edges: map[string][]string{
 			nodeClassify:  {nodePlanner, nodeFallback},
@@ -124,11 +124,11 @@ func New(c Config) *Graph {
 // the last effect first. It needs no model. What cannot be taken back keeps it
 // from nothing: it is reported.
 func NewUndo(c Config) *Graph {
-	e := &engine{Config: c, undo: true}
+	e := newParts(c, true)
 	return &Graph{
 		Name: claybot.EngineUndo, Start: nodeConfirm, NodeTime: stepTime,
 		Nodes: map[string]runs.Node[Scratch, Output]{
-			nodeConfirm: e.confirmUndo, nodeUndo: e.execute, nodeSummarize: e.report, nodeFallback: e.fallback,
+			nodeConfirm: e.confirm.undo, nodeUndo: e.executor.execute, nodeSummarize: report, nodeFallback: fallback,
 		},
 		Edges: map[string][]string{
 			nodeConfirm:   {nodeUndo, nodeSummarize, nodeFallback},
@@ -139,45 +139,28 @@ func NewUndo(c Config) *Graph {
 	}
 }
 
-// An engine is what the nodes of both graphs share.
-type engine struct {
-	Config
-	undo bool
+// parts are the parts of both graphs.
+type parts struct {
+	planner    *planner
+	confirm    *confirmation
+	executor   *executor
+	summarizer *summarizer
 }
 
-func (e *engine) policy(s *state) Policy {
-	var p Policy
-	if e.Policy != nil {
-		p = e.Policy(s.Turn.Agent)
+// newParts connects the parts. undo: of the graph that takes back.
+func newParts(c Config, undo bool) parts {
+	may := &permissions{cfg: &c, undoes: undo}
+	check := &checker{cfg: &c, may: may}
+	model := &prompter{cfg: &c}
+	return parts{
+		planner: &planner{cfg: &c, model: model, check: check},
+		confirm: &confirmation{
+			cfg: &c, quiet: &quietHours{zone: c.zone}, inputs: &inputs{intent: c.intent, check: check},
+			approvals: &approvals{cfg: &c, may: may, undoes: undo},
+		},
+		executor:   &executor{cfg: &c, may: may, undoes: undo},
+		summarizer: &summarizer{log: c.log, model: model},
 	}
-	return p.withDefaults()
-}
-
-func (e *engine) tools(s *state) *tools.Set {
-	var set *tools.Set
-	if e.Tools != nil {
-		set = e.Tools(s.Turn.Agent)
-	}
-	if set == nil {
-		set, _ = tools.NewSet() // no tools, no error
-	}
-	return set
-}
-
-func (e *engine) zone(s *state) *time.Location {
-	if e.Zone != nil {
-		if z := e.Zone(s.Turn.Agent); z != nil {
-			return z
-		}
-	}
-	return time.UTC
-}
-
-func (e *engine) log(s *state) *slog.Logger {
-	if e.Log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return e.Log.With("agent", s.Turn.Agent.ID, "run", s.Turn.Run.ID)
 }
 
 // digest is what a call is known by in its run, wherever it runs.
@@ -185,23 +168,9 @@ func digest(s *state, call claybot.ToolCall) string {
 	return tools.Digest(s.Turn.Agent.ID, "", call)
 }
 
-// bound is what an approval of a call is bound to: the call, and where it runs.
-func (e *engine) bound(s *state, call claybot.ToolCall) string {
-	return tools.Digest(s.Turn.Agent.ID, e.place(s), call)
-}
-
-func (e *engine) place(s *state) string {
-	if e.Place == nil {
-		return ""
-	}
-	return e.Place(s.Turn.Agent)
-}
-
-func (e *engine) dry(s *state) bool { return e.Dry != nil && e.Dry(s.Turn.Agent) }
-
 // fail leads to the fallback with what the person is told, and the cause in a few
 // words for operators.
-func (e *engine) fail(s *state, cause, say string) (string, error) {
+func fail(s *state, cause, say string) (string, error) {
 	s.Scratch.Fault, s.Scratch.Cause, s.Output.Error = say, cause, say
 	s.Because(cause)
 	return nodeFallback, nil

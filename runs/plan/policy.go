@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -59,21 +58,6 @@ type Policy struct {
 	// RetryBase is the first pause before that, each next one is twice as long;
 	// 0: 500 ms.
 	RetryBase time.Duration
-}
-
-// What happens to a plan in quiet hours.
-const (
-	QuietPlanOnly = "plan_only" // it is shown alone
-	QuietDefer    = "defer"     // it waits for their end, or for a yes
-	QuietBlock    = "block"     // it is refused
-)
-
-// Quiet are hours in which nothing runs, in the zone of the person. From and To
-// are minutes of the day; where To is before From, it is on the next day. Equal
-// ones are no time at all.
-type Quiet struct {
-	From, To int
-	What     string // QuietPlanOnly and the like; anything else blocks
 }
 
 func (p Policy) withDefaults() Policy {
@@ -137,87 +121,4 @@ func matches(globs []string, name string) bool {
 		ok, err := path.Match(g, name)
 		return err == nil && ok || g == name
 	})
-}
-
-// until is when the quiet hours end that hold at a time; ok is false when none
-// do.
-func (q *Quiet) until(now time.Time) (end time.Time, ok bool) {
-	if q == nil || q.From == q.To {
-		return end, false
-	}
-	minute := now.Hour()*60 + now.Minute()
-	over := q.From > q.To // midnight lies within
-	switch {
-	case !over && (minute < q.From || minute >= q.To), over && minute < q.From && minute >= q.To:
-		return end, false
-	}
-	day := now.Day()
-	if over && minute >= q.From {
-		day++
-	}
-	end = time.Date(now.Year(), now.Month(), day, q.To/60, q.To%60, 0, 0, now.Location())
-	if !end.After(now) { // the clocks are put back in between
-		end = now.Add(time.Minute)
-	}
-	return end, true
-}
-
-// needs reports whether a step runs only with an approval of its own.
-func (e *engine) needs(s *state, p Policy, spec tools.Spec, st Step) bool {
-	if e.dry(s) {
-		return false
-	}
-	rules := e.rules(s, p)
-	switch d := e.decide(s, p, spec, st); {
-	case d.Verdict != tools.Allow:
-		return d.Verdict == tools.Ask
-	case e.undo && p.asks(spec):
-	case p.Mode == ModeAuto, st.Risk != riskHigh && !p.risky(spec):
-		return false
-	}
-	switch {
-	case rules.Allowed(spec.In(e.env(s)), st.Args):
-		return false
-	case p.once():
-		return true
-	}
-	return !tools.Granted(s.Turn.History, st.Tool)
-}
-
-// rules are when the calls of the agent ask.
-func (e *engine) rules(s *state, p Policy) tools.Rules {
-	var r tools.Rules
-	if e.Rules != nil {
-		r = e.Rules(s.Turn.Agent)
-	}
-	r.Ask = append(slices.Clone(r.Ask), p.Approve...)
-	if e.Approved != nil {
-		r.Always = append(slices.Clone(r.Always), e.Approved(s.Turn.Agent)...)
-	}
-	r.Quorum, r.Approvers = p.Approvals, p.Approvers
-	return r
-}
-
-// decide says what the rules say of a step, whatever its risk. A plan is made
-// before any of its steps runs, so what counts is what had been read then. An undo
-// does what somebody asked for, which no text has any part in.
-func (e *engine) decide(s *state, p Policy, spec tools.Spec, st Step) tools.Decision {
-	if e.undo {
-		return tools.Decision{Verdict: tools.Allow}
-	}
-	history := s.Turn.History
-	acts := slices.IndexFunc(history, func(r claybot.Record) bool {
-		return r.Run == s.Turn.Run.ID && r.Type == claybot.RecordAssistant && len(r.ToolCalls) > 0
-	})
-	if acts >= 0 {
-		history = history[:acts]
-	}
-	env := e.env(s).Aware(history)
-	call := claybot.ToolCall{Name: st.Tool, Args: string(st.Args)}
-	return e.rules(s, p).Decide(env, spec, call, s.Turn.History)
-}
-
-// env is where the steps of the plan act, before one of them does.
-func (e *engine) env(s *state) tools.Env {
-	return tools.Env{Agent: s.Turn.Agent, Run: s.Turn.Run.ID, Thread: s.Turn.Thread()}
 }

@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -165,4 +167,29 @@ func planned(steps []Step) []runs.PlannedStep {
 		all[i] = st.PlannedStep
 	}
 	return all
+}
+
+// inOrder are steps so that each comes behind those that it depends on.
+func inOrder(steps []Step) []Step {
+	placed := make(map[string]bool)
+	ordered := make([]Step, 0, len(steps))
+	for len(ordered) < len(steps) {
+		before := len(ordered)
+		for _, st := range steps {
+			ready := !slices.ContainsFunc(st.DependsOn, func(on string) bool { return !placed[on] })
+			if ready && !placed[st.ID] {
+				placed[st.ID] = true
+				ordered = append(ordered, st)
+			}
+		}
+		if len(ordered) == before {
+			break // a circle, which no checked plan has
+		}
+	}
+	return ordered
+}
+
+// show tells those who watch the run what the plan is now.
+func show(ctx context.Context, s *state) error {
+	return tell(ctx, s, runs.Planned(s.Turn.Run.ID, planned(s.Scratch.Steps), s.Output.Diff, string(s.Scratch.Mode)))
 }

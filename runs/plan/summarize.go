@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -12,9 +13,17 @@ import (
 	"github.com/claybot/claybot/runs"
 )
 
+// A summarizer tells the person what came of a plan.
+type summarizer struct {
+	log   func(*state) *slog.Logger
+	model interface {
+		ask(ctx context.Context, s *state, j job) (llm.Response, error)
+	}
+}
+
 // summarize tells the person what was done, or what the plan is.
-func (e *engine) summarize(ctx context.Context, s *state) (string, error) {
-	return e.say(s, func() (claybot.Record, error) {
+func (z *summarizer) summarize(ctx context.Context, s *state) (string, error) {
+	return say(s, func() (claybot.Record, error) {
 		switch {
 		case len(s.Scratch.Steps) == 0:
 			return claybot.Record{Text: orElse(s.Output.Diff, sayNothing)}, nil
@@ -23,12 +32,12 @@ func (e *engine) summarize(ctx context.Context, s *state) (string, error) {
 		case len(s.Output.Commits) == 0:
 			return claybot.Record{Text: strings.TrimSpace(sayNoneRan + leftText(s))}, nil
 		}
-		return e.summary(ctx, s)
+		return z.summary(ctx, s)
 	})
 }
 
 // say records the final text of the run, once.
-func (e *engine) say(s *state, make func() (claybot.Record, error)) (string, error) {
+func say(s *state, make func() (claybot.Record, error)) (string, error) {
 	if text, said := lastWords(s); said {
 		s.Output.Summary = text
 		return runs.End, nil
@@ -65,10 +74,10 @@ func waves(s *state) (n int) {
 
 // summary is what the model makes of the results; a model that fails is done
 // without. What was not run is told in any case.
-func (e *engine) summary(ctx context.Context, s *state) (claybot.Record, error) {
+func (z *summarizer) summary(ctx context.Context, s *state) (claybot.Record, error) {
 	began := time.Now()
 	j := job{id: llm.PlanSummaryRequest, system: summarizeSystem, task: summarizeTask(s)}
-	resp, err := e.ask(ctx, s, j)
+	resp, err := z.model.ask(ctx, s, j)
 	switch {
 	case ctx.Err() != nil:
 		if err == nil {
@@ -76,7 +85,7 @@ func (e *engine) summary(ctx context.Context, s *state) (claybot.Record, error) 
 		}
 		return claybot.Record{}, runs.Ended(ctx)
 	case err != nil:
-		e.log(s).Warn("the model did not summarize", "error", runs.Explain(err).Code)
+		z.log(s).Warn("the model did not summarize", "error", runs.Explain(err).Code)
 		return claybot.Record{Text: doneText(s)}, nil
 	}
 	usage := resp.Usage
@@ -145,7 +154,7 @@ func orElse(text, other string) string {
 
 // fallback tells why the plan failed, what was done all the same, and what can
 // be taken back. The agent remembers the text as its own; the run has failed.
-func (e *engine) fallback(ctx context.Context, s *state) (string, error) {
+func fallback(ctx context.Context, s *state) (string, error) {
 	text := fallbackText(s)
 	if _, said := lastWords(s); !said {
 		if err := s.Emit(ctx, false, runs.FellBack(s.Turn.Run.ID, s.Scratch.Fault)); err != nil {

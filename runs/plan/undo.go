@@ -11,20 +11,9 @@ import (
 	"github.com/claybot/claybot/runs"
 )
 
-// confirmUndo makes the plan of what is taken back, and settles what the policy
-// says and who approves.
-func (e *engine) confirmUndo(ctx context.Context, s *state) (string, error) {
-	if !s.Scratch.Filled {
-		s.Scratch.Filled = true
-		s.Scratch.Mode = e.policy(s).Mode
-		e.takeBack(s)
-	}
-	return e.settle(ctx, s, nodeUndo, e.modes, e.hours, e.queued, e.approvals)
-}
-
 // takeBack makes a step of each effect that can be taken back, the last one
 // first. Effects that the same call takes back are one step.
-func (e *engine) takeBack(s *state) {
+func takeBack(s *state) {
 	made := make(map[string]int) // places by digest
 	for _, u := range slices.Backward(undone(s.Turn).Effects) {
 		if u.Call == nil || !json.Valid(u.Call.Input()) {
@@ -46,7 +35,7 @@ func (e *engine) takeBack(s *state) {
 }
 
 // queued tells what is about to be taken back.
-func (e *engine) queued(ctx context.Context, s *state, _ Policy) (string, error) {
+func queued(ctx context.Context, s *state, _ Policy) (string, error) {
 	if s.Scratch.Queued {
 		return "", nil
 	}
@@ -68,8 +57,8 @@ func undoEvents(s *state, t claybot.EventType, st Step, fault string) []claybot.
 }
 
 // report tells what was taken back, what failed, and what cannot be taken back.
-func (e *engine) report(_ context.Context, s *state) (string, error) {
-	return e.say(s, func() (claybot.Record, error) {
+func report(_ context.Context, s *state) (string, error) {
+	return say(s, func() (claybot.Record, error) {
 		return claybot.Record{Text: undoText(s)}, nil
 	})
 }
@@ -103,4 +92,14 @@ func undoText(s *state) string {
 	}
 	text += list("Cannot be undone:", lasting)
 	return orElse(strings.TrimSpace(text), "There is nothing to undo.")
+}
+
+// undone is the message of a run that takes back what another one did.
+func undone(t *runs.Turn) claybot.Undoing {
+	for _, m := range t.Messages {
+		if m.Undo != nil {
+			return *m.Undo
+		}
+	}
+	return claybot.Undoing{}
 }

@@ -1,0 +1,104 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/tools"
+)
+
+// Permissions say which steps may run, and which of them only with an approval: by the
+// policy, the rules of the agent and what people said.
+type permissions struct {
+	cfg    *Config
+	undoes bool // the run takes back what another one did
+}
+
+// refuses says why a step must not run now; empty when it may. It is asked
+// directly before the step runs.
+func (may *permissions) refuses(s *state, set *tools.Set, p Policy, st Step) string {
+	spec, ok := set.Spec(st.Tool)
+	switch {
+	case p.Mode == ModePreview:
+		return whyPreview
+	case !ok && may.undoes:
+		return "" // its call says so
+	case !ok:
+		return fmt.Sprintf("there is no tool %s any more", quoted(st.Tool))
+	}
+	if why := p.forbids(spec, may.undoes); why != "" {
+		return why
+	}
+	if d := may.decide(s, p, spec, st); d.Verdict == tools.Refuse {
+		return d.Why
+	}
+	v := s.Scratch.Votes[st.ID]
+	switch {
+	case v != nil && v.Denied != "": // of this step alone, whatever is granted to its tool
+		return v.Denied
+	case !may.needs(s, p, spec, st):
+		return ""
+	case v == nil, !may.approvers(s.Turn.Agent, p).Enough(v.By):
+		return notApproved
+	case v.Digest != may.bound(s, claybot.ToolCall{Name: st.Tool, Args: string(st.Args)}):
+		return whyVoid
+	}
+	return ""
+}
+
+// needs reports whether a step runs only with an approval of its own.
+func (may *permissions) needs(s *state, p Policy, spec tools.Spec, st Step) bool {
+	if may.cfg.dry(s) {
+		return false
+	}
+	rules := may.cfg.rules(s, p)
+	switch d := may.decide(s, p, spec, st); {
+	case d.Verdict != tools.Allow:
+		return d.Verdict == tools.Ask
+	case may.undoes && p.asks(spec):
+	case p.Mode == ModeAuto, st.Risk != riskHigh && !p.risky(spec):
+		return false
+	}
+	switch {
+	case rules.Allowed(spec.In(env(s)), st.Args):
+		return false
+	case p.once():
+		return true
+	}
+	return !tools.Granted(s.Turn.History, st.Tool)
+}
+
+// decide says what the rules say of a step, whatever its risk. A plan is made
+// before any of its steps runs, so what counts is what had been read then. An undo
+// does what somebody asked for, which no text has any part in.
+func (may *permissions) decide(s *state, p Policy, spec tools.Spec, st Step) tools.Decision {
+	if may.undoes {
+		return tools.Decision{Verdict: tools.Allow}
+	}
+	history := s.Turn.History
+	acts := slices.IndexFunc(history, func(r claybot.Record) bool {
+		return r.Run == s.Turn.Run.ID && r.Type == claybot.RecordAssistant && len(r.ToolCalls) > 0
+	})
+	if acts >= 0 {
+		history = history[:acts]
+	}
+	env := env(s).Aware(history)
+	call := claybot.ToolCall{Name: st.Tool, Args: string(st.Args)}
+	return may.cfg.rules(s, p).Decide(env, spec, call, s.Turn.History)
+}
+
+// env is where the steps of the plan act, before one of them does.
+func env(s *state) tools.Env {
+	return tools.Env{Agent: s.Turn.Agent, Run: s.Turn.Run.ID, Thread: s.Turn.Thread()}
+}
+
+// approvers are the people who approve the steps of an agent.
+func (may *permissions) approvers(a claybot.Agent, p Policy) tools.Approvers {
+	return tools.Approvers{Need: p.Approvals, Named: p.Approvers, Owner: a.Descriptor.OwnerID(), People: may.cfg.People}
+}
+
+// bound is what an approval of a call is bound to: the call, and where it runs.
+func (may *permissions) bound(s *state, call claybot.ToolCall) string {
+	return tools.Digest(s.Turn.Agent.ID, may.cfg.place(s), call)
+}
