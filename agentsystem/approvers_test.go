@@ -11,7 +11,6 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/people"
-	"github.com/claybot/claybot/questions"
 )
 
 // room is where Bob wrote last.
@@ -47,7 +46,7 @@ func (r *rig) asksFor(d claybot.Descriptor, id string, qs ...askedFor) map[strin
 // tap answers a question by a button and returns what who tapped reads.
 func (r *rig) tap(by claybot.Descriptor, question, value string, more ...func(*connectors.Tap)) connectors.Tapped {
 	r.Helper()
-	t := connectors.Tap{Connector: by.Connector, UserID: by.UserID, ChannelID: by.ChannelID, Question: question, Value: value}
+	t := connectors.Tap{Connector: by.Connector, UserID: by.UserID, ChannelID: by.ChannelID, Answer: claybot.Answer{Question: question, Text: value}}
 	for _, f := range more {
 		f(&t)
 	}
@@ -115,12 +114,12 @@ func TestApproverIsAskedInHisChat(t *testing.T) {
 			}
 		}},
 		{"denied from his other chat", "\n\ndenied: too dear *(answered", "false/button/chat/bob", func(r *rig, id string) {
-			if got := r.tap(bob, id, "deny", func(t *connectors.Tap) { t.Reason = "too dear" }); !got.OK {
+			if got := r.tap(bob, id, "deny", func(t *connectors.Tap) { t.Answer.Reason = "too dear" }); !got.OK {
 				r.Errorf("got %+v", got)
 			}
 		}},
 		{"by an operator", "\n\napproved *(answered on the page", "true/web/operator", func(r *rig, id string) {
-			if err := r.system.Questions.AnswerQuestion(r.Context(), id, questions.Said{Value: "approve", By: "operator", Via: claybot.ViaWeb}); err != nil {
+			if err := r.system.Questions.AnswerQuestion(r.Context(), id, claybot.Answer{Text: "approve", By: "operator", Via: claybot.ViaWeb}); err != nil {
 				r.Error(err)
 			}
 		}},
@@ -273,7 +272,7 @@ func TestApprovedAlways(t *testing.T) {
 				r.approving()
 				for _, id := range []string{"one", "two"} {
 					q := r.asksFor(ann, id, payment("Pay?"))["Pay?"]
-					if got := r.tap(ann, q.ID, value, func(t *connectors.Tap) { t.Scope = scope }); !got.OK {
+					if got := r.tap(ann, q.ID, value, func(t *connectors.Tap) { t.Answer.Scope = scope }); !got.OK {
 						t.Errorf("ann reads %+v", got)
 					}
 				}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/questions"
 )
 
 // A waiting run is one of many, with what is to become of it.
@@ -141,7 +140,7 @@ func (r *rig) livesThrough(all []waitingRun, span time.Duration) {
 			restarted = true
 		}
 		time.Sleep(time.Until(w.answer))
-		said := questions.Said{Value: "red", By: w.OwnerID(), Via: claybot.ViaButton}
+		said := claybot.Answer{Text: "red", By: w.OwnerID(), Via: claybot.ViaButton}
 		if err := r.system.Questions.AnswerQuestion(r.Context(), w.question.ID, said); err != nil {
 			r.Errorf("answer of %s: %v", w.UserID, err)
 		}

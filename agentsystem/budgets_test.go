@@ -17,7 +17,6 @@ import (
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/openai"
 	"github.com/claybot/claybot/llm/openai/openaitest"
-	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
 	"github.com/claybot/claybot/storage"
@@ -138,7 +137,7 @@ func (b *bank) open() []storage.OpenQuestion {
 
 func (b *bank) answer(q storage.OpenQuestion, value string, via claybot.AnswerVia) {
 	b.Helper()
-	if err := b.system.Questions.AnswerQuestion(b.Context(), q.ID, questions.Said{Value: value, By: "operator", Via: via}); err != nil {
+	if err := b.system.Questions.AnswerQuestion(b.Context(), q.ID, claybot.Answer{Text: value, By: "operator", Via: via}); err != nil {
 		b.Fatal(err)
 	}
 	synctest.Wait()

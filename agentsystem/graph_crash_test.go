@@ -168,7 +168,7 @@ func (r *rig) books() {
 		}
 		for _, d := range []claybot.Descriptor{ann, bob} {
 			_, _ = r.system.Answer(r.Context(), connectors.Tap{ // who hears nothing taps again
-				Connector: "chat", UserID: d.UserID, ChannelID: d.ChannelID, Question: q.ID, Value: "approve",
+				Connector: "chat", UserID: d.UserID, ChannelID: d.ChannelID, Answer: claybot.Answer{Question: q.ID, Text: "approve"},
 			})
 		}
 	}

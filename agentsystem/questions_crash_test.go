@@ -9,7 +9,6 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm/llmtest"
-	"github.com/claybot/claybot/questions"
 )
 
 // A dialogue is what Ann does about a question, with what must be known in the
@@ -40,7 +39,7 @@ var dialogues = []dialogue{
 				break
 			}
 			if err == nil {
-				_ = r.system.Questions.AnswerQuestion(r.Context(), qs[0].ID, questions.Said{Value: "green", By: "operator", Via: claybot.ViaWeb}) // the next look shows what came of it
+				_ = r.system.Questions.AnswerQuestion(r.Context(), qs[0].ID, claybot.Answer{Text: "green", By: "operator", Via: claybot.ViaWeb}) // the next look shows what came of it
 			}
 			time.Sleep(time.Second)
 		}

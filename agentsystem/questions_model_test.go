@@ -335,7 +335,7 @@ func (w *world) step() {
 	case "one":
 		value := some(w, w.value(q), "")
 		w.do(p, fmt.Sprintf("%s gets %q over HTTP", q.Key, value), func() (string, error) {
-			return heard(w.system.Questions.AnswerQuestion(w.Context(), q.ID, questions.Said{Value: value, By: "operator", Via: claybot.ViaHTTP}))
+			return heard(w.system.Questions.AnswerQuestion(w.Context(), q.ID, claybot.Answer{Text: value, By: "operator", Via: claybot.ViaHTTP}))
 		}, func() string {
 			reply, _ := p.answer(map[string]string{q.Key: value}, "operator", claybot.ViaHTTP)
 			return reply

@@ -250,20 +250,20 @@ func TestAnswerOverHTTP(t *testing.T) {
 		id := r.open()[0].ID
 		ctx := r.Context()
 		var bad *questions.AnswerError
-		if err := r.system.Questions.AnswerQuestion(ctx, id, questions.Said{Value: "purple", By: "operator", Via: claybot.ViaHTTP}); !errors.As(err, &bad) || !strings.Contains(bad.Faults["colour"], "not among") {
+		if err := r.system.Questions.AnswerQuestion(ctx, id, claybot.Answer{Text: "purple", By: "operator", Via: claybot.ViaHTTP}); !errors.As(err, &bad) || !strings.Contains(bad.Faults["colour"], "not among") {
 			t.Errorf("purple: %v", err)
 		}
-		if err := r.system.Questions.AnswerQuestion(ctx, "nothing", questions.Said{Value: "red", By: "operator", Via: claybot.ViaHTTP}); !errors.Is(err, storage.ErrNotFound) {
+		if err := r.system.Questions.AnswerQuestion(ctx, "nothing", claybot.Answer{Text: "red", By: "operator", Via: claybot.ViaHTTP}); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("no such question: %v", err)
 		}
-		if err := r.system.Questions.AnswerQuestion(ctx, id, questions.Said{Value: "red", By: "bob", Via: claybot.ViaButton}); !errors.Is(err, storage.ErrNotFound) {
+		if err := r.system.Questions.AnswerQuestion(ctx, id, claybot.Answer{Text: "red", By: "bob", Via: claybot.ViaButton}); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("somebody else in the chat: %v", err)
 		}
-		if err := r.system.Questions.AnswerQuestion(ctx, id, questions.Said{Value: "red", By: "operator", Via: claybot.ViaWeb}); err != nil {
+		if err := r.system.Questions.AnswerQuestion(ctx, id, claybot.Answer{Text: "red", By: "operator", Via: claybot.ViaWeb}); err != nil {
 			t.Fatal(err)
 		}
 		r.wants("**Which colour?**\n\nred *(answered on the page)*", "done")
-		if err := r.system.Questions.AnswerQuestion(ctx, id, questions.Said{Value: "blue", By: "operator", Via: claybot.ViaWeb}); !errors.Is(err, storage.ErrState) {
+		if err := r.system.Questions.AnswerQuestion(ctx, id, claybot.Answer{Text: "blue", By: "operator", Via: claybot.ViaWeb}); !errors.Is(err, storage.ErrState) {
 			t.Errorf("twice: %v", err)
 		}
 		r.wantTold(`{"colour":"red"}`)
@@ -352,7 +352,7 @@ func TestExpiredQuestion(t *testing.T) {
 		if run := r.receipt("begin").Run; run.State != claybot.RunCanceled || run.Cancel != "" {
 			t.Errorf("the run is %+v", run)
 		}
-		if err := r.system.Questions.AnswerQuestion(r.Context(), id, questions.Said{Value: "red", By: "operator", Via: claybot.ViaWeb}); !errors.Is(err, storage.ErrState) {
+		if err := r.system.Questions.AnswerQuestion(r.Context(), id, claybot.Answer{Text: "red", By: "operator", Via: claybot.ViaWeb}); !errors.Is(err, storage.ErrState) {
 			t.Errorf("too late: %v", err)
 		}
 		r.say("red")
@@ -392,7 +392,7 @@ func TestStopAndResetWhileAsking(t *testing.T) {
 			if r.state("begin") != claybot.RunCanceled || len(r.open()) != 0 {
 				t.Errorf("the run is %s, open are %v", r.state("begin"), r.open())
 			}
-			if err := r.system.Questions.AnswerQuestion(r.Context(), id, questions.Said{Value: "red", By: "operator", Via: claybot.ViaWeb}); !errors.Is(err, storage.ErrState) {
+			if err := r.system.Questions.AnswerQuestion(r.Context(), id, claybot.Answer{Text: "red", By: "operator", Via: claybot.ViaWeb}); !errors.Is(err, storage.ErrState) {
 				t.Errorf("an answer to a stopped run: %v", err)
 			}
 			r.say("red")
@@ -453,7 +453,7 @@ func TestTwoAnswersAtOnce(t *testing.T) {
 		errs := make(chan error, 8)
 		for range cap(errs) {
 			go func() {
-				errs <- r.system.Questions.AnswerQuestion(r.Context(), id, questions.Said{Value: "red", By: "operator", Via: claybot.ViaHTTP})
+				errs <- r.system.Questions.AnswerQuestion(r.Context(), id, claybot.Answer{Text: "red", By: "operator", Via: claybot.ViaHTTP})
 			}()
 		}
 		won := 0
@@ -517,7 +517,7 @@ func TestTypedTooLate(t *testing.T) {
 		bubble(t, func(r *rig) {
 			r.decorate = func(s agentsystem.Stores) agentsystem.Stores {
 				s.Inbox = racingInbox{s.Inbox, func() {
-					if err := r.system.Questions.AnswerQuestion(r.Context(), r.open()[0].ID, questions.Said{Value: other, By: "operator", Via: claybot.ViaHTTP}); err != nil {
+					if err := r.system.Questions.AnswerQuestion(r.Context(), r.open()[0].ID, claybot.Answer{Text: other, By: "operator", Via: claybot.ViaHTTP}); err != nil {
 						r.Error(err)
 					}
 				}}

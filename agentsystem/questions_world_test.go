@@ -11,7 +11,6 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -78,7 +77,7 @@ func (w *world) taps(p *person, q claybot.Question) {
 	for range 1 + w.pick(2) {
 		w.do(p, fmt.Sprintf("%s gets %q from %s", q.Key, value, who.UserID), func() (string, error) {
 			tapped, err := w.system.Answer(w.Context(), connectors.Tap{
-				Connector: who.Connector, UserID: who.UserID, ChannelID: who.ChannelID, Question: q.ID, Value: value,
+				Connector: who.Connector, UserID: who.UserID, ChannelID: who.ChannelID, Answer: claybot.Answer{Question: q.ID, Text: value},
 			})
 			switch {
 			case err != nil:
@@ -188,7 +187,7 @@ func (w *world) ends(p *person, m claybot.AgentMessage, by string) {
 func (w *world) nonsense(p *person) {
 	ctx := w.Context()
 	for got, err := range map[string]error{
-		"no such question": w.system.Questions.AnswerQuestion(ctx, "none", questions.Said{Value: "yes", By: "operator", Via: claybot.ViaHTTP}),
+		"no such question": w.system.Questions.AnswerQuestion(ctx, "none", claybot.Answer{Text: "yes", By: "operator", Via: claybot.ViaHTTP}),
 		"no such run":      w.system.Questions.AnswerRun(ctx, "none", map[string]string{"k0": "yes"}, "operator", claybot.ViaHTTP),
 	} {
 		if reply, err := heard(err); reply != "not his" || err != nil {

@@ -51,7 +51,7 @@ func (r *rig) vote(by string, approvers, left []string) (before, now claybot.Que
 	r.engine = quorum(ask(nil, approvers), func(by string) claybot.Question { return ask([]string{by}, left) })
 	r.restart()
 	before = r.asksFor(ann, "begin")["Pay?"]
-	said := questions.Said{Value: "approve", By: by, Via: claybot.ViaButton}
+	said := claybot.Answer{Text: "approve", By: by, Via: claybot.ViaButton}
 	if !strings.Contains(by, "/") {
 		said.Via = claybot.ViaHTTP
 	}
@@ -83,7 +83,7 @@ func TestSecondYesOfTheSamePerson(t *testing.T) {
 			_, now := r.vote("operator", both, both)
 			for _, by := range []string{"operator", "token:ci"} {
 				for _, via := range []claybot.AnswerVia{claybot.ViaHTTP, claybot.ViaWeb} {
-					err := r.system.Questions.AnswerQuestion(r.Context(), now.ID, questions.Said{Value: "approve", By: by, Via: via})
+					err := r.system.Questions.AnswerQuestion(r.Context(), now.ID, claybot.Answer{Text: "approve", By: by, Via: via})
 					if !errors.Is(err, questions.ErrApproved) {
 						t.Errorf("%s again, %s: %v", by, via, err)
 					}
@@ -144,7 +144,7 @@ func TestSecondYesOfTheSamePerson(t *testing.T) {
 		bubble(t, func(r *rig) {
 			_, now := r.vote("operator", both, both)
 			r.system.Questions.CheckEdit = func(claybot.Agent, claybot.ToolCall) error { return nil }
-			said := questions.Said{Value: "approve", By: "operator", Via: claybot.ViaHTTP, Args: `{"sum":4}`}
+			said := claybot.Answer{Text: "approve", By: "operator", Via: claybot.ViaHTTP, Args: `{"sum":4}`}
 			if err := r.system.Questions.AnswerQuestion(r.Context(), now.ID, said); err != nil {
 				t.Error(err)
 			}

@@ -82,7 +82,7 @@ func (r *receiver) answer(ctx context.Context, t connectors.Tap) (connectors.Tap
 	defer r.pending.begin(t.Connector)()
 	done, err := r.questions.Press(ctx, t)
 	if r.worker.OfOne(ctx, err) { // to hold it would hold up all others
-		r.log.Error("failed to take an answer; asked the user to repeat it", "connector", t.Connector, "user", t.UserID, "question", t.Question, "err", err)
+		r.log.Error("failed to take an answer; asked the user to repeat it", "connector", t.Connector, "user", t.UserID, "question", t.Answer.Question, "err", err)
 		return connectors.Tapped{Again: true, Text: texts.AnswerAgain}, nil
 	}
 	return done, err

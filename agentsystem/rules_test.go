@@ -39,7 +39,7 @@ func TestEditedApproval(t *testing.T) {
 		{"command", func(r *rig, _, args string) string { return r.decides(bob, "cmd"+args, "approve", args) }, "These arguments aren't valid: field sum is missing."},
 		{"command with id", func(r *rig, id, args string) string { return r.decides(bob, "cmd"+args, "approve", id[:6]+" "+args) }, "These arguments aren't valid: field sum is missing."},
 		{"form", func(r *rig, id, args string) string {
-			return r.tap(bob, id, "approve", func(t *connectors.Tap) { t.Args = args }).Text
+			return r.tap(bob, id, "approve", func(t *connectors.Tap) { t.Answer.Args = args }).Text
 		}, "These arguments aren't valid: field sum is missing."},
 	} {
 		bubble(t, func(r *rig) {
@@ -63,12 +63,12 @@ func TestEditThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		q    askedFor
-		said questions.Said
+		said claybot.Answer
 		want string
 	}{
-		{editable("Pay?"), questions.Said{Value: "deny"}, "You can only change the arguments when you approve."},
-		{editable("Pay?"), questions.Said{Value: "approve", Scope: claybot.ApproveAlways}, "can only be approved once"},
-		{payment("Pay?"), questions.Said{Value: "approve"}, "The arguments of this action can't be changed"},
+		{editable("Pay?"), claybot.Answer{Text: "deny"}, "You can only change the arguments when you approve."},
+		{editable("Pay?"), claybot.Answer{Text: "approve", Scope: claybot.ApproveAlways}, "can only be approved once"},
+		{payment("Pay?"), claybot.Answer{Text: "approve"}, "The arguments of this action can't be changed"},
 	} {
 		bubble(t, func(r *rig) {
 			r.approving()
@@ -90,7 +90,7 @@ func TestRules(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.approving()
 		q := r.asksFor(bob, "ask", editable("Pay?"))["Pay?"]
-		r.tap(bob, q.ID, "approve", func(t *connectors.Tap) { t.Scope = claybot.ApproveAlways })
+		r.tap(bob, q.ID, "approve", func(t *connectors.Tap) { t.Answer.Scope = claybot.ApproveAlways })
 		synctest.Wait()
 		id := r.agent(bob)
 		all, err := r.system.Profiles.ApprovedRules(r.Context(), "")

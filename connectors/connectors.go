@@ -51,11 +51,9 @@ type Tap struct {
 	Connector string
 	UserID    string // the user who pressed the button
 	ChannelID string // where, for the log
-	Question  string // its id
-	Value     string // as Question.Check reads it
-	Reason    string // of a denial
-	Scope     claybot.ApprovalScope
-	Args      string // of an approval, a JSON object, where they were edited
+	// Answer has the question, the text and what goes with an approval or a denial. By
+	// and Via are not set.
+	Answer claybot.Answer
 }
 
 // A Tapped is the outcome of a Tap. A Tap by an unknown user, or on another

@@ -114,7 +114,7 @@ func (s *Questions) decided(ctx context.Context, about claybot.Question, yes boo
 	if err != nil {
 		return nil, "", err
 	}
-	why, err := s.editFault(ctx, q, true, saidBy{scope: o.Scope, args: args})
+	why, err := s.editFault(ctx, q, true, claybot.Answer{Scope: o.Scope, Args: args})
 	if err != nil || why != "" {
 		return nil, why, err
 	}
@@ -210,11 +210,11 @@ func (s *Questions) approvals(ctx context.Context, by string) (mine []claybot.Qu
 
 // Decide executes a decision. It is idempotent.
 func (s *Questions) Decide(ctx context.Context, agent claybot.Agent, o Decision) error {
-	said := Said{Value: "deny", By: agent.Descriptor.OwnerID(), Via: claybot.ViaText, Reason: o.Reason, Scope: o.Scope, Args: o.Args}
+	a := claybot.Answer{Text: "deny", By: agent.Descriptor.OwnerID(), Via: claybot.ViaText, Reason: o.Reason, Scope: o.Scope, Args: o.Args}
 	if o.Approve {
-		said.Value = "approve"
+		a.Text = "approve"
 	}
-	err := s.AnswerQuestion(ctx, o.Question, said)
+	err := s.AnswerQuestion(ctx, o.Question, a)
 	if unfit := new(AnswerError); o.Args != "" && errors.As(err, &unfit) {
 		s.Log.Warn("edited arguments no longer valid", "question", o.Question)
 		return nil

@@ -170,33 +170,19 @@ func (s *Questions) Question(ctx context.Context, id string) (storage.OpenQuesti
 // is closed, ErrApproved for the second yes of a person, and an *AnswerError when
 // the value does not fit. The first answer that fits counts; a second one changes
 // nothing.
-func (s *Questions) AnswerQuestion(ctx context.Context, id string, a Said) error {
+func (s *Questions) AnswerQuestion(ctx context.Context, id string, a claybot.Answer) error {
 	q, err := s.Asked.Question(ctx, id)
 	if err != nil {
 		return err
 	}
-	who := saidBy{by: a.By, via: a.Via, reason: a.Reason, scope: a.Scope, args: a.Args}
-	return s.answerAll(ctx, []storage.OpenQuestion{q}, map[string]string{q.ID: a.Value}, who)
-}
-
-// A Said is one reply to a question. In a chat, By is the owner id of its sender, as
-// Descriptor.OwnerID returns it.
-type Said struct {
-	Value  string // as Question.Check reads it
-	By     string
-	Via    claybot.AnswerVia
-	Reason string // of a denial
-	Scope  claybot.ApprovalScope
-	// Args are the arguments with which an action is approved in place of its own,
-	// as a JSON object; empty: as it was shown.
-	Args string
+	return s.answerAll(ctx, []storage.OpenQuestion{q}, map[string]string{q.ID: a.Text}, a, claybot.AgentMessage{})
 }
 
 // AnswerRun answers several questions of a paused run by their keys or ids, all
 // or none; errors as of AnswerQuestion, with storage.ErrState when the run asks
 // nothing. The faults of the AnswerError have the names that were given.
 func (s *Questions) AnswerRun(ctx context.Context, id claybot.RunID, values map[string]string, by string, via claybot.AnswerVia) error {
-	return s.answerRun(ctx, id, values, saidBy{by: by, via: via})
+	return s.answerRun(ctx, id, values, claybot.Answer{By: by, Via: via}, claybot.AgentMessage{})
 }
 
 // AnswerSaid is AnswerRun for answers that came as a message, which is stored
@@ -204,20 +190,10 @@ func (s *Questions) AnswerRun(ctx context.Context, id claybot.RunID, values map[
 // message that is known answers nothing; it is storage.ErrState.
 func (s *Questions) AnswerSaid(ctx context.Context, id claybot.RunID, values map[string]string, m claybot.AgentMessage, by string, via claybot.AnswerVia) error {
 	m.Text = claybot.Clean(m.Text)
-	return s.answerRun(ctx, id, values, saidBy{by: by, via: via, message: m})
+	return s.answerRun(ctx, id, values, claybot.Answer{By: by, Via: via}, m)
 }
 
-// A saidBy says who answers, and by which channel.
-type saidBy struct {
-	by      string
-	via     claybot.AnswerVia
-	reason  string
-	scope   claybot.ApprovalScope
-	args    string
-	message claybot.AgentMessage // in which the answers came; none without an id
-}
-
-func (s *Questions) answerRun(ctx context.Context, id claybot.RunID, values map[string]string, who saidBy) error {
+func (s *Questions) answerRun(ctx context.Context, id claybot.RunID, values map[string]string, common claybot.Answer, in claybot.AgentMessage) error {
 	run, err := s.Runs.Run(ctx, id)
 	switch {
 	case err != nil:
@@ -254,7 +230,7 @@ func (s *Questions) answerRun(ctx context.Context, id claybot.RunID, values map[
 	if len(faults) > 0 {
 		return &AnswerError{Faults: faults}
 	}
-	err = s.answerAll(ctx, qs, byID, who)
+	err = s.answerAll(ctx, qs, byID, common, in)
 	var bad *AnswerError
 	if !errors.As(err, &bad) {
 		return err
@@ -300,25 +276,26 @@ func named(qs []claybot.Question, name string) (claybot.Question, bool) {
 	return qs[i], true
 }
 
-// answerAll checks the values, which are named by the ids of their questions,
-// and posts the answers when all fit.
-func (s *Questions) answerAll(ctx context.Context, qs []storage.OpenQuestion, values map[string]string, who saidBy) error {
+// answerAll checks the values, which are named by the ids of their questions, and posts
+// the answers when all fit. common is what the answers have in common, in the message in
+// which they came; without an id, they came in none.
+func (s *Questions) answerAll(ctx context.Context, qs []storage.OpenQuestion, values map[string]string, common claybot.Answer, in claybot.AgentMessage) error {
 	var answers []claybot.Answer
 	faults := make(map[string]string)
 	for _, q := range qs {
-		if err := s.open(ctx, q, who.by, who.via); err != nil {
+		if err := s.open(ctx, q, common.By, common.Via); err != nil {
 			return err
 		}
 		v, err := q.Check(values[q.ID], s.Zone())
 		switch {
 		case err != nil:
 			faults[texts.QuestionKey(q.Question)] = err.Error()
-		case string(v) == "true" && who.args == "" && s.approvedBefore(q.Question, who.by):
+		case string(v) == "true" && common.Args == "" && s.approvedBefore(q.Question, common.By):
 			return fmt.Errorf("approve question %s: %w", q.ID, ErrApproved)
-		case q.Once && who.scope != claybot.ApproveOnce:
+		case q.Once && common.Scope != claybot.ApproveOnce:
 			faults[texts.QuestionKey(q.Question)] = texts.OnceOnly
-		case who.args != "":
-			why, err := s.editFault(ctx, q, string(v) == "true", who)
+		case common.Args != "":
+			why, err := s.editFault(ctx, q, string(v) == "true", common)
 			if err != nil {
 				return err
 			}
@@ -326,16 +303,16 @@ func (s *Questions) answerAll(ctx context.Context, qs []storage.OpenQuestion, va
 				faults[texts.QuestionKey(q.Question)] = why
 			}
 		}
-		answers = append(answers, claybot.Answer{
-			Question: q.ID, Value: v, By: who.by, Via: who.via, Message: who.message.ID, Reason: who.reason, Scope: who.scope, Args: who.args,
-		})
+		a := common
+		a.Question, a.Text, a.Value, a.Message = q.ID, "", v, in.ID
+		answers = append(answers, a)
 	}
 	if len(faults) > 0 {
 		return &AnswerError{Faults: faults}
 	}
 	run, agent := qs[0].Run, qs[0].Agent
-	if who.message.ID != "" {
-		if err := s.postSaid(ctx, agent, run, who.message, answers); err != nil {
+	if in.ID != "" {
+		if err := s.postSaid(ctx, agent, run, in, answers); err != nil {
 			return err
 		}
 	}

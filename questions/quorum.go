@@ -19,8 +19,8 @@ var ErrApproved = errors.New("approved already by the same person")
 
 // Lacking returns how many more people must approve the action of a question after this
 // reply; 0 if it is no approval.
-func (s *Questions) Lacking(q claybot.Question, a Said) int {
-	if v, err := q.Check(a.Value, s.Zone()); err != nil || q.Type != claybot.QuestionConfirm || string(v) != "true" {
+func (s *Questions) Lacking(q claybot.Question, a claybot.Answer) int {
+	if v, err := q.Check(a.Text, s.Zone()); err != nil || q.Type != claybot.QuestionConfirm || string(v) != "true" {
 		return 0
 	}
 	return tools.Approvers{People: s.People.Identities}.Lacking(q, a.By, a.Args != "")
@@ -88,20 +88,20 @@ func (s *Questions) closedID(ctx context.Context, open []claybot.Question, word,
 
 // editFault says why an action cannot be approved with other arguments; empty
 // when it can. The question stays open then.
-func (s *Questions) editFault(ctx context.Context, q storage.OpenQuestion, yes bool, who saidBy) (string, error) {
+func (s *Questions) editFault(ctx context.Context, q storage.OpenQuestion, yes bool, a claybot.Answer) (string, error) {
 	switch {
 	case !yes:
 		return texts.EditDenied, nil
 	case q.Type != claybot.QuestionConfirm || q.Tool == "" || q.Args == "" || s.CheckEdit == nil:
 		return texts.NoEdit, nil
-	case who.scope != claybot.ApproveOnce:
+	case a.Scope != claybot.ApproveOnce:
 		return texts.EditOnce, nil
 	}
 	agent, err := s.Lookup.Agent(ctx, q.Agent)
 	if err != nil {
 		return "", err
 	}
-	if err := s.CheckEdit(agent, claybot.ToolCall{ID: q.ToolCallID, Name: q.Tool, Args: who.args}); err != nil {
+	if err := s.CheckEdit(agent, claybot.ToolCall{ID: q.ToolCallID, Name: q.Tool, Args: a.Args}); err != nil {
 		return texts.InvalidEdit(err), nil
 	}
 	return "", nil

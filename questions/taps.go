@@ -18,10 +18,11 @@ func (s *Questions) Press(ctx context.Context, t connectors.Tap) (connectors.Tap
 		s.Log.Warn("button press by unknown user", "connector", t.Connector, "user", t.UserID, "channel", t.ChannelID)
 		return connectors.Tapped{Text: texts.NotYours}, nil
 	}
-	q, err := s.Asked.Question(ctx, t.Question)
+	a := t.Answer
+	a.By, a.Via = by.OwnerID(), claybot.ViaButton
+	q, err := s.Asked.Question(ctx, a.Question)
 	if err == nil {
-		said := Said{Value: t.Value, By: by.OwnerID(), Via: claybot.ViaButton, Reason: t.Reason, Scope: t.Scope, Args: t.Args}
-		err = s.AnswerQuestion(ctx, t.Question, said)
+		err = s.AnswerQuestion(ctx, a.Question, a)
 	}
 	var unfit *AnswerError
 	switch {
@@ -35,7 +36,7 @@ func (s *Questions) Press(ctx context.Context, t connectors.Tap) (connectors.Tap
 	case errors.Is(err, ErrApproved):
 		return connectors.Tapped{Again: true, Text: texts.YouApproved}, nil
 	case errors.Is(err, storage.ErrNotFound):
-		s.Log.Warn("button press by unauthorized user", "connector", t.Connector, "user", t.UserID, "question", t.Question)
+		s.Log.Warn("button press by unauthorized user", "connector", t.Connector, "user", t.UserID, "question", a.Question)
 		return connectors.Tapped{Text: texts.NotYours}, nil
 	case errors.Is(err, storage.ErrState):
 		return connectors.Tapped{Text: s.closedText(ctx, q)}, nil

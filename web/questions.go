@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -21,10 +20,10 @@ type Questions interface {
 	// has an answer or has expired, questions.ErrApproved when the same person
 	// approves twice where several people must, and an *questions.AnswerError when
 	// the value does not fit.
-	AnswerQuestion(ctx context.Context, id string, a questions.Said) error
+	AnswerQuestion(ctx context.Context, id string, a claybot.Answer) error
 	// Lacking returns how many more people must approve the action of a question
 	// after the answer a.
-	Lacking(q claybot.Question, a questions.Said) int
+	Lacking(q claybot.Question, a claybot.Answer) int
 	// AnswerRun answers several questions of a paused run by their keys or ids:
 	// all of them or, when one value does not fit, none. The error is an
 	// questions.AnswerError with a sentence for each.

@@ -37,8 +37,8 @@ func TestEditForm(t *testing.T) {
 		p.View.Callback, p.View.Metadata = callbackForm, view.PrivateMetadata
 		p.View.State.Values = map[string]map[string]field{blockQuestion + "q1": {actionAnswer: {Value: sent}}}
 		got, ok := p.submission("slack")
-		if ok != (want != "") || ok && (got.answer.Value != "approve" || got.answer.Args != want || got.answer.Reason != "") {
-			t.Errorf("%q: %+v %v", sent, got.answer, ok)
+		if ok != (want != "") || ok && (got.press.Answer.Text != "approve" || got.press.Answer.Args != want || got.press.Answer.Reason != "") {
+			t.Errorf("%q: %+v %v", sent, got.press, ok)
 		}
 	}
 	q.Args = `{"a":"` + strings.Repeat("x", maxValueChars) + `"}`

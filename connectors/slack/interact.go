@@ -39,13 +39,13 @@ func (r *receiver) interact(ctx context.Context, s *socket, f frame) {
 func (r *receiver) answer(ctx context.Context, s *socket, f frame, t tap) error {
 	deciding, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	said, err := r.handler.Answer(deciding, t.answer)
+	said, err := r.handler.Answer(deciding, t.press)
 	if err != nil {
-		r.log.Warn("answer not stored, the person has to give it again", "question", t.answer.Question, "user", t.answer.UserID, "err", err)
+		r.log.Warn("answer not stored, the person has to give it again", "question", t.press.Answer.Question, "user", t.press.UserID, "err", err)
 		return err
 	}
 	if !said.OK {
-		r.log.Info("answer not taken", "question", t.answer.Question, "user", t.answer.UserID, "channel", t.answer.ChannelID, "again", said.Again)
+		r.log.Info("answer not taken", "question", t.press.Answer.Question, "user", t.press.UserID, "channel", t.press.ChannelID, "again", said.Again)
 	}
 	if t.kind == submitted && f.Accepts {
 		r.ack(s, f.EnvelopeID, shown(t.form, said))

@@ -20,10 +20,10 @@ const (
 
 // A tap is an interaction with a button, a menu or a form.
 type tap struct {
-	kind   tapKind
-	answer connectors.Tap // of answered and submitted
-	form   form           // of asks and submitted
-	in     incoming       // of commanded
+	kind  tapKind
+	press connectors.Tap // of answered and submitted
+	form  form           // of asks and submitted
+	in    incoming       // of commanded
 
 	trigger string // opens a form
 	asked   string // the text of the message, in mrkdwn
@@ -103,7 +103,7 @@ func (p interactive) action(name string, self identity, a action) (tap, bool) {
 	}
 	t := tap{user: p.User.ID, channel: p.Channel.ID, thread: p.thread(), trigger: p.Trigger, asked: p.Message.Text}
 	place := p.Team.ID + "/" + p.Channel.ID
-	t.answer = connectors.Tap{Connector: name, UserID: p.person(), ChannelID: place}
+	t.press = connectors.Tap{Connector: name, UserID: p.person(), ChannelID: place}
 	kind, _, _ := strings.Cut(a.ID, "/")
 	switch kind {
 	case actionAnswer:
@@ -111,13 +111,13 @@ func (p interactive) action(name string, self identity, a action) (tap, bool) {
 		if json.Unmarshal([]byte(a.Value), &c) != nil {
 			return tap{}, false
 		}
-		t.answer.Question, t.answer.Value, t.answer.Scope = c.Question, c.Value, c.Scope
+		t.press.Answer = claybot.Answer{Question: c.Question, Text: c.Value, Scope: c.Scope}
 	case actionMenu:
 		id, ok := strings.CutPrefix(a.Block, blockQuestion)
-		if !ok || json.Unmarshal([]byte(a.Chosen.Value), &t.answer.Value) != nil {
+		if !ok || json.Unmarshal([]byte(a.Chosen.Value), &t.press.Answer.Text) != nil {
 			return tap{}, false
 		}
-		t.answer.Question = id
+		t.press.Answer.Question = id
 	case actionForm:
 		t.kind = asks
 		if json.Unmarshal([]byte(a.Value), &t.form) != nil || t.form.Question == "" || p.Trigger == "" {
@@ -130,7 +130,7 @@ func (p interactive) action(name string, self identity, a action) (tap, bool) {
 	default:
 		return tap{}, false
 	}
-	return t, t.answer.Question != ""
+	return t, t.press.Answer.Question != ""
 }
 
 // command creates the message of an offer. Its id is derived from the action,
@@ -153,12 +153,12 @@ func (t *tap) command(p interactive, self identity, a action) bool {
 		ID:      claybot.MessageID("slack/" + p.Team.ID + "/tap/" + strings.Join([]string{p.Channel.ID, p.Message.TS, p.User.ID, a.At}, "/")),
 		Type:    claybot.MessageUser,
 		Text:    strings.ToValidUTF8(text, "\uFFFD"),
-		From:    claybot.Sender{UserID: t.answer.UserID, Name: connectors.PersonName(name)},
+		From:    claybot.Sender{UserID: t.press.UserID, Name: connectors.PersonName(name)},
 		Context: claybot.MessageContext{ThreadID: thread, Group: group},
 		At:      claybot.Now(),
 	}
 	m, ours := connectors.Interpret(m, "/", self.Name)
-	t.in = incoming{claybot.User(t.answer.Connector, t.answer.ChannelID, t.answer.UserID), m}
+	t.in = incoming{claybot.User(t.press.Connector, t.press.ChannelID, t.press.UserID), m}
 	return ours
 }
 
@@ -169,13 +169,15 @@ func (p interactive) submission(name string) (tap, bool) {
 		return tap{}, false
 	}
 	value, ok := t.form.read(p.View.State.Values[blockQuestion+t.form.Question][actionAnswer])
-	t.answer = connectors.Tap{Connector: name, UserID: p.person(), ChannelID: t.form.Channel, Question: t.form.Question, Value: value}
+	t.press = connectors.Tap{
+		Connector: name, UserID: p.person(), ChannelID: t.form.Channel, Answer: claybot.Answer{Question: t.form.Question, Text: value},
+	}
 	switch {
 	case t.form.Edit:
-		t.answer.Value, t.answer.Args = "approve", strings.TrimSpace(value)
-		ok = ok && t.answer.Args != "" // otherwise the action would run unchanged
+		t.press.Answer.Text, t.press.Answer.Args = "approve", strings.TrimSpace(value)
+		ok = ok && t.press.Answer.Args != "" // otherwise the action would run unchanged
 	case t.form.Type == claybot.QuestionConfirm:
-		t.answer.Value, t.answer.Reason = "deny", cut(strings.TrimSpace(value), maxReasonChars)
+		t.press.Answer.Text, t.press.Answer.Reason = "deny", cut(strings.TrimSpace(value), maxReasonChars)
 	}
 	return t, ok
 }

@@ -85,18 +85,18 @@ func TestReadTap(t *testing.T) {
 			t.Errorf("payload %d: %+v, %v", i, got, ok)
 		}
 		values := []string{"Yes", "a & b", "", "", `["b"]`, "5138-11-16T09:46:39Z", ""}
-		if i != 5 && got.answer.Value != values[i] {
-			t.Errorf("payload %d: value %q", i, got.answer.Value)
+		if i != 5 && got.press.Answer.Text != values[i] {
+			t.Errorf("payload %d: value %q", i, got.press.Answer.Text)
 		}
 	}
-	if got, _ := readTap("slack", me, []byte(tapPayloads[1])); got.answer.UserID != "T9/W1" || got.answer.ChannelID != "T1/C1" {
-		t.Errorf("of an organization: %+v", got.answer)
+	if got, _ := readTap("slack", me, []byte(tapPayloads[1])); got.press.UserID != "T9/W1" || got.press.ChannelID != "T1/C1" {
+		t.Errorf("of an organization: %+v", got.press)
 	}
 	if got, _ := readTap("slack", me, []byte(tapPayloads[3])); got.in.message.Type != claybot.MessageCancel || got.in.message.Text != "all" || got.in.message.From.Name != "ann" {
 		t.Errorf("an offer: %+v", got.in)
 	}
-	if got, _ := readTap("slack", me, []byte(tapPayloads[4])); got.answer.ChannelID != "T1/C1" {
-		t.Errorf("a form: %+v", got.answer)
+	if got, _ := readTap("slack", me, []byte(tapPayloads[4])); got.press.ChannelID != "T1/C1" {
+		t.Errorf("a form: %+v", got.press)
 	}
 }
 
@@ -113,8 +113,8 @@ func FuzzTap(f *testing.F) {
 		m := got.in.message
 		switch got.kind {
 		case answered, submitted:
-			if got.answer.Question == "" || got.answer.UserID == "" || got.answer.Connector == "" || got.kind == answered && got.answer.ChannelID == "" {
-				t.Errorf("incomplete: %+v", got.answer)
+			if got.press.Answer.Question == "" || got.press.UserID == "" || got.press.Connector == "" || got.kind == answered && got.press.ChannelID == "" {
+				t.Errorf("incomplete: %+v", got.press)
 			}
 		case asks:
 			if got.trigger == "" || got.form.Question == "" || got.channel == "" || got.user == "" {

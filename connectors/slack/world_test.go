@@ -134,19 +134,19 @@ func (b *inbox) Answer(ctx context.Context, t connectors.Tap) (connectors.Tapped
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	q, ok := b.open[t.Question]
-	_, late := b.answers[t.Question]
+	q, ok := b.open[t.Answer.Question]
+	_, late := b.answers[t.Answer.Question]
 	switch {
 	case !ok || t.UserID != b.owner:
 		return connectors.Tapped{Text: "This is not for you."}, nil
 	case late:
 		return connectors.Tapped{Text: "Somebody was faster."}, nil
 	}
-	v, err := q.Check(t.Value, nil)
+	v, err := q.Check(t.Answer.Text, nil)
 	if err != nil {
 		return connectors.Tapped{Again: true, Text: err.Error()}, nil
 	}
-	b.answers[t.Question] = claybot.Answer{Question: t.Question, Value: v, By: t.UserID, Reason: t.Reason, Scope: t.Scope}
+	b.answers[t.Answer.Question] = claybot.Answer{Question: t.Answer.Question, Value: v, By: t.UserID, Reason: t.Answer.Reason, Scope: t.Answer.Scope}
 	return connectors.Tapped{OK: true, Text: "Thank you."}, nil
 }
 

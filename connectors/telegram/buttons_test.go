@@ -195,12 +195,12 @@ func TestQuestions(t *testing.T) {
 						t.Fatalf("answers %+v", b.sink.taps)
 					}
 					got := b.sink.taps[0]
-					want := connectors.Tap{Connector: "telegram", UserID: fmt.Sprint(asked), ChannelID: fmt.Sprint(chat), Question: questionID, Value: got.Value, Scope: tt.scope}
-					if got != want {
+					want := connectors.Tap{Connector: "telegram", UserID: fmt.Sprint(asked), ChannelID: fmt.Sprint(chat), Answer: claybot.Answer{Question: questionID, Text: got.Answer.Text, Scope: tt.scope}}
+					if !reflect.DeepEqual(got, want) {
 						t.Errorf("answer %+v, want %+v", got, want)
 					}
-					if v, err := tt.q.Check(got.Value, nil); err != nil || string(v) != tt.want {
-						t.Errorf("the value %q is stored as %s, %v; want %s", got.Value, v, err, tt.want)
+					if v, err := tt.q.Check(got.Answer.Text, nil); err != nil || string(v) != tt.want {
+						t.Errorf("the value %q is stored as %s, %v; want %s", got.Answer.Text, v, err, tt.want)
 					}
 				})
 			})

@@ -30,7 +30,7 @@ func TestFastTaps(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		synctest.Wait()
-		if len(b.sink.taps) != 1 || b.sink.taps[0].Value != `["1","2","3"]` {
+		if len(b.sink.taps) != 1 || b.sink.taps[0].Answer.Text != `["1","2","3"]` {
 			t.Errorf("answers %+v", b.sink.taps)
 		}
 		time.Sleep(5 * time.Second)
@@ -70,7 +70,7 @@ func TestTapsInOneBatch(t *testing.T) {
 		b.server.TapData(asked, asked, m.ID, "q:"+questionID+":t1.5")
 		b.server.TapData(asked, asked, m.ID, "q:"+questionID+":d0")
 		synctest.Wait()
-		if len(b.sink.taps) != 1 || b.sink.taps[0].Value != `["2","3"]` {
+		if len(b.sink.taps) != 1 || b.sink.taps[0].Answer.Text != `["2","3"]` {
 			t.Errorf("answers %+v", b.sink.taps)
 		}
 	})
@@ -134,7 +134,7 @@ func TestOthersCannotChoose(t *testing.T) {
 		if got := b.tap(testGroup, 8, m.ID, "Done"); !got.Alert || len(b.sink.taps) != 0 {
 			t.Errorf("a stranger reads %+v", got)
 		}
-		if got := b.tap(testGroup, asked, m.ID, "Done"); got.Alert || len(b.sink.taps) != 1 || b.sink.taps[0].Value != `["1"]` {
+		if got := b.tap(testGroup, asked, m.ID, "Done"); got.Alert || len(b.sink.taps) != 1 || b.sink.taps[0].Answer.Text != `["1"]` {
 			t.Errorf("got %+v, answers %+v", got, b.sink.taps)
 		}
 	})
@@ -147,7 +147,7 @@ func TestUnfitChoice(t *testing.T) {
 		q := tea
 		q.Min, q.Max = number(1), number(2)
 		b.sink.answer = func(t connectors.Tap) (connectors.Tapped, error) {
-			if _, err := q.Check(t.Value, nil); err != nil {
+			if _, err := q.Check(t.Answer.Text, nil); err != nil {
 				return connectors.Tapped{Again: true, Text: err.Error()}, nil
 			}
 			return connectors.Tapped{}, nil
@@ -165,7 +165,7 @@ func TestUnfitChoice(t *testing.T) {
 			t.Errorf("three: %+v", got)
 		}
 		b.tap(asked, asked, m.ID, "✓ tea")
-		if got := b.tap(asked, asked, m.ID, "Done"); got.Alert || len(b.sink.taps) != 1 || b.sink.taps[0].Value != `["2","3"]` {
+		if got := b.tap(asked, asked, m.ID, "Done"); got.Alert || len(b.sink.taps) != 1 || b.sink.taps[0].Answer.Text != `["2","3"]` {
 			t.Errorf("two: %+v, answers %+v", got, b.sink.taps)
 		}
 	})
@@ -216,7 +216,7 @@ func TestChoiceThatCannotBeShown(t *testing.T) {
 				value = `["1","3"]`
 			}
 			b.tap(asked, asked, m.ID, "Done")
-			if len(b.sink.taps) != 1 || b.sink.taps[0].Value != value {
+			if len(b.sink.taps) != 1 || b.sink.taps[0].Answer.Text != value {
 				t.Errorf("%+v: answers %+v, want %s", tt.fault, b.sink.taps, value)
 			}
 		})

@@ -82,7 +82,7 @@ func (l *loop) pressed(ctx context.Context, t *tap, p press) error {
 	}
 	became, err := l.handler.Answer(ctx, connectors.Tap{
 		Connector: l.Name(), UserID: strconv.FormatInt(t.From.ID, 10), ChannelID: strconv.FormatInt(t.Message.Chat.ID, 10),
-		Question: p.question, Value: value, Scope: p.scope(),
+		Answer: claybot.Answer{Question: p.question, Text: value, Scope: p.scope()},
 	})
 	if err != nil {
 		return err

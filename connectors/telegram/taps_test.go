@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -104,7 +105,7 @@ func TestRestartBetweenAskAndTap(t *testing.T) {
 			t.Errorf("buttons %q", got)
 		}
 		b.tap(asked, asked, m.ID, "Done")
-		if len(b.sink.taps) != 1 || b.sink.taps[0].Value != `["1","3"]` {
+		if len(b.sink.taps) != 1 || b.sink.taps[0].Answer.Text != `["1","3"]` {
 			t.Errorf("answers %+v", b.sink.taps)
 		}
 	})
@@ -124,7 +125,7 @@ func TestTapWhileDown(t *testing.T) {
 		b.conn = New(b.conn.cfg)
 		b.run()
 		synctest.Wait()
-		if len(b.sink.taps) != 1 || b.sink.taps[0].Value != "yes" || len(b.server.Pending()) != 0 {
+		if len(b.sink.taps) != 1 || b.sink.taps[0].Answer.Text != "yes" || len(b.server.Pending()) != 0 {
 			t.Errorf("answers %+v, waiting %v", b.sink.taps, b.server.Pending())
 		}
 		if got, _ := b.server.TapByID(query); got.Answered || b.server.Calls("answerCallbackQuery") != 1 || strings.Contains(b.logs.String(), "WARN") {
@@ -163,7 +164,7 @@ func TestRefusedAnswerKeepsTheOffset(t *testing.T) {
 		b.sink.mu.Unlock()
 		time.Sleep(9 * time.Second)
 		synctest.Wait()
-		if len(b.server.Pending()) != 0 || len(b.sink.taps) != 1 || b.sink.taps[0].Value != "no" {
+		if len(b.server.Pending()) != 0 || len(b.sink.taps) != 1 || b.sink.taps[0].Answer.Text != "no" {
 			t.Errorf("waiting %v, answers %+v", b.server.Pending(), b.sink.taps)
 		}
 		if got, _ := b.server.TapByID(query); !got.Answered || got.Text != "Thank you." {
@@ -186,7 +187,7 @@ func TestTapIsRedeliveredAfterACrash(t *testing.T) {
 			t.Fatalf("answers %+v", b.sink.taps)
 		}
 		b.restart()
-		if len(b.sink.taps) != 2 || b.sink.taps[0] != b.sink.taps[1] || len(b.server.Pending()) != 0 {
+		if len(b.sink.taps) != 2 || !reflect.DeepEqual(b.sink.taps[0], b.sink.taps[1]) || len(b.server.Pending()) != 0 {
 			t.Errorf("answers %+v", b.sink.taps)
 		}
 	})
@@ -202,7 +203,7 @@ func TestDoubleTap(t *testing.T) {
 		if first.Alert || !second.Alert || second.Text != "This was answered already." {
 			t.Errorf("first %+v, second %+v", first, second)
 		}
-		if b.sink.taps[0].Value != "yes" {
+		if b.sink.taps[0].Answer.Text != "yes" {
 			t.Errorf("answers %+v", b.sink.taps)
 		}
 	})
@@ -216,7 +217,7 @@ func TestOrderOfTapsAndMessages(t *testing.T) {
 		var order, want []string
 		b.sink.fail = func(m claybot.AgentMessage) error { order = append(order, m.Text); return nil }
 		b.sink.answer = func(t connectors.Tap) (connectors.Tapped, error) {
-			order = append(order, t.Question)
+			order = append(order, t.Answer.Question)
 			return connectors.Tapped{OK: true}, nil
 		}
 		want = append(want, "0")

@@ -59,7 +59,7 @@ func (s *sink) Answer(_ context.Context, t connectors.Tap) (connectors.Tapped, e
 			return became, err
 		}
 	}
-	known := slices.ContainsFunc(s.taps, func(old connectors.Tap) bool { return old.Question == t.Question })
+	known := slices.ContainsFunc(s.taps, func(old connectors.Tap) bool { return old.Answer.Question == t.Answer.Question })
 	s.taps = append(s.taps, t)
 	if known {
 		return connectors.Tapped{Text: "This was answered already."}, nil

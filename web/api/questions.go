@@ -57,8 +57,8 @@ func (a questionRoutes) answer(r *http.Request, in web.AnswerRequest) (none web.
 		return none, forbidden("Approving permanently changes a setting of the agent and needs the scope admin.",
 			"Omit scope to approve only this action, or use a token with the scope admin.")
 	}
-	said := questions.Said{
-		Value: string(*in.Value), By: web.User(r), Via: claybot.ViaHTTP, Reason: in.Reason, Scope: in.Scope, Args: string(in.Args),
+	said := claybot.Answer{
+		Text: string(*in.Value), By: web.User(r), Via: claybot.ViaHTTP, Reason: in.Reason, Scope: in.Scope, Args: string(in.Args),
 	}
 	err = a.closed(r.Context(), q, true)
 	if err == nil {

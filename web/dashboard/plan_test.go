@@ -306,8 +306,8 @@ func TestExploredPage(t *testing.T) {
 // alsoOthers is a desk where others must approve as well.
 type alsoOthers struct{ web.Questions }
 
-func (alsoOthers) Lacking(_ claybot.Question, s questions.Said) int {
-	if s.Value == "approve" {
+func (alsoOthers) Lacking(_ claybot.Question, s claybot.Answer) int {
+	if s.Text == "approve" {
 		return 2
 	}
 	return 0
@@ -334,8 +334,8 @@ func TestMoreMustApprove(t *testing.T) {
 // and where other answers come too late: somebody else is asked by now.
 type againApproved struct{ web.Questions }
 
-func (againApproved) AnswerQuestion(_ context.Context, _ string, s questions.Said) error {
-	if s.Value == "approve" {
+func (againApproved) AnswerQuestion(_ context.Context, _ string, s claybot.Answer) error {
+	if s.Text == "approve" {
 		return questions.ErrApproved
 	}
 	return storage.ErrState

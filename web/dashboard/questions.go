@@ -147,7 +147,7 @@ func (b *questionPages) readWaiting(r *http.Request) (v waitingView, err error) 
 const reasonRunes = 500
 
 func (b *questionPages) answer(r *http.Request) (string, error) {
-	said, words, err := saidOf(r.Form)
+	said, words, err := answerIn(r.Form)
 	if err != nil {
 		return "", err
 	}
@@ -187,31 +187,31 @@ func (b *questionPages) another(ctx context.Context, q storage.OpenQuestion, err
 	return refused(http.StatusConflict, fmt.Sprintf(anotherApproval, next.ID), lookAgain)
 }
 
-// saidOf reads the answer from a form, and the toast for it.
-func saidOf(f url.Values) (s questions.Said, words string, err error) {
+// answerIn reads the answer from a form, and the toast for it.
+func answerIn(f url.Values) (s claybot.Answer, words string, err error) {
 	args, reason := strings.TrimSpace(f.Get("args")), strings.TrimSpace(f.Get("reason"))
 	switch verdict := f.Get("verdict"); {
 	case verdict == "":
-		s.Value = strings.Join(f["value"], ", ")
-		if f.Has("list") && s.Value != "" { // options may have commas of their own
+		s.Text = strings.Join(f["value"], ", ")
+		if f.Has("list") && s.Text != "" { // options may have commas of their own
 			list, _ := json.Marshal(f["value"]) // strings always marshal
-			s.Value = string(list)
+			s.Text = string(list)
 		}
 		return s, doneAnswered, nil
 	case verdict == "approve":
-		return questions.Said{Value: "approve"}, doneOnce, nil
+		return claybot.Answer{Text: "approve"}, doneOnce, nil
 	case verdict == "edit" && args == "":
 		return s, "", errNoArgs
 	case verdict == "edit":
-		return questions.Said{Value: "approve", Args: args}, doneEdited, nil
+		return claybot.Answer{Text: "approve", Args: args}, doneEdited, nil
 	case verdict == "session":
-		return questions.Said{Value: "approve", Scope: claybot.ApproveSession}, doneSession, nil
+		return claybot.Answer{Text: "approve", Scope: claybot.ApproveSession}, doneSession, nil
 	case verdict == "always":
-		return questions.Said{Value: "approve", Scope: claybot.ApproveAlways}, doneAlways, nil
+		return claybot.Answer{Text: "approve", Scope: claybot.ApproveAlways}, doneAlways, nil
 	case verdict == "deny" && utf8.RuneCountInString(reason) > reasonRunes:
 		return s, "", errReason
 	case verdict == "deny":
-		return questions.Said{Value: "deny", Reason: reason}, doneRefused, nil
+		return claybot.Answer{Text: "deny", Reason: reason}, doneRefused, nil
 	}
 	return s, "", errVerdict
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +14,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
@@ -257,11 +257,11 @@ func TestSaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, words, err := saidOf(f)
-		got := fmt.Sprint(s, " ", words)
+		s, words, err := answerIn(f)
+		got := fmt.Sprintf("{%s %s %s %s %s %s} %s", s.Text, s.By, s.Via, s.Reason, s.Scope, s.Args, words)
 		if err != nil {
 			got = "refused"
-			if p, ok := errors.AsType[*web.Problem](err); !ok || p.Status != http.StatusBadRequest || s != (questions.Said{}) {
+			if p, ok := errors.AsType[*web.Problem](err); !ok || p.Status != http.StatusBadRequest || !reflect.ValueOf(s).IsZero() {
 				t.Errorf("%.60s: %v, %+v", query, err, s)
 			}
 		}
