@@ -32,7 +32,7 @@ func (r *rig) asksFor(d claybot.Descriptor, id string, qs ...askedFor) map[strin
 	}
 	r.post(d, msg(id, string(text)))
 	synctest.Wait()
-	open, err := r.system.Questions.OpenQuestions(r.Context(), r.agent(d))
+	open, err := r.system.Questions.Answers.OpenQuestions(r.Context(), r.agent(d))
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestApproverIsAskedInHisChat(t *testing.T) {
 			}
 		}},
 		{"by an operator", "\n\napproved *(answered on the page", "true/web/operator", func(r *rig, id string) {
-			if err := r.system.Questions.AnswerQuestion(r.Context(), id, claybot.Answer{Text: "approve", By: "operator", Via: claybot.ViaWeb}); err != nil {
+			if err := r.system.Questions.Answers.AnswerQuestion(r.Context(), id, claybot.Answer{Text: "approve", By: "operator", Via: claybot.ViaWeb}); err != nil {
 				r.Error(err)
 			}
 		}},
@@ -221,7 +221,7 @@ func TestBackgroundApproval(t *testing.T) {
 		if len(seen) != 1 || !strings.HasPrefix(seen[0], alsoDecides) {
 			t.Fatalf("ann sees %q", seen)
 		}
-		open, err := r.system.Questions.OpenQuestions(r.Context(), "")
+		open, err := r.system.Questions.Answers.OpenQuestions(r.Context(), "")
 		if err != nil || len(open) != 1 {
 			t.Fatalf("open are %v, %v", open, err)
 		}

@@ -160,7 +160,7 @@ func (a *assembly) makeIntake() {
 		members: a.Members, meter: a.Meter, log: a.Log, counts: a.parking.counts,
 	}
 	s.receiver = &receiver{
-		agents: a.agents, people: s.People, questions: s.Questions, parking: a.parking, worker: s.Worker, sender: s.deliverer, pending: a.pending,
+		agents: a.agents, people: s.People, buttons: s.Questions.Buttons, parking: a.parking, worker: s.Worker, sender: s.deliverer, pending: a.pending,
 		meter: a.Meter, log: a.Log, notices: &notices{index: a.Index, people: s.People, sender: s.deliverer, zone: a.Zone, log: a.Log},
 	}
 }
@@ -172,12 +172,12 @@ func (a *assembly) makeControl() {
 	s.Control = &Control{
 		Undo: a.intake.undo, Attachments: files,
 		budgets: budgets.Config{
-			Agents: a.Index, Questions: a.Asked, Members: a.Members, Runs: limitedRuns{a.work, s.Questions}, People: s.People,
+			Agents: a.Index, Questions: a.Asked, Members: a.Members, Runs: limitedRuns{a.work, s.Questions.Ledger}, People: s.People,
 			Profile: func(d claybot.Descriptor) string { return a.Profile(d).Name }, Consoles: people.OperatorConsoles, Zone: a.Zone,
 			NewID: runs.NewID, Log: a.Log,
 		},
 		Starter: &Starter{
-			intake: a.intake, parking: a.parking, files: files, index: a.Index, receipts: a.Inbox, questions: s.Questions, results: a.results,
+			intake: a.intake, parking: a.parking, files: files, index: a.Index, receipts: a.Inbox, answers: s.Questions.Answers, results: a.results,
 			work: a.work, members: a.Members, changed: s.follower.changed, profile: a.Profile, log: a.Log,
 		},
 		Admin: &Admin{

@@ -51,7 +51,7 @@ func TestThousandRunsWait(t *testing.T) {
 			t.Errorf("%d runs wait with %d timers", n, born)
 		}
 		r.livesThrough(all, span)
-		if open, err := r.system.Questions.OpenQuestions(r.Context(), ""); err != nil || len(open) > 0 {
+		if open, err := r.system.Questions.Answers.OpenQuestions(r.Context(), ""); err != nil || len(open) > 0 {
 			t.Errorf("open are %d, %v", len(open), err)
 		}
 		for _, w := range all {
@@ -79,7 +79,7 @@ func (r *rig) wait(i int, span time.Duration, dice *rand.Rand) waitingRun {
 	}
 	r.post(w.Descriptor, msg("ask "+user, string(text)))
 	synctest.Wait()
-	open, err := r.system.Questions.OpenQuestions(r.Context(), r.agent(w.Descriptor))
+	open, err := r.system.Questions.Answers.OpenQuestions(r.Context(), r.agent(w.Descriptor))
 	if err != nil || len(open) != 1 {
 		r.Fatalf("%s is asked %v, %v", user, open, err)
 	}
@@ -141,7 +141,7 @@ func (r *rig) livesThrough(all []waitingRun, span time.Duration) {
 		}
 		time.Sleep(time.Until(w.answer))
 		said := claybot.Answer{Text: "red", By: w.OwnerID(), Via: claybot.ViaButton}
-		if err := r.system.Questions.AnswerQuestion(r.Context(), w.question.ID, said); err != nil {
+		if err := r.system.Questions.Answers.AnswerQuestion(r.Context(), w.question.ID, said); err != nil {
 			r.Errorf("answer of %s: %v", w.UserID, err)
 		}
 	}

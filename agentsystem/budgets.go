@@ -19,13 +19,13 @@ func NewLimiter(s *AgentSystem, cfg budgets.Config) *budgets.Limiter {
 
 // limitedRuns implements budgets.Runs.
 type limitedRuns struct {
-	work      *runs.AtWork
-	questions *questions.Questions
+	work   *runs.AtWork
+	ledger *questions.Ledger
 }
 
 func (l limitedRuns) Root(run claybot.RunID) claybot.RunID { return l.work.Root(run) }
 
 func (l limitedRuns) Resume(ctx context.Context, agent claybot.AgentID, run claybot.RunID, a claybot.Answer) error {
-	_, err := l.questions.PostAnswer(ctx, agent, run, a)
+	_, err := l.ledger.Post(ctx, agent, run, a)
 	return err
 }

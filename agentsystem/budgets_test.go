@@ -128,7 +128,7 @@ func (b *bank) budget(key string) storage.Budget {
 
 func (b *bank) open() []storage.OpenQuestion {
 	b.Helper()
-	list, err := b.system.Questions.OpenQuestions(b.Context(), "")
+	list, err := b.system.Questions.Answers.OpenQuestions(b.Context(), "")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func (b *bank) open() []storage.OpenQuestion {
 
 func (b *bank) answer(q storage.OpenQuestion, value string, via claybot.AnswerVia) {
 	b.Helper()
-	if err := b.system.Questions.AnswerQuestion(b.Context(), q.ID, claybot.Answer{Text: value, By: "operator", Via: via}); err != nil {
+	if err := b.system.Questions.Answers.AnswerQuestion(b.Context(), q.ID, claybot.Answer{Text: value, By: "operator", Via: via}); err != nil {
 		b.Fatal(err)
 	}
 	synctest.Wait()

@@ -33,7 +33,7 @@ func decision(by claybot.Descriptor, id, name, text string) claybot.AgentMessage
 // nothing.
 func (r *rig) saidTo(q claybot.Question) string {
 	r.Helper()
-	got, err := r.system.Questions.Question(r.Context(), q.ID)
+	got, err := r.system.Questions.Answers.Question(r.Context(), q.ID)
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -190,7 +190,7 @@ func (f *follower) repair(ctx context.Context) (done bool) {
 	}
 	mine, free := hold.Context(ctx)
 	var all sync.WaitGroup
-	for _, fix := range []func(context.Context){f.subagents.StopOrphans, f.questions.TakeTyped} {
+	for _, fix := range []func(context.Context){f.subagents.StopOrphans, f.questions.Texts.Recover} {
 		all.Go(func() { fix(mine) })
 	}
 	all.Wait()

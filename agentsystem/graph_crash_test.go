@@ -138,7 +138,7 @@ func (r *rig) ends(engine string, asked func(storage.OpenQuestion)) bool {
 		if ended || r.fuse.dead() {
 			return !r.fuse.dead()
 		}
-		open, err := r.system.Questions.OpenQuestions(r.Context(), "")
+		open, err := r.system.Questions.Answers.OpenQuestions(r.Context(), "")
 		if err != nil {
 			r.Fatal(err)
 		}

@@ -69,7 +69,7 @@ func (i *intake) acceptFor(ctx context.Context, agent claybot.Agent, m claybot.A
 	if m.At == 0 {
 		m.At = claybot.Now()
 	}
-	for _, take := range []func(context.Context, claybot.Agent, claybot.AgentMessage) (storage.Posted, bool, error){i.order, i.questions.Typed} {
+	for _, take := range []func(context.Context, claybot.Agent, claybot.AgentMessage) (storage.Posted, bool, error){i.order, i.questions.Texts.Take} {
 		if done, taken, err := take(ctx, agent, m); taken || err != nil {
 			return done, err
 		}
@@ -83,7 +83,7 @@ func (i *intake) acceptFor(ctx context.Context, agent claybot.Agent, m claybot.A
 
 // post stores a message that is complete.
 func (i *intake) post(ctx context.Context, agent claybot.Agent, p storage.Posting) (storage.Posted, error) {
-	i.questions.TellPending(ctx, agent, &p)
+	i.questions.Notices.Pending(ctx, agent, &p)
 	if stopsAll(p.Message) { // before the answer commits: after a crash in between it is posted again
 		i.subagents.HaltBelow(ctx, agent.ID, "user")
 	}
@@ -216,7 +216,7 @@ func (i *intake) order(ctx context.Context, agent claybot.Agent, m claybot.Agent
 	switch m.Command {
 	case "approve", "deny":
 		var d *questions.Decision
-		if d, text, err = i.questions.Decision(ctx, agent, m); d != nil {
+		if d, text, err = i.questions.Commands.Decision(ctx, agent, m); d != nil {
 			o = &order{Decision: *d}
 		}
 	case "undo":
@@ -242,7 +242,7 @@ func (i *intake) order(ctx context.Context, agent claybot.Agent, m claybot.Agent
 	}
 	if done.Added {
 		i.accepted(ctx, agent, m, done)
-	} else if m, err = i.questions.StoredAs(ctx, m.ID); err != nil {
+	} else if m, err = i.questions.Texts.StoredAs(ctx, m.ID); err != nil {
 		return done, true, inbox.Unfinished(err)
 	}
 	return done, true, inbox.Unfinished(i.carryOut(ctx, agent, m))
@@ -258,7 +258,7 @@ func (i *intake) carryOut(ctx context.Context, agent claybot.Agent, m claybot.Ag
 		return fmt.Errorf("read the order of message %s: %w", m.ID, err)
 	}
 	if o.Undo == "" {
-		return i.questions.Decide(ctx, agent, o.Decision)
+		return i.questions.Commands.Decide(ctx, agent, o.Decision)
 	}
 	route := m.ReplyRoute(agent.Descriptor)
 	_, err := i.undo.post(ctx, o.Undo, o.Message, m.From, &route)

@@ -34,12 +34,12 @@ var dialogues = []dialogue{
 	{"on the page", func(r *rig) {
 		r.source("begin")
 		for !r.fuse.dead() {
-			qs, err := r.system.Questions.OpenQuestions(r.Context(), r.agent(ann))
+			qs, err := r.system.Questions.Answers.OpenQuestions(r.Context(), r.agent(ann))
 			if err == nil && len(qs) == 0 {
 				break
 			}
 			if err == nil {
-				_ = r.system.Questions.AnswerQuestion(r.Context(), qs[0].ID, claybot.Answer{Text: "green", By: "operator", Via: claybot.ViaWeb}) // the next look shows what came of it
+				_ = r.system.Questions.Answers.AnswerQuestion(r.Context(), qs[0].ID, claybot.Answer{Text: "green", By: "operator", Via: claybot.ViaWeb}) // the next look shows what came of it
 			}
 			time.Sleep(time.Second)
 		}

@@ -289,7 +289,7 @@ func (w *world) begin(draws [][]uint32) {
 		first := p.message(w.id("ask"), string(text))
 		w.post(p.Descriptor, first)
 		synctest.Wait()
-		open, err := w.system.Questions.OpenQuestions(w.Context(), w.agent(p.Descriptor))
+		open, err := w.system.Questions.Answers.OpenQuestions(w.Context(), w.agent(p.Descriptor))
 		if err != nil || len(open) != len(qs) {
 			w.differs("%s is asked %d questions, want %d (%v)", id, len(open), len(qs), err)
 		}
@@ -335,7 +335,7 @@ func (w *world) step() {
 	case "one":
 		value := some(w, w.value(q), "")
 		w.do(p, fmt.Sprintf("%s gets %q over HTTP", q.Key, value), func() (string, error) {
-			return heard(w.system.Questions.AnswerQuestion(w.Context(), q.ID, claybot.Answer{Text: value, By: "operator", Via: claybot.ViaHTTP}))
+			return heard(w.system.Questions.Answers.AnswerQuestion(w.Context(), q.ID, claybot.Answer{Text: value, By: "operator", Via: claybot.ViaHTTP}))
 		}, func() string {
 			reply, _ := p.answer(map[string]string{q.Key: value}, "operator", claybot.ViaHTTP)
 			return reply

@@ -80,7 +80,7 @@ func (r *rig) wantTold(results ...string) {
 
 func (r *rig) open() []storage.OpenQuestion {
 	r.Helper()
-	qs, err := r.system.Questions.OpenQuestions(r.Context(), r.agent(ann))
+	qs, err := r.system.Questions.Answers.OpenQuestions(r.Context(), r.agent(ann))
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestTypedAnswer(t *testing.T) {
 		r.say("2")
 		r.wants(colourSaid("green"), "done")
 		r.wantTold(`{"colour":"green"}`)
-		got, err := r.system.Questions.Question(r.Context(), qs[0].ID)
+		got, err := r.system.Questions.Answers.Question(r.Context(), qs[0].ID)
 		if err != nil || got.Answer == nil || string(got.Answer.Value) != `"green"` || got.Answer.Via != claybot.ViaText || got.Answer.By != "chat/ann" {
 			t.Errorf("the question is %+v, %v", got.Answer, err)
 		}
@@ -250,20 +250,20 @@ func TestAnswerOverHTTP(t *testing.T) {
 		id := r.open()[0].ID
 		ctx := r.Context()
 		var bad *questions.AnswerError
-		if err := r.system.Questions.AnswerQuestion(ctx, id, claybot.Answer{Text: "purple", By: "operator", Via: claybot.ViaHTTP}); !errors.As(err, &bad) || !strings.Contains(bad.Faults["colour"], "not among") {
+		if err := r.system.Questions.Answers.AnswerQuestion(ctx, id, claybot.Answer{Text: "purple", By: "operator", Via: claybot.ViaHTTP}); !errors.As(err, &bad) || !strings.Contains(bad.Faults["colour"], "not among") {
 			t.Errorf("purple: %v", err)
 		}
-		if err := r.system.Questions.AnswerQuestion(ctx, "nothing", claybot.Answer{Text: "red", By: "operator", Via: claybot.ViaHTTP}); !errors.Is(err, storage.ErrNotFound) {
+		if err := r.system.Questions.Answers.AnswerQuestion(ctx, "nothing", claybot.Answer{Text: "red", By: "operator", Via: claybot.ViaHTTP}); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("no such question: %v", err)
 		}
-		if err := r.system.Questions.AnswerQuestion(ctx, id, claybot.Answer{Text: "red", By: "bob", Via: claybot.ViaButton}); !errors.Is(err, storage.ErrNotFound) {
+		if err := r.system.Questions.Answers.AnswerQuestion(ctx, id, claybot.Answer{Text: "red", By: "bob", Via: claybot.ViaButton}); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("somebody else in the chat: %v", err)
 		}
-		if err := r.system.Questions.AnswerQuestion(ctx, id, claybot.Answer{Text: "red", By: "operator", Via: claybot.ViaWeb}); err != nil {
+		if err := r.system.Questions.Answers.AnswerQuestion(ctx, id, claybot.Answer{Text: "red", By: "operator", Via: claybot.ViaWeb}); err != nil {
 			t.Fatal(err)
 		}
 		r.wants("**Which colour?**\n\nred *(answered on the page)*", "done")
-		if err := r.system.Questions.AnswerQuestion(ctx, id, claybot.Answer{Text: "blue", By: "operator", Via: claybot.ViaWeb}); !errors.Is(err, storage.ErrState) {
+		if err := r.system.Questions.Answers.AnswerQuestion(ctx, id, claybot.Answer{Text: "blue", By: "operator", Via: claybot.ViaWeb}); !errors.Is(err, storage.ErrState) {
 			t.Errorf("twice: %v", err)
 		}
 		r.wantTold(`{"colour":"red"}`)
@@ -294,7 +294,7 @@ func TestAnswerRun(t *testing.T) {
 		}
 		for _, tt := range tests {
 			var bad *questions.AnswerError
-			err := r.system.Questions.AnswerRun(ctx, run, tt.values, "operator", claybot.ViaHTTP)
+			err := r.system.Questions.Answers.AnswerRun(ctx, run, tt.values, "operator", claybot.ViaHTTP)
 			if !errors.As(err, &bad) || len(bad.Faults) != len(tt.faults) {
 				t.Errorf("%v: %v", tt.values, err)
 				continue
@@ -308,21 +308,21 @@ func TestAnswerRun(t *testing.T) {
 		if len(r.open()) != 3 {
 			t.Fatalf("open are %d", len(r.open()))
 		}
-		if err := r.system.Questions.AnswerRun(ctx, run, map[string]string{"Count": "2", ids["who"]: "a@b.org"}, "operator", claybot.ViaHTTP); err != nil {
+		if err := r.system.Questions.Answers.AnswerRun(ctx, run, map[string]string{"Count": "2", ids["who"]: "a@b.org"}, "operator", claybot.ViaHTTP); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.system.Questions.AnswerRun(ctx, run, map[string]string{"count": "3"}, "operator", claybot.ViaHTTP); !errors.Is(err, storage.ErrState) {
+		if err := r.system.Questions.Answers.AnswerRun(ctx, run, map[string]string{"count": "3"}, "operator", claybot.ViaHTTP); !errors.Is(err, storage.ErrState) {
 			t.Errorf("again: %v", err)
 		}
-		if err := r.system.Questions.AnswerRun(ctx, run, map[string]string{"note": "x"}, "operator", claybot.ViaHTTP); err != nil {
+		if err := r.system.Questions.Answers.AnswerRun(ctx, run, map[string]string{"note": "x"}, "operator", claybot.ViaHTTP); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		r.wantTold(`{"count":2,"who":"a@b.org","note":"x"}`)
-		if err := r.system.Questions.AnswerRun(ctx, run, map[string]string{"note": "x"}, "operator", claybot.ViaHTTP); !errors.Is(err, storage.ErrState) {
+		if err := r.system.Questions.Answers.AnswerRun(ctx, run, map[string]string{"note": "x"}, "operator", claybot.ViaHTTP); !errors.Is(err, storage.ErrState) {
 			t.Errorf("ended: %v", err)
 		}
-		if err := r.system.Questions.AnswerRun(ctx, "nothing", map[string]string{"note": "x"}, "operator", claybot.ViaHTTP); !errors.Is(err, storage.ErrNotFound) {
+		if err := r.system.Questions.Answers.AnswerRun(ctx, "nothing", map[string]string{"note": "x"}, "operator", claybot.ViaHTTP); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("no such run: %v", err)
 		}
 	})
@@ -352,7 +352,7 @@ func TestExpiredQuestion(t *testing.T) {
 		if run := r.receipt("begin").Run; run.State != claybot.RunCanceled || run.Cancel != "" {
 			t.Errorf("the run is %+v", run)
 		}
-		if err := r.system.Questions.AnswerQuestion(r.Context(), id, claybot.Answer{Text: "red", By: "operator", Via: claybot.ViaWeb}); !errors.Is(err, storage.ErrState) {
+		if err := r.system.Questions.Answers.AnswerQuestion(r.Context(), id, claybot.Answer{Text: "red", By: "operator", Via: claybot.ViaWeb}); !errors.Is(err, storage.ErrState) {
 			t.Errorf("too late: %v", err)
 		}
 		r.say("red")
@@ -392,7 +392,7 @@ func TestStopAndResetWhileAsking(t *testing.T) {
 			if r.state("begin") != claybot.RunCanceled || len(r.open()) != 0 {
 				t.Errorf("the run is %s, open are %v", r.state("begin"), r.open())
 			}
-			if err := r.system.Questions.AnswerQuestion(r.Context(), id, claybot.Answer{Text: "red", By: "operator", Via: claybot.ViaWeb}); !errors.Is(err, storage.ErrState) {
+			if err := r.system.Questions.Answers.AnswerQuestion(r.Context(), id, claybot.Answer{Text: "red", By: "operator", Via: claybot.ViaWeb}); !errors.Is(err, storage.ErrState) {
 				t.Errorf("an answer to a stopped run: %v", err)
 			}
 			r.say("red")
@@ -453,7 +453,7 @@ func TestTwoAnswersAtOnce(t *testing.T) {
 		errs := make(chan error, 8)
 		for range cap(errs) {
 			go func() {
-				errs <- r.system.Questions.AnswerQuestion(r.Context(), id, claybot.Answer{Text: "red", By: "operator", Via: claybot.ViaHTTP})
+				errs <- r.system.Questions.Answers.AnswerQuestion(r.Context(), id, claybot.Answer{Text: "red", By: "operator", Via: claybot.ViaHTTP})
 			}()
 		}
 		won := 0
@@ -517,7 +517,7 @@ func TestTypedTooLate(t *testing.T) {
 		bubble(t, func(r *rig) {
 			r.decorate = func(s agentsystem.Stores) agentsystem.Stores {
 				s.Inbox = racingInbox{s.Inbox, func() {
-					if err := r.system.Questions.AnswerQuestion(r.Context(), r.open()[0].ID, claybot.Answer{Text: other, By: "operator", Via: claybot.ViaHTTP}); err != nil {
+					if err := r.system.Questions.Answers.AnswerQuestion(r.Context(), r.open()[0].ID, claybot.Answer{Text: other, By: "operator", Via: claybot.ViaHTTP}); err != nil {
 						r.Error(err)
 					}
 				}}

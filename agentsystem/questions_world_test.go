@@ -114,7 +114,7 @@ func (w *world) sets(p *person, q claybot.Question) {
 		if _, known, err := w.system.Control.Known(w.Context(), agent, m); known || err != nil {
 			return "ok", err
 		}
-		return heard(w.system.Questions.AnswerSaid(w.Context(), p.run, values, m, "operator", claybot.ViaHTTP))
+		return heard(w.system.Questions.Answers.AnswerSaid(w.Context(), p.run, values, m, "operator", claybot.ViaHTTP))
 	}, func() string {
 		reply, _ := p.answer(values, "operator", claybot.ViaHTTP)
 		return reply
@@ -187,8 +187,8 @@ func (w *world) ends(p *person, m claybot.AgentMessage, by string) {
 func (w *world) nonsense(p *person) {
 	ctx := w.Context()
 	for got, err := range map[string]error{
-		"no such question": w.system.Questions.AnswerQuestion(ctx, "none", claybot.Answer{Text: "yes", By: "operator", Via: claybot.ViaHTTP}),
-		"no such run":      w.system.Questions.AnswerRun(ctx, "none", map[string]string{"k0": "yes"}, "operator", claybot.ViaHTTP),
+		"no such question": w.system.Questions.Answers.AnswerQuestion(ctx, "none", claybot.Answer{Text: "yes", By: "operator", Via: claybot.ViaHTTP}),
+		"no such run":      w.system.Questions.Answers.AnswerRun(ctx, "none", map[string]string{"k0": "yes"}, "operator", claybot.ViaHTTP),
 	} {
 		if reply, err := heard(err); reply != "not his" || err != nil {
 			w.differs("%s: %q, %v", got, reply, err)
@@ -199,7 +199,7 @@ func (w *world) nonsense(p *person) {
 		want = "closed"
 	}
 	for _, values := range []map[string]string{nil, {"nothing": "yes"}, {p.asked[0].Key: "yes", "nothing": "yes"}} {
-		if reply, err := heard(w.system.Questions.AnswerRun(ctx, p.run, values, "operator", claybot.ViaHTTP)); reply != want || err != nil {
+		if reply, err := heard(w.system.Questions.Answers.AnswerRun(ctx, p.run, values, "operator", claybot.ViaHTTP)); reply != want || err != nil {
 			w.differs("%v: %q, %v; want %s", values, reply, err, want)
 		}
 	}
@@ -273,7 +273,7 @@ func (w *world) check(p *person) {
 	if run.State != state || run.Cancel != p.by {
 		w.differs("the run of %s is %s (by %q), want %s (by %q)", p.UserID, run.State, run.Cancel, state, p.by)
 	}
-	open, err := w.system.Questions.OpenQuestions(w.Context(), run.Agent)
+	open, err := w.system.Questions.Answers.OpenQuestions(w.Context(), run.Agent)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func (w *world) check(p *person) {
 		if want := p.waits() && p.said[q.ID].Via == ""; is != want {
 			w.differs("that %s of %s is open is %v, want %v", q.Key, p.UserID, is, want)
 		}
-		got, err := w.system.Questions.Question(w.Context(), q.ID)
+		got, err := w.system.Questions.Answers.Question(w.Context(), q.ID)
 		if err != nil {
 			w.Fatal(err)
 		}

@@ -55,11 +55,11 @@ func (r *rig) vote(by string, approvers, left []string) (before, now claybot.Que
 	if !strings.Contains(by, "/") {
 		said.Via = claybot.ViaHTTP
 	}
-	if err := r.system.Questions.AnswerQuestion(r.Context(), before.ID, said); err != nil {
+	if err := r.system.Questions.Answers.AnswerQuestion(r.Context(), before.ID, said); err != nil {
 		r.Fatal(err)
 	}
 	synctest.Wait()
-	open, err := r.system.Questions.OpenQuestions(r.Context(), "")
+	open, err := r.system.Questions.Answers.OpenQuestions(r.Context(), "")
 	if err != nil || len(open) != 1 || open[0].ID == before.ID {
 		r.Fatalf("open are %+v, %v", open, err)
 	}
@@ -83,7 +83,7 @@ func TestSecondYesOfTheSamePerson(t *testing.T) {
 			_, now := r.vote("operator", both, both)
 			for _, by := range []string{"operator", "token:ci"} {
 				for _, via := range []claybot.AnswerVia{claybot.ViaHTTP, claybot.ViaWeb} {
-					err := r.system.Questions.AnswerQuestion(r.Context(), now.ID, claybot.Answer{Text: "approve", By: by, Via: via})
+					err := r.system.Questions.Answers.AnswerQuestion(r.Context(), now.ID, claybot.Answer{Text: "approve", By: by, Via: via})
 					if !errors.Is(err, questions.ErrApproved) {
 						t.Errorf("%s again, %s: %v", by, via, err)
 					}
@@ -143,12 +143,12 @@ func TestSecondYesOfTheSamePerson(t *testing.T) {
 		t.Parallel()
 		bubble(t, func(r *rig) {
 			_, now := r.vote("operator", both, both)
-			r.system.Questions.CheckEdit = func(claybot.Agent, claybot.ToolCall) error { return nil }
+			r.system.Questions.Answers.CheckEdit = func(claybot.Agent, claybot.ToolCall) error { return nil }
 			said := claybot.Answer{Text: "approve", By: "operator", Via: claybot.ViaHTTP, Args: `{"sum":4}`}
-			if err := r.system.Questions.AnswerQuestion(r.Context(), now.ID, said); err != nil {
+			if err := r.system.Questions.Answers.AnswerQuestion(r.Context(), now.ID, said); err != nil {
 				t.Error(err)
 			}
-			if err := r.system.Questions.AnswerQuestion(r.Context(), now.ID, said); !errors.Is(err, storage.ErrState) {
+			if err := r.system.Questions.Answers.AnswerQuestion(r.Context(), now.ID, said); !errors.Is(err, storage.ErrState) {
 				t.Errorf("what has an answer: %v", err)
 			}
 		})

@@ -21,16 +21,16 @@ import (
 
 // A receiver takes what connectors bring: messages, answers, and news of channels.
 type receiver struct {
-	agents    *storage.Bounded
-	people    *people.Directory
-	questions *questions.Questions
-	parking   *parking
-	notices   *notices
-	worker    *worker.Worker
-	sender    *delivery.Deliverer
-	pending   *pendingCalls
-	meter     Meter
-	log       *slog.Logger
+	agents  *storage.Bounded
+	people  *people.Directory
+	buttons *questions.Buttons
+	parking *parking
+	notices *notices
+	worker  *worker.Worker
+	sender  *delivery.Deliverer
+	pending *pendingCalls
+	meter   Meter
+	log     *slog.Logger
 }
 
 // post is AgentSystem.Post.
@@ -80,7 +80,7 @@ func receivedAs(done storage.Posted, err error) string {
 // answer is AgentSystem.Answer.
 func (r *receiver) answer(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
 	defer r.pending.begin(t.Connector)()
-	done, err := r.questions.Press(ctx, t)
+	done, err := r.buttons.Press(ctx, t)
 	if r.worker.OfOne(ctx, err) { // to hold it would hold up all others
 		r.log.Error("failed to take an answer; asked the user to repeat it", "connector", t.Connector, "user", t.UserID, "question", t.Answer.Question, "err", err)
 		return connectors.Tapped{Again: true, Text: texts.AnswerAgain}, nil

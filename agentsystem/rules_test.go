@@ -44,13 +44,13 @@ func TestEditedApproval(t *testing.T) {
 	} {
 		bubble(t, func(r *rig) {
 			r.approving()
-			r.system.Questions.CheckEdit = fits
+			r.system.Questions.Answers.CheckEdit = fits
 			q := r.asksFor(bob, "ask", editable("Pay?"))["Pay?"]
 			if got := tt.say(r, q.ID, `{"total":3}`); !strings.HasPrefix(got, tt.first) || r.saidTo(q) != "" {
 				t.Errorf("%s: %q, and said is %q", tt.name, got, r.saidTo(q))
 			}
 			tt.say(r, q.ID, `{"sum": 3}`)
-			got, err := r.system.Questions.Question(r.Context(), q.ID)
+			got, err := r.system.Questions.Answers.Question(r.Context(), q.ID)
 			if err != nil || got.Answer == nil || got.Answer.Args != `{"sum": 3}` || string(got.Answer.Value) != "true" {
 				t.Errorf("%s: %+v, %v", tt.name, got.Answer, err)
 			}
@@ -72,11 +72,11 @@ func TestEditThatCannotBe(t *testing.T) {
 	} {
 		bubble(t, func(r *rig) {
 			r.approving()
-			r.system.Questions.CheckEdit = fits
+			r.system.Questions.Answers.CheckEdit = fits
 			q := r.asksFor(bob, "ask", tt.q)["Pay?"]
 			tt.said.Args, tt.said.By, tt.said.Via = `{"sum":3}`, "operator", claybot.ViaWeb
 			var unfit *questions.AnswerError
-			err := r.system.Questions.AnswerQuestion(r.Context(), q.ID, tt.said)
+			err := r.system.Questions.Answers.AnswerQuestion(r.Context(), q.ID, tt.said)
 			if !errors.As(err, &unfit) || !strings.Contains(unfit.Faults["Pay?"], tt.want) || r.saidTo(q) != "" {
 				t.Errorf("%+v: %v", tt.said, err)
 			}

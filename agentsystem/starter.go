@@ -41,18 +41,18 @@ type Accepted struct {
 // A Starter posts messages for callers that want to know their run or its result. It does
 // not check access: its callers have.
 type Starter struct {
-	intake    *intake
-	parking   *parking
-	files     *Attachments
-	index     storage.Index
-	receipts  storage.Receipts
-	questions *questions.Questions
-	results   *results
-	work      *runs.AtWork
-	members   *cluster.Membership
-	changed   *inbox.Signal // another member has written something
-	profile   func(claybot.Descriptor) profiles.Profile
-	log       *slog.Logger
+	intake   *intake
+	parking  *parking
+	files    *Attachments
+	index    storage.Index
+	receipts storage.Receipts
+	answers  *questions.Answers
+	results  *results
+	work     *runs.AtWork
+	members  *cluster.Membership
+	changed  *inbox.Signal // another member has written something
+	profile  func(claybot.Descriptor) profiles.Profile
+	log      *slog.Logger
 }
 
 // StartRun posts a message to an agent and reserves the id of the run that will take it.
@@ -136,7 +136,7 @@ func (s *Starter) acceptedBefore(ctx context.Context, r storage.Receipt, agent c
 	}
 	a := Accepted{Run: r.Message.Run, Agent: r.Agent, Message: m.ID, State: claybot.RunPending}
 	if answer := r.Message.Answer; r.Message.Type == claybot.MessageUser && answer != nil && answer.OK {
-		run, answered, err := s.questions.SaidAgain(ctx, r)
+		run, answered, err := s.answers.SaidAgain(ctx, r)
 		if err != nil {
 			return Accepted{}, err
 		}

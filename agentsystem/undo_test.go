@@ -193,7 +193,7 @@ func TestUnreadApproval(t *testing.T) {
 	bubble(t, func(r *rig) { // a number is no word
 		r.approving()
 		q := r.asksFor(ann, "one", payment("Pay?"))["Pay?"]
-		err := r.system.Questions.AnswerQuestion(r.Context(), q.ID, claybot.Answer{Text: "1", By: "operator", Via: claybot.ViaWeb})
+		err := r.system.Questions.Answers.AnswerQuestion(r.Context(), q.ID, claybot.Answer{Text: "1", By: "operator", Via: claybot.ViaWeb})
 		if err == nil || r.saidTo(q) != "" {
 			t.Errorf("1 approves: %v", err)
 		}

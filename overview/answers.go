@@ -139,15 +139,15 @@ func (o *Answers) doing(ctx context.Context, agent claybot.Agent) string {
 	if since, ok := o.unusableSince(ctx, agent.Descriptor); ok {
 		return texts.Unusable(since, o.Zone())
 	}
-	run, q, asks, err := o.Questions.PausedRun(ctx, agent.ID)
+	run, q, asks, err := o.Questions.Ledger.PausedRun(ctx, agent.ID)
 	switch {
 	case o.Inboxes.Busy(agent.ID), err == nil && run.State == claybot.RunRunning:
 		return "I am at work on something; /stop ends it."
 	case err != nil:
 		return "I cannot look at what I am doing right now."
-	case asks && o.Questions.MayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()) && !q.Explicit:
+	case asks && o.Questions.Respondents.May(q, agent.Descriptor, agent.Descriptor.OwnerID()) && !q.Explicit:
 		return "I am waiting for your answer to: " + texts.Headline(q) + "\n/stop ends it."
-	case asks && o.Questions.MayAnswer(q, agent.Descriptor, agent.Descriptor.OwnerID()):
+	case asks && o.Questions.Respondents.May(q, agent.Descriptor, agent.Descriptor.OwnerID()):
 		return "I am waiting for your decision: " + texts.Headline(q) + "\n" + texts.HowToAnswer(q, agent.Descriptor.Connector) + " /stop ends it."
 	case run.State == claybot.RunAwaiting && run.Awaiting != nil:
 		return "I am waiting for " + texts.WaitsFor(run, o.Zone()) + ".\n/stop ends it."

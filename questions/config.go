@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )
@@ -55,6 +54,14 @@ type Sender interface {
 	SendOnce(ctx context.Context, o claybot.Outgoing, key, text string) error
 }
 
+// People knows who people are and where they read; see people.Directory.
+type People interface {
+	Identities(owner string) []string
+	MayWrite(d claybot.Descriptor) bool
+	PlaceOf(ctx context.Context, owner string) (storage.IndexEntry, error)
+	LastContext(ctx context.Context, id claybot.AgentID) (claybot.MessageContext, error)
+}
+
 // Intake accepts messages of people. A text answer takes the same path as any message.
 type Intake struct {
 	// Complete prepares a message for the inbox of an agent.
@@ -76,7 +83,7 @@ type Config struct {
 	Outbox   Outbox
 	Inbox    Inbox
 	Sender   Sender
-	People   *people.Directory
+	People   People
 	Work     *runs.AtWork
 	Intake   Intake
 	// Zone is where the people are, for the times that they say.
@@ -87,8 +94,39 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-// Questions are the questions of all runs. Its methods are safe for concurrent use.
-type Questions struct{ Config }
+// Questions are the parts that deal with the questions of all runs. Their methods are
+// safe for concurrent use.
+type Questions struct {
+	Respondents Respondents  // who may answer
+	Ledger      *Ledger      // what is asked and answered
+	Asker       *Asker       // asks for a run
+	Notices     *Notices     // the messages that ask, and what replaces them
+	Answers     *Answers     // the answers of the API, the page and the parts below
+	Buttons     *Buttons     // the answers by button or form
+	Commands    *Commands    // the answers by /approve and /deny
+	Texts       *TextAnswers // the answers that people write as messages
+}
 
 // New returns Questions.
-func New(cfg Config) *Questions { return &Questions{cfg} }
+func New(cfg Config) *Questions {
+	who := Respondents{cfg.People}
+	ledger := &Ledger{asked: cfg.Asked, receipts: cfg.Receipts, inbox: cfg.Inbox, index: cfg.Index, runs: cfg.Runs, zone: cfg.Zone}
+	notices := &Notices{ledger: ledger, respondents: who, people: cfg.People, outbox: cfg.Outbox, sender: cfg.Sender, zone: cfg.Zone, log: cfg.Log}
+	answers := &Answers{
+		ledger: ledger, respondents: who, notices: notices, agents: cfg.Agents, lookup: cfg.Lookup, accepted: cfg.Intake.Accepted,
+		zone: cfg.Zone, log: cfg.Log, CheckEdit: cfg.CheckEdit,
+	}
+	return &Questions{
+		Respondents: who,
+		Ledger:      ledger,
+		Asker:       &Asker{ledger: ledger, people: cfg.People, work: cfg.Work},
+		Notices:     notices,
+		Answers:     answers,
+		Buttons:     &Buttons{answers: answers, people: cfg.People, log: cfg.Log},
+		Commands:    &Commands{answers: answers, ledger: ledger, respondents: who, notices: notices, agents: cfg.Agents, log: cfg.Log},
+		Texts: &TextAnswers{
+			ledger: ledger, respondents: who, notices: notices, agents: cfg.Agents, outbox: cfg.Outbox, sender: cfg.Sender,
+			intake: cfg.Intake, zone: cfg.Zone, log: cfg.Log,
+		},
+	}
+}

@@ -183,6 +183,11 @@ func Already(a claybot.Answer) string {
 	return "This question has already been answered: " + connectors.OneLine(ValueText(a.Value), 100)
 }
 
+// AlreadyNext is Already for an approval that was not enough; next asks for another one.
+func AlreadyNext(a claybot.Answer, next claybot.Question) string {
+	return Already(a) + ". " + NextApproval(next)
+}
+
 // Followed answers an approval of a question that has an answer; q replaced it.
 func Followed(q claybot.Question) string {
 	return "That has already been answered. " + NextApproval(q) + " Send `/approve " + shortID(q) + "`."
@@ -213,6 +218,9 @@ func QuestionKey(q claybot.Question) string {
 	}
 	return q.ID
 }
+
+// KeyFault says which of several answers is invalid, and why.
+func KeyFault(q claybot.Question, why string) string { return QuestionKey(q) + ": " + why }
 
 // ValueText formats a stored value for people.
 func ValueText(v json.RawMessage) string {

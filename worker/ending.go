@@ -216,7 +216,7 @@ func (e *ending) finish(o storage.Outcome) error {
 			return err
 		}
 	}
-	withdrawn, err := s.parts.Questions.Withdraw(ctx, e.talk.unanswered())
+	withdrawn, err := s.parts.Questions.Notices.Withdrawn(ctx, e.talk.unanswered())
 	if err != nil {
 		return err
 	}

@@ -258,7 +258,7 @@ func (p *pass) Tell(ctx context.Context, key, text string) error {
 
 // Ask implements runs.Reader.
 func (p *pass) Ask(ctx context.Context, round string, qs []claybot.Question) ([]claybot.Answer, *claybot.Awaiting, error) {
-	return p.worker.parts.Questions.AskFor(ctx, p.job.work(), tools.Env{Run: p.job.run.ID, CallID: round}, qs)
+	return p.worker.parts.Questions.Asker.AskFor(ctx, p.job.work(), tools.Env{Run: p.job.run.ID, CallID: round}, qs)
 }
 
 // Grow implements runs.Journal.

@@ -32,7 +32,7 @@ func (p *pass) askAbout(ctx context.Context, qs []claybot.Question) ([]claybot.O
 			return nil, err
 		}
 	}
-	asked, err := p.worker.parts.Questions.Messages(ctx, p.job.agent, p.job.outgoing(claybot.OutgoingNotice), qs)
+	asked, err := p.worker.parts.Questions.Notices.Asking(ctx, p.job.agent, p.job.outgoing(claybot.OutgoingNotice), qs)
 	return append(out, asked...), err
 }
 
@@ -63,9 +63,9 @@ func (p *pass) takeAnswers(ctx context.Context, records []claybot.Record) (taken
 	if err != nil {
 		return nil, nil, err
 	}
-	asker := p.worker.parts.Questions
+	asked := p.worker.parts.Questions
 	for _, q := range open {
-		a, err := asker.Answered(ctx, p.job.run, q)
+		a, err := asked.Ledger.Answer(ctx, p.job.run, q)
 		switch {
 		case err != nil:
 			return nil, nil, err
@@ -78,7 +78,7 @@ func (p *pass) takeAnswers(ctx context.Context, records []claybot.Record) (taken
 			end = &inbox.CanceledError{By: questions.ByTime}
 			continue
 		}
-		if err := asker.Mark(ctx, q, *a); err != nil {
+		if err := asked.Notices.Answered(ctx, q, *a); err != nil {
 			return nil, nil, err
 		}
 		if a.Scope == claybot.ApproveAlways && string(a.Value) == "true" {
@@ -110,7 +110,7 @@ func (p *pass) openQuestions(ctx context.Context, records []claybot.Record) (ope
 		}
 		q := *r.Question
 		if slices.ContainsFunc(unanswered, func(o claybot.Question) bool { return o.ID == q.ID }) {
-			if q.Expires, err = p.worker.parts.Questions.Closes(ctx, q.ID); err != nil {
+			if q.Expires, err = p.worker.parts.Questions.Ledger.Closes(ctx, q.ID); err != nil {
 				return nil, err
 			}
 			open = append(open, q)

@@ -32,7 +32,7 @@ type operator struct {
 func (o operator) backend() web.Backend {
 	return web.Backend{
 		Agents: o, Control: o, Settings: o.Profiles, Inboxes: o, Reminders: o.Subagents, Runs: o, Starter: o, Undos: o,
-		Outbox: o, Questions: o.AgentSystem.Questions, Files: o, Access: o, System: o,
+		Outbox: o, Questions: o.AgentSystem.Questions.Answers, Files: o, Access: o, System: o,
 	}
 }
 

@@ -190,7 +190,7 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 	}
 	all := slices.Concat(clock.Tools(), messaging.Tools(system.Subagents, system.Subagents, system.Subagents), schedule.Tools(b.tasks, beats, system.Subagents), b.remembering(key, p.Notes.Off), b.more)
 	if key.kind == claybot.AgentUser {
-		all = append(all, questions.Tools(system.Questions)...)
+		all = append(all, questions.Tools(system.Questions.Asker)...)
 	}
 	if key.kind == claybot.AgentCron && b.memories != nil {
 		all = append(all, schedule.MemoryTools(b.memories)...)

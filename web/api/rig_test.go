@@ -108,7 +108,7 @@ func (r *rig) begin() {
 			Tools:  func(claybot.Agent) []string { return append([]string{"wait", "ask_user"}, names(r.tools)...) },
 		},
 	})
-	set, err := tools.NewSet(slices.Concat(ask.Tools(r.system.Questions), clock.Tools(), r.tools)...)
+	set, err := tools.NewSet(slices.Concat(ask.Tools(r.system.Questions.Asker), clock.Tools(), r.tools)...)
 	if err != nil {
 		r.Fatal(err)
 	}

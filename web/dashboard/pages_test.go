@@ -278,7 +278,7 @@ func TestAnswerForSomebodyElse(t *testing.T) {
 	ann := claybot.User("telegram", "4711", "4711")
 	r.post(ann, claybot.AgentMessage{ID: "m1", Type: claybot.MessageUser, Text: "ask for colours", From: claybot.Sender{UserID: "4711"}})
 	r.ran("m1", claybot.RunAwaiting)
-	open, err := r.system.Questions.OpenQuestions(t.Context(), r.agent(ann))
+	open, err := r.system.Questions.Answers.OpenQuestions(t.Context(), r.agent(ann))
 	if err != nil || len(open) != 1 {
 		t.Fatalf("%d questions, %v", len(open), err)
 	}
@@ -298,7 +298,7 @@ func TestAnswerForSomebodyElse(t *testing.T) {
 		}
 	}
 	r.ran("m1", claybot.RunSucceeded)
-	q, err := r.system.Questions.Question(t.Context(), open[0].ID)
+	q, err := r.system.Questions.Answers.Question(t.Context(), open[0].ID)
 	if err != nil || q.Answer == nil || string(q.Answer.Value) != `["red, dark","blue"]` || q.Answer.Via != claybot.ViaWeb || q.Answer.By != "operator" {
 		t.Errorf("the answer is %+v, %v", q.Answer, err)
 	}

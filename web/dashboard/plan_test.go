@@ -19,7 +19,7 @@ import (
 func (w *works) asks(engine, text string) (claybot.Run, storage.OpenQuestion) {
 	w.Helper()
 	run := w.ran(w.ask(engine, text), claybot.RunAwaiting)
-	open, err := w.system.Questions.OpenQuestions(w.Context(), run.Agent)
+	open, err := w.system.Questions.Answers.OpenQuestions(w.Context(), run.Agent)
 	if err != nil || len(open) != 1 {
 		w.Fatalf("%d questions, %v", len(open), err)
 	}
@@ -102,7 +102,7 @@ func TestVerdicts(t *testing.T) {
 				t.Errorf("it says %q", got)
 			}
 			ended := w.ran(run.Messages[0], claybot.RunSucceeded)
-			now, err := w.system.Questions.Question(t.Context(), q.ID)
+			now, err := w.system.Questions.Answers.Question(t.Context(), q.ID)
 			if err != nil || now.Answer == nil || string(now.Answer.Value) != tt.value || now.Answer.Scope != tt.scope || now.Answer.Reason != tt.why || now.Answer.Via != claybot.ViaWeb {
 				t.Errorf("the answer is %+v, %v", now.Answer, err)
 			}
@@ -155,7 +155,7 @@ func TestAlwaysNeedsAdmin(t *testing.T) {
 	if got := operator.do(http.MethodPost, path+"always", url.Values{}, bearer...); got.code != http.StatusForbidden || !strings.Contains(got.body, "needs the scope admin") {
 		t.Errorf("always = %d %s", got.code, got.body)
 	}
-	if now, err := w.system.Questions.Question(t.Context(), q.ID); err != nil || now.Answer != nil {
+	if now, err := w.system.Questions.Answers.Question(t.Context(), q.ID); err != nil || now.Answer != nil {
 		t.Errorf("what was refused is the answer %+v, %v", now.Answer, err)
 	}
 	if got := operator.do(http.MethodPost, path+"session", url.Values{}, bearer...); got.code >= 300 {

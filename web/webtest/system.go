@@ -32,7 +32,7 @@ func NewSystem(s *agentsystem.AgentSystem) System {
 func (s System) Backend() web.Backend {
 	return web.Backend{
 		Agents: s, Control: s, Settings: s.Profiles, Inboxes: s, Reminders: s.Subagents, Runs: s, Starter: s, Undos: s,
-		Outbox: s, Questions: s.AgentSystem.Questions, Files: s, Access: s, System: s,
+		Outbox: s, Questions: s.AgentSystem.Questions.Answers, Files: s, Access: s, System: s,
 	}
 }
 

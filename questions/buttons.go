@@ -3,6 +3,7 @@ package questions
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -10,19 +11,26 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
+// Buttons takes the answers that people give by a button or a form.
+type Buttons struct {
+	answers *Answers
+	people  People
+	log     *slog.Logger
+}
+
 // Press answers a question by the press of a button. An error means that the answer was
 // not stored.
-func (s *Questions) Press(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
+func (b *Buttons) Press(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
 	by := claybot.User(t.Connector, t.ChannelID, t.UserID)
-	if !s.People.MayWrite(by) {
-		s.Log.Warn("button press by unknown user", "connector", t.Connector, "user", t.UserID, "channel", t.ChannelID)
+	if !b.people.MayWrite(by) {
+		b.log.Warn("button press by unknown user", "connector", t.Connector, "user", t.UserID, "channel", t.ChannelID)
 		return connectors.Tapped{Text: texts.NotYours}, nil
 	}
 	a := t.Answer
 	a.By, a.Via = by.OwnerID(), claybot.ViaButton
-	q, err := s.Asked.Question(ctx, a.Question)
+	q, err := b.answers.Question(ctx, a.Question)
 	if err == nil {
-		err = s.AnswerQuestion(ctx, a.Question, a)
+		err = b.answers.AnswerQuestion(ctx, a.Question, a)
 	}
 	var unfit *AnswerError
 	switch {
@@ -36,17 +44,17 @@ func (s *Questions) Press(ctx context.Context, t connectors.Tap) (connectors.Tap
 	case errors.Is(err, ErrApproved):
 		return connectors.Tapped{Again: true, Text: texts.YouApproved}, nil
 	case errors.Is(err, storage.ErrNotFound):
-		s.Log.Warn("button press by unauthorized user", "connector", t.Connector, "user", t.UserID, "question", a.Question)
+		b.log.Warn("button press by unauthorized user", "connector", t.Connector, "user", t.UserID, "question", a.Question)
 		return connectors.Tapped{Text: texts.NotYours}, nil
 	case errors.Is(err, storage.ErrState):
-		return connectors.Tapped{Text: s.closedText(ctx, q)}, nil
+		return connectors.Tapped{Text: b.closedText(ctx, q)}, nil
 	}
 	return connectors.Tapped{}, err
 }
 
 // closedText says why a question no longer accepts answers.
-func (s *Questions) closedText(ctx context.Context, q storage.OpenQuestion) string {
-	a, err := s.answerOf(ctx, q.Question)
+func (b *Buttons) closedText(ctx context.Context, q storage.OpenQuestion) string {
+	a, err := b.answers.ledger.stored(ctx, q.Question)
 	switch {
 	case err != nil || a == nil && q.Expires > claybot.Now():
 		return texts.Closed
@@ -57,10 +65,9 @@ func (s *Questions) closedText(ctx context.Context, q storage.OpenQuestion) stri
 	case a.Via == claybot.ViaLimit:
 		return texts.Closed
 	}
-	text := texts.Already(*a)
-	open, err := s.OpenQuestions(ctx, q.Agent)
+	open, err := b.answers.OpenQuestions(ctx, q.Agent)
 	if next, ok := NextApproval(q.Question, q.Run, open); ok && err == nil {
-		text += ". " + texts.NextApproval(next.Question)
+		return texts.AlreadyNext(*a, next.Question)
 	}
-	return text
+	return texts.Already(*a)
 }

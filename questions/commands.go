@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -18,6 +19,16 @@ const minPrefix = 4
 
 // allQuestions is more than are ever open; those of one person are found among all.
 const allQuestions = 1_000_000
+
+// Commands are /approve and /deny.
+type Commands struct {
+	answers     *Answers
+	respondents Respondents
+	notices     *Notices
+	ledger      *Ledger
+	agents      Agents
+	log         *slog.Logger
+}
 
 // A Decision is what /approve or /deny does to a question. It is stored with the command
 // before it takes effect.
@@ -32,8 +43,8 @@ type Decision struct {
 // Decision resolves /approve or /deny to a decision and its reply. It concerns the named
 // approval, or the only one that is pending for this person, in any run. The decision is
 // nil where there is nothing to do.
-func (s *Questions) Decision(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (*Decision, string, error) {
-	open, err := s.approvals(ctx, agent.Descriptor.OwnerID())
+func (c *Commands) Decision(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (*Decision, string, error) {
+	open, err := c.approvals(ctx, agent.Descriptor.OwnerID())
 	if err != nil {
 		return nil, "", err
 	}
@@ -50,11 +61,11 @@ func (s *Questions) Decision(ctx context.Context, agent claybot.Agent, m claybot
 		if len(word) < minPrefix {
 			return nil, texts.NoSuchRequest, nil
 		}
-		text, err := s.closedID(ctx, open, word, agent.Descriptor.OwnerID())
+		text, err := c.closedID(ctx, open, word, agent.Descriptor.OwnerID())
 		return nil, cmp.Or(text, texts.NoSuchRequest), err
 	case len(meant) == 0: // all of it is the reason
 		rest = text
-		if meant, err = s.readOf(ctx, open, agent, m); err != nil {
+		if meant, err = c.readOf(ctx, open, agent, m); err != nil {
 			return nil, "", err
 		}
 	}
@@ -65,23 +76,23 @@ func (s *Questions) Decision(ctx context.Context, agent claybot.Agent, m claybot
 	default:
 		return nil, texts.Which(meant), nil
 	}
-	if m.Command == "approve" && args == "" && s.approvedBefore(meant[0], agent.Descriptor.OwnerID()) {
+	if m.Command == "approve" && args == "" && c.respondents.approvedBefore(meant[0], agent.Descriptor.OwnerID()) {
 		return nil, texts.YouApproved, nil
 	}
-	return s.decided(ctx, meant[0], m.Command == "approve", strings.TrimSpace(rest), args)
+	return c.decided(ctx, meant[0], m.Command == "approve", strings.TrimSpace(rest), args)
 }
 
 // readOf returns the approvals that a person can mean who names none: those that they have
 // read and, of these, preferably the ones that they have not approved before.
-func (s *Questions) readOf(ctx context.Context, open []claybot.Question, agent claybot.Agent, m claybot.AgentMessage) (meant []claybot.Question, err error) {
+func (c *Commands) readOf(ctx context.Context, open []claybot.Question, agent claybot.Agent, m claybot.AgentMessage) (meant []claybot.Question, err error) {
 	var before []claybot.Question
 	for _, q := range open {
-		read, err := s.readBefore(ctx, q, agent, m)
+		read, err := c.notices.readBefore(ctx, q, agent, m)
 		switch {
 		case err != nil:
 			return nil, err
 		case !read:
-		case s.approvedBefore(q, agent.Descriptor.OwnerID()):
+		case c.respondents.approvedBefore(q, agent.Descriptor.OwnerID()):
 			before = append(before, q)
 		default:
 			meant = append(meant, q)
@@ -95,7 +106,7 @@ func (s *Questions) readOf(ctx context.Context, open []claybot.Question, agent c
 
 // decided is the decision about one approval: what was said beside it is a reason
 // for no, or the scope of a yes; args are edited arguments.
-func (s *Questions) decided(ctx context.Context, about claybot.Question, yes bool, rest, args string) (*Decision, string, error) {
+func (c *Commands) decided(ctx context.Context, about claybot.Question, yes bool, rest, args string) (*Decision, string, error) {
 	o := &Decision{Question: about.ID, Approve: yes}
 	if !o.Approve {
 		o.Reason = rest
@@ -110,11 +121,11 @@ func (s *Questions) decided(ctx context.Context, about claybot.Question, yes boo
 	case args == "":
 		return o, texts.Allowed, nil
 	}
-	q, err := s.Asked.Question(ctx, o.Question)
+	q, err := c.answers.Question(ctx, o.Question)
 	if err != nil {
 		return nil, "", err
 	}
-	why, err := s.editFault(ctx, q, true, claybot.Answer{Scope: o.Scope, Args: args})
+	why, err := c.answers.editFault(ctx, q, true, claybot.Answer{Scope: o.Scope, Args: args})
 	if err != nil || why != "" {
 		return nil, why, err
 	}
@@ -131,62 +142,9 @@ func scopeOf(word string) claybot.ApprovalScope {
 	return claybot.ApproveOnce
 }
 
-// readBefore reports whether a person could read a question before they wrote a message:
-// all of it had been sent to a chat of theirs.
-func (s *Questions) readBefore(ctx context.Context, q claybot.Question, agent claybot.Agent, m claybot.AgentMessage) (bool, error) {
-	by := agent.Descriptor.OwnerID()
-	for place := range 1 + len(q.Approvers) {
-		if place > 0 && !slices.Contains(s.People.Identities(q.Approvers[place-1]), by) {
-			continue
-		}
-		first, err := s.Outbox.OutgoingByID(ctx, questionOutgoing(q, place, 1))
-		if errors.Is(err, storage.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return false, err
-		}
-		if place == 0 && claybot.User(first.Route.Connector, first.Route.ChannelID, first.Route.UserID).OwnerID() != by {
-			continue // it was sent to another person
-		}
-		read := true
-		for part := 1; part <= first.Parts && read; part++ {
-			o, err := s.settled(ctx, questionOutgoing(q, place, part))
-			if err != nil {
-				return false, storage.Ignore(err, storage.ErrNotFound)
-			}
-			read = o.State == claybot.SendSent && o.Tried <= m.At+grain
-		}
-		if read {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// settled is an outgoing message; one that is on its way is given a moment to
-// arrive, for its reader may be quicker than its receipt.
-func (s *Questions) settled(ctx context.Context, id string) (o claybot.Outgoing, err error) {
-	for range 40 {
-		o, err = s.Outbox.OutgoingByID(ctx, id)
-		if err != nil || o.State != claybot.SendAttempted {
-			break
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-	return o, err
-}
-
-// grain is how coarse the times of messages are, in milliseconds: some platforms
-// tell whole seconds.
-const grain = 999
-
 // approvals are the open ones that a person may answer, the oldest first.
-func (s *Questions) approvals(ctx context.Context, by string) (mine []claybot.Question, err error) {
-	all, err := s.Asked.OpenQuestions(ctx, "", allQuestions)
+func (c *Commands) approvals(ctx context.Context, by string) (mine []claybot.Question, err error) {
+	all, err := c.ledger.asked.OpenQuestions(ctx, "", allQuestions)
 	if err != nil {
 		return nil, err
 	}
@@ -194,14 +152,14 @@ func (s *Questions) approvals(ctx context.Context, by string) (mine []claybot.Qu
 		if q.Type != claybot.QuestionConfirm || q.Expires <= claybot.Now() {
 			continue
 		}
-		e, err := s.Index.IndexedAgentByID(ctx, q.Agent)
+		e, err := c.ledger.index.IndexedAgentByID(ctx, q.Agent)
 		if err != nil {
 			if errors.Is(err, storage.ErrNotFound) {
 				continue
 			}
 			return nil, err
 		}
-		if s.mayDecide(q.Question, e.Descriptor, by) {
+		if c.respondents.mayDecide(q.Question, e.Descriptor, by) {
 			mine = append(mine, q.Question)
 		}
 	}
@@ -209,18 +167,47 @@ func (s *Questions) approvals(ctx context.Context, by string) (mine []claybot.Qu
 }
 
 // Decide executes a decision. It is idempotent.
-func (s *Questions) Decide(ctx context.Context, agent claybot.Agent, o Decision) error {
+func (c *Commands) Decide(ctx context.Context, agent claybot.Agent, o Decision) error {
 	a := claybot.Answer{Text: "deny", By: agent.Descriptor.OwnerID(), Via: claybot.ViaText, Reason: o.Reason, Scope: o.Scope, Args: o.Args}
 	if o.Approve {
 		a.Text = "approve"
 	}
-	err := s.AnswerQuestion(ctx, o.Question, a)
+	err := c.answers.AnswerQuestion(ctx, o.Question, a)
 	if unfit := new(AnswerError); o.Args != "" && errors.As(err, &unfit) {
-		s.Log.Warn("edited arguments no longer valid", "question", o.Question)
+		c.log.Warn("edited arguments no longer valid", "question", o.Question)
 		return nil
 	}
 	if errors.Is(err, ErrApproved) || errors.Is(err, storage.ErrState) || errors.Is(err, storage.ErrNotFound) {
 		return nil // it has an answer: this one, or an earlier one that its place shows
 	}
 	return err
+}
+
+// closedID returns the reply to an approval of a question that has an answer, by the
+// beginning of its id; empty where none of the open approvals follows it.
+func (c *Commands) closedID(ctx context.Context, open []claybot.Question, word, by string) (string, error) {
+	for _, q := range open {
+		if q.Need < 2 || len(q.ApprovedBy) == 0 {
+			continue
+		}
+		stored, err := c.answers.Question(ctx, q.ID)
+		if err != nil {
+			return "", err
+		}
+		records, err := c.agents.Records(ctx, stored.Agent)
+		if err != nil {
+			return "", fmt.Errorf("read what run %s asked: %w", stored.Run, err)
+		}
+		before := slices.ContainsFunc(records, func(r claybot.Record) bool {
+			return r.Type == claybot.RecordQuestion && r.Run == stored.Run && r.Question != nil &&
+				strings.HasPrefix(r.Question.ID, strings.ToLower(word)) && follows(q, *r.Question)
+		})
+		switch {
+		case before && c.respondents.approvedBefore(q, by):
+			return texts.YouApproved, nil
+		case before:
+			return texts.Followed(q), nil
+		}
+	}
+	return "", nil
 }

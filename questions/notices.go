@@ -1,0 +1,247 @@
+package questions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
+)
+
+// ByTime and ByMessage say what ended a run with open questions: their expiry, or a message
+// that answers none of them.
+const (
+	ByTime    = "timeout"
+	ByMessage = "message"
+)
+
+// Notices are the messages that ask questions, and what replaces them.
+type Notices struct {
+	ledger      *Ledger
+	respondents Respondents
+	people      People
+	outbox      Outbox
+	sender      Sender
+	zone        func() *time.Location
+	log         *slog.Logger
+}
+
+// Asking are the messages that ask, each where the people are who may answer. o has
+// what they have in common, and the route of the run.
+func (n *Notices) Asking(ctx context.Context, agent claybot.Agent, o claybot.Outgoing, qs []claybot.Question) (out []claybot.Outgoing, err error) {
+	for i, q := range qs {
+		own, others := agent.Descriptor.Foreground(), false
+		switch {
+		case own && n.respondents.May(q, agent.Descriptor, agent.Descriptor.OwnerID()):
+			out = append(out, n.parts(q, 0, o, texts.Question(q, i, qs, agent.Descriptor.Connector, n.zone()))...)
+		case own && len(q.Approvers) > 0:
+			others = true
+		}
+		elsewhere, err := n.askElsewhere(ctx, agent, o, q)
+		if err != nil {
+			return nil, err
+		}
+		if others {
+			for k, x := range n.sender.Compose(o, texts.OthersDecide(q, len(elsewhere) > 0)) {
+				x.ID = questionOutgoing(q, 0, k+1)
+				out = append(out, x)
+			}
+		}
+		out = append(out, elsewhere...)
+	}
+	return out, nil
+}
+
+// parts are the parts of one message that asks q; the last one has the buttons.
+func (n *Notices) parts(q claybot.Question, place int, o claybot.Outgoing, text string) []claybot.Outgoing {
+	out := n.sender.Compose(o, text)
+	for k := range out {
+		out[k].ID = questionOutgoing(q, place, k+1)
+	}
+	if len(out) > 0 {
+		out[len(out)-1].Question = &q
+	}
+	return out
+}
+
+// askElsewhere asks the approvers of a question where they wrote last. The
+// agent's own person is asked where the run answers. It logs approvers without a chat:
+// local operators count as one person, asked in any of their chats.
+func (n *Notices) askElsewhere(ctx context.Context, agent claybot.Agent, o claybot.Outgoing, q claybot.Question) (out []claybot.Outgoing, err error) {
+	var asked, missing []string
+	for i, owner := range q.Approvers {
+		if agent.Descriptor.Foreground() && slices.Contains(n.people.Identities(owner), agent.Descriptor.OwnerID()) {
+			asked = append(asked, owner)
+			continue
+		}
+		e, err := n.people.PlaceOf(ctx, owner)
+		if errors.Is(err, storage.ErrNotFound) {
+			missing = append(missing, owner)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		c, err := n.people.LastContext(ctx, e.ID)
+		if err != nil {
+			return nil, err
+		}
+		o.Route = claybot.AgentMessage{Context: c}.ReplyRoute(e.Descriptor)
+		out = append(out, n.parts(q, i+1, o, texts.Elsewhere(q, n.zone()))...)
+		asked = append(asked, owner)
+	}
+	console := func(owner string) bool { return slices.Contains(people.OperatorConsoles, owner) }
+	for _, owner := range missing {
+		if !console(owner) || !slices.ContainsFunc(asked, console) {
+			n.log.Warn("approver has no chat with claybot, not asked", "agent", agent.ID, "run", o.Run, "approver", owner, "question", q.ID)
+		}
+	}
+	return out, nil
+}
+
+// questionOutgoing is the id of a part of a message that asks q. Place 0 is where
+// the run answers, the others are those of the approvers, in their order.
+func questionOutgoing(q claybot.Question, place, part int) string {
+	if place > 0 {
+		return fmt.Sprintf("question/%s@%d/%d", q.ID, place, part)
+	}
+	return fmt.Sprintf("question/%s/%d", q.ID, part)
+}
+
+// Answered edits the messages of a question to show its answer, and removes their buttons.
+func (n *Notices) Answered(ctx context.Context, q claybot.Question, a claybot.Answer) error {
+	out, err := n.replaced(ctx, q, "answered", texts.Answered(q, a))
+	if err != nil || len(out) == 0 {
+		return err
+	}
+	for i := range out { // what was typed stands there already
+		out[i].EditOnly = a.Via == claybot.ViaText
+	}
+	if _, err := n.sender.Send(ctx, out...); err != nil {
+		return fmt.Errorf("show an answer: %w", err)
+	}
+	return nil
+}
+
+// Withdrawn returns what closes the messages of questions that were not answered.
+func (n *Notices) Withdrawn(ctx context.Context, open []claybot.Question) (all []claybot.Outgoing, err error) {
+	for _, q := range open {
+		out, err := n.replaced(ctx, q, "withdrawn", texts.Withdrawn(q))
+		if err != nil {
+			return nil, err
+		}
+		for i := range out {
+			out[i].EditOnly = true
+		}
+		all = append(all, out...)
+	}
+	return all, nil
+}
+
+// replaced are the messages that take the places of those that asked q: of the
+// last part of each, which has the buttons.
+func (n *Notices) replaced(ctx context.Context, q claybot.Question, end, text string) (all []claybot.Outgoing, err error) {
+	for place := range 1 + len(q.Approvers) {
+		first, err := n.outbox.OutgoingByID(ctx, questionOutgoing(q, place, 1))
+		if errors.Is(err, storage.ErrNotFound) {
+			continue // not sent there
+		}
+		if err != nil {
+			return nil, fmt.Errorf("find the message of a question: %w", err)
+		}
+		o := claybot.Outgoing{Kind: first.Kind, Run: first.Run, Agent: first.Agent, Message: first.Message, Route: first.Route}
+		out := n.sender.Compose(o, text)
+		if len(out) == 0 {
+			continue
+		}
+		o = out[0]
+		asked := questionOutgoing(q, place, first.Parts)
+		o.ID, o.EditOf, o.Shown = asked+"/"+end, asked, "question/"+q.ID
+		o.Part, o.Parts = 1, 1
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+// Pending adds a notice to a message that has to wait behind an open question. It
+// commits together with the message, and its id makes it one for each
+// question. A message that cannot be looked at is taken in without a notice: the next
+// one has it.
+func (n *Notices) Pending(ctx context.Context, agent claybot.Agent, p *storage.Posting) {
+	if p.Skip != "" || p.Message.Type != claybot.MessageUser || !agent.Descriptor.Foreground() {
+		return
+	}
+	_, q, ok, err := n.ledger.PausedRun(ctx, agent.ID)
+	if err != nil {
+		n.log.Warn("failed to look up the pending question", "agent", agent.ID, "message", p.Message.ID, "err", err)
+		return
+	}
+	if !ok {
+		return
+	}
+	out := n.sender.Compose(delivery.ReplyTo(agent, p.Message, claybot.OutgoingNotice), texts.Pending(q, agent.Descriptor.Connector, n.respondents.May(q, agent.Descriptor, agent.Descriptor.OwnerID())))
+	for i := range out {
+		out[i].ID = fmt.Sprintf("pending/%s/%d", q.ID, i+1)
+	}
+	p.Replies = append(p.Replies, out...)
+}
+
+// readBefore reports whether a person could read a question before they wrote a message:
+// all of it had been sent to a chat of theirs.
+func (n *Notices) readBefore(ctx context.Context, q claybot.Question, agent claybot.Agent, m claybot.AgentMessage) (bool, error) {
+	by := agent.Descriptor.OwnerID()
+	for place := range 1 + len(q.Approvers) {
+		if place > 0 && !slices.Contains(n.people.Identities(q.Approvers[place-1]), by) {
+			continue
+		}
+		first, err := n.outbox.OutgoingByID(ctx, questionOutgoing(q, place, 1))
+		if errors.Is(err, storage.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		if place == 0 && claybot.User(first.Route.Connector, first.Route.ChannelID, first.Route.UserID).OwnerID() != by {
+			continue // it was sent to another person
+		}
+		read := true
+		for part := 1; part <= first.Parts && read; part++ {
+			o, err := n.settled(ctx, questionOutgoing(q, place, part))
+			if err != nil {
+				return false, storage.Ignore(err, storage.ErrNotFound)
+			}
+			read = o.State == claybot.SendSent && o.Tried <= m.At+grain
+		}
+		if read {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// settled is an outgoing message; one that is on its way is given a moment to
+// arrive, for its reader may be quicker than its receipt.
+func (n *Notices) settled(ctx context.Context, id string) (o claybot.Outgoing, err error) {
+	for range 40 {
+		o, err = n.outbox.OutgoingByID(ctx, id)
+		if err != nil || o.State != claybot.SendAttempted {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return o, err
+}
+
+// grain is how coarse the times of messages are, in milliseconds: some platforms
+// tell whole seconds.
+const grain = 999

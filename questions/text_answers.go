@@ -1,0 +1,315 @@
+package questions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
+)
+
+// The reasons why a reply to a question starts no run.
+const (
+	SkippedAnswer = "answer" // it answered one
+	SkippedUnfit  = "unfit"  // it did not fit
+)
+
+// TextAnswers are the answers that people write as messages.
+type TextAnswers struct {
+	ledger      *Ledger
+	respondents Respondents
+	notices     *Notices
+	agents      Agents
+	outbox      Outbox
+	sender      Sender
+	intake      Intake
+	zone        func() *time.Location
+	log         *slog.Logger
+}
+
+// A pause is a run that waits until its person answers.
+type pause struct {
+	answers *TextAnswers
+	agent   claybot.Agent
+	run     claybot.Run
+	open    []claybot.Question // that the person may answer by a text: without an answer, not expired
+}
+
+// Take handles a message as a text answer, when the agent waits for one. It reports
+// whether it did; all other messages take the usual path.
+//
+// The message is stored first, with its consequences, so that a redelivery after a crash
+// has the same effect, and any other redelivery has none.
+func (x *TextAnswers) Take(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (done storage.Posted, taken bool, err error) {
+	if m.Type != claybot.MessageUser || m.Run != "" || m.Engine != "" || !agent.Descriptor.Foreground() {
+		return done, false, nil
+	}
+	w, err := x.pauseOf(ctx, agent)
+	if err == nil {
+		w.open, err = w.read(ctx, m)
+	}
+	if err != nil || len(w.open) == 0 {
+		return done, false, err
+	}
+	p, err := x.intake.Complete(ctx, agent, m)
+	if err != nil || p.Skip != "" { // not readable
+		return done, false, err
+	}
+	if err := w.judge(ctx, &p); err != nil || p.Message.Answer == nil && p.Skip == "" {
+		return done, false, err
+	}
+	done, err = x.ledger.inbox.Post(ctx, p)
+	if err != nil {
+		return done, true, err
+	}
+	stored := p.Message
+	if done.Added {
+		x.intake.Accepted(ctx, agent, stored, done)
+	} else if stored, err = x.StoredAs(ctx, m.ID); err != nil {
+		return done, true, inbox.Unfinished(err)
+	}
+	return done, true, inbox.Unfinished(w.follow(ctx, stored))
+}
+
+// pauseOf returns the questions that the run of an agent waits for.
+func (x *TextAnswers) pauseOf(ctx context.Context, agent claybot.Agent) (pause, error) {
+	run, open, err := x.ledger.unanswered(ctx, agent.ID, func(q claybot.Question) bool {
+		return !q.Explicit && x.respondents.May(q, agent.Descriptor, agent.Descriptor.OwnerID())
+	})
+	return pause{x, agent, run, open}, err
+}
+
+// read drops the approvals that the person could not have read when they wrote: a yes
+// only ever approves what it replied to.
+func (p pause) read(ctx context.Context, m claybot.AgentMessage) (open []claybot.Question, err error) {
+	if m.At == 0 {
+		m.At = claybot.Now()
+	}
+	for _, q := range p.open {
+		if q.Type == claybot.QuestionConfirm {
+			read, err := p.answers.notices.readBefore(ctx, q, p.agent, m)
+			if err != nil {
+				return nil, err
+			}
+			if !read {
+				continue
+			}
+		}
+		open = append(open, q)
+	}
+	return open, nil
+}
+
+// judge classifies a message: an answer; an invalid answer, which the person is notified
+// of once for each question; or a new request, for which the run is given up.
+func (p pause) judge(ctx context.Context, out *storage.Posting) error {
+	m := &out.Message
+	answers, faults, at := p.tried(m.Text)
+	say := func(text string) []claybot.Outgoing {
+		return p.answers.sender.Compose(delivery.ReplyTo(p.agent, *m, claybot.OutgoingNotice), text)
+	}
+	if len(faults) == 0 {
+		for i := range answers {
+			answers[i].By, answers[i].Via, answers[i].Message = p.agent.Descriptor.OwnerID(), claybot.ViaText, m.ID
+		}
+		said, err := json.Marshal(answers)
+		if err != nil {
+			return err
+		}
+		m.Answer = &claybot.Result{OK: true, Output: string(said), RunID: p.run.ID}
+		out.Skip = SkippedAnswer
+		left := slices.DeleteFunc(slices.Clone(p.open), func(q claybot.Question) bool {
+			return slices.ContainsFunc(answers, func(a claybot.Answer) bool { return a.Question == q.ID })
+		})
+		if len(left) > 0 {
+			out.Replies = ofRun(say(texts.Next(left, p.agent.Descriptor.Connector)), p.run.ID)
+		}
+		return nil
+	}
+	told := "unfit/" + at.ID
+	_, err := p.answers.outbox.OutgoingByID(ctx, told)
+	switch {
+	case err == nil:
+		m.Answer = &claybot.Result{RunID: p.run.ID, Error: SkippedUnfit}
+		return nil
+	case !errors.Is(err, storage.ErrNotFound):
+		return fmt.Errorf("look up the notice about an invalid answer: %w", err)
+	}
+	notice := ofRun(say(texts.Unfit(faults)), p.run.ID)
+	if len(notice) == 0 {
+		return nil // no notice possible: it waits for its turn
+	}
+	notice[0].ID = told
+	out.Skip, out.Replies = SkippedUnfit, notice
+	return nil
+}
+
+// ofRun names the run that messages belong to.
+func ofRun(out []claybot.Outgoing, run claybot.RunID) []claybot.Outgoing {
+	for i := range out {
+		out[i].Run = run
+	}
+	return out
+}
+
+// tried is a text tried against the open questions: lines of keys and values where
+// there are such, or else the first question. Where something does not fit,
+// nothing is answered, and at is the first question in doubt.
+func (p pause) tried(text string) (answers []claybot.Answer, faults []string, at claybot.Question) {
+	values, lines := keyed(p.open, text)
+	if !lines || len(p.open) == 1 {
+		q := p.open[0]
+		v, err := q.Check(text, p.answers.zone())
+		if err == nil {
+			return []claybot.Answer{{Question: q.ID, Value: v}}, nil, q
+		}
+		if !lines && q.Type == claybot.QuestionConfirm && p.run.Engine == claybot.EngineReact { // any other text denies
+			return []claybot.Answer{{Question: q.ID, Value: json.RawMessage("false"), Reason: text}}, nil, q
+		}
+		if !lines {
+			return nil, []string{err.Error()}, q
+		}
+	}
+	for _, q := range p.open {
+		value, given := values[q.ID]
+		if !given {
+			continue
+		}
+		v, err := q.Check(value, p.answers.zone())
+		if err != nil {
+			if len(faults) == 0 {
+				at = q
+			}
+			why := err.Error()
+			if len(p.open) > 1 {
+				why = texts.KeyFault(q, why)
+			}
+			faults = append(faults, why)
+			continue
+		}
+		answers = append(answers, claybot.Answer{Question: q.ID, Value: v})
+	}
+	return answers, faults, at
+}
+
+// keyed reads lines "key: value". A line without a known key belongs to the one
+// before. ok is false when the text does not begin with such a line.
+func keyed(qs []claybot.Question, text string) (values map[string]string, ok bool) {
+	values = make(map[string]string)
+	last := ""
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		key, value, has := strings.Cut(line, ":")
+		if q, known := named(qs, strings.Trim(key, " \t*`-")); has && known {
+			last = q.ID
+			values[last] = strings.TrimSpace(value)
+			continue
+		}
+		if last == "" {
+			return nil, false
+		}
+		values[last] += "\n" + strings.TrimRight(line, "\r\n")
+	}
+	return values, last != ""
+}
+
+// resume does what follows from the newest message of a person, whose
+// source may not send it again although a crash came behind it.
+func (x *TextAnswers) resume(ctx context.Context, agent claybot.Agent) error {
+	w, err := x.pauseOf(ctx, agent)
+	if err != nil || len(w.open) == 0 {
+		return err
+	}
+	r, err := x.ledger.receipts.LastReceipt(ctx, agent.ID)
+	if err != nil {
+		return storage.Ignore(err, storage.ErrNotFound)
+	}
+	if err := x.intake.CarryOut(ctx, agent, r.Message); err != nil {
+		return err
+	}
+	return w.follow(ctx, r.Message)
+}
+
+// follow applies the consequences of a stored message. It is idempotent.
+func (p pause) follow(ctx context.Context, m claybot.AgentMessage) error {
+	if m.Type != claybot.MessageUser || m.Answer == nil || m.Answer.RunID != p.run.ID {
+		return nil // it is no answer to what is asked now
+	}
+	if !m.Answer.OK {
+		_, err := p.answers.ledger.inbox.Post(ctx, storage.Posting{To: p.agent.ID, By: ByMessage, Message: claybot.AgentMessage{
+			ID: "instead/" + m.ID, Type: claybot.MessageCancel, Run: p.run.ID, At: claybot.Now(), From: m.From,
+		}})
+		return err
+	}
+	var answers []claybot.Answer
+	if err := json.Unmarshal([]byte(m.Answer.Output), &answers); err != nil {
+		return fmt.Errorf("read what message %s answers: %w", m.ID, err)
+	}
+	for _, a := range answers {
+		won, err := p.answers.ledger.Post(ctx, p.agent.ID, p.run.ID, a)
+		if err != nil {
+			return err
+		}
+		if won {
+			continue
+		}
+		if err := p.late(ctx, m, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// late notifies the person that another answer came first.
+func (p pause) late(ctx context.Context, m claybot.AgentMessage, a claybot.Answer) error {
+	first, err := p.answers.ledger.stored(ctx, claybot.Question{ID: a.Question})
+	if err != nil || first != nil && string(first.Value) == string(a.Value) {
+		return err // it is this very answer, or says the same
+	}
+	if err := p.answers.sender.SendOnce(ctx, delivery.ReplyTo(p.agent, m, claybot.OutgoingNotice), fmt.Sprintf("late/%s/%s", m.ID, a.Question), texts.Late); err != nil {
+		return fmt.Errorf("report that an answer came late: %w", err)
+	}
+	return nil
+}
+
+// Recover applies the consequences of text answers that an earlier process stored, which
+// may have crashed before it could.
+func (x *TextAnswers) Recover(ctx context.Context) {
+	open, err := x.ledger.asked.OpenQuestions(ctx, "", allQuestions)
+	if err != nil {
+		x.log.Error("failed to list open questions", "err", err)
+		return
+	}
+	var known []claybot.AgentID
+	for _, q := range open {
+		if slices.Contains(known, q.Agent) {
+			continue
+		}
+		known = append(known, q.Agent)
+		agent, err := x.agents.Agent(ctx, q.Agent)
+		if err == nil {
+			err = x.resume(ctx, agent)
+		}
+		if err != nil {
+			x.log.Error("failed to look up text answers", "agent", q.Agent, "run", q.Run, "err", err)
+		}
+	}
+}
+
+// StoredAs returns a message as it was first stored. One that is known under another id is
+// returned unchanged: it has been handled.
+func (x *TextAnswers) StoredAs(ctx context.Context, id claybot.MessageID) (claybot.AgentMessage, error) {
+	r, err := x.ledger.receipts.Receipt(ctx, id)
+	if err != nil {
+		return claybot.AgentMessage{ID: id}, storage.Ignore(err, storage.ErrNotFound)
+	}
+	return r.Message, nil
+}
