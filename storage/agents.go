@@ -14,67 +14,67 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// Agents keeps who agents are.
+// Agents stores the identity and state of agents.
 type Agents interface {
-	// AgentFor finds the agent of d or creates it with a start record. Any
-	// number of concurrent first calls for equal descriptors make one agent.
-	// The Name and Owner of a known background agent become those of d.
+	// AgentFor finds the agent of d or creates it with a start record.
+	// Concurrent first calls for equal descriptors create one agent. The Name
+	// and Owner of a known background agent become those of d.
 	AgentFor(ctx context.Context, d claybot.Descriptor) (claybot.Agent, error)
-	// NewAgent is AgentFor for an agent that, when it is made now, begins with
-	// these background settings.
+	// NewAgent is like AgentFor, and gives a new agent these background
+	// settings.
 	NewAgent(ctx context.Context, d claybot.Descriptor, b claybot.Background) (claybot.Agent, error)
-	// Agent loads one agent; ErrNotFound when there is none.
+	// Agent loads one agent; ErrNotFound if it does not exist.
 	Agent(ctx context.Context, id claybot.AgentID) (claybot.Agent, error)
 	// SaveState replaces the mutable part of an agent as a whole.
 	SaveState(ctx context.Context, l Lease, s claybot.AgentState) error
 	// MoveChannel renames a channel of a connector in the descriptors of its
 	// agents; their ids and histories stay. A second call changes nothing.
 	MoveChannel(ctx context.Context, connector, from, to string) error
-	// Delete takes an agent away: its files move to the quarantine, what waits
-	// for it is dropped, its unfinished run fails. The next AgentFor makes a
-	// new agent. ErrNotFound when there is none.
+	// Delete deletes an agent: its files move to the quarantine, its pending
+	// messages are dropped, its unfinished run fails. The next AgentFor creates
+	// a new agent. ErrNotFound if it does not exist.
 	Delete(ctx context.Context, id claybot.AgentID) error
 }
 
-// Histories keeps what agents remember.
+// Histories stores the histories of agents.
 type Histories interface {
 	// OpenHistory opens the history of the leased agent for its worker.
 	OpenHistory(ctx context.Context, l Lease) (History, error)
-	// Records reads what an agent remembers without writing anything.
+	// Records reads the history of an agent and writes nothing.
 	Records(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error)
 }
 
-// Files keeps what was sent to agents, and long results of their tools.
+// Files stores files sent to agents, and long tool results.
 type Files interface {
-	// SaveResult keeps a tool result that is too long for history, and returns
-	// the path of its file below the data directory. The same call may save
-	// again.
+	// SaveResult stores a tool result that is too long for the history, and
+	// returns the path of its file below the data directory. A second save of
+	// the same call replaces it.
 	SaveResult(ctx context.Context, id claybot.AgentID, call, text string) (path string, err error)
-	// SaveFile keeps the bytes of a file that was sent to an agent, whole or
-	// not at all, and returns its reference: f with a cleaned name and all that
-	// the bytes say. ErrTooMany when there are more than limit bytes. An f with an
-	// ID gets it: when a file of that ID is kept already, content is not read.
+	// SaveFile atomically stores a file sent to an agent and returns its
+	// reference: f with a sanitized name and the properties derived from the
+	// content. ErrTooMany if the file has more than limit bytes. If f has an ID
+	// that is stored already, SaveFile does not read content.
 	SaveFile(ctx context.Context, id claybot.AgentID, f claybot.FileReference, content io.Reader, limit int64) (claybot.FileReference, error)
-	// OpenFile opens what SaveFile kept, by its id; ErrNotFound.
+	// OpenFile opens a file that SaveFile stored, by its id; ErrNotFound.
 	OpenFile(ctx context.Context, id claybot.AgentID, file string) (claybot.FileReference, io.ReadCloser, error)
 }
 
-// A History is one agent's records while a worker works on it. It is used by
-// one goroutine.
+// A History is the history of one agent, opened by the worker that holds its
+// lease. It must be used by one goroutine.
 type History interface {
-	// Records returns what follows the most recent start or reset, appended
-	// ones included. Records that a summary stands for are left out. The caller
-	// must not change it.
+	// Records returns the records after the most recent start or reset,
+	// including appended ones and excluding those that a summary replaces. The
+	// caller must not change it.
 	Records() []claybot.Record
-	// Marker is the most recent start or reset; a zero Record when there is
-	// none, or when a summary is newer.
+	// Marker returns the most recent start or reset; the zero Record if there
+	// is none, or a summary is newer.
 	Marker() claybot.Record
-	// Append adds records; they and all buffered ones are durable when it
-	// returns.
+	// Append adds records. They and all buffered ones are durable when it
+	// returns nil.
 	Append(ctx context.Context, r ...claybot.Record) error
-	// Buffer adds records that a crash may lose. Only for what can be made
-	// again from the inbox: the messages of an unfinished run. It may take them
-	// although the lease has ended; they are not saved then.
+	// Buffer adds records that a crash may lose. Use it only for records that
+	// can be rebuilt from the inbox: the messages of an unfinished run. After
+	// the lease has ended, it may accept records without saving them.
 	Buffer(ctx context.Context, r ...claybot.Record) error
 	Close() error
 }
@@ -82,17 +82,17 @@ type History interface {
 // What is the same in every implementation of Agents.
 
 const (
-	// TextLimit is the longest text file that is kept as a text, in bytes.
+	// TextLimit is the maximum size of a file that is stored as text, in bytes.
 	TextLimit = 64 << 10
-	// fileNameLimit is the longest name of a file, in bytes.
+	// fileNameLimit is the maximum length of a file name, in bytes.
 	fileNameLimit = 120
 )
 
-// DefaultEngine is the engine of an agent that names none.
+// DefaultEngine is the engine of agents without an engine setting.
 const DefaultEngine = "react"
 
-// CheckDescriptor refuses what could not be found again: an empty id, or one
-// that JSON would change.
+// CheckDescriptor returns an error for ids that cannot be looked up again:
+// empty ones, and ones that JSON would change.
 func CheckDescriptor(d claybot.Descriptor) error {
 	user, sub := d.Type == claybot.AgentUser, d.Type == claybot.AgentSubagent
 	parts := []struct {
@@ -121,9 +121,9 @@ func CheckDescriptor(d claybot.Descriptor) error {
 	return nil
 }
 
-// Renamed is the descriptor of an agent that has had old and is now asked for
-// as d: a background agent takes over the name and owner, a moved one the
-// identity. What a subagent was born with stays.
+// Renamed returns the new descriptor of an agent with descriptor old that is
+// requested as d: a background agent takes the name and owner of d, a moved one
+// its identity. The creation settings of a subagent stay.
 func Renamed(old, d claybot.Descriptor) claybot.Descriptor {
 	r := d.Identity()
 	r.Name, r.Owner, r.Root, r.Depth, r.Profile = old.Name, old.Owner, old.Root, old.Depth, old.Profile
@@ -133,7 +133,7 @@ func Renamed(old, d claybot.Descriptor) claybot.Descriptor {
 	return r
 }
 
-// NewState is the state of an agent made at created.
+// NewState returns the state of an agent created at created.
 func NewState(created claybot.Time) claybot.AgentState {
 	now := claybot.Now()
 	if created == 0 {
@@ -142,18 +142,20 @@ func NewState(created claybot.Time) claybot.AgentState {
 	return claybot.AgentState{Engine: DefaultEngine, CreatedAt: created, UpdatedAt: now}
 }
 
-// Summarized is what is remembered of records once summary is appended to them.
+// Summarized returns the records that remain in use after summary is appended.
 func Summarized(records []claybot.Record, summary claybot.Record) []claybot.Record {
 	kept := slices.DeleteFunc(slices.Clone(records), func(r claybot.Record) bool { return r.Type == claybot.RecordSummary })
 	kept = kept[len(kept)-min(max(summary.Keep, 0), len(kept)):]
-	return append(slices.Clone(kept), summary) // a copy: the folded ones are let go
+	return append(slices.Clone(kept), summary) // a copy, so that the compacted records can be freed
 }
 
-// nameLimit is the longest call that is a file name as it is.
+// nameLimit is the maximum length of a call id that is used as a file name
+// unchanged.
 const nameLimit = 64
 
-// ResultName is the file name for a call id, which a model made up. One that
-// is not a plain word gets its hash; the dot keeps the two kinds apart.
+// ResultName returns the file name for a call id, which is untrusted model
+// output. An id that is not a plain word is hashed; a dot distinguishes hashes
+// from plain ids.
 func ResultName(call string) string {
 	plain := strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-' {
@@ -170,15 +172,15 @@ func ResultName(call string) string {
 	return fmt.Sprintf("%s.%x.txt", plain[:min(len(plain), nameLimit/2)], sha256.Sum256([]byte(call)))
 }
 
-// FileName makes a name harmless that somebody else gave: no folders, no
-// control characters, no leading dots, at most fileNameLimit bytes.
+// FileName sanitizes an untrusted name: no folders, no control characters, no
+// leading dots, at most fileNameLimit bytes.
 func FileName(name string) string {
 	name = strings.ToValidUTF8(name, "")
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {
 		name = name[i+1:]
 	}
 	name = strings.Map(func(c rune) rune {
-		if unicode.IsControl(c) || unicode.Is(unicode.Cf, c) { // also those that turn the direction of writing
+		if unicode.IsControl(c) || unicode.Is(unicode.Cf, c) { // including bidirectional controls
 			return -1
 		}
 		return c
@@ -194,7 +196,7 @@ func FileName(name string) string {
 	return name
 }
 
-// PlainText reports text that a model can read.
+// PlainText reports whether data is text that a model can read.
 func PlainText(data []byte) bool {
 	if !utf8.Valid(data) {
 		return false
@@ -212,45 +214,46 @@ func PlainText(data []byte) bool {
 type Index interface {
 	// IndexedAgent finds an agent by its descriptor's key; ErrNotFound.
 	IndexedAgent(ctx context.Context, d claybot.Descriptor) (claybot.AgentID, error)
-	// IndexedDescriptor is the copy of an agent's descriptor; ErrNotFound.
+	// IndexedDescriptor returns the copy of an agent's descriptor; ErrNotFound.
 	IndexedDescriptor(ctx context.Context, id claybot.AgentID) (claybot.Descriptor, error)
-	// IndexedAgentByID is the entry of one agent; ErrNotFound.
+	// IndexedAgentByID returns the entry of one agent; ErrNotFound.
 	IndexedAgentByID(ctx context.Context, id claybot.AgentID) (IndexEntry, error)
 	// IndexAgents adds agents, or gives known ids a new descriptor.
 	IndexAgents(ctx context.Context, agents ...claybot.Agent) error
 	// UnindexAgent removes an agent whose directory is gone.
 	UnindexAgent(ctx context.Context, id claybot.AgentID) error
-	// IndexedAgents yields all, in no particular order.
+	// IndexedAgents yields all entries, in no particular order.
 	IndexedAgents(ctx context.Context) iter.Seq2[IndexEntry, error]
 }
 
 // AgentReader lists agents of the Index.
 type AgentReader interface {
-	// AgentPage lists agents, those that a person wrote to last first, then the
-	// newest. ErrNotFound when After is gone.
+	// AgentPage lists agents by their last user message, latest first, then by
+	// creation, newest first. ErrNotFound if After is gone.
 	AgentPage(ctx context.Context, q AgentQuery) ([]IndexEntry, error)
-	// Foreground yields the user agents that a person has written to, the one
-	// with the newest user message first; at a tie, the one whose message was
-	// accepted later. Only those of the owners named (OwnerID), or all when
-	// owners is nil.
+	// Foreground yields the user agents with at least one user message, ordered
+	// by the newest, latest first; ties are ordered by acceptance. It yields
+	// only agents of owners (OwnerID), or all if owners is nil.
 	Foreground(ctx context.Context, owners []string) iter.Seq2[IndexEntry, error]
-	// Children lists the subagents that parent made, oldest first.
+	// Children lists the subagents that parent created, oldest first.
 	Children(ctx context.Context, parent claybot.AgentID) ([]IndexEntry, error)
-	// Started counts the subagents below root that were made at since or later.
+	// Started counts the subagents below root that were created at or after
+	// since.
 	Started(ctx context.Context, root claybot.AgentID, since claybot.Time) (int, error)
 }
 
-// Settings keeps what an operator changed for one agent; it goes with the agent.
+// Settings stores the settings of single agents, which are deleted with their
+// agent.
 type Settings interface {
-	// AgentSettings returns all agents that have settings of their own.
+	// AgentSettings returns the settings of all agents that have some.
 	AgentSettings(ctx context.Context) (map[claybot.AgentID]claybot.Settings, error)
-	// SaveAgentSettings replaces the settings of an agent; ErrNotFound. Empty
-	// ones are removed.
+	// SaveAgentSettings replaces the settings of an agent; empty settings
+	// remove them. ErrNotFound.
 	SaveAgentSettings(ctx context.Context, id claybot.AgentID, s claybot.Settings) error
 }
 
-// An IndexEntry is one agent in the index, with the figures that change with
-// every message and are therefore kept there.
+// An IndexEntry is one agent in the index, with the values that change with
+// every message and are therefore stored there.
 type IndexEntry struct {
 	ID         claybot.AgentID
 	Descriptor claybot.Descriptor
@@ -258,7 +261,7 @@ type IndexEntry struct {
 	Usage      claybot.Usage
 	Waiting    int
 	CreatedAt  claybot.Time
-	Run        claybot.RunID // the unfinished one, if there is one
+	Run        claybot.RunID // the unfinished run, if any
 	Busy       bool          // it has a run, or something that will start one
 }
 
@@ -267,36 +270,36 @@ type AgentQuery struct {
 	Type   claybot.AgentType
 	Owner  string // as OwnerID
 	Parent claybot.AgentID
-	Busy   bool            // only those with an unfinished run or something that waits
+	Busy   bool            // only agents with an unfinished run or pending messages
 	After  claybot.AgentID // the last one of the page before
 	Limit  int             // at most; 0: 50
 }
 
-// Ended counts the work that was unfinished when a store went back in time, and that has
-// ended for that reason.
+// Ended counts unfinished work that was ended because the store was restored to an
+// earlier state.
 type Ended struct {
 	Messages int // that waited for a run
 	Parked   int // that waited for their agent
 	Runs     int
 	Sends    int
-	// Reminders were due by then, so they may have come already.
+	// Reminders that were due, so they may have been delivered already.
 	Reminders int
 }
 
-// A Checkpoint is a small fact that is kept under a key, see Checkpoints. The zero
-// Checkpoint is none.
+// A Checkpoint is a small value with a key, see Checkpoints. The zero Checkpoint
+// means none.
 type Checkpoint struct{ Key, Value string }
 
-// An Ending is a History that does not commit together with runs and messages, and so
-// must be told from a shorter copy of itself. Optional.
+// An Ending is a History that does not commit together with runs and messages, so
+// truncation must be detected. Optional.
 type Ending interface {
-	// End returns the checkpoint of where the durable history ends. It belongs into the
-	// transaction that ends the work on the agent: a history that is shorter than its
-	// mark when it is opened again is reported as damaged.
+	// End returns a checkpoint of the end of the durable history. It must be committed
+	// with the end of the work on the agent: a history that is shorter than its
+	// checkpoint when it is opened again is reported as damaged.
 	End(ctx context.Context) Checkpoint
 }
 
-// EndOf returns the checkpoint of the end of h; the zero Checkpoint where it needs none.
+// EndOf returns the checkpoint of the end of h; the zero Checkpoint if it needs none.
 func EndOf(ctx context.Context, h History) Checkpoint {
 	if e, ok := h.(Ending); ok {
 		return e.End(ctx)

@@ -8,27 +8,27 @@ import (
 	"strings"
 )
 
-// Blobs keeps the bytes of files, by key. Keys are paths of letters, digits and
-// "-_./" that do not begin with a slash; what has been written under a key never
-// changes.
+// Blobs stores the bytes of files by key. Keys are paths of letters, digits and
+// "-_./" that do not begin with a slash. The content of a key never changes.
 type Blobs interface {
-	// Put keeps size bytes of content under a key, whole or not at all. The same
-	// key again may replace the bytes by equal ones.
+	// Put atomically stores size bytes of content under a key. A second Put of
+	// the same key may replace the bytes by equal ones.
 	Put(ctx context.Context, key string, content io.Reader, size int64) error
-	// Open reads what Put has kept; ErrNotFound.
+	// Open opens the content of a key; ErrNotFound.
 	Open(ctx context.Context, key string) (io.ReadCloser, error)
-	// Delete removes all keys that begin with prefix, which must not be empty. None
-	// is no error.
+	// Delete removes all keys that begin with prefix, which must not be empty. It
+	// is not an error if there are none.
 	Delete(ctx context.Context, prefix string) error
-	// Check tells in one sentence with the next step why the store cannot be used;
-	// nil when it can be written, read and deleted from.
+	// Check returns nil if the store can be written, read and deleted from.
+	// Otherwise the error is one sentence with the reason and the next step.
 	Check(ctx context.Context) error
 }
 
-// MaxBlobKey is the length of the longest key of Blobs, in bytes.
+// MaxBlobKey is the maximum length of a key of Blobs, in bytes.
 const MaxBlobKey = 512
 
-// ErrBlobKey: a key or a prefix that no implementation of Blobs takes.
+// ErrBlobKey means that a key or prefix is invalid for all implementations of
+// Blobs.
 var ErrBlobKey = errors.New("not a key of a file")
 
 // CheckBlobKey returns an error that is ErrBlobKey unless key may name a blob:
@@ -44,8 +44,8 @@ func CheckBlobKey(key string) error {
 	return blobKeyError(key, fault)
 }
 
-// CheckBlobPrefix is CheckBlobKey for what Delete takes: the beginning of keys,
-// which may end anywhere.
+// CheckBlobPrefix is like CheckBlobKey for prefixes, which may end anywhere in
+// a key.
 func CheckBlobPrefix(prefix string) error { return blobKeyError(prefix, blobPrefixFault(prefix)) }
 
 func blobPrefixFault(key string) string {

@@ -11,13 +11,15 @@ import (
 )
 
 const (
-	// callTime bounds a call for the files of one agent that a source waits for.
+	// callTime is the time limit of a call for the files of one agent while a
+	// source waits.
 	callTime = 2 * time.Second
-	// mostStuck is how many abandoned calls there may be: each may hold a thread.
+	// mostStuck is the maximum number of abandoned calls, each of which may hold
+	// a thread.
 	mostStuck = 256
 )
 
-// The causes of a fault of an agent whose files do not answer.
+// Causes of the fault of an agent whose files do not respond.
 var (
 	errNoAnswer    = fmt.Errorf("the files of the agent did not answer within %s", callTime)
 	errStillCalled = errors.New("an earlier call for the files of the agent has not returned")
@@ -31,7 +33,8 @@ type calls struct {
 	all   int
 }
 
-// refuses is why no call is made for the agent with a key now.
+// refuses returns why no call is made for the agent with a key; nil if calls
+// are allowed.
 func (c *calls) refuses(key string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +101,7 @@ func within[T any](ctx context.Context, c *calls, key string, call func() (T, er
 	select {
 	case r := <-done:
 		if r.panicked != nil {
-			panic(r.panicked) // as if it had been called here
+			panic(r.panicked) // as if called here
 		}
 		return r.value, r.err
 	case <-ctx.Done():
@@ -115,14 +118,14 @@ type AgentLookup interface {
 	MoveChannel(ctx context.Context, connector, from, to string) error
 }
 
-// Bounded looks agents up for a source that waits: no call takes longer than 2 s, even
-// where the files of an agent do not answer. Its methods are those of AgentLookup.
+// Bounded implements AgentLookup with a time limit: no call takes longer than 2 s,
+// even if the files of an agent do not respond.
 type Bounded struct {
 	agents AgentLookup
 	calls  calls
 }
 
-// NewBounded bounds the calls of agents.
+// NewBounded returns a Bounded that calls agents.
 func NewBounded(agents AgentLookup) *Bounded { return &Bounded{agents: agents} }
 
 // AgentFor finds or creates the agent of a descriptor.

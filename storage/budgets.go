@@ -7,42 +7,41 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// Budgets keeps what may be spent, what is spent, and what is set aside for
-// calls that are under way. A reservation counts on all of its budgets or on
-// none, whoever reserves at the same moment.
+// Budgets stores limits, spending, and reservations for calls in flight. A
+// reservation is atomic: it counts on all of its budgets or on none, also with
+// concurrent calls.
 type Budgets interface {
-	// Reserve sets an amount aside on every level. The error is an
-	// *OverBudgetError, and nothing is set aside, when a hard level has not that
-	// much left; that budget can be extended from then on. The same id again, while it is set aside, changes nothing.
+	// Reserve reserves an amount on every level. If a hard level has not enough left, it reserves
+	// nothing and returns an *OverBudgetError; from then on that budget can be extended. A repeated
+	// id changes nothing while its reservation exists.
 	Reserve(ctx context.Context, r Reservation) error
-	// Book enters what was really taken in place of what an id has set aside,
-	// and tells how its budgets stand. An id that is not set aside, or not any
-	// more, changes nothing and tells nothing.
+	// Book replaces the reservation of an id with the actual amount and returns
+	// the budgets. An id without a reservation changes nothing and returns
+	// none.
 	Book(ctx context.Context, id string, actual Amount) ([]Budget, error)
-	// Abandoned enters what nodes have set aside that are not there any more, as it
-	// was set aside, and returns how many reservations that were. Those are, besides
-	// this one, the nodes whose beat has run out or that have left, and in a store
-	// that one process uses alone all others. Call it at start and whenever a node
-	// has gone.
+	// Abandoned books the reservations of lost members in full and returns their
+	// number. Lost are the members, other than node, whose lease has expired or that
+	// have left; in a store that one process uses alone, all others. Call it at
+	// start and whenever a member is lost.
 	Abandoned(ctx context.Context, node string) (int, error)
 	// Extend raises the limit of a budget for the rest of its period.
-	// ErrNotFound when nothing was ever asked of it, ErrState when it
-	// counts in another unit. The same id again changes nothing.
+	// ErrNotFound if the budget was never used, ErrState if it counts in
+	// another unit. A repeated id changes nothing.
 	Extend(ctx context.Context, e Extension) (Budget, error)
-	// Budgets lists budgets, the one used last first, at most limit.
+	// Budgets lists at most limit budgets, the most recently used first.
 	Budgets(ctx context.Context, limit int) ([]Budget, error)
 }
 
-// An Amount is what a call takes, or may take at most.
+// An Amount is the actual or maximum cost of a call.
 type Amount struct {
 	Tokens   int64 `json:"tokens"` // input and output together
 	MicroUSD int64 `json:"microUSD"`
-	// Unpriced counts the calls whose price is not known; their money is not in
+	// Unpriced counts the calls with an unknown price, which are not in
 	// MicroUSD.
 	Unpriced int64 `json:"unpriced,omitempty"`
 }
 
-// Of is the part of a that a budget in a unit counts.
+// Of returns the value of a in a unit.
 func (a Amount) Of(u Unit) int64 {
 	if u == UnitTokens {
 		return a.Tokens
@@ -50,7 +49,7 @@ func (a Amount) Of(u Unit) int64 {
 	return a.MicroUSD
 }
 
-// A Unit is what a budget counts in.
+// A Unit is the unit of a budget.
 type Unit string
 
 // The units of budgets.
@@ -59,11 +58,10 @@ const (
 	UnitTokens   Unit = "tokens"
 )
 
-// PeriodAlways is the period of a budget that never begins anew.
+// PeriodAlways is the period of a budget that never resets.
 const PeriodAlways = "always"
 
-// A Level is one budget that a call belongs to, as the configuration has it at
-// that moment.
+// A Level is one budget of a call, as configured at that moment.
 type Level struct {
 	Key    string // with its period: another day is another budget
 	Period string // 2026-01-31, 2026-01, run or always
@@ -73,7 +71,7 @@ type Level struct {
 	Hard   bool // else it only warns
 }
 
-// A Reservation is what one call may take at most.
+// A Reservation is the maximum cost of one call.
 type Reservation struct {
 	ID     string // unique for every call
 	Node   string // that makes the call
@@ -87,12 +85,12 @@ type Extension struct {
 	ID  string // the same id counts once
 	Key string
 	By  int64 // in the unit of the budget, above 0
-	// Unit is that of the budget; empty where it is known to be.
+	// Unit must be the unit of the budget; empty skips the check.
 	Unit Unit
 	Who  string
 }
 
-// A Budget is how one budget stands. All figures are in its unit.
+// A Budget is the state of one budget. All amounts are in its unit.
 type Budget struct {
 	Key       string       `json:"key"`
 	Period    string       `json:"period"`
@@ -103,18 +101,19 @@ type Budget struct {
 	Extension int64        `json:"extension"`
 	Spent     int64        `json:"spent"`
 	Reserved  int64        `json:"reserved"`           // for calls under way
-	Unpriced  int64        `json:"unpriced,omitempty"` // calls that are not in Spent, as nobody knows their price
+	Unpriced  int64        `json:"unpriced,omitempty"` // calls with an unknown price, which are not in Spent
 	Used      claybot.Time `json:"usedAt"`
-	// Waiting counts the runs that wait for more of it. A store does not know; who
-	// lists budgets for people says so.
+	// Waiting counts the runs that wait for an extension. Stores leave it 0;
+	// package budgets fills it in.
 	Waiting int `json:"waiting,omitempty"`
 }
 
-// Left is what may still be set aside; negative when more was taken than was
-// to be expected.
+// Left returns the amount that can still be reserved; negative if calls cost
+// more than reserved.
 func (b Budget) Left() int64 { return b.Limit + b.Extension - b.Spent - b.Reserved }
 
-// An OverBudgetError says which budget has not enough left for a reservation.
+// An OverBudgetError names the budget that has not enough left for a
+// reservation.
 type OverBudgetError struct {
 	Budget
 	Asked int64

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// A Class says how far a fault reaches, and so which work waits for it to pass
-// and which continues.
+// A Class is the scope of a fault. It decides which work waits and which
+// continues.
 type Class int
 
 // The classes, from the narrowest to the widest.
 const (
-	// ClassNone is no fault: nil, or work that was ended on purpose.
+	// ClassNone is no fault: nil, or work that was canceled.
 	ClassNone Class = iota
 	// ClassMessage: one message cannot be handled. It ends with a recorded reason;
 	// the next message of the same agent continues.
@@ -21,11 +21,12 @@ const (
 	// ClassAgent: the files or rows of one agent cannot be used. What is for that
 	// agent waits or is parked; every other agent continues.
 	ClassAgent
-	// ClassMember: this process is unwell (descriptors, memory, I/O). It takes less
-	// work and reports itself not ready; no run is charged a try for it.
+	// ClassMember: this process lacks resources (descriptors, memory, I/O). It
+	// takes less work and reports itself not ready; the failure does not count as
+	// an attempt of a run.
 	ClassMember
-	// ClassStore: the store refuses as a whole. Nothing is acknowledged until it
-	// answers again.
+	// ClassStore: the whole store is unavailable. Nothing is acknowledged until
+	// it works again.
 	ClassStore
 )
 
@@ -44,7 +45,7 @@ func (c Class) String() string {
 	return "none"
 }
 
-// A Fault is an error whose class the place that met it knows.
+// A Fault is an error with a known class.
 type Fault struct {
 	Class Class
 	Err   error
@@ -53,16 +54,16 @@ type Fault struct {
 func (f *Fault) Error() string { return f.Err.Error() }
 func (f *Fault) Unwrap() error { return f.Err }
 
-// Unavailable reports whether a call that failed with err may succeed later, whatever
-// agent it is for: the store refuses as a whole, or this member is unwell.
+// Unavailable reports whether a call that failed with err may succeed later for any
+// agent: err is of ClassStore or ClassMember.
 func Unavailable(err error) bool {
 	class := ClassOf(err)
 	return class == ClassStore || class == ClassMember
 }
 
 // ClassOf returns the class of an error that a call for one agent returned. A
-// *Fault says it itself. An error that no rule names is the agent's: if the store
-// were at fault as a whole, it would refuse to park the message as well.
+// *Fault has its own class. An error that matches no rule is of ClassAgent: if
+// the whole store were at fault, it would refuse to park the message as well.
 func ClassOf(err error) Class {
 	var fault *Fault
 	switch {
@@ -86,27 +87,26 @@ func ClassOf(err error) Class {
 	return ClassAgent
 }
 
-// What is said of a store that did not do its work for now, behind ErrBusy in the
-// text of an error, and to people.
+// Texts about a store that is temporarily unavailable: after ErrBusy in an error,
+// and for users.
 const (
 	textSilent = "the database does not answer; trying again"
 	textBusy   = "the store is busy; trying again"
 	textFull   = "a limit of connections to the database is reached (`claybot doctor` says which); trying again"
 )
 
-// codeFull is the SQLSTATE of a database to which no connection is left.
+// codeFull is the SQLSTATE for too many connections.
 const codeFull = "53300"
 
 var errSilent = errors.New("the database does not answer")
 
-// Unanswered is the error of a database that did not answer: ErrBusy, with what the
-// driver says as its cause.
+// Unanswered returns the error of a database that did not respond: ErrBusy with the
+// driver's error as its cause.
 func Unanswered(cause error) error { return fmt.Errorf("%w: %w: %w", ErrBusy, errSilent, cause) }
 
-// Plain is an error in words for people. Of one that the store gave because it did
-// not answer, or was busy, it is one sentence, which goes without the names, addresses
-// and codes that its driver puts into it; of any other it is its text. It fits behind
-// a colon.
+// Plain returns the text of an error for users, which fits after a colon. For a store
+// that is busy or did not respond, it is one sentence without the driver's names,
+// addresses and codes.
 func Plain(err error) string {
 	var coded interface{ SQLState() string }
 	switch {
@@ -120,8 +120,8 @@ func Plain(err error) string {
 	return textBusy
 }
 
-// InTime is err, but Unanswered where it is only that the time ended which a caller
-// had given the store.
+// InTime returns err, or Unanswered if err only means that the time limit of the
+// call expired.
 func InTime(err error) error {
 	if err == nil || errors.Is(err, ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -16,46 +16,47 @@ import (
 	"strings"
 )
 
-// ErrDiffers: a copy has not the content of what was copied.
+// ErrDiffers means that a copy differs from the original.
 var ErrDiffers = errors.New("the copy differs from the original")
 
-// A Portable is a whole store that is read or written from outside, while nobody
-// else uses it: a data directory, or a database. What one gives, another takes.
+// A Portable is a whole store, a data directory or a database, that can be
+// exported and imported while it is not in use. All Portables use the same rows
+// and files.
 type Portable interface {
 	// Rows yields all rows of a table of Tables. A row is valid until the next one.
 	Rows(ctx context.Context, t Table) iter.Seq2[Row, error]
 	// Load adds rows to an empty table. It is called once for each table, in the
-	// order of Tables, and ends with the first error that rows yields.
+	// order of Tables, and stops at the first error that rows yields.
 	Load(ctx context.Context, t Table, rows iter.Seq2[Row, error]) error
-	// Files yields the files of one agent, or with "" of all. One must be read before
-	// the next.
+	// Files yields the files of one agent, or with "" of all agents. Each file must
+	// be read before the next.
 	Files(ctx context.Context, agent string) iter.Seq2[PortableFile, error]
 	// LoadFile adds a file of an agent that Load has added.
 	LoadFile(ctx context.Context, f PortableFile) error
-	// Remarks are what was found while rows and files were read or written, and
-	// stays as it is or where it is, a sentence each.
+	// Remarks returns one sentence for each problem that was found and left
+	// unchanged while rows and files were read or written.
 	Remarks() []string
 }
 
 // A Row has a value for each column of its table: string, int64, []byte or nil.
 type Row = []any
 
-// A Table is one kind of rows.
+// A Table describes one table.
 type Table struct {
 	Name    string
 	Columns []string
-	// Sums are columns that a store may divide among several rows; Rows yields them
-	// summed up.
+	// Sums are columns that a store may split over several rows; Rows yields their
+	// sums.
 	Sums []string
-	// Serial is the column that the store counts up by itself; it goes on behind
-	// the largest number.
+	// Serial is the auto-increment column; it continues after the largest
+	// number.
 	Serial string
-	// Agent, when it is set, leaves out the rows of other agents: of agents, records,
-	// results and settings alone.
+	// Agent, if set, limits the tables agents, records, results and settings to the
+	// rows of one agent.
 	Agent string
 }
 
-// A PortableFile is a file that was sent to an agent.
+// A PortableFile is one file of an agent.
 type PortableFile struct {
 	Agent, ID string
 	Reference string // JSON
@@ -82,9 +83,9 @@ const (
 	tableFiles       = "attachments"
 )
 
-// Tables are all that is copied, in the order in which it is loaded: agents before
-// what belongs to them. Nodes and claims are not among them, which are about
-// processes that run.
+// Tables returns all tables to copy, in the order of loading: agents before the
+// data that belongs to them. It excludes members and claims, which describe
+// running processes.
 func Tables() []Table {
 	table := func(name, serial, columns string) Table {
 		return Table{Name: name, Serial: serial, Columns: strings.Fields(columns)}
@@ -129,13 +130,13 @@ func Tables() []Table {
 	}
 }
 
-// TableOf is the table of Tables that has a name; it must be there.
+// TableOf returns the table with a name, which must exist.
 func TableOf(name string) Table {
 	all := Tables()
 	return all[slices.IndexFunc(all, func(t Table) bool { return t.Name == name })]
 }
 
-// Column is the position of a column; it must be there.
+// Column returns the index of a column, which must exist.
 func (t Table) Column(name string) int {
 	i := slices.Index(t.Columns, name)
 	if i < 0 {
@@ -144,22 +145,22 @@ func (t Table) Column(name string) int {
 	return i
 }
 
-// A Copied is one table after it was copied: how many rows it has, a checksum of them
-// that does not depend on their order, and how many of them cannot be read.
+// A Copied describes a copied table: the number of rows, a checksum of them that does
+// not depend on their order, and the number of damaged rows.
 type Copied struct {
 	Table   string
 	Rows    int64
 	Sum     string
-	Damaged []string // what the first of them are
+	Damaged []string // descriptions of the first ones
 	Broken  int64
 }
 
-// mostDamaged is how many damaged rows are named.
+// mostDamaged is the maximum number of damaged rows that are named.
 const mostDamaged = 5
 
-// Copy copies all that one store has to another one, which is empty, and compares
-// both afterwards: ErrDiffers names the table. Memory does not grow with what is
-// copied. said is told of each table when it was compared.
+// Copy copies one store to another, which must be empty, and compares both
+// afterwards; ErrDiffers names the table. It uses constant memory. It calls said
+// for each table after the comparison.
 func Copy(ctx context.Context, from, to Portable, said func(Copied)) error {
 	var all []*summing
 	for _, t := range Tables() {
@@ -240,7 +241,7 @@ func (s *summing) file(ctx context.Context, f *PortableFile) error {
 	return nil
 }
 
-// A summing is what Copied tells, while it is found out.
+// A summing computes a Copied.
 type summing struct {
 	table   Table
 	rows    int64
@@ -250,7 +251,7 @@ type summing struct {
 	buf     []byte
 }
 
-// watch passes rows on.
+// watch passes rows through and counts them.
 func (s *summing) watch(rows iter.Seq2[Row, error]) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		for r, err := range rows {
@@ -291,8 +292,8 @@ func (s *summing) add(r Row) {
 	}
 }
 
-// comparable is a value as it is the same in all stores. Members of documents may
-// change their order, and files of the tree the time of their last change.
+// comparable normalizes a value for comparison between stores, which may differ
+// in the order of JSON members and in modification times of tree files.
 func (s *summing) comparable(i int, v any) any {
 	if i >= len(s.table.Columns) {
 		return v
@@ -312,7 +313,7 @@ func (s *summing) comparable(i int, v any) any {
 	return v
 }
 
-// sorted is a JSON object with its members in order; anything else stays as it is.
+// sorted returns a JSON object with sorted members, and any other text unchanged.
 func sorted(text string) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal([]byte(text), &members) != nil || members == nil {
@@ -335,7 +336,7 @@ func sorted(text string) string {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// inspect looks whether a text is what its checksum says.
+// inspect checks a text against its checksum.
 func (s *summing) inspect(r Row) {
 	body, crc := slices.Index(s.table.Columns, "body"), slices.Index(s.table.Columns, "crc")
 	if body < 0 || crc < 0 {
@@ -351,7 +352,7 @@ func (s *summing) inspect(r Row) {
 	}
 }
 
-// compare tells said of the table, or why the copy is none.
+// compare calls said for the table, or returns how the copy differs.
 func (s *summing) compare(again *summing, said func(Copied)) error {
 	if s.rows != again.rows || s.sum != again.sum {
 		return fmt.Errorf("%w: %s had %d rows with the checksum %s, and has %d with %s", ErrDiffers,

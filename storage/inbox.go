@@ -8,82 +8,82 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// Inbox keeps messages until a run takes them.
+// Inbox stores messages until a run takes them.
 type Inbox interface {
 	// Post stores a message and returns when it is durable. The order of an
 	// agent's messages is the order of their commits.
 	//
-	// A message whose ID or one of whose Keys is known is a repeat. An ID that
-	// is known under other Keys is another message: it is stored with the
-	// first key appended to its id (Telegram may reuse update ids).
+	// A message whose ID or one of whose Keys is known is a duplicate. An ID
+	// that is known with other Keys is a different message: it is stored with
+	// the first key appended to its id (Telegram may reuse update ids).
 	//
-	// A reset marks the unfinished run as canceled and drops the user messages
-	// that wait before it; what others than the person wrote waits behind the
-	// reset from then on. A cancel only marks the run, and never waits itself;
-	// one that names a run (Run) is for that run alone.
-	// Either makes an agent due whose run is paused.
+	// A reset marks the unfinished run as canceled and drops the pending user
+	// messages before it; pending messages that no user wrote move behind the
+	// reset. A cancel only marks the run and is never pending itself; one with
+	// a Run applies to that run only. Both make an agent with a paused run due.
 	//
 	// An answer is bound to the unfinished run that it names, and is skipped
-	// with reason run_ended when there is no such run. It makes the agent due
-	// when the run is paused and has all its answers now.
+	// with reason run_ended if there is no such run. It makes the agent due if
+	// it completes the answers of a paused run.
 	//
 	// A message that reserves a run id (Run) and ends without a run leaves a
 	// run of that id behind: CANCELED, with RunCanceled as its only event.
 	//
-	// A message with a Firing is entered into the ledger with the same commit;
-	// an instant (with its attempt) that the ledger has is a repeat. A silent
-	// message makes no agent due.
+	// A message with a Firing is entered into the ledger in the same commit; a
+	// known instant (with its attempt) is a duplicate. A silent message makes
+	// no agent due.
 	Post(ctx context.Context, p Posting) (Posted, error)
-	// Drop ends waiting messages with a reason; none given means all that
-	// wait. Those taken by a run stay. It returns what was dropped.
+	// Drop ends pending messages with a reason; without ids, all of them.
+	// Messages taken by a run stay. It returns the dropped ids.
 	Drop(ctx context.Context, agent claybot.AgentID, reason string, ids ...claybot.MessageID) ([]claybot.MessageID, error)
-	// Reschedule computes the due time of waiting messages anew after a change
-	// of settings: those of one agent, or of all when none is named.
+	// Reschedule recomputes the due times of pending messages after a change of
+	// settings, for one agent or, if agent is empty, for all.
 	Reschedule(ctx context.Context, agent claybot.AgentID, wait func(claybot.AgentID, claybot.Descriptor) Wait) error
 }
 
-// Leases hands out the agents that are due, with the messages that wait. An agent is
-// due when its messages have waited long enough, or when it has an unfinished run that
-// no node holds.
+// Leases hands out due agents with their pending messages. An agent is due if its
+// messages have waited long enough, or if it has an unfinished run that no member
+// holds.
 type Leases interface {
 	// Acquire leases up to limit due agents to node, longest due first, with at
-	// most batch waiting messages each. In a store that one process uses alone it
-	// never returns an agent that node holds already. next is when another agent
-	// will be due, zero for never.
+	// most batch pending messages each. In a store that one process uses alone it
+	// never returns an agent that node already holds. next is when the next agent
+	// is due, zero for never.
 	Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) (held []Held, next time.Time, err error)
-	// Renew prolongs a lease and reports who asked to cancel the agent's run,
-	// empty for none.
+	// Renew extends a lease and returns who requested to cancel the agent's
+	// run, empty for none.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (renewed Lease, cancel string, err error)
-	// Release lets an agent go without ending its run. orderly means that the
-	// pass was cut by a shutdown and does not count as an attempt.
+	// Release ends a lease without ending the run. orderly means that a
+	// shutdown interrupted the pass, which then does not count as an attempt.
 	Release(ctx context.Context, l Lease, w Wait, orderly bool) error
-	// Take binds up to limit due waiting messages to the running run, commits
-	// a MessagesInjected event for them and returns both. It takes nothing
-	// while the first waiting message is a reset, and stops before the first
-	// message that accept refuses.
+	// Take binds up to limit due pending messages to the current run, commits a
+	// MessagesInjected event for them and returns both. It takes nothing if the
+	// first pending message is a reset, and stops before the first message that
+	// accept rejects.
 	Take(ctx context.Context, l Lease, run claybot.RunID, limit int, accept func(claybot.AgentMessage) bool) ([]claybot.AgentMessage, error)
-	// Settle ends one waiting message without a run: replies and further
+	// Settle ends one pending message without a run. Replies and further
 	// messages for the same agent commit with it, and the lease ends.
 	Settle(ctx context.Context, l Lease, id claybot.MessageID, s Settlement) ([]claybot.Outgoing, error)
 }
 
-// Receipts shows what became of messages.
+// Receipts reports the state of messages.
 type Receipts interface {
-	// Receipt tells what became of a message; ErrNotFound.
+	// Receipt returns the receipt of a message; ErrNotFound.
 	Receipt(ctx context.Context, id claybot.MessageID) (Receipt, error)
-	// LastReceipt tells what became of the newest user message of an agent.
+	// LastReceipt returns the receipt of the newest user message of an agent.
 	LastReceipt(ctx context.Context, agent claybot.AgentID) (Receipt, error)
-	// FindMessages returns the ids of the messages that ref names, oldest first:
-	// its id, one of its keys, a run that took it or was reserved for it, an
-	// outgoing message that answers it, or, as connector/channel/receipt, what
-	// the platform calls such an outgoing message. At most 20, the newest.
+	// FindMessages returns the ids of the messages that ref identifies, oldest
+	// first, at most the newest 20. ref is an id, a key, a run that took or was
+	// reserved for the message, an outgoing message that answers it, or
+	// connector/channel/receipt with the platform's id of such an outgoing
+	// message.
 	FindMessages(ctx context.Context, ref string) ([]claybot.MessageID, error)
 	// Waiting returns up to limit messages that no run has taken, oldest first.
 	Waiting(ctx context.Context, agent claybot.AgentID, limit int) ([]claybot.AgentMessage, error)
 }
 
-// A Lease is one node's right to process one agent until Until. Token is
-// larger for every new holder.
+// A Lease is the exclusive right of one member to process one agent until
+// Until. Each new holder gets a larger Token.
 type Lease struct {
 	Agent claybot.AgentID
 	Node  string
@@ -91,89 +91,85 @@ type Lease struct {
 	Until time.Time
 }
 
-// Held is an agent whose lease was just acquired, with all that its worker
-// needs to go on.
+// Held is an agent with a new lease, and all that its worker needs to continue.
 type Held struct {
 	Lease Lease
-	// Run is the unfinished run, nil when there is none; Bound are its
-	// messages.
+	// Run is the unfinished run, nil if there is none; Bound are its messages.
 	Run   *claybot.Run
 	Bound []claybot.AgentMessage
-	// Waiting are the messages no run has taken, oldest first, up to the limit
-	// given to Acquire.
+	// Waiting are the pending messages, oldest first, up to the batch given to
+	// Acquire.
 	Waiting []claybot.AgentMessage
-	// From is the node whose lease had run out; empty when the agent was released, or
-	// when one process uses the store alone.
+	// From is the member whose lease had expired; empty if the agent was released, or
+	// if one process uses the store alone.
 	From string
 }
 
-// A Wait says how long messages are held back to be taken together. An agent
-// is due at min(last arrival + Quiet, oldest waiting arrival + Max).
+// A Wait is how long messages are held back to be handled together. An agent is
+// due at min(last arrival + Quiet, oldest waiting arrival + Max).
 type Wait struct {
 	Quiet time.Duration
 	Max   time.Duration
 }
 
-// A Posting is one message on its way into an inbox, with all that commits
-// together with it.
+// A Posting is one message to post, with everything that commits with it.
 type Posting struct {
 	To      claybot.AgentID
 	Message claybot.AgentMessage
 	Wait    Wait
-	// MaxWaiting is the most messages that may wait; 0 means no limit. Beyond
-	// it the message is stored as skipped with reason inbox_full.
+	// MaxWaiting is the maximum number of pending messages; 0 means no limit.
+	// Beyond it the message is stored as skipped with reason inbox_full.
 	MaxWaiting int
-	// Skip, when set, stores the message as ended with this reason; it will
-	// never be part of a run.
+	// Skip, if set, stores the message as skipped with this reason; it never
+	// becomes part of a run.
 	Skip string
-	// Replies are put into the outbox with the message. For a cancel message
-	// they are used when a run was in flight, IfIdle when none was.
+	// Replies are added to the outbox with the message. For a cancel message,
+	// Replies apply if a run was in flight, and IfIdle if none was.
 	Replies []claybot.Outgoing
 	IfIdle  []claybot.Outgoing
-	// By is who asks when the message is a cancel; empty means user.
+	// By is who requests a cancel; empty means user.
 	By string
 }
 
-// Posted is what a Post did.
+// Posted is the result of a Post.
 type Posted struct {
-	// Added is false when the message was known; nothing else happened then.
+	// Added is false for a duplicate, which changed nothing.
 	Added bool
-	// Skipped is the reason why the message will not run, if so.
+	// Skipped is the reason why the message will not run; empty if it will.
 	Skipped string
-	// Canceled is the unfinished run that a reset or cancel message asked to
-	// end.
+	// Canceled is the unfinished run that a reset or cancel message canceled.
 	Canceled claybot.RunID
-	// Dropped are the waiting messages that a reset discarded.
+	// Dropped are the pending messages that a reset discarded.
 	Dropped []claybot.MessageID
 	// Outbox are the replies as stored, in order.
 	Outbox []claybot.Outgoing
 }
 
-// A Settlement is how a message ended that no run took.
+// A Settlement is the end of a message that no run took.
 type Settlement struct {
 	Reason  string        // recorded skip reason, for example "reset"
-	Usage   claybot.Usage // what it took, added to the totals of the agent
+	Usage   claybot.Usage // its usage, added to the totals of the agent
 	Calls   []ModelCall   // that Usage is made of
 	Replies []claybot.Outgoing
 	Posts   []claybot.AgentMessage // to the same agent, due at once
-	Wait    Wait                   // for what waits besides
+	Wait    Wait                   // for other pending messages
 	End     Checkpoint             // of the agent's history, see Ending
 }
 
-// A Receipt is the life of one message.
+// A Receipt is the state and history of one message.
 type Receipt struct {
 	Message claybot.AgentMessage
 	Agent   claybot.AgentID
-	Skipped string // why no run took it; empty when one did or it still waits
+	Skipped string // why no run took it; empty if one did or it is pending
 	Run     *claybot.Run
 	Replies []claybot.Outgoing
 	Stored  claybot.Time // when it was accepted
-	// Parked is why its agent cannot be used, of a message that is parked for that;
-	// Agent is empty then when there is none yet.
+	// Parked is why the agent of a parked message cannot be used. Agent is then
+	// empty if it does not exist yet.
 	Parked string
-	// Of a message that waits: when its agent is due, what the agent works on, what
-	// that run waits for (nil while it is at work or ends), how many messages wait
-	// before this one, and the first ten of them.
+	// For a pending message: when its agent is due, the current run of the agent,
+	// what that run waits for (nil while it works or ends), the number of pending
+	// messages before this one, and the first ten of them.
 	Due    claybot.Time
 	Busy   claybot.RunID
 	Paused *claybot.Awaiting
@@ -181,13 +177,13 @@ type Receipt struct {
 	Before []claybot.MessageID
 }
 
-// The bounds of the parking table, in messages.
+// Limits of the parking table, in messages.
 const (
 	MaxParked      = 10_000 // in all
 	MaxParkedAgent = 1_000  // of one agent
 )
 
-// ErrParkingFull: the parking table takes no more messages. It is a fault of
+// ErrParkingFull means that the parking table is full. It is a fault of
 // ClassStore: the source keeps the message until the operator has made room.
 var ErrParkingFull = errors.New("the parking table is full")
 
@@ -213,15 +209,15 @@ type ParkedAgent struct {
 	Messages int
 }
 
-// ParkRules say when a message is parked.
+// ParkRules are the conditions for parking a message.
 type ParkRules struct {
 	All   int // the most messages in the table; 0: no limit
 	Agent int // the most messages of one agent; 0: no limit
 	// Behind parks the message only if others of the agent are parked. Its cause is
 	// that of the oldest one.
 	Behind bool
-	// Posted parks the message although it was posted: what follows from it is not
-	// done yet.
+	// Posted parks the message although it was posted, because its follow-up steps
+	// are not done yet.
 	Posted bool
 }
 
@@ -229,17 +225,18 @@ type ParkRules struct {
 type ParkedTotals struct {
 	Messages int          `json:"messages"`
 	Agents   int          `json:"agents"`
-	Oldest   claybot.Time `json:"oldest,omitempty"` // when the message was parked that waits longest
+	Oldest   claybot.Time `json:"oldest,omitempty"` // when the oldest message was parked
 }
 
-// Parking keeps messages whose agent cannot be used, in order, until it can. An
-// agent is named by the key of its descriptor, as it may not exist yet.
+// Parking stores messages whose agent cannot be used, in order, until it can.
+// Agents are identified by the key of their descriptor, because they may not
+// exist yet.
 type Parking interface {
-	// Park keeps a message behind those of the same agent and returns once it is
-	// durable. It returns false when the message was parked or posted before, by the
-	// rules of Inbox.Post. ErrNotFound: no others of the agent are parked, and it was
-	// to be parked behind them. ErrTooMany: the limit of the agent is reached. A Fault
-	// of ClassStore that wraps ErrParkingFull: that of the table is.
+	// Park appends a message to those of the same agent and returns once it is
+	// durable. It returns false for a duplicate of a parked or posted message, by the
+	// rules of Inbox.Post. ErrNotFound if r.Behind is set and no others of the agent
+	// are parked. ErrTooMany if the limit of the agent is reached. A Fault of
+	// ClassStore that wraps ErrParkingFull if the limit of the table is reached.
 	Park(ctx context.Context, p Parked, r ParkRules) (added bool, err error)
 	// IsParked reports whether messages of the agent of d are parked.
 	IsParked(ctx context.Context, d claybot.Descriptor) (bool, error)
@@ -252,7 +249,7 @@ type Parking interface {
 	Unpark(ctx context.Context, id claybot.MessageID) error
 	// EndParked ends a message that will not run, parked or not: it stores the message
 	// as skipped with the reason, and removes it from the table. It returns false when
-	// the message was posted before. A redelivery of it is a repeat, and Receipt tells
-	// the reason, also where the agent does not exist.
+	// the message was posted before. A redelivery of it is a duplicate, and Receipt
+	// reports the reason, even if the agent does not exist.
 	EndParked(ctx context.Context, p Parked, reason string) (ended bool, err error)
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// ErrHeld: another member has the claim that was asked for.
+// ErrHeld means that another member has the claim.
 var ErrHeld = errors.New("another member has it")
 
-// Members keeps which processes share the store. Each member has a lease, which it
-// renews; what it claims and holds ends with the lease.
+// Members stores which processes share the store. Each member has a lease, which
+// it renews; its claims and agent leases end with it.
 type Members interface {
 	// RenewMember extends the lease of a member by ttl and returns all live members,
 	// itself included, by id. ErrLeaseLost when the lease has expired or the member
@@ -21,7 +21,7 @@ type Members interface {
 	RenewMember(ctx context.Context, m Member, ttl time.Duration) ([]Member, error)
 	// Leave ends the lease of a member and all its claims. A second call changes nothing.
 	Leave(ctx context.Context, id string) error
-	// Members lists all members of the last day, those that are gone included, the
+	// Members lists all members of the last day, including those that are gone,
 	// newest first.
 	Members(ctx context.Context) ([]Member, error)
 	// HeldBy returns the id of the live member that has the lease of an agent at this
@@ -38,7 +38,7 @@ type Member struct {
 	Started claybot.Time `json:"startedAt"`
 	Seen    claybot.Time `json:"seenAt"`                 // its last renewal, by the clock of the store
 	Until   claybot.Time `json:"until"`                  // the end of its lease; 0 when it has left
-	State   MemberState  `json:"state,omitempty"`        // as Members finds it
+	State   MemberState  `json:"state,omitempty"`        // set by Members
 	Working int          `json:"working"`                // agents that it works on
 	MaxRuns int          `json:"maxRuns"`                // at most
 	Skew    int64        `json:"skewMs"`                 // milliseconds that its clock is ahead of the store's
@@ -65,9 +65,9 @@ const (
 	MemberLost     MemberState = "lost"     // its lease expired
 )
 
-// Claims divides among members what only one may do at a time: to poll for a bot, to
-// send to a destination. A claim lasts until its member yields it or loses its lease.
-// A store that one process uses alone grants every claim and writes nothing.
+// Claims assign exclusive work to members, such as polling for a bot or sending to a
+// destination. A claim lasts until its member yields it or loses its lease. A store
+// that one process uses alone grants every claim and writes nothing.
 type Claims interface {
 	// Claim gives name to a member. The error is ErrHeld while another member has it.
 	// A member that has it already gets a larger token. A claim of a destination

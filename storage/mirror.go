@@ -10,48 +10,48 @@ import (
 	"time"
 )
 
-// LookEvery is how old the knowledge of a Mirror is at most, besides the time
-// that a query takes. A credential that was revoked elsewhere must end within two
-// seconds.
+// LookEvery is the maximum age of a Mirror's listing, besides the time of a
+// query. A credential that was revoked on another member must stop working within
+// two seconds.
 const LookEvery = 1500 * time.Millisecond
 
-// lookGap is how far apart looks begin that somebody waits for.
+// lookGap is the minimum time between the starts of looks on demand.
 const lookGap = 100 * time.Millisecond
 
-// editTries is how often EditFile begins anew: as many as there may be nodes that
-// change a file at the same moment, and more.
+// editTries is the maximum number of attempts of EditFile. It exceeds the number
+// of members that may change a file at the same moment.
 const editTries = 50
 
-// A Mirror knows which files a Tree has, for all who follow some of them in one
-// process: they share one query every LookEvery. It is a Tree itself, and what
-// was changed by way of it is known at once. It is safe for concurrent use.
+// A Mirror caches the listing of a Tree for all its readers in one process, who
+// share one query every LookEvery. It implements Tree, and changes made through
+// it are visible at once. It is safe for concurrent use.
 type Mirror struct {
 	Tree
-	age   time.Duration // that knowledge may have when Entries is called
-	waits bool          // looks that somebody waits for keep a distance
+	age   time.Duration // maximum age of the listing when Entries is called
+	waits bool          // looks on demand are at least lookGap apart
 	turn  chan struct{} // held while the tree is asked
 
 	mu      sync.Mutex
-	lists   map[string][]TreeFile // that Entries has made, by folder
+	lists   map[string][]TreeFile // results of Entries, by folder
 	files   map[string]TreeFile
 	point   int64
-	looked  time.Time     // when the last good look began; zero: never
-	dirty   bool          // something was changed by way of the mirror since
+	looked  time.Time     // start of the last successful look; zero: never
+	dirty   bool          // changed through the mirror since
 	changed chan struct{} // closed with the next change
 }
 
 var _ Tree = (*Mirror)(nil)
 
-// NewMirror makes a Mirror of a Tree. Run keeps it up to date; without, each
-// Entries asks when its knowledge is old.
+// NewMirror returns a Mirror of a Tree. Run keeps it up to date; without Run,
+// each Entries queries the tree if the listing is old.
 func NewMirror(t Tree) *Mirror {
 	m := MirrorFolder(t)
 	m.age, m.waits = 2*LookEvery, true
 	return m
 }
 
-// MirrorFolder makes a Mirror of a Tree that people change, too, and that is cheap to
-// ask: each Entries does. It needs no Run.
+// MirrorFolder returns a Mirror of a Tree that users also edit directly and that is
+// cheap to list: each Entries does. It needs no Run.
 func MirrorFolder(t Tree) *Mirror {
 	return &Mirror{
 		Tree: t, turn: make(chan struct{}, 1), files: make(map[string]TreeFile),
@@ -59,9 +59,9 @@ func MirrorFolder(t Tree) *Mirror {
 	}
 }
 
-// MirrorAlone makes a Mirror of a Tree that only this process changes, and only by
-// way of the mirror. It asks the tree after such a change alone, never waits to do
-// so, and needs no Run.
+// MirrorAlone returns a Mirror of a Tree that only this process changes, and only
+// through the mirror. It lists the tree only after such a change, without delay,
+// and needs no Run.
 func MirrorAlone(t Tree) *Mirror {
 	m := MirrorFolder(t)
 	m.age = math.MaxInt64
@@ -69,7 +69,7 @@ func MirrorAlone(t Tree) *Mirror {
 }
 
 // Run looks every LookEvery until ctx is done, and returns its cause. While the
-// tree cannot be asked, what is known stays.
+// tree cannot be listed, the last listing stays.
 func (m *Mirror) Run(ctx context.Context) error {
 	tick := time.NewTicker(LookEvery)
 	defer tick.Stop()
@@ -78,19 +78,19 @@ func (m *Mirror) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-tick.C:
-			_ = m.refresh(ctx, 0) // whoever needs it gets the error himself
+			_ = m.refresh(ctx, 0) // Entries returns the error to its caller
 		}
 	}
 }
 
-// Changed is closed when the mirror next learns of a change.
+// Changed returns a channel that is closed with the next change.
 func (m *Mirror) Changed() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.changed
 }
 
-// Look learns what was changed up to now. Calls that come together share a query.
+// Look updates the listing. Concurrent calls share a query.
 func (m *Mirror) Look(ctx context.Context) error {
 	if !m.waits {
 		return m.refresh(ctx, m.age)
@@ -104,7 +104,7 @@ func (m *Mirror) Look(ctx context.Context) error {
 	looked, dirty := m.looked, m.dirty
 	m.mu.Unlock()
 	if !dirty && looked.After(begun) {
-		return nil // somebody else has just done it
+		return nil // another call has just done it
 	}
 	if wait := time.Until(looked.Add(lookGap)); !dirty && wait > 0 {
 		timer := time.NewTimer(wait)
@@ -118,8 +118,8 @@ func (m *Mirror) Look(ctx context.Context) error {
 	return m.ask(ctx)
 }
 
-// refresh looks when the last look is older than age, or something was changed
-// here since.
+// refresh looks if the last look is older than age, or something was changed
+// through the mirror since.
 func (m *Mirror) refresh(ctx context.Context, age time.Duration) error {
 	if m.known(age) {
 		return nil
@@ -151,12 +151,12 @@ func (m *Mirror) enter(ctx context.Context) error {
 
 func (m *Mirror) leave() { <-m.turn }
 
-// ask takes over what has changed. It is called with the turn held.
+// ask lists the tree and updates the cache. The caller must hold the turn.
 func (m *Mirror) ask(ctx context.Context) error {
 	m.mu.Lock()
 	begun, point := time.Now(), m.point
 	wasDirty := m.dirty
-	m.dirty = false // what is changed from here on may be seen or not
+	m.dirty = false // later changes may or may not be seen
 	m.mu.Unlock()
 	d, err := m.Changes(ctx, point)
 	m.mu.Lock()
@@ -193,9 +193,9 @@ func (m *Mirror) ask(ctx context.Context) error {
 	return nil
 }
 
-// Entries lists the files below a folder by path, without what is put aside; the
-// list is not to be changed. It asks the tree when what is known is older than twice
-// LookEvery, which it is not while Run runs.
+// Entries lists the files below a folder by path, without quarantined ones. The
+// caller must not change the list. It queries the tree if the listing is older than
+// twice LookEvery, which does not happen while Run works.
 func (m *Mirror) Entries(ctx context.Context, folder string) ([]TreeFile, error) {
 	if err := m.refresh(ctx, m.age); err != nil {
 		return nil, err
@@ -216,8 +216,7 @@ func (m *Mirror) Entries(ctx context.Context, folder string) ([]TreeFile, error)
 	return all, nil
 }
 
-// Entry is what is known of one file, as of Entries; of Version 0 when there is
-// none.
+// Entry returns one file, as Entries does; Version is 0 if it does not exist.
 func (m *Mirror) Entry(ctx context.Context, path string) (TreeFile, error) {
 	if err := m.refresh(ctx, m.age); err != nil {
 		return TreeFile{}, err
@@ -227,7 +226,7 @@ func (m *Mirror) Entry(ctx context.Context, path string) (TreeFile, error) {
 	return m.files[path], nil
 }
 
-// touched notes that something may have been changed.
+// touched records a possible change.
 func (m *Mirror) touched() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -258,9 +257,9 @@ func (m *Mirror) WriteAll(ctx context.Context, files []TreeFile) error {
 	return WriteFiles(ctx, m.Tree, files)
 }
 
-// EditFile replaces a file of a Tree by what edit makes of it, again when somebody
-// else was faster. edit gets a file of Version 0 when there is none; its error ends
-// it, and so does a nil body, which changes nothing.
+// EditFile replaces a file of a Tree by the result of edit, and retries after a
+// conflicting write. edit gets a file with Version 0 if it does not exist. An error
+// of edit stops EditFile, as does a nil body, which changes nothing.
 func EditFile(ctx context.Context, t Tree, path string, edit func(old TreeFile) ([]byte, error)) (TreeFile, error) {
 	for try := 0; ; try++ {
 		found, err := t.Read(ctx, path)

@@ -7,7 +7,7 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// Outbox keeps what is to be sent, oldest first for each destination.
+// Outbox stores the messages to send, oldest first for each destination.
 type Outbox interface {
 	// Enqueue adds outgoing messages that belong to no run. Known ids are
 	// ignored. It returns those added, as stored.
@@ -17,45 +17,46 @@ type Outbox interface {
 	Unsent(ctx context.Context, dest string, after int64, limit int) ([]claybot.Outgoing, error)
 	// UnsentDests lists the destinations that have unfinished messages.
 	UnsentDests(ctx context.Context) ([]string, error)
-	// Attempt records that the bytes are about to leave. c is the claim of the
-	// destination (DestClaim); ErrLeaseLost when it has ended.
+	// Attempt records that a message is about to be sent. c is the claim of the
+	// destination (DestClaim); ErrLeaseLost if it has ended.
 	Attempt(ctx context.Context, c Claim, id string) error
-	// Resolve records how an attempt or a lookup ended; ErrLeaseLost as Attempt.
+	// Resolve records the outcome of an attempt or a lookup; ErrLeaseLost as in
+	// Attempt.
 	Resolve(ctx context.Context, c Claim, id string, r Resolution) error
 	// OutgoingByID loads one; ErrNotFound.
 	OutgoingByID(ctx context.Context, id string) (claybot.Outgoing, error)
 }
 
-// OutboxReader shows what was sent and what is still to be sent.
+// OutboxReader reads sent and pending outgoing messages.
 type OutboxReader interface {
 	// OutgoingPage lists outgoing messages, the newest first.
 	OutgoingPage(ctx context.Context, q OutgoingQuery) ([]claybot.Outgoing, error)
-	// SentAfter returns what was put into the outbox for dest after position n,
-	// oldest first.
+	// SentAfter returns the messages that were added to the outbox for dest
+	// after position n, oldest first.
 	SentAfter(ctx context.Context, dest string, n int64, limit int) ([]claybot.Outgoing, error)
-	// LastN is the largest position of a message for dest, whatever became of
-	// it; 0 for none.
+	// LastN returns the largest position of a message for dest, in any state; 0
+	// for none.
 	LastN(ctx context.Context, dest string) (int64, error)
-	// Transcript returns the newest limit messages that people wrote to an
-	// agent, commands included, and messages sent to dest, oldest first: what a
-	// chat window shows.
+	// Transcript returns what a chat window shows: the newest limit messages
+	// that users wrote to an agent, commands included, and that were sent to
+	// dest, oldest first.
 	Transcript(ctx context.Context, agent claybot.AgentID, dest string, limit int) ([]Entry, error)
 }
 
-// OutboxControl is what an operator does with messages that did not arrive.
+// OutboxControl lets operators retry or discard undelivered messages.
 type OutboxControl interface {
-	// Retry makes a failed message wait again, and one that waits be due at
-	// once; ErrNotFound, ErrState for one that was sent or is under way.
+	// Retry makes a failed or waiting message due at once; ErrNotFound, or
+	// ErrState if it was sent or is being sent.
 	Retry(ctx context.Context, id string) (claybot.Outgoing, error)
-	// Discard gives up a message that was not sent: it fails with the cause;
-	// ErrNotFound, ErrState for one that was sent or is under way.
+	// Discard fails an unsent message with a cause; ErrNotFound, or ErrState if
+	// it was sent or is being sent.
 	Discard(ctx context.Context, id, cause string) (claybot.Outgoing, error)
 }
 
 // An OutgoingQuery picks outgoing messages; empty fields pick all.
 type OutgoingQuery struct {
 	State  claybot.SendState
-	Open   bool   // only those that are not at their end: waiting, attempted or ambiguous
+	Open   bool   // only unfinished ones: waiting, attempted or ambiguous
 	Dest   string // as Route.Dest
 	Before int64  // N of the last one of the page before
 	Limit  int    // at most; 0: 50
@@ -68,22 +69,22 @@ type Resolution struct {
 	Receipt string
 	Cause   string
 	Due     time.Time
-	// Free says that the attempt is not to be counted (a 429 refused it).
+	// Free means that the attempt does not count (it got a 429).
 	Free   bool
-	Resent bool // from now on sends carry the mark of a repeated send
-	// Copies is how many messages people may see already that no receipt names.
-	// The store keeps the larger number, so recording it twice changes nothing.
+	Resent bool // later sends carry the mark of a resend
+	// Copies is how many messages without a receipt users may already see. The
+	// store keeps the larger number, so recording it twice changes nothing.
 	Copies int
-	NoEdit bool // the message to edit is gone: send a fresh one, whatever EditOf names
-	// Edit is the platform's id of a message that a look-up found: from now on
-	// sends edit it.
+	NoEdit bool // the message to edit is gone: send a new one, whatever EditOf is
+	// Edit is the platform's id of a message that a lookup found: later sends
+	// edit it.
 	Edit string
 	// Notice is added to the outbox in the same commit, so that a message never
-	// ends without it. It is ignored where the message has ended already.
+	// ends without it. It is ignored if the message has already ended.
 	Notice *claybot.Outgoing
 }
 
-// An Entry is one line of a chat window: a message or an outgoing.
+// An Entry is one line of a chat window: a received or an outgoing message.
 type Entry struct {
 	Message  *claybot.AgentMessage
 	Outgoing *claybot.Outgoing
