@@ -8,50 +8,50 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// Runs keeps what engines do. Each method is one transaction.
+// Runs stores the work of engines. Each method is one transaction.
 type Runs interface {
-	// Begin takes the batch out of the inbox and into the agent's unfinished
-	// run. When there is none it creates one with the event RunStarted;
-	// otherwise it counts an attempt and adds RunResumed. A new run has the
-	// first id that a message of the batch reserved and no run has, else the id
-	// given. engine advances the new run; one that goes on keeps what it began with.
+	// Begin moves the batch from the inbox to the agent's unfinished run. If there
+	// is none, it creates one with the event RunStarted; otherwise it counts an
+	// attempt and adds RunResumed. A new run gets the first unused id that a message
+	// of the batch reserved, else id. engine is the engine of a new run; a resumed
+	// run keeps its engine.
 	Begin(ctx context.Context, l Lease, id claybot.RunID, batch []claybot.MessageID, engine string) (claybot.Run, error)
-	// Append adds events; the store sets their seq. With progress the run's
-	// count of attempts starts anew.
+	// Append adds events; the store sets their seq. With progress, the run's
+	// attempt count is reset.
 	Append(ctx context.Context, l Lease, id claybot.RunID, progress bool, ev ...claybot.Event) error
-	// SaveDraft records that the beginning of the answer is, or may be,
-	// visible.
+	// SaveDraft records that a draft of the answer is, or may be, visible.
 	SaveDraft(ctx context.Context, l Lease, id claybot.RunID, d claybot.Draft) error
-	// Suspend pauses a run until its answers are there: events, state, replies
-	// and release of the lease commit together. The agent is due when all answers
-	// have come, perhaps at once, when Until has passed, or when somebody asks
-	// to cancel the run; other messages wait. The next Begin goes on with it.
+	// Suspend pauses a run until it has its answers: events, state, replies and
+	// the release of the lease commit together. The agent is due when all answers
+	// have arrived, possibly at once, when Until has passed, or when the run is
+	// to be canceled; other messages stay pending. The next Begin resumes the
+	// run.
 	Suspend(ctx context.Context, l Lease, id claybot.RunID, p Pause) error
-	// Finish ends a run: events, state, replies, posts to other agents and
-	// release of the lease commit together. It returns the replies as stored. A
-	// run that has ended is refused with an error, the success of a run that
-	// somebody asked to cancel with ErrCanceled, and a post to an agent that is
-	// gone with ErrNotFound, unless it is an answer, which is left out then.
+	// Finish ends a run: events, state, replies, posts to other agents and the
+	// release of the lease commit together. It returns the replies as stored.
+	// It returns an error for a run that has ended, ErrCanceled for the success
+	// of a run that is to be canceled, and ErrNotFound for a post to a deleted
+	// agent, except for an answer, which is dropped.
 	Finish(ctx context.Context, l Lease, id claybot.RunID, o Outcome) ([]claybot.Outgoing, error)
 }
 
 // RunReader reads runs and their events.
 type RunReader interface {
-	// Run loads a run; ErrNotFound. For an id that a message reserved it is the
-	// run that took the message, whatever its id; while the message waits, a
-	// run in state PENDING.
+	// Run loads a run; ErrNotFound. For an id that a message reserved, it
+	// returns the run that took the message, which may have another id; while
+	// the message is pending, a run in state PENDING.
 	Run(ctx context.Context, id claybot.RunID) (claybot.Run, error)
 	// Events yields the events of a run with a seq above after, in order. The
 	// id is that of the run itself.
 	Events(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[claybot.Event, error]
-	// RunPage lists runs, the newest first by id. Those that waiting messages
-	// reserved are among them.
+	// RunPage lists runs by id, newest first, including those that pending
+	// messages reserved.
 	RunPage(ctx context.Context, q RunQuery) ([]claybot.Run, error)
 	// LastRun loads the newest run of an agent; ErrNotFound.
 	LastRun(ctx context.Context, agent claybot.AgentID) (claybot.Run, error)
 }
 
-// An Outcome is how a run ended. A reply whose State is ambiguous (its draft
+// An Outcome is the end of a run. A reply whose State is ambiguous (its draft
 // may be visible) is stored so, with its Tried; all others are stored waiting.
 type Outcome struct {
 	State   claybot.RunState
@@ -62,7 +62,7 @@ type Outcome struct {
 	Error   *claybot.RunError
 	Replies []claybot.Outgoing
 	Posts   []Posting  // to other agents: notices, reports, answers
-	Wait    Wait       // of the agent, for messages that still wait
+	Wait    Wait       // of the agent, for pending messages
 	End     Checkpoint // of the agent's history, see Ending
 	Engine  string
 	Result  json.RawMessage
@@ -70,31 +70,31 @@ type Outcome struct {
 	UndoOf  claybot.RunID
 }
 
-// A ModelCall is what one call of a model took.
+// A ModelCall is the usage and cost of one model call.
 type ModelCall struct {
 	Model string
 	Usage claybot.Usage
 	MS    int64 // milliseconds; 0 if not measured
 }
 
-// A Pause is how a run is suspended.
+// A Pause is the suspension of a run.
 type Pause struct {
 	Events   []claybot.Event
 	Awaiting claybot.Awaiting
-	Usage    claybot.Usage // so far; what Finish says later stands in its place
-	Wait     Wait          // of the agent, for messages that wait
+	Usage    claybot.Usage // so far; Finish replaces it
+	Wait     Wait          // of the agent, for pending messages
 	End      Checkpoint    // of the agent's history, see Ending
 	Engine   string
 	Result   json.RawMessage
-	// Replies are put into the outbox with the pause. The draft of the run, if
-	// one of them has its id, is none any more.
+	// Replies are added to the outbox with the pause. A reply with the id of
+	// the run's draft ends the draft.
 	Replies []claybot.Outgoing
 }
 
 // A RunQuery picks runs; empty fields pick all.
 type RunQuery struct {
 	Agent  claybot.AgentID
-	State  claybot.RunState // PENDING: ids that waiting messages reserved
+	State  claybot.RunState // PENDING: ids that pending messages reserved
 	Before claybot.RunID    // the last one of the page before
 	Limit  int              // at most; 0: 50
 }

@@ -1,15 +1,15 @@
-// Package storage is what claybot asks of durable storage: agents with their
-// histories, the inbox, runs with their events, the outbox, and who may speak.
+// Package storage declares the interfaces of durable storage: agents with their
+// histories, the inbox, runs with their events, the outbox, and access.
 //
-// It guarantees, for every implementation: a method that returned nil has made
-// its effect durable; a method that returned an error has changed nothing, or
-// something whose repetition is harmless; every write for an agent carries a
-// Lease and fails with ErrLeaseLost when a newer holder exists.
+// Every implementation guarantees: the effect of a method that returned nil is
+// durable; a method that returned an error has changed nothing, or can safely
+// be retried; every write for an agent carries a Lease and fails with
+// ErrLeaseLost if a newer holder exists.
 //
-// Each interface is what one kind of caller uses: intake (Inbox, Parking), the worker
-// that holds an agent (Leases, Runs, Histories), the deliverer (Outbox), maintenance
-// (Pruner, StatsReader), and readers, which list, search and show (AgentReader, Receipts,
-// RunReader, OutboxReader). A package takes those that it needs, or declares a smaller
+// Each interface serves one kind of caller: intake (Inbox, Parking), the worker that
+// holds an agent (Leases, Runs, Histories), the deliverer (Outbox), maintenance (Pruner,
+// StatsReader), and readers, which list, search and show (AgentReader, Receipts,
+// RunReader, OutboxReader). A package uses those that it needs, or declares a smaller
 // one.
 //
 // This package must not import an implementation; the suite that each of them
@@ -26,54 +26,54 @@ import (
 
 // Errors that callers branch on.
 var (
-	// ErrLeaseLost: another holder has the agent; nothing was written.
+	// ErrLeaseLost means that another holder has the agent; nothing was
+	// written.
 	ErrLeaseLost = errors.New("lease lost")
-	// ErrNotFound: no such agent, run, message or code.
+	// ErrNotFound means that the agent, run, message or code does not exist.
 	ErrNotFound = errors.New("not found")
-	// ErrLocked: another process uses the data directory.
+	// ErrLocked means that another process uses the data directory.
 	ErrLocked = errors.New("data directory is in use")
-	// ErrDamaged: the store cannot be read and was left as it is.
+	// ErrDamaged means that the store cannot be read; it was left unchanged.
 	ErrDamaged = errors.New("store is damaged")
-	// ErrCanceled: the run was to be canceled before it could succeed.
+	// ErrCanceled means that a cancel was requested before the run could
+	// succeed.
 	ErrCanceled = errors.New("the run is to be canceled")
-	// ErrBusy: somebody else holds the store for the moment. Trying again is
-	// right.
+	// ErrBusy means that the store is temporarily busy. Retry the call.
 	ErrBusy = errors.New("the store is busy")
-	// ErrTooMany: the cap on what one agent may keep, or one answer may hold, is
-	// reached.
+	// ErrTooMany means that the limit of one agent or one response is reached.
 	ErrTooMany = errors.New("too many")
-	// ErrState: what is there is not in the state that was asked for.
+	// ErrState means that the current state does not allow the call.
 	ErrState = errors.New("not possible in this state")
-	// ErrFull: no space or no right to write; nothing was stored. Trying again
-	// later is right.
+	// ErrFull means that the disk is full or not writable; nothing was stored.
+	// Retry later.
 	ErrFull = errors.New("the data directory cannot be written: full or read-only")
 )
 
-// Checkpoints keeps small facts across restarts, such as the time of a connector's
-// last good poll. A missing key is the empty string.
+// Checkpoints stores small values across restarts, such as the time of a
+// connector's last successful poll. A missing key is the empty string.
 type Checkpoints interface {
 	Checkpoint(ctx context.Context, key string) (string, error)
 	SetCheckpoint(ctx context.Context, key, value string) error
 }
 
-// CheckpointRepeats is the prefix of the keys of checkpoints that tell retries of an
-// HTTP request from new ones. Their values start with a time, as unix milliseconds in
-// 13 digits; Prune removes them a day after it.
+// CheckpointRepeats is the prefix of the keys of checkpoints that distinguish retries
+// of an HTTP request from new requests. Their values start with a time, as unix
+// milliseconds in 13 digits; Prune removes them a day after it.
 const CheckpointRepeats = "repeats/"
 
 // StatsReader counts what is in the store, for status.
 type StatsReader interface {
 	Stats(ctx context.Context) (Stats, error)
-	// ParkedTotals counts what is parked.
+	// ParkedTotals counts the parking table.
 	ParkedTotals(ctx context.Context) (ParkedTotals, error)
 }
 
 // Stats are the counts of a store.
 type Stats struct {
 	Agents  int
-	Waiting int // messages that no run has taken
-	// OldestWaiting is when the longest waiting of them arrived; 0 for none. Silent
-	// ones, which may wait for ever, are not counted.
+	Waiting int // pending messages
+	// OldestWaiting is when the oldest of them arrived; 0 for none. It ignores
+	// silent messages, which may stay pending forever.
 	OldestWaiting claybot.Time
 	Runs          map[claybot.RunState]int
 	Outbox        map[claybot.SendState]int
@@ -81,7 +81,8 @@ type Stats struct {
 	Ambiguous     int64 // attempts that ended ambiguous, ever
 }
 
-// Ignore returns err, or nil when it is expected, as errors.Is tells.
+// Ignore returns nil if err is expected, according to errors.Is, and err
+// otherwise.
 func Ignore(err, expected error) error {
 	if errors.Is(err, expected) {
 		return nil
@@ -89,7 +90,7 @@ func Ignore(err, expected error) error {
 	return err
 }
 
-// Pruner removes what is old. Every store keeps the same things for the same time.
+// Pruner removes old data. Every store has the same retention.
 type Pruner interface {
 	Prune(ctx context.Context, at time.Time) error
 }

@@ -10,22 +10,23 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// ErrStale: the file is not the one any more that was read; nothing was written.
+// ErrStale means that the file has changed since it was read; nothing was
+// written.
 var ErrStale = errors.New("it was changed meanwhile")
 
-// MaxTreeFile is the most bytes that a file of a Tree has.
+// MaxTreeFile is the maximum size of a file of a Tree, in bytes.
 const MaxTreeFile = 1 << 20
 
-// A Tree keeps small files by path for all processes that share it: the tasks of
-// cron and the heartbeat, skills, who may come in, logins at servers. A path has
-// parts between slashes (see ValidTreePath); a name is a file or a folder and
-// never both. Folders are there for as long as something is in them. What lies in
-// a part that begins with a dot is put aside: it can be listed, read and moved,
-// but Changes does not tell of it.
+// A Tree stores small files by path for all processes that share it: the tasks of
+// cron and the heartbeat, skills, grants and tokens, logins to MCP servers. A path
+// has segments between slashes (see ValidTreePath); a name is either a file or a
+// folder. Folders exist as long as they contain a file. Files below a segment
+// that begins with a dot are set aside: they can be listed, read and moved, but
+// Changes does not report them.
 //
-// A write that names the version it replaces makes sure that two nodes do not
-// overwrite each other. Every change is durable, and visible to all, when its
-// method returns, as a whole or not at all. The store of a database has
+// A write names the version that it replaces, so concurrent writers do not
+// overwrite each other. Every change is atomic, and durable and visible to all
+// when its method returns. A database has the tables
 //
 //	CREATE TABLE tree (
 //		path    text COLLATE "C" PRIMARY KEY,
@@ -36,69 +37,70 @@ const MaxTreeFile = 1 << 20
 //	CREATE INDEX tree_version ON tree (version);
 //	CREATE TABLE tree_clock (one int PRIMARY KEY CHECK (one = 1), n bigint NOT NULL, pruned bigint NOT NULL);
 //
-// Each change first counts up n, and so holds that row until it commits: versions
-// become visible in their order, and
+// Each change first increments n, which locks that row until it commits: versions
+// become visible in order, and
 //
 //	SELECT c.n, c.pruned, t.path, t.version, octet_length(t.body), t.at
 //	FROM tree_clock c LEFT JOIN tree t ON t.version > $1
 //
-// misses nothing that was changed since n was $1.
+// misses no change since n was $1.
 type Tree interface {
-	// Changes tells which files were written or removed since a point that an
-	// earlier call returned; since 0 it is all that is there. It is cheap when
-	// nothing has happened.
+	// Changes returns the files that were written or removed since a point that
+	// an earlier call returned; since 0, all files. It is cheap if nothing has
+	// changed.
 	Changes(ctx context.Context, since int64) (TreeDelta, error)
-	// List lists all files below a folder by path, also what is put aside; the
-	// empty folder is the whole tree.
+	// List lists all files below a folder by path, including those set aside;
+	// the empty folder is the whole tree.
 	List(ctx context.Context, folder string) ([]TreeFile, error)
-	// Read returns those of the files that are there, in the order of paths, with
-	// their bodies.
+	// Read returns the existing ones of the files with their bodies, in the order
+	// of paths.
 	Read(ctx context.Context, paths ...string) ([]TreeFile, error)
-	// Write makes a file, where was is 0, or replaces the version was; ErrStale
-	// when it is another or not there. ErrTooMany for more than MaxTreeFile bytes,
-	// ErrState where a folder has the name, or a file that of a folder on the way.
+	// Write creates a file if was is 0, else it replaces the version was; ErrStale
+	// if the file has another version or does not exist. ErrTooMany for more than
+	// MaxTreeFile bytes, ErrState if path is a folder or a parent of path is a
+	// file.
 	Write(ctx context.Context, path string, body []byte, was int64) (version int64, err error)
-	// Remove removes the version was of a file, or with 0 any; ErrStale. A file
-	// that is not there is no error.
+	// Remove removes version was of a file, or any version if was is 0;
+	// ErrStale. A missing file is not an error.
 	Remove(ctx context.Context, path string, was int64) error
-	// Move gives all that lies in the folder from the place to, which must not be
-	// there: ErrState. ErrNotFound when there is no such folder. With a guard, a
-	// file below from, ErrStale when that is not there in that version.
+	// Move renames the folder from to to; ErrState if to exists, ErrNotFound if
+	// from does not. With a guard, a file below from, it returns ErrStale if that
+	// file does not have the guard's version.
 	Move(ctx context.Context, from, to string, guard TreeFile) error
 }
 
 // A TreeFile is one file of a Tree.
 type TreeFile struct {
 	Path string
-	// Version is another number after every change of what is in the file.
-	Version int64 // never 0, but for what was removed
+	// Version changes with every change of the content.
+	Version int64 // 0 only for a removed file
 	Size    int   // bytes
 	At      claybot.Time
 	Body    []byte // only from Read
-	// Err is why a file that a person put there cannot be read: fs.ErrNotExist where
-	// its folder lacks it, ErrTooMany where Body has the beginning alone. nil for
-	// what was written by way of a Tree.
+	// Err is why a file that a user created by hand cannot be read: fs.ErrNotExist
+	// if its folder lacks it, ErrTooMany if Body is truncated. It is nil for files
+	// written through a Tree.
 	Err error
 }
 
-// A TreeDelta is what has changed in a Tree.
+// A TreeDelta is a set of changes of a Tree.
 type TreeDelta struct {
-	Files []TreeFile // in no particular order; of Version 0: not there any more
+	Files []TreeFile // in no particular order; Version 0: removed
 	Point int64      // for the next call; never 0
-	// Whole: Files are all that there are, because nobody knows any more what has
-	// changed since. What is not among them is not there.
+	// Whole means that Files is the complete listing, because the changes since
+	// the point are no longer known.
 	Whole bool
 }
 
-// A BatchTree is a Tree that makes many changes at the price of one. Optional.
+// A BatchTree is a Tree with an efficient batch write. Optional.
 type BatchTree interface {
-	// WriteAll does what WriteFiles promises.
+	// WriteAll implements WriteFiles.
 	WriteAll(ctx context.Context, files []TreeFile) error
 }
 
-// WriteFiles writes files, each in place of its Version, and sets that to the new
-// one. Files without a Body are removed in any version. It stops at the first error,
-// and what comes before that is durable.
+// WriteFiles writes files, each replacing its Version, and sets Version to the new
+// one. It removes files without a Body in any version. It stops at the first error;
+// the files before it are durable.
 func WriteFiles(ctx context.Context, t Tree, files []TreeFile) error {
 	if b, ok := t.(BatchTree); ok {
 		return b.WriteAll(ctx, files)
@@ -117,10 +119,10 @@ func WriteFiles(ctx context.Context, t Tree, files []TreeFile) error {
 	return nil
 }
 
-// readAtOnce is how many files ReadFiles asks for at once.
+// readAtOnce is the number of files that ReadFiles reads per call.
 const readAtOnce = 100
 
-// ReadFiles reads any number of files; those that are not there are left out.
+// ReadFiles reads any number of files and omits missing ones.
 func ReadFiles(ctx context.Context, t Tree, paths []string) (map[string]TreeFile, error) {
 	all := make(map[string]TreeFile, len(paths))
 	for part := range slices.Chunk(paths, readAtOnce) {
@@ -135,8 +137,8 @@ func ReadFiles(ctx context.Context, t Tree, paths []string) (map[string]TreeFile
 	return all, nil
 }
 
-// ReadFile reads one file. The error is fs.ErrNotExist when there is none, or the
-// file's own, which then comes with what could be read.
+// ReadFile reads one file. The error is fs.ErrNotExist if it does not exist, or
+// the file's own Err, which is returned with what could be read.
 func ReadFile(ctx context.Context, t Tree, path string) (TreeFile, error) {
 	found, err := t.Read(ctx, path)
 	if err == nil && len(found) == 0 {
@@ -148,8 +150,7 @@ func ReadFile(ctx context.Context, t Tree, path string) (TreeFile, error) {
 	return found[0], found[0].Err
 }
 
-// EditFiles replaces files by what edit makes of each, as EditFile does, with few
-// calls of the store.
+// EditFiles is EditFile for many files, with few calls of the store.
 func EditFiles(ctx context.Context, t Tree, paths []string, edit func(i int, old TreeFile) ([]byte, error)) ([]TreeFile, error) {
 	old, err := ReadFiles(ctx, t, paths)
 	if err != nil {
@@ -186,30 +187,31 @@ func EditFiles(ctx context.Context, t Tree, paths []string, edit func(i int, old
 	return all, nil
 }
 
-// A Layout says how a data directory has a folder of a Tree that people edit.
+// A Layout maps a folder of a Tree to a directory that users edit.
 type Layout struct {
-	// Folder is the folder of the tree that the directory is; empty: the whole tree.
+	// Folder is the folder of the tree that the directory holds; empty: the whole
+	// tree.
 	Folder string
-	// Watch names the files that people edit: "*.md", or "*/TASK.md" for one in every
-	// folder. Changes reports these alone, and what is wrong with them in their Err.
-	// Empty: Changes reports all files, and what cannot be read is none.
+	// Watch matches the files that users edit: "*.md", or "*/TASK.md" for one in
+	// every folder. Changes reports only these, with problems in their Err. Empty:
+	// Changes reports all readable files.
 	Watch string
 	Kept  MarkFiles // the zero MarkFiles: none
 }
 
-// MarkFiles are files of a Tree that a data directory keeps in a mark of its
-// database, because people do not edit them.
+// MarkFiles are files of a Tree that a data directory stores in a checkpoint of
+// its database, because users do not edit them.
 type MarkFiles struct {
 	Mark string
-	// Has reports whether the file of a path is one of them.
+	// Has reports whether the file at a path is one of them.
 	Has func(path string) bool
-	// ID names what a file of such a path is about, of which the mark has one; empty: the
-	// mark cannot have this file. nil: it can have all.
+	// ID returns the identity of a file, unique within the checkpoint; empty: the
+	// checkpoint cannot hold this file. nil: it can hold all.
 	ID func(body []byte) string
-	// Split makes the files of a mark. files are the others of the tree, as far as
-	// they are at hand.
+	// Split converts a checkpoint to its files. files are the other files of the
+	// tree, as far as they are known.
 	Split func(mark string, files map[string][]byte) map[string][]byte
-	// Join makes the mark of the files.
+	// Join converts the files to a checkpoint.
 	Join func(files map[string][]byte) string
 }
 

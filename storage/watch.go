@@ -6,10 +6,10 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// A Commit is what a transaction changed, for those who watch runs. A store
-// tells it after the transaction is durable, in the order of the commits, to
-// the function it was opened with. That function must be quick and must not
-// use the store.
+// A Commit is the changes of a transaction, for watchers of runs. The store
+// passes it to the function it was opened with, after the transaction is
+// durable and in the order of the commits. That function must be quick and must
+// not use the store.
 type Commit struct {
 	Events []claybot.Event // with their seq
 	// Joined are ids that were reserved for runs and whose messages went to
@@ -17,34 +17,33 @@ type Commit struct {
 	Joined []claybot.RunID
 }
 
-// Relays keeps how far the sinks outside have been told of events.
+// Relays stores which events were published to each sink.
 type Relays interface {
-	// Sinks names the sinks that are to be told from now on. A sink that is new
-	// hears of what commits after this; one that is not named any more is
-	// forgotten.
+	// Sinks sets the configured sinks. A new sink receives events that commit
+	// after this call; the state of a removed one is deleted.
 	Sinks(ctx context.Context, names ...string) error
-	// Backlog lists up to limit runs with events that a sink was not told of,
-	// the longest waiting first.
+	// Backlog lists up to limit runs with unpublished events of a sink, the
+	// longest waiting first.
 	Backlog(ctx context.Context, sink string, limit int) ([]Unpublished, error)
-	// Published records that a sink was told of all events of a run up to seq.
-	// A seq that is not above the recorded one changes nothing.
+	// Published records that a sink received all events of a run up to seq. A
+	// seq not above the recorded one changes nothing.
 	Published(ctx context.Context, sink string, run claybot.RunID, seq int64) error
 }
 
-// Unpublished is a run of which a sink knows the events up to After only.
+// Unpublished is a run whose events after After were not published to a sink.
 type Unpublished struct {
 	Run   claybot.RunID
 	After int64
-	Since claybot.Time // of the oldest event that it does not know
+	Since claybot.Time // of the oldest unpublished event
 }
 
-// Usages keeps what models took, by day.
+// Usages stores the usage and cost of models, by day.
 type Usages interface {
-	// Spent sums up what models took, by the columns that the query names, in
-	// the order of these columns. ErrTooMany when the query has no Limit and that
-	// are more than SpentRows rows.
+	// Spent sums usage and cost by the columns of the query, in the order of
+	// these columns. ErrTooMany if the query has no Limit and the result exceeds
+	// SpentRows rows.
 	Spent(ctx context.Context, q SpentQuery) ([]Spent, error)
-	// Latencies tells how long things took, by day and thing.
+	// Latencies returns durations by day and operation.
 	Latencies(ctx context.Context, from, to string) ([]Latency, error)
 }
 
@@ -55,12 +54,12 @@ const (
 	ByOwner = "owner"
 	ByModel = "model"
 	ByType  = "type" // of agents
-	// Where the agent speaks, or the root of a subagent; empty for nowhere.
+	// The connector of the agent, or of the root of a subagent; empty for none.
 	ByConnector = "connector"
 	ByChannel   = "channel" // as connector:channelId
 )
 
-// A SpentQuery says which days to sum up, both included, as YYYY-MM-DD in UTC;
+// A SpentQuery selects the days to sum up, both included, as YYYY-MM-DD in UTC;
 // empty for no bound.
 type SpentQuery struct {
 	From, To string
@@ -69,10 +68,10 @@ type SpentQuery struct {
 	Limit    int // the first so many rows, the others are left out; 0: all or ErrTooMany
 }
 
-// SpentRows is how many rows Spent returns at most when nobody says.
+// SpentRows is the maximum number of rows of Spent without a Limit.
 const SpentRows = 10_000
 
-// A Spent is one row of sums. Only the columns that were asked for are set.
+// A Spent is one row of sums. Only the columns of the query are set.
 type Spent struct {
 	Day       string            `json:"day,omitempty"`
 	Agent     claybot.AgentID   `json:"agent,omitempty"`
@@ -85,7 +84,7 @@ type Spent struct {
 	Runs      int64             `json:"runs"` // that ended; 0 when summed by model
 }
 
-// What Latency tells of.
+// Operations that Latency measures.
 const (
 	LatencyRun   = "run"    // from the first pass to the end
 	LatencyModel = "model:" // one call of the model named behind it
@@ -103,11 +102,10 @@ type Latency struct {
 	Max  int64  `json:"max"`
 }
 
-// Questions finds what persons are asked.
+// Questions reads questions to users.
 type Questions interface {
-	// OpenQuestions lists the questions that paused runs wait for and that have
-	// no answer yet, the oldest first; those of one agent, or of all when none
-	// is named. At most limit.
+	// OpenQuestions lists at most limit unanswered questions of paused runs,
+	// oldest first; those of one agent or, if agent is empty, of all.
 	OpenQuestions(ctx context.Context, agent claybot.AgentID, limit int) ([]OpenQuestion, error)
 	// Question finds one, open or answered; ErrNotFound.
 	Question(ctx context.Context, id string) (OpenQuestion, error)
@@ -119,5 +117,5 @@ type OpenQuestion struct {
 	Run    claybot.RunID   `json:"runId"`
 	Agent  claybot.AgentID `json:"agentId"`
 	Asked  claybot.Time    `json:"askedAt"`
-	Answer *claybot.Answer `json:"answer,omitempty"` // once there is one
+	Answer *claybot.Answer `json:"answer,omitempty"` // if answered
 }
