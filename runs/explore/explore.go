@@ -94,6 +94,23 @@ type Settings struct {
 	Screens bool
 }
 
+// withDefaults are the settings with every limit set.
+func (s Settings) withDefaults() Settings {
+	if s.MaxIterations < 1 {
+		s.MaxIterations = DefaultMaxIterations
+	}
+	s.MaxIterations = min(s.MaxIterations, maxIterations)
+	if s.NoProgress < 1 {
+		s.NoProgress = DefaultNoProgress
+	}
+	return s
+}
+
+// poor reports whether the budget is spent.
+func (s Settings) poor(m *memory) bool {
+	return s.BudgetMicroUSD > 0 && m.Progress.Spent >= s.BudgetMicroUSD
+}
+
 // An Engine explores. It is safe for concurrent use; each run has a device of its
 // own.
 type Engine struct{ cfg Config }
@@ -116,7 +133,7 @@ func New(cfg Config) *Engine {
 func (e *Engine) Run(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Record, error] {
 	return func(yield func(claybot.Record, error) bool) {
 		w := e.walk(t)
-		defer w.close()
+		defer w.dev.close()
 		for r, err := range w.graph().Run(ctx, t) {
 			if !yield(r, err) {
 				return
@@ -127,38 +144,3 @@ func (e *Engine) Run(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Record
 
 // Shape implements runs.Shaped.
 func (e *Engine) Shape() runs.Shape { return e.walk(nil).graph().Shape() }
-
-// state is what the nodes work with.
-type state = runs.State[memory, Output]
-
-// graph is the graph with the nodes of one pass.
-func (w *walk) graph() *runs.Graph[memory, Output] {
-	return &runs.Graph[memory, Output]{
-		Name: claybot.EngineExplore, Start: nodeEnsure,
-		Nodes: map[string]runs.Node[memory, Output]{
-			nodeEnsure: w.ensure, nodeProvision: w.provision, nodeLaunch: w.launch, nodeIdle: w.waitIdle,
-			nodePerceive: w.perceive, nodeEnumerate: w.enumerate, nodeChoose: w.choose, nodeAct: w.act,
-			nodeVerify: w.verify, nodePersist: w.persist, nodeProgress: w.progress, nodeContinue: w.goOn,
-			nodeSwitch: w.switchPolicy, nodeRestart: w.restart, nodeRecover: w.recover, nodeStop: w.stop,
-		},
-		Edges: map[string][]string{
-			nodeEnsure:    {nodeProvision, nodeStop}, // what is asked for is refused
-			nodeProvision: {nodeLaunch},
-			nodeLaunch:    {nodeIdle, nodeRestart},
-			nodeIdle:      {nodePerceive, nodeRestart},
-			nodePerceive:  {nodeEnumerate, nodeRestart},
-			nodeEnumerate: {nodeChoose},
-			nodeChoose:    {nodeAct, nodeContinue}, // nothing is left to do
-			nodeAct:       {nodeVerify, nodeRecover},
-			nodeVerify:    {nodePersist},
-			nodePersist:   {nodeProgress},
-			nodeProgress:  {nodeContinue},
-			nodeContinue:  {nodePerceive, nodeSwitch, nodeRestart, nodeStop},
-			nodeSwitch:    {nodePerceive},
-			nodeRestart:   {nodeIdle, nodeStop}, // it does not come back
-			nodeRecover:   {nodeEnumerate},
-			nodeStop:      {runs.End},
-		},
-		Steps: func(*runs.Turn) int { return 16 * (w.set.MaxIterations + 8*maxCrashes) },
-	}
-}

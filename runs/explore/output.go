@@ -80,28 +80,28 @@ const wholeMoves = 100
 
 // show brings what people see up to date. All of it is right at the end.
 func (o *Output) show(m *memory, end bool) {
-	o.Iterations, o.Policy = m.Iterations, m.Policy
-	if !end && len(m.Moves) > wholeMoves && m.Iterations%10 != 0 {
+	o.Iterations, o.Policy = m.Progress.Iterations, m.Progress.Policy
+	if !end && len(m.Map.Moves) > wholeMoves && m.Progress.Iterations%10 != 0 {
 		return
 	}
-	depth := m.depths()
+	depth := m.Map.depths(m.Now.Start)
 	o.Screens, o.Transitions, o.DeadEnds = []FoundScreen{}, []Transition{}, []string{}
-	for _, id := range m.ids() {
-		s := m.Screens[id]
+	for _, id := range m.Map.ids() {
+		s := m.Map.Screens[id]
 		far, known := depth[id]
 		if !known {
 			far = 1 // it came by itself
 		}
-		f := FoundScreen{ID: id, Title: s.Title, URL: devices.Plain(s.URL), Depth: far, File: s.File, Actions: len(s.Actions), Dead: m.dead(id)}
+		f := FoundScreen{ID: id, Title: s.Title, URL: devices.Plain(s.URL), Depth: far, File: s.File, Actions: len(s.Actions), Dead: m.Map.dead(id)}
 		if end {
-			f.Untried = len(m.untried(id))
+			f.Untried = len(m.Map.untried(id))
 		}
 		if f.Dead {
 			o.DeadEnds = append(o.DeadEnds, id)
 		}
 		o.Screens = append(o.Screens, f)
 	}
-	for _, v := range m.Moves {
+	for _, v := range m.Map.Moves {
 		if v.To != "" {
 			o.Transitions = append(o.Transitions, Transition{From: v.From, Action: v.Action, Label: v.Label, Kind: v.Kind, To: v.To})
 		}

@@ -26,9 +26,9 @@ var address = regexp.MustCompile(`(?i)(?:\b|_)([a-z0-9][a-z0-9+-]*://[^\s<>"'` +
 // marks may follow an address in a sentence, and are no part of it.
 const marks = ".,;:!?)]}*_"
 
-// request reads from the messages and the settings what is to be explored. A
+// readRequest reads from the messages and the settings what is to be explored. A
 // refusal is a sentence for the reader.
-func (w *walk) request(t *runs.Turn) (r request, refusal string) {
+func readRequest(t *runs.Turn, set Settings, hosts devices.Hosts) (r request, refusal string) {
 	var texts []string
 	for _, m := range t.Messages {
 		if m.Type == claybot.MessageUser || m.Type == claybot.MessageSystem {
@@ -37,10 +37,10 @@ func (w *walk) request(t *runs.Turn) (r request, refusal string) {
 	}
 	r.url, r.goal = asked(strings.Join(texts, "\n"))
 	if r.url == "" {
-		r.url = w.set.URL
+		r.url = set.URL
 	}
 	if r.goal == "" {
-		r.goal = devices.Line(w.set.Goal, maxGoal)
+		r.goal = devices.Line(set.Goal, maxGoal)
 	}
 	switch u, err := url.Parse(r.url); {
 	case r.url == "":
@@ -51,10 +51,10 @@ func (w *walk) request(t *runs.Turn) (r request, refusal string) {
 		return request{goal: r.goal}, "I cannot read the address that I am to explore. It begins with http:// or https://."
 	case u.User != nil:
 		return request{goal: r.goal}, "I do not open addresses with a name and a password in them. Send the address without."
-	case w.hosts.Len() == 0:
+	case hosts.Len() == 0:
 		return r, "I may not explore anything yet: the operator sets explore.hosts in my profile, the hosts that I may reach."
-	case !w.hosts.Allows(u):
-		return r, fmt.Sprintf("I may not explore %s. I may reach %s. Send me an address there, or have the operator add the host to explore.hosts in my profile.", devices.Line(u.Host, 120), w.hosts)
+	case !hosts.Allows(u):
+		return r, fmt.Sprintf("I may not explore %s. I may reach %s. Send me an address there, or have the operator add the host to explore.hosts in my profile.", devices.Line(u.Host, 120), hosts)
 	}
 	return r, ""
 }

@@ -95,10 +95,10 @@ func FuzzMemory(f *testing.F) {
 			return // devices say nothing of that kind
 		}
 		a := devices.Action{ID: action, Kind: devices.Click, Label: title}
-		m := memory{Start: id, At: id, Policy: policies[0]}
-		m.admit(&sighting{ID: id, Screen: &screen{Title: title, Actions: []devices.Action{a}}})
-		m.moved(intent{Screen: id, Action: a}, id)
-		m.moved(intent{Screen: id, Action: a}, "")
+		m := memory{Now: situation{Start: id, At: id}, Progress: progress{Policy: policies[0]}}
+		m.Map.admit(&sighting{ID: id, Screen: &screen{Title: title, Actions: []devices.Action{a}}})
+		m.Map.moved(intent{Screen: id, Action: a}, id)
+		m.Map.moved(intent{Screen: id, Action: a}, "")
 		one, err := json.Marshal(m)
 		if err != nil {
 			t.Fatal(err)
@@ -111,7 +111,7 @@ func FuzzMemory(f *testing.F) {
 		if err != nil || string(one) != string(two) {
 			t.Fatalf("%s\n%s\n%v", one, two, err)
 		}
-		if rule(&again) != nil && len(again.untried(id)) == 0 {
+		if rule(&again) != nil && len(again.Map.untried(id)) == 0 {
 			t.Fatalf("%s: something is done again", one)
 		}
 	})
@@ -119,15 +119,15 @@ func FuzzMemory(f *testing.F) {
 
 // A walk ends when there are more screens than can be drawn.
 func TestLimitOfScreens(t *testing.T) {
-	m := memory{Policy: policies[0]}
+	m := memory{Progress: progress{Policy: policies[0]}}
 	for i := range maxScreens + 1 {
 		id := strconv.Itoa(i)
-		if added := m.admit(&sighting{ID: id, Screen: &screen{Title: id}}); added != (i < maxScreens) {
+		if added := m.Map.admit(&sighting{ID: id, Screen: &screen{Title: id}}); added != (i < maxScreens) {
 			t.Fatalf("screen %d: %v", i, added)
 		}
 	}
-	w := &walk{set: Settings{MaxIterations: 10, NoProgress: 5}}
-	if got := w.reason(&m); got != ReasonScreens {
+	e := ending{Settings{MaxIterations: 10, NoProgress: 5}}
+	if got := e.reason(&m); got != ReasonScreens {
 		t.Errorf("reason %q", got)
 	}
 	out := Output{Reason: ReasonScreens}

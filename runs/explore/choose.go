@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -61,18 +62,52 @@ type distance struct {
 // maxElsewhere is how many other screens the model is offered.
 const maxElsewhere = 12
 
+// A chooser decides what is done next.
+type chooser struct {
+	model func(claybot.Agent) llm.Model // nil, or a nil result: the rule decides
+	set   Settings
+	dev   reader
+	log   *slog.Logger
+}
+
+// A reader reads the screen on which the walk is; empty where it cannot be read now.
+type reader interface {
+	text(ctx context.Context, s *state) (string, error)
+}
+
+// choose decides what is done next, or that there is nothing.
+func (c *chooser) choose(ctx context.Context, s *state) (string, error) {
+	m := &s.Scratch
+	m.Now.Intent, m.Now.Outcome, m.Now.New = nil, nil, false
+	if m.Progress.Crashed || m.Progress.Iterations >= c.set.MaxIterations || m.Progress.Idle >= c.set.NoProgress || c.set.poor(m) {
+		return nodeContinue, nil
+	}
+	in, err := c.next(ctx, s)
+	switch {
+	case err != nil:
+		return "", err
+	case in == nil:
+		m.Progress.Exhausted = !m.Progress.Reached
+		return nodeContinue, nil
+	}
+	m.Now.Intent = in
+	m.Progress.Iterations++
+	s.Because(in.Action.Label)
+	return nodeAct, nil
+}
+
 // next is what is done next: what the model says or, where it says nothing that
 // makes sense, the rule.
-func (w *walk) next(ctx context.Context, s *state) (*intent, error) {
+func (c *chooser) next(ctx context.Context, s *state) (*intent, error) {
 	m := &s.Scratch
 	var model llm.Model
-	if w.cfg.Model != nil && m.Garbled < maxGarbled {
-		model = w.cfg.Model(s.Turn.Agent)
+	if c.model != nil && m.Progress.Garbled < maxGarbled {
+		model = c.model(s.Turn.Agent)
 	}
-	if model == nil || m.Screens[m.At] == nil {
+	if model == nil || m.Map.Screens[m.Now.At] == nil {
 		return rule(m), nil
 	}
-	b, choices, err := w.brief(ctx, s)
+	b, choices, err := c.brief(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -84,106 +119,76 @@ func (w *walk) next(ctx context.Context, s *state) (*intent, error) {
 		Agent: s.Turn.Agent.ID, Run: s.Turn.Run.ID, System: system,
 		Messages: []llm.Message{{Role: llm.RoleUser, Content: string(question)}},
 		Lost: func(model string, u claybot.Usage) {
-			m.Spent += u.CostMicroUSD
+			m.Progress.Spent += u.CostMicroUSD
 			s.Turn.Lost(model, u)
 		},
 	})
 	if err == nil {
 		s.Used(resp.Model, resp.Usage)
-		m.Spent += resp.Usage.CostMicroUSD
+		m.Progress.Spent += resp.Usage.CostMicroUSD
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if end := ends(err); end != nil {
-		return nil, end
+	if e, ok := errors.AsType[*llm.Error](err); ok && (e.Class == llm.Budget || e.Class == llm.Off) {
+		return nil, runs.ModelError(err) // a rule of the operator ends the walk
 	}
 	if err != nil {
-		m.Garbled++
-		w.log.Warn("the model was not there to choose; the rule does", "err", err)
+		m.Progress.Garbled++
+		c.log.Warn("the model was not there to choose; the rule does", "err", err)
 		s.Output.wrong(Fault{Text: "the model could not be asked; the rule chose"})
 		return rule(m), nil
 	}
 	said, ok := readChoice(resp.Text)
-	if ok && said.GoalReached && m.Goal != "" {
-		m.Reached, m.Why = true, m.Screens[m.At].Title
+	if ok && said.GoalReached && m.Target.Goal != "" {
+		m.Progress.Reached, m.Progress.Why = true, m.Map.Screens[m.Now.At].Title
 		return nil, nil
 	}
 	in := choices[said.Choose]
 	if !ok || in == nil {
-		m.Garbled++
-		w.log.Info("the model chose nothing that there is; the rule does")
+		m.Progress.Garbled++
+		c.log.Info("the model chose nothing that there is; the rule does")
 		return rule(m), nil
 	}
-	m.Garbled = 0
+	m.Progress.Garbled = 0
 	if v := devices.Line(said.Value, maxValue); v != "" && (in.Action.Kind == devices.Type || in.Action.Kind == devices.Select) {
 		in.Value = v
 	}
 	return in, nil
 }
 
-// ends is how a call of the model ends the walk: by a rule of the operator, without
-// which the walk would go on. nil: another way is found.
-func ends(err error) error {
-	switch e, ok := errors.AsType[*llm.Error](err); {
-	case ok && e.Class == llm.Budget:
-		return &runs.Error{Code: runs.CodeBudget, Text: e.Error(), Err: err, Say: e.Text}
-	case ok && e.Class == llm.Off:
-		return runs.Off(e)
-	}
-	return nil
-}
-
 // brief is the question, and what each number of it stands for.
-func (w *walk) brief(ctx context.Context, s *state) (brief, map[int]*intent, error) {
+func (c *chooser) brief(ctx context.Context, s *state) (brief, map[int]*intent, error) {
 	m := &s.Scratch
-	here := m.Screens[m.At]
+	here := m.Map.Screens[m.Now.At]
 	b := brief{
-		Goal: m.Goal, Policy: m.Policy, Left: w.set.MaxIterations - m.Iterations,
+		Goal: m.Target.Goal, Policy: m.Progress.Policy, Left: c.set.MaxIterations - m.Progress.Iterations,
 		Screen: shown{Title: here.Title, URL: devices.Plain(here.URL)}, Actions: []option{},
 	}
-	if err := w.read(ctx, s, &b.Screen); err != nil {
+	var err error
+	if b.Screen.Text, err = c.dev.text(ctx, s); err != nil {
 		return b, nil, err
 	}
 	untried := make(map[string]bool)
-	for _, a := range m.untried(m.At) {
+	for _, a := range m.Map.untried(m.Now.At) {
 		untried[a.ID] = true
 	}
 	choices := make(map[int]*intent)
 	for _, a := range here.Actions {
 		n := len(choices) + 1
-		choices[n] = &intent{Screen: m.At, Action: a, Value: fitting(a)}
+		choices[n] = &intent{Screen: m.Now.At, Action: a, Value: fitting(a)}
 		b.Actions = append(b.Actions, option{N: n, Kind: a.Kind, Label: a.Label, Input: a.Input, Options: a.Options, Once: a.Once, Tried: !untried[a.ID]})
 	}
-	for _, id := range m.ids() {
-		left := m.untried(id)
-		if id == m.At || len(left) == 0 || len(b.Elsewhere) == maxElsewhere {
+	for _, id := range m.Map.ids() {
+		left := m.Map.untried(id)
+		if id == m.Now.At || len(left) == 0 || len(b.Elsewhere) == maxElsewhere {
 			continue
 		}
 		n := len(choices) + 1
 		choices[n] = &intent{Screen: id, Action: left[0], Value: fitting(left[0])}
-		b.Elsewhere = append(b.Elsewhere, distance{N: n, Title: m.Screens[id].Title, Untried: len(left)})
+		b.Elsewhere = append(b.Elsewhere, distance{N: n, Title: m.Map.Screens[id].Title, Untried: len(left)})
 	}
 	return b, choices, nil
-}
-
-// read adds what the screen says. It is no part of what the walk remembers, so a
-// new pass looks again. A screen that cannot be read now is chosen from all the
-// same.
-func (w *walk) read(ctx context.Context, s *state, to *shown) error {
-	if w.shown == nil || w.at != s.Scratch.At {
-		err := w.here(ctx, s)
-		if err == nil {
-			_, err = w.look(ctx)
-		}
-		if _, broken := trouble(ctx, err); broken != nil {
-			return broken
-		}
-	}
-	if w.shown != nil && w.at == s.Scratch.At {
-		to.Text = w.shown.Text
-	}
-	return nil
 }
 
 // A choice is the answer of the model.
