@@ -35,7 +35,7 @@ type Admin struct {
 	sender    *delivery.Deliverer
 	people    *people.Directory
 	profiles  *profiles.Profiles
-	subagents *subagents.Subagents
+	subagents *subagents.Supervisor
 	faults    *worker.Faults
 	log       *slog.Logger
 }
@@ -136,7 +136,7 @@ func (a *Admin) Delete(ctx context.Context, id claybot.AgentID) error {
 	a.profiles.Forget(id)
 	a.inboxes.Wake() // another agent may have waited for it
 	if e.Run != "" && !waited {
-		a.subagents.TellLost(ctx, e, string(e.Run), claybot.RunError{Code: "deleted", Text: "the operator deleted the agent"})
+		a.subagents.ReportLost(ctx, e, string(e.Run), claybot.RunError{Code: "deleted", Text: "the operator deleted the agent"})
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func (a *assembly) makeAgents() {
 		},
 		Parts: worker.Parts{
 			Boxes: a.inboxes, Waiters: &a.results.waiters, Deliverer: s.deliverer, People: s.People, Profiles: s.Profiles, Questions: s.Questions,
-			Subagents: s.Subagents, Hub: a.Hub, AtWork: a.work, Connector: a.connector, Complete: a.intake.complete, DropDoomed: a.results.dropDoomed,
+			Subagents: s.Subagents.Supervisor, Hub: a.Hub, AtWork: a.work, Connector: a.connector, Complete: a.intake.complete, DropDoomed: a.results.dropDoomed,
 			First: s.windows.shown.first,
 		},
 		Members: a.Members, Meter: a.Meter, Transcribe: a.Transcribe, Log: a.Log,
@@ -140,7 +140,7 @@ func (a *assembly) makeOverview() {
 			Later: a.Later, Counts: a.Counts,
 		},
 		Parts: overview.Parts{
-			People: s.People, Profiles: s.Profiles, Questions: s.Questions, Subagents: s.Subagents, Worker: s.Worker, Inboxes: a.inboxes,
+			People: s.People, Profiles: s.Profiles, Questions: s.Questions, Subagents: s.Subagents.Directory, Worker: s.Worker, Inboxes: a.inboxes,
 			Connectors: s.supervisor, Parked: counts, Membership: a.Members, Hub: a.Hub,
 		},
 		Reports: a.Reports, SwitchedOff: a.SwitchedOff, Access: a.Admission, Zone: a.Zone, Version: a.Version, Log: a.Log,
@@ -153,7 +153,7 @@ func (a *assembly) makeIntake() {
 	undo := &Undo{agents: a.agents, index: a.Index, runs: a.Runs, receipts: a.Inbox, people: s.People, accept: a.intake.acceptFor}
 	*a.intake = intake{
 		agents: a.agents, inboxes: a.inboxes, results: a.results, sender: s.deliverer, people: s.People, profiles: s.Profiles, questions: s.Questions,
-		subagents: s.Subagents, undo: undo, unwell: &s.Worker.Health, command: s.Overview.Answer, connector: a.connector, log: a.Log,
+		subagents: s.Subagents.Supervisor, undo: undo, unwell: &s.Worker.Health, command: s.Overview.Answer, connector: a.connector, log: a.Log,
 	}
 	*a.parking = parking{
 		store: a.Parking, index: a.Index, receipts: a.Inbox, intake: a.intake, people: s.People, sender: s.deliverer, worker: s.Worker,
@@ -182,7 +182,7 @@ func (a *assembly) makeControl() {
 		},
 		Admin: &Admin{
 			agents: a.Agents, index: a.Index, inbox: a.Inbox, runs: a.Runs, outbox: a.Outbox, inboxes: a.inboxes, intake: a.intake, parking: a.parking,
-			results: a.results, sender: s.deliverer, people: s.People, profiles: s.Profiles, subagents: s.Subagents, faults: &s.Worker.Faults, log: a.Log,
+			results: a.results, sender: s.deliverer, people: s.People, profiles: s.Profiles, subagents: s.Subagents.Supervisor, faults: &s.Worker.Faults, log: a.Log,
 		},
 	}
 }
@@ -192,8 +192,8 @@ func (a *assembly) makeLoops() {
 	s := a.system
 	f := s.follower
 	f.members, f.hub, f.inboxes, f.deliverer, f.people, f.profiles = a.Members, a.Hub, a.inboxes, s.deliverer, s.People, s.Profiles
-	f.subagents, f.questions, f.log = s.Subagents, s.Questions, a.Log
+	f.subagents, f.questions, f.log = s.Subagents.Supervisor, s.Questions, a.Log
 	s.loops = []func(context.Context){
-		s.Subagents.RemindAll, a.parking.retryAll, f.followTerms, f.repairAll, f.refreshAll, s.deliverer.Watch, s.windows.follow,
+		s.Subagents.Reminders.RemindAll, a.parking.retryAll, f.followTerms, f.repairAll, f.refreshAll, s.deliverer.Watch, s.windows.follow,
 	}
 }

@@ -85,7 +85,7 @@ func (f engineOf) Run(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Recor
 func (b *bank) tools(claybot.Agent) *tools.Set {
 	var list []tools.Tool
 	if b.helpers {
-		list = messaging.Tools(b.system.Subagents, b.system.Subagents, b.system.Subagents)
+		list = messaging.Tools(b.system.Subagents, b.system.Subagents.Directory, b.system.Subagents.Reminders)
 	}
 	set, err := tools.NewSet(list...)
 	if err != nil {

@@ -40,7 +40,7 @@ type follower struct {
 	deliverer *delivery.Deliverer
 	people    *people.Directory
 	profiles  *profiles.Profiles
-	subagents *subagents.Subagents
+	subagents *subagents.Supervisor
 	questions *questions.Questions
 	log       *slog.Logger
 

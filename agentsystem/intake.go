@@ -32,7 +32,7 @@ type intake struct {
 	people    *people.Directory
 	profiles  *profiles.Profiles
 	questions *questions.Questions
-	subagents *subagents.Subagents
+	subagents *subagents.Supervisor
 	undo      *Undo
 	unwell    *worker.Health
 	// command answers a chat command that changes nothing.

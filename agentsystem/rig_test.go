@@ -192,7 +192,7 @@ func (r *rig) start() {
 	})
 	engine := r.engine
 	if engine == nil {
-		all := slices.Concat(messaging.Tools(r.system.Subagents, r.system.Subagents, r.system.Subagents), ask.Tools(r.system.Questions.Asker))
+		all := slices.Concat(messaging.Tools(r.system.Subagents, r.system.Subagents.Directory, r.system.Subagents.Reminders), ask.Tools(r.system.Questions.Asker))
 		if r.more != nil {
 			all = append(all, r.more(r.system)...)
 		}

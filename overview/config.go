@@ -106,7 +106,7 @@ type Parts struct {
 	People     *people.Directory
 	Profiles   *profiles.Profiles
 	Questions  *questions.Questions
-	Subagents  *subagents.Subagents
+	Subagents  *subagents.Directory
 	Worker     *worker.Worker
 	Inboxes    *inbox.Inboxes
 	Connectors Connectors

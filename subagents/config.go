@@ -4,11 +4,9 @@ import (
 	"context"
 	"iter"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )
@@ -48,6 +46,14 @@ type Poster interface {
 	Wake()
 }
 
+// People knows who people are and where they read; see people.Directory.
+type People interface {
+	Recent(ctx context.Context, d claybot.Descriptor, except claybot.AgentID) (storage.IndexEntry, error)
+	Reaches(from, to claybot.Descriptor) bool
+	MayWrite(d claybot.Descriptor) bool
+	TellOwner(ctx context.Context, a claybot.Agent, key, text string)
+}
+
 // Clock says when another member of a cluster may have changed the store; see
 // nodes.Membership.
 type Clock interface {
@@ -73,7 +79,7 @@ type Config struct {
 	Later  storage.Reminders
 	Poster Poster
 	Intake Intake
-	People *people.Directory
+	People People
 	Work   *runs.AtWork
 	Clock  Clock
 	// Limits is read at every decision.
@@ -82,15 +88,3 @@ type Config struct {
 	Profile func(claybot.Descriptor) string
 	Log     *slog.Logger
 }
-
-// Subagents are the agents that other agents deal with. Its methods are safe for
-// concurrent use.
-type Subagents struct {
-	Config
-	starting sync.Mutex // held while a subagent is started or asked, so that limits hold
-	speech   speech
-	remind   chan struct{} // a reminder was added
-}
-
-// New returns Subagents.
-func New(cfg Config) *Subagents { return &Subagents{Config: cfg, remind: make(chan struct{}, 1)} }

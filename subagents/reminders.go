@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -19,33 +22,47 @@ const (
 	remindAtMost  = 366 * 24 * time.Hour
 	lateReminder  = time.Minute // later than this, a reminder says so
 	lookReminders = 30 * time.Second
-	// lookShared is how often a node looks for reminders that another one keeps
+	// lookShared is how often a member looks for reminders that another one keeps
 	// time for, and so how late they are when that one has crashed.
 	lookShared = 10 * time.Second
 	// leastReminder keeps an agent from waking itself again and again.
 	leastReminder = time.Minute
 )
 
+// Reminders keeps the notes that agents send to themselves later, and posts them.
+type Reminders struct {
+	store    storage.Reminders
+	index    Index
+	poster   Poster
+	complete func(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (storage.Posting, error)
+	work     *runs.AtWork
+	clock    Clock
+	added    chan struct{} // a reminder was added
+	log      *slog.Logger
+}
+
+var _ tools.Reminders = (*Reminders)(nil)
+
 // RemindAll posts reminders when they are due, until ctx is done. It looks at
 // the clock again and again while some are left, as the clock may be set.
 //
 // Several members run it concurrently, without a leader: the store deletes a reminder in
 // the transaction that posts it, so exactly one member posts it.
-func (s *Subagents) RemindAll(ctx context.Context) {
+func (r *Reminders) RemindAll(ctx context.Context) {
 	for ctx.Err() == nil {
-		posted, next, err := s.Later.Remind(ctx, claybot.Now(), func(r storage.Reminder) (storage.Posting, error) {
-			e, err := s.Index.IndexedAgentByID(ctx, r.Agent)
+		posted, next, err := r.store.Remind(ctx, claybot.Now(), func(due storage.Reminder) (storage.Posting, error) {
+			e, err := r.index.IndexedAgentByID(ctx, due.Agent)
 			if err != nil {
 				return storage.Posting{}, err
 			}
-			return s.Intake.Complete(ctx, claybot.Agent{ID: r.Agent, Descriptor: e.Descriptor}, reminderMessage(r))
+			return r.complete(ctx, claybot.Agent{ID: due.Agent, Descriptor: e.Descriptor}, reminderMessage(due))
 		})
 		if err != nil && ctx.Err() == nil {
-			s.Log.Error("failed to read reminders, retrying", "err", err)
+			r.log.Error("failed to read reminders, retrying", "err", err)
 			next = claybot.Now()
 		}
 		if posted > 0 {
-			s.Poster.Wake()
+			r.poster.Wake()
 			continue // there may be more
 		}
 		var look <-chan time.Time
@@ -57,9 +74,9 @@ func (s *Subagents) RemindAll(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-s.remind:
+		case <-r.added:
 		case <-look:
-		case <-s.Clock.Elsewhere(lookShared):
+		case <-r.clock.Elsewhere(lookShared):
 		}
 	}
 }
@@ -68,8 +85,8 @@ func (s *Subagents) RemindAll(ctx context.Context) {
 func reminderMessage(r storage.Reminder) claybot.AgentMessage {
 	now := claybot.Now()
 	text := r.Note
-	if late := now.Time().Sub(r.Due.Time()); late > lateReminder {
-		text += fmt.Sprintf("\n(late: it was due at %s)", r.Due.Time().UTC().Format(time.RFC3339))
+	if now.Time().Sub(r.Due.Time()) > lateReminder {
+		text = texts.LateReminder(text, r.Due)
 	}
 	return claybot.AgentMessage{
 		ID: claybot.MessageID("reminder/" + r.ID), Type: claybot.MessageSystem, Kind: claybot.KindReminder,
@@ -78,7 +95,7 @@ func reminderMessage(r storage.Reminder) claybot.AgentMessage {
 }
 
 // RemindMe implements tools.Reminders.
-func (s *Subagents) RemindMe(ctx context.Context, env tools.Env, at time.Time, note string) (string, error) {
+func (r *Reminders) RemindMe(ctx context.Context, env tools.Env, at time.Time, note string) (string, error) {
 	note = strings.TrimSpace(claybot.Clean(note))
 	switch {
 	case note == "":
@@ -90,7 +107,7 @@ func (s *Subagents) RemindMe(ctx context.Context, env tools.Env, at time.Time, n
 	case time.Until(at) > remindAtMost:
 		return "", fmt.Errorf("%s is more than a year away", at.Format(time.RFC3339))
 	}
-	turn := s.Work.Of(env.Run)
+	turn := r.work.Of(env.Run)
 	if time.Until(at) < leastReminder && !turn.Person() {
 		return "", fmt.Errorf("without a word of a person, a reminder must lie at least %v ahead", leastReminder)
 	}
@@ -98,11 +115,11 @@ func (s *Subagents) RemindMe(ctx context.Context, env tools.Env, at time.Time, n
 	if from.Route != nil && from.Route.Connector == "" { // the asker gets the answer, but not this
 		from.Route = nil
 	}
-	r := storage.Reminder{
+	kept := storage.Reminder{
 		ID: env.UID(0), Agent: env.Agent.ID, Due: claybot.At(at), Note: note, Made: claybot.Now(),
 		Context: claybot.MessageContext{ThreadID: from.Context.ThreadID, Group: from.Context.Group}, Route: from.Route,
 	}
-	err := s.Later.AddReminder(ctx, r, maxReminders)
+	err := r.store.AddReminder(ctx, kept, maxReminders)
 	if errors.Is(err, storage.ErrTooMany) {
 		return "", fmt.Errorf("you have %d reminders already; cancel some first", maxReminders)
 	}
@@ -110,28 +127,28 @@ func (s *Subagents) RemindMe(ctx context.Context, env tools.Env, at time.Time, n
 		return "", fmt.Errorf("keep the reminder: %w", err)
 	}
 	select {
-	case s.remind <- struct{}{}:
+	case r.added <- struct{}{}:
 	default:
 	}
-	return r.ID, nil
+	return kept.ID, nil
 }
 
 // Reminders implements tools.Reminders.
-func (s *Subagents) Reminders(ctx context.Context, env tools.Env) ([]tools.Reminder, error) {
-	all, err := s.Later.Reminders(ctx, env.Agent.ID)
+func (r *Reminders) Reminders(ctx context.Context, env tools.Env) ([]tools.Reminder, error) {
+	all, err := r.store.Reminders(ctx, env.Agent.ID)
 	if err != nil {
 		return nil, fmt.Errorf("list reminders: %w", err)
 	}
 	list := make([]tools.Reminder, len(all))
-	for i, r := range all {
-		list[i] = tools.Reminder{ID: r.ID, At: r.Due.Time(), Note: r.Note}
+	for i, x := range all {
+		list[i] = tools.Reminder{ID: x.ID, At: x.Due.Time(), Note: x.Note}
 	}
 	return list, nil
 }
 
 // CancelReminder implements tools.Reminders.
-func (s *Subagents) CancelReminder(ctx context.Context, env tools.Env, id string) error {
-	err := s.Later.CancelReminder(ctx, env.Agent.ID, id)
+func (r *Reminders) CancelReminder(ctx context.Context, env tools.Env, id string) error {
+	err := r.store.CancelReminder(ctx, env.Agent.ID, id)
 	if errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("you have no reminder %.40q; it may have come already", id)
 	}
@@ -139,14 +156,14 @@ func (s *Subagents) CancelReminder(ctx context.Context, env tools.Env, id string
 }
 
 // NextReminders lists the reminders of all agents, the next one first, at most limit.
-func (s *Subagents) NextReminders(ctx context.Context, limit int) ([]storage.Reminder, error) {
-	return s.Later.NextReminders(ctx, limit)
+func (r *Reminders) NextReminders(ctx context.Context, limit int) ([]storage.Reminder, error) {
+	return r.store.NextReminders(ctx, limit)
 }
 
 // AgentReminders lists the reminders of an agent, the next one first.
-func (s *Subagents) AgentReminders(ctx context.Context, id claybot.AgentID) ([]storage.Reminder, error) {
-	if _, err := s.Index.IndexedAgentByID(ctx, id); err != nil {
+func (r *Reminders) AgentReminders(ctx context.Context, id claybot.AgentID) ([]storage.Reminder, error) {
+	if _, err := r.index.IndexedAgentByID(ctx, id); err != nil {
 		return nil, err
 	}
-	return s.Later.Reminders(ctx, id)
+	return r.store.Reminders(ctx, id)
 }

@@ -12,327 +12,90 @@ package subagents
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
-	"strings"
+	"sync"
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/inbox"
-	"github.com/claybot/claybot/runs"
-	"github.com/claybot/claybot/storage"
-	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
-var (
-	_ tools.Agents    = (*Subagents)(nil)
-	_ tools.Directory = (*Subagents)(nil)
-	_ tools.Reminders = (*Subagents)(nil)
-)
+// Subagents are the agents that other agents deal with, as their tools see them. Its
+// methods are safe for concurrent use, and so are those of its parts.
+type Subagents struct {
+	Directory  *Directory  // which agents an agent can reach
+	Reminders  *Reminders  // what agents remind themselves of
+	Supervisor *Supervisor // stops agents, and reports what ended outside a run
 
-// The limits of waiting for other agents.
-const (
-	defaultPatience = 10 * time.Minute
-	maxPatience     = 24 * time.Hour
-	// answerGrace is how long after the last deadline an answer may still come:
-	// those who are waited for end by themselves.
-	answerGrace = time.Minute
-	// maxAnswers is the most bytes of a result with answers, below what is cut
-	// in the middle.
-	maxAnswers = 30 << 10
-)
+	starter   *Starter
+	messenger *Messenger
+}
+
+var _ tools.Agents = (*Subagents)(nil)
+
+// New returns Subagents.
+func New(cfg Config) *Subagents {
+	starting := new(sync.Mutex)
+	supervisor := &Supervisor{
+		index: cfg.Index, inbox: cfg.Inbox, runs: cfg.Runs, poster: cfg.Poster, people: cfg.People,
+		accept: cfg.Intake.Accept, dropped: cfg.Intake.Dropped, log: cfg.Log,
+	}
+	directory := &Directory{agents: cfg.Agents, index: cfg.Index, runs: cfg.Runs, people: cfg.People, supervisor: supervisor}
+	messenger := &Messenger{
+		directory: directory, index: cfg.Index, inbox: cfg.Inbox, runs: cfg.Runs, people: cfg.People, accept: cfg.Intake.Accept,
+		work: cfg.Work, starting: starting,
+	}
+	return &Subagents{
+		Directory:  directory,
+		Supervisor: supervisor,
+		Reminders: &Reminders{
+			store: cfg.Later, index: cfg.Index, poster: cfg.Poster, complete: cfg.Intake.Complete, work: cfg.Work, clock: cfg.Clock,
+			added: make(chan struct{}, 1), log: cfg.Log,
+		},
+		starter: &Starter{
+			agents: cfg.Agents, index: cfg.Index, inbox: cfg.Inbox, messenger: messenger, accept: cfg.Intake.Accept, work: cfg.Work,
+			limits: cfg.Limits, profile: cfg.Profile, starting: starting,
+		},
+		messenger: messenger,
+	}
+}
 
 // StartSubagent implements tools.Agents.
 func (s *Subagents) StartSubagent(ctx context.Context, env tools.Env, t tools.Subagent) (claybot.AgentID, error) {
-	started, err := s.startAll(ctx, env, []tools.Subagent{t}, false)
-	if err != nil {
-		return "", err
-	}
-	return started[0].id, nil
+	return s.starter.StartSubagent(ctx, env, t)
 }
 
 // SpawnAndWait implements tools.Agents.
 func (s *Subagents) SpawnAndWait(ctx context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error) {
-	children, err := s.startAll(ctx, env, tasks, true)
+	return s.starter.SpawnAndWait(ctx, env, tasks)
+}
+
+// AskAgent implements tools.Agents.
+func (s *Subagents) AskAgent(ctx context.Context, env tools.Env, to, text string, timeout time.Duration) (tools.Result, error) {
+	return s.messenger.AskAgent(ctx, env, to, text, timeout)
+}
+
+// SendAgentMessage implements tools.Agents.
+func (s *Subagents) SendAgentMessage(ctx context.Context, env tools.Env, to, text string, silent bool) (claybot.AgentID, error) {
+	return s.messenger.SendAgentMessage(ctx, env, to, text, silent)
+}
+
+// StopAgent implements tools.Agents.
+func (s *Subagents) StopAgent(ctx context.Context, env tools.Env, id string) (int, error) {
+	e, err := s.Directory.known(ctx, env.Agent, claybot.AgentID(id))
 	if err != nil {
-		return tools.Result{}, err
+		return 0, err
 	}
-	wait := claybot.Awaiting{Reason: claybot.AwaitChildren}
-	for i, c := range children {
-		wait.Answers = append(wait.Answers, answerID(env, i))
-		wait.Until = max(wait.Until, claybot.At(c.deadline.Time().Add(answerGrace)))
-	}
-	answers, err := s.answers(ctx, wait)
-	if err != nil || answers == nil {
-		return tools.Result{Wait: &wait}, err
-	}
-	for i := range answers {
-		answers[i].AgentID = children[i].id
-	}
-	text, err := fitAnswers(answers)
-	tainted := slices.ContainsFunc(answers, func(a claybot.Result) bool { return a.Tainted })
-	return tools.Result{Text: text, Untrusted: tainted}, err
-}
-
-// fitAnswers writes answers so that all of them fit into one result: long
-// outputs are shortened, each to the same length.
-func fitAnswers(answers []claybot.Result) (string, error) {
-	for room := maxAnswers; ; room /= 2 {
-		short := slices.Clone(answers)
-		for i := range short {
-			short[i].Output = texts.Shorten(short[i].Output, room/len(short))
-		}
-		text, err := json.Marshal(short)
-		if err != nil || len(text) <= maxAnswers || room < len(answers) {
-			return string(text), err
-		}
-	}
-}
-
-// answers returns the results for a paused run, or nil while one may still arrive; later,
-// each missing one becomes an error result.
-func (s *Subagents) answers(ctx context.Context, wait claybot.Awaiting) ([]claybot.Result, error) {
-	answers := make([]claybot.Result, len(wait.Answers))
-	late := claybot.Now() >= wait.Until
-	for i, id := range wait.Answers {
-		r, err := s.Inbox.Receipt(ctx, id)
-		switch {
-		case errors.Is(err, storage.ErrNotFound) && !late:
-			return nil, nil
-		case errors.Is(err, storage.ErrNotFound):
-			answers[i].Error = "no answer came in time"
-		case err != nil:
-			return nil, fmt.Errorf("read an answer: %w", err)
-		case r.Message.Answer != nil:
-			answers[i] = *r.Message.Answer
-		default:
-			answers[i].Error = "the answer cannot be read"
-		}
-	}
-	return answers, nil
-}
-
-// startAll creates one subagent for each task, all or none, and posts the tasks. A repeated
-// call returns what it created the first time.
-func (s *Subagents) startAll(ctx context.Context, env tools.Env, tasks []tools.Subagent, awaited bool) ([]started, error) {
-	for i, t := range tasks {
-		if err := s.checkTask(env, t); err != nil {
-			if len(tasks) > 1 {
-				return nil, fmt.Errorf("task %d: %w", i+1, err)
-			}
-			return nil, err
-		}
-	}
-	s.starting.Lock()
-	defer s.starting.Unlock()
-	_, again, err := s.startedBefore(ctx, env, 0)
+	below, err := s.Supervisor.descends(ctx, e.Descriptor, env.Agent.ID)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	if !again {
-		if err := s.far(ctx, env, s.Work.Of(env.Run).Hops()+1); err != nil {
-			return nil, err
-		}
-		if err := s.room(ctx, env, len(tasks)); err != nil {
-			return nil, err
-		}
+	if !below {
+		return 0, fmt.Errorf("agent %s is not one of yours; only the agents that you or your subagents started can be stopped", e.ID)
 	}
-	all := make([]started, len(tasks))
-	for i, t := range tasks {
-		if all[i], err = s.start(ctx, env, i, t, awaited); err != nil {
-			return nil, err
-		}
+	n := s.Supervisor.HaltBelow(ctx, e.ID, "parent")
+	if s.Supervisor.Halt(ctx, e, "parent") {
+		n++
 	}
-	return all, nil
-}
-
-// A started is a subagent that a call created, and its deadline.
-type started struct {
-	id       claybot.AgentID
-	deadline claybot.Time
-}
-
-// startedBefore finds the i-th subagent of a call by its task, which is known
-// also when the agent is gone.
-func (s *Subagents) startedBefore(ctx context.Context, env tools.Env, i int) (_ started, ok bool, err error) {
-	r, err := s.Inbox.Receipt(ctx, taskID(env.UID(i)))
-	if errors.Is(err, storage.ErrNotFound) {
-		return started{}, false, nil
-	}
-	if err != nil {
-		return started{}, false, fmt.Errorf("look for the subagent: %w", err)
-	}
-	return started{r.Agent, r.Message.Deadline}, true, nil
-}
-
-// checkTask validates the task of a subagent.
-func (s *Subagents) checkTask(env tools.Env, t tools.Subagent) error {
-	if strings.TrimSpace(t.Task) == "" {
-		return errors.New("task must not be empty")
-	}
-	if len(t.Task) > inbox.MaxText {
-		return fmt.Errorf("task has %d bytes; at most %d are taken", len(t.Task), inbox.MaxText)
-	}
-	if t.Timeout < 0 || t.Timeout > maxPatience {
-		return fmt.Errorf("timeout %v is not within 0 and %v", t.Timeout, maxPatience)
-	}
-	if t.Model != "" && t.Model != s.own(env).Model {
-		var models []string
-		if list := s.Limits().Models; list != nil {
-			models = list(env.Agent)
-		}
-		if !slices.Contains(models, t.Model) {
-			return fmt.Errorf("model %q is not configured for you; leave it out, or choose one of: %s", t.Model, strings.Join(models, ", "))
-		}
-	}
-	own := s.own(env).Tools
-	if known := s.Limits().Tools; known != nil {
-		own = known(env.Agent)
-	}
-	for _, name := range t.Tools {
-		if own != nil && !slices.Contains(own, name) {
-			return fmt.Errorf("tool %.64q is not one of yours, so a subagent cannot have it", name)
-		}
-	}
-	return nil
-}
-
-// own are the background settings of the caller.
-func (s *Subagents) own(env tools.Env) claybot.Background {
-	if b := env.Agent.State.Background; b != nil {
-		return *b
-	}
-	return claybot.Background{}
-}
-
-// room returns an error when the limits do not allow n more subagents. The caller holds
-// starting.
-func (s *Subagents) room(ctx context.Context, env tools.Env, n int) error {
-	limits, caller := s.Limits(), env.Agent
-	if caller.Descriptor.Depth >= limits.MaxDepth {
-		return fmt.Errorf("subagents may be nested %d deep at most; do this yourself", limits.MaxDepth)
-	}
-	children, err := s.Index.Children(ctx, caller.ID)
-	if err != nil {
-		return fmt.Errorf("count subagents: %w", err)
-	}
-	busy := 0
-	for _, c := range children {
-		if c.Busy {
-			busy++
-		}
-	}
-	if busy+n > limits.MaxChildren {
-		return fmt.Errorf("%d of your subagents are at work and %d more would be over the limit of %d; wait for some to end", busy, n, limits.MaxChildren)
-	}
-	since := claybot.At(time.Now().Add(-time.Hour))
-	started, err := s.Index.Started(ctx, root(caller), since)
-	if err != nil {
-		return fmt.Errorf("count subagents: %w", err)
-	}
-	if started+n > limits.MaxStarts {
-		return fmt.Errorf("%d subagents were started here within an hour and %d more would be over the limit of %d; try again later", started, n, limits.MaxStarts)
-	}
-	return nil
-}
-
-// root is the agent with which the chain of parents of a begins.
-func root(a claybot.Agent) claybot.AgentID {
-	if a.Descriptor.Root != "" {
-		return a.Descriptor.Root
-	}
-	return a.ID
-}
-
-// child describes the i-th subagent of a call.
-func (s *Subagents) child(env tools.Env, i int, name string) claybot.Descriptor {
-	parent := env.Agent
-	d := claybot.Descriptor{
-		Type: claybot.AgentSubagent, UID: env.UID(i), Parent: parent.ID, Name: connectors.OneLine(claybot.Clean(name), 80),
-		Owner: parent.Descriptor.OwnerID(), Root: root(parent), Depth: parent.Descriptor.Depth + 1,
-		Profile: parent.Descriptor.Profile,
-	}
-	if d.Profile == "" {
-		d.Profile = s.Profile(parent.Descriptor)
-	}
-	return d
-}
-
-// taskID is the id of the first message of a subagent.
-func taskID(uid string) claybot.MessageID { return claybot.MessageID("task/" + uid) }
-
-// answerID is the id of the i-th answer that a call waits for.
-func answerID(env tools.Env, i int) claybot.MessageID {
-	return claybot.MessageID(fmt.Sprintf("answer/%s", env.UID(i)))
-}
-
-func patience(d time.Duration) time.Duration {
-	if d == 0 {
-		return defaultPatience
-	}
-	return d
-}
-
-// start creates one subagent and posts its task. It is idempotent.
-func (s *Subagents) start(ctx context.Context, env tools.Env, i int, t tools.Subagent, awaited bool) (started, error) {
-	d := s.child(env, i, t.Name)
-	known, ok, err := s.startedBefore(ctx, env, i)
-	if err != nil {
-		return started{}, err
-	}
-	if ok {
-		s.Work.Of(env.Run).Tell(runs.Started(env.Run, known.id, d.Name)) // a crash may have come before
-		return known, nil
-	}
-	own := s.own(env)
-	b := claybot.Background{Model: t.Model, Prompt: t.Prompt, Tools: t.Tools}
-	if b.Model == "" {
-		b.Model = own.Model
-	}
-	if b.Tools == nil {
-		b.Tools = own.Tools
-	}
-	agent, err := s.Agents.NewAgent(ctx, d, b)
-	if err != nil {
-		return started{}, fmt.Errorf("make the subagent: %w", err)
-	}
-	m := claybot.AgentMessage{
-		ID: taskID(d.UID), Type: claybot.MessageSystem, Kind: claybot.KindTask, Text: claybot.Clean(t.Task), At: claybot.Now(),
-		From: claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name},
-		Hops: s.Work.Of(env.Run).Hops() + 1, Tainted: env.Tainted,
-	}
-	m.Root = s.Work.Of(env.Run).Root(env.Run)
-	if t.Report {
-		m.Report = env.Agent.ID
-	}
-	if awaited {
-		m.Awaited = &claybot.Awaited{Agent: env.Agent.ID, Run: env.Run, ID: answerID(env, i)}
-		m.Deadline = claybot.At(time.Now().Add(patience(t.Timeout)))
-	}
-	if _, err := s.Intake.Accept(ctx, agent, m); err != nil {
-		return started{}, fmt.Errorf("give the subagent its task: %w", err)
-	}
-	s.Work.Of(env.Run).Tell(runs.Started(env.Run, agent.ID, d.Name))
-	return started{agent.ID, m.Deadline}, nil
-}
-
-// archived reports whether a subagent has been idle for so long that it no longer accepts
-// messages.
-func (s *Subagents) archived(ctx context.Context, e storage.IndexEntry) (bool, error) {
-	if e.Descriptor.Type != claybot.AgentSubagent || e.Busy {
-		return false, nil
-	}
-	last := e.CreatedAt
-	run, err := s.Runs.LastRun(ctx, e.ID)
-	switch {
-	case err == nil:
-		last = max(last, run.Ended)
-	case !errors.Is(err, storage.ErrNotFound):
-		return false, fmt.Errorf("read the last run of %s: %w", e.ID, err)
-	}
-	return time.Since(last.Time()) > archivedAfter, nil
+	return n, nil
 }

@@ -211,6 +211,14 @@ func SubagentFailed(d claybot.Descriptor, id claybot.AgentID, run claybot.RunID,
 	return fmt.Sprintf("%s (id %s) failed in run %s: %s: %s", name, id, run, why.Code, connectors.OneLine(why.Text, 300))
 }
 
+// StoppedBeforeStart is why a task of a subagent did not run.
+const StoppedBeforeStart = "stopped by the operator before it started"
+
+// LateReminder is the note of a reminder that comes late.
+func LateReminder(note string, due claybot.Time) string {
+	return note + fmt.Sprintf("\n(late: it was due at %s)", due.Time().UTC().Format(time.RFC3339))
+}
+
 // What replies to a button of a question.
 const (
 	Taken    = "Thank you, I have it."

@@ -66,7 +66,7 @@ type Parts struct {
 	People    *people.Directory
 	Profiles  *profiles.Profiles
 	Questions *questions.Questions
-	Subagents *subagents.Subagents
+	Subagents *subagents.Supervisor
 	Hub       *runs.Hub
 	AtWork    *runs.AtWork
 	// Connector returns the connector of a name; nil where none is configured.

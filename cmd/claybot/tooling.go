@@ -188,7 +188,7 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 	if !key.beats {
 		beats = nil
 	}
-	all := slices.Concat(clock.Tools(), messaging.Tools(system.Subagents, system.Subagents, system.Subagents), schedule.Tools(b.tasks, beats, system.Subagents), b.remembering(key, p.Notes.Off), b.more)
+	all := slices.Concat(clock.Tools(), messaging.Tools(system.Subagents, system.Subagents.Directory, system.Subagents.Reminders), schedule.Tools(b.tasks, beats, system.Subagents.Directory), b.remembering(key, p.Notes.Off), b.more)
 	if key.kind == claybot.AgentUser {
 		all = append(all, questions.Tools(system.Questions.Asker)...)
 	}

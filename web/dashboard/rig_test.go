@@ -117,7 +117,7 @@ func (r *rig) start() {
 	log := slog.New(slog.NewTextHandler(r, nil))
 	r.db, r.agents = webtest.OpenStores(ctx, r, r.dir, r.hub, nil)
 	r.system = agentsystem.New(r.systemConfig(log))
-	set, err := tools.NewSet(slices.Concat(clock.Tools(), ask.Tools(r.system.Questions.Asker), messaging.Tools(r.system.Subagents, r.system.Subagents, r.system.Subagents),
+	set, err := tools.NewSet(slices.Concat(clock.Tools(), ask.Tools(r.system.Questions.Asker), messaging.Tools(r.system.Subagents, r.system.Subagents.Directory, r.system.Subagents.Reminders),
 		todos.Tools(r.db, r.system.Output, func(tools.Env) bool { return true }))...)
 	if err != nil {
 		r.Fatal(err)

@@ -1,0 +1,138 @@
+package subagents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/tools"
+)
+
+// maxHistoryRead is how many records one call returns.
+const maxHistoryRead = 200
+
+// A Directory finds the agents that an agent can reach: those of its owner.
+type Directory struct {
+	agents     Agents
+	index      Index
+	runs       Runs
+	people     People
+	supervisor *Supervisor
+}
+
+var _ tools.Directory = (*Directory)(nil)
+
+// ListAgents implements tools.Directory.
+func (d *Directory) ListAgents(ctx context.Context, env tools.Env) ([]tools.AgentInfo, error) {
+	var list []tools.AgentInfo
+	for e, err := range d.index.IndexedAgents(ctx) {
+		if err != nil {
+			return nil, fmt.Errorf("list agents: %w", err)
+		}
+		if !d.people.Reaches(env.Agent.Descriptor, e.Descriptor) {
+			continue
+		}
+		info, err := d.Info(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		info.Self = e.ID == env.Agent.ID
+		list = append(list, info)
+	}
+	return list, nil
+}
+
+// Info returns what other agents may see of an agent.
+func (d *Directory) Info(ctx context.Context, e storage.IndexEntry) (tools.AgentInfo, error) {
+	of := e.Descriptor
+	info := tools.AgentInfo{ID: e.ID, Type: string(of.Type), Name: of.Name, Parent: of.Parent, State: "idle"}
+	if of.Foreground() {
+		info.Place = of.Connector + "/" + of.ChannelID
+	}
+	run, err := d.runs.LastRun(ctx, e.ID)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return info, err
+	}
+	if err == nil {
+		info.State, info.LastRun = string(run.State), run.ID
+		if !of.Foreground() {
+			info.LastText = connectors.OneLine(run.Output, 200)
+		}
+	}
+	if e.Busy && e.Run == "" {
+		info.State = "waiting"
+	}
+	return info, nil
+}
+
+// ReadAgentHistory implements tools.Directory.
+func (d *Directory) ReadAgentHistory(ctx context.Context, env tools.Env, id string, last int) ([]claybot.Record, error) {
+	if last < 1 || last > maxHistoryRead {
+		return nil, fmt.Errorf("last is %d; want 1 to %d", last, maxHistoryRead)
+	}
+	e, err := d.known(ctx, env.Agent, claybot.AgentID(id))
+	if err != nil {
+		return nil, err
+	}
+	records, err := d.agents.Records(ctx, e.ID)
+	if err != nil {
+		return nil, fmt.Errorf("the history of agent %s cannot be read", e.ID)
+	}
+	return records[max(0, len(records)-last):], nil
+}
+
+// target finds the agent that a tool's "to" means: an id, "parent", or nothing
+// for the most recent foreground agent.
+func (d *Directory) target(ctx context.Context, from claybot.Agent, to string) (claybot.Agent, error) {
+	var none claybot.Agent
+	id := claybot.AgentID(strings.TrimSpace(to))
+	switch {
+	case id == "":
+		e, err := d.people.Recent(ctx, from.Descriptor, from.ID)
+		if errors.Is(err, storage.ErrNotFound) {
+			return none, errors.New("there is no other agent of a person to write to")
+		}
+		if err != nil {
+			return none, err
+		}
+		id = e.ID
+	case id == "parent":
+		if id = from.Descriptor.Parent; id == "" {
+			return none, errors.New("you have no parent; name an agent's id, or leave to out for the most recent one of a person")
+		}
+	}
+	if id == from.ID {
+		return none, errors.New("that agent is you")
+	}
+	e, err := d.known(ctx, from, id)
+	if err != nil {
+		return none, err
+	}
+	old, err := d.supervisor.archived(ctx, e)
+	switch {
+	case err != nil:
+		return none, err
+	case old:
+		return none, fmt.Errorf("agent %s is archived: it has been quiet for more than 7 days", id)
+	case e.Descriptor.Foreground() && !d.people.MayWrite(e.Descriptor):
+		return none, fmt.Errorf("the person of agent %s has no access any more", id)
+	}
+	a, err := d.agents.Agent(ctx, e.ID)
+	if err != nil {
+		return none, fmt.Errorf("agent %s cannot be read", id)
+	}
+	return a, nil
+}
+
+// known finds an agent within reach; those of other owners do not exist.
+func (d *Directory) known(ctx context.Context, from claybot.Agent, id claybot.AgentID) (storage.IndexEntry, error) {
+	e, err := d.index.IndexedAgentByID(ctx, id)
+	if errors.Is(err, storage.ErrNotFound) || err == nil && !d.people.Reaches(from.Descriptor, e.Descriptor) {
+		return e, fmt.Errorf("there is no agent %.40q; list_agents shows those you can reach", string(id))
+	}
+	return e, err
+}

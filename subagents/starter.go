@@ -1,0 +1,319 @@
+package subagents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
+	"github.com/claybot/claybot/tools"
+)
+
+// The limits of waiting for other agents.
+const (
+	defaultPatience = 10 * time.Minute
+	maxPatience     = 24 * time.Hour
+	// answerGrace is how long after the last deadline an answer may still come:
+	// those who are waited for end by themselves.
+	answerGrace = time.Minute
+	// maxAnswers is the most bytes of a result with answers, below what is cut
+	// in the middle.
+	maxAnswers = 30 << 10
+)
+
+// A Starter creates subagents and posts their tasks.
+type Starter struct {
+	agents    Agents
+	index     Index
+	inbox     Inbox
+	messenger *Messenger
+	accept    func(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (storage.Posted, error)
+	work      *runs.AtWork
+	limits    func() Limits
+	profile   func(claybot.Descriptor) string
+	starting  *sync.Mutex // held while subagents are started, so that limits hold
+}
+
+// StartSubagent implements tools.Agents.
+func (s *Starter) StartSubagent(ctx context.Context, env tools.Env, t tools.Subagent) (claybot.AgentID, error) {
+	started, err := s.startAll(ctx, env, []tools.Subagent{t}, false)
+	if err != nil {
+		return "", err
+	}
+	return started[0].id, nil
+}
+
+// SpawnAndWait implements tools.Agents.
+func (s *Starter) SpawnAndWait(ctx context.Context, env tools.Env, tasks []tools.Subagent) (tools.Result, error) {
+	children, err := s.startAll(ctx, env, tasks, true)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	wait := claybot.Awaiting{Reason: claybot.AwaitChildren}
+	for i, c := range children {
+		wait.Answers = append(wait.Answers, answerID(env, i))
+		wait.Until = max(wait.Until, claybot.At(c.deadline.Time().Add(answerGrace)))
+	}
+	answers, err := results(ctx, s.inbox, wait)
+	if err != nil || answers == nil {
+		return tools.Result{Wait: &wait}, err
+	}
+	for i := range answers {
+		answers[i].AgentID = children[i].id
+	}
+	text, err := fitAnswers(answers)
+	tainted := slices.ContainsFunc(answers, func(a claybot.Result) bool { return a.Tainted })
+	return tools.Result{Text: text, Untrusted: tainted}, err
+}
+
+// fitAnswers writes answers so that all of them fit into one result: long
+// outputs are shortened, each to the same length.
+func fitAnswers(answers []claybot.Result) (string, error) {
+	for room := maxAnswers; ; room /= 2 {
+		short := slices.Clone(answers)
+		for i := range short {
+			short[i].Output = texts.Shorten(short[i].Output, room/len(short))
+		}
+		text, err := json.Marshal(short)
+		if err != nil || len(text) <= maxAnswers || room < len(answers) {
+			return string(text), err
+		}
+	}
+}
+
+// results returns the results for a paused run, or nil while one may still arrive; later,
+// each missing one becomes an error result.
+func results(ctx context.Context, box Inbox, wait claybot.Awaiting) ([]claybot.Result, error) {
+	answers := make([]claybot.Result, len(wait.Answers))
+	late := claybot.Now() >= wait.Until
+	for i, id := range wait.Answers {
+		r, err := box.Receipt(ctx, id)
+		switch {
+		case errors.Is(err, storage.ErrNotFound) && !late:
+			return nil, nil
+		case errors.Is(err, storage.ErrNotFound):
+			answers[i].Error = "no answer came in time"
+		case err != nil:
+			return nil, fmt.Errorf("read an answer: %w", err)
+		case r.Message.Answer != nil:
+			answers[i] = *r.Message.Answer
+		default:
+			answers[i].Error = "the answer cannot be read"
+		}
+	}
+	return answers, nil
+}
+
+// startAll creates one subagent for each task, all or none, and posts the tasks. A repeated
+// call returns what it created the first time.
+func (s *Starter) startAll(ctx context.Context, env tools.Env, tasks []tools.Subagent, awaited bool) ([]started, error) {
+	for i, t := range tasks {
+		if err := s.checkTask(env, t); err != nil {
+			if len(tasks) > 1 {
+				return nil, fmt.Errorf("task %d: %w", i+1, err)
+			}
+			return nil, err
+		}
+	}
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	_, again, err := s.startedBefore(ctx, env, 0)
+	if err != nil {
+		return nil, err
+	}
+	if !again {
+		if err := s.messenger.far(ctx, env, s.work.Of(env.Run).Hops()+1); err != nil {
+			return nil, err
+		}
+		if err := s.room(ctx, env, len(tasks)); err != nil {
+			return nil, err
+		}
+	}
+	all := make([]started, len(tasks))
+	for i, t := range tasks {
+		if all[i], err = s.start(ctx, env, i, t, awaited); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// A started is a subagent that a call created, and its deadline.
+type started struct {
+	id       claybot.AgentID
+	deadline claybot.Time
+}
+
+// startedBefore finds the i-th subagent of a call by its task, which is known
+// also when the agent is gone.
+func (s *Starter) startedBefore(ctx context.Context, env tools.Env, i int) (_ started, ok bool, err error) {
+	r, err := s.inbox.Receipt(ctx, taskID(env.UID(i)))
+	if errors.Is(err, storage.ErrNotFound) {
+		return started{}, false, nil
+	}
+	if err != nil {
+		return started{}, false, fmt.Errorf("look for the subagent: %w", err)
+	}
+	return started{r.Agent, r.Message.Deadline}, true, nil
+}
+
+// checkTask validates the task of a subagent.
+func (s *Starter) checkTask(env tools.Env, t tools.Subagent) error {
+	if strings.TrimSpace(t.Task) == "" {
+		return errors.New("task must not be empty")
+	}
+	if len(t.Task) > inbox.MaxText {
+		return fmt.Errorf("task has %d bytes; at most %d are taken", len(t.Task), inbox.MaxText)
+	}
+	if t.Timeout < 0 || t.Timeout > maxPatience {
+		return fmt.Errorf("timeout %v is not within 0 and %v", t.Timeout, maxPatience)
+	}
+	if t.Model != "" && t.Model != background(env).Model {
+		var models []string
+		if list := s.limits().Models; list != nil {
+			models = list(env.Agent)
+		}
+		if !slices.Contains(models, t.Model) {
+			return fmt.Errorf("model %q is not configured for you; leave it out, or choose one of: %s", t.Model, strings.Join(models, ", "))
+		}
+	}
+	own := background(env).Tools
+	if known := s.limits().Tools; known != nil {
+		own = known(env.Agent)
+	}
+	for _, name := range t.Tools {
+		if own != nil && !slices.Contains(own, name) {
+			return fmt.Errorf("tool %.64q is not one of yours, so a subagent cannot have it", name)
+		}
+	}
+	return nil
+}
+
+// background are the background settings of the caller.
+func background(env tools.Env) claybot.Background {
+	if b := env.Agent.State.Background; b != nil {
+		return *b
+	}
+	return claybot.Background{}
+}
+
+// room returns an error when the limits do not allow n more subagents. The caller holds
+// starting.
+func (s *Starter) room(ctx context.Context, env tools.Env, n int) error {
+	limits, caller := s.limits(), env.Agent
+	if caller.Descriptor.Depth >= limits.MaxDepth {
+		return fmt.Errorf("subagents may be nested %d deep at most; do this yourself", limits.MaxDepth)
+	}
+	children, err := s.index.Children(ctx, caller.ID)
+	if err != nil {
+		return fmt.Errorf("count subagents: %w", err)
+	}
+	busy := 0
+	for _, c := range children {
+		if c.Busy {
+			busy++
+		}
+	}
+	if busy+n > limits.MaxChildren {
+		return fmt.Errorf("%d of your subagents are at work and %d more would be over the limit of %d; wait for some to end", busy, n, limits.MaxChildren)
+	}
+	since := claybot.At(time.Now().Add(-time.Hour))
+	started, err := s.index.Started(ctx, root(caller), since)
+	if err != nil {
+		return fmt.Errorf("count subagents: %w", err)
+	}
+	if started+n > limits.MaxStarts {
+		return fmt.Errorf("%d subagents were started here within an hour and %d more would be over the limit of %d; try again later", started, n, limits.MaxStarts)
+	}
+	return nil
+}
+
+// root is the agent with which the chain of parents of a begins.
+func root(a claybot.Agent) claybot.AgentID {
+	if a.Descriptor.Root != "" {
+		return a.Descriptor.Root
+	}
+	return a.ID
+}
+
+// child describes the i-th subagent of a call.
+func (s *Starter) child(env tools.Env, i int, name string) claybot.Descriptor {
+	parent := env.Agent
+	d := claybot.Descriptor{
+		Type: claybot.AgentSubagent, UID: env.UID(i), Parent: parent.ID, Name: connectors.OneLine(claybot.Clean(name), 80),
+		Owner: parent.Descriptor.OwnerID(), Root: root(parent), Depth: parent.Descriptor.Depth + 1,
+		Profile: parent.Descriptor.Profile,
+	}
+	if d.Profile == "" {
+		d.Profile = s.profile(parent.Descriptor)
+	}
+	return d
+}
+
+// taskID is the id of the first message of a subagent.
+func taskID(uid string) claybot.MessageID { return claybot.MessageID("task/" + uid) }
+
+// answerID is the id of the i-th answer that a call waits for.
+func answerID(env tools.Env, i int) claybot.MessageID {
+	return claybot.MessageID(fmt.Sprintf("answer/%s", env.UID(i)))
+}
+
+func patience(d time.Duration) time.Duration {
+	if d == 0 {
+		return defaultPatience
+	}
+	return d
+}
+
+// start creates one subagent and posts its task. It is idempotent.
+func (s *Starter) start(ctx context.Context, env tools.Env, i int, t tools.Subagent, awaited bool) (started, error) {
+	d := s.child(env, i, t.Name)
+	known, ok, err := s.startedBefore(ctx, env, i)
+	if err != nil {
+		return started{}, err
+	}
+	if ok {
+		s.work.Of(env.Run).Tell(runs.Started(env.Run, known.id, d.Name)) // a crash may have come before
+		return known, nil
+	}
+	own := background(env)
+	b := claybot.Background{Model: t.Model, Prompt: t.Prompt, Tools: t.Tools}
+	if b.Model == "" {
+		b.Model = own.Model
+	}
+	if b.Tools == nil {
+		b.Tools = own.Tools
+	}
+	agent, err := s.agents.NewAgent(ctx, d, b)
+	if err != nil {
+		return started{}, fmt.Errorf("create the subagent: %w", err)
+	}
+	m := claybot.AgentMessage{
+		ID: taskID(d.UID), Type: claybot.MessageSystem, Kind: claybot.KindTask, Text: claybot.Clean(t.Task), At: claybot.Now(),
+		From: claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name},
+		Hops: s.work.Of(env.Run).Hops() + 1, Tainted: env.Tainted,
+	}
+	m.Root = s.work.Of(env.Run).Root(env.Run)
+	if t.Report {
+		m.Report = env.Agent.ID
+	}
+	if awaited {
+		m.Awaited = &claybot.Awaited{Agent: env.Agent.ID, Run: env.Run, ID: answerID(env, i)}
+		m.Deadline = claybot.At(time.Now().Add(patience(t.Timeout)))
+	}
+	if _, err := s.accept(ctx, agent, m); err != nil {
+		return started{}, fmt.Errorf("give the subagent its task: %w", err)
+	}
+	s.work.Of(env.Run).Tell(runs.Started(env.Run, agent.ID, d.Name))
+	return started{agent.ID, m.Deadline}, nil
+}
