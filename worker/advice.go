@@ -12,8 +12,8 @@ import (
 	"github.com/claybot/claybot/runs"
 )
 
-// AdviceOn is the cause of an error that ended a run of an agent and what to do about
-// it, for an operator; empty when no cause is known.
+// AdviceOn returns, for an operator, the cause of an error that ended a run and the
+// next step; empty if the cause is unknown.
 func (s *Worker) AdviceOn(a claybot.Agent, e *runs.Error) string {
 	if e.Code == runs.CodeOff || e.Code == runs.CodeAgentOff { // its text is the cause and the fix already
 		return e.Text
@@ -23,7 +23,7 @@ func (s *Worker) AdviceOn(a claybot.Agent, e *runs.Error) string {
 		return ""
 	}
 	fix := fixOf(e, cmp.Or(s.parts.Profiles.Profile(a.Descriptor).Address, "OPENAI_BASE_URL"))
-	if before, check, ok := strings.Cut(cause, "; check "); ok { // it says itself what to do
+	if before, check, ok := strings.Cut(cause, "; check "); ok { // the cause includes the next step
 		cause, fix = before, "check "+check
 		if m, found := errors.AsType[*llm.Error](e); found && m.Status != 0 {
 			cause, fix = before+" (HTTP "+strconv.Itoa(m.Status)+")", strings.TrimSuffix(fix, " (HTTP "+strconv.Itoa(m.Status)+")")
@@ -36,8 +36,8 @@ func (s *Worker) AdviceOn(a claybot.Agent, e *runs.Error) string {
 	return text
 }
 
-// fixOf is what an operator can do about the error that ended a run. address is the
-// setting that says where the model is.
+// fixOf returns what an operator can do about the error that ended a run. address
+// is the setting with the address of the model.
 func fixOf(e *runs.Error, address string) string {
 	if m, ok := errors.AsType[*llm.Error](e); ok {
 		return fixOfModel(m, address)

@@ -9,17 +9,18 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// An answer is what the model said so far: the recorded texts, and the one that grows.
+// An answer is the output of the model so far: the recorded texts, and the one that is
+// being generated.
 type answer struct {
 	texts []string // of the assistant since the last tool call
 	step  int      // of the newest assistant record
 
 	mu      sync.Mutex
 	growing string
-	at      int // the step of growing
+	at      int // the step of the unfinished text
 }
 
-// note takes a record in.
+// note adds a record.
 func (a *answer) note(r claybot.Record) {
 	a.step = max(a.step, r.Step)
 	switch {
@@ -30,11 +31,10 @@ func (a *answer) note(r claybot.Record) {
 	}
 }
 
-// text is the final text as it stands.
+// text returns the final text so far.
 func (a *answer) text() string { return strings.Join(a.texts, "") }
 
-// report is the final text for another agent, shortened, with nothing for the word that
-// stands for silence.
+// report returns the final text for another agent, truncated; empty for NO_REPLY.
 func (a *answer) report() string {
 	text := strings.TrimSpace(a.text())
 	if runs.IsNoReply(text) {
@@ -43,14 +43,14 @@ func (a *answer) report() string {
 	return texts.Shorten(text, maxReport)
 }
 
-// grow sets the text of a step that is being written. It is safe for concurrent use.
+// grow sets the unfinished text of a step. It is safe for concurrent use.
 func (a *answer) grow(step int, text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.at, a.growing = step, text
 }
 
-// unrecorded is the text of a step that has no record yet.
+// unrecorded returns the text of a step without a record.
 func (a *answer) unrecorded() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,13 +60,14 @@ func (a *answer) unrecorded() string {
 	return strings.TrimSpace(a.growing)
 }
 
-// partial is the text that a stopped run leaves, marked as stopped; empty for none.
+// partial returns the text that a stopped run leaves, marked as stopped; empty for
+// none.
 func (a *answer) partial() string {
 	text := a.text()
 	if strings.TrimSpace(text) == "" || runs.IsNoReply(text) {
 		return ""
 	}
-	if !strings.HasSuffix(text, texts.MarkStopped) { // it was whole, and stopped in the last moment
+	if !strings.HasSuffix(text, texts.MarkStopped) { // the text was complete when the run was stopped
 		text += "\n\n" + texts.MarkStopped
 	}
 	return text

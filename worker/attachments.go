@@ -20,18 +20,18 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// MaxFetch is the most bytes of a file that came by a chat.
+// MaxFetch is the maximum size of a file from a chat, in bytes.
 const MaxFetch = 20 << 20
 
 // The timeouts and retries of fetching and transcribing files.
 const (
 	fetchTries = 4
-	fetchTime  = 2 * time.Minute  // for one try
-	fetchPause = 30 * time.Second // the longest that a platform may ask to wait
+	fetchTime  = 2 * time.Minute  // for one attempt
+	fetchPause = 30 * time.Second // maximum wait that a platform may request
 	hearTime   = 5 * time.Minute  // for one recording
 )
 
-// attachments are the files of the agent that a run gets and makes.
+// attachments are the files that a run receives and creates.
 type attachments struct {
 	job        *job
 	store      storage.Files
@@ -41,8 +41,8 @@ type attachments struct {
 	panicked   func(where string)
 }
 
-// bring fetches what came with the messages of the run, before they become records; when
-// the run is about to end, nothing is fetched any more.
+// bring fetches the files of the run's messages before these become records. If the run
+// is about to end, it fetches nothing.
 func (a *attachments) bring(ctx context.Context, ends bool) error {
 	if ends {
 		stopped, cancel := context.WithCancelCause(ctx)
@@ -52,9 +52,9 @@ func (a *attachments) bring(ctx context.Context, ends bool) error {
 	return a.fetchAll(ctx, a.job.messages)
 }
 
-// fetchAll puts the files of messages in the place of their sources, and what
-// was said in the place of recordings. What cannot be had becomes a line of the
-// text. The error is the end of ctx, or of a store that fails.
+// fetchAll replaces the sources of files by the fetched files, and recordings
+// by their transcripts. A file that cannot be fetched becomes a line of the
+// text. The error is that of ctx or of the store.
 func (a *attachments) fetchAll(ctx context.Context, ms []claybot.AgentMessage) error {
 	for i, m := range ms {
 		if !slices.ContainsFunc(m.Files, func(f claybot.FileReference) bool { return f.Source != "" || spoken(f) }) {
@@ -76,7 +76,7 @@ func (a *attachments) fetchAll(ctx context.Context, ms []claybot.AgentMessage) e
 	return nil
 }
 
-// withFiles are the text and the files of one message once they are here.
+// withFiles returns the text and the files of one message after fetching.
 func (a *attachments) withFiles(ctx context.Context, m claybot.AgentMessage) (string, []claybot.FileReference, error) {
 	lines, kept := []string{m.Text}, []claybot.FileReference{}
 	for i, f := range m.Files {
@@ -101,8 +101,8 @@ func (a *attachments) withFiles(ctx context.Context, m claybot.AgentMessage) (st
 	return strings.Join(lines, "\n"), kept, nil
 }
 
-// fetchOne fetches one file, unless it is here already. why says in words that it
-// cannot be had; an error, that the store fails.
+// fetchOne fetches one file unless it is stored already. why is the reason if it
+// cannot be fetched; err is an error of the store.
 func (a *attachments) fetchOne(ctx context.Context, f claybot.FileReference) (_ claybot.FileReference, why string, err error) {
 	if f.Source == "" {
 		return f, "", nil
@@ -151,7 +151,7 @@ func (a *attachments) fetchOne(ctx context.Context, f claybot.FileReference) (_ 
 	}
 }
 
-// try makes one try.
+// try makes one attempt.
 func (a *attachments) try(ctx context.Context, from connectors.Fetcher, f claybot.FileReference) (claybot.FileReference, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
@@ -161,13 +161,13 @@ func (a *attachments) try(ctx context.Context, from connectors.Fetcher, f claybo
 	}
 	defer body.Close() // it was only read
 	content := bufio.NewReader(body)
-	head, _ := content.Peek(512) // an error comes again when it is saved
+	head, _ := content.Peek(512) // saving the file returns the same error
 	f.MIMEType = TypeOf(f.MIMEType, head)
 	return a.store.SaveFile(ctx, a.job.agent.ID, f, content, MaxFetch)
 }
 
-// TypeOf is the type of a file that begins with head: what the bytes say counts,
-// where they say something.
+// TypeOf returns the type of a file that begins with head: the type detected
+// from the bytes or, if there is none, said.
 func TypeOf(said string, head []byte) string {
 	found, _, _ := strings.Cut(http.DetectContentType(head), ";")
 	major, _, _ := strings.Cut(found, "/")
@@ -177,7 +177,7 @@ func TypeOf(said string, head []byte) string {
 	case major == "image" || found == "text/html" || found == "application/pdf":
 		return found
 	case strings.HasPrefix(said, "image/") && said != "image/svg+xml" && !strings.HasPrefix(said, "image/hei") && said != "image/avif" && said != "image/tiff":
-		return found // pictures of these types can be told by their bytes
+		return found // these image types are recognizable by their bytes
 	}
 	return said
 }
@@ -187,7 +187,8 @@ func spoken(f claybot.FileReference) bool {
 	return f.Kind == claybot.FileVoice || f.Kind == claybot.FileAudio || f.Kind == "" && strings.HasPrefix(f.MIMEType, "audio/")
 }
 
-// hear returns the transcript of a recording as a line, or why there is none.
+// hear returns the transcript of a recording as a line, or the reason why there
+// is none.
 func (a *attachments) hear(ctx context.Context, f claybot.FileReference) string {
 	what := connectors.FileLine(f)
 	if a.transcribe == nil {
@@ -216,7 +217,7 @@ func (a *attachments) hear(ctx context.Context, f claybot.FileReference) string 
 	return "[" + what + "] " + text
 }
 
-// recognize keeps a recognition that breaks from breaking the run.
+// recognize transcribes a recording and converts a panic to an error.
 func (a *attachments) recognize(ctx context.Context, f claybot.FileReference) (_ llm.Speech, err error) {
 	defer func() {
 		if x := recover(); x != nil {

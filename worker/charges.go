@@ -13,31 +13,31 @@ import (
 )
 
 const (
-	maxAttempts = 3  // charges with which a run is given up
-	maxEnds     = 24 // late ends of a process in a row, the same
+	maxAttempts = 3  // charges after which a run is given up
+	maxEnds     = 24 // consecutive late process ends, the same
 	controlMin  = 2 * time.Second
 	controlMax  = 30 * time.Second // for a run that kills early
 	lateControl = 4                // times as long as the process lived with a run that kills later
-	maxMissed   = 6                // deaths during a control in a row that lift a suspicion
+	maxMissed   = 6                // consecutive crashes during a control that clear a suspect
 )
 
-// Charges are what counts against an unfinished run: how often in a row its pass failed,
-// or the process died of it, without progress in between. A shutdown, a lost lease, a
-// store that asks to wait, and a death of the process while other runs were on
-// probation charge nothing. It is a mark of the store, one for each agent that ever
-// was charged, so that all members see it.
+// Charges count against an unfinished run: the consecutive passes that failed, or
+// crashed the process, without progress in between. A shutdown, a lost lease, an
+// unavailable store, and a crash while other runs were on probation charge nothing. They
+// are stored in a checkpoint for each agent that was ever charged, so that all members
+// see them.
 type Charges struct {
 	Run claybot.RunID `json:"run"`
 	N   int           `json:"n"`
-	// Suspect is set once the process has died with the run alone. That alone charges
-	// nothing: it makes the run one to be tried with a control.
+	// Suspect is set once the process has crashed while only this run was on
+	// probation. That charges nothing yet: the run is retried with a control.
 	Suspect bool `json:"suspect,omitempty"`
-	// Lived is how long the process lived with the run at most, in milliseconds, when
-	// it died of it, and Missed how often in a row it died during the control.
+	// Lived is the longest time, in milliseconds, from the start of the run to a
+	// crash. Missed counts the consecutive crashes during the control.
 	Lived  int64 `json:"lived,omitempty"`
 	Missed int   `json:"missed,omitempty"`
-	// Ends is at how many ends of a process in a row the run was at work, each later
-	// than a probation lasts, and Seen when the process began that counted last.
+	// Ends counts the consecutive process ends during the run that came later than a
+	// probation lasts. Seen is the start time of the last process that was counted.
 	Ends int          `json:"ends,omitempty"`
 	Seen claybot.Time `json:"seen,omitempty"`
 }
@@ -48,21 +48,21 @@ func (c Charges) clear() bool { return c.N == 0 && !c.Suspect }
 // GivenUp reports whether the run is no longer retried.
 func (c Charges) GivenUp() bool { return c.N >= maxAttempts }
 
-// Deadly reports whether even the end of the run, which reads what the agent
-// remembers, kills the process.
+// Deadly reports whether even ending the run, which reads the history, crashes
+// the process.
 func (c Charges) Deadly() bool { return c.N > maxAttempts }
 
-// lived is how long the process lived with the run at most, and late whether that is so
-// long that kills from outside may well fall into it.
+// lived returns the longest time from the start of the run to a crash. late reports
+// whether that is long enough for unrelated kills to be likely.
 func (c Charges) lived() (lived time.Duration, late bool) {
 	lived = time.Duration(c.Lived) * time.Millisecond
 	return lived, lateControl*lived > controlMax
 }
 
-// Control is how long the process has to live without the run before that is let in
-// again: ten times as long as it lived with it, twice as long after each charge and each
-// death during a control, up to half a minute. For a run that kills late it is four times
-// as long, twice as long after each charge and once after deaths during a control.
+// Control returns how long the process must live without the run before it resumes the
+// run: ten times as long as it lived with it, doubled after each charge and each crash
+// during a control, up to half a minute. For a run that crashes late it is four times as
+// long, doubled after each charge and once after crashes during a control.
 func (c Charges) Control() time.Duration {
 	if !c.Suspect || c.GivenUp() {
 		return 0
@@ -74,11 +74,11 @@ func (c Charges) Control() time.Duration {
 	return min(control<<min(c.N+c.Missed, 10), controlMax)
 }
 
-// endsOnly are the late ends among the charges.
+// endsOnly returns only the late ends of the charges.
 func (c Charges) endsOnly() Charges { return Charges{Run: c.Run, Ends: c.Ends, Seen: c.Seen} }
 
-// ended counts one more late end of a process at which the run was at work, once for
-// the process that began at a time.
+// ended counts one more late process end during the run, at most once for the
+// process that started at began.
 func (c Charges) ended(began claybot.Time) Charges {
 	if c.Seen == began {
 		return c
@@ -90,9 +90,9 @@ func (c Charges) ended(began claybot.Time) Charges {
 	return c
 }
 
-// After is what is charged once the process has died and had lived so long with the
-// run alone. What kills a process does so at about the same age each time: a death at
-// a greater age is the first of its kind.
+// After returns the charges after a crash in which the process had lived this long
+// with the run alone. A run that crashes the process does so at about the same age
+// each time: a crash at a greater age counts as the first of its kind.
 func (c Charges) After(lived time.Duration) Charges {
 	known, late := c.lived()
 	alike := 2*known + controlMin/4
@@ -111,7 +111,8 @@ func (c Charges) After(lived time.Duration) Charges {
 	return c
 }
 
-// A chargeBook keeps the charges of unfinished runs. Without marks nothing is charged.
+// A chargeBook stores the charges of unfinished runs. Without checkpoints nothing is
+// charged.
 type chargeBook struct {
 	marks storage.Checkpoints
 	log   *slog.Logger
@@ -119,7 +120,7 @@ type chargeBook struct {
 
 func chargesKey(id claybot.AgentID) string { return "tries/" + string(id) }
 
-// of reads the charges of a run of an agent. What cannot be read charges nothing.
+// of reads the charges of a run. Unreadable ones charge nothing.
 func (b chargeBook) of(ctx context.Context, id claybot.AgentID, run claybot.RunID) (Charges, error) {
 	c := Charges{Run: run}
 	if b.marks == nil {
@@ -136,7 +137,8 @@ func (b chargeBook) of(ctx context.Context, id claybot.AgentID, run claybot.RunI
 	return known, nil
 }
 
-// interrupted is of for the run of a box, if it was interrupted; others are not charged.
+// interrupted returns the charges of the run of a box if it was interrupted; other runs
+// are not charged.
 func (b chargeBook) interrupted(ctx context.Context, box *inbox.AgentInbox) (Charges, error) {
 	if !interrupted(box) {
 		return Charges{}, nil
@@ -181,8 +183,8 @@ func (b chargeBook) failed(box *inbox.AgentInbox) {
 	}
 }
 
-// survived lifts the charges of a run that has outlived its probation. What comes later
-// than that still counts.
+// survived clears the charges of a run that survived its probation, except for late
+// ends.
 func (b chargeBook) survived(t *ticket) {
 	if t.charges.clear() || t.charges.GivenUp() {
 		return
@@ -194,9 +196,9 @@ func (b chargeBook) survived(t *ticket) {
 	}
 }
 
-// missed makes the next control of an agent's run longer, because the process died
-// without the run. When that goes on, something else kills the process and the run is no
-// longer a suspect: it would never be resumed otherwise.
+// missed makes the next control of an agent's run longer, because the process crashed
+// without the run. After maxMissed of these, something else crashes the process, so the
+// run is no longer a suspect; otherwise it would never be resumed.
 func (b chargeBook) missed(ctx context.Context, e storage.IndexEntry) error {
 	c, err := b.of(ctx, e.ID, e.Run)
 	if err != nil || c.clear() {
@@ -208,7 +210,7 @@ func (b chargeBook) missed(ctx context.Context, e storage.IndexEntry) error {
 	return b.keep(ctx, e.ID, c)
 }
 
-// crashed charges the death of the previous process to the run that was alone.
+// crashed charges the crash of the previous process to the run that was alone.
 func (b chargeBook) crashed(ctx context.Context, e storage.IndexEntry, last storage.Boot) error {
 	c, err := b.of(ctx, e.ID, e.Run)
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// compactTime bounds a compaction that a person asked for.
+// compactTime is the time limit of a compaction that a user requested.
 const compactTime = 10 * time.Minute
 
-// compact compacts the conversation of an agent, because its person asked for
-// it. The message ends with the answer; no run begins.
+// compact compacts the conversation of an agent at the request of its user. The
+// message ends with the reply; no run starts.
 func (s *Worker) compact(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile) error {
 	m := loud(box.Waiting)
 	var took storage.Settlement
@@ -52,8 +52,8 @@ func (c *compactionCosts) Lost(model string, u claybot.Usage) {
 	c.Calls = append(c.Calls, storage.ModelCall{Model: model, Usage: u})
 }
 
-// compacted lets the engine compact what the agent remembers, returns the reply,
-// and adds to took what that took, and where the history ends. Only a store that fails is an error.
+// compacted lets the engine compact the history, returns the reply, and adds the cost and the end
+// of the history to took. It only returns errors of the store.
 func (s *Worker) compacted(life context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile, took *storage.Settlement) (text string, err error) {
 	compactor, ok := s.engines.compactor(profile.Engine)
 	if !ok {
@@ -66,7 +66,7 @@ func (s *Worker) compacted(life context.Context, box *inbox.AgentInbox, agent cl
 		return "", err
 	}
 	defer history.Close() // its writes are synced; closing has nothing to report
-	defer func() {        // what breaks an engine must not block the agent for good
+	defer func() {        // a panic of an engine must not block the agent
 		if x := recover(); x != nil {
 			s.meter.Panicked("engine")
 			s.log.Error("engine panicked during compaction", "agent", agent.ID, "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
@@ -126,8 +126,8 @@ func (s *Worker) ContextSize(ctx context.Context, agent claybot.Agent) (string, 
 	return texts.Context(size), nil
 }
 
-// abandon ends what waits for an agent whose files cannot be read: its run
-// fails, as a notice to the waiting person.
+// abandon ends the pending work of an agent whose files cannot be read: its run
+// fails, with a notice to the waiting user.
 func (s *Worker) abandon(ctx context.Context, box *inbox.AgentInbox, cause, doom error) error {
 	d, err := s.stores.Index.IndexedDescriptor(ctx, box.Lease.Agent)
 	if err != nil {

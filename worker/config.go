@@ -19,13 +19,14 @@ import (
 	"github.com/claybot/claybot/subagents"
 )
 
-// storeTime bounds a piece of bookkeeping that must be tried although its own
+// storeTime is the time limit of a write that must be attempted although its
 // context is done.
 const storeTime = 30 * time.Second
 
-// Members is what a Worker asks of the cluster; see nodes.Membership.
+// Members is what a Worker needs of the cluster; see cluster.Membership.
 type Members interface {
-	// Others is how many other members are there and stay.
+	// Others returns the number of other members that are live and not
+	// draining.
 	Others() int
 	// Retries reports whether to retry a call to the store that failed with err.
 	Retries(err error) bool
@@ -40,8 +41,8 @@ type Meter interface {
 	Panicked(where string)
 }
 
-// Stores are the durable parts that a Worker stands on. Marks and Boots may be nil: then no
-// run is given up because it killed the process before.
+// Stores are the stores that a Worker uses. Marks and Boots may be nil: then no run is
+// given up because it crashed the process.
 type Stores struct {
 	Agents    storage.Agents
 	Histories storage.Histories
@@ -73,16 +74,16 @@ type Parts struct {
 	Connector func(name string) connectors.Connector
 	// Complete prepares a message for the inbox of an agent.
 	Complete func(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (storage.Posting, error)
-	// DropDoomed drops what must not run because a message of the same call failed.
+	// DropDoomed drops messages that must not run because a message of the same
+	// call failed.
 	DropDoomed func(agent claybot.AgentID, ids []claybot.MessageID) []claybot.MessageID
-	// First reports whether an event was not shown yet on this member, and takes it as
+	// First reports whether an event was not shown yet on this member, and marks it as
 	// shown.
 	First func(claybot.Event) bool
 }
 
-// A Transcriber writes down what is said in a recording that came with a run. The files of
-// one message are transcribed one after another. An *llm.LimitError has the words for the
-// person.
+// A Transcriber transcribes a recording of a run. The files of one message are transcribed
+// in sequence. An *llm.LimitError has a text for the user.
 type Transcriber func(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error)
 
 // Config is what New needs. Transcribe may be nil: then no recordings are transcribed.
@@ -98,11 +99,12 @@ type Config struct {
 // A Worker takes held agents through their passes. Its methods are safe for concurrent
 // use.
 type Worker struct {
-	// Faults and Health know which agents, and whether this member, cannot be used at
-	// present.
+	// Faults and Health record which agents, and whether this member, cannot be used
+	// at present.
 	Faults Faults
 	Health Health
-	// Recovery resumes runs after a crash, with what Boot holds of the process before.
+	// Recovery resumes runs after a crash, based on the Boot record of the previous
+	// process.
 	Recovery *Recovery
 	Boot     *BootRecord
 
@@ -114,7 +116,7 @@ type Worker struct {
 	log        *slog.Logger
 	charges    chargeBook
 	engines    engines
-	draining   chan struct{} // closed when the passes get their grace
+	draining   chan struct{} // closed at the start of a shutdown
 }
 
 // New returns a Worker. Engines are added with Handle.
@@ -128,8 +130,9 @@ func New(cfg Config) *Worker {
 	return s
 }
 
-// Handle gives agents an engine by name. All calls come before the first pass.
+// Handle registers an engine by name. It must be called before the first pass.
 func (s *Worker) Handle(name string, e runs.Engine) { s.engines[name] = e }
 
-// Drain lets passes end soon: those that wait for a store stop waiting. It is called once.
+// Drain starts a shutdown: passes that wait for a store stop waiting. It must be called
+// once.
 func (s *Worker) Drain() { close(s.draining) }

@@ -11,23 +11,23 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-// A conversation is the history of the agent as the pass reads and continues it. What it
-// records is durable first; the event of a record is committed with what comes next, and
-// made again from history should a crash come in between.
+// A conversation is the history of the agent as the pass reads and continues it. A
+// record is durable first; its event is committed with the next step, and rebuilt from
+// the history after a crash in between.
 type conversation struct {
 	job     *job
-	history storage.History // nil: its files cannot be read
+	history storage.History // nil: it cannot be read
 	tally   *tally
 	answer  *answer
 	events  *eventBuffer
 
 	hidden   func(claybot.Record) bool // records that the engine does not see
 	inDoubt  map[string]claybot.Time   // tool calls that an earlier pass started, and when
-	repaired bool                      // what earlier passes did is known
-	graph    bool                      // the engine is one: its state is in the records
+	repaired bool                      // the work of earlier passes is known
+	graph    bool                      // the engine is a graph: its state is in the records
 }
 
-// open takes the history, with what is hidden in it.
+// open sets the history, and which records are hidden.
 func (c *conversation) open(h storage.History) {
 	c.history = h
 	if out := leftOut(h.Records()); out != nil {
@@ -36,10 +36,10 @@ func (c *conversation) open(h storage.History) {
 	}
 }
 
-// remembered is the history that the engine sees.
+// remembered returns the history that the engine sees.
 func (c *conversation) remembered() []claybot.Record { return visible(c.history.Records(), c.hidden) }
 
-// append makes records durable as they are.
+// append makes records durable without events.
 func (c *conversation) append(ctx context.Context, records ...claybot.Record) error {
 	if err := c.history.Append(ctx, records...); err != nil {
 		return fmt.Errorf("append history: %w", err)
@@ -67,7 +67,7 @@ func (c *conversation) record(ctx context.Context, r claybot.Record) error {
 	return nil
 }
 
-// note keeps what the end of the run needs to know of a record.
+// note collects from a record what the end of the run needs.
 func (c *conversation) note(r claybot.Record) {
 	c.answer.note(r)
 	if r.Undo != nil {
@@ -85,8 +85,8 @@ func (c *conversation) Lost(model string, u claybot.Usage) {
 	c.charge(model, "a call of the model came to nothing", u)
 }
 
-// charge counts what leaves no record of its own. A note in history keeps it, because the
-// sums of a run are made of its records; the engine does not see the note.
+// charge counts usage without a record of its own. It adds a note to the history, because
+// the totals of a run are computed from its records; the engine does not see the note.
 func (c *conversation) charge(model, text string, u claybot.Usage) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.job.box.Context()), storeTime)
 	defer cancel()
@@ -96,17 +96,17 @@ func (c *conversation) charge(model, text string, u claybot.Usage) {
 		c.job.broken = err
 		return
 	}
-	if c.repaired { // else the repair counts it with the others
+	if c.repaired { // otherwise repair counts it
 		c.tally.usage = c.tally.usage.Add(u)
 		c.tally.called(note)
 	}
 }
 
-// tainted reports whether the run has read untrusted content, so that what it says to
-// other agents carries that on.
+// tainted reports whether the run has read untrusted content, which also taints its
+// messages to other agents.
 func (c *conversation) tainted() bool { return c.history != nil && tools.Tainted(c.history.Records()) }
 
-// ofRun are the records of the run, and the messages of it that have none yet.
+// ofRun returns the records of the run, and its messages without a record.
 func (c *conversation) ofRun() (records, missing []claybot.Record) {
 	known := make(map[claybot.MessageID]bool)
 	for _, r := range c.history.Records() {
@@ -125,8 +125,8 @@ func (c *conversation) ofRun() (records, missing []claybot.Record) {
 	return records, missing
 }
 
-// repair adds the events that records of the run lack, and learns from the stored ones
-// which tools an earlier pass had started.
+// repair adds the missing events of the run's records, and reads from the stored
+// events which tools an earlier pass had started.
 func (c *conversation) repair(ctx context.Context, stored storage.RunReader, records []claybot.Record) error {
 	c.inDoubt, c.events.open = make(map[string]claybot.Time), make(map[runs.NodeStarted]bool)
 	have := 0
@@ -138,7 +138,7 @@ func (c *conversation) repair(ctx context.Context, stored storage.RunReader, rec
 		case claybot.EventAssistantMessage, claybot.EventToolSucceeded, claybot.EventToolFailed, claybot.EventContextCompacted, claybot.EventAnswered, claybot.EventEdgeTaken:
 			have++
 		case claybot.EventSubagentStarted:
-			c.events.firstStart(ev) // nothing else works on the pass yet
+			c.events.firstStart(ev) // no concurrent access yet
 		case claybot.EventNodeStarted:
 			c.events.open[nodeOf(ev)] = true
 		case claybot.EventNodeFinished:
@@ -161,7 +161,7 @@ func (c *conversation) repair(ctx context.Context, stored storage.RunReader, rec
 			continue
 		}
 		if have--; have < 0 {
-			if ev.Type == claybot.EventEdgeTaken { // over which it left the node that it was in
+			if ev.Type == claybot.EventEdgeTaken { // the edge by which it left its graph node
 				c.events.endNodes()
 			}
 			c.events.add(ev)
@@ -173,7 +173,7 @@ func (c *conversation) repair(ctx context.Context, stored storage.RunReader, rec
 	return c.events.commit(ctx, true)
 }
 
-// unanswered are the questions of the run without an answer.
+// unanswered returns the questions of the run without an answer.
 func (c *conversation) unanswered() (open []claybot.Question) {
 	if c.history == nil {
 		return nil
@@ -192,8 +192,8 @@ func (c *conversation) unanswered() (open []claybot.Question) {
 	return open
 }
 
-// result is what a graph has put out so far, as JSON; nil for other engines, and for one
-// that is too large to be stored with the run.
+// result returns the output of a graph so far as JSON; nil for other engines, and for an
+// output too large to store with the run.
 func (c *conversation) result() json.RawMessage {
 	if !c.graph {
 		return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// An ending takes a run to its end: the outcome with its replies, the messages to other
-// agents that commit with it, and what follows once it is committed.
+// An ending ends a run: the outcome with its replies, the messages to other agents that
+// commit with it, and the steps after the commit.
 type ending struct {
 	job    *job
 	worker *Worker
@@ -27,11 +27,11 @@ type ending struct {
 	answer *answer
 	events *eventBuffer
 	view   *progressView
-	again  []storage.Posting // messages that come again because the run is given up
+	again  []storage.Posting // messages that are posted again because the run is given up
 }
 
-// end ends the run for the reason err gives, nil for success. An error says that the run
-// did not end: the process is stopping, the lease is gone, or the store failed.
+// end ends the run for the reason err gives, nil for success. An error means that the
+// run did not end: the process is stopping, the lease is lost, or the store failed.
 func (e *ending) end(err error) error {
 	var canceled *inbox.CanceledError
 	var failed *runs.Error
@@ -39,8 +39,8 @@ func (e *ending) end(err error) error {
 	case err == nil:
 		o := e.succeeded()
 		err := e.finish(o)
-		if errors.Is(err, storage.ErrCanceled) { // in the last moment
-			e.events.add(o.Events[:len(o.Events)-1]...) // all but its success has happened
+		if errors.Is(err, storage.ErrCanceled) { // canceled before the commit
+			e.events.add(o.Events[:len(o.Events)-1]...) // all but the success stays true
 			return e.tooLate()
 		}
 		return err
@@ -52,7 +52,7 @@ func (e *ending) end(err error) error {
 	return err
 }
 
-// succeeded is the outcome of a run that came to its end: its last text is the reply.
+// succeeded returns the outcome of a successful run: its last text is the reply.
 func (e *ending) succeeded() storage.Outcome {
 	text := e.answer.text()
 	o := storage.Outcome{State: claybot.RunSucceeded, Output: runs.Preview(text)}
@@ -72,8 +72,8 @@ func (e *ending) succeeded() storage.Outcome {
 	return o
 }
 
-// failed is the outcome of a run that met an error: one sentence for the person, the rest
-// for the operator.
+// failed returns the outcome of a failed run: one sentence for the user, the details for
+// the operator.
 func (e *ending) failed(err *runs.Error) storage.Outcome {
 	e.job.log.Warn("run failed", "code", err.Code, "err", err.Text)
 	why := runs.Explain(err)
@@ -100,7 +100,7 @@ func (e *ending) failed(err *runs.Error) storage.Outcome {
 		begun = e.answer.unrecorded()
 	}
 	if err == errInterrupted && !e.giveUp(e.job.box.Context()) && begun == "" {
-		text = "" // all of it comes again
+		text = "" // all messages are posted again
 	}
 	if begun != "" && text != "" {
 		text = strings.TrimSpace(begun + "\n\n" + text)
@@ -110,8 +110,8 @@ func (e *ending) failed(err *runs.Error) storage.Outcome {
 	return o
 }
 
-// advice is the cause of a failed run and what to do about it, for an operator in their
-// own chat; empty for everybody else, and where others read along.
+// advice returns the cause of a failed run and the next step, for an operator in a
+// private chat; empty otherwise.
 func (e *ending) advice(err *runs.Error) string {
 	if len(e.job.messages) == 0 || !e.worker.parts.People.ReadsCauses(e.job.agent, e.job.work().Newest()) {
 		return ""
@@ -119,7 +119,7 @@ func (e *ending) advice(err *runs.Error) string {
 	return e.worker.AdviceOn(e.job.agent, err)
 }
 
-// tooLate ends a run as canceled that was about to succeed.
+// tooLate ends a run as canceled although it was about to succeed.
 func (e *ending) tooLate() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.job.box.Context()), storeTime)
 	defer cancel()
@@ -130,15 +130,15 @@ func (e *ending) tooLate() error {
 	return e.canceled(&inbox.CanceledError{By: run.Cancel})
 }
 
-// canceled ends a run that was stopped. Whoever stopped it has the reply already; what was
-// written of the answer is kept.
+// canceled ends a stopped run. The user who stopped it already has a reply; the partial
+// answer is kept.
 func (e *ending) canceled(c *inbox.CanceledError) error {
 	ctx := context.WithoutCancel(e.job.box.Context())
 	partial, err := e.keepPartial(ctx, c.By)
 	if err != nil {
 		return err
 	}
-	if e.talk.history != nil { // else its files cannot be read
+	if e.talk.history != nil { // otherwise the history cannot be read
 		if err := e.talk.history.Append(ctx, e.job.note("info", c.Error())); err != nil {
 			return err
 		}
@@ -153,10 +153,9 @@ func (e *ending) canceled(c *inbox.CanceledError) error {
 	return e.finish(o)
 }
 
-// keepPartial records what a stopped run had written of its answer, marked as stopped, and
-// returns it: empty where it had written nothing. The record is one of the assistant, so
-// that the page shows it after a reload and the model knows what the person has read. A
-// new conversation remembers nothing of the run.
+// keepPartial records the partial answer of a stopped run, marked as stopped, and returns
+// it; empty if there is none. It is an assistant record, so that the page shows it after a
+// reload and the model knows what the user has read. After a reset it records nothing.
 func (e *ending) keepPartial(ctx context.Context, by string) (string, error) {
 	if by == "reset" || e.talk.history == nil || !e.talk.repaired {
 		return "", nil
@@ -174,8 +173,8 @@ func (e *ending) keepPartial(ctx context.Context, by string) (string, error) {
 	return e.answer.partial(), nil
 }
 
-// stoppedReply is what a reader keeps of a stopped answer: where they saw it grow, its
-// text takes the place of the draft.
+// stoppedReply returns the final form of a stopped answer: its text replaces a visible
+// draft.
 func (e *ending) stoppedReply(partial string) []claybot.Outgoing {
 	begun := e.view.shown()
 	d := e.view.visible()
@@ -194,7 +193,8 @@ func (e *ending) reply(kind claybot.OutgoingKind, text string) []claybot.Outgoin
 	return e.view.reply(e.job.outgoing(kind), text)
 }
 
-// offerUndo puts a button below the last message of a plan that did something.
+// offerUndo adds an undo button to the last message of a plan with side
+// effects.
 func (e *ending) offerUndo(out []claybot.Outgoing) {
 	if len(out) == 0 || !e.tally.undoable() || e.job.engine() != claybot.EnginePlan {
 		return
@@ -203,15 +203,15 @@ func (e *ending) offerUndo(out []claybot.Outgoing) {
 	last.Offer = append(last.Offer, claybot.Offer{Label: texts.UndoButton, Command: "/undo " + string(e.job.run.ID)})
 }
 
-// finish commits the end of the run, frees the agent, and hands the replies to the
-// deliverer.
+// finish commits the end of the run, releases the agent, and passes the replies to
+// the deliverer.
 func (e *ending) finish(o storage.Outcome) error {
 	s, j := e.worker, e.job
 	e.view.close()
-	// The run's own context may be done; its end is recorded all the same.
+	// The run's own context may be done; its end must be recorded anyway.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(j.box.Context()), storeTime)
 	defer cancel()
-	if e.talk.history != nil && o.State == claybot.RunFailed { // before its first record, its messages are buffered only
+	if e.talk.history != nil && o.State == claybot.RunFailed { // before its first record, its messages are only buffered
 		if err := e.talk.history.Append(ctx); err != nil {
 			return err
 		}
@@ -230,7 +230,7 @@ func (e *ending) finish(o storage.Outcome) error {
 	for i, m := range j.messages {
 		ids[i] = m.ID
 	}
-	if result.Err != nil { // before the end of the run lets the agent go on with them
+	if result.Err != nil { // before the agent continues with them
 		doomed := s.parts.DropDoomed(j.agent.ID, ids)
 		defer s.parts.Waiters.Ended(inbox.Result{Err: inbox.ErrDropped}, doomed...)
 	}
@@ -256,7 +256,7 @@ func (e *ending) finish(o storage.Outcome) error {
 }
 
 // commit commits the end of the run together with its messages to other agents. An agent
-// that vanishes in between gets none.
+// that is deleted in between gets none.
 func (e *ending) commit(ctx context.Context, o storage.Outcome) ([]claybot.Outgoing, error) {
 	s, j := e.worker, e.job
 	for range 3 {
@@ -277,12 +277,12 @@ func (e *ending) commit(ctx context.Context, o storage.Outcome) ([]claybot.Outgo
 	return s.stores.Runs.Finish(ctx, j.box.Lease, j.run.ID, o)
 }
 
-// unsure reports that a commit may have happened although it returned an error.
+// unsure reports whether a commit that returned err may have happened.
 func unsure(err error) bool {
 	return errors.Is(err, storage.ErrBusy) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// asStored is a text as the store returns it: JSON has no bytes that are not UTF-8.
+// asStored returns text as the store returns it: JSON replaces invalid UTF-8.
 func asStored(text string) string {
 	var back string
 	b, err := json.Marshal(text)
@@ -319,7 +319,7 @@ func (e *ending) commitAgain(o storage.Outcome) (out []claybot.Outgoing, err err
 	}
 }
 
-// result is the outcome for the waiters of the run's messages.
+// result returns the outcome for the waiters of the run's messages.
 func (e *ending) result(o storage.Outcome) inbox.Result {
 	run := e.job.run
 	r := inbox.Result{Run: run.ID, State: o.State, Text: e.answer.text()}
@@ -337,7 +337,7 @@ func (e *ending) result(o storage.Outcome) inbox.Result {
 }
 
 // notifyFollower reports the end of the run to the connector that created the run's agent,
-// or the instant that the run is.
+// or that scheduled the run.
 func (e *ending) notifyFollower(o storage.Outcome) {
 	name := e.job.agent.Descriptor.Type
 	if e.job.firing() != nil {
@@ -352,9 +352,9 @@ func (e *ending) notifyFollower(o storage.Outcome) {
 	f.Ended(e.job.agent.Descriptor, run)
 }
 
-// saveState writes state.json when the agent's destination, engine, model or memory
-// changed, after its first run, and for the counters now and then. The counters
-// themselves are in the index.
+// saveState writes state.json if the agent's destination, engine, model or memory
+// changed, after its first run, and occasionally for the counters, which are in the
+// index.
 func (s *Worker) saveState(ctx context.Context, j *job, t *tally) {
 	st := j.agent.State
 	now := claybot.Now()
@@ -390,15 +390,15 @@ func (s *Worker) saveState(ctx context.Context, j *job, t *tally) {
 	}
 }
 
-// giveUp prepares the end of a run that is no longer retried. What the model has not
-// answered yet did no harm to the world, but one of these messages may be what kills the
-// process: none of them is shown to a model again. Where there are several messages, each
-// of those comes again as a message of its own, which runs alone, so that the one at
-// fault takes no other with it. It reports whether a recipient of the end is left.
+// giveUp prepares the end of a run that is no longer retried. Its unanswered messages had
+// no side effects, but one of them may crash the process, so none of them is shown to a
+// model again. If there are several, each is posted again as a message that runs alone,
+// so that only the one at fault fails. giveUp reports whether a recipient of the end is
+// left.
 func (e *ending) giveUp(ctx context.Context) (notify bool) {
 	j := e.job
 	if e.talk.history == nil {
-		return true // what it has done is not known
+		return true // its side effects are unknown
 	}
 	fresh := unanswered(e.talk.history.Records(), j.run.ID)
 	for _, m := range j.messages {

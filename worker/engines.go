@@ -12,18 +12,19 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// maxResult is the most bytes of the output of a graph that are stored with a run. History
-// has all of it.
+// maxResult is the maximum size of a graph's output that is stored with a run, in bytes.
+// The history has all of it.
 const maxResult = 256 << 10
 
-// engines are those that agents may have, by name.
+// engines are the registered engines by name.
 type engines map[string]runs.Engine
 
-// named returns an engine by name, by default the one of chats; nil when there is none.
+// named returns an engine by name, or the default engine if name is empty; nil if it
+// does not exist.
 func (e engines) named(name string) runs.Engine { return e[cmp.Or(name, claybot.EngineReact)] }
 
-// compactor looks after the size of what agents remember: their engine or, where that
-// cannot, the one of chats.
+// compactor returns the compactor of an engine or, if it has none, that of the
+// default engine.
 func (e engines) compactor(name string) (runs.Compactor, bool) {
 	if c, ok := e.named(name).(runs.Compactor); ok {
 		return c, true
@@ -32,7 +33,7 @@ func (e engines) compactor(name string) (runs.Compactor, bool) {
 	return c, ok
 }
 
-// Engines are the names of those that an agent may have.
+// Engines returns the names of all engines.
 func (s *Worker) Engines() []string {
 	var names []string
 	for name := range s.engines {
@@ -44,7 +45,7 @@ func (s *Worker) Engines() []string {
 	return names
 }
 
-// Shapes are the engines that are graphs, to be drawn.
+// Shapes returns the shapes of the engines that are graphs.
 func (s *Worker) Shapes() map[string]runs.Shape {
 	all := make(map[string]runs.Shape)
 	for name, e := range s.engines {
@@ -55,8 +56,8 @@ func (s *Worker) Shapes() map[string]runs.Shape {
 	return all
 }
 
-// engineFor is the engine of a run that begins with a batch: the one it was
-// asked for, or that of the profile.
+// engineFor returns the engine of a run that starts with a batch: the requested
+// one, or that of the profile.
 func engineFor(batch []claybot.AgentMessage, profile profiles.Profile) string {
 	engine := ""
 	for _, m := range batch {
@@ -68,12 +69,12 @@ func engineFor(batch []claybot.AgentMessage, profile profiles.Profile) string {
 	return cmp.Or(engine, profile.Engine, claybot.EngineReact)
 }
 
-// EngineOf is the engine of a run that no pass has told it of yet.
+// EngineOf returns the engine of a run that has none recorded.
 func (s *Worker) EngineOf(ctx context.Context, run claybot.Run) (string, error) {
 	for _, id := range slices.Backward(run.Messages) {
 		r, err := s.stores.Receipts.Receipt(ctx, id)
 		switch {
-		case errors.Is(err, storage.ErrNotFound): // forgotten by now
+		case errors.Is(err, storage.ErrNotFound): // pruned
 			continue
 		case err != nil:
 			return "", err
@@ -82,7 +83,7 @@ func (s *Worker) EngineOf(ctx context.Context, run claybot.Run) (string, error) 
 		}
 	}
 	if run.State.Ended() {
-		return claybot.EngineReact, nil // the only one there was
+		return claybot.EngineReact, nil // the only one in older versions
 	}
 	e, err := s.stores.Index.IndexedAgentByID(ctx, run.Agent)
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 // the buffer concurrently; all other methods belong to the goroutine of the pass.
 type eventBuffer struct {
 	job *job
-	// store appends to the events of the run; progress is what lifts its charges.
+	// store appends to the events of the run; progress clears its charges.
 	store func(ctx context.Context, progress bool, ev []claybot.Event) error
 	// observe is called once for each stored event, in order.
 	observe func(claybot.Event)
 
 	seq  int64                     // of the newest event, counted along with the store
-	open map[runs.NodeStarted]bool // nodes that an earlier pass began and did not end
+	open map[runs.NodeStarted]bool // graph nodes that an earlier pass began and did not end
 
 	mu        sync.Mutex
 	pending   []claybot.Event
@@ -41,8 +41,8 @@ func (b *eventBuffer) emit(ctx context.Context, now bool, ev ...claybot.Event) e
 	return b.commit(ctx, true)
 }
 
-// known reports whether a node begins that an earlier pass reported and could not end:
-// nodes come in pairs. Any other node that is still open is ended.
+// known reports whether e starts a graph node that an earlier pass started and did not
+// end: its start is not reported twice. Other open nodes are ended.
 func (b *eventBuffer) known(e claybot.Event) bool {
 	node := nodeOf(e)
 	known := b.open[node]
@@ -51,7 +51,8 @@ func (b *eventBuffer) known(e claybot.Event) bool {
 	return known
 }
 
-// endNodes ends the nodes that an earlier pass began and this one does not resume.
+// endNodes ends the graph nodes that an earlier pass began and this one does not
+// resume.
 func (b *eventBuffer) endNodes() {
 	for node := range b.open {
 		b.add(runs.NodeEnded(b.job.run.ID, node.Node, node.Iteration, "cut off", 0))
@@ -59,10 +60,10 @@ func (b *eventBuffer) endNodes() {
 	clear(b.open)
 }
 
-// nodeOf names a node's turn within its run.
+// nodeOf identifies one execution of a graph node in its run.
 func nodeOf(e claybot.Event) runs.NodeStarted { return runs.DataOf[runs.NodeStarted](e) }
 
-// add puts events behind those that wait to be committed. It is safe for concurrent use.
+// add appends events to the pending ones. It is safe for concurrent use.
 func (b *eventBuffer) add(ev ...claybot.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -73,8 +74,8 @@ func (b *eventBuffer) add(ev ...claybot.Event) {
 	}
 }
 
-// firstStart reports whether an event is the first about the start of its subagent: the
-// call that starts it may be made again. It needs mu.
+// firstStart reports whether an event is the first one about the start of its subagent,
+// because that call may be repeated. It needs mu.
 func (b *eventBuffer) firstStart(e claybot.Event) bool {
 	if b.subagents == nil {
 		b.subagents = make(map[claybot.AgentID]bool)
@@ -93,15 +94,14 @@ func (b *eventBuffer) take() []claybot.Event {
 	return ev
 }
 
-// closing returns the events that are left to commit, with the last one of the run or of
-// its pass.
+// closing returns the pending events and the last one of the run or of its pass.
 func (b *eventBuffer) closing(last claybot.Event) []claybot.Event {
 	b.endNodes()
 	return append(b.take(), last)
 }
 
-// commit stores the pending events with others behind them, and shows them. progress says
-// that those others are progress.
+// commit stores the pending events followed by ev, and shows them. progress means that ev
+// is progress.
 func (b *eventBuffer) commit(ctx context.Context, progress bool, ev ...claybot.Event) error {
 	waiting := b.take()
 	all := slices.Concat(waiting, ev)
@@ -110,7 +110,7 @@ func (b *eventBuffer) commit(ctx context.Context, progress bool, ev ...claybot.E
 	}
 	if err := b.store(ctx, progress || len(waiting) > 0, all); err != nil {
 		b.mu.Lock()
-		b.pending = append(waiting, b.pending...) // nothing was written; the end of the run commits them
+		b.pending = append(waiting, b.pending...) // not written; the end of the run commits them
 		b.mu.Unlock()
 		b.job.broken = fmt.Errorf("append events: %w", err)
 		return b.job.broken

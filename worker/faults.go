@@ -18,26 +18,27 @@ import (
 )
 
 const (
-	// mostWait bounds the time between two tries for an agent at fault.
+	// mostWait is the maximum time between two attempts for an agent with a
+	// fault.
 	mostWait = time.Minute
-	// noticeAfter is how long a fault lasts before the person is notified: a shorter
-	// one shows as a late reply.
+	// noticeAfter is how long a fault lasts before the user is notified; a shorter
+	// one only delays the reply.
 	noticeAfter = 2 * time.Second
-	// forgotten is how long after its last try here a fault counts: another member may
-	// have the agent.
+	// forgotten is how long a fault counts after its last attempt here, because
+	// another member may have the agent.
 	forgotten = 3 * mostWait
 )
 
-// waits reports whether a pass that failed with err costs its run no try and is
-// made again, however often: the store is unavailable, or the files or rows of the agent cannot be used
-// at present. Damage does not pass by waiting: a run that meets it ends.
+// waits reports whether a pass that failed with err is retried without limit and without a charge:
+// the store is unavailable, or the files or rows of the agent cannot be used at present. Damage is
+// permanent and ends the run.
 func waits(err error) bool {
 	return storage.Unavailable(err) || storage.ClassOf(err) == storage.ClassAgent && !errors.Is(err, storage.ErrDamaged)
 }
 
-// OfOne reports whether an error is of one agent or one message, so that what else its
-// source brings must not wait for it. An error of the member counts as one: where all
-// of them fail, the store does as well.
+// OfOne reports whether an error concerns only one agent or message, so that other
+// messages of the source need not wait. An error of the member counts as one: if it
+// affects all agents, the store fails as well.
 func (s *Worker) OfOne(ctx context.Context, err error) bool {
 	class := storage.ClassOf(err)
 	if class == storage.ClassMember {
@@ -46,8 +47,8 @@ func (s *Worker) OfOne(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && class != storage.ClassNone && class != storage.ClassStore
 }
 
-// Faults are the agents of which this member cannot use the files or rows at
-// present, by the key of their descriptor. The zero value is ready.
+// Faults are the agents whose files or rows this member cannot use at present,
+// by the key of their descriptor. The zero value is ready.
 type Faults struct {
 	mu sync.Mutex
 	of map[string]*fault
@@ -55,18 +56,18 @@ type Faults struct {
 
 // A fault is one episode in which an agent cannot be used.
 type fault struct {
-	agent    claybot.AgentID // empty while it is not known
+	agent    claybot.AgentID // empty if unknown
 	since    time.Time
 	tried    time.Time
-	cause    string // of the newest try
+	cause    string // of the latest attempt
 	tries    int
 	notified bool
-	intake   bool // met when a message was refused: it is over once one is taken
+	intake   bool // found when a message was refused; ends when one is accepted
 }
 
-// Met notes that a try failed because of err. wait is the time until the next one,
-// notify says that the person is to be notified now, and first that the agent was well
-// before. id is empty where it is not known.
+// Met records an attempt that failed with err. wait is the time until the next one,
+// notify reports whether to notify the user now, and first whether the fault is new.
+// id is empty if unknown.
 func (f *Faults) Met(key string, id claybot.AgentID, err error) (wait time.Duration, notify, first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -86,7 +87,7 @@ func (f *Faults) Met(key string, id claybot.AgentID, err error) (wait time.Durat
 	return wait, !x.notified && time.Since(x.since) >= noticeAfter, first
 }
 
-// Refused is met for a message that its source keeps.
+// Refused is like Met for a message that its source keeps.
 func (f *Faults) Refused(key string, err error) (notify bool) {
 	f.mu.Lock()
 	before := f.of[key] != nil && f.of[key].intake
@@ -100,7 +101,7 @@ func (f *Faults) Refused(key string, err error) (notify bool) {
 	return notify
 }
 
-// Taken notes that a message of an agent was taken.
+// Taken records that a message of an agent was accepted.
 func (f *Faults) Taken(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,7 +110,7 @@ func (f *Faults) Taken(key string) {
 	}
 }
 
-// notified notes that the person knows.
+// notified records that the user was notified.
 func (f *Faults) notified(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,7 +119,7 @@ func (f *Faults) notified(key string) {
 	}
 }
 
-// At is the present fault of the agent with a key; ok is false when it has none.
+// At returns the fault of the agent with a key; ok is false if it has none.
 func (f *Faults) At(key string) (x Fault, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,13 +130,14 @@ func (f *Faults) At(key string) (x Fault, ok bool) {
 	return Fault{}, false
 }
 
-// lasts reports whether an agent could not be used for so long that its person knows.
+// lasts reports whether the fault of an agent has lasted so long that its user was
+// notified.
 func (f *Faults) lasts(id claybot.AgentID) bool {
 	x, ok := f.OfAgent(id)
 	return ok && time.Since(x.Since) >= noticeAfter
 }
 
-// OfAgent is At for the agent with an id.
+// OfAgent is like At for the agent with an id.
 func (f *Faults) OfAgent(id claybot.AgentID) (Fault, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -148,28 +150,28 @@ func (f *Faults) OfAgent(id claybot.AgentID) (Fault, bool) {
 	return Fault{}, false
 }
 
-// Over notes that an agent works again.
+// Over records that an agent works again.
 func (f *Faults) Over(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.of, key)
 }
 
-// Left notes that an agent no longer belongs to this member: it was deleted, or another
-// member has it.
+// Left records that an agent no longer belongs to this member: it was deleted, or
+// another member has it.
 func (f *Faults) Left(id claybot.AgentID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	maps.DeleteFunc(f.of, func(_ string, x *fault) bool { return x.agent == id })
 }
 
-// forget removes the faults that no try here has met for long. It needs mu.
+// forget removes faults without a recent attempt. It needs mu.
 func (f *Faults) forget() {
 	maps.DeleteFunc(f.of, func(_ string, x *fault) bool { return time.Since(x.tried) > forgotten })
 }
 
-// faulted notes a fault that a worker met with the agent of a box, notifies the
-// person who waits for it once it lasts, and returns the time until the next try.
+// faulted records a fault of the agent of a box, notifies the waiting user once
+// it lasts, and returns the time until the next attempt.
 func (s *Worker) faulted(box *inbox.AgentInbox, err error) time.Duration {
 	id := box.Lease.Agent
 	log := s.log.With("agent", id)
@@ -249,9 +251,9 @@ func (s *Worker) sendFault(ctx context.Context, m claybot.AgentMessage, to clayb
 	return nil
 }
 
-// probe writes a note into the history of an agent that could not be used before: as
-// long as that fails, no run begins or goes on, so that none asks a model whose answer
-// could not be kept. Other errors than those that pass by waiting are left to the run.
+// probe writes a note to the history of an agent that could not be used before. Until
+// that succeeds, no run starts or resumes, so that no model is called whose answer
+// could not be stored. Errors that a retry cannot fix are left to the run.
 func (s *Worker) probe(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, run claybot.RunID) error {
 	if _, known := s.Faults.At(agent.Descriptor.Key()); !known {
 		return nil
@@ -267,9 +269,9 @@ func (s *Worker) probe(ctx context.Context, box *inbox.AgentInbox, agent claybot
 	return nil
 }
 
-// stoppedBy is who stopped the run of a box that met err, where the run can end without
-// the files of its agent, because those cannot be used: nil for none. A fault that has
-// just begun may pass, and the history then has the end, too.
+// stoppedBy returns the cancel error of a run of a box that met err, if the run can end
+// without the agent's files, which cannot be used; nil otherwise. For a new fault it
+// returns nil, because the fault may pass and the history can then record the end.
 func (s *Worker) stoppedBy(box *inbox.AgentInbox, err error) error {
 	if box.Run == nil || box.Run.Cancel == "" || !waits(err) || storage.ClassOf(err) == storage.ClassStore || !s.Faults.lasts(box.Lease.Agent) {
 		return nil
@@ -280,9 +282,9 @@ func (s *Worker) stoppedBy(box *inbox.AgentInbox, err error) error {
 // A Fault is why an agent cannot be used.
 type Fault struct {
 	Key   string          // of the descriptor
-	Agent claybot.AgentID // empty while it is not known
+	Agent claybot.AgentID // empty if unknown
 	Since time.Time
-	Cause string // of the newest try
+	Cause string // of the latest attempt
 }
 
 // List returns all faults, the longest first.

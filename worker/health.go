@@ -12,10 +12,11 @@ import (
 )
 
 const (
-	// unwellFor is how long a member reports itself unwell after the last error of
-	// its class.
+	// unwellFor is how long a member reports itself unhealthy after its last error
+	// of storage.ClassMember.
 	unwellFor = 30 * time.Second
-	// HealthCheckEvery is how often a member that takes less looks whether it may take more.
+	// HealthCheckEvery is the interval at which a limited member checks whether it may take
+	// more agents.
 	HealthCheckEvery = 100 * time.Millisecond
 )
 

@@ -13,8 +13,7 @@ import (
 	"github.com/claybot/claybot/runs"
 )
 
-// A job is what one pass works on. Its parts share it; only the goroutine of the pass
-// changes it.
+// A job is the shared state of one pass. Only the goroutine of the pass changes it.
 type job struct {
 	box      *inbox.AgentInbox
 	agent    claybot.Agent
@@ -24,12 +23,12 @@ type job struct {
 	asked    map[string]claybot.Question // by the run, by id
 	charges  Charges                     // of the run
 	add      func(...claybot.Event)      // to what the run reports about itself
-	broken   error                       // a store that failed, whatever the engine made of it
+	broken   error                       // an error of the store, whatever the engine returned
 	log      *slog.Logger
 }
 
-// deadline is when the run fails at the latest: the profile's limit for one pass, or what
-// a message of the run says.
+// deadline returns the latest end of the run: the profile's limit for one pass, or that
+// of a message of the run.
 func (j *job) deadline() time.Time {
 	end := time.Now().Add(cmp.Or(j.profile.Deadline, defaultDeadline))
 	for _, m := range j.messages {
@@ -40,13 +39,13 @@ func (j *job) deadline() time.Time {
 	return end
 }
 
-// engine is the name of the run's engine. It stays what the run began with, whatever is
-// configured meanwhile.
+// engine returns the name of the run's engine, which does not change with the
+// configuration.
 func (j *job) engine() string {
 	return cmp.Or(j.run.Engine, engineFor(j.messages, j.profile)) // runs of older versions have none
 }
 
-// undoes is the run whose effects this run undoes; empty for others.
+// undoes returns the run whose side effects this run undoes; empty for none.
 func (j *job) undoes() claybot.RunID {
 	for _, m := range j.messages {
 		if m.Undo != nil {
@@ -56,7 +55,7 @@ func (j *job) undoes() claybot.RunID {
 	return ""
 }
 
-// firing is the instant of a cron task that the run is; nil for other runs.
+// firing returns the cron instant of the run; nil for other runs.
 func (j *job) firing() *claybot.Firing {
 	for _, m := range j.messages {
 		if m.Firing != nil {
@@ -66,7 +65,7 @@ func (j *job) firing() *claybot.Firing {
 	return nil
 }
 
-// newestOf is the newest message of the run that has a type; nil for none.
+// newestOf returns the newest message of the run with a type; nil for none.
 func (j *job) newestOf(typ claybot.MessageType) *claybot.AgentMessage {
 	for _, m := range slices.Backward(j.messages) {
 		if m.Type == typ {
@@ -80,18 +79,18 @@ func (j *job) work() runs.Work {
 	return runs.Work{Pass: j, Agent: j.agent, Messages: j.messages, Add: j.add, Asked: j.asked}
 }
 
-// outgoing is what all messages of the run to its reader have in common.
+// outgoing returns the common fields of all messages of the run to its reader.
 func (j *job) outgoing(kind claybot.OutgoingKind) claybot.Outgoing {
 	w := j.work()
 	return claybot.Outgoing{Kind: kind, Run: j.run.ID, Agent: j.agent.ID, Message: w.Newest().ID, Route: w.Route()}
 }
 
-// note is a record that the engine does not see.
+// note returns a record that the engine does not see.
 func (j *job) note(level, text string) claybot.Record {
 	return claybot.Record{Type: claybot.RecordNote, At: claybot.Now(), Run: j.run.ID, Level: level, Text: text}
 }
 
-// userRecord is the record of a message: of a person, or of the system.
+// userRecord returns the record of a user or system message.
 func (j *job) userRecord(m claybot.AgentMessage) claybot.Record {
 	r := claybot.Record{
 		Type: claybot.RecordUser, At: m.At, Run: j.run.ID,
@@ -111,8 +110,8 @@ func (j *job) userRecord(m claybot.AgentMessage) claybot.Record {
 	return r
 }
 
-// message is the message about the run that another agent gets; its id exists once for
-// each run.
+// message returns a message about the run for another agent; its id is unique for each
+// run.
 func (j *job) message(kind claybot.SystemKind, prefix, text string, tainted bool) claybot.AgentMessage {
 	return claybot.AgentMessage{
 		ID: claybot.MessageID(fmt.Sprintf("%s/%s", prefix, j.run.ID)), Type: claybot.MessageSystem, Kind: kind,

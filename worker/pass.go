@@ -16,8 +16,8 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-// A pass is one worker's way through one run. Its parts have the state; it has the order
-// in which they work.
+// A pass executes one run until it ends or pauses. Its parts hold the state; the pass
+// calls them in order.
 type pass struct {
 	job    *job
 	worker *Worker
@@ -27,7 +27,7 @@ type pass struct {
 	events *eventBuffer
 	view   *progressView
 	files  *attachments
-	policy inbox.Policy // that the run went by last
+	policy inbox.Policy // last one that applied to the run
 }
 
 // newPass prepares a pass over a run that was begun.
@@ -62,7 +62,7 @@ func (s *Worker) newPass(j *job) *pass {
 }
 
 // do runs the engine and ends the run, or pauses it. An error means that the run did not
-// end and goes on later.
+// end and is resumed later.
 func (p *pass) do(life context.Context) error {
 	s := p.worker
 	ctx, cancel := context.WithDeadlineCause(life, p.job.deadline(), errDeadline)
@@ -75,7 +75,7 @@ func (p *pass) do(life context.Context) error {
 	switch {
 	case err != nil && p.job.charges.GivenUp() && !waits(err) && !errors.Is(err, storage.ErrLeaseLost):
 		p.job.log.Error("failed to open history", "err", err)
-		return p.end(errInterrupted) // which does without
+		return p.end(errInterrupted) // which needs no history
 	case err != nil:
 		return fmt.Errorf("open history: %w", err)
 	}
@@ -88,10 +88,10 @@ func (p *pass) do(life context.Context) error {
 	cause := context.Cause(ctx)
 	var canceled *inbox.CanceledError
 	if !p.talk.repaired && err != nil && !errors.As(err, new(*runs.Error)) && !errors.As(err, &canceled) {
-		return err // what earlier passes did is not known, so this one cannot end the run
+		return err // the work of earlier passes is unknown, so the run cannot end
 	}
 	if err != nil && cause != nil || errors.As(cause, &canceled) {
-		err = cause // what the engine met is a consequence, and an answer to a canceled run is too late
+		err = cause // the engine's error is a consequence, and an answer to a canceled run is too late
 	}
 	var wait *runs.WaitError
 	if errors.As(err, &wait) {
@@ -106,7 +106,7 @@ func (p *pass) end(err error) error {
 	return e.end(err)
 }
 
-// suspend pauses the run until its answers have come. The agent is free for nothing else
+// suspend pauses the run until its answers have arrived. The agent starts no other run
 // meanwhile, but no member holds it.
 func (p *pass) suspend(ctx context.Context, a claybot.Awaiting) error {
 	p.view.close()
@@ -132,14 +132,14 @@ func (p *pass) suspend(ctx context.Context, a claybot.Awaiting) error {
 	return nil
 }
 
-// Ends of a run that come from outside its engine.
+// Causes outside the engine that end a pass.
 var (
 	errDeadline    = &runs.Error{Code: runs.CodeDeadline, Text: "the run passed its deadline"}
 	errInterrupted = &runs.Error{Code: "interrupted", Text: fmt.Sprintf("given up after %d interrupted attempts", maxAttempts)}
 )
 
-// advance repairs what a crash left and takes the engine as far as it goes. A panic of
-// the engine is an error of the run.
+// advance repairs the state after a crash and runs the engine. A panic of the engine
+// is an error of the run.
 func (p *pass) advance(ctx context.Context) (err error) {
 	defer func() {
 		if x := recover(); x != nil {
@@ -151,7 +151,7 @@ func (p *pass) advance(ctx context.Context) (err error) {
 	err = p.files.bring(ctx, p.job.run.Cancel != "" || p.job.charges.GivenUp())
 	p.worker.parts.AtWork.Begin(p.job.run.ID, p.job.work())
 	if err != nil && !endsRun(err) {
-		return err // a run that ends now has its records all the same; they say what is missing
+		return err // a run that ends now still has its records, which say what is missing
 	}
 	if err := p.repair(ctx); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (p *pass) advance(ctx context.Context) (err error) {
 	return p.job.broken
 }
 
-// engineError gives an error of an engine that names no code the one for such.
+// engineError adds the default code to an error of an engine without one.
 func engineError(err error) error {
 	var coded *runs.Error
 	if errors.As(err, &coded) {
@@ -193,16 +193,15 @@ func engineError(err error) error {
 	return &runs.Error{Code: why.Code, Text: why.Text, Err: err}
 }
 
-// repair brings history and events of the run together again, also when the pass is to
-// end at once: how the run ends must tell what it did. History is written first, so a
-// crash can leave two gaps only: messages of the run without a record, and one record
+// repair makes history and events of the run consistent, also if the pass ends at
+// once, because the end of the run reports its work. History is written first, so a
+// crash can leave only two gaps: messages of the run without a record, and one record
 // without its event.
 func (p *pass) repair(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
 	records, missing := p.talk.ofRun()
-	// Buffered only: should a crash lose them, they are made again from the messages that
-	// the run is bound to.
+	// Only buffered: after a crash they are rebuilt from the messages of the run.
 	if err := p.talk.history.Buffer(ctx, missing...); err != nil {
 		return fmt.Errorf("append history: %w", err)
 	}
@@ -228,8 +227,8 @@ func (p *pass) turn() *runs.Turn {
 	}
 }
 
-// record makes one record of the engine durable. A text that came together with tool
-// calls is sent at once, where the profile asks for that.
+// record makes one record of the engine durable. If the profile enables progress, it
+// sends text that came with tool calls at once.
 func (p *pass) record(ctx context.Context, r claybot.Record) error {
 	if err := p.talk.record(ctx, r); err != nil {
 		return err
@@ -284,7 +283,7 @@ func (p *pass) Started(ctx context.Context, call claybot.ToolCall, effect string
 
 // Inject implements runs.Journal.
 func (p *pass) Inject(ctx context.Context) ([]claybot.Record, error) {
-	policy := p.worker.parts.Profiles.Of(p.job.agent.ID, p.job.agent.Descriptor).Policy // a change counts for the next injection
+	policy := p.worker.parts.Profiles.Of(p.job.agent.ID, p.job.agent.Descriptor).Policy // changes apply to the next injection
 	p.follow(policy)
 	if policy.WhenBusy != inbox.InjectAfterTools || len(p.job.messages) == 0 {
 		return nil, nil
@@ -307,8 +306,8 @@ func (p *pass) Inject(ctx context.Context) ([]claybot.Record, error) {
 	return p.joined(ctx, more)
 }
 
-// joined makes records of messages that were just bound to the run. However it ends from
-// here on, they end with it, and a waiter may depend on that.
+// joined adds records of messages that were just bound to the run. From here on they end
+// with the run, which waiters may rely on.
 func (p *pass) joined(ctx context.Context, more []claybot.AgentMessage) ([]claybot.Record, error) {
 	ids := make([]claybot.MessageID, len(more))
 	for i, m := range more {
@@ -335,7 +334,7 @@ func (p *pass) joined(ctx context.Context, more []claybot.AgentMessage) ([]clayb
 	return records, stopped
 }
 
-// follow goes by other rules when those by which the run takes messages have changed.
+// follow applies the current rules for taking messages.
 func (p *pass) follow(now inbox.Policy) {
 	before := p.policy
 	p.policy = now
@@ -347,8 +346,8 @@ func (p *pass) follow(now inbox.Policy) {
 	}
 }
 
-// progressed lifts the charges of a run that gets further. On probation it may still kill
-// the process.
+// progressed clears the charges of a run that makes progress, except on probation, when
+// it may still crash the process.
 func (p *pass) progressed(ctx context.Context) {
 	if p.job.charges.clear() && p.job.charges.Ends == 0 || p.worker.Recovery.isTesting(p.job.box) {
 		return
@@ -360,8 +359,7 @@ func (p *pass) progressed(ctx context.Context) {
 	p.job.charges = Charges{}
 }
 
-// endsRun reports an error with which a run ends now, unlike one after which it goes on
-// later.
+// endsRun reports whether err ends the run now, rather than leaving it to be resumed.
 func endsRun(err error) bool {
 	var canceled *inbox.CanceledError
 	return errors.As(err, &canceled) || errors.As(err, new(*runs.Error))

@@ -12,13 +12,13 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// maxReport limits the bytes of a final text in a report to another agent.
+// maxReport is the maximum size of a final text in a report to another agent,
+// in bytes.
 const maxReport = 64 << 10
 
-// posts are the messages to other agents that an end of the run makes: an answer for each
-// run that waits for it, a report where one was asked for, and the one notice of a failed
-// subagent. They commit with the end, and their ids are made of the run's, so each exists
-// once.
+// posts returns the messages to other agents at the end of the run: an answer for each
+// waiting run, a requested report, and the one notice of a failed subagent. They commit
+// with the end, and their ids are derived from the run's, so each exists once.
 func (e *ending) posts(ctx context.Context, o storage.Outcome) ([]storage.Posting, error) {
 	posts := slices.Clone(e.again)
 	j, subagents := e.job, e.worker.parts.Subagents
@@ -61,8 +61,8 @@ func (e *ending) posts(ctx context.Context, o storage.Outcome) ([]storage.Postin
 	return append(posts, posting), err
 }
 
-// mustNotify reports whether an end is a failure that another agent is notified of: any
-// unintended one of a subagent.
+// mustNotify reports whether to notify another agent of the end: for any unintended
+// failure of a subagent.
 func (e *ending) mustNotify(o storage.Outcome, report claybot.AgentID) bool {
 	if e.job.agent.Descriptor.Type != claybot.AgentSubagent && report == "" {
 		return false
@@ -73,7 +73,7 @@ func (e *ending) mustNotify(o storage.Outcome, report claybot.AgentID) bool {
 	return o.State == claybot.RunFailed || o.State == claybot.RunCanceled && e.job.run.Cancel == people.Operator
 }
 
-// whyEnded is why a run did not succeed: its error, or who stopped it.
+// whyEnded returns why a run did not succeed: its error, or who stopped it.
 func whyEnded(o storage.Outcome, by string) claybot.RunError {
 	if o.Error != nil {
 		return *o.Error

@@ -31,9 +31,9 @@ const (
 	draftAfter = 250 * time.Millisecond
 )
 
-// A progressView shows that a run is at work: the typing sign, and the answer while it
-// grows. All of it is best effort and none of it delays the run; what it leaves behind,
-// the draft, is recorded with the run before it is sent.
+// A progressView shows the progress of a run: the typing indicator, and the unfinished
+// answer. It is best effort and never delays the run. The draft is recorded with the
+// run before it is sent.
 type progressView struct {
 	job       *job
 	store     draftStore
@@ -60,17 +60,17 @@ type draftStore struct {
 	storage.Outbox
 }
 
-// powers are what the platform of the reader can show.
+// powers are the capabilities of the reader's platform.
 type powers struct {
 	typer   connectors.Typer
 	preview connectors.Previewer
 	sender  connectors.Sender
-	finder  bool // it can be asked whether a message was sent
+	finder  bool // it can look up sent messages
 	stream  connectors.Streaming
-	grows   bool // the text is shown while it grows
+	grows   bool // it shows unfinished text
 }
 
-// written is the text of a step as far as it is written.
+// written is the unfinished text of a step.
 type written struct {
 	step  int
 	text  string
@@ -78,7 +78,7 @@ type written struct {
 	tool  string    // that is running; empty for the model
 }
 
-// A draft is what a reader sees of the answer before it is complete.
+// A draft is the visible part of an unfinished answer.
 type draft struct {
 	current *claybot.Draft // nil for nothing
 	sent    string         // what it shows, without a sign of life
@@ -86,7 +86,7 @@ type draft struct {
 	sign    signOfLife
 }
 
-// watch begins to show the run. The loop ends with close or with ctx.
+// watch starts showing the run, until close or the end of ctx.
 func (s *Worker) watch(ctx context.Context, j *job) *progressView {
 	ctx, cancel := context.WithCancel(ctx)
 	v := &progressView{
@@ -113,7 +113,7 @@ func (s *Worker) watch(ctx context.Context, j *job) *progressView {
 	return v
 }
 
-// grow receives the text of a step as it grows. It never blocks.
+// grow receives the text of a step while it is generated. It never blocks.
 func (v *progressView) grow(step int, text string) {
 	if !v.show.grows {
 		return
@@ -130,7 +130,7 @@ func (v *progressView) grow(step int, text string) {
 	}
 }
 
-// close ends the showing and waits for a send under way. Twice is once.
+// close stops showing and waits for a send in flight. It is idempotent.
 func (v *progressView) close() {
 	v.closeOne.Do(func() {
 		v.cancel()
@@ -138,10 +138,11 @@ func (v *progressView) close() {
 	})
 }
 
-// visible is what a reader may see of the answer; nil for nothing. Only after close.
+// visible returns the draft that the reader may see; nil for none. Call it only
+// after close.
 func (v *progressView) visible() *claybot.Draft { return v.draft.current }
 
-// shown is the text that a reader sees. Only after close.
+// shown returns the text that the reader sees. Call it only after close.
 func (v *progressView) shown() string {
 	v.close()
 	if v.draft.current == nil {
@@ -152,7 +153,7 @@ func (v *progressView) shown() string {
 
 func (v *progressView) loop(ctx context.Context) {
 	defer close(v.done)
-	defer func() { // the run goes on without being shown
+	defer func() { // the run continues without being shown
 		if x := recover(); x != nil {
 			v.meter.Panicked("live")
 			v.job.log.Error("live view panicked", "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
@@ -189,7 +190,7 @@ func (v *progressView) loop(ctx context.Context) {
 	}
 }
 
-// delay is how long the present text must wait before it may be shown.
+// delay returns how long the current text must wait before it may be shown.
 func (v *progressView) delay(last time.Time) time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -197,8 +198,8 @@ func (v *progressView) delay(last time.Time) time.Duration {
 	case v.show.preview != nil:
 		return time.Until(last.Add(previewEvery))
 	case v.draft.current == nil && len(v.text.text) < v.show.stream.First:
-		// Looked at again when the wait is over; new text comes with a kick of
-		// its own only when no look is planned, so look in small steps.
+		// Check in small steps, because new text wakes the loop only if no
+		// check is planned.
 		return min(time.Until(v.text.since.Add(v.show.stream.Wait)), 100*time.Millisecond)
 	case v.draft.current == nil:
 		return time.Until(v.text.since.Add(draftAfter))
@@ -207,7 +208,7 @@ func (v *progressView) delay(last time.Time) time.Duration {
 	}
 }
 
-// ready reports whether the text is long or old enough to be shown first.
+// ready reports whether the text is long or old enough for the first draft.
 func (v *progressView) ready() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -251,9 +252,9 @@ func (v *progressView) display(ctx context.Context) {
 	}
 }
 
-// send makes or edits the draft. The draft is recorded before its first bytes
-// leave and again with its receipt. A destination that has other messages to
-// send gets no draft, so that nothing overtakes them.
+// send sends or edits the draft. The draft is recorded before it is first sent
+// and again with its receipt. A destination with unsent messages gets no draft,
+// so that nothing overtakes them.
 func (v *progressView) send(ctx context.Context, text string) error {
 	if time.Now().Before(v.deliverer.SilentUntil(v.route)) {
 		return nil // the platform asked for silence
@@ -262,10 +263,10 @@ func (v *progressView) send(ctx context.Context, text string) error {
 		return nil
 	}
 	if v.draft.current != nil && v.draft.current.Receipt == "" {
-		return nil // its fate is unknown; the end of the run looks it up
+		return nil // its outcome is unknown; the end of the run looks it up
 	}
-	// A send that began is brought to its end, also when the run ends
-	// meanwhile: an unknown fate costs more than the wait.
+	// A send that began is completed even if the run ends: an unknown outcome
+	// costs more than the wait.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), draftTimeout)
 	defer cancel()
 	o := claybot.Outgoing{
@@ -278,7 +279,7 @@ func (v *progressView) send(ctx context.Context, text string) error {
 		return err
 	}
 	if err := v.job.box.Trusted(); err != nil {
-		return err // another node may go on with the run: no old text over its own
+		return err // another member may continue the run: do not overwrite its text
 	}
 	receipt, err := v.show.sender.Send(ctx, o)
 	var ambiguous *connectors.AmbiguousError
@@ -288,7 +289,7 @@ func (v *progressView) send(ctx context.Context, text string) error {
 	case errors.As(err, &retry):
 		v.deliverer.Obey(v.route, retry)
 	case errors.As(err, &permanent):
-		v.show.stream.Off = true // the end of the run tries once more and says why
+		v.show.stream.Off = true // the end of the run retries and reports the cause
 	}
 	switch {
 	case err == nil && o.Edit == "":
@@ -300,14 +301,14 @@ func (v *progressView) send(ctx context.Context, text string) error {
 	case o.Edit == "" && !errors.As(err, &ambiguous):
 		return errors.Join(err, v.save(ctx, nil)) // nothing was sent
 	case errors.Is(err, connectors.ErrEditGone):
-		v.show.stream.Off = true // no second draft: the end of the run sends the answer afresh
+		v.show.stream.Off = true // no second draft: the end of the run sends the answer as a new message
 	}
 	return err
 }
 
-// queued reports whether the destination has messages to send: the end of the run before
-// may be committed and not handed over yet, and other members may have put some there. An
-// unknown answer counts as such: no draft is lost.
+// queued reports whether the destination has messages to send: the replies of the
+// previous run may be committed but not queued yet, and other members may have stored
+// some. It returns true if that cannot be determined.
 func (v *progressView) queued(ctx context.Context) bool {
 	waiting, err := v.store.Unsent(ctx, v.route.Dest(), 0, 1)
 	return err != nil || len(waiting) > 0
@@ -320,8 +321,8 @@ func (v *progressView) save(ctx context.Context, d *claybot.Draft) error {
 		stored = *d
 	}
 	err := v.store.SaveDraft(ctx, v.job.box.Lease, v.job.run.ID, stored)
-	// A draft that was sent is there, whatever the store could be told; one
-	// that was to be sent is not.
+	// A draft that was sent exists even if it could not be recorded; one that
+	// was not sent yet does not.
 	if err == nil || d == nil || d.Receipt != "" {
 		v.draft.current = d
 	}
@@ -329,7 +330,7 @@ func (v *progressView) save(ctx context.Context, d *claybot.Draft) error {
 }
 
 // reply returns the outgoing messages of a text and ends the view; o has what they have in
-// common. When a draft is visible, the first part takes its place.
+// common. If a draft is visible, the first part replaces it.
 func (v *progressView) reply(o claybot.Outgoing, text string) []claybot.Outgoing {
 	v.close()
 	if text == "" {
@@ -347,8 +348,8 @@ func (v *progressView) reply(o claybot.Outgoing, text string) []claybot.Outgoing
 	if d.Receipt != "" {
 		return out
 	}
-	// Whether its beginning stands there is unknown: a platform that can be asked is asked
-	// first, elsewhere the whole text carries the mark.
+	// It is unknown whether the draft is visible: if the platform can look it up, do that
+	// first; otherwise the whole text carries the resend mark.
 	if v.show.finder {
 		out[0].State, out[0].Tried = claybot.SendAmbiguous, d.Tried
 	} else {

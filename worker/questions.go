@@ -16,9 +16,9 @@ import (
 //	question record → the run is paused, with the message in the chat →
 //	the answer, a message → the run goes on → answer record → result of the call
 
-// askAbout records the questions of a pause, each once, and returns what the person is to
-// read with it. A visible draft is ended first, because the rest of the answer comes below
-// the questions.
+// askAbout records the questions of a pause, each once, and returns the messages to the
+// user. It ends a visible draft first, because the rest of the answer comes below the
+// questions.
 func (p *pass) askAbout(ctx context.Context, qs []claybot.Question) ([]claybot.Outgoing, error) {
 	if len(qs) == 0 {
 		return nil, nil
@@ -36,8 +36,8 @@ func (p *pass) askAbout(ctx context.Context, qs []claybot.Question) ([]claybot.O
 	return append(out, asked...), err
 }
 
-// settleDraft makes the visible beginning of an answer a message of its own, with the
-// whole text that came before the questions.
+// settleDraft turns a visible draft into a message of its own, with the whole text
+// before the questions.
 func (p *pass) settleDraft() []claybot.Outgoing {
 	if p.view.visible() == nil {
 		return nil
@@ -55,9 +55,9 @@ func (p *pass) settleDraft() []claybot.Outgoing {
 	return p.view.reply(p.job.outgoing(claybot.OutgoingAnswer), text)
 }
 
-// takeAnswers records the answers to the questions of the run that came since its last
-// pass, and returns the records. What expired unanswered has its default; without one,
-// end is how the run ends.
+// takeAnswers records the answers that arrived since the last pass, and returns the
+// records. An expired question gets its default; without one, end is the error that
+// ends the run.
 func (p *pass) takeAnswers(ctx context.Context, records []claybot.Record) (taken []claybot.Record, end, err error) {
 	open, err := p.openQuestions(ctx, records)
 	if err != nil {
@@ -99,8 +99,8 @@ func (p *pass) takeAnswers(ctx context.Context, records []claybot.Record) (taken
 	return taken, end, nil
 }
 
-// openQuestions are the questions among the records of the run without an answer there.
-// All of them become known to the tools of the run.
+// openQuestions returns the questions in the records of the run without an answer
+// there. It makes all questions known to the tools of the run.
 func (p *pass) openQuestions(ctx context.Context, records []claybot.Record) (open []claybot.Question, err error) {
 	p.job.asked = make(map[string]claybot.Question)
 	unanswered := p.talk.unanswered()

@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	// signAfter is how long a person sees nothing new until a sign of life.
+	// signAfter is how long the user sees nothing new before a sign of life.
 	signAfter = 15 * time.Second
 	// signPrefix begins the id of a draft that was made for a sign, so that a
 	// later pass recognizes it.
 	signPrefix = "still/"
 )
 
-// A signOfLife is a short text that says what the run waits for, where a person waits and
-// the platform shows nothing else. It is a draft like the growing answer, which takes its
-// place, so a run makes at most one message for it.
+// A signOfLife is a short text that names what the run waits for, if a user waits and the
+// platform shows nothing else. It is a draft that the answer replaces, so a run creates
+// at most one message for it.
 type signOfLife struct {
 	on    bool
 	timer *time.Timer
 	said  string // the sign that the reader sees; empty for none
 }
 
-// newSign decides whether a view shows a sign of life: c shows neither that an answer is
-// being written nor the answer itself before it is a message, and can edit the sign away.
+// newSign decides whether a view shows signs of life: only if c shows neither a typing
+// indicator nor an unfinished answer, and can edit the sign away.
 func newSign(c connectors.Connector, show powers, w runs.Work) signOfLife {
 	_, edits := c.(connectors.Streamer)
 	return signOfLife{
@@ -39,8 +39,7 @@ func newSign(c connectors.Connector, show powers, w runs.Work) signOfLife {
 	}
 }
 
-// works notes what the run waits for: the end of a tool, or the model when tool
-// is empty.
+// works records what the run waits for: a tool, or the model if tool is empty.
 func (v *progressView) works(tool string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -75,8 +74,8 @@ func (v *progressView) showSign(ctx context.Context) {
 	}
 }
 
-// sendSign says the sign in a message of its own, once for each run, and
-// reports whether it is stored.
+// sendSign sends the sign as a separate message, once for each run, and reports
+// whether it is stored.
 func (v *progressView) sendSign(ctx context.Context, sign string) bool {
 	o := claybot.Outgoing{
 		ID: fmt.Sprintf("%s%s/1", signPrefix, v.job.run.ID), Kind: claybot.OutgoingNotice, Run: v.job.run.ID, Agent: v.job.agent.ID,
@@ -89,10 +88,9 @@ func (v *progressView) sendSign(ctx context.Context, sign string) bool {
 	return err == nil
 }
 
-// leftover is the text with which a draft ends that shows a sign of life when
-// the run has nothing more to say: what was there before the sign, or, where
-// the sign stands alone, word. It is empty when no sign is visible. Only after
-// close.
+// leftover returns the final text of a draft with a sign of life if the run has
+// no further text: the text before the sign or, if there is none, word. It is
+// empty if no sign is visible. Call it only after close.
 func (v *progressView) leftover(word string) string {
 	d := v.draft.current
 	switch {

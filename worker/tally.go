@@ -7,7 +7,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A tally is what a run used and did so far.
+// A tally is the usage and the side effects of a run so far.
 type tally struct {
 	usage   claybot.Usage
 	calls   []storage.ModelCall // that usage is made of
@@ -44,8 +44,7 @@ func (t *tally) earlier(r claybot.Record) {
 	}
 }
 
-// affect records an effect that can be undone. What one call undoes is one effect, however
-// often it was added to.
+// affect records an effect that can be undone. All additions of one call are one effect.
 func (t *tally) affect(u claybot.Undo) {
 	same := func(x claybot.Undo) bool {
 		return u.Call != nil && x.Call != nil && u.Call.Name == x.Call.Name && u.Call.Args == x.Call.Args
@@ -60,5 +59,5 @@ func (t *tally) undoable() bool {
 	return slices.ContainsFunc(t.effects, func(u claybot.Undo) bool { return u.Call != nil })
 }
 
-// isCharge reports a note that only counts something.
+// isCharge reports whether r is a note that only counts usage.
 func isCharge(r claybot.Record) bool { return r.Type == claybot.RecordNote && r.Tokens != nil }

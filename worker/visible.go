@@ -2,9 +2,9 @@ package worker
 
 import "github.com/claybot/claybot"
 
-// visible leaves out the hidden records of a history: those of other runs
-// without memory, or, without memory itself, those of all other runs. Summaries
-// keep as many of the records before them as are left.
+// visible returns a history without hidden records: those of other runs without
+// memory or, for a run without memory, those of all other runs. It adjusts the
+// counts of records that summaries keep.
 func visible(all []claybot.Record, hidden func(claybot.Record) bool) []claybot.Record {
 	seen := make([]claybot.Record, 0, len(all))
 	places := make([]int, 0, len(all)) // of the seen ones in all
@@ -41,8 +41,8 @@ func keptInFile(all []claybot.Record, hidden func(claybot.Record) bool, keep int
 	return n
 }
 
-// unanswered are the messages of a run behind the last record that the model or a tool
-// made in it.
+// unanswered returns the messages of a run after its last record of the model or a
+// tool.
 func unanswered(records []claybot.Record, run claybot.RunID) (ids []claybot.MessageID) {
 	for _, r := range records {
 		switch {
@@ -56,8 +56,8 @@ func unanswered(records []claybot.Record, run claybot.RunID) (ids []claybot.Mess
 	return ids
 }
 
-// leftOut are the messages that models no longer see: those that were not answered in
-// runs that were given up. It is nil for none.
+// leftOut returns the messages that models no longer see: the unanswered ones of runs
+// that were given up. It is nil for none.
 func leftOut(records []claybot.Record) map[claybot.MessageID]bool {
 	var out map[claybot.MessageID]bool
 	for _, r := range records {
