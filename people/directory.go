@@ -10,7 +10,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// identities are the owners whose agents d may reach; nil for all.
+// reach returns the owners whose agents d may reach; nil for all.
 func (dir *Directory) reach(d claybot.Descriptor) []string {
 	if dir.cfg.AllOwners() || d.OwnerID() == "" {
 		return nil
@@ -18,7 +18,7 @@ func (dir *Directory) reach(d claybot.Descriptor) []string {
 	return dir.Identities(d.OwnerID())
 }
 
-// Identities are all owner ids of the person who has this one.
+// Identities returns all owner ids of the person with this one.
 func (dir *Directory) Identities(owner string) []string {
 	if all := dir.cfg.Identities; all != nil {
 		if ids := all(owner); ids != nil {
@@ -28,7 +28,7 @@ func (dir *Directory) Identities(owner string) []string {
 	return []string{owner}
 }
 
-// Reaches reports whether an agent may deal with another one.
+// Reaches reports whether an agent may reach another one.
 func (dir *Directory) Reaches(from, to claybot.Descriptor) bool {
 	ids := dir.reach(from)
 	return ids == nil || slices.Contains(ids, to.OwnerID())
@@ -91,15 +91,15 @@ func (dir *Directory) Address(ctx context.Context, agent claybot.Agent, p *stora
 	return err
 }
 
-// taskPlace routes the reply to a message of a task's subagent to where the task's output
-// went last.
+// taskPlace routes the reply to a message of a task's subagent to the last route of the
+// task's output.
 func (dir *Directory) taskPlace(ctx context.Context, agent claybot.Agent, m *claybot.AgentMessage) error {
 	if agent.Descriptor.Type != claybot.AgentCron || m.Route != nil || m.Firing != nil {
 		return nil
 	}
 	a, err := dir.cfg.Agents.Agent(ctx, agent.ID)
 	if err != nil {
-		return storage.Ignore(err, storage.ErrDamaged) // its worker will find out as well
+		return storage.Ignore(err, storage.ErrDamaged) // its worker reports the damage
 	}
 	m.Route = a.State.Routing
 	return nil
@@ -120,10 +120,10 @@ func (dir *Directory) LastContext(ctx context.Context, id claybot.AgentID) (clay
 	return claybot.MessageContext{ThreadID: r.Message.Context.ThreadID, Group: r.Message.Context.Group}, nil
 }
 
-// completeTask looks at the owner of a background agent: nothing runs for a
-// person who has lost access, and where a task's output goes, its reader
-// is noted, so that nothing is sent there once their access is revoked. A route that
-// has no messages was named by the operator and stays as it is.
+// completeTask checks the owner of a background agent: nothing runs for a person who
+// has lost access. It records the reader of a task's output, so that nothing is sent
+// there once their access is revoked. A route without messages was configured by the
+// operator and stays unchanged.
 func (dir *Directory) completeTask(ctx context.Context, d claybot.Descriptor, p *storage.Posting) error {
 	if d.Owner == "" || d.Type == claybot.AgentSubagent {
 		return nil
@@ -144,8 +144,8 @@ func (dir *Directory) completeTask(ctx context.Context, d claybot.Descriptor, p 
 	return nil
 }
 
-// readBy notes the person of a foreground agent as the reader of a message's
-// output, where that goes to their route and no reader is noted yet.
+// readBy records the person of a foreground agent as the reader of a message's
+// output, if the output goes to their route and has no reader yet.
 func (dir *Directory) readBy(ctx context.Context, e storage.IndexEntry, m *claybot.AgentMessage) error {
 	r := m.Route
 	if r == nil || r.UserID != "" || r.Connector != e.Descriptor.Connector || r.ChannelID != e.Descriptor.ChannelID {
@@ -161,7 +161,8 @@ func (dir *Directory) readBy(ctx context.Context, e storage.IndexEntry, m *clayb
 	return nil
 }
 
-// PlaceOf returns the agent that a person wrote to last, or storage.ErrNotFound.
+// PlaceOf returns the agent to which a person wrote last, or
+// storage.ErrNotFound.
 func (dir *Directory) PlaceOf(ctx context.Context, owner string) (storage.IndexEntry, error) {
 	for e, err := range dir.cfg.Index.Foreground(ctx, dir.Identities(owner)) {
 		if err != nil {

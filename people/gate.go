@@ -16,28 +16,29 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// AccessMode says what happens to people who are not on a list.
+// AccessMode defines how unknown users are treated.
 type AccessMode string
 
-// The modes. The zero value is pairing, the careful one that needs no set-up.
+// The access modes. The zero value is pairing, which is safe without
+// configuration.
 const (
 	AccessPairing   AccessMode = "pairing"
 	AccessAllowlist AccessMode = "allowlist"
 	AccessOpen      AccessMode = "open"
 )
 
-// Access lists who may write besides those whom an operator approved. Allow
-// holds "connector:id" with the stable id of a user (direct chats) or of a
-// channel (groups).
+// Access lists the users and channels that have access besides those that an
+// operator approved. Allow holds "connector:id" with the stable id of a user
+// (direct chats) or of a channel (groups).
 type Access struct {
 	Mode  AccessMode
 	Allow []string
-	// Trusted connectors authenticate people themselves: web page and terminal.
+	// Trusted connectors authenticate users themselves: web page and terminal.
 	Trusted []string
 }
 
-// The bounds of pairing: one code an hour for a person, three open ones for a
-// connector, and a lock after ten wrong codes in ten minutes.
+// Limits of pairing: one code an hour for a user, three open codes for a
+// connector, and a lockout after ten wrong codes in ten minutes.
 const (
 	pairingValid = time.Hour
 	pairingOpen  = 3
@@ -51,13 +52,13 @@ const (
 
 // Errors of Approve.
 var (
-	// ErrBadCode: no open request has this code.
+	// ErrBadCode means that no open request has this code.
 	ErrBadCode = fmt.Errorf("%w: no open pairing request has this code", storage.ErrNotFound)
-	// ErrCodesLocked: too many wrong codes; wait.
+	// ErrCodesLocked means that codes are locked after too many wrong ones.
 	ErrCodesLocked = errors.New("too many wrong codes; try again in some minutes")
 )
 
-// A Gate decides who may write. Grants are kept in memory and in the store.
+// A Gate decides who has access. It caches the grants of the store.
 type Gate struct {
 	store  storage.Access
 	access func() Access
@@ -69,11 +70,11 @@ type Gate struct {
 	asked   map[subject]time.Time // when an unknown user last got a code
 	refused int64                 // messages of unknown users since the start
 	wrong   []time.Time           // wrong codes within the window
-	locked  time.Time             // until when no code is taken
+	locked  time.Time             // end of the lockout
 	penalty time.Duration
 }
 
-// A subject is a person or a channel of a connector.
+// A subject is a user or a channel of a connector.
 type subject struct{ connector, id string }
 
 // NewGate returns a Gate over the grants in a store and the settings, which are read with
@@ -131,13 +132,14 @@ func (g *Gate) Allowed(d claybot.Descriptor, group bool) bool {
 	if !group {
 		return g.Knows(d.Connector, d.UserID)
 	}
-	// Slack names a channel <team>/<channel>; lists may leave the team out. Not
-	// so for people: <team>/<user> is a user of another workspace.
+	// Slack channels are named <team>/<channel>; lists may omit the team. This
+	// does not apply to users: <team>/<user> is a user of another workspace.
 	_, short, _ := strings.Cut(d.ChannelID, "/")
 	return g.Knows(d.Connector, d.ChannelID) || short != "" && g.Knows(d.Connector, short)
 }
 
-// Knows reports whether mode, list or operator give the person or channel access.
+// Knows reports whether the mode, the list or an operator gives the user or
+// channel access.
 func (g *Gate) Knows(connector, id string) bool {
 	a := g.access()
 	if a.Mode == AccessOpen {
@@ -164,8 +166,8 @@ func (g *Gate) Granted(connector, id string) bool {
 	return ok
 }
 
-// Challenge answers a message of an unknown user: in a direct chat under pairing with at
-// most one code an hour, otherwise not at all.
+// Challenge answers a message of an unknown user: with at most one code an hour in a
+// direct chat in pairing mode, otherwise not at all.
 func (g *Gate) Challenge(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage, newID func() string) ([]claybot.Outgoing, error) {
 	who := subject{d.Connector, d.UserID}
 	g.mu.Lock()
@@ -215,7 +217,7 @@ func (g *Gate) Challenge(ctx context.Context, d claybot.Descriptor, m claybot.Ag
 	return out, nil
 }
 
-// toldLately reports whether an unknown user got a code within the hour.
+// toldLately reports whether an unknown user got a code within the last hour.
 func (g *Gate) toldLately(who subject) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -21,7 +21,7 @@ func (dir *Directory) IsOperator(owner string) bool {
 	return slices.ContainsFunc(dir.operators(), func(o string) bool { return slices.Contains(dir.Identities(o), owner) })
 }
 
-// operators are all persons of operates.
+// operators returns all operators, as "connector/userId".
 func (dir *Directory) operators() []string {
 	all := slices.Clone(OperatorConsoles)
 	if dir.cfg.Operators != nil {
@@ -41,8 +41,8 @@ func (dir *Directory) NotifyOperators(ctx context.Context, key, text string) err
 	return errors.Join(errs...)
 }
 
-// isOperator reports whether the person of an agent runs this claybot: from the web
-// page or the terminal of the daemon, or by the setting operators.
+// operatedBy reports whether the person of an agent is an operator: on the web page
+// or in the terminal of the daemon, or by the setting operators.
 func (dir *Directory) operatedBy(a claybot.Agent) bool {
 	owner := a.Descriptor.OwnerID()
 	if !a.Descriptor.Foreground() || owner == "" {

@@ -1,6 +1,5 @@
-// Package people knows who is who: who may write to claybot (Gate), which identities
-// belong to one person, who operates this claybot, and where a person reads
-// (Directory).
+// Package people manages access (Gate), and the identities of persons, the
+// operators, and the chats in which a person reads (Directory).
 //
 // It guarantees that an unknown user gets nothing but a pairing code, at most one an
 // hour, and that a notice for a person goes where that person wrote last and still has

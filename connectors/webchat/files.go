@@ -13,16 +13,16 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// The bounds of what is sent with a message.
+// Limits of uploads.
 const (
-	// MaxUpload is the most bytes of one file; the caller of Handler lets
-	// bodies of this size through.
+	// MaxUpload is the maximum size of one file in bytes. The caller of Handler
+	// must allow request bodies of this size.
 	MaxUpload = 50 << 20
 	maxFiles  = 10
-	// uploadTime is how long one file may take to arrive.
+	// uploadTime is the time limit of one upload.
 	uploadTime = 10 * time.Minute
-	// pieceWait is how long a reader of a file may take nothing. A piece is what
-	// io.Copy writes at once, 32 KiB.
+	// pieceWait is how long one write of a download may block. io.Copy writes 32
+	// KiB at a time.
 	pieceWait = 30 * time.Second
 )
 
@@ -31,7 +31,7 @@ var (
 	errNoFile   = &problem{http.StatusNotFound, "not_found", "There is no such file in this conversation."}
 )
 
-// A fileView is a file as readers get it.
+// A fileView is the JSON form of a file.
 type fileView struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
@@ -47,21 +47,22 @@ func filesView(files []claybot.FileReference) []fileView {
 	return views
 }
 
-// upload keeps a file for a message that is still to come.
+// upload stores a file for a later message.
 func (c *Chat) upload(w http.ResponseWriter, r *http.Request, d claybot.Descriptor, t Transcripts) error {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil {
 		kind = "application/octet-stream"
 	}
-	// The server's limits are for requests; a large file on a slow line takes
-	// longer. A writer without deadlines has none to lift. The one for the answer
-	// must not pass meanwhile: that ends a stream of HTTP/2.
+	// The server's deadlines are for ordinary requests; a large file on a slow
+	// connection takes longer. Errors are ignored, because a writer without
+	// deadlines has none to extend. The write deadline must not expire during the
+	// upload: that would end an HTTP/2 stream.
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(uploadTime))
 	_ = rc.SetWriteDeadline(time.Now().Add(uploadTime + writeWait))
 	f := claybot.FileReference{Name: r.URL.Query().Get("name"), MIMEType: kind}
 	kept, err := t.Attach(r.Context(), d, f, http.MaxBytesReader(w, r.Body, MaxUpload))
-	_ = rc.SetWriteDeadline(time.Now().Add(writeWait)) // for the answer, as above
+	_ = rc.SetWriteDeadline(time.Now().Add(writeWait)) // for the response, as above
 	var big *http.MaxBytesError
 	switch {
 	case errors.As(err, &big), errors.Is(err, storage.ErrTooMany):
@@ -78,8 +79,7 @@ func (c *Chat) upload(w http.ResponseWriter, r *http.Request, d claybot.Descript
 	return nil
 }
 
-// download gives a file back. It is never shown in the page: what people send
-// may be a page itself.
+// download serves a file, always as an attachment, because uploads may be HTML.
 func (c *Chat) download(w http.ResponseWriter, r *http.Request, d claybot.Descriptor, t Transcripts) error {
 	f, content, err := t.Attached(r.Context(), d, r.PathValue("id"))
 	if errors.Is(err, storage.ErrNotFound) {
@@ -96,23 +96,23 @@ func (c *Chat) download(w http.ResponseWriter, r *http.Request, d claybot.Descri
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.Name}))
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "private, no-store")
-	_, err = io.Copy(pieces{w, http.NewResponseController(w)}, struct{ io.Reader }{content}) // by Read alone, piece by piece
+	_, err = io.Copy(pieces{w, http.NewResponseController(w)}, struct{ io.Reader }{content}) // hides WriterTo, so that each piece has its own deadline
 	return err
 }
 
-// pieces writes a long answer: each piece has its own time, so that a slow
-// reader gets all of it and one that does not read is cut.
+// pieces writes a long response with a deadline for each piece: a slow reader
+// gets all of it, and a stalled one is disconnected.
 type pieces struct {
 	w  io.Writer
 	rc *http.ResponseController
 }
 
 func (p pieces) Write(b []byte) (int, error) {
-	_ = p.rc.SetWriteDeadline(time.Now().Add(pieceWait)) // without deadlines a dead peer is TCP's affair
+	_ = p.rc.SetWriteDeadline(time.Now().Add(pieceWait)) // without deadlines, TCP detects a dead peer
 	return p.w.Write(b)
 }
 
-// attached are the files that a message names, as they were kept.
+// attached returns the stored files that a message refers to.
 func attached(ctx context.Context, d claybot.Descriptor, t Transcripts, ids []string) ([]claybot.FileReference, error) {
 	if len(ids) > maxFiles {
 		return nil, bad("At most " + strconv.Itoa(maxFiles) + " files go with one message.")
@@ -126,7 +126,7 @@ func attached(ctx context.Context, d claybot.Descriptor, t Transcripts, ids []st
 		if err != nil {
 			return nil, errRead
 		}
-		_ = content.Close() // only its reference is of interest
+		_ = content.Close() // only the reference is needed
 		files = append(files, f)
 	}
 	return files, nil

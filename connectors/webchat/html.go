@@ -8,9 +8,9 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// page writes Markdown as HTML that is safe in a page: it makes only the tags
-// below, all text is escaped, and a link opens elsewhere and tells the target
-// nothing about us. Images are links and raw HTML is text by Render's promise.
+// page renders Markdown as safe HTML: it creates only the tags below, escapes
+// all text, and links open in a new tab without a referrer. Render guarantees
+// that images become links and raw HTML becomes text.
 var page = connectors.Style{
 	Text:      html.EscapeString,
 	Strong:    tag("strong"),
@@ -40,7 +40,8 @@ func fence(lang, code string) string {
 	return "<pre" + attr + "><code>" + html.EscapeString(code) + "</code></pre>"
 }
 
-// link refuses what Render should not let through, too: this is the border.
+// link checks URLs again although Render does, because this is the security
+// boundary.
 func link(inner, url string) string {
 	scheme, _, _ := strings.Cut(strings.ToLower(url), ":")
 	switch scheme {

@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// textLimit is the longest message in characters.
+	// textLimit is the maximum length of a message in characters.
 	textLimit = 100_000
-	// bodyLimit is the largest request in bytes.
+	// bodyLimit is the maximum size of a request body in bytes.
 	bodyLimit = 1 << 20
-	// home is the conversation of who names none.
+	// home is the default conversation.
 	home = "main"
-	// owner is the user who had the chats for himself before there were tokens:
-	// web.Operator. The ids of his messages do not name him.
+	// owner is web.Operator, the only user before tokens existed. Message ids
+	// of this user have no user part.
 	owner = "operator"
 )
 
-// A problem is an error that the person who asked can read.
+// A problem is an error with a text for the client.
 type problem struct {
 	status  int
 	code    string
@@ -58,9 +58,9 @@ func bad(message string) *problem {
 //	GET  transcript  ?conversation=&limit=      → {entries, after}
 //	GET  stream      ?conversation=&after=      → Server-Sent Events
 //
-// The paths are relative to where it is mounted (http.StripPrefix). user says
-// who asks: an empty name is nobody and gets 401. The caller is responsible
-// for the login and for refusing foreign origins.
+// The paths are relative to where it is mounted (http.StripPrefix). user
+// returns the authenticated user; an empty name gets 401. The caller is
+// responsible for authentication and for rejecting foreign origins.
 func (c *Chat) Handler(t Transcripts, user func(*http.Request) string) http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, fn func(http.ResponseWriter, *http.Request, claybot.Descriptor) error) {
@@ -90,7 +90,7 @@ func (c *Chat) Handler(t Transcripts, user func(*http.Request) string) http.Hand
 	return mux
 }
 
-// descriptor says whose conversation a request is about.
+// descriptor returns the conversation of a request.
 func (c *Chat) descriptor(r *http.Request, login string) (claybot.Descriptor, error) {
 	if login == "" {
 		return claybot.Descriptor{}, errLogin
@@ -105,7 +105,7 @@ func (c *Chat) descriptor(r *http.Request, login string) (claybot.Descriptor, er
 	return claybot.User(c.name, conversation, login), nil
 }
 
-// post takes one message in.
+// post accepts one message.
 func (c *Chat) post(w http.ResponseWriter, r *http.Request, d claybot.Descriptor, t Transcripts) error {
 	var in struct {
 		ID           string   `json:"id"`
@@ -132,20 +132,20 @@ func (c *Chat) post(w http.ResponseWriter, r *http.Request, d claybot.Descriptor
 	case n > textLimit:
 		return bad("The message has " + strconv.Itoa(n) + " characters; at most " + strconv.Itoa(textLimit) + " are taken. Send it in parts.")
 	}
-	files, err := attached(r.Context(), d, t, in.Files) // of this conversation alone
+	files, err := attached(r.Context(), d, t, in.Files) // of this conversation only
 	if err != nil {
 		return err
 	}
 	m, _ := connectors.Interpret(claybot.AgentMessage{
 		Files:   files,
-		Tainted: len(files) > 0, // what stands in them is data
+		Tainted: len(files) > 0, // file contents are untrusted
 		ID:      c.messageID(d, in.ID),
 		Type:    claybot.MessageUser,
 		Text:    text,
 		From:    claybot.Sender{UserID: d.UserID},
 		Context: claybot.MessageContext{MessageID: in.ID},
 		At:      claybot.Now(),
-	}, "/", "") // there is no other bot in a chat of our own
+	}, "/", "") // there are no other bots in this chat
 	if err := c.take(r.Context(), d, m); err != nil {
 		return err
 	}
@@ -153,9 +153,10 @@ func (c *Chat) post(w http.ResponseWriter, r *http.Request, d claybot.Descriptor
 	return nil
 }
 
-// messageID is the id under which a message is stored: each user has his own,
-// as two may give their conversations and messages the same names. It has three
-// parts for the owner and four for others; none of them has a slash in it.
+// messageID returns the id under which a message is stored. It contains the
+// user, because two users may use the same names for conversations and
+// messages. It has three parts for the owner and four for others; no part
+// contains a slash.
 func (c *Chat) messageID(d claybot.Descriptor, id string) claybot.MessageID {
 	user := ""
 	if d.UserID != owner {
@@ -164,7 +165,7 @@ func (c *Chat) messageID(d claybot.Descriptor, id string) claybot.MessageID {
 	return claybot.MessageID(c.name + "/" + user + d.ChannelID + "/" + id)
 }
 
-// take gives a message to the handler and returns when it is durable.
+// take posts a message to the handler and returns when it is durable.
 func (c *Chat) take(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage) error {
 	h, leave, ok := c.gate.enter()
 	if !ok {
@@ -173,7 +174,7 @@ func (c *Chat) take(ctx context.Context, d claybot.Descriptor, m claybot.AgentMe
 	defer leave()
 	next, err := c.lanes.enter(ctx, topic{d.ChannelID, d.UserID})
 	if err != nil {
-		return errStopped // the client is gone and will not read it
+		return errStopped // the client is gone
 	}
 	defer next()
 	if err := h.Post(ctx, d, m); err != nil {
@@ -187,7 +188,7 @@ func (c *Chat) take(ctx context.Context, d claybot.Descriptor, m claybot.AgentMe
 	return nil
 }
 
-// fail answers with err in words, if there is one.
+// fail writes err, if any, as the response.
 func (c *Chat) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if err == nil {
 		return
@@ -204,7 +205,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // a client that is gone needs no answer
+	_ = json.NewEncoder(w).Encode(v) // the client may be gone
 }
 
 // decode reads one JSON object; unknown fields are errors.
@@ -228,13 +229,13 @@ func decode(w http.ResponseWriter, r *http.Request, v any) error {
 	}
 }
 
-// clean repairs what no message may carry: invalid UTF-8 and NUL.
+// clean replaces invalid UTF-8 and removes NUL.
 func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
 }
 
-// validID reports whether s may be a part of a message id: no separator, no
-// surprise, not long.
+// validID reports whether s may be part of a message id: short, and without
+// separators and unusual characters.
 func validID(s string) bool {
 	if s == "" || len(s) > 64 {
 		return false

@@ -7,23 +7,24 @@ import (
 )
 
 const (
-	// bufferLimit is how many bytes may wait for one reader before it is cut.
+	// bufferLimit is how many bytes may be queued for one reader before it is
+	// disconnected.
 	bufferLimit = 256 << 10
-	// keptEvents and keptBytes bound the events of a working run that a late
-	// reader is shown: well below bufferLimit, as they are all queued at once.
+	// keptEvents and keptBytes limit the events of a run in flight that a new
+	// reader gets: well below bufferLimit, because they are queued at once.
 	keptEvents = 64
 	keptBytes  = 64 << 10
-	// keptEnded is how many ended runs are remembered, so that a late preview
-	// of one does not come back as a ghost.
+	// keptEnded is how many ended runs are remembered, so that late previews of
+	// them are dropped.
 	keptEnded = 256
 )
 
-// A topic is one person's window on one conversation.
+// A topic is one user's view of one conversation.
 type topic struct{ channel, user string }
 
 func topicOf(r claybot.Route) topic { return topic{r.ChannelID, r.UserID} }
 
-// A preview is the text of a step that is still being written.
+// A preview is the unfinished text of a step.
 type preview struct {
 	Run  claybot.RunID `json:"run"`
 	Step int           `json:"step"`
@@ -31,11 +32,11 @@ type preview struct {
 	HTML string        `json:"html,omitempty"`
 }
 
-// A hub brings what is not durable from runs to open streams. It keeps state
-// only for topics with a reader or a working run. The zero value is ready.
+// A hub delivers transient state of runs to open streams. It keeps state only
+// for topics with a reader or a run in flight. The zero value is ready to use.
 //
-// mu guards everything below it, readers' fields included; it is held for map
-// and slice work only.
+// mu guards all fields below it, and the fields of readers. It is held only for
+// map and slice operations.
 type hub struct {
 	mu     sync.Mutex
 	topics map[topic]*room
@@ -43,39 +44,39 @@ type hub struct {
 	order  []claybot.RunID // of ended, oldest first
 }
 
-// A room is what one topic has: its readers and the run that works now.
+// A room is the state of one topic: its readers and its current run.
 type room struct {
 	readers map[*reader]bool
 	run     claybot.RunID
-	events  [][]byte // frames of the run, the newest
+	events  [][]byte // the newest frames of the run
 	size    int      // of events, in bytes
-	growing *preview // nil when no text grows
+	growing *preview // nil if there is none
 	step    int      // the last one of the run whose text is complete
 }
 
 // A reader is one open stream. Its fields are guarded by the hub.
 type reader struct {
-	wake   chan struct{} // has one element when there is something to take
-	abort  func()        // ends a write that hangs; does not block
+	wake   chan struct{} // has one element if something is queued
+	abort  func()        // aborts a blocked write; does not block
 	frames [][]byte
 	size   int  // of frames, in bytes
-	cut    bool // too slow; nothing more will come
+	cut    bool // too slow; gets nothing more
 	more   bool // the outbox has to be read
 	typing bool
-	text   *preview // newest, not yet taken
+	text   *preview // the newest, not taken yet
 }
 
-// A batch is what a reader took.
+// A batch is the queue that a reader took.
 type batch struct {
 	frames [][]byte
 	text   *preview
-	later  bool // a text waits, but not yet
+	later  bool // a text is pending, but not due
 	typing bool
 	more   bool
 	cut    bool
 }
 
-// join adds a reader, which starts with the state of the run that works now.
+// join adds a reader, which starts with the state of the current run.
 func (h *hub) join(t topic, abort func()) *reader {
 	r := &reader{wake: make(chan struct{}, 1), abort: abort, more: true}
 	r.wake <- struct{}{}
@@ -100,8 +101,8 @@ func (h *hub) leave(t topic, r *reader) {
 	}
 }
 
-// take returns what waits for r. The text is left where it is when it is not
-// due, so that a newer one may replace it and the end of the run remove it.
+// take returns the queue of r. It leaves a text that is not due, so that a
+// newer one can replace it and the end of the run can remove it.
 func (h *hub) take(r *reader, textDue bool) batch {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,13 +120,13 @@ func (h *hub) publish(t topic, f []byte) {
 	h.each(t, func(r *reader) { r.add(f) })
 }
 
-// typing tells all readers of a topic that an answer is being made.
+// typing shows the typing indicator to all readers of a topic.
 func (h *hub) typing(t topic) {
 	h.each(t, func(r *reader) { r.typing = true })
 }
 
 // sent wakes the readers of a topic to read the outbox. The answer of a run
-// ends its preview; a text that is kept up to date meanwhile does not.
+// ends its preview; an updated status text does not.
 func (h *hub) sent(t topic, o claybot.Outgoing) {
 	if o.Kind == claybot.OutgoingAnswer && o.Run != "" && o.Shown == "" {
 		h.end(t, o.Run)
@@ -133,7 +134,7 @@ func (h *hub) sent(t topic, o claybot.Outgoing) {
 	h.each(t, func(r *reader) { r.more = true })
 }
 
-// look wakes all readers of a channel, whoever they are, to read the outbox.
+// look wakes all readers of a channel, of any user, to read the outbox.
 func (h *hub) look(channel string) {
 	h.mu.Lock()
 	var found []topic
@@ -148,7 +149,7 @@ func (h *hub) look(channel string) {
 	}
 }
 
-// grow replaces the growing text of a topic.
+// grow replaces the preview of a topic.
 func (h *hub) grow(t topic, p preview) {
 	h.mu.Lock()
 	if h.ended[p.Run] {
@@ -157,7 +158,7 @@ func (h *hub) grow(t topic, p preview) {
 	}
 	rm := h.room(t)
 	rm.work(p.Run)
-	if p.Step <= rm.step { // a straggler
+	if p.Step <= rm.step { // too late
 		h.mu.Unlock()
 		return
 	}
@@ -166,9 +167,9 @@ func (h *hub) grow(t topic, p preview) {
 	h.each(t, func(r *reader) { r.text = &p })
 }
 
-// observe gives the frame of an event to the readers and keeps it for later
-// ones while its run works. step is the one whose text the event completes, 0
-// for other events.
+// observe sends the frame of an event to the readers and keeps it for later
+// readers while the run works. step is the step whose text the event completes,
+// 0 for other events.
 func (h *hub) observe(t topic, e claybot.Event, step int, f []byte) {
 	switch e.Type {
 	case claybot.EventRunFinished, claybot.EventRunFailed, claybot.EventRunCanceled:
@@ -180,7 +181,7 @@ func (h *hub) observe(t topic, e claybot.Event, step int, f []byte) {
 	h.publish(t, f)
 }
 
-// keep stores a frame of a working run for readers that come later.
+// keep stores a frame of a run in flight for later readers.
 func (h *hub) keep(t topic, run claybot.RunID, step int, f []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -201,7 +202,7 @@ func (h *hub) keep(t topic, run claybot.RunID, step int, f []byte) {
 	}
 }
 
-// end forgets what is shown of a run and remembers that it ended.
+// end drops the state of a run and remembers that it ended.
 func (h *hub) end(t topic, run claybot.RunID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -225,8 +226,8 @@ func (h *hub) end(t topic, run claybot.RunID) {
 	h.drop(t, rm)
 }
 
-// each applies fn to all readers of a topic and wakes them. Those that fell
-// too far behind are cut.
+// each applies fn to all readers of a topic and wakes them. Readers that fell
+// too far behind are disconnected.
 func (h *hub) each(t topic, fn func(*reader)) {
 	h.mu.Lock()
 	rm := h.topics[t]
@@ -254,7 +255,7 @@ func (h *hub) each(t topic, fn func(*reader)) {
 	}
 }
 
-// room finds or makes the room of a topic; mu is held.
+// room finds or creates the room of a topic. It needs mu.
 func (h *hub) room(t topic) *room {
 	rm := h.topics[t]
 	if rm == nil {
@@ -267,21 +268,21 @@ func (h *hub) room(t topic) *room {
 	return rm
 }
 
-// drop forgets a room that nobody needs; mu is held.
+// drop removes an unused room. It needs mu.
 func (h *hub) drop(t topic, rm *room) {
 	if len(rm.readers) == 0 && rm.run == "" {
 		delete(h.topics, t)
 	}
 }
 
-// work makes run the one that works in the room.
+// work sets the current run of the room.
 func (rm *room) work(run claybot.RunID) {
 	if rm.run != run {
 		rm.run, rm.events, rm.size, rm.growing, rm.step = run, nil, 0, nil, 0
 	}
 }
 
-// quiet takes the growing text away: it is complete.
+// quiet removes the preview, because its text is complete.
 func (rm *room) quiet() {
 	rm.growing = nil
 	for r := range rm.readers {
@@ -289,7 +290,7 @@ func (rm *room) quiet() {
 	}
 }
 
-// add queues a frame, or cuts the reader when it is too far behind.
+// add queues a frame, or disconnects the reader if it is too far behind.
 func (r *reader) add(f []byte) {
 	if r.size+len(f) > bufferLimit {
 		r.cut, r.frames, r.size, r.text = true, nil, 0, nil

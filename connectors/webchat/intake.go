@@ -7,7 +7,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// A gate lets requests reach the handler while the connector runs. The zero
+// A gate passes requests to the handler while the connector runs. The zero
 // value is closed.
 type gate struct {
 	mu     sync.Mutex
@@ -23,15 +23,15 @@ func (g *gate) open(h connectors.Handler) {
 	g.h, g.opened = h, true
 }
 
-// begun reports whether the gate was open at any time: from then on there is
-// something to read.
+// begun reports whether the gate was ever open: from then on readers are
+// served.
 func (g *gate) begun() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.opened
 }
 
-// close lets nobody in any more and waits for those inside.
+// close closes the gate and waits for requests inside.
 func (g *gate) close() {
 	g.mu.Lock()
 	g.h = nil
@@ -39,8 +39,8 @@ func (g *gate) close() {
 	g.busy.Wait()
 }
 
-// enter returns the handler, or false when the gate is closed. leave must be
-// called after use.
+// enter returns the handler, or false if the gate is closed. The caller must
+// call leave after use.
 func (g *gate) enter() (h connectors.Handler, leave func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -51,19 +51,19 @@ func (g *gate) enter() (h connectors.Handler, leave func(), ok bool) {
 	return g.h, g.busy.Done, true
 }
 
-// lanes lets one request at a time post for each topic, in the order in which
-// they came, as the Handler asks. The zero value is ready.
+// lanes serialize posts of each topic in the order of arrival, as Handler
+// requires. The zero value is ready to use.
 type lanes struct {
 	mu   sync.Mutex
 	lane map[topic]*lane
 }
 
 type lane struct {
-	turn  chan struct{} // has one element while somebody posts
+	turn  chan struct{} // has one element during a post
 	users int           // guarded by lanes.mu
 }
 
-// enter waits for the topic's turn. leave must be called when err is nil.
+// enter waits for the topic's turn. The caller must call leave if err is nil.
 func (l *lanes) enter(ctx context.Context, t topic) (leave func(), err error) {
 	l.mu.Lock()
 	if l.lane == nil {

@@ -16,22 +16,22 @@ import (
 
 const (
 	pingEvery = 15 * time.Second
-	// writeWait is how long one write to a reader may hang.
+	// writeWait is the deadline of one write to a reader.
 	writeWait = 15 * time.Second
-	// textEvery is the shortest time between two states of a growing text.
-	// Long texts are shown less often: each state carries all of it.
+	// textEvery is the minimum time between two previews. Long texts are sent
+	// less often, because each preview contains the whole text.
 	textEvery = 50 * time.Millisecond
-	// backlogPage is how many rows of the outbox are read at once.
+	// backlogPage is how many rows of the outbox are read per call.
 	backlogPage = 64
-	// readAgain is how long a store is left alone that did not answer.
+	// readAgain is the pause after a failed read of the store.
 	readAgain = time.Second
 )
 
 var errSlow = errors.New("reader is too slow")
 
-// stream serves one reader until it goes, falls behind, or its request is ended
-// by the server. It joins the hub before it reads the outbox, so nothing falls between; what it
-// shows of the outbox is always read by position, so nothing comes twice.
+// stream serves one reader until it disconnects, falls too far behind, or the server ends its
+// request. It joins the hub before it reads the outbox, so it misses nothing, and reads the
+// outbox by position, so it repeats nothing.
 func (c *Chat) stream(w http.ResponseWriter, r *http.Request, d claybot.Descriptor, t Transcripts) error {
 	after, err := position(r)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *Chat) stream(w http.ResponseWriter, r *http.Request, d claybot.Descript
 	if !c.gate.begun() {
 		return errStopped
 	}
-	if r.Method == http.MethodHead { // served by the same pattern, and never to be kept open
+	if r.Method == http.MethodHead { // matches the same pattern, and must not stay open
 		w.Header().Set("Content-Type", "text/event-stream")
 		return nil
 	}
@@ -60,7 +60,7 @@ func (c *Chat) stream(w http.ResponseWriter, r *http.Request, d claybot.Descript
 	return s.run(r.Context())
 }
 
-// position is the place in the outbox after which a reader wants to go on: the
+// position returns the position in the outbox after which a reader resumes: the
 // larger one of Last-Event-ID and ?after.
 func position(r *http.Request) (int64, error) {
 	var n int64
@@ -85,16 +85,16 @@ type stream struct {
 	out    *writer
 	reader *reader
 	after  int64     // position in the outbox
-	text   time.Time // when the next growing text may be shown
-	look   bool      // into the outbox at the next step, told or not
-	retry  time.Time // not before this; set while the store does not answer
+	text   time.Time // when the next preview may be sent
+	look   bool      // read the outbox in the next step, even without a wake-up
+	retry  time.Time // earliest time of the next read; set after a failed read
 }
 
-// run writes what comes until ctx is done. Nothing it started outlives it.
+// run writes to the stream until ctx is done. It leaves no goroutine behind.
 func (s *stream) run(ctx context.Context) error {
 	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
-	soon := time.NewTimer(time.Hour) // for a text that is not due yet
+	soon := time.NewTimer(time.Hour) // for a preview that is not due yet
 	soon.Stop()
 	defer soon.Stop()
 	var look <-chan time.Time
@@ -103,8 +103,8 @@ func (s *stream) run(ctx context.Context) error {
 		defer ticker.Stop()
 		look = ticker.C
 	}
-	// The end must not cut what was said just before it: a client that is gone
-	// fails the write instead.
+	// The end of ctx must not cancel the last reads; if the client is gone, the
+	// write fails.
 	reads := context.WithoutCancel(ctx)
 	for {
 		select {
@@ -127,8 +127,8 @@ func (s *stream) run(ctx context.Context) error {
 	}
 }
 
-// last writes what came just before the end: a daemon that shuts down sends its
-// last answers and then ends the streams.
+// last writes the messages from just before the end: during a shutdown, claybot
+// sends its last answers and then ends the streams.
 func (s *stream) last(ctx context.Context) error {
 	select {
 	case <-s.reader.wake:
@@ -139,8 +139,8 @@ func (s *stream) last(ctx context.Context) error {
 	}
 }
 
-// step writes all that waits. It returns how long a growing text has to wait,
-// if one does.
+// step writes everything that is queued. It returns how long a preview has to
+// wait, if any.
 func (s *stream) step(ctx context.Context) (time.Duration, error) {
 	now := time.Now()
 	b := s.chat.hub.take(s.reader, !now.Before(s.text))
@@ -177,9 +177,9 @@ func (s *stream) step(ctx context.Context) (time.Duration, error) {
 	return wait, nil
 }
 
-// read writes what the outbox has, if it is to be looked into. A store that does not
-// answer does not end the stream, as what runs do would be missed by who comes back:
-// the reader is told once, and the outbox is read when it answers.
+// read writes new messages of the outbox, if a read is due. A failed read does not
+// end the stream, because a reconnecting client would miss transient events: the
+// reader gets one notice, and the read is retried.
 func (s *stream) read(ctx context.Context) error {
 	if !s.look || time.Now().Before(s.retry) {
 		return nil
@@ -210,7 +210,7 @@ func (s *stream) grow(p preview) {
 func (s *stream) backlog(ctx context.Context) error {
 	for {
 		sent, err := s.t.SentAfter(ctx, s.d, s.after, backlogPage)
-		if err != nil && !errors.Is(err, storage.ErrNotFound) { // nobody has written yet
+		if err != nil && !errors.Is(err, storage.ErrNotFound) { // no messages yet
 			return fmt.Errorf("read outbox after %d: %w", s.after, err)
 		}
 		for _, o := range sent {
@@ -228,13 +228,14 @@ func (s *stream) backlog(ctx context.Context) error {
 	}
 }
 
-// pause is how long a text of n bytes stands before its next state is shown:
-// 50 ms for short ones, half a second for 90 kB.
+// pause returns the time between two previews of n bytes: 50 ms for short
+// texts, half a second for 90 kB.
 func pause(n int) time.Duration {
 	return textEvery + min(time.Duration(n/1024)*5*time.Millisecond, 450*time.Millisecond)
 }
 
-// A writer collects frames and sends them, each time within writeWait.
+// A writer buffers frames and sends them, with a deadline of writeWait for each
+// flush.
 type writer struct {
 	w   http.ResponseWriter
 	rc  *http.ResponseController
@@ -245,13 +246,13 @@ func newWriter(w http.ResponseWriter) *writer {
 	return &writer{w: w, rc: http.NewResponseController(w)}
 }
 
-// start sends the headers, a first ping and how soon to come back after a cut.
+// start sends the headers, a first ping and the reconnection time.
 func (w *writer) start() error {
 	h := w.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")      // proxies
-	_ = w.rc.SetReadDeadline(time.Time{}) // the server's is for requests; a writer without deadlines has none to lift
+	_ = w.rc.SetReadDeadline(time.Time{}) // the server's deadline is for ordinary requests
 	w.w.WriteHeader(http.StatusOK)
 	w.buf.WriteString("retry: 1000\n")
 	w.ping()
@@ -261,7 +262,7 @@ func (w *writer) start() error {
 func (w *writer) ping()          { w.buf.WriteString(": ping\n\n") }
 func (w *writer) frame(f []byte) { w.buf.Write(f) }
 
-// flush sends what was collected.
+// flush sends the buffered frames.
 func (w *writer) flush() error {
 	if w.buf.Len() == 0 {
 		return nil
@@ -278,7 +279,7 @@ func (w *writer) flush() error {
 	return w.rc.Flush()
 }
 
-// abort ends a write that hangs. It is called from other goroutines.
+// abort aborts a blocked write. It is called from other goroutines.
 func (w *writer) abort() {
 	_ = w.rc.SetWriteDeadline(time.Now()) // without deadlines a dead peer is TCP's affair
 }

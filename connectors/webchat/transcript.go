@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// The lengths of a transcript.
+	// Limits of a transcript, in entries.
 	transcriptDefault = 100
 	transcriptLimit   = 500
-	// readLimit is how many entries are read for one transcript at most. Those
-	// of other people whose conversation has the same name are among them.
+	// readLimit is the maximum number of entries to read for one transcript,
+	// including those of other users' conversations with the same name.
 	readLimit = 8 * transcriptLimit
 )
 
@@ -34,7 +34,7 @@ func (c *Chat) transcript(w http.ResponseWriter, r *http.Request, d claybot.Desc
 	if !c.gate.begun() {
 		return errStopped
 	}
-	// The position is read first: what comes in between is left to the stream.
+	// The position is read first, so that the stream delivers later messages.
 	after, err := t.LastN(r.Context(), d)
 	if err != nil {
 		c.log.Warn("position not read", "conversation", d.ChannelID, "err", err)
@@ -46,7 +46,7 @@ func (c *Chat) transcript(w http.ResponseWriter, r *http.Request, d claybot.Desc
 		return errRead
 	}
 	out := album{lines: make([]line, 0, len(entries))}
-	shown := make(map[claybot.MessageID]bool) // with the command that they followed
+	shown := make(map[claybot.MessageID]bool) // by the command that they answered
 	for _, e := range entries {
 		switch {
 		case e.Message != nil && shown[e.Message.ID]:
@@ -58,17 +58,17 @@ func (c *Chat) transcript(w http.ResponseWriter, r *http.Request, d claybot.Desc
 			out.add(c.saidView(*e.Outgoing))
 		}
 	}
-	if err := withTools(r.Context(), t, out.lines); err != nil { // the conversation is whole without them
+	if err := withTools(r.Context(), t, out.lines); err != nil { // the transcript is complete without them
 		c.log.Warn("tools of runs not read", "conversation", d.ChannelID, "err", err)
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"entries": out.lines, "after": after})
 	return nil
 }
 
-// toolRuns is of how many runs, the newest, a transcript has the tools.
+// toolRuns is the number of newest runs whose tool calls a transcript contains.
 const toolRuns = 50
 
-// withTools adds the tools of each run to the first part of its answer.
+// withTools adds the tool calls of each run to the first part of its answer.
 func withTools(ctx context.Context, t Transcripts, lines []line) error {
 	log, ok := t.(ToolLog)
 	if !ok {
@@ -101,13 +101,13 @@ func withTools(ctx context.Context, t Transcripts, lines []line) error {
 	return nil
 }
 
-// own reads the newest limit entries of d's conversation, oldest first. What is
-// said to others in conversations of the same name does not push them out: it
-// reads on until there are enough, the conversation ends, or readLimit.
+// own reads the newest limit entries of d's conversation, oldest first. It
+// skips entries of other users' conversations with the same name, and reads up
+// to readLimit entries.
 func own(ctx context.Context, d claybot.Descriptor, t Transcripts, limit int) ([]storage.Entry, error) {
 	for n := limit; ; n = min(4*n, readLimit) {
 		all, err := t.Transcript(ctx, d, n)
-		if err != nil && !errors.Is(err, storage.ErrNotFound) { // nobody has written yet
+		if err != nil && !errors.Is(err, storage.ErrNotFound) { // no messages yet
 			return nil, err
 		}
 		mine := make([]storage.Entry, 0, min(limit, len(all)))
@@ -122,8 +122,8 @@ func own(ctx context.Context, d claybot.Descriptor, t Transcripts, limit int) ([
 	}
 }
 
-// ours reports whether o is for the person of d. The outbox orders by channel,
-// and two people may have given their conversations the same name.
+// ours reports whether o is for the user of d. The outbox is ordered by
+// channel, and two users may have conversations with the same name.
 func ours(d claybot.Descriptor, o claybot.Outgoing) bool {
 	return o.Route.UserID == "" || o.Route.UserID == d.UserID
 }

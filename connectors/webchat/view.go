@@ -9,44 +9,44 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// A said is an outgoing message as readers get it. HTML is there when the chat
-// has it turned on, and safe to put into a page as it is.
+// A said is the JSON form of an outgoing message. HTML is set if the chat
+// enables it, and is safe to insert into a page.
 type said struct {
 	N    int64                `json:"n"`
 	ID   string               `json:"id"`
 	Kind claybot.OutgoingKind `json:"kind"`
 	Run  claybot.RunID        `json:"run,omitempty"`
-	// Message is the message that this one answers, where it is a single one.
+	// Message is the message that this one answers, if it answers a single one.
 	Message claybot.MessageID `json:"message,omitempty"`
 	Text    string            `json:"text"`
 	HTML    string            `json:"html,omitempty"`
 	At      claybot.Time      `json:"at"`
-	// Shown names a text that is kept up to date. Replaces are the ids of
-	// messages in whose place this one stands: the one that it is an edit of,
-	// and in a transcript all older versions. Edited, in a transcript, is when
-	// it was made, where At is when the first version was.
+	// Shown is the id of an updated text. Replaces are the ids of the messages
+	// that this one replaces: the edited one, and in a transcript all older
+	// versions. In a transcript, At is the time of the first version and Edited
+	// that of this one.
 	Shown    string       `json:"shown,omitempty"`
 	Replaces []string     `json:"replaces,omitempty"`
 	Edited   claybot.Time `json:"edited,omitempty"`
-	// File comes with the message, whose text may be empty then; it is at
-	// files/{id}.
+	// File is the file of the message, served at files/{id}; the text may be
+	// empty then.
 	File *fileView `json:"file,omitempty"`
-	// Tools, in a transcript, are the calls of tools of the run, at its answer.
+	// Tools, in a transcript, are the tool calls of the run, at its answer.
 	Tools []connectors.ToolUse `json:"tools,omitempty"`
 }
 
-// An asked is a user's message as readers get it. Text is what was typed,
-// plain text always.
+// An asked is the JSON form of a user's message. Text is the plain text that
+// the user typed.
 type asked struct {
 	ID   claybot.MessageID   `json:"id"`
 	Type claybot.MessageType `json:"type"`
 	Text string              `json:"text"`
 	At   claybot.Time        `json:"at"`
-	// Files came with it; they are at files/{id}.
+	// Files are the files of the message, served at files/{id}.
 	Files []fileView `json:"files,omitempty"`
 }
 
-// A line is one entry of a transcript; one of its fields is set.
+// A line is one entry of a transcript; exactly one of its fields is set.
 type line struct {
 	User    *asked `json:"user,omitempty"`
 	Message *said  `json:"message,omitempty"`
@@ -75,15 +75,15 @@ func (c *Chat) saidView(o claybot.Outgoing) said {
 	return s
 }
 
-// An album puts messages into a transcript, where a newer version stands in the
-// place of the one it replaces.
+// An album builds a transcript in which the newest version of a message
+// replaces the older ones.
 type album struct {
 	lines []line
 	place map[string]int // id of a message, of any version → its line
 }
 
 func (a *album) add(s said) {
-	if _, known := a.place[s.ID]; known { // a newer one stands there
+	if _, known := a.place[s.ID]; known { // a newer version is there
 		return
 	}
 	if a.place == nil {
@@ -96,7 +96,7 @@ func (a *album) add(s said) {
 		}
 	}
 	a.place[s.ID] = at
-	for _, id := range s.Replaces { // it may be too old for this transcript
+	for _, id := range s.Replaces { // it may be older than this transcript
 		a.place[id] = at
 	}
 	if at == len(a.lines) {
@@ -113,13 +113,13 @@ func (a *album) add(s said) {
 	a.lines[at].Message = newer
 }
 
-// A happened is an event as readers get it.
+// A happened is the JSON form of an event.
 type happened struct {
 	claybot.Event
 	HTML string `json:"html,omitempty"` // of the text of an AssistantMessage
 }
 
-// eventView also tells which step's text the event completes, 0 for none.
+// eventView also returns the step whose text the event completes, 0 for none.
 func (c *Chat) eventView(e claybot.Event) (v happened, step int) {
 	v.Event = e
 	if e.Type != claybot.EventAssistantMessage {
@@ -138,7 +138,7 @@ func (c *Chat) eventView(e claybot.Event) (v happened, step int) {
 	return v, data.Step
 }
 
-// userView shows a message as it was typed: a command has its slash again.
+// userView returns a message as the user typed it, commands with their slash.
 func userView(m claybot.AgentMessage) asked {
 	text := m.Text
 	switch m.Type {

@@ -7,7 +7,7 @@ import (
 
 var _ connectors.Windowed = (*Chat)(nil)
 
-// Windows are the conversations with an open stream.
+// Windows returns the routes of conversations with an open stream.
 func (c *Chat) Windows() []claybot.Route {
 	var all []claybot.Route
 	for _, t := range c.hub.open() {
@@ -16,7 +16,7 @@ func (c *Chat) Windows() []claybot.Route {
 	return all
 }
 
-// open are the topics with a reader.
+// open returns the topics with a reader.
 func (h *hub) open() (all []topic) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
