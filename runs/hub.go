@@ -78,7 +78,7 @@ func (h *Hub) tell(run claybot.RunID, events []claybot.Event) {
 	for _, e := range events {
 		f.endText(e)
 		if f.readers > 0 {
-			f.add(&sealed{event: e})
+			f.ring.add(&sealed{event: e})
 		}
 	}
 	release(&f.wake)
@@ -138,7 +138,10 @@ func (h *Hub) open(run claybot.RunID) *feed {
 		h.forget(time.Now().Add(-abandoned))
 		h.sweep = max(firstSweep, 2*len(h.feeds))
 	}
-	f := &feed{shared: h.tellOthers != nil}
+	f := new(feed)
+	if h.tellOthers != nil {
+		f.shared = new(sharing)
+	}
 	h.feeds[run] = f
 	return f
 }
@@ -148,7 +151,7 @@ func (h *Hub) open(run claybot.RunID) *feed {
 func (h *Hub) forget(since time.Time) {
 	for run, f := range h.feeds {
 		f.mu.Lock()
-		if f.readers == 0 && f.stale(since) {
+		if f.readers == 0 && f.drafts.stale(since) {
 			delete(h.feeds, run)
 		}
 		f.mu.Unlock()
@@ -178,8 +181,11 @@ func (h *Hub) leave(run claybot.RunID, f *feed) {
 	f.readers--
 	if f.readers == 0 {
 		// Nobody tells the feed of events from now on: what it knows grows old.
-		f.ring, f.bytes, f.last, f.ended = nil, 0, 0, false
-		f.dropRemote()
+		f.ring, f.look = ring{}, false
+		f.drafts.dropRemote() // without a reader, no member is asked for their pieces
+		if f.shared != nil {
+			f.shared.over, f.shared.lost = nil, 0
+		}
 	}
 	if f.idle() && h.feeds[run] == f {
 		delete(h.feeds, run)

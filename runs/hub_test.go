@@ -26,21 +26,21 @@ func TestHubKeepsNothing(t *testing.T) {
 	}
 	h.Grow("r", "model", 1, "Hel")
 	a, b := h.join("r"), h.join("r")
-	if a != b || len(a.texts) != 1 {
-		t.Fatalf("feeds %p %p with %d texts", a, b, len(a.texts))
+	if a != b || len(a.drafts.texts) != 1 {
+		t.Fatalf("feeds %p %p with %d texts", a, b, len(a.drafts.texts))
 	}
 	said, _ := EventOf(claybot.Record{Type: claybot.RecordAssistant, Run: "r", Step: 1, Text: "Hello"})
 	said.Seq = 4
 	told(h, said)
-	if len(a.texts) != 0 || len(a.ring) != 1 || a.last != 4 {
+	if len(a.drafts.texts) != 0 || len(a.ring.events) != 1 || a.ring.last != 4 {
 		t.Errorf("feed %+v", a)
 	}
 	h.leave("r", a)
-	if h.feeds["r"] != a || len(a.ring) != 1 {
+	if h.feeds["r"] != a || len(a.ring.events) != 1 {
 		t.Error("gone before the last reader")
 	}
 	h.leave("r", b)
-	if len(h.feeds) != 0 || a.ring != nil || a.last != 0 {
+	if len(h.feeds) != 0 || a.ring.events != nil || a.ring.last != 0 {
 		t.Errorf("left behind: %d feeds, %+v", len(h.feeds), a)
 	}
 	h.Grow("r", "model", 2, "more")
@@ -77,30 +77,30 @@ func TestRing(t *testing.T) {
 	check := func(what string, n int, last int64) {
 		t.Helper()
 		bytes := 0
-		for i, s := range f.ring {
+		for i, s := range f.ring.events {
 			bytes += s.size()
-			if want := last - int64(len(f.ring)-1-i); s.event.Seq != want {
+			if want := last - int64(len(f.ring.events)-1-i); s.event.Seq != want {
 				t.Errorf("%s: place %d has seq %d, want %d", what, i, s.event.Seq, want)
 			}
 		}
-		if len(f.ring) != n || f.last != last || f.bytes != bytes || bytes > ringBytes {
-			t.Errorf("%s: %d events up to %d, %d bytes counted as %d", what, len(f.ring), f.last, bytes, f.bytes)
+		if len(f.ring.events) != n || f.ring.last != last || f.ring.bytes != bytes || bytes > ringBytes {
+			t.Errorf("%s: %d events up to %d, %d bytes counted as %d", what, len(f.ring.events), f.ring.last, bytes, f.ring.bytes)
 		}
 	}
 	for seq := int64(1); seq <= 1000; seq++ {
-		f.add(event(seq, 10))
+		f.ring.add(event(seq, 10))
 	}
 	check("full", ringEvents, 1000)
-	f.add(event(1000, 10))
-	f.add(event(3, 10))
+	f.ring.add(event(1000, 10))
+	f.ring.add(event(3, 10))
 	check("known ones", ringEvents, 1000)
-	f.add(event(1002, 10))
+	f.ring.add(event(1002, 10))
 	check("a gap", 1, 1002)
 	for seq := int64(1003); seq <= 1010; seq++ {
-		f.add(event(seq, 200<<10))
+		f.ring.add(event(seq, 200<<10))
 	}
 	check("large ones", 2, 1010)
-	f.add(event(1011, ringBytes))
+	f.ring.add(event(1011, ringBytes))
 	check("one too large", 0, 1011)
 	for _, tt := range []struct {
 		after int64
@@ -160,8 +160,8 @@ func TestLearnEndsTexts(t *testing.T) {
 	said, _ := EventOf(claybot.Record{Type: claybot.RecordAssistant, Run: "r", Step: 1, Text: "Hello"})
 	said.Seq = 2
 	f.learn(said)
-	if len(f.texts) != 1 || f.texts[0].step != 2 {
-		t.Errorf("texts %+v", f.texts)
+	if len(f.drafts.texts) != 1 || f.drafts.texts[0].step != 2 {
+		t.Errorf("texts %+v", f.drafts.texts)
 	}
 	h.leave("r", f)
 }

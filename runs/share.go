@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -23,10 +22,49 @@ const (
 	pieceBytes   = 4 << 10 // of a piece, as JSON
 	tellPieces   = 16      // at a time
 	firstCrowd   = 1024
+	endedSteps   = 32 // whose text is complete are remembered
 )
 
 // An audience is where else a run is read: when each node last said so.
 type audience map[string]time.Time
+
+// A sharing is what a feed knows of the other members of the store.
+type sharing struct {
+	here    time.Time // when a text of the run last grew on this member
+	over    []int     // steps whose text is complete, the newest last
+	said    time.Time // when the others were last told that the run is read here
+	lost    int       // a piece of text is missing: so often are they told sooner
+	telling bool      // the growth of texts is being told to the others, or will be
+	toldAt  time.Time // when it was last
+}
+
+// stepOver notes that the text of a step is complete.
+func (s *sharing) stepOver(step int) {
+	if slices.Contains(s.over, step) {
+		return
+	}
+	if len(s.over) == endedSteps {
+		s.over = s.over[1:]
+	}
+	s.over = append(s.over, step)
+}
+
+// sayAgain reports whether it is time to say that the run is read here, and takes it
+// as said.
+func (s *sharing) sayAgain(now time.Time) bool {
+	if now.Sub(s.here) < hereFor {
+		return false
+	}
+	every := watchedEvery
+	if s.lost > 0 {
+		every = askEvery
+	}
+	if now.Sub(s.said) < every {
+		return false
+	}
+	s.said, s.lost = now, max(0, s.lost-1)
+	return true
+}
 
 // NewSharedHub returns a Hub for a store that several nodes share, and that tells
 // the other nodes of growing texts: tell passes a hint to all of them, without
@@ -105,13 +143,7 @@ func (h *Hub) watchedBy(run claybot.RunID, node string) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	again := false
-	for _, g := range f.texts {
-		if g.from == "" && g.text != "" {
-			g.told, again = 0, true
-		}
-	}
-	if again {
+	if f.drafts.untell() {
 		h.tellSoon(run, f)
 	}
 }
@@ -140,18 +172,18 @@ func (a audience) there(now time.Time) bool {
 // tellSoon has the growing texts of a run told to other nodes: soon, and not more
 // often than every 100 ms. Both locks are held.
 func (h *Hub) tellSoon(run claybot.RunID, f *feed) {
-	if f.telling || !h.crowds[run].there(time.Now()) {
+	if f.shared.telling || !h.crowds[run].there(time.Now()) {
 		return
 	}
-	f.telling = true
-	time.AfterFunc(max(0, time.Until(f.toldAt.Add(tellEvery))), func() { h.tellGrown(run, f) })
+	f.shared.telling = true
+	time.AfterFunc(max(0, time.Until(f.shared.toldAt.Add(tellEvery))), func() { h.tellGrown(run, f) })
 }
 
 // tellGrown tells what other nodes do not have of the growing texts of a run, one
 // piece at a time, as hints are small.
 func (h *Hub) tellGrown(run claybot.RunID, f *feed) {
 	f.mu.Lock()
-	pieces := f.pieces(run)
+	pieces := f.drafts.pieces(run)
 	f.mu.Unlock()
 	for _, g := range pieces { // one after another: only this function tells of the feed
 		h.tellOthers(storage.Notification{Grown: []storage.Growth{g}})
@@ -160,8 +192,8 @@ func (h *Hub) tellGrown(run claybot.RunID, f *feed) {
 	defer h.mu.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.telling, f.toldAt = false, time.Now()
-	if slices.ContainsFunc(f.texts, func(g *growing) bool { return g.from == "" && g.behind() }) {
+	f.shared.telling, f.shared.toldAt = false, time.Now()
+	if f.drafts.behind() {
 		h.tellSoon(run, f)
 	}
 }
@@ -180,28 +212,17 @@ func (h *Hub) attend(run claybot.RunID, f *feed, now time.Time) {
 func (f *feed) unattended(now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if now.Sub(f.here) < hereFor || f.ended {
-		return false
-	}
-	every := watchedEvery
-	if f.lost > 0 {
-		every = askEvery
-	}
-	if now.Sub(f.said) < every {
-		return false
-	}
-	f.said, f.lost = now, max(0, f.lost-1)
-	return true
+	return !f.ring.ended && f.shared.sayAgain(now)
 }
 
 // rumor is told that another node has written to the run: somebody has to look.
 func (f *feed) rumor() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.here = time.Time{}
-	if f.readers > 0 {
-		f.look = true
+	if f.shared != nil {
+		f.shared.here = time.Time{}
 	}
+	f.look = f.look || f.readers > 0
 	release(&f.wake)
 }
 
@@ -219,108 +240,13 @@ func (f *feed) lookAgain() {
 func (f *feed) heard(from string, pieces []storage.Growth) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.readers == 0 || f.ended || time.Since(f.here) < hereFor {
+	if f.readers == 0 || f.ring.ended || time.Since(f.shared.here) < hereFor {
 		return
 	}
 	for _, p := range pieces {
-		if !slices.Contains(f.over, p.Step) && !f.fit(from, p) {
-			f.lost = asksToBegin
+		if !slices.Contains(f.shared.over, p.Step) && !f.drafts.fit(from, p) {
+			f.shared.lost = asksToBegin
 		}
 	}
 	release(&f.grew)
-}
-
-// fit puts a piece where it belongs: behind the one before of the same attempt, or
-// at the beginning. It returns false when there is no such place.
-func (f *feed) fit(from string, p storage.Growth) bool {
-	i := slices.IndexFunc(f.texts, func(g *growing) bool { return g.node == p.Node && g.step == p.Step })
-	if i < 0 {
-		if p.Offset > 0 {
-			return false
-		}
-		if p.Text == "" {
-			return true
-		}
-		f.texts = append(f.texts, &growing{node: p.Node, step: p.Step})
-		i = len(f.texts) - 1
-	}
-	g := f.texts[i]
-	if g.from != from || g.fromAttempt != p.Attempt {
-		if p.Offset > 0 {
-			return false
-		}
-		g.from, g.fromAttempt, g.text, g.attempt = from, p.Attempt, "", g.attempt+1
-	}
-	if p.Offset > len(g.text) {
-		return false
-	}
-	if end := p.Offset + len(p.Text); end > len(g.text) {
-		g.text = g.text[:p.Offset] + p.Text
-	}
-	g.at = time.Now()
-	return true
-}
-
-// behind reports whether other nodes lack something of the text.
-func (g *growing) behind() bool { return g.told < g.whole() || g.toldAttempt != g.attempt }
-
-// whole is how much of the text can be told: up to the last whole character. What
-// is no UTF-8 cannot: its offsets would not survive the way.
-func (g *growing) whole() int {
-	n := len(g.text)
-	for k := n - 1; k >= max(0, n-utf8.UTFMax); k-- {
-		if utf8.RuneStart(g.text[k]) {
-			if !utf8.FullRuneInString(g.text[k:]) {
-				n = k
-			}
-			break
-		}
-	}
-	if n <= g.told || !utf8.ValidString(g.text[g.told:n]) {
-		return g.told
-	}
-	return n
-}
-
-// pieces are what other nodes lack, a limited number of them, and count as told.
-func (f *feed) pieces(run claybot.RunID) []storage.Growth {
-	var out []storage.Growth
-	for _, g := range f.texts {
-		if g.from != "" {
-			continue
-		}
-		piece := storage.Growth{Run: run, Node: g.node, Step: g.step, Attempt: g.attempt}
-		if g.toldAttempt != g.attempt {
-			if g.text == "" && g.toldAttempt > 0 {
-				out = append(out, piece) // the one before is not to be read any more
-			}
-			g.toldAttempt, g.told = g.attempt, 0
-		}
-		for whole := g.whole(); g.told < whole && len(out) < tellPieces; {
-			end := g.told + cut(g.text[g.told:whole])
-			piece.Offset, piece.Text = g.told, g.text[g.told:end]
-			out, g.told = append(out, piece), end
-		}
-	}
-	return out
-}
-
-// cut is how much of the beginning of a text makes one piece: whole characters,
-// and no more than fit when they are written as JSON.
-func cut(text string) int {
-	size := 0
-	for i, r := range text {
-		switch {
-		case r == '"' || r == '\\':
-			size += 2
-		case r < ' ' || r == '<' || r == '>' || r == '&' || r == '\u2028' || r == '\u2029' || r == utf8.RuneError:
-			size += 6
-		default:
-			size += utf8.RuneLen(r)
-		}
-		if size > pieceBytes {
-			return i
-		}
-	}
-	return len(text)
 }

@@ -313,15 +313,15 @@ func (r *reader) next(now time.Time) next {
 	f := r.feed
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := next{last: f.last, ended: f.ended, pause: lookEvery}
-	if r.after < f.last {
-		first := f.last - int64(len(f.ring)) // the seq before the ring
+	n := next{last: f.ring.last, ended: f.ring.ended, pause: lookEvery}
+	if r.after < f.ring.last {
+		first := f.ring.before()
 		if n.behind = r.after < first; !n.behind {
-			n.events = copy(r.buf[:], f.ring[r.after-first:])
+			n.events = copy(r.buf[:], f.ring.events[r.after-first:])
 			return n
 		}
 	}
-	n.over = f.ended && !n.behind
+	n.over = f.ring.ended && !n.behind
 	if !n.behind && f.look {
 		f.look, n.look = false, true
 		return n
@@ -329,7 +329,7 @@ func (r *reader) next(now time.Time) next {
 	if !n.behind {
 		if now.Before(r.due) {
 			n.pause = min(n.pause, r.due.Sub(now))
-		} else if n.deltas, r.marks = f.news(r.run, r.marks); len(n.deltas) > 0 {
+		} else if n.deltas, r.marks = f.drafts.news(r.run, r.marks); len(n.deltas) > 0 {
 			r.due = now.Add(deltaEvery)
 		} else {
 			n.grew = waiting(&f.grew)
