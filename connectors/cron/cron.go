@@ -11,22 +11,23 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// Name is what the connector is called.
+// Name is the name of the connector.
 const Name = "cron"
 
-// Config is what a Cron works with. Dir, Tree, Claims, Node, Ledger and Index are
-// needed.
+// Config configures a Cron. Dir, Tree, Claims, Node, Ledger and Index are
+// required.
 type Config struct {
-	// Dir is where gate commands run: in the folder files of the task's folder.
+	// Dir is the directory of gate commands, which run in the folder files of
+	// their task's folder.
 	Dir string
-	// Tree has the tasks. All members of a cluster share it; when it needs Run, the
-	// caller runs it.
+	// Tree has the tasks. All members of a cluster share it. If it needs Run, the
+	// caller must run it.
 	Tree *storage.Mirror
-	// TaskDir is the directory of the tasks that agents see; empty: each member has
-	// another.
+	// TaskDir is the directory of the tasks as agents see it; empty if it differs
+	// between members.
 	TaskDir string
-	// Claims keep several members from asking one gate at once, with Node as the id
-	// of this one at the moment.
+	// Claims let only one member run a gate at a time. Node returns the current id
+	// of this member.
 	Claims storage.Claims
 	Node   func() string
 
@@ -36,15 +37,15 @@ type Config struct {
 	Index interface {
 		IndexedDescriptor(ctx context.Context, id claybot.AgentID) (claybot.Descriptor, error)
 	}
-	// Gates says that gate commands may run on this machine.
+	// Gates allows gate commands on this machine.
 	Gates bool
 	// Known reports whether a connector is configured; nil: all are.
 	Known func(connector string) bool
-	// Notice sends a sentence to the person who owns a task, or to the one who
-	// wrote last when it has no owner; once for each key. nil: it is only logged.
+	// Notice sends a sentence to the owner of a task or, without an owner, to the
+	// user who wrote last; once for each key. nil: it is only logged.
 	Notice func(ctx context.Context, owner, key, text string) error
-	// Unusable reports whether the agent of a descriptor cannot be used at present, so
-	// that the ledger says why its run is still under way; nil: that is not known.
+	// Unusable reports whether the agent of a descriptor cannot be used at present,
+	// which the ledger records for its unfinished run; nil: unknown.
 	Unusable func(claybot.Descriptor) bool
 	Log      *slog.Logger // nil: no log
 
@@ -54,13 +55,13 @@ type Config struct {
 	Now func() time.Time
 }
 
-// A Ledger has the runs of tasks, and a mark that says when the store was restored.
+// A Ledger stores the runs of tasks, and when the store was restored.
 type Ledger interface {
 	storage.Ledger
 	storage.Checkpoints
 }
 
-// A Cron runs tasks at their times. It is safe for concurrent use.
+// A Cron runs tasks on schedule. It is safe for concurrent use.
 type Cron struct {
 	cfg    *Config
 	sched  *schedule.Scheduler
@@ -75,7 +76,7 @@ var (
 	_ connectors.Follower  = (*Cron)(nil)
 )
 
-// New makes a Cron; nothing happens before Run.
+// New returns a Cron. It does nothing before Run.
 func New(cfg Config) *Cron {
 	s := schedule.New(schedule.Config{
 		Name: Name, What: "task", Claims: cfg.Claims, Node: cfg.Node, Poll: cfg.Poll, Now: cfg.Now, Log: cfg.Log,

@@ -26,21 +26,21 @@ const (
 	defaultMisfire = misfireSkip
 )
 
-// A definition is what a TASK.md says. It is never changed.
+// A definition is a parsed TASK.md. It is immutable.
 type definition struct {
 	spec    connectors.TaskSpec // as the file has it
 	uid     string
 	enabled bool
 	plan    plan // without its anchor
 	route   target
-	agent   claybot.AgentID // that does it; empty: one of its own
+	agent   claybot.AgentID // that runs the task; empty: its own agent
 
 	gate     string
 	gateTime time.Duration
 
 	text      string // hash of the whole file
-	timing    string // hash of what its instants are made of
-	zone      string // the one given for tasks without one
+	timing    string // hash of the settings that determine its instants
+	zone      string // default zone when it was read
 	agentLine int    // of route or agent, for warnings
 }
 
@@ -58,9 +58,8 @@ var known = []string{
 // A reader takes the settings of one file.
 type reader struct{ *schedule.Settings }
 
-// readDefinition reads a TASK.md. zone is that of a task without one. The error
-// is a *configs.LineError; notes are of settings that are not known. It never
-// panics.
+// readDefinition parses a TASK.md. zone is the default time zone. The error is
+// a *configs.LineError; notes are about unknown settings. It never panics.
 func readDefinition(text string, zone *time.Location) (d definition, notes []connectors.Problem, err error) {
 	if !utf8.ValidString(text) {
 		valid := strings.Split(strings.ToValidUTF8(text, "\uFFFD"), "\uFFFD")[0]
@@ -156,13 +155,13 @@ func (r reader) times(d *definition) {
 		return err
 	})
 	r.Read("every", func(v string) (err error) { d.plan.every, err = parseEvery(v); return err })
-	if d.plan.zone != nil { // nil: the zone is wrong, and said so
+	if d.plan.zone != nil { // nil: the zone is invalid, which is reported already
 		r.Read("at", func(v string) (err error) { d.plan.at, err = parseAt(v, d.plan.zone); return err })
 	}
 }
 
-// misfire reads the rule. A single instant is not lost by default: nothing comes
-// after it.
+// misfire reads the misfire rule. By default a single instant is never skipped,
+// because no other follows.
 func (r reader) misfire(d *definition) {
 	d.plan.misfire.rule = defaultMisfire
 	if _, ok := r.Fields["at"]; ok {
@@ -194,13 +193,13 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// A setting is a key of a TASK.md with its value; nil: it stays as it is.
+// A setting is a key of a TASK.md with its value; nil: unchanged.
 type setting struct {
 	key   string
 	value *string
 }
 
-// front is the file of a new task.
+// front returns the front matter of a new task.
 func front(uid string, t connectors.TaskSpec) configs.Frontmatter {
 	f := configs.Frontmatter{Body: strings.TrimSpace(t.Prompt)}
 	var retries, once string
@@ -230,8 +229,8 @@ func front(uid string, t connectors.TaskSpec) configs.Frontmatter {
 	return f
 }
 
-// change applies c to the settings of a file. One way of saying when replaces
-// the others.
+// change applies c to the settings of a file. Setting one of schedule, every
+// and at removes the others.
 func change(f *configs.Frontmatter, c connectors.TaskChange) {
 	times := []setting{{"schedule", c.Schedule}, {"every", c.Every}, {"at", c.At}}
 	if slices.ContainsFunc(times, func(s setting) bool { return s.value != nil && strings.TrimSpace(*s.value) != "" }) {

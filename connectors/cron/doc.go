@@ -1,5 +1,5 @@
 // Package cron is the connector that wakes agents at scheduled times. Each task is a
-// folder of Config.Tree, which is a directory that people edit or a database that
+// folder of Config.Tree, which is a directory that users edit or a database that
 // cluster members share:
 //
 //	cron/<slug>/TASK.md     settings between two lines of three dashes, then the prompt
@@ -8,11 +8,11 @@
 //	                        keeps these in the mark "cron"
 //	cron/.done/<slug>-<time>  tasks that are over
 //
-// It guarantees that an instant of a task runs at most once, whatever happens to the
-// process or to the clock: the message of a run has an id made of the task and the
-// instant, and the message store enters it into the ledger with the same commit. The
-// task's misfire rule decides once what becomes of missed instants, from the newest
-// instant that the ledger knows.
+// It guarantees that an instant of a task runs at most once, despite crashes and
+// clock changes: the id of a run's message is derived from the task and the instant,
+// and the message store enters the instant into the ledger in the same commit. The
+// task's misfire rule decides once about missed instants, starting from the newest
+// instant in the ledger.
 //
 // # Time
 //
@@ -20,12 +20,12 @@
 // times: one that the spring change leaves out runs at the first moment after
 // the gap, and one that the autumn change repeats runs at its first occurrence
 // only. An `every` counts from the moment the task was first seen or enabled.
-// Nothing adds intervals: each step asks the wall clock anew.
+// No step adds up intervals: each one reads the wall clock.
 //
 // # Members
 //
-// A single process is a cluster of one. Every member runs every task: none leads, so
-// none is missed. What keeps it to once:
+// A single process is a cluster of one. There is no leader: every member schedules
+// every task. These rules make each instant run once:
 //
 //   - A message has the id of its task and instant, and the ledger one row for it.
 //     The member that comes second finds the row (past.taken) and adopts what it says.
@@ -50,9 +50,8 @@
 // # Parts
 //
 // schedule.Scheduler has the loop, the queue and the lock. table has the tasks in
-// memory as their files say, facts what must survive of them, runner decides about
-// instants that are due and posts them, and loop is what happens besides. Cron offers
-// the tasks to people and agents.
+// memory as their files say, facts their durable state, runner handles due instants
+// and posts them, and loop does the rest. Cron is the API for users and agents.
 //
 // The package must not import a store, an agent system or another connector.
 package cron

@@ -9,7 +9,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// An ending is how the run of a scheduled instant ended.
+// An ending is the end of the run of a scheduled instant.
 type ending struct {
 	uid     string
 	instant string
@@ -18,7 +18,7 @@ type ending struct {
 	at      time.Time
 }
 
-// runEnded notes the end of a run, for the next step.
+// runEnded records the end of a run for the next step.
 func (b *table) runEnded(run claybot.Run) {
 	var all []ending
 	for _, id := range run.Messages {
@@ -36,7 +36,7 @@ func (b *table) runEnded(run claybot.Run) {
 	b.sched.Kick()
 }
 
-// endingOf reads the id of the message of a scheduled run. See
+// endingOf parses the message id of a scheduled run. See
 // claybot.Firing.MessageID.
 func endingOf(id claybot.MessageID) (e ending, ok bool) {
 	parts := strings.Split(string(id), "/")
@@ -54,7 +54,7 @@ func endingOf(id claybot.MessageID) (e ending, ok bool) {
 	return e, true
 }
 
-// settle does what follows from the ends of runs. It returns the tasks that are over.
+// settle handles the ends of runs and returns the tasks that are finished.
 func (b *table) settle() []*task {
 	b.sched.Mu.Lock()
 	defer b.sched.Mu.Unlock()
@@ -64,9 +64,9 @@ func (b *table) settle() []*task {
 		t := b.tasks[e.uid]
 		switch {
 		case t == nil:
-		case t.job.Busy: // its run is not noted yet; done wakes the loop
+		case t.job.Busy: // its run is not recorded yet; done wakes the loop
 			b.ended = append(b.ended, e)
-		case e.instant == instantOf(t.last): // else it was changed, or has run again
+		case e.instant == instantOf(t.last): // otherwise it was changed or has run again
 			b.conclude(t, e)
 		}
 	}
@@ -75,9 +75,8 @@ func (b *table) settle() []*task {
 	return over
 }
 
-// conclude does what follows from the end of the task's newest instant: another
-// attempt, or for a task that runs once, nothing any more. It is called with the lock
-// held.
+// conclude handles the end of the task's newest instant: it plans another attempt, or
+// finishes a task that runs once. The caller holds the lock.
 func (b *table) conclude(t *task, e ending) {
 	t.unsettled = false
 	switch {
@@ -90,8 +89,8 @@ func (b *table) conclude(t *task, e ending) {
 	b.plan(t)
 }
 
-// resume goes on after the newest scheduled row of a task, which a process that
-// died may have left at any point. It is called with the lock held.
+// resume continues after the newest scheduled row of a task, which a crash may
+// have left in any state. The caller holds the lock.
 func (b *table) resume(t *task, row storage.LedgerRow) {
 	f := b.facts.known[t.def.uid]
 	at := t.def.plan.at

@@ -18,25 +18,26 @@ import (
 const (
 	factsFile  = "facts.json"
 	goneFolder = folder + "/.gone"
-	// keepFacts is how long the ledger alone knows what is done with. It keeps its
-	// rows for much longer.
+	// keepFacts is how long only the ledger records which instants are settled. It
+	// keeps its rows for much longer.
 	keepFacts = 12 * time.Hour
-	// keepGone is how long the facts of a task are kept whose folder is gone.
+	// keepGone is how long facts are kept after the folder of their task is
+	// gone.
 	keepGone = 30 * 24 * time.Hour
-	// blink is how long a folder may be away and be taken for the same: an editor
-	// or a tool has replaced it.
+	// blink is how long a folder may be missing and still count as the same,
+	// because editors replace files.
 	blink = 10 * time.Second
 )
 
-// A fact is what must survive of a task, besides the ledger. All members know it: the
-// one that first sees a change of TASK.md decides since when instants count.
+// A fact is the durable state of a task besides the ledger. All members share it: the
+// one that first sees a change of TASK.md decides from when instants count.
 type fact struct {
-	Timing string `json:"timing"` // hash of what its instants are made of
+	Timing string `json:"timing"` // hash of the settings that determine its instants
 	Since  int64  `json:"since"`  // unix seconds: no instant up to here fires
 	Anchor int64  `json:"anchor"` // unix seconds: an every counts from here
 	Off    bool   `json:"off,omitempty"`
-	Gone   int64  `json:"gone,omitempty"` // unix seconds: its folder is not there since
-	// Epoch counts how often its instants began to count anew.
+	Gone   int64  `json:"gone,omitempty"` // unix seconds: when its folder disappeared
+	// Epoch counts how often Since was reset.
 	Epoch int `json:"epoch,omitempty"`
 
 	Paused     string       `json:"paused,omitempty"`     // why it does not fire
@@ -46,7 +47,7 @@ type fact struct {
 
 // factsOf is a file with a fact.
 type factsOf struct {
-	UID string `json:"uid"` // of the task, which may be another one in the same folder
+	UID string `json:"uid"` // of the task, which may differ from the folder's current task
 	fact
 }
 
@@ -72,8 +73,8 @@ func inTask(p, file string) bool {
 	return name == file && path.Dir(dir) == folder && !strings.HasPrefix(path.Base(dir), ".")
 }
 
-// splitFacts puts facts beside those tasks that are among the files, and all others
-// into goneFolder. A mark that cannot be read makes none.
+// splitFacts places facts next to the tasks among the files, and all others into
+// goneFolder. An unreadable checkpoint yields none.
 func splitFacts(mark string, files map[string][]byte) map[string][]byte {
 	var facts map[string]json.RawMessage
 	if json.Unmarshal([]byte(mark), &facts) != nil {
@@ -90,7 +91,7 @@ func splitFacts(mark string, files map[string][]byte) map[string][]byte {
 	}
 	split := make(map[string][]byte)
 	for uid, fact := range facts {
-		var members map[string]json.RawMessage // all are kept, also unknown ones
+		var members map[string]json.RawMessage // unknown members are kept
 		if json.Unmarshal(fact, &members) != nil || members == nil || claybot.AgentID(uid).Validate() != nil {
 			continue
 		}
@@ -110,12 +111,12 @@ func splitFacts(mark string, files map[string][]byte) map[string][]byte {
 
 func joinFacts(files map[string][]byte) string {
 	facts := make(map[string]map[string]json.RawMessage)
-	for _, p := range slices.Sorted(maps.Keys(files)) { // of several of one uid always the same counts
+	for _, p := range slices.Sorted(maps.Keys(files)) { // deterministic if several tasks have one uid
 		body := files[p]
 		var members map[string]json.RawMessage
 		var uid string
 		if json.Unmarshal(body, &members) != nil || json.Unmarshal(members["uid"], &uid) != nil {
-			continue // what is remembered begins anew, as it would at a member
+			continue // damaged facts are reset, as on other members
 		}
 		if _, known := facts[uid]; known && path.Dir(p) == goneFolder {
 			continue
@@ -130,7 +131,7 @@ func joinFacts(files map[string][]byte) string {
 	return string(b)
 }
 
-// facts are what is remembered of all tasks. The lock of the scheduler guards the maps.
+// facts are the durable state of all tasks. The lock of the scheduler guards the maps.
 type facts struct {
 	tree  *storage.Mirror
 	sched *schedule.Scheduler
@@ -138,7 +139,8 @@ type facts struct {
 	aside map[string]bool // uids whose facts are in goneFolder
 }
 
-// load reads all facts: also of tasks whose folders are not there, or have another task.
+// load reads all facts, including those of tasks whose folder is gone or has another
+// task.
 func (k *facts) load(ctx context.Context) error {
 	all, err := k.tree.List(ctx, goneFolder)
 	if err != nil {
@@ -170,8 +172,8 @@ func (k *facts) load(ctx context.Context) error {
 	return nil
 }
 
-// edit changes facts, those of uids[i] beside the task slugs[i]. change may be called
-// again when another member was faster. What it leaves as it was is not written.
+// edit changes facts, those of uids[i] beside the task slugs[i]. change is called
+// again after a conflicting write. Unchanged facts are not written.
 func (k *facts) edit(ctx context.Context, slugs, uids []string, change func(i int, f *fact)) ([]storage.TreeFile, error) {
 	changed, paths := make([]fact, len(slugs)), make([]string, len(slugs))
 	for i, slug := range slugs {
@@ -181,7 +183,7 @@ func (k *facts) edit(ctx context.Context, slugs, uids []string, change func(i in
 		var of factsOf
 		if json.Unmarshal(old.Body, &of) != nil || of.UID != uids[i] { // none, damaged, or of another task
 			k.sched.Mu.Lock()
-			of = factsOf{UID: uids[i], fact: k.known[uids[i]]} // its folder has moved, or was away
+			of = factsOf{UID: uids[i], fact: k.known[uids[i]]} // its folder was moved or was missing
 			k.sched.Mu.Unlock()
 			old.Version = 0
 		}
@@ -204,15 +206,15 @@ func (k *facts) edit(ctx context.Context, slugs, uids []string, change func(i in
 	return files, nil
 }
 
-// mark changes what must survive of a task.
+// mark changes the fact of a task.
 func (k *facts) mark(ctx context.Context, slug, uid string, change func(*fact)) error {
 	_, err := k.edit(ctx, []string{slug}, []string{uid}, func(_ int, f *fact) { change(f) })
 	return err
 }
 
-// agree brings the facts of tasks up to date with their files. The first member that
-// sees a change decides since when its instants count, and the others adopt that:
-// otherwise each would have instants of its own.
+// agree updates the facts of tasks from their files. The first member that sees a
+// change decides from when instants count, and the others adopt that: otherwise
+// their instants would differ.
 func (k *facts) agree(ctx context.Context, files map[string]file, twice map[string]string) error {
 	var slugs, uids []string
 	for _, slug := range slices.Sorted(maps.Keys(files)) {
@@ -257,14 +259,14 @@ func (f *fact) update(d *definition, written, now time.Time) {
 		f.Epoch++
 	}
 	if renewed && !d.plan.at.IsZero() {
-		f.Since = 0 // a single instant is not lost, however late its file is seen
+		f.Since = 0 // a single instant is never lost, however late its file is seen
 	}
 	f.Timing, f.Off, f.Gone = d.timing, !d.enabled, 0
 }
 
-// miss moves the facts of tasks that are not there to goneFolder, and forgets those
-// that have been away for long. here are the uids of all tasks that are there, and
-// left the folders that have facts of others.
+// miss moves the facts of missing tasks to goneFolder, and removes those that have
+// been missing for long. here are the uids of all existing tasks, and left the
+// folders with facts of other tasks.
 func (k *facts) miss(ctx context.Context, here map[string]bool, left []string) error {
 	now := k.sched.Now()
 	var drop []storage.TreeFile
@@ -307,13 +309,13 @@ func (k *facts) miss(ctx context.Context, here map[string]bool, left []string) e
 	return nil
 }
 
-// settled notes up to when instants are done with, by uid of tasks. One of the members
-// writes it and the others see it.
+// settled records, by the uid of tasks, up to when instants are settled. One member
+// writes it and the others read it.
 func (k *facts) settled(ctx context.Context, tasks map[string]*task) error {
 	var slugs, uids []string
 	var last []int64
 	now := k.sched.Now().Unix()
-	late := func(last, since int64) bool { // what is often is not written by every member
+	late := func(last, since int64) bool { // avoids frequent writes by every member
 		return last > since && max(last-since, now-last) > int64(keepFacts/time.Second)
 	}
 	k.sched.Mu.Lock()

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// upkeepTime is how often the facts are brought up to date: the ledger forgets old
-	// rows, and then only the facts say what is done with.
+	// upkeepTime is how often the facts are updated: the ledger prunes old rows, and
+	// then only the facts record which instants are settled.
 	upkeepTime = 24 * time.Hour
-	// followEvery is how often a member asks what became of runs that others may
-	// have done.
+	// followEvery is how often a member reads the state of runs on other
+	// members.
 	followEvery = 15 * time.Second
 )
 
-// A loop is the work of the scheduler.
+// A loop implements schedule.Work.
 type loop struct {
 	cfg    *Config
 	sched  *schedule.Scheduler
@@ -80,15 +80,15 @@ func (l *loop) Step(ctx context.Context, look bool) (err error) {
 	return err
 }
 
-// try does something with the files locked, and logs an error.
+// try calls do with the files locked, and logs its error.
 func (l *loop) try(ctx context.Context, what string, do func() error, attrs ...any) {
 	if err := l.sched.Locked(ctx, do); err != nil && ctx.Err() == nil {
 		l.sched.Log.Warn("failed to keep the files of tasks", append(attrs, "what", what, "err", err)...)
 	}
 }
 
-// putAside puts the folder of a task away. What cannot be moved now is moved
-// after the next start. It is called with the files locked.
+// putAside moves the folder of a task to .done, or leaves that to the next
+// start if it fails. The caller holds the lock of the files.
 func (l *loop) putAside(ctx context.Context, t *task) error {
 	l.sched.Mu.Lock()
 	slug, gone := t.slug, t.gone || !t.spent
@@ -103,14 +103,14 @@ func (l *loop) putAside(ctx context.Context, t *task) error {
 	err := l.table.scan(ctx, nil, true)
 	l.sched.Mu.Lock()
 	defer l.sched.Mu.Unlock()
-	if !t.gone && t.spent { // its file had changed, and is known now
+	if !t.gone && t.spent { // its file has changed
 		l.table.over = append(l.table.over, t)
 	}
 	return err
 }
 
-// follow finds out about the ends of runs that other members did, of the tasks for
-// which the end of a run would change anything.
+// follow reads the ends of runs on other members, for tasks to which the end
+// matters.
 func (l *loop) follow(ctx context.Context) {
 	waits := func(t *task) bool {
 		return t.unsettled && !t.job.Busy && (t.def.spec.Once || t.def.spec.Retries > 0)

@@ -12,32 +12,32 @@ import (
 
 const (
 	stateSkipped = "skipped"
-	manual       = "manual/" // begins the instant of a run by hand
+	manual       = "manual/" // prefix of the instant of a manual run
 	// maxAwaiting is how long a paused run keeps its task from running again.
 	maxAwaiting = 24 * time.Hour
-	// rowsFirst and rowsMost are how many rows of the ledger are read to judge a
-	// task.
+	// rowsFirst and rowsMost are the numbers of ledger rows to read for a task.
 	rowsFirst = 4
 	rowsMost  = 2048
-	// toldAgain is the failure in a row that is reported besides the first.
+	// toldAgain is the consecutive failure that is reported besides the first.
 	toldAgain = 3
 )
 
-// A past is what the ledger says about a task that is about to run.
+// A past is the ledger's history of a task that is about to run.
 type past struct {
 	open     bool // a run has not ended
-	fails    int  // instants that failed in a row, up to those that were read
+	fails    int  // consecutive failed instants, among the rows read
 	told     bool // one of them was reported
 	lastFail claybot.Time
-	dead     string // why nothing arrives, when that is so twice in a row
-	// missed is the newest row of what was given up since the last run; nil for
+	dead     string // why nothing arrives, if that happened twice in a row
+	// missed is the newest row of instants skipped since the last run; nil for
 	// none.
 	missed *storage.LedgerRow
-	// taken is the row that the instant has already; nil for none.
+	// taken is the existing row of the instant; nil for none.
 	taken *storage.LedgerRow
 }
 
-// readRows reads the newest rows of a task, more and more until enough says so.
+// readRows reads the newest rows of a task, in growing numbers until enough
+// returns true.
 func readRows(ctx context.Context, l storage.Ledger, uid string, enough func([]storage.LedgerRow) bool) error {
 	for n := rowsFirst; ; n *= 4 {
 		rows, err := l.Firings(ctx, uid, n)
@@ -59,8 +59,8 @@ func newestRow(ctx context.Context, l storage.Ledger, uid string) (newest *stora
 	return newest, err
 }
 
-// readPast reads as much of the ledger as it takes. Rows of the instant are left
-// out of the failures, and rows before lifted out of what did not arrive.
+// readPast reads the ledger as far as necessary. It does not count rows of the
+// instant as failures, and ignores undelivered output before lifted.
 func readPast(ctx context.Context, l storage.Ledger, uid, instant string, lifted claybot.Time, now time.Time) (p past, err error) {
 	err = readRows(ctx, l, uid, func(rows []storage.LedgerRow) (enough bool) {
 		p, enough = judge(rows, instant, lifted, now)
@@ -69,8 +69,8 @@ func readPast(ctx context.Context, l storage.Ledger, uid, instant string, lifted
 	return p, err
 }
 
-// judge reads rows, the newest first. It reports whether older rows could not
-// change anything.
+// judge evaluates rows, newest first. enough reports that older rows cannot
+// change the result.
 func judge(rows []storage.LedgerRow, instant string, lifted claybot.Time, now time.Time) (p past, enough bool) {
 	var ended []*storage.LedgerRow
 	var latest []string // instants of several attempts whose last one was read
@@ -117,8 +117,8 @@ func judge(rows []storage.LedgerRow, instant string, lifted claybot.Time, now ti
 
 func startOf(r *storage.LedgerRow) time.Time { return max(r.Started, r.Entered).Time() }
 
-// undelivered is why the output of the last two runs did not arrive, empty when
-// one of them did.
+// undelivered returns why the output of the last two runs did not arrive; empty
+// if one of them did.
 func undelivered(ended []*storage.LedgerRow, lifted claybot.Time) string {
 	if len(ended) < 2 {
 		return ""

@@ -9,24 +9,25 @@ import (
 )
 
 const (
-	// grace is how late an instant may be noticed and still be on time.
+	// grace is how late an instant may be noticed and still count as on time.
 	grace = time.Minute
-	// maxSetBack is how far the clock may have been set back and instants stay
-	// silent until it has caught up. If it is more, it had been wrong before, and
-	// waiting could take years; the ledger still knows what has run.
+	// maxSetBack is the largest step back of the clock after which instants wait
+	// until the clock has caught up. After a larger step the clock had been wrong
+	// before, and waiting could take years; the ledger still prevents second
+	// runs.
 	maxSetBack = 24 * time.Hour
-	// maxCount is where counting of missed instants ends.
+	// maxCount is the maximum count of missed instants.
 	maxCount = 1000
 )
 
-// The rules for what was missed.
+// Misfire rules.
 const (
 	misfireSkip   = "skip"
 	misfireOnce   = "run_once"
 	misfireWithin = "run_if_within"
 )
 
-// A misfire is what becomes of missed instants.
+// A misfire is a misfire rule.
 type misfire struct {
 	rule   string
 	within time.Duration // of run_if_within
@@ -48,26 +49,26 @@ func parseMisfire(text string) (misfire, error) {
 	return misfire{}, fmt.Errorf("%q is not one of skip, run_once and run_if_within 2h", text)
 }
 
-// A plan is when a task runs, and what becomes of what was missed. Its methods
-// depend on nothing but their arguments.
+// A plan is the timetable of a task and its misfire rule. Its methods are pure
+// functions.
 type plan struct {
 	timetable
 	misfire misfire
 	anchor  time.Time // an every counts from here
 }
 
-// A decision is what a plan says at a moment.
+// A decision is the result of a plan at one moment.
 type decision struct {
 	fire   time.Time // the instant to run; zero: none
 	late   bool      // it was missed
-	skip   time.Time // the newest instant that is given up; zero: none
-	missed int       // how many instants are given up, skip among them; at most maxCount
+	skip   time.Time // the newest instant to skip; zero: none
+	missed int       // number of instants to skip, including skip; at most maxCount
 }
 
-// due is when decide will say something new; the zero time for never.
+// due returns when decide next has a result; the zero time for never.
 func (p plan) due(last time.Time) time.Time { return p.next(last, p.anchor) }
 
-// since is where counting begins at now after the instant last.
+// since returns the start of counting at now, after the instant last.
 func since(last, now time.Time) time.Time {
 	if last.Sub(now) > maxSetBack {
 		return now
@@ -75,7 +76,7 @@ func since(last, now time.Time) time.Time {
 	return last
 }
 
-// decide says what to do at now, when all instants up to last are done with.
+// decide returns what to do at now, if all instants up to last are settled.
 func (p plan) decide(last, now time.Time) decision {
 	newest, before, n := p.newest(since(last, now), now)
 	switch late := now.Sub(newest); {

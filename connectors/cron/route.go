@@ -14,8 +14,8 @@ const (
 	agentPrefix = "agent:"
 )
 
-// A target is where the output of a task goes. The zero target is the place of
-// the task's agent: nowhere, for an agent of its own.
+// A target is the destination of a task's output. The zero target is the route
+// of the task's agent; a task's own agent has none.
 type target struct {
 	agent   claybot.AgentID // gets the final text
 	place   claybot.Route

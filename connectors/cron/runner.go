@@ -12,7 +12,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// The reasons of rows in the ledger that did not run.
+// Reasons of ledger rows that did not run.
 const (
 	reasonMissed   = "missed"   // and how many in parentheses
 	reasonRestored = "restored" // the same; the ledger has lost whether they ran
@@ -25,12 +25,13 @@ const (
 const (
 	firstRetry = 30 * time.Second // after a failed run, doubling
 	mostRetry  = time.Hour
-	// gateAgain is how often a member asks whether another one is done with a gate.
+	// gateAgain is how often a member checks whether another one has finished a
+	// gate.
 	gateAgain = 2 * time.Second
 )
 
-// A shot is one run of a task on its way to the agent. It is made from the task at one
-// moment and does not see later changes.
+// A shot is one run of a task that is being posted. It is a snapshot of the task and
+// does not see later changes.
 type shot struct {
 	task    *task
 	def     *definition
@@ -42,19 +43,19 @@ type shot struct {
 	attempt int // from 1
 	manual  bool
 	late    bool
-	missed  int // instants given up in favour of this one
+	missed  int // instants skipped in favour of this one
 	past    past
 	verdict schedule.Verdict
 }
 
 func instantOf(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// firing is the row of s in the ledger.
+// firing returns the ledger entry of s.
 func (s shot) firing() claybot.Firing {
 	return claybot.Firing{Task: s.def.uid, Instant: s.instant, Planned: claybot.At(s.planned), Attempt: s.attempt}
 }
 
-// A runner decides about instants that are due, and posts them.
+// A runner decides about due instants and posts them.
 type runner struct {
 	cfg    *Config
 	sched  *schedule.Scheduler
@@ -62,7 +63,7 @@ type runner struct {
 	folder *dir
 }
 
-// run does what is to be done for a task that is due.
+// run handles a due task.
 func (r *runner) run(ctx context.Context, t *task) {
 	now := r.sched.Now()
 	r.sched.Mu.Lock()
@@ -70,7 +71,7 @@ func (r *runner) run(ctx context.Context, t *task) {
 	known := r.table.facts.known[def.uid]
 	s := shot{task: t, def: def, slug: t.slug, lifted: known.Lifted, now: now, attempt: 1}
 	d := t.decide(now)
-	pauses := t.gone || !def.enabled || known.Paused != "" // since it was found due
+	pauses := t.gone || !def.enabled || known.Paused != "" // may have changed since it was due
 	r.sched.Mu.Unlock()
 	if pauses {
 		r.table.done(ctx, t, last, nil)
@@ -113,8 +114,8 @@ func (r *runner) run(ctx context.Context, t *task) {
 }
 
 // refresh reads from the ledger what other members have done with a task that is
-// behind: this member was asleep, or has just started. wait: another member asks the
-// task's gate and may still run what seems to be missed.
+// behind, after a suspend or a start of this member. wait reports that another
+// member runs the task's gate and may still run an apparently missed instant.
 func (r *runner) refresh(ctx context.Context, t *task) (wait bool, err error) {
 	r.sched.Mu.Lock()
 	d := t.def
@@ -137,8 +138,8 @@ func (r *runner) refresh(ctx context.Context, t *task) (wait bool, err error) {
 	return false, nil
 }
 
-// wait gives a task back that is looked at again soon, without an error because
-// another member asks its gate.
+// wait releases a task to be checked again soon; err is nil if another member
+// runs its gate.
 func (r *runner) wait(ctx context.Context, t *task, last time.Time, err error) {
 	if err != nil {
 		r.table.done(ctx, t, last, err)
@@ -151,8 +152,7 @@ func (r *runner) wait(ctx context.Context, t *task, last time.Time, err error) {
 	r.table.plan(t)
 }
 
-// judged goes on with a shot by its past: it is given up, or goes through its gate, or
-// is posted.
+// judged skips a shot, runs its gate, or posts it, depending on its past.
 func (r *runner) judged(ctx context.Context, s shot, last time.Time) {
 	s.instant = instantOf(s.planned)
 	var err error
@@ -181,7 +181,7 @@ func (r *runner) judged(ctx context.Context, s shot, last time.Time) {
 	}
 }
 
-// taken gives a task back whose instant another member has entered into the ledger.
+// taken releases a task whose instant another member has entered into the ledger.
 func (r *runner) taken(ctx context.Context, s shot, last time.Time, row storage.LedgerRow) {
 	r.table.done(ctx, s.task, schedule.Later(last, s.planned), nil)
 	r.sched.Mu.Lock()
@@ -191,8 +191,7 @@ func (r *runner) taken(ctx context.Context, s shot, last time.Time, row storage.
 	}
 }
 
-// whyOpen is the reason with which an instant is skipped whose earlier run has not
-// come to its end.
+// whyOpen returns the reason to skip an instant whose earlier run has not ended.
 func (r *runner) whyOpen(ctx context.Context, s shot) string {
 	d := claybot.Descriptor{Type: claybot.AgentCron, UID: s.def.uid}
 	var err error
@@ -211,7 +210,7 @@ func (r *runner) skip(ctx context.Context, uid string, planned time.Time, reason
 	return r.cfg.Ledger.Skip(ctx, f, reason)
 }
 
-// post sends a shot, and gives its task back.
+// post posts a shot and releases its task.
 func (r *runner) post(ctx context.Context, s shot, last time.Time) {
 	sent, err := r.send(ctx, s)
 	if sent && s.def.spec.Once {
@@ -227,12 +226,11 @@ func (r *runner) post(ctx context.Context, s shot, last time.Time) {
 	}
 }
 
-// gateClaim is what the member has that asks a gate.
+// gateClaim returns the name of the claim of the member that runs a gate.
 func gateClaim(uid string) string { return "cron/gate/" + uid }
 
-// gated asks the gate of a task and goes on with what it says. Of several members
-// one asks; the others wait until the ledger has the instant, or until that one
-// is gone.
+// gated runs the gate of a task and acts on its verdict. One member runs it; the
+// others wait until the ledger has the instant, or that member is gone.
 func (r *runner) gated(ctx context.Context, s shot, last time.Time) {
 	release, row, err := r.claimGate(ctx, s)
 	switch {
@@ -252,8 +250,8 @@ func (r *runner) gated(ctx context.Context, s shot, last time.Time) {
 	r.table.done(ctx, s.task, schedule.Later(last, s.planned), err)
 }
 
-// claimGate waits until this member is the one that asks a gate, or until another
-// has done with the instant; then row is its row.
+// claimGate waits until this member has the claim of a gate, or another one has
+// settled the instant; then row is its row.
 func (r *runner) claimGate(ctx context.Context, s shot) (release func(), row *storage.LedgerRow, err error) {
 	for {
 		release, err := r.sched.Claim(ctx, gateClaim(s.def.uid))
@@ -280,7 +278,8 @@ func (r *runner) claimGate(ctx context.Context, s shot) (release func(), row *st
 	}
 }
 
-// gate asks the gate of a task. stop: it said no, and the ledger knows.
+// gate runs the gate of a task. stop reports that the gate stopped the run and
+// that the ledger records it.
 func (r *runner) gate(ctx context.Context, s *shot) (stop bool, err error) {
 	workDir := ""
 	if err := r.sched.Locked(ctx, func() (err error) { workDir, err = r.folder.workspace(s.slug); return err }); err != nil {
@@ -296,8 +295,8 @@ func (r *runner) gate(ctx context.Context, s *shot) (stop bool, err error) {
 	return true, r.cfg.Ledger.Skip(ctx, s.firing(), reasonGate)
 }
 
-// send posts the message of a shot. Posting one twice is harmless. sent is false
-// when there is no agent to post it to.
+// send posts the message of a shot. It is idempotent. sent is false if the agent
+// does not exist.
 func (r *runner) send(ctx context.Context, s shot) (sent bool, err error) {
 	to, found, err := r.agent(ctx, s)
 	if err != nil || !found {
@@ -307,13 +306,13 @@ func (r *runner) send(ctx context.Context, s shot) (sent bool, err error) {
 	return err == nil, err
 }
 
-// message is what a shot posts.
+// message returns the message of a shot.
 func (r *runner) message(ctx context.Context, s shot) claybot.AgentMessage {
 	if s.def.gate != "" && !r.cfg.Gates {
 		s.verdict.Note = schedule.NoteForbidden
 	}
 	memory, err := r.folder.memory(ctx, s.slug)
-	if err != nil { // the task is worth more than its memory
+	if err != nil { // run the task without its memory
 		r.sched.Log.Warn("cannot read the memory of a task", "task", s.slug, "err", err)
 	}
 	f := s.firing()
@@ -346,13 +345,13 @@ func (s shot) retries() bool {
 	return s.def.spec.Once || next.IsZero() || s.now.Add(backoff(s.attempt)).Before(next)
 }
 
-// backoff is how long a failed run waits for its next attempt.
+// backoff returns the wait before the next attempt of a failed run.
 func backoff(attempt int) time.Duration {
 	return min(firstRetry<<min(max(attempt-1, 0), 10), mostRetry)
 }
 
-// agent is whom a shot wakes. When there is no such agent, the ledger and the
-// log know, and found is false.
+// agent returns the agent of a shot. If it does not exist, agent records that
+// in the ledger and the log, and found is false.
 func (r *runner) agent(ctx context.Context, s shot) (d claybot.Descriptor, found bool, err error) {
 	if s.def.agent == "" {
 		return claybot.Descriptor{Type: claybot.AgentCron, UID: s.def.uid, Name: s.def.spec.Name, Owner: s.def.spec.Owner}, true, nil
@@ -366,7 +365,7 @@ func (r *runner) agent(ctx context.Context, s shot) (d claybot.Descriptor, found
 }
 
 // pause pauses a task whose output does not arrive, and notifies its owner. All
-// members that find it do so with one key.
+// members use the same key for the notice.
 func (r *runner) pause(ctx context.Context, s shot) error {
 	err := r.sched.Locked(ctx, func() error {
 		return r.table.facts.mark(ctx, s.slug, s.def.uid, func(f *fact) {

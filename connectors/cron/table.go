@@ -17,22 +17,22 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A task is a definition at work. The lock of the scheduler guards all but the
-// definition behind def.
+// A task is the scheduled state of a definition. The lock of the scheduler
+// guards all fields but the definition behind def.
 type task struct {
 	slug string
 	def  *definition
 	fact fact // that it was planned with
 	job  schedule.Job
-	last time.Time // instants up to this one are done with
+	last time.Time // instants up to this one are settled
 
-	gone  bool   // there is no such task any more
+	gone  bool   // the task was removed
 	retry *retry // a failed instant that is tried again
-	// spent: a task that runs once has been posted. What may come is another attempt,
-	// and then its folder is put aside.
+	// spent means that a task that runs once has been posted. After possible retries
+	// its folder is moved to .done.
 	spent bool
-	// unsettled: the end of its newest run is not known here. A member that did not run
-	// it is not notified.
+	// unsettled means that the end of its newest run is unknown here, because only the
+	// member that ran it is notified.
 	unsettled bool
 }
 
@@ -51,14 +51,14 @@ func (t *task) decide(now time.Time) decision {
 	return t.def.plan.decide(t.last, now)
 }
 
-// A file is a TASK.md as it was last read.
+// A file is the last read state of a TASK.md.
 type file struct {
 	version int64
 	at      time.Time   // when it was written
 	facts   int64       // the version of its facts
-	agreed  bool        // the facts are up to date with it
+	agreed  bool        // its facts are up to date
 	def     *definition // nil: it cannot be used
-	uid     string      // also of a file that cannot be used, where it is known
+	uid     string      // also of an invalid file, if known
 	notes   []connectors.Problem
 }
 
@@ -66,27 +66,27 @@ func (f *file) problem(name string, line int, text string) {
 	f.notes = append(f.notes, connectors.Problem{File: name, Line: line, Text: text})
 }
 
-// A table has the tasks in memory, as the files and the ledger say. The lock of the
-// scheduler guards tasks, files, ended and over; what scan alone uses is guarded by
-// the lock of the files.
+// A table holds the tasks in memory, derived from the files and the ledger. The
+// lock of the scheduler guards tasks, files, ended and over; the lock of the files
+// guards the fields that only scan uses.
 type table struct {
 	cfg   *Config
 	sched *schedule.Scheduler
 	facts *facts
-	start func(ctx context.Context, t *task) // does what is to be done for a task that is due
+	start func(ctx context.Context, t *task) // handles a due task
 
 	seen     <-chan struct{}  // closed: a file has changed since the last scan
 	seenZone string           // of that scan
 	tasks    map[string]*task // by uid
 	files    map[string]file  // by slug
 	ended    []ending         // not concluded yet
-	over     []*task          // whose folders are to be put aside
+	over     []*task          // whose folders are to be moved to .done
 	restored time.Time        // when the store was last restored: no instant up to then runs
 }
 
 // scan reads the files that have changed. rows are the newest scheduled runs of all
-// tasks, where they are known; force does all that follows also when no file has
-// changed. It is called with the files locked.
+// tasks, if known. force updates the tasks even if no file has changed. The caller
+// holds the lock of the files.
 func (b *table) scan(ctx context.Context, rows map[string]storage.LedgerRow, force bool) error {
 	changed := b.cfg.Tree.Changed() // before the files, so that none is missed
 	entries, err := b.cfg.Tree.Entries(ctx, folder)
@@ -129,14 +129,14 @@ func (b *table) zone() *time.Location {
 	return time.UTC
 }
 
-// slugOf is the folder of a file of a task, or of what stands in the place of one.
+// slugOf returns the folder of a task's file.
 func slugOf(p string) string {
 	slug, _, _ := strings.Cut(strings.TrimPrefix(p, folder+"/"), "/")
 	return slug
 }
 
-// readFiles makes files of what the Tree has. left are the folders that have facts and
-// no TASK.md.
+// readFiles reads the files of the Tree. left are the folders with facts and without a
+// TASK.md.
 func (b *table) readFiles(ctx context.Context, entries []storage.TreeFile, zone *time.Location) (files map[string]file, left []string, err error) {
 	facts := make(map[string]int64)
 	var tasks []storage.TreeFile
@@ -167,7 +167,7 @@ func (b *table) readFiles(ctx context.Context, entries []storage.TreeFile, zone 
 	return files, left, err
 }
 
-// parse takes the task out of a file.
+// parse parses the task of a file.
 func (b *table) parse(slug string, f *file, x storage.TreeFile, zone *time.Location) {
 	name := path.Join(slug, taskFile)
 	switch {
@@ -191,7 +191,7 @@ func (b *table) parse(slug string, f *file, x storage.TreeFile, zone *time.Locat
 	}
 	unknown := b.checkConnector(d)
 	switch {
-	case unknown != nil: // what it says would reach no user
+	case unknown != nil: // its output would reach no user
 		f.problem(name, d.agentLine, unknown.Error())
 	case err != nil:
 		f.notes = append(f.notes, schedule.Problem(name, err))
@@ -209,7 +209,7 @@ func (b *table) checkConnector(d definition) error {
 	return fmt.Errorf("route: no connector %.40q is configured", name)
 }
 
-// twins are tasks with one uid, each with the other.
+// twins returns tasks with the same uid, each mapped to the other.
 func twins(files map[string]file) map[string]string {
 	owners, twice := make(map[string]string), make(map[string]string)
 	for _, slug := range slices.Sorted(maps.Keys(files)) {
@@ -225,7 +225,7 @@ func twins(files map[string]file) map[string]string {
 	return twice
 }
 
-// adopt makes the files the tasks in memory.
+// adopt updates the tasks in memory from the files.
 func (b *table) adopt(ctx context.Context, files map[string]file, left []string, twice map[string]string, rows map[string]storage.LedgerRow) error {
 	now := b.sched.Now()
 	var problems []connectors.Problem
@@ -251,13 +251,13 @@ func (b *table) adopt(ctx context.Context, files map[string]file, left []string,
 	b.files = files
 	b.sched.Mu.Unlock()
 	b.sched.SetProblems(problems)
-	if here[""] { // an unreadable file, which may be of any task
+	if here[""] { // an unreadable file may belong to any task
 		return nil
 	}
 	return b.facts.miss(ctx, here, left)
 }
 
-// take brings the task of one file up to date. It is called with the lock held.
+// take updates the task of one file. The caller holds the lock.
 func (b *table) take(slug string, f file, rows map[string]storage.LedgerRow, now time.Time) {
 	d, fc := *f.def, b.facts.known[f.def.uid]
 	t := b.tasks[d.uid]
@@ -289,8 +289,7 @@ func (b *table) take(slug string, f file, rows map[string]storage.LedgerRow, now
 	b.plan(t)
 }
 
-// plan gives a task its place in the queue after a change of anything that it depends
-// on. It is called with the lock held.
+// plan requeues a task after a change. The caller holds the lock.
 func (b *table) plan(t *task) {
 	var due time.Time
 	if !t.gone && t.def.enabled && b.facts.known[t.def.uid].Paused == "" {
@@ -304,9 +303,9 @@ func (b *table) plan(t *task) {
 	b.sched.Plan(&t.job, due)
 }
 
-// done plans a task again after a run was posted or given up: instants up to last are
-// done with. With an error nothing happened, and it is tried again soon; until then
-// the misfire rule may have given it up.
+// done replans a task after a run was posted or skipped: instants up to last are
+// settled. On an error nothing happened and the instant is retried soon, unless the
+// misfire rule skips it by then.
 func (b *table) done(ctx context.Context, t *task, last time.Time, err error) {
 	b.sched.Mu.Lock()
 	defer b.sched.Mu.Unlock()
@@ -325,7 +324,7 @@ func (b *table) done(ctx context.Context, t *task, last time.Time, err error) {
 	b.plan(t)
 }
 
-// turnBack is for a clock that had been wrong by more than instants can wait.
+// turnBack handles a clock that was set back by more than maxSetBack.
 func (b *table) turnBack(now time.Time) {
 	b.sched.Mu.Lock()
 	defer b.sched.Mu.Unlock()
@@ -338,7 +337,7 @@ func (b *table) turnBack(now time.Time) {
 	}
 }
 
-// find is a task by its slug or uid.
+// find returns a task by its slug or uid.
 func (b *table) find(ref string) (*task, error) {
 	problems := b.sched.Problems()
 	b.sched.Mu.Lock()
@@ -359,8 +358,8 @@ func (b *table) find(ref string) (*task, error) {
 	return nil, fmt.Errorf("there is no task %.80q", ref)
 }
 
-// checkText reads a file as it is about to be written. Its errors are for the caller,
-// who sees no lines.
+// checkText validates the text of a file before it is written. Its errors have no
+// line numbers.
 func (b *table) checkText(ctx context.Context, text string) (definition, error) {
 	if len(text) > maxTask {
 		return definition{}, fmt.Errorf("the task is longer than %d KiB", maxTask>>10)

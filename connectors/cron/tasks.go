@@ -18,10 +18,10 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// shown is how many coming instants people see.
+// shown is the number of next instants in a view.
 const shown = 5
 
-// find is a task by its slug or uid; an error while Run is not running.
+// find returns a task by its slug or uid. It fails while Run is not running.
 func (c *Cron) find(ref string) (*task, error) {
 	_, leave, err := c.sched.Enter()
 	if err != nil {
@@ -31,8 +31,8 @@ func (c *Cron) find(ref string) (*task, error) {
 	return c.table.find(ref)
 }
 
-// in does something with the folder of a task. gone: there is no such task any more.
-// What changed its TASK.md is read again, also when the caller has left.
+// in calls do with the folder of a task. gone reports that the task was removed. It
+// rereads a changed TASK.md, even if ctx is done.
 func (c *Cron) in(ctx context.Context, ref string, scan bool, do func(t *task, slug string, gone bool) error) error {
 	t, err := c.find(ref)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *Cron) Tasks(ctx context.Context) ([]connectors.Task, []connectors.Probl
 	return tasks, c.sched.Problems(), nil
 }
 
-// view is a task as it stands.
+// view returns the current state of a task.
 func (c *Cron) view(ctx context.Context, t *task) (connectors.Task, error) {
 	c.sched.Mu.Lock()
 	d, now := t.def, c.sched.Now()
@@ -89,7 +89,7 @@ func (c *Cron) view(ctx context.Context, t *task) (connectors.Task, error) {
 	return v, err
 }
 
-// firing is a row of the ledger as people see it.
+// firing converts a ledger row for display.
 func firing(r storage.LedgerRow, zone *time.Location) connectors.Firing {
 	in := func(t claybot.Time) time.Time {
 		if t == 0 {
@@ -111,8 +111,8 @@ func (c *Cron) passed(d definition) error {
 	return nil
 }
 
-// Add creates a task, whose slug and uid it chooses; dry checks it alone, and finds
-// out its next instants.
+// Add creates a task and chooses its slug and uid. With dry it only validates the
+// task and computes its next instants.
 func (c *Cron) Add(ctx context.Context, t connectors.TaskSpec, dry bool) (connectors.Task, error) {
 	if t.Retries < 0 || t.Retries > maxRetries {
 		return connectors.Task{}, fmt.Errorf("retries: %d is not a number from 0 to %d", t.Retries, maxRetries)
@@ -144,7 +144,7 @@ func (c *Cron) Add(ctx context.Context, t connectors.TaskSpec, dry bool) (connec
 	return c.get(ctx, d.uid)
 }
 
-// get is the view of a task.
+// get returns the view of a task.
 func (c *Cron) get(ctx context.Context, ref string) (connectors.Task, error) {
 	t, err := c.find(ref)
 	if err != nil {
@@ -153,8 +153,8 @@ func (c *Cron) get(ctx context.Context, ref string) (connectors.Task, error) {
 	return c.view(ctx, t)
 }
 
-// Change replaces what is set in ch. The ledger stays. Enabling a task also ends a
-// pause.
+// Change replaces the fields that are set in ch. The ledger stays. Enabling a task
+// also ends a pause.
 func (c *Cron) Change(ctx context.Context, ref string, ch connectors.TaskChange) (connectors.Task, error) {
 	uid := ""
 	err := c.in(ctx, ref, true, func(t *task, slug string, gone bool) error {
@@ -217,9 +217,9 @@ func (c *Cron) Remove(ctx context.Context, ref string) error {
 	})
 }
 
-// RunNow runs a task once, outside its schedule; key makes repeats of the call
-// harmless. The task's gate is asked in the background;
-// without one the run is durable when RunNow returns.
+// RunNow runs a task once, outside its schedule. It is idempotent for equal
+// keys. A gate runs in the background; without one, the run is durable when
+// RunNow returns.
 func (c *Cron) RunNow(ctx context.Context, ref, key string) (connectors.Task, error) {
 	t, err := c.find(ref)
 	if err != nil {
@@ -282,8 +282,7 @@ func (c *Cron) Memory(ctx context.Context, ref string) (text string, err error) 
 	return text, err
 }
 
-// Remember replaces MEMORY.md of a task, or adds to it. What is written stays short enough to be
-// read as a whole.
+// Remember replaces MEMORY.md of a task, or appends to it, up to the size limit of reads.
 func (c *Cron) Remember(ctx context.Context, ref, text string, add bool) error {
 	return c.in(ctx, ref, false, func(_ *task, slug string, _ bool) error {
 		if err := c.folder.remember(ctx, slug, strings.TrimSpace(strings.ToValidUTF8(text, "")), add); err != nil {

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// lateness says what a late run missed and when it ran.
+// lateness describes what a late run missed and when it ran.
 func (s shot) lateness() string {
 	planned := s.planned.In(s.def.plan.zone)
 	return fmt.Sprintf("missed %s, ran %s", clock(planned, s.now), clock(s.now.In(planned.Location()), s.now))
 }
 
-// text is what the agent reads. The first lines are claybot's, then comes what is
-// written in the task's files. dir has the folders of all tasks; empty: the agent
-// cannot see them.
+// text returns the message to the agent: a header by claybot, followed by the
+// contents of the task's files. dir is the directory of all tasks; empty if the
+// agent cannot see it.
 func (s shot) text(dir, memory string) string {
 	var b strings.Builder
 	planned := s.planned.In(s.def.plan.zone)
@@ -53,7 +53,7 @@ func (s shot) text(dir, memory string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// clock is the time of day of t, with its date when that is not the date of now.
+// clock formats the time of day of t, with the date unless it is that of now.
 func clock(t, now time.Time) string {
 	now = now.In(t.Location())
 	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
@@ -62,7 +62,7 @@ func clock(t, now time.Time) string {
 	return t.Format("2006-01-02 15:04")
 }
 
-// more is how many instants a row of missed ones stands for, when it is several.
+// more returns the number of missed instants of a row, if more than one.
 func more(reason string) string {
 	n := strings.TrimSuffix(strings.TrimPrefix(reason, reasonMissed+" ("), ")")
 	if n == reason || n == "1" {
@@ -71,7 +71,7 @@ func more(reason string) string {
 	return " (" + n + " in all)"
 }
 
-// times counts things in words.
+// times formats a count.
 func times(n int, what string) string {
 	switch {
 	case n == 1:

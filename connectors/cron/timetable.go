@@ -11,8 +11,8 @@ import (
 	"github.com/claybot/claybot/connectors/schedule"
 )
 
-// A timetable says when a task is due. It is one of three: wall is set for five
-// fields, every for a distance, at for a single instant.
+// A timetable defines the instants of a task. Exactly one is set: wall for five
+// fields, every for an interval, at for a single instant.
 type timetable struct {
 	wall  robfig.Schedule
 	every time.Duration
@@ -20,11 +20,11 @@ type timetable struct {
 	zone  *time.Location // never nil
 }
 
-// minEvery is the shortest distance of an `every`: instants are whole seconds.
+// minEvery is the minimum of `every`, because instants are whole seconds.
 const minEvery = time.Second
 
-// next is the first instant after t; the zero time when there is none. Those of
-// an every are anchor plus a multiple of it.
+// next returns the first instant after t; the zero time if there is none.
+// Instants of every are anchor plus a multiple of it.
 func (s timetable) next(t, anchor time.Time) time.Time {
 	switch {
 	case s.every > 0:
@@ -48,9 +48,9 @@ func (s timetable) nextEvery(t, anchor time.Time) time.Time {
 	return time.Unix(anchor.Unix()+n*step, 0).In(s.zone)
 }
 
-// nextWall looks for the next wall-clock time, as if there were no changes of
-// the clock, and then for the moment when clocks first show it. So a time that a
-// change repeats has one moment, and times in a gap share the moment after it.
+// nextWall finds the next wall-clock time, ignoring clock changes, and then the
+// moment when clocks first show it. So a repeated time has one moment, and times
+// in a gap share the moment after it.
 func (s timetable) nextWall(t time.Time) time.Time {
 	t = t.In(s.zone)
 	wall := time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
@@ -65,8 +65,8 @@ func (s timetable) nextWall(t time.Time) time.Time {
 	}
 }
 
-// nextSlot asks the library, which looks five years ahead: not far enough from
-// one leap day to the next around the year 2100.
+// nextSlot calls the library, which searches only five years ahead: not enough
+// from one leap day to the next around the year 2100.
 func nextSlot(s robfig.Schedule, wall time.Time) time.Time {
 	next := s.Next(wall)
 	if next.IsZero() {
@@ -75,8 +75,8 @@ func nextSlot(s robfig.Schedule, wall time.Time) time.Time {
 	return next
 }
 
-// moment is when clocks in zone first show the wall-clock time that w has in
-// UTC. When they never do, it is the first moment after the gap.
+// moment returns when clocks in zone first show the wall-clock time that w has
+// in UTC. If they never do, it returns the first moment after the gap.
 func moment(w time.Time, zone *time.Location) time.Time {
 	if zone == time.UTC {
 		return w
@@ -103,7 +103,7 @@ func moment(w time.Time, zone *time.Location) time.Time {
 	return end
 }
 
-// upcoming are the next n instants after t.
+// upcoming returns the next n instants after t.
 func (s timetable) upcoming(t, anchor time.Time, n int) []time.Time {
 	next := make([]time.Time, 0, n)
 	for range n {
@@ -130,7 +130,7 @@ func parseWall(text string) (s robfig.Schedule, err error) {
 	return parseFields(text)
 }
 
-// parseEvery reads a distance of whole seconds.
+// parseEvery parses an interval of whole seconds.
 func parseEvery(text string) (time.Duration, error) {
 	d, err := schedule.ParseDuration(text)
 	switch {
@@ -144,8 +144,8 @@ func parseEvery(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// localForms are how an `at` without an offset may be written; it is meant in the
-// task's zone.
+// localForms are the formats of an `at` without an offset, which is in the task's
+// zone.
 var localForms = [...]string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"}
 
 // parseAt reads one instant, cut to the second.
@@ -174,14 +174,15 @@ func parseAt(text string, zone *time.Location) (time.Time, error) {
 	return t.Truncate(time.Second).In(zone), nil
 }
 
-// outOfRange reports a text of the right form that no calendar or clock shows.
+// outOfRange reports whether err means a well-formed but impossible date or
+// time.
 func outOfRange(err error) bool {
 	var e *time.ParseError
 	return errors.As(err, &e) && strings.Contains(e.Message, "out of range")
 }
 
-// loadZone finds an IANA zone. It refuses the machine's own: one task would mean
-// different times on different machines.
+// loadZone loads an IANA zone. It refuses Local, which would differ between
+// machines.
 func loadZone(name string) (*time.Location, error) {
 	if name = strings.TrimSpace(name); name == "" || name == "Local" {
 		return nil, fmt.Errorf("%q is no IANA zone such as Europe/Berlin", name)
