@@ -24,7 +24,7 @@ const (
 	stateFile = folder + "/state.json"
 )
 
-// Layout says how a data directory has the tasks. The mark is the state.
+// Layout maps the tasks to a data directory. The checkpoint is the state.
 var Layout = storage.Layout{
 	Folder: folder, Watch: "*" + extension,
 	Kept: storage.MarkFiles{
@@ -37,7 +37,7 @@ var Layout = storage.Layout{
 	},
 }
 
-// A file is one that was looked at.
+// A file is the last read state of a task's file.
 type file struct {
 	version int64
 	task    *task // nil: there is none in it
@@ -46,7 +46,7 @@ type file struct {
 
 func treePath(name string) string { return folder + "/" + name }
 
-// scan reads the files that have changed. It is called with the files locked.
+// scan reads the changed files. The caller holds the lock of the files.
 func (h *Heartbeat) scan(ctx context.Context) error {
 	all, err := h.cfg.Tree.Entries(ctx, folder)
 	if err != nil {
@@ -66,7 +66,7 @@ func (h *Heartbeat) scan(ctx context.Context) error {
 	return err
 }
 
-// parse takes the task out of a file.
+// parse parses the task of a file.
 func parse(name string, x storage.TreeFile) file {
 	f := file{version: x.Version}
 	id := strings.TrimSuffix(name, extension)
@@ -88,7 +88,7 @@ func parse(name string, x storage.TreeFile) file {
 	return f
 }
 
-// adopt makes the files the tasks in memory.
+// adopt updates the tasks in memory from the files.
 func (h *Heartbeat) adopt(files map[string]file) {
 	h.files = files
 	var tasks []*task

@@ -13,7 +13,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// Name is what the connector is called.
+// Name is the name of the connector.
 const Name = "heartbeat"
 
 const (
@@ -21,30 +21,30 @@ const (
 	closeTime       = 5 * time.Second
 )
 
-// Config is what a Heartbeat works with. Dir, Tree, Claims, Node and Receipts are
-// needed.
+// Config configures a Heartbeat. Dir, Tree, Claims, Node and Receipts are
+// required.
 type Config struct {
-	// Dir is where gate commands run.
+	// Dir is the working directory of gate commands.
 	Dir string
-	// Tree has the tasks' files and the state. All members of a cluster share it; when
-	// it needs Run, the caller runs it.
+	// Tree has the tasks' files and the state. All members of a cluster share it. If
+	// it needs Run, the caller must run it.
 	Tree *storage.Mirror
-	// Claims let one member at a time start a tick, with Node as the id of this one at
-	// the moment.
+	// Claims let one member at a time start a tick. Node returns the current id of
+	// this member.
 	Claims storage.Claims
 	Node   func() string
 
 	Settings func() Settings // read at each tick; nil: the defaults
-	// Receipts says what became of a message; storage.Receipts has it.
+	// Receipts returns the state of a message; see storage.Receipts.
 	Receipts interface {
 		Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error)
 	}
-	// Place is where the most recent foreground agent answers, and when its
-	// user wrote last; storage.ErrNotFound: no user has written yet. nil: none
-	// ever does.
+	// Place returns the route of the most recent foreground agent, and when its
+	// user wrote last; storage.ErrNotFound if no user has written yet. nil: no
+	// user ever does.
 	Place func(ctx context.Context) (claybot.Route, claybot.Time, error)
-	// Notice notifies a user, once for each key; storage.ErrNotFound: there is no user
-	// to notify. nil: it is only logged.
+	// Notice notifies a user, once for each key; storage.ErrNotFound if there is no
+	// user to notify. nil: it is only logged.
 	Notice func(ctx context.Context, key, text string) error
 	Now    func() time.Time // the wall clock, for tests of one that jumps; nil: time.Now
 	Log    *slog.Logger     // nil: no log
@@ -59,7 +59,7 @@ type Settings struct {
 	Route         string         // "connector/channel" where it answers; empty: what Place says
 	Gates         bool           // gate commands may run on this machine
 
-	hours hours // what ActiveHours says
+	hours hours // parsed ActiveHours
 }
 
 // A Heartbeat wakes its agent at each tick. It is safe for concurrent use.
@@ -67,7 +67,8 @@ type Heartbeat struct {
 	cfg   Config
 	sched *schedule.Scheduler
 
-	// Used with the files locked; the lock of the scheduler guards tasks and ended too.
+	// Guarded by the lock of the files; the lock of the scheduler guards tasks and
+	// ended too.
 	memory   *memory
 	files    map[string]file // by name
 	tasks    []*task         // in their order
@@ -75,8 +76,8 @@ type Heartbeat struct {
 	tick     schedule.Job
 	unsure   bool      // whether the pending message was posted
 	asked    time.Time // when the receipt of the pending message was read
-	notified time.Time // when notifying of the pause was tried
-	badHours string    // in the settings, as logged
+	notified time.Time // last attempt to send the notice of the pause
+	badHours string    // invalid ActiveHours that were logged
 	badRoute string
 }
 
@@ -85,7 +86,7 @@ var (
 	_ connectors.Follower  = (*Heartbeat)(nil)
 )
 
-// New makes a Heartbeat; nothing happens before Run.
+// New returns a Heartbeat. It does nothing before Run.
 func New(cfg Config) *Heartbeat {
 	s := schedule.New(schedule.Config{Name: Name, What: Name, Claims: cfg.Claims, Node: cfg.Node, Now: cfg.Now, Log: cfg.Log})
 	h := &Heartbeat{cfg: cfg, sched: s, memory: &memory{tree: cfg.Tree, sched: s}}
@@ -105,7 +106,8 @@ func (h *Heartbeat) Run(ctx context.Context, handler connectors.Handler) error {
 	err := h.sched.Run(ctx, handler, loop{h})
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
-	// What ended while the loop was leaving is noted, so that the next start need not ask.
+	// Record what ended while the loop was stopping, so that the next start need not look
+	// it up.
 	if err := h.sched.Locked(ctx, func() error { return h.settle(ctx) }); err != nil {
 		h.sched.Log.Warn("cannot save the state of the heartbeat", "err", err)
 	}
@@ -124,7 +126,8 @@ func (h *Heartbeat) Ended(_ claybot.Descriptor, run claybot.Run) {
 	h.sched.Kick()
 }
 
-// settings are those of this moment, made whole. It is called with the files locked.
+// settings returns the current settings with defaults. The caller holds the lock of
+// the files.
 func (h *Heartbeat) settings() Settings {
 	var s Settings
 	if h.cfg.Settings != nil {
@@ -150,12 +153,12 @@ func (h *Heartbeat) settings() Settings {
 	return s
 }
 
-// A loop is the work of the scheduler.
+// A loop implements schedule.Work.
 type loop struct{ h *Heartbeat }
 
 var _ schedule.Work = loop{}
 
-// Open implements schedule.Work: it reads what survived.
+// Open implements schedule.Work: it reads the state.
 func (l loop) Open(ctx context.Context) error {
 	h := l.h
 	h.sched.Mu.Lock()
@@ -194,8 +197,8 @@ func (l loop) Step(ctx context.Context, look bool) error {
 	})
 }
 
-// plan says when the next tick is due: not while a message is pending. It is called
-// with the files locked.
+// plan schedules the next tick; none while a message is pending. The caller holds
+// the lock of the files.
 func (h *Heartbeat) plan(ctx context.Context) error {
 	s, now := h.settings(), h.sched.Now()
 	err := h.memory.edit(ctx, func(m *state) { m.turnBack(claybot.At(now)) })

@@ -11,7 +11,7 @@ import (
 	"github.com/claybot/claybot/connectors/schedule"
 )
 
-// The bounds of an `every`.
+// Limits of an `every`.
 const (
 	usualEvery = 30 * time.Minute
 	minEvery   = 5 * time.Minute
@@ -20,8 +20,8 @@ const (
 
 const dayMinutes = 24 * 60
 
-// hours are the part of a day in which tasks may run, in minutes of the wall
-// clock. The zero hours are the whole day.
+// hours are the active hours of a day, in minutes of the wall clock. The zero
+// value is the whole day.
 type hours struct{ from, to int }
 
 var hoursForm = regexp.MustCompile(`^([0-9]{1,2}):([0-9]{2}) *- *([0-9]{1,2}):([0-9]{2})$`)
@@ -49,7 +49,7 @@ func parseHours(text string) (hours, error) {
 	return h, nil
 }
 
-// contain reports whether the wall clock of t's zone shows one of the hours.
+// contain reports whether t, in its own zone, is within the hours.
 func (h hours) contain(t time.Time) bool {
 	m := 60*t.Hour() + t.Minute()
 	switch {
@@ -61,12 +61,12 @@ func (h hours) contain(t time.Time) bool {
 	return m >= h.from || m < h.to
 }
 
-// next is the first moment from t on that lies in the hours.
+// next returns the first moment at or after t within the hours.
 func (h hours) next(t time.Time) time.Time {
 	if h.contain(t) {
 		return t
 	}
-	// A change of the clock may leave out the beginning of the hours on one day.
+	// A clock change may skip the beginning of the hours on one day.
 	for day := range 3 {
 		if at := time.Date(t.Year(), t.Month(), t.Day()+day, 0, h.from, 0, 0, t.Location()); at.After(t) && h.contain(at) {
 			return at
@@ -84,7 +84,7 @@ func parseEvery(text string) (time.Duration, error) {
 	return d, err
 }
 
-// tooShort is what is wrong with an `every` below the least one.
+// tooShort returns the error text of an `every` below the minimum.
 func tooShort(text string) string {
 	return fmt.Sprintf("%s is too short: want at least %.0fm", text, minEvery.Minutes())
 }

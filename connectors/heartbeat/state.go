@@ -15,41 +15,41 @@ import (
 )
 
 const (
-	// keepGone is how long claybot remembers when a task ran whose file is gone: an
-	// editor or a backup may bring it back.
+	// keepGone is how long the state of a task is kept after its file is gone: an
+	// editor or a backup may restore it.
 	keepGone = 24 * time.Hour
-	// skew is how far the clocks of members may be apart without being set back.
+	// skew is the tolerated difference between the clocks of members.
 	skew = 5 * time.Second
 )
 
-// A state is what must survive.
+// A state is the durable state of the heartbeat.
 type state struct {
 	Tasks   map[string]past `json:"tasks,omitempty"` // by id
 	Pending *pending        `json:"pending,omitempty"`
 	Tick    claybot.Time    `json:"tick,omitempty"` // in the id of the newest message
-	// Unattended are the ticks since a person wrote last, which was at Word by the clock
-	// of that time: another Word is a new message.
+	// Unattended counts the ticks since the last user message, which has the time Word:
+	// a different Word means a new message.
 	Unattended int          `json:"beats,omitempty"`
 	Word       claybot.Time `json:"word,omitempty"`
 	Paused     *paused      `json:"rest,omitempty"`
 }
 
-// A past is when a task ran last: the tick, and the end of the run. Asked is
-// when its gate last said no since.
+// A past is the last run of a task: its tick and its end. Asked is when its
+// gate last stopped it since.
 type past struct {
 	Last  claybot.Time `json:"last,omitempty"`
 	Ended claybot.Time `json:"ended,omitempty"`
 	Asked claybot.Time `json:"asked,omitempty"`
 }
 
-// A pending is a message that is about to be posted, waits, or runs.
+// A pending is a message that is about to be posted, is pending, or runs.
 type pending struct {
 	ID    claybot.MessageID `json:"id"`
 	At    claybot.Time      `json:"at"`
 	Tasks []string          `json:"tasks"`
 }
 
-// A paused is why the heartbeat does not tick.
+// A paused is the reason of a pause.
 type paused struct {
 	At       claybot.Time `json:"at"`
 	Why      string       `json:"why"`  // part of a sentence
@@ -77,9 +77,9 @@ func (m *state) encode() []byte {
 	return b
 }
 
-// turnBack is for a clock that was set back: what seems to lie ahead is now. No
-// time has passed then, so nothing runs twice, and nothing waits for a time
-// that may be years away.
+// turnBack handles a clock that was set back: it changes times in the future to
+// now. No time counts as passed, so nothing runs twice, and nothing waits for a
+// time that may be years away.
 func (m *state) turnBack(now claybot.Time) {
 	fit := func(t claybot.Time) claybot.Time {
 		if t.Time().Sub(now.Time()) > skew {
@@ -95,8 +95,7 @@ func (m *state) turnBack(now claybot.Time) {
 	}
 }
 
-// conclude notes that the pending message has come to its end. here are the tasks that
-// there are.
+// conclude records the end of the pending message. here are the existing tasks.
 func (m *state) conclude(run claybot.Run, here []*task, now claybot.Time) {
 	ended := run.Ended
 	if ended == 0 {
@@ -118,7 +117,7 @@ func (m *state) conclude(run claybot.Run, here []*task, now claybot.Time) {
 	}
 }
 
-// next is when a task is due, not before now; the zero time for never.
+// next returns when a task is due, not before now; the zero time for never.
 func (m *state) next(t *task, s Settings, now time.Time) time.Time {
 	if !t.enabled {
 		return time.Time{}
@@ -130,7 +129,7 @@ func (m *state) next(t *task, s Settings, now time.Time) time.Time {
 	at := now
 	p := m.Tasks[t.id]
 	if p.Last != 0 {
-		// Ticks during the run are left out.
+		// Ticks during the run are skipped.
 		run := max(0, p.Ended.Time().Sub(p.Last.Time()))
 		at = schedule.Later(at, p.Last.Time().Add(every*(1+run/every)))
 	}
@@ -144,8 +143,8 @@ func (m *state) next(t *task, s Settings, now time.Time) time.Time {
 	return s.hours.next(at)
 }
 
-// A memory has the state as this member last read it. It is used with the files
-// locked; the lock of the scheduler guards state, which others may read.
+// A memory is the state as last read by this member. The lock of the files
+// guards it; the lock of the scheduler also guards state, for readers.
 type memory struct {
 	tree    *storage.Mirror
 	sched   *schedule.Scheduler
@@ -153,7 +152,7 @@ type memory struct {
 	state   state
 }
 
-// read takes over what other members have written.
+// read reads changes of other members.
 func (k *memory) read(ctx context.Context) error {
 	f, err := storage.ReadFile(ctx, k.tree, stateFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -173,7 +172,7 @@ func (k *memory) set(m state, version int64) {
 	k.state, k.version = m, version
 }
 
-// pull reads the state when it has changed; now: also in this very moment.
+// pull reads the state if it has changed. With now it bypasses the cache.
 func (k *memory) pull(ctx context.Context, now bool) error {
 	var err error
 	if now {
@@ -192,9 +191,8 @@ func (k *memory) pull(ctx context.Context, now bool) error {
 	return k.read(ctx)
 }
 
-// edit changes the state by compare-and-set, in what other members have written
-// meanwhile. change may be called several times; where it changes nothing, nothing is
-// written.
+// edit changes the current shared state by compare-and-set. change may be called
+// several times. If it changes nothing, nothing is written.
 func (k *memory) edit(ctx context.Context, change func(*state)) error {
 	before := k.state.encode()
 	next, _ := decode(before)

@@ -15,19 +15,19 @@ import (
 
 const maxTitle = 200 // characters
 
-// A task is what one file says. It is never changed.
+// A task is a parsed file. It is immutable.
 type task struct {
 	id, title, prompt string
 	gate              string
 	enabled           bool
-	every             time.Duration // 0: that of the configuration
-	hours             *hours        // nil: those of the configuration
+	every             time.Duration // 0: the configured one
+	hours             *hours        // nil: the configured ones
 
 	everyText, hoursText string // as the file has them
 	text                 string // the whole file
 }
 
-// byTitle is the order in which tasks stand in a message.
+// byTitle orders the tasks of a message.
 func byTitle(a, b *task) int {
 	return cmp.Or(cmp.Compare(a.title, b.title), cmp.Compare(a.id, b.id))
 }
@@ -49,9 +49,8 @@ const (
 	keyHours   = "active_hours"
 )
 
-// readTask reads the file of a task. A file without a prompt has none, and is no
-// task. The error is a *configs.LineError; notes are mistakes that change
-// nothing, or little. It never panics.
+// readTask parses the file of a task. A file without a prompt is not a task. The
+// error is a *configs.LineError; notes are minor mistakes. It never panics.
 func readTask(id, text string) (t task, notes []connectors.Problem, err error) {
 	t = task{id: id, text: text}
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
@@ -77,8 +76,7 @@ func readTask(id, text string) (t task, notes []connectors.Problem, err error) {
 	return t, r.Notes, r.Err
 }
 
-// every is the interval of a task. One that is too short becomes the shortest: the
-// author wants the task to run.
+// every returns the interval of a task, raised to the minimum if it is too short.
 func every(r *schedule.Settings) (d time.Duration) {
 	r.Read(keyEvery, func(v string) (err error) {
 		if d, err = parseEvery(v); err == nil && d < minEvery {
@@ -92,7 +90,7 @@ func every(r *schedule.Settings) (d time.Duration) {
 
 var headingForm = regexp.MustCompile(`^ {0,3}#{1,6}[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$`)
 
-// heading is the first heading of a Markdown text; empty for none.
+// heading returns the first heading of a Markdown text; empty for none.
 func heading(text string) string {
 	fence := ""
 	for line := range strings.SplitSeq(text, "\n") {

@@ -15,7 +15,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// fresh does something with the tasks as the files have them now.
+// fresh calls do after reading the current files.
 func (h *Heartbeat) fresh(ctx context.Context, do func(run context.Context) error) error {
 	return h.sched.Edit(ctx, func(run context.Context) error {
 		if err := h.rescan(ctx); err != nil {
@@ -32,7 +32,7 @@ func (h *Heartbeat) rescan(ctx context.Context) error {
 	return nil
 }
 
-// A noTaskError says that there is no task with this id.
+// A noTaskError means that there is no task with this id.
 type noTaskError struct{ id string }
 
 func (e noTaskError) Error() string        { return fmt.Sprintf("the heartbeat has no task %.80q", e.id) }
@@ -52,7 +52,8 @@ func (h *Heartbeat) Beats(ctx context.Context) (beats []connectors.Beat, problem
 	return beats, problems, err
 }
 
-// view is a task as it stands. It is called with the files locked.
+// view returns the current state of a task. The caller holds the lock of the
+// files.
 func (h *Heartbeat) view(t *task, s Settings) connectors.Beat {
 	b := connectors.Beat{
 		ID: t.id, Title: t.title, Every: t.everyText, ActiveHours: t.hoursText,
@@ -69,8 +70,8 @@ func (h *Heartbeat) view(t *task, s Settings) connectors.Beat {
 	return b
 }
 
-// AddBeat creates a task, or replaces the one with this id. A task that is replaced keeps the gate it
-// has, unless b has one, and the time of its last run.
+// AddBeat creates a task, or replaces the one with this id. A replaced task keeps the time of its
+// last run and, unless b has one, its gate.
 func (h *Heartbeat) AddBeat(ctx context.Context, b connectors.Beat) (added connectors.Beat, err error) {
 	if b.ID != "" {
 		if err := checkID(b.ID); err != nil {
@@ -105,7 +106,7 @@ func (h *Heartbeat) AddBeat(ctx context.Context, b connectors.Beat) (added conne
 	return added, err
 }
 
-// check writes the text of a task and reads it as it will be read later.
+// check formats the text of a task and parses it to validate it.
 func (h *Heartbeat) check(ctx context.Context, id string, b connectors.Beat) (task, error) {
 	every, hours := strings.TrimSpace(b.Every), strings.TrimSpace(b.ActiveHours)
 	if every != "" {
@@ -137,7 +138,7 @@ func (h *Heartbeat) check(ctx context.Context, id string, b connectors.Beat) (ta
 	var line *configs.LineError
 	switch {
 	case errors.As(err, &line):
-		return t, errors.New(line.Text) // the caller sees no lines
+		return t, errors.New(line.Text) // line numbers mean nothing to the caller
 	case err != nil:
 		return t, err
 	case t.prompt == "":
@@ -146,13 +147,13 @@ func (h *Heartbeat) check(ctx context.Context, id string, b connectors.Beat) (ta
 	return t, nil
 }
 
-// gateOf is the gate in the file of a task, also when it has mistakes.
+// gateOf returns the gate in the file of a task, even if the file has mistakes.
 func gateOf(ctx context.Context, tree storage.Tree, id string) string {
 	f, err := storage.ReadFile(ctx, tree, treePath(id+extension))
 	if err != nil {
 		return ""
 	}
-	t, _, _ := readTask(id, string(f.Body)) // what was read before the mistake will do
+	t, _, _ := readTask(id, string(f.Body)) // the fields before the mistake suffice
 	return t.gate
 }
 
@@ -178,11 +179,10 @@ func (h *Heartbeat) RemoveBeat(ctx context.Context, id string) error {
 	})
 }
 
-// Beat runs tasks as one run in the background, and returns how many; key makes
-// repeats of the call harmless. It asks neither gates nor the clock, and
-// ticks during a pause, too. While a message is pending it runs nothing, and
-// returns 0. With ids it runs these tasks, disabled ones as well; without, all
-// that are enabled.
+// Beat runs tasks as one run in the background and returns their number. It is
+// idempotent for equal keys. It ignores gates, schedules and pauses. While a
+// message is pending it runs nothing and returns 0. With ids it runs these
+// tasks, even disabled ones; without ids, all enabled ones.
 func (h *Heartbeat) Beat(ctx context.Context, key string, ids ...string) (n int, err error) {
 	if strings.TrimSpace(key) == "" {
 		return 0, errors.New("the key is empty")
@@ -220,7 +220,7 @@ func (h *Heartbeat) run(ctx, run context.Context, key string, ids []string) (n i
 		return 0, nil
 	}
 	if _, err := h.cfg.Receipts.Receipt(ctx, id); !errors.Is(err, storage.ErrNotFound) {
-		return len(items), err // it has run, or the error says why that is not known
+		return len(items), err // it was posted, or the outcome is unknown
 	}
 	release, err := h.sched.Claim(ctx, tickClaim)
 	if errors.Is(err, storage.ErrHeld) {
@@ -234,14 +234,14 @@ func (h *Heartbeat) run(ctx, run context.Context, key string, ids []string) (n i
 	if err != nil {
 		return 0, err
 	}
-	// The connection that asks may break; what has begun is finished.
+	// The caller may disconnect; a started tick is completed.
 	both, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	defer context.AfterFunc(run, stop)()
 	return h.send(both, key, items, route)
 }
 
-// choose finds tasks by their ids; none means all that are enabled.
+// choose returns the tasks with the ids or, without ids, all enabled ones.
 func (h *Heartbeat) choose(ids []string) ([]item, error) {
 	var items []item
 	for _, id := range ids {

@@ -8,16 +8,16 @@ import (
 	"github.com/claybot/claybot/connectors/schedule"
 )
 
-// maxText is the most bytes that a message of several tasks has.
+// maxText is the maximum size of a message of several tasks, in bytes.
 const maxText = 100_000
 
-// An item is a task that is due, with what its gate said.
+// An item is a due task with the verdict of its gate.
 type item struct {
 	task *task
 	schedule.Verdict
 }
 
-// body is what the agent reads of one task.
+// body returns the text of one task for the agent.
 func (x item) body() string {
 	text := x.task.prompt
 	if x.Note != "" {
@@ -29,8 +29,8 @@ func (x item) body() string {
 	return text
 }
 
-// compose makes the text of a message, and returns the items that it has: not
-// all, when that would be too much at once, but at least one.
+// compose returns the text of a message and its items: as many as fit into
+// maxText, at least one.
 func compose(items []item) ([]item, string) {
 	slices.SortFunc(items, func(a, b item) int { return byTitle(a.task, b.task) })
 	if len(items) == 1 {
@@ -48,12 +48,12 @@ func compose(items []item) ([]item, string) {
 	return items, count(len(items), "task") + " are due.\n\n" + strings.Join(entries, "\n\n")
 }
 
-// pauseText is the notice of a pause.
+// pauseText returns the notice of a pause.
 func pauseText(why string) string {
 	return "The heartbeat is paused: " + why + ". It resumes when a user writes."
 }
 
-// count says how many things there are.
+// count formats a count.
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

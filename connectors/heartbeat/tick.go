@@ -20,18 +20,18 @@ import (
 const (
 	idPrefix     = "heartbeat/"
 	manualPrefix = idPrefix + "manual/"
-	// tickClaim is what the member has that asks gates and starts a tick.
+	// tickClaim is the claim of the member that runs gates and starts a tick.
 	tickClaim = "heartbeat/tick"
-	// codeRefused is the code of a run whose model refused the account or the
-	// request.
+	// codeRefused is the error code of a run whose provider refused the account
+	// or the request.
 	codeRefused = "model_refused"
 	gateTime    = time.Minute
 	tickAgain   = 2 * time.Second  // while another member starts a tick
-	askEvery    = time.Minute      // between two looks at what became of the pending message
-	wordEvery   = 10 * time.Second // between two looks for a new message of a user, while paused
+	askEvery    = time.Minute      // between two reads of the receipt of the pending message
+	wordEvery   = 10 * time.Second // between two checks for a new user message, while paused
 )
 
-// do does all that one tick is, and gives way to the next one.
+// do runs one tick and plans the next one.
 func (h *Heartbeat) do(ctx context.Context) {
 	pause, err := h.start(ctx)
 	h.sched.Mu.Lock()
@@ -43,8 +43,8 @@ func (h *Heartbeat) do(ctx context.Context) {
 	h.sched.Kick()
 }
 
-// start finds out where to answer, asks the gates and posts what is due. It returns
-// how long the next tick has to wait at least.
+// start determines the route, runs the gates and posts the due tasks. It returns
+// the minimum wait before the next tick.
 func (h *Heartbeat) start(ctx context.Context) (pause time.Duration, err error) {
 	var s Settings
 	var route *claybot.Route
@@ -82,8 +82,8 @@ func (h *Heartbeat) start(ctx context.Context) (pause time.Duration, err error) 
 	})
 }
 
-// attend finds out where to answer, and whether the heartbeat pauses: no user
-// wrote for too long. It is called with the files locked.
+// attend determines the route, and whether the heartbeat pauses because no user
+// wrote for too long. The caller holds the lock of the files.
 func (h *Heartbeat) attend(ctx context.Context, s Settings) (route *claybot.Route, pauses bool, err error) {
 	route, word, err := h.place(ctx, s)
 	if err != nil {
@@ -113,7 +113,7 @@ func (h *Heartbeat) attend(ctx context.Context, s Settings) (route *claybot.Rout
 	return route, h.memory.state.Paused != nil, h.notify(ctx)
 }
 
-// change edits the state, and logs a pause that begins with it.
+// change edits the state and logs a new pause.
 func (h *Heartbeat) change(ctx context.Context, change func(*state)) error {
 	begins := false
 	err := h.memory.edit(ctx, func(m *state) {
@@ -128,7 +128,7 @@ func (h *Heartbeat) change(ctx context.Context, change func(*state)) error {
 	return err
 }
 
-// place is where to answer, nil for nowhere, and when a user wrote last.
+// place returns the route, nil for none, and when a user wrote last.
 func (h *Heartbeat) place(ctx context.Context, s Settings) (*claybot.Route, claybot.Time, error) {
 	var route *claybot.Route
 	var word claybot.Time
@@ -154,9 +154,9 @@ func (h *Heartbeat) place(ctx context.Context, s Settings) (*claybot.Route, clay
 	return route, word, nil
 }
 
-// notify sends a pause to a user, once. It is called with the files locked, and with
-// the pause saved: members that pause together then know it by one time, which
-// is the key of the notice.
+// notify sends the notice of a pause to a user, once. The caller holds the lock of
+// the files and has saved the pause: its time is the key of the notice, so
+// concurrent members send one.
 func (h *Heartbeat) notify(ctx context.Context) error {
 	p := h.memory.state.Paused
 	if p == nil || p.Notified || !h.notified.IsZero() && time.Since(h.notified) < wordEvery {
@@ -165,7 +165,7 @@ func (h *Heartbeat) notify(ctx context.Context) error {
 	h.notified = time.Now()
 	if h.cfg.Notice != nil {
 		err := h.cfg.Notice(ctx, idPrefix+"rest/"+strconv.FormatInt(int64(p.At), 10), pauseText(p.Why))
-		if err != nil && !errors.Is(err, storage.ErrNotFound) { // without a user, the log must do
+		if err != nil && !errors.Is(err, storage.ErrNotFound) { // without a user, the log has to suffice
 			if ctx.Err() == nil {
 				h.sched.Log.Warn("cannot notify that the heartbeat is paused", "err", err)
 			}
@@ -179,8 +179,7 @@ func (h *Heartbeat) notify(ctx context.Context) error {
 	})
 }
 
-// due finds out what is due in this moment; none when another member has just started a
-// tick.
+// due returns the due tasks; none if another member has just started a tick.
 func (h *Heartbeat) due(ctx context.Context, s Settings) (due []*task, err error) {
 	if err := h.sched.Locked(ctx, func() error { return h.memory.pull(ctx, true) }); err != nil {
 		return nil, err
@@ -196,8 +195,8 @@ func (h *Heartbeat) due(ctx context.Context, s Settings) (due []*task, err error
 	return due, nil
 }
 
-// askGates asks the gates of tasks in a folder, several at once, and returns one verdict
-// for each task. The error is that of ctx.
+// askGates runs the gates of tasks concurrently and returns one verdict for each task.
+// The error is that of ctx.
 func askGates(ctx context.Context, sched *schedule.Scheduler, dir string, tasks []*task, s Settings) ([]schedule.Verdict, error) {
 	verdicts := make([]schedule.Verdict, len(tasks))
 	dir, err := filepath.Abs(dir)
@@ -219,15 +218,15 @@ func askGates(ctx context.Context, sched *schedule.Scheduler, dir string, tasks 
 		}
 		work.Go(func() {
 			g := schedule.Gate{Command: t.gate, Timeout: gateTime, Dir: dir, Task: t.id, Zone: s.Zone}
-			verdicts[i], _ = sched.Ask(ctx, g) // its error is that of ctx, which is asked below
+			verdicts[i], _ = sched.Ask(ctx, g) // its error is that of ctx, which is checked below
 		})
 	}
 	work.Wait()
 	return verdicts, context.Cause(ctx)
 }
 
-// judge notes what the gates said and leaves out what is not to be done, or is
-// not the same any more: that is due again at once. It is called with the files locked.
+// judge records the verdicts and drops tasks that a gate stopped, or that have changed,
+// which are due again at once. The caller holds the lock of the files.
 func (h *Heartbeat) judge(ctx context.Context, due []*task, verdicts []schedule.Verdict) ([]item, error) {
 	now := claybot.At(h.sched.Now())
 	var items []item
@@ -251,9 +250,9 @@ func (h *Heartbeat) judge(ctx context.Context, due []*task, verdicts []schedule.
 	})
 }
 
-// send posts one message for all items that fit; the others are due again when
-// its run has ended. It returns how many fit, 0 when another member came first. key is
-// that of a manual tick. It is called with the files locked, and with no message pending.
+// send posts one message for all items that fit; the others are due again after its run.
+// It returns how many fit, 0 if another member was faster. key is that of a manual tick.
+// The caller holds the lock of the files, and no message is pending.
 func (h *Heartbeat) send(ctx context.Context, key string, items []item, route *claybot.Route) (int, error) {
 	items, text := compose(items)
 	now := claybot.At(h.sched.Now())
@@ -269,7 +268,7 @@ func (h *Heartbeat) send(ctx context.Context, key string, items []item, route *c
 		}
 		mine = &pending{ID: claybot.MessageID(manualPrefix + key), At: now, Tasks: ids}
 		if key == "" {
-			m.Tick = max(now, m.Tick+1) // an id of its own, also when the clock was set back
+			m.Tick = max(now, m.Tick+1) // unique even after the clock was set back
 			mine.ID = claybot.MessageID(idPrefix + strconv.FormatInt(int64(m.Tick), 10))
 		}
 		m.Pending = mine
@@ -283,15 +282,15 @@ func (h *Heartbeat) send(ctx context.Context, key string, items []item, route *c
 		Text: text, At: now, Route: route,
 	}
 	if err := h.sched.Post(ctx, claybot.Descriptor{Type: claybot.AgentHeartbeat}, m); err != nil {
-		h.unsure = true // the loop asks
+		h.unsure = true // the loop checks
 		return 0, fmt.Errorf("post %s: %w", mine.ID, err)
 	}
 	h.sched.Log.Info("heartbeat tick", "message", mine.ID, "tasks", len(items))
 	return len(items), nil
 }
 
-// settle notes the runs that have ended. What cannot be saved is tried again. It is
-// called with the files locked.
+// settle records the runs that have ended, and retries those that cannot be saved.
+// The caller holds the lock of the files.
 func (h *Heartbeat) settle(ctx context.Context) error {
 	h.sched.Mu.Lock()
 	ended := slices.Clone(h.ended)
@@ -308,7 +307,8 @@ func (h *Heartbeat) settle(ctx context.Context) error {
 	return nil
 }
 
-// conclude notes that the pending message has come to its end, where it is that one.
+// conclude records the end of the pending message if is reports that run belongs to
+// it.
 func (h *Heartbeat) conclude(ctx context.Context, run claybot.Run, is func(*pending) bool) error {
 	now := claybot.At(h.sched.Now())
 	return h.change(ctx, func(m *state) {
@@ -318,8 +318,8 @@ func (h *Heartbeat) conclude(ctx context.Context, run claybot.Run, is func(*pend
 	})
 }
 
-// follow asks what became of the pending message, in case no notification came: the
-// process died, or the agent was deleted. It is called with the files locked.
+// follow reads the receipt of the pending message, in case a notification was lost
+// in a crash or the agent was deleted. The caller holds the lock of the files.
 func (h *Heartbeat) follow(ctx context.Context) error {
 	p := h.memory.state.Pending
 	if p == nil {
@@ -328,7 +328,8 @@ func (h *Heartbeat) follow(ctx context.Context) error {
 	if p == nil || !h.unsure && time.Since(h.asked) < askEvery {
 		return nil
 	}
-	// Asked first: a member that has just posted it may not have it any more afterwards.
+	// Check the claim first: a member that has just posted the message may release it
+	// afterwards.
 	claimed, unknown := h.sched.Elsewhere(ctx, tickClaim)
 	rec, err := h.cfg.Receipts.Receipt(ctx, p.ID)
 	if unknown != nil && errors.Is(err, storage.ErrNotFound) {
@@ -341,7 +342,7 @@ func (h *Heartbeat) follow(ctx context.Context) error {
 	same := func(q *pending) bool { return q.ID == p.ID }
 	switch {
 	case errors.Is(err, storage.ErrNotFound) && claimed: // and is about to be posted
-	case errors.Is(err, storage.ErrNotFound): // died before it was posted
+	case errors.Is(err, storage.ErrNotFound): // crashed before the post
 		return h.memory.edit(ctx, func(m *state) {
 			if m.Pending != nil && same(m.Pending) {
 				m.Pending = nil
@@ -351,7 +352,7 @@ func (h *Heartbeat) follow(ctx context.Context) error {
 		return h.conclude(ctx, claybot.Run{}, same)
 	case err != nil:
 		h.sched.Log.Warn("cannot find out what became of a tick", "message", p.ID, "err", err)
-	case rec.Run != nil && (rec.Run.State.Ended() || rec.Run.State == ""): // of a run that ended long ago nothing is known
+	case rec.Run != nil && (rec.Run.State.Ended() || rec.Run.State == ""): // a run that ended long ago is pruned
 		return h.conclude(ctx, *rec.Run, same)
 	}
 	return nil

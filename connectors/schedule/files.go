@@ -10,19 +10,19 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A Reading is how task files were read: T is what is known of one.
+// A Reading defines how task files are read; T is the parsed form.
 type Reading[T any] struct {
 	Tree storage.Tree
-	Name func(path string) string // of the task, by which files are known
-	// Keep reports whether what is known of a file is still right.
+	Name func(path string) string // name of the task, the key of the result
+	// Keep reports whether the parsed form of a file is still current.
 	Keep func(old T, now storage.TreeFile) bool
 	Max  int // bytes of a file
-	// Parse takes the task out of a file that was read, or whose Err says why it cannot be.
+	// Parse parses a file, whose Err is set if it could not be read.
 	Parse func(name string, f storage.TreeFile) T
 }
 
-// Read reads those files that have changed since old, which maps names to what is
-// known of the files.
+// Read reads the files that have changed since old, and returns the parsed forms
+// by name.
 func (r Reading[T]) Read(ctx context.Context, files []storage.TreeFile, old map[string]T) (map[string]T, error) {
 	all := make(map[string]T, len(files))
 	var paths []string
@@ -39,7 +39,7 @@ func (r Reading[T]) Read(ctx context.Context, files []storage.TreeFile, old map[
 		}
 	}
 	found, err := storage.ReadFiles(ctx, r.Tree, paths)
-	for p, f := range found { // a file that is not found is gone this moment
+	for p, f := range found { // a missing file was just removed
 		all[r.Name(p)] = r.parse(r.Name(p), f)
 	}
 	return all, err
@@ -52,7 +52,7 @@ func (r Reading[T]) parse(name string, f storage.TreeFile) T {
 	return r.Parse(name, f)
 }
 
-// Problem is what is wrong with a file, in the words of err.
+// Problem returns the problem of a file that err describes.
 func Problem(file string, err error) connectors.Problem {
 	var line *configs.LineError
 	if errors.As(err, &line) {

@@ -13,15 +13,16 @@ import (
 
 const (
 	maxGateOutput = 8 << 10 // bytes
-	// gateDelay is how long output is waited for that a child of an ended gate
-	// keeps open.
+	// gateDelay is how long to wait for output that a child of an exited gate
+	// holds open.
 	gateDelay = time.Second
-	// exitPermission is what a shell exits with when it may not run a command.
+	// exitPermission is the exit code of a shell that may not execute a
+	// command.
 	exitPermission = 126
 )
 
-// A Gate is a command that says whether a task is to run. It runs on this
-// machine, as the user of the daemon, and only an operator can write one.
+// A Gate is a command that decides whether a task runs. It runs on this machine
+// as the daemon's user, and only an operator can create one.
 type Gate struct {
 	Command string // for sh -c
 	Timeout time.Duration
@@ -30,16 +31,17 @@ type Gate struct {
 	Zone    *time.Location
 }
 
-// A Verdict is what a Gate says.
+// A Verdict is the result of a Gate.
 type Verdict struct {
 	Stop   bool
 	Output string // of a command that lets the task run, trimmed
-	Note   string // why the gate was not asked, or could not answer
+	Note   string // why the gate did not run, or failed
 }
 
-// Ask runs the command in a process group of its own, which is gone when Ask
-// returns. Exit 0 lets the task run, and anything else stops it; a gate that
-// cannot answer lets it run, with a note. The error is the cause of ctx.
+// Ask runs the command in its own process group, which is killed before Ask
+// returns. Exit code 0 lets the task run, any other stops it. A gate that
+// cannot start or times out lets it run, with a note. The error is the cause of
+// ctx.
 func (g Gate) Ask(ctx context.Context) (Verdict, error) {
 	limited, cancel := context.WithTimeout(ctx, g.Timeout)
 	defer cancel()
@@ -67,7 +69,7 @@ func (g Gate) Ask(ctx context.Context) (Verdict, error) {
 	return Verdict{Stop: true}, nil
 }
 
-// env is all that a gate learns of the process around it: no secrets.
+// env returns the environment of a gate, without secrets.
 func (g Gate) env() []string {
 	search := os.Getenv("PATH")
 	if search == "" {
@@ -76,9 +78,9 @@ func (g Gate) env() []string {
 	return []string{"PATH=" + search, "HOME=" + g.Dir, "TZ=" + g.Zone.String(), "LANG=C.UTF-8", "CLAYBOT_TASK=" + g.Task}
 }
 
-// A limitedBuffer keeps the beginning of what is written to it.
+// A limitedBuffer keeps the first bytes written to it.
 type limitedBuffer struct {
-	kept bytes.Buffer // not embedded: its ReadFrom would take all
+	kept bytes.Buffer // not embedded, because ReadFrom would bypass the limit
 	rest int
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// maxName is the most bytes of a name.
+// maxName is the maximum length of a name, in bytes.
 const maxName = 64
 
 var nameForm = regexp.MustCompile(`^[a-z0-9_-][a-z0-9._-]*$`)
@@ -19,7 +19,7 @@ var nameForm = regexp.MustCompile(`^[a-z0-9_-][a-z0-9._-]*$`)
 // dots, - and _, at most 64 of them, and no dot at the beginning.
 func ValidName(name string) bool { return len(name) <= maxName && nameForm.MatchString(name) }
 
-// NameOf makes a valid name from a title.
+// NameOf derives a valid name from a title.
 func NameOf(title string) string {
 	var b strings.Builder
 	for _, c := range strings.ToLower(title) {
@@ -34,7 +34,8 @@ func NameOf(title string) string {
 	return cmp.Or(strings.TrimRight(name[:min(len(name), maxName)], "-._"), "task")
 }
 
-// FreeName is name, or the first of name-2, name-3 and so on that is not taken.
+// FreeName returns name, or the first of name-2, name-3 and so on that is not
+// taken.
 func FreeName(name string, taken func(string) (bool, error)) (string, error) {
 	for n, try := 2, name; ; n++ {
 		if is, err := taken(try); err != nil || !is {
@@ -45,8 +46,8 @@ func FreeName(name string, taken func(string) (bool, error)) (string, error) {
 	}
 }
 
-// ParseDuration reads what time.ParseDuration does, and whole weeks and days before
-// that: "1w", "1d12h".
+// ParseDuration is time.ParseDuration with leading whole weeks and days: "1w",
+// "1d12h".
 func ParseDuration(text string) (time.Duration, error) {
 	rest := strings.TrimSpace(text)
 	bad := fmt.Errorf("%.40q is no duration such as 30m, 2h or 1d", text)

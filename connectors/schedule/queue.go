@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// A Job is something that is due at times. While it is done it is not in the queue, so
-// one goroutine at a time does it. Scheduler.Mu guards all but Do.
+// A Job is recurring work. It is not in the queue while it runs, so it never runs
+// concurrently with itself. Scheduler.Mu guards all fields but Do.
 type Job struct {
 	Do   func(ctx context.Context) // calls Scheduler.Done
-	Busy bool                      // it is being done
+	Busy bool                      // it is running
 
 	due      time.Time // zero: never
 	at       int       // position in the queue, from 1; 0: not in it
 	failures int       // in a row
-	again    time.Time // not before, by the monotonic clock
+	again    time.Time // earliest next run, by the monotonic clock
 }
 
-// Pause keeps the job from being done for a while.
+// Pause delays the job by at least d.
 func (j *Job) Pause(d time.Duration) { j.again = time.Now().Add(d) }
 
 // Retry ends a pause.
 func (j *Job) Retry() { j.failures, j.again = 0, time.Time{} }
 
-// A queue is a heap of jobs by when they are due.
+// A queue is a heap of jobs, ordered by due time.
 type queue []*Job
 
 // Len implements heap.Interface.
@@ -48,7 +48,7 @@ func (q *queue) Pop() any {
 	return j
 }
 
-// pop takes out a job that is due at now, and marks it busy; nil for none.
+// pop removes a job that is due at now and marks it busy; nil for none.
 func (q *queue) pop(now time.Time) *Job {
 	if len(*q) == 0 || (*q)[0].due.After(now) {
 		return nil
@@ -58,7 +58,8 @@ func (q *queue) pop(now time.Time) *Job {
 	return j
 }
 
-// put gives a job its place, or takes it out when it is never due or being done.
+// put enqueues a job or updates its position, and removes it if it is never due
+// or running.
 func (q *queue) put(j *Job) {
 	switch out := j.due.IsZero() || j.Busy; {
 	case j.at > 0 && out:

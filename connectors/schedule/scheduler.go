@@ -17,22 +17,22 @@ import (
 
 const (
 	usualPoll      = 2 * time.Second
-	atOnce         = 32 // jobs that are done at once
-	maxGates       = 8  // gate commands that run at once
+	atOnce         = 32 // concurrent jobs
+	maxGates       = 8  // concurrent gate commands
 	lanes          = 64 // keep posts to one agent in order
 	releaseTime    = 5 * time.Second
 	firstPause     = time.Second // after a job that failed, doubling
 	mostPause      = time.Minute
-	failureExpires = mostPause + 30*time.Second // its task is gone, or was given up
+	failureExpires = mostPause + 30*time.Second // after that its task is gone or skipped
 )
 
 // NoteForbidden tells an agent that claybot did not run the gate command.
 const NoteForbidden = "Gate commands may not run on this machine, so claybot did not check whether there is anything to do."
 
-// Config is what a Scheduler works with.
+// Config configures a Scheduler.
 type Config struct {
 	Name   string // of the connector
-	What   string // one of its files is called
+	What   string // name of one of its files in texts
 	Claims storage.Claims
 	Node   func() string    // id of this cluster member
 	Poll   time.Duration    // between two looks at the files; 0: 2 s
@@ -40,29 +40,29 @@ type Config struct {
 	Log    *slog.Logger     // nil: no log
 }
 
-// Work is what a Scheduler does at its times. Both methods are called by one goroutine.
+// Work is the part of a connector that a Scheduler calls. Both methods are called by
+// one goroutine.
 type Work interface {
-	// Open reads what survived the last process. It is called with the files locked.
+	// Open reads the durable state. The caller holds the lock of the files.
 	Open(ctx context.Context) error
-	// Step reads changed files when look is set, and plans the jobs that follow from
-	// what has happened.
+	// Step reads changed files if look is set, and plans jobs.
 	Step(ctx context.Context, look bool) error
 }
 
 // A Scheduler runs the loop of a connector: it looks at files, does jobs when they are
 // due, and reports health. It is safe for concurrent use.
 type Scheduler struct {
-	// Mu guards the jobs, and what a connector keeps in memory about its tasks. It is
-	// held for moments only.
+	// Mu guards the jobs and the connector's tasks in memory. It is held only
+	// briefly.
 	Mu    sync.Mutex
 	Log   *slog.Logger
 	Pulse connectors.Pulse
 
 	cfg   Config
 	kick  chan struct{}        // holds one
-	edits chan struct{}        // held by who reads or writes files
+	edits chan struct{}        // held while files are read or written
 	gates chan struct{}        // one for each gate command that runs
-	slots chan struct{}        // one for each job that is done
+	slots chan struct{}        // one for each running job
 	order [lanes]chan struct{} // each held while a message is posted
 
 	handler  connectors.Handler
@@ -73,19 +73,19 @@ type Scheduler struct {
 	problems []connectors.Problem
 }
 
-// running is what exists while Run runs.
+// running is the state of one Run.
 type running struct {
 	ctx  context.Context
 	work sync.WaitGroup
 }
 
-// A failure is why the last job failed.
+// A failure is the error of the last failed job.
 type failure struct {
 	text string
 	at   time.Time
 }
 
-// New makes a Scheduler; nothing happens before Run.
+// New returns a Scheduler. It does nothing before Run.
 func New(cfg Config) *Scheduler {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -106,11 +106,11 @@ func New(cfg Config) *Scheduler {
 	return s
 }
 
-// Now is the time on the wall, also when the clock is set.
+// Now returns the wall-clock time, without a monotonic reading.
 func (s *Scheduler) Now() time.Time { return s.cfg.Now().Round(0) }
 
-// Health is that of the connector. Files with problems do not make it fail: the other
-// tasks go on.
+// Health returns the health of the connector. It does not fail because of files with
+// problems, since the other tasks continue.
 func (s *Scheduler) Health() connectors.Health {
 	h := s.Pulse.Health()
 	files := make(map[string]bool)
@@ -127,14 +127,14 @@ func (s *Scheduler) Health() connectors.Health {
 	return h
 }
 
-// Problems are those of files, as SetProblems got them.
+// Problems returns the problems of files from SetProblems.
 func (s *Scheduler) Problems() []connectors.Problem {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	return slices.Clone(s.problems)
 }
 
-// SetProblems replaces the problems of files, and logs those that are new.
+// SetProblems replaces the problems of files and logs new ones.
 func (s *Scheduler) SetProblems(all []connectors.Problem) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -146,8 +146,8 @@ func (s *Scheduler) SetProblems(all []connectors.Problem) {
 	s.problems = all
 }
 
-// Run does the jobs of w until ctx is done, and returns its cause when everything it
-// started has ended. It may be called again then.
+// Run runs the jobs of w until ctx is done, and returns its cause once all
+// goroutines have ended. It may then be called again.
 func (s *Scheduler) Run(ctx context.Context, h connectors.Handler, w Work) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -177,7 +177,7 @@ func (s *Scheduler) setLive(r *running) {
 }
 
 func (s *Scheduler) loop(r *running, w Work) error {
-	var looked time.Time // by the monotonic clock: one that is set must not keep files from being seen
+	var looked time.Time // by the monotonic clock, so that a clock change does not delay looks
 	logged := ""
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -202,7 +202,7 @@ func (s *Scheduler) loop(r *running, w Work) error {
 	}
 }
 
-// report updates the health after a step. It logs an error that is another than the
+// report updates the health after a step. It logs an error that differs from the
 // last one, and returns it.
 func (s *Scheduler) report(ctx context.Context, err error, logged string) string {
 	s.Mu.Lock()
@@ -225,7 +225,7 @@ func (s *Scheduler) report(ctx context.Context, err error, logged string) string
 	return ""
 }
 
-// handOut starts the jobs that are due.
+// handOut starts the due jobs.
 func (s *Scheduler) handOut(r *running) error {
 	for now := s.Now(); ; {
 		s.Mu.Lock()
@@ -246,7 +246,7 @@ func (s *Scheduler) handOut(r *running) error {
 	}
 }
 
-// pause is how long nothing is to be done, and makes known until when.
+// pause returns how long the loop may sleep, and records until when.
 func (s *Scheduler) pause(looked time.Time) time.Duration {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -260,9 +260,8 @@ func (s *Scheduler) pause(looked time.Time) time.Duration {
 	return wait
 }
 
-// Plan says when a job is due; the zero time for never. A job that is being done, or
-// waits after a failure, is not due before it may be done again. It is called with Mu
-// held.
+// Plan sets when a job is due; the zero time for never. A job that is running or
+// paused after a failure is not started before that ends. The caller holds Mu.
 func (s *Scheduler) Plan(j *Job, due time.Time) {
 	if wait := time.Until(j.again); !due.IsZero() && wait > 0 {
 		due = Later(due, s.Now().Add(wait))
@@ -274,8 +273,8 @@ func (s *Scheduler) Plan(j *Job, due time.Time) {
 	}
 }
 
-// Done notes that a job was done; the caller plans it anew. With an error nothing has
-// happened, and the job pauses. It is called with Mu held.
+// Done records the end of a job; the caller plans it again. An error means that the
+// job had no effect, and pauses it. The caller holds Mu.
 func (s *Scheduler) Done(ctx context.Context, j *Job, err error, attrs ...any) {
 	j.Busy = false
 	switch {
@@ -290,8 +289,8 @@ func (s *Scheduler) Done(ctx context.Context, j *Job, err error, attrs ...any) {
 	}
 }
 
-// Recovered forgets why the last job failed: nothing is to be done any more. It is
-// called with Mu held.
+// Recovered clears the last failure, because the failed work is no longer needed.
+// The caller holds Mu.
 func (s *Scheduler) Recovered() { s.failed = failure{} }
 
 // Kick wakes the loop.
@@ -302,8 +301,8 @@ func (s *Scheduler) Kick() {
 	}
 }
 
-// Enter keeps Run from returning until leave is called. run is the context of Run;
-// the error says that it is not running.
+// Enter keeps Run from returning until leave is called. run is the context of Run.
+// It returns an error if Run is not running.
 func (s *Scheduler) Enter() (run context.Context, leave func(), err error) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -314,8 +313,8 @@ func (s *Scheduler) Enter() (run context.Context, leave func(), err error) {
 	return s.live.ctx, s.live.work.Done, nil
 }
 
-// Locked does what reads or writes files, so that the tasks in memory are those of
-// the files. The error is the cause of ctx, or that of do.
+// Locked calls do with the lock of the files, which keeps files and tasks in
+// memory consistent. The error is the cause of ctx, or that of do.
 func (s *Scheduler) Locked(ctx context.Context, do func() error) error {
 	select {
 	case s.edits <- struct{}{}:
@@ -326,7 +325,8 @@ func (s *Scheduler) Locked(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// Edit is Locked while Run runs, whose context do gets.
+// Edit is like Locked, but fails while Run is not running; do gets the context
+// of Run.
 func (s *Scheduler) Edit(ctx context.Context, do func(run context.Context) error) error {
 	run, leave, err := s.Enter()
 	if err != nil {
@@ -336,7 +336,7 @@ func (s *Scheduler) Edit(ctx context.Context, do func(run context.Context) error
 	return s.Locked(ctx, func() error { return do(run) })
 }
 
-// Post posts a message; those to one agent are posted one after the other.
+// Post posts a message. Messages to one agent are posted in sequence.
 func (s *Scheduler) Post(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage) error {
 	s.Mu.Lock()
 	handler := s.handler
@@ -357,8 +357,8 @@ func (s *Scheduler) Post(ctx context.Context, d claybot.Descriptor, m claybot.Ag
 	return handler.Post(ctx, d, m)
 }
 
-// Claim makes this member the only one that does something; storage.ErrHeld while
-// another one does it.
+// Claim acquires the claim with a name for this member; storage.ErrHeld if
+// another one has it.
 func (s *Scheduler) Claim(ctx context.Context, name string) (release func(), err error) {
 	claim, err := s.cfg.Claims.Claim(ctx, s.cfg.Node(), name)
 	if err != nil {
@@ -379,7 +379,7 @@ func (s *Scheduler) Elsewhere(ctx context.Context, name string) (bool, error) {
 	return holder != "" && holder != s.cfg.Node(), err
 }
 
-// Ask runs a gate command when there is room for one more. The error is the cause of ctx.
+// Ask runs a gate command, at most maxGates at a time. The error is the cause of ctx.
 func (s *Scheduler) Ask(ctx context.Context, g Gate) (Verdict, error) {
 	select {
 	case s.gates <- struct{}{}:
@@ -390,7 +390,7 @@ func (s *Scheduler) Ask(ctx context.Context, g Gate) (Verdict, error) {
 	}
 }
 
-// Reason is an error of a file in words.
+// Reason returns the text of an error of a file.
 func Reason(err error) string {
 	var p *fs.PathError
 	switch {
@@ -406,7 +406,7 @@ func Reason(err error) string {
 	return storage.Plain(err)
 }
 
-// Later is the later of two times.
+// Later returns the later of two times.
 func Later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b

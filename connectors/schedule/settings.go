@@ -9,16 +9,16 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// Settings are the settings of one file. The first error wins.
+// Settings are the settings of one file. Err keeps the first error.
 type Settings struct {
 	Fields map[string]configs.Field
-	// Notes are mistakes that do not keep the task from running.
+	// Notes are mistakes that do not prevent the task from running.
 	Notes []connectors.Problem
 	Err   error // a *configs.LineError
 }
 
-// ReadSettings takes the known settings of a front matter. aliases are their other
-// names. An empty setting counts as none.
+// ReadSettings reads the known settings of a front matter. aliases are alternative
+// names. An empty setting counts as not set.
 func ReadSettings(fields []configs.Field, known []string, aliases map[string]string) *Settings {
 	s := &Settings{Fields: make(map[string]configs.Field)}
 	for _, f := range fields {
@@ -41,17 +41,17 @@ func ReadSettings(fields []configs.Field, known []string, aliases map[string]str
 	return s
 }
 
-// Fail notes an error in the line of a setting.
+// Fail records an error in the line of a setting.
 func (s *Settings) Fail(f configs.Field, format string, args ...any) {
 	if s.Err == nil {
 		s.Err = &configs.LineError{Line: f.Line, Text: fmt.Sprintf(format, args...)}
 	}
 }
 
-// Text is the value of a setting; empty for none.
+// Text returns the value of a setting; empty if not set.
 func (s *Settings) Text(key string) string { return s.Fields[key].Value }
 
-// Read gives the value of a setting to use; a setting that is not there is none.
+// Read calls use with the value of a setting, if it is set.
 func (s *Settings) Read(key string, use func(string) error) {
 	f, ok := s.Fields[key]
 	if !ok {
@@ -62,7 +62,7 @@ func (s *Settings) Read(key string, use func(string) error) {
 	}
 }
 
-// Flag is a setting that is true or false.
+// Flag returns a boolean setting; usual is the default.
 func (s *Settings) Flag(key string, usual bool) bool {
 	v := usual
 	s.Read(key, func(text string) error {
