@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// network is what to listen on for a configured address: 0.0.0.0 means IPv4
-// alone, which Go would take for every interface of both kinds.
+// network returns the network to listen on for a configured address: tcp4 for
+// 0.0.0.0, which Go would otherwise treat as all IPv4 and IPv6 interfaces.
 func network(addr string) string {
 	host, _, err := net.SplitHostPort(addr)
 	if ip := net.ParseIP(host); err == nil && ip.To4() != nil {
@@ -18,19 +18,19 @@ func network(addr string) string {
 	return "tcp"
 }
 
-// exposed reports whether other machines can reach what listens at addr. A name
-// counts, whatever it means today.
+// exposed reports whether other machines can reach a listener at addr. A host
+// name counts as exposed, whatever it resolves to.
 func exposed(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil || host == "localhost" {
-		return false // nothing can listen there, or this machine alone
+		return false // invalid, or reachable from this machine only
 	}
 	ip, err := netip.ParseAddr(host)
 	return err != nil || !ip.Unmap().IsLoopback()
 }
 
-// guarded says why the page must not be at addr, with what to do about it: it
-// would be reachable by others, and nobody has said how it is encrypted.
+// guarded returns an error with the next step if addr is reachable from other
+// machines and no encryption is configured.
 func (c *Config) guarded(addr string) error {
 	if addr == Off || !exposed(addr) || c.TLSCert != "" || c.Insecure || len(c.Proxies) > 0 {
 		return nil
@@ -45,11 +45,12 @@ func (c *Config) proxied(addr string) bool {
 
 func (c *Config) fronted() bool { return len(c.Proxies) > 0 && len(c.Hosts) > 0 }
 
-// front is where people find the page behind a proxy: proxies bring TLS, and the
-// first name is theirs.
+// front returns the URL of the page behind a TLS proxy, whose name is the first
+// of Hosts.
 func (c *Config) front() string { return "https://" + c.Hosts[0] }
 
-// here is where a browser on this machine finds the page, whatever the certificate says.
+// here returns the URL of the page for a browser on this machine, preferring names in
+// the certificate.
 func (s *Server) here(addr string) string {
 	at := reachable(addr, nil)[0]
 	if s.cert != nil {
@@ -71,7 +72,7 @@ func (s *Server) links(addr string, own []net.Addr) []string {
 	case s.cfg.fronted():
 		return []string{scheme + at[0], s.cfg.front()}
 	case s.cfg.proxied(addr):
-		at = at[:1] // others cannot come straight here
+		at = at[:1] // other machines cannot connect directly
 	}
 	for i := range at {
 		at[i] = scheme + at[i]
@@ -79,7 +80,7 @@ func (s *Server) links(addr string, own []net.Addr) []string {
 	return at
 }
 
-// foreign is 1 for a host that is not in the certificate.
+// foreign returns 1 for a host that is not in the certificate, else 0.
 func (s *Server) foreign(addr string) int {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// Agents lists agents and what they remember.
+// Agents lists agents and their histories.
 type Agents interface {
 	AgentPage(ctx context.Context, q storage.AgentQuery) ([]storage.IndexEntry, error)
 	// Agent returns the entry of one agent, Children those of its subagents.
@@ -71,7 +71,7 @@ type AgentTree struct {
 	More     bool        `json:"more,omitempty" doc:"The tree is truncated: this agent has more subagents."`
 }
 
-// A ConversationList is what a person talked about in the web chat.
+// A ConversationList lists a person's conversations of the web chat.
 type ConversationList struct {
 	Conversations []Conversation `json:"conversations"`
 }
@@ -82,7 +82,7 @@ type Conversation struct {
 	At claybot.Time `json:"at"`
 }
 
-// A HistoryPage is a part of what an agent remembers.
+// A HistoryPage is a part of an agent's history.
 type HistoryPage struct {
 	Records []claybot.Record `json:"records"`
 	Next    string           `json:"next,omitempty" doc:"Pass it as after to get the next page."`
@@ -103,8 +103,8 @@ type ReminderList struct {
 	Reminders []storage.Reminder `json:"reminders"`
 }
 
-// ViewAgent describes an agent as the index has it. Its run is loaded only where there
-// is one, since few agents work at a time; a run that has ended meanwhile counts as none.
+// ViewAgent describes an agent of the index. It loads the run only if there is one, since
+// few agents work at a time; a run that has ended meanwhile counts as none.
 func ViewAgent(ctx context.Context, from Runs, e storage.IndexEntry) (AgentView, error) {
 	d := e.Descriptor
 	v := AgentView{

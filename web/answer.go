@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Answer answers in JSON.
+// Answer writes v as a JSON response.
 func Answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
@@ -16,7 +16,7 @@ func Answer(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // a client that is gone needs no answer
 }
 
-// Words answers in plain text.
+// Words writes a plain-text response.
 func Words(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
@@ -24,9 +24,9 @@ func Words(w http.ResponseWriter, status int, text string) {
 	_, _ = io.WriteString(w, text+"\n") // a client that is gone needs no answer
 }
 
-// Fail answers with an error in the one shape that all have:
-// {"error":{"code","message","fix"}}. fix says what to do about it; it may be
-// empty. Clients of OpenAI's API get OpenAI's shape.
+// Fail writes an error in the common format {"error":{"code","message","fix"}}.
+// fix is the next step and may be empty. Clients of OpenAI's API get OpenAI's
+// format.
 func Fail(w http.ResponseWriter, status int, code, message, fix string) {
 	if f := failerOf(w); f != nil {
 		f.fail(status, code, message, fix)
@@ -35,13 +35,14 @@ func Fail(w http.ResponseWriter, status int, code, message, fix string) {
 	Answer(w, status, Failure{Problem{Code: code, Message: message, Fix: fix}})
 }
 
-// Internal logs an error and answers without its text.
+// Internal logs an error and responds without its text.
 func Internal(w http.ResponseWriter, log *slog.Logger, what string, err error) {
 	log.Error("request failed", "doing", what, "err", err)
 	Fail(w, http.StatusInternalServerError, "internal", "Request failed; see the log.", "Try again in a moment.")
 }
 
-// Decode reads one JSON object into v, or answers why it cannot and returns false.
+// Decode reads one JSON object into v. On failure it writes the error response and
+// returns false.
 func Decode(w http.ResponseWriter, r *http.Request, v any) bool {
 	err := ReadJSON(r, v)
 	if err == nil {
@@ -49,7 +50,7 @@ func Decode(w http.ResponseWriter, r *http.Request, v any) bool {
 	}
 	p := *Explain(err)
 	if strings.HasPrefix(p.Message, invalidJSON) {
-		p.Message = invalidJSON + "." // where it breaks may quote a secret
+		p.Message = invalidJSON + "." // the position could quote a secret
 	}
 	Fail(w, p.Status, p.Code, p.Message, p.Fix)
 	return false

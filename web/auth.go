@@ -30,21 +30,21 @@ const (
 	tokensName  = "web.tokens.json"
 )
 
-// A hash is what is kept of a secret. Secrets are random and of 256 bits, so
-// that a plain hash of one tells nothing.
+// A hash is the stored form of a secret. Secrets are 256 random bits, so a
+// plain SHA-256 is safe.
 type hash [sha256.Size]byte
 
 func digest(secret string) hash { return sha256.Sum256([]byte(secret)) }
 
-// is compares in a time that depends on neither.
+// is compares in constant time.
 func (h hash) is(other hash) bool { return subtle.ConstantTimeCompare(h[:], other[:]) == 1 }
 
-// MarshalText is the hash as files have it.
+// MarshalText encodes the hash for files.
 func (h hash) MarshalText() ([]byte, error) {
 	return base64.RawURLEncoding.AppendEncode(nil, h[:]), nil
 }
 
-// UnmarshalText refuses what is no whole hash.
+// UnmarshalText decodes a hash and rejects any other length.
 func (h *hash) UnmarshalText(text []byte) error {
 	b, err := base64.RawURLEncoding.DecodeString(string(text))
 	if err != nil || len(b) != len(h) {
@@ -54,8 +54,8 @@ func (h *hash) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// An auth authenticates callers. The owner's token is the one file with a secret; of
-// tokens and sessions there are hashes, and login codes live in memory.
+// An auth authenticates callers. Only the owner's token is stored as a secret; other
+// tokens and sessions are stored as hashes, and login codes stay in memory.
 //
 //	web.token          the owner's token
 //	web.tokens.json    tokens of programs: name, scope, hash, times
@@ -133,7 +133,7 @@ func usable(text string) bool {
 	return len(strings.TrimSpace(text)) >= base64.RawURLEncoding.EncodedLen(tokenBytes)
 }
 
-// copyOwner writes the owner's token into the data directory, where people look for it.
+// copyOwner writes the owner's token to the data directory, where operators expect it.
 func copyOwner(path, secret string) error {
 	if b, err := os.ReadFile(path); err == nil && strings.TrimSpace(string(b)) == secret {
 		return nil
@@ -147,8 +147,8 @@ func random() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// replace writes a small file of the owner as a whole or not at all; then the
-// error is storage.ErrFull.
+// replace atomically writes a small file with mode 0600; storage.ErrFull if it
+// cannot.
 func replace(path string, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // 0600
 	if err != nil {

@@ -97,7 +97,7 @@ func inWords(t reflect.Type) string {
 	}
 }
 
-// place says where broken JSON breaks: in which field, and at which byte.
+// place describes the position of a JSON syntax error: the field and the byte.
 func place(b []byte) string {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	var path []string // of the objects and lists that are open

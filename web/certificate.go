@@ -20,7 +20,7 @@ type certificate struct {
 	seen [2]stamp
 }
 
-// A stamp tells one state of a file from another.
+// A stamp identifies one version of a file.
 type stamp struct {
 	at   time.Time
 	size int64
@@ -50,8 +50,8 @@ func (c *certificate) stamps() (s [2]stamp) {
 	return s
 }
 
-// current is the certificate for a new connection. Files that cannot be used,
-// as while they are being replaced, leave the one before.
+// current returns the certificate for a new connection. While the files are
+// unusable, for example during a replacement, it returns the previous one.
 func (c *certificate) current() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -108,7 +108,7 @@ func (s *Server) hostAllowed(r *http.Request, addr net.Addr) bool {
 }
 
 // foreignRead reports whether a page of another site tries to read, a stream for
-// example. Following a link is no reading.
+// example. Following a link does not count.
 func foreignRead(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false // CrossOriginProtection's part
@@ -138,7 +138,8 @@ func unproven(r *http.Request) bool {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return true
 	}
-	// Browsers tell an unencrypted page of another machine nothing.
+	// Browsers send no origin information to an unencrypted page of another
+	// machine.
 	return wantsStream(r) && (secure(r) || !exposed(r.Host))
 }
 

@@ -14,9 +14,9 @@ const (
 )
 
 // guesses counts wrong secrets by address. After ten within a minute the
-// address is locked for five, loopback too. Behind a proxy that is not stated
-// everybody has one address, so a lock shuts out neither sessions nor one-time
-// codes, which nobody can guess. The zero value is ready.
+// address is locked for five minutes, including loopback. Behind an undeclared
+// proxy all users share one address, so a lock does not affect sessions and
+// one-time codes, which cannot be guessed. The zero value is ready to use.
 type guesses struct {
 	mu sync.Mutex
 	by map[string]*guesser
@@ -27,8 +27,8 @@ type guesser struct {
 	until time.Time // locked
 }
 
-// origin is what counts as one address: of IPv6 the network, since whoever has
-// one address there has 2^64.
+// origin returns the key of an address: for IPv6 the /64 network, since its
+// holder has 2^64 addresses.
 func origin(addr string) string {
 	ip, err := netip.ParseAddr(addr)
 	if err != nil {
@@ -72,8 +72,8 @@ func (g *guesses) wrong(addr string) {
 	}
 }
 
-// forget makes room: those who neither are locked nor guessed lately go, and
-// all when that is not enough; mu is held.
+// forget makes room: it removes addresses that are neither locked nor recently
+// used, and all if that is not enough. It needs mu.
 func (g *guesses) forget(now time.Time) {
 	for addr, p := range g.by {
 		if now.After(p.until) && (len(p.wrong) == 0 || now.Sub(p.wrong[len(p.wrong)-1]) >= guessWindow) {

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// maxConns is how many connections the page has at most. Beyond it new ones
-// wait, so that the rest of the process finds file descriptors.
+// maxConns is the maximum number of connections. Further ones wait, so that the
+// rest of the process has file descriptors.
 const maxConns = 2048
 
-// A limit is a listener with so many connections at a time.
+// A limit is a listener with a limited number of connections.
 type limit struct {
 	net.Listener
 	seats  chan struct{} // one for each connection
@@ -56,8 +56,8 @@ func (c *seated) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite is for the server, which ends answers with it that the client is
-// still to read.
+// CloseWrite lets the server finish a response that the client still has to
+// read.
 func (c *seated) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -10,7 +10,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A Problem says why a request failed. All errors of the HTTP interface have this shape.
+// A Problem describes why a request failed. All errors of the HTTP API have this format.
 type Problem struct {
 	Status  int               `json:"-"` // of the answer
 	Wait    int               `json:"-"` // seconds until a retry may succeed; 0: unknown
@@ -29,8 +29,8 @@ type Failure struct {
 	Error Problem `json:"error"`
 }
 
-// Explain describes err for the caller; nil for an unexpected error, whose text belongs
-// into the log alone.
+// Explain describes err for the caller; nil for an unexpected error, whose text only
+// belongs in the log.
 func Explain(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p

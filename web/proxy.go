@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// forwarded are the headers by which proxies tell who asked them. Handlers see
-// none of them: what is believed is in the request itself.
+// forwarded are the headers with which proxies report the client. Handlers
+// never see them: trusted values are applied to the request itself.
 var forwarded = []string{
 	"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Server",
 	"X-Forwarded-Ssl", "X-Forwarded-Scheme", "X-Real-Ip", "X-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip",
@@ -35,9 +35,9 @@ func secure(r *http.Request) bool {
 	return said || r.TLS != nil
 }
 
-// believe returns the request as the client made it, when a trusted proxy passed
-// it on: with his address, and with the host and the scheme that he used. From
-// anybody else such headers are worth nothing.
+// believe returns the request as the client sent it, if a trusted proxy
+// forwarded it: with the client's address, host and scheme. Headers from other
+// peers are ignored.
 func (p proxies) believe(r *http.Request) *http.Request {
 	peer, ok := hop(r.RemoteAddr)
 	if ok && p.have(peer) {
@@ -55,8 +55,8 @@ func (p proxies) believe(r *http.Request) *http.Request {
 	return r
 }
 
-// client is the first address that no trusted proxy has, from the nearest on.
-// What stands before it was written by strangers.
+// client returns the first address, starting from the nearest, that is not a
+// trusted proxy. Earlier entries are untrusted.
 func (p proxies) client(peer netip.Addr, values []string) netip.Addr {
 	hops := strings.Split(strings.Join(values, ","), ",")
 	for i := len(hops) - 1; i >= 0 && p.have(peer); i-- {

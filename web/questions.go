@@ -10,7 +10,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// Questions lists and answers what agents ask people.
+// Questions lists and answers questions of agents.
 type Questions interface {
 	// OpenQuestions lists the open questions of an agent, or of all when none
 	// is named, the oldest first.
@@ -64,7 +64,7 @@ type AnswersRequest struct {
 	Answers map[string]Value `json:"answers" doc:"The answers, by key or id of the question."`
 }
 
-// UnmarshalJSON implements json.Unmarshaler. What no answer can be is a Refusal.
+// UnmarshalJSON implements json.Unmarshaler. An invalid value is a Refusal.
 func (v *Value) UnmarshalJSON(b []byte) error {
 	var list []Value
 	var s string

@@ -61,12 +61,12 @@ type LatencyReport struct {
 	Latency []storage.Latency `json:"latency" doc:"In milliseconds, accurate to 10 %."`
 }
 
-// A ReceiptList is what became of messages.
+// A ReceiptList lists receipts of messages.
 type ReceiptList struct {
 	Receipts []ReceiptView `json:"receipts" doc:"Oldest first."`
 }
 
-// A ReceiptView is what became of a message.
+// A ReceiptView is the receipt of a message.
 type ReceiptView struct {
 	Message claybot.MessageID   `json:"messageId"`
 	Type    claybot.MessageType `json:"type"`

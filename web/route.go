@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// A Scope is what a caller may do. It is kept with the credential on the
-// server; no caller declares his own.
+// A Scope is the permission of a caller. It is stored with the credential on
+// the server.
 type Scope string
 
 // The scopes, each of which includes those before it. Anyone needs no login.
@@ -25,7 +25,7 @@ func (s Scope) Valid() bool { return ranks[s] > 0 }
 // Allows reports whether a caller with s may do what needs the other scope.
 func (s Scope) Allows(need Scope) bool { return ranks[s] >= ranks[need] }
 
-// A Route is one path behind the door.
+// A Route is one path of the server.
 type Route struct {
 	// Pattern is one of net/http with a method. A prefix that ends with a slash
 	// and has no method is cut off before Handler sees the path.
@@ -35,15 +35,15 @@ type Route struct {
 	// Page sends a browser that is not logged in to the login page instead of
 	// refusing it.
 	Page bool
-	// Body is the most bytes a request may carry; 0: 1 MiB.
+	// Body is the maximum size of a request body in bytes; 0: 1 MiB.
 	Body int64
 	// Raw takes bodies that are not JSON.
 	Raw bool
-	// Local serves the route on the unix socket alone.
+	// Local serves the route on the Unix socket only.
 	Local bool
 
-	// brief is for the door's own routes that end credentials: they answer at
-	// once, and must be able to answer whoever ended his own.
+	// brief marks the server's own routes that end credentials: they respond at
+	// once, even if they end the caller's own credential.
 	brief bool
 }
 
@@ -60,7 +60,7 @@ const owner = "owner"
 
 type callerKey struct{}
 
-// CallerOf is who makes the request; the zero Caller is nobody.
+// CallerOf returns the caller of a request; the zero Caller is unauthenticated.
 func CallerOf(r *http.Request) Caller {
 	c, _ := r.Context().Value(callerKey{}).(Caller)
 	return c

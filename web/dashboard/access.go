@@ -16,8 +16,8 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// accessPages serves who may message agents. Package web itself serves the API
-// tokens, which access.js asks it for.
+// accessPages serves the access pages: pairing requests and grants. Package web
+// itself serves the API tokens, which access.js asks it for.
 type accessPages struct {
 	*pages
 	access web.Access
@@ -35,12 +35,12 @@ func (b *accessPages) routes() []web.Route {
 	}
 }
 
-// An accessView is who has access and who requests it.
+// An accessView lists grants and pairing requests.
 type accessView struct {
 	viewer
 	Pairings []pairingView
 	Grants   []grantView
-	Doors    []string // the connectors of people
+	Doors    []string // the connectors that unknown users can reach
 	Words    string   // what happens to messages of unknown users
 }
 
@@ -112,7 +112,7 @@ func (b *accessPages) deny(r *http.Request) (string, error) {
 	return doneDenied, codeProblem(b.access.Deny(r.Context(), code(r)))
 }
 
-// code is a pairing code as people type it.
+// code returns the pairing code of the form, normalized.
 func code(r *http.Request) string { return strings.ToUpper(strings.TrimSpace(r.Form.Get("code"))) }
 
 func codeProblem(err error) error {

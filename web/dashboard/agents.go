@@ -21,14 +21,14 @@ const (
 	agentRuns = 8
 	inboxRows = 50
 	// historyLines is how many lines of a conversation are shown at once, and
-	// historyMost how many when newer ones have come since the page was opened.
+	// historyMost the maximum if newer ones arrived since the page was opened.
 	historyLines = 40
 	historyMost  = 200
-	// textLimit is the most bytes of one text that a page carries.
+	// textLimit is the maximum size of one text on a page, in bytes.
 	textLimit = 20_000
 )
 
-// agentPages serves agents and what surrounds them.
+// agentPages serves the pages of agents.
 type agentPages struct {
 	*pages
 	rows      lookup
@@ -86,7 +86,7 @@ type agentsView struct {
 	Types       []claybot.AgentType
 }
 
-// Filtered reports whether some agents are left out.
+// Filtered reports whether a filter is set.
 func (v agentsView) Filtered() bool { return v.Type != "" || v.Owner != "" || v.Busy }
 
 func (b *agentPages) agentList(r *http.Request) (any, error) {
@@ -191,7 +191,7 @@ func (b *agentPages) agent(r *http.Request) (any, error) {
 	return v, err
 }
 
-// A sideView is what surrounds an agent.
+// A sideView has the side panel of an agent.
 type sideView struct {
 	viewer
 	ID          claybot.AgentID
@@ -285,7 +285,7 @@ func (b *agentPages) history(r *http.Request) (historyView, error) {
 	}
 	start := max(0, end-historyLines)
 	if n, err := strconv.Atoi(r.URL.Query().Get("from")); err == nil && n >= 0 && n < end && end-n <= historyMost {
-		start = n // an older place than all is from before a reset
+		start = n // the position is from before a reset
 	}
 	base := "/ui/agents/" + url.PathEscape(string(agentOf(r)))
 	v := historyView{Lines: all[start:end], Fresh: fmt.Sprintf("%s/history?from=%d", base, start)}
@@ -295,8 +295,8 @@ func (b *agentPages) history(r *http.Request) (historyView, error) {
 	return v, nil
 }
 
-// linesOf puts the results of tools to their calls. A result without its call
-// stands alone; the notes of a graph are left out, the page of the run has its graph.
+// linesOf joins tool results with their calls. A result without its call is a line of
+// its own. It omits the notes of a graph, which the page of the run draws.
 func linesOf(records []claybot.Record) []line {
 	lines := make([]line, 0, len(records))
 	type place struct{ line, call int }
@@ -324,7 +324,7 @@ func linesOf(records []claybot.Record) []line {
 	return lines
 }
 
-// clip cuts a text that is too long for a page, and says so.
+// clip truncates a text that is too long for a page, with a notice.
 func clip(text string) string {
 	if len(text) <= textLimit {
 		return text

@@ -12,8 +12,8 @@ import (
 
 const (
 	chatConnector = "web" // the connector whose conversations the page shows
-	// titlesMost is how many conversations are named at once, and titleRunes how
-	// long a name is at most.
+	// titlesMost is the maximum number of conversations named per request, and
+	// titleRunes the maximum length of a name.
 	titlesMost = 30
 	titleRunes = 60
 )
@@ -70,7 +70,7 @@ func (b *chatPages) chatNow(r *http.Request) (any, error) {
 }
 
 // chatTitles names the conversations that ?conversation= lists, each by the first
-// text in it, as far as its agent remembers. The browser keeps the names.
+// text that its agent remembers. The browser caches the names.
 func (b *chatPages) chatTitles(w http.ResponseWriter, r *http.Request) {
 	all, err := b.agents.Conversations(r.Context(), chatConnector, web.User(r))
 	wanted, titles := r.URL.Query()["conversation"], make(map[string]string)
@@ -92,7 +92,7 @@ func (b *chatPages) chatTitles(w http.ResponseWriter, r *http.Request) {
 	web.Answer(w, http.StatusOK, map[string]any{"titles": titles})
 }
 
-// titleOf is the beginning of the first text that a person wrote, empty for none.
+// titleOf returns the beginning of the first user text, empty for none.
 func titleOf(records []claybot.Record) string {
 	for _, rec := range records {
 		if title := excerpt(titleRunes, rec.Text); rec.Type == claybot.RecordUser && title != "" {
@@ -102,7 +102,8 @@ func titleOf(records []claybot.Record) string {
 	return ""
 }
 
-// conversation is the agent of ?conversation=, the zero entry before its first message.
+// conversation returns the agent of ?conversation=, the zero entry before its first
+// message.
 func (b *chatPages) conversation(r *http.Request) (storage.IndexEntry, error) {
 	all, err := b.agents.Conversations(r.Context(), chatConnector, web.User(r))
 	for _, e := range all {

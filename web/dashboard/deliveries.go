@@ -48,7 +48,7 @@ type deliveryFilter struct {
 	Before             int64
 }
 
-// query is f as the store wants it. An unknown filter shows all.
+// query converts f to a store query. An unknown filter shows all.
 func (f deliveryFilter) query() storage.OutgoingQuery {
 	q := storage.OutgoingQuery{Before: f.Before, Limit: deliveryRows + 1}
 	switch f.Show {
@@ -63,7 +63,7 @@ func (f deliveryFilter) query() storage.OutgoingQuery {
 	return q
 }
 
-// values is f as it stands in an address, with another Before.
+// values encodes f for a URL, with another Before.
 func (f deliveryFilter) values(before int64) url.Values {
 	v := url.Values{}
 	for name, s := range map[string]string{"show": f.Show, "connector": f.Connector, "channel": f.Channel} {
@@ -77,12 +77,12 @@ func (f deliveryFilter) values(before int64) url.Values {
 	return v
 }
 
-// at is the address of the list as the filter shows it.
+// at returns the URL of the filtered list.
 func (f deliveryFilter) at(before int64) string {
 	return strings.TrimSuffix("/ui/deliveries?"+f.values(before).Encode(), "?")
 }
 
-// A deliveriesView is the outbox as far as a filter shows it.
+// A deliveriesView is the filtered outbox.
 type deliveriesView struct {
 	viewer
 	deliveryFilter
@@ -104,7 +104,7 @@ type filterView struct {
 func (b *deliveryPages) deliveries(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	f := deliveryFilter{Show: q.Get("show"), Connector: q.Get("connector"), Channel: q.Get("channel")}
-	f.Before, _ = strconv.ParseInt(q.Get("before"), 10, 64) // what is no number is the newest page
+	f.Before, _ = strconv.ParseInt(q.Get("before"), 10, 64) // invalid: the newest page
 	status, err := b.system.Status(r.Context())
 	if err != nil {
 		return nil, err

@@ -97,10 +97,10 @@ type exploredResult struct {
 	}
 }
 
-// viewExplored is nil for runs that explored nothing.
+// viewExplored returns the view of an explorer run; nil for other runs.
 func viewExplored(run claybot.Run, result json.RawMessage) *exploredView {
 	var out exploredResult
-	_ = json.Unmarshal(result, &out) // what cannot be read is left out
+	_ = json.Unmarshal(result, &out) // unreadable fields stay empty
 	if len(out.Screens) == 0 && out.Map == "" {
 		return nil
 	}
@@ -138,14 +138,14 @@ type trouble struct{ Screen, Text label }
 // UnmarshalJSON implements json.Unmarshaler. It takes any JSON.
 func (t *trouble) UnmarshalJSON(raw []byte) error {
 	var at struct{ Screen label }
-	_ = json.Unmarshal(raw, &at) // it may be a text alone
+	_ = json.Unmarshal(raw, &at) // it may be a plain text
 	t.Screen = at.Screen
 	return t.Text.UnmarshalJSON(raw)
 }
 
 func named(names map[string]string, id label) string { return cmp.Or(names[string(id)], string(id)) }
 
-// fileAddress is where the page finds a picture of an agent.
+// fileAddress returns the URL of a picture of an agent.
 func fileAddress(agent claybot.AgentID, file string) string {
 	if file == "" {
 		return ""
@@ -153,18 +153,17 @@ func fileAddress(agent claybot.AgentID, file string) string {
 	return "/ui/agents/" + url.PathEscape(string(agent)) + "/pictures/" + url.PathEscape(file)
 }
 
-// pictureKinds are the types of files that a page shows, and whether a browser
-// may open one by itself: a drawing may have scripts.
+// pictureKinds are the image types that a page shows, and whether a browser may
+// open one directly: SVG may contain scripts.
 var pictureKinds = map[string]bool{
 	"image/png": true, "image/jpeg": true, "image/webp": true, "image/gif": true, "image/svg+xml": false,
 }
 
-// picturePolicy forbids a picture all but its own looks, even when a browser
-// opens it by itself.
+// picturePolicy forbids a picture everything but inline styles, even if a
+// browser opens it directly.
 const picturePolicy = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'"
 
-// picture answers with a picture that an agent has made or was sent, and with no
-// other file.
+// picture serves an image of an agent, and no other file.
 func (b *agentPages) picture(w http.ResponseWriter, r *http.Request) {
 	f, content, err := b.files.OpenFile(r.Context(), claybot.AgentID(r.PathValue("id")), r.PathValue("file"))
 	if err != nil {
@@ -189,5 +188,5 @@ func (b *agentPages) picture(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	_, _ = io.Copy(w, content) // a client that is gone needs no picture
+	_, _ = io.Copy(w, content) // the client may be gone
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// functions are what templates may call, besides the built-in ones.
+// functions are the functions of templates, besides the built-in ones.
 var functions = template.FuncMap{
 	"icon":     icon,
 	"markdown": markdown,
@@ -46,10 +46,10 @@ var functions = template.FuncMap{
 	"fileLine": func(f *claybot.FileReference) string { return connectors.FileLine(*f) },
 }
 
-// moment is a claybot.Time or a time.Time as RFC 3339, empty for none.
+// moment formats a claybot.Time or a time.Time as RFC 3339, empty for none.
 func moment(t any) string { return readable(t, time.RFC3339Nano) }
 
-// readable is a time in a form; the page shows it in the reader's own zone.
+// readable formats a time; the page shows it in the reader's time zone.
 func readable(t any, form string) string {
 	switch t := t.(type) {
 	case claybot.Time:
@@ -63,7 +63,7 @@ func readable(t any, form string) string {
 	return ""
 }
 
-// money is an amount in millionths of a US dollar.
+// money formats an amount in millionths of a US dollar.
 func money(micro int64) string {
 	usd := float64(micro) / 1e6
 	switch {
@@ -82,8 +82,8 @@ func money(micro int64) string {
 // freeModel is the built-in model, which is free.
 const freeModel = "demo"
 
-// cost is what something cost, of a model where that is known. Tokens without a
-// cost have an unknown price, which is not the same as free.
+// cost formats the cost of usage, of a model if known. Tokens without a cost
+// have an unknown price, unless the model is free.
 func cost(u claybot.Usage, model ...string) string {
 	switch {
 	case u.CostMicroUSD != 0 && u.Unpriced > 0:
@@ -98,7 +98,7 @@ func cost(u claybot.Usage, model ...string) string {
 	return unpriced
 }
 
-// count writes a whole number with its thousands apart.
+// count formats a whole number with thousands separators.
 func count(n any) string {
 	switch v := n.(type) {
 	case int:
@@ -120,7 +120,7 @@ func grouped(n int64) string {
 	return sign + s
 }
 
-// tokens is a count of tokens, rounded for reading.
+// tokens formats a rounded count of tokens.
 func tokens(n int64) string {
 	switch {
 	case n < 1000:
@@ -131,7 +131,7 @@ func tokens(n int64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(n)/1e6), ".0") + "M"
 }
 
-// took is a duration in milliseconds.
+// took formats a duration in milliseconds.
 func took(ms int64) string {
 	d := time.Duration(ms) * time.Millisecond
 	switch {
@@ -149,7 +149,7 @@ func took(ms int64) string {
 	return fmt.Sprintf("%d days", int(d.Hours())/24)
 }
 
-// excerpt is the beginning of a text on one line, at most n characters.
+// excerpt returns the beginning of a text on one line, at most n characters.
 func excerpt(n int, text string) string {
 	text = strings.Join(strings.Fields(strings.Map(straight, bounded(n, text))), " ")
 	seen := 0
@@ -161,7 +161,7 @@ func excerpt(n int, text string) string {
 	return text
 }
 
-// bounded leaves out what lies far behind the first n characters.
+// bounded truncates a text well after its first n characters.
 func bounded(n int, text string) string {
 	if limit := 2 * n * utf8.UTFMax; len(text) > limit {
 		return strings.ToValidUTF8(text[:limit], "")
@@ -169,12 +169,12 @@ func bounded(n int, text string) string {
 	return text
 }
 
-// gist is the beginning of a Markdown text on one line, without its marks.
+// gist returns the beginning of a Markdown text on one line, without markup.
 func gist(n int, text string) string {
 	return excerpt(n, connectors.Render(bounded(n, text), connectors.Style{}))
 }
 
-// pretty indents JSON; what is none stays as it is.
+// pretty indents JSON and returns any other text unchanged.
 func pretty(raw string) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -186,7 +186,7 @@ func pretty(raw string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// called is what people call the agent of a descriptor.
+// called returns the display name of the agent of a descriptor.
 func called(d claybot.Descriptor) string {
 	switch {
 	case d.Name != "":
@@ -201,12 +201,12 @@ func called(d claybot.Descriptor) string {
 	return string(d.Type)
 }
 
-// why is the page that traces a message, a run or a delivery.
+// why returns the URL of the trace of a message, a run or a delivery.
 func why(ref any) string {
 	return "/ui/why?" + url.Values{"q": {fmt.Sprint(ref)}}.Encode()
 }
 
-// plural counts things: 1 run, 2 runs.
+// plural formats a count: 1 run, 2 runs.
 func plural(n any, one, more string) string {
 	if s := count(n); s != "1" {
 		return s + " " + more
@@ -214,7 +214,7 @@ func plural(n any, one, more string) string {
 	return "1 " + one
 }
 
-// dict makes the argument of a template out of pairs.
+// dict builds the argument of a template from pairs.
 func dict(pairs ...any) (map[string]any, error) {
 	if len(pairs)%2 != 0 {
 		return nil, fmt.Errorf("dict of %d values", len(pairs))
@@ -226,7 +226,7 @@ func dict(pairs ...any) (map[string]any, error) {
 	return m, nil
 }
 
-// known is a value, or a dash where there is none.
+// known returns a value, or a dash if it is empty.
 func known(s any) string {
 	return cmp.Or(fmt.Sprint(s), "–")
 }

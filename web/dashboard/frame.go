@@ -30,8 +30,8 @@ type Config struct {
 	Version string
 }
 
-// pages makes the routes of pages, their parts and their actions; the types of the
-// single pages embed it.
+// pages creates the routes of pages, their parts and their actions. The types of
+// the single pages embed it.
 type pages struct {
 	log     *slog.Logger
 	version string
@@ -57,8 +57,8 @@ var places = []place{
 	{Page: "health", Path: "/ui/health", Title: "Health", Icon: "pulse"},
 }
 
-// below are the pages that have no place of their own, with the one they are
-// shown under.
+// below maps pages without a navigation entry to the one that is highlighted
+// for them.
 var below = map[string]string{"agent": "agents", "run": "runs", "notes": "agents", "note": "agents", "nodes": "health"}
 
 // Routes returns the routes of the pages, their fragments, actions and assets.
@@ -100,7 +100,7 @@ func sections(cfg Config, p *pages) []section {
 	}
 }
 
-// frameRoutes are what all pages need.
+// frameRoutes returns the routes that all pages need.
 func (b *pages) frameRoutes() []web.Route {
 	return []web.Route{
 		{Pattern: "GET /assets/{name}", Scope: web.Read, Handler: asset("assets/")},

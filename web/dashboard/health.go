@@ -88,7 +88,7 @@ func findingsOf(s overview.Status) []finding {
 	return all
 }
 
-// verdict sums up a status: it is the worst that there is to say.
+// verdict summarizes a status by its worst finding.
 func verdict(s overview.Status, found []finding) finding {
 	states := make(map[string]int)
 	for _, c := range s.Connectors {
@@ -135,7 +135,7 @@ func verdict(s overview.Status, found []finding) finding {
 	return all[0]
 }
 
-// problemOf is what is wrong with a connector, in sentences.
+// problemOf describes the problem of a connector, in sentences.
 func problemOf(c overview.ConnectorStatus) string {
 	if c.Held == "" {
 		return c.Err
@@ -168,7 +168,7 @@ func bytesOf(n int64) string {
 	return fmt.Sprintf("%.1f %s", v, units[i])
 }
 
-// skewNoted is how far a clock may be off before the page says so.
+// skewNoted is the clock skew from which the page reports it.
 const skewNoted = time.Second
 
 // A nodesView lists the cluster members.
@@ -240,32 +240,33 @@ func viewNodes(who viewer, all []storage.Member) nodesView {
 }
 
 const (
-	// liveEvery is the shortest time between two notes that something changed.
+	// liveEvery is the minimum time between two change events.
 	liveEvery = 500 * time.Millisecond
 	livePing  = 15 * time.Second
-	// liveWrite is how long one write to a reader may hang.
+	// liveWrite is the deadline of one write to a reader.
 	liveWrite = 10 * time.Second
 )
 
-// live tells a page that something has changed, at once and then at most twice a
-// second; the page fetches what changed. It cuts off a reader that does not read.
+// live streams change events to a page, at once and then at most twice a second;
+// the page fetches what changed. It disconnects a stalled reader.
 func (b *healthPages) live(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // proxies
 	if r.Method == http.MethodHead {
-		return // the same pattern serves it; it is never to be kept open
+		return // matches the same pattern, and must not stay open
 	}
 	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Time{}) // the server's is for requests; a writer without deadlines has none to lift
+	_ = rc.SetReadDeadline(time.Time{}) // the server's deadline is for ordinary requests
 	say := func(frame string) bool {
 		_ = rc.SetWriteDeadline(time.Now().Add(liveWrite)) // likewise
 		_, err := io.WriteString(w, frame)
 		return err == nil && rc.Flush() == nil
 	}
 	const changed = "event: changed\ndata: {}\n\n"
-	// A first note covers what changed between the page and this stream.
+	// The first event covers changes between the load of the page and this
+	// stream.
 	next := b.system.Changed()
 	if !say("retry: 1000\n" + changed) {
 		return
@@ -283,7 +284,7 @@ func (b *healthPages) live(w http.ResponseWriter, r *http.Request) {
 			continue
 		case <-next:
 		}
-		next = b.system.Changed() // before the note: what changes after it is seen
+		next = b.system.Changed() // before the event, so that later changes are seen
 		if !say(changed) {
 			return
 		}

@@ -14,8 +14,8 @@ import (
 // ones are shown as they were written.
 const markdownLimit = 200_000
 
-// markdown shows what a model wrote. It makes only the tags below, escapes all
-// text, and lets links lead nowhere but to web and mail addresses.
+// markdown renders the Markdown of a model. It creates only the tags below,
+// escapes all text, and allows only web and mail links.
 func markdown(text string) template.HTML {
 	if len(text) > markdownLimit {
 		return template.HTML("<pre><code>" + html.EscapeString(text) + "</code></pre>")
@@ -55,7 +55,8 @@ func wrap(tag string) func(string) string {
 	return func(inner string) string { return "<" + tag + ">" + inner + "</" + tag + ">" }
 }
 
-// anchor refuses what Render should not let through, too: this is the border.
+// anchor checks URLs again although Render does, because this is the security
+// boundary.
 func anchor(inner, url string) string {
 	scheme, _, _ := strings.Cut(strings.ToLower(url), ":")
 	switch scheme {
@@ -65,14 +66,14 @@ func anchor(inner, url string) string {
 	return inner
 }
 
-// turning reports the characters that turn the direction of writing of what
-// follows: embeddings and overrides, and isolates.
+// turning reports whether r is a bidirectional control character: an embedding
+// or override, or an isolate.
 func turning(r rune) (overrides, isolates bool) {
 	return r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069'
 }
 
-// straight leaves out the characters that turn the direction of writing: in one
-// line among others they are of no use.
+// straight drops bidirectional control characters, which have no use in a
+// single line.
 func straight(r rune) rune {
 	if overrides, isolates := turning(r); overrides || isolates {
 		return -1
@@ -80,10 +81,10 @@ func straight(r rune) rune {
 	return r
 }
 
-// unturned shows the overrides in the text of a page as what they are: with one,
-// "gnp.exe" is read as "exe.png". Attributes and fields keep them, as they go
-// back to where they came from. Isolates stay: they end with their element. Our
-// templates write < and > around tags alone.
+// unturned makes bidirectional overrides in the text of a page visible: with
+// one, "gnp.exe" looks like "exe.png". Attributes and fields keep them, because
+// they are sent back unchanged. Isolates stay, because they end with their
+// element. It relies on templates using < and > only for tags.
 func unturned(html string) string {
 	if !strings.Contains(html, "\u202a"[:2]) {
 		return html

@@ -44,7 +44,7 @@ func (b lookup) lastModel(ctx context.Context, e storage.IndexEntry) (string, er
 	if e.Usage.CostMicroUSD != 0 || e.Usage.Input+e.Usage.Output == 0 {
 		return "", nil
 	}
-	newest, err := b.runs.RunPage(ctx, storage.RunQuery{Agent: e.ID, Limit: 2}) // the one at work has no sums yet
+	newest, err := b.runs.RunPage(ctx, storage.RunQuery{Agent: e.ID, Limit: 2}) // a run in flight has no totals yet
 	for _, run := range newest {
 		if model, err := b.modelOf(ctx, run); err != nil || model != "" {
 			return model, err
@@ -69,7 +69,8 @@ func (b lookup) runRowsOf(ctx context.Context, all []claybot.Run) ([]runRow, err
 	return rows, nil
 }
 
-// firstAnswer is within how many events of a run its first answer is looked for.
+// firstAnswer is the number of first events of a run that are searched for its
+// first answer.
 const firstAnswer = 20
 
 // modelOf is the model that a run used first, where it has tokens and no cost:
@@ -92,7 +93,7 @@ func (b lookup) modelOf(ctx context.Context, run claybot.Run) (string, error) {
 	return "", nil
 }
 
-// agentName is the name of an agent; a deleted one has its id alone.
+// agentName returns the name of an agent, or the id of a deleted one.
 func (b lookup) agentName(ctx context.Context, id claybot.AgentID) (string, error) {
 	e, err := b.agents.Agent(ctx, id)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -101,10 +102,10 @@ func (b lookup) agentName(ctx context.Context, id claybot.AgentID) (string, erro
 	return called(e.Descriptor), err
 }
 
-// maxDepth ends the way up from an agent, should its parents form a ring.
+// maxDepth limits the walk to the root, in case of a cycle.
 const maxDepth = 16
 
-// ancestors are the agents above e. One that was deleted ends the way.
+// ancestors returns the agents above e, up to the first deleted one.
 func (b lookup) ancestors(ctx context.Context, e storage.IndexEntry) ([]agentRow, error) {
 	var above []agentRow
 	for range maxDepth {

@@ -136,7 +136,7 @@ func (b *pages) form(pattern string, scope web.Scope, do func(w http.ResponseWri
 func (b *pages) done(w http.ResponseWriter, words string) {
 	note, _ := json.Marshal(map[string]string{"toast": words}) // strings always marshal
 	var ascii strings.Builder
-	for _, c := range string(note) { // a header is no place for other letters
+	for _, c := range string(note) { // headers are ASCII
 		if c < 0x7F {
 			ascii.WriteRune(c)
 			continue
@@ -194,7 +194,7 @@ func write(w http.ResponseWriter, status int, html template.HTML) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(html)) // a client that is gone needs no page
+	_, _ = w.Write([]byte(html)) // the client may be gone
 }
 
 func heading(page string, view any) string {
@@ -221,7 +221,8 @@ func gone(message, fix string) error {
 	return problem(http.StatusNotFound, "not_found", message, fix)
 }
 
-// explain describes an error; nil for one that belongs into the log alone.
+// explain describes an error for the user; nil for one that only belongs in the
+// log.
 func explain(err error) *web.Problem {
 	if no, ok := errors.AsType[web.Refusal](err); ok {
 		return &web.Problem{Status: http.StatusBadRequest, Code: "refused", Message: string(no)}
@@ -252,7 +253,7 @@ type problemView struct {
 	Out place
 }
 
-// wayOut is the list that a page belongs to, or the chats.
+// wayOut returns the list that a page belongs to, or the chats.
 func wayOut(page string) place {
 	for _, p := range places {
 		if p.Page == below[page] {
@@ -263,7 +264,7 @@ func wayOut(page string) place {
 	return place{Path: "/", Title: "Go to Chats"}
 }
 
-// missing answers for unknown paths: a browser gets a page, a script the JSON of an error.
+// missing handles unknown paths: a browser gets a page, a script a JSON error.
 func (b *pages) missing(w http.ResponseWriter, r *http.Request) {
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") || r.Header.Get("HX-Request") != "" {
 		b.fail(w, r, errPage)
@@ -310,7 +311,7 @@ func screenful[T any](r *http.Request, page string, rows []T, size int, cursor s
 	return rows, fresh, next
 }
 
-// cut is the beginning of a list, and how many it leaves out.
+// cut returns at most n elements of a list, and how many it omits.
 func cut[T any](all []T, n int) ([]T, int) {
 	if len(all) <= n {
 		return all, 0
@@ -318,14 +319,14 @@ func cut[T any](all []T, n int) ([]T, int) {
 	return all[:n], len(all) - n
 }
 
-// domID names something in a page whose own name may have any letters.
+// domID derives a DOM id from an arbitrary name.
 func domID(name string) string {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(name)) // a hash never fails
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// ignoreGone is err unless it is storage.ErrNotFound.
+// ignoreGone returns err unless it is storage.ErrNotFound.
 func ignoreGone(err error) error {
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil
