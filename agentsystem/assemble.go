@@ -66,7 +66,8 @@ func (a *assembly) makePeople() {
 	s := a.system
 	gate := people.NewGate(a.Access, a.Admission)
 	s.deliverer = delivery.New(delivery.Config{
-		Outbox: a.Outbox, Files: a.Agents, Members: a.Members, Connector: a.connector, Allowed: gate.MayReceive, Meter: a.Meter, Log: a.Log,
+		Outbox: a.Outbox, Reader: a.Outbox, Files: a.Agents, Members: a.Members, Connector: a.connector, Allowed: gate.MayReceive,
+		Meter: a.Meter, Log: a.Log,
 	})
 	s.People = people.New(people.Config{
 		Gate: gate, Index: a.Index, Receipts: a.Inbox, Agents: a.agents, Sender: s.deliverer,

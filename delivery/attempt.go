@@ -121,7 +121,7 @@ func (x *delivery) replaces(ctx context.Context) (done bool, err error) {
 	if x.o.EditOf == "" || x.o.Edit != "" {
 		return false, nil
 	}
-	first, err := x.Outbox.OutgoingByID(ctx, x.o.EditOf)
+	first, err := x.Reader.OutgoingByID(ctx, x.o.EditOf)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return false, err
 	}
@@ -149,7 +149,7 @@ func (x *delivery) whole(ctx context.Context) error {
 	}
 	for part := 1; part < x.o.Part; part++ {
 		id := strings.TrimSuffix(x.o.ID, fmt.Sprint("/", x.o.Part)) + fmt.Sprint("/", part)
-		o, err := x.Outbox.OutgoingByID(ctx, id)
+		o, err := x.Reader.OutgoingByID(ctx, id)
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}

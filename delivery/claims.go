@@ -166,7 +166,7 @@ func (d *Deliverer) Watch(ctx context.Context) {
 		if d.Members.Term() == nil {
 			continue
 		}
-		dests, err := d.Outbox.UnsentDests(ctx)
+		dests, err := d.Reader.UnsentDests(ctx)
 		if err != nil && ctx.Err() == nil {
 			d.Log.Warn("failed to read the outbox, retrying", "err", err)
 		}

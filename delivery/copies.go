@@ -181,7 +181,7 @@ func ResendAt(tried time.Time) time.Time { return tried.Add(pauseAfter(1)) }
 // one that is known to have arrived. last is the message of the newest of them.
 func (x *delivery) inARow(ctx context.Context) (n int, last claybot.Outgoing, err error) {
 	const enough = 10 // for the longest pause
-	before, err := x.Outbox.OutgoingPage(ctx, storage.OutgoingQuery{Dest: x.o.Route.Dest(), Before: x.o.N, Limit: enough})
+	before, err := x.Reader.OutgoingPage(ctx, storage.OutgoingQuery{Dest: x.o.Route.Dest(), Before: x.o.N, Limit: enough})
 	if err != nil {
 		about(x.Log, x.o).Warn("failed to read the outbox of a chat", "err", err)
 	}
@@ -221,7 +221,7 @@ func (x *delivery) notice(ctx context.Context, text string) *claybot.Outgoing {
 	}
 	route := x.o.Route
 	route.ReplyTo = ""
-	waiting, err := x.Outbox.Unsent(ctx, route.Dest(), x.o.N, laneMemory)
+	waiting, err := x.Reader.Unsent(ctx, route.Dest(), x.o.N, laneMemory)
 	if err != nil {
 		about(x.Log, x.o).Warn("failed to read the outbox of a chat", "err", err)
 	}

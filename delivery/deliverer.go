@@ -37,15 +37,20 @@ const (
 	MinSilence = 100 * time.Millisecond
 )
 
-// Outbox is what a Deliverer needs of the store; see storage.Outbox.
+// Outbox stores messages, and how the attempts to send them end; see storage.Outbox.
 type Outbox interface {
 	Enqueue(ctx context.Context, out ...claybot.Outgoing) ([]claybot.Outgoing, error)
+	Attempt(ctx context.Context, c storage.Claim, id string) error
+	Resolve(ctx context.Context, c storage.Claim, id string, r storage.Resolution) error
+}
+
+// OutboxReader finds messages that are sent or to be sent; see storage.Outbox and
+// storage.OutboxReader.
+type OutboxReader interface {
 	Unsent(ctx context.Context, dest string, after int64, limit int) ([]claybot.Outgoing, error)
 	UnsentDests(ctx context.Context) ([]string, error)
 	OutgoingByID(ctx context.Context, id string) (claybot.Outgoing, error)
 	OutgoingPage(ctx context.Context, q storage.OutgoingQuery) ([]claybot.Outgoing, error)
-	Attempt(ctx context.Context, c storage.Claim, id string) error
-	Resolve(ctx context.Context, c storage.Claim, id string, r storage.Resolution) error
 }
 
 // Files opens the files that are sent; see storage.Files.
@@ -74,6 +79,7 @@ const (
 // Config is what New needs; no field may be nil.
 type Config struct {
 	Outbox  Outbox
+	Reader  OutboxReader
 	Files   Files
 	Members *cluster.Membership
 	// Connector returns the connector of a name; nil where none is configured.
@@ -166,7 +172,7 @@ func (l *lane) rewind(n int64) {
 // Begin starts the lanes of all messages that are unsent, from an earlier process or
 // from before Begin. The lanes end with End, not with ctx.
 func (d *Deliverer) Begin(ctx context.Context) error {
-	dests, err := d.Outbox.UnsentDests(ctx)
+	dests, err := d.Reader.UnsentDests(ctx)
 	if err != nil {
 		return fmt.Errorf("read the outbox: %w", err)
 	}
@@ -381,7 +387,7 @@ func (d *Deliverer) fill(ctx context.Context, l *lane) {
 	after := l.last
 	l.more, l.reading = false, true
 	d.mu.Unlock()
-	found, err := d.Outbox.Unsent(ctx, l.dest, after, laneMemory)
+	found, err := d.Reader.Unsent(ctx, l.dest, after, laneMemory)
 	if err != nil && ctx.Err() == nil {
 		d.Log.Error("failed to read the outbox, retrying", "err", err)
 		pause(ctx, time.Second)
