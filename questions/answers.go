@@ -45,11 +45,10 @@ func (s *Answers) Question(ctx context.Context, id string) (storage.OpenQuestion
 	return s.ledger.asked.Question(ctx, id)
 }
 
-// AnswerQuestion answers one question: storage.ErrNotFound when there is none,
-// or none that this person may answer, storage.ErrState when it has an answer or
-// is closed, ErrApproved for the second yes of a person, and an *AnswerError when
-// the value does not fit. The first answer that fits counts; a second one changes
-// nothing.
+// AnswerQuestion answers one question. The first valid answer counts. It returns
+// storage.ErrNotFound when the question does not exist or the person may not answer it,
+// storage.ErrState when it has an answer or is closed, ErrApproved for the second approval
+// by the same person, and an *AnswerError when the value is invalid.
 func (s *Answers) AnswerQuestion(ctx context.Context, id string, a claybot.Answer) error {
 	q, err := s.ledger.asked.Question(ctx, id)
 	if err != nil {
@@ -58,16 +57,16 @@ func (s *Answers) AnswerQuestion(ctx context.Context, id string, a claybot.Answe
 	return s.answerAll(ctx, []storage.OpenQuestion{q}, map[string]string{q.ID: a.Text}, a, claybot.AgentMessage{})
 }
 
-// AnswerRun answers several questions of a paused run by their keys or ids, all
-// or none; errors as of AnswerQuestion, with storage.ErrState when the run asks
-// nothing. The faults of the AnswerError have the names that were given.
+// AnswerRun answers several questions of a paused run by their keys or ids, all or none.
+// Its errors are those of AnswerQuestion, and storage.ErrState when the run asks nothing.
+// The faults of the AnswerError have the names of values.
 func (s *Answers) AnswerRun(ctx context.Context, id claybot.RunID, values map[string]string, by string, via claybot.AnswerVia) error {
 	return s.answerRun(ctx, id, values, claybot.Answer{By: by, Via: via}, claybot.AgentMessage{})
 }
 
-// AnswerSaid is AnswerRun for answers that came as a message, which is stored
-// with them: StartRun and Known find under its id the run that it answered. A
-// message that is known answers nothing; it is storage.ErrState.
+// AnswerSaid is AnswerRun for answers that come in a message, which it stores with them:
+// StartRun and Known find the answered run under the id of the message. It returns
+// storage.ErrState for a message that is stored already.
 func (s *Answers) AnswerSaid(ctx context.Context, id claybot.RunID, values map[string]string, m claybot.AgentMessage, by string, via claybot.AnswerVia) error {
 	m.Text = claybot.Clean(m.Text)
 	return s.answerRun(ctx, id, values, claybot.Answer{By: by, Via: via}, m)
@@ -125,9 +124,8 @@ func (s *Answers) answerRun(ctx context.Context, id claybot.RunID, values map[st
 	return &AnswerError{Faults: renamed}
 }
 
-// askedBy are the questions that a paused run asks and, where a name is none of
-// theirs, those that it asked before: they are closed, which is something else
-// than unknown.
+// askedBy returns the questions that a paused run asks and, when a name is none of theirs,
+// also those that it asked before: an answer to one of them is late, not unknown.
 func (s *Answers) askedBy(ctx context.Context, run claybot.Run, names map[string]string) ([]claybot.Question, error) {
 	all := slices.Clone(run.Awaiting.Questions)
 	known := func(name string) bool { _, ok := named(all, name); return ok }
@@ -146,7 +144,7 @@ func (s *Answers) askedBy(ctx context.Context, run claybot.Run, names map[string
 	return all, nil
 }
 
-// named finds a question by its key, in capitals or not, or its id.
+// named finds a question by its key, in any case, or its id.
 func named(qs []claybot.Question, name string) (claybot.Question, bool) {
 	name = strings.TrimSpace(name)
 	i := slices.IndexFunc(qs, func(q claybot.Question) bool { return q.ID == name || q.Key != "" && strings.EqualFold(q.Key, name) })
@@ -204,16 +202,15 @@ func (s *Answers) answerAll(ctx context.Context, qs []storage.OpenQuestion, valu
 		if !won {
 			return fmt.Errorf("question %s was answered meanwhile: %w", a.Question, storage.ErrState)
 		}
-		if err := s.notices.Answered(ctx, qs[i].Question, a); err != nil { // the run does so when it goes on
+		if err := s.notices.Answered(ctx, qs[i].Question, a); err != nil { // the run does so when it resumes
 			s.log.Warn("failed to show an answer; the run retries", "question", a.Question, "err", err)
 		}
 	}
 	return nil
 }
 
-// postSaid stores the message in which answers came, with what follows from it,
-// before the answers themselves: a crash in between has them posted by the next
-// start, see TextAnswers.Recover.
+// postSaid stores the message in which answers came before the answers themselves. After
+// a crash in between, the next start posts them; see TextAnswers.Recover.
 func (s *Answers) postSaid(ctx context.Context, id claybot.AgentID, run claybot.RunID, m claybot.AgentMessage, answers []claybot.Answer) error {
 	agent, err := s.lookup.Agent(ctx, id)
 	if err != nil {
@@ -229,7 +226,7 @@ func (s *Answers) postSaid(ctx context.Context, id claybot.AgentID, run claybot.
 		return err
 	}
 	if !done.Added {
-		return fmt.Errorf("message %s was said before: %w", m.ID, storage.ErrState)
+		return fmt.Errorf("message %s is stored already: %w", m.ID, storage.ErrState)
 	}
 	s.accepted(ctx, agent, m, done)
 	return nil
@@ -294,8 +291,8 @@ func (s *Answers) Lacking(q claybot.Question, a claybot.Answer) int {
 	return s.respondents.approvers().Lacking(q, a.By, a.Args != "")
 }
 
-// editFault says why an action cannot be approved with other arguments; empty
-// when it can. The question stays open then.
+// editFault says why an action cannot be approved with other arguments, or returns an
+// empty string.
 func (s *Answers) editFault(ctx context.Context, q storage.OpenQuestion, yes bool, a claybot.Answer) (string, error) {
 	switch {
 	case !yes:
@@ -315,7 +312,7 @@ func (s *Answers) editFault(ctx context.Context, q storage.OpenQuestion, yes boo
 	return "", nil
 }
 
-// An AnswerError says why answers do not fit: a sentence for each key.
+// An AnswerError says why answers are invalid, in a sentence for each key.
 type AnswerError struct{ Faults map[string]string }
 
 func (e *AnswerError) Error() string {

@@ -107,8 +107,8 @@ func (a *Asker) AskFor(ctx context.Context, w runs.Work, round tools.Env, qs []c
 	return a.ask(ctx, w, round, qs)
 }
 
-// answersText is the result of a call for the model: the answers by key, in the
-// order of the questions, and which of them are defaults.
+// answersText returns the result of a call for the model: the answers by key, in the order
+// of the questions, and which of them are defaults.
 func answersText(qs []claybot.Question, answers []claybot.Answer) string {
 	var b strings.Builder
 	var silent []string

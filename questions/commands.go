@@ -104,8 +104,8 @@ func (c *Commands) readOf(ctx context.Context, open []claybot.Question, agent cl
 	return meant, nil
 }
 
-// decided is the decision about one approval: what was said beside it is a reason
-// for no, or the scope of a yes; args are edited arguments.
+// decided returns the decision about one approval. rest is the reason of a denial or the
+// scope of an approval; args are edited arguments.
 func (c *Commands) decided(ctx context.Context, about claybot.Question, yes bool, rest, args string) (*Decision, string, error) {
 	o := &Decision{Question: about.ID, Approve: yes}
 	if !o.Approve {
@@ -133,7 +133,7 @@ func (c *Commands) decided(ctx context.Context, about claybot.Question, yes bool
 	return o, texts.AllowedEdited, nil
 }
 
-// scopeOf is the scope that a word names; that of once for all others.
+// scopeOf returns the scope that a word names, or ApproveOnce.
 func scopeOf(word string) claybot.ApprovalScope {
 	switch scope := claybot.ApprovalScope(strings.ToLower(strings.TrimSpace(word))); scope {
 	case claybot.ApproveSession, claybot.ApproveAlways:
@@ -142,7 +142,7 @@ func scopeOf(word string) claybot.ApprovalScope {
 	return claybot.ApproveOnce
 }
 
-// approvals are the open ones that a person may answer, the oldest first.
+// approvals returns the open approvals that a person may answer, the oldest first.
 func (c *Commands) approvals(ctx context.Context, by string) (mine []claybot.Question, err error) {
 	all, err := c.ledger.asked.OpenQuestions(ctx, "", allQuestions)
 	if err != nil {
@@ -178,7 +178,7 @@ func (c *Commands) Decide(ctx context.Context, agent claybot.Agent, o Decision) 
 		return nil
 	}
 	if errors.Is(err, ErrApproved) || errors.Is(err, storage.ErrState) || errors.Is(err, storage.ErrNotFound) {
-		return nil // it has an answer: this one, or an earlier one that its place shows
+		return nil // it has an answer: this one, or an earlier one that its message shows
 	}
 	return err
 }

@@ -33,7 +33,7 @@ type Notices struct {
 	log         *slog.Logger
 }
 
-// Asking are the messages that ask, each where the people are who may answer. o has
+// Asking returns the messages that ask qs, addressed to the people who may answer. o has
 // what they have in common, and the route of the run.
 func (n *Notices) Asking(ctx context.Context, agent claybot.Agent, o claybot.Outgoing, qs []claybot.Question) (out []claybot.Outgoing, err error) {
 	for i, q := range qs {
@@ -59,7 +59,7 @@ func (n *Notices) Asking(ctx context.Context, agent claybot.Agent, o claybot.Out
 	return out, nil
 }
 
-// parts are the parts of one message that asks q; the last one has the buttons.
+// parts returns the parts of one message that asks q; the last one has the buttons.
 func (n *Notices) parts(q claybot.Question, place int, o claybot.Outgoing, text string) []claybot.Outgoing {
 	out := n.sender.Compose(o, text)
 	for k := range out {
@@ -106,8 +106,8 @@ func (n *Notices) askElsewhere(ctx context.Context, agent claybot.Agent, o clayb
 	return out, nil
 }
 
-// questionOutgoing is the id of a part of a message that asks q. Place 0 is where
-// the run answers, the others are those of the approvers, in their order.
+// questionOutgoing returns the id of a part of a message that asks q. Place 0 is where the
+// run answers, the others are those of the approvers, in their order.
 func questionOutgoing(q claybot.Question, place, part int) string {
 	if place > 0 {
 		return fmt.Sprintf("question/%s@%d/%d", q.ID, place, part)
@@ -121,7 +121,7 @@ func (n *Notices) Answered(ctx context.Context, q claybot.Question, a claybot.An
 	if err != nil || len(out) == 0 {
 		return err
 	}
-	for i := range out { // what was typed stands there already
+	for i := range out { // a text answer is in the chat already
 		out[i].EditOnly = a.Via == claybot.ViaText
 	}
 	if _, err := n.sender.Send(ctx, out...); err != nil {
@@ -145,8 +145,8 @@ func (n *Notices) Withdrawn(ctx context.Context, open []claybot.Question) (all [
 	return all, nil
 }
 
-// replaced are the messages that take the places of those that asked q: of the
-// last part of each, which has the buttons.
+// replaced returns the messages that replace those that asked q: the last part of each,
+// which has the buttons.
 func (n *Notices) replaced(ctx context.Context, q claybot.Question, end, text string) (all []claybot.Outgoing, err error) {
 	for place := range 1 + len(q.Approvers) {
 		first, err := n.outbox.OutgoingByID(ctx, questionOutgoing(q, place, 1))
@@ -170,10 +170,9 @@ func (n *Notices) replaced(ctx context.Context, q claybot.Question, end, text st
 	return all, nil
 }
 
-// Pending adds a notice to a message that has to wait behind an open question. It
-// commits together with the message, and its id makes it one for each
-// question. A message that cannot be looked at is taken in without a notice: the next
-// one has it.
+// Pending adds a notice to a message that has to wait behind an open question, once for
+// each question. The notice commits together with the message. When the question cannot be
+// read, the message has no notice.
 func (n *Notices) Pending(ctx context.Context, agent claybot.Agent, p *storage.Posting) {
 	if p.Skip != "" || p.Message.Type != claybot.MessageUser || !agent.Descriptor.Foreground() {
 		return
@@ -226,8 +225,8 @@ func (n *Notices) readBefore(ctx context.Context, q claybot.Question, agent clay
 	return false, nil
 }
 
-// settled is an outgoing message; one that is on its way is given a moment to
-// arrive, for its reader may be quicker than its receipt.
+// settled returns an outgoing message. It waits a moment for one whose attempt is not
+// resolved yet, because its reader may be quicker than its receipt.
 func (n *Notices) settled(ctx context.Context, id string) (o claybot.Outgoing, err error) {
 	for range 40 {
 		o, err = n.outbox.OutgoingByID(ctx, id)

@@ -161,9 +161,9 @@ func ofRun(out []claybot.Outgoing, run claybot.RunID) []claybot.Outgoing {
 	return out
 }
 
-// tried is a text tried against the open questions: lines of keys and values where
-// there are such, or else the first question. Where something does not fit,
-// nothing is answered, and at is the first question in doubt.
+// tried reads a text as answers to the open questions: lines of keys and values if it has
+// any, otherwise an answer to the first question. When a value is invalid, there are no
+// answers, and at is the first question with an invalid one.
 func (p pause) tried(text string) (answers []claybot.Answer, faults []string, at claybot.Question) {
 	values, lines := keyed(p.open, text)
 	if !lines || len(p.open) == 1 {
@@ -221,8 +221,8 @@ func keyed(qs []claybot.Question, text string) (values map[string]string, ok boo
 	return values, last != ""
 }
 
-// resume does what follows from the newest message of a person, whose
-// source may not send it again although a crash came behind it.
+// resume applies the consequences of the newest message of a person: its source may not
+// redeliver it, although a crash came after it was stored.
 func (x *TextAnswers) resume(ctx context.Context, agent claybot.Agent) error {
 	w, err := x.pauseOf(ctx, agent)
 	if err != nil || len(w.open) == 0 {
@@ -241,7 +241,7 @@ func (x *TextAnswers) resume(ctx context.Context, agent claybot.Agent) error {
 // follow applies the consequences of a stored message. It is idempotent.
 func (p pause) follow(ctx context.Context, m claybot.AgentMessage) error {
 	if m.Type != claybot.MessageUser || m.Answer == nil || m.Answer.RunID != p.run.ID {
-		return nil // it is no answer to what is asked now
+		return nil // it does not answer this run
 	}
 	if !m.Answer.OK {
 		_, err := p.answers.ledger.inbox.Post(ctx, storage.Posting{To: p.agent.ID, By: ByMessage, Message: claybot.AgentMessage{
@@ -272,7 +272,7 @@ func (p pause) follow(ctx context.Context, m claybot.AgentMessage) error {
 func (p pause) late(ctx context.Context, m claybot.AgentMessage, a claybot.Answer) error {
 	first, err := p.answers.ledger.stored(ctx, claybot.Question{ID: a.Question})
 	if err != nil || first != nil && string(first.Value) == string(a.Value) {
-		return err // it is this very answer, or says the same
+		return err // it is this answer, or has the same value
 	}
 	if err := p.answers.sender.SendOnce(ctx, delivery.ReplyTo(p.agent, m, claybot.OutgoingNotice), fmt.Sprintf("late/%s/%s", m.ID, a.Question), texts.Late); err != nil {
 		return fmt.Errorf("report that an answer came late: %w", err)

@@ -23,8 +23,8 @@ import (
 const (
 	defaultPatience = 10 * time.Minute
 	maxPatience     = 24 * time.Hour
-	// answerGrace is how long after the last deadline an answer may still come:
-	// those who are waited for end by themselves.
+	// answerGrace is how long after the last deadline an answer may still come: the runs
+	// that are waited for end by themselves.
 	answerGrace = time.Minute
 	// maxAnswers is the most bytes of a result with answers, below what is cut
 	// in the middle.
