@@ -13,7 +13,7 @@ func Answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // a client that is gone needs no answer
+	_ = json.NewEncoder(w).Encode(v) // the client may be gone
 }
 
 // Words writes a plain-text response.
@@ -21,7 +21,7 @@ func Words(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text+"\n") // a client that is gone needs no answer
+	_, _ = io.WriteString(w, text+"\n") // the client may be gone
 }
 
 // Fail writes an error in the common format {"error":{"code","message","fix"}}.

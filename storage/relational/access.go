@@ -60,8 +60,8 @@ func (db access) Pairings(ctx context.Context) ([]storage.Pairing, error) {
 	return result(pairings, err, "list pairings")
 }
 
-// SavePairing implements storage.Access. A code that someone else has is
-// refused.
+// SavePairing implements storage.Access. It refuses a code of another pairing
+// request.
 func (db access) SavePairing(ctx context.Context, p storage.Pairing, reply ...claybot.Outgoing) ([]claybot.Outgoing, error) {
 	out, err := write(ctx, db, func(c *Conn) ([]claybot.Outgoing, error) {
 		err := c.do(`INSERT INTO pairings (code, connector, channel, "user", name, at, expires) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -78,7 +78,7 @@ func (db access) SavePairing(ctx context.Context, p storage.Pairing, reply ...cl
 
 func (db access) DropPairing(ctx context.Context, code string) error {
 	if err := db.deleteOne(ctx, "DELETE FROM pairings WHERE code = ?", code); err != nil {
-		return fmt.Errorf("drop pairing: %w", err) // without the code: it is a secret of sorts
+		return fmt.Errorf("drop pairing: %w", err) // without the code, which is a secret
 	}
 	return nil
 }
@@ -99,7 +99,8 @@ func (db access) SetCheckpoint(ctx context.Context, key, value string) error {
 	return failed(err, "set mark %s", key)
 }
 
-// setMark sets one mark with the transaction; the zero Mark is none.
+// setCheckpoint sets one checkpoint in the transaction; the zero Checkpoint is
+// ignored.
 func setCheckpoint(c *Conn, m storage.Checkpoint) error {
 	if m.Key == "" {
 		return nil
@@ -107,8 +108,8 @@ func setCheckpoint(c *Conn, m storage.Checkpoint) error {
 	return c.do("INSERT INTO marks (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", m.Key, m.Value)
 }
 
-// SetMarks sets several marks in one transaction, which is not synced by itself: a loss
-// of power may take it back. An empty value removes a mark.
+// SetCheckpoints sets several checkpoints in one transaction without a sync: a power
+// loss may undo it. An empty value removes a checkpoint.
 func (db access) SetCheckpoints(ctx context.Context, values map[string]string) error {
 	err := db.updateLightly(ctx, func(c *Conn) error {
 		for _, key := range slices.Sorted(maps.Keys(values)) {
@@ -127,7 +128,7 @@ func (db access) SetCheckpoints(ctx context.Context, values map[string]string) e
 	return failed(err, "set %d marks", len(values))
 }
 
-// MarkKeys lists the keys of the marks that begin with prefix.
+// CheckpointKeys lists the keys of the checkpoints that begin with prefix.
 func (db access) CheckpointKeys(ctx context.Context, prefix string) (keys []string, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each("SELECT key FROM marks WHERE key >= ? ORDER BY key", func(r Row) error {
@@ -142,7 +143,7 @@ func (db access) CheckpointKeys(ctx context.Context, prefix string) (keys []stri
 
 var _ storage.Versions = (*Store)(nil)
 
-// The marks that count changes.
+// Keys of the checkpoints that count changes.
 const (
 	versionAccess   = "version/access"
 	versionSettings = "version/settings"

@@ -9,17 +9,17 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// albumQuiet and albumMax say how long the parts of an album are waited for
-// (IN-14): they reach a bot one by one.
+// albumQuiet and albumMax are how long an agent waits for the parts of an album
+// (IN-14), which arrive one by one.
 const (
 	albumQuiet = 750 * time.Millisecond
 	albumMax   = 5 * time.Second
 )
 
-// never is a time column's null: no such moment.
+// never stands for null in a time column.
 const never = -1
 
-// An inboxRow is the state of one agent's inbox, as the agents table has it.
+// An inboxRow is the state of one agent's inbox in the agents table.
 type inboxRow struct {
 	id                             claybot.AgentID
 	n                              int64
@@ -34,14 +34,14 @@ type inboxRow struct {
 	resumeAt                       int64             // when a paused run goes on; never: it is not paused
 	refused                        []refusal
 	found                          bool // it was loaded
-	// usage is what the agent took until now, as JSON, when it has changed.
+	// usage is the total usage of the agent as JSON, if it has changed.
 	usage []byte
-	// shown is what the row says now of the place of a in lists.
+	// shown are the stored list columns.
 	shown shown
 }
 
-// shown are the columns that lists of agents are sorted by. They are in many
-// indexes and change seldom, so they are written only when they do.
+// shown are the columns by which lists of agents are sorted. They are in many
+// indexes and rarely change, so they are written only if they do.
 type shown struct {
 	user claybot.MessageID
 	busy bool
@@ -59,7 +59,7 @@ func loadInbox(c *Conn, id claybot.AgentID) (*inboxRow, error) {
 	return a, a.there()
 }
 
-// askInbox loads the inbox of a.id.
+// askInbox returns the query that loads the inbox of a.id.
 func askInbox(c *Conn, a *inboxRow) Ask {
 	return Ask{Query: `SELECT n, waiting, first_n, first_at, last_at, urgent_n, hold_at, due_at, wake_at, node, token, run,
 		last_user_at, resume_at, busy
@@ -82,7 +82,7 @@ func askInbox(c *Conn, a *inboxRow) Ask {
 	})}
 }
 
-// there refuses an inbox that was asked for and is none.
+// there returns an error if the inbox was not found.
 func (a *inboxRow) there() error {
 	if !a.found {
 		return fmt.Errorf("agent %s: %w", a.id, storage.ErrNotFound)
@@ -90,20 +90,20 @@ func (a *inboxRow) there() error {
 	return nil
 }
 
-// The statements that save an inbox. The columns of lists are in indexes, so
-// they are named only when they change.
+// Statements that save an inbox. They contain the indexed list columns only if
+// these have changed.
 const (
 	inboxColumns = `n = ?2, waiting = ?3, first_n = ?4, first_at = ?5, last_at = ?6, urgent_n = ?7, hold_at = ?8,
 		due_at = ?9, wake_at = ?10, node = ?11, token = ?12, run = ?13, resume_at = ?14`
 	ofInbox  = " WHERE id = ?1"
 	saveSame = "UPDATE agents SET " + inboxColumns + ofInbox
 	saveBusy = "UPDATE agents SET " + inboxColumns + ", busy = ?15" + ofInbox
-	// The place of a message among those of all agents is that of its row: messages
-	// are never deleted.
+	// The rowid of a message is its position among those of all agents, because
+	// messages are never deleted.
 	saveShown = "UPDATE agents SET " + inboxColumns + ", busy = ?15, last_user_at = ?16, last_user_n = (SELECT rowid FROM messages WHERE id = ?17)" + ofInbox
 )
 
-// saveInbox writes a, and then the answers that it owes.
+// saveInbox writes a, and then its pending answers to waiting runs.
 func saveInbox(c *Conn, a *inboxRow) error {
 	c.saved++
 	q := saveSame
@@ -133,7 +133,7 @@ func saveInbox(c *Conn, a *inboxRow) error {
 	return refuseAll(c, a)
 }
 
-// moment is t, or null for never.
+// moment returns t, or null for never.
 func moment(t int64) any {
 	if t == never {
 		return nil
@@ -141,13 +141,14 @@ func moment(t int64) any {
 	return t
 }
 
-// leased loads the inbox of l's agent and refuses when l is not its lease.
+// leased loads the inbox of l's agent; storage.ErrLeaseLost if l is not its
+// lease.
 func leased(c *Conn, l storage.Lease) (*inboxRow, error) {
 	return leasedWith(c, l)
 }
 
-// leasedWith is leased, with queries that go with it. Their results count only
-// without an error.
+// leasedWith is like leased with additional queries, whose results are valid
+// only without an error.
 func leasedWith(c *Conn, l storage.Lease, asks ...Ask) (*inboxRow, error) {
 	a := &inboxRow{id: l.Agent}
 	if err := c.ask(append([]Ask{askInbox(c, a)}, asks...)...); err != nil {
@@ -162,10 +163,9 @@ func leasedWith(c *Conn, l storage.Lease, asks ...Ask) (*inboxRow, error) {
 	return a, nil
 }
 
-// due is when the waiting messages may be taken under w (IN-11, IN-12, IN-14). It is
-// never later than w allows from now on, whatever a clock that was set back has made of
-// the times of arrival. Silent messages are taken with others and never make an agent
-// due (SA-04).
+// due returns when the pending messages may be taken under w (IN-11, IN-12, IN-14). It
+// is never later than w allows from now, even if the clock was set back since their
+// arrival. Silent messages are taken with others and never make an agent due (SA-04).
 func (a *inboxRow) due(w storage.Wait, now int64) int64 {
 	if a.firstN == 0 {
 		return never
@@ -178,7 +178,7 @@ func (a *inboxRow) due(w storage.Wait, now int64) int64 {
 	return max(due, min(a.holdAt, now+albumQuiet.Milliseconds()))
 }
 
-// arrive counts message n, which waits from at on.
+// arrive counts message n, which is pending since at.
 func (a *inboxRow) arrive(at int64, silent bool) {
 	a.waiting++
 	if silent {
@@ -190,7 +190,7 @@ func (a *inboxRow) arrive(at int64, silent bool) {
 	a.lastAt = at
 }
 
-// rouse makes an agent due whose run is paused.
+// rouse makes an agent with a paused run due.
 func (a *inboxRow) rouse(at int64) {
 	if a.run != "" && a.resumeAt != never {
 		a.resumeAt = min(a.resumeAt, at)
@@ -198,7 +198,7 @@ func (a *inboxRow) rouse(at int64) {
 	}
 }
 
-// wake sets when Acquire may take an agent that nobody holds.
+// wake sets when Acquire may take an agent that is not held.
 func (a *inboxRow) wake() {
 	switch {
 	case a.node != "":
@@ -211,14 +211,14 @@ func (a *inboxRow) wake() {
 	}
 }
 
-// free ends the lease; what waits is due as w says.
+// free ends the lease; pending messages are due according to w.
 func (a *inboxRow) free(w storage.Wait, now int64) {
 	a.node = ""
 	a.dueAt = a.due(w, now)
 	a.wake()
 }
 
-// reduceWaiting tells the inbox that k messages wait no longer.
+// reduceWaiting records that k messages are no longer pending.
 func reduceWaiting(c *Conn, a *inboxRow, k int) error {
 	if k == 0 {
 		return nil
@@ -231,7 +231,7 @@ func reduceWaiting(c *Conn, a *inboxRow, k int) error {
 	return nil
 }
 
-// reduceWaitingTo is left where it is known what is the first message then.
+// reduceWaitingTo is reduceWaiting with a known new first message.
 func reduceWaitingTo(c *Conn, a *inboxRow, k int, f front) {
 	if k == 0 {
 		return
@@ -241,16 +241,16 @@ func reduceWaitingTo(c *Conn, a *inboxRow, k int, f front) {
 	a.begin(f)
 }
 
-// A front is the first of the messages that make an agent due.
+// A front is the first pending message that makes an agent due.
 type front struct {
 	n, at int64
 	found bool
 }
 
-// ask finds the front among all that wait.
+// ask returns the query for the front among all pending messages.
 func (f *front) ask(agent claybot.AgentID) Ask { return f.query("", agent) }
 
-// askBut finds the front among all that wait but those of a JSON list of ids.
+// askBut is like ask, without the messages in a JSON list of ids.
 func (f *front) askBut(agent claybot.AgentID, ids []byte) Ask {
 	return f.query(" AND id NOT IN (SELECT value FROM json_each(?))", agent, ids)
 }
@@ -263,7 +263,7 @@ func (f *front) query(but string, args ...any) Ask {
 	}
 }
 
-// begin has a's messages begin with f.
+// begin sets the front of a to f.
 func (a *inboxRow) begin(f front) {
 	a.firstN, a.firstAt = f.n, f.at
 	if !f.found {

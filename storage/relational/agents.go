@@ -18,18 +18,19 @@ var (
 	_ storage.Files     = (*Agents)(nil)
 )
 
-// An Agents keeps agents in the tables of a Store: who they are in agents, what they
-// remember in records, what was sent to them in attachments. Every write of a
-// lease locks the agent's row and looks whether the lease still counts, so what one
-// process writes is whole before another one reads on.
+// An Agents stores agents in the tables of a Store: their identity in agents, their
+// history in records, their files in attachments. Every write with a lease locks the
+// agent's row and checks the lease, so the writes of one holder are complete before
+// another one reads.
 type Agents struct {
 	*core
 	blobs     storage.Blobs
 	maxInline int64
 }
 
-// NewAgents returns the agents in the tables of db. blobs keeps the bytes of files; nil
-// keeps them in the table chunks, of at most maxInline bytes each; 0: any size.
+// NewAgents returns the agents in the tables of db. blobs stores the bytes of files;
+// with nil, the table chunks does, for files of at most maxInline bytes; 0 means any
+// size.
 func NewAgents(db *Store, blobs storage.Blobs, maxInline int64) *Agents {
 	return &Agents{db.core, blobs, maxInline}
 }
@@ -61,8 +62,7 @@ func (s *Agents) agentFor(ctx context.Context, d claybot.Descriptor, b *claybot.
 	return result(a, err, "%s", what)
 }
 
-// makeAgent finds the agent of d, gives it the name that it is asked for by, or
-// makes it.
+// makeAgent finds the agent of d and updates its name, or creates it.
 func makeAgent(c *Conn, d claybot.Descriptor, b *claybot.Background) (claybot.Agent, error) {
 	if err := c.lock("agent/" + d.Key()); err != nil {
 		return claybot.Agent{}, err
@@ -90,11 +90,11 @@ func makeAgent(c *Conn, d claybot.Descriptor, b *claybot.Background) (claybot.Ag
 	if err := addRecords(c, a.ID, 0, claybot.Record{Type: claybot.RecordStart, V: 1, At: at}); err != nil {
 		return a, err
 	}
-	return loadAgent(c, "id", string(a.ID)) // b is the caller's
+	return loadAgent(c, "id", string(a.ID)) // do not keep b, which belongs to the caller
 }
 
-// loadAgent loads one by its id or key. A damaged state is the one that an agent
-// begins with.
+// loadAgent loads an agent by its id or key. It replaces a damaged state with
+// the initial one.
 func loadAgent(c *Conn, column, value string) (a claybot.Agent, err error) {
 	err = need(c.first("SELECT id, descriptor, created_at, state FROM agents WHERE "+column+" = ?"+c.locked(), func(r Row) error {
 		a.ID, a.CreatedAt = claybot.AgentID(r.Str(0)), claybot.Time(r.Int(2))
@@ -119,8 +119,7 @@ func (s *Agents) Agent(ctx context.Context, id claybot.AgentID) (a claybot.Agent
 	return result(a, err, "agent %s", id)
 }
 
-// SaveState implements storage.Agents. Members that this version does not know are
-// kept.
+// SaveState implements storage.Agents. It keeps unknown JSON members.
 func (s *Agents) SaveState(ctx context.Context, l storage.Lease, st claybot.AgentState) error {
 	err := s.core.update(ctx, func(c *Conn) error {
 		if _, err := leased(c, l); err != nil {
@@ -144,8 +143,8 @@ func saveState(c *Conn, id claybot.AgentID, st claybot.AgentState) error {
 	return c.do("UPDATE agents SET state = ? WHERE id = ?", b, id)
 }
 
-// overlaid is st as JSON with the members of before that claybot.AgentState does not
-// know: a later version wrote them, and works beside this one.
+// overlaid returns st as JSON with the members of before that claybot.AgentState
+// does not know: a later version in the same cluster may have written them.
 func overlaid(before string, st claybot.AgentState) ([]byte, error) {
 	b, err := json.Marshal(st)
 	if err != nil || before == "" {
@@ -183,7 +182,7 @@ func overlaid(before string, st claybot.AgentState) ([]byte, error) {
 }
 
 // MoveChannel implements storage.Agents. An agent whose new descriptor is taken
-// stays where it is.
+// is not moved.
 func (s *Agents) MoveChannel(ctx context.Context, connector, from, to string) error {
 	if from == to {
 		return nil
@@ -198,7 +197,7 @@ func (s *Agents) MoveChannel(ctx context.Context, connector, from, to string) er
 		err := s.core.update(ctx, func(c *Conn) error { return s.move(c, e.ID, to) })
 		if class := storage.ClassOf(err); class == storage.ClassAgent || class == storage.ClassMember {
 			s.log.Error("an agent of a moved channel stays where it is", "agent", e.ID, "err", err)
-			continue // the others follow
+			continue // continue with the others
 		}
 		if err != nil {
 			return fmt.Errorf("move channel of agent %s: %w", e.ID, err)
@@ -227,8 +226,8 @@ func (s *Agents) move(c *Conn, id claybot.AgentID, to string) error {
 	return indexAgent(c, a)
 }
 
-// Delete implements storage.Agents. What the agent remembered and was sent stays
-// for 30 days, see Prune.
+// Delete implements storage.Agents. The history and the files stay for 30 days,
+// see PruneFiles.
 func (s *Agents) Delete(ctx context.Context, id claybot.AgentID) error {
 	err := s.core.update(ctx, func(c *Conn) error {
 		a, err := loadInbox(c, id)

@@ -13,7 +13,7 @@ import (
 
 var _ storage.Budgets = (*Store)(nil)
 
-// maxAmount bounds an amount, so that no sum of them overflows.
+// maxAmount limits an amount, so that sums do not overflow.
 const maxAmount = 1 << 50
 
 func checkAmount(a storage.Amount) error {
@@ -34,7 +34,7 @@ func decodeBudget(r Row) storage.Budget {
 	}
 }
 
-// loadBudget reads one; false when nothing was ever set aside on it.
+// loadBudget reads a budget; found is false if it was never used.
 func loadBudget(c *Conn, key string) (b storage.Budget, found bool, err error) {
 	found, err = c.first("SELECT "+budgetColumns+" FROM budgets WHERE key = ?"+c.locked(), func(r Row) error {
 		b = decodeBudget(r)
@@ -43,7 +43,7 @@ func loadBudget(c *Conn, key string) (b storage.Budget, found bool, err error) {
 	return b, found, err
 }
 
-// Reserve implements storage.Budgets. Those of one moment share a commit.
+// Reserve implements storage.Budgets. Concurrent calls share a commit.
 func (db spending) Reserve(ctx context.Context, r storage.Reservation) error {
 	if err := checkAmount(r.Amount); err != nil {
 		return fmt.Errorf("reserve: %w", err)
@@ -52,7 +52,7 @@ func (db spending) Reserve(ctx context.Context, r storage.Reservation) error {
 	if err == nil {
 		return nil
 	}
-	// A refusal writes nothing, so a budget that is new has to be made for itself.
+	// A refusal writes nothing, so a new budget has to be inserted separately.
 	if over, ok := errors.AsType[*storage.OverBudgetError](err); ok && over.Used == 0 {
 		if err := db.update(ctx, func(c *Conn) error { return insertBudget(c, over.Budget) }); err != nil {
 			return fmt.Errorf("reserve: %w", err)
@@ -61,15 +61,15 @@ func (db spending) Reserve(ctx context.Context, r storage.Reservation) error {
 	return fmt.Errorf("reserve: %w", err)
 }
 
-// insertBudget makes a budget on which nothing is spent, so that it can be seen and
+// insertBudget inserts a budget without spending, so that it can be listed and
 // extended.
 func insertBudget(c *Conn, b storage.Budget) error {
 	return c.do(`INSERT INTO budgets (key, period, name, unit, hard, most, used_at) VALUES (?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (key) DO NOTHING`, b.Key, b.Period, b.Name, string(b.Unit), b.Hard, b.Limit, c.now())
 }
 
-// lockBudgets makes others wait who reserve on the same budgets. In one order, so
-// that no two wait for each other.
+// lockBudgets locks budgets against concurrent reservations, in a fixed order to
+// avoid deadlocks.
 func lockBudgets(c *Conn, keys []string) error {
 	for _, key := range slices.Sorted(slices.Values(keys)) {
 		if err := c.lock("budget/" + key); err != nil {
@@ -79,8 +79,8 @@ func lockBudgets(c *Conn, keys []string) error {
 	return nil
 }
 
-// reserveBudgets looks at all levels before it writes, so that a refusal spoils no
-// transaction.
+// reserveBudgets checks all levels before it writes, so that a refusal leaves the
+// transaction unchanged.
 func reserveBudgets(c *Conn, r storage.Reservation) error {
 	known, err := c.first("SELECT 1 FROM reservations WHERE id = ?", func(Row) error { return nil }, r.ID)
 	if err != nil || known {
@@ -132,7 +132,8 @@ func (db spending) Book(ctx context.Context, id string, actual storage.Amount) (
 	return result(list, err, "book")
 }
 
-// bookReservation enters an amount in place of what was set aside; nil books that.
+// bookReservation replaces a reservation by an amount; nil books the reservation
+// in full.
 func bookReservation(c *Conn, id string, actual *storage.Amount) ([]storage.Budget, error) {
 	var aside storage.Amount
 	var list string
@@ -249,8 +250,8 @@ func (db spending) Budgets(ctx context.Context, limit int) (list []storage.Budge
 	return result(list, err, "budgets")
 }
 
-// pruneBudgets removes some budgets that nobody used since t. Those without a
-// period stay: they never begin anew.
+// pruneBudgets removes some budgets that were not used since t. Those without a
+// period stay, because they never reset.
 func pruneBudgets(c *Conn, t claybot.Time) (int, error) {
 	var keys []string
 	err := c.each("SELECT key FROM budgets WHERE used_at < ? AND period <> ? AND reserved = 0 ORDER BY used_at LIMIT 0+?", func(r Row) error {
@@ -270,11 +271,11 @@ func pruneBudgets(c *Conn, t claybot.Time) (int, error) {
 	return len(keys), nil
 }
 
-// errReserved refuses a message whose run id is not free.
+// errReserved means that the run id of a message is taken.
 var errReserved = errors.New("its run id is taken")
 
-// reservedBy is the id that m reserves for the run that will take it, empty for
-// none. The Run of an answer names the run that it is for instead.
+// reservedBy returns the run id that m reserves, empty for none. The Run of an
+// answer is the run that it answers instead.
 func reservedBy(m claybot.AgentMessage) claybot.RunID {
 	if m.Type == claybot.MessageUser || m.Type == claybot.MessageSystem {
 		return m.Run
@@ -282,7 +283,7 @@ func reservedBy(m claybot.AgentMessage) claybot.RunID {
 	return ""
 }
 
-// checkReserved refuses an id that another message or a run has.
+// checkReserved returns errReserved if another message or a run has the id.
 func checkReserved(c *Conn, id claybot.RunID) error {
 	if id == "" {
 		return nil
@@ -295,9 +296,8 @@ func checkReserved(c *Conn, id claybot.RunID) error {
 	return err
 }
 
-// cancelReserved leaves a run behind for a message that reserved its id and
-// ended without one, so that whoever watches the id sees the end. It has never
-// started.
+// cancelReserved inserts a canceled run for a message that reserved its id and
+// ended without a run, so that watchers of the id see the end.
 func cancelReserved(c *Conn, agent claybot.AgentID, id claybot.RunID, m claybot.MessageID, reason string) error {
 	run := claybot.Run{ID: id, Agent: agent, Messages: []claybot.MessageID{m}}
 	ids, err := json.Marshal(run.Messages)
@@ -313,7 +313,7 @@ func cancelReserved(c *Conn, agent claybot.AgentID, id claybot.RunID, m claybot.
 	return appendEvents(c, &run, event(claybot.EventRunCanceled, map[string]any{"by": reason}))
 }
 
-// runOrReserved loads a run, or what became of the id that a message reserved.
+// runOrReserved loads a run by its id or by an id that a message reserved.
 func runOrReserved(c *Conn, id claybot.RunID) (claybot.Run, error) {
 	run, err := loadRun(c, id)
 	if !errors.Is(err, storage.ErrNotFound) {
@@ -338,7 +338,7 @@ func runOrReserved(c *Conn, id claybot.RunID) (claybot.Run, error) {
 	return claybot.Run{}, err
 }
 
-// pendingRun is the run that a waiting message has reserved.
+// pendingRun returns the run that a pending message has reserved.
 func pendingRun(id claybot.RunID, agent claybot.AgentID, m claybot.MessageID) claybot.Run {
 	return claybot.Run{ID: id, Agent: agent, State: claybot.RunPending, Messages: []claybot.MessageID{m}}
 }

@@ -11,36 +11,36 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A Session runs statements on one connection. The statements are written in the
-// part of SQL that SQLite and PostgreSQL share, but for what Dialect says;
-// parameters are ? or ?N.
+// A Session runs statements on one connection. The statements use the SQL that
+// SQLite and PostgreSQL share, except for the parts in Dialect; parameters are ?
+// or ?N.
 type Session interface {
 	// Exec runs a statement that changes rows and returns how many.
 	Exec(q string, args []any) (int64, error)
-	// Do runs a statement of which nobody needs to know how many rows it changes,
-	// or notes it down to be run before the next one that has a result, and before
-	// the commit. changed is false when it is known to have changed none.
+	// Do runs a statement whose row count is not needed. It may queue the
+	// statement, which then runs before the next one with a result and before the
+	// commit. changed is false only if it is known that no row changed.
 	Do(q string, args []any) (changed bool, err error)
-	// Each calls f for every row of a query, and ends early with the error of f or
+	// Each calls f for every row of a query, and stops at the first error of f or
 	// of the connection. f may run other statements.
 	Each(q string, f func(r Row) error, args []any) error
-	// Ask runs queries that do not depend on each other, one after the other, like
-	// Each; over a network they go there and back at once. No Row may run another
-	// statement. They see what the ones before have locked.
+	// Ask runs independent queries in order, like Each, in one network round trip.
+	// A Row must not run another statement. Each query sees the rows locked by the
+	// ones before.
 	Ask(asks []Ask) error
-	// Later runs a query of a transaction, or notes it down like Do. f is called for
-	// its rows at the latest when the transaction has committed: it must not fail.
+	// Later runs a query of a transaction, or queues it like Do. f is called for its
+	// rows at the latest after the commit, so it must not fail.
 	Later(q string, f func(r Row), args []any) error
 }
 
-// An Ask is a query, and what is called for each of its rows.
+// An Ask is a query with a function for each of its rows.
 type Ask struct {
 	Query string
 	Row   func(r Row) error
 	Args  []any
 }
 
-// once is a Row for the first row alone, which it notes in found.
+// once returns a Row that handles only the first row, and sets found.
 func once(found *bool, f func(r Row) error) func(r Row) error {
 	return func(r Row) error {
 		if *found {
@@ -51,43 +51,43 @@ func once(found *bool, f func(r Row) error) func(r Row) error {
 	}
 }
 
-// A Dialect is how a database differs from the others.
+// A Dialect has the differences between databases.
 type Dialect struct {
-	// Alone says that one process uses the store.
+	// Alone means that only one process uses the store.
 	Alone bool
-	// Clock is the present moment in unix milliseconds, by the clock that all
-	// nodes share.
+	// Clock returns the current time in Unix milliseconds, by the clock that
+	// all members share.
 	Clock func() int64
-	// Lock ends a query of rows that the transaction is going to change, Skip one
-	// that leaves out the rows that another transaction has locked.
+	// Lock is the suffix of a query that locks its rows, Skip that of one that
+	// also skips rows locked by other transactions.
 	Lock, Skip string
-	// LockName, when there is one, is the statement that makes transactions
-	// wait for each other that name the same thing.
+	// LockName, if set, is the statement that takes a lock with a name until
+	// the end of the transaction.
 	LockName string
-	// Leave, when there is one, is the statement by which a transaction leaves what
-	// it adds to sums to be added up later, so that it does not wait for others that
-	// add to the same ones. Summed ends the name of a table of sums in queries, with
-	// what was left to be added.
+	// Leave, if set, is the statement with which a transaction queues its additions
+	// to sums, so that transactions do not wait for each other. Summed is the suffix
+	// of a table of sums in queries that include queued additions.
 	Leave  func(s Sums) (q string, arg any, err error)
 	Summed string
-	// Words finds notes by their words.
+	// Words is the full-text search of notes.
 	Words Words
 }
 
-// A Conn is what the methods of a Store work in: a session, and what the running
-// transaction collects. The statements of each group of tables are functions of a Conn.
-// It is used by one goroutine at a time.
+// A Conn is a session with the state of the current transaction. The statements of each
+// group of tables are functions of a Conn. It must be used by one goroutine at a time.
 type Conn struct {
 	session Session
 	dialect *Dialect
-	// wrote says that a statement of the running call changed something.
+	// wrote is set if a statement of the current call changed something.
 	wrote bool
-	// writes says that the connection may write, and so locks what it reads.
+	// writes means that the connection may write, so it locks the rows it
+	// reads.
 	writes bool
 	tally  tally
 	saved  int // inboxes
 	meter  meter
-	// journal is what the running transaction did, sinks who is told of events.
+	// journal records the effects of the current transaction; sinks are the
+	// sinks of events.
 	journal journal
 	sinks   []string
 }
@@ -97,8 +97,7 @@ func NewConn(s Session, d *Dialect, writes bool) *Conn {
 	return &Conn{session: s, dialect: d, writes: writes}
 }
 
-// Begin forgets what the last try has collected. sinks are those that are told of
-// events.
+// Begin resets the state of the previous attempt. sinks are the sinks of events.
 func (c *Conn) Begin(sinks []string) {
 	c.wrote = false
 	c.tally.reset()
@@ -106,20 +105,20 @@ func (c *Conn) Begin(sinks []string) {
 	c.journal, c.sinks = journal{}, sinks
 }
 
-// Call begins the next of several calls in one transaction.
+// Call starts the next of several calls in one transaction.
 func (c *Conn) Call() { c.wrote = false }
 
 // Wrote reports whether the call has changed something, or may have.
 func (c *Conn) Wrote() bool { return c.wrote }
 
-// Spoiled notes that the call may have changed something that must not stay.
+// Spoiled records that the call may have made changes that must be rolled back.
 func (c *Conn) Spoiled() { c.wrote = true }
 
-// Changed notes that the transaction is worth telling of.
+// Changed records that watchers should be notified of the transaction.
 func (c *Conn) Changed() { c.journal.changed = true }
 
-// Flush writes the sums that the transaction has collected. Nothing else may be
-// written after it.
+// Flush writes the sums collected by the transaction. It must be the last
+// write.
 func (c *Conn) Flush() error {
 	if c.dialect.Leave != nil {
 		return leaveSums(c)
@@ -135,12 +134,12 @@ func (c *Conn) now() int64 { return c.dialect.Clock() }
 // exec runs a statement that changes rows and returns how many.
 func (c *Conn) exec(q string, args ...any) (int64, error) {
 	n, err := c.session.Exec(q, Values(args))
-	c.wrote = c.wrote || n > 0 || err != nil // an error may come after a change
+	c.wrote = c.wrote || n > 0 || err != nil // an error may follow a change
 	return n, err
 }
 
-// do is exec where the number does not matter. Its error may come with a later
-// statement: the transaction fails either way.
+// do is like exec without the row count. Its error may be returned by a later
+// statement.
 func (c *Conn) do(q string, args ...any) error {
 	changed, err := c.session.Do(q, Values(args))
 	c.wrote = c.wrote || changed || err != nil
@@ -149,7 +148,7 @@ func (c *Conn) do(q string, args ...any) error {
 
 // each calls f for every row of a query.
 //
-// Queries say LIMIT 0+? because SQLite compiles a statement anew whenever a
+// Queries use LIMIT 0+? because SQLite recompiles a statement whenever a
 // parameter that is the whole limit is bound.
 func (c *Conn) each(q string, f func(r Row) error, args ...any) error {
 	return c.session.Each(q, f, Values(args))
@@ -161,7 +160,7 @@ func (c *Conn) first(q string, f func(r Row) error, args ...any) (found bool, er
 	return found, err
 }
 
-// rowsOf returns what f makes of each row of a query.
+// rowsOf returns the results of f for each row of a query.
 func rowsOf[T any](c *Conn, f func(r Row) T, q string, args ...any) (all []T, err error) {
 	err = c.each(q, func(r Row) error { all = append(all, f(r)); return nil }, args...)
 	return all, err
@@ -175,20 +174,20 @@ func (c *Conn) ask(asks ...Ask) error {
 	return c.session.Ask(asks)
 }
 
-// insert runs a statement that adds a row, or changes one, and RETURNS some
-// of it. found is false when it did neither.
+// insert runs a statement that inserts or updates a row with RETURNING. found
+// is false if it did neither.
 func (c *Conn) insert(q string, f func(r Row) error, args ...any) (found bool, err error) {
 	found, err = c.first(q, f, args...)
 	c.wrote = c.wrote || found || err != nil
 	return found, err
 }
 
-// later is each where nobody needs the rows before the commit.
+// later is like each for rows that are not needed before the commit.
 func (c *Conn) later(q string, f func(r Row), args ...any) error {
 	return c.session.Later(q, f, Values(args))
 }
 
-// locked is the end of a query whose rows the transaction is going to change.
+// locked returns the suffix of a query that locks its rows.
 func (c *Conn) locked() string {
 	if !c.writes {
 		return ""
@@ -196,7 +195,7 @@ func (c *Conn) locked() string {
 	return c.dialect.Lock
 }
 
-// skipping is locked for rows of which any will do.
+// skipping is like locked, but skips locked rows.
 func (c *Conn) skipping() string {
 	if !c.writes {
 		return ""
@@ -204,8 +203,8 @@ func (c *Conn) skipping() string {
 	return c.dialect.Skip
 }
 
-// lock makes the transaction wait for others that lock the same name, until
-// its end. It is for what has no row yet.
+// lock locks a name until the end of the transaction. Use it for data without a
+// row to lock.
 func (c *Conn) lock(name string) error {
 	if c.dialect.LockName == "" {
 		return nil
@@ -217,22 +216,22 @@ func (c *Conn) lock(name string) error {
 // A Row is one row of a result, read by position: strings, int64 and nil.
 type Row []any
 
-// Str is a text; empty for null.
+// Str returns a text column; empty for null.
 func (r Row) Str(i int) string {
 	s, _ := r[i].(string)
 	return s
 }
 
-// Int is a number; 0 for null.
+// Int returns an integer column; 0 for null.
 func (r Row) Int(i int) int64 {
 	n, _ := r[i].(int64)
 	return n
 }
 
-// Null reports whether there is no value.
+// Null reports whether a column is null.
 func (r Row) Null(i int) bool { return r[i] == nil }
 
-// text is s, or null for the empty string.
+// text returns s, or null for the empty string.
 func text(s string) any {
 	if s == "" {
 		return nil
@@ -240,7 +239,7 @@ func text(s string) any {
 	return s
 }
 
-// Values are parameters as drivers take them: string, int64 and nil.
+// Values converts parameters to driver values: string, int64 and nil.
 func Values(args []any) []any {
 	v := make([]any, len(args))
 	for i, a := range args {
@@ -287,17 +286,16 @@ func value(a any) any {
 	}
 }
 
-// A journal collects what one transaction does that others are told of after
-// its commit. It is made anew for every try.
+// A journal collects the effects of one transaction that are published after
+// its commit. Each attempt has a new one.
 type journal struct {
 	commit       storage.Commit
 	notification storage.Notification
-	changed      bool      // something was written that is worth a look
-	sinks        *[]string // named by this transaction; nil: as before
+	changed      bool      // watchers should look
+	sinks        *[]string // set by this transaction; nil: unchanged
 }
 
-// joined notes the ids that were reserved for runs and whose messages went to
-// run.
+// joined records reserved run ids whose messages went to run.
 func (j *journal) joined(run claybot.RunID, reserved []claybot.RunID) {
 	for _, id := range reserved {
 		if id != run {
@@ -306,19 +304,18 @@ func (j *journal) joined(run claybot.RunID, reserved []claybot.RunID) {
 	}
 }
 
-// Done is what a transaction did that others are told of once it is durable.
+// Done has the effects of a transaction that are published once it is durable.
 type Done struct {
 	Commit storage.Commit
-	// Hint is for other nodes; its Node is not set.
+	// Notification is for other members; its Member is not set.
 	Notification storage.Notification
-	// Worth says that Commit is to be told although it may be empty: something
-	// changed.
+	// Worth means that Commit is to be published even if it is empty.
 	Worth bool
-	// Sinks are those that are told of events from now on; nil: as before.
+	// Sinks are the new sinks of events; nil: unchanged.
 	Sinks *[]string
 }
 
-// Done returns what the transaction did. Call it after the commit.
+// Done returns the effects of the transaction. Call it after the commit.
 func (c *Conn) Done() Done {
 	j := &c.journal
 	h := j.notification
@@ -338,7 +335,8 @@ func (c *Conn) Done() Done {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// encode is the stored form of a message or outgoing and its checksum.
+// encode returns the stored form of a message or outgoing message, and its
+// checksum.
 func encode(v any) (body string, crc uint32, err error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -347,8 +345,7 @@ func encode(v any) (body string, crc uint32, err error) {
 	return string(b), crc32.Checksum(b, castagnoli), nil
 }
 
-// decode reads what encode wrote. Damage is an error that wraps
-// storage.ErrDamaged.
+// decode decodes the result of encode. The error wraps storage.ErrDamaged.
 func decode(body string, crc int64, v any) error {
 	b := []byte(body)
 	if int64(crc32.Checksum(b, castagnoli)) != crc {
@@ -369,8 +366,8 @@ func decodeMessage(r Row, i int) (m claybot.AgentMessage, err error) {
 // outgoingColumns are what decodeOutgoing reads, in its order.
 const outgoingColumns = "n, id, state, attempts, tried_at, due_at, receipt, cause, body, crc"
 
-// decodeOutgoing reads a row of outgoingColumns. When the body is damaged the
-// other fields are right all the same.
+// decodeOutgoing reads a row of outgoingColumns. If the body is damaged, the
+// other fields are still set.
 func decodeOutgoing(r Row) (o claybot.Outgoing, err error) {
 	err = decode(r.Str(8), r.Int(9), &o)
 	o.N, o.ID, o.State, o.Attempts = r.Int(0), r.Str(1), claybot.SendState(r.Str(2)), int(r.Int(3))
@@ -387,7 +384,7 @@ func unmarshal(s string, v any) error {
 	return nil
 }
 
-// need turns a missing row into storage.ErrNotFound.
+// need returns storage.ErrNotFound if found is false.
 func need(found bool, err error) error {
 	if err == nil && !found {
 		return storage.ErrNotFound

@@ -1,32 +1,28 @@
-// Package relational is claybot's tables in a database: inbox, runs, outbox, agent
-// index, access, marks, the ledger of cron, reminders, documents, notes, sums, nodes
-// and, with Agents, what agents remember. Its statements are written once, in the part of SQL that SQLite and
-// PostgreSQL share, so that the two cannot differ in what they do. Packages
-// storage/sqlite and storage/postgres bring the transactions, the schema, and in
-// their Dialect the little that has to be said differently; only they may import
-// it.
+// Package relational is claybot's tables in a database: inbox, runs, outbox, agent index, access,
+// marks, the ledger of cron, reminders, documents, notes, sums, nodes and, with Agents, what agents
+// remember. Its statements use the SQL that SQLite and PostgreSQL share, so that both behave the
+// same. Packages storage/sqlite and storage/postgres provide the transactions, the schema, and a
+// Dialect with the differences; only they may import it.
 //
-// It guarantees what package storage asks, as far as its Driver keeps what Driver
-// promises: a method returns nil only after the commit that carries its effect, and
-// one that returns an error has changed nothing. The work of a method may be done
-// more than once before it is committed, so it changes nothing but the rows and what
-// its caller reads after the end: whom others are told of goes into the journal of
-// the Conn, figures into its tally, sums into its meter, and each begins anew with
-// every try.
+// It guarantees what package storage requires, provided that its Driver keeps its
+// contract: a method returns nil only after its commit, and one that returns an
+// error has changed nothing. A transaction may be attempted more than once before it
+// commits, so it changes only rows and the results for its caller: notifications go
+// into the journal of the Conn, counters into its tally, sums into its meter, and
+// each attempt starts with empty ones.
 //
 // A Store consists of parts, one for each group of tables (relational.go lists them).
-// They share the core and nothing else: a part never calls another one, except upkeep,
-// which ends restored work through the outbox. What several parts do in their
-// transactions (post, enqueue, end a run) is a function of a Conn in the file of its
-// table.
+// They share only the core: a part never calls another one, except that upkeep ends
+// restored work through the outbox. What several parts do in their transactions (post,
+// enqueue, end a run) is a function of a Conn in the file of its table.
 //
 // # Tables
 //
-//	agents    one row per agent: descriptor, figures, the state of its inbox, its lease
-//	messages  every message ever posted; waiting while run and skipped are null
+//	agents    one row per agent: descriptor, usage, the state of its inbox, its lease
+//	messages  every message ever posted; pending while run and skipped are null
 //	keys      further identities of messages, for a week at least
 //	parked    messages whose agent cannot be used, until they are posted
-//	settings  what an operator changed for one agent; goes with it
+//	settings  settings of single agents, deleted with their agent
 //	runs      every run, for 90 days after its end; one_unfinished_run allows an
 //	          agent one that has not ended
 //	events    what happened in a run, seq 1..n, for a week after its end
@@ -40,10 +36,10 @@
 //	outbox    every outgoing message in order; open = 1 until it is sent or failed
 //	ledger    one row per instant of a cron task, for 90 days; the newest for good
 //	reminders, documents      what agents put aside; those of an agent go with it
-//	memories, memory_versions notes, as they are and as they were
+//	memories, memory_versions notes and their versions
 //	workspaces                what each node knows of the places where its tools act
-//	grants, pairings, marks   who may speak, who asked, small facts
-//	counters  the figures of status, moved by the commits that change them
+//	grants, pairings, marks   access, pairing requests, checkpoints
+//	counters  the counts of status, updated by the commits that change them
 //	nodes, claims             which processes share the store, and who alone may do
 //	          what; a store that one process uses alone writes neither
 //	records, attachments, chunks, results, quarantine   histories and files of
@@ -51,9 +47,9 @@
 //
 // # Locks
 //
-// One goroutine writes to SQLite, so there everything below is true by itself and
-// costs nothing. In PostgreSQL transactions run side by side, and these rules
-// make them come to the same:
+// One goroutine writes to SQLite, so the rules below hold there without locks. In
+// PostgreSQL transactions run concurrently, and these rules give them the same
+// effect:
 //
 //   - Whoever writes for an agent locks its row first (loadInbox, FOR UPDATE) and
 //     reads and writes all else behind it: messages, runs, events, its lease. So the
@@ -74,26 +70,26 @@
 //   - Acquire passes over agents whose rows another transaction has locked (Skip):
 //     they are being taken, or looked at again soon.
 //
-// Two transactions may still meet the wrong way round: two agents that answer each
-// other. Then the database ends one of them, and the driver makes it again.
+// Two transactions may still deadlock: two agents that answer each other. Then the
+// database aborts one of them, and the driver retries it.
 //
-// A write with a lease, a claim or a node that has ended is refused with
-// storage.ErrLeaseLost in the transaction that would have written.
+// A write with an ended lease, claim or membership fails with
+// storage.ErrLeaseLost in its own transaction.
 //
 // # Damage
 //
-// A row that cannot be read affects its own agent or destination alone: a
+// A row that cannot be read affects only its own agent or destination: a
 // message is skipped, an outgoing message fails, and an unfinished run ends as
 // failed when its agent is acquired, with a notice to the chat it came from, or
-// to the parent of a subagent. Whoever waits for a message that no run will
-// answer gets an answer of the store's own that says so.
+// to the parent of a subagent. A run that waits for a message that no run will
+// answer gets an answer from the store.
 //
 // # Lists
 //
-// Every list by pages has an index in its order, and goes on behind the last row
-// of the page before. The columns of agents by which they are listed are written
-// only when they change, because each is in many indexes. INDEXED BY names the
-// index for SQLite, which would rather guess; PostgreSQL does not read it.
+// Every paged list has an index in its order, and continues after the last row
+// of the previous page. The list columns of agents are written only if they
+// change, because each is in many indexes. INDEXED BY fixes the index for
+// SQLite; it is removed for PostgreSQL.
 //
 // # Reserved runs
 //
@@ -104,10 +100,10 @@
 //
 // # When an agent is due
 //
-// due_at is when its waiting messages may be taken, null when none waits but
-// silent ones. resume_at is when a paused run goes on: at its end at the latest,
-// at once when it has all its answers or somebody asked to cancel it. wake_at is
-// when Acquire may take the agent:
+// due_at is when its pending messages may be taken, null if there are none but
+// silent ones. resume_at is when a paused run is resumed: at its deadline, or at
+// once if it has all its answers or is to be canceled. wake_at is when Acquire
+// may take the agent:
 //
 //	               wake_at              node
 //	idle           null                 null
@@ -116,7 +112,7 @@
 //	paused run     resume_at            null
 //	held           end of the lease     the holder
 //
-// A message that arrives while the agent is held moves due_at alone; Finish,
-// Settle and Release copy it to wake_at. Times are unix milliseconds, by the clock
+// A message that arrives while the agent is held only changes due_at; Finish,
+// Settle and Release copy it to wake_at. Times are Unix milliseconds, by the clock
 // of the Dialect.
 package relational

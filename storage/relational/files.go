@@ -19,11 +19,11 @@ import (
 
 const (
 	chunkSize = 1 << 20
-	// keepOrphans is after what time bytes are removed that belong to no file: their
-	// process ended before it was whole.
+	// keepOrphans is how long bytes without a file are kept, left by interrupted
+	// uploads.
 	keepOrphans = 24 * time.Hour
-	// keepDeleted is how long what a deleted agent remembered and was sent
-	// stays.
+	// keepDeleted is how long the history and the files of a deleted agent are
+	// kept.
 	keepDeleted = 30 * 24 * time.Hour
 )
 
@@ -37,22 +37,22 @@ const (
 // Bytes is a parameter that is stored as bytes, not as a text.
 type Bytes []byte
 
-// Bytes is a value of bytes.
+// Bytes returns a bytes column.
 func (r Row) Bytes(i int) []byte {
 	b, _ := r[i].([]byte)
 	return b
 }
 
-// SaveFile implements storage.Files. The bytes arrive outside of any transaction,
-// so a slow sender holds up nobody; the row that says that the file is whole comes
-// last.
+// SaveFile implements storage.Files. The bytes are written outside of any
+// transaction, so a slow sender blocks no other; the row that makes the file
+// visible is written last.
 func (s *Agents) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.FileReference, content io.Reader, limit int64) (claybot.FileReference, error) {
 	f, err := s.saveFile(ctx, id, f, content, limit)
 	return result(f, err, "save a file of agent %s", id)
 }
 
 func (s *Agents) saveFile(ctx context.Context, id claybot.AgentID, f claybot.FileReference, content io.Reader, limit int64) (claybot.FileReference, error) {
-	if _, err := s.Agent(ctx, id); err != nil { // before all the bytes are taken
+	if _, err := s.Agent(ctx, id); err != nil { // before reading all bytes
 		return f, err
 	}
 	switch {
@@ -84,8 +84,8 @@ func (s *Agents) saveFile(ctx context.Context, id claybot.AgentID, f claybot.Fil
 	return s.attach(ctx, id, f, place)
 }
 
-// attach notes that a file is whole. If it was kept meanwhile by somebody else,
-// that one counts.
+// attach makes a complete file visible. If it was stored concurrently, the
+// existing one is returned.
 func (s *Agents) attach(ctx context.Context, id claybot.AgentID, f claybot.FileReference, place string) (claybot.FileReference, error) {
 	reference, err := json.Marshal(f)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *Agents) attach(ctx context.Context, id claybot.AgentID, f claybot.FileR
 	return kept, err
 }
 
-// A counter counts what is read, and fails beyond a limit.
+// A counter counts the bytes read and fails beyond a limit.
 type counter struct {
 	io.Reader
 	n, limit int64
@@ -128,13 +128,13 @@ func (h *head) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// keep takes the bytes of a file and returns where they are.
+// keep stores the bytes of a file and returns their place.
 func (s *Agents) keep(ctx context.Context, id claybot.AgentID, file string, content io.Reader) (place string, err error) {
 	if s.blobs == nil {
 		place = fmt.Sprintf("%s%013d/%s", chunkPrefix, s.now(), claybot.NewID())
 		return place, s.keepChunks(ctx, place, content)
 	}
-	// The size is needed first, and a sender may break off.
+	// Spool first: the size must be known, and the sender may disconnect.
 	spool, err := os.CreateTemp("", "claybot-file-*")
 	if err != nil {
 		return "", err
@@ -175,7 +175,7 @@ func (s *Agents) keepChunks(ctx context.Context, place string, content io.Reader
 	}
 }
 
-// reference loads what is known of a file, and where its bytes are.
+// reference loads the reference of a file and the place of its bytes.
 func (s *Agents) reference(ctx context.Context, id claybot.AgentID, file string) (f claybot.FileReference, place string, err error) {
 	err = s.read(ctx, func(c *Conn) error {
 		return need(c.first("SELECT t.body, t.place FROM attachments t JOIN agents a ON a.id = t.agent WHERE t.agent = ? AND t.id = ?",
@@ -243,8 +243,8 @@ func (s *Agents) SaveResult(ctx context.Context, id claybot.AgentID, call, text 
 	return result("agents/"+string(id)+"/results/"+name, err, "save a tool result of agent %s", id)
 }
 
-// PruneFiles removes bytes that belong to no file, and what agents remembered and
-// were sent that were deleted 30 days before at. Call it once a day.
+// PruneFiles removes bytes without a file, and the histories and files of agents
+// deleted 30 days before at. Call it once a day.
 func (s *Agents) PruneFiles(ctx context.Context, at time.Time) error {
 	orphans := fmt.Sprintf("%s%013d", chunkPrefix, at.Add(-keepOrphans).UnixMilli())
 	_, err := write(ctx, s.core, func(c *Conn) (int64, error) {
@@ -271,7 +271,7 @@ func (s *Agents) PruneFiles(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-// forget removes what is left of a deleted agent.
+// forget removes the remaining data of a deleted agent.
 func (s *Agents) forget(ctx context.Context, id claybot.AgentID) error {
 	if s.blobs != nil {
 		if err := s.blobs.Delete(ctx, blobPrefix+string(id)+"/"); err != nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// recordPage is how many records are read at a time, from the newest on.
+// recordPage is how many records are read per query, newest first.
 const recordPage = 200
 
-// errMoved: an append whose answer got lost has happened. Whoever opens the history
-// again sees it.
+// errMoved means that an append with a lost response did happen. The history must
+// be reopened.
 var errMoved = errors.New("the history is longer than it was: it must be opened again")
 
-// addRecords appends to what an agent remembers, of which there are n records. Its row
-// is locked.
+// addRecords appends to the history of an agent, which has n records. The caller has
+// locked the agent's row.
 func addRecords(c *Conn, id claybot.AgentID, n int64, records ...claybot.Record) error {
 	if len(records) == 0 {
 		return nil
@@ -40,10 +40,10 @@ func addRecords(c *Conn, id claybot.AgentID, n int64, records ...claybot.Record)
 	return nil
 }
 
-// A recall is what an agent remembers, read from the newest record on: what follows
-// the newest marker, or what the newest summary keeps and what follows it. An
-// older summary among what it keeps is left out, and what that one did not keep
-// stays folded.
+// A recall is the history of an agent, read from the newest record: the records
+// after the newest marker, or those that the newest summary keeps and the ones
+// after it. Older summaries among the kept records are omitted, and the records
+// that they compacted stay compacted.
 type recall struct {
 	n       int64 // of the newest record; 0 for none
 	marker  claybot.Record
@@ -73,8 +73,8 @@ func (m *recall) add(r claybot.Record) (done bool) {
 	return m.summary && m.kept <= 0
 }
 
-// remembered reads what an agent remembers, page by page, each by calling ask. Damaged
-// records are left out.
+// remembered reads the history of an agent page by page with ask. It omits damaged
+// records.
 func (s *Agents) remembered(ctx context.Context, id claybot.AgentID, ask func(c *Conn, page Ask) error) (recall, error) {
 	var m recall
 	before, done := int64(1)<<62, false
@@ -106,7 +106,7 @@ func (s *Agents) remembered(ctx context.Context, id claybot.AgentID, ask func(c 
 // Records implements storage.Histories.
 func (s *Agents) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error) {
 	m, err := s.remembered(ctx, id, func(c *Conn, page Ask) error {
-		known := false // an agent without records is not the same as none
+		known := false // distinguishes an agent without records from a missing one
 		err := c.ask(Ask{Query: "SELECT 1 FROM agents WHERE id = ?", Args: []any{id}, Row: once(&known, func(Row) error { return nil })}, page)
 		return need(known, err)
 	})
@@ -117,7 +117,7 @@ func (s *Agents) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Rec
 func (s *Agents) OpenHistory(ctx context.Context, l storage.Lease) (storage.History, error) {
 	h := &history{s: s, lease: l}
 	m, err := s.remembered(ctx, l.Agent, func(c *Conn, page Ask) error {
-		_, err := leasedWith(c, l, page) // nothing is locked: a write looks again
+		_, err := leasedWith(c, l, page) // without a lock: a write checks the lease again
 		return err
 	})
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *Agents) OpenHistory(ctx context.Context, l storage.Lease) (storage.Hist
 	return h, nil
 }
 
-// A history is what an agent remembers while a worker works on it.
+// A history implements storage.History.
 type history struct {
 	s       *Agents
 	lease   storage.Lease
@@ -154,7 +154,8 @@ func (h *history) Append(ctx context.Context, records ...claybot.Record) error {
 	return nil
 }
 
-// Buffer asks the database nothing: what saves the records looks at the lease.
+// Buffer does not access the database; the lease is checked when the records
+// are saved.
 func (h *history) Buffer(_ context.Context, records ...claybot.Record) error {
 	if h.closed {
 		return fmt.Errorf("append to history of agent %s: %w", h.lease.Agent, fs.ErrClosed)
@@ -164,7 +165,7 @@ func (h *history) Buffer(_ context.Context, records ...claybot.Record) error {
 	return nil
 }
 
-// save adds records, at once or not at all.
+// save atomically adds records.
 func (h *history) save(ctx context.Context, records []claybot.Record) error {
 	err := h.s.core.update(ctx, func(c *Conn) error {
 		var n int64
@@ -199,7 +200,7 @@ func (h *history) take(records []claybot.Record) {
 	}
 }
 
-// Close saves what is buffered. Whoever has lost the lease has nothing to save.
+// Close saves buffered records, unless the lease is lost.
 func (h *history) Close() error {
 	if h.closed {
 		return nil

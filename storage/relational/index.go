@@ -60,8 +60,9 @@ func (db index) IndexedAgentByID(ctx context.Context, id claybot.AgentID) (stora
 	return result(e, err, "index of agent %s", id)
 }
 
-// IndexAgents implements storage.Index. A new agent brings its figures; a
-// descriptor that another agent has is refused, and then nothing is stored.
+// IndexAgents implements storage.Index. New agents are stored with their usage.
+// If another agent has one of the descriptors, it returns an error and stores
+// nothing.
 func (db index) IndexAgents(ctx context.Context, agents ...claybot.Agent) error {
 	if len(agents) == 0 {
 		return nil
@@ -105,13 +106,14 @@ func indexAgent(c *Conn, a claybot.Agent) error {
 	return nil
 }
 
-// reasonRemoved is why messages and runs of an agent that was removed ended.
+// reasonRemoved is the reason with which messages and runs of a removed agent
+// end.
 const reasonRemoved = "agent_removed"
 
-// UnindexAgent implements storage.Index. What still waits for the agent is
-// dropped, and its unfinished run fails, as nothing can work on them any more;
-// those who wait for it, and the parent of a subagent, are told. Its reminders
-// and documents go with it. An unknown id changes nothing.
+// UnindexAgent implements storage.Index. It drops the agent's pending messages
+// and fails its unfinished run; waiting runs, and the parent of a subagent, are
+// notified. It deletes the agent's reminders and documents. An unknown id
+// changes nothing.
 func (db index) UnindexAgent(ctx context.Context, id claybot.AgentID) error {
 	err := db.update(ctx, func(c *Conn) error {
 		a, err := loadInbox(c, id)
@@ -147,8 +149,8 @@ func unindex(c *Conn, a *inboxRow) error {
 			return err
 		}
 	}
-	// An agent without an owner keeps its store in a scope of its own below, and
-	// what runs have replaced lies there, too.
+	// An agent without an owner has its store in a scope below its own, with the
+	// versions that runs have replaced.
 	if err := c.do("DELETE FROM documents WHERE scope IN (?1, ?1 || '/store', ?1 || '/undo', ?1 || '/undo/store')", agentScope(a.id)); err != nil {
 		return err
 	}
@@ -197,8 +199,8 @@ func (db index) IndexedAgents(ctx context.Context) iter.Seq2[storage.IndexEntry,
 	}
 }
 
-// AgentSettings implements storage.Settings. Settings that are damaged are left
-// out: their agent works as its profile says.
+// AgentSettings implements storage.Settings. It omits damaged settings: their
+// agents use their profile.
 func (db index) AgentSettings(ctx context.Context) (map[claybot.AgentID]claybot.Settings, error) {
 	all := make(map[claybot.AgentID]claybot.Settings)
 	err := db.read(ctx, func(c *Conn) error {
@@ -237,8 +239,8 @@ func (db index) SaveAgentSettings(ctx context.Context, id claybot.AgentID, s cla
 }
 
 // Foreground implements storage.AgentReader. It reads in pages, so that the caller
-// may use the store between two agents; one that is written to meanwhile may
-// come twice.
+// may use the store between two agents; an agent that gets a message meanwhile may
+// be yielded twice.
 func (db index) Foreground(ctx context.Context, owners []string) iter.Seq2[storage.IndexEntry, error] {
 	const page = 50
 	return func(yield func(storage.IndexEntry, error) bool) {

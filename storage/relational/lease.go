@@ -78,10 +78,9 @@ func (db leases) acquire(c *Conn, node string, at int64, ttl time.Duration, limi
 	return held, nil
 }
 
-// ofOthers leaves out the agents that a node holds, if it has the store for
-// itself: a lease that has run out is still its own then. Among several nodes a lease
-// that has run out is nobody's: it may be one whose holder never heard that he
-// got it.
+// ofOthers excludes the agents that a node holds in a store that one process uses
+// alone, where an expired lease is still its own. In a shared store an expired lease
+// is free: its holder may not know that it was granted.
 func ofOthers(c *Conn) string {
 	if c.dialect.Alone {
 		return " AND (node IS NULL OR node <> ?)"
@@ -97,8 +96,8 @@ func ofOthersArgs(c *Conn, node string) []any {
 	return nil
 }
 
-// hold gives one agent to node. When all that made it due was damaged there is
-// nothing to hold it for, and it is let go again.
+// hold leases one agent to node, unless everything that made it due was
+// damaged.
 func (db leases) hold(c *Conn, a *inboxRow, waiting *waitingList, node string, at int64, ttl time.Duration) (h storage.Held, err error) {
 	if err := a.there(); err != nil {
 		return h, err
@@ -108,8 +107,8 @@ func (db leases) hold(c *Conn, a *inboxRow, waiting *waitingList, node string, a
 		h.From = a.node
 	}
 	if !c.dialect.Alone {
-		// A lease that a loss of power took back must not be given again under the
-		// same token: time goes on.
+		// A lease that a power loss undid must not be granted again with the same
+		// token, so tokens grow with the time.
 		a.token = max(a.token, at)
 	}
 	a.node, a.wakeAt = node, at+ttl.Milliseconds()
@@ -119,7 +118,7 @@ func (db leases) hold(c *Conn, a *inboxRow, waiting *waitingList, node string, a
 			return h, err
 		}
 		if h.Run == nil && (a.dueAt == never || a.dueAt > at) {
-			a.node = "" // it was due for that run alone
+			a.node = "" // it was due only for that run
 			a.wake()
 			return h, saveInbox(c, a)
 		}
@@ -133,15 +132,15 @@ func (db leases) hold(c *Conn, a *inboxRow, waiting *waitingList, node string, a
 		return h, err
 	}
 	if h.Run == nil && (len(h.Waiting) == 0 || a.firstN == 0) {
-		h.Waiting = nil // silent ones wait for company
+		h.Waiting = nil // silent messages wait for others
 		a.node = ""
 		a.wake()
 	}
 	return h, saveInbox(c, a)
 }
 
-// boundMessages returns the messages of a run in the order they joined it. A
-// damaged one is left out: the run goes on with what it has recorded.
+// boundMessages returns the messages of a run in the order they joined it. It
+// omits damaged messages: the run continues with its records.
 func (db leases) boundMessages(c *Conn, run claybot.Run) ([]claybot.AgentMessage, error) {
 	bound := make([]claybot.AgentMessage, 0, len(run.Messages))
 	for _, id := range run.Messages {
@@ -161,9 +160,8 @@ func (db leases) boundMessages(c *Conn, run claybot.Run) ([]claybot.AgentMessage
 	return bound, nil
 }
 
-// waitingMessages returns up to limit waiting messages, oldest first. Damaged
-// ones are ended, so that they cannot hold up those behind them. The caller
-// saves a.
+// waitingMessages returns up to limit waiting messages, oldest first. It ends
+// damaged messages, so that they do not block later ones. The caller saves a.
 func (db leases) waitingMessages(c *Conn, a *inboxRow, limit int) ([]claybot.AgentMessage, error) {
 	var w waitingList
 	if err := c.ask(w.ask(a.id, limit)); err != nil {
@@ -345,8 +343,9 @@ func notWaiting(id claybot.MessageID) error {
 	return fmt.Errorf("message %s does not wait: %w", id, storage.ErrNotFound)
 }
 
-// Recover ends what the last process held that used the store alone: leases, and
-// sends, whose fate nobody knows. It returns how many sends.
+// Recover ends the leases of the previous process in a store that one process
+// uses alone, and marks its unfinished sends as ambiguous. It returns the number
+// of these sends.
 func (c *Conn) Recover() (sends int64, err error) {
 	err = c.do(`UPDATE agents SET node = NULL, wake_at = CASE WHEN run IS NULL THEN due_at ELSE coalesce(resume_at, 0) END
 		WHERE wake_at IS NOT NULL AND node IS NOT NULL`)
@@ -361,8 +360,8 @@ func (c *Conn) Recover() (sends int64, err error) {
 	return sends, err
 }
 
-// HeldBy implements storage.Members. In a store that one process uses alone it is that
-// process, for an agent whose lease it has.
+// HeldBy implements storage.Members. In a store that one process uses alone it returns
+// that process if it has the agent's lease.
 func (db leases) HeldBy(ctx context.Context, id claybot.AgentID) (node string, err error) {
 	held := "SELECT node FROM agents WHERE id = ?1 AND node IS NOT NULL AND wake_at > ?2"
 	if !db.dialect.Alone {
@@ -379,10 +378,10 @@ func (db leases) HeldBy(ctx context.Context, id claybot.AgentID) (node string, e
 // back, in milliseconds: members of a cluster estimate the clock of the database.
 const clockSlack = 1000
 
-// HeedClock notices that the clock of the store was set back since it was last called,
-// or before this process began. Messages that arrived later than now are due at once,
-// because how long they were meant to wait is not known, and no lease or membership
-// lasts longer than ttl. Otherwise it costs no statement.
+// HeedClock detects that the clock of the store was set back since the last call, or
+// before the start of this process. Then messages with an arrival in the future become
+// due at once, because their intended wait is unknown, and no lease or membership
+// lasts longer than ttl. Otherwise it runs no statement.
 func (db leases) HeedClock(ctx context.Context, ttl time.Duration) error {
 	now := db.now()
 	if last := db.looked.Swap(now); last != 0 && now > last-clockSlack {
@@ -390,7 +389,7 @@ func (db leases) HeedClock(ctx context.Context, ttl time.Duration) error {
 	}
 	n, err := lightly(ctx, db, func(c *Conn) (int64, error) { return heedClock(c, now, now+ttl.Milliseconds()) })
 	if err != nil {
-		db.looked.Store(0) // to be tried again
+		db.looked.Store(0) // retry with the next call
 		return fmt.Errorf("heed the clock: %w", err)
 	}
 	if n > 0 {

@@ -21,8 +21,8 @@ const (
 	keepClaims  = 24 * time.Hour // after they were released
 )
 
-// A lone is the one member of a store that one process uses alone: it has every
-// claim, and nothing of it is written.
+// A lone is the only member of a store that one process uses alone. It has
+// every claim and writes nothing.
 type lone struct {
 	mu     sync.Mutex
 	member storage.Member
@@ -117,8 +117,8 @@ func (db members) Members(ctx context.Context) ([]storage.Member, error) {
 	return result(list, err, "members")
 }
 
-// addClaims adds to members what they have claimed. Destinations are as many as chats,
-// so they are only counted.
+// addClaims adds the claims of members. Claims of destinations are only counted,
+// because there are as many as chats.
 func addClaims(c *Conn, list []storage.Member) error {
 	claims, dests := make(map[string][]string), make(map[string]int)
 	out := storage.DestClaim("")
@@ -186,7 +186,8 @@ func takeClaim(c *Conn, node, name string) (storage.Claim, error) {
 	return claim, nil
 }
 
-// markInterrupted makes ambiguous what the former holder of a destination was sending.
+// markInterrupted marks unfinished sends of the previous holder of a destination as
+// ambiguous.
 func markInterrupted(c *Conn, dest string) error {
 	n, err := c.exec("UPDATE outbox SET state = ?, cause = 'interrupted' WHERE open = 1 AND dest = ? AND state = ?",
 		claybot.SendAmbiguous, dest, claybot.SendAttempted)
@@ -229,7 +230,7 @@ func claimedOutgoing(c *Conn, claim storage.Claim, id string, more ...Ask) (s cl
 		Query: "SELECT state, dest FROM outbox WHERE id = ?" + c.locked(), Args: []any{id},
 		Row: once(&there, func(r Row) error { s, dest = claybot.SendState(r.Str(0)), r.Str(1); return nil }),
 	}}
-	if !unclaimed { // first, as whoever claims does
+	if !unclaimed { // first, in the lock order of Claim
 		asks = append([]Ask{{
 			Query: "SELECT 1 FROM claims WHERE name = ? AND node = ? AND token = ?" + c.locked(), Args: []any{claim.Name, claim.Member, claim.Token},
 			Row: once(&found, func(Row) error { return nil }),
@@ -247,7 +248,7 @@ func claimedOutgoing(c *Conn, claim storage.Claim, id string, more ...Ask) (s cl
 	return s, dest, err
 }
 
-// askLive finds out whether a member has a lease that has not expired.
+// askLive returns queries that check whether the lease of a member is valid.
 func askLive(c *Conn, node string, beating *bool) []Ask {
 	if c.dialect.Alone {
 		*beating = true

@@ -16,7 +16,7 @@ import (
 
 var _ storage.Memories = (*Store)(nil)
 
-// maxTitle is the most bytes of a note's first line that lists show.
+// maxTitle is the maximum length of a title in lists, in bytes.
 const maxTitle = 100
 
 func (db notes) Memory(ctx context.Context, scope, path string) (m storage.Memory, err error) {
@@ -145,7 +145,8 @@ func saveMemory(c *Conn, scope string, m storage.Memory, limit int64) error {
 	return err
 }
 
-// fitsMemory refuses a note that is too much for its scope.
+// fitsMemory returns storage.ErrTooMany if a note exceeds the limits of its
+// scope.
 func fitsMemory(c *Conn, scope string, m storage.Memory, limit int64) error {
 	size, others := int64(len(m.Text)), int64(0)
 	_, err := c.first("SELECT coalesce(sum(size), 0), count(*) FROM memories WHERE scope = ? AND path <> ?",
@@ -161,7 +162,7 @@ func fitsMemory(c *Conn, scope string, m storage.Memory, limit int64) error {
 	return nil
 }
 
-// addVersion enters a change, and forgets those of the note that are too many.
+// addVersion inserts a version, and removes the oldest ones beyond the limit.
 func addVersion(c *Conn, scope, path, text string, by storage.MemoryChange, gone bool) (version int64, err error) {
 	at := by.At
 	if at == 0 {
@@ -179,8 +180,7 @@ func addVersion(c *Conn, scope, path, text string, by storage.MemoryChange, gone
 	return version, err
 }
 
-// titleOf is the first line of a note that says something, without the marks of a
-// heading.
+// titleOf returns the first non-blank line of a note, without heading marks.
 func titleOf(s string) string {
 	for line := range strings.Lines(s) {
 		line = strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(line), "#"))
@@ -239,11 +239,11 @@ func (db notes) FindMemories(ctx context.Context, scopes []string, query string,
 	return result(found, err, "find memories")
 }
 
-// maxWords is how many words of a query count.
+// maxWords is the maximum number of words of a query; further ones are ignored.
 const maxWords = 20
 
-// Words is how a database finds the notes that have all words of a query, the
-// beginnings of words included.
+// Words is the full-text search of a database. It matches notes with all words
+// of a query, by prefix.
 type Words struct {
 	// Match is the parameter of Find for words of letters and numbers alone.
 	Match func(words []string) string
@@ -259,7 +259,7 @@ type Words struct {
 	Fold func(text string) string
 }
 
-// wordsOf are the words of a query.
+// wordsOf returns the words of a query.
 func wordsOf(query string) []string {
 	words := strings.FieldsFunc(strings.ToValidUTF8(query, " "), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
 	return words[:min(len(words), maxWords)]
@@ -288,11 +288,11 @@ func readVersion(r Row) storage.MemoryVersion {
 	}}
 }
 
-// errNoPath refuses a document that could not be told from its scope.
+// errNoPath means that a document has no path.
 var errNoPath = errors.New("it has no path")
 
-// agentScope is the scope of the documents that belong to one agent and go with
-// it.
+// agentScope returns the scope of an agent's documents, which are deleted with
+// the agent.
 func agentScope(id claybot.AgentID) string { return "agent/" + string(id) }
 
 func (db notes) Document(ctx context.Context, scope, path string) (string, error) {

@@ -13,10 +13,9 @@ import (
 // codeDamaged is the error code of a run whose stored row cannot be read.
 const codeDamaged = "internal/run-damaged"
 
-// unfinishedRun loads the unfinished run of an agent that is being acquired.
-// It is nil when there is none to go on with: a damaged one has been ended and
-// a reference to none cleared, so that neither holds up the agent or anybody
-// else. The caller saves a.
+// unfinishedRun loads the unfinished run of an agent that is being acquired. It
+// returns nil if there is none to resume: it ends a damaged run and clears a
+// dangling reference, so that neither blocks the agent. The caller saves a.
 func (db leases) unfinishedRun(c *Conn, a *inboxRow) (*claybot.Run, error) {
 	run, err := loadRun(c, a.run)
 	switch {
@@ -33,8 +32,8 @@ func (db leases) unfinishedRun(c *Conn, a *inboxRow) (*claybot.Run, error) {
 	return nil, err
 }
 
-// endDamaged ends the run of a as failed and tells of it: whoever wrote the
-// newest message of it, or those who wait for it or started the agent.
+// endDamaged ends the run of a as failed and notifies the author of its newest
+// message, the runs that wait for it, or the parent of the agent.
 func (db leases) endDamaged(c *Conn, a *inboxRow) error {
 	why := claybot.RunError{Code: codeDamaged, Text: "what is stored of the run cannot be read"}
 	run, err := failRun(c, a, why)
@@ -51,7 +50,7 @@ func (db leases) endDamaged(c *Conn, a *inboxRow) error {
 		}
 	}
 	if run.State.Ended() {
-		return nil // its end was told with it
+		return nil // its end was reported with it
 	}
 	notice, err := tellOfFailure(c, a, run, why)
 	if err != nil {
@@ -60,9 +59,9 @@ func (db leases) endDamaged(c *Conn, a *inboxRow) error {
 	return postNotice(c, notice)
 }
 
-// failRun ends the run of a as failed. Nothing but its state is trusted; its
-// row is written anew from what is stored elsewhere, so that it can be read
-// again. The run is returned with the state it had. The caller clears a.run.
+// failRun ends the run of a as failed. It trusts only the state of the row, and
+// rewrites the row from other tables. It returns the run with its previous
+// state. The caller clears a.run.
 func failRun(c *Conn, a *inboxRow, why claybot.RunError) (claybot.Run, error) {
 	run := claybot.Run{ID: a.run, Agent: a.id}
 	err := need(c.first("SELECT state, started, (SELECT coalesce(max(seq), 0) FROM events WHERE run = runs.id) FROM runs WHERE id = ?",
@@ -92,9 +91,10 @@ func failRun(c *Conn, a *inboxRow, why claybot.RunError) (claybot.Run, error) {
 	return run, chargeAgent(c, a.id, claybot.Usage{}, nil, 1, at) // it is counted as a run
 }
 
-// tellOfFailure notes the answers for those who wait for a run that the store
-// itself ended (SA-32), or, when nobody does and the agent is a subagent, makes
-// the message for its parent (SA-20). The caller posts both once a is written.
+// tellOfFailure records the answers for runs that wait for a run that the store
+// itself ended (SA-32) or, if there are none and the agent is a subagent,
+// returns the message for its parent (SA-20). The caller posts both once a is
+// written.
 func tellOfFailure(c *Conn, a *inboxRow, run claybot.Run, why claybot.RunError) (*storage.Posting, error) {
 	waiters, err := awaitedBy(c, a.id, run.ID)
 	if err != nil {
@@ -132,7 +132,7 @@ func tellOfFailure(c *Conn, a *inboxRow, run claybot.Run, why claybot.RunError) 
 	}}, nil
 }
 
-// postNotice posts p, if there is one. A receiver that is gone misses nothing.
+// postNotice posts p, if any. A deleted recipient is not an error.
 func postNotice(c *Conn, p *storage.Posting) error {
 	if p == nil {
 		return nil
@@ -141,8 +141,8 @@ func postNotice(c *Conn, p *storage.Posting) error {
 	return ignoreNotFound(err)
 }
 
-// boundTo sets the messages of a run to those that say that they belong to it,
-// and returns the newest that can be read and is no answer, nil for none.
+// boundTo sets the messages of a run to those that refer to it, and returns the
+// newest readable one that is not an answer, nil for none.
 func boundTo(c *Conn, run *claybot.Run) (newest *claybot.AgentMessage, err error) {
 	run.Messages = []claybot.MessageID{}
 	err = c.each("SELECT body, crc, id FROM messages WHERE agent = ? AND run = ? ORDER BY n", func(r Row) error {
@@ -155,9 +155,8 @@ func boundTo(c *Conn, run *claybot.Run) (newest *claybot.AgentMessage, err error
 	return newest, err
 }
 
-// tellDamaged puts the notice of a damaged run into the outbox. Without a
-// readable descriptor nobody knows where to, and most background agents answer
-// nowhere.
+// tellDamaged adds the notice of a damaged run to the outbox. It adds none if
+// the descriptor is unreadable, or the agent has no route.
 func tellDamaged(c *Conn, run claybot.Run, m claybot.AgentMessage) error {
 	var d claybot.Descriptor
 	err := need(c.first("SELECT descriptor FROM agents WHERE id = ?",
@@ -177,7 +176,7 @@ func tellDamaged(c *Conn, run claybot.Run, m claybot.AgentMessage) error {
 	return err
 }
 
-// reasonRestored is why work that an older copy of the store knew of has ended.
+// reasonRestored is the reason with which work of a restored store ends.
 const reasonRestored = "restored"
 
 // noticePrefix begins the ids of the notices of endParked.
@@ -190,16 +189,15 @@ const reminderPrefix = "reminder/"
 const textRestored = "My database is back at an earlier state. Messages that had no reply may be lost. Please send them again."
 
 // EndRestored ends all work that was unfinished when a copy of the store was made: it has
-// most likely ended since, and to do it again would answer and act twice. Waiting and
-// parked messages are skipped, as are reminders that are due by now, runs fail, and
+// most likely been completed since, and repeating it would answer and act twice. Waiting
+// and parked messages are skipped, as are reminders that are due by now, runs fail, and
 // outgoing messages fail, which an operator can retry. Senders that RestoredAgents cannot
-// name get a notice. A second call changes nothing, so a call that was cut short is made
-// again.
+// name get a notice. It is idempotent, so an interrupted call can be repeated.
 func (db upkeep) EndRestored(ctx context.Context) (e storage.Ended, err error) {
 	if e.Reminders, err = db.endReminders(ctx); err != nil {
 		return e, fmt.Errorf("end restored reminders: %w", err)
 	}
-	const passes = 10 // an agent that is told of the end of another has a message more
+	const passes = 10 // agents get messages about the ends of others
 	for range passes {
 		var ids []claybot.AgentID
 		err := db.read(ctx, func(c *Conn) error {
@@ -249,15 +247,15 @@ func (db upkeep) RestoredAgents(ctx context.Context) (ids []claybot.AgentID, err
 	return result(ids, err, "list agents with restored messages")
 }
 
-// endReminders ends the reminders that are due, and counts them. Each is kept as a message
-// that was skipped.
+// endReminders ends the due reminders and returns their number. Each is stored as a
+// skipped message.
 func (db upkeep) endReminders(ctx context.Context) (ended int, err error) {
 	return write(ctx, db, func(c *Conn) (int, error) {
 		var due []storage.Reminder
 		now := c.now()
 		err := c.each("SELECT "+reminderColumns+" FROM reminders WHERE due <= ? ORDER BY due, made, id", func(r Row) error {
 			m, err := decodeReminder(r)
-			if err != nil { // its place is damaged, and it goes nowhere
+			if err != nil { // its context is damaged, so it has no route
 				m.Context, m.Route = claybot.MessageContext{}, nil
 			}
 			due = append(due, m)

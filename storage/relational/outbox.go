@@ -14,10 +14,10 @@ import (
 // causeDamaged is why an outgoing message with a broken text is not sent.
 const causeDamaged = "the stored text is damaged"
 
-// stored are the ids of outgoing messages that are there already.
+// stored are the ids of outgoing messages that exist already.
 type stored map[string]bool
 
-// ask finds out which of some are.
+// ask returns the queries that find the existing ones.
 func (s stored) ask(out []claybot.Outgoing) []Ask {
 	asks := make([]Ask, len(out))
 	for i, o := range out {
@@ -26,9 +26,9 @@ func (s stored) ask(out []claybot.Outgoing) []Ask {
 	return asks
 }
 
-// enqueue adds outgoing messages with the run or message they answer, and
-// returns those that were new, as stored. Their N is set when the transaction has
-// committed: until then nobody may copy them.
+// enqueue adds outgoing messages with the run or message they answer, and returns
+// those that were new, as stored. Their N is set after the commit; they must not
+// be copied before.
 func enqueue(c *Conn, at int64, origin string, out []claybot.Outgoing) ([]claybot.Outgoing, error) {
 	if len(out) == 0 {
 		return nil, nil
@@ -40,9 +40,9 @@ func enqueue(c *Conn, at int64, origin string, out []claybot.Outgoing) ([]claybo
 	return enqueueNew(c, at, origin, out, known)
 }
 
-// enqueueNew is enqueue where it is known which ones are there. One that another
-// transaction adds meanwhile has this one made again. A state other than waiting is
-// only taken for a send whose fate is unknown already: the beginning of an answer.
+// enqueueNew is enqueue with known existing ids. If another transaction adds one
+// concurrently, this one is retried. A state other than waiting is only taken for a
+// send whose fate is unknown already: the beginning of an answer.
 func enqueueNew(c *Conn, at int64, origin string, out []claybot.Outgoing, known stored) ([]claybot.Outgoing, error) {
 	if err := lockDests(c, out); err != nil {
 		return nil, err
@@ -74,9 +74,8 @@ func enqueueNew(c *Conn, at int64, origin string, out []claybot.Outgoing, known 
 	return added, nil
 }
 
-// lockDests makes others wait who add messages for the same destinations: the order
-// of a destination is that of the commits. In one order, so that no two wait for
-// each other.
+// lockDests locks destinations, so that the order of their messages is that of the
+// commits. It locks in a fixed order to avoid deadlocks.
 func lockDests(c *Conn, out []claybot.Outgoing) error {
 	if c.dialect.LockName == "" {
 		return nil
@@ -138,8 +137,8 @@ func (db outbox) Unsent(ctx context.Context, dest string, after int64, limit int
 	}
 }
 
-// outgoings reads rows of outgoingColumns. Those with a damaged body are told
-// apart and logged.
+// outgoings reads rows of outgoingColumns. Those with a damaged body are
+// returned separately and logged.
 func (db outbox) outgoings(ctx context.Context, q string, args ...any) (out []claybot.Outgoing, damaged []string, err error) {
 	err = db.read(ctx, func(c *Conn) error {
 		return c.each(q, func(r Row) error {
@@ -161,7 +160,7 @@ func (db outbox) UnsentDests(ctx context.Context) ([]string, error) {
 	return result(dests, err, "unsent destinations")
 }
 
-// errEnded: the outgoing message was sent or failed before.
+// errEnded means that the outgoing message was already sent or has failed.
 var errEnded = errors.New("has ended already")
 
 func open(s claybot.SendState) bool { return s != claybot.SendSent && s != claybot.SendFailed }
@@ -187,8 +186,8 @@ func (db outbox) Attempt(ctx context.Context, claim storage.Claim, id string) er
 	return failed(err, "attempt %s", id)
 }
 
-// Resolve implements storage.Outbox. Recording the end of an ended message once
-// more in the same state changes nothing; another state is refused.
+// Resolve implements storage.Outbox. Recording the same final state again
+// changes nothing; a different one is refused.
 func (db outbox) Resolve(ctx context.Context, claim storage.Claim, id string, res storage.Resolution) error {
 	err := db.update(ctx, func(c *Conn) error { return resolveSend(c, claim, id, res) })
 	return failed(err, "resolve %s", id)
@@ -209,8 +208,8 @@ func resolveSend(c *Conn, claim storage.Claim, id string, res storage.Resolution
 	case !open(s):
 		return errEnded
 	}
-	// One that is given up while nobody knows whether it arrived carries the
-	// mark, should somebody want it to be sent again.
+	// A message that fails after an ambiguous send carries the resend mark, in
+	// case an operator retries it.
 	lost := s == claybot.SendAmbiguous && res.State == claybot.SendFailed
 	if lost || res.Resent || res.NoEdit || res.Edit != "" || res.Copies > 0 {
 		marked := res
@@ -346,8 +345,8 @@ func (db outbox) OutgoingByID(ctx context.Context, id string) (o claybot.Outgoin
 	return result(o, err, "outgoing message %s", id)
 }
 
-// Retry implements storage.OutboxControl. A failed message gets all its attempts anew
-// and keeps its place. A damaged one cannot be sent and is refused.
+// Retry implements storage.OutboxControl. A failed message gets a new set of attempts
+// and keeps its position. A damaged one cannot be sent and is refused.
 func (db outbox) Retry(ctx context.Context, id string) (claybot.Outgoing, error) {
 	return db.operate(ctx, "retry", id, func(c *Conn, s claybot.SendState) error {
 		switch s {
@@ -377,8 +376,8 @@ func (db outbox) Discard(ctx context.Context, id, cause string) (claybot.Outgoin
 	})
 }
 
-// operate lets do change an outgoing message by its state, and returns it as it
-// is then.
+// operate calls do with the state of an outgoing message and returns the
+// changed message.
 func (db outbox) operate(ctx context.Context, verb, id string, do func(c *Conn, s claybot.SendState) error) (claybot.Outgoing, error) {
 	o, err := write(ctx, db, func(c *Conn) (o claybot.Outgoing, err error) {
 		s, _, err := claimedOutgoing(c, storage.Claim{}, id)
@@ -391,7 +390,7 @@ func (db outbox) operate(ctx context.Context, verb, id string, do func(c *Conn, 
 		err = need(c.first("SELECT "+outgoingColumns+" FROM outbox WHERE id = ?",
 			func(r Row) (err error) { o, err = decodeOutgoing(r); return err }, id))
 		if errors.Is(err, storage.ErrDamaged) && o.State == claybot.SendFailed {
-			o.Cause, err = causeDamaged, nil // it can be given up all the same
+			o.Cause, err = causeDamaged, nil // it can still be discarded
 		}
 		return o, err
 	})

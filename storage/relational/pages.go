@@ -11,7 +11,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// pageLength is how long a page is when nobody says.
+// pageLength is the default length of a page.
 const pageLength = 50
 
 func limitOf(limit int) int {
@@ -28,7 +28,7 @@ type listing struct {
 	args  []any
 }
 
-// lastID is behind every id.
+// lastID sorts after every id.
 const lastID = "\U0010FFFF"
 
 // RunPage implements storage.RunReader, by id: run ids sort by the time they were
@@ -37,8 +37,8 @@ func (db runs) RunPage(ctx context.Context, q storage.RunQuery) ([]claybot.Run, 
 	limit := limitOf(q.Limit)
 	var runs, pending []claybot.Run
 	err := db.read(ctx, func(c *Conn) error {
-		// What waits is asked for first: a message that is taken between the two
-		// queries is then in both, and not in neither.
+		// Pending messages are read first: a message that is taken between the
+		// two queries is then in both results, not in neither.
 		if q.State == "" || q.State == claybot.RunPending {
 			l := pendingListing(q, limit)
 			err := c.each(l.query, func(r Row) error {
@@ -64,7 +64,7 @@ func (db runs) RunPage(ctx context.Context, q storage.RunQuery) ([]claybot.Run, 
 	}
 	runs = append(runs, pending...)
 	slices.SortStableFunc(runs, func(a, b claybot.Run) int { return cmp.Compare(b.ID, a.ID) })
-	// Of a message that was taken meanwhile, its run counts.
+	// For a message that was taken meanwhile, keep its run.
 	runs = slices.CompactFunc(runs, func(a, b claybot.Run) bool { return a.ID == b.ID })
 	return runs[:min(limit, len(runs))], nil
 }
@@ -112,7 +112,7 @@ func pendingListing(q storage.RunQuery, limit int) listing {
 	return listing{"SELECT reserved, agent, id FROM messages" + where + " ORDER BY reserved DESC LIMIT 0+?", append(args, limit)}
 }
 
-// A place is where an agent stands in the list of all.
+// A place is the position of an agent in the list of all.
 type place struct {
 	userAt  claybot.Time
 	userN   int64

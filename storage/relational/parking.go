@@ -17,14 +17,15 @@ var _ storage.Parking = (*Store)(nil)
 // parkedColumns are what decodeParked reads, in its order.
 const parkedColumns = "id, key, episode, at, cause, descriptor, body, crc"
 
-// parkedSum is the checksum of a parked message and of whom it is for.
+// parkedSum returns the checksum of a parked message and its recipient.
 func parkedSum(body, descriptor string) uint32 {
 	return crc32.Update(crc32.Checksum([]byte(body), castagnoli), castagnoli, []byte(descriptor))
 }
 
-// decodeParked reads a row of parkedColumns. Damage is in the result: what is behind
-// a damaged message must not wait for it. A descriptor that has another key than its
-// row is damaged. The checksum of a row of an earlier version covers the body alone.
+// decodeParked reads a row of parkedColumns. Damage is part of the result, because
+// later messages must not wait for a damaged one. A descriptor whose key differs
+// from that of its row counts as damaged. The checksum of a row of an earlier
+// version covers the body alone.
 func decodeParked(r Row) storage.Parked {
 	p := storage.Parked{Key: r.Str(1), Episode: claybot.MessageID(r.Str(2)), At: claybot.Time(r.Int(3)), Cause: r.Str(4)}
 	descriptor, body, crc := r.Str(5), r.Str(6), r.Int(7)
@@ -111,8 +112,9 @@ func parkMessage(c *Conn, p storage.Parked, rules storage.ParkRules) (bool, erro
 		m.ID, key, episode, at, p.Cause, to, body, parkedSum(body, to))
 }
 
-// nameParked settles under which id m is parked, or that it is a repeat of what was
-// posted or parked. Further keys of parked messages are compared when they are posted.
+// nameParked determines the id under which m is parked, or that it is a duplicate of a
+// posted or parked message. Further keys of parked messages are compared when they are
+// posted.
 func nameParked(c *Conn, m *claybot.AgentMessage, posted bool) (repeat bool, err error) {
 	if !posted {
 		if repeat, err := nameMessage(c, m); err != nil || repeat {
@@ -217,7 +219,7 @@ func (db parking) ParkedTotals(ctx context.Context) (t storage.ParkedTotals, err
 	return t, failed(err, "count parked messages")
 }
 
-// parkedReceipt is what is known of a message that is parked; storage.ErrNotFound.
+// parkedReceipt returns the receipt of a parked message; storage.ErrNotFound.
 func parkedReceipt(c *Conn, id string) (rec storage.Receipt, err error) {
 	var n int64
 	var key string

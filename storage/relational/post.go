@@ -18,7 +18,8 @@ const (
 	skippedInboxFull = "inbox_full"
 )
 
-// errNoID refuses what could not be told from its repeats.
+// errNoID means that a message has no id, so duplicates could not be
+// recognized.
 var errNoID = errors.New("it has no id")
 
 // Post implements storage.Inbox. An agent that is not in the index is refused
@@ -40,8 +41,8 @@ func postMessage(c *Conn, p storage.Posting) (storage.Posted, error) {
 	if m.ID == "" {
 		return done, errNoID
 	}
-	// The agent comes first: whoever posts the same message at the same time waits
-	// here, and finds it known then.
+	// The agent is locked first: a concurrent post of the same message waits here
+	// and then finds a duplicate.
 	a := &inboxRow{id: p.To}
 	if repeat, err := nameMessage(c, &m, askInbox(c, a)); err != nil || repeat {
 		return done, err
@@ -73,8 +74,8 @@ func postMessage(c *Conn, p storage.Posting) (storage.Posted, error) {
 	return done, err
 }
 
-// admitMessage decides whether a message waits, and does what it does when it is
-// posted. replies are those that go with it.
+// admitMessage decides whether a message becomes pending, and applies its
+// immediate effects. replies are the replies to send.
 func admitMessage(c *Conn, a *inboxRow, p storage.Posting, at int64) (done storage.Posted, replies []claybot.Outgoing, err error) {
 	replies = p.Replies
 	switch m := p.Message; {
@@ -82,7 +83,7 @@ func admitMessage(c *Conn, a *inboxRow, p storage.Posting, at int64) (done stora
 		done.Skipped = p.Skip
 	case m.Type == claybot.MessageCancel:
 		done.Skipped = skippedCommand
-		if a.run == "" || m.Run != "" && m.Run != a.run { // nothing, or not what is to end
+		if a.run == "" || m.Run != "" && m.Run != a.run { // no run, or not the one to cancel
 			replies = p.IfIdle
 		} else {
 			done.Canceled, err = a.run, askCancel(c, a, cmp.Or(p.By, "user"), at)
@@ -101,8 +102,8 @@ func admitMessage(c *Conn, a *inboxRow, p storage.Posting, at int64) (done stora
 	return done, replies, err
 }
 
-// receiveMessage stores a message that was admitted, and says when a is due for it.
-// The caller saves a.
+// receiveMessage stores an admitted message and updates when a is due. The caller
+// saves a.
 func receiveMessage(c *Conn, a *inboxRow, m claybot.AgentMessage, skipped string, w storage.Wait, at int64) error {
 	if skipped != "" && m.Awaited != nil {
 		a.refuse(*m.Awaited, skipped)
@@ -142,11 +143,11 @@ func receiveMessage(c *Conn, a *inboxRow, m claybot.AgentMessage, skipped string
 	return nil
 }
 
-// silent reports whether m is only recorded.
+// silent reports whether m does not make its agent due.
 func silent(m claybot.AgentMessage) bool { return m.Silent && m.Type == claybot.MessageSystem }
 
-// moveBehind gives the messages that wait before number n new numbers behind
-// it, in their order.
+// moveBehind renumbers the pending messages before number n to come after it,
+// in their order.
 func moveBehind(c *Conn, a *inboxRow, n int64) error {
 	var ids []claybot.MessageID
 	err := c.each("SELECT id FROM messages INDEXED BY messages_waiting WHERE agent = ? AND run IS NULL AND skipped IS NULL AND n < ? ORDER BY n",
@@ -166,8 +167,8 @@ func moveBehind(c *Conn, a *inboxRow, n int64) error {
 	return err
 }
 
-// nameMessage settles under which id m is stored, or that it is a repeat. first goes before
-// all that it asks.
+// nameMessage determines the id under which m is stored, or that it is a duplicate. It runs
+// the queries of first before its own.
 func nameMessage(c *Conn, m *claybot.AgentMessage, first ...Ask) (repeat bool, err error) {
 	var stored []string
 	var known bool
@@ -242,7 +243,7 @@ func insertMessage(c *Conn, a *inboxRow, m claybot.AgentMessage, at int64, skipp
 	return nil
 }
 
-// resetInbox cancels the unfinished run and drops what the person said before.
+// resetInbox cancels the unfinished run and drops earlier user messages.
 func resetInbox(c *Conn, a *inboxRow, at int64) (done storage.Posted, err error) {
 	if a.run != "" {
 		if err := askCancel(c, a, "reset", at); err != nil {
@@ -256,15 +257,15 @@ func resetInbox(c *Conn, a *inboxRow, at int64) (done storage.Posted, err error)
 	return done, err
 }
 
-// askCancel marks the unfinished run, and wakes it when it is paused. A reset
-// outweighs a stop, as it is what its waiters are told; else the first counts.
+// askCancel marks the unfinished run as to be canceled, and wakes it if it is
+// paused. A reset overrides a stop; otherwise the first request wins.
 func askCancel(c *Conn, a *inboxRow, by string, at int64) error {
 	a.rouse(at)
 	c.journal.notification.Cancel = append(c.journal.notification.Cancel, storage.CancelRequest{Agent: a.id, Run: a.run, By: by})
 	return c.do("UPDATE runs SET cancel = ?1 WHERE id = ?2 AND (cancel IS NULL OR ?1 = 'reset')", by, a.run)
 }
 
-// holdAlbum keeps the agent from being due while parts of m's album may come.
+// holdAlbum delays the agent while more parts of m's album may arrive.
 func holdAlbum(c *Conn, a *inboxRow, m claybot.AgentMessage, at int64) error {
 	album := m.Context.GroupID
 	if album == "" {
@@ -280,8 +281,8 @@ func holdAlbum(c *Conn, a *inboxRow, m claybot.AgentMessage, at int64) error {
 	return nil
 }
 
-// dropWaiting ends the waiting messages that which picks, nil for all, and returns
-// them in order. The caller saves a.
+// dropWaiting ends the pending messages that which selects, nil for all, and
+// returns them in order. The caller saves a.
 func dropWaiting(c *Conn, a *inboxRow, reason string, which func(claybot.MessageID, claybot.MessageType) bool) ([]claybot.MessageID, error) {
 	var dropped []claybot.MessageID
 	err := c.each("SELECT id, type FROM messages INDEXED BY messages_waiting WHERE agent = ? AND run IS NULL AND skipped IS NULL ORDER BY n", func(r Row) error {
@@ -301,14 +302,14 @@ func dropWaiting(c *Conn, a *inboxRow, reason string, which func(claybot.Message
 	return dropped, reduceWaiting(c, a, len(dropped))
 }
 
-// skipMessage ends one waiting message of a. Whoever awaits it is answered when a is
-// saved; the run whose id it reserved is canceled.
+// skipMessage ends one pending message of a. A run that waits for it is answered
+// when a is saved; the run whose id it reserved is canceled.
 func skipMessage(c *Conn, a *inboxRow, id claybot.MessageID, reason string) error {
 	var reserved claybot.RunID
 	_, err := c.first("SELECT awaited, reserved FROM messages WHERE id = ? AND (awaited IS NOT NULL OR reserved IS NOT NULL)", func(r Row) error {
 		reserved = claybot.RunID(r.Str(1))
 		var w claybot.Awaited
-		if !r.Null(0) && unmarshal(r.Str(0), &w) == nil { // else nobody knows whom to tell
+		if !r.Null(0) && unmarshal(r.Str(0), &w) == nil { // unreadable: the waiting run is unknown
 			a.refuse(w, reason)
 		}
 		return nil
@@ -363,7 +364,7 @@ func (db inbox) Reschedule(ctx context.Context, agent claybot.AgentID, wait func
 	for chunk := range slices.Chunk(targets, rescheduleChunk) {
 		waits := make([]storage.Wait, len(chunk))
 		for i, t := range chunk {
-			waits[i] = wait(t.id, t.descriptor) // not in the writer: it is the caller's code
+			waits[i] = wait(t.id, t.descriptor) // outside the transaction, because it calls the caller's code
 		}
 		err := db.update(ctx, func(c *Conn) error {
 			for i, t := range chunk {

@@ -9,20 +9,20 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// What Prune keeps.
+// Retention periods.
 const (
 	keepEvents = 7 * 24 * time.Hour
 	keepKeys   = 7 * 24 * time.Hour
 	keepRuns   = 90 * 24 * time.Hour
 	keepLedger = 90 * 24 * time.Hour // CR-42
 	keepUsage  = 400 * 24 * time.Hour
-	// keepRepeats is how long a retry of an HTTP request may be recognized, and more.
+	// keepRepeats is how long retries of an HTTP request are recognized, at least.
 	keepRepeats = 24 * time.Hour
-	// keepUnpublished is how long the events of an ended run wait for a sink
-	// that cannot be told of them.
+	// keepUnpublished is how long the events of an ended run are kept for an
+	// unavailable sink.
 	keepUnpublished = 30 * 24 * time.Hour
-	// keepKeyCount keys are kept whatever their age: a quiet bot's source may
-	// repeat itself after weeks.
+	// keepKeyCount is the number of newest keys that are kept regardless of
+	// age, because a quiet source may redeliver after weeks.
 	keepKeyCount = 100_000
 	pruneChunk   = 200 // runs or tens of keys per transaction
 )
@@ -74,7 +74,7 @@ func (db upkeep) chunk(fn func(c *Conn) (int, error)) func(ctx context.Context) 
 	return func(ctx context.Context) (int, error) { return write(ctx, db, fn) }
 }
 
-// unheard counts what was removed although a sink was not told of it.
+// unheard counts what was removed before it was published to all sinks.
 type unheard struct{ runs, events int64 }
 
 type prunedEvents struct {
