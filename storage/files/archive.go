@@ -19,7 +19,7 @@ import (
 
 var _ storage.Portable = (*Archive)(nil)
 
-// An ArchiveConfig is what an Archive needs.
+// An ArchiveConfig configures an Archive.
 type ArchiveConfig struct {
 	Dir string // the data directory, which is held, see Lock
 	// Tables are those of claybot.db.
@@ -37,9 +37,10 @@ type ArchiveConfig struct {
 	Kept []storage.MarkFiles
 }
 
-// An Archive is a whole data directory as rows, to be copied. Nobody else may use the
-// directory, and it is used by one goroutine at a time. Lines of histories, documents
-// and files are taken and given as they are, also damaged ones.
+// An Archive exports and imports a whole data directory as rows. The directory must
+// not be in use otherwise, and an Archive must be used by one goroutine at a time.
+// Lines of histories, documents and files are copied unchanged, including damaged
+// ones.
 type Archive struct {
 	cfg     ArchiveConfig
 	fs      FS
@@ -62,10 +63,10 @@ const unfinishedName = "unfinished"
 // lockName is the file that Lock holds.
 const lockName = "claybot.lock"
 
-// ErrUnfinished: the data directory is a copy that was not finished.
+// ErrUnfinished means that the data directory is an unfinished copy.
 var ErrUnfinished = errors.New("the data directory is a copy that was not finished; remove it and copy again")
 
-// checkFinished refuses a data directory that is half a copy.
+// checkFinished returns ErrUnfinished for an unfinished copy.
 func checkFinished(dir string) error {
 	if _, err := os.Lstat(filepath.Join(dir, unfinishedName)); err == nil {
 		return fmt.Errorf("%s: %w", dir, ErrUnfinished)
@@ -73,8 +74,8 @@ func checkFinished(dir string) error {
 	return nil
 }
 
-// Prepare notes that a directory, which is held and has nothing in it but its lock, is
-// about to become a copy. Until Finish, Lock refuses it.
+// Prepare marks a locked, empty directory as an unfinished copy. Lock refuses it until
+// Finish.
 func Prepare(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -97,7 +98,7 @@ func Prepare(dir string) error {
 
 // Finish makes a copy durable and usable.
 func Finish(dir string) error {
-	syscall.Sync() // some files, or some hundred thousand: one by one would take hours
+	syscall.Sync() // syncing hundreds of thousands of files one by one would take hours
 	err := os.Remove(dir + "/" + unfinishedName)
 	if err == nil {
 		err = (osFS{}).SyncDir(dir)
@@ -152,13 +153,13 @@ func (a *Archive) remark(format string, args ...any) {
 	}
 }
 
-// mostRemarks bounds what is told, and what is remembered for that.
+// mostRemarks is the maximum number of remarks.
 const mostRemarks = 100
 
 // Remarks implements storage.Portable.
 func (a *Archive) Remarks() []string { return a.remarks }
 
-// folder is where the files of an agent are.
+// folder returns the directory of an agent.
 func (a *Archive) folder(agent string) string {
 	if a.single != "" {
 		return a.single

@@ -48,8 +48,8 @@ func (a *Archive) agents(ctx context.Context, t storage.Table) iter.Seq2[storage
 	}
 }
 
-// state is state.json as databases have it: without the version of its format. nil
-// is that of an agent as it begins.
+// state returns state.json in the form of databases: without the format version.
+// nil means the initial state.
 func (a *Archive) state(folder string) (any, error) {
 	data, err := read(a.fs, folder+"/state.json", documentLimit)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -68,8 +68,8 @@ func (a *Archive) state(folder string) (any, error) {
 	return withoutSettings(unversioned(data)), nil
 }
 
-// withTotals is the state of an agent with the totals of its row, which are newer. One
-// that cannot be read stays as it is.
+// withTotals returns the state of an agent with the newer totals of its row. An
+// unreadable state is returned unchanged.
 func withTotals(state any, heard int64, usage string) any {
 	all, err := members([]byte(text(state)))
 	if err != nil {
@@ -93,8 +93,8 @@ func withTotals(state any, heard int64, usage string) any {
 
 const versionMember = `{"v":1,`
 
-// unversioned is a document on one line without its version. The other members keep
-// their order, unless somebody has moved the version from the beginning.
+// unversioned returns a document on one line without its version. The other members
+// keep their order if the version comes first.
 func unversioned(data []byte) string {
 	var line bytes.Buffer
 	if json.Compact(&line, data) != nil {
@@ -115,7 +115,7 @@ func unversioned(data []byte) string {
 	return string(b)
 }
 
-// versioned is the document of which unversioned made a text; anything else as it is.
+// versioned is the inverse of unversioned; it returns any other text unchanged.
 func versioned(text string) []byte {
 	if all, err := members([]byte(text)); err != nil || len(all) == 0 || all.has("v") {
 		return []byte(text)
@@ -129,7 +129,7 @@ func versioned(text string) []byte {
 	return out.Bytes()
 }
 
-// quarantined yields the agents that were deleted.
+// quarantined yields the deleted agents.
 func (a *Archive) quarantined() iter.Seq2[storage.Row, error] {
 	return func(yield func(storage.Row, error) bool) {
 		for id, name := range a.deleted {
@@ -197,8 +197,8 @@ func (a *Archive) loadDeleted(r storage.Row) error {
 	return a.makeFolder(a.quarantine()+"/"+a.deleted[id], id, text(r[2]), st.CreatedAt, r[3])
 }
 
-// makeFolder makes the folder of an agent. A document that cannot be read is written
-// as it is.
+// makeFolder creates the folder of an agent. Unreadable documents are written
+// unchanged.
 func (a *Archive) makeFolder(folder, id, descriptor string, created claybot.Time, state any) error {
 	if err := claybot.AgentID(id).Validate(); err != nil { // it is part of a path
 		return err
@@ -258,11 +258,11 @@ func (a *Archive) loadResult(r storage.Row) error {
 // known are the names in the folder of an agent.
 var known = []string{"descriptor.json", "state.json", "history.jsonl", "attachments", "results", "files"}
 
-// strangers remarks what somebody else has put into the folder of an agent.
+// strangers adds remarks about unknown files in the folder of an agent.
 func (a *Archive) strangers(agent string) {
 	entries, err := a.fs.ReadDir(a.folder(agent))
 	if err != nil {
-		return // whoever reads a file says so
+		return // the reader of the file reports it
 	}
 	for _, e := range entries {
 		if !slices.Contains(known, e.Name()) {
@@ -271,7 +271,7 @@ func (a *Archive) strangers(agent string) {
 	}
 }
 
-// unsynced leaves out the sync of each file: Finish syncs all.
+// unsynced skips the sync of each file, because Finish syncs all.
 type unsynced struct{ FS }
 
 func (u unsynced) Open(name string, flag int) (File, error) {

@@ -30,8 +30,7 @@ const maxDocument = 64 << 20
 type documentKey struct{ scope, name string }
 
 // documents yields the documents of claybot.db, and then the files of agents that are
-// documents elsewhere. Of two that are the same the first one counts: marks may be in
-// both.
+// documents elsewhere. Of duplicates the first one counts: marks may be in both.
 func (a *Archive) documents(ctx context.Context, t storage.Table) iter.Seq2[storage.Row, error] {
 	return func(yield func(storage.Row, error) bool) {
 		seen := make(map[documentKey]bool)
@@ -61,8 +60,8 @@ func (a *Archive) documents(ctx context.Context, t storage.Table) iter.Seq2[stor
 	}
 }
 
-// folderFiles yields what the folder of one agent has; fs.SkipAll when nobody wants
-// more.
+// folderFiles yields the documents of one agent's folder; fs.SkipAll if yield
+// returns false.
 func (a *Archive) folderFiles(ctx context.Context, agent string, seen map[documentKey]bool, yield func(storage.Row, error) bool) error {
 	top := filepath.Join(a.folder(agent), "files")
 	give := func(scope, name, body string, at int64) error {
@@ -120,7 +119,7 @@ func (a *Archive) folderFiles(ctx context.Context, agent string, seen map[docume
 	return err
 }
 
-// errEnough ends a walk when nobody wants more.
+// errEnough ends a walk after yield returned false.
 var errEnough = errors.New("enough")
 
 // loadDocuments adds documents, and writes those that are files here. Marks are

@@ -19,8 +19,8 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// records yields the lines of a history as databases have them. A line that cannot be
-// read is a record that cannot be read.
+// records yields the lines of a history in the form of databases. An unreadable line
+// becomes an unreadable record.
 func (a *Archive) records(agent string, yield func(storage.Row) bool) (bool, error) {
 	a.strangers(agent)
 	f, err := a.fs.Open(a.folder(agent)+"/history.jsonl", os.O_RDONLY)
@@ -102,7 +102,7 @@ func statedCRC(line []byte) (uint32, bool) {
 // record again.
 func lineOf(body string, crc int64) []byte {
 	if crc < 0 || crc > 1<<32-1 {
-		crc = int64(^crc32.Checksum([]byte(body), castagnoli)) // it says nothing anyway
+		crc = int64(^crc32.Checksum([]byte(body), castagnoli)) // it is wrong anyway
 	}
 	fits := func(line []byte) bool {
 		b, c, _ := recordOf(line)

@@ -15,15 +15,16 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// referenceLimit is the longest reference, in bytes: its text escaped.
+// referenceLimit is the maximum size of a reference with its escaped text, in
+// bytes.
 const referenceLimit = 8 * storage.TextLimit
 
-// SaveFile implements storage.Files. The bytes go through a file of their own,
-// outside the gate of the agent: a slow sender holds up nobody, and a large file
-// takes no memory. Open removes what a crash leaves of it.
+// SaveFile implements storage.Files. The bytes are written to a temporary file
+// without the gate of the agent, so a slow sender blocks no other and a large
+// file needs no memory. Open removes temporary files left by a crash.
 func (s *Store) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.FileReference, content io.Reader, limit int64) (claybot.FileReference, error) {
 	what := fmt.Sprintf("save a file of agent %s", id)
-	if err := s.with(ctx, id, func(*resident) error { return nil }); err != nil { // before all the bytes are taken
+	if err := s.with(ctx, id, func(*resident) error { return nil }); err != nil { // before reading all bytes
 		return claybot.FileReference{}, failed(what, err)
 	}
 	switch {
@@ -42,7 +43,7 @@ func (s *Store) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.File
 	}
 	f.Name, f.Source = storage.FileName(f.Name), ""
 	f.Path = "agents/" + string(id) + "/attachments/" + f.ID
-	tmp := s.root + "/" + newPrefix + string(claybot.NewID()) // the same file may come to two agents at once
+	tmp := s.root + "/" + newPrefix + string(claybot.NewID()) // unique, because two agents may receive the same file at once
 	err := s.receive(tmp, &f, content, limit)
 	if err == nil {
 		err = s.with(ctx, id, func(*resident) error { return s.attach(id, tmp, f) })
@@ -54,8 +55,8 @@ func (s *Store) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.File
 	return f, nil
 }
 
-// receive makes the file tmp of what a sender sends, syncs it, and notes in f
-// what it is.
+// receive writes content to the file tmp, syncs it, and sets the properties in
+// f.
 func (s *Store) receive(tmp string, f *claybot.FileReference, content io.Reader, limit int64) error {
 	file, err := s.fs.Open(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	if err != nil {
@@ -102,7 +103,7 @@ func (s *Store) attach(id claybot.AgentID, tmp string, f claybot.FileReference) 
 	if err == nil {
 		err = replace(s.fs, dir, f.ID+".json", reference) // its presence says that the file is whole
 	}
-	if err != nil { // nobody hears of the id; what cannot be removed is only waste
+	if err != nil { // the id is not returned; leftovers are only waste
 		_ = s.fs.Remove(dir + "/" + f.ID + ".json")
 		_ = s.fs.Remove(dir + "/" + f.ID)
 	}
@@ -147,9 +148,9 @@ type attachment struct {
 	io.Closer
 }
 
-// SaveResult keeps text as agents/<id>/results/<call>.txt, durably and whole or
-// not at all, and returns that path below the data directory. Any call makes a
-// safe name, and different calls make different ones.
+// SaveResult atomically and durably writes text to
+// agents/<id>/results/<call>.txt, and returns that path below the data
+// directory. Every call id maps to a safe, distinct name.
 func (s *Store) SaveResult(ctx context.Context, id claybot.AgentID, call, text string) (string, error) {
 	name := storage.ResultName(call)
 	err := s.with(ctx, id, func(*resident) error {

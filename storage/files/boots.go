@@ -19,7 +19,7 @@ var _ storage.Boots = (*Boots)(nil)
 const bootsName = "boots.json"
 
 // Boots is the boot record of a data directory, in boots.json. The file is
-// replaced whole or not at all. The process that has the DirLock writes it.
+// replaced atomically. Only the process with the DirLock writes it.
 type Boots struct {
 	dir  string
 	last storage.Boot
@@ -28,9 +28,9 @@ type Boots struct {
 	now storage.Boot
 }
 
-// OpenBoots reads the record of the process before and begins that of this one.
-// A record that cannot be read counts as none, as it says nothing about runs. The
-// Boots can be used also when it comes with an error: it could not be written.
+// OpenBoots reads the record of the previous process and starts a new one. An
+// unreadable record counts as none. On an error the record could not be written;
+// the Boots is still usable.
 func OpenBoots(dir string) (*Boots, error) {
 	b := &Boots{dir: dir}
 	var err error
@@ -63,7 +63,7 @@ func ReadBoot(dir string) (b storage.Boot, err error) {
 // MarkStore changes the mark of the database in the boot record of a data directory, and
 // nothing else of it. Only the process that has the DirLock may call it, before OpenBoots.
 func MarkStore(dir string, m storage.StoreMark) error {
-	b, _ := ReadBoot(dir) // one that cannot be read counts as none
+	b, _ := ReadBoot(dir) // an unreadable record counts as none
 	b.Store = m
 	data, err := json.Marshal(b)
 	if err != nil {
@@ -96,7 +96,7 @@ func (b *Boots) Update(sync bool, change func(*storage.Boot)) error {
 	}
 	if sync {
 		err = replace(osFS{}, b.dir, bootsName, data)
-	} else { // a process may die at any moment, the machine may not
+	} else { // survives a crash of the process, not of the machine
 		next := filepath.Join(b.dir, bootsName+".next")
 		if err = os.WriteFile(next, data, 0o600); err == nil {
 			err = os.Rename(next, filepath.Join(b.dir, bootsName))
@@ -108,7 +108,7 @@ func (b *Boots) Update(sync bool, change func(*storage.Boot)) error {
 	return nil
 }
 
-// Close records an orderly end.
+// Close records a clean shutdown.
 func (b *Boots) Close() error {
 	return b.Update(true, func(r *storage.Boot) {
 		*r = storage.Boot{Unclean: r.Unclean, Started: r.Started, Closed: true, Store: r.Store}
@@ -125,10 +125,10 @@ const (
 // Revoked lists what operators have revoked, in revoked.json. It is kept outside of the
 // database, so that an older copy of the database approves nothing of it again.
 type Revoked struct {
-	// Before says that anything approved up to then may have been revoked: older entries
-	// were dropped, or the file was damaged.
+	// Before is the time up to which any approval may have been revoked, because older
+	// entries were dropped or the file was damaged.
 	Before claybot.Time `json:"before,omitempty"`
-	// At is when, by what was revoked.
+	// At maps what was revoked to the time of the revocation.
 	At map[string]claybot.Time `json:"at"`
 }
 

@@ -17,14 +17,14 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A Checked is what a check of all agents has found.
+// A Checked is the result of a check of all agents.
 type Checked struct {
 	Agents, Lines int
 	Bytes         int64
 	Damaged       []claybot.AgentID // whose history has unreadable lines
 	Shorter       []claybot.AgentID // whose history is gone, or shorter than it was
 	Unread        []Unread          // those that could not be checked
-	Rebuilt       int               // rows of the index that were made anew
+	Rebuilt       int               // recreated rows of the index
 }
 
 // An Unread is an agent that could not be checked.
@@ -35,12 +35,11 @@ type Unread struct {
 
 func (u Unread) String() string { return fmt.Sprintf("agent %s: %v", u.Agent, u.Err) }
 
-// Check reads the histories of all agents, at most rate bytes a second, 0: as fast as
-// the disk allows, and looks at the checksum of each line. Rows of the index that are
-// missing or cannot be read are made anew from the agents' directories. Others may use
-// the store meanwhile. Histories are left as they are: what an agent reads of a damaged
-// one is set aside when it is opened. An agent that cannot be checked does not hold up the
-// others; a fault of the store does.
+// Check reads the histories of all agents, at most rate bytes a second, 0: as fast as the
+// disk allows, and looks at the checksum of each line. It recreates missing or unreadable
+// rows of the index from the agents' directories. The store may be in use. Histories are
+// not changed: damaged parts are set aside when the history is opened. Check continues
+// after an agent that cannot be checked, and stops at a fault of the store.
 func (s *Store) Check(ctx context.Context, rate int64) (Checked, error) {
 	var c Checked
 	entries, err := s.fs.ReadDir(s.root)
@@ -68,7 +67,7 @@ func (s *Store) Check(ctx context.Context, rate int64) (Checked, error) {
 	return c, nil
 }
 
-// checkIndex makes the row of an agent anew that the index does not have.
+// checkIndex recreates the missing index row of an agent.
 func (s *Store) checkIndex(ctx context.Context, id claybot.AgentID, c *Checked) error {
 	_, err := s.index.IndexedDescriptor(ctx, id)
 	if err == nil {
@@ -78,7 +77,7 @@ func (s *Store) checkIndex(ctx context.Context, id claybot.AgentID, c *Checked) 
 		return err
 	}
 	if there, err := exists(s.fs, s.dir(id)+"/descriptor.json"); err != nil || !there {
-		return err // it was deleted a moment ago
+		return err // it was just deleted
 	}
 	c.Rebuilt++
 	s.log.Warn("the index did not have an agent; its row is made from the directory", "agent", id)
@@ -114,7 +113,7 @@ func (s *Store) checkHistory(ctx context.Context, id claybot.AgentID, c *Checked
 	for {
 		line, err := r.ReadBytes('\n')
 		c.Bytes += int64(len(line))
-		if errors.Is(err, io.EOF) { // the last line may be under way
+		if errors.Is(err, io.EOF) { // the last line may be incomplete
 			break
 		}
 		if err != nil {
@@ -155,9 +154,9 @@ func paced(ctx context.Context, began time.Time, n, rate int64) error {
 	}
 }
 
-// Look tells how Lock would find the data directory dir, and changes nothing of it:
-// whether it is there, which process has it, empty for none, and in a sentence with
-// the next step why Lock would refuse it.
+// Look predicts the result of Lock for the data directory dir and changes nothing.
+// It returns whether dir exists, which process holds it, empty for none, and an
+// error with the next step if Lock would refuse it.
 func Look(dir string) (there bool, holder string, err error) {
 	dir = filepath.Clean(dir)
 	info, err := os.Lstat(dir)

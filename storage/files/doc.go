@@ -1,6 +1,6 @@
-// Package files keeps agents as directories of plain files: who an agent is,
-// its settings, and its history. It implements storage.Agents,
-// storage.Histories and storage.Files for one process on one machine.
+// Package files stores agents as directories of plain files: identity, settings
+// and history. It implements storage.Agents, storage.Histories and
+// storage.Files for one process on one machine.
 //
 //	<dir>/                      0700, every file 0600, whatever the umask
 //	├── claybot.lock            flock; holds the pid of the process that has it
@@ -17,33 +17,33 @@
 //	└── quarantine/             damaged bytes, at most 64 MiB, the oldest go first
 //	    └── <cuid2>-<time>/     a deleted agent; stays until somebody removes it
 //
-// It guarantees: what a method confirmed survives kill -9 and power loss, as
-// far as the disk honours fsync; nobody ever sees half a descriptor.json or
-// state.json; history.jsonl is only appended to, and a line that an error or a
-// crash cut short is removed before the next append; an append that failed
-// left no record behind; damage costs the damaged line or file, never its
+// It guarantees: the effect of a method that returned nil survives kill -9 and
+// power loss, if the disk honours fsync; descriptor.json and state.json are
+// replaced atomically; history.jsonl is append-only, and a line that an error
+// or a crash truncated is removed before the next append; a failed append
+// leaves no record; damage affects only the damaged line or file, never its
 // neighbours and never the agent's identity.
 //
 // The "crc" of a history line is the CRC-32C of the line without that member
 // and without the newline, as 8 lower-case hex digits. Lines without one, as
 // written by hand, are accepted. "off" is the offset of the line in its file.
 //
-// Where a conversation begins (the newest start or reset) and how long its history is are
-// kept outside of the history as well: in state.json and in Ends. The history is written
-// first. Nothing before a recorded beginning is read, whatever became of its line;
-// a recorded one that is older than the newest in the file does not count. What is
-// gone, damaged, or shorter than it was is told once to the person and logged.
+// The start of a conversation (the newest start or reset) and the length of its history
+// are also stored outside of the history: in state.json and in Ends. The history is
+// written first. Nothing before a recorded start is read, even if its line is damaged; a
+// recorded start that is older than the newest one in the file is ignored. Lost, damaged
+// and truncated histories are logged and reported once to the user.
 //
-// The settings of an agent have their home in "settings" of state.json. The index has a
-// copy of them, so that Open reads the files of those agents alone that have some. A copy
-// that differs when the file is read becomes what the file says; a file without the
-// member, as older versions wrote it, or with null, gets it from the copy.
+// The settings of an agent are stored in "settings" of state.json. The index has a copy,
+// so that Open only reads the files of agents with settings. If the copy differs from the
+// file, it is replaced; a file without the member, as older versions wrote it, or with
+// null, gets it from the copy.
 //
-// Locks. One gate per descriptor makes find-or-create one step; one gate per
-// agent is held while its files are read or written, which is the order of its
-// writes and the place where leases are checked. A gate is held across disk
-// work on purpose and is left when the context ends; the mutexes inside are
-// held for a few instructions only. Gates nest descriptor before agent.
+// Locks. One gate per descriptor makes find-or-create atomic; one gate per
+// agent is held while its files are read or written, which orders its writes
+// and is where leases are checked. A gate may be held during disk I/O, and
+// waiting for it ends with the context; the mutexes are held only briefly.
+// Gates nest descriptor before agent.
 //
 // Only cmd and tests may import this package.
 package files

@@ -11,8 +11,8 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// An FS is what this package asks of a file system. Its purpose is the test of
-// failing disks; everything but such a test leaves Config.FS nil.
+// An FS is the file system that this package uses. It exists for tests of
+// failing disks; all others leave Config.FS nil.
 type FS interface {
 	// Open is os.OpenFile; a file that it creates has mode 0600. It never waits for
 	// another process, and refuses what is neither a regular file nor a directory.
@@ -42,7 +42,7 @@ type File interface {
 type osFS struct{}
 
 func (osFS) Open(name string, flag int) (File, error) {
-	f, err := os.OpenFile(name, flag|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600) // a FIFO must not hold up the agent
+	f, err := os.OpenFile(name, flag|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600) // a FIFO must not block the agent
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +93,8 @@ func write(fsys FS, name string, data []byte) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// replace gives the file name in dir new content, whole or not at all. After
-// an error the content is the old or the new one.
+// replace atomically replaces the content of the file name in dir. After an
+// error the content is either the old or the new one.
 func replace(fsys FS, dir, name string, data []byte) error {
 	path := dir + "/" + name
 	err := write(fsys, path+".new", data)
@@ -151,13 +151,13 @@ func writeAll(w io.Writer, data []byte) error {
 	return err
 }
 
-// full reports an error that goes away when there is space again.
+// full reports whether err means that the disk is full or not writable.
 func full(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
 }
 
-// failed wraps err with what was being done, as storage.ErrFull where it is
-// that.
+// failed wraps err with the failed operation, and as storage.ErrFull if it is a
+// full disk.
 func failed(what string, err error) error {
 	if full(err) {
 		return fmt.Errorf("%s: %w: %w", what, storage.ErrFull, err)

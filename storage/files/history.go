@@ -12,8 +12,8 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// writeTries is how often a failed append is tried anew, each time on a fresh
-// file handle.
+// writeTries is how often a failed append is retried, each time with a new file
+// handle.
 const writeTries = 3
 
 var _ storage.Ending = (*history)(nil)
@@ -24,8 +24,8 @@ var _ storage.Ending = (*history)(nil)
 //	  durable                    in the file, may vanish    in memory
 //
 // After a failed write or sync the handle is closed and nothing beyond synced
-// is believed: the file is cut there and pending is written again. A line is
-// therefore in the file once or not at all.
+// is trusted: the file is truncated there and pending is written again. So a
+// line is in the file at most once.
 type history struct {
 	s       *Store
 	r       *resident
@@ -45,9 +45,9 @@ type history struct {
 	closed  bool
 }
 
-// OpenHistory opens the history of the leased agent. What a crash left at its
-// end is cut off, kept in the quarantine, and gone before OpenHistory returns.
-// From then on an older holder's history fails with storage.ErrLeaseLost.
+// OpenHistory opens the history of the leased agent. Before it returns, it
+// moves an incomplete end left by a crash to the quarantine. From then on, the
+// history of an older holder fails with storage.ErrLeaseLost.
 func (s *Store) OpenHistory(ctx context.Context, l storage.Lease) (storage.History, error) {
 	h := &history{s: s, path: s.dir(l.Agent) + "/history.jsonl"}
 	err := s.with(ctx, l.Agent, func(r *resident) error {
@@ -73,8 +73,8 @@ func (s *Store) OpenHistory(ctx context.Context, l storage.Lease) (storage.Histo
 	return h, nil
 }
 
-// Records reads what an agent remembers and writes nothing. Where something of it cannot
-// be read, and OpenHistory has not said so yet, a note at the end does.
+// Records reads the history of an agent and writes nothing. It adds a note at the end if
+// a part is unreadable and OpenHistory has not reported it yet.
 func (s *Store) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error) {
 	var t tail
 	lost := false
@@ -240,8 +240,8 @@ func (h *history) add(ctx context.Context, records []claybot.Record, durable boo
 	return nil
 }
 
-// push writes what is pending and, if durable, syncs it. After an error
-// nothing beyond synced is in the file, or the debt is noted in r.cut.
+// push writes pending and, if durable, syncs it. After an error nothing beyond
+// synced is in the file, or r.cut records the truncation that is due.
 func (h *history) push(durable bool) error {
 	var err error
 	for range writeTries {
@@ -280,11 +280,11 @@ func (h *history) try(durable bool) error {
 	return nil
 }
 
-// distrust gives up the handle after a failure; everything not known to be
+// distrust closes the handle after a failure; everything not known to be
 // durable has to be written again.
 func (h *history) distrust() {
 	if h.f != nil {
-		_ = h.f.Close() // its word is worth nothing any more
+		_ = h.f.Close() // its result is meaningless after a failure
 		h.f = nil
 	}
 	h.written = 0
@@ -356,7 +356,7 @@ func (h *history) Close() error {
 		h.f = nil
 	}
 	if h.r.cut >= 0 && !h.r.indebted {
-		h.r.indebted = true // keeps this pin, for the debt must not be forgotten
+		h.r.indebted = true // keep the pin, so that the pending truncation is not forgotten
 	} else {
 		h.s.residents.unpin(h.r)
 	}
@@ -376,7 +376,7 @@ func (h *history) cache() {
 	}
 }
 
-// settled notes that r owes no cut any more. It needs the gate.
+// settled records that the file of r needs no truncation. It needs the gate.
 func (s *Store) settled(r *resident) {
 	r.cut = -1
 	if r.indebted {

@@ -15,11 +15,11 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// newPrefix begins the names of agent directories that are being made.
+// newPrefix is the prefix of agent directories that are being created.
 const newPrefix = ".new-"
 
-// AgentFor finds the agent of d or makes it. An agent that is in memory is
-// found without I/O. After an error the next call for d goes on where this one
+// AgentFor finds the agent of d or creates it. An agent in memory is found
+// without I/O. After an error the next call for d continues where this one
 // stopped: a descriptor never gets two agents.
 func (s *Store) AgentFor(ctx context.Context, d claybot.Descriptor) (claybot.Agent, error) {
 	return s.agentFor(ctx, d, nil)
@@ -125,8 +125,8 @@ func (s *Store) create(ctx context.Context, d claybot.Descriptor, b *claybot.Bac
 	return cloned(a), nil
 }
 
-// lost takes an agent whose directory is gone out of the index. Unless it was deleted,
-// the person is told when they write next.
+// lost removes an agent whose directory is gone from the index. Unless it was deleted,
+// the user is notified with their next message.
 func (s *Store) lost(ctx context.Context, id claybot.AgentID, d claybot.Descriptor) error {
 	entries, err := s.fs.ReadDir(s.quarantine.dir)
 	if err != nil {
@@ -144,8 +144,8 @@ func (s *Store) lost(ctx context.Context, id claybot.AgentID, d claybot.Descript
 	return errors.Join(s.index.UnindexAgent(ctx, id), s.endings.forget(ctx, id))
 }
 
-// build makes the directory of a. It appears under its name whole or not at
-// all; the name is durable only after the next sync of root.
+// build atomically creates the directory of a. The name is durable only after
+// the next sync of root.
 func (s *Store) build(a claybot.Agent) (err error) {
 	descriptor, err := encodeDocument(descriptorFile{V: version, ID: a.ID, Descriptor: a.Descriptor, CreatedAt: a.CreatedAt}, nil)
 	if err != nil {
@@ -173,7 +173,7 @@ func (s *Store) build(a claybot.Agent) (err error) {
 		data []byte
 	}{{"descriptor.json", descriptor}, {"state.json", state}, {"history.jsonl", start}}
 	errs := make([]error, len(contents))
-	var wg sync.WaitGroup // the syncs of one disk go well together
+	var wg sync.WaitGroup // concurrent syncs of one disk are faster
 	for i, c := range contents {
 		wg.Go(func() { errs[i] = write(s.fs, tmp+"/"+c.name, c.data) })
 	}
@@ -207,10 +207,10 @@ func startRecord(at claybot.Time) claybot.Record {
 	return claybot.Record{Type: claybot.RecordStart, V: version, At: at}
 }
 
-// MoveChannel gives the agents of a channel the new channel. An agent whose
-// new descriptor is taken stays where it is. The index changes first: what a
-// crash leaves undone in a descriptor.json is done when the agent is next
-// looked up, or by a second MoveChannel.
+// MoveChannel gives the agents of a channel the new channel. An agent whose new
+// descriptor is taken is not moved. The index changes first: what a crash
+// leaves undone in a descriptor.json is done when the agent is next looked up,
+// or by a second MoveChannel.
 func (s *Store) MoveChannel(ctx context.Context, connector, from, to string) error {
 	if from == to {
 		return nil
@@ -341,7 +341,7 @@ func (s *Store) reconcile(ctx context.Context) error {
 	return s.adopt(ctx, unindexed)
 }
 
-// adopt indexes agents that only their directories know.
+// adopt indexes agents that exist only as directories.
 func (s *Store) adopt(ctx context.Context, ids map[claybot.AgentID]bool) error {
 	found := make(map[claybot.Descriptor]claybot.Agent)
 	own := make(map[claybot.AgentID]claybot.Settings)
@@ -446,8 +446,8 @@ func (s *Store) Delete(ctx context.Context, id claybot.AgentID) error {
 	return nil
 }
 
-// setAside moves the directory of an agent to the quarantine and forgets the
-// agent; false when there is no directory.
+// setAside moves the directory of an agent to the quarantine and drops the
+// agent from memory; false if there is no directory.
 func (s *Store) setAside(ctx context.Context, id claybot.AgentID) (moved bool, err error) {
 	r, err := s.residents.pin(id)
 	if err != nil {

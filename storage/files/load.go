@@ -15,7 +15,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// What the user is told, once.
+// Notices to the user, sent once.
 const (
 	saidState   = "The settings of this agent were damaged and are back at their defaults; the conversation is kept."
 	saidHistory = "A part of this conversation could not be read and was set aside; the rest is kept."
@@ -24,7 +24,7 @@ const (
 	saidShorter = "The end of your earlier conversation could not be read; what came before it is kept."
 )
 
-// load makes r known from its files. It needs the gate.
+// load reads the agent of r from its files. It needs the gate.
 func (s *Store) load(ctx context.Context, r *resident) error {
 	if s.residents.agent(r) != nil {
 		return nil
@@ -209,11 +209,11 @@ type stateFile struct {
 }
 
 // extras are the members of a document that this version does not know. They
-// are kept when the document is written anew.
+// are preserved when the document is rewritten.
 type extras map[string]json.RawMessage
 
-// A newerError refuses a file of a format from the future. Such a file is left
-// as it is.
+// A newerError means that a file has a newer format. Such a file is not
+// changed.
 type newerError struct {
 	file string
 	v    int

@@ -14,21 +14,20 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A DirLock is the right of this process to a data directory. The kernel takes
-// it back when the process ends, however it ends; until then keep the DirLock
-// reachable, for a collected one is closed.
+// A DirLock is the right of this process to a data directory. The kernel
+// releases it when the process ends. Keep the DirLock reachable until then,
+// because a garbage-collected one is closed.
 type DirLock struct {
 	dir string
 	f   *os.File // claybot.lock, which has the pid
 	d   *os.File // the directory itself; nil where that cannot be locked
 }
 
-// Lock makes the data directory dir, mode 0700, when it does not exist and
-// takes it for this process. When another process has it, Lock returns at once
-// with an error that wraps storage.ErrLocked and names that process; one that is
-// just letting go is waited for, up to 5 s. A
-// directory that is a symlink or that group or others may write to is refused
-// with an error that names the chmod.
+// Lock makes the data directory dir, mode 0700, when it does not exist and takes
+// it for this process. When another process has it, Lock returns at once with an
+// error that wraps storage.ErrLocked and names that process; it waits up to 5 s
+// for one that is just releasing it. A directory that is a symlink or that group
+// or others may write to is refused with an error that names the chmod.
 //
 // Lock takes two locks: claybot.lock, which earlier versions respect as well, and the
 // directory itself, so that a removed claybot.lock lets no second process in. Where the
@@ -79,8 +78,8 @@ func openLock(dir string) (f *os.File, created bool, err error) {
 	}
 }
 
-// sign writes the pid into f. It is there to be read by people; a full disk must not keep
-// claybot from starting.
+// sign writes the pid into f. It is only informative, so a full disk does not prevent the
+// start.
 func sign(f *os.File) {
 	_ = f.Chmod(0o600)
 	_ = f.Truncate(0)
@@ -167,7 +166,7 @@ func holderOfDir(d *os.File) string {
 	return unnamed
 }
 
-// letGo bounds the wait for a lock that nobody has put a name on.
+// letGo is the maximum wait for a lock without the pid of its holder.
 const letGo = 5 * time.Second
 
 // take locks f. A lock without a pid, or with that of a process that has ended, is being
@@ -182,7 +181,7 @@ func take(f *os.File) error {
 	}
 }
 
-// Close lets the data directory go.
+// Close releases the data directory.
 func (l *DirLock) Close() error {
 	_ = l.f.Truncate(0) // the pid is no longer true
 	if l.d == nil {
@@ -191,7 +190,7 @@ func (l *DirLock) Close() error {
 	return errors.Join(l.d.Close(), l.f.Close())
 }
 
-// prepare makes dir or refuses it.
+// prepare creates dir, or returns why it cannot be used.
 func prepare(dir string) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -209,7 +208,7 @@ func prepare(dir string) error {
 	return refuse(dir, info)
 }
 
-// refuse says why a directory may not be a data directory.
+// refuse returns why a directory cannot be a data directory.
 func refuse(dir string, info fs.FileInfo) error {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:

@@ -14,8 +14,8 @@ import (
 
 // A marker is where the newest start or reset record of a history is. It is kept
 // outside of history.jsonl, twice: in state.json and, with the size of the history, in
-// Ends. If the line itself is damaged, the conversation still begins there, and what
-// the person had forgotten stays forgotten.
+// Ends. If the line itself is damaged, the conversation still begins there, so a reset
+// stays effective.
 //
 // The history is written first, so a recorded marker may be older than the newest one in
 // the file, and then the file counts. Seq orders the two copies.
@@ -40,9 +40,9 @@ func (e ending) String() string {
 	return string(b)
 }
 
-// Ends keeps small facts outside of the agents' directories. What SetMarks writes may
-// be lost with the power, until the next write of another kind; an empty value removes
-// a key. An Index that has these methods is used as Ends.
+// Ends stores small values outside of the agents' directories. A power loss may undo
+// SetCheckpoints until the next other write; an empty value removes a key. An Index
+// that has these methods is used as Ends.
 type Ends interface {
 	Checkpoint(ctx context.Context, key string) (string, error)
 	SetCheckpoints(ctx context.Context, values map[string]string) error
@@ -159,8 +159,8 @@ func (e *endings) forget(ctx context.Context, id claybot.AgentID) error {
 // it as well.
 func (s *Store) SaveEnds(ctx context.Context) error { return s.endings.save(ctx) }
 
-// gone notes that the agent of d is not there any more although it was not deleted: the
-// next one of d is told.
+// gone records that the agent of d disappeared without being deleted, so that the user
+// of its successor is notified.
 func (e *endings) gone(ctx context.Context, d claybot.Descriptor) error {
 	if e.ends == nil || !d.Foreground() {
 		return nil
@@ -168,7 +168,7 @@ func (e *endings) gone(ctx context.Context, d claybot.Descriptor) error {
 	return e.ends.SetCheckpoints(ctx, map[string]string{goneKey(d): "1"})
 }
 
-// wasGone reports, once, what gone has noted.
+// wasGone reports, once, whether gone was called for d.
 func (e *endings) wasGone(ctx context.Context, d claybot.Descriptor) bool {
 	if e.ends == nil || !d.Foreground() {
 		return false

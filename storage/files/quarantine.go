@@ -16,7 +16,7 @@ import (
 // quarantineLimit bounds the bytes kept; the oldest files go first.
 const quarantineLimit = 64 << 20
 
-// A quarantine keeps damaged bytes for the operator.
+// A quarantine stores damaged bytes for the operator.
 type quarantine struct {
 	fs    FS
 	dir   string
@@ -169,7 +169,7 @@ func (h *history) missing(t tail, begin, lost bool) (text []byte, err error) {
 	return append(text, line...), err
 }
 
-// tell reports what is not there any more, to the operator and to the person.
+// tell reports lost records to the operator and to the user.
 func (h *history) tell(t tail, end ending, lost bool) {
 	log := h.s.log.With("agent", h.r.id)
 	switch {
@@ -199,8 +199,8 @@ func (h *history) keep(d span) (fresh bool, err error) {
 	return h.s.quarantine.keep(fmt.Sprintf("%s.history.%d", h.r.id, d.off), data)
 }
 
-// lossRecord says that records are missing. It counts as written by strangers: one of
-// those that are gone may have been.
+// lossRecord returns a note that records are missing. It is tainted, because one of
+// the lost records may have been.
 func lossRecord() claybot.Record {
 	return claybot.Record{Type: claybot.RecordNote, At: claybot.Now(), Level: "error", Text: saidHistory, Tainted: true}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// residentLimit is how many agents that nobody uses stay in memory.
+// residentLimit is how many unused agents stay in memory.
 const residentLimit = 4096
 
 // A resident is an agent in memory. There is one for an agent at any time, so
@@ -152,7 +152,7 @@ func (rs *residents) drop(r *resident) {
 	}
 }
 
-// publish makes a what r is known as.
+// publish sets the agent of r.
 func (rs *residents) publish(r *resident, a claybot.Agent) {
 	a = cloned(a)
 	rs.mu.Lock()
@@ -172,7 +172,7 @@ func (rs *residents) unlink(r *resident) {
 	}
 }
 
-// retract makes r unknown again: its files are gone.
+// retract clears the agent of r, whose files are gone.
 func (rs *residents) retract(r *resident) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -180,14 +180,14 @@ func (rs *residents) retract(r *resident) {
 	r.agent = nil
 }
 
-// agent returns what r is known as, nil before it is loaded.
+// agent returns the agent of r, nil before it is loaded.
 func (rs *residents) agent(r *resident) *claybot.Agent {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	return r.agent
 }
 
-// close forgets everything that nobody uses.
+// close drops all unused residents.
 func (rs *residents) close() {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -197,8 +197,8 @@ func (rs *residents) close() {
 	}
 }
 
-// A gate lets one in at a time. Unlike a mutex it may be held across disk work:
-// waiting for it ends with the context.
+// A gate is a mutex that may be held during disk I/O, because waiting for it
+// ends with the context.
 type gate chan struct{}
 
 func newGate() gate { return make(gate, 1) }

@@ -77,8 +77,8 @@ func (o *ownSettings) set(id claybot.AgentID, own claybot.Settings) {
 	o.all[id] = own
 }
 
-// copy makes the copy of the index what state.json says. The index may not know the agent
-// yet: adopt does it then.
+// copy updates the copy in the index from state.json. If the index does not know the
+// agent yet, adopt does it.
 func (o *ownSettings) copy(ctx context.Context, id claybot.AgentID, own claybot.Settings) error {
 	if o.index == nil {
 		return nil

@@ -15,23 +15,23 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// Config is what a Store needs.
+// Config configures a Store.
 type Config struct {
-	// Dir is the data directory. It exists and is held, see Lock.
+	// Dir is the data directory. It must exist and be locked, see Lock.
 	Dir string
 	// Index is the identity copy of the agents in the message store. When it is also
 	// an Ends, it keeps where histories end.
 	Index storage.Index
 	// Log gets what was repaired; nil discards it.
 	Log *slog.Logger
-	// OnDamage, if set, is told once per agent that something of it was
-	// damaged, in a sentence for the user. It may call the Store.
+	// OnDamage, if set, is called once per damaged agent with a sentence for
+	// the user. It may call the Store.
 	OnDamage func(id claybot.AgentID, sentence string)
 	// InForce, if set, is the state of an agent with what applies to it now; own are its
 	// settings. It must not call the Store.
 	InForce func(a claybot.Agent, own claybot.Settings) claybot.AgentState
-	// OnSettings, if set, is told that settings were found in a state.json that the index
-	// did not know. It may call the Store.
+	// OnSettings, if set, is called if a state.json had settings that the index did not
+	// know. It may call the Store.
 	OnSettings func()
 	// FS is the file system; nil is that of the machine.
 	FS FS
@@ -121,7 +121,7 @@ func Open(cfg Config) (*Store, error) {
 // totalsTime bounds how long Close writes totals.
 const totalsTime = 2 * time.Second
 
-// Close lets go of what is in memory. Histories must be closed before.
+// Close frees the memory. Histories must be closed before.
 func (s *Store) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), totalsTime)
 	defer cancel()
@@ -213,7 +213,7 @@ func (s *Store) with(ctx context.Context, id claybot.AgentID, fn func(*resident)
 	return fn(r)
 }
 
-// leave opens the gate of r and tells of the damage found meanwhile.
+// leave opens the gate of r and reports the damage found in the meantime.
 func (s *Store) leave(r *resident) {
 	reports, found := r.reports, r.found
 	r.reports, r.found = nil, false

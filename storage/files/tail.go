@@ -42,10 +42,11 @@ type span struct{ off, size int64 }
 //
 // known is the recorded marker. The reading goes back to it at most: when it, or a newer
 // one, is not in the file as it was recorded, nothing that lies before its offset
-// counts. A file that somebody has edited may have it at another place.
+// counts. In a file that was edited by hand it may have moved.
 //
 // A summary keeps the Keep records directly before it. An older summary among
-// them is left out and not counted, and what that one did not keep stays folded.
+// them is omitted and not counted, and the records that it compacted stay
+// compacted.
 func readTail(r io.ReaderAt, size int64, known marker) (tail, error) {
 	t := tail{end: size}
 	beyond := -1 // how many records lie behind the offset of the recorded marker; -1: it is not reached
@@ -67,7 +68,7 @@ func readTail(r io.ReaderAt, size int64, known marker) (tail, error) {
 		last := line.off+int64(len(line.text)) == size
 		text, whole := bytes.CutSuffix(line.text, []byte("\n"))
 		if whole && len(bytes.TrimSpace(text)) == 0 {
-			continue // an empty line harms nobody
+			continue // empty lines are harmless
 		}
 		rec, err := decodeLine(text)
 		if err == nil && place.moved(line.off, text, t.damages) {
@@ -124,10 +125,9 @@ func (t *tail) add(rec claybot.Record, kept int) int {
 
 var errMoved = errors.New("line was moved")
 
-// A placing tells lines that were moved from those that somebody has edited the file
-// around. Where lines were added or removed by hand, all lines before are at another
-// distance from where they say that they are; a block that was moved is between damaged
-// lines, where it was cut.
+// A placing distinguishes moved lines from lines around a manual edit. If lines were
+// added or removed by hand, all lines before have a different distance from their
+// stated offset; a moved block is between damaged lines, where it was cut.
 type placing struct {
 	shift   int64 // of the lines that were accepted last; 0 at the end of the file
 	damages int   // before the last accepted line
@@ -165,7 +165,8 @@ func (t *tail) damage(line fileLine, last, whole bool) {
 	t.damaged = append(t.damaged, d)
 }
 
-// checkVersion refuses a history whose start record tells of a newer format.
+// checkVersion returns an error if the start record of a history has a newer
+// format.
 func checkVersion(r io.ReaderAt, size int64) error {
 	head := make([]byte, min(size, 512)) // a start record is far shorter
 	if n, err := r.ReadAt(head, 0); n < len(head) {

@@ -27,21 +27,21 @@
 //	          agent one that has not ended
 //	events    what happened in a run, seq 1..n, for a week after its end
 //	questions what paused runs asked; open = 1 while one waits for the answer
-//	sinks, relays   who is told of events, and up to which one, of each run that
-//	          has not ended or of which a sink does not know all
-//	spent, spent_days, latencies   what models took and how long things took, summed up by
+//	sinks, relays   the sinks of events, and the last published event of each run that
+//	          has not ended or is not fully published
+//	spent, spent_days, latencies   usage, cost and durations, summed up by
 //	          day, for 400 days
-//	budgets, reservations, extensions   limits on money, what is set aside on them for
-//	          calls that are under way, and what was allowed on top
+//	budgets, reservations, extensions   budgets, the reservations of calls in flight,
+//	          and extensions
 //	outbox    every outgoing message in order; open = 1 until it is sent or failed
 //	ledger    one row per instant of a cron task, for 90 days; the newest for good
-//	reminders, documents      what agents put aside; those of an agent go with it
+//	reminders, documents      reminders and texts; those of an agent are deleted with it
 //	memories, memory_versions notes and their versions
-//	workspaces                what each node knows of the places where its tools act
+//	workspaces                the workspaces of each member
 //	grants, pairings, marks   access, pairing requests, checkpoints
 //	counters  the counts of status, updated by the commits that change them
-//	nodes, claims             which processes share the store, and who alone may do
-//	          what; a store that one process uses alone writes neither
+//	nodes, claims             the members of the cluster and their claims;
+//	          a store that one process uses alone writes neither
 //	records, attachments, chunks, results, quarantine   histories and files of
 //	          agents, where those are in the database (Agents)
 //
@@ -51,24 +51,24 @@
 // PostgreSQL transactions run concurrently, and these rules give them the same
 // effect:
 //
-//   - Whoever writes for an agent locks its row first (loadInbox, FOR UPDATE) and
-//     reads and writes all else behind it: messages, runs, events, its lease. So the
-//     order of an agent's messages and events is that of the commits, and a token
-//     that was looked at under the lock is still the right one at the commit.
-//   - What has no row yet, or no single one, is locked by name (Conn.lock) until the
+//   - A write for an agent first locks the agent's row (FOR UPDATE) and then reads and
+//     writes everything else: messages, runs, events, its lease. So the order of an
+//     agent's messages and events is that of the commits, and a lease token that was
+//     checked under the lock is still valid at the commit.
+//   - Data without a row, or with several rows, is locked by name (Conn.lock) until the
 //     end of the transaction: a destination ("out/") while messages are added to
 //     it, so that their positions come in the order of the commits; a budget
 //     ("budget/"); the scope of notes ("memories/") and of documents ("documents/"),
 //     whose sizes are summed up.
-//   - Another agent, when there is one to be told (a parent, whoever waits for an
-//     answer), comes after the first, and names come after rows; several budgets and
-//     counters are locked in the order of their names.
-//   - What many add to (counters, sums of the day) is collected, and written at the very
-//     end, by Conn.Flush. Among several nodes it is left in a row of its own
-//     (Dialect.Leave), so that nobody waits, and added up later.
-//   - Of a claim and what it is for (an outgoing message), the claim comes first.
-//   - Acquire passes over agents whose rows another transaction has locked (Skip):
-//     they are being taken, or looked at again soon.
+//   - A second agent (a parent, or an agent that waits for an answer) is locked after
+//     the first, and names after rows; several budgets and counters are locked in the
+//     order of their names.
+//   - Additions to shared rows (counters, sums of the day) are collected and written
+//     last, by Conn.Flush. In a cluster they are queued in rows of their own
+//     (Dialect.Leave), so that no transaction waits, and added up later.
+//   - A claim is locked before the outgoing message that it is for.
+//   - Acquire skips agents whose rows another transaction has locked (Skip): they are
+//     being acquired, or are checked again soon.
 //
 // Two transactions may still deadlock: two agents that answer each other. Then the
 // database aborts one of them, and the driver retries it.
