@@ -67,7 +67,7 @@ func fieldsOf(o claybot.Outgoing) []any {
 // claim first. It returns false when the state of the message has to be read from the
 // store again.
 func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (known bool) {
-	sender, _ := d.Connector(o.Route.Connector).(connectors.Sender) // claim has checked that it sends
+	sender, _ := d.cfg.Connector(o.Route.Connector).(connectors.Sender) // claim has checked that it sends
 	x := &delivery{Deliverer: d, o: o, sender: sender, lane: l, ready: readyAt(o), ended: endedAt(o)}
 	if r, ok := d.missed.take(o); ok { // known, although it could not be recorded
 		x.resolve(ctx, r)
@@ -84,12 +84,12 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 		err = x.whole(ctx)
 	}
 	if err != nil {
-		about(d.Log, o).Error("failed to read what a message belongs to, retrying", "err", err)
+		about(d.cfg.Log, o).Error("failed to read what a message belongs to, retrying", "err", err)
 		pause(ctx, time.Second)
 		return false
 	}
 	for ctx.Err() == nil && !l.lost {
-		if !d.Allowed(x.o) {
+		if !d.cfg.Allowed(x.o) {
 			x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: "the receiver was revoked"})
 			return true
 		}
@@ -98,12 +98,12 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 			return false
 		}
 		if errors.Is(err, storage.ErrLeaseLost) {
-			about(d.Log, o).Info("another member sends to the destination now")
+			about(d.cfg.Log, o).Info("another member sends to the destination now")
 			l.lost = true
 			return false
 		}
 		if err != nil {
-			about(d.Log, o).Error("failed to record an attempt, retrying", "err", err)
+			about(d.cfg.Log, o).Error("failed to record an attempt, retrying", "err", err)
 			pause(ctx, time.Second)
 			return false
 		}
@@ -121,7 +121,7 @@ func (x *delivery) replaces(ctx context.Context) (done bool, err error) {
 	if x.o.EditOf == "" || x.o.Edit != "" {
 		return false, nil
 	}
-	first, err := x.Reader.OutgoingByID(ctx, x.o.EditOf)
+	first, err := x.cfg.Reader.OutgoingByID(ctx, x.o.EditOf)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return false, err
 	}
@@ -149,7 +149,7 @@ func (x *delivery) whole(ctx context.Context) error {
 	}
 	for part := 1; part < x.o.Part; part++ {
 		id := strings.TrimSuffix(x.o.ID, fmt.Sprint("/", x.o.Part)) + fmt.Sprint("/", part)
-		o, err := x.Reader.OutgoingByID(ctx, id)
+		o, err := x.cfg.Reader.OutgoingByID(ctx, id)
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
 			return err
 		}
@@ -176,7 +176,7 @@ func (x *delivery) advance(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	defer func() { <-x.slots }()
-	if err := x.Outbox.Attempt(ctx, x.lane.hold.Claim, x.o.ID); err != nil {
+	if err := x.cfg.Outbox.Attempt(ctx, x.lane.hold.Claim, x.o.ID); err != nil {
 		return false, err
 	}
 	x.o.Attempts++
@@ -215,8 +215,8 @@ func (x *delivery) wait(ctx context.Context, d time.Duration) error {
 func (x *delivery) send(ctx context.Context) (receipt string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			x.Meter.Panicked("send")
-			about(x.Log, x.o).Error("connector panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			x.cfg.Meter.Panicked("send")
+			about(x.cfg.Log, x.o).Error("connector panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			err = &connectors.PermanentError{Err: errors.New("the connector broke over this message")}
 		}
 	}()
@@ -267,7 +267,7 @@ func (x *delivery) attempted(ctx context.Context, receipt string, err error) (do
 		x.giveUp(ctx, err.Error(), true)
 		return true
 	}
-	about(x.Log, x.o).Info("send failed, retrying", "attempt", x.o.Attempts, "err", err)
+	about(x.cfg.Log, x.o).Info("send failed, retrying", "attempt", x.o.Attempts, "err", err)
 	x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Due: time.Now().Add(backoff(x.o.Attempts)), Cause: err.Error()})
 	return false
 }
@@ -285,11 +285,11 @@ func (x *delivery) resolve(ctx context.Context, r storage.Resolution) {
 	if r.Edit != "" || r.NoEdit {
 		x.o.Edit = r.Edit
 	}
-	x.Meter.Sent(x.o, sentAs(r.State), x.took)
+	x.cfg.Meter.Sent(x.o, sentAs(r.State), x.took)
 	x.took = 0
 	try := context.WithoutCancel(ctx)
 	for {
-		err := x.Outbox.Resolve(try, x.lane.hold.Claim, x.o.ID, r)
+		err := x.cfg.Outbox.Resolve(try, x.lane.hold.Claim, x.o.ID, r)
 		if err == nil {
 			if r.Notice != nil {
 				x.more(x.lane)
@@ -301,11 +301,11 @@ func (x *delivery) resolve(ctx context.Context, r storage.Resolution) {
 			x.missed.keep(x.o.ID, attempts, r)
 		}
 		if gone {
-			about(x.Log, x.o).Warn("send not recorded: another member has the destination now", "state", r.State)
+			about(x.cfg.Log, x.o).Warn("send not recorded: another member has the destination now", "state", r.State)
 			x.lane.lost = true
 			return
 		}
-		about(x.Log, x.o).Error("failed to record the outcome of a send, retrying", "state", r.State, "err", err)
+		about(x.cfg.Log, x.o).Error("failed to record the outcome of a send, retrying", "state", r.State, "err", err)
 		if ctx.Err() != nil {
 			return // ambiguous at the next start
 		}

@@ -37,10 +37,10 @@ func (d *Deliverer) claim(ctx context.Context, l *lane) *cluster.Hold {
 		return nil
 	}
 	name := storage.DestClaim(l.dest)
-	hold, err := d.Members.Claim(ctx, name)
+	hold, err := d.cfg.Members.Claim(ctx, name)
 	switch {
 	case errors.Is(err, storage.ErrHeld):
-		holder, err := d.Members.Holder(ctx, name)
+		holder, err := d.cfg.Members.Holder(ctx, name)
 		if err != nil {
 			holder = "" // only the time decides about the next try
 		}
@@ -48,8 +48,8 @@ func (d *Deliverer) claim(ctx context.Context, l *lane) *cluster.Hold {
 		d.elsewhere[l.dest] = refusal{holder: holder, until: time.Now().Add(leaveAlone)}
 		d.mu.Unlock()
 		return nil
-	case err != nil && ctx.Err() == nil && d.Members.Trusted() == nil:
-		d.Log.Error("failed to claim a destination, retrying", "err", err)
+	case err != nil && ctx.Err() == nil && d.cfg.Members.Trusted() == nil:
+		d.cfg.Log.Error("failed to claim a destination, retrying", "err", err)
 		return nil
 	case err != nil:
 		return nil // no membership term; Watch retries in the next one
@@ -68,15 +68,15 @@ func (d *Deliverer) claim(ctx context.Context, l *lane) *cluster.Hold {
 // destination was left to the others for a while.
 func (d *Deliverer) able(dest string) bool {
 	name, _, _ := strings.Cut(dest, "\x00")
-	c := d.Connector(name)
+	c := d.cfg.Connector(name)
 	_, sends := c.(connectors.Sender)
 	state := connectors.StateLive
 	if sends {
 		state = c.Health().State
 	}
 	broken := state == connectors.StateFailing || state == connectors.StateStopped
-	draining := d.Members.Draining()
-	others := d.Members.Others() > 0
+	draining := d.cfg.Members.Draining()
+	others := d.cfg.Members.Others() > 0
 	if sends && (!broken && !draining || !others) {
 		return true
 	}
@@ -91,10 +91,10 @@ func (d *Deliverer) able(dest string) bool {
 	d.elsewhere[dest] = r
 	d.mu.Unlock()
 	if tell { // another member has to send what was stored here
-		d.Members.Notify(storage.Notification{Freed: []string{storage.DestClaim(dest)}})
+		d.cfg.Members.Notify(storage.Notification{Freed: []string{storage.DestClaim(dest)}})
 	}
 	if tell && !others { // sent after a start with the connector
-		d.Log.Warn("connector not configured, messages wait", "dest", strings.ReplaceAll(dest, "\x00", "/"))
+		d.cfg.Log.Warn("connector not configured, messages wait", "dest", strings.ReplaceAll(dest, "\x00", "/"))
 	}
 	return late
 }
@@ -106,7 +106,7 @@ func (d *Deliverer) yield(ctx context.Context, l *lane) {
 	l.wanted = false
 	d.mu.Unlock()
 	if err := l.hold.Yield(ctx, wanted); err != nil {
-		d.Log.Warn("failed to release a delivery claim; it expires with the lease", "err", err)
+		d.cfg.Log.Warn("failed to release a delivery claim; it expires with the lease", "err", err)
 	}
 }
 
@@ -118,7 +118,8 @@ func (d *Deliverer) Heard(h storage.Notification) {
 		return
 	}
 	for _, dest := range h.Dests {
-		d.show(dest)
+		name, channel, _ := strings.Cut(dest, "\x00")
+		show(d.cfg.Connector(name), channel)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -143,10 +144,10 @@ func (d *Deliverer) Heard(h storage.Notification) {
 	}
 }
 
-// show lets a connector look for what other members have sent, where it displays it.
-func (d *Deliverer) show(dest string) {
-	name, channel, _ := strings.Cut(dest, "\x00")
-	if c, ok := d.Connector(name).(connectors.Looker); ok {
+// show lets a connector look for what other members have sent to a channel, where it
+// displays it.
+func show(c connectors.Connector, channel string) {
+	if c, ok := c.(connectors.Looker); ok {
 		c.Look(channel)
 	}
 }
@@ -154,8 +155,8 @@ func (d *Deliverer) show(dest string) {
 // Watch reads the outbox until ctx is done, for messages stored by a member that has
 // left and for messages that no hint named.
 func (d *Deliverer) Watch(ctx context.Context) {
-	for look := d.Members.Elsewhere(0); ; look = d.Members.Elsewhere(lookUnsent) {
-		changed := d.Members.Changed()
+	for look := d.cfg.Members.Elsewhere(0); ; look = d.cfg.Members.Elsewhere(lookUnsent) {
+		changed := d.cfg.Members.Changed()
 		select {
 		case <-ctx.Done():
 			return
@@ -163,12 +164,12 @@ func (d *Deliverer) Watch(ctx context.Context) {
 		case <-changed:
 		case <-d.kick:
 		}
-		if d.Members.Term() == nil {
+		if d.cfg.Members.Term() == nil {
 			continue
 		}
-		dests, err := d.Reader.UnsentDests(ctx)
+		dests, err := d.cfg.Reader.UnsentDests(ctx)
 		if err != nil && ctx.Err() == nil {
-			d.Log.Warn("failed to read the outbox, retrying", "err", err)
+			d.cfg.Log.Warn("failed to read the outbox, retrying", "err", err)
 		}
 		if err == nil {
 			d.take(dests)
@@ -190,7 +191,7 @@ func (d *Deliverer) take(dests []string) {
 		if known {
 			left[dest] = r
 		}
-		waits := known && r.holder != "" && time.Now().Before(r.until) && !d.Members.Gone(r.holder)
+		waits := known && r.holder != "" && time.Now().Before(r.until) && !d.cfg.Members.Gone(r.holder)
 		if d.lanes[dest] == nil && !waits {
 			d.openFor(dest)
 		}

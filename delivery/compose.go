@@ -16,7 +16,7 @@ func (d *Deliverer) Compose(o claybot.Outgoing, text string) []claybot.Outgoing 
 		return nil // it stays in history
 	}
 	parts := []string{text}
-	if c, ok := d.Connector(o.Route.Connector).(connectors.Sender); ok {
+	if c, ok := d.cfg.Connector(o.Route.Connector).(connectors.Sender); ok {
 		parts = c.Split(text)
 	}
 	out := make([]claybot.Outgoing, len(parts))
@@ -40,7 +40,7 @@ func (d *Deliverer) ComposeOnce(o claybot.Outgoing, key, text string) []claybot.
 // Send stores messages in the outbox and hands over those that were not in it. It
 // returns the number of these.
 func (d *Deliverer) Send(ctx context.Context, out ...claybot.Outgoing) (int, error) {
-	stored, err := d.Outbox.Enqueue(ctx, out...)
+	stored, err := d.cfg.Outbox.Enqueue(ctx, out...)
 	if err != nil {
 		return 0, err
 	}

@@ -87,7 +87,7 @@ func (x *delivery) settle(ctx context.Context) (done bool) {
 		return x.byPolicy(ctx)
 	case err != nil:
 		x.unknown++
-		about(x.Log, x.o).Info("lookup failed, retrying", "err", err)
+		about(x.cfg.Log, x.o).Info("lookup failed, retrying", "err", err)
 		pause(ctx, backoff(x.unknown))
 	case found && x.o.File != nil: // a file arrives whole or not at all
 		x.resolve(ctx, storage.Resolution{State: claybot.SendSent, Receipt: receipt})
@@ -132,7 +132,7 @@ func (x *delivery) again(ctx context.Context, r storage.Resolution) (done bool) 
 // missing gives up a message that may or may not have arrived and, unless the reader
 // knows already, stores the notice about it in the same commit.
 func (x *delivery) missing(ctx context.Context, cause string) (done bool) {
-	about(x.Log, x.o).Warn("message may be missing", "attempts", x.o.Attempts, "copies", x.o.Copies+1)
+	about(x.cfg.Log, x.o).Warn("message may be missing", "attempts", x.o.Attempts, "copies", x.o.Copies+1)
 	calm := x.calm(ctx)
 	r := storage.Resolution{State: claybot.SendFailed, Cause: cause, Copies: x.o.Copies + 1}
 	if r.Notice = x.notice(ctx, texts.MaybeMissing(x.o)); r.Notice != nil {
@@ -181,9 +181,9 @@ func ResendAt(tried time.Time) time.Time { return tried.Add(pauseAfter(1)) }
 // one that is known to have arrived. last is the message of the newest of them.
 func (x *delivery) inARow(ctx context.Context) (n int, last claybot.Outgoing, err error) {
 	const enough = 10 // for the longest pause
-	before, err := x.Reader.OutgoingPage(ctx, storage.OutgoingQuery{Dest: x.o.Route.Dest(), Before: x.o.N, Limit: enough})
+	before, err := x.cfg.Reader.OutgoingPage(ctx, storage.OutgoingQuery{Dest: x.o.Route.Dest(), Before: x.o.N, Limit: enough})
 	if err != nil {
-		about(x.Log, x.o).Warn("failed to read the outbox of a chat", "err", err)
+		about(x.cfg.Log, x.o).Warn("failed to read the outbox of a chat", "err", err)
 	}
 	for _, o := range before {
 		if o.State == claybot.SendSent {
@@ -199,7 +199,7 @@ func (x *delivery) inARow(ctx context.Context) (n int, last claybot.Outgoing, er
 // giveUp fails a message for good and, where the route still works, notifies the
 // reader once.
 func (x *delivery) giveUp(ctx context.Context, cause string, tell bool) {
-	about(x.Log, x.o).Warn("delivery failed", "attempts", x.o.Attempts, "err", cause)
+	about(x.cfg.Log, x.o).Warn("delivery failed", "attempts", x.o.Attempts, "err", cause)
 	r := storage.Resolution{State: claybot.SendFailed, Cause: cause}
 	text := texts.NotDelivered(x.o)
 	if x.o.Copies > 0 {
@@ -221,9 +221,9 @@ func (x *delivery) notice(ctx context.Context, text string) *claybot.Outgoing {
 	}
 	route := x.o.Route
 	route.ReplyTo = ""
-	waiting, err := x.Reader.Unsent(ctx, route.Dest(), x.o.N, laneMemory)
+	waiting, err := x.cfg.Reader.Unsent(ctx, route.Dest(), x.o.N, laneMemory)
 	if err != nil {
-		about(x.Log, x.o).Warn("failed to read the outbox of a chat", "err", err)
+		about(x.cfg.Log, x.o).Warn("failed to read the outbox of a chat", "err", err)
 	}
 	for _, o := range waiting {
 		same := strings.HasPrefix(o.ID, NoticePrefix) && o.Route == route && o.Text == text

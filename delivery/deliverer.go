@@ -97,7 +97,7 @@ type Config struct {
 // A lane holds the claim of its destination. Where other members may store messages, the
 // store is its only queue: one of them may have stored what comes first.
 type Deliverer struct {
-	Config
+	cfg      Config
 	slots    chan struct{}
 	silences silences
 	pauses   silences      // of chats after ambiguous sends, by destination; see copies.go
@@ -118,7 +118,7 @@ type Deliverer struct {
 // New returns a Deliverer, which sends nothing before Begin.
 func New(cfg Config) *Deliverer {
 	return &Deliverer{
-		Config:    cfg,
+		cfg:       cfg,
 		slots:     make(chan struct{}, sendsAtOnce),
 		idle:      make(chan struct{}, 1),
 		kick:      make(chan struct{}, 1),
@@ -172,7 +172,7 @@ func (l *lane) rewind(n int64) {
 // Begin starts the lanes of all messages that are unsent, from an earlier process or
 // from before Begin. The lanes end with End, not with ctx.
 func (d *Deliverer) Begin(ctx context.Context) error {
-	dests, err := d.Reader.UnsentDests(ctx)
+	dests, err := d.cfg.Reader.UnsentDests(ctx)
 	if err != nil {
 		return fmt.Errorf("read the outbox: %w", err)
 	}
@@ -232,7 +232,7 @@ func (d *Deliverer) Hand(out []claybot.Outgoing) {
 			return // the next start reads them from the store
 		case l == nil:
 			d.openFor(dest)
-		case l.more || l.reading || o.N != l.last+1 || len(l.queue) >= laneMemory || d.Members.Known(o.N) == 0:
+		case l.more || l.reading || o.N != l.last+1 || len(l.queue) >= laneMemory || d.cfg.Members.Known(o.N) == 0:
 			l.rewind(o.N)
 		default:
 			l.queue, l.last = append(l.queue, o), o.N
@@ -387,9 +387,9 @@ func (d *Deliverer) fill(ctx context.Context, l *lane) {
 	after := l.last
 	l.more, l.reading = false, true
 	d.mu.Unlock()
-	found, err := d.Reader.Unsent(ctx, l.dest, after, laneMemory)
+	found, err := d.cfg.Reader.Unsent(ctx, l.dest, after, laneMemory)
 	if err != nil && ctx.Err() == nil {
-		d.Log.Error("failed to read the outbox, retrying", "err", err)
+		d.cfg.Log.Error("failed to read the outbox, retrying", "err", err)
 		pause(ctx, time.Second)
 	}
 	d.mu.Lock()
@@ -398,7 +398,7 @@ func (d *Deliverer) fill(ctx context.Context, l *lane) {
 	case err != nil:
 		l.more = true
 	case l.last == after && len(found) > 0: // otherwise rewound meanwhile, or at the end
-		l.queue, l.last = found, d.Members.Known(found[len(found)-1].N)
+		l.queue, l.last = found, d.cfg.Members.Known(found[len(found)-1].N)
 		l.more = l.more || len(found) == laneMemory
 	}
 }

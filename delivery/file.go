@@ -41,7 +41,7 @@ func (x *delivery) sendFile(ctx context.Context) (string, error) {
 		return "", &connectors.PermanentError{Err: errors.New("no files can be sent there")}
 	}
 	return sender.SendFile(ctx, x.o, func() (io.ReadCloser, error) {
-		_, r, err := x.Files.OpenFile(ctx, x.o.Agent, x.o.File.ID)
+		_, r, err := x.cfg.Files.OpenFile(ctx, x.o.Agent, x.o.File.ID)
 		if errors.Is(err, storage.ErrNotFound) {
 			return nil, &connectors.PermanentError{Err: errors.New("the file no longer exists")}
 		}
