@@ -121,7 +121,7 @@ func (o *Monitor) figures(ctx context.Context) (figures, error) {
 		o.counted.Store(&f)
 		return f, nil
 	case ctx.Err() != nil:
-		return figures{}, err // nobody waits for it any more
+		return figures{}, err // the caller is gone
 	}
 	o.Log.Debug("figures cannot be read", "err", err)
 	return last, nil

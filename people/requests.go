@@ -42,7 +42,7 @@ func (dir *Directory) Deny(ctx context.Context, code string) error {
 	return dir.Gate.store.DropPairing(ctx, p.Code)
 }
 
-// Grants lists everyone whom an operator approved.
+// Grants lists the grants of operators.
 func (dir *Directory) Grants(ctx context.Context) ([]storage.Grant, error) {
 	return dir.Gate.store.Grants(ctx)
 }

@@ -24,7 +24,7 @@ func shaped(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// An unsaid is an answer that nobody gets.
+// An unsaid is a response that is discarded.
 type unsaid struct {
 	head   http.Header
 	status int

@@ -102,7 +102,7 @@ type socket struct {
 }
 
 // listenUnix opens the socket of a data directory, 0600. A socket that a dead
-// process left is replaced; one that somebody answers on is not.
+// process left is replaced; one with a live process is not.
 func listenUnix(ctx context.Context, dir string) (socket, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -146,7 +146,7 @@ func dropStale(ctx context.Context, dir string) error {
 	if _, err := os.Lstat(path); err == nil {
 		conn, err := reach(ctx, path)
 		if err == nil {
-			_ = conn.Close() // only whether somebody answers was asked
+			_ = conn.Close() // only checked whether a process answers
 			return fmt.Errorf("another daemon answers on %s", path)
 		}
 		if errors.Is(err, errBusy) {

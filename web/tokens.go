@@ -132,7 +132,7 @@ type tokenFile struct {
 }
 
 // loadTokens checks the tokens of programs that a data directory has. It sets a
-// damaged file aside, which lets nobody in.
+// damaged file aside, which grants no access.
 func loadTokens(file string, b []byte, log *slog.Logger) ([]byte, error) {
 	if _, err := readTokens(b); err != nil {
 		aside := file + ".damaged"

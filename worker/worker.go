@@ -93,7 +93,7 @@ func (s *Worker) Work(box *inbox.AgentInbox, leave func()) {
 }
 
 // release frees an agent whose pass could not be brought to an end. What is
-// durable stays; the next holder goes on from there. Nobody else can work on
+// durable stays; the next holder goes on from there. No other worker can work on
 // the agent until it is released, so this goes on until the store answers. While it
 // only waits for a fault of the agent to pass, it leaves its slot to another agent.
 func (s *Worker) release(box *inbox.AgentInbox, policy inbox.Policy, err error, leave func()) {

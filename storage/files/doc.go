@@ -6,7 +6,7 @@
 //	├── claybot.lock            flock; holds the pid of the process that has it
 //	├── boots.json              storage.Boot of the process that has, or had, the directory
 //	├── revoked.json            Revoked: what an older copy of the database must not approve again
-//	├── unfinished              only while the directory is made as a copy of a store: nobody uses it
+//	├── unfinished              only while the directory is made as a copy of a store: it cannot be used yet
 //	├── agents/<cuid2>/
 //	│   ├── descriptor.json     {"v","id","type","createdAt", the fields of claybot.Descriptor}
 //	│   ├── state.json          {"v", the fields of claybot.AgentState, "lastMarker", "settings", unknown keys kept}
@@ -15,7 +15,7 @@
 //	│   └── results/<call>.txt  tool results too long for history
 //	├── agents/.new-<cuid2>     an agent that is being made, or a file that arrives; removed at Open
 //	└── quarantine/             damaged bytes, at most 64 MiB, the oldest go first
-//	    └── <cuid2>-<time>/     a deleted agent; stays until somebody removes it
+//	    └── <cuid2>-<time>/     a deleted agent; stays until it is removed by hand
 //
 // It guarantees: the effect of a method that returned nil survives kill -9 and
 // power loss, if the disk honours fsync; descriptor.json and state.json are

@@ -97,7 +97,7 @@ func (db *DB) yieldKept(ctx context.Context, node string) {
 }
 
 const (
-	// fewDue agents are taken by whoever comes first.
+	// fewDue agents are taken by the first member that looks.
 	fewDue = 4
 	// patience is for how long an agent that is due is left to the node whose turn
 	// it is.

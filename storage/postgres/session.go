@@ -22,7 +22,7 @@ type session struct {
 	ctx   context.Context //nolint:containedctx // of the one transaction or read that it lives for
 	conn  *pgx.Conn
 	noted pgx.Batch
-	told  []func(r relational.Row) // who is told the rows of what is noted; nil: nobody
+	told  []func(r relational.Row) // receivers of the rows of queued statements; nil: none
 	rows  rows
 	sent  bool // something has gone to the server
 }
@@ -44,7 +44,7 @@ func (s *session) Do(q string, args []any) (changed bool, err error) {
 	t := translate(q)
 	if t.values == "" {
 		s.note(t.sql, t.parameters(args)...)
-		return true, nil // nobody knows yet
+		return true, nil // not known yet
 	}
 	if s.rows.sql != t.sql || s.rows.n == maxRows {
 		s.noteRows()

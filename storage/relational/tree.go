@@ -120,7 +120,7 @@ func (t Tree) Read(ctx context.Context, paths ...string) (all []storage.TreeFile
 	return result(all, err, "read files")
 }
 
-// change runs fn while nobody else changes the tree.
+// change runs fn while no other transaction changes the tree.
 func (t Tree) change(ctx context.Context, what, p string, fn func(c *Conn) (int64, error)) (int64, error) {
 	v, err := write(ctx, t.db, func(c *Conn) (int64, error) {
 		if err := c.lock("tree"); err != nil {

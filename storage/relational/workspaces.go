@@ -12,7 +12,7 @@ import (
 
 var _ workspace.Ledger = (*Store)(nil)
 
-// errNoIdentity refuses an entry that nobody could find.
+// errNoIdentity means that an entry has no identity to find it by.
 var errNoIdentity = errors.New("it has no provider, or no key")
 
 const workspaceColumns = "node, provider, key, agent, state, image, platform, last_used, ttl, data, tries, next_try, problem, changed, version"

@@ -43,7 +43,7 @@ type download struct {
 	key, host string
 	open      func() error // asks for what is missing, from at
 	pause     func() error
-	ended     func() error // why nobody wants it any more, if so
+	ended     func() error // why it is no longer needed, if so
 
 	etag    string
 	size    int64 // below 0: unknown

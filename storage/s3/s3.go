@@ -98,7 +98,7 @@ var _ storage.Blobs = (*Store)(nil)
 var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 
 // New returns a Store, or an error that says in one sentence which setting is
-// missing or wrong. It asks nobody; Check does.
+// missing or wrong. It makes no request; Check does.
 func New(cfg Config) (*Store, error) {
 	if cfg.Region == "" {
 		cfg.Region = DefaultRegion

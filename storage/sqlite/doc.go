@@ -39,5 +39,5 @@
 //
 // There is one node. It has every claim at once and nothing of it is written, no row
 // is ever locked, and hints for other nodes are dropped. What the last process
-// held when it ended, Open takes back: leases, and sends, whose fate nobody knows.
+// held when it ended, Open takes back: leases, and sends, with an unknown outcome.
 package sqlite

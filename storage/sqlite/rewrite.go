@@ -51,7 +51,7 @@ func rewrite(ctx context.Context, path string) error {
 	return syncFile(filepath.Dir(path))
 }
 
-// copySummed copies a database that nobody uses to a new file whose pages have
+// copySummed copies a database that is not in use to a new file whose pages have
 // checksums, and syncs it.
 func copySummed(from, to string) error {
 	if err := registered(); err != nil {

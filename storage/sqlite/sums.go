@@ -183,7 +183,7 @@ func openSummed(tls *libc.TLS, vfs, name, file uintptr, flags int32, outFlags ui
 		m.read, m.write = function[ioMethod](m.FxRead), function[ioMethod](m.FxWrite)
 		m.traits = function[traitsMethod](m.FxDeviceCharacteristics)
 		m.FxRead, m.FxWrite, m.FxDeviceCharacteristics = address(readSummed), address(writeSummed), address(wholePages)
-		m.FiVersion = min(m.FiVersion, 2) // it does not map the file, which nobody could look at
+		m.FiVersion = min(m.FiVersion, 2) // it does not map the file, which could not be checked
 		methods[f.FpMethods] = m
 	}
 	f.FpMethods = uintptr(unsafe.Pointer(m))

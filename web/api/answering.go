@@ -66,7 +66,7 @@ func (c *completer) answer(r *http.Request, to agentsystem.Address, m claybot.Ag
 	case errors.As(err, &wrong):
 		c.instead = unfit + strings.Join(slices.Sorted(maps.Values(wrong.Faults)), " ") + "\n\n" + asked(questionsOf(open))
 		return true, nil
-	case errors.Is(err, storage.ErrState), errors.Is(err, storage.ErrNotFound): // somebody was faster
+	case errors.Is(err, storage.ErrState), errors.Is(err, storage.ErrNotFound): // answered concurrently
 		return false, nil
 	case err != nil:
 		return false, err

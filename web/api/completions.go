@@ -210,7 +210,7 @@ func (a *completions) operations() []operation {
 	)
 }
 
-// addressOf finds whom a model and a thread mean.
+// addressOf returns the agent that a model and a thread address.
 func (a *completions) addressOf(ctx context.Context, caller web.Caller, model, thread string) (agentsystem.Address, error) {
 	if id, ok := strings.CutPrefix(model, agentModel); ok {
 		_, err := a.agents.Agent(ctx, claybot.AgentID(id))

@@ -64,7 +64,7 @@ func (a questionRoutes) answer(r *http.Request, in web.AnswerRequest) (none web.
 	if err == nil {
 		err = a.questions.AnswerQuestion(r.Context(), id, said)
 	}
-	if errors.Is(err, storage.ErrState) { // somebody, or time, was faster
+	if errors.Is(err, storage.ErrState) { // answered or expired concurrently
 		if now, again := a.questions.Question(r.Context(), id); again == nil {
 			q = now
 		}

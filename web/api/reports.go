@@ -166,7 +166,7 @@ func wide(q storage.SpentQuery, now time.Time) bool {
 	return err != nil || last.Sub(first) >= wideDays*24*time.Hour
 }
 
-// writeUsage writes rows as lines of CSV. It reports whether somebody reads them.
+// writeUsage writes rows as lines of CSV. It reports whether the client still reads them.
 func writeUsage(out *csv.Writer, by []string, rows []storage.Spent) bool {
 	var line []string
 	for _, s := range rows {

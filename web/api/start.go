@@ -171,7 +171,7 @@ func (s starter) post(r *http.Request, to agentsystem.Address, said saying) (age
 	return s.starter.StartRun(r.Context(), to, m)
 }
 
-// whom is the descriptor that a caller means. Without one it is an agent of its
+// whom returns the descriptor that a caller addresses. Without one it is an agent of its
 // own, which is the same for a repeat under the same key.
 func whom(caller web.Caller, t *web.Target, key string) (claybot.Descriptor, error) {
 	if t == nil {
