@@ -15,24 +15,23 @@ import (
 
 var _ storage.Portable = (*Archive)(nil)
 
-// An Archive is all that a database has, as rows, to be copied as a whole. It works
-// in one transaction: what is read is of one moment, and what is loaded is there as a
-// whole after Commit, or not at all. No node can join before it is closed. It may be
-// used by one goroutine at a time.
+// An Archive copies a whole database as rows. It works in one transaction: reads see
+// one snapshot, and loaded rows become visible together at Commit or not at all. No
+// member can join until it is closed. It is not safe for concurrent use.
 type Archive struct {
 	conn    *pgx.Conn
 	cfg     Config
 	missing []string // files whose bytes were not found
 }
 
-// lockPatience is how long an Archive waits for a node that is just joining.
+// lockPatience is how long an Archive waits for a member that is just joining.
 const lockPatience = "10s"
 
-// ErrInUse: a node uses the database.
+// ErrInUse reports that a member uses the database.
 var ErrInUse = errors.New("the database is in use")
 
-// OpenArchive opens a database to be read. A *SetupError says what is wrong with it;
-// it is ErrInUse when a node is there and live is not set.
+// OpenArchive opens a database for reading. Its errors are *SetupErrors: ErrInUse if
+// a member is alive and live is not set.
 func OpenArchive(ctx context.Context, cfg Config, live bool) (*Archive, error) {
 	a, err := openArchive(ctx, cfg)
 	if err != nil {
@@ -48,8 +47,8 @@ func OpenArchive(ctx context.Context, cfg Config, live bool) (*Archive, error) {
 	return a, nil
 }
 
-// CreateArchive opens a database to be loaded, and makes its tables where there are
-// none. A *SetupError says why it cannot be: among others, that something is in it.
+// CreateArchive opens a database for loading and creates missing tables. Its errors
+// are *SetupErrors, for example when the database is not empty.
 func CreateArchive(ctx context.Context, cfg Config) (*Archive, error) {
 	a, err := openArchive(ctx, cfg)
 	if err != nil {
@@ -85,7 +84,7 @@ func openArchive(ctx context.Context, cfg Config) (*Archive, error) {
 		return nil, explain(cfg.URL, err)
 	}
 	version, _, err := schemaVersion(open, conn)
-	if err == nil && version > len(migrations) { // it may have tables of which nothing is known here
+	if err == nil && version > len(migrations) { // it may have tables that this version does not know
 		err = &SetupError{
 			Problem: fmt.Sprintf("its tables are version %d, and this claybot knows all of version %d", version, len(migrations)),
 			Next:    "copy with the version of claybot that the nodes have",
@@ -97,7 +96,7 @@ func openArchive(ctx context.Context, cfg Config) (*Archive, error) {
 	return &Archive{conn: conn, cfg: cfg}, nil
 }
 
-// begin begins the one transaction. With alone, no beat is taken before its end.
+// begin begins the transaction. With alone, no member can renew before it ends.
 func (a *Archive) begin(ctx context.Context, isolation string, alone bool) error {
 	statements := []string{
 		"BEGIN ISOLATION LEVEL " + isolation,
@@ -114,7 +113,7 @@ func (a *Archive) begin(ctx context.Context, isolation string, alone bool) error
 	return nil
 }
 
-// unused refuses when a node has a beat.
+// unused returns ErrInUse if a member is alive.
 func (a *Archive) unused(ctx context.Context) error {
 	var name string
 	err := a.conn.QueryRow(ctx, `SELECT name FROM nodes WHERE until > CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) ORDER BY name LIMIT 1`).Scan(&name)
@@ -130,11 +129,11 @@ func (a *Archive) unused(ctx context.Context) error {
 	}
 }
 
-// technical are the tables which a node that has only been started may have written.
+// technical are the tables that a member may write merely by starting.
 var technical = []string{storage.TableCheckpoints, "sinks", "counters", "latencies", "workspaces"}
 
-// empty refuses a database that has content, and takes away what a node has left
-// that was only started.
+// empty refuses a database that has content and deletes the rows that a member writes
+// merely by starting.
 func (a *Archive) empty(ctx context.Context) error {
 	for _, t := range storage.Tables() {
 		if t.Name == storage.TableSequences {
@@ -172,7 +171,7 @@ func (a *Archive) empty(ctx context.Context) error {
 // Remarks implements storage.Portable.
 func (a *Archive) Remarks() []string { return a.missing }
 
-// Commit makes all that was loaded durable.
+// Commit makes the loaded rows durable.
 func (a *Archive) Commit(ctx context.Context) error {
 	tag, err := a.conn.Exec(ctx, "COMMIT")
 	if err == nil && tag.String() != "COMMIT" {
@@ -184,18 +183,18 @@ func (a *Archive) Commit(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the connection, and the transaction if it was not committed.
+// Close closes the connection and rolls back an uncommitted transaction.
 func (a *Archive) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), idleInTransaction)
 	defer cancel()
 	return a.conn.Close(ctx)
 }
 
-// ofSomebody is the condition of rows that belong to an agent, also to one that was
-// deleted: what belongs to nobody goes with the next pruning.
+// ofSomebody selects rows of existing and quarantined agents. The next pruning
+// deletes all others.
 const ofSomebody = " WHERE agent IN (SELECT id FROM agents UNION ALL SELECT agent FROM quarantine)"
 
-// selection is the query for the rows of a table.
+// selection returns the query for the rows of a table.
 func selection(t storage.Table) string {
 	columns := `"` + strings.Join(t.Columns, `", "`) + `"`
 	switch {
@@ -228,7 +227,7 @@ func selection(t storage.Table) string {
 	return "SELECT " + strings.Join(list, ", ") + " FROM " + t.Name + "_now GROUP BY " + strings.Join(t.Columns[:key], ", ")
 }
 
-// only is the query for the rows of one agent.
+// only returns the query for the rows of one agent.
 func only(t storage.Table) string {
 	column, order := "agent", ""
 	switch t.Name {

@@ -29,7 +29,7 @@ func (a *Archive) Load(ctx context.Context, t storage.Table, rows iter.Seq2[stor
 	}
 	next, stop := iter.Pull2(rows)
 	defer stop()
-	version := int64(1) // tree_clock begins there
+	version := int64(1) // tree_clock starts there
 	_, err := a.conn.CopyFrom(ctx, pgx.Identifier{t.Name}, columns, pgx.CopyFromFunc(func() ([]any, error) {
 		r, err, ok := next()
 		if !ok || err != nil {
@@ -55,7 +55,7 @@ func (a *Archive) Load(ctx context.Context, t storage.Table, rows iter.Seq2[stor
 	return a.loaded(ctx, t, version)
 }
 
-// loaded completes a table by what its rows do not say.
+// loaded fills in the derived columns and tables of a loaded table.
 func (a *Archive) loaded(ctx context.Context, t storage.Table, version int64) error {
 	switch t.Name {
 	case storage.TableTree:
@@ -79,8 +79,7 @@ func (a *Archive) loaded(ctx context.Context, t storage.Table, version int64) er
 	return classify(err)
 }
 
-// loadSequences lets tables go on behind numbers that their rows do not show any
-// more.
+// loadSequences advances the sequences past numbers that no row has any more.
 func (a *Archive) loadSequences(ctx context.Context, rows iter.Seq2[storage.Row, error]) error {
 	for r, err := range rows {
 		if err != nil {
@@ -100,10 +99,10 @@ func (a *Archive) loadSequences(ctx context.Context, rows iter.Seq2[storage.Row,
 	return nil
 }
 
-// notesAtOnce is how many notes are read before their words are written.
+// notesAtOnce is how many notes are read before their words are indexed.
 const notesAtOnce = 50
 
-// findable writes the words of all notes.
+// findable indexes the words of all notes.
 func (a *Archive) findable(ctx context.Context) error {
 	s := &session{ctx: ctx, conn: a.conn}
 	for last := int64(-1 << 62); ; {
@@ -127,9 +126,9 @@ func (a *Archive) findable(ctx context.Context) error {
 // pieceSize is how many bytes of a file are in a row of chunks.
 const pieceSize = 1 << 20
 
-// LoadFile implements storage.Portable. The bytes go where a node would keep them.
-// Those in a bucket are not a part of the transaction: the same file has the same key
-// again, so that a second try writes over the first.
+// LoadFile implements storage.Portable. It puts the bytes where a member would. Those
+// in a bucket are not part of the transaction: the same file has the same key, so a
+// second try overwrites the first.
 func (a *Archive) LoadFile(ctx context.Context, f storage.PortableFile) error {
 	sum := sha256.Sum256([]byte(f.Reference))
 	place := "agents/" + f.Agent + "/" + f.ID + "." + hex.EncodeToString(sum[:12])
@@ -170,14 +169,15 @@ func (a *Archive) loadPieces(ctx context.Context, place string, content io.Reade
 	return classify(err)
 }
 
-// put copies a file to the bucket, by way of this machine: its size is needed first.
+// put copies a file to the bucket through a temporary file, because the upload needs
+// the size first.
 func (a *Archive) put(ctx context.Context, place string, content io.Reader) error {
 	spool, err := os.CreateTemp("", "claybot-file-*")
 	if err != nil {
 		return err
 	}
 	defer func() {
-		_ = spool.Close() // it is read only from here on
+		_ = spool.Close() // only reads follow
 		_ = os.Remove(spool.Name())
 	}()
 	size, err := io.Copy(spool, content)
@@ -190,7 +190,7 @@ func (a *Archive) put(ctx context.Context, place string, content io.Reader) erro
 	return a.cfg.Blobs.Put(ctx, place, spool, size)
 }
 
-// page reads some rows.
+// page reads a page of rows.
 func (a *Archive) page(ctx context.Context, q string, args ...any) (page []relational.Row, err error) {
 	rows, err := a.conn.Query(ctx, q, args...)
 	if err != nil {

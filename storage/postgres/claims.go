@@ -9,17 +9,17 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A kept set is claims that this process has yielded while it was the only node: they
-// stay its own, so that it need not ask for them again, until another node comes.
+// A kept set has the claims that this process yielded while it was the only member.
+// They stay its own, and taking them again costs no query, until another member joins.
 type kept struct {
 	mu     sync.Mutex
 	claims map[string]storage.Claim
 }
 
-// mostKept bounds how many claims a node keeps.
+// mostKept bounds how many claims a member keeps.
 const mostKept = 10_000
 
-// take returns a claim that node kept.
+// take returns a claim that the member kept.
 func (k *kept) take(node, name string) (storage.Claim, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -56,8 +56,7 @@ func (k *kept) all() []storage.Claim {
 	return all
 }
 
-// Claim implements storage.Claims. A node that was alone when it yielded the claim
-// has it still.
+// Claim implements storage.Claims. It returns a kept claim without a query.
 func (db *DB) Claim(ctx context.Context, node, name string) (storage.Claim, error) {
 	if c, ok := db.kept.take(node, name); ok {
 		return c, nil
@@ -65,8 +64,8 @@ func (db *DB) Claim(ctx context.Context, node, name string) (storage.Claim, erro
 	return db.Store.Claim(ctx, node, name)
 }
 
-// Yield implements storage.Claims. While no other node is there, there is nobody to
-// yield to.
+// Yield implements storage.Claims. The only member keeps the claim instead of
+// releasing it.
 func (db *DB) Yield(ctx context.Context, c storage.Claim) error {
 	if self, others := db.mates.get(); others == 0 && self == c.Member && db.kept.put(c) {
 		return nil
@@ -74,9 +73,9 @@ func (db *DB) Yield(ctx context.Context, c storage.Claim) error {
 	return db.Store.Yield(ctx, c)
 }
 
-// yieldKept gives up what was kept, because another node is there now. What
-// cannot be given up is tried again with the next beat. One that was claimed anew
-// meanwhile has another token and stays.
+// yieldKept releases the kept claims because another member has joined. The next
+// renewal retries those that fail. A claim that was acquired again has another token
+// and stays.
 func (db *DB) yieldKept(ctx context.Context, node string) {
 	all := db.kept.all()
 	if len(all) == 0 {
@@ -97,12 +96,11 @@ func (db *DB) yieldKept(ctx context.Context, node string) {
 }
 
 const (
-	// fewDue agents are taken by the first member that looks.
+	// fewDue agents are acquired by the first member that looks.
 	fewDue = 4
-	// patience is for how long an agent that is due is left to the node whose turn
-	// it is.
+	// patience is how long a due agent is reserved for the member whose turn it is.
 	patience = 250 * time.Millisecond
-	// mostCounted bounds what one look counts.
+	// mostCounted bounds the rows that one count reads.
 	mostCounted = 2000
 )
 
@@ -110,7 +108,7 @@ const (
 // many agents are due, each member takes its share of them, and more only once
 // they have been due for longer than patience.
 func (db *DB) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Held, time.Time, error) {
-	if err := db.HeedClock(ctx, ttl); err != nil { // whatever is due by the clock
+	if err := db.HeedClock(ctx, ttl); err != nil { // some agents may be due by the clock
 		return nil, time.Time{}, fmt.Errorf("acquire agents: %w", err)
 	}
 	_, others := db.mates.get()
@@ -137,11 +135,11 @@ func (db *DB) Acquire(ctx context.Context, node string, ttl time.Duration, limit
 	return held, db.local(next), err
 }
 
-// shortest is the minimum time between two looks that found nothing.
+// shortest is the minimum time between two queries that find nothing.
 const shortest = 10 * time.Millisecond
 
-// local is a moment of the store by the clock of this machine, which may be another
-// one. It lies ahead: what is due now and was not taken, others are taking.
+// local converts a time of the store to the clock of this machine. It returns a time in
+// the future: other members are acquiring what is due now.
 func (db *DB) local(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -153,14 +151,14 @@ func (db *DB) local(t time.Time) time.Time {
 	return time.Now().Add(ahead)
 }
 
-// A backlog is what is due, and who is at work.
+// A backlog counts the due agents and the members' shares of the work.
 type backlog struct {
 	due, late  int       // late: for longer than patience
-	mine, held int       // agents that this node works on, and that any does
+	mine, held int       // agents that this member holds, and that all members hold
 	next       time.Time // when an agent is due, if none is
 }
 
-// share is how many agents a node takes now if so many nodes share the work.
+// share returns how many agents a member acquires now if so many members share the work.
 func (w backlog) share(nodes int) int {
 	if nodes <= 1 || w.due <= fewDue {
 		return w.due

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A clock tells the time of the server by the monotonic clock of this machine, so
-// that setting the clock of the machine changes nothing.
+// A clock derives the server's time from the monotonic clock of this machine, so
+// setting the clock of the machine has no effect.
 type clock struct {
 	mu   sync.Mutex
 	at   time.Time // when it was measured
@@ -18,14 +18,13 @@ type clock struct {
 }
 
 const (
-	// slowAnswer is one that tells little about the time: it may be off by half of
-	// that.
+	// slowAnswer is too slow to measure the time by: the result may be off by half of it.
 	slowAnswer = 100 * time.Millisecond
-	keepAnswer = 10 * time.Minute // in which clocks drift by less
+	keepAnswer = 10 * time.Minute // clocks drift by less than slowAnswer in this time
 )
 
-// measure asks the server for the time. The answer is taken to be from the middle
-// between question and answer, so it is off by half a round trip at most.
+// measure asks the server for the time. It assumes that the server answered halfway
+// through the round trip, so the error is at most half of it.
 func (c *clock) measure(ctx context.Context, conn *pgx.Conn) error {
 	var server int64
 	began := time.Now()
@@ -38,21 +37,21 @@ func (c *clock) measure(ctx context.Context, conn *pgx.Conn) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if took > slowAnswer && !c.at.IsZero() && time.Since(c.at) < keepAnswer {
-		return nil // what is known is better
+		return nil // the earlier measurement is better
 	}
 	c.at, c.then = middle, server
 	c.off = time.Duration(middle.UnixMilli()-server) * time.Millisecond
 	return nil
 }
 
-// now is the server's present moment in unix milliseconds.
+// now returns the server's time in Unix milliseconds.
 func (c *clock) now() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.then + time.Since(c.at).Milliseconds()
 }
 
-// skew is how far the clock of this machine is ahead of the server's.
+// skew returns how far the clock of this machine is ahead of the server's.
 func (c *clock) skew() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,11 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A Finding is one thing that Examine has looked at.
+// A Finding is the result of one check by Examine.
 type Finding struct {
 	What string `json:"what"`
-	// Level is ok, warning (claybot works, but not as it could or promises), or
-	// problem (it does not work).
+	// Level is ok, warning (claybot works, but with limits), or problem (it does not work).
 	Level string `json:"level"`
 	Text  string `json:"text"`
 	Next  string `json:"next,omitempty"` // what to do about it
@@ -29,10 +28,10 @@ const (
 
 const (
 	mostSkew      = time.Second
-	clockLooks    = 3 // an answer that comes late says little of the clock
+	clockLooks    = 3 // a slow answer says little about the clock
 	connectTime   = 5 * time.Second
 	leastTimeout  = 10 * time.Second // of the server, for statements
-	nodesExpected = 3                // for which the server should have connections
+	nodesExpected = 3                // the server should have connections for this many
 )
 
 // An examination collects findings over one connection.
@@ -40,7 +39,7 @@ type examination struct {
 	conn *pgx.Conn
 	cc   *pgx.ConnConfig
 	cfg  Config
-	trip time.Duration // of one question and its answer
+	trip time.Duration // round-trip time of a query
 	all  []Finding
 }
 
@@ -48,17 +47,16 @@ func (x *examination) say(what, level, text, next string) {
 	x.all = append(x.all, Finding{what, level, text, next})
 }
 
-// Examine looks at a database as claybot would use it, changes nothing of it, and
-// tells what it finds: reachability, version, rights, settings that break the
-// promise, clocks, what stands between, and how quick it is. It takes a minute at
-// most, and no finding has a secret in it.
+// Examine checks a database as claybot would use it and changes nothing. It reports
+// reachability, version, privileges, settings that break durability, clock skew,
+// poolers and latency. It takes a minute at most, and no finding contains a secret.
 func Examine(ctx context.Context, cfg Config) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 	x := &examination{cfg: cfg}
 	cc, err := pgx.ParseConfig(cfg.URL)
 	if err == nil {
-		// Whatever stands before the server is to let this in, and to answer it.
+		// Works with any pooler before the server.
 		cc.DefaultQueryExecMode = pgx.QueryExecModeExec
 		if cc.ConnectTimeout == 0 {
 			cc.ConnectTimeout = connectTime
@@ -70,7 +68,7 @@ func Examine(ctx context.Context, cfg Config) []Finding {
 		x.setup("connection", err)
 		return x.all
 	}
-	defer func() { _ = x.conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to be written
+	defer func() { _ = x.conn.Close(context.WithoutCancel(ctx)) }() // nothing to write
 	x.secrecy()
 	s, err := survey(ctx, x.conn)
 	if err != nil {
@@ -84,16 +82,16 @@ func Examine(ctx context.Context, cfg Config) []Finding {
 	x.trips(ctx)
 	x.commits(ctx, s)
 	if x.conn.IsClosed() {
-		return x.all // which was told
+		return x.all // already reported
 	}
 	x.timeouts(ctx)
 	x.connections(ctx, s)
 	x.nodes(ctx)
-	x.pooler(ctx, s) // last: a wait in vain ends the connection
+	x.pooler(ctx, s) // last: a failed wait ends the connection
 	return x.all
 }
 
-// setup tells of an error with which claybot does not start.
+// setup reports an error that keeps claybot from starting.
 func (x *examination) setup(what string, err error) {
 	err = explain(x.cfg.URL, err)
 	var setup *SetupError
@@ -142,7 +140,7 @@ func (x *examination) schema(ctx context.Context) {
 
 func (x *examination) rights(ctx context.Context, s surveyed) {
 	if s.schema == "" {
-		return // was told with the server
+		return // already reported with the server
 	}
 	if err := checkRights(ctx, x.conn, s.schema); err != nil {
 		x.setup("rights", err)
@@ -181,7 +179,7 @@ func (x *examination) clock(ctx context.Context) {
 	x.say("clock", LevelOK, fmt.Sprintf("%v off that of the server", skew.Round(time.Millisecond)), "")
 }
 
-// timeouts looks for limits of the server that would cut claybot's work.
+// timeouts reports server limits that would interrupt claybot's work.
 func (x *examination) timeouts(ctx context.Context) {
 	rows, err := x.conn.Query(ctx, `SELECT name, CAST(setting AS BIGINT) FROM pg_settings
 		WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_session_timeout') AND unit = 'ms' AND setting <> '0' ORDER BY name`)
@@ -210,7 +208,7 @@ func (x *examination) timeouts(ctx context.Context) {
 	}
 }
 
-// connections looks whether there are enough for claybot and whoever else is there.
+// connections checks that the server has enough connections for claybot and its other clients.
 func (x *examination) connections(ctx context.Context, s surveyed) {
 	node := x.wanted()
 	need := nodesExpected * node
@@ -233,7 +231,7 @@ func (x *examination) connections(ctx context.Context, s surveyed) {
 	}
 }
 
-// wanted is how many connections one node takes at most.
+// wanted returns how many connections one member uses at most.
 func (x *examination) wanted() int {
 	each := x.cfg.Conns
 	if each == 0 {
@@ -245,14 +243,14 @@ func (x *examination) wanted() int {
 	return each + vitalConns + 1
 }
 
-// A limit is how many connections there are, by whose rule, and how to have more.
+// A limit is a maximum number of connections, its origin, and how to raise it.
 type limit struct {
 	of         string
 	most, used int
 	raise      string
 }
 
-// limit finds the one that is reached first. need is what raise asks for.
+// limit returns the limit that is reached first. need is the value that raise suggests.
 func (x *examination) limit(ctx context.Context, s surveyed, need int) (limit, error) {
 	var root bool
 	var reserved int
@@ -273,23 +271,23 @@ func (x *examination) limit(ctx context.Context, s surveyed, need int) (limit, e
 	database.raise = fmt.Sprintf("raise that with: ALTER DATABASE %s CONNECTION LIMIT %d", pgx.Identifier{base}.Sanitize(), need)
 	least := server
 	for _, l := range []limit{role, database} {
-		if l.most >= 0 && l.most < least.most && !root { // below 0: none; a superuser is not held to them
+		if l.most >= 0 && l.most < least.most && !root { // negative: no limit; superusers are exempt
 			least = l
 		}
 	}
 	return least, nil
 }
 
-// nodes looks at who shares the database now.
+// nodes reports the members that share the database.
 func (x *examination) nodes(ctx context.Context) {
 	var readable bool
 	err := x.conn.QueryRow(ctx, "SELECT coalesce(has_table_privilege(to_regclass('nodes'), 'SELECT'), false)").Scan(&readable)
 	if err != nil || !readable {
-		return // there are no tables yet, or they may not be read, which was told
+		return // no tables yet, or not readable, which is already reported
 	}
 	rows, err := x.conn.Query(ctx, `SELECT name, version, skew FROM nodes WHERE until > CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) ORDER BY name`)
 	if err != nil {
-		return // of another version, which was told
+		return // of another version, which is already reported
 	}
 	defer rows.Close()
 	names, versions := make(map[string]int), make(map[string]bool)

@@ -16,13 +16,13 @@ const (
 	slowCommit = 20 * time.Millisecond
 	measured   = 15 // commits and questions
 	notifyTime = 3 * time.Second
-	turns      = 6 // that two connections take, to be seen sharing a session
+	turns      = 6 // attempts to see two connections share a session
 )
 
-// secrecy looks who could read along on the way to the server.
+// secrecy reports whether the connection to the server is encrypted.
 func (x *examination) secrecy() {
 	conn := x.conn.PgConn().Conn()
-	host, _, _ := net.SplitHostPort(conn.RemoteAddr().String()) // a socket of this machine has none
+	host, _, _ := net.SplitHostPort(conn.RemoteAddr().String()) // a Unix socket has none
 	ip := net.ParseIP(host)
 	_, encrypted := conn.(*tls.Conn)
 	switch {
@@ -37,7 +37,7 @@ func (x *examination) secrecy() {
 	}
 }
 
-// trips measures how far the server is away.
+// trips measures the round-trip time to the server.
 func (x *examination) trips(ctx context.Context) {
 	took := make([]time.Duration, 0, measured)
 	for range measured {
@@ -56,11 +56,11 @@ func (x *examination) trips(ctx context.Context) {
 	x.say("distance", LevelOK, fmt.Sprintf("a question to the server takes %v", x.trip.Round(10*time.Microsecond)), "")
 }
 
-// commits measures how long a commit takes to reach the disk, without the way to the
-// server: of transactions that write to its log, and to nothing else.
+// commits measures how long the server takes to flush a commit, without the round
+// trip. Its transactions write only to the server's log.
 func (x *examination) commits(ctx context.Context, s surveyed) {
 	if s.standby || s.readOnly || x.trip == 0 {
-		return // was told before
+		return // already reported
 	}
 	took := make([]time.Duration, 0, measured)
 	for range measured {
@@ -84,17 +84,17 @@ func (x *examination) commits(ctx context.Context, s surveyed) {
 	x.say("commits", LevelOK, fmt.Sprintf("a commit takes %v", each.Round(10*time.Microsecond)), "")
 }
 
-// commit is how long one commit took.
+// commit measures one commit.
 func (x *examination) commit(ctx context.Context) (time.Duration, error) {
 	tx, err := x.conn.Begin(ctx)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = tx.Rollback(ctx) }() // after Commit it does nothing
+	defer func() { _ = tx.Rollback(ctx) }() // no effect after Commit
 	for _, q := range []string{
 		"SET LOCAL synchronous_commit = on", // as claybot does
 		"SELECT pg_current_xact_id()",
-		"SELECT pg_logical_emit_message(true, 'claybot', 'doctor')", // so that the commit has something to flush
+		"SELECT pg_logical_emit_message(true, 'claybot', 'doctor')", // gives the commit something to flush
 	} {
 		if _, err := tx.Exec(ctx, q); err != nil {
 			return 0, err
@@ -105,21 +105,21 @@ func (x *examination) commit(ctx context.Context) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// pooler finds out what stands between, and whether notifications arrive.
+// pooler detects a pooler and checks whether notifications arrive.
 func (x *examination) pooler(ctx context.Context, s surveyed) {
 	other, err := pgx.ConnectConfig(ctx, x.cc.Copy())
 	if err != nil {
 		x.setup("pooler", fmt.Errorf("a second connection: %w", err))
 		return
 	}
-	defer func() { _ = other.Close(context.WithoutCancel(ctx)) }() // nothing is left to be written
+	defer func() { _ = other.Close(context.WithoutCancel(ctx)) }() // nothing to write
 	shares, between, err := x.shares(ctx, other)
 	if err != nil {
 		x.setup("pooler", err)
 		return
 	}
 	var port string
-	_ = x.conn.QueryRow(ctx, "SELECT coalesce(current_setting('port'), '')").Scan(&port) // only for people
+	_ = x.conn.QueryRow(ctx, "SELECT coalesce(current_setting('port'), '')").Scan(&port) // for display only
 	switch {
 	case shares && !x.cfg.Pooler:
 		x.say("pooler", LevelProblem, "a pooler gives connections away per transaction", "set storage.pooler (CLAYBOT_STORAGE_POOLER) to true, or name the server itself in the storage URL (its port is "+port+")")
@@ -147,16 +147,15 @@ func (x *examination) pooler(ctx context.Context, s surveyed) {
 	}
 }
 
-// shares reports whether two connections were seen to use the same session of the
-// server, which only a pooler does that gives sessions away, and whether anything is
-// between at all: who forwards connections tells the session's number wrongly.
+// shares reports whether two connections used the same server session, which happens
+// only behind a pooler, and whether there is a proxy at all: a proxy reports a wrong
+// session number.
 func (x *examination) shares(ctx context.Context, other *pgx.Conn) (shares, between bool, err error) {
 	seen := [2]map[uint32]bool{make(map[uint32]bool), make(map[uint32]bool)}
 	conns := [2]*pgx.Conn{x.conn, other}
 	for turn := range turns {
-		// The first ends its transaction before the second begins, and in every other
-		// turn the other way round, so that a pooler may give the one what the other
-		// had.
+		// Each connection ends its transaction before the other begins, in alternating
+		// order, so that a pooler may reuse the session.
 		for i := range conns {
 			me := (i + turn/2) % 2
 			var pid uint32
@@ -173,8 +172,8 @@ func (x *examination) shares(ctx context.Context, other *pgx.Conn) (shares, betw
 	return shares || len(seen[0]) > 1 || len(seen[1]) > 1, between, nil
 }
 
-// notified reports whether the one connection hears what the other one tells. A wait
-// in vain ends the first.
+// notified reports whether conn receives the notifications of other. A failed wait
+// ends the first connection.
 func (x *examination) notified(ctx context.Context, other *pgx.Conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, x.cfg.patience(notifyTime))
 	defer cancel()

@@ -21,19 +21,19 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A SetupError says what is wrong with the database or the way to it, and what to do
-// next. It has no secret in it.
+// A SetupError describes a problem with the database or the connection to it and the
+// next step to fix it. It contains no secret.
 type SetupError struct {
 	Problem string
 	Next    string
-	Err     error // what the server or the network said; may be nil
+	Err     error // from the server or the network; may be nil
 }
 
 func (e *SetupError) Error() string { return "PostgreSQL: " + e.Problem + "; " + e.Next }
 
 func (e *SetupError) Unwrap() error { return e.Err }
 
-// explain turns an error of Open into a *SetupError.
+// explain converts an error of Open to a *SetupError.
 func explain(rawURL string, err error) error {
 	if setup := (*SetupError)(nil); errors.As(err, &setup) {
 		return setup
@@ -73,8 +73,8 @@ func explain(rawURL string, err error) error {
 	return say("it cannot be used: "+redacted{err, rawURL}.Error(), "run `claybot doctor` for more")
 }
 
-// explainMigration says which migration failed, and how to go on: what is done of it
-// stays done.
+// explainMigration describes a failed migration and how to continue. Completed steps
+// are kept.
 func explainMigration(failed *migrationError, rawURL, where string, say func(problem, next string) error) error {
 	const resume = "start claybot again, or run `claybot migrate`; steps that are done are not repeated"
 	name := fmt.Sprintf("migration %d", failed.version)
@@ -97,8 +97,8 @@ func explainMigration(failed *migrationError, rawURL, where string, say func(pro
 	return say(name+" failed: "+redacted{failed.err, rawURL}.Error(), resume)
 }
 
-// understood reports whether an address is one of a database: pgx takes an address that
-// is none, such as one with a # in the password, for one without a host.
+// understood reports whether pgx parsed the address as a database address: pgx treats
+// an invalid one, such as a password with a #, as an address without a host.
 func understood(rawURL string) bool {
 	if !strings.Contains(rawURL, "://") {
 		return true // settings, which pgx has read
@@ -107,8 +107,8 @@ func understood(rawURL string) bool {
 	return err == nil && u.Fragment == "" && (u.Host != "" || u.Query().Has("host"))
 }
 
-// misset names a parameter of a storage URL without which it could be read. It is empty
-// where the fault is elsewhere.
+// misset returns the parameter that makes a storage URL invalid, or "" if the fault
+// is elsewhere.
 func misset(rawURL string) string {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Scheme == "" || !understood(rawURL) {
@@ -126,8 +126,8 @@ func misset(rawURL string) string {
 	return ""
 }
 
-// refused names a parameter that a storage URL passes to the server, and that an error
-// of the server is about. pgx passes on what it does not know.
+// refused returns the URL parameter that an error of the server is about. pgx passes
+// parameters that it does not know to the server.
 func refused(rawURL string, pg *pgconn.PgError) string {
 	c, err := pgconn.ParseConfig(rawURL)
 	if err != nil || pg.Code != codeUnknownName && pg.Code != codeBadValue && pg.Code != codeProtocol {
@@ -141,25 +141,25 @@ func refused(rawURL string, pg *pgconn.PgError) string {
 	return ""
 }
 
-// namesPassword reports whether there is a password to log in with, in the storage URL,
-// the environment or a file of passwords.
+// namesPassword reports whether the storage URL, the environment or a password file
+// has a password.
 func namesPassword(rawURL string) bool {
 	c, err := pgconn.ParseConfig(rawURL)
 	return err != nil || c.Password != ""
 }
 
-// What the server says of parameters that it does not know, or not so.
+// Errors of the server about unknown or invalid parameters.
 const (
 	codeUnknownName = "42704"
 	codeBadValue    = "22023"
 )
 
-// refusesTLS reports that encryption could not be agreed on.
+// refusesTLS reports whether err is a failed TLS negotiation.
 func refusesTLS(err error) bool {
 	var verify *tls.CertificateVerificationError
 	var header tls.RecordHeaderError
 	var alert tls.AlertError
-	return errors.As(err, &verify) || errors.As(err, &header) || errors.As(err, &alert) || strings.Contains(err.Error(), "server refused TLS connection") // pgx has no value for it
+	return errors.As(err, &verify) || errors.As(err, &header) || errors.As(err, &alert) || strings.Contains(err.Error(), "server refused TLS connection") // pgx has no error value for it
 }
 
 func explainServer(pg *pgconn.PgError, rawURL string, say func(problem, next string) error) error {
@@ -202,8 +202,8 @@ func explainServer(pg *pgconn.PgError, rawURL string, say func(problem, next str
 	return say(fmt.Sprintf("the server refuses: %s (SQLSTATE %s)", pg.Message, pg.Code), "see the log of the server")
 }
 
-// Crowded says what to do about an error of a database that is open when no connection
-// is left to it: that of Open, for what is asked later. nil for all other errors.
+// Crowded returns a SetupError if err means that an open database has no connection
+// left, and nil otherwise.
 func Crowded(err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.Code != codeTooMany {
@@ -214,8 +214,8 @@ func Crowded(err error) error {
 	})
 }
 
-// explainFull says whose limit of connections is reached. What the server says about it
-// is in its own language; which of its functions says so is not.
+// explainFull explains which connection limit is reached. The server localizes the
+// message of the error but not the name of the routine that reports it.
 func explainFull(pg *pgconn.PgError, say func(problem, next string) error) error {
 	const lower = ", or lower storage.connections of each node"
 	switch pg.Routine {
@@ -227,12 +227,11 @@ func explainFull(pg *pgconn.PgError, say func(problem, next string) error) error
 	return say("the server has no connection left", "raise max_connections"+lower)
 }
 
-// named is a user, or where one is found, in a storage URL that is none, but a list of
-// settings.
+// named matches a user or service in a storage URL in the form of a list of settings.
 var named = regexp.MustCompile(`(?i)\b(?:user|service)\s*=\s*[^\s']`)
 
-// namesUser reports whether a storage URL says who logs in, or the environment does for
-// it. Else it is the user of this process.
+// namesUser reports whether the storage URL or the environment names a user. The
+// default is the user of this process.
 func namesUser(rawURL string) bool {
 	if os.Getenv("PGUSER") != "" || os.Getenv("PGSERVICE") != "" {
 		return true
@@ -244,8 +243,8 @@ func namesUser(rawURL string) bool {
 	return err != nil || u.User.Username() != "" || u.Query().Get("user") != "" || u.Query().Get("service") != ""
 }
 
-// hostOf is the host of a URL, for people. Of a URL without a user, or one that is
-// none, no part is told: a password with odd characters may end up anywhere.
+// hostOf returns the host of a URL for display. It returns no part of an invalid URL
+// or one without a user: a password with special characters may end up anywhere.
 func hostOf(rawURL string) string {
 	if u, err := url.Parse(rawURL); err == nil && u.Host != "" && u.User != nil {
 		return u.Host
@@ -271,16 +270,16 @@ func (r redacted) Error() string {
 
 func (r redacted) Unwrap() error { return r.err }
 
-// assigned is a password in a storage URL that is none, but a list of settings.
+// assigned matches a password in a storage URL in the form of a list of settings.
 var assigned = regexp.MustCompile(`(?i)password\s*=\s*('(?:[^'\\]|\\.)*'|[^\s&]+)`)
 
-// passwordsOf are the passwords that stand in a storage URL, in whatever form.
+// passwordsOf returns the passwords in a storage URL of any form.
 func passwordsOf(rawURL string) (all []string) {
 	if u, err := url.Parse(rawURL); err == nil {
 		p, _ := u.User.Password()
 		q := u.Query()
 		all = append(all, p, q.Get("password"), q.Get("sslpassword"))
-	} else if _, rest, ok := strings.Cut(rawURL, "://"); ok { // with characters that belong into %XX
+	} else if _, rest, ok := strings.Cut(rawURL, "://"); ok { // with unescaped characters
 		if i := strings.LastIndex(rest, "@"); i > 0 {
 			_, p, _ := strings.Cut(rest[:i], ":")
 			all = append(all, p)
@@ -292,16 +291,15 @@ func passwordsOf(rawURL string) (all []string) {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// oldestServer is the oldest server that is supported: MERGE-free SQL of 12 and
-// later would do, 13 is the oldest that is tested by anybody.
+// oldestServer is the oldest supported server. The statements work with 12; 13 is the
+// oldest tested version.
 const oldestServer = 13
 
-// createDatabase makes a database for claybot on every server: one whose locale has
-// another encoding takes UTF8 only with a locale that has none. Tables have an order of
-// their own.
+// createDatabase works on every server: a locale of another encoding rejects UTF8,
+// the C locale does not. Tables set their own collation.
 const createDatabase = "CREATE DATABASE <name> OWNER <role> ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
 
-// A surveyed server is what a connection has found out about it.
+// surveyed is what a connection found out about its server.
 type surveyed struct {
 	version           int // 150004 is 15.4
 	name              string
@@ -311,7 +309,7 @@ type surveyed struct {
 	fsync             bool
 	fullPageWrites    bool
 	maxConnections    int
-	schema            string // in which tables are made; empty: there is none
+	schema            string // in which tables are created; empty: there is none
 }
 
 func survey(ctx context.Context, conn *pgx.Conn) (s surveyed, err error) {
@@ -323,7 +321,7 @@ func survey(ctx context.Context, conn *pgx.Conn) (s surveyed, err error) {
 	return s, err
 }
 
-// check says why claybot cannot work with the server.
+// check returns why claybot cannot work with the server, or nil.
 func (s surveyed) check() error {
 	switch {
 	case s.version < oldestServer*10000:
@@ -346,14 +344,14 @@ func (s surveyed) check() error {
 	return nil
 }
 
-// checkRights looks whether the role may read and write each table of a schema. Their
-// sequences need no right of their own.
+// checkRights checks that the role may read and write each table of a schema. The
+// sequences need no privilege of their own.
 func checkRights(ctx context.Context, conn *pgx.Conn, schema string) error {
 	var table, right string
 	err := conn.QueryRow(ctx, `SELECT t.relname, p.name FROM pg_class t CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) p (name)
 		WHERE t.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND (t.relkind IN ('r', 'p') OR t.relkind = 'v' AND p.name = 'SELECT')
 		AND NOT has_table_privilege(t.oid, p.name) ORDER BY 1, 2 LIMIT 1`, schema).Scan(&table, &right)
-	if err == pgx.ErrNoRows { //nolint:errorlint // pgx returns it as it is
+	if err == pgx.ErrNoRows { //nolint:errorlint // pgx does not wrap it
 		return nil
 	}
 	if err != nil {
@@ -365,8 +363,7 @@ func checkRights(ctx context.Context, conn *pgx.Conn, schema string) error {
 	}
 }
 
-// known reports an error that is claybot's own: it did not come from the way to
-// the server.
+// known reports whether err is claybot's own and did not come from the connection.
 func known(err error) bool {
 	for _, e := range []error{
 		storage.ErrLeaseLost, storage.ErrNotFound, storage.ErrDamaged, storage.ErrCanceled, storage.ErrTooMany, storage.ErrState, storage.ErrHeld,
@@ -379,10 +376,10 @@ func known(err error) bool {
 	return false
 }
 
-// isGone reports that a connection has ended.
+// isGone reports whether err means that the connection has ended.
 func isGone(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNREFUSED) ||
-		strings.Contains(err.Error(), "conn closed") // pgx has no value for it
+		strings.Contains(err.Error(), "conn closed") // pgx has no error value for it
 }

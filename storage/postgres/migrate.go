@@ -15,25 +15,24 @@ import (
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// A migration brings the schema from one version to the next. A released one is
-// never edited: databases of every version exist.
+// A migration upgrades the schema by one version. Never edit a released one:
+// databases of every version exist.
 //
 // It is one transaction, unless lines that begin with "-- step" divide it into steps.
-// Each step is a transaction of its own and is done once, whatever interrupts what
-// comes after it; so each must leave a schema with which the binaries of the version
-// before work as well. A step after "-- step concurrently" is one statement without a
-// transaction, such as CREATE INDEX CONCURRENTLY: it is done again when it was
-// interrupted, and must allow for that.
+// Each step is a transaction of its own and runs once, even if a later step is
+// interrupted, so each must leave a schema that works with the binaries of the version
+// before as well. A step after "-- step concurrently" is one statement without a
+// transaction, such as CREATE INDEX CONCURRENTLY: it is repeated after an
+// interruption and must allow for that.
 type migration struct {
 	sql string
-	// oldest is the schema version of the oldest binary that can work with what
-	// the migration leaves behind. A migration that only adds keeps that of the
-	// one before.
+	// oldest is the schema version of the oldest binary that works with the schema after
+	// the migration. A migration that only adds keeps that of its predecessor.
 	oldest int
 }
 
-// migrations are numbered from 1. Raise oldest only for a change that old binaries
-// cannot bear: it ends the rolling upgrade.
+// migrations are numbered from 1. Raise oldest only for a change that breaks old
+// binaries: it ends the rolling upgrade.
 var migrations = []migration{
 	{read(1), 1},
 	{read(2), 1},
@@ -42,13 +41,13 @@ var migrations = []migration{
 func read(n int) string {
 	b, err := migrationFiles.ReadFile("migrations/" + strconv.Itoa(n) + ".sql")
 	if err != nil {
-		panic(err) // they are a part of the program
+		panic(err) // the files are embedded
 	}
 	return string(b)
 }
 
-// migrationLock is the advisory lock under which one process migrates: "claybot"
-// in ASCII. stepLock is that of one step of it.
+// migrationLock is the advisory lock of the migrating process: "claybot" in ASCII.
+// stepLock is that of one step.
 const (
 	migrationLock = 0x636c6179626f74
 	stepLock      = migrationLock + 1
@@ -63,7 +62,7 @@ type step struct {
 // stepLine divides a migration into steps.
 var stepLine = regexp.MustCompile(`(?m)^-- step( concurrently)?\b.*$`)
 
-// steps are the parts of a migration, in their order; there is at least one.
+// steps returns the parts of a migration in order; there is at least one.
 func (m migration) steps() []step {
 	var all []step
 	add := func(sql string, concurrently bool) {
@@ -86,8 +85,8 @@ func (m migration) steps() []step {
 // errNewer: a later claybot has changed the schema.
 var errNewer = errors.New("the schema is newer than this claybot")
 
-// schemaVersion is the version of the schema, 0 for none yet, and that of the
-// oldest binary which can work with it.
+// schemaVersion returns the version of the schema, 0 for an empty database, and the
+// version of the oldest binary that can work with it.
 func schemaVersion(ctx context.Context, conn *pgx.Conn) (version, oldest int, err error) {
 	var there bool
 	if err := conn.QueryRow(ctx, "SELECT to_regclass('schema_versions') IS NOT NULL").Scan(&there); err != nil || !there {
@@ -99,7 +98,7 @@ func schemaVersion(ctx context.Context, conn *pgx.Conn) (version, oldest int, er
 
 func checkVersion(version, oldest int) error { return checkKnown(version, oldest, len(migrations)) }
 
-// checkKnown is checkVersion for a claybot that knows so many migrations.
+// checkKnown is checkVersion for a given number of known migrations.
 func checkKnown(version, oldest, known int) error {
 	if oldest > known {
 		return fmt.Errorf("%w: it is version %d and needs a claybot that knows version %d, this one knows %d", errNewer, version, oldest, known)

@@ -14,33 +14,32 @@ import (
 )
 
 const (
-	// lockTime is how long a step waits for a lock on a table. While it waits, all
-	// that comes after it waits as well, so it gives up soon and tries again.
+	// lockTime is how long a step waits for a table lock. Every later request queues
+	// behind a waiting step, so it gives up soon and retries.
 	lockTime = 2 * time.Second
-	// firstPause and longestPause are between two tries.
+	// firstPause and longestPause bound the pause between tries.
 	firstPause   = 100 * time.Millisecond
 	longestPause = 10 * time.Second
-	// remind is how often a migration that waits says so.
+	// remind is how often a waiting migration logs why.
 	remind = 30 * time.Second
 )
 
-// A migrator brings the schema to the present version, as long as that takes: only
-// its connections are bound by the open time-out. Of several that run at once, one
-// migrates and the others wait for it. It goes on where an earlier one was
-// interrupted.
+// A migrator upgrades the schema to the present version, without a time limit; only
+// its connections have the open timeout. Of several concurrent ones, one migrates and
+// the others wait. It continues where an interrupted one stopped.
 //
-// The lock is one of a transaction on a connection of its own, which does nothing
-// else: behind a pooler there are no sessions. Others ask for it again and again and
-// do not block in the server, since CREATE INDEX CONCURRENTLY would wait for them.
+// The lock belongs to a transaction on a dedicated connection, because a pooler has no
+// sessions. The others poll for it instead of blocking in the server, because CREATE
+// INDEX CONCURRENTLY would wait for their transactions.
 type migrator struct {
 	connect  func(ctx context.Context) (*pgx.Conn, error)
 	list     []migration
 	lockTime time.Duration
-	pooler   bool // no settings for a session
+	pooler   bool // use no session settings
 	log      *slog.Logger
 }
 
-// A migrationError says which migration failed, and where.
+// A migrationError names the migration and the step that failed.
 type migrationError struct {
 	version, step, steps int
 	err                  error
@@ -55,8 +54,7 @@ func (e *migrationError) Error() string {
 
 func (e *migrationError) Unwrap() error { return e.err }
 
-// run migrates with conn, if there is anything to do. It returns the version of the
-// schema before that.
+// run migrates with conn if necessary. It returns the version of the schema before.
 func (m *migrator) run(ctx context.Context, conn *pgx.Conn) (before int, err error) {
 	before, err = m.version(ctx, conn)
 	if err != nil || before >= len(m.list) {
@@ -66,7 +64,7 @@ func (m *migrator) run(ctx context.Context, conn *pgx.Conn) (before int, err err
 	if err != nil {
 		return before, err
 	}
-	defer func() { _ = guard.Close(context.WithoutCancel(ctx)) }() // which ends its transaction
+	defer func() { _ = guard.Close(context.WithoutCancel(ctx)) }() // ends its transaction
 	tx, err := m.lock(ctx, guard)
 	if err != nil {
 		return before, err
@@ -83,7 +81,7 @@ func (m *migrator) run(ctx context.Context, conn *pgx.Conn) (before int, err err
 	return before, nil
 }
 
-// version is that of the schema; it is an error when that is too new.
+// version returns the version of the schema, or an error if it is too new.
 func (m *migrator) version(ctx context.Context, conn *pgx.Conn) (int, error) {
 	version, oldest, err := schemaVersion(ctx, conn)
 	if err != nil {
@@ -93,9 +91,9 @@ func (m *migrator) version(ctx context.Context, conn *pgx.Conn) (int, error) {
 }
 
 // lock waits until no other member migrates. The lock is held until the transaction
-// ends, or its connection does.
+// or its connection ends.
 func (m *migrator) lock(ctx context.Context, guard *pgx.Conn) (pgx.Tx, error) {
-	host, _ := os.Hostname() // it is only shown
+	host, _ := os.Hostname() // for display only
 	name := fmt.Sprintf("claybot migrates on %.30s, process %d", host, os.Getpid())
 	w := waiter{log: m.log, words: "another member migrates the database"}
 	for {
@@ -123,7 +121,7 @@ func (m *migrator) lock(ctx context.Context, guard *pgx.Conn) (pgx.Tx, error) {
 	}
 }
 
-// holder says who has an advisory lock, for people.
+// holder describes the holder of an advisory lock for display.
 func holder(ctx context.Context, conn *pgx.Conn, lock int64) string {
 	var who string
 	err := conn.QueryRow(ctx, `SELECT coalesce(nullif(a.application_name, ''), 'a client') || ' at ' || coalesce(host(a.client_addr), 'the server itself') || ', server process ' || l.pid
@@ -136,7 +134,7 @@ func holder(ctx context.Context, conn *pgx.Conn, lock int64) string {
 	return who
 }
 
-// migrate does what is left of migration n. guard holds the lock.
+// migrate runs the remaining steps of migration n. guard holds the lock.
 func (m *migrator) migrate(ctx context.Context, conn *pgx.Conn, guard pgx.Tx, n int) error {
 	all := m.list[n-1].steps()
 	began := time.Now()
@@ -163,7 +161,7 @@ func (m *migrator) migrate(ctx context.Context, conn *pgx.Conn, guard pgx.Tx, n 
 	return nil
 }
 
-// stepsDone is how many steps of a migration were done before.
+// stepsDone returns how many steps of a migration are complete.
 func stepsDone(ctx context.Context, conn *pgx.Conn, n int) (done int, err error) {
 	var there bool
 	if err := conn.QueryRow(ctx, "SELECT to_regclass('schema_steps') IS NOT NULL").Scan(&there); err != nil || !there {
@@ -173,10 +171,10 @@ func stepsDone(ctx context.Context, conn *pgx.Conn, n int) (done int, err error)
 	return done, err
 }
 
-// errBusyStep: an attempt at the step that was interrupted still works in the server.
+// errBusyStep: an interrupted attempt at the step still runs in the server.
 var errBusyStep = errors.New("an earlier attempt at this step still works in the server")
 
-// step does step k of migration n, and tries again while something else holds a lock
+// step runs step k of migration n and retries while another transaction holds a lock
 // that it needs.
 func (m *migrator) step(ctx context.Context, conn *pgx.Conn, n, k int, all []step) error {
 	w := waiter{log: m.log.With("version", n, "step", k+1), words: "a lock"}
@@ -199,13 +197,13 @@ func (m *migrator) try(ctx context.Context, conn *pgx.Conn, n, k int, all []step
 		if err := m.concurrently(ctx, conn, sql); err != nil {
 			return err
 		}
-		sql = "" // what is left is to note it
+		sql = "" // only the record is left to write
 	}
 	tx, err := conn.Begin(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // after Commit it does nothing
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // no effect after Commit
 	var ours bool
 	if err := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock($1)", int64(stepLock)).Scan(&ours); err != nil {
 		return err
@@ -225,8 +223,8 @@ func (m *migrator) try(ctx context.Context, conn *pgx.Conn, n, k int, all []step
 	return tx.Commit(ctx)
 }
 
-// noted are the statements that note a step as done, or with the last one the whole
-// migration.
+// noted returns the statements that record a step as complete or, for the last one,
+// the whole migration.
 func (m *migrator) noted(n, k, steps int) string {
 	version := fmt.Sprintf("INSERT INTO schema_versions (version, oldest) VALUES (%d, %d)", n, m.list[n-1].oldest)
 	switch {
@@ -238,14 +236,13 @@ func (m *migrator) noted(n, k, steps int) string {
 	return fmt.Sprintf("CREATE TABLE IF NOT EXISTS schema_steps (version INTEGER NOT NULL, step INTEGER NOT NULL, PRIMARY KEY (version, step)); INSERT INTO schema_steps VALUES (%d, %d)", n, k+1)
 }
 
-// newIndex finds the name of an index that a statement makes.
+// newIndex matches the name of the index that a statement creates.
 var newIndex = regexp.MustCompile(`(?is)create\s+(?:unique\s+)?index\s+concurrently\s+(?:if\s+not\s+exists\s+)?([a-z0-9_]+)\s+on\b`)
 
-// concurrently executes a statement without a transaction. An index that an
-// interrupted attempt has left behind, which PostgreSQL keeps up to date and never
-// uses, is removed first; one that is complete stays.
+// concurrently executes a statement without a transaction. It first drops an invalid
+// index that an interrupted attempt left; PostgreSQL would maintain it and never use it.
 func (m *migrator) concurrently(ctx context.Context, conn *pgx.Conn, sql string) error {
-	if !m.pooler { // it holds up nothing while it waits
+	if !m.pooler { // it blocks nothing while it waits
 		if _, err := conn.Exec(ctx, "SET lock_timeout = 0; SET statement_timeout = 0", pgx.QueryExecModeSimpleProtocol); err != nil {
 			return err
 		}
@@ -272,7 +269,7 @@ func (m *migrator) concurrently(ctx context.Context, conn *pgx.Conn, sql string)
 	return err
 }
 
-// A waiter pauses between tries, longer each time, and says at times why.
+// A waiter pauses between tries, longer each time, and logs why from time to time.
 type waiter struct {
 	log   *slog.Logger
 	words string

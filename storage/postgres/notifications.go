@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// maxHint is the most bytes of a notification: the server takes less than 8000.
+	// maxPayload is the size limit of a notification; the server accepts less than 8000 bytes.
 	maxPayload = 7900
-	// gatherTime is how long notifications wait for others, to be sent together.
+	// gatherTime is how long notifications wait to be combined.
 	gatherTime = 5 * time.Millisecond
-	// keptNotifications bounds the queue; more than that is dropped.
+	// keptNotifications bounds the queue; the rest is dropped.
 	keptNotifications = 4096
 	// relistenFirst and relistenMost are the pauses between tries to listen again.
 	relistenFirst = 100 * time.Millisecond
@@ -73,7 +73,7 @@ func (b *notifier) enqueue(h storage.Notification) {
 	}
 }
 
-// union adds what is new; lists are short.
+// union appends the elements that are new; the lists are short.
 func union[T comparable](all, more []T) []T {
 	for _, v := range more {
 		if !slices.Contains(all, v) {
@@ -83,9 +83,9 @@ func union[T comparable](all, more []T) []T {
 	return all
 }
 
-// send sends what has gathered, until ctx is done. Notifications are sent outside of
-// the transactions that they are about, and a few milliseconds of them at once,
-// because transactions that notify commit one after the other.
+// send sends the queued notifications until ctx is done. It sends them outside of the
+// transactions that they are about, a few milliseconds of them at once, because
+// transactions that notify commit one after the other.
 func (b *notifier) send(ctx context.Context) {
 	for {
 		select {
@@ -116,7 +116,7 @@ func (b *notifier) notify(ctx context.Context, payload string) error {
 	return err
 }
 
-// payloads takes what is queued, in pieces that the server accepts.
+// payloads empties the queue, in pieces that the server accepts.
 func (b *notifier) payloads() []string {
 	b.mu.Lock()
 	h, grown := b.next, b.grown
@@ -129,7 +129,7 @@ func (b *notifier) payloads() []string {
 	add = func(h storage.Notification) {
 		p, err := json.Marshal(h)
 		if err != nil {
-			return // there is nothing in it that cannot be marshaled
+			return // every field can be marshaled
 		}
 		if len(p) <= maxPayload {
 			all = append(all, string(p))
@@ -149,7 +149,7 @@ func (b *notifier) payloads() []string {
 	return all
 }
 
-// halves divides a notification; ok is false for one that cannot be divided, and is dropped.
+// halves splits a notification; ok is false for one that cannot be split, which is dropped.
 func halves(h storage.Notification) (one, two storage.Notification, ok bool) {
 	one, two = storage.Notification{Member: h.Member, Due: h.Due}, storage.Notification{Member: h.Member}
 	one.Dests, two.Dests = half(h.Dests)
@@ -163,8 +163,8 @@ func halves(h storage.Notification) (one, two storage.Notification, ok bool) {
 
 func half[T any](all []T) (one, two []T) { return all[:len(all)/2], all[len(all)/2:] }
 
-// listen delivers the notifications of other members until ctx is done. After each gap
-// it delivers an empty one: some may have been lost.
+// listen delivers the notifications of other members until ctx is done. After each
+// reconnection it delivers an empty one, because some may be lost.
 func (b *notifier) listen(ctx context.Context) {
 	wait := relistenFirst
 	for ctx.Err() == nil {

@@ -26,19 +26,16 @@ var (
 
 const (
 	defaultConns = 16
-	vitalConns   = 2 // for beats and leases
-	// lookForSinks is after how many beats a node looks for sinks that another one
-	// has named. While a node is new, it does so with each.
+	vitalConns   = 2 // for renewals of members and leases
+	// lookForSinks is the number of renewals between two queries for sinks that another
+	// member created. After a change of membership, every renewal queries.
 	lookForSinks = 3
-	// openTime bounds how long a start waits for the server. Migrations take as long
-	// as they take.
+	// openTime bounds how long a start waits for the server. Migrations have no limit.
 	openTime = time.Minute
-	// pingAfter is how long a connection may be idle before it is asked whether it
-	// still is one.
+	// pingAfter is how long a connection may be idle before it is checked.
 	pingAfter = 30 * time.Second
-	// idleInTransaction is after what time the server ends a transaction whose
-	// process does nothing, for example because it is frozen. It is less than a
-	// lease, so that whoever takes over does not meet its locks.
+	// idleInTransaction is when the server ends the transaction of an idle process, such
+	// as a frozen one. It is less than a lease, so the locks are gone at a failover.
 	idleInTransaction = 5 * time.Second
 )
 
@@ -46,29 +43,28 @@ const (
 type Config struct {
 	URL string // postgres://user:password@host:port/database?sslmode=...; a secret
 	Log *slog.Logger
-	// Committed is told what each commit of this process changed, after it is
-	// durable; commits of one run in their order. It must be quick and must not use
-	// the store. nil: nobody is told.
+	// Committed receives what each commit of this process changed, after it is durable;
+	// commits of one run arrive in order. It must be quick and must not use the store.
+	// Optional.
 	Committed func(storage.Commit)
 	// OnNotification receives the notifications of other members, and an empty one when
 	// some may have been lost. It must be quick and must not use the store. Optional.
 	OnNotification func(storage.Notification)
-	// Pooler says that a pooler stands before the server which gives connections
-	// away per transaction: no LISTEN, no prepared statements, nothing that lives
-	// for a session.
+	// Pooler is set if a pooler assigns server connections per transaction: no LISTEN, no
+	// prepared statements, no session state.
 	Pooler bool
-	// NoListen does without notifications.
+	// NoListen disables notifications.
 	NoListen bool
 	Conns    int // at most, besides three for notifications and leases; 16
-	// Blobs keeps the bytes of agents' files; nil keeps them in the database, of at
-	// most MaxInline bytes each; 0: as large as they may be anyway.
+	// Blobs stores the bytes of agents' files; nil stores them in the database, at most
+	// MaxInline bytes each; 0: no limit of its own.
 	Blobs     storage.Blobs
 	MaxInline int64
-	// Clock replaces the clock of the server, in unix milliseconds. For tests whose
-	// time is not that of the server.
+	// Clock replaces the server's clock, in Unix milliseconds, in tests with their own
+	// time.
 	Clock func() int64
-	// notifyTime bounds how long sending a notification may take; 0: as long as is good
-	// for what waits behind it. Tests that want to receive all of them raise it.
+	// notifyTime bounds how long sending a notification may take; 0: the default of the
+	// caller. Tests that need every notification raise it.
 	notifyTime time.Duration
 	// For tests of migrations; zero: openTime, migrations and lockTime.
 	openTime   time.Duration
@@ -76,24 +72,22 @@ type Config struct {
 	lockTime   time.Duration
 }
 
-// patience is how long a notification may take where usual is the time that is good.
+// patience returns how long a notification may take; usual is the default.
 func (c Config) patience(usual time.Duration) time.Duration { return max(c.notifyTime, usual) }
 
-// A DB is claybot's tables in a PostgreSQL database. Its methods may be used by
-// many goroutines.
+// A DB is claybot's tables in a PostgreSQL database. It is safe for concurrent use.
 type DB struct {
 	*relational.Store
 	Agents *relational.Agents // storage.Agents, storage.Histories and storage.Files
 	cfg    Config
 	log    *slog.Logger
 	pool   *pgxpool.Pool
-	// vital is a store of its own connections: what keeps this node alive must not
-	// wait behind what it does.
+	// vital has connections of its own: renewals must not wait behind other work.
 	vital     *relational.Store
 	vitalPool *pgxpool.Pool
 	dialect   relational.Dialect
 	clock     clock
-	// settings are what each transaction begins with.
+	// settings are executed at the start of each transaction.
 	settings []string
 
 	reports  chan struct{} // one report at a time
@@ -102,16 +96,15 @@ type DB struct {
 	mates    mates
 	kept     kept
 	news     news
-	found    atomic.Bool   // the last look for due agents found some
-	left     chan struct{} // something was left to be added up
+	found    atomic.Bool   // the last query for due agents found some
+	left     chan struct{} // signals that there are sums to add up
 
 	close func()
 	wg    sync.WaitGroup
 }
 
-// Open connects, brings the schema to the present version and begins to listen.
-// What is wrong with the URL, the server or the rights is told in one sentence with
-// the next step, as a *SetupError.
+// Open connects, migrates the schema to the present version and starts to listen.
+// Problems with the URL, the server or privileges are *SetupErrors with the next step.
 func Open(ctx context.Context, cfg Config) (*DB, error) {
 	db := newDB(cfg)
 	if err := db.open(ctx); err != nil {
@@ -149,9 +142,9 @@ func newDB(cfg Config) *DB {
 	return &DB{cfg: cfg, log: cfg.Log, reports: make(chan struct{}, 1), left: make(chan struct{}, 1)}
 }
 
-// Migrate brings the schema to the present version, as Open does, and returns the
-// versions before and after. It is for upgrades with long migrations, which then no
-// start of a daemon has to wait for. Errors are those of Open.
+// Migrate migrates the schema to the present version, as Open does, and returns the
+// versions before and after. Run it before an upgrade with long migrations, so that no
+// daemon waits for them at its start. Its errors are those of Open.
 func Migrate(ctx context.Context, cfg Config) (before, after int, err error) {
 	db := newDB(cfg)
 	pc, err := db.poolConfig()
@@ -196,14 +189,14 @@ func (db *DB) open(ctx context.Context) error {
 	return db.loadSinks(ctx)
 }
 
-// bounded calls f with the open time-out.
+// bounded calls f with the open timeout.
 func (db *DB) bounded(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, db.cfg.openTime)
 	defer cancel()
 	return f(ctx)
 }
 
-// prepare looks at the server and migrates, on a connection of its own. before is the
+// prepare checks the server and migrates on a dedicated connection. before is the
 // version of the schema until then.
 func (db *DB) prepare(ctx context.Context, cc *pgx.ConnConfig) (before int, err error) {
 	connect := func(ctx context.Context) (conn *pgx.Conn, err error) {
@@ -217,7 +210,7 @@ func (db *DB) prepare(ctx context.Context, cc *pgx.ConnConfig) (before int, err 
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing is left to be written
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing to write
 	var s surveyed
 	err = db.bounded(ctx, func(ctx context.Context) (err error) {
 		if s, err = survey(ctx, conn); err == nil {
@@ -235,16 +228,16 @@ func (db *DB) prepare(ctx context.Context, cc *pgx.ConnConfig) (before int, err 
 	return before, db.bounded(ctx, func(ctx context.Context) error { return db.adapt(ctx, conn, s) })
 }
 
-// adapt brings this process in line with the server and its settings.
+// adapt adopts the server's clock, version and settings.
 func (db *DB) adapt(ctx context.Context, conn *pgx.Conn, s surveyed) error {
 	if err := checkRights(ctx, conn, s.schema); err != nil {
 		return err
 	}
-	if db.cfg.Pooler { // else it holds for the connection
+	if db.cfg.Pooler { // otherwise it is set for the connection
 		db.settings = append(db.settings, fmt.Sprintf("set local idle_in_transaction_session_timeout = %d", idleInTransaction.Milliseconds()))
 	}
 	if s.synchronousCommit == "off" || s.synchronousCommit == "local" {
-		db.settings = append(db.settings, "set local synchronous_commit = on") // what is confirmed must be durable
+		db.settings = append(db.settings, "set local synchronous_commit = on") // acknowledged writes must be durable
 	}
 	return db.clock.measure(ctx, conn)
 }
@@ -274,21 +267,21 @@ func (db *DB) poolConfig() (*pgxpool.Config, error) {
 	return pc, nil
 }
 
-// Close ends the notifications and all connections. Calls made later fail. Calling it again
-// changes nothing.
+// Close stops the notifications and closes all connections. Later calls fail.
+// Repeating it has no effect.
 func (db *DB) Close() error {
 	db.close()
 	return nil
 }
 
-// news is what Beat knows of sinks that others may name.
+// news is RenewMember's record of sinks that other members may create.
 type news struct {
 	mu          sync.Mutex
-	ids         string // of the nodes at the last beat
-	fresh, beat int    // beats since the nodes have changed; since the last look
+	ids         string // of the members at the last renewal
+	fresh, beat int    // renewals since membership changed; since the last query
 }
 
-// sinksDue reports whether to look for sinks with a beat that has found these nodes.
+// sinksDue reports whether a renewal that found these members queries for sinks.
 func (db *DB) sinksDue(alive []storage.Member) bool {
 	ids := make([]string, len(alive))
 	for i, n := range alive {
@@ -321,10 +314,10 @@ func (db *DB) loadSinks(ctx context.Context) error {
 	return err
 }
 
-// Skew is how far the clock of this machine is ahead of the server's.
+// Skew returns how far the clock of this machine is ahead of the server's.
 func (db *DB) Skew() time.Duration { return db.clock.skew() }
 
-// RenewMember implements storage.Members. Each renewal compares the clocks.
+// RenewMember implements storage.Members. Each renewal measures the clock.
 func (db *DB) RenewMember(ctx context.Context, n storage.Member, ttl time.Duration) ([]storage.Member, error) {
 	if db.cfg.Clock == nil {
 		if err := db.compareClocks(ctx); err != nil {
@@ -361,7 +354,7 @@ func (db *DB) compareClocks(ctx context.Context) error {
 	return classify(db.clock.measure(ctx, conn.Conn()))
 }
 
-// mates are the nodes that share the store, as the last beat has found them.
+// mates are the members that share the store, as of the last renewal.
 type mates struct {
 	mu     sync.Mutex
 	self   string

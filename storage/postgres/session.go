@@ -12,22 +12,21 @@ import (
 	"github.com/claybot/claybot/storage/relational"
 )
 
-// A session brings the statements of package relational to a connection. It
+// A session executes the statements of package relational on a connection. It
 // implements relational.Session.
 //
-// A statement of which nobody needs the result is noted down and goes to the
-// server together with the next one that has a result, or with the commit: what
-// costs time is the way there and back, not the statement.
+// A statement whose result is not used is queued and sent together with the next one
+// that has a result, or with the commit: the round trip costs time, not the statement.
 type session struct {
 	ctx   context.Context //nolint:containedctx // of the one transaction or read that it lives for
 	conn  *pgx.Conn
 	noted pgx.Batch
 	told  []func(r relational.Row) // receivers of the rows of queued statements; nil: none
 	rows  rows
-	sent  bool // something has gone to the server
+	sent  bool // something was sent to the server
 }
 
-// note keeps a statement for the next time that something goes to the server.
+// note queues a statement.
 func (s *session) note(q string, args ...any) {
 	s.noteRows()
 	s.queue(nil, q, args...)
@@ -38,8 +37,8 @@ func (s *session) queue(told func(r relational.Row), q string, args ...any) {
 	s.told = append(s.told, told)
 }
 
-// Do implements relational.Session. Rows that follow each other into one table go
-// there by one statement.
+// Do implements relational.Session. Consecutive rows of one table are inserted by one
+// statement.
 func (s *session) Do(q string, args []any) (changed bool, err error) {
 	t := translate(q)
 	if t.values == "" {
@@ -55,7 +54,7 @@ func (s *session) Do(q string, args []any) (changed bool, err error) {
 	return true, nil
 }
 
-// noteRows notes the rows that were collected.
+// noteRows queues the collected rows.
 func (s *session) noteRows() {
 	if s.rows.n > 0 {
 		s.queue(nil, s.rows.insert(), s.rows.args...)
@@ -81,7 +80,7 @@ func (s *session) Exec(q string, args []any) (n int64, err error) {
 	return n, err
 }
 
-// Each implements relational.Session. All rows are read before f sees the first,
+// Each implements relational.Session. It reads all rows before f gets the first,
 // because a connection answers one query at a time.
 func (s *session) Each(q string, f func(r relational.Row) error, args []any) error {
 	return s.Ask([]relational.Ask{{Query: q, Row: f, Args: args}})
@@ -136,7 +135,7 @@ func allRows(results pgx.BatchResults) (all []relational.Row, err error) {
 	return all, rows.Err()
 }
 
-// commit sends what is noted, and the end of the transaction.
+// commit sends the queued statements and commits.
 func (s *session) commit() error {
 	s.note("commit")
 	return s.send(1, func(results pgx.BatchResults) error {
@@ -148,8 +147,8 @@ func (s *session) commit() error {
 	})
 }
 
-// send brings all that is noted to the server and lets read read the results of the
-// last k statements, one after the other.
+// send sends the queued statements and passes the results of the last k statements to
+// read, in order.
 func (s *session) send(k int, read func(results pgx.BatchResults) error) error {
 	batch := &pgx.Batch{QueuedQueries: s.noted.QueuedQueries}
 	told := s.told[:batch.Len()-k]
@@ -175,7 +174,7 @@ func (s *session) send(k int, read func(results pgx.BatchResults) error) error {
 	return classify(err)
 }
 
-// tell reads the next result; row is told its rows, unless it is nil.
+// tell reads the next result and passes its rows to row, unless row is nil.
 func tell(results pgx.BatchResults, row func(r relational.Row)) error {
 	if row == nil {
 		_, err := results.Exec()
@@ -191,7 +190,7 @@ func tell(results pgx.BatchResults, row func(r relational.Row)) error {
 	return nil
 }
 
-// plain is a value as relational knows it: string, int64, []byte or nil.
+// plain converts v to a type that relational uses: string, int64, []byte or nil.
 func plain(v any) (any, error) {
 	switch v := v.(type) {
 	case string:
@@ -215,9 +214,9 @@ func plain(v any) (any, error) {
 	}
 }
 
-// PostgreSQL stores no NUL in a text, and nothing that is not UTF-8. NUL is stored
-// as escape and '0', escape itself as escape and '1', a byte that is not UTF-8 as
-// escape, 'x' and two digits; JSON has none of them.
+// PostgreSQL rejects NUL and invalid UTF-8 in a text. NUL is stored as escape and '0',
+// escape itself as escape and '1', an invalid byte as escape, 'x' and two hex digits.
+// JSON contains none of them.
 const escape = "\x01"
 
 var (
@@ -227,7 +226,7 @@ var (
 
 func unescaping() []string {
 	pairs := []string{escape + "0", "\x00", escape + "1", escape}
-	for b := 0x80; b <= 0xff; b++ { // what is less is UTF-8
+	for b := 0x80; b <= 0xff; b++ { // smaller values are valid UTF-8
 		pairs = append(pairs, escapedByte(byte(b)), string([]byte{byte(b)}))
 	}
 	return pairs
@@ -255,7 +254,7 @@ func storable(s string) string {
 	return b.String()
 }
 
-// restored is the text that storable was given.
+// restored is the inverse of storable.
 func restored(s string) string {
 	if strings.Contains(s, escape) {
 		return unescapes.Replace(s)

@@ -12,10 +12,10 @@ import (
 	"github.com/claybot/claybot/storage/relational"
 )
 
-// What many transactions add to is left by each in a row of its own, in the table
-// sums: they need not wait for each other, and one statement is less work than one
-// for each sum. A node that has left something adds up what was left, by whomever,
-// some seconds later. Queries read both, by the views whose names end with _now.
+// Transactions insert increments of shared sums as rows of the table sums, so that they
+// need not wait for each other and need one statement for all sums. A member that has
+// inserted some adds up those of all members some seconds later. Queries read both
+// through the views whose names end with _now.
 
 const (
 	addAfter = 5 * time.Second
@@ -25,7 +25,7 @@ const (
 
 // leave implements relational.Dialect.Leave.
 func (db *DB) leave(s relational.Sums) (q string, arg any, err error) {
-	for i := range s.Counters { // JSON would hide what the server does not store
+	for i := range s.Counters { // JSON would hide what the server rejects
 		s.Counters[i].Name = storable(s.Counters[i].Name)
 	}
 	for i := range s.Latencies {
@@ -45,8 +45,8 @@ func (db *DB) leave(s relational.Sums) (q string, arg any, err error) {
 	return "INSERT INTO sums (body) VALUES (CAST(? AS JSON))", string(body), err
 }
 
-// take takes away some of what was left. One transaction does so at a time, and
-// others do not wait for it: they find nothing.
+// take deletes some increments. One transaction does so at a time; concurrent ones do
+// not wait and find nothing.
 const take = `DELETE FROM sums WHERE ctid = ANY (ARRAY(
 	SELECT ctid FROM sums WHERE (SELECT pg_try_advisory_xact_lock(hashtextextended('sums', 0))) ORDER BY n LIMIT $1)) RETURNING body::text`
 
@@ -76,7 +76,7 @@ const (
 	estimated = greatest(t.estimated, excluded.estimated)`
 )
 
-// addUpNow adds up all that was left.
+// addUpNow adds up all increments.
 func (db *DB) addUpNow(ctx context.Context) error {
 	for {
 		n, err := db.addUpSome(ctx)
@@ -95,7 +95,7 @@ func (db *DB) addUpSome(ctx context.Context) (n int, err error) {
 	ctx, cancel := ending(ctx)
 	defer cancel()
 	err = pgx.BeginTxFunc(ctx, conn.Conn(), pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) (err error) {
-		// A loss of power takes back the whole: nothing is added twice or lost.
+		// A power loss undoes all of it: nothing is lost or added twice.
 		for _, q := range append(slices.Clone(db.settings), "SET LOCAL synchronous_commit = off") {
 			if _, err := tx.Exec(ctx, q); err != nil {
 				return err
@@ -120,8 +120,8 @@ func (db *DB) addUpSome(ctx context.Context) (n int, err error) {
 	return n, classify(err)
 }
 
-// total is the sum of Sums, all as JSON. What cannot be read is lost: it must not
-// hold up what can.
+// total returns the sum of Sums, all as JSON. It skips invalid ones, which must not
+// block the rest.
 func (db *DB) total(bodies []string) (string, error) {
 	var t relational.Total
 	for _, b := range bodies {
@@ -136,11 +136,11 @@ func (db *DB) total(bodies []string) (string, error) {
 	return string(all), err
 }
 
-// addUpLater adds up after this process has left something, until ctx is done.
+// addUpLater adds up after this process has inserted increments, until ctx is done.
 func (db *DB) addUpLater(ctx context.Context) {
-	pause := time.NewTimer(0) // what a process that is no more has left
+	pause := time.NewTimer(0) // for the increments of a crashed process
 	defer pause.Stop()
-	told := false // that it fails
+	told := false // the failure is logged
 	for {
 		select {
 		case <-ctx.Done():

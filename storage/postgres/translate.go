@@ -14,17 +14,17 @@ import (
 	"github.com/claybot/claybot/storage/relational"
 )
 
-// A statement is one of package relational in PostgreSQL's dialect.
+// A statement is a statement of package relational in PostgreSQL's dialect.
 type statement struct {
 	sql   string
 	lists []int // parameters that are lists, as JSON
-	// Of one that does nothing but add a row: what stands before its values, the
-	// values, and what stands behind them.
+	// For a statement that only inserts a row: the text before its values, the values,
+	// and the text after them.
 	before, values, after string
 	params                int
 }
 
-// parameters are args as the server takes them.
+// parameters converts args for the server.
 func (t statement) parameters(args []any) []any {
 	for i, a := range args {
 		s, ok := a.(string)
@@ -37,7 +37,7 @@ func (t statement) parameters(args []any) []any {
 		}
 		var list []string
 		if json.Unmarshal([]byte(s), &list) != nil {
-			list = nil // it was made right here
+			list = nil // marshaled by relational
 		}
 		for k := range list {
 			list[k] = storable(list[k])
@@ -47,12 +47,12 @@ func (t statement) parameters(args []any) []any {
 	return args
 }
 
-// translated has each statement once; there are some hundred.
+// translated caches the statements; there are a few hundred.
 var translated sync.Map
 
 func translate(q string) statement {
 	if t, ok := translated.Load(q); ok {
-		return t.(statement) //nolint:forcetypeassert // nothing else is in it
+		return t.(statement) //nolint:forcetypeassert // has no other type
 	}
 	t := toPostgres(q)
 	translated.Store(q, t)
@@ -62,12 +62,12 @@ func translate(q string) statement {
 var (
 	indexedBy = regexp.MustCompile(` INDEXED BY \w+`)
 	jsonEach  = regexp.MustCompile(`json_each\(\$(\d+)\)`)
-	// marked is a placeholder, or a text in which one would be none.
+	// marked matches a placeholder, or a string literal, which has none.
 	marked = regexp.MustCompile(`'[^']*'|\?\d*`)
 )
 
-// toPostgres writes $1 for ? and ?1, leaves out hints for the planner, and takes
-// lists as arrays.
+// toPostgres replaces ? and ?1 by $1, removes planner hints, and passes lists as
+// arrays.
 func toPostgres(q string) statement {
 	n := 0
 	q = marked.ReplaceAllStringFunc(q, func(m string) string {
@@ -96,21 +96,20 @@ func toPostgres(q string) statement {
 	return t
 }
 
-// oneRow is a statement that adds one row and returns nothing of it.
+// oneRow matches a statement that inserts one row and returns nothing.
 var oneRow = regexp.MustCompile(`^(INSERT INTO \w+ \([^()]+\) VALUES )(\(\$\d+(?:, \$\d+)*\))( ON CONFLICT \([^()]+\) DO NOTHING)?$`)
 
-// maxRows is how many rows one statement adds at most, so that there are few such
-// statements to be prepared.
+// maxRows bounds the rows of one statement, and so the number of prepared statements.
 const maxRows = 16
 
-// rows are rows that one statement is to add.
+// rows are rows to insert by one statement.
 type rows struct {
 	statement
 	n    int
 	args []any
 }
 
-// insert is the statement that adds all rows.
+// insert returns the statement that inserts all rows.
 func (r rows) insert() string {
 	if r.n == 1 {
 		return r.sql
