@@ -16,14 +16,14 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// How long Check waits for a store that fails, and for one that does not answer.
+// The patience of Check with a store that returns errors and one that does not answer.
 const (
 	checkPatience = 5 * time.Second
 	checkAnswer   = 10 * time.Second
 )
 
-// Check writes a small file, reads it, lists and deletes it. Its error is one
-// sentence that says what is wrong and what to do.
+// Check writes, reads, lists and deletes a small file. Its error is one sentence with
+// the problem and the fix.
 func (s *Store) Check(ctx context.Context) error {
 	c := *s
 	c.patience, c.answer = min(s.patience, checkPatience), min(s.answer, checkAnswer)
@@ -32,7 +32,7 @@ func (s *Store) Check(ctx context.Context) error {
 		return c.advise(ctx, "write", "s3:PutObject", err)
 	}
 	kept, err := c.read(ctx, key)
-	deleted := c.delete(ctx, key) // in any case: nothing is to stay behind
+	deleted := c.delete(ctx, key) // always clean up
 	if err != nil {
 		return c.advise(ctx, "read", "s3:GetObject", err)
 	}
@@ -51,7 +51,7 @@ func (s *Store) Check(ctx context.Context) error {
 	return nil
 }
 
-// read returns a file of at most a few bytes.
+// read returns the content of a file of a few bytes.
 func (s *Store) read(ctx context.Context, key string) (string, error) {
 	r, err := s.Open(ctx, key)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Store) read(ctx context.Context, key string) (string, error) {
 	return string(b), errors.Join(err, r.Close())
 }
 
-// advise says what an error of Check means, and what to do.
+// advise explains an error of Check and how to fix it.
 func (s *Store) advise(ctx context.Context, act, right string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("the file store at %s was not checked: %w", s.host, context.Cause(ctx))

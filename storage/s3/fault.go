@@ -19,12 +19,12 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A refusal is an answer of the store that is an error. Of what the store said
-// it keeps the code only: messages may repeat parts of a request.
+// A refusal is an error response of the store. It keeps only the code: messages may
+// repeat parts of a request.
 type refusal struct {
 	code   string
 	status int
-	region string // where the bucket is, if the store said so
+	region string // of the bucket, if the store returned it
 }
 
 func (r *refusal) Error() string {
@@ -34,17 +34,17 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("the store says %s (%d)", r.code, r.status)
 }
 
-// Is lets errors.Is find storage.ErrNotFound.
+// Is makes errors.Is match storage.ErrNotFound.
 func (r *refusal) Is(target error) bool {
 	return target == storage.ErrNotFound && r.code == minio.NoSuchKey
 }
 
-// passes reports an answer that may be another one soon.
+// passes reports whether the error is temporary.
 func (r *refusal) passes() bool {
 	switch r.code {
 	case minio.InternalError, "RequestTimeout", "SlowDown", "SlowDownRead", "SlowDownWrite", "ServiceUnavailable",
 		"Throttling", "ThrottlingException", "RequestLimitExceeded", "RequestThrottled", "OperationAborted",
-		"XAmzContentSHA256Mismatch", "BadDigest", "IncompleteBody": // the way damaged the body
+		"XAmzContentSHA256Mismatch", "BadDigest", "IncompleteBody": // the body was damaged in transit
 		return true
 	}
 	switch r.status {
@@ -61,13 +61,13 @@ var (
 	regionForm = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
 )
 
-// errCut: a connection ended in the middle.
+// errCut: the connection closed before the end of the response.
 var errCut = errors.New("the connection was cut")
 
-// errStalled: nothing came for too long.
+// errStalled: no data arrived within the time limit.
 var errStalled = errors.New("no answer in time")
 
-// unanswered is a request without an answer.
+// unanswered is a request without a response.
 type unanswered struct {
 	host string
 	err  error
@@ -76,8 +76,8 @@ type unanswered struct {
 func (u *unanswered) Error() string { return u.host + " does not answer: " + u.err.Error() }
 func (u *unanswered) Unwrap() error { return u.err }
 
-// fault is err without what a message must not hold: addresses of requests and
-// words of the store.
+// fault returns err without what a message must not contain: the addresses of requests
+// and the store's messages.
 func (s *Store) fault(err error) error {
 	if _, ok := errors.AsType[*unanswered](err); ok {
 		return err
@@ -94,7 +94,7 @@ func (s *Store) fault(err error) error {
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
-		if strings.HasPrefix(err.Error(), "Connection closed by foreign host") { // the library's word, with the address
+		if strings.HasPrefix(err.Error(), "Connection closed by foreign host") { // the library's message contains the address
 			err = errCut
 		}
 		return &unanswered{s.host, err}
@@ -105,7 +105,7 @@ func (s *Store) fault(err error) error {
 	return err
 }
 
-// passes reports an error after which the same request may succeed.
+// passes reports whether the same request may succeed later.
 func passes(err error) bool {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.passes()
@@ -117,13 +117,13 @@ func passes(err error) bool {
 	return !untrusted(u.err)
 }
 
-// untrusted reports a host that answers, but not as the one that is meant.
+// untrusted reports whether TLS verification of the host failed.
 func untrusted(err error) bool {
 	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
 	return certificate || notTLS(err)
 }
 
-// The time of one try: for the answer, and for the body at 128 KiB/s.
+// The time limit of one try: for the response, plus the body at 128 KiB/s.
 const (
 	answerTime  = 30 * time.Second
 	timePerByte = time.Second / (128 << 10)
@@ -135,9 +135,8 @@ const (
 	lastPause  = 5 * time.Second
 )
 
-// try does a request that carries size bytes, and does it again while it fails
-// for a reason that passes. It gives up when the patience ends, though not before
-// the second try, and with the cause of ctx when that does.
+// try makes a request of size bytes and retries temporary failures. It gives up when
+// the patience ends, but not before the second try, or when ctx ends, with its cause.
 func (s *Store) try(ctx context.Context, size int64, do func(context.Context) error) error {
 	start := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
@@ -161,7 +160,7 @@ func (s *Store) try(ctx context.Context, size int64, do func(context.Context) er
 	}
 }
 
-// once does a request within its time.
+// once makes a request within its time limit.
 func (s *Store) once(ctx context.Context, size int64, do func(context.Context) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -178,7 +177,7 @@ func (s *Store) once(ctx context.Context, size int64, do func(context.Context) e
 	return s.fault(err)
 }
 
-// sleep waits, unless ctx ends before: then it returns its cause.
+// sleep waits for d. It returns the cause of ctx if that ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

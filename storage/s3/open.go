@@ -13,15 +13,14 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// idleTime is how long a download may bring nothing before it is asked for
-// again.
+// idleTime is how long a download may receive nothing before it is requested again.
 const idleTime = 30 * time.Second
 
-// maxResumes is how often a download goes on without having brought a byte.
+// maxResumes is how often in a row a download resumes without receiving a byte.
 const maxResumes = 5
 
-// Open is that of storage.Blobs. ctx holds for the reading, too. A download that
-// is cut goes on where it stopped; it ends with io.EOF only when all bytes came.
+// Open implements storage.Blobs. ctx covers reading as well. An interrupted download
+// resumes where it stopped; it returns io.EOF only after all bytes.
 func (s *Store) Open(ctx context.Context, key string) (io.ReadCloser, error) {
 	if err := storage.CheckBlobKey(key); err != nil {
 		return nil, fmt.Errorf("open file: %w", err)
@@ -41,25 +40,25 @@ func (s *Store) Open(ctx context.Context, key string) (io.ReadCloser, error) {
 // A download is the body of a file, or of several requests for the rest of one.
 type download struct {
 	key, host string
-	open      func() error // asks for what is missing, from at
+	open      func() error // requests the bytes from at on
 	pause     func() error
-	ended     func() error // why it is no longer needed, if so
+	ended     func() error // returns the cause if the download was canceled
 
 	etag    string
-	size    int64 // below 0: unknown
+	size    int64 // negative: unknown
 	at      int64
 	body    io.ReadCloser
 	cancel  context.CancelCauseFunc
 	resumes int   // since the last byte
-	failed  error // why body is of no use any more
+	failed  error // why body is unusable
 	closed  bool
 }
 
-// errUnreadable: an answer that is none of a file store.
+// errUnreadable: the response is not from a file store.
 var errUnreadable = errors.New("the answer is not that of a file store")
 
-// get asks for the rest of a file. What the answer brings lives longer than the
-// try, so it has a context of its own that ends with idleness.
+// get requests the rest of a file. The body outlives the try, so it has its own context,
+// which idleTime cancels.
 func (s *Store) get(ctx context.Context, d *download) error {
 	var opts minio.GetObjectOptions
 	if d.at > 0 {
@@ -79,7 +78,7 @@ func (s *Store) get(ctx context.Context, d *download) error {
 		if late {
 			return &unanswered{s.host, errStalled}
 		}
-		if r, ok := errors.AsType[minio.ErrorResponse](err); ok && r.StatusCode == 0 { // the library's own
+		if r, ok := errors.AsType[minio.ErrorResponse](err); ok && r.StatusCode == 0 { // from the library itself
 			return errUnreadable
 		}
 		return err
@@ -88,14 +87,14 @@ func (s *Store) get(ctx context.Context, d *download) error {
 		d.size, d.etag = info.Size, info.ETag
 	} else if info.Size != d.size-d.at {
 		cancel(nil)
-		_ = body.Close() // nothing of it is wanted
+		_ = body.Close() // the body is not used
 		return errors.New("the store does not send the rest of a file")
 	}
 	d.body, d.cancel, d.failed = body, cancel, nil
 	return nil
 }
 
-// Read reads on. An error other than io.EOF means that the rest cannot be had.
+// Read implements io.Reader. An error other than io.EOF is final.
 func (d *download) Read(p []byte) (int, error) {
 	for {
 		switch {
@@ -122,8 +121,7 @@ func (d *download) Read(p []byte) (int, error) {
 	}
 }
 
-// some reads from the body there is. done means that a file of unknown size is
-// at its end.
+// some reads from the current body. done means that a file of unknown size is complete.
 func (d *download) some(p []byte) (n int, done bool) {
 	if d.size >= 0 {
 		p = p[:min(int64(len(p)), d.size-d.at)]
@@ -140,7 +138,7 @@ func (d *download) some(p []byte) (n int, done bool) {
 	return n, errors.Is(err, io.EOF) && d.size < 0
 }
 
-// resume asks for the rest after a failure.
+// resume requests the rest after a failure.
 func (d *download) resume() error {
 	if err := d.ended(); err != nil {
 		return err
@@ -152,17 +150,17 @@ func (d *download) resume() error {
 		return err
 	}
 	d.resumes++
-	_ = d.end() // it has failed
+	_ = d.end() // it has failed already
 	return d.open()
 }
 
-// Close ends the download. A second call does nothing.
+// Close ends the download. A second call has no effect.
 func (d *download) Close() error {
 	d.closed = true
 	return d.end()
 }
 
-// end gives the answer up that is being read.
+// end closes the current response.
 func (d *download) end() error {
 	if d.cancel == nil {
 		return nil

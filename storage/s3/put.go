@@ -16,12 +16,12 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// abortTime is how long giving an upload up may take.
+// abortTime bounds the abort of an upload.
 const abortTime = 10 * time.Second
 
-// Put is that of storage.Blobs. A content that is shorter or longer than size is
-// an error, and nothing is kept. It reads content once, so a part that has to be
-// sent again waits in memory.
+// Put implements storage.Blobs. If content is shorter or longer than size, it returns
+// an error and stores nothing. It reads content once and keeps a part in memory to
+// retry it.
 func (s *Store) Put(ctx context.Context, key string, content io.Reader, size int64) error {
 	if err := storage.CheckBlobKey(key); err != nil {
 		return fmt.Errorf("put file: %w", err)
@@ -55,11 +55,11 @@ func (s *Store) put(ctx context.Context, key string, content io.Reader, size int
 	})
 }
 
-// contentType is that of all files: who reads them knows their type, and a
-// bucket that is open by mistake should not serve pages.
+// contentType is that of all files: claybot knows their types, and a bucket that is
+// public by mistake must not serve web pages.
 const contentType = "application/octet-stream"
 
-// putParts sends more than one part. Until the end the store shows nothing.
+// putParts uploads several parts. The file is not visible before the last.
 func (s *Store) putParts(ctx context.Context, key string, content io.Reader, size int64, buffer []byte) (err error) {
 	name, id := s.prefix+key, ""
 	err = s.try(ctx, 0, func(ctx context.Context) (err error) {
@@ -73,8 +73,8 @@ func (s *Store) putParts(ctx context.Context, key string, content io.Reader, siz
 		if err == nil {
 			return
 		}
-		// Parts that stay behind are never seen, but cost. It is tried although ctx
-		// may have ended; that nothing was kept is said already.
+		// Incomplete parts are invisible but cost money. Abort them even if ctx has ended; err
+		// already reports that nothing was stored.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTime)
 		defer cancel()
 		_ = s.try(ctx, 0, func(ctx context.Context) error {
@@ -107,8 +107,8 @@ func (s *Store) putPart(ctx context.Context, name, id string, number int, buffer
 	return part, err
 }
 
-// complete makes the parts a file. When the answer to that was lost, the upload
-// is gone at the next try, and the file is there.
+// complete turns the parts into a file. If the response to an earlier try was lost, the
+// upload no longer exists and the file does.
 func (s *Store) complete(ctx context.Context, name, id string, parts []minio.CompletePart, size int64) error {
 	again := false
 	return s.try(ctx, 0, func(ctx context.Context) error {
@@ -124,7 +124,7 @@ func (s *Store) complete(ctx context.Context, name, id string, parts []minio.Com
 	})
 }
 
-// fill reads a part, and for the last one looks that nothing follows.
+// fill reads a part; for the last one it checks that content ends there.
 func fill(buffer []byte, content io.Reader, last bool) error {
 	if _, err := io.ReadFull(content, buffer); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -149,11 +149,11 @@ func sum(b []byte) string {
 	return hex.EncodeToString(h[:])
 }
 
-// deleteBatch is how many keys one request deletes, as S3 has it.
+// deleteBatch is the limit of S3 for keys in one delete request.
 const deleteBatch = 1000
 
-// Delete is that of storage.Blobs. It goes through the keys in their order, so a
-// key that is put meanwhile may stay; a Delete that failed may be called again.
+// Delete implements storage.Blobs. It deletes keys in order, so a key that is put
+// concurrently may remain. A failed Delete may be repeated.
 func (s *Store) Delete(ctx context.Context, prefix string) error {
 	if err := storage.CheckBlobPrefix(prefix); err != nil {
 		return fmt.Errorf("delete files: %w", err)
@@ -199,7 +199,7 @@ func (s *Store) list(ctx context.Context, prefix, after string) (keys []string, 
 	return keys, err
 }
 
-// remove deletes keys of the bucket. Those that are gone are no error.
+// remove deletes keys of the bucket. Missing keys are not an error.
 func (s *Store) remove(ctx context.Context, keys []string) error {
 	if len(keys) == 1 {
 		return s.removeOne(ctx, keys[0])
@@ -212,13 +212,13 @@ func (s *Store) remove(ctx context.Context, keys []string) error {
 		close(objects)
 		var first error
 		for failed := range s.core.RemoveObjects(ctx, s.bucket, objects, minio.RemoveObjectsOptions{}) {
-			if first == nil { // the channel must be read to its end
+			if first == nil { // drain the channel
 				first = failed.Err
 			}
 		}
 		return first
 	})
-	// Some stores delete single keys only.
+	// Some stores do not support multi-object deletes.
 	if r, ok := errors.AsType[*refusal](err); ok && (r.code == minio.NotImplemented || r.status == 501) {
 		for key := range slices.Values(keys) {
 			if err := s.removeOne(ctx, key); err != nil {

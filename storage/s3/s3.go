@@ -1,18 +1,15 @@
-// Package s3 keeps the bytes of files in a store that speaks the protocol of
-// Amazon S3: that of Amazon, or MinIO, Ceph, Cloudflare R2, Google Cloud Storage
-// and others.
+// Package s3 stores the bytes of files in a store that implements the Amazon S3
+// protocol, such as Amazon S3, MinIO, Ceph, Cloudflare R2 or Google Cloud Storage.
 //
-// It guarantees what storage.Blobs says. A file is seen whole or not at all: up
-// to PartSize it is one request, above that an upload in parts which the store
-// shows when all of them are there. Every request carries the SHA-256 of its
-// body below its signature, so bytes that were damaged on the way are refused.
-// Requests that fail for a reason that passes are repeated, for a bounded time;
-// a download that was cut goes on where it stopped. Memory does not grow with
-// the size of a file.
+// It guarantees what storage.Blobs requires. Readers see a whole file or none: up to
+// PartSize a file is one request, above that a multipart upload. The signature of every
+// request covers the SHA-256 of its body, so the store rejects a body damaged in
+// transit. Temporary failures are retried for a bounded time; an interrupted download
+// resumes where it stopped. Memory use does not depend on the size of a file.
 //
-// Errors name the operation, the key and the store's word for what is wrong.
-// They hold no secret, nor anything else that the store may have repeated from a
-// request. Only cmd imports this package.
+// Errors contain the operation, the key and the store's error code. They contain no
+// secret, nor anything else that the store may have repeated from a request. Only cmd
+// imports this package.
 package s3
 
 import (
@@ -32,14 +29,13 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// The bounds of uploads.
+// Limits of uploads.
 const (
 	// PartSize is how much of a file one request carries, in bytes.
 	PartSize = 8 << 20
-	// MaxSize is the size of the largest file, in bytes: an upload has at most
-	// 10,000 parts.
+	// MaxSize is the maximum size of a file in bytes: an upload has at most 10,000 parts.
 	MaxSize = 10_000 * PartSize
-	// uploadMemory is what all uploads at a time hold in memory, in bytes.
+	// uploadMemory bounds the memory of all concurrent uploads, in bytes.
 	uploadMemory = 4 * PartSize
 )
 
@@ -50,18 +46,18 @@ const (
 	AddressingHost = "host" // https://bucket.endpoint/key
 )
 
-// DefaultRegion is the region where none is named. Most stores that are not
-// Amazon's know no other one, or take any.
+// DefaultRegion is the region if none is configured. Most stores other than Amazon's
+// accept any region or only this one.
 const DefaultRegion = "us-east-1"
 
-// Config says where the store is and who asks.
+// Config configures a Store.
 type Config struct {
 	// Endpoint is the address of the store, such as https://s3.example.org, without
 	// a path. Empty: that of Amazon in Region.
 	Endpoint string
 	Region   string // default DefaultRegion
 	Bucket   string
-	// Prefix stands before all keys, with a slash between if it has none.
+	// Prefix is prepended to all keys; New adds a trailing slash.
 	Prefix     string
 	Addressing string
 
@@ -69,11 +65,11 @@ type Config struct {
 	SecretKey    string
 	SessionToken string // only of temporary keys
 
-	// Patience is for how long a request that fails is repeated; the last try may
-	// begin at its end, and there are two at least. Default 30 s.
+	// Patience is how long a failing request is retried. There are at least two tries, and
+	// the last may start at the end. Default 30 s.
 	Patience time.Duration
-	// Transport carries the requests. Default: one of its own, with time limits for
-	// connecting and for the begin of an answer.
+	// Transport sends the requests. The default has time limits for connecting and for
+	// response headers.
 	Transport http.RoundTripper
 }
 
@@ -87,18 +83,18 @@ type Store struct {
 	region string
 
 	patience time.Duration
-	answer   time.Duration       // for which an answer is waited
+	answer   time.Duration       // time limit for a response
 	memory   *semaphore.Weighted // bytes of uploads
-	part     int64               // bytes that one request carries
-	batch    int                 // keys that are deleted at a time
+	part     int64               // size of a request in bytes
+	batch    int                 // keys per delete request
 }
 
 var _ storage.Blobs = (*Store)(nil)
 
 var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 
-// New returns a Store, or an error that says in one sentence which setting is
-// missing or wrong. It makes no request; Check does.
+// New returns a Store, or an error that names a missing or invalid setting. It makes no
+// request; use Check for that.
 func New(cfg Config) (*Store, error) {
 	if cfg.Region == "" {
 		cfg.Region = DefaultRegion
@@ -122,7 +118,7 @@ func New(cfg Config) (*Store, error) {
 	core, err := minio.NewCore(endpoint.Host, &minio.Options{
 		Creds:        credentials.NewStaticV4(cfg.AccessKey, cfg.SecretKey, cfg.SessionToken),
 		Secure:       endpoint.Scheme == "https",
-		Region:       cfg.Region, // always there, so that the library never asks for it
+		Region:       cfg.Region, // always set, so the library never queries it
 		BucketLookup: lookup,
 		Transport:    cfg.Transport,
 		MaxRetries:   1, // try repeats
@@ -140,7 +136,7 @@ func New(cfg Config) (*Store, error) {
 	}, nil
 }
 
-// check finds settings that cannot be right.
+// check rejects invalid settings.
 func (c Config) check() (*url.URL, error) {
 	switch u, err := url.Parse(c.Endpoint); {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
@@ -161,8 +157,8 @@ func (c Config) check() (*url.URL, error) {
 	}
 }
 
-// transport is that of net/http without compression, which would hide the size
-// of files, and with limits for every wait that a context may not end.
+// transport returns an HTTP transport without compression, which would hide the size of
+// files, and with limits for the waits that a context may not end.
 func transport() *http.Transport {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
