@@ -20,22 +20,22 @@ import (
 const (
 	// checkAtStart is the size up to which Open reads the whole file before it returns.
 	checkAtStart = 64 << 20
-	checkBlock   = 64 // pages that are read at once
+	checkBlock   = 64 // pages per read
 	mostSuspects = 1000
 )
 
-// Check reads the file from its beginning to its end and looks at the checksum of every
-// page, at most rate bytes a second; 0: as fast as the disk allows. Others may use the
-// store meanwhile. It returns how many bytes it has read. An error that wraps
-// storage.ErrDamaged names the first page that is damaged.
+// Check reads the whole file and verifies the checksum of every page, at most rate
+// bytes per second; 0: without limit. Other calls may use the store meanwhile. It
+// returns the number of bytes read. An error that wraps storage.ErrDamaged names the
+// first damaged page.
 func (db *DB) Check(ctx context.Context, rate int64) (int64, error) {
 	size, err := checkFile(ctx, db.path, rate, nil)
-	_ = db.notice(err) // the caller gets the error as it is
+	_ = db.notice(err) // return the error unchanged
 	return size, err
 }
 
-// checkFile is Check for the file at path. through opens the connection that looks at
-// what is in the log; nil: as usual. A file without checksums passes.
+// checkFile is Check for the file at path. through opens the connection that reads the
+// log; nil: the default. A file without checksums passes.
 func checkFile(ctx context.Context, path string, rate int64, through func() (*conn, error)) (int64, error) {
 	if with, err := summed(path); err != nil || !with {
 		return 0, err
@@ -44,8 +44,8 @@ func checkFile(ctx context.Context, path string, rate int64, through func() (*co
 	if err != nil || len(suspects) == 0 {
 		return read, err
 	}
-	// A page that has a newer state in the log, or that is being written, may be torn in
-	// the file. SQLite reads the state that counts.
+	// A page with a newer version in the log, or that is being written, may be torn in the
+	// file. SQLite reads the current version.
 	if through == nil {
 		through = func() (*conn, error) { return connect(ctx, path, readerPragmas) }
 	}
@@ -53,14 +53,14 @@ func checkFile(ctx context.Context, path string, rate int64, through func() (*co
 	if err != nil {
 		return read, err
 	}
-	defer func() { _ = c.close() }() // nothing was written
+	defer func() { _ = c.close() }() // only reads
 	pages, err := c.number("PRAGMA page_count")
 	if err != nil {
 		return read, err
 	}
 	for _, n := range suspects {
 		if int64(n) > pages {
-			continue // it does not belong to the database any more
+			continue // no longer part of the database
 		}
 		found := false
 		err := c.Each("SELECT data FROM sqlite_dbpage WHERE pgno = ?", func(relational.Row) error { found = true; return nil }, []any{int64(n)})
@@ -74,14 +74,14 @@ func checkFile(ctx context.Context, path string, rate int64, through func() (*co
 	return read, nil
 }
 
-// scan reads a file and returns the pages whose checksum is wrong, and those that
-// the header promises and the file does not have.
+// scan reads a file and returns the pages with a wrong checksum and those that the
+// header counts but the file lacks.
 func scan(ctx context.Context, path string, rate int64) (read int64, suspects []uint32, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0, nil, err
 	}
-	defer func() { _ = f.Close() }() // nothing was written
+	defer func() { _ = f.Close() }() // only reads
 	buf := make([]byte, checkBlock*pageSize)
 	began, pages := time.Now(), uint32(0)
 	for n := uint32(1); len(suspects) < mostSuspects; {
@@ -131,8 +131,8 @@ func paced(ctx context.Context, began time.Time, n, rate int64) error {
 	}
 }
 
-// checkStart looks at the whole file if that takes a moment only. A larger one is for
-// the caller of Open to Check.
+// checkStart checks the whole file if it is small. The caller of Open must Check a
+// larger one.
 func (db *DB) checkStart(ctx context.Context) error {
 	info, err := os.Stat(db.path)
 	if err != nil || info.Size() > checkAtStart {
@@ -142,10 +142,9 @@ func (db *DB) checkStart(ctx context.Context) error {
 	return err
 }
 
-// notice tells Config.Damaged, once, that the file is damaged, has all later calls
-// refused, and returns the error for
-// the caller who met it: one of the store as a whole, so that it is taken neither for
-// damage of his agent alone nor for an answer.
+// notice reports damage of the file to Config.Damaged, once, and makes all later calls
+// fail. It returns the error for the caller: one of the whole store, so that it is taken
+// neither for damage of a single agent nor for a result.
 func (db *DB) notice(err error) error {
 	if err == nil || !broken(err) {
 		return err
@@ -157,7 +156,7 @@ func (db *DB) notice(err error) error {
 	return refusal
 }
 
-// refused is the error of all calls once the file is known to be damaged.
+// refused returns the error of all calls once the file is known to be damaged.
 func (db *DB) refused() error {
 	if r := db.refusal.Load(); r != nil {
 		return *r
@@ -165,8 +164,8 @@ func (db *DB) refused() error {
 	return nil
 }
 
-// broken reports an error that says that the file is damaged. The index of words is no
-// part of that: it is made of the notes.
+// broken reports whether err means that the file is damaged. The full-text index does
+// not count: it can be rebuilt from the notes.
 func broken(err error) bool {
 	if e := coded(nil); errors.As(err, &e) {
 		return e.Code() != sqlite3.SQLITE_CORRUPT_VTAB &&
@@ -175,19 +174,18 @@ func broken(err error) bool {
 	return errors.Is(err, errPage) || errors.Is(err, ErrMoved)
 }
 
-// A Sight is what Look has seen of a file.
+// A Sight is the result of Look.
 type Sight struct {
-	Version int // of its schema; 0: there is none yet
+	Version int // of the schema; 0: none yet
 	Known   int // the version of this program
 	Size    int64
-	// Whole is false when the file was too large to be read to its end in time.
+	// Whole is false if there was not enough time to read the whole file.
 	Whole bool
 }
 
-// Look reads the file at path from its beginning to its end, as far as ctx lets it,
-// and changes nothing of it. idle says that no process uses the file. An error that
-// wraps storage.ErrDamaged says what is broken; one that wraps fs.ErrNotExist that
-// there is no such file.
+// Look reads the file at path until ctx ends and changes nothing. Set idle if no process
+// uses the file. An error that wraps storage.ErrDamaged describes the damage; one that
+// wraps fs.ErrNotExist reports a missing file.
 func Look(ctx context.Context, path string, idle bool) (s Sight, err error) {
 	s.Known = len(migrations)
 	info, err := os.Stat(path)
@@ -197,13 +195,13 @@ func Look(ctx context.Context, path string, idle bool) (s Sight, err error) {
 	s.Size = info.Size()
 	params := url.Values{"mode": {"ro"}}
 	if log, err := os.Stat(path + "-wal"); idle && (errors.Is(err, fs.ErrNotExist) || err == nil && log.Size() == 0) {
-		params.Set("immutable", "1") // else SQLite makes files beside it
+		params.Set("immutable", "1") // otherwise SQLite creates files next to it
 	}
 	c, err := connectWith(ctx, path, readerPragmas, params)
 	if err != nil {
 		return s, fmt.Errorf("look at %s: %w", path, err)
 	}
-	defer func() { _ = c.close() }() // nothing was written
+	defer func() { _ = c.close() }() // only reads
 	at, err := c.number("PRAGMA user_version")
 	if err != nil {
 		return s, fmt.Errorf("look at %s: %w", path, err)
@@ -212,7 +210,7 @@ func Look(ctx context.Context, path string, idle bool) (s Sight, err error) {
 		return s, fmt.Errorf("look at %s: %w: its schema is version %d and this claybot knows %d", path, errNewer, s.Version, s.Known)
 	}
 	if _, err := checkFile(ctx, path, 0, func() (*conn, error) { return connectWith(ctx, path, readerPragmas, params) }); ctx.Err() != nil {
-		return s, nil // it is well as far as was read
+		return s, nil // no damage as far as read
 	} else if err != nil {
 		return s, fmt.Errorf("look at %w", err)
 	}
@@ -228,7 +226,7 @@ func Look(ctx context.Context, path string, idle bool) (s Sight, err error) {
 	case broken != "":
 		return s, fmt.Errorf("look at %s: %w: %s", path, storage.ErrDamaged, broken)
 	case err != nil && ctx.Err() != nil:
-		return s, nil // it is well as far as was read
+		return s, nil // no damage as far as read
 	case err != nil:
 		return s, fmt.Errorf("look at %s: %w", path, err)
 	}

@@ -19,22 +19,22 @@ import (
 	"github.com/claybot/claybot/storage/relational"
 )
 
-// A conn is one connection to the file with its prepared statements, used by
-// one goroutine at a time. It stands on the driver directly: database/sql would
-// double the cost of a statement.
+// A conn is a connection to the file with its prepared statements, used by one goroutine
+// at a time. It uses the driver directly: database/sql would double the cost of a
+// statement.
 type conn struct {
 	*relational.Conn
 	c     driver.Conn
 	stmts map[string]driver.Stmt
-	// until is the context of the read that runs, which ends with it. Writes are
-	// not cut short, so theirs never ends.
+	// until is the context of the current read, which ends with it. Writes are not
+	// interrupted, so theirs never ends.
 	until context.Context
-	// broken is the damage of the file that a statement has met. What runs over it,
-	// whatever it makes of the error, is neither committed nor believed.
+	// broken is the damage that a statement found. Its transaction is not committed and its
+	// results are not used, even if the caller ignores the error.
 	broken error
 }
 
-// classify is classify of the package, and keeps damage.
+// classify calls the package's classify and records damage.
 func (c *conn) classify(err error) error {
 	if err = classify(err); err != nil && c.broken == nil && broken(err) {
 		c.broken = err
@@ -42,8 +42,8 @@ func (c *conn) classify(err error) error {
 	return err
 }
 
-// dialect is SQLite's: the statements of package relational are written in it,
-// and one goroutine writes, so nothing needs a lock.
+// dialect is SQLite's: the statements of package relational are written in it, and a
+// single goroutine writes, so no locks are needed.
 var dialect = relational.Dialect{
 	Alone: true,
 	Clock: func() int64 { return time.Now().UnixMilli() },
@@ -56,8 +56,8 @@ var dialect = relational.Dialect{
 	},
 }
 
-// matchAll is the expression of the full-text index for notes that have all words,
-// or words that begin so. Each is quoted, so nothing in it is syntax.
+// matchAll returns the full-text query for notes that contain all words or prefixes.
+// Each is quoted, so it contains no syntax.
 func matchAll(words []string) string {
 	var b strings.Builder
 	for i, w := range words {
@@ -69,9 +69,9 @@ func matchAll(words []string) string {
 	return b.String()
 }
 
-// pragmas of every connection. The caches are small because the kernel caches
-// the file anyway and an idle daemon is to stay small. With secure_delete, SQLite
-// writes every page that it has ever counted, so one without a checksum is damage.
+// pragmas of every connection. The caches are small because the kernel caches the file
+// and an idle daemon must stay small. With secure_delete, SQLite writes every page that
+// it ever allocated, so a page without a checksum is damaged.
 var (
 	writerPragmas = []string{"journal_mode(WAL)", "secure_delete(1)", "synchronous(FULL)", "cache_size(-3000)", "wal_autocheckpoint(2000)", "journal_size_limit(16777216)"}
 	readerPragmas = []string{"cache_size(-1000)", "query_only(1)"}
@@ -105,18 +105,18 @@ func connectWith(ctx context.Context, path string, pragmas []string, q url.Value
 	return conn, nil
 }
 
-// uri names a file to SQLite.
+// uri returns the URI of a file for SQLite.
 func uri(path, query string) string {
 	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: query}
 	return u.String()
 }
 
-// quoteText is a text in a statement.
+// quoteText returns s as an SQL literal.
 func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 func (c *conn) close() error {
 	for _, s := range c.stmts {
-		_ = s.Close() // the connection closes next and reports what matters
+		_ = s.Close() // closing the connection reports the error that matters
 	}
 	return c.c.Close()
 }
@@ -155,16 +155,15 @@ func (c *conn) control(q string) error {
 	return c.classify(err)
 }
 
-// Do implements relational.Session. It is Exec: a statement costs no way to
-// anywhere.
+// Do implements relational.Session. It executes immediately: a statement has no round
+// trip.
 func (c *conn) Do(q string, args []any) (changed bool, err error) {
 	n, err := c.Exec(q, args)
 	return n > 0, err
 }
 
-// Each implements relational.Session. f must not run the same query. It ends
-// with the cause of c.until when that is done, also in the middle of a sum over
-// many rows.
+// Each implements relational.Session. f must not run the same query. It returns the
+// cause of c.until when that ends, even during a sum over many rows.
 func (c *conn) Each(q string, f func(r relational.Row) error, args []any) (err error) {
 	s, err := c.prepare(q)
 	if err != nil {
@@ -194,14 +193,14 @@ func (c *conn) Each(q string, f func(r relational.Row) error, args []any) (err e
 		if err := f(r); err != nil {
 			return err
 		}
-		// The driver looks at the context until there is a first row.
+		// The driver checks the context only until the first row.
 		if c.until.Err() != nil {
 			return context.Cause(c.until)
 		}
 	}
 }
 
-// ended is the cause of c.until if err comes of its end.
+// ended returns the cause of c.until if err results from its end.
 func (c *conn) ended(err error) error {
 	end := c.until.Err()
 	if e, ok := errors.AsType[*sqlite.Error](err); end != nil && (errors.Is(err, end) || ok && e.Code() == sqlite3.SQLITE_INTERRUPT) {
@@ -210,7 +209,7 @@ func (c *conn) ended(err error) error {
 	return err
 }
 
-// number is the one number that a query finds; 0 for none.
+// number returns the single number that a query selects; 0 for no row.
 func (c *conn) number(q string) (n int64, err error) {
 	err = c.Each(q, func(r relational.Row) error { n, _ = r[0].(int64); return nil }, nil)
 	return n, err
@@ -246,7 +245,7 @@ type coded interface {
 	Code() int
 }
 
-// A codeError is a coded error that did not come through the driver.
+// A codeError is a coded error that does not come from the driver.
 type codeError struct {
 	code int
 	text string
@@ -255,7 +254,7 @@ type codeError struct {
 func (e codeError) Error() string { return e.text }
 func (e codeError) Code() int     { return e.code }
 
-// classify gives errors of SQLite the meaning that package storage names.
+// classify maps errors of SQLite to those of package storage.
 func classify(err error) error {
 	var e coded
 	if !errors.As(err, &e) {
@@ -270,7 +269,7 @@ func classifyCode(code int, err error) error {
 	case sqlite3.SQLITE_IOERR_DATA:
 		return fmt.Errorf("%w: the checksum of a page is wrong: %w", storage.ErrDamaged, err)
 	case sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMOPEN:
-		// A full quota and a file system that went read-only come as these.
+		// A full quota and a read-only file system are reported by these codes.
 		return fmt.Errorf("%w: %w", storage.ErrFull, err)
 	}
 	if errno := syscall.Errno(lastErrno.Load()); code&0xff == sqlite3.SQLITE_CANTOPEN && (errno == syscall.EMFILE || errno == syscall.ENFILE) {
@@ -290,15 +289,14 @@ func classifyCode(code int, err error) error {
 	return err
 }
 
-// ioFailed reports an error after which the connection's file handles are not
-// trusted any more.
+// ioFailed reports whether the connection must be reopened after err.
 func ioFailed(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_IOERR
 }
 
-// storeFailed reports an error that concerns the whole store and not the call
-// that met it. Damage of a row is not among them: it is found where it is.
+// storeFailed reports whether err concerns the whole store and not only the call.
+// Damage of a single row does not.
 func storeFailed(err error) bool {
 	return ioFailed(err) || storage.ClassOf(err) >= storage.ClassMember || errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrBusy)
 }

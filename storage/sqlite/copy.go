@@ -17,9 +17,9 @@ import (
 	"github.com/claybot/claybot/storage/relational"
 )
 
-// An Archive is a claybot.db as tables, to be copied as a whole. Nobody else may use
-// the file, and it may be used by one goroutine at a time. It has what package storage
-// says of a Portable, but for what agents remember and were sent.
+// An Archive copies a claybot.db as tables. No process may use the file, and an Archive
+// is not safe for concurrent use. It implements storage.Portable except for the
+// histories and files of agents.
 type Archive struct {
 	c       *conn
 	path    string
@@ -28,13 +28,13 @@ type Archive struct {
 	bytes   int
 }
 
-// A commit of a load has about so much.
+// The size of one commit of a load.
 const (
 	loadRows  = 20_000
 	loadBytes = 32 << 20
 )
 
-// OpenArchive opens a claybot.db that Open has brought to the present version.
+// OpenArchive opens a claybot.db that Open has migrated to the present version.
 func OpenArchive(ctx context.Context, path string) (*Archive, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func OpenArchive(ctx context.Context, path string) (*Archive, error) {
 	return openArchive(ctx, path)
 }
 
-// CreateArchive makes an empty claybot.db; there must be none.
+// CreateArchive creates an empty claybot.db; the file must not exist.
 func CreateArchive(ctx context.Context, path string) (*Archive, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -55,7 +55,7 @@ func CreateArchive(ctx context.Context, path string) (*Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.c.control("DELETE FROM counters"); err != nil { // the zeros that the schema begins with
+	if err := a.c.control("DELETE FROM counters"); err != nil { // the schema inserts zeros
 		return nil, errors.Join(err, a.Close())
 	}
 	return a, nil
@@ -75,7 +75,7 @@ func openArchive(ctx context.Context, path string) (*Archive, error) {
 	return &Archive{c: c, path: path}, nil
 }
 
-// Close ends the last commit and closes the file.
+// Close commits and closes the file.
 func (a *Archive) Close() error {
 	err := a.commit()
 	if err = errors.Join(err, a.c.close()); err != nil {
@@ -92,13 +92,13 @@ func (a *Archive) commit() error {
 	return a.c.control("COMMIT")
 }
 
-// autoIncremented are the tables whose numbers never come back, also when the newest
-// row goes.
+// autoIncremented are the tables that never reuse a number, even after the newest row is
+// deleted.
 const autoIncremented = "SELECT name, seq FROM sqlite_sequence WHERE name IN ('outbox', 'memory_versions') ORDER BY name"
 
 var errEnough = errors.New("enough")
 
-// Rows yields the rows of a table, and none for a table that the file does not have.
+// Rows yields the rows of a table, or none if the file has no such table.
 func (a *Archive) Rows(ctx context.Context, t storage.Table) iter.Seq2[storage.Row, error] {
 	return func(yield func(storage.Row, error) bool) {
 		q, there, err := a.selection(t)
@@ -136,8 +136,8 @@ func (a *Archive) has(table string) (bool, error) {
 
 func quoted(columns []string) string { return `"` + strings.Join(columns, `", "`) + `"` }
 
-// Load adds rows to a table. They are committed now and then: whoever loads keeps the
-// file from being used until it is whole.
+// Load adds rows to a table. It commits from time to time: the caller must keep the file
+// unused until the load is complete.
 func (a *Archive) Load(ctx context.Context, t storage.Table, rows iter.Seq2[storage.Row, error]) error {
 	q := "INSERT INTO " + t.Name + " (" + quoted(t.Columns) + ") VALUES (" + strings.Repeat("?, ", len(t.Columns)-1) + "?)"
 	if t.Name == storage.TableSequences {
@@ -166,7 +166,7 @@ func (a *Archive) Load(ctx context.Context, t storage.Table, rows iter.Seq2[stor
 	return nil
 }
 
-// sequence lets a table go on behind a number.
+// sequence advances the sequence of a table.
 func (a *Archive) sequence(r storage.Row) error {
 	n, err := a.c.Exec("UPDATE sqlite_sequence SET seq = ? WHERE name = ?", []any{r[1], r[0]})
 	if err == nil && n == 0 {
@@ -188,15 +188,15 @@ func (a *Archive) count(r storage.Row) error {
 	return a.commit()
 }
 
-// Backup writes a copy of the database, of one moment, to a new file, at most rate bytes a
-// second; 0: as fast as the disk allows. Others may use the store meanwhile. The copy has
-// its name once it is durable, its checksums were read again and SQLite has found its
-// tables and indexes consistent. An error leaves no file behind; one that wraps
-// storage.ErrDamaged was reported to Config.Damaged as well.
+// Backup writes a snapshot of the database to a new file, at most rate bytes per second;
+// 0: without limit. Other calls may use the store meanwhile. The copy gets its name only
+// after it is durable, its checksums are verified and SQLite finds its tables and
+// indexes consistent. After an error there is no file; one that wraps storage.ErrDamaged
+// was reported to Config.Damaged as well.
 func (db *DB) Backup(ctx context.Context, to string, rate int64) error {
 	fresh := to + ".new"
 	err := db.copyPages(ctx, fresh, rate)
-	_ = db.notice(err) // the caller gets the error as it is
+	_ = db.notice(err) // return the error unchanged
 	if err == nil {
 		err = Verify(ctx, fresh)
 	}
@@ -204,13 +204,13 @@ func (db *DB) Backup(ctx context.Context, to string, rate int64) error {
 		err = os.Rename(fresh, to)
 	}
 	if err != nil {
-		_ = os.Remove(fresh) // half a copy would only take space
+		_ = os.Remove(fresh) // an incomplete copy only takes space
 		return fmt.Errorf("copy %s: %w", db.path, err)
 	}
 	return syncFile(filepath.Dir(to))
 }
 
-// copyPages writes the pages that one transaction sees to a file and syncs it.
+// copyPages writes the pages of one snapshot to a file and syncs it.
 func (db *DB) copyPages(ctx context.Context, to string, rate int64) (err error) {
 	if with, err := summed(db.path); err != nil {
 		return err
@@ -221,7 +221,7 @@ func (db *DB) copyPages(ctx context.Context, to string, rate int64) (err error) 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.close() }() // nothing was written
+	defer func() { _ = c.close() }() // only reads
 	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -251,9 +251,9 @@ func (db *DB) copyPages(ctx context.Context, to string, rate int64) (err error) 
 	return f.Sync()
 }
 
-// Verify reads a whole copy that is not in use and checks the checksums of all pages and
-// the consistency of tables and indexes. An error that wraps storage.ErrDamaged says what
-// is wrong.
+// Verify checks all checksums of a copy and the consistency of its tables and indexes.
+// No process may use the file. An error that wraps storage.ErrDamaged describes the
+// damage.
 func Verify(ctx context.Context, path string) error {
 	if info, err := os.Stat(path); err != nil {
 		return err
@@ -274,7 +274,7 @@ func Verify(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.close() }() // nothing was written
+	defer func() { _ = c.close() }() // only reads
 	c.until = ctx
 	return c.Each("PRAGMA integrity_check(1)", func(r relational.Row) error {
 		if text := r.Str(0); text != "ok" {
@@ -284,21 +284,20 @@ func Verify(ctx context.Context, path string) error {
 	}, nil)
 }
 
-// Restoring is added to the name of a database while Restore prepares the copy that is to
-// take its place. As long as there is such a file, a restore is under way or was cut
-// short, and the database must not be opened.
+// Restoring is the suffix of the file in which Restore prepares a copy. While that file
+// exists, a restore is running or was interrupted, and the database must not be opened.
 const Restoring = ".restoring"
 
-// Restore puts a verified copy in the place of the database at path, which no process
-// uses, and moves what was there, with its log, to names that begin with aside. prepare
-// changes the copy, at the path that it is given, before it has the name. An error of
-// prepare leaves what was there. A crash leaves what was there or the copy as prepare has
-// left it, or a file Restoring and no database: run it again then.
+// Restore replaces the database at path, which no process uses, with a verified copy and
+// renames the old one and its log to names that begin with aside. prepare changes the
+// copy at the given path before it gets its name. An error of prepare leaves the old
+// database. A crash leaves the old database, the prepared copy, or a file Restoring and
+// no database; repeat Restore then.
 func Restore(ctx context.Context, from, path, aside string, prepare func(path string) error) error {
 	fresh := path + Restoring
 	err := Verify(ctx, from)
 	if err == nil {
-		err = removeFiles(fresh) // of a restore that was cut short
+		err = removeFiles(fresh) // of an interrupted restore
 	}
 	if err == nil {
 		err = copyFile(from, fresh)
@@ -310,12 +309,12 @@ func Restore(ctx context.Context, from, path, aside string, prepare func(path st
 		err = syncFile(fresh)
 	}
 	if err != nil {
-		if _, serr := os.Stat(path); serr == nil { // else there is no database: no start may make an empty one
+		if _, serr := os.Stat(path); serr == nil { // otherwise there is no database, and no start may create an empty one
 			err = errors.Join(err, removeFiles(fresh))
 		}
 		return err
 	}
-	// The log goes first: that of another file would be taken for the copy's.
+	// The log goes first: SQLite would apply that of another file to the copy.
 	for _, ext := range []string{"-wal", "-shm", ""} {
 		if err := os.Rename(path+ext, aside+ext); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -327,7 +326,7 @@ func Restore(ctx context.Context, from, path, aside string, prepare func(path st
 	return errors.Join(syncFile(filepath.Dir(path)), syncFile(filepath.Dir(aside)))
 }
 
-// removeFiles removes a database with its log.
+// removeFiles removes a database and its log.
 func removeFiles(path string) error {
 	for _, ext := range []string{"-wal", "-shm", ""} {
 		if err := os.Remove(path + ext); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -337,13 +336,13 @@ func removeFiles(path string) error {
 	return nil
 }
 
-// copyFile copies a file to a new one, which is its owner's alone and durable.
+// copyFile copies a file to a new, durable one that only its owner may read.
 func copyFile(from, to string) error {
 	b, err := os.Open(from)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = b.Close() }() // nothing is written
+	defer func() { _ = b.Close() }() // only reads
 	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err

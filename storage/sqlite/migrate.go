@@ -13,15 +13,15 @@ import (
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// migrations turn an empty file into the present schema, one version each, in
-// the order of their names' numbers. The version of a file is how many of them it
-// has seen. A released migration is never edited: files of every version exist.
+// migrations upgrade an empty file to the present schema, one version each, in the order
+// of the numbers in their names. The version of a file is the number of applied
+// migrations. Never edit a released one: files of every version exist.
 var migrations = readMigrations()
 
 func readMigrations() []string {
 	entries, err := migrationFiles.ReadDir("migrations")
 	if err != nil {
-		panic(err) // they are a part of the program
+		panic(err) // the files are embedded
 	}
 	byNumber := make(map[int]string, len(entries))
 	for _, e := range entries {
@@ -45,7 +45,7 @@ func readMigrations() []string {
 // errNewer: a later claybot wrote the file.
 var errNewer = errors.New("written by a newer claybot")
 
-// migrate brings the file to the present version, in one transaction.
+// migrate upgrades the file to the present version, in one transaction.
 func migrate(c *conn) (err error) {
 	at, err := c.number("PRAGMA user_version")
 	if err != nil {
@@ -64,7 +64,7 @@ func migrate(c *conn) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = c.control("ROLLBACK") // err says why
+			_ = c.control("ROLLBACK") // return err instead
 		}
 	}()
 	for i, m := range migrations[version:] {

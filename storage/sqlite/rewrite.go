@@ -12,11 +12,10 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// rewrite gives the pages of the file at path checksums, if they have none: it copies
-// the file and puts the copy in its place, at once and durably. A crash leaves the old
-// file or the new one. No connection may be open. It takes about as long as copying,
-// and as much space for a moment; it happens once, when an older claybot has made the
-// file.
+// rewrite adds checksums to the pages of a file without: it copies the file and replaces
+// it atomically and durably. A crash leaves the old file or the new one. No connection
+// may be open. It takes as long as copying and temporarily needs the space of a copy; it
+// runs once, after an upgrade from a version without checksums.
 func rewrite(ctx context.Context, path string) error {
 	if done, err := summed(path); err != nil || done {
 		return err
@@ -37,10 +36,10 @@ func rewrite(ctx context.Context, path string) error {
 		return err
 	}
 	if err := copySummed(path, fresh); err != nil {
-		_ = os.Remove(fresh) // only waste; the next try begins with it
+		_ = os.Remove(fresh) // only garbage; the next try removes it first
 		return err
 	}
-	for _, name := range []string{path + "-wal", path + "-shm"} { // empty: what a process left that did not end in order
+	for _, name := range []string{path + "-wal", path + "-shm"} { // empty, left by a crashed process
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -51,7 +50,7 @@ func rewrite(ctx context.Context, path string) error {
 	return syncFile(filepath.Dir(path))
 }
 
-// copySummed copies a database that is not in use to a new file whose pages have
+// copySummed copies a database that no process uses to a new file whose pages have
 // checksums, and syncs it.
 func copySummed(from, to string) error {
 	if err := registered(); err != nil {
@@ -93,7 +92,7 @@ func copySummed(from, to string) error {
 	return private(to)
 }
 
-// private makes a new file its owner's alone, and durable.
+// private makes a new file durable and readable only by its owner.
 func private(name string) error {
 	if err := os.Chmod(name, 0o600); err != nil {
 		return err
@@ -101,7 +100,7 @@ func private(name string) error {
 	return syncFile(name)
 }
 
-// syncFile makes a file, or the names in a directory, durable.
+// syncFile syncs a file or directory.
 func syncFile(name string) error {
 	f, err := os.Open(name)
 	if err != nil {

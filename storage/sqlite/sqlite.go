@@ -24,24 +24,23 @@ import (
 
 var _ relational.Driver = (*DB)(nil)
 
-// readers is how many reads run side by side, besides one report.
+// readers is the number of concurrent reads, besides one report.
 const readers = 2
 
 // Config of a DB; the zero value works.
 type Config struct {
 	Log *slog.Logger // nil: silent
-	// Committed is told what each commit changed, in the order of the commits,
-	// before the callers of that commit go on. Commits of leases alone are left
-	// out. It must be quick and must not use the store. nil: nobody is told.
+	// Committed receives what each commit changed, in commit order, before its callers
+	// return. It does not receive commits that only renew leases. It must be quick and must
+	// not use the store. Optional.
 	Committed func(storage.Commit)
-	// Damaged is called once, when the file turns out to be damaged while it is in
-	// use. Nothing that it holds can be relied on then: stop. It must be quick and
-	// must not use the store. nil: nothing is called.
+	// Damaged is called once, when the file turns out to be damaged during use. Its content
+	// is unreliable then: stop. It must be quick and must not use the store. Optional.
 	Damaged func(error)
-	noCheck bool // the start reads no more than it needs, as if the file were large
+	noCheck bool // skip the check at the start, as for a large file
 }
 
-// A DB is an open claybot.db. Its methods may be used by many goroutines.
+// A DB is an open claybot.db. It is safe for concurrent use.
 type DB struct {
 	*relational.Store
 	path string
@@ -49,7 +48,7 @@ type DB struct {
 
 	queue   chan *call
 	stop    chan struct{} // closed by Close
-	stopped chan struct{} // closed when the writer has left
+	stopped chan struct{} // closed at the end of the writer
 	close   func() error
 
 	// Owned by the writer goroutine.
@@ -57,26 +56,24 @@ type DB struct {
 	unsynced bool        // commits are not synced at present
 	wal      fs.FileInfo // the log, once CheckPlace has seen it
 	sinks    []string
-	// committed is Config.Committed.
 	committed func(storage.Commit)
 
 	file    fs.FileInfo           // what is open
 	damaged func(error)           // Config.Damaged
-	refusal atomic.Pointer[error] // of all calls: the file is damaged
+	refusal atomic.Pointer[error] // returned by all calls: the file is damaged
 	commits atomic.Int64          // that changed something
 
 	readers  chan *conn // idle readers; nil stands for one not yet opened
-	reporter chan *conn // the same for the one of reports, which may take long
+	reporter chan *conn // the same for reports, which may take long
 }
 
-// Open opens the file at path, creating or upgrading it, and takes back every
-// lease: the caller must hold the lock of the data directory. Sends that were
-// under way when the last process ended become ambiguous.
+// Open opens the file at path, creates or upgrades it, and releases every lease: the
+// caller must hold the lock of the data directory. Sends that were unfinished when the
+// last process ended become ambiguous.
 //
-// A file that is no database, or a broken one, is left as it is and reported
-// with an error that wraps storage.ErrDamaged. Up to 64 MiB Open reads the whole file
-// to find out; of a larger one, each page is looked at when it is used, and Check
-// looks at all.
+// Open leaves a damaged file, or one that is not a database, unchanged and returns an
+// error that wraps storage.ErrDamaged. It reads the whole file up to 64 MiB; the pages of
+// a larger one are checked on use and by Check.
 func Open(ctx context.Context, path string, cfg Config) (*DB, error) {
 	db := &DB{
 		path:    path,
@@ -96,7 +93,7 @@ func Open(ctx context.Context, path string, cfg Config) (*DB, error) {
 	db.reporter <- nil
 	if err := db.open(ctx, cfg.noCheck); err != nil {
 		if db.writer != nil {
-			_ = db.writer.close() // err says what matters
+			_ = db.writer.close() // return err instead
 		}
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
@@ -143,8 +140,8 @@ func (db *DB) open(ctx context.Context, noCheck bool) error {
 	return db.recoverAll()
 }
 
-// summed gives the pages of the file checksums, if an older claybot has made it. Where
-// there is no space for that, the file is used as it is until the next start.
+// summed adds checksums to a file of an older version. Without space for that, the file
+// is used unchanged until the next start.
 func (db *DB) summed(ctx context.Context) error {
 	with, err := summed(db.path)
 	if err != nil || with {
@@ -169,8 +166,8 @@ func (db *DB) summed(ctx context.Context) error {
 	return err
 }
 
-// Close answers what is queued, ends the writer and closes the file. Calls made
-// later fail. Calling it again changes nothing.
+// Close answers the queued calls, ends the writer and closes the file. Later calls fail.
+// Repeating it has no effect.
 func (db *DB) Close() error { return db.close() }
 
 func (db *DB) shut() error {
@@ -187,7 +184,7 @@ func (db *DB) shut() error {
 		}
 	}
 	if db.writer != nil {
-		// The last one to close moves the log into the file.
+		// Closing the last connection checkpoints the log.
 		errs = append(errs, db.writer.close())
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -242,7 +239,7 @@ func (db *DB) readFrom(ctx context.Context, idle chan *conn, fn func(c *conn) er
 	return db.notice(err)
 }
 
-// recoverAll ends what the last process held, before there is a writer.
+// recoverAll releases what the last process held, before there is a writer.
 func (db *DB) recoverAll() error {
 	cl := &call{run: func(c *relational.Conn) error {
 		n, err := c.Recover()
@@ -257,8 +254,8 @@ func (db *DB) recoverAll() error {
 	return cl.err
 }
 
-// create puts an empty database in the place of an empty file. SQLite makes it durable
-// with the first commit.
+// create writes an empty database to an empty file. SQLite makes it durable with the
+// first commit.
 func create(path string) error {
 	err := os.WriteFile(path+".new", blankFile(), 0o600)
 	if err == nil {
@@ -270,8 +267,8 @@ func create(path string) error {
 	return err
 }
 
-// prepareFile makes sure that the file exists for its owner alone, and refuses
-// one that SQLite would overwrite although it holds something.
+// prepareFile creates the file for its owner only if necessary, and rejects one with
+// content that SQLite would overwrite.
 func prepareFile(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -280,7 +277,7 @@ func prepareFile(path string) error {
 		}
 		return err
 	}
-	defer func() { _ = f.Close() }() // nothing was written
+	defer func() { _ = f.Close() }() // only reads
 	var head [16]byte
 	n, err := io.ReadFull(f, head[:])
 	switch {
@@ -296,7 +293,7 @@ func prepareFile(path string) error {
 		return fmt.Errorf("%w: this is no SQLite file", storage.ErrDamaged)
 	}
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
-		// SQLite gives the others the mode of the first when it creates them.
+		// SQLite creates its other files with the mode of the first.
 		if err := os.Chmod(name, 0o600); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -304,8 +301,8 @@ func prepareFile(path string) error {
 	return nil
 }
 
-// ErrMoved is in errors of a store whose files are not at their path any more: what it
-// would write is lost when the process ends. It wraps storage.ErrDamaged.
+// ErrMoved reports that the files of the store are no longer at their path: its writes
+// are lost when the process ends. It wraps storage.ErrDamaged.
 var ErrMoved = fmt.Errorf("%w: the file was removed or replaced while claybot used it", storage.ErrDamaged)
 
 // Blank reports whether there is no database at path: no file, or one without tables and
@@ -322,8 +319,8 @@ func Blank(path string) (bool, error) {
 	return !logged, err
 }
 
-// HasLog reports whether the database at path has a log beside it. One that a process
-// uses, or that a process used that was killed, always has.
+// HasLog reports whether the database at path has a log. It has one while a process uses
+// it and after a process was killed.
 func HasLog(path string) (bool, error) {
 	_, err := os.Stat(path + "-wal")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -332,22 +329,22 @@ func HasLog(path string) (bool, error) {
 	return err == nil, err
 }
 
-// CheckPlace looks whether the files of the store are still those at its path. If they
-// are not, it returns an error that wraps ErrMoved, and the store is as after damage:
-// Config.Damaged is called and all later calls are refused.
+// CheckPlace checks that the files of the store are still at their path. Otherwise it
+// returns an error that wraps ErrMoved, calls Config.Damaged and makes all later calls
+// fail.
 func (db *DB) CheckPlace(ctx context.Context) error {
-	err := db.Write(ctx, true, func(*relational.Conn) error { // the writer has its files open meanwhile
+	err := db.Write(ctx, true, func(*relational.Conn) error { // the writer keeps its files open
 		if err := db.moved(); err != nil {
 			return err
 		}
 		return db.logMoved()
 	})
-	_ = db.notice(err) // the caller gets the error as it is
+	_ = db.notice(err) // return the error unchanged
 	return err
 }
 
-// moved is ErrMoved when the file at the path is not the one that was opened. Where that
-// cannot be told, it is nil.
+// moved returns ErrMoved if the file at the path is not the open one. It returns nil if
+// it cannot find out.
 func (db *DB) moved() error {
 	info, err := os.Stat(db.path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && db.file != nil && !os.SameFile(info, db.file) {
@@ -356,7 +353,7 @@ func (db *DB) moved() error {
 	return nil
 }
 
-// logMoved is moved for the log. It is called by the writer, in a transaction.
+// logMoved is moved for the log. The writer calls it in a transaction.
 func (db *DB) logMoved() error {
 	info, err := os.Stat(db.path + "-wal")
 	switch {
@@ -368,11 +365,11 @@ func (db *DB) logMoved() error {
 	return nil
 }
 
-// giveUp closes a connection after an I/O error. The log stays, as after a kill, even if
-// no other connection is open.
+// giveUp closes a connection after an I/O error. It keeps the log, as after a kill, even
+// if no other connection is open.
 func (c *conn) giveUp() {
 	if f, ok := c.c.(sqlite.FileControl); ok {
-		_, _ = f.FileControlPersistWAL("main", 1) // its files are given up
+		_, _ = f.FileControlPersistWAL("main", 1) // the files are abandoned
 	}
 	_ = c.close() // as above
 }
@@ -383,7 +380,7 @@ const (
 	walMagic  = 0x377f0682
 )
 
-// A walSum is the checksum of SQLite's log, which goes on from frame to frame.
+// A walSum is the checksum of SQLite's log, which is cumulative over its frames.
 type walSum [2]uint32
 
 func (s walSum) add(order binary.ByteOrder, b []byte) walSum {
@@ -398,9 +395,9 @@ func storedSum(b []byte) walSum {
 	return walSum{binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])}
 }
 
-// lostCommits counts the commits in the log of the file at path that are whole and that
-// SQLite will not use, because the log is damaged before them. A loss of power may leave
-// such a log as well; those commits were never acknowledged.
+// lostCommits counts the complete commits in the log of the file at path that SQLite
+// ignores because the log is damaged before them. A power loss may also leave such a
+// log; those commits were never acknowledged.
 func lostCommits(path string) (lost int, err error) {
 	f, err := os.Open(path + "-wal")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -409,17 +406,17 @@ func lostCommits(path string) (lost int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = f.Close() }() // nothing was written
+	defer func() { _ = f.Close() }() // only reads
 	head := make([]byte, walHeader)
 	if _, err := io.ReadFull(f, head); err != nil {
-		return 0, nil //nolint:nilerr // it was not begun
+		return 0, nil //nolint:nilerr // the log is empty
 	}
 	var order binary.ByteOrder = binary.LittleEndian
 	if head[3]&1 == 1 {
 		order = binary.BigEndian
 	}
 	sum := walSum{}.add(order, head[:24])
-	began := binary.BigEndian.Uint32(head)&^1 == walMagic && sum == storedSum(head[24:]) // else it does not say which frames are of this log
+	began := binary.BigEndian.Uint32(head)&^1 == walMagic && sum == storedSum(head[24:]) // otherwise it does not identify its frames
 	whole := began
 	salts := head[16:24]
 	frame, before, known := make([]byte, walFrame), sum, true
@@ -429,8 +426,8 @@ func lostCommits(path string) (lost int, err error) {
 		} else if err != nil {
 			return lost, err
 		}
-		// A frame stands for itself when its checksum goes on from the one that is stored
-		// before it, or, where that is not there any more, when it is of this log.
+		// A frame is valid if its checksum continues the one stored before it or, if that is
+		// missing, if it belongs to this log.
 		stored := storedSum(frame[16:])
 		same := !began || bytes.Equal(frame[8:16], salts)
 		own := !known || before.add(order, frame[:8]).add(order, frame[24:]) == stored

@@ -16,26 +16,25 @@ var errClosed = errors.New("the store is closed")
 
 const (
 	queueLength = 1024
-	// maxBatch bounds how long a commit can grow, and so how long one waits.
+	// maxBatch bounds the size of a commit, and so the wait for one.
 	maxBatch = 512
 )
 
-// A call is one write on its way through the writer. run may be repeated: it
-// must not change anything but the database and what its caller reads after
-// the answer.
+// A call is one write in the queue of the writer. run may be repeated: it must change
+// only the database and what its caller reads after the answer.
 type call struct {
 	run func(c *relational.Conn) error
-	// soft calls lose nothing worth keeping when power fails before the next
-	// commit; a batch of them alone is not synced.
+	// soft calls may be lost in a power failure before the next commit; a batch of only soft
+	// calls is not synced.
 	soft  bool
 	state atomic.Int32 // 0 queued, 1 taken by the writer, 2 withdrawn
 	err   error
 	done  chan struct{}
 }
 
-// Write implements relational.Driver. A batch of soft calls alone is not synced.
+// Write implements relational.Driver. A batch of only soft calls is not synced.
 func (db *DB) Write(ctx context.Context, soft bool, fn func(c *relational.Conn) error) error {
-	if err := context.Cause(ctx); err != nil { // select below may as well take the call
+	if err := context.Cause(ctx); err != nil { // the select below could still queue the call
 		return err
 	}
 	cl := &call{soft: soft, done: make(chan struct{}), run: fn}
@@ -63,7 +62,7 @@ func (db *DB) Write(ctx context.Context, soft bool, fn func(c *relational.Conn) 
 	return cl.err
 }
 
-// writeAll is the writer: it commits what queues up until the store closes.
+// writeAll is the writer: it commits queued calls until the store closes.
 func (db *DB) writeAll() {
 	defer close(db.stopped)
 	batch := make([]*call, 0, maxBatch)
@@ -77,7 +76,7 @@ func (db *DB) writeAll() {
 				return
 			}
 		}
-		// Those who were just answered get to queue their next call.
+		// Let the callers just answered queue their next call.
 		runtime.Gosched()
 		for len(batch) < maxBatch {
 			select {
@@ -106,7 +105,7 @@ func (db *DB) commit(batch []*call) {
 	}
 	err := db.notice(db.transaction(live))
 	if err != nil && !storeFailed(err) && len(live) > 1 {
-		// One call spoiled the transaction: each gets its own.
+		// One call failed the transaction: retry each in its own.
 		for i, cl := range live {
 			if err := db.notice(db.transaction(live[i : i+1])); err != nil {
 				cl.err = err
@@ -122,8 +121,8 @@ func (db *DB) commit(batch []*call) {
 	}
 }
 
-// transaction runs calls and commits. An error means that nothing was written
-// for any of them; a refusal of one call is kept in it.
+// transaction runs calls and commits. An error means that nothing was written for any
+// of them; the error of a rejected call is stored in the call.
 func (db *DB) transaction(calls []*call) (err error) {
 	if err := db.refused(); err != nil {
 		return err
@@ -146,7 +145,7 @@ func (db *DB) transaction(calls []*call) (err error) {
 		if err != nil {
 			db.abandon(c, err)
 		}
-		c.broken = nil // the next transaction looks for itself
+		c.broken = nil // the next transaction checks again
 	}()
 	c.Begin(db.sinks)
 	for _, cl := range calls {
@@ -179,10 +178,10 @@ func (db *DB) transaction(calls []*call) (err error) {
 	return nil
 }
 
-// Commits is how many commits have changed something since the store was opened.
+// Commits returns how many commits have changed something since Open.
 func (db *DB) Commits() int64 { return db.commits.Load() }
 
-// tell is called after each commit. A hook that panics does not end the writer.
+// tell calls the hook after a commit. A panic of the hook does not end the writer.
 func (db *DB) tell(done relational.Done) {
 	if done.Sinks != nil {
 		db.sinks = *done.Sinks
@@ -198,11 +197,11 @@ func (db *DB) tell(done relational.Done) {
 	db.committed(done.Commit)
 }
 
-// try runs one call. A panic in it becomes its error: the writer outlives it.
+// try runs one call. It converts a panic to an error.
 func (db *DB) try(c *conn, cl *call) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.Spoiled() // so that whatever it did is rolled back
+			c.Spoiled() // roll back what it did
 			err = fmt.Errorf("panic in the store: %v", p)
 			db.log.Error("panic in the store", "panic", p, "stack", string(debug.Stack()))
 		}
@@ -210,17 +209,17 @@ func (db *DB) try(c *conn, cl *call) (err error) {
 	return cl.run(c.Conn)
 }
 
-// abandon ends a failed transaction. After an I/O error the connection is not
-// trusted any more; the next transaction opens another.
+// abandon ends a failed transaction. After an I/O error it closes the connection; the
+// next transaction opens another.
 func (db *DB) abandon(c *conn, cause error) {
-	err := c.control("ROLLBACK") // fails when SQLite has rolled back by itself
+	err := c.control("ROLLBACK") // fails if SQLite has rolled back already
 	if ioFailed(cause) || ioFailed(err) {
 		c.giveUp()
 		db.writer = nil
 	}
 }
 
-// writerConn is the writing connection, opened anew after it was given up.
+// writerConn returns the writing connection and reopens it if necessary.
 func (db *DB) writerConn() (*conn, error) {
 	if db.writer != nil {
 		return db.writer, nil
@@ -236,8 +235,8 @@ func (db *DB) writerConn() (*conn, error) {
 	return c, nil
 }
 
-// setSync chooses whether the next commit is synced. What an unsynced commit
-// wrote becomes durable with the next synced one: both are the same log.
+// setSync chooses whether the next commit is synced. An unsynced commit becomes durable
+// with the next synced one: both are in the same log.
 func (db *DB) setSync(c *conn, soft bool) error {
 	if db.unsynced == soft {
 		return nil
