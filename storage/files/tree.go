@@ -20,50 +20,46 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// treeFresh is how long after a change of a file another one may leave no trace
-// in its times.
+// treeFresh is how long after a change a second one may leave the file's times unchanged.
 const treeFresh = 4 * time.Second
 
-// treeTemp begins the names of files and folders that are being written, and oldTemp
-// those of earlier versions.
+// treeTemp is the prefix of files and folders that are being written, and oldTemp that of
+// earlier versions.
 const (
 	treeTemp = ".tmp-"
 	oldTemp  = ".new-"
 )
 
-// A TreeConfig says which files a Tree has. Dir is needed.
+// A TreeConfig configures a Tree. Dir is required.
 type TreeConfig struct {
 	// Dir is the directory; the first write creates it.
 	Dir string
 	storage.Layout
-	// Marks have the files of Kept.
+	// Marks store the files of Kept.
 	Marks storage.Checkpoints
 }
 
-// A Tree is a storage.Tree on a directory, for one process. Its files are files,
-// of mode 0600 in folders of mode 0700, which people may edit: a version is made
-// of what is in a file, so whatever changes it is seen. Only regular files are, of
-// at most storage.MaxTreeFile bytes, whose paths are valid; a link is followed when it
-// stays inside Dir and the Tree is one with Watch. A file is replaced by rename, a
-// folder comes with its first file, and both are durable then.
+// A Tree is a storage.Tree on a directory, for one process. Its files have mode 0600, its
+// folders mode 0700, and users may edit them: a version is a hash of the content, so every
+// change is seen. Only regular files with a valid path and at most storage.MaxTreeFile
+// bytes belong to it; a Tree with Watch follows links that stay inside Dir. Files are
+// replaced by rename and folders are created with their first file, both durably.
 //
-// Somebody else who writes a file in the very moment in which the Tree does may
-// lose what he wrote. What happens elsewhere while a folder is moved may stay
-// behind.
+// If another process writes a file at the same moment as the Tree, its write may be lost.
+// Files that it adds to a folder while the Tree moves it may stay behind.
 type Tree struct {
 	cfg TreeConfig
-	mu  sync.Mutex // guards all below, and is held while files are written
+	mu  sync.Mutex // guards all below; held while files are written
 
 	seen  map[string]treeSeen
 	point int64
 	base  int64               // no earlier point is known
-	told  map[string]treeTold // what Changes knows, of files that are gone as well
+	told  map[string]treeTold // reported by Changes, including removed files
 	kept  map[string][]byte   // the files of Kept; nil: not loaded yet
-	mark  string              // that they make, as it was read or written
+	mark  string              // the mark of these files, as read or written last
 }
 
-// treeTold is the version of a file, 0 when it is gone, and the point at which it
-// came to that.
+// treeTold is the version of a file, 0 after its removal, and the point of that change.
 type treeTold struct{ at, version int64 }
 
 var (
@@ -71,10 +67,10 @@ var (
 	_ storage.BatchTree = (*Tree)(nil)
 )
 
-// treeSeen is a file as it was when it was last read.
+// treeSeen is the state of a file when it was last read.
 type treeSeen struct {
 	info    fs.FileInfo
-	fresh   bool // it may have changed since without a trace
+	fresh   bool // may have changed since without a trace
 	version int64
 }
 
@@ -82,28 +78,28 @@ func (s treeSeen) same(info fs.FileInfo) bool {
 	return s.info != nil && !s.fresh && s.info.Size() == info.Size() && s.info.ModTime().Equal(info.ModTime()) && os.SameFile(s.info, info)
 }
 
-// OpenTree returns a Tree, after it has removed what a crash left half written. A
-// directory that cannot be read is an error of each use.
+// OpenTree returns a Tree and removes files that a crash left incomplete. If the
+// directory cannot be read, every use returns an error.
 func OpenTree(cfg TreeConfig) *Tree {
-	// A point of another process says nothing here.
+	// Points of other processes are invalid here.
 	base := time.Now().UnixNano()
 	t := &Tree{cfg: cfg, seen: make(map[string]treeSeen), told: make(map[string]treeTold), point: base, base: base}
 	entries, _ := os.ReadDir(cfg.Dir)
 	for _, e := range entries {
 		if e.IsDir() && (strings.HasPrefix(e.Name(), treeTemp) || strings.HasPrefix(e.Name(), oldTemp)) {
-			_ = os.RemoveAll(filepath.Join(cfg.Dir, e.Name())) // only waste
+			_ = os.RemoveAll(filepath.Join(cfg.Dir, e.Name())) // only garbage
 		}
 	}
 	return t
 }
 
-// treeVersion is the version of a file with this content.
+// treeVersion returns the version of a file with this content.
 func treeVersion(body []byte) int64 {
 	sum := sha256.Sum256(body)
 	return int64(binary.BigEndian.Uint64(sum[:8])>>1 | 1) //nolint:gosec // half of 64 bits fits
 }
 
-// writable is an error for what no tree takes as a file.
+// writable returns an error for a path or content that no tree accepts.
 func writable(p string, body []byte) error {
 	switch {
 	case !storage.ValidTreePath(p):
@@ -116,7 +112,7 @@ func writable(p string, body []byte) error {
 
 func badPath(p string) error { return fmt.Errorf("%.200q is no path of a file", p) }
 
-// name is the name of a file or folder below Dir; ok is false where the tree has none.
+// name returns the name of a path below Dir; ok is false if the tree cannot have it.
 func (t *Tree) name(p string) (name string, ok bool) {
 	switch {
 	case !storage.ValidTreePath(p):
@@ -129,8 +125,8 @@ func (t *Tree) name(p string) (name string, ok bool) {
 	return strings.CutPrefix(p, t.cfg.Folder+"/")
 }
 
-// open opens Dir; nothing that is done by way of it leaves Dir, whatever links there
-// are. make creates it.
+// open opens Dir; access through it cannot leave Dir through links. With make it creates
+// Dir.
 func (t *Tree) open(make bool) (*os.Root, error) {
 	if make {
 		if err := os.MkdirAll(t.cfg.Dir, 0o700); err != nil {
@@ -140,7 +136,7 @@ func (t *Tree) open(make bool) (*os.Root, error) {
 	return os.OpenRoot(t.cfg.Dir)
 }
 
-// inside does something with Dir, a file in it, and mu held.
+// inside calls do with Dir and the name of a file in it, with mu held.
 func (t *Tree) inside(ctx context.Context, what, p string, make bool, do func(root *os.Root, name string) error) error {
 	name, ok := t.name(p)
 	if !ok {
@@ -281,12 +277,12 @@ var (
 	errLink      = errors.New("it is a link")
 )
 
-// unreadable reports whether a Tree without Watch takes a file for none.
+// unreadable reports whether a Tree without Watch ignores a file because of err.
 func unreadable(err error) bool {
 	return errors.Is(err, errIrregular) || errors.Is(err, errLink) || errors.Is(err, storage.ErrTooMany) || errors.Is(err, fs.ErrPermission)
 }
 
-// read reads one file, without its path. It is called with mu held.
+// read reads one file, without its path. The caller holds mu.
 func (t *Tree) read(root *os.Root, name string) (f storage.TreeFile) {
 	f.Body, f.At, f.Err = t.content(root, name)
 	f.Size, f.Version = len(f.Body), treeVersion(f.Body)
@@ -300,7 +296,7 @@ func (t *Tree) content(root *os.Root, name string) ([]byte, claybot.Time, error)
 	if info, err := root.Lstat(name); t.cfg.Watch == "" && err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return nil, 0, errLink
 	}
-	// Not to block, should it be a pipe.
+	// Do not block on a pipe.
 	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, syscall.ENOTDIR) {
 		err = fs.ErrNotExist
@@ -308,7 +304,7 @@ func (t *Tree) content(root *os.Root, name string) ([]byte, claybot.Time, error)
 	if err != nil {
 		return nil, 0, err
 	}
-	defer func() { _ = file.Close() }() // nothing was written
+	defer func() { _ = file.Close() }() // only reads
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = errIrregular

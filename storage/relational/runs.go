@@ -11,8 +11,8 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// Begin implements storage.Runs. An empty batch without an unfinished run is
-// refused, and so is a batch with a message that does not wait.
+// Begin implements storage.Runs. It rejects an empty batch without an unfinished run,
+// and a batch with a message that is not waiting.
 func (db runs) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID, engine string) (claybot.Run, error) {
 	run, err := write(ctx, db, func(c *Conn) (claybot.Run, error) {
 		b, asks, err := newBatch(l.Agent, batch)
@@ -41,7 +41,7 @@ func (db runs) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, bat
 	return result(run, err, "begin run")
 }
 
-// askTaken finds out whether a run with an id exists, or a message has reserved it.
+// askTaken asks whether a run has an id or a message has reserved it.
 func askTaken(id claybot.RunID, taken *bool) Ask {
 	return Ask{
 		Query: "SELECT 1 FROM runs WHERE id = ?1 UNION ALL SELECT 1 FROM messages WHERE reserved = ?1", Args: []any{id},
@@ -49,7 +49,7 @@ func askTaken(id claybot.RunID, taken *bool) Ask {
 	}
 }
 
-// startRun begins a run with a new id.
+// startRun starts a run with a new id.
 func startRun(c *Conn, a *inboxRow, id claybot.RunID, b *batch, engine string) (claybot.Run, error) {
 	if len(b.ids) == 0 {
 		return claybot.Run{}, fmt.Errorf("agent %s has no unfinished run and the batch is empty: %w", a.id, storage.ErrNotFound)
@@ -113,7 +113,7 @@ func resumeRun(c *Conn, a *inboxRow, b *batch) (claybot.Run, error) {
 	return run, appendEvents(c, &run, event(claybot.EventRunResumed, data))
 }
 
-// joinRun adds waiting messages to those of a run that is there, see bindMessages.
+// joinRun adds waiting messages to an existing run, see bindMessages.
 func joinRun(c *Conn, a *inboxRow, run *claybot.Run, b *batch) error {
 	run.Messages = append(run.Messages, b.ids...)
 	ids, err := json.Marshal(run.Messages)
@@ -126,8 +126,8 @@ func joinRun(c *Conn, a *inboxRow, run *claybot.Run, b *batch) error {
 	return bindMessages(c, a, run.ID, b)
 }
 
-// bindMessages gives waiting messages, and the run ids that they reserved, to a run and
-// saves the inbox.
+// bindMessages assigns waiting messages, and the run ids that they reserved, to a run
+// and saves the inbox.
 func bindMessages(c *Conn, a *inboxRow, run claybot.RunID, b *batch) error {
 	c.journal.joined(run, b.reserved)
 	for _, m := range b.ids {
@@ -139,8 +139,8 @@ func bindMessages(c *Conn, a *inboxRow, run claybot.RunID, b *batch) error {
 	return saveInbox(c, a)
 }
 
-// Take implements storage.Leases. accept may be nil; it is called while other
-// writes wait, perhaps twice for one message, and must not use the store.
+// Take implements storage.Leases. accept may be nil; other writes wait while it runs, it
+// may be called twice for one message, and it must not use the store.
 func (db leases) Take(ctx context.Context, l storage.Lease, id claybot.RunID, limit int, accept func(claybot.AgentMessage) bool) ([]claybot.AgentMessage, error) {
 	taken, err := write(ctx, db, func(c *Conn) ([]claybot.AgentMessage, error) {
 		a, run, err := runningRun(c, l, id)
@@ -177,13 +177,13 @@ func (db leases) Take(ctx context.Context, l storage.Lease, id claybot.RunID, li
 	return result(taken, err, "take messages into run %s", id)
 }
 
-// runningRun loads the inbox and the unfinished run of a lease's agent, and
-// refuses any other run.
+// runningRun loads the inbox and the unfinished run of a lease's agent. It rejects any
+// other run.
 func runningRun(c *Conn, l storage.Lease, id claybot.RunID) (*inboxRow, claybot.Run, error) {
 	return runningRunWith(c, l, id)
 }
 
-// runningRunWith is running, with queries that go with it. Their results count only
+// runningRunWith is runningRun with additional queries. Their results are valid only
 // without an error.
 func runningRunWith(c *Conn, l storage.Lease, id claybot.RunID, asks ...Ask) (*inboxRow, claybot.Run, error) {
 	var loaded loadedRun
@@ -203,8 +203,7 @@ func runningRunWith(c *Conn, l storage.Lease, id claybot.RunID, asks ...Ask) (*i
 	return a, run, nil
 }
 
-// Append implements storage.Runs. Terminal events are refused: only Finish
-// ends a run.
+// Append implements storage.Runs. It rejects terminal events: only Finish ends a run.
 func (db runs) Append(ctx context.Context, l storage.Lease, id claybot.RunID, progress bool, ev ...claybot.Event) error {
 	err := db.update(ctx, func(c *Conn) error {
 		_, run, err := runningRun(c, l, id)
@@ -224,7 +223,7 @@ func (db runs) Append(ctx context.Context, l storage.Lease, id claybot.RunID, pr
 	return failed(err, "append to run %s", id)
 }
 
-// event makes an event of the store's own.
+// event returns an event of the store itself.
 func event(t claybot.EventType, data map[string]any) claybot.Event {
 	b, err := json.Marshal(data)
 	if err != nil {
@@ -233,7 +232,7 @@ func event(t claybot.EventType, data map[string]any) claybot.Event {
 	return claybot.Event{Type: t, Data: b}
 }
 
-// appendEvents adds events behind run.LastSeq and moves it, see addEvents.
+// appendEvents adds events after run.LastSeq and advances it, see addEvents.
 func appendEvents(c *Conn, run *claybot.Run, ev ...claybot.Event) error {
 	if len(ev) == 0 {
 		return nil
@@ -244,8 +243,8 @@ func appendEvents(c *Conn, run *claybot.Run, ev ...claybot.Event) error {
 	return c.do("UPDATE runs SET last_seq = ? WHERE id = ?", run.LastSeq, run.ID)
 }
 
-// addEvents adds events behind run.LastSeq and moves it, but not in the run's row: the
-// caller does. Sinks are owed the events, and watchers are told after the commit.
+// addEvents adds events after run.LastSeq and advances it, but leaves the run's row to
+// the caller. It queues the events for sinks; watchers are notified after the commit.
 func addEvents(c *Conn, run *claybot.Run, ev ...claybot.Event) error {
 	if len(ev) == 0 {
 		return nil
@@ -285,10 +284,10 @@ func (db runs) SaveDraft(ctx context.Context, l storage.Lease, id claybot.RunID,
 	return failed(err, "save draft of run %s", id)
 }
 
-// Finish implements storage.Runs. The state must be terminal and the last
-// event the one that belongs to it. A run that somebody asked to cancel may fail
-// or be canceled, but not succeed. Posts whose ids are known are ignored; the
-// replies of the others are returned behind those of the run.
+// Finish implements storage.Runs. The state must be terminal and the last event the one
+// of that state. A run with a cancel request may fail or be canceled, but not succeed.
+// Finish ignores posts with known ids; it returns the replies of the others after those
+// of the run.
 func (db runs) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, o storage.Outcome) ([]claybot.Outgoing, error) {
 	out, err := write(ctx, db, func(c *Conn) ([][]claybot.Outgoing, error) {
 		var p payer
@@ -312,8 +311,8 @@ func (db runs) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, o 
 	return result(slices.Concat(out...), err, "finish run %s", id)
 }
 
-// finishRun ends a run and returns what it and each of its posts have added to the outbox,
-// see enqueue.
+// finishRun ends a run and returns what it and each of its posts added to the outbox, see
+// enqueue.
 func finishRun(c *Conn, a *inboxRow, run *claybot.Run, p payer, o storage.Outcome, posts []storage.Posting, known stored) (out [][]claybot.Outgoing, err error) {
 	at := c.now()
 	if err := errors.Join(endRun(c, run, o, at), setCheckpoint(c, o.End)); err != nil {
@@ -343,8 +342,7 @@ func finishRun(c *Conn, a *inboxRow, run *claybot.Run, p payer, o storage.Outcom
 	return out, nil
 }
 
-// reachablePosts leaves out the answers to agents that are gone, and refuses all
-// other posts to such.
+// reachablePosts drops the answers to deleted agents and rejects all other posts to them.
 func reachablePosts(c *Conn, posts []storage.Posting) ([]storage.Posting, error) {
 	kept := make([]storage.Posting, 0, len(posts))
 	for _, p := range posts {
@@ -360,7 +358,7 @@ func reachablePosts(c *Conn, posts []storage.Posting) ([]storage.Posting, error)
 	return kept, nil
 }
 
-// endRun writes the end of a run.
+// endRun records the end of a run.
 func endRun(c *Conn, run *claybot.Run, o storage.Outcome, at int64) error {
 	if err := addEvents(c, run, o.Events...); err != nil {
 		return err

@@ -10,21 +10,21 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// Sums are what transactions add to the tables that are summed up, with the names of
-// their columns. What is added to spent belongs to spent_days, too.
+// Sums are the increments of a transaction to tables of sums, by the names of their
+// columns. Those of spent also apply to spent_days.
 type Sums struct {
 	Counters  []CounterSum `json:"counters,omitempty"`
 	Spent     []SpentSum   `json:"spent,omitempty"`
 	Latencies []LatencySum `json:"latencies,omitempty"`
 }
 
-// A CounterSum is added to a row of counters.
+// A CounterSum is an increment of a row of counters.
 type CounterSum struct {
 	Name string `json:"name"`
 	N    int64  `json:"n"`
 }
 
-// A SpentSum is added to a row of spent. Estimated is no sum: the largest counts.
+// A SpentSum is an increment of a row of spent. Estimated is a maximum, not a sum.
 type SpentSum struct {
 	Day       string `json:"day"`
 	Agent     string `json:"agent"`
@@ -46,7 +46,7 @@ type SpentSum struct {
 	Estimated int64  `json:"estimated"`
 }
 
-// A LatencySum is added to a row of latencies.
+// A LatencySum is an increment of a row of latencies.
 type LatencySum struct {
 	Day    string `json:"day"`
 	What   string `json:"what"`
@@ -54,10 +54,10 @@ type LatencySum struct {
 	N      int64  `json:"n"`
 }
 
-// Empty reports whether there is nothing to add.
+// Empty reports whether there are no increments.
 func (s Sums) Empty() bool { return len(s.Counters)+len(s.Spent)+len(s.Latencies) == 0 }
 
-// leaveSums notes what the transaction has collected, to be added up later.
+// leaveSums records the increments of the transaction, to be added up later.
 func leaveSums(c *Conn) error {
 	var s Sums
 	for name, n := range c.tally {
@@ -125,7 +125,7 @@ func (t *Total) Add(s Sums) {
 	}
 }
 
-// Sums returns what was added, with one row for each of a table.
+// Sums returns the totals, one for each row of a table.
 func (t *Total) Sums() Sums {
 	var s Sums
 	for name, n := range t.counters {
@@ -147,11 +147,11 @@ func (s *SpentSum) add(r SpentSum) {
 	s.Calls, s.Tools, s.Runs, s.Estimated = s.Calls+r.Calls, s.Tools+r.Tools, s.Runs+r.Runs, max(s.Estimated, r.Estimated)
 }
 
-// A tally collects how one transaction moves the figures, so that a commit of
-// many calls writes each counter once.
+// A tally collects the counter changes of one transaction, so that a commit of many calls
+// writes each counter once.
 type tally map[string]int64
 
-// Names of counters; states follow the prefixes.
+// Names of counters; the prefixes are followed by a state.
 const (
 	countAgents    = "agents"
 	countWaiting   = "waiting"
@@ -167,13 +167,12 @@ func (t *tally) reset() {
 	clear(*t)
 }
 
-// flush writes the collected changes. A batch that changed no figure costs
-// nothing.
+// flush writes the collected changes. Without changes it does nothing.
 func (t tally) flush(c *Conn) error {
 	if len(t) == 0 {
 		return nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(t)) { // in one order, so that no two wait for each other
+	for _, name := range slices.Sorted(maps.Keys(t)) { // in a fixed order, to avoid deadlocks
 		if t[name] == 0 {
 			continue
 		}
@@ -202,7 +201,7 @@ func (t tally) send(from, to claybot.SendState) {
 	}
 }
 
-// Figures implements storage.StatsReader. It costs the same however much is stored.
+// Stats implements storage.StatsReader. Its cost does not depend on the size of the store.
 func (db upkeep) Stats(ctx context.Context) (storage.Stats, error) {
 	f := storage.Stats{
 		Runs:       make(map[claybot.RunState]int),

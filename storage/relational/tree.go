@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// keepRemoved is how long it is known which file was removed. Who has not asked
-	// for longer reads all anew.
+	// keepRemoved is how long removals are remembered. A reader whose last query is older
+	// reads everything again.
 	keepRemoved = 24 * time.Hour
-	// treeUpkeep is how many changes lie between two looks for what can go.
+	// treeUpkeep is the number of changes between two prunings.
 	treeUpkeep = 256
 )
 
-// A Tree is the storage.Tree in the tables of a Store. All changes wait for each
-// other: they are rare and small, and their versions must become visible in order.
+// A Tree is the storage.Tree in the tables of a Store. Changes are serialized: they are
+// rare and small, and their versions must become visible in order.
 type Tree struct{ db *core }
 
 var _ storage.Tree = Tree{}
 
-// Tree is the tree of small files, of a schema that has its tables.
+// Tree returns the tree of small files. The schema must have its tables.
 func (db *core) Tree() Tree { return Tree{db} }
 
-// shownFiles leaves out what is put aside.
+// shownFiles excludes hidden files.
 const shownFiles = "t.path NOT LIKE '.%' AND t.path NOT LIKE '%/.%'"
 
 // Changes implements storage.Tree.
@@ -71,7 +71,7 @@ func treeChanges(c *Conn, since int64, whole bool) (d storage.TreeDelta, pruned 
 
 func badPath(p string) error { return fmt.Errorf("%.200q is no path of a file", p) }
 
-// below are the first path below a folder and the first behind all of them.
+// below returns the first path below a folder and the first after all of them.
 func below(folder string) (from, to string) { return folder + "/", folder + "0" }
 
 // List implements storage.Tree.
@@ -109,7 +109,7 @@ func (t Tree) Read(ctx context.Context, paths ...string) (all []storage.TreeFile
 	err = t.db.read(ctx, func(c *Conn) error {
 		all = nil
 		return c.each(q, func(r Row) error {
-			body := slices.Clone(r.Bytes(2)) // it is the connection's
+			body := slices.Clone(r.Bytes(2)) // the bytes belong to the connection
 			if body == nil {
 				body = []byte{}
 			}
@@ -131,7 +131,7 @@ func (t Tree) change(ctx context.Context, what, p string, fn func(c *Conn) (int6
 	return result(v, err, "%s %s", what, p)
 }
 
-// nextVersion counts the clock of the tree up.
+// nextVersion increments the clock of the tree.
 func nextVersion(c *Conn) (v int64, err error) {
 	if err := need(c.insert("UPDATE tree_clock SET n = n + 1 WHERE one = 1 RETURNING n", func(r Row) error { v = r.Int(0); return nil })); err != nil {
 		return 0, err
@@ -146,14 +146,14 @@ func nextVersion(c *Conn) (v int64, err error) {
 	return v, err
 }
 
-// fileVersion is the version of a file; 0 when there is none.
+// fileVersion returns the version of a file; 0 if it does not exist.
 func fileVersion(c *Conn, p string) (v int64, err error) {
 	_, err = c.first("SELECT version FROM tree WHERE path = ? AND body IS NOT NULL", func(r Row) error { v = r.Int(0); return nil }, p)
 	return v, err
 }
 
-// isFolder reports whether a path is a folder, or cannot be a file because one of
-// those above it is one.
+// isFolder reports whether a path is a folder, or cannot be a file because one of its
+// parents is a file.
 func isFolder(c *Conn, p string) (bool, error) {
 	from, to := below(p)
 	found, err := c.first("SELECT 1 FROM tree WHERE path >= ? AND path < ? AND body IS NOT NULL LIMIT 1", func(Row) error { return nil }, from, to)
@@ -188,7 +188,7 @@ func (t Tree) Write(ctx context.Context, p string, body []byte, was int64) (int6
 		if err != nil {
 			return 0, err
 		}
-		if version == 0 { // else nothing is in its way
+		if version == 0 { // otherwise the path is free
 			if taken, err := isFolder(c, p); err != nil || taken {
 				return 0, orState(err)
 			}
@@ -203,7 +203,7 @@ func (t Tree) Write(ctx context.Context, p string, body []byte, was int64) (int6
 	})
 }
 
-// orState is err, or that something is in the way.
+// orState returns err, or storage.ErrState if it is nil.
 func orState(err error) error {
 	if err == nil {
 		err = storage.ErrState

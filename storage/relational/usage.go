@@ -15,8 +15,8 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A meter collects what the runs of one transaction took, so that a commit of
-// many calls writes each row once.
+// A meter collects the usage of the runs of one transaction, so that a commit of many
+// calls writes each row once.
 type meter struct {
 	spent map[spentKey]spentSum
 	spans map[spanKey]int64
@@ -31,7 +31,7 @@ type spentKey struct {
 	spoken
 }
 
-// A spoken place is where an agent speaks, or the root of a subagent.
+// spoken is the connector and channel of an agent, or of the root of a subagent.
 type spoken struct{ connector, channel string }
 
 type spentSum struct {
@@ -39,7 +39,7 @@ type spentSum struct {
 	runs int64
 }
 
-// sums are the values of the columns that are summed up, in their order.
+// sums returns the values of the summed columns, in order.
 func (s spentSum) sums() []any {
 	return []any{
 		s.Input, s.Output, s.CachedInput, s.CostMicroUSD, s.LLMCalls, s.ToolCalls, s.Estimated, s.runs, s.CacheWrite, s.Reasoning, s.Unpriced,
@@ -82,7 +82,7 @@ func (m *meter) flush(c *Conn) error {
 		return m.flushSpans(c)
 	}
 	days := make(map[dayKey]spentSum, len(m.spent))
-	for _, k := range slices.SortedFunc(maps.Keys(m.spent), spentKey.compare) { // in one order, so that no two wait for each other
+	for _, k := range slices.SortedFunc(maps.Keys(m.spent), spentKey.compare) { // in a fixed order, to avoid deadlocks
 		s := m.spent[k]
 		err := c.do(`INSERT INTO spent AS t (day, agent, owner, model, type, connector, channel, input, output, cached, cost, calls, tools, estimated, runs, written, reasoning, unpriced)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (day, agent, owner, model)`+addSums,
@@ -104,11 +104,11 @@ func (m *meter) flush(c *Conn) error {
 	return m.flushSpans(c)
 }
 
-// dayOf is the day of a moment in UTC.
+// dayOf returns the UTC day of at, in Unix milliseconds.
 func dayOf(at int64) string { return time.UnixMilli(at).UTC().Format(time.DateOnly) }
 
-// chargeAgent adds usage to the totals of an agent and to those of the
-// day, and counts the runs that ended.
+// chargeAgent adds usage and the number of ended runs to the totals of an agent and of
+// the day.
 func chargeAgent(c *Conn, id claybot.AgentID, u claybot.Usage, calls []storage.ModelCall, runs, at int64) error {
 	if u == (claybot.Usage{}) && len(calls) == 0 && runs == 0 {
 		return nil
@@ -124,9 +124,9 @@ func chargeAgent(c *Conn, id claybot.AgentID, u claybot.Usage, calls []storage.M
 	return c.do("UPDATE agents SET usage = ? WHERE id = ?", total, id)
 }
 
-// A payer is the agent that something is charged to.
+// A payer is the agent that usage is charged to.
 type payer struct {
-	before, owner, kind string // what it took until now, as JSON; its columns
+	before, owner, kind string // usage so far, as JSON; columns
 	where               spoken
 	found               bool
 }
@@ -140,8 +140,8 @@ func (p *payer) ask(id claybot.AgentID) Ask {
 	})}
 }
 
-// chargeAgentTo is charge for a payer that was loaded in this transaction. The caller
-// saves what the payer took until now, unless it is nil: that did not change.
+// chargeAgentTo is chargeAgent for a payer loaded in this transaction. The caller saves
+// the payer's new total, unless it is nil: unchanged.
 func chargeAgentTo(c *Conn, p payer, id claybot.AgentID, u claybot.Usage, calls []storage.ModelCall, runs, at int64) (total []byte, err error) {
 	if err := need(p.found, nil); err != nil {
 		return nil, err
@@ -167,8 +167,8 @@ func chargeAgentTo(c *Conn, p payer, id claybot.AgentID, u claybot.Usage, calls 
 	return json.Marshal(sum.Add(u))
 }
 
-// spokenAt is where the agent of a stored descriptor speaks; empty for nowhere. A
-// descriptor that is damaged says nothing: what was spent counts all the same.
+// spokenAt returns the connector and channel of a stored descriptor. It returns the zero
+// value for a damaged descriptor: its usage counts all the same.
 func spokenAt(descriptor string) spoken {
 	var d claybot.Descriptor
 	if unmarshal(descriptor, &d) != nil || d.Connector == "" {
@@ -177,8 +177,8 @@ func spokenAt(descriptor string) spoken {
 	return spoken{d.Connector, d.Connector + ":" + d.ChannelID}
 }
 
-// byModel splits u into what each model took, at least one part. Calls of tools
-// belong to the model that was asked first; what no call explains, to none.
+// byModel splits u by model into at least one part. Tool calls belong to the first model
+// called; usage that no call explains belongs to no model.
 func byModel(u claybot.Usage, calls []storage.ModelCall) []storage.ModelCall {
 	var parts []storage.ModelCall
 	add := func(model string, v claybot.Usage) {
@@ -219,7 +219,7 @@ func byModel(u claybot.Usage, calls []storage.ModelCall) []storage.ModelCall {
 	return parts
 }
 
-// lastDay is behind every day.
+// lastDay sorts after every day.
 const lastDay = "9999-99-99"
 
 // spentColumns are the columns that Spent can sum by.
@@ -231,8 +231,8 @@ var spentColumns = map[string]string{
 // spentOfAgents are the columns that only the larger table has.
 var spentOfAgents = []string{storage.ByAgent, storage.ByOwner, storage.ByConnector, storage.ByChannel}
 
-// Spent implements storage.Usages. An unknown column is refused. Sums by agent
-// or owner read a row of each agent and day; others a few rows of each day.
+// Spent implements storage.Usages. It rejects unknown columns. Sums by agent or owner
+// read a row of each agent and day; others a few rows of each day.
 func (db spending) Spent(ctx context.Context, q storage.SpentQuery) ([]storage.Spent, error) {
 	query, err := spentSQL(q, db.dialect.Summed)
 	if err != nil {
@@ -248,7 +248,7 @@ func (db spending) Spent(ctx context.Context, q storage.SpentQuery) ([]storage.S
 	}
 	limit := q.Limit
 	if limit <= 0 {
-		limit = storage.SpentRows + 1 // one more tells that there are too many
+		limit = storage.SpentRows + 1 // one more shows that there are too many
 	}
 	args = append(args, limit)
 	var sums []storage.Spent
@@ -287,8 +287,8 @@ func (db spending) Spent(ctx context.Context, q storage.SpentQuery) ([]storage.S
 	return result(sums, err, "spent")
 }
 
-// spentSQL is the query for q. Its parameters are the days, the agent if one is
-// named, and the limit.
+// spentSQL returns the query for q. Its parameters are the days, the agent if q has one,
+// and the limit.
 func spentSQL(q storage.SpentQuery, summed string) (string, error) {
 	var b strings.Builder
 	b.WriteString(`SELECT coalesce(sum(input), 0), coalesce(sum(output), 0), coalesce(sum(cached), 0), coalesce(sum(cost), 0),
@@ -318,7 +318,7 @@ func spentSQL(q storage.SpentQuery, summed string) (string, error) {
 	if len(columns) > 0 {
 		list := strings.Join(columns, ", ")
 		b.WriteString(" GROUP BY " + list)
-		if byModel { // not of runs that asked no model
+		if byModel { // excludes runs that called no model
 			b.WriteString(" HAVING sum(input) + sum(output) + sum(cached) + sum(cost) + sum(calls) + sum(tools) > 0")
 		}
 		b.WriteString(" ORDER BY " + list)
@@ -327,14 +327,14 @@ func spentSQL(q storage.SpentQuery, summed string) (string, error) {
 	return b.String(), nil
 }
 
-// A spanKey is a row of latencies: how often something took about so long on
+// A spanKey identifies a row of latencies: how often an operation took about so long on
 // one day.
 type spanKey struct {
 	day, what string
 	bucket    int
 }
 
-// took notes that something took ms milliseconds.
+// took records that an operation took ms milliseconds.
 func (m *meter) took(at int64, what string, ms int64) {
 	m.spans[spanKey{day: dayOf(at), what: what, bucket: bucketOf(ms)}]++
 }
@@ -353,15 +353,14 @@ func (k spanKey) compare(o spanKey) int {
 	return cmp.Or(cmp.Compare(k.day, o.day), cmp.Compare(k.what, o.what), cmp.Compare(k.bucket, o.bucket))
 }
 
-// Buckets are eight to an octave, so that the middle of one is off by at most
-// 1/16 of a value in it. Values below exact have one each.
+// There are eight buckets per octave, so the middle of one is off by at most 1/16 of a
+// value in it. Each value below exact has its own.
 const (
 	subBits = 3
 	exact   = 1 << (subBits + 1)
 )
 
-// bucketOf is the bucket of a duration in milliseconds; what is negative counts
-// as 0.
+// bucketOf returns the bucket of a duration in milliseconds; negative values count as 0.
 func bucketOf(ms int64) int {
 	if ms < exact {
 		return int(max(ms, 0))
@@ -370,7 +369,7 @@ func bucketOf(ms int64) int {
 	return shift<<subBits + int(ms>>shift)
 }
 
-// bucketValue is the middle of a bucket.
+// bucketValue returns the middle of a bucket.
 func bucketValue(bucket int) int64 {
 	if bucket < exact {
 		return int64(bucket)
@@ -380,14 +379,14 @@ func bucketValue(bucket int) int64 {
 	return low + (int64(1)<<shift)/2
 }
 
-// A spread is the buckets of one thing on one day, in their order.
+// A spread has the buckets of one operation on one day, in order.
 type spread struct {
 	buckets []int
 	counts  []int64
 	n       int64
 }
 
-// at is the value that the share p (in percent) of all do not exceed.
+// at returns the value that p percent do not exceed.
 func (s spread) at(p int64) int64 {
 	rank := (s.n*p + 99) / 100
 	for i, n := range s.counts {
@@ -398,7 +397,7 @@ func (s spread) at(p int64) int64 {
 	return 0
 }
 
-// Latencies implements storage.Usages, by day and then by thing.
+// Latencies implements storage.Usages, sorted by day and operation.
 func (db spending) Latencies(ctx context.Context, from, to string) ([]storage.Latency, error) {
 	if to == "" {
 		to = lastDay

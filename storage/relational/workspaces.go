@@ -12,7 +12,7 @@ import (
 
 var _ workspace.Ledger = (*Store)(nil)
 
-// errNoIdentity means that an entry has no identity to find it by.
+// errNoIdentity means that an entry has no provider or key to find it by.
 var errNoIdentity = errors.New("it has no provider, or no key")
 
 const workspaceColumns = "node, provider, key, agent, state, image, platform, last_used, ttl, data, tries, next_try, problem, changed, version"
@@ -26,7 +26,7 @@ func decodeWorkspace(r Row) workspace.Entry {
 	}
 }
 
-// millis is a time as it is stored; 0 for none.
+// millis returns t in Unix milliseconds; 0 for the zero time.
 func millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -52,10 +52,10 @@ type DB struct {
 	close   func() error
 
 	// Owned by the writer goroutine.
-	writer   *conn
-	unsynced bool        // commits are not synced at present
-	wal      fs.FileInfo // the log, once CheckPlace has seen it
-	sinks    []string
+	writer    *conn
+	unsynced  bool        // commits are not synced at present
+	wal       fs.FileInfo // the log, once CheckPlace has seen it
+	sinks     []string
 	committed func(storage.Commit)
 
 	file    fs.FileInfo           // what is open
