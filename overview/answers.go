@@ -15,8 +15,7 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// Answer is the text that answers a chat command of the person of an agent, which need
-// not exist yet.
+// Answer returns the answer to a user's chat command. The agent need not exist yet.
 func (o *Answers) Answer(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (string, error) {
 	switch m.Command {
 	case "start":
@@ -46,11 +45,11 @@ func (o *Answers) Answer(ctx context.Context, agent claybot.Agent, m claybot.Age
 	case "plan":
 		return texts.PlanWhat, nil
 	}
-	return texts.Help(), nil // asked for, or the best answer to a command that is none
+	return texts.Help(), nil // requested, or the best answer to an unknown command
 }
 
-// agentStatus is what the person who wrote m may know: their own agent and whether things
-// work.
+// agentStatus returns what the author of m may see: their own agent and whether claybot
+// works.
 func (o *Answers) agentStatus(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) string {
 	doing, model := o.doing(ctx, agent), o.Profiles.Of(agent.ID, agent.Descriptor).Model
 	if off := o.SwitchedOff(ctx, agent); off != nil {
@@ -58,7 +57,7 @@ func (o *Answers) agentStatus(ctx context.Context, agent claybot.Agent, m claybo
 		if off.Say == "" && o.People.ReadsCauses(agent, m) {
 			why += "\n\n" + o.Worker.AdviceOn(agent, off)
 		}
-		if doing = why + "\n\n" + doing; strings.HasSuffix(doing, texts.Idle) { // nothing that is written is worked on
+		if doing = why + "\n\n" + doing; strings.HasSuffix(doing, texts.Idle) { // no message is being handled
 			doing = why
 		}
 		if off.Code == runs.CodeOff {
@@ -76,7 +75,7 @@ func (o *Answers) agentStatus(ctx context.Context, agent claybot.Agent, m claybo
 	return b.String()
 }
 
-// tasks answers /tasks: what else is at work or planned for the person.
+// tasks answers /tasks with the work in progress and the scheduled tasks of the user.
 func (o *Answers) tasks(ctx context.Context, agent claybot.Agent) (string, error) {
 	var lines []string
 	children, err := o.Index.Children(ctx, agent.ID)
@@ -121,7 +120,7 @@ func (o *Answers) tasks(ctx context.Context, agent claybot.Agent) (string, error
 	return strings.Join(lines, "\n"), nil
 }
 
-// scheduled is the power of a connector that lists tasks.
+// scheduled is implemented by a connector that lists tasks.
 type scheduled interface {
 	Tasks(ctx context.Context) ([]connectors.Task, []connectors.Problem, error)
 }
@@ -134,7 +133,7 @@ func taskLine(t connectors.Task) string {
 	return fmt.Sprintf("- task %s (`%s`): %s", connectors.OneLine(t.Name, 80), t.Slug, next)
 }
 
-// doing says what an agent does now, and what its person can do about it.
+// doing describes what an agent does now and what the user can do about it.
 func (o *Answers) doing(ctx context.Context, agent claybot.Agent) string {
 	if since, ok := o.unusableSince(ctx, agent.Descriptor); ok {
 		return texts.Unusable(since, o.Zone())
@@ -162,8 +161,8 @@ func (o *Answers) doing(ctx context.Context, agent claybot.Agent) string {
 	return fmt.Sprintf("I am about to take up %d messages.", len(waiting))
 }
 
-// unusableSince is since when the agent of d cannot be used, as far as this member
-// knows; ok is false when it can.
+// unusableSince returns since when the agent of d is unusable, as far as this member
+// knows; ok is false if it is usable.
 func (o *Answers) unusableSince(ctx context.Context, d claybot.Descriptor) (since claybot.Time, ok bool) {
 	if x, ok := o.Worker.Faults.At(d.Key()); ok {
 		return claybot.At(x.Since), true
@@ -175,8 +174,8 @@ func (o *Answers) unusableSince(ctx context.Context, d claybot.Descriptor) (sinc
 	return list[0].At, true
 }
 
-// lastReceipt is what became of the newest message of an agent's person, parked or not;
-// storage.ErrNotFound.
+// lastReceipt returns the receipt of the newest message of an agent's user, parked or
+// not, or storage.ErrNotFound.
 func (o *Answers) lastReceipt(ctx context.Context, agent claybot.Agent) (storage.Receipt, error) {
 	list, err := o.Parking.ParkedOf(ctx, agent.Descriptor.Key(), storage.MaxParkedAgent)
 	if err != nil {

@@ -29,13 +29,12 @@ type Index interface {
 	Children(ctx context.Context, parent claybot.AgentID) ([]storage.IndexEntry, error)
 }
 
-// Histories reads what agents remember; see storage.Histories.
+// Histories reads the histories of agents; see storage.Histories.
 type Histories interface {
 	Records(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error)
 }
 
-// Inbox reads what waits, and what became of messages; see storage.Inbox and
-// storage.Receipts.
+// Inbox reads waiting messages and receipts; see storage.Inbox and storage.Receipts.
 type Inbox interface {
 	Waiting(ctx context.Context, agent claybot.AgentID, limit int) ([]claybot.AgentMessage, error)
 	Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error)
@@ -83,21 +82,21 @@ type Stores struct {
 
 // Connectors are the connectors that this member runs.
 type Connectors interface {
-	// Running reports whether it is known which connectors there are.
+	// Running reports whether the set of connectors is known.
 	Running() bool
-	// All lists them in the order of their names.
+	// All lists them by name.
 	All() []connectors.Connector
-	// Held is why nothing comes in through a connector; empty when something may.
+	// Held returns why a connector receives nothing, or "".
 	Held(name string) string
-	// Stuck says for how long a connector has waited for one message to be stored, in a
-	// sentence; empty when that is not too long.
+	// Stuck returns a sentence that reports how long a connector has waited for one message
+	// to be stored, or "" if that is not too long.
 	Stuck(name string) string
 }
 
 // Parked counts parked messages.
 type Parked interface {
 	Count(ctx context.Context) (storage.ParkedTotals, error)
-	// Totals returns the newest Count, and whether no more messages are parked.
+	// Totals returns the newest count and whether parking is full.
 	Totals() (totals storage.ParkedTotals, full bool)
 }
 
@@ -115,8 +114,8 @@ type Parts struct {
 	Hub        *runs.Hub
 }
 
-// Reports are what Status shows of parts outside of the system; see the fields of
-// Status. Those that are nil are not shown.
+// Reports are sections of Status from outside of the system; see the fields of Status.
+// Nil ones are omitted.
 type Reports struct {
 	Settings func() []SettingStatus
 	Model    func() ModelStatus
@@ -132,19 +131,19 @@ type Config struct {
 	Stores
 	Parts
 	Reports Reports
-	// SwitchedOff returns the error that every run of an agent ends with while a setting
-	// is bad; nil while none is.
+	// SwitchedOff returns the error that every run of an agent ends with because of an
+	// invalid setting, or nil.
 	SwitchedOff func(ctx context.Context, agent claybot.Agent) *runs.Error
-	// Access is read with every Status.
+	// Access is read for every Status.
 	Access func() people.Access
-	// Zone is where the people are, for the times that they read.
+	// Zone is the users' time zone, for the times in texts.
 	Zone    func() *time.Location
 	Version string
 	Log     *slog.Logger
 }
 
-// An Overview shows what the system does and has done. Its methods are safe for
-// concurrent use, and change nothing.
+// An Overview shows what the system does and has done. It is safe for concurrent use and
+// changes nothing.
 type Overview struct {
 	*Listings
 	*Monitor
@@ -155,7 +154,7 @@ type Overview struct {
 // Listings list agents, inboxes, runs and outgoing messages.
 type Listings struct{ Config }
 
-// A Monitor tells how the system is doing.
+// A Monitor reports the status of the system.
 type Monitor struct {
 	Config
 	listings *Listings
@@ -163,7 +162,7 @@ type Monitor struct {
 	counted  atomic.Pointer[figures] // the last ones
 }
 
-// Stories tell what became of messages, and why.
+// Stories trace messages.
 type Stories struct{ Config }
 
 // Answers answer the chat commands that change nothing.
@@ -172,7 +171,7 @@ type Answers struct {
 	monitor *Monitor
 }
 
-// New makes an Overview of a process that begins now.
+// New returns an Overview of a process that starts now.
 func New(cfg Config) *Overview {
 	listings := &Listings{cfg}
 	monitor := &Monitor{Config: cfg, listings: listings, began: time.Now()}

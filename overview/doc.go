@@ -1,7 +1,7 @@
-// Package overview shows what the system does and has done: its status and health,
-// what became of a message and why, and the listings of agents, inboxes, runs,
-// outgoing and parked messages. Operators, the API and the pages read it, and so do
-// the chat commands that only answer, such as /status.
+// Package overview shows what the system does and has done: its status and health, the
+// traces of messages, and the lists of agents, inboxes, runs, outgoing and parked
+// messages. Operators, the API, the dashboard and read-only chat commands such as
+// /status use it.
 //
-// It changes nothing, and dispatching never needs it. It starts no goroutines.
+// It changes nothing, dispatching never needs it, and it starts no goroutines.
 package overview

@@ -9,21 +9,21 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// maxInboxView is the most waiting messages that are shown of one agent.
+// maxInboxView is the maximum number of waiting messages in an InboxView.
 const maxInboxView = 1000
 
-// An InboxView is what waits for one agent, and what it works on.
+// An InboxView has the waiting messages of an agent and its unfinished run.
 type InboxView struct {
 	Agent      claybot.AgentID
 	Descriptor claybot.Descriptor
 	Waiting    []claybot.AgentMessage // oldest first
-	Run        *claybot.Run           // the unfinished one, nil when there is none
+	Run        *claybot.Run           // the unfinished one, or nil
 }
 
-// InboxOf shows the inbox of an agent; storage.ErrNotFound.
+// InboxOf returns the inbox of an agent, or storage.ErrNotFound.
 func (o *Listings) InboxOf(ctx context.Context, id claybot.AgentID) (InboxView, error) {
-	// What waits is read first: a message that is taken meanwhile is in both, and not
-	// in neither.
+	// Read the waiting messages first: a message that a run takes meanwhile is then in both
+	// lists and not missing from both.
 	waiting, err := o.Inbox.Waiting(ctx, id, maxInboxView)
 	if err != nil {
 		return InboxView{}, fmt.Errorf("read the inbox of %s: %w", id, err)

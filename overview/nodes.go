@@ -11,11 +11,10 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// figuresTime bounds how long a status waits for the figures of a store that
-// may not answer.
+// figuresTime bounds how long a status waits for the store's counts.
 const figuresTime = 3 * time.Second
 
-// What is said of a store that does not answer, or not this time.
+// The texts for a store that is unavailable or too slow.
 const (
 	noDatabase = "the database does not answer; nothing new is taken in until it does"
 	oldFigures = "the database did not give its figures in time; they are the last that were read"
@@ -23,9 +22,9 @@ const (
 	noHolder   = "nobody knows which node has the connection until the database answers"
 )
 
-// held says of connectors that they take nothing in while the store does not answer.
-// Those that stopped, or stand by, take nothing in for reasons of their own; for whom
-// these stand by may have changed since.
+// held marks connectors as blocked while the store is unavailable. It leaves out those
+// that stopped or stand by: they receive nothing for other reasons, and the member that
+// they stand by for may have changed.
 func held(all []ConnectorStatus) {
 	for i, c := range all {
 		switch c.State {
@@ -46,8 +45,8 @@ func held(all []ConnectorStatus) {
 	}
 }
 
-// worthShowing puts the nodes that are there before those that were, and leaves out
-// what a process was called before it joined again.
+// worthShowing sorts live members before former ones and drops the earlier ids of a
+// process that joined again.
 func worthShowing(all []storage.Member) []storage.Member {
 	var there, were []storage.Member
 	for _, n := range all {
@@ -65,8 +64,8 @@ func worthShowing(all []storage.Member) []storage.Member {
 	return append(there, were...)
 }
 
-// Members lists who shares the store: all nodes of the last day, those that are there
-// first, and then the newest first. Of this one it knows how much it works at this moment.
+// Members lists the members of the last day, live ones first, then newest first. It adds
+// the current load of this member.
 func (o *Monitor) Members(ctx context.Context) ([]storage.Member, error) {
 	all, err := o.Membership.Members(ctx)
 	for i := range all {
@@ -77,13 +76,13 @@ func (o *Monitor) Members(ctx context.Context) ([]storage.Member, error) {
 	return worthShowing(all), err
 }
 
-// WorksOn is the name of the member that works on an agent now; empty for none, where
-// that is not known, and in a process that has the store for itself.
+// WorksOn returns the name of the member that works on an agent, or "" if there is none,
+// if it is unknown, and in a process that has the store for itself.
 func (o *Monitor) WorksOn(ctx context.Context, id claybot.AgentID) (string, error) {
 	return o.Membership.HeldBy(ctx, id, o.Inboxes.Busy(id))
 }
 
-// nodeStatus tells of this node.
+// nodeStatus returns the status of this member.
 func (o *Monitor) nodeStatus() *NodeStatus {
 	m := o.Membership
 	st := &NodeStatus{ID: m.Node(), Name: m.Name(), Nodes: len(m.Alive()), OK: true}
@@ -93,17 +92,16 @@ func (o *Monitor) nodeStatus() *NodeStatus {
 	return st
 }
 
-// figures are what the store counts, and when it was asked.
+// figures are the store's counts and the time of the query.
 type figures struct {
 	storage.Stats
 	at      claybot.Time
-	old     bool // not of this moment
+	old     bool // from an earlier query
 	unknown bool // never read
 }
 
-// figures reads what the store counts. Of one that does not answer it is what was read
-// last, if anything was: a status is asked for then above all, and has more to tell than
-// figures.
+// figures reads the store's counts. If the store does not answer, it returns the last
+// known ones: a status matters most then, and has more to report than counts.
 func (o *Monitor) figures(ctx context.Context) (figures, error) {
 	last := figures{unknown: true}
 	if f := o.counted.Load(); f != nil {
@@ -121,7 +119,7 @@ func (o *Monitor) figures(ctx context.Context) (figures, error) {
 		o.counted.Store(&f)
 		return f, nil
 	case ctx.Err() != nil:
-		return figures{}, err // the caller is gone
+		return figures{}, err // the caller canceled
 	}
 	o.Log.Debug("figures cannot be read", "err", err)
 	return last, nil

@@ -10,24 +10,24 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// ParkedStatus counts the messages whose agents cannot be used.
+// ParkedStatus counts the messages to unusable agents.
 type ParkedStatus struct {
 	storage.ParkedTotals
-	// Full: no more are taken, and messages of such agents wait at their source.
+	// Full: no more messages are parked; those of unusable agents wait at their source.
 	Full bool `json:"full,omitempty"`
 }
 
-// A ParkedAgent is an agent that cannot be used, and what waits for it. It may not
-// exist yet, so it has the name connector:channel:user; a background agent has its id.
+// A ParkedAgent is an unusable agent and its waiting messages. The agent may not exist
+// yet, so its name is connector:channel:user; that of a subagent is its id.
 type ParkedAgent struct {
 	Agent    string            `json:"agent"`
-	Messages int               `json:"messages"` // that are parked; where none is, those in its inbox and its run
+	Messages int               `json:"messages"` // parked ones; if there are none, those in its inbox and run
 	First    claybot.MessageID `json:"first"`    // the oldest message
 	Since    claybot.Time      `json:"since"`
-	Cause    string            `json:"cause"` // why the agent could not be used then
+	Cause    string            `json:"cause"` // why the agent was unusable then
 }
 
-// ParkedName names the agent with a key for operators.
+// ParkedName returns the name of the agent with a key, for operators.
 func ParkedName(key string) string {
 	d := claybot.DescriptorOf(key)
 	if d == (claybot.Descriptor{}) {
@@ -36,9 +36,9 @@ func ParkedName(key string) string {
 	return strings.Join([]string{d.Connector, d.ChannelID, d.UserID}, ":")
 }
 
-// ParkedAgents lists up to limit agents that cannot be used: those with parked messages
-// first, in the order of their oldest ones, then those for which accepted messages wait,
-// as far as this member knows. It is for operators.
+// ParkedAgents lists up to limit unusable agents for operators: first those with parked
+// messages, by their oldest message, then those with waiting accepted messages, as far as
+// this member knows.
 func (o *Monitor) ParkedAgents(ctx context.Context, limit int) ([]ParkedAgent, error) {
 	agents, err := o.Parking.ParkedAgents(ctx, limit)
 	if err != nil {
@@ -53,7 +53,7 @@ func (o *Monitor) ParkedAgents(ctx context.Context, limit int) ([]ParkedAgent, e
 			return nil, err
 		}
 		if len(list) == 0 {
-			continue // taken in the meantime
+			continue // delivered concurrently
 		}
 		p := list[0]
 		all = append(all, ParkedAgent{Agent: ParkedName(a.Key), Messages: a.Messages, First: p.Message.ID, Since: p.At, Cause: p.Cause})
@@ -63,7 +63,7 @@ func (o *Monitor) ParkedAgents(ctx context.Context, limit int) ([]ParkedAgent, e
 			continue
 		}
 		p := ParkedAgent{Agent: x.Agent, Since: x.Since, Cause: x.Cause}
-		if v, err := o.listings.InboxOf(ctx, x.ID); err == nil { // else only what waits is not known
+		if v, err := o.listings.InboxOf(ctx, x.ID); err == nil { // otherwise only the number of waiting messages is unknown
 			waiting := make([]claybot.MessageID, 0, len(v.Waiting))
 			for _, m := range v.Waiting {
 				waiting = append(waiting, m.ID)
@@ -80,7 +80,7 @@ func (o *Monitor) ParkedAgents(ctx context.Context, limit int) ([]ParkedAgent, e
 	return all, nil
 }
 
-// shownFaults is how many agents at fault Status names.
+// shownFaults is how many unusable agents Status names.
 const shownFaults = 5
 
 func (o *Monitor) faultStatus() FaultStatus {
@@ -92,15 +92,15 @@ func (o *Monitor) faultStatus() FaultStatus {
 	return st
 }
 
-// An AgentFault is why an agent cannot be used.
+// An AgentFault is why an agent is unusable.
 type AgentFault struct {
-	Agent string          `json:"agent"` // connector:channel:user, or the id of a background agent
+	Agent string          `json:"agent"` // connector:channel:user, or the id of a subagent
 	ID    claybot.AgentID `json:"agentId,omitempty"`
 	Since claybot.Time    `json:"since"`
 	Cause string          `json:"cause"`
 }
 
-// faults returns the agents that this member cannot use, that of the longest fault first.
+// faults returns the agents that this member cannot use, the longest fault first.
 func (o *Monitor) faults() []AgentFault {
 	var all []AgentFault
 	for _, x := range o.Worker.Faults.List() {

@@ -13,69 +13,68 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// Status is how the daemon is doing, as `claybot status --json` prints it.
+// Status is the status of the daemon, as `claybot status --json` prints it.
 type Status struct {
 	Version string `json:"version"`
 	Uptime  string `json:"uptime"`
 	StoreStatus
 	Connectors []ConnectorStatus `json:"connectors"`
 	Access     AccessStatus      `json:"access"`
-	Start      *StartStatus      `json:"start,omitempty"` // while claybot comes back after it died
-	Node       *NodeStatus       `json:"node,omitempty"`  // that says all this
+	Start      *StartStatus      `json:"start,omitempty"` // while claybot recovers from a crash
+	Node       *NodeStatus       `json:"node,omitempty"`  // the reporting member
 	OutsideStatus
 	FaultStatus
 }
 
-// StoreStatus is what the store counts.
+// StoreStatus has the store's counts.
 type StoreStatus struct {
 	Agents     int                       `json:"agents"`
 	Inbox      InboxStatus               `json:"inbox"`
 	Runs       map[claybot.RunState]int  `json:"runs"`
 	Outbox     map[claybot.SendState]int `json:"outbox"`
-	Duplicates int64                     `json:"duplicates"` // repeats that were dropped since the start
-	Ambiguous  int64                     `json:"ambiguous"`  // sends whose fate was unknown at first
-	// AsOf is when all this was read: set when it is not of this moment, because the
-	// store does not answer.
+	Duplicates int64                     `json:"duplicates"` // duplicates dropped since the start
+	Ambiguous  int64                     `json:"ambiguous"`  // sends with an initially unknown outcome
+	// AsOf is the time of these counts if they are old because the store does not answer.
 	AsOf claybot.Time `json:"figuresAsOf,omitempty"`
-	// Unknown says that it was never read: all is zero then and means nothing.
+	// Unknown means that the counts were never read and are all zero.
 	Unknown bool `json:"figuresUnknown,omitempty"`
 }
 
-// OutsideStatus is how the parts outside of the system are doing.
+// OutsideStatus is the status of parts outside of the system.
 type OutsideStatus struct {
 	Model  ModelStatus       `json:"model"`
 	Disk   *DiskStatus       `json:"disk,omitempty"`
 	Limits LimitStatus       `json:"limits"`
 	Sinks  []runs.SinkHealth `json:"sinks,omitempty"` // see runs.Relay
-	// Checks are the results of the newest checks of the data directory, by name:
-	// database, histories, copy.
+	// Checks are the results of the newest checks of the data directory, by name: database,
+	// histories, copy.
 	Checks map[string]CheckStatus `json:"checks,omitempty"`
-	// Settings are those that were not understood.
+	// Settings are the invalid ones.
 	Settings []SettingStatus `json:"settings,omitempty"`
 	// Servers are the MCP servers whose tools agents may use.
 	Servers []ServerStatus `json:"mcpServers,omitempty"`
 }
 
-// FaultStatus is what cannot be used at present, and what waits for that.
+// FaultStatus counts what is unusable at present and the messages that wait for it.
 type FaultStatus struct {
-	// Unwell is why this member takes less work and is not ready: descriptors, memory
-	// or I/O. Empty when it is well.
+	// Unwell is why this member accepts less work and is not ready: descriptors, memory or
+	// I/O. Empty if it is healthy.
 	Unwell string `json:"unwell,omitempty"`
-	// Faulty is how many agents this member cannot use at present. Parked are the
-	// messages that wait for such agents, of all members.
+	// Faulty is the number of agents that this member cannot use at present. Parked counts
+	// the messages to such agents, of all members.
 	Faulty int           `json:"faultyAgents,omitempty"`
-	Faults []AgentFault  `json:"faults,omitempty"` // of those agents, the first few
+	Faults []AgentFault  `json:"faults,omitempty"` // the first few of those agents
 	Parked *ParkedStatus `json:"parked,omitempty"`
 }
 
 // CheckStatus is the result of a check of the data directory.
 type CheckStatus struct {
 	At      claybot.Time `json:"at"`                // when it ended
-	Text    string       `json:"text"`              // what it found, in a sentence
-	Problem bool         `json:"problem,omitempty"` // an operator needs to look at it
+	Text    string       `json:"text"`              // its result, in a sentence
+	Problem bool         `json:"problem,omitempty"` // needs an operator's attention
 }
 
-// ServerStatus is how one MCP server is doing.
+// ServerStatus is the status of an MCP server.
 type ServerStatus struct {
 	Name  string `json:"name"`
 	OK    bool   `json:"ok"` // connected: agents have its tools
@@ -89,13 +88,12 @@ type DiskStatus struct {
 	Total int64 `json:"total"`
 }
 
-// NodeStatus is the node that says all this, among those that share the store.
-// What is counted since the start is of this node alone. While Err is set, the
-// figures of the store are the last that were read (Status.AsOf), or not known.
+// NodeStatus is the member that reports this status. Counts since the start are of this
+// member alone. While Err is set, the store's counts are old (Status.AsOf) or unknown.
 type NodeStatus struct {
-	ID    string `json:"id,omitempty"` // empty while it is none
+	ID    string `json:"id,omitempty"` // empty before it joins
 	Name  string `json:"name"`
-	Nodes int    `json:"nodes"` // that are there, this one included
+	Nodes int    `json:"nodes"` // live members, including this one
 	OK    bool   `json:"ok"`    // the store answers
 	Err   string `json:"error,omitempty"`
 }
@@ -103,42 +101,42 @@ type NodeStatus struct {
 // InboxStatus counts the messages that no run has taken yet.
 type InboxStatus struct {
 	Waiting int          `json:"waiting"`
-	Oldest  claybot.Time `json:"oldest,omitempty"` // arrival of the one that waits longest
+	Oldest  claybot.Time `json:"oldest,omitempty"` // arrival of the oldest one
 }
 
 // ConnectorStatus is the health of one connector.
 type ConnectorStatus struct {
 	Name string `json:"name"`
 	connectors.Health
-	// Held is why nothing comes in through it, whatever its state, and what becomes
-	// of that meanwhile; empty when nothing keeps it.
+	// Held is why nothing arrives through it, whatever its state, and what happens to the
+	// messages meanwhile; empty if it is not blocked.
 	Held string `json:"held,omitempty"`
 }
 
-// ModelStatus is how the model answers: when it last did, and what went wrong
-// since, in a sentence with the next step.
+// ModelStatus is when the model last answered and what failed since, in a sentence with
+// the next step.
 type ModelStatus struct {
 	Name   string    `json:"name"`
 	LastOK time.Time `json:"lastOk,omitzero"`
 	Err    string    `json:"error,omitempty"`
 }
 
-// A SettingStatus is a setting that was not understood: what is wrong with it and
-// what holds instead, and the next step. It holds no secret.
+// A SettingStatus is an invalid setting: the problem, the value used instead, and the
+// next step. It contains no secret.
 type SettingStatus struct {
 	Text string `json:"text"`
 	Next string `json:"next,omitempty"`
-	Off  bool   `json:"off"` // something is switched off until it is corrected
+	Off  bool   `json:"off"` // a feature is off until the setting is corrected
 }
 
-// AccessStatus says how strangers are met.
+// AccessStatus is how unknown users are handled.
 type AccessStatus struct {
 	Mode    people.AccessMode `json:"mode"`
 	Granted int               `json:"granted"`
-	Refused int64             `json:"refused"` // messages of strangers since the start
+	Refused int64             `json:"refused"` // messages of unknown users since the start
 }
 
-// Status reads how the daemon is doing.
+// Status returns the status of the daemon.
 func (o *Monitor) Status(ctx context.Context) (Status, error) {
 	counts, err := o.figures(ctx)
 	if err != nil {
@@ -172,7 +170,7 @@ func (o *Monitor) Status(ctx context.Context) (Status, error) {
 	return st, nil
 }
 
-// status asks the parts outside of the system.
+// status queries the parts outside of the system.
 func (r Reports) status() OutsideStatus {
 	st := OutsideStatus{Limits: r.Limits}
 	if r.Sinks != nil {
@@ -182,7 +180,7 @@ func (r Reports) status() OutsideStatus {
 		st.Servers = r.Servers()
 	}
 	if r.Disk != nil {
-		if disk, err := r.Disk(); err == nil { // else it is not known
+		if disk, err := r.Disk(); err == nil { // otherwise it is unknown
 			st.Disk = &disk
 		}
 	}
@@ -215,15 +213,15 @@ func (o *Monitor) health() []ConnectorStatus {
 	return all
 }
 
-// Ready reports whether every connector has had its first success or stands by, and
-// none waits long for a message to be stored, the store answers, this member is well
-// and the parking table has room; if not, what is missing. Before Run nothing is ready.
-// One agent that cannot be used does not count, whatever the class of its fault: the
+// Ready reports whether the member is ready, or else what is missing: every connector has
+// succeeded once or stands by, none has waited long for a message to be stored, the store
+// answers, this member is healthy and parking is not full. Before Run nothing is ready.
+// A single unusable agent does not count; Status reports it.
 // others are served, and Status tells of it.
 func (o *Monitor) Ready() (bool, string) {
 	_, full := o.Parked.Totals()
 	switch {
-	case !o.Connectors.Running(): // no connector is known yet, and none is missing
+	case !o.Connectors.Running(): // no connector is known yet, so none is missing
 		return false, "the start is under way"
 	case o.Membership.Answering() != nil:
 		return false, noDatabase
@@ -246,17 +244,17 @@ func (o *Monitor) Ready() (bool, string) {
 	return true, ""
 }
 
-// StartStatus says how claybot comes back after it died.
+// StartStatus is how claybot recovers from a crash.
 type StartStatus struct {
-	// Unclean counts the starts in a row that followed a process that died.
+	// Unclean counts the consecutive starts after a crash.
 	Unclean int `json:"uncleanStarts"`
-	// AtOnce is how many runs are let in at once that may be the cause, and Waiting how
-	// many agents wait for that.
+	// AtOnce limits the concurrent runs that may be the cause, and Waiting counts the agents
+	// that wait for it.
 	AtOnce  int `json:"atOnce"`
 	Waiting int `json:"waiting"`
 }
 
-// startStatus returns nil after an orderly end, and once the process has lived long enough.
+// startStatus returns nil after a clean shutdown or enough uptime.
 func (o *Monitor) startStatus() *StartStatus {
 	unclean, atOnce, waiting, active := o.Worker.Recovery.Status()
 	if !active {
@@ -265,9 +263,9 @@ func (o *Monitor) startStatus() *StartStatus {
 	return &StartStatus{Unclean: unclean, AtOnce: atOnce, Waiting: waiting}
 }
 
-// LimitStatus is what bounds the work of this member at once.
+// LimitStatus limits the concurrent work of this member.
 type LimitStatus struct {
 	MaxRuns int   `json:"maxRuns"`
-	Memory  int64 `json:"memory,omitempty"` // bytes that the process may have; 0: no limit is known
+	Memory  int64 `json:"memory,omitempty"` // bytes for the process; 0: no known limit
 	Files   int64 `json:"files,omitempty"`  // descriptors, the same
 }

@@ -10,12 +10,11 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// maxToolsUsed is the most calls of tools that are listed of one run: the newest.
+// maxToolsUsed bounds the tool calls listed of a run, newest first.
 const maxToolsUsed = 100
 
-// ToolsOf lists the calls of tools that a run which has ended made, in the order in
-// which they ended. Of a run that goes on, and of one whose events were removed after
-// their time, it lists none.
+// ToolsOf lists the tool calls of a finished run in the order in which they ended. It
+// lists none for an unfinished run or after its events were pruned.
 func (o *Listings) ToolsOf(ctx context.Context, id claybot.RunID) ([]connectors.ToolUse, error) {
 	run, err := o.Runs.Run(ctx, id)
 	if err != nil {

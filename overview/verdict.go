@@ -13,39 +13,37 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// An Outcome is what became of a message, in one word.
+// An Outcome is what happened to a message, in one word.
 type Outcome string
 
-// The outcomes of a message: first those that are still open, then those of a message
-// that no run took, then those of a run that has ended.
+// The outcomes of a message: open ones, those without a run, and those of a finished run.
 const (
 	OutcomeWaiting Outcome = "waiting" // for its turn
-	OutcomeWorking Outcome = "working" // its run is at work
+	OutcomeWorking Outcome = "working" // its run is active
 	OutcomePaused  Outcome = "paused"  // its run waits for an answer, an approval, a budget or subagents
 
-	OutcomeHandled Outcome = "handled" // without a run, as it should be: a command, an answer to a question
+	OutcomeHandled Outcome = "handled" // without a run, as intended: a command, an answer to a question
 	OutcomeDropped Outcome = "dropped" // no run will take it
 
 	OutcomeAnswered    Outcome = "answered"    // the platform has the whole reply
 	OutcomeSilent      Outcome = "silent"      // the run succeeded, and there is no reply to send
 	OutcomeSending     Outcome = "sending"     // the reply waits in the outbox
-	OutcomeUncertain   Outcome = "uncertain"   // whether the reply arrived is not known
-	OutcomeUndelivered Outcome = "undelivered" // some of the reply was given up
+	OutcomeUncertain   Outcome = "uncertain"   // delivery is unknown
+	OutcomeUndelivered Outcome = "undelivered" // part of the reply could not be delivered
 	OutcomeFailed      Outcome = "failed"      // the run failed, whether or not its sender was notified
 	OutcomeStopped     Outcome = "stopped"     // the run was stopped
 )
 
-// A Verdict is what became of a message. The Why page, the API, the command line and
-// /why all show this one, so that they never disagree.
+// A Verdict is the outcome of a message. The Why page, the API, the command line and /why
+// all use it, so that they agree.
 type Verdict struct {
 	Outcome Outcome `json:"outcome"`
 	Text    string  `json:"text"` // in one or two sentences
 }
 
-// VerdictOf judges a message by its receipt and whether its agent cannot be used at
-// present. A run that failed has failed, also
-// when its sender was notified of that: the state of the run comes before that of its
-// replies.
+// VerdictOf derives the outcome of a message from its receipt and whether its agent is
+// unusable at present. A failed run counts as failed even if its sender was notified: the
+// state of the run takes precedence over that of its replies.
 func VerdictOf(r storage.Receipt, unusable bool, zone *time.Location) Verdict {
 	switch {
 	case unusable && stillOpen(r):
@@ -73,8 +71,7 @@ func VerdictOf(r storage.Receipt, unusable bool, zone *time.Location) Verdict {
 	return sent.verdict(connectors.Capital(silenceWords(*r.Run, r.Message)) + ".")
 }
 
-// stillOpen reports whether an accepted message waits for its agent: for its turn, or
-// for its run to go on.
+// stillOpen reports whether an accepted message waits for its turn, or its run to go on.
 func stillOpen(r storage.Receipt) bool {
 	return r.Skipped == "" && r.Parked == "" && (r.Run == nil || r.Run.State == claybot.RunRunning)
 }
@@ -109,7 +106,7 @@ func verdictWaiting(r storage.Receipt, zone *time.Location) string {
 	return "It waits for its turn."
 }
 
-// causeOf is why a run failed, for an operator.
+// causeOf returns why a run failed, for operators.
 func causeOf(run claybot.Run) string {
 	if run.Error == nil || run.Error.Text == "" {
 		return ""
@@ -117,8 +114,8 @@ func causeOf(run claybot.Run) string {
 	return ": " + strings.TrimRight(connectors.OneLine(run.Error.Text, 300), ".")
 }
 
-// A tally counts the replies to a message by how far they have come. A notice about
-// another message that was not delivered is none of them.
+// A tally counts the replies to a message by delivery state. It leaves out notices that
+// another message was not delivered.
 type tally struct{ sent, lost, doubtful, open int }
 
 func tallyOf(replies []claybot.Outgoing) (t tally) {
@@ -138,7 +135,7 @@ func tallyOf(replies []claybot.Outgoing) (t tally) {
 	return t
 }
 
-// verdict is that of a run that succeeded; silence is said where there is no reply.
+// verdict returns the verdict on a successful run; silence is the text without a reply.
 func (t tally) verdict(silence string) Verdict {
 	switch {
 	case t.lost == 1:
@@ -155,7 +152,7 @@ func (t tally) verdict(silence string) Verdict {
 	return Verdict{OutcomeSilent, silence}
 }
 
-// notified says whether the sender knows that a run failed.
+// notified returns whether the sender knows that a run failed, as a text.
 func (t tally) notified(silence string) string {
 	switch {
 	case t.lost > 0:
@@ -172,7 +169,7 @@ func (t tally) notified(silence string) string {
 	return connectors.Capital(silence) + "."
 }
 
-// textWhy tells what became of a message.
+// textWhy describes what happened to a message.
 func textWhy(r storage.Receipt, unusable bool, zone *time.Location) string {
 	what := fmt.Sprintf("Your message of %s ", texts.Clock(r.Message.At, zone))
 	switch {
@@ -192,7 +189,7 @@ func textWhy(r storage.Receipt, unusable bool, zone *time.Location) string {
 		what += fmt.Sprintf("went into run %s. ", r.Run.ID)
 	}
 	v := VerdictOf(r, unusable, zone)
-	if v.Outcome == OutcomeFailed { // an operator reads the cause on the page
+	if v.Outcome == OutcomeFailed { // operators see the cause on the page
 		v.Text = "The run failed"
 		if r.Run.Error != nil {
 			v.Text += " (" + r.Run.Error.Code + ")"
@@ -202,7 +199,7 @@ func textWhy(r storage.Receipt, unusable bool, zone *time.Location) string {
 	what += v.Text
 	for _, o := range r.Replies {
 		if strings.HasPrefix(o.ID, delivery.NoticePrefix) {
-			continue // it tells of another reply
+			continue // about another reply
 		}
 		what += fmt.Sprintf(" Reply part %d of %d: %s", o.Part, o.Parts, o.State)
 		if o.Cause != "" && o.State != claybot.SendSent {

@@ -18,7 +18,7 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// maxStoryEvents is the most events that a story is told from: the newest.
+// maxStoryEvents is the maximum number of events in a story: the newest.
 const maxStoryEvents = 2000
 
 // A Story is the trace of one message.
@@ -26,32 +26,31 @@ type Story struct {
 	storage.Receipt
 	// Events are those of the run that took the message.
 	Events []claybot.Event
-	// Steps is the same as a list to read, oldest first.
+	// Steps is the timeline, oldest first.
 	Steps []Step
-	// Silence is why there is no reply, in words; empty when there is one, or
-	// when it is still to come.
+	// Silence is why there is no reply, as a text; empty if there is one or it is pending.
 	Silence string
-	// Fault is why the agent of an open message cannot be used at present; empty when
-	// it can, as far as this member knows.
+	// Fault is why the agent of an open message is unusable at present; empty if it is
+	// usable, as far as this member knows.
 	Fault string
-	zone  *time.Location // of the people who read it; nil: UTC
+	zone  *time.Location // of the readers; nil: UTC
 }
 
-// Verdict is what became of the message.
+// Verdict returns the outcome of the message.
 func (t Story) Verdict() Verdict { return VerdictOf(t.Receipt, t.Fault != "", t.zone) }
 
-// A Step is one thing that happened to a message.
+// A Step is one entry of a timeline.
 type Step struct {
 	At   claybot.Time  `json:"at"`
 	What string        `json:"what"` // received, stored, waiting, run, model, tool, question, answer, reply, sent, failed, skipped …
-	Text string        `json:"text"` // in words
+	Text string        `json:"text"` // for display
 	Run  claybot.RunID `json:"run,omitempty"`
 	MS   int64         `json:"ms,omitempty"`
 }
 
-// Why tells what became of the messages that ref names, oldest first: a
-// platform's link to a message, the id of a message, a run or an outgoing
-// message. storage.ErrNotFound when it names none.
+// Why returns the stories of the messages that ref names, oldest first: a platform's link
+// to a message, or the id of a message, a run or an outgoing message. It returns
+// storage.ErrNotFound if there are none.
 func (o *Stories) Why(ctx context.Context, ref string) ([]Story, error) {
 	ids, err := o.named(ctx, strings.TrimSpace(ref))
 	if err != nil {
@@ -61,7 +60,7 @@ func (o *Stories) Why(ctx context.Context, ref string) ([]Story, error) {
 	for _, id := range ids {
 		story, err := o.story(ctx, id)
 		if errors.Is(err, storage.ErrNotFound) {
-			continue // removed meanwhile
+			continue // removed concurrently
 		}
 		if err != nil {
 			return nil, err
@@ -74,7 +73,7 @@ func (o *Stories) Why(ctx context.Context, ref string) ([]Story, error) {
 	return stories, nil
 }
 
-// named finds the messages that a ref names, as it stands or as a link.
+// named finds the messages that a ref names, by id or as a link.
 func (o *Stories) named(ctx context.Context, ref string) ([]claybot.MessageID, error) {
 	if ref == "" {
 		return nil, nil
@@ -129,7 +128,7 @@ func (o *Stories) story(ctx context.Context, id claybot.MessageID) (Story, error
 	return t, nil
 }
 
-// tell makes the steps of a story, and says why there is silence.
+// tell fills in the steps of a story and why there is no reply.
 func (t *Story) tell() {
 	m := t.Message
 	t.step(m.At, "received", textReceived(m, t.Stored))
@@ -140,7 +139,7 @@ func (t *Story) tell() {
 		t.Silence = skippedWords(t.Skipped)
 	case t.Parked != "":
 		t.step(0, "parked", t.parked())
-	case t.Run == nil && t.Fault != "": // said below
+	case t.Run == nil && t.Fault != "": // reported below
 	case t.Run == nil:
 		t.step(0, "waiting", t.waits())
 	default:
@@ -153,7 +152,7 @@ func (t *Story) tell() {
 		t.reply(o)
 	}
 	slices.SortStableFunc(t.Steps, func(a, b Step) int {
-		if a.At == 0 || b.At == 0 { // still to come
+		if a.At == 0 || b.At == 0 { // pending
 			return int(min(b.At, 1) - min(a.At, 1))
 		}
 		return int(a.At - b.At)
@@ -167,7 +166,7 @@ func (t *Story) step(at claybot.Time, what, text string) {
 	t.Steps = append(t.Steps, Step{At: at, What: what, Text: text})
 }
 
-// waits says what a message waits for.
+// waits returns what a message waits for, as a text.
 func (t *Story) waits() string {
 	var all []string
 	switch {
@@ -188,7 +187,7 @@ func (t *Story) waits() string {
 	return "waits: " + strings.Join(all, "; ")
 }
 
-// parked says why a message is parked.
+// parked returns why a message is parked, as a text.
 func (t *Story) parked() string {
 	s := "waits until its agent can be used again, and is retried until then: " + connectors.OneLine(t.Parked, 300)
 	if t.Ahead > 0 {
@@ -197,7 +196,7 @@ func (t *Story) parked() string {
 	return s
 }
 
-// earlier says how many messages wait before one.
+// earlier returns how many messages wait before one, as a text.
 func earlier(n int) string {
 	if n == 1 {
 		return "1 earlier message waits before it"
@@ -205,7 +204,7 @@ func earlier(n int) string {
 	return fmt.Sprintf("%d earlier messages wait before it", n)
 }
 
-// runSteps are the events of the run in words.
+// runSteps adds the events of the run.
 func (t *Story) runSteps() {
 	began := false
 	for _, e := range t.Events {
@@ -216,7 +215,7 @@ func (t *Story) runSteps() {
 		began = began || e.Type == claybot.EventRunStarted
 		t.Steps = append(t.Steps, Step{At: e.At, What: what, Text: text, Run: e.Run, MS: ms})
 	}
-	if !began { // its events were removed after their time
+	if !began { // its events were pruned
 		t.Steps = append(t.Steps, Step{At: t.Run.Started, What: "run", Text: "run " + string(t.Run.ID) + " took it", Run: t.Run.ID})
 		if t.Run.State.Ended() {
 			t.Steps = append(t.Steps, Step{At: t.Run.Ended, What: "end", Text: "the run ended: " + string(t.Run.State), Run: t.Run.ID})
@@ -224,7 +223,7 @@ func (t *Story) runSteps() {
 	}
 }
 
-// reply tells how far one outgoing message has come.
+// reply adds the delivery state of an outgoing message.
 func (t *Story) reply(o claybot.Outgoing) {
 	part := ""
 	if o.Parts > 1 {
@@ -262,8 +261,8 @@ func textReceived(m claybot.AgentMessage, stored claybot.Time) string {
 	return fmt.Sprintf("%s message from %s%s", m.Type, connectors.OneLine(from, 80), late)
 }
 
-// skippedWords says why a message was not handed to its agent, by the reason
-// that is stored.
+// skippedWords returns the text for a stored reason why a message was not handed to its
+// agent.
 func skippedWords(reason string) string {
 	known := map[string]string{
 		"command":               "a command, answered by claybot itself",
@@ -287,7 +286,7 @@ func skippedWords(reason string) string {
 	return "not handed to the agent: " + reason
 }
 
-// silenceWords says why a run has no reply.
+// silenceWords returns why a run has no reply.
 func silenceWords(run claybot.Run, m claybot.AgentMessage) string {
 	switch {
 	case !run.State.Ended():
@@ -306,7 +305,7 @@ func silenceWords(run claybot.Run, m claybot.AgentMessage) string {
 	return "the run failed"
 }
 
-// canceledWords says who stopped a run, by the word that is stored.
+// canceledWords returns who stopped a run, for the stored word.
 func canceledWords(by string) string {
 	known := map[string]string{
 		"user":              "the run was stopped in the chat",
@@ -322,8 +321,7 @@ func canceledWords(by string) string {
 	return "the run was stopped by " + by
 }
 
-// eventWords tells an event to a person; what is empty for those that are too
-// small to tell.
+// eventWords returns the text of an event; what is empty for events too minor to show.
 func eventWords(e claybot.Event, zone *time.Location) (what, text string, ms int64) {
 	switch e.Type {
 	case claybot.EventRunStarted:
@@ -379,7 +377,7 @@ func orUnknown(model string) string {
 	return model
 }
 
-// where adds to a story which node works on the message now, or on what it waits for.
+// where adds the member that works on the message, or on what it waits for.
 func (t *Story) where(node string) {
 	switch {
 	case node == "":
@@ -390,7 +388,7 @@ func (t *Story) where(node string) {
 	}
 }
 
-// open reports whether some node may work on the message, or on its agent, now.
+// open reports whether a member may work on the message, or on its agent, now.
 func (t *Story) open() bool {
 	if t.Run != nil {
 		return !t.Run.State.Ended()
