@@ -116,7 +116,7 @@ func (f *follower) refreshAll(ctx context.Context) {
 		case <-look:
 			err := f.refresh(ctx)
 			if err != nil && !failing && ctx.Err() == nil {
-				f.log.Warn("failed to look for changes of other members, retrying", "err", err)
+				f.log.Warn("failed to read changes of other members, retrying", "err", err)
 			}
 			failing = err != nil
 			look = f.members.Elsewhere(lookVersions)
@@ -184,7 +184,7 @@ func (f *follower) repair(ctx context.Context) (done bool) {
 	}
 	if err != nil {
 		if ctx.Err() == nil && f.members.Trusted() == nil {
-			f.log.Warn("failed to claim the repair of what others left, retrying", "err", err)
+			f.log.Warn("failed to claim the repair of orphaned state, retrying", "err", err)
 		}
 		return false
 	}

@@ -97,7 +97,7 @@ func (s *supervisor) holdBack(cs []connectors.Connector) (release func(context.C
 	}
 	slices.Sort(names)
 	s.hold(fmt.Sprintf("held back after %d unclean starts in a row", unclean), names...)
-	s.log.Warn("connectors are held back", "uncleanStarts", unclean)
+	s.log.Warn("connectors held back", "uncleanStarts", unclean)
 	if running == 0 {
 		first := unclean % len(names)
 		return func(ctx context.Context) { s.startOneByOne(ctx, slices.Concat(names[first:], names[:first])) }
@@ -126,7 +126,7 @@ func (s *supervisor) startOneByOne(ctx context.Context, names []string) {
 		late = min(time.Minute<<min(times-blameAt, 10), blameMost)
 		names = append(slices.DeleteFunc(names, func(n string) bool { return n == last.Starting }), last.Starting)
 		s.hold(fmt.Sprintf("held back for %v: claybot died %d times in a row right after it had started", late, times), last.Starting)
-		s.log.Error("connector kills the process and is held back", "connector", last.Starting, "times", times, "for", late)
+		s.log.Error("connector crashes the process; held back", "connector", last.Starting, "times", times, "for", late)
 	}
 	for _, name := range names {
 		blamed := 0

@@ -150,7 +150,7 @@ func (p *parking) park(ctx context.Context, to claybot.Descriptor, m claybot.Age
 		p.stop(ctx, to, m)
 	}
 	if added && !rules.Behind {
-		log.Error("message parked: its agent cannot be used", "class", storage.ClassOf(cause).String(), "err", cause)
+		log.Error("message parked: agent unusable", "class", storage.ClassOf(cause).String(), "err", cause)
 	}
 	p.counts.parked.Raise()
 	return storage.Posted{Added: added, Skipped: parkedReason}, nil
@@ -317,7 +317,7 @@ func (p *parking) answerAtOnce(ctx context.Context, to claybot.Descriptor, m cla
 		done, err = p.answerUnborn(ctx, to, m, stopped)
 	}
 	if err != nil {
-		p.log.Warn("failed to answer for an agent that cannot be used", "connector", to.Connector, "message", m.ID, "err", err)
+		p.log.Warn("failed to answer for an unusable agent", "connector", to.Connector, "message", m.ID, "err", err)
 	}
 	return done, err == nil
 }

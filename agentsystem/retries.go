@@ -145,7 +145,7 @@ func (r *retries) attempt(ctx context.Context, key string) (wait time.Duration) 
 	w, log := r.parking.worker, r.parking.log
 	x, err := r.unpark(ctx, key)
 	if err == nil {
-		log.Info("no messages are parked for an agent any more", "connector", claybot.DescriptorOf(key).Connector, "last", x.Message.ID)
+		log.Info("no parked messages left for the agent", "connector", claybot.DescriptorOf(key).Connector, "last", x.Message.ID)
 		w.Faults.Over(key)
 		r.parking.intake.inboxes.Wake()
 		return 0

@@ -101,7 +101,7 @@ func (s *supervisor) run(ctx context.Context, c connectors.Connector, h connecto
 		mine, free := hold.Context(ctx)
 		stopped = s.keepUp(mine, c, h)
 		if err := hold.Trusted(); err != nil && ctx.Err() == nil {
-			log.Warn("connection lost to another member, or may be", "err", err)
+			log.Warn("connection possibly lost to another member", "err", err)
 		}
 		free()
 		if err := hold.Yield(ctx, true); err != nil {
@@ -117,7 +117,7 @@ func (s *supervisor) standBy(ctx context.Context, x connectors.Exclusive, log *s
 		freed, changed := s.freed.Next(), s.members.Changed()
 		hold, err := s.members.Claim(ctx, x.Exclusive())
 		if err == nil {
-			log.Log(ctx, level, "this member has the connection now")
+			log.Log(ctx, level, "connection claimed by this member")
 			return hold
 		}
 		holder := ""
@@ -126,7 +126,7 @@ func (s *supervisor) standBy(ctx context.Context, x connectors.Exclusive, log *s
 				holder = s.members.NameOf(id)
 			}
 			if holder != last {
-				log.Info("another member has the connection; standing by", "holder", holder)
+				log.Info("connection held by another member; standing by", "holder", holder)
 				last = holder
 			}
 		} else if ctx.Err() == nil {

@@ -88,7 +88,7 @@ func (s *windows) follow(ctx context.Context) {
 		s.update(ctx, open, &showing)
 		for _, w := range open {
 			if err := s.look(w); err != nil && ctx.Err() == nil {
-				s.log.Debug("failed to look for what other members do, retrying", "err", err)
+				s.log.Debug("failed to read the runs of other members, retrying", "err", err)
 			}
 		}
 	}

@@ -84,7 +84,7 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 		err = x.whole(ctx)
 	}
 	if err != nil {
-		about(d.cfg.Log, o).Error("failed to read what a message belongs to, retrying", "err", err)
+		about(d.cfg.Log, o).Error("failed to read the context of an outgoing message, retrying", "err", err)
 		pause(ctx, time.Second)
 		return false
 	}
@@ -98,7 +98,7 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 			return false
 		}
 		if errors.Is(err, storage.ErrLeaseLost) {
-			about(d.cfg.Log, o).Info("another member sends to the destination now")
+			about(d.cfg.Log, o).Info("destination claimed by another member")
 			l.lost = true
 			return false
 		}
@@ -301,7 +301,7 @@ func (x *delivery) resolve(ctx context.Context, r storage.Resolution) {
 			x.missed.keep(x.o.ID, attempts, r)
 		}
 		if gone {
-			about(x.cfg.Log, x.o).Warn("send not recorded: another member has the destination now", "state", r.State)
+			about(x.cfg.Log, x.o).Warn("send not recorded: destination claimed by another member", "state", r.State)
 			x.lane.lost = true
 			return
 		}

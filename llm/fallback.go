@@ -102,7 +102,7 @@ func (m *fallback) Chat(ctx context.Context, r Request) (Response, error) {
 			return resp, caused(ctx, m.none(failures))
 		}
 		next := m.routes[order[n+1]].Name
-		m.log.Warn("another model is asked", "agent", r.Agent, "run", r.Run, "from", m.routes[i].Name, "to", next, "class", e.Class, "status", e.Status)
+		m.log.Warn("trying the fallback model", "agent", r.Agent, "run", r.Run, "from", m.routes[i].Name, "to", next, "class", e.Class, "status", e.Status)
 		if r.Failed != nil {
 			r.Failed(Attempt{Route: m.routes[i].Name, Next: next, Err: e})
 		}

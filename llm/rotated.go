@@ -53,7 +53,7 @@ func (m *rotated) Chat(ctx context.Context, r Request) (resp Response, err error
 			return resp, err
 		}
 		m.refused(i, e)
-		m.log.Warn("a key of the model was refused", "key", m.keys[i].Fingerprint, "status", e.Status, "error", e.Text)
+		m.log.Warn("model API key rejected", "key", m.keys[i].Fingerprint, "status", e.Status, "error", e.Text)
 	}
 	return resp, err
 }

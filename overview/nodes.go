@@ -121,6 +121,6 @@ func (o *Monitor) figures(ctx context.Context) (figures, error) {
 	case ctx.Err() != nil:
 		return figures{}, err // the caller canceled
 	}
-	o.Log.Debug("figures cannot be read", "err", err)
+	o.Log.Debug("failed to read metrics", "err", err)
 	return last, nil
 }

@@ -123,7 +123,7 @@ func (s *Supervisor) Halt(ctx context.Context, e storage.IndexEntry, by string) 
 func (s *Supervisor) HaltBelow(ctx context.Context, id claybot.AgentID, by string) int {
 	children, err := s.index.Children(ctx, id)
 	if err != nil {
-		s.log.Error("failed to list the subagents of an agent", "agent", id, "err", err)
+		s.log.Error("failed to list subagents", "agent", id, "err", err)
 		return 0
 	}
 	n := 0

@@ -231,7 +231,7 @@ func (s *Set) fit(ctx context.Context, env Env, call claybot.ToolCall, text stri
 	if env.Save != nil {
 		var err error
 		if path, err = env.Save(ctx, env.CallID, text); err != nil {
-			s.log().Warn("a long result is not kept whole", "tool", call.Name, "agent", env.Agent.ID, "run", env.Run, "bytes", len(text), "err", err)
+			s.log().Warn("failed to save a long result", "tool", call.Name, "agent", env.Agent.ID, "run", env.Run, "bytes", len(text), "err", err)
 			path = ""
 		}
 	}
@@ -273,7 +273,7 @@ func (s *Set) call(ctx context.Context, env Env, call claybot.ToolCall) (Result,
 	case o := <-done:
 		return o.result, timely(ctx, inner, e, limit, o.err)
 	case <-late.C:
-		s.log().Warn("a tool does not stop and is left behind", "tool", call.Name, "agent", env.Agent.ID, "run", env.Run, "limit", limit)
+		s.log().Warn("tool does not stop, abandoned", "tool", call.Name, "agent", env.Agent.ID, "run", env.Run, "limit", limit)
 		return Result{}, timely(ctx, inner, e, limit, inner.Err())
 	}
 }
@@ -302,7 +302,7 @@ func (s *Set) contain(ctx context.Context, e entry, env Env, args json.RawMessag
 	o := outcome{err: &Fault{Code: FaultInternal, Text: e.spec.Name + " ended without a result"}}
 	defer func() {
 		if p := recover(); p != nil {
-			s.log().Error("a tool panicked", "tool", e.spec.Name, "agent", env.Agent.ID, "run", env.Run, "panic", p, "stack", string(debug.Stack()))
+			s.log().Error("tool panicked", "tool", e.spec.Name, "agent", env.Agent.ID, "run", env.Run, "panic", p, "stack", string(debug.Stack()))
 			o = outcome{err: failedInside(e.spec.Name)}
 		}
 		done <- o

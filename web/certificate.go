@@ -36,7 +36,7 @@ func openCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, 
 	}
 	c.now = &cert
 	if info, err := os.Stat(keyFile); err == nil && info.Mode().Perm()&0o004 != 0 {
-		log.Warn("everybody on this machine can read the key of the certificate: chmod 600 it", "file", keyFile)
+		log.Warn("every user of this machine can read the certificate's key: run chmod 600 on it", "file", keyFile)
 	}
 	return c, nil
 }
@@ -63,7 +63,7 @@ func (c *certificate) current() *tls.Certificate {
 			return c.now
 		}
 		c.now = &cert
-		c.log.Info("certificate read again", "until", cert.Leaf.NotAfter)
+		c.log.Info("certificate reloaded", "until", cert.Leaf.NotAfter)
 	}
 	return c.now
 }

@@ -207,7 +207,7 @@ func (a *auth) keep(ctx context.Context) {
 		unsaved := a.unsaved
 		a.mu.Unlock()
 		if unsaved && a.save(written) == nil {
-			a.log.Info("sessions are written again")
+			a.log.Info("writing sessions recovered")
 		}
 	}
 }

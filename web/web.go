@@ -250,10 +250,10 @@ func (s *Server) open(addr net.Addr) {
 	s.pulse.OK()
 	own, err := net.InterfaceAddrs()
 	if err != nil {
-		s.log.Debug("the addresses of this machine are not known", "err", err)
+		s.log.Debug("failed to list the addresses of this machine", "err", err)
 	}
 	at := s.links(addr.String(), own)
-	s.log.Info("web page is up", "url", at[0]+"/")
+	s.log.Info("web page started", "url", at[0]+"/")
 	if exposed(addr.String()) && s.cert == nil && !s.cfg.proxied(addr.String()) {
 		s.log.Warn("the web page is reachable from other machines and not encrypted: set http.tls_cert and http.tls_key, or use it in a network you trust", "addr", addr.String())
 	}

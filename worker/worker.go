@@ -151,7 +151,7 @@ func (s *Worker) release(box *inbox.AgentInbox, policy inbox.Policy, err error, 
 			return
 		}
 		if s.isDraining() {
-			log.Warn("failed to release the agent; the next start does", "err", err)
+			log.Warn("failed to release the agent; the next start releases it", "err", err)
 			return
 		}
 		if wait = time.Second; waits(err) && storage.ClassOf(err) != storage.ClassStore {

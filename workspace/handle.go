@@ -56,7 +56,7 @@ func (h *handle) touch(ctx context.Context) {
 	// The use has ended well, though its context may have ended with it.
 	saved, err := h.m.cfg.Ledger.SaveWorkspaceEntry(context.WithoutCancel(ctx), e)
 	if err != nil {
-		h.m.log.Warn("the use of a workspace is not written down", "key", e.Key, "err", err)
+		h.m.log.Warn("failed to record the use of a workspace", "key", e.Key, "err", err)
 	}
 	if err != nil || !saved {
 		return

@@ -152,7 +152,7 @@ func (m *Manager) enter(ctx context.Context, s *slot, w Want) (Workspace, error)
 	fresh := same && s.entry.TTL == w.TTL && time.Since(s.entry.LastUsed) < touchEvery
 	s.mu.Unlock()
 	if ws != nil && !same && users > 0 {
-		m.log.Info("a changed workspace is replaced when nobody uses it", "key", w.Key)
+		m.log.Info("changed workspace is replaced once it is idle", "key", w.Key)
 		same = true
 	}
 	if !fresh {
@@ -251,7 +251,7 @@ func (m *Manager) remove(ctx context.Context, s *slot, e Entry) (Entry, error) {
 		}
 		e.Tries++
 		e.NextTry, e.Problem = now.Add(backoff(e.Tries)), failed.Error()
-		m.log.Warn("a workspace is not removed", "key", e.Key, "provider", e.Provider, "tries", e.Tries, "err", failed, "cause", errors.Unwrap(failed))
+		m.log.Warn("failed to remove workspace", "key", e.Key, "provider", e.Provider, "tries", e.Tries, "err", failed, "cause", errors.Unwrap(failed))
 	}
 	saved, err := m.cfg.Ledger.SaveWorkspaceEntry(ctx, e)
 	if err == nil && !saved {

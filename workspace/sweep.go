@@ -60,7 +60,7 @@ func (m *Manager) adopt(ctx context.Context, p Provider) bool {
 	for _, i := range infos {
 		there[i.Key] = true
 		if err := m.adoptOne(ctx, p, i); err != nil {
-			m.log.Warn("a workspace that was left is not taken over", "provider", p.Name(), "key", i.Key, "err", err)
+			m.log.Warn("failed to take over an abandoned workspace", "provider", p.Name(), "key", i.Key, "err", err)
 			whole = false
 		}
 	}
@@ -73,7 +73,7 @@ func (m *Manager) adopt(ctx context.Context, p Provider) bool {
 			continue
 		}
 		if err := m.settle(ctx, e); err != nil {
-			m.log.Warn("the entry of a workspace is not set right", "provider", p.Name(), "key", e.Key, "err", err)
+			m.log.Warn("failed to correct a workspace entry", "provider", p.Name(), "key", e.Key, "err", err)
 			whole = false
 		}
 	}
@@ -125,7 +125,7 @@ func (m *Manager) orphan(ctx context.Context, key Key) bool {
 	}
 	exists, err := m.cfg.Exists(ctx, id)
 	if err != nil {
-		m.log.Warn("nobody knows whether the agent of a workspace exists; it is kept", "key", key, "err", err)
+		m.log.Warn("failed to look up the agent of a workspace; keeping it", "key", key, "err", err)
 	}
 	return err == nil && !exists
 }
@@ -158,18 +158,18 @@ func (m *Manager) adoptOne(ctx context.Context, p Provider, i Info) error {
 	if _, err := m.cfg.Ledger.SaveWorkspaceEntry(ctx, e); err != nil { // not saved: it is in use already
 		return err
 	}
-	m.log.Info("a workspace that was left is taken over", "provider", p.Name(), "key", i.Key)
+	m.log.Info("took over an abandoned workspace", "provider", p.Name(), "key", i.Key)
 	return nil
 }
 
 func (m *Manager) sweep(ctx context.Context) time.Duration {
 	if err := m.cfg.Ledger.DropWorkspaceEntries(ctx, time.Now().Add(-recordsKept)); err != nil && ctx.Err() == nil {
-		m.log.Warn("old entries of workspaces are not removed", "err", err)
+		m.log.Warn("failed to remove old workspace entries", "err", err)
 	}
 	entries, err := m.cfg.Ledger.WorkspaceEntries(ctx, m.cfg.Node)
 	if err != nil {
 		if ctx.Err() == nil {
-			m.log.Warn("workspaces are not looked through", "err", err)
+			m.log.Warn("failed to sweep workspaces", "err", err)
 		}
 		return sweepEvery
 	}
@@ -215,7 +215,7 @@ func (m *Manager) expire(ctx context.Context, e Entry) {
 	e, claimed, err := m.claim(ctx, e, false)
 	if err != nil {
 		if ctx.Err() == nil {
-			m.log.Warn("a workspace is not removed", "key", e.Key, "err", err)
+			m.log.Warn("failed to remove workspace", "key", e.Key, "err", err)
 		}
 		return
 	}
@@ -223,7 +223,7 @@ func (m *Manager) expire(ctx context.Context, e Entry) {
 		return // used since, or removed by another
 	}
 	if _, err := m.remove(ctx, s, e); err == nil {
-		m.log.Info("a workspace is removed", "key", e.Key, "provider", e.Provider, "data", e.Data)
+		m.log.Info("workspace removed", "key", e.Key, "provider", e.Provider, "data", e.Data)
 	}
 }
 

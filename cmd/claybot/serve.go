@@ -66,7 +66,7 @@ func logWarnings(log *slog.Logger, warnings []configs.Warning) {
 		if w.Next != "" {
 			attrs = append(attrs, "next", w.Next)
 		}
-		log.Log(context.Background(), level, "a setting was not understood", attrs...)
+		log.Log(context.Background(), level, "invalid setting", attrs...)
 	}
 }
 

@@ -83,7 +83,7 @@ func (l *loop) Step(ctx context.Context, look bool) (err error) {
 // try calls do with the files locked, and logs its error.
 func (l *loop) try(ctx context.Context, what string, do func() error, attrs ...any) {
 	if err := l.sched.Locked(ctx, do); err != nil && ctx.Err() == nil {
-		l.sched.Log.Warn("failed to keep the files of tasks", append(attrs, "what", what, "err", err)...)
+		l.sched.Log.Warn("failed to save task files", append(attrs, "what", what, "err", err)...)
 	}
 }
 
@@ -127,7 +127,7 @@ func (l *loop) follow(ctx context.Context) {
 		row, err := newestRow(ctx, l.cfg.Ledger, uid)
 		if err != nil {
 			if ctx.Err() == nil {
-				l.sched.Log.Warn("cannot read the ledger", "err", err)
+				l.sched.Log.Warn("failed to read the ledger", "err", err)
 			}
 			return
 		}

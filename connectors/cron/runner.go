@@ -284,14 +284,14 @@ func (r *runner) gate(ctx context.Context, s *shot) (stop bool, err error) {
 	workDir := ""
 	if err := r.sched.Locked(ctx, func() (err error) { workDir, err = r.folder.workspace(s.slug); return err }); err != nil {
 		s.verdict.Note = "The gate command has no folder to run in, so claybot did not check whether there is anything to do."
-		r.sched.Log.Warn("cannot run a gate command", "task", s.slug, "err", err)
+		r.sched.Log.Warn("failed to run gate command", "task", s.slug, "err", err)
 		return false, context.Cause(ctx)
 	}
 	g := schedule.Gate{Command: s.def.gate, Timeout: s.def.gateTime, Dir: workDir, Task: s.slug, Zone: s.def.plan.zone}
 	if s.verdict, err = r.sched.Ask(ctx, g); err != nil || !s.verdict.Stop {
 		return false, err
 	}
-	r.sched.Log.Info("a gate keeps a task from running", "task", s.slug)
+	r.sched.Log.Info("task skipped by its gate", "task", s.slug)
 	return true, r.cfg.Ledger.Skip(ctx, s.firing(), reasonGate)
 }
 
@@ -313,7 +313,7 @@ func (r *runner) message(ctx context.Context, s shot) claybot.AgentMessage {
 	}
 	memory, err := r.folder.memory(ctx, s.slug)
 	if err != nil { // run the task without its memory
-		r.sched.Log.Warn("cannot read the memory of a task", "task", s.slug, "err", err)
+		r.sched.Log.Warn("failed to read task memory", "task", s.slug, "err", err)
 	}
 	f := s.firing()
 	f.Quiet = !s.manual && (s.retries() || !s.past.tells(s.planned))
@@ -360,7 +360,7 @@ func (r *runner) agent(ctx context.Context, s shot) (d claybot.Descriptor, found
 	if !errors.Is(err, storage.ErrNotFound) {
 		return d, err == nil, err
 	}
-	r.sched.Log.Warn("a task names an agent that does not exist", "file", s.slug+"/"+taskFile, "line", s.def.agentLine, "agent", s.def.agent)
+	r.sched.Log.Warn("agent of task not found", "file", s.slug+"/"+taskFile, "line", s.def.agentLine, "agent", s.def.agent)
 	return d, false, r.cfg.Ledger.Skip(ctx, s.firing(), "unknown agent "+string(s.def.agent))
 }
 
@@ -375,7 +375,7 @@ func (r *runner) pause(ctx context.Context, s shot) error {
 	if err != nil {
 		return err
 	}
-	r.sched.Log.Warn("a task is paused because its output does not arrive; change it or enable it again", "task", s.slug, "owner", s.def.spec.Owner, "cause", s.past.dead)
+	r.sched.Log.Warn("task paused: its output is not delivered; change the task or enable it again", "task", s.slug, "owner", s.def.spec.Owner, "cause", s.past.dead)
 	if r.cfg.Notice == nil {
 		return nil
 	}
@@ -383,7 +383,7 @@ func (r *runner) pause(ctx context.Context, s shot) error {
 	text := fmt.Sprintf("The scheduled task “%s” is paused: the output of its last two runs did not arrive at %s. When that works again, change the task or enable it.",
 		connectors.OneLine(s.def.spec.Name, 80), s.def.spec.Route)
 	if err := r.cfg.Notice(ctx, s.def.spec.Owner, key, text); err != nil {
-		r.sched.Log.Warn("cannot notify the owner that a task is paused", "task", s.slug, "err", err)
+		r.sched.Log.Warn("failed to notify the owner of a paused task", "task", s.slug, "err", err)
 	}
 	return nil
 }

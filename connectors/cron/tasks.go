@@ -247,7 +247,7 @@ func (c *Cron) RunNow(ctx context.Context, ref, key string) (connectors.Task, er
 				err = c.runner.byHand(run, s)
 			}
 			if err != nil && run.Err() == nil {
-				c.sched.Log.Warn("cannot run a task by hand", "task", s.slug, "err", err)
+				c.sched.Log.Warn("failed to run a task manually", "task", s.slug, "err", err)
 			}
 		}()
 		return c.view(ctx, t)

@@ -109,7 +109,7 @@ func (h *Heartbeat) Run(ctx context.Context, handler connectors.Handler) error {
 	// Record what ended while the loop was stopping, so that the next start need not look
 	// it up.
 	if err := h.sched.Locked(ctx, func() error { return h.settle(ctx) }); err != nil {
-		h.sched.Log.Warn("cannot save the state of the heartbeat", "err", err)
+		h.sched.Log.Warn("failed to save heartbeat state", "err", err)
 	}
 	return err
 }
@@ -147,7 +147,7 @@ func (h *Heartbeat) settings() Settings {
 		var err error
 		if s.hours, err = parseHours(text); err != nil && h.badHours != text {
 			h.badHours = text
-			h.sched.Log.Warn("invalid active hours of the heartbeat; it ticks at all hours", "err", err)
+			h.sched.Log.Warn("invalid heartbeat active hours; ticking at all hours", "err", err)
 		}
 	}
 	return s

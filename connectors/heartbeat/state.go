@@ -160,7 +160,7 @@ func (k *memory) read(ctx context.Context) error {
 	}
 	m, err := decode(f.Body)
 	if err != nil {
-		k.sched.Log.Warn("invalid state of the heartbeat; starting with an empty one", "err", err)
+		k.sched.Log.Warn("invalid heartbeat state; starting with an empty one", "err", err)
 	}
 	k.set(m, f.Version)
 	return nil

@@ -167,7 +167,7 @@ func (h *Heartbeat) notify(ctx context.Context) error {
 		err := h.cfg.Notice(ctx, idPrefix+"rest/"+strconv.FormatInt(int64(p.At), 10), pauseText(p.Why))
 		if err != nil && !errors.Is(err, storage.ErrNotFound) { // without a user, the log has to suffice
 			if ctx.Err() == nil {
-				h.sched.Log.Warn("cannot notify that the heartbeat is paused", "err", err)
+				h.sched.Log.Warn("failed to notify the user that the heartbeat is paused", "err", err)
 			}
 			return nil
 		}
@@ -236,7 +236,7 @@ func (h *Heartbeat) judge(ctx context.Context, due []*task, verdicts []schedule.
 		case !slices.ContainsFunc(h.tasks, func(x *task) bool { return x.id == t.id && x.text == t.text }):
 		case verdicts[i].Stop:
 			stopped = append(stopped, t.id)
-			h.sched.Log.Debug("a gate keeps a task of the heartbeat from running", "task", t.id)
+			h.sched.Log.Debug("heartbeat task skipped by its gate", "task", t.id)
 		default:
 			items = append(items, item{t, verdicts[i]})
 		}
@@ -351,7 +351,7 @@ func (h *Heartbeat) follow(ctx context.Context) error {
 	case errors.Is(err, storage.ErrDamaged), err == nil && rec.Skipped != "": // no run will end
 		return h.conclude(ctx, claybot.Run{}, same)
 	case err != nil:
-		h.sched.Log.Warn("cannot find out what became of a tick", "message", p.ID, "err", err)
+		h.sched.Log.Warn("failed to look up the outcome of a tick", "message", p.ID, "err", err)
 	case rec.Run != nil && (rec.Run.State.Ended() || rec.Run.State == ""): // a run that ended long ago is pruned
 		return h.conclude(ctx, *rec.Run, same)
 	}

@@ -214,7 +214,7 @@ func (s *Scheduler) report(ctx context.Context, err error, logged string) string
 		text := storage.Plain(err)
 		s.Pulse.Fail("the tasks cannot be read: " + text)
 		if text != logged {
-			s.Log.Warn("cannot read the tasks", "err", err)
+			s.Log.Warn("failed to read tasks", "err", err)
 		}
 		return text
 	case failed.text != "" && time.Since(failed.at) < failureExpires:
@@ -282,7 +282,7 @@ func (s *Scheduler) Done(ctx context.Context, j *Job, err error, attrs ...any) {
 		s.failed = failure{}
 		j.Retry()
 	case ctx.Err() == nil:
-		s.Log.Warn("cannot start a task", append(attrs, "err", err)...)
+		s.Log.Warn("failed to start task", append(attrs, "err", err)...)
 		s.failed = failure{storage.Plain(err), time.Now()}
 		j.Pause(min(firstPause<<min(j.failures, 10), mostPause))
 		j.failures++

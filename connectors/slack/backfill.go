@@ -168,7 +168,7 @@ func (b *backfill) run(ctx context.Context) {
 		}
 		again = nil
 		if err := b.close(ctx); err != nil && ctx.Err() == nil {
-			b.log.Warn("a gap in the connection could not be closed; trying again", "err", err)
+			b.log.Warn("failed to fetch messages missed in a connection gap, retrying", "err", err)
 			again = time.After(backfillAgain)
 		}
 	}
@@ -185,7 +185,7 @@ func (b *backfill) keep(ctx context.Context, now bool) {
 		return
 	}
 	if err := b.good.Advance(ctx, last, now); err != nil {
-		b.log.Warn("the time of the last connection was not kept", "err", err)
+		b.log.Warn("failed to save the time of the last connection", "err", err)
 	}
 }
 
@@ -229,9 +229,9 @@ func (b *backfill) close(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return b.interrupted(ctx, h)
 	}
-	b.log.Info("a gap in the connection was closed", "from", g.from, "to", g.to, "told", g.chats, "left", len(h.Left))
+	b.log.Info("fetched messages missed in a connection gap", "from", g.from, "to", g.to, "told", g.chats, "left", len(h.Left))
 	if g.unread > 0 || g.unlisted != "" {
-		b.log.Warn("conversations were neither read nor notified after a gap", "count", g.unread, "err", g.unlisted)
+		b.log.Warn("conversations neither read nor notified after a connection gap", "count", g.unread, "err", g.unlisted)
 	}
 	if !g.silent() {
 		b.chat.gap.Store(g)
@@ -257,9 +257,9 @@ func (b *backfill) recover(ctx, limited context.Context, r *replay, h *hole, g *
 	case why == nil:
 	case h.Left[r.channel].New && !errors.Is(why, errLeft):
 		g.unread++ // there may be no messages
-		b.log.Warn("a conversation was not read after a gap", "channel", r.channel, "since", r.from, "err", why)
+		b.log.Warn("conversation not read after a connection gap", "channel", r.channel, "since", r.from, "err", why)
 	default:
-		b.log.Warn("messages of a conversation may be missing", "channel", r.channel, "since", r.from, "err", why)
+		b.log.Warn("messages may be missing in a conversation", "channel", r.channel, "since", r.from, "err", why)
 		g.chats, g.reason = g.chats+1, cmp.Or(g.reason, why.Error())
 		x := h.Left[r.channel]
 		x.Notice = true
@@ -350,7 +350,7 @@ func (b *backfill) found(ctx context.Context, last, now time.Time, old hole) (*h
 	for channel, x := range old.Left {
 		h.Left[channel] = x
 	}
-	b.log.Info("there was a gap in the connection", "from", last, "to", now, "conversations", len(h.Left))
+	b.log.Info("connection gap detected", "from", last, "to", now, "conversations", len(h.Left))
 	return h, order, b.save(ctx, h)
 }
 

@@ -57,7 +57,7 @@ func (c *crowd) look() {
 		}
 	}
 	if c.told.Load() == nil {
-		c.log.Warn("another process may use this slack app: messages are shared out between its sockets",
+		c.log.Warn("another process may use this slack app: slack distributes messages among all open sockets",
 			"sockets", c.sockets, "own", ours)
 	}
 	text := fmt.Sprintf("%d sockets use this Slack app, and at most %d are of this claybot: some messages go to another program, perhaps a second claybot; stop it, or make an app of your own", c.sockets, ours)

@@ -41,7 +41,7 @@ func (r *receiver) answer(ctx context.Context, s *socket, f frame, t tap) error 
 	defer cancel()
 	said, err := r.handler.Answer(deciding, t.press)
 	if err != nil {
-		r.log.Warn("answer not stored, the person has to give it again", "question", t.press.Answer.Question, "user", t.press.UserID, "err", err)
+		r.log.Warn("failed to store answer; the user must repeat it", "question", t.press.Answer.Question, "user", t.press.UserID, "err", err)
 		return err
 	}
 	if !said.OK {
@@ -83,7 +83,7 @@ func (c *Connector) openForm(ctx context.Context, t tap) {
 	if code, _ := judge(err); code == "exchanged_trigger_id" {
 		return // it is open: Slack redelivered the action
 	}
-	c.log.Warn("a form did not open", "question", t.form.Question, "err", c.refused(methodView, "SLACK_BOT_TOKEN", err))
+	c.log.Warn("failed to open form", "question", t.form.Question, "err", c.refused(methodView, "SLACK_BOT_TOKEN", err))
 	c.whisper(ctx, t, texts.SlackNoForm)
 }
 
@@ -96,6 +96,6 @@ func (c *Connector) whisper(ctx context.Context, t tap, text string) {
 		options = append(options, slackapi.MsgOptionTS(t.thread))
 	}
 	if _, err := c.api.PostEphemeralContext(ctx, t.channel, t.user, options...); err != nil {
-		c.log.Warn("who tapped could not be told why nothing happens", "channel", t.channel, "user", t.user, "err", c.refused(methodWhisper, "SLACK_BOT_TOKEN", err))
+		c.log.Warn("failed to explain a rejected action to the user", "channel", t.channel, "user", t.user, "err", c.refused(methodWhisper, "SLACK_BOT_TOKEN", err))
 	}
 }

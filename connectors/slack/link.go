@@ -180,7 +180,7 @@ func (l *link) promote(s *socket) {
 	}
 	l.crowd.counted(s.hello.NumConnections, own)
 	l.pulse.OK()
-	l.log.Debug("slack socket is open", "lifetime", s.lifetime())
+	l.log.Debug("slack socket opened", "lifetime", s.lifetime())
 }
 
 // leave requests a successor of the current socket.
@@ -209,7 +209,7 @@ func (l *link) lost(s *socket, err error) error {
 		if expected {
 			return nil
 		}
-		l.log.Warn("slack socket was lost", "err", err)
+		l.log.Warn("slack socket lost", "err", err)
 		l.pulse.Fail("the socket to Slack was lost; trying again")
 		l.judge(s)
 	}
@@ -229,7 +229,7 @@ func (l *link) failed(err error) error {
 	if permanent(err) {
 		return err
 	}
-	l.log.Warn("slack socket cannot be opened", "err", err)
+	l.log.Warn("failed to open slack socket", "err", err)
 	if l.current == nil {
 		l.pulse.Fail(err.Error() + "; trying again")
 	}

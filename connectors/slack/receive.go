@@ -62,7 +62,7 @@ func (r *receiver) post(ctx context.Context, s *socket, envelope string, in inco
 	for wait := firstRetry; ; wait *= 2 {
 		err := r.handler.Post(ctx, in.to, in.message)
 		if storage.ClassOf(err) == storage.ClassMessage { // permanent: a retry would fail
-			r.log.Error("a message cannot be handled and is passed", "message", in.message.ID, "err", err)
+			r.log.Error("message cannot be handled, skipped", "message", in.message.ID, "err", err)
 			err = nil
 		}
 		if err == nil {
@@ -70,7 +70,7 @@ func (r *receiver) post(ctx context.Context, s *socket, envelope string, in inco
 			return nil
 		}
 		if wait > lastRetry || ctx.Err() != nil {
-			r.log.Warn("message not stored, slack will send it again", "message", in.message.ID, "err", err)
+			r.log.Warn("message not stored, slack redelivers it", "message", in.message.ID, "err", err)
 			return err
 		}
 		select {
@@ -83,7 +83,7 @@ func (r *receiver) post(ctx context.Context, s *socket, envelope string, in inco
 // ignore acknowledges and counts an unknown frame.
 func (r *receiver) ignore(s *socket, f frame) {
 	r.ignored.Add(1)
-	r.log.Debug("slack sent something unknown", "type", word(f.Type))
+	r.log.Debug("unknown slack event", "type", word(f.Type))
 	r.ack(s, f.EnvelopeID, nil)
 }
 
@@ -92,7 +92,7 @@ func (r *receiver) ignore(s *socket, f frame) {
 // recognized by its id.
 func (r *receiver) ack(s *socket, envelope string, payload any) {
 	if err := s.ack(envelope, payload); err != nil {
-		r.log.Debug("acknowledgement not written", "err", err)
+		r.log.Debug("failed to send acknowledgement", "err", err)
 	}
 }
 

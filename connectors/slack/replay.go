@@ -94,7 +94,7 @@ func (b *backfill) repost(ctx context.Context, r *replay, in incoming) error {
 		if err == nil || errors.Is(err, errLeft) {
 			return err
 		}
-		b.log.Warn("a missed message cannot be stored; trying again", "message", in.message.ID, "err", err)
+		b.log.Warn("failed to store a missed message, retrying", "message", in.message.ID, "err", err)
 		if !r.pause(ctx, wait) {
 			return cmp.Or(context.Cause(ctx), errLeft)
 		}

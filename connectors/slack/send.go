@@ -50,7 +50,7 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (string, error
 	blocks := layout(o, text)
 	receipt, err := c.attempt(ctx, p, formatted, blocks)
 	if refusedContent(err) && len(blocks) > 0 {
-		c.log.Warn("slack refuses the buttons of a message, it goes out without them", "outgoing", o.ID, "err", err)
+		c.log.Warn("slack rejected the buttons, sending without", "outgoing", o.ID, "err", err)
 		receipt, err = c.attempt(ctx, p, formatted, nil)
 	}
 	if refusedContent(err) && formatted != unformatted {

@@ -59,7 +59,7 @@ func (b *backfill) others(ctx context.Context, h *hole) (channels []string) {
 	listed, err := b.list(ctx)
 	if err != nil {
 		h.Unlisted = err.Error()
-		b.log.Warn("direct messages cannot be listed after a gap", "err", err)
+		b.log.Warn("failed to list direct messages after a connection gap", "err", err)
 	}
 	slices.SortStableFunc(listed, func(x, y directMessage) int { return cmp.Compare(y.Created, x.Created) })
 	for _, d := range listed {

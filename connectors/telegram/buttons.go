@@ -50,7 +50,7 @@ func (c *Connector) markup(o claybot.Outgoing) any {
 	if o.Question != nil {
 		var ok bool
 		if k.Rows, ok = ask(*o.Question, toggler(o.Route)); !ok {
-			c.log.Info("a question has no buttons, because they would not be clear", "question", o.Question.ID)
+			c.log.Info("question sent without buttons: their labels would be ambiguous", "question", o.Question.ID)
 			k.Rows = nil
 		}
 	}

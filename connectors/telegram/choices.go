@@ -149,7 +149,7 @@ func (l *loop) show(ctx context.Context, at place, x *choice) {
 		}
 		err, text := l.mark(ctx, at, k), ""
 		if err != nil {
-			l.log.Warn("a choice was not shown", "err", err)
+			l.log.Warn("failed to show a choice", "err", err)
 			taps, text = append(taps, l.choices.fail(at, x)...), texts.TelegramAgain
 		}
 		for _, id := range taps {

@@ -169,7 +169,7 @@ func readBatch(raw []json.RawMessage) batch {
 func (l *loop) accept(ctx context.Context, b batch) error {
 	if b.broken > 0 {
 		l.figures.broken.Add(int64(b.broken))
-		l.log.Warn("updates that cannot be read were passed", "count", b.broken)
+		l.log.Warn("skipped unreadable updates", "count", b.broken)
 	}
 	if len(b.updates) == 0 && b.lost > 0 && b.next == 0 {
 		return errors.New("telegram: getUpdates: no update of the batch has a readable id")
@@ -195,7 +195,7 @@ func (l *loop) accept(ctx context.Context, b batch) error {
 				err := l.deliver(ctx, u)
 				if storage.ClassOf(err) == storage.ClassMessage { // permanent: other updates must not wait
 					l.figures.broken.Add(1)
-					l.log.Error("an update cannot be handled and is passed", "update", u.UpdateID, "err", err)
+					l.log.Error("update cannot be handled, skipped", "update", u.UpdateID, "err", err)
 					continue
 				}
 				if err != nil {
@@ -229,7 +229,7 @@ func (l *loop) completed(ctx context.Context) {
 	now := time.Now().Round(0)
 	last, err := l.polled.Last(ctx)
 	if err != nil {
-		l.log.Warn("the time of the last poll is not known", "err", err)
+		l.log.Warn("time of the last poll unknown", "err", err)
 	}
 	if !last.IsZero() && now.Sub(last) > gapWarning {
 		g := &gap{from: last, to: now, assumed: l.polled.Assumed()}
@@ -240,7 +240,7 @@ func (l *loop) completed(ctx context.Context) {
 		if n, ok := l.handler.(connectors.GapHandler); ok {
 			untold, err := n.Missed(ctx, connectors.Missed{Connector: l.cfg.Name, From: last, To: now, Assumed: l.polled.Assumed()})
 			if err != nil {
-				l.log.Warn("people cannot be told that messages may be missing; trying again", "err", err)
+				l.log.Warn("failed to notify users that messages may be missing, retrying", "err", err)
 				return
 			}
 			if untold > 0 {
@@ -249,7 +249,7 @@ func (l *loop) completed(ctx context.Context) {
 		}
 	}
 	if err := l.polled.Advance(ctx, now, false); err != nil {
-		l.log.Warn("the time of the last poll was not kept", "err", err)
+		l.log.Warn("failed to save the time of the last poll", "err", err)
 	}
 }
 
@@ -322,7 +322,7 @@ func (l *loop) conflict(ctx context.Context, r *refusal) time.Duration {
 		var done bool
 		err := l.send.call(ctx, "deleteWebhook", map[string]any{"drop_pending_updates": false}, &done)
 		if l.unhooked = err == nil; err != nil {
-			l.log.Warn("the webhook was not removed", "err", err)
+			l.log.Warn("failed to remove the webhook", "err", err)
 		}
 	}
 	return conflictWait + rand.N(time.Second)

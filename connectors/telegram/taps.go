@@ -204,9 +204,9 @@ func (c *Connector) toast(ctx context.Context, id, text string, alert bool) {
 	switch {
 	case err == nil:
 	case errors.As(err, &r) && r.code == http.StatusBadRequest && r.says("query is too old", "query_id_invalid"):
-		c.log.Debug("a tap was answered too late to be shown")
+		c.log.Debug("callback answered too late, answer not shown")
 	default:
-		c.log.Warn("the answer to a tap was not shown", "err", err)
+		c.log.Warn("failed to show the answer to a callback", "err", err)
 	}
 }
 

@@ -252,7 +252,7 @@ func (c *Connector) introduce(ctx context.Context) {
 	}
 	var done bool
 	if err := c.send.call(ctx, "setMyCommands", map[string]any{"commands": menu}, &done); err != nil && ctx.Err() == nil {
-		c.log.Warn("the menu of commands was not registered", "err", err)
+		c.log.Warn("failed to register the command menu", "err", err)
 	}
 }
 

@@ -61,7 +61,7 @@ func (c *Connector) SendFile(ctx context.Context, o claybot.Outgoing, open func(
 		if !ok {
 			break
 		}
-		c.log.Warn("telegram refuses how a file is to be shown, sending it plainly", "outgoing", o.ID, "err", err)
+		c.log.Warn("telegram rejected the presentation of a file, retrying with a plainer one", "outgoing", o.ID, "err", err)
 		m = plainer
 		receipt, err = c.attemptFile(ctx, m)
 	}

@@ -72,7 +72,7 @@ func (c *Chat) upload(w http.ResponseWriter, r *http.Request, d claybot.Descript
 	case err != nil && r.Context().Err() != nil:
 		return err // the client is gone
 	case err != nil:
-		c.log.Warn("file not stored", "conversation", d.ChannelID, "err", err)
+		c.log.Warn("failed to store file", "conversation", d.ChannelID, "err", err)
 		return errStore
 	}
 	writeJSON(w, http.StatusCreated, filesView([]claybot.FileReference{kept})[0])
@@ -86,7 +86,7 @@ func (c *Chat) download(w http.ResponseWriter, r *http.Request, d claybot.Descri
 		return errNoFile
 	}
 	if err != nil {
-		c.log.Warn("file not read", "conversation", d.ChannelID, "err", err)
+		c.log.Warn("failed to read file", "conversation", d.ChannelID, "err", err)
 		return errRead
 	}
 	defer content.Close() // it was only read

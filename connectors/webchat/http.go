@@ -178,7 +178,7 @@ func (c *Chat) take(ctx context.Context, d claybot.Descriptor, m claybot.AgentMe
 	}
 	defer next()
 	if err := h.Post(ctx, d, m); err != nil {
-		c.log.Warn("message not stored", "message", m.ID, "err", err)
+		c.log.Warn("failed to store message", "message", m.ID, "err", err)
 		if errors.Is(err, storage.ErrFull) {
 			return errFull
 		}

@@ -46,7 +46,7 @@ func (c *Chat) stream(w http.ResponseWriter, r *http.Request, d claybot.Descript
 	}
 
 	if err := t.Opened(r.Context(), d); err != nil {
-		c.log.Debug("stream not opened", "conversation", d.ChannelID, "err", err)
+		c.log.Debug("failed to open stream", "conversation", d.ChannelID, "err", err)
 		return errRead
 	}
 	out := newWriter(w)

@@ -37,12 +37,12 @@ func (c *Chat) transcript(w http.ResponseWriter, r *http.Request, d claybot.Desc
 	// The position is read first, so that the stream delivers later messages.
 	after, err := t.LastN(r.Context(), d)
 	if err != nil {
-		c.log.Warn("position not read", "conversation", d.ChannelID, "err", err)
+		c.log.Warn("failed to read the position", "conversation", d.ChannelID, "err", err)
 		return errRead
 	}
 	entries, err := own(r.Context(), d, t, limit)
 	if err != nil {
-		c.log.Warn("transcript not read", "conversation", d.ChannelID, "err", err)
+		c.log.Warn("failed to read the transcript", "conversation", d.ChannelID, "err", err)
 		return errRead
 	}
 	out := album{lines: make([]line, 0, len(entries))}
@@ -59,7 +59,7 @@ func (c *Chat) transcript(w http.ResponseWriter, r *http.Request, d claybot.Desc
 		}
 	}
 	if err := withTools(r.Context(), t, out.lines); err != nil { // the transcript is complete without them
-		c.log.Warn("tools of runs not read", "conversation", d.ChannelID, "err", err)
+		c.log.Warn("failed to read the tool calls of runs", "conversation", d.ChannelID, "err", err)
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"entries": out.lines, "after": after})
 	return nil

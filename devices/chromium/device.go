@@ -101,7 +101,7 @@ func (d *device) start(ctx context.Context) error {
 		stop()
 		return err
 	}
-	quietly := func(format string, args ...any) { d.log.Debug("the browser says", "format", format) }
+	quietly := func(format string, args ...any) { d.log.Debug("browser output", "format", format) }
 	tab, gone := chromedp.NewContext(b.ctx, chromedp.WithLogf(quietly), chromedp.WithErrorf(quietly), chromedp.WithDebugf(func(string, ...any) {}))
 	d.tab, d.end = tab, func() { b.close(); stop(); gone(); b.freed() }
 	d.watch = newWatch()
@@ -240,7 +240,7 @@ func (d *device) call(ctx context.Context, limit time.Duration, what string, do 
 	case tab.Err() != nil:
 		return &devices.Error{Crash: true, Text: "the page does not answer any more", Err: err}
 	}
-	d.log.Debug("a call of the browser failed", "what", what, "err", err)
+	d.log.Debug("browser call failed", "what", what, "err", err)
 	return &devices.Error{Text: "the browser could not " + what, Err: err}
 }
 
@@ -302,7 +302,7 @@ func (d *device) quit() {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	d.log.Warn("the folder of a browser is left over", "path", d.home)
+	d.log.Warn("failed to remove the directory of a browser", "path", d.home)
 }
 
 func (d *device) Close() error {

@@ -57,7 +57,7 @@ func openGate(ctx context.Context, hosts devices.Hosts, log *slog.Logger) (*gate
 	go func() {
 		defer close(g.done)
 		if err := g.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("the gate of a browser ended", "err", err)
+			log.Error("browser gate stopped", "err", err)
 		}
 	}()
 	return g, nil

@@ -104,7 +104,7 @@ func (c *Client) Chat(ctx context.Context, r llm.Request) (llm.Response, error) 
 		once |= fail.once
 		if always := fail.refused &^ without; always != 0 {
 			c.refused.Or(always)
-			c.cfg.Log.Info("model server refuses an optional field; going on without it",
+			c.cfg.Log.Info("model server rejected an optional field; continuing without it",
 				"model", c.cfg.Model, "error", fail.Text)
 		}
 	}

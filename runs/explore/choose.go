@@ -135,7 +135,7 @@ func (c *chooser) next(ctx context.Context, s *state) (*intent, error) {
 	}
 	if err != nil {
 		m.Progress.Garbled++
-		c.log.Warn("the model was not there to choose; the rule does", "err", err)
+		c.log.Warn("model unavailable; the rule chooses the action", "err", err)
 		s.Output.wrong(Fault{Text: "the model could not be asked; the rule chose"})
 		return rule(m), nil
 	}
@@ -147,7 +147,7 @@ func (c *chooser) next(ctx context.Context, s *state) (*intent, error) {
 	in := choices[said.Choose]
 	if !ok || in == nil {
 		m.Progress.Garbled++
-		c.log.Info("the model chose nothing that there is; the rule does")
+		c.log.Info("model chose an unknown action; the rule chooses")
 		return rule(m), nil
 	}
 	m.Progress.Garbled = 0

@@ -55,7 +55,7 @@ func (d *session) close() {
 		return
 	}
 	if err := d.dev.Close(); err != nil {
-		d.log.Warn("the device was not closed properly", "err", err)
+		d.log.Warn("failed to close the device", "err", err)
 	}
 	d.dev, d.stage = nil, absent
 	d.forget()
@@ -109,7 +109,7 @@ func (d *session) here(ctx context.Context, s *state) error {
 	if fault, broken := trouble(ctx, err); broken != nil || fault != nil && fault.Crash {
 		return err
 	} else if fault != nil {
-		d.log.Info("a walk goes on at another screen than it was", "err", fault.Text)
+		d.log.Info("exploration resumed at a different screen", "err", fault.Text)
 		return nil
 	}
 	for _, in := range m.Now.Filled {

@@ -181,7 +181,7 @@ func (ap *approvals) edit(s *state, step string, a claybot.Answer, v *Vote) bool
 	steps[i].Args = json.RawMessage(a.Args)
 	call := steps[i].call(s)
 	if err := ap.cfg.tools(s).Editable(s.Turn.Agent, call); err != nil {
-		ap.cfg.log(s).Warn("edited arguments do not fit any more", "step", step, "tool", call.Name)
+		ap.cfg.log(s).Warn("edited arguments no longer valid", "step", step, "tool", call.Name)
 		return false
 	}
 	s.Scratch.Steps = steps

@@ -72,7 +72,7 @@ func (c *caller) attempt(ctx context.Context, st Step, call claybot.ToolCall, sp
 		if t.err = c.tell(ctx, runs.StepEnded(c.s.Turn.Run.ID, st.shown(), st.Tool, n, status)); t.err != nil || !again {
 			return t
 		}
-		c.cfg.log(c.s).Info("a step is tried again", "step", st.ID, "tool", st.Tool, "attempt", n, "code", fault.Code)
+		c.cfg.log(c.s).Info("retrying step", "step", st.ID, "tool", st.Tool, "attempt", n, "code", fault.Code)
 		if !sleep(ctx, pause(c.policy.RetryBase, n, fault.After)) {
 			return t
 		}

@@ -54,7 +54,7 @@ func (p *prompter) ask(ctx context.Context, s *state, j job) (llm.Response, erro
 		case ctx.Err() != nil:
 			return resp, runs.Ended(ctx)
 		case runs.TooLong(err) && try < len(talkSizes)-1:
-			p.cfg.log(s).Warn("the provider finds the conversation too long", "bytes", size)
+			p.cfg.log(s).Warn("conversation too long for the provider", "bytes", size)
 			continue
 		}
 		return resp, runs.ModelError(err)
@@ -102,7 +102,7 @@ func (p *prompter) repaired(ctx context.Context, s *state, j job, read func(text
 		if len(faults) == 0 || try == 2 {
 			return faults, nil
 		}
-		p.cfg.log(s).Info("the model is asked to repair its answer", "node", s.Node, "faults", len(faults))
+		p.cfg.log(s).Info("asking the model to correct its answer", "node", s.Node, "faults", len(faults))
 		j.more = []llm.Message{
 			{Role: llm.RoleAssistant, Content: answered(resp)},
 			{Role: llm.RoleUser, Content: askRepair + "\n- " + strings.Join(faults, "\n- ")},

@@ -85,7 +85,7 @@ func (z *summarizer) summary(ctx context.Context, s *state) (claybot.Record, err
 		}
 		return claybot.Record{}, runs.Ended(ctx)
 	case err != nil:
-		z.log(s).Warn("the model did not summarize", "error", runs.Explain(err).Code)
+		z.log(s).Warn("failed to get a summary from the model", "error", runs.Explain(err).Code)
 		return claybot.Record{Text: doneText(s)}, nil
 	}
 	usage := resp.Usage

@@ -82,7 +82,7 @@ func (a *answerer) step(ctx context.Context) (result string, err error) {
 			a.costs.Lost(resp.Model, usage)
 			return "", err
 		default:
-			a.log.Warn("an answer cut at the length limit was not continued", "error", err)
+			a.log.Warn("answer cut at the length limit not continued", "error", err)
 		}
 	}
 	a.costs.Used(last)
@@ -115,7 +115,7 @@ func (a *answerer) ask(ctx context.Context) ([]llm.Message, llm.Response, error)
 			return messages, resp, err
 		}
 		sent := a.window.tokens(messages)
-		a.log.Warn("the provider finds the conversation too long", "tokens", sent, "window", a.window.total, "try", try)
+		a.log.Warn("conversation too long for the provider", "tokens", sent, "window", a.window.total, "try", try)
 		if try == 1 {
 			a.window.ceiling = sent / 2
 			if _, err := a.compaction.fold(ctx, anything); err != nil {

@@ -189,7 +189,7 @@ func (p *approvals) hear(a *action, said claybot.Answer, who tools.Approvers) (r
 	}
 	asked := p.talk.question(said.Question)
 	if asked == nil || asked.Digest != tools.Digest(p.turn.Agent.ID, p.place, a.ToolCall) {
-		p.log.Warn("a call is not the one that was approved", "tool", a.Name, "question", said.Question)
+		p.log.Warn("call differs from the approved one", "tool", a.Name, "question", said.Question)
 		return notApproved + ": the approval was for another action; make the call again to be asked anew"
 	}
 	if len(p.rules.Approvers) > 0 && !who.May(said.By) {

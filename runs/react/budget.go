@@ -91,7 +91,7 @@ func (e *extension) limited(ctx context.Context, err error) error {
 	}
 	key, by, ok := e.granted(a)
 	if !ok {
-		e.log.Warn("what was answered is no question about a budget", "question", a.Question)
+		e.log.Warn("answered question is not about a budget", "question", a.Question)
 		return over
 	}
 	if _, err := e.budgets.Extend(ctx, storage.Extension{ID: a.Question, Key: key, By: by, Who: a.By}); err != nil {

@@ -77,7 +77,7 @@ func (c *compaction) tell(ctx context.Context, key, text string) {
 		return
 	}
 	if err := c.turn.Reader.Tell(ctx, key, text); err != nil {
-		c.log.Warn("the reader was not told about the size of the conversation", "what", key, "error", err)
+		c.log.Warn("failed to notify the user of the conversation size", "what", key, "error", err)
 	}
 }
 
@@ -111,7 +111,7 @@ func (c *compaction) fold(ctx context.Context, enough worth) (bool, error) {
 	}
 	say := texts.ContextCompacted
 	if err != nil {
-		c.log.Warn("the conversation was not summarized", "records", len(old), "error", summaryError(err))
+		c.log.Warn("failed to summarize the conversation", "records", len(old), "error", summaryError(err))
 		if passing(err) || c.window.size(c.talk.records) <= c.window.room() {
 			d.drop()
 			c.failed = true
@@ -119,7 +119,7 @@ func (c *compaction) fold(ctx context.Context, enough worth) (bool, error) {
 		}
 		f, d.text, say = c.window.cut(f), withMark(d.text), texts.ContextCut
 	}
-	c.log.Debug("conversation folded", "records", len(old), "kept", f.keep(), "bytes", len(d.text))
+	c.log.Debug("conversation compacted", "records", len(old), "kept", f.keep(), "bytes", len(d.text))
 	c.tell(ctx, keyFolded, say) // first: a crash in between folds again, and tells nothing twice
 	return true, c.talk.emit(c.summary(f, d))
 }

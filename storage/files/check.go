@@ -80,7 +80,7 @@ func (s *Store) checkIndex(ctx context.Context, id claybot.AgentID, c *Checked) 
 		return err // it was just deleted
 	}
 	c.Rebuilt++
-	s.log.Warn("the index did not have an agent; its row is made from the directory", "agent", id)
+	s.log.Warn("agent missing in the index; row created from its directory", "agent", id)
 	return s.adopt(ctx, map[claybot.AgentID]bool{id: true})
 }
 

@@ -133,9 +133,9 @@ func (s *Store) lost(ctx context.Context, id claybot.AgentID, d claybot.Descript
 		return err
 	}
 	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), string(id)+"-") }) {
-		s.log.Warn("agent was deleted and is removed from the index", "agent", id)
+		s.log.Warn("deleted agent removed from the index", "agent", id)
 	} else {
-		s.log.Error("the directory of an agent is gone; it is removed from the index", "agent", id, "key", d.Key())
+		s.log.Error("agent without a directory removed from the index", "agent", id, "key", d.Key())
 		if err := s.endings.gone(ctx, d); err != nil {
 			return err
 		}
@@ -233,7 +233,7 @@ func (s *Store) MoveChannel(ctx context.Context, connector, from, to string) err
 		d.ChannelID = to
 		err := s.move(ctx, e, d)
 		if class := storage.ClassOf(err); class == storage.ClassAgent || class == storage.ClassMember {
-			s.log.Error("the files of an agent of a moved channel cannot be used; they follow when they can", "agent", e.ID, "err", err)
+			s.log.Error("agent files of a moved channel unusable; updating them later", "agent", e.ID, "err", err)
 			continue // the others follow now
 		}
 		if err != nil {
@@ -260,7 +260,7 @@ func (s *Store) move(ctx context.Context, e storage.IndexEntry, d claybot.Descri
 	if e.Descriptor != d {
 		taken, err := s.index.IndexedAgent(ctx, d)
 		if err == nil {
-			s.log.Warn("channel moved, but the agent there is another one", "agent", e.ID, "taken", taken)
+			s.log.Warn("channel moved, but a different agent exists there", "agent", e.ID, "taken", taken)
 			return nil
 		}
 		if !errors.Is(err, storage.ErrNotFound) {
@@ -348,7 +348,7 @@ func (s *Store) adopt(ctx context.Context, ids map[claybot.AgentID]bool) error {
 	for id := range ids {
 		d, _, _, damage, err := s.parseDescriptor(id)
 		if err = errors.Join(damage, err); err != nil {
-			s.log.Error("agent cannot be read and is left as it is", "agent", id, "error", err)
+			s.log.Error("unreadable agent left unchanged", "agent", id, "error", err)
 			continue
 		}
 		taken, err := s.index.IndexedAgent(ctx, d.Descriptor)
@@ -359,7 +359,7 @@ func (s *Store) adopt(ctx context.Context, ids map[claybot.AgentID]bool) error {
 			taken = twin.ID
 		}
 		if taken != "" {
-			s.log.Error("agent is for the same user as another and is left as it is", "agent", id, "other", taken)
+			s.log.Error("duplicate agent of the same user left unchanged", "agent", id, "other", taken)
 			continue
 		}
 		f, err := s.peekState(id)
@@ -398,7 +398,7 @@ func (s *Store) adopt(ctx context.Context, ids map[claybot.AgentID]bool) error {
 func (s *Store) lastHeard(ctx context.Context, id claybot.AgentID) (at claybot.Time) {
 	records, err := s.Records(ctx, id)
 	if err != nil {
-		s.log.Warn("cannot read when an agent was last written to", "agent", id, "err", err)
+		s.log.Warn("failed to read the time of an agent's last message", "agent", id, "err", err)
 	}
 	for i, r := range records {
 		if r.Type != claybot.RecordUser {

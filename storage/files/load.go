@@ -80,7 +80,7 @@ func (s *Store) readDescriptor(ctx context.Context, id claybot.AgentID) (descrip
 	if err := s.writeDescriptor(d, nil); err != nil {
 		return d, err
 	}
-	s.log.Warn("descriptor.json was unreadable and is rebuilt from the index", "agent", id, "error", damage)
+	s.log.Warn("descriptor.json unreadable; rebuilt from the index", "agent", id, "error", damage)
 	return d, nil
 }
 
@@ -154,7 +154,7 @@ func (s *Store) readState(r *resident, created claybot.Time) (claybot.AgentState
 	if err := s.writeState(r, st); err != nil {
 		return claybot.AgentState{}, err
 	}
-	s.log.Warn("state.json was unreadable and is back at the defaults", "agent", r.id, "error", damage)
+	s.log.Warn("state.json unreadable; reset to defaults", "agent", r.id, "error", damage)
 	r.reports = append(r.reports, saidState)
 	return st, nil
 }

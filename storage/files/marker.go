@@ -199,6 +199,6 @@ func (s *Store) mark(r *resident, m marker) {
 	}
 	if err := s.writeState(r, a.State); err != nil {
 		r.unsure = true
-		s.log.Warn("cannot record where a conversation begins", "agent", r.id, "err", err)
+		s.log.Warn("failed to record the start of a conversation", "agent", r.id, "err", err)
 	}
 }

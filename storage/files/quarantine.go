@@ -91,7 +91,7 @@ func (h *history) repair(ctx context.Context, t tail, end ending) error {
 		if err := h.f.Truncate(t.end); err != nil {
 			return err
 		}
-		h.s.log.Warn("history had an unfinished last line, which is set aside", "agent", h.r.id, "offset", t.torn.off, "bytes", t.torn.size)
+		h.s.log.Warn("unfinished last line of history quarantined", "agent", h.r.id, "offset", t.torn.off, "bytes", t.torn.size)
 	}
 	h.tell(t, end, lost)
 	h.synced = t.end
@@ -141,7 +141,7 @@ func (h *history) setAside(ctx context.Context, parts []span) (fresh bool, err e
 			return false, err
 		}
 		if added {
-			h.s.log.Error("history has an unreadable part, which is skipped", "agent", h.r.id, "offset", d.off, "bytes", d.size)
+			h.s.log.Error("unreadable part of history skipped", "agent", h.r.id, "offset", d.off, "bytes", d.size)
 			fresh = true
 		}
 	}
@@ -174,16 +174,16 @@ func (h *history) tell(t tail, end ending, lost bool) {
 	log := h.s.log.With("agent", h.r.id)
 	switch {
 	case h.created, t.end == 0:
-		log.Error("the history of an agent is gone; it begins a new one")
+		log.Error("agent history missing; starting a new one")
 		h.r.reports = append(h.r.reports, saidGone)
 	case t.cut && len(t.records) == 0:
-		log.Error("the conversation of an agent cannot be read: history.jsonl does not have its beginning", "offset", end.Offset, "bytes", t.end)
+		log.Error("conversation unreadable: its start is missing in history.jsonl", "offset", end.Offset, "bytes", t.end)
 		h.r.reports = append(h.r.reports, saidGone)
 	case t.end < end.Size:
-		log.Error("history is shorter than it was: an older copy, or its end is lost", "bytes", t.end, "recorded", end.Size)
+		log.Error("history is shorter than before: an older copy, or its end is lost", "bytes", t.end, "recorded", end.Size)
 		h.r.reports = append(h.r.reports, saidShorter)
 	case t.cut && end.CRC != "":
-		log.Error("the beginning of a conversation cannot be read; nothing before it is used", "offset", end.Offset)
+		log.Error("start of a conversation unreadable; ignoring older records", "offset", end.Offset)
 		h.r.reports = append(h.r.reports, saidBegin)
 	case lost:
 		h.r.reports = append(h.r.reports, saidHistory)

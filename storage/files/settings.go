@@ -158,7 +158,7 @@ func (s *Store) openSettings(ctx context.Context) error {
 		case errors.Is(err, storage.ErrNotFound):
 			s.own.set(id, claybot.Settings{})
 		case class == storage.ClassAgent || class == storage.ClassMember:
-			s.log.Warn("the settings of an agent are those of the index until its files can be read", "agent", id, "err", err)
+			s.log.Warn("agent files unreadable; using the settings of the index", "agent", id, "err", err)
 		case err != nil:
 			return err
 		}
@@ -181,14 +181,14 @@ func (s *Store) settle(ctx context.Context, r *resident) error {
 		}
 		s.own.set(r.id, own)
 		r.found = true
-		s.log.Info("the settings of an agent were taken from its state.json", "agent", r.id)
+		s.log.Info("agent settings read from state.json", "agent", r.id)
 		return nil
 	case known == nil:
 		return nil
 	}
 	r.settings, r.unsure = known, true
 	if err := s.putState(r, s.residents.agent(r).State); err != nil {
-		s.log.Warn("the settings of an agent are not in its state.json yet", "agent", r.id, "err", err)
+		s.log.Warn("agent settings not yet written to state.json", "agent", r.id, "err", err)
 	}
 	return nil
 }

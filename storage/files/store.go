@@ -126,7 +126,7 @@ func (s *Store) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), totalsTime)
 	defer cancel()
 	if err := s.saveTotals(ctx, true); err != nil {
-		s.log.Warn("some state.json lack the newest totals, which the index has", "err", err)
+		s.log.Warn("some state.json files lack the newest totals of the index", "err", err)
 	}
 	s.residents.close()
 	return s.endings.save(context.Background())

@@ -88,7 +88,7 @@ func (db *DB) yieldKept(ctx context.Context, node string) {
 	_, err := db.vitalPool.Exec(ctx, `UPDATE claims c SET node = '', at = $1 FROM unnest($2::text[], $3::bigint[]) k (name, token)
 		WHERE c.name = k.name AND c.token = k.token AND c.node = $4`, db.dialect.Clock(), names, tokens, node)
 	if err != nil {
-		db.log.Debug("cannot yield what was kept; trying again", "err", err)
+		db.log.Debug("failed to release kept claims, retrying", "err", err)
 		for _, c := range all {
 			db.kept.put(c)
 		}

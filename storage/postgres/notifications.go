@@ -102,7 +102,7 @@ func (b *notifier) send(ctx context.Context) {
 		}
 		for _, payload := range b.payloads() {
 			if err := b.notify(ctx, payload); err != nil && ctx.Err() == nil {
-				b.db.log.Debug("cannot notify other members; they poll", "err", err)
+				b.db.log.Debug("failed to notify other members; they poll", "err", err)
 				break
 			}
 		}
@@ -176,7 +176,7 @@ func (b *notifier) listen(ctx context.Context) {
 		if time.Since(began) > relistenMost {
 			wait = relistenFirst
 		}
-		b.db.log.Debug("notifications of other members interrupted; listening again", "err", err)
+		b.db.log.Debug("notifications from other members interrupted; reconnecting", "err", err)
 		pause := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():

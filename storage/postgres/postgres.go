@@ -330,7 +330,7 @@ func (db *DB) RenewMember(ctx context.Context, n storage.Member, ttl time.Durati
 		db.mates.set(n.ID, alive)
 		if db.sinksDue(alive) {
 			if lerr := db.loadSinks(ctx); lerr != nil {
-				db.log.Debug("cannot look for sinks; trying again", "err", lerr)
+				db.log.Debug("failed to look for sinks, retrying", "err", lerr)
 			}
 		}
 		if len(alive) > 1 {

@@ -127,7 +127,7 @@ func (db *DB) total(bodies []string) (string, error) {
 	for _, b := range bodies {
 		var s relational.Sums
 		if err := json.Unmarshal([]byte(b), &s); err != nil {
-			db.log.Error("figures that were left to be added up are damaged and lost", "err", err)
+			db.log.Error("pending counter updates damaged and lost", "err", err)
 			continue
 		}
 		t.Add(s)
@@ -152,7 +152,7 @@ func (db *DB) addUpLater(ctx context.Context) {
 				return
 			}
 			if !told {
-				db.log.Warn("cannot add up the figures that were left; trying again", "err", err)
+				db.log.Warn("failed to apply pending counter updates, retrying", "err", err)
 			}
 			told = true
 		} else {

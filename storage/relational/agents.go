@@ -196,7 +196,7 @@ func (s *Agents) MoveChannel(ctx context.Context, connector, from, to string) er
 		}
 		err := s.core.update(ctx, func(c *Conn) error { return s.move(c, e.ID, to) })
 		if class := storage.ClassOf(err); class == storage.ClassAgent || class == storage.ClassMember {
-			s.log.Error("an agent of a moved channel stays where it is", "agent", e.ID, "err", err)
+			s.log.Error("agent of a moved channel left unchanged", "agent", e.ID, "err", err)
 			continue // continue with the others
 		}
 		if err != nil {
@@ -220,7 +220,7 @@ func (s *Agents) move(c *Conn, id claybot.AgentID, to string) error {
 		return err
 	}
 	if taken {
-		s.log.Warn("channel moved, but the agent there is another one", "agent", id)
+		s.log.Warn("channel moved, but a different agent exists there", "agent", id)
 		return nil
 	}
 	return indexAgent(c, a)

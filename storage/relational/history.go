@@ -87,7 +87,7 @@ func (s *Agents) remembered(ctx context.Context, id claybot.AgentID, ask func(c 
 				m.n = max(m.n, before)
 				var rec claybot.Record
 				if err := decode(r.Str(0), r.Int(1), &rec); err != nil {
-					s.log.Error("a record of an agent is damaged", "agent", id, "record", before, "err", err)
+					s.log.Error("damaged history record", "agent", id, "record", before, "err", err)
 					return nil
 				}
 				done = done || m.add(rec)

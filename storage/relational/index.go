@@ -207,7 +207,7 @@ func (db index) AgentSettings(ctx context.Context) (map[claybot.AgentID]claybot.
 		return c.each("SELECT agent, body FROM settings", func(r Row) error {
 			var s claybot.Settings
 			if err := unmarshal(r.Str(1), &s); err != nil {
-				db.log.Error("the settings of an agent are damaged", "agent", r.Str(0), "err", err)
+				db.log.Error("damaged agent settings", "agent", r.Str(0), "err", err)
 				return nil
 			}
 			all[claybot.AgentID(r.Str(0))] = s
@@ -269,7 +269,7 @@ func (db index) Foreground(ctx context.Context, owners []string) iter.Seq2[stora
 					p = place{e.LastUserAt, r.Int(entryWidth), e.CreatedAt, e.ID}
 					rows++
 					if err != nil {
-						db.log.Error("the index of an agent is damaged", "agent", e.ID, "err", err)
+						db.log.Error("damaged index row of an agent", "agent", e.ID, "err", err)
 						return nil
 					}
 					entries = append(entries, e)
@@ -298,7 +298,7 @@ func (db index) Children(ctx context.Context, parent claybot.AgentID) ([]storage
 		return c.each("SELECT "+entryColumns+" FROM agents WHERE parent = ? ORDER BY created_at, id", func(r Row) error {
 			e, err := decodeEntry(r)
 			if err != nil {
-				db.log.Error("the index of an agent is damaged", "agent", e.ID, "err", err)
+				db.log.Error("damaged index row of an agent", "agent", e.ID, "err", err)
 				return nil
 			}
 			entries = append(entries, e)

@@ -147,7 +147,7 @@ func (db leases) boundMessages(c *Conn, run claybot.Run) ([]claybot.AgentMessage
 		_, err := c.first("SELECT body, crc FROM messages WHERE id = ?", func(r Row) error {
 			m, err := decodeMessage(r, 0)
 			if err != nil {
-				db.log.Error("a message of a run is damaged", "message", id, "run", run.ID, "err", err)
+				db.log.Error("damaged message of a run", "message", id, "run", run.ID, "err", err)
 				return nil
 			}
 			bound = append(bound, m)
@@ -201,7 +201,7 @@ func (w *waitingList) ask(agent claybot.AgentID, limit int) Ask {
 // sound returns those of the waiting messages that can be read, and ends the others.
 func (db leases) sound(c *Conn, a *inboxRow, w *waitingList) ([]claybot.AgentMessage, error) {
 	for _, m := range w.damaged {
-		db.log.Error("a waiting message is damaged and will not run", "message", m.id, "agent", a.id, "err", m.err)
+		db.log.Error("damaged inbox message will not run", "message", m.id, "agent", a.id, "err", m.err)
 		if err := skipMessage(c, a, m.id, skippedDamaged); err != nil {
 			return nil, err
 		}
@@ -393,7 +393,7 @@ func (db leases) HeedClock(ctx context.Context, ttl time.Duration) error {
 		return fmt.Errorf("heed the clock: %w", err)
 	}
 	if n > 0 {
-		db.log.Warn("clock was set back; agents are due as if it had not been", "agents", n)
+		db.log.Warn("clock moved backwards; due times of agents adjusted", "agents", n)
 	}
 	return nil
 }

@@ -20,10 +20,10 @@ func (db leases) unfinishedRun(c *Conn, a *inboxRow) (*claybot.Run, error) {
 	run, err := loadRun(c, a.run)
 	switch {
 	case errors.Is(err, storage.ErrDamaged):
-		db.log.Error("the run of an agent is damaged and ends as failed", "run", a.run, "agent", a.id, "err", err)
+		db.log.Error("damaged run ended as failed", "run", a.run, "agent", a.id, "err", err)
 		err = db.endDamaged(c, a)
 	case errors.Is(err, storage.ErrNotFound), err == nil && (run.Agent != a.id || run.State.Ended()):
-		db.log.Error("the unfinished run of an agent does not exist", "run", a.run, "agent", a.id)
+		db.log.Error("unfinished run of an agent not found", "run", a.run, "agent", a.id)
 		err = nil
 	case err == nil:
 		return &run, nil

@@ -144,7 +144,7 @@ func (db outbox) outgoings(ctx context.Context, q string, args ...any) (out []cl
 		return c.each(q, func(r Row) error {
 			o, err := decodeOutgoing(r)
 			if err != nil {
-				db.log.Error("an outgoing message is damaged", "outgoing", o.ID, "err", err)
+				db.log.Error("damaged outgoing message", "outgoing", o.ID, "err", err)
 				damaged = append(damaged, o.ID)
 				return nil
 			}
@@ -298,7 +298,7 @@ func (db outbox) OutgoingPage(ctx context.Context, q storage.OutgoingQuery) ([]c
 func (db outbox) shownOutgoing(r Row) claybot.Outgoing {
 	o, err := decodeOutgoing(r)
 	if err != nil {
-		db.log.Error("an outgoing message is damaged", "outgoing", o.ID, "err", err)
+		db.log.Error("damaged outgoing message", "outgoing", o.ID, "err", err)
 		o.Cause = causeDamaged
 	}
 	return o

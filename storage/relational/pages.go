@@ -53,7 +53,7 @@ func (db runs) RunPage(ctx context.Context, q storage.RunQuery) ([]claybot.Run, 
 		return c.each(l.query, func(r Row) error {
 			run, err := decodeRun(r)
 			if err != nil {
-				db.log.Error("a run is damaged", "run", run.ID, "agent", run.Agent, "err", err)
+				db.log.Error("damaged run", "run", run.ID, "agent", run.Agent, "err", err)
 			}
 			runs = append(runs, run)
 			return nil
@@ -144,7 +144,7 @@ func (db index) AgentPage(ctx context.Context, q storage.AgentQuery) ([]storage.
 		return c.each(l.query, func(r Row) error {
 			e, err := decodeEntry(r)
 			if err != nil {
-				db.log.Error("the index of an agent is damaged", "agent", e.ID, "err", err)
+				db.log.Error("damaged index row of an agent", "agent", e.ID, "err", err)
 			}
 			entries = append(entries, e)
 			return nil

@@ -82,7 +82,7 @@ func (db runs) OpenQuestions(ctx context.Context, agent claybot.AgentID, limit i
 		return c.each(l.query, func(r Row) error {
 			o, err := decodeQuestion(r)
 			if err != nil {
-				db.log.Error("a question is damaged", "question", o.ID, "run", o.Run, "err", err)
+				db.log.Error("damaged question", "question", o.ID, "run", o.Run, "err", err)
 				return nil
 			}
 			list = append(list, o)

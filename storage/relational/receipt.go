@@ -116,7 +116,7 @@ func (db outbox) Transcript(ctx context.Context, agent claybot.AgentID, dest str
 		err := c.each("SELECT body, crc, at, id FROM messages WHERE agent = ? AND type NOT IN ('system', 'answer') ORDER BY n DESC LIMIT 0+?", func(r Row) error {
 			m, err := decodeMessage(r, 0)
 			if err != nil {
-				db.log.Error("a message is damaged", "message", r.Str(3), "err", err)
+				db.log.Error("damaged message", "message", r.Str(3), "err", err)
 				return nil
 			}
 			said = append(said, line{r.Int(2), storage.Entry{Message: &m}})
@@ -128,7 +128,7 @@ func (db outbox) Transcript(ctx context.Context, agent claybot.AgentID, dest str
 		return c.each("SELECT "+outgoingColumns+", at FROM outbox WHERE dest = ? ORDER BY n DESC LIMIT 0+?", func(r Row) error {
 			o, err := decodeOutgoing(r)
 			if err != nil {
-				db.log.Error("an outgoing message is damaged", "outgoing", o.ID, "err", err)
+				db.log.Error("damaged outgoing message", "outgoing", o.ID, "err", err)
 				return nil
 			}
 			sent = append(sent, line{r.Int(10), storage.Entry{Outgoing: &o}})

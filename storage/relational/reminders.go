@@ -88,7 +88,7 @@ func (db schedule) reminders(ctx context.Context, q string, args ...any) (list [
 		return c.each(q, func(r Row) error {
 			m, err := decodeReminder(r)
 			if err != nil { // it must not hold up the others
-				db.log.Error("a reminder is damaged", "agent", m.Agent, "reminder", m.ID, "err", err)
+				db.log.Error("damaged reminder", "agent", m.Agent, "reminder", m.ID, "err", err)
 				m.Context, m.Route = claybot.MessageContext{}, nil
 			}
 			list = append(list, m)

@@ -112,7 +112,7 @@ func (db *DB) open(ctx context.Context, noCheck bool) error {
 		return err
 	}
 	if lost > 0 {
-		db.log.Error("the log of the database is damaged: the commits behind the damage are lost, unless the machine lost power", "file", db.path+"-wal", "commits", lost)
+		db.log.Error("database log damaged: commits after the damage are lost, unless the machine lost power", "file", db.path+"-wal", "commits", lost)
 	}
 	c, err := connect(ctx, db.path, writerPragmas)
 	if err != nil {
@@ -154,7 +154,7 @@ func (db *DB) summed(ctx context.Context) error {
 	}
 	err = rewrite(ctx, db.path)
 	if errors.Is(err, storage.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		db.log.Error("no space to add checksums to the database; damage of it may go unnoticed until the next start", "err", err)
+		db.log.Error("no space to add checksums to the database; damage may go unnoticed until the next start", "err", err)
 		err = nil
 	} else if err == nil {
 		db.log.Info("checksums added to the database", "took", time.Since(began))
@@ -244,7 +244,7 @@ func (db *DB) recoverAll() error {
 	cl := &call{run: func(c *relational.Conn) error {
 		n, err := c.Recover()
 		if n > 0 {
-			db.log.Info("sends were interrupted", "count", n)
+			db.log.Info("sends interrupted", "count", n)
 		}
 		return err
 	}}

@@ -73,7 +73,7 @@ func (s *session) judge(ctx context.Context, err error) error {
 		return nil
 	}
 	if crashed(err) {
-		s.b.cfg.Log.Warn("a browser is gone", "key", s.key, "err", err, "cause", errors.Unwrap(err))
+		s.b.cfg.Log.Warn("browser exited", "key", s.key, "err", err, "cause", errors.Unwrap(err))
 		s.drop()
 	}
 	return fault(ctx, err)
@@ -213,7 +213,7 @@ func (s *session) start(ctx context.Context, env tools.Env, address string) erro
 func (s *session) drop() {
 	if s.device != nil {
 		if err := s.device.Close(); err != nil {
-			s.b.cfg.Log.Warn("a browser is not closed", "key", s.key, "err", err)
+			s.b.cfg.Log.Warn("failed to close browser", "key", s.key, "err", err)
 		}
 		s.device = nil
 	}

@@ -264,7 +264,7 @@ func (b *builder) file(name, kind string, data []byte) {
 	default:
 		f, err := b.tool.link.m.cfg.SaveFile(b.ctx, b.env, name, kind, data)
 		if err != nil {
-			b.tool.link.m.log().Warn("a file of an MCP server is not kept", "server", b.tool.link.server.Name, "agent", b.env.Agent.ID, "err", err)
+			b.tool.link.m.log().Warn("failed to save a file from an MCP server", "server", b.tool.link.server.Name, "agent", b.env.Agent.ID, "err", err)
 			b.write(fmt.Sprintf("[a file that could not be kept: %s]", what))
 			return
 		}

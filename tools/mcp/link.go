@@ -91,7 +91,7 @@ func (l *link) run(ctx context.Context) {
 			state = StateLogin
 		}
 		l.down(state, err)
-		l.m.log().Warn("an MCP server is not connected", "server", l.server.Name, "err", l.red.line(err.Error()), "next", wait)
+		l.m.log().Warn("failed to connect to MCP server", "server", l.server.Name, "err", l.red.line(err.Error()), "next", wait)
 		again := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
@@ -120,7 +120,7 @@ func (l *link) once(ctx context.Context) error {
 		return err
 	}
 	l.up(c)
-	l.m.log().Info("an MCP server is connected", "server", l.server.Name, "tools", len(l.offered()))
+	l.m.log().Info("MCP server connected", "server", l.server.Name, "tools", len(l.offered()))
 	gone := make(chan error, 1)
 	go func() { gone <- c.session.Wait() }() // ends with the connection, which shut sees to
 	return l.serve(ctx, c, gone)
@@ -292,7 +292,7 @@ func (l *link) shut(c *live) {
 		_ = c.session.Close() // it says what is known
 	}()
 	for _, then := range []func(){c.hang, func() {
-		l.m.log().Error("a connection to an MCP server does not end and is left behind", "server", l.server.Name)
+		l.m.log().Error("MCP connection does not close, abandoned", "server", l.server.Name)
 	}} {
 		late := time.NewTimer(closeTimeout)
 		select {

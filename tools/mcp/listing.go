@@ -100,7 +100,7 @@ func (l *link) publish(all []*sdk.Tool, v verdict) {
 	l.mu.Unlock()
 	for _, o := range v.off {
 		if o.Changed {
-			l.m.log().Warn("a tool of an MCP server has changed and is off until it is allowed", "server", l.server.Name, "tool", o.Tool)
+			l.m.log().Warn("MCP tool changed; disabled until it is allowed", "server", l.server.Name, "tool", o.Tool)
 		}
 	}
 	if changed {

@@ -235,7 +235,7 @@ func (d desk) cancel(ctx context.Context, run claybot.RunID) {
 	ctx, end := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer end()
 	if err := d.agents.Cancel(ctx, run); err != nil {
-		d.log.Warn("the run of a cancelled MCP call goes on", "run", run, "err", err)
+		d.log.Warn("run of a cancelled MCP call continues", "run", run, "err", err)
 	}
 }
 

@@ -88,7 +88,7 @@ func (s *searcher) search(ctx context.Context, _ tools.Env, in searchInput) (too
 			return tools.Result{}, ctx.Err() // the run was stopped, which says nothing about the engine
 		}
 		failed := e.failed(time.Now(), err)
-		s.log.Warn("a search engine failed", "engine", e.name, "why", failed.why, "rest", failed.rest)
+		s.log.Warn("search engine failed", "engine", e.name, "why", failed.why, "rest", failed.rest)
 		faults = append(faults, failed)
 	}
 	return tools.Result{}, noEngine(faults)

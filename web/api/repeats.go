@@ -189,7 +189,7 @@ func (p *repeat) answered(ctx context.Context) {
 	defer cancel()
 	which := p.which
 	if err := p.advance(ctx, which, p.notes.process); err != nil {
-		p.notes.log.Warn("delivered answer not noted; the same request gets it again for 10 minutes", "err", err)
+		p.notes.log.Warn("failed to record a delivered answer; a retry returns it for 10 minutes", "err", err)
 	}
 	p.which = which
 }
@@ -202,7 +202,7 @@ func (p *repeat) delivered(ctx context.Context) {
 	}
 	next, last, _ := readMark(p.set)
 	if err := p.replace(ctx, next+" "+last); err != nil {
-		p.notes.log.Warn("delivered answer not noted; after a restart the same request gets it again for 10 minutes", "err", err)
+		p.notes.log.Warn("failed to record a delivered answer; after a restart, a retry returns it for 10 minutes", "err", err)
 	}
 }
 

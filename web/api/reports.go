@@ -112,7 +112,7 @@ func (a reports) usageFile(w http.ResponseWriter, r *http.Request, q storage.Spe
 		case err != nil && out == nil:
 			return err
 		case err != nil:
-			a.log.Warn("a report ended early", "day", part.From, "err", err)
+			a.log.Warn("report ended early", "day", part.From, "err", err)
 			panic(http.ErrAbortHandler) // the server's way to close a connection
 		case out == nil:
 			w.Header().Set("Content-Type", "text/csv; charset=utf-8")

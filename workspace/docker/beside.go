@@ -135,7 +135,7 @@ func (p *Provider) serve(s *slot, b *box, conn io.ReadWriteCloser) error {
 		stop := context.AfterFunc(p.ctx, func() { _ = conn.Close() })
 		defer stop()
 		if err := p.cfg.Tunnel(p.ctx, b.w.key, b.w.Network.Allow, conn); err != nil && p.ctx.Err() == nil {
-			p.log.Info("the relay of a workspace has ended; its next command makes another", "key", b.w.key, "err", err)
+			p.log.Info("workspace relay exited; the next command starts a new one", "key", b.w.key, "err", err)
 		}
 	}()
 	return nil

@@ -143,7 +143,7 @@ func (w *Workspace) gauge() <-chan struct{} {
 	go func() {
 		defer w.p.work.Done()
 		if _, err := w.measure(w.p.ctx); err != nil && w.p.ctx.Err() == nil {
-			w.p.log.Debug("the space of a workspace was not measured", "key", w.want.key, "err", err)
+			w.p.log.Debug("failed to measure workspace disk usage", "key", w.want.key, "err", err)
 		}
 		s.mu.Lock()
 		s.disk.busy = nil

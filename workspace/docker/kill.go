@@ -121,7 +121,7 @@ func (w *Workspace) kill(ctx context.Context) {
 	defer cancel()
 	err := w.e.api.ContainerKill(call, w.box.id, "KILL")
 	if err != nil && !errdefs.IsNotFound(err) && !errdefs.IsConflict(err) {
-		w.p.log.Warn("a workspace was not stopped", "key", w.want.key, "container", w.box.id, "err", err)
+		w.p.log.Warn("failed to stop workspace", "key", w.want.key, "container", w.box.id, "err", err)
 	}
 }
 

@@ -78,14 +78,14 @@ func (p *Provider) reuse(ctx context.Context, e *engine, w *want, s *slot, one d
 		if ctx.Err() != nil || workspace.Is(err, workspace.Refused) {
 			return nil, err
 		}
-		p.log.Warn("a workspace cannot be started and is made anew", "key", w.key, "container", one.ID, "err", err)
+		p.log.Warn("failed to start workspace; recreating it", "key", w.key, "container", one.ID, "err", err)
 	} else if err == nil && !have && !half(one) && got.State != nil && got.State.Running {
 		s.measured(ctx)
 		if busy := !s.using.TryLock(); busy || p.running(ctx, e, got.ExecIDs) {
 			if !busy {
 				s.using.Unlock()
 			}
-			p.log.Info("a workspace has changed settings, but a command runs in it: it is replaced later", "key", w.key)
+			p.log.Info("workspace settings changed while a command runs; replacing it later", "key", w.key)
 			return &box{id: one.ID, w: w, older: true}, nil
 		}
 		defer s.using.Unlock()
@@ -136,7 +136,7 @@ func (p *Provider) create(ctx context.Context, e *engine, w *want, s *slot) (c *
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), slowTimeout)
 		defer cancel()
 		if removed := p.discard(clean, e, s, w.key, id); removed != nil {
-			p.log.Warn("a half-made workspace was not removed", "key", w.key, "container", id, "err", removed)
+			p.log.Warn("failed to remove an incomplete workspace", "key", w.key, "container", id, "err", removed)
 		}
 	}()
 	if err := p.up(ctx, e, s, c); err != nil {

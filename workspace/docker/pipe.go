@@ -122,7 +122,7 @@ func (p *Provider) attach(ctx context.Context, e *engine, id string) (io.ReadWri
 		_ = in.CloseWithError(err)
 		stderr.Close()
 		if text := stderr.String(); text != "" {
-			p.log.Warn("the relay of a workspace complains", "container", id, "text", clip(text, 500))
+			p.log.Warn("workspace relay wrote to stderr", "container", id, "text", clip(text, 500))
 		}
 	}()
 	if err := noDeadline(s.Conn); err != nil {

@@ -162,7 +162,7 @@ func (p *Provider) EndLeftovers(ctx context.Context) error {
 		if err != nil || !p.running(ctx, e, got.ExecIDs) {
 			continue // gone, or nothing runs
 		}
-		p.log.Info("a command of an earlier process is ended", "container", one.ID[:12], "key", one.Labels[p.label(labelKey)])
+		p.log.Info("stopped a command of an earlier process", "container", one.ID[:12], "key", one.Labels[p.label(labelKey)])
 		if err := e.api.ContainerKill(ctx, one.ID, "KILL"); err != nil && !errdefs.IsNotFound(err) && !errdefs.IsConflict(err) {
 			return e.fault(ctx, "end what was left", err)
 		}

@@ -90,7 +90,7 @@ func (p *Provider) own(ctx context.Context, e *engine, w *want, img image, mount
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 		defer cancel()
 		if err := e.api.ContainerRemove(clean, id, container.RemoveOptions{Force: true, RemoveVolumes: true}); err != nil && !errdefs.IsNotFound(err) {
-			p.log.Warn("a container for preparing a volume was not removed", "container", id, "err", err)
+			p.log.Warn("failed to remove a container that prepared a volume", "container", id, "err", err)
 		}
 	}()
 	var archive bytes.Buffer

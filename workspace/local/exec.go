@@ -340,7 +340,7 @@ func (f *wholeFile) end(out *workspace.Output) string {
 	_, lost := out.Whole()
 	if err := errors.Join(closed, lost); err != nil || !out.Cut() {
 		if err != nil {
-			f.place.log.Warn("a long output is not kept whole", "key", f.place.key, "err", err)
+			f.place.log.Warn("failed to save long output", "key", f.place.key, "err", err)
 		}
 		_ = root.Remove(f.name)
 		return ""

@@ -184,7 +184,7 @@ func (p *Provider) accept(key workspace.Key, s workspace.Spec) error {
 		return no("a local workspace has no protections to give up; leave unsafe out")
 	}
 	if s.Image != "" || s.CPUs != 0 {
-		p.cfg.Log.Warn("a local workspace passes over settings", "key", key, "image", s.Image, "cpus", s.CPUs)
+		p.cfg.Log.Warn("local workspace ignores settings", "key", key, "image", s.Image, "cpus", s.CPUs)
 	}
 	return nil
 }
