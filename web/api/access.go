@@ -15,7 +15,7 @@ var (
 	noPerson = hint{"No user or channel with that id has access.", "GET /pairing lists who has."}
 )
 
-// access serves who may write to agents.
+// access serves unknown users' requests for access and the users with access.
 type access struct{ access web.Access }
 
 func (a access) operations() []operation {

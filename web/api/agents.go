@@ -14,17 +14,17 @@ import (
 
 var (
 	noAgent = hint{"No agent with that id.", "GET /agents lists all agents."}
-	// ofAgents is what operations on agents have in common.
+	// ofAgents has the common parts of operations on agents.
 	ofAgents = operation{tag: "agents", missing: noAgent, fails: []int{http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable}}
 )
 
-// The bounds of a tree.
+// Limits of a tree.
 const (
 	treeDepth  = 16
 	treeAgents = 1000
 )
 
-// agents serves agents and what they remember.
+// agents serves agents and their histories.
 type agents struct {
 	agents    web.Agents
 	control   web.AgentControl
@@ -98,8 +98,8 @@ func (a agents) tree(r *http.Request) (web.AgentTree, error) {
 	return a.below(r.Context(), e, treeDepth, &left)
 }
 
-// below is an agent with those below it, depth levels deep and as many as are
-// left.
+// below returns an agent with its descendants, depth levels deep and at most *left
+// agents.
 func (a agents) below(ctx context.Context, e storage.IndexEntry, depth int, left *int) (web.AgentTree, error) {
 	v, err := web.ViewAgent(ctx, a.runs, e)
 	t := web.AgentTree{AgentView: v, Children: []web.AgentTree{}}
@@ -142,15 +142,15 @@ func (a agents) history(r *http.Request) (out web.HistoryPage, err error) {
 	return out, nil
 }
 
-// cursor names the place behind the first n records. It has a mark of the last
-// of them, so that it cannot mean another place after a reset.
+// cursor encodes the position after the first n records. It contains a hash of the last
+// of them, so that it is invalid after a reset.
 func cursor(all []claybot.Record, n int) string {
 	last, h := all[n-1], fnv.New32a()
 	_, _ = h.Write([]byte(string(last.Type) + last.ToolCallID + string(last.MessageID) + strconv.FormatInt(int64(last.At), 36))) // a hash never fails
 	return strconv.Itoa(n) + "-" + strconv.FormatUint(uint64(h.Sum32()), 36)
 }
 
-// after finds the place that a cursor names.
+// after decodes a cursor to a position.
 func after(all []claybot.Record, s string) (int, error) {
 	if s == "" {
 		return 0, nil

@@ -16,25 +16,22 @@ import (
 )
 
 const (
-	// unfit begins what is said when a text does not answer the question that is
-	// open.
+	// unfit starts the reply to a text that does not answer the pending question.
 	unfit = "That does not fit: "
-	// reserved begins what is said when operators alone answer what is open.
+	// reserved starts the reply while only operators can answer the pending questions.
 	reserved = "No message answers what waits here, so it changes nothing.\n\n"
 )
 
-// operators reports a question that no text of a conversation answers: here
-// speaks the agent's own person, whatever the scope of the token, and an approval
-// is not his to give.
+// operators reports whether no text of a conversation answers q: the caller acts as the
+// agent's user, whatever the scope of the token, and only an operator may give approvals.
 func operators(q claybot.Question) bool {
 	return q.Type == claybot.QuestionConfirm || len(q.Approvers) > 0
 }
 
-// answer takes the text of a message for the answer to what the agent asks. It
-// reports whether it was one, or was told not to be. A second text that does
-// not fit ends the run that asks, and is a message like any other; one that meets
-// nothing but questions for operators never does. A message that has an id is
-// remembered with its answers.
+// answer treats the text of a message as the answer to the agent's pending questions. It
+// reports whether it handled the message. A second invalid answer ends the run that asks
+// and becomes an ordinary message; while only operators can answer, it never does. A
+// message with an id is stored together with its answers.
 func (c *completer) answer(r *http.Request, to agentsystem.Address, m claybot.AgentMessage, before string) (bool, error) {
 	ctx := r.Context()
 	open, err := c.completions.open(ctx, to)
@@ -83,8 +80,8 @@ func (c *completer) answer(r *http.Request, to agentsystem.Address, m claybot.Ag
 	return true, nil
 }
 
-// again follows what came of a message before. One that answered some of several
-// questions is told again which are left; of any other, the run tells it.
+// again continues from the outcome of an earlier message. One that answered some of
+// several questions gets the remaining ones again; for any other, it follows the run.
 func (c *completer) again(ctx context.Context, got agentsystem.Accepted) error {
 	c.got = got
 	if len(got.Answers) == 0 || got.State != claybot.RunAwaiting {
@@ -107,15 +104,15 @@ func (c *completer) again(ctx context.Context, got agentsystem.Accepted) error {
 	return nil
 }
 
-// open are the questions that the agent of an address asks, of one run, the
-// oldest first.
+// open returns the pending questions of the agent of an address, all of one run, oldest
+// first.
 func (a *completions) open(ctx context.Context, to agentsystem.Address) ([]storage.OpenQuestion, error) {
 	agent := to.Agent
 	if to.Descriptor != nil {
 		var err error
 		agent, err = a.agents.AgentOf(ctx, *to.Descriptor)
 		if errors.Is(err, storage.ErrNotFound) {
-			return nil, nil // it is made by its first message
+			return nil, nil // the first message creates the agent
 		}
 		if err != nil {
 			return nil, err
@@ -134,8 +131,7 @@ func (a *completions) open(ctx context.Context, to agentsystem.Address) ([]stora
 	return open, nil
 }
 
-// inOrder puts questions that were asked at once into the order in which their
-// run asks them.
+// inOrder sorts questions that were asked at once in the order of their run.
 func inOrder(open []storage.OpenQuestion, run claybot.Run) []storage.OpenQuestion {
 	place := make(map[string]int)
 	if run.Awaiting != nil {
@@ -147,9 +143,9 @@ func inOrder(open []storage.OpenQuestion, run claybot.Run) []storage.OpenQuestio
 	return open
 }
 
-// readAnswers reads a text as answers by the ids of questions: of several ones it
-// may have a line "key: value" for each; else it answers the first. There are
-// none where that would answer a question for operators.
+// readAnswers parses a text as answers by question id: with several questions it may have
+// a line "key: value" for each; otherwise it answers the first. It returns none if that
+// would answer a question for operators.
 func readAnswers(open []storage.OpenQuestion, text string) map[string]string {
 	first := slices.IndexFunc(open, func(q storage.OpenQuestion) bool { return !operators(q.Question) })
 	if first < 0 {

@@ -1,15 +1,15 @@
 // Package api is claybot's HTTP API: JSON, event streams and an endpoint for OpenAI
 // clients, described by an OpenAPI document that it serves.
 //
-// It guarantees: one table of operations makes the routes and the document, so
-// they cannot differ; all errors have one shape; an unknown field, parameter or
-// id is an error; what it accepts is durable; a request with an idempotency key may be
-// repeated, and so may one of an OpenAI client without a key. A slow reader costs at
-// most 256 KiB and delays no other.
+// It guarantees: one table of operations defines the routes and the document, so they
+// cannot differ; all errors have one format; an unknown field, parameter or id is an
+// error; accepted data is durable; a request with an idempotency key may be repeated, and
+// so may a request of an OpenAI client without a key. A slow reader costs at most 256 KiB
+// and delays no other.
 //
-// It uses the contracts of package web, which owns the types of its JSON, and of the
-// store only the marks. A resource is a type that takes the contracts it needs. Package
-// web authenticates. Only cmd imports it.
+// It uses the contracts of package web, which owns its JSON types, and the checkpoints of
+// the store. A resource is a type that takes the contracts it needs. Package web
+// authenticates. Only cmd imports it.
 package api
 
 import (
@@ -32,31 +32,30 @@ type Config struct {
 	Usage   storage.Usages
 	Budgets web.Budgets // nil: there are none
 	Tooling web.Tooling // optional
-	// Profiles names the profiles of the configuration, which OpenAI clients may
-	// name as models. Optional.
+	// Profiles returns the profiles that OpenAI clients may use as models. Optional.
 	Profiles func() []string
-	// Engine names the engine that an agent will have which does not exist yet.
-	// Optional: none plans then.
+	// Engine returns the engine of an agent that does not exist yet. Optional: without it,
+	// no such agent plans.
 	Engine func(claybot.Descriptor) string
-	// Marks remember which answers were delivered. Without them, a retry of an OpenAI
-	// client that sends no Idempotency-Key is a message of its own.
+	// Marks record which answers were delivered. Without them, a retry of an OpenAI client
+	// without Idempotency-Key is a new message.
 	Marks storage.Checkpoints
-	// KeepAlive is how often a waiting client gets a byte; 0: every 15 s.
+	// KeepAlive is the interval of keep-alive bytes to a waiting client; 0: 15 s.
 	KeepAlive time.Duration
 	Log       *slog.Logger
-	// Version is that of the program; it is in the document.
+	// Version is that of the program, for the document.
 	Version string
 }
 
 // An api serves and describes operations. It is safe for concurrent use.
 type api struct {
-	operations []operation // routes and document are made of this one table
+	operations []operation // define both routes and document
 	document   func() []byte
 	version    string
 	log        *slog.Logger
 }
 
-// Routes are the paths of the API.
+// Routes returns the routes of the API.
 func Routes(cfg Config) []web.Route {
 	return newAPI(cfg).routes()
 }
@@ -80,7 +79,7 @@ func newAPI(cfg Config) *api {
 	a.operations = append(a.operations, op("openapi", web.Read, "GET /openapi.json", "Get this document.").tagged("about").served(func(w http.ResponseWriter, _ *http.Request) error {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-cache")
-		_, _ = w.Write(a.document()) // a client that is gone needs no answer
+		_, _ = w.Write(a.document()) // the client may have disconnected
 		return nil
 	}, answer{status: http.StatusOK, value: map[string]any{}, about: "OpenAPI 3.1"}))
 	return a

@@ -11,7 +11,7 @@ import (
 
 var noBeat = hint{"No heartbeat task with that id.", "GET /heartbeat lists all tasks, and files that cannot be read."}
 
-// beats serves the tasks of the heartbeat; nil: it is off.
+// beats serves the tasks of the heartbeat; nil: the heartbeat is off.
 type beats struct{ beats web.Beats }
 
 func (b beats) operations() []operation {
@@ -49,7 +49,7 @@ func (b beats) save(r *http.Request, in web.BeatSpec) (connectors.Beat, error) {
 	return saved, sentence(err)
 }
 
-// run runs tasks now. ?key= is as for a task of cron.
+// run runs tasks now. ?key= makes a retry harmless, as for cron tasks.
 func (b beats) run(r *http.Request, in web.BeatRequest) (none web.BeatDone, err error) {
 	if slices.Contains(in.IDs, "") {
 		return none, bad("An id is empty.", "")

@@ -9,16 +9,16 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// The rows of a page.
+// Limits for the rows of a page.
 const (
 	pageDefault = 50
 	pageLimit   = 500
 )
 
-// keyForm is what an idempotency key may be.
+// at most 128 bytes
 var keyForm = regexp.MustCompile(`^[A-Za-z0-9._:-]+$`) // and at most 128 bytes
 
-// limitOf is how many rows of a page are requested, 0 for an invalid number.
+// limitOf returns the requested number of rows of a page, 0 if it is invalid.
 func limitOf(r *http.Request, otherwise int) int {
 	s := r.URL.Query().Get("limit")
 	if s == "" {
@@ -31,7 +31,7 @@ func limitOf(r *http.Request, otherwise int) int {
 	return min(max(n, 0), pageLimit)
 }
 
-// cut is a page of rows and the cursor of the next one, empty on the last page.
+// cut returns a page of rows and the cursor of the next one, empty on the last page.
 func cut[T any](rows []T, limit int, cursor func(T) string) (page []T, next string) {
 	if len(rows) > limit {
 		rows = rows[:limit]
@@ -40,7 +40,7 @@ func cut[T any](rows []T, limit int, cursor func(T) string) (page []T, next stri
 	return orEmpty(rows), next
 }
 
-// orEmpty makes an empty list of JSON out of none.
+// orEmpty replaces nil by an empty slice, which is [] in JSON.
 func orEmpty[T any](s []T) []T {
 	if s == nil {
 		return []T{}
@@ -48,7 +48,7 @@ func orEmpty[T any](s []T) []T {
 	return s
 }
 
-// each is what f makes of each row, an empty list of none.
+// each maps rows by f. Its result is never nil.
 func each[T, V any](rows []T, f func(T) V) []V {
 	out := make([]V, len(rows))
 	for i, x := range rows {

@@ -33,7 +33,7 @@ func (a budgetAPI) list(r *http.Request) (none web.BudgetList, err error) {
 	return web.BudgetList{Budgets: each(all, viewBudget)}, err
 }
 
-// maxExtension is more than anybody has.
+// maxExtension exceeds any real budget.
 const maxExtension = 1_000_000
 
 func (a budgetAPI) extend(r *http.Request, in web.Extension) (none web.BudgetView, err error) {

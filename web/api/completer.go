@@ -14,34 +14,34 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// silence is the word with which an agent says nothing, and silenceTrim what
-// models put around it.
+// silence is the word with which an agent declines to reply, and silenceTrim the
+// characters that models put around it.
 const (
 	silence     = "NO_REPLY"
 	silenceTrim = " \t\r\n\"'`*."
 )
 
-// A completer follows a run for an OpenAI client. It is used by one request.
+// A completer follows a run for an OpenAI client. It serves one request.
 type completer struct {
 	completions *completions
 	got         agentsystem.Accepted
 	repeat      *repeat // nil: the request has a key
 	model       string
-	usage       bool // is to be told at the end of a stream
+	usage       bool // the client wants it at the end of a stream
 	created     int64
 
-	after   int64  // events up to this seq were told before
-	instead string // is said, and nothing followed
+	after   int64  // events up to this seq were shown before
+	instead string // is the reply; no run followed
 
-	mine bool   // what comes now is about the message of the client
+	mine bool   // the current events are about the client's message
 	said bool   // something was shown
 	step int    // of the text below
 	try  int    // of the step
-	text string // of the step, as far as it is written
-	sent string // of that, what was shown
+	text string // of the step, as received so far
+	sent string // the part of text that was shown
 }
 
-// An ending is how a run came to its end, or to a question.
+// An ending is how a run ended or paused.
 type ending struct {
 	text  string
 	usage claybot.Usage
@@ -49,7 +49,7 @@ type ending struct {
 
 func (c *completer) id() string { return "chatcmpl-" + string(c.got.Run) }
 
-// stream shows a run as it works.
+// stream streams a run.
 func (c *completer) stream(w http.ResponseWriter, r *http.Request) error {
 	out := openSink(w, r)
 	err := out.pour(r.Context(), func(ctx context.Context, p *pipe) error {
@@ -67,7 +67,7 @@ func (c *completer) stream(w http.ResponseWriter, r *http.Request) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err != nil { // without [DONE], which would end it well
+		if err != nil { // omit [DONE], which would signal success
 			p := explain(operation{missing: noModel}, err)
 			if p.Ended {
 				c.repeat.answered(ctx)
@@ -92,7 +92,7 @@ func (c *completer) stream(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		c.repeat.unanswered(r.Context())
 		c.completions.log.Debug("completion ended early", "run", c.got.Run, "err", err)
-		panic(http.ErrAbortHandler) // an end in order would look like that of the answer
+		panic(http.ErrAbortHandler) // a clean end would look like the end of the answer
 	}
 	c.repeat.delivered(r.Context())
 	return nil
@@ -105,7 +105,7 @@ func (c *completer) chunk(delta *chatReply, finish *string) completion {
 	}
 }
 
-// follow watches the run until it ends or asks something, and shows its texts.
+// follow watches the run until it ends or asks a question, and shows its texts.
 func (c *completer) follow(ctx context.Context, show func(string) error) (ending, error) {
 	if c.instead != "" {
 		return ending{text: c.instead}, c.paragraph(c.instead, show)
@@ -129,7 +129,7 @@ func (c *completer) follow(ctx context.Context, show func(string) error) (ending
 	return c.looked(ctx, show)
 }
 
-// looked reads how a run ended whose last event was not seen.
+// looked reads how a run ended whose last event was missed.
 func (c *completer) looked(ctx context.Context, show func(string) error) (ending, error) {
 	run, err := c.completions.runs.Run(ctx, c.got.Run)
 	if err != nil {
@@ -144,8 +144,8 @@ func (c *completer) looked(ctx context.Context, show func(string) error) (ending
 	return ending{}, canceled(run.Cancel)
 }
 
-// failed and canceled are the ends of a run without an answer. No client of OpenAI
-// retries a 400: LangChain retries 422 and all above 413, others 409.
+// failed and canceled are the errors of a run without an answer. OpenAI clients do not
+// retry status 400, but LangChain retries 422 and all above 413, others 409.
 func failed(code, text string) error {
 	return &web.Problem{Status: http.StatusBadRequest, Kind: "run_failed", Ended: true, Code: code, Message: "The run failed: " + text}
 }
@@ -154,7 +154,7 @@ func canceled(by string) error {
 	return &web.Problem{Status: http.StatusBadRequest, Kind: "run_canceled", Ended: true, Code: "canceled", Message: "The run was canceled: " + by + "."}
 }
 
-// event shows what an event tells. over means that the answer is complete.
+// event shows the text of an event. over means that the answer is complete.
 func (c *completer) event(ctx context.Context, e claybot.Event, show func(string) error) (end ending, over bool, err error) {
 	var d struct {
 		Messages  []claybot.MessageID `json:"messages"`
@@ -202,7 +202,7 @@ func (c *completer) event(ctx context.Context, e claybot.Event, show func(string
 	return ending{}, false, nil
 }
 
-// finish is the end of a run whose reply begins with output.
+// finish returns the end of a run whose reply starts with output.
 func (c *completer) finish(ctx context.Context, run claybot.RunID, output string, usage claybot.Usage, show func(string) error) (ending, error) {
 	text, err := c.uncut(ctx, output, func(all []claybot.Record) string { return replyText(all, run) })
 	if err != nil {
@@ -217,8 +217,8 @@ func (c *completer) finish(ctx context.Context, run claybot.RunID, output string
 	return ending{text, usage}, err
 }
 
-// uncut is a text of which only the beginning may be known: all of it is in
-// what the agent remembers, as long as it does.
+// uncut returns the full version of a text that may be truncated, from the agent's
+// history if it is still there.
 func (c *completer) uncut(ctx context.Context, text string, find func([]claybot.Record) string) (string, error) {
 	begin, isCut := strings.CutSuffix(text, "…")
 	if !isCut || len(text) < runs.PreviewLimit-3 {
@@ -234,7 +234,7 @@ func (c *completer) uncut(ctx context.Context, text string, find func([]claybot.
 	return text, nil
 }
 
-// stepText is what the model said in one step of a run.
+// stepText returns the text of the model in one step of a run.
 func stepText(all []claybot.Record, run claybot.RunID, step int) string {
 	for _, r := range slices.Backward(all) {
 		if r.Run == run && r.Step == step && r.Type == claybot.RecordAssistant {
@@ -244,7 +244,7 @@ func stepText(all []claybot.Record, run claybot.RunID, step int) string {
 	return ""
 }
 
-// replyText is what a run replied: the texts since its last tool.
+// replyText returns the reply of a run: the texts since its last tool call.
 func replyText(all []claybot.Record, run claybot.RunID) string {
 	var texts []string
 	for _, r := range all {
@@ -259,7 +259,7 @@ func replyText(all []claybot.Record, run claybot.RunID) string {
 	return strings.Join(texts, "")
 }
 
-// asked is questions as a text for a person.
+// asked formats questions for a user.
 func asked(all []claybot.Question) string {
 	var b strings.Builder
 	for i, q := range all {
@@ -277,7 +277,7 @@ func asked(all []claybot.Question) string {
 	return b.String()
 }
 
-// whoAnswers tells of a question for operators how they answer it.
+// whoAnswers explains how operators answer a question that is reserved for them.
 func whoAnswers(q claybot.Question) string {
 	what, with := "question", "claybot answer "+q.ID
 	if q.Type == claybot.QuestionConfirm {
@@ -290,7 +290,7 @@ func whoAnswers(q claybot.Question) string {
 	return "This " + what + " waits for " + who + ": on the page, with " + with + ", or at POST /questions/" + url.PathEscape(q.ID) + "/answer."
 }
 
-// grow shows what is new of a text that is being written.
+// grow shows the new part of a streamed text.
 func (c *completer) grow(d runs.Delta, show func(string) error) error {
 	if !c.mine {
 		return nil
@@ -300,24 +300,24 @@ func (c *completer) grow(d runs.Delta, show func(string) error) error {
 		c.try, c.text = d.Attempt, ""
 	}
 	if d.Offset > len(c.text) {
-		return nil // the whole text comes with its event
+		return nil // its event will have the whole text
 	}
 	c.text = c.text[:d.Offset] + d.Text
 	if strings.HasPrefix(silence, strings.ToUpper(strings.TrimLeft(c.text, silenceTrim))) || isSilence(c.text) {
-		return nil // it may be the word for nothing
+		return nil // it may be the word for silence
 	}
 	return c.more(c.text, show)
 }
 
-// at begins the text of another step.
+// at starts the text of another step.
 func (c *completer) at(step int) {
 	if step != c.step {
 		c.step, c.try, c.text, c.sent = step, 0, "", ""
 	}
 }
 
-// more shows the rest of a text that begins with what was shown. A repeated
-// step that says something else waits for its end.
+// more shows the rest of a text whose beginning was shown. The different text of a
+// repeated step waits until the step is complete.
 func (c *completer) more(text string, show func(string) error) error {
 	rest, ok := strings.CutPrefix(text, c.sent)
 	if !ok || rest == "" {
@@ -330,7 +330,7 @@ func (c *completer) more(text string, show func(string) error) error {
 	return show(rest)
 }
 
-// settle shows what is missing of a text that is complete.
+// settle shows the rest of a complete text.
 func (c *completer) settle(step int, text string, show func(string) error) error {
 	c.at(step)
 	if isSilence(text) {
@@ -342,7 +342,7 @@ func (c *completer) settle(step int, text string, show func(string) error) error
 	return c.more(text, show)
 }
 
-// paragraph shows a text behind what was shown.
+// paragraph appends a text to what was shown.
 func (c *completer) paragraph(text string, show func(string) error) error {
 	c.sent = ""
 	return c.more(text, show)

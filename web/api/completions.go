@@ -17,21 +17,21 @@ import (
 )
 
 const (
-	// anyModel is the model that means the default profile; agentModel begins
-	// the name of a model that is one agent.
+	// anyModel is the model for the default profile; agentModel is the prefix of models that
+	// are a single agent.
 	anyModel   = "claybot"
 	agentModel = "agent:"
-	// homeThread is the thread of who names none.
+	// homeThread is the default thread.
 	homeThread = "main"
-	// chatLimit is the most bytes of a request of an OpenAI client, which sends
-	// the whole conversation each time.
+	// chatLimit is the maximum size of a request of an OpenAI client in bytes; it contains the
+	// whole conversation each time.
 	chatLimit = 8 << 20
-	// modelAgents is how many agents the list of models has at most.
+	// modelAgents limits the agents in the list of models.
 	modelAgents = 50
 )
 
-// A completionRequest is what of an OpenAI request matters here. Other fields
-// are overlooked: the agent has its own prompt, tools and limits.
+// A completionRequest has the supported fields of an OpenAI request. Others are ignored:
+// the agent has its own prompt, tools and limits.
 type completionRequest struct {
 	Model    string        `json:"model" doc:"claybot, the name of a profile, or agent: and the id of an agent."`
 	Messages []chatMessage `json:"messages" doc:"claybot posts only the user's messages after the assistant's last one; the agent remembers the rest."`
@@ -77,7 +77,7 @@ func (c *content) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// newest is what the user said since the assistant spoke last.
+// newest returns the text of the user since the last assistant message.
 func newest(all []chatMessage) string {
 	var texts []string
 	for _, m := range slices.Backward(all) {
@@ -92,7 +92,7 @@ func newest(all []chatMessage) string {
 	return strings.Join(texts, "\n\n")
 }
 
-// spoken is what the assistant said last.
+// spoken returns the last assistant message.
 func spoken(all []chatMessage) string {
 	for _, m := range slices.Backward(all) {
 		if m.Role == "assistant" {
@@ -102,7 +102,7 @@ func spoken(all []chatMessage) string {
 	return ""
 }
 
-// An openAIFailure is an error as OpenAI clients expect it.
+// An openAIFailure is an error in OpenAI's format.
 type openAIFailure struct {
 	Error openAIError `json:"error"`
 }
@@ -130,7 +130,7 @@ func likeOpenAI(p *web.Problem) openAIFailure {
 	return openAIFailure{openAIError{Message: message, Type: kind, Code: p.Code}}
 }
 
-// The answers of the door for OpenAI clients.
+// The responses of the OpenAI endpoint.
 type (
 	completion struct {
 		ID      string       `json:"id"`
@@ -183,7 +183,7 @@ type completions struct {
 	runs      web.Runs
 	questions web.Questions
 	starter   starter
-	named     func() []string // the profiles that are models; nil: none
+	named     func() []string // the profiles offered as models; nil: none
 	notes     *notes
 	keepAlive time.Duration
 	log       *slog.Logger
@@ -273,7 +273,7 @@ func (a *completions) complete(w http.ResponseWriter, r *http.Request) error {
 	}
 	web.Written(w)
 	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Time{}) // the server's are for short requests; a writer without deadlines has none to lift
+	_ = rc.SetReadDeadline(time.Time{}) // the server's deadline is for short requests; a writer may not support deadlines
 	_ = rc.SetWriteDeadline(time.Time{})
 	if in.Stream {
 		return c.stream(w, r)
@@ -281,17 +281,17 @@ func (a *completions) complete(w http.ResponseWriter, r *http.Request) error {
 	return c.whole(w, r)
 }
 
-// begin gives what the user said to the agent: as the answer to what it asked,
-// or as a message. What came before under the same key, or of what this request is
-// the retry of, is followed instead: a repeat must not answer the question that came
-// of it. A request that has a key needs no repeat.
+// begin passes the user's text to the agent, as an answer to its pending question or as a
+// message. If the request is a retry, by its key or by again, begin follows the earlier
+// message instead: a retry must not answer the question that resulted from it. A request
+// with a key needs no again.
 func (a *completions) begin(r *http.Request, to agentsystem.Address, in completionRequest, text string, again *repeat) (*completer, error) {
 	c := &completer{completions: a, model: in.Model, usage: in.Options != nil && in.Options.Usage, created: time.Now().Unix()}
 	said := saying{text: text, key: keyOf(r, "")}
 	caller := web.CallerOf(r).Name
 	m := claybot.AgentMessage{Type: claybot.MessageUser, Text: text, At: claybot.Now(), From: claybot.Sender{UserID: caller, Name: caller}}
 	known := func(key string) (agentsystem.Accepted, bool, error) {
-		m.ID = claybot.MessageID(claybot.ConnectorAPI + "/" + caller + "/" + key) // as start does
+		m.ID = claybot.MessageID(claybot.ConnectorAPI + "/" + caller + "/" + key) // like start
 		return a.starter.starter.Known(r.Context(), to, m)
 	}
 	var got agentsystem.Accepted
@@ -316,7 +316,7 @@ func (a *completions) begin(r *http.Request, to agentsystem.Address, in completi
 		return c, err
 	}
 	c.got, err = a.starter.post(r, to, said)
-	if err == nil && len(c.got.Answers) > 0 { // a repeat was faster
+	if err == nil && len(c.got.Answers) > 0 { // a concurrent retry was faster
 		err = c.again(r.Context(), c.got)
 	}
 	return c, err

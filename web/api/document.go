@@ -37,7 +37,7 @@ var tags = [][2]string{
 	{"about", "The daemon itself."},
 }
 
-// statuses describe the error statuses.
+// statuses are the descriptions of the error statuses.
 var statuses = map[int]string{
 	http.StatusBadRequest: "The request is invalid; see the message.", http.StatusUnauthorized: "Missing or invalid credentials.",
 	http.StatusForbidden: "The scope of the caller is not sufficient.", http.StatusNotFound: "Not found.",
@@ -47,13 +47,13 @@ var statuses = map[int]string{
 	http.StatusServiceUnavailable: "Temporarily unavailable; try again.",
 }
 
-// inPath finds the parameters of a path.
+// inPath matches the parameters of a path.
 var inPath = regexp.MustCompile(`\{([a-z]+)\}`)
 
-// sortedTypes are the types of events by name.
+// sortedTypes returns the event types by name.
 func sortedTypes() []claybot.EventType { return slices.Sorted(maps.Keys(runs.Facts)) }
 
-// describe makes the OpenAPI document.
+// describe returns the OpenAPI document.
 func (a *api) describe() []byte {
 	s := newSchemas()
 	paths := make(schema)
@@ -97,7 +97,7 @@ func (a *api) describe() []byte {
 	return append(b, '\n')
 }
 
-// describe is an operation in the document.
+// describe returns the operation's part of the document.
 func (o operation) describe(s *schemas) schema {
 	responses := make(schema)
 	for _, x := range o.answers {
@@ -126,7 +126,7 @@ func (o operation) describe(s *schemas) schema {
 	return x
 }
 
-// errors are the statuses of all errors of an operation.
+// errors returns the error statuses of an operation.
 func (o operation) errors() []int {
 	all := append([]int{
 		http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests, http.StatusInternalServerError,

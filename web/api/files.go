@@ -21,17 +21,17 @@ import (
 )
 
 const (
-	// filesLimit is the most bytes of a message with files in it; larger files
-	// are sent first, by themselves.
+	// filesLimit is the maximum size of a message with files in bytes; larger files must be
+	// uploaded first.
 	filesLimit = 16 << 20
-	// uploadWait is how long the bytes of a file may take to arrive.
+	// uploadWait bounds an upload.
 	uploadWait = 10 * time.Minute
-	// pieceWait is how long a reader of a file may take nothing. A piece is what
-	// io.Copy writes at once, 32 KiB.
+	// pieceWait bounds the wait for a client that does not read a piece of a file. A piece is
+	// one write of io.Copy, 32 KiB.
 	pieceWait = 30 * time.Second
 )
 
-// octets is the type of bytes of which nothing is known.
+// octets is the default content type.
 const octets = "application/octet-stream"
 
 var noFile = hint{"The agent has no file with that id.", "The history of the agent lists its files."}
@@ -54,8 +54,8 @@ func (a attachments) operations() []operation {
 	)
 }
 
-// named are the files that a message brings along or names, by what tells them
-// from others.
+// named returns the files that a message contains or refers to. It rejects incomplete
+// ones.
 func named(given []web.FileGiven) ([]claybot.FileReference, error) {
 	if len(given) > inbox.MaxFiles {
 		return nil, bad(fmt.Sprintf("The message has %d files; the limit is %d.", len(given), inbox.MaxFiles), "Send several messages.")
@@ -75,8 +75,8 @@ func named(given []web.FileGiven) ([]claybot.FileReference, error) {
 	return files, nil
 }
 
-// keep finds the files that a message names and then stores those that it
-// brings along, so that one that is not there leaves nothing behind.
+// keep finds the files that a message refers to and then stores those that it contains, so
+// that a missing file leaves nothing behind.
 func (a attachments) keep(ctx context.Context, to agentsystem.Address, given []web.FileGiven) ([]claybot.FileReference, error) {
 	files := make([]claybot.FileReference, len(given))
 	var err error
@@ -100,7 +100,7 @@ func (a attachments) keep(ctx context.Context, to agentsystem.Address, given []w
 	return files, nil
 }
 
-// find is a file that an agent has.
+// find returns a file of an agent.
 func (a attachments) find(ctx context.Context, to agentsystem.Address, id string) (claybot.FileReference, error) {
 	if to.Agent == "" {
 		return claybot.FileReference{}, bad("A file id needs agentId.", "Set agentId, or send the content in data.")
@@ -131,8 +131,8 @@ func (a attachments) upload(w http.ResponseWriter, r *http.Request) (v web.FileV
 	if _, err := a.agents.Agent(r.Context(), to.Agent); err != nil {
 		return v, err
 	}
-	// The answer comes after all the bytes; its time must not pass meanwhile, as
-	// that ends a stream of HTTP/2. A connection without deadlines has none to move.
+	// The response follows the upload; its deadline must not pass meanwhile, because that ends
+	// an HTTP/2 stream. A writer may not support deadlines.
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(uploadWait))
 	_ = rc.SetWriteDeadline(time.Now().Add(uploadWait + writeWait))
@@ -159,32 +159,31 @@ func viewFile(f claybot.FileReference) web.FileView {
 	return web.FileView{ID: f.ID, Name: f.Name, MIMEType: f.MIMEType, Size: f.Size, SHA256: f.SHA256}
 }
 
-// get gives a file back, never to be shown in a page: what people send may
-// be a page itself.
+// get serves a file as a download, never inline: an uploaded file may be a web page.
 func (a attachments) get(w http.ResponseWriter, r *http.Request) error {
 	f, content, err := a.files.OpenFile(r.Context(), agentOf(r), r.PathValue("file"))
 	if err != nil {
 		return err
 	}
-	defer content.Close() // it was only read
+	defer content.Close() // only reads
 	h := w.Header()
 	h.Set("Content-Type", octets)
 	h.Set("Content-Length", strconv.FormatInt(f.Size, 10))
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.Name}))
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "private, no-store")
-	_, _ = io.Copy(pieces{w, http.NewResponseController(w)}, struct{ io.Reader }{content}) // by Read alone; a client that is gone needs no file
+	_, _ = io.Copy(pieces{w, http.NewResponseController(w)}, struct{ io.Reader }{content}) // forces Read and Write; the client may have disconnected
 	return nil
 }
 
-// pieces writes a long answer: each piece has its own time, so that a slow
-// reader gets all of it and one that does not read is cut.
+// pieces writes a long response with a deadline per piece: a slow reader gets all of it,
+// one that does not read is disconnected.
 type pieces struct {
 	w  io.Writer
 	rc *http.ResponseController
 }
 
 func (p pieces) Write(b []byte) (int, error) {
-	_ = p.rc.SetWriteDeadline(time.Now().Add(pieceWait)) // without deadlines a dead peer is TCP's affair
+	_ = p.rc.SetWriteDeadline(time.Now().Add(pieceWait)) // without deadlines, TCP detects a dead peer
 	return p.w.Write(b)
 }

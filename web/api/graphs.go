@@ -30,8 +30,7 @@ func (g graphs) operations() []operation {
 	)
 }
 
-// engines are the engines that a run may be asked for. An undo has a path of
-// its own.
+// engines returns the engines that a run may request. An undo has its own path.
 func (g graphs) engines() []string {
 	names := []string{claybot.EngineReact}
 	for _, name := range slices.Sorted(maps.Keys(g.system.Shapes())) {

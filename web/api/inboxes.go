@@ -10,10 +10,10 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// shortText is how many characters of a waiting message a list shows.
+// shortText is the length of a waiting message in a list, in characters.
 const shortText = 200
 
-// inboxes serves messages that no run has taken, and those that are parked.
+// inboxes serves waiting and parked messages.
 type inboxes struct{ inboxes web.Inboxes }
 
 func (x inboxes) operations() []operation {
@@ -43,8 +43,7 @@ func (x inboxes) get(r *http.Request) (web.InboxView, error) {
 	return out, err
 }
 
-// typed is the text of a message as its sender wrote it: a command has its
-// slash again.
+// typed returns the text of a message as its sender wrote it: a command with its slash.
 func typed(m claybot.AgentMessage) string {
 	word := ""
 	switch m.Type {
@@ -63,10 +62,10 @@ func typed(m claybot.AgentMessage) string {
 	return "[" + connectors.FilesLine(m.Files) + "]"
 }
 
-// shorten cuts a text to n characters, the mark of the cut included.
+// shorten cuts a text to n characters, including the ellipsis.
 func shorten(text string, n int) string {
 	seen := 0
-	cut := 0 // where the last character of a shortened text would begin
+	cut := 0 // where the last character of a shortened text would start
 	for i := range text {
 		if seen++; seen == n {
 			cut = i

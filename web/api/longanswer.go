@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// errGone: the client of a request went away before its answer.
+// errGone: the client disconnected before the response.
 var errGone = errors.New("the client is gone")
 
-// A longAnswer is the connection to a client that waits for one JSON value. Proxies
-// drop a connection that is silent for a minute, so claybot sends blanks, which JSON
-// allows before a value. The first blank sends status 200: from then on the value
-// itself must carry any error.
+// A longAnswer is the connection to a client that waits for one JSON value. Proxies drop a
+// connection that is silent for a minute, so claybot sends spaces, which JSON allows
+// before a value. The first space sends status 200: from then on the value itself must
+// carry any error.
 type longAnswer struct {
 	sink
 	r    *http.Request
 	kept bool // the status is sent
 }
 
-// until calls work and keeps the connection alive until it returns. It returns
-// errGone when the client went away meanwhile; work is cancelled then.
+// until calls work and keeps the connection alive until it returns. If the client
+// disconnects, it cancels work and returns errGone.
 func (l *longAnswer) until(every time.Duration, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(l.r.Context())
 	defer cancel()
@@ -42,7 +42,7 @@ func (l *longAnswer) until(every time.Duration, work func(context.Context) error
 			}
 			if err := l.send([]byte("\n")); err != nil {
 				cancel()
-				<-done //nolint:errcheck // the client that it was for is gone
+				<-done //nolint:errcheck // the client disconnected
 				return errGone
 			}
 		}
@@ -57,8 +57,8 @@ func (l *longAnswer) head(status int) {
 	l.w.WriteHeader(status)
 }
 
-// end sends the value, and returns nil when all of it was handed over. The status
-// counts unless one was sent already.
+// end sends the value. It returns nil once all of it was written. status has no effect if
+// one was sent already.
 func (l *longAnswer) end(status int, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -75,7 +75,7 @@ func (l *longAnswer) end(status int, v any) error {
 	return context.Cause(l.r.Context())
 }
 
-// whole answers with all that the run says in the end, as one JSON value.
+// whole returns the final reply of the run as one JSON value.
 func (c *completer) whole(w http.ResponseWriter, r *http.Request) error {
 	line := &longAnswer{sink: sink{w, http.NewResponseController(w)}, r: r}
 	var end ending
@@ -84,7 +84,7 @@ func (c *completer) whole(w http.ResponseWriter, r *http.Request) error {
 		return err
 	})
 	if line.kept && (r.Context().Err() != nil || errors.Is(err, errGone)) {
-		panic(http.ErrAbortHandler) // a client that is there retries, and gets the answer
+		panic(http.ErrAbortHandler) // a connected client retries and gets the answer
 	}
 	status, answer, final := http.StatusOK, any(c.completion(end)), true
 	if err != nil {

@@ -11,23 +11,23 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// An operation is one method of one path: all that is needed to serve and to
-// describe it.
+// An operation is one method of one path, with all that is needed to serve and describe
+// it.
 type operation struct {
 	id      string // in the document, unique
 	route   string // of net/http: "GET /path/{name}"
 	tag     string
-	scope   web.Scope // that a caller needs
+	scope   web.Scope // required of the caller
 	summary string
-	about   string   // more, if there is
+	about   string   // details; optional
 	params  []param  // of the query, and headers
-	body    any      // a value of the type that is read; nil for none
-	raw     bool     // the body is no JSON
+	body    any      // a value of the request type; nil: none
+	raw     bool     // the body is not JSON
 	limit   int64    // bytes of a body, 0: the server's
-	answers []answer // of success
-	fails   []int    // statuses of errors, beside those that all have
+	answers []answer // success responses
+	fails   []int    // error statuses besides the common ones
 	missing hint     // for an unknown id
-	openAI  bool     // errors have OpenAI's shape
+	openAI  bool     // errors have OpenAI's format
 	serve   func(http.ResponseWriter, *http.Request) error
 }
 
@@ -54,38 +54,38 @@ func (o operation) failing(statuses ...int) operation {
 	return o
 }
 
-// served completes an operation that writes its answers itself.
+// served completes an operation that writes its own responses.
 func (o operation) served(serve func(http.ResponseWriter, *http.Request) error, answers ...answer) operation {
 	o.serve, o.answers = serve, answers
 	return o
 }
 
-// A param is one parameter of a query, or a header.
+// A param is a query parameter or a header.
 type param struct {
 	name   string
 	about  string
-	values []string // that are allowed; none: any
-	many   bool     // may be given several times
+	values []string // allowed ones; nil: any
+	many   bool     // may be repeated
 	number bool
 	header bool
 }
 
-// An answer is one kind of success of an operation.
+// An answer is a success response of an operation.
 type answer struct {
 	status int
-	value  any    // of the type that is sent; nil for no content
-	or     any    // of another type that may be sent in its place; nil for none
+	value  any    // a value of the response type; nil: no content
+	or     any    // a value of an alternative type; nil: none
 	kind   string // of the content; empty: JSON
 	about  string
 }
 
-// A hint says what was not found, and where to look.
+// A hint is the message and fix of a "not found" error.
 type hint struct{ message, fix string }
 
-// limitParam is how many rows a page has.
+// limitParam is the number of rows of a page.
 var limitParam = param{name: "limit", about: "Maximum number of rows, 1 to 500. Default: 50.", number: true}
 
-// like gives operations the tag, the failures and the hint of o where they have none.
+// like gives operations the tag, errors and hint of o unless they have their own.
 func (o operation) like(all ...operation) []operation {
 	for i := range all {
 		x := &all[i]
@@ -100,12 +100,12 @@ func (o operation) like(all ...operation) []operation {
 	return all
 }
 
-// returns completes an operation that answers with what fn returns.
+// returns completes an operation that responds with the result of fn.
 func returns[T any](status int, o operation, fn func(*http.Request) (T, error)) operation {
 	return answering(status, o, func(_ http.ResponseWriter, r *http.Request) (T, error) { return fn(r) })
 }
 
-// takes completes an operation that reads a body, and answers with what fn makes of it.
+// takes completes an operation that reads a body and responds with the result of fn.
 func takes[In, Out any](status int, o operation, fn func(*http.Request, In) (Out, error)) operation {
 	o.body = *new(In)
 	return answering(status, o, func(_ http.ResponseWriter, r *http.Request) (out Out, err error) {
@@ -127,7 +127,7 @@ func answering[T any](status int, o operation, fn func(http.ResponseWriter, *htt
 	}, answer{status: status, value: *new(T)})
 }
 
-// does completes an operation that answers without content.
+// does completes an operation that responds without content.
 func does(o operation, fn func(*http.Request) error) operation {
 	return o.served(func(w http.ResponseWriter, r *http.Request) error {
 		if err := fn(r); err != nil {
@@ -149,7 +149,7 @@ func doesWith[In any](o operation, fn func(*http.Request, In) error) operation {
 	})
 }
 
-// whereOn answers all operations with off unless on.
+// whereOn makes all operations fail with off unless on.
 func whereOn(on bool, off *web.Problem, all []operation) []operation {
 	for i := range all {
 		if !on {
@@ -159,9 +159,9 @@ func whereOn(on bool, off *web.Problem, all []operation) []operation {
 	return all
 }
 
-// routes are the routes of the operations. Operations of one method below
-// /agents/{agent}/ are one route where a path of its own would be ambiguous:
-// /agents/{agent}/history and /agents/runs/{run} both mean /agents/runs/history.
+// routes returns the routes of the operations. Operations below /agents/{agent}/ with the
+// same method share a route if their own would be ambiguous: /agents/{agent}/history and
+// /agents/runs/{run} both match /agents/runs/history.
 func (a *api) routes() []web.Route {
 	parts := make(map[string]map[string]operation) // by pattern and last segment
 	var all []web.Route
@@ -182,8 +182,8 @@ func (a *api) routes() []web.Route {
 	return all
 }
 
-// pattern is that of the route of an operation; part is what tells apart those
-// that share it.
+// pattern returns the route pattern of an operation and, if operations share it, the path
+// segment that distinguishes them.
 func (o operation) pattern() (pattern, part string) {
 	const shared = "/agents/{agent}/"
 	method, path, _ := strings.Cut(o.route, " ")
@@ -198,8 +198,8 @@ func (o operation) pattern() (pattern, part string) {
 	return method + " " + shared + "{part}/" + item, part
 }
 
-// dispatch serves operations by the last segment of their path. The map may
-// still grow until the first request.
+// dispatch serves operations by the last segment of their path. Routes may be added to the
+// map until the first request.
 func (a *api) dispatch(parts map[string]operation) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		o, ok := parts[r.PathValue("part")]
@@ -211,7 +211,7 @@ func (a *api) dispatch(parts map[string]operation) http.Handler {
 	})
 }
 
-// handler checks the query and serves an operation; an error is answered.
+// handler checks the query, serves an operation and reports its error.
 func (a *api) handler(o operation) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := o.checkQuery(r)
@@ -224,8 +224,7 @@ func (a *api) handler(o operation) http.Handler {
 	})
 }
 
-// checkQuery rejects parameters that the operation does not have, because a misspelt
-// filter would match too much.
+// checkQuery rejects unknown parameters, because a misspelled filter would match too much.
 func (o operation) checkQuery(r *http.Request) error {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

@@ -10,24 +10,23 @@ import (
 
 const (
 	pingEvery = 15 * time.Second
-	// writeWait is how long one write of at most writePiece bytes may take: a
-	// reader that takes longer is cut and goes on by seq.
+	// writeWait bounds one write of at most writePiece bytes: a slower reader is disconnected
+	// and can resume by seq.
 	writeWait  = 15 * time.Second
 	writePiece = 32 << 10
-	// pipeLimit is the most bytes that wait for a reader; as many may be on
-	// their way to it.
+	// pipeLimit is the maximum number of queued bytes for a reader; as many may be in transit.
 	pipeLimit = 128 << 10
 )
 
-// A pipe carries frames from one goroutine to one reader. It holds pipeLimit
-// bytes, or one frame that is longer; then put waits.
+// A pipe carries frames from one goroutine to one reader. It holds pipeLimit bytes, or one
+// longer frame; then put blocks.
 type pipe struct {
 	mu    sync.Mutex
 	buf   []byte
 	ended bool
-	err   error         // with which it ended
-	data  chan struct{} // there is something to take
-	room  chan struct{} // something was taken
+	err   error         // the final error
+	data  chan struct{} // signals queued data
+	room  chan struct{} // signals free space
 }
 
 func newPipe() *pipe {
@@ -41,7 +40,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// put adds a frame; false when ctx ended first.
+// put adds a frame; it returns false if ctx ends first.
 func (p *pipe) put(ctx context.Context, frame []byte) bool {
 	for {
 		p.mu.Lock()
@@ -62,7 +61,7 @@ func (p *pipe) put(ctx context.Context, frame []byte) bool {
 	}
 }
 
-// end says that nothing more comes.
+// end marks the end of the data.
 func (p *pipe) end(err error) {
 	p.mu.Lock()
 	p.ended, p.err = true, err
@@ -70,7 +69,7 @@ func (p *pipe) end(err error) {
 	signal(p.data)
 }
 
-// take returns what waits and gives spare in its place.
+// take returns the queued bytes and reuses spare as the next buffer.
 func (p *pipe) take(spare []byte) (b []byte, ended bool, err error) {
 	p.mu.Lock()
 	b, p.buf = p.buf, spare[:0]
@@ -86,26 +85,26 @@ type sink struct {
 	rc *http.ResponseController
 }
 
-// openSink sends the head of a stream.
+// openSink sends the header of a stream.
 func openSink(w http.ResponseWriter, r *http.Request) sink {
 	s := sink{w, http.NewResponseController(w)}
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no") // proxies
-	if r.ProtoMajor == 1 {           // later ones share their connection with other requests
+	if r.ProtoMajor == 1 {           // HTTP/2 connections are shared with other requests
 		h.Set("Connection", "close")
 	}
-	_ = s.rc.SetReadDeadline(time.Time{}) // the server's is for requests; a writer without deadlines has none to lift
+	_ = s.rc.SetReadDeadline(time.Time{}) // the server's deadline is for requests; a writer may not support deadlines
 	w.WriteHeader(http.StatusOK)
 	return s
 }
 
-// send writes b at once, each piece of it within writeWait.
+// send writes b at once, each piece within writeWait.
 func (s sink) send(b []byte) error {
 	for len(b) > 0 {
 		n := min(len(b), writePiece)
-		_ = s.rc.SetWriteDeadline(time.Now().Add(writeWait)) // without deadlines a dead peer is TCP's affair
+		_ = s.rc.SetWriteDeadline(time.Now().Add(writeWait)) // without deadlines, TCP detects a dead peer
 		if _, err := s.w.Write(b[:n]); err != nil {
 			return err
 		}
@@ -114,8 +113,8 @@ func (s sink) send(b []byte) error {
 	return s.rc.Flush()
 }
 
-// pour sends what fill puts into a pipe, and pings between, until fill has
-// returned or ctx is done. It returns the error of fill or of the connection.
+// pour sends what fill puts into a pipe, and keep-alive pings, until fill returns or ctx is
+// done. It returns the error of fill or of the connection.
 func (s sink) pour(ctx context.Context, fill func(context.Context, *pipe) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	p := newPipe()
@@ -148,7 +147,7 @@ func (s sink) pour(ctx context.Context, fill func(context.Context, *pipe) error)
 	}
 }
 
-// frame is one Server-Sent Event. The data has no line breaks.
+// frame encodes a Server-Sent Event. The data must not contain line breaks.
 func frame(id, event string, data []byte) []byte {
 	var b bytes.Buffer
 	b.Grow(len(data) + len(id) + len(event) + 24)

@@ -24,8 +24,8 @@ func canRetry(p *web.Problem) bool {
 	return p.Status == http.StatusTooManyRequests || p.Status >= http.StatusInternalServerError
 }
 
-// advise says in the head of an answer whether and when to retry. The libraries of
-// OpenAI obey x-should-retry before they look at the status.
+// advise sets headers that state whether and when to retry. The OpenAI libraries check
+// x-should-retry before the status.
 func advise(p *web.Problem, h http.Header, openAI bool) {
 	if p.Wait > 0 {
 		h.Set("Retry-After", strconv.Itoa(p.Wait))
@@ -39,7 +39,7 @@ func forbidden(message, fix string) error {
 	return &web.Problem{Status: http.StatusForbidden, Code: "scope", Message: message, Fix: fix}
 }
 
-// fail answers with err in words.
+// fail responds with err.
 func fail(log *slog.Logger, w http.ResponseWriter, r *http.Request, o operation, err error) {
 	p := problemOf(log, r, o, err)
 	advise(p, w.Header(), o.openAI)
@@ -50,9 +50,8 @@ func fail(log *slog.Logger, w http.ResponseWriter, r *http.Request, o operation,
 	web.Answer(w, p.Status, web.Failure{Error: *p})
 }
 
-// problemOf explains err to the client of r and logs it. When the request ended before
-// its answer, the client is gone or the daemon stops; a client that is still connected
-// is told to retry.
+// problemOf explains err to the client of r and logs it. If the request ended before its
+// response, the client disconnected or the daemon stops; a connected client should retry.
 func problemOf(log *slog.Logger, r *http.Request, o operation, err error) *web.Problem {
 	if r.Context().Err() != nil {
 		log.Debug("request ended early", "operation", o.id, "err", err)
@@ -65,8 +64,8 @@ func problemOf(log *slog.Logger, r *http.Request, o operation, err error) *web.P
 	return p
 }
 
-// explain reads an error as what is told about it. The text of one that nobody
-// expected stays in the log.
+// explain converts an error to a problem. The text of an unexpected error appears only in
+// the log.
 func explain(o operation, err error) *web.Problem {
 	if no, ok := errors.AsType[web.Refusal](err); ok {
 		return &web.Problem{Status: http.StatusConflict, Code: "refused", Message: string(no)}

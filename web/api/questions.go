@@ -17,7 +17,7 @@ import (
 
 var noQuestion = hint{"No question with that id.", "GET /questions lists pending questions."}
 
-// questionRoutes serves what agents ask.
+// questionRoutes serves the agents' questions.
 type questionRoutes struct{ questions web.Questions }
 
 func (a questionRoutes) operations() []operation {
@@ -76,14 +76,13 @@ func (a questionRoutes) answer(r *http.Request, in web.AnswerRequest) (none web.
 	return web.AnswerDone{ID: id, Run: q.Run, More: a.questions.Lacking(q.Question, said)}, nil
 }
 
-// reasonLimit is the longest reason in characters.
+// reasonLimit is the maximum length of a reason in characters.
 const reasonLimit = 1000
 
 var approvalScopes = []string{string(claybot.ApproveOnce), string(claybot.ApproveSession), string(claybot.ApproveAlways)}
 
-// fits refuses what does not go with an answer: only an approval has a scope,
-// and only a denial a reason. A value that is neither is refused later, in the
-// words of the question.
+// fits rejects fields that do not match an answer: only an approval has a scope, and only a
+// denial a reason. An invalid value is rejected later, with the message of the question.
 func fits(in web.AnswerRequest, q claybot.Question) error {
 	switch {
 	case len(in.Args) > 0 && in.Args[0] != '{':
@@ -111,8 +110,8 @@ func fits(in web.AnswerRequest, q claybot.Question) error {
 	return nil
 }
 
-// closed says why a question takes no answer; nil when it may be open, if it may.
-// Of an approval that was not enough it says where the next one is asked for.
+// closed explains why a question cannot be answered; nil if it may be open and mayBeOpen is
+// set. For an insufficient approval it refers to the next one.
 func (a questionRoutes) closed(ctx context.Context, q storage.OpenQuestion, mayBeOpen bool) error {
 	switch {
 	case q.Answer != nil:
@@ -132,8 +131,8 @@ func (a questionRoutes) closed(ctx context.Context, q storage.OpenQuestion, mayB
 	return conflict("The run no longer waits for this answer.", "See GET /agents/runs/"+string(q.Run)+" for its outcome.")
 }
 
-// nextApproval is what is asked since about the action of a question that was
-// approved; false where nothing is.
+// nextApproval returns the later question about the action of an approved one; false if
+// there is none.
 func (a questionRoutes) nextApproval(ctx context.Context, q storage.OpenQuestion) (next storage.OpenQuestion, ok bool, err error) {
 	if q.Need < 2 {
 		return next, false, nil

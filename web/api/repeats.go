@@ -21,57 +21,55 @@ import (
 )
 
 const (
-	// repeatWindow is how long after the end of a run a retry of its request gets
-	// its answer.
+	// repeatWindow is how long after the end of a run a retry of its request gets its answer.
 	repeatWindow = 10 * time.Minute
-	// settleWait bounds how long an answer waits for the note that it is delivered.
+	// settleWait bounds how long a response waits for the record that it is delivered.
 	settleWait = 5 * time.Second
-	// retryCount is the header by which the libraries of OpenAI number their retries.
+	// retryCount is the header with the retry number of the OpenAI libraries.
 	retryCount = "X-Stainless-Retry-Count"
 )
 
-// A repeat recognizes the retry of a request that has no Idempotency-Key. All
-// requests of one token with the same content share a base id; each message that
-// came of them has an id of its own below it. The mark names the id of the next
-// message, that of the message delivered last and, while that answer is on its way,
-// the process that sends it, with spaces between. A process that finds the name of
-// another one there does not know whether the answer arrived.
+// A repeat recognizes the retry of a request without Idempotency-Key. All requests of one
+// token with the same content share a base id; each resulting message has its own id below
+// it. The mark contains, separated by spaces, the id of the next message, that of the last
+// delivered message and, while that answer is being sent, the sending process. A process
+// that finds another one there does not know whether the answer arrived.
 //
 // A request is a retry, and gets the answer of the same run:
-//   - while that run is at work or waits for an answer,
+//   - while that run is active or waits for an answer,
 //   - within repeatWindow of its end, unless a client received the whole answer,
-//   - within repeatWindow of its end, when the process that sent the answer died
-//     before it had handed over all of it,
-//   - within repeatWindow of its end, when the client says that it retries.
+//   - within repeatWindow of its end, if the process that sent the answer crashed before it
+//     had written all of it,
+//   - within repeatWindow of its end, if the client marks it as a retry.
 //
-// Every other request is a message of its own.
+// Every other request is a new message.
 type repeat struct {
 	notes *notes
-	base  string // of the ids, and the name of the mark
-	which string // of the messages: what follows the base
-	set   string // the mark that was written last
-	sent  bool   // set says that the answer is on its way
+	base  string // of the ids; name of the mark
+	which string // id of the message, below the base
+	set   string // the last written mark
+	sent  bool   // set marks the answer as being sent
 }
 
-// notes keeps which answers one process delivered. The mutex guards marks from reading
-// one to writing it.
+// notes records which answers this process delivered. The mutex guards the time from
+// reading a mark to writing it.
 type notes struct {
 	mu      sync.Mutex
-	marks   storage.Checkpoints // nil: nothing is remembered
-	process string              // names it in marks
+	marks   storage.Checkpoints // nil: no records
+	process string              // name of this process in marks
 	runs    web.Runs
 	log     *slog.Logger
 }
 
-// readMark is the ids of the next message and of the last one, and who sends its answer.
+// readMark returns the ids of the next and the last message, and the sender of its answer.
 func readMark(mark string) (next, last, sender string) {
 	next, rest, _ := strings.Cut(mark, " ")
 	last, sender, _ = strings.Cut(rest, " ")
 	return next, last, sender
 }
 
-// repeatOf is what recognizes retries of a request; nil where nothing remembers
-// which answers were delivered. The body is a JSON object.
+// repeatOf returns the repeat of a request, or nil if deliveries are not recorded. The body
+// is a JSON object.
 func (n *notes) repeatOf(r *http.Request, body []byte) (*repeat, error) {
 	if n.marks == nil {
 		return nil, nil
@@ -80,9 +78,9 @@ func (n *notes) repeatOf(r *http.Request, body []byte) (*repeat, error) {
 	if err := json.Unmarshal(body, &fields); err != nil {
 		return nil, fmt.Errorf("read the fields of a request: %w", err)
 	}
-	delete(fields, "stream") // how it is answered is not what it says
+	delete(fields, "stream") // does not change the question
 	delete(fields, "stream_options")
-	same, err := json.Marshal(fields) // sorted and without blanks
+	same, err := json.Marshal(fields) // sorted, without spaces
 	if err != nil {
 		return nil, fmt.Errorf("order the fields of a request: %w", err)
 	}
@@ -92,7 +90,7 @@ func (n *notes) repeatOf(r *http.Request, body []byte) (*repeat, error) {
 	return &repeat{notes: n, base: "same=" + hex.EncodeToString(sum.Sum(nil)[:16])}, nil
 }
 
-// key is the last part of the id of the message; no client can choose one like it.
+// key returns the last part of the id of the message; clients cannot choose such an id.
 func (p *repeat) key() string {
 	if p.which == "" {
 		return p.base
@@ -104,8 +102,8 @@ func (p *repeat) mark() string {
 	return storage.CheckpointRepeats + strings.TrimPrefix(p.base, "same=")
 }
 
-// find looks for the message that the request repeats, and settles the id of the
-// message that it is otherwise. known tells what became of a message.
+// find looks for the message that the request repeats; otherwise it sets the id of the new
+// message. known looks up a message.
 func (p *repeat) find(r *http.Request, known func(key string) (agentsystem.Accepted, bool, error)) (agentsystem.Accepted, bool, error) {
 	none := agentsystem.Accepted{}
 	mark, err := p.notes.marks.Checkpoint(r.Context(), p.mark())
@@ -133,7 +131,7 @@ func (p *repeat) find(r *http.Request, known func(key string) (agentsystem.Accep
 		if i == 0 {
 			taken = found || err != nil
 			if taken {
-				break // one that is over; what was before it is older still
+				break // it is over; earlier ones are older still
 			}
 		}
 	}
@@ -144,7 +142,7 @@ func (p *repeat) find(r *http.Request, known func(key string) (agentsystem.Accep
 	return none, false, nil
 }
 
-// fresh reports whether a request may still be the retry of what became of got.
+// fresh reports whether a request may still be a retry of got.
 func (p *repeat) fresh(ctx context.Context, got agentsystem.Accepted) (bool, error) {
 	if !got.State.Ended() {
 		return true, nil
@@ -156,8 +154,8 @@ func (p *repeat) fresh(ctx context.Context, got agentsystem.Accepted) (bool, err
 	return err == nil && run.Ended > claybot.At(time.Now().Add(-repeatWindow)), err
 }
 
-// advance makes the next message one of its own, if that is still to be done. sender is
-// the process that sends the answer to the message from; empty for none.
+// advance moves the mark to the next message, unless that is done. sender is the process
+// that sends the answer to the message from, or empty.
 func (p *repeat) advance(ctx context.Context, from, sender string) error {
 	p.notes.mu.Lock()
 	defer p.notes.mu.Unlock()
@@ -173,14 +171,13 @@ func (p *repeat) advance(ctx context.Context, from, sender string) error {
 		p.which = fmt.Sprintf("%013d", max(int64(claybot.Now()), before+1))
 	case sender == "" || last != from || other == "" || other == sender:
 		return nil
-	} // else this process sends the answer that another one may not have sent
+	} // otherwise this process sends the answer that the other one may not have sent
 	p.set, p.sent = strings.TrimSuffix(p.which+" "+from+" "+sender, " "), sender != ""
 	return p.notes.marks.SetCheckpoint(ctx, p.mark(), p.set)
 }
 
-// answered notes that the client is about to have the whole answer: the same
-// request is another message from now on, unless it says that it is a retry. A nil
-// repeat has nothing to note.
+// answered records that the answer is about to be sent: from now on the same request is a
+// new message, unless the client marks it as a retry. A nil repeat does nothing.
 func (p *repeat) answered(ctx context.Context) {
 	if p == nil {
 		return
@@ -194,8 +191,8 @@ func (p *repeat) answered(ctx context.Context) {
 	p.which = which
 }
 
-// delivered notes that all of the answer was handed over. Until then, a process that
-// starts after this one died takes the same request for a retry.
+// delivered records that the whole answer was written. Until then, a process that starts
+// after a crash of this one treats the same request as a retry.
 func (p *repeat) delivered(ctx context.Context) {
 	if p == nil || !p.sent {
 		return
@@ -206,8 +203,7 @@ func (p *repeat) delivered(ctx context.Context) {
 	}
 }
 
-// unanswered takes back what answered noted: the connection broke while the answer was
-// sent.
+// unanswered undoes answered: the connection broke while the answer was being sent.
 func (p *repeat) unanswered(ctx context.Context) {
 	if p == nil || p.set == "" {
 		return
@@ -217,8 +213,7 @@ func (p *repeat) unanswered(ctx context.Context) {
 	}
 }
 
-// replace puts a mark in the place of the one that was written last, if that is still
-// there.
+// replace replaces the last written mark, if it is unchanged.
 func (p *repeat) replace(ctx context.Context, with string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWait)
 	defer cancel()

@@ -23,7 +23,7 @@ const (
 
 var noMessage = hint{"Unknown message.", "Use the id of a message, a run or an outgoing message, or a platform's link to a message."}
 
-// reports serves usage, latency, receipts and how the installation is doing.
+// reports serves usage, latency, receipts and the status of the installation.
 type reports struct {
 	system web.System
 	usage  storage.Usages
@@ -52,7 +52,7 @@ func (a reports) operations() []operation {
 	)
 }
 
-// daysOf are the bounds of a report.
+// daysOf returns the first and last day of a report.
 func daysOf(r *http.Request) (from, to string, err error) {
 	q := r.URL.Query()
 	from, to = q.Get("from"), q.Get("to")
@@ -99,8 +99,8 @@ func (a reports) getUsage(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusOK, web.UsageReport{Usage: orEmpty(rows[:min(len(rows), usageRows)]), More: len(rows) > usageRows})
 }
 
-// usageFile serves a report as CSV, of many rows day by day. A file that cannot
-// be complete is cut off, so that nobody takes it for the whole.
+// usageFile serves a report as CSV, day by day if it has many rows. On an error it aborts
+// the connection, so that an incomplete file is not mistaken for a complete one.
 func (a reports) usageFile(w http.ResponseWriter, r *http.Request, q storage.SpentQuery) error {
 	var out *csv.Writer
 	for _, part := range byDays(q, time.Now().UTC()) {
@@ -113,23 +113,23 @@ func (a reports) usageFile(w http.ResponseWriter, r *http.Request, q storage.Spe
 			return err
 		case err != nil:
 			a.log.Warn("report ended early", "day", part.From, "err", err)
-			panic(http.ErrAbortHandler) // the server's way to close a connection
+			panic(http.ErrAbortHandler) // closes the connection
 		case out == nil:
 			w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 			w.Header().Set("Content-Disposition", `attachment; filename="usage.csv"`)
 			w.Header().Set("Cache-Control", "no-store")
 			out = csv.NewWriter(w)
-			_ = out.Write(append(slices.Clone(q.By), "input", "output", "cached_input", "cost_micro_usd", "llm_calls", "tool_calls", "runs", "cache_write", "reasoning", "unpriced_calls")) // its error stays
+			_ = out.Write(append(slices.Clone(q.By), "input", "output", "cached_input", "cost_micro_usd", "llm_calls", "tool_calls", "runs", "cache_write", "reasoning", "unpriced_calls")) // csv.Writer keeps the error
 		}
 		if !writeUsage(out, q.By, rows) {
-			return nil // a client that is gone needs no answer
+			return nil // the client may have disconnected
 		}
 	}
 	return nil
 }
 
-// byDays parts a query whose rows begin with the day into one for each day, where
-// these are few. The rows are the same, in the same order.
+// byDays splits a query whose rows start with the day into one per day, if these are few.
+// The rows and their order do not change.
 func byDays(q storage.SpentQuery, now time.Time) []storage.SpentQuery {
 	first, err := time.Parse(time.DateOnly, q.From)
 	if err != nil || len(q.By) < 2 || q.By[0] != storage.ByDay {
@@ -137,7 +137,7 @@ func byDays(q storage.SpentQuery, now time.Time) []storage.SpentQuery {
 	}
 	last := now
 	if q.To != "" {
-		last, _ = time.Parse(time.DateOnly, q.To) // was checked
+		last, _ = time.Parse(time.DateOnly, q.To) // validated
 	}
 	if last.Before(first) || last.Sub(first) >= wideDays*24*time.Hour {
 		return []storage.SpentQuery{q}
@@ -151,8 +151,8 @@ func byDays(q storage.SpentQuery, now time.Time) []storage.SpentQuery {
 	return parts
 }
 
-// wide reports whether a query has so many rows that summing them up would hold
-// up others: as many as agents, times days.
+// wide reports whether a query sums so many rows that it would delay others: agents times
+// days.
 func wide(q storage.SpentQuery, now time.Time) bool {
 	each := slices.ContainsFunc(q.By, func(by string) bool { return by == storage.ByAgent || by == storage.ByOwner || by == storage.ByChannel })
 	if !each || !slices.Contains(q.By, storage.ByDay) || q.Agent != "" {
@@ -160,13 +160,13 @@ func wide(q storage.SpentQuery, now time.Time) bool {
 	}
 	last := now
 	if q.To != "" {
-		last, _ = time.Parse(time.DateOnly, q.To) // was checked
+		last, _ = time.Parse(time.DateOnly, q.To) // validated
 	}
 	first, err := time.Parse(time.DateOnly, q.From)
 	return err != nil || last.Sub(first) >= wideDays*24*time.Hour
 }
 
-// writeUsage writes rows as lines of CSV. It reports whether the client still reads them.
+// writeUsage writes rows as CSV. It reports whether the client is still reading.
 func writeUsage(out *csv.Writer, by []string, rows []storage.Spent) bool {
 	var line []string
 	for _, s := range rows {
@@ -186,7 +186,7 @@ func writeUsage(out *csv.Writer, by []string, rows []storage.Spent) bool {
 	return out.Error() == nil
 }
 
-// cellOf is what a row has in a column.
+// cellOf returns the value of a column.
 func cellOf(s storage.Spent, column string) string {
 	switch column {
 	case storage.ByDay:
@@ -205,7 +205,7 @@ func cellOf(s storage.Spent, column string) string {
 	return string(s.Type)
 }
 
-// cell keeps a text from being taken for a formula.
+// cell escapes a text that a spreadsheet would treat as a formula.
 func cell(s string) string {
 	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
 		return "'" + s

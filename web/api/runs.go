@@ -14,7 +14,7 @@ import (
 
 var noRun = hint{"No run with that id.", "GET /agents/runs lists all runs. claybot removes the events of old runs after some days."}
 
-// viewRun is all of a run, rowOf the same without what may be long.
+// viewRun returns all of a run; rowOf omits the fields that may be long.
 func viewRun(r claybot.Run) web.RunView {
 	v := rowOf(r)
 	v.Result = r.Result
@@ -44,7 +44,7 @@ var runStates = []string{
 	string(claybot.RunSucceeded), string(claybot.RunFailed), string(claybot.RunCanceled),
 }
 
-// runAPI serves runs: what they do, ask and plan, and undoing them.
+// runAPI serves runs, their events, questions and plans, and undo.
 type runAPI struct {
 	runs      web.Runs
 	undos     web.Undos

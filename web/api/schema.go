@@ -16,22 +16,22 @@ import (
 // A schema is a JSON Schema (2020-12, which OpenAPI 3.1 uses).
 type schema = map[string]any
 
-// schemas makes JSON Schemas of Go types. A struct with a name becomes a
-// definition that others refer to.
+// schemas creates JSON Schemas of Go types. A named struct becomes a referenced
+// definition.
 type schemas struct {
 	defs  map[string]any
 	names map[reflect.Type]string
 	taken map[string]reflect.Type
 }
 
-// refPath is where the definitions are in the document.
+// refPath is the path of the definitions in the document.
 const refPath = "#/components/schemas/"
 
 func newSchemas() *schemas {
 	return &schemas{defs: make(map[string]any), names: make(map[reflect.Type]string), taken: make(map[string]reflect.Type)}
 }
 
-// special are types whose JSON is not that of their Go form.
+// special are types whose JSON differs from their Go structure.
 var special = map[reflect.Type]schema{
 	reflect.TypeFor[claybot.Time]():    {"type": "integer", "format": "int64", "description": "Unix milliseconds; 0 for never."},
 	reflect.TypeFor[time.Time]():       {"type": "string", "format": "date-time"},
@@ -52,11 +52,11 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[claybot.OutgoingKind]():  {string(claybot.OutgoingAnswer), string(claybot.OutgoingNotice), string(claybot.OutgoingCommand), string(claybot.OutgoingPairing), string(claybot.OutgoingFile)},
 }
 
-// published are the names of definitions that generated clients know and that are not
-// those of their Go types.
+// published are definition names that generated clients use and that differ from the Go
+// types.
 var published = map[reflect.Type]string{reflect.TypeFor[claybot.Answer](): "Answered"}
 
-// of is the schema of a type: a reference when it has a definition.
+// of returns the schema of a type, or a reference to its definition.
 func (s *schemas) of(t reflect.Type) schema {
 	if x, ok := special[t]; ok {
 		return x
@@ -88,7 +88,7 @@ func (s *schemas) of(t reflect.Type) schema {
 	return schema{} // anything
 }
 
-// define makes the definition of a struct, once, and returns its name.
+// define adds the definition of a struct, once, and returns its name.
 func (s *schemas) define(t reflect.Type) string {
 	if name, ok := s.names[t]; ok {
 		return name
@@ -98,7 +98,7 @@ func (s *schemas) define(t reflect.Type) string {
 		pkg, _, _ := strings.Cut(t.String(), ".")
 		name = capital(pkg) + name
 	}
-	s.names[t], s.taken[name] = name, t // before its fields, which may lead back here
+	s.names[t], s.taken[name] = name, t // before its fields, which may be recursive
 	s.defs[name] = s.object(t)
 	return name
 }
@@ -107,7 +107,7 @@ func capital(s string) string {
 	return string(unicode.ToUpper(rune(s[0]))) + s[1:]
 }
 
-// object is the schema of a struct itself.
+// object returns the schema of a struct.
 func (s *schemas) object(t reflect.Type) schema {
 	properties, required := make(schema), []string{}
 	s.fields(t, properties, &required, true)
@@ -118,9 +118,8 @@ func (s *schemas) object(t reflect.Type) schema {
 	return x
 }
 
-// fields adds the fields of a struct as encoding/json knows them. those of an
-// embedded struct are its own; behind a pointer, which may be nil, none is
-// required.
+// fields adds the fields of a struct as encoding/json sees them, with those of embedded
+// structs; behind an embedded pointer, which may be nil, no field is required.
 func (s *schemas) fields(t reflect.Type, properties schema, required *[]string, present bool) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -156,7 +155,7 @@ func (s *schemas) fields(t reflect.Type, properties schema, required *[]string, 
 	}
 }
 
-// described is x with a text.
+// described returns x with a description.
 func described(x schema, text string) schema {
 	out := schema{"description": text}
 	for k, v := range x {
@@ -167,7 +166,7 @@ func described(x schema, text string) schema {
 	return out
 }
 
-// events gives the definition of an event one form for each type.
+// events gives the definition of an event one variant per type.
 func (s *schemas) events() {
 	name := s.define(reflect.TypeFor[wireEvent]())
 	event := s.defs[name].(schema)

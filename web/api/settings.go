@@ -9,10 +9,10 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// settings serves how agents are set and what was approved for good.
+// settings serves the settings of agents and standing approvals.
 type settings struct {
 	settings  web.Settings
-	configure *sync.Mutex // from reading the settings of an agent to writing them
+	configure *sync.Mutex // held from reading an agent's settings to writing them
 }
 
 func (s settings) operations() []operation {
@@ -40,7 +40,7 @@ func (s settings) get(r *http.Request) (web.SettingsView, error) {
 	return web.SettingsView{Profile: v.Profile, Now: v.Now, Own: v.Own, Models: orEmpty(v.Models), Tools: orEmpty(v.Tools)}, err
 }
 
-// change puts the fields that are given above those that the agent has.
+// change replaces the given fields of the agent's settings.
 func (s settings) change(r *http.Request, in map[string]json.RawMessage) (out web.SettingsView, err error) {
 	if len(in) == 0 {
 		return out, bad("Nothing to change: set at least one field.", "GET /agents/"+r.PathValue("agent")+"/settings lists the fields.")
@@ -52,13 +52,13 @@ func (s settings) change(r *http.Request, in map[string]json.RawMessage) (out we
 		return out, err
 	}
 	own := now.Own
-	for name, text := range in { // one by one: null must reach fields that are no pointers
+	for name, text := range in { // one by one: null must reset fields that are not pointers
 		if zero, known := zeros[name]; known && string(text) == "null" {
 			text = json.RawMessage(zero)
 		}
-		one, _ := json.Marshal(map[string]json.RawMessage{name: text}) // it was JSON
+		one, _ := json.Marshal(map[string]json.RawMessage{name: text}) // was JSON
 		if name == "tools" {
-			own.Tools = nil // a list is replaced, not written into
+			own.Tools = nil // replaces the list instead of merging
 		}
 		if err := web.ParseJSON(one, &own, true); err != nil {
 			return out, err
@@ -70,7 +70,7 @@ func (s settings) change(r *http.Request, in map[string]json.RawMessage) (out we
 	return s.get(r)
 }
 
-// zeros gives settings back to the profile.
+// zeros are the values that reset settings to the profile.
 var zeros = map[string]string{"model": `""`, "prompt": `""`, "maxSteps": "0", "debounceMs": "null", "whenBusy": `""`, "processBuffer": `""`, "tools": "null"}
 
 func (s settings) removeRule(r *http.Request) error {

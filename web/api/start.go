@@ -19,7 +19,7 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// textLimit is the longest message in characters.
+// textLimit is the maximum length of a message in characters.
 const textLimit = 100_000
 
 // starter serves messages for agents.
@@ -72,8 +72,8 @@ func (s starter) start(r *http.Request, in web.StartRequest) (none web.Accepted,
 	return s.accept(r, to, saying{text: in.Text, key: in.Key, files: in.Files, engine: in.Engine})
 }
 
-// mayWork refuses an engine that the policy of an agent does not bind: where an
-// agent plans, only who may change its settings has it work otherwise.
+// mayWork rejects an engine that the policy of an agent does not allow: if an agent plans,
+// only a caller who may change its settings may choose another engine.
 func (s starter) mayWork(r *http.Request, to agentsystem.Address, engine string) error {
 	if engine == "" || engine == claybot.EnginePlan || web.CallerOf(r).Scope.Allows(web.Admin) {
 		return nil
@@ -86,7 +86,7 @@ func (s starter) mayWork(r *http.Request, to agentsystem.Address, engine string)
 		"Omit engine, or use a token with the scope admin.")
 }
 
-// engineOf is the engine of an agent, which may not exist yet.
+// engineOf returns the engine of an agent, which need not exist yet.
 func (s starter) engineOf(ctx context.Context, to agentsystem.Address) (string, error) {
 	id := to.Agent
 	if to.Descriptor != nil {
@@ -103,13 +103,13 @@ func (s starter) engineOf(ctx context.Context, to agentsystem.Address) (string, 
 	return v.Now.Engine, err
 }
 
-// keyHeader is the header that stands for the field idempotencyKey.
+// keyHeader is the header equivalent of the field idempotencyKey.
 const keyHeader = "Idempotency-Key"
 
 var keyHeaderParam = param{name: keyHeader, about: "The same as idempotencyKey in the body, which takes precedence.", header: true}
 
-// keyOf returns the idempotency key of a request: that of its body, or of its header,
-// where libraries put keys of any form.
+// keyOf returns the idempotency key of a request: from its body, or from its header, where
+// libraries put keys of any form.
 func keyOf(r *http.Request, field string) string {
 	header := r.Header.Get(keyHeader)
 	if field == "" && (len(header) > 128 || header != "" && !keyForm.MatchString(header)) {
@@ -119,11 +119,11 @@ func keyOf(r *http.Request, field string) string {
 	return cmp.Or(field, header)
 }
 
-// A saying is what a caller says.
+// A saying is a caller's message.
 type saying struct {
 	text    string
-	key     string // given by the caller
-	implied string // in place of key: by what a repeat is recognized
+	key     string // from the caller
+	implied string // identifies a retry without a key
 	files   []web.FileGiven
 	engine  string // empty: that of the profile
 }
@@ -133,11 +133,11 @@ func (s starter) accept(r *http.Request, to agentsystem.Address, said saying) (w
 	return web.Accepted{Accepted: got, Stream: streamPath(got.Run)}, err
 }
 
-// post gives what the caller says to an agent.
+// post passes the caller's message to an agent.
 func (s starter) post(r *http.Request, to agentsystem.Address, said saying) (agentsystem.Accepted, error) {
 	none := agentsystem.Accepted{}
 	text := strings.ReplaceAll(strings.ToValidUTF8(said.text, "\uFFFD"), "\x00", "")
-	once := said.key == "" && said.implied == "" // a repeat would not be recognized
+	once := said.key == "" && said.implied == "" // a retry would not be recognized
 	switch n := utf8.RuneCountInString(text); {
 	case strings.TrimSpace(text) == "" && len(said.files) == 0:
 		return none, bad("The field text is empty.", "")
@@ -160,7 +160,7 @@ func (s starter) post(r *http.Request, to agentsystem.Address, said saying) (age
 	if m.Files, err = named(said.files); err != nil {
 		return none, err
 	}
-	if !once { // a repeat keeps nothing: neither its files nor an agent
+	if !once { // a retry stores nothing: neither its files nor an agent
 		if got, known, err := s.starter.Known(r.Context(), to, m); known || err != nil {
 			return got, err
 		}
@@ -171,8 +171,8 @@ func (s starter) post(r *http.Request, to agentsystem.Address, said saying) (age
 	return s.starter.StartRun(r.Context(), to, m)
 }
 
-// whom returns the descriptor that a caller addresses. Without one it is an agent of its
-// own, which is the same for a repeat under the same key.
+// whom returns the descriptor that a caller addresses. Without a target it is a new agent,
+// the same for every retry with the same key.
 func whom(caller web.Caller, t *web.Target, key string) (claybot.Descriptor, error) {
 	if t == nil {
 		channel := rand.Text()

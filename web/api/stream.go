@@ -10,8 +10,8 @@ import (
 	"github.com/claybot/claybot/runs"
 )
 
-// deltaType is the event of growing text. It is no type of claybot.Event: it is
-// never stored.
+// deltaType is the event type of a growing text. It is not a claybot.Event: it is never
+// stored.
 const deltaType = "TokenDelta"
 
 // A wireEvent is the data of one event of a stream, for the document.
@@ -34,8 +34,8 @@ type deltaData struct {
 	Text    string `json:"text"`
 }
 
-// position is the seq after which a reader wants to go on. back says that it
-// is a browser that comes back by itself.
+// position returns the seq after which a reader continues. back reports that a browser
+// reconnected by itself.
 func position(r *http.Request) (after int64, back bool, err error) {
 	last := r.Header.Get("Last-Event-ID")
 	for _, x := range [][2]string{{"fromSeq", r.URL.Query().Get("fromSeq")}, {"Last-Event-ID", last}} {
@@ -51,8 +51,8 @@ func position(r *http.Request) (after int64, back bool, err error) {
 	return after, last != "", nil
 }
 
-// stream serves the events of a run. Its reader gets an error that
-// comes later by the end of the stream alone, and comes back.
+// stream serves the events of a run. On a later error the stream just ends, and the reader
+// reconnects.
 func (a runAPI) stream(w http.ResponseWriter, r *http.Request) error {
 	after, back, err := position(r)
 	if err != nil {
@@ -64,7 +64,7 @@ func (a runAPI) stream(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if back && run.State.Ended() && after >= run.LastSeq {
-		return noContent(w) // a browser would come back for ever
+		return noContent(w) // otherwise a browser would reconnect forever
 	}
 	if r.Method == http.MethodHead {
 		w.Header().Set("Content-Type", "text/event-stream")

@@ -12,12 +12,12 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// ledgerDefault is how many firings of a task are listed.
+// ledgerDefault is the default number of listed firings.
 const ledgerDefault = 20
 
 var noTask = hint{"No such task.", "GET /cron lists all tasks, and files that cannot be read."}
 
-// callForm is what may stand in ?key= of a call that can be repeated.
+// at most 64 bytes
 var callForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`) // and at most 64 bytes
 
 var (
@@ -25,7 +25,7 @@ var (
 	refusals = []int{http.StatusNotFound}
 )
 
-// tasks serves the tasks of cron; nil: it is off.
+// tasks serves the tasks of cron; nil: cron is off.
 type tasks struct{ tasks web.Tasks }
 
 func (t tasks) operations() []operation {
@@ -52,7 +52,7 @@ func (t tasks) operations() []operation {
 	))
 }
 
-// one is the task that the path names by its slug or its uid.
+// one returns the task that the path names by slug or uid.
 func (t tasks) one(r *http.Request) (none connectors.Task, err error) {
 	all, _, err := t.tasks.Tasks(r.Context())
 	if err != nil {
@@ -80,14 +80,14 @@ func ofTask[T any](t tasks, fn func(*http.Request, connectors.Task) (T, error)) 
 	}
 }
 
-// sentence makes an error of Tasks or Beats, which is a sentence for whoever
-// asked, a problem.
+// sentence converts an error of Tasks or Beats, which is a sentence for the caller, to a
+// problem.
 func sentence(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, storage.ErrBusy):
-		return err // it has an answer of its own
+		return err // it has its own response
 	case errors.Is(err, storage.ErrNotFound):
 		return &web.Problem{Status: http.StatusNotFound, Code: "not_found", Message: err.Error()}
 	}
@@ -104,8 +104,8 @@ func viewTask(t connectors.Task) connectors.Task {
 	return t
 }
 
-// add makes a task of a connectors.TaskSpec and answers with it. With "dry_run"
-// nothing is saved, and the answer is {"next": [the next instants]}.
+// add creates a task from a connectors.TaskSpec and returns it. With "dry_run" it saves
+// nothing and returns {"next": [the next instants]}.
 func (t tasks) add(w http.ResponseWriter, r *http.Request) error {
 	var in web.TaskRequest
 	if err := web.ReadJSON(r, &in); err != nil {
@@ -121,7 +121,7 @@ func (t tasks) add(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusCreated, viewTask(task))
 }
 
-// change replaces the fields that are given.
+// change replaces the given fields.
 func (t tasks) change(r *http.Request, in web.TaskChange) (connectors.Task, error) {
 	task, err := t.one(r)
 	if err == nil && in == (web.TaskChange{}) {
@@ -134,8 +134,7 @@ func (t tasks) change(r *http.Request, in web.TaskChange) (connectors.Task, erro
 	return viewTask(changed), sentence(err)
 }
 
-// run fires a task now. A call that is repeated under the same ?key= has
-// its effect once.
+// run fires a task now. Repeating the call with the same ?key= has no further effect.
 func (t tasks) run(r *http.Request, task connectors.Task) (connectors.Task, error) {
 	key, err := callKey(r)
 	if err != nil {
@@ -150,7 +149,7 @@ func (t tasks) ledger(r *http.Request, task connectors.Task) (none web.LedgerPag
 	return web.LedgerPage{Firings: orEmpty(all)}, sentence(err)
 }
 
-// callKey is the ?key= of a request, or a fresh one.
+// callKey returns the ?key= of a request, or a new one.
 func callKey(r *http.Request) (string, error) {
 	q := r.URL.Query()
 	if !q.Has("key") {

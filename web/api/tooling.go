@@ -21,7 +21,7 @@ var (
 	dataParam  = param{name: "data", about: "true also deletes its files.", values: []string{"true", "false"}}
 )
 
-// tooling serves what agents work with: tools, workspaces, MCP servers, skills and notes.
+// tooling serves tools, workspaces, MCP servers, skills and notes.
 type tooling struct{ web.Tooling }
 
 func (t tooling) operations() []operation {
