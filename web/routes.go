@@ -37,8 +37,8 @@ func (s *Server) localHandler(ctx context.Context) http.Handler {
 	)))
 }
 
-// routes are the paths of TCP and the socket, and more. private guards those that need
-// a scope.
+// routes returns the handler for TCP or the socket, with more routes. private guards those
+// that need a scope.
 func (s *Server) routes(private func(Route, http.Handler) http.Handler, socket bool, more ...Route) http.Handler {
 	mux := http.NewServeMux()
 	both := []Route{
@@ -62,7 +62,7 @@ func (s *Server) routes(private func(Route, http.Handler) http.Handler, socket b
 	return shaped(mux)
 }
 
-// readyz reports whether the daemon is ready; what is missing is shown on the socket alone.
+// readyz reports whether the daemon is ready; only the socket shows what is missing.
 func (s *Server) readyz(why bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		switch ok, missing := s.cfg.Ready(); {
@@ -88,20 +88,20 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	Answer(w, http.StatusOK, map[string]string{"name": who.Name, "scope": string(who.Scope)})
 }
 
-// isIn tells the login page whether its browser has a session. No session is an
-// answer here, not a refusal: the page makes no request that fails.
+// isIn returns whether a browser has a session, for the login page. Without a session it
+// does not fail: the page must make no request that fails.
 func (s *Server) isIn(w http.ResponseWriter, r *http.Request) {
 	c, err := r.Cookie(s.cookieName(r))
 	Answer(w, http.StatusOK, map[string]bool{"in": err == nil && s.auth.session(c.Value)})
 }
 
-// asset serves a file of the login page. Only the script there uses up a one-time
-// link: what chats and scanners fetch for a preview runs none.
+// asset serves a file of the login page. Only its script uses up a one-time link: chats and
+// scanners that fetch a preview run no scripts.
 func asset(name func(*http.Request) string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { ServeAsset(w, r, assets, "assets/"+name(r)) })
 }
 
-// login takes a token, a code, or a whole login link.
+// login accepts a token, a code, or a whole login link.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Token string `json:"token"`
@@ -131,7 +131,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// logout ends the login of a browser, with ?all=1 that of all browsers.
+// logout ends the login of a browser; with ?all=1, all logins.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	var err error
 	c, none := r.Cookie(s.cookieName(r))
@@ -164,10 +164,10 @@ func (s *Server) loginLink(w http.ResponseWriter, _ *http.Request) {
 	Answer(w, http.StatusOK, link)
 }
 
-// cookieName has the port in it: browsers share cookies between all ports of a
-// host, and two daemons must not log each other out. The members of a cluster share
-// a name (Config.Cookie), whatever their ports behind a proxy are. Over TLS it
-// begins so that browsers take it from nobody but this host.
+// cookieName contains the port: browsers share cookies between all ports of a host, and two
+// daemons must not log each other out. The members of a cluster share a name
+// (Config.Cookie), whatever their ports behind a proxy. Over TLS the name has a prefix with
+// which browsers accept it only from this host.
 func (s *Server) cookieName(r *http.Request) string {
 	name, end := "claybot", s.cfg.Cookie
 	if _, port, err := net.SplitHostPort(s.Addr()); err == nil && end == "" {
@@ -189,8 +189,7 @@ func (s *Server) setCookie(w http.ResponseWriter, r *http.Request, value string,
 	})
 }
 
-// ServeAsset serves one embedded file; browsers ask each time whether it
-// changed.
+// ServeAsset serves one embedded file; browsers revalidate it every time.
 func ServeAsset(w http.ResponseWriter, r *http.Request, fsys fs.FS, name string) {
 	b, err := fs.ReadFile(fsys, name)
 	if err != nil {
@@ -208,5 +207,5 @@ func ServeAsset(w http.ResponseWriter, r *http.Request, fsys fs.FS, name string)
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	_, _ = w.Write(b) // a client that is gone needs no file
+	_, _ = w.Write(b) // the client may have disconnected
 }

@@ -16,38 +16,38 @@ import (
 // Runs lists, follows and cancels runs.
 type Runs interface {
 	RunPage(ctx context.Context, q storage.RunQuery) ([]claybot.Run, error)
-	// Run loads a run. The id may be one that was reserved, see storage.Runs.
+	// Run loads a run. The id may be a reserved one, see storage.Runs.
 	Run(ctx context.Context, id claybot.RunID) (claybot.Run, error)
 	// Events yields the events of a run after a seq, up to now.
 	Events(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[claybot.Event, error]
 	// Watch yields the events of a run after a seq, stored ones and new ones, until
 	// its last event or until ctx is done; see runs.Watch.
 	Watch(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[runs.Update, error]
-	// CancelRun cancels a run, and returns the run as it was. A run that has ended
-	// stays as it is.
+	// CancelRun cancels a run and returns its earlier state. A run that has ended does not
+	// change.
 	CancelRun(ctx context.Context, id claybot.RunID, by string) (claybot.Run, error)
 }
 
 // A Starter posts messages for agents.
 type Starter interface {
-	// StartRun gives an agent a message and reserves the id of the run that
-	// will take it. The same message under the same id gives the same ids and
-	// nothing new; another one is refused with agentsystem.ErrUsed.
+	// StartRun posts a message to an agent and reserves the id of the run that will take it.
+	// Repeating the message with the same id returns the same ids and has no further effect;
+	// another message with that id fails with agentsystem.ErrUsed.
 	StartRun(ctx context.Context, to agentsystem.Address, m claybot.AgentMessage) (agentsystem.Accepted, error)
-	// Known returns what became of a message that StartRun or AnswerSaid took
-	// before; known is false when there was none with that id. It needs the id,
-	// the text, and of each file the id or the SHA256; it refuses another message
-	// as StartRun does. It creates no agent.
+	// Known returns the result of an earlier message that StartRun or AnswerSaid accepted;
+	// known is false if there is none with that id. It needs the id, the text, and of each
+	// file the id or the SHA256; it rejects another message as StartRun does. It creates no
+	// agent.
 	Known(ctx context.Context, to agentsystem.Address, m claybot.AgentMessage) (a agentsystem.Accepted, known bool, err error)
 }
 
 // Undos undoes the side effects of runs.
 type Undos interface {
-	// UndoRun starts a run that undoes the side effects of another one, and returns
-	// it; a run is undone once. A Refusal says in a sentence why not.
+	// UndoRun starts a run that undoes the side effects of another one, and returns it; a run
+	// is undone once. A Refusal explains why it cannot be.
 	UndoRun(ctx context.Context, id claybot.RunID, by string) (agentsystem.Accepted, error)
-	// UndoneBy returns the run that undid another one or is undoing it; empty when
-	// UndoRun may be called.
+	// UndoneBy returns the run that undid another one or is undoing it; empty if UndoRun may
+	// be called.
 	UndoneBy(ctx context.Context, id claybot.RunID) (claybot.RunID, error)
 }
 
@@ -60,12 +60,12 @@ type Drawing struct {
 	Mermaid string              `json:"mermaid" doc:"The graph as a Mermaid flowchart."`
 }
 
-// A Drawings is all engines that are graphs.
+// A Drawings has all engines that are graphs.
 type Drawings struct {
 	Graphs []Drawing `json:"graphs"`
 }
 
-// A PlanView is the plan of a run, and where the run is.
+// A PlanView is the plan of a run and its current position.
 type PlanView struct {
 	Run    claybot.RunID    `json:"runId"`
 	Engine string           `json:"engine,omitempty"`
@@ -110,8 +110,7 @@ type RunList struct {
 	Next string    `json:"next,omitempty" doc:"Pass it as before to get the next page."`
 }
 
-// A StartRequest gives an agent something to do. Without AgentID and Descriptor
-// the message is for an agent of its own.
+// A StartRequest starts a run. Without AgentID and Descriptor it creates an agent.
 type StartRequest struct {
 	AgentID    claybot.AgentID `json:"agentId,omitempty" doc:"The agent to message. Set this or descriptor, or neither for a new agent."`
 	Descriptor *Target         `json:"descriptor,omitempty"`
@@ -122,8 +121,7 @@ type StartRequest struct {
 	Stateless  bool            `json:"stateless,omitempty" doc:"Not supported; omit agentId and descriptor for a new agent."`
 }
 
-// A Target names the agent of a person in a channel; it is made at its first
-// message.
+// A Target names the agent of a user in a channel; the first message creates it.
 type Target struct {
 	Type      claybot.AgentType `json:"type,omitempty" doc:"Only user, which is the default."`
 	Connector string            `json:"connector,omitempty" doc:"Default: api. Any other needs the scope admin."`
@@ -131,20 +129,20 @@ type Target struct {
 	UserID    string            `json:"userId,omitempty" doc:"Default: the name of your token. Any other needs the scope admin."`
 }
 
-// A MessageRequest is a message for an agent that is named by the path.
+// A MessageRequest is a message for the agent in the path.
 type MessageRequest struct {
 	Text  string      `json:"text,omitempty" doc:"At most 100,000 characters."`
 	Key   string      `json:"idempotencyKey,omitempty" doc:"See POST /agents/runs."`
 	Files []FileGiven `json:"files,omitempty" doc:"At most 10 files."`
 }
 
-// An Accepted is what became of a message.
+// An Accepted is the result of a message.
 type Accepted struct {
 	agentsystem.Accepted
 	Stream string `json:"stream" doc:"Path of the event stream of the run."`
 }
 
-// An EffectView is one effect of a run.
+// An EffectView is one side effect of a run.
 type EffectView struct {
 	Step string `json:"step" doc:"The step of the plan, or the id of the call."`
 	Tool string `json:"tool"`

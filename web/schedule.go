@@ -18,13 +18,13 @@ type BeatRequest struct {
 	IDs []string `json:"ids,omitempty" doc:"The tasks to run. Default: all."`
 }
 
-// BeatDone has the number under the name that the command line reads, too.
+// BeatDone has the number under a name that the command line reads as well.
 type BeatDone struct {
 	Ran   int `json:"ran" doc:"Number of tasks that run now."`
 	Tasks int `json:"tasks" doc:"The same as ran."`
 }
 
-// A BeatSpec makes a task of the heartbeat.
+// A BeatSpec creates a heartbeat task.
 type BeatSpec struct {
 	ID          string `json:"id,omitempty" doc:"The id of a task to replace."`
 	Title       string `json:"title"`
@@ -73,35 +73,34 @@ type TaskChange struct {
 	Retries     *int    `json:"retries,omitempty"`
 }
 
-// Tasks are the tasks of cron as people see and change them. A task is named by its
-// slug or its uid. Errors are sentences for the caller.
+// Tasks manages the cron tasks. A task is named by its slug or its uid. Errors are
+// sentences for the caller.
 type Tasks interface {
-	// Tasks lists all, by slug, with the files that could not be read.
+	// Tasks lists all, by slug, and the files that cannot be read.
 	Tasks(ctx context.Context) ([]connectors.Task, []connectors.Problem, error)
-	// Add creates a task, whose Slug and UID it chooses; dry checks it alone, and
-	// finds out its next five instants.
+	// Add creates a task and chooses its Slug and UID. With dry it only validates the task
+	// and returns its next five instants.
 	Add(ctx context.Context, t connectors.TaskSpec, dry bool) (connectors.Task, error)
 	// Change replaces what is set in t. The ledger stays.
 	Change(ctx context.Context, ref string, t connectors.TaskChange) (connectors.Task, error)
-	// Remove deletes a task; its folder goes to .done.
+	// Remove deletes a task and moves its folder to .done.
 	Remove(ctx context.Context, ref string) error
-	// RunNow fires a task once, outside its schedule; key makes repeats of the call
-	// harmless.
+	// RunNow fires a task once, outside its schedule. Repeating the call with the same key
+	// has no further effect.
 	RunNow(ctx context.Context, ref, key string) (connectors.Task, error)
 	// Ledger returns the newest limit firings of a task.
 	Ledger(ctx context.Context, ref string, limit int) ([]connectors.Firing, error)
 }
 
-// Beats are the tasks of the heartbeat as people see and change them. Errors are
-// sentences for the caller.
+// Beats manages the heartbeat tasks. Errors are sentences for the caller.
 type Beats interface {
-	// Beats lists all tasks in the order in which they beat.
+	// Beats lists all tasks in the order in which they run.
 	Beats(ctx context.Context) ([]connectors.Beat, []connectors.Problem, error)
 	// AddBeat creates a task, or replaces the one with this id.
 	AddBeat(ctx context.Context, b connectors.Beat) (connectors.Beat, error)
 	// RemoveBeat deletes a task.
 	RemoveBeat(ctx context.Context, id string) error
-	// Beat runs the tasks named, or all, as one run in the background, and
-	// returns how many; key makes repeats of the call harmless.
+	// Beat runs the given tasks, or all, as one run in the background and returns their
+	// number. Repeating the call with the same key has no further effect.
 	Beat(ctx context.Context, key string, ids ...string) (int, error)
 }

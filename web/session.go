@@ -14,23 +14,22 @@ import (
 
 const (
 	sessionLife = 12 * time.Hour
-	// renewAfter is how old a session may be when the page is opened before it
-	// is replaced; the old one then works for overlap more.
+	// renewAfter is the age at which opening the page replaces a session; the old one then
+	// remains valid for overlap.
 	renewAfter  = time.Hour
 	overlap     = time.Minute
 	maxSessions = 64
-	// saveEvery is how often sessions are written again that could not be.
+	// saveEvery is the interval of retries to write sessions.
 	saveEvery = 10 * time.Second
 )
 
-// errReturns: what was ended is at an end, but the file still has it.
+// errReturns: the sessions ended, but the file still has them.
 var errReturns = errors.New("a restart restores the ended sessions")
 
 type session struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
-	// Login is the same for a session and those that replace it: logging out
-	// ends all of them.
+	// Login is shared by a session and its replacements: logging out ends all of them.
 	Login string `json:"login"`
 }
 
@@ -40,7 +39,7 @@ func (s session) same(other session) bool {
 
 func sessionKey(login string) string { return "session:" + login }
 
-// begin adds a session and returns its cookie; mu is held.
+// begin adds a session and returns its cookie. The caller holds mu.
 func (a *auth) begin(login string) string {
 	for len(a.sessions) >= maxSessions {
 		var oldest hash
@@ -56,7 +55,7 @@ func (a *auth) begin(login string) string {
 	return cookie
 }
 
-// find is the session of a cookie; mu is held.
+// find returns the session of a cookie. The caller holds mu.
 func (a *auth) find(cookie string) (k hash, s session, ok bool) {
 	sum, now := digest(cookie), time.Now()
 	for each, x := range a.sessions {
@@ -67,7 +66,7 @@ func (a *auth) find(cookie string) (k hash, s session, ok bool) {
 	return k, s, ok
 }
 
-// session reports whether the cookie is of a session that goes on.
+// session reports whether the cookie has a valid session.
 func (a *auth) session(cookie string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,8 +74,8 @@ func (a *auth) session(cookie string) bool {
 	return ok
 }
 
-// bySession admits the cookie of a session. It calls end when the session ends before
-// the pass is left.
+// bySession admits the cookie of a session. It calls end if the session ends before the
+// pass is released.
 func (a *auth) bySession(cookie string, end context.CancelCauseFunc) (pass, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -87,9 +86,9 @@ func (a *auth) bySession(cookie string, end context.CancelCauseFunc) (pass, bool
 	return a.under.enter(&a.mu, pass{Caller: Caller{owner, Admin}, until: s.Until}, sessionKey(s.Login), end), true
 }
 
-// renew replaces an old session and returns the new cookie, empty for a young session.
-// Active requests may use the old one for another minute. As for a login, the file may
-// come later.
+// renew replaces an old session and returns the new cookie, or "" for a young session.
+// Active requests may use the old one for another minute. As at a login, the file may be
+// written later.
 func (a *auth) renew(cookie string) string {
 	a.mu.Lock()
 	k, s, ok := a.find(cookie)
@@ -107,8 +106,8 @@ func (a *auth) renew(cookie string) string {
 	return fresh
 }
 
-// logout ends the login of a cookie and its requests at once; with errReturns, until a
-// restart.
+// logout ends the login of a cookie and its requests immediately. After errReturns they
+// are ended only until a restart.
 func (a *auth) logout(cookie string) error {
 	a.mu.Lock()
 	if _, s, ok := a.find(cookie); ok {
@@ -118,7 +117,7 @@ func (a *auth) logout(cookie string) error {
 	return a.forget(written)
 }
 
-// logoutAll ends every session; errReturns.
+// logoutAll ends every session. It may return errReturns.
 func (a *auth) logoutAll() error {
 	a.mu.Lock()
 	for _, s := range a.sessions {
@@ -129,7 +128,7 @@ func (a *auth) logoutAll() error {
 	return a.forget(cleared)
 }
 
-// endLogin ends the sessions of a login; mu is held.
+// endLogin ends the sessions of a login. The caller holds mu.
 func (a *auth) endLogin(login string) {
 	maps.DeleteFunc(a.sessions, func(_ hash, s session) bool { return s.Login == login })
 	a.under.end(sessionKey(login))
@@ -142,9 +141,9 @@ func (a *auth) note() {
 	}
 }
 
-// forget writes that sessions have ended: with cleared, also those that are not known
-// here. On a full disk it removes the file; people log in again then after a restart.
-// The error is errReturns when the file stays.
+// forget records that sessions have ended; with cleared, also those unknown to this member.
+// On a full disk it removes the file, and users must log in again after a restart. It
+// returns errReturns if the file remains.
 func (a *auth) forget(how way) error {
 	err := a.save(how)
 	if err == nil {
@@ -155,7 +154,7 @@ func (a *auth) forget(how way) error {
 	a.mu.Lock()
 	saved := !a.unsaved
 	a.mu.Unlock()
-	if saved { // by another request meanwhile
+	if saved { // by a concurrent request
 		return nil
 	}
 	if !errors.Is(err, storage.ErrFull) || a.tree.Remove(ctx, treeSessions, 0) != nil {
@@ -177,8 +176,8 @@ func (a *auth) save(how way) error {
 	return err
 }
 
-// loadSessions reads the sessions of a data directory as they were read from their
-// file; without them, people log in again.
+// loadSessions validates the sessions read from a data directory; without them, users log in
+// again.
 func loadSessions(b []byte, err error) ([]byte, error) {
 	var all map[hash]session
 	if err != nil || json.Unmarshal(b, &all) != nil {
@@ -193,7 +192,7 @@ func loadSessions(b []byte, err error) ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// keep writes sessions that could not be written, until ctx is done.
+// keep retries to write sessions until ctx is done.
 func (a *auth) keep(ctx context.Context) {
 	tick := time.NewTicker(saveEvery)
 	defer tick.Stop()

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// shaped answers in the one shape of errors where a mux would in plain text: for
-// paths and methods that it does not know.
+// shaped replaces the plain-text errors of a mux, for unknown paths and methods, by
+// claybot's error format.
 func shaped(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h, pattern := mux.Handler(r)
 		if pattern != "" {
-			mux.ServeHTTP(w, r) // which sets the parts of the path, too
+			mux.ServeHTTP(w, r) // sets the path values, too
 			return
 		}
 		var said unsaid
 		h.ServeHTTP(&said, r)
 		if said.status != http.StatusNotFound && said.status != http.StatusMethodNotAllowed {
-			h.ServeHTTP(w, r) // on to the clean form of a path
+			h.ServeHTTP(w, r) // redirects to the clean path
 			return
 		}
 		failMux(w, r, said.status, said.Header().Get("Allow"))
@@ -49,18 +49,18 @@ func failMux(w http.ResponseWriter, r *http.Request, status int, allow string) {
 	Fail(w, status, "not_found", "No such path.", "See GET /openapi.json.")
 }
 
-// reshaped does the same for a handler with a mux of its own.
+// reshaped is shaped for a handler with its own mux.
 func reshaped(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(&reshaper{ResponseWriter: w, r: r}, r)
 	})
 }
 
-// A reshaper puts the one shape of errors in the place of a mux's plain text.
+// A reshaper replaces a mux's plain-text errors by claybot's error format.
 type reshaper struct {
 	http.ResponseWriter
 	r     *http.Request
-	plain bool // what comes is the text of a mux
+	plain bool // the body is a mux's text
 }
 
 func (s *reshaper) WriteHeader(status int) {
@@ -80,8 +80,8 @@ func (s *reshaper) Write(b []byte) (int, error) {
 	return s.ResponseWriter.Write(b)
 }
 
-// Flush sends what was written.
+// the interface returns no error
 func (s *reshaper) Flush() { _ = http.NewResponseController(s.ResponseWriter).Flush() } // the interface has no error
 
-// Unwrap is for http.ResponseController.
+// Unwrap supports http.ResponseController.
 func (s *reshaper) Unwrap() http.ResponseWriter { return s.ResponseWriter }

@@ -23,19 +23,19 @@ const (
 	tempGlob  = "claybot-sock-"
 )
 
-// dialTime bounds the look whether a daemon answers. Where there is none that is
-// known at once.
+// dialTime bounds the check whether a daemon answers. If there is none, the check fails
+// immediately.
 const (
 	dialTime  = 10 * time.Second
-	dialAgain = 20 * time.Millisecond // Linux refuses at once where the queue is full
+	dialAgain = 20 * time.Millisecond // on a full queue, Linux refuses immediately
 )
 
-// ErrNoDaemon says that no daemon works on a data directory.
+// ErrNoDaemon reports that no daemon runs on a data directory.
 var ErrNoDaemon = errors.New("no daemon is running")
 
-// Dial returns a client for the daemon that works on the data directory dir,
-// and the base URL for its requests. ErrNoDaemon when there is none; another error
-// when there is one that takes no connection for a while.
+// Dial returns a client for the daemon on the data directory dir and the base URL for its
+// requests. It returns ErrNoDaemon if there is none, and another error if the daemon
+// accepts no connection for a while.
 func Dial(dir string) (*http.Client, string, error) {
 	path, err := socketPath(dir)
 	if err != nil {
@@ -59,11 +59,11 @@ func Dial(dir string) (*http.Client, string, error) {
 	return &http.Client{Transport: tr}, "http://claybot", nil
 }
 
-// errBusy says that a daemon is there which has no time for one more connection.
+// errBusy reports that the daemon is too busy to accept another connection.
 var errBusy = errors.New("it is there, but takes no connection: it is very busy or hangs; try again, or see its log")
 
-// reach connects to a socket. A daemon whose queue of connections is full is asked
-// again for as long as dialTime.
+// reach connects to a socket. If the daemon's queue of connections is full, it retries for
+// dialTime.
 func reach(ctx context.Context, path string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
@@ -101,8 +101,8 @@ type socket struct {
 	cleanup func()
 }
 
-// listenUnix opens the socket of a data directory, 0600. A socket that a dead
-// process left is replaced; one with a live process is not.
+// listenUnix opens the socket of a data directory, with mode 0600. It replaces the socket of
+// a dead process, but not that of a live one.
 func listenUnix(ctx context.Context, dir string) (socket, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -131,7 +131,7 @@ func listenUnix(ctx context.Context, dir string) (socket, error) {
 		return socket{}, err
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
-		_ = l.Close() // the error that matters is the other one
+		_ = l.Close() // return the other error
 		remove()
 		return socket{}, err
 	}
@@ -146,7 +146,7 @@ func dropStale(ctx context.Context, dir string) error {
 	if _, err := os.Lstat(path); err == nil {
 		conn, err := reach(ctx, path)
 		if err == nil {
-			_ = conn.Close() // only checked whether a process answers
+			_ = conn.Close() // only checks whether a process answers
 			return fmt.Errorf("another daemon answers on %s", path)
 		}
 		if errors.Is(err, errBusy) {

@@ -10,8 +10,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A TokenView is a token as it is shown. The secret is there once, in the
-// answer that made it.
+// A TokenView is a token for display. Only the response that creates it has the secret.
 type TokenView struct {
 	Name    string       `json:"name"`
 	Scope   Scope        `json:"scope"`
@@ -55,7 +54,7 @@ func (s tokenAPI) list(w http.ResponseWriter, _ *http.Request) {
 	Answer(w, http.StatusOK, TokenList{out})
 }
 
-// create makes a token: {"name": "ci", "scope": "read", "expires": 1767225600000}.
+// create creates a token: {"name": "ci", "scope": "read", "expires": 1767225600000}.
 func (s tokenAPI) create(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Name    string       `json:"name"`
@@ -82,8 +81,7 @@ func (s tokenAPI) create(w http.ResponseWriter, r *http.Request) {
 	Answer(w, http.StatusCreated, viewOf(t, secret))
 }
 
-// rotate gives a token a new secret. That of the owner is not shown: it is
-// in its file.
+// rotate gives a token a new secret. It does not show the owner's, which is in its file.
 func (s tokenAPI) rotate(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	out := TokenView{Name: owner, Scope: Admin}
@@ -116,8 +114,8 @@ func (s tokenAPI) revoke(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// failed answers with what went wrong, if anything. conflict and fix are
-// for a token that is not in the state for what was asked.
+// failed responds to err, if it is not nil. conflict and fix are for a token in the wrong
+// state for the operation.
 func (s tokenAPI) failed(w http.ResponseWriter, doing string, err error, conflict, fix string) bool {
 	var no Refusal
 	switch {
@@ -135,7 +133,7 @@ func (s tokenAPI) failed(w http.ResponseWriter, doing string, err error, conflic
 	return true
 }
 
-// unwritten answers that a change of who may come in is not in its file.
+// unwritten responds that a change of access could not be written to its file.
 func unwritten(w http.ResponseWriter, log *slog.Logger, doing string, err error) {
 	code, message, fix := "store_down", "The store does not respond; nothing was changed.", "Try again later."
 	switch full, returns := errors.Is(err, storage.ErrFull), errors.Is(err, errReturns); {

@@ -17,14 +17,13 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// maxTokens bounds how many programs have a token.
+// maxTokens limits the number of tokens.
 const maxTokens = 64
 
-// tokenPrefix is what the tokens of programs begin with, so that a scanner for
-// leaked secrets can tell what it found.
+// tokenPrefix is the prefix of API tokens, by which scanners recognize leaked ones.
 const tokenPrefix = "claybot_"
 
-// A token is what is kept of the token of a program.
+// A token is the stored part of an API token.
 type token struct {
 	Name    string       `json:"name"`
 	Scope   Scope        `json:"scope"`
@@ -33,8 +32,7 @@ type token struct {
 	Expires claybot.Time `json:"expires,omitempty"` // 0: never
 }
 
-// tokenNames are those that a token can have. They are part of the ids of
-// users and of URLs.
+// tokenNames matches valid names. They are part of user ids and URLs.
 var tokenNames = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`) // and at most 64 bytes
 
 func (t token) check() error {
@@ -55,7 +53,7 @@ func (t token) over(now time.Time) bool {
 
 func tokenKey(name string) string { return "token:" + name }
 
-// byToken admits a token. It calls end when the token ends before the pass is left.
+// byToken admits a token. It calls end if the token ends before the pass is released.
 func (a *auth) byToken(secret string, end context.CancelCauseFunc) (pass, bool) {
 	sum, now := digest(secret), time.Now()
 	a.mu.Lock()
@@ -81,8 +79,8 @@ func (a *auth) list() []token {
 	return slices.Clone(a.tokens)
 }
 
-// create creates a token and returns its secret, which is not kept. A name that is
-// taken is storage.ErrState.
+// create creates a token and returns its secret, which is not stored. It returns
+// storage.ErrState if the name is taken.
 func (a *auth) create(t token) (token, string, error) {
 	secret := tokenPrefix + random()
 	t.Hash, t.Created = digest(secret), claybot.Now()
@@ -98,8 +96,8 @@ func (a *auth) create(t token) (token, string, error) {
 	return t, secret, err
 }
 
-// rotate replaces the secret of a token and ends its requests. An expired token is
-// storage.ErrState.
+// rotate replaces the secret of a token and ends its requests. It returns storage.ErrState
+// for an expired token.
 func (a *auth) rotate(name string) (t token, secret string, err error) {
 	secret = tokenPrefix + random()
 	err = a.editTokens(name, func(all []token, at int, found bool) ([]token, error) {
@@ -131,8 +129,8 @@ type tokenFile struct {
 	Tokens []token `json:"tokens"`
 }
 
-// loadTokens checks the tokens of programs that a data directory has. It sets a
-// damaged file aside, which grants no access.
+// loadTokens validates the API tokens of a data directory. It sets a damaged file aside and
+// then accepts none of its tokens.
 func loadTokens(file string, b []byte, log *slog.Logger) ([]byte, error) {
 	if _, err := readTokens(b); err != nil {
 		aside := file + ".damaged"
@@ -145,7 +143,7 @@ func loadTokens(file string, b []byte, log *slog.Logger) ([]byte, error) {
 	return b, os.Chmod(file, 0o600)
 }
 
-// readTokens decodes web.tokens.json; one bad entry makes all of it bad.
+// readTokens decodes web.tokens.json; one invalid entry invalidates all.
 func readTokens(b []byte) ([]token, error) {
 	var f tokenFile
 	if err := json.Unmarshal(b, &f); err != nil {

@@ -24,9 +24,9 @@ type Workspaces interface {
 type Servers interface {
 	// Servers returns the configured MCP servers.
 	Servers(ctx context.Context) ([]ServerView, error)
-	// AllowServer accepts the changes of a tool, or of all tools of a server when
-	// tool is empty. hash is the OffHash of the changes that were reviewed; it
-	// returns a Refusal when they have changed since.
+	// AllowServer accepts the changes of a tool, or of all tools of a server if tool is
+	// empty. hash is the OffHash of the reviewed changes; AllowServer returns a Refusal if
+	// they have changed since.
 	AllowServer(ctx context.Context, server, tool, hash, by string) error
 }
 
@@ -68,7 +68,7 @@ type SkillList struct {
 	Skills []SkillView `json:"skills"`
 }
 
-// A SkillAllow allows a skill as it was seen.
+// A SkillAllow allows a skill in the reviewed version.
 type SkillAllow struct {
 	Hash string `json:"hash" doc:"The hash of the skill as you saw it; if it has changed, the request is refused."`
 }
@@ -80,8 +80,8 @@ type ToolView struct {
 	Source      string `json:"source"` // claybot, or mcp:<server>
 	Effect      string `json:"effect"`
 	Class       string `json:"class"`
-	// Asks says when a person is asked before a call: always, never, unless
-	// allowed, or after reading texts of strangers.
+	// Asks is when a call needs approval: always, never, unless allowed, or after reading
+	// untrusted content.
 	Asks      string        `json:"asks"`
 	Timeout   time.Duration `json:"timeoutNs"` // of one call, in nanoseconds
 	Parameter []string      `json:"parameters,omitempty"`
@@ -102,19 +102,19 @@ type WorkspaceView struct {
 	Problem  string          `json:"problem,omitempty"`
 }
 
-// A ServerView is one server of tools.
+// A ServerView is one MCP server.
 type ServerView struct {
 	Name      string   `json:"name"`
 	Transport string   `json:"transport"`
 	State     string   `json:"state"`
 	Problem   string   `json:"problem,omitempty"`
 	Tools     []string `json:"tools,omitempty"`
-	// Off are the tools that an operator must accept, with why.
+	// Off maps the tools that an operator must accept to the reason.
 	Off map[string]string `json:"off,omitempty"`
-	// OffHash stands for all of Off, and has to be given to accept any of it.
+	// OffHash identifies all of Off; accepting any of it requires the hash.
 	OffHash  string `json:"offHash,omitempty"`
 	Restarts int    `json:"restarts,omitempty"`
-	Login    string `json:"login,omitempty"` // what to do about a missing login
+	Login    string `json:"login,omitempty"` // how to complete a missing login
 }
 
 // A SkillView is one skill.
@@ -127,7 +127,7 @@ type SkillView struct {
 	Tools       []string     `json:"tools,omitempty"`
 	AllowedBy   string       `json:"allowedBy,omitempty"`
 	AllowedAt   claybot.Time `json:"allowedAt,omitempty"`
-	// What is different from what was allowed, or all of it.
+	// The difference from the allowed version, or all of it.
 	Added    []string `json:"added,omitempty"`
 	Changed  []string `json:"changed,omitempty"`
 	Removed  []string `json:"removed,omitempty"`

@@ -18,9 +18,9 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// The files of the tree with credentials. A data directory has the first
-// three under names of its own (see Names). Codes of login links are there too: in
-// a cluster, a link that one member made opens at any of them.
+// The files of the tree of credentials. A data directory has its own names for the first
+// three (see Names). In a cluster the tree also has the codes of login links, so that every
+// member accepts them.
 const (
 	treeOwner    = "web/token"
 	treeTokens   = "web/tokens.json"
@@ -31,15 +31,15 @@ const (
 // treeTime bounds how long a change of credentials waits for the tree.
 const treeTime = 5 * time.Second
 
-// Names are the files of a data directory by their paths in the tree. A single
-// machine has no file of login codes: links end with the process.
+// Names maps paths in the tree to files of a data directory. A single machine has no file of
+// login codes: links end with the process.
 func Names() map[string]string {
 	return map[string]string{treeOwner: ownerName, treeTokens: tokensName, treeSessions: sessionName}
 }
 
-// Load reads a file of a data directory for its tree. It ignores sessions that
-// can't be read: people log in again. It sets damaged tokens of programs aside and
-// logs that; none of them is accepted.
+// Load returns the reader for a file of a data directory. It ignores unreadable sessions:
+// users log in again. It sets a file with damaged API tokens aside, logs that, and accepts
+// none of them.
 func Load(log *slog.Logger) func(path, file string) ([]byte, error) {
 	return func(path, file string) ([]byte, error) {
 		b, err := os.ReadFile(file)
@@ -53,13 +53,13 @@ func Load(log *slog.Logger) func(path, file string) ([]byte, error) {
 	}
 }
 
-// A view is the state of the files in the tree, which other members change too. It
-// merges each change into the file; a change that cannot be written stays in the auth
-// until it can. disk guards it.
+// A view is the state of the files in the tree, which other members change too. It merges
+// each change into the file; the auth keeps a change that cannot be written until it can.
+// disk guards the view.
 type view struct {
 	sessions ledger[session]
 	codes    ledger[time.Time]
-	owner    int64 // versions that were read
+	owner    int64 // versions read last
 	tokens   int64
 }
 
@@ -70,15 +70,15 @@ func newView() view {
 	}
 }
 
-// A ledger is a file of a Tree with one entry for each of some secrets.
+// A ledger is a file of a Tree with one entry per secret.
 type ledger[V any] struct {
 	path    string
 	same    func(a, b V) bool
 	version int64
-	base    map[hash]V // what the file had when it was last read or written
+	base    map[hash]V // content of the file when last read or written
 
 	tree storage.Tree
-	mu   *sync.Mutex // held while get and set are called, which are for the entries here
+	mu   *sync.Mutex // held during calls of get and set, which access this member's entries
 	get  func() map[hash]V
 	set  func(map[hash]V)
 }
@@ -87,7 +87,7 @@ func (l *ledger[V]) of(mu *sync.Mutex, tree storage.Tree, get func() map[hash]V,
 	l.mu, l.tree, l.get, l.set = mu, tree, get, set
 }
 
-// merge is theirs with the changes that made ours of base.
+// merge applies to theirs the changes between base and ours.
 func (l *ledger[V]) merge(base, ours, theirs map[hash]V) map[hash]V {
 	out := make(map[hash]V, len(theirs))
 	maps.Copy(out, theirs)
@@ -104,22 +104,22 @@ func (l *ledger[V]) merge(base, ours, theirs map[hash]V) map[hash]V {
 	return out
 }
 
-// A way says what sync does with the file.
+// A way selects what sync does with the file.
 type way int
 
 const (
 	pulled  way = iota // only read it
-	written            // write what is different here
-	cleared            // write what is here, and nothing of what others wrote
+	written            // write this member's changes
+	cleared            // write only this member's entries
 )
 
-// sync takes over what others have written, writes the file as how says, and returns
-// what the file had.
+// sync reads the changes of other members, writes the file as selected by how, and returns
+// the earlier content of the file.
 func (l *ledger[V]) sync(ctx context.Context, how way) (theirs map[hash]V, err error) {
 	var mine, merged map[hash]V
 	f, err := storage.EditFile(ctx, l.tree, l.path, func(old storage.TreeFile) ([]byte, error) {
 		theirs = make(map[hash]V)
-		if json.Unmarshal(old.Body, &theirs) != nil || theirs == nil { // damaged: people log in again
+		if json.Unmarshal(old.Body, &theirs) != nil || theirs == nil { // damaged: users log in again
 			theirs = make(map[hash]V)
 		}
 		l.mu.Lock()
@@ -140,7 +140,7 @@ func (l *ledger[V]) sync(ctx context.Context, how way) (theirs map[hash]V, err e
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.set(l.merge(mine, l.get(), merged)) // with what was changed meanwhile
+	l.set(l.merge(mine, l.get(), merged)) // with concurrent changes
 	l.version, l.base = f.Version, theirs
 	if how != pulled {
 		l.base = merged
@@ -148,8 +148,8 @@ func (l *ledger[V]) sync(ctx context.Context, how way) (theirs map[hash]V, err e
 	return theirs, nil
 }
 
-// setSessions replaces the sessions, and ends what goes on in the name of logins
-// that are not among them any more; mu is held.
+// setSessions replaces the sessions and ends the requests of removed logins. The caller
+// holds mu.
 func (a *auth) setSessions(all map[hash]session) {
 	here := make(map[string]bool, len(all))
 	for _, s := range all {
@@ -163,7 +163,7 @@ func (a *auth) setSessions(all map[hash]session) {
 	a.sessions = all
 }
 
-// publish shares new codes with the other members, and reports whether it did.
+// publish shares new codes with the other members and reports whether it succeeded.
 func (a *auth) publish() bool {
 	ctx, done := a.change()
 	defer done()
@@ -174,15 +174,15 @@ func (a *auth) publish() bool {
 	return err == nil
 }
 
-// change begins a change of the tree: it takes disk, and done releases it.
+// change starts a change of the tree: it locks disk, and done unlocks it.
 func (a *auth) change() (ctx context.Context, done func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), treeTime)
 	a.disk.Lock()
 	return ctx, func() { a.disk.Unlock(); cancel() }
 }
 
-// takeOwner makes the token of the tree that of the owner here. People read it in
-// the data directory, which has a copy where the tree is elsewhere.
+// takeOwner adopts the owner token of the tree. The data directory gets a copy for people to
+// read if the tree is elsewhere.
 func (a *auth) takeOwner(text string) {
 	secret := strings.TrimSpace(text)
 	sum := digest(secret)
@@ -197,7 +197,7 @@ func (a *auth) takeOwner(text string) {
 	}
 }
 
-// pull takes over what other members have changed.
+// pull adopts the changes of other members.
 func (a *auth) pull(ctx context.Context) error {
 	a.disk.Lock()
 	defer a.disk.Unlock()
@@ -236,7 +236,7 @@ func (a *auth) pull(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// readOne reads a file of the tree; Version is 0 when there is none.
+// readOne reads a file of the tree; Version is 0 if it does not exist.
 func readOne(ctx context.Context, t storage.Tree, path string) (storage.TreeFile, error) {
 	found, err := t.Read(ctx, path)
 	if err != nil || len(found) == 0 {
@@ -245,8 +245,8 @@ func readOne(ctx context.Context, t storage.Tree, path string) (storage.TreeFile
 	return found[0], nil
 }
 
-// takeTokens takes over the tokens of a file, and ends the requests of those that are
-// gone or have another secret; disk is held.
+// takeTokens adopts the tokens of a file and ends the requests of deleted or rotated ones.
+// The caller holds disk.
 func (a *auth) takeTokens(f storage.TreeFile) {
 	a.view.tokens = f.Version
 	var all []token
@@ -268,10 +268,9 @@ func (a *auth) takeTokens(f storage.TreeFile) {
 	a.tokens = all
 }
 
-// editTokens stores another list of tokens, which edit makes from the present one:
-// where name is in it, or would be. Then it ends what is done with tokens that are
-// gone or have another secret. The file comes first: what it does not have would
-// return with the next start.
+// editTokens stores the list of tokens that edit returns for the present list; edit receives
+// the index of name, or where it would be inserted. Then it ends the requests of deleted or
+// rotated tokens. It writes the file first, because a restart restores what the file has.
 func (a *auth) editTokens(name string, edit func(all []token, at int, found bool) ([]token, error)) error {
 	ctx, done := a.change()
 	defer done()
@@ -296,9 +295,9 @@ func (a *auth) editTokens(name string, edit func(all []token, at int, found bool
 	return err
 }
 
-// catchUp reads at once what other members have changed, and reports whether it did. It
-// is for an unknown secret: a browser that has just logged in may reach another member
-// with its next request.
+// catchUp reads the changes of other members immediately and reports whether it did. It is
+// for an unknown secret: a browser that has just logged in may reach another member with its
+// next request.
 func (a *auth) catchUp(ctx context.Context, secret string) bool {
 	if len(secret) < len(random()) {
 		return false
@@ -315,7 +314,7 @@ func (a *auth) catchUp(ctx context.Context, secret string) bool {
 	return err == nil
 }
 
-// follow takes over what other members change, until ctx is done.
+// follow adopts the changes of other members until ctx is done.
 func (a *auth) follow(ctx context.Context) {
 	told := false
 	for {

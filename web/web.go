@@ -1,16 +1,14 @@
-// Package web is claybot's HTTP server: authentication, health, and the unix socket
-// of the command line. It serves Routes: the API (web/api), the pages (web/dashboard),
-// metrics (web/metrics) and the chats.
+// Package web is claybot's HTTP server: authentication, health, and the Unix socket of the
+// command line. It serves Routes: the API (web/api), the pages (web/dashboard), metrics
+// (web/metrics) and the chats.
 //
-// It guarantees: over TCP nothing but health and the login page is served
-// without a login; names that are not ours (DNS rebinding) and requests from
-// foreign pages are refused; tokens are random, compared in constant time,
-// never logged, and guessed at most ten times a minute. A session or a token
-// that ends takes what goes on in its name with it, streams above all. Other
-// machines are served with TLS, by way of a stated proxy, or because the
-// operator wants it otherwise; New refuses anything else. The unix socket is
-// for the owner of the data directory, who needs no login. A port that is taken
-// stops neither the socket nor the daemon.
+// It guarantees: over TCP only health and the login page are served without a login;
+// foreign host names (DNS rebinding) and cross-origin requests are rejected; tokens are
+// random, compared in constant time, never logged, and limited to ten guesses a minute.
+// When a session or token ends, so do its requests, including streams. Other machines are
+// served with TLS, through a configured proxy, or because the operator allows it without;
+// New rejects everything else. The Unix socket is for the owner of the data directory and
+// needs no login. A port in use stops neither the socket nor the daemon.
 //
 // Only cmd imports it.
 package web
@@ -32,7 +30,7 @@ import (
 )
 
 const (
-	// DefaultAddr is where the page is when nothing else is configured.
+	// DefaultAddr is the address of the page unless configured.
 	DefaultAddr = "127.0.0.1:8420"
 	// Off as an address means: no TCP, only the unix socket.
 	Off = "off"
@@ -44,41 +42,39 @@ const (
 	retryListen  = 5 * time.Second
 )
 
-// A Config says where to listen and what to serve.
+// A Config configures a Server.
 type Config struct {
-	// Addr is host:port, Off, or empty for DefaultAddr. Port 0 takes a free one.
+	// Addr is host:port, Off, or empty for DefaultAddr. Port 0 chooses a free one.
 	Addr string
-	// Hosts are further names by which browsers may reach the page, with port
-	// when it is not the standard one.
+	// Hosts are additional names by which browsers may reach the page, with the port unless
+	// it is the standard one.
 	Hosts []string
-	// Dir is the data directory; it holds the socket, and the owner's token for
-	// people to read.
+	// Dir is the data directory; it contains the socket and a readable copy of the owner's
+	// token.
 	Dir string
-	// Tree keeps tokens and sessions: those of the data directory (see Names and
-	// Load), or those that are good on all members of a cluster. It is required; the
-	// caller runs it where other members change it.
+	// Tree stores tokens and sessions: those of the data directory (see Names and Load), or
+	// those shared by the members of a cluster. It is required; the caller runs it if other
+	// members change it.
 	Tree *storage.Mirror
-	// Cookie ends the name of the session cookie, where members share sessions.
-	// Empty: the port of the page does.
+	// Cookie is the suffix of the session cookie's name if members share sessions. Empty:
+	// the port of the page.
 	Cookie string
-	// TLSCert and TLSKey are PEM files; with both the page speaks TLS alone. They
-	// are read again when they change.
+	// TLSCert and TLSKey are PEM files; with both, the page requires TLS. They are reloaded
+	// when they change.
 	TLSCert, TLSKey string
-	// Insecure allows an address that other machines reach without TLS.
+	// Insecure allows an address that other machines can reach without TLS.
 	Insecure bool
-	// Proxies are the addresses of TLS proxies in front of the page. They alone
-	// are believed when they say who asks; and where the page has no TLS of its
-	// own and is not Insecure, other machines come by way of them only.
+	// Proxies are the addresses of TLS proxies in front of the page. Only their statements
+	// about the client are trusted; if the page has no TLS of its own and is not Insecure,
+	// other machines can reach it only through them.
 	Proxies []netip.Prefix
-	// Ready reports whether the daemon can be used, and in words what is
-	// missing.
+	// Ready reports whether the daemon is usable and, in words, what is missing.
 	Ready func() (ok bool, words string)
-	// Routes are what is behind the door.
+	// Routes are the routes behind the login.
 	Routes []Route
-	// Announce is told fresh one-time login links each time the page has come
-	// up: the first is for this machine; where other machines reach the page,
-	// a second is for them. They are secrets: print them, do not log them.
-	// Optional.
+	// Announce receives new one-time login links each time the page starts to listen: the
+	// first is for this machine; if other machines can reach the page, a second is for them.
+	// They are secrets: print them, do not log them. Optional.
 	Announce func(links []string)
 	Log      *slog.Logger
 }
@@ -90,17 +86,17 @@ type Server struct {
 	pulse connectors.Pulse
 	auth  *auth
 	cert  *certificate  // nil: no TLS
-	up    chan struct{} // closed when both listeners were tried once
-	grace time.Duration // for active requests at the end
+	up    chan struct{} // closed after the first attempt to open both listeners
+	grace time.Duration // for active requests at shutdown
 
 	proxies proxies
 
 	mu   sync.Mutex
-	addr net.Addr // of the page, nil while it is not up
+	addr net.Addr // of the page; nil while it is not listening
 }
 
-// New makes a server. It creates the owner's token when the data directory has
-// none. Settings with which nothing may be served are a Refusal.
+// New returns a server. It creates the owner's token if the data directory has none. It
+// returns a Refusal for settings with which it may not serve.
 func New(cfg Config) (*Server, error) {
 	if cfg.Addr == "" {
 		cfg.Addr = DefaultAddr
@@ -132,14 +128,13 @@ func (s *Server) safe() (err error) {
 	return s.cfg.guarded(s.cfg.Addr)
 }
 
-// Health tells whether the page is up. With TCP off it is live at once.
+// Health reports whether the page is listening. With TCP off it is healthy.
 func (s *Server) Health() connectors.Health { return s.pulse.Health() }
 
-// Up is closed when Run has tried both listeners for the first time.
+// Up returns a channel that is closed after Run first tried to open both listeners.
 func (s *Server) Up() <-chan struct{} { return s.up }
 
-// Addr is the actual address of the page as host:port, empty while it is not
-// up.
+// Addr returns the actual address of the page as host:port, or "" while it is not listening.
 func (s *Server) Addr() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,17 +146,17 @@ func (s *Server) Addr() string {
 
 // A LoginLink logs one browser in, once, within 15 minutes.
 type LoginLink struct {
-	// URL has the name that people see where a proxy with a name stands in front, else
-	// it is for this machine. Empty: the page is not up.
+	// URL has the public name if a proxy with a name stands in front; otherwise it is for
+	// this machine. Empty: the page is not listening.
 	URL string `json:"url"`
-	// Local is the same link for this machine, where URL is another one. It works
-	// while the proxy does not.
+	// Local is the same link for this machine, if URL is another one. It does not need the
+	// proxy.
 	Local string `json:"local,omitempty"`
-	// Alone says that other nodes do not know the link: the store could not be reached.
+	// Alone reports that other members do not know the link: the store was unreachable.
 	Alone bool `json:"thisNodeOnly,omitempty"`
 }
 
-// NewLoginLink makes a link that logs one browser in.
+// NewLoginLink creates a link that logs one browser in.
 func (s *Server) NewLoginLink() LoginLink {
 	addr := s.Addr()
 	if addr == "" {
@@ -177,9 +172,8 @@ func (s *Server) NewLoginLink() LoginLink {
 
 func loginAt(base, code string) string { return base + "/login?token=" + code }
 
-// Run serves until ctx is done; then it ends streams, lets requests under way
-// finish for 3 s and returns the cause. It returns earlier only when it cannot
-// go on at all.
+// Run serves until ctx is done; then it ends streams, lets active requests finish for 3 s
+// and returns the cause. It returns earlier only on a fatal error.
 func (s *Server) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -206,7 +200,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// page keeps the page up: it retries while the port is taken.
+// page serves the page and retries while the port is in use.
 func (s *Server) page(ctx context.Context) {
 	first := sync.OnceFunc(func() { close(s.up) })
 	said := ""
@@ -232,8 +226,8 @@ func (s *Server) page(ctx context.Context) {
 	}
 }
 
-// opened serves the page at an address that is ours now. A name may mean another
-// one than it seemed to.
+// opened serves the page on an open listener. It checks the actual address: a name may
+// resolve differently than before.
 func (s *Server) opened(ctx context.Context, l net.Listener, up func()) error {
 	if err := s.cfg.guarded(l.Addr().String()); err != nil {
 		return errors.Join(err, l.Close())
@@ -244,7 +238,7 @@ func (s *Server) opened(ctx context.Context, l net.Listener, up func()) error {
 	return s.serve(ctx, limited(l, maxConns), s.pageHandler(ctx, l.Addr()), s.cert)
 }
 
-// open notes that the page is up and says where.
+// open records that the page is listening and announces it.
 func (s *Server) open(addr net.Addr) {
 	s.setAddr(addr)
 	s.pulse.OK()
@@ -260,7 +254,7 @@ func (s *Server) open(addr net.Addr) {
 	if s.cfg.Announce != nil {
 		links := make([]string, len(at))
 		for i, a := range at {
-			code, _ := s.auth.newCode() // that it is not shared was logged
+			code, _ := s.auth.newCode() // the failure to share it is logged
 			links[i] = loginAt(a, code)
 		}
 		s.cfg.Announce(links)
@@ -300,7 +294,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler, cert
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.grace)
 	defer cancel()
 	if err := srv.Shutdown(ending); err != nil {
-		_ = srv.Close() // what did not end in time is cut
+		_ = srv.Close() // cut off requests that did not end in time
 	}
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -308,7 +302,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler, cert
 	return nil
 }
 
-// listenSentence says why the page is not up and what to do.
+// listenSentence explains why the page is not listening and how to fix it.
 func listenSentence(addr string, err error) string {
 	var unsafe Refusal
 	switch {
