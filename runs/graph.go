@@ -71,16 +71,16 @@ var _ Engine = (*Graph[struct{}, struct{}])(nil)
 // Check reports what is wrong with the graph itself: a mistake in the program.
 func (g *Graph[S, O]) Check() error {
 	if g.Nodes[g.Start] == nil {
-		return fmt.Errorf("graph %s: it starts at %q, which is no node", g.Name, g.Start)
+		return fmt.Errorf("graph %s: it starts at %q, which is not a node", g.Name, g.Start)
 	}
 	reached := map[string]bool{g.Start: true}
 	for from, all := range g.Edges {
 		if g.Nodes[from] == nil {
-			return fmt.Errorf("graph %s: an edge leaves %q, which is no node", g.Name, from)
+			return fmt.Errorf("graph %s: an edge leaves %q, which is not a node", g.Name, from)
 		}
 		for _, to := range all {
 			if to != End && g.Nodes[to] == nil {
-				return fmt.Errorf("graph %s: an edge of %q leads to %q, which is no node", g.Name, from, to)
+				return fmt.Errorf("graph %s: an edge of %q leads to %q, which is not a node", g.Name, from, to)
 			}
 			reached[to] = true
 		}

@@ -88,7 +88,7 @@ func (m *Messenger) SendAgentMessage(ctx context.Context, env tools.Env, to, tex
 	case text == "":
 		return "", errors.New("text must not be empty")
 	case len(text) > inbox.MaxText:
-		return "", fmt.Errorf("text has %d bytes; at most %d are taken", len(text), inbox.MaxText)
+		return "", fmt.Errorf("text has %d bytes; the limit is %d", len(text), inbox.MaxText)
 	}
 	target, err := m.directory.target(ctx, env.Agent, to)
 	if err != nil {

@@ -173,7 +173,7 @@ func (s *Starter) checkTask(env tools.Env, t tools.Subagent) error {
 		return errors.New("task must not be empty")
 	}
 	if len(t.Task) > inbox.MaxText {
-		return fmt.Errorf("task has %d bytes; at most %d are taken", len(t.Task), inbox.MaxText)
+		return fmt.Errorf("task has %d bytes; the limit is %d", len(t.Task), inbox.MaxText)
 	}
 	if t.Timeout < 0 || t.Timeout > maxPatience {
 		return fmt.Errorf("timeout %v is not within 0 and %v", t.Timeout, maxPatience)

@@ -279,7 +279,7 @@ func (a *auth) editTokens(name string, edit func(all []token, at int, found bool
 		if old.Version != 0 {
 			var err error
 			if all, err = readTokens(old.Body); err != nil {
-				return nil, fmt.Errorf("the tokens of programs cannot be read: %w", err)
+				return nil, fmt.Errorf("read the API tokens: %w", err)
 			}
 		}
 		at, found := slices.BinarySearchFunc(all, name, func(t token, name string) int { return cmp.Compare(t.Name, name) })

@@ -119,7 +119,7 @@ func (t *toolsPlay) edited(ctx context.Context, s *stage) error {
 	s.say("slack direct >", "[%s] %s", edit, args)
 	sent, err := s.slack.Submit(ctx, form.ID, map[string]any{"": args})
 	if err != nil || !sent.Closed {
-		return fmt.Errorf("the edited command was not taken: %v, %w", sent.Errors, err)
+		return fmt.Errorf("the edited command was not accepted: %v, %w", sent.Errors, err)
 	}
 	m, err = s.slack.WaitPosted(ctx, channel, func(m slacktest.Message) bool { return strings.HasPrefix(m.Text, "A person changed") })
 	if err != nil {

@@ -170,7 +170,7 @@ func (d desk) ask(ctx context.Context, r *sdk.CallToolRequest, in askArgs) (*sdk
 	case strings.TrimSpace(in.Text) == "":
 		return nil, nil, errors.New("text is empty")
 	case len(in.Text) > maxAsk:
-		return nil, nil, fmt.Errorf("text has %d bytes; at most %d are taken", len(in.Text), maxAsk)
+		return nil, nil, fmt.Errorf("text has %d bytes; the limit is %d", len(in.Text), maxAsk)
 	case in.Agent != "" && in.Conversation != "":
 		return nil, nil, errors.New("give agent or conversation, not both")
 	case len(in.Conversation) > 100 || len(in.RequestID) > 200:

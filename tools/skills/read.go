@@ -188,7 +188,7 @@ func toolNames(list string) ([]string, error) {
 	names := strings.FieldsFunc(list, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 	for _, name := range names {
 		if !toolForm.MatchString(name) {
-			return nil, fmt.Errorf("allowed-tools: %.64q is not the name of a tool", name)
+			return nil, fmt.Errorf("allowed-tools: invalid tool name %.64q", name)
 		}
 	}
 	if names == nil {

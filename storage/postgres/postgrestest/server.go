@@ -212,7 +212,7 @@ func (s *Server) answers(ctx context.Context, p *process) error {
 		}
 		select {
 		case <-p.done:
-			return errors.New("it ended at once")
+			return errors.New("the server exited immediately")
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-tick.C:
