@@ -14,7 +14,7 @@ const (
 	AgentSubagent  AgentType = "subagent"  // made by another agent
 )
 
-// A Descriptor says whom an agent is for. Descriptors with equal Keys mean one
+// A Descriptor identifies the user and conversation of an agent. Descriptors with equal Keys mean one
 // agent. ChannelID and UserID are the platform's stable ids, never names.
 type Descriptor struct {
 	Type      AgentType `json:"type"`
@@ -28,7 +28,7 @@ type Descriptor struct {
 
 	Name string `json:"name,omitempty"` // of the task or subagent, for people
 	// Owner is on whose behalf a background agent works, in the form of
-	// OwnerID; empty for nobody.
+	// OwnerID; empty for none.
 	Owner   string  `json:"owner,omitempty"`
 	Root    AgentID `json:"root,omitempty"`    // subagent: where the chain of parents begins
 	Depth   int     `json:"depth,omitempty"`   // subagent: how long that chain is
@@ -71,7 +71,7 @@ func (d Descriptor) Identity() Descriptor {
 func (d Descriptor) Foreground() bool { return d.Type == AgentUser }
 
 // OwnerID names on whose behalf the agent works: "connector/userId" of a
-// person, empty for nobody. One person may have several, see the configuration.
+// person, empty for none. One person may have several, see the configuration.
 func (d Descriptor) OwnerID() string {
 	if d.Foreground() {
 		return d.Connector + "/" + d.UserID

@@ -160,7 +160,7 @@ const (
 	ViaButton  AnswerVia = "button"
 	ViaWeb     AnswerVia = "web"
 	ViaHTTP    AnswerVia = "http"
-	ViaDefault AnswerVia = "default" // nobody said anything in time
+	ViaDefault AnswerVia = "default" // no answer in time
 	ViaLimit   AnswerVia = "limit"   // the limit of a budget has changed, so that its question needs no answer
 )
 

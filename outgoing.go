@@ -22,7 +22,7 @@ const (
 	OutgoingAnswer  OutgoingKind = "answer"  // the reply of a run
 	OutgoingNotice  OutgoingKind = "notice"  // claybot itself says something, for example that a run failed
 	OutgoingCommand OutgoingKind = "command" // the answer to a chat command
-	OutgoingPairing OutgoingKind = "pairing" // the code for a stranger
+	OutgoingPairing OutgoingKind = "pairing" // the pairing code for an unknown user
 	OutgoingFile    OutgoingKind = "file"    // a file that an agent sends, or the words to it
 )
 

@@ -41,7 +41,7 @@ type Question struct {
 	Placeholder string       `json:"placeholder,omitempty"`
 	Example     string       `json:"example,omitempty"`
 	Required    bool         `json:"required"`
-	Default     string       `json:"default,omitempty"` // the answer when nobody gave one in time
+	Default     string       `json:"default,omitempty"` // the answer when no user gave one in time
 	Expires     Time         `json:"expires,omitempty"`
 	ToolCallID  string       `json:"toolCallId,omitempty"`
 	Digest      string       `json:"digest,omitempty"` // of what a confirm is about

@@ -297,7 +297,7 @@ func (q Question) Numbered() bool {
 	return !slices.ContainsFunc(q.Options, func(o string) bool { return numberForm.MatchString(strings.TrimSpace(o)) })
 }
 
-// option finds the option that somebody means: as it is written, in capitals or
+// option finds the option that an answer means: as it is written, in capitals or
 // not, or by its number.
 func (q Question) option(v string) (string, bool) {
 	if slices.Contains(q.Options, v) {
@@ -400,7 +400,7 @@ func yesOrNo(v, what string) (bool, error) {
 	return false, complaint(what)
 }
 
-// short is the beginning of what somebody said, to repeat it.
+// short is the beginning of an answer, to quote it.
 func short(v string) string {
 	const most = 60
 	if r := []rune(v); len(r) > most {

@@ -15,7 +15,7 @@ const (
 	RecordTool      RecordType = "tool_result"
 	RecordSummary   RecordType = "summary"
 	RecordNote      RecordType = "note"
-	RecordQuestion  RecordType = "question" // the run asks somebody
+	RecordQuestion  RecordType = "question" // the run asks a question
 	RecordAnswer    RecordType = "answer"   // what was said to a question, or its default
 	RecordNode      RecordType = "node"     // a node of a graph has ended
 )

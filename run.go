@@ -76,7 +76,7 @@ type AwaitReason string
 
 // The reasons to wait.
 const (
-	AwaitInfo     AwaitReason = "missing_info" // somebody is asked
+	AwaitInfo     AwaitReason = "missing_info" // pending question
 	AwaitApproval AwaitReason = "approval"
 	AwaitChildren AwaitReason = "children" // other agents
 	AwaitBudget   AwaitReason = "budget"

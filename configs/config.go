@@ -32,7 +32,7 @@ import (
 // Off is the value of Config.HTTP that closes the HTTP address.
 const Off = "off"
 
-// The defaults that other parts do not know better.
+// Default values of settings.
 const (
 	DefaultDataDir     = ".claybot"
 	DefaultHTTP        = "127.0.0.1:8420"

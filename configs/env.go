@@ -199,7 +199,7 @@ func (c *Config) Override(o Override) error {
 			r.variable(place{key: f.flag}, f.value, k, next.groupOf(f.path))
 		}
 	}
-	if o.HTTP != "" { // what else switched the page off holds
+	if o.HTTP != "" { // any other reason for disabling the page still applies
 		if next.HTTP.on("http.addr"); next.HTTP.Off() != "" {
 			next.HTTP.Addr = c.HTTP.Addr
 		}

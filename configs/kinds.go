@@ -233,7 +233,7 @@ func listKind(k key) setter {
 	return nil
 }
 
-// groupKind has the kinds of groups, of lists of groups and of values by name.
+// groupKind returns the setter for a kind of group, list of groups or named values.
 func groupKind(k key) setter {
 	switch k.kind {
 	case "http":

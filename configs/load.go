@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// FileName is the file that Load reads when nobody names another.
+// FileName is the file that Load reads unless another is named.
 const FileName = "claybot.yaml"
 
 // variableFile names the file that is read instead.

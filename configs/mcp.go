@@ -206,7 +206,7 @@ func argument(v string) (string, error) {
 	return v, nil
 }
 
-// setVariables reads variables with values that everybody may see.
+// setVariables reads variables whose values are not secret.
 func setVariables(r *reader, at place, n *yaml.Node, env *map[string]string) {
 	*env = variablesOf(r, at, n, func(where place, name, v string) (string, bool) {
 		if secretive(v) || secretVariable(name) || strings.HasPrefix(v, "env:") || strings.HasPrefix(v, "file:") {

@@ -89,8 +89,8 @@ func (m Model) Demo() bool {
 	return m.Name == DemoModel || m.Name == "" && m.BaseURL == "" && m.Off() == "" && len(m.Credentials()) == 0
 }
 
-// API is whose API is spoken: Provider, or else Anthropic's at its own address,
-// or where no address is set and the name begins with claude.
+// API returns the provider whose API the model uses: Provider if set. Otherwise it is
+// Anthropic if BaseURL is Anthropic's, or if BaseURL is empty and the name begins with claude.
 func (m Model) API() string {
 	switch {
 	case m.Provider != "":
@@ -129,7 +129,7 @@ func (m Model) ID() string {
 }
 
 // Credentials are the keys to use, the first one first. One that was named but
-// could not be read is among them, so that somebody can say so.
+// could not be read is among them, so that it can be reported.
 func (m Model) Credentials() []Secret {
 	var all []Secret
 	for _, s := range append([]Secret{m.Key}, m.Keys...) {

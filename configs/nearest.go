@@ -17,12 +17,12 @@ func nearest(key string, known []string) string {
 	return best
 }
 
-// plain takes away what people mix up: case, underscores and dashes.
+// plain removes what people mix up: case, underscores and dashes.
 func plain(key string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key))
 }
 
-// maxDistance bounds the work for keys that nobody means.
+// maxDistance bounds the work for keys that match no known one.
 const maxDistance = 64
 
 // distance is the Levenshtein distance of a and b in bytes.

@@ -12,7 +12,7 @@ type Notes struct {
 	Skills []string `key:"skills" class:"narrowing" kind:"skills" bad:"[]" off:"there are no skills"`
 }
 
-// DefaultSkillsDir is where skills lie, below the data directory.
+// DefaultSkillsDir is the default directory of skills, relative to the data directory.
 const DefaultSkillsDir = "skills"
 
 func setNotes(r *reader, at place, v string, p *draft) {

@@ -119,7 +119,7 @@ type (
 		To    string `json:"to"`
 		Class string `json:"class"`
 	}
-	// ContextCompacted: older records were folded into a summary; Keep of them
+	// ContextCompacted: older records were compacted into a summary; Keep of them
 	// stay.
 	ContextCompacted struct {
 		How    string         `json:"how"` // summary

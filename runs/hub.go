@@ -27,7 +27,7 @@ type Hub struct {
 	mu      sync.Mutex // before that of a feed
 	feeds   map[claybot.RunID]*feed
 	sweep   int           // the number of feeds at which abandoned texts are looked for
-	changed chan struct{} // closed with the next commit; nil while nobody waits
+	changed chan struct{} // closed with the next commit; nil without waiters
 	events  chan struct{} // the same for commits with events
 
 	// Of a Hub that is one of several; see NewSharedHub.

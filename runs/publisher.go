@@ -292,7 +292,7 @@ func (p *publisher) failing() bool {
 // that failed, and that of the sink.
 func (p *publisher) failed(ctx context.Context, u storage.Unpublished, last int64, err error) {
 	if ctx.Err() != nil {
-		return // a shutdown is nobody's fault
+		return // a shutdown is no fault of the sink
 	}
 	fault, known := errors.AsType[*SinkError](err)
 	pause := shortestPause

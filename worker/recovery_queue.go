@@ -75,7 +75,7 @@ func (r *Recovery) fits(t *ticket, now time.Time) bool {
 }
 
 // next is whose turn it is: the suspects before the others, and of these who took
-// part in more crashes. It is nil when everybody has to wait.
+// part in more crashes. It is nil when every run has to wait.
 func (r *Recovery) next(now time.Time) (best *ticket) {
 	unseen, elder := len(r.line.suspects), r.elder() != nil
 	for t := range r.line.testing {

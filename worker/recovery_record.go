@@ -104,7 +104,7 @@ func (r *Recovery) prove() {
 	}
 }
 
-// release lets everybody in.
+// release admits every run.
 func (r *Recovery) release() {
 	for _, t := range r.line.waiting {
 		close(t.ready)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Check refuses what no provider can do: numbers below 0, platforms, modes and
-// names that are none, variables twice. The error has code Refused.
+// Check rejects what no provider supports: negative numbers, invalid platforms,
+// modes and names, duplicate variables. The error has code Refused.
 func (s Spec) Check() error {
 	refuse := func(format string, args ...any) error {
 		return &Error{Code: Refused, Text: fmt.Sprintf(format, args...)}

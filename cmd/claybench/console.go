@@ -33,7 +33,7 @@ func openConsole(dir string) (*console, error) {
 func (c *console) close() { c.http.CloseIdleConnections() }
 
 // call sends a request without a body and decodes the JSON answer into out, if
-// not nil. A status that is no success is an error with what was said.
+// not nil. Any status other than success is an error that contains the response.
 func (c *console) call(ctx context.Context, method, path string, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

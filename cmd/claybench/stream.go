@@ -81,8 +81,8 @@ func (d *door) request(ctx context.Context, method, path string, body []byte) (*
 	return req, nil
 }
 
-// call sends a request and returns the whole answer. A status that is no
-// success is an error with what was said.
+// call sends a request and returns the whole response. Any status other than
+// success is an error that contains the response body.
 func (d *door) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

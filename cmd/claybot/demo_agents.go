@@ -14,7 +14,7 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// subagentsScene shows an agent that starts helpers, waits for them, and hears
+// subagentsScene shows an agent that starts subagents, waits for them, and hears
 // of one that fails.
 func subagentsScene() scene {
 	return scene{
@@ -32,7 +32,7 @@ func subagentsScene() scene {
 	}
 }
 
-// helperTasks are what the three helpers are to do; the second one fails.
+// helperTasks are the tasks of the three subagents; the second one fails.
 var helperTasks = []string{"find a train", "find a hotel", "find a museum"}
 
 // subagentsModel is the scripted model of the scene, for the agent and for its
@@ -103,7 +103,7 @@ func (s *stage) friend(ctx context.Context) error {
 	return s.client.call(ctx, "POST", "/pairing", in, nil)
 }
 
-// threeHelpers shows a run that pauses until three helpers have ended.
+// threeHelpers shows a run that pauses until three subagents have ended.
 func (s *stage) threeHelpers(ctx context.Context) error {
 	got, err := s.tell(ctx, "plan a trip for me", 1)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 
 const (
 	clusterLimit = 10 * time.Minute // many times what it takes
-	// clusterLease is short, so that nobody has to wait long for a takeover.
+	// clusterLease is short, to keep the wait for a takeover short.
 	clusterLease = 3 * time.Second
 	leastNodes   = 2
 	mostNodes    = 9
@@ -187,7 +187,7 @@ func (c *demoCluster) answered(ctx context.Context, n int) error {
 	return nil
 }
 
-// hello has everybody write at once.
+// hello makes every user write at once.
 func (c *demoCluster) hello(ctx context.Context) error {
 	for p := range chatters {
 		c.write(p+1, "hello")

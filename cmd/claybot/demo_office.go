@@ -28,7 +28,7 @@ type office struct {
 	log    []string
 }
 
-// A booking is what somebody has in the office.
+// A booking is a room or a lunch that a person reserved in the office.
 type booking struct {
 	What string `json:"what"` // room or lunch
 	Day  string `json:"day"`

@@ -37,7 +37,7 @@ type toolsPlay struct {
 	thief    string // the address of the server that the page names
 	stolen   atomic.Int64
 	visits   atomic.Int64 // of the page
-	secret   string       // a file of this machine that belongs to somebody else
+	secret   string       // a file of this machine that belongs to another user
 }
 
 // toolsScene shows what an agent can do, where, and what that may cost.
@@ -108,7 +108,7 @@ func (t *toolsPlay) host() string {
 }
 
 // toolsConfig is the configuration of the scene, but for the workspaces and the
-// addresses of a page and of a server of tools.
+// addresses of a page and of an MCP server.
 const toolsConfig = `
 access:
   allow: [telegram:1001, telegram:1002, slack:U1]

@@ -25,7 +25,7 @@ const (
 	filesIdle    = 64
 	filesPerRun  = 3
 	leastRuns    = 4
-	ofMemory     = 0.9 // the share of the limit that Go keeps to
+	ofMemory     = 0.9 // Go's soft memory limit as a share of the process limit
 )
 
 // limits are the limits of this process; 0 is no limit.

@@ -77,8 +77,9 @@ func secretsOf(c configs.Config) []configs.Secret {
 	return slices.AppendSeq(all, maps.Values(c.Telemetry.OTLP.Headers))
 }
 
-// passwordOf returns the password in an address, which may occur without the rest; none if
-// it equals another part of the address, as in test setups: every line would match.
+// passwordOf returns the password in an address, because it may be logged without the rest
+// of the address. It returns none if the password equals another part of the address, as in
+// test setups: every line would match.
 func passwordOf(address configs.Secret) configs.Secret {
 	u, err := url.Parse(address.Value())
 	if err != nil {

@@ -81,8 +81,8 @@ func (m *models) choose(a claybot.Agent) llm.Model {
 	return m.of(m.model(a))
 }
 
-// explorer returns the model that chooses where to go; nil if a rule does, as for the demo
-// model, which knows nothing of screens.
+// explorer returns the model that chooses the next action of an exploration; nil if a rule
+// chooses, as with the demo model, which cannot read screens.
 func (m *models) explorer(a claybot.Agent) llm.Model {
 	if m.model(a).Demo() && m.config.profile(a).Off() == "" {
 		return nil

@@ -78,8 +78,8 @@ type Settings struct {
 	// Hosts may be reached, and nothing else; see devices.ParseHosts. None: the
 	// host of URL.
 	Hosts []string
-	// Goal is looked for when the message says none. It takes a model to know
-	// when it is reached.
+	// Goal is the default for messages that state no goal. Only a model can tell
+	// whether it is reached.
 	Goal string
 	// MaxIterations is how many actions are tried, at most 1000; below 1:
 	// DefaultMaxIterations.

@@ -78,7 +78,7 @@ func (s *Sink) Publish(ctx context.Context, events []claybot.Event) error {
 			_ = s.close() // err says what matters; opening again repairs
 			return fmt.Errorf("append events to %s: %w", s.path, err)
 		}
-		// A file that was taken away meanwhile may be gone with the lines.
+		// A file that was deleted meanwhile may be gone with the lines.
 		if s.current() {
 			return nil
 		}

@@ -162,7 +162,7 @@ func (ap *approvals) count(s *state, p Policy, qs []claybot.Question, answers []
 			}
 			edited = true
 		case p.Approvals > 1 && (a.By == "" || ap.may.approvers(s.Turn.Agent, p).Among(v.By, a.By)):
-			// The same person counts once; somebody else is asked.
+			// The same person counts once; another approver is asked.
 		default:
 			v.Digest = shown
 			v.By = append(v.By, a.By)

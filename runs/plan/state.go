@@ -11,7 +11,7 @@ import (
 	"github.com/claybot/claybot/runs"
 )
 
-// Scratch is the working memory of a run. Nobody is shown it.
+// Scratch is the working memory of a run. It is never shown.
 type Scratch struct {
 	Intent string `json:"intent,omitempty"`
 	Meta   Meta   `json:"intentMeta,omitzero"`

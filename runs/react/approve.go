@@ -25,10 +25,10 @@ const maxReason = 500
 // given up: each edit of one approver is shown to the next.
 const maxEdits = 3
 
-// notApproved begins the result of a call that nobody approved.
+// notApproved begins the result of a call that was not approved.
 const notApproved = "not approved"
 
-// nobody is the result of a call that nobody can be asked about.
+// nobody is the result of a call for which no approver can be reached.
 const nobody = notApproved + ": nobody can be asked"
 
 // An action is a call as it would run: with the arguments of the model, or with

@@ -34,7 +34,7 @@ type compaction struct {
 }
 
 // upkeep looks after the size of the next request. Before it fills the window,
-// older records are folded; before that, the reader is told.
+// older records are compacted; before that, the reader is notified.
 func (c *compaction) upkeep(ctx context.Context) error {
 	size, room := c.window.size(c.talk.records), c.window.room()
 	if size*100 >= room*foldAt {

@@ -10,7 +10,7 @@ import (
 	"github.com/claybot/claybot/llm"
 )
 
-// wasCut stands in a summary for what nobody summarized.
+// wasCut stands in a summary for text that was not summarized.
 const wasCut = "(earlier conversation was cut)"
 
 // Limits of the texts of a request that would not fit otherwise, in bytes. What

@@ -22,7 +22,7 @@ type fold struct {
 	run     int // where the records of the run begin; len(history): there are none
 }
 
-// plan finds what can be folded. The newest messages and the run stay, also
+// plan finds what can be compacted. The newest messages and the run stay, also
 // when that is more; the newest messages only as far as they leave room. No
 // call is parted from its result.
 func (w *window) plan(records []claybot.Record, run claybot.RunID) fold {
@@ -98,7 +98,7 @@ func (f fold) caller(before int, id string) int {
 	return -1
 }
 
-// old are the records that will be folded.
+// old are the records that will be compacted.
 func (f fold) old() []claybot.Record {
 	var old []claybot.Record
 	for _, r := range f.history[f.first:f.start] {

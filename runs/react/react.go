@@ -6,7 +6,7 @@
 // that may act only once is started at most once. Each call gets exactly one
 // result. A call that waits for others ends the pass; the next one makes it again.
 //
-// A conversation that outgrows the model's context is folded: a summary record
+// A conversation that outgrows the model's context is compacted: a summary record
 // stands for all but its newest records. What is too large all the same is cut
 // in the request alone, so that there is always one to send.
 //

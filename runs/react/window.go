@@ -15,8 +15,8 @@ const (
 
 // Parts of the room for a request, in percent.
 const (
-	fillingAt = 75 // the reader is told
-	foldAt    = 90 // older records are folded
+	fillingAt = 75 // the reader is notified
+	foldAt    = 90 // older records are compacted
 	keptPart  = 50 // of what stays as it is beside a summary, at most
 	worthPart = 10 // that folding gains, at least
 )

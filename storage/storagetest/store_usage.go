@@ -14,7 +14,7 @@ func (b *bed) spent(q storage.SpentQuery, want ...storage.Spent) {
 	b.equal(fmt.Sprintf("spent %+v", q), ok(b.Spent(b.ctx, q))(b), want)
 }
 
-// took is a success that cost something; every call cost as much.
+// took is a successful outcome with one call per model, each at the same cost.
 func took(each claybot.Usage, models ...string) storage.Outcome {
 	o := success()
 	for _, m := range models {

@@ -50,7 +50,7 @@ func wantsOpenMetrics(h http.Header) bool {
 	return best > 0 && best >= text
 }
 
-// family writes all figures of f.
+// family writes all values of f.
 func (p *page) family(f *family, s *snapshot) {
 	name := f.name
 	if p.open {

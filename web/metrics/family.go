@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// A kind says what a figure does.
+// A kind is the type of a metric.
 type kind string
 
 const (
@@ -15,7 +15,7 @@ const (
 	histogram kind = "histogram" // counts values by their size
 )
 
-// A family is all figures of one name. It is either counted along, or read
+// A family is all values of one metric. It is either counted along, or read
 // anew for each scrape.
 type family struct {
 	name   string // as exposed: that of a counter ends in _total
@@ -23,7 +23,7 @@ type family struct {
 	help   string
 	labels []string
 	bounds []float64 // of a histogram, growing
-	// read yields the figures at a scrape; nil for those that are counted.
+	// read yields the values at a scrape; nil for those that are counted.
 	read func(s *snapshot, set func(v float64, values ...string))
 
 	mu     sync.Mutex
@@ -31,7 +31,7 @@ type family struct {
 	order  []string // keys of series, sorted
 }
 
-// A series is the figures of one set of label values.
+// A series is the values of one set of label values.
 type series struct {
 	values  []string
 	n       float64  // of a counter or a gauge; of a histogram, the sum

@@ -36,7 +36,7 @@ func processFamilies() []*family {
 	}
 }
 
-// A runtimeFigure is a figure of the Go runtime, by the name that programs in Go
+// A runtimeFigure is a metric of the Go runtime, by the name that programs in Go
 // have for it and by that of package runtime/metrics.
 type runtimeFigure struct {
 	name, source, help string

@@ -22,7 +22,7 @@ type snapshot struct {
 	version  string
 	status   overview.Status
 	told     bool // status could be read
-	ok       bool // and its figures are those of the store at this moment
+	ok       bool // and its values are those of the store at this moment
 	memory   []metrics.Sample
 	process  process
 	exporter exported

@@ -24,7 +24,7 @@ import (
 // relayUser is the uid and gid of the unprivileged user "nobody".
 const relayUser = "65534:65534"
 
-// A tunnel carries the connections of a workspace of mode allow to claybot.
+// A tunnel carries connections from a workspace in network mode allow to claybot.
 type tunnel struct {
 	parent string // the container of the workspace
 	conn   io.ReadWriteCloser

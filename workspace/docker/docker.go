@@ -7,7 +7,7 @@
 //
 // All engines from 20.10 (API 1.41) on are spoken with. Every call of the engine
 // has a deadline; an engine that is away is one clear error, and the next call
-// tries anew.
+// retries.
 //
 // This folder alone imports the Docker SDK. It must not import another
 // implementation.

@@ -281,7 +281,7 @@ func (w *Workspace) exec(ctx context.Context, c workspace.Command) (workspace.Re
 	go r.feed(c.Stdin)
 	// What a shell says about its end is no output of the command.
 	defer context.AfterFunc(inner, out.Close)()
-	// Nor does a file that nobody writes hold up the end.
+	// Nor does a file without a writer hold up the end.
 	defer context.AfterFunc(inner, whole.hurry)()
 	stopMeter := w.meter(inner, full)
 	code, err := r.wait(inner, ended, func() { whole.close(out, askTime/2) })

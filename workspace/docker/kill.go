@@ -86,7 +86,7 @@ i=0
 while [ $sig = KILL ] && [ $n -gt 0 ] && [ $i -lt 5 ]; do pass; i=$((i+1)); done
 echo $n`
 
-// What signal says of processes that nobody could count, and where there are none.
+// What signal says of processes that could not be counted, and where there are none.
 const (
 	unknown = "?"
 	none    = "0\n"
@@ -111,7 +111,7 @@ func (w *Workspace) signal(ctx context.Context, name, mark string, age time.Dura
 	return string(out)
 }
 
-// lives reports whether a process of the command is left, or nobody can say.
+// lives reports whether a process of the command is left, or that is unknown.
 func (r *run) lives(ctx context.Context) bool { return r.signal(ctx, "0") != none }
 
 // kill ends the container at once. The next command starts it again; its files

@@ -39,7 +39,7 @@ func (w *Workspace) Pipe(ctx context.Context, c workspace.Command) (workspace.Pr
 		r.broken = frames(r.stream.Reader, lively{in, limits}, lively{p.stderr.Stream(), limits})
 		_ = in.CloseWithError(io.EOF)
 	}()
-	// A process that is ended is not held up by output that nobody reads.
+	// A process that is ended is not held up by unread output.
 	unread := context.AfterFunc(inner, func() { _ = in.CloseWithError(io.EOF) })
 	go p.look(inner, func() { unread(); stop() }, ended)
 	return p, nil
@@ -75,7 +75,7 @@ func (p *process) Stderr() string              { return p.stderr.String() }
 
 func (p *process) Close() error {
 	p.once.Do(func() {
-		_ = p.out.Close() // nobody reads: the process is not held up by its output
+		_ = p.out.Close() // unread output must not hold up the process
 		select {
 		case <-p.done:
 			return

@@ -92,7 +92,7 @@ func (p *Provider) Remove(ctx context.Context, key workspace.Key, data bool) err
 		}
 	}
 	p.drop(s)
-	for _, role := range []string{roleSidecar, roleHelper} { // whose workspace somebody else has removed
+	for _, role := range []string{roleSidecar, roleHelper} { // whose workspace another process has removed
 		if err := p.removeAll(ctx, e, p.filter(role, key)); err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (p *Provider) removeData(ctx context.Context, e *engine, key workspace.Key)
 }
 
 // List implements workspace.Provider. Those that were never finished are among
-// them, so that somebody removes them.
+// them, so that they are removed.
 func (p *Provider) List(ctx context.Context) ([]workspace.Info, error) {
 	e, err := p.engine(ctx)
 	if err != nil {

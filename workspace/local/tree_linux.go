@@ -222,7 +222,7 @@ func readStat(pid int) (stat, bool) {
 	return stat{pid: pid, parent: number(1), group: number(2), session: number(3), dead: dead, born: born}, err == nil
 }
 
-// bornAt is when a process began, 0 when nobody knows.
+// bornAt is when a process began, 0 when unknown.
 func bornAt(pid int) uint64 {
 	s, _ := readStat(pid)
 	return s.born

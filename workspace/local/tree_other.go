@@ -30,5 +30,5 @@ func (p *process) watch(quit <-chan struct{}) { <-quit }
 func (p *process) kill() {
 	p.killing.Lock()
 	defer p.killing.Unlock()
-	_ = syscall.Kill(-p.pid, syscall.SIGKILL) // there may be nobody left
+	_ = syscall.Kill(-p.pid, syscall.SIGKILL) // there may be no process left
 }

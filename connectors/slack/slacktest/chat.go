@@ -65,7 +65,7 @@ func (b *bucket) take(every time.Duration, burst int) time.Duration {
 	return 0
 }
 
-// A Post is something that somebody writes. Channel and User are needed.
+// A Post is a message that a user writes. Channel and User are needed.
 type Post struct {
 	Team, Channel, User, Text string
 	Thread                    string // ts of the thread's first message
@@ -77,25 +77,25 @@ type Post struct {
 	MentionFirst              bool // and that before the message
 }
 
-// Say lets somebody write; team may be empty. It returns the message's ts.
+// Say lets a user write; team may be empty. It returns the message's ts.
 func (s *Server) Say(team, channel, user, text string) string {
 	return s.Write(Post{Team: team, Channel: channel, User: user, Text: text})
 }
 
-// DM lets somebody write to the bot directly. The channel is "D" and the user's
+// DM lets a user write to the bot directly. The channel is "D" and the user's
 // id.
 func (s *Server) DM(user, text string) (channel, ts string) {
 	channel = "D" + user
 	return channel, s.Write(Post{Channel: channel, User: user, Text: text})
 }
 
-// Mention lets somebody write to the bot in a channel. Slack tells of it twice,
+// Mention lets a user write to the bot in a channel. Slack tells of it twice,
 // as message and as app_mention, in either order.
 func (s *Server) Mention(channel, user, text string, mentionFirst bool) string {
 	return s.Write(Post{Channel: channel, User: user, Text: fmt.Sprintf("<@%s> %s", s.cfg.BotUser, text), Mention: true, MentionFirst: mentionFirst})
 }
 
-// Write lets somebody write and returns the message's ts.
+// Write lets a user write and returns the message's ts.
 func (s *Server) Write(p Post) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *Server) Write(p Post) string {
 	return m.TS
 }
 
-// Slash lets somebody use a slash command.
+// Slash lets a user use a slash command.
 func (s *Server) Slash(channel, user, command, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -54,7 +54,7 @@ type cabinet struct {
 	reactions map[string]map[string][]string // channel, ts: names
 }
 
-// AddFile puts a file of somebody into the workspace.
+// AddFile puts a file of a user into the workspace.
 func (s *Server) AddFile(name, mimeType string, data []byte) File {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -164,7 +164,7 @@ func pick(e object, name string) object {
 	return nil
 }
 
-// Click lets somebody tap at a button of a message, named by its label or its
+// Click lets a user press a button of a message, named by its label or its
 // action id, and returns the id of the envelope that tells of it. A user of
 // another workspace is team/user.
 func (s *Server) Click(user, channel, ts, button string) (string, error) {
@@ -176,7 +176,7 @@ func (s *Server) Click(user, channel, ts, button string) (string, error) {
 	})
 }
 
-// Select lets somebody choose an option of a menu in a message, named by its
+// Select lets a user choose an option of a menu in a message, named by its
 // label or its value, and returns the id of the envelope.
 func (s *Server) Select(user, channel, ts, option string) (string, error) {
 	return s.tap(user, channel, ts, "static_select", func(e object) object {

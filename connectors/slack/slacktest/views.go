@@ -178,7 +178,7 @@ func input(b object) Input {
 	return in
 }
 
-// Modal returns the newest open modal of somebody.
+// Modal returns the newest open modal of a user.
 func (s *Server) Modal(user string) (View, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +198,7 @@ func (s *Server) newest(user string) (newest *view) {
 	return newest
 }
 
-// WaitModal returns the newest open modal of somebody, as soon as there is one.
+// WaitModal returns the newest open modal of a user, as soon as there is one.
 func (s *Server) WaitModal(ctx context.Context, user string) (View, error) {
 	var found View
 	err := s.wait(ctx, "a modal of "+user, func() bool {
