@@ -69,19 +69,35 @@ func (s *Store) Check(ctx context.Context, rate int64) (Checked, error) {
 
 // checkIndex recreates the missing index row of an agent.
 func (s *Store) checkIndex(ctx context.Context, id claybot.AgentID, c *Checked) error {
-	_, err := s.index.IndexedDescriptor(ctx, id)
-	if err == nil {
-		return nil
-	}
-	if !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrDamaged) {
+	if ok, err := s.isIndexed(ctx, id); ok || err != nil {
 		return err
 	}
-	if there, err := exists(s.fs, s.dir(id)+"/descriptor.json"); err != nil || !there {
-		return err // it was just deleted
+	d, _, data, damage, err := s.parseDescriptor(id)
+	if err != nil || data == nil {
+		return err // nil data: it was just deleted
+	}
+	if damage == nil {
+		leave, err := s.keys.enter(ctx, d.Descriptor)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		if ok, err := s.isIndexed(ctx, id); ok || err != nil {
+			return err // it was being created
+		}
 	}
 	c.Rebuilt++
 	s.log.Warn("agent missing in the index; row created from its directory", "agent", id)
 	return s.adopt(ctx, map[claybot.AgentID]bool{id: true})
+}
+
+// isIndexed reports whether the index has a readable row of an agent.
+func (s *Store) isIndexed(ctx context.Context, id claybot.AgentID) (bool, error) {
+	_, err := s.index.IndexedDescriptor(ctx, id)
+	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrDamaged) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // checkHistory reads one history as far as it went when it was opened.

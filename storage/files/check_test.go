@@ -1,6 +1,7 @@
 package files
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,5 +39,53 @@ func TestCheckGoesOn(t *testing.T) {
 	}
 	if len(got.Unread) != 2 || got.Unread[0].Agent != ids[0] || got.Unread[1].Agent != ids[1] || !strings.Contains(got.Unread[0].String(), "is a directory") {
 		t.Errorf("unread: %v", got.Unread)
+	}
+}
+
+// A halfwayIndex holds the creation of an agent up until a check has looked for it.
+type halfwayIndex struct {
+	*endsIndex
+	creating, looked chan struct{} // each closed once
+}
+
+func (i halfwayIndex) IndexAgents(ctx context.Context, agents ...claybot.Agent) error {
+	select {
+	case <-i.creating:
+	default:
+		close(i.creating)
+		<-i.looked
+	}
+	return i.endsIndex.IndexAgents(ctx, agents...)
+}
+
+func (i halfwayIndex) IndexedDescriptor(ctx context.Context, id claybot.AgentID) (claybot.Descriptor, error) {
+	d, err := i.endsIndex.IndexedDescriptor(ctx, id)
+	if err != nil {
+		select {
+		case <-i.looked:
+		default:
+			close(i.looked)
+		}
+	}
+	return d, err
+}
+
+// TestCheckDuringCreation checks while an agent has its directory and no row yet: that
+// is not damage.
+func TestCheckDuringCreation(t *testing.T) {
+	index := halfwayIndex{new(endsIndex), make(chan struct{}), make(chan struct{})}
+	s := open(t, Config{Dir: t.TempDir(), Index: index, FS: hastyFS{}})
+	created := make(chan error)
+	go func() {
+		_, err := s.AgentFor(t.Context(), claybot.User("telegram", "1", "a"))
+		created <- err
+	}()
+	<-index.creating
+	got, err := s.Check(t.Context(), 0)
+	if err != nil || got.Agents != 1 || got.Rebuilt != 0 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if err := <-created; err != nil {
+		t.Error(err)
 	}
 }
