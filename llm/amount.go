@@ -18,7 +18,7 @@ func Amount(tokens bool, n int64) string {
 	return Grouped(n) + " tokens"
 }
 
-// Standing says how much of a limit is spent.
+// Standing returns how much of a limit is spent.
 func Standing(tokens bool, spent, limit int64) string {
 	switch of := Amount(tokens, limit); {
 	case spent == 0:

@@ -17,7 +17,7 @@ type LimitError struct {
 	Key    string // of the budget, with its period; empty when no budget has not enough but a price is missing
 	Name   string // for the person, such as "your budget for today"
 	Of     string // for everybody else, such as "the budget of telegram/42 for 23 Nov 2026"
-	Tokens bool   // all figures are tokens; else millionths of a US dollar
+	Tokens bool   // all amounts are tokens; else millionths of a US dollar
 	Limit  int64  // with what it was extended by
 	Spent  int64
 	Left   int64  // what may be set aside now
@@ -29,7 +29,7 @@ type LimitError struct {
 // Amount is an amount of the budget's unit as people read it.
 func (e *LimitError) Amount(n int64) string { return Amount(e.Tokens, n) }
 
-// Standing says how much of the budget is spent: "$0.12 of $2.00 is spent".
+// Standing returns how much of the budget is spent: "$0.12 of $2.00 is spent".
 func (e *LimitError) Standing() string { return Standing(e.Tokens, e.Spent, e.Limit) }
 
 // Missing is the least by which the limit has to grow for the call to be made.
@@ -42,7 +42,7 @@ func (e *LimitError) Missing() int64 {
 
 func (e *LimitError) Error() string { return "model: " + e.Text }
 
-// As makes e an *Error of class Budget for those who ask for one.
+// As lets errors.As convert e to an *Error of class Budget.
 func (e *LimitError) As(target any) bool {
 	if t, ok := target.(**Error); ok {
 		*t = &Error{Class: Budget, Text: e.Text}

@@ -133,7 +133,7 @@ func (a *Album) image(f claybot.FileReference) (Image, bool) {
 	}
 	a.work.Lock()
 	defer a.work.Unlock()
-	if i, ok := a.find(key); ok { // somebody else prepared it
+	if i, ok := a.find(key); ok { // prepared concurrently
 		return i, len(i.Data) > 0
 	}
 	data, err := a.open(f)

@@ -52,7 +52,7 @@ type Attempt struct {
 	Err   *Error
 }
 
-// Role is who speaks in a chat.
+// Role is the author of a chat message.
 type Role string
 
 // The roles of a chat.
@@ -109,7 +109,7 @@ const (
 	StopFilter Stop = "content_filter"
 )
 
-// Class says what can be done about an Error.
+// Class is how to handle an Error.
 type Class string
 
 // The classes of errors.
@@ -179,7 +179,7 @@ type Transcriber interface {
 	Transcribe(ctx context.Context, name, mime string, audio []byte) (Speech, error)
 }
 
-// Speech is what was said.
+// Speech is a transcript.
 type Speech struct {
 	Text  string // empty when the audio has no speech
 	Model string

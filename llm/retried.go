@@ -16,7 +16,7 @@ const (
 	maxBackoff    = 8 * time.Second
 )
 
-// Retries say how failed calls are tried again. Zero fields mean the default.
+// Retries configures the retries of failed calls. Zero fields mean the default.
 type Retries struct {
 	Tries int           // of one call, the first included; 3
 	Step  time.Duration // the whole call with all its tries; 10 min
@@ -100,7 +100,7 @@ func caused(ctx context.Context, err error) error {
 	return err
 }
 
-// backoff says whether there is another try after the failed one, counted from
+// backoff reports whether there is another try after the failed one, counted from
 // 1, and how long to wait before it. It begins before until, when that is set.
 func (m *retried) backoff(ctx context.Context, try int, err *Error, until time.Time) (wait time.Duration, again bool) {
 	if try >= m.o.Tries || err.Class != Transient && err.Class != Rate || ctx.Err() != nil {

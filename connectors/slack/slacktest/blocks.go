@@ -36,7 +36,7 @@ const (
 // An object is a JSON object.
 type object = map[string]any
 
-// A blockError says why Slack would refuse something, with its code.
+// A blockError is the reason why Slack would reject blocks, with its code.
 type blockError struct {
 	code string
 	text string
@@ -48,7 +48,7 @@ func invalid(format string, args ...any) error {
 	return &blockError{"invalid_blocks", fmt.Sprintf(format, args...)}
 }
 
-// CheckBlocks says why Slack would refuse the blocks of a message, nil when it
+// CheckBlocks returns why Slack would refuse the blocks of a message, nil when it
 // takes them. The error begins with Slack's code.
 func CheckBlocks(data []byte) error {
 	blocks, err := readBlocks(data)

@@ -98,7 +98,7 @@ func (s *Server) unacked() []*envelope {
 	return all
 }
 
-// Traffic returns the figures so far.
+// Traffic returns the counts so far.
 func (s *Server) Traffic() Traffic {
 	s.mu.Lock()
 	defer s.mu.Unlock()

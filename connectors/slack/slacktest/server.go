@@ -33,7 +33,7 @@ import (
 	"time"
 )
 
-// Config says how this Slack is. Zero fields mean the default.
+// Config configures a Server. Zero fields mean the default.
 type Config struct {
 	Team     string // default T1
 	BotUser  string // default UBOT
@@ -165,7 +165,7 @@ func (s *Server) Close() {
 	s.running.Wait()
 }
 
-// change wakes everybody who waits for something. The lock is held.
+// change wakes all waiters. The caller holds the lock.
 func (s *Server) change() {
 	close(s.changed)
 	s.changed = make(chan struct{})

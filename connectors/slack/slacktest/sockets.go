@@ -34,13 +34,13 @@ type Ack struct {
 	Payload  string
 }
 
-// Traffic are figures about sockets and envelopes.
+// Traffic counts sockets and envelopes.
 type Traffic struct {
 	Opened    int           // sockets, ever
 	Most      int           // at the same time
 	Gap       time.Duration // without a socket, after the first one
 	Requeued  int           // envelopes whose socket closed before their acknowledgement
-	Repeated  int           // envelopes that came again because nothing was said for long
+	Repeated  int           // envelopes redelivered for lack of an acknowledgement
 	Stray     int           // acknowledgements that fit no envelope of their socket, or answer where no answer is taken
 	Unopened  int           // handshakes that were refused
 	Delivered int           // writes of envelopes

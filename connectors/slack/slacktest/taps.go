@@ -30,7 +30,7 @@ func (s *Server) trigger(user string) string {
 	return id
 }
 
-// A Whisper is a message of the app that one person sees, and nobody keeps.
+// A Whisper is an ephemeral message of the app.
 type Whisper struct {
 	Channel, User, Text, Thread string
 	At                          time.Time
@@ -52,7 +52,7 @@ func (s *Server) whisper(args url.Values) answer {
 	return answer{"ok": true, "message_ts": s.stamp()}
 }
 
-// Whispers returns what the app said to one person alone.
+// Whispers returns the ephemeral messages of the app to a user.
 func (s *Server) Whispers(user string) []Whisper {
 	s.mu.Lock()
 	defer s.mu.Unlock()

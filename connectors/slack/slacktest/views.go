@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// ErrNoAnswer says that an app did not acknowledge a submitted modal in time, or
+// ErrNoAnswer reports that an app did not acknowledge a submitted modal in time, or
 // with something that Slack cannot show. The modal stays as it was.
 var ErrNoAnswer = errors.New("we had some trouble connecting")
 
-// CheckView says why Slack would refuse a modal, nil when it takes it. The error
+// CheckView returns why Slack would reject a modal, nil when it takes it. The error
 // begins with Slack's code.
 func CheckView(data []byte) error {
 	if len(data) > maxViewBytes {

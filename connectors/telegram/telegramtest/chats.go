@@ -221,7 +221,7 @@ func (s *Server) Wait(ctx context.Context, done func() bool) error {
 	}
 }
 
-// touch wakes those who wait.
+// touch wakes all waiters.
 func (s *Server) touch() {
 	if s.changed != nil {
 		close(s.changed)
@@ -266,7 +266,7 @@ func (s *Server) allow(c *chat) *apiError {
 	return nil
 }
 
-// open finds the chat that a send goes to, or says why it cannot go there.
+// open returns the chat of a send, or why the send fails.
 func (s *Server) open(id int64) (*chat, *apiError) {
 	c := s.chats[id]
 	p := s.people[id]

@@ -124,7 +124,7 @@ func (s *Server) Role(ctx context.Context, database string, grants ...string) (s
 	name := s.name("role")
 	statements := []string{
 		fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", name, Password),
-		// Before PostgreSQL 15 everybody had this one.
+		// Before PostgreSQL 15 every role had this one.
 		"REVOKE CREATE ON SCHEMA public FROM PUBLIC",
 	}
 	for _, g := range grants {

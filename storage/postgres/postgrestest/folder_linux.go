@@ -82,7 +82,7 @@ func lockFolder(path string) (*os.File, error) {
 	return lock, nil
 }
 
-// tail is the end of what the server said.
+// tail returns the end of the server's log.
 func (f *folder) tail() string {
 	const most = 2000
 	b, err := os.ReadFile(f.log.Name())
@@ -118,7 +118,7 @@ func removeStale(ctx context.Context, dir string) {
 		}
 		lock, err := lockFolder(path)
 		if err != nil {
-			continue // in use, or somebody else's
+			continue // in use, or of another user
 		}
 		endLeftOver(ctx, path)
 		_ = os.RemoveAll(path) // what stays is tried again by the next one

@@ -83,7 +83,7 @@ func (p programs) start(log *os.File, name string, args ...string) (*process, er
 	return proc, nil
 }
 
-// ended tells whether the process is gone.
+// ended reports whether the process has ended.
 func (p *process) ended() bool {
 	select {
 	case <-p.done:

@@ -41,13 +41,13 @@ const (
 	Password = "not-a-real-password"
 )
 
-// A Config says how a server is. The zero value is one with the settings of
+// A Config configures a server. The zero value is one with the settings of
 // production: what was committed survives a power failure.
 type Config struct {
 	// Fast leaves out all syncs. Whatever is committed still survives every end
 	// of the server's processes, kill -9 included, but not that of the machine.
 	Fast bool
-	// Password asks for Password over TCP (scram-sha-256); else nobody is asked.
+	// Password asks for Password over TCP (scram-sha-256); else no password is needed.
 	Password bool
 	// Locale is that of ICU by which texts are sorted; left out: en-US, because
 	// that is what most servers have, and it differs from the order of bytes. "C"

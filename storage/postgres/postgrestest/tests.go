@@ -35,7 +35,7 @@ var shared struct {
 	server *Server
 }
 
-// Shared is the one server of the test binary, started by whoever asks first; Fast.
+// Shared is the one server of the test binary, started on first use; Fast.
 // It is for tests that need a database of their own (Database) and leave the
 // server alone. It ends with the process; Main ends it in order.
 func Shared(t testing.TB) *Server {

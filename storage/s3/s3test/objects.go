@@ -96,7 +96,7 @@ func (c *call) getObject() *fault {
 	var f *os.File
 	var err error
 	if ok {
-		f, err = os.Open(kept.file) // before somebody replaces it
+		f, err = os.Open(kept.file) // before it can be replaced
 	}
 	c.s.mu.Unlock()
 	if !ok {
