@@ -68,7 +68,7 @@ func (p *Pager) call(ctx context.Context, method, path string, in, out any) erro
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return &connectors.AmbiguousError{Err: err} // maybe it arrived: nobody sends it twice unasked
+		return &connectors.AmbiguousError{Err: err} // maybe it arrived: claybot does not send it again unasked
 	}
 	defer resp.Body.Close()
 	switch err = errors.New(resp.Status); {

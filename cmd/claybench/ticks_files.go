@@ -61,14 +61,18 @@ func (f taskFolder) names(context.Context) ([]string, error) {
 // A taskTree is the tasks that nodes share, in their database.
 type taskTree struct{ tree storage.Tree }
 
-// put tries until the database is there, and no node has changed the file
+// recoveryLimit is how long a database may take that was stopped like in a crash: it
+// syncs all of its files first, beside whatever else writes to the disk.
+const recoveryLimit = 5 * time.Minute
+
+// put tries until the database is there, and no member has changed the file
 // meanwhile.
 func (t taskTree) put(ctx context.Context, task, text string) error {
 	return t.write(ctx, "cron/"+task+"/TASK.md", text)
 }
 
 func (t taskTree) write(ctx context.Context, name, text string) error {
-	for deadline := time.Now().Add(readyLimit); ; {
+	for deadline := time.Now().Add(recoveryLimit); ; {
 		err := t.replace(ctx, name, text)
 		if err == nil || time.Now().After(deadline) {
 			return err
