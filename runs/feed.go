@@ -18,7 +18,7 @@ type feed struct {
 	drafts drafts
 	looked time.Time // when a reader last looked into the store for all
 	look   bool      // another member has, or may have, written to the run
-	shared *sharing  // nil: the store has no other members
+	shared sharing   // with the other members
 }
 
 // idle reports whether the feed is unused.
@@ -106,20 +106,15 @@ func (f *feed) grow(node string, step int, text string) bool {
 	if f.ring.ended {
 		return false
 	}
-	if f.shared != nil {
-		f.shared.here = time.Now()
-	}
+	f.shared.here = time.Now()
 	return f.drafts.grow(node, step, text)
 }
 
 // endText drops the texts that an event brings to their end. Pieces of them that
 // come from other members later are known to be late.
 func (f *feed) endText(e claybot.Event) {
-	if len(f.drafts.texts) == 0 && f.shared == nil {
-		return
-	}
 	for _, step := range f.drafts.end(e) {
-		if f.shared != nil && f.readers > 0 {
+		if f.readers > 0 {
 			f.shared.stepOver(step)
 		}
 	}

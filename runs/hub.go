@@ -139,9 +139,6 @@ func (h *Hub) open(run claybot.RunID) *feed {
 		h.sweep = max(firstSweep, 2*len(h.feeds))
 	}
 	f := new(feed)
-	if h.tellOthers != nil {
-		f.shared = new(sharing)
-	}
 	h.feeds[run] = f
 	return f
 }
@@ -183,9 +180,7 @@ func (h *Hub) leave(run claybot.RunID, f *feed) {
 		// Nobody tells the feed of events from now on: what it knows grows old.
 		f.ring, f.look = ring{}, false
 		f.drafts.dropRemote() // without a reader, no member is asked for their pieces
-		if f.shared != nil {
-			f.shared.over, f.shared.lost = nil, 0
-		}
+		f.shared.over, f.shared.lost = nil, 0
 	}
 	if f.idle() && h.feeds[run] == f {
 		delete(h.feeds, run)

@@ -219,9 +219,7 @@ func (f *feed) unattended(now time.Time) bool {
 func (f *feed) rumor() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.shared != nil {
-		f.shared.here = time.Time{}
-	}
+	f.shared.here = time.Time{}
 	f.look = f.look || f.readers > 0
 	release(&f.wake)
 }
