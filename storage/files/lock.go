@@ -139,8 +139,8 @@ func takeDir(dir string) (*os.File, error) {
 	}
 }
 
-// holderOfDir names the process that has locked the directory d, where the kernel
-// tells.
+// holderOfDir names the process that has locked the directory d for itself, where the
+// kernel tells. A process that only looks shares the lock for a moment, and is unnamed.
 func holderOfDir(d *os.File) string {
 	info, err := d.Stat()
 	if err != nil {
@@ -156,7 +156,7 @@ func holderOfDir(d *os.File) string {
 	}
 	for line := range strings.Lines(string(locks)) { // 1: FLOCK  ADVISORY  WRITE 4711 08:01:131 0 EOF
 		fields := strings.Fields(line)
-		if len(fields) < 6 || fields[1] != "FLOCK" || !strings.HasSuffix(fields[5], ":"+strconv.FormatUint(st.Ino, 10)) {
+		if len(fields) < 6 || fields[1] != "FLOCK" || fields[3] != "WRITE" || !strings.HasSuffix(fields[5], ":"+strconv.FormatUint(st.Ino, 10)) {
 			continue
 		}
 		if pid, err := strconv.Atoi(fields[4]); err == nil && pid > 0 && !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {

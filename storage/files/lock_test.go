@@ -350,3 +350,27 @@ func TestLockIsRenewedLater(t *testing.T) {
 		t.Errorf("once it is free: %v", err)
 	}
 }
+
+// A start waits for a process that only looks whether the directory is in use, which
+// shares the lock for a moment.
+func TestLockBesideALook(t *testing.T) {
+	dir := t.TempDir()
+	look, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := flock(look, syscall.LOCK_SH); err != nil {
+		t.Fatal(err)
+	}
+	if got := holderOfDir(look); got != unnamed {
+		t.Errorf("a look is taken for the holder: %s", got)
+	}
+	time.AfterFunc(letGo/50, func() { _ = look.Close() })
+	l, err := Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
