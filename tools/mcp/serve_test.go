@@ -157,7 +157,7 @@ func checkServer(t *testing.T, o *office, session *sdk.ClientSession, told <-cha
 		{"ask_agent", map[string]any{"text": " "}, "text is empty", true},
 		{"ask_agent", map[string]any{"text": "x", "agent": "../x"}, "agent:", true},
 		{"ask_agent", map[string]any{"text": "x", "agent": string(helper), "conversation": "c"}, "not both", true},
-		{"ask_agent", map[string]any{"text": strings.Repeat("x", 100_001)}, "at most 100000", true},
+		{"ask_agent", map[string]any{"text": strings.Repeat("x", 100_001)}, "the limit is 100000", true},
 		{"list_agents", nil, `"name":"helper"`, false},
 		{"agent_history", map[string]any{"agent": string(helper)}, `"text":"20"`, false},
 		{"agent_history", map[string]any{"agent": string(helper), "last": 201}, "last is 1 to 200", true},

@@ -104,7 +104,7 @@ func (s *Server) Database(t testing.TB) string {
 		if s.PID() == 0 {
 			return // the test has stopped the server, and its data go with it
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), 4*patience) // it waits for a checkpoint
 		defer cancel()
 		if err := s.Drop(ctx, address); err != nil {
 			t.Error(err)
