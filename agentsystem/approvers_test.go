@@ -197,7 +197,7 @@ func TestSeveralApprovers(t *testing.T) {
 }
 
 // What an agent in the background asks comes to its owner, where he wrote last;
-// where he never did, the agent hears that nobody can be asked.
+// where he never did, the agent hears that no person can be asked.
 func TestBackgroundApproval(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

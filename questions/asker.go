@@ -21,7 +21,7 @@ var _ tools.Questions = (*Asker)(nil)
 const questionTime = 24 * time.Hour
 
 // errNobody is the result for the model when a run has no reader.
-var errNobody = errors.New("no person reads along in this run, so nobody can be asked; decide by yourself, or say in your answer what you would need to know")
+var errNobody = errors.New("no person reads along in this run, so there is no one to ask; decide by yourself, or say in your answer what you would need to know")
 
 // An Asker asks the questions of runs.
 type Asker struct {

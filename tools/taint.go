@@ -38,7 +38,7 @@ type Situation struct {
 //	run                 inside  schedule  outward, listed  outward  authority  host
 //	clean               allow   allow     allow            approve  approve    refuse
 //	tainted             allow   approve   allow            approve  refuse     refuse
-//	nobody can be asked: as above, and refuse in place of approve
+//	no person can be asked: as above, and refuse in place of approve
 func Judge(in Situation, spec Spec, listed bool) Verdict {
 	v := Refuse
 	switch spec.Class {

@@ -41,7 +41,7 @@ func rule(m *memory) *intent {
 	return &intent{Screen: best, Action: a, Value: fitting(a)}
 }
 
-// fitting is what a field is filled with where nobody says it.
+// fitting returns the value for a field when no text names one.
 func fitting(a devices.Action) string {
 	switch {
 	case a.Kind == devices.Select && len(a.Options) > 0:

@@ -241,5 +241,5 @@ func trouble(ctx context.Context, err error) (fault *devices.Error, broken error
 	if fault, ok := errors.AsType[*devices.Error](err); ok {
 		return fault, nil
 	}
-	return &devices.Error{Text: "the device failed in a way that nobody foresaw", Err: err}, nil
+	return &devices.Error{Text: "the device failed in an unforeseen way", Err: err}, nil
 }

@@ -124,7 +124,7 @@ func vote(s *state, step string) *Vote {
 
 // hear counts the answers of a round, and shows the plan when one of them changed it.
 func (ap *approvals) hear(ctx context.Context, s *state, p Policy, r heard) (string, error) {
-	if r.nobody {
+	if r.unreachable {
 		for _, q := range r.questions {
 			vote(s, stepOf(q.ToolCallID)).Denied = whyNobody
 		}

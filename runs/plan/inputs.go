@@ -42,8 +42,8 @@ func (n *inputs) settle(ctx context.Context, s *state, p Policy) (string, error)
 }
 
 func (n *inputs) hear(_ context.Context, s *state, _ Policy, r heard) (string, error) {
-	if r.nobody {
-		return fail(s, "nobody can be asked", fmt.Sprintf(sayNobodyKnows, keysOf(r.questions)))
+	if r.unreachable {
+		return fail(s, "no person can be asked", fmt.Sprintf(sayNobodyKnows, keysOf(r.questions)))
 	}
 	said := maps.Clone(s.Scratch.Answers)
 	if said == nil {

@@ -71,7 +71,7 @@ func (may *permissions) needs(s *state, p Policy, spec tools.Spec, st Step) bool
 
 // decide says what the rules say of a step, whatever its risk. A plan is made
 // before any of its steps runs, so what counts is what had been read then. An undo
-// does what somebody asked for, which no text has any part in.
+// does what a person asked for; no text has a part in it.
 func (may *permissions) decide(s *state, p Policy, spec tools.Spec, st Step) tools.Decision {
 	if may.undoes {
 		return tools.Decision{Verdict: tools.Allow}

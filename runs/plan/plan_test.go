@@ -398,7 +398,7 @@ func TestNobodyToAsk(t *testing.T) {
 	if err := d.run(t, plan.New(c), nil); err != nil {
 		t.Fatal(err)
 	}
-	want := []plan.Skip{{Step: "a", Why: "not approved: nobody can be asked"}, {Step: "c", Why: "a was not run"}}
+	want := []plan.Skip{{Step: "a", Why: "not approved: no person can be asked"}, {Step: "c", Why: "a was not run"}}
 	if out := d.output(t); !slices.Equal(out.Skipped, want) || len(out.Commits) != 1 {
 		t.Errorf("put out %+v", out)
 	}

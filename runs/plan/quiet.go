@@ -81,7 +81,7 @@ func (h *quietHours) clock(s *state, t time.Time) string { return t.In(h.zone(s)
 
 // hear takes the answer whether the plan runs all the same.
 func (h *quietHours) hear(_ context.Context, s *state, _ Policy, r heard) (string, error) {
-	if r.nobody {
+	if r.unreachable {
 		return fail(s, "quiet hours", fmt.Sprintf(sayQuiet, h.clock(s, r.questions[0].Expires.Time())))
 	}
 	var yes bool

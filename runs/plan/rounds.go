@@ -24,9 +24,9 @@ type hearer func(ctx context.Context, s *state, p Policy, r heard) (string, erro
 // What was heard in a round: an answer for each question, unless there is no person to
 // ask.
 type heard struct {
-	questions []claybot.Question
-	answers   []claybot.Answer
-	nobody    bool
+	questions   []claybot.Question
+	answers     []claybot.Answer
+	unreachable bool
 }
 
 // question opens a round of questions, and goes on when it is answered already.
@@ -45,16 +45,16 @@ func question(ctx context.Context, s *state, p Policy, kind string, qs []claybot
 func hear(ctx context.Context, s *state, p Policy, take hearer) (string, error) {
 	open := *s.Scratch.Asking
 	answers, wait, err := s.Turn.Ask(ctx, open.Round, slices.Clone(open.Questions))
-	nobody := errors.Is(err, runs.ErrNobody)
+	unreachable := errors.Is(err, runs.ErrNobody)
 	switch {
-	case err != nil && !nobody:
+	case err != nil && !unreachable:
 		return "", fmt.Errorf("ask: %w", err)
 	case wait != nil:
 		s.Output.Awaiting = &Awaiting{Reason: wait.Reason, Questions: wait.Questions, At: claybot.Now()}
 		return "", &runs.WaitError{Awaiting: *wait}
-	case !nobody && len(answers) != len(open.Questions):
+	case !unreachable && len(answers) != len(open.Questions):
 		return "", fmt.Errorf("ask: %d questions have %d answers", len(open.Questions), len(answers))
 	}
 	s.Scratch.Asking = nil
-	return take(ctx, s, p, heard{open.Questions, answers, nobody})
+	return take(ctx, s, p, heard{open.Questions, answers, unreachable})
 }

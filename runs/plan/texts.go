@@ -12,7 +12,7 @@ import (
 const (
 	notApproved   = "not approved"
 	whyExpired    = "not approved in time"
-	whyNobody     = "not approved: nobody can be asked"
+	whyNobody     = "not approved: no person can be asked"
 	whyVoid       = "the approval is void: it was for another action"
 	whyNoApprover = "not approved: who said yes may not approve it any more"
 	whyTooFew     = "not approved by %d different people"

@@ -28,8 +28,8 @@ const maxEdits = 3
 // notApproved begins the result of a call that was not approved.
 const notApproved = "not approved"
 
-// nobody is the result of a call for which no approver can be reached.
-const nobody = notApproved + ": nobody can be asked"
+// unreachable is the result of a call for which no approver can be reached.
+const unreachable = notApproved + ": no person can be asked"
 
 // An action is a call as it would run: with the arguments of the model, or with
 // those that a person put in their place.
@@ -86,7 +86,7 @@ func (p *approvals) decide(call pending) tools.Decision {
 }
 
 // asked reports whether somebody was asked about a call before, and it may run:
-// a no, and other arguments, stand, although nobody would be asked now.
+// a no, and other arguments, stand, although no person would be asked now.
 func (p *approvals) asked(call pending) bool {
 	return p.turn.Reader != nil && p.gate.verdict(call) == "" && p.talk.asked(func(q claybot.Question) bool {
 		return q.Type == claybot.QuestionConfirm && q.Tool == call.Name && q.ToolCallID == call.ID
@@ -100,7 +100,7 @@ func (p *approvals) consent(ctx context.Context, call pending, d tools.Decision)
 	a.ToolCall = call.ToolCall
 	needed := d.Verdict == tools.Ask
 	if p.turn.Reader == nil {
-		return a, nobody, nil, nil
+		return a, unreachable, nil, nil
 	}
 	who := p.approvers()
 	for round := 1; needed || round == 1; round++ {
@@ -119,7 +119,7 @@ func (p *approvals) consent(ctx context.Context, call pending, d tools.Decision)
 		case !needed && (errors.Is(err, runs.ErrNobody) || err == nil && len(answers) != 1):
 			return a, "", nil, nil
 		case errors.Is(err, runs.ErrNobody):
-			return a, nobody, nil, nil
+			return a, unreachable, nil, nil
 		case err != nil:
 			return a, "", nil, p.unasked(ctx, call.ToolCall, err)
 		case wait != nil:

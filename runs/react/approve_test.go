@@ -123,7 +123,7 @@ func TestNobodyCanBeAsked(t *testing.T) {
 		if err := j.pass(t.Context(), l, turn, 0, true); err != nil {
 			t.Fatal(err)
 		}
-		wantLines(t, j.lines()[2:], []string{"1 a false not approved: nobody can be asked", "2 assistant ok"})
+		wantLines(t, j.lines()[2:], []string{"1 a false not approved: no person can be asked", "2 assistant ok"})
 		if len(c.runs)+len(j.started) != 0 {
 			t.Errorf("%s: ran %v", name, c.runs)
 		}

@@ -63,7 +63,7 @@ func (e *extension) limited(ctx context.Context, err error) error {
 		return over
 	}
 	operators, own, only := e.budgets.Deciders(e.turn.Agent)
-	if len(operators) == 0 { // a question for nobody by name is one for the person himself
+	if len(operators) == 0 { // a question without named persons is for the user of the agent
 		return over
 	}
 	round := fmt.Sprintf("budget/%d", e.limits)

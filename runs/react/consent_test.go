@@ -194,7 +194,7 @@ func TestTaint(t *testing.T) {
 			err := j.run(t, loop(llmtest.NewScript(replies...), reach(t, &env)))
 			want := tt.want
 			if want == "asks" && nobody {
-				want = "false not approved: nobody can be asked"
+				want = "false not approved: no person can be asked"
 			}
 			if want == "asks" {
 				if got := until(t, err); got != "answer/approve/b" {

@@ -145,8 +145,8 @@ const (
 	nodeTools = "tools"
 )
 
-// node tells that a part of the loop begins and ends. The beginning is told at
-// once where somebody may have to wait for the part and nothing else is stored
+// node records the beginning and the end of a part of the loop; the beginning at once,
+// with now, where a person may have to wait for the part and nothing else is stored
 // before it.
 func (p *pass) node(ctx context.Context, name string, iteration int, now bool, part func() (result string, err error)) error {
 	began, result := time.Now(), ""
