@@ -234,7 +234,7 @@ func (l *loop) completed(ctx context.Context) {
 	if !last.IsZero() && now.Sub(last) > gapWarning {
 		g := &gap{from: last, to: now, assumed: l.polled.Assumed()}
 		if l.gap.Swap(g) == nil || !l.missed.Equal(last) {
-			l.log.Warn("messages may be missing", "reason", g)
+			l.log.Warn("messages may be missing", "reason", g.String())
 		}
 		l.missed = last
 		if n, ok := l.handler.(connectors.GapHandler); ok {
