@@ -41,7 +41,7 @@ func NewID() AgentID {
 	return AgentID(string('a'+seed[63]%26) + body[1:idLength])
 }
 
-// Validate reports an id that is no cuid2; such an id never becomes a path.
+// Validate reports an id that is not a cuid2; such an id never becomes a path.
 func (id AgentID) Validate() error {
 	if len(id) < 24 || len(id) > 32 {
 		return fmt.Errorf("agent id %.40q: want 24 to 32 characters", string(id))

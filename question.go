@@ -112,7 +112,7 @@ func (q Question) validTexts() error {
 	case utf8.RuneCountInString(q.Text) > maxQuestion:
 		return fmt.Errorf("field question: has more than %d characters", maxQuestion)
 	case !slices.Contains(questionTypes, q.Type):
-		return fmt.Errorf("field type: %.40q is no type of a question; want one of %v", q.Type, questionTypes)
+		return fmt.Errorf("field type: invalid question type %.40q; want one of %v", q.Type, questionTypes)
 	case q.Key != "" && (len(q.Key) > 64 || !keyForm.MatchString(q.Key)):
 		return fmt.Errorf("field key: %.80q; want 1 to 64 of A-Z a-z 0-9 _ . -", q.Key)
 	}

@@ -249,7 +249,7 @@ func FuzzCheck(f *testing.F) {
 				continue
 			}
 			if !json.Valid(got) {
-				t.Fatalf("%s %q: %q is no JSON", q.Type, value, got)
+				t.Fatalf("%s %q: %q is not JSON", q.Type, value, got)
 			}
 			if string(got) == "null" {
 				continue

@@ -140,7 +140,7 @@ func TestLoweredLimit(t *testing.T) {
 				b.Fatalf("open are %+v", open)
 			}
 		}
-		b.rules[0].Fault = "budgets[0].tokens is no number" // it frees nothing, and stops no other
+		b.rules[0].Fault = "budgets[0].tokens is not a number" // it frees nothing, and stops no other
 		if err := b.paying().Recheck(b.Context()); err != nil || len(b.open()) != 1 {
 			b.Errorf("open are %+v, %v", b.open(), err)
 		}

@@ -74,7 +74,7 @@ func TestSendFile(t *testing.T) {
 		{"both", `{"path":"a","fileId":"b"}`, nil, "give either path or fileId"},
 		{"odd as", `{"path":"cat.png","as":"hologram"}`, nil, "want document, photo or voice"},
 		{"unknown file", `{"fileId":"abcdefghijklmnopqrstuvwx"}`, nil, "you have no file with the id"},
-		{"no id", `{"fileId":"../x"}`, nil, "is no id of a file"},
+		{"no id", `{"fileId":"../x"}`, nil, "invalid file id"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			clouded(t, func(r *rig, _ *cloud) {

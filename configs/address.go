@@ -166,7 +166,7 @@ func privatePair(text string) (string, error) {
 	if a, err := netip.ParseAddr(h); err == nil {
 		a = a.Unmap()
 		if a.Zone() != "" || !a.IsLoopback() && !a.IsPrivate() && !carrier.Contains(a) || slices.Contains(metadata, a) {
-			return "", fmt.Errorf("%s is no address of a private network", quote(text))
+			return "", fmt.Errorf("%s is not an address of a private network", quote(text))
 		}
 		return net.JoinHostPort(a.String(), port), nil
 	}

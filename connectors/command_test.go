@@ -50,7 +50,7 @@ func TestCommandsAreUnderstood(t *testing.T) {
 	for _, c := range connectors.Commands {
 		m, ours := connectors.Interpret(claybot.AgentMessage{Type: claybot.MessageUser, Text: "/" + c.Name}, "/", "")
 		if m.Type == claybot.MessageUser || !ours {
-			t.Errorf("/%s is no command", c.Name)
+			t.Errorf("/%s is not a command", c.Name)
 		}
 		if seen[c.Name] || c.Help == "" || len(c.Help) > 100 || c.Name != strings.ToLower(c.Name) || len(c.Name) > 32 {
 			t.Errorf("%+v fits into no menu", c)
@@ -68,7 +68,7 @@ func FuzzInterpret(f *testing.F) {
 		switch m.Type {
 		case claybot.MessageUser:
 			if m.Text != text || m.Command != "" || !ours {
-				t.Errorf("%q is no command and became %+v, ours %v", text, m, ours)
+				t.Errorf("%q is not a command and became %+v, ours %v", text, m, ours)
 			}
 		case claybot.MessageCommand:
 			if m.Command == "" || m.Command != strings.ToLower(m.Command) {

@@ -52,7 +52,7 @@ func parseHost(text string) (host, error) {
 	if name, port, err := net.SplitHostPort(h.name); err == nil {
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || n == 0 {
-			return fault("the port is no number from 1 to 65535")
+			return fault("the port is not a number from 1 to 65535")
 		}
 		h.name, h.port = name, strconv.FormatUint(n, 10)
 	}
@@ -63,7 +63,7 @@ func parseHost(text string) (host, error) {
 	case !ascii(h.name):
 		return fault("write a name with other letters in its form of xn--…")
 	case net.ParseIP(h.name) == nil && !hostName.MatchString(h.name), h.below && net.ParseIP(h.name) != nil:
-		return fault("this is no name of a host")
+		return fault("this is not a host name")
 	case h.below && !strings.Contains(h.name, "."):
 		return fault(`that is too much of the web; name a host below it, like "*.example.com"`)
 	}

@@ -26,7 +26,7 @@ func (t target) String() string {
 
 var (
 	errNoHost  = errors.New("has no host")
-	errOdd     = errors.New("is no name of a host, nor an address in its usual form")
+	errOdd     = errors.New("is not a host name or an address in its usual form")
 	errZone    = errors.New("names an interface of this machine")
 	errNumber  = errors.New("is a number, not the name of a host; write an address with its four parts")
 	errPort    = errors.New("has no port from 1 to 65535")
@@ -225,7 +225,7 @@ func plain(a netip.Addr) netip.Addr { return a.Unmap() }
 // it may. exception opens the ranges of private networks, and none else.
 func reachable(a netip.Addr, exception bool) (why string) {
 	if !a.IsValid() {
-		return "is no address"
+		return "is not an address"
 	}
 	if a.Zone() != "" {
 		return "names an interface of this machine"

@@ -103,7 +103,7 @@ func (s *session) serve(ctx context.Context) bool {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), ctx.Err() != nil:
 			return false
 		}
-		return s.answer(http.StatusBadRequest, "this is no request that the proxy understands")
+		return s.answer(http.StatusBadRequest, "the proxy does not understand this request")
 	}
 	s.head.left = math.MaxInt64
 	entry := &entry{log: s.proxy.door.log, start: time.Now(), Request: Request{Method: shorten(req.Method), Host: shorten(req.Host)}}

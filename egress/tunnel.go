@@ -53,7 +53,7 @@ func loopback(listen string) error {
 		return err
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return fmt.Errorf("%.80q is no loopback address with a port", listen)
+		return fmt.Errorf("%.80q is not a loopback address with a port", listen)
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func TestMessages(t *testing.T) {
 			[]string{"user new", "user b", "user c", "user d"},
 		},
 		{
-			"a summary is no more than a marker", records(user("1", "a"), summary("s", 1), claybot.Record{Type: claybot.RecordReset}, user("2", "b")),
+			"a summary is only a marker", records(user("1", "a"), summary("s", 1), claybot.Record{Type: claybot.RecordReset}, user("2", "b")),
 			[]string{"user b"},
 		},
 		{

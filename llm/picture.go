@@ -50,7 +50,7 @@ func Picture(data []byte) (Image, error) {
 	kind := http.DetectContentType(data)
 	f, ok := formats()[kind]
 	if !ok {
-		return Image{}, fmt.Errorf("%w: it is no PNG, JPEG, GIF or WebP", ErrNoPicture)
+		return Image{}, fmt.Errorf("%w: it is not a PNG, JPEG, GIF or WebP", ErrNoPicture)
 	}
 	head, err := safely(func() (image.Config, error) { return f.head(bytes.NewReader(data)) })
 	if err != nil || head.Width <= 0 || head.Height <= 0 {

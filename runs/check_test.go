@@ -66,7 +66,7 @@ func TestEveryTypeHasFacts(t *testing.T) {
 	}
 	for et := range runs.Facts {
 		if !known[et] {
-			t.Errorf("%s has facts and is no type of events", et)
+			t.Errorf("%s has facts and is not an event type", et)
 		}
 	}
 }
@@ -129,9 +129,9 @@ func TestCheckEventRefuses(t *testing.T) {
 		"version":     {func(e *claybot.Event) { e.V = 2 }, "version 2"},
 		"run":         {func(e *claybot.Event) { e.Run = "" }, "no run"},
 		"seq":         {func(e *claybot.Event) { e.Seq = -1 }, "seq -1"},
-		"no data":     {func(e *claybot.Event) { e.Data = nil }, "no object"},
-		"null":        {func(e *claybot.Event) { e.Data = json.RawMessage("null") }, "no object"},
-		"list":        {func(e *claybot.Event) { e.Data = json.RawMessage("[]") }, "no object"},
+		"no data":     {func(e *claybot.Event) { e.Data = nil }, "not an object"},
+		"null":        {func(e *claybot.Event) { e.Data = json.RawMessage("null") }, "not an object"},
+		"list":        {func(e *claybot.Event) { e.Data = json.RawMessage("[]") }, "not an object"},
 		"field":       {func(e *claybot.Event) { e.Data = json.RawMessage(`{"by":"user","more":1}`) }, "more"},
 		"kind":        {func(e *claybot.Event) { e.Data = json.RawMessage(`{"by":1}`) }, "by"},
 		"cut":         {func(e *claybot.Event) { e.Data = json.RawMessage(`{"by":"us`) }, "EOF"},

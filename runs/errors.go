@@ -25,7 +25,7 @@ const (
 	CodeUnexpected = "internal"    // an error that names no code
 	CodePrompt     = "prompt"      // a template of the profile cannot be resolved
 	CodeGraph      = "graph"       // a node went where no edge leads
-	CodePlan       = "plan"        // the plan is no good, or a step of it failed
+	CodePlan       = "plan"        // the plan is invalid, or a step of it failed
 	CodeBudget     = "budget"      // a budget is used up
 	CodeDevice     = "device"      // what is explored cannot be reached
 )

@@ -132,7 +132,7 @@ func TestDecide(t *testing.T) {
 		{"unreadable asks", confirm("[", tools.ConfirmNever), inside, status, nil, tools.Ask},
 		{"unknown word asks", confirm("*", "perhaps"), inside, status, nil, tools.Ask},
 		{"a person's rule", always("shell(git status -s)"), shell, status, nil, tools.Allow},
-		{"a person's rule is no pattern", always("shell(git status*)"), shell, status, nil, tools.Ask},
+		{"a person's rule is not a pattern", always("shell(git status*)"), shell, status, nil, tools.Ask},
 		{"a person's rule for the tool", always("mail"), mail, "{}", tainted, tools.Allow},
 		{"several must approve", tools.Rules{Always: []string{"mail"}, Quorum: 2}, mail, "{}", session, tools.Ask},
 		{"clean fetch", tools.Rules{}, fetch, "{}", nil, tools.Allow},

@@ -493,7 +493,7 @@ func TestManagerForgets(t *testing.T) {
 		time.Sleep(time.Minute)
 		r.o.fail(1)
 		if err := r.m.Forget(t.Context(), "other"); err == nil {
-			t.Error("a failed removal is no error")
+			t.Error("a failed removal is not an error")
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()

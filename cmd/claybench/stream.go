@@ -208,7 +208,7 @@ func (f *follower) take(resp *http.Response, most int) error {
 		case "id":
 			n, err := strconv.ParseInt(value, 10, 64)
 			if err != nil {
-				return fmt.Errorf("run %s: the id %.20q is no seq", f.run, value)
+				return fmt.Errorf("run %s: the event id %.20q is not a sequence number", f.run, value)
 			}
 			id = n
 		case "event":

@@ -65,7 +65,7 @@ func (h *house) pages(ctx context.Context, full filled) error {
 			}
 			took[i] = time.Since(began)
 			if !bytes.HasSuffix(bytes.TrimSpace(b), []byte("</html>")) {
-				return fmt.Errorf("page %s is no whole page: %.200s", page.name, b)
+				return fmt.Errorf("page %s is incomplete: %.200s", page.name, b)
 			}
 		}
 		slices.Sort(took)

@@ -41,7 +41,7 @@ func TestWaitEndsWithTheReply(t *testing.T) {
 		"sorry before all":              {[]string{sorry, started, broke}, "sorry", true},
 		"asked before all":              {[]string{q2, q1, started, asks}, "Which?\n\nHow many?", false},
 		"only of others":                {[]string{other, started, finished}, "", false},
-		"todos are no answer":           {[]string{started, todos, finished}, "", false},
+		"todos are not an answer":       {[]string{started, todos, finished}, "", false},
 		"todos before it":               {[]string{started, todos, finished, answer}, "done", false},
 		"a notice is none":              {[]string{started, compact, finished}, "", false},
 		"a notice before it":            {[]string{started, compact, finished, answer}, "done", false},

@@ -473,7 +473,7 @@ func TestUnfinishedDirectory(t *testing.T) {
 		t.Errorf("a directory with a file: %v", err)
 	}
 	if _, err := openDirectory(ctx, full); exitCode(err) != exitUsage {
-		t.Errorf("a directory that is no data directory: %v", err)
+		t.Errorf("a directory that is not a data directory: %v", err)
 	}
 }
 

@@ -106,7 +106,7 @@ func private(ts *testscript.TestScript, neg bool, args []string) {
 		return nil
 	}))
 	if files < 5 {
-		ts.Fatalf("only %d files: that is no data directory", files)
+		ts.Fatalf("only %d files: that is not a data directory", files)
 	}
 }
 
@@ -151,7 +151,7 @@ func fields(ts *testscript.TestScript, neg bool, args []string) {
 	for _, v := range all {
 		object, ok := v.(map[string]any)
 		if !ok {
-			ts.Fatalf("%s is no object: %v", args[1], v)
+			ts.Fatalf("%s is not an object: %v", args[1], v)
 		}
 		for _, name := range args[2:] {
 			optional := strings.HasPrefix(name, "[")

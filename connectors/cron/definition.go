@@ -112,7 +112,7 @@ func (r reader) uid() string {
 	if !ok {
 		r.Fail(configs.Field{Line: 1}, "uid is missing")
 	} else if claybot.AgentID(f.Value).Validate() != nil {
-		r.Fail(f, "uid: %.40q is no cuid2 (24 to 32 characters a-z and 0-9, first a letter)", f.Value)
+		r.Fail(f, "uid: %.40q is not a cuid2 (24 to 32 characters a-z and 0-9, first a letter)", f.Value)
 	}
 	return f.Value
 }

@@ -67,7 +67,7 @@ func (f field) parse(text string) (bits uint64, err error) {
 	for p := range strings.SplitSeq(text, ",") {
 		m := part.FindStringSubmatch(p)
 		if m == nil {
-			return 0, fmt.Errorf("%q is no value, range or step", p)
+			return 0, fmt.Errorf("%q is not a value, range or step", p)
 		}
 		first, last, step := f.min, most, 1
 		if m[1] != "" {
@@ -113,7 +113,7 @@ func (f field) value(v string) (int, error) {
 	n, err := strconv.Atoi(v)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%q is no value", v)
+		return 0, fmt.Errorf("%q is not a value", v)
 	case n < f.min || n > f.max:
 		return 0, fmt.Errorf("%d is not from %d to %d", n, f.min, f.max)
 	}

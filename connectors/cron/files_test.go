@@ -92,7 +92,7 @@ func TestBadFiles(t *testing.T) {
 			"Bad Name:0: the name of a task's folder has only a-z, 0-9, dots, - and _, and at most 64 of them",
 			"broken/TASK.md:3: schedule: \"61 * * * *\": field 1 (minute): 61 is not from 0 to 59",
 			"empty/TASK.md:0: there is no such file",
-			"folder/TASK.md:0: it is no regular file",
+			"folder/TASK.md:0: it is not a regular file",
 			"link:0: the folder cannot be used: path escapes from parent",
 			"linked/TASK.md:0: path escapes from parent",
 			"long/TASK.md:0: the file is longer than 256 KiB",

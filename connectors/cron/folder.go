@@ -178,7 +178,7 @@ func (d *dir) workspace(slug string) (string, error) {
 	}
 	info, err := root.Stat(name) // refuses a link that leads outside
 	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is no folder", name)
+		err = fmt.Errorf("%s is not a folder", name)
 	}
 	if err != nil {
 		return "", err

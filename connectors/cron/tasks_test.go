@@ -94,7 +94,7 @@ func TestRefusedTasks(t *testing.T) {
 			{func(s *connectors.TaskSpec) { s.Every = "1h" }, "schedule and every"},
 			{func(s *connectors.TaskSpec) { s.Schedule = "" }, "one of schedule, every and at is missing"},
 			{func(s *connectors.TaskSpec) { s.Schedule, s.At = "", "1999-01-01T00:00:00Z" }, `at: "1999-01-01T00:00:00Z" is in the past`},
-			{func(s *connectors.TaskSpec) { s.Timezone = "Nowhere" }, `timezone: "Nowhere" is no IANA zone`},
+			{func(s *connectors.TaskSpec) { s.Timezone = "Nowhere" }, `timezone: "Nowhere" is not an IANA zone`},
 			{func(s *connectors.TaskSpec) { s.Misfire = "always" }, `misfire: "always"`},
 			{func(s *connectors.TaskSpec) { s.Retries = 11 }, "retries: 11"},
 			{func(s *connectors.TaskSpec) { s.Retries = -1 }, "retries: -1"},

@@ -166,7 +166,7 @@ func parseAt(text string, zone *time.Location) (time.Time, error) {
 	case impossible:
 		return t, fmt.Errorf("%q: there is no such day or time", text)
 	case err != nil:
-		return t, fmt.Errorf("%q is no time such as 2026-12-24T18:00:00+01:00", text)
+		return t, fmt.Errorf("%q is not a time such as 2026-12-24T18:00:00+01:00", text)
 	}
 	if t.Year() < 1970 || t.Year() > 9999 {
 		return t, fmt.Errorf("%q: want a year from 1970 to 9999", text)
@@ -185,11 +185,11 @@ func outOfRange(err error) bool {
 // machines.
 func loadZone(name string) (*time.Location, error) {
 	if name = strings.TrimSpace(name); name == "" || name == "Local" {
-		return nil, fmt.Errorf("%q is no IANA zone such as Europe/Berlin", name)
+		return nil, fmt.Errorf("%q is not an IANA zone such as Europe/Berlin", name)
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no IANA zone such as Europe/Berlin", name)
+		return nil, fmt.Errorf("%q is not an IANA zone such as Europe/Berlin", name)
 	}
 	return zone, nil
 }

@@ -137,12 +137,12 @@ func TestProblems(t *testing.T) {
 			}
 		}
 		r.start()
-		const name = "no id: it has a-z, 0-9, dots, - and _, at most 64 of them, and no dot at the beginning"
+		const rule = "use at most 64 of a-z, 0-9, dots, - and _, and no dot at the beginning"
 		want := strings.Join([]string{
-			`.dot.md:0: the name: ".dot" is ` + name,
-			`UP.md:0: the name: "UP" is ` + name,
-			`every.md:3: every: "soon" is no duration such as 30m, 2h or 1d`,
-			`folder.md:0: it is no regular file`,
+			`.dot.md:0: the name: invalid id ".dot": ` + rule,
+			`UP.md:0: the name: invalid id "UP": ` + rule,
+			`every.md:3: every: "soon" is not a duration such as 30m, 2h or 1d`,
+			`folder.md:0: it is not a regular file`,
 			`gate.md:2: the setting gate is not known and has no effect`,
 			`gate.md:3: the setting model is not known and has no effect`,
 			`in.md:2: every: 1m is too short: want at least 5m; it runs every 5m`,
@@ -253,17 +253,17 @@ func TestAddBeatRefuses(t *testing.T) {
 			{connectors.Beat{Title: "x", Prompt: " \n"}, "the prompt is empty"},
 			{connectors.Beat{Prompt: "x", Every: "4m59s"}, "every: 4m59s is too short: want at least 5m"},
 			{connectors.Beat{Prompt: "x", Every: "0"}, "every: 0 is too short: want at least 5m"},
-			{connectors.Beat{Prompt: "x", Every: "-1h"}, `every: "-1h" is no duration such as 30m, 2h or 1d`},
-			{connectors.Beat{Prompt: "x", Every: "10"}, `every: "10" is no duration such as 30m, 2h or 1d`},
+			{connectors.Beat{Prompt: "x", Every: "-1h"}, `every: "-1h" is not a duration such as 30m, 2h or 1d`},
+			{connectors.Beat{Prompt: "x", Every: "10"}, `every: "10" is not a duration such as 30m, 2h or 1d`},
 			{connectors.Beat{Prompt: "x", Every: "400d"}, "every: 400d is too long: want at most a year"},
 			{connectors.Beat{Prompt: "x", ActiveHours: "8-22"}, `active_hours: "8-22" is not of the form 08:00-22:00`},
 			{connectors.Beat{Prompt: "x", ActiveHours: "08:00-25:00"}, `active_hours: "08:00-25:00" holds a time that no clock shows`},
-			{connectors.Beat{Prompt: "x", ID: "../x"}, `"../x" is no id`},
-			{connectors.Beat{Prompt: "x", ID: ".x"}, `".x" is no id`},
-			{connectors.Beat{Prompt: "x", ID: "a/b"}, `"a/b" is no id`},
-			{connectors.Beat{Prompt: "x", ID: "a\x00"}, `"a\x00" is no id`},
-			{connectors.Beat{Prompt: "x", ID: "A"}, `"A" is no id`},
-			{connectors.Beat{Prompt: "x", ID: strings.Repeat("a", 65)}, "is no id"},
+			{connectors.Beat{Prompt: "x", ID: "../x"}, `invalid id "../x"`},
+			{connectors.Beat{Prompt: "x", ID: ".x"}, `invalid id ".x"`},
+			{connectors.Beat{Prompt: "x", ID: "a/b"}, `invalid id "a/b"`},
+			{connectors.Beat{Prompt: "x", ID: "a\x00"}, `invalid id "a\x00"`},
+			{connectors.Beat{Prompt: "x", ID: "A"}, `invalid id "A"`},
+			{connectors.Beat{Prompt: "x", ID: strings.Repeat("a", 65)}, "invalid id"},
 			{connectors.Beat{Prompt: strings.Repeat("x", 64<<10)}, "the task is longer than 64 KiB"},
 		} {
 			_, err := r.heart.AddBeat(r.Context(), tc.beat)

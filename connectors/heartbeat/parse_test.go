@@ -35,7 +35,7 @@ func TestReadTask(t *testing.T) {
 
 		{"both names", "---\ntitle: a\nname: b\n---\nlook", task{}, "line 3: title and name are the same setting; leave one of them out", 0},
 		{"not a flag", "---\nenabled: maybe\n---\nlook", task{}, `line 2: enabled: "maybe" is not one of true and false`, 0},
-		{"not a duration", "---\n\nevery: 30\n---\nlook", task{}, `line 3: every: "30" is no duration such as 30m, 2h or 1d`, 0},
+		{"not a duration", "---\n\nevery: 30\n---\nlook", task{}, `line 3: every: "30" is not a duration such as 30m, 2h or 1d`, 0},
 		{"not hours", "---\nactive_hours: noon\n---\nlook", task{}, `line 2: active_hours: "noon" is not of the form 08:00-22:00`, 0},
 		{"no end of the settings", "---\ntitle: a\nlook", task{}, "line 1: the front matter has no closing line ---", 0},
 		{"a list", "---\nevery: [1h]\n---\nlook", task{}, "line 2: every: want a single value, found a list", 0},

@@ -34,7 +34,7 @@ func byTitle(a, b *task) int {
 
 func checkID(id string) error {
 	if !schedule.ValidName(id) {
-		return fmt.Errorf("%.80q is no id: it has a-z, 0-9, dots, - and _, at most 64 of them, and no dot at the beginning", id)
+		return fmt.Errorf("invalid id %.80q: use at most 64 of a-z, 0-9, dots, - and _, and no dot at the beginning", id)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func FreeName(name string, taken func(string) (bool, error)) (string, error) {
 // "1d12h".
 func ParseDuration(text string) (time.Duration, error) {
 	rest := strings.TrimSpace(text)
-	bad := fmt.Errorf("%.40q is no duration such as 30m, 2h or 1d", text)
+	bad := fmt.Errorf("%.40q is not a duration such as 30m, 2h or 1d", text)
 	var days time.Duration
 	for _, unit := range []struct {
 		name string

@@ -179,7 +179,7 @@ func TestFormDoesNotOpen(t *testing.T) {
 				time.Sleep(openTime + time.Second)
 				w.wantWhisper(t, "U1", c.told...)
 				if len(w.inbox.tapped()) != 0 {
-					t.Error("that is no answer")
+					t.Error("that is not an answer")
 				}
 			})
 		})

@@ -83,7 +83,7 @@ func (r reach) refusal(address string) *devices.Error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil:
-		return devices.Failed("this is no address")
+		return devices.Failed("this is not an address")
 	case r.files == "":
 		return devices.Failed("%s is not within %s", devices.Plain(address), r.hosts)
 	case u.Scheme == "file":

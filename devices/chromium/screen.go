@@ -247,7 +247,7 @@ func (d *device) Act(ctx context.Context, a devices.Action, value string) error 
 		case done.Gone:
 			return devices.Failed("the page has no %q any more", a.Label)
 		case done.None:
-			return devices.Failed("%q is no field of a form that can be sent", a.Label)
+			return devices.Failed("%q is not a field of a form that can be sent", a.Label)
 		}
 		d.flush(tab)
 		return nil

@@ -57,14 +57,14 @@ type Step struct {
 // Check reports what is wrong with the graph of an application.
 func (a *App) Check() error {
 	if _, ok := a.Screens[a.Start]; !ok {
-		return fmt.Errorf("scripted app: it starts at %q, which is no screen", a.Start)
+		return fmt.Errorf("scripted app: it starts at %q, which is not a screen", a.Start)
 	}
 	for name, screen := range a.Screens {
 		ids := make(map[string]bool)
 		for _, s := range screen.Steps {
 			id := idOf(s)
 			if _, ok := a.Screens[s.To]; s.To != "" && !ok {
-				return fmt.Errorf("scripted app: %s of %s leads to %q, which is no screen", id, name, s.To)
+				return fmt.Errorf("scripted app: %s of %s leads to %q, which is not a screen", id, name, s.To)
 			}
 			if id == "" || ids[id] {
 				return fmt.Errorf("scripted app: %s has two actions %q, or one without a name", name, id)

@@ -128,7 +128,7 @@ func TestSystemMessages(t *testing.T) {
 		{"cron", []claybot.Record{system(claybot.KindCron, "greeting, due at nine\n\nsay good\n\nmorning")}, "good\n\nmorning", nil},
 		{"cron without a head", []claybot.Record{system(claybot.KindCron, "say hi")}, "hi", nil},
 		{"reminder", []claybot.Record{said("hi"), answered("Hello!"), system(claybot.KindReminder, "drink")}, "Reminder: drink", nil},
-		{"a word of the notice is no word for me", []claybot.Record{system(claybot.KindReminder, "fail")}, "Reminder: fail", nil},
+		{"a word of the notice is not addressed to me", []claybot.Record{system(claybot.KindReminder, "fail")}, "Reminder: fail", nil},
 		{
 			"several at once",
 			[]claybot.Record{said("hi"), answered("Hello!"), system(claybot.KindFailure, "it broke"), said("what?"), system(claybot.KindResult, "three boats"), system(claybot.KindNotice, "x")},

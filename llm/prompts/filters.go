@@ -332,7 +332,7 @@ func date(r *renderer, v any, args []any) any {
 		if v == "" || v == nil {
 			return "" // nothing has no date
 		}
-		stop(r.line, "%s is no date such as 2026-03-31 or 2026-03-31T15:04:05+02:00", shown(v))
+		stop(r.line, "%s is not a date such as 2026-03-31 or 2026-03-31T15:04:05+02:00", shown(v))
 	}
 	s := r.sheet()
 	for {

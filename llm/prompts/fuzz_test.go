@@ -94,7 +94,7 @@ func FuzzSandbox(f *testing.F) {
 			t.Fatalf("%q became %q, %v", value, got, err)
 		}
 		if _, err := Parse("p", value); err == nil && !utf8.ValidString(value) && tagged(value) {
-			t.Fatalf("%q is no text", value)
+			t.Fatalf("%q is not a text", value)
 		}
 	})
 }

@@ -18,7 +18,7 @@ func parse(text string) (root []part, err error) {
 		}
 	}()
 	if !utf8.ValidString(text) {
-		return nil, &Error{Text: "the template is no text in UTF-8"}
+		return nil, &Error{Text: "the template is not valid UTF-8"}
 	}
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 	p := &parser{list: lex(text)}

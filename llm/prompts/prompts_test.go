@@ -304,7 +304,7 @@ func TestParseErrors(t *testing.T) {
 		{"{{ x|join(',', d=',') }}", `the filter join does not take "d" here`, 1},
 		{"{{ x is defined|upper }}", `a filter cannot follow the test "defined"`, 1},
 		{"{{ x| }}", "filter name must be an identifier", 1},
-		{"{{ \xff }}", "the template is no text in UTF-8", 0},
+		{"{{ \xff }}", "the template is not valid UTF-8", 0},
 		{strings.Repeat("{{ 1 }}", MaxTemplate/7+1), "the template has 262150 bytes; at most 262144 can be read", 0},
 		{"{{ " + strings.Repeat("(", 100_000) + " }}", "brackets are nested too deeply", 1},
 		{"{{ " + strings.Repeat("(", 100) + "1" + strings.Repeat(")", 100) + " }}", "brackets are nested too deeply", 1},

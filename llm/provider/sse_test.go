@@ -35,7 +35,7 @@ func TestEvents(t *testing.T) {
 		{"CR", "data: a\r\rdata: b\r\r", []string{"a", "b"}},
 		{"mixed ends", "data: a\r\n\ndata: b\r\r\ndata: c\n\r\n", []string{"a", "b", "c"}},
 		{"byte order mark", "\xEF\xBB\xBFdata: a\n\n", []string{"a"}},
-		{"mark in the middle is no mark", "data: a\n\n\xEF\xBB\xBFdata: b\n\n", []string{"a"}},
+		{"mark in the middle is not a mark", "data: a\n\n\xEF\xBB\xBFdata: b\n\n", []string{"a"}},
 		{"comments", ": hi\n\n:\n:: x\ndata: a\n: b\n\n", []string{"a"}},
 		{"several lines", "data: a\ndata: b\ndata:\ndata: c\n\n", []string{"a\nb\n\nc"}},
 		{"other fields", "event: x\nid: 1\nretry: 5\ndata: a\ndatax: b\nfoo\n\n", []string{"a"}},

@@ -116,7 +116,7 @@ func (s *Sink) current() bool {
 // open opens the file, makes it when there is none, and repairs its end.
 func (s *Sink) open() error {
 	if st, err := os.Stat(s.path); err == nil && !st.Mode().IsRegular() {
-		return errors.New("this is no ordinary file")
+		return errors.New("this is not a regular file")
 	}
 	f, err := os.OpenFile(s.path, os.O_RDWR|os.O_APPEND, 0)
 	made := errors.Is(err, fs.ErrNotExist)

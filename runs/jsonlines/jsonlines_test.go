@@ -190,7 +190,7 @@ func TestComesBack(t *testing.T) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Publish(t.Context(), batch("a", 1, 1)); err == nil || !strings.Contains(err.Error(), "no ordinary file") {
+	if err := s.Publish(t.Context(), batch("a", 1, 1)); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("with a folder in its place: %v", err)
 	}
 	if err := os.Remove(path); err != nil {

@@ -96,7 +96,7 @@ func shape(steps []Step) (faults []string) {
 	at := make(map[string]int, len(steps))
 	for i, st := range steps {
 		if !idForm.MatchString(st.ID) {
-			faults = append(faults, fmt.Sprintf("%s is no id of a step: 1 to 23 of A-Z a-z 0-9 _ . -", quoted(st.ID)))
+			faults = append(faults, fmt.Sprintf("invalid step id %s: use 1 to 23 of A-Z a-z 0-9 _ . -", quoted(st.ID)))
 		}
 		if _, twice := at[st.ID]; twice {
 			faults = append(faults, fmt.Sprintf("%s: there are two steps with this id", quoted(st.ID)))
@@ -107,7 +107,7 @@ func shape(steps []Step) (faults []string) {
 	for _, st := range steps {
 		for _, on := range st.DependsOn {
 			if _, ok := at[on]; !ok {
-				faults = append(faults, fmt.Sprintf("%s: it depends on %s, which is no step", quoted(st.ID), quoted(on)))
+				faults = append(faults, fmt.Sprintf("%s: it depends on %s, which is not a step", quoted(st.ID), quoted(on)))
 			}
 		}
 	}

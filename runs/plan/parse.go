@@ -207,7 +207,7 @@ func parseStep(raw json.RawMessage, place int) (st Step, faults []string) {
 	st.ID, st.Args, st.Risk = fmt.Sprintf("step-%02d", place+1), json.RawMessage("{}"), riskHigh
 	m, ok := members(raw)
 	if !ok {
-		return st, []string{st.ID + ": it is no object"}
+		return st, []string{st.ID + ": it is not an object"}
 	}
 	m = lowered(m)
 	if id, ok := word(m["id"]); ok && id != "" {
@@ -225,13 +225,13 @@ func parseStep(raw json.RawMessage, place int) (st Step, faults []string) {
 		}
 	}
 	if st.Args, ok = arguments(m["args"]); !ok {
-		fault("the arguments are no object")
+		fault("the arguments are not an object")
 	}
 	st.Risk = riskOf(m["risk"])
 	st.DependsOn = texts(m["dependson"])
 	cost := m["costestimate"]
 	if st.CostMicroUSD, ok = micros(cost); !ok {
-		fault("the cost estimate %.40q is no amount", cost)
+		fault("the cost estimate %.40q is not an amount", cost)
 	}
 	return st, faults
 }

@@ -38,7 +38,7 @@ func FuzzParsePlan(f *testing.F) {
 			}
 		}
 		if len(faults) == 0 && len(inOrder(d.steps)) != len(d.steps) {
-			t.Fatalf("a circle is no fault: %+v", d.steps)
+			t.Fatalf("a circle is not a fault: %+v", d.steps)
 		}
 		if _, err := json.Marshal(Scratch{Steps: d.steps}); err != nil {
 			t.Fatal(err)

@@ -191,7 +191,7 @@ func TestResumedRunIsDone(t *testing.T) {
 	if len(j.records) != 2 || len(script.Requests()) != 0 {
 		t.Errorf("records %v", j.lines())
 	}
-	j.records = append(j.records, claybot.Record{Type: claybot.RecordNote, Run: runID, Text: "a note is no question"})
+	j.records = append(j.records, claybot.Record{Type: claybot.RecordNote, Run: runID, Text: "a note is not a question"})
 	if err := j.run(t, loop(script, nil)); err != nil || len(j.records) != 3 {
 		t.Errorf("%v, records %v", err, j.lines())
 	}

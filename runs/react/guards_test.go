@@ -164,7 +164,7 @@ func TestBadCalls(t *testing.T) {
 			var replies []llmtest.Reply
 			for i := range 10 {
 				replies = append(replies, llmtest.Use(tt.calls...))
-				if tt.calls[0].Name == "look" && i%2 == 1 { // another mistake each time, so that it is no repetition
+				if tt.calls[0].Name == "look" && i%2 == 1 { // another mistake each time, so that it is not a repetition
 					replies[i] = llmtest.Use(raw("a", "look", fmt.Sprint(`{"word":`, i)))
 				}
 			}

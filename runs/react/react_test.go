@@ -219,7 +219,7 @@ func TestStuckRunsEnd(t *testing.T) {
 		{"cut arguments", repeat(9, cut), 0, runs.CodeBadCalls, 4},
 		{"a good round between", []llmtest.Reply{bad(1), bad(2), bad(3), look("1"), bad(4), bad(5), bad(6), llmtest.Say("ok")}, 0, "", 8},
 		{"a good call between", []llmtest.Reply{bad(1), bad(2), bad(3), llmtest.Use(call("", "none", ""), call("", "look", "")), bad(4), llmtest.Say("ok")}, 0, "", 6},
-		{"failing tools are no bad calls", []llmtest.Reply{broken, broken, broken, broken, broken, llmtest.Say("ok")}, 0, "", 6},
+		{"failing tools are not bad calls", []llmtest.Reply{broken, broken, broken, broken, broken, llmtest.Say("ok")}, 0, "", 6},
 		{"steps", counting, 3, runs.CodeTooMany, 3},
 		{"last step answers", []llmtest.Reply{look("1"), look("2"), llmtest.Say("ok")}, 3, "", 3},
 	}

@@ -27,7 +27,7 @@ func CheckEvent(e claybot.Event) error {
 	case e.Seq < 0:
 		return fmt.Errorf("event %s: seq %d", e.Type, e.Seq)
 	case !bytes.HasPrefix(bytes.TrimSpace(e.Data), []byte("{")):
-		return fmt.Errorf("event %s: the data is no object", e.Type)
+		return fmt.Errorf("event %s: the data is not an object", e.Type)
 	}
 	dec := json.NewDecoder(bytes.NewReader(e.Data))
 	dec.DisallowUnknownFields()

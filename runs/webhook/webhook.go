@@ -84,7 +84,7 @@ func (s *Sink) check() error {
 	text := ""
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		text = "the address is no http or https URL; correct it in the configuration"
+		text = "the address is not an http or https URL; correct it in the configuration"
 	case u.User != nil:
 		text = "the address holds a user or password; take it out, the signature proves the sender"
 	case s.cfg.Secret == "":

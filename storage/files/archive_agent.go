@@ -247,7 +247,7 @@ func (a *Archive) results(agent string, yield func(storage.Row) bool) (bool, err
 func (a *Archive) loadResult(r storage.Row) error {
 	name, dir := text(r[1]), a.folder(text(r[0]))+"/results"
 	if name != filepath.Base(name) || !filepath.IsLocal(name) {
-		return fmt.Errorf("%.100q is no name of a result", name)
+		return fmt.Errorf("invalid result name %.100q", name)
 	}
 	if err := a.fs.Mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -266,7 +266,7 @@ func (a *Archive) strangers(agent string) {
 	}
 	for _, e := range entries {
 		if !slices.Contains(known, e.Name()) {
-			a.remark("agents/%s/%.100s is no file of claybot and stays where it is", agent, e.Name())
+			a.remark("agents/%s/%.100s is not a claybot file and stays where it is", agent, e.Name())
 		}
 	}
 }

@@ -137,7 +137,7 @@ func (a *Archive) loadRecord(r storage.Row) error {
 			return err
 		}
 		if claybot.AgentID(agent).Validate() != nil {
-			return fmt.Errorf("%.40q is no id of an agent", agent)
+			return fmt.Errorf("invalid agent id %.40q", agent)
 		}
 		f, err := a.fs.Open(a.folder(agent)+"/history.jsonl", os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 		if err != nil {
@@ -213,7 +213,7 @@ func (a *Archive) attachment(agent, dir, id string) (f storage.PortableFile, ok 
 // LoadFile implements storage.Portable.
 func (a *Archive) LoadFile(ctx context.Context, f storage.PortableFile) error {
 	if claybot.AgentID(f.ID).Validate() != nil || claybot.AgentID(f.Agent).Validate() != nil { // parts of a path
-		return fmt.Errorf("%.64q is no id of a file", f.ID)
+		return fmt.Errorf("invalid file id %.64q", f.ID)
 	}
 	dir := a.folder(f.Agent) + "/attachments"
 	if err := a.fs.Mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {

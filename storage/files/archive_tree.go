@@ -149,13 +149,13 @@ func (a *Archive) pick(p, name string, files map[string][]byte, at map[string]in
 	case strings.HasPrefix(path.Base(p), treeTemp):
 		return nil
 	case !info.Mode().IsRegular():
-		a.remark("%s is no regular file and stays where it is", p)
+		a.remark("%s is not a regular file and stays where it is", p)
 		return nil
 	case info.Size() > storage.MaxTreeFile:
 		a.remark("%s has more than %d bytes and stays where it is", p, storage.MaxTreeFile)
 		return nil
 	case !storage.ValidTreePath(p):
-		a.remark("%q is no path that nodes can share, and stays where it is", p)
+		a.remark("%q is not a path that nodes can share, and stays where it is", p)
 		return nil
 	}
 	body, err := read(a.fs, name, storage.MaxTreeFile)
@@ -192,7 +192,7 @@ func (a *Archive) loadTree(ctx context.Context, rows iter.Seq2[storage.Row, erro
 // put writes one file.
 func (a *Archive) put(p string, body []byte, at int64) error {
 	if !storage.ValidTreePath(p) {
-		return fmt.Errorf("%.200q is no path of a file", p)
+		return fmt.Errorf("invalid file path %.200q", p)
 	}
 	name, ok := a.cfg.Names[p]
 	if top, _, _ := strings.Cut(p, "/"); !ok && !slices.Contains(a.cfg.Folders, top) {

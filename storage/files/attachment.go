@@ -31,7 +31,7 @@ func (s *Store) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.File
 	case f.ID == "":
 		f.ID = string(claybot.NewID())
 	case claybot.AgentID(f.ID).Validate() != nil: // it is part of a path
-		return claybot.FileReference{}, failed(what, fmt.Errorf("%.64q is no id of a file", f.ID))
+		return claybot.FileReference{}, failed(what, fmt.Errorf("invalid file id %.64q", f.ID))
 	default:
 		kept, r, err := s.OpenFile(ctx, id, f.ID)
 		if err == nil {

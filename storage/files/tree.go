@@ -110,7 +110,7 @@ func writable(p string, body []byte) error {
 	return nil
 }
 
-func badPath(p string) error { return fmt.Errorf("%.200q is no path of a file", p) }
+func badPath(p string) error { return fmt.Errorf("invalid file path %.200q", p) }
 
 // name returns the name of a path below Dir; ok is false if the tree cannot have it.
 func (t *Tree) name(p string) (name string, ok bool) {
@@ -273,7 +273,7 @@ func (t *Tree) Read(ctx context.Context, paths ...string) ([]storage.TreeFile, e
 }
 
 var (
-	errIrregular = errors.New("it is no regular file")
+	errIrregular = errors.New("it is not a regular file")
 	errLink      = errors.New("it is a link")
 )
 

@@ -59,7 +59,7 @@ func (s *Agents) saveFile(ctx context.Context, id claybot.AgentID, f claybot.Fil
 	case f.ID == "":
 		f.ID = string(claybot.NewID())
 	case claybot.AgentID(f.ID).Validate() != nil: // it is part of a key
-		return f, fmt.Errorf("%.64q is no id of a file", f.ID)
+		return f, fmt.Errorf("invalid file id %.64q", f.ID)
 	default:
 		kept, _, err := s.reference(ctx, id, f.ID)
 		if err == nil || !errors.Is(err, storage.ErrNotFound) {

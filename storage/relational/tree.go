@@ -69,7 +69,7 @@ func treeChanges(c *Conn, since int64, whole bool) (d storage.TreeDelta, pruned 
 	return d, pruned, err
 }
 
-func badPath(p string) error { return fmt.Errorf("%.200q is no path of a file", p) }
+func badPath(p string) error { return fmt.Errorf("invalid file path %.200q", p) }
 
 // below returns the first path below a folder and the first after all of them.
 func below(folder string) (from, to string) { return folder + "/", folder + "0" }

@@ -37,7 +37,7 @@ func (s *Store) Check(ctx context.Context) error {
 		return c.advise(ctx, "read", "s3:GetObject", err)
 	}
 	if kept != key {
-		return fmt.Errorf("what answers at %s gives back other bytes than it got, so it is no file store: check endpoint in files.url", c.host)
+		return fmt.Errorf("what answers at %s gives back other bytes than it got, so it is not a file store: check endpoint in files.url", c.host)
 	}
 	if deleted != nil {
 		return c.advise(ctx, "list and delete", "s3:ListBucket and s3:DeleteObject", deleted)

@@ -126,7 +126,7 @@ func TestCheckOtherBytes(t *testing.T) {
 			return resp, err
 		})
 		err := newStore(t, cfg).Check(t.Context())
-		if err == nil || !strings.Contains(err.Error(), "gives back other bytes than it got, so it is no file store: check endpoint") {
+		if err == nil || !strings.Contains(err.Error(), "gives back other bytes than it got, so it is not a file store: check endpoint") {
 			t.Errorf("got %v", err)
 		}
 		if keys := server.Keys("files"); len(keys) > 0 {
@@ -135,7 +135,7 @@ func TestCheckOtherBytes(t *testing.T) {
 	})
 }
 
-// An endpoint whose certificate nobody knows, and one without TLS at https.
+// An endpoint with an unknown certificate, and one without TLS at https.
 func TestCheckTLS(t *testing.T) {
 	server, err := s3test.New(s3test.Config{})
 	if err != nil {
@@ -223,13 +223,13 @@ func TestNew(t *testing.T) {
 		{"a path", func(c *Config) { c.Endpoint = "https://s3.example.org/x" }, "without a path"},
 		{"a key in it", func(c *Config) { c.Endpoint = "https://k:hush@s3.example.org" }, "or a key"},
 		{"a strange port", func(c *Config) { c.Endpoint = "https://s3.example.org:x" }, "write endpoint as"},
-		{"bad addressing", func(c *Config) { c.Addressing = "x" }, "no way to address"},
+		{"bad addressing", func(c *Config) { c.Addressing = "x" }, "invalid bucket addressing"},
 		{"no key", func(c *Config) { c.AccessKey = "" }, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"},
 		{"no secret", func(c *Config) { c.SecretKey = "" }, "set AWS_SECRET_ACCESS_KEY"},
 	} {
 		cfg := config("https://s3.example.org")
 		cfg.Transport = roundTripper(func(*http.Request) (*http.Response, error) {
-			t.Errorf("%s: New asks somebody", tt.name)
+			t.Errorf("%s: New sends a request", tt.name)
 			return nil, io.EOF
 		})
 		tt.change(&cfg)

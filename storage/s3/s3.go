@@ -147,7 +147,7 @@ func (c Config) check() (*url.URL, error) {
 	case c.Prefix != "" && storage.CheckBlobPrefix(c.Prefix) != nil:
 		return nil, fmt.Errorf("%.80q cannot stand before the keys of files: use letters, digits and -_./", c.Prefix)
 	case c.Addressing != AddressingAuto && c.Addressing != AddressingPath && c.Addressing != AddressingHost:
-		return nil, fmt.Errorf("%.80q is no way to address a bucket: use path, host, or none", c.Addressing)
+		return nil, fmt.Errorf("invalid bucket addressing %.80q: use path, host or none", c.Addressing)
 	case c.AccessKey == "":
 		return nil, errors.New("the file store needs a key: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 	case c.SecretKey == "":

@@ -290,7 +290,7 @@ func prepareFile(path string) error {
 			return err
 		}
 	case err != nil || string(head[:]) != "SQLite format 3\x00":
-		return fmt.Errorf("%w: this is no SQLite file", storage.ErrDamaged)
+		return fmt.Errorf("%w: this is not a SQLite file", storage.ErrDamaged)
 	}
 	for _, name := range []string{path, path + "-wal", path + "-shm"} {
 		// SQLite creates its other files with the mode of the first.

@@ -236,7 +236,7 @@ func blobKeys(t *testing.T, b storage.Blobs) {
 		}
 		r, err := b.Open(t.Context(), key)
 		if err == nil || errors.Is(err, storage.ErrNotFound) {
-			t.Errorf("Open of %q: %v, want that it is no key", key, err)
+			t.Errorf("Open of %q: %v, want an invalid key", key, err)
 		}
 		if r != nil {
 			t.Errorf("Open of %q gives a reader", key)

@@ -130,7 +130,7 @@ var leaseTests = []storeTest{
 		h = b.hold(nodeOne)
 		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), ""))(b)
 		b.noError(b.Release(b.ctx, h.Lease, minute, true))
-		b.equal("orderly is no attempt", b.run("r1").Attempts, 0)
+		b.equal("an orderly end is not an attempt", b.run("r1").Attempts, 0)
 		b.dueNow("an unfinished run")
 		h = b.hold(nodeOne)
 		ok(b.Begin(b.ctx, h.Lease, "r9", nil, ""))(b)

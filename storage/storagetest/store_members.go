@@ -177,7 +177,7 @@ var nodeTests = []storeTest{
 		b.noError(b.Resolve(b.ctx, c, "o1", storage.Resolution{State: claybot.SendSent, Receipt: "1"}))
 		b.noError(b.Attempt(b.ctx, c, "o2"))
 		b.equal("the same claim again", ok(b.Claim(b.ctx, "b", storage.DestClaim(dest)))(b).Token > c.Token, true)
-		b.equal("is no other holder", b.states("o1", "o2", "x1"), "sent attempted attempted")
+		b.equal("is not another holder", b.states("o1", "o2", "x1"), "sent attempted attempted")
 	})},
 	{"no attempt without a beat", shared(func(b *bed) {
 		b.beat(storage.Member{ID: "a", Name: "a"})

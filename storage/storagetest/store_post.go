@@ -70,7 +70,7 @@ var postTests = []storeTest{
 	{"unknown agent", func(b *bed) {
 		_, err := b.Post(b.ctx, storage.Posting{To: claybot.NewID(), Message: userMessage("m1")})
 		b.is(err, storage.ErrNotFound)
-		b.equal("then it is no repeat", b.post("m1", instant).Added, true)
+		b.equal("then it is not a repeat", b.post("m1", instant).Added, true)
 	}},
 	{"skip", func(b *bed) {
 		p := storage.Posting{To: b.agent, Message: userMessage("m1"), Skip: "empty", Replies: []claybot.Outgoing{reply("o1")}}

@@ -105,7 +105,7 @@ var reminderTests = []storeTest{
 		// A set of the same id after it was posted finds a known message.
 		b.noError(b.AddReminder(b.ctx, full, 9))
 		posted, _ = b.remind()
-		b.equal("a repeat is no second message", []any{posted, len(ok(b.Reminders(b.ctx, b.agent))(b))}, []any{0, 1})
+		b.equal("a repeat is not a second message", []any{posted, len(ok(b.Reminders(b.ctx, b.agent))(b))}, []any{0, 1})
 	}},
 	{"many", func(b *bed) {
 		for i := range 250 {

@@ -91,7 +91,7 @@ var reservedTests = []storeTest{
 			b.is(err, storage.ErrNotFound)
 		}
 		b.equal("nothing stored", b.figures(), before)
-		b.equal("the repeat of the message is no other one", b.to(b.agent, reserving("m1", "reserved1")).Added, false)
+		b.equal("the repeat of the message is not another message", b.to(b.agent, reserving("m1", "reserved1")).Added, false)
 		b.succeed(l, "r1")
 		// An id that waits for its message is not given to another run.
 		ok(b.Post(b.ctx, storage.Posting{To: other, Message: userMessage("o1"), Wait: instant}))(b)

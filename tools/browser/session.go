@@ -99,7 +99,7 @@ func (s *session) write(ctx context.Context, number int, text string, submit boo
 		return tools.Result{}, err
 	}
 	if a.Kind != devices.Type && a.Kind != devices.Select {
-		return tools.Result{}, invalid("field field: %d is no field; use browser_click", number)
+		return tools.Result{}, invalid("field field: %d is not a field; use browser_click", number)
 	}
 	if submit && a.Kind != devices.Type {
 		return tools.Result{}, invalid("field submit: a choice cannot be sent; click the button of the form")

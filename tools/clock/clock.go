@@ -37,7 +37,7 @@ func CurrentTime() tools.Tool {
 		}
 		loc, err := time.LoadLocation(zone)
 		if err != nil {
-			return tools.Result{}, fmt.Errorf("field zone: %.80q is no known time zone", zone)
+			return tools.Result{}, fmt.Errorf("field zone: unknown time zone %.80q", zone)
 		}
 		return tools.Result{Text: time.Now().In(loc).Format("Monday, 2 January 2006, 15:04:05 MST (-07:00)")}, nil
 	})

@@ -81,7 +81,7 @@ func (d disk) open() (*os.Root, error) {
 	for _, part := range append(above(d.below), d.below) {
 		info, err := root.Lstat(part)
 		if err == nil && !info.IsDir() {
-			err = fmt.Errorf("%s is no folder", part)
+			err = fmt.Errorf("%s is not a folder", part)
 		}
 		if err != nil {
 			return nil, broken("opening the folder", err)
@@ -377,7 +377,7 @@ func ordinary(name string, info fs.FileInfo) error {
 	case mode&fs.ModeSymlink != 0:
 		return fail(Invalid, "%.200q is a symbolic link; those are not followed", name)
 	case !mode.IsRegular():
-		return fail(Invalid, "%.200q is no ordinary file", name)
+		return fail(Invalid, "%.200q is not a regular file", name)
 	}
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Nlink > 1 {
 		return fail(Invalid, "%.200q has a second name elsewhere (a hard link); such files are not touched", name)

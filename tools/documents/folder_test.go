@@ -40,9 +40,9 @@ func TestFolderKeepsInside(t *testing.T) {
 		{"loop/x", `"loop" is a symbolic link`},
 		{"dangling", "is a symbolic link"},
 		{"hard", "has a second name elsewhere"},
-		{"pipe", "is no ordinary file"},
-		{"pipe/x", `"pipe" is no ordinary file`},
-		{"socket", "is no ordinary file"},
+		{"pipe", "is not a regular file"},
+		{"pipe/x", `"pipe" is not a regular file`},
+		{"socket", "is not a regular file"},
 	}
 	for _, tt := range tests {
 		a.refused("read_file", m{"path": tt.path}, "EINVAL: ")
@@ -140,7 +140,7 @@ func TestFolderOfOthers(t *testing.T) {
 	a.refused("read_file", m{"path": "long"}, `EINVAL: "long" has 1200000 bytes, the limit is 1048576`)
 	a.refused("grep", m{"pattern": "a", "path": "binary"}, "is not text")
 	a.refused("edit_file", m{"path": "binary", "old_text": "a", "new_text": "b"}, "is not text")
-	if got := a.do("grep", m{"pattern": "a"}); got != "text:1: a\n[left out because they are no text or too long: 3 files]" {
+	if got := a.do("grep", m{"pattern": "a"}); got != "text:1: a\n[left out because they are not text or too long: 3 files]" {
 		t.Errorf("grep shows %q", got)
 	}
 	a.do("write_file", m{"path": "binary", "text": "now text"})

@@ -239,8 +239,8 @@ func TestHostileLists(t *testing.T) {
 		why[o.Tool] += o.Why
 	}
 	for name, want := range map[string]string{
-		"search": "claybot has a tool of its own", "twice": "two tools of that name", "": "its name", "huge": "more than 32768 bytes", "array": "no object",
-		"word": "no object", "null": "no object", "remote": "cannot be checked", "broken": "cannot be checked", "denied": "the configuration", "delete/all": "the configuration",
+		"search": "claybot has a tool of its own", "twice": "two tools of that name", "": "its name", "huge": "more than 32768 bytes", "array": "not an object",
+		"word": "not an object", "null": "not an object", "remote": "cannot be checked", "broken": "cannot be checked", "denied": "the configuration", "delete/all": "the configuration",
 	} {
 		if !strings.Contains(why[name], want) {
 			t.Errorf("%q is off as %q, want %q", name, why[name], want)

@@ -156,13 +156,13 @@ func schema(given any) (json.RawMessage, error) {
 	dec.UseNumber()
 	var root map[string]any
 	if given == nil || dec.Decode(&root) != nil || root == nil {
-		return nil, errors.New("its arguments are no object")
+		return nil, errors.New("its arguments are not an object")
 	}
 	if root["type"] == nil {
 		root["type"] = "object"
 	}
 	if root["type"] != "object" {
-		return nil, errors.New("its arguments are no object")
+		return nil, errors.New("its arguments are not an object")
 	}
 	tidy(root)
 	if raw, err = json.Marshal(root); err != nil {

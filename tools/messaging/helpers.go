@@ -36,7 +36,7 @@ func TaskTool(a tools.Agents, helpers []Helper) tools.Tool {
 	return tools.New(spec("task", b.String(), tools.Idempotent, scopeAgents), func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		i := slices.IndexFunc(helpers, func(h Helper) bool { return h.Name == strings.TrimSpace(in.Subagent) })
 		if i < 0 {
-			return tools.Result{}, fmt.Errorf("field subagent: there is no helper %.40q", in.Subagent)
+			return tools.Result{}, fmt.Errorf("field subagent: there is no subagent %.40q", in.Subagent)
 		}
 		h := helpers[i]
 		task, err := tools.Required("task", in.Task, maxTask)

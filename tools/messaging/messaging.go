@@ -213,7 +213,7 @@ func agentID(field, s string) (string, error) {
 		return "", err
 	}
 	if err := claybot.AgentID(id).Validate(); err != nil {
-		return "", fmt.Errorf("field %s: %.80q is no agent id; list_agents tells them", field, id)
+		return "", fmt.Errorf("field %s: invalid agent id %.80q; list_agents shows them", field, id)
 	}
 	return id, nil
 }

@@ -77,7 +77,7 @@ func when(at, in string, delayMs *int64, now time.Time) (time.Time, error) {
 		t, err := time.Parse(time.RFC3339, at)
 		switch {
 		case err != nil:
-			return time.Time{}, fmt.Errorf("field at: %.60q is no time with a zone such as 2026-12-24T18:00:00+01:00", at)
+			return time.Time{}, fmt.Errorf("field at: %.60q is not a time with a zone such as 2026-12-24T18:00:00+01:00", at)
 		case t.Before(now.Add(-lateBy)):
 			return time.Time{}, fmt.Errorf("field at: %s has passed, now it is %s", at, now.In(t.Location()).Format(time.RFC3339))
 		case t.After(now.Add(maxAhead)):

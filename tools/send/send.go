@@ -90,7 +90,7 @@ func sending(file, id, caption, as string) (tools.Sending, error) {
 	case strings.ContainsRune(file, 0) || !utf8.ValidString(file):
 		return x, errors.New("field path: no such path is possible")
 	case id != "" && claybot.AgentID(id).Validate() != nil:
-		return x, fmt.Errorf("field fileId: %.64q is no id of a file", id)
+		return x, fmt.Errorf("field fileId: invalid file id %.64q", id)
 	case utf8.RuneCountInString(caption) > maxCaption:
 		return x, fmt.Errorf("field caption: more than %d characters; say the rest in your answer", maxCaption)
 	}

@@ -87,9 +87,9 @@ func (f *Finder) String() string {
 	}
 	switch {
 	case f.Skipped == 1:
-		lines = append(lines, "[left out because they are no text or too long: 1 file]")
+		lines = append(lines, "[left out because they are not text or too long: 1 file]")
 	case f.Skipped > 1:
-		lines = append(lines, fmt.Sprintf("[left out because they are no text or too long: %d files]", f.Skipped))
+		lines = append(lines, fmt.Sprintf("[left out because they are not text or too long: %d files]", f.Skipped))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -36,7 +36,7 @@ func NewPattern(field, s string) (Pattern, error) {
 			return nil, fmt.Errorf("field %s: %.200q must not have parts that are empty, . or .. only", field, s)
 		}
 		if _, err := path.Match(part, ""); err != nil {
-			return nil, fmt.Errorf("field %s: %.200q is no pattern; [ needs a ], and \\ something behind it", field, s)
+			return nil, fmt.Errorf("field %s: invalid pattern %.200q; [ needs a ], and \\ needs a character after it", field, s)
 		}
 	}
 	return p, nil

@@ -55,7 +55,7 @@ func (s Set) read() tools.Tool {
 		Offset int    `json:"offset,omitempty" jsonschema:"the first line to show; 1 when absent"`
 		Limit  int    `json:"limit,omitempty" jsonschema:"how many lines, at most 2000; 2000 when absent"`
 	}
-	spec := s.Spec("read_file", "Reads a text file"+s.in("of")+". Lines are shown with their numbers and a tab before them, which are no part of the file.", tools.ReadOnly)
+	spec := s.Spec("read_file", "Reads a text file"+s.in("of")+". Lines are shown with their numbers and a tab before them, which are not part of the file.", tools.ReadOnly)
 	return with(s, spec, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		files, path, err := s.Open(ctx, env, in.Path)
 		if err != nil {

@@ -59,7 +59,7 @@ func (c Config) engine(p Provider) (*engine, error) {
 	case SearXNG:
 		e.make, e.read = (*engine).searxng, readSearXNG
 	default:
-		return nil, fmt.Errorf("%.40q is no search engine; want %s, %s or %s", p.Kind, Brave, Tavily, SearXNG)
+		return nil, fmt.Errorf("unknown search engine %.40q; want %s, %s or %s", p.Kind, Brave, Tavily, SearXNG)
 	}
 	var policy egress.Policy
 	if e.base == "" {

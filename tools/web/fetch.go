@@ -114,7 +114,7 @@ func checkAddress(address string) error {
 		err = fmt.Errorf("it does not begin with https:// or http://")
 	}
 	if err != nil {
-		return &tools.Fault{Code: faultAddress, Text: "field url: this is no address of the web: " + err.Error()}
+		return &tools.Fault{Code: faultAddress, Text: "field url: this is not a web address: " + err.Error()}
 	}
 	return nil
 }
@@ -191,7 +191,7 @@ func read(resp *http.Response, data []byte, raw bool) (kind, text string) {
 	case strings.HasPrefix(kind, "image/") && kind != "image/svg+xml":
 		return kind, fmt.Sprintf("This is a picture of %d bytes; fetch_url reads text only.", len(data))
 	case !textual(kind):
-		return kind, fmt.Sprintf("This is a file of %d bytes that is no text; fetch_url reads text only.", len(data))
+		return kind, fmt.Sprintf("This is a file of %d bytes that is not text; fetch_url reads text only.", len(data))
 	}
 	data = decoded(data, declared)
 	if raw || kind != "text/html" && kind != "application/xhtml+xml" {

@@ -61,8 +61,8 @@ func TestFetch(t *testing.T) {
 		{"no type", "application/octet-stream", "<!DOCTYPE html><p>x", "x", "text/html"},
 		{"pdf", "application/pdf", "%PDF-1.4", "This is a PDF document of 8 bytes; fetch_url reads text only.", "application/pdf"},
 		{"picture", "image/png", "\x89PNG", "This is a picture of 4 bytes; fetch_url reads text only.", "image/png"},
-		{"binary", "application/zip", "PK", "This is a file of 2 bytes that is no text; fetch_url reads text only.", "application/zip"},
-		{"guessed binary", "", "\x00\x01\x02\xff", "This is a file of 4 bytes that is no text; fetch_url reads text only.", "application/octet-stream"},
+		{"binary", "application/zip", "PK", "This is a file of 2 bytes that is not text; fetch_url reads text only.", "application/zip"},
+		{"guessed binary", "", "\x00\x01\x02\xff", "This is a file of 4 bytes that is not text; fetch_url reads text only.", "application/octet-stream"},
 		{"empty", "text/html", "", "(empty)", "text/html"},
 		{"odd type", "text/html\u00a0; x", "<p>x", "x", "text/html"},
 	}

@@ -65,7 +65,7 @@ func do(t *testing.T, s map[string]tools.Tool, name string, args any) outcome {
 	case err == nil && !r.Untrusted:
 		t.Errorf("%s %s: the result is not marked as untrusted", name, b)
 	case err != nil && !ok:
-		t.Errorf("%s %s: %v is no fault", name, b, err)
+		t.Errorf("%s %s: %v is not a fault", name, b, err)
 	case err != nil:
 		return outcome{"error: " + f.Text, f}
 	}

@@ -99,7 +99,7 @@ const (
 	faultRefused = "refused"     // by the policy
 	faultNetwork = "network"     // the host does not answer as it should
 	faultSize    = "too_large"   // or compressed too well
-	faultAddress = "bad_address" // it is no address of the web
+	faultAddress = "bad_address" // it is not a web address
 	faultSearch  = "unavailable" // no search engine answers
 )
 

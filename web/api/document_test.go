@@ -233,7 +233,7 @@ func TestDocumentAndRoutesAreTheSame(t *testing.T) {
 			}
 			_, pattern := mux.Handler(req)
 			if pattern == "" {
-				t.Errorf("%s %s is described and is no route", method, path)
+				t.Errorf("%s %s is described and is not a route", method, path)
 			}
 			covered[pattern] = true
 			for _, route := range api.Routes(api.Config{}) {

@@ -165,7 +165,7 @@ func (b *notePages) note(r *http.Request) (any, error) {
 	}
 	versions, _ = cut(versions, noteVersions)
 	v.Self = noteURL("/ui/notes/note/now", scope, path)
-	want, _ := strconv.ParseInt(q.Get("version"), 10, 64) // what is no number is no version
+	want, _ := strconv.ParseInt(q.Get("version"), 10, 64) // a text that is not a number names no version
 	for _, one := range versions {
 		row := noteRow{Memory: one.Memory, Scope: scope, Version: one.Version, Gone: one.Gone}
 		if one.Version == want {

@@ -121,7 +121,7 @@ func TestPagesThatAreNotThere(t *testing.T) {
 		}
 		if tt.page {
 			if !strings.Contains(got.body, `role="alert"`) || !strings.Contains(got.body, "<nav") || strings.Contains(got.body, hostile[1]) {
-				t.Errorf("%s is no page of ours: %.500s", tt.path, got.body)
+				t.Errorf("%s is not a page of ours: %.500s", tt.path, got.body)
 			}
 			continue
 		}

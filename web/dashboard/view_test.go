@@ -152,7 +152,7 @@ func TestSeries(t *testing.T) {
 		t.Fatalf("durations %+v", s.Durations)
 	}
 	if d := s.Durations[0]; *d.P50[0] != 10 || d.P50[1] != nil || *d.P99[0] != 30 {
-		t.Errorf("a day without runs is no day on which they took no time: %+v", d)
+		t.Errorf("a day without runs is shown as one on which they took no time: %+v", d)
 	}
 }
 

@@ -73,7 +73,7 @@ func dial(host string) (*engine, error) {
 	var plain, limited []client.Opt
 	url, err := client.ParseHostURL(e.host)
 	if err != nil || !slices.Contains([]string{"unix", "tcp", "http", "https", "npipe"}, url.Scheme) {
-		return nil, fmt.Errorf("docker client: %.80q is no address of an engine", e.host)
+		return nil, fmt.Errorf("docker client: invalid engine address %.80q", e.host)
 	}
 	if url.Scheme == "unix" || url.Scheme == "tcp" {
 		dialer := net.Dialer{Timeout: dialTimeout, KeepAlive: callTimeout}

@@ -150,7 +150,7 @@ func (w *Workspace) file(ctx context.Context, text, name string, stdin []byte, m
 	case exitTooBig:
 		return nil, fail(workspace.TooBig, "%.200q has more than %d bytes", name, max)
 	case exitSpecial:
-		return nil, fail(workspace.Failed, "%.200q is no regular file", name)
+		return nil, fail(workspace.Failed, "%.200q is not a regular file", name)
 	case exitFull:
 		return nil, fail(workspace.DiskLimit, "there is no space left in the workspace; remove files first")
 	}

@@ -100,7 +100,7 @@ func printable(text string) bool {
 func checkUnsafe(w *want) error {
 	for i, name := range w.Unsafe {
 		if !slices.Contains(Unsafe(), name) {
-			return refused("%q is no protection that a workspace can give up; those are: %s", clip(name, 40), strings.Join(Unsafe(), ", "))
+			return refused("unknown protection %q; a workspace can give up: %s", clip(name, 40), strings.Join(Unsafe(), ", "))
 		}
 		if i > 0 && w.Unsafe[i-1] == name {
 			return refused("the protection %q is given up twice", name)
@@ -117,7 +117,7 @@ var runtimeName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
 
 func checkImages(w *want) error {
 	if len(w.Image) > 255 || !imageName.MatchString(w.Image) {
-		return refused("%q is no name of an image; write one such as debian:bookworm-slim", clip(w.Image, 80))
+		return refused("invalid image name %q; write one such as debian:bookworm-slim", clip(w.Image, 80))
 	}
 	switch w.Platform {
 	case "", "linux/amd64", "linux/arm64":
@@ -125,7 +125,7 @@ func checkImages(w *want) error {
 		return refused("the platform %q is not known; write linux/amd64, linux/arm64 or nothing", clip(w.Platform, 40))
 	}
 	if w.Runtime != "" && !runtimeName.MatchString(w.Runtime) {
-		return refused("%q is no name of a runtime", clip(w.Runtime, 40))
+		return refused("invalid runtime name %q", clip(w.Runtime, 40))
 	}
 	if w.Docker == "" {
 		return nil
@@ -134,7 +134,7 @@ func checkImages(w *want) error {
 		return refused("a Docker engine beside the workspace needs a privileged container; name %q among the unsafe settings to allow that", UnsafeDocker)
 	}
 	if len(w.Docker) > 255 || !imageName.MatchString(w.Docker) {
-		return refused("%q is no name of an image for the Docker engine", clip(w.Docker, 80))
+		return refused("invalid image name %q for the Docker engine", clip(w.Docker, 80))
 	}
 	return nil
 }
@@ -184,13 +184,13 @@ func (p *Provider) checkVolumes(w *want) error {
 			return refused("%q is a path: folders of this machine, and the Docker socket, are never given to a workspace; name a volume", clip(v.Name, 80))
 		}
 		if !volumeName.MatchString(v.Name) {
-			return refused("%q is no name of a volume; use letters, digits, dots and dashes", clip(v.Name, 80))
+			return refused("invalid volume name %q; use letters, digits, dots and dashes", clip(v.Name, 80))
 		}
 		if strings.HasPrefix(v.Name, p.word()+"-") {
 			return refused("the volume %q is not for this workspace: names beginning with %s- are claybot's own", clip(v.Name, 80), p.word())
 		}
 		if !printable(v.Path) || !path.IsAbs(v.Path) || path.Clean(v.Path) != v.Path || len(v.Path) > 255 || strings.ContainsAny(v.Path, ":,") {
-			return refused("the place %q of the volume %s is no clean absolute path", clip(v.Path, 80), v.Name)
+			return refused("the path %q of the volume %s is not a clean absolute path", clip(v.Path, 80), v.Name)
 		}
 		if v.Path == "/" || v.Path == "/var" || v.Path == home || slices.ContainsFunc(kept, func(at string) bool { return below(v.Path, at) }) {
 			return refused("a volume cannot be at %s; choose a place such as %s/shared or /data", clip(v.Path, 80), home)
@@ -222,7 +222,7 @@ func (p *Provider) checkNetwork(w *want) error {
 	}
 	for _, host := range n.Allow {
 		if !hostPattern(host) {
-			return refused("%q is no host of an allow-list; write example.com, *.example.com or example.com:443", clip(host, 80))
+			return refused("invalid allow-list host %q; write example.com, *.example.com or example.com:443", clip(host, 80))
 		}
 	}
 	if p.cfg.Relay.Path == "" || p.cfg.Tunnel == nil {
@@ -262,7 +262,7 @@ func checkVars(env []workspace.Var) error {
 		upper := strings.ToUpper(v.Name)
 		switch {
 		case !envName.MatchString(v.Name):
-			return refused("%q is no name of a variable", clip(v.Name, 40))
+			return refused("invalid variable name %q", clip(v.Name, 40))
 		case seen[v.Name]:
 			return refused("the variable %s is there twice", v.Name)
 		case strings.HasPrefix(upper, "DOCKER_"), strings.HasPrefix(upper, "CLAYBOT_"), slices.Contains(ownEnv, strings.ToLower(v.Name)):

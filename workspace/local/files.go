@@ -33,7 +33,7 @@ func (w *place) root() (*os.Root, error) {
 	defer base.Close()
 	info, err := base.Lstat(filesName)
 	if err == nil && !info.IsDir() {
-		err = errors.New("it is no folder any more")
+		err = errors.New("it is no longer a folder")
 	}
 	if err != nil {
 		return nil, gone(err)
@@ -96,7 +96,7 @@ func ordinary(name string, info fs.FileInfo) error {
 	case info.IsDir():
 		why = "is a folder, not a file"
 	case !info.Mode().IsRegular():
-		why = "is no ordinary file"
+		why = "is not a regular file"
 	default:
 		if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Nlink > 1 {
 			why = "has a second name elsewhere (a hard link); such files are not touched"

@@ -290,7 +290,7 @@ func (c *checker) menu(e object, limit int, initial string) error {
 	}
 	for _, x := range chosen {
 		if o, _ := x.(object); !known[fmt.Sprint(o["value"])] {
-			return invalid("%s is no option: %v", initial, x)
+			return invalid("%s is not an option: %v", initial, x)
 		}
 	}
 	return nil

@@ -166,13 +166,13 @@ func (in Input) told(e object, value any) (object, error) {
 		return in.chosen(e, names)
 	case "datetimepicker":
 		if _, ok := value.(int64); !ok && !empty {
-			return nil, fmt.Errorf("%v is no moment", value)
+			return nil, fmt.Errorf("%v is not a moment", value)
 		}
 		return object{"selected_date_time": value}, nil
 	}
 	text, isText := value.(string)
 	if !isText && !empty {
-		return nil, fmt.Errorf("%v is no text", value)
+		return nil, fmt.Errorf("%v is not a text", value)
 	}
 	switch in.Type {
 	case "datepicker":

@@ -52,7 +52,7 @@ func encode(result []byte, e *apiError) (status int, body []byte) {
 func mustJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic("telegramtest: " + err.Error()) // a test delivered something that is no JSON
+		panic("telegramtest: " + err.Error()) // a test delivered something that is not JSON
 	}
 	return b
 }

@@ -38,7 +38,7 @@ func postAs(t *testing.T, s *Server, token, method, params string) (int, map[str
 	}
 	var answer map[string]any
 	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&answer); err != nil {
-		t.Fatalf("%s: %q is no JSON", method, body)
+		t.Fatalf("%s: %q is not JSON", method, body)
 	}
 	return resp.StatusCode, answer
 }
@@ -207,7 +207,7 @@ func TestRates(t *testing.T) {
 			}
 		}
 		if s.Violations() != 0 {
-			t.Error("the first 429 is no violation")
+			t.Error("the first 429 is not a violation")
 		}
 		post(t, s, "sendMessage", `{"chat_id":7,"text":"x"}`)
 		if s.Violations() != 1 {

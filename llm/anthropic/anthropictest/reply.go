@@ -97,7 +97,7 @@ const (
 	FaultStreamError Fault = "stream_error"  // overloaded_error in the place of the end
 	FaultStreamRate  Fault = "stream_rate"   // rate_limit_error in the place of the end
 	FaultStreamBad   Fault = "stream_bad"    // invalid_request_error in the place of the end
-	FaultGarbage     Fault = "garbage"       // an event that is no JSON
+	FaultGarbage     Fault = "garbage"       // an event that is not JSON
 	FaultEndless     Fault = "endless"       // text that does not end
 	FaultNoEnd       Fault = "no_end"        // a good stream without message_stop
 	FaultPings       Fault = "pings"         // a good stream with many pings

@@ -250,7 +250,7 @@ func (b *wireBlock) check(where string) *apiError {
 		}
 		data, err := base64.StdEncoding.DecodeString(b.Source.Data)
 		if err != nil || len(data) > 5<<20 {
-			return refuse("%s.image.source.base64: image exceeds 5 MB maximum, or is no base64", where)
+			return refuse("%s.image.source.base64: image exceeds 5 MB maximum, or is not base64", where)
 		}
 		if kind := http.DetectContentType(data); kind != b.Source.MediaType {
 			return refuse("%s.image.source.base64: the image was specified using %s, but appears to be %s", where, b.Source.MediaType, kind)

@@ -90,7 +90,7 @@ func (s *Server) decodeAudio(w http.ResponseWriter, hr *http.Request) (a Audio, 
 	hr.Body = http.MaxBytesReader(w, hr.Body, llm.MaxAudio+1<<20)
 	parts, err := hr.MultipartReader()
 	if err != nil {
-		return a, refuse("", "the body is no multipart/form-data")
+		return a, refuse("", "the body is not multipart/form-data")
 	}
 	for {
 		p, err := parts.NextPart()

@@ -53,7 +53,7 @@ const (
 	FaultSlow        Fault = "slow"         // a byte at a time, Reply.Gap apart
 	FaultStreamError Fault = "stream_error" // an error object in the place of the end
 	FaultStreamRate  Fault = "stream_rate"  // the same, with the code of a 429
-	FaultGarbage     Fault = "garbage"      // an event that is no JSON
+	FaultGarbage     Fault = "garbage"      // an event that is not JSON
 	FaultGiantLine   Fault = "giant_line"   // one line that does not end
 	FaultEndless     Fault = "endless"      // text that does not end
 )
