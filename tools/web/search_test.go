@@ -241,7 +241,7 @@ func TestRest(t *testing.T) {
 
 func TestBadProviders(t *testing.T) {
 	for want, p := range map[string]Provider{
-		"no search engine": {Kind: "altavista", Key: "k"}, "no base_url": {Kind: SearXNG}, "no key": {Kind: Brave},
+		"unknown search engine": {Kind: "altavista", Key: "k"}, "no base_url": {Kind: SearXNG}, "no key": {Kind: Brave},
 		"http://": {Kind: Tavily, Key: "k", BaseURL: "ftp://x/"}, "base_url": {Kind: SearXNG, BaseURL: "http://u:p@x/"}, "one line": {Kind: Brave, Key: "a\nb"},
 		"never reached": {Kind: SearXNG, BaseURL: "http://169.254.169.254/"},
 	} {
