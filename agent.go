@@ -175,7 +175,7 @@ type Usage struct {
 	Output       int64 `json:"output"`
 	CachedInput  int64 `json:"cachedInput"`          // of Input: read from the provider's cache
 	CacheWrite   int64 `json:"cacheWrite,omitempty"` // of Input: written to the provider's cache
-	Reasoning    int64 `json:"reasoning,omitempty"`  // of Output: thoughts that nobody reads
+	Reasoning    int64 `json:"reasoning,omitempty"`  // of Output: hidden thoughts
 	CostMicroUSD int64 `json:"costMicroUSD"`         // of the calls whose price is known
 	LLMCalls     int64 `json:"llmCalls"`
 	ToolCalls    int64 `json:"toolCalls"`

@@ -348,7 +348,7 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
-// selectors are all that must select somebody.
+// selectors are all that must select a pod.
 func (k *kube) selectors() (all []kubeLabels) {
 	for _, s := range k.services {
 		all = append(all, s.Spec.Selector)
@@ -404,7 +404,7 @@ func (k *kube) checkSet(t *testing.T, set kubeSet) {
 				if !ok || ref.Name != k.secrets[0].Metadata.Name {
 					t.Errorf("%s: no secret %s of %s for %s", name, ref.Key, ref.Name, e.Name)
 				}
-				// A Secret that is made by other means need not have what nobody needs.
+				// A Secret that is made by other means need not have optional keys.
 				if ref.Optional != (value == "") {
 					t.Errorf("%s: %s is optional: %v; the secret %s is empty: %v", name, e.Name, ref.Optional, ref.Key, value == "")
 				}

@@ -18,7 +18,7 @@ import (
 	"github.com/claybot/claybot/configs"
 )
 
-// runGrace is how long a node may take to end after SIGTERM. Whoever stops it has to
+// runGrace is how long a node may take to end after SIGTERM. The caller that stops it has to
 // wait longer.
 const runGrace = 30 * time.Second
 
@@ -208,8 +208,8 @@ func TestCompose(t *testing.T) {
 	checkSettings(t, "deploy/claybot.yaml", string(text))
 }
 
-// The image takes its version from whoever builds it, and each way to build it that is
-// told passes one on.
+// The image takes its version from its build, and each documented way to build it
+// passes one on.
 func TestImageVersion(t *testing.T) {
 	for file, wants := range map[string][]string{
 		"Dockerfile": {"\nARG VERSION=dev\n", "-X main.version=${VERSION}", `--build-arg VERSION="$(git describe `},

@@ -71,7 +71,7 @@ func TestFloorsFindPlantedViolations(t *testing.T) {
 		{"helper imports up", `storage/storagetest/bad.go: package storagetest|import "m/agentsystem"`, []string{"floor 1 imports floor 10"}},
 		{"emulator imports another implementation", `connectors/slack/slacktest/bad.go: package slacktest|import "m/storage/sqlite"`, []string{"only commands import an implementation"}},
 		{"suite of a contract on implementations below", "web/webtest/ok.go: // Package webtest helps.|package webtest|import \"m/storage/sqlite\"", nil},
-		{"command imported", `web/bad.go: package web|import "m/cmd/claybot/demo"`, []string{"nobody imports a command"}},
+		{"command imported", `web/bad.go: package web|import "m/cmd/claybot/demo"`, []string{"commands are not imported"}},
 		{"commands import each other", "cmd/two/main.go: // Two is another.|package main|import \"m/cmd/claybot/demo\"", []string{"commands do not import each other"}},
 		{"no floor", "things/t.go: // Package things is new.|package things", []string{"things/t.go", "no floor"}},
 		{"no floor below an implementation", "storage/sqlite/deep/d.go: // Package deep is new.|package deep", []string{"no floor"}},

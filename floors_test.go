@@ -54,7 +54,7 @@ var floors = map[string]int{
 }
 
 // footings are folders that implementations of one contract stand on. They lie between
-// the contract and these, and nobody else imports them.
+// the contract and these, and no other package imports them.
 var footings = []string{"storage/relational", "tools/textfile", "llm/provider", "connectors/schedule"}
 
 // forbidden are folder names that say nothing about what is inside.
@@ -280,7 +280,7 @@ func (t *tree) importFault(dir, imported string) string {
 			return "commands do not import each other"
 		}
 	case command(to):
-		return "nobody imports a command"
+		return "commands are not imported"
 	case helper(dir) && strings.HasPrefix(dir, to+"/"):
 		return "" // a helper knows what it helps to test
 	case helper(to):

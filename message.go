@@ -83,8 +83,8 @@ type AgentMessage struct {
 	Engine string `json:"engine,omitempty"`
 	// Undo is what the run that takes this message takes back.
 	Undo *Undoing `json:"undo,omitempty"`
-	// Tainted: the text, or a file, is from somebody whom nobody vouches for, or
-	// was written under his influence. Its record carries the mark on.
+	// Tainted: the text, or a file, is from an untrusted author, or
+	// was written under such an author's influence. Its record carries the mark on.
 	Tainted bool `json:"tainted,omitempty"`
 	// Root is the run that the chain of agents began with which led to this
 	// message; the run that takes it spends from that one's budget.
@@ -175,7 +175,7 @@ type FileReference struct {
 	SHA256   string `json:"sha256"`
 	// Text is what stands in a short text file, for the model.
 	Text string `json:"text,omitempty"`
-	// Kind is as what a chat shows it; empty where nobody said. Seconds is how
+	// Kind is as what a chat shows it; empty where the source does not say. Seconds is how
 	// long a recording is.
 	Kind    FileKind `json:"kind,omitempty"`
 	Seconds int      `json:"seconds,omitempty"`

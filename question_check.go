@@ -26,7 +26,7 @@ func (c complaint) Error() string { return string(c) }
 
 func complain(format string, args ...any) error { return complaint(fmt.Sprintf(format, args...)) }
 
-// Check reads what somebody said to q, and returns it in the form in which it
+// Check reads a person's answer to q, and returns it in the form in which it
 // is stored and given to the run:
 //
 //	text, textarea, email, select   a string
@@ -376,7 +376,7 @@ func (q Question) choices() string {
 	return strings.Join(q.Options, ", ")
 }
 
-// yes and no in the languages of many; nobody is asked which is theirs.
+// yes and no in many languages; no person is asked which is theirs.
 var (
 	yes = words("yes y true 1 on ok okay sure approve approved allow ja j oui o sí si s sim da hai evet tak ano kyllä igen ναι да так はい 是 好 예 네 نعم हाँ हां כן ใช่ có ya")
 	no  = words("no n false 0 off deny denied reject rejected refuse nein non não nao nej nei nee nu iie hayır hayir nie ne ei nem όχι нет ні いいえ 否 不 不是 아니요 아니오 لا नहीं לא ไม่ không tidak")

@@ -218,7 +218,7 @@ func TestValid(t *testing.T) {
 	}
 }
 
-// Whatever somebody says, the answer is JSON that checks as itself, or one
+// For any input, the answer is JSON that checks as itself, or one
 // sentence.
 func FuzzCheck(f *testing.F) {
 	for _, seed := range []string{"", "red", "2", "a@b.org", "2026-03-31 15:04", "1850-01-01 12:00", "07:30", "2,5", `["a"]`, "yes", "\xff\x00", "a, b; c"} {

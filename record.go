@@ -66,8 +66,8 @@ type Record struct {
 	Only []string `json:"only,omitempty"`
 	// Undo is the effect of a tool that people may want to take back.
 	Undo *Undo `json:"undo,omitempty"`
-	// Tainted: the text comes from, or was written under the influence of,
-	// somebody whom nobody vouches for: a page, a file, a stranger. What the agent
+	// Tainted: the text comes from, or was written under the influence of, an
+	// untrusted source: a page, a file, a stranger. What the agent
 	// does afterwards is judged more strictly, until a reset.
 	Tainted bool `json:"tainted,omitempty"`
 

@@ -99,7 +99,7 @@ const (
 
 var refusal = connectors.Tapped{Text: "This question is not for you."}
 
-// Who approves is asked where he wrote last, his word counts and nobody else's,
+// An approver is asked where they wrote last. Only the answers of approvers count,
 // and every place shows what came of it.
 func TestApproverIsAskedInHisChat(t *testing.T) {
 	t.Parallel()
@@ -126,7 +126,7 @@ func TestApproverIsAskedInHisChat(t *testing.T) {
 		{"stopped", "*(no longer needs an answer)*", "", func(r *rig, _ string) {
 			r.post(ann, typed("stop", claybot.MessageCancel, ""))
 		}},
-		{"nobody", "\n\ndenied *(no answer in time", "false/default/", func(*rig, string) { after(2 * time.Hour) }},
+		{"no answer", "\n\ndenied *(no answer in time", "false/default/", func(*rig, string) { after(2 * time.Hour) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -210,7 +210,7 @@ func TestBackgroundApproval(t *testing.T) {
 		synctest.Wait()
 		f := claybot.Firing{Task: "abc", Instant: "t1"}
 		if run := r.receipt(f.MessageID()).Run; run == nil || run.State != claybot.RunFailed {
-			t.Errorf("nobody to ask: %+v", run)
+			t.Errorf("no person to ask: %+v", run)
 		}
 		r.post(ann, msg("hey", "hey"))
 		after(time.Second)

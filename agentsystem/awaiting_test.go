@@ -20,7 +20,7 @@ type waitingRun struct {
 	id       claybot.RunID
 	question claybot.Question
 	fallback bool      // there is a default
-	answer   time.Time // when somebody answers; zero for never
+	answer   time.Time // when a person answers; zero for never
 }
 
 const week = 7 * 24 * time.Hour

@@ -22,7 +22,7 @@ func (r *rig) newLimiter(limit int64, hard bool) *budgets.Limiter {
 	}})
 }
 
-// A warning that nobody was there to hear is told as soon as somebody is, once.
+// A warning that reached no person is told as soon as it can reach one, once.
 func TestWarningIsToldLater(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.start()

@@ -350,7 +350,7 @@ func TestCrashBooksTheMost(t *testing.T) {
 }
 
 // A model without a price is refused where money is limited, with the next step,
-// and nobody is asked.
+// and without a question.
 func TestNoPriceNoMoney(t *testing.T) {
 	banking(t, talks(10), func(b *bank) {
 		b.rules, b.prices = []budgets.Rule{dollar(1_000_000)}, llm.Prices{}

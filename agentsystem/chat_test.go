@@ -159,7 +159,7 @@ func (l *line) Run(ctx context.Context, h connectors.Handler) error {
 func (l *line) Send(ctx context.Context, o claybot.Outgoing) (receipt string, err error) {
 	err = l.fuse.step("send", func() error { receipt, err = l.chat.send(o); return err })
 	if errors.Is(err, errDead) {
-		<-ctx.Done() // nobody hears the answer
+		<-ctx.Done() // the answer is lost
 		return "", ctx.Err()
 	}
 	return receipt, err

@@ -274,7 +274,7 @@ func TestConnectorElsewhere(t *testing.T) {
 		c.wants(3*time.Second, "ann", "re: hello")
 		c.nodes[2].kill()
 		c.nodes[0].say("bob", "hi")
-		c.wants(nodeTTL+15*time.Second, "bob", "re: hi") // when nobody has a better one
+		c.wants(nodeTTL+15*time.Second, "bob", "re: hi") // when no node has a better one
 	})
 }
 
@@ -411,7 +411,7 @@ func TestRemindersOfNodes(t *testing.T) {
 	})
 }
 
-// With hints nobody waits for the next look: neither for the connection of a node
+// With hints no node waits for the next look: neither for the connection of a node
 // that ends nor for a destination that it had.
 func TestHintsAreHeard(t *testing.T) {
 	p := new(polls)

@@ -130,7 +130,7 @@ func TestClockSetBackDuringAPause(t *testing.T) {
 }
 
 // A notice whose own send fails as a send is tried again; one whose fate is unknown
-// is not, and nobody is told of it.
+// is not, and no notice reports it.
 func TestFaultsOfTheNotice(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -19,7 +19,7 @@ import (
 )
 
 // dieOf lets the process die a second after the model was asked about a text, each
-// time, until nobody asks any more. It returns how often.
+// time, until no run asks any more. It returns how often.
 func (r *rig) dieOf(text string) (deaths int) {
 	r.Helper()
 	return r.dieAt(time.Second, text)
@@ -79,8 +79,8 @@ func (r *rig) unanswered(ids []claybot.MessageID) (bad []claybot.MessageID) {
 	return bad
 }
 
-// Finding R3: a run that kills the process ends with one notice, and nobody else's
-// does.
+// Finding R3: a run that kills the process ends with one notice, and no other run
+// ends.
 func TestPoisonAmongInnocents(t *testing.T) {
 	for _, n := range []int{2, 5, 40, 200} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

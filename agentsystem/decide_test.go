@@ -101,7 +101,7 @@ func TestDecide(t *testing.T) {
 				t.Errorf("/%s %s: %q was said, want %q", tt.name, tt.text, r.saidTo(last), tt.said)
 			}
 			if got := r.decides(ann, "other", "approve", ""); got != "Nothing needs your approval." {
-				t.Errorf("somebody else: %q", got)
+				t.Errorf("another person: %q", got)
 			}
 		})
 	}

@@ -273,7 +273,7 @@ func TestNoNoticeAboutANotice(t *testing.T) {
 	})
 }
 
-// A chat that refuses everything gets no notice and blocks nobody else.
+// A chat that refuses everything gets no notice and blocks no other chat.
 func TestDeadRoute(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -355,8 +355,8 @@ func TestLongLane(t *testing.T) {
 	})
 }
 
-// Many agents of one group answer at the same time: all is sent, whoever hands
-// over first.
+// Many agents of one group answer at the same time: all is sent, whichever of them
+// hands over first.
 func TestManyAgentsOneDestination(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

@@ -227,7 +227,7 @@ func (p *pair) tell(from string, h storage.Notification) {
 	}
 }
 
-// TestEndsElsewhere: whoever waits on one node for messages that another one works
+// TestEndsElsewhere: a caller that waits on one node for messages that another one works
 // on is told of every kind of end, with hints and without.
 func TestEndsElsewhere(t *testing.T) {
 	for _, loss := range []float64{0, 0.5, 1} {
@@ -235,7 +235,7 @@ func TestEndsElsewhere(t *testing.T) {
 			inPair(t, loss, func(p *pair) {
 				slack := 300 * time.Millisecond
 				if loss > 0 {
-					slack = 4500 * time.Millisecond // mill looks every 2 s, and so does whoever waits
+					slack = 4500 * time.Millisecond // mill looks every 2 s, and so does the caller that waits
 				}
 				invoke := func(id, text string, meanwhile func()) (inbox.Result, time.Duration) {
 					began := time.Now()

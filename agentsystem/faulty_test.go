@@ -127,8 +127,8 @@ func TestCauseOfParkedOnes(t *testing.T) {
 	})
 }
 
-// Whoever owns a background agent is notified once of a fault that keeps it from
-// working: where its task answers, else in the chat of its owner.
+// The owner of a background agent is notified once of a fault that keeps it from
+// working: where its task answers, else in the owner's chat.
 func TestFaultOfBackgroundAgent(t *testing.T) {
 	t.Parallel()
 	const name = "scheduled task “Count” has to wait"

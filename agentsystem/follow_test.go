@@ -152,7 +152,7 @@ func TestCancelRun(t *testing.T) {
 	})
 }
 
-// Whoever joins in the middle of an answer sees all of it.
+// A reader that joins in the middle of an answer sees all of it.
 func TestWatchGrowingText(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -200,7 +200,7 @@ func TestStartRunRefused(t *testing.T) {
 			r.Errorf("unknown agent: %v", err)
 		}
 		if _, err := r.system.Control.StartRun(ctx, agentsystem.Address{}, msg("1", "x")); err == nil {
-			r.Error("nobody is addressed, and there is no error")
+			r.Error("no agent is addressed, and there is no error")
 		}
 		a := r.begin(program, "1", " ")
 		if a.State != claybot.RunCanceled {

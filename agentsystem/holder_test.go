@@ -24,7 +24,7 @@ func TestWorksOn(t *testing.T) {
 		id := c.runOf("hello").Agent
 		i := slices.IndexFunc(c.nodes, func(m *member) bool { return m.system.Working() == 1 })
 		if i < 0 {
-			c.Fatal("nobody works on it")
+			c.Fatal("no node works on it")
 		}
 		worker := c.nodes[i].name
 		for _, m := range c.nodes {

@@ -111,7 +111,7 @@ func TestRedeliveryIsOneRun(t *testing.T) {
 	})
 }
 
-// An agent whose model hangs delays nobody else (PR-09).
+// An agent whose model hangs delays no other agent (PR-09).
 func TestAgentsDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

@@ -74,7 +74,7 @@ func (x reads) Unsent(ctx context.Context, dest string, after int64, limit int) 
 }
 
 // Messages for a connector that is gone wait for it, however many they become, and
-// nobody reads them meanwhile.
+// none of them is read meanwhile.
 func TestConnectorGone(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

@@ -100,8 +100,8 @@ func (h *herald) Ended(_ claybot.Descriptor, r claybot.Run) {
 }
 
 // TestAnswerOfAnEndIsLost: a node whose connection breaks in the commit that ends a
-// run finds out whether it has ended, and does what follows an end: helpers that
-// nobody waits for any more are stopped, and whoever made the run is told, once.
+// run finds out whether it has ended, and does what follows an end: it stops subagents
+// that no run waits for any more, and notifies the creator of the run, once.
 func TestAnswerOfAnEndIsLost(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -273,7 +273,7 @@ func (c *clusterRig) endedOnce(id claybot.RunID, h *herald, failed bool) {
 	}
 	h.mu.Unlock()
 	if !slices.Equal(told, []string{fmt.Sprint(id, " ", want)}) {
-		c.Errorf("whoever made the run is told of %q, want that %s is %s", told, id, want)
+		c.Errorf("the creator of the run is notified of %q, want that %s is %s", told, id, want)
 	}
 	if r := c.runOf("task/dig"); r.State != helper || failed && r.Cancel != "parent" {
 		c.Errorf("the helper is %s, canceled by %q, want %s", r.State, r.Cancel, helper)

@@ -282,13 +282,13 @@ func TestVoice(t *testing.T) {
 		want       string
 	}{
 		{"heard", heard, "[voice message, 1:12] HELLO"},
-		{"nobody listens", nil, "[voice message, 1:12: it cannot be heard here, as no speech recognition is set up; the operator can do that with the key transcription]"},
+		{"no recognition", nil, "[voice message, 1:12: it cannot be heard here, as no speech recognition is set up; the operator can do that with the key transcription]"},
 		{"fails", func(context.Context, claybot.Run, claybot.FileReference, func() (io.ReadCloser, error)) (llm.Speech, error) {
 			return llm.Speech{}, errors.New("500 secret")
-		}, "[voice message, 1:12: the speech recognition failed, so nobody knows what is said]"},
+		}, "[voice message, 1:12: the speech recognition failed, so its content is unknown]"},
 		{"breaks", func(context.Context, claybot.Run, claybot.FileReference, func() (io.ReadCloser, error)) (llm.Speech, error) {
 			panic("broken")
-		}, "[voice message, 1:12: the speech recognition failed, so nobody knows what is said]"},
+		}, "[voice message, 1:12: the speech recognition failed, so its content is unknown]"},
 		{"no money", func(context.Context, claybot.Run, claybot.FileReference, func() (io.ReadCloser, error)) (llm.Speech, error) {
 			return llm.Speech{}, &llm.LimitError{Text: "Your budget must hold."}
 		}, "[voice message, 1:12: it was not heard. Your budget must hold.]"},

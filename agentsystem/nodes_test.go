@@ -127,7 +127,7 @@ func TestStatusWithoutFigures(t *testing.T) {
 		gone, cancel := context.WithCancel(c.Context())
 		cancel()
 		if _, err := s.Overview.Status(gone); err == nil {
-			c.Error("a status for nobody")
+			c.Error("a status for a caller that is gone")
 		}
 		lame.cut(false)
 		if st, err := s.Overview.Status(c.Context()); err != nil || !st.Node.OK || st.Agents != 1 || st.Unknown || st.AsOf != 0 {
@@ -140,8 +140,8 @@ func TestStatusWithoutFigures(t *testing.T) {
 	})
 }
 
-// A node that nobody has asked before its database froze says all but figures. One
-// that stands by does not say who has the connection: nobody knows.
+// A node that was not asked before its database froze reports everything but metrics. A node
+// that stands by does not say which node has the connection: that is unknown.
 func TestFirstStatusWithoutStore(t *testing.T) {
 	prepare := func(c *clusterRig) { c.line = new(polls).line }
 	nodesInBubble(t, 2, prepare, func(c *clusterRig) {
@@ -158,7 +158,7 @@ func TestFirstStatusWithoutStore(t *testing.T) {
 				c.Fatalf("%s: %+v", m.name, st)
 			}
 			x, standby := st.Connectors[0], i == 1
-			if (x.State == connectors.StateStandby) != standby || (x.Held == "") != standby || standby && !strings.HasPrefix(x.Err, "nobody knows which node") {
+			if (x.State == connectors.StateStandby) != standby || (x.Held == "") != standby || standby && !strings.HasPrefix(x.Err, "the node that has the connection is unknown") {
 				c.Errorf("%s: %+v", m.name, x)
 			}
 			m.way.cut(false)

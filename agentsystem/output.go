@@ -94,7 +94,7 @@ func (o *Output) fileRoute(ctx context.Context, env tools.Env) (claybot.Route, e
 	}
 	e, err := o.people.Recent(ctx, env.Agent.Descriptor, env.Agent.ID)
 	if errors.Is(err, storage.ErrNotFound) {
-		return route, errors.New("this run answers nowhere, so nobody would get the file; say where it is instead")
+		return route, errors.New("this run answers nowhere, so the file would not be delivered; say where it is instead")
 	}
 	if err != nil {
 		return route, err

@@ -241,7 +241,7 @@ func (s smallParking) Park(ctx context.Context, p storage.Parked, r storage.Park
 }
 
 // A full table is an alarm and no loss: the source keeps what does not fit. A full
-// share of one agent is told to its person and holds up nobody.
+// share of one agent is reported to its person and delays no other agent.
 func TestFullParking(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -258,7 +258,7 @@ func TestFullParking(t *testing.T) {
 		for i := range 5 {
 			r.post(carol, msg(fmt.Sprint("c", i), fmt.Sprint("c", i)))
 		}
-		f.on.Store(true) // whoever cannot be told keeps the message
+		f.on.Store(true) // a source that cannot be told keeps the message
 		if err := r.system.Post(r.Context(), carol, msg("c9", "c9")); storage.ClassOf(err) != storage.ClassStore {
 			r.Errorf("untold: %v", err)
 		}

@@ -45,7 +45,7 @@ var dialogues = []dialogue{
 		}
 		after(20 * time.Second)
 	}, []string{"**Which colour?**\n\ngreen *(answered on the page)*", "done"}, []string{chosen}, 13},
-	{"nobody", func(r *rig) { r.source("begin"); after(16 * time.Minute) }, []string{
+	{"no answer", func(r *rig) { r.source("begin"); after(16 * time.Minute) }, []string{
 		colourLate, "I stopped waiting because I got no answer: Which colour?",
 	}, nil, 10},
 }

@@ -130,7 +130,7 @@ func (w *world) does(format string, args ...any) {
 	w.done = append(w.done, time.Now().UTC().Format(time.TimeOnly)+" "+fmt.Sprintf(format, args...))
 }
 
-// A person is somebody whose run asks.
+// A person is a user whose run asks.
 type person struct {
 	claybot.Descriptor
 	rules

@@ -28,7 +28,7 @@ func colourSaid(what string) string {
 	return "**Which colour?**\n\n" + what + " *(answered in the chat)*"
 }
 
-// What stands there when nobody answered.
+// The texts shown when no answer came.
 const (
 	colourGone = "**Which colour?**\n\n*(no longer needs an answer)*"
 	colourLate = "**Which colour?**\n\n*(no answer in time)*"
@@ -188,7 +188,7 @@ func TestUnfitAnswer(t *testing.T) {
 		r.wants(colourSaid("red"), wrong, "done")
 		r.wantTold(`{"colour":"red"}`)
 	})
-	bubble(t, func(r *rig) { // what nobody can read is no answer
+	bubble(t, func(r *rig) { // an unreadable text is not an answer
 		r.asking(askColour(nil))
 		r.post(ann, msg("blank", " \n"))
 		r.wants(colour, "Your message has no text that I can read.")
@@ -257,7 +257,7 @@ func TestAnswerOverHTTP(t *testing.T) {
 			t.Errorf("no such question: %v", err)
 		}
 		if err := r.system.Questions.Answers.AnswerQuestion(ctx, id, claybot.Answer{Text: "red", By: "bob", Via: claybot.ViaButton}); !errors.Is(err, storage.ErrNotFound) {
-			t.Errorf("somebody else in the chat: %v", err)
+			t.Errorf("another person in the chat: %v", err)
 		}
 		if err := r.system.Questions.Answers.AnswerQuestion(ctx, id, claybot.Answer{Text: "red", By: "operator", Via: claybot.ViaWeb}); err != nil {
 			t.Fatal(err)
@@ -417,7 +417,7 @@ func TestStopAndResetWhileAsking(t *testing.T) {
 	})
 }
 
-// The tool is refused where nobody reads along, and for questions that nobody
+// The tool is refused where no person reads along, and for questions that no person
 // could answer.
 func TestNobodyToAsk(t *testing.T) {
 	t.Parallel()

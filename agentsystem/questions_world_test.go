@@ -70,7 +70,7 @@ func (w *world) redelivers(p *person) {
 	}, func() string { return before + " again" })
 }
 
-// taps is a button, once or twice, tapped by the run's person or somebody else.
+// taps is a button, once or twice, tapped by the run's person or another one.
 func (w *world) taps(p *person, q claybot.Question) {
 	who := some(w, p.Descriptor, p.Descriptor, bob, claybot.User("chat", "dm-eve", "eve"))
 	value := w.value(q)
@@ -287,7 +287,7 @@ func (w *world) check(p *person) {
 			w.Fatal(err)
 		}
 		var a claybot.Answer
-		if got.Answer != nil && len(got.Answer.Value) > 0 { // else it is noted that nobody answered
+		if got.Answer != nil && len(got.Answer.Value) > 0 { // else it is noted that no answer came
 			a = *got.Answer
 		}
 		if want := p.said[q.ID]; string(a.Value) != string(want.Value) || a.Via != want.Via || a.By != want.By {

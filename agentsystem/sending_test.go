@@ -97,7 +97,7 @@ func TestSendFile(t *testing.T) {
 	}
 }
 
-// What somebody sent can be sent back by its id.
+// A file that a person sent can be sent back by its id.
 func TestSendKeptFile(t *testing.T) {
 	clouded(t, func(r *rig, c *cloud) {
 		c.files["a"] = []byte("alpha")

@@ -81,7 +81,7 @@ func (f family) live(t *testing.T, k int) (steps int) {
 		after(time.Minute) // the helpers must not be late when the next process comes
 		steps = len(r.fuse.steps)
 		// What happens together, a report and a notice for example, may take a
-		// step less when it is played again: then the last ones kill nobody.
+		// step less when it is played again: then the last kills hit nothing.
 		if r.fuse.dead() {
 			t.Logf("the process died behind %q", r.fuse.steps[max(0, len(r.fuse.steps)-3):])
 			r.crash()

@@ -99,8 +99,8 @@ func (x releasing) Release(ctx context.Context, l storage.Lease, w storage.Wait,
 	return x.Inbox.Release(ctx, l, w, orderly)
 }
 
-// Whoever was revoked is not worked for any more: not by a paused run, nor by
-// helpers, reminders, or tasks.
+// No work is done for a revoked person any more: not by a paused run, nor by
+// subagents, reminders, or tasks.
 func TestRevokedPerson(t *testing.T) {
 	t.Parallel()
 	waits := func(r *rig) {

@@ -27,7 +27,7 @@ func (r *rig) childrenOf(id claybot.AgentID) []storage.IndexEntry {
 	return list
 }
 
-// Whoever made a helper may be gone when an operator deletes the helper: the
+// The agent that created a subagent may be gone when an operator deletes the subagent: the
 // most recent agent of the owner hears of it, once.
 func TestDeletedBelowDeleted(t *testing.T) {
 	t.Parallel()

@@ -207,7 +207,7 @@ func TestFailureNotices(t *testing.T) {
 }
 
 // A notice whose parent is gone goes to the owner's most recent agent, never to
-// somebody else's.
+// another owner's.
 func TestParentIsDeleted(t *testing.T) {
 	t.Parallel()
 	other := claybot.User("chat", "room", "ann")
@@ -231,7 +231,7 @@ func TestParentIsDeleted(t *testing.T) {
 			t.Errorf("her other agent has %q", got)
 		}
 		if got := r.systemTexts(r.agent(bob), claybot.KindFailure); len(got) != 0 {
-			t.Errorf("somebody else has %q", got)
+			t.Errorf("another owner has %q", got)
 		}
 		if _, err := r.agents.Agent(r.Context(), child); err != nil {
 			t.Errorf("the child: %v", err)
@@ -308,7 +308,7 @@ func TestSpawnTimesOut(t *testing.T) {
 	})
 }
 
-// A stop ends the waiting run and those it waits for, and nobody is told.
+// A stop ends the waiting run and those it waits for, and sends no notice.
 func TestStopWhileWaiting(t *testing.T) {
 	t.Parallel()
 	for _, stop := range []claybot.AgentMessage{typed("stop", claybot.MessageCancel, ""), typed("stop", claybot.MessageReset, "")} {

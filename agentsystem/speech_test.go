@@ -109,12 +109,12 @@ func TestAskAgent(t *testing.T) {
 	})
 }
 
-// Nobody waits for one who waits for him.
+// No agent waits for an agent that waits for it.
 func TestAskInCircles(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.mind.plan("begin", spawn("", "alpha"), llmtest.Say("all in"))
-		r.mind.plan("alpha", llmtest.Use(with("ask_agent", obj{"to": "parent", "text": "why"})), llmtest.Say("nobody says"))
+		r.mind.plan("alpha", llmtest.Use(with("ask_agent", obj{"to": "parent", "text": "why"})), llmtest.Say("no answer"))
 		r.start()
 		r.say("begin")
 		after(time.Hour)
@@ -165,7 +165,7 @@ func TestReminder(t *testing.T) {
 	})
 }
 
-// One that became due while nobody was there comes late, and says so.
+// A reminder that became due while no process ran comes late, and says so.
 func TestLateReminder(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

@@ -106,7 +106,7 @@ func TestLedgerIsThatOfTheProvider(t *testing.T) {
 		{"a crash after a try", func(r *rig, c *counter) {
 			c.fail, c.takes = 1, 10*time.Second
 			r.say("hi")
-			after(11 * time.Second) // between two tries, or in the second one, of which nobody hears any more
+			after(11 * time.Second) // between two tries, or in the second one, whose outcome is lost
 			r.crash()
 			c.calls, c.taken = 1, 101
 			r.start()

@@ -57,7 +57,7 @@ func TestStillWorking(t *testing.T) {
 	})
 }
 
-// Who sees a typing sign, needs no other; nor does a task that nobody waits for.
+// A person who sees a typing sign needs no other; nor does a task without a waiting person.
 func TestStillWorkingIsNotNeeded(t *testing.T) {
 	t.Parallel()
 	t.Run("typing", func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestStillWorkingIsNotNeeded(t *testing.T) {
 			r.wants()
 		})
 	})
-	t.Run("nobody waits", func(t *testing.T) {
+	t.Run("no person waits", func(t *testing.T) {
 		bubble(t, func(r *rig) {
 			r.line = mute
 			r.start()

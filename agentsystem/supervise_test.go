@@ -70,8 +70,8 @@ func TestSupervise(t *testing.T) {
 	}
 }
 
-// Ready means that every connector has had its first success; before Run nobody
-// knows which there are.
+// Ready means that every connector has had its first success; before Run it is
+// unknown which there are.
 func TestReady(t *testing.T) {
 	t.Parallel()
 	if ready, why := agentsystem.New(agentsystem.Config{}).Overview.Ready(); ready || why == "" {
@@ -118,7 +118,7 @@ func TestTell(t *testing.T) {
 		}
 		r.wants("re: a", "one", "two")
 		if err := r.system.Tell(r.Context(), "nobody", "x"); err == nil {
-			t.Error("told nobody")
+			t.Error("told an unknown agent")
 		}
 	})
 }
@@ -148,7 +148,7 @@ func TestTranscript(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.start()
 		if got, err := r.system.Overview.Transcript(r.Context(), ann, 10); err != nil || len(got) != 0 {
-			t.Errorf("of nobody: %v, %v", got, err)
+			t.Errorf("of an agent without messages: %v, %v", got, err)
 		}
 		r.say("a")
 		after(time.Second)

@@ -54,7 +54,7 @@ func TestStatusOfASwitchedOffAgent(t *testing.T) {
 	})
 }
 
-// An operator reads in /why what made a run fail and what to do; nobody else does.
+// An operator reads in /why what made a run fail and what to do; other people do not.
 func TestOperatorReadsTheCauseInWhy(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

@@ -195,7 +195,7 @@ func TestRaisedLimitFreesWhatWaits(t *testing.T) {
 			}
 		}
 		if x := b.budget("owner/"); x.Extension != 0 {
-			b.Errorf("somebody extended it: %+v", x)
+			b.Errorf("it was extended: %+v", x)
 		}
 		if list, err := b.paying().Budgets(b.Context(), 10); err != nil || list[0].Waiting != 0 {
 			b.Errorf("%+v, %v", list, err)
@@ -203,8 +203,8 @@ func TestRaisedLimitFreesWhatWaits(t *testing.T) {
 	})
 }
 
-// An extension by an operator frees everybody who waits for the same budget, and a
-// budget that is removed, or of a day that is over, holds nobody.
+// An extension by an operator frees every run that waits for the same budget, and a
+// budget that is removed, or of a day that is over, holds no run.
 func TestWhatElseFreesABudget(t *testing.T) {
 	for name, free := range map[string]func(b *bank) error{
 		"extended": func(b *bank) error {
@@ -302,8 +302,8 @@ func TestToolsTellHowLongTheyTook(t *testing.T) {
 	})
 }
 
-// An operator reads in their own chat why a run failed and what to do; nobody else
-// does, nor does the operator where others read along.
+// An operator reads in their own chat why a run failed and what to do; other people
+// do not, nor does the operator where others read along.
 func TestOperatorReadsTheCause(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

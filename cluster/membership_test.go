@@ -337,7 +337,7 @@ func TestTrustEnds(t *testing.T) {
 				r.set(tt.cut, tt.hang)
 				time.Sleep(time.Until(last.Add(5 * time.Second)))
 				if m.Answering() == nil {
-					t.Error("after 5 s nobody has noticed")
+					t.Error("after 5 s it is not noticed")
 				}
 				time.Sleep(time.Until(last.Add(ttl - ttl/5 - time.Millisecond)))
 				synctest.Wait()

@@ -161,7 +161,7 @@ agents:
 	}
 }
 
-// A mistyped mode lets nobody new in, even when the file has opened the door.
+// A mistyped mode admits no new people, even when the file allows everyone.
 func TestBadAccessInEnvironmentClosesIt(t *testing.T) {
 	c, warnings := load(t, "access: open\n", map[string]string{"CLAYBOT_ACCESS": "allowlst", "CLAYBOT_ALLOW": "telegram:@bob,telegram:5"})
 	if c.Access.Mode != AccessAllowlist || c.Access.Off() == "" || len(c.Access.Allow) != 1 || len(warnings) != 2 {

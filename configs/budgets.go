@@ -25,7 +25,7 @@ const (
 // The values of Budget.OnLimit.
 const (
 	LimitHard = "hard" // nothing is spent beyond it
-	LimitWarn = "warn" // somebody is told
+	LimitWarn = "warn" // a person is told
 )
 
 // A Budget bounds what models may take. Exactly one of MicroUSD and Tokens is

@@ -38,7 +38,7 @@ func TestBudgets(t *testing.T) {
 		{"a run begins anew with each run", "budgets: [{per: run, every: month, usd: 1}]", []Budget{{Per: "run", Every: "run", MicroUSD: 1_000_000, OnLimit: "hard"}}, ""},
 		{"no list", "budgets: {per: all, usd: 1}", nil, "budgets: want a list of budgets"},
 		{"no group", "budgets: [5]", nil, "budgets[0]: want a group of keys (per, every, usd, tokens, on_limit, match)"},
-		{"for nobody", "budgets: [{usd: 1}]", nil, "does not say whom it is for"},
+		{"without a subject", "budgets: [{usd: 1}]", nil, "does not say whom it is for"},
 		{"of nothing", "budgets: [{per: all}]", nil, "either usd or tokens"},
 		{"of both", "budgets: [{per: all, usd: 1, tokens: 1}]", nil, "either usd or tokens"},
 		{"an unknown whom", "budgets: [{per: user, usd: 1}]", nil, `budgets[0].per: "user" is not one of agent, owner`},

@@ -362,7 +362,7 @@ func TestMergedGroups(t *testing.T) {
 	}
 }
 
-// A key that nobody reads and that plainly says where something goes, what is allowed or
+// An unknown key that plainly says where something goes, what is allowed or
 // what may be spent switches off what it was for; another one costs a warning.
 func TestKeysByOtherWords(t *testing.T) {
 	agent := claybot.User("web", "a", "b")

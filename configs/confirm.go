@@ -140,9 +140,9 @@ func setAllow(r *reader, at place, n *yaml.Node, p *draft) {
 }
 
 // noApproval ends the warnings after which nothing can be approved.
-const noApproval = "nobody may approve anything"
+const noApproval = "nothing can be approved"
 
-// setApprovals reads who approves. With a mistake in it nobody does: too few, or
+// setApprovals reads who approves. With a mistake in it nothing can be approved: too few, or
 // others, might be meant.
 func setApprovals(r *reader, at place, n *yaml.Node, p *draft) {
 	before := len(r.warnings)
@@ -150,7 +150,7 @@ func setApprovals(r *reader, at place, n *yaml.Node, p *draft) {
 	r.group(at, n, &p.Care.Approvals)
 	switch d := countPeople(r, p.Care.Approvers); {
 	case p.Care.Quorum > 1 && len(p.Care.Approvers) == 0:
-		r.warn(at, "a quorum of %d is named but nobody who may approve: set approvers, at least %d different people; ignored", p.Care.Quorum, p.Care.Quorum)
+		r.warn(at, "a quorum of %d is named but no approvers: set approvers, at least %d different people; ignored", p.Care.Quorum, p.Care.Quorum)
 	case p.Care.Quorum > 1 && d < p.Care.Quorum:
 		r.warn(at, "a quorum of %d needs as many different people among the approvers, there are %d; ignored", p.Care.Quorum, d)
 	}

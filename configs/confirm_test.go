@@ -45,7 +45,7 @@ func TestCareMistakes(t *testing.T) {
 	always := func(c Care) bool {
 		return len(c.Confirm) == 1 && c.Confirm[0] == Confirming{Tools: "*", When: "always"}
 	}
-	nobody := func(c Care) bool { return c.NoApproval }
+	closed := func(c Care) bool { return c.NoApproval }
 	for _, tt := range []struct {
 		text, warning string
 		holds         func(Care) bool
@@ -58,12 +58,12 @@ func TestCareMistakes(t *testing.T) {
 		}},
 		{"confirm: {shell: never, shell: always}", "all tools ask", always},
 		{`allow: ["shell(", "shell()", "", "a b", "sh(x"]`, "is not a tool, nor a tool with a pattern", func(c Care) bool { return len(c.Allow) == 0 }},
-		{"approvals: 2", "nobody may approve anything", nobody},
-		{"approvals: {quorum: 0}", "nobody may approve anything", nobody},
-		{"approvals: {quorum: 2}", "a quorum of 2 is named but nobody who may approve: set approvers, at least 2 different people; nobody may approve anything", nobody},
-		{"approvals: {quorum: 2, approvers: [telegram/1]}", "a quorum of 2 needs as many different people among the approvers, there are 1; nobody may approve anything", nobody},
-		{"approvals: {approvers: [slak/U1]}", "nobody may approve anything", nobody},
-		{"approvals: {qourum: 2}", "nobody may approve anything", nobody},
+		{"approvals: 2", "nothing can be approved", closed},
+		{"approvals: {quorum: 0}", "nothing can be approved", closed},
+		{"approvals: {quorum: 2}", "a quorum of 2 is named but no approvers: set approvers, at least 2 different people; nothing can be approved", closed},
+		{"approvals: {quorum: 2, approvers: [telegram/1]}", "a quorum of 2 needs as many different people among the approvers, there are 1; nothing can be approved", closed},
+		{"approvals: {approvers: [slak/U1]}", "nothing can be approved", closed},
+		{"approvals: {qourum: 2}", "nothing can be approved", closed},
 		{"limits: {tool_time: 0s}", "is not a duration such as 90s or 30m, from 1s to 168h", func(c Care) bool { return c.Limits.Time == 0 }},
 		{"limits: {tool_output: 8Mib}", "is not a size from 1KiB to 1GiB", func(c Care) bool { return c.Limits.Output == 0 }},
 		{"limits: {tool_output: -1}", "is not a size", func(c Care) bool { return c.Limits.Output == 0 }},

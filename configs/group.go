@@ -183,7 +183,7 @@ func (r *reader) unknown(group place, m member, known []string) {
 }
 
 // unread reports a warning about a key of the group at p that was not read at
-// all, and what is wrong with it: nobody knows what it was to set.
+// all, and what is wrong with it: what it was to set is unknown.
 func unread(w Warning, p place) (text string, ok bool) {
 	text, ok = ignored(w)
 	if !ok || w.Key != p.key && !strings.HasPrefix(w.Key, p.key+".") {

@@ -245,7 +245,7 @@ func checkPlan(t *testing.T, p Profile) {
 		t.Errorf("plan %+v", d)
 	}
 	if d.Mode != PlanPreview && d.Approvals > 1 && len(d.Approvers) < d.Approvals {
-		t.Errorf("plan that nobody can approve: %+v", d)
+		t.Errorf("plan that cannot be approved: %+v", d)
 	}
 	if q := d.Quiet; q != nil && (q.From < 0 || q.To < 0 || q.From >= 24*time.Hour || q.To > 24*time.Hour || q.From == q.To || q.What == "") {
 		t.Errorf("quiet %+v", q)

@@ -29,7 +29,7 @@ func (s Secret) Value() string {
 	return *s.value
 }
 
-// Named reports whether somebody asked for this secret, even if its value
+// Named reports whether the configuration names this secret, even if its value
 // could not be read.
 func (s Secret) Named() bool { return s.name != "" }
 

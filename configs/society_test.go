@@ -115,7 +115,7 @@ agents:
 		{"a subagent", claybot.Descriptor{Type: claybot.AgentSubagent, UID: taskUID, Profile: "report"}, "report"},
 		{"a subagent whose profile is gone", claybot.Descriptor{Type: claybot.AgentSubagent, Profile: "gone"}, DefaultProfile},
 		{"a subagent without one", claybot.Descriptor{Type: claybot.AgentSubagent, Connector: "web"}, DefaultProfile},
-		{"a profile named by somebody else", claybot.Descriptor{Type: claybot.AgentUser, Connector: "telegram", Profile: "report"}, DefaultProfile},
+		{"a profile named by another connector", claybot.Descriptor{Type: claybot.AgentUser, Connector: "telegram", Profile: "report"}, DefaultProfile},
 	} {
 		if got := c.Profile(tt.of).Name; got != tt.want {
 			t.Errorf("%s has profile %s, want %s", tt.name, got, tt.want)

@@ -100,7 +100,7 @@ func (m Model) nameless() bool {
 	return m.Name == "" && (m.BaseURL != "" || m.env.based() || len(m.Credentials()) > 0 || m.env.openAI.Named() || m.env.anthropic.Named())
 }
 
-// account reports the path of a key that holds a token or a key of somebody: without
+// account reports the path of a key that holds a token or a key of an account: without
 // it nothing can be sent anywhere.
 func account(path string) bool {
 	name := lastName(path)

@@ -10,7 +10,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// The example says truthfully how a send ended: whoever copies it would lose
+// The example says truthfully how a send ended: a copy of it would lose
 // messages, or send them twice, if it did not.
 func TestExampleSendFaults(t *testing.T) {
 	var (

@@ -303,8 +303,8 @@ func (b *body) Close() error {
 }
 
 // Words are what may be shown of an error of a client: without the address, which
-// may hold what is secret, and without words of the server, which nobody vouches
-// for. An error of no class that is known here is told in general terms.
+// may hold what is secret, and without words of the server, which are untrusted.
+// An error of no class that is known here is told in general terms.
 func Words(err error) string {
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		return refused.Error()

@@ -229,7 +229,7 @@ func Listeners(addrs ...string) func(netip.AddrPort) bool {
 func ofThisMachine(a netip.Addr) bool {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
-		return true // nobody can tell: refuse
+		return true // it cannot be told: refuse
 	}
 	for _, x := range all {
 		if p, err := netip.ParsePrefix(x.String()); err == nil && plain(p.Addr().WithZone("")) == a {

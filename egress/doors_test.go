@@ -113,7 +113,7 @@ func (s *nameServer) answer(m *dnsmessage.Message) {
 	}
 }
 
-// A trap listens at every address of this machine. Nobody must come.
+// A trap listens at every address of this machine. No connection must come.
 type trap struct {
 	port  string
 	came  atomic.Int32
@@ -145,7 +145,7 @@ func setTrap(t *testing.T) *trap {
 	return trap
 }
 
-// check proves that the trap works, and that nobody has come.
+// check proves that the trap works, and that no connection has come.
 func (tr *trap) check(t *testing.T) {
 	t.Helper()
 	if n := tr.came.Load(); n != 0 {

@@ -80,7 +80,7 @@ func (l *oneConn) Close() error {
 
 func (l *oneConn) Addr() net.Addr { return pipeAddr{} }
 
-// A turnstile counts who is inside, and lets nobody in once it is shut.
+// A turnstile counts who is inside, and admits no more callers once it is shut.
 type turnstile struct {
 	mu     sync.Mutex
 	closed bool

@@ -16,7 +16,7 @@ import (
 
 const (
 	maxHead     = 64 << 10         // of a request line with its headers
-	maxDrain    = 256 << 10        // of a body that nobody wanted, to keep the connection
+	maxDrain    = 256 << 10        // of an unread body, to keep the connection
 	headLimit   = 2 * time.Minute  // waiting for a request
 	answerLimit = 5 * time.Minute  // waiting for a host's first answer
 	tunnelIdle  = 15 * time.Minute // a tunnel without a byte in either direction

@@ -269,7 +269,7 @@ func TestTunnelSlowReader(t *testing.T) {
 	_, _ = dialThrough(t, tn, addr)
 	outside := accepted()
 	full := make(chan struct{})
-	go func() { // until nobody takes any more
+	go func() { // until no more is taken
 		defer close(full)
 		_, _ = io.Copy(outside, rand.Reader)
 	}()

@@ -219,7 +219,7 @@ func TestLeaseIsKept(t *testing.T) {
 	})
 }
 
-// A lease that somebody else has ends the work at once.
+// A lease that another node has ends the work at once.
 func TestLeaseLost(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.post(0, claybot.MessageUser, 0)
@@ -364,7 +364,7 @@ func TestBoxOutlivesNext(t *testing.T) {
 	})
 }
 
-// Two nodes share the agents; nobody holds one twice.
+// Two nodes share the agents; no agent has two holders.
 func TestNodesShare(t *testing.T) {
 	bubble(t, func(r *rig) {
 		nodes := []*inbox.Inboxes{r.boxes, inboxOf(r.db, "other")}
@@ -437,7 +437,7 @@ func TestNodeChanges(t *testing.T) {
 		b.Close()
 		r.none(time.Minute)
 		set("two")
-		again := r.hold(2 * time.Second) // nobody told it
+		again := r.hold(2 * time.Second) // it got no hint
 		if again.Lease.Node != "two" || r.boxes.Working() != 1 {
 			t.Errorf("held as %q", again.Lease.Node)
 		}

@@ -13,7 +13,7 @@ import (
 
 const (
 	// How long a route may go on trying when there is another one, and when
-	// there is none: then somebody waits to hear of it.
+	// there is none: then the caller waits to hear of it.
 	nextPatience = 2 * time.Second
 	lastPatience = 10 * time.Second
 

@@ -66,7 +66,7 @@ func TestFallback(t *testing.T) {
 	for _, tt := range []struct {
 		name          string
 		first, second []error
-		answer        string // who answers; empty: nobody
+		answer        string // who answers; empty: no model
 		class         Class
 		within        time.Duration
 		asked         [2]int

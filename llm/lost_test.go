@@ -36,7 +36,7 @@ func (c *counting) Chat(ctx context.Context, _ Request) (Response, error) {
 	return Response{Model: c.name, Usage: next.usage}, next.err
 }
 
-// Whoever asks learns of each token that a provider counted, once, whatever
+// The caller learns of each token that a provider counted, once, whatever
 // became of the try.
 func TestNoTokenIsLost(t *testing.T) {
 	took := func(in, out int64) claybot.Usage { return claybot.Usage{Input: in, Output: out} }

@@ -22,7 +22,7 @@ import (
 // All accounts use this usage and no other, so that they agree. It is
 // returned, and of a failed call told to Request.Lost as well; so Metered belongs
 // around one attempt, below what tries again. It does not change prices and expects
-// nobody else to.
+// no other wrapper to.
 func Metered(m Model, prices Prices) Model {
 	return metered{model: m, prices: prices}
 }

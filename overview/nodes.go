@@ -19,7 +19,7 @@ const (
 	noDatabase = "the database does not answer; nothing new is taken in until it does"
 	oldFigures = "the database did not give its figures in time; they are the last that were read"
 	noneRead   = "the database did not give its figures in time; they are not known yet"
-	noHolder   = "nobody knows which node has the connection until the database answers"
+	noHolder   = "the node that has the connection is unknown until the database answers"
 )
 
 // held marks connectors as blocked while the store is unavailable. It leaves out those

@@ -79,7 +79,7 @@ func BenchmarkStored(b *testing.B) {
 	b.ReportMetric(events*float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
-// BenchmarkAppend writes two runs in turns, one that nobody reads and one that
+// BenchmarkAppend writes two runs in turns, one without readers and one that
 // 200 read: each event when the last one has reached all of them, or flat out.
 func BenchmarkAppend(b *testing.B) {
 	b.Run("in step", func(b *testing.B) { benchmarkAppend(b, true) })

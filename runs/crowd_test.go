@@ -137,7 +137,7 @@ func (r *rig) interleave(draw *rand.Rand) (faults []string) {
 		}
 	}
 	if d := time.Since(begun); d > 0 {
-		faults = append(faults, fmt.Sprintf("somebody waited %v", d))
+		faults = append(faults, fmt.Sprintf("a reader waited %v", d))
 	}
 	return faults
 }

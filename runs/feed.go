@@ -74,8 +74,8 @@ func (f *feed) covers(after, last int64) bool {
 	return r.last > 0 && r.last >= last && after <= r.last && after >= r.before()
 }
 
-// claim reports whether the caller is the one who looks into the store for all
-// readers, because nobody has done so since a time.
+// claim reports whether the caller looks into the store for all
+// readers, because no caller has done so since a time.
 func (f *feed) claim(now time.Time, every time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

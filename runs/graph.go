@@ -107,7 +107,7 @@ func (g *Graph[S, O]) Run(ctx context.Context, t *Turn) iter.Seq2[claybot.Record
 }
 
 // errConsumed: the consumer stopped ranging.
-var errConsumed = errors.New("nobody takes the records")
+var errConsumed = errors.New("the consumer stopped reading")
 
 // A walk is one pass through a graph.
 type walk[S, O any] struct {

@@ -11,11 +11,11 @@ import (
 // A Hub tells those who watch runs that there is something new. A store tells
 // the Hub of its commits, engines of the text they write; Watch and Relay
 // listen. A Hub has no goroutine that stays and keeps nothing of a run that
-// nobody watches and that writes no text.
+// has no watchers and writes no text.
 //
 // Where several nodes share the store, each has a Hub. The store tells a Hub of
 // what the others have committed (Heard), and its readers look there; the ring of
-// newest events is good for what was seen to follow without a gap, whoever wrote
+// newest events is good for what was seen to follow without a gap, whichever node wrote
 // it. A text is told to the other nodes only while it is read there: a node says
 // so when a reader begins and every 5 s from then on, and is told the text so far
 // and then its growth, in pieces with their offsets. What is lost on the way comes
@@ -38,7 +38,7 @@ type Hub struct {
 
 const (
 	firstSweep = 256
-	abandoned  = 10 * time.Minute // without growth, nobody writes that text any more
+	abandoned  = 10 * time.Minute // without growth, no process writes that text any more
 )
 
 // NewHub returns a Hub that has heard of nothing yet.
@@ -143,7 +143,7 @@ func (h *Hub) open(run claybot.RunID) *feed {
 	return f
 }
 
-// forget drops feeds that nobody reads and whose text has not grown since a
+// forget drops feeds without readers whose text has not grown since a
 // time: their runs went on elsewhere.
 func (h *Hub) forget(since time.Time) {
 	for run, f := range h.feeds {
@@ -177,7 +177,7 @@ func (h *Hub) leave(run claybot.RunID, f *feed) {
 	defer f.mu.Unlock()
 	f.readers--
 	if f.readers == 0 {
-		// Nobody tells the feed of events from now on: what it knows grows old.
+		// No node tells the feed of events from now on: what it knows grows old.
 		f.ring, f.look = ring{}, false
 		f.drafts.dropRemote() // without a reader, no member is asked for their pieces
 		f.shared.over, f.shared.lost = nil, 0

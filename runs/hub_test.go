@@ -13,12 +13,12 @@ import (
 
 func told(h *Hub, events ...claybot.Event) { h.Committed(storage.Commit{Events: events}) }
 
-// TestHubKeepsNothing looks at what is left when nobody reads and writes.
+// TestHubKeepsNothing looks at what is left when there are no readers and writers.
 func TestHubKeepsNothing(t *testing.T) {
 	h := NewHub()
 	told(h, NodeBegan("r", "model", 1))
 	if len(h.feeds) != 0 {
-		t.Error("a run that nobody watches has a feed")
+		t.Error("a run without readers has a feed")
 	}
 	h.Grow("r", "model", 1, "")
 	if len(h.feeds) != 0 {

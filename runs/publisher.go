@@ -89,7 +89,7 @@ func (p *publisher) turn(ctx context.Context) (worked, mine bool) {
 	}
 	held, free, err := p.relay.Turn(ctx, SinkClaim(p.name))
 	if err != nil {
-		// Whoever has it makes its own batches.
+		// The new holder makes its own batches.
 		clear(p.held)
 		p.fails, p.until = 0, time.Time{}
 		p.relay.report(p.name, func(h *SinkHealth) {

@@ -31,7 +31,7 @@ type SinkError struct {
 	Text string
 	// After is how long the receiver asks to be left alone.
 	After time.Duration
-	// Refused says that the same request will be refused again until somebody
+	// Refused says that the same request will be refused again until a person
 	// changes something. It is tried again all the same, seldom.
 	Refused bool
 	// Batch says that the fault is with these events, or with their number:

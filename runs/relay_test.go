@@ -17,7 +17,7 @@ import (
 	"github.com/claybot/claybot/storage/sqlite"
 )
 
-// A place is a sink that remembers what arrived and when somebody tried.
+// A place is a sink that remembers what arrived and when a delivery was tried.
 type place struct {
 	mu      sync.Mutex
 	seqs    map[claybot.RunID][]int64

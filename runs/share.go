@@ -215,7 +215,7 @@ func (f *feed) unattended(now time.Time) bool {
 	return !f.ring.ended && f.shared.sayAgain(now)
 }
 
-// rumor is told that another node has written to the run: somebody has to look.
+// rumor is told that another node has written to the run: a reader has to look.
 func (f *feed) rumor() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

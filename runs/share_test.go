@@ -17,7 +17,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A cluster is nodes with a hub each over one store. Whoever writes tells its own
+// A cluster is nodes with a hub each over one store. A node that writes tells its own
 // hub of the commit, and the others get a hint, if it is not lost.
 type cluster struct {
 	*rig
@@ -196,7 +196,7 @@ func TestReservedElsewhere(t *testing.T) {
 }
 
 // TestGrowthElsewhere: a text is shown on a node that does not write it, from its
-// beginning, whenever its reader comes, and nothing is told while nobody reads.
+// beginning, whenever its reader comes, and nothing is told without a reader.
 func TestGrowthElsewhere(t *testing.T) {
 	inCluster(t, 3, func(t *testing.T, c *cluster) {
 		l := c.start()
@@ -207,7 +207,7 @@ func TestGrowthElsewhere(t *testing.T) {
 		grow(1, "H")
 		time.Sleep(time.Second)
 		if n := c.hints(grown); n != 0 {
-			t.Errorf("%d pieces are told to nobody", n)
+			t.Errorf("%d pieces are sent without a reader", n)
 		}
 		first := c.on(1).watch(t.Context(), l.id, 1, nil)
 		synctest.Wait()
@@ -335,7 +335,7 @@ func TestGrowthLost(t *testing.T) {
 				}
 				got = got[:min(len(got), d.Offset)] + d.Text
 				if !strings.HasPrefix(text, got) && !slices.ContainsFunc(attempts, func(a string) bool { return strings.HasPrefix(a, got) }) {
-					t.Errorf("shown: %q, which nobody wrote", got)
+					t.Errorf("shown: %q, which was never written", got)
 				}
 				mu.Unlock()
 			}
@@ -430,7 +430,7 @@ func TestLatePiece(t *testing.T) {
 	})
 }
 
-// TestOneHub of a store that is not shared tells nobody, and hears all the same.
+// TestOneHub of a store that is not shared sends no hints, and hears all the same.
 func TestOneHub(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		l := r.start()

@@ -253,8 +253,8 @@ func (r *reader) pause(ctx context.Context, n next) error {
 	return err
 }
 
-// refresh tells the feed what is stored and nobody told it of, for all its
-// readers. It yields nothing: a caller that stands still keeps nobody up.
+// refresh tells the feed what is stored and not yet reported, for all its
+// readers. It yields nothing: a caller that stands still delays no reader.
 func (r *reader) refresh(ctx context.Context) error {
 	run, err := r.store.Run(ctx, r.run)
 	if errors.Is(err, storage.ErrNotFound) {

@@ -247,7 +247,7 @@ func TestReservedID(t *testing.T) {
 	})
 }
 
-// A counting store counts how often somebody loads a run.
+// A counting store counts how often a run is loaded.
 type counting struct {
 	*sqlite.DB
 	loads atomic.Int64
@@ -305,7 +305,7 @@ func TestCrowdOfAQueuedID(t *testing.T) {
 	}
 }
 
-// noTime fails when the time of the bubble has moved: somebody was woken by a
+// noTime fails when the time of the bubble has moved: a reader was woken by a
 // timer and not by the hub.
 func noTime(t *testing.T) {
 	t.Helper()

@@ -107,7 +107,7 @@ func TestMirrorLoad(t *testing.T) {
 	})
 }
 
-// A mirror of a tree that nobody else changes asks only after a change, and never
+// A mirror of a tree without other writers asks only after a change, and never
 // waits to ask.
 func TestMirrorAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

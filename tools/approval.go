@@ -15,11 +15,11 @@ import (
 )
 
 // maxAction is the longest action, in characters as it is shown, that can be
-// approved: nobody reads more.
+// approved: no person reads more.
 const maxAction = 20_000
 
 // errLongAction is what an agent reads about a longer one.
-var errLongAction = fmt.Errorf("the action is longer than %d characters, which nobody can approve; make it shorter or split it", maxAction)
+var errLongAction = fmt.Errorf("the action is longer than %d characters, which is too long to approve; make it shorter or split it", maxAction)
 
 // Approval is the question whether an agent may make a call. Its text shows the
 // whole action: the tool, every argument, what they mean where only the place of the
@@ -53,7 +53,7 @@ func Approval(agent claybot.Agent, place string, spec Spec, call claybot.ToolCal
 	if spec.SubjectIn != nil {
 		about, _ := subject(spec, args)
 		d.text("\nabout: ")
-		d.literal(cmp.Or(about, "nobody can tell what it means now"), 1)
+		d.literal(cmp.Or(about, "what it means now is unknown"), 1)
 	}
 	d.text("\nasked by: agent ")
 	d.literal(string(agent.ID), 1)
@@ -168,7 +168,7 @@ func (d *display) value(dec *json.Decoder, depth int) error {
 		d.literal(v, depth)
 	case json.Number:
 		if len(v) > lineWidth {
-			return errors.New("a number is so long that nobody can approve it")
+			return errors.New("a number is too long to approve")
 		}
 		d.text(string(v))
 	default:
@@ -194,7 +194,7 @@ func (d *display) list(dec *json.Decoder, begin json.Delim, depth int) error {
 			}
 			name, _ := t.(string) // names are strings
 			if other, twice := seen[folded(name)]; twice {
-				return fmt.Errorf("the members %.80q and %.80q differ in capitals only, so nobody can tell which one counts", other, name)
+				return fmt.Errorf("the members %.80q and %.80q differ in capitals only, so it is unclear which one counts", other, name)
 			}
 			seen[folded(name)] = name
 			d.literal(name, depth+1)

@@ -228,7 +228,7 @@ func TestApprovalRefuses(t *testing.T) {
 		{"far too long", "shell", `{"a":[` + strings.Repeat(`"x",`, 200_000) + `1]}`, "longer than 20000 characters"},
 		{"too deep", "shell", strings.Repeat("[", 102) + strings.Repeat("]", 102), "nested more than 100 levels"},
 		{"far too deep", "shell", strings.Repeat(`{"a":`, 9_000) + "1" + strings.Repeat("}", 9_000), "nested more than 100 levels"},
-		{"long number", "shell", `{"n":` + strings.Repeat("1", 100) + `}`, "a number is so long"},
+		{"long number", "shell", `{"n":` + strings.Repeat("1", 100) + `}`, "a number is too long"},
 	}
 	for _, tt := range tests {
 		_, err := tools.Approval(helper, "", spec, claybot.ToolCall{Name: tt.tool, Args: tt.args}, "")
@@ -318,7 +318,7 @@ func TestGranted(t *testing.T) {
 		{"once", []claybot.Record{q, said("q", "true", claybot.ApproveOnce)}, false},
 		{"always is a rule, not a grant", []claybot.Record{q, said("q", "true", claybot.ApproveAlways)}, false},
 		{"denied", []claybot.Record{q, said("q", "false", claybot.ApproveSession)}, false},
-		{"nobody answered", []claybot.Record{q, said("q", "", claybot.ApproveSession)}, false},
+		{"no answer", []claybot.Record{q, said("q", "", claybot.ApproveSession)}, false},
 		{"another question", []claybot.Record{q, said("r", "true", claybot.ApproveSession)}, false},
 		{"another tool", []claybot.Record{asked("q", "sh", claybot.QuestionConfirm), said("q", "true", claybot.ApproveSession)}, false},
 		{"no approval", []claybot.Record{asked("q", "shell", claybot.QuestionBoolean), said("q", "true", claybot.ApproveSession)}, false},

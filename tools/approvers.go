@@ -10,7 +10,7 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// NoQuorum is how many approve where nobody may: never that many.
+// NoQuorum is how many must approve where there are no approvers: never that many do.
 const NoQuorum = math.MaxInt32
 
 // Approvers are the people who approve actions. A person may have several ids and
@@ -33,9 +33,9 @@ func (a Approvers) Left(by []string) (who []string, err error) {
 	people := a.Distinct(a.Named)
 	switch {
 	case a.Need == NoQuorum:
-		return nil, errors.New("what the configuration says about approvals cannot be used, so nobody may approve anything; claybot doctor tells what is wrong with it")
+		return nil, errors.New("what the configuration says about approvals cannot be used, so nothing can be approved; claybot doctor shows what is wrong with it")
 	case a.few() && len(people) == 0:
-		return nil, errors.New("this rule names a quorum but nobody who may approve: set approvers")
+		return nil, errors.New("this rule names a quorum but no approvers: set approvers")
 	case a.few():
 		return nil, fmt.Errorf("it needs the approvals of %d different people, and %d may give one", a.Need, len(people))
 	}
@@ -45,7 +45,7 @@ func (a Approvers) Left(by []string) (who []string, err error) {
 		}
 	}
 	if len(people) > 0 && len(who) == 0 {
-		return nil, fmt.Errorf("it needs %d approvals, and nobody is left to give one", max(a.Need, 1))
+		return nil, fmt.Errorf("it needs %d approvals, and no approver is left to give one", max(a.Need, 1))
 	}
 	return who, nil
 }
@@ -53,7 +53,7 @@ func (a Approvers) Left(by []string) (who []string, err error) {
 // Enough reports whether those who approved are as many as it needs. Who may not
 // approve any more does not count.
 //
-// Nobody does where too few are named, whoever approved while there were more.
+// No approvals are enough where too few are named, no matter who approved while there were more.
 func (a Approvers) Enough(by []string) bool {
 	return !a.few() && len(a.counted(by)) >= max(a.Need, 1)
 }
@@ -74,15 +74,15 @@ func (a Approvers) Tell(q *claybot.Question, by []string) {
 	}
 }
 
-// Lacking is how many more people must approve the action of a question once one
-// has: for what was shown or, edited, for other arguments, which nobody else has
+// Lacking is how many more people must approve the action of a question once one person
+// has: for what was shown or, edited, for other arguments, which no other person has
 // approved yet.
 func (a Approvers) Lacking(q claybot.Question, by string, edited bool) int {
 	var have []string
 	if !edited {
 		have = slices.Clone(q.ApprovedBy)
 	}
-	if by != "" { // nobody counts as nobody
+	if by != "" { // an empty name is not a person
 		have = append(have, by)
 	}
 	return max(0, q.Need-len(a.Distinct(have)))

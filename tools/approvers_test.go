@@ -8,7 +8,7 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-// Who approves is told how many more people must, and nobody counts twice.
+// An approver is told how many more people must approve, and no person counts twice.
 func TestLacking(t *testing.T) {
 	people := func(id string) []string {
 		if ann := []string{"slack/ann", "telegram/1"}; slices.Contains(ann, id) {
@@ -36,7 +36,7 @@ func TestLacking(t *testing.T) {
 		"another operator":                 {asked(who, "operator"), "token:ci", false, 2},
 		"one who may not any more":         {asked(who, "slack/eve"), "slack/ann", false, 2},
 		"other arguments":                  {asked(who, "slack/ann", "slack/bob"), "slack/cyd", true, 2},
-		"nobody who is known":              {asked(who, "slack/ann"), "", false, 2},
+		"an unknown person":                {asked(who, "slack/ann"), "", false, 2},
 		"a question of an earlier version": {claybot.Question{}, "operator", false, 0},
 	} {
 		if got := who.Lacking(tt.q, tt.by, tt.edited); got != tt.want {
@@ -48,7 +48,7 @@ func TestLacking(t *testing.T) {
 	}
 }
 
-// Too few who are named are never enough, whoever approved while they were more.
+// Too few approvers are never enough, no matter who approved while they were more.
 func TestTooFewAreNamed(t *testing.T) {
 	all := []string{"operator", "slack/ann", "slack/bob"}
 	for name, tt := range map[string]struct {
@@ -58,8 +58,8 @@ func TestTooFewAreNamed(t *testing.T) {
 		"one":              {tools.Approvers{Owner: "slack/ann"}, true},
 		"two of two":       {tools.Approvers{Need: 2, Named: all[1:]}, true},
 		"two of one":       {tools.Approvers{Need: 2, Named: all[1:2], Owner: "slack/ann"}, false},
-		"two, nobody said": {tools.Approvers{Need: 2, Owner: "slack/ann"}, false},
-		"nobody may":       {tools.Approvers{Need: tools.NoQuorum, Named: all[1:]}, false},
+		"two, no approval": {tools.Approvers{Need: 2, Owner: "slack/ann"}, false},
+		"no approvers":     {tools.Approvers{Need: tools.NoQuorum, Named: all[1:]}, false},
 	} {
 		if _, err := tt.who.Left(nil); tt.who.Enough(all) != tt.enough || (err == nil) != tt.enough {
 			t.Errorf("%s: enough %t, %v", name, tt.who.Enough(all), err)

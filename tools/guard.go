@@ -115,7 +115,7 @@ func (g *Guard) Enter(user, tool string) *Fault {
 		if wait := s.until.Sub(now); wait > 0 {
 			return circuitFault(tool, wait)
 		}
-		// A trial that nobody ends, as its process lost it, holds the others back
+		// A trial that never ends, as its process lost it, holds the others back
 		// for no longer than an open circuit would.
 		if wait := s.trial.Add(circuitOpen).Sub(now); !s.trial.IsZero() && wait > 0 {
 			return circuitFault(tool, wait)

@@ -173,7 +173,7 @@ func plainLatin(r rune) bool {
 	return r >= 0xc0 && r <= 0x24f || r >= 0x1e00 && r <= 0x1ef9
 }
 
-// plainSign reports signs that nobody takes for those of ASCII.
+// plainSign reports signs that no reader takes for those of ASCII.
 func plainSign(r rune) bool {
 	switch {
 	case strings.ContainsRune("¡¢£¤¥§©«®°±²³µ¶¹»¼½¾¿×÷€₹₽₺₴₿™、。「」『』", r):

@@ -200,7 +200,7 @@ func subject(spec Spec, args json.RawMessage) (s string, ok bool) {
 
 func hooked(spec Spec) bool { return spec.Subject != nil || spec.SubjectIn != nil }
 
-// bare reports whether nothing but its arguments says what a call sends out: whoever
+// bare reports whether nothing but its arguments says what a call sends out: a person who
 // approves some of them for good has said nothing about others.
 func bare(spec Spec) bool {
 	return !hooked(spec) && (spec.Class == Outward || spec.Reaches != nil || spec.Source != "")

@@ -235,7 +235,7 @@ func TestSubjectIn(t *testing.T) {
 		t.Errorf("another button: %v", got)
 	}
 	q, err = tools.Approval(claybot.Agent{ID: "a"}, "", spec.In(tools.Env{}), call, "")
-	if err != nil || !q.Once || !strings.Contains(q.Text, "nobody can tell what it means now") {
+	if err != nil || !q.Once || !strings.Contains(q.Text, "what it means now is unknown") {
 		t.Errorf("%+v %v", q, err)
 	}
 }

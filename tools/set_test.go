@@ -171,13 +171,13 @@ func TestWaitingCalls(t *testing.T) {
 		})
 	}
 	s := set(t, waits("ask", tools.Idempotent, there, nil), waits("look", tools.ReadOnly, there, nil),
-		waits("pay", tools.Once, there, nil), waits("fail", tools.Idempotent, there, errors.New("nobody is there")),
+		waits("pay", tools.Once, there, nil), waits("fail", tools.Idempotent, there, errors.New("the person is away")),
 		waits("nothing", tools.Idempotent, &claybot.Awaiting{Until: 5}, nil))
 	tests := []struct{ tool, want string }{
 		{"ask", ""},
 		{"look", ""},
 		{"pay", "error: pay failed inside; the operator's log has the details"},
-		{"fail", "error: nobody is there"},
+		{"fail", "error: the person is away"},
 		{"nothing", "error: nothing failed inside; the operator's log has the details"},
 	}
 	for _, tt := range tests {

@@ -168,7 +168,7 @@ func TestGuessingIsLocked(t *testing.T) {
 	if got := do(t, known, "GET", w.url("/data"), ""); got.code != 200 {
 		t.Errorf("who is logged in = %d", got.code)
 	}
-	// Behind a proxy the guesser may be somebody else.
+	// Behind a proxy the guesser may be another person.
 	if got := enter(t, browser(t), w.srv.NewLoginLink().URL); got.code != 204 {
 		t.Errorf("a fresh link while locked = %d", got.code)
 	}
@@ -221,7 +221,7 @@ func TestHeadersAndBodies(t *testing.T) {
 	}
 }
 
-// Whoever is not logged in sees a page that needs nothing from behind the door
+// A visitor who is not logged in sees a page that needs nothing from behind the login
 // and says nothing about this daemon.
 func TestLoginPage(t *testing.T) {
 	w, _ := start(t, t.TempDir(), nil)
@@ -388,7 +388,7 @@ func TestLockEnds(t *testing.T) {
 		if g.Locked("a") != 5*time.Minute || g.Locked("b") != 0 {
 			t.Errorf("locked for %v, another for %v", g.Locked("a"), g.Locked("b"))
 		}
-		for i := range 10 { // whoever has one address of a network has all
+		for i := range 10 { // a caller with one address of a network has all
 			g.Wrong(fmt.Sprintf("2001:db8:1:2::%d", i))
 		}
 		if g.Locked("2001:db8:1:2:ffff::1") == 0 || g.Locked("2001:db8:1:3::1") != 0 || g.Locked("::ffff:192.0.2.1") != 0 {

@@ -67,7 +67,7 @@ func (x AuthForTest) Rotate(name string) (string, error) {
 	return secret, err
 }
 
-// Enter lets somebody in by cookie or token, and shows what ends his request.
+// Enter admits a caller by cookie or token, and reports what ends the caller's request.
 func (x AuthForTest) Enter(secret string) (who Caller, ended func() bool, leave func(), ok bool) {
 	ctx, end := context.WithCancelCause(context.Background())
 	p, ok := x.a.bySession(secret, end)

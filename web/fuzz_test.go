@@ -69,7 +69,7 @@ func FuzzStranger(f *testing.F) {
 	})
 }
 
-// Whoever is no trusted proxy is taken as he is.
+// A caller that is not a trusted proxy is identified by its own address.
 func FuzzForwarded(f *testing.F) {
 	for _, s := range []string{"", ",", "1.2.3.4", "1.2.3.4:5", "[::1]:5", "::1", "fe80::1%eth0", "unknown", "1.2.3.4, 10.0.0.1", "::ffff:10.0.0.1"} {
 		f.Add("203.0.113.5:1", s, s)

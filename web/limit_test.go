@@ -51,7 +51,7 @@ func TestRequestsOfOneCredential(t *testing.T) {
 	}
 	open(t, hc, "GET", w.url("/stream"), "Authorization", greedy).first(t)
 	if got := do(t, hc, "POST", w.url("/tokens/greedy/rotate"), "", "Authorization", greedy); got.code != http.StatusOK {
-		t.Errorf("whoever has too many cannot end them: %d %s", got.code, got.body)
+		t.Errorf("a caller with too many cannot end them: %d %s", got.code, got.body)
 	}
 	for _, s := range all[1:] {
 		s.rest()

@@ -117,7 +117,7 @@ func TestLinksOfNodes(t *testing.T) {
 	if in.Load() != 1 {
 		t.Errorf("one link logged %d browsers in", in.Load())
 	}
-	// While the store is away nobody knows whether a link was used, but one that
+	// While the store is away it is unknown whether a link was used, but a link that
 	// only this node knows is good.
 	_, code, _ = strings.Cut(all[0].srv.NewLoginLink().URL, "?token=")
 	stores[0].down.Store(true)

@@ -70,7 +70,7 @@ func TestEndOfCredentialsCutsStreams(t *testing.T) {
 			}
 		}, []string{"cookie", "other cookie"}},
 		"owner": {func(t *testing.T, w *world, b *http.Client) {
-			// Whoever rotates his own token gets the answer all the same.
+			// A caller that rotates its own token gets the answer all the same.
 			if got := do(t, b, "POST", w.url("/tokens/owner/rotate"), "", same...); got.code != 200 {
 				t.Errorf("rotate = %v", got)
 			}

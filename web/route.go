@@ -70,8 +70,8 @@ func withCaller(r *http.Request, c Caller) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
 }
 
-// User is the user id of who makes the request in the built-in chats; empty for
-// nobody. The owner is Operator; a token has conversations of its own.
+// User is the user id of the caller in the built-in chats; empty for an anonymous
+// caller. The owner is Operator; a token has conversations of its own.
 func User(r *http.Request) string {
 	switch c := CallerOf(r); c.Name {
 	case "":

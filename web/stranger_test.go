@@ -19,20 +19,20 @@ var knocks = []struct {
 	want                    int
 	code                    string // of the error
 }{
-	{"nobody reads", "GET", "/data", "", nil, 401, "login"},
-	{"nobody looks", "HEAD", "/data", "", nil, 401, "-"},
-	{"nobody writes", "POST", "/data", "", nil, 401, "login"},
-	{"nobody deletes", "DELETE", "/data", "", nil, 401, "login"},
-	{"nobody puts", "PUT", "/raw", "", nil, 401, "login"},
-	{"nobody streams", "GET", "/stream", "", []string{"Accept", "text/event-stream"}, 401, "login"},
-	{"nobody below a prefix", "GET", "/sub/x", "", nil, 401, "login"},
-	{"nobody lists tokens", "GET", "/tokens", "", nil, 401, "login"},
-	{"nobody makes a token", "POST", "/tokens", "", nil, 401, "login"},
-	{"nobody rotates", "POST", "/tokens/owner/rotate", "", nil, 401, "login"},
-	{"nobody revokes", "DELETE", "/tokens/reader", "", nil, 401, "login"},
-	{"nobody logs out", "POST", "/logout", "", nil, 401, "login"},
-	{"nobody asks who he is", "GET", "/session", "", nil, 401, "login"},
-	{"nobody on a page", "GET", "/", "", nil, 303, "-"},
+	{"anonymous reads", "GET", "/data", "", nil, 401, "login"},
+	{"anonymous looks", "HEAD", "/data", "", nil, 401, "-"},
+	{"anonymous writes", "POST", "/data", "", nil, 401, "login"},
+	{"anonymous deletes", "DELETE", "/data", "", nil, 401, "login"},
+	{"anonymous puts", "PUT", "/raw", "", nil, 401, "login"},
+	{"anonymous streams", "GET", "/stream", "", []string{"Accept", "text/event-stream"}, 401, "login"},
+	{"anonymous below a prefix", "GET", "/sub/x", "", nil, 401, "login"},
+	{"anonymous lists tokens", "GET", "/tokens", "", nil, 401, "login"},
+	{"anonymous creates a token", "POST", "/tokens", "", nil, 401, "login"},
+	{"anonymous rotates", "POST", "/tokens/owner/rotate", "", nil, 401, "login"},
+	{"anonymous revokes", "DELETE", "/tokens/reader", "", nil, 401, "login"},
+	{"anonymous logs out", "POST", "/logout", "", nil, 401, "login"},
+	{"anonymous asks for the session", "GET", "/session", "", nil, 401, "login"},
+	{"anonymous on a page", "GET", "/", "", nil, 303, "-"},
 	{"what anyone may see", "GET", "/open", "", nil, 200, ""},
 
 	{"wrong token", "GET", "/data", "wrong", nil, 401, "login"},
@@ -211,7 +211,7 @@ func knock(t *testing.T, w *world, req *http.Request, i int) answer {
 	return answer{rec.Code, rec.Header(), rec.Body.String()}
 }
 
-// Wrong tokens of every kind are told apart by nobody.
+// The refusals of all kinds of wrong tokens are equal.
 func TestRefusalsAreEqual(t *testing.T) {
 	w, _ := start(t, t.TempDir(), nil)
 	w.token(t, "reader", web.Read)

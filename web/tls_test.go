@@ -238,8 +238,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// A fresh link has the name that people see, where a proxy has one; and it counts
-// for whoever comes by way of that.
+// A fresh link has the name that people see, where a proxy has one; and it is valid
+// for a caller that comes through the proxy.
 func TestLoginLinkBehindAProxy(t *testing.T) {
 	cert, key, _ := certify(t, t.TempDir(), 1, "127.0.0.1")
 	proxy := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
@@ -264,7 +264,7 @@ func TestLoginLinkBehindAProxy(t *testing.T) {
 			var link web.LoginLink
 			decode(t, w.ask(t, "POST", "/login-link", "").body, &link)
 			if link.Alone {
-				t.Error("one node has nobody to tell")
+				t.Error("one node has no other node to tell")
 			}
 			code, ok := strings.CutPrefix(link.URL, want)
 			if !ok || code == "" {
@@ -360,8 +360,8 @@ func TestBehindAProxy(t *testing.T) {
 	}
 }
 
-// Behind a stated proxy each address is locked by itself; without one, nobody
-// gets away from the lock by telling another.
+// Behind a stated proxy each address is locked by itself; without one, no caller
+// escapes the lock by naming another address.
 func TestForwardedAddressesAndTheLock(t *testing.T) {
 	for _, stated := range []bool{true, false} {
 		w := &world{dir: t.TempDir()}

@@ -138,7 +138,7 @@ func TestTokensThatCannotBeStored(t *testing.T) {
 	}
 }
 
-// A file of tokens that is not what was written lets nobody in, and is kept.
+// A file of tokens that is not what was written admits no caller, and is kept.
 func TestDamagedTokens(t *testing.T) {
 	hash := strings.Repeat("A", 42) + "E" // 32 bytes
 	good := `{"name":"a","scope":"read","hash":"` + hash + `","created":1}`

@@ -339,7 +339,7 @@ func TestUnreadableFiles(t *testing.T) {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Symlink(path, path); err != nil { // which nobody can read, not even root
+		if err := os.Symlink(path, path); err != nil { // which cannot be read, not even by root
 			t.Fatal(err)
 		}
 		_, err := newServer(web.Config{Addr: "127.0.0.1:0", Dir: dir})

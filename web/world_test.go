@@ -115,7 +115,7 @@ func (w *world) stream(rw http.ResponseWriter, r *http.Request) {
 	w.ends <- err
 }
 
-// deaf writes to somebody who does not read, and looks at no context.
+// deaf writes to a client that does not read, and ignores the context.
 func (w *world) deaf(rw http.ResponseWriter, _ *http.Request) {
 	rc := http.NewResponseController(rw)
 	_ = rc.SetReadDeadline(time.Time{})

@@ -207,7 +207,7 @@ func (a *attachments) hear(ctx context.Context, f claybot.FileReference) string 
 		return "[" + what + ": it was not heard. " + limit.Text + "]"
 	case err != nil:
 		a.job.log.Warn("failed to transcribe recording", "file", f.ID, "err", err)
-		return "[" + what + ": the speech recognition failed, so nobody knows what is said]"
+		return "[" + what + ": the speech recognition failed, so its content is unknown]"
 	case text == "":
 		return "[" + what + ": no words in it]"
 	}

@@ -38,7 +38,7 @@ func (h *handle) leave(ctx context.Context, ws Workspace, err error) {
 	}
 }
 
-// touch writes the end of a long use. When that fails, or somebody else is at the
+// touch writes the end of a long use. When that fails, or another user is at the
 // workspace, the next use writes its own beginning.
 func (h *handle) touch(ctx context.Context) {
 	s := h.slot

@@ -26,7 +26,7 @@ type ManagerConfig struct {
 	Providers []Provider
 	Ledger    Ledger
 	Node      string // of this process, in entries
-	// TTL is that of workspaces which were found and that nobody asked for; 0 is
+	// TTL is that of workspaces which were found and that no agent asked for; 0 is
 	// DefaultTTL.
 	TTL time.Duration
 	// Exists tells whether there is an agent; nil, and an error, leave every
@@ -274,7 +274,7 @@ func backoff(tries int) time.Duration {
 	return min(time.Second<<tries, maxBackoff)
 }
 
-// claim says that this one removes a workspace: false when somebody was first, or
+// claim says that this manager removes a workspace: false when another was first, or
 // has used it meanwhile.
 func (m *Manager) claim(ctx context.Context, e Entry, data bool) (Entry, bool, error) {
 	now := time.Now().UTC()

@@ -136,7 +136,7 @@ func TestOutputFileFails(t *testing.T) {
 		}
 	}
 	if _, err := o.Whole(); err == nil {
-		t.Error("nobody is told that the file is not whole")
+		t.Error("the caller is not told that the file is incomplete")
 	}
 }
 

@@ -81,7 +81,7 @@ func (m *Manager) adopt(ctx context.Context, p Provider) bool {
 }
 
 // unlisted tells the operator that what a provider has is unknown. Where no engine can
-// be used, and none has had a workspace, nobody misses one: that is how most machines
+// be used, and none has had a workspace, that is no fault: it is how most machines
 // without Docker run.
 func (m *Manager) unlisted(ctx context.Context, p Provider, err error) {
 	if ctx.Err() != nil {

@@ -221,7 +221,7 @@ func (b *bencher) latency(ctx context.Context) error {
 // answer: on a busy machine a short span may have none, and that is no zero.
 const patience = time.Minute
 
-// reap lets people talk for the span, or longer when nobody was answered yet,
+// reap lets people talk for the span, or longer when no person was answered yet,
 // and takes their answer times.
 func (b *bencher) reap(ctx context.Context, t *town, span time.Duration) ([]time.Duration, error) {
 	for deadline := time.Now().Add(span + patience); ; {
@@ -232,7 +232,7 @@ func (b *bencher) reap(ctx context.Context, t *town, span time.Duration) ([]time
 			return took, nil
 		}
 		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("nothing was measured: nobody was answered within %v", span+patience)
+			return nil, fmt.Errorf("nothing was measured: no person was answered within %v", span+patience)
 		}
 	}
 }

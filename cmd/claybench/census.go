@@ -146,7 +146,7 @@ func (c *census) end(asked storage.Receipt, o order, x offspring) {
 }
 
 // tidings checks who was told of the end: of a failure the parent, once, in a
-// notice; of a success the parent, once, where a report was wanted; nobody
+// notice; of a success the parent, once, where a report was wanted; no agent
 // where the parent waited.
 func (c *census) tidings(a *archive, parent claybot.AgentID, o order, x offspring) {
 	for _, t := range []struct {

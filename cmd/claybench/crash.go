@@ -401,7 +401,7 @@ func (v *verdict) message(ctx context.Context, a *archive, c *chat, s spoken, vi
 }
 
 // struckTwice reports whether a reply was given up because two kills hit it while
-// it was sent: nobody knows whether it arrived, and it has a notice.
+// it was sent: whether it arrived is unknown, and it has a notice.
 func struckTwice(replies []claybot.Outgoing) bool {
 	return slices.ContainsFunc(replies, func(o claybot.Outgoing) bool { return o.State == claybot.SendFailed && o.Copies >= 2 })
 }

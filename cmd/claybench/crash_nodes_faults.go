@@ -149,7 +149,7 @@ func (s *storm) begin(f fault, node, how string) *blow {
 // it has begun.
 func (s *storm) strike(ctx context.Context, f fault) error {
 	if f == faultRestart || f == faultFreeze {
-		s.thawing.Wait() // at most one is frozen, and nobody starts the database for it
+		s.thawing.Wait() // at most one is frozen, and the database is not started for it
 	}
 	if f == faultRestart {
 		return s.restart(ctx)

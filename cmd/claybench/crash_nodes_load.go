@@ -59,7 +59,7 @@ func (a *asks) times(marker string) []time.Time {
 	return a.at[marker]
 }
 
-// A caller is somebody who talks to an agent over HTTP, by way of any node.
+// A caller is a client that talks to an agent over HTTP, by way of any node.
 type caller struct {
 	chat
 	runs []claybot.RunID // of what was said

@@ -96,8 +96,8 @@ type doubt struct {
 
 // doubts are the writes that the store must not have accepted.
 //
-// Who held an agent is known by whoever wrote that into its row. A write is stale
-// when somebody else held its agent at that moment, when nobody did and the write
+// The holder of an agent is the node that its row names. A write is stale
+// when another node held its agent at that moment, when no node did and the write
 // did not end the hold itself, or when it was committed after the next holder was.
 // The last one needs no lock to be right: it goes by the clock of the commits.
 func doubts(schema string) []doubt {
@@ -128,7 +128,7 @@ func twice(schema string) doubt {
 type trace struct {
 	agent string
 	event claybot.EventType // empty for a change of the holder
-	node  string            // that holds the agent; empty for nobody
+	node  string            // that holds the agent; empty for no node
 	who   string            // wrote it
 	at    time.Time
 }
@@ -209,7 +209,7 @@ func (r resumption) story(list []trace, b *blow) string {
 		}
 		what := string(x.event)
 		if what == "" {
-			what = "held by " + cmp.Or(x.node, "nobody")
+			what = "held by " + cmp.Or(x.node, "no node")
 		}
 		parts = append(parts, fmt.Sprintf("%+.2f %s (%s)", at.Seconds(), what, x.who))
 	}

@@ -70,7 +70,7 @@ func TestProof(t *testing.T) {
 		{"a message that never ran", []step{{"a", hold}, {"b", "INSERT INTO runs VALUES ('s', 'x'); INSERT INTO events VALUES ('s', 1, 'RunCanceled', NULL);"}}, ""},
 		{"an event of who lost it", []step{{"a", hold + next}, {"b", hold}, {"a", next}}, "writes by others than the holder: 1"},
 		{"a record of who lost it", []step{{"a", hold + next}, {"b", hold}, {"a", record}}, "writes by others than the holder: 1"},
-		{"an event of nobody", []step{{"a", hold + release}, {"a", next}}, "writes without a holder: 1"},
+		{"an event without a holder", []step{{"a", hold + release}, {"a", next}}, "writes without a holder: 1"},
 		{"a gap", []step{{"a", hold + next + "INSERT INTO events VALUES ('r', 3, 'NodeStarted', NULL);"}}, "events with gaps: 1"},
 		{"sent in order", []step{{"a", claim + "UPDATE outbox SET state = 'attempted'; UPDATE outbox SET state = 'sent';"}}, ""},
 		{"interrupted by the next one", []step{{"a", claim + "UPDATE outbox SET state = 'attempted';"}, {"b", claim + "UPDATE outbox SET state = 'ambiguous';"}}, ""},

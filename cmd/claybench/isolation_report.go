@@ -14,7 +14,7 @@ const mostHeld = 10 * time.Second
 
 // An isolationPhase is what was measured in one phase.
 type isolationPhase struct {
-	fault          string           // empty: all files are well, and nobody writes but the others
+	fault          string           // empty: all files are well, and only the others write
 	said, answered int              // messages of the others
 	quantiles      [3]time.Duration // p50, p95 and p99 of their answers
 	held           time.Duration    // the longest time without a poll, until the phase was over
@@ -45,7 +45,7 @@ type isolationResult struct {
 	stories    []string
 }
 
-// check is an error when somebody has no answer, or has them out of order.
+// check is an error when a person has no answer, or has them out of order.
 func (r *isolationResult) check() error {
 	if r.unanswered+r.parkedLost+r.disorder == 0 {
 		return nil

@@ -77,7 +77,7 @@ func TestEnds(t *testing.T) {
 		{"killed again and again", claybot.RunSucceeded, order{}, false, failed("interrupted"), 0},
 		{"another failure", claybot.RunSucceeded, order{}, true, failed("internal"), 1},
 		{"stopped with its parent", claybot.RunFailed, order{awaited: true}, false, claybot.Run{State: claybot.RunCanceled}, 0},
-		{"stopped, nobody waited", claybot.RunFailed, order{}, false, claybot.Run{State: claybot.RunCanceled}, 1},
+		{"stopped, no parent waited", claybot.RunFailed, order{}, false, claybot.Run{State: claybot.RunCanceled}, 1},
 		{"stopped while its parent waited", claybot.RunSucceeded, order{awaited: true}, false, claybot.Run{State: claybot.RunCanceled}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -83,7 +83,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // a leftover in the temporary directory harms nobody
+	defer func() { _ = os.RemoveAll(dir) }() // a leftover in the temporary directory does no harm
 	if o.bin == "" {
 		o.bin = filepath.Join(dir, "claybot")
 		if err := build(ctx, o.bin); err != nil {

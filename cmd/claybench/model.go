@@ -168,7 +168,7 @@ func (a *actor) work(j job, subagent bool) openaitest.Reply {
 	return openaitest.Reply{Fault: openaitest.FaultBadRequest, Delay: delay}
 }
 
-// tell sends when somebody can take it.
+// tell sends when a receiver can take it.
 func tell(to chan<- time.Time, at time.Time) {
 	select {
 	case to <- at:

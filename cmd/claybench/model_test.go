@@ -127,7 +127,7 @@ func TestActorWorks(t *testing.T) {
 		select {
 		case <-moments:
 		default:
-			t.Errorf("nobody was told that work %s", what)
+			t.Errorf("there is no report that work %s", what)
 		}
 	}
 }

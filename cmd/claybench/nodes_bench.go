@@ -104,7 +104,7 @@ func (b *nodesBencher) rates(ctx context.Context, thought time.Duration, env ...
 	seen, used := make([][]float64, len(setups)), make([][]float64, len(setups))
 	for round := range b.many.rounds {
 		for i := range setups {
-			i := (i + round) % len(setups) // nobody is always the first
+			i := (i + round) % len(setups) // no setup is always the first
 			rate, mb, err := b.rate(ctx, setups[i], model, env)
 			if err != nil {
 				return nil, nil, fmt.Errorf("%s: %w", setups[i].name, err)
@@ -202,7 +202,7 @@ func (b *nodesBencher) raise(ctx context.Context, s setup, t *town, model string
 	return processes, stop, nil
 }
 
-// rest measures what three nodes ask the database for when nobody says anything.
+// rest measures what three nodes ask the database for when there are no messages.
 func (b *nodesBencher) rest(ctx context.Context) error {
 	t, err := newTown()
 	if err != nil {

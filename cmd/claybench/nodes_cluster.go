@@ -36,7 +36,7 @@ type node struct {
 	wire *postgrestest.Proxy
 	door *door
 	p    *process // nil while it is dead
-	// away says that nobody is to wait for it: it is dead, frozen or cut off.
+	// away says that nothing may wait for it: it is dead, frozen or cut off.
 	away atomic.Bool
 }
 

@@ -172,7 +172,7 @@ func TestAsks(t *testing.T) {
 		t.Errorf("asked %d times", len(got))
 	}
 	if len(a.times("m3-8")) != 0 {
-		t.Error("it was asked about what nobody said")
+		t.Error("it was asked about a message that was not sent")
 	}
 	if slow == 0 || slow == 200 {
 		t.Errorf("%d of 200 answers grow slowly", slow)

@@ -101,8 +101,8 @@ func (p *process) waitReady(limit time.Duration) error {
 	}
 }
 
-// guard returns a context that ends with the process, too: nobody is to wait for
-// one that is gone.
+// guard returns a context that ends with the process, too: no caller may wait for
+// a process that is gone.
 func (p *process) guard(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {

@@ -127,7 +127,7 @@ func (d *door) say(ctx context.Context, channel, key, text string) (claybot.RunI
 	return answer.RunID, nil
 }
 
-// A note is an event that somebody was told: its seq, and a sum of its bytes.
+// A note is an event that a reader was told: its seq, and a sum of its bytes.
 type note struct {
 	seq int64
 	sum uint32
@@ -272,7 +272,7 @@ func (f *faults) add(g faults) {
 	f.stories = append(f.stories, g.stories[:min(len(g.stories), 20-min(20, len(f.stories)))]...)
 }
 
-// compare checks what somebody was told of a run against the store, whose seqs
+// compare checks what a reader was told of a run against the store, whose seqs
 // count from 1 without gaps. With whole, all of it must have come; else nothing
 // may be left out before the newest. With again, events may come more than once;
 // compare returns how many did.

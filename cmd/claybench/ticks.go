@@ -83,7 +83,7 @@ func (t *timetable) load(ctx context.Context) error {
 		}
 		if err := t.write(ctx, x, x.rest); err != nil {
 			if ctx.Err() != nil {
-				return nil // it may be there, and nobody counts on it
+				return nil // it may be there, and nothing counts on it
 			}
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 
 // taskFiles is where the files of scheduled tasks are.
 type taskFiles interface {
-	// put makes or replaces the file of a task, so that nobody sees half of it.
+	// put creates or replaces the file of a task, so that no reader sees half of it.
 	put(ctx context.Context, task, text string) error
 	// names are the tasks that there are, those that are put aside apart.
 	names(ctx context.Context) ([]string, error)

@@ -315,7 +315,7 @@ func (f *faults) sink(name string, got, stored map[claybot.RunID][]note) (repeat
 	}
 	for run, notes := range got {
 		if stored[run] == nil {
-			f.story(&f.altered, len(notes), "the %s was told of run %s, which nobody began", name, run)
+			f.story(&f.altered, len(notes), "the %s was told of run %s, which was not started", name, run)
 		}
 	}
 	return repeats

@@ -103,7 +103,7 @@ func (h *house) tellTimes(alone, watched []*spell) {
 		{"accept alone, p99", 0.99, func(s *spell) []time.Duration { return s.accept }, 0, false},
 	} {
 		base, mine := typical(alone, x.of, x.at)-x.less, typical(watched, x.of, x.at)-x.less
-		h.table.add(x.what+": nobody reads", ms(base), "ms", 0, "")
+		h.table.add(x.what+": no reader", ms(base), "ms", 0, "")
 		what, r := fmt.Sprintf("%s: %d open streams", x.what, streams), ratio(mine, base)
 		if x.bar {
 			h.bar(what, ms(mine), "ms", r, "ratio <= 1.10", r <= 1.1)
@@ -117,7 +117,7 @@ func (h *house) tellTimes(alone, watched []*spell) {
 		}
 		return mean
 	}
-	h.table.add("processors that the daemon keeps busy: nobody reads", busy(alone), "", 0, "")
+	h.table.add("processors that the daemon keeps busy: no reader", busy(alone), "", 0, "")
 	h.table.add(fmt.Sprintf("processors that the daemon keeps busy: %d open streams", streams), busy(watched), "", 0, "")
 }
 
@@ -125,7 +125,7 @@ func (h *house) tellTimes(alone, watched []*spell) {
 func (h *house) tellHeap(alone, watched []int64) {
 	mb := func(all []int64) float64 { return float64(median(all)) / 1e6 }
 	first, last := mb(watched[:len(watched)/2]), mb(watched[len(watched)/2:])
-	h.table.add("live heap: nobody reads", mb(alone), "MB", 0, "")
+	h.table.add("live heap: no reader", mb(alone), "MB", 0, "")
 	h.table.add(fmt.Sprintf("live heap: %d open streams, first half", h.size.streams()), first, "MB", 0, "")
 	flat := last / max(first, 0.001)
 	h.bar(fmt.Sprintf("live heap: %d open streams, second half", h.size.streams()), last, "MB", flat, "flat: ratio <= 1.10", flat <= 1.1)
@@ -268,7 +268,7 @@ func (h *house) sample(ctx context.Context, s *spell, done <-chan struct{}) erro
 	}
 }
 
-// judge compares what the streams said with the store, which nobody uses any
+// judge compares what the streams said with the store, which no process uses any
 // more, and counts.
 func (h *house) judge(ctx context.Context, dir string) (err error) {
 	db, err := sqlite.Open(ctx, filepath.Join(dir, "data", "claybot.db"), sqlite.Config{})

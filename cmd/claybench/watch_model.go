@@ -43,7 +43,7 @@ func toolAnswer(step int, last bool) string {
 	const chunk = `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"bench","choices":[{"index":0,"delta":%s,"finish_reason":%s}]}` + "\n\n"
 	const usage = `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"bench","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":20,"total_tokens":30}}` + "\n\n"
 	var b strings.Builder
-	for _, words := range []string{"This is what I do ", "while somebody watches, ", fmt.Sprintf("for the time number %d.", step+1)} {
+	for _, words := range []string{"This is what I do ", "while a person watches, ", fmt.Sprintf("for the time number %d.", step+1)} {
 		fmt.Fprintf(&b, chunk, fmt.Sprintf(`{"role":"assistant","content":%q}`, words), "null")
 	}
 	if last {

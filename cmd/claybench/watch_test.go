@@ -36,7 +36,7 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, row := range []string{
-		"accept and run, p99: nobody reads |",
+		"accept and run, p99: no reader |",
 		"accept and run, p99: 16 open streams |",
 		"the same without the time of the model, p99: 16 open streams |",
 		"accept alone, p99: 16 open streams |",

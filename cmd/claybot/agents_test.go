@@ -24,7 +24,7 @@ func TestTree(t *testing.T) {
 		in   []web.AgentView
 		want string
 	}{
-		"nobody":    {nil, ""},
+		"no agents": {nil, ""},
 		"no parent": {[]web.AgentView{row("b", "", 2), row("a", "", 1)}, "b\na\n"},
 		"children, oldest first": {
 			[]web.AgentView{row("c2", "a", 3), row("a", "", 1), row("c1", "a", 2), row("b", "", 9)},

@@ -220,7 +220,7 @@ func (s *stage) strike() {
 	for _, stop := range slices.Backward(s.stops) {
 		stop()
 	}
-	_ = os.RemoveAll(s.dir) // a leftover in the temporary directory harms nobody
+	_ = os.RemoveAll(s.dir) // a leftover in the temporary directory does no harm
 }
 
 // say prints one line of the play.

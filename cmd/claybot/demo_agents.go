@@ -44,7 +44,7 @@ func subagentsModel(r openaitest.Request) openaitest.Reply {
 	case last.Role == llm.RoleTool && strings.Contains(text, "plan a trip"):
 		return openaitest.Reply{Text: tripReport(last.Content)}
 	case last.Role == llm.RoleTool:
-		return openaitest.Reply{Text: "I have put somebody on it."}
+		return openaitest.Reply{Text: "I have put a subagent on it."}
 	case strings.Contains(text, "plan a trip"):
 		return openaitest.Reply{Calls: []claybot.ToolCall{{ID: "call_1", Name: "spawn_and_wait", Args: spawnArgs()}}}
 	case strings.Contains(text, "in the background"):
@@ -155,7 +155,7 @@ func (s *stage) records(ctx context.Context, look func(claybot.Record)) error {
 	return err
 }
 
-// showAgents prints the tree that an operator sees, once nobody is at work any
+// showAgents prints the tree that an operator sees, once no agent is at work any
 // more.
 func (s *stage) showAgents(ctx context.Context, n int) error {
 	for {

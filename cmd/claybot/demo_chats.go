@@ -185,7 +185,7 @@ func (s *stage) lostAnswer(ctx context.Context) error {
 		return fmt.Errorf("no answer in the direct chat: %w", err)
 	}
 	s.heard("slack direct", m.Text)
-	s.say("bot", "nobody confirmed that post; I look it up before I would send it again")
+	s.say("bot", "Slack did not acknowledge that post; I look it up before I would send it again")
 	if err := s.delivered(ctx); err != nil {
 		return err
 	}

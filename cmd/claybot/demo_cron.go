@@ -90,7 +90,7 @@ func (s *stage) hears(ctx context.Context, want ...string) error {
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("nobody said %q: %w", want, context.Cause(ctx))
+			return fmt.Errorf("no message said %q: %w", want, context.Cause(ctx))
 		}
 	}
 }
@@ -196,7 +196,7 @@ func (s *stage) brokenFile(ctx context.Context) error {
 		select {
 		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
-			return errors.New("nobody noticed the broken file")
+			return errors.New("the broken file was not noticed")
 		}
 	}
 }

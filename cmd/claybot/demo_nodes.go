@@ -305,7 +305,7 @@ func (c *demoCluster) handedOver(ctx context.Context) error {
 		return poller != "", err
 	})
 	if err != nil {
-		return fmt.Errorf("nobody polls Telegram: %w", err)
+		return fmt.Errorf("no node polls Telegram: %w", err)
 	}
 	for _, n := range c.nodes {
 		if n.name != poller {
@@ -371,7 +371,7 @@ func (c *demoCluster) endNodes() {
 	}
 }
 
-// lastWords are the ends of the nodes' logs, for whoever looks for the reason.
+// lastWords are the ends of the nodes' logs, which show the reason.
 func (c *demoCluster) lastWords() string {
 	var b strings.Builder
 	for _, n := range c.nodes {

@@ -127,7 +127,7 @@ func (s *stage) meeting(ctx context.Context) (summary telegramtest.Message, err 
 	if _, err := s.slack.Click(slackPerson, s.direct, m.TS, "Approve"); err != nil {
 		return summary, err
 	}
-	// That somebody else decides, and the summary.
+	// The note that another person decides, and the summary.
 	sent, err := s.telegram.WaitSent(ctx, telegramPerson, before+2)
 	if err != nil {
 		return summary, fmt.Errorf("no summary: %w", err)

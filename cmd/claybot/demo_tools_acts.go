@@ -16,7 +16,7 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-// seen waits until somebody on Telegram sees a message that fits, among those
+// seen waits until a person on Telegram sees a message that fits, among those
 // after the first so many.
 func (s *stage) seen(ctx context.Context, person int64, after int, fits func(telegramtest.Message) bool) (m telegramtest.Message, err error) {
 	return m, poll(ctx, func() (bool, error) {
@@ -81,7 +81,7 @@ func (t *toolsPlay) injection(ctx context.Context, s *stage) error {
 	s.telegram.Say(telegramPerson, telegramPerson, saysNews+" "+t.news)
 	asked, err := s.seen(ctx, telegramPerson, before, func(m telegramtest.Message) bool { _, ok := m.Button("Deny"); return ok })
 	if err != nil {
-		return fmt.Errorf("nobody was asked: %w", err)
+		return fmt.Errorf("no person was asked: %w", err)
 	}
 	if !strings.Contains(asked.Text, t.thief) {
 		return fmt.Errorf("the question does not show where it leads: %q", asked.Text)

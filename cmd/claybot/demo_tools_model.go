@@ -25,7 +25,7 @@ const (
 // reportText is what the agent writes; secretWords are what it never sees.
 const (
 	reportText  = "Clay is soft when it is wet.\nFired once, it stays as it is.\n"
-	secretWords = "the payroll of somebody else"
+	secretWords = "the payroll of another user"
 )
 
 // model is the scripted model: by what the person said last and what the tools

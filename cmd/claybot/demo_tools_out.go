@@ -31,7 +31,7 @@ func (t *toolsPlay) waysOut() []wayOut {
 		{"a server of this machine", "reach " + strings.Replace(t.host(), ":", " ", 1)},
 		{"another network", "ls /sys/class/net | grep -v '^lo$' || { echo 'there is no device but its own lo'; false; }"},
 		{"the socket of Docker", "ls /var/run/docker.sock || ls /run/docker.sock"},
-		{"a file of somebody else", "cat " + quoteShell(t.secret) + " || cat " + quoteShell("/proc/1/root"+t.secret)},
+		{"a file of another user", "cat " + quoteShell(t.secret) + " || cat " + quoteShell("/proc/1/root"+t.secret)},
 		{"a process of this machine", "c=$(cat " + host + `); test -n "$c" && test "$c" = ` + quoteShell(strings.TrimSpace(string(name)))},
 		{"a file system of its own", "mkdir -p mnt && mount -t tmpfs none mnt"},
 		{"a disk of this machine", "rm -f disk; mknod disk b 8 0"},

@@ -94,7 +94,7 @@ func TestUnfit(t *testing.T) {
 	}
 }
 
-// Whoever interrupts a wait was told of it, and scripts know it by the code of shells.
+// A person who interrupts a wait was told of it, and scripts know it by the code of shells.
 func TestInterrupted(t *testing.T) {
 	err := fmt.Errorf("chat: %w", interruptedError{})
 	if got := exitCode(err); got != 130 || !errors.Is(err, errSilent) {

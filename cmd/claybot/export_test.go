@@ -444,7 +444,7 @@ func TestCarryRefuses(t *testing.T) {
 	}
 }
 
-// A directory that is half a copy is used by nobody.
+// A directory that is half a copy is used by no command.
 func TestUnfinishedDirectory(t *testing.T) {
 	ctx := t.Context()
 	dir := filepath.Join(t.TempDir(), "half")

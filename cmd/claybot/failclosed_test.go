@@ -82,7 +82,7 @@ type badRow struct {
 }
 
 // badPort is the port of this machine in bad values. badRows puts that of a server in
-// its place, which sees whoever connects to an address that no lookup resolves.
+// its place, which sees connections to an address that no lookup resolves.
 const badPort = ":9900"
 
 // badRows are the bad values; those of limits take one key after another.
@@ -133,7 +133,7 @@ agents: {default: {explore: {url: ADDR}}}
 // TestBadValuesReachNoHost gives a daemon 60 bad values of settings, each by a file at
 // the start, by a file that is reloaded, and by the environment or, where no variable
 // sets it, by the API: no host is looked up or connected to, nothing is asked of the model that was
-// configured before, and whoever writes reads why.
+// configured before, and the person who writes reads why.
 func TestBadValuesReachNoHost(t *testing.T) {
 	lookups := recordLookups(t)
 	port := lookups.listen(t)

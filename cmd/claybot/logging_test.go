@@ -50,7 +50,7 @@ func TestLogValues(t *testing.T) {
 	}
 }
 
-// On a terminal nothing that somebody wrote can move the cursor, and the headers
+// On a terminal no text of a person can move the cursor, and the headers
 // of the exporter are secrets.
 func TestLogOnTerminal(t *testing.T) {
 	c := configs.Default()

@@ -136,14 +136,14 @@ func TestOwnModelOfAnotherProvider(t *testing.T) {
 	r.asked(&seen)
 }
 
-// The model of a subagent is reached as configured too, whoever has chosen its name.
+// The model of a subagent is reached as configured too, no matter who has chosen its name.
 func TestSubagentModelKeepsItsRoute(t *testing.T) {
 	r := newRouteRig(t, twoRoutes)
 	var seen [2]int
 	r.asked(&seen, "A gpt-5 key-of-a")
 	r.a.Script(openaitest.Reply{Calls: []claybot.ToolCall{{Name: "spawn_and_wait", Args: `{"tasks":[{"task":"look","model":"llama"}]}`}}})
 	r.b.Script(openaitest.Reply{Text: "seen"})
-	r.say("ask somebody")
+	r.say("ask a subagent")
 	r.asked(&seen, "A gpt-5 key-of-a", "A gpt-5 key-of-a", "B llama key-of-b")
 
 	r.reload(r.file(ambiguous), routeKeys)

@@ -63,7 +63,7 @@ func TestConnectorLine(t *testing.T) {
 	}
 }
 
-// Figures say how old they are when they are not of now, or that nobody knows them.
+// Metrics say how old they are when they are not current, or that they are unknown.
 func TestFigureRows(t *testing.T) {
 	now := time.Now()
 	read := now.Add(-90 * time.Second)

@@ -57,7 +57,7 @@ func TestRemoveServers(t *testing.T) {
 	}
 }
 
-// What a deleted agent has is removed, though whoever asked for it has gone.
+// What a deleted agent has is removed, though the caller that asked for it has gone.
 func TestDeleteAgentToItsEnd(t *testing.T) {
 	d := idleDaemon(t, func(*configs.Config) {})
 	a, err := d.stores.agents.AgentFor(t.Context(), claybot.User("web", "main", "operator"))

@@ -120,7 +120,7 @@ func answerText(a claybot.Answer) string {
 	if said == "" || said == "null" {
 		said = "nothing"
 	}
-	text := fmt.Sprintf("answered with %s by %s (%s)", oneLine(said), cmp.Or(a.By, "nobody"), a.Via)
+	text := fmt.Sprintf("answered with %s by %s (%s)", oneLine(said), cmp.Or(a.By, "no person"), a.Via)
 	if a.Scope != claybot.ApproveOnce {
 		text += ", scope " + string(a.Scope)
 	}

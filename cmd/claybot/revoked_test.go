@@ -107,7 +107,7 @@ func (l *life) approved() (keys []string) {
 // revoked since. It stays revoked, and what was approved again stays approved.
 func TestRevokedStaysRevoked(t *testing.T) {
 	for name, tt := range map[string]struct {
-		// back puts saved in the place of the database of a directory that nobody uses.
+		// back puts saved in the place of the database of an unused directory.
 		back func(t *testing.T, dir, saved string)
 		want []string
 	}{

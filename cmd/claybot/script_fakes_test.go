@@ -107,7 +107,7 @@ func (r *rig) image(ts *testscript.TestScript, name string) {
 	r.t.Skip("no Docker engine with the image " + name + "; scripts/setup.sh makes both")
 }
 
-// page is a small page about tea, with a part that nobody would see.
+// page is a small page about tea, with a part that a reader would not see.
 func page(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = io.WriteString(w, `<html><head><title>Tea</title><script>steal()</script></head><body><h1>Tea</h1>

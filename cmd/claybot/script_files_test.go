@@ -84,7 +84,7 @@ func showFile(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// private checks that nobody but the owner can reach anything in a directory:
+// private checks that only the owner can reach anything in a directory:
 // private DIR.
 func private(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {

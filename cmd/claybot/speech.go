@@ -55,7 +55,7 @@ func (l listener) hear(ctx context.Context, run claybot.Run, f claybot.FileRefer
 	held, err := l.limiter().Reserve(ctx, llm.Charge{Agent: run.Agent, Run: run.ID, Model: l.model})
 	if limit, ok := errors.AsType[*llm.LimitError](err); ok && limit.Key == "" {
 		said := *limit
-		said.Text = fmt.Sprintf("Nobody knows what a transcription costs, so %s could not be kept.", limit.Name)
+		said.Text = fmt.Sprintf("The price of a transcription is unknown, so %s could not be kept.", limit.Name)
 		return speech, &said
 	}
 	if err != nil {

@@ -162,7 +162,7 @@ func (l *lines) count(s string) int {
 	return strings.Count(l.b.String(), s)
 }
 
-// A file of the name of what the mark has, which somebody puts beside a TASK.md, is ignored.
+// A file of the name of what the mark has, put beside a TASK.md by hand, is ignored.
 func TestStrayFacts(t *testing.T) {
 	r := newRig(t)
 	synctest.Test(t, func(t *testing.T) {

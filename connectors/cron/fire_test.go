@@ -393,7 +393,7 @@ func TestPostFails(t *testing.T) {
 	})
 }
 
-// The folder of a task that has run once goes aside, also when somebody edits the file as the run ends; the
+// The folder of a task that has run once goes aside, also when a person edits the file as the run ends; the
 // wait for that end does not read what all tasks did.
 func TestOnceWithAnEdit(t *testing.T) {
 	r := newRig(t)

@@ -48,7 +48,7 @@ func TestGatedTasks(t *testing.T) {
 	}
 }
 
-// Gates that take their time hold up nobody: they end when another task has run.
+// Gates that take their time delay no other task: they end when another task has run.
 func TestGatesHoldNobodyUp(t *testing.T) {
 	bubble(t, func(r *rig) {
 		const gates = 40 // more than firings are posted at once

@@ -94,7 +94,7 @@ func (x *node) begin() {
 	pass(time.Second) // the tasks are read
 }
 
-// put writes a file of the shared tasks, as somebody would who has the store.
+// put writes a file of the shared tasks, as a person with access to the store would.
 func (x *node) put(name, text string) {
 	x.t.Helper()
 	_, err := storage.EditFile(x.t.Context(), x.mirror, "cron/"+name, func(storage.TreeFile) ([]byte, error) { return []byte(text), nil })
@@ -209,7 +209,7 @@ func TestNodesRetryAndPutAside(t *testing.T) {
 		nodes[0].put("a/TASK.md", taskText("a", "at: 2000-01-01T00:10:00Z", "retries: 2", "once: true"))
 		pass(11 * time.Minute)
 		r.is(r.ledger("a"), "2000-01-01T00:10:00Z waiting")
-		// The run fails, and whoever ran it dies before it can tell its cron.
+		// The run fails, and the node that ran it dies before it can tell its cron.
 		nodes[0].stop()
 		r.settle("a", claybot.RunFailed)
 		pass(time.Minute)

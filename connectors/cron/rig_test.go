@@ -329,7 +329,7 @@ func (r *rig) exists(name string) bool {
 
 var _ connectors.Handler = (*world)(nil)
 
-// Answer implements connectors.Handler: nobody asks anything here.
+// Answer implements connectors.Handler: there are no questions here.
 func (w *world) Answer(context.Context, connectors.Tap) (connectors.Tapped, error) {
 	return connectors.Tapped{}, nil
 }

@@ -99,7 +99,7 @@ func TestManualTickCannotBePosted(t *testing.T) {
 	})
 }
 
-// A file is there for whoever asks, at once.
+// A new file is listed at once.
 func TestBeatsSeesNewFiles(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.settings.Zone = time.FixedZone("X", 3600)

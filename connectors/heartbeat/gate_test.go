@@ -132,7 +132,7 @@ func (r *rig) await(name string) {
 	}
 }
 
-// Whoever stops the heartbeat does not wait for gates.
+// A stop of the heartbeat does not wait for gates.
 func TestStopDuringAGate(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.settings.Gates = true

@@ -106,7 +106,7 @@ func TestRoute(t *testing.T) {
 			r.start()
 			got := r.post().Route
 			if (got == nil) != (tc.want == nil) || got != nil && *got != *tc.want {
-				r.Errorf("route %q, somebody wrote %v: %+v, want %+v", tc.setting, tc.wrote, got, tc.want)
+				r.Errorf("route %q, a person wrote %v: %+v, want %+v", tc.setting, tc.wrote, got, tc.want)
 			}
 		})
 	}
@@ -381,7 +381,7 @@ func TestDiesAnywhere(t *testing.T) {
 	}
 }
 
-// Ends that nobody tells are found out.
+// Ends that are not reported are found out.
 func TestEndNobodyTells(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.deaf = true

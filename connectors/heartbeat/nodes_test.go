@@ -150,7 +150,7 @@ func TestNodesBeatOnce(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 			synctest.Wait()
 			if n := len(r.moments()); n != 7 {
-				t.Errorf("%d beats after somebody wrote", n)
+				t.Errorf("%d beats after a person wrote", n)
 			}
 		})
 	}

@@ -101,7 +101,7 @@ func TestRestsWhenTheModelRefuses(t *testing.T) {
 	})
 }
 
-// The end of a refused run that nobody told is understood in the same way.
+// The end of a refused run that was not reported is understood in the same way.
 func TestRestsAfterARefusalFoundOut(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.code, r.deaf = "model_refused", true
@@ -121,7 +121,7 @@ func TestNoticeFails(t *testing.T) {
 		want int // notices after it works again
 	}{
 		{storage.ErrBusy, 1},     // tried again
-		{storage.ErrNotFound, 0}, // there was nobody
+		{storage.ErrNotFound, 0}, // there was no agent
 	} {
 		bubble(t, func(r *rig) {
 			r.code, r.mute = "model_refused", tc.err
@@ -160,7 +160,7 @@ func TestRestAndClock(t *testing.T) {
 	})
 }
 
-// Somebody may let it beat by hand meanwhile.
+// A person may run a tick by hand meanwhile.
 func TestManualTickDuringARest(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.settings.MaxUnattended = 1

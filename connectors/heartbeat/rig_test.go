@@ -65,7 +65,7 @@ type rig struct {
 	takes    time.Duration
 	code     string // why runs fail
 	hold     bool   // nothing begins to run
-	deaf     bool   // nobody is told of ends
+	deaf     bool   // ends are not reported
 	refuse   error  // of posts
 	stored   bool   // refused posts are stored all the same
 	onPost   func()
@@ -448,7 +448,7 @@ func (r *rig) beat(want int, key string, ids ...string) {
 	synctest.Wait()
 }
 
-// Answer implements connectors.Handler: nobody asks anything here.
+// Answer implements connectors.Handler: there are no questions here.
 func (r *rig) Answer(context.Context, connectors.Tap) (connectors.Tapped, error) {
 	return connectors.Tapped{}, nil
 }

@@ -445,7 +445,7 @@ func TestBackfillGoesOn(t *testing.T) {
 	})
 }
 
-// Whoever cannot read the marks reads them later; live messages do not wait for
+// A connector that cannot read its marks reads them later; live messages do not wait for
 // that for ever.
 func TestBackfillWithoutMarks(t *testing.T) {
 	inGapWorld(t, forgetful(), func(w *gapWorld) {

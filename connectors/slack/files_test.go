@@ -103,7 +103,7 @@ func TestFilesThatCannotBeFetched(t *testing.T) {
 	}
 }
 
-// A login page of status 200 is told from a page that somebody uploaded.
+// A login page of status 200 is told from a page that a person uploaded.
 func TestLoginPage(t *testing.T) {
 	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
 		f := w.slack.AddFile("a.png", "image/png", []byte("bytes"))
@@ -257,7 +257,7 @@ func TestSendFileRefused(t *testing.T) {
 			w.slack.Say("", "C1", "U1", "hi")
 			o, open := fileOut("o1", "", []byte("content"))
 			if _, err := w.SendFile(t.Context(), o, open); err == nil || len(w.slack.Files("C1")) != 0 {
-				t.Errorf("shared what nobody would find again: %v", err)
+				t.Errorf("shared a file that could not be found again: %v", err)
 			}
 		})
 	})

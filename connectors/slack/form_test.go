@@ -50,7 +50,7 @@ func TestFormBegins(t *testing.T) {
 	}
 }
 
-// A tap while nobody listens is taken when somebody does; a form cannot open so
+// A tap while no connector listens is taken when one does; a form cannot open so
 // late, and the person is told what to do.
 func TestTapWhileDown(t *testing.T) {
 	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {

@@ -228,12 +228,12 @@ func TestDoubleTap(t *testing.T) {
 		}
 		w.settled(t)
 		synctest.Wait()
-		w.wantWhisper(t, "U1", "Somebody was faster.")
+		w.wantWhisper(t, "U1", "Already answered.")
 		if h := w.slack.Whispers("U1")[0]; h.Thread != root || h.Channel != "C1" {
 			t.Errorf("told at %+v, want it in the thread", h)
 		}
 		got, err := w.slack.Submit(t.Context(), v.ID, map[string]any{"": "no"})
-		if err != nil || got.View == nil || got.View.Text != "Somebody was faster." || len(got.View.Inputs) != 0 {
+		if err != nil || got.View == nil || got.View.Text != "Already answered." || len(got.View.Inputs) != 0 {
 			t.Errorf("the form became %+v, %v", got, err)
 		}
 		if a, _ := w.inbox.answer("q1"); string(a.Value) != "true" || len(w.inbox.tapped()) != 3 {

@@ -106,7 +106,7 @@ func TestOwnPostsAreIgnored(t *testing.T) {
 }
 
 // A slow store delays the acknowledgements of one person in one channel, and
-// nobody else's.
+// no others.
 func TestAckAfterPost(t *testing.T) {
 	inWorld(t, slacktest.Config{Redeliver: time.Hour}, func(t *testing.T, w *world) {
 		release := make(chan struct{})

@@ -140,7 +140,7 @@ func (b *inbox) Answer(ctx context.Context, t connectors.Tap) (connectors.Tapped
 	case !ok || t.UserID != b.owner:
 		return connectors.Tapped{Text: "This is not for you."}, nil
 	case late:
-		return connectors.Tapped{Text: "Somebody was faster."}, nil
+		return connectors.Tapped{Text: "Already answered."}, nil
 	}
 	v, err := q.Check(t.Answer.Text, nil)
 	if err != nil {

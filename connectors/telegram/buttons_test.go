@@ -208,8 +208,8 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// Where an answer is written, a hint says what it looks like; only where nobody
-// else reads, and where nothing else stands below the message.
+// Where an answer is written, a hint says what it looks like; only where no other
+// person reads, and where nothing else stands below the message.
 func TestHints(t *testing.T) {
 	wide := strings.Repeat("😀", 70)
 	tests := []struct {

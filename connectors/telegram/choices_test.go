@@ -182,7 +182,7 @@ func TestChoiceThatCannotBeShown(t *testing.T) {
 		{telegramtest.Fault{Hang: true}, false},
 		{telegramtest.Fault{Status: 429, RetryAfter: 20}, false},
 		{telegramtest.Fault{Status: 400, Description: "Bad Request: message to edit not found"}, false},
-		{telegramtest.Fault{Lost: true}, true}, // nobody knows, but the message does
+		{telegramtest.Fault{Lost: true}, true}, // the outcome is unknown, but the message shows it
 		{telegramtest.Fault{Status: 400, Description: "Bad Request: message is not modified"}, false},
 	} {
 		inBubble(t, Config{}, func(t *testing.T, b *bubble) {
@@ -255,7 +255,7 @@ func TestChoicesAreForgotten(t *testing.T) {
 			m := &message{MessageID: int64(i), Chat: chat{ID: 7}}
 			x, show := c.tap(&tap{ID: "1", Message: m}, press{question: "q", verb: verbToggle, option: 1})
 			if !show {
-				t.Fatal("nobody is told to show it")
+				t.Fatal("no call asks to show it")
 			}
 			if _, taps, ok := c.next(x); !ok || len(taps) != 1 {
 				t.Fatalf("taps %v", taps)

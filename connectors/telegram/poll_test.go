@@ -307,7 +307,7 @@ func TestGapIsToldAfterAll(t *testing.T) {
 	})
 }
 
-// Whoever looks at the status must see at once why a bot does not start.
+// The status must show at once why a bot does not start.
 func TestWebhookIsNamedAtOnce(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
 		b.server.SetWebhook("https://old.test/")

@@ -30,7 +30,7 @@ func (b *bubble) restart() {
 	synctest.Wait()
 }
 
-// What the Handler says about a tap is shown to who tapped, and to nobody else:
+// What the Handler says about a tap is shown only to the person who tapped:
 // in a window of its own when it is not the answer that counts.
 func TestWhatWhoTapsReads(t *testing.T) {
 	long := strings.Repeat("Please choose at least 2 of: tea, coffee.\n", 20)

@@ -336,7 +336,7 @@ func (m *meeting) Post(ctx context.Context, _ claybot.Descriptor, _ claybot.Agen
 }
 
 func (m *meeting) Answer(context.Context, connectors.Tap) (connectors.Tapped, error) {
-	return connectors.Tapped{}, errors.New("nobody asked anything")
+	return connectors.Tapped{}, errors.New("there are no questions")
 }
 
 func (m *meeting) Moved(context.Context, string, string, string) error { return nil }

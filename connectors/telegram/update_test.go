@@ -122,7 +122,7 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// What somebody else has written, or nobody knows who, taints a message.
+// Text by another person, or by an unknown author, taints a message.
 func TestTainted(t *testing.T) {
 	person := func(id int64) map[string]any { return map[string]any{"id": id, "first_name": "A"} }
 	reply := func(from any, more map[string]any) map[string]any {
@@ -148,7 +148,7 @@ func TestTainted(t *testing.T) {
 		"reply to the bot":           {reply(bot, nil), false},
 		"reply to oneself":           {reply(person(7), nil), false},
 		"reply to another":           {reply(person(8), nil), true},
-		"reply to nobody known":      {reply(nil, nil), true},
+		"reply to an unknown author": {reply(nil, nil), true},
 		"reply to a channel":         {reply(person(7), map[string]any{"sender_chat": map[string]any{"id": -5}}), true},
 		"reply to what is forwarded": {reply(person(7), map[string]any{"forward_date": 5}), true},
 		"a quote from elsewhere":     {map[string]any{"quote": map[string]any{"text": "evil.test"}}, true},

@@ -266,7 +266,7 @@ func (c *client) want(t *testing.T, event, part string) sse {
 	return e
 }
 
-// Answer implements connectors.Handler: nobody asks anything here.
+// Answer implements connectors.Handler: there are no questions here.
 func (m *memory) Answer(context.Context, connectors.Tap) (connectors.Tapped, error) {
 	return connectors.Tapped{}, nil
 }

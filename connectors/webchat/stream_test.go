@@ -386,7 +386,7 @@ func (m *memory) put(d claybot.Descriptor, text string) {
 }
 
 // What another node has put into the outbox is shown when this one is told to
-// look, to all readers of the channel and nobody twice.
+// look, to all readers of the channel, once.
 func TestLook(t *testing.T) {
 	m, srv := start(t)
 	c := open(t, srv.Client(), srv.URL+"/stream", "")
@@ -396,7 +396,7 @@ func TestLook(t *testing.T) {
 		m.put(me, fmt.Sprint("elsewhere ", i))
 		m.chat.Look(me.ChannelID)
 		m.chat.Look(me.ChannelID)
-		m.chat.Look("nobody's")
+		m.chat.Look("no channel")
 		c.want(t, "message", fmt.Sprint("elsewhere ", i))
 	}
 }

@@ -41,8 +41,8 @@ func TestMessageIDsAreOfOneUser(t *testing.T) {
 	}
 }
 
-// What is said to somebody else in a conversation of the same name does not
-// push one's own lines out of the transcript, and is never in it.
+// A message to another person in a conversation of the same name does not
+// push a person's own lines out of the transcript, and is never in it.
 func TestTranscriptOfOneAmongMany(t *testing.T) {
 	m, srv := start(t)
 	other := claybot.User("web", "main", "somebody-else")

@@ -12,7 +12,7 @@ func TestWindows(t *testing.T) {
 	c := New(Config{Name: "page"})
 	c.Observe(claybot.Route{Connector: "page", ChannelID: "other", UserID: "bob"}, claybot.Event{Run: "r", Seq: 1, Type: claybot.EventRunStarted})
 	if got := c.Windows(); len(got) != 0 {
-		t.Errorf("nobody looks, and there are %v", got)
+		t.Errorf("there is no reader, and there are %v", got)
 	}
 	where := topic{"main", "ann"}
 	a, b := c.hub.join(where, func() {}), c.hub.join(where, func() {})

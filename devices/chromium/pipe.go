@@ -69,7 +69,7 @@ func (a *piped) Allocate(ctx context.Context, opts ...chromedp.BrowserOption) (*
 	go func() {
 		defer close(a.done)
 		<-b.LostConnection
-		if !out.over.Load() { // nobody listens any more to one that may speak on
+		if !out.over.Load() { // nothing reads any more from a browser that may write on
 			_ = p.Close()
 		}
 	}()
@@ -85,7 +85,7 @@ func (a *piped) close() {
 	if p == nil {
 		return
 	}
-	_ = p.CloseWrite() // the browser ends when nobody speaks with it any more
+	_ = p.CloseWrite() // the browser ends when its pipe is closed
 	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
 	defer cancel()
 	_, _ = p.Wait(ctx)

@@ -17,7 +17,7 @@ import (
 
 // A Remote opens devices whose browser runs in a workspace. It is spoken with over
 // the pipe of the command that it is: no port is open, neither in the workspace
-// nor here, and whoever is not this process cannot join in.
+// nor here, and another process cannot join in.
 //
 // A page may show the files below the directory of the workspace, pages that are
 // written in their address (data:), and the Hosts of the Spec. Requests for

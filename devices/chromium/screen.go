@@ -106,7 +106,7 @@ func (d *device) Perceive(ctx context.Context) (devices.Screen, error) {
 }
 
 // screen makes a screen of what the script says. Links that lead outside of the
-// hosts are no actions: nobody can follow them.
+// hosts are not actions: they cannot be followed.
 func (d *device) screen(r reading) devices.Screen {
 	s := devices.Screen{ID: fingerprint(r), Title: r.Title, Text: r.Text}
 	if d.reach.allows(r.URL) {

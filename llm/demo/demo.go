@@ -27,7 +27,7 @@ const (
 // Config holds what may be set; the zero value is fine.
 type Config struct {
 	// Pace is the pause between two words of a watched answer, 0 for the
-	// default of 8 ms. Nobody waits for an answer that nobody watches.
+	// default of 8 ms. An answer without a watcher has no pauses.
 	Pace time.Duration
 }
 

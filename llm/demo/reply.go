@@ -17,7 +17,7 @@ const notice = "Hello! This is the built-in demo model: no real model is configu
 
 type chat struct {
 	first   bool     // nothing was answered before; a call is no answer
-	person  bool     // somebody wrote, so it is a conversation
+	person  bool     // a person wrote, so it is a conversation
 	said    []saying // what was said since the last answer
 	results []string // what the last calls came to
 	called  []string // the tools of those calls
@@ -32,7 +32,7 @@ type saying struct {
 }
 
 // read finds out what is to be answered. The repeated system prompt, which has
-// an id of its own, and a summary are nothing that somebody said.
+// an id of its own, and a summary are not messages of a person.
 func read(r llm.Request) chat {
 	c := chat{first: true, tools: r.Tools}
 	for _, m := range r.Messages {

@@ -63,7 +63,7 @@ func TestTranscribeRetries(t *testing.T) {
 		{"cut", replies{{Fault: openaitest.FaultDrop}, {Text: "ok"}}, "", 2},
 		{"limited", replies{{Fault: openaitest.FaultRate, RetryAfter: "9"}, {Text: "ok"}}, "", 2},
 		{"no header", replies{{Fault: openaitest.FaultHang}, {Text: "ok"}}, "", 2},
-		{"nobody spoke", replies{{}}, "", 1},
+		{"silence", replies{{}}, "", 1},
 		{"web page", replies{{Fault: openaitest.FaultHTML}, {Fault: openaitest.FaultHTML}, {Fault: openaitest.FaultHTML}}, llm.Transient, 3},
 		{"key", replies{{Fault: openaitest.FaultAuth}}, llm.Permanent, 1},
 		{"no model", replies{{Fault: openaitest.FaultNotFound}}, llm.Permanent, 1},

@@ -11,7 +11,7 @@ import (
 )
 
 // maxNesting bounds how deep brackets and tags stand in each other, and with
-// that the stack of whoever walks them.
+// that the stack of the code that walks them.
 const maxNesting = 64
 
 // The kinds of tokens beside signs, keywords and the marks of tags, which are their own.

@@ -112,7 +112,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 			check("before "+itoa(k), app, j)
 			continue
 		}
-		// It was done, and nobody knows: it is not done again, and that is told.
+		// It was done, and there is no record of it: it is not done again, and that is told.
 		for action, n := range app.Effects() {
 			if n != 1 {
 				t.Errorf("before %d: %s was done %d times", k, action, n)

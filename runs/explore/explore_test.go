@@ -302,7 +302,7 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// Whoever asks for what is not allowed is told so in a sentence, and nothing is
+// A request for what is not allowed is refused in a sentence, and nothing is
 // opened.
 func TestRefused(t *testing.T) {
 	open := func(context.Context, devices.Spec) (devices.Device, error) {

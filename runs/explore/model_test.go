@@ -62,7 +62,7 @@ func TestModelSaysNonsense(t *testing.T) {
 	}
 }
 
-// A goal that nobody has set is not reached.
+// A goal that is not set is not reached.
 func TestNoGoal(t *testing.T) {
 	j := newJournal("")
 	j.run(t, engine(idle(1), explore.Settings{URL: scripted.DemoURL}, llmtest.NewScript(llmtest.Say(`{"goalReached":true}`))))

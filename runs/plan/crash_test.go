@@ -193,7 +193,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 }
 
 // inDoubt reports whether the power went between the start of a tool that may act
-// only once and its result, so that nobody knows what it did.
+// only once and its result, so that its effect is unknown.
 func inDoubt(d *desk) bool {
 	return slices.ContainsFunc(d.records, func(r claybot.Record) bool { return r.Interrupted })
 }

@@ -238,7 +238,7 @@ func (d *desk) answer(t testing.TB, wait *claybot.Awaiting, key string, a claybo
 		d.records = append(d.records, claybot.Record{Type: claybot.RecordAnswer, Run: runID, Answer: &a})
 		return
 	}
-	t.Fatalf("nobody asks %q: %+v", key, wait.Questions)
+	t.Fatalf("no question %q: %+v", key, wait.Questions)
 }
 
 func value(v string) claybot.Answer {
@@ -254,7 +254,7 @@ func (d *desk) run(t testing.TB, g runs.Engine, say func(q claybot.Question) cla
 			return err
 		}
 		if say == nil {
-			t.Fatalf("somebody is asked: %+v", wait.Questions)
+			t.Fatalf("a person is asked: %+v", wait.Questions)
 		}
 		for _, q := range wait.Questions {
 			d.answer(t, wait, q.Key, say(q))

@@ -317,7 +317,7 @@ func TestPolicyChangesInExecutor(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.after = nil
-	policy = plan.Policy{} // pay is to be approved now, and nobody was asked
+	policy = plan.Policy{} // pay is to be approved now, and no person was asked
 	if err := d.run(t, plan.New(c), nil); err != nil {
 		t.Fatal(err)
 	}

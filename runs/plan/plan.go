@@ -176,7 +176,7 @@ func fail(s *state, cause, say string) (string, error) {
 	return nodeFallback, nil
 }
 
-// tell emits an event where somebody has to wait for what follows it.
+// tell emits an event where a person has to wait for what follows it.
 func tell(ctx context.Context, s *state, ev ...claybot.Event) error {
 	return s.Emit(ctx, true, ev...)
 }

@@ -315,7 +315,7 @@ func TestSummaryWithoutModel(t *testing.T) {
 }
 
 // The system prompt of the agent stands before the engine's own words, and the
-// steps of the run are told to nobody but who sums them up.
+// steps of the run are told only to the model call that sums them up.
 func TestRequests(t *testing.T) {
 	h, d := newHand(), newDesk("tidy up")
 	b := thinks(steps(step("s", "put", "x")))
@@ -389,7 +389,7 @@ func TestNobodyToAsk(t *testing.T) {
 	c, _ := scene(t, h)
 	d.nobody = true
 	e := failure(t, d.run(t, plan.New(c), nil))
-	if e.Say != "Nobody can be asked for what is missing: day. Nothing was run." || d.output(t).Error == "" || d.said() != e.Say {
+	if e.Say != "No person can be asked for what is missing: day. Nothing was run." || d.output(t).Error == "" || d.said() != e.Say {
 		t.Errorf("got %+v", e)
 	}
 	d = newDesk("go")

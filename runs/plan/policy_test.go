@@ -210,7 +210,7 @@ func TestStepChangesAfterApproval(t *testing.T) {
 	}
 }
 
-// An action that nobody could read is approved by nobody.
+// An action that is too long to read cannot be approved.
 func TestApprovalTooLong(t *testing.T) {
 	h, d := newHand(), newDesk("go")
 	if err := d.run(t, plan.New(config(thinks(steps(step("a", "pay", strings.Repeat("x", 30_000)))), h.set(t), plan.Policy{})), nil); err != nil {
@@ -231,13 +231,13 @@ func TestQuorum(t *testing.T) {
 		want      string
 		rounds    int
 	}{
-		"two agree":       {three, []string{"web/ann", "web/cyd"}, -1, true, "All is done.", 2},
-		"the first no":    {three, []string{"web/ann"}, 0, false, "a (pay): not approved", 1},
-		"the second no":   {three, []string{"web/ann", "web/bob"}, 1, false, "a (pay): not approved", 2},
-		"one twice":       {three, []string{"web/ann", "web/ann", "web/bob"}, -1, true, "All is done.", 3},
-		"one again":       {three, []string{"web/ann", "web/ann", "web/ann", "web/ann", "web/ann"}, -1, false, "not approved by 2 different people", 4},
-		"too few":         {[]string{"web/ann"}, nil, -1, false, "not approved: it needs the approvals of 2 different people, and 1 may give one", 0},
-		"nobody is named": {nil, nil, -1, false, "not approved: this rule names a quorum but nobody who may approve: set approvers", 0},
+		"two agree":     {three, []string{"web/ann", "web/cyd"}, -1, true, "All is done.", 2},
+		"the first no":  {three, []string{"web/ann"}, 0, false, "a (pay): not approved", 1},
+		"the second no": {three, []string{"web/ann", "web/bob"}, 1, false, "a (pay): not approved", 2},
+		"one twice":     {three, []string{"web/ann", "web/ann", "web/bob"}, -1, true, "All is done.", 3},
+		"one again":     {three, []string{"web/ann", "web/ann", "web/ann", "web/ann", "web/ann"}, -1, false, "not approved by 2 different people", 4},
+		"too few":       {[]string{"web/ann"}, nil, -1, false, "not approved: it needs the approvals of 2 different people, and 1 may give one", 0},
+		"no approvers":  {nil, nil, -1, false, "not approved: this rule names a quorum but no approvers: set approvers", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, d := newHand(), newDesk("go")
@@ -413,7 +413,7 @@ func TestQuietAgain(t *testing.T) {
 	})
 }
 
-// Nobody is there to say that it may be loud.
+// No person is there to say that it may be loud.
 func TestQuietNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, d := newHand(), newDesk("go")

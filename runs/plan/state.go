@@ -29,7 +29,7 @@ type Scratch struct {
 	Asking *Asking        `json:"awaiting,omitempty"`
 	// Votes are about the steps that need approval, by the id of the step.
 	Votes map[string]*Vote `json:"votes,omitempty"`
-	// Loud is until when quiet hours do not count: somebody said so.
+	// Loud is until when quiet hours do not count: a person said so.
 	Loud claybot.Time `json:"loud,omitempty"`
 	// Held is why nothing runs and the plan is shown alone; empty: it runs.
 	Held string `json:"held,omitempty"`

@@ -28,7 +28,7 @@ const (
 	sayCatalogue   = "That is none of the things that I do here. I do: %s."
 	sayIntentGone  = "The settings changed meanwhile: there is no %s any more. Nothing was run; please ask again."
 	sayBadPlan     = "The plan cannot be used: %s. Nothing was run; please ask again, perhaps in other words."
-	sayNobodyKnows = "Nobody can be asked for what is missing: %s. Nothing was run."
+	sayNobodyKnows = "No person can be asked for what is missing: %s. Nothing was run."
 	sayUnanswered  = "There is no answer to %s, so nothing was run. Please ask again when you know it."
 	sayQuiet       = "It is quiet until %s, so nothing was run. Please ask again after that."
 	sayNothing     = "There is nothing to do."

@@ -135,7 +135,7 @@ func TestUndoByPolicy(t *testing.T) {
 	}
 }
 
-// An undo that is held back, or that nobody approves, has not begun to take back
+// An undo that is held back, or that is not approved, has not begun to take back
 // anything: it records no call and starts no tool.
 func TestUndoHeld(t *testing.T) {
 	for name, x := range map[string]struct {

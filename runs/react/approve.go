@@ -85,7 +85,7 @@ func (p *approvals) decide(call pending) tools.Decision {
 	return p.rules.Decide(p.gate.env(call.ToolCall), spec, call.ToolCall, p.talk.records)
 }
 
-// asked reports whether somebody was asked about a call before, and it may run:
+// asked reports whether a person was asked about a call before, and it may run:
 // a no, and other arguments, stand, although no person would be asked now.
 func (p *approvals) asked(call pending) bool {
 	return p.turn.Reader != nil && p.gate.verdict(call) == "" && p.talk.asked(func(q claybot.Question) bool {

@@ -111,7 +111,7 @@ func TestNotApproved(t *testing.T) {
 }
 
 func TestNobodyCanBeAsked(t *testing.T) {
-	for name, blind := range map[string]bool{"nobody": false, "no way to ask": true} {
+	for name, blind := range map[string]bool{"no person": false, "no way to ask": true} {
 		var c counter
 		j := newJournal("go")
 		j.nobody = true

@@ -44,7 +44,7 @@ type extension struct {
 // limited decides what becomes of a model call that a hard budget has refused:
 // the person may have an operator asked to extend it. It returns nil when the
 // budget was extended, so that the call can be made again; a *runs.WaitError
-// while somebody is to be asked; and else how the run ends. What is no such
+// while a person is to be asked; and else how the run ends. An error that is no such
 // refusal is returned as it is.
 func (e *extension) limited(ctx context.Context, err error) error {
 	limit, ok := errors.AsType[*llm.LimitError](err)
@@ -84,7 +84,7 @@ func (e *extension) limited(ctx context.Context, err error) error {
 	case end != nil:
 		return end
 	case !tools.Approved(a):
-		over.Say += " Nobody extended it."
+		over.Say += " It was not extended."
 		return over
 	case a.Via == claybot.ViaLimit: // raised otherwise: the call finds out whether that is enough
 		return nil
@@ -104,7 +104,7 @@ func (e *extension) limited(ctx context.Context, err error) error {
 	return nil
 }
 
-// mayAsk reports whether somebody is asked about a limit. A subagent ends: its
+// mayAsk reports whether a person is asked about a limit. A subagent ends: its
 // parent comes to the same limit and asks. Where a no was said before, it holds.
 func (e *extension) mayAsk(limit *llm.LimitError) bool {
 	switch {

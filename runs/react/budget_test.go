@@ -112,7 +112,7 @@ func TestBudgetIsExtended(t *testing.T) {
 }
 
 // A limit that was raised while a question about it was open makes the question
-// moot: the call is made again, and nobody extends anything. Where it still does not
+// moot: the call is made again, without an extension. Where it still does not
 // fit, there is a new question.
 func TestBudgetWasRaised(t *testing.T) {
 	raised := claybot.Answer{Value: []byte("true"), Via: claybot.ViaLimit}
@@ -203,7 +203,7 @@ func TestBudgetWithoutAYes(t *testing.T) {
 
 func TestBudgetAsksNobody(t *testing.T) {
 	for name, set := range map[string]func(j *journal, turn *runs.Turn, v *vault) bool{
-		"nobody":        func(j *journal, _ *runs.Turn, _ *vault) bool { j.nobody = true; return true },
+		"no person":     func(j *journal, _ *runs.Turn, _ *vault) bool { j.nobody = true; return true },
 		"no way to ask": func(_ *journal, turn *runs.Turn, _ *vault) bool { turn.Reader = nil; return true },
 		"no budgets":    func(*journal, *runs.Turn, *vault) bool { return false },
 		"no operators":  func(_ *journal, _ *runs.Turn, v *vault) bool { v.operators = nil; return true },

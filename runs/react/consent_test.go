@@ -104,10 +104,10 @@ func TestQuorum(t *testing.T) {
 // Too few people can never approve anything, and the words say why.
 func TestQuorumOfTooFew(t *testing.T) {
 	for want, rules := range map[string]react.Rules{
-		"this rule names a quorum but nobody who may approve: set approvers":         {Quorum: 2},
-		"it needs the approvals of 2 different people, and 1 may give one":           {Quorum: 2, Approvers: []string{"slack/bob"}},
-		"what the configuration says about approvals cannot be used, so nobody may ": {Quorum: tools.NoQuorum},
-		"what the configuration says about approvals cannot be used, ":               {Quorum: tools.NoQuorum, Approvers: []string{"slack/ann", "slack/bob"}},
+		"this rule names a quorum but no approvers: set approvers":                    {Quorum: 2},
+		"it needs the approvals of 2 different people, and 1 may give one":            {Quorum: 2, Approvers: []string{"slack/bob"}},
+		"what the configuration says about approvals cannot be used, so nothing can ": {Quorum: tools.NoQuorum},
+		"what the configuration says about approvals cannot be used, ":                {Quorum: tools.NoQuorum, Approvers: []string{"slack/ann", "slack/bob"}},
 	} {
 		rules.Ask = []string{"pay"}
 		var c counter
@@ -203,7 +203,7 @@ func TestTaint(t *testing.T) {
 				continue
 			}
 			if got := strings.Join(j.lines(), "\n"); err != nil || !strings.Contains(got, " b "+want) {
-				t.Errorf("%+v, nobody %v: %v\n%s", tt, nobody, err, got)
+				t.Errorf("%+v, without a person %v: %v\n%s", tt, nobody, err, got)
 			}
 			if want == "true" && env.Tainted != tt.tainted {
 				t.Errorf("%+v: the tool is told %v", tt, env.Tainted)
@@ -212,7 +212,7 @@ func TestTaint(t *testing.T) {
 	}
 }
 
-// A dry agent asks nobody and starts nothing.
+// A dry agent asks no person and starts nothing.
 func TestDryRun(t *testing.T) {
 	var c counter
 	j := newJournal("go")

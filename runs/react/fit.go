@@ -99,7 +99,7 @@ func newest(records []claybot.Record, run claybot.RunID, n int) []claybot.Record
 	return kept
 }
 
-// said reports whether somebody other than the model says r.
+// said reports whether a person, and not the model, says r.
 func said(r claybot.Record) bool {
 	return r.Type == claybot.RecordUser || r.Type == claybot.RecordSystem
 }

@@ -32,7 +32,7 @@ type journal struct {
 	saved   map[string]string // long results by call id
 	answers map[claybot.MessageID]string
 	events  []claybot.Event
-	// nobody reads along; approvals are what was said, by the round of the
+	// nobody: no person reads along; approvals are what was said, by the round of the
 	// question.
 	nobody    bool
 	approvals map[string]claybot.Answer

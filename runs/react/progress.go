@@ -18,8 +18,8 @@ const (
 	maxBadRounds = 3 // answers in a row all of whose calls are malformed
 )
 
-// A progress is what the records of a run say about it. It is a fold: whoever
-// adds the same records comes to the same progress.
+// A progress is what the records of a run say about it. Adding
+// the same records gives the same progress.
 type progress struct {
 	refused func(claybot.ToolCall) error // why no tool takes a call
 	limits  tools.Limits                 // all set

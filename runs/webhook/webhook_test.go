@@ -174,14 +174,14 @@ func TestRetryAfterDate(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
-	// An address at which nobody listens: not one that was free a moment ago, which
+	// An address without a listener: not one that was free a moment ago, which
 	// may be that of the next server.
 	const closed = "http://127.0.0.1:1"
 	cut := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	defer cut.Close()
 	secure := httptest.NewUnstartedServer(status(200))
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
-	secure.StartTLS() // with a certificate that nobody knows
+	secure.StartTLS() // with an unknown certificate
 	defer secure.Close()
 	plain := receive(t, status(200))
 	tests := map[string]struct{ url, want string }{
@@ -219,7 +219,7 @@ func TestHangs(t *testing.T) {
 	}
 	noSecrets(t, err, rc.URL)
 
-	// Whoever ends the process does not wait for the receiver.
+	// The end of the process does not wait for the receiver.
 	cause := errors.New("the daemon ends")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	rc = receive(t, hang) // another one: what was given up after 20 ms may arrive late, or never

@@ -196,7 +196,7 @@ func (a *Archive) put(p string, body []byte, at int64) error {
 	}
 	name, ok := a.cfg.Names[p]
 	if top, _, _ := strings.Cut(p, "/"); !ok && !slices.Contains(a.cfg.Folders, top) {
-		return fmt.Errorf("%.200q: nobody knows where that lies in a data directory", p)
+		return fmt.Errorf("%.200q has no known place in a data directory", p)
 	}
 	if !ok {
 		name = filepath.FromSlash(p)

@@ -27,7 +27,7 @@ func TestSummaryStopsTheReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	damaged := bytes.Replace(line, []byte("long"), []byte("lang"), 1)
-	file := bytes.Repeat(damaged, 50) // whoever decodes one of these finds damage
+	file := bytes.Repeat(damaged, 50) // decoding one of these finds damage
 	tailLines, err := new(encoder).lines([]claybot.Record{
 		said("folded"), said("kept 1"), said("kept 2"), {Type: claybot.RecordSummary, At: 2, Text: "summary", Keep: 2}, said("later"),
 	})
@@ -246,7 +246,7 @@ func TestDeleteHalfDone(t *testing.T) {
 		"by a second call":    func(s *Store, id claybot.AgentID) error { return s.Delete(t.Context(), id) },
 		"by the next message": func(s *Store, _ claybot.AgentID) error { _, err := s.AgentFor(t.Context(), someone); return err },
 		"by the next start":   nil,
-		"by whoever looks for": func(s *Store, id claybot.AgentID) error {
+		"by the next lookup": func(s *Store, id claybot.AgentID) error {
 			_, err := s.Agent(t.Context(), id)
 			return ignoring(err, storage.ErrNotFound)
 		},

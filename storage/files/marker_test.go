@@ -138,7 +138,7 @@ func TestDamagedReset(t *testing.T) {
 }
 
 // A crash between the history and the copies of its marker leaves an older copy: then
-// the file counts, and nobody is told anything.
+// the file counts, and nothing is reported.
 func TestMarkerOlderThanHistory(t *testing.T) {
 	h := newHouse(t, said("secret"), reset, said("old"))
 	state, marks := readFile(t, filepath.Dir(h.history)+"/state.json"), maps.Clone(h.index.marks)
@@ -191,7 +191,7 @@ func TestMarkerIsAdopted(t *testing.T) {
 	}
 }
 
-// A history that somebody has edited has its reset at another place.
+// A history that was edited has its reset at another place.
 func TestEditedHistory(t *testing.T) {
 	h := newHouse(t, said("secret"), said("typo"), reset, said("new"))
 	lines := strings.SplitAfter(readFile(t, h.history), "\n")
@@ -319,7 +319,7 @@ func TestHistoryDamageSweep(t *testing.T) {
 		case slices.Equal(got, want):
 			harmless++ // before the reset, where nothing is read
 		default:
-			t.Errorf("seed %d, %s: %d of %d records, and nobody is told", seed, how, len(got), len(want))
+			t.Errorf("seed %d, %s: %d of %d records, and no report", seed, how, len(got), len(want))
 		}
 	}
 	t.Logf("%d told, %d harmless", noticed, harmless)

@@ -41,7 +41,7 @@ func TestSettings(t *testing.T) {
 	small := claybot.Settings{Model: "small", Tools: []string{}}
 	for name, tt := range map[string]struct {
 		before claybot.Settings
-		// change is made while nobody uses the directory.
+		// change is made while no process uses the directory.
 		change func(t *testing.T, index *memoryIndex, id claybot.AgentID, state string)
 		want   claybot.Settings
 	}{

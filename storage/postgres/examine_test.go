@@ -155,7 +155,7 @@ func TestExamineUnreachable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A port from which somebody calls is taken, and nobody listens there.
+	// A port from which a client calls is taken, and no server listens there.
 	caller, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.Addr())
 	if err != nil {
 		t.Fatal(err)

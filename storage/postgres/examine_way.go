@@ -31,7 +31,7 @@ func (x *examination) secrecy() {
 	case encrypted:
 		x.say("connection", LevelOK, "the server answers; the connection is encrypted", "")
 	case ip != nil && !ip.IsLoopback():
-		x.say("connection", LevelWarning, "the server answers; the connection is not encrypted: whoever is on the way can read and change everything", "add sslmode=verify-full to the storage URL, unless the network between is your own")
+		x.say("connection", LevelWarning, "the server answers; the connection is not encrypted: anyone on the way can read and change everything", "add sslmode=verify-full to the storage URL, unless the network between is your own")
 	default:
 		x.say("connection", LevelOK, "the server answers; it is on this machine", "")
 	}

@@ -47,7 +47,7 @@ func outgoing(id, channel string) claybot.Outgoing {
 	return claybot.Outgoing{ID: id, Kind: claybot.OutgoingNotice, Route: claybot.Route{Connector: "telegram", ChannelID: channel}, Text: "x", Part: 1, Parts: 1}
 }
 
-// Whoever claims a destination and whoever records a send to it lock the claim first
+// A claim of a destination and a record of a send to it lock the claim first
 // and the message then. Here both wait for the message: the one that has the claim
 // must be the one that waits for nothing else.
 func TestClaimAndSendLockInOneOrder(t *testing.T) {
@@ -98,7 +98,7 @@ func TestClaimAndSendLockInOneOrder(t *testing.T) {
 			waiting := func(n int) func() bool {
 				return func() bool {
 					if recorded.Load() || claimed.Load() {
-						t.Fatal("somebody does not wait for the message")
+						t.Fatal("a transaction does not wait for the message")
 					}
 					rows, err := postgrestest.Shared(t).Query(ctx, url, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
 					if err != nil {
@@ -137,7 +137,7 @@ func TestClaimAndSendLockInOneOrder(t *testing.T) {
 }
 
 // Two nodes take the destinations of each other, which leave, join again, beat and
-// record their sends meanwhile: nobody is in anybody's way for good.
+// record their sends meanwhile: no node blocks another for good.
 func TestClaimsWithoutDeadlocks(t *testing.T) {
 	const rounds, dests = 200, 3
 	url := postgrestest.Shared(t).Database(t)

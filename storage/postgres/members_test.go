@@ -102,7 +102,7 @@ func acquired(t *testing.T, db *DB, node string) storage.Held {
 func TestHints(t *testing.T) {
 	c := newCrew(t, postgrestest.Shared(t).Database(t), 2)
 	ctx := t.Context()
-	for i := range c.dbs { // what is told before somebody listens is lost
+	for i := range c.dbs { // a notification before there is a listener is lost
 		c.hears(i, "a beginning", func(h storage.Notification) bool { return h.Member == "" })
 	}
 	id := agentAt(t, c.dbs[0], "C1")

@@ -15,8 +15,8 @@ import (
 	"github.com/claybot/claybot/storage/postgres/postgrestest"
 )
 
-// A pooler that gives sessions away is told from one that does not, also by whoever
-// is alone behind it.
+// A pooler that gives sessions away is told from one that does not, also by a client
+// that is alone behind it.
 func TestExaminePooler(t *testing.T) {
 	s := postgrestest.Shared(t)
 	database := s.Database(t)

@@ -71,7 +71,7 @@ func TestShare(t *testing.T) {
 		{backlog{due: 3}, 3, 3},                                 // few are not divided
 		{backlog{due: 90}, 3, 30},                               // a burst
 		{backlog{due: 60, mine: 30, held: 30}, 3, 0},            // I have mine
-		{backlog{due: 60, late: 60, mine: 30, held: 30}, 3, 60}, // nobody else took them
+		{backlog{due: 60, late: 60, mine: 30, held: 30}, 3, 60}, // no other node took them
 		{backlog{due: 60, mine: 0, held: 30}, 3, 30},
 		{backlog{due: 10, mine: 1, held: 300}, 3, 103},
 	} {

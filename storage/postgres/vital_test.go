@@ -14,7 +14,7 @@ func TestVitalCallsWaitForNobody(t *testing.T) {
 	const conns = 2
 	url := postgrestest.Shared(t).Database(t)
 	db, other := openWith(t, Config{URL: url, Conns: conns, notifyTime: time.Hour}), openWith(t, Config{URL: url})
-	ctx := t.Context() // whoever waits for a connection gives up after writeTime
+	ctx := t.Context() // a wait for a connection ends after writeTime
 	beat := func(db *DB, node string) []storage.Member {
 		t.Helper()
 		alive, err := db.RenewMember(ctx, storage.Member{ID: node, Name: node}, time.Hour)

@@ -158,7 +158,7 @@ func TestBudgetsLikeALedger(t *testing.T) {
 	})
 }
 
-// Whoever comes at the same moment, the sum never passes the limit, and what is
+// However many calls come at the same moment, the sum never passes the limit, and what is
 // booked is what the calls took.
 func TestBudgetsUnderConcurrency(t *testing.T) {
 	db := openAt(t, filepath.Join(t.TempDir(), "claybot.db"))

@@ -115,8 +115,8 @@ func TestDamagedRunOfSubagent(t *testing.T) {
 	}
 }
 
-// TestDamagedMessageIsAnswered: whoever waits for a message that nobody can
-// read is told when it is found.
+// TestDamagedMessageIsAnswered: a run that waits for an unreadable message
+// is told when it is found.
 func TestDamagedMessageIsAnswered(t *testing.T) {
 	db := openFresh(t)
 	ctx := t.Context()

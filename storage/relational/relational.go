@@ -49,7 +49,7 @@ type Driver interface {
 	// done.
 	Read(ctx context.Context, fn func(c *Conn) error) error
 	// Report is Read for what may read very many rows: reports wait for each other
-	// and nobody waits for them.
+	// and nothing else waits for them.
 	Report(ctx context.Context, fn func(c *Conn) error) error
 }
 

@@ -105,7 +105,7 @@ func savePublished(c *Conn, sink string, id claybot.RunID, seq int64) error {
 		ended bool
 		next  claybot.Time
 	)
-	// With this lock, whoever appends events sees what is written here, or the other
+	// With this lock, a writer of events sees what is written here, or the other
 	// way round.
 	found, err := c.first("SELECT 1 FROM relays WHERE run = ? AND sink = ? AND seq < ?"+c.locked(), func(Row) error { return nil }, id, sink, seq)
 	if err != nil || !found {

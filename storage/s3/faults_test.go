@@ -238,7 +238,7 @@ func TestUnreachable(t *testing.T) {
 	})
 }
 
-// Whoever gives up is told why, at once.
+// A caller that gives up is told why, at once.
 func TestCancelWhileWaiting(t *testing.T) {
 	enough := errors.New("enough")
 	for _, f := range []s3test.Fault{s3test.SlowDown("", -1), {Hang: true, Times: -1}, {Drop: true, Times: -1}} {

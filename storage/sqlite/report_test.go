@@ -16,7 +16,7 @@ const lengthy = "WITH RECURSIVE k (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM k
 // one of two connections for as long.
 func TestReadEndsWithItsContext(t *testing.T) {
 	db := openFresh(t)
-	cause := errors.New("nobody waits for it any more")
+	cause := errors.New("the caller has gone")
 	for _, on := range []func(context.Context, func(*conn) error) error{db.read, db.report} {
 		for range 3 * readers { // each connection, again and again
 			// The driver misses an interruption that comes just before it begins;

@@ -283,7 +283,7 @@ func testBatch(t *testing.T) {
 		"panic": func(ctx context.Context, name string) error {
 			return index(ctx, name, func(*conn) error { panic("oh") })
 		},
-		"panic that nobody saw writing": func(ctx context.Context, _ string) error {
+		"panic without a visible write": func(ctx context.Context, _ string) error {
 			return db.change(ctx, func(c *conn) error {
 				_, _ = c.Exec("INSERT INTO agents (id, key, descriptor) VALUES ('unseen', 'unseen', '')", nil)
 				panic("oh")

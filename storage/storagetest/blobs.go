@@ -329,7 +329,7 @@ func blobConcurrent(t *testing.T, b storage.Blobs) {
 				t.Errorf("Put: %v", err)
 			}
 			wantBlob(t, b, key, small)
-			// All of them put this one; whoever looks sees nothing or everything.
+			// All of them put this blob; a reader sees nothing or everything.
 			if got, err := getBlob(t.Context(), b, "concurrent/one"); !errors.Is(err, storage.ErrNotFound) && (err != nil || !bytes.Equal(got, large)) {
 				t.Errorf("in between: %d bytes, %v", len(got), err)
 			}

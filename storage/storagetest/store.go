@@ -239,7 +239,7 @@ func (b *bed) claimOf(dest string) storage.Claim {
 	return ok(b.Claim(b.ctx, id, storage.DestClaim(dest)))(b)
 }
 
-// attempt and resolveErr are those of the store by whoever has the claim of the
+// attempt and resolveErr are those of the store by the node that has the claim of the
 // message's destination.
 func (b *bed) attempt(id string) error { return b.Attempt(b.ctx, b.claimFor(id), id) }
 

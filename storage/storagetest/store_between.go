@@ -85,7 +85,7 @@ var betweenTests = []storeTest{
 		b.to(kid, b.asked("some"))
 		b.deliver(storage.Posting{To: kid, Message: b.asked("full"), MaxWaiting: 1})
 		b.refusedWith("full", dropped+": too many others wait for this agent", kid)
-		b.deliver(storage.Posting{To: kid, Message: b.asked("full"), MaxWaiting: 1}) // a repeat answers nobody twice
+		b.deliver(storage.Posting{To: kid, Message: b.asked("full"), MaxWaiting: 1}) // a repeat answers no agent twice
 		b.to(kid, b.asked("all"))
 		ok(b.Drop(b.ctx, kid, "operator", "some"))(b)
 		b.refusedWith("some", dropped, kid)
@@ -101,14 +101,14 @@ var betweenTests = []storeTest{
 		b.equal("then it goes on", reason, "answers")
 		b.equal("in order", b.run("w1").Messages, []claybot.MessageID{"m-w1", "answer/skipped", "answer/full", "answer/some", "answer/settled", "answer/all"})
 	}},
-	{"an agent that waits for itself", func(b *bed) { // nobody should, and nothing breaks
+	{"an agent that waits for itself", func(b *bed) { // no agent should, and nothing breaks
 		b.waits("own")
 		b.to(b.agent, b.asked("own"))
 		ok(b.Drop(b.ctx, b.agent, "operator"))(b)
 		_, reason := b.resume("w1")
 		b.equal("goes on", []any{reason, b.figures().Waiting}, []any{"answers", 0})
 	}},
-	{"nobody is left to answer", func(b *bed) {
+	{"no agent is left to answer", func(b *bed) {
 		kid := b.child("1", b.agent)
 		for i, w := range []claybot.Awaited{{Agent: "gone", Run: "r", ID: "x"}, {Agent: b.agent, Run: "r", ID: "y"}, {Agent: b.agent, Run: "r"}, {}} {
 			m := note(string(rune('a'+i)), claybot.KindTask)
@@ -149,7 +149,7 @@ var betweenTests = []storeTest{
 			claybot.MessageSystem, claybot.KindFailure, kid,
 			`The subagent "worker 1" (` + string(kid) + `) failed in run k1: the agent was deleted.`,
 		})
-		// An idle one, an orphan and a user agent tell nobody.
+		// An idle agent, an orphan and a user agent notify no agent.
 		b.noError(b.UnindexAgent(b.ctx, b.child("2", b.agent)))
 		orphan := b.child("3", "gone")
 		b.to(orphan, note("t3", claybot.KindTask))
@@ -172,7 +172,7 @@ var betweenTests = []storeTest{
 			len(ok(b.Reminders(b.ctx, b.agent))(b)), len(ok(b.Documents(b.ctx, mine))(b)), len(ok(b.Documents(b.ctx, others))(b)),
 			len(ok(b.Memories(b.ctx, mine))(b)), len(ok(b.MemoryVersions(b.ctx, mine, "", 9))(b)),
 		}, []any{0, 0, 1, 0, 0})
-		b.neverDue("nobody is left")
+		b.neverDue("no agent is left")
 	}},
 	{"answers are not shown", func(b *bed) {
 		lease, _ := b.begin("r1")

@@ -52,7 +52,7 @@ var kinTests = []storeTest{
 		slack := claybot.Agent{ID: claybot.NewID(), Descriptor: claybot.User("slack", "D1", "U2")}
 		b.noError(b.IndexAgents(b.ctx, slack))
 		kid := b.child("1", b.agent)
-		b.equal("nobody wrote", len(b.agents(b.Foreground(b.ctx, nil))), 0)
+		b.equal("no person wrote", len(b.agents(b.Foreground(b.ctx, nil))), 0)
 		// In one millisecond the later one is the newer one, whatever its id.
 		for i, id := range []claybot.AgentID{second, b.agent, second, b.agent, slack.ID, second} {
 			b.to(id, userMessage(fmt.Sprint("m", i)))
@@ -63,7 +63,7 @@ var kinTests = []storeTest{
 		b.equal("after a restart", b.agents(b.Foreground(b.ctx, nil)), []claybot.AgentID{second, slack.ID, b.agent})
 		time.Sleep(ms)
 		b.to(b.agent, userMessage("newest"))
-		b.to(b.agent, userMessage("newest")) // a repeat moves nobody
+		b.to(b.agent, userMessage("newest")) // a repeat moves no agent
 		b.to(second, note("system", claybot.KindMessage))
 		b.deliver(storage.Posting{To: never, Message: userMessage("stop"), Skip: "x"})
 		b.equal("later", b.agents(b.Foreground(b.ctx, nil)), []claybot.AgentID{never, b.agent, second, slack.ID})
@@ -110,7 +110,7 @@ var kinTests = []storeTest{
 		}
 		b.equal("children", got, kids)
 		b.equal("of a leaf", len(ok(b.Children(b.ctx, kids[2]))(b)), 0)
-		b.equal("of nobody", len(ok(b.Children(b.ctx, ""))(b)), 0)
+		b.equal("of no agent", len(ok(b.Children(b.ctx, ""))(b)), 0)
 		b.noError(b.UnindexAgent(b.ctx, kids[1]))
 		b.equal("after one is gone", len(ok(b.Children(b.ctx, b.agent))(b)), 2)
 	}},

@@ -31,9 +31,9 @@ var leaseTests = []storeTest{
 		b.noError(err)
 		b.equal("for the holder nothing is due now", next.IsZero() || next.After(time.Now()), true)
 	}},
-	{"a lease of which nobody heard ends", func(b *bed) {
+	{"a lease whose holder did not hear of it ends", func(b *bed) {
 		b.post("m1", instant)
-		b.hold(nodeOne) // as if the answer got lost: nobody renews it
+		b.hold(nodeOne) // as if the answer got lost: no node renews it
 		b.post("m2", instant)
 		b.acquire(nodeOne, 0)
 		time.Sleep(ttl)
@@ -99,7 +99,7 @@ var leaseTests = []storeTest{
 		b.refusesLease(l, "r1", "m2")
 		b.equal("same node again", b.hold(nodeOne).Lease.Token > l.Token, true)
 	}},
-	{"an expired lease that nobody took still holds", func(b *bed) {
+	{"an expired lease without a new holder still holds", func(b *bed) {
 		lease, _ := b.begin("r1")
 		time.Sleep(10 * ttl)
 		renewed, _, err := b.Renew(b.ctx, lease, ttl)
@@ -114,7 +114,7 @@ var leaseTests = []storeTest{
 			time.Sleep(ttl - ms)
 			renewed, by, err := b.Renew(b.ctx, lease, ttl)
 			b.noError(err)
-			b.equal("nobody asked to cancel", by, "")
+			b.equal("no request to cancel", by, "")
 			b.equal("same token", renewed.Token, lease.Token)
 			b.acquire(nodeTwo, 0)
 		}

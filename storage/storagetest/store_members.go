@@ -94,7 +94,7 @@ var nodeTests = []storeTest{
 	{"claims", shared(func(b *bed) {
 		b.beat(storage.Member{ID: "a", Name: "a"})
 		b.beat(storage.Member{ID: "b", Name: "b"})
-		b.equal("nobody's", ok(b.Holder(b.ctx, "x"))(b), "")
+		b.equal("without a holder", ok(b.Holder(b.ctx, "x"))(b), "")
 		_, err := b.Claim(b.ctx, "", "x")
 		b.is(err, storage.ErrLeaseLost)
 		c := ok(b.Claim(b.ctx, "a", "x"))(b)
@@ -127,7 +127,7 @@ var nodeTests = []storeTest{
 		_, err := b.Claim(b.ctx, "b", "x")
 		b.is(err, storage.ErrHeld)
 		time.Sleep(ms)
-		b.equal("nobody's", ok(b.Holder(b.ctx, "x"))(b), "")
+		b.equal("without a holder", ok(b.Holder(b.ctx, "x"))(b), "")
 		b.equal("the next one's", ok(b.Claim(b.ctx, "b", "x"))(b).Token > c.Token, true)
 	})},
 	{"one of many gets a claim", shared(func(b *bed) {

@@ -105,7 +105,7 @@ var memoryTests = []storeTest{
 		} {
 			b.noError(b.SaveMemory(b.ctx, "s", storage.Memory{Path: path, Text: text}, 10_000))
 		}
-		b.noError(b.SaveMemory(b.ctx, "t", storage.Memory{Path: "x", Text: "café of somebody else"}, 10_000))
+		b.noError(b.SaveMemory(b.ctx, "t", storage.Memory{Path: "x", Text: "café of another owner"}, 10_000))
 		b.again()
 		paths := func(query string, scopes ...string) string {
 			var all []string

@@ -147,7 +147,7 @@ var pageTests = []storeTest{
 			b.succeed(h.Lease, id)
 		}
 	}},
-	{"fifty when nobody says", func(b *bed) {
+	{"fifty by default", func(b *bed) {
 		var out []claybot.Outgoing
 		for i := range 60 {
 			b.newAgent(fmt.Sprint("X", i))

@@ -33,7 +33,7 @@ var settingsTests = []storeTest{
 		b.noError(b.UnindexAgent(b.ctx, other))
 		b.equal("with their agent", len(all()), 0)
 		b.is(b.SaveAgentSettings(b.ctx, other, s), storage.ErrNotFound)
-		b.equal("of nobody", len(all()), 0)
+		b.equal("of an unknown agent", len(all()), 0)
 	}},
 	{"reschedule one agent", func(b *bed) {
 		other := b.newAgent("C2")

@@ -14,7 +14,7 @@ func note(id string, kind claybot.SystemKind) claybot.AgentMessage {
 	return m
 }
 
-// silently posts a message that wakes nobody.
+// silently posts a message that wakes no agent.
 func (b *bed) silently(id string) storage.Posted {
 	b.Helper()
 	m := note(id, claybot.KindMessage)
@@ -23,7 +23,7 @@ func (b *bed) silently(id string) storage.Posted {
 }
 
 var silentTests = []storeTest{
-	{"it wakes nobody and comes with the next", func(b *bed) { // SA-04
+	{"it wakes no agent and comes with the next", func(b *bed) { // SA-04
 		b.equal("posted", b.silently("s1"), storage.Posted{Added: true})
 		b.neverDue("silent alone")
 		b.acquire(nodeOne, 0)
@@ -103,6 +103,6 @@ var silentTests = []storeTest{
 		}
 		b.equal("two", ids(ok(b.Waiting(b.ctx, b.agent, 2))(b)), []claybot.MessageID{"m1", "m2"})
 		b.equal("none", len(ok(b.Waiting(b.ctx, b.agent, 0))(b)), 0)
-		b.equal("of nobody", len(ok(b.Waiting(b.ctx, "nobody", 9))(b)), 0)
+		b.equal("of an unknown agent", len(ok(b.Waiting(b.ctx, "nobody", 9))(b)), 0)
 	}},
 }

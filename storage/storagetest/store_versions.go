@@ -30,13 +30,13 @@ var versionTests = []storeTest{
 		b.noError(b.Revoke(b.ctx, bob.Connector, bob.Subject))
 		grows("a revoke", true, false)
 		b.is(b.Revoke(b.ctx, bob.Connector, bob.Subject), storage.ErrNotFound)
-		grows("a revoke of nobody", false, false)
+		grows("a revoke of an unknown person", false, false)
 		b.noError(b.SaveAgentSettings(b.ctx, b.agent, claybot.Settings{Model: "large"}))
 		grows("settings", false, true)
 		b.noError(b.SaveAgentSettings(b.ctx, b.agent, claybot.Settings{}))
 		grows("no settings", false, true)
 		b.is(b.SaveAgentSettings(b.ctx, "nobody", claybot.Settings{Model: "large"}), storage.ErrNotFound)
-		grows("settings of nobody", false, false)
+		grows("settings of an unknown agent", false, false)
 	})},
 	{"money of dead nodes", shared(func(b *bed) {
 		all := dollars("all", 100, true)

@@ -281,7 +281,7 @@ func treeChanges(b *grove) {
 	b.write("a", "3", v)
 	b.write("b/c", "again", 0)
 	b.delta(q, "a b/c")
-	// A point of somebody else's store is no point here.
+	// A point of another store is not a point here.
 	d, err := b.Changes(b.ctx, q+1_000_000_000_000_000)
 	if err != nil || !d.Whole || len(d.Files) != 2 {
 		b.Errorf("changes since the future %+v, %v", d, err)

@@ -36,7 +36,7 @@ type question struct {
 	Format      string   `json:"format,omitempty" jsonschema:"a regular expression that the whole text must match; give an example too"`
 	Placeholder string   `json:"placeholder,omitempty" jsonschema:"a hint inside the empty field of a form"`
 	Example     string   `json:"example,omitempty" jsonschema:"what an answer looks like"`
-	Default     string   `json:"default,omitempty" jsonschema:"the answer when nobody gives one in time; without it the work ends then"`
+	Default     string   `json:"default,omitempty" jsonschema:"the answer when none comes in time; without it the work ends then"`
 	ExpiresIn   string   `json:"expiresIn,omitempty" jsonschema:"how long to wait, such as 30m, 12h or 3d; 24h when absent"`
 }
 

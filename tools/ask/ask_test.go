@@ -103,8 +103,8 @@ func TestAsk(t *testing.T) {
 }
 
 func TestAskPassesOn(t *testing.T) {
-	l := &listener{err: errors.New("nobody is there")}
-	if r := call(t, l, `{"question":"A?"}`); r.OK || r.Text != "error: nobody is there" || l.env.Run != "run" || l.env.CallID != "c" {
+	l := &listener{err: errors.New("the person is away")}
+	if r := call(t, l, `{"question":"A?"}`); r.OK || r.Text != "error: the person is away" || l.env.Run != "run" || l.env.CallID != "c" {
 		t.Errorf("got %+v, called with %+v", r, l.env)
 	}
 	set, err := tools.NewSet(Tools(l)...)

@@ -48,8 +48,8 @@ type Config struct {
 	// Listed reports whether a host, as egress.HostOf gives it, is on the operator's
 	// list for an agent; nil: none is.
 	Listed func(env tools.Env, host string) bool
-	// Key says whose browser a call uses; nil: each agent has one. Whoever has the
-	// same key shares pages and logins.
+	// Key says whose browser a call uses; nil: each agent has one. Agents with the
+	// same key share pages and logins.
 	Key func(env tools.Env) string
 	// Idle is after how long without a call a browser is closed, Most how many are
 	// open at a time; 0 is the default.
@@ -231,7 +231,7 @@ func subject(address string) string {
 	return u.Scheme
 }
 
-// listed reports whether an address needs nobody's approval: its host is on the
+// listed reports whether an address needs no approval: its host is on the
 // operator's list, or it leads nowhere outside.
 func (b *Browsers) listed(env tools.Env, address string) bool {
 	u, err := url.Parse(address)

@@ -81,7 +81,7 @@ func (d *desk) must(agent string) {
 	}
 }
 
-// A browser that nobody uses is closed; one that is used is not.
+// An idle browser is closed; a browser in use is not.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := deskOf(t, browser.Config{})

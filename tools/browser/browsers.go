@@ -144,7 +144,7 @@ func (b *Browsers) slot(key string, fresh bool) (s, spared *session, err error) 
 	return s, nil, nil
 }
 
-// longestIdle is the session that was not used for the longest time, if nobody uses
+// longestIdle is the session that was not used for the longest time, if no call uses
 // it and that was long enough. The lock is held.
 func (b *Browsers) longestIdle() (found *session) {
 	oldest := time.Now().Add(-min(spare, b.cfg.Idle))

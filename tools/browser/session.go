@@ -19,7 +19,7 @@ import (
 type session struct {
 	b   *Browsers
 	key string
-	// turn holds one while a call uses the browser. Whoever has it may use device.
+	// turn holds one while a call uses the browser. The call that has it may use device.
 	turn   workspace.Turn
 	device devices.Device // nil: it is not open yet, or no more
 

@@ -32,7 +32,7 @@ func CurrentTime() tools.Tool {
 	}
 	return tools.New(spec, func(_ context.Context, _ tools.Env, in input) (tools.Result, error) {
 		zone := in.Zone
-		if zone == "Local" { // a name of Go's for the host's zone, which is nobody's business
+		if zone == "Local" { // Go's name for the host's zone, which stays private
 			zone = ""
 		}
 		loc, err := time.LoadLocation(zone)

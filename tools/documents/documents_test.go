@@ -280,11 +280,11 @@ func TestScopes(t *testing.T) {
 	twin.ID, twin.Descriptor = "b23456789012345678901234", claybot.User("telegram", "-100", "4711")
 	child := claybot.Agent{ID: "c23456789012345678901234", Descriptor: claybot.Descriptor{Type: claybot.AgentSubagent, UID: "x", Owner: "telegram/4711"}}
 	bob := claybot.Agent{ID: "d23456789012345678901234", Descriptor: claybot.User("telegram", "-100", "4712")}
-	nobody := claybot.Agent{ID: "e23456789012345678901234", Descriptor: claybot.Descriptor{Type: claybot.AgentHeartbeat}}
+	free := claybot.Agent{ID: "e23456789012345678901234", Descriptor: claybot.Descriptor{Type: claybot.AgentHeartbeat}}
 
 	newAgent(t, ann, documents.State(docs)).do("write_file", m{"path": "s", "text": "state of ann"})
 	newAgent(t, ann, documents.Store(docs)).do("write_file", m{"path": "o", "text": "store of ann"})
-	newAgent(t, nobody, documents.Store(docs)).do("write_file", m{"path": "n", "text": "store of nobody"})
+	newAgent(t, free, documents.Store(docs)).do("write_file", m{"path": "n", "text": "store of free"})
 	tests := []struct {
 		who          claybot.Agent
 		state, store string
@@ -293,7 +293,7 @@ func TestScopes(t *testing.T) {
 		{twin, "(no files)", "o (12 bytes)"},
 		{child, "(no files)", "o (12 bytes)"},
 		{bob, "(no files)", "(no files)"},
-		{nobody, "(no files)", "n (15 bytes)"},
+		{free, "(no files)", "n (13 bytes)"},
 	}
 	for _, tt := range tests {
 		if got := newAgent(t, tt.who, documents.State(docs)).do("ls", m{}); got != tt.state {

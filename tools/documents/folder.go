@@ -334,7 +334,7 @@ func nameable(name string) bool {
 	return err == nil && p == name
 }
 
-// removeStale removes a file that nobody is writing any more. What cannot be
+// removeStale removes a file without a writer. What cannot be
 // removed is only waste.
 func removeStale(root *os.Root, name string) {
 	info, err := root.Lstat(name)

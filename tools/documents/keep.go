@@ -241,7 +241,7 @@ type restoring struct {
 
 // restore makes files what they were before a run of the same agent. It is
 // called by undo alone. A file that is not as the run left it was changed by
-// somebody else since: it stays, and the result says so. A second call comes to
+// another writer since: it stays, and the result says so. A second call comes to
 // the same.
 func restore(b Source) tools.Tool {
 	s := spec(RestoreTool, "Restores the files that a run has changed.", tools.Idempotent)

@@ -114,7 +114,7 @@ func TestUndoEffects(t *testing.T) {
 				t.Errorf("%+v", u)
 			}
 		}
-		for name, env := range map[string]tools.Env{"outside a run": {Agent: ann}, "nobody": {Run: "r"}} {
+		for name, env := range map[string]tools.Env{"outside a run": {Agent: ann}, "without an agent": {Run: "r"}} {
 			if u := call(env, "write_file", `{"path":"b","text":"x"}`); u != nil && u.Call != nil {
 				t.Errorf("%s: %+v", name, u)
 			}

@@ -35,7 +35,7 @@ func State(docs storage.Documents) Source {
 }
 
 // Store keeps files that all agents of an owner share, in the scope
-// "owner/<OwnerID>" of docs. An agent that works for nobody has its own, in
+// "owner/<OwnerID>" of docs. An agent without an owner has its own, in
 // "agent/<id>/store".
 func Store(docs storage.Documents) Source {
 	return func(env tools.Env) (Backend, error) {
@@ -193,7 +193,7 @@ func noFolder(all []File, folder string) error {
 }
 
 // A Copier knows where the files lie that Filesystem keeps in a folder for each agent,
-// and Folder among the documents that nodes share. It is for whoever copies one store
+// and Folder among the documents that nodes share. It is for code that copies one store
 // to the other.
 type Copier struct{}
 

@@ -22,7 +22,7 @@ func (a agent) record(name string, args m) claybot.Record {
 	return r
 }
 
-// What a run writes that has read texts of strangers stays theirs, for whoever
+// A file written by a run that has read untrusted content stays untrusted, for any run that
 // reads it, until a run that has read none writes it anew.
 func TestTaintStaysWithTheFile(t *testing.T) {
 	everywhere(t, func(t *testing.T, a agent) {
@@ -68,7 +68,7 @@ func TestTaintStaysWithTheFile(t *testing.T) {
 	})
 }
 
-// Undo of what a tainted run has done gives back a file that nobody has touched.
+// Undo of a tainted run restores a file that has not changed since.
 func TestUndoOfTaint(t *testing.T) {
 	everywhere(t, func(t *testing.T, a agent) {
 		a.env.Run = "clean"

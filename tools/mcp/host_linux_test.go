@@ -11,7 +11,7 @@ import (
 	"github.com/claybot/claybot/workspace/local"
 )
 
-// A server on the host cannot read what claybot was started with, whoever both run
+// A server on the host cannot read what claybot was started with, whichever user both run
 // as.
 func TestHostReadsNothing(t *testing.T) {
 	if err := local.Hide(); err != nil { // as the daemon does first

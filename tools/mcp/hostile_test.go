@@ -20,7 +20,7 @@ import (
 )
 
 // What a server does instead of introducing itself, listing or answering costs
-// the server its connection and nobody anything else.
+// the server its connection and nothing else.
 func TestHostileServers(t *testing.T) {
 	const good = `{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}`
 	big := func(s *script) {
@@ -203,7 +203,7 @@ func TestSilentCalls(t *testing.T) {
 	})
 }
 
-// What a server lists is bounded, clean, and takes nobody else's names.
+// What a server lists is bounded, clean, and takes no names of other servers.
 func TestHostileLists(t *testing.T) {
 	tool := func(name, description, schema string) string {
 		n, _ := json.Marshal(name)

@@ -298,7 +298,7 @@ func TestAllowShown(t *testing.T) {
 	}
 }
 
-// A new tool of a server whose tools nobody is asked about waits to be allowed, also
+// A new tool of a server whose tools need no approval waits to be allowed, also
 // when the first list had none.
 func TestTrustedNews(t *testing.T) {
 	for _, first := range []string{listed("a", "Reads."), listed()} {

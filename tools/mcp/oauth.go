@@ -382,7 +382,7 @@ func (v Visit) fetch(back <-chan url.Values) auth.AuthorizationCodeFetcher {
 				return nil, context.Cause(ctx)
 			}
 			if q.Get("state") != state || q.Get("code") == "" && q.Get("error") == "" {
-				continue // not the answer to this link, whoever sent it
+				continue // not the answer to this link
 			}
 			if code := q.Get("error"); code != "" {
 				return nil, fmt.Errorf("the login was refused: %s %s", plain(code, 100), plain(q.Get("error_description"), 300))

@@ -68,7 +68,7 @@ type RunInfo struct {
 	State claybot.RunState `json:"state"`
 	Text  string           `json:"text,omitempty"`  // its reply, whole
 	Error string           `json:"error,omitempty"` // why it failed, in a sentence
-	Asks  []string         `json:"asks,omitempty"`  // what it waits for somebody to say
+	Asks  []string         `json:"asks,omitempty"`  // the questions that it waits for
 }
 
 // A Said is one text of a conversation.
@@ -105,7 +105,7 @@ const (
 )
 
 const instructions = "The agents of claybot. ask_agent gives one something to do and waits for its answer; " +
-	"use the same conversation to go on with it. When an answer says that the agent waits for somebody, run_status tells how it goes on."
+	"use the same conversation to go on with it. When an answer says that the agent needs input, run_status shows how it goes on."
 
 // NewServer offers agents by the protocol: ask_agent, list_agents, agent_history
 // and run_status. who names the caller in keys, so that requests of different
@@ -276,7 +276,7 @@ func answer(r RunInfo) *sdk.CallToolResult {
 		if len(r.Asks) > 0 {
 			asks = "It asks: " + strings.Join(r.Asks, "\n")
 		}
-		text = fmt.Sprintf("The agent %s waits for somebody. %s\nWho may answer does so in claybot (claybot questions); run_status with run %s tells how it goes on.", r.Agent, asks, r.ID)
+		text = fmt.Sprintf("The agent %s needs input. %s\nAnyone allowed to answer does so in claybot (claybot questions); run_status with run %s shows how it goes on.", r.Agent, asks, r.ID)
 	default:
 		text = fmt.Sprintf("The run %s is %s.", r.ID, strings.ToLower(string(r.State)))
 	}

@@ -59,7 +59,7 @@ func (k *kept) Close() error {
 var errClosed = errors.New("the connection was closed")
 
 // A pipe is the stream to a process. What is written waits in a queue, so that
-// nobody waits for a process that does not read; after a while it is ended.
+// no caller waits for a process that does not read; after a while it is ended.
 type pipe struct {
 	p      workspace.Process
 	queue  chan []byte
@@ -116,7 +116,7 @@ func (p *pipe) linger() {
 	defer late.Stop()
 	select {
 	case <-late.C:
-		_ = p.Close() // whoever reads learns of it
+		_ = p.Close() // the reader learns of it
 	case <-p.closed:
 	}
 }

@@ -92,7 +92,7 @@ func (f *FileTokens) Set(server string, secret []byte) error {
 // A Turner is Tokens that several processes share: they take turns in getting new
 // ones, because many servers accept the secret for that only once.
 type Turner interface {
-	// Turn waits until nobody else gets a new token for the server, or ctx ends.
+	// Turn waits until no other process gets a new token for the server, or ctx ends.
 	Turn(ctx context.Context, server string) (done func(), err error)
 }
 
@@ -100,7 +100,7 @@ const (
 	treeFolder = "mcp"
 	treeTime   = 5 * time.Second // that a question to the store may take
 	// turnAgain is how often a turn is asked for, and turnLost how long one lasts
-	// whose process is gone, by the clock of whoever waits.
+	// whose process is gone, by the clock of the process that waits.
 	turnAgain = 250 * time.Millisecond
 	turnLost  = time.Minute
 )
@@ -156,7 +156,7 @@ func (t *TreeTokens) Set(server string, secret []byte) error {
 	return nil
 }
 
-// Turn implements Turner: whoever makes the file mcp/<server>.turn has it.
+// Turn implements Turner: the process that creates the file mcp/<server>.turn has it.
 func (t *TreeTokens) Turn(ctx context.Context, server string) (done func(), err error) {
 	path, err := treePath(server, ".turn")
 	if err != nil {

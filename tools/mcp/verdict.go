@@ -68,8 +68,8 @@ func (v *verdict) judge(t *sdk.Tool) {
 	v.tools = append(v.tools, v.link.tool(t, full, print, params))
 }
 
-// pinned reports whether a tool is as it was when it was accepted. One that was
-// never seen is accepted as it is, unless nobody would be asked before it is called.
+// pinned reports whether a tool is as it was when it was accepted. A tool that was
+// never seen is accepted as it is, unless no person would be asked before it is called.
 func (v *verdict) pinned(t *sdk.Tool, full, print string, params json.RawMessage) bool {
 	before, known := v.pins[t.Name]
 	switch {
@@ -174,7 +174,7 @@ func schema(given any) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// compiles reports why calls could not be checked against a schema. Nobody knows
+// compiles reports why calls could not be checked against a schema. It is unknown
 // what the library makes of every schema, so a panic is an answer.
 func compiles(raw json.RawMessage) (err error) {
 	defer func() {

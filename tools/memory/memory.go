@@ -43,7 +43,7 @@ type Config struct {
 	Notes    storage.Memories
 	Versions storage.MemoryHistory
 	// Global reports whether an agent may change what the agents of all people read; nil
-	// for nobody.
+	// for none.
 	Global func(env tools.Env) bool
 }
 
@@ -78,7 +78,7 @@ func (c Config) scope(env tools.Env, tree string, write bool) (string, error) {
 		if owner := env.Agent.Descriptor.OwnerID(); owner != "" {
 			return scopeOwner + "/" + owner, nil
 		}
-		return "", fail(invalid, "this agent works for nobody; it has the scope agent alone")
+		return "", fail(invalid, "this agent has no owner; it has only the scope agent")
 	case scopeGlobal:
 		if write && (c.Global == nil || !c.Global(env)) {
 			return "", fail(invalid, "this agent may read the scope global and not change it")

@@ -136,9 +136,9 @@ func TestScopes(t *testing.T) {
 	if _, got := r.call(bob, "memory_search", map[string]string{"query": "ours"}); !strings.HasPrefix(got, "(no note") {
 		t.Errorf("a search crosses owners: %s", got)
 	}
-	nobody := tools.Env{Agent: claybot.Agent{ID: "cron1", Descriptor: claybot.Descriptor{Type: claybot.AgentCron, UID: "x"}}}
-	if _, got := r.call(nobody, "memory_list", map[string]string{"scope": "owner"}); !strings.HasPrefix(got, "error: EINVAL") {
-		t.Errorf("an agent of nobody has a person's notes: %s", got)
+	free := tools.Env{Agent: claybot.Agent{ID: "cron1", Descriptor: claybot.Descriptor{Type: claybot.AgentCron, UID: "x"}}}
+	if _, got := r.call(free, "memory_list", map[string]string{"scope": "owner"}); !strings.HasPrefix(got, "error: EINVAL") {
+		t.Errorf("an agent without an owner has a person's notes: %s", got)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestWritesTogether(t *testing.T) {
 	}
 }
 
-// A call that is made again after somebody else has written has its effect once,
+// A call that is made again after another agent has written has its effect once,
 // and takes nothing of the other's away.
 func TestRepeatedAfterAnother(t *testing.T) {
 	for _, tt := range []struct {

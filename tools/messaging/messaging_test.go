@@ -164,7 +164,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// What is refused reaches nobody, and the field at fault is named.
+// A refused message reaches no agent, and the field at fault is named.
 func TestRefused(t *testing.T) {
 	long := strings.Repeat("x", 64<<10+1)
 	tests := []struct{ tool, args, want string }{

@@ -168,19 +168,19 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// Nobody sees or touches the tasks of another owner; who works for nobody sees
+// No agent sees or touches the tasks of another owner; an agent without an owner sees
 // all.
 func TestOwners(t *testing.T) {
 	task := func(slug, owner string) connectors.Task {
 		return connectors.Task{TaskSpec: connectors.TaskSpec{Name: slug, Every: "1h", Owner: owner}, Slug: slug, UID: "uid-" + slug, Enabled: true}
 	}
-	nobody := envOf(claybot.Agent{ID: foreign, Descriptor: claybot.Descriptor{Type: claybot.AgentHeartbeat}})
+	free := envOf(claybot.Agent{ID: foreign, Descriptor: claybot.Descriptor{Type: claybot.AgentHeartbeat}})
 	tests := []struct {
 		env  tools.Env
 		sees string
 	}{
 		{ann(), "mine"},
-		{nobody, "mine theirs free"},
+		{free, "mine theirs free"},
 	}
 	for _, tt := range tests {
 		w := newWorld()

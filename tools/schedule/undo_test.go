@@ -20,7 +20,7 @@ import (
 	"github.com/claybot/claybot/tools/schedule"
 )
 
-// deaf takes in what nobody shall hear.
+// deaf discards messages that no agent may get.
 type deaf struct{}
 
 func (deaf) Post(context.Context, claybot.Descriptor, claybot.AgentMessage) error { return nil }

@@ -154,7 +154,7 @@ func TestSetReaction(t *testing.T) {
 	}
 }
 
-// Calls of both go nowhere but to the run's own place, so nobody needs to be
+// Calls of both go nowhere but to the run's own place, so no person needs to be
 // asked, and they may be made again.
 func TestSpecs(t *testing.T) {
 	for _, tool := range Tools(&place{}, nil) {

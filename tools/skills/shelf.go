@@ -15,7 +15,7 @@ import (
 // own.
 const treeFolder = "skills"
 
-// treeTime bounds what is asked where nobody waits for it.
+// treeTime bounds a request that no caller waits for.
 const treeTime = 5 * time.Second
 
 // A Shelf is the skills that nodes share in a Tree. It remembers what it has read

@@ -88,7 +88,7 @@ func TestAllowedByHash(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	if text, err := l.Prompt(t.Context(), nil); err != nil || text != "" {
-		t.Errorf("a skill that nobody allowed is offered: %q, %v", text, err)
+		t.Errorf("a skill that is not allowed is offered: %q, %v", text, err)
 	}
 	if r := call(t, l, nil, "use_skill", map[string]string{"name": "invoice"}); r.OK {
 		t.Errorf("and used: %s", r.Text)

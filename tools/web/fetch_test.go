@@ -51,7 +51,7 @@ func TestFetch(t *testing.T) {
 		{"table", "text/html", "<table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>", "| a | b |\n|---|---|\n| 1 | 2 |", "text/html"},
 		{"latin1", "text/html; charset=iso-8859-1", "<p>caf\xe9", "café", "text/html"},
 		{"meta", "text/html", "<meta charset=windows-1251><p>\xcf\xf0\xe8", "При", "text/html"},
-		{"utf-8 that nobody declares", "text/plain", strings.Repeat("a", 2000) + "é", strings.Repeat("a", 2000) + "é", "text/plain"},
+		{"undeclared utf-8", "text/plain", strings.Repeat("a", 2000) + "é", strings.Repeat("a", 2000) + "é", "text/plain"},
 		{"utf-16", "text/plain", "\xff\xfeh\x00i\x00", "hi", "text/plain"},
 		{"mark", "text/plain; charset=utf-8", "\ufeffhi", "hi", "text/plain"},
 		{"bad charset", "text/plain; charset=nonsense", "hi", "hi", "text/plain"},

@@ -276,7 +276,7 @@ func has(n *html.Node, name string) bool {
 	return false
 }
 
-// visible leaves out characters that nobody sees and that models read all the
+// visible leaves out characters that people do not see and that models read all the
 // same: zero width, direction, tags, and selectors of variants. Joiners stay where
 // scripts and pictures need them: alone, between characters beyond Latin.
 func visible(text string) string {

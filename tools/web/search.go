@@ -135,7 +135,7 @@ type engineError struct {
 	engine  string
 	why     string
 	lasting bool          // nothing gets better by waiting
-	rest    time.Duration // that the engine wants; 0: nobody said
+	rest    time.Duration // that the engine wants; 0: it did not say
 	until   time.Time
 }
 

@@ -104,7 +104,7 @@ const (
 )
 
 // faultOf is fault for a request of an address. A host that the answer led to is
-// named in words of whoever answered, and stays out.
+// named in words of the server that answered, and stays out.
 func faultOf(err error, address string) *tools.Fault {
 	f := fault(err)
 	e, ok := errors.AsType[*url.Error](err)

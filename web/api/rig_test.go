@@ -207,7 +207,7 @@ func (r *rig) serve(all []connectors.Connector) {
 }
 
 // restart ends the daemon in order and begins again on the same directory, at
-// another address: somebody else may have taken the port meanwhile.
+// another address: another process may have taken the port meanwhile.
 func (r *rig) restart() {
 	r.Helper()
 	r.stop()

@@ -89,7 +89,7 @@ func TestStartTakesWhatItShould(t *testing.T) {
 	var c acceptedRun
 	r.ask("POST", "/agents/runs", `{"text":"/new","engine":"react"}`, http.StatusAccepted, &c)
 	if b.Agent == c.Agent || b.Agent == first.Agent {
-		t.Error("who names nobody has no agent of its own")
+		t.Error("a caller that names no agent has none of its own")
 	}
 	if r.ended(c.Run); r.run(c.Run).Output != "re: /new" {
 		t.Errorf("a text with a slash was not taken as it is: %+v", r.run(c.Run))

@@ -130,7 +130,7 @@ func TestStreamHeadAndEnds(t *testing.T) {
 	r.refused("GET", "/agents/runs/..%2F"+a.Run+"/stream", "", 404, "not_found", "No run")
 }
 
-// Text that is being written is shown as it grows: all of it to whoever comes
+// Text that is being written is shown as it grows: all of it to a reader that comes
 // in the middle, and nothing twice.
 func TestStreamShowsGrowingText(t *testing.T) {
 	r := start(t)

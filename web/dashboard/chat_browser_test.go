@@ -135,7 +135,7 @@ func chatRestart(b *browser) {
 	b.excuse("")
 }
 
-// A run that waits for somebody looks so after a reload, and can be stopped
+// A run that waits for a person looks so after a reload, and can be stopped
 // after a restart of the daemon.
 func TestBrowserChatWaits(t *testing.T) {
 	r := newRig(t)

@@ -45,7 +45,7 @@ func TestBrowserMerge(t *testing.T) {
 			``, `box.childElementCount === 0`,
 		},
 		{
-			"a form that nobody touched is renewed",
+			"an untouched form is renewed",
 			`<form id="f"><input name="i" value="a"><input type="checkbox" checked><select><option>1</option></select><textarea>x</textarea></form>`, ``,
 			`<form id="f"><input name="i" value="b"><input type="checkbox"><select><option>2</option></select><textarea>y</textarea></form>`,
 			`box.querySelector("[name=i]").value === "b" && !box.querySelector("[type=checkbox]").checked && box.querySelector("select").value === "2" && box.querySelector("textarea").value === "y"`,

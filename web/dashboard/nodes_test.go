@@ -108,7 +108,7 @@ func TestHealthWithoutDatabase(t *testing.T) {
 	}
 }
 
-// Figures that are not of this moment say so, and those that nobody knows are left out.
+// Metrics that are not current say so, and unknown metrics are left out.
 func TestHealthFigures(t *testing.T) {
 	b := &pages{views: sync.OnceValue(readViews)}
 	const agents, old, unknown = ">agents<", "is when the counts of", "counts unknown"

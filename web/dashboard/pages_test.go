@@ -267,7 +267,7 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// The owner answers what somebody else is asked, too: once, and what fits.
+// The owner answers questions to other people, too: once, and what fits.
 func TestAnswerForSomebodyElse(t *testing.T) {
 	r := newRig(t)
 	r.mind.plan("colours", use("q1", "ask_user", `{"question":"Which?","type":"multiselect","options":["red, dark","green","blue"]}`), llmtest.Say("Noted."))

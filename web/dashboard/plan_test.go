@@ -26,7 +26,7 @@ func (w *works) asks(engine, text string) (claybot.Run, storage.OpenQuestion) {
 	return run, open[0]
 }
 
-// A plan is shown with all that somebody needs to decide, and what is approved
+// A plan is shown with all that a person needs to decide, and what is approved
 // is shown exactly.
 func TestPlanPage(t *testing.T) {
 	w := newWorks(t)
@@ -277,7 +277,7 @@ func TestExploredPage(t *testing.T) {
 			t.Errorf("%s = %d %v", tt.kind, tt.got.code, h)
 		}
 	}
-	// What is no picture is not served here, nor what is of somebody else.
+	// A file that is not a picture is not served here, nor is a file of another run.
 	saved, err := w.agents.SaveFile(t.Context(), run.Agent, claybot.FileReference{Name: "x.html", MIMEType: "text/html"}, strings.NewReader("<script>1</script>"), 1<<20)
 	if err != nil {
 		t.Fatal(err)
@@ -331,7 +331,7 @@ func TestMoreMustApprove(t *testing.T) {
 }
 
 // againApproved is a desk whose open question the same person has approved before,
-// and where other answers come too late: somebody else is asked by now.
+// and where other answers come too late: another person is asked by now.
 type againApproved struct{ web.Questions }
 
 func (againApproved) AnswerQuestion(_ context.Context, _ string, s claybot.Answer) error {

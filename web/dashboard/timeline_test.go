@@ -128,7 +128,7 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// Every type of event has words of its own, and data that nobody understands
+// Every type of event has words of its own, and unknown data
 // breaks nothing.
 func TestTimelineOfEveryEvent(t *testing.T) {
 	b := &pages{views: sync.OnceValue(readViews)}
@@ -167,7 +167,7 @@ func TestHistoryLines(t *testing.T) {
 		result("b", "second"), result("a", "first"),
 		{Type: claybot.RecordAssistant, ToolCalls: []claybot.ToolCall{call("a")}}, // the same id again
 		result("a", ""),
-		result("z", "of nobody"),
+		result("z", "of no call"),
 		{Type: claybot.RecordAssistant, ToolCalls: []claybot.ToolCall{call("c")}, Text: strings.Repeat("é", textLimit)},
 	})
 	if len(lines) != 5 {

@@ -61,7 +61,7 @@ func TestDoor(t *testing.T) {
 		}
 		return resp.StatusCode, string(b)
 	}
-	tokens := map[string]string{"nobody": "", "wrong": "claybot_not-a-token", "admin": strings.TrimSpace(string(own))}
+	tokens := map[string]string{"anonymous": "", "wrong": "claybot_not-a-token", "admin": strings.TrimSpace(string(own))}
 	for _, scope := range []string{"read", "operate"} {
 		code, body := ask(http.MethodPost, "/tokens", tokens["admin"], `{"name":"`+scope+`","scope":"`+scope+`"}`)
 		var made struct {
@@ -73,11 +73,11 @@ func TestDoor(t *testing.T) {
 		tokens[scope] = made.Token
 	}
 	for who, want := range map[string][2]int{
-		"nobody":  {401, 401},
-		"wrong":   {401, 401},
-		"read":    {200, 403},
-		"operate": {200, 403},
-		"admin":   {200, 200},
+		"anonymous": {401, 401},
+		"wrong":     {401, 401},
+		"read":      {200, 403},
+		"operate":   {200, 403},
+		"admin":     {200, 200},
 	} {
 		for i, path := range []string{"/metrics", "/debug/pprof/goroutine?debug=1"} {
 			code, body := ask(http.MethodGet, path, tokens[who], "")

@@ -150,7 +150,7 @@ func TestRoutes(t *testing.T) {
 		return all
 	}
 	if got := scopes(Config{}); len(got) != 0 {
-		t.Errorf("routes that nobody asked for: %v", got)
+		t.Errorf("routes that no scope asked for: %v", got)
 	}
 	if got := scopes(Config{Serve: yes}); len(got) != 1 || got["GET /metrics"] != web.Read {
 		t.Errorf("got %v", got)

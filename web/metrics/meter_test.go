@@ -106,7 +106,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// Names that somebody makes up do not make series without end.
+// Made-up names do not create an unbounded number of series.
 func TestHostileNames(t *testing.T) {
 	m := New(Config{Models: func() []string { return []string{"configured"} }})
 	for i := range 1000 {

@@ -301,9 +301,9 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A receiver that is not there delays nobody, and costs a bounded memory.
+// A receiver that is not there delays no caller, and costs a bounded amount of memory.
 func TestDeadEndpoint(t *testing.T) {
-	m, stop := export(t, "http://127.0.0.1:1", nil) // a port that the system gives to nobody
+	m, stop := export(t, "http://127.0.0.1:1", nil) // a port that the system never assigns
 	for i := range 3 * maxQueue {
 		endRun(m, claybot.RunID(fmt.Sprint("r", i)))
 	}

@@ -77,7 +77,7 @@ func scraped() []*family {
 				set(float64(s.status.Outbox[state]), string(state))
 			}
 		}), "state"),
-		read("claybot_outbox_ambiguous_total", counter, "Sends of which nobody knew at first whether they arrived, since the store was made.", stored(func(s *snapshot, set func(float64, ...string)) {
+		read("claybot_outbox_ambiguous_total", counter, "Sends whose arrival was unknown at first, since the store was created.", stored(func(s *snapshot, set func(float64, ...string)) {
 			set(float64(s.status.Ambiguous))
 		})),
 		read("claybot_connector_up", gauge, "1 when the connector works.", told(func(s *snapshot, set func(float64, ...string)) {

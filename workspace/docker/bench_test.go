@@ -107,7 +107,7 @@ func BenchmarkHang(b *testing.B) {
 	}
 }
 
-// residentMiB is the largest memory that this process had; 0 where nobody says.
+// residentMiB is the largest memory that this process had; 0 where the system does not say.
 func residentMiB() float64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

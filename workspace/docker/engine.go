@@ -129,7 +129,7 @@ func (e *engine) fault(ctx context.Context, op string, err error) error {
 }
 
 // there is false when the socket of the engine does not exist. The SDK does not
-// tell that from one which nobody serves.
+// tell that from a socket without a server.
 func (e *engine) there() bool {
 	file, ok := strings.CutPrefix(e.host, "unix://")
 	if !ok {

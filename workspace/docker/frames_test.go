@@ -52,7 +52,7 @@ func TestFrames(t *testing.T) {
 			t.Errorf("broken at %d: %v", cut, err)
 		}
 	}
-	// An output that nobody takes does not stop it, and an empty end writes nothing.
+	// An output without a reader does not stop it, and an empty end writes nothing.
 	r, w := io.Pipe()
 	_ = r.Close()
 	if err := frames(bytes.NewReader(whole), w, w); err != nil {

@@ -170,8 +170,8 @@ func TestFileOfOutput(t *testing.T) {
 	}
 }
 
-// TestDying has each command run also in a container that is ending just then, as
-// somebody ended all that ran in it. It may be ended with it, but then it says so.
+// TestDying has each command run also in a container that is ending just then, because
+// all that ran in it was ended. It may be ended with it, but then it says so.
 func TestDying(t *testing.T) {
 	t.Parallel()
 	w := opened(t, provider(t), "agent/dying", workspace.Spec{})

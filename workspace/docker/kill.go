@@ -125,7 +125,7 @@ func (w *Workspace) kill(ctx context.Context) {
 	}
 }
 
-// lose remembers a command that may go on although nobody waits for it: the engine
+// lose remembers a command that may go on although no caller waits for it: the engine
 // was not there to end it.
 func (s *slot) lose(mark string) {
 	s.mu.Lock()

@@ -155,7 +155,7 @@ func TestAllow(t *testing.T) {
 	if string(h.NetworkMode) != "container:"+w.box.id || h.Privileged || !h.ReadonlyRootfs || len(h.CapDrop) != 1 || len(h.Mounts) != 0 || len(h.Binds) != 0 {
 		t.Errorf("the relay is %s", asJSON(t, h))
 	}
-	// Somebody kills the relay: the next command has another.
+	// The relay is killed: the next command has another.
 	if err := raw(t).ContainerKill(t.Context(), first[0], "KILL"); err != nil {
 		t.Fatal(err)
 	}

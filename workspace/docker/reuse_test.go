@@ -144,7 +144,7 @@ func TestReuse(t *testing.T) {
 	}
 }
 
-// TestOthers leaves alone what another installation made, or somebody by hand.
+// TestOthers leaves alone what another installation, or a person, created.
 func TestOthers(t *testing.T) {
 	t.Parallel()
 	p, other := provider(t), provider(t, func(c *Config) { c.Node += "-other" })
@@ -177,7 +177,7 @@ func TestOthers(t *testing.T) {
 			_, err := p.Open(t.Context(), "agent/taken", workspace.Spec{})
 			wantCode(t, "open", err, workspace.Refused, "did not make", tt.container)
 			if _, runs := there(t, id); !runs {
-				t.Error("somebody's container is gone")
+				t.Error("a person's container is gone")
 			}
 			list, err := p.List(t.Context())
 			if err != nil || len(list) != 0 {

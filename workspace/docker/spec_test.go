@@ -65,7 +65,7 @@ func TestHostile(t *testing.T) {
 		"too many processes":                {PIDs: math.MaxInt64},
 		"space without a limit":             {Disk: -1},
 		"too much space":                    {Disk: math.MaxInt64},
-		"a platform that nobody has":        {Platform: "linux/mips"},
+		"an unknown platform":               {Platform: "linux/mips"},
 		"another system":                    {Platform: "windows/amd64"},
 		"an image with an option":           {Image: "--privileged"},
 		"an image with a space":             {Image: "a b"},

@@ -17,7 +17,7 @@ const (
 )
 
 // spillTime is how long the file of an output may take after the end of its
-// command. Whoever stops the program that writes it waits no longer.
+// command. A caller that stops the program that writes it waits no longer.
 const spillTime = 20 * time.Second
 
 const spillScript = `mkdir -p "${1%/*}" && cat > "$1" || exit 1

@@ -82,7 +82,7 @@ func (v *view) begin(ctx context.Context, c workspace.Command, stdin, stdout, st
 	args, start := c.Argv(workspace.Home(v.dir(), v.spec.Env, c.Env))
 	// A shell sets limits, which the program inherits. In a space of processes it
 	// stays, as the first there has no way to end by a signal of its own; what it
-	// would say about the end of the program is for nobody.
+	// would say about the end of the program has no reader.
 	wrap := func(space bool) []string {
 		then := `exec "$@"`
 		if space {
@@ -211,7 +211,7 @@ func (v *view) Exec(ctx context.Context, c workspace.Command) (workspace.Result,
 	go func() {
 		defer close(fed)
 		if feed != nil {
-			_, _ = feed.Write(c.Stdin) // whoever does not read it does not want it
+			_, _ = feed.Write(c.Stdin) // a program that does not read it does not want it
 			_ = feed.Close()
 		}
 	}()

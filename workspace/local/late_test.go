@@ -10,7 +10,7 @@ import (
 	"github.com/claybot/claybot/workspace"
 )
 
-// What a command wrote is read also when nobody came to read it in time, as on a
+// The output of a command is read also when no reader came in time, as on a
 // busy machine, and when a process that got away holds the other end.
 func TestReadLate(t *testing.T) {
 	for _, size := range []int{0, 5, 60 << 10} {

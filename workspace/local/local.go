@@ -190,7 +190,7 @@ func (p *Provider) accept(key workspace.Key, s workspace.Spec) error {
 }
 
 // make makes the place anew and prepares it. What was in it is lost, so it is for
-// places that nobody has used.
+// unused places.
 func (w *place) make(ctx context.Context, s workspace.Spec) error {
 	rec := record{Key: w.key, Made: time.Now().UTC()}
 	failed := func(err error) error {

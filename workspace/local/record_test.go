@@ -9,7 +9,7 @@ import (
 	"github.com/claybot/claybot/workspace"
 )
 
-// A record that cannot be used costs nobody his files: they are there again when
+// A record that cannot be used loses no files: they are there again when
 // the record is.
 func TestDamagedRecord(t *testing.T) {
 	const key = "agent/a"

@@ -129,7 +129,7 @@ func (s *suite) exec(t *testing.T) {
 		{"directory", workspace.Command{Shell: "ls", Dir: "sub"}, 0, "in dir\n"},
 		{"stdin ends", workspace.Command{Shell: "cat; echo end"}, 0, "end\n"},
 		{"stdin", workspace.Command{Args: []string{"cat"}, Stdin: []byte("abc\n")}, 0, "abc\n"},
-		{"stdin that nobody reads", workspace.Command{Shell: "exec 0<&-; echo ok", Stdin: bytes.Repeat([]byte("x"), 1<<20)}, 0, "ok\n"},
+		{"unread stdin", workspace.Command{Shell: "exec 0<&-; echo ok", Stdin: bytes.Repeat([]byte("x"), 1<<20)}, 0, "ok\n"},
 		{"no output", workspace.Command{Shell: ":"}, 0, ""},
 		{"killed", workspace.Command{Shell: "kill -9 $$"}, 137, ""},
 		{"another program", workspace.Command{Shell: "exec echo there; echo on"}, 0, "there\n"},

@@ -143,7 +143,7 @@ func TestCheckView(t *testing.T) {
 }
 
 // Blocks stay with their message through edits that do not name them, show in
-// history, and are quoted with entities when somebody taps.
+// history, and are quoted with entities when a person taps.
 func TestBlocksOfAMessage(t *testing.T) {
 	inBubble(t, Config{NoEcho: true}, func(t *testing.T, c *client) {
 		c.Say("", "C1", "U1", "hello")
@@ -352,7 +352,7 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// A word to one person is seen by nobody else.
+// A whisper to one person is not seen by others.
 func TestWhisper(t *testing.T) {
 	inBubble(t, Config{NoEcho: true}, func(t *testing.T, c *client) {
 		c.Say("", "C1", "U1", "hello")
@@ -382,7 +382,7 @@ func TestWhisper(t *testing.T) {
 	})
 }
 
-// A tap that nobody acknowledges comes again, and an answer to one that takes
+// A tap that is not acknowledged comes again, and an answer to one that takes
 // none counts as a mistake.
 func TestTapComesAgain(t *testing.T) {
 	inBubble(t, Config{NoEcho: true}, func(t *testing.T, c *client) {

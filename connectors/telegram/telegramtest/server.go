@@ -95,7 +95,7 @@ type Server struct {
 	reactions map[string]bool
 	webhook   string
 	broken    int           // violations of a silence
-	changed   chan struct{} // closed when something happens; nil while nobody waits
+	changed   chan struct{} // closed when something happens; nil while no call waits
 
 	listener net.Listener
 	addr     string

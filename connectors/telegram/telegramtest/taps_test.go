@@ -162,7 +162,7 @@ func TestOddTaps(t *testing.T) {
 	}
 	post(t, s, "getUpdates", `{"allowed_updates":["message"]}`)
 	if tap, _ := s.TapByID(s.TapData(7, 7, 2, "y")); tap.Update != 0 {
-		t.Error("a tap came that nobody asked for")
+		t.Error("an unexpected tap came")
 	}
 }
 

@@ -162,7 +162,7 @@ func (s *Server) longPoll(c *call, timeout time.Duration) *apiError {
 		return hooked()
 	case ended:
 		return conflict()
-	case c.ctx.Err() != nil: // nobody reads the answer
+	case c.ctx.Err() != nil: // the answer has no reader
 		return conflict()
 	}
 	return nil

@@ -21,7 +21,7 @@ func (s *Server) Pipe() (dial func(ctx context.Context, network, addr string) (n
 		_ = srv.Serve(l) // ends with stop
 	}()
 	return l.dial, func() {
-		_ = srv.Close() // nobody is left whom an error could help
+		_ = srv.Close() // no caller is left to report an error to
 		<-done
 	}
 }

@@ -82,7 +82,7 @@ func (s *Server) Start() (url string, stop func(), err error) {
 		_ = srv.Serve(l) // ends with stop
 	}()
 	return "http://" + l.Addr().String(), func() {
-		_ = srv.Close() // nobody is left whom an error could help
+		_ = srv.Close() // no caller is left to report an error to
 		<-done
 	}, nil
 }

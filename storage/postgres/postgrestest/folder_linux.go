@@ -21,7 +21,7 @@ type folder struct {
 	log  *os.File
 }
 
-// newFolder makes a folder and locks it. Whoever removes stale folders may take one
+// newFolder makes a folder and locks it. A process that removes stale folders may take one
 // in the moment before it is locked; then another one is made.
 func newFolder(dir string, p programs) (*folder, error) {
 	for range attempts {

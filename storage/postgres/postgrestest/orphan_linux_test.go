@@ -28,7 +28,7 @@ func TestStarter(t *testing.T) {
 		ok(t, s.Freeze())
 	}
 	fmt.Println("started", s.PID(), s.Folder())
-	io.Copy(io.Discard, os.Stdin) // ends with whoever began this
+	io.Copy(io.Discard, os.Stdin) // ends with the parent process
 }
 
 // A server does not outlive a test binary that is killed, and the next one takes its

@@ -261,7 +261,7 @@ func TestStandby(t *testing.T) {
 	ok(t, standby.Promote(t.Context()))
 	must(t, conn, "INSERT INTO t VALUES (3)")
 	if s.CatchUp(t.Context()) == nil {
-		t.Error("a primary caught up with nobody")
+		t.Error("a primary caught up without a source")
 	}
 }
 
@@ -354,9 +354,9 @@ func TestProxyToNowhere(t *testing.T) {
 	caller, err := net.Dial("tcp", l.Addr().String())
 	ok(t, err)
 	defer caller.Close()
-	// A port from which somebody calls is taken, and nobody listens there.
+	// A port from which a client calls is taken, and no server listens there.
 	p := postgrestest.NewProxy(t, caller.LocalAddr().String())
 	if _, err := pgconn.Connect(t.Context(), p.URL("postgres://claybot@localhost/postgres?sslmode=disable")); err == nil {
-		t.Error("connected to nobody")
+		t.Error("connected without a server")
 	}
 }

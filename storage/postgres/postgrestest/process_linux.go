@@ -192,8 +192,8 @@ func children(parent int) (pids []int) {
 	return pids
 }
 
-// alive keeps the processes that have not ended. One that nobody has buried yet
-// has.
+// alive keeps the processes that have not ended. A zombie process
+// has ended.
 func alive(pids []int) (left []int) {
 	for _, pid := range pids {
 		if state, _ := status(pid); state != "" && state != "Z" && state != "X" {

@@ -84,7 +84,7 @@ func (s *Server) store(bucket, key string, kept object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old, ok := s.objects[bucket][key]; ok {
-		_ = os.Remove(old.file) // nobody needs it
+		_ = os.Remove(old.file) // it is unused
 	}
 	s.objects[bucket][key] = kept
 }
@@ -131,7 +131,7 @@ func (s *Server) remove(bucket, key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old, ok := s.objects[bucket][key]; ok {
-		_ = os.Remove(old.file) // nobody needs it
+		_ = os.Remove(old.file) // it is unused
 		delete(s.objects[bucket], key)
 	}
 }

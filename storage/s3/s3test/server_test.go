@@ -244,7 +244,7 @@ type readerFunc func()
 
 func (f readerFunc) Read([]byte) (int, error) { f(); return 0, io.ErrUnexpectedEOF }
 
-// Whoever is still sending when the store ends leaves no file behind, and does not
+// A client that is still sending when the store ends leaves no file behind, and does not
 // keep the store from removing its own.
 func TestCloseWhileReceiving(t *testing.T) {
 	for range 30 {

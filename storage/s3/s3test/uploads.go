@@ -56,11 +56,11 @@ func (c *call) uploadPart() *fault {
 	defer c.s.mu.Unlock()
 	u := c.upload()
 	if u == nil {
-		_ = os.Remove(kept.file) // nobody needs it
+		_ = os.Remove(kept.file) // it is unused
 		return noUpload()
 	}
 	if old, ok := u.parts[number]; ok {
-		_ = os.Remove(old.file) // nobody needs it
+		_ = os.Remove(old.file) // it is unused
 	}
 	u.parts[number] = kept
 	c.w.Header().Set("Etag", `"`+kept.etag+`"`)
@@ -179,7 +179,7 @@ func (c *call) abortUpload() *fault {
 		return noUpload()
 	}
 	for _, p := range u.parts {
-		_ = os.Remove(p.file) // nobody needs it
+		_ = os.Remove(p.file) // it is unused
 	}
 	c.w.WriteHeader(http.StatusNoContent)
 	return nil
