@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -120,7 +119,11 @@ func answerText(a claybot.Answer) string {
 	if said == "" || said == "null" {
 		said = "nothing"
 	}
-	text := fmt.Sprintf("answered with %s by %s (%s)", oneLine(said), cmp.Or(a.By, "no person"), a.Via)
+	text := "answered with " + oneLine(said)
+	if a.By != "" {
+		text += " by " + a.By
+	}
+	text += fmt.Sprintf(" (%s)", a.Via)
 	if a.Scope != claybot.ApproveOnce {
 		text += ", scope " + string(a.Scope)
 	}

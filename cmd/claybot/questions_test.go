@@ -178,7 +178,7 @@ func TestEffects(t *testing.T) {
 func TestAnswerText(t *testing.T) {
 	for want, a := range map[string]claybot.Answer{
 		`answered with "red" by operator (http)`:                  {Value: []byte(`"red"`), By: "operator", Via: claybot.ViaHTTP},
-		`answered with nothing by no person (default)`:            {Via: claybot.ViaDefault},
+		`answered with nothing (default)`:                         {Via: claybot.ViaDefault},
 		`answered with true by telegram/1 (button), scope always`: {Value: []byte(`true`), By: "telegram/1", Via: claybot.ViaButton, Scope: claybot.ApproveAlways},
 	} {
 		if got := answerText(a); got != want {
