@@ -128,7 +128,7 @@ func (s *AgentSystem) Post(ctx context.Context, to claybot.Descriptor, m claybot
 }
 
 // Answer implements connectors.Handler.
-func (s *AgentSystem) Answer(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
+func (s *AgentSystem) Answer(ctx context.Context, t connectors.Press) (connectors.PressResult, error) {
 	return s.receiver.answer(ctx, t)
 }
 

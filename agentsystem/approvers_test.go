@@ -43,10 +43,10 @@ func (r *rig) asksFor(d claybot.Descriptor, id string, qs ...askedFor) map[strin
 	return all
 }
 
-// tap answers a question by a button and returns what who tapped reads.
-func (r *rig) tap(by claybot.Descriptor, question, value string, more ...func(*connectors.Tap)) connectors.Tapped {
+// press answers a question by a button and returns what the user who pressed it reads.
+func (r *rig) press(by claybot.Descriptor, question, value string, more ...func(*connectors.Press)) connectors.PressResult {
 	r.Helper()
-	t := connectors.Tap{Connector: by.Connector, UserID: by.UserID, ChannelID: by.ChannelID, Answer: claybot.Answer{Question: question, Text: value}}
+	t := connectors.Press{Connector: by.Connector, UserID: by.UserID, ChannelID: by.ChannelID, Answer: claybot.Answer{Question: question, Text: value}}
 	for _, f := range more {
 		f(&t)
 	}
@@ -97,7 +97,7 @@ const (
 	alsoDecides  = "**Pay?**\n\n*Answer with `/approve "
 )
 
-var refusal = connectors.Tapped{Text: "This question is not for you."}
+var refusal = connectors.PressResult{Text: "This question is not for you."}
 
 // An approver is asked where they wrote last. Only the answers of approvers count,
 // and every place shows what came of it.
@@ -109,12 +109,12 @@ func TestApproverIsAskedInHisChat(t *testing.T) {
 		act              func(r *rig, id string)
 	}{
 		{"approved", "\n\napproved *(answered", "true/button/chat/bob", func(r *rig, id string) {
-			if got := r.tap(room, id, "approve"); !got.OK {
+			if got := r.press(room, id, "approve"); !got.OK {
 				r.Errorf("got %+v", got)
 			}
 		}},
 		{"denied from his other chat", "\n\ndenied: too dear *(answered", "false/button/chat/bob", func(r *rig, id string) {
-			if got := r.tap(bob, id, "deny", func(t *connectors.Tap) { t.Answer.Reason = "too dear" }); !got.OK {
+			if got := r.press(bob, id, "deny", func(t *connectors.Press) { t.Answer.Reason = "too dear" }); !got.OK {
 				r.Errorf("got %+v", got)
 			}
 		}},
@@ -137,11 +137,11 @@ func TestApproverIsAskedInHisChat(t *testing.T) {
 				r.wantsIn("room", "re: hello", alsoDecides)
 				r.wantsIn("dm-bob", "re: hi")
 				for _, d := range []claybot.Descriptor{ann, eve} {
-					if got := r.tap(d, id, "approve"); got != refusal {
+					if got := r.press(d, id, "approve"); got != refusal {
 						t.Errorf("%s reads %+v", d.UserID, got)
 					}
 				}
-				if got := r.tap(room, id, "perhaps"); !got.Again || got.OK {
+				if got := r.press(room, id, "perhaps"); !got.Again || got.OK {
 					t.Errorf("perhaps: %+v", got)
 				}
 				if tt.name == "approved" {
@@ -152,8 +152,8 @@ func TestApproverIsAskedInHisChat(t *testing.T) {
 				synctest.Wait()
 				r.shows("dm-ann", 0, tt.ends)
 				r.shows("room", 1, tt.ends)
-				if got := r.tap(room, id, "deny"); got.OK || got.Again || got == refusal {
-					t.Errorf("a second tap: %+v", got)
+				if got := r.press(room, id, "deny"); got.OK || got.Again || got == refusal {
+					t.Errorf("a second press: %+v", got)
 				}
 				if got := r.history(ann); tt.told != "" && got[len(got)-1] != "assistant_message told Pay?="+tt.told {
 					t.Errorf("history is %q, want %q told", got, tt.told)
@@ -176,7 +176,7 @@ func TestSeveralApprovers(t *testing.T) {
 		}
 		r.wantsIn("room", "re: hello", alsoDecides, "**Also?**")
 		r.say("approve")
-		if got := r.tap(room, qs["Pay?"].ID, "deny"); got != (connectors.Tapped{Text: "This question has already been answered: yes"}) {
+		if got := r.press(room, qs["Pay?"].ID, "deny"); got != (connectors.PressResult{Text: "This question has already been answered: yes"}) {
 			t.Errorf("bob reads %+v", got)
 		}
 		r.say("of course") // nothing is open that she may answer
@@ -184,7 +184,7 @@ func TestSeveralApprovers(t *testing.T) {
 		if rec := r.receipt("of course"); rec.Skipped != "" || rec.Run != nil {
 			t.Errorf("the text was %q, in run %v", rec.Skipped, rec.Run)
 		}
-		if got := r.tap(bob, qs["Also?"].ID, "approve"); !got.OK {
+		if got := r.press(bob, qs["Also?"].ID, "approve"); !got.OK {
 			t.Errorf("bob reads %+v", got)
 		}
 		after(time.Second)
@@ -225,11 +225,11 @@ func TestBackgroundApproval(t *testing.T) {
 		if err != nil || len(open) != 1 {
 			t.Fatalf("open are %v, %v", open, err)
 		}
-		if got := r.tap(room, open[0].ID, "approve"); got != refusal {
+		if got := r.press(room, open[0].ID, "approve"); got != refusal {
 			t.Errorf("bob reads %+v", got)
 		}
 		r.restart()
-		if got := r.tap(ann, open[0].ID, "approve"); !got.OK {
+		if got := r.press(ann, open[0].ID, "approve"); !got.OK {
 			t.Errorf("ann reads %+v", got)
 		}
 		f.Instant = "t2"
@@ -242,7 +242,7 @@ func TestBackgroundApproval(t *testing.T) {
 
 // Who may not speak to claybot at all reads the same as anybody else, and so
 // does an approver who was let in no more.
-func TestStrangerTaps(t *testing.T) {
+func TestStrangerPresses(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.approving()
@@ -251,7 +251,7 @@ func TestStrangerTaps(t *testing.T) {
 		r.access = people.Access{Mode: people.AccessAllowlist}
 		r.mu.Unlock()
 		for _, question := range []string{id, "none"} {
-			if got := r.tap(room, question, "approve"); got != refusal {
+			if got := r.press(room, question, "approve"); got != refusal {
 				t.Errorf("%s: bob reads %+v", question, got)
 			}
 		}
@@ -272,7 +272,7 @@ func TestApprovedAlways(t *testing.T) {
 				r.approving()
 				for _, id := range []string{"one", "two"} {
 					q := r.asksFor(ann, id, payment("Pay?"))["Pay?"]
-					if got := r.tap(ann, q.ID, value, func(t *connectors.Tap) { t.Answer.Scope = scope }); !got.OK {
+					if got := r.press(ann, q.ID, value, func(t *connectors.Press) { t.Answer.Scope = scope }); !got.OK {
 						t.Errorf("ann reads %+v", got)
 					}
 				}

@@ -239,14 +239,14 @@ func TestLimitIsAskedOnce(t *testing.T) {
 			b.Errorf("people read %q", got)
 		}
 		q := asked[0]
-		if got := b.tap(ann, q.ID, "approve"); !got.OK {
-			b.Fatalf("tapped: %+v", got)
+		if got := b.press(ann, q.ID, "approve"); !got.OK {
+			b.Fatalf("pressed: %+v", got)
 		}
 		asked = b.open()
 		if len(asked) != 1 || asked[0].ID == q.ID || !strings.HasPrefix(asked[0].Text, "Extend the budget of chat/ann for January 2000 by $0.042?") {
 			b.Fatalf("operators are asked %+v", asked)
 		}
-		if got := b.tap(ann, asked[0].ID, "approve"); got.OK {
+		if got := b.press(ann, asked[0].ID, "approve"); got.OK {
 			b.Error("a person extended his own budget")
 		}
 		b.crash()
@@ -270,7 +270,7 @@ func TestLimitIsRefused(t *testing.T) {
 		b.start()
 		b.say("first")
 		synctest.Wait()
-		b.tap(ann, b.open()[0].ID, "deny")
+		b.press(ann, b.open()[0].ID, "deny")
 		b.say("second")
 		synctest.Wait()
 		for _, id := range []claybot.MessageID{"first", "second"} {

@@ -167,7 +167,7 @@ func (r *rig) books() {
 			return
 		}
 		for _, d := range []claybot.Descriptor{ann, bob} {
-			_, _ = r.system.Answer(r.Context(), connectors.Tap{ // who hears nothing taps again
+			_, _ = r.system.Answer(r.Context(), connectors.Press{ // a user who hears nothing presses again
 				Connector: "chat", UserID: d.UserID, ChannelID: d.ChannelID, Answer: claybot.Answer{Question: q.ID, Text: "approve"},
 			})
 		}

@@ -323,15 +323,15 @@ func (w *world) step() {
 	q := some(w, p.asked...)
 	w.steady()
 	switch some(w,
-		"text", "text", "text", "lines", "lines", "lines", "tap", "tap", "tap", "tap", "one", "set", "set", "again", "again", "approve", "approve",
+		"text", "text", "text", "lines", "lines", "lines", "press", "press", "press", "press", "one", "set", "set", "again", "again", "approve", "approve",
 		"time", "time", "restart", "crash", "end", "nonsense",
 	) {
 	case "text":
 		w.types(p, keyLine{"", w.value(q)})
 	case "lines":
 		w.types(p, w.lines(p, q)...)
-	case "tap":
-		w.taps(p, q)
+	case "press":
+		w.presses(p, q)
 	case "one":
 		value := some(w, w.value(q), "")
 		w.do(p, fmt.Sprintf("%s gets %q over HTTP", q.Key, value), func() (string, error) {

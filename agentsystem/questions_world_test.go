@@ -70,25 +70,25 @@ func (w *world) redelivers(p *person) {
 	}, func() string { return before + " again" })
 }
 
-// taps is a button, once or twice, tapped by the run's person or another one.
-func (w *world) taps(p *person, q claybot.Question) {
+// presses lets the run's user or another one press a button, once or twice.
+func (w *world) presses(p *person, q claybot.Question) {
 	who := some(w, p.Descriptor, p.Descriptor, bob, claybot.User("chat", "dm-eve", "eve"))
 	value := w.value(q)
 	for range 1 + w.pick(2) {
 		w.do(p, fmt.Sprintf("%s gets %q from %s", q.Key, value, who.UserID), func() (string, error) {
-			tapped, err := w.system.Answer(w.Context(), connectors.Tap{
+			pressed, err := w.system.Answer(w.Context(), connectors.Press{
 				Connector: who.Connector, UserID: who.UserID, ChannelID: who.ChannelID, Answer: claybot.Answer{Question: q.ID, Text: value},
 			})
 			switch {
 			case err != nil:
 				return "", err
-			case tapped.Text == "":
-				return "", fmt.Errorf("who tapped is told nothing: %+v", tapped)
-			case tapped.OK:
+			case pressed.Text == "":
+				return "", fmt.Errorf("the user who pressed is told nothing: %+v", pressed)
+			case pressed.OK:
 				return "ok", nil
-			case tapped.Again:
+			case pressed.Again:
 				return "unfit", nil
-			case tapped.Text == "This question is not for you.":
+			case pressed.Text == "This question is not for you.":
 				return "not his", nil
 			}
 			return "closed", nil

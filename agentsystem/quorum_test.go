@@ -115,15 +115,15 @@ func TestSecondYesOfTheSamePerson(t *testing.T) {
 					t.Errorf("/approve %s: ann reads %q", text, got)
 				}
 			}
-			if got := r.tap(ann, now.ID, "approve"); got.OK || !got.Again || got.Text != approvedAlready {
-				t.Errorf("a tap: ann reads %+v", got)
+			if got := r.press(ann, now.ID, "approve"); got.OK || !got.Again || got.Text != approvedAlready {
+				t.Errorf("a press: ann reads %+v", got)
 			}
 			next := "It now waits for another approval as question " + now.ID[:6] + "."
 			if got := r.decides(bob, "old", "approve", before.ID[:8]); got != "That has already been answered. "+next+" Send `/approve "+now.ID[:6]+"`." {
 				t.Errorf("bob approves what has an answer, and reads %q", got)
 			}
-			if got := r.tap(ann, before.ID, "approve"); got.OK || !strings.HasSuffix(got.Text, next) {
-				t.Errorf("a tap at the old question: %+v", got)
+			if got := r.press(ann, before.ID, "approve"); got.OK || !strings.HasSuffix(got.Text, next) {
+				t.Errorf("a press on the old question: %+v", got)
 			}
 			if got := r.decides(bob, "odd", "approve", "zzzzzz"); got != "No pending approval has that id." {
 				t.Errorf("an id of nothing: %q", got)

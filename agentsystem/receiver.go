@@ -78,12 +78,12 @@ func receivedAs(done storage.Posted, err error) string {
 }
 
 // answer is AgentSystem.Answer.
-func (r *receiver) answer(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
+func (r *receiver) answer(ctx context.Context, t connectors.Press) (connectors.PressResult, error) {
 	defer r.pending.begin(t.Connector)()
 	done, err := r.buttons.Press(ctx, t)
 	if r.worker.OfOne(ctx, err) { // to hold it would hold up all others
 		r.log.Error("failed to take an answer; asked the user to repeat it", "connector", t.Connector, "user", t.UserID, "question", t.Answer.Question, "err", err)
-		return connectors.Tapped{Again: true, Text: texts.AnswerAgain}, nil
+		return connectors.PressResult{Again: true, Text: texts.AnswerAgain}, nil
 	}
 	return done, err
 }

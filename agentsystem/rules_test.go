@@ -39,7 +39,7 @@ func TestEditedApproval(t *testing.T) {
 		{"command", func(r *rig, _, args string) string { return r.decides(bob, "cmd"+args, "approve", args) }, "These arguments aren't valid: field sum is missing."},
 		{"command with id", func(r *rig, id, args string) string { return r.decides(bob, "cmd"+args, "approve", id[:6]+" "+args) }, "These arguments aren't valid: field sum is missing."},
 		{"form", func(r *rig, id, args string) string {
-			return r.tap(bob, id, "approve", func(t *connectors.Tap) { t.Answer.Args = args }).Text
+			return r.press(bob, id, "approve", func(t *connectors.Press) { t.Answer.Args = args }).Text
 		}, "These arguments aren't valid: field sum is missing."},
 	} {
 		bubble(t, func(r *rig) {
@@ -90,7 +90,7 @@ func TestRules(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.approving()
 		q := r.asksFor(bob, "ask", editable("Pay?"))["Pay?"]
-		r.tap(bob, q.ID, "approve", func(t *connectors.Tap) { t.Answer.Scope = claybot.ApproveAlways })
+		r.press(bob, q.ID, "approve", func(t *connectors.Press) { t.Answer.Scope = claybot.ApproveAlways })
 		synctest.Wait()
 		id := r.agent(bob)
 		all, err := r.system.Profiles.ApprovedRules(r.Context(), "")

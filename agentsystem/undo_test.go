@@ -87,7 +87,7 @@ func TestUndoAgain(t *testing.T) {
 			t.Errorf("a command that came again began something: %+v", qs)
 		}
 		r.decides(ann, "u3", "undo", "")
-		r.tap(ann, r.open()[0].ID, "approve")
+		r.press(ann, r.open()[0].ID, "approve")
 		after(time.Minute)
 		if got := r.decides(ann, "u4", "undo", string(id)); !strings.HasPrefix(got, "That run was undone already, by run ") {
 			t.Errorf("a second time: %q", got)
@@ -150,7 +150,7 @@ func TestEngineStays(t *testing.T) {
 		}
 		r.crash()
 		r.start()
-		r.tap(ann, q.ID, "yes")
+		r.press(ann, q.ID, "yes")
 		after(time.Minute)
 		r.say("next")
 		after(time.Minute)

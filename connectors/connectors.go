@@ -41,13 +41,13 @@ type Handler interface {
 	// Answer accepts an answer given by a button or a form. It returns once the
 	// answer is durable or refused for good. On an error nothing was stored,
 	// and the user may press the button again.
-	Answer(ctx context.Context, t Tap) (Tapped, error)
+	Answer(ctx context.Context, p Press) (PressResult, error)
 	// Moved reports that the platform gave a channel a new id.
 	Moved(ctx context.Context, connector, from, to string) error
 }
 
-// A Tap is an answer given by a button or a form.
-type Tap struct {
+// A Press is a button press: an answer given by a button or a form.
+type Press struct {
 	Connector string
 	UserID    string // the user who pressed the button
 	ChannelID string // where, for the log
@@ -56,9 +56,9 @@ type Tap struct {
 	Answer claybot.Answer
 }
 
-// A Tapped is the outcome of a Tap. A Tap by an unknown user, or on another
+// A PressResult is the outcome of a Press. A Press by an unknown user, or on another
 // user's question, is refused with a text that discloses nothing.
-type Tapped struct {
+type PressResult struct {
 	// OK reports whether this answer was accepted as the answer.
 	OK bool
 	// Text is one short sentence, shown only to the user who pressed the

@@ -133,6 +133,6 @@ var (
 	_ connectors.Sender    = (*Pager)(nil)
 )
 
-func (e echo) Answer(context.Context, connectors.Tap) (connectors.Tapped, error) {
-	return connectors.Tapped{}, nil // it asks nothing
+func (e echo) Answer(context.Context, connectors.Press) (connectors.PressResult, error) {
+	return connectors.PressResult{}, nil // it asks nothing
 }

@@ -20,11 +20,11 @@ type Buttons struct {
 
 // Press answers a question by the press of a button. An error means that the answer was
 // not stored.
-func (b *Buttons) Press(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
+func (b *Buttons) Press(ctx context.Context, t connectors.Press) (connectors.PressResult, error) {
 	by := claybot.User(t.Connector, t.ChannelID, t.UserID)
 	if !b.people.MayWrite(by) {
 		b.log.Warn("button press by unknown user", "connector", t.Connector, "user", t.UserID, "channel", t.ChannelID)
-		return connectors.Tapped{Text: texts.NotYours}, nil
+		return connectors.PressResult{Text: texts.NotYours}, nil
 	}
 	a := t.Answer
 	a.By, a.Via = by.OwnerID(), claybot.ViaButton
@@ -35,21 +35,21 @@ func (b *Buttons) Press(ctx context.Context, t connectors.Tap) (connectors.Tappe
 	var unfit *AnswerError
 	switch {
 	case err == nil:
-		return connectors.Tapped{OK: true, Text: texts.Taken}, nil
+		return connectors.PressResult{OK: true, Text: texts.Taken}, nil
 	case errors.As(err, &unfit):
 		for _, why := range unfit.Faults {
-			return connectors.Tapped{Again: true, Text: why}, nil
+			return connectors.PressResult{Again: true, Text: why}, nil
 		}
-		return connectors.Tapped{Again: true, Text: unfit.Error()}, nil
+		return connectors.PressResult{Again: true, Text: unfit.Error()}, nil
 	case errors.Is(err, ErrApproved):
-		return connectors.Tapped{Again: true, Text: texts.YouApproved}, nil
+		return connectors.PressResult{Again: true, Text: texts.YouApproved}, nil
 	case errors.Is(err, storage.ErrNotFound):
 		b.log.Warn("button press by unauthorized user", "connector", t.Connector, "user", t.UserID, "question", a.Question)
-		return connectors.Tapped{Text: texts.NotYours}, nil
+		return connectors.PressResult{Text: texts.NotYours}, nil
 	case errors.Is(err, storage.ErrState):
-		return connectors.Tapped{Text: b.closedText(ctx, q)}, nil
+		return connectors.PressResult{Text: b.closedText(ctx, q)}, nil
 	}
-	return connectors.Tapped{}, err
+	return connectors.PressResult{}, err
 }
 
 // closedText says why a question no longer accepts answers.

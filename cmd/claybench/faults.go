@@ -33,7 +33,7 @@ type lab struct {
 	tally    map[string]*tally
 	refusals int // lives in which the daemon ended by itself
 	plan     []blueprint
-	tapper   *tapper
+	presser  *presser
 }
 
 // A tally counts the lives of one row of the table; misses are those since the last in
@@ -71,12 +71,12 @@ func faultLab(ctx context.Context, o options, dir string) (v verdict, err error)
 			env: append(places.env, "OPENAI_API_KEY=sk-test-not-a-key", "OPENAI_BASE_URL="+modelURL),
 			rng: rand.New(rand.NewPCG(uint64(o.seed), 4)), every: labSay, forgive: true,
 		},
-		data: filepath.Join(dir, "data"), tally: make(map[string]*tally), tapper: &tapper{server: places.telegram}, plan: possible(),
+		data: filepath.Join(dir, "data"), tally: make(map[string]*tally), presser: &presser{server: places.telegram}, plan: possible(),
 	}
 	fmt.Printf("faults: %d lives, seed %d, %d chats\n", o.faults, o.seed, len(l.chats))
 	stopLoad := l.load(ctx)
-	stopTaps := l.tapper.start(ctx)
-	defer stopTaps()
+	stopPresses := l.presser.start(ctx)
+	defer stopPresses()
 	err = l.lives(ctx)
 	if err := errors.Join(err, stopLoad()); err != nil {
 		return v, err
@@ -115,7 +115,7 @@ func labChats(s *telegramtest.Server) []*chat {
 		}
 		approvals := telegramChat(s, bot, int64(3001+i))
 		approvals.name = "approvals " + approvals.name
-		approvals.plain, approvals.polite = true, true // a text instead of a tap would deny
+		approvals.plain, approvals.polite = true, true // a text instead of a button press would deny
 		say, replies := approvals.say, approvals.replies
 		approvals.say = func(text string) claybot.MessageID { return say(text + " ask=q" + marker.FindString(text)) }
 		approvals.replies = func() []string {
@@ -126,13 +126,13 @@ func labChats(s *telegramtest.Server) []*chat {
 	return all
 }
 
-// A tapper approves whatever is asked on the emulated Telegram, once a message.
-type tapper struct {
-	server *telegramtest.Server
-	taps   int
+// A presser presses Approve on the emulated Telegram, once a message.
+type presser struct {
+	server  *telegramtest.Server
+	presses int
 }
 
-func (t *tapper) start(ctx context.Context) (stop func()) {
+func (t *presser) start(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -144,9 +144,9 @@ func (t *tapper) start(ctx context.Context) (stop func()) {
 					if done[[2]int64{user, m.ID}] {
 						continue
 					}
-					if _, ok := t.server.Tap(user, user, m.ID, "Approve"); ok {
+					if _, ok := t.server.Press(user, user, m.ID, "Approve"); ok {
 						done[[2]int64{user, m.ID}] = true
-						t.taps++
+						t.presses++
 					}
 				}
 			}

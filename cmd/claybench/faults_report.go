@@ -23,7 +23,7 @@ func (l *lab) report(v verdict) error {
 	fmt.Fprintf(&b, "| all | | %d | %d | %d |\n\n", sum.lives, sum.struck, sum.early)
 	fmt.Fprintf(&b, "| result | count | bar |\n|---|---:|---|\n| messages | %d | |\n| answered | %d | |\n| ended in a notice | %d | 0 |\n", v.said, v.answered, v.noticed)
 	fmt.Fprintf(&b, "| lost | %d | 0 |\n| out of order | %d | 0 |\n| doubled without a mark | %d | 0 |\n| marked second copies | %d | |\n", v.lost, v.disorder, v.unexplained, v.explained)
-	fmt.Fprintf(&b, "| approvals given | %d | |\n| subagents started, broken promises about them | %d, %d | 0 |\n", l.tapper.taps, v.census.started, v.census.broken())
+	fmt.Fprintf(&b, "| approvals given | %d | |\n| subagents started, broken promises about them | %d, %d | 0 |\n", l.presser.presses, v.census.started, v.census.broken())
 	fmt.Fprintf(&b, "| calls that failed with an injected error, as the model was told | %d | |\n", v.census.refused)
 	fmt.Fprintf(&b, "| scheduled instants, broken promises about them | %d, %d | 0 |\n", v.instants.fired, v.instants.broken())
 	fmt.Fprintf(&b, "| lives that the daemon ended itself after an injected error | %d | |\n", l.refusals)

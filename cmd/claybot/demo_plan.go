@@ -139,11 +139,11 @@ func (s *stage) meeting(ctx context.Context) (summary telegramtest.Message, err 
 	return summary, err
 }
 
-// undoMeeting taps at the button below the summary.
+// undoMeeting presses the button below the summary.
 func (s *stage) undoMeeting(ctx context.Context, summary telegramtest.Message) error {
 	before := len(s.telegram.Sent(telegramPerson))
 	s.say("telegram >", "[Undo]")
-	if _, ok := s.telegram.Tap(telegramPerson, telegramPerson, summary.ID, "Undo"); !ok {
+	if _, ok := s.telegram.Press(telegramPerson, telegramPerson, summary.ID, "Undo"); !ok {
 		return errors.New("the summary has no button to undo it")
 	}
 	sent, err := s.telegram.WaitSent(ctx, telegramPerson, before+2) // that it begins, and what came of it

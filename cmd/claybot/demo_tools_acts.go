@@ -87,7 +87,7 @@ func (t *toolsPlay) injection(ctx context.Context, s *stage) error {
 		return fmt.Errorf("the question does not show where it leads: %q", asked.Text)
 	}
 	s.say("telegram >", "[Deny]")
-	s.telegram.Tap(telegramPerson, telegramPerson, asked.ID, "Deny")
+	s.telegram.Press(telegramPerson, telegramPerson, asked.ID, "Deny")
 	if _, err := s.seen(ctx, telegramPerson, before, says("Clay is in demand")); err != nil {
 		return fmt.Errorf("no answer after the no: %w", err)
 	}
@@ -181,7 +181,7 @@ func (t *toolsPlay) budget(ctx context.Context, s *stage) error {
 		}
 	}
 	s.say(thriftyPlace+" >", "[Approve]")
-	if _, ok := s.telegram.Tap(thriftyPerson, thriftyPerson, notice.ID, "Approve"); !ok {
+	if _, ok := s.telegram.Press(thriftyPerson, thriftyPerson, notice.ID, "Approve"); !ok {
 		return errors.New("the notice has no button")
 	}
 	if err := t.extend(ctx, s, before); err != nil {

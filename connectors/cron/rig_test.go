@@ -330,6 +330,6 @@ func (r *rig) exists(name string) bool {
 var _ connectors.Handler = (*world)(nil)
 
 // Answer implements connectors.Handler: there are no questions here.
-func (w *world) Answer(context.Context, connectors.Tap) (connectors.Tapped, error) {
-	return connectors.Tapped{}, nil
+func (w *world) Answer(context.Context, connectors.Press) (connectors.PressResult, error) {
+	return connectors.PressResult{}, nil
 }

@@ -29,8 +29,8 @@ func (d desk) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMe
 
 func (d desk) Moved(context.Context, string, string, string) error { return nil }
 
-func (d desk) Answer(context.Context, connectors.Tap) (connectors.Tapped, error) {
-	return connectors.Tapped{}, nil
+func (d desk) Answer(context.Context, connectors.Press) (connectors.PressResult, error) {
+	return connectors.PressResult{}, nil
 }
 
 // With the real store: what it enters into the ledger is what cron reads there

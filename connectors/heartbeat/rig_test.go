@@ -449,6 +449,6 @@ func (r *rig) beat(want int, key string, ids ...string) {
 }
 
 // Answer implements connectors.Handler: there are no questions here.
-func (r *rig) Answer(context.Context, connectors.Tap) (connectors.Tapped, error) {
-	return connectors.Tapped{}, nil
+func (r *rig) Answer(context.Context, connectors.Press) (connectors.PressResult, error) {
+	return connectors.PressResult{}, nil
 }

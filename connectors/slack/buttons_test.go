@@ -12,7 +12,7 @@ import (
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 )
 
-// An offer says its command for who tapped it, where the message stands.
+// An offer says its command for the user who pressed it, where the message stands.
 func TestOffers(t *testing.T) {
 	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
 		w.start(t)
@@ -38,7 +38,7 @@ func TestOffers(t *testing.T) {
 			if thread == "itself" {
 				thread = ts
 			}
-			// The store fails first, and Slack sends the tap again.
+			// The store fails first, and Slack redelivers the button press.
 			failures := 0
 			w.inbox.before = func(context.Context, claybot.AgentMessage) error {
 				if failures++; failures < 9 {
@@ -77,9 +77,9 @@ func TestOfferBelowAParent(t *testing.T) {
 			`"},"message":{"ts":"1.5","thread_ts":"1.5"},"actions":[{"action_id":"offer/0","value":"\"/status\"","action_ts":"9.9"}]}`)
 	}
 	for channel, want := range map[string]string{"D1": "", "C1": "1.5"} {
-		tap, ok := readTap("slack", me, payload(channel))
-		if !ok || tap.in.message.Context.ThreadID != want || tap.in.message.ID != claybot.MessageID("slack/T1/tap/"+channel+"/1.5/U1/9.9") {
-			t.Errorf("%s: %+v, %v", channel, tap, ok)
+		press, ok := readPress("slack", me, payload(channel))
+		if !ok || press.in.message.Context.ThreadID != want || press.in.message.ID != claybot.MessageID("slack/T1/tap/"+channel+"/1.5/U1/9.9") {
+			t.Errorf("%s: %+v, %v", channel, press, ok)
 		}
 	}
 }

@@ -50,9 +50,9 @@ func TestFormBegins(t *testing.T) {
 	}
 }
 
-// A tap while no connector listens is taken when one does; a form cannot open so
+// A button press while no connector listens is taken when one does; a form cannot open so
 // late, and the person is told what to do.
-func TestTapWhileDown(t *testing.T) {
+func TestPressWhileDown(t *testing.T) {
 	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
 		channel, _ := w.slack.DM("U1", "hi")
 		yes := w.ask(t, channel, "", claybot.Question{ID: "q1", Type: claybot.QuestionBoolean})
@@ -105,7 +105,7 @@ func TestUnfitAnswer(t *testing.T) {
 	})
 }
 
-// What is not stored is not acknowledged, and the tap may be repeated.
+// What is not stored is not acknowledged, and the user may press the button again.
 func TestAnswerNotStored(t *testing.T) {
 	inWorld(t, slacktest.Config{Redeliver: time.Minute}, func(t *testing.T, w *world) {
 		w.start(t)
@@ -130,7 +130,7 @@ func TestAnswerNotStored(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		if !slices.Contains(w.slack.Unacked(), envelope) {
-			t.Error("a tap was acknowledged that was not stored")
+			t.Error("a button press was acknowledged that was not stored")
 		}
 		w.inbox.decide(nil)
 		if got, err := w.slack.Submit(t.Context(), v.ID, map[string]any{"": "10:00"}); err != nil || !got.Closed {
@@ -147,7 +147,7 @@ func TestAnswerNotStored(t *testing.T) {
 	})
 }
 
-// A form that does not open leads to a word to who tapped; one that is open
+// A form that does not open leads to a word to the user who pressed; one that is open
 // already does not open twice.
 func TestFormDoesNotOpen(t *testing.T) {
 	for _, c := range []struct {
@@ -178,7 +178,7 @@ func TestFormDoesNotOpen(t *testing.T) {
 				}
 				time.Sleep(openTime + time.Second)
 				w.wantWhisper(t, "U1", c.told...)
-				if len(w.inbox.tapped()) != 0 {
+				if len(w.inbox.pressed()) != 0 {
 					t.Error("that is not an answer")
 				}
 			})

@@ -14,12 +14,12 @@ import (
 // only three seconds for the acknowledgement; a command shares the lane of its
 // user's messages.
 func (r *receiver) interact(ctx context.Context, s *socket, f frame) {
-	t, ok := readTap(r.name, r.self, f.Payload)
+	t, ok := readPress(r.name, r.self, f.Payload)
 	if !ok {
 		r.ignore(s, f)
 		return
 	}
-	lane, job := "tap\x00"+f.EnvelopeID, func() error { return r.answer(ctx, s, f, t) }
+	lane, job := "press\x00"+f.EnvelopeID, func() error { return r.answer(ctx, s, f, t) }
 	switch t.kind {
 	case asks:
 		job = func() error {
@@ -36,7 +36,7 @@ func (r *receiver) interact(ctx context.Context, s *socket, f frame) {
 
 // answer submits an answer and acknowledges it when it is durable or refused
 // for good. Otherwise Slack shows an error, and the user tries again.
-func (r *receiver) answer(ctx context.Context, s *socket, f frame, t tap) error {
+func (r *receiver) answer(ctx context.Context, s *socket, f frame, t press) error {
 	deciding, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	said, err := r.handler.Answer(deciding, t.press)
@@ -61,7 +61,7 @@ func (r *receiver) answer(ctx context.Context, s *socket, f frame, t tap) error 
 // shown returns the response to a submitted form: none, which closes it, if the
 // answer was accepted; an error at its input if the answer is invalid; or a
 // notice why no answer is accepted.
-func shown(f form, said connectors.Tapped) any {
+func shown(f form, said connectors.PressResult) any {
 	switch text := cmp.Or(said.Text, texts.AnswerRejected); {
 	case said.OK:
 		return nil
@@ -73,7 +73,7 @@ func shown(f form, said connectors.Tapped) any {
 }
 
 // openForm opens the form of an action.
-func (c *Connector) openForm(ctx context.Context, t tap) {
+func (c *Connector) openForm(ctx context.Context, t press) {
 	opening, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 	_, err := c.api.OpenViewContext(opening, t.trigger, t.form.view(t.asked))
@@ -88,7 +88,7 @@ func (c *Connector) openForm(ctx context.Context, t tap) {
 }
 
 // whisper sends an ephemeral message to the user who acted. It is not retried.
-func (c *Connector) whisper(ctx context.Context, t tap, text string) {
+func (c *Connector) whisper(ctx context.Context, t press, text string) {
 	ctx, cancel := context.WithTimeout(ctx, sayTime)
 	defer cancel()
 	options := []slackapi.MsgOption{slackapi.MsgOptionText(mrkdwn(text), false), slackapi.MsgOptionParse(false)}

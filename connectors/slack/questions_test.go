@@ -47,7 +47,7 @@ func (w *world) message(t *testing.T, channel, ts string) slacktest.Message {
 	return slacktest.Message{}
 }
 
-// click taps and waits until it is done with.
+// click presses a button and waits until the press is handled.
 func (w *world) click(t *testing.T, user, channel, ts, button string) {
 	t.Helper()
 	if _, err := w.slack.Click(user, channel, ts, button); err != nil {
@@ -87,48 +87,48 @@ func manyOptions(n, length int) (all []string) {
 	return all
 }
 
-// Every type of question is answered by what can be tapped.
+// Every type of question is answered by its buttons and forms.
 func TestQuestionTypes(t *testing.T) {
 	odd := []string{`a & b`, `<c>`, "d, e", `"f"`, "g; h", "&amp;", "🇩🇪"}
 	long := []string{strings.Repeat("é", 100), strings.Repeat("é", 99) + "f", "short"}
 	for _, c := range []struct {
 		name  string
 		q     claybot.Question
-		tap   string // a button; of a form, when there is an input
+		press string // a button; of a form, when there is an input
 		pick  string // of a menu
 		input string // the type of the field
 		fill  any
 		want  string
 		more  func(claybot.Answer) bool
 	}{
-		{name: "approve", q: claybot.Question{Type: claybot.QuestionConfirm}, tap: "Approve", want: "true", more: func(a claybot.Answer) bool { return a.Scope == claybot.ApproveOnce }},
-		{name: "deny", q: claybot.Question{Type: claybot.QuestionConfirm}, tap: "Deny", want: "false"},
-		{name: "session", q: claybot.Question{Type: claybot.QuestionConfirm, Tool: "shell"}, tap: "Approve for this session", want: "true", more: func(a claybot.Answer) bool { return a.Scope == claybot.ApproveSession }},
-		{name: "deny with a reason", q: claybot.Question{Type: claybot.QuestionConfirm}, tap: "Deny with a reason…", input: "plain_text_input", fill: " too <risky> & late ", want: "false", more: func(a claybot.Answer) bool { return a.Reason == "too <risky> & late" }},
-		{name: "deny without one after all", q: claybot.Question{Type: claybot.QuestionConfirm}, tap: "Deny with a reason…", input: "plain_text_input", fill: "", want: "false"},
-		{name: "yes", q: claybot.Question{Type: claybot.QuestionBoolean, Required: true}, tap: "Yes", want: "true"},
-		{name: "no", q: claybot.Question{Type: claybot.QuestionBoolean}, tap: "No", want: "false"},
-		{name: "skip", q: claybot.Question{Type: claybot.QuestionBoolean}, tap: "Skip", want: "null"},
-		{name: "few options", q: claybot.Question{Type: claybot.QuestionSelect, Required: true, Options: []string{"2", "1", "<b> & c"}}, tap: "<b> & c", want: `"<b> & c"`},
-		{name: "options that are numbers", q: claybot.Question{Type: claybot.QuestionSelect, Required: true, Options: []string{"2", "1"}}, tap: "1", want: `"1"`},
+		{name: "approve", q: claybot.Question{Type: claybot.QuestionConfirm}, press: "Approve", want: "true", more: func(a claybot.Answer) bool { return a.Scope == claybot.ApproveOnce }},
+		{name: "deny", q: claybot.Question{Type: claybot.QuestionConfirm}, press: "Deny", want: "false"},
+		{name: "session", q: claybot.Question{Type: claybot.QuestionConfirm, Tool: "shell"}, press: "Approve for this session", want: "true", more: func(a claybot.Answer) bool { return a.Scope == claybot.ApproveSession }},
+		{name: "deny with a reason", q: claybot.Question{Type: claybot.QuestionConfirm}, press: "Deny with a reason…", input: "plain_text_input", fill: " too <risky> & late ", want: "false", more: func(a claybot.Answer) bool { return a.Reason == "too <risky> & late" }},
+		{name: "deny without one after all", q: claybot.Question{Type: claybot.QuestionConfirm}, press: "Deny with a reason…", input: "plain_text_input", fill: "", want: "false"},
+		{name: "yes", q: claybot.Question{Type: claybot.QuestionBoolean, Required: true}, press: "Yes", want: "true"},
+		{name: "no", q: claybot.Question{Type: claybot.QuestionBoolean}, press: "No", want: "false"},
+		{name: "skip", q: claybot.Question{Type: claybot.QuestionBoolean}, press: "Skip", want: "null"},
+		{name: "few options", q: claybot.Question{Type: claybot.QuestionSelect, Required: true, Options: []string{"2", "1", "<b> & c"}}, press: "<b> & c", want: `"<b> & c"`},
+		{name: "options that are numbers", q: claybot.Question{Type: claybot.QuestionSelect, Required: true, Options: []string{"2", "1"}}, press: "1", want: `"1"`},
 		{name: "many options", q: claybot.Question{Type: claybot.QuestionSelect, Required: true, Options: odd}, pick: "&amp;", want: `"&amp;"`},
 		{name: "long options", q: claybot.Question{Type: claybot.QuestionSelect, Required: true, Options: long}, pick: strings.Repeat("é", 74) + "…", want: `"` + long[0] + `"`},
-		{name: "options that fit no menu", q: claybot.Question{Type: claybot.QuestionSelect, Options: append([]string{strings.Repeat("&", 80)}, odd...)}, tap: "Answer…", input: "static_select", fill: "<c>", want: `"<c>"`},
+		{name: "options that fit no menu", q: claybot.Question{Type: claybot.QuestionSelect, Options: append([]string{strings.Repeat("&", 80)}, odd...)}, press: "Answer…", input: "static_select", fill: "<c>", want: `"<c>"`},
 		{name: "most options", q: claybot.Question{Type: claybot.QuestionSelect, Required: true, Options: manyOptions(50, 100)}, pick: "49 " + strings.Repeat("x", 71) + "…", want: `"49 ` + strings.Repeat("x", 97) + `"`},
-		{name: "some", q: claybot.Question{Type: claybot.QuestionMultiselect, Required: true, Options: odd}, tap: "Answer…", input: "checkboxes", fill: []string{"d, e", "a & b", "g; h"}, want: `["d, e","a & b","g; h"]`},
-		{name: "none", q: claybot.Question{Type: claybot.QuestionMultiselect, Options: odd}, tap: "Answer…", input: "checkboxes", fill: []string{}, want: `null`},
-		{name: "some of many", q: claybot.Question{Type: claybot.QuestionMultiselect, Required: true, Options: manyOptions(20, 10), Max: bound(2)}, tap: "Answer…", input: "multi_static_select", fill: []string{"03 xxxxxxx", "19 xxxxxxx"}, want: `["03 xxxxxxx","19 xxxxxxx"]`},
-		{name: "some of more than a button holds", q: claybot.Question{Type: claybot.QuestionMultiselect, Required: true, Options: manyOptions(50, 100)}, tap: "Answer…", input: "plain_text_input", fill: "2\n50", want: `["01 ` + strings.Repeat("x", 97) + `","49 ` + strings.Repeat("x", 97) + `"]`},
-		{name: "text", q: claybot.Question{Type: claybot.QuestionText, Required: true, Min: bound(2), Max: bound(5), Format: "[a-z]+"}, tap: "Answer…", input: "plain_text_input", fill: "hello", want: `"hello"`},
-		{name: "no text", q: claybot.Question{Type: claybot.QuestionText, Min: bound(2)}, tap: "Answer…", input: "plain_text_input", fill: "", want: `null`},
-		{name: "textarea", q: claybot.Question{Type: claybot.QuestionTextarea, Required: true}, tap: "Answer…", input: "plain_text_input", fill: "one\n<two> & 3", want: `"one\n<two> & 3"`},
-		{name: "email", q: claybot.Question{Type: claybot.QuestionEmail, Required: true}, tap: "Answer…", input: "email_text_input", fill: "Ann@Example.org", want: `"ann@example.org"`},
-		{name: "emails", q: claybot.Question{Type: claybot.QuestionEmailList, Required: true}, tap: "Answer…", input: "plain_text_input", fill: "ann@example.org\nbob@example.org", want: `["ann@example.org","bob@example.org"]`},
-		{name: "number", q: claybot.Question{Type: claybot.QuestionNumber, Required: true, Min: bound(-1.5), Max: bound(10)}, tap: "Answer…", input: "number_input", fill: "2.50", want: `2.5`},
-		{name: "date", q: claybot.Question{Type: claybot.QuestionDate, Required: true}, tap: "Answer…", input: "datepicker", fill: "2026-03-31", want: `"2026-03-31"`},
-		{name: "time", q: claybot.Question{Type: claybot.QuestionTime, Required: true}, tap: "Answer…", input: "timepicker", fill: "15:04", want: `"15:04"`},
-		{name: "datetime", q: claybot.Question{Type: claybot.QuestionDatetime, Required: true}, tap: "Answer…", input: "datetimepicker", fill: time.Date(2026, 3, 31, 15, 4, 0, 0, time.FixedZone("", 7200)), want: `"2026-03-31T13:04:00Z"`},
-		{name: "no datetime", q: claybot.Question{Type: claybot.QuestionDatetime}, tap: "Answer…", input: "datetimepicker", fill: "", want: `null`},
+		{name: "some", q: claybot.Question{Type: claybot.QuestionMultiselect, Required: true, Options: odd}, press: "Answer…", input: "checkboxes", fill: []string{"d, e", "a & b", "g; h"}, want: `["d, e","a & b","g; h"]`},
+		{name: "none", q: claybot.Question{Type: claybot.QuestionMultiselect, Options: odd}, press: "Answer…", input: "checkboxes", fill: []string{}, want: `null`},
+		{name: "some of many", q: claybot.Question{Type: claybot.QuestionMultiselect, Required: true, Options: manyOptions(20, 10), Max: bound(2)}, press: "Answer…", input: "multi_static_select", fill: []string{"03 xxxxxxx", "19 xxxxxxx"}, want: `["03 xxxxxxx","19 xxxxxxx"]`},
+		{name: "some of more than a button holds", q: claybot.Question{Type: claybot.QuestionMultiselect, Required: true, Options: manyOptions(50, 100)}, press: "Answer…", input: "plain_text_input", fill: "2\n50", want: `["01 ` + strings.Repeat("x", 97) + `","49 ` + strings.Repeat("x", 97) + `"]`},
+		{name: "text", q: claybot.Question{Type: claybot.QuestionText, Required: true, Min: bound(2), Max: bound(5), Format: "[a-z]+"}, press: "Answer…", input: "plain_text_input", fill: "hello", want: `"hello"`},
+		{name: "no text", q: claybot.Question{Type: claybot.QuestionText, Min: bound(2)}, press: "Answer…", input: "plain_text_input", fill: "", want: `null`},
+		{name: "textarea", q: claybot.Question{Type: claybot.QuestionTextarea, Required: true}, press: "Answer…", input: "plain_text_input", fill: "one\n<two> & 3", want: `"one\n<two> & 3"`},
+		{name: "email", q: claybot.Question{Type: claybot.QuestionEmail, Required: true}, press: "Answer…", input: "email_text_input", fill: "Ann@Example.org", want: `"ann@example.org"`},
+		{name: "emails", q: claybot.Question{Type: claybot.QuestionEmailList, Required: true}, press: "Answer…", input: "plain_text_input", fill: "ann@example.org\nbob@example.org", want: `["ann@example.org","bob@example.org"]`},
+		{name: "number", q: claybot.Question{Type: claybot.QuestionNumber, Required: true, Min: bound(-1.5), Max: bound(10)}, press: "Answer…", input: "number_input", fill: "2.50", want: `2.5`},
+		{name: "date", q: claybot.Question{Type: claybot.QuestionDate, Required: true}, press: "Answer…", input: "datepicker", fill: "2026-03-31", want: `"2026-03-31"`},
+		{name: "time", q: claybot.Question{Type: claybot.QuestionTime, Required: true}, press: "Answer…", input: "timepicker", fill: "15:04", want: `"15:04"`},
+		{name: "datetime", q: claybot.Question{Type: claybot.QuestionDatetime, Required: true}, press: "Answer…", input: "datetimepicker", fill: time.Date(2026, 3, 31, 15, 4, 0, 0, time.FixedZone("", 7200)), want: `"2026-03-31T13:04:00Z"`},
+		{name: "no datetime", q: claybot.Question{Type: claybot.QuestionDatetime}, press: "Answer…", input: "datetimepicker", fill: "", want: `null`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
@@ -143,9 +143,9 @@ func TestQuestionTypes(t *testing.T) {
 					}
 					w.settled(t)
 				case c.input == "":
-					w.click(t, "U1", channel, ts, c.tap)
+					w.click(t, "U1", channel, ts, c.press)
 				default:
-					v := w.modal(t, "U1", channel, ts, c.tap)
+					v := w.modal(t, "U1", channel, ts, c.press)
 					if len(v.Inputs) != 1 || v.Inputs[0].Type != c.input || v.Text != "What now?" {
 						t.Errorf("the form %+v, want one input of type %s", v, c.input)
 					}
@@ -157,8 +157,8 @@ func TestQuestionTypes(t *testing.T) {
 				if string(a.Value) != compactJSON(t, c.want) || a.By != "U1" || c.more != nil && !c.more(a) {
 					t.Errorf("the answer is %+v (%s), want %s", a, a.Value, c.want)
 				}
-				if taps := w.inbox.tapped(); len(taps) != 1 || taps[0].Connector != "slack" || taps[0].ChannelID != "T1/"+channel {
-					t.Errorf("taps %+v", taps)
+				if presses := w.inbox.pressed(); len(presses) != 1 || presses[0].Connector != "slack" || presses[0].ChannelID != "T1/"+channel {
+					t.Errorf("presses %+v", presses)
 				}
 				w.wantWhisper(t, "U1") // the edit says it
 				o := outgoing(channel, "", "**Answered.**")
@@ -189,15 +189,15 @@ func compactJSON(t *testing.T, s string) string {
 
 // Nothing is remembered: what was asked before a restart is answered after it,
 // and so is a form that was open then.
-func TestRestartBetweenAskAndTap(t *testing.T) {
+func TestRestartBetweenAskAndPress(t *testing.T) {
 	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
 		w.start(t)
 		channel, _ := w.slack.DM("U1", "hi")
-		tapped := w.ask(t, channel, "", claybot.Question{ID: "q1", Type: claybot.QuestionConfirm, Tool: "shell"})
+		pressed := w.ask(t, channel, "", claybot.Question{ID: "q1", Type: claybot.QuestionConfirm, Tool: "shell"})
 		chosen := w.ask(t, channel, "", claybot.Question{ID: "q2", Type: claybot.QuestionSelect, Options: manyOptions(9, 9)})
 		filled := w.ask(t, channel, "", claybot.Question{ID: "q3", Type: claybot.QuestionMultiselect, Options: []string{"a", "b"}, Required: true})
 		w.restart(t)
-		w.click(t, "U1", channel, tapped, "Approve for this session")
+		w.click(t, "U1", channel, pressed, "Approve for this session")
 		if _, err := w.slack.Select("U1", channel, chosen, "04 xxxxxx"); err != nil {
 			t.Fatal(err)
 		}
@@ -214,8 +214,8 @@ func TestRestartBetweenAskAndTap(t *testing.T) {
 	})
 }
 
-// The first answer counts; the second tap is told so, and so is a form.
-func TestDoubleTap(t *testing.T) {
+// The first answer counts; a second button press is told so, and so is a form.
+func TestDoublePress(t *testing.T) {
 	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
 		w.start(t)
 		root := w.slack.Mention("C1", "U1", "do it", false)
@@ -236,8 +236,8 @@ func TestDoubleTap(t *testing.T) {
 		if err != nil || got.View == nil || got.View.Text != "Already answered." || len(got.View.Inputs) != 0 {
 			t.Errorf("the form became %+v, %v", got, err)
 		}
-		if a, _ := w.inbox.answer("q1"); string(a.Value) != "true" || len(w.inbox.tapped()) != 3 {
-			t.Errorf("the answer is %+v after %d taps", a, len(w.inbox.tapped()))
+		if a, _ := w.inbox.answer("q1"); string(a.Value) != "true" || len(w.inbox.pressed()) != 3 {
+			t.Errorf("the answer is %+v after %d presses", a, len(w.inbox.pressed()))
 		}
 	})
 }
@@ -261,11 +261,11 @@ func TestWrongPerson(t *testing.T) {
 			t.Error("answered")
 		}
 		var who []string
-		for _, tap := range w.inbox.tapped() {
-			who = append(who, tap.UserID+" "+tap.ChannelID)
+		for _, press := range w.inbox.pressed() {
+			who = append(who, press.UserID+" "+press.ChannelID)
 		}
 		if want := []string{"U2 T1/C1", "T9/U1 T1/C1", "U3 T1/C1"}; !slices.Equal(who, want) {
-			t.Errorf("taps of %q, want %q", who, want)
+			t.Errorf("presses of %q, want %q", who, want)
 		}
 		if !strings.Contains(w.logs.String(), "answer not taken") || !strings.Contains(w.logs.String(), "T9/U1") {
 			t.Error("the log does not name who was refused")
@@ -273,8 +273,8 @@ func TestWrongPerson(t *testing.T) {
 	})
 }
 
-// A slow answer of one person holds up neither his words nor other taps.
-func TestTapsDoNotWait(t *testing.T) {
+// A slow answer of one person holds up neither their messages nor other button presses.
+func TestPressesDoNotWait(t *testing.T) {
 	inWorld(t, slacktest.Config{Redeliver: time.Hour}, func(t *testing.T, w *world) {
 		w.start(t)
 		channel, _ := w.slack.DM("U1", "hi")
@@ -288,7 +288,7 @@ func TestTapsDoNotWait(t *testing.T) {
 		}
 		synctest.Wait()
 		if _, ok := w.inbox.answer("q1"); !ok {
-			t.Error("a tap waits for a message")
+			t.Error("a button press waits for a message")
 		}
 		close(stuck)
 		w.settled(t)

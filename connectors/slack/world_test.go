@@ -110,7 +110,7 @@ type inbox struct {
 	open     map[string]claybot.Question // asked
 	owner    string                      // who may answer
 	answers  map[string]claybot.Answer
-	taps     []connectors.Tap
+	presses  []connectors.Press
 	deciding func(ctx context.Context) error // called first
 }
 
@@ -122,14 +122,14 @@ func newInbox() *inbox {
 }
 
 // Answer takes the first valid answer of who may give it.
-func (b *inbox) Answer(ctx context.Context, t connectors.Tap) (connectors.Tapped, error) {
+func (b *inbox) Answer(ctx context.Context, t connectors.Press) (connectors.PressResult, error) {
 	b.mu.Lock()
-	b.taps = append(b.taps, t)
+	b.presses = append(b.presses, t)
 	deciding := b.deciding
 	b.mu.Unlock()
 	if deciding != nil {
 		if err := deciding(ctx); err != nil {
-			return connectors.Tapped{}, err
+			return connectors.PressResult{}, err
 		}
 	}
 	b.mu.Lock()
@@ -138,16 +138,16 @@ func (b *inbox) Answer(ctx context.Context, t connectors.Tap) (connectors.Tapped
 	_, late := b.answers[t.Answer.Question]
 	switch {
 	case !ok || t.UserID != b.owner:
-		return connectors.Tapped{Text: "This is not for you."}, nil
+		return connectors.PressResult{Text: "This is not for you."}, nil
 	case late:
-		return connectors.Tapped{Text: "Already answered."}, nil
+		return connectors.PressResult{Text: "Already answered."}, nil
 	}
 	v, err := q.Check(t.Answer.Text, nil)
 	if err != nil {
-		return connectors.Tapped{Again: true, Text: err.Error()}, nil
+		return connectors.PressResult{Again: true, Text: err.Error()}, nil
 	}
 	b.answers[t.Answer.Question] = claybot.Answer{Question: t.Answer.Question, Value: v, By: t.UserID, Reason: t.Answer.Reason, Scope: t.Answer.Scope}
-	return connectors.Tapped{OK: true, Text: "Thank you."}, nil
+	return connectors.PressResult{OK: true, Text: "Thank you."}, nil
 }
 
 // decide makes fn be called before an answer is taken.
@@ -172,11 +172,11 @@ func (b *inbox) answer(q string) (claybot.Answer, bool) {
 	return a, ok
 }
 
-// tapped are the taps that reached the store.
-func (b *inbox) tapped() []connectors.Tap {
+// pressed returns the button presses that reached the store.
+func (b *inbox) pressed() []connectors.Press {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return append([]connectors.Tap(nil), b.taps...)
+	return append([]connectors.Press(nil), b.presses...)
 }
 
 func (b *inbox) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {

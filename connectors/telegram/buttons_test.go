@@ -71,15 +71,15 @@ func (b *bubble) shown(chat, id int64) telegramtest.Message {
 	return telegramtest.Message{}
 }
 
-// tap lets a person tap, and returns what the person sees of it.
-func (b *bubble) tap(chat, user, message int64, text string) telegramtest.Tap {
+// press lets a user press a button, and returns what the user sees of it.
+func (b *bubble) press(chat, user, message int64, text string) telegramtest.Press {
 	b.t.Helper()
-	query, ok := b.server.Tap(chat, user, message, text)
+	query, ok := b.server.Press(chat, user, message, text)
 	if !ok {
 		b.t.Fatalf("message %d has no button %q but %q", message, text, b.shown(chat, message).Buttons())
 	}
 	synctest.Wait()
-	t, _ := b.server.TapByID(query)
+	t, _ := b.server.PressByID(query)
 	return t
 }
 
@@ -96,75 +96,75 @@ func rowsOf(m telegramtest.Message) (rows [][]string) {
 	return rows
 }
 
-// Each type of question has its buttons, and a tap at them is an answer that
+// Each type of question has its buttons, and a press of one is an answer that
 // the question takes.
 func TestQuestions(t *testing.T) {
 	long := strings.Repeat("long option ", 8)
 	long = long[:95]
 	type test struct {
-		name  string
-		q     claybot.Question
-		rows  [][]string
-		taps  []string
-		want  string // the answer as it is stored
-		scope claybot.ApprovalScope
+		name    string
+		q       claybot.Question
+		rows    [][]string
+		presses []string
+		want    string // the answer as it is stored
+		scope   claybot.ApprovalScope
 	}
 	tests := []test{
-		{name: "approve", q: claybot.Question{Type: claybot.QuestionConfirm, Required: true}, rows: [][]string{{"Approve", "Deny"}}, taps: []string{"Approve"}, want: "true"},
-		{name: "deny", q: claybot.Question{Type: claybot.QuestionConfirm}, rows: [][]string{{"Approve", "Deny"}}, taps: []string{"Deny"}, want: "false"},
+		{name: "approve", q: claybot.Question{Type: claybot.QuestionConfirm, Required: true}, rows: [][]string{{"Approve", "Deny"}}, presses: []string{"Approve"}, want: "true"},
+		{name: "deny", q: claybot.Question{Type: claybot.QuestionConfirm}, rows: [][]string{{"Approve", "Deny"}}, presses: []string{"Deny"}, want: "false"},
 		{
 			name: "approve a tool for the session", q: claybot.Question{Type: claybot.QuestionConfirm, Tool: "shell", Required: true},
-			rows: [][]string{{"Approve", "Deny"}, {"Approve for this session"}}, taps: []string{"Approve for this session"}, want: "true", scope: claybot.ApproveSession,
+			rows: [][]string{{"Approve", "Deny"}, {"Approve for this session"}}, presses: []string{"Approve for this session"}, want: "true", scope: claybot.ApproveSession,
 		},
 		{
 			name: "approve one action of a tool", q: claybot.Question{Type: claybot.QuestionConfirm, Tool: "shell", Required: true, Once: true},
-			rows: [][]string{{"Approve", "Deny"}}, taps: []string{"Approve"}, want: "true",
+			rows: [][]string{{"Approve", "Deny"}}, presses: []string{"Approve"}, want: "true",
 		},
-		{name: "yes", q: claybot.Question{Type: claybot.QuestionBoolean, Required: true}, rows: [][]string{{"Yes", "No"}}, taps: []string{"Yes"}, want: "true"},
-		{name: "no", q: claybot.Question{Type: claybot.QuestionBoolean, Required: true}, rows: [][]string{{"Yes", "No"}}, taps: []string{"No"}, want: "false"},
-		{name: "skipped", q: claybot.Question{Type: claybot.QuestionBoolean}, rows: [][]string{{"Yes", "No"}, {"Skip"}}, taps: []string{"Skip"}, want: "null"},
+		{name: "yes", q: claybot.Question{Type: claybot.QuestionBoolean, Required: true}, rows: [][]string{{"Yes", "No"}}, presses: []string{"Yes"}, want: "true"},
+		{name: "no", q: claybot.Question{Type: claybot.QuestionBoolean, Required: true}, rows: [][]string{{"Yes", "No"}}, presses: []string{"No"}, want: "false"},
+		{name: "skipped", q: claybot.Question{Type: claybot.QuestionBoolean}, rows: [][]string{{"Yes", "No"}, {"Skip"}}, presses: []string{"Skip"}, want: "null"},
 		{
 			name: "select", q: claybot.Question{Type: claybot.QuestionSelect, Required: true, Options: []string{"tea", "coffee", "milk", "water"}},
-			rows: [][]string{{"tea", "coffee", "milk"}, {"water"}}, taps: []string{"milk"}, want: `"milk"`,
+			rows: [][]string{{"tea", "coffee", "milk"}, {"water"}}, presses: []string{"milk"}, want: `"milk"`,
 		},
 		{
 			name: "select in two columns", q: claybot.Question{Type: claybot.QuestionSelect, Options: []string{"green tea, hot", "coffee", "milk"}},
-			rows: [][]string{{"green tea, hot", "coffee"}, {"milk"}, {"Skip"}}, taps: []string{"green tea, hot"}, want: `"green tea, hot"`,
+			rows: [][]string{{"green tea, hot", "coffee"}, {"milk"}, {"Skip"}}, presses: []string{"green tea, hot"}, want: `"green tea, hot"`,
 		},
 		{
 			name: "select with a long option", q: claybot.Question{Type: claybot.QuestionSelect, Required: true, Options: []string{"a", long}},
-			rows: [][]string{{"a"}, {connectors.OneLine(long, 60)}}, taps: []string{connectors.OneLine(long, 60)}, want: fmt.Sprintf("%q", long),
+			rows: [][]string{{"a"}, {connectors.OneLine(long, 60)}}, presses: []string{connectors.OneLine(long, 60)}, want: fmt.Sprintf("%q", long),
 		},
 		{
 			name: "select of numbers", q: claybot.Question{Type: claybot.QuestionSelect, Required: true, Options: []string{"3", "2", "1"}},
-			rows: [][]string{{"3", "2", "1"}}, taps: []string{"3"}, want: `"3"`,
+			rows: [][]string{{"3", "2", "1"}}, presses: []string{"3"}, want: `"3"`,
 		},
 		{
 			name: "select of a number and a long option", q: claybot.Question{Type: claybot.QuestionSelect, Required: true, Options: []string{"2", long}},
-			rows: [][]string{{"2"}, {long}}, taps: []string{long}, want: fmt.Sprintf("%q", long),
+			rows: [][]string{{"2"}, {long}}, presses: []string{long}, want: fmt.Sprintf("%q", long),
 		},
 		{
 			name: "invisible option", q: claybot.Question{Type: claybot.QuestionSelect, Required: true, Options: []string{"a", "\u200e"}},
-			rows: [][]string{{"a", "2"}}, taps: []string{"2"}, want: "\"\u200e\"",
+			rows: [][]string{{"a", "2"}}, presses: []string{"2"}, want: "\"\u200e\"",
 		},
 		{name: "option that cannot be shown beside numbers", q: claybot.Question{Type: claybot.QuestionSelect, Required: true, Options: []string{"1", "a\u200e"}}},
 		{
 			name: "multiselect", q: claybot.Question{Type: claybot.QuestionMultiselect, Required: true, Options: []string{"tea", "coffee", "milk"}},
-			rows: [][]string{{"tea", "coffee", "milk"}, {"Done"}}, taps: []string{"milk", "tea", "coffee", "✓ coffee", "Done"}, want: `["tea","milk"]`,
+			rows: [][]string{{"tea", "coffee", "milk"}, {"Done"}}, presses: []string{"milk", "tea", "coffee", "✓ coffee", "Done"}, want: `["tea","milk"]`,
 		},
 		{
 			name: "multiselect of numbers", q: claybot.Question{Type: claybot.QuestionMultiselect, Required: true, Options: []string{"3", "2", "✓ 1"}},
-			rows: [][]string{{"3", "2", "✓ 1"}, {"Done"}}, taps: []string{"3", "✓ 1", "Done"}, want: `["3","✓ 1"]`,
+			rows: [][]string{{"3", "2", "✓ 1"}, {"Done"}}, presses: []string{"3", "✓ 1", "Done"}, want: `["3","✓ 1"]`,
 		},
 		{
 			name: "none of several", q: claybot.Question{Type: claybot.QuestionMultiselect, Required: true, Min: number(0), Options: []string{"tea", "coffee"}},
-			rows: [][]string{{"tea", "coffee"}, {"Done"}}, taps: []string{"Done"}, want: `[]`,
+			rows: [][]string{{"tea", "coffee"}, {"Done"}}, presses: []string{"Done"}, want: `[]`,
 		},
 		{
 			name: "several skipped", q: claybot.Question{Type: claybot.QuestionMultiselect, Options: []string{"tea"}},
-			rows: [][]string{{"tea"}, {"Done"}, {"Skip"}}, taps: []string{"tea", "Skip"}, want: `null`,
+			rows: [][]string{{"tea"}, {"Done"}, {"Skip"}}, presses: []string{"tea", "Skip"}, want: `null`,
 		},
-		{name: "optional text", q: claybot.Question{Type: claybot.QuestionText, Placeholder: "a name"}, rows: [][]string{{"Skip"}}, taps: []string{"Skip"}, want: "null"},
+		{name: "optional text", q: claybot.Question{Type: claybot.QuestionText, Placeholder: "a name"}, rows: [][]string{{"Skip"}}, presses: []string{"Skip"}, want: "null"},
 	}
 	for _, typ := range []claybot.QuestionType{
 		claybot.QuestionText, claybot.QuestionTextarea, claybot.QuestionEmail, claybot.QuestionEmailList, claybot.QuestionDatetime,
@@ -183,19 +183,19 @@ func TestQuestions(t *testing.T) {
 					if got := rowsOf(m); !reflect.DeepEqual(got, tt.rows) || m.ForceReply {
 						t.Fatalf("buttons %q, want %q", got, tt.rows)
 					}
-					for _, text := range tt.taps {
-						if got := b.tap(chat, asked, m.ID, text); !got.Answered || got.Alert {
-							t.Errorf("the tap at %q: %+v", text, got)
+					for _, text := range tt.presses {
+						if got := b.press(chat, asked, m.ID, text); !got.Answered || got.Alert {
+							t.Errorf("the press of %q: %+v", text, got)
 						}
 					}
-					if len(tt.taps) == 0 {
+					if len(tt.presses) == 0 {
 						return
 					}
-					if len(b.sink.taps) != 1 {
-						t.Fatalf("answers %+v", b.sink.taps)
+					if len(b.sink.presses) != 1 {
+						t.Fatalf("answers %+v", b.sink.presses)
 					}
-					got := b.sink.taps[0]
-					want := connectors.Tap{Connector: "telegram", UserID: fmt.Sprint(asked), ChannelID: fmt.Sprint(chat), Answer: claybot.Answer{Question: questionID, Text: got.Answer.Text, Scope: tt.scope}}
+					got := b.sink.presses[0]
+					want := connectors.Press{Connector: "telegram", UserID: fmt.Sprint(asked), ChannelID: fmt.Sprint(chat), Answer: claybot.Answer{Question: questionID, Text: got.Answer.Text, Scope: tt.scope}}
 					if !reflect.DeepEqual(got, want) {
 						t.Errorf("answer %+v, want %+v", got, want)
 					}

@@ -32,10 +32,10 @@ type choice struct {
 	showing  bool      // a goroutine is updating the message
 }
 
-func (t *tap) place() place { return place{chat: t.Message.Chat.ID, message: t.Message.MessageID} }
+func (t *callback) place() place { return place{chat: t.Message.Chat.ID, message: t.Message.MessageID} }
 
 // state returns the selected options of the message of a callback.
-func (c *choices) state(t *tap, p press) uint64 {
+func (c *choices) state(t *callback, p press) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.known(t, p)
@@ -43,7 +43,7 @@ func (c *choices) state(t *tap, p press) uint64 {
 
 // known returns the state before a button press. The message in the callback
 // may be newer than the pressed button, and recent presses newer than both.
-func (c *choices) known(t *tap, p press) uint64 {
+func (c *choices) known(t *callback, p press) uint64 {
 	if x := c.open[t.place()]; x != nil && x.question == p.question && (x.showing || time.Since(x.at) < choiceKept) {
 		return x.chosen
 	}
@@ -56,10 +56,10 @@ func (c *choices) known(t *tap, p press) uint64 {
 	return chosen
 }
 
-// tap selects or deselects an option: the opposite of what the pressed button
+// press selects or deselects an option: the opposite of what the pressed button
 // showed, so a repeated callback has the same effect. It reports whether the
 // caller must update the message; otherwise another goroutine does.
-func (c *choices) tap(t *tap, p press) (x *choice, show bool) {
+func (c *choices) press(t *callback, p press) (x *choice, show bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	chosen := c.known(t, p) &^ p.bit()
@@ -87,27 +87,27 @@ func (c *choices) tap(t *tap, p press) (x *choice, show bool) {
 
 // next returns the keyboard to show and the callbacks to answer with it. ok is
 // false if there are none; then the update is finished.
-func (c *choices) next(x *choice) (k keyboard, taps []string, ok bool) {
+func (c *choices) next(x *choice) (k keyboard, presses []string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(x.waiting) == 0 {
 		x.showing = false
 		return k, nil, false
 	}
-	taps, x.waiting = x.waiting, nil
-	return x.keyboard.show(x.question, x.chosen), taps, true
+	presses, x.waiting = x.waiting, nil
+	return x.keyboard.show(x.question, x.chosen), presses, true
 }
 
 // fail discards a choice that could not be shown and returns the callbacks that
 // had no effect.
-func (c *choices) fail(at place, x *choice) (taps []string) {
+func (c *choices) fail(at place, x *choice) (presses []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open[at] == x {
 		delete(c.open, at)
 	}
-	taps, x.waiting = x.waiting, nil
-	return taps
+	presses, x.waiting = x.waiting, nil
+	return presses
 }
 
 // show returns k with the chosen options marked.
@@ -132,8 +132,8 @@ func (k keyboard) show(question string, chosen uint64) keyboard {
 }
 
 // toggle selects or deselects an option and updates the buttons.
-func (l *loop) toggle(ctx context.Context, t *tap, p press) {
-	x, show := l.choices.tap(t, p)
+func (l *loop) toggle(ctx context.Context, t *callback, p press) {
+	x, show := l.choices.press(t, p)
 	if show {
 		l.aside.do(ctx, func(ctx context.Context) { l.show(ctx, t.place(), x) })
 	}
@@ -143,16 +143,16 @@ func (l *loop) toggle(ctx context.Context, t *tap, p press) {
 // callbacks after the update.
 func (l *loop) show(ctx context.Context, at place, x *choice) {
 	for {
-		k, taps, ok := l.choices.next(x)
+		k, presses, ok := l.choices.next(x)
 		if !ok {
 			return
 		}
 		err, text := l.mark(ctx, at, k), ""
 		if err != nil {
 			l.log.Warn("failed to show a choice", "err", err)
-			taps, text = append(taps, l.choices.fail(at, x)...), texts.TelegramAgain
+			presses, text = append(presses, l.choices.fail(at, x)...), texts.TelegramAgain
 		}
-		for _, id := range taps {
+		for _, id := range presses {
 			l.toast(ctx, id, text, false)
 		}
 		if err != nil {

@@ -15,23 +15,23 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// Taps that come faster than the buttons change all count, and Done behind them
+// Button presses that come faster than the buttons change all count, and Done behind them
 // knows.
-func TestFastTaps(t *testing.T) {
+func TestFastPresses(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
 		b.server.Say(asked, asked, "hi")
 		b.run()
 		m := b.ask(tea, asked)
 		b.server.Fail(telegramtest.Fault{Method: "editMessageReplyMarkup", Delay: time.Second, Times: -1})
 		var queries []string
-		for _, text := range []string{"tea", "coffee", "tea", "milk", "Done"} { // the second tap at tea means the same as the first
-			query, _ := b.server.Tap(asked, asked, m.ID, text)
+		for _, text := range []string{"tea", "coffee", "tea", "milk", "Done"} { // the second press of tea means the same as the first
+			query, _ := b.server.Press(asked, asked, m.ID, text)
 			queries = append(queries, query)
 			time.Sleep(100 * time.Millisecond)
 		}
 		synctest.Wait()
-		if len(b.sink.taps) != 1 || b.sink.taps[0].Answer.Text != `["1","2","3"]` {
-			t.Errorf("answers %+v", b.sink.taps)
+		if len(b.sink.presses) != 1 || b.sink.presses[0].Answer.Text != `["1","2","3"]` {
+			t.Errorf("answers %+v", b.sink.presses)
 		}
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
@@ -39,7 +39,7 @@ func TestFastTaps(t *testing.T) {
 			t.Errorf("%d edits, buttons %q", got.Edits, got.Buttons())
 		}
 		for _, id := range queries {
-			if got, _ := b.server.TapByID(id); !got.Answered || got.Alert {
+			if got, _ := b.server.PressByID(id); !got.Answered || got.Alert {
 				t.Errorf("not answered: %+v", got)
 			}
 		}
@@ -47,14 +47,14 @@ func TestFastTaps(t *testing.T) {
 }
 
 // The same in one batch, and with the oldest of all keyboards.
-func TestTapsInOneBatch(t *testing.T) {
+func TestPressesInOneBatch(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
 		b.server.Say(asked, asked, "hi")
 		m, other := b.ask(tea, asked), b.ask(tea, asked)
 		for _, text := range []string{"tea", "milk"} {
-			b.server.Tap(asked, asked, m.ID, text)
+			b.server.Press(asked, asked, m.ID, text)
 		}
-		b.server.Tap(asked, asked, other.ID, "coffee")
+		b.server.Press(asked, asked, other.ID, "coffee")
 		b.run()
 		synctest.Wait()
 		for _, want := range []struct {
@@ -66,12 +66,12 @@ func TestTapsInOneBatch(t *testing.T) {
 			}
 		}
 		b.restart()
-		b.server.TapData(asked, asked, m.ID, "q:"+questionID+":t2.0") // an app that shows what was there at first
-		b.server.TapData(asked, asked, m.ID, "q:"+questionID+":t1.5")
-		b.server.TapData(asked, asked, m.ID, "q:"+questionID+":d0")
+		b.server.PressData(asked, asked, m.ID, "q:"+questionID+":t2.0") // an app that shows what was there at first
+		b.server.PressData(asked, asked, m.ID, "q:"+questionID+":t1.5")
+		b.server.PressData(asked, asked, m.ID, "q:"+questionID+":d0")
 		synctest.Wait()
-		if len(b.sink.taps) != 1 || b.sink.taps[0].Answer.Text != `["2","3"]` {
-			t.Errorf("answers %+v", b.sink.taps)
+		if len(b.sink.presses) != 1 || b.sink.presses[0].Answer.Text != `["2","3"]` {
+			t.Errorf("answers %+v", b.sink.presses)
 		}
 	})
 }
@@ -93,9 +93,9 @@ func TestTogglesAreRepeatable(t *testing.T) {
 			failures--
 			return errors.New("disk full")
 		}
-		b.server.Tap(asked, asked, m.ID, "tea")
-		b.server.Tap(asked, asked, m.ID, "coffee")
-		b.server.TapData(asked, asked, m.ID, "q:"+questionID+":t1.3")
+		b.server.Press(asked, asked, m.ID, "tea")
+		b.server.Press(asked, asked, m.ID, "coffee")
+		b.server.PressData(asked, asked, m.ID, "q:"+questionID+":t1.3")
 		b.server.Say(8, 8, "other")
 		b.run()
 		time.Sleep(30 * time.Second)
@@ -115,9 +115,9 @@ func TestOthersCannotChoose(t *testing.T) {
 		b.server.Say(testGroup, asked, "hi")
 		b.run()
 		m := b.ask(tea, testGroup)
-		b.tap(testGroup, asked, m.ID, "tea")
+		b.press(testGroup, asked, m.ID, "tea")
 		for _, text := range []string{"✓ tea", "milk"} {
-			if got := b.tap(testGroup, 8, m.ID, text); got.Text != texts.NotYours || !got.Alert {
+			if got := b.press(testGroup, 8, m.ID, text); got.Text != texts.NotYours || !got.Alert {
 				t.Errorf("a stranger reads %+v", got)
 			}
 		}
@@ -125,17 +125,17 @@ func TestOthersCannotChoose(t *testing.T) {
 			t.Errorf("buttons %q", got.Buttons())
 		}
 		// Who is done is judged by the Handler.
-		b.sink.answer = func(t connectors.Tap) (connectors.Tapped, error) {
+		b.sink.answer = func(t connectors.Press) (connectors.PressResult, error) {
 			if t.UserID != fmt.Sprint(asked) {
-				return connectors.Tapped{Text: "This question is not for you."}, nil
+				return connectors.PressResult{Text: "This question is not for you."}, nil
 			}
-			return connectors.Tapped{}, nil
+			return connectors.PressResult{}, nil
 		}
-		if got := b.tap(testGroup, 8, m.ID, "Done"); !got.Alert || len(b.sink.taps) != 0 {
+		if got := b.press(testGroup, 8, m.ID, "Done"); !got.Alert || len(b.sink.presses) != 0 {
 			t.Errorf("a stranger reads %+v", got)
 		}
-		if got := b.tap(testGroup, asked, m.ID, "Done"); got.Alert || len(b.sink.taps) != 1 || b.sink.taps[0].Answer.Text != `["1"]` {
-			t.Errorf("got %+v, answers %+v", got, b.sink.taps)
+		if got := b.press(testGroup, asked, m.ID, "Done"); got.Alert || len(b.sink.presses) != 1 || b.sink.presses[0].Answer.Text != `["1"]` {
+			t.Errorf("got %+v, answers %+v", got, b.sink.presses)
 		}
 	})
 }
@@ -146,33 +146,33 @@ func TestUnfitChoice(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
 		q := tea
 		q.Min, q.Max = number(1), number(2)
-		b.sink.answer = func(t connectors.Tap) (connectors.Tapped, error) {
+		b.sink.answer = func(t connectors.Press) (connectors.PressResult, error) {
 			if _, err := q.Check(t.Answer.Text, nil); err != nil {
-				return connectors.Tapped{Again: true, Text: err.Error()}, nil
+				return connectors.PressResult{Again: true, Text: err.Error()}, nil
 			}
-			return connectors.Tapped{}, nil
+			return connectors.PressResult{}, nil
 		}
 		b.server.Say(asked, asked, "hi")
 		b.run()
 		m := b.ask(q, asked)
-		if got := b.tap(asked, asked, m.ID, "Done"); !got.Alert || !strings.Contains(got.Text, "at least 1 of: tea") {
+		if got := b.press(asked, asked, m.ID, "Done"); !got.Alert || !strings.Contains(got.Text, "at least 1 of: tea") {
 			t.Errorf("none: %+v", got)
 		}
 		for _, text := range []string{"tea", "coffee", "milk"} {
-			b.tap(asked, asked, m.ID, text)
+			b.press(asked, asked, m.ID, text)
 		}
-		if got := b.tap(asked, asked, m.ID, "Done"); !got.Alert || !strings.Contains(got.Text, "at most 2") {
+		if got := b.press(asked, asked, m.ID, "Done"); !got.Alert || !strings.Contains(got.Text, "at most 2") {
 			t.Errorf("three: %+v", got)
 		}
-		b.tap(asked, asked, m.ID, "✓ tea")
-		if got := b.tap(asked, asked, m.ID, "Done"); got.Alert || len(b.sink.taps) != 1 || b.sink.taps[0].Answer.Text != `["2","3"]` {
-			t.Errorf("two: %+v, answers %+v", got, b.sink.taps)
+		b.press(asked, asked, m.ID, "✓ tea")
+		if got := b.press(asked, asked, m.ID, "Done"); got.Alert || len(b.sink.presses) != 1 || b.sink.presses[0].Answer.Text != `["2","3"]` {
+			t.Errorf("two: %+v, answers %+v", got, b.sink.presses)
 		}
 	})
 }
 
 // What the message shows is the state: a choice that cannot be shown is not
-// made, and who tapped is told so.
+// made, and the user who pressed is told so.
 func TestChoiceThatCannotBeShown(t *testing.T) {
 	for _, tt := range []struct {
 		fault telegramtest.Fault
@@ -191,15 +191,15 @@ func TestChoiceThatCannotBeShown(t *testing.T) {
 			m := b.ask(tea, asked)
 			tt.fault.Method = "editMessageReplyMarkup"
 			b.server.Fail(tt.fault)
-			query, _ := b.server.Tap(asked, asked, m.ID, "tea")
+			query, _ := b.server.Press(asked, asked, m.ID, "tea")
 			time.Sleep(asideTimeout)
 			synctest.Wait()
 			want := texts.TelegramAgain
 			if strings.Contains(tt.fault.Description, "not modified") {
 				want = ""
 			}
-			if got, _ := b.server.TapByID(query); !got.Answered || got.Text != want {
-				t.Errorf("%+v: who tapped reads %+v", tt.fault, got)
+			if got, _ := b.server.PressByID(query); !got.Answered || got.Text != want {
+				t.Errorf("%+v: the user who pressed reads %+v", tt.fault, got)
 			}
 			if _, made := b.shown(asked, m.ID).Button("✓ tea"); made != tt.made {
 				t.Errorf("%+v: buttons %q", tt.fault, b.shown(asked, m.ID).Buttons())
@@ -210,14 +210,14 @@ func TestChoiceThatCannotBeShown(t *testing.T) {
 					t.Error("the silence was broken")
 				}
 			}
-			b.tap(asked, asked, m.ID, "milk")
+			b.press(asked, asked, m.ID, "milk")
 			value := `["3"]`
 			if tt.made {
 				value = `["1","3"]`
 			}
-			b.tap(asked, asked, m.ID, "Done")
-			if len(b.sink.taps) != 1 || b.sink.taps[0].Answer.Text != value {
-				t.Errorf("%+v: answers %+v, want %s", tt.fault, b.sink.taps, value)
+			b.press(asked, asked, m.ID, "Done")
+			if len(b.sink.presses) != 1 || b.sink.presses[0].Answer.Text != value {
+				t.Errorf("%+v: answers %+v, want %s", tt.fault, b.sink.presses, value)
 			}
 		})
 	}
@@ -231,8 +231,8 @@ func TestChoicesObeyTheSilence(t *testing.T) {
 		m := b.ask(tea, asked)
 		b.server.Silence(asked, 10*time.Second)
 		for range 3 {
-			if got := b.tap(asked, asked, m.ID, "tea"); got.Text != texts.TelegramAgain {
-				t.Errorf("who tapped reads %+v", got)
+			if got := b.press(asked, asked, m.ID, "tea"); got.Text != texts.TelegramAgain {
+				t.Errorf("the user who pressed reads %+v", got)
 			}
 			time.Sleep(time.Second)
 		}
@@ -240,7 +240,7 @@ func TestChoicesObeyTheSilence(t *testing.T) {
 			t.Errorf("%d edits, %d violations", n, b.server.Violations())
 		}
 		time.Sleep(10 * time.Second)
-		b.tap(asked, asked, m.ID, "tea")
+		b.press(asked, asked, m.ID, "tea")
 		if _, ok := b.shown(asked, m.ID).Button("✓ tea"); !ok {
 			t.Errorf("buttons %q", b.shown(asked, m.ID).Buttons())
 		}
@@ -253,12 +253,12 @@ func TestChoicesAreForgotten(t *testing.T) {
 		var c choices
 		for i := range 1000 {
 			m := &message{MessageID: int64(i), Chat: chat{ID: 7}}
-			x, show := c.tap(&tap{ID: "1", Message: m}, press{question: "q", verb: verbToggle, option: 1})
+			x, show := c.press(&callback{ID: "1", Message: m}, press{question: "q", verb: verbToggle, option: 1})
 			if !show {
 				t.Fatal("no call asks to show it")
 			}
-			if _, taps, ok := c.next(x); !ok || len(taps) != 1 {
-				t.Fatalf("taps %v", taps)
+			if _, presses, ok := c.next(x); !ok || len(presses) != 1 {
+				t.Fatalf("presses %v", presses)
 			}
 			if _, _, ok := c.next(x); ok {
 				t.Fatal("there is more to show")

@@ -19,14 +19,14 @@ import (
 )
 
 // A sink is a Handler that keeps what it is given. fail, if set, is asked
-// first, and so is answer about taps.
+// first, and so is answer about button presses.
 type sink struct {
 	mu      sync.Mutex
 	fail    func(m claybot.AgentMessage) error
-	answer  func(t connectors.Tap) (connectors.Tapped, error)
+	answer  func(t connectors.Press) (connectors.PressResult, error)
 	got     []claybot.AgentMessage
 	to      []claybot.Descriptor
-	taps    []connectors.Tap
+	presses []connectors.Press
 	moved   []string
 	missed  []connectors.Missed
 	untold  int // how many calls of Missed fail first
@@ -51,20 +51,20 @@ func (s *sink) Missed(_ context.Context, m connectors.Missed) (int, error) {
 }
 
 // Answer takes the first answer to each question.
-func (s *sink) Answer(_ context.Context, t connectors.Tap) (connectors.Tapped, error) {
+func (s *sink) Answer(_ context.Context, t connectors.Press) (connectors.PressResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.answer != nil {
-		if became, err := s.answer(t); err != nil || became != (connectors.Tapped{}) {
+		if became, err := s.answer(t); err != nil || became != (connectors.PressResult{}) {
 			return became, err
 		}
 	}
-	known := slices.ContainsFunc(s.taps, func(old connectors.Tap) bool { return old.Answer.Question == t.Answer.Question })
-	s.taps = append(s.taps, t)
+	known := slices.ContainsFunc(s.presses, func(old connectors.Press) bool { return old.Answer.Question == t.Answer.Question })
+	s.presses = append(s.presses, t)
 	if known {
-		return connectors.Tapped{Text: "This was answered already."}, nil
+		return connectors.PressResult{Text: "This was answered already."}, nil
 	}
-	return connectors.Tapped{OK: true, Text: "Thank you."}, nil
+	return connectors.PressResult{OK: true, Text: "Thank you."}, nil
 }
 
 func (s *sink) Post(_ context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
@@ -335,8 +335,8 @@ func (m *meeting) Post(ctx context.Context, _ claybot.Descriptor, _ claybot.Agen
 	}
 }
 
-func (m *meeting) Answer(context.Context, connectors.Tap) (connectors.Tapped, error) {
-	return connectors.Tapped{}, errors.New("there are no questions")
+func (m *meeting) Answer(context.Context, connectors.Press) (connectors.PressResult, error) {
+	return connectors.PressResult{}, errors.New("there are no questions")
 }
 
 func (m *meeting) Moved(context.Context, string, string, string) error { return nil }

@@ -16,9 +16,9 @@ import (
 // An update is the part of an update that claybot reads. Kinds other than
 // message and callback_query leave both nil.
 type update struct {
-	UpdateID int64    `json:"update_id"`
-	Message  *message `json:"message"`
-	Tap      *tap     `json:"callback_query"`
+	UpdateID int64     `json:"update_id"`
+	Message  *message  `json:"message"`
+	Callback *callback `json:"callback_query"`
 }
 
 // A person is a user in a chat; either id is 0 if unknown.
@@ -31,8 +31,8 @@ func (u *update) lane() (p person, ok bool) {
 	switch {
 	case m != nil:
 		from = m.From
-	case u.Tap != nil:
-		m, from = u.Tap.Message, u.Tap.From
+	case u.Callback != nil:
+		m, from = u.Callback.Message, u.Callback.From
 	default:
 		return p, false
 	}
@@ -84,7 +84,7 @@ func (c chat) group() bool { return c.Type == "group" || c.Type == "supergroup" 
 var errBroken = errors.New("telegram: the update cannot be read")
 
 // readUpdate decodes one update. A message whose text, chat and sender can be
-// read is accepted even when something else in it cannot, and so is a tap that
+// read is accepted even when something else in it cannot, and so is a callback that
 // can be answered. The id is set, if it can be read, also with an error.
 func readUpdate(raw []byte) (update, error) {
 	var u update
@@ -99,7 +99,7 @@ func readUpdate(raw []byte) (update, error) {
 	if m := u.Message; m != nil && m.Chat.ID != 0 && m.Chat.Type != "" && m.From != nil && m.From.ID != 0 && m.MessageID != 0 && m.Text != "" {
 		return u, nil
 	}
-	if u.Tap != nil && u.Tap.ID != "" {
+	if u.Callback != nil && u.Callback.ID != "" {
 		return u, nil
 	}
 	return u, errBroken
@@ -109,7 +109,7 @@ func readUpdate(raw []byte) (update, error) {
 // may be acknowledged.
 func (l *loop) deliver(ctx context.Context, u *update) error {
 	if u.Message == nil {
-		return l.tapped(ctx, u.Tap)
+		return l.callback(ctx, u.Callback)
 	}
 	return l.wrote(ctx, l.handler, u)
 }

@@ -267,6 +267,6 @@ func (c *client) want(t *testing.T, event, part string) sse {
 }
 
 // Answer implements connectors.Handler: there are no questions here.
-func (m *memory) Answer(context.Context, connectors.Tap) (connectors.Tapped, error) {
-	return connectors.Tapped{}, nil
+func (m *memory) Answer(context.Context, connectors.Press) (connectors.PressResult, error) {
+	return connectors.PressResult{}, nil
 }

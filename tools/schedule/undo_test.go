@@ -25,8 +25,8 @@ type deaf struct{}
 
 func (deaf) Post(context.Context, claybot.Descriptor, claybot.AgentMessage) error { return nil }
 func (deaf) Moved(context.Context, string, string, string) error                  { return nil }
-func (deaf) Answer(context.Context, connectors.Tap) (connectors.Tapped, error) {
-	return connectors.Tapped{}, nil
+func (deaf) Answer(context.Context, connectors.Press) (connectors.PressResult, error) {
+	return connectors.PressResult{}, nil
 }
 
 // A real is the tools on a cron and a heartbeat that run.

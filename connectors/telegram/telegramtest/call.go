@@ -110,7 +110,7 @@ func (s *Server) handle(c *call) ([]byte, *apiError) {
 	case "editmessagereplymarkup":
 		return s.editMarkup(c)
 	case "answercallbackquery":
-		return s.answerTap(c)
+		return s.answerPress(c)
 	case "deletemessage":
 		return s.deleteMessage(c)
 	case "sendchataction":

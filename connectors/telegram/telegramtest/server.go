@@ -31,9 +31,9 @@
 //     forced reply; other keyboards are refused. Buttons without a text, rows
 //     of more than 8, more than 100 in all and hints of more than 64
 //     characters are refused in words of our own, where Telegram cuts or drops.
-//   - A tap waits 150 s to be fetched and, unless the test says otherwise, may
+//   - A button press waits 150 s to be fetched and, unless the test says otherwise, may
 //     be answered for 15 s; Telegram names no time for that.
-//   - Messages become inaccessible to taps when the test says so, not by age.
+//   - Messages become inaccessible to button presses when the test says so, not by age.
 //   - No inline queries, drafts, reactions of people, stickers or albums of
 //     the bot.
 //
@@ -62,8 +62,8 @@ type Config struct {
 	// ChatBurst how many at once; 0 is no limit.
 	ChatRate  float64
 	ChatBurst int
-	// TapAge is how old a tap may be when it is answered; default 15 s.
-	TapAge time.Duration
+	// PressAge is how old a button press may be when it is answered; default 15 s.
+	PressAge time.Duration
 	// OnMessage is called after every new or edited message of the bot, and
 	// must be quick. Optional.
 	OnMessage func(Message)
@@ -82,7 +82,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	queue    queue
-	taps     taps
+	presses  presses
 	chats    map[int64]*chat
 	people   map[int64]*person
 	messages int64 // last message id of private chats and basic groups
@@ -113,8 +113,8 @@ func New(cfg Config) *Server {
 	if cfg.Username == "" {
 		cfg.Username = "claybot"
 	}
-	if cfg.TapAge <= 0 {
-		cfg.TapAge = defaultTapAge
+	if cfg.PressAge <= 0 {
+		cfg.PressAge = defaultPressAge
 	}
 	s := &Server{
 		cfg: cfg, done: make(chan struct{}), chats: make(map[int64]*chat), people: make(map[int64]*person),

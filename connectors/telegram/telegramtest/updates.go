@@ -22,7 +22,7 @@ type queue struct {
 type queued struct {
 	id    int64
 	at    time.Time
-	brief bool // kept for tapRetention only
+	brief bool // kept for pressRetention only
 	body  []byte
 }
 
@@ -30,7 +30,7 @@ type queued struct {
 func (u queued) old() bool {
 	kept := retention
 	if u.brief {
-		kept = tapRetention
+		kept = pressRetention
 	}
 	return time.Since(u.at) > kept
 }

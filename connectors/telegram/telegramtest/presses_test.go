@@ -40,11 +40,11 @@ func taken(t *testing.T, s *Server, params string) (out []map[string]any) {
 	return out
 }
 
-func TestTap(t *testing.T) {
+func TestPress(t *testing.T) {
 	s := asking(t, Config{})
 	defer s.Close()
 	s.AddPerson(7, "Ann", "ann")
-	query, ok := s.Tap(7, 7, 2, "No")
+	query, ok := s.Press(7, 7, 2, "No")
 	if !ok {
 		t.Fatal("no such button")
 	}
@@ -65,17 +65,17 @@ func TestTap(t *testing.T) {
 		chat, message int64
 		text          string
 	}{{7, 2, "Perhaps"}, {7, 2, "Site"}, {7, 1, "No"}, {7, 3, "No"}, {8, 2, "No"}} {
-		if _, ok := s.Tap(miss.chat, 7, miss.message, miss.text); ok {
-			t.Errorf("%+v could be tapped", miss)
+		if _, ok := s.Press(miss.chat, 7, miss.message, miss.text); ok {
+			t.Errorf("%+v could be pressed", miss)
 		}
 	}
 	s.DeleteSent(7, 2)
-	if _, ok := s.Tap(7, 7, 2, "No"); ok {
-		t.Error("a deleted message could be tapped")
+	if _, ok := s.Press(7, 7, 2, "No"); ok {
+		t.Error("a button of a deleted message could be pressed")
 	}
 }
 
-func TestAnswerTap(t *testing.T) {
+func TestAnswerPress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := asking(t, Config{})
 		defer s.Close()
@@ -84,7 +84,7 @@ func TestAnswerTap(t *testing.T) {
 			says, _ := a["description"].(string)
 			return says
 		}
-		first, _ := s.Tap(7, 7, 2, "Yes")
+		first, _ := s.Press(7, 7, 2, "Yes")
 		if says := answer(first, `,"text":"`+strings.Repeat("x", 201)+`"`); !strings.Contains(says, "MESSAGE_TOO_LONG") {
 			t.Errorf("a long answer: %q", says)
 		}
@@ -94,8 +94,8 @@ func TestAnswerTap(t *testing.T) {
 		if got, err := s.WaitAnswer(t.Context(), first); err != nil || got.Text != "Thanks" || !got.Alert || got.UserID != 7 || got.Data != "y" {
 			t.Errorf("got %+v, %v", got, err)
 		}
-		late, _ := s.Tap(7, 7, 2, "Yes")
-		time.Sleep(defaultTapAge + time.Second)
+		late, _ := s.Press(7, 7, 2, "Yes")
+		time.Sleep(defaultPressAge + time.Second)
 		for name, id := range map[string]string{"twice": first, "late": late, "unknown": "12", "empty": ""} {
 			if says := answer(id, ""); !strings.HasPrefix(says, "Bad Request: query is too old") {
 				t.Errorf("%s: %q", name, says)
@@ -104,28 +104,28 @@ func TestAnswerTap(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := s.WaitAnswer(ctx, late); err == nil {
-			t.Error("a tap that was not answered is waited for")
+			t.Error("a press that was not answered is waited for")
 		}
-		if _, ok := s.TapByID("12"); ok {
-			t.Error("an unknown tap is known")
+		if _, ok := s.PressByID("12"); ok {
+			t.Error("an unknown press is known")
 		}
 	})
 }
 
-// Taps are kept for much shorter than messages, in whatever order they came.
-func TestTapsExpire(t *testing.T) {
+// Button presses are kept for much shorter than messages, in whatever order they came.
+func TestPressesExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := asking(t, Config{TapAge: time.Hour})
+		s := asking(t, Config{PressAge: time.Hour})
 		defer s.Close()
-		s.Tap(7, 7, 2, "Yes")
+		s.Press(7, 7, 2, "Yes")
 		s.Say(7, 7, "between")
 		time.Sleep(100 * time.Second)
-		query, _ := s.Tap(7, 7, 2, "No")
+		query, _ := s.Press(7, 7, 2, "No")
 		time.Sleep(100 * time.Second)
 		if got := taken(t, s, `{}`); len(got) != 1 || got[0]["id"] != query {
 			t.Errorf("got %v", got)
 		}
-		if _, a := post(t, s, "getUpdates", `{}`); len(ids(a)) != 3 { // hi, between and the second tap
+		if _, a := post(t, s, "getUpdates", `{}`); len(ids(a)) != 3 { // hi, between and the second press
 			t.Errorf("updates %v", ids(a))
 		}
 		if _, a := post(t, s, "answerCallbackQuery", `{"callback_query_id":`+query+`}`); a["ok"] != true { // a number will do
@@ -141,13 +141,13 @@ func TestTapsExpire(t *testing.T) {
 	})
 }
 
-func TestOddTaps(t *testing.T) {
+func TestOddPresses(t *testing.T) {
 	s := asking(t, Config{})
 	defer s.Close()
 	s.Forget(7, 2)
-	s.Tap(7, 7, 2, "Yes")
-	s.TapInline(7, "y")
-	s.TapData(7, 8, 99, "forged")
+	s.Press(7, 7, 2, "Yes")
+	s.PressInline(7, "y")
+	s.PressData(7, 8, 99, "forged")
 	got := taken(t, s, `{}`)
 	if len(got) != 3 {
 		t.Fatalf("got %v", got)
@@ -161,8 +161,8 @@ func TestOddTaps(t *testing.T) {
 		t.Errorf("inline: %v", got[1])
 	}
 	post(t, s, "getUpdates", `{"allowed_updates":["message"]}`)
-	if tap, _ := s.TapByID(s.TapData(7, 7, 2, "y")); tap.Update != 0 {
-		t.Error("an unexpected tap came")
+	if press, _ := s.PressByID(s.PressData(7, 7, 2, "y")); press.Update != 0 {
+		t.Error("an unexpected press came")
 	}
 }
 
@@ -268,7 +268,7 @@ func TestMarkupInForms(t *testing.T) {
 		}
 	}
 	call("sendMessage", url.Values{"chat_id": {"7"}, "text": {"Well?"}, "reply_markup": {twoButtons}})
-	query, ok := s.Tap(7, 7, 2, "Yes")
+	query, ok := s.Press(7, 7, 2, "Yes")
 	if !ok {
 		t.Fatalf("got %+v", s.Sent(7))
 	}

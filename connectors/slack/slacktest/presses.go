@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// desk is the part of a Server that people tap at. The server's lock guards it.
+// desk is the part of a Server whose buttons people press. The server's lock guards it.
 type desk struct {
 	triggers map[string]*trigger
 	views    map[string]*view
@@ -16,7 +16,7 @@ type desk struct {
 	whispers []Whisper
 }
 
-// A trigger lets an app open a modal for who tapped, once and soon.
+// A trigger lets an app open a modal for the user who pressed, once and soon.
 type trigger struct {
 	user string
 	at   time.Time
@@ -168,7 +168,7 @@ func pick(e object, name string) object {
 // action id, and returns the id of the envelope that tells of it. A user of
 // another workspace is team/user.
 func (s *Server) Click(user, channel, ts, button string) (string, error) {
-	return s.tap(user, channel, ts, "button", func(e object) object {
+	return s.press(user, channel, ts, "button", func(e object) object {
 		if label(e) != button && e["action_id"] != button {
 			return nil
 		}
@@ -179,7 +179,7 @@ func (s *Server) Click(user, channel, ts, button string) (string, error) {
 // Select lets a user choose an option of a menu in a message, named by its
 // label or its value, and returns the id of the envelope.
 func (s *Server) Select(user, channel, ts, option string) (string, error) {
-	return s.tap(user, channel, ts, "static_select", func(e object) object {
+	return s.press(user, channel, ts, "static_select", func(e object) object {
 		o := pick(e, option)
 		if o == nil {
 			return nil
@@ -188,9 +188,9 @@ func (s *Server) Select(user, channel, ts, option string) (string, error) {
 	})
 }
 
-// tap sends the envelope about the first element of a kind for which act says
+// press sends the envelope about the first element of a kind for which act says
 // what was done.
-func (s *Server) tap(user, channel, ts, kind string, act func(element object) object) (string, error) {
+func (s *Server) press(user, channel, ts, kind string, act func(element object) object) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.channels[channel]
@@ -216,7 +216,7 @@ func (s *Server) tap(user, channel, ts, kind string, act func(element object) ob
 	return "", fmt.Errorf("no such %s in %s: there are the buttons %q and the options %q", kind, ts, m.Buttons(), m.Options())
 }
 
-// payload begins what tells of a tap. The lock is held.
+// payload begins the payload of a button press. The lock is held.
 func (s *Server) payload(kind, user string) answer {
 	team, id, foreign := strings.Cut(user, "/")
 	if !foreign {

@@ -20,17 +20,17 @@ import (
 // shownID is the length of the question id prefix that users type.
 const shownID = 6
 
-// A tap is a callback_query: a user pressed a button.
-type tap struct {
+// A callback is a callback_query: a button press by a user.
+type callback struct {
 	ID      string         `json:"id"`
 	From    *tgbotapi.User `json:"from"`
 	Message *message       `json:"message"` // nil for an inline message; without date and buttons if it is inaccessible
 	Data    string         `json:"data"`
 }
 
-// tapped handles a callback and returns nil once it may be acknowledged. An
+// callback handles a button press and returns nil once it may be acknowledged. An
 // unknown button is not an error.
-func (l *loop) tapped(ctx context.Context, t *tap) error {
+func (l *loop) callback(ctx context.Context, t *callback) error {
 	if l.live(t) {
 		if p, ok := readPress(t.Data); ok {
 			return l.pressed(ctx, t, p)
@@ -45,20 +45,20 @@ func (l *loop) tapped(ctx context.Context, t *tap) error {
 
 // live reports whether t is a button press by a user on an accessible message
 // of the bot.
-func (l *loop) live(t *tap) bool {
+func (l *loop) live(t *callback) bool {
 	m := t.Message
 	return t.ID != "" && t.From != nil && t.From.ID > 0 && !t.From.IsBot &&
 		m != nil && m.Date > 0 && m.MessageID > 0 && m.Chat.ID != 0 && (m.Chat.Type == "private" || m.Chat.group()) &&
 		m.From != nil && (m.From.ID == l.botID || l.botID == 0)
 }
 
-func (l *loop) dead(ctx context.Context, t *tap) {
+func (l *loop) dead(ctx context.Context, t *callback) {
 	l.figures.ignored.Add(1)
 	l.say(ctx, t, texts.ButtonDead, true)
 }
 
 // pressed submits the answer of a question's button.
-func (l *loop) pressed(ctx context.Context, t *tap, p press) error {
+func (l *loop) pressed(ctx context.Context, t *callback, p press) error {
 	if p.verb == verbToggle {
 		if p.user != 0 && p.user != t.From.ID {
 			l.figures.ignored.Add(1)
@@ -80,7 +80,7 @@ func (l *loop) pressed(ctx context.Context, t *tap, p press) error {
 		l.dead(ctx, t)
 		return nil
 	}
-	became, err := l.handler.Answer(ctx, connectors.Tap{
+	became, err := l.handler.Answer(ctx, connectors.Press{
 		Connector: l.Name(), UserID: strconv.FormatInt(t.From.ID, 10), ChannelID: strconv.FormatInt(t.Message.Chat.ID, 10),
 		Answer: claybot.Answer{Question: p.question, Text: value, Scope: p.scope()},
 	})
@@ -153,7 +153,7 @@ func (k keyboard) label(question string, option int) (label string, ok bool) {
 
 // offered posts the command of an offer, as if the user had typed it in reply
 // to the message with the button.
-func (l *loop) offered(ctx context.Context, t *tap, command string) error {
+func (l *loop) offered(ctx context.Context, t *callback, command string) error {
 	m, from := t.Message, strconv.FormatInt(t.From.ID, 10)
 	msg := claybot.AgentMessage{
 		ID:      claybot.MessageID("telegram/" + l.bot + "/tap/" + t.ID),
@@ -181,7 +181,7 @@ func (l *loop) offered(ctx context.Context, t *tap, command string) error {
 
 // say answers a callback: Telegram shows text to the user who pressed the
 // button, as an alert or briefly. It does not block.
-func (l *loop) say(ctx context.Context, t *tap, text string, alert bool) {
+func (l *loop) say(ctx context.Context, t *callback, text string, alert bool) {
 	if t.ID == "" {
 		return
 	}

@@ -8,22 +8,22 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// A tapKind is the type of an interaction.
-type tapKind int
+// A pressKind is the type of an interaction.
+type pressKind int
 
 const (
-	answered  tapKind = iota // a button or a menu that answers
-	asks                     // requests a form
-	submitted                // a form
-	commanded                // a command by an offer
+	answered  pressKind = iota // a button or a menu that answers
+	asks                       // requests a form
+	submitted                  // a form
+	commanded                  // a command by an offer
 )
 
-// A tap is an interaction with a button, a menu or a form.
-type tap struct {
-	kind  tapKind
-	press connectors.Tap // of answered and submitted
-	form  form           // of asks and submitted
-	in    incoming       // of commanded
+// A press is a button press: an interaction with a button, a menu or a form.
+type press struct {
+	kind  pressKind
+	press connectors.Press // of answered and submitted
+	form  form             // of asks and submitted
+	in    incoming         // of commanded
 
 	trigger string // opens a form
 	asked   string // the text of the message, in mrkdwn
@@ -73,12 +73,12 @@ type action struct {
 	Chosen chosen `json:"selected_option"`
 }
 
-// readTap decodes an interaction. It is a pure function and never fails; ok is
+// readPress decodes an interaction. It is a pure function and never fails; ok is
 // false for interactions that are not claybot's.
-func readTap(name string, self identity, payload []byte) (t tap, ok bool) {
+func readPress(name string, self identity, payload []byte) (t press, ok bool) {
 	var p interactive
 	if decode(payload, &p) != nil || p.User.ID == "" {
-		return tap{}, false
+		return press{}, false
 	}
 	if p.Team.ID == "" { // the app is installed for a whole organization
 		p.Team.ID = self.Team
@@ -93,49 +93,49 @@ func readTap(name string, self identity, payload []byte) (t tap, ok bool) {
 	case "view_submission":
 		return p.submission(name)
 	}
-	return tap{}, false
+	return press{}, false
 }
 
 // action decodes one action on a message.
-func (p interactive) action(name string, self identity, a action) (tap, bool) {
+func (p interactive) action(name string, self identity, a action) (press, bool) {
 	if p.Channel.ID == "" || p.Team.ID == "" {
-		return tap{}, false
+		return press{}, false
 	}
-	t := tap{user: p.User.ID, channel: p.Channel.ID, thread: p.thread(), trigger: p.Trigger, asked: p.Message.Text}
+	t := press{user: p.User.ID, channel: p.Channel.ID, thread: p.thread(), trigger: p.Trigger, asked: p.Message.Text}
 	place := p.Team.ID + "/" + p.Channel.ID
-	t.press = connectors.Tap{Connector: name, UserID: p.person(), ChannelID: place}
+	t.press = connectors.Press{Connector: name, UserID: p.person(), ChannelID: place}
 	kind, _, _ := strings.Cut(a.ID, "/")
 	switch kind {
 	case actionAnswer:
 		var c choice
 		if json.Unmarshal([]byte(a.Value), &c) != nil {
-			return tap{}, false
+			return press{}, false
 		}
 		t.press.Answer = claybot.Answer{Question: c.Question, Text: c.Value, Scope: c.Scope}
 	case actionMenu:
 		id, ok := strings.CutPrefix(a.Block, blockQuestion)
 		if !ok || json.Unmarshal([]byte(a.Chosen.Value), &t.press.Answer.Text) != nil {
-			return tap{}, false
+			return press{}, false
 		}
 		t.press.Answer.Question = id
 	case actionForm:
 		t.kind = asks
 		if json.Unmarshal([]byte(a.Value), &t.form) != nil || t.form.Question == "" || p.Trigger == "" {
-			return tap{}, false
+			return press{}, false
 		}
 		t.form.Channel = place
 		return t, true
 	case actionOffer:
 		return t, t.command(p, self, a)
 	default:
-		return tap{}, false
+		return press{}, false
 	}
 	return t, t.press.Answer.Question != ""
 }
 
 // command creates the message of an offer. Its id is derived from the action,
 // so a redelivery has the same id.
-func (t *tap) command(p interactive, self identity, a action) bool {
+func (t *press) command(p interactive, self identity, a action) bool {
 	var text string
 	if json.Unmarshal([]byte(a.Value), &text) != nil || strings.TrimSpace(text) == "" || a.At == "" {
 		return false
@@ -163,13 +163,13 @@ func (t *tap) command(p interactive, self identity, a action) bool {
 }
 
 // submission decodes a submitted form.
-func (p interactive) submission(name string) (tap, bool) {
-	t := tap{kind: submitted, user: p.User.ID}
+func (p interactive) submission(name string) (press, bool) {
+	t := press{kind: submitted, user: p.User.ID}
 	if p.View.Callback != callbackForm || json.Unmarshal([]byte(p.View.Metadata), &t.form) != nil || t.form.Question == "" {
-		return tap{}, false
+		return press{}, false
 	}
 	value, ok := t.form.read(p.View.State.Values[blockQuestion+t.form.Question][actionAnswer])
-	t.press = connectors.Tap{
+	t.press = connectors.Press{
 		Connector: name, UserID: p.person(), ChannelID: t.form.Channel, Answer: claybot.Answer{Question: t.form.Question, Text: value},
 	}
 	switch {

@@ -143,7 +143,7 @@ func TestCheckView(t *testing.T) {
 }
 
 // Blocks stay with their message through edits that do not name them, show in
-// history, and are quoted with entities when a person taps.
+// history, and are quoted with entities in a button press.
 func TestBlocksOfAMessage(t *testing.T) {
 	inBubble(t, Config{NoEcho: true}, func(t *testing.T, c *client) {
 		c.Say("", "C1", "U1", "hello")
@@ -184,7 +184,7 @@ func TestBlocksOfAMessage(t *testing.T) {
 			func() (string, error) { return c.Click("U1", "C9", ts, "Go") },
 		} {
 			if id, err := bad(); err == nil {
-				t.Errorf("tapped at nothing: %s", id)
+				t.Errorf("pressed nothing: %s", id)
 			}
 		}
 		if a := c.bot(t, "chat.update", "channel", "C1", "ts", ts, "text", "new", "blocks", "[]"); a["ok"] != true || len(show().Blocks) != 0 || show().Shown() != "new" {
@@ -382,9 +382,9 @@ func TestWhisper(t *testing.T) {
 	})
 }
 
-// A tap that is not acknowledged comes again, and an answer to one that takes
+// A button press that is not acknowledged is redelivered, and an answer to one that takes
 // none counts as a mistake.
-func TestTapComesAgain(t *testing.T) {
+func TestPressIsRedelivered(t *testing.T) {
 	inBubble(t, Config{NoEcho: true}, func(t *testing.T, c *client) {
 		c.Say("", "C1", "U1", "hello")
 		posted := c.bot(t, "chat.postMessage", "channel", "C1", "blocks", list(actions(okButton)))

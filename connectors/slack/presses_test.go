@@ -13,7 +13,7 @@ import (
 
 // Payloads as Slack sends them, and spoiled ones. Those beginning with a dash
 // are not claybot's.
-var tapPayloads = []string{
+var pressPayloads = []string{
 	`{"type":"block_actions","team":{"id":"T1"},"user":{"id":"U1","team_id":"T1"},"trigger_id":"1.2.3","channel":{"id":"D1"},"message":{"ts":"1.5","text":"Well?"},"actions":[{"type":"button","action_id":"answer/0","block_id":"question/q1","value":"{\"q\":\"q1\",\"v\":\"Yes\"}","action_ts":"9.9"}]}`,
 	`{"type":"block_actions","team":null,"enterprise":{"id":"E1"},"user":{"id":"W1","team_id":"T9"},"channel":{"id":"C1"},"message":{"ts":"1.5","thread_ts":"1.1"},"actions":[{"action_id":"something"},{"action_id":"menu","block_id":"question/q1","selected_option":{"value":"\"a \\u0026 b\""}}]}`,
 	`{"type":"block_actions","team":{"id":"T1"},"user":{"id":"U1"},"trigger_id":"1.2.3","channel":{"id":"C1"},"container":{"thread_ts":"1.1"},"message":{"ts":"1.5"},"actions":[{"action_id":"form","value":"{\"q\":\"q1\",\"t\":\"date\",\"a\":5,\"o\":[\"x\"]}"}]}`,
@@ -44,13 +44,13 @@ var tapPayloads = []string{
 }
 
 // What is not claybot's is acknowledged and counted, whatever it is.
-func TestStrangeTaps(t *testing.T) {
+func TestStrangePresses(t *testing.T) {
 	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
 		w.start(t)
 		strange := int64(0)
-		for _, p := range tapPayloads {
+		for _, p := range pressPayloads {
 			payload, foreign := strings.CutPrefix(p, "-")
-			_, ok := readTap("slack", me, []byte(payload))
+			_, ok := readPress("slack", me, []byte(payload))
 			if ok == foreign {
 				t.Errorf("understood %v: %s", ok, payload)
 			}
@@ -64,14 +64,14 @@ func TestStrangeTaps(t *testing.T) {
 		if n := w.Ignored(); n != strange {
 			t.Errorf("%d ignored, want %d", n, strange)
 		}
-		if len(w.inbox.tapped()) != 0 || len(w.inbox.all()) != 0 || w.slack.Traffic().Stray != 0 {
-			t.Errorf("taps %+v, messages %+v, %+v", w.inbox.tapped(), w.inbox.all(), w.slack.Traffic())
+		if len(w.inbox.pressed()) != 0 || len(w.inbox.all()) != 0 || w.slack.Traffic().Stray != 0 {
+			t.Errorf("presses %+v, messages %+v, %+v", w.inbox.pressed(), w.inbox.all(), w.slack.Traffic())
 		}
 	})
 }
 
-func TestReadTap(t *testing.T) {
-	for i, want := range []tap{
+func TestReadPress(t *testing.T) {
+	for i, want := range []press{
 		{kind: answered, user: "U1", channel: "D1"},
 		{kind: answered, user: "W1", channel: "C1", thread: "1.1"},
 		{kind: asks, user: "U1", channel: "C1", thread: "1.1"},
@@ -80,7 +80,7 @@ func TestReadTap(t *testing.T) {
 		{kind: submitted, user: "U1"},
 		{kind: submitted, user: "U1"},
 	} {
-		got, ok := readTap("slack", me, []byte(tapPayloads[i]))
+		got, ok := readPress("slack", me, []byte(pressPayloads[i]))
 		if !ok || got.kind != want.kind || got.user != want.user || got.channel != want.channel || got.thread != want.thread {
 			t.Errorf("payload %d: %+v, %v", i, got, ok)
 		}
@@ -89,24 +89,24 @@ func TestReadTap(t *testing.T) {
 			t.Errorf("payload %d: value %q", i, got.press.Answer.Text)
 		}
 	}
-	if got, _ := readTap("slack", me, []byte(tapPayloads[1])); got.press.UserID != "T9/W1" || got.press.ChannelID != "T1/C1" {
+	if got, _ := readPress("slack", me, []byte(pressPayloads[1])); got.press.UserID != "T9/W1" || got.press.ChannelID != "T1/C1" {
 		t.Errorf("of an organization: %+v", got.press)
 	}
-	if got, _ := readTap("slack", me, []byte(tapPayloads[3])); got.in.message.Type != claybot.MessageCancel || got.in.message.Text != "all" || got.in.message.From.Name != "ann" {
+	if got, _ := readPress("slack", me, []byte(pressPayloads[3])); got.in.message.Type != claybot.MessageCancel || got.in.message.Text != "all" || got.in.message.From.Name != "ann" {
 		t.Errorf("an offer: %+v", got.in)
 	}
-	if got, _ := readTap("slack", me, []byte(tapPayloads[4])); got.press.ChannelID != "T1/C1" {
+	if got, _ := readPress("slack", me, []byte(pressPayloads[4])); got.press.ChannelID != "T1/C1" {
 		t.Errorf("a form: %+v", got.press)
 	}
 }
 
-// Reading a tap is total, and what it finds is whole.
-func FuzzTap(f *testing.F) {
-	for _, p := range tapPayloads {
+// Reading a button press is total, and what it finds is whole.
+func FuzzPress(f *testing.F) {
+	for _, p := range pressPayloads {
 		f.Add([]byte(strings.TrimPrefix(p, "-")))
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		got, ok := readTap("slack", me, payload)
+		got, ok := readPress("slack", me, payload)
 		if !ok {
 			return
 		}

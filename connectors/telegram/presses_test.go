@@ -30,37 +30,37 @@ func (b *bubble) restart() {
 	synctest.Wait()
 }
 
-// What the Handler says about a tap is shown only to the person who tapped:
+// What the Handler says about a press is shown only to the user who pressed:
 // in a window of its own when it is not the answer that counts.
-func TestWhatWhoTapsReads(t *testing.T) {
+func TestWhatTheUserWhoPressedReads(t *testing.T) {
 	long := strings.Repeat("Please choose at least 2 of: tea, coffee.\n", 20)
 	tests := []struct {
 		name   string
-		became connectors.Tapped
+		became connectors.PressResult
 		text   string
 		alert  bool
 	}{
-		{"taken", connectors.Tapped{OK: true, Text: "Thank you, I have it."}, "Thank you, I have it.", false},
-		{"taken without a word", connectors.Tapped{OK: true}, "", false},
-		{"unfit", connectors.Tapped{Again: true, Text: "Please choose at least 2."}, "Please choose at least 2.", true},
-		{"too late", connectors.Tapped{Text: "Too late: this question has expired."}, "Too late: this question has expired.", true},
-		{"a stranger", connectors.Tapped{Text: "This question is not for you."}, "This question is not for you.", true},
-		{"long", connectors.Tapped{Text: long}, connectors.OneLine(long, 200), true},
-		{"wide", connectors.Tapped{Text: strings.Repeat("😀", 150)}, strings.Repeat("😀", 99) + "…", true},
+		{"taken", connectors.PressResult{OK: true, Text: "Thank you, I have it."}, "Thank you, I have it.", false},
+		{"taken without a word", connectors.PressResult{OK: true}, "", false},
+		{"unfit", connectors.PressResult{Again: true, Text: "Please choose at least 2."}, "Please choose at least 2.", true},
+		{"too late", connectors.PressResult{Text: "Too late: this question has expired."}, "Too late: this question has expired.", true},
+		{"a stranger", connectors.PressResult{Text: "This question is not for you."}, "This question is not for you.", true},
+		{"long", connectors.PressResult{Text: long}, connectors.OneLine(long, 200), true},
+		{"wide", connectors.PressResult{Text: strings.Repeat("😀", 150)}, strings.Repeat("😀", 99) + "…", true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, Config{}, func(t *testing.T, b *bubble) {
 				b.server.Say(testGroup, asked, "hi")
-				b.sink.answer = func(connectors.Tap) (connectors.Tapped, error) { return tt.became, nil }
-				if tt.became == (connectors.Tapped{OK: true}) {
+				b.sink.answer = func(connectors.Press) (connectors.PressResult, error) { return tt.became, nil }
+				if tt.became == (connectors.PressResult{OK: true}) {
 					b.sink.answer = nil // the zero value asks the sink itself
 					tt.text = "Thank you."
 				}
 				b.run()
 				m := b.ask(yesNo, testGroup)
-				if got := b.tap(testGroup, 8, m.ID, "Yes"); !got.Answered || got.Text != tt.text || got.Alert != tt.alert {
-					t.Errorf("who tapped reads %+v, want %q", got, tt.text)
+				if got := b.press(testGroup, 8, m.ID, "Yes"); !got.Answered || got.Text != tt.text || got.Alert != tt.alert {
+					t.Errorf("the user who pressed reads %+v, want %q", got, tt.text)
 				}
 				if len(b.server.Sent(testGroup)) != 1 {
 					t.Errorf("others read %+v", b.server.Sent(testGroup))
@@ -80,55 +80,55 @@ func TestEditExplains(t *testing.T) {
 		if got := b.shown(asked, m.ID).Buttons(); !slices.Equal(got, []string{"Approve", "Deny", "Approve for this session", "Edit"}) {
 			t.Errorf("buttons %q", got)
 		}
-		if got := b.tap(asked, asked, m.ID, "Edit"); !got.Answered || !got.Alert || !strings.Contains(got.Text, "/approve abcdef {") {
-			t.Errorf("who tapped reads %+v", got)
+		if got := b.press(asked, asked, m.ID, "Edit"); !got.Answered || !got.Alert || !strings.Contains(got.Text, "/approve abcdef {") {
+			t.Errorf("the user who pressed reads %+v", got)
 		}
-		if len(b.sink.taps) != 0 {
-			t.Errorf("answers %+v", b.sink.taps)
+		if len(b.sink.presses) != 0 {
+			t.Errorf("answers %+v", b.sink.presses)
 		}
 	})
 }
 
 // The state of a question is in its message: a daemon that was started between
-// asking and tapping, and between two taps, takes the same answer.
-func TestRestartBetweenAskAndTap(t *testing.T) {
+// asking and a press, and between two presses, takes the same answer.
+func TestRestartBetweenAskAndPress(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
 		b.server.Say(asked, asked, "hi")
 		b.run()
 		m := b.ask(tea, asked)
 		b.restart()
-		b.tap(asked, asked, m.ID, "milk")
+		b.press(asked, asked, m.ID, "milk")
 		b.restart()
-		b.tap(asked, asked, m.ID, "tea")
+		b.press(asked, asked, m.ID, "tea")
 		b.restart()
 		if got := b.shown(asked, m.ID).Buttons(); !slices.Equal(got, []string{"✓ tea", "coffee", "✓ milk", "Done"}) {
 			t.Errorf("buttons %q", got)
 		}
-		b.tap(asked, asked, m.ID, "Done")
-		if len(b.sink.taps) != 1 || b.sink.taps[0].Answer.Text != `["1","3"]` {
-			t.Errorf("answers %+v", b.sink.taps)
+		b.press(asked, asked, m.ID, "Done")
+		if len(b.sink.presses) != 1 || b.sink.presses[0].Answer.Text != `["1","3"]` {
+			t.Errorf("answers %+v", b.sink.presses)
 		}
 	})
 }
 
-// A tap that came while the daemon was down is taken when it is back; that it
+// A button press that came while the daemon was down is taken when it is back; that it
 // is too late to be answered is nothing to worry about.
-func TestTapWhileDown(t *testing.T) {
+func TestPressWhileDown(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
 		b.server.Say(asked, asked, "hi")
 		b.run()
 		m := b.ask(yesNo, asked)
 		_ = b.end()
-		query, _ := b.server.Tap(asked, asked, m.ID, "Yes")
+		query, _ := b.server.Press(asked, asked, m.ID, "Yes")
 		time.Sleep(time.Minute)
 		b.logs.Reset()
 		b.conn = New(b.conn.cfg)
 		b.run()
 		synctest.Wait()
-		if len(b.sink.taps) != 1 || b.sink.taps[0].Answer.Text != "yes" || len(b.server.Pending()) != 0 {
-			t.Errorf("answers %+v, waiting %v", b.sink.taps, b.server.Pending())
+		if len(b.sink.presses) != 1 || b.sink.presses[0].Answer.Text != "yes" || len(b.server.Pending()) != 0 {
+			t.Errorf("answers %+v, waiting %v", b.sink.presses, b.server.Pending())
 		}
-		if got, _ := b.server.TapByID(query); got.Answered || b.server.Calls("answerCallbackQuery") != 1 || strings.Contains(b.logs.String(), "WARN") {
+		if got, _ := b.server.PressByID(query); got.Answered || b.server.Calls("answerCallbackQuery") != 1 || strings.Contains(b.logs.String(), "WARN") {
 			t.Errorf("%+v, log %s", got, b.logs)
 		}
 	})
@@ -143,18 +143,18 @@ func TestRefusedAnswerKeepsTheOffset(t *testing.T) {
 		synctest.Wait()
 		m := b.ask(yesNo, asked)
 		broken := true
-		b.sink.answer = func(connectors.Tap) (connectors.Tapped, error) {
+		b.sink.answer = func(connectors.Press) (connectors.PressResult, error) {
 			if broken {
-				return connectors.Tapped{}, errors.New("disk full")
+				return connectors.PressResult{}, errors.New("disk full")
 			}
-			return connectors.Tapped{}, nil
+			return connectors.PressResult{}, nil
 		}
-		query, _ := b.server.Tap(asked, asked, m.ID, "No")
+		query, _ := b.server.Press(asked, asked, m.ID, "No")
 		b.server.Say(asked, asked, "behind")
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if len(b.server.Pending()) != 2 || len(b.sink.taps) != 0 || len(b.sink.got) != 1 || b.server.Calls("answerCallbackQuery") != 0 {
-			t.Errorf("waiting %v, taken %+v, %q", b.server.Pending(), b.sink.taps, b.sink.texts())
+		if len(b.server.Pending()) != 2 || len(b.sink.presses) != 0 || len(b.sink.got) != 1 || b.server.Calls("answerCallbackQuery") != 0 {
+			t.Errorf("waiting %v, taken %+v, %q", b.server.Pending(), b.sink.presses, b.sink.texts())
 		}
 		if h := b.conn.Health(); h.State != connectors.StateFailing || !strings.Contains(h.Err, "disk full") {
 			t.Errorf("health %+v", h)
@@ -164,66 +164,66 @@ func TestRefusedAnswerKeepsTheOffset(t *testing.T) {
 		b.sink.mu.Unlock()
 		time.Sleep(9 * time.Second)
 		synctest.Wait()
-		if len(b.server.Pending()) != 0 || len(b.sink.taps) != 1 || b.sink.taps[0].Answer.Text != "no" {
-			t.Errorf("waiting %v, answers %+v", b.server.Pending(), b.sink.taps)
+		if len(b.server.Pending()) != 0 || len(b.sink.presses) != 1 || b.sink.presses[0].Answer.Text != "no" {
+			t.Errorf("waiting %v, answers %+v", b.server.Pending(), b.sink.presses)
 		}
-		if got, _ := b.server.TapByID(query); !got.Answered || got.Text != "Thank you." {
-			t.Errorf("who tapped reads %+v", got)
+		if got, _ := b.server.PressByID(query); !got.Answered || got.Text != "Thank you." {
+			t.Errorf("the user who pressed reads %+v", got)
 		}
 	})
 }
 
-// A crash behind the answer brings the tap again, and the Handler says that it
+// After a crash behind the answer the press is redelivered, and the Handler says that it
 // has it.
-func TestTapIsRedeliveredAfterACrash(t *testing.T) {
+func TestPressIsRedeliveredAfterACrash(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
 		b.server.Say(asked, asked, "hi")
 		m := b.ask(yesNo, asked)
-		b.server.Tap(asked, asked, m.ID, "Yes")
+		b.server.Press(asked, asked, m.ID, "Yes")
 		b.server.Fail(telegramtest.Fault{Method: "getUpdates", Skip: 1, Hang: true})
 		b.run()
 		synctest.Wait()
-		if len(b.sink.taps) != 1 {
-			t.Fatalf("answers %+v", b.sink.taps)
+		if len(b.sink.presses) != 1 {
+			t.Fatalf("answers %+v", b.sink.presses)
 		}
 		b.restart()
-		if len(b.sink.taps) != 2 || !reflect.DeepEqual(b.sink.taps[0], b.sink.taps[1]) || len(b.server.Pending()) != 0 {
-			t.Errorf("answers %+v", b.sink.taps)
+		if len(b.sink.presses) != 2 || !reflect.DeepEqual(b.sink.presses[0], b.sink.presses[1]) || len(b.server.Pending()) != 0 {
+			t.Errorf("answers %+v", b.sink.presses)
 		}
 	})
 }
 
-func TestDoubleTap(t *testing.T) {
+func TestDoublePress(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
 		b.server.Say(asked, asked, "hi")
 		b.run()
 		m := b.ask(yesNo, asked)
-		first := b.tap(asked, asked, m.ID, "Yes")
-		second := b.tap(asked, asked, m.ID, "No")
+		first := b.press(asked, asked, m.ID, "Yes")
+		second := b.press(asked, asked, m.ID, "No")
 		if first.Alert || !second.Alert || second.Text != "This was answered already." {
 			t.Errorf("first %+v, second %+v", first, second)
 		}
-		if b.sink.taps[0].Answer.Text != "yes" {
-			t.Errorf("answers %+v", b.sink.taps)
+		if b.sink.presses[0].Answer.Text != "yes" {
+			t.Errorf("answers %+v", b.sink.presses)
 		}
 	})
 }
 
-// Messages and taps of one person stay in order, whatever becomes of them.
-func TestOrderOfTapsAndMessages(t *testing.T) {
+// Messages and presses of one person stay in order, whatever becomes of them.
+func TestOrderOfPressesAndMessages(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
 		b.server.Say(asked, asked, "0")
 		m := b.ask(yesNo, asked)
 		var order, want []string
 		b.sink.fail = func(m claybot.AgentMessage) error { order = append(order, m.Text); return nil }
-		b.sink.answer = func(t connectors.Tap) (connectors.Tapped, error) {
+		b.sink.answer = func(t connectors.Press) (connectors.PressResult, error) {
 			order = append(order, t.Answer.Question)
-			return connectors.Tapped{OK: true}, nil
+			return connectors.PressResult{OK: true}, nil
 		}
 		want = append(want, "0")
 		for i := range 20 {
 			id := fmt.Sprint("q", i)
-			b.server.TapData(asked, asked, m.ID, "q:"+id+":y")
+			b.server.PressData(asked, asked, m.ID, "q:"+id+":y")
 			b.server.Say(asked, asked, fmt.Sprint(i))
 			want = append(want, id, fmt.Sprint(i))
 		}
@@ -235,8 +235,8 @@ func TestOrderOfTapsAndMessages(t *testing.T) {
 	})
 }
 
-// Buttons that mean nothing to us, and taps at messages that we cannot see, are
-// no error: who tapped is told.
+// Buttons that mean nothing to us, and presses on messages that we cannot see, are
+// no error: the user who pressed is told.
 func TestDeadButtons(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
 		b.server.Say(asked, asked, "hi")
@@ -253,42 +253,42 @@ func TestDeadButtons(t *testing.T) {
 			"q:" + questionID + ":o99",   // no option
 			"q:" + questionID + ":t1.zz", // no bits
 		} {
-			queries = append(queries, b.server.TapData(asked, asked, m.ID, data))
+			queries = append(queries, b.server.PressData(asked, asked, m.ID, data))
 		}
-		query, _ := b.server.Tap(asked, asked, forgotten.ID, "Yes")
+		query, _ := b.server.Press(asked, asked, forgotten.ID, "Yes")
 		queries = append(queries, query,
-			b.server.TapInline(asked, "q:"+questionID+":y"),
-			b.server.TapData(asked, asked, 99, "q:"+questionID+":y"),             // deleted
-			b.server.TapData(testGroup, asked, choice.ID, "q:"+questionID+":O3"), // no such button
+			b.server.PressInline(asked, "q:"+questionID+":y"),
+			b.server.PressData(asked, asked, 99, "q:"+questionID+":y"),             // deleted
+			b.server.PressData(testGroup, asked, choice.ID, "q:"+questionID+":O3"), // no such button
 		)
 		b.run()
 		synctest.Wait()
 		for _, id := range queries {
-			if got, _ := b.server.TapByID(id); !got.Answered || got.Text != texts.ButtonDead || !got.Alert {
-				t.Errorf("%q: who tapped reads %+v", got.Data, got)
+			if got, _ := b.server.PressByID(id); !got.Answered || got.Text != texts.ButtonDead || !got.Alert {
+				t.Errorf("%q: the user who pressed reads %+v", got.Data, got)
 			}
 		}
 		// Forms that Telegram does not send, or not to us.
-		tap := func(change func(tap, message map[string]any)) {
+		press := func(change func(press, message map[string]any)) {
 			message := map[string]any{"message_id": 2, "date": 5, "chat": map[string]any{"id": asked, "type": "private"}, "from": map[string]any{"id": 1234567, "is_bot": true}}
-			tap := map[string]any{"id": "1", "from": map[string]any{"id": asked}, "data": "q:" + questionID + ":y", "message": message}
-			change(tap, message)
-			b.server.Deliver("callback_query", tap)
+			press := map[string]any{"id": "1", "from": map[string]any{"id": asked}, "data": "q:" + questionID + ":y", "message": message}
+			change(press, message)
+			b.server.Deliver("callback_query", press)
 		}
-		tap(func(tap, _ map[string]any) { delete(tap, "id") })
-		tap(func(tap, _ map[string]any) { delete(tap, "from") })
-		tap(func(tap, _ map[string]any) { tap["data"] = 7 })
-		tap(func(tap, _ map[string]any) { tap["message"] = "gone" })
-		tap(func(_, m map[string]any) { m["from"] = map[string]any{"id": 8, "is_bot": true} })
-		tap(func(_, m map[string]any) { m["chat"] = map[string]any{"id": -5, "type": "channel"} })
-		tap(func(_, m map[string]any) { m["chat"] = map[string]any{} })
-		tap(func(_, m map[string]any) { m["date"] = 0 })
-		tap(func(tap, _ map[string]any) { tap["from"] = map[string]any{"id": 9, "is_bot": true} })
+		press(func(press, _ map[string]any) { delete(press, "id") })
+		press(func(press, _ map[string]any) { delete(press, "from") })
+		press(func(press, _ map[string]any) { press["data"] = 7 })
+		press(func(press, _ map[string]any) { press["message"] = "gone" })
+		press(func(_, m map[string]any) { m["from"] = map[string]any{"id": 8, "is_bot": true} })
+		press(func(_, m map[string]any) { m["chat"] = map[string]any{"id": -5, "type": "channel"} })
+		press(func(_, m map[string]any) { m["chat"] = map[string]any{} })
+		press(func(_, m map[string]any) { m["date"] = 0 })
+		press(func(press, _ map[string]any) { press["from"] = map[string]any{"id": 9, "is_bot": true} })
 		b.server.DeliverRaw(func(id int64) string { return fmt.Sprintf(`{"update_id":%d,"callback_query":{}}`, id) })
 		b.server.DeliverRaw(func(id int64) string { return fmt.Sprintf(`{"update_id":%d,"callback_query":[]}`, id) })
 		synctest.Wait()
-		if len(b.sink.taps) != 0 || len(b.sink.got) != 1 || len(b.server.Pending()) != 0 {
-			t.Errorf("answers %+v, messages %q, waiting %v", b.sink.taps, b.sink.texts(), b.server.Pending())
+		if len(b.sink.presses) != 0 || len(b.sink.got) != 1 || len(b.server.Pending()) != 0 {
+			t.Errorf("answers %+v, messages %q, waiting %v", b.sink.presses, b.sink.texts(), b.server.Pending())
 		}
 		if _, ignored, broken := b.conn.Figures(); ignored != int64(len(queries))+11 || broken != 1 {
 			t.Errorf("%d ignored, %d broken; want %d and 1", ignored, broken, len(queries)+11)
@@ -296,11 +296,11 @@ func TestDeadButtons(t *testing.T) {
 		if h := b.conn.Health(); h.State != connectors.StateLive {
 			t.Errorf("health %+v", h)
 		}
-		// One field of an unexpected type does not lose a readable tap.
-		tap(func(tap, m map[string]any) { tap["chat_instance"], m["text"] = 5, 5 })
+		// One field of an unexpected type does not lose a readable callback.
+		press(func(press, m map[string]any) { press["chat_instance"], m["text"] = 5, 5 })
 		synctest.Wait()
-		if len(b.sink.taps) != 1 {
-			t.Errorf("answers %+v", b.sink.taps)
+		if len(b.sink.presses) != 1 {
+			t.Errorf("answers %+v", b.sink.presses)
 		}
 	})
 }
@@ -321,11 +321,11 @@ func TestOffers(t *testing.T) {
 		inPrivate, inGroup := b.send(private), b.send(group)
 		b.sink.got, b.sink.to = nil, nil
 		for _, text := range []string{"Undo", "Afresh", "Stop"} {
-			if got := b.tap(asked, asked, inPrivate.ID, text); !got.Answered || got.Text != "" || got.Alert {
-				t.Errorf("%s: who tapped reads %+v", text, got)
+			if got := b.press(asked, asked, inPrivate.ID, text); !got.Answered || got.Text != "" || got.Alert {
+				t.Errorf("%s: the user who pressed reads %+v", text, got)
 			}
 		}
-		query := b.tap(forum, 8, inGroup.ID, "Undo").ID
+		query := b.press(forum, 8, inGroup.ID, "Undo").ID
 		if len(b.sink.got) != 4 {
 			t.Fatalf("posted %q", b.sink.texts())
 		}
@@ -341,7 +341,7 @@ func TestOffers(t *testing.T) {
 			t.Errorf("in a group: %+v", other)
 		}
 		if to := b.sink.to[3]; to != claybot.User("telegram", fmt.Sprint(forum), "8") {
-			t.Errorf("in a group for %+v, want who tapped", to)
+			t.Errorf("in a group for %+v, want the user who pressed", to)
 		}
 	})
 }
@@ -360,7 +360,7 @@ func TestRefusedOfferKeepsTheOffset(t *testing.T) {
 			}
 			return nil
 		}
-		b.server.Tap(asked, asked, m.ID, "Undo")
+		b.server.Press(asked, asked, m.ID, "Undo")
 		b.run()
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
@@ -378,7 +378,7 @@ func TestRefusedOfferKeepsTheOffset(t *testing.T) {
 	})
 }
 
-// However badly Telegram takes the answers to taps, messages go on.
+// However badly Telegram takes the answers to callbacks, messages go on.
 func TestToastsHoldNothingUp(t *testing.T) {
 	for _, fault := range []telegramtest.Fault{{Hang: true}, {Status: 500}, {Status: 429, RetryAfter: 30}, {Drop: true}, {Status: 400, Description: "Bad Request: QUERY_ID_INVALID"}} {
 		inBubble(t, Config{}, func(t *testing.T, b *bubble) {
@@ -390,12 +390,12 @@ func TestToastsHoldNothingUp(t *testing.T) {
 			synctest.Wait()
 			start := time.Now()
 			for i := range 20 {
-				b.server.TapData(asked, asked, m.ID, fmt.Sprintf("q:q%d:y", i))
+				b.server.PressData(asked, asked, m.ID, fmt.Sprintf("q:q%d:y", i))
 			}
 			b.server.Say(asked, asked, "behind")
 			synctest.Wait()
-			if got := b.sink.texts(); len(got) != 2 || len(b.sink.taps) != 20 || time.Since(start) != 0 {
-				t.Errorf("%+v: posted %q and %d answers after %v", fault, got, len(b.sink.taps), time.Since(start))
+			if got := b.sink.texts(); len(got) != 2 || len(b.sink.presses) != 20 || time.Since(start) != 0 {
+				t.Errorf("%+v: posted %q and %d answers after %v", fault, got, len(b.sink.presses), time.Since(start))
 			}
 			if err := b.end(); err == nil || time.Since(start) > asideTimeout {
 				t.Errorf("%+v: ended after %v with %v", fault, time.Since(start), err)
@@ -411,34 +411,34 @@ func TestToastAtTheEnd(t *testing.T) {
 		b.run()
 		m := b.ask(yesNo, asked)
 		b.server.Fail(telegramtest.Fault{Method: "answerCallbackQuery", Delay: 2 * time.Second})
-		query := b.tap(asked, asked, m.ID, "Yes").ID
+		query := b.press(asked, asked, m.ID, "Yes").ID
 		_ = b.end()
-		if got, _ := b.server.TapByID(query); !got.Answered || strings.Contains(b.logs.String(), "WARN") {
-			t.Errorf("who tapped reads %+v, log %s", got, b.logs)
+		if got, _ := b.server.PressByID(query); !got.Answered || strings.Contains(b.logs.String(), "WARN") {
+			t.Errorf("the user who pressed reads %+v, log %s", got, b.logs)
 		}
 	})
 }
 
-// More taps than there are places for their answers wait, and none is lost.
-func TestManyTaps(t *testing.T) {
+// More button presses than there are places for their answers wait, and none is lost.
+func TestManyPresses(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
 		b.server.Say(asked, asked, "hi")
 		m := b.ask(yesNo, asked)
 		b.server.Fail(telegramtest.Fault{Method: "answerCallbackQuery", Hang: true, Times: 2 * maxAside})
 		var last string
 		for i := range 90 {
-			last = b.server.TapData(int64(asked), asked, m.ID, fmt.Sprintf("q:q%d:y", i))
+			last = b.server.PressData(int64(asked), asked, m.ID, fmt.Sprintf("q:q%d:y", i))
 		}
 		b.run()
 		time.Sleep(14 * time.Second)
 		synctest.Wait()
-		if got, _ := b.server.TapByID(last); !got.Answered || len(b.sink.taps) != 90 || len(b.server.Pending()) != 0 {
-			t.Errorf("%d answers, the last %+v", len(b.sink.taps), got)
+		if got, _ := b.server.PressByID(last); !got.Answered || len(b.sink.presses) != 90 || len(b.server.Pending()) != 0 {
+			t.Errorf("%d answers, the last %+v", len(b.sink.presses), got)
 		}
 	})
 }
 
-// What is asked for is what comes: taps, too, and nothing else.
+// What is asked for is what comes: button presses, too, and nothing else.
 func TestAllowedUpdates(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
 		b.run()
