@@ -10,7 +10,7 @@ type AgentType string
 const (
 	AgentUser      AgentType = "user"
 	AgentCron      AgentType = "cron"      // one for each cron task
-	AgentHeartbeat AgentType = "heartbeat" // the one that beats
+	AgentHeartbeat AgentType = "heartbeat" // the heartbeat
 	AgentSubagent  AgentType = "subagent"  // made by another agent
 )
 

@@ -161,7 +161,7 @@ func TestDestinationOfAnotherNode(t *testing.T) {
 		for i := range 5 {
 			say([]*member{b, a}[i%2], fmt.Sprint("more ", i))
 		}
-		time.Sleep(time.Minute) // the claim holds as long as the beat
+		time.Sleep(time.Minute) // the claim holds until the lease ends
 		synctest.Wait()
 		if n := len(c.chat.sent()); n != 2 {
 			t.Errorf("%d sends, want the first one and one under way", n)
@@ -200,7 +200,7 @@ func TestFrozenBeforeASend(t *testing.T) {
 }
 
 // A send whose end could not be recorded, because the store was away for longer
-// than a beat lasts, is not made again: the process that made it knows how it
+// than a lease lasts, is not made again: the process that made it knows how it
 // ended, also under its next id.
 func TestStoreAwayDuringASend(t *testing.T) {
 	for name, v := range map[string]verdict{"sent": {}, "not sent": failing} {

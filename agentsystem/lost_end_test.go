@@ -187,7 +187,7 @@ func endLosesAnswer(t *testing.T, fails bool, away time.Duration, meddle func(c 
 }
 
 // startBehind adds a node that reaches the store by way of a proxy, with one
-// connection besides those of its beats.
+// connection besides those of its renewals.
 func (c *clusterRig) startBehind(p *postgrestest.Proxy) *member {
 	c.Helper()
 	db, err := postgres.Open(context.Background(), postgres.Config{URL: p.URL(c.url), NoListen: true, Clock: bubbleTime, Conns: 1})

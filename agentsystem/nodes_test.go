@@ -109,7 +109,7 @@ func TestNodeStatus(t *testing.T) {
 	})
 }
 
-// While beats arrive, figures that fail are told as the last that were read, or as
+// While renewals arrive, figures that fail are told as the last that were read, or as
 // not known.
 func TestStatusWithoutFigures(t *testing.T) {
 	nodesInBubble(t, 1, nil, func(c *clusterRig) {

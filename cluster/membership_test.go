@@ -20,18 +20,18 @@ const ttl = 10 * time.Second
 
 var errCut = errors.New("connection refused")
 
-// A register is a store of beats and claims as the contract describes it, whose
+// A register is a store of members and claims as the contract describes it, whose
 // way can be cut. What hangs is answered when the caller gives up.
 type register struct {
-	mu     sync.Mutex
-	nodes  map[string]storage.Member
-	claims map[string]storage.Claim
-	beats  []time.Time
-	cut    error
-	hang   bool
-	frozen chan struct{} // a beat waits for its end, whatever its context says
-	told   []storage.Notification
-	joined int // nodes that have said so
+	mu       sync.Mutex
+	nodes    map[string]storage.Member
+	claims   map[string]storage.Claim
+	renewals []time.Time
+	cut      error
+	hang     bool
+	frozen   chan struct{} // a renewal waits for its end, whatever its context says
+	told     []storage.Notification
+	joined   int // nodes that have said so
 }
 
 func newRegister() *register {
@@ -63,7 +63,7 @@ func (r *register) alive(id string) bool { return r.nodes[id].Until > claybot.No
 
 func (r *register) RenewMember(ctx context.Context, n storage.Member, ttl time.Duration) ([]storage.Member, error) {
 	r.mu.Lock()
-	r.beats = append(r.beats, time.Now())
+	r.renewals = append(r.renewals, time.Now())
 	r.mu.Unlock()
 	if err := r.way(ctx); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (r *register) RenewMember(ctx context.Context, n storage.Member, ttl time.D
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, known := r.nodes[n.ID]; known && !r.alive(n.ID) {
-		return nil, fmt.Errorf("beat: %w", storage.ErrLeaseLost)
+		return nil, fmt.Errorf("renewal: %w", storage.ErrLeaseLost)
 	}
 	n.Seen, n.Until = claybot.Now(), claybot.At(time.Now().Add(ttl))
 	r.nodes[n.ID] = n
@@ -191,7 +191,7 @@ func names(list []storage.Member) (all []string) {
 	return all
 }
 
-func TestBeats(t *testing.T) {
+func TestRenewals(t *testing.T) {
 	bubble(t, func(t *testing.T, r *register) {
 		start := time.Now()
 		m, stop := r.member(t, "a")
@@ -200,16 +200,16 @@ func TestBeats(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if n := len(r.beats); n < 1070 || n > 1090 {
-			t.Errorf("%d beats in an hour", n)
+		if n := len(r.renewals); n < 1070 || n > 1090 {
+			t.Errorf("%d renewals in an hour", n)
 		}
-		for i := 1; i < len(r.beats); i++ {
-			if d := r.beats[i].Sub(r.beats[i-1]); d != ttl/3 {
-				t.Fatalf("beat %d after %v", i, d)
+		for i := 1; i < len(r.renewals); i++ {
+			if d := r.renewals[i].Sub(r.renewals[i-1]); d != ttl/3 {
+				t.Fatalf("renewal %d after %v", i, d)
 			}
 		}
-		if r.beats[0] != start {
-			t.Error("the first beat was late")
+		if r.renewals[0] != start {
+			t.Error("the first renewal was late")
 		}
 		if n := r.nodes["a1"]; n.Working != 3 || n.Version != "test" || n.Started == 0 || n.Skew != 0 || n.State != storage.MemberLive {
 			t.Errorf("the store knows %+v", n)
@@ -253,7 +253,7 @@ func TestOthers(t *testing.T) {
 }
 
 // Of two nodes that start together the first learns of the second by its first hint,
-// not by its own next beat; hints of nodes that stay unknown make a beat a second.
+// not by its own next renewal; hints of nodes that stay unknown make a renewal a second.
 func TestHintOfNewcomer(t *testing.T) {
 	bubble(t, func(t *testing.T, r *register) {
 		a, _ := r.member(t, "a")
@@ -279,23 +279,23 @@ func TestHintOfNewcomer(t *testing.T) {
 			{[]string{"a1", ""}, 0},
 			{[]string{"b1"}, 3},
 		} {
-			before := len(r.beats)
-			for range 20 { // two seconds, in which one beat or none is due anyway
+			before := len(r.renewals)
+			for range 20 { // two seconds, in which one renewal or none is due anyway
 				for _, id := range tt.from {
 					a.Heard(id)
 				}
 				time.Sleep(100 * time.Millisecond)
 				synctest.Wait()
 			}
-			if n := len(r.beats) - before; n > tt.most+1 || n < min(1, tt.most) {
-				t.Errorf("hints of %q: %d beats", tt.from, n)
+			if n := len(r.renewals) - before; n > tt.most+1 || n < min(1, tt.most) {
+				t.Errorf("hints of %q: %d renewals", tt.from, n)
 			}
 		}
 		cluster.Alone(storage.Member{ID: "x"}).Heard("y") // has no other members to learn of
 	})
 }
 
-// A node that is killed is gone when its beat has run out, not a beat later.
+// A node that is killed is gone when its lease has run out, not a renewal later.
 func TestLost(t *testing.T) {
 	bubble(t, func(t *testing.T, r *register) {
 		a, _ := r.member(t, "a")
@@ -310,12 +310,12 @@ func TestLost(t *testing.T) {
 		}
 		time.Sleep(time.Second + time.Millisecond) // the store counts whole ones
 		if !a.Gone("x") || a.Others() != 0 {
-			t.Error("there after its beat has run out")
+			t.Error("there after its lease has run out")
 		}
 	})
 }
 
-// Trust ends at the start of the last good beat + ttl - margin, whether the way
+// Trust ends at the start of the last good renewal + ttl - margin, whether the way
 // to the store refuses or hangs, and a new term begins when it answers again.
 func TestTrustEnds(t *testing.T) {
 	tests := []struct {
@@ -333,7 +333,7 @@ func TestTrustEnds(t *testing.T) {
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				term := m.Term()
-				last := r.beats[len(r.beats)-1]
+				last := r.renewals[len(r.renewals)-1]
 				r.set(tt.cut, tt.hang)
 				time.Sleep(time.Until(last.Add(5 * time.Second)))
 				if m.Answering() == nil {
@@ -347,7 +347,7 @@ func TestTrustEnds(t *testing.T) {
 				time.Sleep(time.Millisecond)
 				synctest.Wait()
 				if err := m.Trusted(); err == nil || !errors.Is(context.Cause(term.Context()), cluster.ErrLapsed) || m.Node() != "" {
-					t.Errorf("trusted without a beat: %v, %v", err, context.Cause(term.Context()))
+					t.Errorf("trusted without a renewal: %v, %v", err, context.Cause(term.Context()))
 				}
 				if _, err := m.Claim(t.Context(), "x"); !errors.Is(err, cluster.ErrLapsed) {
 					t.Errorf("a claim without a term: %v", err)
@@ -366,7 +366,7 @@ func TestTrustEnds(t *testing.T) {
 	}
 }
 
-// A beat that succeeds although an earlier one failed keeps the term.
+// A renewal that succeeds although an earlier one failed keeps the term.
 func TestShortCut(t *testing.T) {
 	bubble(t, func(t *testing.T, r *register) {
 		m, _ := r.member(t, "a")
@@ -383,7 +383,7 @@ func TestShortCut(t *testing.T) {
 }
 
 // A process that was stopped finds out by the clock, before its timers: time
-// passes while nothing of it runs. Here the beat under way stands for the frozen
+// passes while nothing of it runs. Here the renewal under way stands for the frozen
 // process: it comes back good, but too late.
 func TestFrozen(t *testing.T) {
 	bubble(t, func(t *testing.T, r *register) {
@@ -401,7 +401,7 @@ func TestFrozen(t *testing.T) {
 		close(frozen)
 		synctest.Wait()
 		if !errors.Is(err, cluster.ErrLapsed) || term.Trusted() == nil {
-			t.Errorf("a late beat counts: %v, %v", err, term.Trusted())
+			t.Errorf("a late renewal counts: %v, %v", err, term.Trusted())
 		}
 		again, err := m.Joined(t.Context())
 		if err != nil || again.ID() != "a2" || again.Trusted() != nil {
@@ -434,7 +434,7 @@ func TestExpired(t *testing.T) {
 	})
 }
 
-// That the store is gone is known within five seconds, however long beats count,
+// That the store is gone is known within five seconds, however long leases last,
 // and whether it refuses or says nothing.
 func TestSilenceIsNoticed(t *testing.T) {
 	for _, life := range []time.Duration{2 * time.Second, ttl, 5 * time.Minute} {

@@ -131,7 +131,7 @@ func TestAnswersAgain(t *testing.T) {
 				if n := strings.Count(b.String(), answersAgain); n != tt.want {
 					t.Errorf("told %d times, want %d:\n%s", n, tt.want, b)
 				}
-				for _, s := range []string{"did not take the beat", "cannot join the other nodes"} {
+				for _, s := range []string{"failed to renew the membership", "failed to join the cluster"} {
 					if n := strings.Count(b.String(), s); n > 2 { // a minute and a bit
 						t.Errorf("%q was told %d times:\n%s", s, n, b)
 					}

@@ -112,9 +112,9 @@ type Agents struct {
 	// Skills is the folder of skills; empty: DefaultSkillsDir below the data directory.
 	Skills string `key:"skills_dir" class:"harmless" kind:"path"`
 
-	routes    map[string]string // match -> profile name
-	toolNames []toolRule        // of rules of profiles, in the order of the file
-	keepBeats bool              // the profile of the heartbeat says memory: on
+	routes         map[string]string // match -> profile name
+	toolNames      []toolRule        // of rules of profiles, in the order of the file
+	keepHeartbeats bool              // the profile of the heartbeat says memory: on
 	// shutMatch has, by a match of a profile, why agents that it means are off: which
 	// profile they have is not known.
 	shutMatch map[string]string
@@ -261,7 +261,7 @@ func plainProfile(m Model) Profile {
 // memory: on by itself.
 func (c Config) Profile(d claybot.Descriptor) Profile {
 	p := c.find(d)
-	if d.Type == claybot.AgentHeartbeat && !c.Agents.keepBeats {
+	if d.Type == claybot.AgentHeartbeat && !c.Agents.keepHeartbeats {
 		p.Memory = false
 	}
 	return p

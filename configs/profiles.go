@@ -189,7 +189,7 @@ func readProfiles(r *reader, at place, n *yaml.Node, c *Config) {
 		} else {
 			p.Match = routeProfile(r, m.at, p.Profile, c)
 			c.Agents.Profiles[m.name] = p.done()
-			c.Agents.keepBeats = c.Agents.keepBeats || p.remember && slices.Contains(p.Match, matchHeartbeat)
+			c.Agents.keepHeartbeats = c.Agents.keepHeartbeats || p.remember && slices.Contains(p.Match, matchHeartbeat)
 		}
 	}
 }

@@ -69,8 +69,8 @@ type Problem struct {
 	Text string `json:"text"`
 }
 
-// A Beat is one heartbeat task.
-type Beat struct {
+// A HeartbeatTask is a task of the heartbeat.
+type HeartbeatTask struct {
 	ID          string    `json:"id"`
 	Title       string    `json:"title"`
 	Every       string    `json:"every,omitempty"` // a duration; empty: that of the configuration

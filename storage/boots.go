@@ -18,11 +18,11 @@ type Boot struct {
 	Testing []claybot.AgentID `json:"testing,omitempty"`
 	Peak    int               `json:"peak,omitempty"`
 	// Alone is set if the first of Testing was started alone and the others only
-	// after it had run for a while. Since is when it started, and Beat when the
+	// after it had run for a while. Since is when it started, and LastAlive when the
 	// process was last known to be alive.
-	Alone bool         `json:"alone,omitempty"`
-	Since claybot.Time `json:"since,omitempty"`
-	Beat  claybot.Time `json:"beat,omitempty"`
+	Alone     bool         `json:"alone,omitempty"`
+	Since     claybot.Time `json:"since,omitempty"`
+	LastAlive claybot.Time `json:"beat,omitempty"`
 	// Parked are the agents that were not started because they may have caused
 	// earlier crashes.
 	Parked []claybot.AgentID `json:"parked,omitempty"`

@@ -40,7 +40,7 @@ func TestPlain(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
-	for _, err := range []error{storage.Unanswered(raw), storage.InTime(fmt.Errorf("beat: %w", context.DeadlineExceeded))} {
+	for _, err := range []error{storage.Unanswered(raw), storage.InTime(fmt.Errorf("renewal: %w", context.DeadlineExceeded))} {
 		if !errors.Is(err, storage.ErrBusy) {
 			t.Errorf("%v is not told from one that will not go away", err)
 		}

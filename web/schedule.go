@@ -7,25 +7,25 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// A BeatList is the tasks of the heartbeat.
-type BeatList struct {
-	Beats    []connectors.Beat    `json:"beats"`
-	Problems []connectors.Problem `json:"problems" doc:"Files that cannot be read."`
+// A HeartbeatList lists the tasks of the heartbeat.
+type HeartbeatList struct {
+	Heartbeats []connectors.HeartbeatTask `json:"beats"`
+	Problems   []connectors.Problem       `json:"problems" doc:"Files that cannot be read."`
 }
 
-// A BeatRequest names the heartbeat tasks to run now.
-type BeatRequest struct {
+// A HeartbeatRequest names the heartbeat tasks to run now.
+type HeartbeatRequest struct {
 	IDs []string `json:"ids,omitempty" doc:"The tasks to run. Default: all."`
 }
 
-// BeatDone has the number under a name that the command line reads as well.
-type BeatDone struct {
+// HeartbeatResult has the number under a name that the command line reads as well.
+type HeartbeatResult struct {
 	Ran   int `json:"ran" doc:"Number of tasks that run now."`
 	Tasks int `json:"tasks" doc:"The same as ran."`
 }
 
-// A BeatSpec creates a heartbeat task.
-type BeatSpec struct {
+// A HeartbeatSpec creates a heartbeat task.
+type HeartbeatSpec struct {
 	ID          string `json:"id,omitempty" doc:"The id of a task to replace."`
 	Title       string `json:"title"`
 	Every       string `json:"every,omitempty" doc:"A duration. Default: the configured one."`
@@ -92,15 +92,15 @@ type Tasks interface {
 	Ledger(ctx context.Context, ref string, limit int) ([]connectors.Firing, error)
 }
 
-// Beats manages the heartbeat tasks. Errors are sentences for the caller.
-type Beats interface {
-	// Beats lists all tasks in the order in which they run.
-	Beats(ctx context.Context) ([]connectors.Beat, []connectors.Problem, error)
-	// AddBeat creates a task, or replaces the one with this id.
-	AddBeat(ctx context.Context, b connectors.Beat) (connectors.Beat, error)
-	// RemoveBeat deletes a task.
-	RemoveBeat(ctx context.Context, id string) error
-	// Beat runs the given tasks, or all, as one run in the background and returns their
+// Heartbeats manages the heartbeat tasks. Errors are sentences for the caller.
+type Heartbeats interface {
+	// Heartbeats lists all tasks in the order in which they run.
+	Heartbeats(ctx context.Context) ([]connectors.HeartbeatTask, []connectors.Problem, error)
+	// AddHeartbeat creates a task, or replaces the one with this id.
+	AddHeartbeat(ctx context.Context, b connectors.HeartbeatTask) (connectors.HeartbeatTask, error)
+	// RemoveHeartbeat deletes a task.
+	RemoveHeartbeat(ctx context.Context, id string) error
+	// RunHeartbeats runs the given tasks, or all, as one run in the background and returns their
 	// number. Repeating the call with the same key has no further effect.
-	Beat(ctx context.Context, key string, ids ...string) (int, error)
+	RunHeartbeats(ctx context.Context, key string, ids ...string) (int, error)
 }

@@ -216,7 +216,7 @@ func (b chargeBook) crashed(ctx context.Context, e storage.IndexEntry, last stor
 	if err != nil {
 		return err
 	}
-	c = c.After(time.Duration(max(0, last.Beat-last.Since)) * time.Millisecond)
+	c = c.After(time.Duration(max(0, last.LastAlive-last.Since)) * time.Millisecond)
 	b.log.Warn("process died while this run was alone on probation", "agent", e.ID, "run", e.Run, "charges", c.N)
 	return b.keep(ctx, e.ID, c)
 }

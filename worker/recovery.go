@@ -23,8 +23,8 @@ const (
 	openWindow     = 16               // the same, once no suspect is left
 	leastTotal     = 16               // runs at work at once, however often the process died
 	unseenLimit    = 5 * time.Second  // that others wait for suspects that do not show up
-	beatEvery      = 100 * time.Millisecond
-	lateBeat       = time.Minute // the same, once the recovery has ended
+	aliveEvery     = 100 * time.Millisecond
+	lateAliveEvery = time.Minute // the same, once the recovery has ended
 	lateFrom       = 6           // unclean starts in a row, after which a probation no longer grows
 )
 
@@ -138,7 +138,7 @@ func (r *Recovery) start(unclean, running int, last storage.Boot, suspects []cla
 	lived := time.Duration(claybot.Now()-last.Started) * time.Millisecond
 	r.limits.period = min(max(2*lived, probationMin), longest(unclean))
 	r.crash.fresh = unclean == 1 || len(last.Testing) == 0
-	r.crash.late = unclean > lateFrom && last.Beat.Time().Sub(last.Started.Time()) > probationMost
+	r.crash.late = unclean > lateFrom && last.LastAlive.Time().Sub(last.Started.Time()) > probationMost
 	for _, id := range suspects {
 		r.line.suspects[id] = true
 	}

@@ -20,21 +20,21 @@ func (r *Recovery) admit(in []*ticket) {
 	for _, t := range in {
 		close(t.ready)
 		if t.alone {
-			r.beat(t)
+			r.recordAlive(t)
 		}
 	}
 }
 
-// beat records now and then that the process lives with a run that is alone, so
+// recordAlive records now and then that the process lives with a run that is alone, so
 // that the next one knows how long it did.
-func (r *Recovery) beat(t *ticket) {
-	r.after(max(beatEvery, time.Since(t.since)/10), func() {
+func (r *Recovery) recordAlive(t *ticket) {
+	r.after(max(aliveEvery, time.Since(t.since)/10), func() {
 		r.mu.Lock()
 		on := r.line.testing[t]
 		r.mu.Unlock()
 		if on {
 			r.save()
-			r.beat(t)
+			r.recordAlive(t)
 		}
 	})
 }
@@ -47,7 +47,7 @@ func (r *Recovery) save() {
 		if r.closed || !r.active {
 			return
 		}
-		b.Testing, b.Parked, b.Alone, b.Since, b.Peak, b.Beat = nil, nil, false, 0, r.limits.peak, claybot.Now()
+		b.Testing, b.Parked, b.Alone, b.Since, b.Peak, b.LastAlive = nil, nil, false, 0, r.limits.peak, claybot.Now()
 		for _, t := range r.line.waiting {
 			if !t.charges.clear() && !t.charges.GivenUp() {
 				b.Parked = append(b.Parked, t.agent)
@@ -128,11 +128,11 @@ func (r *Recovery) Run(ctx context.Context) {
 			wait, counts = probationMin, true
 			continue
 		}
-		wait = lateBeat
+		wait = lateAliveEvery
 		if counts {
 			counts = unclean > 0
 			r.boot.Record(!counts, func(b *storage.Boot) {
-				*b = storage.Boot{Unclean: b.Unclean, Started: b.Started, Store: b.Store, Beat: claybot.Now()}
+				*b = storage.Boot{Unclean: b.Unclean, Started: b.Started, Store: b.Store, LastAlive: claybot.Now()}
 				if !counts {
 					b.Unclean = 0
 				}

@@ -45,7 +45,7 @@ func (r *nodesRig) judge(ctx context.Context) (v *nodesVerdict, err error) {
 	if v.instants, err = r.table.judge(ctx, a); err != nil {
 		return nil, err
 	}
-	v.instants.beats(a)
+	v.instants.ticks(a)
 	v.CronDoubled, v.CronOdd, v.CronFired = v.instants.doubled, v.instants.unexplained, v.instants.fired
 	v.Subagents = v.census.broken()
 	v.Stories = slices.Concat(v.Stories, v.census.stories, v.instants.stories)
@@ -55,8 +55,8 @@ func (r *nodesRig) judge(ctx context.Context) (v *nodesVerdict, err error) {
 	return v, nil
 }
 
-// beats counts the ticks of the heartbeat that stand twice in a history.
-func (p *punctuality) beats(a *archive) {
+// ticks counts the ticks of the heartbeat that stand twice in a history.
+func (p *punctuality) ticks(a *archive) {
 	for id, who := range a.told {
 		if !strings.HasPrefix(string(id), "heartbeat/") {
 			continue

@@ -15,10 +15,10 @@ import (
 
 // The load of the rig of many nodes.
 const (
-	slowEach  = 3                      // by default, so many answers of the model, one grows slowly
-	slowPiece = 12                     // bytes of it at once
-	slowGap   = 150 * time.Millisecond // between two pieces
-	beatEvery = 7 * time.Second        // the heartbeat is asked for
+	slowEach       = 3                      // by default, so many answers of the model, one grows slowly
+	slowPiece      = 12                     // bytes of it at once
+	slowGap        = 150 * time.Millisecond // between two pieces
+	heartbeatEvery = 7 * time.Second        // the heartbeat is asked for
 )
 
 // asks are the questions to the model about each message. It knows a message by
@@ -116,16 +116,16 @@ func (r *nodesRig) load(ctx context.Context) func() error {
 		r.web = append(r.web, c)
 		wg.Go(func() { c.talk(ctx, r.nodes, len(r.places.chats)+i, every) })
 	}
-	wg.Go(func() { r.beat(ctx) })
+	wg.Go(func() { r.runHeartbeat(ctx) })
 	failed := make(chan error, 1)
 	wg.Go(func() { failed <- r.table.load(ctx) })
 	return func() error { cancel(); wg.Wait(); return <-failed }
 }
 
-// beat asks nodes for the heartbeat in turn. Whether one beats is its own affair:
-// it may rest, or be dead.
-func (r *nodesRig) beat(ctx context.Context) {
-	for i := 0; pause(ctx, beatEvery); i++ {
+// runHeartbeat asks nodes for the heartbeat in turn. Whether one runs it is its own affair:
+// it may be paused, or dead.
+func (r *nodesRig) runHeartbeat(ctx context.Context) {
+	for i := 0; pause(ctx, heartbeatEvery); i++ {
 		c, err := openConsole(r.nodes[i%len(r.nodes)].dir)
 		if err != nil {
 			continue

@@ -80,7 +80,7 @@ func (d *daemon) addSchedules(c configs.Config) {
 	}
 	if c.Schedule.Heartbeat.Enabled {
 		tree, _ := s.folder(heartbeat.Layout)
-		beats := heartbeat.New(heartbeat.Config{
+		heartbeats := heartbeat.New(heartbeat.Config{
 			Dir: filepath.Join(c.DataDir, heartbeat.Layout.Folder), Tree: tree, Claims: s.db, Node: s.members.Node, Receipts: s.db, Log: d.log,
 			Place:  people.Foreground,
 			Notice: func(ctx context.Context, key, text string) error { return people.Notify(ctx, "", key, text) },
@@ -92,8 +92,8 @@ func (d *daemon) addSchedules(c configs.Config) {
 				}
 			},
 		})
-		d.chats = append(d.chats, gatedHeartbeat{beats, d.config.gate(func(c configs.Config) string { return c.Schedule.Heartbeat.Off() })})
-		d.tooling.box.beats = beats
+		d.chats = append(d.chats, gatedHeartbeat{heartbeats, d.config.gate(func(c configs.Config) string { return c.Schedule.Heartbeat.Off() })})
+		d.tooling.box.heartbeats = heartbeats
 	} else if why := c.Schedule.Heartbeat.Off(); why != "" {
 		d.chats = append(d.chats, offConnector{"heartbeat", why})
 	}

@@ -422,9 +422,12 @@ func TestCarryRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	beat, cancel := context.WithCancel(ctx)
+	renewal, cancel := context.WithCancel(ctx)
 	joined := make(chan error, 1)
-	go func() { _, err := db.RenewMember(beat, storage.Member{ID: "n/2/x", Name: "next"}, 1000); joined <- err }()
+	go func() {
+		_, err := db.RenewMember(renewal, storage.Member{ID: "n/2/x", Name: "next"}, 1000)
+		joined <- err
+	}()
 	to.close() // as if it were interrupted: nothing is stored, and nodes may join
 	if err := <-joined; err != nil {
 		t.Errorf("a node that waits for an import: %v", err)

@@ -26,8 +26,8 @@ type (
 
 // Run lists the tasks of the heartbeat.
 func (c heartbeatListCmd) Run(e *env) error {
-	return show(e, c.JSON, to("/heartbeat"), func(out web.BeatList) error {
-		err := e.list("ID,TITLE,EVERY,HOURS,NEXT,LAST", "The heartbeat has no tasks.\n", each(out.Beats, func(b connectors.Beat) []string {
+	return show(e, c.JSON, to("/heartbeat"), func(out web.HeartbeatList) error {
+		err := e.list("ID,TITLE,EVERY,HOURS,NEXT,LAST", "The heartbeat has no tasks.\n", each(out.Heartbeats, func(b connectors.HeartbeatTask) []string {
 			next, last := "-", "never"
 			switch {
 			case !b.Enabled:
@@ -48,7 +48,7 @@ func (c heartbeatListCmd) Run(e *env) error {
 
 // Run runs tasks of the heartbeat.
 func (c heartbeatRunCmd) Run(e *env) error {
-	return reply(e, "POST", to("/heartbeat/run?key="+rand.Text()), web.BeatRequest{IDs: c.IDs}, func(out web.BeatDone) string {
+	return reply(e, "POST", to("/heartbeat/run?key="+rand.Text()), web.HeartbeatRequest{IDs: c.IDs}, func(out web.HeartbeatResult) string {
 		if out.Tasks == 0 {
 			return "No tasks to run.\n"
 		}

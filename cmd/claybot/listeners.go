@@ -82,13 +82,13 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 		{Pattern: "/terminal/", Scope: web.Operate, Handler: l.terminal.Handler(desk, web.User), Local: true},
 	}
 	routes = append(routes, api.Routes(api.Config{
-		Backend: backend, Tasks: box.tasks, Beats: box.beats, Tooling: tooling, Usage: db, Budgets: d.limiter, Log: d.log, Version: version,
+		Backend: backend, Tasks: box.tasks, Heartbeats: box.heartbeats, Tooling: tooling, Usage: db, Budgets: d.limiter, Log: d.log, Version: version,
 		Marks:    db,
 		Profiles: func() []string { return slices.Collect(maps.Keys(d.config.Load().Agents.Profiles)) },
 		Engine:   func(to claybot.Descriptor) string { return d.config.Load().Profile(to).Engine.Name },
 	})...)
 	routes = append(routes, dashboard.Routes(dashboard.Config{
-		Backend: backend, Tasks: box.tasks, Beats: box.beats, Tooling: tooling, Usage: db, Budgets: d.limiter, Log: d.log, Version: version,
+		Backend: backend, Tasks: box.tasks, Heartbeats: box.heartbeats, Tooling: tooling, Usage: db, Budgets: d.limiter, Log: d.log, Version: version,
 	})...)
 	routes = append(routes, l.metrics.Routes()...)
 	routes = append(routes, mcpRoutes(c.DataDir, d.log)...)

@@ -24,11 +24,11 @@ func TestNodeTable(t *testing.T) {
 			web.NodeView{ID: "a/1", Name: "a", State: storage.MemberLive, Version: "v1", Seen: at(2 * time.Second), Working: 3, MaxRuns: 9, Claims: []string{"telegram/42", "mend"}, Destinations: 1},
 			[]string{"a", "live", "v1", since, "2s ago", "3 of 9", "ok", "telegram/42, mend, sends to 1 destination", "a/1"},
 		},
-		"ahead":              {web.NodeView{Name: "b", State: storage.MemberDraining, Skew: 61_040, Seen: at(0)}, []string{"b", "draining", "", since, "0s ago", "0 of 0", "1m1s ahead", "-", ""}},
-		"behind":             {web.NodeView{Name: "b", State: storage.MemberLive, Skew: -1000, Destinations: 5}, []string{"b", "live", "", since, "-", "0 of 0", "1s behind", "sends to 5 destinations", ""}},
-		"lost":               {web.NodeView{Name: "c", State: storage.MemberLost, Working: 7, Skew: 99_999, Seen: at(time.Hour)}, []string{"c", "lost", "", since, "1h0m0s ago", "-", "-", "-", ""}},
-		"set up wrongly":     {web.NodeView{Name: "e", State: storage.MemberLive, Doubt: "x."}, []string{"e", "live !", "", since, "-", "0 of 0", "ok", "-", ""}},
-		"a beat that is new": {web.NodeView{Name: "d", State: storage.MemberGone, Seen: at(-time.Minute)}, []string{"d", "gone", "", since, "0s ago", "-", "-", "-", ""}},
+		"ahead":                 {web.NodeView{Name: "b", State: storage.MemberDraining, Skew: 61_040, Seen: at(0)}, []string{"b", "draining", "", since, "0s ago", "0 of 0", "1m1s ahead", "-", ""}},
+		"behind":                {web.NodeView{Name: "b", State: storage.MemberLive, Skew: -1000, Destinations: 5}, []string{"b", "live", "", since, "-", "0 of 0", "1s behind", "sends to 5 destinations", ""}},
+		"lost":                  {web.NodeView{Name: "c", State: storage.MemberLost, Working: 7, Skew: 99_999, Seen: at(time.Hour)}, []string{"c", "lost", "", since, "1h0m0s ago", "-", "-", "-", ""}},
+		"set up wrongly":        {web.NodeView{Name: "e", State: storage.MemberLive, Doubt: "x."}, []string{"e", "live !", "", since, "-", "0 of 0", "ok", "-", ""}},
+		"a renewal that is new": {web.NodeView{Name: "d", State: storage.MemberGone, Seen: at(-time.Minute)}, []string{"d", "gone", "", since, "0s ago", "-", "-", "-", ""}},
 	} {
 		tt.node.Started = at(0)
 		if got := nodeTable([]web.NodeView{tt.node}, now)[1]; !slices.Equal(got, tt.want) {

@@ -21,9 +21,9 @@ import (
 // Every tool of claybot itself is reserved, also one that this configuration leaves
 // out.
 func TestReserved(t *testing.T) {
-	tasks, beats := cron.New(cron.Config{}), heartbeat.New(heartbeat.Config{})
+	tasks, heartbeats := cron.New(cron.Config{}), heartbeat.New(heartbeat.Config{})
 	all := slices.Concat(
-		clock.Tools(), messaging.Tools(nil, nil, nil), schedule.Tools(tasks, beats, nil), schedule.MemoryTools(tasks), questions.Tools(nil),
+		clock.Tools(), messaging.Tools(nil, nil, nil), schedule.Tools(tasks, heartbeats, nil), schedule.MemoryTools(tasks), questions.Tools(nil),
 		shell.Tools(nil, nil), send.Tools(nil, nil), files.Tools(nil), todos.Tools(nil, nil, nil), documents.Tools(documents.State(nil)),
 		[]tools.Tool{messaging.TaskTool(nil, nil)},
 	)

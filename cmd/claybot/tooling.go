@@ -93,15 +93,15 @@ func webListed(c configs.Web, env tools.Env, host string) bool {
 // A toolbox assembles the tools of each agent. It builds one set for each profile and kind
 // of agent and keeps it until the configuration changes.
 type toolbox struct {
-	config   *settings
-	log      *slog.Logger
-	system   func() *agentsystem.AgentSystem
-	stores   *stores
-	tooling  *tooling
-	tasks    web.Tasks         // nil: cron is off
-	memories schedule.Memories // of tasks
-	beats    web.Beats         // nil: the heartbeat is off
-	more     []tools.Tool      // of a scene of the demo
+	config     *settings
+	log        *slog.Logger
+	system     func() *agentsystem.AgentSystem
+	stores     *stores
+	tooling    *tooling
+	tasks      web.Tasks         // nil: cron is off
+	memories   schedule.Memories // of tasks
+	heartbeats web.Heartbeats    // nil: the heartbeat is off
+	more       []tools.Tool      // of a scene of the demo
 
 	mu     sync.Mutex
 	cached *configs.Config // the configuration of the sets
@@ -111,11 +111,11 @@ type toolbox struct {
 }
 
 type boxKey struct {
-	profile   string
-	kind      claybot.AgentType
-	beats     bool // with the tools of the heartbeat
-	skills    bool // there may be some
-	workspace bool
+	profile    string
+	kind       claybot.AgentType
+	heartbeats bool // with the tools of the heartbeat
+	skills     bool // there may be some
+	workspace  bool
 }
 
 // of returns the tools of an agent: of those that it is allowed, the ones that its own
@@ -149,10 +149,10 @@ func toolNames(set *tools.Set) []string {
 	return names
 }
 
-// mayBeat reports whether an agent gets the tools of the heartbeat. The heartbeat reaches
+// mayUseHeartbeats reports whether an agent gets the tools of the heartbeat. The heartbeat reaches
 // everybody, so they are for the operator's own chats, for the heartbeat, and for profiles
 // that name them.
-func mayBeat(d claybot.Descriptor, p configs.Profile) bool {
+func mayUseHeartbeats(d claybot.Descriptor, p configs.Profile) bool {
 	own := d.Type == claybot.AgentHeartbeat || d.Foreground() && slices.Contains(operatorChats, d.Connector)
 	return own || slices.ContainsFunc(p.Tools, func(name string) bool { return strings.HasPrefix(name, "heartbeat_") })
 }
@@ -164,7 +164,7 @@ func (b *toolbox) set(d claybot.Descriptor, skills bool) *tools.Set {
 	defer b.mu.Unlock()
 	c, served := b.config.Load(), b.tooling.servers.manager.Generation()
 	p := c.Profile(d)
-	key := boxKey{p.Name, d.Type, mayBeat(d, p), skills, p.Workspace.Provider != configs.Off}
+	key := boxKey{p.Name, d.Type, mayUseHeartbeats(d, p), skills, p.Workspace.Provider != configs.Off}
 	if b.cached != c || b.served != served || b.sets == nil {
 		if b.cached != c || b.web == nil {
 			b.web = b.webTools(c.Tools.Web) // they remember rates until the next change
@@ -184,11 +184,11 @@ func (b *toolbox) set(d claybot.Descriptor, skills bool) *tools.Set {
 
 // all returns the tools of a profile for agents of one kind.
 func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
-	system, beats, db := b.system(), b.beats, b.stores.db
-	if !key.beats {
-		beats = nil
+	system, heartbeats, db := b.system(), b.heartbeats, b.stores.db
+	if !key.heartbeats {
+		heartbeats = nil
 	}
-	all := slices.Concat(clock.Tools(), messaging.Tools(system.Subagents, system.Subagents.Directory, system.Subagents.Reminders), schedule.Tools(b.tasks, beats, system.Subagents.Directory), b.remembering(key, p.Notes.Off), b.more)
+	all := slices.Concat(clock.Tools(), messaging.Tools(system.Subagents, system.Subagents.Directory, system.Subagents.Reminders), schedule.Tools(b.tasks, heartbeats, system.Subagents.Directory), b.remembering(key, p.Notes.Off), b.more)
 	if key.kind == claybot.AgentUser {
 		all = append(all, questions.Tools(system.Questions.Asker)...)
 	}

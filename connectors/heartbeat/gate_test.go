@@ -68,7 +68,7 @@ func TestGateSaysNo(t *testing.T) {
 		r.pass(time.Minute)
 		r.wantTexts("b")
 		asked(1)
-		if all := r.beats(); !all[0].LastRun.IsZero() || !all[0].Next.Equal(r.began.Add(30*time.Minute)) {
+		if all := r.heartbeats(); !all[0].LastRun.IsZero() || !all[0].Next.Equal(r.began.Add(30*time.Minute)) {
 			r.Errorf("last %v, next %v", all[0].LastRun, all[0].Next)
 		}
 		r.restart()
@@ -80,7 +80,7 @@ func TestGateSaysNo(t *testing.T) {
 		r.pass(time.Minute)
 		asked(2)
 		r.wantTexts("b", "2 tasks are due.\n\n1. a (a)\n\na\n\n2. b (b)\n\nb")
-		r.beat(1, "k", "a") // a manual tick asks no gate
+		r.runNow(1, "k", "a") // a manual tick asks no gate
 		asked(2)
 	})
 }
@@ -109,10 +109,10 @@ func TestChangesDuringAGate(t *testing.T) {
 		r.started(func() {
 			r.await("asked")
 			r.file("b.md", "---\nenabled: false\n---\nb")
-			if n, err := r.heart.Beat(r.Context(), "k", "b"); n != 1 || err != nil {
+			if n, err := r.heart.RunHeartbeats(r.Context(), "k", "b"); n != 1 || err != nil {
 				r.Errorf("beside a gate: %d, %v", n, err)
 			}
-			if _, err := r.heart.AddBeat(r.Context(), addedBeat); err != nil {
+			if _, err := r.heart.AddHeartbeat(r.Context(), addedTask); err != nil {
 				r.Errorf("beside a gate: %v", err)
 			}
 			r.file("go", "")

@@ -121,7 +121,7 @@ func TestSeveralTasksAreOneMessage(t *testing.T) {
 		r.start()
 		r.wantTexts("3 tasks are due.\n\n1. Alpha (z)\n\n# Alpha #\n\nof the heading\n\n2. Beta (b)\n\nfirst\n\nin two lines\n\n3. Beta (c)\n\nsecond")
 		r.pass(time.Minute)
-		for _, b := range r.beats() {
+		for _, b := range r.heartbeats() {
 			if b.Enabled && !b.LastRun.Equal(r.began) {
 				r.Errorf("%s ran at %v", b.ID, b.LastRun)
 			}
@@ -139,11 +139,11 @@ func TestLongTasks(t *testing.T) {
 		r.start()
 		r.pass(time.Minute)
 		r.wantTexts(long, "2 tasks are due.\n\n1. b (b)\n\nb"+long+"\n\n2. c (c)\n\nsmall")
-		r.beat(1, "k") // as many as fit
+		r.runNow(1, "k") // as many as fit
 	})
 }
 
-func TestWhenTasksBeat(t *testing.T) {
+func TestWhenTasksRun(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
 		settings heartbeat.Settings
@@ -262,7 +262,7 @@ func TestClockJumps(t *testing.T) {
 			bubble(t, func(r *rig) {
 				r.file("a.md", "a")
 				r.start()
-				r.pass(40 * time.Minute) // beats at 0 and 30
+				r.pass(40 * time.Minute) // ticks at 0 and 30
 				r.set(func() { r.shift = tc.jump })
 				r.pass(time.Minute)
 				if got := r.state(); got.posts != tc.posts {
@@ -403,12 +403,12 @@ func TestForeignEnd(t *testing.T) {
 		r.start()
 		r.heart.Ended(claybot.Descriptor{Type: claybot.AgentHeartbeat}, claybot.Run{Messages: []claybot.MessageID{"heartbeat/1", "other"}, State: claybot.RunSucceeded})
 		r.pass(2 * time.Second)
-		if b := r.beats(); !b[0].LastRun.IsZero() {
+		if b := r.heartbeats(); !b[0].LastRun.IsZero() {
 			r.Errorf("ran at %v", b[0].LastRun)
 		}
 		r.pass(2 * time.Hour) // the message still waits
 		r.wantTimes("0")
-		r.beat(0, "k") // nor does anything run beside it
+		r.runNow(0, "k") // nor does anything run beside it
 		r.wantTimes("0")
 	})
 }
@@ -492,7 +492,7 @@ func TestOddMemory(t *testing.T) {
 			r.start()
 			r.pass(40 * time.Minute)
 			if got := r.times(); got != "0 30" {
-				r.Errorf("%s: beats at %q", mark, got)
+				r.Errorf("%s: ticks at %q", mark, got)
 			}
 		})
 	}

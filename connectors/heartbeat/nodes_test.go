@@ -104,9 +104,9 @@ func (r *rig) moments() []time.Duration {
 }
 
 // Several nodes are one heart: a tick is one message, gates are asked by one
-// node, and beats without a word of a person are counted together, also while
+// node, and unattended ticks are counted together, also while
 // nodes come and go, and when some are slower than others.
-func TestNodesBeatOnce(t *testing.T) {
+func TestNodesTickOnce(t *testing.T) {
 	for _, apart := range []time.Duration{0, 7 * time.Millisecond} {
 		bubble(t, func(r *rig) {
 			asked := filepath.Join(t.TempDir(), "asked")
@@ -130,11 +130,11 @@ func TestNodesBeatOnce(t *testing.T) {
 			synctest.Wait()
 			all := r.moments()
 			if len(all) != 6 {
-				t.Errorf("%d beats in 80 minutes, want 6 and then a rest: %v", len(all), all)
+				t.Errorf("%d ticks in 80 minutes, want 6 and then a pause: %v", len(all), all)
 			}
 			for i := 1; i < len(all); i++ {
 				if gap := all[i] - all[i-1]; gap < 10*time.Minute || gap > 12*time.Minute {
-					t.Errorf("beats at %v", all)
+					t.Errorf("ticks at %v", all)
 				}
 			}
 			r.mu.Lock()
@@ -150,7 +150,7 @@ func TestNodesBeatOnce(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 			synctest.Wait()
 			if n := len(r.moments()); n != 7 {
-				t.Errorf("%d beats after a person wrote", n)
+				t.Errorf("%d ticks after a person wrote", n)
 			}
 		})
 	}
@@ -186,19 +186,19 @@ func TestNodeDiesBeforeThePost(t *testing.T) {
 			x.post = nil
 		}
 		first.halt()
-		if err := first.claims.Yield(t.Context(), storage.Claim{Name: "heartbeat/tick"}); err != nil { // as its beat has run out
+		if err := first.claims.Yield(t.Context(), storage.Claim{Name: "heartbeat/tick"}); err != nil { // as its lease has run out
 			t.Error(err)
 		}
 		time.Sleep(3 * time.Minute)
 		synctest.Wait()
 		if all := r.moments(); len(all) != 1 {
-			t.Errorf("beats at %v, want one by another node", all)
+			t.Errorf("ticks at %v, want one by another node", all)
 		}
 	})
 }
 
 // What is added, changed and removed on one node counts on all.
-func TestNodesShareBeats(t *testing.T) {
+func TestNodesShareHeartbeats(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.write()
 		nodes := team(r, 2, new(storagetest.Claims), 0)
@@ -208,45 +208,45 @@ func TestNodesShareBeats(t *testing.T) {
 			}
 		}()
 		ctx := r.Context()
-		if _, err := nodes[0].heart.AddBeat(ctx, connectors.Beat{Title: "Mail", Prompt: "look", Enabled: true}); err != nil {
+		if _, err := nodes[0].heart.AddHeartbeat(ctx, connectors.HeartbeatTask{Title: "Mail", Prompt: "look", Enabled: true}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(3 * time.Second)
-		if _, err := nodes[1].heart.AddBeat(ctx, connectors.Beat{ID: "mail", Title: "Mail", Prompt: "look twice", Enabled: true}); err != nil {
+		if _, err := nodes[1].heart.AddHeartbeat(ctx, connectors.HeartbeatTask{ID: "mail", Title: "Mail", Prompt: "look twice", Enabled: true}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(4 * time.Second)
 		for i, x := range nodes {
-			all, problems, err := x.heart.Beats(ctx)
+			all, problems, err := x.heart.Heartbeats(ctx)
 			if err != nil || len(problems) != 0 || len(all) != 1 || all[0].Prompt != "look twice" || all[0].LastRun.IsZero() {
 				t.Errorf("node %d: %+v, %v, %v", i, all, problems, err)
 			}
 		}
-		if n, err := nodes[0].heart.Beat(ctx, "key", "mail"); err != nil || n != 1 {
-			t.Errorf("Beat = %d, %v", n, err)
+		if n, err := nodes[0].heart.RunHeartbeats(ctx, "key", "mail"); err != nil || n != 1 {
+			t.Errorf("RunHeartbeats = %d, %v", n, err)
 		}
 		time.Sleep(3 * time.Second)
-		if n, err := nodes[1].heart.Beat(ctx, "key", "mail"); err != nil || n != 1 {
-			t.Errorf("the same Beat elsewhere = %d, %v", n, err)
+		if n, err := nodes[1].heart.RunHeartbeats(ctx, "key", "mail"); err != nil || n != 1 {
+			t.Errorf("the same RunHeartbeats elsewhere = %d, %v", n, err)
 		}
 		synctest.Wait()
 		if n := len(r.moments()); n != 2 {
 			t.Errorf("%d messages, want the first tick and one by hand", n)
 		}
-		if err := nodes[1].heart.RemoveBeat(ctx, "mail"); err != nil {
+		if err := nodes[1].heart.RemoveHeartbeat(ctx, "mail"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(4 * time.Second)
-		if all, _, err := nodes[0].heart.Beats(ctx); err != nil || len(all) != 0 {
+		if all, _, err := nodes[0].heart.Heartbeats(ctx); err != nil || len(all) != 0 {
 			t.Errorf("there is still %+v, %v", all, err)
 		}
-		if err := nodes[0].heart.RemoveBeat(ctx, "mail"); !errors.Is(err, storage.ErrNotFound) {
+		if err := nodes[0].heart.RemoveHeartbeat(ctx, "mail"); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("removed twice: %v", err)
 		}
 		nodes[0].put("bad.md", "---\nevery: [\n---\nx\n")
 		nodes[0].put("long.md", strings.Repeat("x", 70_000))
 		time.Sleep(4 * time.Second)
-		if _, problems, err := nodes[1].heart.Beats(ctx); err != nil || len(problems) != 2 {
+		if _, problems, err := nodes[1].heart.Heartbeats(ctx); err != nil || len(problems) != 2 {
 			t.Errorf("problems %v, %v", problems, err)
 		}
 	})

@@ -9,7 +9,7 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// After so many beats without a word it rests, and says so once.
+// After so many unattended ticks it pauses, and says so once.
 func TestRestsUnattended(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.settings.MaxUnattended = 3
@@ -21,7 +21,7 @@ func TestRestsUnattended(t *testing.T) {
 		r.pass(3 * time.Hour)
 		r.wantTimes("0 30 60")
 		r.wantNotices(1)
-		if b := r.beats()[0]; b.Stopped != "no user wrote during 3 ticks" || !b.Next.IsZero() {
+		if b := r.heartbeats()[0]; b.Stopped != "no user wrote during 3 ticks" || !b.Next.IsZero() {
 			r.Errorf("rests %q, next %v", b.Stopped, b.Next)
 		}
 		r.set(func() {
@@ -39,7 +39,7 @@ func TestRestsUnattended(t *testing.T) {
 		r.write()
 		r.pass(15 * time.Second)
 		r.wantTimes("0 30 60 320")
-		if b := r.beats()[0]; b.Stopped != "" || b.Next.IsZero() {
+		if b := r.heartbeats()[0]; b.Stopped != "" || b.Next.IsZero() {
 			r.Errorf("rests %q, next %v", b.Stopped, b.Next)
 		}
 		r.pass(3 * time.Hour) // and again
@@ -48,15 +48,15 @@ func TestRestsUnattended(t *testing.T) {
 	})
 }
 
-func TestAWordKeepsItBeating(t *testing.T) {
+func TestAMessageKeepsItTicking(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.settings.MaxUnattended = 2
 		r.file("a.md", "a")
 		r.start()
-		r.pass(50 * time.Minute) // beats at 0 and 30
+		r.pass(50 * time.Minute) // ticks at 0 and 30
 		r.write()
 		r.pass(30 * time.Minute) // and at 60
-		r.restart()              // which forgets no beat
+		r.restart()              // which forgets no tick
 		r.pass(3 * time.Hour)    // and at 90
 		r.wantTimes("0 30 60 90")
 		r.wantNotices(1)
@@ -70,7 +70,7 @@ func TestRestsByDefaultAfterADay(t *testing.T) {
 		r.start()
 		r.pass(5 * time.Hour)
 		if got := r.state(); got.posts != 48 {
-			r.Errorf("%d beats", got.posts)
+			r.Errorf("%d ticks", got.posts)
 		}
 	})
 }
@@ -86,7 +86,7 @@ func TestRestsWhenTheModelRefuses(t *testing.T) {
 		r.pass(5 * time.Hour)
 		r.wantTimes("0")
 		r.wantNotices(1)
-		if b := r.beats()[0]; !strings.Contains(b.Stopped, "the model refused") || !strings.Contains(b.Stopped, "run/heartbeat/") {
+		if b := r.heartbeats()[0]; !strings.Contains(b.Stopped, "the model refused") || !strings.Contains(b.Stopped, "run/heartbeat/") {
 			r.Errorf("rests %q", b.Stopped)
 		}
 		r.write()
@@ -168,7 +168,7 @@ func TestManualTickDuringARest(t *testing.T) {
 		r.start()
 		r.pass(time.Hour)
 		r.wantTimes("0")
-		r.beat(1, "k")
+		r.runNow(1, "k")
 		r.pass(2 * time.Hour)
 		r.wantTimes("0 60")
 		if h := r.heart.Health(); h.State != connectors.StateLive {

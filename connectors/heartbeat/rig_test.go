@@ -210,8 +210,8 @@ func (r *rig) notice(_ context.Context, key, text string) error {
 	return nil
 }
 
-// addedBeat replaces the task a.
-var addedBeat = connectors.Beat{ID: "a", Prompt: "a, changed", Enabled: true}
+// addedTask replaces the task a.
+var addedTask = connectors.HeartbeatTask{ID: "a", Prompt: "a, changed", Enabled: true}
 
 // Post implements connectors.Handler.
 func (r *rig) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
@@ -387,7 +387,7 @@ func (r *rig) times() string {
 func (r *rig) wantTimes(want string) {
 	r.Helper()
 	if got := r.times(); got != want {
-		r.Errorf("beats at minutes %q, want %q", got, want)
+		r.Errorf("ticks at minutes %q, want %q", got, want)
 	}
 }
 
@@ -417,9 +417,9 @@ func (r *rig) wantNotices(n int) {
 	}
 }
 
-func (r *rig) beats() []connectors.Beat {
+func (r *rig) heartbeats() []connectors.HeartbeatTask {
 	r.Helper()
-	all, _, err := r.heart.Beats(r.Context())
+	all, _, err := r.heart.Heartbeats(r.Context())
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -428,7 +428,7 @@ func (r *rig) beats() []connectors.Beat {
 
 func (r *rig) problems() string {
 	r.Helper()
-	_, all, err := r.heart.Beats(r.Context())
+	_, all, err := r.heart.Heartbeats(r.Context())
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -439,11 +439,11 @@ func (r *rig) problems() string {
 	return strings.Join(lines, "\n")
 }
 
-// beat is a manual tick.
-func (r *rig) beat(want int, key string, ids ...string) {
+// runNow is a manual tick.
+func (r *rig) runNow(want int, key string, ids ...string) {
 	r.Helper()
-	if n, err := r.heart.Beat(r.Context(), key, ids...); n != want || err != nil {
-		r.Errorf("Beat(%q, %q) = %d, %v, want %d", key, ids, n, err, want)
+	if n, err := r.heart.RunHeartbeats(r.Context(), key, ids...); n != want || err != nil {
+		r.Errorf("RunHeartbeats(%q, %q) = %d, %v, want %d", key, ids, n, err, want)
 	}
 	synctest.Wait()
 }

@@ -38,24 +38,24 @@ type noTaskError struct{ id string }
 func (e noTaskError) Error() string        { return fmt.Sprintf("the heartbeat has no task %.80q", e.id) }
 func (e noTaskError) Is(target error) bool { return target == storage.ErrNotFound }
 
-// Beats lists all tasks in the order in which they run, with the files that could not
+// Heartbeats lists all tasks in the order in which they run, with the files that could not
 // be read.
-func (h *Heartbeat) Beats(ctx context.Context) (beats []connectors.Beat, problems []connectors.Problem, err error) {
+func (h *Heartbeat) Heartbeats(ctx context.Context) (tasks []connectors.HeartbeatTask, problems []connectors.Problem, err error) {
 	err = h.fresh(ctx, func(context.Context) error {
 		s := h.settings()
 		problems = h.sched.Problems()
 		for _, t := range h.tasks {
-			beats = append(beats, h.view(t, s))
+			tasks = append(tasks, h.view(t, s))
 		}
 		return nil
 	})
-	return beats, problems, err
+	return tasks, problems, err
 }
 
 // view returns the current state of a task. The caller holds the lock of the
 // files.
-func (h *Heartbeat) view(t *task, s Settings) connectors.Beat {
-	b := connectors.Beat{
+func (h *Heartbeat) view(t *task, s Settings) connectors.HeartbeatTask {
+	b := connectors.HeartbeatTask{
 		ID: t.id, Title: t.title, Every: t.everyText, ActiveHours: t.hoursText,
 		Enabled: t.enabled, Prompt: t.prompt, Gate: t.gate,
 	}
@@ -70,9 +70,9 @@ func (h *Heartbeat) view(t *task, s Settings) connectors.Beat {
 	return b
 }
 
-// AddBeat creates a task, or replaces the one with this id. A replaced task keeps the time of its
+// AddHeartbeat creates a task, or replaces the one with this id. A replaced task keeps the time of its
 // last run and, unless b has one, its gate.
-func (h *Heartbeat) AddBeat(ctx context.Context, b connectors.Beat) (added connectors.Beat, err error) {
+func (h *Heartbeat) AddHeartbeat(ctx context.Context, b connectors.HeartbeatTask) (added connectors.HeartbeatTask, err error) {
 	if b.ID != "" {
 		if err := checkID(b.ID); err != nil {
 			return added, err
@@ -107,7 +107,7 @@ func (h *Heartbeat) AddBeat(ctx context.Context, b connectors.Beat) (added conne
 }
 
 // check formats the text of a task and parses it to validate it.
-func (h *Heartbeat) check(ctx context.Context, id string, b connectors.Beat) (task, error) {
+func (h *Heartbeat) check(ctx context.Context, id string, b connectors.HeartbeatTask) (task, error) {
 	every, hours := strings.TrimSpace(b.Every), strings.TrimSpace(b.ActiveHours)
 	if every != "" {
 		d, err := parseEvery(every)
@@ -157,8 +157,8 @@ func gateOf(ctx context.Context, tree storage.Tree, id string) string {
 	return t.gate
 }
 
-// RemoveBeat deletes a task.
-func (h *Heartbeat) RemoveBeat(ctx context.Context, id string) error {
+// RemoveHeartbeat deletes a task.
+func (h *Heartbeat) RemoveHeartbeat(ctx context.Context, id string) error {
 	if checkID(id) != nil {
 		return noTaskError{id}
 	}
@@ -179,11 +179,11 @@ func (h *Heartbeat) RemoveBeat(ctx context.Context, id string) error {
 	})
 }
 
-// Beat runs tasks as one run in the background and returns their number. It is
+// RunHeartbeats runs tasks as one run in the background and returns their number. It is
 // idempotent for equal keys. It ignores gates, schedules and pauses. While a
 // message is pending it runs nothing and returns 0. With ids it runs these
 // tasks, even disabled ones; without ids, all enabled ones.
-func (h *Heartbeat) Beat(ctx context.Context, key string, ids ...string) (n int, err error) {
+func (h *Heartbeat) RunHeartbeats(ctx context.Context, key string, ids ...string) (n int, err error) {
 	if strings.TrimSpace(key) == "" {
 		return 0, errors.New("the key is empty")
 	}

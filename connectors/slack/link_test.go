@@ -308,7 +308,7 @@ func TestSocketsOfOthers(t *testing.T) {
 }
 
 // Nodes that start together, or in the place of one that was killed, are not taken for
-// another program: whether a socket is that of a node is known only a beat later, and
+// another program: whether a socket is that of a node is known only a renewal later, and
 // that of a node which is gone is counted by Slack for longer than by claybot.
 func TestSocketsOfNodes(t *testing.T) {
 	tests := []struct {

@@ -78,7 +78,7 @@ func TestClaimAndSendLockInOneOrder(t *testing.T) {
 			if err := here.Attempt(ctx, claim, out.ID); err != nil {
 				t.Fatal(err)
 			}
-			// It is given up, and its claim is not free yet: as when its beat runs out.
+			// It is given up, and its claim is not free yet: as when its lease runs out.
 			holder, err := pgx.Connect(ctx, url)
 			if err != nil {
 				t.Fatal(err)
@@ -136,7 +136,7 @@ func TestClaimAndSendLockInOneOrder(t *testing.T) {
 	}
 }
 
-// Two nodes take the destinations of each other, which leave, join again, beat and
+// Two nodes take the destinations of each other, which leave, join again, renew and
 // record their sends meanwhile: no node blocks another for good.
 func TestClaimsWithoutDeadlocks(t *testing.T) {
 	const rounds, dests = 200, 3
@@ -145,9 +145,9 @@ func TestClaimsWithoutDeadlocks(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ids := []string{"a-0", "b-0"}
-	beat := func(i int, id string) {
+	renewMember := func(i int, id string) {
 		if _, err := dbs[i].RenewMember(ctx, storage.Member{ID: id, Name: id}, time.Hour); err != nil {
-			t.Errorf("beat of %s: %v", id, err)
+			t.Errorf("renewal of %s: %v", id, err)
 			stop()
 		}
 	}
@@ -157,8 +157,8 @@ func TestClaimsWithoutDeadlocks(t *testing.T) {
 			stop()
 		}
 	}
-	beat(0, ids[0])
-	beat(1, ids[1])
+	renewMember(0, ids[0])
+	renewMember(1, ids[1])
 	for round := range rounds {
 		// One has all destinations, and is about to record a send to each.
 		from, to := round%2, 1-round%2
@@ -181,9 +181,9 @@ func TestClaimsWithoutDeadlocks(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			lost("leave", dbs[from].Leave(ctx, left))
-			beat(from, next)
+			renewMember(from, next)
 		})
-		wg.Go(func() { beat(to, ids[to]) })
+		wg.Go(func() { renewMember(to, ids[to]) })
 		for k := range dests {
 			wg.Go(func() {
 				lost("resolve", dbs[from].Resolve(ctx, claims[k], out[k].ID, storage.Resolution{State: claybot.SendSent, Receipt: "r"}))
@@ -207,15 +207,15 @@ func TestClaimsWithoutDeadlocks(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Fatalf("given up in round %d: %v", round, context.Cause(ctx))
 		}
-		beat(from, next) // it knows whether the other one is there, and so it yields
-		beat(to, ids[to])
+		renewMember(from, next) // it knows whether the other one is there, and so it yields
+		renewMember(to, ids[to])
 	}
 	if n := deadlocks(t, url, dbs...); n != 0 {
 		t.Errorf("%d deadlocks", n)
 	}
 }
 
-// A send whose record had to wait for others is refused when the beat of its node
+// A send whose record had to wait for others is refused when the lease of its node
 // ran out meanwhile.
 func TestAttemptWaitsTooLong(t *testing.T) {
 	url := postgrestest.Shared(t).Database(t)

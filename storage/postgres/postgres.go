@@ -276,9 +276,9 @@ func (db *DB) Close() error {
 
 // news is RenewMember's record of sinks that other members may create.
 type news struct {
-	mu          sync.Mutex
-	ids         string // of the members at the last renewal
-	fresh, beat int    // renewals since membership changed; since the last query
+	mu              sync.Mutex
+	ids             string // of the members at the last renewal
+	fresh, renewals int    // renewals since membership changed; since the last query
 }
 
 // sinksDue reports whether a renewal that found these members queries for sinks.
@@ -294,11 +294,11 @@ func (db *DB) sinksDue(alive []storage.Member) bool {
 	if all := strings.Join(ids, " "); all != n.ids {
 		n.ids, n.fresh = all, 0
 	}
-	n.fresh, n.beat = n.fresh+1, n.beat+1
-	if n.fresh > lookForSinks && n.beat < lookForSinks {
+	n.fresh, n.renewals = n.fresh+1, n.renewals+1
+	if n.fresh > lookForSinks && n.renewals < lookForSinks {
 		return false
 	}
-	n.beat = 0
+	n.renewals = 0
 	return true
 }
 

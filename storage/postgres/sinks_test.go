@@ -10,14 +10,14 @@ import (
 	"github.com/claybot/claybot/storage/postgres/postgrestest"
 )
 
-// beatsUntilKnown is after how many beats a node knows at the latest what another
+// renewalsUntilKnown is after how many renewals a node knows at the latest what another
 // one has named.
-const beatsUntilKnown = 4
+const renewalsUntilKnown = 4
 
-// beats makes a node beat so often that it knows what others have named.
-func (c *crew) beats(i int) {
+// renewals renews the lease of a node so often that it knows what others have named.
+func (c *crew) renewals(i int) {
 	c.Helper()
-	for range beatsUntilKnown {
+	for range renewalsUntilKnown {
 		if _, err := c.dbs[i].RenewMember(c.Context(), storage.Member{ID: c.node(i), Name: c.node(i)}, time.Hour); err != nil {
 			c.Fatal(err)
 		}
@@ -74,18 +74,18 @@ func (c *crew) owes(sink string, runs ...claybot.RunID) {
 }
 
 // A sink that one node names is told of the events that another one commits some
-// beats later, also when that one has other sinks, or none.
+// renewals later, also when that one has other sinks, or none.
 func TestSinkOfAnotherNode(t *testing.T) {
 	c := newCrew(t, postgrestest.Shared(t).Database(t), 3)
 	c.names(1, "audit")
-	c.beats(0)
+	c.renewals(0)
 	first := c.begins(0, "C1")
 	c.owes("audit", first)
 
 	// Naming its own does not take those of others away, while they are there.
 	c.names(0, "bus")
 	for i := range c.dbs {
-		c.beats(i)
+		c.renewals(i)
 	}
 	var all []claybot.RunID
 	for i, channel := range []string{"C2", "C3", "C4"} {

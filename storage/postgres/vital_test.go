@@ -8,23 +8,23 @@ import (
 	"github.com/claybot/claybot/storage/postgres/postgrestest"
 )
 
-// Beats and leases are answered while all connections of the pool are taken: a node
+// Renewals and leases are answered while all connections of the pool are taken: a node
 // that has much to do is not given up for that.
 func TestVitalCallsWaitForNobody(t *testing.T) {
 	const conns = 2
 	url := postgrestest.Shared(t).Database(t)
 	db, other := openWith(t, Config{URL: url, Conns: conns, notifyTime: time.Hour}), openWith(t, Config{URL: url})
 	ctx := t.Context() // a wait for a connection ends after writeTime
-	beat := func(db *DB, node string) []storage.Member {
+	renewMember := func(db *DB, node string) []storage.Member {
 		t.Helper()
 		alive, err := db.RenewMember(ctx, storage.Member{ID: node, Name: node}, time.Hour)
 		if err != nil {
-			t.Fatalf("beat of %s: %v", node, err)
+			t.Fatalf("renewal of %s: %v", node, err)
 		}
 		return alive
 	}
-	beat(db, "here")
-	beat(other, "there")
+	renewMember(db, "here")
+	renewMember(other, "there")
 	if _, err := other.Post(ctx, storage.Posting{To: agentAt(t, other, "C1"), Message: note("m1")}); err != nil {
 		t.Fatal(err)
 	}
@@ -36,8 +36,8 @@ func TestVitalCallsWaitForNobody(t *testing.T) {
 		}
 		defer conn.Release()
 	}
-	for range 10 { // what is done with some beats only is done with one of them
-		if alive := beat(db, "here"); len(alive) != 2 {
+	for range 10 { // what is done with some renewals only is done with one of them
+		if alive := renewMember(db, "here"); len(alive) != 2 {
 			t.Fatalf("alive %+v", alive)
 		}
 		renewed, by, err := db.Renew(ctx, lease, time.Hour)

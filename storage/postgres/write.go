@@ -28,7 +28,7 @@ type line struct {
 	pool *pgxpool.Pool
 }
 
-// Write implements relational.Driver, on the line of everything but beats.
+// Write implements relational.Driver, on the line of everything but renewals.
 func (db *DB) Write(ctx context.Context, soft bool, fn func(c *relational.Conn) error) error {
 	return line{db, db.pool}.Write(ctx, soft, fn)
 }

@@ -249,14 +249,14 @@ func claimedOutgoing(c *Conn, claim storage.Claim, id string, more ...Ask) (s cl
 }
 
 // askLive returns queries that check whether the lease of a member is valid.
-func askLive(c *Conn, node string, beating *bool) []Ask {
+func askLive(c *Conn, node string, alive *bool) []Ask {
 	if c.dialect.Alone {
-		*beating = true
+		*alive = true
 		return nil
 	}
 	return []Ask{{
 		Query: "SELECT until FROM nodes WHERE id = ?", Args: []any{node},
-		Row: func(r Row) error { *beating = r.Int(0) > c.now(); return nil }, // after what is locked was waited for
+		Row: func(r Row) error { *alive = r.Int(0) > c.now(); return nil }, // after what is locked was waited for
 	}}
 }
 

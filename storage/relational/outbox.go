@@ -168,12 +168,12 @@ func open(s claybot.SendState) bool { return s != claybot.SendSent && s != clayb
 // Attempt implements storage.Outbox. One that was sent or failed is refused.
 func (db outbox) Attempt(ctx context.Context, claim storage.Claim, id string) error {
 	err := db.update(ctx, func(c *Conn) error {
-		var beating bool
-		s, _, err := claimedOutgoing(c, claim, id, askLive(c, claim.Member, &beating)...)
+		var alive bool
+		s, _, err := claimedOutgoing(c, claim, id, askLive(c, claim.Member, &alive)...)
 		if err != nil {
 			return err
 		}
-		if !beating {
+		if !alive {
 			return fmt.Errorf("the lease of member %s: %w", claim.Member, storage.ErrLeaseLost)
 		}
 		if !open(s) {

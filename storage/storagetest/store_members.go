@@ -31,32 +31,32 @@ var nodeTests = []storeTest{
 		ok(b.Claim(b.ctx, "a", storage.DestClaim(dest)))(b)
 		b.equal("claims change nothing", b.unsent().State, claybot.SendAttempted)
 	}},
-	{"beats", shared(func(b *bed) {
+	{"renewals", shared(func(b *bed) {
 		a := storage.Member{
 			ID: "a", Name: "host a", Addr: "a:8080", Version: "1", Started: claybot.Now(),
 			Working: 3, MaxRuns: 10, State: storage.MemberLive,
 		}
-		b.equal("alone", nodeIDs(b.beat(a)), []string{"a"})
+		b.equal("alone", nodeIDs(b.renewMember(a)), []string{"a"})
 		time.Sleep(ttl / 2)
-		b.equal("both", nodeIDs(b.beat(storage.Member{ID: "b", Name: "host b", Version: "2", Started: claybot.Now()})), []string{"a", "b"})
+		b.equal("both", nodeIDs(b.renewMember(storage.Member{ID: "b", Name: "host b", Version: "2", Started: claybot.Now()})), []string{"a", "b"})
 		a.Working = 4
-		got := b.beat(a)[0]
+		got := b.renewMember(a)[0]
 		b.equal("as told", []any{got.Name, got.Addr, got.Version, got.Started, got.Working, got.MaxRuns, got.State},
 			[]any{a.Name, a.Addr, a.Version, a.Started, 4, 10, storage.MemberLive})
 		b.equal("by the clock of the store", []any{got.Seen, got.Until}, []any{claybot.Now(), claybot.At(time.Now().Add(ttl))})
 		time.Sleep(ttl - time.Second)
-		b.equal("b is about to run out", nodeIDs(b.beat(a)), []string{"a", "b"})
+		b.equal("b is about to run out", nodeIDs(b.renewMember(a)), []string{"a", "b"})
 		time.Sleep(time.Second)
-		b.equal("b has run out", nodeIDs(b.beat(a)), []string{"a"})
+		b.equal("b has run out", nodeIDs(b.renewMember(a)), []string{"a"})
 		_, err := b.RenewMember(b.ctx, storage.Member{ID: "b", Name: "host b"}, ttl)
 		b.is(err, storage.ErrLeaseLost)
 		_, err = b.RenewMember(b.ctx, storage.Member{ID: "b", Name: "host b"}, ttl)
 		b.is(err, storage.ErrLeaseLost)
-		b.equal("nor does it come back", nodeIDs(b.beat(a)), []string{"a"})
+		b.equal("nor does it come back", nodeIDs(b.renewMember(a)), []string{"a"})
 	})},
 	{"leaving", shared(func(b *bed) {
-		b.beat(storage.Member{ID: "a", Name: "a"})
-		b.beat(storage.Member{ID: "b", Name: "b"})
+		b.renewMember(storage.Member{ID: "a", Name: "a"})
+		b.renewMember(storage.Member{ID: "b", Name: "b"})
 		c := ok(b.Claim(b.ctx, "a", "x"))(b)
 		for range 2 {
 			b.noError(b.Leave(b.ctx, "a"))
@@ -70,14 +70,14 @@ var nodeTests = []storeTest{
 		b.is(err, storage.ErrLeaseLost)
 	})},
 	{"the list", shared(func(b *bed) {
-		b.beat(storage.Member{ID: "lost", Name: "1", Started: claybot.Now()})
+		b.renewMember(storage.Member{ID: "lost", Name: "1", Started: claybot.Now()})
 		time.Sleep(ttl)
-		b.beat(storage.Member{ID: "gone", Name: "2", Started: claybot.Now()})
+		b.renewMember(storage.Member{ID: "gone", Name: "2", Started: claybot.Now()})
 		b.noError(b.Leave(b.ctx, "gone"))
 		time.Sleep(time.Second)
-		b.beat(storage.Member{ID: "drains", Name: "3", Started: claybot.Now(), State: storage.MemberDraining})
+		b.renewMember(storage.Member{ID: "drains", Name: "3", Started: claybot.Now(), State: storage.MemberDraining})
 		time.Sleep(time.Second)
-		b.beat(storage.Member{ID: "live", Name: "4", Started: claybot.Now()})
+		b.renewMember(storage.Member{ID: "live", Name: "4", Started: claybot.Now()})
 		ok(b.Claim(b.ctx, "live", "x"))(b)
 		ok(b.Claim(b.ctx, "live", "y"))(b)
 		for i := range 3 {
@@ -92,8 +92,8 @@ var nodeTests = []storeTest{
 		b.equal("after a day", len(ok(b.Members(b.ctx))(b)), 0)
 	})},
 	{"claims", shared(func(b *bed) {
-		b.beat(storage.Member{ID: "a", Name: "a"})
-		b.beat(storage.Member{ID: "b", Name: "b"})
+		b.renewMember(storage.Member{ID: "a", Name: "a"})
+		b.renewMember(storage.Member{ID: "b", Name: "b"})
 		b.equal("without a holder", ok(b.Holder(b.ctx, "x"))(b), "")
 		_, err := b.Claim(b.ctx, "", "x")
 		b.is(err, storage.ErrLeaseLost)
@@ -118,11 +118,11 @@ var nodeTests = []storeTest{
 		_, err = b.Claim(b.ctx, "stranger", "y")
 		b.is(err, storage.ErrLeaseLost)
 	})},
-	{"claims end with the beat", shared(func(b *bed) {
-		b.beat(storage.Member{ID: "a", Name: "a"})
+	{"claims end with the lease", shared(func(b *bed) {
+		b.renewMember(storage.Member{ID: "a", Name: "a"})
 		c := ok(b.Claim(b.ctx, "a", "x"))(b)
 		time.Sleep(ttl / 2)
-		b.beat(storage.Member{ID: "b", Name: "b"})
+		b.renewMember(storage.Member{ID: "b", Name: "b"})
 		time.Sleep(ttl/2 - ms)
 		_, err := b.Claim(b.ctx, "b", "x")
 		b.is(err, storage.ErrHeld)
@@ -133,7 +133,7 @@ var nodeTests = []storeTest{
 	{"one of many gets a claim", shared(func(b *bed) {
 		const many = 8
 		for i := range many {
-			b.beat(storage.Member{ID: fmt.Sprint("n", i), Name: "n"})
+			b.renewMember(storage.Member{ID: fmt.Sprint("n", i), Name: "n"})
 		}
 		for round := range 5 {
 			var wg sync.WaitGroup
@@ -154,8 +154,8 @@ var nodeTests = []storeTest{
 		}
 	})},
 	{"sends are fenced", shared(func(b *bed) {
-		b.beat(storage.Member{ID: "a", Name: "a"})
-		b.beat(storage.Member{ID: "b", Name: "b"})
+		b.renewMember(storage.Member{ID: "a", Name: "a"})
+		b.renewMember(storage.Member{ID: "b", Name: "b"})
 		elsewhere := reply("x1")
 		elsewhere.Route.ChannelID = "C2"
 		ok(b.Enqueue(b.ctx, reply("o1"), reply("o2"), elsewhere))(b)
@@ -179,8 +179,8 @@ var nodeTests = []storeTest{
 		b.equal("the same claim again", ok(b.Claim(b.ctx, "b", storage.DestClaim(dest)))(b).Token > c.Token, true)
 		b.equal("is not another holder", b.states("o1", "o2", "x1"), "sent attempted attempted")
 	})},
-	{"no attempt without a beat", shared(func(b *bed) {
-		b.beat(storage.Member{ID: "a", Name: "a"})
+	{"no attempt without a lease", shared(func(b *bed) {
+		b.renewMember(storage.Member{ID: "a", Name: "a"})
 		ok(b.Enqueue(b.ctx, reply("o1")))(b)
 		c := ok(b.Claim(b.ctx, "a", storage.DestClaim(dest)))(b)
 		time.Sleep(ttl)
@@ -189,12 +189,12 @@ var nodeTests = []storeTest{
 	})},
 	{"claims of nodes that are long gone", shared(func(b *bed) {
 		for _, id := range []string{"a", "b"} {
-			b.beat(storage.Member{ID: id, Name: id})
+			b.renewMember(storage.Member{ID: id, Name: id})
 			ok(b.Claim(b.ctx, id, "x"+id))(b)
 		}
 		time.Sleep(48 * time.Hour)
 		b.noError(b.Prune(b.ctx, time.Now()))
-		b.beat(storage.Member{ID: "c", Name: "c"})
+		b.renewMember(storage.Member{ID: "c", Name: "c"})
 		ok(b.Claim(b.ctx, "c", "xa"))(b)
 		b.equal("nodes", nodeIDs(ok(b.Members(b.ctx))(b)), []string{"c"})
 	})},
@@ -209,7 +209,7 @@ func shared(run func(b *bed)) func(b *bed) {
 	}
 }
 
-func (b *bed) beat(n storage.Member) []storage.Member {
+func (b *bed) renewMember(n storage.Member) []storage.Member {
 	b.Helper()
 	return ok(b.RenewMember(b.ctx, n, ttl))(b)
 }

@@ -41,7 +41,7 @@ var versionTests = []storeTest{
 	{"money of dead nodes", shared(func(b *bed) {
 		all := dollars("all", 100, true)
 		for _, node := range []string{"lives", "dies", "leaves", "me"} {
-			b.beat(storage.Member{ID: node, Name: node})
+			b.renewMember(storage.Member{ID: node, Name: node})
 			r := aside("by "+node, 10, 0, all)
 			r.Node = node
 			b.noError(b.Reserve(b.ctx, r))
@@ -50,8 +50,8 @@ var versionTests = []storeTest{
 		b.noError(b.Leave(b.ctx, "leaves"))
 		b.equal("one has left", ok(b.Abandoned(b.ctx, "me"))(b), 1)
 		time.Sleep(ttl - time.Second)
-		b.beat(storage.Member{ID: "lives", Name: "lives"})
-		b.beat(storage.Member{ID: "me", Name: "me"})
+		b.renewMember(storage.Member{ID: "lives", Name: "lives"})
+		b.renewMember(storage.Member{ID: "me", Name: "me"})
 		time.Sleep(time.Second)
 		b.equal("one has died", ok(b.Abandoned(b.ctx, "me"))(b), 1)
 		b.equal("once", ok(b.Abandoned(b.ctx, "lives"))(b), 0)

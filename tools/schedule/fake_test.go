@@ -84,30 +84,30 @@ func next() []time.Time {
 	return []time.Time{time.Date(2026, 3, 28, 9, 0, 0, 0, zone), time.Date(2026, 3, 30, 9, 0, 0, 0, zone)}
 }
 
-// beats is the like for a heartbeat.
-type beats struct {
-	all      []connectors.Beat
+// heartbeats is the like for the heartbeat.
+type heartbeats struct {
+	all      []connectors.HeartbeatTask
 	problems []connectors.Problem
 	asked    []any
 	err      error
 }
 
-func (f *beats) Beats(context.Context) ([]connectors.Beat, []connectors.Problem, error) {
+func (f *heartbeats) Heartbeats(context.Context) ([]connectors.HeartbeatTask, []connectors.Problem, error) {
 	return f.all, f.problems, nil
 }
 
-func (f *beats) AddBeat(_ context.Context, b connectors.Beat) (connectors.Beat, error) {
+func (f *heartbeats) AddHeartbeat(_ context.Context, b connectors.HeartbeatTask) (connectors.HeartbeatTask, error) {
 	f.asked = []any{"add", b}
 	return b, f.err
 }
 
-func (f *beats) RemoveBeat(_ context.Context, id string) error {
+func (f *heartbeats) RemoveHeartbeat(_ context.Context, id string) error {
 	f.asked = []any{"remove", id}
 	return f.err
 }
 
-func (f *beats) Beat(_ context.Context, key string, ids ...string) (int, error) {
-	f.asked = []any{"beat", key, fmt.Sprint(ids)}
+func (f *heartbeats) RunHeartbeats(_ context.Context, key string, ids ...string) (int, error) {
+	f.asked = []any{"run", key, fmt.Sprint(ids)}
 	return len(ids), f.err
 }
 
@@ -143,22 +143,22 @@ func ann() tools.Env {
 
 // A world is all that the tools work on.
 type world struct {
-	tasks  *tasks
-	beats  *beats
-	family *family
-	tools  []tools.Tool
-	set    *tools.Set
+	tasks      *tasks
+	heartbeats *heartbeats
+	family     *family
+	tools      []tools.Tool
+	set        *tools.Set
 }
 
 func newWorld() world {
-	w := world{tasks: new(tasks), beats: new(beats), family: &family{all: []tools.AgentInfo{
+	w := world{tasks: new(tasks), heartbeats: new(heartbeats), family: &family{all: []tools.AgentInfo{
 		{ID: annID, Self: true},
 		{ID: childID, Parent: annID},
 		{ID: grandID, Parent: childID},
 		{ID: foreign},
 		{ID: circleID, Parent: circleID},
 	}}}
-	w.tools = append(schedule.Tools(w.tasks, w.beats, w.family), schedule.MemoryTools(w.tasks)...)
+	w.tools = append(schedule.Tools(w.tasks, w.heartbeats, w.family), schedule.MemoryTools(w.tasks)...)
 	var err error
 	if w.set, err = tools.NewSet(w.tools...); err != nil {
 		panic(err)

@@ -13,10 +13,10 @@ import (
 const maxIDs = 100
 
 // heart has the tools for the heartbeat.
-type heart struct{ beats Beats }
+type heart struct{ heartbeats Heartbeats }
 
-// A beat is what a model says about a task of the heartbeat.
-type beat struct {
+// A heartbeatTask is what a model says about a task of the heartbeat.
+type heartbeatTask struct {
 	Title       string `json:"title" jsonschema:"a short title for people"`
 	Prompt      string `json:"prompt" jsonschema:"what to look after each time"`
 	ID          string `json:"id,omitempty" jsonschema:"id of the task, of a-z 0-9 . _ -; derived from the title when omitted; replaces the task with this id"`
@@ -29,8 +29,8 @@ type beat struct {
 func (h heart) add() tools.Tool {
 	s := spec(addName, "Creates or replaces a task of the heartbeat: something small to look after at regular intervals, together with the others that are due.", tools.Once)
 	s.Undoes = true
-	return tools.New(s, func(ctx context.Context, _ tools.Env, in beat) (tools.Result, error) {
-		b := connectors.Beat{
+	return tools.New(s, func(ctx context.Context, _ tools.Env, in heartbeatTask) (tools.Result, error) {
+		b := connectors.HeartbeatTask{
 			ID: in.ID, Title: in.Title, Prompt: in.Prompt, Every: in.Every, ActiveHours: in.ActiveHours,
 			Enabled: in.Enabled == nil || *in.Enabled,
 		}
@@ -49,52 +49,52 @@ func (h heart) add() tools.Tool {
 				return tools.Result{}, err
 			}
 		}
-		all, _, err := h.beats.Beats(ctx)
+		all, _, err := h.heartbeats.Heartbeats(ctx)
 		if err != nil {
 			return tools.Result{}, err
 		}
 		// Only people set gates, and a model must not remove one either.
-		if old := findBeat(all, b.ID); old != nil {
+		if old := findHeartbeat(all, b.ID); old != nil {
 			b.Gate = old.Gate
 		}
-		made, err := h.beats.AddBeat(ctx, b)
+		made, err := h.heartbeats.AddHeartbeat(ctx, b)
 		if err != nil {
 			return tools.Result{}, err
 		}
 		r := tools.Result{
-			Text: "The heartbeat has this task now.\n" + describeBeat(made),
+			Text: "The heartbeat has this task now.\n" + describeHeartbeat(made),
 			What: "created the task " + made.ID + " of the heartbeat", Undo: tools.UndoCall(removeName, removing{ID: made.ID}),
 		}
-		if old := findBeat(all, made.ID); old != nil {
-			r.What, r.Undo = "replaced the task "+made.ID+" of the heartbeat", tools.UndoCall(addName, beatOf(*old))
+		if old := findHeartbeat(all, made.ID); old != nil {
+			r.What, r.Undo = "replaced the task "+made.ID+" of the heartbeat", tools.UndoCall(addName, heartbeatOf(*old))
 		}
 		return r, nil
 	})
 }
 
-// findBeat finds a task by its id; nil when there is none.
-func findBeat(all []connectors.Beat, id string) *connectors.Beat {
-	i := slices.IndexFunc(all, func(b connectors.Beat) bool { return b.ID == id && id != "" })
+// findHeartbeat finds a task by its id; nil when there is none.
+func findHeartbeat(all []connectors.HeartbeatTask, id string) *connectors.HeartbeatTask {
+	i := slices.IndexFunc(all, func(b connectors.HeartbeatTask) bool { return b.ID == id && id != "" })
 	if i < 0 {
 		return nil
 	}
 	return &all[i]
 }
 
-// beatOf is how a model would say what a task is.
-func beatOf(b connectors.Beat) beat {
-	return beat{Title: b.Title, Prompt: b.Prompt, ID: b.ID, Every: b.Every, ActiveHours: b.ActiveHours, Enabled: &b.Enabled}
+// heartbeatOf is how a model would say what a task is.
+func heartbeatOf(b connectors.HeartbeatTask) heartbeatTask {
+	return heartbeatTask{Title: b.Title, Prompt: b.Prompt, ID: b.ID, Every: b.Every, ActiveHours: b.ActiveHours, Enabled: &b.Enabled}
 }
 
 func (h heart) list() tools.Tool {
-	all := func(ctx context.Context, _ tools.Env) ([]connectors.Beat, []connectors.Problem, error) {
-		return h.beats.Beats(ctx)
+	all := func(ctx context.Context, _ tools.Env) ([]connectors.HeartbeatTask, []connectors.Problem, error) {
+		return h.heartbeats.Heartbeats(ctx)
 	}
-	return list("heartbeat_list", "Lists the tasks of the heartbeat.", "The heartbeat has no tasks.", all, describeBeat)
+	return list("heartbeat_list", "Lists the tasks of the heartbeat.", "The heartbeat has no tasks.", all, describeHeartbeat)
 }
 
-// describeBeat is a task of the heartbeat in some lines.
-func describeBeat(b connectors.Beat) string {
+// describeHeartbeat is a task of the heartbeat in some lines.
+func describeHeartbeat(b connectors.HeartbeatTask) string {
 	s := fmt.Sprintf("%s: %s", b.ID, tools.Short(b.Title, maxName))
 	if b.Every != "" {
 		s += "\nevery: " + b.Every
@@ -133,7 +133,7 @@ func (h heart) run() tools.Tool {
 				return tools.Result{}, err
 			}
 		}
-		n, err := h.beats.Beat(ctx, key(env), ids...)
+		n, err := h.heartbeats.RunHeartbeats(ctx, key(env), ids...)
 		if err != nil {
 			return tools.Result{}, err
 		}
@@ -166,20 +166,20 @@ func (h heart) remove() tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		all, _, err := h.beats.Beats(ctx)
+		all, _, err := h.heartbeats.Heartbeats(ctx)
 		if err != nil {
 			return tools.Result{}, err
 		}
-		old := findBeat(all, id)
+		old := findHeartbeat(all, id)
 		if old == nil && env.Undo {
 			return tools.Result{Text: fmt.Sprintf("task %s of the heartbeat no longer exists", id)}, nil
 		}
-		if err := h.beats.RemoveBeat(ctx, id); err != nil {
+		if err := h.heartbeats.RemoveHeartbeat(ctx, id); err != nil {
 			return tools.Result{}, err
 		}
 		r := tools.Result{Text: fmt.Sprintf("task %s of the heartbeat is removed", id), What: "removed the task " + tools.Short(id, maxField) + " of the heartbeat"}
 		if old != nil && old.Gate == "" { // a gate only people can set
-			r.Undo = tools.UndoCall(addName, beatOf(*old))
+			r.Undo = tools.UndoCall(addName, heartbeatOf(*old))
 		}
 		return r, nil
 	})

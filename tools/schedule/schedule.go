@@ -4,7 +4,7 @@
 // heartbeat_add, heartbeat_list, heartbeat_run and heartbeat_remove.
 //
 // It limits an agent to the tasks of its own owner, and their output to its own chat.
-// Tasks and Beats decide what a task is and when it runs.
+// Tasks and Heartbeats decide what a task is and when it runs.
 //
 // Only cmd imports it.
 package schedule
@@ -57,23 +57,23 @@ type Tasks interface {
 	RunNow(ctx context.Context, ref, key string) (connectors.Task, error)
 }
 
-// Beats are the tasks of the heartbeat. Their errors are sentences for the caller.
-type Beats interface {
-	// Beats lists all tasks in the order in which they run.
-	Beats(ctx context.Context) ([]connectors.Beat, []connectors.Problem, error)
-	// AddBeat creates a task, or replaces the one with this id.
-	AddBeat(ctx context.Context, b connectors.Beat) (connectors.Beat, error)
-	// RemoveBeat deletes a task.
-	RemoveBeat(ctx context.Context, id string) error
-	// Beat runs the tasks named, or all, as one run in the background, and
+// Heartbeats are the tasks of the heartbeat. Their errors are sentences for the caller.
+type Heartbeats interface {
+	// Heartbeats lists all tasks in the order in which they run.
+	Heartbeats(ctx context.Context) ([]connectors.HeartbeatTask, []connectors.Problem, error)
+	// AddHeartbeat creates a task, or replaces the one with this id.
+	AddHeartbeat(ctx context.Context, b connectors.HeartbeatTask) (connectors.HeartbeatTask, error)
+	// RemoveHeartbeat deletes a task.
+	RemoveHeartbeat(ctx context.Context, id string) error
+	// RunHeartbeats runs the tasks named, or all, as one run in the background, and
 	// returns how many; key makes repeats of the call harmless.
-	Beat(ctx context.Context, key string, ids ...string) (int, error)
+	RunHeartbeats(ctx context.Context, key string, ids ...string) (int, error)
 }
 
 // Tools are the tools for tasks over t and for the heartbeat over b. Those of a
 // nil one are left out. a lists the subagents of a caller, which may
 // get the output of its tasks; with nil only the caller itself may.
-func Tools(t Tasks, b Beats, a tools.Directory) []tools.Tool {
+func Tools(t Tasks, b Heartbeats, a tools.Directory) []tools.Tool {
 	var all []tools.Tool
 	if t != nil {
 		c := cron{t, a}

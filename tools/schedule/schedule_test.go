@@ -22,7 +22,7 @@ func TestEffects(t *testing.T) {
 		"cron_restore_memory": tools.Idempotent,
 	}
 	got := map[string]tools.Effect{}
-	for _, tool := range append(schedule.Tools(new(tasks), new(beats), nil), schedule.MemoryTools(new(tasks))...) {
+	for _, tool := range append(schedule.Tools(new(tasks), new(heartbeats), nil), schedule.MemoryTools(new(tasks))...) {
 		got[tool.Spec().Name] = tool.Spec().Effect
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -31,7 +31,7 @@ func TestEffects(t *testing.T) {
 	for _, n := range []struct{ got, want int }{
 		{len(schedule.Tools(nil, nil, nil)), 0},
 		{len(schedule.Tools(new(tasks), nil, nil)), 5},
-		{len(schedule.Tools(nil, new(beats), nil)), 4},
+		{len(schedule.Tools(nil, new(heartbeats), nil)), 4},
 	} {
 		if n.got != n.want {
 			t.Errorf("%d tools, want %d", n.got, n.want)
@@ -358,17 +358,17 @@ func TestMemory(t *testing.T) {
 }
 
 func TestHeartbeat(t *testing.T) {
-	type beat = connectors.Beat
+	type heartbeatTask = connectors.HeartbeatTask
 	tests := []struct {
 		tool, args string
 		asked      []any
 		want       string
 		ok         bool
 	}{
-		{"heartbeat_add", `{"title":" Look ","prompt":"look\nround"}`, []any{"add", beat{Title: "Look", Prompt: "look\nround", Enabled: true}}, "The heartbeat has this task now.\n: Look\nprompt: look round", true},
+		{"heartbeat_add", `{"title":" Look ","prompt":"look\nround"}`, []any{"add", heartbeatTask{Title: "Look", Prompt: "look\nround", Enabled: true}}, "The heartbeat has this task now.\n: Look\nprompt: look round", true},
 		{
 			"heartbeat_add", `{"title":"a","prompt":"b","id":"known","every":"1h","active_hours":"08:00-22:00","enabled":false}`,
-			[]any{"add", beat{ID: "known", Title: "a", Prompt: "b", Every: "1h", ActiveHours: "08:00-22:00", Gate: "./check.sh"}},
+			[]any{"add", heartbeatTask{ID: "known", Title: "a", Prompt: "b", Every: "1h", ActiveHours: "08:00-22:00", Gate: "./check.sh"}},
 			"state: disabled", true,
 		},
 		{"heartbeat_add", `{"title":"a","prompt":"b","gate":"rm"}`, nil, "gate", false},
@@ -377,9 +377,9 @@ func TestHeartbeat(t *testing.T) {
 		{"heartbeat_add", `{"title":"a","prompt":" "}`, nil, "field prompt: must not be empty", false},
 		{"heartbeat_add", `{"title":"a","prompt":"b","every":"1h\nwhen: rm"}`, nil, "field every: must be one line", false},
 		{"heartbeat_add", `{"title":"a","prompt":"b","id":"` + strings.Repeat("x", 201) + `"}`, nil, "field id: 201 bytes", false},
-		{"heartbeat_run", `{}`, []any{"beat", "run1/call1", "[]"}, "0 tasks run now", true},
-		{"heartbeat_run", `{"ids":["a"]}`, []any{"beat", "run1/call1", "[a]"}, "1 task runs now", true},
-		{"heartbeat_run", `{"ids":["a"," b"]}`, []any{"beat", "run1/call1", "[a b]"}, "2 tasks run now", true},
+		{"heartbeat_run", `{}`, []any{"run", "run1/call1", "[]"}, "0 tasks run now", true},
+		{"heartbeat_run", `{"ids":["a"]}`, []any{"run", "run1/call1", "[a]"}, "1 task runs now", true},
+		{"heartbeat_run", `{"ids":["a"," b"]}`, []any{"run", "run1/call1", "[a b]"}, "2 tasks run now", true},
 		{"heartbeat_run", `{"ids":["a",""]}`, nil, "field ids[1]: must not be empty", false},
 		{"heartbeat_run", `{"ids":["a"` + strings.Repeat(`,"a"`, 100) + `]}`, nil, "field ids: 101 entries", false},
 		{"heartbeat_remove", `{"id":"known"}`, []any{"remove", "known"}, "task known of the heartbeat is removed", true},
@@ -387,16 +387,16 @@ func TestHeartbeat(t *testing.T) {
 	}
 	for _, tt := range tests {
 		w := newWorld()
-		w.beats.all = []beat{{ID: "known", Title: "k", Gate: "./check.sh"}}
+		w.heartbeats.all = []heartbeatTask{{ID: "known", Title: "k", Gate: "./check.sh"}}
 		got, err := w.call(t, ann(), tt.tool, tt.args)
 		if err != nil {
 			got = err.Error()
 		}
-		if (err == nil) != tt.ok || !strings.Contains(got, tt.want) || !reflect.DeepEqual(w.beats.asked, tt.asked) {
-			t.Errorf("%s %.100s: %v, %q, asks %+v; want %q, %+v", tt.tool, tt.args, err, got, w.beats.asked, tt.want, tt.asked)
+		if (err == nil) != tt.ok || !strings.Contains(got, tt.want) || !reflect.DeepEqual(w.heartbeats.asked, tt.asked) {
+			t.Errorf("%s %.100s: %v, %q, asks %+v; want %q, %+v", tt.tool, tt.args, err, got, w.heartbeats.asked, tt.want, tt.asked)
 		}
-		if w.beats.err = errors.New("no"); tt.ok {
-			if _, err := w.call(t, ann(), tt.tool, tt.args); !errors.Is(err, w.beats.err) {
+		if w.heartbeats.err = errors.New("no"); tt.ok {
+			if _, err := w.call(t, ann(), tt.tool, tt.args); !errors.Is(err, w.heartbeats.err) {
 				t.Errorf("%s with an error: %v", tt.tool, err)
 			}
 		}
@@ -409,8 +409,8 @@ func TestHeartbeatList(t *testing.T) {
 		t.Errorf("none: %q, %v", got, err)
 	}
 	day := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	w.beats.all = []connectors.Beat{{ID: "a", Title: "A", Every: "1h", ActiveHours: "08:00-22:00", Enabled: true, Prompt: "p", LastRun: day, Next: day.Add(time.Hour), Stopped: "no user has written"}}
-	w.beats.problems = []connectors.Problem{{File: "b.md", Text: "empty"}}
+	w.heartbeats.all = []connectors.HeartbeatTask{{ID: "a", Title: "A", Every: "1h", ActiveHours: "08:00-22:00", Enabled: true, Prompt: "p", LastRun: day, Next: day.Add(time.Hour), Stopped: "no user has written"}}
+	w.heartbeats.problems = []connectors.Problem{{File: "b.md", Text: "empty"}}
 	want := `problem in b.md: empty
 
 a: A

@@ -31,12 +31,12 @@ func (deaf) Answer(context.Context, connectors.Press) (connectors.PressResult, e
 
 // A real is the tools on a cron and a heartbeat that run.
 type real struct {
-	t     *testing.T
-	set   *tools.Set
-	cron  *cron.Cron
-	beats *heartbeat.Heartbeat
-	env   tools.Env
-	calls int
+	t          *testing.T
+	set        *tools.Set
+	cron       *cron.Cron
+	heartbeats *heartbeat.Heartbeat
+	env        tools.Env
+	calls      int
 }
 
 func newReal(t *testing.T) *real {
@@ -48,13 +48,13 @@ func newReal(t *testing.T) *real {
 	dir := t.TempDir()
 	r := &real{
 		t: t, env: ann(),
-		cron:  cron.New(cron.Config{Dir: filepath.Join(dir, "cron"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(dir, "cron"), Layout: cron.Layout, Marks: db})), Claims: db, Node: func() string { return "alone" }, Ledger: db, Index: db}),
-		beats: heartbeat.New(heartbeat.Config{Dir: filepath.Join(dir, "heartbeat"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(dir, "heartbeat"), Layout: heartbeat.Layout, Marks: db})), Claims: db, Node: func() string { return "alone" }, Receipts: db}),
+		cron:       cron.New(cron.Config{Dir: filepath.Join(dir, "cron"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(dir, "cron"), Layout: cron.Layout, Marks: db})), Claims: db, Node: func() string { return "alone" }, Ledger: db, Index: db}),
+		heartbeats: heartbeat.New(heartbeat.Config{Dir: filepath.Join(dir, "heartbeat"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(dir, "heartbeat"), Layout: heartbeat.Layout, Marks: db})), Claims: db, Node: func() string { return "alone" }, Receipts: db}),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
 	work.Go(func() { _ = r.cron.Run(ctx, deaf{}) })
-	work.Go(func() { _ = r.beats.Run(ctx, deaf{}) })
+	work.Go(func() { _ = r.heartbeats.Run(ctx, deaf{}) })
 	t.Cleanup(func() {
 		cancel()
 		work.Wait()
@@ -65,14 +65,14 @@ func newReal(t *testing.T) *real {
 	for !running(ctx, r) {
 		runtime.Gosched()
 	}
-	if r.set, err = tools.NewSet(append(schedule.Tools(r.cron, r.beats, nil), schedule.MemoryTools(r.cron)...)...); err != nil {
+	if r.set, err = tools.NewSet(append(schedule.Tools(r.cron, r.heartbeats, nil), schedule.MemoryTools(r.cron)...)...); err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
 func running(ctx context.Context, r *real) bool {
-	return r.cron.Health().LastOK.Unix() > 0 && r.beats.Health().LastOK.Unix() > 0 && ctx.Err() == nil
+	return r.cron.Health().LastOK.Unix() > 0 && r.heartbeats.Health().LastOK.Unix() > 0 && ctx.Err() == nil
 }
 
 // do makes a call that must go well, and returns its effect.
@@ -110,7 +110,7 @@ func (r *real) state() string {
 	if err != nil || problems != nil {
 		r.t.Fatal(err, problems)
 	}
-	beats, problems, err := r.beats.Beats(r.t.Context())
+	heartbeats, problems, err := r.heartbeats.Heartbeats(r.t.Context())
 	if err != nil || problems != nil {
 		r.t.Fatal(err, problems)
 	}
@@ -118,7 +118,7 @@ func (r *real) state() string {
 	for _, t := range all {
 		fmt.Fprintf(&b, "%s %v %+v\n", t.UID, t.Enabled, t.TaskSpec)
 	}
-	for _, x := range beats {
+	for _, x := range heartbeats {
 		fmt.Fprintf(&b, "%s %s %s %s %v %s %s\n", x.ID, x.Title, x.Every, x.ActiveHours, x.Enabled, x.Prompt, x.Gate)
 	}
 	return b.String()
@@ -195,7 +195,7 @@ func TestNoUndo(t *testing.T) {
 // A gate is set by people; undo neither takes it away nor brings it back.
 func TestUndoKeepsGates(t *testing.T) {
 	w := newWorld()
-	w.beats.all = []connectors.Beat{{ID: "gated", Title: "T", Prompt: "P", Gate: "./check", Enabled: true}}
+	w.heartbeats.all = []connectors.HeartbeatTask{{ID: "gated", Title: "T", Prompt: "P", Gate: "./check", Enabled: true}}
 	if u := w.set.Do(t.Context(), ann(), claybot.ToolCall{Name: "heartbeat_remove", Args: `{"id":"gated"}`}).Record.Undo; u == nil || u.Call != nil {
 		t.Errorf("%+v", u)
 	}

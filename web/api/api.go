@@ -26,12 +26,12 @@ import (
 
 // A Config has the dependencies of the API.
 type Config struct {
-	Backend web.Backend
-	Tasks   web.Tasks // nil: cron is off
-	Beats   web.Beats // nil: the heartbeat is off
-	Usage   storage.Usages
-	Budgets web.Budgets // nil: there are none
-	Tooling web.Tooling // optional
+	Backend    web.Backend
+	Tasks      web.Tasks      // nil: cron is off
+	Heartbeats web.Heartbeats // nil: the heartbeat is off
+	Usage      storage.Usages
+	Budgets    web.Budgets // nil: there are none
+	Tooling    web.Tooling // optional
 	// Profiles returns the profiles that OpenAI clients may use as models. Optional.
 	Profiles func() []string
 	// Engine returns the engine of an agent that does not exist yet. Optional: without it,
@@ -102,7 +102,7 @@ func resources(cfg Config) []resource {
 		outbox{b.Outbox},
 		access{b.Access},
 		tasks{cfg.Tasks},
-		beats{cfg.Beats},
+		heartbeats{cfg.Heartbeats},
 		budgetAPI{cfg.Budgets},
 		tooling{cfg.Tooling},
 		reports{b.System, cfg.Usage, cfg.Log},

@@ -47,20 +47,20 @@ const patience = time.Minute
 // and a model that says what it is told to.
 type rig struct {
 	*testing.T
-	dir    string
-	addr   string // host:port
-	mind   *mind
-	wrap   func(*web.Backend)     // optional; may replace contracts
-	usage  storage.Usages         // optional; in place of the store
-	tasks  web.Tasks              // instead of cron
-	beats  web.Beats              // instead of the heartbeat
-	bare   bool                   // neither cron nor heartbeat, nor tooling
-	shop   *webtest.Toolbench     // what agents work with
-	graphs map[string]runs.Engine // beside react
-	engine string                 // of the profile; empty: react
-	marks  func(storage.Checkpoints) storage.Checkpoints
-	alive  time.Duration // between signs of life; 0: the default
-	tools  []tools.Tool  // beside those of all rigs
+	dir        string
+	addr       string // host:port
+	mind       *mind
+	wrap       func(*web.Backend)     // optional; may replace contracts
+	usage      storage.Usages         // optional; in place of the store
+	tasks      web.Tasks              // instead of cron
+	heartbeats web.Heartbeats         // instead of the heartbeat
+	bare       bool                   // neither cron nor heartbeat, nor tooling
+	shop       *webtest.Toolbench     // what agents work with
+	graphs     map[string]runs.Engine // beside react
+	engine     string                 // of the profile; empty: react
+	marks      func(storage.Checkpoints) storage.Checkpoints
+	alive      time.Duration // between signs of life; 0: the default
+	tools      []tools.Tool  // beside those of all rigs
 	// watches are how many requests wait for something to happen in a run.
 	watches atomic.Int64
 	doc     *document // all answers are held against it; nil until it was read
@@ -122,7 +122,7 @@ func (r *rig) begin() {
 	page := webchat.New(webchat.Config{Name: "web"})
 	all := []connectors.Connector{page}
 	cfg := api.Config{
-		Backend: webtest.NewSystem(r.system).Backend(), Usage: r.db, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test", Marks: r.db, KeepAlive: r.alive,
+		Backend: webtest.NewSystem(r.system).Backend(), Usage: r.db, Tasks: r.tasks, Heartbeats: r.heartbeats, Log: log, Version: "test", Marks: r.db, KeepAlive: r.alive,
 		Profiles: func() []string { return []string{"default", "night"} },
 		Engine:   func(claybot.Descriptor) string { return r.engine },
 	}
@@ -145,7 +145,7 @@ func (r *rig) begin() {
 	if !r.bare && r.tasks == nil {
 		c := cron.New(cron.Config{Dir: filepath.Join(r.dir, "cron"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(r.dir, "cron"), Layout: cron.Layout, Marks: r.db})), Claims: r.db, Node: func() string { return "alone" }, Ledger: r.db, Index: r.db, Log: log})
 		h := heartbeat.New(heartbeat.Config{Dir: filepath.Join(r.dir, "heartbeat"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(r.dir, "heartbeat"), Layout: heartbeat.Layout, Marks: r.db})), Claims: r.db, Node: func() string { return "alone" }, Receipts: r.db, Log: log, Place: r.system.People.Foreground})
-		all, cfg.Tasks, cfg.Beats = append(all, c, h), c, h
+		all, cfg.Tasks, cfg.Heartbeats = append(all, c, h), c, h
 	}
 	r.srv, err = web.New(web.Config{Addr: r.addr, Dir: r.dir, Tree: storage.MirrorAlone(files.OpenNamed(r.dir, web.Names(), web.Load(log))), Log: log, Ready: r.system.Overview.Ready, Routes: api.Routes(cfg)})
 	if err != nil {
@@ -162,7 +162,7 @@ func (r *rig) planned(cfg api.Config) {
 	r.Helper()
 	r.until("the tasks and the heartbeats are read", func() bool {
 		_, _, err := cfg.Tasks.Tasks(r.Context())
-		_, _, err2 := cfg.Beats.Beats(r.Context())
+		_, _, err2 := cfg.Heartbeats.Heartbeats(r.Context())
 		return err == nil && err2 == nil
 	})
 }

@@ -24,8 +24,8 @@ type plan struct {
 }
 
 var (
-	_ web.Tasks = (*plan)(nil)
-	_ web.Beats = (*plan)(nil)
+	_ web.Tasks      = (*plan)(nil)
+	_ web.Heartbeats = (*plan)(nil)
 )
 
 func (p *plan) ask(format string, args ...any) error {
@@ -56,26 +56,28 @@ func (p *plan) RunNow(_ context.Context, ref, key string) (connectors.Task, erro
 	return connectors.Task{UID: ref}, p.ask("run %s %s", ref, key)
 }
 
-func (p *plan) AddBeat(_ context.Context, b connectors.Beat) (connectors.Beat, error) {
+func (p *plan) AddHeartbeat(_ context.Context, b connectors.HeartbeatTask) (connectors.HeartbeatTask, error) {
 	b.ID = b.Title
 	return b, p.ask("save %s %v", b.Title, b.Enabled)
 }
 
-func (p *plan) RemoveBeat(_ context.Context, id string) error { return p.ask("remove beat %s", id) }
+func (p *plan) RemoveHeartbeat(_ context.Context, id string) error {
+	return p.ask("remove heartbeat %s", id)
+}
 
 func (p *plan) Ledger(_ context.Context, ref string, limit int) ([]connectors.Firing, error) {
 	return nil, p.ask("ledger %s %d", ref, limit)
 }
 
-func (p *plan) Beats(context.Context) ([]connectors.Beat, []connectors.Problem, error) {
-	return []connectors.Beat{{ID: "tidy", Title: "Tidy up", Enabled: true, Prompt: "tidy"}}, nil, nil
+func (p *plan) Heartbeats(context.Context) ([]connectors.HeartbeatTask, []connectors.Problem, error) {
+	return []connectors.HeartbeatTask{{ID: "tidy", Title: "Tidy up", Enabled: true, Prompt: "tidy"}}, nil, nil
 }
 
-func (p *plan) Beat(_ context.Context, key string, ids ...string) (int, error) {
+func (p *plan) RunHeartbeats(_ context.Context, key string, ids ...string) (int, error) {
 	if len(key) == 26 {
 		key = "fresh"
 	}
-	return len(ids), p.ask("beat %s %v", key, ids)
+	return len(ids), p.ask("run heartbeats %s %v", key, ids)
 }
 
 func withPlan(t *testing.T) (*plan, *rig) {
@@ -84,7 +86,7 @@ func withPlan(t *testing.T) (*plan, *rig) {
 		{TaskSpec: connectors.TaskSpec{Name: "News", Schedule: "0 9 * * *", Prompt: "the news"}, Slug: "news", UID: "u1", Enabled: true},
 		{TaskSpec: connectors.TaskSpec{Name: "Odd"}, Slug: "odd name", UID: "news"}, // its uid is another one's slug
 	}, problems: []connectors.Problem{{File: "cron/bad/TASK.md", Line: 3, Text: "no such zone"}}}
-	return p, start(t, func(r *rig) { r.tasks, r.beats = p, p })
+	return p, start(t, func(r *rig) { r.tasks, r.heartbeats = p, p })
 }
 
 func TestSchedule(t *testing.T) {
@@ -130,10 +132,10 @@ func TestSchedule(t *testing.T) {
 		{"POST", "/heartbeat", `{"title":"T","prompt":"p"}`, 201, `"id":"T"`, "save T true"},
 		{"POST", "/heartbeat", `{"title":"T","prompt":"p","enabled":false}`, 201, "", "save T false"},
 		{"POST", "/heartbeat", `{"title":"T","gate":"sh"}`, 400, "gate", ""},
-		{"DELETE", "/heartbeat/tidy", "", 204, "", "remove beat tidy"},
+		{"DELETE", "/heartbeat/tidy", "", 204, "", "remove heartbeat tidy"},
 		{"GET", "/heartbeat", "", 200, `{"beats":[{"id":"tidy","title":"Tidy up","enabled":true,"prompt":"tidy"}],"problems":[]}`, ""},
-		{"POST", "/heartbeat/run", `{}`, 202, `{"ran":0,"tasks":0}`, "beat fresh []"},
-		{"POST", "/heartbeat/run?key=k", `{"ids":["a","b"]}`, 202, `{"ran":2,"tasks":2}`, "beat k [a b]"},
+		{"POST", "/heartbeat/run", `{}`, 202, `{"ran":0,"tasks":0}`, "run heartbeats fresh []"},
+		{"POST", "/heartbeat/run?key=k", `{"ids":["a","b"]}`, 202, `{"ran":2,"tasks":2}`, "run heartbeats k [a b]"},
 		{"POST", "/heartbeat/run", `{"ids":[""]}`, 400, "empty", ""},
 		{"POST", "/heartbeat/run", `["a"]`, 400, "JSON object", ""},
 		{"POST", "/heartbeat/run?key=%20", `{}`, 400, "1 to 64", ""},
@@ -238,10 +240,10 @@ func TestRealSchedule(t *testing.T) {
 	r.ask("DELETE", "/cron/"+task.UID, "", 204, nil)
 	r.refused("GET", "/cron/"+task.UID, "", 404, "not_found", "No such task")
 
-	var beat struct{ ID string }
-	r.ask("POST", "/heartbeat", `{"title":"Tidy up","prompt":"tidy"}`, 201, &beat)
-	r.ask("GET", "/heartbeat/"+beat.ID, "", 200, nil)
+	var added struct{ ID string }
+	r.ask("POST", "/heartbeat", `{"title":"Tidy up","prompt":"tidy"}`, 201, &added)
+	r.ask("GET", "/heartbeat/"+added.ID, "", 200, nil)
 	r.ask("GET", "/heartbeat", "", 200, nil)
-	r.ask("DELETE", "/heartbeat/"+beat.ID, "", 204, nil)
-	r.refused("DELETE", "/heartbeat/"+beat.ID, "", 404, "not_found", "")
+	r.ask("DELETE", "/heartbeat/"+added.ID, "", 204, nil)
+	r.refused("DELETE", "/heartbeat/"+added.ID, "", 404, "not_found", "")
 }

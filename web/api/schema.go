@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/web"
 )
@@ -54,7 +55,14 @@ var enums = map[reflect.Type][]string{
 
 // published are definition names that generated clients use and that differ from the Go
 // types.
-var published = map[reflect.Type]string{reflect.TypeFor[claybot.Answer](): "Answered"}
+var published = map[reflect.Type]string{
+	reflect.TypeFor[claybot.Answer]():           "Answered",
+	reflect.TypeFor[connectors.HeartbeatTask](): "Beat",
+	reflect.TypeFor[web.HeartbeatList]():        "BeatList",
+	reflect.TypeFor[web.HeartbeatRequest]():     "BeatRequest",
+	reflect.TypeFor[web.HeartbeatResult]():      "BeatDone",
+	reflect.TypeFor[web.HeartbeatSpec]():        "BeatSpec",
+}
 
 // of returns the schema of a type, or a reference to its definition.
 func (s *schemas) of(t reflect.Type) schema {

@@ -80,7 +80,7 @@ func ofTask[T any](t tasks, fn func(*http.Request, connectors.Task) (T, error)) 
 	}
 }
 
-// sentence converts an error of Tasks or Beats, which is a sentence for the caller, to a
+// sentence converts an error of Tasks or Heartbeats, which is a sentence for the caller, to a
 // problem.
 func sentence(err error) error {
 	switch {

@@ -21,13 +21,13 @@ var templates embed.FS
 type Config struct {
 	Backend web.Backend
 	Usage   storage.Usages
-	// Tasks and Beats are nil where cron or the heartbeat is off.
-	Tasks   web.Tasks
-	Beats   web.Beats
-	Tooling web.Tooling // optional
-	Budgets web.Budgets // nil: there are none
-	Log     *slog.Logger
-	Version string
+	// Tasks and Heartbeats are nil where cron or the heartbeat is off.
+	Tasks      web.Tasks
+	Heartbeats web.Heartbeats
+	Tooling    web.Tooling // optional
+	Budgets    web.Budgets // nil: there are none
+	Log        *slog.Logger
+	Version    string
 }
 
 // pages creates the routes of pages, their parts and their actions. The types of
@@ -92,7 +92,7 @@ func sections(cfg Config, p *pages) []section {
 			agents: b.Agents, control: b.Control, settings: b.Settings, inboxes: b.Inboxes, reminders: b.Reminders, runs: b.Runs, files: b.Files,
 		},
 		&runPages{pages: p, rows: rows, asked: asked, notes: notes, agents: b.Agents, runs: b.Runs, undos: b.Undos, system: b.System},
-		&schedulePages{pages: p, rows: rows, tasks: cfg.Tasks, beats: cfg.Beats, reminders: b.Reminders},
+		&schedulePages{pages: p, rows: rows, tasks: cfg.Tasks, heartbeats: cfg.Heartbeats, reminders: b.Reminders},
 		&deliveryPages{pages: p, outbox: b.Outbox, system: b.System},
 		&usagePages{pages: p, budgets: budgets, usage: cfg.Usage},
 		&accessPages{pages: p, access: b.Access, system: b.System},

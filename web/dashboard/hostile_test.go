@@ -57,7 +57,7 @@ func casesOf(x string, who viewer) []pageCase {
 	paused := viewTask(task, "k")
 	task.Paused = ""
 	on := viewTask(task, "k")
-	beat := connectors.Beat{ID: x, Title: x, Every: x, ActiveHours: x, Enabled: true, Prompt: x, Gate: x, LastRun: at, Next: at, Stopped: x}
+	heartbeat := connectors.HeartbeatTask{ID: x, Title: x, Every: x, ActiveHours: x, Enabled: true, Prompt: x, Gate: x, LastRun: at, Next: at, Stopped: x}
 	problems := []connectors.Problem{{File: x, Line: 3, Text: x}}
 	route := claybot.Route{Connector: x, ChannelID: x, UserID: x, ThreadID: x}
 	out := claybot.Outgoing{
@@ -100,9 +100,9 @@ func casesOf(x string, who viewer) []pageCase {
 		{"run", "work", work},
 		{"runs", "waiting", waitingView{[]asked{confirm}, 3}},
 		{"schedule", "main", scheduleView{
-			viewer: who, Tasks: []taskView{paused, on}, Problems: problems, Beats: []beatView{viewBeat(beat, "k")}, BeatProblems: problems,
+			viewer: who, Tasks: []taskView{paused, on}, Problems: problems, Heartbeats: []heartbeatView{viewHeartbeat(heartbeat, "k")}, HeartbeatProblems: problems,
 		}},
-		{"schedule", "main", scheduleView{viewer: who, TasksOff: x, BeatsOff: x}},
+		{"schedule", "main", scheduleView{viewer: who, TasksOff: x, HeartbeatsOff: x}},
 		{"schedule", "main", scheduleView{viewer: who, Task: &paused, Ledger: []firingView{viewFiring(firing)}, Limit: 25, More: 100}},
 		{"schedule", "instants", task.Next},
 		{"deliveries", "main", deliveriesView{

@@ -86,7 +86,7 @@ timezone: Europe/Berlin
 Say report.
 `
 
-// startOffice starts a rig with one task, one beat and one file that cannot be
+// startOffice starts a rig with one task, one heartbeat task and one file that cannot be
 // read.
 func startOffice(t *testing.T) *office {
 	t.Helper()
@@ -103,13 +103,13 @@ func startOffice(t *testing.T) *office {
 	// The stores are open when the desk is asked for, and nothing runs yet.
 	o.rig.desk = func(*web.Backend) {
 		tasks := cron.New(cron.Config{Dir: filepath.Join(o.dir, "cron"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(o.dir, "cron"), Layout: cron.Layout, Marks: o.db})), Claims: o.db, Node: func() string { return "alone" }, Ledger: o.db, Index: o.db})
-		beats := heartbeat.New(heartbeat.Config{Dir: filepath.Join(o.dir, "heartbeat"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(o.dir, "heartbeat"), Layout: heartbeat.Layout, Marks: o.db})), Claims: o.db, Node: func() string { return "alone" }, Receipts: o.db, Place: o.system.People.Foreground})
-		o.tasks, o.beats, o.also = tasks, beats, []connectors.Connector{o.phone, tasks, beats}
+		heartbeats := heartbeat.New(heartbeat.Config{Dir: filepath.Join(o.dir, "heartbeat"), Tree: storage.MirrorFolder(files.OpenTree(files.TreeConfig{Dir: filepath.Join(o.dir, "heartbeat"), Layout: heartbeat.Layout, Marks: o.db})), Claims: o.db, Node: func() string { return "alone" }, Receipts: o.db, Place: o.system.People.Foreground})
+		o.tasks, o.heartbeats, o.also = tasks, heartbeats, []connectors.Connector{o.phone, tasks, heartbeats}
 	}
 	o.start()
 	o.eventually("the tasks and the heartbeats are read", func() bool {
 		_, _, err := o.tasks.Tasks(t.Context())
-		_, _, err2 := o.beats.Beats(t.Context())
+		_, _, err2 := o.heartbeats.Heartbeats(t.Context())
 		return err == nil && err2 == nil
 	})
 	return o
@@ -290,7 +290,7 @@ func TestHeartbeatButtons(t *testing.T) {
 		t.Errorf("run now says %q", got)
 	}
 	v.act(http.MethodPost, run, url.Values{})
-	o.eventually("the beat has run", func() bool {
+	o.eventually("the heartbeat task has run", func() bool {
 		all, err := o.system.Overview.RunPage(o.Context(), storage.RunQuery{})
 		return err == nil && len(all) == 2 && all[0].State.Ended()
 	})

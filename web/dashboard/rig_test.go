@@ -46,11 +46,11 @@ import (
 type rig struct {
 	*testing.T
 	mind *mind
-	// also are further connectors, tasks and beats what the pages show of them.
-	also  []connectors.Connector
-	tasks web.Tasks
-	beats web.Beats
-	addr  string // to listen on; a free port by default
+	// also are further connectors, tasks and heartbeats what the pages show of them.
+	also       []connectors.Connector
+	tasks      web.Tasks
+	heartbeats web.Heartbeats
+	addr       string // to listen on; a free port by default
 	// engines are further ones, by name; engine is that of agents that choose
 	// none, react by default.
 	engines map[string]runs.Engine
@@ -168,8 +168,8 @@ func (r *rig) routes(log *slog.Logger) []web.Route {
 		{Pattern: "/chat/", Scope: web.Operate, Handler: chat},
 		{Pattern: "POST /chat/files", Scope: web.Operate, Handler: http.StripPrefix("/chat", chat), Raw: true, Body: webchat.MaxUpload + 1},
 	}
-	all = append(all, api.Routes(api.Config{Backend: d, Usage: r.db, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test"})...)
-	cfg := dashboard.Config{Backend: d, Usage: r.db, Tasks: r.tasks, Beats: r.beats, Log: log, Version: "test"}
+	all = append(all, api.Routes(api.Config{Backend: d, Usage: r.db, Tasks: r.tasks, Heartbeats: r.heartbeats, Log: log, Version: "test"})...)
+	cfg := dashboard.Config{Backend: d, Usage: r.db, Tasks: r.tasks, Heartbeats: r.heartbeats, Log: log, Version: "test"}
 	if !r.bare {
 		cfg.Tooling, cfg.Budgets = r.shop.Tooling(), r.db
 	}

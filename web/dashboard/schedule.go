@@ -27,10 +27,10 @@ const (
 // schedulePages are the pages of tasks, the heartbeat and reminders.
 type schedulePages struct {
 	*pages
-	rows      lookup
-	tasks     web.Tasks
-	beats     web.Beats
-	reminders web.Reminders
+	rows       lookup
+	tasks      web.Tasks
+	heartbeats web.Heartbeats
+	reminders  web.Reminders
 }
 
 func (b *schedulePages) routes() []web.Route {
@@ -46,21 +46,21 @@ func (b *schedulePages) routes() []web.Route {
 		b.act("POST /ui/schedule/tasks/{ref}/run", web.Operate, b.onTask(b.runTask)),
 		b.act("POST /ui/schedule/tasks/{ref}/switch", web.Admin, b.onTask(b.switchTask)),
 		b.act("DELETE /ui/schedule/tasks/{ref}", web.Admin, b.onTask(b.removeTask)),
-		b.act("POST /ui/schedule/beats/{id}/run", web.Operate, b.onBeat(b.runBeat)),
-		b.act("POST /ui/schedule/beats/{id}/switch", web.Admin, b.onBeat(b.switchBeat)),
+		b.act("POST /ui/schedule/beats/{id}/run", web.Operate, b.onHeartbeat(b.runHeartbeat)),
+		b.act("POST /ui/schedule/beats/{id}/switch", web.Admin, b.onHeartbeat(b.switchHeartbeat)),
 	}
 }
 
 // A scheduleView is the page of the schedule, or that of one task.
 type scheduleView struct {
 	viewer
-	Tasks        []taskView
-	Problems     []connectors.Problem
-	Beats        []beatView
-	BeatProblems []connectors.Problem
-	Reminders    []reminderView
-	// TasksOff and BeatsOff say why there are none; empty when there may be.
-	TasksOff, BeatsOff string
+	Tasks             []taskView
+	Problems          []connectors.Problem
+	Heartbeats        []heartbeatView
+	HeartbeatProblems []connectors.Problem
+	Reminders         []reminderView
+	// TasksOff and HeartbeatsOff say why there are none; empty when there may be.
+	TasksOff, HeartbeatsOff string
 
 	Task   *taskView // whose page it is
 	Ledger []firingView
@@ -106,7 +106,7 @@ func (v scheduleView) Title() string {
 }
 
 func (b *schedulePages) schedule(r *http.Request) (any, error) {
-	ctx, v := r.Context(), scheduleView{viewer: viewerOf(r), TasksOff: tasksOff, BeatsOff: beatsOff}
+	ctx, v := r.Context(), scheduleView{viewer: viewerOf(r), TasksOff: tasksOff, HeartbeatsOff: heartbeatsOff}
 	reminders, err := b.readReminders(ctx)
 	if err != nil {
 		return nil, err
@@ -119,11 +119,11 @@ func (b *schedulePages) schedule(r *http.Request) (any, error) {
 			v.Tasks = append(v.Tasks, viewTask(t, keyFor(t)))
 		}
 	}
-	if b.beats != nil {
-		all, problems, err := b.beats.Beats(ctx)
-		v.BeatProblems, v.BeatsOff = problems, offWords(err)
+	if b.heartbeats != nil {
+		all, problems, err := b.heartbeats.Heartbeats(ctx)
+		v.HeartbeatProblems, v.HeartbeatsOff = problems, offWords(err)
 		for _, x := range all {
-			v.Beats = append(v.Beats, viewBeat(x, pressKey("beat", x.ID, x.LastRun.UTC().Format(time.RFC3339Nano))))
+			v.Heartbeats = append(v.Heartbeats, viewHeartbeat(x, pressKey("beat", x.ID, x.LastRun.UTC().Format(time.RFC3339Nano))))
 		}
 	}
 	return v, nil

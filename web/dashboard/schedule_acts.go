@@ -166,17 +166,17 @@ func (b *schedulePages) removeTask(r *http.Request, t connectors.Task) (string, 
 	return doneRemoved, b.tasks.Remove(r.Context(), t.UID)
 }
 
-// onBeat is onTask for the tasks of the heartbeat.
-func (b *schedulePages) onBeat(do func(r *http.Request, x connectors.Beat) (said string, err error)) func(*http.Request) (string, error) {
+// onHeartbeat is onTask for the tasks of the heartbeat.
+func (b *schedulePages) onHeartbeat(do func(r *http.Request, x connectors.HeartbeatTask) (said string, err error)) func(*http.Request) (string, error) {
 	return func(r *http.Request) (string, error) {
-		if b.beats == nil {
-			return "", errBeatsOff
+		if b.heartbeats == nil {
+			return "", errHeartbeatsOff
 		}
-		all, _, err := b.beats.Beats(r.Context())
+		all, _, err := b.heartbeats.Heartbeats(r.Context())
 		if err != nil {
 			return "", scheduled(err)
 		}
-		i := slices.IndexFunc(all, func(x connectors.Beat) bool { return x.ID == r.PathValue("id") })
+		i := slices.IndexFunc(all, func(x connectors.HeartbeatTask) bool { return x.ID == r.PathValue("id") })
 		if i < 0 {
 			return "", storage.ErrNotFound
 		}
@@ -185,14 +185,14 @@ func (b *schedulePages) onBeat(do func(r *http.Request, x connectors.Beat) (said
 	}
 }
 
-func (b *schedulePages) runBeat(r *http.Request, x connectors.Beat) (string, error) {
-	_, err := b.beats.Beat(r.Context(), r.Form.Get("key"), x.ID)
+func (b *schedulePages) runHeartbeat(r *http.Request, x connectors.HeartbeatTask) (string, error) {
+	_, err := b.heartbeats.RunHeartbeats(r.Context(), r.Form.Get("key"), x.ID)
 	return doneRuns, err
 }
 
-func (b *schedulePages) switchBeat(r *http.Request, x connectors.Beat) (string, error) {
+func (b *schedulePages) switchHeartbeat(r *http.Request, x connectors.HeartbeatTask) (string, error) {
 	x.Enabled = r.Form.Get("to") == "on"
-	_, err := b.beats.AddBeat(r.Context(), x)
+	_, err := b.heartbeats.AddHeartbeat(r.Context(), x)
 	return onOff(x.Enabled), err
 }
 
@@ -216,9 +216,9 @@ type firingView struct {
 	MS     int64 // how long it took; 0 while it has not ended
 }
 
-// A beatView is one task of the heartbeat.
-type beatView struct {
-	connectors.Beat
+// A heartbeatView is one task of the heartbeat.
+type heartbeatView struct {
+	connectors.HeartbeatTask
 	State string // on, off, stopped
 	Words string
 	Key   string
@@ -263,8 +263,8 @@ func viewFiring(f connectors.Firing) firingView {
 	return v
 }
 
-func viewBeat(b connectors.Beat, key string) beatView {
-	v := beatView{Beat: b, State: "on", Key: key}
+func viewHeartbeat(b connectors.HeartbeatTask, key string) heartbeatView {
+	v := heartbeatView{HeartbeatTask: b, State: "on", Key: key}
 	switch {
 	case !b.Enabled:
 		v.State, v.Words = "off", "Turned off; it runs only manually."

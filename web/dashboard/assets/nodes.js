@@ -1,4 +1,4 @@
-// Beats of nodes are no changes that pages are told of, so this page looks by
+// Lease renewals of nodes are no changes that pages are told of, so this page looks by
 // itself, as that of health does.
 
 import "./health.js";

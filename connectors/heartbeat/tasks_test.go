@@ -27,11 +27,11 @@ func TestManualTick(t *testing.T) {
 		r.pass(10 * time.Minute)
 		r.wantTexts("2 tasks are due.\n\n1. Z (a)\n\na\n\n2. b (b)\n\nb")
 		r.set(func() { r.posts = nil })
-		r.beat(1, "one", "a", "a")
-		r.beat(1, "off", "off")
-		r.beat(3, "all")
-		r.beat(1, "one", "a") // again
-		r.beat(3, "all")
+		r.runNow(1, "one", "a", "a")
+		r.runNow(1, "off", "off")
+		r.runNow(3, "all")
+		r.runNow(1, "one", "a") // again
+		r.runNow(3, "all")
 		r.wantTexts("a", "off", "3 tasks are due.\n\n1. Z (a)\n\na\n\n2. b (b)\n\nb\n\n3. night (night)\n\nnight")
 		r.set(func() {
 			for i, want := range []string{"one", "off", "all"} {
@@ -42,15 +42,15 @@ func TestManualTick(t *testing.T) {
 			r.posts = nil
 		})
 		for _, ids := range [][]string{{"none"}, {"a", "none"}, {""}, {"../a"}} {
-			if _, err := r.heart.Beat(r.Context(), "k", ids...); !errors.Is(err, storage.ErrNotFound) {
+			if _, err := r.heart.RunHeartbeats(r.Context(), "k", ids...); !errors.Is(err, storage.ErrNotFound) {
 				r.Errorf("ids %q: %v", ids, err)
 			}
 		}
-		if _, err := r.heart.Beat(r.Context(), " "); err == nil {
+		if _, err := r.heart.RunHeartbeats(r.Context(), " "); err == nil {
 			r.Error("no key, and no error")
 		}
 		r.restart()
-		r.beat(1, "one", "a") // again, also in another process
+		r.runNow(1, "one", "a") // again, also in another process
 		r.wantTexts()
 		r.pass(31 * time.Minute) // what was done by hand is done
 		r.wantTimes("40")
@@ -63,11 +63,11 @@ func TestManualTickWhileBusy(t *testing.T) {
 		r.file("a.md", "a")
 		r.start()
 		r.pass(time.Minute)
-		r.beat(0, "k") // during a run
+		r.runNow(0, "k") // during a run
 		r.pass(10 * time.Minute)
-		r.beat(1, "k")
-		r.beat(1, "k") // under way
-		r.beat(0, "l")
+		r.runNow(1, "k")
+		r.runNow(1, "k") // under way
+		r.runNow(0, "l")
 		r.pass(25 * time.Minute)
 		r.wantTimes("0 11")
 		r.pass(10 * time.Minute)
@@ -79,41 +79,41 @@ func TestManualTickCannotBePosted(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.file("a.md", "---\nenabled: false\n---\na")
 		r.start()
-		r.beat(0, "none")
+		r.runNow(0, "none")
 		r.set(func() { r.refuse = storage.ErrBusy })
-		if n, err := r.heart.Beat(r.Context(), "k", "a"); n != 0 || !errors.Is(err, storage.ErrBusy) {
+		if n, err := r.heart.RunHeartbeats(r.Context(), "k", "a"); n != 0 || !errors.Is(err, storage.ErrBusy) {
 			r.Errorf("%d, %v", n, err)
 		}
-		if n, err := r.heart.Beat(r.Context(), "k", "a"); n != 0 || !errors.Is(err, storage.ErrBusy) {
+		if n, err := r.heart.RunHeartbeats(r.Context(), "k", "a"); n != 0 || !errors.Is(err, storage.ErrBusy) {
 			r.Errorf("again: %d, %v", n, err)
 		}
 		r.set(func() { r.stored = true })
-		if n, err := r.heart.Beat(r.Context(), "k", "a"); n != 0 || !errors.Is(err, storage.ErrBusy) {
+		if n, err := r.heart.RunHeartbeats(r.Context(), "k", "a"); n != 0 || !errors.Is(err, storage.ErrBusy) {
 			r.Errorf("stored: %d, %v", n, err)
 		}
 		r.set(func() { r.refuse = nil })
-		r.beat(1, "k", "a")
+		r.runNow(1, "k", "a")
 		r.pass(time.Minute)
-		r.beat(1, "k", "a")
+		r.runNow(1, "k", "a")
 		r.wantTexts("a")
 	})
 }
 
 // A new file is listed at once.
-func TestBeatsSeesNewFiles(t *testing.T) {
+func TestHeartbeatsSeesNewFiles(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.settings.Zone = time.FixedZone("X", 3600)
 		r.start()
-		if all := r.beats(); len(all) != 0 {
+		if all := r.heartbeats(); len(all) != 0 {
 			r.Errorf("%+v", all)
 		}
 		r.file("a.md", "---\nname: Zoo\nevery: 2h\nactive_hours: 10:00-12:00\nwhen: 'true'\n---\na")
 		r.file("b.md", "b")
-		want := connectors.Beat{
+		want := connectors.HeartbeatTask{
 			ID: "a", Title: "Zoo", Every: "2h", ActiveHours: "10:00-12:00", Enabled: true, Prompt: "a", Gate: "true",
 			Next: time.Date(2000, 1, 1, 10, 0, 0, 0, r.settings.Zone),
 		}
-		if all := r.beats(); len(all) != 2 || all[0] != want || all[1].ID != "b" {
+		if all := r.heartbeats(); len(all) != 2 || all[0] != want || all[1].ID != "b" {
 			r.Errorf("%+v, want %+v first", all, want)
 		}
 	})
@@ -155,7 +155,7 @@ func TestProblems(t *testing.T) {
 			r.Errorf("problems\n%s\nwant\n%s", got, want)
 		}
 		var ids []string
-		for _, b := range r.beats() {
+		for _, b := range r.heartbeats() {
 			ids = append(ids, b.ID)
 		}
 		if want := []string{"gate", "in", "short"}; !slices.Equal(ids, want) {
@@ -171,20 +171,20 @@ func TestProblems(t *testing.T) {
 	})
 }
 
-func TestAddBeat(t *testing.T) {
+func TestAddHeartbeat(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.start()
-		added, err := r.heart.AddBeat(r.Context(), connectors.Beat{
+		added, err := r.heart.AddHeartbeat(r.Context(), connectors.HeartbeatTask{
 			Title: " Mail &\nnews ", Every: "2h", ActiveHours: "08:00-20:00", Enabled: true, Prompt: "---\nIs there \xff anything?\x00\n",
 		})
-		want := connectors.Beat{
+		want := connectors.HeartbeatTask{
 			ID: "mail-news", Title: "Mail & news", Every: "2h", ActiveHours: "08:00-20:00", Enabled: true, Prompt: "---\nIs there \uFFFD anything?",
 			Next: time.Date(2000, 1, 1, 8, 0, 0, 0, time.UTC),
 		}
 		if err != nil || added != want {
 			r.Errorf("added %+v, %v, want %+v", added, err, want)
 		}
-		if all := r.beats(); len(all) != 1 || all[0] != want {
+		if all := r.heartbeats(); len(all) != 1 || all[0] != want {
 			r.Errorf("there is %+v, want %+v", all, want)
 		}
 		info, err := os.Stat(filepath.Join(r.dir, "mail-news.md"))
@@ -195,7 +195,7 @@ func TestAddBeat(t *testing.T) {
 			r.Errorf("the folder has mode %v, %v", info.Mode(), err)
 		}
 		for _, want := range []string{"mail-news-2", "mail-news-3"} {
-			if b, err := r.heart.AddBeat(r.Context(), connectors.Beat{Title: "Mail & News", Prompt: "x"}); err != nil || b.ID != want || b.Enabled {
+			if b, err := r.heart.AddHeartbeat(r.Context(), connectors.HeartbeatTask{Title: "Mail & News", Prompt: "x"}); err != nil || b.ID != want || b.Enabled {
 				r.Errorf("made %+v, %v", b, err)
 			}
 		}
@@ -208,30 +208,30 @@ func TestAddBeat(t *testing.T) {
 			{"..a.b..", "x", "a.b"},
 			{"true", "x", "true"},
 		} {
-			if b, err := r.heart.AddBeat(r.Context(), connectors.Beat{Title: tc.title, Prompt: tc.prompt}); err != nil || b.ID != tc.id {
+			if b, err := r.heart.AddHeartbeat(r.Context(), connectors.HeartbeatTask{Title: tc.title, Prompt: tc.prompt}); err != nil || b.ID != tc.id {
 				r.Errorf("title %.20q: id %q, %v, want %q", tc.title, b.ID, err, tc.id)
 			}
 		}
 		entries, err := os.ReadDir(r.dir)
-		if err != nil || len(entries) != len(r.beats()) {
+		if err != nil || len(entries) != len(r.heartbeats()) {
 			r.Errorf("%d files, %v", len(entries), err)
 		}
 	})
 }
 
-func TestAddBeatReplaces(t *testing.T) {
+func TestAddHeartbeatReplaces(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.file("a.md", "---\nwhen: 'true'\nevery: never\n---\na") // with a mistake
 		r.start()
 		r.settings.Gates = true
-		b, err := r.heart.AddBeat(r.Context(), connectors.Beat{ID: "a", Title: "A", Prompt: "new", Enabled: true})
+		b, err := r.heart.AddHeartbeat(r.Context(), connectors.HeartbeatTask{ID: "a", Title: "A", Prompt: "new", Enabled: true})
 		if err != nil || b.Gate != "true" || b.Title != "A" {
 			r.Errorf("replaced by %+v, %v: the gate must stay", b, err)
 		}
 		synctest.Wait()
 		r.wantTexts("new") // at once
 		r.pass(time.Minute)
-		b, err = r.heart.AddBeat(r.Context(), connectors.Beat{ID: "a", Prompt: "newer", Enabled: true, Gate: "exit 0"})
+		b, err = r.heart.AddHeartbeat(r.Context(), connectors.HeartbeatTask{ID: "a", Prompt: "newer", Enabled: true, Gate: "exit 0"})
 		if err != nil || b.Gate != "exit 0" || b.LastRun.IsZero() || b.Title != "a" {
 			r.Errorf("replaced by %+v, %v", b, err)
 		}
@@ -242,33 +242,33 @@ func TestAddBeatReplaces(t *testing.T) {
 	})
 }
 
-func TestAddBeatRefuses(t *testing.T) {
+func TestAddHeartbeatRefuses(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.start()
 		for _, tc := range []struct {
-			beat connectors.Beat
+			task connectors.HeartbeatTask
 			want string
 		}{
-			{connectors.Beat{Title: "x"}, "the prompt is empty"},
-			{connectors.Beat{Title: "x", Prompt: " \n"}, "the prompt is empty"},
-			{connectors.Beat{Prompt: "x", Every: "4m59s"}, "every: 4m59s is too short: want at least 5m"},
-			{connectors.Beat{Prompt: "x", Every: "0"}, "every: 0 is too short: want at least 5m"},
-			{connectors.Beat{Prompt: "x", Every: "-1h"}, `every: "-1h" is not a duration such as 30m, 2h or 1d`},
-			{connectors.Beat{Prompt: "x", Every: "10"}, `every: "10" is not a duration such as 30m, 2h or 1d`},
-			{connectors.Beat{Prompt: "x", Every: "400d"}, "every: 400d is too long: want at most a year"},
-			{connectors.Beat{Prompt: "x", ActiveHours: "8-22"}, `active_hours: "8-22" is not of the form 08:00-22:00`},
-			{connectors.Beat{Prompt: "x", ActiveHours: "08:00-25:00"}, `active_hours: "08:00-25:00" holds a time that no clock shows`},
-			{connectors.Beat{Prompt: "x", ID: "../x"}, `invalid id "../x"`},
-			{connectors.Beat{Prompt: "x", ID: ".x"}, `invalid id ".x"`},
-			{connectors.Beat{Prompt: "x", ID: "a/b"}, `invalid id "a/b"`},
-			{connectors.Beat{Prompt: "x", ID: "a\x00"}, `invalid id "a\x00"`},
-			{connectors.Beat{Prompt: "x", ID: "A"}, `invalid id "A"`},
-			{connectors.Beat{Prompt: "x", ID: strings.Repeat("a", 65)}, "invalid id"},
-			{connectors.Beat{Prompt: strings.Repeat("x", 64<<10)}, "the task is longer than 64 KiB"},
+			{connectors.HeartbeatTask{Title: "x"}, "the prompt is empty"},
+			{connectors.HeartbeatTask{Title: "x", Prompt: " \n"}, "the prompt is empty"},
+			{connectors.HeartbeatTask{Prompt: "x", Every: "4m59s"}, "every: 4m59s is too short: want at least 5m"},
+			{connectors.HeartbeatTask{Prompt: "x", Every: "0"}, "every: 0 is too short: want at least 5m"},
+			{connectors.HeartbeatTask{Prompt: "x", Every: "-1h"}, `every: "-1h" is not a duration such as 30m, 2h or 1d`},
+			{connectors.HeartbeatTask{Prompt: "x", Every: "10"}, `every: "10" is not a duration such as 30m, 2h or 1d`},
+			{connectors.HeartbeatTask{Prompt: "x", Every: "400d"}, "every: 400d is too long: want at most a year"},
+			{connectors.HeartbeatTask{Prompt: "x", ActiveHours: "8-22"}, `active_hours: "8-22" is not of the form 08:00-22:00`},
+			{connectors.HeartbeatTask{Prompt: "x", ActiveHours: "08:00-25:00"}, `active_hours: "08:00-25:00" holds a time that no clock shows`},
+			{connectors.HeartbeatTask{Prompt: "x", ID: "../x"}, `invalid id "../x"`},
+			{connectors.HeartbeatTask{Prompt: "x", ID: ".x"}, `invalid id ".x"`},
+			{connectors.HeartbeatTask{Prompt: "x", ID: "a/b"}, `invalid id "a/b"`},
+			{connectors.HeartbeatTask{Prompt: "x", ID: "a\x00"}, `invalid id "a\x00"`},
+			{connectors.HeartbeatTask{Prompt: "x", ID: "A"}, `invalid id "A"`},
+			{connectors.HeartbeatTask{Prompt: "x", ID: strings.Repeat("a", 65)}, "invalid id"},
+			{connectors.HeartbeatTask{Prompt: strings.Repeat("x", 64<<10)}, "the task is longer than 64 KiB"},
 		} {
-			_, err := r.heart.AddBeat(r.Context(), tc.beat)
+			_, err := r.heart.AddHeartbeat(r.Context(), tc.task)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				r.Errorf("%.100v: error %v, want %q", tc.beat, err, tc.want)
+				r.Errorf("%.100v: error %v, want %q", tc.task, err, tc.want)
 			}
 		}
 		if _, err := os.Stat(r.dir); !errors.Is(err, os.ErrNotExist) {
@@ -283,53 +283,53 @@ func TestTooManyTasks(t *testing.T) {
 			r.file("t"+string(rune('a'+i/26))+string(rune('a'+i%26))+".md", "---\nenabled: false\n---\nx")
 		}
 		r.start()
-		if n := len(r.beats()); n != 200 {
+		if n := len(r.heartbeats()); n != 200 {
 			r.Errorf("%d tasks", n)
 		}
 		if got := r.problems(); got != "ths.md:0: there are more than 200 tasks, and this one is not looked at" {
 			r.Errorf("problems %s", got)
 		}
-		if _, err := r.heart.AddBeat(r.Context(), connectors.Beat{Title: "x", Prompt: "x"}); err == nil || !strings.Contains(err.Error(), "200 tasks") {
+		if _, err := r.heart.AddHeartbeat(r.Context(), connectors.HeartbeatTask{Title: "x", Prompt: "x"}); err == nil || !strings.Contains(err.Error(), "200 tasks") {
 			r.Errorf("one more: %v", err)
 		}
-		if _, err := r.heart.AddBeat(r.Context(), connectors.Beat{ID: "taa", Prompt: "x"}); err != nil {
+		if _, err := r.heart.AddHeartbeat(r.Context(), connectors.HeartbeatTask{ID: "taa", Prompt: "x"}); err != nil {
 			r.Errorf("replacing one: %v", err)
 		}
 	})
 }
 
-func TestRemoveBeat(t *testing.T) {
+func TestRemoveHeartbeat(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.takes = time.Minute
 		r.file("a.md", "a")
 		r.file("b.md", "---\nevery: soon\n---\nb")
 		r.start() // and a is under way
 		for _, id := range []string{"none", "", "../a", ".", "a.md"} {
-			if err := r.heart.RemoveBeat(r.Context(), id); !errors.Is(err, storage.ErrNotFound) {
+			if err := r.heart.RemoveHeartbeat(r.Context(), id); !errors.Is(err, storage.ErrNotFound) {
 				r.Errorf("%q: %v", id, err)
 			}
 		}
 		for _, id := range []string{"a", "b"} { // also one with a mistake
-			if err := r.heart.RemoveBeat(r.Context(), id); err != nil {
+			if err := r.heart.RemoveHeartbeat(r.Context(), id); err != nil {
 				r.Errorf("%q: %v", id, err)
 			}
 		}
-		if err := r.heart.RemoveBeat(r.Context(), "a"); !errors.Is(err, storage.ErrNotFound) {
+		if err := r.heart.RemoveHeartbeat(r.Context(), "a"); !errors.Is(err, storage.ErrNotFound) {
 			r.Errorf("twice: %v", err)
 		}
 		r.pass(24 * time.Hour)
 		r.wantTexts("a")
 		// Another one of the same name has never run.
-		if _, err := r.heart.AddBeat(r.Context(), connectors.Beat{ID: "a", Prompt: "another", Enabled: true}); err != nil {
+		if _, err := r.heart.AddHeartbeat(r.Context(), connectors.HeartbeatTask{ID: "a", Prompt: "another", Enabled: true}); err != nil {
 			r.Error(err)
 		}
 		synctest.Wait()
 		r.wantTexts("a", "another")
 		r.pass(2 * time.Minute) // and when that one has run, neither has the next
-		if err := r.heart.RemoveBeat(r.Context(), "a"); err != nil {
+		if err := r.heart.RemoveHeartbeat(r.Context(), "a"); err != nil {
 			r.Error(err)
 		}
-		if _, err := r.heart.AddBeat(r.Context(), connectors.Beat{ID: "a", Prompt: "the third", Enabled: true}); err != nil {
+		if _, err := r.heart.AddHeartbeat(r.Context(), connectors.HeartbeatTask{ID: "a", Prompt: "the third", Enabled: true}); err != nil {
 			r.Error(err)
 		}
 		synctest.Wait()
@@ -362,15 +362,15 @@ func TestNotRunning(t *testing.T) {
 		r.shut()
 		fresh := heartbeat.New(heartbeat.Config{Dir: r.dir, Receipts: r.db})
 		for _, h := range []*heartbeat.Heartbeat{r.heart, fresh} {
-			_, _, err := h.Beats(r.Context())
-			if _, err2 := h.AddBeat(r.Context(), connectors.Beat{Prompt: "x"}); err == nil || err2 == nil {
-				r.Errorf("Beats %v, AddBeat %v", err, err2)
+			_, _, err := h.Heartbeats(r.Context())
+			if _, err2 := h.AddHeartbeat(r.Context(), connectors.HeartbeatTask{Prompt: "x"}); err == nil || err2 == nil {
+				r.Errorf("Heartbeats %v, AddHeartbeat %v", err, err2)
 			}
-			if _, err := h.Beat(r.Context(), "k"); err == nil {
-				r.Error("Beat worked")
+			if _, err := h.RunHeartbeats(r.Context(), "k"); err == nil {
+				r.Error("RunHeartbeats worked")
 			}
-			if err := h.RemoveBeat(r.Context(), "a"); err == nil {
-				r.Error("RemoveBeat worked")
+			if err := h.RemoveHeartbeat(r.Context(), "a"); err == nil {
+				r.Error("RemoveHeartbeat worked")
 			}
 		}
 		if h := fresh.Health(); h.State != connectors.StateStarting || fresh.Name() != "heartbeat" {
@@ -379,7 +379,7 @@ func TestNotRunning(t *testing.T) {
 		r.start()
 		ctx, cancel := context.WithCancel(r.Context())
 		cancel()
-		_, _, err := r.heart.Beats(ctx)
+		_, _, err := r.heart.Heartbeats(ctx)
 		if err != nil && !errors.Is(err, context.Canceled) {
 			r.Errorf("canceled: %v", err)
 		}
