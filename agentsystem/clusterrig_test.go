@@ -317,7 +317,7 @@ type waysideInbox struct {
 	*way
 }
 
-func (i waysideInbox) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Held, time.Time, error) {
+func (i waysideInbox) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Acquired, time.Time, error) {
 	if err := i.err(); err != nil {
 		return nil, time.Time{}, err
 	}

@@ -44,7 +44,7 @@ type pair struct {
 // idle is an inbox that has no work for its node.
 type idle struct{ agentsystem.Inbox }
 
-func (idle) Acquire(context.Context, string, time.Duration, int, int) ([]storage.Held, time.Time, error) {
+func (idle) Acquire(context.Context, string, time.Duration, int, int) ([]storage.Acquired, time.Time, error) {
 	return nil, time.Time{}, nil
 }
 

@@ -43,7 +43,7 @@ func (i diskInbox) Post(ctx context.Context, p storage.Posting) (storage.Posted,
 	return i.Inbox.Post(ctx, p)
 }
 
-func (i diskInbox) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Held, time.Time, error) {
+func (i diskInbox) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Acquired, time.Time, error) {
 	if err := i.err(); err != nil {
 		return nil, time.Time{}, err
 	}

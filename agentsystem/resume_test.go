@@ -294,7 +294,7 @@ func TestBrokenStoreEndsTheSystem(t *testing.T) {
 
 type brokenInbox struct{ agentsystem.Inbox }
 
-func (brokenInbox) Acquire(context.Context, string, time.Duration, int, int) ([]storage.Held, time.Time, error) {
+func (brokenInbox) Acquire(context.Context, string, time.Duration, int, int) ([]storage.Acquired, time.Time, error) {
 	return nil, time.Time{}, errBroken
 }
 

@@ -41,7 +41,7 @@ func (e *CanceledError) Error() string { return "canceled by " + e.By }
 // Store is what the inboxes need of the store; see storage.Inbox and storage.Leases.
 type Store interface {
 	Post(ctx context.Context, p storage.Posting) (storage.Posted, error)
-	Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) (held []storage.Held, next time.Time, err error)
+	Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) (acquired []storage.Acquired, next time.Time, err error)
 	Renew(ctx context.Context, l storage.Lease, ttl time.Duration) (renewed storage.Lease, cancel string, err error)
 }
 
@@ -141,18 +141,18 @@ func (i *Inboxes) Busy(id claybot.AgentID) bool {
 func (i *Inboxes) Next(ctx context.Context, limit, batch int) ([]*AgentInbox, error) {
 	for {
 		began := time.Now()
-		var held []storage.Held
+		var acquired []storage.Acquired
 		var next time.Time
 		var err error
 		if node := i.Node(); node != "" {
-			held, next, err = i.Store.Acquire(ctx, node, i.TTL, limit, batch)
+			acquired, next, err = i.Store.Acquire(ctx, node, i.TTL, limit, batch)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("acquire agents: %w", err)
 		}
-		if len(held) > 0 {
-			boxes := make([]*AgentInbox, len(held))
-			for k, h := range held {
+		if len(acquired) > 0 {
+			boxes := make([]*AgentInbox, len(acquired))
+			for k, h := range acquired {
 				boxes[k] = i.open(ctx, h, began)
 			}
 			return boxes, nil
@@ -174,8 +174,8 @@ func (i *Inboxes) Next(ctx context.Context, limit, batch int) ([]*AgentInbox, er
 	}
 }
 
-func (i *Inboxes) open(ctx context.Context, h storage.Held, began time.Time) *AgentInbox {
-	b := &AgentInbox{Held: h, boxes: i}
+func (i *Inboxes) open(ctx context.Context, h storage.Acquired, began time.Time) *AgentInbox {
+	b := &AgentInbox{Acquired: h, boxes: i}
 	b.trust(began)
 	// The work outlives the intake: a shutdown stops Next at once and gives
 	// runs in flight their grace.
@@ -228,7 +228,7 @@ func (i *Inboxes) Working() int {
 // A AgentInbox is one held agent: its lease, its unfinished run and what waits. Its
 // Context ends with a cause when the work is canceled or the lease is lost.
 type AgentInbox struct {
-	storage.Held
+	storage.Acquired
 	boxes   *Inboxes
 	ctx     context.Context
 	cancel  context.CancelCauseFunc

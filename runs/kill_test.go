@@ -59,18 +59,18 @@ func writeForever(folder string) error {
 	if err != nil {
 		return err
 	}
-	held, _, err := db.Acquire(ctx, "node", time.Hour, 1, 1)
-	if err != nil || len(held) != 1 {
-		return fmt.Errorf("acquired %d: %w", len(held), err)
+	acquired, _, err := db.Acquire(ctx, "node", time.Hour, 1, 1)
+	if err != nil || len(acquired) != 1 {
+		return fmt.Errorf("acquired %d: %w", len(acquired), err)
 	}
 	var batch []claybot.MessageID
-	if held[0].Run == nil {
+	if acquired[0].Run == nil {
 		batch = []claybot.MessageID{"m"}
 	}
-	run, err := db.Begin(ctx, held[0].Lease, "run1", batch, "")
+	run, err := db.Begin(ctx, acquired[0].Lease, "run1", batch, "")
 	for seq := run.LastSeq; err == nil; seq += 3 {
 		fmt.Println(seq)
-		err = db.Append(ctx, held[0].Lease, "run1", true,
+		err = db.Append(ctx, acquired[0].Lease, "run1", true,
 			runs.NodeBegan("run1", "model", 1), runs.NodeBegan("run1", "tools", 1), runs.NodeBegan("run1", "model", 2))
 	}
 	return err

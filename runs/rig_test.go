@@ -91,12 +91,12 @@ func (l *live) say(name string, reserve claybot.RunID) {
 // acquire takes the lease of the agent, the only one that is due.
 func (l *live) acquire() {
 	l.t.Helper()
-	held, _, err := l.db.Acquire(l.t.Context(), "node", time.Hour, 1, 10)
+	acquired, _, err := l.db.Acquire(l.t.Context(), "node", time.Hour, 1, 10)
 	l.must(err)
-	if len(held) != 1 || held[0].Lease.Agent != l.agent {
-		l.t.Fatalf("acquired %+v", held)
+	if len(acquired) != 1 || acquired[0].Lease.Agent != l.agent {
+		l.t.Fatalf("acquired %+v", acquired)
 	}
-	l.lease = held[0].Lease
+	l.lease = acquired[0].Lease
 }
 
 // begin starts the run with the agent's waiting message.

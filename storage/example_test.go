@@ -65,15 +65,15 @@ func handle(ctx context.Context, db store, agent claybot.AgentID) error {
 	if err != nil {
 		return err
 	}
-	held := all[0]
-	run, err := db.Begin(ctx, held.Lease, "run-1", []claybot.MessageID{held.Waiting[0].ID}, "react")
+	acquired := all[0]
+	run, err := db.Begin(ctx, acquired.Lease, "run-1", []claybot.MessageID{acquired.Waiting[0].ID}, "react")
 	if err != nil {
 		return err
 	}
 	fmt.Printf("run has %d message\n", len(run.Messages))
 
 	reply := claybot.Outgoing{ID: "run-1/reply", Text: "Hello, Ann!", Route: claybot.Route{Connector: "telegram", ChannelID: "7"}}
-	replies, err := db.Finish(ctx, held.Lease, run.ID, storage.Outcome{
+	replies, err := db.Finish(ctx, acquired.Lease, run.ID, storage.Outcome{
 		State: claybot.RunSucceeded, Output: reply.Text, Replies: []claybot.Outgoing{reply},
 		Events: []claybot.Event{{Type: claybot.EventRunFinished}},
 	})

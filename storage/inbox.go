@@ -49,7 +49,7 @@ type Leases interface {
 	// most batch pending messages each. In a store that one process uses alone it
 	// never returns an agent that node already holds. next is when the next agent
 	// is due, zero for never.
-	Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) (held []Held, next time.Time, err error)
+	Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) (acquired []Acquired, next time.Time, err error)
 	// Renew extends a lease and returns who requested to cancel the agent's
 	// run, empty for none.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (renewed Lease, cancel string, err error)
@@ -91,8 +91,8 @@ type Lease struct {
 	Until time.Time
 }
 
-// Held is an agent with a new lease, and all that its worker needs to continue.
-type Held struct {
+// Acquired is an agent with a new lease, and all that its worker needs to continue.
+type Acquired struct {
 	Lease Lease
 	// Run is the unfinished run, nil if there is none; Bound are its messages.
 	Run   *claybot.Run

@@ -103,18 +103,18 @@ func (f *filler) wave(ctx context.Context, first, n int) error {
 		return err
 	}
 	for done := 0; done < n; {
-		held, _, err := f.db.Acquire(ctx, "bench", time.Hour, 1000, 1)
-		if err == nil && len(held) == 0 {
+		acquired, _, err := f.db.Acquire(ctx, "bench", time.Hour, 1000, 1)
+		if err == nil && len(acquired) == 0 {
 			err = fmt.Errorf("%d of %d agents have nothing to do", n-done, n)
 		}
 		if err != nil {
 			return err
 		}
-		err = parallel(ctx, len(held), func(ctx context.Context, i int) error { return f.life(ctx, held[i], first+done+i) })
+		err = parallel(ctx, len(acquired), func(ctx context.Context, i int) error { return f.life(ctx, acquired[i], first+done+i) })
 		if err != nil {
 			return err
 		}
-		done += len(held)
+		done += len(acquired)
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (f *filler) wave(ctx context.Context, first, n int) error {
 func oldRun(n int) claybot.RunID { return claybot.RunID(fmt.Sprintf("c%024d", n)) }
 
 // life is a run with one answer. One in a thousand fails.
-func (f *filler) life(ctx context.Context, h storage.Held, n int) error {
+func (f *filler) life(ctx context.Context, h storage.Acquired, n int) error {
 	id, message := oldRun(n+1), h.Waiting[0].ID
 	if n == 0 {
 		f.past.run, f.past.message = id, message
@@ -167,11 +167,11 @@ func (f *filler) longRun(ctx context.Context, events int) error {
 	if _, err := f.db.Post(ctx, storage.Posting{To: f.past.agent, Message: m}); err != nil {
 		return err
 	}
-	held, _, err := f.db.Acquire(ctx, "bench", time.Hour, 1, 1)
-	if err != nil || len(held) != 1 {
-		return fmt.Errorf("acquired %d: %w", len(held), err)
+	acquired, _, err := f.db.Acquire(ctx, "bench", time.Hour, 1, 1)
+	if err != nil || len(acquired) != 1 {
+		return fmt.Errorf("acquired %d: %w", len(acquired), err)
 	}
-	l := held[0].Lease
+	l := acquired[0].Lease
 	if err := f.remember(ctx, l, id); err != nil {
 		return err
 	}

@@ -104,15 +104,15 @@ func (s *shelf) try(ctx context.Context, n int) error {
 		return err
 	}
 	began := time.Now()
-	held, _, err := s.store.Acquire(ctx, s.node, time.Minute, 1, 10)
+	acquired, _, err := s.store.Acquire(ctx, s.node, time.Minute, 1, 10)
 	took := time.Since(began)
 	if err != nil {
 		return err
 	}
-	if len(held) != 1 || held[0].Lease.Agent != id {
-		return fmt.Errorf("%d agents were due instead of %s", len(held), id)
+	if len(acquired) != 1 || acquired[0].Lease.Agent != id {
+		return fmt.Errorf("%d agents were due instead of %s", len(acquired), id)
 	}
 	s.took = append(s.took, took)
-	_, err = s.store.Settle(ctx, held[0].Lease, m.ID, storage.Settlement{Reason: "bench"})
+	_, err = s.store.Settle(ctx, acquired[0].Lease, m.ID, storage.Settlement{Reason: "bench"})
 	return err
 }

@@ -250,17 +250,17 @@ func (r *rig) Moved(context.Context, string, string, string) error { return nil 
 // run is one run of the agent with what waits.
 func (r *rig) run() {
 	ctx := context.Background()
-	held, _, err := r.db.Acquire(ctx, "node", 1000*time.Hour, 1, 10)
-	if err != nil || len(held) != 1 {
-		r.Errorf("acquired %d agents, %v", len(held), err)
+	acquired, _, err := r.db.Acquire(ctx, "node", 1000*time.Hour, 1, 10)
+	if err != nil || len(acquired) != 1 {
+		r.Errorf("acquired %d agents, %v", len(acquired), err)
 		return
 	}
 	var ids []claybot.MessageID
-	for _, m := range held[0].Waiting {
+	for _, m := range acquired[0].Waiting {
 		ids = append(ids, m.ID)
 	}
 	id := claybot.RunID("run/" + string(ids[0]))
-	run, err := r.db.Begin(ctx, held[0].Lease, id, ids, "")
+	run, err := r.db.Begin(ctx, acquired[0].Lease, id, ids, "")
 	if err != nil {
 		r.Errorf("begin: %v", err)
 		return
@@ -273,7 +273,7 @@ func (r *rig) run() {
 	if code != "" {
 		o = storage.Outcome{State: claybot.RunFailed, Events: []claybot.Event{{Type: claybot.EventRunFailed}}, Error: &claybot.RunError{Code: code, Text: "no"}}
 	}
-	if _, err := r.db.Finish(ctx, held[0].Lease, id, o); err != nil {
+	if _, err := r.db.Finish(ctx, acquired[0].Lease, id, o); err != nil {
 		r.Errorf("finish: %v", err)
 	}
 	r.mu.Lock()

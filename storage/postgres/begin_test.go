@@ -25,7 +25,7 @@ func TestBeginAgain(t *testing.T) {
 	if _, err := db.Post(ctx, storage.Posting{To: agentAt(t, db, "C1"), Message: m}); err != nil {
 		t.Fatal(err)
 	}
-	held := acquired(t, db, "here")
+	acquired := acquireOne(t, db, "here")
 	other, err := pgx.Connect(ctx, url)
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestBeginAgain(t *testing.T) {
 	}
 	ended := make(chan begun, 1)
 	go func() {
-		run, err := db.Begin(ctx, held.Lease, "own", []claybot.MessageID{"m1"}, "")
+		run, err := db.Begin(ctx, acquired.Lease, "own", []claybot.MessageID{"m1"}, "")
 		ended <- begun{run, err}
 	}()
 	waitFor(t, func() bool {

@@ -107,15 +107,15 @@ const (
 // Acquire implements storage.Leases. When nothing is due it costs one query. When
 // many agents are due, each member takes its share of them, and more only once
 // they have been due for longer than patience.
-func (db *DB) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Held, time.Time, error) {
+func (db *DB) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Acquired, time.Time, error) {
 	if err := db.HeedClock(ctx, ttl); err != nil { // some agents may be due by the clock
 		return nil, time.Time{}, fmt.Errorf("acquire agents: %w", err)
 	}
 	_, others := db.mates.get()
 	if limit <= 0 || others == 0 && db.found.Load() { // there may be more
-		held, next, err := db.Store.Acquire(ctx, node, ttl, limit, batch)
-		db.found.Store(len(held) > 0)
-		return held, db.local(next), err
+		acquired, next, err := db.Store.Acquire(ctx, node, ttl, limit, batch)
+		db.found.Store(len(acquired) > 0)
+		return acquired, db.local(next), err
 	}
 	w, err := db.waiting(ctx, node)
 	if err != nil {
@@ -130,9 +130,9 @@ func (db *DB) Acquire(ctx context.Context, node string, ttl time.Duration, limit
 	if limit == 0 {
 		return nil, time.Now().Add(patience / 2), nil
 	}
-	held, next, err := db.Store.Acquire(ctx, node, ttl, limit, batch)
-	db.found.Store(len(held) > 0)
-	return held, db.local(next), err
+	acquired, next, err := db.Store.Acquire(ctx, node, ttl, limit, batch)
+	db.found.Store(len(acquired) > 0)
+	return acquired, db.local(next), err
 }
 
 // shortest is the minimum time between two queries that find nothing.

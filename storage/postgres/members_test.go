@@ -82,21 +82,21 @@ func note(id string) claybot.AgentMessage {
 	return claybot.AgentMessage{ID: claybot.MessageID(id), Type: claybot.MessageUser, Text: "text of " + id, From: claybot.Sender{UserID: "U1"}}
 }
 
-// acquired is the one agent that is due, as soon as a node's estimate of the server's
+// acquireOne acquires the one agent that is due, as soon as a node's estimate of the server's
 // clock says so: each connection that is made corrects it, to and fro.
-func acquired(t *testing.T, db *DB, node string) storage.Held {
+func acquireOne(t *testing.T, db *DB, node string) storage.Acquired {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-		held, _, err := db.Acquire(t.Context(), node, time.Hour, 1, 10)
+		acquired, _, err := db.Acquire(t.Context(), node, time.Hour, 1, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(held) == 1 {
-			return held[0]
+		if len(acquired) == 1 {
+			return acquired[0]
 		}
 	}
 	t.Fatalf("nothing is due for %s", node)
-	return storage.Held{}
+	return storage.Acquired{}
 }
 
 func TestHints(t *testing.T) {
@@ -110,8 +110,8 @@ func TestHints(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.hears(1, "an agent that is due", func(h storage.Notification) bool { return h.Due })
-	held := acquired(t, c.dbs[0], c.node(0))
-	run, err := c.dbs[0].Begin(ctx, held.Lease, "r1", []claybot.MessageID{"m1"}, "")
+	acquired := acquireOne(t, c.dbs[0], c.node(0))
+	run, err := c.dbs[0].Begin(ctx, acquired.Lease, "r1", []claybot.MessageID{"m1"}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,12 +171,12 @@ func TestNodesShare(t *testing.T) {
 		for range 2 {
 			working.Go(func() {
 				for done.Err() == nil {
-					held, _, err := db.Acquire(ctx, c.node(n), time.Minute, 4, 1)
+					acquired, _, err := db.Acquire(ctx, c.node(n), time.Minute, 4, 1)
 					if err != nil {
 						t.Errorf("acquire: %v", err)
 						return
 					}
-					for _, h := range held {
+					for _, h := range acquired {
 						m := h.Waiting[0].ID
 						run, err := db.Begin(ctx, h.Lease, claybot.RunID("run-"+m), []claybot.MessageID{m}, "")
 						if err != nil {
@@ -341,12 +341,12 @@ func TestPooler(t *testing.T) {
 	if _, err := db.Post(t.Context(), storage.Posting{To: id, Message: note("m1")}); err != nil {
 		t.Fatal(err)
 	}
-	held := acquired(t, db, "n")
-	run, err := db.Begin(t.Context(), held.Lease, "r", []claybot.MessageID{"m1"}, "react")
+	acquired := acquireOne(t, db, "n")
+	run, err := db.Begin(t.Context(), acquired.Lease, "r", []claybot.MessageID{"m1"}, "react")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Finish(t.Context(), held.Lease, run.ID, storage.Outcome{State: claybot.RunSucceeded, Events: []claybot.Event{{Type: claybot.EventRunFinished}}}); err != nil {
+	if _, err := db.Finish(t.Context(), acquired.Lease, run.ID, storage.Outcome{State: claybot.RunSucceeded, Events: []claybot.Event{{Type: claybot.EventRunFinished}}}); err != nil {
 		t.Fatal(err)
 	}
 	checkFigures(t, db)

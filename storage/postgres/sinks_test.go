@@ -40,11 +40,11 @@ func (c *crew) begins(i int, channel string) claybot.RunID {
 	if _, err := db.Post(c.Context(), storage.Posting{To: id, Message: m}); err != nil {
 		c.Fatal(err)
 	}
-	held, _, err := db.Acquire(c.Context(), c.node(i), time.Hour, 1, 1)
-	if err != nil || len(held) != 1 || held[0].Lease.Agent != id {
-		c.Fatal(held, err)
+	acquired, _, err := db.Acquire(c.Context(), c.node(i), time.Hour, 1, 1)
+	if err != nil || len(acquired) != 1 || acquired[0].Lease.Agent != id {
+		c.Fatal(acquired, err)
 	}
-	run, err := db.Begin(c.Context(), held[0].Lease, claybot.RunID("r-"+channel), []claybot.MessageID{m.ID}, "")
+	run, err := db.Begin(c.Context(), acquired[0].Lease, claybot.RunID("r-"+channel), []claybot.MessageID{m.ID}, "")
 	if err != nil {
 		c.Fatal(err)
 	}

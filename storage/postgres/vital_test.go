@@ -28,7 +28,7 @@ func TestVitalCallsWaitForNobody(t *testing.T) {
 	if _, err := other.Post(ctx, storage.Posting{To: agentAt(t, other, "C1"), Message: note("m1")}); err != nil {
 		t.Fatal(err)
 	}
-	lease := acquired(t, db, "here").Lease
+	lease := acquireOne(t, db, "here").Lease
 	for range conns {
 		conn, err := db.pool.Acquire(ctx)
 		if err != nil {

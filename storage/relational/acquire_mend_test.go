@@ -25,11 +25,11 @@ func TestAcquireMends(t *testing.T) {
 	if _, err := db.Post(ctx, storage.Posting{To: kid.ID, Message: m}); err != nil {
 		t.Fatal(err)
 	}
-	held, _, err := db.Acquire(ctx, "old", time.Hour, 1, 10)
-	if err != nil || len(held) != 1 {
-		t.Fatalf("held %+v, %v", held, err)
+	acquired, _, err := db.Acquire(ctx, "old", time.Hour, 1, 10)
+	if err != nil || len(acquired) != 1 {
+		t.Fatalf("acquired %+v, %v", acquired, err)
 	}
-	if _, err := db.Begin(ctx, held[0].Lease, "k1", []claybot.MessageID{"task"}, ""); err != nil {
+	if _, err := db.Begin(ctx, acquired[0].Lease, "k1", []claybot.MessageID{"task"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	post(t, db, "m1") // the parent is due as well
@@ -38,18 +38,18 @@ func TestAcquireMends(t *testing.T) {
 		t.Fatal(err)
 	}
 	db = openAt(t, db.path)
-	held, _, err = db.Acquire(ctx, "new", time.Hour, 10, 10)
-	if err != nil || len(held) != 1 || held[0].Lease.Agent != theAgent.ID {
-		t.Fatalf("held %+v, %v", held, err)
+	acquired, _, err = db.Acquire(ctx, "new", time.Hour, 10, 10)
+	if err != nil || len(acquired) != 1 || acquired[0].Lease.Agent != theAgent.ID {
+		t.Fatalf("acquired %+v, %v", acquired, err)
 	}
 	var ids []claybot.MessageID
-	for _, m := range held[0].Waiting {
+	for _, m := range acquired[0].Waiting {
 		ids = append(ids, m.ID)
 	}
 	if want := []claybot.MessageID{"m1", "failure/k1"}; !slices.Equal(ids, want) {
 		t.Errorf("taken %q, want %q", ids, want)
 	}
-	if _, err := db.Begin(ctx, held[0].Lease, "w1", []claybot.MessageID{"m1"}, ""); err != nil {
+	if _, err := db.Begin(ctx, acquired[0].Lease, "w1", []claybot.MessageID{"m1"}, ""); err != nil {
 		t.Error(err)
 	}
 	post(t, db, "m2")

@@ -27,11 +27,11 @@ func TestClockSetBack(t *testing.T) {
 	album.Context.GroupID = "album"
 	hold := func(t *testing.T, db *store) storage.Lease {
 		t.Helper()
-		held, _, err := db.Acquire(t.Context(), "n", ttl, 10, 10)
-		if err != nil || len(held) != 1 {
-			t.Fatalf("got %d agents, %v, want 1", len(held), err)
+		acquired, _, err := db.Acquire(t.Context(), "n", ttl, 10, 10)
+		if err != nil || len(acquired) != 1 {
+			t.Fatalf("got %d agents, %v, want 1", len(acquired), err)
 		}
-		return held[0].Lease
+		return acquired[0].Lease
 	}
 	deliver := func(t *testing.T, db *store, m claybot.AgentMessage, w storage.Wait) {
 		t.Helper()

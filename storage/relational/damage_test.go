@@ -31,21 +31,21 @@ func TestDamagedMessage(t *testing.T) {
 	if e, err := db.Transcript(ctx, theAgent.ID, "", 10); err != nil || len(e) != 1 {
 		t.Errorf("transcript %v, %v", e, err)
 	}
-	held, _, err := db.Acquire(ctx, "n", time.Hour, 1, 10)
-	if err != nil || len(held) != 1 || len(held[0].Waiting) != 1 || held[0].Waiting[0].ID != "m2" {
-		t.Fatalf("held %+v, %v", held, err)
+	acquired, _, err := db.Acquire(ctx, "n", time.Hour, 1, 10)
+	if err != nil || len(acquired) != 1 || len(acquired[0].Waiting) != 1 || acquired[0].Waiting[0].ID != "m2" {
+		t.Fatalf("acquired %+v, %v", acquired, err)
 	}
-	if _, err := db.Begin(ctx, held[0].Lease, "r1", []claybot.MessageID{"m2"}, ""); err != nil {
+	if _, err := db.Begin(ctx, acquired[0].Lease, "r1", []claybot.MessageID{"m2"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	// A run goes on without the text of a message it has taken.
 	spoil(t, db, "messages", "m2")
-	if err := db.Release(ctx, held[0].Lease, storage.Wait{}, true); err != nil {
+	if err := db.Release(ctx, acquired[0].Lease, storage.Wait{}, true); err != nil {
 		t.Fatal(err)
 	}
-	held, _, err = db.Acquire(ctx, "n", time.Hour, 1, 10)
-	if err != nil || len(held) != 1 || held[0].Run == nil || len(held[0].Bound) != 0 {
-		t.Fatalf("held %+v, %v", held, err)
+	acquired, _, err = db.Acquire(ctx, "n", time.Hour, 1, 10)
+	if err != nil || len(acquired) != 1 || acquired[0].Run == nil || len(acquired[0].Bound) != 0 {
+		t.Fatalf("acquired %+v, %v", acquired, err)
 	}
 	checkFigures(t, db)
 }
@@ -55,13 +55,13 @@ func TestOnlyDamagedWaits(t *testing.T) {
 	db := openFresh(t)
 	post(t, db, "m1")
 	spoil(t, db, "messages", "m1")
-	held, next, err := db.Acquire(t.Context(), "n", time.Hour, 1, 10)
-	if err != nil || len(held) != 0 || !next.IsZero() {
-		t.Fatalf("held %+v, next %v, %v", held, next, err)
+	acquired, next, err := db.Acquire(t.Context(), "n", time.Hour, 1, 10)
+	if err != nil || len(acquired) != 0 || !next.IsZero() {
+		t.Fatalf("acquired %+v, next %v, %v", acquired, next, err)
 	}
 	post(t, db, "m2")
-	if held, _, err = db.Acquire(t.Context(), "n", time.Hour, 1, 10); err != nil || len(held) != 1 {
-		t.Fatalf("held %+v, %v", held, err)
+	if acquired, _, err = db.Acquire(t.Context(), "n", time.Hour, 1, 10); err != nil || len(acquired) != 1 {
+		t.Fatalf("acquired %+v, %v", acquired, err)
 	}
 	checkFigures(t, db)
 }

@@ -13,17 +13,17 @@ import (
 // skippedDamaged is the skip reason of a message whose stored text is broken.
 const skippedDamaged = "damaged"
 
-func (db leases) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Held, time.Time, error) {
+func (db leases) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Acquired, time.Time, error) {
 	if err := db.HeedClock(ctx, ttl); err != nil {
 		return nil, time.Time{}, fmt.Errorf("acquire agents: %w", err)
 	}
 	type acquired struct {
-		held []storage.Held
-		next time.Time
+		agents []storage.Acquired
+		next   time.Time
 	}
 	a, err := lightly(ctx, db, func(c *Conn) (a *acquired, err error) {
 		a = new(acquired) // told of the next with the commit
-		if a.held, err = db.acquire(c, node, c.now(), ttl, limit, batch); err != nil {
+		if a.agents, err = db.acquire(c, node, c.now(), ttl, limit, batch); err != nil {
 			return nil, err
 		}
 		err = c.later("SELECT wake_at FROM agents WHERE wake_at IS NOT NULL"+ofOthers(c)+" ORDER BY wake_at LIMIT 1", func(r Row) {
@@ -34,10 +34,10 @@ func (db leases) Acquire(ctx context.Context, node string, ttl time.Duration, li
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("acquire agents: %w", err)
 	}
-	return a.held, a.next, nil
+	return a.agents, a.next, nil
 }
 
-func (db leases) acquire(c *Conn, node string, at int64, ttl time.Duration, limit, batch int) ([]storage.Held, error) {
+func (db leases) acquire(c *Conn, node string, at int64, ttl time.Duration, limit, batch int) ([]storage.Acquired, error) {
 	var ids []claybot.AgentID
 	args := append(append([]any{at}, ofOthersArgs(c, node)...), limit)
 	err := c.each("SELECT id FROM agents WHERE wake_at IS NOT NULL AND wake_at <= ?"+ofOthers(c)+" ORDER BY wake_at LIMIT 0+?"+c.skipping(), func(r Row) error {
@@ -47,7 +47,7 @@ func (db leases) acquire(c *Conn, node string, at int64, ttl time.Duration, limi
 	if err != nil {
 		return nil, err
 	}
-	held := make([]storage.Held, 0, len(ids))
+	acquired := make([]storage.Acquired, 0, len(ids))
 	boxes, waiting := make([]inboxRow, len(ids)), make([]waitingList, len(ids))
 	asks := make([]Ask, 0, 2*len(ids))
 	for i, id := range ids {
@@ -72,10 +72,10 @@ func (db leases) acquire(c *Conn, node string, at int64, ttl time.Duration, limi
 		}
 		stale = stale || c.saved > before+1
 		if h.Run != nil || len(h.Waiting) > 0 {
-			held = append(held, h)
+			acquired = append(acquired, h)
 		}
 	}
-	return held, nil
+	return acquired, nil
 }
 
 // ofOthers excludes the agents that a node holds in a store that one process uses
@@ -98,7 +98,7 @@ func ofOthersArgs(c *Conn, node string) []any {
 
 // hold leases one agent to node, unless everything that made it due was
 // damaged.
-func (db leases) hold(c *Conn, a *inboxRow, waiting *waitingList, node string, at int64, ttl time.Duration) (h storage.Held, err error) {
+func (db leases) hold(c *Conn, a *inboxRow, waiting *waitingList, node string, at int64, ttl time.Duration) (h storage.Acquired, err error) {
 	if err := a.there(); err != nil {
 		return h, err
 	}

@@ -50,16 +50,16 @@ func TestDamagedRunOfSubagent(t *testing.T) {
 				t.Fatal(err)
 			}
 			post(t, db, "m1")
-			held, _, err := db.Acquire(ctx, "old", time.Hour, 1, 10)
-			if err != nil || len(held) != 1 {
-				t.Fatalf("held %+v, %v", held, err)
+			acquired, _, err := db.Acquire(ctx, "old", time.Hour, 1, 10)
+			if err != nil || len(acquired) != 1 {
+				t.Fatalf("acquired %+v, %v", acquired, err)
 			}
-			if _, err := db.Begin(ctx, held[0].Lease, "w1", []claybot.MessageID{"m1"}, ""); err != nil {
+			if _, err := db.Begin(ctx, acquired[0].Lease, "w1", []claybot.MessageID{"m1"}, ""); err != nil {
 				t.Fatal(err)
 			}
 			until := claybot.At(time.Now().Add(time.Hour))
 			pause := storage.Pause{Awaiting: claybot.Awaiting{Answers: []claybot.MessageID{"answer"}, Until: until}}
-			if err := db.Suspend(ctx, held[0].Lease, "w1", pause); err != nil {
+			if err := db.Suspend(ctx, acquired[0].Lease, "w1", pause); err != nil {
 				t.Fatal(err)
 			}
 			m := textMessage("task")
@@ -70,11 +70,11 @@ func TestDamagedRunOfSubagent(t *testing.T) {
 			if _, err := db.Post(ctx, storage.Posting{To: kid.ID, Message: m}); err != nil {
 				t.Fatal(err)
 			}
-			held, _, err = db.Acquire(ctx, "old", time.Hour, 1, 10)
-			if err != nil || len(held) != 1 {
-				t.Fatalf("held %+v, %v", held, err)
+			acquired, _, err = db.Acquire(ctx, "old", time.Hour, 1, 10)
+			if err != nil || len(acquired) != 1 {
+				t.Fatalf("acquired %+v, %v", acquired, err)
 			}
-			if _, err := db.Begin(ctx, held[0].Lease, "k1", []claybot.MessageID{"task"}, ""); err != nil {
+			if _, err := db.Begin(ctx, acquired[0].Lease, "k1", []claybot.MessageID{"task"}, ""); err != nil {
 				t.Fatal(err)
 			}
 			change(t, db, tt.damage)
@@ -124,11 +124,11 @@ func TestDamagedMessageIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	post(t, db, "m1")
-	held, _, err := db.Acquire(ctx, "n", time.Hour, 1, 10)
-	if err != nil || len(held) != 1 {
-		t.Fatalf("held %+v, %v", held, err)
+	acquired, _, err := db.Acquire(ctx, "n", time.Hour, 1, 10)
+	if err != nil || len(acquired) != 1 {
+		t.Fatalf("acquired %+v, %v", acquired, err)
 	}
-	if _, err := db.Begin(ctx, held[0].Lease, "w1", []claybot.MessageID{"m1"}, ""); err != nil {
+	if _, err := db.Begin(ctx, acquired[0].Lease, "w1", []claybot.MessageID{"m1"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	m := textMessage("task")
@@ -137,8 +137,8 @@ func TestDamagedMessageIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	spoil(t, db, "messages", "task")
-	if held, _, err := db.Acquire(ctx, "n", time.Hour, 1, 10); err != nil || len(held) != 0 {
-		t.Fatalf("held %+v, %v", held, err)
+	if acquired, _, err := db.Acquire(ctx, "n", time.Hour, 1, 10); err != nil || len(acquired) != 0 {
+		t.Fatalf("acquired %+v, %v", acquired, err)
 	}
 	run, err := db.Run(ctx, "w1")
 	if err != nil || !reflect.DeepEqual(run.Messages, []claybot.MessageID{"m1", "answer"}) {
@@ -153,16 +153,16 @@ func TestAnswerForDamagedRun(t *testing.T) {
 	db := openFresh(t)
 	ctx := t.Context()
 	post(t, db, "m1")
-	held, _, err := db.Acquire(ctx, "n", time.Hour, 1, 10)
-	if err != nil || len(held) != 1 {
-		t.Fatalf("held %+v, %v", held, err)
+	acquired, _, err := db.Acquire(ctx, "n", time.Hour, 1, 10)
+	if err != nil || len(acquired) != 1 {
+		t.Fatalf("acquired %+v, %v", acquired, err)
 	}
-	if _, err := db.Begin(ctx, held[0].Lease, "w1", []claybot.MessageID{"m1"}, ""); err != nil {
+	if _, err := db.Begin(ctx, acquired[0].Lease, "w1", []claybot.MessageID{"m1"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	until := claybot.At(time.Now().Add(time.Hour))
 	pause := storage.Pause{Awaiting: claybot.Awaiting{Answers: []claybot.MessageID{"a1", "a2"}, Until: until}}
-	if err := db.Suspend(ctx, held[0].Lease, "w1", pause); err != nil {
+	if err := db.Suspend(ctx, acquired[0].Lease, "w1", pause); err != nil {
 		t.Fatal(err)
 	}
 	change(t, db, "UPDATE runs SET awaiting = 'x' WHERE id = 'w1'")

@@ -29,11 +29,11 @@ func beginBoth(t *testing.T, wait storage.Wait) *store {
 			t.Fatal(err)
 		}
 	}
-	held, _, err := db.Acquire(ctx, "old", time.Hour, 10, 10)
-	if err != nil || len(held) != 2 {
-		t.Fatalf("held %+v, %v", held, err)
+	acquired, _, err := db.Acquire(ctx, "old", time.Hour, 10, 10)
+	if err != nil || len(acquired) != 2 {
+		t.Fatalf("acquired %+v, %v", acquired, err)
 	}
-	for _, h := range held {
+	for _, h := range acquired {
 		id := claybot.RunID("r1")
 		if h.Lease.Agent == otherAgent.ID {
 			id = "r2"
@@ -60,19 +60,19 @@ func idsOf(ms []claybot.AgentMessage) (ids []claybot.MessageID) {
 
 // acquireAfter damages the store with q, opens it anew and returns what a node
 // then holds.
-func acquireAfter(t *testing.T, db *store, q string) (*store, map[claybot.AgentID]storage.Held) {
+func acquireAfter(t *testing.T, db *store, q string) (*store, map[claybot.AgentID]storage.Acquired) {
 	t.Helper()
 	change(t, db, q)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	db = openAt(t, db.path)
-	held, _, err := db.Acquire(t.Context(), "new", time.Hour, 10, 10)
+	acquired, _, err := db.Acquire(t.Context(), "new", time.Hour, 10, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := make(map[claybot.AgentID]storage.Held)
-	for _, h := range held {
+	of := make(map[claybot.AgentID]storage.Acquired)
+	for _, h := range acquired {
 		of[h.Lease.Agent] = h
 	}
 	if h := of[otherAgent.ID]; h.Run == nil || h.Run.ID != "r2" || len(h.Bound) != 1 {
@@ -82,11 +82,11 @@ func acquireAfter(t *testing.T, db *store, q string) (*store, map[claybot.AgentI
 }
 
 // runNext runs all that waits for a held agent as run r3.
-func runNext(t *testing.T, db *store, h storage.Held) {
+func runNext(t *testing.T, db *store, h storage.Acquired) {
 	t.Helper()
 	ctx := t.Context()
 	if h.Run != nil || !slices.Equal(idsOf(h.Waiting), []claybot.MessageID{"m3"}) {
-		t.Fatalf("held %+v, want m3 waiting and no run", h)
+		t.Fatalf("acquired %+v, want m3 waiting and no run", h)
 	}
 	if _, err := db.Begin(ctx, h.Lease, "r3", idsOf(h.Waiting), ""); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestDamagedRun(t *testing.T) {
 		"everything": `UPDATE runs SET messages = '{}', outcome = '', draft = '"', last_seq = 0 WHERE id = 'r1'`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			db, held := acquireAfter(t, beginBoth(t, storage.Wait{}), q)
+			db, acquired := acquireAfter(t, beginBoth(t, storage.Wait{}), q)
 			ctx := t.Context()
 			run, err := db.Run(ctx, "r1")
 			if err != nil || run.State != claybot.RunFailed || run.Error == nil || run.Error.Code != relational.CodeDamaged || run.Ended == 0 ||
@@ -136,7 +136,7 @@ func TestDamagedRun(t *testing.T) {
 			if r, err := db.Receipt(ctx, "m1"); err != nil || r.Run == nil || r.Run.State != claybot.RunFailed || len(r.Replies) != 1 {
 				t.Errorf("receipt %+v, %v", r, err)
 			}
-			runNext(t, db, held[theAgent.ID])
+			runNext(t, db, acquired[theAgent.ID])
 			checkFigures(t, db)
 		})
 	}
@@ -155,12 +155,12 @@ func TestDamagedRunTellsWhomItCan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db := beginBoth(t, storage.Wait{})
 			change(t, db, tt.spoil)
-			db, held := acquireAfter(t, db, `UPDATE runs SET messages = '' WHERE id = 'r1'`)
+			db, acquired := acquireAfter(t, db, `UPDATE runs SET messages = '' WHERE id = 'r1'`)
 			out, err := db.Unsent(t.Context(), theAgent.Descriptor.Route().Dest(), 0, 10)
 			if err != nil || (tt.message == "") != (len(out) == 0) || len(out) > 0 && out[0].Message != tt.message {
 				t.Errorf("unsent %+v, %v, want one for %q", out, err, tt.message)
 			}
-			runNext(t, db, held[theAgent.ID])
+			runNext(t, db, acquired[theAgent.ID])
 			checkFigures(t, db)
 		})
 	}
@@ -174,8 +174,8 @@ func TestDanglingRun(t *testing.T) {
 			INSERT INTO counters VALUES ('run:CANCELED', 1)`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			db, held := acquireAfter(t, beginBoth(t, storage.Wait{}), q)
-			runNext(t, db, held[theAgent.ID])
+			db, acquired := acquireAfter(t, beginBoth(t, storage.Wait{}), q)
+			runNext(t, db, acquired[theAgent.ID])
 			checkFigures(t, db)
 		})
 	}
@@ -185,13 +185,13 @@ func TestDanglingRun(t *testing.T) {
 // run that made its agent due is gone.
 func TestDamagedRunKeepsTheWait(t *testing.T) {
 	long := storage.Wait{Quiet: time.Hour, Max: time.Hour}
-	db, held := acquireAfter(t, beginBoth(t, long), `UPDATE runs SET messages = '' WHERE id = 'r1'`)
-	if h, ok := held[theAgent.ID]; ok {
-		t.Errorf("held %+v before its time", h)
+	db, acquired := acquireAfter(t, beginBoth(t, long), `UPDATE runs SET messages = '' WHERE id = 'r1'`)
+	if h, ok := acquired[theAgent.ID]; ok {
+		t.Errorf("acquired %+v before its time", h)
 	}
 	again, next, err := db.Acquire(t.Context(), "new", time.Minute, 10, 10)
 	if err != nil || len(again) != 0 || time.Until(next) < 50*time.Minute || time.Until(next) > time.Hour {
-		t.Errorf("held %+v, next %v, %v", again, next, err)
+		t.Errorf("acquired %+v, next %v, %v", again, next, err)
 	}
 	checkFigures(t, db)
 }

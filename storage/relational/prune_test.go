@@ -23,11 +23,11 @@ func TestPrune(t *testing.T) {
 		}
 	}
 	post(t, db, "m1")
-	held, _, err := db.Acquire(ctx, "n", time.Hour, 1, 10)
+	acquired, _, err := db.Acquire(ctx, "n", time.Hour, 1, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Begin(ctx, held[0].Lease, "open", []claybot.MessageID{"m1"}, ""); err != nil {
+	if _, err := db.Begin(ctx, acquired[0].Lease, "open", []claybot.MessageID{"m1"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	change(t, db, "INSERT INTO runs (id, agent, state, last_seq, started, ended) VALUES ('new', 'a', 'FAILED', 1, 1, ?)", claybot.Now())
@@ -93,17 +93,17 @@ func TestPruneLongAfter(t *testing.T) {
 	}
 	run := func(id claybot.RunID, messages ...claybot.MessageID) {
 		t.Helper()
-		held, _, err := db.Acquire(ctx, "n", time.Hour, 1, 10)
-		if err != nil || len(held) != 1 {
-			t.Fatalf("held %+v, %v", held, err)
+		acquired, _, err := db.Acquire(ctx, "n", time.Hour, 1, 10)
+		if err != nil || len(acquired) != 1 {
+			t.Fatalf("acquired %+v, %v", acquired, err)
 		}
-		if _, err := db.Begin(ctx, held[0].Lease, id, messages, ""); err != nil {
+		if _, err := db.Begin(ctx, acquired[0].Lease, id, messages, ""); err != nil {
 			t.Fatal(err)
 		}
 		end := storage.Outcome{
 			State: claybot.RunSucceeded, Events: []claybot.Event{{Type: claybot.EventRunFinished}}, Usage: claybot.Usage{CostMicroUSD: 5},
 		}
-		if _, err := db.Finish(ctx, held[0].Lease, id, end); err != nil {
+		if _, err := db.Finish(ctx, acquired[0].Lease, id, end); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -60,11 +60,11 @@ func TestRelayRowsGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	post(t, db, "m1")
-	held, _, err := db.Acquire(ctx, "n", time.Hour, 1, 10)
+	acquired, _, err := db.Acquire(ctx, "n", time.Hour, 1, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Begin(ctx, held[0].Lease, "r1", []claybot.MessageID{"m1"}, ""); err != nil {
+	if _, err := db.Begin(ctx, acquired[0].Lease, "r1", []claybot.MessageID{"m1"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	rows := func(want int64, q string) {
@@ -82,7 +82,7 @@ func TestRelayRowsGo(t *testing.T) {
 	rows(2, "since IS NOT NULL AND published_at IS NULL")
 	publish("web", 1)
 	rows(1, "since IS NULL AND published_at > 0 AND seq = 1")
-	if _, err := db.Finish(ctx, held[0].Lease, "r1", storage.Outcome{
+	if _, err := db.Finish(ctx, acquired[0].Lease, "r1", storage.Outcome{
 		State: claybot.RunSucceeded, Events: []claybot.Event{{Type: claybot.EventRunFinished}},
 	}); err != nil {
 		t.Fatal(err)
@@ -150,8 +150,8 @@ func TestDamagedRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	spoil(t, db, "messages", "m1")
-	if held, _, err := db.Acquire(ctx, "n", time.Hour, 9, 9); err != nil || len(held) != 0 {
-		t.Errorf("held %+v, %v", held, err)
+	if acquired, _, err := db.Acquire(ctx, "n", time.Hour, 9, 9); err != nil || len(acquired) != 0 {
+		t.Errorf("acquired %+v, %v", acquired, err)
 	}
 	if run, err := db.Run(ctx, "reserved"); err != nil || run.State != claybot.RunCanceled || run.LastSeq != 1 {
 		t.Errorf("run %+v, %v", run, err)

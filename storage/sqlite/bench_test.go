@@ -82,11 +82,11 @@ func life(b *testing.B, db *DB, agent claybot.AgentID, i int64) error {
 		return err
 	}
 	// Every worker is a node of its own here, and may be given any agent.
-	held, _, err := db.Acquire(ctx, string(run), time.Hour, 1, 100)
-	if err != nil || len(held) == 0 {
+	acquired, _, err := db.Acquire(ctx, string(run), time.Hour, 1, 100)
+	if err != nil || len(acquired) == 0 {
 		return err // another worker holds the agent: the message goes with that agent's next run
 	}
-	h := held[0]
+	h := acquired[0]
 	batch := make([]claybot.MessageID, 0, len(h.Waiting))
 	for _, m := range h.Waiting {
 		batch = append(batch, m.ID)
@@ -161,9 +161,9 @@ func BenchmarkIdleAcquire(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	held, _, err := db.Acquire(b.Context(), "n", time.Minute, 1000, 10)
-	if err != nil || len(held) != 200 {
-		b.Fatal(len(held), err)
+	acquired, _, err := db.Acquire(b.Context(), "n", time.Minute, 1000, 10)
+	if err != nil || len(acquired) != 200 {
+		b.Fatal(len(acquired), err)
 	}
 	b.ResetTimer()
 	for range b.N {

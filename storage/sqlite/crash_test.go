@@ -104,9 +104,9 @@ func TestCopyAtEveryStep(t *testing.T) {
 			return err
 		}, 1, "", ""},
 		{"acquire", func() error {
-			held, _, err := db.Acquire(ctx, "n", 1e9, 1, 10)
-			if len(held) == 1 {
-				lease = held[0].Lease
+			acquired, _, err := db.Acquire(ctx, "n", 1e9, 1, 10)
+			if len(acquired) == 1 {
+				lease = acquired[0].Lease
 			}
 			return err
 		}, 1, "", ""},
@@ -138,12 +138,12 @@ func TestCopyAtEveryStep(t *testing.T) {
 		if f.Waiting != s.waiting || s.run != "" && f.Runs[s.run] != 1 || s.send != "" && f.Outbox[s.send] != 1 {
 			t.Errorf("after %s: %+v, want %d waiting, run %q, outgoing %q", s.name, f, s.waiting, s.run, s.send)
 		}
-		held, _, err := after.Acquire(ctx, "n", 1e9, 1, 10)
+		acquired, _, err := after.Acquire(ctx, "n", 1e9, 1, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if due := s.waiting > 0 || s.run == claybot.RunRunning; due != (len(held) == 1) {
-			t.Errorf("after %s: acquired %d", s.name, len(held))
+		if due := s.waiting > 0 || s.run == claybot.RunRunning; due != (len(acquired) == 1) {
+			t.Errorf("after %s: acquired %d", s.name, len(acquired))
 		}
 		checkFigures(t, after)
 	}

@@ -169,9 +169,9 @@ func TestUpgradeV1(t *testing.T) {
 		if f.Agents != 1 || f.Waiting != 1 || f.Runs[claybot.RunRunning] != 1 || f.Runs[claybot.RunSucceeded] != 1 {
 			t.Errorf("figures %+v", f)
 		}
-		held, _, err := db.Acquire(t.Context(), "new", time.Second, 1, 10)
-		if err != nil || len(held) != 1 || held[0].Lease.Token <= 7 || held[0].Run.ID != "r1" || len(held[0].Bound) != 1 || len(held[0].Waiting) != 1 {
-			t.Fatalf("held %+v, %v", held, err)
+		acquired, _, err := db.Acquire(t.Context(), "new", time.Second, 1, 10)
+		if err != nil || len(acquired) != 1 || acquired[0].Lease.Token <= 7 || acquired[0].Run.ID != "r1" || len(acquired[0].Bound) != 1 || len(acquired[0].Waiting) != 1 {
+			t.Fatalf("acquired %+v, %v", acquired, err)
 		}
 		checkFigures(t, db)
 		if err := db.Close(); err != nil {

@@ -74,9 +74,9 @@ func TestUpgradeV3(t *testing.T) {
 		if run, err := db.LastRun(t.Context(), "a1"); err != nil || run.ID != "r1" || run.Awaiting != nil {
 			t.Errorf("last run %+v, %v", run, err)
 		}
-		held, _, err := db.Acquire(t.Context(), "new", time.Second, 9, 10)
-		if err != nil || len(held) != 1 || held[0].Lease.Agent != "a2" || len(held[0].Waiting) != 1 {
-			t.Fatalf("held %+v, %v", held, err)
+		acquired, _, err := db.Acquire(t.Context(), "new", time.Second, 9, 10)
+		if err != nil || len(acquired) != 1 || acquired[0].Lease.Agent != "a2" || len(acquired[0].Waiting) != 1 {
+			t.Fatalf("acquired %+v, %v", acquired, err)
 		}
 		// A re-indexed agent gets what the file could not know.
 		a := claybot.Agent{ID: "a4", Descriptor: claybot.User("tg", "4", "U1"), CreatedAt: 7}

@@ -109,11 +109,11 @@ func TestUpgradeV4(t *testing.T) {
 	if done, err := db.Post(ctx, storage.Posting{To: "a2", Message: stop}); err != nil || done.Canceled != "r2" {
 		t.Fatalf("posted %+v, %v", done, err)
 	}
-	held, _, err := db.Acquire(ctx, "n", time.Hour, 9, 9)
-	if err != nil || len(held) != 2 {
-		t.Fatalf("held %+v, %v", held, err)
+	acquired, _, err := db.Acquire(ctx, "n", time.Hour, 9, 9)
+	if err != nil || len(acquired) != 2 {
+		t.Fatalf("acquired %+v, %v", acquired, err)
 	}
-	for _, h := range held {
+	for _, h := range acquired {
 		if h.Run == nil {
 			continue
 		}

@@ -220,7 +220,7 @@ func (b *bed) again() {
 }
 
 // Acquire is that of the store, for a node of the present process.
-func (b *bed) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Held, time.Time, error) {
+func (b *bed) Acquire(ctx context.Context, node string, ttl time.Duration, limit, batch int) ([]storage.Acquired, time.Time, error) {
 	if b.sender > 0 {
 		node = fmt.Sprint(node, "/", b.sender)
 	}
@@ -288,18 +288,18 @@ func (b *bed) deliver(p storage.Posting) storage.Posted {
 }
 
 // acquire leases what is due, expecting n agents.
-func (b *bed) acquire(node string, n int) []storage.Held {
+func (b *bed) acquire(node string, n int) []storage.Acquired {
 	b.Helper()
-	held, _, err := b.Acquire(b.ctx, node, ttl, 100, 100)
+	acquired, _, err := b.Acquire(b.ctx, node, ttl, 100, 100)
 	b.noError(err)
-	if len(held) != n {
-		b.Fatalf("node %s acquired %d agents, want %d", node, len(held), n)
+	if len(acquired) != n {
+		b.Fatalf("node %s acquired %d agents, want %d", node, len(acquired), n)
 	}
-	return held
+	return acquired
 }
 
 // hold leases the one agent that is due.
-func (b *bed) hold(node string) storage.Held {
+func (b *bed) hold(node string) storage.Acquired {
 	b.Helper()
 	return b.acquire(node, 1)[0]
 }
@@ -307,10 +307,10 @@ func (b *bed) hold(node string) storage.Held {
 // due is when the store says that something is due next.
 func (b *bed) due() time.Time {
 	b.Helper()
-	held, next, err := b.Acquire(b.ctx, "due", ttl, 0, 0)
+	acquired, next, err := b.Acquire(b.ctx, "due", ttl, 0, 0)
 	b.noError(err)
-	if len(held) != 0 {
-		b.Fatalf("limit 0 acquired %d agents", len(held))
+	if len(acquired) != 0 {
+		b.Fatalf("limit 0 acquired %d agents", len(acquired))
 	}
 	return next
 }

@@ -58,11 +58,11 @@ var betweenTests = []storeTest{
 		b.equal("replies", outIDs(ok(b.Finish(b.ctx, h.Lease, "k1", o))(b)), []string{"o1", "o9"})
 		_, err = b.Receipt(b.ctx, "a")
 		b.is(err, storage.ErrNotFound)
-		held := b.acquire(nodeTwo, 2)
-		if held[0].Run == nil { // both are due since the same moment
-			held[0], held[1] = held[1], held[0]
+		acquired := b.acquire(nodeTwo, 2)
+		if acquired[0].Run == nil { // both are due since the same moment
+			acquired[0], acquired[1] = acquired[1], acquired[0]
 		}
-		b.equal("the waiting run and the poster", []any{held[0].Run != nil, held[0].Lease.Agent, held[1].Lease.Agent, ids(held[1].Waiting)},
+		b.equal("the waiting run and the poster", []any{acquired[0].Run != nil, acquired[0].Lease.Agent, acquired[1].Lease.Agent, ids(acquired[1].Waiting)},
 			[]any{true, b.agent, kid, []claybot.MessageID{"self"}})
 		b.equal("waits for its company", ids(ok(b.Waiting(b.ctx, third, 9))(b)), []claybot.MessageID{"result/k1"})
 	}},

@@ -16,12 +16,12 @@ var leaseTests = []storeTest{
 			ok(b.Post(b.ctx, storage.Posting{To: a, Message: m}))(b)
 			time.Sleep(ms)
 		}
-		held, next, err := b.Acquire(b.ctx, nodeOne, ttl, 2, 10)
+		acquired, next, err := b.Acquire(b.ctx, nodeOne, ttl, 2, 10)
 		b.noError(err)
-		b.equal("longest due first", []claybot.AgentID{held[0].Lease.Agent, held[1].Lease.Agent}, []claybot.AgentID{second, b.agent})
+		b.equal("longest due first", []claybot.AgentID{acquired[0].Lease.Agent, acquired[1].Lease.Agent}, []claybot.AgentID{second, b.agent})
 		b.equal("third is due", next.IsZero() || next.After(time.Now()), false)
-		b.equal("lease", time.Until(held[0].Lease.Until), ttl)
-		b.equal("node", held[0].Lease.Node, nodeOne)
+		b.equal("lease", time.Until(acquired[0].Lease.Until), ttl)
+		b.equal("node", acquired[0].Lease.Node, nodeOne)
 		b.equal("third", b.acquire(nodeOne, 1)[0].Lease.Agent, third)
 		b.acquire(nodeOne, 0)
 		_, next, err = b.Acquire(b.ctx, nodeTwo, ttl, 10, 10)
@@ -48,11 +48,11 @@ var leaseTests = []storeTest{
 		for _, id := range []string{"m1", "m2", "m3"} {
 			b.post(id, instant)
 		}
-		held, _, err := b.Acquire(b.ctx, nodeOne, ttl, 1, 2)
+		acquired, _, err := b.Acquire(b.ctx, nodeOne, ttl, 1, 2)
 		b.noError(err)
-		b.equal("first two", ids(held[0].Waiting), []claybot.MessageID{"m1", "m2"})
-		ok(b.Begin(b.ctx, held[0].Lease, "r1", ids(held[0].Waiting), ""))(b)
-		b.succeed(held[0].Lease, "r1")
+		b.equal("first two", ids(acquired[0].Waiting), []claybot.MessageID{"m1", "m2"})
+		ok(b.Begin(b.ctx, acquired[0].Lease, "r1", ids(acquired[0].Waiting), ""))(b)
+		b.succeed(acquired[0].Lease, "r1")
 		b.dueIn("the third", 0)
 		b.equal("then the third", ids(b.hold(nodeOne).Waiting), []claybot.MessageID{"m3"})
 	}},
@@ -147,11 +147,11 @@ var leaseTests = []storeTest{
 		b.hold(nodeOne)
 		b.again()
 		b.refusesLease(lease, "r1", "m2")
-		held := b.acquire(nodeOne, 2) // same node name, at once
-		b.equal("unfinished runs first", held[0].Run.ID, "r1")
-		b.equal("its messages", ids(held[0].Bound), []claybot.MessageID{"m-r1"})
-		b.equal("waiting", ids(held[1].Waiting), []claybot.MessageID{"m2"})
-		b.equal("a larger token", held[0].Lease.Token > lease.Token, true)
+		acquired := b.acquire(nodeOne, 2) // same node name, at once
+		b.equal("unfinished runs first", acquired[0].Run.ID, "r1")
+		b.equal("its messages", ids(acquired[0].Bound), []claybot.MessageID{"m-r1"})
+		b.equal("waiting", ids(acquired[1].Waiting), []claybot.MessageID{"m2"})
+		b.equal("a larger token", acquired[0].Lease.Token > lease.Token, true)
 	}},
 }
 

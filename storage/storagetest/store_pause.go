@@ -26,11 +26,11 @@ func (b *bed) pause(l storage.Lease, id claybot.RunID, answers ...claybot.Messag
 }
 
 // resume takes the paused run up again and returns why it goes on.
-func (b *bed) resume(id claybot.RunID) (h storage.Held, reason string) {
+func (b *bed) resume(id claybot.RunID) (h storage.Acquired, reason string) {
 	b.Helper()
 	h = b.hold(nodeOne)
 	if h.Run == nil || h.Run.ID != id {
-		b.Fatalf("held %+v, want run %s", h.Run, id)
+		b.Fatalf("acquired %+v, want run %s", h.Run, id)
 	}
 	run := ok(b.Begin(b.ctx, h.Lease, "unused", nil, ""))(b)
 	b.equal("going on", []any{run.ID, run.State, run.Awaiting, run.Attempts}, []any{id, claybot.RunRunning, nil, 1})

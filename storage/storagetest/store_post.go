@@ -158,10 +158,10 @@ var postTests = []storeTest{
 			})
 		}
 		group.Wait()
-		held, _, err := b.Acquire(b.ctx, nodeOne, ttl, 1, 1000)
+		acquired, _, err := b.Acquire(b.ctx, nodeOne, ttl, 1, 1000)
 		b.noError(err)
 		next := make(map[string]int)
-		for _, m := range held[0].Waiting {
+		for _, m := range acquired[0].Waiting {
 			var p string
 			var i int
 			if _, err := fmt.Sscanf(string(m.ID), "%3s-%d", &p, &i); err != nil || i != next[p] {
@@ -169,10 +169,10 @@ var postTests = []storeTest{
 			}
 			next[p]++
 		}
-		b.equal("messages", len(held[0].Waiting), posters*each)
+		b.equal("messages", len(acquired[0].Waiting), posters*each)
 		b.again()
-		held, _, err = b.Acquire(b.ctx, nodeOne, ttl, 1, 1000)
+		acquired, _, err = b.Acquire(b.ctx, nodeOne, ttl, 1, 1000)
 		b.noError(err)
-		b.equal("messages after a restart", len(held[0].Waiting), posters*each)
+		b.equal("messages after a restart", len(acquired[0].Waiting), posters*each)
 	}},
 }
