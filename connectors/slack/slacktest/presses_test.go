@@ -326,7 +326,7 @@ func TestInputs(t *testing.T) {
 		{`"type":"datetimepicker"`, 1700000000, "map[selected_date_time:1700000000]"},
 		{`"type":"datetimepicker"`, "now", "not a moment"},
 		{`"type":"static_select","options":` + opts(2), "o1", "map[selected_option:map[text:map[text:o1 type:plain_text] value:1]]"},
-		{`"type":"static_select","options":` + opts(2), "o2", "not an option"},
+		{`"type":"static_select","options":` + opts(2), "o2", "no option"},
 		{`"type":"checkboxes","options":` + opts(2), []string{"o1", "0"}, "map[selected_options:[map[text:map[text:o1 type:plain_text] value:1] map[text:map[text:o0 type:plain_text] value:0]]]"},
 		{`"type":"multi_static_select","max_selected_items":1,"options":` + opts(2), []string{"o1", "o0"}, "at most 1"},
 		{`"type":"plain_text_input"`, 7.5, "not a text"},
