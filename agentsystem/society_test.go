@@ -440,7 +440,7 @@ func TestRefusedAmongAgents(t *testing.T) {
 		}{
 			{"send_agent_message", obj{"text": "x"}, "no other agent of a person"}, // bob's is out of reach
 			{"send_agent_message", obj{"text": "x", "to": "parent"}, "no parent"},
-			{"send_agent_message", obj{"text": "x", "to": "nobody"}, "no agent"},
+			{"send_agent_message", obj{"text": "x", "to": "nobody"}, "invalid agent id"},
 			{"send_agent_message", obj{"text": "x", "to": string(r.agent(bob))}, "no agent"},
 			{"send_agent_message", obj{"text": " ", "to": "parent"}, "empty"},
 			{"ask_agent", obj{"text": "x", "to": string(r.agent(bob))}, "no agent"},
