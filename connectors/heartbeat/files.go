@@ -46,12 +46,19 @@ type file struct {
 
 func treePath(name string) string { return folder + "/" + name }
 
-// scan reads the changed files. The caller holds the lock of the files.
+// scan lists the folder and reads the changed files. The caller holds the lock of the
+// files.
 func (h *Heartbeat) scan(ctx context.Context) error {
 	all, err := h.cfg.Tree.Entries(ctx, folder)
 	if err != nil {
 		return err
 	}
+	return h.reread(ctx, all)
+}
+
+// reread reads the changed files of a listing of the folder. The caller holds the lock
+// of the files.
+func (h *Heartbeat) reread(ctx context.Context, all []storage.TreeFile) error {
 	nameOf := func(p string) string { return strings.TrimPrefix(p, folder+"/") }
 	all = slices.DeleteFunc(slices.Clone(all), func(f storage.TreeFile) bool {
 		return strings.Contains(nameOf(f.Path), "/") || path.Ext(f.Path) != extension

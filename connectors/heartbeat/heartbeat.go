@@ -2,6 +2,7 @@ package heartbeat
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -174,8 +175,13 @@ func (l loop) Open(ctx context.Context) error {
 func (l loop) Step(ctx context.Context, look bool) error {
 	h := l.h
 	return h.sched.Locked(ctx, func() error {
+		var listing []storage.TreeFile // of one look, for the state and the tasks
 		if look {
-			if err := h.memory.pull(ctx, false); err != nil {
+			var err error
+			if listing, err = h.cfg.Tree.Entries(ctx, folder); err != nil {
+				return fmt.Errorf("read the state of the heartbeat: %w", err)
+			}
+			if err := h.memory.update(ctx, listing); err != nil {
 				return err
 			}
 		}
@@ -189,7 +195,7 @@ func (l loop) Step(ctx context.Context, look bool) error {
 			return err
 		}
 		if look {
-			if err := h.scan(ctx); err != nil {
+			if err := h.reread(ctx, listing); err != nil {
 				return err
 			}
 		}

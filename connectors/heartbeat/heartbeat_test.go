@@ -15,16 +15,16 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A day with nothing to do costs nothing but looks at the folder.
-func TestIdleDay(t *testing.T) {
+// Hours with nothing to do cost nothing but looks at the folder.
+func TestIdleHours(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		files map[string]string // nil: not even a folder
 		hours time.Duration
 	}{
-		{"no folder", nil, 24},
-		{"an empty folder", map[string]string{}, 24},
-		{"disabled", map[string]string{"a.md": "---\nenabled: false\n---\nlook"}, 24},
+		{"no folder", nil, 3},
+		{"an empty folder", map[string]string{}, 3},
+		{"disabled", map[string]string{"a.md": "---\nenabled: false\n---\nlook"}, 3},
 		{"empty prompts", map[string]string{"a.md": "---\ntitle: A\n---\n\n", "b.md": " \n"}, 1},
 		{"no tasks", map[string]string{"check.sh": "exit 0", "a.txt": "look", "a.md~": "look", "a": "look"}, 1},
 		{"bad files", map[string]string{"a.md": "---\nevery: soon\n---\nlook", "B.md": "look"}, 1},
@@ -55,14 +55,14 @@ func TestIdleDay(t *testing.T) {
 	}
 }
 
-// A day in which nothing is due costs nothing either.
-func TestNotDueDay(t *testing.T) {
+// Hours in which nothing is due cost nothing either.
+func TestNotDue(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.file("a.md", "---\nevery: 2d\n---\nlook")
 		r.start()
 		r.pass(time.Minute)
 		before := r.state()
-		r.pass(24 * time.Hour)
+		r.pass(3 * time.Hour)
 		if got := r.state(); got != before || got.posts != 1 || got.receipts != 0 {
 			r.Errorf("%+v, before %+v", got, before)
 		}
@@ -216,7 +216,7 @@ func TestEditsAreSeen(t *testing.T) {
 		if err := os.RemoveAll(r.dir); err != nil {
 			r.Fatal(err)
 		}
-		r.pass(24 * time.Hour)
+		r.pass(2 * time.Hour)
 		r.wantTexts("a", "b", "quicker", "b changed")
 		r.file("a.md", "back again")
 		r.pass(soon)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -70,6 +72,22 @@ func decode(body []byte) (m state, err error) {
 		m.Pending = nil
 	}
 	return m, err
+}
+
+// clone returns a deep copy.
+func (m *state) clone() state {
+	c := *m
+	if c.Tasks = maps.Clone(m.Tasks); c.Tasks == nil {
+		c.Tasks = make(map[string]past)
+	}
+	if m.Pending != nil {
+		c.Pending = &pending{m.Pending.ID, m.Pending.At, slices.Clone(m.Pending.Tasks)}
+	}
+	if m.Paused != nil {
+		p := *m.Paused
+		c.Paused = &p
+	}
+	return c
 }
 
 func (m *state) encode() []byte {
@@ -172,20 +190,28 @@ func (k *memory) set(m state, version int64) {
 	k.state, k.version = m, version
 }
 
-// pull reads the state if it has changed. With now it bypasses the cache.
-func (k *memory) pull(ctx context.Context, now bool) error {
-	var err error
-	if now {
-		err = k.tree.Look(ctx)
-	}
+// pull reads the state if it has changed. It bypasses the cache of the tree.
+func (k *memory) pull(ctx context.Context) error {
+	err := k.tree.Look(ctx)
 	var e storage.TreeFile
 	if err == nil {
 		e, err = k.tree.Entry(ctx, stateFile)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("read the state of the heartbeat: %w", err)
-	case e.Version == k.version:
+	}
+	return k.update(ctx, []storage.TreeFile{e})
+}
+
+// update reads the state if a listing of the folder shows that it has changed.
+func (k *memory) update(ctx context.Context, listing []storage.TreeFile) error {
+	var version int64 // 0 while there is no state
+	for _, f := range listing {
+		if f.Path == stateFile {
+			version = f.Version
+		}
+	}
+	if version == k.version {
 		return nil
 	}
 	return k.read(ctx)
@@ -194,9 +220,8 @@ func (k *memory) pull(ctx context.Context, now bool) error {
 // edit changes the current shared state by compare-and-set. change may be called
 // several times. If it changes nothing, nothing is written.
 func (k *memory) edit(ctx context.Context, change func(*state)) error {
-	before := k.state.encode()
-	next, _ := decode(before)
-	if change(&next); string(next.encode()) == string(before) {
+	next := k.state.clone()
+	if change(&next); reflect.DeepEqual(next, k.state) {
 		return nil
 	}
 	f, err := storage.EditFile(ctx, k.tree, stateFile, func(old storage.TreeFile) ([]byte, error) {

@@ -201,7 +201,7 @@ func (h *Heartbeat) RunHeartbeats(ctx context.Context, key string, ids ...string
 func (h *Heartbeat) run(ctx, run context.Context, key string, ids []string) (n int, err error) {
 	items, err := h.choose(ids)
 	if err == nil {
-		err = h.memory.pull(ctx, true)
+		err = h.memory.pull(ctx)
 	}
 	if err == nil && h.unsure {
 		err = h.follow(ctx)

@@ -317,7 +317,7 @@ func TestRemoveHeartbeat(t *testing.T) {
 		if err := r.heart.RemoveHeartbeat(r.Context(), "a"); !errors.Is(err, storage.ErrNotFound) {
 			r.Errorf("twice: %v", err)
 		}
-		r.pass(24 * time.Hour)
+		r.pass(3 * time.Hour)
 		r.wantTexts("a")
 		// Another one of the same name has never run.
 		if _, err := r.heart.AddHeartbeat(r.Context(), connectors.HeartbeatTask{ID: "a", Prompt: "another", Enabled: true}); err != nil {

@@ -181,7 +181,7 @@ func (h *Heartbeat) notify(ctx context.Context) error {
 
 // due returns the due tasks; none if another member has just started a tick.
 func (h *Heartbeat) due(ctx context.Context, s Settings) (due []*task, err error) {
-	if err := h.sched.Locked(ctx, func() error { return h.memory.pull(ctx, true) }); err != nil {
+	if err := h.sched.Locked(ctx, func() error { return h.memory.pull(ctx) }); err != nil {
 		return nil, err
 	}
 	h.sched.Mu.Lock()
