@@ -31,7 +31,7 @@ type browser struct {
 	excused  string // why requests may fail now; empty: they may not
 }
 
-// browse starts a browser and logs it in by a link. Where none is installed the
+// browse opens a browser and logs it in by a link. Where none is installed the
 // test is skipped with a line that says so; where CI=true that is a failure.
 func (r *rig) browse() *browser {
 	r.Helper()
@@ -51,8 +51,39 @@ func (r *rig) browse() *browser {
 	return b
 }
 
+// chromium opens a window without cookies or stored data of other tests in the browser
+// that all tests share.
 func chromium(t *testing.T) context.Context {
 	t.Helper()
+	err := startBrowser()
+	switch {
+	case errors.Is(err, errNoBrowser) && os.Getenv("CI") != "true":
+		t.Skip("SKIPPED, the page is not tested: " + err.Error())
+	case err != nil:
+		t.Fatal(err)
+	}
+	ctx, cancel := chromedp.NewContext(shared, chromedp.WithNewBrowserContext())
+	t.Cleanup(cancel)
+	ctx, cancel = context.WithTimeout(ctx, 10*time.Minute) // for a browser that hangs
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// shared is the context of the browser of all tests: to start one takes longer than
+// most tests.
+var shared context.Context
+
+// endBrowser ends the shared browser if a test has started it.
+func endBrowser() {
+	if shared != nil {
+		_ = chromedp.Cancel(shared) // its process ends with this one at the latest
+	}
+}
+
+var errNoBrowser = errors.New("no chromium here; apt-get install chromium")
+
+// startBrowser starts the shared browser once.
+var startBrowser = sync.OnceValue(func() error {
 	exe := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -61,26 +92,19 @@ func chromium(t *testing.T) context.Context {
 		}
 	}
 	if exe == "" {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("no chromium here, and CI=true asks for it: apt-get install chromium")
-		}
-		t.Skip("SKIPPED, the page is not tested: no chromium here; apt-get install chromium")
+		return errNoBrowser
 	}
 	// Its profile is where the allocator makes one and takes it away: processes of a
 	// browser that has ended may still write to it for a moment.
-	ctx, cancel := chromedp.NewExecAllocator(t.Context(), append(chromedp.DefaultExecAllocatorOptions[:],
+	all, _ := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(exe), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-sync", true),
 		chromedp.Flag("no-first-run", true), chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.WindowSize(1280, 860),
 	)...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
-	ctx, cancel = context.WithTimeout(ctx, 10*time.Minute) // for a browser that hangs
-	t.Cleanup(cancel)
-	return ctx
-}
+	shared, _ = chromedp.NewContext(all)
+	return chromedp.Do(shared)
+})
 
 // do is what a person does in the browser.
 func (b *browser) do(what string, actions ...chromedp.Action[chromedp.Void]) {

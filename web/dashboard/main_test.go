@@ -9,4 +9,4 @@ import (
 // folders has the data directories of all tests.
 var folders webtest.Folders
 
-func TestMain(m *testing.M) { folders.Main(m, "dashboard") }
+func TestMain(m *testing.M) { folders.Main(m, "dashboard", endBrowser) }

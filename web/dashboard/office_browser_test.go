@@ -52,6 +52,7 @@ func TestBrowserSchedule(t *testing.T) {
 	b.do("when would it fire", chromedp.SetValue("#t-when", "15 6 * * *"), chromedp.Click(`form button[hx-post="/ui/schedule/preview"]`),
 		until(`document.querySelectorAll("#instants li").length === 5 && document.querySelector("#instants").textContent.includes("06:15")`))
 	b.do("save", chromedp.Click("form .primary"), until(`document.querySelector("#task-state").textContent.includes("15 6 * * *")`))
+	b.excuse("what is shown is gone before the page is left")
 	// By script, because the toast of the save may lie over the button.
 	b.do("remove, or not", push("button.danger[hx-delete]"), chromedp.WaitVisible("#confirm"), press("Escape"),
 		until(`!document.querySelector("#confirm").open`), push("button.danger[hx-delete]"), chromedp.Click("#confirm-yes"), chromedp.WaitVisible("#schedule-list"))

@@ -24,14 +24,18 @@ type Folders struct {
 	empty string
 }
 
-// Main runs the tests of a package and exits. It is for TestMain.
-func (f *Folders) Main(m *testing.M, name string) {
+// Main runs the tests of a package, calls the given functions and exits. It is for
+// TestMain.
+func (f *Folders) Main(m *testing.M, name string, after ...func()) {
 	err := f.open(name)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	code := m.Run()
+	for _, end := range after {
+		end()
+	}
 	_ = os.RemoveAll(f.root) // a rest in the temporary directory does no harm
 	os.Exit(code)
 }
