@@ -44,8 +44,9 @@ const (
 // A Config configures a server. The zero value is one with the settings of
 // production: what was committed survives a power failure.
 type Config struct {
-	// Fast leaves out all syncs. Whatever is committed still survives every end
-	// of the server's processes, kill -9 included, but not that of the machine.
+	// Fast leaves out all syncs and compiles no query. Whatever is committed still
+	// survives every end of the server's processes, kill -9 included, but not that of
+	// the machine.
 	Fast bool
 	// Password asks for Password over TCP (scram-sha-256); else no password is needed.
 	Password bool
@@ -164,7 +165,7 @@ func (s *Server) Sockets() string { return filepath.Join(s.folder.path, "run") }
 func (s *Server) configure() error {
 	all := map[string]string{"max_connections": "200", "log_line_prefix": "%m [%p] %a "}
 	if s.config.Fast {
-		all["fsync"], all["full_page_writes"] = "off", "off"
+		all["fsync"], all["full_page_writes"], all["jit"] = "off", "off", "off"
 	}
 	maps.Copy(all, s.config.Settings)
 	f, err := os.OpenFile(filepath.Join(s.data, "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
