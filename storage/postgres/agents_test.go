@@ -12,9 +12,9 @@ import (
 )
 
 func TestAgents(t *testing.T) {
-	address := postgrestest.Shared(t).Database(t)
+	migrated := newMigrated(t)
 	storagetest.TestAgents(t, func(t *testing.T) storagetest.AgentsUnderTest {
-		cfg := Config{URL: schemaOf(t, address), NoListen: true}
+		cfg := Config{URL: migrated.take(t), NoListen: true}
 		db := openWith(t, cfg)
 		return storagetest.AgentsUnderTest{
 			Agents: db.Agents,

@@ -3,9 +3,11 @@ package postgres
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,9 +24,9 @@ func TestMain(m *testing.M) { os.Exit(postgrestest.Main(m)) }
 func bubbleTime() int64 { return time.Now().UnixMilli() }
 
 func TestStore(t *testing.T) {
-	address := postgrestest.Shared(t).Database(t)
+	migrated := newMigrated(t)
 	storagetest.TestStore(t, func(t *testing.T, committed func(storage.Commit)) (storagetest.Store, func() storagetest.Store) {
-		cfg := Config{URL: schemaOf(t, address), Committed: committed, Clock: bubbleTime, NoListen: true}
+		cfg := Config{URL: migrated.take(t), Committed: committed, Clock: bubbleTime, NoListen: true}
 		db := openWith(t, cfg)
 		t.Cleanup(func() { checkFigures(t, db) }) // before it is closed
 		return db, func() storagetest.Store {
@@ -51,14 +53,81 @@ func schemaOf(t *testing.T, databaseURL string) string {
 	if _, err := conn.Exec(ctx, "CREATE SCHEMA "+name); err != nil {
 		t.Fatal(err)
 	}
-	u, err := url.Parse(databaseURL)
+	return with(t, databaseURL, "search_path", name)
+}
+
+// migrated are schemas of a database that tests use one after the other, as a
+// migration takes the server longer than most tests do.
+type migrated struct {
+	database, pristine string // pristine is a schema as the migrations leave it
+
+	mu   sync.Mutex
+	conn *pgx.Conn
+	free []string // schemas that tests have used
+}
+
+func newMigrated(t *testing.T) *migrated {
+	t.Helper()
+	m := &migrated{database: postgrestest.Shared(t).Database(t)}
+	m.conn = plainConn(t, m.database)
+	m.pristine = m.migrate(t)
+	return m
+}
+
+// migrate makes a schema.
+func (m *migrated) migrate(t *testing.T) string {
+	t.Helper()
+	address := schemaOf(t, m.database)
+	if _, _, err := Migrate(t.Context(), Config{URL: address}); err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := u.Query()
-	q.Set("search_path", name)
-	u.RawQuery = q.Encode()
-	return u.String()
+	return u.Query().Get("search_path")
+}
+
+// take returns the URL of a schema that is as the migrations leave it, for a test that
+// changes its rows and nothing else about it.
+func (m *migrated) take(t *testing.T) string {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var name string
+	if n := len(m.free); n > 0 {
+		name, m.free = m.free[n-1], m.free[:n-1]
+		m.restore(t, name)
+	} else {
+		name = m.migrate(t)
+	}
+	t.Cleanup(func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.free = append(m.free, name)
+	})
+	return with(t, m.database, "search_path", name)
+}
+
+// restore gives each table the rows of the pristine one, and has each sequence begin
+// anew. A table whose file is empty was never written.
+func (m *migrated) restore(t *testing.T, name string) {
+	t.Helper()
+	sql := fmt.Sprintf(`DO $$
+DECLARE r record;
+BEGIN
+	FOR r IN SELECT oid::regclass AS used FROM pg_class WHERE relnamespace = '%[1]s'::regnamespace AND relkind = 'r' AND pg_relation_size(oid) > 0 LOOP
+		EXECUTE format('DELETE FROM %%s', r.used);
+	END LOOP;
+	FOR r IN SELECT relname AS name FROM pg_class WHERE relnamespace = '%[2]s'::regnamespace AND relkind = 'r' AND pg_relation_size(oid) > 0 LOOP
+		EXECUTE format('INSERT INTO %[1]s.%%I OVERRIDING SYSTEM VALUE SELECT * FROM %[2]s.%%I', r.name, r.name);
+	END LOOP;
+	PERFORM setval(oid::regclass, 1, false) FROM pg_class WHERE relnamespace = '%[1]s'::regnamespace AND relkind = 'S';
+END $$`, name, m.pristine)
+	// The connection is not of the test's bubble, and neither may the context be.
+	if _, err := m.conn.Exec(context.WithoutCancel(t.Context()), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func openWith(t *testing.T, cfg Config) *DB {

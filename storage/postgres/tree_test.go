@@ -10,10 +10,10 @@ import (
 )
 
 func TestTree(t *testing.T) {
-	address := postgrestest.Shared(t).Database(t)
+	migrated := newMigrated(t)
 	urls := make(map[storage.Tree]string)
 	storagetest.TestTree(t, func(t *testing.T) storage.Tree {
-		url := schemaOf(t, address)
+		url := migrated.take(t)
 		tree := openWith(t, Config{URL: url, NoListen: true}).Tree()
 		urls[tree] = url
 		return tree
