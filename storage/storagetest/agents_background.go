@@ -187,7 +187,7 @@ func summaries(t *testing.T, u AgentsUnderTest) {
 		return claybot.Record{Type: claybot.RecordSummary, At: claybot.Time(n), Text: fmt.Sprint("summary ", n), Keep: keep}
 	}
 	reset := claybot.Record{Type: claybot.RecordReset, At: 5, By: "user"}
-	for i, tt := range []struct {
+	cases := []struct {
 		add, want []claybot.Record
 		marker    claybot.RecordType
 	}{
@@ -207,35 +207,40 @@ func summaries(t *testing.T, u AgentsUnderTest) {
 		// A marker is newer, or a border.
 		{add: []claybot.Record{said(1), sum(1, 1), reset, said(2)}, want: []claybot.Record{said(2)}, marker: claybot.RecordReset},
 		{add: []claybot.Record{said(1), reset, said(2), sum(1, 5), said(3)}, want: []claybot.Record{said(2), sum(1, 5), said(3)}},
-	} {
-		ctx := t.Context()
-		a := try(u.AgentFor(ctx, claybot.User("web", fmt.Sprint(i), "u")))(t)
-		check := func(when string, h storage.History) {
-			t.Helper()
-			sameRecords(t, fmt.Sprintf("case %d, %s", i, when), h.Records(), tt.want)
-			if got := h.Marker(); got.Type != tt.marker {
-				t.Errorf("case %d, %s: marker is %+v, want %q", i, when, got, tt.marker)
-			}
-			if err := h.Close(); err != nil {
-				t.Error(err)
-			}
+	}
+	ctx := t.Context()
+	check := func(i int, when string, h storage.History) {
+		t.Helper()
+		sameRecords(t, fmt.Sprintf("case %d, %s", i, when), h.Records(), cases[i].want)
+		if got := h.Marker(); got.Type != cases[i].marker {
+			t.Errorf("case %d, %s: marker is %+v, want %q", i, when, got, cases[i].marker)
 		}
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	ids := make([]claybot.AgentID, len(cases))
+	for i, tt := range cases {
+		a := try(u.AgentFor(ctx, claybot.User("web", fmt.Sprint(i), "u")))(t)
+		ids[i] = a.ID
 		h := try(u.OpenHistory(ctx, u.Lease(a.ID)))(t)
 		for j := range tt.add {
 			if err := h.Append(ctx, tt.add[j]); err != nil {
 				t.Fatal(err)
 			}
 		}
-		check("at once", h)
-		check("opened again", try(u.OpenHistory(ctx, u.Lease(a.ID)))(t))
+		check(i, "at once", h)
+		check(i, "opened again", try(u.OpenHistory(ctx, u.Lease(a.ID)))(t))
 		sameRecords(t, fmt.Sprintf("case %d, records", i), try(u.Records(ctx, a.ID))(t), tt.want)
-		u.Agents = u.Reopen()
-		check("after a restart", try(u.OpenHistory(ctx, u.Lease(a.ID)))(t))
+	}
+	u.Agents = u.Reopen()
+	for i, tt := range cases {
+		check(i, "after a restart", try(u.OpenHistory(ctx, u.Lease(ids[i])))(t))
 		b := try(u.AgentFor(ctx, claybot.User("web", fmt.Sprint(i), "batch")))(t)
-		h = try(u.OpenHistory(ctx, u.Lease(b.ID)))(t)
+		h := try(u.OpenHistory(ctx, u.Lease(b.ID)))(t)
 		if err := h.Append(ctx, tt.add...); err != nil {
 			t.Fatal(err)
 		}
-		check("as one batch", h)
+		check(i, "as one batch", h)
 	}
 }
