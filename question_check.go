@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 )
@@ -147,13 +148,15 @@ func (q Question) like() string {
 	return ", such as " + q.Example
 }
 
-var domainForm = regexp.MustCompile(`^([\p{L}\p{N}]([\p{L}\p{N}-]*[\p{L}\p{N}])?\.)+[\p{L}\p{N}]([\p{L}\p{N}-]*[\p{L}\p{N}])?$`)
+var domainForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([\p{L}\p{N}]([\p{L}\p{N}-]*[\p{L}\p{N}])?\.)+[\p{L}\p{N}]([\p{L}\p{N}-]*[\p{L}\p{N}])?$`)
+})
 
 func email(v string) (string, error) {
 	v = strings.ToLower(v)
 	a, err := mail.ParseAddress(v)
 	at := strings.LastIndexByte(v, '@')
-	if err != nil || a.Address != v || len(v) > 254 || at < 1 || at > 64 || strings.ContainsAny(v, " \t\n\"<>()") || !domainForm.MatchString(v[at+1:]) {
+	if err != nil || a.Address != v || len(v) > 254 || at < 1 || at > 64 || strings.ContainsAny(v, " \t\n\"<>()") || !domainForm().MatchString(v[at+1:]) {
 		return "", complain("%q is not an email address; please write one such as ann@example.org.", short(v))
 	}
 	return v, nil

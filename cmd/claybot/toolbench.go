@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -93,11 +94,13 @@ func (w toolbench) ForbidSkill(ctx context.Context, name, by string) error {
 	return err
 }
 
-var scopeForm = regexp.MustCompile(`^(agent/[a-z][a-z0-9]{1,31}|owner/\S{1,300}|global)$`)
+var scopeForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(agent/[a-z][a-z0-9]{1,31}|owner/\S{1,300}|global)$`)
+})
 
 // checkScope refuses what no agent reads.
 func checkScope(scope string) error {
-	if !scopeForm.MatchString(scope) {
+	if !scopeForm().MatchString(scope) {
 		return web.Refusal("A scope is agent/<id>, owner/<owner> or global.")
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"sort"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -17,7 +18,7 @@ func plain(s string, most int) string {
 	if whole > 4*most+utf8.UTFMax {
 		s = s[:4*most+utf8.UTFMax] // unseen characters may take the place of seen ones
 	}
-	s = escapes.ReplaceAllString(s, "")
+	s = escapes().ReplaceAllString(s, "")
 	s = strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || r == utf8.RuneError {
 			return r
@@ -38,7 +39,9 @@ func plain(s string, most int) string {
 }
 
 // escapes are sequences that a terminal obeys.
-var escapes = regexp.MustCompile(`\x1b(\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]{0,1000}(\x07|\x1b\\)|[ -/]*[0-~])`)
+var escapes = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\x1b(\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]{0,1000}(\x07|\x1b\\)|[ -/]*[0-~])`)
+})
 
 // minSecret is the shortest value that is taken for a secret: shorter ones, such
 // as 1 or true, would be found everywhere.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/claybot/claybot/workspace"
@@ -231,7 +232,9 @@ func (p *Provider) checkNetwork(w *want) error {
 	return nil
 }
 
-var hostName = regexp.MustCompile(`^(?:\*\.)?[\p{L}\p{N}_](?:[\p{L}\p{N}_-]*[\p{L}\p{N}])?(?:\.[\p{L}\p{N}_](?:[\p{L}\p{N}_-]*[\p{L}\p{N}])?)*\.?$`)
+var hostName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:\*\.)?[\p{L}\p{N}_](?:[\p{L}\p{N}_-]*[\p{L}\p{N}])?(?:\.[\p{L}\p{N}_](?:[\p{L}\p{N}_-]*[\p{L}\p{N}])?)*\.?$`)
+})
 
 // hostPattern reports whether a text can be in an allow-list. What it means is
 // decided by the proxy.
@@ -244,7 +247,7 @@ func hostPattern(text string) bool {
 		}
 		host = h
 	}
-	return len(text) <= 260 && (hostName.MatchString(host) || net.ParseIP(host) != nil)
+	return len(text) <= 260 && (hostName().MatchString(host) || net.ParseIP(host) != nil)
 }
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
