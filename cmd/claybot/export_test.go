@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	_ "modernc.org/sqlite"
@@ -28,10 +29,12 @@ import (
 )
 
 // odd are texts that a store may stumble over.
-var odd = []string{
-	"plain", "", "NUL \x00 and \x01 and \x010", "lines \u2028\u2029\r\n\t", "not UTF-8 \xff\xfe\xc3", `quote ' " \ \x41 \N`, "🙂 ü é \U0010ffff",
-	strings.Repeat("long ", 1<<18), "\x01x41 \x01xff", "{\"a\": 1}",
-}
+var odd = sync.OnceValue(func() []string {
+	return []string{
+		"plain", "", "NUL \x00 and \x01 and \x010", "lines \u2028\u2029\r\n\t", "not UTF-8 \xff\xfe\xc3", `quote ' " \ \x41 \N`, "🙂 ü é \U0010ffff",
+		strings.Repeat("long ", 1<<18), "\x01x41 \x01xff", "{\"a\": 1}",
+	}
+})
 
 // roomy are columns that are in no index.
 var roomy = []string{"body", "text", "data", "draft", "outcome", "awaiting", "value", "cause", "error", "note", "context", "problem"}
@@ -125,7 +128,7 @@ func (m *made) rows(t storage.Table) (all []storage.Row) {
 		}
 		return all
 	case storage.TableResults:
-		for i, text := range odd {
+		for i, text := range odd() {
 			all = append(all, storage.Row{m.agents[i%len(m.agents)], fmt.Sprintf("call-%d.txt", i), text})
 		}
 		return all
@@ -134,14 +137,14 @@ func (m *made) rows(t storage.Table) (all []storage.Row) {
 	case storage.TableSequences:
 		return []storage.Row{{"memory_versions", int64(4711)}, {"outbox", int64(99999)}}
 	}
-	for i, text := range odd {
+	for i, text := range odd() {
 		if t.Name == storage.TableAgents && i >= len(m.agents) {
 			break
 		}
 		all = append(all, m.row(t, i, text))
 	}
 	if t.Name == storage.TableDocuments {
-		for i, text := range odd {
+		for i, text := range odd() {
 			all = append(all, storage.Row{"agent/" + m.agents[0] + "/store", fmt.Sprintf("folder/a/%d ü.txt", i), text, int64(len(text)), int64(1700000000000 + i)})
 		}
 		all = append(all, storage.Row{"agent/" + m.agents[0] + "/store", "tainted/a/3 ü.txt", "", int64(0), int64(1700000000077)},
