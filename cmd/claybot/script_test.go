@@ -31,7 +31,7 @@ import (
 const patience = time.Minute
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(withClients{m}, map[string]func(){
 		"claybot": func() {
 			for name := range strings.FieldsSeq(os.Getenv("CLAYBOT_TEST_UNSET")) { // what scripts cannot do
 				_ = os.Unsetenv(name)
@@ -43,7 +43,8 @@ func TestMain(m *testing.M) {
 
 // TestScript is the specification of the command line. The scripts run this
 // binary as claybot, in processes of their own, against the emulated
-// platforms, which live in the test. testdata/script/README.md lists the
+// platforms, which live in the test. Under the race detector, client commands
+// run without it, see clientCommands. testdata/script/README.md lists the
 // commands.
 func TestScript(t *testing.T) {
 	endScriptServer(t)
@@ -66,7 +67,7 @@ func scripts(dir string) testscript.Params {
 			r := &rig{t: e.T(), read: make(map[string]int)}
 			e.Values[rigKey{}] = r
 			e.Defer(r.close)
-			return nil
+			return useClients(e)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"api":          callAPI,
