@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -22,7 +24,42 @@ const maxComplaint = 500
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
+// Each agent has tools of its own, made anew for each of its runs, with schemas that
+// are the same for all: a type is inferred once, and the text that comes of it is
+// resolved once. Schemas of others (MCP servers) are not kept: there is no end to them.
+var (
+	inferredSchemas sync.Map // reflect.Type: func() (json.RawMessage, error)
+	resolvedSchemas sync.Map // string, a text in inferredSchemas: func() (*jsonschema.Resolved, error)
+)
+
+// inferred returns the schema of a struct. The bytes are shared: nobody may change them.
+func inferred(in reflect.Type) (json.RawMessage, error) {
+	once, ok := inferredSchemas.Load(in)
+	if !ok {
+		once, _ = inferredSchemas.LoadOrStore(in, sync.OnceValues(func() (json.RawMessage, error) {
+			schema, err := jsonschema.ForType(in, nil)
+			if err != nil {
+				return nil, err
+			}
+			raw, err := json.Marshal(schema)
+			if err == nil {
+				resolvedSchemas.Store(string(raw), sync.OnceValues(func() (*jsonschema.Resolved, error) { return resolve(raw) }))
+			}
+			return raw, err
+		}))
+	}
+	return once.(func() (json.RawMessage, error))()
+}
+
+// compile returns what arguments of a schema are checked with.
 func compile(raw json.RawMessage) (*jsonschema.Resolved, error) {
+	if once, ok := resolvedSchemas.Load(string(raw)); ok {
+		return once.(func() (*jsonschema.Resolved, error))()
+	}
+	return resolve(raw)
+}
+
+func resolve(raw json.RawMessage) (*jsonschema.Resolved, error) {
 	schema := &jsonschema.Schema{Type: "object"}
 	if len(raw) > 0 {
 		schema = new(jsonschema.Schema)

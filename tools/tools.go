@@ -12,9 +12,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
@@ -183,15 +182,11 @@ func (e Env) UID(i int) string {
 // New panics when no schema can be made of In; that is a mistake in the program.
 func New[In any](s Spec, fn func(ctx context.Context, env Env, in In) (Result, error)) Tool {
 	if len(s.Parameters) == 0 {
-		schema, err := jsonschema.For[In](nil)
+		schema, err := inferred(reflect.TypeFor[In]())
 		if err != nil {
 			panic(fmt.Sprintf("tools: schema of %s: %v", s.Name, err))
 		}
-		raw, err := json.Marshal(schema)
-		if err != nil {
-			panic(fmt.Sprintf("tools: schema of %s: %v", s.Name, err))
-		}
-		s.Parameters = raw
+		s.Parameters = schema
 	}
 	return function[In]{spec: s, fn: fn}
 }
