@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"math/bits"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -383,10 +384,17 @@ const (
 // A walSum is the checksum of SQLite's log, which is cumulative over its frames.
 type walSum [2]uint32
 
-func (s walSum) add(order binary.ByteOrder, b []byte) walSum {
+// add continues the sum with whole words of b, read as big or little endian. A start
+// reads the whole log this way, so it is written to be fast.
+func (s walSum) add(big bool, b []byte) walSum {
 	for ; len(b) >= 8; b = b[8:] {
-		s[0] += order.Uint32(b) + s[1]
-		s[1] += order.Uint32(b[4:]) + s[0]
+		two := [8]byte(b) // one read of the slice for both words
+		x, y := binary.LittleEndian.Uint32(two[:4]), binary.LittleEndian.Uint32(two[4:])
+		if big {
+			x, y = bits.ReverseBytes32(x), bits.ReverseBytes32(y)
+		}
+		s[0] += x + s[1]
+		s[1] += y + s[0]
 	}
 	return s
 }
@@ -411,15 +419,12 @@ func lostCommits(path string) (lost int, err error) {
 	if _, err := io.ReadFull(f, head); err != nil {
 		return 0, nil //nolint:nilerr // the log is empty
 	}
-	var order binary.ByteOrder = binary.LittleEndian
-	if head[3]&1 == 1 {
-		order = binary.BigEndian
-	}
-	sum := walSum{}.add(order, head[:24])
+	big := head[3]&1 == 1
+	sum := walSum{}.add(big, head[:24])
 	began := binary.BigEndian.Uint32(head)&^1 == walMagic && sum == storedSum(head[24:]) // otherwise it does not identify its frames
 	whole := began
 	salts := head[16:24]
-	frame, before, known := make([]byte, walFrame), sum, true
+	frame, known := make([]byte, walFrame), true // known: sum is that of the frame before
 	for {
 		if _, err := io.ReadFull(f, frame); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return lost, nil
@@ -430,11 +435,11 @@ func lostCommits(path string) (lost int, err error) {
 		// missing, if it belongs to this log.
 		stored := storedSum(frame[16:])
 		same := !began || bytes.Equal(frame[8:16], salts)
-		own := !known || before.add(order, frame[:8]).add(order, frame[24:]) == stored
-		whole = whole && same && sum.add(order, frame[:8]).add(order, frame[24:]) == stored
-		if !whole && own && same && binary.BigEndian.Uint32(frame[4:]) != 0 {
+		fits := sum.add(big, frame[:8]).add(big, frame[24:]) == stored
+		whole = whole && same && fits
+		if !whole && (fits || !known) && same && binary.BigEndian.Uint32(frame[4:]) != 0 {
 			lost++
 		}
-		sum, before, known = stored, stored, same
+		sum, known = stored, same
 	}
 }
