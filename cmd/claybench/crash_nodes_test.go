@@ -10,19 +10,20 @@ import (
 	"github.com/claybot/claybot/storage/postgres/postgrestest"
 )
 
-// server starts a PostgreSQL, or skips the test where there is none.
-func server(t *testing.T, nodes ...string) *database {
+// provableDatabase is an empty database of nodes a and b, or skips the test where
+// there is no PostgreSQL.
+func provableDatabase(t *testing.T) *database {
 	t.Helper()
-	needServer(t)
-	db, err := openDatabase(t.Context(), []string{provable}, nodes...)
+	s := postgrestest.Shared(t)
+	db := &database{s, s.Database(t)}
+	const known = "SELECT 1 FROM pg_roles WHERE rolname = 'node_a'" // to the server, by an earlier test
+	rows, err := db.query(t.Context(), known)
+	if err == nil && len(rows) == 0 {
+		err = db.admit(t.Context(), []string{"a", "b"})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	return db
 }
 
@@ -45,7 +46,7 @@ const proofSchema = `
 
 // The proof of stale writes sees those that are there, and no others.
 func TestProof(t *testing.T) {
-	db := server(t, "a", "b")
+	db := provableDatabase(t)
 	if _, err := db.query(t.Context(), proofSchema); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ func TestProof(t *testing.T) {
 // The proof sees a write that checked its token before the next holder came and was
 // committed after it.
 func TestProofOfCommits(t *testing.T) {
-	db := server(t, "a", "b")
+	db := provableDatabase(t)
 	if _, err := db.query(t.Context(), proofSchema+"INSERT INTO agents VALUES ('x'); INSERT INTO runs VALUES ('r', 'x')"); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func TestProofOfCommits(t *testing.T) {
 
 // A message that two runs had, or one run twice, is found.
 func TestTwice(t *testing.T) {
-	db := server(t)
+	db := provableDatabase(t)
 	if _, err := db.query(t.Context(), "CREATE TABLE events (run text, seq bigint, type text, data text)"); err != nil {
 		t.Fatal(err)
 	}

@@ -21,8 +21,7 @@ type database struct {
 const provable = "track_commit_timestamp"
 
 // openDatabase starts a server with the settings of production: each commit is
-// synced. More settings are those that are to be on. Each node has a role of its own that acts as the owner of the tables,
-// so that the database can tell who wrote what.
+// synced. More settings are those that are to be on.
 func openDatabase(ctx context.Context, on []string, nodes ...string) (db *database, err error) {
 	settings := map[string]string{"shared_buffers": "256MB"}
 	for _, name := range on {
@@ -32,23 +31,29 @@ func openDatabase(ctx context.Context, on []string, nodes ...string) (db *databa
 	if err != nil {
 		return nil, err
 	}
-	db = &database{Server: s}
 	defer func() {
 		if err != nil {
 			_ = s.Close() // the first error is the one to tell
 		}
 	}()
-	if db.url, err = s.Create(ctx); err != nil {
+	address, err := s.Create(ctx)
+	if err != nil {
 		return nil, err
 	}
+	db = &database{s, address}
+	return db, db.admit(ctx, nodes)
+}
+
+// admit gives each node a role of its own that acts as the owner of the tables, so
+// that the database can tell who wrote what. Roles are those of the server.
+func (db *database) admit(ctx context.Context, nodes []string) error {
 	for _, n := range nodes {
-		role := nodeRole(n)
-		q := fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s' IN ROLE %s; ALTER ROLE %[1]s SET role = %[3]s", role, postgrestest.Password, postgrestest.User)
+		q := fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s' IN ROLE %s; ALTER ROLE %[1]s SET role = %[3]s", nodeRole(n), postgrestest.Password, postgrestest.User)
 		if _, err := db.query(ctx, q); err != nil {
-			return nil, fmt.Errorf("make the role of node %s: %w", n, err)
+			return fmt.Errorf("make the role of node %s: %w", n, err)
 		}
 	}
-	return db, nil
+	return nil
 }
 
 func nodeRole(node string) string { return "node_" + node }

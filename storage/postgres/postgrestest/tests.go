@@ -35,7 +35,8 @@ var shared struct {
 	server *Server
 }
 
-// Shared is the one server of the test binary, started on first use; Fast.
+// Shared is the one server of the test binary, started on first use: Fast, and it
+// remembers when each row was written.
 // It is for tests that need a database of their own (Database) and leave the
 // server alone. It ends with the process; Main ends it in order.
 func Shared(t testing.TB) *Server {
@@ -46,7 +47,7 @@ func Shared(t testing.TB) *Server {
 		if shared.server != nil {
 			return shared.server, nil
 		}
-		s, err := Start(ctx, Config{Fast: true})
+		s, err := Start(ctx, Config{Fast: true, Settings: map[string]string{"track_commit_timestamp": "on"}})
 		if err == nil {
 			shared.server = s
 		}
