@@ -7,11 +7,12 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/net/idna"
+
+	"github.com/claybot/claybot/egress"
 )
 
 // address accepts an http or https address whose host is exactly what stands there. The
@@ -165,7 +166,7 @@ func privatePair(text string) (string, error) {
 	}
 	if a, err := netip.ParseAddr(h); err == nil {
 		a = a.Unmap()
-		if a.Zone() != "" || !a.IsLoopback() && !a.IsPrivate() && !carrier.Contains(a) || slices.Contains(metadata, a) {
+		if a.Zone() != "" || !a.IsLoopback() && !a.IsPrivate() && !carrier.Contains(a) || egress.Metadata(a) {
 			return "", fmt.Errorf("%s is not an address of a private network", quote(text))
 		}
 		return net.JoinHostPort(a.String(), port), nil
@@ -176,10 +177,7 @@ func privatePair(text string) (string, error) {
 	return net.JoinHostPort(strings.TrimSuffix(h, "."), port), nil
 }
 
-var (
-	carrier  = netip.MustParsePrefix("100.64.0.0/10")
-	metadata = []netip.Addr{netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("fd00:ec2::254")}
-)
+var carrier = netip.MustParsePrefix("100.64.0.0/10")
 
 func portNumber(text string) bool {
 	n, err := strconv.ParseUint(text, 10, 16)

@@ -19,9 +19,9 @@ var brokenWeb = []fault{
 	{"allow", "web:\n  fetch:\n    allow: [\"https://a.test/\", \"*.com\", 127.1, \"a.test:0\", \"\"]\n", []string{
 		`3 web.fetch.allow: "https://a.test/" is not a host such as`, `3 web.fetch.allow: "*.com" stands for too much`, `3 web.fetch.allow: "127.1" is not a host`, `3 web.fetch.allow: "a.test:0" is not a host`, `3 web.fetch.allow: "" is not a host`,
 	}},
-	{"private", "web:\n  private: [a.test, 10.0.0.1, \"8.8.8.8:80\", \"169.254.169.254:80\", \"0.0.0.0:80\", \"[fe80::1]:80\", \"10.1:80\", \"*.a.test:80\", \"100.100.100.200:80\"]\n", []string{
+	{"private", "web:\n  private: [a.test, 10.0.0.1, \"8.8.8.8:80\", \"169.254.169.254:80\", \"0.0.0.0:80\", \"[fe80::1]:80\", \"10.1:80\", \"*.a.test:80\", \"100.100.100.200:80\", \"[fd20:ce::254]:80\", \"168.63.129.16:80\"]\n", []string{
 		`2 web.private: "a.test" is not a host with its port`, `2 web.private: "10.0.0.1" is not a host`, `2 web.private: "8.8.8.8:80" is not an address of a private network`, `2 web.private: "169.254.169.254:80" is not an address`,
-		`2 web.private: "0.0.0.0:80" is not an address`, `2 web.private: "[fe80::1]:80" is not an address`, `2 web.private: "10.1:80" is not`, `2 web.private: "*.a.test:80" is not`, `2 web.private: "100.100.100.200:80" is not an address`,
+		`2 web.private: "0.0.0.0:80" is not an address`, `2 web.private: "[fe80::1]:80" is not an address`, `2 web.private: "10.1:80" is not`, `2 web.private: "*.a.test:80" is not`, `2 web.private: "100.100.100.200:80" is not an address`, `2 web.private: "[fd20:ce::254]:80" is not an address`, `2 web.private: "168.63.129.16:80" is not an address`,
 	}},
 	{"rate", "web: {fetches_per_minute: 0}\n", []string{`1 web.fetches_per_minute: "0" is not a whole number from 1 to 1000; ignored ?`}},
 	{"search as group", "web:\n  search: {provider: brave}\n", []string{"2 web.search: want a list of search engines, found a group of keys; ignored ?"}},

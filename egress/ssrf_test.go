@@ -44,7 +44,7 @@ var forbidden = []string{
 	"[127.0.0.1]", "[localhost]", "[2130706433]", "[::1", "::1", "[::ffff:127.1]", "[::ffff:0177.0.0.1]", "[::1].", "[[::1]]", "[v1.::1]",
 	// Metadata and link-local.
 	"169.254.169.254", "169.254.169.254.", "169.254.170.2", "169.254.0.1", "169.254.255.255", "0xa9fea9fe", "2852039166", "0251.0376.0251.0376",
-	"0xA9.0xFE.0xA9.0xFE", "169.254.43518", "169.16689662", "025177524776", "100.100.100.200",
+	"0xA9.0xFE.0xA9.0xFE", "169.254.43518", "169.16689662", "025177524776", "100.100.100.200", "168.63.129.16",
 	// Private networks.
 	"10.0.0.0", "10.0.0.1", "10.255.255.255", "0xa000001", "167772161", "012.0.0.1", "10.1", "172.16.0.1", "172.31.255.255", "0xac100001",
 	"192.168.0.1", "192.168.255.255", "3232235521", "0300.0250.0.1", "192.168.1", "100.64.0.1", "100.127.255.255", "172.17.0.1", "172.18.0.1",
@@ -152,6 +152,53 @@ func get(t *testing.T, c *http.Client, address string) error {
 	defer resp.Body.Close()
 	_, err = io.Copy(io.Discard, resp.Body)
 	return err
+}
+
+// The metadata services of the clouds stay closed, whatever the policy says, and also where
+// their address is public or in a private range.
+func TestMetadata(t *testing.T) {
+	for _, tt := range []struct{ cloud, addr string }{
+		{"Azure", "168.63.129.16"},
+		{"Azure, mapped", "::ffff:168.63.129.16"},
+		{"Azure, NAT64", "64:ff9b::168.63.129.16"},
+		{"all, IPv4", "169.254.169.254"},
+		{"all, IPv6 of OpenStack", "fe80::a9fe:a9fe"},
+		{"AWS, containers", "169.254.170.2"},
+		{"AWS, pods", "169.254.170.23"},
+		{"AWS, IPv6", "fd00:ec2::254"},
+		{"AWS, pods, IPv6", "fd00:ec2::23"},
+		{"AWS, name server", "fd00:ec2::253"},
+		{"Alibaba", "100.100.100.200"},
+		{"Alibaba, IPv6", "fd00:100::100:200"},
+		{"Google, IPv6", "fd20:ce::254"},
+		{"Linode, IPv6", "fd00:a9fe:a9fe::1"},
+		{"Oracle Classic", "192.0.0.192"},
+		{"Oracle, IPv6", "fd00:c1::a9fe:a9fe"},
+		{"Scaleway", "169.254.42.42"},
+		{"Scaleway, IPv6", "fd00:42::42"},
+		{"Tencent", "169.254.0.23"},
+	} {
+		pair := net.JoinHostPort(tt.addr, "80")
+		if _, err := egress.New(egress.Policy{Private: []string{pair}}); err == nil {
+			t.Errorf("%s: an exception opens %s", tt.cloud, pair)
+		}
+		if _, err := egress.New(egress.Policy{Allow: []string{pair}}); err == nil {
+			t.Errorf("%s: a list opens %s", tt.cloud, pair)
+		}
+		err := open(t, egress.Policy{Public: true}).Check(&url.URL{Scheme: "http", Host: pair})
+		if _, refused := errors.AsType[*egress.RefusedError](err); !refused {
+			t.Errorf("%s: %s: %v", tt.cloud, pair, err)
+		}
+		_, resolver := startNames(t, map[string][][]string{"metadata.test": {{tt.addr}}})
+		door := open(t, egress.Policy{Public: true, Private: []string{"metadata.test:80"}, Resolver: resolver})
+		c, err := door.DialContext(t.Context(), "tcp", "metadata.test:80")
+		if err == nil {
+			c.Close()
+		}
+		if _, refused := errors.AsType[*egress.RefusedError](err); !refused {
+			t.Errorf("%s: a name of it: %v", tt.cloud, err)
+		}
+	}
 }
 
 // A name whose address changes between one connection and the next: each answer is
