@@ -86,6 +86,9 @@ type AgentMessage struct {
 	// Tainted: the text, or a file, is from an untrusted author, or
 	// was written under such an author's influence. Its record carries the mark on.
 	Tainted bool `json:"tainted,omitempty"`
+	// Masked are the kinds of secrets that were taken out of the text before anything was
+	// stored, each in words, such as "a Slack token".
+	Masked []string `json:"masked,omitempty"`
 	// Root is the run that the chain of agents began with which led to this
 	// message; the run that takes it spends from that one's budget.
 	Root RunID `json:"root,omitempty"`

@@ -92,7 +92,7 @@ func (a *assembly) makeAgents() {
 	s.Questions = questions.New(questions.Config{
 		Asked: a.Asked, Agents: a.Agents, Lookup: a.agents, Index: a.Index, Runs: a.Runs, Receipts: a.Inbox, Outbox: a.Outbox,
 		Inbox: a.inboxes, Sender: s.deliverer, People: s.People, Work: a.work,
-		Intake: questions.Intake{Complete: a.intake.complete, Accepted: a.intake.accepted, CarryOut: a.intake.carryOut},
+		Intake: questions.Intake{Complete: a.intake.complete, Accepted: a.intake.accepted, CarryOut: a.intake.carryOut, Masked: a.intake.masked},
 		Zone:   a.Zone, CheckEdit: a.CheckEdit, Log: a.Log,
 	})
 	s.Subagents = subagents.New(subagents.Config{
@@ -154,7 +154,7 @@ func (a *assembly) makeIntake() {
 	undo := &Undo{agents: a.agents, index: a.Index, runs: a.Runs, receipts: a.Inbox, people: s.People, accept: a.intake.acceptFor}
 	*a.intake = intake{
 		agents: a.agents, inboxes: a.inboxes, results: a.results, sender: s.deliverer, people: s.People, profiles: s.Profiles, questions: s.Questions,
-		subagents: s.Subagents.Supervisor, undo: undo, unwell: &s.Worker.Health, command: s.Overview.Answer, connector: a.connector, log: a.Log,
+		subagents: s.Subagents.Supervisor, undo: undo, unwell: &s.Worker.Health, command: s.Overview.Answer, connector: a.connector, secrets: a.UserSecrets, log: a.Log,
 	}
 	*a.parking = parking{
 		store: a.Parking, index: a.Index, receipts: a.Inbox, intake: a.intake, people: s.People, sender: s.deliverer, worker: s.Worker,

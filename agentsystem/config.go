@@ -76,6 +76,8 @@ type Settings struct {
 	Admission func() people.Access
 	// Society bounds how agents deal with other agents; nil: subagents.DefaultLimits.
 	Society func() subagents.Limits
+	// UserSecrets is what happens to secrets in messages of people; nil: MaskSecrets.
+	UserSecrets func() UserSecrets
 	// Operators are the people who run this claybot, besides those on the web page and
 	// the terminal, as "connector/userId".
 	Operators func() []string
@@ -159,6 +161,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.SwitchedOff == nil {
 		cfg.SwitchedOff = func(context.Context, claybot.Agent) *runs.Error { return nil }
+	}
+	if cfg.UserSecrets == nil {
+		cfg.UserSecrets = func() UserSecrets { return MaskSecrets }
 	}
 	zone := cfg.Zone
 	cfg.Zone = func() *time.Location {

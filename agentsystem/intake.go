@@ -38,6 +38,7 @@ type intake struct {
 	// command answers a chat command that changes nothing.
 	command   func(context.Context, claybot.Agent, claybot.AgentMessage) (string, error)
 	connector func(name string) connectors.Connector
+	secrets   func() UserSecrets
 	log       *slog.Logger
 }
 
@@ -55,7 +56,6 @@ func checkMessage(to claybot.Descriptor, m claybot.AgentMessage) error {
 
 // accept stores a message whose sender has access.
 func (i *intake) accept(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (storage.Posted, error) {
-	m.Text = claybot.Clean(m.Text)
 	agent, err := i.agents.AgentFor(ctx, to)
 	if err != nil {
 		i.unwell.Stored(err)
@@ -66,6 +66,7 @@ func (i *intake) accept(ctx context.Context, to claybot.Descriptor, m claybot.Ag
 
 // acceptFor stores a message for a known agent.
 func (i *intake) acceptFor(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (storage.Posted, error) {
+	m = i.cleaned(m)
 	if m.At == 0 {
 		m.At = claybot.Now()
 	}
@@ -152,6 +153,10 @@ func (i *intake) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 			p.Message.Text = string([]rune(m.Text)[:1000])
 		} else if strings.TrimSpace(m.Text) == "" && len(m.Files) == 0 {
 			p.Skip, p.Replies = "empty", say(claybot.OutgoingNotice, texts.Empty)
+		} else if len(m.Masked) > 0 && i.secrets() == RefuseSecrets {
+			p.Skip, p.Replies = skippedSecret, say(claybot.OutgoingNotice, texts.SecretRefused(m.Masked))
+		} else if len(m.Masked) > 0 {
+			p.Replies = say(claybot.OutgoingNotice, texts.SecretMasked(m.Masked))
 		}
 	}
 	return nil

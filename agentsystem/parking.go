@@ -123,7 +123,7 @@ func (p *parking) takeKept(ctx context.Context, to claybot.Descriptor, m claybot
 
 // park keeps a message until its agent can be used.
 func (p *parking) park(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage, cause error, rules storage.ParkRules) (storage.Posted, error) {
-	m.Text = claybot.Clean(m.Text)
+	m = p.intake.cleaned(m)
 	rules.All, rules.Agent = storage.MaxParked, storage.MaxParkedAgent
 	parked := storage.Parked{To: to, Message: m, Cause: cause.Error()}
 	added, err := p.store.Park(ctx, parked, rules)

@@ -66,7 +66,7 @@ func (s *Starter) StartRun(ctx context.Context, to Address, m claybot.AgentMessa
 	if !agent.Descriptor.Foreground() {
 		m.Type, m.Kind = claybot.MessageSystem, claybot.KindMessage
 	}
-	m.Run, m.Text = claybot.RunID(runs.NewID()), claybot.Clean(m.Text)
+	m.Run = claybot.RunID(runs.NewID())
 	if err := checkMessage(agent.Descriptor, m); err != nil {
 		return Accepted{}, err
 	}
@@ -123,7 +123,8 @@ func (s *Starter) acceptedBefore(ctx context.Context, r storage.Receipt, agent c
 	sameFile := func(a, b claybot.FileReference) bool {
 		return a.ID != "" && a.ID == b.ID || a.SHA256 != "" && a.SHA256 == b.SHA256
 	}
-	other := claybot.Clean(m.Text) != r.Message.Text || m.Engine != r.Message.Engine || !slices.EqualFunc(m.Files, r.Message.Files, sameFile)
+	text := claybot.Clean(m.Text)
+	other := text != r.Message.Text && s.intake.masked(text) != r.Message.Text || m.Engine != r.Message.Engine || !slices.EqualFunc(m.Files, r.Message.Files, sameFile)
 	if r.Agent != agent && !other {
 		_, err := s.index.IndexedAgentByID(ctx, r.Agent)
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {

@@ -62,6 +62,7 @@ type Config struct {
 	Tools         Tools         `key:",inline"`
 	Storage       Storage       `key:"storage" class:"destination" kind:"storage" off:"claybot does not start"`
 	Node          Node          `key:"node" class:"harmless"`
+	Privacy       Privacy       `key:"privacy" class:"harmless"`
 
 	home string  // the directory that ~ means; empty when HOME is not set
 	shut reasons // why parts that have no faults of their own are off
@@ -81,6 +82,13 @@ type Log struct {
 	// Format is json or text; empty: text on a terminal, else json.
 	Format string     `key:"log" class:"harmless" words:"json,text" env:"CLAYBOT_LOG"`
 	Level  slog.Level `key:"log_level" class:"harmless" kind:"level" env:"CLAYBOT_LOG_LEVEL"`
+}
+
+// Privacy are the settings of what is kept of people's messages.
+type Privacy struct {
+	// UserSecrets says what happens to tokens, keys and passwords that people paste:
+	// mask, keep or refuse; empty: mask.
+	UserSecrets string `key:"user_secrets" words:"mask,keep,refuse"`
 }
 
 // HTTP are the settings of the HTTP server.

@@ -1,5 +1,6 @@
-// Package platforms says how the ids and tokens of the chat platforms look. It is the
-// only place that knows, so that the settings, the connectors and the doctor agree.
+// Package platforms says how the ids and tokens of the chat platforms look, and the
+// secrets that people paste. It is the only place that knows, so that the settings, the
+// connectors and the doctor agree.
 //
 // It guarantees nothing about an id beyond its form: whether it exists, the platform
 // knows. It imports nothing of claybot.

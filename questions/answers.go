@@ -26,7 +26,7 @@ type Answers struct {
 	notices     *Notices
 	agents      Agents
 	lookup      Lookup
-	accepted    func(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage, done storage.Posted)
+	intake      Intake
 	zone        func() *time.Location
 	log         *slog.Logger
 
@@ -68,7 +68,7 @@ func (s *Answers) AnswerRun(ctx context.Context, id claybot.RunID, values map[st
 // StartRun and Known find the answered run under the id of the message. It returns
 // storage.ErrState for a message that is stored already.
 func (s *Answers) AnswerSaid(ctx context.Context, id claybot.RunID, values map[string]string, m claybot.AgentMessage, by string, via claybot.AnswerVia) error {
-	m.Text = claybot.Clean(m.Text)
+	m.Text = s.intake.Masked(m.Text)
 	return s.answerRun(ctx, id, values, claybot.Answer{By: by, Via: via}, m)
 }
 
@@ -160,11 +160,12 @@ func named(qs []claybot.Question, name string) (claybot.Question, bool) {
 func (s *Answers) answerAll(ctx context.Context, qs []storage.OpenQuestion, values map[string]string, common claybot.Answer, in claybot.AgentMessage) error {
 	var answers []claybot.Answer
 	faults := make(map[string]string)
+	common.Reason = s.intake.Masked(common.Reason)
 	for _, q := range qs {
 		if err := s.open(ctx, q, common.By, common.Via); err != nil {
 			return err
 		}
-		v, err := q.Check(values[q.ID], s.zone())
+		v, err := q.Check(s.intake.Masked(values[q.ID]), s.zone())
 		switch {
 		case err != nil:
 			faults[texts.QuestionKey(q.Question)] = err.Error()
@@ -228,7 +229,7 @@ func (s *Answers) postSaid(ctx context.Context, id claybot.AgentID, run claybot.
 	if !done.Added {
 		return fmt.Errorf("message %s is stored already: %w", m.ID, storage.ErrState)
 	}
-	s.accepted(ctx, agent, m, done)
+	s.intake.Accepted(ctx, agent, m, done)
 	return nil
 }
 

@@ -70,6 +70,8 @@ type Intake struct {
 	Accepted func(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage, done storage.Posted)
 	// CarryOut executes a stored command. It is idempotent.
 	CarryOut func(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) error
+	// Masked is a text of a person as it may be stored.
+	Masked func(text string) string
 }
 
 // Config is what New needs; only CheckEdit may be nil.
@@ -113,7 +115,7 @@ func New(cfg Config) *Questions {
 	ledger := &Ledger{asked: cfg.Asked, receipts: cfg.Receipts, inbox: cfg.Inbox, index: cfg.Index, runs: cfg.Runs, zone: cfg.Zone}
 	notices := &Notices{ledger: ledger, respondents: who, people: cfg.People, outbox: cfg.Outbox, sender: cfg.Sender, zone: cfg.Zone, log: cfg.Log}
 	answers := &Answers{
-		ledger: ledger, respondents: who, notices: notices, agents: cfg.Agents, lookup: cfg.Lookup, accepted: cfg.Intake.Accepted,
+		ledger: ledger, respondents: who, notices: notices, agents: cfg.Agents, lookup: cfg.Lookup, intake: cfg.Intake,
 		zone: cfg.Zone, log: cfg.Log, CheckEdit: cfg.CheckEdit,
 	}
 	return &Questions{

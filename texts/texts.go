@@ -151,6 +151,24 @@ func TooLong(n, most int) string {
 	return fmt.Sprintf("Your message has %d characters; I can read up to %d at once. Please send it in parts.", n, most)
 }
 
+// SecretMasked says that secrets of some kinds were taken out of a message.
+func SecretMasked(kinds []string) string {
+	return "Your message contained " + list(kinds) + ". I removed that before I stored the message, so I can't use it; keep secrets out of chats and renew this one if others could read it here."
+}
+
+// SecretRefused says that a message was not accepted because of the secrets in it.
+func SecretRefused(kinds []string) string {
+	return "I didn't accept your message because it contained " + list(kinds) + ". Please send it again without that; keep secrets out of chats and renew this one if others could read it here."
+}
+
+// list joins words as in a sentence.
+func list(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}
+
 // InboxFull says that an inbox takes no more messages.
 func InboxFull() string {
 	return "Too many of your messages are waiting, so I didn't accept the last one. Please wait, or stop my current task with /stop."
