@@ -85,6 +85,27 @@ func noWorkspace() Workspace {
 	return w
 }
 
+// CheckLocal refuses workspaces on this machine while access is open: an unknown user could
+// approve their own command and read what claybot keeps here. The text of the error ends
+// with the next step, after a colon.
+func (c Config) CheckLocal() error {
+	if c.Access.Mode != AccessOpen {
+		return nil
+	}
+	var names []string
+	for name, p := range c.Agents.Profiles {
+		if p.Workspace.Provider == WorkspaceLocal {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return fmt.Errorf("access is open and workspaces are local (profiles: %s), so anyone could run commands on this machine: "+
+		"set CLAYBOT_ACCESS=pairing, or workspaces.provider to docker or off", strings.Join(names, ", "))
+}
+
 // setWorkspace reads a group, or a provider alone. What it changes are copies, as
 // profiles begin with the common one. Any mistake leaves no workspace, and
 // nothing of the group.

@@ -44,7 +44,8 @@ type daemon struct {
 }
 
 // openDaemon takes the data directory and builds every part. Nothing works before run.
-// link gets the login links, one per line, whenever the web page has come up.
+// link gets the login links, one per line, whenever the web page has come up. It refuses a
+// configuration that would let anyone run commands on this machine.
 func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link func(string)) (_ *daemon, err error) {
 	d := &daemon{log: log, config: newSettings(c, log)}
 	defer func() {
@@ -55,6 +56,9 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 			err = configError{full}
 		}
 	}()
+	if err := c.CheckLocal(); err != nil {
+		return nil, configError{err}
+	}
 	if d.lock, err = lockDirectory(c.DataDir); err != nil {
 		return nil, err
 	}

@@ -72,11 +72,14 @@ func (d *doctor) docker(ctx context.Context) bool {
 	return true
 }
 
-// local warns of workspaces without isolation.
+// local reports workspaces without isolation; those that anyone could use are a problem.
 func (d *doctor) local(context.Context) bool {
 	by := d.profilesWith(configs.WorkspaceLocal)
 	if len(by) == 0 {
 		return true
+	}
+	if err := d.config.CheckLocal(); err != nil {
+		return d.advice(err)
 	}
 	return d.warn("commands of agents run on this machine, as the user who runs claybot, in the profiles "+strings.Join(by, ", "),
 		"set workspaces.provider to docker or off, unless you trust everyone who writes to the bot")

@@ -96,6 +96,9 @@ func (s *settings) reload(e *env) bool {
 	if was := s.Load(); err == nil && was.Keyed() && !next.Keyed() {
 		err = fmt.Errorf("configuration %s: the file is missing or has no key; restart claybot to run without one", was.Source.File)
 	}
+	if err == nil {
+		err = next.CheckLocal()
+	}
 	if err != nil {
 		text := err.Error()
 		s.failed.Store(&text)
