@@ -15,6 +15,9 @@ type Web struct {
 	// Allow are the only hosts that are fetched from, as "host", "*.host" or
 	// "host:port"; nil: every public one.
 	Allow []string
+	// Unlisted is what happens when agents reach for addresses that no list has and no
+	// person wrote; empty is UnlistedAuto.
+	Unlisted string `key:"unlisted" words:"auto,ask,allow,deny"`
 	// Private are pairs "host:port" that may be on this machine or in its network.
 	Private []string `key:"private" kind:"private hosts" off:"-"`
 	// PerMinute is how many pages each agent may fetch in a minute; 0: DefaultPerMinute.
@@ -22,6 +25,26 @@ type Web struct {
 	Search    []SearchEngine `key:"search" class:"destination" kind:"search" bad:"zero" off:"nothing is searched for"` // asked in this order
 
 	faults // why nothing is fetched
+}
+
+// The values of Web.Unlisted.
+const (
+	UnlistedAuto  = "auto"  // a run that has read nothing untrusted goes on, others ask
+	UnlistedAsk   = "ask"   // a person is asked
+	UnlistedAllow = "allow" // all runs go on
+	UnlistedDeny  = "deny"  // they are refused
+)
+
+// Public reports whether agents may fetch from hosts that no list has.
+func (w Web) Public() bool { return w.Allow == nil && w.Unlisted != UnlistedDeny }
+
+// Open reports whether a run may reach addresses that are not listed without asking;
+// clean: it has read nothing untrusted.
+func (w Web) Open(clean bool) bool {
+	if !w.Public() || w.Unlisted == UnlistedAsk {
+		return false
+	}
+	return clean || w.Unlisted == UnlistedAllow
 }
 
 // DefaultPerMinute is how many pages an agent fetches in a minute at most, by default.

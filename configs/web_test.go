@@ -11,7 +11,7 @@ import (
 const noFetch = "; nothing is fetched until that is right ?"
 
 var brokenWeb = []fault{
-	{"web as word", "web: on\n", []string{"1 web: want a group of keys (fetch, private, fetches_per_minute, search), found a single value; ignored ?"}},
+	{"web as word", "web: on\n", []string{"1 web: want a group of keys (fetch, unlisted, private, fetches_per_minute, search), found a single value; ignored ?"}},
 	{"fetch", "web: {fetch: of}\n", []string{`1 web.fetch: "of" is not one of public, off` + noFetch}},
 	{"fetch as list", "web:\n  fetch: [example.org]\n", []string{"2 web.fetch: want public, off, or a group with the key allow, found a list" + noFetch}},
 	{"fetch mistyped", "web:\n  fetch: {allowed: [a.test]}\n", []string{"2 web.fetch.allowed: unknown key" + noFetch + "web.fetch.allow"}},

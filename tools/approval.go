@@ -113,19 +113,37 @@ func Granted(history []claybot.Record, tool string) bool { return granted(histor
 // granted is Granted. With knowing, only approvals after the first untrusted content
 // count: earlier ones were given to a run that had not read it.
 func granted(history []claybot.Record, tool string, knowing bool) bool {
-	asked := make(map[string]bool)
+	return approvedOf(history, knowing, func(q claybot.Question, a claybot.Answer) bool {
+		return q.Tool == tool && !q.Once && a.Scope == claybot.ApproveSession
+	})
+}
+
+// grantedSubject reports whether a person has approved a call with the same subject since
+// the last start or reset; in a tainted run, since it was tainted. See Spec.PerSubject.
+func grantedSubject(env Env, spec Spec, call claybot.ToolCall, history []claybot.Record) bool {
+	if !spec.PerSubject {
+		return false
+	}
+	rule, ok := Rule(spec, call)
+	return ok && approvedOf(history, env.Tainted, func(q claybot.Question, _ claybot.Answer) bool {
+		return q.Tool == spec.Name && q.Rule == rule
+	})
+}
+
+// approvedOf reports whether a person approved an action that fits since the last start
+// or reset, and with knowing, after the first untrusted content.
+func approvedOf(history []claybot.Record, knowing bool, fits func(claybot.Question, claybot.Answer) bool) bool {
+	asked := make(map[string]claybot.Question)
 	for _, r := range claybot.Restored(history) {
 		if knowing {
 			knowing = !r.Tainted
 			continue
 		}
 		switch {
-		case r.Type == claybot.RecordQuestion && r.Question != nil:
-			if r.Question.Type == claybot.QuestionConfirm && r.Question.Tool == tool && !r.Question.Once {
-				asked[r.Question.ID] = true
-			}
-		case r.Type == claybot.RecordAnswer && r.Answer != nil:
-			if asked[r.Answer.Question] && r.Answer.Scope == claybot.ApproveSession && Approved(*r.Answer) {
+		case r.Type == claybot.RecordQuestion && r.Question != nil && r.Question.Type == claybot.QuestionConfirm:
+			asked[r.Question.ID] = *r.Question
+		case r.Type == claybot.RecordAnswer && r.Answer != nil && Approved(*r.Answer):
+			if q, ok := asked[r.Answer.Question]; ok && fits(q, *r.Answer) {
 				return true
 			}
 		}

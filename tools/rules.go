@@ -93,7 +93,7 @@ func (r Rules) Decide(env Env, spec Spec, call claybot.ToolCall, history []clayb
 	default:
 		return Decision{Allow, ""}
 	}
-	if !r.Once(spec) && (r.always(spec, args) || granted(history, spec.Name, env.Tainted)) {
+	if !r.Once(spec) && (r.always(spec, args) || granted(history, spec.Name, env.Tainted) || grantedSubject(env, spec, call, history)) {
 		return Decision{Allow, ""}
 	}
 	return Decision{Ask, why}

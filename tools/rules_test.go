@@ -91,9 +91,11 @@ func TestDecide(t *testing.T) {
 	fetch := tools.Spec{
 		Tool: llm.Tool{Name: "fetch_url"}, Class: tools.Outward, Effect: tools.ReadOnly,
 		Listed: func(env tools.Env, _ json.RawMessage) bool {
-			return !env.Tainted || env.Wrote != nil && env.Wrote("example.org")
+			return !env.Tainted || env.Wrote != nil && env.Wrote("https://example.org/")
 		},
 	}
+	unlisted := fetch
+	unlisted.Listed, unlisted.PerSubject, unlisted.Subject = nil, true, command
 	mail := tools.Spec{Tool: llm.Tool{Name: "mail"}, Class: tools.Outward}
 	remind := tools.Spec{Tool: llm.Tool{Name: "remind_me"}, Class: tools.Schedule}
 	grant := tools.Spec{Tool: llm.Tool{Name: "grant"}, Class: tools.Authority}
@@ -104,6 +106,11 @@ func TestDecide(t *testing.T) {
 		{Type: claybot.RecordQuestion, Question: &claybot.Question{ID: "q", Type: claybot.QuestionConfirm, Tool: "mail"}},
 		{Type: claybot.RecordAnswer, Answer: &claybot.Answer{Question: "q", Value: json.RawMessage("true"), Scope: claybot.ApproveSession}},
 	}
+	one := []claybot.Record{
+		{Type: claybot.RecordQuestion, Question: &claybot.Question{ID: "q", Type: claybot.QuestionConfirm, Tool: "fetch_url", Rule: "fetch_url(git status -s)"}},
+		{Type: claybot.RecordAnswer, Answer: &claybot.Answer{Question: "q", Value: json.RawMessage("true")}},
+	}
+	denied := []claybot.Record{one[0], {Type: claybot.RecordAnswer, Answer: &claybot.Answer{Question: "q", Value: json.RawMessage("false")}}}
 	confirm := func(tool string, when tools.Confirm) tools.Rules {
 		return tools.Rules{Confirm: []tools.Confirming{{Tools: tool, When: when}}}
 	}
@@ -139,6 +146,11 @@ func TestDecide(t *testing.T) {
 		{"tainted fetch", tools.Rules{}, fetch, "{}", tainted, tools.Ask},
 		{"tainted fetch of what the person wrote", tools.Rules{}, fetch, "{}", wrote, tools.Allow},
 		{"after a reset", tools.Rules{}, fetch, "{}", append(tainted[:1:1], claybot.Record{Type: claybot.RecordReset}), tools.Allow},
+		{"a subject that was approved once", tools.Rules{}, unlisted, status, append(tainted[:1:1], one...), tools.Allow},
+		{"another subject", tools.Rules{}, unlisted, `{"command":"git push"}`, append(tainted[:1:1], one...), tools.Ask},
+		{"a subject that was denied", tools.Rules{}, unlisted, status, append(tainted[:1:1], denied...), tools.Ask},
+		{"a subject that was approved before the taint", tools.Rules{}, unlisted, status, append(one[:2:2], tainted[0]), tools.Ask},
+		{"a subject that was approved before a reset", tools.Rules{}, unlisted, status, append(one[:2:2], claybot.Record{Type: claybot.RecordReset}), tools.Ask},
 		{"clean reminder", tools.Rules{}, remind, "{}", nil, tools.Allow},
 		{"tainted reminder", tools.Rules{}, remind, "{}", tainted, tools.Ask},
 		{"mail", tools.Rules{}, mail, "{}", nil, tools.Ask},
@@ -240,24 +252,34 @@ func TestSubjectIn(t *testing.T) {
 	}
 }
 
+// A person's words grant exactly the pages that they wrote.
 func TestWrote(t *testing.T) {
 	history := []claybot.Record{
-		{Type: claybot.RecordUser, Text: "See https://Docs.Example.org/x. Then ask ann@mail.test, or 10.0.0.1."},
-		{Type: claybot.RecordUser, Text: "forwarded.test", Tainted: true},
-		{Type: claybot.RecordUser, Quote: "quoted.test"},
-		{Type: claybot.RecordTool, Text: "page.test"},
+		{Type: claybot.RecordUser, Text: "Summarize https://Docs.Example.org/x?y=1#z. Then look at shop.test/a/b, (http://plain.test:8080) and [this](https://wiki.test/A_(b)), please!"},
+		{Type: claybot.RecordUser, Text: "Mail it to ann@mail.test and bob@other.test/x. See 10.0.0.1/, example.com; e.g. version 1.2"},
+		{Type: claybot.RecordUser, Text: "https://forwarded.test/", Tainted: true},
+		{Type: claybot.RecordUser, Quote: "https://quoted.test/"},
+		{Type: claybot.RecordTool, Text: "https://page.test/"},
 	}
 	env := tools.Env{}.Aware(history)
 	if !env.Tainted {
 		t.Error("it is not tainted")
 	}
-	for word, want := range map[string]bool{
-		"docs.example.org": true, "DOCS.example.ORG": true, "mail.test": true, "10.0.0.1": true,
-		"example.org": false, "docs.example": false, "ocs.example.org": false, "0.0.0.1": false, "10.0.0": false,
-		"forwarded.test": false, "quoted.test": false, "page.test": false, "": false,
+	for address, want := range map[string]bool{
+		"https://docs.example.org/x?y=1": true, "https://DOCS.example.org/x?y=1#other": true,
+		"https://shop.test/a/b": true, "http://shop.test/a/b": true,
+		"http://plain.test:8080/": true, "https://plain.test:8080": true, "https://wiki.test/A_(b)": true,
+		"http://10.0.0.1/": true, "https://example.com": true, "https://example.com/": true,
+
+		"https://docs.example.org/x": false, "https://docs.example.org/leak?d=1": false, "https://docs.example.org/": false,
+		"http://docs.example.org/x?y=1": false, "https://docs.example.org/x?y=1&d=2": false, "https://docs.example.org:444/x?y=1": false,
+		"https://shop.test/a": false, "https://shop.test/a/b/": false, "https://shop.test/a/b?c": false, "https://user@shop.test/a/b": false,
+		"http://plain.test/": false, "https://example.org/": false, "https://example.com/x": false,
+		"https://mail.test/": false, "https://other.test/x": false, "https://forwarded.test/": false, "https://quoted.test/": false, "https://page.test/": false,
+		"": false, "example.com": false, "ftp://example.com/": false, "https://": false,
 	} {
-		if got := env.Wrote(word); got != want {
-			t.Errorf("%q: %v", word, got)
+		if got := env.Wrote(address); got != want {
+			t.Errorf("%q: %v", address, got)
 		}
 	}
 }

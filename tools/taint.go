@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/claybot/claybot"
 )
@@ -75,47 +73,8 @@ func Tainted(history []claybot.Record) bool {
 // Aware is the Env of a call of a run that remembers a history.
 func (e Env) Aware(history []claybot.Record) Env {
 	e.Tainted = Tainted(history)
-	e.Wrote = func(word string) bool { return wrote(history, word) }
+	e.Wrote = func(address string) bool { return wrote(history, address) }
 	return e
-}
-
-// wrote reports whether a person wrote a word. What he quoted, sent as a file, or
-// passed on does not count.
-func wrote(history []claybot.Record, word string) bool {
-	word = strings.ToLower(word)
-	if word == "" {
-		return false
-	}
-	return slices.ContainsFunc(claybot.Restored(history), func(r claybot.Record) bool {
-		return r.Type == claybot.RecordUser && !r.Tainted && holds(strings.ToLower(r.Text), word)
-	})
-}
-
-// holds reports whether a text has a word that is no part of a longer name.
-func holds(text, word string) bool {
-	for at := 0; ; {
-		i := strings.Index(text[at:], word)
-		if i < 0 {
-			return false
-		}
-		begin, end := at+i, at+i+len(word)
-		before, _ := utf8.DecodeLastRuneInString(text[:begin])
-		after, n := utf8.DecodeRuneInString(text[end:])
-		if after == '.' { // the end of a sentence, or of a part of a name
-			after, _ = utf8.DecodeRuneInString(text[end+n:])
-		}
-		if before != '.' && !ofName(before) && !ofName(after) {
-			return true
-		}
-		_, n = utf8.DecodeRuneInString(text[begin:])
-		at = begin + n
-	}
-}
-
-// ofName reports whether a character may stand within a name. Where there is no
-// character, it is utf8.RuneError, which may not.
-func ofName(r rune) bool {
-	return r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
 }
 
 // markName begins the marks around untrusted content.

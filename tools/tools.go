@@ -72,6 +72,9 @@ type Spec struct {
 	// Listed reports whether a call of an Outward tool reaches only what is on the
 	// operator's list, or the chat of the run; nil: never.
 	Listed func(env Env, args json.RawMessage) bool
+	// PerSubject: an approval of a call holds for all calls with its Subject until the
+	// next reset.
+	PerSubject bool
 	// Hidden tools are not offered to models and not run for them; undo calls them,
 	// see Env.Undo.
 	Hidden bool
@@ -119,9 +122,9 @@ type Env struct {
 	Thread string
 	// Tainted: the run has read untrusted content.
 	Tainted bool
-	// Wrote reports whether the user wrote a word, such as the name of a host, in the
-	// conversation: as a whole word, in any case of letters. nil: never.
-	Wrote func(word string) bool
+	// Wrote reports whether the user wrote a web address in the conversation: exactly
+	// this page, not another one of its host. nil: never.
+	Wrote func(address string) bool
 	// Dry: calls of tools that are not ReadOnly do nothing and say what they would do.
 	Dry bool
 }

@@ -57,12 +57,16 @@ func newTooling(ctx context.Context, config *settings, s *stores, system func() 
 			want, _ := w.want(env.Agent, env.Thread)
 			return string(want.Key)
 		},
-		Listed: func(env tools.Env, host string) bool {
+		Listed: func(env tools.Env, address string) bool {
+			host, err := egress.HostOf(address)
+			if err != nil {
+				return false
+			}
 			want, ok := w.want(env.Agent, env.Thread)
 			if ok && want.Provider == configs.WorkspaceDocker && slices.Contains([]string{"localhost", "127.0.0.1", "::1", "[::1]"}, host) {
 				return true // the agent's own, in its container
 			}
-			return hostListed(want.Spec.Network.Allow, host) || webListed(config.Load().Tools.Web, env, host)
+			return hostListed(want.Spec.Network.Allow, host) || webListed(config.Load().Tools.Web, env, address)
 		},
 	})
 	t.box = &toolbox{config: config, log: s.log, system: system, stores: s, tooling: t}
@@ -77,17 +81,28 @@ func (t *tooling) close() {
 	}
 }
 
-// webListed reports whether an agent may reach a host without asking: the operator listed
-// it, a user wrote it in this conversation, or all hosts are allowed and the run is not
-// tainted.
-func webListed(c configs.Web, env tools.Env, host string) bool {
+// webListed reports whether an agent may reach an address without asking: the operator
+// listed its host, a user wrote exactly this address in this conversation, or the settings
+// let a run reach addresses that are not listed.
+func webListed(c configs.Web, env tools.Env, address string) bool {
+	host, err := egress.HostOf(address)
 	switch {
+	case err != nil:
+		return false
 	case hostListed(c.Allow, host), hostListed(c.Private, host):
 		return true
-	case env.Wrote != nil && env.Wrote(host):
+	case env.Wrote != nil && env.Wrote(address):
 		return true
 	}
-	return c.Allow == nil && !env.Tainted
+	return c.Open(!env.Tainted)
+}
+
+// fetchListed is webListed for fetch_url. What its door refuses anyway asks nobody: the
+// call fails and says why.
+func fetchListed(c configs.Web, env tools.Env, address string) bool {
+	host, err := egress.HostOf(address)
+	refused := err != nil || !c.Public() && !hostListed(c.Allow, host) && !hostListed(c.Private, host)
+	return refused || webListed(c, env, address)
 }
 
 // A toolbox assembles the tools of each agent. It builds one set for each profile and kind
@@ -260,12 +275,12 @@ func (b *toolbox) remembering(key boxKey, off bool) (all []tools.Tool) {
 func (b *toolbox) webTools(c configs.Web) []tools.Tool {
 	w := b.tooling.workspaces
 	cfg := webtools.Config{
-		Listed: func(env tools.Env, host string) bool { return webListed(b.config.Load().Tools.Web, env, host) },
+		Listed: func(env tools.Env, address string) bool { return fetchListed(b.config.Load().Tools.Web, env, address) },
 		Own:    w.own, Log: b.log, Requests: w.audit("web tools"),
 		FetchRate: tools.Rate{N: c.FetchPerMinute(), Per: time.Minute},
 	}
 	if !c.NoFetch {
-		cfg.Fetch = &egress.Policy{Public: c.Allow == nil, Allow: c.Allow, Private: c.Private}
+		cfg.Fetch = &egress.Policy{Public: c.Public(), Allow: c.Allow, Private: c.Private}
 	}
 	for _, s := range c.Search {
 		cfg.Search = append(cfg.Search, webtools.Provider{Kind: s.Provider, Key: s.Key.Value(), BaseURL: s.BaseURL})

@@ -45,9 +45,8 @@ type Config struct {
 	Open func(ctx context.Context, env tools.Env, s devices.Spec) (devices.Device, error)
 	// SaveFile keeps a picture for the agent. nil: there is no browser_screenshot.
 	SaveFile func(ctx context.Context, env tools.Env, name, mimeType string, content []byte) (claybot.FileReference, error)
-	// Listed reports whether a host, as egress.HostOf gives it, is on the operator's
-	// list for an agent; nil: none is.
-	Listed func(env tools.Env, host string) bool
+	// Listed reports whether an agent may open an address without asking; nil: none.
+	Listed func(env tools.Env, address string) bool
 	// Key says whose browser a call uses; nil: each agent has one. Agents with the
 	// same key share pages and logins.
 	Key func(env tools.Env) string
@@ -182,6 +181,7 @@ func (b *Browsers) typeTool() tools.Tool {
 	}
 	s.Listed = func(env tools.Env, args json.RawMessage) bool {
 		var in input
+		env.Wrote = nil // who wrote an address has not allowed to send anything there
 		return json.Unmarshal(args, &in) == nil && b.listedAction(env, in.Field)
 	}
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
@@ -231,8 +231,8 @@ func subject(address string) string {
 	return u.Scheme
 }
 
-// listed reports whether an address needs no approval: its host is on the
-// operator's list, or it leads nowhere outside.
+// listed reports whether an address needs no approval: it is listed, or it leads nowhere
+// outside.
 func (b *Browsers) listed(env tools.Env, address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -241,8 +241,7 @@ func (b *Browsers) listed(env tools.Env, address string) bool {
 	if u.Scheme == "file" || u.Scheme == "data" {
 		return true
 	}
-	host, err := egress.HostOf(address)
-	return err == nil && b.cfg.Listed(env, host)
+	return b.cfg.Listed(env, address)
 }
 
 // about is what rules for an action of the page that was shown last are about: the

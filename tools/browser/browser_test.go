@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/devices"
 	"github.com/claybot/claybot/devices/scripted"
+	"github.com/claybot/claybot/egress"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/tools/browser"
 	"github.com/claybot/claybot/workspace"
@@ -228,7 +229,10 @@ func TestNotOpened(t *testing.T) {
 
 // Rules are asked about the host of an address, and of where a link leads.
 func TestListed(t *testing.T) {
-	d := deskOf(t, browser.Config{Listed: func(_ tools.Env, host string) bool { return host == "shop.test" }})
+	d := deskOf(t, browser.Config{Listed: func(_ tools.Env, address string) bool {
+		host, err := egress.HostOf(address)
+		return err == nil && host == "shop.test"
+	}})
 	listed := func(name, args string) bool {
 		spec, _ := d.set.Spec(name)
 		return spec.Class == tools.Outward && spec.Listed(envOf("a"), []byte(args))
@@ -271,6 +275,17 @@ func TestListed(t *testing.T) {
 		}
 		if got := spec.SubjectIn(envOf("nobody"), []byte(`{"action":1,"field":1}`)); got != "" {
 			t.Errorf("without a browser: %q", got)
+		}
+	}
+	spec, _ = d.set.Spec("browser_type")
+	wrote := envOf("a")
+	wrote.Wrote = func(string) bool { return true }
+	only := deskOf(t, browser.Config{Listed: func(env tools.Env, address string) bool { return env.Wrote != nil && env.Wrote(address) }})
+	only.must("a")
+	for name, want := range map[string]bool{"browser_click": true, "browser_type": false} {
+		spec, _ := only.set.Spec(name)
+		if got := spec.Listed(wrote, []byte(`{"action":1,"field":2,"text":"x"}`)); got != want {
+			t.Errorf("%s on a page that the person wrote: listed %v", name, got)
 		}
 	}
 	strict := deskOf(t, browser.Config{})

@@ -49,12 +49,12 @@ func (f *fetcher) tool() tools.Tool {
 		Timeout: fetchLimit + 10*time.Second, // for making Markdown of it
 		Scopes:  []string{"web"},
 		Class:   tools.Outward,
-		Subject: subject,
+		Subject: subject, PerSubject: true,
 	}
 	if f.listed != nil {
 		spec.Listed = func(env tools.Env, args json.RawMessage) bool {
-			host := subject(args)
-			return host != "" && f.listed(env, host)
+			var in fetchInput
+			return json.Unmarshal(args, &in) == nil && f.listed(env, strings.TrimSpace(in.URL))
 		}
 	}
 	return tools.New(spec, f.fetch)
@@ -130,7 +130,8 @@ func (f *fetcher) following(env tools.Env) *http.Client {
 		if err := f.client.CheckRedirect(next, via); err != nil {
 			return err
 		}
-		to, err := egress.HostOf(next.URL.String())
+		address := next.URL.String()
+		to, err := egress.HostOf(address)
 		if err != nil {
 			return err
 		}
@@ -138,7 +139,7 @@ func (f *fetcher) following(env tools.Env) *http.Client {
 		if err != nil {
 			return err
 		}
-		if to != from && !f.listed(env, to) {
+		if to != from && !f.listed(env, address) {
 			return http.ErrUseLastResponse
 		}
 		return nil

@@ -254,8 +254,7 @@ func TestFetchRedirects(t *testing.T) {
 			fmt.Fprint(w, "here")
 		}
 	})
-	other := strings.TrimPrefix(there.URL, "http://")
-	c.Fetch.Private = append(c.Fetch.Private, other)
+	c.Fetch.Private = append(c.Fetch.Private, strings.TrimPrefix(there.URL, "http://"))
 	for _, tt := range []struct {
 		path   string
 		listed func(tools.Env, string) bool
@@ -268,7 +267,7 @@ func TestFetchRedirects(t *testing.T) {
 		{"/nowhere", nil, "status: 302 Found\n"},
 		{"/in", func(tools.Env, string) bool { return false }, "here"},
 		{"/out", func(tools.Env, string) bool { return false }, "leads to another host: " + there.URL + "/x\n"},
-		{"/out", func(_ tools.Env, host string) bool { return host == other }, "there"},
+		{"/out", func(_ tools.Env, address string) bool { return address == there.URL+"/x" }, "there"},
 		{"/meta", func(tools.Env, string) bool { return true }, "error: refused: the address leads to another one that is not allowed"},
 	} {
 		c.Listed = tt.listed
@@ -281,7 +280,10 @@ func TestFetchRedirects(t *testing.T) {
 
 func TestFetchSpec(t *testing.T) {
 	_, c := site(t, typed("", ""))
-	c.Listed = func(env tools.Env, host string) bool { return host == "docs.test" && env.Agent.ID == "a" }
+	c.Listed = func(env tools.Env, address string) bool {
+		host, err := egress.HostOf(address)
+		return err == nil && host == "docs.test" && env.Agent.ID == "a"
+	}
 	list, err := Tools(c)
 	if err != nil {
 		t.Fatal(err)

@@ -36,12 +36,12 @@ type Config struct {
 	// Search are asked in their order, until one answers; none: there is no
 	// web_search.
 	Search []Provider
-	// Listed reports whether a host, as egress.HostOf gives it, is on the
-	// operator's list for an agent. With Listed set, fetch_url follows a redirect
-	// to another host only when that is listed; else it tells where it leads, so
-	// that the rules are asked about the new host too. Nil: no host is listed,
-	// and redirects are followed.
-	Listed func(env tools.Env, host string) bool
+	// Listed reports whether an agent may fetch an address without asking. With Listed
+	// set, fetch_url follows a redirect to another host only when that address is listed;
+	// else it tells where it leads, so that the rules are asked about it too. Within a
+	// host, redirects are followed: they tell it nothing that it does not know. Nil: no
+	// address is listed, and redirects are followed.
+	Listed func(env tools.Env, address string) bool
 	// FetchRate is for each agent; zero is 20 a minute.
 	FetchRate tools.Rate
 	// Own, Resolver and Requests are those of egress.Policy, the last one under
