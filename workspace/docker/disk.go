@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/claybot/claybot/workspace"
@@ -13,12 +12,12 @@ import (
 
 // The space of a workspace is that of a volume, which an engine of every age
 // cannot bound. So a single file is bounded by the kernel (fsize), and the sum is
-// measured: while a command runs, and after one that ran for a while. A workspace
-// that is over its limit runs commands, so that files can be removed, as long as
-// it does not grow.
+// measured for as long as anything runs; see watch. A workspace that is over its limit
+// runs commands, so that files can be removed, as long as it does not grow.
 const (
 	measureFirst  = time.Second // after the begin of a command
 	measureEvery  = 3 * time.Second
+	measureSeldom = 30 * time.Second // where measuring takes long
 	measureTime   = time.Minute
 	measureAfter  = 500 * time.Millisecond // how long a command ran that is worth it
 	measureLinger = 5 * time.Second        // how long an opening waits for the end of one
@@ -26,10 +25,17 @@ const (
 
 // disk is what is known of the space of a workspace.
 type disk struct {
-	used space         // as measured last
-	at   time.Time     // zero: used is not what there is now
-	busy chan struct{} // closed when a measuring has ended; nil when none goes on
+	used   space         // as measured last
+	at     time.Time     // zero: used is not what there is now
+	base   space         // beyond the limit, more than this is growth
+	based  bool          // base is known; otherwise the next measuring makes it known
+	stale  bool          // something may have written since the last measuring
+	failed int           // how often in a row the measuring failed
+	busy   chan struct{} // closed when a measuring has ended; nil when none goes on
 }
+
+// settle makes what is there now the base of what comes.
+func (d *disk) settle() { d.base, d.based = d.used, !d.at.IsZero() }
 
 // maxEntries is how many files and folders a workspace may have: each takes
 // something of the host's disk, however empty.
@@ -64,7 +70,11 @@ func (w *Workspace) measure(ctx context.Context) (space, error) {
 	}
 	w.slot.mu.Lock()
 	defer w.slot.mu.Unlock()
-	w.slot.disk.used, w.slot.disk.at = used, time.Now()
+	d := &w.slot.disk
+	d.used, d.at, d.failed, d.stale = used, time.Now(), 0, false
+	if !d.based {
+		d.settle()
+	}
 	return used, nil
 }
 
@@ -84,47 +94,6 @@ func (w *Workspace) room(ctx context.Context) error {
 	return w.fullError(used, "nothing was written")
 }
 
-// meter watches the space while a command runs, and ends its context when it grows
-// beyond the limit. The returned function ends that.
-func (w *Workspace) meter(ctx context.Context, full context.CancelCauseFunc) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		before, at := w.slot.space()
-		next := time.NewTimer(measureFirst)
-		defer next.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-next.C:
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-w.gauge():
-			}
-			used, now := w.slot.space()
-			switch {
-			case at.IsZero():
-				before, at = used, now // what was there before is not known
-			case w.grown(before, used):
-				full(w.fullError(used, "the command was ended"))
-				return
-			}
-			next.Reset(measureEvery)
-		}
-	})
-	return func() { cancel(); wg.Wait() }
-}
-
-// space is what was measured last.
-func (s *slot) space() (used space, at time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.disk.used, s.disk.at
-}
-
 // gauge begins to measure, unless that goes on, and returns what is closed at its
 // end. After Close that never is.
 func (w *Workspace) gauge() <-chan struct{} {
@@ -142,10 +111,14 @@ func (w *Workspace) gauge() <-chan struct{} {
 	s.disk.busy = done
 	go func() {
 		defer w.p.work.Done()
-		if _, err := w.measure(w.p.ctx); err != nil && w.p.ctx.Err() == nil {
+		_, err := w.measure(w.p.ctx)
+		if err != nil && w.p.ctx.Err() == nil {
 			w.p.log.Debug("failed to measure workspace disk usage", "key", w.want.key, "err", err)
 		}
 		s.mu.Lock()
+		if err != nil && !workspace.Is(err, workspace.Unavailable) { // that is the engine's doing
+			s.disk.failed++
+		}
 		s.disk.busy = nil
 		s.mu.Unlock()
 		close(done)
@@ -169,7 +142,7 @@ func (s *slot) measured(ctx context.Context) {
 	}
 }
 
-func (w *Workspace) fullError(used space, what string) error {
+func (w *Workspace) fullError(used space, what string) *workspace.Error {
 	limit := fmt.Sprintf("has used up its space of %d MiB", w.want.Disk>>20)
 	if used.bytes <= w.want.Disk {
 		limit = fmt.Sprintf("has more than %d files and folders", w.p.entries)
@@ -183,18 +156,11 @@ func (w *Workspace) fullError(used space, what string) error {
 func (w *Workspace) settle(ctx context.Context) {
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), measureLinger)
 	defer cancel()
-	if _, err := w.measure(call); err == nil {
-		return
-	}
+	_, err := w.measure(call)
 	w.slot.mu.Lock()
 	defer w.slot.mu.Unlock()
-	w.slot.disk.at = time.Time{}
-}
-
-// measureLater measures after a command that may have written much, so that the
-// next one knows.
-func (w *Workspace) measureLater(took time.Duration) {
-	if _, at := w.slot.space(); took >= measureAfter && time.Since(at) > measureEvery {
-		w.gauge()
+	if err != nil {
+		w.slot.disk.at = time.Time{}
 	}
+	w.slot.disk.settle()
 }

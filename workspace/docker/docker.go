@@ -104,6 +104,9 @@ type slot struct {
 	disk   disk     // what is known of the space
 	tunnel *tunnel  // of mode allow
 	lost   []string // the marks of commands that could not be ended
+
+	commands map[*context.CancelCauseFunc]bool // ends the commands that run
+	watched  string                            // the container that a goroutine watches
 }
 
 // New returns a Provider. It does not speak with the engine yet. Close ends it.
@@ -123,8 +126,9 @@ func New(cfg Config) *Provider {
 	}
 }
 
-// Close ends what goes on in the background and waits for it. Containers stay:
-// the next process finds them. A second call does nothing.
+// Close ends what goes on in the background and waits for it. Containers stay: the next
+// process finds them. Those in which something runs are stopped, as nothing would watch
+// it. A second call does nothing.
 func (p *Provider) Close() error {
 	p.mu.Lock()
 	p.closed = true

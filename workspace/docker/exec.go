@@ -87,7 +87,7 @@ func (w *Workspace) start(ctx context.Context, c workspace.Command, stdin bool) 
 	args, start := c.Argv(workspace.Home(home, w.want.Env, c.Env))
 	env = append(env, "HOME="+start) // the last one counts
 	o := container.ExecOptions{
-		Cmd: args, Env: append(env, marker+"="+r.mark), WorkingDir: cmp.Or(c.Dir, home),
+		User: w.want.User, Cmd: args, Env: append(env, marker+"="+r.mark), WorkingDir: cmp.Or(c.Dir, home),
 		AttachStdin: stdin, AttachStdout: true, AttachStderr: true,
 	}
 	var err error
@@ -243,11 +243,21 @@ func (w *Workspace) patience() time.Time {
 	return w.until
 }
 
-// again calls do until its command has begun.
+// again calls do until its command has begun. A container that has no process left for it
+// is stopped, once: at once where nothing runs in it that claybot waits for, and otherwise
+// when the command is given up.
 func (w *Workspace) again(ctx context.Context, do func() error) error {
+	relieved := false
 	for until := w.patience(); ; {
 		err := do()
-		if !errors.Is(err, errNotBegun) || w.still || time.Now().After(until) {
+		if !errors.Is(err, errNotBegun) || w.still {
+			return err
+		}
+		late := time.Now().After(until)
+		if !relieved && (late || w.slot.alone()) && w.relieve(ctx) {
+			relieved, late, until = true, false, time.Now().Add(endingTime)
+		}
+		if late {
 			return err
 		}
 		if !pause(ctx) {
@@ -283,9 +293,9 @@ func (w *Workspace) exec(ctx context.Context, c workspace.Command) (workspace.Re
 	defer context.AfterFunc(inner, out.Close)()
 	// Nor does a file without a writer hold up the end.
 	defer context.AfterFunc(inner, whole.hurry)()
-	stopMeter := w.meter(inner, full)
+	leave := w.attend(full)
+	defer func() { leave(time.Since(began)) }()
 	code, err := r.wait(inner, ended, func() { whole.close(out, askTime/2) })
-	stopMeter()
 	out.Close()
 	res := workspace.Result{ExitCode: code, Output: out.String(), Bytes: out.Bytes(), Took: time.Since(began)}
 	res.Whole = whole.close(out, spillTime)
@@ -298,7 +308,6 @@ func (w *Workspace) exec(ctx context.Context, c workspace.Command) (workspace.Re
 		}
 		return workspace.Result{}, withOutput(err, res)
 	}
-	w.measureLater(res.Took)
 	res.Reason = w.reason(ctx, res.ExitCode)
 	return res, nil
 }

@@ -31,6 +31,8 @@ func (w *Workspace) Pipe(ctx context.Context, c workspace.Command) (workspace.Pr
 	}
 	out, in := io.Pipe()
 	inner, limits, stop := c.Start(ctx)
+	inner, full := context.WithCancelCause(inner)
+	leave := w.attend(full)
 	p := &process{run: r, out: out, stderr: workspace.NewOutput(nil), done: make(chan struct{})}
 	r.said = p.stderr.String
 	ended := make(chan struct{})
@@ -41,7 +43,7 @@ func (w *Workspace) Pipe(ctx context.Context, c workspace.Command) (workspace.Pr
 	}()
 	// A process that is ended is not held up by unread output.
 	unread := context.AfterFunc(inner, func() { _ = in.CloseWithError(io.EOF) })
-	go p.look(inner, func() { unread(); stop() }, ended)
+	go p.look(inner, func() { unread(); full(nil); stop(); leave(time.Since(r.began)) }, ended)
 	return p, nil
 }
 

@@ -142,9 +142,9 @@ func (p *Provider) List(ctx context.Context) ([]workspace.Info, error) {
 	return infos, nil
 }
 
-// EndLeftovers ends commands of an earlier process, whose limits are not watched any
-// more. It is called before the first command of this process.
-// An engine that is not there has nothing to end.
+// EndLeftovers ends what an earlier process left running: commands, whose limits are not
+// watched any more, and what commands left behind. It is called before the first command
+// of this process. An engine that is not there has nothing to end.
 func (p *Provider) EndLeftovers(ctx context.Context) error {
 	e, err := p.connect()
 	if err != nil {
@@ -159,8 +159,11 @@ func (p *Provider) EndLeftovers(ctx context.Context) error {
 	}
 	for _, one := range list {
 		got, err := e.api.ContainerInspect(ctx, one.ID)
-		if err != nil || !p.running(ctx, e, got.ExecIDs) {
-			continue // gone, or nothing runs
+		if err != nil {
+			continue // gone
+		}
+		if n, _, err := e.tasks(ctx, one.ID); !p.running(ctx, e, got.ExecIDs) && (err != nil || n <= ownTasks) {
+			continue // nothing runs
 		}
 		p.log.Info("stopped a command of an earlier process", "container", one.ID[:12], "key", one.Labels[p.label(labelKey)])
 		if err := e.api.ContainerKill(ctx, one.ID, "KILL"); err != nil && !errdefs.IsNotFound(err) && !errdefs.IsConflict(err) {
