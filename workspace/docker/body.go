@@ -1,6 +1,8 @@
 package docker
 
 import (
+	"fmt"
+
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
 	"github.com/docker/docker/api/types/network"
@@ -35,12 +37,13 @@ func (p *Provider) body(w *want, img image) body {
 		config: &container.Config{
 			Hostname:   "workspace",
 			Image:      img.id,
-			User:       w.User,
-			WorkingDir: home,
+			User:       w.initUser(),
+			WorkingDir: "/", // which the first process may enter
 			Env:        env(w),
 			Labels:     labels,
 			// A process that only waits. It is a child of the init process, so that
-			// the end of the container is not delayed by it.
+			// the end of the container is not delayed by it. Both have a user of
+			// their own: no command can trace, stop or end them.
 			Entrypoint:  strslice.StrSlice{"/bin/sh", "-c", "exec sleep 2147483647"},
 			Cmd:         strslice.StrSlice{},
 			Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
@@ -53,6 +56,18 @@ func (p *Provider) body(w *want, img image) body {
 		b.network = &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{p.fullNetwork(): {}}}
 	}
 	return b
+}
+
+// initUID is the user of the first two processes of a container, for no command to be.
+const initUID = 10000
+
+// initUser is initUID, or the next one where the operator gave that to the commands.
+func (w *want) initUser() string {
+	id := initUID
+	if w.uid == id {
+		id++
+	}
+	return fmt.Sprintf("%d:%d", id, id)
 }
 
 // hardened is what every container of a want is held to; the relay is one of a want

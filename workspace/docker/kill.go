@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -62,11 +63,13 @@ func wait(ended <-chan struct{}, d time.Duration) bool {
 // signalScript sends a signal $1 to all processes that have the mark $2 in their
 // environment, and says how many there are. With them go processes that have no
 // mark at all, no parent, and less than $3 hundredths of a second of age: they
-// began as a child of a command and have taken off both. KILL is sent until there
-// are none, as the children of those that it ends come to light by it.
+// began as a child of a command and have taken off both. The process that waits has none
+// either, and is known by its user $4. KILL is sent until there are none, as the children
+// of those that it ends come to light by it.
 const signalScript = `
 read -r up _ </proc/uptime; up=${up%.*}${up#*.}
-sig=$1 mark=$2 age=$3 n=0
+sig=$1 mark=$2 age=$3 init=$4 n=0
+waits() { while read -r k v _; do [ "$k" != Uid: ] || { [ "$v" = "$init" ]; return; }; done <"$1/status"; }
 orphan() { [ "$1" != Z ] && [ "$2" = 1 ] && [ $((up-${20})) -le $age ]; }
 pass() {
 	n=0
@@ -77,6 +80,7 @@ pass() {
 			[ $age = 0 ] || grep -qs "` + marker + `=" "$p/environ" && continue
 			{ read -r line <"$p/stat"; } 2>/dev/null || continue
 			orphan ${line##*) } 2>/dev/null || continue
+			waits "$p" 2>/dev/null && continue
 		fi
 		n=$((n+1)); kill -s $sig "$id" 2>/dev/null
 	done
@@ -104,7 +108,8 @@ func (r *run) signal(ctx context.Context, name string) (left string) {
 func (w *Workspace) signal(ctx context.Context, name, mark string, age time.Duration) string {
 	call, cancel := context.WithTimeout(ctx, killTime)
 	defer cancel()
-	out, _, err := w.stilled().script(call, signalScript, nil, 64, name, mark, strconv.FormatInt(age.Milliseconds()/10, 10))
+	init, _, _ := strings.Cut(w.want.initUser(), ":")
+	out, _, err := w.stilled().script(call, signalScript, nil, 64, name, mark, strconv.FormatInt(age.Milliseconds()/10, 10), init)
 	if err != nil {
 		return unknown
 	}

@@ -111,6 +111,7 @@ func TestContainer(t *testing.T) {
 		spec workspace.Spec
 	}{
 		{"defaults", workspace.Spec{}},
+		{"the user of the first process", workspace.Spec{User: "10000:10000"}},
 		{"all that is allowed", workspace.Spec{
 			CPUs: 0.5, Memory: 64 << 20, PIDs: 50, Disk: 1 << 30, User: "12345:12346", Network: workspace.Network{Mode: "full"},
 			Volumes: []workspace.Volume{{Name: "shared", Path: "/data"}, {Name: "read", Path: "/read", Read: true}},
@@ -134,7 +135,7 @@ func TestContainer(t *testing.T) {
 				network = p.fullNetwork()
 			}
 			for line, ok := range map[string]bool{
-				"user":            got.Config.User == want.User && !strings.HasPrefix(got.Config.User, "0"),
+				"user":            got.Config.User == want.initUser() && got.Config.User != want.User && !strings.HasPrefix(got.Config.User, "0"),
 				"capabilities":    slices.Equal([]string(h.CapDrop), []string{"ALL"}) && len(h.CapAdd) == 0,
 				"privileges":      slices.Equal(h.SecurityOpt, []string{"no-new-privileges:true"}) && !h.Privileged,
 				"pid namespace":   h.PidMode == "",
@@ -170,7 +171,7 @@ func TestContainer(t *testing.T) {
 					t.Errorf("%s: %s", line, asJSON(t, h))
 				}
 			}
-			if r := sh(t, w, "id -u; id -g; touch /work/f && ulimit -n; cat /sys/fs/cgroup/pids/pids.max /sys/fs/cgroup/pids.max 2>/dev/null"); r.ExitCode > 1 {
+			if r := sh(t, w, "id -u; id -g; touch /work/f && ulimit -n; cat /sys/fs/cgroup/pids/pids.max /sys/fs/cgroup/pids.max 2>/dev/null"); r.ExitCode > 1 || !strings.HasPrefix(r.Output, strings.Replace(want.User, ":", "\n", 1)+"\n") {
 				t.Errorf("%+v", r)
 			}
 			for _, v := range want.Volumes {
