@@ -109,9 +109,11 @@ func hardened(w *want) *container.HostConfig {
 	if !w.unsafe(UnsafePrivileges) {
 		h.SecurityOpt = append(h.SecurityOpt, "no-new-privileges:true")
 	}
+	filter := seccomp()
 	if w.unsafe(UnsafeSeccomp) {
-		h.SecurityOpt = append(h.SecurityOpt, "seccomp=unconfined")
+		filter = "unconfined"
 	}
+	h.SecurityOpt = append(h.SecurityOpt, "seccomp="+filter)
 	return h
 }
 

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,9 +10,11 @@ import (
 	"github.com/claybot/claybot/workspace"
 )
 
+type escape struct{ name, line string }
+
 // escapes are tries to leave a workspace or to gain rights in it. Each must end
 // without success, for a reason that is not a program that is not there.
-var escapes = []struct{ name, line string }{
+var escapes = []escape{
 	{"mount a proc", `mkdir -p m && mount -t proc proc m`},
 	{"mount a tmpfs", `mkdir -p m && mount -t tmpfs tmpfs m`},
 	{"mount a cgroup", `mkdir -p m && mount -t cgroup -o memory cgroup m`},
@@ -82,9 +85,9 @@ func TestBreakOut(t *testing.T) {
 	t.Parallel()
 	p := provider(t)
 	w := opened(t, p, "agent/break out", workspace.Spec{})
-	tries := escapes
+	tries := append(slices.Clone(escapes), callTries(t, w)...)
 	for _, address := range hostAddresses(t) {
-		tries = append(tries, struct{ name, line string }{"reach this machine at " + address, "nc -w 2 " + strings.ReplaceAll(address, ":", " ") + " </dev/null"})
+		tries = append(tries, escape{"reach this machine at " + address, "nc -w 2 " + strings.ReplaceAll(address, ":", " ") + " </dev/null"})
 	}
 	started := inspect(t, w.box.id).State.StartedAt
 	for _, tt := range tries {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -66,16 +67,18 @@ func main() {
 }
 `
 
-// insidePath builds insideProgram, without the C library.
-func insidePath(t *testing.T) string {
+func insidePath(t *testing.T) string { return buildProgram(t, insideProgram, runtime.GOARCH) }
+
+// buildProgram builds a program for Linux, without the C library.
+func buildProgram(t *testing.T, text, arch string) string {
 	t.Helper()
 	dir := t.TempDir()
 	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "dockerd")
-	if err := os.WriteFile(source, []byte(insideProgram), 0o600); err != nil {
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, source)
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOFLAGS=")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, source)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOFLAGS=")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -149,7 +152,7 @@ func TestAllow(t *testing.T) {
 	}
 	relay := inspect(t, first[0])
 	h := relay.HostConfig
-	if relay.Config.User != relayUser || !slices.Equal(h.SecurityOpt, []string{"no-new-privileges:true"}) || !strings.Contains(h.Tmpfs["/tmp"], "noexec") {
+	if relay.Config.User != relayUser || !slices.Equal(h.SecurityOpt, []string{"no-new-privileges:true", "seccomp=" + seccomp()}) || !strings.Contains(h.Tmpfs["/tmp"], "noexec") {
 		t.Errorf("the relay is run by %s with %s", relay.Config.User, asJSON(t, h))
 	}
 	if string(h.NetworkMode) != "container:"+w.box.id || h.Privileged || !h.ReadonlyRootfs || len(h.CapDrop) != 1 || len(h.Mounts) != 0 || len(h.Binds) != 0 {

@@ -29,7 +29,7 @@ const (
 
 // hardening changes when containers are made in another way, so that those of an
 // older claybot are replaced.
-const hardening = 3
+const hardening = 4
 
 const home = "/work"
 

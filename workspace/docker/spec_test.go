@@ -137,7 +137,7 @@ func TestContainer(t *testing.T) {
 			for line, ok := range map[string]bool{
 				"user":            got.Config.User == want.initUser() && got.Config.User != want.User && !strings.HasPrefix(got.Config.User, "0"),
 				"capabilities":    slices.Equal([]string(h.CapDrop), []string{"ALL"}) && len(h.CapAdd) == 0,
-				"privileges":      slices.Equal(h.SecurityOpt, []string{"no-new-privileges:true"}) && !h.Privileged,
+				"privileges":      slices.Equal(h.SecurityOpt, []string{"no-new-privileges:true", "seccomp=" + seccomp()}) && !h.Privileged,
 				"pid namespace":   h.PidMode == "",
 				"ipc namespace":   h.IpcMode == "private",
 				"uts namespace":   h.UTSMode == "",
