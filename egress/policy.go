@@ -30,6 +30,8 @@ type Policy struct {
 	// Public allows every host whose addresses are all public, at the ports of
 	// the web and at those from 1024 that no other well-known service has.
 	Public bool
+	// AnyPort: Public holds for every port.
+	AnyPort bool
 	// Allow lists hosts: "example.com" and "*.example.com", which is all names
 	// below that one, mean the ports 80 and 443; "example.com:8080" that port
 	// alone. Their addresses must be public too.
@@ -102,12 +104,13 @@ func (r rule) matches(t target) bool {
 // rules are the lists of a policy as they are asked.
 type rules struct {
 	public  bool
+	ports   bool // all of them
 	allow   []rule
 	private []rule
 }
 
 func (p Policy) rules() (rules, error) {
-	all := rules{public: p.Public}
+	all := rules{public: p.Public, ports: p.AnyPort}
 	var errs []error
 	for _, text := range p.Allow {
 		r, err := parseRule(text)
@@ -175,7 +178,7 @@ func (r rules) permit(t target) (exception bool, why string) {
 		return false, ""
 	case !r.public:
 		return false, "is not on the list of hosts"
-	case !webPort(t.port):
+	case !r.ports && !webPort(t.port):
 		return false, "has a port that is not for the web"
 	}
 	return false, ""

@@ -23,10 +23,10 @@ const (
 	lingerLimit = 500 * time.Millisecond
 )
 
-// A Proxy is a forward proxy through a door: CONNECT, and requests with a whole
-// http address. It sees nothing of what goes through CONNECT, so it adds no
-// credentials either: on plain http, where it could, they would be readable on
-// their way.
+// A Proxy is a forward proxy through a door: CONNECT, requests with a whole http
+// address, and SOCKS5, all at one port. It sees nothing of what goes through CONNECT
+// and SOCKS, so it adds no credentials either: on plain http, where it could, they
+// would be readable on their way.
 //
 // It is safe for concurrent use.
 type Proxy struct {
@@ -53,7 +53,11 @@ func (p *Proxy) ServeConn(ctx context.Context, conn net.Conn) {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	head := &bounded{r: conn}
 	s := &session{proxy: p, conn: conn, head: head, in: bufio.NewReader(head), out: bufio.NewWriter(conn)}
-	for s.serve(ctx) {
+	if s.asksForSocks() {
+		s.socks(ctx)
+	} else {
+		for s.serve(ctx) {
+		}
 	}
 	if s.out.Flush() != nil || closeWrite(conn) != nil {
 		return
@@ -138,8 +142,14 @@ func (s *session) connect(ctx context.Context, req *http.Request, e *entry) {
 		s.fault(err, e)
 		return
 	}
+	s.carry(ctx, there, "HTTP/1.1 200 Connection established\r\n\r\n", e)
+}
+
+// carry says to the client that it is connected, and carries what both sides say until
+// they are done.
+func (s *session) carry(ctx context.Context, there net.Conn, connected string, e *entry) {
 	defer there.Close()
-	_, _ = s.out.WriteString("HTTP/1.1 200 Connection established\r\n\r\n")
+	_, _ = s.out.WriteString(connected)
 	if err := s.out.Flush(); err != nil {
 		e.end(err)
 		return

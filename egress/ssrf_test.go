@@ -84,7 +84,7 @@ func TestForbiddenAddresses(t *testing.T) {
 		w.WriteHeader(http.StatusFound)
 	})
 	var told ledger
-	door := open(t, egress.Policy{Public: true, Private: []string{server}, Resolver: resolver, Log: told.add})
+	door := open(t, egress.Policy{Public: true, AnyPort: true, Private: []string{server}, Resolver: resolver, Log: told.add})
 	client := door.Client(egress.Limits{})
 	proxy := startProxy(t, door)
 
@@ -107,6 +107,7 @@ func TestForbiddenAddresses(t *testing.T) {
 				return get(t, client, "http://"+server+"/")
 			},
 			"by CONNECT":         func() error { return viaProxy(t, proxy, "CONNECT "+host+":"+trap.port+" HTTP/1.1\r\nHost: x\r\n\r\n") },
+			"by SOCKS":           func() error { return viaSocks(t, proxy, strings.Trim(host, "[]"), trap.port) },
 			"by a whole address": func() error { return viaProxy(t, proxy, "GET "+address+" HTTP/1.1\r\nHost: x\r\n\r\n") },
 			"by dialing": func() error {
 				c, err := door.DialContext(t.Context(), "tcp", strings.Trim(host, "[]")+":"+trap.port)
@@ -136,7 +137,7 @@ func TestForbiddenAddresses(t *testing.T) {
 	if names.count("loop.test") == 0 {
 		t.Error("the name server was never asked")
 	}
-	t.Logf("%d forms, 5 ways each, 0 connections", len(hosts))
+	t.Logf("%d forms, 6 ways each, 0 connections", len(hosts))
 }
 
 func get(t *testing.T, c *http.Client, address string) error {
@@ -322,6 +323,18 @@ func TestPublicPorts(t *testing.T) {
 		err := door.Check(&url.URL{Scheme: "https", Host: fmt.Sprintf("example.com:%d", port)})
 		if (err == nil) != want {
 			t.Errorf("%d: %v", port, err)
+		}
+	}
+}
+
+func TestAnyPort(t *testing.T) {
+	door := open(t, egress.Policy{Public: true, AnyPort: true})
+	for _, port := range []int{22, 25, 80, 6379} {
+		if err := door.Check(&url.URL{Scheme: "https", Host: fmt.Sprintf("example.com:%d", port)}); err != nil {
+			t.Errorf("%d: %v", port, err)
+		}
+		if err := door.Check(&url.URL{Scheme: "https", Host: fmt.Sprintf("10.0.0.1:%d", port)}); err == nil {
+			t.Errorf("%d of a private address", port)
 		}
 	}
 }
