@@ -24,6 +24,8 @@ const (
 	NetworkNone  = "none"
 	NetworkAllow = "allow" // the hosts of MCPServer.Hosts
 	NetworkFull  = "full"
+	// NetworkHostUnsafe is not limited by claybot.
+	NetworkHostUnsafe = "host-unsafe"
 )
 
 // The values of MCPOAuth.Grant.
@@ -67,7 +69,7 @@ type MCPProcess struct {
 	// Image and Network are those of its container; an empty Image is the usual
 	// one. Hosts may be reached with NetworkAllow.
 	Image   string   `key:"image" kind:"any image"`
-	Network string   `key:"network" words:"none,allow,full"`
+	Network string   `key:"network" words:"none,allow,full,host-unsafe"`
 	Hosts   []string `key:"hosts" kind:"MCP hosts"`
 }
 

@@ -36,7 +36,7 @@ type Workspace struct {
 	Memory        int64             `key:"memory" kind:"size" limits:"16m..1024t"` // bytes
 	PIDs          int64             `key:"pids" limits:"8..100000"`
 	Disk          int64             `key:"disk" kind:"size" limits:"1m..1024t"` // bytes
-	Network       string            `key:"network" kind:"network"`              // none, allow or full
+	Network       string            `key:"network" kind:"network"`              // none, allow, full or host-unsafe
 	Hosts         []string          // that may be reached with allow: host, *.host or host:port
 	TTL           time.Duration     `key:"ttl" limits:"1m..8784h" words:"0"` // 0: it stays until it is removed by hand
 	Per           string            `key:"per" words:"agent,thread,owner"`
@@ -139,12 +139,12 @@ func Protections() []string {
 	return []string{"capabilities", "docker", "exec-tmp", "new-privileges", "root", "seccomp", "writable-root"}
 }
 
-// setNetwork reads none, full, or {allow: [...]}.
+// setNetwork reads none, full, host-unsafe, or {allow: [...]}.
 func setNetwork(r *reader, at place, n *yaml.Node, w *Workspace) {
 	w.Network, w.Hosts = NetworkNone, nil
 	if n.Kind != yaml.MappingNode {
 		if v, ok := r.scalar(at, n); ok && v != "false" && v != Off {
-			if word, err := oneOf(v, NetworkNone, NetworkFull); err != nil {
+			if word, err := oneOf(v, NetworkNone, NetworkFull, NetworkHostUnsafe); err != nil {
 				r.refuse(at, err)
 			} else {
 				w.Network = word

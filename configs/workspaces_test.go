@@ -103,7 +103,7 @@ func TestWorkspaceClosed(t *testing.T) {
 		{"memory: g", "not a size such as"},
 		{"pids: 0", "not a whole number"},
 		{"disk: lots", "not a size such as"},
-		{"network: host", "not one of none, full"},
+		{"network: host", "not one of none, full, host-unsafe"},
 		{"network: {alow: [a.org]}", "unknown key"},
 		{"network: {allow: ['http://a.org/']}", "not a host such as"},
 		{"network: [full]", "want a single value"},

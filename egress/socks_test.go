@@ -1,6 +1,7 @@
 package egress_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -82,7 +83,7 @@ func TestSocks(t *testing.T) {
 		Public: true, AnyPort: true, Private: []string{server, "in.test:" + port, closed.Addr().String()}, Resolver: resolver, Log: told.add,
 	}))
 	for _, name := range []string{host, "in.test", "IN.test."} {
-		client := &http.Client{Transport: &http.Transport{Dial: func(string, string) (net.Conn, error) {
+		client := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 			c, err := net.Dial("tcp", proxy)
 			if err == nil {
 				err = socksConnect(c, socksRequest(t, 1, name, port))

@@ -28,8 +28,8 @@ func (s Spec) Check() error {
 		return refuse("the cpus of a workspace must be a number above 0")
 	case s.Platform != "" && s.Platform != "linux/amd64" && s.Platform != "linux/arm64":
 		return refuse("the platform %.80q is not linux/amd64 or linux/arm64", s.Platform)
-	case !slices.Contains([]string{"", NetworkNone, NetworkAllow, NetworkFull}, s.Network.Mode):
-		return refuse("the network %.80q is not none, allow or full", s.Network.Mode)
+	case !slices.Contains([]string{"", NetworkNone, NetworkAllow, NetworkFull, NetworkHostUnsafe}, s.Network.Mode):
+		return refuse("the network %.80q is not none, allow, full or host-unsafe", s.Network.Mode)
 	case s.Network.Mode == NetworkAllow && len(s.Network.Allow) == 0:
 		return refuse("the network allows no host; say none, or name hosts")
 	case s.Network.Mode != NetworkAllow && len(s.Network.Allow) > 0:

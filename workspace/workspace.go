@@ -163,7 +163,7 @@ type Spec struct {
 
 // A Network says what a workspace reaches.
 type Network struct {
-	Mode  string   // none, allow or full; empty: none
+	Mode  string   // one of the modes; empty: none
 	Allow []string // host, *.host, or host:port, in mode allow
 }
 
@@ -171,8 +171,17 @@ type Network struct {
 const (
 	NetworkNone  = "none"
 	NetworkAllow = "allow" // the hosts of Allow, through claybot
-	NetworkFull  = "full"
+	NetworkFull  = "full"  // public addresses at every port, through claybot
+	// NetworkHostUnsafe is what the machine reaches, by every protocol: claybot neither
+	// sees nor limits it.
+	NetworkHostUnsafe = "host-unsafe"
 )
+
+// Proxied reports that what is reached is reached through claybot.
+func (n Network) Proxied() bool { return n.Mode == NetworkAllow || n.Mode == NetworkFull }
+
+// Web reports that every public address of the web is reached.
+func (n Network) Web() bool { return n.Mode == NetworkFull || n.Mode == NetworkHostUnsafe }
 
 // A Volume is data that outlives the workspace and may be shared.
 type Volume struct {

@@ -122,6 +122,10 @@ func (w *workspaces) warn() {
 			w.log.Warn("commands of agents run on this machine, as the user who runs claybot; "+
 				"users of the bot and pages that agents read can influence them; set workspaces.provider to docker to isolate them", "profile", name)
 		}
+		if p.Workspace.Provider == configs.WorkspaceDocker && p.Workspace.Network == configs.NetworkHostUnsafe && !seen[p.Workspace.Network] {
+			seen[p.Workspace.Network] = true
+			w.log.Warn("commands of agents reach everything that this machine reaches, also private addresses and metadata; set workspaces.network to full to close those", "profile", name)
+		}
 		for _, given := range p.Workspace.Container.Unsafe {
 			if !seen[given] {
 				seen[given] = true
@@ -218,23 +222,31 @@ func (w *workspaces) browser(ctx context.Context, env tools.Env, s devices.Spec)
 		return nil, err
 	}
 	r := chromium.Remote{
-		Workspace: ws, Machine: want.Provider == configs.WorkspaceDocker, Web: network.Mode == workspace.NetworkFull, Log: w.log,
+		Workspace: ws, Machine: want.Provider == configs.WorkspaceDocker, Web: network.Web(), Log: w.log,
 	}
-	if network.Mode == workspace.NetworkAllow {
+	if network.Proxied() {
 		r.Proxy = docker.RelayAddress
 	}
 	return r.Open(ctx, s)
 }
 
 // tunnel carries the connections of a workspace that its settings allow.
-func (w *workspaces) tunnel(ctx context.Context, key workspace.Key, allow []string, conn io.ReadWriteCloser) error {
-	policy, err := egress.New(egress.Policy{Allow: allow, Own: w.own, Log: w.audit("workspace " + string(key))})
+func (w *workspaces) tunnel(ctx context.Context, key workspace.Key, network workspace.Network, conn io.ReadWriteCloser) error {
+	p := reachOf(network)
+	p.Own, p.Log = w.own, w.audit("workspace "+string(key))
+	policy, err := egress.New(p)
 	if err != nil {
 		return err
 	}
 	proxy := egress.NewProxy(policy)
 	defer proxy.Close()
 	return proxy.ServeTunnel(ctx, conn)
+}
+
+// reachOf is what a workspace reaches through the tunnel. web.private opens nothing for it.
+func reachOf(n workspace.Network) egress.Policy {
+	full := n.Mode == workspace.NetworkFull
+	return egress.Policy{Public: full, AnyPort: full, Allow: n.Allow}
 }
 
 // own reports whether the daemon itself listens at an address.

@@ -102,8 +102,8 @@ func TestAllow(t *testing.T) {
 		_, _ = io.WriteString(w, `<title>Allowed</title><link rel="icon" href="data:,"><img src="http://`+other+`/img"><a href="http://`+other+`/">Other</a><a href="/on">On</a>`)
 	}))
 	program := relay(t)
-	tunnel := func(ctx context.Context, _ workspace.Key, allow []string, conn io.ReadWriteCloser) error {
-		door, err := egress.New(egress.Policy{Private: allow})
+	tunnel := func(ctx context.Context, _ workspace.Key, network workspace.Network, conn io.ReadWriteCloser) error {
+		door, err := egress.New(egress.Policy{Private: network.Allow})
 		if err != nil {
 			return err
 		}

@@ -142,6 +142,7 @@ func TestNetwork(t *testing.T) {
 		{workspace.NetworkNone, false, tools.Allow, tools.Allow},
 		{workspace.NetworkAllow, true, tools.Allow, tools.Allow},
 		{workspace.NetworkFull, true, tools.Allow, tools.Ask},
+		{workspace.NetworkHostUnsafe, true, tools.Allow, tools.Ask},
 		{"another", true, tools.Allow, tools.Ask},
 	} {
 		set, err := tools.NewSet(Tools(func(context.Context, tools.Env) (workspace.Workspace, error) { return w, nil }, func(env tools.Env) string {

@@ -24,7 +24,7 @@ import (
 // relayUser is the uid and gid of the unprivileged user "nobody".
 const relayUser = "65534:65534"
 
-// A tunnel carries connections from a workspace in network mode allow to claybot.
+// A tunnel carries connections from a workspace in network mode allow or full to claybot.
 type tunnel struct {
 	parent string // the container of the workspace
 	conn   io.ReadWriteCloser
@@ -112,7 +112,7 @@ func (p *Provider) listens(ctx context.Context, e *engine, s *slot, b *box) erro
 		}
 		return &workspace.Error{
 			Code: workspace.Unavailable, Err: err,
-			Text: "the relay of the workspace does not begin to listen; see the operator's log, or choose the network none or full",
+			Text: "the relay of the workspace does not begin to listen; see the operator's log, or choose the network none or host-unsafe",
 		}
 	}
 	return nil
@@ -134,7 +134,7 @@ func (p *Provider) serve(s *slot, b *box, conn io.ReadWriteCloser) error {
 		defer conn.Close()
 		stop := context.AfterFunc(p.ctx, func() { _ = conn.Close() })
 		defer stop()
-		if err := p.cfg.Tunnel(p.ctx, b.w.key, b.w.Network.Allow, conn); err != nil && p.ctx.Err() == nil {
+		if err := p.cfg.Tunnel(p.ctx, b.w.key, b.w.Network, conn); err != nil && p.ctx.Err() == nil {
 			p.log.Info("workspace relay exited; the next command starts a new one", "key", b.w.key, "err", err)
 		}
 	}()
@@ -209,7 +209,7 @@ func (r *relayImage) image(ctx context.Context, p *Provider, e *engine) (string,
 	}
 	ref, err := p.relayRef()
 	if err != nil {
-		return "", &workspace.Error{Code: workspace.Unavailable, Text: "the relay of claybot cannot be read; choose the network none or full", Err: err}
+		return "", &workspace.Error{Code: workspace.Unavailable, Text: "the relay of claybot cannot be read; choose the network none or host-unsafe", Err: err}
 	}
 	if _, err := e.inspect(ctx, ref); err != nil {
 		if err := p.importRelay(ctx, e, ref); err != nil {
@@ -277,7 +277,7 @@ func (p *Provider) socketVolume(key workspace.Key) string { return p.name(key) +
 
 // besideEngine makes sure that a workspace has a Docker engine of its own, and
 // waits until that is ready. It is privileged, which the operator has asked for by
-// name; it has the network of the workspace where that is full and none otherwise,
+// name; it has the network of the workspace where that is host-unsafe and none otherwise,
 // and nothing of the host's engine.
 func (p *Provider) besideEngine(ctx context.Context, e *engine, b *box) error {
 	name := p.name(b.w.key) + "-engine"
@@ -296,11 +296,11 @@ func (p *Provider) besideEngine(ctx context.Context, e *engine, b *box) error {
 		return err
 	}
 	mode := container.NetworkMode("none")
-	if b.w.Network.Mode == workspace.NetworkFull {
+	if b.w.Network.Mode == workspace.NetworkHostUnsafe {
 		if err := p.network(ctx, e); err != nil {
 			return err
 		}
-		mode = container.NetworkMode(p.fullNetwork())
+		mode = container.NetworkMode(p.bridge())
 	}
 	memory := b.w.Memory
 	made, err := e.api.ContainerCreate(call, &container.Config{

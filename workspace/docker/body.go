@@ -51,9 +51,9 @@ func (p *Provider) body(w *want, img image) body {
 		},
 		host: host,
 	}
-	if w.Network.Mode == workspace.NetworkFull {
-		host.NetworkMode = container.NetworkMode(p.fullNetwork())
-		b.network = &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{p.fullNetwork(): {}}}
+	if w.Network.Mode == workspace.NetworkHostUnsafe {
+		host.NetworkMode = container.NetworkMode(p.bridge())
+		b.network = &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{p.bridge(): {}}}
 	}
 	return b
 }
@@ -121,7 +121,7 @@ func env(w *want) []string {
 	// The mark tells the first process from those that commands leave.
 	vars := []string{"HOME=" + home, "LANG=C.UTF-8", "TERM=dumb", marker + "=0"}
 	vars = append(vars, workspace.FileVars()...) // without a value: those of the image are taken away
-	if w.Network.Mode == workspace.NetworkAllow {
+	if w.Network.Proxied() {
 		for _, name := range []string{"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"} {
 			vars = append(vars, name+"=http://"+RelayAddress)
 		}

@@ -15,7 +15,7 @@
 // # Containers
 //
 //	claybot-<key>-<hash>         the workspace: init, a sleeping process, and commands by exec
-//	claybot-<key>-<hash>-relay   in its network, for mode allow: carries connections to claybot
+//	claybot-<key>-<hash>-relay   in its network, for the modes allow and full: carries connections to claybot
 //	claybot-<key>-<hash>-engine  beside it: a Docker engine of its own
 //
 // A container is called <name>-new until its initial script has ended well, so
@@ -50,18 +50,18 @@ type Config struct {
 	Image string
 	// Host is the address of the engine. Empty: DOCKER_HOST, or the usual socket.
 	Host string
-	// Relay and Tunnel are needed for network mode allow.
+	// Relay and Tunnel are needed for the network modes allow and full.
 	Relay Relay
 	// Tunnel serves the connections that a workspace makes, which come through
 	// conn, until ctx or conn ends: the daemon's side of the relay.
-	Tunnel func(ctx context.Context, key workspace.Key, allow []string, conn io.ReadWriteCloser) error
+	Tunnel func(ctx context.Context, key workspace.Key, network workspace.Network, conn io.ReadWriteCloser) error
 	Log    *slog.Logger // nil: nothing
 }
 
-// A Relay is the program inside the network of a workspace of mode allow. It
+// A Relay is the program inside the network of a workspace of mode allow or full. It
 // listens on RelayAddress and carries each connection over its stdin and stdout.
 type Relay struct {
-	Path string   // a static Linux binary on this machine; empty: no mode allow
+	Path string   // a static Linux binary on this machine; empty: neither of these modes
 	Args []string // without its name
 }
 
@@ -102,7 +102,7 @@ type slot struct {
 	mu     sync.Mutex
 	ooms   int64    // how often the kernel ended something for memory, as seen last
 	disk   disk     // what is known of the space
-	tunnel *tunnel  // of mode allow
+	tunnel *tunnel  // of the modes allow and full
 	lost   []string // the marks of commands that could not be ended
 
 	commands map[*context.CancelCauseFunc]bool // ends the commands that run

@@ -111,13 +111,13 @@ func (w *Workspace) start(ctx context.Context, c workspace.Command, stdin bool) 
 	return r, nil
 }
 
-// prepare makes sure that the relay of mode allow is served, and ends commands
+// prepare makes sure that the relay is served, and ends commands
 // whose engine was away when they were to be ended.
 func (w *Workspace) prepare(ctx context.Context) error {
 	if w.still {
 		return nil
 	}
-	if w.want.Network.Mode == workspace.NetworkAllow && !w.slot.tunnelled(w.box.id) {
+	if w.want.Network.Proxied() && !w.slot.tunnelled(w.box.id) {
 		if err := w.wake(ctx); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -96,8 +97,8 @@ func TestAllow(t *testing.T) {
 	}
 	good, address := served("let in")
 	bad, _ := served("must not be seen")
-	tunnel := func(ctx context.Context, _ workspace.Key, allow []string, conn io.ReadWriteCloser) error {
-		d, err := egress.New(egress.Policy{Private: allow})
+	tunnel := func(ctx context.Context, _ workspace.Key, network workspace.Network, conn io.ReadWriteCloser) error {
+		d, err := egress.New(egress.Policy{Private: network.Allow})
 		if err != nil {
 			return err
 		}
@@ -187,15 +188,83 @@ func TestAllow(t *testing.T) {
 	}
 }
 
-// TestFull has a network of its own, without a way to other containers.
+// octal is bytes as printf of a shell takes them.
+func octal(b ...byte) (text string) {
+	for _, c := range b {
+		text += fmt.Sprintf("\\%03o", c)
+	}
+	return text
+}
+
+// TestFull reaches the web through the door, by HTTP and by SOCKS, and nothing of this
+// machine, its networks or its cloud.
 func TestFull(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "let in") }))
+	t.Cleanup(s.Close)
+	var p *Provider
+	t.Cleanup(func() { removeImages(t, p) }) // after the containers
+	modes := make(chan string, 8)
+	p = provider(t, func(c *Config) {
+		c.Relay = Relay{Path: insidePath(t), Args: []string{RelayAddress}}
+		c.Tunnel = func(ctx context.Context, _ workspace.Key, network workspace.Network, conn io.ReadWriteCloser) error {
+			modes <- network.Mode
+			// The server stands for the web, which a test does not have.
+			d, err := egress.New(egress.Policy{Public: true, AnyPort: true, Private: []string{s.Listener.Addr().String()}})
+			if err != nil {
+				return err
+			}
+			proxy := egress.NewProxy(d)
+			defer proxy.Close()
+			return proxy.ServeTunnel(ctx, conn)
+		}
+	})
+	w := opened(t, p, "agent/full", workspace.Spec{Network: workspace.Network{Mode: workspace.NetworkFull}})
+	if mode := <-modes; mode != workspace.NetworkFull || string(inspect(t, w.box.id).HostConfig.NetworkMode) != "none" {
+		t.Fatalf("tunnel %s, network %s", mode, inspect(t, w.box.id).HostConfig.NetworkMode)
+	}
+	at := s.Listener.Addr().(*net.TCPAddr)
+	greeting := octal(5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1, byte(at.Port>>8), byte(at.Port))
+	socks := func(request string) string {
+		return "printf '" + request + "GET / HTTP/1.0\\r\\n\\r\\n' | nc " + strings.ReplaceAll(RelayAddress, ":", " ")
+	}
+	for what, line := range map[string]string{"by HTTP": "wget -q -O - " + s.URL, "by SOCKS": socks(greeting)} {
+		if r := sh(t, w, line); !strings.HasSuffix(r.Output, "let in") {
+			t.Errorf("%s: %+v", what, r)
+		}
+	}
+	tries := map[string]string{
+		"without the proxy":     "http_proxy= wget -T 2 -q -O - " + s.URL,
+		"the internet directly": "nc -w 2 1.1.1.1 443 </dev/null",
+		"a name by UDP":         "nslookup example.com",
+		"metadata directly":     "nc -w 2 169.254.169.254 80 </dev/null",
+	}
+	for _, host := range append(hostAddresses(t), "169.254.169.254", "168.63.129.16", "100.100.100.200", "192.168.0.1", "10.0.0.1", "localhost:22", "[fd00:ec2::254]") {
+		tries[host+" by HTTP"] = "wget -q -O - http://" + host + "/"
+	}
+	for name, line := range tries {
+		if r := sh(t, w, line); r.ExitCode == 0 {
+			t.Errorf("%s is reached: %+v", name, r)
+		}
+	}
+	for _, host := range [][]byte{{127, 0, 0, 1}, {169, 254, 169, 254}, {168, 63, 129, 16}, {172, 17, 0, 1}} {
+		refusal := string([]byte{5, 0, 5, 2})
+		request := octal(append(append([]byte{5, 1, 0, 5, 1, 0, 1}, host...), 0, 80)...)
+		if r := sh(t, w, "printf '"+request+"' | nc "+strings.ReplaceAll(RelayAddress, ":", " ")+" | head -c 4 | od -An -tx1"); strings.TrimSpace(r.Output) != fmt.Sprintf("% x", refusal) {
+			t.Errorf("%v by SOCKS: %+v", host, r)
+		}
+	}
+}
+
+// TestHostUnsafe has a network of its own, without a way to other containers.
+func TestHostUnsafe(t *testing.T) {
 	t.Parallel()
 	var p *Provider
 	t.Cleanup(func() { removeShared(t, p) })
 	p = provider(t)
-	a := opened(t, p, "agent/full a", workspace.Spec{Network: workspace.Network{Mode: workspace.NetworkFull}})
-	b := opened(t, p, "agent/full b", workspace.Spec{Network: workspace.Network{Mode: workspace.NetworkFull}})
-	net0 := inspect(t, a.box.id).NetworkSettings.Networks[p.fullNetwork()]
+	a := opened(t, p, "agent/unsafe a", workspace.Spec{Network: workspace.Network{Mode: workspace.NetworkHostUnsafe}})
+	b := opened(t, p, "agent/unsafe b", workspace.Spec{Network: workspace.Network{Mode: workspace.NetworkHostUnsafe}})
+	net0 := inspect(t, a.box.id).NetworkSettings.Networks[p.bridge()]
 	if net0 == nil || len(inspect(t, a.box.id).NetworkSettings.Networks) != 1 {
 		t.Fatalf("networks %+v", inspect(t, a.box.id).NetworkSettings.Networks)
 	}
@@ -272,10 +341,10 @@ func TestDocker(t *testing.T) {
 	if exists, _ := there(t, list[0].ID); exists {
 		t.Error("the engine beside it is left")
 	}
-	opened(t, p, key, workspace.Spec{Docker: image, Unsafe: []string{UnsafeDocker}, Network: workspace.Network{Mode: workspace.NetworkFull}})
+	opened(t, p, key, workspace.Spec{Docker: image, Unsafe: []string{UnsafeDocker}, Network: workspace.Network{Mode: workspace.NetworkHostUnsafe}})
 	list, err = e.api.ContainerList(t.Context(), container.ListOptions{Filters: p.filter(roleSidecar, key)})
-	if err != nil || len(list) != 1 || list[0].HostConfig.NetworkMode != p.fullNetwork() {
-		t.Errorf("with the network full, beside it: %+v, %v", list, err)
+	if err != nil || len(list) != 1 || list[0].HostConfig.NetworkMode != p.bridge() {
+		t.Errorf("with the network host-unsafe, beside it: %+v, %v", list, err)
 	}
 }
 

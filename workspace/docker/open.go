@@ -118,7 +118,7 @@ func (p *Provider) create(ctx context.Context, e *engine, w *want, s *slot) (c *
 	if err := p.volumes(ctx, e, w, img); err != nil {
 		return nil, err
 	}
-	if w.Network.Mode == workspace.NetworkFull {
+	if w.Network.Mode == workspace.NetworkHostUnsafe {
 		if err := p.network(ctx, e); err != nil {
 			return nil, err
 		}
@@ -261,7 +261,7 @@ func (p *Provider) up(ctx context.Context, e *engine, s *slot, c *box) error {
 			return err
 		}
 	}
-	if c.w.Network.Mode == workspace.NetworkAllow {
+	if c.w.Network.Proxied() {
 		return p.besideRelay(ctx, e, s, c)
 	}
 	return nil

@@ -209,16 +209,15 @@ func below(name, dir string) bool { return name == dir || strings.HasPrefix(name
 func (p *Provider) checkNetwork(w *want) error {
 	n := w.Network
 	switch n.Mode {
-	case workspace.NetworkNone, workspace.NetworkFull:
+	case workspace.NetworkNone, workspace.NetworkFull, workspace.NetworkHostUnsafe:
 		if len(n.Allow) > 0 {
 			return refused("hosts are listed, but the network is %s; choose the network allow, or list none", n.Mode)
 		}
-		return nil
 	case workspace.NetworkAllow:
 	default:
-		return refused("the network %q is not known; write none, allow or full. A network of the host or of another container is never given", clip(n.Mode, 40))
+		return refused("the network %q is not known; write none, allow, full or host-unsafe. The network of another container is never given", clip(n.Mode, 40))
 	}
-	if len(n.Allow) == 0 {
+	if n.Mode == workspace.NetworkAllow && len(n.Allow) == 0 {
 		return refused("the network is allow, but no host is listed; list hosts, or choose none")
 	}
 	for _, host := range n.Allow {
@@ -226,8 +225,8 @@ func (p *Provider) checkNetwork(w *want) error {
 			return refused("invalid allow-list host %q; write example.com, *.example.com or example.com:443", clip(host, 80))
 		}
 	}
-	if p.cfg.Relay.Path == "" || p.cfg.Tunnel == nil {
-		return refused("the network allow needs claybot's relay, which this installation does not have; choose none or full")
+	if n.Proxied() && (p.cfg.Relay.Path == "" || p.cfg.Tunnel == nil) {
+		return refused("the network %s needs claybot's relay, which this installation does not have; choose none or host-unsafe", n.Mode)
 	}
 	return nil
 }

@@ -48,6 +48,7 @@ func TestHostile(t *testing.T) {
 		"a bridge":                          network("bridge"),
 		"allow without hosts":               network("allow"),
 		"allow without a relay":             network("allow", "example.com"),
+		"full without a relay":              network("full"),
 		"hosts without allow":               network("none", "example.com"),
 		"user root":                         {User: "0:0"},
 		"group root":                        {User: "10001:0"},
@@ -113,7 +114,7 @@ func TestContainer(t *testing.T) {
 		{"defaults", workspace.Spec{}},
 		{"the user of the first process", workspace.Spec{User: "10000:10000"}},
 		{"all that is allowed", workspace.Spec{
-			CPUs: 0.5, Memory: 64 << 20, PIDs: 50, Disk: 1 << 30, User: "12345:12346", Network: workspace.Network{Mode: "full"},
+			CPUs: 0.5, Memory: 64 << 20, PIDs: 50, Disk: 1 << 30, User: "12345:12346", Network: workspace.Network{Mode: "host-unsafe"},
 			Volumes: []workspace.Volume{{Name: "shared", Path: "/data"}, {Name: "read", Path: "/read", Read: true}},
 			Env:     []workspace.Var{{Name: "A", Value: "b"}},
 		}},
@@ -131,8 +132,8 @@ func TestContainer(t *testing.T) {
 				return m.Type == "volume" && m.Name != p.dataVolume(want.key) && !strings.HasPrefix(m.Name, p.sharedVolume(""))
 			})
 			network := "none"
-			if want.Network.Mode == workspace.NetworkFull {
-				network = p.fullNetwork()
+			if want.Network.Mode == workspace.NetworkHostUnsafe {
+				network = p.bridge()
 			}
 			for line, ok := range map[string]bool{
 				"user":            got.Config.User == want.initUser() && got.Config.User != want.User && !strings.HasPrefix(got.Config.User, "0"),
@@ -199,5 +200,5 @@ func removeShared(t *testing.T, p *Provider) {
 	for _, i := range []string{"shared", "read"} {
 		_ = c.VolumeRemove(ctx, p.sharedVolume(i), true)
 	}
-	_ = c.NetworkRemove(ctx, p.fullNetwork())
+	_ = c.NetworkRemove(ctx, p.bridge())
 }

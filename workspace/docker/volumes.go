@@ -112,24 +112,24 @@ func (p *Provider) own(ctx context.Context, e *engine, w *want, img image, mount
 	return nil
 }
 
-func (p *Provider) fullNetwork() string { return p.word() + "-full-" + sum(p.cfg.Node) }
+func (p *Provider) bridge() string { return p.word() + "-full-" + sum(p.cfg.Node) }
 
-// network makes the network of mode full when it is missing: a bridge of its own
+// network makes the network of mode host-unsafe when it is missing: a bridge of its own
 // on which containers cannot reach each other.
 func (p *Provider) network(ctx context.Context, e *engine) error {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	found, err := e.api.NetworkInspect(call, p.fullNetwork(), network.InspectOptions{})
+	found, err := e.api.NetworkInspect(call, p.bridge(), network.InspectOptions{})
 	if err == nil {
 		if found.Labels[p.label(labelNode)] != p.cfg.Node || found.Options[noTraffic] != "false" {
-			return refused("there is a network %s that claybot did not make; rename or remove it", p.fullNetwork())
+			return refused("there is a network %s that claybot did not make; rename or remove it", p.bridge())
 		}
 		return nil
 	}
 	if !errdefs.IsNotFound(err) {
 		return e.fault(ctx, "look for the network", err)
 	}
-	_, err = e.api.NetworkCreate(call, p.fullNetwork(), network.CreateOptions{
+	_, err = e.api.NetworkCreate(call, p.bridge(), network.CreateOptions{
 		Driver: "bridge", Labels: p.labels(roleNetwork, ""), Options: map[string]string{noTraffic: "false"},
 	})
 	if err != nil && !errdefs.IsConflict(err) {

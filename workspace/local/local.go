@@ -170,8 +170,8 @@ func (p *Provider) accept(key workspace.Key, s workspace.Spec) error {
 		return no("a workspace needs a key of 1 to 500 characters")
 	case s.Platform != "" && s.Platform != runtime.GOOS+"/"+runtime.GOARCH:
 		return no("a local workspace has the platform of this machine, " + runtime.GOOS + "/" + runtime.GOARCH + "; leave platform out, or use the provider docker")
-	case s.Network.Mode != workspace.NetworkFull:
-		return no("a local workspace has the network of this machine; say network: full to allow that, or use the provider docker")
+	case !s.Network.Web():
+		return no("a local workspace has the network of this machine; say network: host-unsafe to allow that, or use the provider docker")
 	case len(s.Volumes) > 0:
 		return no("a local workspace has no volumes; leave them out, or use the provider docker")
 	case s.Docker != "":
