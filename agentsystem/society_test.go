@@ -379,16 +379,18 @@ func TestLimitsOfSubagents(t *testing.T) {
 	}
 }
 
-// A message without a receiver reaches the agent that a person of the same
-// owner wrote to last, in the thread where he did.
+// A message without a receiver reaches the agent that the person wrote to last, under
+// whichever of their ids, in the thread where they did.
 func TestMostRecentForeground(t *testing.T) {
 	t.Parallel()
 	room := claybot.User("chat", "room", "ann")
-	for _, all := range []bool{false, true} {
-		t.Run(fmt.Sprint("all owners ", all), func(t *testing.T) {
+	for _, linked := range []bool{false, true} {
+		t.Run(fmt.Sprint("linked ", linked), func(t *testing.T) {
 			t.Parallel()
 			bubble(t, func(r *rig) {
-				r.society.AllOwners = all
+				if linked {
+					r.society.Identities = func(string) []string { return []string{"chat/ann", "chat/bob"} }
+				}
 				r.mind.plan("begin", startAll(false, "dig"), llmtest.Say("started"))
 				r.mind.plan("dig", use("work"), llmtest.Use(with("send_agent_message", obj{"text": "gold here"})), llmtest.Say("dug"))
 				r.mind.plan("gold here", llmtest.Say("there is gold"))
@@ -406,14 +408,14 @@ func TestMostRecentForeground(t *testing.T) {
 				r.start()
 				after(time.Hour)
 				want := room.Route().Dest()
-				if all {
+				if linked {
 					want = bob.Route().Dest()
 				}
 				var dests []string
 				for _, p := range r.chat.posts {
 					if p.text == "there is gold" {
 						dests = append(dests, p.out.Route.Dest())
-						if !all && p.out.Route.ThreadID != "t7" {
+						if !linked && p.out.Route.ThreadID != "t7" {
 							t.Errorf("in thread %q", p.out.Route.ThreadID)
 						}
 					}

@@ -36,15 +36,26 @@ func (dir *Directory) Reaches(from, to claybot.Descriptor) bool {
 
 // Recent returns the most recent foreground agent within reach of d, other than except,
 // or storage.ErrNotFound. It skips people without access and those whose connector cannot
-// send.
+// send, and prefers conversations that their person alone reads.
 func (dir *Directory) Recent(ctx context.Context, d claybot.Descriptor, except claybot.AgentID) (storage.IndexEntry, error) {
-	for e, err := range dir.cfg.Index.Foreground(ctx, dir.reach(d)) {
-		if err != nil {
+	return dir.recent(ctx, dir.reach(d), except)
+}
+
+func (dir *Directory) recent(ctx context.Context, owners []string, except claybot.AgentID) (storage.IndexEntry, error) {
+	var group *storage.IndexEntry // the most recent one that others read as well
+	for e, err := range dir.cfg.Index.Foreground(ctx, owners) {
+		switch {
+		case err != nil:
 			return e, fmt.Errorf("find the most recent agent: %w", err)
-		}
-		if e.ID != except && e.Descriptor.Route() != (claybot.Route{}) && dir.MayWrite(e.Descriptor) {
+		case e.ID == except, e.Descriptor.Route() == (claybot.Route{}), !dir.MayWrite(e.Descriptor):
+		case AudienceOf(e.Descriptor, claybot.Route{}).Place == "":
 			return e, nil
+		case group == nil:
+			group = &e
 		}
+	}
+	if group != nil {
+		return *group, nil
 	}
 	return storage.IndexEntry{}, fmt.Errorf("no foreground agent: %w", storage.ErrNotFound)
 }
@@ -161,16 +172,8 @@ func (dir *Directory) readBy(ctx context.Context, e storage.IndexEntry, m *clayb
 	return nil
 }
 
-// PlaceOf returns the agent to which a person wrote last, or
-// storage.ErrNotFound.
+// PlaceOf returns where a person reads: the agent to which they wrote last, if there is
+// one, in a conversation that they alone read; storage.ErrNotFound.
 func (dir *Directory) PlaceOf(ctx context.Context, owner string) (storage.IndexEntry, error) {
-	for e, err := range dir.cfg.Index.Foreground(ctx, dir.Identities(owner)) {
-		if err != nil {
-			return e, fmt.Errorf("find the place of %s: %w", owner, err)
-		}
-		if e.Descriptor.Route() != (claybot.Route{}) && dir.MayWrite(e.Descriptor) {
-			return e, nil
-		}
-	}
-	return storage.IndexEntry{}, fmt.Errorf("place of %s: %w", owner, storage.ErrNotFound)
+	return dir.recent(ctx, dir.Identities(owner), "")
 }

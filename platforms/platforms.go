@@ -6,7 +6,10 @@
 // knows. It imports nothing of claybot.
 package platforms
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+)
 
 // The forms of the tokens of chat platforms.
 var (
@@ -49,6 +52,20 @@ var all = []Platform{
 	},
 	{Name: "web", Person: login, Chat: conversation},
 	{Name: "terminal", Person: login, Chat: conversation},
+}
+
+// Direct reports whether a channel is the conversation of one person with the bot. Only
+// chat platforms have others. Of Telegram, a private chat has the id of its person (Bot
+// API, "Chat"); of Slack, the id of a direct message begins with D, those of channels and
+// of direct messages among several people do not (docs.slack.dev, "Conversations API").
+func Direct(connector, channelID, userID string) bool {
+	switch connector {
+	case "telegram":
+		return channelID == userID
+	case "slack":
+		return strings.HasPrefix(channelID[strings.LastIndexByte(channelID, '/')+1:], "D")
+	}
+	return true
 }
 
 var (

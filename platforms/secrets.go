@@ -32,13 +32,19 @@ var secretForms = []secretForm{
 	{"an AWS access key", []string{"akia", "asia"}, regexp.MustCompile(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`), nil},
 	{"a Google key", []string{"aiza", "gocspx-", "ya29."}, regexp.MustCompile(`\b(?:AIza[A-Za-z0-9_-]{30,}|GOCSPX-[A-Za-z0-9_-]{20,}|ya29\.[A-Za-z0-9_-]{20,})`), nil},
 	{"a Stripe key", []string{"_live_", "_test_", "whsec_"}, regexp.MustCompile(`\b(?:(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{16,})`), nil},
-	{"an API key", []string{"sk-", "gsk_", "hf_", "npm_", "pypi-", "sg.", "xai-", "claybot_", "dop_v1_"},
-		regexp.MustCompile(`\b(?:sk-[A-Za-z0-9_-]{16,}|gsk_[A-Za-z0-9]{20,}|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{50,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|xai-[A-Za-z0-9]{40,}|claybot_[A-Za-z0-9_-]{30,}|dop_v1_[a-f0-9]{40,})`), hasDigit},
+	{
+		"an API key",
+		[]string{"sk-", "gsk_", "hf_", "npm_", "pypi-", "sg.", "xai-", "claybot_", "dop_v1_"},
+		regexp.MustCompile(`\b(?:sk-[A-Za-z0-9_-]{16,}|gsk_[A-Za-z0-9]{20,}|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{50,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|xai-[A-Za-z0-9]{40,}|claybot_[A-Za-z0-9_-]{30,}|dop_v1_[a-f0-9]{40,})`), hasDigit,
+	},
 	{"a signed token", []string{"eyj"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), nil},
 	{"a password", []string{"://"}, regexp.MustCompile(`\b[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s/:@]{0,200}:([^\s/@]{1,500})@`), notMasked},
 	{"an access token", []string{"bearer"}, regexp.MustCompile(`\b[Bb]earer\s+([A-Za-z0-9._~+/-]{16,}=*)`), hasDigit},
-	{"a password or key", []string{"key", "secret", "token", "passw", "pwd"},
-		regexp.MustCompile(`(?i)\b(?:[a-z0-9]+[_-])*(?:api[_-]?key|access[_-]?key|secret[_-]?key|secret|token|password|passwd|pwd)["']?\s{0,3}[:=]\s{0,3}["']?([^\s"',;]{8,500})`), mixed},
+	{
+		"a password or key",
+		[]string{"key", "secret", "token", "passw", "pwd"},
+		regexp.MustCompile(`(?i)\b(?:[a-z0-9]+[_-])*(?:api[_-]?key|access[_-]?key|secret[_-]?key|secret|token|password|passwd|pwd)["']?\s{0,3}[:=]\s{0,3}["']?([^\s"',;]{8,500})`), mixed,
+	},
 }
 
 func hasDigit(s string) bool { return strings.ContainsAny(s, "0123456789") }

@@ -23,7 +23,7 @@ func TestThread(t *testing.T) {
 		{[]claybot.AgentMessage{in("1", false), in("2", true)}, "1"},
 	} {
 		turn := runs.Turn{Agent: agent, Messages: test.messages}
-		if got := turn.Thread(); got != test.want {
+		if got := turn.Route().ThreadID; got != test.want {
 			t.Errorf("%d messages: %q, want %q", len(test.messages), got, test.want)
 		}
 	}

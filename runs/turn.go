@@ -139,13 +139,12 @@ func (t *Turn) SaveResult() func(ctx context.Context, call, text string) (string
 	return t.Files.SaveResult
 }
 
-// Thread is the thread of the place where the run answers; empty where there is
-// none.
-func (t *Turn) Thread() string {
+// Route is where the run answers; zero where that is nowhere.
+func (t *Turn) Route() claybot.Route {
 	for _, m := range slices.Backward(t.Messages) {
 		if !m.Silent {
-			return m.ReplyRoute(t.Agent.Descriptor).ThreadID
+			return m.ReplyRoute(t.Agent.Descriptor)
 		}
 	}
-	return ""
+	return claybot.Route{}
 }

@@ -50,6 +50,7 @@ type Poster interface {
 type People interface {
 	Recent(ctx context.Context, d claybot.Descriptor, except claybot.AgentID) (storage.IndexEntry, error)
 	Reaches(from, to claybot.Descriptor) bool
+	Discloses(source, sink claybot.Audience) bool
 	MayWrite(d claybot.Descriptor) bool
 	TellOwner(ctx context.Context, a claybot.Agent, key, text string)
 }

@@ -29,6 +29,7 @@ var _ tools.Directory = (*Directory)(nil)
 // ListAgents implements tools.Directory.
 func (d *Directory) ListAgents(ctx context.Context, env tools.Env) ([]tools.AgentInfo, error) {
 	var list []tools.AgentInfo
+	mine := d.Audience(ctx, env.Agent, env.Route)
 	for e, err := range d.index.IndexedAgents(ctx) {
 		if err != nil {
 			return nil, fmt.Errorf("list agents: %w", err)
@@ -41,6 +42,9 @@ func (d *Directory) ListAgents(ctx context.Context, env tools.Env) ([]tools.Agen
 			return nil, err
 		}
 		info.Self = e.ID == env.Agent.ID
+		if !info.Self && d.people.Discloses(d.audienceOf(ctx, e), mine) {
+			info.Name, info.LastText = "", "" // read_agent_history asks
+		}
 		list = append(list, info)
 	}
 	return list, nil

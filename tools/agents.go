@@ -34,6 +34,9 @@ type Agents interface {
 type Directory interface {
 	// ListAgents lists them.
 	ListAgents(ctx context.Context, env Env) ([]AgentInfo, error)
+	// Discloses says what a call discloses that reaches another agent, named as in
+	// SendAgentMessage; nil: nothing.
+	Discloses(ctx context.Context, env Env, to string, way Way) *Disclosure
 	// ReadAgentHistory returns the newest last records of one of them.
 	ReadAgentHistory(ctx context.Context, env Env, id string, last int) ([]claybot.Record, error)
 }

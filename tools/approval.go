@@ -108,25 +108,28 @@ func Edited(args, result string) string {
 // Granted reports whether a person has approved what a tool does for the rest of
 // this context: since the last start or reset. What was asked for one action alone
 // counts for that one alone.
-func Granted(history []claybot.Record, tool string) bool { return granted(history, tool, false) }
-
-// granted is Granted. With knowing, only approvals after the first untrusted content
-// count: earlier ones were given to a run that had not read it.
-func granted(history []claybot.Record, tool string, knowing bool) bool {
-	return approvedOf(history, knowing, func(q claybot.Question, a claybot.Answer) bool {
+func Granted(history []claybot.Record, tool string) bool {
+	return approvedOf(history, false, func(q claybot.Question, a claybot.Answer) bool {
 		return q.Tool == tool && !q.Once && a.Scope == claybot.ApproveSession
 	})
 }
 
-// grantedSubject reports whether a person has approved a call with the same subject since
-// the last start or reset; in a tainted run, since it was tainted. See Spec.PerSubject.
-func grantedSubject(env Env, spec Spec, call claybot.ToolCall, history []claybot.Record) bool {
-	if !spec.PerSubject {
-		return false
-	}
+// granted reports whether a person has approved a call by what they said to earlier ones
+// since the last start or reset. With knowing, only approvals after the first untrusted
+// content count: earlier ones were given to a run that had not read it. What discloses
+// something, and with Spec.PerSubject every approval, is about its subject alone.
+func granted(history []claybot.Record, spec Spec, call claybot.ToolCall, knowing bool) bool {
 	rule, ok := Rule(spec, call)
-	return ok && approvedOf(history, env.Tainted, func(q claybot.Question, _ claybot.Answer) bool {
-		return q.Tool == spec.Name && q.Rule == rule
+	return approvedOf(history, knowing, func(q claybot.Question, a claybot.Answer) bool {
+		session := a.Scope == claybot.ApproveSession && !q.Once
+		same := ok && q.Rule == rule
+		switch {
+		case q.Tool != spec.Name:
+			return false
+		case spec.Discloses != nil:
+			return session && same
+		}
+		return session || spec.PerSubject && same
 	})
 }
 

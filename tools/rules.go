@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -57,10 +58,11 @@ type Rules struct {
 }
 
 // A Decision is what happens with a call, and why, in words for who approves or,
-// with Refuse, for the model.
+// with Refuse, for the model. With Owners, these people approve it, all of them.
 type Decision struct {
 	Verdict
-	Why string
+	Why    string
+	Owners []string
 }
 
 // Once reports whether the approval of a tool is for one action alone.
@@ -70,33 +72,66 @@ func (r Rules) Once(spec Spec) bool {
 
 // Decide says what happens with a call whose arguments fit. The history is what
 // the run remembers, and env is of it, see Env.Aware.
-func (r Rules) Decide(env Env, spec Spec, call claybot.ToolCall, history []claybot.Record) Decision {
+func (r Rules) Decide(ctx context.Context, env Env, spec Spec, call claybot.ToolCall, history []claybot.Record) Decision {
 	args := call.Input()
 	spec = reaching(env, spec.In(env), args)
+	if d := disclosed(ctx, env, spec, args); d != nil {
+		return r.disclose(env, *d, spec, call, history)
+	}
 	verdict := Judge(Situation{Tainted: env.Tainted}, spec, listed(env, spec, args))
 	when, why := r.confirm(spec.Name)
 	switch {
 	case verdict == Refuse:
-		return Decision{Refuse, whyRefused(env, spec)}
+		return Decision{Verdict: Refuse, Why: whyRefused(env, spec)}
 	case spec.Class == Authority:
-		return Decision{Ask, "it changes rights or settings"}
+		return Decision{Verdict: Ask, Why: "it changes rights or settings"}
 	case when == ConfirmNever:
-		return Decision{Allow, ""}
+		return Decision{Verdict: Allow}
 	case when == ConfirmAlways:
 	case r.allows(spec, args):
-		return Decision{Allow, ""}
+		return Decision{Verdict: Allow}
 	case when == ConfirmUnlessAllowed:
 	case spec.Confirm:
 		why = "this tool asks before each call"
 	case verdict == Ask:
 		why = whyAsked(env, spec)
 	default:
-		return Decision{Allow, ""}
+		return Decision{Verdict: Allow}
 	}
-	if !r.Once(spec) && (r.always(spec, args) || granted(history, spec.Name, env.Tainted) || grantedSubject(env, spec, call, history)) {
-		return Decision{Allow, ""}
+	if !r.Once(spec) && (r.always(spec, args) || granted(history, spec, call, env.Tainted)) {
+		return Decision{Verdict: Allow}
 	}
-	return Decision{Ask, why}
+	return Decision{Verdict: Ask, Why: why}
+}
+
+// disclose decides about a call that discloses something. Its owner alone can approve
+// that: no rule of the operator lets it through, and where rules name other approvers, who
+// cannot speak for the owner, it is refused.
+func (r Rules) disclose(env Env, d Disclosure, spec Spec, call claybot.ToolCall, history []claybot.Record) Decision {
+	switch {
+	case len(d.Owners) == 0 || slices.Contains(d.Owners, "") || r.Quorum > 1 || len(r.Approvers) > 0:
+		return Decision{Verdict: Refuse, Why: d.Text + ", and the person whose that is cannot be asked about this tool"}
+	case granted(history, spec, call, env.Tainted):
+		return Decision{Verdict: Allow}
+	}
+	if rule, ok := Rule(spec, call); ok && slices.Contains(r.Always, rule) { // about this subject, not all of the tool
+		return Decision{Verdict: Allow}
+	}
+	return Decision{Verdict: Ask, Why: d.Text, Owners: d.Owners}
+}
+
+// disclosed asks the hook of a tool. After a panic nothing is known, and nobody may
+// approve it.
+func disclosed(ctx context.Context, env Env, spec Spec, args json.RawMessage) (d *Disclosure) {
+	if spec.Discloses == nil {
+		return nil
+	}
+	defer func() {
+		if recover() != nil {
+			d = &Disclosure{Text: "it is unknown who will be able to read what"}
+		}
+	}()
+	return spec.Discloses(ctx, env, args)
 }
 
 // Allowed reports whether the operator or a person lets a call through that

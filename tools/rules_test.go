@@ -163,7 +163,7 @@ func TestDecide(t *testing.T) {
 		{"a hook that panics", tools.Rules{}, broken, "{}", nil, tools.Ask},
 	} {
 		call := claybot.ToolCall{ID: "a", Name: tt.spec.Name, Args: tt.args}
-		got := tt.rules.Decide(tools.Env{}.Aware(tt.history), tt.spec, call, tt.history)
+		got := tt.rules.Decide(t.Context(), tools.Env{}.Aware(tt.history), tt.spec, call, tt.history)
 		if got.Verdict != tt.want || (got.Why == "") != (got.Verdict == tools.Allow) {
 			t.Errorf("%s: %v %q, want %v", tt.name, got.Verdict, got.Why, tt.want)
 		}
@@ -219,11 +219,11 @@ func TestRuleIsBound(t *testing.T) {
 				approved: tools.Allow, " " + approved: tools.Allow,
 				`{"to":"bob","text":"hi"}`: tools.Ask, `{"to":"ann","text":"` + long + `b"}`: tools.Ask, `{}`: tools.Ask,
 			} {
-				if got := rules.Decide(tools.Env{Tainted: true}, spec, mail(args), nil).Verdict; got != want {
+				if got := rules.Decide(t.Context(), tools.Env{Tainted: true}, spec, mail(args), nil).Verdict; got != want {
 					t.Errorf("%.60s approved, %.60s: %v, want %v", approved, args, got, want)
 				}
 			}
-			if got := (tools.Rules{Allow: []string{"mail"}}).Decide(tools.Env{}, spec, mail(`{"to":"bob"}`), nil).Verdict; got != tools.Allow {
+			if got := (tools.Rules{Allow: []string{"mail"}}).Decide(t.Context(), tools.Env{}, spec, mail(`{"to":"bob"}`), nil).Verdict; got != tools.Allow {
 				t.Errorf("the operator's rule: %v", got)
 			}
 		}
@@ -232,18 +232,18 @@ func TestRuleIsBound(t *testing.T) {
 
 // What only the place of a call says is what rules are about, and is shown.
 func TestSubjectIn(t *testing.T) {
-	spec := tools.Spec{Tool: llm.Tool{Name: "click"}, Class: tools.Outward, SubjectIn: func(env tools.Env, _ json.RawMessage) string { return env.Thread }}
+	spec := tools.Spec{Tool: llm.Tool{Name: "click"}, Class: tools.Outward, SubjectIn: func(env tools.Env, _ json.RawMessage) string { return env.Route.ThreadID }}
 	call := claybot.ToolCall{ID: "a", Name: "click", Args: `{"action":3}`}
-	shop := tools.Env{Thread: "shop.test: button Buy"}
+	shop := tools.Env{Route: claybot.Route{ThreadID: "shop.test: button Buy"}}
 	q, err := tools.Approval(claybot.Agent{ID: "a"}, "", spec.In(shop), call, "")
 	if err != nil || q.Once || q.Rule != "click(shop.test: button Buy)" || !strings.Contains(q.Text, "\nabout: \"shop.test: button Buy\"") {
 		t.Errorf("%+v %v", q, err)
 	}
 	rules := tools.Rules{Always: []string{q.Rule}}
-	if got := rules.Decide(shop, spec, call, nil).Verdict; got != tools.Allow {
+	if got := rules.Decide(t.Context(), shop, spec, call, nil).Verdict; got != tools.Allow {
 		t.Errorf("approved: %v", got)
 	}
-	if got := rules.Decide(tools.Env{Thread: "shop.test: button Delete"}, spec, call, nil).Verdict; got != tools.Ask {
+	if got := rules.Decide(t.Context(), tools.Env{Route: claybot.Route{ThreadID: "shop.test: button Delete"}}, spec, call, nil).Verdict; got != tools.Ask {
 		t.Errorf("another button: %v", got)
 	}
 	q, err = tools.Approval(claybot.Agent{ID: "a"}, "", spec.In(tools.Env{}), call, "")

@@ -72,6 +72,10 @@ type Spec struct {
 	// Listed reports whether a call of an Outward tool reaches only what is on the
 	// operator's list, or the chat of the run; nil: never.
 	Listed func(env Env, args json.RawMessage) bool
+	// Discloses says what a call makes readable by more people than now; nil: nothing, as
+	// is a hook that is nil. The owner of what is disclosed approves it, whatever else
+	// the rules say.
+	Discloses func(ctx context.Context, env Env, args json.RawMessage) *Disclosure
 	// PerSubject: an approval of a call holds for all calls with its Subject until the
 	// next reset.
 	PerSubject bool
@@ -106,6 +110,25 @@ func (c Class) String() string {
 	return [...]string{"inside", "schedule", "outward", "authority", "host"}[c]
 }
 
+// A Disclosure is what a call makes readable by more people than could read it before.
+type Disclosure struct {
+	// Owners approve it, all of them, in the form of claybot.Descriptor.OwnerID; where one
+	// is empty, nobody can.
+	Owners []string
+	// Text says who will be able to read what.
+	Text string
+}
+
+// A Way is where texts go in a call that reaches another agent.
+type Way int
+
+// The ways of texts.
+const (
+	BothWays  Way = iota
+	ToOther       // what the caller knows goes to the other agent
+	FromOther     // what the other agent knows comes to the caller
+)
+
 // An Env is what a call may use. CallID with Run is the key of an Idempotent
 // call.
 type Env struct {
@@ -118,8 +141,8 @@ type Env struct {
 	// Undo: the call undoes what an earlier run did. It reaches hidden tools and has no
 	// undo of its own. If the effect is gone already, that is no error.
 	Undo bool
-	// Thread is the thread of the place where the run answers; empty for none.
-	Thread string
+	// Route is where the run answers; zero for nowhere.
+	Route claybot.Route
 	// Tainted: the run has read untrusted content.
 	Tainted bool
 	// Wrote reports whether the user wrote a web address in the conversation: exactly

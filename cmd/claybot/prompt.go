@@ -17,6 +17,7 @@ import (
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/llm/prompts"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/tools/memory"
 )
 
@@ -46,7 +47,7 @@ func (p *prompter) prompt(t *runs.Turn) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return p.withNotes(t.Agent, text), nil
+	return p.withNotes(t.Agent, t.Route(), text), nil
 }
 
 // own returns the prompt that an operator or the configuration sets, which is a template,
@@ -170,9 +171,10 @@ func warnPrompts(c configs.Config, log *slog.Logger) {
 // readTime bounds how long a prompt waits for its notes and skills.
 const readTime = 10 * time.Second
 
-// withNotes adds the skills and notes of an agent to a prompt. Without any, the prompt
-// stays as it is.
-func (p *prompter) withNotes(a claybot.Agent, prompt string) string {
+// withNotes adds the skills and notes of an agent to a prompt, for a run that answers at r.
+// Without any, the prompt stays as it is. Where others read as well, the notes of its
+// person are among them only if that person has approved for good that it lists them.
+func (p *prompter) withNotes(a claybot.Agent, r claybot.Route, prompt string) string {
 	notes := p.config.profile(a).Notes
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
@@ -187,7 +189,9 @@ func (p *prompter) withNotes(a claybot.Agent, prompt string) string {
 	}
 	add(p.stores.skills().Prompt(ctx, notes.Skills))
 	if !notes.Off {
-		add(memory.Index(ctx, p.stores.db, a))
+		shown := p.system.Subagents.Directory.DisclosesNotes(ctx, tools.Env{Agent: a, Route: r}, false) == nil ||
+			slices.Contains(p.system.Profiles.OwnSettings(a.ID).Approved, memory.ListsOwner)
+		add(memory.Index(ctx, p.stores.db, a, shown))
 	}
 	return strings.Join(parts, "\n\n")
 }

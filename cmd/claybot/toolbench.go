@@ -202,8 +202,8 @@ func asks(r tools.Rules, agent claybot.Agent, spec tools.Spec) string {
 	if spec.Source == "" && spec.Class == tools.Outward { // what is listed depends on the arguments
 		spec.Listed = nil
 	}
-	clean := r.Decide(tools.Env{Agent: agent}, spec, call, nil)
-	tainted := r.Decide(tools.Env{Agent: agent, Tainted: true}, spec, call, nil)
+	clean := r.Decide(context.Background(), tools.Env{Agent: agent}, spec, call, nil)
+	tainted := r.Decide(context.Background(), tools.Env{Agent: agent, Tainted: true}, spec, call, nil)
 	switch {
 	case clean.Verdict == tools.Refuse:
 		return "refused"
@@ -211,7 +211,7 @@ func asks(r tools.Rules, agent claybot.Agent, spec tools.Spec) string {
 		return "unless listed"
 	case clean.Verdict == tools.Ask:
 		r.Allow = []string{spec.Name}
-		if r.Decide(tools.Env{Agent: agent}, spec, call, nil).Verdict == tools.Allow {
+		if r.Decide(context.Background(), tools.Env{Agent: agent}, spec, call, nil).Verdict == tools.Allow {
 			return "unless allowed"
 		}
 		return "always"

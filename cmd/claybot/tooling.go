@@ -54,7 +54,7 @@ func newTooling(ctx context.Context, config *settings, s *stores, system func() 
 	t.browsers = browser.New(browser.Config{
 		Open: w.browser, SaveFile: save, Log: s.log,
 		Key: func(env tools.Env) string {
-			want, _ := w.want(env.Agent, env.Thread)
+			want, _ := w.want(env.Agent, env.Route.ThreadID)
 			return string(want.Key)
 		},
 		Listed: func(env tools.Env, address string) bool {
@@ -62,7 +62,7 @@ func newTooling(ctx context.Context, config *settings, s *stores, system func() 
 			if err != nil {
 				return false
 			}
-			want, ok := w.want(env.Agent, env.Thread)
+			want, ok := w.want(env.Agent, env.Route.ThreadID)
 			if ok && want.Provider == configs.WorkspaceDocker && slices.Contains([]string{"localhost", "127.0.0.1", "::1", "[::1]"}, host) {
 				return true // the agent's own, in its container
 			}
@@ -70,6 +70,7 @@ func newTooling(ctx context.Context, config *settings, s *stores, system func() 
 		},
 	})
 	t.box = &toolbox{config: config, log: s.log, system: system, stores: s, tooling: t}
+	w.audience = func(a claybot.Agent) claybot.Audience { return t.box.audience(tools.Env{Agent: a}) }
 	return t, nil
 }
 
@@ -219,7 +220,7 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 		case configs.FilesState:
 			all = append(all, documents.Tools(documents.State(db))...)
 		case configs.FilesStore:
-			all = append(all, documents.Tools(documents.Store(db))...)
+			all = append(all, documents.Tools(documents.Store(db, b.audience))...)
 		case configs.FilesFilesystem:
 			source := documents.Filesystem(func(env tools.Env) (string, error) {
 				return filepath.Join(b.config.Load().DataDir, "agents", string(env.Agent.ID), "files"), nil
@@ -258,6 +259,13 @@ func (b *toolbox) acting(key boxKey, p configs.Profile) []tools.Tool {
 	return append(all, b.web...)
 }
 
+// audience returns who can read what a call comes to.
+func (b *toolbox) audience(env tools.Env) claybot.Audience {
+	ctx, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	return b.system().Subagents.Directory.Audience(ctx, env.Agent, env.Route)
+}
+
 // remembering returns the tools for notes and skills.
 func (b *toolbox) remembering(key boxKey, off bool) (all []tools.Tool) {
 	if key.skills {
@@ -268,6 +276,7 @@ func (b *toolbox) remembering(key boxKey, off bool) (all []tools.Tool) {
 	}
 	return append(all, memory.Tools(memory.Config{
 		Notes: b.stores.db, Versions: b.stores.db, Global: func(env tools.Env) bool { return b.config.profile(env.Agent).Notes.Global },
+		Discloses: b.system().Subagents.Directory.DisclosesNotes,
 	})...)
 }
 

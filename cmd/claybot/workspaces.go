@@ -38,6 +38,8 @@ type workspaces struct {
 	docker  *docker.Provider
 	manager *workspace.Manager
 	addr    func() string // at which the daemon listens
+	// audience returns who can read what an agent says.
+	audience func(claybot.Agent) claybot.Audience
 }
 
 // newWorkspaces connects to no engine before a workspace needs one.
@@ -136,7 +138,8 @@ func (w *workspaces) warn() {
 }
 
 // want returns the workspace of an agent for a call in a thread; ok is false if the agent
-// has none.
+// has none. The agents of one person share one only if their conversations have the same
+// readers.
 func (w *workspaces) want(a claybot.Agent, thread string) (want workspace.Want, ok bool) {
 	c := w.config.profile(a).Workspace
 	key := "agent/" + string(a.ID)
@@ -145,6 +148,9 @@ func (w *workspaces) want(a claybot.Agent, thread string) (want workspace.Want, 
 		return want, false
 	case c.Per == configs.PerOwner && owner != "":
 		key = "owner/" + owner
+		if place := w.audience(a).Place; place != "" {
+			key += "/in/" + place
+		}
 	case c.Per == configs.PerThread && thread != "":
 		key = "thread/" + string(a.ID) + "/" + thread
 	}
@@ -172,7 +178,7 @@ var errNoWorkspace = &workspace.Error{Code: workspace.Unavailable, Text: "this a
 
 // open opens the workspace of a call.
 func (w *workspaces) open(ctx context.Context, env tools.Env) (workspace.Workspace, error) {
-	want, ok := w.want(env.Agent, env.Thread)
+	want, ok := w.want(env.Agent, env.Route.ThreadID)
 	if !ok {
 		return nil, errNoWorkspace
 	}
@@ -216,7 +222,7 @@ func (w *workspaces) browser(ctx context.Context, env tools.Env, s devices.Spec)
 	if err != nil {
 		return nil, err
 	}
-	want, _ := w.want(env.Agent, env.Thread)
+	want, _ := w.want(env.Agent, env.Route.ThreadID)
 	network := want.Spec.Network
 	if s.Hosts, err = devices.ParseHosts(network.Allow); err != nil {
 		return nil, err

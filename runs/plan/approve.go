@@ -23,6 +23,8 @@ type permitter interface {
 	needs(s *state, p Policy, spec tools.Spec, st Step) bool
 	// approvers are the people who approve the steps of an agent.
 	approvers(a claybot.Agent, p Policy) tools.Approvers
+	// decide says what the rules say of a step, whatever its risk.
+	decide(s *state, p Policy, spec tools.Spec, st Step) tools.Decision
 	// bound is what an approval of a call is bound to.
 	bound(s *state, call claybot.ToolCall) string
 }
@@ -73,6 +75,9 @@ func (ap *approvals) question(s *state, p Policy, spec tools.Spec, st Step, v *V
 	who, few := ap.may.approvers(s.Turn.Agent, p).Left(v.By)
 	call := st.call(s)
 	why := reason(st)
+	if d := ap.may.decide(s, p, spec, st); len(d.Owners) > 0 {
+		why = "If you approve, " + d.Why + ". " + why
+	}
 	if v.Edits > 0 && len(v.By) > 0 {
 		why += " The arguments are those of " + v.By[0] + "."
 	}

@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/tools"
@@ -85,12 +87,21 @@ func (may *permissions) decide(s *state, p Policy, spec tools.Spec, st Step) too
 	}
 	env := env(s).Aware(history)
 	call := claybot.ToolCall{Name: st.Tool, Args: string(st.Args)}
-	return may.cfg.rules(s, p).Decide(env, spec, call, s.Turn.History)
+	ctx, cancel := context.WithTimeout(context.Background(), disclosureTime)
+	defer cancel()
+	d := may.cfg.rules(s, p).Decide(ctx, env, spec, call, s.Turn.History)
+	if slices.ContainsFunc(d.Owners, func(owner string) bool { return !may.approvers(s.Turn.Agent, p).May(owner) }) {
+		return tools.Decision{Verdict: tools.Refuse, Why: d.Why + ", and the person whose that is does not approve the steps of this plan"}
+	}
+	return d
 }
+
+// disclosureTime bounds how long it may take to find out whom a step lets read what.
+const disclosureTime = 10 * time.Second
 
 // env is where the steps of the plan act, before one of them does.
 func env(s *state) tools.Env {
-	return tools.Env{Agent: s.Turn.Agent, Run: s.Turn.Run.ID, Thread: s.Turn.Thread()}
+	return tools.Env{Agent: s.Turn.Agent, Run: s.Turn.Run.ID, Route: s.Turn.Route()}
 }
 
 // approvers are the people who approve the steps of an agent.

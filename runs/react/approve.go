@@ -58,7 +58,7 @@ type approvals struct {
 // for its approval.
 func (p *approvals) approved(ctx context.Context, group []pending) (part []pending, refused string, wait *claybot.Awaiting, err error) {
 	for i, call := range group {
-		d := p.decide(call)
+		d := p.decide(ctx, call)
 		asked := d.Verdict == tools.Allow && p.asked(call)
 		switch {
 		case d.Verdict == tools.Allow && !asked:
@@ -77,12 +77,12 @@ func (p *approvals) approved(ctx context.Context, group []pending) (part []pendi
 
 // decide says what happens with a call. One that will not run anyway needs no
 // approval.
-func (p *approvals) decide(call pending) tools.Decision {
+func (p *approvals) decide(ctx context.Context, call pending) tools.Decision {
 	if p.gate.dry || p.gate.verdict(call) != "" || p.tools.Check(call.ToolCall) != nil {
 		return tools.Decision{Verdict: tools.Allow}
 	}
 	spec, _ := p.tools.Spec(call.Name)
-	return p.rules.Decide(p.gate.env(call.ToolCall), spec, call.ToolCall, p.talk.records)
+	return p.rules.Decide(ctx, p.gate.env(call.ToolCall), spec, call.ToolCall, p.talk.records)
 }
 
 // asked reports whether a person was asked about a call before, and it may run:
@@ -102,7 +102,7 @@ func (p *approvals) consent(ctx context.Context, call pending, d tools.Decision)
 	if p.turn.Reader == nil {
 		return a, unreachable, nil, nil
 	}
-	who := p.approvers()
+	who := p.approvers(d.Owners)
 	for round := 1; needed || round == 1; round++ {
 		if round > who.Need+a.edits+1 || a.edits > maxEdits {
 			return a, notApproved + ": too few people agreed on the same action", nil, nil
@@ -134,11 +134,17 @@ func (p *approvals) consent(ctx context.Context, call pending, d tools.Decision)
 	return a, "", nil, nil
 }
 
-// approvers are who approves the calls of this agent.
-func (p *approvals) approvers() tools.Approvers {
-	return tools.Approvers{
+// approvers are who approves a call of this agent: of one that discloses something, the
+// owners of that.
+func (p *approvals) approvers(owners []string) tools.Approvers {
+	who := tools.Approvers{
 		Need: max(p.rules.Quorum, 1), Named: p.rules.Approvers, Owner: p.turn.Agent.Descriptor.OwnerID(), People: p.people,
 	}
+	if slices.ContainsFunc(owners, func(owner string) bool { return !who.May(owner) }) {
+		who.Named = who.Distinct(owners)
+		who.Need = len(who.Named)
+	}
+	return who
 }
 
 // ballot is the question whether an action may run, for those who have not
@@ -154,7 +160,7 @@ func (p *approvals) ballot(a action, who tools.Approvers, why string) (claybot.Q
 		why += "; the arguments are those of " + strings.Join(a.by, ", ")
 	}
 	q, err := tools.Approval(p.turn.Agent, p.place, spec.In(p.gate.env(a.ToolCall)), a.ToolCall, why)
-	q.Approvers, q.Once = left, q.Once || p.rules.Once(spec)
+	q.Approvers, q.Once = left, q.Once || p.rules.Once(spec) || len(who.Named) > 0
 	who.Tell(&q, a.by)
 	return q, err
 }
@@ -192,7 +198,7 @@ func (p *approvals) hear(a *action, said claybot.Answer, who tools.Approvers) (r
 		p.log.Warn("call differs from the approved one", "tool", a.Name, "question", said.Question)
 		return notApproved + ": the approval was for another action; make the call again to be asked anew"
 	}
-	if len(p.rules.Approvers) > 0 && !who.May(said.By) {
+	if len(who.Named) > 0 && !who.May(said.By) {
 		return notApproved + ": who approved it may not do so any more"
 	}
 	if said.Args != "" {

@@ -81,7 +81,7 @@ func everywhere(t *testing.T, test func(t *testing.T, a agent)) {
 	for name, source := range map[string]func(t *testing.T) documents.Source{
 		"state":      func(t *testing.T) documents.Source { return documents.State(store(t)) },
 		"folder":     func(t *testing.T) documents.Source { return documents.Folder(store(t)) },
-		"store":      func(t *testing.T) documents.Source { return documents.Store(new(memory)) },
+		"store":      func(t *testing.T) documents.Source { return documents.Store(new(memory), alone) },
 		"filesystem": func(t *testing.T) documents.Source { return folder(t.TempDir()) },
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newAgent(t, ann, source(t))) })
@@ -283,8 +283,8 @@ func TestScopes(t *testing.T) {
 	free := claybot.Agent{ID: "e23456789012345678901234", Descriptor: claybot.Descriptor{Type: claybot.AgentHeartbeat}}
 
 	newAgent(t, ann, documents.State(docs)).do("write_file", m{"path": "s", "text": "state of ann"})
-	newAgent(t, ann, documents.Store(docs)).do("write_file", m{"path": "o", "text": "store of ann"})
-	newAgent(t, free, documents.Store(docs)).do("write_file", m{"path": "n", "text": "store of free"})
+	newAgent(t, ann, documents.Store(docs, alone)).do("write_file", m{"path": "o", "text": "store of ann"})
+	newAgent(t, free, documents.Store(docs, alone)).do("write_file", m{"path": "n", "text": "store of free"})
 	tests := []struct {
 		who          claybot.Agent
 		state, store string
@@ -299,7 +299,7 @@ func TestScopes(t *testing.T) {
 		if got := newAgent(t, tt.who, documents.State(docs)).do("ls", m{}); got != tt.state {
 			t.Errorf("state of %s: %q, want %q", tt.who.ID, got, tt.state)
 		}
-		if got := newAgent(t, tt.who, documents.Store(docs)).do("ls", m{}); got != tt.store {
+		if got := newAgent(t, tt.who, documents.Store(docs, alone)).do("ls", m{}); got != tt.store {
 			t.Errorf("store of %s: %q, want %q", tt.who.ID, got, tt.store)
 		}
 	}
@@ -375,5 +375,30 @@ func TestEffects(t *testing.T) {
 	}
 	if n := len(a.set.Tools()); n != 6 {
 		t.Errorf("%d tools, want 6", n)
+	}
+}
+
+// alone is the audience of agents that only their owners read.
+func alone(env tools.Env) claybot.Audience {
+	return claybot.Audience{Owner: env.Agent.Descriptor.OwnerID()}
+}
+
+// Agents of one person share files only where the same people read.
+func TestStoreOfAPlace(t *testing.T) {
+	docs := new(memory)
+	place := func(p string) documents.Source {
+		return documents.Store(docs, func(env tools.Env) claybot.Audience {
+			return claybot.Audience{Owner: env.Agent.Descriptor.OwnerID(), Place: p}
+		})
+	}
+	newAgent(t, ann, place("")).do("write_file", m{"path": "secret", "text": "of ann alone"})
+	newAgent(t, ann, place("telegram/-1")).do("write_file", m{"path": "group", "text": "of the group"})
+	for p, want := range map[string]string{"": "secret", "telegram/-1": "group", "telegram/-2": ""} {
+		got := newAgent(t, ann, place(p)).do("ls", m{})
+		for _, name := range []string{"secret", "group"} {
+			if strings.Contains(got, name) != (name == want) {
+				t.Errorf("in %q there is %q", p, got)
+			}
+		}
 	}
 }

@@ -160,7 +160,7 @@ func TestKeptAsideIsHidden(t *testing.T) {
 func TestUndoOfOthers(t *testing.T) {
 	bob := claybot.Agent{ID: "b23456789012345678901234", Descriptor: ann.Descriptor}
 	docs := new(memory)
-	a, b := newAgent(t, ann, documents.Store(docs)), newAgent(t, bob, documents.Store(docs))
+	a, b := newAgent(t, ann, documents.Store(docs, alone)), newAgent(t, bob, documents.Store(docs, alone))
 	a.in("r1").do("write_file", m{"path": "shared", "text": "of ann"})
 	b.in("r2").do("write_file", m{"path": "shared", "text": "of bob"})
 	for _, run := range []claybot.RunID{"r1", "none", "", "../r1", claybot.RunID(strings.Repeat("x", 5000))} {

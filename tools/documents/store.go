@@ -34,13 +34,17 @@ func State(docs storage.Documents) Source {
 	}
 }
 
-// Store keeps files that all agents of an owner share, in the scope
-// "owner/<OwnerID>" of docs. An agent without an owner has its own, in
-// "agent/<id>/store".
-func Store(docs storage.Documents) Source {
+// Store keeps files that all agents of an owner share whose conversations have the same
+// readers: in the scope "owner/<OwnerID>" of docs where the owner alone reads, in
+// "owner/<OwnerID>/in/<place>" where others read as well. An agent without an owner has
+// its own, in "agent/<id>/store".
+func Store(docs storage.Documents, audience func(tools.Env) claybot.Audience) Source {
 	return func(env tools.Env) (Backend, error) {
-		if owner := env.Agent.Descriptor.OwnerID(); owner != "" {
-			return files(docs, "owner/"+owner, undoStore), nil
+		switch a := audience(env); {
+		case a.Owner != "" && a.Place != "":
+			return files(docs, "owner/"+a.Owner+"/in/"+a.Place, undoStore), nil
+		case a.Owner != "":
+			return files(docs, "owner/"+a.Owner, undoStore), nil
 		}
 		if env.Agent.ID == "" {
 			return nil, fail(Unavailable, "this agent has no files")

@@ -9,7 +9,9 @@
 package memory
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -38,6 +40,10 @@ const (
 	scopeGlobal = "global"
 )
 
+// ListsOwner is the rule of an approval for good that an agent lists the notes of its
+// person, see tools.Rule.
+const ListsOwner = "memory_list(" + scopeOwner + ")"
+
 // A Config is what Tools needs.
 type Config struct {
 	Notes    storage.Memories
@@ -45,6 +51,9 @@ type Config struct {
 	// Global reports whether an agent may change what the agents of all people read; nil
 	// for none.
 	Global func(env tools.Env) bool
+	// Discloses says what a call discloses that reads the notes of the owner, with toAll,
+	// one that writes what the agents of all people read; nil: nothing.
+	Discloses func(ctx context.Context, env tools.Env, toAll bool) *tools.Disclosure
 }
 
 // Tools are the memory tools: memory_list, memory_read, memory_search,
@@ -68,6 +77,29 @@ func fail(code, format string, args ...any) error {
 
 func spec(name, description string, effect tools.Effect) tools.Spec {
 	return tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect, Scopes: []string{"memory"}}
+}
+
+// shared makes a tool ask where it discloses something, by its argument scope: with
+// write, what it writes, else what it reads.
+func (c Config) shared(s tools.Spec, write bool) tools.Spec {
+	scope := func(args json.RawMessage) string {
+		var in struct{ Scope string }
+		_ = json.Unmarshal(args, &in) // what does not fit is refused before
+		return in.Scope
+	}
+	s.Subject = func(args json.RawMessage) string { return cmp.Or(scope(args), scopeAgent) }
+	s.Discloses = func(ctx context.Context, env tools.Env, args json.RawMessage) *tools.Disclosure {
+		in := scope(args)
+		switch {
+		case c.Discloses == nil:
+		case write && in == scopeGlobal:
+			return c.Discloses(ctx, env, true)
+		case !write && in == scopeOwner:
+			return c.Discloses(ctx, env, false)
+		}
+		return nil
+	}
+	return s
 }
 
 func (c Config) scope(env tools.Env, tree string, write bool) (string, error) {

@@ -17,7 +17,7 @@ func list(c Config) tools.Tool {
 		Path  string `json:"path,omitempty" jsonschema:"only what is below this folder"`
 	}
 	s := spec("memory_list", "Lists your notes: path, size and first line.", tools.ReadOnly)
-	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+	return tools.New(c.shared(s, false), func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		scope, err := c.scope(env, in.Scope, false)
 		if err != nil {
 			return tools.Result{}, err
@@ -62,7 +62,7 @@ func read(c Config) tools.Tool {
 		Scope string `json:"scope,omitempty" jsonschema:"agent, owner or global; agent when absent"`
 	}
 	s := spec("memory_read", "Reads a note.", tools.ReadOnly)
-	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+	return tools.New(c.shared(s, false), func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		scope, p, err := c.at(env, in.Scope, in.Path, false)
 		if err != nil {
 			return tools.Result{}, err
@@ -86,11 +86,11 @@ func (c Config) at(env tools.Env, tree, p string, write bool) (scope, path strin
 func search(c Config) tools.Tool {
 	type input struct {
 		Query string `json:"query" jsonschema:"words that the notes have, all of them; beginnings of words count"`
-		Scope string `json:"scope,omitempty" jsonschema:"agent, owner or global; all that you have when absent"`
+		Scope string `json:"scope,omitempty" jsonschema:"agent, owner or global; all that may be read here when absent"`
 	}
 	s := spec("memory_search", "Finds notes by words, the best first.", tools.ReadOnly)
-	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
-		scopes, err := c.searched(env, in.Scope)
+	return tools.New(c.shared(s, false), func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+		scopes, err := c.searched(ctx, env, in.Scope)
 		if err != nil {
 			return tools.Result{}, err
 		}
@@ -112,18 +112,19 @@ func search(c Config) tools.Tool {
 	})
 }
 
-// searched are the trees that a search looks at.
-func (c Config) searched(env tools.Env, tree string) ([]string, error) {
+// searched are the trees that a search looks at: without one that is named, those that
+// disclose nothing.
+func (c Config) searched(ctx context.Context, env tools.Env, tree string) ([]string, error) {
 	if tree != "" {
 		scope, err := c.scope(env, tree, false)
 		return []string{scope}, err
 	}
-	return scopesOf(env.Agent), nil
+	return scopesOf(env.Agent, c.Discloses == nil || c.Discloses(ctx, env, false) == nil), nil
 }
 
-func scopesOf(a claybot.Agent) []string {
+func scopesOf(a claybot.Agent, withOwner bool) []string {
 	all := []string{scopeAgent + "/" + string(a.ID)}
-	if owner := a.Descriptor.OwnerID(); owner != "" {
+	if owner := a.Descriptor.OwnerID(); owner != "" && withOwner {
 		all = append(all, scopeOwner+"/"+owner)
 	}
 	return append(all, scopeGlobal)
@@ -131,11 +132,12 @@ func scopesOf(a claybot.Agent) []string {
 
 // Index is the part of an agent's prompt that tells which notes there are; empty
 // for none. It has at most MaxIndex bytes. tainted: a title in it was written
-// by a tainted run; such titles are left out.
-func Index(ctx context.Context, notes storage.Memories, a claybot.Agent) (string, error) {
+// by a tainted run; such titles are left out. withOwner: the notes of its person are among
+// them.
+func Index(ctx context.Context, notes storage.Memories, a claybot.Agent, withOwner bool) (string, error) {
 	var b strings.Builder
 	left := 0
-	all, err := notes.Memories(ctx, scopesOf(a)...)
+	all, err := notes.Memories(ctx, scopesOf(a, withOwner)...)
 	if err != nil {
 		return "", fmt.Errorf("index of memory: %w", err)
 	}

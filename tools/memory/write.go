@@ -17,7 +17,7 @@ func write(c Config) tools.Tool {
 		Scope string `json:"scope,omitempty" jsonschema:"agent, owner or global; agent when absent"`
 	}
 	s := spec("memory_write", "Writes a note that you will have in later conversations. Replaces the note that is there.", tools.Idempotent)
-	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+	return tools.New(c.shared(s, true), func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		p, err := c.put(ctx, env, in.Scope, in.Path, func(storage.Memory, bool) (string, bool, error) { return in.Text, false, nil })
 		if err != nil {
 			return tools.Result{}, err
@@ -45,7 +45,7 @@ func appendTo(c Config) tools.Tool {
 		Scope string `json:"scope,omitempty" jsonschema:"agent, owner or global; agent when absent"`
 	}
 	s := spec("memory_append", "Adds text to the end of a note.", tools.Idempotent)
-	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+	return tools.New(c.shared(s, true), func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		p, err := c.put(ctx, env, in.Scope, in.Path, func(old storage.Memory, _ bool) (string, bool, error) {
 			text := old.Text
 			if text != "" && !strings.HasSuffix(text, "\n") {
@@ -68,7 +68,7 @@ func update(c Config) tools.Tool {
 		Scope string `json:"scope,omitempty" jsonschema:"agent, owner or global; agent when absent"`
 	}
 	s := spec("memory_update", "Replaces a piece of a note.", tools.Idempotent)
-	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+	return tools.New(c.shared(s, true), func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		scope, p, err := c.at(env, in.Scope, in.Path, true)
 		if err != nil {
 			return tools.Result{}, err
@@ -102,7 +102,7 @@ func remove(c Config) tools.Tool {
 		Scope string `json:"scope,omitempty" jsonschema:"agent, owner or global; agent when absent"`
 	}
 	s := spec("memory_delete", "Deletes a note.", tools.Idempotent)
-	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+	return tools.New(c.shared(s, true), func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		scope, p, err := c.at(env, in.Scope, in.Path, true)
 		if err != nil {
 			return tools.Result{}, err

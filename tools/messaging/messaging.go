@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
@@ -36,7 +37,7 @@ const maxGiven = 200
 // Tools are all tools of this package but TaskTool.
 func Tools(a tools.Agents, d tools.Directory, r tools.Reminders) []tools.Tool {
 	return []tools.Tool{
-		startSubagent(a), spawnAndWait(a), askAgent(a), sendAgentMessage(a),
+		startSubagent(a), spawnAndWait(a), askAgent(a, d), sendAgentMessage(a, d),
 		listAgents(d), readAgentHistory(d), stopAgent(a),
 		remindMe(r), listReminders(r), cancelReminder(r),
 	}
@@ -55,6 +56,28 @@ func spec(name, description string, effect tools.Effect, scope string) tools.Spe
 	s := tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect, Scopes: []string{scope}}
 	if slices.Contains(later, name) {
 		s.Class = tools.Schedule
+	}
+	return s
+}
+
+// reaching makes a tool one that reaches the agent which its argument field names: rules
+// about it are about that agent, and it asks where it discloses something.
+func reaching(s tools.Spec, d tools.Directory, field string, way tools.Way) tools.Spec {
+	argument := func(args json.RawMessage, name string) (value string, given bool) {
+		var in map[string]any
+		_ = json.Unmarshal(args, &in) // what does not fit is refused before
+		value, given = in[name].(string)
+		return strings.TrimSpace(value), given
+	}
+	s.Subject = func(args json.RawMessage) string {
+		to, _ := argument(args, field)
+		return to
+	}
+	s.Discloses = func(ctx context.Context, env tools.Env, args json.RawMessage) *tools.Disclosure {
+		if text, given := argument(args, "text"); given && text == "" {
+			return nil // the call fails
+		}
+		return d.Discloses(ctx, env, s.Subject(args), way)
 	}
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -29,7 +30,15 @@ type society struct {
 	stopped   int
 	agents    []tools.AgentInfo
 	records   []claybot.Record
+	disclosed *tools.Disclosure
+	reached   []reach
 	reminders []tools.Reminder
+}
+
+// A reach is a question whether a call discloses something.
+type reach struct {
+	to  string
+	way tools.Way
 }
 
 func (s *society) ask(env tools.Env, what ...any) error {
@@ -55,6 +64,11 @@ func (s *society) SendAgentMessage(_ context.Context, env tools.Env, to, text st
 
 func (s *society) ListAgents(_ context.Context, env tools.Env) ([]tools.AgentInfo, error) {
 	return s.agents, s.ask(env, "list")
+}
+
+func (s *society) Discloses(_ context.Context, _ tools.Env, to string, way tools.Way) *tools.Disclosure {
+	s.reached = append(s.reached, reach{to, way})
+	return s.disclosed
 }
 
 func (s *society) ReadAgentHistory(_ context.Context, env tools.Env, id string, last int) ([]claybot.Record, error) {
@@ -412,4 +426,49 @@ func TestStopAgentWords(t *testing.T) {
 			t.Errorf("%d: %q, %v", n, got.Text, err)
 		}
 	}
+}
+
+// Calls that reach another agent ask where they disclose something, whatever rules say
+// about the tool.
+func TestDisclosures(t *testing.T) {
+	s := &society{disclosed: &tools.Disclosure{Owners: []string{"chat/ann"}, Text: "all will read it"}}
+	set, err := tools.NewSet(messaging.Tools(s, s, s)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := tools.Rules{Confirm: []tools.Confirming{{Tools: "*", When: tools.ConfirmNever}}, Allow: []string{"*"}, Always: []string{"*"}}
+	for _, tt := range []struct {
+		tool, args string
+		want       reach
+	}{
+		{"read_agent_history", `{"id":"` + other + `"}`, reach{other, tools.FromOther}},
+		{"ask_agent", `{"to":" ` + other + `","text":"x"}`, reach{other, tools.BothWays}},
+		{"send_agent_message", `{"to":"` + other + `","text":"x"}`, reach{other, tools.ToOther}},
+		{"send_agent_message", `{"text":"x"}`, reach{"", tools.ToOther}},
+	} {
+		s.reached = nil
+		spec, _ := set.Spec(tt.tool)
+		call := claybot.ToolCall{ID: "c", Name: tt.tool, Args: tt.args}
+		d := rules.Decide(t.Context(), env, spec, call, nil)
+		if d.Verdict != tools.Ask || !slices.Equal(d.Owners, []string{"chat/ann"}) || d.Why != "all will read it" || len(s.reached) != 1 || s.reached[0] != tt.want {
+			t.Errorf("%s %s: %+v, %+v", tt.tool, tt.args, d, s.reached)
+		}
+		// Approved for good, for this agent alone.
+		rule, ok := tools.Rule(spec, call)
+		if got := (tools.Rules{Always: []string{rule}}).Decide(t.Context(), env, spec, call, nil).Verdict; ok && got != tools.Allow {
+			t.Errorf("%s with the rule %s: %v", tt.tool, rule, got)
+		}
+		if d := (tools.Rules{Approvers: []string{"chat/boss"}}).Decide(t.Context(), env, spec, call, nil); d.Verdict != tools.Refuse {
+			t.Errorf("%s: somebody else approves it: %+v", tt.tool, d)
+		}
+	}
+	s.disclosed.Owners = []string{"chat/ann", ""}
+	spec, _ := set.Spec("read_agent_history")
+	if d := rules.Decide(t.Context(), env, spec, with("read_agent_history", other), nil); d.Verdict != tools.Refuse {
+		t.Errorf("without an owner: %+v", d)
+	}
+}
+
+func with(tool, id string) claybot.ToolCall {
+	return claybot.ToolCall{ID: "c", Name: tool, Args: `{"id":"` + id + `"}`}
 }

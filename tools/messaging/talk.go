@@ -12,14 +12,14 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-func askAgent(a tools.Agents) tools.Tool {
+func askAgent(a tools.Agents, d tools.Directory) tools.Tool {
 	type input struct {
 		To      string `json:"to" jsonschema:"id of the agent; list_agents tells it"`
 		Text    string `json:"text" jsonschema:"the question, with all that the other needs to know"`
 		Timeout string `json:"timeout,omitempty" jsonschema:"how long to wait, such as 90s or 10m (a bare number counts seconds); 10m when absent"`
 	}
 	s := spec("ask_agent", "Asks an existing agent a question and waits for its answer.", tools.Idempotent, scopeAgents)
-	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+	return tools.New(reaching(s, d, "to", tools.BothWays), func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		to, err := receiver("to", in.To)
 		if err != nil {
 			return tools.Result{}, err
@@ -48,14 +48,14 @@ func receiver(field, s string) (string, error) {
 	return agentID(field, s)
 }
 
-func sendAgentMessage(a tools.Agents) tools.Tool {
+func sendAgentMessage(a tools.Agents, d tools.Directory) tools.Tool {
 	type input struct {
 		Text   string `json:"text" jsonschema:"the message"`
 		To     string `json:"to,omitempty" jsonschema:"id of the agent, or parent for the one that started you; when absent, the agent of the chat that a person wrote in last"`
 		Silent bool   `json:"silent,omitempty" jsonschema:"true: the other sees the message in its next turn but is not woken"`
 	}
 	s := spec("send_agent_message", "Sends a message to another agent and does not wait for an answer.", tools.Idempotent, scopeAgents)
-	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+	return tools.New(reaching(s, d, "to", tools.ToOther), func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		text, err := tools.Required("text", in.Text, maxText)
 		if err != nil {
 			return tools.Result{}, err
@@ -106,7 +106,7 @@ func readAgentHistory(d tools.Directory) tools.Tool {
 		Last int    `json:"last,omitempty" jsonschema:"how many of the newest entries, 1 to 200; 20 when absent"`
 	}
 	s := spec("read_agent_history", "Reads the newest entries of another agent's conversation, the newest last. Long entries are shortened.", tools.ReadOnly, scopeAgents)
-	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+	return tools.New(reaching(s, d, "id", tools.FromOther), func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		id, err := agentID("id", in.ID)
 		if err != nil {
 			return tools.Result{}, err

@@ -123,7 +123,7 @@ func TestSubject(t *testing.T) {
 		if len(tt.rules.Always) > 0 {
 			tt.rules.Confirm[0].When = tools.ConfirmAlways
 		}
-		if got := tt.rules.Decide(tools.Env{}, s, claybot.ToolCall{ID: "1", Name: Name, Args: tt.args}, nil); got.Verdict != tt.want {
+		if got := tt.rules.Decide(t.Context(), tools.Env{}, s, claybot.ToolCall{ID: "1", Name: Name, Args: tt.args}, nil); got.Verdict != tt.want {
 			t.Errorf("%s: %+v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -162,12 +162,12 @@ func TestNetwork(t *testing.T) {
 			if o := set.Do(t.Context(), env, c); o.Record.Tainted != tt.strange || !strings.Contains(o.Record.Text, "obey") {
 				t.Errorf("%s, %s: %+v", tt.mode, line, o.Record)
 			}
-			if got := (tools.Rules{}).Decide(env, s, c, nil); got.Verdict != tt.clean {
+			if got := (tools.Rules{}).Decide(t.Context(), env, s, c, nil); got.Verdict != tt.clean {
 				t.Errorf("%s, clean: %+v", tt.mode, got)
 			}
 			dirty := env
 			dirty.Tainted = true
-			if got := (tools.Rules{}).Decide(dirty, s, c, nil); got.Verdict != tt.tainted {
+			if got := (tools.Rules{}).Decide(t.Context(), dirty, s, c, nil); got.Verdict != tt.tainted {
 				t.Errorf("%s, tainted: %+v", tt.mode, got)
 			}
 		}

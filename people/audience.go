@@ -1,0 +1,33 @@
+package people
+
+import (
+	"slices"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/platforms"
+)
+
+// AudienceOf returns who can read the conversation of an agent. Of an agent that has none
+// of its own, such as that of a task, r says where it answers.
+func AudienceOf(d claybot.Descriptor, r claybot.Route) claybot.Audience {
+	a := claybot.Audience{Owner: d.OwnerID()}
+	if d.Foreground() {
+		r = claybot.Route{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}
+	}
+	if r.Connector != "" && r.ChannelID != "" && !platforms.Direct(r.Connector, r.ChannelID, r.UserID) {
+		a.Place = r.Connector + "/" + r.ChannelID
+	}
+	return a
+}
+
+// Discloses reports whether what one audience can read would be readable by more people
+// if it came to another one. What agents without an owner know is the operators' to give.
+func (dir *Directory) Discloses(source, sink claybot.Audience) bool {
+	switch {
+	case source == (claybot.Audience{}) || source == claybot.Everybody:
+		return false
+	case sink.Place != "":
+		return source.Place != sink.Place
+	}
+	return sink.Owner == "" || !slices.Contains(dir.Identities(source.Owner), sink.Owner)
+}

@@ -1,0 +1,70 @@
+package people
+
+import (
+	"testing"
+
+	"github.com/claybot/claybot"
+)
+
+// Who can read a conversation, by the ids of the platforms.
+func TestAudienceOf(t *testing.T) {
+	for _, tt := range []struct {
+		d    claybot.Descriptor
+		r    claybot.Route
+		want claybot.Audience
+	}{
+		{claybot.User("telegram", "7", "7"), claybot.Route{}, claybot.Audience{Owner: "telegram/7"}},
+		{claybot.User("telegram", "-100", "7"), claybot.Route{}, claybot.Audience{Owner: "telegram/7", Place: "telegram/-100"}},
+		{claybot.User("telegram", "8", "7"), claybot.Route{}, claybot.Audience{Owner: "telegram/7", Place: "telegram/8"}},
+		{claybot.User("slack", "T1/D1", "U1"), claybot.Route{}, claybot.Audience{Owner: "slack/U1"}},
+		{claybot.User("slack", "T1/C1", "U1"), claybot.Route{}, claybot.Audience{Owner: "slack/U1", Place: "slack/T1/C1"}},
+		{claybot.User("slack", "T1/G1", "U1"), claybot.Route{}, claybot.Audience{Owner: "slack/U1", Place: "slack/T1/G1"}},
+		{claybot.User("web", "main", "operator"), claybot.Route{}, claybot.Audience{Owner: "web/operator"}},
+		{claybot.User("api", "thread", "token"), claybot.Route{}, claybot.Audience{Owner: "api/token"}},
+		// A task is read where it answers; a foreground agent always in its own chat.
+		{claybot.Descriptor{Type: claybot.AgentCron, Owner: "telegram/7"}, claybot.Route{}, claybot.Audience{Owner: "telegram/7"}},
+		{claybot.Descriptor{Type: claybot.AgentCron, Owner: "telegram/7"}, claybot.Route{Connector: "telegram", ChannelID: "-100"}, claybot.Audience{Owner: "telegram/7", Place: "telegram/-100"}},
+		{claybot.Descriptor{Type: claybot.AgentCron}, claybot.Route{Connector: "slack", ChannelID: "T1/C1"}, claybot.Audience{Place: "slack/T1/C1"}},
+		{claybot.User("telegram", "7", "7"), claybot.Route{Connector: "telegram", ChannelID: "-100"}, claybot.Audience{Owner: "telegram/7"}},
+		{claybot.Descriptor{Type: claybot.AgentHeartbeat}, claybot.Route{}, claybot.Audience{}},
+	} {
+		if got := AudienceOf(tt.d, tt.r); got != tt.want {
+			t.Errorf("%+v, %+v: %+v, want %+v", tt.d, tt.r, got, tt.want)
+		}
+	}
+}
+
+// Every audience beside every other one: ann and annie are one person.
+func TestDiscloses(t *testing.T) {
+	dir := New(Config{Identities: func(owner string) []string {
+		if owner == "chat/ann" || owner == "chat/annie" {
+			return []string{"chat/ann", "chat/annie"}
+		}
+		return nil
+	}})
+	audiences := map[string]claybot.Audience{
+		"operators": {}, "all": claybot.Everybody, "ann": {Owner: "chat/ann"}, "annie": {Owner: "chat/annie"}, "bob": {Owner: "chat/bob"},
+		"ann in g": {Owner: "chat/ann", Place: "chat/g"}, "bob in g": {Owner: "chat/bob", Place: "chat/g"}, "ann in h": {Owner: "chat/ann", Place: "chat/h"},
+		"task in g": {Place: "chat/g"},
+	}
+	// What may be read there without asking, beside what operators and all may read.
+	free := map[string][]string{
+		"operators": {}, "all": {},
+		"ann":      {"ann", "annie", "ann in g", "ann in h"},
+		"annie":    {"ann", "annie", "ann in g", "ann in h"},
+		"bob":      {"bob", "bob in g"},
+		"ann in g": {"ann in g", "bob in g", "task in g"}, "bob in g": {"ann in g", "bob in g", "task in g"}, "task in g": {"ann in g", "bob in g", "task in g"},
+		"ann in h": {"ann in h"},
+	}
+	for sink, may := range free {
+		ok := map[string]bool{"operators": true, "all": true}
+		for _, source := range may {
+			ok[source] = true
+		}
+		for source, a := range audiences {
+			if got := dir.Discloses(a, audiences[sink]); got == ok[source] {
+				t.Errorf("from %s to %s: discloses %v", source, sink, got)
+			}
+		}
+	}
+}
