@@ -48,6 +48,11 @@ type AgentMessage struct {
 	From    Sender         `json:"from,omitzero"`
 	Context MessageContext `json:"context,omitzero"`
 	At      Time           `json:"at"`
+	// FirstHand says that the sender typed the text into this message, or pressed the
+	// button that stands for it. Only such text is a command or an answer to a question:
+	// text that was forwarded, written by another bot or a machine, or heard in a
+	// recording never is, whoever passed it on. The connector vouches for it.
+	FirstHand bool `json:"firstHand,omitempty"`
 	// Keys are further identities of the same source event. When one of them
 	// is known, the message is a repeat whatever its ID says.
 	Keys []string `json:"keys,omitempty"`

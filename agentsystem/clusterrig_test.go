@@ -220,7 +220,7 @@ func (c *clusterRig) close() {
 func (m *member) say(user, text string) {
 	m.c.Helper()
 	msg := claybot.AgentMessage{
-		ID: claybot.MessageID(text), Type: claybot.MessageUser, Text: text,
+		ID: claybot.MessageID(text), Type: claybot.MessageUser, Text: text, FirstHand: true,
 		From: claybot.Sender{UserID: user, Name: user},
 	}
 	if err := m.system.Post(m.c.Context(), claybot.User("chat", "dm-"+user, user), msg); err != nil {

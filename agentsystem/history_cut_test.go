@@ -29,7 +29,7 @@ func TestHistoryCutAfterCrash(t *testing.T) {
 					r.say(fmt.Sprint("turn ", i))
 				}
 				if last == "reset" {
-					r.post(ann, claybot.AgentMessage{ID: "chat/reset", Type: claybot.MessageReset})
+					r.post(ann, claybot.AgentMessage{ID: "chat/reset", Type: claybot.MessageReset, FirstHand: true})
 				}
 				synctest.Wait() // what is only begun has no recorded end yet
 				id := r.agent(ann)

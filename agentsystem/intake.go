@@ -50,8 +50,19 @@ func checkMessage(to claybot.Descriptor, m claybot.AgentMessage) error {
 		return fmt.Errorf("post %s: connector, channel and user must not be empty", m.ID)
 	case !to.Foreground() && m.Type != claybot.MessageSystem:
 		return fmt.Errorf("post %s: a person cannot write to an agent of type %q", m.ID, to.Type)
+	case !m.FirstHand && commands(m):
+		return fmt.Errorf("post %s: its sender did not type the command", m.ID)
 	}
 	return nil
+}
+
+// commands reports whether a message does more than speak to its agent.
+func commands(m claybot.AgentMessage) bool {
+	switch m.Type {
+	case claybot.MessageReset, claybot.MessageCancel, claybot.MessageCommand, claybot.MessageCompact:
+		return true
+	}
+	return m.Type == claybot.MessageUser && m.Engine != ""
 }
 
 // accept stores a message whose sender has access.

@@ -284,7 +284,7 @@ var ann = claybot.User("chat", "dm-ann", "ann")
 
 func msg(id, text string) claybot.AgentMessage {
 	return claybot.AgentMessage{
-		ID: claybot.MessageID(id), Type: claybot.MessageUser, Text: text,
+		ID: claybot.MessageID(id), Type: claybot.MessageUser, Text: text, FirstHand: true,
 		From: claybot.Sender{UserID: "ann", Name: "Ann"},
 	}
 }

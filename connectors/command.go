@@ -31,12 +31,12 @@ var Commands = []Command{
 
 // Interpret converts a user message whose text is a command into a reset, a
 // cancel, or a command for the system to answer. It returns all other messages
-// unchanged. prefixes are the characters that begin a command on this platform
+// unchanged, and all messages that are not FirstHand. prefixes are the characters that begin a command on this platform
 // ("/" or "!"); self is the bot's own name for /command@name, compared without
 // case, and a command for another bot is reported as not ours.
 func Interpret(m claybot.AgentMessage, prefixes, self string) (out claybot.AgentMessage, ours bool) {
 	text := strings.TrimSpace(m.Text)
-	if text == "" || !strings.ContainsRune(prefixes, rune(text[0])) {
+	if !m.FirstHand || text == "" || !strings.ContainsRune(prefixes, rune(text[0])) {
 		return m, true
 	}
 	word, rest := text[1:], ""

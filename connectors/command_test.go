@@ -36,7 +36,7 @@ func TestInterpret(t *testing.T) {
 		{"", "/", claybot.AgentMessage{Type: claybot.MessageUser}, true},
 		{"context", "/", claybot.AgentMessage{Type: claybot.MessageUser, Text: "context"}, true},
 	} {
-		in := claybot.AgentMessage{Type: claybot.MessageUser, Text: tc.text}
+		in := claybot.AgentMessage{Type: claybot.MessageUser, Text: tc.text, FirstHand: true}
 		got, ours := connectors.Interpret(in, tc.prefixes, "me")
 		if got.Type != tc.want.Type || got.Command != tc.want.Command || got.Text != tc.want.Text || got.Engine != tc.want.Engine || ours != tc.ours {
 			t.Errorf("%q = %s %q %q, ours %v", tc.text, got.Type, got.Command, got.Text, ours)
@@ -48,7 +48,7 @@ func TestInterpret(t *testing.T) {
 func TestCommandsAreUnderstood(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, c := range connectors.Commands {
-		m, ours := connectors.Interpret(claybot.AgentMessage{Type: claybot.MessageUser, Text: "/" + c.Name}, "/", "")
+		m, ours := connectors.Interpret(claybot.AgentMessage{Type: claybot.MessageUser, Text: "/" + c.Name, FirstHand: true}, "/", "")
 		if m.Type == claybot.MessageUser || !ours {
 			t.Errorf("/%s is not a command", c.Name)
 		}
@@ -64,7 +64,7 @@ func FuzzInterpret(f *testing.F) {
 		f.Add(s, "/!", "me")
 	}
 	f.Fuzz(func(t *testing.T, text, prefixes, self string) {
-		m, ours := connectors.Interpret(claybot.AgentMessage{Type: claybot.MessageUser, Text: text}, prefixes, self)
+		m, ours := connectors.Interpret(claybot.AgentMessage{Type: claybot.MessageUser, Text: text, FirstHand: true}, prefixes, self)
 		switch m.Type {
 		case claybot.MessageUser:
 			if m.Text != text || m.Command != "" || !ours {

@@ -37,7 +37,7 @@ func (p *Pager) Run(ctx context.Context, h connectors.Handler) error {
 		if page.ID == "" {
 			continue
 		}
-		m := claybot.AgentMessage{ID: claybot.MessageID("pager/" + page.ID), Type: claybot.MessageUser, Text: page.Text, At: claybot.Now()}
+		m := claybot.AgentMessage{ID: claybot.MessageID("pager/" + page.ID), Type: claybot.MessageUser, Text: page.Text, FirstHand: true, At: claybot.Now()}
 		if m, ours := connectors.Interpret(m, "/", ""); ours {
 			if err := h.Post(ctx, claybot.User(p.Name(), page.Chat, page.User), m); err != nil {
 				return err // not stored: the platform must keep it

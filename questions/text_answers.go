@@ -44,13 +44,13 @@ type pause struct {
 	open    []claybot.Question // that the person may answer by a text: without an answer, not expired
 }
 
-// Take handles a message as a text answer, when the agent waits for one. It reports
-// whether it did; all other messages take the usual path.
+// Take handles a message as a text answer, when the agent waits for one and the person
+// typed it. It reports whether it did; all other messages take the usual path.
 //
 // The message is stored first, with its consequences, so that a redelivery after a crash
 // has the same effect, and any other redelivery has none.
 func (x *TextAnswers) Take(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (done storage.Posted, taken bool, err error) {
-	if m.Type != claybot.MessageUser || m.Run != "" || m.Engine != "" || !agent.Descriptor.Foreground() {
+	if !m.FirstHand || m.Type != claybot.MessageUser || m.Run != "" || m.Engine != "" || !agent.Descriptor.Foreground() {
 		return done, false, nil
 	}
 	w, err := x.pauseOf(ctx, agent)

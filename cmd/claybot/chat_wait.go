@@ -40,7 +40,7 @@ const mostEarly = 64
 
 // newWait follows the message of a text. The text after /new is a message of its own.
 func newWait(id claybot.MessageID, text string) *wait {
-	m, _ := connectors.Interpret(claybot.AgentMessage{Type: claybot.MessageUser, Text: text}, "/", "")
+	m, _ := connectors.Interpret(claybot.AgentMessage{Type: claybot.MessageUser, Text: text, FirstHand: true}, "/", "")
 	if m.Type == claybot.MessageReset && m.Text != "" {
 		return &wait{id: claybot.AgentMessage{ID: id}.FollowUp().ID}
 	}

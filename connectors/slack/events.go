@@ -134,10 +134,11 @@ func (e event) message(name string, self identity) (incoming, verdict) {
 		From:    claybot.Sender{UserID: to.UserID},
 		Context: claybot.MessageContext{MessageID: v.TS, ThreadID: thread, Group: !direct},
 		At:      at(v.TS),
-		Tainted: len(v.Files) > 0,
+		Tainted: len(v.Files) > 0, FirstHand: true,
 	}
 	for _, a := range v.Attachments {
 		m.Tainted = m.Tainted || a.Share || a.Unfurl
+		m.FirstHand = m.FirstHand && !a.Share
 	}
 	m, ours := connectors.Interpret(m, "!/", self.Name)
 	if !ours {
@@ -188,9 +189,9 @@ func (c slash) read(name string, self identity, envelope string) (incoming, verd
 		typed = "/" + strings.TrimLeft(said, "/!")
 	}
 	m := claybot.AgentMessage{
-		ID:      claybot.MessageID("slack/" + c.Team + "/cmd/" + key),
-		Type:    claybot.MessageUser,
-		Text:    plain(typed, self),
+		ID:   claybot.MessageID("slack/" + c.Team + "/cmd/" + key),
+		Type: claybot.MessageUser,
+		Text: plain(typed, self), FirstHand: true,
 		From:    claybot.Sender{UserID: c.User, Name: connectors.PersonName(c.UserName)},
 		Context: claybot.MessageContext{Group: !strings.HasPrefix(c.Channel, "D")},
 		At:      claybot.Now(),

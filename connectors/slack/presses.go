@@ -150,9 +150,9 @@ func (t *press) command(p interactive, self identity, a action) bool {
 		name = p.User.Name
 	}
 	m := claybot.AgentMessage{
-		ID:      claybot.MessageID("slack/" + p.Team.ID + "/tap/" + strings.Join([]string{p.Channel.ID, p.Message.TS, p.User.ID, a.At}, "/")),
-		Type:    claybot.MessageUser,
-		Text:    strings.ToValidUTF8(text, "\uFFFD"),
+		ID:   claybot.MessageID("slack/" + p.Team.ID + "/tap/" + strings.Join([]string{p.Channel.ID, p.Message.TS, p.User.ID, a.At}, "/")),
+		Type: claybot.MessageUser,
+		Text: strings.ToValidUTF8(text, "\uFFFD"), FirstHand: true,
 		From:    claybot.Sender{UserID: t.press.UserID, Name: connectors.PersonName(name)},
 		Context: claybot.MessageContext{ThreadID: thread, Group: group},
 		At:      claybot.Now(),

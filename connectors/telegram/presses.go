@@ -156,9 +156,9 @@ func (k keyboard) label(question string, option int) (label string, ok bool) {
 func (l *loop) offered(ctx context.Context, t *callback, command string) error {
 	m, from := t.Message, strconv.FormatInt(t.From.ID, 10)
 	msg := claybot.AgentMessage{
-		ID:      claybot.MessageID("telegram/" + l.bot + "/tap/" + t.ID),
-		Type:    claybot.MessageUser,
-		Text:    command,
+		ID:   claybot.MessageID("telegram/" + l.bot + "/tap/" + t.ID),
+		Type: claybot.MessageUser,
+		Text: command, FirstHand: true,
 		From:    claybot.Sender{UserID: from, Name: connectors.PersonName(t.From.FirstName + " " + t.From.LastName)},
 		At:      claybot.Now(),
 		Context: claybot.MessageContext{ThreadID: m.topic(), Group: m.Chat.group()},

@@ -58,6 +58,8 @@ type message struct {
 	Date          int64          `json:"date"`
 	ForwardDate   int64          `json:"forward_date"`
 	ForwardOrigin *struct{}      `json:"forward_origin"`
+	FromOffline   bool           `json:"is_from_offline"` // scheduled, or an automatic reply
+	BusinessBot   *tgbotapi.User `json:"sender_business_bot"`
 	ReplyTo       *message       `json:"reply_to_message"`
 	Quote         *struct {
 		Text string `json:"text"`
@@ -195,12 +197,11 @@ func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg
 			Quote:     m.quoted(),
 			Group:     m.Chat.group(),
 		},
-		Tainted: c.strange(m),
+		Tainted: c.strange(m), FirstHand: m.typed(),
 	}
 	if m.Date <= 0 {
 		msg.At = claybot.Now()
 	}
-	forwarded := m.forwarded()
 	ours := true
 	msg.Text = text
 	if m.Chat.group() {
@@ -209,7 +210,7 @@ func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg
 		msg.Text, ours = a.strip(text, entities)
 		ours = ours || c.repliesToUs(m)
 	}
-	if m.Text != "" && !forwarded {
+	if msg.FirstHand {
 		command, mine := connectors.Interpret(msg, "/", username)
 		switch {
 		case !mine:
@@ -219,7 +220,7 @@ func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg
 		}
 	}
 	if msg.Type == claybot.MessageUser {
-		msg.Text = joinLines(forwardMark(forwarded), msg.Text, line)
+		msg.Text = joinLines(forwardMark(m.forwarded()), msg.Text, line)
 		if hasFile {
 			msg.Files = []claybot.FileReference{file}
 		}
@@ -262,11 +263,18 @@ func (m *message) quoted() string {
 // forwarded reports whether m was forwarded.
 func (m *message) forwarded() bool { return m.ForwardDate != 0 || m.ForwardOrigin != nil }
 
+// typed reports whether the sender typed the text of m as a message. They did not
+// type what they forwarded, what another bot wrote for them (via_bot) and what was
+// sent without them. The caption of a file comes along when apps share the file.
+func (m *message) typed() bool {
+	return m.Text != "" && !m.forwarded() && m.ViaBot == nil && m.BusinessBot == nil && !m.FromOffline
+}
+
 // strange reports whether m has content that neither its sender nor the bot
 // wrote: a forwarded message, a message of another bot, a file, or a quote of
 // another user.
 func (c *Connector) strange(m *message) bool {
-	if m.forwarded() || m.ViaBot != nil || m.media() != "" {
+	if m.forwarded() || m.ViaBot != nil || m.BusinessBot != nil || m.media() != "" {
 		return true
 	}
 	r := m.ReplyTo

@@ -122,6 +122,53 @@ func TestContent(t *testing.T) {
 	}
 }
 
+// Another bot's text commanded (F2): only text that the sender typed into the message does,
+// and whatever else carries a command reaches the agent as text.
+func TestOnlyTypedTextCommands(t *testing.T) {
+	other := map[string]any{"id": 99, "is_bot": true, "first_name": "Inline", "username": "inlinebot"}
+	quoted := map[string]any{"message_id": 3, "from": map[string]any{"id": 8, "first_name": "B"}, "text": "/reset"}
+	for name, tt := range map[string]struct {
+		fields map[string]any
+		typed  bool
+	}{
+		"typed":                     {nil, true},
+		"reply to a command":        {map[string]any{"reply_to_message": quoted}, true},
+		"inline bot":                {map[string]any{"via_bot": other}, false},
+		"forwarded":                 {map[string]any{"forward_origin": map[string]any{"type": "user"}}, false},
+		"forwarded, as it was once": {map[string]any{"forward_date": 5}, false},
+		"scheduled":                 {map[string]any{"is_from_offline": true}, false},
+		"bot of a business":         {map[string]any{"sender_business_bot": other}, false},
+		"caption":                   {map[string]any{"text": "", "document": map[string]any{"file_id": "f", "file_name": "a.txt"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for text, kind := range map[string]claybot.MessageType{
+				"/new": claybot.MessageReset, "/stop": claybot.MessageCancel, "/status": claybot.MessageCommand,
+				"/approve": claybot.MessageCommand, "/approve always": claybot.MessageCommand, "yes": claybot.MessageUser,
+			} {
+				inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+					in := telegramtest.Incoming{ChatID: 7, UserID: 7, Text: text, Fields: maps.Clone(tt.fields)}
+					if _, file := in.Fields["document"]; file {
+						in.Fields["caption"] = text
+					}
+					b.server.Write(in)
+					b.run()
+					synctest.Wait()
+					if !tt.typed {
+						kind = claybot.MessageUser
+					}
+					if len(b.sink.got) != 1 {
+						t.Fatalf("%q: posted %d messages", text, len(b.sink.got))
+					}
+					m := b.sink.got[0]
+					if m.Type != kind || m.FirstHand != tt.typed || !tt.typed && (!strings.Contains(m.Text, text) || m.Command != "") {
+						t.Errorf("%q: got %s %q %q, first hand %v", text, m.Type, m.Command, m.Text, m.FirstHand)
+					}
+				})
+			}
+		})
+	}
+}
+
 // Text by another person, or by an unknown author, taints a message.
 func TestTainted(t *testing.T) {
 	person := func(id int64) map[string]any { return map[string]any{"id": id, "first_name": "A"} }

@@ -141,7 +141,7 @@ func (c *Chat) post(w http.ResponseWriter, r *http.Request, d claybot.Descriptor
 		Tainted: len(files) > 0, // file contents are untrusted
 		ID:      c.messageID(d, in.ID),
 		Type:    claybot.MessageUser,
-		Text:    text,
+		Text:    text, FirstHand: true, // the page and the terminal have no other texts
 		From:    claybot.Sender{UserID: d.UserID},
 		Context: claybot.MessageContext{MessageID: in.ID},
 		At:      claybot.Now(),

@@ -327,7 +327,7 @@ func (o *office) call(text string) claybot.MessageID {
 		o.Fatal(err)
 	}
 	id := claybot.MessageID("phone/" + string(claybot.NewID()))
-	o.post(ann, claybot.AgentMessage{ID: id, Type: claybot.MessageUser, Text: text, From: claybot.Sender{UserID: "ann", Name: "Ann"}})
+	o.post(ann, claybot.AgentMessage{ID: id, Type: claybot.MessageUser, Text: text, FirstHand: true, From: claybot.Sender{UserID: "ann", Name: "Ann"}})
 	return id
 }
 

@@ -98,7 +98,7 @@ func summarize(text string) runs.Node[worksScratch, worksOutput] {
 func (w *works) ask(engine, text string) claybot.MessageID {
 	w.Helper()
 	id := claybot.MessageID("web/main/" + string(claybot.NewID()))
-	w.post(w.place, claybot.AgentMessage{ID: id, Type: claybot.MessageUser, Text: text, From: claybot.Sender{UserID: "operator"}, Engine: engine})
+	w.post(w.place, claybot.AgentMessage{ID: id, Type: claybot.MessageUser, Text: text, FirstHand: true, From: claybot.Sender{UserID: "operator"}, Engine: engine})
 	return id
 }
 

@@ -228,7 +228,7 @@ var main = claybot.User("web", "main", web.Operator)
 func (r *rig) say(text string) claybot.MessageID {
 	r.Helper()
 	id := claybot.MessageID("web/main/" + string(claybot.NewID()))
-	r.post(main, claybot.AgentMessage{ID: id, Type: claybot.MessageUser, Text: text, From: claybot.Sender{UserID: web.Operator}})
+	r.post(main, claybot.AgentMessage{ID: id, Type: claybot.MessageUser, Text: text, FirstHand: true, From: claybot.Sender{UserID: web.Operator}})
 	return id
 }
 

@@ -172,7 +172,7 @@ func (r *rig) say(id, text string) {
 func (r *rig) post(d claybot.Descriptor, id, text string) {
 	r.Helper()
 	err := r.system.Post(r.Context(), d, claybot.AgentMessage{
-		ID: claybot.MessageID(id), Type: claybot.MessageUser, Text: text, From: claybot.Sender{UserID: d.UserID},
+		ID: claybot.MessageID(id), Type: claybot.MessageUser, Text: text, FirstHand: true, From: claybot.Sender{UserID: d.UserID},
 	})
 	if err != nil {
 		r.Fatal(err)
