@@ -32,6 +32,8 @@ type ManagerConfig struct {
 	// Exists tells whether there is an agent; nil, and an error, leave every
 	// workspace be.
 	Exists func(ctx context.Context, id claybot.AgentID) (bool, error)
+	// Erased is called after the data of a workspace is gone; nil: nobody is told.
+	Erased func(ctx context.Context, provider string, key Key)
 	Log    *slog.Logger
 }
 
@@ -243,6 +245,9 @@ func (m *Manager) remove(ctx context.Context, s *slot, e Entry) (Entry, error) {
 		e.State, e.Changed = Idle, now
 		if e.Data {
 			e.State = Removed
+			if m.cfg.Erased != nil {
+				m.cfg.Erased(ctx, e.Provider, e.Key)
+			}
 		}
 		e.Tries, e.NextTry, e.Problem = 0, time.Time{}, ""
 	} else {

@@ -10,6 +10,7 @@ import (
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/tools/memory"
+	"github.com/claybot/claybot/web"
 )
 
 // The notes of a person, and a workspace that their agents share, are those of
@@ -84,5 +85,40 @@ func TestAudiences(t *testing.T) {
 	prompt, err := d.engines.prompts.prompt(&runs.Turn{Agent: group})
 	if err != nil || !strings.Contains(prompt, "CANARY") {
 		t.Errorf("after an approval for good: %q, %v", prompt, err)
+	}
+}
+
+// What a program writes into the notes of all agents is marked, and its words stay out of
+// prompts; what the operator writes is not.
+func TestNotesOfPrograms(t *testing.T) {
+	d := idleDaemon(t, func(*configs.Config) {})
+	bench := toolbench{stores: d.stores}
+	ctx := t.Context()
+	for by, want := range map[string]bool{web.Operator: false, "token:ci": true} {
+		path := strings.ReplaceAll(by, ":", "-") + ".md"
+		if err := bench.SaveNote(ctx, "global", path, "CANARY by "+by, by); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := d.stores.db.Memory(ctx, "global", path); err != nil || m.Tainted != want {
+			t.Errorf("by %s: tainted %v, %v", by, m.Tainted, err)
+		}
+	}
+	a, err := d.stores.agents.AgentFor(ctx, claybot.User("telegram", "7", "7"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	prompt, err := d.engines.prompts.prompt(&runs.Turn{Agent: a})
+	if err != nil || strings.Contains(prompt, "CANARY by token:ci") || !strings.Contains(prompt, "CANARY by operator") {
+		t.Errorf("the prompt is %q, %v", prompt, err)
+	}
+	versions, err := bench.NoteVersions(ctx, "global", "operator.md")
+	if err != nil || len(versions) != 1 {
+		t.Fatal(versions, err)
+	}
+	if err := bench.RevertNote(ctx, "global", versions[0].Version, "token:ci"); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := d.stores.db.Memory(ctx, "global", "operator.md"); err != nil || !m.Tainted {
+		t.Errorf("a program brought a note back: %+v, %v", m, err)
 	}
 }

@@ -119,12 +119,13 @@ func (w toolbench) Note(ctx context.Context, scope, path string) (storage.Memory
 	return w.stores.db.Memory(ctx, scope, path)
 }
 
-// SaveNote implements web.Notes. What a person writes is no longer tainted.
+// SaveNote implements web.Notes. What the operator writes is no longer tainted; what a
+// program writes with its token is: claybot does not know where it has that from.
 func (w toolbench) SaveNote(ctx context.Context, scope, path, text, by string) error {
 	if err := checkScope(scope); err != nil {
 		return err
 	}
-	return w.save(ctx, scope, path, text, storage.MemoryChange{By: by})
+	return w.save(ctx, scope, path, text, storage.MemoryChange{By: by, Tainted: by != web.Operator})
 }
 
 func (w toolbench) save(ctx context.Context, scope, path, text string, by storage.MemoryChange) error {
@@ -156,7 +157,7 @@ func (w toolbench) NoteVersions(ctx context.Context, scope, path string) ([]stor
 	return w.stores.db.MemoryVersions(ctx, scope, path, maxShown)
 }
 
-// RevertNote implements web.NoteHistory. The text keeps the mark that it had.
+// RevertNote implements web.NoteHistory. The text keeps the mark that it had; see SaveNote.
 func (w toolbench) RevertNote(ctx context.Context, scope string, version int64, by string) error {
 	v, err := w.stores.db.MemoryVersion(ctx, scope, version)
 	if err != nil {
@@ -169,7 +170,7 @@ func (w toolbench) RevertNote(ctx context.Context, scope string, version int64, 
 		}
 		return err
 	}
-	return w.save(ctx, scope, v.Path, v.Text, storage.MemoryChange{By: by, Tainted: v.Tainted})
+	return w.save(ctx, scope, v.Path, v.Text, storage.MemoryChange{By: by, Tainted: v.Tainted || by != web.Operator})
 }
 
 // Tools implements web.Tools.

@@ -248,10 +248,13 @@ func (b *toolbox) acting(key boxKey, p configs.Profile) []tools.Tool {
 	if !key.workspace {
 		return append(send.Tools(b.system().Output, nil), b.web...)
 	}
-	open := b.tooling.workspaces.open
-	all := append(shell.Tools(open, func(env tools.Env) string { return b.config.profile(env.Agent).Workspace.Network }), send.Tools(b.system().Output, open)...)
+	open, network := b.tooling.workspaces.open, func(env tools.Env) string { return b.config.profile(env.Agent).Workspace.Network }
+	store := b.tooling.workspaces.store(b.stores.db)
+	commands := store
+	commands.Open = func(env tools.Env) bool { return shell.LetsIn(network(env)) }
+	all := append(commands.On(shell.Tools(open, network)), send.Tools(b.system().Output, open)...)
 	if p.Engine.Deep == nil || p.Engine.Deep.Files == configs.FilesNone {
-		all = append(all, files.Tools(open)...)
+		all = append(all, store.On(files.Tools(open))...)
 	}
 	if p.Workspace.Browser {
 		all = append(all, b.tooling.browsers.Tools()...)

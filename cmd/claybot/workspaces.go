@@ -65,8 +65,36 @@ func newWorkspaces(ctx context.Context, config *settings, s *stores, addr func()
 			}
 			return err == nil, err
 		},
+		Erased: func(ctx context.Context, provider string, key workspace.Key) {
+			if err := s.db.SetCheckpoint(ctx, w.taintKey(provider, key), ""); err != nil {
+				w.log.Warn("new workspace counts as untrusted, like the one before", "key", key, "err", err)
+			}
+		},
 	})
 	return w, nil
+}
+
+// taintKey is where it is remembered that a workspace may hold texts of strangers.
+func (w *workspaces) taintKey(provider string, key workspace.Key) string {
+	return "tainted/" + w.id + "/" + provider + "/" + string(key)
+}
+
+// store is the workspace of a call as a place where texts of different runs meet.
+func (w *workspaces) store(marks storage.Checkpoints) tools.Store {
+	return tools.Store{
+		Key: func(env tools.Env) string {
+			want, ok := w.want(env.Agent, env.Route.ThreadID)
+			if !ok {
+				return ""
+			}
+			return w.taintKey(want.Provider, want.Key)
+		},
+		Tainted: func(ctx context.Context, key string) (bool, error) {
+			mark, err := marks.Checkpoint(ctx, key)
+			return mark != "", err
+		},
+		Taint: func(ctx context.Context, key string) error { return marks.SetCheckpoint(ctx, key, "yes") },
+	}
 }
 
 // markInstallation is the mark of the database that has the ID of this installation.

@@ -80,8 +80,7 @@ func Tools(open func(ctx context.Context, env tools.Env) (workspace.Workspace, e
 		if err != nil {
 			return tools.Result{}, tools.WorkspaceFault(err)
 		}
-		mode := network(env)
-		strange := mode != "" && mode != workspace.NetworkNone
+		strange := LetsIn(network(env))
 		r, err := w.Exec(ctx, workspace.Command{Shell: in.Command, Dir: in.Dir, Wall: wall, Idle: idle})
 		if err != nil {
 			return tools.Result{Untrusted: strange}, tools.WorkspaceFault(err) // which has the end of the output
@@ -89,6 +88,9 @@ func Tools(open func(ctx context.Context, env tools.Env) (workspace.Workspace, e
 		return tools.Result{Text: describe(r), What: "ran " + cut(in.Command), Untrusted: strange}, nil
 	})}
 }
+
+// LetsIn reports whether a command with a mode of network may read texts of strangers.
+func LetsIn(mode string) bool { return mode != "" && mode != workspace.NetworkNone }
 
 // subject is what rules are about: the command as it is, and where it begins
 // elsewhere, with that in front. No * of a pattern goes over that, so what is allowed
