@@ -108,6 +108,10 @@ type Sender struct {
 	UserID string  `json:"userId,omitempty"`
 	Name   string  `json:"name,omitempty"`
 	Agent  AgentID `json:"agent,omitempty"`
+	// Outsider says that the sender is no full member of the organization that the
+	// connector works for: a guest, or a user of another organization. Access of the
+	// channel does not cover them.
+	Outsider bool `json:"outsider,omitempty"`
 }
 
 // An Awaited names a paused run and the id that its answer will have.

@@ -261,6 +261,24 @@ func TestStrangerPresses(t *testing.T) {
 	})
 }
 
+// An outsider who lost their own access answers nothing, although the channel has access.
+func TestOutsiderPresses(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.approving()
+		q := r.asksFor(ann, "begin", payment("Pay?", "chat/bob"))["Pay?"]
+		for _, allow := range [][]string{{"chat:" + room.ChannelID}, {"chat:" + room.ChannelID, "chat:bob"}} {
+			r.mu.Lock()
+			r.access = people.Access{Mode: people.AccessAllowlist, Allow: allow}
+			r.mu.Unlock()
+			got := r.press(room, q.ID, "approve", func(t *connectors.Press) { t.Outsider = true })
+			if got.OK != (len(allow) > 1) || !got.OK && got != refusal {
+				t.Errorf("with %q: bob reads %+v", allow, got)
+			}
+		}
+	})
+}
+
 // Always writes a rule for the agent; nothing else does.
 func TestApprovedAlways(t *testing.T) {
 	t.Parallel()

@@ -275,6 +275,60 @@ func TestWhoMaySpeak(t *testing.T) {
 	}
 }
 
+// Outsiders need access themselves (F5, SL-19): that of a channel does not cover them, no
+// code invites them, and open access ends with the organization.
+func TestOutsiders(t *testing.T) {
+	t.Parallel()
+	allow := func(ids ...string) people.Access {
+		return people.Access{Mode: people.AccessPairing, Allow: ids}
+	}
+	open := people.Access{Mode: people.AccessOpen}
+	for _, tt := range []struct {
+		name         string
+		access       people.Access
+		user         string
+		group, heard bool
+	}{
+		{"user of another team", allow("chat:U1"), "T2/U1", false, false},
+		{"listed user of another team", allow("chat:T2/U1"), "T2/U1", false, true},
+		{"in an allowed channel", allow("chat:T1/C1", "chat:U1"), "T2/U1", true, false},
+		{"by the other team", allow("chat:T1/C1", "chat:T2"), "T2/U1", true, false},
+		{"listed in an allowed channel", allow("chat:T1/C1", "chat:T2/U1"), "T2/U1", true, true},
+		{"listed in another channel", allow("chat:T1/C2", "chat:T2/U1"), "T2/U1", true, false},
+		{"open access", open, "T2/U1", false, false},
+		{"open access in a channel", open, "T2/U1", true, false},
+		{"guest in an allowed channel", allow("chat:T1/C1"), "U1", true, false},
+		{"listed guest in an allowed channel", allow("chat:T1/C1", "chat:U1"), "U1", true, true},
+		{"guest under open access", open, "U1", true, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(r *rig) {
+				r.access = tt.access
+				r.start()
+				d := claybot.User("chat", "T1/D1", tt.user)
+				if tt.group {
+					d.ChannelID = "T1/C1"
+				}
+				m := msg("a", "a")
+				m.Context.Group, m.From.Outsider = tt.group, true
+				r.post(d, m)
+				synctest.Wait()
+				if got := r.chat.seen(); (len(got) == 1) != tt.heard || len(r.mind.asked()) != len(got) {
+					t.Errorf("people see %q", got)
+				}
+				command := reset("r", "")
+				command.Context, command.From = m.Context, m.From
+				r.post(d, command)
+				synctest.Wait()
+				if got := r.chat.seen(); (len(got) == 2) != tt.heard {
+					t.Errorf("after a command people see %q", got)
+				}
+			})
+		})
+	}
+}
+
 // A revoked person's run ends, what waits is dropped, and nothing more is sent;
 // others are not touched.
 func TestRevoke(t *testing.T) {

@@ -230,7 +230,7 @@ func (p *parking) dropRevoked(ctx context.Context, connector string) error {
 	}
 	for _, a := range agents {
 		_, err := p.drop(ctx, a.Key, inbox.SkippedRevoked, func(x storage.Parked) bool {
-			return x.To.Connector == connector && !p.people.Allowed(x.To, x.Message.Context.Group)
+			return x.To.Connector == connector && !p.people.Admits(x.To, x.Message)
 		})
 		if err != nil {
 			return fmt.Errorf("drop parked messages: %w", err)
@@ -287,7 +287,7 @@ func (p *parking) unparkOne(ctx context.Context, x storage.Parked) error {
 			return err
 		}
 		return p.end(ctx, x, inbox.SkippedDamaged)
-	case !p.people.Allowed(x.To, x.Message.Context.Group):
+	case !p.people.Admits(x.To, x.Message):
 		return p.end(ctx, x, inbox.SkippedRevoked)
 	}
 	if _, err := p.intake.accept(ctx, x.To, x.Message); err != nil {

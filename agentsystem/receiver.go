@@ -47,7 +47,7 @@ func (r *receiver) receive(ctx context.Context, to claybot.Descriptor, m claybot
 	if err := checkMessage(to, m); err != nil {
 		return ReceivedError, &storage.Fault{Class: storage.ClassMessage, Err: err}
 	}
-	if !to.Foreground() || m.Type == claybot.MessageSystem || r.people.Allowed(to, m.Context.Group) {
+	if !to.Foreground() || m.Type == claybot.MessageSystem || r.people.Admits(to, m) {
 		done, err := r.parking.take(ctx, to, m)
 		return receivedAs(done, err), err
 	}

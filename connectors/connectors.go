@@ -50,7 +50,8 @@ type Handler interface {
 type Press struct {
 	Connector string
 	UserID    string // the user who pressed the button
-	ChannelID string // where, for the log
+	ChannelID string
+	Outsider  bool // as in claybot.Sender
 	// Answer has the question, the text and what goes with an approval or a denial. By
 	// and Via are not set.
 	Answer claybot.Answer

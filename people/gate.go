@@ -138,6 +138,21 @@ func (g *Gate) Allowed(d claybot.Descriptor, group bool) bool {
 	return g.Knows(d.Connector, d.ChannelID) || short != "" && g.Knows(d.Connector, short)
 }
 
+// Admits reports whether m is accepted for d. Access of a channel covers its members, not
+// outsiders, who need access themselves as well.
+func (g *Gate) Admits(d claybot.Descriptor, m claybot.AgentMessage) bool {
+	return g.Allowed(d, m.Context.Group) && (!m.From.Outsider || g.KnowsOutsider(d.Connector, d.UserID))
+}
+
+// KnowsOutsider reports whether an outsider has access themselves. Open access is access
+// for guests, but not for users of other organizations, <team>/<user>.
+func (g *Gate) KnowsOutsider(connector, user string) bool {
+	if strings.ContainsRune(user, '/') {
+		return g.Listed(connector, user) || g.Granted(connector, user)
+	}
+	return g.Knows(connector, user)
+}
+
 // Knows reports whether the mode, the list or an operator gives the user or
 // channel access.
 func (g *Gate) Knows(connector, id string) bool {
@@ -167,13 +182,13 @@ func (g *Gate) Granted(connector, id string) bool {
 }
 
 // Challenge answers a message of an unknown user: with at most one code an hour in a
-// direct chat in pairing mode, otherwise not at all.
+// direct chat in pairing mode, otherwise not at all. Outsiders get no code.
 func (g *Gate) Challenge(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage, newID func() string) ([]claybot.Outgoing, error) {
 	who := subject{d.Connector, d.UserID}
 	g.mu.Lock()
 	g.refused++
 	g.mu.Unlock()
-	if m.Context.Group || g.access().Mode == AccessAllowlist || g.toldLately(who) {
+	if m.Context.Group || m.From.Outsider || g.access().Mode == AccessAllowlist || g.toldLately(who) {
 		return nil, nil
 	}
 	select {

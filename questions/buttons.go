@@ -22,7 +22,7 @@ type Buttons struct {
 // not stored.
 func (b *Buttons) Press(ctx context.Context, t connectors.Press) (connectors.PressResult, error) {
 	by := claybot.User(t.Connector, t.ChannelID, t.UserID)
-	if !b.people.MayWrite(by) {
+	if !b.people.MayWrite(by) || t.Outsider && !b.people.KnowsOutsider(t.Connector, t.UserID) {
 		b.log.Warn("button press by unknown user", "connector", t.Connector, "user", t.UserID, "channel", t.ChannelID)
 		return connectors.PressResult{Text: texts.NotYours}, nil
 	}

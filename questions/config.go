@@ -58,6 +58,7 @@ type Sender interface {
 type People interface {
 	Identities(owner string) []string
 	MayWrite(d claybot.Descriptor) bool
+	KnowsOutsider(connector, user string) bool
 	PlaceOf(ctx context.Context, owner string) (storage.IndexEntry, error)
 	LastContext(ctx context.Context, id claybot.AgentID) (claybot.MessageContext, error)
 }

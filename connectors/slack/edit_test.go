@@ -26,6 +26,7 @@ func TestEditForm(t *testing.T) {
 	if !ok || !f.Edit || f.Default != q.Args {
 		t.Fatalf("%+v %v", f, ok)
 	}
+	f.Channel = "T1/D1"
 	view := f.view("Pay?")
 	input, ok := view.Blocks.BlockSet[len(view.Blocks.BlockSet)-1].(*slackapi.InputBlock)
 	if !ok || input.Element.(*slackapi.PlainTextInputBlockElement).InitialValue != q.Args || view.Submit.Text != "Run edited" {
@@ -33,10 +34,10 @@ func TestEditForm(t *testing.T) {
 	}
 	for sent, want := range map[string]string{` {"sum":3} `: `{"sum":3}`, " ": ""} {
 		var p interactive
-		p.Type, p.User.ID = "view_submission", "U1"
+		p.Type, p.User.ID, p.User.Team = "view_submission", "U1", "T1"
 		p.View.Callback, p.View.Metadata = callbackForm, view.PrivateMetadata
 		p.View.State.Values = map[string]map[string]field{blockQuestion + "q1": {actionAnswer: {Value: sent}}}
-		got, ok := p.submission("slack")
+		got, ok := p.submission("slack", me)
 		if ok != (want != "") || ok && (got.press.Answer.Text != "approve" || got.press.Answer.Args != want || got.press.Answer.Reason != "") {
 			t.Errorf("%q: %+v %v", sent, got.press, ok)
 		}

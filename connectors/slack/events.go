@@ -114,7 +114,8 @@ func (e event) message(name string, self identity) (incoming, verdict) {
 	if v.BotID != "" || v.User == self.User || v.User == "" || v.User == slackbot {
 		return incoming{}, nothing
 	}
-	if e.Team == "" || v.Channel == "" || v.TS == "" {
+	to, outsider, ok := self.principal(name, v.Channel, v.User, v.UserTeam, v.SourceTeam, v.Team, e.Team)
+	if !ok || e.Team == "" || v.TS == "" {
 		return incoming{}, unknown
 	}
 	text, mentioned := strip(v.Text, self)
@@ -126,12 +127,11 @@ func (e event) message(name string, self identity) (incoming, verdict) {
 	if thread == "" && !direct {
 		thread = v.TS
 	}
-	to := claybot.User(name, e.Team+"/"+v.Channel, e.user())
 	m := claybot.AgentMessage{
-		ID:      claybot.MessageID("slack/" + e.Team + "/" + v.Channel + "/" + v.TS),
+		ID:      claybot.MessageID("slack/" + to.ChannelID + "/" + v.TS),
 		Type:    claybot.MessageUser,
 		Text:    plain(text, self),
-		From:    claybot.Sender{UserID: to.UserID},
+		From:    claybot.Sender{UserID: to.UserID, Outsider: outsider},
 		Context: claybot.MessageContext{MessageID: v.TS, ThreadID: thread, Group: !direct},
 		At:      at(v.TS),
 		Tainted: len(v.Files) > 0, FirstHand: true,
@@ -145,7 +145,7 @@ func (e event) message(name string, self identity) (incoming, verdict) {
 		return incoming{}, nothing
 	}
 	if m.Type == claybot.MessageUser {
-		files, lines := pending(e.Team, v.Files)
+		files, lines := pending(self.Team, v.Files)
 		m.Files = files
 		for _, line := range lines {
 			if m.Text != "" {
@@ -157,25 +157,12 @@ func (e event) message(name string, self identity) (incoming, verdict) {
 	return incoming{to, m}, message
 }
 
-// user returns the id of the author, with the workspace for users of other
-// workspaces, because user ids are unique only within a workspace.
-func (e event) user() string {
-	for _, team := range []string{e.Event.UserTeam, e.Event.SourceTeam, e.Event.Team} {
-		if team != "" && team != e.Team {
-			return team + "/" + e.Event.User
-		}
-		if team != "" {
-			break
-		}
-	}
-	return e.Event.User
-}
-
 // read converts "/claybot reset" and "/reset" to the same message. "/claybot"
 // with any other text asks for help. The text after a custom command, such as
 // "/ask what now", goes to the agent.
 func (c slash) read(name string, self identity, envelope string) (incoming, verdict) {
-	if c.Team == "" || c.Channel == "" || c.User == "" || !strings.HasPrefix(c.Command, "/") {
+	to, outsider, ok := self.principal(name, c.Channel, c.User, c.Team)
+	if !ok || !strings.HasPrefix(c.Command, "/") {
 		return incoming{}, unknown
 	}
 	key := c.TriggerID
@@ -189,10 +176,10 @@ func (c slash) read(name string, self identity, envelope string) (incoming, verd
 		typed = "/" + strings.TrimLeft(said, "/!")
 	}
 	m := claybot.AgentMessage{
-		ID:   claybot.MessageID("slack/" + c.Team + "/cmd/" + key),
+		ID:   claybot.MessageID("slack/" + self.Team + "/cmd/" + key),
 		Type: claybot.MessageUser,
 		Text: plain(typed, self), FirstHand: true,
-		From:    claybot.Sender{UserID: c.User, Name: connectors.PersonName(c.UserName)},
+		From:    claybot.Sender{UserID: to.UserID, Name: connectors.PersonName(c.UserName), Outsider: outsider},
 		Context: claybot.MessageContext{Group: !strings.HasPrefix(c.Channel, "D")},
 		At:      claybot.Now(),
 	}
@@ -207,7 +194,7 @@ func (c slash) read(name string, self identity, envelope string) (incoming, verd
 	default:
 		m.Text = plain(said, self)
 	}
-	return incoming{claybot.User(name, c.Team+"/"+c.Channel, c.User), m}, message
+	return incoming{to, m}, message
 }
 
 // at returns the time of a ts, or now if ts is invalid.

@@ -80,9 +80,6 @@ func readPress(name string, self identity, payload []byte) (t press, ok bool) {
 	if decode(payload, &p) != nil || p.User.ID == "" {
 		return press{}, false
 	}
-	if p.Team.ID == "" { // the app is installed for a whole organization
-		p.Team.ID = self.Team
-	}
 	switch p.Type {
 	case "block_actions":
 		for _, a := range p.Actions {
@@ -91,19 +88,19 @@ func readPress(name string, self identity, payload []byte) (t press, ok bool) {
 			}
 		}
 	case "view_submission":
-		return p.submission(name)
+		return p.submission(name, self)
 	}
 	return press{}, false
 }
 
 // action decodes one action on a message.
 func (p interactive) action(name string, self identity, a action) (press, bool) {
-	if p.Channel.ID == "" || p.Team.ID == "" {
+	by, outsider, ok := p.principal(name, self, p.Channel.ID)
+	if !ok {
 		return press{}, false
 	}
 	t := press{user: p.User.ID, channel: p.Channel.ID, thread: p.thread(), trigger: p.Trigger, asked: p.Message.Text}
-	place := p.Team.ID + "/" + p.Channel.ID
-	t.press = connectors.Press{Connector: name, UserID: p.person(), ChannelID: place}
+	t.press = connectors.Press{Connector: name, UserID: by.UserID, ChannelID: by.ChannelID, Outsider: outsider}
 	kind, _, _ := strings.Cut(a.ID, "/")
 	switch kind {
 	case actionAnswer:
@@ -123,7 +120,7 @@ func (p interactive) action(name string, self identity, a action) (press, bool) 
 		if json.Unmarshal([]byte(a.Value), &t.form) != nil || t.form.Question == "" || p.Trigger == "" {
 			return press{}, false
 		}
-		t.form.Channel = place
+		t.form.Channel = by.ChannelID
 		return t, true
 	case actionOffer:
 		return t, t.command(p, self, a)
@@ -150,10 +147,10 @@ func (t *press) command(p interactive, self identity, a action) bool {
 		name = p.User.Name
 	}
 	m := claybot.AgentMessage{
-		ID:   claybot.MessageID("slack/" + p.Team.ID + "/tap/" + strings.Join([]string{p.Channel.ID, p.Message.TS, p.User.ID, a.At}, "/")),
+		ID:   claybot.MessageID("slack/" + self.Team + "/tap/" + strings.Join([]string{p.Channel.ID, p.Message.TS, p.User.ID, a.At}, "/")),
 		Type: claybot.MessageUser,
 		Text: strings.ToValidUTF8(text, "\uFFFD"), FirstHand: true,
-		From:    claybot.Sender{UserID: t.press.UserID, Name: connectors.PersonName(name)},
+		From:    claybot.Sender{UserID: t.press.UserID, Name: connectors.PersonName(name), Outsider: t.press.Outsider},
 		Context: claybot.MessageContext{ThreadID: thread, Group: group},
 		At:      claybot.Now(),
 	}
@@ -163,14 +160,19 @@ func (t *press) command(p interactive, self identity, a action) bool {
 }
 
 // submission decodes a submitted form.
-func (p interactive) submission(name string) (press, bool) {
+func (p interactive) submission(name string, self identity) (press, bool) {
 	t := press{kind: submitted, user: p.User.ID}
 	if p.View.Callback != callbackForm || json.Unmarshal([]byte(p.View.Metadata), &t.form) != nil || t.form.Question == "" {
 		return press{}, false
 	}
+	_, channel, _ := strings.Cut(t.form.Channel, "/")
+	by, outsider, ok := p.principal(name, self, channel)
+	if !ok {
+		return press{}, false
+	}
 	value, ok := t.form.read(p.View.State.Values[blockQuestion+t.form.Question][actionAnswer])
 	t.press = connectors.Press{
-		Connector: name, UserID: p.person(), ChannelID: t.form.Channel, Answer: claybot.Answer{Question: t.form.Question, Text: value},
+		Connector: name, UserID: by.UserID, ChannelID: by.ChannelID, Outsider: outsider, Answer: claybot.Answer{Question: t.form.Question, Text: value},
 	}
 	switch {
 	case t.form.Edit:
@@ -182,13 +184,10 @@ func (p interactive) submission(name string) (press, bool) {
 	return t, ok
 }
 
-// person returns the id of the acting user, with the workspace for users of
-// other workspaces, as in messages.
-func (p interactive) person() string {
-	if p.User.Team != "" && p.User.Team != p.Team.ID {
-		return p.User.Team + "/" + p.User.ID
-	}
-	return p.User.ID
+// principal returns who acts in a channel. A user's workspace counts, not that of the
+// payload, which has none if the app is installed for a whole organization.
+func (p interactive) principal(name string, self identity, channel string) (d claybot.Descriptor, outsider, ok bool) {
+	return self.principal(name, channel, p.User.ID, p.User.Team, p.Team.ID)
 }
 
 // thread returns the thread of the message with the action; empty for a

@@ -19,8 +19,8 @@ var pressPayloads = []string{
 	`{"type":"block_actions","team":{"id":"T1"},"user":{"id":"U1"},"trigger_id":"1.2.3","channel":{"id":"C1"},"container":{"thread_ts":"1.1"},"message":{"ts":"1.5"},"actions":[{"action_id":"form","value":"{\"q\":\"q1\",\"t\":\"date\",\"a\":5,\"o\":[\"x\"]}"}]}`,
 	`{"type":"block_actions","team":{"id":"T1"},"user":{"id":"U1","name":"ann"},"channel":{"id":"C1"},"message":{"ts":"1.5"},"actions":[{"action_id":"offer/3","value":"\"/stop all\"","action_ts":"9.9"}]}`,
 	`{"type":"view_submission","team":{"id":"T1"},"user":{"id":"U1"},"view":{"callback_id":"claybot_question","private_metadata":"{\"q\":\"q1\",\"t\":\"multiselect\",\"o\":[\"a\",\"b\"],\"c\":\"T1/C1\"}","state":{"values":{"question/q1":{"answer":{"type":"checkboxes","selected_options":[{"value":"1"}]}}}}}}`,
-	`{"type":"view_submission","team":{"id":"T1"},"user":{"id":"U1"},"view":{"callback_id":"claybot_question","private_metadata":"{\"q\":\"q1\",\"t\":\"datetime\"}","state":{"values":{"question/q1":{"answer":{"selected_date_time":99999999999999}}}}}}`,
-	`{"type":"view_submission","team":{"id":"T1"},"user":{"id":"U1"},"view":{"callback_id":"claybot_question","private_metadata":"{\"q\":\"q1\",\"t\":\"text\"}","state":{"values":[]}}}`,
+	`{"type":"view_submission","team":{"id":"T1"},"user":{"id":"U1"},"view":{"callback_id":"claybot_question","private_metadata":"{\"q\":\"q1\",\"t\":\"datetime\",\"c\":\"T1/D1\"}","state":{"values":{"question/q1":{"answer":{"selected_date_time":99999999999999}}}}}}`,
+	`{"type":"view_submission","team":{"id":"T1"},"user":{"id":"U1"},"view":{"callback_id":"claybot_question","private_metadata":"{\"q\":\"q1\",\"t\":\"text\",\"c\":\"T1/D1\"}","state":{"values":[]}}}`,
 
 	`-null`, `-[]`, `-"x"`, `-{}`, `-{"type":7}`, `-{"type":"block_actions"}`,
 	`-{"type":"block_actions","user":{"id":"U1"},"team":{"id":"T1"},"channel":{"id":"C1"},"actions":null}`,
@@ -38,6 +38,8 @@ var pressPayloads = []string{
 	`-{"type":"view_submission","user":{"id":"U1"},"view":{"callback_id":"other","private_metadata":"{\"q\":\"q1\"}"}}`,
 	`-{"type":"view_submission","user":{"id":"U1"},"view":{"callback_id":"claybot_question","private_metadata":"q1"}}`,
 	`-{"type":"view_submission","user":{"id":"U1"},"view":{"callback_id":"claybot_question","private_metadata":"{\"q\":\"q1\",\"t\":\"select\",\"o\":[\"a\"]}","state":{"values":{"question/q1":{"answer":{"selected_option":{"value":"7"}}}}}}}`,
+	`-{"type":"view_submission","team":{"id":"T1"},"user":{"id":"U1"},"view":{"callback_id":"claybot_question","private_metadata":"{\"q\":\"q1\",\"t\":\"text\"}"}}`,                    // from nowhere
+	`-{"type":"block_actions","team":null,"user":{"id":"W1"},"channel":{"id":"C1"},"message":{"ts":"1.5"},"actions":[{"action_id":"answer/0","value":"{\"q\":\"q1\",\"v\":\"yes\"}"}]}`, // of no workspace
 	`-{"type":"view_closed","user":{"id":"U1"},"view":{"callback_id":"claybot_question"}}`,
 	`-{"type":"shortcut","user":{"id":"U1"}}`,
 	`-{"type":"block_suggestion","user":{"id":"U1"},"action_id":"menu"}`,

@@ -23,7 +23,7 @@ func TestTainted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in, v := read("slack", identity{User: "UBOT", Name: "claybot"}, frame{Type: "events_api", Payload: body})
+		in, v := read("slack", me, frame{Type: "events_api", Payload: body})
 		if v != message || in.message.Tainted != want {
 			t.Errorf("%s: %v, tainted %v", fields, v, in.message.Tainted)
 		}

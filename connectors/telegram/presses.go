@@ -31,25 +31,26 @@ type callback struct {
 // callback handles a button press and returns nil once it may be acknowledged. An
 // unknown button is not an error.
 func (l *loop) callback(ctx context.Context, t *callback) error {
-	if l.live(t) {
+	if by, ok := l.presser(t); ok {
 		if p, ok := readPress(t.Data); ok {
-			return l.pressed(ctx, t, p)
+			return l.pressed(ctx, t, by, p)
 		}
 		if command, ok := readOffer(t.Data); ok {
-			return l.offered(ctx, t, command)
+			return l.offered(ctx, t, by, command)
 		}
 	}
 	l.dead(ctx, t)
 	return nil
 }
 
-// live reports whether t is a button press by a user on an accessible message
+// presser returns who pressed a button; ok is false unless it is on an accessible message
 // of the bot.
-func (l *loop) live(t *callback) bool {
+func (l *loop) presser(t *callback) (by claybot.Descriptor, ok bool) {
 	m := t.Message
-	return t.ID != "" && t.From != nil && t.From.ID > 0 && !t.From.IsBot &&
-		m != nil && m.Date > 0 && m.MessageID > 0 && m.Chat.ID != 0 && (m.Chat.Type == "private" || m.Chat.group()) &&
-		m.From != nil && (m.From.ID == l.botID || l.botID == 0)
+	if t.ID == "" || m == nil || m.Date <= 0 || m.MessageID <= 0 || m.From == nil || m.From.ID != l.botID && l.botID != 0 {
+		return by, false
+	}
+	return l.principal(m.Chat, t.From, nil)
 }
 
 func (l *loop) dead(ctx context.Context, t *callback) {
@@ -58,7 +59,7 @@ func (l *loop) dead(ctx context.Context, t *callback) {
 }
 
 // pressed submits the answer of a question's button.
-func (l *loop) pressed(ctx context.Context, t *callback, p press) error {
+func (l *loop) pressed(ctx context.Context, t *callback, by claybot.Descriptor, p press) error {
 	if p.verb == verbToggle {
 		if p.user != 0 && p.user != t.From.ID {
 			l.figures.ignored.Add(1)
@@ -81,7 +82,7 @@ func (l *loop) pressed(ctx context.Context, t *callback, p press) error {
 		return nil
 	}
 	became, err := l.handler.Answer(ctx, connectors.Press{
-		Connector: l.Name(), UserID: strconv.FormatInt(t.From.ID, 10), ChannelID: strconv.FormatInt(t.Message.Chat.ID, 10),
+		Connector: by.Connector, UserID: by.UserID, ChannelID: by.ChannelID,
 		Answer: claybot.Answer{Question: p.question, Text: value, Scope: p.scope()},
 	})
 	if err != nil {
@@ -153,13 +154,13 @@ func (k keyboard) label(question string, option int) (label string, ok bool) {
 
 // offered posts the command of an offer, as if the user had typed it in reply
 // to the message with the button.
-func (l *loop) offered(ctx context.Context, t *callback, command string) error {
-	m, from := t.Message, strconv.FormatInt(t.From.ID, 10)
+func (l *loop) offered(ctx context.Context, t *callback, by claybot.Descriptor, command string) error {
+	m := t.Message
 	msg := claybot.AgentMessage{
 		ID:   claybot.MessageID("telegram/" + l.bot + "/tap/" + t.ID),
 		Type: claybot.MessageUser,
 		Text: command, FirstHand: true,
-		From:    claybot.Sender{UserID: from, Name: connectors.PersonName(t.From.FirstName + " " + t.From.LastName)},
+		From:    claybot.Sender{UserID: by.UserID, Name: connectors.PersonName(t.From.FirstName + " " + t.From.LastName)},
 		At:      claybot.Now(),
 		Context: claybot.MessageContext{ThreadID: m.topic(), Group: m.Chat.group()},
 	}
@@ -171,7 +172,7 @@ func (l *loop) offered(ctx context.Context, t *callback, command string) error {
 		l.dead(ctx, t)
 		return nil
 	}
-	if err := l.handler.Post(ctx, claybot.User(l.Name(), strconv.FormatInt(m.Chat.ID, 10), from), msg); err != nil {
+	if err := l.handler.Post(ctx, by, msg); err != nil {
 		return err
 	}
 	l.figures.posted.Add(1)

@@ -125,7 +125,8 @@ func (c *Connector) wrote(ctx context.Context, h connectors.Handler, u *update) 
 	if m.MigrateFrom != 0 {
 		return c.movedChat(ctx, h, m.MigrateFrom, m.Chat.ID)
 	}
-	if !m.human() {
+	to, ok := c.principal(m.Chat, m.From, m.SenderChat)
+	if !ok {
 		c.figures.ignored.Add(1)
 		return nil
 	}
@@ -133,7 +134,7 @@ func (c *Connector) wrote(ctx context.Context, h connectors.Handler, u *update) 
 	if err != nil {
 		return err
 	}
-	to, msg, ok := c.read(u, username)
+	msg, ok := c.read(u, to, username)
 	if !ok {
 		c.figures.ignored.Add(1)
 		return nil
@@ -145,12 +146,14 @@ func (c *Connector) wrote(ctx context.Context, h connectors.Handler, u *update) 
 	return nil
 }
 
-// human reports whether a user wrote the message under their own id. Messages
-// of anonymous administrators, channels and bots carry ids that do not identify
-// a user.
-func (m *message) human() bool {
-	return m.From != nil && m.From.ID != 0 && !m.From.IsBot && m.SenderChat == nil &&
-		(m.Chat.Type == "private" || m.Chat.group())
+// principal returns who acts in a chat. It is the only constructor of identities, which are
+// unique on all of Telegram. ok is false for anonymous administrators, channels (as) and
+// bots, whose ids do not identify a user.
+func (c *Connector) principal(in chat, from *tgbotapi.User, as *chat) (d claybot.Descriptor, ok bool) {
+	if from == nil || from.ID <= 0 || from.IsBot || as != nil || in.ID == 0 || in.Type != "private" && !in.group() {
+		return d, false
+	}
+	return claybot.User(c.cfg.Name, strconv.FormatInt(in.ID, 10), strconv.FormatInt(from.ID, 10)), true
 }
 
 // username returns the bot's name. It waits for the name if m cannot be
@@ -167,9 +170,9 @@ func (c *Connector) username(ctx context.Context, m *message) (string, error) {
 	}
 }
 
-// read converts an update to a message; ok is false if it is not addressed to
+// read converts an update of a user to a message; ok is false if it is not addressed to
 // the bot.
-func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg claybot.AgentMessage, ok bool) {
+func (c *Connector) read(u *update, to claybot.Descriptor, username string) (msg claybot.AgentMessage, ok bool) {
 	m := u.Message
 	text, entities := m.Text, m.Entities
 	if text == "" {
@@ -177,19 +180,19 @@ func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg
 	}
 	line := m.describe()
 	if text == "" && line == "" {
-		return to, msg, false // a service message
+		return msg, false // a service message
 	}
 	file, hasFile := c.file(&m.content)
 	if hasFile {
 		line = "" // the file is attached
 	}
-	chatID, messageID := strconv.FormatInt(m.Chat.ID, 10), strconv.FormatInt(m.MessageID, 10)
+	messageID := strconv.FormatInt(m.MessageID, 10)
 	msg = claybot.AgentMessage{
 		ID:   c.messageID(u.UpdateID),
 		Type: claybot.MessageUser,
-		From: claybot.Sender{UserID: strconv.FormatInt(m.From.ID, 10), Name: connectors.PersonName(m.From.FirstName + " " + m.From.LastName)},
+		From: claybot.Sender{UserID: to.UserID, Name: connectors.PersonName(m.From.FirstName + " " + m.From.LastName)},
 		At:   claybot.Time(m.Date * 1000),
-		Keys: []string{"telegram/" + c.bot + "/" + chatID + "/" + messageID},
+		Keys: []string{"telegram/" + c.bot + "/" + to.ChannelID + "/" + messageID},
 		Context: claybot.MessageContext{
 			MessageID: messageID,
 			ThreadID:  m.topic(),
@@ -214,7 +217,7 @@ func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg
 		command, mine := connectors.Interpret(msg, "/", username)
 		switch {
 		case !mine:
-			return to, msg, false
+			return msg, false
 		case command.Type != claybot.MessageUser || command.Engine != "":
 			msg, ours = command, true
 		}
@@ -225,7 +228,7 @@ func (c *Connector) read(u *update, username string) (to claybot.Descriptor, msg
 			msg.Files = []claybot.FileReference{file}
 		}
 	}
-	return claybot.User(c.cfg.Name, chatID, msg.From.UserID), msg, ours
+	return msg, ours
 }
 
 // topic returns the forum topic of m; empty for General, whose id 1 must be

@@ -295,10 +295,14 @@ func FuzzUpdate(f *testing.F) {
 	c.self.set("claybot")
 	f.Fuzz(func(t *testing.T, raw string) {
 		u, err := readUpdate([]byte(raw))
-		if err != nil || u.Message == nil || !u.Message.human() {
+		if err != nil || u.Message == nil {
 			return
 		}
-		to, m, ok := c.read(&u, "claybot")
+		to, ok := c.principal(u.Message.Chat, u.Message.From, u.Message.SenderChat)
+		if !ok {
+			return
+		}
+		m, ok := c.read(&u, to, "claybot")
 		if !ok {
 			return
 		}

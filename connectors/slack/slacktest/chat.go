@@ -134,13 +134,14 @@ func (s *Server) Write(p Post) string {
 	return m.TS
 }
 
-// Slash lets a user use a slash command.
+// Slash lets a user use a slash command. A user of another workspace is team/user.
 func (s *Server) Slash(channel, user, command, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.channel(channel)
+	team, user := s.split(user)
 	s.send("slash_commands", answer{
-		"command": command, "text": text, "team_id": s.cfg.Team, "channel_id": channel, "user_id": user,
+		"command": command, "text": text, "team_id": team, "channel_id": channel, "user_id": user,
 		"user_name": strings.ToLower(user), "trigger_id": s.trigger(user),
 	})
 }

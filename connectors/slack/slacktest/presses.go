@@ -216,15 +216,20 @@ func (s *Server) press(user, channel, ts, kind string, act func(element object) 
 	return "", fmt.Errorf("no such %s in %s: there are the buttons %q and the options %q", kind, ts, m.Buttons(), m.Options())
 }
 
+// split returns the workspace of a user and the id without it.
+func (s *Server) split(user string) (team, id string) {
+	if team, id, foreign := strings.Cut(user, "/"); foreign {
+		return team, id
+	}
+	return s.cfg.Team, user
+}
+
 // payload begins the payload of a button press. The lock is held.
 func (s *Server) payload(kind, user string) answer {
-	team, id, foreign := strings.Cut(user, "/")
-	if !foreign {
-		team, id = s.cfg.Team, user
-	}
+	team, id := s.split(user)
 	return answer{
-		"type": kind, "api_app_id": "A1", "trigger_id": s.trigger(id),
-		"team": object{"id": s.cfg.Team, "domain": "test"},
+		"type": kind, "api_app_id": "A1", "trigger_id": s.trigger(user),
+		"team": object{"id": team, "domain": "test"},
 		"user": object{"id": id, "username": strings.ToLower(id), "name": strings.ToLower(id), "team_id": team},
 	}
 }
