@@ -134,9 +134,10 @@ func imageOrOff(v string) (string, error) {
 	return "", fmt.Errorf("%s is not the name of an image, and not off", quote(v))
 }
 
-// Protections are what Container.Unsafe may name, as the provider docker knows them.
+// Protections are what Container.Unsafe may name: unconfined for the provider local, the
+// others for docker.
 func Protections() []string {
-	return []string{"capabilities", "docker", "exec-tmp", "new-privileges", "root", "seccomp", "writable-root"}
+	return []string{"capabilities", "docker", "exec-tmp", "new-privileges", "root", "seccomp", "unconfined", "writable-root"}
 }
 
 // setNetwork reads none, full, host-unsafe, or {allow: [...]}.

@@ -14,6 +14,7 @@ import (
 	"github.com/claybot/claybot/storage/postgres"
 	"github.com/claybot/claybot/workspace"
 	"github.com/claybot/claybot/workspace/docker"
+	"github.com/claybot/claybot/workspace/local"
 )
 
 // database checks a database that cluster members share.
@@ -81,7 +82,21 @@ func (d *doctor) local(context.Context) bool {
 	if err := d.config.CheckLocal(); err != nil {
 		return d.advice(err)
 	}
-	return d.warn("commands of agents run on this machine, as the user who runs claybot, in the profiles "+strings.Join(by, ", "),
+	free := slices.DeleteFunc(slices.Clone(by), func(name string) bool {
+		return !slices.Contains(d.config.Agents.Profiles[name].Workspace.Container.Unsafe, local.Unconfined)
+	})
+	how := "as the user who runs claybot"
+	if len(free) < len(by) {
+		confined, err := local.New(local.Config{}).Confinement()
+		if err != nil {
+			return d.advice(err)
+		}
+		how = confined
+		if len(free) > 0 {
+			how += " (in " + strings.Join(free, ", ") + " as the user who runs claybot)"
+		}
+	}
+	return d.warn("commands of agents run on this machine, "+how+", in the profiles "+strings.Join(by, ", "),
 		"set workspaces.provider to docker or off, unless you trust everyone who writes to the bot")
 }
 

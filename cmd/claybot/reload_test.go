@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/llm/openai/openaitest"
 	"github.com/claybot/claybot/workspace/docker"
+	"github.com/claybot/claybot/workspace/local"
 )
 
 // A file that cannot be read at a reload is on the status until one can, and nothing
@@ -198,9 +199,9 @@ func TestNoOtherKeyForAServer(t *testing.T) {
 	}
 }
 
-// The names of protections that the configuration takes are those of the provider.
+// The names of protections that the configuration takes are those of the providers.
 func TestProtections(t *testing.T) {
-	if got, want := configs.Protections(), docker.Unsafe(); !slices.Equal(got, want) {
-		t.Errorf("configs has %v, docker %v", got, want)
+	if got, want := configs.Protections(), slices.Sorted(slices.Values(append(docker.Unsafe(), local.Unconfined))); !slices.Equal(got, want) {
+		t.Errorf("configs has %v, the providers %v", got, want)
 	}
 }

@@ -149,7 +149,7 @@ func (w *workspaces) warn() {
 	for name, p := range w.config.Load().Agents.Profiles {
 		if p.Workspace.Provider == configs.WorkspaceLocal && !seen[local.Name] {
 			seen[local.Name] = true
-			w.log.Warn("commands of agents run on this machine, as the user who runs claybot; "+
+			w.log.Warn("commands of agents run on this machine, with its network; "+
 				"users of the bot and pages that agents read can influence them; set workspaces.provider to docker to isolate them", "profile", name)
 		}
 		if p.Workspace.Provider == configs.WorkspaceDocker && p.Workspace.Network == configs.NetworkHostUnsafe && !seen[p.Workspace.Network] {

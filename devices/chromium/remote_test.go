@@ -27,6 +27,9 @@ func place(t *testing.T, env ...workspace.Var) workspace.Workspace {
 	t.Helper()
 	p := local.New(local.Config{Dir: t.TempDir()})
 	spec := workspace.Spec{Network: workspace.Network{Mode: workspace.NetworkFull}, Memory: 8 << 30, PIDs: 2000, Env: env}
+	if os.Getuid() != 0 { // by Landlock there are no Unix sockets, without which a browser does not start
+		spec.Unsafe = []string{local.Unconfined}
+	}
 	ws, err := p.Open(t.Context(), "browser/one", spec)
 	if err != nil {
 		t.Fatal(err)
@@ -298,6 +301,20 @@ func marked(t *testing.T, mark string, found func(pid int, args []string)) {
 	}
 }
 
+// anybody is a folder that everybody may enter, as commands have a user of their own.
+func anybody(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "anybody-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
 // What a workspace may have in place of a browser is told in a sentence.
 func TestRemoteNoBrowser(t *testing.T) {
 	for name, tt := range map[string]struct{ program, want string }{
@@ -309,14 +326,14 @@ func TestRemoteNoBrowser(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bin := t.TempDir()
+			bin := anybody(t)
 			for _, tool := range []string{"sh", "mkdir", "rm", "grep", "cat", "head", "yes", "printf", "sleep"} {
 				if err := os.Symlink(which(t, tool), filepath.Join(bin, tool)); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if tt.program != "" {
-				if err := os.WriteFile(filepath.Join(bin, "chromium"), []byte("#!/bin/sh\n"+tt.program+"\n"), 0o700); err != nil {
+				if err := os.WriteFile(filepath.Join(bin, "chromium"), []byte("#!/bin/sh\n"+tt.program+"\n"), 0o755); err != nil {
 					t.Fatal(err)
 				}
 			}

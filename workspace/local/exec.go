@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 // outputs is the folder, in a workspace, of outputs that were too long, and
 // keepOutputs how many stay.
 const (
-	outputs     = ".claybot/output"
+	outputs     = kept + "/output"
 	keepOutputs = 20
 )
 
@@ -38,17 +39,22 @@ type place struct {
 
 	mu      sync.Mutex
 	running map[*process]bool
+
+	user atomic.Int64 // of the commands, where it is another than claybot's; else 0
 }
 
 // A view is a place as one Open wanted it.
 type view struct {
 	*place
-	spec workspace.Spec
+	spec    workspace.Spec
+	confine confinement
 }
 
 var _ workspace.Workspace = (*view)(nil)
 
-func (w *place) Place() string { return "local, " + w.dir() + ", on this machine, with its network" }
+func (v *view) Place() string {
+	return "local, " + v.dir() + ", on this machine, with its network, " + string(v.confine)
+}
 
 func (w *place) busy() bool {
 	w.mu.Lock()
@@ -90,11 +96,16 @@ func (v *view) begin(ctx context.Context, c workspace.Command, stdin, stdout, st
 		}
 		return append([]string{"/bin/sh", "-c", v.ulimits() + then, "sh"}, args...)
 	}
+	tmp, err := v.tmp(ctx)
+	if err != nil {
+		return nil, err
+	}
+	user, _ := v.own()
 	mark := markName + "=" + rand.Text()
 	p := &process{
 		mark: mark, done: make(chan struct{}),
-		limit: v.processes(),
-		attr:  os.ProcAttr{Dir: dir, Env: append(v.env(c, start), mark), Files: []*os.File{stdin, stdout, stderr}},
+		limit: v.processes(), cage: cage{v.confine, user, v.dir(), filepath.Dir(v.base)},
+		attr: os.ProcAttr{Dir: dir, Env: append(v.env(c, start, tmp), mark), Files: []*os.File{stdin, stdout, stderr}},
 	}
 	if err := p.start(wrap); err != nil {
 		return nil, &workspace.Error{Code: workspace.Failed, Text: "the command cannot be started; see the operator's log", Err: err}
@@ -133,7 +144,7 @@ func (v *view) ulimits() string {
 		memory = defaultMemory
 	}
 	s := "ulimit -c 0; ulimit -d " + strconv.FormatInt(max(memory>>10, 1), 10) + " 2>/dev/null; ulimit -n 1024 2>/dev/null; "
-	if n := userTasks(); n > 0 { // the limit is one of all that the user runs
+	if n := userTasks(v.runsAs()); n > 0 { // the limit is one of all that the user runs
 		n += v.processes()
 		s += fmt.Sprintf("ulimit -u %d 2>/dev/null || ulimit -p %d 2>/dev/null; ", n, n)
 	}
@@ -143,6 +154,13 @@ func (v *view) ulimits() string {
 	return s
 }
 
+func (v *view) runsAs() int {
+	if user, other := v.own(); other {
+		return user
+	}
+	return os.Getuid()
+}
+
 func (v *view) processes() int {
 	if v.spec.PIDs == 0 {
 		return defaultPIDs
@@ -150,7 +168,7 @@ func (v *view) processes() int {
 	return int(min(v.spec.PIDs, 1<<20))
 }
 
-func (v *view) env(c workspace.Command, start string) []string {
+func (v *view) env(c workspace.Command, start string, tmp []workspace.Var) []string {
 	vars := []workspace.Var{{Name: "PATH", Value: os.Getenv("PATH")}, {Name: "TERM", Value: "dumb"}}
 	if vars[0].Value == "" {
 		vars[0].Value = "/usr/local/bin:/usr/bin:/bin"
@@ -160,7 +178,7 @@ func (v *view) env(c workspace.Command, start string) []string {
 			vars = append(vars, workspace.Var{Name: name, Value: value})
 		}
 	}
-	vars = slices.Concat(vars, v.spec.Env, c.Env, []workspace.Var{{Name: "HOME", Value: start}})
+	vars = slices.Concat(vars, tmp, v.spec.Env, c.Env, []workspace.Var{{Name: "HOME", Value: start}})
 	var env []string
 	seen := make(map[string]bool)
 	for _, v := range slices.Backward(vars) { // the last of a name counts
@@ -316,7 +334,7 @@ func (f *wholeFile) begin() (io.Writer, error) {
 		return nil, err
 	}
 	defer root.Close()
-	if err := root.MkdirAll(outputs, 0o755); err != nil {
+	if err := f.place.mkdirAll(root, outputs); err != nil {
 		return nil, err
 	}
 	f.name = outputs + "/" + time.Now().UTC().Format("20060102-150405.000") + "-" + strings.ToLower(rand.Text()[:6]) + ".txt"
@@ -324,7 +342,7 @@ func (f *wholeFile) begin() (io.Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.file, nil
+	return f.file, f.place.give(root, f.name)
 }
 
 func (f *wholeFile) end(out *workspace.Output) string {

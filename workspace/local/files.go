@@ -18,6 +18,10 @@ import (
 
 const reserved = ".claybot-"
 
+// kept is the folder of what claybot itself keeps in a workspace: outputs and, by Landlock,
+// the short-lived files of commands. Lists leave it out.
+const kept = ".claybot"
+
 func (w *place) dir() string { return filepath.Join(w.base, filesName) }
 
 // root opens the directory: no path that goes through it leads out, whatever is
@@ -122,15 +126,15 @@ func (v *view) WriteFile(ctx context.Context, name string, content []byte) error
 	if err := v.room(ctx, int64(len(content))); err != nil {
 		return err
 	}
-	if err := write(root, clean, content); err != nil {
+	if err := v.write(root, clean, content); err != nil {
 		return explain(name, err)
 	}
 	return nil
 }
 
-func write(root *os.Root, name string, content []byte) (err error) {
+func (w *place) write(root *os.Root, name string, content []byte) (err error) {
 	folder := path.Dir(name)
-	if err := root.MkdirAll(folder, 0o755); err != nil {
+	if err := w.mkdirAll(root, folder); err != nil {
 		return err
 	}
 	mode := fs.FileMode(0o644)
@@ -148,13 +152,13 @@ func write(root *os.Root, name string, content []byte) (err error) {
 		}
 	}()
 	_, err = f.Write(content)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+	if err = errors.Join(err, w.give(root, fresh), f.Chmod(mode), f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	return root.Rename(fresh, name)
 }
 
-// List implements workspace.Workspace. Links are shown as files; what they lead
+// List implements workspace.Workspace. What claybot keeps there itself is left out. Links are shown as files; what they lead
 // to is not.
 func (w *place) List(ctx context.Context, dir string, limit int) (files []workspace.File, more bool, err error) {
 	root, clean, err := w.at(ctx, dir)
@@ -174,6 +178,8 @@ func (w *place) List(ctx context.Context, dir string, limit int) (files []worksp
 			return &workspace.Error{Code: workspace.Failed, Text: fmt.Sprintf("%.200q is a file, not a folder", dir)}
 		case name == clean || strings.HasPrefix(e.Name(), reserved):
 			return nil
+		case name == kept:
+			return fs.SkipDir
 		}
 		info, err := e.Info()
 		if err != nil {

@@ -1,6 +1,8 @@
 // Package local keeps workspaces in folders of this machine, for development. It
-// is chosen by name, never taken by itself: a command that runs here can do what
-// the user can whom claybot runs as.
+// is chosen by name, never taken by itself: a command that runs here has the network
+// of this machine. From the files and processes of claybot and its user it is kept by
+// a user of its own where claybot is root, else by Landlock; where neither is to be had,
+// it does not run unless the operator has named that. See confinement.
 //
 // What it does guarantee: file tools stay in the folder of the workspace; a
 // command gets no variable of claybot, and on Linux cannot read them from
@@ -13,7 +15,7 @@
 // leaves all four gets away. On other systems it is found by its group alone.
 //
 // The number of processes is a limit of the kernel for a user who is not root.
-// Root's are only counted, four times a second, so that a fork bomb has thousands
+// Root's, without a user of the workspace, are only counted, four times a second, so that a fork bomb has thousands
 // before it is ended.
 //
 // Layout, below Config.Dir:
@@ -63,8 +65,10 @@ type Config struct {
 
 // A Provider keeps workspaces in folders.
 type Provider struct {
-	cfg Config
+	cfg  Config
+	best func() confinement // that this machine has; empty: none
 
+	users  sync.Mutex // held while a workspace gets a user
 	mu     sync.Mutex
 	places map[workspace.Key]*place // opened at least once
 }
@@ -80,7 +84,7 @@ func New(cfg Config) *Provider {
 	if err := Hide(); err != nil {
 		cfg.Log.Warn("commands can read the environment of claybot", "err", err)
 	}
-	return &Provider{cfg: cfg, places: make(map[workspace.Key]*place)}
+	return &Provider{cfg: cfg, best: sync.OnceValue(probe), places: make(map[workspace.Key]*place)}
 }
 
 // Name implements workspace.Provider.
@@ -103,6 +107,8 @@ type record struct {
 	// Ready: the initial script has run. One that is not was cut off, and is made
 	// anew.
 	Ready bool `json:"ready"`
+	// User is that of its files and commands, where it has one of its own.
+	User int `json:"user,omitempty"`
 }
 
 const (
@@ -141,6 +147,10 @@ func (p *Provider) Open(ctx context.Context, key workspace.Key, s workspace.Spec
 	if err := p.accept(key, s); err != nil {
 		return nil, err
 	}
+	c, err := p.confined(s)
+	if err != nil {
+		return nil, err
+	}
 	if err := p.Check(ctx); err != nil {
 		return nil, err
 	}
@@ -149,14 +159,17 @@ func (p *Provider) Open(ctx context.Context, key workspace.Key, s workspace.Spec
 		return nil, err
 	}
 	defer w.turn.Give()
+	v := &view{place: w, spec: s, confine: c}
 	rec, err := w.load()
 	if errors.Is(err, errNew) || err == nil && !rec.Ready {
-		err = w.make(ctx, s)
+		err = p.make(ctx, v)
+	} else if err == nil {
+		err = p.settle(w, &rec, c)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &view{place: w, spec: s}, nil
+	return v, nil
 }
 
 // accept refuses a Spec that a folder cannot honour.
@@ -179,9 +192,9 @@ func (p *Provider) accept(key workspace.Key, s workspace.Spec) error {
 	case s.Runtime != "":
 		return no("a local workspace has no runtime; leave it out, or use the provider docker")
 	case s.User != "" && s.User != fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()):
-		return no("commands of a local workspace run as the user of claybot; leave user out, or use the provider docker")
-	case len(s.Unsafe) > 0:
-		return no("a local workspace has no protections to give up; leave unsafe out")
+		return no("claybot chooses the user of a local workspace; leave user out, or use the provider docker")
+	case len(s.Unsafe) > 1 || len(s.Unsafe) == 1 && s.Unsafe[0] != Unconfined:
+		return no("the one protection that a local workspace can give up is " + Unconfined + "; leave out the rest of unsafe")
 	}
 	if s.Image != "" || s.CPUs != 0 {
 		p.cfg.Log.Warn("local workspace ignores settings", "key", key, "image", s.Image, "cpus", s.CPUs)
@@ -191,7 +204,8 @@ func (p *Provider) accept(key workspace.Key, s workspace.Spec) error {
 
 // make makes the place anew and prepares it. What was in it is lost, so it is for
 // unused places.
-func (w *place) make(ctx context.Context, s workspace.Spec) error {
+func (p *Provider) make(ctx context.Context, v *view) error {
+	w, s := v.place, v.spec
 	rec := record{Key: w.key, Made: time.Now().UTC()}
 	failed := func(err error) error {
 		return &workspace.Error{Code: workspace.Unavailable, Text: "the folder of the workspace cannot be made; see the operator's log", Err: err}
@@ -205,8 +219,10 @@ func (w *place) make(ctx context.Context, s workspace.Spec) error {
 	if err := w.save(rec); err != nil {
 		return failed(err)
 	}
+	if err := p.settle(w, &rec, v.confine); err != nil {
+		return err
+	}
 	if s.InitialScript != "" {
-		v := &view{place: w, spec: s}
 		r, err := v.Exec(ctx, workspace.Command{Shell: s.InitialScript, Wall: scriptWall})
 		if err == nil && r.ExitCode != 0 {
 			err = &workspace.Error{

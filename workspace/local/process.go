@@ -20,6 +20,7 @@ type process struct {
 	pid   int
 	born  uint64 // when it began, in the system's ticks
 	space bool   // it has a space of processes of its own, which ends with it
+	cage  cage
 
 	done   chan struct{} // closed when it and all that it started have ended
 	exit   int           // once done
@@ -41,7 +42,11 @@ func (p *process) start(args func(space bool) []string) error {
 	go func() {
 		runtime.LockOSThread() // and never unlocks
 		restrict()
-		child, err := p.startChild(args)
+		err := p.cage.enter()
+		var child *os.Process
+		if err == nil {
+			child, err = p.startChild(args)
+		}
 		if err != nil {
 			started <- err
 			return

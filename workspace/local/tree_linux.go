@@ -45,6 +45,10 @@ var namespaces = os.Geteuid() == 0
 func (p *process) startChild(args func(space bool) []string) (*os.Process, error) {
 	attr := syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	p.attr.Sys = &attr
+	if p.cage.user != 0 {
+		id := uint32(p.cage.user)
+		attr.Credential = &syscall.Credential{Uid: id, Gid: id, Groups: []uint32{}}
+	}
 	if namespaces {
 		attr.Cloneflags = syscall.CLONE_NEWPID
 		child, err := os.StartProcess("/bin/sh", args(true), &p.attr)
@@ -57,21 +61,23 @@ func (p *process) startChild(args func(space bool) []string) (*os.Process, error
 	return os.StartProcess("/bin/sh", args(false), &p.attr)
 }
 
-// userTasks is how many threads the user of this process has; 0 for root, whom
-// the kernel does not limit.
-func userTasks() int {
-	uid := os.Getuid()
+// userTasks is how many threads a user has; 0 for root, whom the kernel does not limit.
+func userTasks(uid int) int {
 	if uid == 0 {
 		return 0
 	}
 	n := 0
+	own := os.Getpid()
+	if uid != os.Getuid() {
+		own = -1
+	}
 	for _, pid := range append(pids(), os.Getpid()) {
 		info, err := os.Stat("/proc/" + strconv.Itoa(pid) + "/task")
 		if err != nil {
 			continue
 		}
 		sys, ok := info.Sys().(*syscall.Stat_t)
-		if !ok || int(sys.Uid) != uid && pid != os.Getpid() { // what is hidden belongs to root there
+		if !ok || int(sys.Uid) != uid && pid != own { // what is hidden belongs to root there
 			continue
 		}
 		tasks, _ := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")

@@ -14,12 +14,16 @@ func Hide() error { return errors.New("this system has no way to hide it") }
 
 func restrict() {}
 
+func probe() confinement { return "" }
+
+func (cage) enter() error { return nil }
+
 func (p *process) startChild(args func(space bool) []string) (*os.Process, error) {
 	p.attr.Sys = &syscall.SysProcAttr{Setpgid: true}
 	return os.StartProcess("/bin/sh", args(false), &p.attr)
 }
 
-func userTasks() int { return 0 }
+func userTasks(int) int { return 0 }
 
 func bornAt(int) uint64 { return 0 }
 
