@@ -168,7 +168,7 @@ func TestSilentCalls(t *testing.T) {
 			s.in = watched(s.in, "notifications/cancelled", once)
 			s.serve(always(listed("silent", "", "deaf", "")), silent)
 		})})
-		time.Sleep(time.Second)
+		r.up("srv")
 		began := time.Now()
 		if _, err := r.tool("srv_silent").Call(t.Context(), tools.Env{}, nil); fmt.Sprint(err) != "srv_silent took longer than 20s and was given up; it may have acted" || time.Since(began) != 20*time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)
@@ -270,7 +270,7 @@ func TestThousandTools(t *testing.T) {
 	r := run(t, mcp.Config{Servers: scripted, Pipe: pipes(func(_ int, s *script) { s.serve(always(listed(pairs...)), nil) })})
 	r.up("srv")
 	st := r.status("srv")
-	if len(st.Tools) != mcp.MaxTools || len(st.Off) != 1 || st.Off[0].Tool != "(800 more)" {
+	if len(st.Tools) != mcp.MaxTools || len(st.Off) != mcp.MaxTools+1 || st.Off[0].Tool != "t0200" || st.Off[mcp.MaxTools].Tool != "(600 more)" {
 		t.Errorf("%d tools, off %+v", len(st.Tools), st.Off)
 	}
 }
@@ -288,7 +288,7 @@ func TestListStorm(t *testing.T) {
 				s.answer(m, `{"content":[{"type":"text","text":"done"}]}`)
 			})
 		})})
-		time.Sleep(100 * time.Millisecond)
+		r.up("srv")
 		generation := r.Generation()
 		for range 10 {
 			if got, err := r.tool("srv_a").Call(t.Context(), tools.Env{}, nil); err != nil || got.Text != "done" {

@@ -54,6 +54,7 @@ func TestHTTP(t *testing.T) {
 	<-calls
 	r.want("srv_more", `{"text":"later"}`, "added")
 	<-calls
+	r.await(func() bool { return len(r.status("srv").Off) == 1 })
 	r.up("srv")
 	r.await(func() bool { return len(r.names()) == len(goodTools)+1 })
 	ctx, cancel := context.WithCancel(t.Context())

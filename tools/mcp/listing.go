@@ -66,7 +66,7 @@ func (l *link) decide(ctx context.Context, all []*sdk.Tool, accept func(raw, ful
 		return err
 	}
 	before := maps.Clone(pins)
-	v := verdict{link: l, pins: pins, closed: l.server.Trusted && len(pins) > 0, accept: accept, raw: make(map[string]bool)}
+	v := verdict{link: l, pins: pins, first: l.server.Trusted && len(pins) == 0, accept: accept, raw: make(map[string]bool)}
 	pins[listedOnce] = "yes"
 	for _, t := range all {
 		v.judge(t)
@@ -100,7 +100,7 @@ func (l *link) publish(all []*sdk.Tool, v verdict) {
 	l.mu.Unlock()
 	for _, o := range v.off {
 		if o.Changed {
-			l.m.log().Warn("MCP tool changed; disabled until it is allowed", "server", l.server.Name, "tool", o.Tool)
+			l.m.log().Warn("MCP tool new or changed; disabled until it is allowed", "server", l.server.Name, "tool", o.Tool)
 		}
 	}
 	if changed {

@@ -177,10 +177,21 @@ func (r *rig) status(server string) mcp.ServerStatus {
 	return all[i]
 }
 
-// up waits until a server is connected.
-func (r *rig) up(server string) {
+// connected waits until a server is connected.
+func (r *rig) connected(server string) {
 	r.t.Helper()
 	r.await(func() bool { return r.status(server).State == mcp.StateConnected })
+}
+
+// up is connected, and allows what the server offers.
+func (r *rig) up(server string) {
+	r.t.Helper()
+	r.connected(server)
+	if hash := r.status(server).OffHash; hash != "" { // its tools are new
+		if _, err := r.Allow(r.t.Context(), server, "", hash); err != nil {
+			r.t.Fatal(err)
+		}
+	}
 }
 
 func (r *rig) names() (names []string) {

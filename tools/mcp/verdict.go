@@ -26,7 +26,7 @@ const maxRaw = 200
 type verdict struct {
 	link   *link
 	pins   map[string]string // hashes by the server's own names; new ones are added
-	closed bool              // new tools wait to be allowed
+	first  bool              // tools that were never seen need not be allowed
 	accept func(raw, full, print string) bool
 	raw    map[string]bool // seen in this list
 	tools  []*tool
@@ -68,20 +68,21 @@ func (v *verdict) judge(t *sdk.Tool) {
 	v.tools = append(v.tools, v.link.tool(t, full, print, params))
 }
 
-// pinned reports whether a tool is as it was when it was accepted. A tool that was
-// never seen is accepted as it is, unless no person would be asked before it is called.
+// pinned reports whether a tool is as it was when it was accepted: what it says of itself
+// stands in prompts. A tool that was never seen waits to be allowed, except for those that
+// a trusted server lists first.
 func (v *verdict) pinned(t *sdk.Tool, full, print string, params json.RawMessage) bool {
 	before, known := v.pins[t.Name]
 	switch {
 	case !known && len(v.pins) > maxPinned: // one of them is listedOnce
 		v.refuse(t, fmt.Sprintf("the server has had %d tools already", maxPinned))
 		return false
-	case !known && !v.closed, before != print && v.accept != nil && v.accept(t.Name, full, print):
+	case !known && v.first, before != print && v.accept != nil && v.accept(t.Name, full, print):
 		v.pins[t.Name] = print
 	case before != print:
 		why := "its description or its arguments have changed since it was accepted"
 		if !known {
-			why = "it is new, and of a server whose tools are called without asking"
+			why = "it is new, and nobody has allowed it yet"
 		}
 		v.off = append(v.off, OffTool{
 			Tool: plain(t.Name, maxRaw), Changed: true, Hash: print, Why: why,
