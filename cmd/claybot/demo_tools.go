@@ -19,6 +19,7 @@ import (
 	"github.com/claybot/claybot/web"
 	"github.com/claybot/claybot/workspace"
 	"github.com/claybot/claybot/workspace/docker"
+	"github.com/claybot/claybot/workspace/local"
 )
 
 // thriftyPerson is a second person on Telegram, who has a small budget.
@@ -139,7 +140,10 @@ func (t *toolsPlay) workspaces() string {
 	if t.provider == configs.WorkspaceDocker {
 		return fmt.Sprintf("{provider: docker, image: %q}", t.image)
 	}
-	return "{provider: local, network: full}"
+	if _, err := local.New(local.Config{}).Confinement(); err != nil {
+		return "{provider: local, network: host-unsafe, unsafe: [" + local.Unconfined + "]}" // the commands of the scene are known
+	}
+	return "{provider: local, network: host-unsafe}"
 }
 
 // placeLimit is how long finding an image may take, pulling it included.
@@ -164,7 +168,7 @@ func (t *toolsPlay) place(ctx context.Context, s *stage) {
 		}
 	}
 	s.say("workspaces", "no Docker: %v", err)
-	s.say("workspaces", "commands run on this machine instead, in a folder, as you; the part about breaking out is left out")
+	s.say("workspaces", "commands run on this machine instead, in a folder; the part about breaking out is left out")
 	t.provider = configs.WorkspaceLocal
 }
 

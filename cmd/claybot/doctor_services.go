@@ -67,6 +67,13 @@ func (d *doctor) docker(ctx context.Context) bool {
 	} else {
 		d.ok("the engine responds, version " + version)
 	}
+	by := slices.DeleteFunc(d.profilesWith(configs.WorkspaceDocker), func(name string) bool {
+		return d.config.Agents.Profiles[name].Workspace.Network != configs.NetworkHostUnsafe
+	})
+	if len(by) > 0 {
+		d.warn("commands of agents reach whatever this machine reaches, also private addresses and the metadata of clouds, in the profiles "+strings.Join(by, ", "),
+			"set workspaces.network to full, which closes those, unless they need raw TCP or UDP")
+	}
 	if d.config.Storage.Shared() {
 		d.ok("agents find their containers on all members only if all members use the same engine (DOCKER_HOST)")
 	}
