@@ -40,12 +40,8 @@ type backfill struct {
 	order    []string           // in which the channels are read
 }
 
-func newBackfill(c *Connector, self identity, h connectors.Handler) *backfill {
-	known, ok := h.(gapHandler)
-	if !ok {
-		known = noChats{h}
-	}
-	b := &backfill{chat: c, self: self, handler: known, log: c.log, kick: make(chan struct{}, 1), open: make(map[string]*replay)}
+func newBackfill(c *Connector, self identity, h gapHandler) *backfill {
+	b := &backfill{chat: c, self: self, handler: h, log: c.log, kick: make(chan struct{}, 1), open: make(map[string]*replay)}
 	b.good = connectors.Watermark{Marks: c.cfg.Marks, Key: b.key("last_good"), Reach: backfillReach}
 	return b
 }

@@ -24,6 +24,11 @@ const (
 	openTime   = 3 * time.Second         // lifetime of a trigger, which opens a form
 	sayTime    = 10 * time.Second        // an ephemeral message to the user who acted
 
+	lookupTime  = 10 * time.Second // one look at a user
+	memberTime  = 10 * time.Minute // whether a user is a full member is remembered
+	memberAgain = time.Minute      // the same after the token was refused
+	maxMembers  = 10_000           // users that are remembered
+
 	maxFrameBytes  = 4 << 20 // one Socket Mode frame
 	maxAnswerBytes = 8 << 20 // one answer of the Web API
 

@@ -12,7 +12,7 @@ import (
 // workspace; the first that is not empty counts. User ids are unique only within a
 // workspace, so users of others are TEAM/USER, and outsider. ok is false if the payload
 // does not say who acts, where or of which workspace.
-func (self identity) principal(connector, channel, user string, teams ...string) (d claybot.Descriptor, outsider, ok bool) {
+func (i identity) principal(connector, channel, user string, teams ...string) (d claybot.Descriptor, outsider, ok bool) {
 	team := ""
 	for _, t := range teams {
 		if t != "" {
@@ -20,13 +20,13 @@ func (self identity) principal(connector, channel, user string, teams ...string)
 			break
 		}
 	}
-	for _, id := range []string{self.Team, team, channel, user} {
+	for _, id := range []string{i.Team, team, channel, user} {
 		if id == "" || strings.ContainsRune(id, '/') {
 			return d, false, false
 		}
 	}
-	if team != self.Team {
+	if team != i.Team {
 		user, outsider = team+"/"+user, true
 	}
-	return claybot.User(connector, self.Team+"/"+channel, user), outsider, true
+	return claybot.User(connector, i.Team+"/"+channel, user), outsider, true
 }

@@ -62,6 +62,7 @@ type Connector struct {
 	files     *http.Client // for bytes: without a time limit of its own, and without redirects
 	uploads   sync.Map     // of the newest file for each channel, see remember
 	penalties penalties
+	members   members
 	self      atomic.Pointer[identity]
 	ignored   atomic.Int64
 	gap       atomic.Pointer[gap]    // the newest one with messages that may be missing
@@ -140,6 +141,9 @@ func (c *Connector) Health() connectors.Health {
 	if crowd := c.crowd.Load(); crowd != nil && h.State != connectors.StateStopped && h.Err == "" {
 		h.Err = *crowd
 	}
+	if fault := c.members.fault.Load(); fault != nil && h.State == connectors.StateLive && h.Err == "" {
+		h.Err = *fault
+	}
 	if g := c.gap.Load(); g != nil && h.State == connectors.StateLive && h.Err == "" && time.Since(g.to) < gapShown {
 		h.Err = g.String()
 	}
@@ -175,8 +179,13 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	if err != nil {
 		return err
 	}
-	work, back := newLanes(maxPending), newBackfill(c, self, h)
-	r := &receiver{name: c.cfg.Name, self: self, chat: c, handler: h, work: work, back: back, log: c.log, ignored: &c.ignored}
+	known, ok := h.(gapHandler)
+	if !ok {
+		known = noChats{h}
+	}
+	guarded := door{known, c}
+	work, back := newLanes(maxPending), newBackfill(c, self, guarded)
+	r := &receiver{name: c.cfg.Name, self: self, chat: c, handler: guarded, work: work, back: back, log: c.log, ignored: &c.ignored}
 	l := newLink(c.open, r.take, c.log, &c.pulse)
 	l.opening = back.opened
 	l.crowd.nodes, l.crowd.told = c.cfg.Nodes, &c.crowd

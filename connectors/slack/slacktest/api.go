@@ -163,7 +163,7 @@ func (s *Server) call(method, token string, args url.Values, r *http.Request) an
 	case "conversations.list":
 		return s.list(args)
 	case "users.info":
-		return answer{"ok": true, "user": answer{"id": args.Get("user"), "team_id": s.cfg.Team, "name": strings.ToLower(args.Get("user"))}}
+		return s.userInfo(args.Get("user"))
 	}
 	return refuse("unknown_method")
 }

@@ -77,7 +77,7 @@ func (s *Server) DeleteFile(id string) {
 	s.files[id].gone = true
 }
 
-// Lack takes a scope from the app: files:read, files:write, reactions:write, or
+// Lack takes a scope from the app: files:read, files:write, reactions:write, users:read, or
 // one by which conversations are read or listed.
 func (s *Server) Lack(scope string, lacks bool) {
 	s.mu.Lock()
@@ -108,7 +108,7 @@ func (s *Server) Reactions(channel, ts string) []string {
 // scopes are what methods need.
 var scopes = map[string]string{
 	"files.info": "files:read", "files.getUploadURLExternal": "files:write", "files.completeUploadExternal": "files:write",
-	"reactions.add": "reactions:write",
+	"reactions.add": "reactions:write", "users.info": "users:read",
 }
 
 // lacking refuses a method for which the app has no scope. The lock is held.

@@ -14,6 +14,7 @@ type desk struct {
 	views    map[string]*view
 	replies  map[string]*reply // to submitted modals, by envelope
 	whispers []Whisper
+	users    map[string]User // whom SetUser named
 }
 
 // A trigger lets an app open a modal for the user who pressed, once and soon.

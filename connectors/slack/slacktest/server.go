@@ -134,6 +134,7 @@ func New(cfg Config) *Server {
 	s.reads, s.left = make(map[string]*bucket), make(map[string]bool)
 	s.files, s.noScope, s.reactions = make(map[string]*held), make(map[string]bool), make(map[string]map[string][]string)
 	s.triggers, s.views, s.replies = make(map[string]*trigger), make(map[string]*view), make(map[string]*reply)
+	s.users = make(map[string]User)
 	s.mux.HandleFunc("POST /api/{method}", s.serveAPI)
 	s.mux.HandleFunc("GET /socket", s.serveSocket)
 	s.mux.HandleFunc("POST /upload/v1/{ticket}", s.serveUpload)

@@ -1,0 +1,123 @@
+package slack
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	slackapi "github.com/slack-go/slack"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+// members knows which users of the workspace are full members, from users.info. The zero
+// value is ready.
+type members struct {
+	mu    sync.Mutex
+	known map[string]member
+	fault atomic.Pointer[string] // why nobody can be looked up; nil for nothing
+}
+
+type member struct {
+	outsider bool
+	until    time.Time
+}
+
+func (s *members) get(user string) (m member, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, ok = s.known[user]
+	return m, ok && time.Now().Before(m.until)
+}
+
+func (s *members) put(user string, outsider bool, valid time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil || len(s.known) >= maxMembers {
+		s.known = make(map[string]member)
+	}
+	s.known[user] = member{outsider, time.Now().Add(valid)}
+}
+
+// outsider reports whether a user of the bot's own workspace is no full member: a guest, a
+// deactivated user, or one of whom Slack says nothing. An error means that Slack could not
+// be asked now.
+func (c *Connector) outsider(ctx context.Context, user string) (bool, error) {
+	if m, ok := c.members.get(user); ok {
+		return m.outsider, nil
+	}
+	if wait := c.penalties.left(methodUserInfo, ""); wait > 0 {
+		return true, &connectors.RetryError{After: wait, Err: fmt.Errorf("%s: too many calls", methodUserInfo)}
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTime)
+	defer cancel()
+	u, err := c.api.GetUserInfoContext(ctx, user)
+	if err == nil {
+		self, err := c.whoami(ctx)
+		if err != nil {
+			return true, err
+		}
+		outsider := u.ID != user || !self.has(u)
+		c.members.put(user, outsider, memberTime)
+		c.members.fault.Store(nil)
+		return outsider, nil
+	}
+	if wait := waitFor(err); wait > 0 {
+		c.penalties.add(methodUserInfo, "", wait)
+	}
+	refused := c.refused(methodUserInfo, "SLACK_BOT_TOKEN", err)
+	switch code, k := judge(err); {
+	case k == account:
+		text := refused.Error() + "; users in channels need access of their own"
+		if c.members.fault.Swap(&text) == nil {
+			c.log.Warn("users in channels cannot be told from guests", "err", refused)
+		}
+		c.members.put(user, true, memberAgain)
+	case code != "" && k != rate && k != server:
+		c.members.put(user, true, memberTime)
+	default:
+		return true, refused
+	}
+	return true, nil
+}
+
+// has reports whether a user is a full member of the workspace, in an organization with
+// several also one whose home is another of them.
+func (i identity) has(u *slackapi.User) bool {
+	return !u.IsRestricted && !u.IsUltraRestricted && !u.IsStranger && !u.Deleted &&
+		(u.TeamID == i.Team || slices.Contains(u.Enterprise.Teams, i.Team))
+}
+
+// A door marks what outsiders do in channels. In direct chats access is personal, so that
+// no one is looked up.
+type door struct {
+	gapHandler
+	chat *Connector
+}
+
+// Post marks the sender of m.
+func (d door) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
+	if m.Context.Group && !m.From.Outsider {
+		var err error
+		if m.From.Outsider, err = d.chat.outsider(ctx, to.UserID); err != nil {
+			return err
+		}
+	}
+	return d.gapHandler.Post(ctx, to, m)
+}
+
+// Answer marks who pressed.
+func (d door) Answer(ctx context.Context, p connectors.Press) (connectors.PressResult, error) {
+	if _, channel, _ := strings.Cut(p.ChannelID, "/"); !p.Outsider && !strings.HasPrefix(channel, "D") {
+		var err error
+		if p.Outsider, err = d.chat.outsider(ctx, p.UserID); err != nil {
+			return connectors.PressResult{}, err
+		}
+	}
+	return d.gapHandler.Answer(ctx, p)
+}
