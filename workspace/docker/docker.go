@@ -14,7 +14,8 @@
 //
 // # Containers
 //
-//	claybot-<key>-<hash>         the workspace: init, a sleeping process, and commands by exec
+//	claybot-<key>-<hash>         the workspace: init and a sleeping process, which have a user of
+//	                             their own, and commands by exec; watched while anything runs
 //	claybot-<key>-<hash>-relay   in its network, for the modes allow and full: carries connections to claybot
 //	claybot-<key>-<hash>-engine  beside it: a Docker engine of its own
 //

@@ -147,12 +147,18 @@ var programs = []string{
 
 var deviceFiles = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-// landlock lets this thread use a folder, and read the programs.
-func landlock(files string) error {
+// landlockVersion is that of the kernel; 0: it has no Landlock.
+func landlockVersion() int {
 	version, _, errno := syscall.RawSyscall(sysCreateRuleset, 0, 0, 1)
 	if errno != 0 {
-		version = 0
+		return 0
 	}
+	return int(version)
+}
+
+// landlock lets this thread use a folder, and read the programs.
+func landlock(files string) error {
+	version := landlockVersion()
 	if version < 3 {
 		return fmt.Errorf("this kernel has version %d of Landlock, want 3", version)
 	}

@@ -35,19 +35,6 @@ func confinedTo(t *testing.T, c confinement) (p *Provider, data string) {
 	return p, data
 }
 
-// landlockVersion is that of the kernel, asked for on a thread that knows nothing of it.
-func landlockVersion() int {
-	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
-	if err != nil {
-		return 0
-	}
-	var major, minor int
-	if _, err := fmt.Sscanf(string(b), "%d.%d", &major, &minor); err != nil || major < 6 || major == 6 && minor < 2 {
-		return 0
-	}
-	return 3
-}
-
 func opened(t *testing.T, p *Provider, key workspace.Key, change ...func(*workspace.Spec)) *view {
 	t.Helper()
 	spec := open
@@ -141,7 +128,7 @@ func TestConfined(t *testing.T) {
 			}
 			if c == byLandlock {
 				tries["use the common temporary folder"] = "echo x > /tmp/claybot-test-$$"
-				if b, _ := os.ReadFile("/proc/sys/kernel/osrelease"); strings.HasPrefix(string(b), "6.") && !confinesSignals() {
+				if landlockVersion() < 6 {
 					delete(tries, "signal claybot")
 				}
 			}
@@ -161,14 +148,6 @@ func TestConfined(t *testing.T) {
 			}
 		})
 	}
-}
-
-// confinesSignals reports a kernel whose Landlock confines signals, which is of 6.12.
-func confinesSignals() bool {
-	b, _ := os.ReadFile("/proc/sys/kernel/osrelease")
-	var major, minor int
-	_, _ = fmt.Sscanf(string(b), "%d.%d", &major, &minor)
-	return major > 6 || major == 6 && minor >= 12
 }
 
 // works checks that commands and file tools share their files.
