@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -401,6 +402,14 @@ func yesOrNo(v, what string) (bool, error) {
 		return false, nil
 	}
 	return false, complaint(what)
+}
+
+// Refuses reports whether a text says no and more: it begins with a word of refusal that
+// ends a sentence or a part of one, as in "no, use the other file".
+func Refuses(text string) bool {
+	text = strings.ToLower(strings.TrimSpace(text))
+	end := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) })
+	return end > 0 && no[text[:end]] && strings.IndexAny(strings.TrimLeft(text[end:], " "), ",.;:!-–—\n，。！、") == 0
 }
 
 // short is the beginning of an answer, to quote it.

@@ -300,3 +300,15 @@ func FuzzValid(f *testing.F) {
 		}
 	})
 }
+
+func TestRefuses(t *testing.T) {
+	for text, want := range map[string]bool{
+		"no, use the other file": true, "No. They are plastic.": true, "nein – das ist falsch": true, "NO! stop": true, "deny: too dear": true, "no\nnot now": true, "不，别这样": true,
+		"no": false, "": false, "no problem, go ahead": false, "what would that delete exactly?": false, "nothing yet": false, "north, please": false,
+		"yes, do it": false, "now, then": false, ", no": false, "off the record": false, "0, 1": false,
+	} {
+		if got := claybot.Refuses(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}

@@ -66,8 +66,8 @@ func (m *rules) text(lines []keyLine) (reply string) {
 	if reply != "ok" && len(given) > 0 {
 		reply, at = m.answer(given, m.own, claybot.ViaText)
 	}
-	if reply == "unfit" && at.Type == claybot.QuestionConfirm && len(given) == 0 { // anything but a yes is a no
-		reply, at = m.answer(map[string]string{at.Key: "no"}, m.own, claybot.ViaText)
+	if reply == "unfit" && at.Type == claybot.QuestionConfirm && len(given) == 0 { // it is about something else
+		return "later"
 	}
 	if reply == "unfit" && m.warned[at.ID] {
 		m.gone, m.by = true, "message"

@@ -197,10 +197,15 @@ func TestUnreadApproval(t *testing.T) {
 		if err == nil || r.saidTo(q) != "" {
 			t.Errorf("1 approves: %v", err)
 		}
-		// What is no yes and no no is a no, in those words.
-		r.say("not before Monday")
+		// What is no yes and no no waits, and the approval stays open; a no may say why.
+		r.say("what would that pay exactly?")
 		synctest.Wait()
-		if got := r.saidTo(q); got != "false  not before Monday" {
+		if got := r.saidTo(q); got != "" {
+			t.Errorf("%q was said", got)
+		}
+		r.say("no, not before Monday")
+		synctest.Wait()
+		if got := r.saidTo(q); got != "false  no, not before Monday" {
 			t.Errorf("%q was said", got)
 		}
 	})

@@ -57,7 +57,7 @@ func (x *TextAnswers) Take(ctx context.Context, agent claybot.Agent, m claybot.A
 	if err == nil {
 		w.open, err = w.read(ctx, m)
 	}
-	if err != nil || len(w.open) == 0 {
+	if err != nil || len(w.open) == 0 || w.elsewhere(m.Text) {
 		return done, false, err
 	}
 	p, err := x.intake.Complete(ctx, agent, m)
@@ -88,7 +88,7 @@ func (x *TextAnswers) pauseOf(ctx context.Context, agent claybot.Agent) (pause, 
 	return pause{x, agent, run, open}, err
 }
 
-// read drops the approvals that the person could not have read when they wrote: a yes
+// read drops the approvals that the person could not have read when they wrote, as a yes
 // only ever approves what it replied to.
 func (p pause) read(ctx context.Context, m claybot.AgentMessage) (open []claybot.Question, err error) {
 	if m.At == 0 {
@@ -107,6 +107,19 @@ func (p pause) read(ctx context.Context, m claybot.AgentMessage) (open []claybot
 		open = append(open, q)
 	}
 	return open, nil
+}
+
+// elsewhere reports whether a text says neither yes nor no to the approval that it would
+// answer: it is about something else, and waits. It never denies.
+func (p pause) elsewhere(text string) bool {
+	if len(p.open) == 0 || p.open[0].Type != claybot.QuestionConfirm || claybot.Refuses(text) {
+		return false
+	}
+	if _, lines := keyed(p.open, text); lines {
+		return false
+	}
+	_, err := p.open[0].Check(text, p.answers.zone())
+	return err != nil
 }
 
 // judge classifies a message: an answer; an invalid answer, which the person is notified
@@ -172,7 +185,7 @@ func (p pause) tried(text string) (answers []claybot.Answer, faults []string, at
 		if err == nil {
 			return []claybot.Answer{{Question: q.ID, Value: v}}, nil, q
 		}
-		if !lines && q.Type == claybot.QuestionConfirm && p.run.Engine == claybot.EngineReact { // any other text denies
+		if !lines && q.Type == claybot.QuestionConfirm && claybot.Refuses(text) { // and says why
 			return []claybot.Answer{{Question: q.ID, Value: json.RawMessage("false"), Reason: text}}, nil, q
 		}
 		if !lines {
