@@ -200,7 +200,7 @@ func (a *Admin) Revoke(ctx context.Context, connector, id string) error {
 			by = "owner"
 		case d.Connector != connector || d.UserID != id && d.ChannelID != id:
 			continue
-		case d.ChannelID != id && a.people.Knows(connector, d.ChannelID):
+		case d.ChannelID != id && a.people.Allowed(d, true):
 			continue // they write there as a member of a group with access
 		default:
 			if _, err := a.dropWaiting(ctx, e.ID, inbox.ErrDropped, inbox.SkippedRevoked); err != nil {

@@ -371,6 +371,36 @@ func TestRevoke(t *testing.T) {
 	})
 }
 
+// A user of another organization who is revoked loses access in channels as well, although
+// the channel keeps its own.
+func TestRevokeOutsider(t *testing.T) {
+	t.Parallel()
+	pairing(t, func(r *rig) {
+		r.mind.hold("long", time.Minute)
+		r.start()
+		for _, id := range []string{"T1/C1", "T2/U1"} {
+			if err := r.system.People.Allow(r.Context(), "chat", id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d := claybot.User("chat", "T1/C1", "T2/U1")
+		m := msg("long", "long")
+		m.Context.Group, m.From.Outsider = true, true
+		r.post(d, m)
+		synctest.Wait()
+		if err := r.system.Control.Revoke(r.Context(), "chat", "T2/U1"); err != nil {
+			t.Fatal(err)
+		}
+		after(5 * time.Minute)
+		if run := r.receipt("long").Run; run == nil || run.State != claybot.RunCanceled || len(r.chat.seen()) != 0 {
+			t.Errorf("the run is %+v, people see %q", run, r.chat.seen())
+		}
+		if r.system.People.MayWrite(d) {
+			t.Error("the agent's person may still write")
+		}
+	})
+}
+
 // Ids must be there.
 func TestAllowNeedsIDs(t *testing.T) {
 	t.Parallel()

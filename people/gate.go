@@ -127,8 +127,12 @@ func (g *Gate) replace(all map[subject]storage.Grant, changes int) bool {
 }
 
 // Allowed reports whether messages of d are accepted. A group needs a grant of its own; in
-// a direct chat the person needs one.
+// a direct chat the person needs one. A user of another organization, <team>/<user>, needs
+// one in any case.
 func (g *Gate) Allowed(d claybot.Descriptor, group bool) bool {
+	if strings.ContainsRune(d.UserID, '/') && !g.KnowsOutsider(d.Connector, d.UserID) {
+		return false
+	}
 	if !group {
 		return g.Knows(d.Connector, d.UserID)
 	}
@@ -148,7 +152,7 @@ func (g *Gate) Admits(d claybot.Descriptor, m claybot.AgentMessage) bool {
 // for guests, but not for users of other organizations, <team>/<user>.
 func (g *Gate) KnowsOutsider(connector, user string) bool {
 	if strings.ContainsRune(user, '/') {
-		return g.Listed(connector, user) || g.Granted(connector, user)
+		return g.Listed(connector, user) || g.Granted(connector, user) || slices.Contains(g.access().Trusted, connector)
 	}
 	return g.Knows(connector, user)
 }
