@@ -186,13 +186,13 @@ func (a *auth) newCode() (code string, shared bool) {
 	return code, a.publish()
 }
 
-// login exchanges a code, or with token set the owner's token, for the cookie of a new
-// session. The session is valid before its file is written, even on a full disk.
-func (a *auth) login(secret string, token bool) (cookie string, ok bool) {
+// login exchanges a code, or the owner's token, for the cookie of a new session. The
+// session is valid before its file is written, even on a full disk.
+func (a *auth) login(secret string) (cookie string, ok bool) {
 	sum := digest(secret)
 	ok = a.useCode(sum)
 	a.mu.Lock()
-	if ok = ok || token && a.owner.is(sum); ok {
+	if ok = ok || a.owner.is(sum); ok {
 		cookie = a.begin(random())
 	}
 	a.mu.Unlock()

@@ -43,7 +43,7 @@ func (x AuthForTest) Sessions() int              { return len(x.a.sessions) }
 func (x AuthForTest) Under() int                 { return len(x.a.under) }
 
 func (x AuthForTest) Login(secret string) (string, bool) {
-	return x.a.login(secret, true)
+	return x.a.login(secret)
 }
 
 func (x AuthForTest) Renew(cookie string) string { return x.a.renew(cookie) }

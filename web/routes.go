@@ -115,9 +115,9 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 	wait := s.auth.guess.locked(caller(r))
 	secret := strings.TrimSpace(in.Token)
-	cookie, ok := s.auth.login(secret, wait == 0)
-	if !ok && s.auth.catchUp(r.Context(), secret) {
-		cookie, ok = s.auth.login(secret, wait == 0)
+	cookie, ok := s.auth.login(secret)
+	if !ok && wait == 0 && s.auth.catchUp(r.Context(), secret) {
+		cookie, ok = s.auth.login(secret)
 	}
 	switch {
 	case !ok && wait > 0:
