@@ -164,6 +164,50 @@ func TestThreePairingsAtMost(t *testing.T) {
 	})
 }
 
+// Three unknown users who wait do not keep the others out: after ten minutes the oldest
+// makes room for the next one, who may then keep it for as long. A flood of a thousand gets
+// no more codes than that.
+func TestNewcomersGetTheirTurn(t *testing.T) {
+	t.Parallel()
+	pairing(t, func(r *rig) {
+		r.start()
+		write := func(user string) (open []string) {
+			r.post(dm(user), msg(user+fmt.Sprint(time.Now().UnixNano()), "hello"))
+			synctest.Wait()
+			all, err := r.system.People.Pairings(r.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range all {
+				open = append(open, p.UserID)
+			}
+			slices.Sort(open)
+			return open
+		}
+		for _, user := range []string{"s1", "s2", "s3"} {
+			write(user)
+			after(time.Minute)
+		}
+		if got := write("ann"); !slices.Equal(got, []string{"s1", "s2", "s3"}) {
+			t.Errorf("at once: %q", got)
+		}
+		after(7*time.Minute + 30*time.Second)
+		if got := write("ann"); !slices.Equal(got, []string{"ann", "s2", "s3"}) {
+			t.Errorf("after ten minutes: %q", got)
+		}
+		for i := range 1000 {
+			write(fmt.Sprint("flood", i))
+		}
+		if got, codes := write("bob"), len(r.chat.seen()); !slices.Equal(got, []string{"ann", "s2", "s3"}) || codes != 4 {
+			t.Errorf("in a flood: %q, %d codes", got, codes)
+		}
+		after(2 * time.Minute)
+		if got := write("s1"); !slices.Equal(got, []string{"ann", "s1", "s3"}) {
+			t.Errorf("who made room asks again: %q", got)
+		}
+	})
+}
+
 // Ten wrong codes lock the door for a while, for right ones too, and longer the
 // next time.
 func TestWrongCodes(t *testing.T) {

@@ -38,10 +38,12 @@ type Access struct {
 }
 
 // Limits of pairing: one code an hour for a user, three open codes for a
-// connector, and a lockout after ten wrong codes in ten minutes.
+// connector, of which the oldest makes room for another user after ten minutes, and a
+// lockout after ten wrong codes in ten minutes.
 const (
 	pairingValid = time.Hour
 	pairingOpen  = 3
+	pairingAlone = 10 * time.Minute
 	wrongCodes   = 10
 	wrongWindow  = 10 * time.Minute
 	lockedFor    = 5 * time.Minute
@@ -206,16 +208,25 @@ func (g *Gate) Challenge(ctx context.Context, d claybot.Descriptor, m claybot.Ag
 		return nil, err
 	}
 	waiting, known := 0, g.toldLately(who)
+	var oldest storage.Pairing
 	for _, p := range open {
 		if p.Connector == d.Connector {
 			waiting++
 			known = known || p.UserID == d.UserID
+			if oldest.Code == "" || p.At < oldest.At {
+				oldest = p
+			}
 		}
 	}
-	if known || waiting >= pairingOpen {
+	now := time.Now()
+	if known || waiting >= pairingOpen && now.Sub(oldest.At.Time()) < pairingAlone {
 		return nil, nil
 	}
-	now := time.Now()
+	if waiting >= pairingOpen {
+		if err := g.displace(ctx, oldest); err != nil {
+			return nil, err
+		}
+	}
 	p := storage.Pairing{
 		Code: newCode(), Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID,
 		Name: m.From.Name, At: claybot.At(now), Expires: claybot.At(now.Add(pairingValid)),
@@ -234,6 +245,18 @@ func (g *Gate) Challenge(ctx context.Context, d claybot.Descriptor, m claybot.Ag
 	}
 	g.asked[who] = now
 	return out, nil
+}
+
+// displace ends a request that had enough time, so that a few unknown users cannot keep
+// all others out. Its user may ask again.
+func (g *Gate) displace(ctx context.Context, p storage.Pairing) error {
+	if err := g.store.DropPairing(ctx, p.Code); err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return fmt.Errorf("drop the oldest pairing: %w", err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.asked, subject{p.Connector, p.UserID})
+	return nil
 }
 
 // toldLately reports whether an unknown user got a code within the last hour.
