@@ -2,6 +2,7 @@ package subagents
 
 import (
 	"context"
+	"errors"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/people"
@@ -14,11 +15,10 @@ import (
 // of its root, a task for the place where it answers. Where that cannot be found out, it
 // is a place that no other agent has.
 func (d *Directory) Audience(ctx context.Context, a claybot.Agent, r claybot.Route) claybot.Audience {
-	unknown := claybot.Audience{Owner: a.Descriptor.OwnerID(), Place: "?/" + string(a.ID)}
 	if root := a.Descriptor.Root; a.Descriptor.Type == claybot.AgentSubagent && root != "" {
 		found, err := d.agents.Agent(ctx, root)
 		if err != nil {
-			return unknown
+			return unknownAudience(a)
 		}
 		a, r = found, claybot.Route{}
 	}
@@ -28,24 +28,41 @@ func (d *Directory) Audience(ctx context.Context, a claybot.Agent, r claybot.Rou
 	return people.AudienceOf(a.Descriptor, r)
 }
 
+func unknownAudience(a claybot.Agent) claybot.Audience {
+	return claybot.Audience{Owner: a.Descriptor.OwnerID(), Place: "?/" + string(a.ID)}
+}
+
+// Readers implements tools.Directory.
+func (d *Directory) Readers(ctx context.Context, env tools.Env) claybot.Audience {
+	return d.Audience(ctx, env.Agent, env.Route)
+}
+
 // audienceOf is Audience for an agent of the index.
 func (d *Directory) audienceOf(ctx context.Context, e storage.IndexEntry) claybot.Audience {
 	a := claybot.Agent{ID: e.ID, Descriptor: e.Descriptor}
 	if e.Descriptor.Type == claybot.AgentCron {
-		if found, err := d.agents.Agent(ctx, e.ID); err == nil {
-			a = found
+		found, err := d.agents.Agent(ctx, e.ID)
+		if err != nil {
+			return unknownAudience(a)
 		}
+		a = found
 	}
 	return d.Audience(ctx, a, claybot.Route{})
 }
 
-// Discloses implements tools.Directory.
+// Discloses implements tools.Directory. While it cannot be found out, nobody may approve
+// the call.
 func (d *Directory) Discloses(ctx context.Context, env tools.Env, to string, way tools.Way) *tools.Disclosure {
-	target, err := d.target(ctx, env.Agent, to)
-	if err != nil {
+	target, err := d.addressed(ctx, env.Agent, to)
+	switch {
+	case errors.As(err, new(noAgentError)):
 		return nil // the call fails, and says why
+	case err != nil:
+		return &tools.Disclosure{Text: texts.DisclosesUnknown}
+	case target.ID == env.Agent.ID:
+		return nil
 	}
-	mine, theirs := d.Audience(ctx, env.Agent, env.Route), d.Audience(ctx, target, claybot.Route{})
+	mine, theirs := d.Readers(ctx, env), d.audienceOf(ctx, target)
 	var all tools.Disclosure
 	for _, x := range []struct {
 		not          tools.Way
@@ -69,7 +86,7 @@ func (d *Directory) Discloses(ctx context.Context, env tools.Env, to string, way
 // DisclosesNotes says what a call discloses that reads the notes of its owner or, with
 // toAll, that writes what the agents of all people read.
 func (d *Directory) DisclosesNotes(ctx context.Context, env tools.Env, toAll bool) *tools.Disclosure {
-	mine := d.Audience(ctx, env.Agent, env.Route)
+	mine := d.Readers(ctx, env)
 	source, sink, what := claybot.Audience{Owner: mine.Owner}, mine, texts.OfNotes
 	if toAll {
 		source, sink, what = mine, claybot.Everybody, texts.OfConversation

@@ -89,32 +89,40 @@ func (d *Directory) ReadAgentHistory(ctx context.Context, env tools.Env, id stri
 	return records[max(0, len(records)-last):], nil
 }
 
-// target finds the agent that a tool's "to" means: an id, "parent", or nothing
-// for the most recent foreground agent.
-func (d *Directory) target(ctx context.Context, from claybot.Agent, to string) (claybot.Agent, error) {
-	var none claybot.Agent
+// A noAgentError says, in words for the model, that there is no agent as a tool named it.
+type noAgentError string
+
+func (e noAgentError) Error() string { return string(e) }
+
+// addressed finds the agent that a tool's "to" means: an id, "parent", or nothing for the
+// most recent foreground agent. It returns a noAgentError where there is none.
+func (d *Directory) addressed(ctx context.Context, from claybot.Agent, to string) (storage.IndexEntry, error) {
 	id := claybot.AgentID(strings.TrimSpace(to))
 	switch {
 	case id == "":
 		e, err := d.people.Recent(ctx, from.Descriptor, from.ID)
 		if errors.Is(err, storage.ErrNotFound) {
-			return none, errors.New("there is no other agent of a person to write to")
+			return e, noAgentError("there is no other agent of a person to write to")
 		}
-		if err != nil {
-			return none, err
-		}
-		id = e.ID
+		return e, err
 	case id == "parent":
 		if id = from.Descriptor.Parent; id == "" {
-			return none, errors.New("you have no parent; name an agent's id, or leave to out for the most recent one of a person")
+			return storage.IndexEntry{}, noAgentError("you have no parent; name an agent's id, or leave to out for the most recent one of a person")
 		}
 	}
-	if id == from.ID {
-		return none, errors.New("that agent is you")
-	}
-	e, err := d.known(ctx, from, id)
-	if err != nil {
+	return d.known(ctx, from, id)
+}
+
+// target returns the agent that a tool's "to" means, if it can be written to.
+func (d *Directory) target(ctx context.Context, from claybot.Agent, to string) (claybot.Agent, error) {
+	var none claybot.Agent
+	e, err := d.addressed(ctx, from, to)
+	id := e.ID
+	switch {
+	case err != nil:
 		return none, err
+	case id == from.ID:
+		return none, errors.New("that agent is you")
 	}
 	old, err := d.supervisor.archived(ctx, e)
 	switch {
@@ -136,7 +144,7 @@ func (d *Directory) target(ctx context.Context, from claybot.Agent, to string) (
 func (d *Directory) known(ctx context.Context, from claybot.Agent, id claybot.AgentID) (storage.IndexEntry, error) {
 	e, err := d.index.IndexedAgentByID(ctx, id)
 	if errors.Is(err, storage.ErrNotFound) || err == nil && !d.people.Reaches(from.Descriptor, e.Descriptor) {
-		return e, fmt.Errorf("there is no agent %.40q; list_agents shows those you can reach", string(id))
+		return e, noAgentError(fmt.Sprintf("there is no agent %.40q; list_agents shows those you can reach", string(id)))
 	}
 	return e, err
 }

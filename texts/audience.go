@@ -12,6 +12,9 @@ const (
 	OfNotes        = "notes"
 )
 
+// DisclosesUnknown says that it cannot be found out what a call discloses.
+const DisclosesUnknown = "it cannot be found out now who will be able to read what"
+
 // Discloses says who will be able to read what only others can read now.
 func Discloses(what string, source, sink claybot.Audience) string {
 	return fmt.Sprintf("%s will be able to read %s that only %s can read now", Readers(sink), what, Readers(source))

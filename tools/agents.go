@@ -34,6 +34,8 @@ type Agents interface {
 type Directory interface {
 	// ListAgents lists them.
 	ListAgents(ctx context.Context, env Env) ([]AgentInfo, error)
+	// Readers are who can read what a call comes to.
+	Readers(ctx context.Context, env Env) claybot.Audience
 	// Discloses says what a call discloses that reaches another agent, named as in
 	// SendAgentMessage; nil: nothing.
 	Discloses(ctx context.Context, env Env, to string, way Way) *Disclosure

@@ -66,6 +66,8 @@ func (s *society) ListAgents(_ context.Context, env tools.Env) ([]tools.AgentInf
 	return s.agents, s.ask(env, "list")
 }
 
+func (s *society) Readers(context.Context, tools.Env) claybot.Audience { return claybot.Audience{} }
+
 func (s *society) Discloses(_ context.Context, _ tools.Env, to string, way tools.Way) *tools.Disclosure {
 	s.reached = append(s.reached, reach{to, way})
 	return s.disclosed

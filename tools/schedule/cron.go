@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,9 +112,24 @@ func given(fields ...string) (n int) {
 	return n
 }
 
-// own are the tasks that the caller may see: those of its owner, or all for an
-// agent without an owner.
+// own are the tasks that the caller may see: those of its owner. Where others read as
+// well, only those that answer there, or to the caller itself.
 func (c cron) own(ctx context.Context, env tools.Env) ([]connectors.Task, []connectors.Problem, error) {
+	all, problems, err := c.owned(ctx, env)
+	if err != nil || c.agents == nil {
+		return all, problems, err
+	}
+	here := c.agents.Readers(ctx, env).Place
+	if here == "" {
+		return all, problems, nil
+	}
+	return slices.DeleteFunc(all, func(t connectors.Task) bool {
+		return t.Route != here && t.Route != "agent:"+string(env.Agent.ID)
+	}), nil, nil
+}
+
+// owned are the tasks of the caller's owner, or all for an agent without an owner.
+func (c cron) owned(ctx context.Context, env tools.Env) ([]connectors.Task, []connectors.Problem, error) {
 	all, problems, err := c.tasks.Tasks(ctx)
 	owner := env.Agent.Descriptor.OwnerID()
 	if err != nil || owner == "" {
@@ -192,7 +208,7 @@ func describe(t connectors.Task) string {
 
 // room refuses one more task for an owner who has many.
 func (c cron) room(ctx context.Context, env tools.Env) error {
-	mine, _, err := c.own(ctx, env)
+	mine, _, err := c.owned(ctx, env)
 	if err != nil {
 		return err
 	}

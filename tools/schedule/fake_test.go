@@ -114,8 +114,13 @@ func (f *heartbeats) RunHeartbeats(_ context.Context, key string, ids ...string)
 // family is tools.Directory as far as its list goes.
 type family struct {
 	tools.Directory
-	all []tools.AgentInfo
-	err error
+	all   []tools.AgentInfo
+	err   error
+	place string // where others read as well
+}
+
+func (f *family) Readers(context.Context, tools.Env) claybot.Audience {
+	return claybot.Audience{Place: f.place}
 }
 
 func (f *family) ListAgents(context.Context, tools.Env) ([]tools.AgentInfo, error) {

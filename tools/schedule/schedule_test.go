@@ -214,6 +214,32 @@ func TestOwners(t *testing.T) {
 	}
 }
 
+// Where others read as well, an agent neither sees nor changes the tasks of its owner that
+// answer elsewhere.
+func TestTasksOfAPlace(t *testing.T) {
+	w := newWorld()
+	for slug, route := range map[string]string{"direct": "slack/T1/D1", "here": "slack/T1/C1", "mine": "agent:" + annID, "nowhere": "none", "other": "slack/T1/C2"} {
+		w.tasks.all = append(w.tasks.all, connectors.Task{TaskSpec: connectors.TaskSpec{Name: slug, Every: "1h", Owner: "slack/U1", Route: route}, Slug: slug, UID: "uid-" + slug, Enabled: true})
+	}
+	for place, sees := range map[string]string{"": " direct here mine nowhere other ", "slack/T1/C1": " here mine "} {
+		w.family.place = place
+		list, err := w.call(t, ann(), "cron_list", `{}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range w.tasks.all {
+			want := strings.Contains(sees, " "+task.Slug+" ")
+			if got := strings.Contains(list, task.Slug+": "); got != want {
+				t.Errorf("in %q: sees %s: %v", place, task.Slug, got)
+			}
+			w.tasks.asked = nil
+			if _, err := w.call(t, ann(), "cron_run", `{"task":"`+task.Slug+`"}`); (err == nil) != want || (w.tasks.asked != nil) != want {
+				t.Errorf("in %q: runs %s: %v", place, task.Slug, err)
+			}
+		}
+	}
+}
+
 func TestCronUpdate(t *testing.T) {
 	tests := []struct{ args, asked, wrong string }{
 		{`"enabled":false`, "map[Enabled:false]", ""},
