@@ -118,7 +118,7 @@ func TestWorkspaceClosed(t *testing.T) {
 		{"runtime: '../x'", "not the name of a runtime"},
 		{"docker: true", "not the name of an image"},
 		{"kill_on_timeout: maybe", "not one of true, false"},
-		{"unsafe: [everthing]", "not the name of a protection, which are capabilities, docker, exec-tmp, new-privileges, root, seccomp, writable-root"},
+		{"unsafe: [everthing]", "not the name of a protection, which are capabilities, docker, exec-tmp, new-privileges, root, seccomp, unconfined, writable-root"},
 		{"unsafe: ['a b']", "not the name of a protection"},
 		{"runtme: runsc", "unknown key"},
 		{"env: {A: b}", "want a list"},
