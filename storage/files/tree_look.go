@@ -178,6 +178,7 @@ func (t *Tree) keep(ctx context.Context, files []storage.TreeFile) error {
 		return err
 	}
 	next := maps.Clone(t.kept)
+	written := make(map[string]string) // path by ID
 	for _, f := range files {
 		if f.Body == nil {
 			delete(next, f.Path)
@@ -188,9 +189,15 @@ func (t *Tree) keep(ctx context.Context, files []storage.TreeFile) error {
 			return fmt.Errorf("write %s: %w", f.Path, storage.ErrStale)
 		}
 		if id := t.cfg.Kept.ID; id != nil {
-			maps.DeleteFunc(next, func(p string, body []byte) bool { return p != f.Path && id(body) == id(f.Body) })
+			written[id(f.Body)] = f.Path
 		}
 		next[f.Path] = slices.Clone(f.Body)
+	}
+	if len(written) > 0 { // one pass for all: an ID may be costly to read
+		maps.DeleteFunc(next, func(p string, body []byte) bool {
+			at, ok := written[t.cfg.Kept.ID(body)]
+			return ok && p != at
+		})
 	}
 	mark := t.cfg.Kept.Join(next)
 	if mark != t.mark {

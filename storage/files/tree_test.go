@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -185,5 +187,64 @@ func TestTreeOfAFolder(t *testing.T) {
 	}
 	if _, err := storage.ReadFile(ctx, tree, "cron/a/state"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file of the mark after its folder has moved: %v", err)
+	}
+}
+
+// Files of a mark with IDs: the last file written with an ID replaces the others of that
+// ID, and to write many files takes one look at each.
+func TestKeptByID(t *testing.T) {
+	looks := 0
+	cfg := storage.MarkFiles{
+		Mark: "m",
+		Has:  func(p string) bool { return path.Base(p) == "state" },
+		ID:   func(body []byte) string { looks++; return string(body) },
+		Split: func(mark string, _ map[string][]byte) map[string][]byte {
+			files := make(map[string][]byte)
+			for line := range strings.Lines(mark) {
+				p, body, _ := strings.Cut(strings.TrimSpace(line), " ")
+				files[p] = []byte(body)
+			}
+			return files
+		},
+		Join: func(files map[string][]byte) string {
+			var mark strings.Builder
+			for _, p := range slices.Sorted(maps.Keys(files)) {
+				fmt.Fprintf(&mark, "%s %s\n", p, files[p])
+			}
+			return mark.String()
+		},
+	}
+	m := marks{}
+	tree := files.OpenTree(files.TreeConfig{Dir: t.TempDir(), Layout: storage.Layout{Watch: "*/TASK.md", Kept: cfg}, Marks: m})
+	const n = 200
+	var all []storage.TreeFile
+	for i := range n {
+		all = append(all, storage.TreeFile{Path: fmt.Sprintf("%03d/state", i), Body: fmt.Appendf(nil, "id-%d", i)})
+	}
+	if err := tree.WriteAll(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	if looks > 3*n {
+		t.Errorf("writing %d files took %d looks at IDs", n, looks)
+	}
+	for _, moved := range [][]storage.TreeFile{
+		{{Path: "new/state", Body: []byte("id-7")}},                                                                                              // elsewhere
+		{{Path: "001/state", Body: []byte("id-2"), Version: all[1].Version}},                                                                     // onto another one
+		{{Path: "x/state", Body: []byte("id-9")}, {Path: "y/state", Body: []byte("id-9")}},                                                       // twice
+		{{Path: "003/state", Body: []byte("id-4"), Version: all[3].Version}, {Path: "z/state", Body: []byte("id-3")}},                            // away and replaced
+		{{Path: "005/state", Body: []byte("id-6"), Version: all[5].Version}, {Path: "006/state", Body: []byte("id-5"), Version: all[6].Version}}, // swapped
+	} {
+		if err := tree.WriteAll(t.Context(), moved); err != nil {
+			t.Errorf("write %s: %v", moved[0].Path, err)
+		}
+	}
+	got := cfg.Split(m["m"], nil)
+	for p, want := range map[string]string{
+		"new/state": "id-7", "007/state": "", "001/state": "id-2", "002/state": "", "x/state": "", "y/state": "id-9", "009/state": "",
+		"003/state": "id-4", "004/state": "", "z/state": "id-3", "005/state": "id-6", "006/state": "id-5", "008/state": "id-8",
+	} {
+		if string(got[p]) != want {
+			t.Errorf("%s has %q, want %q", p, got[p], want)
+		}
 	}
 }
