@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -159,6 +160,37 @@ func TestMisfires(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The folders of many tasks whose runs ended while claybot was down are put aside
+// together.
+func TestManyEndedWhileDown(t *testing.T) {
+	const n = 120
+	bubble(t, func(r *rig) {
+		r.ends = nil
+		for i := range n {
+			id := fmt.Sprintf("x%03d", i)
+			r.write(id, taskText(id, "at: 2000-01-01T00:01:00Z", "once: true"))
+		}
+		r.start()
+		pass(2 * time.Minute)
+		r.stop()
+		r.mu.Lock()
+		for _, rows := range r.rows {
+			rows[0].State, rows[0].Ended = string(claybot.RunSucceeded), claybot.Now()
+		}
+		was := r.marked
+		r.mu.Unlock()
+		r.start()
+		pass(time.Second)
+		done, err := filepath.Glob(filepath.Join(r.dir, ".done", "x*"))
+		if left := r.slugs(); err != nil || len(done) != n || len(left) != 0 {
+			t.Errorf("%d folders are done, %d are left, %v, want %d done", len(done), len(left), err, n)
+		}
+		if wrote := r.marked - was; wrote > n/5 {
+			t.Errorf("the facts were written %d times", wrote)
+		}
+	})
 }
 
 // A year of missed instants is one run, and is told quickly.

@@ -2,6 +2,9 @@ package cron
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/claybot/claybot/connectors"
@@ -16,6 +19,9 @@ const (
 	// followEvery is how often a member reads the state of runs on other
 	// members.
 	followEvery = 15 * time.Second
+	// asideAtOnce is how many folders of finished tasks are moved while the files are
+	// locked, before others get their turn.
+	asideAtOnce = 100
 )
 
 // A loop implements schedule.Work.
@@ -69,8 +75,8 @@ func (l *loop) Step(ctx context.Context, look bool) (err error) {
 		l.followed = time.Now()
 		l.follow(ctx)
 	}
-	for _, t := range l.table.settle() {
-		l.try(ctx, "cannot put the folder of a finished task aside", func() error { return l.putAside(ctx, t) }, "task", t.slug)
+	for over := range slices.Chunk(l.table.settle(), asideAtOnce) {
+		l.try(ctx, "cannot put the folders of finished tasks aside", func() error { return l.putAside(ctx, over) })
 	}
 	now := l.sched.Now()
 	if l.last.Sub(now) > maxSetBack {
@@ -81,32 +87,42 @@ func (l *loop) Step(ctx context.Context, look bool) (err error) {
 }
 
 // try calls do with the files locked, and logs its error.
-func (l *loop) try(ctx context.Context, what string, do func() error, attrs ...any) {
+func (l *loop) try(ctx context.Context, what string, do func() error) {
 	if err := l.sched.Locked(ctx, do); err != nil && ctx.Err() == nil {
-		l.sched.Log.Warn("failed to save task files", append(attrs, "what", what, "err", err)...)
+		l.sched.Log.Warn("failed to save task files", "what", what, "err", err)
 	}
 }
 
-// putAside moves the folder of a task to .done, or leaves that to the next
+// putAside moves the folders of tasks to .done, or leaves that to the next
 // start if it fails. The caller holds the lock of the files.
-func (l *loop) putAside(ctx context.Context, t *task) error {
-	l.sched.Mu.Lock()
-	slug, gone := t.slug, t.gone || !t.spent
-	version := l.table.files[slug].version
-	l.sched.Mu.Unlock()
-	if gone {
-		return nil
+func (l *loop) putAside(ctx context.Context, tasks []*task) error {
+	var moved []*task
+	var failed []error
+	for _, t := range tasks {
+		l.sched.Mu.Lock()
+		slug, gone := t.slug, t.gone || !t.spent
+		version := l.table.files[slug].version
+		l.sched.Mu.Unlock()
+		if gone {
+			continue
+		}
+		if err := l.folder.putAway(ctx, slug, version); err != nil {
+			failed = append(failed, fmt.Errorf("task %s: %w", slug, err))
+			continue
+		}
+		moved = append(moved, t)
 	}
-	if err := l.folder.putAway(ctx, slug, version); err != nil {
-		return err
+	if len(moved) > 0 {
+		failed = append(failed, l.table.scan(ctx, nil, true))
 	}
-	err := l.table.scan(ctx, nil, true)
 	l.sched.Mu.Lock()
 	defer l.sched.Mu.Unlock()
-	if !t.gone && t.spent { // its file has changed
-		l.table.over = append(l.table.over, t)
+	for _, t := range moved {
+		if !t.gone && t.spent { // its file has changed
+			l.table.over = append(l.table.over, t)
+		}
 	}
-	return err
+	return errors.Join(failed...)
 }
 
 // follow reads the ends of runs on other members, for tasks to which the end

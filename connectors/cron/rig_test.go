@@ -40,6 +40,7 @@ type world struct {
 	reads  int          // of the ledger
 	sweeps atomic.Int64 // those of all tasks
 	repeat int          // posts of known messages
+	marked int          // writes of marks
 }
 
 type post struct {
@@ -185,6 +186,7 @@ func (w *world) SetCheckpoint(_ context.Context, key, value string) error {
 	w.lock()
 	defer w.mu.Unlock()
 	w.marks[key] = value
+	w.marked++
 	return nil
 }
 
