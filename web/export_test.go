@@ -122,4 +122,5 @@ var (
 	Bound      = bound
 	ReadTokens = readTokens
 	Limited    = limited
+	Watch      = (*limit).watch
 )

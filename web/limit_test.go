@@ -2,8 +2,11 @@ package web_test
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -106,6 +109,70 @@ func TestConnectionsWait(t *testing.T) {
 			_ = (<-accepted).Close()
 		}
 	})
+}
+
+// Connections without a request make room for those with one, those of the address that
+// holds the most of them first. Requests under way go on.
+func TestIdleConnectionsMakeRoom(t *testing.T) {
+	const seats, held = 6, 20
+	for _, secure := range []bool{false, true} {
+		t.Run(fmt.Sprint("tls ", secure), func(t *testing.T) {
+			entered, leave := make(chan struct{}, 2), make(chan struct{})
+			srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/long" {
+					entered <- struct{}{}
+					<-leave
+				}
+				_, _ = io.WriteString(w, "done")
+			}))
+			l := web.Limited(srv.Listener, seats)
+			srv.Listener = l
+			srv.Config.ConnState = func(c net.Conn, state http.ConnState) { web.Watch(l, c, state) }
+			if secure {
+				srv.StartTLS()
+			} else {
+				srv.Start()
+			}
+			defer srv.Close()
+			hc := srv.Client()
+			hc.Timeout = time.Minute
+			ask := func(path string) error {
+				resp, err := hc.Get(srv.URL + path)
+				if err != nil {
+					return err
+				}
+				defer resp.Body.Close()
+				if b, err := io.ReadAll(resp.Body); err != nil || string(b) != "done" {
+					return fmt.Errorf("read %q, %w", b, err)
+				}
+				return nil
+			}
+			long := make(chan error, 2)
+			for range cap(long) {
+				go func() { long <- ask("/long") }()
+				<-entered
+			}
+			stranger := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 9)}}
+			for range held {
+				c, err := stranger.DialContext(t.Context(), "tcp", srv.Listener.Addr().String())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+			}
+			for i := range 3 {
+				if err := ask("/"); err != nil {
+					t.Errorf("request %d beside %d idle connections: %v", i, held, err)
+				}
+			}
+			close(leave)
+			for range cap(long) {
+				if err := <-long; err != nil {
+					t.Errorf("a request under way: %v", err)
+				}
+			}
+		})
+	}
 }
 
 // pipes is a listener of connections that are in a queue.

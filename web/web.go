@@ -279,6 +279,9 @@ func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler, cert
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
+	if held, ok := l.(*limit); ok {
+		srv.ConnState = held.watch
+	}
 	ended := make(chan error, 1)
 	if cert == nil {
 		go func() { ended <- srv.Serve(l) }()
