@@ -117,7 +117,17 @@ func Answered(q claybot.Question, a claybot.Answer) string {
 	if len(q.Approvers) > 0 && a.By != "" {
 		how += ", by " + a.By
 	}
-	return fmt.Sprintf("**%s**\n\n%s *(%s)*", Headline(q), connectors.OneLine(saidText(q, a), 500), how)
+	return fmt.Sprintf("**%s**\n\n%s%s *(%s)*", Headline(q), subjectLine(q), connectors.OneLine(saidText(q, a), 500), how)
+}
+
+// subjectLine is what a confirm was about, for the message that replaces it: the
+// arguments as they were asked about. Empty: nothing is known of them.
+func subjectLine(q claybot.Question) string {
+	args := strings.ReplaceAll(connectors.OneLine(q.Args, 500), "`", "'") // ends no code span
+	if q.Type != claybot.QuestionConfirm || args == "" || args == "{}" {
+		return ""
+	}
+	return "`" + args + "`\n\n"
 }
 
 // Headline is a question in one line.
@@ -154,7 +164,7 @@ func Withdrawn(q claybot.Question) string {
 	if q.Expires <= claybot.Now() {
 		why = "no answer in time"
 	}
-	return fmt.Sprintf("**%s**\n\n*(%s)*", Headline(q), why)
+	return fmt.Sprintf("**%s**\n\n%s*(%s)*", Headline(q), subjectLine(q), why)
 }
 
 // OthersDecide says that the approvers of q decide; asked: they got the question in a chat.

@@ -239,8 +239,9 @@ func (d *display) list(dec *json.Decoder, begin json.Delim, depth int) error {
 	return nil
 }
 
-// literal writes a string, in pieces when it is long or has several lines. The
-// pieces of a string stand one level deeper than where it begins.
+// literal writes a string, in pieces when it is long or has several lines. A long line is
+// broken behind a blank where there is one. The pieces of a string stand one level deeper
+// than where it begins.
 func (d *display) literal(s string, depth int) {
 	d.text(`"`)
 	width := 0
@@ -248,7 +249,7 @@ func (d *display) literal(s string, depth int) {
 	for i, unit := range all {
 		d.text(unit)
 		width += utf8.RuneCountInString(unit)
-		if i < len(all)-1 && (unit == `\n` || width >= lineWidth) {
+		if i < len(all)-1 && (unit == `\n` || width >= lineWidth || unit == " " && width+wordWidth(all[i+1:]) > lineWidth) {
 			d.text(`"`)
 			d.line(depth + 1)
 			d.text(`"`)
@@ -256,6 +257,17 @@ func (d *display) literal(s string, depth int) {
 		}
 	}
 	d.text(`"`)
+}
+
+// wordWidth is the number of characters up to the next blank or the end of the line.
+func wordWidth(units []string) (width int) {
+	for _, unit := range units {
+		if unit == " " || unit == `\n` {
+			break
+		}
+		width += utf8.RuneCountInString(unit)
+	}
+	return width
 }
 
 func folded(s string) string {

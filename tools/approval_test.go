@@ -149,6 +149,29 @@ func visible(t testing.TB, text string) {
 	}
 }
 
+// A long command is broken between its words, and a longer word than fits anywhere.
+func TestApprovalKeepsWords(t *testing.T) {
+	for name, c := range map[string]struct {
+		command string
+		whole   []string
+	}{
+		"words":     {"find /workspace/reports -name '*.csv' -newer /workspace/last-run -exec gzip --best --keep {} + && rm -rf /workspace/last-run", []string{"/workspace/reports", "/workspace/last-run", "gzip --best", "rm -rf /workspace/last-run"}},
+		"one word":  {strings.Repeat("x", 300), []string{strings.Repeat("x", 70)}},
+		"no blanks": {strings.Repeat("a", 60) + " " + strings.Repeat("b", 60), []string{strings.Repeat("a", 60), strings.Repeat("b", 60)}},
+	} {
+		args, _ := json.Marshal(map[string]string{"command": c.command})
+		text, err := exact(t, claybot.ToolCall{ID: "1", Name: "shell", Args: string(args)})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		for _, part := range c.whole {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s: %q is split in\n%s", name, part, text)
+			}
+		}
+	}
+}
+
 func TestApprovalReveals(t *testing.T) {
 	tests := []struct{ in, want string }{
 		{"rm -rf", `"rm -rf"`},
