@@ -294,7 +294,7 @@ func TestAnswerRun(t *testing.T) {
 		}
 		for _, tt := range tests {
 			var bad *questions.AnswerError
-			err := r.system.Questions.Answers.AnswerRun(ctx, run, tt.values, "operator", claybot.ViaHTTP)
+			err := r.system.Questions.Answers.AnswerRun(ctx, run, tt.values, "operator", claybot.ViaHTTP, true)
 			if !errors.As(err, &bad) || len(bad.Faults) != len(tt.faults) {
 				t.Errorf("%v: %v", tt.values, err)
 				continue
@@ -308,21 +308,21 @@ func TestAnswerRun(t *testing.T) {
 		if len(r.open()) != 3 {
 			t.Fatalf("open are %d", len(r.open()))
 		}
-		if err := r.system.Questions.Answers.AnswerRun(ctx, run, map[string]string{"Count": "2", ids["who"]: "a@b.org"}, "operator", claybot.ViaHTTP); err != nil {
+		if err := r.system.Questions.Answers.AnswerRun(ctx, run, map[string]string{"Count": "2", ids["who"]: "a@b.org"}, "operator", claybot.ViaHTTP, true); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.system.Questions.Answers.AnswerRun(ctx, run, map[string]string{"count": "3"}, "operator", claybot.ViaHTTP); !errors.Is(err, storage.ErrState) {
+		if err := r.system.Questions.Answers.AnswerRun(ctx, run, map[string]string{"count": "3"}, "operator", claybot.ViaHTTP, true); !errors.Is(err, storage.ErrState) {
 			t.Errorf("again: %v", err)
 		}
-		if err := r.system.Questions.Answers.AnswerRun(ctx, run, map[string]string{"note": "x"}, "operator", claybot.ViaHTTP); err != nil {
+		if err := r.system.Questions.Answers.AnswerRun(ctx, run, map[string]string{"note": "x"}, "operator", claybot.ViaHTTP, true); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		r.wantTold(`{"count":2,"who":"a@b.org","note":"x"}`)
-		if err := r.system.Questions.Answers.AnswerRun(ctx, run, map[string]string{"note": "x"}, "operator", claybot.ViaHTTP); !errors.Is(err, storage.ErrState) {
+		if err := r.system.Questions.Answers.AnswerRun(ctx, run, map[string]string{"note": "x"}, "operator", claybot.ViaHTTP, true); !errors.Is(err, storage.ErrState) {
 			t.Errorf("ended: %v", err)
 		}
-		if err := r.system.Questions.Answers.AnswerRun(ctx, "nothing", map[string]string{"note": "x"}, "operator", claybot.ViaHTTP); !errors.Is(err, storage.ErrNotFound) {
+		if err := r.system.Questions.Answers.AnswerRun(ctx, "nothing", map[string]string{"note": "x"}, "operator", claybot.ViaHTTP, true); !errors.Is(err, storage.ErrNotFound) {
 			t.Errorf("no such run: %v", err)
 		}
 	})

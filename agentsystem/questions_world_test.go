@@ -188,7 +188,7 @@ func (w *world) nonsense(p *person) {
 	ctx := w.Context()
 	for got, err := range map[string]error{
 		"no such question": w.system.Questions.Answers.AnswerQuestion(ctx, "none", claybot.Answer{Text: "yes", By: "operator", Via: claybot.ViaHTTP}),
-		"no such run":      w.system.Questions.Answers.AnswerRun(ctx, "none", map[string]string{"k0": "yes"}, "operator", claybot.ViaHTTP),
+		"no such run":      w.system.Questions.Answers.AnswerRun(ctx, "none", map[string]string{"k0": "yes"}, "operator", claybot.ViaHTTP, true),
 	} {
 		if reply, err := heard(err); reply != "not his" || err != nil {
 			w.differs("%s: %q, %v", got, reply, err)
@@ -199,7 +199,7 @@ func (w *world) nonsense(p *person) {
 		want = "closed"
 	}
 	for _, values := range []map[string]string{nil, {"nothing": "yes"}, {p.asked[0].Key: "yes", "nothing": "yes"}} {
-		if reply, err := heard(w.system.Questions.Answers.AnswerRun(ctx, p.run, values, "operator", claybot.ViaHTTP)); reply != want || err != nil {
+		if reply, err := heard(w.system.Questions.Answers.AnswerRun(ctx, p.run, values, "operator", claybot.ViaHTTP, true)); reply != want || err != nil {
 			w.differs("%v: %q, %v; want %s", values, reply, err, want)
 		}
 	}

@@ -57,22 +57,33 @@ func (s *Answers) AnswerQuestion(ctx context.Context, id string, a claybot.Answe
 	return s.answerAll(ctx, []storage.OpenQuestion{q}, map[string]string{q.ID: a.Text}, a, claybot.AgentMessage{})
 }
 
+// ErrReserved means that a question is only for callers who may approve.
+var ErrReserved = errors.New("the question is reserved for those who may approve")
+
+// Reserved reports whether answering q is approving: no text of a conversation does, and a
+// program needs a permission of its own for it.
+func Reserved(q claybot.Question) bool {
+	return q.Type == claybot.QuestionConfirm || len(q.Approvers) > 0
+}
+
 // AnswerRun answers several questions of a paused run by their keys or ids, all or none.
-// Its errors are those of AnswerQuestion, and storage.ErrState when the run asks nothing.
+// Its errors are those of AnswerQuestion, and storage.ErrState when the run asks nothing,
+// and ErrReserved when one of the questions is reserved and approves is false.
 // The faults of the AnswerError have the names of values.
-func (s *Answers) AnswerRun(ctx context.Context, id claybot.RunID, values map[string]string, by string, via claybot.AnswerVia) error {
-	return s.answerRun(ctx, id, values, claybot.Answer{By: by, Via: via}, claybot.AgentMessage{})
+func (s *Answers) AnswerRun(ctx context.Context, id claybot.RunID, values map[string]string, by string, via claybot.AnswerVia, approves bool) error {
+	return s.answerRun(ctx, id, values, claybot.Answer{By: by, Via: via}, claybot.AgentMessage{}, approves)
 }
 
 // AnswerSaid is AnswerRun for answers that come in a message, which it stores with them:
-// StartRun and Known find the answered run under the id of the message. It returns
-// storage.ErrState for a message that is stored already.
+// StartRun and Known find the answered run under the id of the message. The caller keeps
+// reserved questions out of values. It returns storage.ErrState for a message that is
+// stored already.
 func (s *Answers) AnswerSaid(ctx context.Context, id claybot.RunID, values map[string]string, m claybot.AgentMessage, by string, via claybot.AnswerVia) error {
 	m.Text = s.intake.Masked(m.Text)
-	return s.answerRun(ctx, id, values, claybot.Answer{By: by, Via: via}, m)
+	return s.answerRun(ctx, id, values, claybot.Answer{By: by, Via: via}, m, true)
 }
 
-func (s *Answers) answerRun(ctx context.Context, id claybot.RunID, values map[string]string, common claybot.Answer, in claybot.AgentMessage) error {
+func (s *Answers) answerRun(ctx context.Context, id claybot.RunID, values map[string]string, common claybot.Answer, in claybot.AgentMessage, approves bool) error {
 	run, err := s.ledger.runs.Run(ctx, id)
 	switch {
 	case err != nil:
@@ -108,6 +119,9 @@ func (s *Answers) answerRun(ctx context.Context, id claybot.RunID, values map[st
 	}
 	if len(faults) > 0 {
 		return &AnswerError{Faults: faults}
+	}
+	if !approves && slices.ContainsFunc(qs, func(q storage.OpenQuestion) bool { return Reserved(q.Question) }) {
+		return fmt.Errorf("answer run %s: %w", id, ErrReserved)
 	}
 	err = s.answerAll(ctx, qs, byID, common, in)
 	var bad *AnswerError

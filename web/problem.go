@@ -40,6 +40,7 @@ func Explain(err error) *Problem {
 		is  Problem
 	}{
 		{questions.ErrApproved, Problem{Status: http.StatusConflict, Code: "approved", Message: "You have already approved this; it still needs another approval.", Fix: "Operators count as one person. The question stays open; deny it to take the approval back."}},
+		{questions.ErrReserved, Problem{Status: http.StatusForbidden, Code: "scope", Message: "Answering approvals and questions for approvers needs the scope approve.", Fix: "Use a token with the scope approve."}},
 		{agentsystem.ErrUsed, Problem{Status: http.StatusConflict, Code: "key_used", Message: "This idempotency key was used for another message.", Fix: "Use a new key for each message."}},
 		{people.ErrCodesLocked, Problem{Status: http.StatusTooManyRequests, Code: "locked", Message: "Too many invalid codes; try again in a few minutes."}},
 		{storage.ErrNotFound, Problem{Status: http.StatusNotFound, Code: "not_found", Message: "Not found.", Fix: "It may have been deleted, or have expired."}},

@@ -26,11 +26,13 @@ type Questions interface {
 	Lacking(q claybot.Question, a claybot.Answer) int
 	// AnswerRun answers several questions of a paused run by their keys or ids:
 	// all of them or, when one value does not fit, none. The error is an
-	// questions.AnswerError with a sentence for each.
-	AnswerRun(ctx context.Context, run claybot.RunID, values map[string]string, by string, via claybot.AnswerVia) error
+	// questions.AnswerError with a sentence for each. It returns questions.ErrReserved
+	// when one is reserved and approves is false.
+	AnswerRun(ctx context.Context, run claybot.RunID, values map[string]string, by string, via claybot.AnswerVia, approves bool) error
 	// AnswerSaid is AnswerRun for answers that came as a message with an id of
-	// its own: Known and StartRun find the answered run under that id. It returns
-	// storage.ErrState for a message that is known already.
+	// its own: Known and StartRun find the answered run under that id. The
+	// caller keeps reserved questions out of values. It returns storage.ErrState
+	// for a message that is known already.
 	AnswerSaid(ctx context.Context, run claybot.RunID, values map[string]string, m claybot.AgentMessage, by string, via claybot.AnswerVia) error
 }
 

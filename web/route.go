@@ -13,11 +13,12 @@ type Scope string
 const (
 	Anyone  Scope = ""
 	Read    Scope = "read"    // see
-	Operate Scope = "operate" // talk to agents, stop, retry, answer
+	Operate Scope = "operate" // talk to agents, stop, retry, answer what is no approval
+	Approve Scope = "approve" // approve and deny actions
 	Admin   Scope = "admin"   // who may come in, settings, deletion, profiles of the process
 )
 
-var ranks = map[Scope]int{Anyone: 0, Read: 1, Operate: 2, Admin: 3}
+var ranks = map[Scope]int{Anyone: 0, Read: 1, Operate: 2, Approve: 3, Admin: 4}
 
 // Valid reports whether s is a scope that a credential can have.
 func (s Scope) Valid() bool { return ranks[s] > 0 }

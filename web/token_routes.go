@@ -14,6 +14,7 @@ import (
 type TokenView struct {
 	Name    string       `json:"name"`
 	Scope   Scope        `json:"scope"`
+	Legacy  bool         `json:"legacy,omitempty"` // older than the scope approve, and may approve
 	Created claybot.Time `json:"created,omitempty"`
 	Expires claybot.Time `json:"expires,omitempty"`
 	Expired bool         `json:"expired,omitempty"`
@@ -26,7 +27,11 @@ type TokenList struct {
 }
 
 func viewOf(t token, secret string) TokenView {
-	return TokenView{t.Name, t.Scope, t.Created, t.Expires, t.over(time.Now()), secret}
+	scope := t.allows()
+	if t.legacy() {
+		scope = t.Scope
+	}
+	return TokenView{t.Name, scope, t.legacy(), t.Created, t.Expires, t.over(time.Now()), secret}
 }
 
 type tokenAPI struct {
@@ -77,7 +82,7 @@ func (s tokenAPI) create(w http.ResponseWriter, r *http.Request) {
 	if s.failed(w, "create token", err, "A token with that name exists.", "Rotate it, or choose another name.") {
 		return
 	}
-	s.log.Info("token created", "token", t.Name, "scope", string(t.Scope), "by", CallerOf(r).Name)
+	s.log.Info("token created", "token", t.Name, "scope", string(t.allows()), "by", CallerOf(r).Name)
 	Answer(w, http.StatusCreated, viewOf(t, secret))
 }
 

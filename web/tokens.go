@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"time"
@@ -25,8 +26,11 @@ const tokenPrefix = "claybot_"
 
 // A token is the stored part of an API token.
 type token struct {
-	Name    string       `json:"name"`
-	Scope   Scope        `json:"scope"`
+	Name  string `json:"name"`
+	Scope Scope  `json:"scope"` // never Approve: older versions would reject the file
+	// Approve distinguishes the scope approve from operate. Tokens from before that
+	// scope do not have it, and keep what operate allowed then.
+	Approve *bool        `json:"approve,omitempty"`
 	Hash    hash         `json:"hash"`
 	Created claybot.Time `json:"created"`
 	Expires claybot.Time `json:"expires,omitempty"` // 0: never
@@ -42,10 +46,21 @@ func (t token) check() error {
 	case t.Name == owner:
 		return errors.New("name: owner is the name of the owner's own token")
 	case !t.Scope.Valid():
-		return errors.New("scope must be read, operate or admin")
+		return errors.New("scope must be read, operate, approve or admin")
 	}
 	return nil
 }
+
+// allows is the scope of the holder.
+func (t token) allows() Scope {
+	if t.Scope == Operate && (t.Approve == nil || *t.Approve) {
+		return Approve
+	}
+	return t.Scope
+}
+
+// legacy reports whether t may approve only because it is older than the scope approve.
+func (t token) legacy() bool { return t.Approve == nil && t.Scope.Allows(Operate) }
 
 func (t token) over(now time.Time) bool {
 	return t.Expires != 0 && !now.Before(t.Expires.Time())
@@ -64,7 +79,7 @@ func (a *auth) byToken(secret string, end context.CancelCauseFunc) (pass, bool) 
 	}
 	for _, t := range a.tokens {
 		if t.Hash.is(sum) && !t.over(now) {
-			p.Caller, p.until = Caller{t.Name, t.Scope}, t.Expires.Time()
+			p.Caller, p.until = Caller{t.Name, t.allows()}, t.Expires.Time()
 		}
 	}
 	if p.Name == "" {
@@ -83,7 +98,10 @@ func (a *auth) list() []token {
 // storage.ErrState if the name is taken.
 func (a *auth) create(t token) (token, string, error) {
 	secret := tokenPrefix + random()
-	t.Hash, t.Created = digest(secret), claybot.Now()
+	t.Hash, t.Created, t.Approve = digest(secret), claybot.Now(), new(t.Scope.Allows(Approve))
+	if t.Scope == Approve {
+		t.Scope = Operate
+	}
 	err := a.editTokens(t.Name, func(all []token, at int, found bool) ([]token, error) {
 		switch {
 		case found:
@@ -141,6 +159,27 @@ func loadTokens(file string, b []byte, log *slog.Logger) ([]byte, error) {
 		return nil, fs.ErrNotExist
 	}
 	return b, os.Chmod(file, 0o600)
+}
+
+// LegacyTokens returns the names of the API tokens in a data directory that may approve
+// actions because they are older than the scope approve, sorted. A directory without tokens
+// has none.
+func LegacyTokens(dir string) ([]string, error) {
+	b, err := os.ReadFile(filepath.Join(dir, tokensName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := readTokens(b)
+	var names []string
+	for _, t := range all {
+		if t.legacy() && !t.over(time.Now()) {
+			names = append(names, t.Name)
+		}
+	}
+	return names, err
 }
 
 // readTokens decodes web.tokens.json; one invalid entry invalidates all.

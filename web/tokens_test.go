@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -33,6 +34,7 @@ func TestTokensOfPrograms(t *testing.T) {
 		{`{"name":"late","scope":"read","expires":-1}`, 400, "expires"},
 		{`{"name":"late","scope":"read","expires":"tomorrow"}`, 400, "expires"},
 		{`{"name":"owner","scope":"admin"}`, 400, "owner"},
+		{`{"name":"x","scope":"approve"}`, 201, `"scope":"approve"`},
 		{`{"name":"a","scope":"root"}`, 400, "scope"},
 		{`{"name":"a","scope":""}`, 400, "scope"},
 		{`{"name":"a"}`, 400, "scope"},
@@ -76,7 +78,7 @@ func TestTokensOfPrograms(t *testing.T) {
 		t.Errorf("the token after its rotation = %v", got)
 	}
 	list := w.ask(t, "GET", "/tokens", "")
-	if strings.Contains(list.body, out.Token) || strings.Contains(list.body, "hash") || !strings.Contains(list.body, `{"name":"owner","scope":"admin"}`) || strings.Count(list.body, `"name"`) != 4 {
+	if strings.Contains(list.body, out.Token) || strings.Contains(list.body, "hash") || !strings.Contains(list.body, `{"name":"owner","scope":"admin"}`) || strings.Count(list.body, `"name"`) != 5 {
 		t.Errorf("list %s", list.body)
 	}
 	stop()
@@ -94,6 +96,54 @@ func TestTokensOfPrograms(t *testing.T) {
 	}
 	if got := who(out.Token); got.code != 401 {
 		t.Errorf("a revoked token = %d", got.code)
+	}
+}
+
+// Tokens that are older than the scope approve keep what operate allowed, a rotation
+// included; new ones have exactly their scope, which an older version reads as operate.
+func TestTokensOlderThanApprove(t *testing.T) {
+	dir := t.TempDir()
+	hash := strings.Repeat("A", 42) // all but the last character
+	path := filepath.Join(dir, "web.tokens.json")
+	old := fmt.Sprintf(`{"tokens":[{"name":"boss","scope":"admin","hash":%q,"created":1},{"name":"late","scope":"operate","hash":%q,"created":1,"expires":2},`+
+		`{"name":"op","scope":"operate","hash":%q,"created":1},{"name":"see","scope":"read","hash":%q,"created":1}]}`, hash+"E", hash+"I", hash+"M", hash+"Q")
+	if err := os.WriteFile(path, []byte(old), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := web.NewAuthForTest(t, dir)
+	made := make(map[string]string)
+	for _, name := range []string{"op", "see", "boss"} {
+		var err error
+		if made[name], err = a.Rotate(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, scope := range []web.Scope{web.Read, web.Operate, web.Approve, web.Admin} {
+		var err error
+		if made["new-"+string(scope)], err = a.Create("new-"+string(scope), scope, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, a := range []web.AuthForTest{a, web.NewAuthForTest(t, dir)} { // and after a restart
+		for name, want := range map[string]web.Scope{
+			"op": web.Approve, "see": web.Read, "boss": web.Admin,
+			"new-read": web.Read, "new-operate": web.Operate, "new-approve": web.Approve, "new-admin": web.Admin,
+		} {
+			who, _, leave, ok := a.Enter(made[name])
+			if !ok || who.Scope != want {
+				t.Fatalf("%s has the scope %q, %v; want %q", name, who.Scope, ok, want)
+			}
+			leave()
+		}
+	}
+	if got, err := web.LegacyTokens(dir); err != nil || !slices.Equal(got, []string{"boss", "op"}) {
+		t.Errorf("older tokens: %v, %v", got, err)
+	}
+	if b, err := os.ReadFile(path); err != nil || strings.Contains(string(b), `"scope":"approve"`) {
+		t.Errorf("an older version cannot read %s, %v", b, err)
+	}
+	if got, err := web.LegacyTokens(t.TempDir()); err != nil || len(got) != 0 {
+		t.Errorf("without tokens: %v, %v", got, err)
 	}
 }
 

@@ -260,7 +260,7 @@ func (a *auth) takeTokens(f storage.TreeFile) {
 	defer a.mu.Unlock()
 	for _, t := range a.tokens {
 		if !slices.ContainsFunc(all, func(x token) bool {
-			return x.Name == t.Name && x.Hash == t.Hash && x.Expires == t.Expires && x.Scope == t.Scope
+			return x.Name == t.Name && x.Hash == t.Hash && x.Expires == t.Expires && x.allows() == t.allows()
 		}) {
 			a.under.end(tokenKey(t.Name))
 		}

@@ -63,6 +63,7 @@ func (d *doctor) examine(ctx context.Context) {
 		append([]check{
 			{"data directory", d.directory}, {"last end", d.lastEnd}, {"limits", d.limits}, {"disk", d.space}, {"writing", d.writing}, {"file modes", d.modes},
 		}, own...),
+		{{"tokens", d.tokens}},
 		{{"files", d.files}},
 		{{"time zones", d.zones}},
 		{{"docker", d.docker}},

@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
+	"github.com/claybot/claybot/web"
 )
 
 const (
@@ -200,6 +201,20 @@ func (d *doctor) modes(context.Context) bool {
 		text = "cannot check the modes: " + reason(err)
 	}
 	return d.warn(text, "run: chmod 700 "+dir)
+}
+
+// tokens names the API tokens that may approve actions because they are older than the
+// scope approve.
+func (d *doctor) tokens(context.Context) bool {
+	names, err := web.LegacyTokens(d.config.DataDir)
+	if err != nil {
+		return d.warn("cannot read the API tokens: "+reason(err), "")
+	}
+	for _, name := range names {
+		d.warn("the API token "+name+" is older than the scope approve, so it may approve and deny actions",
+			fmt.Sprintf("to narrow it, run: claybot token revoke %s && claybot token create %s --scope operate", name, name))
+	}
+	return true
 }
 
 // sqlite checks the database of a data directory.

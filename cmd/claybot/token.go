@@ -24,7 +24,7 @@ type (
 	}
 	tokenCreateCmd struct {
 		Name    string `arg:"" help:"Name of the program: a-z, 0-9, dot, dash, underscore."`
-		Scope   string `default:"read" enum:"read,operate,admin" help:"Scope of the token: read, operate (send messages, stop, retry, answer) or admin."`
+		Scope   string `default:"read" enum:"read,operate,approve,admin" help:"Scope of the token: read, operate (send messages, stop, retry, answer), approve (also approve and deny actions) or admin."`
 		Expires string `placeholder:"WHEN" help:"Expiry, such as 12h, 90d or 2031-12-31. Default: never."`
 	}
 	tokenRotateCmd struct {
@@ -46,7 +46,11 @@ func (c tokenListCmd) Run(e *env) error {
 			if t.Expired {
 				expires += ", expired"
 			}
-			return []string{t.Name, string(t.Scope), moments(t.Created), expires}
+			scope := string(t.Scope)
+			if t.Legacy && t.Scope == web.Operate {
+				scope += " and approve"
+			}
+			return []string{t.Name, scope, moments(t.Created), expires}
 		}))
 	})
 }
@@ -93,7 +97,8 @@ func (c tokenRevokeCmd) Run(e *env) error {
 // secret prints a token, and a hint about it to standard error.
 func (e *env) secret(t web.TokenView, about string) error {
 	may := map[web.Scope]string{
-		web.Read: "see everything", web.Operate: "see everything and talk to agents", web.Admin: "do everything",
+		web.Read: "see everything", web.Operate: "see everything and talk to agents",
+		web.Approve: "see everything, talk to agents and approve actions", web.Admin: "do everything",
 	}[t.Scope]
 	fmt.Fprintf(e.err, about, plain(t.Name), may)
 	_, err := fmt.Fprintln(e.out, plain(t.Token))

@@ -22,12 +22,6 @@ const (
 	reserved = "No message answers what waits here, so it changes nothing.\n\n"
 )
 
-// operators reports whether no text of a conversation answers q: the caller acts as the
-// agent's user, whatever the scope of the token, and only an operator may give approvals.
-func operators(q claybot.Question) bool {
-	return q.Type == claybot.QuestionConfirm || len(q.Approvers) > 0
-}
-
 // answer treats the text of a message as the answer to the agent's pending questions. It
 // reports whether it handled the message. A second invalid answer ends the run that asks
 // and becomes an ordinary message; while only operators can answer, it never does. A
@@ -53,7 +47,7 @@ func (c *completer) answer(r *http.Request, to agentsystem.Address, m claybot.Ag
 	if m.ID != "" {
 		err = c.completions.questions.AnswerSaid(ctx, first.Run, values, m, web.User(r), claybot.ViaHTTP)
 	} else {
-		err = c.completions.questions.AnswerRun(ctx, first.Run, values, web.User(r), claybot.ViaHTTP)
+		err = c.completions.questions.AnswerRun(ctx, first.Run, values, web.User(r), claybot.ViaHTTP, false)
 	}
 	var wrong *questions.AnswerError
 	switch {
@@ -147,7 +141,7 @@ func inOrder(open []storage.OpenQuestion, run claybot.Run) []storage.OpenQuestio
 // a line "key: value" for each; otherwise it answers the first. It returns none if that
 // would answer a question for operators.
 func readAnswers(open []storage.OpenQuestion, text string) map[string]string {
-	first := slices.IndexFunc(open, func(q storage.OpenQuestion) bool { return !operators(q.Question) })
+	first := slices.IndexFunc(open, func(q storage.OpenQuestion) bool { return !questions.Reserved(q.Question) })
 	if first < 0 {
 		return nil
 	}
@@ -161,7 +155,7 @@ func readAnswers(open []storage.OpenQuestion, text string) map[string]string {
 		switch {
 		case len(open) < 2 || !ok || i < 0:
 			return whole
-		case operators(open[i].Question):
+		case questions.Reserved(open[i].Question):
 			return nil
 		}
 		values[open[i].ID] = strings.TrimSpace(v)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/web"
 )
@@ -270,7 +271,7 @@ func asked(all []claybot.Question) string {
 		for _, o := range q.Options {
 			b.WriteString("\n- " + o)
 		}
-		if operators(q) {
+		if questions.Reserved(q) {
 			b.WriteString("\n\n" + whoAnswers(q))
 		}
 	}

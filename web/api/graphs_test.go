@@ -287,12 +287,12 @@ func TestApproveWords(t *testing.T) {
 func TestApproveAlwaysNeedsAdmin(t *testing.T) {
 	r := start(t, withGraphs)
 	a, question := r.plan("write to ann")
-	path, operate := "/questions/"+question+"/answer", []string{"Authorization", "Bearer " + r.scoped("op", "operate")}
-	r.refused("POST", path, `{"value":"approve","scope":"always"}`, 403, "scope", "needs the scope admin", operate...)
+	path, approver := "/questions/"+question+"/answer", []string{"Authorization", "Bearer " + r.scoped("op", "approve")}
+	r.refused("POST", path, `{"value":"approve","scope":"always"}`, 403, "scope", "needs the scope admin", approver...)
 	if got := r.run(a.Run).State; got != "AWAITING" {
 		t.Errorf("what was refused changed the run to %s", got)
 	}
-	if g := r.do("POST", path, `{"value":"approve","scope":"session"}`, operate...); g.code != http.StatusAccepted {
+	if g := r.do("POST", path, `{"value":"approve","scope":"session"}`, approver...); g.code != http.StatusAccepted {
 		t.Errorf("for the session = %d %s", g.code, g.body)
 	}
 	r.ended(a.Run)

@@ -32,7 +32,7 @@ func (a questionRoutes) operations() []operation {
 			return a.questions.Question(r.Context(), r.PathValue("question"))
 		}),
 		takes(http.StatusAccepted, op("answerQuestion", web.Operate, "POST /questions/{question}/answer", "Answer a question. The first valid answer counts.").
-			explained("A confirm is an approval: claybot runs exactly what its text shows, or nothing.").
+			explained("A confirm is an approval: claybot runs exactly what its text shows, or nothing. Answering it, or a question for approvers, needs the scope approve.").
 			failing(http.StatusNotFound, http.StatusConflict, http.StatusGone), a.answer).replying("The run continues once it has everything it waits for."),
 	)
 }
@@ -52,6 +52,9 @@ func (a questionRoutes) answer(r *http.Request, in web.AnswerRequest) (none web.
 	}
 	if err := fits(in, q.Question); err != nil {
 		return none, err
+	}
+	if questions.Reserved(q.Question) && !web.CallerOf(r).Scope.Allows(web.Approve) {
+		return none, questions.ErrReserved
 	}
 	if in.Scope == claybot.ApproveAlways && !web.CallerOf(r).Scope.Allows(web.Admin) {
 		return none, forbidden("Approving permanently changes a setting of the agent and needs the scope admin.",

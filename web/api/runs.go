@@ -74,7 +74,7 @@ func (a runAPI) operations() []operation {
 			served(a.stream, answer{status: http.StatusOK, kind: "text/event-stream", value: wireEvent{}},
 				answer{status: http.StatusNoContent, about: "The run has ended, and Last-Event-ID is its last event: nothing more will come."}),
 		takes(http.StatusAccepted, op("answerRun", web.Operate, "POST /agents/runs/{run}/answers", "Answer questions of a run.").tagged("questions").
-			explained("If one answer is invalid, claybot accepts none.").
+			explained("If one answer is invalid, claybot accepts none. Answers to approvals, or to questions for approvers, need the scope approve.").
 			failing(http.StatusNotFound, http.StatusConflict), a.answer).replying("The run continues once it has everything it waits for."),
 		returns(http.StatusAccepted, op("undoRun", web.Operate, "POST /agents/runs/{run}/undo", "Undo the side effects of a run.").
 			explained("A new run undoes each side effect, newest first, and reports what it undid, what failed and what cannot be undone. "+
@@ -139,7 +139,7 @@ func (a runAPI) answer(r *http.Request, in web.AnswersRequest) (v web.RunView, e
 	for key, v := range in.Answers {
 		values[key] = string(v)
 	}
-	err = a.questions.AnswerRun(r.Context(), runOf(r), values, web.User(r), claybot.ViaHTTP)
+	err = a.questions.AnswerRun(r.Context(), runOf(r), values, web.User(r), claybot.ViaHTTP, web.CallerOf(r).Scope.Allows(web.Approve))
 	if errors.Is(err, storage.ErrState) {
 		return v, conflict("The run does not wait for these answers.", "GET /agents/runs/"+r.PathValue("run")+" shows what it waits for.")
 	}

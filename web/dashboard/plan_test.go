@@ -138,12 +138,13 @@ func TestVerdicts(t *testing.T) {
 	v.refuses(http.MethodPost, settings, url.Values{"engine": {"dream"}}, http.StatusBadRequest, "Engine: must be one of")
 }
 
-// To approve for good changes a setting, which only an admin may.
+// Approving needs the scope approve; approving for good changes a setting, which only an
+// admin may.
 func TestAlwaysNeedsAdmin(t *testing.T) {
 	w := newWorks(t)
 	w.start()
 	run, q := w.asks(claybot.EnginePlan, "write to Ann")
-	token := w.visitor().send(http.MethodPost, "/tokens", "application/json", `{"name":"hand","scope":"operate"}`).body
+	token := w.visitor().send(http.MethodPost, "/tokens", "application/json", `{"name":"hand","scope":"approve"}`).body
 	operator := &visitor{w.rig, &http.Client{}}
 	bearer := []string{"Authorization", "Bearer " + word(token, `"token":"`, `"`)}
 	page := operator.do(http.MethodGet, "/ui/runs/"+string(run.ID), nil, bearer...).body
@@ -152,6 +153,15 @@ func TestAlwaysNeedsAdmin(t *testing.T) {
 		t.Error("an operator is offered what he may not do")
 	}
 	path := "/ui/questions/" + url.PathEscape(q.ID) + "?verdict="
+	narrow := []string{"Authorization", "Bearer " + word(w.visitor().send(http.MethodPost, "/tokens", "application/json", `{"name":"narrow","scope":"operate"}`).body, `"token":"`, `"`)}
+	if page := operator.do(http.MethodGet, "/ui/runs/"+string(run.ID), nil, narrow...).body; strings.Contains(page, "verdict=") || !strings.Contains(page, "needs the scope approve") {
+		t.Error("without the scope approve, the page offers an answer")
+	}
+	for _, verdict := range []string{"approve", "session", "deny"} {
+		if got := operator.do(http.MethodPost, path+verdict, url.Values{}, narrow...); got.code != http.StatusForbidden || !strings.Contains(got.body, "needs the scope approve") {
+			t.Errorf("%s without the scope approve = %d %s", verdict, got.code, got.body)
+		}
+	}
 	if got := operator.do(http.MethodPost, path+"always", url.Values{}, bearer...); got.code != http.StatusForbidden || !strings.Contains(got.body, "needs the scope admin") {
 		t.Errorf("always = %d %s", got.code, got.body)
 	}

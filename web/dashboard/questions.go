@@ -39,6 +39,11 @@ type asked struct {
 	Who string // the agent, where several ask
 }
 
+// Answers reports whether the user may answer.
+func (a asked) Answers() bool {
+	return a.Operates() && (a.Approves() || !questions.Reserved(a.Question))
+}
+
 // fence begins and ends the block that an approval shows an action in.
 const fence = "\n```\n"
 
@@ -159,6 +164,9 @@ func (b *questionPages) answer(r *http.Request) (string, error) {
 	q, err := b.questions.Question(r.Context(), id)
 	if err != nil {
 		return "", err
+	}
+	if questions.Reserved(q.Question) && !viewerOf(r).Approves() {
+		return "", questions.ErrReserved
 	}
 	err = b.questions.AnswerQuestion(r.Context(), id, said)
 	if errors.Is(err, storage.ErrState) && q.Need > 1 {

@@ -34,9 +34,11 @@ type viewer struct{ scope web.Scope }
 
 func viewerOf(r *http.Request) viewer { return viewer{web.CallerOf(r).Scope} }
 
-// Operates reports whether the user may act, Administers whether the user may
+// Operates reports whether the user may act, Approves whether the user may approve
+// actions, Administers whether the user may
 // change settings and delete.
 func (v viewer) Operates() bool    { return v.scope.Allows(web.Operate) }
+func (v viewer) Approves() bool    { return v.scope.Allows(web.Approve) }
 func (v viewer) Administers() bool { return v.scope.Allows(web.Admin) }
 
 // A frame is what the layout shows around a view.

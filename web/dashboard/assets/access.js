@@ -94,7 +94,7 @@ function row(token) {
   if (token.name !== "owner") acts.append(button(say.revoke, token.name, "button danger", () => revoke(token)));
   return element("tr", {},
     element("th", { scope: "row", class: "lead" }, token.name, ...(token.name === "owner" ? [element("span", { class: "dim small" }, say.ownerFile)] : [])),
-    element("td", { "data-label": say.scope }, token.scope),
+    element("td", { "data-label": say.scope }, token.legacy && token.scope === "operate" ? say.operateApprove : token.scope),
     element("td", { "data-label": say.created }, moment(token.created, say.atStart)),
     element("td", { "data-label": say.expires }, token.expired ? element("span", { class: "badge bad" }, say.expired) : moment(token.expires, say.never)),
     element("td", {}, acts));

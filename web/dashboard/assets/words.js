@@ -20,6 +20,7 @@ export const say = {
   revokeToken: (name) => `Revoke the token ${name}? Its active requests end immediately.`,
   revoke: "Revoke",
   revoked: "Token revoked.",
+  operateApprove: "operate and approve",
   ownerFile: " in the file web.token",
   scope: "Scope",
   created: "Created",
