@@ -23,12 +23,15 @@ type Approvers struct {
 	Need  int      // how many of them approve an action; below 1: one
 	Named []string // "connector/userId"; none: the agent's own person
 	Owner string   // the agent's own person, as Descriptor.OwnerID
+	// InTurn: they are asked one after another, in the order of Named, so nobody sees an
+	// action before those who come first have approved it.
+	InTurn bool
 	// People are the ids of the person who has one; nil: each has only one.
 	People func(id string) []string
 }
 
-// Left are those who may still approve what others have, each person once; nil
-// for the agent's own person. The error says that too few people are named.
+// Left are those who may still approve what others have, each person once, or with InTurn
+// the next one; nil for the agent's own person. The error says that too few people are named.
 func (a Approvers) Left(by []string) (who []string, err error) {
 	people := a.Distinct(a.Named)
 	switch {
@@ -44,8 +47,11 @@ func (a Approvers) Left(by []string) (who []string, err error) {
 			who = append(who, p)
 		}
 	}
-	if len(people) > 0 && len(who) == 0 {
+	switch {
+	case len(people) > 0 && len(who) == 0:
 		return nil, fmt.Errorf("it needs %d approvals, and no approver is left to give one", max(a.Need, 1))
+	case a.InTurn && len(who) > 1:
+		return who[:1], nil
 	}
 	return who, nil
 }

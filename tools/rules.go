@@ -58,7 +58,8 @@ type Rules struct {
 }
 
 // A Decision is what happens with a call, and why, in words for who approves or,
-// with Refuse, for the model. With Owners, these people approve it, all of them.
+// with Refuse, for the model. With Owners, these people approve it, all of them, one after
+// another.
 type Decision struct {
 	Verdict
 	Why    string

@@ -112,8 +112,9 @@ func (c Class) String() string {
 
 // A Disclosure is what a call makes readable by more people than could read it before.
 type Disclosure struct {
-	// Owners approve it, all of them, in the form of claybot.Descriptor.OwnerID; where one
-	// is empty, nobody can.
+	// Owners approve it, all of them, in the form of claybot.Descriptor.OwnerID. They are
+	// asked in this order, so whose texts the call contains comes first. Where one is empty,
+	// nobody can approve it.
 	Owners []string
 	// Text says who will be able to read what.
 	Text string

@@ -141,7 +141,7 @@ func (p *approvals) approvers(owners []string) tools.Approvers {
 		Need: max(p.rules.Quorum, 1), Named: p.rules.Approvers, Owner: p.turn.Agent.Descriptor.OwnerID(), People: p.people,
 	}
 	if slices.ContainsFunc(owners, func(owner string) bool { return !who.May(owner) }) {
-		who.Named = who.Distinct(owners)
+		who.Named, who.InTurn = who.Distinct(owners), true
 		who.Need = len(who.Named)
 	}
 	return who
@@ -155,7 +155,9 @@ func (p *approvals) ballot(a action, who tools.Approvers, why string) (claybot.Q
 		return claybot.Question{}, err
 	}
 	spec, _ := p.tools.Spec(a.Name)
-	why = p.reason(why)
+	if !who.InTurn || who.Same(left[0], who.Owner) { // others do not read this conversation
+		why = p.reason(why)
+	}
 	if a.edits > 0 {
 		why += "; the arguments are those of " + strings.Join(a.by, ", ")
 	}

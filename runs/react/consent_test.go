@@ -3,6 +3,7 @@ package react_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -227,5 +228,63 @@ func TestDryRun(t *testing.T) {
 	}
 	if _, started := j.started["a"]; started || len(j.asked()) > 0 {
 		t.Errorf("started %v, asked %v", j.started, j.asked())
+	}
+}
+
+// The owners of what a call discloses approve it one after another. What the agent says
+// about it is for the one whose conversation that is: the next one cannot read it.
+func TestOwnersInTurn(t *testing.T) {
+	disclosing := func(owners ...string) *tools.Set {
+		s, err := tools.NewSet(tools.New(tools.Spec{
+			Tool: llm.Tool{Name: "pass", Description: "pass"}, Effect: tools.Idempotent,
+			Discloses: func(context.Context, tools.Env, json.RawMessage) *tools.Disclosure {
+				return &tools.Disclosure{Owners: owners, Text: "all will know"}
+			},
+		}, func(_ context.Context, _ tools.Env, in word) (tools.Result, error) {
+			return tools.Result{Text: "passed " + in.Word}, nil
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	reply := llmtest.Use(call("a", "pass", "5"))
+	reply.Text = "CANARY of the conversation."
+	const mine = "telegram/7"
+	for name, tt := range map[string]struct {
+		owners []string
+		asked  []string // one after another
+		told   []bool   // what the agent says
+	}{
+		"mine and another's": {[]string{mine, "slack/bob"}, []string{mine, "slack/bob"}, []bool{true, false}},
+		"another's alone":    {[]string{"slack/bob"}, []string{"slack/bob"}, []bool{false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := newJournal("go")
+			j.of = claybot.User("telegram", "7", "7")
+			l := asking(llmtest.NewScript(reply, llmtest.Say("done")), disclosing(tt.owners...))
+			for i, who := range tt.asked {
+				round := "approve/a"
+				if i > 0 {
+					round = "approve/a/2"
+				}
+				if got := until(t, j.run(t, l)); string(got) != "answer/"+round {
+					t.Fatalf("waits for %s, want %s", got, round)
+				}
+				q := j.last().Question
+				if !slices.Equal(q.Approvers, []string{who}) || q.Need > 1 && i != len(q.ApprovedBy) || strings.Contains(q.Text, "CANARY") != tt.told[i] {
+					t.Fatalf("asks %+v", q)
+				}
+				a := yes()
+				a.By = who
+				j.say(round, a)
+			}
+			if err := j.run(t, l); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(j.lines(), "\n"); !strings.Contains(got, "true passed 5") {
+				t.Errorf("got\n%s", got)
+			}
+		})
 	}
 }

@@ -22,6 +22,7 @@ const runID = claybot.RunID("run1")
 // A journal is what outlives the passes of a run: its records and the starts of
 // its tools. It plays the worker.
 type journal struct {
+	of      claybot.Descriptor
 	records []claybot.Record
 	started map[string]string // effects by call id
 	inject  [][]claybot.Record
@@ -97,7 +98,7 @@ func (j *journal) turn() *runs.Turn {
 	}
 	return fake.Turn(runs.Turn{
 		Run:     claybot.Run{ID: runID, Agent: "agent1"},
-		Agent:   claybot.Agent{ID: "agent1"},
+		Agent:   claybot.Agent{ID: "agent1", Descriptor: j.of},
 		History: slices.Clone(remembered(j.records)),
 	})
 }
