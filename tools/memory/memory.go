@@ -91,7 +91,7 @@ func (c Config) shared(s tools.Spec, write bool) tools.Spec {
 	s.Discloses = func(ctx context.Context, env tools.Env, args json.RawMessage) *tools.Disclosure {
 		in := scope(args)
 		switch {
-		case c.Discloses == nil:
+		case c.Discloses == nil || write && (c.Global == nil || !c.Global(env)): // the call fails
 		case write && in == scopeGlobal:
 			return c.Discloses(ctx, env, true)
 		case !write && in == scopeOwner:

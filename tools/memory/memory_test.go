@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -263,5 +264,41 @@ func TestIndexIsBounded(t *testing.T) {
 	}
 	if index, err := memory.Index(t.Context(), r.db, claybot.Agent{ID: "other"}, true); err != nil || index != "" {
 		t.Errorf("%q, %v", index, err)
+	}
+}
+
+// A change of the notes for all that is refused anyway asks nobody.
+func TestDiscloses(t *testing.T) {
+	set, err := tools.NewSet(memory.Tools(memory.Config{
+		Global: func(e tools.Env) bool { return e.Agent.ID == "chief" },
+		Discloses: func(_ context.Context, _ tools.Env, toAll bool) *tools.Disclosure {
+			return &tools.Disclosure{Text: fmt.Sprint(toAll)}
+		},
+	})...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		agent      claybot.AgentID
+		tool, args string
+		want       string // "" for nothing
+	}{
+		{"chief", "memory_write", `{"scope":"global"}`, "true"},
+		{"chief", "memory_write", `{"scope":"owner"}`, ""},
+		{"chief", "memory_read", `{"scope":"owner"}`, "false"},
+		{"chief", "memory_read", `{"scope":"global"}`, ""},
+		{"chief", "memory_read", `{}`, ""},
+		{"other", "memory_write", `{"scope":"global"}`, ""},
+		{"other", "memory_append", `{"scope":"global"}`, ""},
+		{"other", "memory_list", `{"scope":"owner"}`, "false"},
+	} {
+		spec, _ := set.Spec(tt.tool)
+		got := ""
+		if d := spec.Discloses(t.Context(), tools.Env{Agent: claybot.Agent{ID: tt.agent}}, []byte(tt.args)); d != nil {
+			got = d.Text
+		}
+		if got != tt.want {
+			t.Errorf("%s, %s %s: %q, want %q", tt.agent, tt.tool, tt.args, got, tt.want)
+		}
 	}
 }
