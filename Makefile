@@ -5,12 +5,13 @@ LINT     := 2.15.0
 FUZZTIME ?= 10s
 N        ?= 50
 F        ?= 500
+S        ?= 10000
 # SQLite is C that was turned into Go, locked by its own rules: the race detector
 # has nothing to find in it and takes four times as long.
 RACE     := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build image image-test run demo test size unit race lint fuzz crash crash-loop crash-nodes faults bad-values isolation fresh bench bench-watch bench-nodes vuln clean
+.PHONY: help build image image-test run demo test size unit race lint fuzz crash crash-loop crash-nodes leaks faults bad-values isolation fresh bench bench-watch bench-nodes vuln clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +63,9 @@ bad-values: ## give the daemon every bad value by file, reload and environment, 
 
 crash-loop: ## let the real binary die in a row: kills, a message that kills it, 72 MiB with 4,000 in flight (root); about 10 minutes
 	go run ./cmd/claybench -crash-loop
+
+leaks: ## let people tell secrets to agents that pass on all they know, in S sequences (10000), and kill the daemon meanwhile; about 20 minutes
+	go run ./cmd/claybench -leaks $(S)
 
 crash-nodes: ## strike three nodes over one PostgreSQL 370 times under load and count what was lost; about an hour
 	go run ./cmd/claybench -crash-nodes

@@ -4,6 +4,7 @@
 //	claybench             throughput, latency, memory, start, as ratios to bare loops of the same run
 //	claybench -crash N    N kills at random moments under load; counts what was lost
 //	claybench -faults N   N lives in each of which a system call goes wrong; counts what was lost
+//	claybench -leaks N    N sequences of people who tell secrets to agents that pass on all they know; counts what reached others
 //	claybench -burst N    N subagents at once: time, peak memory, notices
 //	claybench -watch      runs with many readers, the pages with a full store, kills with readers and sinks
 //	claybench -isolation D  how long others wait while the files of one agent are faulty, in phases of D
@@ -31,6 +32,7 @@ func main() {
 	var o options
 	flag.IntVar(&o.crash, "crash", 0, "kill the daemon this often instead of measuring")
 	flag.IntVar(&o.faults, "faults", 0, "let a system call go wrong in each of so many lives of the daemon instead of measuring")
+	flag.IntVar(&o.leaks, "leaks", 0, "let people and agents pass on secrets in this many sequences instead of measuring")
 	flag.IntVar(&o.burst, "burst", 0, "start this many subagents at once and measure nothing else")
 	flag.BoolVar(&o.watch, "watch", false, "measure runs that are watched and nothing else")
 	flag.IntVar(&o.kills, "kills", 50, "of the daemon, with -watch")
@@ -59,7 +61,9 @@ func main() {
 type options struct {
 	crash  int
 	faults int
-	burst  int // 0: everything is measured, with a burst of the usual size
+	leaks  int
+	deny   bool // with leaks: nothing is approved
+	burst  int  // 0: everything is measured, with a burst of the usual size
 	watch  bool
 	kills  int // with watch
 
@@ -97,6 +101,9 @@ func run(ctx context.Context, o options) error {
 	if o.faults > 0 {
 		_, err := faultLab(ctx, o, dir)
 		return err
+	}
+	if o.leaks > 0 {
+		return leaks(ctx, o, dir)
 	}
 	if o.isolation > 0 {
 		return isolation(ctx, o, dir)

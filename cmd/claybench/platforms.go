@@ -24,25 +24,33 @@ type places struct {
 // openPlaces starts both platforms with n conversations each.
 func openPlaces(n int) (*places, error) {
 	p := &places{telegram: telegramtest.New(telegramtest.Config{NoJournal: true}), slack: slacktest.New(slacktest.Config{})}
-	tgURL, err := p.telegram.Start()
-	if err != nil {
+	if err := p.open(); err != nil {
 		return nil, err
 	}
-	slURL, stop, err := listen(p.slack)
-	if err != nil {
-		p.telegram.Close()
-		return nil, err
-	}
-	p.stopSlack = stop
 	bot, _, _ := strings.Cut(telegramtest.Token, ":")
 	for i := range n {
 		p.chats = append(p.chats, telegramChat(p.telegram, bot, int64(1001+i)), slackChat(p.slack, fmt.Sprintf("U%d", 1+i)))
 	}
+	return p, nil
+}
+
+// open starts the platforms and sets env.
+func (p *places) open() error {
+	tgURL, err := p.telegram.Start()
+	if err != nil {
+		return err
+	}
+	slURL, stop, err := listen(p.slack)
+	if err != nil {
+		p.telegram.Close()
+		return err
+	}
+	p.stopSlack = stop
 	p.env = []string{
 		"TELEGRAM_BOT_TOKEN=" + telegramtest.Token, "TELEGRAM_API_URL=" + tgURL,
 		"SLACK_BOT_TOKEN=xoxb-test", "SLACK_APP_TOKEN=xapp-test", "SLACK_API_URL=" + slURL + "/api/",
 	}
-	return p, nil
+	return nil
 }
 
 // pending is how many messages the daemon has not confirmed to the platforms.

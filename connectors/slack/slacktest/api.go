@@ -220,8 +220,16 @@ func (s *Server) post(args url.Values) answer {
 	}
 	c.messages = append(c.messages, m)
 	s.echo(c, "", m)
-	s.change()
+	s.shown(m)
 	return answer{"ok": true, "channel": c.id, "ts": m.TS, "message": s.render(m, false)}
+}
+
+// shown ends a change of m.
+func (s *Server) shown(m *Message) {
+	s.change()
+	if s.cfg.OnMessage != nil {
+		s.cfg.OnMessage(*m)
+	}
 }
 
 func (s *Server) update(args url.Values) answer {
@@ -256,7 +264,7 @@ func (s *Server) update(args url.Values) answer {
 	m.Text = args.Get("text")
 	m.Edits++
 	s.echo(c, "message_changed", m)
-	s.change()
+	s.shown(m)
 	return answer{"ok": true, "channel": c.id, "ts": m.TS, "text": m.Text}
 }
 

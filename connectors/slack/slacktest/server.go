@@ -56,6 +56,9 @@ type Config struct {
 	Patience       time.Duration // the life of a trigger, and how long a submitted modal waits; default 3 s
 	Pick           Pick          // which socket gets an envelope
 	NoEcho         bool          // own posts and edits do not come back as events
+	// OnMessage is called after every new or edited message of the bot. It must be quick
+	// and not call the server. Optional.
+	OnMessage func(Message)
 }
 
 // Pick is how one of several sockets is chosen for an envelope.
