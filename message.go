@@ -112,6 +112,9 @@ type Sender struct {
 	// connector works for: a guest, or a user of another organization. Access of the
 	// channel does not cover them.
 	Outsider bool `json:"outsider,omitempty"`
+	// Program says that the sender is a program without the right to approve: nothing that
+	// it writes answers an approval, or a question with approvers.
+	Program bool `json:"program,omitempty"`
 }
 
 // An Awaited names a paused run and the id that its answer will have.

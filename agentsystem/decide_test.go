@@ -196,3 +196,40 @@ func TestCrashAroundADecision(t *testing.T) {
 		t.Errorf("only %d steps: the test does not see them", steps)
 	}
 }
+
+// What a program without the scope approve types approves and denies nothing: neither as a
+// command nor as a text. It may still answer questions that are no approvals.
+func TestProgramsDecideNothing(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.approving()
+		q := r.asksFor(ann, "ask", payment("Pay?"))["Pay?"]
+		program := func(m claybot.AgentMessage) claybot.AgentMessage {
+			m.From.Program = true
+			return m
+		}
+		for _, name := range []string{"approve", "deny"} {
+			for _, text := range []string{"", q.ID[:6]} {
+				id := claybot.MessageID(name + text)
+				r.post(ann, program(decision(ann, string(id), name, text)))
+				synctest.Wait()
+				if said := r.receipt(id).Replies; len(said) != 1 || !strings.Contains(said[0].Text, "scope approve") {
+					t.Errorf("/%s %s: %+v", name, text, said)
+				}
+			}
+		}
+		for _, text := range []string{"yes", "no"} {
+			r.post(ann, program(msg(text, text)))
+			synctest.Wait()
+			if got := r.receipt(claybot.MessageID(text)); got.Skipped != "" {
+				t.Errorf("%q was %q", text, got.Skipped)
+			}
+		}
+		if got := r.saidTo(q); got != "" {
+			t.Fatalf("a program answered %q", got)
+		}
+		if got := r.decides(ann, "person", "approve", q.ID[:6]); got != "Approved." || r.saidTo(q) != "true" {
+			t.Errorf("the person: %q, %q", got, r.saidTo(q))
+		}
+	})
+}

@@ -42,8 +42,11 @@ type Decision struct {
 
 // Decision resolves /approve or /deny to a decision and its reply. It concerns the named
 // approval, or the only one that is pending for this person, in any run. The decision is
-// nil where there is nothing to do.
+// nil where there is nothing to do, and for a program that may not approve.
 func (c *Commands) Decision(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (*Decision, string, error) {
+	if m.From.Program {
+		return nil, texts.NotByProgram, nil
+	}
 	open, err := c.approvals(ctx, agent.Descriptor.OwnerID())
 	if err != nil {
 		return nil, "", err

@@ -88,13 +88,17 @@ func (x *TextAnswers) pauseOf(ctx context.Context, agent claybot.Agent) (pause, 
 	return pause{x, agent, run, open}, err
 }
 
-// read drops the approvals that the person could not have read when they wrote, as a yes
-// only ever approves what it replied to.
+// read drops what the sender may not answer: the approvals that the person could not have
+// read when they wrote, as a yes only ever approves what it replied to, and what is reserved
+// for those who may approve, if the sender is a program that may not.
 func (p pause) read(ctx context.Context, m claybot.AgentMessage) (open []claybot.Question, err error) {
 	if m.At == 0 {
 		m.At = claybot.Now()
 	}
 	for _, q := range p.open {
+		if m.From.Program && Reserved(q) {
+			continue
+		}
 		if q.Type == claybot.QuestionConfirm {
 			read, err := p.answers.notices.readBefore(ctx, q, p.agent, m)
 			if err != nil {

@@ -265,6 +265,7 @@ func Undoing(run claybot.Run) string {
 const (
 	PlanWhat      = "Tell me what to plan in the same message: /plan book a room for Friday"
 	NothingToSay  = "Nothing needs your approval."
+	NotByProgram  = "Your token may not approve or deny actions. Use one with the scope approve."
 	NoSuchRequest = "No pending approval has that id."
 	OnceOnly      = "This can only be approved once: send /approve with the id alone."
 	NoScope       = "I don't understand what follows the id. Leave it out to approve once, or write session for this conversation, or always."

@@ -142,7 +142,7 @@ func (c *Chat) post(w http.ResponseWriter, r *http.Request, d claybot.Descriptor
 		ID:      c.messageID(d, in.ID),
 		Type:    claybot.MessageUser,
 		Text:    text, FirstHand: true, // the page and the terminal have no other texts
-		From:    claybot.Sender{UserID: d.UserID},
+		From:    claybot.Sender{UserID: d.UserID, Program: !c.may(r)},
 		Context: claybot.MessageContext{MessageID: in.ID},
 		At:      claybot.Now(),
 	}, "/", "") // there are no other bots in this chat

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -38,6 +39,26 @@ func TestMessageIDsAreOfOneUser(t *testing.T) {
 		if !seen[p.ID] {
 			t.Errorf("%s was posted", p.ID)
 		}
+	}
+}
+
+// Messages of a program that may not approve say so; without Approves, all may.
+func TestProgramsThatMayNotApprove(t *testing.T) {
+	m, _ := start(t)
+	h := m.chat.Handler(m, func(*http.Request) string { return "token:ci" })
+	m.chat.may = func(r *http.Request) bool { return r.Header.Get("X-May") != "" }
+	for _, may := range []string{"", "yes"} {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/messages", strings.NewReader(`{"text":"x"}`))
+		r.Header.Set("X-May", may)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		all := m.posted()
+		if w.Code != http.StatusAccepted || all[len(all)-1].From.Program == (may != "") {
+			t.Errorf("with %q: %d, posted %+v", may, w.Code, all)
+		}
+	}
+	if c := New(Config{}); !c.may(nil) {
+		t.Error("without Approves a message does not approve")
 	}
 }
 

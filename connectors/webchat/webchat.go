@@ -17,6 +17,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -62,6 +63,9 @@ type Config struct {
 	// Door returns the health of the server that serves Handler. While it is
 	// not live, neither is the chat. Optional.
 	Door func() connectors.Health
+	// Approves reports whether what the caller of a request writes may answer approvals.
+	// Optional: without it, everything may.
+	Approves func(*http.Request) bool
 	// Poll is how often an open stream reads the outbox without a notification,
 	// because other members also send and their notifications may be lost. 0:
 	// never.
@@ -74,6 +78,7 @@ type Chat struct {
 	name  string
 	html  bool
 	door  func() connectors.Health
+	may   func(*http.Request) bool
 	poll  time.Duration
 	log   *slog.Logger
 	pulse connectors.Pulse
@@ -103,7 +108,10 @@ func New(cfg Config) *Chat {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Chat{name: cfg.Name, html: cfg.HTML, door: cfg.Door, poll: cfg.Poll, log: cfg.Log.With("connector", cfg.Name)}
+	if cfg.Approves == nil {
+		cfg.Approves = func(*http.Request) bool { return true }
+	}
+	return &Chat{name: cfg.Name, html: cfg.HTML, door: cfg.Door, may: cfg.Approves, poll: cfg.Poll, log: cfg.Log.With("connector", cfg.Name)}
 }
 
 // Name is the configured name.
