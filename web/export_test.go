@@ -67,6 +67,8 @@ func (x AuthForTest) Rotate(name string) (string, error) {
 	return secret, err
 }
 
+func (x AuthForTest) Revoke(name string) error { return x.a.revoke(name) }
+
 // Enter admits a caller by cookie or token, and reports what ends the caller's request.
 func (x AuthForTest) Enter(secret string) (who Caller, ended func() bool, leave func(), ok bool) {
 	ctx, end := context.WithCancelCause(context.Background())

@@ -52,6 +52,17 @@ func (s *Server) secured(next http.Handler, addr net.Addr) http.Handler {
 	})
 }
 
+func refuseScope(w http.ResponseWriter, have, need Scope) {
+	fix := ""
+	if have == Chat {
+		fix = ChatReaches
+	}
+	Fail(w, http.StatusForbidden, "scope", "This needs a token with the scope "+string(need)+"; yours has the scope "+string(have)+".", fix)
+}
+
+// ChatReaches says what the scope chat allows.
+const ChatReaches = "A token with the scope chat reaches only its own conversations, at /v1/chat/completions, /v1/models, /conversations and /chat/."
+
 func refuseOrigin(w http.ResponseWriter) {
 	Fail(w, http.StatusForbidden, "cross_origin", "Cross-origin requests are refused.", "")
 }
@@ -171,8 +182,8 @@ func (s *Server) loggedIn(route Route, next http.Handler) http.Handler {
 			return
 		}
 		defer p.leave()
-		if !p.Scope.Allows(route.Scope) {
-			Fail(w, http.StatusForbidden, "scope", "This needs a token with the scope "+string(route.Scope)+"; yours has the scope "+string(p.Scope)+".", "")
+		if !p.Scope.Allows(route.Scope) && (p.Scope != Chat || !route.Chat) {
+			refuseScope(w, p.Scope, route.Scope)
 			return
 		}
 		if route.brief {

@@ -9,9 +9,12 @@ import (
 // the server.
 type Scope string
 
-// The scopes, each of which includes those before it. Anyone needs no login.
+// The scopes, each of which includes those before it. Anyone needs no login. Chat is apart
+// from them: it allows only the routes that are marked for it, and there only the caller's
+// own conversations.
 const (
 	Anyone  Scope = ""
+	Chat    Scope = "chat"
 	Read    Scope = "read"    // see
 	Operate Scope = "operate" // talk to agents, stop, retry, answer what is no approval
 	Approve Scope = "approve" // approve and deny actions
@@ -21,9 +24,10 @@ const (
 var ranks = map[Scope]int{Anyone: 0, Read: 1, Operate: 2, Approve: 3, Admin: 4}
 
 // Valid reports whether s is a scope that a credential can have.
-func (s Scope) Valid() bool { return ranks[s] > 0 }
+func (s Scope) Valid() bool { return s == Chat || ranks[s] > 0 }
 
-// Allows reports whether a caller with s may do what needs the other scope.
+// Allows reports whether a caller with s may do what needs the other scope, which is not
+// Chat.
 func (s Scope) Allows(need Scope) bool { return ranks[s] >= ranks[need] }
 
 // A Route is one path of the server.
@@ -32,6 +36,9 @@ type Route struct {
 	// and has no method is cut off before Handler sees the path.
 	Pattern string
 	Scope   Scope // that a caller needs
+	// Chat admits callers with the scope chat as well. Handler then serves them only their
+	// own conversations.
+	Chat    bool
 	Handler http.Handler
 	// Page sends a browser that is not logged in to the login page instead of
 	// refusing it.

@@ -43,7 +43,7 @@ func (s *Server) routes(private func(Route, http.Handler) http.Handler, socket b
 	mux := http.NewServeMux()
 	both := []Route{
 		{Pattern: "GET /healthz", Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { Words(w, http.StatusOK, "ok") })},
-		{Pattern: "GET /session", Scope: Read, Handler: http.HandlerFunc(s.session), brief: true},
+		{Pattern: "GET /session", Scope: Read, Chat: true, Handler: http.HandlerFunc(s.session), brief: true},
 	}
 	for _, r := range slices.Concat(both, tokenAPI{s.auth, s.log}.routes(), more, s.cfg.Routes) {
 		if r.Local && !socket {

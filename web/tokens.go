@@ -27,7 +27,7 @@ const tokenPrefix = "claybot_"
 // A token is the stored part of an API token.
 type token struct {
 	Name  string `json:"name"`
-	Scope Scope  `json:"scope"` // never Approve: older versions would reject the file
+	Scope Scope  `json:"scope"` // never Approve, and Chat only in the second list: older versions would reject the file
 	// Approve distinguishes the scope approve from operate. Tokens from before that
 	// scope do not have it, and keep what operate allowed then.
 	Approve *bool        `json:"approve,omitempty"`
@@ -46,7 +46,7 @@ func (t token) check() error {
 	case t.Name == owner:
 		return errors.New("name: owner is the name of the owner's own token")
 	case !t.Scope.Valid():
-		return errors.New("scope must be read, operate, approve or admin")
+		return errors.New("scope must be chat, read, operate, approve or admin")
 	}
 	return nil
 }
@@ -58,6 +58,9 @@ func (t token) allows() Scope {
 	}
 	return t.Scope
 }
+
+// apart reports whether t is in the second list of the file, which earlier versions ignore.
+func (t token) apart() bool { return t.Scope == Chat }
 
 // legacy reports whether t may approve only because it is older than the scope approve.
 func (t token) legacy() bool { return t.Approve == nil && t.Scope.Allows(Operate) }
@@ -142,9 +145,24 @@ func (a *auth) revoke(name string) error {
 	})
 }
 
-// A tokenFile is web.tokens.json.
+// A tokenFile is web.tokens.json. Earlier versions neither know the tokens of Apart nor
+// keep them when they write the file: what such a token may do, they cannot limit.
 type tokenFile struct {
 	Tokens []token `json:"tokens"`
+	Apart  []token `json:"apart,omitempty"`
+}
+
+// fileOf returns the file of all tokens, which are sorted.
+func fileOf(all []token) tokenFile {
+	f := tokenFile{Tokens: []token{}}
+	for _, t := range all {
+		if t.apart() {
+			f.Apart = append(f.Apart, t)
+		} else {
+			f.Tokens = append(f.Tokens, t)
+		}
+	}
+	return f
 }
 
 // loadTokens validates the API tokens of a data directory. It sets a damaged file aside and
@@ -188,14 +206,15 @@ func readTokens(b []byte) ([]token, error) {
 	if err := json.Unmarshal(b, &f); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(f.Tokens, func(x, y token) int { return cmp.Compare(x.Name, y.Name) })
-	for i, t := range f.Tokens {
+	all := slices.Concat(f.Tokens, f.Apart)
+	slices.SortFunc(all, func(x, y token) int { return cmp.Compare(x.Name, y.Name) })
+	for i, t := range all {
 		if err := t.check(); err != nil {
 			return nil, fmt.Errorf("token %d: %w", i, err)
 		}
-		if t.Hash == (hash{}) || t.Created < 0 || t.Expires < 0 || i > 0 && f.Tokens[i-1].Name == t.Name {
+		if t.Hash == (hash{}) || t.Created < 0 || t.Expires < 0 || i > 0 && all[i-1].Name == t.Name {
 			return nil, fmt.Errorf("token %d: not one that was written here", i)
 		}
 	}
-	return f.Tokens, nil
+	return all, nil
 }

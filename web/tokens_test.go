@@ -147,6 +147,53 @@ func TestTokensOlderThanApprove(t *testing.T) {
 	}
 }
 
+// An earlier version ignores tokens with the scope chat, and reads all others as before.
+func TestChatTokensInOlderVersions(t *testing.T) {
+	dir := t.TempDir()
+	a := web.NewAuthForTest(t, dir)
+	made := make(map[string]string)
+	for _, scope := range []web.Scope{web.Chat, web.Read} {
+		var err error
+		if made["a-"+string(scope)], err = a.Create("a-"+string(scope), scope, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := a.Create("a-chat", web.Read, time.Time{}); !errors.Is(err, storage.ErrState) {
+		t.Errorf("another token with its name: %v", err)
+	}
+	secret, err := a.Rotate("a-chat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made["a-chat"] = secret
+	for _, a := range []web.AuthForTest{a, web.NewAuthForTest(t, dir)} {
+		for name, secret := range made {
+			who, _, leave, ok := a.Enter(secret)
+			if !ok || "a-"+string(who.Scope) != name || who.Name != name {
+				t.Fatalf("%s is %v, %v", name, who, ok)
+			}
+			leave()
+		}
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "web.tokens.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var old struct { // what earlier versions read
+		Tokens []struct{ Name, Scope string }
+	}
+	decode(t, string(b), &old)
+	if len(old.Tokens) != 1 || old.Tokens[0].Name != "a-read" || old.Tokens[0].Scope != "read" {
+		t.Errorf("an earlier version reads %+v", old)
+	}
+	if err := a.Revoke("a-chat"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, ok := a.Enter(secret); ok {
+		t.Error("a revoked token is accepted")
+	}
+}
+
 func TestTooManyTokens(t *testing.T) {
 	a := web.NewAuthForTest(t, t.TempDir())
 	for i := range 64 {

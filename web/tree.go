@@ -287,7 +287,7 @@ func (a *auth) editTokens(name string, edit func(all []token, at int, found bool
 		if err != nil {
 			return nil, fmt.Errorf("token %s: %w", name, err)
 		}
-		return json.Marshal(tokenFile{all})
+		return json.Marshal(fileOf(all))
 	})
 	if err == nil {
 		a.takeTokens(f)

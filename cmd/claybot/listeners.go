@@ -40,6 +40,7 @@ func newListeners(d *daemon, link func(string)) *listeners {
 	l := &listeners{link: link}
 	l.page = webchat.New(webchat.Config{
 		Name: "web", HTML: true, Log: d.log, Poll: d.stores.poll(), Door: func() connectors.Health { return l.web.Health() },
+		Approves: func(r *http.Request) bool { return web.CallerOf(r).Scope.Allows(web.Approve) },
 	})
 	l.terminal = webchat.New(webchat.Config{Name: "terminal", Log: d.log, Poll: d.stores.poll()})
 	c := d.config.began.Telemetry.OTLP
@@ -74,9 +75,9 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 	backend, box, tooling, db := desk.backend(), d.tooling.box, newToolbench(d), d.stores.db
 	chat := l.page.Handler(desk, web.User)
 	routes := []web.Route{
-		{Pattern: "/chat/", Scope: web.Operate, Handler: chat},
+		{Pattern: "/chat/", Scope: web.Operate, Chat: true, Handler: chat},
 		{
-			Pattern: "POST /chat/files", Scope: web.Operate, Handler: http.StripPrefix("/chat", chat),
+			Pattern: "POST /chat/files", Scope: web.Operate, Chat: true, Handler: http.StripPrefix("/chat", chat),
 			Raw: true, Body: webchat.MaxUpload + 1,
 		},
 		{Pattern: "/terminal/", Scope: web.Operate, Handler: l.terminal.Handler(desk, web.User), Local: true},

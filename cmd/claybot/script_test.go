@@ -71,6 +71,7 @@ func scripts(dir string) testscript.Params {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"api":          callAPI,
+			"bearer":       askWithToken,
 			"bytes":        writeBytes,
 			"capture":      capture,
 			"damage":       damageFile,
@@ -313,7 +314,30 @@ func getHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	target := args[1]
+	overHTTP(ts, want, http.MethodGet, args[1], "", func(req *http.Request) {
+		if len(args) == 3 {
+			req.Host = args[2]
+		}
+	})
+}
+
+// askWithToken is getHTTP for the holder of a token: bearer TOKEN STATUS METHOD PATH [JSON].
+func askWithToken(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 4 || len(args) > 5 {
+		ts.Fatalf("usage: bearer TOKEN STATUS METHOD PATH [JSON]")
+	}
+	want, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	overHTTP(ts, want, args[2], args[3], strings.Join(args[4:], ""), func(req *http.Request) {
+		req.Header.Set("Authorization", "Bearer "+args[0])
+		if len(args) == 5 {
+			req.Header.Set("Content-Type", "application/json")
+		}
+	})
+}
+
+// overHTTP makes a request to the daemon's page and checks its status.
+func overHTTP(ts *testscript.TestScript, want int, method, target, body string, prepare func(*http.Request)) {
 	if strings.HasPrefix(target, "/") {
 		var link struct{ URL string }
 		ts.Check(askOpenly(ts, "POST", "/login-link", &link))
@@ -323,17 +347,15 @@ func getHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	req, err := http.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
 	ts.Check(err)
-	if len(args) == 3 {
-		req.Host = args[2]
-	}
+	prepare(req)
 	resp, err := new(http.Transport).RoundTrip(req) // follows no redirect
 	ts.Check(err)
 	defer resp.Body.Close()
 	_, err = io.Copy(ts.Stdout(), resp.Body)
 	ts.Check(err)
 	if resp.StatusCode != want {
-		ts.Fatalf("%s answered %d, want %d", args[1], resp.StatusCode, want)
+		ts.Fatalf("%s answered %d, want %d", target, resp.StatusCode, want)
 	}
 }

@@ -24,7 +24,7 @@ type (
 	}
 	tokenCreateCmd struct {
 		Name    string `arg:"" help:"Name of the program: a-z, 0-9, dot, dash, underscore."`
-		Scope   string `default:"read" enum:"read,operate,approve,admin" help:"Scope of the token: read, operate (send messages, stop, retry, answer), approve (also approve and deny actions) or admin."`
+		Scope   string `default:"read" enum:"chat,read,operate,approve,admin" help:"Scope of the token: chat (only its own conversations, for OpenAI clients), read, operate (send messages, stop, retry, answer), approve (also approve and deny actions) or admin."`
 		Expires string `placeholder:"WHEN" help:"Expiry, such as 12h, 90d or 2031-12-31. Default: never."`
 	}
 	tokenRotateCmd struct {
@@ -97,7 +97,7 @@ func (c tokenRevokeCmd) Run(e *env) error {
 // secret prints a token, and a hint about it to standard error.
 func (e *env) secret(t web.TokenView, about string) error {
 	may := map[web.Scope]string{
-		web.Read: "see everything", web.Operate: "see everything and talk to agents",
+		web.Chat: "message agents and see its own conversations", web.Read: "see everything", web.Operate: "see everything and talk to agents",
 		web.Approve: "see everything, talk to agents and approve actions", web.Admin: "do everything",
 	}[t.Scope]
 	fmt.Fprintf(e.err, about, plain(t.Name), may)

@@ -49,7 +49,7 @@ func (a agents) operations() []operation {
 			query(param{name: "after", about: "The cursor of the previous page."}, limitParam).
 			failing(http.StatusNotFound, http.StatusConflict), a.history),
 		returns(http.StatusOK, op("listConversations", web.Read, "GET /conversations", "List the caller's conversations in the web chat, newest first.").
-			failing(), a.conversations),
+			forChat().failing(), a.conversations),
 		returns(http.StatusOK, op("listReminders", web.Read, "GET /agents/{agent}/reminders", "List the reminders of an agent, next one first."), func(r *http.Request) (web.ReminderList, error) {
 			all, err := a.reminders.AgentReminders(r.Context(), agentOf(r))
 			return web.ReminderList{Reminders: orEmpty(all)}, err

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -191,7 +192,7 @@ type completions struct {
 
 func (a *completions) operations() []operation {
 	return operation{tag: "openai", missing: noModel}.like(
-		op("createCompletion", web.Operate, "POST /v1/chat/completions", "Message an agent with the OpenAI protocol.").forOpenAI().upTo(chatLimit).reading(completionRequest{}).
+		op("createCompletion", web.Operate, "POST /v1/chat/completions", "Message an agent with the OpenAI protocol.").forChat().forOpenAI().upTo(chatLimit).reading(completionRequest{}).
 			failing(http.StatusNotFound, http.StatusConflict, http.StatusServiceUnavailable).
 			explained("model names the agent, user the thread. claybot posts only the newest messages of the user and ignores tools, prompts and limits of the "+
 				"request: the agent has its own. A client that disconnects does not cancel the run. If the agent asks a question, the question "+
@@ -205,15 +206,18 @@ func (a *completions) operations() []operation {
 			served(a.complete, answer{status: http.StatusOK, value: completion{}, or: openAIFailure{}, about: "Whitespace may precede the JSON, every 15 s, while the run is active; a run that fails after " +
 				"that returns an error in place of the answer. With stream, the same as Server-Sent Events of chat.completion.chunk, ended by data: [DONE]."}),
 		returns(http.StatusOK, op("listModels", web.Read, "GET /v1/models", "List models: claybot, the profiles, and the most recently messaged agents.").
-			forOpenAI(), a.models),
-		returns(http.StatusOK, op("getModel", web.Read, "GET /v1/models/{model}", "Get a model.").forOpenAI().failing(http.StatusNotFound), a.model),
+			forChat().forOpenAI(), a.models),
+		returns(http.StatusOK, op("getModel", web.Read, "GET /v1/models/{model}", "Get a model.").forChat().forOpenAI().failing(http.StatusNotFound), a.model),
 	)
 }
 
 // addressOf returns the agent that a model and a thread address.
 func (a *completions) addressOf(ctx context.Context, caller web.Caller, model, thread string) (agentsystem.Address, error) {
 	if id, ok := strings.CutPrefix(model, agentModel); ok {
-		_, err := a.agents.Agent(ctx, claybot.AgentID(id))
+		e, err := a.agents.Agent(ctx, claybot.AgentID(id))
+		if caller.Scope == web.Chat && (errors.Is(err, storage.ErrNotFound) || err == nil && !ownedBy(caller, e.Descriptor)) {
+			return agentsystem.Address{}, forbidden("Your token does not reach this agent.", web.ChatReaches)
+		}
 		return agentsystem.Address{Agent: claybot.AgentID(id)}, err
 	}
 	if thread == "" {
@@ -233,6 +237,11 @@ func (a *completions) addressOf(ctx context.Context, caller web.Caller, model, t
 		}
 	}
 	return agentsystem.Address{Descriptor: &d}, nil
+}
+
+// ownedBy reports whether an agent is a conversation of the caller.
+func ownedBy(caller web.Caller, d claybot.Descriptor) bool {
+	return d.Type == claybot.AgentUser && d.Connector == claybot.ConnectorAPI && d.UserID == caller.Name
 }
 
 func (a *completions) profiles() []string {
@@ -327,7 +336,11 @@ func (a *completions) models(r *http.Request) (modelList, error) {
 	for _, p := range a.profiles() {
 		out.Data = append(out.Data, viewModel(p, 0))
 	}
-	agents, err := a.agents.AgentPage(r.Context(), storage.AgentQuery{Limit: modelAgents})
+	q := storage.AgentQuery{Limit: modelAgents}
+	if caller := web.CallerOf(r); caller.Scope == web.Chat {
+		q.Type, q.Owner = claybot.AgentUser, claybot.User(claybot.ConnectorAPI, homeThread, caller.Name).OwnerID()
+	}
+	agents, err := a.agents.AgentPage(r.Context(), q)
 	for _, e := range agents {
 		out.Data = append(out.Data, viewModel(agentModel+string(e.ID), e.CreatedAt))
 	}

@@ -112,7 +112,7 @@ func (o operation) describe(s *schemas) schema {
 	}
 	x := schema{
 		"operationId": o.id, "tags": []string{o.tag}, "summary": o.summary, "x-scope": string(o.scope), "responses": responses,
-		"description": strings.TrimSpace(o.about + " Needs the scope " + string(o.scope) + "."),
+		"description": strings.TrimSpace(o.about + " Needs the scope " + o.scopes() + "."),
 	}
 	if all := o.parameters(); len(all) > 0 {
 		x["parameters"] = all
@@ -172,4 +172,12 @@ func (x answer) describe(s *schemas) schema {
 		out["content"] = schema{cmp.Or(x.kind, "application/json"): schema{"schema": shape}}
 	}
 	return out
+}
+
+// scopes names the scopes that an operation needs.
+func (o operation) scopes() string {
+	if o.chat {
+		return string(o.scope) + ", or chat for the caller's own conversations"
+	}
+	return string(o.scope)
 }

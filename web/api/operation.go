@@ -18,6 +18,7 @@ type operation struct {
 	route   string // of net/http: "GET /path/{name}"
 	tag     string
 	scope   web.Scope // required of the caller
+	chat    bool      // also for the scope chat, which reaches its own conversations there
 	summary string
 	about   string   // details; optional
 	params  []param  // of the query, and headers
@@ -47,6 +48,7 @@ func (o operation) unknown(missing hint) operation   { o.missing = missing; retu
 func (o operation) upTo(bytes int64) operation       { o.limit = bytes; return o }
 func (o operation) reading(body any) operation       { o.body = body; return o }
 func (o operation) bytes() operation                 { o.raw = true; return o }
+func (o operation) forChat() operation               { o.chat = true; return o }
 func (o operation) forOpenAI() operation             { o.openAI = true; return o }
 func (o operation) replying(about string) operation  { o.answers[0].about = about; return o }
 func (o operation) failing(statuses ...int) operation {
@@ -168,7 +170,7 @@ func (a *api) routes() []web.Route {
 	for _, o := range a.operations {
 		pattern, part := o.pattern()
 		if part == "" {
-			all = append(all, web.Route{Pattern: pattern, Scope: o.scope, Handler: a.handler(o), Body: o.limit, Raw: o.raw})
+			all = append(all, web.Route{Pattern: pattern, Scope: o.scope, Chat: o.chat, Handler: a.handler(o), Body: o.limit, Raw: o.raw})
 			continue
 		}
 		known, again := parts[pattern]

@@ -1,0 +1,65 @@
+package api_test
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A token with the scope chat reaches its own conversations and nothing else, whatever it
+// names. A new token with its name continues them.
+func TestScopeChat(t *testing.T) {
+	r := start(t)
+	secret := r.say("the secret of the owner")
+	r.ended(secret.Run)
+	ok := map[string]bool{
+		"POST /v1/chat/completions": true, "GET /v1/models": true, "GET /v1/models/{model}": true, "GET /conversations": true,
+	}
+	bearer := func(token, method, path, body string) got {
+		return r.do(method, path, body, "Authorization", "Bearer "+token)
+	}
+	token := r.scoped("editor", "chat")
+	for _, path := range slices.Sorted(maps.Keys(r.doc.Paths)) {
+		for method, o := range r.doc.Paths[path] {
+			method = strings.ToUpper(method)
+			at := strings.NewReplacer("{agent}", secret.Agent, "{run}", secret.Run, "{", "", "}", "").Replace(path)
+			body := ""
+			if o.Body != nil {
+				body = "{"
+			}
+			g := bearer(token, method, at, body)
+			if refused := g.code == http.StatusForbidden && strings.Contains(g.body, "only its own conversations"); refused == ok[method+" "+path] || strings.Contains(g.body, "secret of") {
+				t.Errorf("%s %s = %d %s", method, at, g.code, g.body)
+			}
+		}
+	}
+	ask := func(token, model string) got {
+		return bearer(token, "POST", "/v1/chat/completions", `{"model":"`+model+`","messages":[{"role":"user","content":"hello `+model+`"}]}`)
+	}
+	first := ask(token, "claybot")
+	if first.code != http.StatusOK || !strings.Contains(first.body, "re: hello claybot") {
+		t.Fatalf("a message = %d %s", first.code, first.body)
+	}
+	var done struct{ ID string }
+	r.read(first.body, &done)
+	own := r.run(strings.TrimPrefix(done.ID, "chatcmpl-")).AgentID
+	if g := bearer(token, "GET", "/v1/models", ""); g.code != http.StatusOK || !strings.Contains(g.body, `"agent:`+own+`"`) || !strings.Contains(g.body, `"night"`) || strings.Contains(g.body, secret.Agent) {
+		t.Errorf("models = %d %s", g.code, g.body)
+	}
+	for model, want := range map[string]int{"agent:" + own: 200, "agent:" + secret.Agent: 403, "agent:none": 403, "none": 404} {
+		if g := ask(token, model); g.code != want {
+			t.Errorf("a message to %s = %d %s, want %d", model, g.code, g.body, want)
+		}
+		if g := bearer(token, "GET", "/v1/models/"+model, ""); g.code != want {
+			t.Errorf("model %s = %d %s, want %d", model, g.code, g.body, want)
+		}
+	}
+	if g := ask(r.scoped("other", "chat"), "agent:"+own); g.code != http.StatusForbidden {
+		t.Errorf("the conversation of another token = %d %s", g.code, g.body)
+	}
+	if g := ask(r.scoped("reader", "read"), "claybot"); g.code != http.StatusForbidden {
+		t.Errorf("a message with the scope read = %d %s", g.code, g.body)
+	}
+}
