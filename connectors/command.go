@@ -25,6 +25,7 @@ var Commands = []Command{
 	{"status", "show what I am doing"},
 	{"why", "show what happened to the last message"},
 	{"tasks", "list active subagents, reminders and scheduled tasks"},
+	{"privacy", "show who reads this conversation, and what I can read of you"},
 	{"context", "show how full my context is"},
 	{"compact", "compact our conversation now"},
 }
@@ -56,7 +57,7 @@ func Interpret(m claybot.AgentMessage, prefixes, self string) (out claybot.Agent
 			break
 		}
 		m.Engine, m.Text = claybot.EnginePlan, rest
-	case "undo", "approve", "deny", "help", "status", "why", "start", "tasks", "context", "compact":
+	case "undo", "approve", "deny", "help", "status", "why", "start", "tasks", "privacy", "context", "compact":
 		m.Type, m.Command, m.Text = claybot.MessageCommand, word, rest
 	default:
 		return m, true

@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
@@ -42,6 +43,8 @@ func (o *Answers) Answer(ctx context.Context, agent claybot.Agent, m claybot.Age
 		return o.Worker.ContextSize(ctx, agent)
 	case "tasks":
 		return o.tasks(ctx, agent)
+	case "privacy":
+		return o.privacy(ctx, agent)
 	case "plan":
 		return texts.PlanWhat, nil
 	}
@@ -75,8 +78,23 @@ func (o *Answers) agentStatus(ctx context.Context, agent claybot.Agent, m claybo
 	return b.String()
 }
 
-// tasks answers /tasks with the work in progress and the scheduled tasks of the user.
+// privacy answers /privacy.
+func (o *Answers) privacy(ctx context.Context, agent claybot.Agent) (string, error) {
+	p, err := o.Privacy(ctx, agent.ID)
+	if errors.Is(err, storage.ErrNotFound) { // nobody has written to it yet
+		p, err = Privacy{Readers: texts.Readers(people.AudienceOf(agent.Descriptor, claybot.Route{}))}, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	alone := people.AudienceOf(agent.Descriptor, claybot.Route{}).Place == ""
+	return texts.Privacy(p.Readers, alone, p.Reads, p.Asks, p.Approved), nil
+}
+
+// tasks answers /tasks with the work in progress and the scheduled tasks of the user. Where
+// others read as well, it lists only tasks that answer there.
 func (o *Answers) tasks(ctx context.Context, agent claybot.Agent) (string, error) {
+	here := people.AudienceOf(agent.Descriptor, claybot.Route{}).Place
 	var lines []string
 	children, err := o.Index.Children(ctx, agent.ID)
 	if err != nil {
@@ -109,7 +127,7 @@ func (o *Answers) tasks(ctx context.Context, agent claybot.Agent) (string, error
 			return "", fmt.Errorf("list tasks: %w", err)
 		}
 		for _, t := range tasks {
-			if slices.Contains(o.People.Identities(agent.Descriptor.OwnerID()), t.Owner) {
+			if slices.Contains(o.People.Identities(agent.Descriptor.OwnerID()), t.Owner) && (here == "" || t.Route == here) {
 				lines = append(lines, taskLine(t))
 			}
 		}

@@ -37,8 +37,8 @@ func (d *Directory) Readers(ctx context.Context, env tools.Env) claybot.Audience
 	return d.Audience(ctx, env.Agent, env.Route)
 }
 
-// audienceOf is Audience for an agent of the index.
-func (d *Directory) audienceOf(ctx context.Context, e storage.IndexEntry) claybot.Audience {
+// AudienceOf returns who can read what an agent of the index says, see Audience.
+func (d *Directory) AudienceOf(ctx context.Context, e storage.IndexEntry) claybot.Audience {
 	a := claybot.Agent{ID: e.ID, Descriptor: e.Descriptor}
 	if e.Descriptor.Type == claybot.AgentCron {
 		found, err := d.agents.Agent(ctx, e.ID)
@@ -62,7 +62,7 @@ func (d *Directory) Discloses(ctx context.Context, env tools.Env, to string, way
 	case target.ID == env.Agent.ID:
 		return nil
 	}
-	mine, theirs := d.Readers(ctx, env), d.audienceOf(ctx, target)
+	mine, theirs := d.Readers(ctx, env), d.AudienceOf(ctx, target)
 	var all tools.Disclosure
 	for _, x := range []struct {
 		not          tools.Way

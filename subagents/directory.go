@@ -42,7 +42,7 @@ func (d *Directory) ListAgents(ctx context.Context, env tools.Env) ([]tools.Agen
 			return nil, err
 		}
 		info.Self = e.ID == env.Agent.ID
-		if !info.Self && d.people.Discloses(d.audienceOf(ctx, e), mine) {
+		if !info.Self && d.people.Discloses(d.AudienceOf(ctx, e), mine) {
 			info.Name, info.LastText = "", "" // read_agent_history asks
 		}
 		list = append(list, info)

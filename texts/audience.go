@@ -2,8 +2,10 @@ package texts
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
 )
 
 // What can be disclosed.
@@ -31,4 +33,65 @@ func Readers(a claybot.Audience) string {
 		return a.Owner
 	}
 	return "the operators"
+}
+
+// CanRead says what an agent can read of its person; has reports whether it has a tool, and
+// alone whether only the person reads the conversation.
+func CanRead(has func(tool string) bool, alone bool) []string {
+	all := []string{"this conversation, with the files that are sent in it"}
+	add := func(tool, direct, group string) {
+		if text := map[bool]string{true: direct, false: group}[alone]; has(tool) && text != "" {
+			all = append(all, text)
+		}
+	}
+	add("memory_read", "my own notes, and your notes, which your agents in all your direct chats share", "my own notes from here")
+	add("read_file", "the files of my workspace", "the files of my workspace, which only agents in this group share")
+	add("cron_list", "your scheduled tasks", "your scheduled tasks that answer here")
+	add("list_reminders", "reminders of this conversation", "reminders of this conversation")
+	add("read_agent_history", "your conversations with your other agents", "")
+	add("memory_read", "notes that are for everybody who talks to this bot", "notes that are for everybody who talks to this bot")
+	return all
+}
+
+// AsksToRead says what an agent reads or passes on only after its person approved it; see
+// CanRead.
+func AsksToRead(has func(tool string) bool, alone bool) []string {
+	all := []string{}
+	if !alone && has("memory_read") {
+		all = append(all, "your notes")
+	}
+	if !alone && has("read_agent_history") {
+		all = append(all, "your other conversations")
+	}
+	if has("send_agent_message") || has("ask_agent") {
+		all = append(all, "passing on what I know from here to people who do not read this conversation")
+	}
+	return all
+}
+
+// Privacy answers /privacy.
+func Privacy(readers string, alone bool, reads, asks, approved []string) string {
+	if alone {
+		readers = "only you"
+	}
+	text := "**Who reads this conversation:** " + readers + "."
+	for _, part := range []struct {
+		title string
+		items []string
+	}{
+		{"What I can read here", reads}, {"What I need your approval for", asks}, {"What you approved permanently", quoted(approved)},
+	} {
+		if len(part.items) > 0 {
+			text += "\n\n**" + part.title + ":**\n- " + strings.Join(part.items, "\n- ")
+		}
+	}
+	return text
+}
+
+func quoted(rules []string) []string {
+	all := make([]string, len(rules))
+	for i, rule := range rules {
+		all[i] = "`" + strings.ReplaceAll(connectors.OneLine(rule, 200), "`", "'") + "`"
+	}
+	return all
 }

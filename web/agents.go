@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -32,6 +33,12 @@ type AgentControl interface {
 	ResetAgent(ctx context.Context, id claybot.AgentID) error
 	// DeleteAgent deletes an agent; its files move to the quarantine.
 	DeleteAgent(ctx context.Context, id claybot.AgentID) error
+}
+
+// Privacy says what agents can read of their people.
+type Privacy interface {
+	// Privacy returns who reads the conversation of an agent, and what it can read there.
+	Privacy(ctx context.Context, id claybot.AgentID) (overview.Privacy, error)
 }
 
 // Reminders lists reminders.

@@ -8,6 +8,7 @@ type Backend struct {
 	Agents    Agents
 	Control   AgentControl
 	Settings  Settings
+	Privacy   Privacy
 	Inboxes   Inboxes
 	Reminders Reminders
 	Runs      Runs

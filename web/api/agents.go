@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -28,6 +29,7 @@ const (
 type agents struct {
 	agents    web.Agents
 	control   web.AgentControl
+	privacy   web.Privacy
 	reminders web.Reminders
 	runs      web.Runs
 }
@@ -45,6 +47,9 @@ func (a agents) operations() []operation {
 		), a.list),
 		returns(http.StatusOK, op("getAgent", web.Read, "GET /agents/{agent}", "Get an agent.").failing(unknown...), a.get),
 		returns(http.StatusOK, op("getAgentTree", web.Read, "GET /agents/{agent}/tree", "Get an agent with all its subagents.").failing(unknown...), a.tree),
+		returns(http.StatusOK, op("getPrivacy", web.Read, "GET /agents/{agent}/privacy", "Show who reads the conversation of an agent, and what the agent can read of its person.").failing(unknown...), func(r *http.Request) (overview.Privacy, error) {
+			return a.privacy.Privacy(r.Context(), agentOf(r))
+		}),
 		returns(http.StatusOK, op("getHistory", web.Read, "GET /agents/{agent}/history", "List what an agent remembers since its last reset, oldest first.").
 			query(param{name: "after", about: "The cursor of the previous page."}, limitParam).
 			failing(http.StatusNotFound, http.StatusConflict), a.history),

@@ -261,9 +261,12 @@ func TestManageAgents(t *testing.T) {
 	if g := r.do("GET", "/agents/"+a.Agent+"/reminders", ""); !strings.Contains(g.body, `"note":"tea"`) {
 		t.Errorf("reminders %s", g.body)
 	}
+	if g := r.do("GET", "/agents/"+a.Agent+"/privacy", ""); !strings.Contains(g.body, `"readers":"api/owner"`) || !strings.Contains(g.body, `"reads":["this conversation`) {
+		t.Errorf("privacy %s", g.body)
+	}
 	r.ask("DELETE", "/agents/"+a.Agent, "", http.StatusNoContent, nil)
 	for _, path := range []string{
-		"GET ", "DELETE ", "GET /tree", "GET /history", "GET /inbox", "GET /reminders", "GET /settings", "DELETE /inbox", "POST /stop", "POST /reset",
+		"GET ", "DELETE ", "GET /tree", "GET /privacy", "GET /history", "GET /inbox", "GET /reminders", "GET /settings", "DELETE /inbox", "POST /stop", "POST /reset",
 	} {
 		method, rest, _ := strings.Cut(path, " ")
 		for _, id := range []string{a.Agent, "nobody", "..%2F..%2F" + a.Agent, "%00", "x'--"} {

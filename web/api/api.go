@@ -95,7 +95,7 @@ func resources(cfg Config) []resource {
 	return []resource{
 		start, files, graphs,
 		runAPI{b.Runs, b.Undos, b.Questions, b.System, cfg.Log},
-		agents{b.Agents, b.Control, b.Reminders, b.Runs},
+		agents{b.Agents, b.Control, b.Privacy, b.Reminders, b.Runs},
 		settings{b.Settings, new(sync.Mutex)},
 		inboxes{b.Inboxes},
 		questionRoutes{b.Questions},

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -37,6 +38,7 @@ type agentPages struct {
 	agents    web.Agents
 	control   web.AgentControl
 	settings  web.Settings
+	privacy   web.Privacy
 	inboxes   web.Inboxes
 	reminders web.Reminders
 	runs      web.Runs
@@ -202,6 +204,7 @@ type sideView struct {
 	MoreBelow   int
 	Runs        []runRow
 	Reminders   []storage.Reminder
+	Privacy     overview.Privacy
 }
 
 func (b *agentPages) agentSide(r *http.Request) (any, error) {
@@ -238,7 +241,10 @@ func (b *agentPages) readSide(r *http.Request, e storage.IndexEntry) (sideView, 
 	if v.Runs, err = b.rows.runRowsOf(ctx, newest); err != nil {
 		return v, err
 	}
-	v.Reminders, err = b.reminders.AgentReminders(ctx, e.ID)
+	if v.Reminders, err = b.reminders.AgentReminders(ctx, e.ID); err != nil {
+		return v, err
+	}
+	v.Privacy, err = b.privacy.Privacy(ctx, e.ID)
 	return v, err
 }
 

@@ -89,7 +89,7 @@ func sections(cfg Config, p *pages) []section {
 		&chatPages{pages: p, rows: rows, asked: asked, agents: b.Agents},
 		&agentPages{
 			pages: p, rows: rows, asked: asked, bench: bench,
-			agents: b.Agents, control: b.Control, settings: b.Settings, inboxes: b.Inboxes, reminders: b.Reminders, runs: b.Runs, files: b.Files,
+			agents: b.Agents, control: b.Control, settings: b.Settings, privacy: b.Privacy, inboxes: b.Inboxes, reminders: b.Reminders, runs: b.Runs, files: b.Files,
 		},
 		&runPages{pages: p, rows: rows, asked: asked, notes: notes, agents: b.Agents, runs: b.Runs, undos: b.Undos, system: b.System},
 		&schedulePages{pages: p, rows: rows, tasks: cfg.Tasks, heartbeats: cfg.Heartbeats, reminders: b.Reminders},

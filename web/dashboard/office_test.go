@@ -160,6 +160,21 @@ func word(page, before, after string) string {
 	return found
 }
 
+// The page of an agent says who reads its conversation, and what it can read there.
+func TestAgentPagePrivacy(t *testing.T) {
+	o := startOffice(t)
+	o.ran(o.call("hello"), claybot.RunSucceeded)
+	id := o.agent(ann)
+	if err := o.system.Profiles.ApproveAlways(o.Context(), id, "memory_list("+hostile[0]+")", "phone/ann"); err != nil {
+		t.Fatal(err)
+	}
+	page := o.visitor().page("/ui/agents/" + string(id))
+	o.contains(page, "Read by phone/ann.", "this conversation, with the files", "Approved permanently", "memory_list(")
+	if strings.Contains(page, hostile[0]) {
+		t.Error("a rule is HTML")
+	}
+}
+
 // Reminders of all agents are listed with the next one first.
 func TestSchedulePageReminders(t *testing.T) {
 	o := startOffice(t)
