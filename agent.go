@@ -132,13 +132,6 @@ type Provider struct {
 	Model   string `json:"model"`
 }
 
-// Permissions are what an agent may do.
-type Permissions struct {
-	Tools struct {
-		Allow []string `json:"allow"` // the names of the tools that it may use
-	} `json:"tools"`
-}
-
 // Settings are what an operator has changed for one agent. What is nil or empty
 // stays as the profile of the agent says.
 type Settings struct {
@@ -154,6 +147,18 @@ type Settings struct {
 	// ApprovedBy tells of those rules that a person made by approving something
 	// for good; the daemon keeps it.
 	ApprovedBy map[string]Approving `json:"approvedBy,omitempty"`
+	// Permissions narrow what the agent may do; nil: as the profile says. In stored
+	// settings the allowed tools are in Tools.
+	Permissions *Permissions `json:"permissions,omitempty"`
+}
+
+// Permitted returns the permissions that s sets, with the tools of s.
+func (s Settings) Permitted() Permissions {
+	var p Permissions
+	if s.Permissions != nil {
+		p = *s.Permissions
+	}
+	return p.Narrow(Permissions{Tools: ToolPermissions{Allow: s.Tools}})
 }
 
 // An Approving is by whom, as in Answer.By, and when a rule was made.
@@ -167,6 +172,9 @@ type Background struct {
 	Model  string   `json:"model,omitempty"`  // empty: that of its profile
 	Prompt string   `json:"prompt,omitempty"` // the system prompt; empty: the usual one
 	Tools  []string `json:"tools"`            // that it may use; nil: those of its profile
+	// Permissions are those of its creator at the start, narrowed by what the creator
+	// asked for; nil: no limits.
+	Permissions *Permissions `json:"permissions,omitempty"`
 }
 
 // Usage counts what model calls took. Cost is in millionths of a US dollar.

@@ -85,7 +85,7 @@ func (a *assembly) makePeople() {
 func (a *assembly) makeAgents() {
 	s := a.system
 	s.Profiles = profiles.New(profiles.Config{
-		Index: a.Index, Agents: a.Agents, Profile: a.Profile, Models: a.Models, Tools: a.Tools, Engines: func() []string { return s.Worker.Engines() },
+		Index: a.Index, Agents: a.Agents, Profile: a.Profile, Models: a.Models, Tools: a.Tools, Forbids: a.Forbids, Engines: func() []string { return s.Worker.Engines() },
 		CheckPrompt: a.CheckPrompt, Refresh: s.follower.refresh,
 		Changed: func(ctx context.Context, id claybot.AgentID) error { return s.dispatcher.reschedule(ctx, id) }, Log: a.Log,
 	})

@@ -89,6 +89,8 @@ type Settings struct {
 	SwitchedOff func(context.Context, claybot.Agent) *runs.Error
 	// Models and Tools list what the settings of an agent may name; nil for nothing.
 	Models, Tools func(claybot.Agent) []string
+	// Forbids returns what permissions say against the tools of an agent; see profiles.Config.
+	Forbids func(a claybot.Agent, p claybot.Permissions) func(tool string) string
 	// CheckPrompt says what is wrong with the system prompt that a user sets for an agent.
 	CheckPrompt func(string) error
 	// CheckEdit says why a person may not approve a call with the arguments that they

@@ -19,7 +19,7 @@ type Agents interface {
 	Agent(ctx context.Context, id claybot.AgentID) (claybot.Agent, error)
 }
 
-// Config is what New needs. Models, Tools and CheckPrompt may be nil.
+// Config is what New needs. Models, Tools, Forbids and CheckPrompt may be nil.
 type Config struct {
 	Index  Index
 	Agents Agents
@@ -28,6 +28,9 @@ type Config struct {
 	// Models and Tools list what the settings of an agent may name; nil for nothing.
 	Models func(claybot.Agent) []string
 	Tools  func(claybot.Agent) []string
+	// Forbids returns what permissions say against the tools of an agent; empty: nothing. If it
+	// is nil, only the names of tools count.
+	Forbids func(a claybot.Agent, p claybot.Permissions) func(tool string) string
 	// Engines are the names of the engines that an agent may have.
 	Engines func() []string
 	// CheckPrompt returns what is wrong with a system prompt that is set for an agent.

@@ -148,17 +148,15 @@ func (s *Profiles) InForce(a claybot.Agent, own claybot.Settings) claybot.AgentS
 	if b := st.Background; b != nil {
 		st.Provider.Model = cmp.Or(own.Model, b.Model, p.Model)
 	}
-	st.Permissions = new(claybot.Permissions)
-	st.Permissions.Tools.Allow = s.allowed(a, own)
-	return st
-}
-
-// allowed are the tools that an agent may use.
-func (s *Profiles) allowed(a claybot.Agent, own claybot.Settings) []string {
-	if s.Tools == nil {
-		return nil
+	ctx, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	limits, err := s.permitted(ctx, a, own)
+	if err != nil {
+		s.Log.Warn("failed to read the permissions of an agent's creators", "agent", a.ID, "err", err)
 	}
-	return slices.DeleteFunc(s.Tools(a), func(t string) bool { return own.Tools != nil && !slices.Contains(own.Tools, t) })
+	limits.Tools.Allow = s.allowed(a, limits)
+	st.Permissions = &limits
+	return st
 }
 
 // ReloadSettings reads the settings of agents again after a change in the store.
@@ -183,6 +181,10 @@ func (s *Profiles) Settings(ctx context.Context, id claybot.AgentID) (SettingsVi
 		return SettingsView{}, fmt.Errorf("read agent %s: %w", id, err)
 	}
 	p, own := s.Of(id, agent.Descriptor), s.settings.of(id)
+	limits, err := s.permitted(ctx, agent, own)
+	if err != nil {
+		return SettingsView{}, err
+	}
 	debounce := p.Policy.Debounce.Milliseconds()
 	v := SettingsView{Profile: p.Name, Own: own, Now: claybot.Settings{
 		Model: p.Model, Prompt: cmp.Or(own.Prompt, p.Prompt), MaxSteps: cmp.Or(own.MaxSteps, p.MaxSteps),
@@ -194,7 +196,10 @@ func (s *Profiles) Settings(ctx context.Context, id claybot.AgentID) (SettingsVi
 	}
 	if s.Tools != nil {
 		v.Tools = s.Tools(agent)
-		v.Now.Tools = s.allowed(agent, own)
+		v.Now.Tools = s.allowed(agent, limits)
+	}
+	if limits.Tools.Allow = nil; !limits.IsZero() {
+		v.Now.Permissions = &limits // the allowed tools are in Tools
 	}
 	return v, nil
 }
@@ -209,7 +214,7 @@ func (s *Profiles) Configure(ctx context.Context, id claybot.AgentID, own claybo
 	if err != nil {
 		return err
 	}
-	faults := now.faults(own)
+	own, faults := now.checked(own)
 	if s.CheckPrompt != nil {
 		if err := s.CheckPrompt(own.Prompt); err != nil {
 			faults["prompt"] = fmt.Sprintf("cannot be used: %v.", err)
@@ -225,6 +230,17 @@ func (s *Profiles) Configure(ctx context.Context, id claybot.AgentID, own claybo
 	s.settings.set(id, own)
 	s.Log.Info("agent settings changed", "agent", id)
 	return s.Changed(ctx, id)
+}
+
+// checked returns settings as they are stored, with what is wrong with them, by their JSON
+// names.
+func (v SettingsView) checked(own claybot.Settings) (claybot.Settings, map[string]string) {
+	own, wrong := v.permissions(own)
+	faults := v.faults(own)
+	if wrong != "" {
+		faults["permissions"] = wrong
+	}
+	return own, faults
 }
 
 // faults says what is wrong with settings, by their JSON names.

@@ -18,8 +18,9 @@ const (
 	FaultInterrupted = "interrupted" // the run was stopped meanwhile; it may have acted
 	FaultUnknown     = "unknown_tool"
 	FaultArguments   = "invalid_arguments"
-	FaultInternal    = "internal" // a mistake in the tool
-	FaultFailed      = "failed"   // an error of the tool that says nothing else
+	FaultForbidden   = "forbidden" // the agent has no permission
+	FaultInternal    = "internal"  // a mistake in the tool
+	FaultFailed      = "failed"    // an error of the tool that says nothing else
 )
 
 // The circuit of a tool.
@@ -171,7 +172,7 @@ func (g *Guard) Done(user, tool string, f *Fault) {
 		return
 	}
 	switch f.Code {
-	case FaultUnknown, FaultArguments, FaultInterrupted, FaultCircuit:
+	case FaultUnknown, FaultArguments, FaultForbidden, FaultInterrupted, FaultCircuit:
 		return
 	}
 	s.failures++

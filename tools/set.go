@@ -37,6 +37,7 @@ type Set struct {
 
 	entries map[string]entry
 	offered []llm.Tool
+	may     func() Permit // see Permitted; nil: all is permitted
 }
 
 type entry struct {
@@ -81,7 +82,7 @@ func (s *Set) Only(names []string) *Set {
 	if names == nil {
 		return s
 	}
-	part := &Set{Log: s.Log, Redact: s.Redact, entries: make(map[string]entry, len(s.entries))}
+	part := &Set{Log: s.Log, Redact: s.Redact, may: s.may, entries: make(map[string]entry, len(s.entries))}
 	for name, e := range s.entries {
 		e.spec.Hidden = e.spec.Hidden || !slices.Contains(names, name)
 		part.entries[name] = e
@@ -94,10 +95,6 @@ func (s *Set) Only(names []string) *Set {
 	return part
 }
 
-// Tools are the descriptions for the model, in the order given to NewSet, so
-// that requests stay equal byte for byte.
-func (s *Set) Tools() []llm.Tool { return slices.Clone(s.offered) }
-
 // Effect is the effect class of a tool; Once for one that is not in the set.
 func (s *Set) Effect(name string) Effect { return s.entries[name].spec.Effect }
 
@@ -108,7 +105,7 @@ func (s *Set) Spec(name string) (Spec, bool) {
 }
 
 // Check returns why a call of a model would be refused before its tool runs: no
-// such tool, or arguments that do not fit. The words are for the model.
+// such tool, arguments that do not fit, or no permission. The words are for the model.
 func (s *Set) Check(call claybot.ToolCall) error {
 	_, _, err := s.accept(call, false)
 	return err
@@ -122,6 +119,11 @@ func (s *Set) accept(call claybot.ToolCall, undo bool) (entry, json.RawMessage, 
 	args, err := checkArgs(e.schema, call)
 	if err != nil {
 		return e, nil, &Fault{Code: FaultArguments, Text: err.Error()}
+	}
+	if !undo {
+		if fault := s.permits(e.spec, args); fault != nil {
+			return e, nil, fault
+		}
 	}
 	return e, args, nil
 }

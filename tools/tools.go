@@ -92,6 +92,13 @@ func (s Spec) In(env Env) Spec {
 	return s
 }
 
+// The scopes that permissions know.
+const (
+	ScopeWeb     = "web"
+	ScopeBrowser = "browser"
+	ScopeShell   = "shell"
+)
+
 // A Class is what a tool reaches. Class and taint together decide whether a call runs,
 // needs approval, or is refused.
 type Class int

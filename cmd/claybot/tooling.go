@@ -134,10 +134,9 @@ type boxKey struct {
 	workspace  bool
 }
 
-// of returns the tools of an agent: of those that it is allowed, the ones that its own
-// settings name, if they name any.
+// of returns the tools of an agent: those that it is allowed, under its permissions.
 func (b *toolbox) of(a claybot.Agent) *tools.Set {
-	return b.given(a).Only(b.system().Profiles.OwnSettings(a.ID).Tools)
+	return b.given(a).Permitted(func() tools.Permit { return b.permit(a) })
 }
 
 // allowed returns the names of the tools that the settings of an agent may name.

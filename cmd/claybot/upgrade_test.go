@@ -101,8 +101,8 @@ func dumped(ts *testscript.TestScript, name string) string {
 // callAPI calls the daemon as a program does, with the rights of the owner: api
 // METHOD PATH [JSON]. The answer becomes the standard output.
 func callAPI(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 || len(args) > 3 {
-		ts.Fatalf("usage: api METHOD PATH [JSON]")
+	if len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: [!] api METHOD PATH [JSON]")
 	}
 	c, err := dial(ts.Getenv("CLAYBOT_DATA_DIR"))
 	ts.Check(err)
@@ -114,7 +114,15 @@ func callAPI(ts *testscript.TestScript, neg bool, args []string) {
 		in = json.RawMessage(args[2])
 	}
 	var out json.RawMessage
-	ts.Check(c.call(ctx, args[0], args[1], in, &out))
+	if err := c.call(ctx, args[0], args[1], in, &out); err != nil {
+		if neg {
+			out = json.RawMessage(err.Error())
+		} else {
+			ts.Check(err)
+		}
+	} else if neg {
+		ts.Fatalf("%s %s was accepted: %s", args[0], args[1], out)
+	}
 	_, err = ts.Stdout().Write(out)
 	ts.Check(err)
 }

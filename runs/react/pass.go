@@ -112,6 +112,7 @@ func (p *pass) run(ctx context.Context) error {
 			}
 		}
 		n := p.talk.progress.steps + 1
+		p.compaction.window.tools = p.calls.tools.Tools() // permissions may have changed
 		err := p.node(ctx, nodeModel, n, n > 1, func() (string, error) { return p.answers.step(ctx) })
 		if err != nil {
 			return err

@@ -91,6 +91,9 @@ func cloned(a claybot.Agent) claybot.Agent {
 	if a.State.Background != nil {
 		b := *a.State.Background
 		b.Tools = slices.Clone(b.Tools)
+		if b.Permissions != nil {
+			b.Permissions = new(b.Permissions.Clone())
+		}
 		a.State.Background = &b
 	}
 	if a.State.Provider != nil {
@@ -98,9 +101,7 @@ func cloned(a claybot.Agent) claybot.Agent {
 		a.State.Provider = &provider
 	}
 	if a.State.Permissions != nil {
-		permissions := *a.State.Permissions
-		permissions.Tools.Allow = slices.Clone(permissions.Tools.Allow)
-		a.State.Permissions = &permissions
+		a.State.Permissions = new(a.State.Permissions.Clone())
 	}
 	return a
 }

@@ -86,7 +86,7 @@ func (b *Browsers) Tools() []tools.Tool {
 	return append(all, b.closeTool())
 }
 
-var scopes = []string{"browser"}
+var scopes = []string{tools.ScopeBrowser}
 
 func spec(name string, effect tools.Effect, class tools.Class, description string) tools.Spec {
 	return tools.Spec{

@@ -53,7 +53,7 @@ func Tools(open func(ctx context.Context, env tools.Env) (workspace.Workspace, e
 		Effect:  tools.Once,
 		Class:   tools.Inside,
 		Timeout: maxLimit + 10*time.Minute, // opening the workspace takes time as well
-		Scopes:  []string{"shell"},
+		Scopes:  []string{tools.ScopeShell},
 		Subject: subject,
 		Reaches: func(env tools.Env, _ json.RawMessage) tools.Class {
 			switch network(env) {

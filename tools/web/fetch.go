@@ -47,7 +47,7 @@ func (f *fetcher) tool() tools.Tool {
 		},
 		Effect:  tools.ReadOnly,
 		Timeout: fetchLimit + 10*time.Second, // for making Markdown of it
-		Scopes:  []string{"web"},
+		Scopes:  []string{tools.ScopeWeb},
 		Class:   tools.Outward,
 		Subject: subject, PerSubject: true,
 	}

@@ -50,7 +50,7 @@ func (s *searcher) tool() tools.Tool {
 		},
 		Effect:  tools.ReadOnly,
 		Timeout: time.Duration(len(s.engines))*engineLimit + 5*time.Second,
-		Scopes:  []string{"web"},
+		Scopes:  []string{tools.ScopeWeb},
 		Class:   tools.Outward,
 		// The engines are those that the operator chose, whatever is searched.
 		Listed: func(tools.Env, json.RawMessage) bool { return true },

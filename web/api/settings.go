@@ -17,7 +17,7 @@ type settings struct {
 
 func (s settings) operations() []operation {
 	own := takes(http.StatusOK, op("changeSettings", web.Admin, "PATCH /agents/{agent}/settings", "Change settings of one agent; they apply immediately.").failing(http.StatusNotFound).
-		explained("Omitted settings stay as they are. null or an empty value resets a setting to the profile's. If one value is invalid, nothing changes."), s.change)
+		explained("Omitted settings stay as they are. null or an empty value resets a setting to the profile's. In permissions, omitted limits stay as they are, and null removes one. If one value is invalid, nothing changes."), s.change)
 	own.body = claybot.Settings{}
 	config := own
 	config.id, config.route = "changeConfig", "PATCH /agents/{agent}/config"
@@ -57,12 +57,18 @@ func (s settings) change(r *http.Request, in map[string]json.RawMessage) (out we
 			text = json.RawMessage(zero)
 		}
 		one, _ := json.Marshal(map[string]json.RawMessage{name: text}) // was JSON
-		if name == "tools" {
+		switch {
+		case name == "tools":
 			own.Tools = nil // replaces the list instead of merging
+		case name == "permissions" && own.Permissions != nil:
+			own.Permissions = new(own.Permissions.Clone()) // merging must not write to the one in force
 		}
 		if err := web.ParseJSON(one, &own, true); err != nil {
 			return out, err
 		}
+	}
+	if limits := own.Permissions; in["tools"] != nil && limits != nil && limits.Tools.Allow != nil {
+		return out, bad("tools and permissions.tools.allow are the same list: set one of them.", "")
 	}
 	if err := s.settings.Configure(r.Context(), agentOf(r), own); err != nil {
 		return out, err
@@ -71,7 +77,7 @@ func (s settings) change(r *http.Request, in map[string]json.RawMessage) (out we
 }
 
 // zeros are the values that reset settings to the profile.
-var zeros = map[string]string{"model": `""`, "prompt": `""`, "maxSteps": "0", "debounceMs": "null", "whenBusy": `""`, "processBuffer": `""`, "tools": "null"}
+var zeros = map[string]string{"model": `""`, "prompt": `""`, "maxSteps": "0", "debounceMs": "null", "whenBusy": `""`, "processBuffer": `""`, "tools": "null", "permissions": "null"}
 
 func (s settings) removeRule(r *http.Request) error {
 	agent, rule := r.URL.Query().Get("agent"), r.URL.Query().Get("rule")

@@ -75,6 +75,7 @@ func (b *agentPages) configure(r *http.Request) (string, error) {
 		return "", err
 	}
 	s.Approved = stillApproved(now.Own.Approved, r.PostForm["shown"], r.PostForm["approved"])
+	s.Permissions = now.Own.Permissions
 	err = b.settings.Configure(r.Context(), agentOf(r), s)
 	if wrong, ok := errors.AsType[*questions.AnswerError](err); ok {
 		err = faulty(wrong.Faults)
