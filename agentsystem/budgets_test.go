@@ -466,3 +466,50 @@ func TestSpawnStormAtTheLimit(t *testing.T) {
 		}
 	})
 }
+
+// The budget of a token counts the conversations of that token over the API, and no others.
+// At its limit nobody is asked: the run ends, and the token has no room for another request
+// until the next day.
+func TestBudgetOfToken(t *testing.T) {
+	banking(t, talks(100), func(b *bank) {
+		day := budgets.Rule{Per: budgets.PerToken, Every: budgets.EveryDay, Unit: storage.UnitTokens, Limit: 100_000, Hard: true, Token: "ci"}
+		b.rules = []budgets.Rule{day, {Per: budgets.PerToken, Every: budgets.EveryDay, Unit: storage.UnitTokens, Limit: 1, Hard: true, Token: "cd"}}
+		b.start()
+		b.say("of a person")
+		synctest.Wait()
+		limiter := agentsystem.NewLimiter(b.system, budgets.Config{Store: b.db, Rules: func() []budgets.Rule { return b.rules }})
+		spent := func() bool {
+			b.Helper()
+			resets, spent, err := limiter.TokenSpent(b.Context(), "ci")
+			if tomorrow := time.Date(2000, 1, 2, 0, 0, 0, 0, time.UTC); err != nil || spent && !resets.Equal(tomorrow) {
+				b.Fatalf("spent %v until %v, %v", spent, resets, err)
+			}
+			return spent
+		}
+		if list, err := b.db.Budgets(b.Context(), 100); err != nil || len(list) != 0 {
+			b.Errorf("a person spends of %+v, %v", list, err)
+		}
+		of := claybot.User(claybot.ConnectorAPI, "main", "ci")
+		b.post(of, msg("one", "hello"))
+		synctest.Wait()
+		if x := b.budget("token/ci/2000-01-01/tokens"); x.Spent == 0 || x.Limit != day.Limit || spent() {
+			b.Fatalf("after a request: %+v", x)
+		}
+		day.Limit = b.budget("token/ci/").Spent + 1
+		b.rules[0] = day
+		if !spent() {
+			b.Error("a budget without room has room")
+		}
+		calls := b.server.Calls()
+		b.post(of, msg("two", "again"))
+		synctest.Wait()
+		run := b.receipt("two").Run
+		if run == nil || run.State != claybot.RunFailed || run.Error.Code != runs.CodeBudget || !strings.Contains(run.Error.Text, "he budget of the token ci for today") || b.server.Calls() != calls {
+			b.Errorf("above the budget: %+v after %d calls", run, b.server.Calls()-calls)
+		}
+		time.Sleep(24 * time.Hour)
+		if spent() {
+			b.Error("spent on the next day")
+		}
+	})
+}

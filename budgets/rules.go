@@ -21,6 +21,7 @@ const (
 	PerChannel = "channel" // of a connector
 	PerTask    = "task"    // of the schedule
 	PerRun     = "run"
+	PerToken   = "token" // of a program: its own conversations; not in the configuration
 	PerAll     = "all"
 
 	EveryRun    = "run"
@@ -40,6 +41,8 @@ type Rule struct {
 	// Match narrows the rule to the agents of a profile, a connector,
 	// "connector:channel", cron or heartbeat; empty: all.
 	Match string
+	// Token is the name of the token that a rule PerToken is for.
+	Token string
 	// Fault says what is wrong with the rule, so that its limit is unknown. Calls to
 	// which it applies are refused.
 	Fault string
@@ -68,6 +71,7 @@ func (r Rule) period(now time.Time) string {
 
 // key names the budget of one agent, person, channel, task or run.
 func (r Rule) key(of string, now time.Time) string {
+	of = cmp.Or(r.Token, of)
 	key := strings.Join([]string{r.per(), of, r.period(now), string(r.Unit)}, "/")
 	if !r.Hard {
 		key += "/warn"
@@ -202,6 +206,11 @@ func (l *Limiter) level(r Rule, who payer, run claybot.RunID, now time.Time) (le
 			of = who.root.UID
 		}
 		level.Name, name = "the budget of the task "+cmp.Or(connectors.OneLine(who.root.Name, 60), of), "the budget of this task"
+	case PerToken:
+		if slices.Contains(tokenOwners(r.Token), who.root.OwnerID()) {
+			of = r.Token
+		}
+		level.Name, name = "the budget of the token "+r.Token, "the budget of the token "+r.Token
 	case PerRun:
 		of, level.Name, name = string(run), "the budget of one run", "the budget of one run"
 	case PerAll:

@@ -18,6 +18,7 @@ func limitError(o *storage.OverBudgetError, name string, c llm.Charge) *llm.Limi
 	if e.Tokens {
 		e.Least = c.LeastTokens
 	}
+	e.Final = ofToken(o.Key)
 	e.Least = cmp.Or(e.Least, e.Asked)
 	e.Text = texts.OverBudget(e, o.Reserved)
 	return e

@@ -23,6 +23,7 @@ type LimitError struct {
 	Left   int64  // what may be set aside now
 	Asked  int64  // the most that the call can take
 	Least  int64  // what it takes at most with a short answer
+	Final  bool   // nobody is asked to extend it
 	Text   string // a sentence for the person
 }
 

@@ -82,6 +82,7 @@ type auth struct {
 	codes    map[hash]time.Time // their ends
 	sessions map[hash]session   // by the cookie
 	tokens   []token
+	paces    paces
 	under    holders
 }
 
@@ -94,7 +95,7 @@ func newAuth(dir string, tree *storage.Mirror, log *slog.Logger) (*auth, error) 
 	}
 	a := &auth{
 		dir: dir, log: log, tree: tree, view: newView(), owner: digest(secret),
-		codes: make(map[hash]time.Time), sessions: make(map[hash]session), under: make(holders),
+		codes: make(map[hash]time.Time), sessions: make(map[hash]session), under: make(holders), paces: make(paces),
 	}
 	a.view.sessions.of(&a.mu, tree, func() map[hash]session { return a.sessions }, a.setSessions)
 	a.view.codes.of(&a.mu, tree, func() map[hash]time.Time { return a.codes }, func(all map[hash]time.Time) { a.codes = all })

@@ -62,6 +62,22 @@ func (x AuthForTest) Create(name string, scope Scope, expires time.Time) (string
 	return secret, err
 }
 
+// CreateLimited creates a token with limits.
+func (x AuthForTest) CreateLimited(name string, scope Scope, l Limits) (string, error) {
+	_, secret, err := x.a.create(token{Name: name, Scope: scope, Limits: l})
+	return secret, err
+}
+
+// Wait is how long the holder of a token must wait for the next request.
+func (x AuthForTest) Wait(secret string) time.Duration {
+	p, ok := x.a.byToken(secret, func(error) {})
+	if !ok {
+		x.t.Fatal("unknown token")
+	}
+	p.leave()
+	return p.wait
+}
+
 func (x AuthForTest) Rotate(name string) (string, error) {
 	_, secret, err := x.a.rotate(name)
 	return secret, err

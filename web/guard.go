@@ -60,6 +60,29 @@ func refuseScope(w http.ResponseWriter, have, need Scope) {
 	Fail(w, http.StatusForbidden, "scope", "This needs a token with the scope "+string(need)+"; yours has the scope "+string(have)+".", fix)
 }
 
+// limitedFor answers that a limit of a token allows its next request after wait.
+func limitedFor(w http.ResponseWriter, wait time.Duration, code, message string) {
+	seconds := strconv.Itoa(int(wait.Seconds()) + 1)
+	w.Header().Set("Retry-After", seconds)
+	Fail(w, http.StatusTooManyRequests, code, message, "Try again in "+seconds+" seconds.")
+}
+
+// spent answers a request of a token whose budget is used up. Where the store does not
+// answer, it lets the request pass: each model call reserves its cost.
+func (s *Server) spent(w http.ResponseWriter, r *http.Request, token string) bool {
+	if s.cfg.Spent == nil {
+		return false
+	}
+	resets, spent, err := s.cfg.Spent(r.Context(), token)
+	if err != nil {
+		s.log.Warn("failed to look up the budget of a token", "token", token, "err", err)
+	}
+	if spent {
+		limitedFor(w, time.Until(resets), "insufficient_quota", "The budget of this token for today is used up.")
+	}
+	return spent
+}
+
 // ChatReaches says what the scope chat allows.
 const ChatReaches = "A token with the scope chat reaches only its own conversations, at /v1/chat/completions, /v1/models, /conversations and /chat/."
 
@@ -182,8 +205,19 @@ func (s *Server) loggedIn(route Route, next http.Handler) http.Handler {
 			return
 		}
 		defer p.leave()
+		if p.wait > 0 && !route.brief {
+			limitedFor(w, p.wait, "rate_limit_exceeded", "This token has reached its rate of requests a minute.")
+			return
+		}
 		if !p.Scope.Allows(route.Scope) && (p.Scope != Chat || !route.Chat) {
 			refuseScope(w, p.Scope, route.Scope)
+			return
+		}
+		if p.Bound() && !route.brief && !forOpenAI(r) {
+			Fail(w, http.StatusForbidden, "scope", "This token is bound to one agent or profile: it reaches only /v1/chat/completions and /v1/models.", "")
+			return
+		}
+		if p.spend && r.Method == http.MethodPost && s.spent(w, r, p.Name) {
 			return
 		}
 		if route.brief {
@@ -279,7 +313,7 @@ func caller(r *http.Request) string {
 // local makes every caller the owner: only the owner can open the socket.
 func local(_ Route, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, withCaller(r, Caller{owner, Admin}))
+		next.ServeHTTP(w, withCaller(r, Caller{Name: owner, Scope: Admin}))
 	})
 }
 

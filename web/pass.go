@@ -16,9 +16,11 @@ var ErrLoggedOut = errors.New("the login has ended")
 // A pass is the right to make one request.
 type pass struct {
 	Caller
-	until time.Time // when the credential ends by itself; zero: never
-	leave func()    // to be called when the request has ended
-	full  bool      // too many requests are under way for one that takes long
+	until time.Time     // when the credential ends by itself; zero: never
+	leave func()        // to be called when the request has ended
+	wait  time.Duration // until the rate of the token allows the next request; 0: it allows this one
+	spend bool          // the token has a budget
+	full  bool          // too many requests are under way for one that takes long
 }
 
 // maxRequests is how many requests may be under way with one credential; most

@@ -3,6 +3,8 @@ package web
 import (
 	"context"
 	"net/http"
+
+	"github.com/claybot/claybot"
 )
 
 // A Scope is the permission of a caller. It is stored with the credential on
@@ -61,7 +63,13 @@ type Caller struct {
 	// who came by a link, by his token or by the unix socket.
 	Name  string
 	Scope Scope
+	// Agent or Profile is what a token with the scope chat is bound to; empty: nothing.
+	Agent   claybot.AgentID
+	Profile string
 }
+
+// Bound reports whether the caller reaches one agent or profile only.
+func (c Caller) Bound() bool { return c.Agent != "" || c.Profile != "" }
 
 // owner is the name of the caller to whom the data directory belongs.
 const owner = "owner"

@@ -83,7 +83,7 @@ func (a *auth) bySession(cookie string, end context.CancelCauseFunc) (pass, bool
 	if !ok {
 		return pass{}, false
 	}
-	return a.under.enter(&a.mu, pass{Caller: Caller{owner, Admin}, until: s.Until}, sessionKey(s.Login), end), true
+	return a.under.enter(&a.mu, pass{Caller: Caller{Name: owner, Scope: Admin}, until: s.Until}, sessionKey(s.Login), end), true
 }
 
 // renew replaces an old session and returns the new cookie, or "" for a young session.

@@ -19,6 +19,7 @@ type TokenView struct {
 	Expires claybot.Time `json:"expires,omitempty"`
 	Expired bool         `json:"expired,omitempty"`
 	Token   string       `json:"token,omitempty"`
+	Limits
 }
 
 // A TokenList is the tokens, the owner's first.
@@ -31,7 +32,7 @@ func viewOf(t token, secret string) TokenView {
 	if t.legacy() {
 		scope = t.Scope
 	}
-	return TokenView{t.Name, scope, t.legacy(), t.Created, t.Expires, t.over(time.Now()), secret}
+	return TokenView{t.Name, scope, t.legacy(), t.Created, t.Expires, t.over(time.Now()), secret, t.Limits}
 }
 
 type tokenAPI struct {
@@ -59,17 +60,19 @@ func (s tokenAPI) list(w http.ResponseWriter, _ *http.Request) {
 	Answer(w, http.StatusOK, TokenList{out})
 }
 
-// create creates a token: {"name": "ci", "scope": "read", "expires": 1767225600000}.
+// create creates a token: {"name": "ci", "scope": "read", "expires": 1767225600000}. Limits
+// are optional.
 func (s tokenAPI) create(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Name    string       `json:"name"`
 		Scope   Scope        `json:"scope"`
 		Expires claybot.Time `json:"expires"`
+		Limits
 	}
 	if !Decode(w, r, &in) {
 		return
 	}
-	t := token{Name: in.Name, Scope: in.Scope, Expires: in.Expires}
+	t := token{Name: in.Name, Scope: in.Scope, Expires: in.Expires, Limits: in.Limits}
 	err := t.check()
 	if err == nil && (t.Expires < 0 || t.over(time.Now())) {
 		err = errors.New("expires must be a time to come, in milliseconds since 1970")

@@ -27,13 +27,52 @@ const tokenPrefix = "claybot_"
 // A token is the stored part of an API token.
 type token struct {
 	Name  string `json:"name"`
-	Scope Scope  `json:"scope"` // never Approve, and Chat only in the second list: older versions would reject the file
+	Scope Scope  `json:"scope"` // never Approve, and Chat not in the first list: older versions would reject the file
 	// Approve distinguishes the scope approve from operate. Tokens from before that
 	// scope do not have it, and keep what operate allowed then.
 	Approve *bool        `json:"approve,omitempty"`
 	Hash    hash         `json:"hash"`
 	Created claybot.Time `json:"created"`
 	Expires claybot.Time `json:"expires,omitempty"` // 0: never
+	Limits
+}
+
+// Limits narrow an API token further than its scope.
+type Limits struct {
+	// Agent or Profile is what a token with the scope chat is bound to.
+	Agent   claybot.AgentID `json:"agent,omitempty"`
+	Profile string          `json:"profile,omitempty"`
+	// Rate is how many requests a minute the token may make; 0: any number.
+	Rate int `json:"rate,omitempty"`
+	// Budget is how many tokens of models the conversations of a token with the scope chat
+	// may take a day; 0: any number.
+	Budget int64 `json:"budget,omitempty"`
+}
+
+// The most that Limits can be.
+const (
+	maxRate   = 100_000
+	maxBudget = 1_000_000_000_000
+)
+
+func (l Limits) check(s Scope) error {
+	switch {
+	case l.Agent != "" && l.Profile != "":
+		return errors.New("agent and profile exclude each other")
+	case s != Chat && (l.Agent != "" || l.Profile != "" || l.Budget != 0):
+		return errors.New("agent, profile and budget need the scope chat; other scopes reach every agent")
+	case l.Agent != "" && l.Budget != 0:
+		return errors.New("agent and budget exclude each other: the calls of an agent count on the budgets of its owner")
+	case l.Agent != "" && l.Agent.Validate() != nil:
+		return errors.New("agent must be the id of an agent")
+	case len(l.Profile) > 100:
+		return errors.New("profile is too long for the name of a profile")
+	case l.Rate < 0 || l.Rate > maxRate:
+		return fmt.Errorf("rate must be 1 to %d requests a minute", maxRate)
+	case l.Budget < 0 || l.Budget > maxBudget:
+		return fmt.Errorf("budget must be 1 to %d tokens a day", maxBudget)
+	}
+	return nil
 }
 
 // tokenNames matches valid names. They are part of user ids and URLs.
@@ -48,7 +87,7 @@ func (t token) check() error {
 	case !t.Scope.Valid():
 		return errors.New("scope must be chat, read, operate, approve or admin")
 	}
-	return nil
+	return t.Limits.check(t.Scope)
 }
 
 // allows is the scope of the holder.
@@ -58,9 +97,6 @@ func (t token) allows() Scope {
 	}
 	return t.Scope
 }
-
-// apart reports whether t is in the second list of the file, which earlier versions ignore.
-func (t token) apart() bool { return t.Scope == Chat }
 
 // legacy reports whether t may approve only because it is older than the scope approve.
 func (t token) legacy() bool { return t.Approve == nil && t.Scope.Allows(Operate) }
@@ -78,11 +114,12 @@ func (a *auth) byToken(secret string, end context.CancelCauseFunc) (pass, bool) 
 	defer a.mu.Unlock()
 	var p pass
 	if a.owner.is(sum) {
-		p.Caller = Caller{owner, Admin}
+		p.Caller = Caller{Name: owner, Scope: Admin}
 	}
 	for _, t := range a.tokens {
 		if t.Hash.is(sum) && !t.over(now) {
-			p.Caller, p.until = Caller{t.Name, t.allows()}, t.Expires.Time()
+			p.Caller, p.until = Caller{t.Name, t.allows(), t.Agent, t.Profile}, t.Expires.Time()
+			p.wait, p.spend = a.paces.wait(t, now), t.Budget > 0
 		}
 	}
 	if p.Name == "" {
@@ -145,20 +182,25 @@ func (a *auth) revoke(name string) error {
 	})
 }
 
-// A tokenFile is web.tokens.json. Earlier versions neither know the tokens of Apart nor
-// keep them when they write the file: what such a token may do, they cannot limit.
+// A tokenFile is web.tokens.json. Each further list has the tokens that versions without
+// what it is for cannot limit: such a version ignores the list, and drops it when it writes
+// the file.
 type tokenFile struct {
-	Tokens []token `json:"tokens"`
-	Apart  []token `json:"apart,omitempty"`
+	Tokens  []token `json:"tokens"`
+	Apart   []token `json:"apart,omitempty"`   // with the scope chat
+	Limited []token `json:"limited,omitempty"` // with Limits
 }
 
 // fileOf returns the file of all tokens, which are sorted.
 func fileOf(all []token) tokenFile {
 	f := tokenFile{Tokens: []token{}}
 	for _, t := range all {
-		if t.apart() {
+		switch {
+		case t.Limits != (Limits{}):
+			f.Limited = append(f.Limited, t)
+		case t.Scope == Chat:
 			f.Apart = append(f.Apart, t)
-		} else {
+		default:
 			f.Tokens = append(f.Tokens, t)
 		}
 	}
@@ -206,7 +248,7 @@ func readTokens(b []byte) ([]token, error) {
 	if err := json.Unmarshal(b, &f); err != nil {
 		return nil, err
 	}
-	all := slices.Concat(f.Tokens, f.Apart)
+	all := slices.Concat(f.Tokens, f.Apart, f.Limited)
 	slices.SortFunc(all, func(x, y token) int { return cmp.Compare(x.Name, y.Name) })
 	for i, t := range all {
 		if err := t.check(); err != nil {

@@ -70,6 +70,9 @@ type Config struct {
 	Proxies []netip.Prefix
 	// Ready reports whether the daemon is usable and, in words, what is missing.
 	Ready func() (ok bool, words string)
+	// Spent reports whether the budget of an API token has no room for another request, and
+	// when its next period begins. Optional: without it, only model calls are refused.
+	Spent func(ctx context.Context, token string) (resets time.Time, spent bool, err error)
 	// Routes are the routes behind the login.
 	Routes []Route
 	// Announce receives new one-time login links each time the page starts to listen: the

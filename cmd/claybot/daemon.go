@@ -177,6 +177,12 @@ func (d *daemon) budgetRules() []budgets.Rule {
 			rules[i].Unit, rules[i].Limit = storage.UnitTokens, b.Tokens
 		}
 	}
+	if d.listeners.web == nil { // no token can have asked for anything yet
+		return rules
+	}
+	for _, b := range d.listeners.web.TokenBudgets() {
+		rules = append(rules, budgets.Rule{Per: budgets.PerToken, Every: budgets.EveryDay, Unit: storage.UnitTokens, Limit: b.Limit, Hard: true, Token: b.Token})
+	}
 	return rules
 }
 

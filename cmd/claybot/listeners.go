@@ -96,6 +96,7 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 	logins, cookie := d.stores.logins()
 	l.web, err = web.New(web.Config{
 		Addr: c.HTTP.Addr, Hosts: c.HTTP.Hosts, Dir: c.DataDir, Tree: logins, Cookie: cookie, Log: d.log, Ready: d.system.Overview.Ready, Routes: routes,
+		Spent:   d.limiter.TokenSpent,
 		TLSCert: c.HTTP.Guard.TLSCert, TLSKey: c.HTTP.Guard.TLSKey, Insecure: c.HTTP.Guard.Insecure, Proxies: c.HTTP.Guard.Proxies,
 		Announce: func(links []string) { l.link(strings.Join(links, "\n")) },
 	})

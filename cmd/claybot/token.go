@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -26,6 +27,10 @@ type (
 		Name    string `arg:"" help:"Name of the program: a-z, 0-9, dot, dash, underscore."`
 		Scope   string `default:"read" enum:"chat,read,operate,approve,admin" help:"Scope of the token: chat (only its own conversations, for OpenAI clients), read, operate (send messages, stop, retry, answer), approve (also approve and deny actions) or admin."`
 		Expires string `placeholder:"WHEN" help:"Expiry, such as 12h, 90d or 2031-12-31. Default: never."`
+		Agent   string `placeholder:"ID" help:"Agent to which a token with the scope chat is bound."`
+		Profile string `placeholder:"NAME" help:"Profile to which a token with the scope chat is bound."`
+		Rate    int    `placeholder:"N" help:"Requests per minute that the token may make. Default: no limit."`
+		Budget  int64  `placeholder:"N" help:"Model tokens per day that the conversations of a token with the scope chat may take. Default: no limit."`
 	}
 	tokenRotateCmd struct {
 		Name string `arg:"" help:"Name of the token, or owner."`
@@ -38,7 +43,7 @@ type (
 // Run lists the tokens.
 func (c tokenListCmd) Run(e *env) error {
 	return show(e, c.JSON, to("/tokens"), func(out web.TokenList) error {
-		return e.list("NAME,SCOPE,CREATED,EXPIRES", "No tokens.\n", each(out.Tokens, func(t web.TokenView) []string {
+		return e.list("NAME,SCOPE,CREATED,EXPIRES,LIMITS", "No tokens.\n", each(out.Tokens, func(t web.TokenView) []string {
 			expires := "never"
 			if t.Expires != 0 {
 				expires = moment(t.Expires.Time())
@@ -50,14 +55,49 @@ func (c tokenListCmd) Run(e *env) error {
 			if t.Legacy && t.Scope == web.Operate {
 				scope += " and approve"
 			}
-			return []string{t.Name, scope, moments(t.Created), expires}
+			return []string{t.Name, scope, moments(t.Created), expires, tokenLimits(t.Limits)}
 		}))
 	})
+}
+
+// tokenLimits says in words what limits a token further than its scope; "-" for nothing.
+func tokenLimits(l web.Limits) string {
+	var all []string
+	if l.Agent != "" {
+		all = append(all, "agent "+string(l.Agent))
+	}
+	if l.Profile != "" {
+		all = append(all, "profile "+l.Profile)
+	}
+	if l.Rate > 0 {
+		all = append(all, fmt.Sprintf("%d requests/minute", l.Rate))
+	}
+	if l.Budget > 0 {
+		all = append(all, fmt.Sprintf("%d tokens/day", l.Budget))
+	}
+	return cmp.Or(strings.Join(all, ", "), "-")
 }
 
 // Run creates a token. Only the token goes to standard output, for scripts.
 func (c tokenCreateCmd) Run(e *env) error {
 	in := map[string]any{"name": c.Name, "scope": c.Scope}
+	for name, n := range map[string]int64{"rate": int64(c.Rate), "budget": c.Budget} {
+		if n < 0 {
+			return usageError{fmt.Errorf("invalid --%s %d: want a number above 0", name, n)}
+		}
+		if n > 0 {
+			in[name] = n
+		}
+	}
+	if c.Agent != "" {
+		if _, err := ask[web.AgentView](e, "GET", at(agentPath(claybot.AgentID(c.Agent))), nil); err != nil {
+			return err
+		}
+		in["agent"] = c.Agent
+	}
+	if c.Profile != "" {
+		in["profile"] = c.Profile
+	}
 	if c.Expires != "" {
 		at, err := expiry(c.Expires, time.Now())
 		if err != nil {

@@ -108,7 +108,7 @@ func (e *extension) limited(ctx context.Context, err error) error {
 // parent comes to the same limit and asks. Where a no was said before, it holds.
 func (e *extension) mayAsk(limit *llm.LimitError) bool {
 	switch {
-	case e.budgets == nil, e.turn.Reader == nil, limit.Key == "":
+	case e.budgets == nil, e.turn.Reader == nil, limit.Key == "", limit.Final:
 		return false
 	case e.turn.Agent.Descriptor.Type == claybot.AgentSubagent, e.extended >= maxExtensions:
 		return false

@@ -63,3 +63,64 @@ func TestScopeChat(t *testing.T) {
 		t.Errorf("a message with the scope read = %d %s", g.code, g.body)
 	}
 }
+
+// A token that is bound to an agent or a profile reaches nothing else, by whatever model it
+// names.
+func TestBoundTokens(t *testing.T) {
+	r := start(t)
+	theirs := r.say("hello")
+	r.ended(theirs.Run)
+	limited := func(name, limits string) string {
+		var out struct{ Token string }
+		r.read(r.do("POST", "/tokens", `{"name":"`+name+`","scope":"chat",`+limits+`}`).body, &out)
+		return out.Token
+	}
+	tokens := map[string]string{"agent": limited("one", `"agent":"`+theirs.Agent+`"`), "profile": limited("two", `"profile":"night"`), "none": limited("three", `"profile":"gone"`)}
+	ask := func(token, model string) (got, string) {
+		g := r.do("POST", "/v1/chat/completions", `{"model":"`+model+`","messages":[{"role":"user","content":"to `+model+`"}]}`, "Authorization", "Bearer "+tokens[token])
+		if g.code != http.StatusOK {
+			return g, ""
+		}
+		var done struct{ ID string }
+		r.read(g.body, &done)
+		return g, r.run(strings.TrimPrefix(done.ID, "chatcmpl-")).AgentID
+	}
+	for _, tc := range []struct {
+		token, model string
+		want         int
+	}{
+		{"agent", "claybot", 200},
+		{"agent", "agent:" + theirs.Agent, 200},
+		{"agent", "night", 403},
+		{"agent", "agent:other", 403},
+		{"profile", "claybot", 200},
+		{"profile", "night", 200},
+		{"profile", "default", 403},
+		{"profile", "agent:" + theirs.Agent, 403},
+		{"none", "claybot", 404},
+	} {
+		g, agent := ask(tc.token, tc.model)
+		if g.code != tc.want || tc.token == "agent" && g.code == 200 && agent != theirs.Agent {
+			t.Errorf("%s by the token of the %s = %d %s by %s, want %d", tc.model, tc.token, g.code, g.body, agent, tc.want)
+		}
+		if tc.token != "profile" || g.code != 200 {
+			continue
+		}
+		var entry agentRow
+		r.ask("GET", "/agents/"+agent, "", http.StatusOK, &entry)
+		if entry.Descriptor.Profile != "night" {
+			t.Errorf("%s is %+v", tc.model, entry)
+		}
+		if g, again := ask("profile", "agent:"+agent); g.code != http.StatusOK || again != agent {
+			t.Errorf("its own conversation = %d %s", g.code, g.body)
+		}
+	}
+	for token, want := range map[string][]string{"agent": {"claybot", "agent:" + theirs.Agent}, "profile": {"claybot", "night"}} {
+		g := r.do("GET", "/v1/models", "", "Authorization", "Bearer "+tokens[token])
+		for _, model := range want {
+			if !strings.Contains(g.body, `"id":"`+model+`"`) || strings.Contains(g.body, `"default"`) {
+				t.Errorf("models of the %s: %s", token, g.body)
+			}
+		}
+	}
+}

@@ -213,9 +213,15 @@ func (a *completions) operations() []operation {
 
 // addressOf returns the agent that a model and a thread address.
 func (a *completions) addressOf(ctx context.Context, caller web.Caller, model, thread string) (agentsystem.Address, error) {
+	if caller.Bound() {
+		var err error
+		if model, err = bound(caller, model); err != nil {
+			return agentsystem.Address{}, err
+		}
+	}
 	if id, ok := strings.CutPrefix(model, agentModel); ok {
 		e, err := a.agents.Agent(ctx, claybot.AgentID(id))
-		if caller.Scope == web.Chat && (errors.Is(err, storage.ErrNotFound) || err == nil && !ownedBy(caller, e.Descriptor)) {
+		if caller.Scope == web.Chat && caller.Agent == "" && (errors.Is(err, storage.ErrNotFound) || err == nil && !ownedBy(caller, e.Descriptor)) {
 			return agentsystem.Address{}, forbidden("Your token does not reach this agent.", web.ChatReaches)
 		}
 		return agentsystem.Address{Agent: claybot.AgentID(id)}, err
@@ -239,8 +245,27 @@ func (a *completions) addressOf(ctx context.Context, caller web.Caller, model, t
 	return agentsystem.Address{Descriptor: &d}, nil
 }
 
+// bound returns the model that a bound caller means by model: the agent or the profile that
+// it is bound to, or a conversation that it may have with that profile.
+func bound(caller web.Caller, model string) (string, error) {
+	to := caller.Profile
+	if caller.Agent != "" {
+		to = agentModel + string(caller.Agent)
+	}
+	switch {
+	case model == anyModel || model == to:
+		return to, nil
+	case caller.Profile != "" && strings.HasPrefix(model, agentModel):
+		return model, nil
+	}
+	return "", forbidden("Your token is bound to the model "+to+".", "Use "+to+" or "+anyModel+" as the model.")
+}
+
 // ownedBy reports whether an agent is a conversation of the caller.
 func ownedBy(caller web.Caller, d claybot.Descriptor) bool {
+	if caller.Profile != "" && d.Profile != caller.Profile {
+		return false
+	}
 	return d.Type == claybot.AgentUser && d.Connector == claybot.ConnectorAPI && d.UserID == caller.Name
 }
 
@@ -333,16 +358,25 @@ func (a *completions) begin(r *http.Request, to agentsystem.Address, in completi
 
 func (a *completions) models(r *http.Request) (modelList, error) {
 	out := modelList{Object: "list", Data: []modelView{viewModel(anyModel, 0)}}
+	caller := web.CallerOf(r)
+	if caller.Agent != "" {
+		out.Data = append(out.Data, viewModel(agentModel+string(caller.Agent), 0))
+		return out, nil
+	}
 	for _, p := range a.profiles() {
-		out.Data = append(out.Data, viewModel(p, 0))
+		if caller.Profile == "" || p == caller.Profile {
+			out.Data = append(out.Data, viewModel(p, 0))
+		}
 	}
 	q := storage.AgentQuery{Limit: modelAgents}
-	if caller := web.CallerOf(r); caller.Scope == web.Chat {
+	if caller.Scope == web.Chat {
 		q.Type, q.Owner = claybot.AgentUser, claybot.User(claybot.ConnectorAPI, homeThread, caller.Name).OwnerID()
 	}
 	agents, err := a.agents.AgentPage(r.Context(), q)
 	for _, e := range agents {
-		out.Data = append(out.Data, viewModel(agentModel+string(e.ID), e.CreatedAt))
+		if caller.Profile == "" || ownedBy(caller, e.Descriptor) {
+			out.Data = append(out.Data, viewModel(agentModel+string(e.ID), e.CreatedAt))
+		}
 	}
 	return out, err
 }

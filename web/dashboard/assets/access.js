@@ -97,7 +97,18 @@ function row(token) {
     element("td", { "data-label": say.scope }, token.legacy && token.scope === "operate" ? say.operateApprove : token.scope),
     element("td", { "data-label": say.created }, moment(token.created, say.atStart)),
     element("td", { "data-label": say.expires }, token.expired ? element("span", { class: "badge bad" }, say.expired) : moment(token.expires, say.never)),
+    element("td", { "data-label": say.limits }, limits(token)),
     element("td", {}, acts));
+}
+
+// limits says what limits a token further than its scope.
+function limits(token) {
+  const all = [];
+  if (token.agent) all.push(say.tokenAgent(token.agent));
+  if (token.profile) all.push(say.tokenProfile(token.profile));
+  if (token.rate) all.push(say.tokenRate(token.rate));
+  if (token.budget) all.push(say.tokenBudget(token.budget));
+  return all.length ? all.join(", ") : element("span", { class: "dim" }, say.none);
 }
 
 async function list() {
@@ -106,7 +117,7 @@ async function list() {
     $("tokens").replaceChildren(...tokens.map(row));
     times($("tokens"));
   } catch (err) {
-    $("tokens").replaceChildren(element("tr", {}, element("td", { colspan: 5, class: "wrong" }, err.message)));
+    $("tokens").replaceChildren(element("tr", {}, element("td", { colspan: 6, class: "wrong" }, err.message)));
   }
 }
 
