@@ -91,6 +91,9 @@ type AgentMessage struct {
 	// Tainted: the text, or a file, is from an untrusted author, or
 	// was written under such an author's influence. Its record carries the mark on.
 	Tainted bool `json:"tainted,omitempty"`
+	// Private: the text was written by an agent that had read what not everybody may read.
+	// Its record carries the mark on.
+	Private bool `json:"private,omitempty"`
 	// Masked are the kinds of secrets that were taken out of the text before anything was
 	// stored, each in words, such as "a Slack token".
 	Masked []string `json:"masked,omitempty"`

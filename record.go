@@ -70,6 +70,9 @@ type Record struct {
 	// untrusted source: a page, a file, a stranger. What the agent
 	// does afterwards is judged more strictly, until a reset.
 	Tainted bool `json:"tainted,omitempty"`
+	// Private: the text holds what not everybody may read, other than what a person typed
+	// in this conversation: notes, files, other conversations.
+	Private bool `json:"private,omitempty"`
 
 	// Next is where a graph goes from the node Name: to another one, to
 	// itself while it waits, or to its end. Change is what the node changed.

@@ -3,6 +3,7 @@ package agentsystem_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -53,4 +54,57 @@ func TestDisclosuresOfQuietAgents(t *testing.T) {
 			t.Errorf("while the store does not answer: %+v", d)
 		}
 	})
+}
+
+// What agents tell each other carries on what they have read: a subagent has read what its
+// parent had, and what another conversation says is not for everybody.
+func TestMarksOfMessages(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.start()
+		direct, err := r.agents.AgentFor(r.Context(), claybot.User("telegram", "7", "7"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		group, err := r.agents.AgentFor(r.Context(), claybot.User("telegram", "-100", "7"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct{ tainted, private bool }{{}, {tainted: true}, {private: true}} {
+			env := tools.Env{Agent: direct, Run: claybot.RunID("r" + claybot.NewID()), CallID: "c", Tainted: tt.tainted, Private: tt.private}
+			id, err := r.system.Subagents.StartSubagent(r.Context(), env, tools.Subagent{Task: "dig"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if task := r.heard(id, claybot.KindTask); task.Tainted != tt.tainted || task.Private != tt.private {
+				t.Errorf("%+v: the task is %+v", tt, task)
+			}
+			if _, err := r.system.Subagents.SendAgentMessage(r.Context(), env, string(group.ID), "news", false); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if said := r.heard(group.ID, claybot.KindMessage); said.Tainted != tt.tainted || !said.Private {
+				t.Errorf("%+v: the message is %+v", tt, said)
+			}
+		}
+	})
+}
+
+// heard returns the newest record of a system message of an agent.
+func (r *rig) heard(id claybot.AgentID, kind claybot.SystemKind) (newest claybot.Record) {
+	r.Helper()
+	records, err := r.agents.Records(r.Context(), id)
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, x := range records {
+		if x.Type == claybot.RecordSystem && x.Kind == kind {
+			newest = x
+		}
+	}
+	if newest.Type == "" {
+		r.Fatalf("agent %s has no message of kind %s", id, kind)
+	}
+	return newest
 }

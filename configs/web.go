@@ -29,7 +29,7 @@ type Web struct {
 
 // The values of Web.Unlisted.
 const (
-	UnlistedAuto  = "auto"  // a run that has read nothing untrusted goes on, others ask
+	UnlistedAuto  = "auto"  // a run that has read nothing untrusted or private goes on, others ask
 	UnlistedAsk   = "ask"   // a person is asked
 	UnlistedAllow = "allow" // all runs go on
 	UnlistedDeny  = "deny"  // they are refused
@@ -39,7 +39,7 @@ const (
 func (w Web) Public() bool { return w.Allow == nil && w.Unlisted != UnlistedDeny }
 
 // Open reports whether a run may reach addresses that are not listed without asking;
-// clean: it has read nothing untrusted.
+// clean: it has read nothing untrusted, and nothing that not everybody may read.
 func (w Web) Open(clean bool) bool {
 	if !w.Public() || w.Unlisted == UnlistedAsk {
 		return false

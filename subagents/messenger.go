@@ -97,7 +97,7 @@ func (m *Messenger) SendAgentMessage(ctx context.Context, env tools.Env, to, tex
 	msg := claybot.AgentMessage{
 		ID: claybot.MessageID("agent/" + env.UID(0)), Type: claybot.MessageSystem, Kind: claybot.KindMessage,
 		From: claybot.Sender{Agent: env.Agent.ID, Name: speaker(env.Agent)},
-		Text: text, Silent: silent, At: claybot.Now(), Hops: m.work.Of(env.Run).Hops() + 1, Tainted: env.Tainted,
+		Text: text, Silent: silent, At: claybot.Now(), Hops: m.work.Of(env.Run).Hops() + 1, Tainted: env.Tainted, Private: true,
 	}
 	msg.Root = m.paysFor(env, target)
 	if _, err := m.inbox.Receipt(ctx, msg.ID); err == nil {
@@ -195,7 +195,7 @@ func (m *Messenger) asked(ctx context.Context, env tools.Env, to, text string, t
 		From:     claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name},
 		Hops:     m.work.Of(env.Run).Hops() + 1,
 		Awaited:  &claybot.Awaited{Agent: env.Agent.ID, Run: env.Run, ID: answerID(env, 0)},
-		Deadline: claybot.At(time.Now().Add(patience(timeout))), Tainted: env.Tainted,
+		Deadline: claybot.At(time.Now().Add(patience(timeout))), Tainted: env.Tainted, Private: true,
 		Route: &claybot.Route{}, // only the asker gets the answer
 	}
 	msg.Root = m.paysFor(env, target)

@@ -301,7 +301,7 @@ func (s *Starter) start(ctx context.Context, env tools.Env, i int, t tools.Subag
 	m := claybot.AgentMessage{
 		ID: taskID(d.UID), Type: claybot.MessageSystem, Kind: claybot.KindTask, Text: claybot.Clean(t.Task), At: claybot.Now(),
 		From: claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name},
-		Hops: s.work.Of(env.Run).Hops() + 1, Tainted: env.Tainted,
+		Hops: s.work.Of(env.Run).Hops() + 1, Tainted: env.Tainted, Private: env.Private,
 	}
 	m.Root = s.work.Of(env.Run).Root(env.Run)
 	if t.Report {

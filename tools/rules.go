@@ -185,6 +185,8 @@ func whyAsked(env Env, spec Spec) string {
 		return "it acts later or through other agents, and this conversation holds untrusted content"
 	case env.Tainted:
 		return "it reaches a destination that is on no list, and this conversation holds untrusted content"
+	case env.Private:
+		return "it reaches a destination that is on no list, and this conversation holds what not everybody may read"
 	}
 	return "it reaches a destination that is on no list"
 }

@@ -148,7 +148,8 @@ func (s *Set) Call(ctx context.Context, env Env, call claybot.ToolCall) (claybot
 // the model. So does a wait of a tool that may act only once, and one for
 // nothing. The text is clean and of bounded length; env.Save keeps the whole of a
 // longer one. The tool gets the arguments in the form that Digest is made of.
-// An untrusted result stands between marks, and its record is tainted.
+// An untrusted result stands between marks, and its record is tainted. The record is
+// private unless the tool is Public.
 //
 // Do returns at most two seconds after the time limit or the end of ctx. A tool
 // that ignores its context is then left behind: its goroutine ends when the tool
@@ -174,7 +175,7 @@ func (s *Set) Do(ctx context.Context, env Env, call claybot.ToolCall) Outcome {
 		Type: claybot.RecordTool, At: claybot.Now(), Run: env.Run,
 		ToolCallID: call.ID, Name: call.Name, OK: err == nil,
 		MS: took, Text: text, Saved: path, Undo: effectOf(env, call, result), Only: result.Only, Files: result.Files,
-		Tainted: result.Untrusted,
+		Tainted: result.Untrusted, Private: !s.entries[call.Name].spec.Public,
 	}}
 }
 

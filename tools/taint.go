@@ -70,9 +70,15 @@ func Tainted(history []claybot.Record) bool {
 	return slices.ContainsFunc(claybot.Restored(history), func(r claybot.Record) bool { return r.Tainted })
 }
 
+// Private reports whether a run that remembers a history has read what not everybody may
+// read. Only a reset ends that.
+func Private(history []claybot.Record) bool {
+	return slices.ContainsFunc(claybot.Restored(history), func(r claybot.Record) bool { return r.Private })
+}
+
 // Aware is the Env of a call of a run that remembers a history.
 func (e Env) Aware(history []claybot.Record) Env {
-	e.Tainted = Tainted(history)
+	e.Tainted, e.Private = Tainted(history), Private(history)
 	e.Wrote = func(address string) bool { return wrote(history, address) }
 	return e
 }

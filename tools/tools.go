@@ -79,6 +79,9 @@ type Spec struct {
 	// PerSubject: an approval of a call holds for all calls with its Subject until the
 	// next reset.
 	PerSubject bool
+	// Public: results hold nothing but what everybody may read, or what the agent said in
+	// the call itself. A result of another tool marks the conversation, see Env.Private.
+	Public bool
 	// Hidden tools are not offered to models and not run for them; undo calls them,
 	// see Env.Undo.
 	Hidden bool
@@ -153,6 +156,9 @@ type Env struct {
 	Route claybot.Route
 	// Tainted: the run has read untrusted content.
 	Tainted bool
+	// Private: the run has read what not everybody may read, other than what people typed
+	// in its conversation.
+	Private bool
 	// Wrote reports whether the user wrote a web address in the conversation: exactly
 	// this page, not another one of its host. nil: never.
 	Wrote func(address string) bool

@@ -106,6 +106,9 @@ func (c *conversation) charge(model, text string, u claybot.Usage) {
 // messages to other agents.
 func (c *conversation) tainted() bool { return c.history != nil && tools.Tainted(c.history.Records()) }
 
+// private is tainted for what not everybody may read.
+func (c *conversation) private() bool { return c.history != nil && tools.Private(c.history.Records()) }
+
 // ofRun returns the records of the run, and its messages without a record.
 func (c *conversation) ofRun() (records, missing []claybot.Record) {
 	known := make(map[claybot.MessageID]bool)

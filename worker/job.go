@@ -95,7 +95,7 @@ func (j *job) userRecord(m claybot.AgentMessage) claybot.Record {
 	r := claybot.Record{
 		Type: claybot.RecordUser, At: m.At, Run: j.run.ID,
 		MessageID: m.ID, Text: m.Text, Quote: m.Context.Quote,
-		Files: m.Files, Aside: j.profile.Forget, Tainted: m.Tainted,
+		Files: m.Files, Aside: j.profile.Forget, Tainted: m.Tainted, Private: m.Private || len(m.Files) > 0,
 	}
 	if m.Type == claybot.MessageSystem {
 		r.Type, r.Kind, r.Silent = claybot.RecordSystem, m.Kind, m.Silent
@@ -110,12 +110,12 @@ func (j *job) userRecord(m claybot.AgentMessage) claybot.Record {
 	return r
 }
 
-// message returns a message about the run for another agent; its id is unique for each
-// run.
-func (j *job) message(kind claybot.SystemKind, prefix, text string, tainted bool) claybot.AgentMessage {
+// message returns a message about the run for another agent, with what the conversation
+// has read; its id is unique for each run.
+func (j *job) message(kind claybot.SystemKind, prefix, text string, c *conversation) claybot.AgentMessage {
 	return claybot.AgentMessage{
 		ID: claybot.MessageID(fmt.Sprintf("%s/%s", prefix, j.run.ID)), Type: claybot.MessageSystem, Kind: kind,
 		From: claybot.Sender{Agent: j.agent.ID, Name: j.agent.Descriptor.Name},
-		Text: text, At: claybot.Now(), Hops: j.work().Hops(), Tainted: tainted,
+		Text: text, At: claybot.Now(), Hops: j.work().Hops(), Tainted: c.tainted(), Private: c.private(),
 	}
 }

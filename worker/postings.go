@@ -42,9 +42,9 @@ func (e *ending) posts(ctx context.Context, o storage.Outcome) ([]storage.Postin
 	case awaited:
 		return posts, nil
 	case o.State == claybot.RunSucceeded && report != "":
-		m = j.message(claybot.KindResult, "result", e.answer.report(), e.talk.tainted())
+		m = j.message(claybot.KindResult, "result", e.answer.report(), e.talk)
 	case e.mustNotify(o, report):
-		m = j.message(claybot.KindFailure, "failure", texts.SubagentFailed(j.agent.Descriptor, j.agent.ID, j.run.ID, whyEnded(o, "operator")), e.talk.tainted())
+		m = j.message(claybot.KindFailure, "failure", texts.SubagentFailed(j.agent.Descriptor, j.agent.ID, j.run.ID, whyEnded(o, "operator")), e.talk)
 	}
 	if m.Text == "" {
 		return posts, nil

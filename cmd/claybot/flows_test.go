@@ -311,6 +311,40 @@ func (w *flowWorld) try(t *testing.T, f flow, row, who string, cells map[string]
 	cells[who] = cell
 }
 
+// publicTools are the tools whose results hold nothing that not everybody may read, or only
+// what was said in the conversation. The results of all others make the web ask.
+var publicTools = []string{
+	"ask_user", "current_time", "wait", "fetch_url", "web_search", "use_skill", "read_skill_file", "write_todos", "read_todos",
+	"send_file", "set_reaction", "remind_me", "cancel_reminder", "start_subagent", "send_agent_message", "stop_agent",
+	"memory_write", "memory_append", "memory_update", "memory_delete", "write_file", "edit_file", "delete_file",
+	"cron_add", "cron_update", "cron_delete", "cron_run", "cron_write_memory",
+}
+
+// What tools read makes a conversation private, unless their results are public.
+func TestPublicTools(t *testing.T) {
+	for _, files := range []string{configs.FilesStore, "workspace"} {
+		w := newFlowWorld(t, files)
+		for who, a := range w.agents {
+			set := w.d.tooling.box.of(a)
+			for _, name := range w.d.tooling.box.names(a) {
+				if spec, _ := set.Spec(name); spec.Public != slices.Contains(publicTools, name) {
+					t.Errorf("%s, %s: public is %v", who, name, spec.Public)
+				}
+			}
+		}
+		if !w.d.tooling.box.hasRead(w.env("direct")) {
+			t.Error("the prompt shows notes, and the run has read nothing")
+		}
+		if w.d.tooling.box.hasRead(w.env("other")) || w.d.tooling.box.hasRead(w.env("group")) {
+			t.Error("a run without notes has read something")
+		}
+		record, _ := w.d.tooling.box.of(w.agents["other"]).Call(t.Context(), w.env("other"), claybot.ToolCall{ID: "c", Name: "memory_list", Args: "{}"})
+		if !record.Private || !w.d.tooling.box.hasRead(w.env("other").Aware([]claybot.Record{record})) {
+			t.Errorf("what a list of notes says is public: %+v", record)
+		}
+	}
+}
+
 // storeReaders says who reads what is in each table of the database. A new table without
 // an entry fails TestStores.
 var storeReaders = map[string]string{

@@ -189,9 +189,14 @@ func (p *prompter) withNotes(a claybot.Agent, r claybot.Route, prompt string) st
 	}
 	add(p.stores.skills().Prompt(ctx, notes.Skills))
 	if !notes.Off {
-		shown := p.system.Subagents.Directory.DisclosesNotes(ctx, tools.Env{Agent: a, Route: r}, false) == nil ||
-			slices.Contains(p.system.Profiles.OwnSettings(a.ID).Approved, memory.ListsOwner)
-		add(memory.Index(ctx, p.stores.db, a, shown))
+		add(memory.Index(ctx, p.stores.db, a, showsOwnerNotes(ctx, p.system, a, r)))
 	}
 	return strings.Join(parts, "\n\n")
+}
+
+// showsOwnerNotes reports whether the notes of its person are in the prompt of an agent,
+// for a run that answers at r.
+func showsOwnerNotes(ctx context.Context, system *agentsystem.AgentSystem, a claybot.Agent, r claybot.Route) bool {
+	return system.Subagents.Directory.DisclosesNotes(ctx, tools.Env{Agent: a, Route: r}, false) == nil ||
+		slices.Contains(system.Profiles.OwnSettings(a.ID).Approved, memory.ListsOwner)
 }

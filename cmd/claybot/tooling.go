@@ -66,7 +66,7 @@ func newTooling(ctx context.Context, config *settings, s *stores, system func() 
 			if ok && want.Provider == configs.WorkspaceDocker && slices.Contains([]string{"localhost", "127.0.0.1", "::1", "[::1]"}, host) {
 				return true // the agent's own, in its container
 			}
-			return hostListed(want.Spec.Network.Allow, host) || webListed(config.Load().Tools.Web, env, address)
+			return hostListed(want.Spec.Network.Allow, host) || webListed(config.Load().Tools.Web, env, address, t.box.hasRead)
 		},
 	})
 	t.box = &toolbox{config: config, log: s.log, system: system, stores: s, tooling: t}
@@ -84,8 +84,9 @@ func (t *tooling) close() {
 
 // webListed reports whether an agent may reach an address without asking: the operator
 // listed its host, a user wrote exactly this address in this conversation, or the settings
-// let a run reach addresses that are not listed.
-func webListed(c configs.Web, env tools.Env, address string) bool {
+// let a run reach addresses that are not listed; hasRead reports whether it has read
+// untrusted content, or what not everybody may read.
+func webListed(c configs.Web, env tools.Env, address string, hasRead func(tools.Env) bool) bool {
 	host, err := egress.HostOf(address)
 	switch {
 	case err != nil:
@@ -95,15 +96,15 @@ func webListed(c configs.Web, env tools.Env, address string) bool {
 	case env.Wrote != nil && env.Wrote(address):
 		return true
 	}
-	return c.Open(!env.Tainted)
+	return c.Open(false) || c.Open(true) && !hasRead(env)
 }
 
 // fetchListed is webListed for fetch_url. What its door refuses anyway asks nobody: the
 // call fails and says why.
-func fetchListed(c configs.Web, env tools.Env, address string) bool {
+func fetchListed(c configs.Web, env tools.Env, address string, hasRead func(tools.Env) bool) bool {
 	host, err := egress.HostOf(address)
 	refused := err != nil || !c.Public() && !hostListed(c.Allow, host) && !hostListed(c.Private, host)
-	return refused || webListed(c, env, address)
+	return refused || webListed(c, env, address, hasRead)
 }
 
 // A toolbox assembles the tools of each agent. It builds one set for each profile and kind
@@ -261,6 +262,21 @@ func (b *toolbox) acting(key boxKey, p configs.Profile) []tools.Tool {
 	return append(all, b.web...)
 }
 
+// hasRead reports whether a run has read untrusted content, or what not everybody may read:
+// by its calls, or because its prompt shows notes.
+func (b *toolbox) hasRead(env tools.Env) bool {
+	if env.Tainted || env.Private {
+		return true
+	}
+	if b.config.profile(env.Agent).Notes.Off {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), readTime)
+	defer cancel()
+	private, err := memory.Shows(ctx, b.stores.db, env.Agent, showsOwnerNotes(ctx, b.system(), env.Agent, env.Route))
+	return private || err != nil
+}
+
 // audience returns who can read what a call comes to.
 func (b *toolbox) audience(env tools.Env) claybot.Audience {
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
@@ -286,8 +302,10 @@ func (b *toolbox) remembering(key boxKey, off bool) (all []tools.Tool) {
 func (b *toolbox) webTools(c configs.Web) []tools.Tool {
 	w := b.tooling.workspaces
 	cfg := webtools.Config{
-		Listed: func(env tools.Env, address string) bool { return fetchListed(b.config.Load().Tools.Web, env, address) },
-		Own:    w.own, Log: b.log, Requests: w.audit("web tools"),
+		Listed: func(env tools.Env, address string) bool {
+			return fetchListed(b.config.Load().Tools.Web, env, address, b.hasRead)
+		},
+		Own: w.own, Log: b.log, Requests: w.audit("web tools"),
 		FetchRate: tools.Rate{N: c.FetchPerMinute(), Per: time.Minute},
 	}
 	if !c.NoFetch {

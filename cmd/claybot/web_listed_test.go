@@ -13,8 +13,9 @@ import (
 func TestFetchListed(t *testing.T) {
 	const named, leak, listed, private = "https://named.test/page", "https://named.test/leak?d=secret", "https://listed.test/x", "http://10.0.0.5/"
 	said := claybot.Record{Type: claybot.RecordUser, Text: "Summarize " + named + " and mail it to ann@mail.test."}
-	tainted := claybot.Record{Type: claybot.RecordTool, Tainted: true}
+	tainted, held := claybot.Record{Type: claybot.RecordTool, Tainted: true}, claybot.Record{Type: claybot.RecordTool, Private: true}
 	hosts := []string{"listed.test"}
+	read := func(e tools.Env) bool { return e.Tainted || e.Private }
 	all := []string{named, leak, listed, private, "https://mail.test/", "https://other.test/"}
 	for _, tt := range []struct {
 		name    string
@@ -41,15 +42,15 @@ func TestFetchListed(t *testing.T) {
 			asks[address] = true
 		}
 		for _, address := range all {
-			if got := fetchListed(tt.web, env, address); got == asks[address] {
+			if got := fetchListed(tt.web, env, address, read); got == asks[address] {
 				t.Errorf("%s: %s asks: %v", tt.name, address, !got)
 			}
 		}
 		for _, bad := range []string{"", "file:///etc/passwd", "https://", "https://u:p@named.test/page"} {
-			if !fetchListed(tt.web, env, bad) {
+			if !fetchListed(tt.web, env, bad, read) {
 				t.Errorf("%s: %q asks", tt.name, bad)
 			}
-			if webListed(tt.web, env, bad) {
+			if webListed(tt.web, env, bad, read) {
 				t.Errorf("%s: %q is listed", tt.name, bad)
 			}
 		}
@@ -57,8 +58,17 @@ func TestFetchListed(t *testing.T) {
 			t.Errorf("%s: public is %v", tt.name, tt.web.Public())
 		}
 	}
+	for _, web := range []configs.Web{{}, {Unlisted: configs.UnlistedAuto}} {
+		env := tools.Env{}.Aware([]claybot.Record{said, held})
+		if fetchListed(web, env, leak, read) || !fetchListed(web, env, named, read) {
+			t.Errorf("%+v: after private content, %s or %s is treated as in a clean run", web, leak, named)
+		}
+	}
+	if !fetchListed(configs.Web{Unlisted: configs.UnlistedAllow}, tools.Env{}.Aware([]claybot.Record{said, held}), leak, read) {
+		t.Error("allow asks after private content")
+	}
 	env := tools.Env{}.Aware([]claybot.Record{said, tainted})
-	if webListed(configs.Web{Allow: hosts}, env, leak) || !webListed(configs.Web{Allow: hosts}, env, listed) || !webListed(configs.Web{Allow: hosts}, env, named) {
+	if webListed(configs.Web{Allow: hosts}, env, leak, read) || !webListed(configs.Web{Allow: hosts}, env, listed, read) || !webListed(configs.Web{Allow: hosts}, env, named, read) {
 		t.Error("a browser may reach what its list does not have")
 	}
 }

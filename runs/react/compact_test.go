@@ -118,6 +118,20 @@ func fits(t *testing.T, m *thinker) {
 	}
 }
 
+// What the compacted records held, their summary holds: a mark of one of them stays until
+// the next reset.
+func TestSummariesKeepMarks(t *testing.T) {
+	for _, tt := range []struct{ tainted, private bool }{{}, {tainted: true}, {private: true}, {true, true}} {
+		j := talk(35, 600)
+		j.records[1].Tainted, j.records[1].Private = tt.tainted, tt.private
+		answered(t, j, narrow(&thinker{t: t}, nil))
+		got := summaries(j)
+		if len(got) != 1 || got[0].Tainted != tt.tainted || got[0].Private != tt.private {
+			t.Errorf("%+v: summaries %+v", tt, got)
+		}
+	}
+}
+
 func TestOlderRecordsAreFolded(t *testing.T) {
 	m := &thinker{t: t}
 	j := talk(35, 600)

@@ -23,7 +23,7 @@ type conversation struct {
 // emit hands over a record; it is durable when emit returns nil.
 func (c *conversation) emit(r claybot.Record) error {
 	if r.Type == claybot.RecordSummary { // the records that it stands for may be deleted one day
-		r.Tainted = r.Tainted || tools.Tainted(c.records)
+		r.Tainted, r.Private = r.Tainted || tools.Tainted(c.records), r.Private || tools.Private(c.records)
 	}
 	if !c.yield(r, nil) {
 		return errConsumed

@@ -53,6 +53,7 @@ func Tools(q tools.Questions) []tools.Tool {
 			"The result has the answers by key."},
 		Effect: tools.Idempotent,
 		Scopes: []string{"questions"},
+		Public: true, // what the person types in this conversation
 	}
 	return []tools.Tool{tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		qs, err := in.read(time.Now())

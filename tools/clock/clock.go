@@ -26,7 +26,7 @@ func CurrentTime() tools.Tool {
 		Zone string `json:"zone,omitempty" jsonschema:"IANA time zone such as Europe/Berlin; UTC when absent"`
 	}
 	spec := tools.Spec{
-		Tool:   llm.Tool{Name: "current_time", Description: "Tells the current date and time."},
+		Tool: llm.Tool{Name: "current_time", Description: "Tells the current date and time."}, Public: true,
 		Effect: tools.ReadOnly,
 		Scopes: []string{"clock"},
 	}
@@ -50,7 +50,7 @@ func Wait() tools.Tool {
 		Seconds float64 `json:"seconds" jsonschema:"how long to wait, 0 to 300"`
 	}
 	spec := tools.Spec{
-		Tool:    llm.Tool{Name: "wait", Description: "Waits for a number of seconds, at most 300."},
+		Tool: llm.Tool{Name: "wait", Description: "Waits for a number of seconds, at most 300."}, Public: true,
 		Effect:  tools.ReadOnly,
 		Scopes:  []string{"clock"},
 		Timeout: (maxWait + 10) * time.Second,

@@ -12,7 +12,7 @@ import (
 func spec(name, description string, effect tools.Effect) tools.Spec {
 	return tools.Spec{
 		Tool: llm.Tool{Name: name, Description: description}, Effect: effect,
-		Undoes: effect != tools.ReadOnly, Scopes: []string{"files"},
+		Undoes: effect != tools.ReadOnly, Public: effect != tools.ReadOnly, Scopes: []string{"files"},
 	}
 }
 

@@ -42,7 +42,7 @@ func Tools(open Opener) []tools.Tool {
 }
 
 func spec(name, description string, effect tools.Effect) tools.Spec {
-	return tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect, Class: tools.Inside, Scopes: []string{"files"}}
+	return tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect, Public: effect != tools.ReadOnly, Class: tools.Inside, Scopes: []string{"files"}}
 }
 
 func invalid(format string, args ...any) error {

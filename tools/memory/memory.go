@@ -76,7 +76,7 @@ func fail(code, format string, args ...any) error {
 }
 
 func spec(name, description string, effect tools.Effect) tools.Spec {
-	return tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect, Scopes: []string{"memory"}}
+	return tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect, Public: effect != tools.ReadOnly, Scopes: []string{"memory"}}
 }
 
 // shared makes a tool ask where it discloses something, by its argument scope: with

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -128,6 +129,15 @@ func scopesOf(a claybot.Agent, withOwner bool) []string {
 		all = append(all, scopeOwner+"/"+owner)
 	}
 	return append(all, scopeGlobal)
+}
+
+// Shows reports whether Index shows words of notes that not everybody may read.
+func Shows(ctx context.Context, notes storage.Memories, a claybot.Agent, withOwner bool) (bool, error) {
+	all, err := notes.Memories(ctx, scopesOf(a, withOwner)...)
+	if err != nil {
+		return false, fmt.Errorf("look for notes: %w", err)
+	}
+	return slices.ContainsFunc(all, func(m storage.Memory) bool { return m.Scope != scopeGlobal && !m.Tainted }), nil
 }
 
 // Index is the part of an agent's prompt that tells which notes there are; empty

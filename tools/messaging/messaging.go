@@ -52,11 +52,15 @@ const (
 // agents of the same owner stay inside.
 var later = []string{"start_subagent", "spawn_and_wait", "task", "remind_me"}
 
+// silent are the tools whose results say no more than that the call was made.
+var silent = []string{"start_subagent", "send_agent_message", "stop_agent", "remind_me", "cancel_reminder"}
+
 func spec(name, description string, effect tools.Effect, scope string) tools.Spec {
 	s := tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect, Scopes: []string{scope}}
 	if slices.Contains(later, name) {
 		s.Class = tools.Schedule
 	}
+	s.Public = slices.Contains(silent, name)
 	return s
 }
 

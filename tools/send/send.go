@@ -53,7 +53,7 @@ func sendFile(m tools.Media, open Opener) tools.Tool {
 	s := tools.Spec{
 		Tool: llm.Tool{Name: "send_file", Description: "Sends a file to the chat where you answer, of at most 50 MiB. " +
 			"It is on its way when this returns; do not send it again."},
-		Effect: tools.Idempotent, Timeout: 5 * time.Minute, Class: tools.Outward, Scopes: []string{"chat"},
+		Effect: tools.Idempotent, Public: true, Timeout: 5 * time.Minute, Class: tools.Outward, Scopes: []string{"chat"},
 		Subject: func(args json.RawMessage) string {
 			var in input
 			_ = json.Unmarshal(args, &in) // what does not fit is refused before
@@ -144,7 +144,7 @@ func setReaction(m tools.Media) tools.Tool {
 	s := tools.Spec{
 		Tool: llm.Tool{Name: "set_reaction", Description: "Puts an emoji on the message that you answer. " +
 			"Chats know some emoji only; an answer in words is still needed when something was asked."},
-		Effect: tools.Idempotent, Class: tools.Outward, Scopes: []string{"chat"},
+		Effect: tools.Idempotent, Public: true, Class: tools.Outward, Scopes: []string{"chat"},
 		Listed: func(tools.Env, json.RawMessage) bool { return true },
 	}
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {

@@ -284,7 +284,7 @@ func use(l Library, names func(tools.Env) []string) tools.Tool {
 	}
 	s := tools.Spec{
 		Tool:   llm.Tool{Name: "use_skill", Description: "Reads how a skill works. Call it before you do a task that fits the skill."},
-		Effect: tools.ReadOnly, Scopes: []string{"skills"},
+		Public: true, Effect: tools.ReadOnly, Scopes: []string{"skills"},
 	}
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		skill, err := find(ctx, l, names(env), in.Name)
@@ -317,7 +317,7 @@ func readFile(l Library, names func(tools.Env) []string) tools.Tool {
 		File string `json:"file" jsonschema:"the file, as use_skill lists it"`
 	}
 	s := tools.Spec{
-		Tool:   llm.Tool{Name: "read_skill_file", Description: "Reads a file that belongs to a skill."},
+		Tool: llm.Tool{Name: "read_skill_file", Description: "Reads a file that belongs to a skill."}, Public: true,
 		Effect: tools.ReadOnly, Scopes: []string{"skills"},
 	}
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {

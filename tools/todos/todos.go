@@ -124,6 +124,7 @@ func (l lists) write() tools.Tool {
 			"then write it again whenever a step begins or ends."},
 		Effect: tools.Idempotent,
 		Scopes: []string{"todos"},
+		Public: true, // of this conversation
 	}
 	return tools.New(spec, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		list := make([]Todo, len(in.Todos))
@@ -156,6 +157,7 @@ func (l lists) read() tools.Tool {
 		Tool:   llm.Tool{Name: "read_todos", Description: "Reads your list of todos."},
 		Effect: tools.ReadOnly,
 		Scopes: []string{"todos"},
+		Public: true,
 	}
 	return tools.New(spec, func(ctx context.Context, env tools.Env, _ struct{}) (tools.Result, error) {
 		list, err := List(ctx, l.docs, env.Agent.ID)

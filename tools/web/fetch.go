@@ -46,6 +46,7 @@ func (f *fetcher) tool() tools.Tool {
 				"The first lines of the result say the final address, the status and the type.",
 		},
 		Effect:  tools.ReadOnly,
+		Public:  true,
 		Timeout: fetchLimit + 10*time.Second, // for making Markdown of it
 		Scopes:  []string{tools.ScopeWeb},
 		Class:   tools.Outward,

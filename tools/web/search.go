@@ -49,6 +49,7 @@ func (s *searcher) tool() tools.Tool {
 			Description: "Searches the web. Returns titles, addresses and short texts; fetch_url reads a whole page.",
 		},
 		Effect:  tools.ReadOnly,
+		Public:  true,
 		Timeout: time.Duration(len(s.engines))*engineLimit + 5*time.Second,
 		Scopes:  []string{tools.ScopeWeb},
 		Class:   tools.Outward,
