@@ -121,7 +121,9 @@ func (p Permissions) Confined() bool { return p.ReadDirs != nil || p.WriteDirs !
 
 // MayRead and MayWrite report whether the agent may read or write a file or directory of
 // its workspace. The path is relative to the workspace and clean.
-func (p Permissions) MayRead(name string) bool { return p.ReadDirs == nil || inDirs(p.ReadDirs, name) }
+func (p Permissions) MayRead(name string) bool {
+	return p.ReadDirs == nil || inDirs(p.ReadDirs, name)
+}
 
 // MayWrite is described at MayRead.
 func (p Permissions) MayWrite(name string) bool {

@@ -70,8 +70,8 @@ func (v SettingsView) permissions(own claybot.Settings) (_ claybot.Settings, wro
 	if err != nil {
 		return own, err.Error() + "."
 	}
-	if p.WorkingDir != "" || p.Confined() || p.Routes != nil {
-		return own, "only web and tools can be limited."
+	if p.Routes != nil {
+		return own, "routes cannot be limited."
 	}
 	var before []string // a tool that is gone for now can stay denied
 	if v.Own.Permissions != nil {

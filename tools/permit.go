@@ -59,8 +59,8 @@ func Forbids(p claybot.Permissions, spec Spec, network bool) string {
 		return "this agent has no permission for the web"
 	case p.Offline() && shell && network:
 		return "this agent has no permission for the web, which commands in its workspace reach"
-	case p.Confined() && shell:
-		return "this agent is permitted some directories only, to which commands cannot be limited; use the file tools"
+	case p.Confined() && (shell || slices.Contains(spec.Scopes, ScopeBrowser)):
+		return "this agent may use some directories only, and commands and browsers cannot be limited to them; use the file tools"
 	}
 	return ""
 }

@@ -102,6 +102,7 @@ type File struct {
 	Path string // relative to the directory of the workspace
 	Size int64
 	Dir  bool
+	Link bool // a link, where links are listed
 	At   time.Time
 }
 

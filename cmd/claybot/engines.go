@@ -52,7 +52,7 @@ func (e *engines) register(system *agentsystem.AgentSystem) {
 		Tools:   e.box.of,
 		Approve: e.rules,
 		Limits:  e.limits,
-		Place:   e.workspaces.name,
+		Place:   e.place,
 		Dry:     e.dry,
 		People:  e.people,
 		Budgets: e.limiter,
@@ -60,7 +60,7 @@ func (e *engines) register(system *agentsystem.AgentSystem) {
 	})
 	planning := plan.Config{
 		Model: e.models.choose, Tools: e.box.of, Prompt: e.prompts.prompt, Log: e.log,
-		Rules: e.rules, Limits: e.limits, Place: e.workspaces.name, Dry: e.dry,
+		Rules: e.rules, Limits: e.limits, Place: e.place, Dry: e.dry,
 		Policy:  func(a claybot.Agent) plan.Policy { return policyOf(e.config.profile(a)) },
 		Intents: func(a claybot.Agent) []plan.Intent { return intentsOf(e.config.profile(a)) },
 		People:  e.people,
@@ -84,6 +84,15 @@ func (e *engines) rules(a claybot.Agent) tools.Rules {
 		r.Confirm = append(r.Confirm, tools.Confirming{Tools: "shell", When: tools.ConfirmUnlessAllowed})
 	}
 	return r
+}
+
+// place describes where the tools of an agent act. Approvals are bound to it.
+func (e *engines) place(a claybot.Agent) string {
+	name := e.workspaces.name(a)
+	if p, err := e.box.permissions(a); err == nil && name != "" && p.WorkingDir != "" { // without permissions, nothing runs
+		name += ", directory " + p.WorkingDir
+	}
+	return name
 }
 
 func (e *engines) limits(a claybot.Agent) tools.Limits { return limitsOf(e.config.profile(a)) }

@@ -10,7 +10,9 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/tools/documents"
 	"github.com/claybot/claybot/tools/shell"
+	"github.com/claybot/claybot/workspace"
 )
 
 // permit returns what the permissions of an agent say about a call now.
@@ -40,6 +42,33 @@ func (b *toolbox) permissions(a claybot.Agent) (claybot.Permissions, error) {
 		b.log.Error("failed to read the permissions of an agent; its tools are refused", "agent", a.ID, "err", err)
 	}
 	return p, err
+}
+
+// open opens the workspace of a call, within the permissions of its agent. Undo is not
+// subject to them.
+func (b *toolbox) open(ctx context.Context, env tools.Env) (workspace.Workspace, error) {
+	var p claybot.Permissions
+	if !env.Undo {
+		var err error
+		if p, err = b.permissions(env.Agent); err != nil {
+			return nil, &workspace.Error{Code: workspace.Unavailable, Text: "the permissions of this agent cannot be read now; try again later"}
+		}
+	}
+	w, err := b.tooling.workspaces.open(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	return workspace.Confine(w, p), nil
+}
+
+// limited returns a source of documents within the permissions of the agent of a call.
+func (b *toolbox) limited(source documents.Source) documents.Source {
+	return documents.Limited(source, func(env tools.Env) (claybot.Permissions, error) {
+		if env.Undo {
+			return claybot.Permissions{}, nil
+		}
+		return b.permissions(env.Agent)
+	})
 }
 
 // online reports whether the commands of an agent have a network. Those on this machine

@@ -218,9 +218,9 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 		}
 		switch deep.Files {
 		case configs.FilesState:
-			all = append(all, documents.Tools(documents.State(db))...)
+			all = append(all, documents.Tools(b.limited(documents.State(db)))...)
 		case configs.FilesStore:
-			all = append(all, documents.Tools(documents.Store(db, b.audience))...)
+			all = append(all, documents.Tools(b.limited(documents.Store(db, b.audience)))...)
 		case configs.FilesFilesystem:
 			source := documents.Filesystem(func(env tools.Env) (string, error) {
 				return filepath.Join(b.config.Load().DataDir, "agents", string(env.Agent.ID), "files"), nil
@@ -228,7 +228,7 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 			if b.stores.tree != nil { // the next run may be on another machine
 				source = documents.Folder(db)
 			}
-			all = append(all, documents.Tools(source)...)
+			all = append(all, documents.Tools(b.limited(source))...)
 		}
 		if len(deep.Subagents) > 0 {
 			helpers := make([]messaging.Helper, len(deep.Subagents))
@@ -248,7 +248,7 @@ func (b *toolbox) acting(key boxKey, p configs.Profile) []tools.Tool {
 	if !key.workspace {
 		return append(send.Tools(b.system().Output, nil), b.web...)
 	}
-	open, network := b.tooling.workspaces.open, func(env tools.Env) string { return b.config.profile(env.Agent).Workspace.Network }
+	open, network := b.open, func(env tools.Env) string { return b.config.profile(env.Agent).Workspace.Network }
 	store := b.tooling.workspaces.store(b.stores.db)
 	commands := store
 	commands.Open = func(env tools.Env) bool { return shell.LetsIn(network(env)) }

@@ -40,6 +40,7 @@ const (
 	IsFolder    Code = "EISDIR"  // a folder where a file is wanted
 	NotFolder   Code = "ENOTDIR" // a file where a folder is wanted
 	Invalid     Code = "EINVAL"  // a path, an argument or a content that cannot be
+	Denied      Code = "EACCES"  // outside of the directories that the agent may use
 	OverQuota   Code = "EQUOTA"  // a limit is reached
 	Unavailable Code = "EIO"     // the backend failed
 )

@@ -189,7 +189,7 @@ func (w *place) List(ctx context.Context, dir string, limit int) (files []worksp
 			more = true
 			return fs.SkipAll
 		}
-		f := workspace.File{Path: name, Dir: e.IsDir(), At: info.ModTime()}
+		f := workspace.File{Path: name, Dir: e.IsDir(), Link: e.Type()&fs.ModeSymlink != 0, At: info.ModTime()}
 		if !f.Dir {
 			f.Size = info.Size()
 		}
