@@ -236,7 +236,7 @@ func Default() Config {
 		Connectors: Connectors{Telegram{APIURL: DefaultTelegramURL, Delivery: "stream", OnAmbiguous: "resend"}, Slack{APIURL: DefaultSlackURL, Backfill: true}},
 		Agents:     Agents{Scope: ScopeOwner, Subagents: Subagents{MaxDepth: 3, MaxChildren: 8, MaxStartsPerHour: 30}},
 		Schedule: Schedule{
-			Cron{Enabled: true, Gates: true, Zone: time.UTC},
+			Cron{Enabled: true, Gates: true, Zone: time.UTC, MaxTasks: DefaultTasks, MaxNewPerHour: DefaultHourlyTasks},
 			Heartbeat{Enabled: true, Gates: true, Every: 30 * time.Minute, Zone: time.UTC, MaxUnattended: 48},
 		},
 		Telemetry: Telemetry{Metrics: true, OTLP: OTLP{Interval: DefaultExport}},

@@ -12,9 +12,18 @@ type Cron struct {
 	Zone    *time.Location `key:"timezone" class:"harmless"`                    // of tasks that name none; nil in a zero Config only
 	Gates   bool           `key:"gates" bad:"false" off:"no gate command runs"` // gate commands of tasks' files may run
 	Enabled bool           `key:"enabled"`
+	// MaxTasks and MaxNewPerHour are what agents may create for one person.
+	MaxTasks      int `key:"max_tasks" limits:"0..10000"`
+	MaxNewPerHour int `key:"max_new_per_hour" limits:"0..10000"`
 
 	faults // why tasks are off by mistake
 }
+
+// The defaults of MaxTasks and MaxNewPerHour.
+const (
+	DefaultTasks       = 50
+	DefaultHourlyTasks = 20
+)
 
 // Heartbeat are the settings of the heartbeat.
 type Heartbeat struct {

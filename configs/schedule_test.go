@@ -19,7 +19,7 @@ var brokenSchedule = []fault{
 	{"cron gates as list", "cron:\n  gates: [true]\n", []string{"2 cron.gates: want a single value, found a list; no gate command runs until this is corrected ?"}},
 	{"cron enabled", "cron:\n  enabled: 1\n", []string{`2 cron.enabled: "1" is not one of true, false; ignored ?`}},
 	{"cron mistyped", "cron:\n  time_zone: UTC\n  gate: false\n", []string{"2 cron.time_zone: unknown key; ignored ?cron.timezone", "3 cron.gate: unknown key; ignored ?cron.gates"}},
-	{"cron off", "cron: off\n", []string{"1 cron: want a group of keys (timezone, gates, enabled), found a single value; ignored ?"}},
+	{"cron off", "cron: off\n", []string{"1 cron: want a group of keys (timezone, gates, enabled, max_tasks, max_new_per_hour), found a single value; ignored ?"}},
 	{"every too short", "heartbeat:\n  every: 4m59s\n", []string{`2 heartbeat.every: "4m59s" is not a duration such as 90s or 30m, from 5m to 8784h; ignored ?`}},
 	{"every too long", "heartbeat:\n  every: 8785h\n", []string{`2 heartbeat.every: "8785h" is not a duration ?`}},
 	{"every without unit", "heartbeat:\n  every: 30\n", []string{`2 heartbeat.every: "30" is not a duration ?`}},

@@ -28,6 +28,8 @@ type TaskSpec struct {
 	Owner       string `json:"owner,omitempty"`
 	Route       string `json:"route,omitempty"` // connector/channel, agent:<id>, or none
 	Agent       string `json:"agent,omitempty"` // id of the agent that runs it; empty: its own agent
+	// Limited: an agent creates the task, so the limits of its owner apply.
+	Limited bool `json:"-"`
 }
 
 // A TaskChange is a change of a task; nil fields are left unchanged.

@@ -71,7 +71,12 @@ func (d *daemon) addSchedules(c configs.Config) {
 		tree, dir := s.folder(cron.Layout)
 		tasks := cron.New(cron.Config{
 			Dir: filepath.Join(c.DataDir, cron.Layout.Folder), TaskDir: dir, Tree: tree, Claims: s.db, Node: s.members.Node, Ledger: s.db, Index: s.db, Log: d.log,
-			Zone: d.zone, Gates: c.Schedule.Cron.Gates, Known: d.chats.sends, Notice: people.Notify, Unusable: d.system.Unusable,
+			Limits: func() cron.Limits {
+				now := d.config.Load().Schedule.Cron
+				return cron.Limits{Tasks: now.MaxTasks, Hourly: now.MaxNewPerHour}
+			},
+			Person: func(owner string) string { return people.Identities(owner)[0] },
+			Zone:   d.zone, Gates: c.Schedule.Cron.Gates, Known: d.chats.sends, Notice: people.Notify, Unusable: d.system.Unusable,
 		})
 		d.chats = append(d.chats, gatedCron{tasks, d.config.gate(func(c configs.Config) string { return c.Schedule.Cron.Off() })})
 		d.tooling.box.tasks, d.tooling.box.memories = tasks, tasks

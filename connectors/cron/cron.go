@@ -37,6 +37,10 @@ type Config struct {
 	Index interface {
 		IndexedDescriptor(ctx context.Context, id claybot.AgentID) (claybot.Descriptor, error)
 	}
+	// Limits returns what agents may create for one person; nil: the defaults.
+	Limits func() Limits
+	// Person names the person of an owner, who may have several ids; nil: each is a person.
+	Person func(owner string) string
 	// Gates allows gate commands on this machine.
 	Gates bool
 	// Known reports whether a connector is configured; nil: all are.
@@ -67,6 +71,7 @@ type Cron struct {
 	sched  *schedule.Scheduler
 	table  *table
 	folder *dir
+	quota  *quota
 	runner *runner
 	loop   *loop
 }
@@ -85,7 +90,7 @@ func New(cfg Config) *Cron {
 	d := &dir{path: cfg.Dir, tree: cfg.Tree, now: s.Now}
 	r := &runner{cfg: &cfg, sched: s, table: t, folder: d}
 	t.start = r.run
-	return &Cron{cfg: &cfg, sched: s, table: t, folder: d, runner: r, loop: &loop{cfg: &cfg, sched: s, table: t, folder: d}}
+	return &Cron{cfg: &cfg, sched: s, table: t, folder: d, quota: &quota{&cfg, t, cfg.Tree}, runner: r, loop: &loop{cfg: &cfg, sched: s, table: t, folder: d}}
 }
 
 // Name implements connectors.Connector.

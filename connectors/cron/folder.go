@@ -24,6 +24,7 @@ import (
 //	cron/<slug>/facts.json    what must survive of the task, see fact
 //	cron/.done/<slug>-<time>/ tasks that are over
 //	cron/.gone/<uid>.json     facts of tasks whose folder is not there
+//	cron/.made/<person>.json  when agents created tasks for a person, see quota
 //
 // A data directory has them without cron/, and keeps the facts in a mark.
 const (

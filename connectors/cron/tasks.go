@@ -112,7 +112,8 @@ func (c *Cron) passed(d definition) error {
 }
 
 // Add creates a task and chooses its slug and uid. With dry it only validates the
-// task and computes its next instants.
+// task and computes its next instants. It refuses a Limited task above the limits of its
+// owner, however many are added at once, here and on other members.
 func (c *Cron) Add(ctx context.Context, t connectors.TaskSpec, dry bool) (connectors.Task, error) {
 	if t.Retries < 0 || t.Retries > maxRetries {
 		return connectors.Task{}, fmt.Errorf("retries: %d is not a number from 0 to %d", t.Retries, maxRetries)
@@ -133,7 +134,15 @@ func (c *Cron) Add(ctx context.Context, t connectors.TaskSpec, dry bool) (connec
 		return connectors.Task{TaskSpec: d.spec, Next: d.plan.upcoming(now, now.Truncate(time.Second), shown)}, nil
 	}
 	err = c.sched.Edit(ctx, func(run context.Context) error {
+		if t.Limited {
+			if err := c.quota.take(ctx, t, d.uid); err != nil {
+				return err
+			}
+		}
 		if err := c.folder.create(ctx, schedule.NameOf(d.spec.Name), text); err != nil {
+			if t.Limited {
+				err = errors.Join(err, c.quota.giveBack(run, t, d.uid))
+			}
 			return err
 		}
 		return c.table.scan(run, nil, true)

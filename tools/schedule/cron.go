@@ -45,7 +45,7 @@ func (c cron) add() tools.Tool {
 			Name: in.Name, Prompt: in.Prompt, Description: in.Description,
 			Schedule: in.Schedule, Every: in.Every, At: in.At, Timezone: in.Timezone,
 			Misfire: in.Misfire, Once: in.Once, Retries: in.Retries,
-			Owner: env.Agent.Descriptor.OwnerID(),
+			Owner: env.Agent.Descriptor.OwnerID(), Limited: true,
 		}
 		if err := checkSpec(&t); err != nil {
 			return tools.Result{}, err
@@ -60,9 +60,6 @@ func (c cron) add() tools.Tool {
 				return tools.Result{}, err
 			}
 			return tools.Result{Text: fmt.Sprintf("Nothing is saved. The task %q would run like this; %s.\n%s", t.Name, output(t.Route), upcoming(would.Next))}, nil
-		}
-		if err := c.room(ctx, env); err != nil {
-			return tools.Result{}, err
 		}
 		made, err := c.tasks.Add(ctx, t, false)
 		if err != nil {
@@ -204,18 +201,6 @@ func describe(t connectors.Task) string {
 		}
 	}
 	return b.String()
-}
-
-// room refuses one more task for an owner who has many.
-func (c cron) room(ctx context.Context, env tools.Env) error {
-	mine, _, err := c.owned(ctx, env)
-	if err != nil {
-		return err
-	}
-	if len(mine) >= maxTasks {
-		return fmt.Errorf("there are %d tasks already; delete some before you create more", len(mine))
-	}
-	return nil
 }
 
 // Names of tools that undo others.

@@ -31,12 +31,9 @@ const (
 	maxField       = 200
 )
 
-// Limits of the tasks that agents create for one owner. A file written by hand may
-// go beyond them.
-const (
-	maxTasks = 50
-	minEvery = time.Minute
-)
+// minEvery is the shortest interval of the tasks that agents create. A file written by hand
+// may go below it.
+const minEvery = time.Minute
 
 // maxList bounds a list in a result, in bytes.
 const maxList = 24 << 10
@@ -46,7 +43,8 @@ type Tasks interface {
 	// Tasks lists all, by slug, with the files that could not be read.
 	Tasks(ctx context.Context) ([]connectors.Task, []connectors.Problem, error)
 	// Add creates a task, whose Slug and UID it chooses; dry checks it alone, and
-	// finds out its next five instants.
+	// finds out its next five instants. It refuses a Limited task above the limits of its
+	// owner.
 	Add(ctx context.Context, t connectors.TaskSpec, dry bool) (connectors.Task, error)
 	// Change replaces what is set in t. The ledger stays.
 	Change(ctx context.Context, ref string, t connectors.TaskChange) (connectors.Task, error)

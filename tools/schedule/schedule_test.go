@@ -48,17 +48,17 @@ func TestCronAdd(t *testing.T) {
 	}{
 		{
 			`{"name":" Report ","prompt":"write it\nwell","schedule":" 0 9 * * 1-5 ","timezone":"Europe/Berlin"}`,
-			[]any{"add", spec{Name: "Report", Prompt: "write it\nwell", Schedule: "0 9 * * 1-5", Timezone: "Europe/Berlin", Owner: "slack/U1", Route: "slack/T1/C1"}},
+			[]any{"add", spec{Name: "Report", Prompt: "write it\nwell", Schedule: "0 9 * * 1-5", Timezone: "Europe/Berlin", Owner: "slack/U1", Limited: true, Route: "slack/T1/C1"}},
 			"Created task made; its output goes to slack/T1/C1.\nNext runs:\n- Sat 2026-03-28 09:00:00 +01:00 (Europe/Berlin)\n- Mon 2026-03-30",
 		},
 		{
 			`{"name":"a","prompt":"b","every":"30m","misfire":"run_once","once":true,"retries":10,"description":"c","route":"none","dry_run":true}`,
-			[]any{"preview", spec{Name: "a", Prompt: "b", Every: "30m", Misfire: "run_once", Once: true, Retries: 10, Description: "c", Owner: "slack/U1", Route: "none"}},
+			[]any{"preview", spec{Name: "a", Prompt: "b", Every: "30m", Misfire: "run_once", Once: true, Retries: 10, Description: "c", Owner: "slack/U1", Limited: true, Route: "none"}},
 			"Nothing is saved. The task \"a\" would run like this; its output stays in its history.\nNext runs:\n- Sat 2026-03-28",
 		},
 		{
 			`{"name":"a","prompt":"b","at":"2026-12-24T18:00:00+01:00","route":"slack/T1/C1"}`,
-			[]any{"add", spec{Name: "a", Prompt: "b", At: "2026-12-24T18:00:00+01:00", Owner: "slack/U1", Route: "slack/T1/C1"}},
+			[]any{"add", spec{Name: "a", Prompt: "b", At: "2026-12-24T18:00:00+01:00", Owner: "slack/U1", Limited: true, Route: "slack/T1/C1"}},
 			"Created task",
 		},
 	}
@@ -219,7 +219,7 @@ func TestOwners(t *testing.T) {
 func TestTasksOfAPlace(t *testing.T) {
 	w := newWorld()
 	for slug, route := range map[string]string{"direct": "slack/T1/D1", "here": "slack/T1/C1", "mine": "agent:" + annID, "nowhere": "none", "other": "slack/T1/C2"} {
-		w.tasks.all = append(w.tasks.all, connectors.Task{TaskSpec: connectors.TaskSpec{Name: slug, Every: "1h", Owner: "slack/U1", Route: route}, Slug: slug, UID: "uid-" + slug, Enabled: true})
+		w.tasks.all = append(w.tasks.all, connectors.Task{TaskSpec: connectors.TaskSpec{Name: slug, Every: "1h", Owner: "slack/U1", Limited: true, Route: route}, Slug: slug, UID: "uid-" + slug, Enabled: true})
 	}
 	for place, sees := range map[string]string{"": " direct here mine nowhere other ", "slack/T1/C1": " here mine "} {
 		w.family.place = place
@@ -285,11 +285,11 @@ func TestCronListWords(t *testing.T) {
 	day := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	w.tasks.all = []connectors.Task{
 		{
-			TaskSpec: connectors.TaskSpec{Name: "Report", Schedule: "0 9 * * *", Timezone: "Europe/Berlin", Prompt: "write\nit", Owner: "slack/U1", Route: "slack/T1/C1"},
+			TaskSpec: connectors.TaskSpec{Name: "Report", Schedule: "0 9 * * *", Timezone: "Europe/Berlin", Prompt: "write\nit", Owner: "slack/U1", Limited: true, Route: "slack/T1/C1"},
 			Slug:     "report", Enabled: true, Next: next(), Last: &connectors.Firing{Planned: day, State: "skipped", Reason: "overlap"},
 		},
 		{TaskSpec: connectors.TaskSpec{Name: "b", Every: "1h", Owner: "slack/U1"}, Slug: "b", Enabled: true, Paused: "the route is dead"},
-		{TaskSpec: connectors.TaskSpec{Name: "c", At: "2026-12-24T18:00:00Z", Owner: "slack/U1", Route: "none"}, Slug: "c"},
+		{TaskSpec: connectors.TaskSpec{Name: "c", At: "2026-12-24T18:00:00Z", Owner: "slack/U1", Limited: true, Route: "none"}, Slug: "c"},
 	}
 	want := `report: Report
 schedule: 0 9 * * * (Europe/Berlin)
