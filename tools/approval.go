@@ -117,18 +117,20 @@ func Granted(history []claybot.Record, tool string) bool {
 // granted reports whether a person has approved a call by what they said to earlier ones
 // since the last start or reset. With knowing, only approvals after the first untrusted
 // content count: earlier ones were given to a run that had not read it. What discloses
-// something, and with Spec.PerSubject every approval, is about its subject alone.
+// something, and with Spec.PerSubject every approval, is about its subject alone, or with
+// Spec.Batch about the calls of one batch.
 func granted(history []claybot.Record, spec Spec, call claybot.ToolCall, knowing bool) bool {
 	rule, ok := Rule(spec, call)
+	group := batch(history, spec, call.Input()).ID
 	return approvedOf(history, knowing, func(q claybot.Question, a claybot.Answer) bool {
-		session := a.Scope == claybot.ApproveSession && !q.Once
-		same := ok && q.Rule == rule
-		switch {
-		case q.Tool != spec.Name:
+		if q.Tool != spec.Name {
 			return false
-		case spec.Discloses != nil:
+		}
+		session, same := a.Scope == claybot.ApproveSession && !q.Once, ok && q.Rule == rule
+		if spec.Discloses != nil {
 			return session && same
 		}
+		same = same || group != "" && a.Args == "" && batch(history, spec, json.RawMessage(q.Args)).ID == group
 		return session || spec.PerSubject && same
 	})
 }

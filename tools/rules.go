@@ -95,7 +95,7 @@ func (r Rules) Decide(ctx context.Context, env Env, spec Spec, call claybot.Tool
 	case spec.Confirm:
 		why = "this tool asks before each call"
 	case verdict == Ask:
-		why = whyAsked(env, spec)
+		why = whyAsked(env, spec) + batch(history, spec, args).also()
 	default:
 		return Decision{Verdict: Allow}
 	}

@@ -79,6 +79,9 @@ type Spec struct {
 	// PerSubject: an approval of a call holds for all calls with its Subject until the
 	// next reset.
 	PerSubject bool
+	// Batch returns the calls that an approval of one with PerSubject covers as well, by
+	// what the run remembers; nil: none.
+	Batch func(history []claybot.Record, args json.RawMessage) Batch
 	// Public: results hold nothing but what everybody may read, or what the agent said in
 	// the call itself. A result of another tool marks the conversation, see Env.Private.
 	Public bool

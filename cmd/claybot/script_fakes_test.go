@@ -83,7 +83,8 @@ func (r *rig) fakes(ts *testscript.TestScript, args []string) {
 			ts.Check(err)
 			r.stops = append(r.stops, stop)
 			ts.Setenv("PAGE", strings.TrimPrefix(address, "http://"))
-			search := webtest.SearXNG(webtest.Result{Title: "Tea", URL: address + "/tea", Snippet: "All about tea."})
+			search := webtest.SearXNG(webtest.Result{Title: "Tea", URL: address + "/tea", Snippet: "All about tea."},
+				webtest.Result{Title: "Leaves", URL: "http://10.9.8.7/leaves"}, webtest.Result{Title: "Cups", URL: "http://10.9.8.8/cups"})
 			r.stops = append(r.stops, search.Close)
 			ts.Setenv("SEARCH", search.URL)
 		case "docker":

@@ -51,6 +51,11 @@ func (f *fetcher) tool() tools.Tool {
 		Scopes:  []string{tools.ScopeWeb},
 		Class:   tools.Outward,
 		Subject: subject, PerSubject: true,
+		Batch: func(history []claybot.Record, args json.RawMessage) tools.Batch {
+			var in fetchInput
+			_ = json.Unmarshal(args, &in) // what does not fit is refused before
+			return tools.FoundBy(history, searchName, strings.TrimSpace(in.URL))
+		},
 	}
 	if f.listed != nil {
 		spec.Listed = func(env tools.Env, args json.RawMessage) bool {

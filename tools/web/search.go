@@ -37,6 +37,8 @@ type searcher struct {
 	log     *slog.Logger
 }
 
+const searchName = "web_search"
+
 type searchInput struct {
 	Query string `json:"query" jsonschema:"what to search for"`
 	Count int    `json:"count,omitempty" jsonschema:"how many results, 1 to 20; 5 when absent"`
@@ -45,7 +47,7 @@ type searchInput struct {
 func (s *searcher) tool() tools.Tool {
 	return tools.New(tools.Spec{
 		Tool: llm.Tool{
-			Name:        "web_search",
+			Name:        searchName,
 			Description: "Searches the web. Returns titles, addresses and short texts; fetch_url reads a whole page.",
 		},
 		Effect:  tools.ReadOnly,
