@@ -103,7 +103,7 @@ func (a *assembly) makeAgents() {
 				a.results.reject(agent, inbox.ErrDropped, ids...)
 			},
 		},
-		People: s.People, Work: a.work, Clock: a.Members, Limits: a.Society,
+		People: s.People, Work: a.work, Clock: a.Members, Limits: a.Society, Permissions: s.Profiles.Permissions,
 		Profile: func(d claybot.Descriptor) string { return a.Profile(d).Name }, Log: a.Log,
 	})
 	s.Worker = worker.New(worker.Config{

@@ -70,9 +70,6 @@ func (v SettingsView) permissions(own claybot.Settings) (_ claybot.Settings, wro
 	if err != nil {
 		return own, err.Error() + "."
 	}
-	if p.Routes != nil {
-		return own, "routes cannot be limited."
-	}
 	var before []string // a tool that is gone for now can stay denied
 	if v.Own.Permissions != nil {
 		before = v.Own.Permissions.Tools.Deny

@@ -85,6 +85,8 @@ type Config struct {
 	Clock  Clock
 	// Limits is read at every decision.
 	Limits func() Limits
+	// Permissions are what an agent may do now; see profiles.Profiles.
+	Permissions func(ctx context.Context, a claybot.Agent) (claybot.Permissions, error)
 	// Profile is the name of the profile of an agent.
 	Profile func(claybot.Descriptor) string
 	Log     *slog.Logger

@@ -1,6 +1,7 @@
 package subagents
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,8 @@ type Directory struct {
 	runs       Runs
 	people     People
 	supervisor *Supervisor
+	// permissions are what an agent may do now.
+	permissions func(ctx context.Context, a claybot.Agent) (claybot.Permissions, error)
 }
 
 var _ tools.Directory = (*Directory)(nil)
@@ -137,7 +140,24 @@ func (d *Directory) target(ctx context.Context, from claybot.Agent, to string) (
 	if err != nil {
 		return none, fmt.Errorf("agent %s cannot be read", id)
 	}
-	return a, nil
+	return a, d.permits(ctx, from, a)
+}
+
+// permits returns an error when an agent has no permission to send to another one. Its
+// parent and its own subagents are always permitted: they may do no more than it may, or
+// started it.
+func (d *Directory) permits(ctx context.Context, from, to claybot.Agent) error {
+	if to.ID == from.Descriptor.Parent || to.Descriptor.Parent == from.ID {
+		return nil
+	}
+	p, err := d.permissions(ctx, from)
+	if err != nil {
+		return err
+	}
+	if !p.Reaches(to.ID, to.Descriptor) {
+		return fmt.Errorf("you are not permitted to send to agent %s; permitted besides your parent and your subagents: %s", to.ID, cmp.Or(strings.Join(p.Routes, ", "), "none"))
+	}
+	return nil
 }
 
 // known finds an agent within reach; those of other owners do not exist.

@@ -41,7 +41,9 @@ type Starter struct {
 	work      *runs.AtWork
 	limits    func() Limits
 	profile   func(claybot.Descriptor) string
-	starting  *sync.Mutex // held while subagents are started, so that limits hold
+	// permissions are what the caller may do now.
+	permissions func(ctx context.Context, a claybot.Agent) (claybot.Permissions, error)
+	starting    *sync.Mutex // held while subagents are started, so that limits hold
 }
 
 // StartSubagent implements tools.Agents.
@@ -191,7 +193,10 @@ func (s *Starter) checkTask(env tools.Env, t tools.Subagent) error {
 	if known := s.limits().Tools; known != nil {
 		own = known(env.Agent)
 	}
-	for _, name := range t.Tools {
+	if _, err := t.Permissions.Cleaned(); err != nil {
+		return fmt.Errorf("field permissions.%w", err)
+	}
+	for _, name := range slices.Concat(t.Tools, t.Permissions.Tools.Allow, t.Permissions.Tools.Deny) {
 		if own != nil && !slices.Contains(own, name) {
 			return fmt.Errorf("tool %.64q is not one of yours, so a subagent cannot have it", name)
 		}
@@ -293,6 +298,17 @@ func (s *Starter) start(ctx context.Context, env tools.Env, i int, t tools.Subag
 	}
 	if b.Tools == nil {
 		b.Tools = own.Tools
+	}
+	may, err := s.permissions(ctx, env.Agent)
+	if err != nil {
+		return started{}, err
+	}
+	asked, err := t.Permissions.Cleaned()
+	if err != nil {
+		return started{}, err
+	}
+	if may = may.Narrow(asked); !may.IsZero() {
+		b.Permissions = &may
 	}
 	agent, err := s.agents.NewAgent(ctx, d, b)
 	if err != nil {

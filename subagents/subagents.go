@@ -40,7 +40,7 @@ func New(cfg Config) *Subagents {
 		index: cfg.Index, inbox: cfg.Inbox, runs: cfg.Runs, poster: cfg.Poster, people: cfg.People,
 		accept: cfg.Intake.Accept, dropped: cfg.Intake.Dropped, log: cfg.Log,
 	}
-	directory := &Directory{agents: cfg.Agents, index: cfg.Index, runs: cfg.Runs, people: cfg.People, supervisor: supervisor}
+	directory := &Directory{agents: cfg.Agents, index: cfg.Index, runs: cfg.Runs, people: cfg.People, supervisor: supervisor, permissions: cfg.Permissions}
 	messenger := &Messenger{
 		directory: directory, index: cfg.Index, inbox: cfg.Inbox, runs: cfg.Runs, people: cfg.People, accept: cfg.Intake.Accept,
 		work: cfg.Work, starting: starting,
@@ -54,7 +54,7 @@ func New(cfg Config) *Subagents {
 		},
 		starter: &Starter{
 			agents: cfg.Agents, index: cfg.Index, inbox: cfg.Inbox, messenger: messenger, accept: cfg.Intake.Accept, work: cfg.Work,
-			limits: cfg.Limits, profile: cfg.Profile, starting: starting,
+			limits: cfg.Limits, profile: cfg.Profile, permissions: cfg.Permissions, starting: starting,
 		},
 		messenger: messenger,
 	}

@@ -63,6 +63,8 @@ type Subagent struct {
 	Prompt string   // the system prompt; empty: the usual one
 	Tools  []string // nil: those of the caller; others than those are refused
 	Report bool     // its final text goes to the caller as a message
+	// Permissions narrow what it may do, which is never more than the caller may.
+	Permissions claybot.Permissions
 	// Timeout ends a subagent that is waited for; 0 means 10 minutes.
 	Timeout time.Duration
 }

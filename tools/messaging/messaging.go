@@ -136,6 +136,7 @@ func startSubagent(a tools.Agents) tools.Tool {
 		Prompt string   `json:"prompt,omitempty" jsonschema:"its system prompt; the usual one when absent"`
 		Tools  []string `json:"tools,omitempty" jsonschema:"names of the tools it may use, only from among yours; all of yours when absent"`
 		Report bool     `json:"report,omitempty" jsonschema:"true: its final text is sent to you as a message"`
+		Limits limits   `json:"permissions,omitzero" jsonschema:"takes away what the subagent does not need; it never gets more than you have"`
 	}
 	s := spec("start_subagent", "Starts another agent with a task of its own and returns at once with its id. "+
 		"It works in the background. Each call starts a new one. When it fails, you get a message.", tools.Idempotent, scopeAgents)
@@ -144,13 +145,29 @@ func startSubagent(a tools.Agents) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		sub.Report = in.Report
+		sub.Report, sub.Permissions = in.Report, in.Limits.permissions()
 		id, err := a.StartSubagent(ctx, env, sub)
 		if err != nil {
 			return tools.Result{}, err
 		}
 		return tools.Result{Text: fmt.Sprintf("agent %s started", id), What: "started the agent " + called(sub.Name, id)}, nil
 	})
+}
+
+// limits are the permissions that the creator of a subagent can take away.
+type limits struct {
+	Web       *bool    `json:"web,omitempty" jsonschema:"false: no web"`
+	ReadDirs  []string `json:"readDirs,omitempty" jsonschema:"only these directories of the workspace can be read; this takes the shell away, too"`
+	WriteDirs []string `json:"writeDirs,omitempty" jsonschema:"only these directories of the workspace can be written; this takes the shell away, too"`
+	Routes    []string `json:"routes,omitempty" jsonschema:"only these agents, by id, can be written to besides you; none when empty"`
+	Tools     struct {
+		Allow []string `json:"allow,omitempty" jsonschema:"only these tools"`
+		Deny  []string `json:"deny,omitempty" jsonschema:"not these tools"`
+	} `json:"tools,omitzero"`
+}
+
+func (l limits) permissions() claybot.Permissions {
+	return claybot.Permissions{Web: l.Web, ReadDirs: l.ReadDirs, WriteDirs: l.WriteDirs, Routes: l.Routes, Tools: claybot.ToolPermissions{Allow: l.Tools.Allow, Deny: l.Tools.Deny}}
 }
 
 func called(name string, id claybot.AgentID) string {
