@@ -135,6 +135,41 @@ func (p Permissions) Reaches(id AgentID, d Descriptor) bool {
 	return p.Routes == nil || slices.Contains(p.Routes, string(id)) || d.Foreground() && slices.Contains(p.Routes, d.Connector+":"+d.ChannelID)
 }
 
+// The rights that Widen adds.
+const (
+	RightWeb   = "@web"
+	RightRead  = "@read:"  // and a directory
+	RightWrite = "@write:" // and a directory
+)
+
+// Widen returns p with one right more. It is p if p has the right.
+func (p Permissions) Widen(right string) (Permissions, error) {
+	p = p.Clone()
+	kind, dir, found := strings.Cut(right, ":")
+	if right == RightWeb {
+		if p.Offline() {
+			p.Web = nil
+		}
+		return p, nil
+	}
+	if !found || kind+":" != RightRead && kind+":" != RightWrite {
+		return p, fmt.Errorf("invalid permission %.200q; want @web, @read:DIRECTORY or @write:DIRECTORY", right)
+	}
+	dir, err := cleanDir(dir)
+	switch {
+	case err != nil:
+		return p, err
+	case kind+":" == RightRead && !p.MayRead(dir):
+		p.ReadDirs = append(p.ReadDirs, dir)
+	case kind+":" == RightWrite && !p.MayWrite(dir):
+		p.WriteDirs = append(p.WriteDirs, dir)
+	}
+	if len(p.ReadDirs) > maxPermissionDirs || len(p.WriteDirs) > maxPermissionDirs {
+		return p, fmt.Errorf("more than %d directories; ask for a directory above them", maxPermissionDirs)
+	}
+	return p, nil
+}
+
 // Cleaned returns p with each directory in its one form and nothing listed twice. The error
 // says what is wrong, by the JSON name of the field.
 func (p Permissions) Cleaned() (Permissions, error) {

@@ -110,3 +110,30 @@ func TestPermissionsReaches(t *testing.T) {
 		t.Error("a route without a conversation reaches a subagent")
 	}
 }
+
+func TestPermissionsWiden(t *testing.T) {
+	limited := claybot.Permissions{Web: new(false), ReadDirs: []string{"a"}, WriteDirs: []string{}, Tools: claybot.ToolPermissions{Deny: []string{"x"}}}
+	for right, change := range map[string]func(*claybot.Permissions){
+		"@web":         func(p *claybot.Permissions) { p.Web = nil },
+		"@read:b/":     func(p *claybot.Permissions) { p.ReadDirs = []string{"a", "b"} },
+		"@read:.":      func(p *claybot.Permissions) { p.ReadDirs = []string{"a", "."} },
+		"@read:a/deep": func(*claybot.Permissions) {},
+		"@write:a":     func(p *claybot.Permissions) { p.WriteDirs = []string{"a"} },
+	} {
+		want := limited.Clone()
+		change(&want)
+		if got, err := limited.Widen(right); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v; want %+v", right, got, err, want)
+		}
+	}
+	for _, right := range []string{"@web", "@read:a", "@write:b"} {
+		if got, err := (claybot.Permissions{}).Widen(right); err != nil || !got.IsZero() {
+			t.Errorf("%s without limits: %+v, %v", right, got, err)
+		}
+	}
+	for _, right := range []string{"", "web", "@web:x", "@read", "@read:", "@read:/etc", "@write:a/../b", "@tools:x", "@READ:a"} {
+		if got, err := limited.Widen(right); err == nil {
+			t.Errorf("%q: %+v", right, got)
+		}
+	}
+}

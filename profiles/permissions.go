@@ -60,6 +60,33 @@ func (s *Profiles) allowed(a claybot.Agent, p claybot.Permissions) []string {
 	return slices.DeleteFunc(s.Tools(a), func(tool string) bool { return !p.Uses(tool) || forbids(tool) != "" })
 }
 
+// Grant gives an agent a right that its own settings take away, see
+// claybot.Permissions.Widen, and stores it. An error is a sentence for the model.
+func (s *Profiles) Grant(ctx context.Context, id claybot.AgentID, right string) error {
+	s.settings.saving.Lock()
+	defer s.settings.saving.Unlock()
+	if err := s.Refresh(ctx); err != nil { // what was changed elsewhere must not come back
+		return err
+	}
+	own := s.settings.of(id)
+	if own.Permissions == nil {
+		return nil
+	}
+	p, err := own.Permissions.Widen(right)
+	if err != nil {
+		return err
+	}
+	if own.Permissions = &p; p.IsZero() {
+		own.Permissions = nil
+	}
+	if err := s.Index.SaveAgentSettings(ctx, id, own); err != nil {
+		return fmt.Errorf("save the permissions of %s: %w", id, err)
+	}
+	s.settings.set(id, own)
+	s.Log.Info("permission granted", "agent", id, "permission", right)
+	return nil
+}
+
 // permissions returns settings with their permissions as they are stored: clean, with the
 // allowed tools in Tools, where older versions look for them. wrong says what cannot be.
 func (v SettingsView) permissions(own claybot.Settings) (_ claybot.Settings, wrong string) {

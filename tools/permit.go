@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -8,6 +9,16 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
 )
+
+// RequestPermission is the name of the tool with which an agent asks its person for a right
+// that its permissions take away.
+const RequestPermission = "request_permission"
+
+// Rights give agents what their permissions take away.
+type Rights interface {
+	// Grant stores a right of an agent; see claybot.Permissions.Widen. It may be called again.
+	Grant(ctx context.Context, agent claybot.AgentID, right string) error
+}
 
 // A Permit returns why a call of a tool may not be made, in words for the model; nil if it
 // may. nil args stand for every call of the tool.
@@ -53,6 +64,8 @@ func (s *Set) Tools() []llm.Tool {
 func Forbids(p claybot.Permissions, spec Spec, network bool) string {
 	shell := slices.Contains(spec.Scopes, ScopeShell)
 	switch {
+	case spec.Name == RequestPermission && !p.Offline() && !p.Confined():
+		return "nothing is left to ask for: this agent has the web and all directories of its workspace, as far as its profile goes"
 	case !p.Uses(spec.Name):
 		return "this agent is not permitted to use it"
 	case p.Offline() && (slices.Contains(spec.Scopes, ScopeWeb) || slices.Contains(spec.Scopes, ScopeBrowser)):

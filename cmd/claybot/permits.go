@@ -10,6 +10,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/tools"
+	questions "github.com/claybot/claybot/tools/ask"
 	"github.com/claybot/claybot/tools/documents"
 	"github.com/claybot/claybot/tools/shell"
 	"github.com/claybot/claybot/workspace"
@@ -18,7 +19,7 @@ import (
 // permit returns what the permissions of an agent say about a call now.
 func (b *toolbox) permit(a claybot.Agent) tools.Permit {
 	p, err := b.permissions(a)
-	return func(spec tools.Spec, _ json.RawMessage) error {
+	return func(spec tools.Spec, args json.RawMessage) error {
 		if err != nil {
 			return &tools.Fault{
 				Code: tools.FaultForbidden, Retriable: true, After: time.Minute,
@@ -27,6 +28,9 @@ func (b *toolbox) permit(a claybot.Agent) tools.Permit {
 		}
 		if why := tools.Forbids(p, spec, b.online(a)); why != "" {
 			return errors.New(why)
+		}
+		if spec.Name == tools.RequestPermission && args != nil {
+			return questions.Requestable(p, args)
 		}
 		return nil
 	}

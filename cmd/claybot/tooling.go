@@ -207,6 +207,7 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 	all := slices.Concat(clock.Tools(), messaging.Tools(system.Subagents, system.Subagents.Directory, system.Subagents.Reminders), schedule.Tools(b.tasks, heartbeats, system.Subagents.Directory), b.remembering(key, p.Notes.Off), b.more)
 	if key.kind == claybot.AgentUser {
 		all = append(all, questions.Tools(system.Questions.Asker)...)
+		all = append(all, questions.RequestPermission(system.Profiles))
 	}
 	if key.kind == claybot.AgentCron && b.memories != nil {
 		all = append(all, schedule.MemoryTools(b.memories)...)
