@@ -75,6 +75,13 @@ func (o *Answers) agentStatus(ctx context.Context, agent claybot.Agent, m claybo
 		}
 	}
 	fmt.Fprintf(&b, "- agent: `%s`", agent.ID)
+	limits, err := o.Profiles.Permissions(ctx, agent)
+	if err != nil {
+		return b.String() + "\n- " + texts.NoLimits
+	}
+	for _, line := range texts.Limits(limits) {
+		b.WriteString("\n- " + line)
+	}
 	return b.String()
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/web"
 )
 
@@ -134,6 +135,7 @@ func awake(agents []web.AgentView, since claybot.Time) (stay []web.AgentView, le
 
 type agentsCmd struct {
 	List   agentsListCmd   `cmd:"" default:"withargs" help:"List the agents as a tree, subagents below their parents."`
+	Show   agentsShowCmd   `cmd:"" help:"Show an agent with its settings and permissions."`
 	Stop   agentsStopCmd   `cmd:"" help:"Stop the runs of an agent and its subagents."`
 	Reset  agentsResetCmd  `cmd:"" help:"Reset the conversation of an agent."`
 	Delete agentsDeleteCmd `cmd:"" help:"Delete an agent; its files move to the quarantine."`
@@ -143,6 +145,10 @@ type (
 	agentsListCmd struct {
 		JSON bool `name:"json" help:"Print JSON; includes all agents."`
 		All  bool `help:"Include subagents that finished more than a day ago."`
+	}
+	agentsShowCmd struct {
+		ID   claybot.AgentID `arg:"" help:"ID of the agent, as listed by agents."`
+		JSON bool            `name:"json" help:"Print JSON."`
 	}
 	agentsStopCmd struct {
 		ID claybot.AgentID `arg:"" help:"ID of the agent, as listed by agents."`
@@ -185,6 +191,56 @@ func agentTable(all []branch) [][]string {
 	return slices.Insert(each(all, func(b branch) []string {
 		return []string{b.lines + string(b.ID), string(b.Type), oneLine(whose(b.AgentView)), activity(b.AgentView), lastMessage(b.AgentView)}
 	}), 0, []string{"AGENT", "KIND", "WHO/NAME", "STATE", "LAST MESSAGE"})
+}
+
+// A shownAgent is an agent with its settings.
+type shownAgent struct {
+	Agent    web.AgentView    `json:"agent"`
+	Settings web.SettingsView `json:"settings"`
+}
+
+// Run shows an agent.
+func (c agentsShowCmd) Run(e *env) error {
+	var v shownAgent
+	var err error
+	if v.Agent, err = ask[web.AgentView](e, "GET", at(agentPath(c.ID)), nil); err != nil {
+		return err
+	}
+	if v.Settings, err = ask[web.SettingsView](e, "GET", at(agentPath(c.ID, "settings")), nil); err != nil {
+		return err
+	}
+	if c.JSON {
+		return e.printJSON(v)
+	}
+	a, now := v.Agent, v.Settings.Now
+	rows := [][]string{
+		{"agent", string(a.ID)},
+		{"kind", string(a.Type)},
+		{"who/name", oneLine(whose(a))},
+		{"state", activity(a)},
+		{"created", moment(a.CreatedAt.Time())},
+		{"last message", lastMessage(a)},
+	}
+	if a.Parent != "" {
+		rows = append(rows, []string{"parent", string(a.Parent)})
+	}
+	rows = append(rows, [][]string{
+		{"profile", oneLine(v.Settings.Profile)},
+		{"model", oneLine(now.Model)},
+		{"engine", now.Engine},
+		{"tools", fmt.Sprintf("%d of %d; claybot tools --agent %s lists them", len(now.Tools), len(v.Settings.Tools), a.ID)},
+	}...)
+	var limits []string
+	if now.Permissions != nil {
+		limits = texts.Limits(*now.Permissions)
+	}
+	if len(limits) == 0 {
+		limits = []string{"as its profile says"}
+	}
+	for i, line := range limits {
+		rows = append(rows, []string{[]string{"permissions", ""}[min(i, 1)], oneLine(line)})
+	}
+	return e.table(rows)
 }
 
 // Run stops an agent.

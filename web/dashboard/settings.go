@@ -54,6 +54,75 @@ func (v settingsView) Uses(tool string) bool {
 	return v.Own.Tools == nil || slices.Contains(v.Own.Tools, tool)
 }
 
+// A limitField is a field of the form with a list of an agent's permissions. Value is the
+// agent's own setting and Now what applies, with the limits of its creators.
+type limitField struct{ Name, Label, Hint, Value, Now string }
+
+// Limits are the fields of the agent's permissions.
+func (v settingsView) Limits() []limitField {
+	var own, now claybot.Permissions
+	if p := v.Own.Permissions; p != nil {
+		own = *p
+	}
+	if p := v.Now.Permissions; p != nil {
+		now = *p
+	}
+	return []limitField{
+		{"readDirs", labelReads, hintDirs, listed(own.ReadDirs), listed(now.ReadDirs)},
+		{"writeDirs", labelWrites, hintDirs, listed(own.WriteDirs), listed(now.WriteDirs)},
+		{"workingDir", labelBegins, hintBegins, own.WorkingDir, now.WorkingDir},
+		{"routes", labelRoutes, hintRoutes, listed(own.Routes), listed(now.Routes)},
+		{"deny", labelDenied, hintDenied, strings.Join(own.Tools.Deny, ", "), strings.Join(now.Tools.Deny, ", ")},
+	}
+}
+
+// Offline reports whether the agent's own setting takes the web away, and OfflineNow whether
+// it has none.
+func (v settingsView) Offline() bool { return v.Own.Permissions != nil && v.Own.Permissions.Offline() }
+
+// OfflineNow is described at Offline.
+func (v settingsView) OfflineNow() bool {
+	return v.Now.Permissions != nil && v.Now.Permissions.Offline()
+}
+
+// noneListed stands in a field for a list of nothing: an empty field sets no limit.
+const noneListed = "-"
+
+// listed writes a list into a field.
+func listed(list []string) string {
+	if list != nil && len(list) == 0 {
+		return noneListed
+	}
+	return strings.Join(list, ", ")
+}
+
+// listOf reads a list from a field.
+func listOf(text string) []string {
+	if strings.TrimSpace(text) == noneListed {
+		return []string{}
+	}
+	var list []string
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			list = append(list, part)
+		}
+	}
+	return list
+}
+
+// permissionsOf reads the permissions in the form; the system checks them.
+func permissionsOf(f url.Values) *claybot.Permissions {
+	p := claybot.Permissions{
+		WorkingDir: strings.TrimSpace(f.Get("workingDir")),
+		ReadDirs:   listOf(f.Get("readDirs")), WriteDirs: listOf(f.Get("writeDirs")), Routes: listOf(f.Get("routes")),
+		Tools: claybot.ToolPermissions{Deny: listOf(f.Get("deny"))},
+	}
+	if f.Get("offline") != "" {
+		p.Web = new(false)
+	}
+	return &p
+}
+
 func (v settingsView) EngineNow() string { return engineWords(v.Now.Engine) }
 
 // engineWords says what an engine does.
@@ -75,7 +144,9 @@ func (b *agentPages) configure(r *http.Request) (string, error) {
 		return "", err
 	}
 	s.Approved = stillApproved(now.Own.Approved, r.PostForm["shown"], r.PostForm["approved"])
-	s.Permissions = now.Own.Permissions
+	if s.Permissions == nil {
+		s.Permissions = now.Own.Permissions
+	}
 	err = b.settings.Configure(r.Context(), agentOf(r), s)
 	if wrong, ok := errors.AsType[*questions.AnswerError](err); ok {
 		err = faulty(wrong.Faults)
@@ -125,6 +196,9 @@ func settingsOf(f url.Values) (s claybot.Settings, faults map[string]string) {
 		s.MaxSteps = int(*steps)
 	}
 	s.DebounceMS = whole("debounceMs")
+	if f.Get("permissions") != "" { // else the form does not show them
+		s.Permissions = permissionsOf(f)
+	}
 	if f.Get("ownTools") != "" {
 		if s.Tools = f["tools"]; len(s.Tools) == 0 {
 			faults["tools"] = needsTool

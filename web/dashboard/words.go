@@ -330,8 +330,22 @@ var planModes = map[string]string{
 // fieldLabels are the labels of the settings form.
 var fieldLabels = map[string]string{
 	"model": "Model", "prompt": "System prompt", "maxSteps": "Step limit", "debounceMs": "Debounce",
-	"whenBusy": "Message during a run", "processBuffer": "Several waiting messages", "tools": "Tools", "engine": "Engine", "approved": "Tools without approval",
+	"whenBusy": "Message during a run", "processBuffer": "Several waiting messages", "tools": "Tools", "permissions": "Permissions", "engine": "Engine", "approved": "Tools without approval",
 }
+
+// The fields of an agent's permissions.
+const (
+	labelReads  = "Can read only"
+	labelWrites = "Can write only"
+	labelBegins = "Working directory"
+	labelRoutes = "Can write to"
+	labelDenied = "Denied tools"
+
+	hintDirs   = "directories of the workspace, separated by commas; empty: all, -: none. The agent then has no shell and no browser."
+	hintBegins = "where commands and lists begin; empty: the workspace"
+	hintRoutes = "agent IDs and conversations such as telegram:1001; empty: all it reaches, -: only its own chat and subagents"
+	hintDenied = "names of tools, separated by commas"
+)
 
 // stopWords says why the explorer stopped.
 var stopWords = map[string]string{
