@@ -406,3 +406,21 @@ func TestVerdictOfAWaitingMessage(t *testing.T) {
 		}
 	}
 }
+
+// Who has used up the default budget reads where operators change it; of a budget of the
+// configuration nobody needs to be told that.
+func TestDefaultBudgetSaysHowToChangeIt(t *testing.T) {
+	for _, given := range []bool{true, false} {
+		banking(t, talks(50), func(b *bank) {
+			b.start()
+			rule := tight(budgets.EveryDay)
+			rule.Default = given
+			b.rules = []budgets.Rule{rule}
+			b.say("first")
+			synctest.Wait()
+			if seen := b.chat.seen("dm-ann"); len(seen) != 1 || strings.Contains(seen[0], "operators change it with `budgets` in the configuration. Shall I ask") != given {
+				b.Errorf("default %v: people see %q", given, seen)
+			}
+		})
+	}
+}

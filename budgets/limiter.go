@@ -164,7 +164,7 @@ func (l *Limiter) Reserve(ctx context.Context, c llm.Charge) (llm.Reservation, e
 		case !full && !l.cfg.Members.Retries(err):
 			return nil, fmt.Errorf("set money aside: %w", err)
 		case full && over.Left()+over.Reserved < over.Asked:
-			return nil, limitError(over, on.names[over.Key], c)
+			return nil, limitError(over, on, c)
 		}
 		select {
 		case <-freed:
@@ -173,7 +173,7 @@ func (l *Limiter) Reserve(ctx context.Context, c llm.Charge) (llm.Reservation, e
 			if !full {
 				return nil, fmt.Errorf("set money aside: %w", err)
 			}
-			return nil, limitError(over, on.names[over.Key], c)
+			return nil, limitError(over, on, c)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}

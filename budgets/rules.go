@@ -43,6 +43,8 @@ type Rule struct {
 	Match string
 	// Token is the name of the token that a rule PerToken is for.
 	Token string
+	// Default: the rule is not in the configuration, which is where to replace it.
+	Default bool
 	// Fault says what is wrong with the rule, so that its limit is unknown. Calls to
 	// which it applies are refused.
 	Fault string
@@ -123,6 +125,7 @@ func (l *Limiter) payer(ctx context.Context, id claybot.AgentID) (payer, error) 
 type applicable struct {
 	levels []storage.Level
 	names  map[string]string // for the payer, by key
+	given  map[string]bool   // the keys of budgets that are a Default
 	payer  payer
 }
 
@@ -139,7 +142,7 @@ func (l *Limiter) levels(ctx context.Context, c llm.Charge) (applicable, error) 
 	}
 	run := l.cfg.Runs.Root(c.Run)
 	now := l.now()
-	on := applicable{names: make(map[string]string), payer: who}
+	on := applicable{names: make(map[string]string), given: make(map[string]bool), payer: who}
 	for _, r := range rules {
 		if !l.matches(r.Match, who.root) {
 			continue
@@ -149,7 +152,7 @@ func (l *Limiter) levels(ctx context.Context, c llm.Charge) (applicable, error) 
 			return applicable{}, l.refusal(who, r.Fault)
 		}
 		if _, twice := on.names[level.Key]; ok && !twice {
-			on.levels, on.names[level.Key] = append(on.levels, level), name
+			on.levels, on.names[level.Key], on.given[level.Key] = append(on.levels, level), name, r.Default
 		}
 	}
 	return on, nil

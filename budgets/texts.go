@@ -8,11 +8,10 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// limitError is the error of a call that the store refused. name is what the payer calls
-// the budget.
-func limitError(o *storage.OverBudgetError, name string, c llm.Charge) *llm.LimitError {
+// limitError is the error of a call that the store refused on one of its budgets.
+func limitError(o *storage.OverBudgetError, on applicable, c llm.Charge) *llm.LimitError {
 	e := &llm.LimitError{
-		Key: o.Key, Name: name, Of: o.Name, Tokens: o.Unit == storage.UnitTokens,
+		Key: o.Key, Name: on.names[o.Key], Of: o.Name, Tokens: o.Unit == storage.UnitTokens,
 		Limit: o.Limit + o.Extension, Spent: o.Spent, Left: o.Left(), Asked: o.Asked, Least: c.LeastMicroUSD,
 	}
 	if e.Tokens {
@@ -21,6 +20,9 @@ func limitError(o *storage.OverBudgetError, name string, c llm.Charge) *llm.Limi
 	e.Final = ofToken(o.Key)
 	e.Least = cmp.Or(e.Least, e.Asked)
 	e.Text = texts.OverBudget(e, o.Reserved)
+	if on.given[o.Key] {
+		e.Text += " " + texts.BudgetDefault
+	}
 	return e
 }
 

@@ -53,7 +53,7 @@ func setBudgets(r *reader, at place, n *yaml.Node, c *Config) {
 		r.warn(at, "want a list of budgets, found %s; ignored", kindOf(n))
 		return
 	}
-	c.Agents.Budgets, r.budgetAt = nil, nil
+	c.Agents.Budgets, r.budgetAt = []Budget{}, nil // an empty list is a decision as well
 	for i, e := range n.Content {
 		where := place{file: at.file, line: e.Line, key: fmt.Sprintf("%s[%d]", at.key, i), path: "budgets[]"}
 		if i >= maxBudgets {

@@ -10,6 +10,9 @@ import (
 // BudgetFault refuses a model call under a budget whose configuration is invalid.
 const BudgetFault = "A budget is not configured correctly, so I can't spend anything; operators can see why with `claybot status`."
 
+// BudgetDefault says where the budget comes from that claybot sets by itself.
+const BudgetDefault = "This is the default limit for each person; operators change it with `budgets` in the configuration."
+
 // OverBudget says why a budget refuses the model call of e; others is what other runs have
 // reserved of it.
 func OverBudget(e *llm.LimitError, others int64) string {

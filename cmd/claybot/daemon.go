@@ -167,7 +167,8 @@ func (d *daemon) admission() people.Access {
 }
 
 func (d *daemon) budgetRules() []budgets.Rule {
-	all := d.config.Load().Agents.Budgets
+	c := d.config.Load()
+	all := c.Agents.Budgets
 	rules := make([]budgets.Rule, len(all))
 	for i, b := range all {
 		rules[i] = budgets.Rule{
@@ -177,6 +178,7 @@ func (d *daemon) budgetRules() []budgets.Rule {
 			rules[i].Unit, rules[i].Limit = storage.UnitTokens, b.Tokens
 		}
 	}
+	rules = withDefault(rules, *c, d.stores.ownerTokens)
 	if d.listeners.web == nil { // no token can have asked for anything yet
 		return rules
 	}

@@ -55,7 +55,7 @@ func (d *doctor) examine(ctx context.Context) {
 		what string
 		look func(context.Context) bool
 	}
-	own := []check{{"claybot.db", d.sqlite}, {"copies", d.copies}}
+	own := []check{{"claybot.db", d.sqlite}, {"budgets", d.budgets}, {"copies", d.copies}}
 	if d.config.Storage.Shared() {
 		own = []check{{"database", d.database}}
 	}

@@ -72,6 +72,8 @@ type stores struct {
 	hub     *runs.Hub // wakes the watchers of runs
 	keeper  *keeper   // of a data directory; nil in a cluster
 	damaged chan damage
+	// ownerTokens is the default budget of each person, in tokens a day; 0: none.
+	ownerTokens int64
 	// Of a database that cluster members share; nil for a data directory.
 	shared *postgres.DB
 	tree   *storage.Mirror
@@ -97,6 +99,9 @@ func openStores(ctx context.Context, config *settings, log *slog.Logger, maxRuns
 		err = s.openShared(ctx, c, self)
 	} else {
 		err = s.openDirectory(ctx, c, self)
+	}
+	if err == nil {
+		s.ownerTokens, err = s.defaultBudget(ctx)
 	}
 	if err != nil {
 		s.close()

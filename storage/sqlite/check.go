@@ -193,10 +193,7 @@ func Look(ctx context.Context, path string, idle bool) (s Sight, err error) {
 		return s, err
 	}
 	s.Size = info.Size()
-	params := url.Values{"mode": {"ro"}}
-	if log, err := os.Stat(path + "-wal"); idle && (errors.Is(err, fs.ErrNotExist) || err == nil && log.Size() == 0) {
-		params.Set("immutable", "1") // otherwise SQLite creates files next to it
-	}
+	params := onlyReading(path, idle)
 	c, err := connectWith(ctx, path, readerPragmas, params)
 	if err != nil {
 		return s, fmt.Errorf("look at %s: %w", path, err)
@@ -232,4 +229,27 @@ func Look(ctx context.Context, path string, idle bool) (s Sight, err error) {
 	}
 	s.Whole = true
 	return s, nil
+}
+
+// onlyReading are the parameters with which a file is read and nothing is changed.
+func onlyReading(path string, idle bool) url.Values {
+	params := url.Values{"mode": {"ro"}}
+	if log, err := os.Stat(path + "-wal"); idle && (errors.Is(err, fs.ErrNotExist) || err == nil && log.Size() == 0) {
+		params.Set("immutable", "1") // otherwise SQLite creates files next to it
+	}
+	return params
+}
+
+// LookUp returns a checkpoint of the file at path and changes nothing, see Look.
+func LookUp(ctx context.Context, path string, idle bool, key string) (value string, err error) {
+	if _, err := os.Stat(path); err != nil {
+		return "", err
+	}
+	c, err := connectWith(ctx, path, readerPragmas, onlyReading(path, idle))
+	if err != nil {
+		return "", fmt.Errorf("look at %s: %w", path, err)
+	}
+	defer func() { _ = c.close() }() // only reads
+	err = c.Each("SELECT value FROM marks WHERE key = ?", func(r relational.Row) error { value = r.Str(0); return nil }, []any{key})
+	return value, err
 }
