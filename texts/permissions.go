@@ -13,6 +13,9 @@ const maxLimit = 300
 // NoLimits is said where the permissions of an agent cannot be read.
 const NoLimits = "my permissions cannot be read now, so my tools are refused"
 
+// NoWeb is said by an explorer whose agent has lost the web.
+const NoWeb = "I have no permission for the web."
+
 // Limits says what the permissions of an agent take away, one line for each; none when they
 // take nothing away.
 func Limits(p claybot.Permissions) (lines []string) {

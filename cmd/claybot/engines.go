@@ -16,6 +16,7 @@ import (
 	"github.com/claybot/claybot/runs/explore"
 	"github.com/claybot/claybot/runs/plan"
 	"github.com/claybot/claybot/runs/react"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -71,7 +72,13 @@ func (e *engines) register(system *agentsystem.AgentSystem) {
 	system.Handle(claybot.EngineUndo, plan.NewUndo(planning))
 	system.Handle(claybot.EngineExplore, explore.New(explore.Config{
 		Open: e.open, Model: e.models.explorer, Log: e.log,
-		Settings: func(t *runs.Turn) explore.Settings { return exploreOf(e.config.profile(t.Agent)) },
+		Settings: func(t *runs.Turn) explore.Settings {
+			s := exploreOf(e.config.profile(t.Agent))
+			if p, err := e.box.permissions(t.Agent); err != nil || p.Offline() {
+				s.Forbidden = texts.NoWeb
+			}
+			return s
+		},
 	}))
 }
 

@@ -92,6 +92,8 @@ type Settings struct {
 	BudgetMicroUSD int64
 	// Screens keeps a picture of each screen.
 	Screens bool
+	// Forbidden says why nothing may be explored; empty: something may.
+	Forbidden string
 }
 
 // withDefaults are the settings with every limit set.

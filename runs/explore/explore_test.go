@@ -342,6 +342,21 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// An agent without the permission opens nothing, whatever its settings name.
+func TestForbidden(t *testing.T) {
+	open := func(context.Context, devices.Spec) (devices.Device, error) {
+		t.Error("a device is opened")
+		return nil, devices.Failed("no")
+	}
+	j := newJournal("explore")
+	j.run(t, explore.New(explore.Config{Open: open, Settings: func(*runs.Turn) explore.Settings {
+		return explore.Settings{URL: scripted.DemoURL, Forbidden: "Not permitted."}
+	}}))
+	if out := j.output(t); out.Reason != explore.ReasonRefused || j.answer() != "Not permitted." {
+		t.Errorf("%s, %q", out.Reason, j.answer())
+	}
+}
+
 // The message names an address within the hosts, and a goal.
 func TestMessage(t *testing.T) {
 	app := scripted.Demo()

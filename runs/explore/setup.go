@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 
@@ -26,7 +27,7 @@ func (u *setup) ensure(ctx context.Context, s *state) (string, error) {
 		Screens: []FoundScreen{}, Transitions: []Transition{}, DeadEnds: []string{}, Errors: []Fault{},
 		URL: devices.Plain(r.url), Goal: r.goal, Reason: ReasonUnfinished, Policy: policies[0],
 	}
-	if refusal != "" {
+	if refusal = cmp.Or(u.set.Forbidden, refusal); refusal != "" {
 		s.Because("refused")
 		s.Scratch.Progress.Stop, s.Scratch.Progress.Why = ReasonRefused, refusal
 		return nodeStop, nil

@@ -22,7 +22,8 @@ func subagent(uid string, parent claybot.AgentID) claybot.Descriptor {
 
 func backgroundAgents(t *testing.T, u AgentsUnderTest) {
 	ctx := t.Context()
-	b := claybot.Background{Model: "m", Prompt: "p", Tools: []string{}}
+	limits := claybot.Permissions{Web: new(false), WriteDirs: []string{}, Tools: claybot.ToolPermissions{Deny: []string{"x"}}}
+	b := claybot.Background{Model: "m", Prompt: "p", Tools: []string{}, Permissions: new(limits.Clone())}
 	parent := try(u.AgentFor(ctx, claybot.User("telegram", "C1", "U1")))(t)
 	seen := map[claybot.AgentID]claybot.Descriptor{parent.ID: parent.Descriptor}
 	for _, d := range []claybot.Descriptor{
@@ -39,7 +40,7 @@ func backgroundAgents(t *testing.T, u AgentsUnderTest) {
 			t.Errorf("got %+v with %+v, want %+v", a.Descriptor, a.State.Background, d)
 		}
 		// The copy is the caller's, and the settings of the first call stay.
-		a.State.Background.Model = "mine"
+		a.State.Background.Model, *a.State.Background.Permissions.Web, a.State.Background.Permissions.Tools.Deny[0] = "mine", true, "y"
 		again := try(u.NewAgent(ctx, d, claybot.Background{Model: "other", Tools: []string{"x"}}))(t)
 		if again.ID != a.ID || !reflect.DeepEqual(again.State.Background, &b) {
 			t.Errorf("again: got %s with %+v, want %s", again.ID, again.State.Background, a.ID)
@@ -52,7 +53,7 @@ func backgroundAgents(t *testing.T, u AgentsUnderTest) {
 		if a.ID != id || a.Descriptor != d {
 			t.Errorf("after a restart: got %s %+v, want %s", a.ID, a.Descriptor, id)
 		}
-		if got := a.State.Background; id == parent.ID != (got == nil) || got != nil && (got.Prompt != "p" || got.Tools == nil) {
+		if got := a.State.Background; id == parent.ID != (got == nil) || got != nil && (got.Prompt != "p" || got.Tools == nil || !reflect.DeepEqual(got.Permissions, &limits)) {
 			t.Errorf("after a restart: got settings %+v", got)
 		}
 	}

@@ -11,10 +11,13 @@ var settingsTests = []storeTest{
 	{"settings", func(b *bed) {
 		all := func() map[claybot.AgentID]claybot.Settings { return ok(b.AgentSettings(b.ctx))(b) }
 		b.equal("none", len(all()), 0)
-		quiet := int64(0)
+		quiet, no := int64(0), false
 		s := claybot.Settings{
 			Model: "small", Prompt: "Be <kind> & \"brief\".\n", MaxSteps: 3, DebounceMS: &quiet, WhenBusy: "wait", ProcessBuffer: "one",
 			Tools: []string{"clock"},
+			Permissions: &claybot.Permissions{
+				WorkingDir: "src", ReadDirs: []string{"docs"}, WriteDirs: []string{}, Web: &no, Routes: []string{}, Tools: claybot.ToolPermissions{Deny: []string{"x"}},
+			},
 		}
 		other := b.newAgent("C2")
 		b.noError(b.SaveAgentSettings(b.ctx, b.agent, s))
