@@ -2,7 +2,6 @@ package tools
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,21 +20,28 @@ const maxAction = 20_000
 // errLongAction is what an agent reads about a longer one.
 var errLongAction = fmt.Errorf("the action is longer than %d characters, which is too long to approve; make it shorter or split it", maxAction)
 
+// Grounds are why a call is asked about: the reason, a sentence without its period, and
+// what the agent says about it, which is untrusted. Person is the name of the agent's
+// person, as far as it is known.
+type Grounds struct{ Why, Says, Person string }
+
 // Approval is the question whether an agent may make a call. Its text shows the
-// whole action: the tool, every argument, what they mean where only the place of the
-// call says so (see Spec.In), who asks and why. The arguments stand in it as JSON in which nothing is hidden: what cannot be seen, turns the
-// direction of writing, or looks like something else is written as \uXXXX, and a
-// long string, or one of several lines, is written as several ones, each on a
-// line of its own, that follow each other without a comma. Read so, the text
-// gives back what the tool gets, and Digest is bound to the same.
+// whole action: the tool, every argument, and below, in sentences, what they mean where
+// only the place of the call says so (see Spec.In), who asks, where it runs, and why. The
+// argument that Spec.Whole names stands in one piece, as it is; what cannot be seen, turns
+// the direction of writing, or looks like something else is written as ⟨U+XXXX⟩, and long
+// gaps as their length. Other arguments stand as JSON in which nothing is hidden: such
+// characters are written as \uXXXX, and a string of several lines as several ones, each on
+// a line of its own, that follow each other without a comma. Read so, the text gives back
+// what the tool gets, and Digest is bound to the same.
 //
 // The text may be ten times longer than a message in a chat; it is never cut. It
 // is no question of a model, so Question.Valid is not for it. The place is where
-// the action runs, empty for nowhere in particular; it is shown, and the Digest is
-// bound to it. The question can be edited unless its Args are taken out.
+// the action runs, empty for nowhere in particular; the Digest is bound to it. The question
+// can be edited unless its Args are taken out.
 //
 // The error says in a sentence why the action cannot be approved.
-func Approval(agent claybot.Agent, place string, spec Spec, call claybot.ToolCall, why string) (claybot.Question, error) {
+func Approval(agent claybot.Agent, place string, spec Spec, call claybot.ToolCall, g Grounds) (claybot.Question, error) {
 	if spec.Name != call.Name || !nameForm.MatchString(call.Name) {
 		return claybot.Question{}, fmt.Errorf("the tool %.80q cannot be named in an approval", call.Name)
 	}
@@ -44,36 +50,10 @@ func Approval(agent claybot.Agent, place string, spec Spec, call claybot.ToolCal
 		return claybot.Question{}, fmt.Errorf("the arguments cannot be shown: %w", err)
 	}
 	d := display{}
-	d.text("Please approve this action, exactly as it is written here:\n```\ntool: " + call.Name + "\narguments: ")
-	dec := json.NewDecoder(bytes.NewReader(args))
-	dec.UseNumber()
-	if err := d.value(dec, 0); err != nil {
+	if err := d.action(spec, args); err != nil {
 		return claybot.Question{}, err
 	}
-	if spec.SubjectIn != nil {
-		about, _ := subject(spec, args)
-		d.text("\nabout: ")
-		d.literal(cmp.Or(about, "what it means now is unknown"), 1)
-	}
-	d.text("\nasked by: agent ")
-	d.literal(string(agent.ID), 1)
-	if name := agent.Descriptor.Name; name != "" {
-		d.text(", called ")
-		d.literal(name, 1)
-	}
-	shown := place
-	if spec.Source != "" {
-		shown = spec.Source + ", outside of the workspace"
-	}
-	if shown != "" {
-		d.text("\nwhere: ")
-		d.literal(shown, 1)
-	}
-	if why != "" {
-		d.text("\nwhy: ")
-		d.literal(why, 1)
-	}
-	d.text("\n```")
+	d.circumstances(agent, place, spec, args, g)
 	if utf8.RuneCountInString(d.String()) > maxAction {
 		return claybot.Question{}, errLongAction
 	}
@@ -95,7 +75,7 @@ func (s *Set) Editable(agent claybot.Agent, call claybot.ToolCall) error {
 		return err
 	}
 	spec, _ := s.Spec(call.Name)
-	_, err := Approval(agent, "", spec, call, "")
+	_, err := Approval(agent, "", spec, call, Grounds{})
 	return err
 }
 
@@ -165,6 +145,9 @@ type display struct{ strings.Builder }
 
 func (d *display) text(s string) { d.WriteString(s) }
 
+// maxNumber is the longest number that can be approved, in bytes.
+const maxNumber = 72
+
 // maxIndent is how many levels are indented. Deeper ones stay at that column,
 // where a reader still finds them.
 const maxIndent = 20
@@ -190,7 +173,7 @@ func (d *display) value(dec *json.Decoder, depth int) error {
 	case string:
 		d.literal(v, depth)
 	case json.Number:
-		if len(v) > lineWidth {
+		if len(v) > maxNumber {
 			return errors.New("a number is too long to approve")
 		}
 		d.text(string(v))
@@ -241,35 +224,20 @@ func (d *display) list(dec *json.Decoder, begin json.Delim, depth int) error {
 	return nil
 }
 
-// literal writes a string, in pieces when it is long or has several lines. A long line is
-// broken behind a blank where there is one. The pieces of a string stand one level deeper
-// than where it begins.
+// literal writes a string, one of several lines in pieces. The pieces of a string stand one
+// level deeper than where it begins.
 func (d *display) literal(s string, depth int) {
 	d.text(`"`)
-	width := 0
 	all := revealed(s)
 	for i, unit := range all {
 		d.text(unit)
-		width += utf8.RuneCountInString(unit)
-		if i < len(all)-1 && (unit == `\n` || width >= lineWidth || unit == " " && width+wordWidth(all[i+1:]) > lineWidth) {
+		if i < len(all)-1 && unit == `\n` {
 			d.text(`"`)
 			d.line(depth + 1)
 			d.text(`"`)
-			width = 0
 		}
 	}
 	d.text(`"`)
-}
-
-// wordWidth is the number of characters up to the next blank or the end of the line.
-func wordWidth(units []string) (width int) {
-	for _, unit := range units {
-		if unit == " " || unit == `\n` {
-			break
-		}
-		width += utf8.RuneCountInString(unit)
-	}
-	return width
 }
 
 func folded(s string) string {

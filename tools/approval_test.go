@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode"
@@ -32,25 +33,48 @@ func (c *caught) Call(_ context.Context, _ tools.Env, args json.RawMessage) (too
 
 var pieces = regexp.MustCompile("\"\n *\"")
 
-// read gives back the tool and the arguments that an approval shows.
+// block is one block of code of a text, from its first line to its last.
+var block = regexp.MustCompile("(?s)\n```\n(.*?)\n```(?:\n|$)")
+
+// read gives back the tool and the arguments that an approval shows as JSON.
 func read(t testing.TB, q claybot.Question) (tool string, args any) {
 	t.Helper()
-	lines := strings.Split(q.Text, "\n")
-	if lines[1] != "```" || lines[len(lines)-1] != "```" || slices.Index(lines[2:], "```") != len(lines)-3 {
-		t.Fatalf("not one block of code:\n%s", q.Text)
+	lead, _, _ := strings.Cut(q.Text, "\n")
+	tool, named := strings.CutPrefix(strings.TrimSuffix(lead, "**"), "**Approve this action: ")
+	blocks := block.FindAllStringSubmatch(q.Text, -1)
+	if len(blocks) != 1 || !named || strings.Count(q.Text, "```") != 2 {
+		t.Fatalf("not one block of code below a tool:\n%s", q.Text)
 	}
-	body := strings.Join(lines[2:len(lines)-1], "\n")
-	head, rest, ok := strings.Cut(body, "\narguments: ")
-	tool, named := strings.CutPrefix(head, "tool: ")
-	if !ok || !named || strings.Contains(tool, "\n") {
-		t.Fatalf("no tool and arguments:\n%s", q.Text)
-	}
-	dec := json.NewDecoder(strings.NewReader(pieces.ReplaceAllString(rest, "")))
+	dec := json.NewDecoder(strings.NewReader(pieces.ReplaceAllString(blocks[0][1], "")))
 	dec.UseNumber()
 	if err := dec.Decode(&args); err != nil {
 		t.Fatalf("the arguments cannot be read: %v\n%s", err, q.Text)
 	}
 	return tool, args
+}
+
+var (
+	numbered = regexp.MustCompile(`⟨U\+([0-9A-F]+)⟩`)
+	gap      = regexp.MustCompile("⟨([0-9]+) (spaces|line ends)⟩")
+)
+
+// plain gives back a text that is shown by itself.
+func plain(t testing.TB, shown string) string {
+	t.Helper()
+	number := func(s string, base int) int {
+		n, err := strconv.ParseInt(s, base, 32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int(n)
+	}
+	shown = gap.ReplaceAllStringFunc(shown, func(s string) string {
+		m := gap.FindStringSubmatch(s)
+		return strings.Repeat(map[string]string{"spaces": " ", "line ends": "\n"}[m[2]], number(m[1], 10))
+	})
+	return numbered.ReplaceAllStringFunc(shown, func(s string) string {
+		return string(rune(number(numbered.FindStringSubmatch(s)[1], 16)))
+	})
 }
 
 // same reports whether what is shown is what the tool got.
@@ -76,7 +100,7 @@ func exact(t testing.TB, call claybot.ToolCall) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := tools.Approval(helper, "", tool.Spec(), call, "the tool always asks")
+	q, err := tools.Approval(helper, "", tool.Spec(), call, tools.Grounds{Why: "the tool always asks"})
 	if err != nil {
 		return "", err
 	}
@@ -142,33 +166,45 @@ func visible(t testing.TB, text string) {
 			return
 		}
 	}
-	for line := range strings.Lines(text) {
-		if utf8.RuneCountInString(line) > 300 {
-			t.Errorf("a line has %d characters", utf8.RuneCountInString(line))
-		}
-	}
 }
 
-// A long command is broken between its words, and a longer word than fits anywhere.
-func TestApprovalKeepsWords(t *testing.T) {
-	for name, c := range map[string]struct {
-		command string
-		whole   []string
-	}{
-		"words":     {"find /workspace/reports -name '*.csv' -newer /workspace/last-run -exec gzip --best --keep {} + && rm -rf /workspace/last-run", []string{"/workspace/reports", "/workspace/last-run", "gzip --best", "rm -rf /workspace/last-run"}},
-		"one word":  {strings.Repeat("x", 300), []string{strings.Repeat("x", 70)}},
-		"no blanks": {strings.Repeat("a", 60) + " " + strings.Repeat("b", 60), []string{strings.Repeat("a", 60), strings.Repeat("b", 60)}},
-	} {
-		args, _ := json.Marshal(map[string]string{"command": c.command})
-		text, err := exact(t, claybot.ToolCall{ID: "1", Name: "shell", Args: string(args)})
-		if err != nil {
-			t.Fatal(name, err)
-		}
-		for _, part := range c.whole {
-			if !strings.Contains(text, part) {
-				t.Errorf("%s: %q is split in\n%s", name, part, text)
+// The command of a shell stands in one piece, as it is: read so, it is what runs.
+func TestApprovalOfCommands(t *testing.T) {
+	spec := new(caught).Spec()
+	spec.Whole = "command"
+	for _, h := range append(hostile, "a"+strings.Repeat("\n", 3)+"b", "x  y", "⟨U+0041⟩", "⟨3 spaces⟩", strings.Repeat(" ", 9), "a \nb", strings.Repeat("x", 3000)) {
+		for _, more := range []bool{false, true} {
+			args := map[string]any{"command": h}
+			if more {
+				args["timeout"] = "5s"
+			}
+			b, _ := json.Marshal(args)
+			q, err := tools.Approval(helper, "", spec, claybot.ToolCall{Name: "shell", Args: string(b)}, tools.Grounds{Why: h, Says: h, Person: h})
+			if err != nil {
+				t.Fatalf("%q: %v", h, err)
+			}
+			visible(t, q.Text)
+			head, rest, _ := strings.Cut(q.Text, "\n```\n")
+			shown, rest, closed := strings.Cut(rest, "\n```\n")
+			var ran struct{ Command string }
+			if err := json.Unmarshal([]byte(q.Args), &ran); err != nil {
+				t.Fatal(err)
+			}
+			if got := plain(t, shown); head != "**Run this command?**" || !closed || got != ran.Command {
+				t.Errorf("%q is shown as %q in\n%s", ran.Command, got, q.Text)
+			}
+			if strings.HasPrefix(rest, "with\n```\n{\n  \"timeout\": \"5s\"\n}\n```\n") != more || strings.Count(q.Text, "```") != 2+2*strings.Count(rest, "timeout") {
+				t.Errorf("the other arguments are not in\n%s", q.Text)
+			}
+			if h != "" && strings.Count(rest, "\n") > 9 {
+				t.Errorf("a name or a reason adds lines in\n%s", q.Text)
 			}
 		}
+	}
+	long := "find /workspace/reports -name '*.csv' -newer /workspace/last-run -exec gzip --best --keep {} + && rm -rf /workspace/last-run"
+	b, _ := json.Marshal(map[string]string{"command": long})
+	if q, err := tools.Approval(helper, "", spec, claybot.ToolCall{Name: "shell", Args: string(b)}, tools.Grounds{}); err != nil || !strings.Contains(q.Text, "\n"+long+"\n") {
+		t.Errorf("%v: split in\n%s", err, q.Text)
 	}
 }
 
@@ -200,21 +236,53 @@ func TestApprovalReveals(t *testing.T) {
 	}
 }
 
+// Below the action stands in sentences who asks for whom, where it runs, and why. Nothing
+// that others wrote can look like one.
 func TestApprovalSaysWhoAndWhy(t *testing.T) {
-	agent := helper
-	agent.Descriptor.Name = "root```\n\u202e"
-	call := claybot.ToolCall{ID: "c7", Name: "shell", Args: `{"command":"ls","n":1.0}`}
-	q, err := tools.Approval(agent, "", new(caught).Spec(), call, "it asks\n```")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "Please approve this action, exactly as it is written here:\n```\ntool: shell\narguments: {\n  \"command\": \"ls\",\n  \"n\": 1.0\n}\n" +
-		"asked by: agent \"a23456789012345678901234\", called \"root``\\u0060\\n\"\n    \"\\u202e\"\nwhy: \"it asks\\n\"\n    \"``\\u0060\"\n```"
-	if q.Text != want {
-		t.Errorf("got\n%s\nwant\n%s", q.Text, want)
-	}
-	if q.Type != claybot.QuestionConfirm || q.Tool != "shell" || q.ToolCallID != "c7" || !q.Required || q.Default != "" {
-		t.Errorf("%+v", q)
+	odd := "root```\n\u202e*x*"
+	user := func(channel string) claybot.Descriptor { return claybot.User("telegram", channel, "7") }
+	for _, tt := range []struct {
+		name   string
+		of     claybot.Descriptor
+		place  string
+		source string
+		scopes []string
+		g      tools.Grounds
+		want   string // below the block
+	}{
+		{
+			"a direct chat", user("7"), "docker, agent/x, network none, settings 12", "",
+			[]string{"shell"},
+			tools.Grounds{Why: "a rule asks", Person: "Ann"},
+			"Asked by the agent of `Ann` (telegram/7).\nIt runs in the workspace (`docker, network none`).\nWhy: a rule asks.",
+		},
+		{"a group", user("-100"), "docker", "", []string{"memory"}, tools.Grounds{}, "Asked by the agent of telegram/7 in telegram/-100."},
+		{"an MCP server", user("7"), "docker", "mcp:files", nil, tools.Grounds{}, "Asked by the agent of telegram/7.\nIt runs on `mcp:files`, outside of the workspace."},
+		{
+			"a subagent",
+			claybot.Descriptor{Type: claybot.AgentSubagent, Name: odd, Owner: "telegram/7"},
+			"", "", nil,
+			tools.Grounds{Why: odd, Says: odd},
+			"Asked by the subagent `root⟨U+0060⟩⟨U+0060⟩⟨U+0060⟩ ⟨U+202E⟩*x*`, which works for telegram/7.\n" +
+				"Why: root⟨U+0060⟩⟨U+0060⟩⟨U+0060⟩ ⟨U+202E⟩*x*.\nThe agent says: `root⟨U+0060⟩⟨U+0060⟩⟨U+0060⟩ ⟨U+202E⟩*x*`",
+		},
+		{"a task", claybot.Descriptor{Type: claybot.AgentCron, Name: "news", UID: "u", Owner: "slack/U1"}, "", "", nil, tools.Grounds{}, "Asked by the task `news` of slack/U1."},
+		{"the heartbeat", claybot.Descriptor{Type: claybot.AgentHeartbeat}, "", "", nil, tools.Grounds{}, "Asked by the heartbeat."},
+	} {
+		agent := claybot.Agent{ID: "a23456789012345678901234", Descriptor: tt.of}
+		spec := new(caught).Spec()
+		spec.Source, spec.Scopes = tt.source, tt.scopes
+		q, err := tools.Approval(agent, tt.place, spec, claybot.ToolCall{ID: "c7", Name: "shell", Args: `{"command":"ls","n":1.0}`}, tt.g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := "**Approve this action: shell**\n```\n{\n  \"command\": \"ls\",\n  \"n\": 1.0\n}\n```\n" + tt.want
+		if q.Text != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", tt.name, q.Text, want)
+		}
+		if q.Type != claybot.QuestionConfirm || q.Tool != "shell" || q.ToolCallID != "c7" || !q.Required || q.Default != "" || q.Digest == "" {
+			t.Errorf("%+v", q)
+		}
 	}
 }
 
@@ -231,7 +299,7 @@ func TestApprovalOfNested(t *testing.T) {
 		for line := range strings.Lines(text) {
 			deepest = max(deepest, len(line)-len(strings.TrimLeft(line, " ")))
 		}
-		if want := 2 * min(2*depth+2, 20); deepest != want {
+		if want := 2 * min(2*depth+1, 20); deepest != want {
 			t.Errorf("%d levels: indented by %d, want %d", depth, deepest, want)
 		}
 	}
@@ -254,14 +322,14 @@ func TestApprovalRefuses(t *testing.T) {
 		{"long number", "shell", `{"n":` + strings.Repeat("1", 100) + `}`, "a number is too long"},
 	}
 	for _, tt := range tests {
-		_, err := tools.Approval(helper, "", spec, claybot.ToolCall{Name: tt.tool, Args: tt.args}, "")
+		_, err := tools.Approval(helper, "", spec, claybot.ToolCall{Name: tt.tool, Args: tt.args}, tools.Grounds{})
 		if err == nil || !strings.Contains(err.Error(), tt.want) || len(err.Error()) > 300 {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
 	}
 	// Nothing is cut: the longest action that passes is all there.
 	long := strings.Repeat("x", 15_000)
-	q, err := tools.Approval(helper, "", spec, claybot.ToolCall{Name: "shell", Args: `{"command":"` + long + `"}`}, "")
+	q, err := tools.Approval(helper, "", spec, claybot.ToolCall{Name: "shell", Args: `{"command":"` + long + `"}`}, tools.Grounds{})
 	if err != nil {
 		t.Fatal(err)
 	}

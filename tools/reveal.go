@@ -7,10 +7,6 @@ import (
 	"unicode/utf16"
 )
 
-// lineWidth is the most characters of a string on one line of an approval, so
-// that no reader must scroll to see its end.
-const lineWidth = 72
-
 // revealed is the inside of s as a JSON string, one unit for each character: the
 // character itself where people see what it is, else an escape. Of three
 // backticks in a row the third is escaped, so that no code block ends.
@@ -43,6 +39,50 @@ func revealed(s string) []string {
 		}
 	}
 	return units
+}
+
+// The longest gaps that plainly writes as they are: more would push out of sight what comes
+// after them.
+const (
+	maxBlanks = 8
+	maxBreaks = 3
+)
+
+// plainly is a text as it is, with its line ends, in which nothing is hidden: a character
+// that people cannot see, or take for another one, is its number, as ⟨U+202E⟩, and a long
+// gap its length, as ⟨500 spaces⟩. No code block ends in it. Texts that differ are written
+// differently.
+func plainly(s string) string {
+	runes := []rune(s)
+	hide := disguised(runes)
+	var b strings.Builder
+	for i := 0; i < len(runes); {
+		r, n := runes[i], 1
+		for i+n < len(runes) && runes[i+n] == r {
+			n++
+		}
+		end := i+n == len(runes) || runes[i+n] == '\n'
+		switch {
+		case r == ' ' && (n > maxBlanks || end):
+			fmt.Fprintf(&b, "⟨%d spaces⟩", n)
+		case r == '\n' && n > maxBreaks:
+			fmt.Fprintf(&b, "⟨%d line ends⟩", n)
+		case r == '\n':
+			b.WriteString(strings.Repeat("\n", n))
+		case r == '`' && n >= 3:
+			b.WriteString(strings.Repeat("⟨U+0060⟩", n))
+		default:
+			for k := range n {
+				if hide[i+k] {
+					fmt.Fprintf(&b, "⟨U+%04X⟩", r)
+				} else {
+					b.WriteRune(r)
+				}
+			}
+		}
+		i += n
+	}
+	return b.String()
 }
 
 func escaped(r rune) string {

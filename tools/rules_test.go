@@ -191,8 +191,8 @@ func TestRule(t *testing.T) {
 			t.Errorf("%s: %q %v", tt.args, got, ok)
 		}
 	}
-	q, err := tools.Approval(claybot.Agent{ID: "a"}, "docker, no network", spec, claybot.ToolCall{Name: "shell", Args: `{ "command":"ls" }`}, "")
-	if err != nil || q.Rule != "shell(ls)" || q.Args != `{"command":"ls"}` || q.Once || !strings.Contains(q.Text, "\nwhere: \"docker, no network\"") {
+	q, err := tools.Approval(claybot.Agent{ID: "a"}, "docker, no network", spec, claybot.ToolCall{Name: "shell", Args: `{ "command":"ls" }`}, tools.Grounds{})
+	if err != nil || q.Rule != "shell(ls)" || q.Args != `{"command":"ls"}` || q.Once {
 		t.Errorf("%+v %v", q, err)
 	}
 	if q.Digest == tools.Digest("a", "", claybot.ToolCall{Name: "shell", Args: q.Args}) {
@@ -235,8 +235,8 @@ func TestSubjectIn(t *testing.T) {
 	spec := tools.Spec{Tool: llm.Tool{Name: "click"}, Class: tools.Outward, SubjectIn: func(env tools.Env, _ json.RawMessage) string { return env.Route.ThreadID }}
 	call := claybot.ToolCall{ID: "a", Name: "click", Args: `{"action":3}`}
 	shop := tools.Env{Route: claybot.Route{ThreadID: "shop.test: button Buy"}}
-	q, err := tools.Approval(claybot.Agent{ID: "a"}, "", spec.In(shop), call, "")
-	if err != nil || q.Once || q.Rule != "click(shop.test: button Buy)" || !strings.Contains(q.Text, "\nabout: \"shop.test: button Buy\"") {
+	q, err := tools.Approval(claybot.Agent{ID: "a"}, "", spec.In(shop), call, tools.Grounds{})
+	if err != nil || q.Once || q.Rule != "click(shop.test: button Buy)" || !strings.Contains(q.Text, "\nIt is about `shop.test: button Buy`.") {
 		t.Errorf("%+v %v", q, err)
 	}
 	rules := tools.Rules{Always: []string{q.Rule}}
@@ -246,8 +246,8 @@ func TestSubjectIn(t *testing.T) {
 	if got := rules.Decide(t.Context(), tools.Env{Route: claybot.Route{ThreadID: "shop.test: button Delete"}}, spec, call, nil).Verdict; got != tools.Ask {
 		t.Errorf("another button: %v", got)
 	}
-	q, err = tools.Approval(claybot.Agent{ID: "a"}, "", spec.In(tools.Env{}), call, "")
-	if err != nil || !q.Once || !strings.Contains(q.Text, "what it means now is unknown") {
+	q, err = tools.Approval(claybot.Agent{ID: "a"}, "", spec.In(tools.Env{}), call, tools.Grounds{})
+	if err != nil || !q.Once || !strings.Contains(q.Text, "It is about `what is unknown now`.") {
 		t.Errorf("%+v %v", q, err)
 	}
 }

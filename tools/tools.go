@@ -61,6 +61,9 @@ type Spec struct {
 	Class Class
 	// Reaches is what one call reaches, in place of Class; nil: always Class.
 	Reaches func(env Env, args json.RawMessage) Class
+	// Whole names the argument, a string, that an approval shows by itself, such as the
+	// command of a shell; empty: none.
+	Whole string
 	// Subject is the part of the arguments that rules match, such as the command of a
 	// shell or the host of an address. If it is nil, rules that a person makes about a
 	// tool that is Outward or has a Source match all of the arguments.

@@ -19,9 +19,6 @@ var (
 	discloseForm = regexp.MustCompile(`(everybody in \S+|[a-z]+/\S+) will be able to read [^.]*? that only (everybody in \S+|[a-z]+/\S+) can read now`)
 )
 
-// brokenLine is where a question breaks a long line.
-var brokenLine = regexp.MustCompile(`"\n\s*"`)
-
 // A leakJudge knows who was told each secret, and who may read it since somebody who could
 // read it approved that. It is safe for concurrent use.
 type leakJudge struct {
@@ -65,7 +62,7 @@ func (j *leakJudge) approve(question string, by readership) (done func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var all []*approval
-	for _, m := range discloseForm.FindAllStringSubmatch(brokenLine.ReplaceAllString(question, ""), -1) {
+	for _, m := range discloseForm.FindAllStringSubmatch(question, -1) {
 		a := &approval{from: j.named[m[2]], to: j.named[m[1]], story: fmt.Sprintf("%s %s: %.300q", clock(), by, question)}
 		if a.from == "" || a.to == "" || !j.reads(by, a.from) {
 			continue

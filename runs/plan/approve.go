@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/tools"
@@ -81,7 +82,7 @@ func (ap *approvals) question(s *state, p Policy, spec tools.Spec, st Step, v *V
 	if v.Edits > 0 && len(v.By) > 0 {
 		why += " The arguments are those of " + v.By[0] + "."
 	}
-	q, err := tools.Approval(s.Turn.Agent, ap.cfg.place(s), spec.In(env(s)), call, why)
+	q, err := tools.Approval(s.Turn.Agent, ap.cfg.place(s), spec.In(env(s)), call, tools.Grounds{Why: strings.TrimSuffix(why, ".")})
 	switch {
 	case few != nil:
 		v.Denied = notApproved + ": " + few.Error()

@@ -155,13 +155,14 @@ func (p *approvals) ballot(a action, who tools.Approvers, why string) (claybot.Q
 		return claybot.Question{}, err
 	}
 	spec, _ := p.tools.Spec(a.Name)
+	grounds := tools.Grounds{Why: why, Person: p.person()}
 	if !who.InTurn || who.Same(left[0], who.Owner) { // others do not read this conversation
-		why = p.reason(why)
+		grounds.Says = p.says()
 	}
 	if a.edits > 0 {
-		why += "; the arguments are those of " + strings.Join(a.by, ", ")
+		grounds.Why += "; the arguments are those of " + strings.Join(a.by, ", ")
 	}
-	q, err := tools.Approval(p.turn.Agent, p.place, spec.In(p.gate.env(a.ToolCall)), a.ToolCall, why)
+	q, err := tools.Approval(p.turn.Agent, p.place, spec.In(p.gate.env(a.ToolCall)), a.ToolCall, grounds)
 	q.Approvers, q.Once = left, q.Once || p.rules.Once(spec) || len(who.Named) > 0
 	who.Tell(&q, a.by)
 	return q, err
@@ -220,16 +221,23 @@ func (p *approvals) hear(a *action, said claybot.Answer, who tools.Approvers) (r
 	return ""
 }
 
-// reason is why the action is asked for, with what the model says about it.
-func (p *approvals) reason(why string) string {
+// says is what the model says about the action that is asked for.
+func (p *approvals) says() string {
 	for _, r := range slices.Backward(p.talk.records) {
-		if r.Type != claybot.RecordAssistant {
-			continue
+		if r.Type == claybot.RecordAssistant {
+			said := strings.TrimSpace(r.Text)
+			return llm.Cut(said, maxReason, maxReason/2, func(left int) string { return llm.LeftOut(left, len(said)) })
 		}
-		if said := strings.TrimSpace(r.Text); said != "" {
-			why += "; the agent says: " + llm.Cut(said, maxReason, maxReason/2, func(left int) string { return llm.LeftOut(left, len(said)) })
-		}
-		break
 	}
-	return why
+	return ""
+}
+
+// person is the name of the agent's person, as their newest message has it.
+func (p *approvals) person() string {
+	for _, m := range slices.Backward(p.turn.Messages) {
+		if m.Type == claybot.MessageUser && m.From.Name != "" && p.turn.Agent.Descriptor.Type == claybot.AgentUser {
+			return m.From.Name
+		}
+	}
+	return ""
 }

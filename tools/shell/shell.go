@@ -54,6 +54,7 @@ func Tools(open func(ctx context.Context, env tools.Env) (workspace.Workspace, e
 		Class:   tools.Inside,
 		Timeout: maxLimit + 10*time.Minute, // opening the workspace takes time as well
 		Scopes:  []string{tools.ScopeShell},
+		Whole:   "command",
 		Subject: subject,
 		Reaches: func(env tools.Env, _ json.RawMessage) tools.Class {
 			switch network(env) {

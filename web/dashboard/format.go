@@ -29,6 +29,7 @@ var functions = template.FuncMap{
 	"took":     took,
 	"excerpt":  func(n int, text any) string { return excerpt(n, fmt.Sprint(text)) },
 	"gist":     gist,
+	"odd":      func(i int) bool { return i%2 == 1 },
 	"pretty":   pretty,
 	"exact":    exact,
 	"words":    words,

@@ -32,7 +32,7 @@ func TestBrowserPlan(t *testing.T) {
 	b := w.browse()
 	b.open("/ui/runs/" + string(run.ID))
 	b.do("it waits", step("step-02", "waiting"), step("step-01", "pending"), at("confirm"), chromedp.Evaluate[chromedp.Void](`window.stays = 1`))
-	if got := is[string](b, `"Please approve this action, exactly as it is written here:\n`+"```"+`\n" + document.querySelector("#questions .action").textContent + "\n`+"```"+`"`); got != q.Text {
+	if got := is[string](b, `"**" + document.querySelector("#questions .asks b").textContent + "**\n`+"```"+`\n" + document.querySelector("#questions .action").textContent + "\n`+"```"+`\n" + [...document.querySelectorAll("#questions .about")].map((p) => [...p.childNodes].map((n) => n.nodeName == "CODE" ? "\x60" + n.textContent + "\x60" : n.textContent).join("")).join("\n")`); got != q.Text {
 		t.Errorf("what is shown is\n%s\nand what is asked\n%s", got, q.Text)
 	}
 	if !is[bool](b, `(() => { const p = document.querySelector("#questions .action"), f = getComputedStyle(p); return p.scrollHeight <= p.clientHeight + 1 && p.scrollWidth <= p.clientWidth + 1 && f.fontFamily.includes("mono"); })()`) {
@@ -76,7 +76,7 @@ func TestBrowserDeny(t *testing.T) {
 	b := w.browse()
 	b.open("/")
 	w.ran(w.ask(claybot.EnginePlan, "write to Ann"), claybot.RunAwaiting)
-	b.do("the chat asks", until(`document.querySelector("#asks .approval .action")?.textContent.includes("send_mail")`),
+	b.do("the chat asks", until(`document.querySelector("#asks .approval .asks")?.textContent.includes("send_mail")`),
 		until(`document.querySelectorAll("#asks .approval button").length === 5`))
 	b.do("a reason", chromedp.SendKeys("#asks input[name=reason]", hostile[1]), press("Enter"),
 		until(`!document.querySelector("#asks form") && document.querySelector("#toasts").textContent.includes("Denied.")`),

@@ -134,7 +134,7 @@ func (w *works) planner(ctx context.Context, s *worksState) (string, error) {
 func (w *works) confirm(ctx context.Context, s *worksState) (string, error) {
 	step := w.steps()[1]
 	call := claybot.ToolCall{ID: step.ID + "-ab12", Name: step.Tool, Args: string(step.Args)}
-	q, err := tools.Approval(s.Turn.Agent, "", tools.Spec{Tool: llm.Tool{Name: step.Tool}}, call, "it is part of the plan")
+	q, err := tools.Approval(s.Turn.Agent, "", tools.Spec{Tool: llm.Tool{Name: step.Tool}}, call, tools.Grounds{Why: "it is part of the plan"})
 	if err != nil {
 		return "", err
 	}

@@ -37,7 +37,7 @@ func TestPlanPage(t *testing.T) {
 	page := v.page("/ui/runs/" + string(run.ID))
 	w.contains(page, "Ann gets a mail.", "0 of 3 steps done", "about $0.0020", "risky steps need approval", "high risk", "low risk",
 		`after <a href="#step-step-01">step-01</a>`, "needs your approval", `href="#question-`+html.EscapeString(q.ID), "<code>send_mail</code>",
-		"Approve for this session", "Always", `id="node-confirm"`, `class="node seen waiting now"`, "It waits at confirm.", "Please approve this action")
+		"Approve for this session", "Always", `id="node-confirm"`, `class="node seen waiting now"`, "It waits at confirm.", "Approve this action: send_mail")
 	above, _, _ := strings.Cut(page, "Timeline</h2>")
 	if strings.Contains(page, hostile[1]) || strings.ContainsAny(above, "\u200b\u202e") {
 		t.Error("an action runs as HTML, or hides something")

@@ -16,6 +16,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/web"
 )
 
@@ -44,32 +45,53 @@ func (a asked) Answers() bool {
 	return a.Operates() && (a.Approves() || !questions.Reserved(a.Question))
 }
 
-// fence begins and ends the block that an approval shows an action in.
+// fence begins and ends a block that an approval shows an action in.
 const fence = "\n```\n"
 
 // Lead is the line above the action of a confirm, empty where there is none.
 func (a asked) Lead() string {
-	lead, _, _ := a.parts()
+	lead, _, _, _ := a.parts()
 	return lead
 }
 
-// Action is what a confirm is about, all of it, with every character visible.
-func (a asked) Action() string {
-	if _, action, ok := a.parts(); ok {
-		return exact(action)
+// Actions are the blocks that a confirm is about, with every character visible.
+func (a asked) Actions() []string {
+	if _, actions, _, ok := a.parts(); ok {
+		return actions
 	}
-	return exact(a.Text)
+	return []string{exact(a.Text)}
 }
 
-// parts takes the text of a confirm apart when it is one line with one block
-// below it, and nothing else.
-func (a asked) parts() (lead, action string, ok bool) {
-	lead, rest, _ := strings.Cut(a.Text, fence)
-	action, whole := strings.CutSuffix(rest+"\n", fence)
-	if !whole || strings.Contains(lead, "\n") || strings.Contains(action, "```") || exact(lead) != lead {
-		return "", "", false
+// About are the sentences below the action. In each, every second part was written by
+// others, and is shown as code.
+func (a asked) About() (sentences [][]string) {
+	_, _, about, _ := a.parts()
+	for _, line := range about {
+		sentences = append(sentences, strings.Split(line, "`"))
 	}
-	return lead, action, true
+	return sentences
+}
+
+// parts takes the text of a confirm apart when it is one line, blocks below it, and
+// sentences below these.
+func (a asked) parts() (lead string, actions, about []string, ok bool) {
+	pieces := strings.Split(a.Text+"\n", fence)
+	lead = strings.TrimSuffix(strings.TrimPrefix(pieces[0], "**"), "**")
+	if len(pieces) < 3 || len(pieces)%2 == 0 || strings.Contains(lead, "\n") || strings.Contains(a.Text, "````") || exact(lead) != lead {
+		return "", nil, nil, false
+	}
+	for i, piece := range pieces[1:] {
+		switch {
+		case strings.Contains(piece, "```"), i%2 == 1 && i < len(pieces)-2 && piece != tools.MoreArguments:
+			return "", nil, nil, false
+		case i%2 == 0:
+			actions = append(actions, exact(piece))
+		}
+	}
+	if below := pieces[len(pieces)-1]; below != "" {
+		about = strings.Split(exact(strings.TrimSuffix(below, "\n")), "\n")
+	}
+	return lead, actions, about, true
 }
 
 // Editable are the arguments of an action as indented JSON; empty where they cannot be

@@ -192,33 +192,45 @@ func FuzzExact(f *testing.F) {
 		}
 		// An approval is taken apart only where nothing is lost.
 		a := asked{OpenQuestion: storage.OpenQuestion{Question: claybot.Question{Text: text}}}
-		if lead, action, ok := a.parts(); ok && lead+fence+action+"\n```" != text {
-			t.Fatalf("%q is taken apart into %q and %q", text, lead, action)
+		lead, actions, about, ok := a.parts()
+		whole := lead + fence + strings.Join(actions, fence+tools.MoreArguments+fence) + "\n```"
+		if about != nil {
+			whole += "\n" + strings.Join(about, "\n")
 		}
-		if _, _, ok := a.parts(); !ok && a.Action() != got {
-			t.Fatalf("%q is shown as %q", text, a.Action())
+		first, rest, _ := strings.Cut(got, "\n")
+		if first = strings.TrimSuffix(strings.TrimPrefix(first, "**"), "**"); ok && whole != first+"\n"+rest {
+			t.Fatalf("%q is taken apart into %q, %q and %q", text, lead, actions, about)
+		}
+		if !ok && strings.Join(a.Actions(), "") != got {
+			t.Fatalf("%q is shown as %q", text, a.Actions())
 		}
 	})
 }
 
 func TestApprovalParts(t *testing.T) {
-	q, err := tools.Approval(claybot.Agent{ID: "a"}, "", tools.Spec{}, claybot.ToolCall{}, "")
+	q, err := tools.Approval(claybot.Agent{ID: "a"}, "", tools.Spec{}, claybot.ToolCall{}, tools.Grounds{})
 	if err == nil {
 		t.Errorf("no tool can be approved: %+v", q)
 	}
-	for _, tt := range []struct{ text, lead, action string }{
-		{"Do it:\n```\nrm -rf\n```", "Do it:", "rm -rf"},
-		{"Do it:\n```\n```", "", "Do it:\n```\n```"},
-		{"plain", "", "plain"},
-		{"two\nlines\n```\nx\n```", "", "two\nlines\n```\nx\n```"},
-		{"Do it:\n```\nx\n```\nand more", "", "Do it:\n```\nx\n```\nand more"},
-		{"Do it:\n```\nx\n```\n```\ny\n```", "", "Do it:\n```\nx\n```\n```\ny\n```"},
-		{"Do\u200b it:\n```\nx\n```", "", "Do[U+200B] it:\n```\nx\n```"},
-		{"", "", ""},
+	for _, tt := range []struct {
+		text, lead string
+		actions    []string
+		about      [][]string
+	}{
+		{"Do it:\n```\nrm -rf\n```", "Do it:", []string{"rm -rf"}, nil},
+		{"**Run this?**\n```\nrm -rf\n```\nAsked by `Ann` (x).\nWhy: so.", "Run this?", []string{"rm -rf"}, [][]string{{"Asked by ", "Ann", " (x)."}, {"Why: so."}}},
+		{"Run this?\n```\nrm\n```\nwith\n```\n{}\n```\nWhy: so.", "Run this?", []string{"rm", "{}"}, [][]string{{"Why: so."}}},
+		{"Run this?\n```\nrm\n```\nor\n```\n{}\n```", "", []string{"Run this?\n```\nrm\n```\nor\n```\n{}\n```"}, nil},
+		{"Do it:\n```\n```", "", []string{"Do it:\n```\n```"}, nil},
+		{"plain", "", []string{"plain"}, nil},
+		{"two\nlines\n```\nx\n```", "", []string{"two\nlines\n```\nx\n```"}, nil},
+		{"Do it:\n```\nx\n```\n```\ny\n```", "", []string{"Do it:\n```\nx\n```\n```\ny\n```"}, nil},
+		{"Do\u200b it:\n```\nx\n```", "", []string{"Do[U+200B] it:\n```\nx\n```"}, nil},
+		{"", "", []string{""}, nil},
 	} {
 		a := asked{OpenQuestion: storage.OpenQuestion{Question: claybot.Question{Text: tt.text}}}
-		if a.Lead() != tt.lead || a.Action() != tt.action {
-			t.Errorf("%q is shown as %q and %q", tt.text, a.Lead(), a.Action())
+		if a.Lead() != tt.lead || !slices.Equal(a.Actions(), tt.actions) || !reflect.DeepEqual(a.About(), tt.about) {
+			t.Errorf("%q is shown as %q, %q and %q", tt.text, a.Lead(), a.Actions(), a.About())
 		}
 	}
 }
