@@ -154,7 +154,7 @@ func (a *assembly) makeIntake() {
 	undo := &Undo{agents: a.agents, index: a.Index, runs: a.Runs, receipts: a.Inbox, people: s.People, accept: a.intake.acceptFor}
 	*a.intake = intake{
 		agents: a.agents, inboxes: a.inboxes, results: a.results, sender: s.deliverer, people: s.People, profiles: s.Profiles, questions: s.Questions,
-		subagents: s.Subagents.Supervisor, undo: undo, unwell: &s.Worker.Health, command: s.Overview.Answer, connector: a.connector, secrets: a.UserSecrets, log: a.Log,
+		subagents: s.Subagents.Supervisor, undo: undo, unwell: &s.Worker.Health, command: s.Overview.Answer, connector: a.connector, secrets: a.UserSecrets, most: a.RunsPerMinute, log: a.Log,
 	}
 	*a.parking = parking{
 		store: a.Parking, index: a.Index, receipts: a.Inbox, intake: a.intake, people: s.People, sender: s.deliverer, worker: s.Worker,

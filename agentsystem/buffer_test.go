@@ -353,3 +353,67 @@ func TestInboxFull(t *testing.T) {
 		}
 	})
 }
+
+// Messages of a person above the limit of a minute are recorded, each with its reason, and
+// told once an hour; nobody else is limited, and neither are duplicates, commands, and
+// messages that waited while claybot was away.
+func TestFloodOfMessages(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.runsPerMinute = 3
+		r.setPolicy(far)
+		r.start()
+		skipped := func(want string, ids ...claybot.MessageID) {
+			r.Helper()
+			for _, id := range ids {
+				if got := r.receipt(id).Skipped; got != want {
+					r.Errorf("%s: skipped %q, want %q", id, got, want)
+				}
+			}
+		}
+		notices := func(want int) {
+			r.Helper()
+			n := 0
+			for _, text := range r.chat.seen() {
+				if strings.Contains(text, "faster than I may take them, which is 3 a minute") {
+					n++
+				}
+			}
+			if n != want {
+				r.Errorf("%d notices in %q, want %d", n, r.chat.seen(), want)
+			}
+		}
+		r.say("a", "b")
+		r.say("a", "b", "b") // delivered again
+		r.say("c", "d", "e")
+		r.post(bob, msg("of bob", "hi"))
+		r.post(ann, command("status", "status"))
+		synctest.Wait()
+		skipped("", "a", "b", "c", "of bob")
+		skipped("flood", "d", "e")
+		skipped("command", "status")
+		notices(1)
+		time.Sleep(time.Minute)
+		r.say("f", "g", "h", "i")
+		synctest.Wait()
+		skipped("", "f", "g", "h")
+		skipped("flood", "i")
+		skipped("flood", "d") // for good
+		notices(1)
+		time.Sleep(2 * time.Hour)
+		for i := range 6 { // written while claybot was away
+			m := msg(fmt.Sprint("late", i), "late")
+			m.At = claybot.At(time.Now().Add(-time.Hour + time.Duration(i)*30*time.Second))
+			r.post(ann, m)
+		}
+		r.say("j", "k", "l", "m")
+		synctest.Wait()
+		skipped("", "late0", "late1", "late2", "late3", "late4", "late5", "j", "k", "l")
+		skipped("flood", "m")
+		notices(2)
+		r.runsPerMinute = 0
+		r.say("n", "o")
+		synctest.Wait()
+		skipped("", "n", "o")
+	})
+}

@@ -78,6 +78,9 @@ type Settings struct {
 	Society func() subagents.Limits
 	// UserSecrets is what happens to secrets in messages of people; nil: MaskSecrets.
 	UserSecrets func() UserSecrets
+	// RunsPerMinute is how many messages a person may write within a minute to start runs;
+	// nil, and 0: any number.
+	RunsPerMinute func() int
 	// Operators are the people who run this claybot, besides those on the web page and
 	// the terminal, as "connector/userId".
 	Operators func() []string
@@ -163,6 +166,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.SwitchedOff == nil {
 		cfg.SwitchedOff = func(context.Context, claybot.Agent) *runs.Error { return nil }
+	}
+	if cfg.RunsPerMinute == nil {
+		cfg.RunsPerMinute = func() int { return 0 }
 	}
 	if cfg.UserSecrets == nil {
 		cfg.UserSecrets = func() UserSecrets { return MaskSecrets }

@@ -39,7 +39,10 @@ type intake struct {
 	command   func(context.Context, claybot.Agent, claybot.AgentMessage) (string, error)
 	connector func(name string) connectors.Connector
 	secrets   func() UserSecrets
-	log       *slog.Logger
+	// most is how many messages a person may write in a minute; 0: any number.
+	most  func() int
+	flood flood
+	log   *slog.Logger
 }
 
 func checkMessage(to claybot.Descriptor, m claybot.AgentMessage) error {
@@ -90,7 +93,26 @@ func (i *intake) acceptFor(ctx context.Context, agent claybot.Agent, m claybot.A
 	if err != nil {
 		return storage.Posted{}, err
 	}
-	return i.post(ctx, agent, p)
+	leave := i.bounded(agent, &p)
+	done, err := i.post(ctx, agent, p)
+	if !done.Added {
+		leave() // a duplicate counts once, and what was not stored comes again
+	}
+	return done, err
+}
+
+// bounded marks a message as not to be run if its person has written too many. Commands and
+// answers are not counted, nor are operators, and programs, whose tokens have rates.
+func (i *intake) bounded(agent claybot.Agent, p *storage.Posting) (leave func()) {
+	d, m, most := agent.Descriptor, p.Message, i.most()
+	if most == 0 || p.Skip != "" || m.Type != claybot.MessageUser || m.Silent || d.Connector == claybot.ConnectorAPI || i.people.IsOperator(d.OwnerID()) {
+		return func() {}
+	}
+	leave, ok := i.flood.enter(i.people.Identities(d.OwnerID())[0], m.At, most)
+	if !ok {
+		p.Skip = inbox.SkippedFlood
+	}
+	return leave
 }
 
 // post stores a message that is complete.
@@ -190,7 +212,9 @@ func (i *intake) accepted(ctx context.Context, agent claybot.Agent, m claybot.Ag
 		i.results.waiters.Ended(inbox.Result{}, m.ID)
 		return
 	case inbox.SkippedFull:
-		i.notifyFull(ctx, agent, m)
+		i.notifyHourly(ctx, agent, m, "full/"+string(agent.ID), texts.InboxFull())
+	case inbox.SkippedFlood:
+		i.notifyHourly(ctx, agent, m, "flood/"+i.people.Identities(agent.Descriptor.OwnerID())[0], texts.Flood(i.most()))
 	}
 	i.log.Info("message will not run", "agent", agent.ID, "connector", agent.Descriptor.Connector, "message", m.ID, "reason", done.Skipped)
 	i.results.reject(agent.ID, inbox.ErrDropped, m.ID)
@@ -201,15 +225,18 @@ func stopsAll(m claybot.AgentMessage) bool {
 	return m.Type == claybot.MessageCancel && strings.EqualFold(strings.TrimSpace(m.Text), "all")
 }
 
-// notifyFull notifies the user, once an hour, that an inbox takes no more.
-func (i *intake) notifyFull(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) {
+// notifyHourly notifies the user, once an hour for each key, why a message will not run.
+func (i *intake) notifyHourly(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage, key, text string) {
 	if m.Type != claybot.MessageUser {
 		return // its sender is notified otherwise
 	}
-	out := i.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingNotice), texts.InboxFull())
-	out[0].ID = fmt.Sprintf("full/%s/%d", agent.ID, m.At.Time().Unix()/3600) // the id makes it one an hour
+	out := i.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingNotice), text)
+	if len(out) == 0 {
+		return // nothing is sent there
+	}
+	out[0].ID = fmt.Sprintf("%s/%d", key, m.At.Time().Unix()/3600) // the id makes it one an hour
 	if _, err := i.sender.Send(ctx, out[0]); err != nil {
-		i.log.Warn("failed to notify the user of a full inbox", "agent", agent.ID, "err", err)
+		i.log.Warn("failed to notify the user of a refused message", "reason", key, "agent", agent.ID, "err", err)
 	}
 }
 

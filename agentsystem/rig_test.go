@@ -41,14 +41,15 @@ type rig struct {
 	bench *bench
 
 	// To be set before start.
-	line      func(*line) connectors.Connector // the connector "chat"
-	also      []connectors.Connector
-	decorate  func(agentsystem.Stores) agentsystem.Stores
-	engine    runs.Engine
-	engines   map[string]runs.Engine // besides it
-	grace     time.Duration
-	blowAfter int
-	maxRuns   int
+	runsPerMinute int
+	line          func(*line) connectors.Connector // the connector "chat"
+	also          []connectors.Connector
+	decorate      func(agentsystem.Stores) agentsystem.Stores
+	engine        runs.Engine
+	engines       map[string]runs.Engine // besides it
+	grace         time.Duration
+	blowAfter     int
+	maxRuns       int
 	// transcribe is Config.Transcribe; more are tools besides the usual ones.
 	transcribe func(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error)
 	more       func(s *agentsystem.AgentSystem) []tools.Tool
@@ -176,12 +177,13 @@ func (r *rig) start() {
 
 		Transcribe: r.transcribe, Limits: agentsystem.Limits{Grace: r.grace, MaxRuns: r.maxRuns},
 		Settings: agentsystem.Settings{
-			Models:    func(claybot.Agent) []string { return []string{"small", "large"} },
-			Tools:     func(claybot.Agent) []string { return []string{"look", "pay"} },
-			Profile:   func(claybot.Descriptor) profiles.Profile { r.mu.Lock(); defer r.mu.Unlock(); return r.profile },
-			Admission: func() people.Access { r.mu.Lock(); defer r.mu.Unlock(); return r.access },
-			Society:   func() subagents.Limits { r.mu.Lock(); defer r.mu.Unlock(); return r.society },
-			Operators: func() []string { return []string{"chat/boss"} },
+			Models:        func(claybot.Agent) []string { return []string{"small", "large"} },
+			Tools:         func(claybot.Agent) []string { return []string{"look", "pay"} },
+			Profile:       func(claybot.Descriptor) profiles.Profile { r.mu.Lock(); defer r.mu.Unlock(); return r.profile },
+			Admission:     func() people.Access { r.mu.Lock(); defer r.mu.Unlock(); return r.access },
+			Society:       func() subagents.Limits { r.mu.Lock(); defer r.mu.Unlock(); return r.society },
+			Operators:     func() []string { return []string{"chat/boss"} },
+			RunsPerMinute: func() int { return r.runsPerMinute },
 			SwitchedOff: func(context.Context, claybot.Agent) *runs.Error {
 				if r.off == nil {
 					return nil

@@ -63,6 +63,7 @@ type Config struct {
 	Storage       Storage       `key:"storage" class:"destination" kind:"storage" off:"claybot does not start"`
 	Node          Node          `key:"node" class:"harmless"`
 	Privacy       Privacy       `key:"privacy" class:"harmless"`
+	Limits        Limits        `key:"limits" class:"narrowing" off:"a person may send 20 messages a minute"`
 
 	home string  // the directory that ~ means; empty when HOME is not set
 	shut reasons // why parts that have no faults of their own are off
@@ -90,6 +91,19 @@ type Privacy struct {
 	// mask, keep or refuse; empty: mask.
 	UserSecrets string `key:"user_secrets" words:"mask,keep,refuse"`
 }
+
+// Limits bound what people may send.
+type Limits struct {
+	// RunsPerMinute is how many messages a person may write within a minute to start runs;
+	// 0: any number.
+	RunsPerMinute int `key:"runs_per_minute" limits:"0..100000"`
+
+	faults // why the limit is unknown
+}
+
+// AdvisedRunsPerMinute is the limit advised where access is open, and in force while the
+// configured one is unknown.
+const AdvisedRunsPerMinute = 20
 
 // HTTP are the settings of the HTTP server.
 type HTTP struct {

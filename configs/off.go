@@ -271,6 +271,7 @@ var keyAliases = []struct {
 	{"", regexp.MustCompile(money + `|^(rate)?limits?$`), "budgets"},
 	{"", regexp.MustCompile(`^(profiles?|permissions?|(dis)?allow(ed)?tools|deny|denied(tools)?)$`), "agents"},
 	{"", regexp.MustCompile(`^(allow|deny|block|white|black)(ed)?(list|users?|ids?|people|chats?)$`), "access"},
+	{"limits", regexp.MustCompile(money), "budgets"},
 	{"model", regexp.MustCompile(money), "model"},
 	{profilePath, regexp.MustCompile(`^(for|who|whom|match.*|appl(y|ies)(to)?|(from|on|in)?(connector|channel|chat|user|people|person|platform|conversation|agent)s?)$`), profilePath + ".match"},
 	{profilePath, regexp.MustCompile(`^tools?(allow|deny|denied|dis|block|forbid|exclu|inclu|enable|list|set|only|permission)|^(allow|deny|denied|dis|block|forbid|exclu|inclu|enable|no|only|with).*tools?$|^(deny|denied|disallow|forbid|block).*|^(allow|white|black)list$|^(permissions?|sandbox|readonly)$`), profilePath + ".tools"},

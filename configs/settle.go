@@ -36,7 +36,16 @@ func settle(r *reader, c *Config) {
 	}
 	c.Schedule.Cron.Enabled = c.Schedule.Cron.Enabled && c.Schedule.Cron.Off() == ""
 	c.Schedule.Heartbeat.Enabled = c.Schedule.Heartbeat.Enabled && c.Schedule.Heartbeat.Off() == ""
-	if why := c.shut.in("budgets"); why != "" {
+	if c.Limits.Off() != "" {
+		c.Limits.RunsPerMinute = AdvisedRunsPerMinute
+	}
+	why := c.shut.in("budgets")
+	for _, w := range r.warnings {
+		if w.path == "budgets" && strings.HasPrefix(w.Key, "limits.") { // limits: {usd: 5}
+			why = cmp.Or(why, w.String())
+		}
+	}
+	if why != "" {
 		c.Agents.Budgets = append(slices.Clone(c.Agents.Budgets), Budget{Per: BudgetAll, Every: EveryAlways, OnLimit: LimitHard, Fault: why})
 	}
 }

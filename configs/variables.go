@@ -199,6 +199,9 @@ var ownBudget = regexp.MustCompile(`^((MAX|DAILY|MONTHLY|TOTAL)_)*(USD|DOLLARS?|
 // set, where no variable sets it; empty for none.
 func meantKey(own string) string {
 	for _, path := range append(names(keysOf(reflect.TypeFor[Config]())), Keys()...) {
+		if path == "limits" { // CLAYBOT_LIMIT may be anything, such as the memory of a container
+			continue
+		}
 		if word := strings.ReplaceAll(path, ".", "_"); classOf(path) != 0 && !strings.Contains(path, "[]") && typo(own, word) {
 			return path
 		}

@@ -3,6 +3,7 @@ package inbox
 // The reasons with which an inbox has messages that no run takes.
 const (
 	SkippedFull    = "inbox_full" // too many messages waited already
+	SkippedFlood   = "flood"      // its sender wrote too many within a minute
 	SkippedRevoked = "revoked"    // its sender may not write any more
 	SkippedDamaged = "damaged"    // while it was parked
 	SkippedStopped = "canceled"   // by a /stop before its turn

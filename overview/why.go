@@ -270,6 +270,7 @@ func skippedWords(reason string) string {
 		"empty":                 "it had no text",
 		"too_long":              "it was too long; the sender was told",
 		inbox.SkippedFull:       "too many messages waited already; the sender was told",
+		inbox.SkippedFlood:      "its sender wrote more messages within a minute than limits.runs_per_minute allows, and was told so once in that hour",
 		"operator":              "dropped by an operator",
 		inbox.SkippedStopped:    "canceled before its turn came",
 		"run_ended":             "the run it answers had ended",

@@ -174,6 +174,11 @@ func InboxFull() string {
 	return "Too many of your messages are waiting, so I didn't accept the last one. Please wait, or stop my current task with /stop."
 }
 
+// Flood says that a person writes faster than the limit of messages a minute allows.
+func Flood(most int) string {
+	return fmt.Sprintf("You send messages faster than I may take them, which is %d a minute. I won't answer those above that; please send what matters again in a minute.", most)
+}
+
 // Failed notifies a person of a failed run with a sentence and the run id, never the
 // error itself.
 func Failed(run claybot.RunID, code string) string {

@@ -158,6 +158,9 @@ func (d *doctor) settings(warnings []configs.Warning) {
 	}
 	if d.what = "access"; d.config.Access.Mode == configs.AccessOpen {
 		d.warn("access is open: anyone who finds the bot can use it and spend your money", "set CLAYBOT_ACCESS=pairing")
+		if d.config.Limits.RunsPerMinute == 0 {
+			d.warn("access is open, and nothing limits how many messages a person may send", fmt.Sprintf("set limits.runs_per_minute to %d in the configuration", configs.AdvisedRunsPerMinute))
+		}
 	}
 }
 

@@ -1,0 +1,66 @@
+package agentsystem
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+)
+
+const (
+	// floodWindow is the time over which messages of a person are counted.
+	floodWindow = time.Minute
+	// floodPeople is how many people are counted before those who wrote nothing lately are
+	// forgotten.
+	floodPeople = 10_000
+)
+
+// A flood counts the messages of each person that may start runs, by when they were
+// written: messages that waited on a platform while claybot was away are no flood. It is
+// that of one member, and forgets with the process. The zero value is ready.
+type flood struct {
+	mu    sync.Mutex
+	times map[string][]claybot.Time // by person, in the order of arrival
+}
+
+// enter counts a message of a person unless most were written within a minute of it. leave
+// takes it back where it turns out to be a duplicate.
+func (f *flood) enter(person string, at claybot.Time, most int) (leave func(), ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forget(at)
+	near := 0
+	for _, t := range f.times[person] {
+		if d := at.Time().Sub(t.Time()); d < floodWindow && d > -floodWindow {
+			near++
+		}
+	}
+	if near >= most {
+		return func() {}, false
+	}
+	all := append(f.times[person], at)
+	f.times[person] = all[max(len(all)-2*most, 0):]
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if i := slices.Index(f.times[person], at); i >= 0 {
+			f.times[person] = slices.Delete(f.times[person], i, i+1)
+		}
+	}, true
+}
+
+// forget bounds the memory. The caller holds the mutex.
+func (f *flood) forget(now claybot.Time) {
+	if f.times == nil {
+		f.times = make(map[string][]claybot.Time)
+	}
+	if len(f.times) < floodPeople {
+		return
+	}
+	for person, all := range f.times {
+		if len(all) == 0 || now.Time().Sub(slices.Max(all).Time()) >= floodWindow {
+			delete(f.times, person)
+		}
+	}
+}
