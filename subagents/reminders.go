@@ -91,6 +91,7 @@ func reminderMessage(r storage.Reminder) claybot.AgentMessage {
 	return claybot.AgentMessage{
 		ID: claybot.MessageID("reminder/" + r.ID), Type: claybot.MessageSystem, Kind: claybot.KindReminder,
 		From: claybot.Sender{Name: "reminder"}, Text: text, At: now, Context: r.Context, Route: r.Route,
+		Private: true, // what the agent had read when it wrote the note is not known any more
 	}
 }
 

@@ -163,7 +163,7 @@ func (s *Supervisor) ReportLost(ctx context.Context, e storage.IndexEntry, work 
 		_, err = s.accept(ctx, to, claybot.AgentMessage{
 			ID: id, Type: claybot.MessageSystem, Kind: claybot.KindFailure,
 			From: claybot.Sender{Agent: e.ID, Name: e.Descriptor.Name},
-			Text: texts.SubagentFailed(e.Descriptor, e.ID, claybot.RunID(work), why),
+			Text: texts.SubagentFailed(e.Descriptor, e.ID, claybot.RunID(work), why), Private: true,
 		})
 	}
 	if err != nil {

@@ -89,7 +89,7 @@ func Edited(args, result string) string {
 // this context: since the last start or reset. What was asked for one action alone
 // counts for that one alone.
 func Granted(history []claybot.Record, tool string) bool {
-	return approvedOf(history, false, func(q claybot.Question, a claybot.Answer) bool {
+	return approvedOf(history, false, func(q claybot.Question, _ []claybot.Record, a claybot.Answer) bool {
 		return q.Tool == tool && !q.Once && a.Scope == claybot.ApproveSession
 	})
 }
@@ -101,8 +101,7 @@ func Granted(history []claybot.Record, tool string) bool {
 // Spec.Batch about the calls of one batch.
 func granted(history []claybot.Record, spec Spec, call claybot.ToolCall, knowing bool) bool {
 	rule, ok := Rule(spec, call)
-	group := batch(history, spec, call.Input()).ID
-	return approvedOf(history, knowing, func(q claybot.Question, a claybot.Answer) bool {
+	return approvedOf(history, knowing, func(q claybot.Question, before []claybot.Record, a claybot.Answer) bool {
 		if q.Tool != spec.Name {
 			return false
 		}
@@ -110,25 +109,26 @@ func granted(history []claybot.Record, spec Spec, call claybot.ToolCall, knowing
 		if spec.Discloses != nil {
 			return session && same
 		}
-		same = same || group != "" && a.Args == "" && batch(history, spec, json.RawMessage(q.Args)).ID == group
-		return session || spec.PerSubject && same
+		return session || spec.PerSubject && (same || a.Args == "" && together(before, spec, json.RawMessage(q.Args), call.Input()))
 	})
 }
 
 // approvedOf reports whether a person approved an action that fits since the last start
-// or reset, and with knowing, after the first untrusted content.
-func approvedOf(history []claybot.Record, knowing bool, fits func(claybot.Question, claybot.Answer) bool) bool {
-	asked := make(map[string]claybot.Question)
-	for _, r := range claybot.Restored(history) {
+// or reset, and with knowing, after the first untrusted content. fits gets the records from
+// before the question as well: what the person knew of.
+func approvedOf(history []claybot.Record, knowing bool, fits func(q claybot.Question, before []claybot.Record, a claybot.Answer) bool) bool {
+	asked := make(map[string]int)
+	history = claybot.Restored(history)
+	for i, r := range history {
 		if knowing {
 			knowing = !r.Tainted
 			continue
 		}
 		switch {
 		case r.Type == claybot.RecordQuestion && r.Question != nil && r.Question.Type == claybot.QuestionConfirm:
-			asked[r.Question.ID] = *r.Question
+			asked[r.Question.ID] = i
 		case r.Type == claybot.RecordAnswer && r.Answer != nil && Approved(*r.Answer):
-			if q, ok := asked[r.Answer.Question]; ok && fits(q, *r.Answer) {
+			if at, ok := asked[r.Answer.Question]; ok && fits(*history[at].Question, history[:at], *r.Answer) {
 				return true
 			}
 		}

@@ -66,6 +66,12 @@ func batch(history []claybot.Record, spec Spec, args json.RawMessage) (b Batch) 
 	return spec.Batch(history, args)
 }
 
+// together reports whether two calls are in one batch.
+func together(history []claybot.Record, spec Spec, x, y json.RawMessage) bool {
+	b := batch(history, spec, x)
+	return b.ID != "" && b.ID == batch(history, spec, y).ID
+}
+
 // also says what else an approval of a call covers.
 func (b Batch) also() string {
 	switch {

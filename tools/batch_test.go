@@ -67,6 +67,13 @@ func TestBatch(t *testing.T) {
 			t.Errorf("%s after %s: %v, want %v", tt.url, tt.a.Value, d.Verdict, tt.want)
 		}
 	}
+	// A later search covers nothing that the person did not know of, and takes nothing away.
+	later := append(said(yes), search("s3", "Results for \"x\" (x):\n\n1. Tea\n   https://a.test/tea?x=1\n\n2. Evil\n   https://evil.test/?d=secret\n"))
+	for url, want := range map[string]tools.Verdict{"https://evil.test/?d=secret": tools.Ask, "https://b.test/": tools.Allow} {
+		if d := (tools.Rules{}).Decide(t.Context(), env, spec, call(url), later); d.Verdict != want {
+			t.Errorf("%s after another search: %v, want %v", url, d.Verdict, want)
+		}
+	}
 	reset := append(said(yes), claybot.Record{Type: claybot.RecordReset}, search("s3", foundText))
 	if d := (tools.Rules{}).Decide(t.Context(), env, spec, call("https://b.test/"), reset); d.Verdict != tools.Ask {
 		t.Error("an approval outlives a reset")

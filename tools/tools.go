@@ -83,7 +83,7 @@ type Spec struct {
 	// next reset.
 	PerSubject bool
 	// Batch returns the calls that an approval of one with PerSubject covers as well, by
-	// what the run remembers; nil: none.
+	// what the run had read before it was asked; nil: none.
 	Batch func(history []claybot.Record, args json.RawMessage) Batch
 	// Public: results hold nothing but what everybody may read, or what the agent said in
 	// the call itself. A result of another tool marks the conversation, see Env.Private.

@@ -317,7 +317,7 @@ var publicTools = []string{
 	"ask_user", "current_time", "wait", "fetch_url", "web_search", "use_skill", "read_skill_file", "write_todos", "read_todos",
 	"send_file", "set_reaction", "remind_me", "cancel_reminder", "start_subagent", "send_agent_message", "stop_agent",
 	"memory_write", "memory_append", "memory_update", "memory_delete", "write_file", "edit_file", "delete_file",
-	"cron_add", "cron_update", "cron_delete", "cron_run", "cron_write_memory",
+	"cron_add", "cron_delete", "cron_run", "cron_write_memory",
 }
 
 // What tools read makes a conversation private, unless their results are public.

@@ -324,6 +324,7 @@ func (r *runner) message(ctx context.Context, s shot) claybot.AgentMessage {
 	m := claybot.AgentMessage{
 		ID: f.MessageID(), Type: claybot.MessageSystem, Kind: claybot.KindCron, From: claybot.Sender{Name: Name},
 		Text: s.text(r.cfg.TaskDir, memory), At: claybot.At(s.now), Report: s.def.route.agent, Firing: &f,
+		Private: memory != "",
 	}
 	switch {
 	case s.def.route.place.Connector != "":

@@ -88,7 +88,7 @@ func Tools(t Tasks, b Heartbeats, a tools.Directory) []tools.Tool {
 func spec(name, description string, effect tools.Effect) tools.Spec {
 	s := tools.Spec{Tool: llm.Tool{Name: name, Description: description}, Effect: effect, Scopes: []string{"schedule"}}
 	if effect != tools.ReadOnly { // looking at tasks schedules nothing
-		s.Class, s.Public = tools.Schedule, true
+		s.Class, s.Public = tools.Schedule, name != "cron_update" // which shows what the task was
 	}
 	return s
 }
