@@ -118,6 +118,9 @@ type Sender struct {
 	// Program says that the sender is a program without the right to approve: nothing that
 	// it writes answers an approval, or a question with approvers.
 	Program bool `json:"program,omitempty"`
+	// NoRules says that the sender may not approve a tool permanently, as a program
+	// without the right to change settings.
+	NoRules bool `json:"noRules,omitempty"`
 }
 
 // An Awaited names a paused run and the id that its answer will have.

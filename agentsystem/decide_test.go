@@ -228,6 +228,13 @@ func TestProgramsDecideNothing(t *testing.T) {
 		if got := r.saidTo(q); got != "" {
 			t.Fatalf("a program answered %q", got)
 		}
+		always := decision(ann, "always", "approve", q.ID[:6]+" always")
+		always.From.NoRules = true
+		r.post(ann, always)
+		synctest.Wait()
+		if said := r.receipt("always").Replies; len(said) != 1 || !strings.Contains(said[0].Text, "scope admin") || r.saidTo(q) != "" {
+			t.Errorf("always without the right to change settings: %+v, %q", said, r.saidTo(q))
+		}
 		if got := r.decides(ann, "person", "approve", q.ID[:6]); got != "Approved." || r.saidTo(q) != "true" {
 			t.Errorf("the person: %q, %q", got, r.saidTo(q))
 		}

@@ -82,7 +82,11 @@ func (c *Commands) Decision(ctx context.Context, agent claybot.Agent, m claybot.
 	if m.Command == "approve" && args == "" && c.respondents.approvedBefore(meant[0], agent.Descriptor.OwnerID()) {
 		return nil, texts.YouApproved, nil
 	}
-	return c.decided(ctx, meant[0], m.Command == "approve", strings.TrimSpace(rest), args)
+	d, text, err := c.decided(ctx, meant[0], m.Command == "approve", strings.TrimSpace(rest), args)
+	if d != nil && d.Scope == claybot.ApproveAlways && m.From.NoRules {
+		return nil, texts.NotAlways, nil
+	}
+	return d, text, err
 }
 
 // readOf returns the approvals that a person can mean who names none: those that they have

@@ -272,6 +272,7 @@ const (
 	NothingToSay  = "Nothing needs your approval."
 	NotByProgram  = "Your token may not approve or deny actions. Use one with the scope approve."
 	NoSuchRequest = "No pending approval has that id."
+	NotAlways     = "Your token may not approve a tool permanently. Leave out always, or use a token with the scope admin."
 	OnceOnly      = "This can only be approved once: send /approve with the id alone."
 	NoScope       = "I don't understand what follows the id. Leave it out to approve once, or write session for this conversation, or always."
 	Allowed       = "Approved."

@@ -40,7 +40,10 @@ func newListeners(d *daemon, link func(string)) *listeners {
 	l := &listeners{link: link}
 	l.page = webchat.New(webchat.Config{
 		Name: "web", HTML: true, Log: d.log, Poll: d.stores.poll(), Door: func() connectors.Health { return l.web.Health() },
-		Approves: func(r *http.Request) bool { return web.CallerOf(r).Scope.Allows(web.Approve) },
+		Approves: func(r *http.Request) (once, always bool) {
+			s := web.CallerOf(r).Scope
+			return s.Allows(web.Approve), s.Allows(web.Admin)
+		},
 	})
 	l.terminal = webchat.New(webchat.Config{Name: "terminal", Log: d.log, Poll: d.stores.poll()})
 	c := d.config.began.Telemetry.OTLP

@@ -132,6 +132,7 @@ func (c *Chat) post(w http.ResponseWriter, r *http.Request, d claybot.Descriptor
 	case n > textLimit:
 		return bad("The message has " + strconv.Itoa(n) + " characters; at most " + strconv.Itoa(textLimit) + " are taken. Send it in parts.")
 	}
+	once, always := c.may(r)
 	files, err := attached(r.Context(), d, t, in.Files) // of this conversation only
 	if err != nil {
 		return err
@@ -142,7 +143,7 @@ func (c *Chat) post(w http.ResponseWriter, r *http.Request, d claybot.Descriptor
 		ID:      c.messageID(d, in.ID),
 		Type:    claybot.MessageUser,
 		Text:    text, FirstHand: true, // the page and the terminal have no other texts
-		From:    claybot.Sender{UserID: d.UserID, Program: !c.may(r)},
+		From:    claybot.Sender{UserID: d.UserID, Program: !once, NoRules: !always},
 		Context: claybot.MessageContext{MessageID: in.ID},
 		At:      claybot.Now(),
 	}, "/", "") // there are no other bots in this chat

@@ -46,18 +46,20 @@ func TestMessageIDsAreOfOneUser(t *testing.T) {
 func TestProgramsThatMayNotApprove(t *testing.T) {
 	m, _ := start(t)
 	h := m.chat.Handler(m, func(*http.Request) string { return "token:ci" })
-	m.chat.may = func(r *http.Request) bool { return r.Header.Get("X-May") != "" }
-	for _, may := range []string{"", "yes"} {
+	m.chat.may = func(r *http.Request) (once, always bool) {
+		return r.Header.Get("X-May") != "", r.Header.Get("X-May") == "always"
+	}
+	for _, may := range []string{"", "yes", "always"} {
 		r := httptest.NewRequestWithContext(t.Context(), "POST", "/messages", strings.NewReader(`{"text":"x"}`))
 		r.Header.Set("X-May", may)
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		all := m.posted()
-		if w.Code != http.StatusAccepted || all[len(all)-1].From.Program == (may != "") {
+		if w.Code != http.StatusAccepted || all[len(all)-1].From.Program == (may != "") || all[len(all)-1].From.NoRules == (may == "always") {
 			t.Errorf("with %q: %d, posted %+v", may, w.Code, all)
 		}
 	}
-	if c := New(Config{}); !c.may(nil) {
+	if once, always := New(Config{}).may(nil); !once || !always {
 		t.Error("without Approves a message does not approve")
 	}
 }

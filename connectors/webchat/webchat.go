@@ -63,9 +63,9 @@ type Config struct {
 	// Door returns the health of the server that serves Handler. While it is
 	// not live, neither is the chat. Optional.
 	Door func() connectors.Health
-	// Approves reports whether what the caller of a request writes may answer approvals.
-	// Optional: without it, everything may.
-	Approves func(*http.Request) bool
+	// Approves reports whether what the caller of a request writes may answer approvals, and
+	// whether also permanently. Optional: without it, everything may.
+	Approves func(*http.Request) (once, always bool)
 	// Poll is how often an open stream reads the outbox without a notification,
 	// because other members also send and their notifications may be lost. 0:
 	// never.
@@ -78,7 +78,7 @@ type Chat struct {
 	name  string
 	html  bool
 	door  func() connectors.Health
-	may   func(*http.Request) bool
+	may   func(*http.Request) (once, always bool)
 	poll  time.Duration
 	log   *slog.Logger
 	pulse connectors.Pulse
@@ -109,7 +109,7 @@ func New(cfg Config) *Chat {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Approves == nil {
-		cfg.Approves = func(*http.Request) bool { return true }
+		cfg.Approves = func(*http.Request) (once, always bool) { return true, true }
 	}
 	return &Chat{name: cfg.Name, html: cfg.HTML, door: cfg.Door, may: cfg.Approves, poll: cfg.Poll, log: cfg.Log.With("connector", cfg.Name)}
 }
