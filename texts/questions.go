@@ -114,7 +114,7 @@ func Answered(q claybot.Question, a claybot.Answer) string {
 	case claybot.ViaLimit:
 		return fmt.Sprintf("**%s**\n\n*(the limit has changed; this question no longer needs an answer)*", Headline(q))
 	}
-	if len(q.Approvers) > 0 && a.By != "" {
+	if (q.Type == claybot.QuestionConfirm || len(q.Approvers) > 0) && a.By != "" {
 		how += ", by " + a.By
 	}
 	return fmt.Sprintf("**%s**\n\n%s%s *(%s)*", Headline(q), subjectLine(q), connectors.OneLine(saidText(q, a), 500), how)

@@ -46,7 +46,7 @@ type scene struct {
 
 // scenes are all that the demo can play; the first one is the default.
 func scenes() []scene {
-	return []scene{chatsScene(), subagentsScene(), cronScene(), planScene(), exploreScene(), toolsScene()}
+	return []scene{chatsScene(), subagentsScene(), cronScene(), planScene(), exploreScene(), toolsScene(), privacyScene()}
 }
 
 type demoCmd struct {
