@@ -233,7 +233,7 @@ func TestBadLimitsByTheAPI(t *testing.T) {
 			Limit int64  `json:"limit"`
 		} `json:"budgets"`
 	}
-	if err := h.client.call(h.ctx, "GET", "/budgets", nil, &budgets); err != nil || len(budgets.Budgets) != 1 {
+	if err := h.client.call(h.ctx, "GET", "/budgets", nil, &budgets); err != nil || len(budgets.Budgets) != 2 { // the default one of the person as well
 		t.Fatalf("budgets %v, %v", budgets, err)
 	}
 	before := h.get(path)
