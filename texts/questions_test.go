@@ -25,6 +25,11 @@ func TestAnsweredApproval(t *testing.T) {
 			claybot.Answer{Value: json.RawMessage("true"), Scope: claybot.ApproveSession, By: "chat/bob"},
 			"**Approval of shell**\n\n`{\"command\":\"a\\nb\"}`\n\napproved for this conversation *(answered, by chat/bob)*",
 		},
+		"with other arguments": {
+			claybot.Question{Tool: "shell", Args: `{"command":"rm -rf old"}`},
+			claybot.Answer{Value: json.RawMessage("true"), Args: `{"command":"ls old"}`, By: "telegram/7", Via: claybot.ViaButton},
+			"**Approval of shell**\n\n`{\"command\":\"rm -rf old\"}`\n\napproved with changed arguments: {\"command\":\"ls old\"} *(answered, by telegram/7)*",
+		},
 		"denied": {
 			claybot.Question{Tool: "shell", Args: "{\"command\":\"echo `id`\"}"},
 			claybot.Answer{Value: json.RawMessage("false"), Reason: "why?", Via: claybot.ViaText},
