@@ -30,8 +30,9 @@ type delivery struct {
 	o       claybot.Outgoing
 	sender  connectors.Sender
 	lane    *lane
-	lookups int // that found no copy
-	unknown int // that failed
+	begun   bool // its attempt is stored already, and is not made yet
+	lookups int  // that found no copy
+	unknown int  // that failed
 	// ready is when the message may be tried, ended is when its last attempt ended.
 	// Both are on the monotonic clock of this process.
 	ready, ended time.Time
@@ -68,7 +69,9 @@ func fieldsOf(o claybot.Outgoing) []any {
 // store again.
 func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (known bool) {
 	sender, _ := d.cfg.Connector(o.Route.Connector).(connectors.Sender) // claim has checked that it sends
-	x := &delivery{Deliverer: d, o: o, sender: sender, lane: l, ready: readyAt(o), ended: endedAt(o)}
+	x := &delivery{Deliverer: d, o: o, sender: sender, lane: l, begun: l.begun.ID == o.ID, ready: readyAt(o), ended: endedAt(o)}
+	l.begun = claybot.Outgoing{}
+	defer x.unmade(ctx)
 	if r, ok := d.missed.take(o); ok { // known, although it could not be recorded
 		x.resolve(ctx, r)
 		if l.lost || r.State == claybot.SendSent || r.State == claybot.SendFailed {
@@ -168,6 +171,7 @@ func (x *delivery) advance(ctx context.Context) (done bool, err error) {
 		return x.settle(ctx), nil
 	}
 	if wait := time.Until(x.due()); wait > 0 {
+		x.unmade(ctx)
 		return false, x.wait(ctx, wait)
 	}
 	select {
@@ -176,11 +180,14 @@ func (x *delivery) advance(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	defer func() { <-x.slots }()
-	if err := x.cfg.Outbox.Attempt(ctx, x.lane.hold.Claim, x.o.ID); err != nil {
-		return false, err
+	if !x.begun {
+		if err := x.cfg.Outbox.Attempt(ctx, x.lane.hold.Claim, x.o.ID); err != nil {
+			return false, err
+		}
+		x.o.Attempts++
+		x.o.Tried = claybot.Now()
 	}
-	x.o.Attempts++
-	x.o.Tried = claybot.Now()
+	x.begun = false
 	if x.lane.hold.Trusted() != nil { // the last check before bytes leave
 		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Free: true})
 		x.lane.lost = true
@@ -194,6 +201,14 @@ func (x *delivery) advance(ctx context.Context) (done bool, err error) {
 	x.ended = time.Now()
 	x.took = x.ended.Sub(began)
 	return x.attempted(ctx, receipt, err), nil
+}
+
+// unmade records that an attempt which is stored is not made for now.
+func (x *delivery) unmade(ctx context.Context) {
+	if x.begun {
+		x.begun = false
+		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Due: x.due(), Free: true})
+	}
 }
 
 // wait waits for d or until ctx is done. It returns errChanged when an operator

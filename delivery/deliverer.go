@@ -139,9 +139,13 @@ type lane struct {
 	// changed ends the wait of the message in progress: an operator changed it.
 	changed chan struct{}
 
-	// The fields below belong to the lane's goroutine.
+	// The fields below belong to the lane's goroutine, or to the Reservation before it
+	// starts.
 	hold *cluster.Hold
-	lost bool // the claim has ended early
+	// begun is the message that was stored as attempted for this lane, until it is taken;
+	// see Reserve.
+	begun claybot.Outgoing
+	lost  bool // the claim has ended early
 	// foreign: another process may have sent to the destination last, so its pause is
 	// to be read from the store.
 	foreign bool
@@ -232,12 +236,19 @@ func (d *Deliverer) Hand(out []claybot.Outgoing) {
 			return // the next start reads them from the store
 		case l == nil:
 			d.openFor(dest)
-		case l.more || l.reading || o.N != l.last+1 || len(l.queue) >= laneMemory || d.cfg.Members.Known(o.N) == 0:
-			l.rewind(o.N)
 		default:
-			l.queue, l.last = append(l.queue, o), o.N
+			d.add(l, o)
 		}
 	}
+}
+
+// add passes a stored message to its lane. The caller holds the lock.
+func (d *Deliverer) add(l *lane, o claybot.Outgoing) {
+	if l.more || l.reading || o.N != l.last+1 || len(l.queue) >= laneMemory || d.cfg.Members.Known(o.N) == 0 {
+		l.rewind(o.N)
+		return
+	}
+	l.queue, l.last = append(l.queue, o), o.N
 }
 
 // more makes a lane read the store for messages behind its end.
@@ -332,9 +343,9 @@ func (d *Deliverer) drain(limit time.Duration) {
 // use a claim that this one is about to release.
 func (d *Deliverer) run(ctx context.Context, l *lane) {
 	for {
-		d.serve(ctx, l)
+		held := d.serve(ctx, l)
 		d.mu.Lock()
-		if l.hold == nil || l.lost || ctx.Err() != nil || len(l.queue) == 0 && !l.more {
+		if !held || l.lost || ctx.Err() != nil || len(l.queue) == 0 && !l.more {
 			d.closeLane(l)
 			d.mu.Unlock()
 			return
@@ -343,19 +354,30 @@ func (d *Deliverer) run(ctx context.Context, l *lane) {
 	}
 }
 
-// serve claims the destination of a lane, sends its messages, and releases the claim.
-func (d *Deliverer) serve(life context.Context, l *lane) {
-	l.hold, l.lost = d.claim(life, l), false
+// serve claims the destination of a lane, unless a Reservation has done so, sends its
+// messages, and releases the claim. It returns false if another member is to send.
+func (d *Deliverer) serve(life context.Context, l *lane) (held bool) {
 	if l.hold == nil {
-		return
+		l.hold = d.claim(life, l)
+	}
+	l.lost = false
+	if l.hold == nil {
+		return false
 	}
 	ctx, free := l.hold.Context(life)
-	defer d.yield(life, l)
-	defer free()
+	defer func() {
+		if l.begun.ID != "" {
+			(&delivery{Deliverer: d, o: l.begun, lane: l, begun: true}).unmade(ctx)
+			l.begun = claybot.Outgoing{}
+		}
+		free()
+		d.yield(life, l)
+		l.hold = nil
+	}()
 	for ctx.Err() == nil && !l.lost {
 		o, ok := d.next(ctx, l)
 		if !ok {
-			return
+			return true
 		}
 		if known := d.deliver(ctx, o, l); !known {
 			d.mu.Lock()
@@ -364,6 +386,7 @@ func (d *Deliverer) serve(life context.Context, l *lane) {
 		}
 	}
 	l.lost = l.lost || life.Err() == nil
+	return true
 }
 
 // next takes the oldest message of a lane; false when there is none.

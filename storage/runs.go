@@ -52,7 +52,8 @@ type RunReader interface {
 }
 
 // An Outcome is the end of a run. A reply whose State is ambiguous (its draft
-// may be visible) is stored so, with its Tried; all others are stored waiting.
+// may be visible) is stored so, with its Tried; all others are stored waiting, except
+// for what Sending says.
 type Outcome struct {
 	State   claybot.RunState
 	Events  []claybot.Event // the last ones, the terminal event at the end
@@ -61,6 +62,10 @@ type Outcome struct {
 	Calls   []ModelCall // that Usage is made of
 	Error   *claybot.RunError
 	Replies []claybot.Outgoing
+	// Sending is the claim of the destination of the first reply, whose holder sends it
+	// as soon as it is stored: it is stored as attempted. It is stored waiting if
+	// another message of the destination is unfinished or the claim has ended.
+	Sending Claim
 	Posts   []Posting  // to other agents: notices, reports, answers
 	Wait    Wait       // of the agent, for pending messages
 	End     Checkpoint // of the agent's history, see Ending

@@ -234,8 +234,13 @@ func (e *ending) finish(o storage.Outcome) error {
 		doomed := s.parts.DropDoomed(j.agent.ID, ids)
 		defer s.parts.Waiters.Ended(inbox.Result{Err: inbox.ErrDropped}, doomed...)
 	}
+	sending := s.parts.Deliverer.Reserve(ctx, o.Replies)
+	defer sending.Hand(nil)
+	o.Sending = sending.Claim()
 	out, err := e.commit(ctx, o)
 	if unsure(err) && s.members.Retries(err) {
+		sending.Hand(nil)
+		o.Sending = storage.Claim{}
 		if out, err = e.commitAgain(o); err == nil {
 			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 			defer cancel()
@@ -244,7 +249,7 @@ func (e *ending) finish(o storage.Outcome) error {
 	if err != nil {
 		return err
 	}
-	s.parts.Deliverer.Hand(out)
+	sending.Hand(out)
 	if o.State != claybot.RunSucceeded {
 		s.parts.Subagents.StopAwaited(ctx, j.agent.ID, j.run.ID)
 	}

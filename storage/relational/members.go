@@ -231,10 +231,7 @@ func claimedOutgoing(c *Conn, claim storage.Claim, id string, more ...Ask) (s cl
 		Row: once(&there, func(r Row) error { s, dest = claybot.SendState(r.Str(0)), r.Str(1); return nil }),
 	}}
 	if !unclaimed { // first, in the lock order of Claim
-		asks = append([]Ask{{
-			Query: "SELECT 1 FROM claims WHERE name = ? AND node = ? AND token = ?" + c.locked(), Args: []any{claim.Name, claim.Member, claim.Token},
-			Row: once(&found, func(Row) error { return nil }),
-		}}, asks...)
+		asks = append([]Ask{askClaim(c, claim, &found)}, asks...)
 	}
 	if err := c.ask(append(asks, more...)...); err != nil {
 		return "", "", err
@@ -246,6 +243,14 @@ func claimedOutgoing(c *Conn, claim storage.Claim, id string, more ...Ask) (s cl
 		err = fmt.Errorf("the claim of %s: %w", dest, storage.ErrLeaseLost)
 	}
 	return s, dest, err
+}
+
+// askClaim asks whether a member still has a claim, and locks it.
+func askClaim(c *Conn, claim storage.Claim, found *bool) Ask {
+	return Ask{
+		Query: "SELECT 1 FROM claims WHERE name = ? AND node = ? AND token = ?" + c.locked(), Args: []any{claim.Name, claim.Member, claim.Token},
+		Row: once(found, func(Row) error { return nil }),
+	}
 }
 
 // askLive returns queries that check whether the lease of a member is valid.

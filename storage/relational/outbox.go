@@ -37,14 +37,22 @@ func enqueue(c *Conn, at int64, origin string, out []claybot.Outgoing) ([]claybo
 	if err := c.ask(known.ask(out)...); err != nil {
 		return nil, err
 	}
-	return enqueueNew(c, at, origin, out, known)
+	return enqueueNew(c, at, origin, out, known, storage.Claim{})
 }
 
 // enqueueNew is enqueue with known existing ids. If another transaction adds one
 // concurrently, this one is retried. A state other than waiting is only taken for a
-// send whose fate is unknown already: the beginning of an answer.
-func enqueueNew(c *Conn, at int64, origin string, out []claybot.Outgoing, known stored) ([]claybot.Outgoing, error) {
-	if err := lockDests(c, out); err != nil {
+// send whose fate is unknown already: the beginning of an answer. For sending, see
+// storage.Outcome.
+func enqueueNew(c *Conn, at int64, origin string, out []claybot.Outgoing, known stored, sending storage.Claim) ([]claybot.Outgoing, error) {
+	attempt, err := holdsClaim(c, sending, out)
+	if err == nil {
+		err = lockDests(c, out)
+	}
+	if err == nil && attempt {
+		attempt, err = isOldest(c, out[0])
+	}
+	if err != nil {
 		return nil, err
 	}
 	added := make([]claybot.Outgoing, 0, len(out)) // it does not move: rows are told to it later
@@ -62,8 +70,13 @@ func enqueueNew(c *Conn, at int64, origin string, out []claybot.Outgoing, known 
 			o.At = claybot.Time(at)
 		}
 		o.Receipt, o.Cause = "", ""
+		now := attempt && o.State == claybot.SendWaiting && o.Due == 0
+		attempt = false // of the first alone
 		if known[o.ID] {
 			continue
+		}
+		if now {
+			o.State, o.Attempts, o.Tried = claybot.SendAttempted, o.Attempts+1, claybot.Time(at)
 		}
 		known[o.ID] = true
 		added = append(added, o)
@@ -72,6 +85,27 @@ func enqueueNew(c *Conn, at int64, origin string, out []claybot.Outgoing, known 
 		}
 	}
 	return added, nil
+}
+
+// holdsClaim reports whether a claim is that of the destination of the first message,
+// and valid.
+func holdsClaim(c *Conn, claim storage.Claim, out []claybot.Outgoing) (bool, error) {
+	if claim == (storage.Claim{}) || len(out) == 0 || claim.Name != storage.DestClaim(out[0].Route.Dest()) {
+		return false, nil
+	}
+	if c.dialect.Alone {
+		return true, nil
+	}
+	var found, alive bool
+	err := c.ask(append([]Ask{askClaim(c, claim, &found)}, askLive(c, claim.Member, &alive)...)...)
+	return found && alive, err
+}
+
+// isOldest reports whether no message is unfinished that o would have to wait for.
+func isOldest(c *Conn, o claybot.Outgoing) (bool, error) {
+	waits, err := c.first("SELECT 1 FROM outbox INDEXED BY outbox_open WHERE open = 1 AND dest = ? LIMIT 1",
+		func(Row) error { return nil }, o.Route.Dest())
+	return !waits, err
 }
 
 // lockDests locks destinations, so that the order of their messages is that of the

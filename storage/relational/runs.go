@@ -327,7 +327,7 @@ func finishRun(c *Conn, a *inboxRow, run *claybot.Run, p payer, o storage.Outcom
 	if err := saveInbox(c, a); err != nil {
 		return nil, err
 	}
-	added, err := enqueueNew(c, at, string(run.ID), o.Replies, known)
+	added, err := enqueueNew(c, at, string(run.ID), o.Replies, known, o.Sending)
 	if err != nil {
 		return nil, err
 	}

@@ -99,6 +99,52 @@ var outboxTests = []storeTest{
 			}
 		}
 	}},
+	{"a reply that is sent as soon as it is stored", func(b *bed) {
+		finish := func(run string, claim storage.Claim, replies ...claybot.Outgoing) (states []claybot.SendState) {
+			b.Helper()
+			lease, _ := b.begin(claybot.RunID(run))
+			o := success(replies...)
+			o.Sending = claim
+			for _, o := range ok(b.Finish(b.ctx, lease, claybot.RunID(run), o))(b) {
+				states = append(states, o.State)
+				stored := ok(b.OutgoingByID(b.ctx, o.ID))(b)
+				b.equal("as returned", []any{stored.State, stored.Attempts, stored.Tried}, []any{o.State, o.Attempts, o.Tried})
+			}
+			return states
+		}
+		const waiting, attempted = claybot.SendWaiting, claybot.SendAttempted
+		b.equal("the first alone", finish("r1", b.claim(), reply("o1"), reply("o2")), []claybot.SendState{attempted, waiting})
+		first := ok(b.OutgoingByID(b.ctx, "o1"))(b)
+		b.equal("as by Attempt", []any{first.Attempts, first.Tried}, []any{1, claybot.Now()})
+		b.equal("figures", b.figures().Outbox, map[claybot.SendState]int{attempted: 1, waiting: 1})
+		b.resolve("o1", storage.Resolution{State: claybot.SendSent, Receipt: "1"})
+		b.equal("behind another one", finish("r2", b.claim(), reply("o3")), []claybot.SendState{waiting})
+		for _, id := range []string{"o2", "o3"} {
+			b.resolve(id, storage.Resolution{State: claybot.SendFailed})
+		}
+		b.equal("of another destination", finish("r3", b.claimOf("telegram\x00elsewhere"), reply("o4")), []claybot.SendState{waiting})
+		b.resolve("o4", storage.Resolution{State: claybot.SendFailed})
+		later, visible := reply("o5"), reply("o6")
+		later.Due = claybot.At(time.Now().Add(time.Minute))
+		visible.State = claybot.SendAmbiguous
+		b.equal("not due", finish("r4", b.claim(), later), []claybot.SendState{waiting})
+		b.resolve("o5", storage.Resolution{State: claybot.SendFailed})
+		b.equal("may be visible", finish("r5", b.claim(), visible), []claybot.SendState{claybot.SendAmbiguous})
+		b.resolve("o6", storage.Resolution{State: claybot.SendFailed})
+		b.equal("known", finish("r6", b.claim(), reply("o6"), reply("o7")), []claybot.SendState{waiting})
+		b.resolve("o7", storage.Resolution{State: claybot.SendFailed})
+		b.equal("again", finish("r7", b.claim(), reply("o8")), []claybot.SendState{attempted})
+		b.again()
+		b.equal("cut by a crash", b.unsent().State, claybot.SendAmbiguous)
+	}},
+	{"a reply whose claim has ended waits", shared(func(b *bed) {
+		claim := b.claim()
+		claim.Token-- // that of an earlier one
+		lease, _ := b.begin("r1")
+		o := success(reply("o1"))
+		o.Sending = claim
+		b.equal("state", ok(b.Finish(b.ctx, lease, "r1", o))(b)[0].State, claybot.SendWaiting)
+	})},
 	{"attempts cut by a crash are ambiguous", func(b *bed) {
 		ok(b.Enqueue(b.ctx, reply("o1"), reply("o2")))(b)
 		b.noError(b.attempt("o1"))
