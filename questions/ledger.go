@@ -100,6 +100,10 @@ func (l *Ledger) PausedRun(ctx context.Context, id claybot.AgentID) (run claybot
 // unanswered returns the unfinished run of an agent and, while it is paused, those of the
 // questions picked by want that have no answer and are not expired.
 func (l *Ledger) unanswered(ctx context.Context, id claybot.AgentID, want func(claybot.Question) bool) (run claybot.Run, open []claybot.Question, err error) {
+	some, err := l.asked.OpenQuestions(ctx, id, 1) // most messages are no answers, and this costs the least
+	if err != nil || len(some) == 0 {
+		return run, nil, err
+	}
 	e, err := l.index.IndexedAgentByID(ctx, id)
 	if err != nil || e.Run == "" {
 		return run, nil, storage.Ignore(err, storage.ErrNotFound)

@@ -2,10 +2,8 @@ package relational
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -45,27 +43,24 @@ func readMemory(r Row) storage.Memory {
 }
 
 func (db notes) Memories(ctx context.Context, scopes ...string) ([]storage.Memory, error) {
-	names, err := json.Marshal(scopes)
-	if err != nil {
-		return nil, err
-	}
 	var list []storage.Memory
-	err = db.read(ctx, func(c *Conn) error {
-		return c.each(memoryColumns+`, m.scope FROM memories m JOIN memory_versions v USING (version)
-			WHERE m.scope IN (SELECT value FROM json_each(?)) ORDER BY m.path`, func(r Row) error {
-			m := readMemory(r)
-			m.Scope = r.Str(9)
-			list = append(list, m)
-			return nil
-		}, names)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("memories of %s: %w", strings.Join(scopes, ", "), err)
+	asks := make([]Ask, len(scopes))
+	for i, scope := range scopes {
+		asks[i] = Ask{
+			Query: memoryColumns + " FROM memories m JOIN memory_versions v USING (version) WHERE m.scope = ? ORDER BY m.path",
+			Args:  []any{scope}, Row: func(r Row) error {
+				m := readMemory(r)
+				m.Scope = scope
+				list = append(list, m)
+				return nil
+			},
+		}
 	}
-	slices.SortStableFunc(list, func(a, b storage.Memory) int {
-		return slices.Index(scopes, a.Scope) - slices.Index(scopes, b.Scope)
+	err := db.read(ctx, func(c *Conn) error {
+		list = nil
+		return c.ask(asks...)
 	})
-	return list, nil
+	return result(list, err, "memories of %s", strings.Join(scopes, ", "))
 }
 
 // SaveMemory implements storage.Memories. The limit counts the texts.
