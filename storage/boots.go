@@ -34,6 +34,9 @@ type Boot struct {
 	// Held counts the processes that crashed while connectors were held back, minus
 	// those that started them.
 	Held int `json:"held,omitempty"`
+	// Member is the id under which the process is, or was last, a member of a cluster;
+	// empty for none.
+	Member string `json:"member,omitempty"`
 	// Store identifies the database of the process. It is carried over from process
 	// to process.
 	Store StoreMark `json:"store,omitzero"`

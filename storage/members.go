@@ -21,6 +21,10 @@ type Members interface {
 	RenewMember(ctx context.Context, m Member, ttl time.Duration) ([]Member, error)
 	// Leave ends the lease of a member and all its claims. A second call changes nothing.
 	Leave(ctx context.Context, id string) error
+	// EndMember ends a member with a name whose process is known to be dead: its lease, its
+	// claims, and the leases of its agents, which are due at once. It changes nothing for
+	// an unknown id, or where the member has another name.
+	EndMember(ctx context.Context, id, name string) error
 	// Members lists all members of the last day, including those that are gone,
 	// newest first.
 	Members(ctx context.Context) ([]Member, error)

@@ -73,6 +73,8 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 		return nil, err
 	}
 	d.boots = openBoots(ctx, c.DataDir, log, d.stores.keeper)
+	d.stores.boots = d.boots
+	d.stores.endPrevious(ctx, c)
 	d.system = agentsystem.New(d.systemConfig(c))
 	built.Store(d.system)
 	d.limiter = agentsystem.NewLimiter(d.system, budgets.Config{Store: d.stores.db, Rules: d.budgetRules, Operators: d.operators})

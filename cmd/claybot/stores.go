@@ -69,8 +69,9 @@ type stores struct {
 	db      database
 	agents  agentsystem.Agents
 	members *cluster.Membership
-	hub     *runs.Hub // wakes the watchers of runs
-	keeper  *keeper   // of a data directory; nil in a cluster
+	hub     *runs.Hub    // wakes the watchers of runs
+	keeper  *keeper      // of a data directory; nil in a cluster
+	boots   *files.Boots // the record of this process; nil until it is begun
 	damaged chan damage
 	// ownerTokens is the default budget of each person, in tokens a day; 0: none.
 	ownerTokens int64
@@ -164,10 +165,35 @@ func (s *stores) openShared(ctx context.Context, c configs.Config, self storage.
 	s.tree = storage.NewMirror(db.Tree())
 	s.members = cluster.New(cluster.Config{
 		Store: db, Claims: db, Hints: db, Versions: db, Self: self, TTL: c.Node.Lease, Log: s.log,
-		NewID:   func() string { return memberID(c) },
+		NewID:   func() string { return s.newMember(c) },
 		Working: func() int { return s.system().Working() },
 	})
 	return nil
+}
+
+// newMember returns the id of the next term, and records it for the next process in the
+// data directory.
+func (s *stores) newMember(c configs.Config) string {
+	id := memberID(c)
+	if s.boots == nil {
+		return id
+	}
+	if err := s.boots.Update(false, func(b *storage.Boot) { b.Member = id }); err != nil {
+		s.log.Warn("failed to record the membership; after a crash, other members wait until it expires", "err", err)
+	}
+	return id
+}
+
+// endPrevious ends the membership of the previous process in the data directory, if that
+// did not leave in order. This process has its lock, so it is dead.
+func (s *stores) endPrevious(ctx context.Context, c configs.Config) {
+	last := s.boots.Last()
+	if s.shared == nil || last.Member == "" || last.Closed {
+		return
+	}
+	if err := s.db.EndMember(ctx, last.Member, c.Node.Name); err != nil {
+		s.log.Warn("failed to end the membership of the previous process; it expires", "member", last.Member, "err", err)
+	}
 }
 
 // memberID is unique for every process and every term of it, so that a process never takes

@@ -89,13 +89,40 @@ func (db members) Leave(ctx context.Context, id string) error {
 	if db.dialect.Alone {
 		return nil
 	}
+	err := db.update(ctx, func(c *Conn) error { return endMember(c, id) })
+	return failed(err, "leave as member %s", id)
+}
+
+// endMember ends the lease of a member and its claims.
+func endMember(c *Conn, id string) error {
+	if err := c.do("UPDATE nodes SET until = 0 WHERE id = ? AND until > 0", id); err != nil {
+		return err
+	}
+	return c.do("UPDATE claims SET node = '', at = ? WHERE node = ?", c.now(), id)
+}
+
+func (db members) EndMember(ctx context.Context, id, name string) error {
+	if db.dialect.Alone {
+		return nil
+	}
 	err := db.update(ctx, func(c *Conn) error {
-		if err := c.do("UPDATE nodes SET until = 0 WHERE id = ? AND until > 0", id); err != nil {
+		known, err := c.first("SELECT 1 FROM nodes WHERE id = ? AND name = ?", func(Row) error { return nil }, id, name)
+		if err != nil || !known {
 			return err
 		}
-		return c.do("UPDATE claims SET node = '', at = ? WHERE node = ?", c.now(), id)
+		if err := freeAgents(c, id); err != nil {
+			return err
+		}
+		return endMember(c, id)
 	})
-	return failed(err, "leave as member %s", id)
+	return failed(err, "end member %s", id)
+}
+
+// freeAgents ends the leases of a member's agents. Their next holders have larger tokens, so
+// nothing is written under the ended leases.
+func freeAgents(c *Conn, node string) error {
+	return c.do(`UPDATE agents SET node = NULL, wake_at = CASE WHEN run IS NULL THEN due_at ELSE coalesce(resume_at, 0) END
+		WHERE id IN (SELECT id FROM agents WHERE wake_at IS NOT NULL AND node = ? ORDER BY id`+c.locked()+`)`, node)
 }
 
 func (db members) Members(ctx context.Context) ([]storage.Member, error) {

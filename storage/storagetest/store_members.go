@@ -69,6 +69,30 @@ var nodeTests = []storeTest{
 		_, err = b.Claim(b.ctx, "a", "y")
 		b.is(err, storage.ErrLeaseLost)
 	})},
+	{"ended from outside", shared(func(b *bed) {
+		b.renewMember(storage.Member{ID: "a", Name: "host a"})
+		b.renewMember(storage.Member{ID: "b", Name: "host b"})
+		c := ok(b.Claim(b.ctx, "a", "x"))(b)
+		b.post("m1", instant)
+		held, _, err := b.Store.Acquire(b.ctx, "a", ttl, 1, 1)
+		b.noError(err)
+		old := held[0].Lease
+		ok(b.Begin(b.ctx, old, "r1", ids(held[0].Waiting), ""))(b)
+		b.noError(b.EndMember(b.ctx, "never there", "host a"))
+		b.noError(b.EndMember(b.ctx, "a", "host b")) // another name
+		b.equal("still there", ok(b.Holder(b.ctx, "x"))(b), "a")
+		for range 2 {
+			b.noError(b.EndMember(b.ctx, "a", "host a"))
+		}
+		_, err = b.RenewMember(b.ctx, storage.Member{ID: "a", Name: "host a"}, ttl)
+		b.is(err, storage.ErrLeaseLost)
+		b.equal("its claims are free", ok(b.Claim(b.ctx, "b", "x"))(b).Token > c.Token, true)
+		held, _, err = b.Store.Acquire(b.ctx, "b", ttl, 1, 1)
+		b.noError(err)
+		b.equal("its agents are due", []any{len(held), held[0].Run.ID}, []any{1, claybot.RunID("r1")})
+		_, err = b.Begin(b.ctx, old, "r1", nil, "")
+		b.is(err, storage.ErrLeaseLost)
+	})},
 	{"the list", shared(func(b *bed) {
 		b.renewMember(storage.Member{ID: "lost", Name: "1", Started: claybot.Now()})
 		time.Sleep(ttl)
