@@ -64,6 +64,9 @@ type Record struct {
 	// Only are the tools that the run has from this result on, with those of other
 	// results that have such a list.
 	Only []string `json:"only,omitempty"`
+	// Groups are those of tools that are declared to the model from this result, or this
+	// summary, on.
+	Groups []string `json:"groups,omitempty"`
 	// Undo is the effect of a tool that people may want to take back.
 	Undo *Undo `json:"undo,omitempty"`
 	// Tainted: the text comes from, or was written under the influence of, an

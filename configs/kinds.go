@@ -356,6 +356,8 @@ func profileKind(k key) setter {
 		return text(setMemory)
 	case "tools":
 		return into(setTools)
+	case "tool groups":
+		return owned(setGroups)
 	case "profile tools":
 		return owned(setProfileTools)
 	case "deep":

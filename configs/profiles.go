@@ -34,6 +34,7 @@ type Profile struct {
 	Progress      bool     `key:"progress" class:"harmless" words:"send,off"`   // send text that comes together with tool calls
 	Memory        bool     `key:"memory" class:"harmless" kind:"memory"`        // false: each run begins with its own messages only
 	Tools         []string `key:"tools" class:"narrowing" kind:"profile tools"` // that may be used; nil means all, empty none
+	Pin           []string `key:"pin" class:"harmless" kind:"tool groups"`      // groups of tools that are in every request
 	Engine        Engine   `key:",inline"`
 	Care          Care     `key:",inline"`
 	// Workspace begins with the common one. Its lists are shared; they are only
@@ -368,6 +369,17 @@ func setProfileTools(r *reader, at place, n *yaml.Node, p *draft) {
 	setTools(r, at, n, &p.Tools)
 	for _, name := range p.Tools {
 		r.named("tools", item{at, name})
+	}
+}
+
+// setGroups reads groups of tools.
+func setGroups(r *reader, at place, n *yaml.Node, p *draft) {
+	items, _ := r.list(at, n)
+	p.Pin = valid(r, items, forms["tool group"].parse)
+	for _, it := range items {
+		if slices.Contains(p.Pin, it.text) {
+			r.named("pin", it)
+		}
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // A toolRule is a name or pattern of tools in a rule of a profile.
 type toolRule struct {
 	item
-	rule string // approve, confirm, allow, deny or tools
+	rule string // approve, confirm, allow, deny, tools or pin
 }
 
 // named notes a name or pattern of tools that a rule of a profile has.
@@ -25,6 +25,9 @@ func (r *reader) named(rule string, it item) { r.tools = append(r.tools, toolRul
 func (c *Config) UnknownTools(known []string) []Warning {
 	var all []Warning
 	for _, it := range c.Agents.toolNames {
+		if it.rule == "pin" { // see UnknownGroups
+			continue
+		}
 		fits := func(tool string) bool { ok, err := path.Match(it.text, tool); return ok && err == nil }
 		if slices.ContainsFunc(known, fits) || slices.ContainsFunc(c.Tools.servers, func(s string) bool { return mayBegin(it.text, s+"_") }) {
 			continue
@@ -41,6 +44,24 @@ func (c *Config) UnknownTools(known []string) []Warning {
 			}
 		}
 		all = append(all, w)
+	}
+	return all
+}
+
+// UnknownGroups warns of pinned groups of tools that are none of the known ones and belong
+// to no server of the group mcp.
+func (c *Config) UnknownGroups(known []string) []Warning {
+	var all []Warning
+	for _, it := range c.Agents.toolNames {
+		server, ofServer := strings.CutPrefix(it.text, "mcp:")
+		if it.rule != "pin" || slices.Contains(known, it.text) || ofServer && slices.Contains(c.Tools.servers, server) {
+			continue
+		}
+		all = append(all, Warning{
+			File: it.at.file, Line: it.at.line, Key: it.at.key,
+			Text: fmt.Sprintf("there is no group of tools %s, so it is not pinned", quote(it.text)),
+			Next: "the groups are " + strings.Join(known, ", ") + ", and mcp:<server>",
+		})
 	}
 	return all
 }

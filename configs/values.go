@@ -47,6 +47,7 @@ var forms = map[string]form{
 	"scope":        {regexp.MustCompile(`^[A-Za-z0-9_.:/-]+$`), 64, "a scope such as schedule"},
 	"variable":     {regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`), 128, "the name of a variable"},
 	"tool":         {plainName, 64, "the name of a tool"},
+	"tool group":   {regexp.MustCompile(`^([a-z]+|mcp:[A-Za-z0-9_-]+)$`), 64, "a group of tools such as web or mcp:<server>"},
 	"rate":         {regexp.MustCompile(`^([1-9][0-9]{0,2}|1000)/[smh]$`), 6, "a rate such as 5/s, 30/m or 100/h, up to 1000"},
 	"tool pattern": {regexp.MustCompile(`^[A-Za-z0-9_*?-]+$`), 64, "the name of a tool, nor a pattern such as mail_*"},
 	"host":         {regexp.MustCompile(`^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$`), 260, "a host such as example.org, *.example.org or example.org:443"},

@@ -88,6 +88,9 @@ type Tool struct {
 	Parameters  json.RawMessage
 }
 
+// Bytes is about how many bytes of a request the description takes.
+func (t Tool) Bytes() int { return len(t.Name) + len(t.Description) + len(t.Parameters) }
+
 // A Response is a complete answer.
 type Response struct {
 	Text  string

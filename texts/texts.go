@@ -119,6 +119,10 @@ func Compacted(folded, kept int) string {
 func Context(c runs.ContextSize) string {
 	used := c.System + c.Tools + c.Summary + c.Conversation + c.Results
 	room := max(c.Window-c.Reserve, 1)
+	tools := "tools"
+	if len(c.Groups) > 0 {
+		tools += ", with " + list(c.Groups)
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "About %d of %d tokens are used (%d %%).\n\n", used, room, used*100/room)
 	for _, x := range []struct {
@@ -126,7 +130,7 @@ func Context(c runs.ContextSize) string {
 		n    int64
 	}{
 		{"instructions", c.System},
-		{"tools", c.Tools},
+		{tools, c.Tools},
 		{"summary of earlier messages", c.Summary},
 		{"conversation", c.Conversation},
 		{"tool results", c.Results},

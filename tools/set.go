@@ -37,6 +37,8 @@ type Set struct {
 
 	entries map[string]entry
 	offered []llm.Tool
+	whole   bool          // all are in every request: somebody has named them
+	pinned  []string      // groups that are in every request
 	may     func() Permit // see Permitted; nil: all is permitted
 }
 
@@ -44,6 +46,7 @@ type entry struct {
 	tool   Tool
 	spec   Spec
 	schema *jsonschema.Resolved
+	brief  llm.Tool // see Spec.Brief
 }
 
 // NewSet makes a set. The error names tools that were left out: bad names, bad
@@ -66,7 +69,14 @@ func NewSet(tools ...Tool) (*Set, error) {
 			errs = append(errs, fmt.Errorf("tool %q: schema: %w", spec.Name, err))
 			continue
 		}
-		s.entries[spec.Name] = entry{t, spec, schema}
+		e := entry{tool: t, spec: spec, schema: schema}
+		if spec.Brief != nil {
+			if e.brief, err = brief(spec); err != nil {
+				errs = append(errs, fmt.Errorf("tool %q: %w", spec.Name, err))
+				continue
+			}
+		}
+		s.entries[spec.Name] = e
 		if !spec.Hidden {
 			s.offered = append(s.offered, spec.Tool)
 		}
@@ -82,7 +92,7 @@ func (s *Set) Only(names []string) *Set {
 	if names == nil {
 		return s
 	}
-	part := &Set{Log: s.Log, Redact: s.Redact, may: s.may, entries: make(map[string]entry, len(s.entries))}
+	part := &Set{Log: s.Log, Redact: s.Redact, may: s.may, whole: true, entries: make(map[string]entry, len(s.entries))}
 	for name, e := range s.entries {
 		e.spec.Hidden = e.spec.Hidden || !slices.Contains(names, name)
 		part.entries[name] = e
@@ -174,7 +184,7 @@ func (s *Set) Do(ctx context.Context, env Env, call claybot.ToolCall) Outcome {
 	return Outcome{Fault: fault, Record: claybot.Record{
 		Type: claybot.RecordTool, At: claybot.Now(), Run: env.Run,
 		ToolCallID: call.ID, Name: call.Name, OK: err == nil,
-		MS: took, Text: text, Saved: path, Undo: effectOf(env, call, result), Only: result.Only, Files: result.Files,
+		MS: took, Text: text, Saved: path, Undo: effectOf(env, call, result), Only: result.Only, Groups: result.Groups, Files: result.Files,
 		Tainted: result.Untrusted, Private: !s.entries[call.Name].spec.Public,
 	}}
 }

@@ -52,8 +52,12 @@ type Spec struct {
 	Confirm bool
 	// Undoes: results say how they are undone, see Result.Undo.
 	Undoes bool
-	// Scopes name what the tool reaches, such as "schedule", for policies.
+	// Scopes name what the tool reaches, such as "schedule", for policies. The first one is
+	// the group with which the tool is declared, see Group.
 	Scopes []string
+	// Brief are the arguments of the declaration that is in every request, until the group
+	// of the tool is added; nil: the tool is declared with its group only.
+	Brief []string
 	// Source is where the tool comes from, such as mcp:files; empty for claybot
 	// itself.
 	Source string
@@ -189,6 +193,8 @@ type Result struct {
 	// Only narrows the tools of the run to these from now on; nil changes nothing, and
 	// several lists add up.
 	Only []string
+	// Groups are declared to the model from now on, until the next reset.
+	Groups []string
 	// Files belong to the result, kept for the agent; models that see get the
 	// pictures among them.
 	Files []claybot.FileReference

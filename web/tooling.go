@@ -78,8 +78,13 @@ type ToolView struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	Source      string `json:"source"` // claybot, or mcp:<server>
-	Effect      string `json:"effect"`
-	Class       string `json:"class"`
+	// Group is what find_tools adds the tool with; empty: the tool is in every request.
+	Group string `json:"group,omitempty"`
+	// InRequest is the size of its declaration in the next request of the agent, in bytes;
+	// 0: it is not declared until its group is added.
+	InRequest int    `json:"inRequestBytes"`
+	Effect    string `json:"effect"`
+	Class     string `json:"class"`
 	// Asks is when a call needs approval: always, never, unless allowed, or after reading
 	// untrusted content.
 	Asks      string        `json:"asks"`

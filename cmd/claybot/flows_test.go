@@ -76,6 +76,7 @@ func scoped(*flowWorld, string) map[string]any { return map[string]any{"scope": 
 
 // within says why a tool has no way of its own from one conversation to another.
 var within = map[string]string{
+	"find_tools":   "shows the agent's own tools",
 	"current_time": "knows nothing", "wait": "knows nothing",
 	"ask_user": "asks in the conversation", "send_file": "sends to the conversation", "set_reaction": "sends to the conversation",
 	"start_subagent": "has the audience of its conversation", "spawn_and_wait": "has the audience of its conversation", "task": "has the audience of its conversation",
@@ -314,7 +315,7 @@ func (w *flowWorld) try(t *testing.T, f flow, row, who string, cells map[string]
 // publicTools are the tools whose results hold nothing that not everybody may read, or only
 // what was said in the conversation. The results of all others make the web ask.
 var publicTools = []string{
-	"ask_user", "current_time", "wait", "fetch_url", "web_search", "use_skill", "read_skill_file", "write_todos", "read_todos",
+	"ask_user", "current_time", "find_tools", "wait", "fetch_url", "web_search", "use_skill", "read_skill_file", "write_todos", "read_todos",
 	"send_file", "set_reaction", "remind_me", "cancel_reminder", "start_subagent", "send_agent_message", "stop_agent",
 	"memory_write", "memory_append", "memory_update", "memory_delete", "write_file", "edit_file", "delete_file",
 	"cron_add", "cron_delete", "cron_run", "cron_write_memory",

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	_ "time/tzdata" // zones of tasks, also on machines without a zone database
 
@@ -18,6 +19,7 @@ import (
 
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/tools"
 )
 
 // version is set by the build.
@@ -144,7 +146,7 @@ func (e *env) load() (configs.Config, []configs.Warning, error) {
 	}); err != nil {
 		return c, nil, usageError{err}
 	}
-	c.Source.Warnings = append(warnings, c.UnknownTools(builtin)...)
+	c.Source.Warnings = slices.Concat(warnings, c.UnknownTools(builtin), c.UnknownGroups(tools.GroupNames()))
 	return c, c.Source.Warnings, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -257,6 +258,27 @@ func (r *rig) expectNone(ts *testscript.TestScript, where string, texts []string
 	}
 }
 
+// grows checks that each of the newest n requests begins with all of the one before, so
+// that a provider finds it in its cache.
+func (r *rig) grows(ts *testscript.TestScript, n int) {
+	all := r.model.Requests()
+	if len(all) < n {
+		ts.Fatalf("%d requests, want %d", len(all), n)
+	}
+	all = all[len(all)-n:]
+	for i, next := range all[1:] {
+		before := all[i]
+		switch {
+		case next.System != before.System:
+			ts.Fatalf("request %d has another system prompt:\n%s\nafter\n%s", next.N, next.System, before.System)
+		case !reflect.DeepEqual(next.Tools, before.Tools):
+			ts.Fatalf("request %d has other tools", next.N)
+		case len(next.Messages) <= len(before.Messages) || !reflect.DeepEqual(next.Messages[:len(before.Messages)], before.Messages):
+			ts.Fatalf("request %d does not begin with the messages of the one before:\n%+v\nafter\n%+v", next.N, next.Messages, before.Messages)
+		}
+	}
+}
+
 // modelCommand says how the next calls of the model are answered, or waits for
 // calls.
 func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
@@ -291,6 +313,22 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 				return slices.ContainsFunc(q.Messages, func(m llm.Message) bool { return re.MatchString(m.Content) })
 			}), "no request has it"
 		})
+	case len(args) == 3 && args[0] == "sizes": // model sizes BODY TOOLS: what the newest request has at most, in bytes, with the prompt twice
+		all := r.model.Requests()
+		body, tools := all[len(all)-1].Size, 0
+		for _, t := range all[len(all)-1].Tools {
+			tools += t.Bytes() + len(`{"type":"function","function":{"name":"","description":"","parameters":}},`)
+		}
+		ts.Logf("the newest request: %d bytes, %d of them for %d tools", body, tools, len(all[len(all)-1].Tools))
+		for i, n := range []int{body, tools} {
+			if most, err := strconv.Atoi(args[i+1]); err != nil || n > most {
+				ts.Fatalf("%d bytes, want at most %s", n, args[i+1])
+			}
+		}
+	case len(args) == 2 && args[0] == "grows": // model grows N: the newest N requests only add messages to each other
+		n, err := strconv.Atoi(args[1])
+		ts.Check(err)
+		r.grows(ts, n)
 	case len(args) == 2 && args[0] == "called": // model called N: waits until it was, and so often
 		n, err := strconv.Atoi(args[1])
 		ts.Check(err)

@@ -183,11 +183,23 @@ func (w toolbench) Tools(ctx context.Context, id claybot.AgentID) ([]web.ToolVie
 		}
 	}
 	set := w.tooling.box.of(agent)
+	var added []string
+	if id != "" {
+		records, err := w.stores.agents.Records(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		added = set.Added(records)
+	}
+	declared := make(map[string]int)
+	for _, t := range set.Shown(added) {
+		declared[t.Name] = t.Bytes()
+	}
 	views := make([]web.ToolView, 0, len(set.Tools()))
 	for _, t := range set.Tools() {
 		spec, _ := set.Spec(t.Name)
 		views = append(views, web.ToolView{
-			Name: t.Name, Description: t.Description, Source: cmp.Or(spec.Source, "claybot"),
+			Name: t.Name, Description: t.Description, Source: cmp.Or(spec.Source, "claybot"), Group: set.GroupOf(t.Name), InRequest: declared[t.Name],
 			Effect: spec.Effect.String(), Class: spec.Class.String(), Asks: asks(w.rules(agent), agent, spec),
 			Timeout: cmp.Or(spec.Timeout, tools.DefaultTimeout), Parameter: parametersOf(t.Parameters),
 		})

@@ -195,7 +195,11 @@ func (b *toolbox) set(d claybot.Descriptor, skills bool) *tools.Set {
 		set.Log, set.Redact = b.log, strings.NewReplacer(concealed(*c)...).Replace
 		b.sets[key] = set
 	}
-	return b.sets[key].Only(p.Tools)
+	pinned := p.Pin
+	if p.Engine.Deep != nil { // which is made to work with them
+		pinned = slices.Concat(pinned, []string{"agents", "files"})
+	}
+	return b.sets[key].Pinned(pinned).Only(p.Tools)
 }
 
 // all returns the tools of a profile for agents of one kind.
@@ -239,6 +243,7 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 			all = append(all, messaging.TaskTool(system.Subagents, helpers))
 		}
 	}
+	all = append(all, tools.Finder(b.of))
 	// Last, so that no server takes the name of another tool.
 	return append(all, b.tooling.servers.manager.Tools(nil)...)
 }

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/web"
 )
 
@@ -19,9 +21,23 @@ type toolsCmd struct {
 // Run lists tools.
 func (c toolsCmd) Run(e *env) error {
 	return show(e, c.JSON, to("/tools").with(url.Values{"agent": {c.Agent}}), func(out web.ToolList) error {
-		return e.list("NAME,FROM,EFFECT,REACHES,ASKS,LIMIT,DESCRIPTION", "The agent has no tools.\n", each(out.Tools, func(t web.ToolView) []string {
-			return []string{t.Name, t.Source, t.Effect, t.Class, t.Asks, t.Timeout.Round(time.Second).String(), firstSentence(t.Description)}
+		err := e.list("NAME,GROUP,BYTES,EFFECT,REACHES,ASKS,LIMIT,DESCRIPTION", "The agent has no tools.\n", each(out.Tools, func(t web.ToolView) []string {
+			bytes := "-"
+			if t.InRequest > 0 {
+				bytes = strconv.Itoa(t.InRequest)
+			}
+			return []string{t.Name, cmp.Or(t.Group, "-"), bytes, t.Effect, t.Class, t.Asks, t.Timeout.Round(time.Second).String(), firstSentence(t.Description)}
 		}))
+		if err != nil || len(out.Tools) == 0 {
+			return err
+		}
+		tools, bytes := 0, 0
+		for _, t := range out.Tools {
+			if bytes += t.InRequest; t.InRequest > 0 {
+				tools++
+			}
+		}
+		return e.text(fmt.Sprintf("\nA request declares %d of %d tools: %d bytes, about %d tokens. The agent adds groups with find_tools.\n", tools, len(out.Tools), bytes, llm.Tokens(bytes)))
 	})
 }
 

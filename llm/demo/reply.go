@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -14,6 +15,10 @@ import (
 const notice = "Hello! This is the built-in demo model: no real model is configured yet. " +
 	"Set `OPENAI_API_KEY`, or `OPENAI_BASE_URL` for any OpenAI-compatible server, and start claybot again. " +
 	"Until then I echo. Send `help` to see what else you can try."
+
+// findTools is the tool that adds others. Where it is, more tools can be called than a
+// request declares.
+const findTools = "find_tools"
 
 type chat struct {
 	first   bool     // nothing was answered before; a call is no answer
@@ -216,7 +221,7 @@ func summarize(content string) llm.Response {
 }
 
 func offers(offered []llm.Tool, name string) bool {
-	return slices.ContainsFunc(offered, func(t llm.Tool) bool { return t.Name == name })
+	return slices.ContainsFunc(offered, func(t llm.Tool) bool { return t.Name == name || t.Name == findTools })
 }
 
 // opening is the notice, in the first answer that a person gets only.
@@ -319,23 +324,23 @@ func call(c chat, wish string) (r llm.Response, ok bool) {
 	if name == "" {
 		return r, false
 	}
-	names := make([]string, len(c.tools))
+	names, known, more := make([]string, len(c.tools)), false, false
 	for i, t := range c.tools {
 		if t.Name == name {
-			if args == "" {
-				args = sample(t.Parameters)
-			}
-			id := fmt.Sprintf("demo_%d", c.calls+1)
-			return llm.Response{
-				Text:  "I use `" + name + "`.",
-				Calls: []claybot.ToolCall{{ID: id, Name: name, Args: args}},
-				Stop:  llm.StopTools,
-			}, true
+			known, args = true, cmp.Or(args, sample(t.Parameters))
 		}
+		more = more || t.Name == findTools
 		names[i] = "`" + t.Name + "`"
 	}
-	if args != "" && !strings.HasPrefix(args, "{") {
+	if !known && args != "" && !strings.HasPrefix(args, "{") {
 		return r, false
+	}
+	if known || more && args != "" { // there are others that can be called as well
+		return llm.Response{
+			Text:  "I use `" + name + "`.",
+			Calls: []claybot.ToolCall{{ID: fmt.Sprintf("demo_%d", c.calls+1), Name: name, Args: args}},
+			Stop:  llm.StopTools,
+		}, true
 	}
 	if len(names) == 0 {
 		return text(fmt.Sprintf("%sThere is no tool %q; I have no tools at all.", c.opening(), name)), true

@@ -17,6 +17,7 @@ type conversation struct {
 	run      claybot.RunID
 	records  []claybot.Record
 	progress *progress
+	tools    *tools.Set
 	yield    func(claybot.Record, error) bool
 }
 
@@ -24,6 +25,7 @@ type conversation struct {
 func (c *conversation) emit(r claybot.Record) error {
 	if r.Type == claybot.RecordSummary { // the records that it stands for may be deleted one day
 		r.Tainted, r.Private = r.Tainted || tools.Tainted(c.records), r.Private || tools.Private(c.records)
+		r.Groups = c.tools.Added(c.records)
 	}
 	if !c.yield(r, nil) {
 		return errConsumed

@@ -39,7 +39,7 @@ func (l *Loop) pass(t *runs.Turn, yield func(claybot.Record, error) bool) *pass 
 	set := l.tools(t.Agent)
 	w, prompt := l.window(t, set)
 	talk := &conversation{
-		run: t.Run.ID, yield: yield,
+		run: t.Run.ID, yield: yield, tools: set,
 		records:  slices.Clip(t.History), // appending copies: the turn's slice stays as it is
 		progress: readProgress(t.History, t.Run.ID, ask(l.Limits, t.Agent), set.Check),
 	}
@@ -79,7 +79,7 @@ func (l *Loop) tools(a claybot.Agent) *tools.Set {
 // window is what each request of a turn holds besides the conversation, and how much
 // the model takes. The error says why there is no system prompt.
 func (l *Loop) window(t *runs.Turn, set *tools.Set) (w *window, prompt error) {
-	w = &window{tools: set.Tools(), total: ask(l.Window, t.Agent), scale: 1}
+	w = &window{tools: set.Shown(set.Added(t.History)), total: ask(l.Window, t.Agent), scale: 1}
 	switch {
 	case w.total > 0:
 	case l.ModelName != nil:
@@ -112,7 +112,8 @@ func (p *pass) run(ctx context.Context) error {
 			}
 		}
 		n := p.talk.progress.steps + 1
-		p.compaction.window.tools = p.calls.tools.Tools() // permissions may have changed
+		// Groups may have been added, and permissions may have changed.
+		p.compaction.window.tools = p.calls.tools.Shown(p.calls.tools.Added(p.talk.records))
 		err := p.node(ctx, nodeModel, n, n > 1, func() (string, error) { return p.answers.step(ctx) })
 		if err != nil {
 			return err

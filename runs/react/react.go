@@ -103,8 +103,10 @@ func (l *Loop) Compact(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Reco
 
 // Measure implements runs.Compactor.
 func (l *Loop) Measure(t *runs.Turn) runs.ContextSize {
-	w, _ := l.window(t, l.tools(t.Agent))
+	set := l.tools(t.Agent)
+	w, _ := l.window(t, set)
 	size := runs.ContextSize{
+		Groups: set.Added(t.History),
 		Window: w.total, Reserve: reserve(w.total),
 		System: llm.Tokens(len(w.system)), Tools: llm.Tokens(w.fixed() - len(w.system)),
 		Last: t.Agent.State.Context,

@@ -81,7 +81,7 @@ func (w *window) bytes(tokens int64) int {
 func (w *window) fixed() int {
 	n := len(w.system)
 	for _, t := range w.tools {
-		n += toolBytes(t)
+		n += t.Bytes()
 	}
 	return n
 }
@@ -94,8 +94,6 @@ func (w *window) request(summary *claybot.Record, rest []claybot.Record) int {
 	}
 	return n
 }
-
-func toolBytes(t llm.Tool) int { return len(t.Name) + len(t.Description) + len(t.Parameters) }
 
 // tokens is about how many tokens a request with these messages has.
 func (w *window) tokens(messages []llm.Message) int64 {

@@ -27,10 +27,10 @@ const (
 )
 
 type question struct {
-	Question    string   `json:"question,omitempty" jsonschema:"what you want to know, as you would say it to the person"`
+	Question    string   `json:"question,omitempty" jsonschema:"what to ask"`
 	Key         string   `json:"key,omitempty" jsonschema:"a short name for the answer, such as colour"`
 	Type        string   `json:"type,omitempty" jsonschema:"text (the default), textarea, email, email_list, datetime, date, time, number, select, multiselect or boolean"`
-	Options     []string `json:"options,omitempty" jsonschema:"of select and multiselect: the answers to choose from"`
+	Options     []string `json:"options,omitempty" jsonschema:"the answers to choose from"`
 	Min         *float64 `json:"min,omitempty" jsonschema:"the smallest number, the least characters of a text, or the least options"`
 	Max         *float64 `json:"max,omitempty" jsonschema:"the largest number, the most characters of a text, or the most options"`
 	Format      string   `json:"format,omitempty" jsonschema:"a regular expression that the whole text must match; give an example too"`
@@ -42,17 +42,15 @@ type question struct {
 
 type input struct {
 	question
-	Questions []question `json:"questions,omitempty" jsonschema:"several questions at once, instead of the fields above"`
+	Questions []question `json:"questions,omitempty" jsonschema:"several questions at once, at most 5, instead of the fields above; the result has the answers by key"`
 }
 
 // Tools are all tools of this package.
 func Tools(q tools.Questions) []tools.Tool {
 	s := tools.Spec{
-		Tool: llm.Tool{Name: Name, Description: "Asks the person you work for, and waits for the answer, for hours if need be. " +
-			"Use it when you cannot go on without knowing something; put everything you need to know into one call, at most 5 questions. " +
-			"The result has the answers by key."},
+		Tool:   llm.Tool{Name: Name, Description: "Asks the person and waits, for hours if need be. Use it only if you cannot go on without the answer."},
 		Effect: tools.Idempotent,
-		Scopes: []string{"questions"},
+		Scopes: []string{"questions"}, Brief: []string{"question", "options"},
 		Public: true, // what the person types in this conversation
 	}
 	return []tools.Tool{tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {

@@ -23,10 +23,10 @@ func Tools() []tools.Tool { return []tools.Tool{CurrentTime(), Wait()} }
 // CurrentTime tells the date and time in a zone, UTC unless named.
 func CurrentTime() tools.Tool {
 	type input struct {
-		Zone string `json:"zone,omitempty" jsonschema:"IANA time zone such as Europe/Berlin; UTC when absent"`
+		Zone string `json:"zone,omitempty" jsonschema:"such as Europe/Berlin"`
 	}
 	spec := tools.Spec{
-		Tool: llm.Tool{Name: "current_time", Description: "Tells the current date and time."}, Public: true,
+		Tool: llm.Tool{Name: "current_time", Description: "Tells the date and time."}, Public: true, Brief: []string{"zone"},
 		Effect: tools.ReadOnly,
 		Scopes: []string{"clock"},
 	}

@@ -59,10 +59,11 @@ func title(m storage.Memory) string {
 
 func read(c Config) tools.Tool {
 	type input struct {
-		Path  string `json:"path" jsonschema:"the note, such as people/birthdays.md"`
+		Path  string `json:"path" jsonschema:"such as people/birthdays.md"`
 		Scope string `json:"scope,omitempty" jsonschema:"agent, owner or global; agent when absent"`
 	}
 	s := spec("memory_read", "Reads a note.", tools.ReadOnly)
+	s.Brief = []string{"path"}
 	return tools.New(c.shared(s, false), func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		scope, p, err := c.at(env, in.Scope, in.Path, false)
 		if err != nil {
@@ -86,10 +87,11 @@ func (c Config) at(env tools.Env, tree, p string, write bool) (scope, path strin
 
 func search(c Config) tools.Tool {
 	type input struct {
-		Query string `json:"query" jsonschema:"words that the notes have, all of them; beginnings of words count"`
+		Query string `json:"query" jsonschema:"words, or beginnings of words, that a note must all have"`
 		Scope string `json:"scope,omitempty" jsonschema:"agent, owner or global; all that may be read here when absent"`
 	}
-	s := spec("memory_search", "Finds notes by words, the best first.", tools.ReadOnly)
+	s := spec("memory_search", "Finds notes, the best first.", tools.ReadOnly)
+	s.Brief = []string{"query"}
 	return tools.New(c.shared(s, false), func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		scopes, err := c.searched(ctx, env, in.Scope)
 		if err != nil {

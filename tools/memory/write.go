@@ -12,11 +12,12 @@ import (
 
 func write(c Config) tools.Tool {
 	type input struct {
-		Path  string `json:"path" jsonschema:"the note, such as people/birthdays.md"`
-		Text  string `json:"text" jsonschema:"the whole note, in Markdown; its first line is shown in lists"`
+		Path  string `json:"path" jsonschema:"such as people/birthdays.md"`
+		Text  string `json:"text" jsonschema:"in Markdown; lists show its first line"`
 		Scope string `json:"scope,omitempty" jsonschema:"agent, owner or global; agent when absent"`
 	}
-	s := spec("memory_write", "Writes a note that you will have in later conversations. Replaces the note that is there.", tools.Idempotent)
+	s := spec("memory_write", "Writes or replaces a note for later conversations.", tools.Idempotent)
+	s.Brief = []string{"path", "text"}
 	return tools.New(c.shared(s, true), func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		p, err := c.put(ctx, env, in.Scope, in.Path, func(storage.Memory, bool) (string, bool, error) { return in.Text, false, nil })
 		if err != nil {

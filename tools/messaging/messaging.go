@@ -130,16 +130,16 @@ func fit[T any](items []T, important func(T) bool) (kept []json.RawMessage, left
 
 func startSubagent(a tools.Agents) tools.Tool {
 	type input struct {
-		Task   string   `json:"task" jsonschema:"what the subagent shall do; it knows nothing of this conversation, so say all that it needs"`
+		Task   string   `json:"task" jsonschema:"all it needs to know; it sees nothing of this conversation"`
 		Name   string   `json:"name,omitempty" jsonschema:"a short name for people"`
 		Model  string   `json:"model,omitempty" jsonschema:"the model it uses; yours when absent"`
 		Prompt string   `json:"prompt,omitempty" jsonschema:"its system prompt; the usual one when absent"`
 		Tools  []string `json:"tools,omitempty" jsonschema:"names of the tools it may use, only from among yours; all of yours when absent"`
-		Report bool     `json:"report,omitempty" jsonschema:"true: its final text is sent to you as a message"`
+		Report bool     `json:"report,omitempty" jsonschema:"true: you get its result"`
 		Limits limits   `json:"permissions,omitzero" jsonschema:"takes away what the subagent does not need; it never gets more than you have"`
 	}
-	s := spec("start_subagent", "Starts another agent with a task of its own and returns at once with its id. "+
-		"It works in the background. Each call starts a new one. When it fails, you get a message.", tools.Idempotent, scopeAgents)
+	s := spec("start_subagent", "Starts an agent on a task in the background and returns its id. If it fails, you get a message.", tools.Idempotent, scopeAgents)
+	s.Brief = []string{"task", "report"}
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		sub, err := order{in.Task, in.Name, in.Model, in.Prompt, in.Tools}.check("")
 		if err != nil {

@@ -23,19 +23,18 @@ const (
 
 func remindMe(r tools.Reminders) tools.Tool {
 	type input struct {
-		Note    string `json:"note" jsonschema:"what you will be told; write it so that it makes sense then"`
-		At      string `json:"at,omitempty" jsonschema:"when, as RFC 3339 with a zone, such as 2026-12-24T18:00:00+01:00"`
-		In      string `json:"in,omitempty" jsonschema:"how long from now, such as 90m, 1h30m or 2d"`
-		DelayMs *int64 `json:"delayMs,omitempty" jsonschema:"how long from now, in milliseconds"`
+		Note    string `json:"note" jsonschema:"what you are told then"`
+		At      string `json:"at,omitempty" jsonschema:"such as 2026-12-24T18:00:00+01:00"`
+		In      string `json:"in,omitempty" jsonschema:"such as 90m, 1h30m or 2d"`
+		DelayMs *int64 `json:"delayMs,omitempty" jsonschema:"how long from now, in milliseconds, instead of at or in"`
 	}
 	type output struct {
 		ID        string `json:"id"`
 		Scheduled bool   `json:"scheduled"`
 		At        string `json:"at"`
 	}
-	s := spec("remind_me", "Sends a note to yourself at a later time, at most a year ahead; you are woken by it and answer in this chat. "+
-		"Give exactly one of at, in and delayMs.", tools.Idempotent, scopeSchedule)
-	s.Undoes = true
+	s := spec("remind_me", "Wakes you later, at most a year ahead, to answer here. Give at or in.", tools.Idempotent, scopeSchedule)
+	s.Undoes, s.Brief = true, []string{"note", "at", "in"}
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		note, err := tools.Required("note", in.Note, maxNote)
 		if err != nil {

@@ -46,6 +46,7 @@ func ofTask[In any](do func(ctx context.Context, uid string, in In) (tools.Resul
 
 func readMemory(t Memories) tools.Tool {
 	s := memorySpec("cron_read_memory", "Reads the notes of earlier runs of this task.", tools.ReadOnly)
+	s.Brief = []string{}
 	return tools.New(s, ofTask(func(ctx context.Context, uid string, _ struct{}) (tools.Result, error) {
 		text, err := t.Memory(ctx, uid)
 		return tools.Result{Text: cmp.Or(text, "No memory")}, err
@@ -59,7 +60,7 @@ func writeMemory(t Memories) tools.Tool {
 		Mode string `json:"mode,omitempty" jsonschema:"replace: the text is the whole memory; append: it is added at the end; omit for replace"`
 	}
 	s := memorySpec("cron_write_memory", "Writes a note for later runs of this task, which start without any other memory.", tools.Once)
-	s.Undoes = true
+	s.Undoes, s.Brief = true, []string{"text", "mode"}
 	return tools.New(s, ofTask(func(ctx context.Context, uid string, in input) (tools.Result, error) {
 		if in.Mode != "" && in.Mode != "replace" && in.Mode != "append" {
 			return tools.Result{}, fmt.Errorf("field mode: %.40q, want replace or append", in.Mode)
