@@ -53,6 +53,10 @@ type AgentMessage struct {
 	// text that was forwarded, written by another bot or a machine, or heard in a
 	// recording never is, whoever passed it on. The connector vouches for it.
 	FirstHand bool `json:"firstHand,omitempty"`
+	// Spoken says that the message is a recording that its sender made in this chat, not one
+	// that was passed on. Its transcript, which takes the place of the empty Text, answers a
+	// plain question; it never approves or commands anything. The connector vouches for it.
+	Spoken bool `json:"spoken,omitempty"`
 	// Keys are further identities of the same source event. When one of them
 	// is known, the message is a repeat whatever its ID says.
 	Keys []string `json:"keys,omitempty"`

@@ -1,6 +1,7 @@
 package agentsystem_test
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 
@@ -50,7 +51,8 @@ var doorways = map[string]doorway{
 			"button":                          {want: acts, act: pressedTelegram},
 			"form":                            none,
 			"caption of a file":               {want: asText, act: captioned},
-			"voice message":                   {want: asText, act: spokeTelegram},
+			"voice message":                   {want: answers, act: spokeTelegram(nil)},
+			"forwarded voice message":         {want: asText, act: spokeTelegram(map[string]any{"forward_origin": map[string]any{"type": "hidden_user", "sender_user_name": "B", "date": 5}})},
 			"quoted text":                     {want: asText, act: quotedTelegram, never: []probe{tryYes, tryAnswer}},
 			"forwarded":                       {want: asText, act: wrote(map[string]any{"forward_origin": map[string]any{"type": "hidden_user", "sender_user_name": "B", "date": 5}})},
 			"written by a bot for the person": {want: asText, act: wrote(map[string]any{"via_bot": tgBot(99)})},
@@ -82,7 +84,8 @@ var doorways = map[string]doorway{
 			"button":                          {want: acts, act: pressedSlack},
 			"form":                            {want: acts, act: submittedSlack, never: []probe{tryCommand, tryYes}},
 			"caption of a file":               {want: acts, act: posted(slacktest.Post{Channel: "DU1", User: "U1", Subtype: "file_share"}, "")},
-			"voice message":                   {want: asText, act: spokeSlack},
+			"voice message":                   {want: answers, act: spokeSlack},
+			"forwarded voice message":         none,
 			"quoted text":                     {want: asText, act: posted(slacktest.Post{Channel: "DU1", User: "U1"}, "&gt; "), never: []probe{tryYes, tryAnswer}},
 			"forwarded":                       {want: asText, act: sharedSlack},
 			"written by a bot for the person": none,
@@ -104,7 +107,7 @@ var doorways = map[string]doorway{
 			"caption of a file": {want: acts, act: func(s *stage, _ probe, text string) {
 				s.page(`{"text":"` + text + `","files":["f1"],"conversation":"main"}`)
 			}},
-			"typed in a group": none, "reply to a command": none, "slash command": none, "button": none, "form": none, "voice message": none,
+			"typed in a group": none, "reply to a command": none, "slash command": none, "button": none, "form": none, "voice message": none, "forwarded voice message": none,
 			"quoted text": none, "forwarded": none, "written by a bot for the person": none, "scheduled or automatic": none, "edited": none, "bot": none,
 			"anonymous administrator": none, "post of a channel": none, "guest in an allowed channel": none, "user of another workspace": none,
 		},
@@ -135,10 +138,14 @@ func captioned(s *stage, _ probe, text string) {
 	s.telegram.Write(telegramtest.Incoming{ChatID: 7, UserID: 7, Caption: text, Fields: map[string]any{"document": s.telegram.AddFile("a.txt", []byte("a"))}})
 }
 
-func spokeTelegram(s *stage, _ probe, _ string) {
-	voice := s.telegram.AddFile("voice.ogg", []byte("OggS"))
-	voice["duration"], voice["mime_type"] = 4, "audio/ogg"
-	s.telegram.Write(telegramtest.Incoming{ChatID: 7, UserID: 7, Fields: map[string]any{"voice": voice}})
+func spokeTelegram(more map[string]any) func(*stage, probe, string) {
+	return func(s *stage, _ probe, _ string) {
+		voice := s.telegram.AddFile("voice.ogg", []byte("OggS"))
+		voice["duration"], voice["mime_type"] = 4, "audio/ogg"
+		fields := map[string]any{"voice": voice}
+		maps.Copy(fields, more)
+		s.telegram.Write(telegramtest.Incoming{ChatID: 7, UserID: 7, Fields: fields})
+	}
 }
 
 func quotedTelegram(s *stage, _ probe, text string) {

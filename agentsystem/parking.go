@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/worker"
@@ -92,6 +93,9 @@ func (p *parking) take(ctx context.Context, to claybot.Descriptor, m claybot.Age
 	if err == nil {
 		done, err = p.intake.accept(ctx, to, m)
 	}
+	if errors.Is(err, questions.ErrUnheard) { // it takes its time, which must not hold up the source
+		return p.park(ctx, to, m, err, storage.ParkRules{})
+	}
 	class := storage.ClassOf(err)
 	if err == nil || ctx.Err() != nil || class != storage.ClassMember && class != storage.ClassAgent {
 		return done, err
@@ -149,7 +153,7 @@ func (p *parking) park(ctx context.Context, to claybot.Descriptor, m claybot.Age
 	if added && m.Type == claybot.MessageCancel {
 		p.stop(ctx, to, m)
 	}
-	if added && !rules.Behind {
+	if added && !rules.Behind && !errors.Is(cause, questions.ErrUnheard) {
 		log.Error("message parked: agent unusable", "class", storage.ClassOf(cause).String(), "err", cause)
 	}
 	p.counts.parked.Raise()
@@ -290,10 +294,40 @@ func (p *parking) unparkOne(ctx context.Context, x storage.Parked) error {
 	case !p.people.Admits(x.To, x.Message):
 		return p.end(ctx, x, inbox.SkippedRevoked)
 	}
-	if _, err := p.intake.accept(ctx, x.To, x.Message); err != nil {
+	_, err := p.intake.accept(ctx, x.To, x.Message)
+	if errors.Is(err, questions.ErrUnheard) {
+		err = p.listen(ctx, x)
+	}
+	if err != nil {
 		return err
 	}
 	return p.store.Unpark(ctx, x.Message.ID)
+}
+
+// listen transcribes a recording that may answer a question, and stores it: as the answer,
+// or, if it can be none, as any other message.
+func (p *parking) listen(ctx context.Context, x storage.Parked) error {
+	agent, err := p.intake.agents.AgentFor(ctx, x.To)
+	if err != nil {
+		return fmt.Errorf("agent for %s: %w", x.Message.ID, err)
+	}
+	run, _, _, err := p.intake.questions.Ledger.PausedRun(ctx, agent.ID)
+	if err != nil {
+		return err
+	}
+	m, ok, err := p.worker.Listen(ctx, agent, run, x.Message)
+	if err != nil {
+		return err
+	}
+	if ok {
+		if _, taken, err := p.intake.questions.Texts.Take(ctx, agent, p.intake.cleaned(m)); taken || err != nil {
+			return err
+		}
+	}
+	m = x.Message
+	m.Spoken = false // it waits for its turn
+	_, err = p.intake.acceptFor(ctx, agent, m)
+	return err
 }
 
 // answerAtOnce answers a /stop, /status or /why for an agent that cannot be used, from

@@ -44,21 +44,29 @@ type pause struct {
 	open    []claybot.Question // that the person may answer by a text: without an answer, not expired
 }
 
+// ErrUnheard means that a recording may answer a question once it is transcribed.
+var ErrUnheard = errors.New("a recording is to be transcribed, it may answer a question")
+
 // Take handles a message as a text answer, when the agent waits for one and the person
-// typed it. It reports whether it did; all other messages take the usual path.
+// typed it. It reports whether it did; all other messages take the usual path. A spoken
+// message answers plain questions with its transcript; without one, and with such a
+// question, Take returns ErrUnheard.
 //
 // The message is stored first, with its consequences, so that a redelivery after a crash
 // has the same effect, and any other redelivery has none.
 func (x *TextAnswers) Take(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (done storage.Posted, taken bool, err error) {
-	if !m.FirstHand || m.Type != claybot.MessageUser || m.Run != "" || m.Engine != "" || !agent.Descriptor.Foreground() {
+	if !m.FirstHand && !m.Spoken || m.Type != claybot.MessageUser || m.Run != "" || m.Engine != "" || !agent.Descriptor.Foreground() {
 		return done, false, nil
 	}
 	w, err := x.pauseOf(ctx, agent)
 	if err == nil {
 		w.open, err = w.read(ctx, m)
 	}
-	if err != nil || len(w.open) == 0 || w.elsewhere(m.Text) {
+	if err != nil || len(w.open) == 0 || !unheard(m) && w.elsewhere(m.Text) {
 		return done, false, err
+	}
+	if unheard(m) {
+		return done, false, ErrUnheard
 	}
 	p, err := x.intake.Complete(ctx, agent, m)
 	if err != nil || p.Skip != "" { // not readable
@@ -80,6 +88,9 @@ func (x *TextAnswers) Take(ctx context.Context, agent claybot.Agent, m claybot.A
 	return done, true, inbox.Unfinished(w.follow(ctx, stored))
 }
 
+// unheard reports whether a message is a recording without its transcript.
+func unheard(m claybot.AgentMessage) bool { return m.Spoken && m.Text == "" }
+
 // pauseOf returns the questions that the run of an agent waits for.
 func (x *TextAnswers) pauseOf(ctx context.Context, agent claybot.Agent) (pause, error) {
 	run, open, err := x.ledger.unanswered(ctx, agent.ID, func(q claybot.Question) bool {
@@ -90,13 +101,14 @@ func (x *TextAnswers) pauseOf(ctx context.Context, agent claybot.Agent) (pause, 
 
 // read drops what the sender may not answer: the approvals that the person could not have
 // read when they wrote, as a yes only ever approves what it replied to, and what is reserved
-// for those who may approve, if the sender is a program that may not.
+// for those who may approve, if the sender is a program that may not. A recording approves
+// nothing.
 func (p pause) read(ctx context.Context, m claybot.AgentMessage) (open []claybot.Question, err error) {
 	if m.At == 0 {
 		m.At = claybot.Now()
 	}
 	for _, q := range p.open {
-		if m.From.Program && Reserved(q) {
+		if m.From.Program && Reserved(q) || m.Spoken && q.Type == claybot.QuestionConfirm {
 			continue
 		}
 		if q.Type == claybot.QuestionConfirm {

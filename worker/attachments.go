@@ -94,7 +94,12 @@ func (a *attachments) withFiles(ctx context.Context, m claybot.AgentMessage) (st
 		}
 		kept = append(kept, f)
 		if spoken(f) {
-			lines = append(lines, a.hear(ctx, f))
+			text, why := a.hear(ctx, f)
+			if what := connectors.FileLine(f); why != "" {
+				lines = append(lines, "["+what+": "+why+"]")
+			} else {
+				lines = append(lines, "["+what+"] "+text)
+			}
 		}
 	}
 	lines = slices.DeleteFunc(lines, func(s string) bool { return s == "" })
@@ -187,34 +192,54 @@ func spoken(f claybot.FileReference) bool {
 	return f.Kind == claybot.FileVoice || f.Kind == claybot.FileAudio || f.Kind == "" && strings.HasPrefix(f.MIMEType, "audio/")
 }
 
-// hear returns the transcript of a recording as a line, or the reason why there
-// is none.
-func (a *attachments) hear(ctx context.Context, f claybot.FileReference) string {
-	what := connectors.FileLine(f)
+// hear returns the transcript of a recording, or why there is none.
+func (a *attachments) hear(ctx context.Context, f claybot.FileReference) (text, why string) {
 	if a.transcribe == nil {
-		return "[" + what + ": it cannot be heard here, as no speech recognition is set up; the operator can do that with the key transcription]"
+		return "", "it cannot be heard here, as no speech recognition is set up; the operator can do that with the key transcription"
 	}
 	ctx, cancel := context.WithTimeout(ctx, hearTime)
 	defer cancel()
 	speech, err := a.recognize(ctx, f)
-	if speech.Usage != (claybot.Usage{}) {
+	if a.talk != nil && speech.Usage != (claybot.Usage{}) {
 		a.talk.charge(speech.Model, "a recording was transcribed", speech.Usage)
 	}
-	text := strings.TrimSpace(claybot.Clean(speech.Text))
+	text = strings.TrimSpace(claybot.Clean(speech.Text))
 	limit, limited := errors.AsType[*llm.LimitError](err)
 	switch {
 	case limited:
-		return "[" + what + ": it was not heard. " + limit.Text + "]"
+		return "", "it was not heard. " + limit.Text
 	case err != nil:
 		a.job.log.Warn("failed to transcribe recording", "file", f.ID, "err", err)
-		return "[" + what + ": the speech recognition failed, so its content is unknown]"
+		return "", "the speech recognition failed, so its content is unknown"
 	case text == "":
-		return "[" + what + ": no words in it]"
+		return "", "no words in it"
 	}
 	if r := []rune(text); len(r) > inbox.MaxText {
 		text = string(r[:inbox.MaxText]) + "…"
 	}
-	return "[" + what + "] " + text
+	return text, ""
+}
+
+// Listen returns a spoken message with its transcript as its text. ok is false if there is
+// none; err is an error of the store. The budgets of the run pay for it.
+func (s *Worker) Listen(ctx context.Context, agent claybot.Agent, run claybot.Run, m claybot.AgentMessage) (heard claybot.AgentMessage, ok bool, err error) {
+	if len(m.Files) != 1 || s.transcribe == nil {
+		return m, false, nil
+	}
+	a := &attachments{
+		job:   &job{agent: agent, run: run, log: s.runLog(agent, run.ID)},
+		store: s.stores.Files, connector: s.parts.Connector, transcribe: s.transcribe, panicked: s.meter.Panicked,
+	}
+	f, why, err := a.fetchOne(ctx, m.Files[0])
+	if err != nil || why != "" {
+		return m, false, err
+	}
+	text, why := a.hear(ctx, f)
+	if ctx.Err() != nil {
+		return m, false, context.Cause(ctx)
+	}
+	m.Text, m.Files = text, []claybot.FileReference{f}
+	return m, why == "", nil
 }
 
 // recognize transcribes a recording and converts a panic to an error.

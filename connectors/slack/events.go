@@ -140,6 +140,8 @@ func (e event) message(name string, self identity) (incoming, verdict) {
 		m.Tainted = m.Tainted || a.Share || a.Unfurl
 		m.FirstHand = m.FirstHand && !a.Share
 	}
+	m.Spoken = m.FirstHand && m.Text == "" && len(v.Files) == 1 && kindOf(v.Files[0]) == claybot.FileVoice
+	m.FirstHand = m.FirstHand && !m.Spoken
 	m, ours := connectors.Interpret(m, "!/", self.Name)
 	if !ours {
 		return incoming{}, nothing

@@ -200,7 +200,7 @@ func (c *Connector) read(u *update, to claybot.Descriptor, username string) (msg
 			Quote:     m.quoted(),
 			Group:     m.Chat.group(),
 		},
-		Tainted: c.strange(m), FirstHand: m.typed(),
+		Tainted: c.strange(m), FirstHand: m.typed(), Spoken: m.recorded(),
 	}
 	if m.Date <= 0 {
 		msg.At = claybot.Now()
@@ -269,8 +269,14 @@ func (m *message) forwarded() bool { return m.ForwardDate != 0 || m.ForwardOrigi
 // typed reports whether the sender typed the text of m as a message. They did not
 // type what they forwarded, what another bot wrote for them (via_bot) and what was
 // sent without them. The caption of a file comes along when apps share the file.
-func (m *message) typed() bool {
-	return m.Text != "" && !m.forwarded() && m.ViaBot == nil && m.BusinessBot == nil && !m.FromOffline
+func (m *message) typed() bool { return m.Text != "" && m.own() }
+
+// recorded reports whether m is a voice message that its sender recorded, and nothing else.
+func (m *message) recorded() bool { return m.Voice != nil && m.Caption == "" && m.own() }
+
+// own reports whether the sender of m made it in this chat, at this moment.
+func (m *message) own() bool {
+	return !m.forwarded() && m.ViaBot == nil && m.BusinessBot == nil && !m.FromOffline
 }
 
 // strange reports whether m has content that neither its sender nor the bot
