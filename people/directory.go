@@ -10,8 +10,8 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// reach returns the owners whose agents d may reach; nil for all.
-func (dir *Directory) reach(d claybot.Descriptor) []string {
+// Reach returns the owners whose agents d may reach; nil for all.
+func (dir *Directory) Reach(d claybot.Descriptor) []string {
 	if dir.cfg.AllOwners() || d.OwnerID() == "" {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (dir *Directory) Identities(owner string) []string {
 
 // Reaches reports whether an agent may reach another one.
 func (dir *Directory) Reaches(from, to claybot.Descriptor) bool {
-	ids := dir.reach(from)
+	ids := dir.Reach(from)
 	return ids == nil || slices.Contains(ids, to.OwnerID())
 }
 
@@ -38,7 +38,7 @@ func (dir *Directory) Reaches(from, to claybot.Descriptor) bool {
 // or storage.ErrNotFound. It skips people without access and those whose connector cannot
 // send, and prefers conversations that their person alone reads.
 func (dir *Directory) Recent(ctx context.Context, d claybot.Descriptor, except claybot.AgentID) (storage.IndexEntry, error) {
-	return dir.recent(ctx, dir.reach(d), except)
+	return dir.recent(ctx, dir.Reach(d), except)
 }
 
 func (dir *Directory) recent(ctx context.Context, owners []string, except claybot.AgentID) (storage.IndexEntry, error) {

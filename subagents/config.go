@@ -2,7 +2,6 @@ package subagents
 
 import (
 	"context"
-	"iter"
 	"log/slog"
 	"time"
 
@@ -22,7 +21,7 @@ type Agents interface {
 type Index interface {
 	IndexedAgentByID(ctx context.Context, id claybot.AgentID) (storage.IndexEntry, error)
 	IndexedDescriptor(ctx context.Context, id claybot.AgentID) (claybot.Descriptor, error)
-	IndexedAgents(ctx context.Context) iter.Seq2[storage.IndexEntry, error]
+	AgentPage(ctx context.Context, q storage.AgentQuery) ([]storage.IndexEntry, error)
 	Children(ctx context.Context, id claybot.AgentID) ([]storage.IndexEntry, error)
 	Started(ctx context.Context, root claybot.AgentID, since claybot.Time) (int, error)
 }
@@ -50,6 +49,7 @@ type Poster interface {
 type People interface {
 	Recent(ctx context.Context, d claybot.Descriptor, except claybot.AgentID) (storage.IndexEntry, error)
 	Reaches(from, to claybot.Descriptor) bool
+	Reach(from claybot.Descriptor) (owners []string)
 	Discloses(source, sink claybot.Audience) bool
 	MayWrite(d claybot.Descriptor) bool
 	TellOwner(ctx context.Context, a claybot.Agent, key, text string)

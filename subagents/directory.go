@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -29,17 +30,18 @@ type Directory struct {
 
 var _ tools.Directory = (*Directory)(nil)
 
-// ListAgents implements tools.Directory.
+// maxListed is how many agents of each owner one list has.
+const maxListed = 200
+
+// ListAgents implements tools.Directory. It lists the agents that heard from a user last.
 func (d *Directory) ListAgents(ctx context.Context, env tools.Env) ([]tools.AgentInfo, error) {
 	var list []tools.AgentInfo
 	mine := d.Audience(ctx, env.Agent, env.Route)
-	for e, err := range d.index.IndexedAgents(ctx) {
-		if err != nil {
-			return nil, fmt.Errorf("list agents: %w", err)
-		}
-		if !d.people.Reaches(env.Agent.Descriptor, e.Descriptor) {
-			continue
-		}
+	entries, err := d.within(ctx, env.Agent)
+	if err != nil {
+		return nil, fmt.Errorf("list agents: %w", err)
+	}
+	for _, e := range entries {
 		info, err := d.Info(ctx, e)
 		if err != nil {
 			return nil, err
@@ -51,6 +53,29 @@ func (d *Directory) ListAgents(ctx context.Context, env tools.Env) ([]tools.Agen
 		list = append(list, info)
 	}
 	return list, nil
+}
+
+// within returns the agents that an agent reaches, itself among them.
+func (d *Directory) within(ctx context.Context, a claybot.Agent) (all []storage.IndexEntry, err error) {
+	owners := d.people.Reach(a.Descriptor)
+	if owners == nil {
+		owners = []string{""} // all
+	}
+	for _, owner := range owners {
+		page, err := d.index.AgentPage(ctx, storage.AgentQuery{Owner: owner, Limit: maxListed})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+	}
+	if slices.ContainsFunc(all, func(e storage.IndexEntry) bool { return e.ID == a.ID }) {
+		return all, nil
+	}
+	self, err := d.index.IndexedAgentByID(ctx, a.ID)
+	if err == nil {
+		all = append(all, self)
+	}
+	return all, storage.Ignore(err, storage.ErrNotFound)
 }
 
 // Info returns what other agents may see of an agent.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"time"
@@ -80,13 +81,10 @@ func (s *Supervisor) StopAwaited(ctx context.Context, id claybot.AgentID, run cl
 // StopOrphans stops subagents whose waiting run has ended: the process crashed after that
 // end and before it could stop them.
 func (s *Supervisor) StopOrphans(ctx context.Context) {
-	for e, err := range s.index.IndexedAgents(ctx) {
+	for e, err := range s.busy(ctx) {
 		if err != nil {
 			s.log.Error("failed to list orphaned subagents", "err", err)
 			return
-		}
-		if e.Descriptor.Type != claybot.AgentSubagent || !e.Busy {
-			continue
 		}
 		r, err := s.inbox.Receipt(ctx, taskID(e.Descriptor.UID))
 		if err != nil || r.Message.Awaited == nil {
@@ -94,6 +92,29 @@ func (s *Supervisor) StopOrphans(ctx context.Context) {
 		}
 		if run, err := s.runs.Run(ctx, r.Message.Awaited.Run); err == nil && run.State.Ended() {
 			s.Halt(ctx, e, "parent")
+		}
+	}
+}
+
+// busy yields the subagents that have a run, or something that will start one.
+func (s *Supervisor) busy(ctx context.Context) iter.Seq2[storage.IndexEntry, error] {
+	return func(yield func(storage.IndexEntry, error) bool) {
+		q := storage.AgentQuery{Type: claybot.AgentSubagent, Busy: true, Limit: 200}
+		for {
+			page, err := s.index.AgentPage(ctx, q)
+			if err != nil {
+				yield(storage.IndexEntry{}, err)
+				return
+			}
+			for _, e := range page {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if len(page) < q.Limit {
+				return
+			}
+			q.After = page[len(page)-1].ID
 		}
 	}
 }
