@@ -87,6 +87,8 @@ func (r *register) RenewMember(ctx context.Context, n storage.Member, ttl time.D
 
 func (r *register) HeldBy(context.Context, claybot.AgentID) (string, error) { return "", nil }
 
+func (r *register) EndMember(ctx context.Context, id, _ string) error { return r.Leave(ctx, id) }
+
 func (r *register) Leave(ctx context.Context, id string) error {
 	if err := r.way(ctx); err != nil {
 		return err
