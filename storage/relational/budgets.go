@@ -124,11 +124,13 @@ func reserveBudgets(c *Conn, r storage.Reservation) error {
 		r.ID, r.Node, r.Run, r.Amount.Tokens, r.Amount.MicroUSD, r.Amount.Unpriced, list, c.now())
 }
 
+// Book implements storage.Budgets. A loss of power may undo it: then the reservation is booked
+// in full at the next start, as after a crash.
 func (db spending) Book(ctx context.Context, id string, actual storage.Amount) ([]storage.Budget, error) {
 	if err := checkAmount(actual); err != nil {
 		return nil, fmt.Errorf("book: %w", err)
 	}
-	list, err := write(ctx, db, func(c *Conn) ([]storage.Budget, error) { return bookReservation(c, id, &actual) })
+	list, err := lightly(ctx, db, func(c *Conn) ([]storage.Budget, error) { return bookReservation(c, id, &actual) })
 	return result(list, err, "book")
 }
 
