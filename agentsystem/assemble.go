@@ -153,7 +153,8 @@ func (a *assembly) makeIntake() {
 	s := a.system
 	undo := &Undo{agents: a.agents, index: a.Index, runs: a.Runs, receipts: a.Inbox, people: s.People, accept: a.intake.acceptFor}
 	*a.intake = intake{
-		agents: a.agents, inboxes: a.inboxes, results: a.results, sender: s.deliverer, people: s.People, profiles: s.Profiles, questions: s.Questions,
+		deliver: s.dispatcher.post,
+		agents:  a.agents, inboxes: a.inboxes, results: a.results, sender: s.deliverer, people: s.People, profiles: s.Profiles, questions: s.Questions,
 		subagents: s.Subagents.Supervisor, undo: undo, unwell: &s.Worker.Health, command: s.Overview.Answer, connector: a.connector, secrets: a.UserSecrets, most: a.RunsPerMinute, log: a.Log,
 	}
 	*a.parking = parking{

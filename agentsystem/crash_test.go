@@ -186,7 +186,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 				r.checkEvents(ann)
 				want, steps = r.history(ann), len(r.fuse.steps)
 			})
-			if steps < 14*len(p.turns) {
+			if steps < 13*len(p.turns) {
 				t.Fatalf("only %d steps: the test does not see them", steps)
 			}
 			for k := max(0, steps-p.tried); k < steps; k++ {

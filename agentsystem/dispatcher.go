@@ -26,12 +26,73 @@ type dispatcher struct {
 	log      *slog.Logger
 	slots    chan struct{} // one of each worker that does not only wait
 	workers  sync.WaitGroup
+
+	mu      sync.Mutex
+	running bool // workers may start
+}
+
+// post stores a message. If it finds its agent idle and there is room here, its run begins
+// in the same commit, and begin starts the worker; call it once the message is accepted.
+func (d *dispatcher) post(ctx context.Context, agent claybot.Agent, p storage.Posting) (done storage.Posted, begin func(), err error) {
+	began := time.Now()
+	slot := d.reserve(agent, &p)
+	done, err = d.inboxes.Post(ctx, p)
+	if slot == nil {
+		return done, func() {}, err
+	}
+	if err != nil || done.Started == nil {
+		slot()
+		d.workers.Done()
+		return done, func() {}, err
+	}
+	box := d.inboxes.Opened(ctx, *done.Started, began)
+	return done, func() {
+		go func() { // reserve has added it to the workers
+			defer d.workers.Done()
+			defer slot()
+			defer box.Close()
+			d.worker.Work(box, slot)
+		}()
+	}, nil
+}
+
+// reserve reserves a worker for the run that a message may begin, and says so in its
+// posting. slot gives its slot back; nil: the message waits for Next. Where there are other
+// members, which may have more room, it always does.
+func (d *dispatcher) reserve(agent claybot.Agent, p *storage.Posting) (slot func()) {
+	if p.Skip != "" || p.Message.Type != claybot.MessageUser || d.members.Others() > 0 {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.running || d.worker.Health.Room(cap(d.slots)-len(d.slots), len(d.slots)) == 0 {
+		return nil
+	}
+	if p.Start = d.worker.Starting(agent, p.Message); p.Start == nil {
+		return nil
+	}
+	select {
+	case d.slots <- struct{}{}:
+	default:
+		p.Start = nil
+		return nil
+	}
+	d.workers.Add(1)
+	return sync.OnceFunc(func() { <-d.slots })
+}
+
+// work says whether workers may start.
+func (d *dispatcher) work(running bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.running = running
 }
 
 // run returns when ctx is done and all workers have ended, or with the store's error
 // after three in a row of a store that no other process can repair.
 func (d *dispatcher) run(ctx context.Context) error {
 	defer d.end()
+	d.work(true)
 	failures := 0
 	for {
 		free, err := d.room(ctx)
@@ -105,6 +166,7 @@ func (d *dispatcher) start(due []*inbox.AgentInbox) {
 // end gives the workers their grace, then ends them. The grace is short when other
 // members are there, which resume at once what is cut here.
 func (d *dispatcher) end() {
+	d.work(false)
 	d.worker.Drain()
 	grace := d.limits.Grace
 	if d.members.Others() > 0 {

@@ -44,6 +44,11 @@ type pair struct {
 // idle is an inbox that has no work for its node.
 type idle struct{ agentsystem.Inbox }
 
+func (i idle) Post(ctx context.Context, p storage.Posting) (storage.Posted, error) {
+	p.Start = nil
+	return i.Inbox.Post(ctx, p)
+}
+
 func (idle) Acquire(context.Context, string, time.Duration, int, int) ([]storage.Acquired, time.Time, error) {
 	return nil, time.Time{}, nil
 }

@@ -25,8 +25,10 @@ import (
 // An intake puts messages into the inboxes of their agents, with what commits together
 // with them: the answer to a command, or the reason why a message will not run.
 type intake struct {
-	agents    *storage.Bounded
-	inboxes   *inbox.Inboxes
+	agents  *storage.Bounded
+	inboxes *inbox.Inboxes
+	// deliver stores a message, see dispatcher.post.
+	deliver   func(ctx context.Context, agent claybot.Agent, p storage.Posting) (done storage.Posted, begin func(), err error)
 	results   *results
 	sender    *delivery.Deliverer
 	people    *people.Directory
@@ -121,11 +123,12 @@ func (i *intake) post(ctx context.Context, agent claybot.Agent, p storage.Postin
 	if stopsAll(p.Message) { // before the answer commits: after a crash in between it is posted again
 		i.subagents.HaltBelow(ctx, agent.ID, "user")
 	}
-	done, err := i.inboxes.Post(ctx, p)
+	done, begin, err := i.deliver(ctx, agent, p)
 	if err != nil {
 		i.unwell.Stored(err)
 		return done, err
 	}
+	defer begin()
 	if done.Added {
 		i.unwell.Stored(nil)
 		i.accepted(ctx, agent, p.Message, done)

@@ -7,23 +7,64 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/inbox"
 )
+
+// count returns how many steps with a name reached the disk or the platform.
+func (f *fuse) count(name string) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.steps {
+		if s == name {
+			n++
+		}
+	}
+	return n
+}
+
+// The run of an idle agent begins in the commit that stores its message; what comes while
+// it is busy, or is held back, waits for a run of its own.
+func TestRunsBeginWithTheirMessages(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.setPolicy(oneByOne)
+		r.mind.hold("", time.Second)
+		r.start()
+		r.say("a")
+		synctest.Wait()
+		if n := r.fuse.count("begin"); n != 0 {
+			t.Errorf("%d begins of their own", n)
+		}
+		r.say("b")
+		after(time.Minute)
+		if n := r.fuse.count("begin"); n != 1 {
+			t.Errorf("%d begins, want that of b", n)
+		}
+		r.wants("re: a", "re: b")
+		if run := r.receipt("a").Run; run == nil || run.Attempts > 1 {
+			t.Errorf("the run of a: %+v", run)
+		}
+		r.setPolicy(inbox.Policy{Debounce: time.Second})
+		r.say("c")
+		after(time.Minute)
+		if n := r.fuse.count("begin"); n != 2 {
+			t.Errorf("%d begins, want that of c as well", n)
+		}
+		r.say("d")
+		synctest.Wait()
+		r.crash()
+		r.start()
+		after(time.Minute)
+		r.wants("re: a", "re: b", "re: c", "re: d")
+	})
+}
 
 // An answer whose chat is free is stored as attempted, and sent without another write.
 // One that has to wait is stored waiting, and attempted when its time comes.
 func TestAnswersAreStoredAttempted(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
-		attempts := func() (n int) {
-			r.fuse.mu.Lock()
-			defer r.fuse.mu.Unlock()
-			for _, s := range r.fuse.steps {
-				if s == "attempt" {
-					n++
-				}
-			}
-			return n
-		}
+		attempts := func() int { return r.fuse.count("attempt") }
 		var during claybot.SendState
 		r.chat.judge = func(o claybot.Outgoing) verdict {
 			stored, err := r.db.OutgoingByID(r.Context(), o.ID)

@@ -102,7 +102,7 @@ func (i *Inboxes) Post(ctx context.Context, p storage.Posting) (storage.Posted, 
 		}
 		i.Cancel(p.To, done.Canceled, by)
 	}
-	if done.Added && done.Skipped == "" || done.Canceled != "" {
+	if done.Added && done.Skipped == "" && done.Started == nil || done.Canceled != "" {
 		i.Wake()
 	}
 	return done, nil
@@ -172,6 +172,22 @@ func (i *Inboxes) Next(ctx context.Context, limit, batch int) ([]*AgentInbox, er
 		}
 		timer.Stop()
 	}
+}
+
+// Starting fills in what lets a message begin a run as it is posted, under the present
+// id of this node; nil while no agents are taken.
+func (i *Inboxes) Starting(run claybot.RunID, engine string) *storage.Start {
+	node := i.Node()
+	if node == "" {
+		return nil
+	}
+	return &storage.Start{Node: node, TTL: i.TTL, Run: run, Engine: engine}
+}
+
+// Opened returns the box of an agent whose run began as its message was posted, at a time
+// after began.
+func (i *Inboxes) Opened(ctx context.Context, a storage.Acquired, began time.Time) *AgentInbox {
+	return i.open(ctx, a, began)
 }
 
 func (i *Inboxes) open(ctx context.Context, h storage.Acquired, began time.Time) *AgentInbox {

@@ -100,6 +100,8 @@ type Acquired struct {
 	// Waiting are the pending messages, oldest first, up to the batch given to
 	// Acquire.
 	Waiting []claybot.AgentMessage
+	// Started: the run began in the commit that leased the agent, see Start.
+	Started bool
 	// From is the member whose lease had expired; empty if the agent was released, or
 	// if one process uses the store alone.
 	From string
@@ -110,6 +112,15 @@ type Acquired struct {
 type Wait struct {
 	Quiet time.Duration
 	Max   time.Duration
+}
+
+// A Start lets a message begin a run in the commit that stores it. Node gets the lease of
+// the agent for TTL, as by Acquire, and the run begins with Run and Engine, as by Begin.
+type Start struct {
+	Node   string
+	TTL    time.Duration
+	Run    claybot.RunID
+	Engine string
 }
 
 // A Posting is one message to post, with everything that commits with it.
@@ -129,6 +140,9 @@ type Posting struct {
 	IfIdle  []claybot.Outgoing
 	// By is who requests a cancel; empty means user.
 	By string
+	// Start begins a run with a message of a user that makes its agent due at once, if the
+	// agent was idle: nobody held it, and nothing waited. nil: it waits for Acquire.
+	Start *Start
 }
 
 // Posted is the result of a Post.
@@ -143,6 +157,8 @@ type Posted struct {
 	Dropped []claybot.MessageID
 	// Outbox are the replies as stored, in order.
 	Outbox []claybot.Outgoing
+	// Started is the agent with the run that began, if Posting.Start was used.
+	Started *Acquired
 }
 
 // A Settlement is the end of a message that no run took.

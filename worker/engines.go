@@ -69,6 +69,16 @@ func engineFor(batch []claybot.AgentMessage, profile profiles.Profile) string {
 	return cmp.Or(engine, profile.Engine, claybot.EngineReact)
 }
 
+// Starting returns what lets a message begin a run as it is posted; nil if its agent has to
+// be looked at first.
+func (s *Worker) Starting(agent claybot.Agent, m claybot.AgentMessage) *storage.Start {
+	if _, faulty := s.Faults.At(agent.Descriptor.Key()); faulty || s.Recovery.isActive() || s.isDraining() {
+		return nil
+	}
+	profile := s.parts.Profiles.Of(agent.ID, agent.Descriptor)
+	return s.parts.Boxes.Starting(claybot.RunID(runs.NewID()), engineFor([]claybot.AgentMessage{m}, profile))
+}
+
 // EngineOf returns the engine of a run that has none recorded.
 func (s *Worker) EngineOf(ctx context.Context, run claybot.Run) (string, error) {
 	for _, id := range slices.Backward(run.Messages) {

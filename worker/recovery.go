@@ -270,7 +270,9 @@ func (r *Recovery) queue(ts ...*ticket) {
 }
 
 // interrupted reports whether the run of an agent was begun and is not paused.
-func interrupted(b *inbox.AgentInbox) bool { return b.Run != nil && b.Run.State == claybot.RunRunning }
+func interrupted(b *inbox.AgentInbox) bool {
+	return b.Run != nil && !b.Started && b.Run.State == claybot.RunRunning
+}
 
 // wait blocks until the agent of a box is let in: nil, also when the recovery does not
 // know it. Else it is why the work on the agent is to end.

@@ -255,8 +255,10 @@ func (s *Worker) pass(ctx context.Context, box *inbox.AgentInbox, agent claybot.
 			}
 		}
 	}
-	run, err := s.stores.Runs.Begin(ctx, box.Lease, runID, ids, engineFor(batch, profile))
-	if err != nil {
+	var run claybot.Run
+	if box.Started {
+		run = *box.Run
+	} else if run, err = s.stores.Runs.Begin(ctx, box.Lease, runID, ids, engineFor(batch, profile)); err != nil {
 		return err
 	}
 	box.Begun(run.ID)

@@ -102,17 +102,10 @@ func (db leases) hold(c *Conn, a *inboxRow, waiting *waitingList, node string, a
 	if err := a.there(); err != nil {
 		return h, err
 	}
-	a.token++
 	if a.node != node {
 		h.From = a.node
 	}
-	if !c.dialect.Alone {
-		// A lease that a power loss undid must not be granted again with the same
-		// token, so tokens grow with the time.
-		a.token = max(a.token, at)
-	}
-	a.node, a.wakeAt = node, at+ttl.Milliseconds()
-	h.Lease = storage.Lease{Agent: a.id, Node: node, Token: a.token, Until: time.UnixMilli(a.wakeAt)}
+	h.Lease = a.lease(c, node, at, ttl)
 	if a.run != "" {
 		if h.Run, err = db.unfinishedRun(c, a); err != nil {
 			return h, err
@@ -137,6 +130,18 @@ func (db leases) hold(c *Conn, a *inboxRow, waiting *waitingList, node string, a
 		a.wake()
 	}
 	return h, saveInbox(c, a)
+}
+
+// lease grants a new lease of the agent. The caller saves a.
+func (a *inboxRow) lease(c *Conn, node string, at int64, ttl time.Duration) storage.Lease {
+	a.token++
+	if !c.dialect.Alone {
+		// A lease that a power loss undid must not be granted again with the same
+		// token, so tokens grow with the time.
+		a.token = max(a.token, at)
+	}
+	a.node, a.wakeAt = node, at+ttl.Milliseconds()
+	return storage.Lease{Agent: a.id, Node: node, Token: a.token, Until: time.UnixMilli(a.wakeAt)}
 }
 
 // boundMessages returns the messages of a run in the order they joined it. It

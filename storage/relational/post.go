@@ -3,6 +3,7 @@ package relational
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -59,6 +60,7 @@ func postMessage(c *Conn, p storage.Posting) (storage.Posted, error) {
 	if m.At == 0 {
 		m.At = claybot.Time(at)
 	}
+	idle := a.run == "" && a.node == "" && a.waiting == 0
 	done, replies, err := admitMessage(c, a, p, at)
 	if err != nil {
 		return done, err
@@ -67,11 +69,31 @@ func postMessage(c *Conn, p storage.Posting) (storage.Posted, error) {
 	if err := receiveMessage(c, a, m, done.Skipped, p.Wait, at); err != nil {
 		return done, err
 	}
-	if err := saveInbox(c, a); err != nil {
+	if idle && p.Start != nil && done.Skipped == "" && m.Type == claybot.MessageUser && m.Run == "" && a.dueAt != never && a.dueAt <= at {
+		done.Started, err = startAtOnce(c, a, *p.Start, m, at)
+	} else {
+		err = saveInbox(c, a)
+	}
+	if err != nil {
 		return done, err
 	}
 	done.Outbox, err = enqueue(c, at, string(m.ID), replies)
 	return done, err
+}
+
+// startAtOnce leases an idle agent and begins its run with the message that was just
+// received, see storage.Start. It saves a.
+func startAtOnce(c *Conn, a *inboxRow, s storage.Start, m claybot.AgentMessage, at int64) (*storage.Acquired, error) {
+	list, err := json.Marshal([]claybot.MessageID{m.ID})
+	if err != nil {
+		return nil, err
+	}
+	lease := a.lease(c, s.Node, at, s.TTL)
+	run, err := startRun(c, a, s.Run, &batch{ids: []claybot.MessageID{m.ID}, list: list}, s.Engine)
+	if err != nil {
+		return nil, err
+	}
+	return &storage.Acquired{Lease: lease, Run: &run, Bound: []claybot.AgentMessage{m}, Started: true}, nil
 }
 
 // admitMessage decides whether a message becomes pending, and applies its

@@ -73,7 +73,8 @@ func startRun(c *Conn, a *inboxRow, id claybot.RunID, b *batch, engine string) (
 	if engine != "" {
 		told["engine"] = engine
 	}
-	return run, addEvents(c, &run, event(claybot.EventRunStarted, told))
+	err = addEvents(c, &run, event(claybot.EventRunStarted, told))
+	return run, err
 }
 
 func resumeRun(c *Conn, a *inboxRow, b *batch) (claybot.Run, error) {

@@ -57,6 +57,53 @@ var postTests = []storeTest{
 		b.equal("stored ids", ids(h.Waiting), []claybot.MessageID{"1", "1#c", "3", "4"})
 		ok(b.Begin(b.ctx, h.Lease, "r1", ids(h.Waiting), ""))(b)
 	}},
+	{"a run begins in the commit that stores its message", func(b *bed) {
+		starting := func(id string, run claybot.RunID) storage.Posting {
+			return storage.Posting{To: b.agent, Message: userMessage(id), Start: &storage.Start{Node: nodeOne, TTL: ttl, Run: run, Engine: "plan"}}
+		}
+		none := func(why string, p storage.Posting) {
+			b.Helper()
+			if got := b.deliver(p); got.Started != nil {
+				b.Fatalf("%s: it began %+v", why, got.Started)
+			}
+		}
+		h := b.deliver(starting("m1", "r1")).Started
+		if h == nil {
+			b.Fatal("nothing began")
+		}
+		b.equal("as by Acquire and Begin", []any{h.Started, h.Run.ID, h.Run.State, h.Run.Attempts, h.Run.Engine, h.Run.Messages, h.Run.LastSeq, ids(h.Bound), len(h.Waiting)},
+			[]any{true, claybot.RunID("r1"), claybot.RunRunning, 1, "plan", []claybot.MessageID{"m1"}, int64(1), []claybot.MessageID{"m1"}, 0})
+		stored := b.run("r1")
+		b.equal("as stored", stored, *h.Run)
+		b.equal("nothing is left to acquire", len(b.acquire(nodeTwo, 0)), 0)
+		none("a duplicate", starting("m1", "r2"))
+		none("while it is held", starting("m2", "r2"))
+		b.succeed(h.Lease, "r1")
+		none("behind another one", starting("m3", "r3"))
+		second := b.hold(nodeOne)
+		b.equal("both wait", ids(second.Waiting), []claybot.MessageID{"m2", "m3"})
+		ok(b.Begin(b.ctx, second.Lease, "r4", ids(second.Waiting), ""))(b)
+		b.succeed(second.Lease, "r4")
+		later := starting("m4", "r5")
+		later.Wait = storage.Wait{Quiet: time.Second, Max: time.Minute}
+		none("not due yet", later)
+		time.Sleep(time.Second)
+		third := b.hold(nodeOne)
+		ok(b.Begin(b.ctx, third.Lease, "r6", ids(third.Waiting), ""))(b)
+		b.succeed(third.Lease, "r6")
+		skipped, reserved := starting("m5", "r7"), starting("m6", "r8")
+		skipped.Skip, reserved.Message.Run = "flood", "r9"
+		none("skipped", skipped)
+		none("a reserved run", reserved)
+		fourth := b.hold(nodeOne)
+		ok(b.Begin(b.ctx, fourth.Lease, "r10", ids(fourth.Waiting), ""))(b)
+		b.succeed(fourth.Lease, "r9")
+		cut := b.deliver(starting("m7", "r11")).Started
+		b.again()
+		after := b.hold(nodeOne)
+		b.equal("after a crash it is resumed", []any{after.Run.ID, after.Lease.Token > cut.Lease.Token, ids(after.Bound)},
+			[]any{claybot.RunID("r11"), true, []claybot.MessageID{"m7"}})
+	}},
 	{"without an id", func(b *bed) {
 		if _, err := b.Post(b.ctx, storage.Posting{To: b.agent, Message: userMessage("")}); err == nil {
 			b.Fatal("a message without an id was stored")
