@@ -84,8 +84,8 @@ var doorways = map[string]doorway{
 			"button":                          {want: acts, act: pressedSlack},
 			"form":                            {want: acts, act: submittedSlack, never: []probe{tryCommand, tryYes}},
 			"caption of a file":               {want: acts, act: posted(slacktest.Post{Channel: "DU1", User: "U1", Subtype: "file_share"}, "")},
-			"voice message":                   {want: answers, act: spokeSlack},
-			"forwarded voice message":         none,
+			"voice message":                   {want: answers, act: spokeSlack("U1")},
+			"forwarded voice message":         {want: asText, act: spokeSlack("U2")},
 			"quoted text":                     {want: asText, act: posted(slacktest.Post{Channel: "DU1", User: "U1"}, "&gt; "), never: []probe{tryYes, tryAnswer}},
 			"forwarded":                       {want: asText, act: sharedSlack},
 			"written by a bot for the person": none,
@@ -227,10 +227,13 @@ func submittedSlack(s *stage, try probe, _ string) {
 	}
 }
 
-func spokeSlack(s *stage, _ probe, _ string) {
-	f := s.slack.AddFile("audio.m4a", "audio/mp4", []byte("m4a"))
-	f.Subtype, f.Duration = "slack_audio", 4000
-	s.slack.Write(slacktest.Post{Channel: "DU1", User: "U1", Subtype: "file_share", Files: []slacktest.File{f}})
+// spokeSlack shares an audio clip that a user has recorded.
+func spokeSlack(user string) func(*stage, probe, string) {
+	return func(s *stage, _ probe, _ string) {
+		f := s.slack.AddFile("audio.m4a", "audio/mp4", []byte("m4a"))
+		f.Subtype, f.Duration, f.User = "slack_audio", 4000, user
+		s.slack.Write(slacktest.Post{Channel: "DU1", User: "U1", Subtype: "file_share", Files: []slacktest.File{f}})
+	}
 }
 
 // event sends an event as Slack does, with further fields.

@@ -155,3 +155,26 @@ func TestSpokenTooLate(t *testing.T) {
 		}
 	})
 }
+
+// A second answer that does not fit gives the question up and runs, with its transcript once.
+func TestSpokenTwiceUnfit(t *testing.T) {
+	t.Parallel()
+	listening(t, claybot.QuestionSelect, func(r *rig, c *cloud, q claybot.Question) {
+		for _, id := range []string{"v", "w"} {
+			r.speak(c, id, "milk please")
+			time.Sleep(10 * time.Second)
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		var texts []string
+		for _, rec := range r.records(bob) {
+			if rec.MessageID == "w" {
+				texts = append(texts, rec.Text)
+			}
+		}
+		if len(texts) != 1 || strings.Count(texts[0], "milk please") != 1 || !strings.HasPrefix(texts[0], "[voice message") {
+			r.Errorf("the agent reads %q", texts)
+		}
+	})
+}

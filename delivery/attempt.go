@@ -70,7 +70,9 @@ func fieldsOf(o claybot.Outgoing) []any {
 func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (known bool) {
 	sender, _ := d.cfg.Connector(o.Route.Connector).(connectors.Sender) // claim has checked that it sends
 	x := &delivery{Deliverer: d, o: o, sender: sender, lane: l, begun: l.begun.ID == o.ID, ready: readyAt(o), ended: endedAt(o)}
-	l.begun = claybot.Outgoing{}
+	if x.begun {
+		l.begun = claybot.Outgoing{}
+	}
 	defer x.unmade(ctx)
 	if r, ok := d.missed.take(o); ok { // known, although it could not be recorded
 		x.resolve(ctx, r)
@@ -206,7 +208,6 @@ func (x *delivery) advance(ctx context.Context) (done bool, err error) {
 // unmade records that an attempt which is stored is not made for now.
 func (x *delivery) unmade(ctx context.Context) {
 	if x.begun {
-		x.begun = false
 		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Due: x.due(), Free: true})
 	}
 }
@@ -292,6 +293,7 @@ func (x *delivery) attempted(ctx context.Context, receipt string, err error) (do
 // outcome is kept for the next claim.
 func (x *delivery) resolve(ctx context.Context, r storage.Resolution) {
 	attempts := x.o.Attempts
+	x.begun = false
 	x.o.State, x.o.Due, x.o.Resent = r.State, claybot.At(r.Due), x.o.Resent || r.Resent
 	x.o.Copies, x.ready = max(x.o.Copies, r.Copies), r.Due
 	if r.Free {

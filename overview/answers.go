@@ -11,6 +11,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
@@ -193,7 +194,7 @@ func (o *Answers) unusableSince(ctx context.Context, d claybot.Descriptor) (sinc
 		return claybot.At(x.Since), true
 	}
 	list, err := o.Parking.ParkedOf(ctx, d.Key(), 1)
-	if err != nil || len(list) == 0 {
+	if err != nil || len(list) == 0 || list[0].Cause == questions.ErrUnheard.Error() { // a recording is being transcribed
 		return 0, false
 	}
 	return list[0].At, true

@@ -108,7 +108,7 @@ func (p pause) read(ctx context.Context, m claybot.AgentMessage) (open []claybot
 		m.At = claybot.Now()
 	}
 	for _, q := range p.open {
-		if m.From.Program && Reserved(q) || m.Spoken && q.Type == claybot.QuestionConfirm {
+		if m.From.Program && Reserved(q) || m.Spoken && Reserved(q) {
 			continue
 		}
 		if q.Type == claybot.QuestionConfirm {

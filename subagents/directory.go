@@ -30,10 +30,12 @@ type Directory struct {
 
 var _ tools.Directory = (*Directory)(nil)
 
-// maxListed is how many agents of each owner one list has.
+// maxListed is how many agents of each owner one list has, and how many of them that are
+// at work.
 const maxListed = 200
 
-// ListAgents implements tools.Directory. It lists the agents that heard from a user last.
+// ListAgents implements tools.Directory. It lists the agents that are at work, and those
+// that heard from a user last.
 func (d *Directory) ListAgents(ctx context.Context, env tools.Env) ([]tools.AgentInfo, error) {
 	var list []tools.AgentInfo
 	mine := d.Audience(ctx, env.Agent, env.Route)
@@ -62,11 +64,17 @@ func (d *Directory) within(ctx context.Context, a claybot.Agent) (all []storage.
 		owners = []string{""} // all
 	}
 	for _, owner := range owners {
-		page, err := d.index.AgentPage(ctx, storage.AgentQuery{Owner: owner, Limit: maxListed})
-		if err != nil {
-			return nil, err
+		for _, busy := range []bool{true, false} { // those at work stand first
+			page, err := d.index.AgentPage(ctx, storage.AgentQuery{Owner: owner, Busy: busy, Limit: maxListed})
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range page {
+				if !slices.ContainsFunc(all, func(o storage.IndexEntry) bool { return o.ID == e.ID }) {
+					all = append(all, e)
+				}
+			}
 		}
-		all = append(all, page...)
 	}
 	if slices.ContainsFunc(all, func(e storage.IndexEntry) bool { return e.ID == a.ID }) {
 		return all, nil

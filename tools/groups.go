@@ -204,8 +204,8 @@ func (s *Set) Groups() []Group {
 	return all
 }
 
-// Find returns the groups that fit a query, the best first, at most three. A query that is
-// the name of a group or of a tool finds just that group.
+// Find returns the groups that fit a query, the best first, at most three. A query that has
+// the name of a group or of a tool as a word finds just those groups.
 func (s *Set) Find(query string) []Group {
 	words := strings.FieldsFunc(strings.ToLower(query), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != ':' && r != '-'
@@ -234,8 +234,14 @@ func (s *Set) Find(query string) []Group {
 	return best
 }
 
+// idleWords say nothing about a purpose.
+var idleWords = []string{
+	"the", "and", "for", "with", "from", "into", "this", "that", "then", "its", "own", "their", "your", "you", "can", "need", "want", "have", "use", "using",
+	"tool", "tools", "server", "mcp", "words", "something", "some", "all", "how", "what", "when", "who", "are", "get", "not",
+}
+
 // score counts the words that a group fits: those of its own texts count more than those
-// of the descriptions of its tools. Short words say nothing.
+// of the descriptions of its tools. Words of less than four letters fit whole words only.
 func (g Group) score(words []string) (n int) {
 	own, tools := strings.ToLower(g.Name+" "+g.Summary+" "+g.Words), ""
 	for _, t := range g.Tools {
@@ -249,20 +255,20 @@ func (g Group) score(words []string) (n int) {
 			stem = short
 		}
 		switch {
-		case len(w) < 3:
-		case begins(own, stem):
+		case len(w) < 3 || slices.Contains(idleWords, w):
+		case has(own, stem):
 			n += 3
-		case begins(tools, stem):
+		case has(tools, stem):
 			n++
 		}
 	}
 	return n
 }
 
-// begins reports whether a word of a text begins with a prefix.
-func begins(text, prefix string) bool {
+// has reports whether a text has a word that begins with a stem, or is it if it is short.
+func has(text, stem string) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }),
-		func(w string) bool { return strings.HasPrefix(w, prefix) })
+		func(w string) bool { return w == stem || len(stem) > 3 && strings.HasPrefix(w, stem) })
 }
 
 // Finder is the tool find_tools: it finds groups among the tools of the agent of a call,

@@ -122,6 +122,7 @@ func TestFind(t *testing.T) {
 		"remember things, then folders": "files memory",
 		"web":                           "", // not permitted
 		"to be":                         "",
+		"the tools for this":            "", // words that say nothing
 		"":                              "",
 	} {
 		var got []string

@@ -93,7 +93,9 @@ func (a *attachments) withFiles(ctx context.Context, m claybot.AgentMessage) (st
 			continue
 		}
 		kept = append(kept, f)
-		if spoken(f) {
+		if m.Spoken && m.Text != "" { // heard already, see Listen
+			lines = []string{"[" + connectors.FileLine(f) + "] " + m.Text}
+		} else if spoken(f) {
 			text, why := a.hear(ctx, f)
 			if what := connectors.FileLine(f); why != "" {
 				lines = append(lines, "["+what+": "+why+"]")

@@ -239,8 +239,6 @@ func (e *ending) finish(o storage.Outcome) error {
 	o.Sending = sending.Claim()
 	out, err := e.commit(ctx, o)
 	if unsure(err) && s.members.Retries(err) {
-		sending.Hand(nil)
-		o.Sending = storage.Claim{}
 		if out, err = e.commitAgain(o); err == nil {
 			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 			defer cancel()

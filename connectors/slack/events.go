@@ -140,7 +140,7 @@ func (e event) message(name string, self identity) (incoming, verdict) {
 		m.Tainted = m.Tainted || a.Share || a.Unfurl
 		m.FirstHand = m.FirstHand && !a.Share
 	}
-	m.Spoken = m.FirstHand && m.Text == "" && len(v.Files) == 1 && kindOf(v.Files[0]) == claybot.FileVoice
+	m.Spoken = m.FirstHand && m.Text == "" && len(v.Files) == 1 && kindOf(v.Files[0]) == claybot.FileVoice && v.Files[0].User == v.User
 	m.FirstHand = m.FirstHand && !m.Spoken
 	m, ours := connectors.Interpret(m, "!/", self.Name)
 	if !ours {

@@ -30,6 +30,7 @@ type file struct {
 	Mode       string `json:"mode"`
 	External   bool   `json:"is_external"`
 	Subtype    string `json:"subtype"`
+	User       string `json:"user"` // who uploaded it
 	DurationMS int64  `json:"duration_ms"`
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/tools"
 )
 
 // A planner has the model find out what the person wants, and make the plan.
@@ -66,7 +67,7 @@ func (p *planner) offered(s *state, intent Intent) []llm.Tool {
 	var may []llm.Tool
 	for _, t := range set.Tools() {
 		spec, ok := set.Spec(t.Name)
-		if !ok || policy.forbids(spec, false) != "" || len(intent.Tools) > 0 && !matches(intent.Tools, t.Name) {
+		if !ok || t.Name == tools.FindTools || policy.forbids(spec, false) != "" || len(intent.Tools) > 0 && !matches(intent.Tools, t.Name) {
 			continue
 		}
 		may = append(may, t)

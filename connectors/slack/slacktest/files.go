@@ -23,6 +23,7 @@ type File struct {
 	Mode     string `json:"mode,omitempty"`
 	External bool   `json:"is_external,omitempty"`
 	Subtype  string `json:"subtype,omitempty"`
+	User     string `json:"user,omitempty"` // who uploaded it
 	Duration int64  `json:"duration_ms,omitempty"`
 }
 
