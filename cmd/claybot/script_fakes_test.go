@@ -313,7 +313,7 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 				return slices.ContainsFunc(q.Messages, func(m llm.Message) bool { return re.MatchString(m.Content) })
 			}), "no request has it"
 		})
-	case len(args) == 3 && args[0] == "sizes": // model sizes BODY TOOLS: what the newest request has at most, in bytes, with the prompt twice
+	case len(args) == 3 && args[0] == "sizes": // model sizes BODY TOOLS: what the newest request has at most, in bytes
 		all := r.model.Requests()
 		body, tools := all[len(all)-1].Size, 0
 		for _, t := range all[len(all)-1].Tools {

@@ -48,7 +48,7 @@ type input struct {
 // Tools are all tools of this package.
 func Tools(q tools.Questions) []tools.Tool {
 	s := tools.Spec{
-		Tool:   llm.Tool{Name: Name, Description: "Asks the person and waits, for hours if need be. Use it only if you cannot go on without the answer."},
+		Tool:   llm.Tool{Name: Name, Description: "Asks the person and waits, for hours if need be. Only if you cannot go on without the answer."},
 		Effect: tools.Idempotent,
 		Scopes: []string{"questions"}, Brief: []string{"question", "options"},
 		Public: true, // what the person types in this conversation
