@@ -27,15 +27,17 @@ type browser struct {
 
 	mu       sync.Mutex
 	problems []string // scripts and requests that failed, and what the policy of the page refused
-	requests map[network.RequestID]*network.Request
+	requests map[network.RequestID]request
 	excused  string // why requests may fail now; empty: they may not
+	// excusedUntil is when the newest excuse ended.
+	excusedUntil time.Time
 }
 
 // browse opens a browser and logs it in by a link. Where none is installed the
 // test is skipped with a line that says so; where CI=true that is a failure.
 func (r *rig) browse() *browser {
 	r.Helper()
-	b := &browser{rig: r, ctx: chromium(r.T), requests: make(map[network.RequestID]*network.Request)}
+	b := &browser{rig: r, ctx: chromium(r.T), requests: make(map[network.RequestID]request)}
 	err := chromedp.Listen(b.ctx, b.watch)
 	if err != nil {
 		r.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
@@ -32,44 +33,54 @@ func (b *browser) watch(ev any) {
 		}
 	case *network.EventRequestWillBeSent:
 		b.mu.Lock()
-		b.requests[e.RequestID] = e.Request
+		b.requests[e.RequestID] = request{*e.Request, time.UnixMicro(int64(float64(e.WallTime) * 1e6))}
 		b.mu.Unlock()
 	case *network.EventResponseReceived:
 		if r := b.request(e.RequestID); e.Response.Status >= 500 || e.Response.Status >= 400 && r.Method == http.MethodGet {
-			b.failed(fmt.Sprintf("%s %s: status %d", r.Method, e.Response.URL, e.Response.Status))
+			b.failed(r, fmt.Sprintf("%s %s: status %d", r.Method, e.Response.URL, e.Response.Status))
 		}
 	case *network.EventLoadingFailed:
 		if !e.Canceled && e.ErrorText != "net::ERR_ABORTED" { // else the page was left
 			r := b.request(e.RequestID)
-			b.failed(fmt.Sprintf("%s %s: %s", r.Method, r.URL, e.ErrorText))
+			b.failed(r, fmt.Sprintf("%s %s: %s", r.Method, r.URL, e.ErrorText))
 		}
 	}
 }
 
-func (b *browser) request(id network.RequestID) network.Request {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if r := b.requests[id]; r != nil {
-		return *r
-	}
-	return network.Request{Method: http.MethodGet}
+// A request of the page, and when it was made.
+type request struct {
+	network.Request
+	at time.Time
 }
 
-// failed notes a request that failed, unless that is what the test is about.
-func (b *browser) failed(what string) {
+func (b *browser) request(id network.RequestID) request {
 	b.mu.Lock()
-	excused := b.excused != ""
+	defer b.mu.Unlock()
+	if r, ok := b.requests[id]; ok {
+		return r
+	}
+	return request{network.Request{Method: http.MethodGet}, time.Now()}
+}
+
+// failed notes a request that failed, unless that is what the test is about. The browser
+// may report it late, so what counts is when the request was made.
+func (b *browser) failed(r request, what string) {
+	b.mu.Lock()
+	excused := b.excused != "" || r.at.Before(b.excusedUntil)
 	b.mu.Unlock()
 	if !excused {
 		b.problem("a request failed: " + what)
 	}
 }
 
-// excuse lets requests fail from now on, for the reason given.
+// excuse lets requests fail from now on, for the reason given; empty: those that are made
+// from now on may not.
 func (b *browser) excuse(why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.excused = why
+	if b.excused = why; why == "" {
+		b.excusedUntil = time.Now()
+	}
 }
 
 func (b *browser) problem(what string) {
