@@ -32,8 +32,7 @@ func (r *results) end(agent claybot.AgentID, res inbox.Result, ids ...claybot.Me
 	if res.Err != nil {
 		doomed = r.dropDoomed(agent, ids)
 	}
-	r.waiters.Ended(res, ids...)
-	r.waiters.Ended(inbox.Result{Err: inbox.ErrDropped}, doomed...)
+	r.waiters.EndedWith(res, ids, doomed)
 }
 
 // dropDoomed drops the messages that must not run because a message of the same token did

@@ -109,8 +109,22 @@ func (w *Waiters) Beside(ids []claybot.MessageID) (others []claybot.MessageID) {
 
 // Ended notes how messages ended and settles the tokens that this decides.
 func (w *Waiters) Ended(r Result, ids ...claybot.MessageID) {
+	w.EndedWith(r, ids, nil)
+}
+
+// EndedWith is Ended for messages that took others with them, which were dropped: whoever
+// waits learns of both at once.
+func (w *Waiters) EndedWith(r Result, ids, dropped []claybot.MessageID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.note(r, ids)
+	w.note(Result{Err: ErrDropped}, dropped)
+	w.decide(r.Err, ids)
+	w.decide(ErrDropped, dropped)
+}
+
+// note keeps the first result of each message. It is called under the lock.
+func (w *Waiters) note(r Result, ids []claybot.MessageID) {
 	for _, id := range ids {
 		for _, t := range w.tokens[id] {
 			if _, known := t.results[id]; !known {
@@ -119,10 +133,14 @@ func (w *Waiters) Ended(r Result, ids ...claybot.MessageID) {
 			}
 		}
 	}
+}
+
+// decide settles the tokens of messages that ended. It is called under the lock.
+func (w *Waiters) decide(err error, ids []claybot.MessageID) {
 	for _, id := range ids {
 		for _, t := range w.tokens[id] {
-			if r.Err != nil || len(t.results) == len(t.ids) {
-				t.settle(r.Err)
+			if err != nil || len(t.results) == len(t.ids) {
+				t.settle(err)
 			}
 		}
 	}

@@ -230,8 +230,9 @@ func (e *ending) finish(o storage.Outcome) error {
 	for i, m := range j.messages {
 		ids[i] = m.ID
 	}
+	var doomed []claybot.MessageID
 	if result.Err != nil { // before the agent continues with them
-		doomed := s.parts.DropDoomed(j.agent.ID, ids)
+		doomed = s.parts.DropDoomed(j.agent.ID, ids)
 		defer s.parts.Waiters.Ended(inbox.Result{Err: inbox.ErrDropped}, doomed...)
 	}
 	sending := s.parts.Deliverer.Reserve(ctx, o.Replies)
@@ -254,7 +255,7 @@ func (e *ending) finish(o storage.Outcome) error {
 	e.notifyFollower(o)
 	e.events.show(o.Events...)
 	j.log.Debug("run ended", "state", o.State, "cost", e.tally.usage.CostMicroUSD)
-	s.parts.Waiters.Ended(result, ids...)
+	s.parts.Waiters.EndedWith(result, ids, doomed)
 	return nil
 }
 

@@ -77,7 +77,11 @@ type rig struct {
 
 // newRig makes a rig that is not started.
 func newRig(t *testing.T) *rig {
-	return &rig{T: t, mind: &mind{plans: make(map[string]plan)}, dir: folders.Data(t), addr: "127.0.0.1:0"}
+	r := &rig{T: t, mind: &mind{plans: make(map[string]plan)}, dir: folders.Data(t), addr: "127.0.0.1:0", stop: func() {}}
+	// However often it is started, it stops after everything that was made with it: what a
+	// browser still asks for is answered until the browser has been judged.
+	t.Cleanup(func() { r.stop() })
+	return r
 }
 
 // lasts gives the rig an address for being started again at its port: on Linux one
@@ -196,7 +200,6 @@ func (r *rig) run(ctx context.Context) {
 			}
 		}
 	})
-	r.Cleanup(r.stop)
 	select {
 	case <-r.srv.Up():
 	case <-time.After(time.Minute):
