@@ -311,15 +311,17 @@ func (p *parking) listen(ctx context.Context, x storage.Parked) error {
 	if err != nil {
 		return fmt.Errorf("agent for %s: %w", x.Message.ID, err)
 	}
-	run, _, _, err := p.intake.questions.Ledger.PausedRun(ctx, agent.ID)
+	run, _, waits, err := p.intake.questions.Ledger.PausedRun(ctx, agent.ID)
 	if err != nil {
 		return err
 	}
-	m, ok, err := p.worker.Listen(ctx, agent, run, x.Message)
-	if err != nil {
-		return err
+	m, heard := x.Message, false
+	if waits { // else there is no run whose budgets pay for it, and nothing to be answered
+		if m, heard, err = p.worker.Listen(ctx, agent, run, m); err != nil {
+			return err
+		}
 	}
-	if ok {
+	if heard {
 		if _, taken, err := p.intake.questions.Texts.Take(ctx, agent, p.intake.cleaned(m)); taken || err != nil {
 			return err
 		}

@@ -21,7 +21,10 @@ func listening(t *testing.T, kind claybot.QuestionType, test func(r *rig, c *clo
 	t.Helper()
 	bubble(t, func(r *rig) {
 		c := &cloud{files: make(map[string][]byte), errs: make(map[string][]error)}
-		r.transcribe = func(_ context.Context, _ claybot.Run, _ claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error) {
+		r.transcribe = func(_ context.Context, run claybot.Run, _ claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error) {
+			if run.ID == "" {
+				t.Error("a recording is transcribed for no run")
+			}
 			body, err := open()
 			if err != nil {
 				return llm.Speech{}, err
@@ -151,6 +154,21 @@ func TestSpokenTooLate(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if got := r.receipt("v"); r.saidTo(q) != `"by form"` || got.Skipped != "" || got.Run == nil {
+			r.Errorf("answered %q; %+v", r.saidTo(q), got)
+		}
+	})
+}
+
+// A recording that comes after the one that answered is transcribed once, by the run that
+// reads it.
+func TestSpokenAfterTheAnswer(t *testing.T) {
+	t.Parallel()
+	listening(t, claybot.QuestionText, func(r *rig, c *cloud, q claybot.Question) {
+		r.speak(c, "v", "by voice")
+		r.speak(c, "w", "and more")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := r.receipt("w"); r.saidTo(q) != `"by voice"` || got.Skipped != "" || got.Run == nil {
 			r.Errorf("answered %q; %+v", r.saidTo(q), got)
 		}
 	})

@@ -233,11 +233,14 @@ func (s *Worker) Listen(ctx context.Context, agent claybot.Agent, run claybot.Ru
 		store: s.stores.Files, connector: s.parts.Connector, transcribe: s.transcribe, panicked: s.meter.Panicked,
 	}
 	f, why, err := a.fetchOne(ctx, m.Files[0])
-	if err != nil || why != "" {
+	if err != nil {
 		return m, false, err
 	}
-	text, why := a.hear(ctx, f)
-	if ctx.Err() != nil {
+	text := ""
+	if why == "" {
+		text, why = a.hear(ctx, f)
+	}
+	if ctx.Err() != nil { // the process ends; it is listened to after the next start
 		return m, false, context.Cause(ctx)
 	}
 	m.Text, m.Files = text, []claybot.FileReference{f}
