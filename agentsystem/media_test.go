@@ -45,7 +45,8 @@ type cloud struct {
 	slow    time.Duration
 	fetched []string
 	put     []string
-	refuse  []error // of the next reactions
+	refuse  []error  // of the next reactions
+	heard   []string // the recordings that were transcribed
 }
 
 // A mediaLine has files and reactions.

@@ -316,7 +316,7 @@ func (p *parking) listen(ctx context.Context, x storage.Parked) error {
 		return err
 	}
 	m, heard := x.Message, false
-	if waits { // else there is no run whose budgets pay for it, and nothing to be answered
+	if waits { // otherwise no question is open, and no run's budget pays for a transcript
 		if m, heard, err = p.worker.Listen(ctx, agent, run, m); err != nil {
 			return err
 		}

@@ -30,6 +30,9 @@ func listening(t *testing.T, kind claybot.QuestionType, test func(r *rig, c *clo
 				return llm.Speech{}, err
 			}
 			data, err := io.ReadAll(body)
+			c.mu.Lock()
+			c.heard = append(c.heard, string(data))
+			c.mu.Unlock()
 			if string(data) == "noise" {
 				err = errors.New("nothing to hear")
 			}
@@ -169,6 +172,28 @@ func TestSpokenAfterTheAnswer(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if got := r.receipt("w"); r.saidTo(q) != `"by voice"` || got.Skipped != "" || got.Run == nil {
+			r.Errorf("answered %q; %+v", r.saidTo(q), got)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if want := []string{"by voice", "and more"}; !slices.Equal(c.heard, want) {
+			r.Errorf("transcribed %q, want %q", c.heard, want)
+		}
+	})
+}
+
+// A process that ends in order while it downloads a recording leaves it to the next one,
+// which takes it as the answer.
+func TestSpokenWhileEnding(t *testing.T) {
+	t.Parallel()
+	listening(t, claybot.QuestionText, func(r *rig, c *cloud, q claybot.Question) {
+		c.errs["v"] = []error{&connectors.RetryError{After: 5 * time.Second}}
+		r.speak(c, "v", "by voice")
+		synctest.Wait()
+		r.restart()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := r.receipt("v"); r.saidTo(q) != `"by voice"` || got.Skipped != "answer" {
 			r.Errorf("answered %q; %+v", r.saidTo(q), got)
 		}
 	})

@@ -112,8 +112,8 @@ func (w *Waiters) Ended(r Result, ids ...claybot.MessageID) {
 	w.EndedWith(r, ids, nil)
 }
 
-// EndedWith is Ended for messages that took others with them, which were dropped: whoever
-// waits learns of both at once.
+// EndedWith is Ended for messages that failed and the messages that were dropped for it. It
+// notes both before it settles a token, so that a call never finds only one of them.
 func (w *Waiters) EndedWith(r Result, ids, dropped []claybot.MessageID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/claybot/claybot/inbox"
 )
 
-// Whoever waits for a call learns of a message that failed and of those that were dropped
-// for it at once: as soon as it is settled, each has its own result.
+// As soon as a call is settled, each of its messages has its own result: the one that failed
+// and those that were dropped for it.
 func TestDroppedWithTheFailed(t *testing.T) {
 	ms := []claybot.AgentMessage{{ID: "a"}, {ID: "b"}, {ID: "c"}}
 	failed := &inbox.RunFailedError{Run: "r", Code: "model_refused"}

@@ -233,14 +233,11 @@ func (s *Worker) Listen(ctx context.Context, agent claybot.Agent, run claybot.Ru
 		store: s.stores.Files, connector: s.parts.Connector, transcribe: s.transcribe, panicked: s.meter.Panicked,
 	}
 	f, why, err := a.fetchOne(ctx, m.Files[0])
-	if err != nil {
+	if err != nil || why != "" {
 		return m, false, err
 	}
-	text := ""
-	if why == "" {
-		text, why = a.hear(ctx, f)
-	}
-	if ctx.Err() != nil { // the process ends; it is listened to after the next start
+	text, why := a.hear(ctx, f)
+	if ctx.Err() != nil {
 		return m, false, context.Cause(ctx)
 	}
 	m.Text, m.Files = text, []claybot.FileReference{f}

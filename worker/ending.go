@@ -233,7 +233,7 @@ func (e *ending) finish(o storage.Outcome) error {
 	var doomed []claybot.MessageID
 	if result.Err != nil { // before the agent continues with them
 		doomed = s.parts.DropDoomed(j.agent.ID, ids)
-		defer s.parts.Waiters.Ended(inbox.Result{Err: inbox.ErrDropped}, doomed...)
+		defer s.parts.Waiters.Ended(inbox.Result{Err: inbox.ErrDropped}, doomed...) // also if the end cannot be committed
 	}
 	sending := s.parts.Deliverer.Reserve(ctx, o.Replies)
 	defer sending.Hand(nil)
