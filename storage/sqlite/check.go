@@ -240,6 +240,25 @@ func onlyReading(path string, idle bool) url.Values {
 	return params
 }
 
+// SchemaVersion returns the version of the schema of the file at path, 0 for none yet,
+// and the version of this program. It reads no other page and changes nothing, see Look.
+func SchemaVersion(ctx context.Context, path string, idle bool) (version, known int, err error) {
+	known = len(migrations)
+	if _, err := os.Stat(path); err != nil {
+		return 0, known, err
+	}
+	c, err := connectWith(ctx, path, readerPragmas, onlyReading(path, idle))
+	if err != nil {
+		return 0, known, fmt.Errorf("look at %s: %w", path, err)
+	}
+	defer func() { _ = c.close() }() // only reads
+	at, err := c.number("PRAGMA user_version")
+	if err != nil {
+		return 0, known, fmt.Errorf("look at %s: %w", path, err)
+	}
+	return int(at), known, nil
+}
+
 // LookUp returns a checkpoint of the file at path and changes nothing, see Look.
 func LookUp(ctx context.Context, path string, idle bool, key string) (value string, err error) {
 	if _, err := os.Stat(path); err != nil {

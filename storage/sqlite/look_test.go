@@ -41,6 +41,10 @@ func TestLook(t *testing.T) {
 		if err != nil || s.Version != len(migrations) || s.Known != s.Version || s.Size == 0 || !s.Whole {
 			t.Errorf("%s: %+v %v", what, s, err)
 		}
+		version, known, err := SchemaVersion(t.Context(), path, idle)
+		if err != nil || version != len(migrations) || known != version {
+			t.Errorf("%s: version %d of %d %v", what, version, known, err)
+		}
 	}
 	look("in use", false)
 	if err := db.SetCheckpoint(t.Context(), "a", "b"); err != nil {
