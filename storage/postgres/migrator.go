@@ -211,6 +211,9 @@ func (m *migrator) try(ctx context.Context, conn *pgx.Conn, n, k int, all []step
 	if !ours {
 		return errBusyStep
 	}
+	if over, err := m.done(ctx, conn, n, k); err != nil || over {
+		return err
+	}
 	begin := fmt.Sprintf("SET LOCAL lock_timeout = %d; SET LOCAL statement_timeout = 0", m.lockTime.Milliseconds())
 	for _, q := range []string{begin, sql, m.noted(n, k, len(all))} {
 		if q == "" {
@@ -221,6 +224,17 @@ func (m *migrator) try(ctx context.Context, conn *pgx.Conn, n, k int, all []step
 		}
 	}
 	return tx.Commit(ctx)
+}
+
+// done reports whether step k of migration n is complete: an earlier attempt that still
+// worked in the server may have succeeded.
+func (m *migrator) done(ctx context.Context, conn *pgx.Conn, n, k int) (bool, error) {
+	version, err := m.version(ctx, conn)
+	if err != nil || version >= n {
+		return err == nil, err
+	}
+	done, err := stepsDone(ctx, conn, n)
+	return done > k, err
 }
 
 // noted returns the statements that record a step as complete or, for the last one,
