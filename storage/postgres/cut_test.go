@@ -52,9 +52,7 @@ func newCutBed(t *testing.T) *cutBed {
 	for k := 1; k <= 4; k++ {
 		execute(t, b.conn, fmt.Sprintf("CREATE TABLE tried_%d (n INTEGER NOT NULL)", k))
 	}
-	if err := b.conn.QueryRow(t.Context(), "SELECT current_database()").Scan(&b.name); err != nil {
-		t.Fatal(err)
-	}
+	b.name = databaseName(t, b.cfg.URL)
 	return b
 }
 

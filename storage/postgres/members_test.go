@@ -225,33 +225,12 @@ func TestCutConnections(t *testing.T) {
 	server := postgrestest.New(t, postgrestest.Config{})
 	url := server.Database(t)
 	db := openWith(t, Config{URL: url})
-	id := agentAt(t, db, "C1")
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	const writers = 4
-	confirmed := make([][]claybot.MessageID, writers)
-	var wg sync.WaitGroup
-	for w := range writers {
-		wg.Go(func() {
-			for i := 0; ctx.Err() == nil; i++ {
-				m := note(fmt.Sprintf("%d-%d", w, i))
-				for {
-					_, err := db.Post(t.Context(), storage.Posting{To: id, Message: m})
-					if err == nil {
-						confirmed[w] = append(confirmed[w], m.ID)
-						break
-					}
-					if !errors.Is(err, storage.ErrBusy) {
-						t.Errorf("%s: %v, want %v", m.ID, err, storage.ErrBusy)
-						return
-					}
-				}
-			}
-		})
-	}
-	for i := range 12 {
+	l := newLoad(t, agentAt(t, db, "C1"))
+	l.start(db, 4)
+	for i := range 6 {
+		l.goesOn()
 		var err error
-		switch i % 6 {
+		switch i {
 		case 3:
 			err = server.Restart(t.Context(), postgrestest.Immediate)
 		case 5:
@@ -265,32 +244,7 @@ func TestCutConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stop()
-	wg.Wait()
-	waiting, err := db.Waiting(t.Context(), id, 1<<30)
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := make(map[claybot.MessageID]int)
-	for i, m := range waiting {
-		if next[m.ID] != 0 {
-			t.Errorf("%s is there twice", m.ID)
-		}
-		next[m.ID] = i + 1
-	}
-	for _, list := range confirmed {
-		place := 0
-		for _, m := range list {
-			if next[m] == 0 {
-				t.Fatalf("%s was confirmed and is lost", m)
-			}
-			if next[m] < place {
-				t.Fatalf("%s is out of order", m)
-			}
-			place = next[m]
-		}
-	}
-	t.Logf("%d messages", len(waiting))
+	l.end(db)
 }
 
 // TestOpenTogether has processes make the schema at the same time.
