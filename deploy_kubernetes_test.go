@@ -16,8 +16,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The kinds of deploy/kubernetes.yaml with the fields that it uses, by the API of
-// Kubernetes 1.30: apps/v1, v1, policy/v1, networking.k8s.io/v1.
+// kubeFiles are the manifests: the members, a database to try them out, and the migration.
+var kubeFiles = []string{"deploy/kubernetes.yaml", "deploy/postgres.yaml", "deploy/migrate.yaml"}
+
+// The kinds of kubeFiles with the fields that they use, by the API of Kubernetes 1.30:
+// apps/v1, batch/v1, v1, policy/v1, networking.k8s.io/v1.
 type (
 	kubeLabels map[string]string
 
@@ -64,6 +67,7 @@ type (
 
 	kubeContainer struct {
 		Name, Image string
+		Args        []string
 		Ports       []kubePort
 		Env         []struct {
 			Name, Value string
@@ -89,6 +93,7 @@ type (
 	}
 
 	kubePod struct {
+		RestartPolicy                 string
 		TerminationGracePeriodSeconds int
 		AutomountServiceAccountToken  *bool
 		EnableServiceLinks            *bool
@@ -132,6 +137,18 @@ type (
 		}
 	}
 
+	kubeJob struct {
+		kubeHead
+		Spec struct {
+			BackoffLimit            int
+			TTLSecondsAfterFinished int `json:"ttlSecondsAfterFinished"`
+			Template                struct {
+				Metadata kubeMeta
+				Spec     kubePod
+			}
+		}
+	}
+
 	kubeBudget struct {
 		kubeHead
 		Spec struct {
@@ -140,15 +157,17 @@ type (
 		}
 	}
 
+	kubePeer struct {
+		PodSelector, NamespaceSelector kubeSelector
+	}
+
 	kubePolicy struct {
 		kubeHead
 		Spec struct {
 			PodSelector kubeSelector
 			PolicyTypes []string
 			Ingress     []struct {
-				From []struct {
-					PodSelector, NamespaceSelector kubeSelector
-				}
+				From  []kubePeer
 				Ports []kubePort
 			}
 		}
@@ -180,13 +199,14 @@ type (
 	}
 )
 
-// A kube is what deploy/kubernetes.yaml has.
+// A kube is what kubeFiles have.
 type kube struct {
 	namespaces []kubeData
 	secrets    []kubeData
 	settings   []kubeData
 	services   []kubeService
 	sets       []kubeSet
+	jobs       []kubeJob
 	budgets    []kubeBudget
 	policies   []kubePolicy
 	ingresses  []kubeIngress
@@ -196,44 +216,55 @@ type kube struct {
 // as it is for kubectl.
 func readKube(t *testing.T) *kube {
 	t.Helper()
-	text, err := os.ReadFile("deploy/kubernetes.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	k := new(kube)
-	documents := yaml.NewDecoder(bytes.NewReader(text))
-	for {
-		var node yaml.Node
-		if err := documents.Decode(&node); errors.Is(err, io.EOF) {
-			return k
-		} else if err != nil {
+	for _, file := range kubeFiles {
+		text, err := os.ReadFile(file)
+		if err != nil {
 			t.Fatal(err)
 		}
-		var head kubeHead
-		into(t, &node, &head)
-		switch head.APIVersion + " " + head.Kind {
-		case "v1 Namespace":
-			add(t, &node, &k.namespaces)
-		case "v1 Secret":
-			add(t, &node, &k.secrets)
-		case "v1 ConfigMap":
-			add(t, &node, &k.settings)
-		case "v1 Service":
-			add(t, &node, &k.services)
-		case "apps/v1 StatefulSet":
-			add(t, &node, &k.sets)
-		case "policy/v1 PodDisruptionBudget":
-			add(t, &node, &k.budgets)
-		case "networking.k8s.io/v1 NetworkPolicy":
-			add(t, &node, &k.policies)
-		case "networking.k8s.io/v1 Ingress":
-			add(t, &node, &k.ingresses)
-		default:
-			t.Errorf("%s %s is not known", head.APIVersion, head.Kind)
+		documents := yaml.NewDecoder(bytes.NewReader(text))
+		for {
+			var node yaml.Node
+			if err := documents.Decode(&node); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(file, err)
+			}
+			k.read(t, &node)
 		}
-		if head.Kind != "Namespace" && head.Metadata.Namespace != "claybot" {
-			t.Errorf("%s %s is in the namespace %q", head.Kind, head.Metadata.Name, head.Metadata.Namespace)
-		}
+	}
+	return k
+}
+
+// read adds a document.
+func (k *kube) read(t *testing.T, node *yaml.Node) {
+	t.Helper()
+	var head kubeHead
+	into(t, node, &head)
+	switch head.APIVersion + " " + head.Kind {
+	case "v1 Namespace":
+		add(t, node, &k.namespaces)
+	case "v1 Secret":
+		add(t, node, &k.secrets)
+	case "v1 ConfigMap":
+		add(t, node, &k.settings)
+	case "v1 Service":
+		add(t, node, &k.services)
+	case "apps/v1 StatefulSet":
+		add(t, node, &k.sets)
+	case "batch/v1 Job":
+		add(t, node, &k.jobs)
+	case "policy/v1 PodDisruptionBudget":
+		add(t, node, &k.budgets)
+	case "networking.k8s.io/v1 NetworkPolicy":
+		add(t, node, &k.policies)
+	case "networking.k8s.io/v1 Ingress":
+		add(t, node, &k.ingresses)
+	default:
+		t.Errorf("%s %s is not known", head.APIVersion, head.Kind)
+	}
+	if head.Kind != "Namespace" && head.Metadata.Namespace != "claybot" {
+		t.Errorf("%s %s is in the namespace %q", head.Kind, head.Metadata.Name, head.Metadata.Namespace)
 	}
 }
 
@@ -318,9 +349,9 @@ func (s kubeLabels) has(pods kubeLabels) bool {
 
 func TestKubernetes(t *testing.T) {
 	k := readKube(t)
-	if len(k.namespaces) != 1 || len(k.sets) != 2 || len(k.budgets) != 1 || len(k.ingresses) != 1 || len(k.secrets) != 1 || len(k.settings) != 1 {
-		t.Fatalf("%d namespaces, %d sets, %d budgets, %d ingresses, %d secrets, %d maps of settings",
-			len(k.namespaces), len(k.sets), len(k.budgets), len(k.ingresses), len(k.secrets), len(k.settings))
+	if len(k.namespaces) != 1 || len(k.sets) != 2 || len(k.budgets) != 1 || len(k.ingresses) != 1 || len(k.secrets) != 2 || len(k.settings) != 1 || len(k.jobs) != 1 {
+		t.Fatalf("%d namespaces, %d sets, %d budgets, %d ingresses, %d secrets, %d maps of settings, %d jobs",
+			len(k.namespaces), len(k.sets), len(k.budgets), len(k.ingresses), len(k.secrets), len(k.settings), len(k.jobs))
 	}
 	for _, set := range k.sets {
 		k.checkSet(t, set)
@@ -338,6 +369,8 @@ func TestKubernetes(t *testing.T) {
 		t.Errorf("a node is killed after %v; its end may take %v", grace, runGrace)
 	}
 	k.checkNode(t, nodes.Spec.Template.Spec.Containers[0])
+	k.checkJob(t, k.jobs[0])
+	k.checkStorageURL(t)
 	c := checkSettings(t, "the ConfigMap", k.settings[0].Data["claybot.yaml"])
 	host := k.ingresses[0].Spec.Rules[0].Host
 	if !slices.Contains(c.HTTP.Hosts, host) || !slices.Contains(k.ingresses[0].Spec.TLS[0].Hosts, host) {
@@ -372,18 +405,24 @@ func (k *kube) checkSet(t *testing.T, set kubeSet) {
 	if !slices.ContainsFunc(k.services, func(s kubeService) bool { return s.Metadata.Name == set.Spec.ServiceName && s.Spec.ClusterIP == "None" }) {
 		t.Errorf("%s has no service %s of its own", name, set.Spec.ServiceName)
 	}
+	var claims []string
+	for _, v := range set.Spec.VolumeClaimTemplates {
+		claims = append(claims, v.Metadata.Name)
+	}
+	k.checkPod(t, name, pod, claims)
+}
+
+// checkPod checks what holds for the pods of sets and jobs.
+func (k *kube) checkPod(t *testing.T, name string, pod kubePod, volumes []string) {
+	t.Helper()
 	if !pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.RunAsUser == 0 || pod.SecurityContext.SeccompProfile.Type != "RuntimeDefault" {
 		t.Errorf("%s may run as root: %+v", name, pod.SecurityContext)
 	}
-	var volumes []string
 	for _, v := range pod.Volumes {
 		volumes = append(volumes, v.Name)
 		if v.ConfigMap.Name != "" && v.ConfigMap.Name != k.settings[0].Metadata.Name {
 			t.Errorf("%s: no settings %s", name, v.ConfigMap.Name)
 		}
-	}
-	for _, v := range set.Spec.VolumeClaimTemplates {
-		volumes = append(volumes, v.Metadata.Name)
 	}
 	for _, c := range pod.Containers {
 		if c.SecurityContext.AllowPrivilegeEscalation == nil || *c.SecurityContext.AllowPrivilegeEscalation || !slices.Contains(c.SecurityContext.Capabilities.Drop, "ALL") {
@@ -394,21 +433,33 @@ func (k *kube) checkSet(t *testing.T, set kubeSet) {
 				t.Errorf("%s: no volume %s", name, v.Name)
 			}
 		}
-		for _, e := range c.Env {
-			// An address that is set to nothing is not one that is not set.
-			if ref := e.ValueFrom.ConfigMapKeyRef; strings.HasSuffix(e.Name, "_URL") && (e.Value == "" && ref.Name+e.ValueFrom.SecretKeyRef.Name == "" || ref.Name != "" && !ref.Optional) {
-				t.Errorf("%s: %s may be set to nothing", name, e.Name)
-			}
-			if ref := e.ValueFrom.SecretKeyRef; ref.Name != "" {
-				value, ok := k.secrets[0].StringData[ref.Key]
-				if !ok || ref.Name != k.secrets[0].Metadata.Name {
-					t.Errorf("%s: no secret %s of %s for %s", name, ref.Key, ref.Name, e.Name)
-				}
-				// A Secret that is made by other means need not have optional keys.
-				if ref.Optional != (value == "") {
-					t.Errorf("%s: %s is optional: %v; the secret %s is empty: %v", name, e.Name, ref.Optional, ref.Key, value == "")
-				}
-			}
+		k.checkEnv(t, name, c)
+	}
+}
+
+func (k *kube) checkEnv(t *testing.T, name string, c kubeContainer) {
+	t.Helper()
+	for _, e := range c.Env {
+		// An address that is set to nothing is not one that is not set.
+		if ref := e.ValueFrom.ConfigMapKeyRef; strings.HasSuffix(e.Name, "_URL") && (e.Value == "" && ref.Name+e.ValueFrom.SecretKeyRef.Name == "" || ref.Name != "" && !ref.Optional) {
+			t.Errorf("%s: %s may be set to nothing", name, e.Name)
+		}
+		ref := e.ValueFrom.SecretKeyRef
+		if ref.Name == "" {
+			continue
+		}
+		i := slices.IndexFunc(k.secrets, func(s kubeData) bool { return s.Metadata.Name == ref.Name })
+		if i < 0 {
+			t.Errorf("%s: no secret %s for %s", name, ref.Name, e.Name)
+			continue
+		}
+		value, ok := k.secrets[i].StringData[ref.Key]
+		if !ok {
+			t.Errorf("%s: no secret %s of %s for %s", name, ref.Key, ref.Name, e.Name)
+		}
+		// A Secret that is made by other means need not have optional keys.
+		if ref.Optional != (value == "") {
+			t.Errorf("%s: %s is optional: %v; the secret %s is empty: %v", name, e.Name, ref.Optional, ref.Key, value == "")
 		}
 	}
 }
