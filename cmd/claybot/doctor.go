@@ -56,13 +56,15 @@ func (d *doctor) examine(ctx context.Context) {
 		look func(context.Context) bool
 	}
 	own := []check{{"claybot.db", d.sqlite}, {"budgets", d.budgets}, {"copies", d.copies}}
+	var shared []check // of the database, whatever the data directory is
 	if d.config.Storage.Shared() {
-		own = []check{{"database", d.database}}
+		own, shared = nil, []check{{"database", d.database}}
 	}
 	for _, row := range [][]check{
 		append([]check{
 			{"data directory", d.directory}, {"last end", d.lastEnd}, {"limits", d.limits}, {"disk", d.space}, {"writing", d.writing}, {"file modes", d.modes},
 		}, own...),
+		shared,
 		{{"tokens", d.tokens}},
 		{{"files", d.files}},
 		{{"time zones", d.zones}},

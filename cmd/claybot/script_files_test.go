@@ -166,3 +166,23 @@ func fields(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 }
+
+// documented writes the last block of commands in a section of a page of docs/ into a
+// file: documented PAGE HEADING FILE.
+func documented(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: documented PAGE HEADING FILE")
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", args[0]))
+	ts.Check(err)
+	_, section, found := strings.Cut(string(page), "# "+args[1]+"\n")
+	if !found {
+		ts.Fatalf("%s has no section %q", args[0], args[1])
+	}
+	section, _, _ = strings.Cut(section, "\n#")
+	blocks := strings.Split(section, "```\n")
+	if len(blocks) < 3 {
+		ts.Fatalf("section %q of %s has no commands", args[1], args[0])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(blocks[len(blocks)-2]), 0o600))
+}

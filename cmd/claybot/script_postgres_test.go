@@ -40,7 +40,7 @@ const storageURL = "CLAYBOT_STORAGE_URL"
 
 // postgresCommand gives a script a real PostgreSQL, whose users need a password:
 //
-//	postgres start                 an empty database; its URL is in CLAYBOT_STORAGE_URL
+//	postgres start                 an empty database; its URL is in CLAYBOT_STORAGE_URL, its programs are in POSTGRES_BIN
 //	postgres start own             the same, on a server of its own
 //	postgres with PART=VALUE...    changes the URL: user, password, host, database or a parameter
 //	postgres role GRANT...         the URL of a new role with these rights alone
@@ -123,6 +123,7 @@ func (r *rig) startPostgres(ctx context.Context, ts *testscript.TestScript, own 
 	address, err := server.Create(ctx)
 	ts.Check(err)
 	ts.Setenv(storageURL, address)
+	ts.Setenv("POSTGRES_BIN", server.Bin())
 	if !own {
 		r.stops = append(r.stops, func() {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)

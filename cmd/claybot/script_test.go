@@ -75,6 +75,7 @@ func scripts(dir string) testscript.Params {
 			"bytes":        writeBytes,
 			"capture":      capture,
 			"damage":       damageFile,
+			"documented":   documented,
 			"exits":        exits,
 			"expand":       expand,
 			"fakes":        withRig((*rig).fakes),
