@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage"
@@ -163,6 +165,31 @@ func TestFirstStatusWithoutStore(t *testing.T) {
 			}
 			m.way.cut(false)
 			time.Sleep(2 * nodeTTL)
+		}
+	})
+}
+
+// A lease that ends while its agent is worked on is counted.
+func TestLeasesLostAreCounted(t *testing.T) {
+	nodesInBubble(t, 1, nil, func(c *clusterRig) {
+		m := c.nodes[0]
+		var away atomic.Bool
+		away.Store(true)
+		c.mind.before = func(ctx context.Context, _ llm.Request) error {
+			if !away.Load() {
+				return nil
+			}
+			return rest(ctx, time.Hour)
+		}
+		m.say("ann", "hello")
+		after(time.Second)
+		m.way.cut(true)
+		after(2 * nodeTTL)
+		away.Store(false)
+		m.way.cut(false)
+		c.wants(2*nodeTTL, "ann", "re: hello")
+		if n := m.system.Worker.LeasesLost(); n != 1 || m.members.Lost() != 1 {
+			c.Errorf("%d leases and %d memberships lost, want 1 each", n, m.members.Lost())
 		}
 	})
 }

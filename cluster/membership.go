@@ -55,6 +55,7 @@ type Membership struct {
 	doubted  map[string]bool      // what was logged of other members
 	met      time.Time            // when a hint of an unknown member last caused a renewal
 	draining bool
+	lost     int64 // terms that ended while this process ran
 	changed  chan struct{}
 }
 
@@ -132,6 +133,13 @@ func (m *Membership) Trusted() error {
 		return ErrLapsed
 	}
 	return t.Trusted()
+}
+
+// Lost returns how often this process has lost its membership.
+func (m *Membership) Lost() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.lost
 }
 
 // Alive returns the members at the last good renewal whose terms have not expired since,

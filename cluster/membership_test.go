@@ -430,8 +430,8 @@ func TestExpired(t *testing.T) {
 			t.Errorf("claim: %v", err)
 		}
 		synctest.Wait()
-		if m.Node() != "a3" {
-			t.Errorf("now %q", m.Node())
+		if m.Node() != "a3" || m.Lost() != 2 {
+			t.Errorf("now %q, lost %d memberships", m.Node(), m.Lost())
 		}
 	})
 }

@@ -26,6 +26,9 @@ func (m *Membership) Run(ctx context.Context) error {
 		cause := context.Cause(t.ctx)
 		m.retire(t)
 		if ctx.Err() == nil {
+			m.mu.Lock()
+			m.lost++
+			m.mu.Unlock()
 			m.cfg.Log.Warn("membership lost; joining again as a new member", "member", t.id, "err", cause)
 		}
 	}

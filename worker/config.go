@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -117,6 +118,7 @@ type Worker struct {
 	charges    chargeBook
 	engines    engines
 	draining   chan struct{} // closed at the start of a shutdown
+	leasesLost atomic.Int64
 }
 
 // New returns a Worker. Engines are added with Handle.
@@ -132,6 +134,9 @@ func New(cfg Config) *Worker {
 
 // Handle registers an engine by name. It must be called before the first pass.
 func (s *Worker) Handle(name string, e runs.Engine) { s.engines[name] = e }
+
+// LeasesLost returns how many passes ended because the lease of their agent had.
+func (s *Worker) LeasesLost() int64 { return s.leasesLost.Load() }
 
 // Drain starts a shutdown: passes that wait for a store stop waiting. It must be called
 // once.

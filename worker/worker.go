@@ -102,6 +102,9 @@ func (s *Worker) release(box *inbox.AgentInbox, policy inbox.Policy, err error, 
 		log = log.With("run", box.Run.ID)
 	}
 	s.Health.Stored(err)
+	if errors.Is(err, storage.ErrLeaseLost) || errors.Is(err, inbox.ErrLapsed) {
+		s.leasesLost.Add(1)
+	}
 	orderly := errors.Is(err, inbox.ErrShutdown) || waits(err) || errors.Is(err, inbox.ErrLapsed)
 	// A store that fails is not asked in a tight loop, nor is an agent that
 	// fails at every pass tried in one.

@@ -52,7 +52,8 @@ func newListeners(d *daemon, link func(string)) *listeners {
 		endpoint = ""
 	}
 	l.metrics = metrics.New(metrics.Config{
-		Status: func(ctx context.Context) (overview.Status, error) { return d.system.Overview.Status(ctx) },
+		Status:  func(ctx context.Context) (overview.Status, error) { return d.system.Overview.Status(ctx) },
+		Cluster: d.clusterMetrics(),
 		Events: func(ctx context.Context, run claybot.RunID, after int64) iter.Seq2[claybot.Event, error] {
 			return d.stores.db.Events(ctx, run, after)
 		},
@@ -63,6 +64,21 @@ func newListeners(d *daemon, link func(string)) *listeners {
 		},
 	})
 	return l
+}
+
+// clusterMetrics returns a function that describes this member to a scrape; nil without a
+// cluster.
+func (d *daemon) clusterMetrics() func() metrics.Cluster {
+	if d.stores.shared == nil {
+		return nil
+	}
+	return func() metrics.Cluster {
+		m := d.stores.members
+		return metrics.Cluster{
+			Member: m.Name(), Live: m.Trusted() == nil, Members: len(m.Alive()), MembershipsLost: m.Lost(),
+			LeasesLost: d.system.Worker.LeasesLost(), Traffic: d.stores.shared.Traffic(),
+		}
+	}
 }
 
 // addr is the address at which the web server listens.

@@ -56,6 +56,7 @@ func (b *notifier) enqueue(h storage.Notification) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.size+n > keptNotifications {
+		b.db.counters.lost.Add(1)
 		return // the others poll
 	}
 	b.size += n
@@ -100,8 +101,10 @@ func (b *notifier) send(ctx context.Context) {
 			return
 		case <-gather.C:
 		}
-		for _, payload := range b.payloads() {
+		all := b.payloads()
+		for i, payload := range all {
 			if err := b.notify(ctx, payload); err != nil && ctx.Err() == nil {
+				b.db.counters.lost.Add(int64(len(all) - i))
 				b.db.log.Debug("failed to notify other members; they poll", "err", err)
 				break
 			}
@@ -138,7 +141,9 @@ func (b *notifier) payloads() []string {
 		if one, two, ok := halves(h); ok {
 			add(one)
 			add(two)
+			return
 		}
+		b.db.counters.lost.Add(1)
 	}
 	if h.Due || len(h.Dests)+len(h.Sent)+len(h.Freed)+len(h.Runs)+len(h.Cancel)+len(h.Watched) > 0 {
 		add(h)
@@ -204,6 +209,9 @@ func (b *notifier) receive(ctx context.Context) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{"claybot_" + schema}.Sanitize()); err != nil {
 		return err
 	}
+	b.db.counters.listens.Add(1)
+	b.db.counters.listening.Store(true)
+	defer b.db.counters.listening.Store(false)
 	b.deliver(storage.Notification{})
 	for {
 		n, err := conn.WaitForNotification(ctx)

@@ -89,6 +89,7 @@ type DB struct {
 	clock     clock
 	// settings are executed at the start of each transaction.
 	settings []string
+	counters counters
 
 	reports  chan struct{} // one report at a time
 	sinks    atomic.Pointer[[]string]

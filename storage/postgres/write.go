@@ -59,6 +59,7 @@ func (l line) Write(ctx context.Context, soft bool, fn func(c *relational.Conn) 
 		if !unlucky(err) || try == maxTries || ctx.Err() != nil {
 			return err
 		}
+		l.db.counters.repeated(err)
 		if try > 2 {
 			wait := time.NewTimer(time.Duration(rand.Int64N(int64(time.Millisecond) << try)))
 			select {
@@ -186,6 +187,8 @@ func (db *DB) tell(done relational.Done) {
 	if done.Sinks != nil {
 		db.sinks.Store(done.Sinks)
 	}
+	db.counters.agents.Add(int64(done.AgentsTaken))
+	db.counters.claims.Add(int64(done.ClaimsTaken))
 	db.Notify(done.Notification)
 	if db.cfg.Committed == nil || !done.Worth {
 		return

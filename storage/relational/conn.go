@@ -293,6 +293,8 @@ type journal struct {
 	notification storage.Notification
 	changed      bool      // watchers should look
 	sinks        *[]string // set by this transaction; nil: unchanged
+	agentsTaken  int
+	claimsTaken  int
 }
 
 // joined records reserved run ids whose messages went to run.
@@ -313,6 +315,9 @@ type Done struct {
 	Worth bool
 	// Sinks are the new sinks of events; nil: unchanged.
 	Sinks *[]string
+	// AgentsTaken and ClaimsTaken count what was taken over from members whose memberships
+	// had ended.
+	AgentsTaken, ClaimsTaken int
 }
 
 // Done returns the effects of the transaction. Call it after the commit.
@@ -329,6 +334,7 @@ func (c *Conn) Done() Done {
 	h.Dests = slices.Compact(h.Dests)
 	return Done{
 		Commit: j.commit, Notification: h, Sinks: j.sinks,
+		AgentsTaken: j.agentsTaken, ClaimsTaken: j.claimsTaken,
 		Worth: j.changed || len(j.commit.Events) > 0 || len(j.commit.Joined) > 0,
 	}
 }

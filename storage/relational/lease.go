@@ -73,6 +73,9 @@ func (db leases) acquire(c *Conn, node string, at int64, ttl time.Duration, limi
 		stale = stale || c.saved > before+1
 		if h.Run != nil || len(h.Waiting) > 0 {
 			acquired = append(acquired, h)
+			if h.From != "" {
+				c.journal.agentsTaken++
+			}
 		}
 	}
 	return acquired, nil

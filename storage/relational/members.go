@@ -121,8 +121,10 @@ func (db members) EndMember(ctx context.Context, id, name string) error {
 // freeAgents ends the leases of a member's agents. Their next holders have larger tokens, so
 // nothing is written under the ended leases.
 func freeAgents(c *Conn, node string) error {
-	return c.do(`UPDATE agents SET node = NULL, wake_at = CASE WHEN run IS NULL THEN due_at ELSE coalesce(resume_at, 0) END
+	n, err := c.exec(`UPDATE agents SET node = NULL, wake_at = CASE WHEN run IS NULL THEN due_at ELSE coalesce(resume_at, 0) END
 		WHERE id IN (SELECT id FROM agents WHERE wake_at IS NOT NULL AND node = ? ORDER BY id`+c.locked()+`)`, node)
+	c.journal.agentsTaken += int(n)
+	return err
 }
 
 func (db members) Members(ctx context.Context) ([]storage.Member, error) {
@@ -206,6 +208,9 @@ func takeClaim(c *Conn, node, name string) (storage.Claim, error) {
 	}
 	if err := c.do(q, node, claim.Token, now, name); err != nil {
 		return claim, err
+	}
+	if holder != "" && holder != node {
+		c.journal.claimsTaken++
 	}
 	if dest, ok := strings.CutPrefix(name, storage.DestClaim("")); ok && holder != node {
 		return claim, markInterrupted(c, dest)

@@ -38,6 +38,9 @@ import (
 type Config struct {
 	// Status returns counts of other parts. Each scrape calls it.
 	Status func(context.Context) (overview.Status, error)
+	// Cluster describes this member of a cluster. Each scrape calls it; it must not query
+	// the store. nil: the process has its store for itself.
+	Cluster func() Cluster
 	// Events yields the events of a run after a seq. Traces need it, once a run has
 	// ended.
 	Events func(ctx context.Context, run claybot.RunID, after int64) iter.Seq2[claybot.Event, error]

@@ -21,8 +21,9 @@ type snapshot struct {
 	now      time.Time
 	version  string
 	status   overview.Status
-	told     bool // status could be read
-	ok       bool // and its values are those of the store at this moment
+	told     bool     // status could be read
+	ok       bool     // and its values are those of the store at this moment
+	cluster  *Cluster // nil: none
 	memory   []metrics.Sample
 	process  process
 	exporter exported
@@ -39,6 +40,10 @@ func (m *Metrics) snapshot(ctx context.Context) *snapshot {
 		}
 		s.told = err == nil
 		s.ok = s.told && !s.status.Unknown && s.status.AsOf == 0
+	}
+	if m.cfg.Cluster != nil {
+		c := m.cfg.Cluster()
+		s.cluster = &c
 	}
 	if m.exporter != nil {
 		s.exporter = m.exporter.figures()
@@ -103,6 +108,7 @@ func scraped() []*family {
 			}
 		}), "check"),
 	}
+	all = append(all, clusterFamilies()...)
 	all = append(all, exporterFamilies()...)
 	all = append(all, processFamilies()...)
 	return append(all, runtimeFamilies()...)

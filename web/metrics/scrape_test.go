@@ -24,6 +24,7 @@ import (
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/llmtest"
+	"github.com/claybot/claybot/storage"
 )
 
 // parse reads a page with the parser of Prometheus.
@@ -243,13 +244,71 @@ func everything(t *testing.T) *Metrics {
 		st.Connectors[0].LastOK = time.Now()
 		st.Checks = map[string]overview.CheckStatus{"database": {At: claybot.Now(), Text: "whole"}}
 		return st, nil
-	}})
+	}, Cluster: member})
 	m.Received("chat", agentsystem.ReceivedAccepted, time.Second)
 	m.Sent(claybot.Outgoing{Route: claybot.Route{Connector: "chat"}}, delivery.AttemptSent, time.Second)
 	for _, e := range story("r1") {
 		m.Event("a1", e)
 	}
 	return m
+}
+
+// member is a member of a cluster with all counts.
+func member() Cluster {
+	return Cluster{
+		Member: "a", Live: true, Members: 3, MembershipsLost: 1, LeasesLost: 2,
+		Traffic: storage.Traffic{
+			Pools: []storage.PoolTraffic{
+				{Name: "work", InUse: 5, Idle: 4, Max: 16, Acquired: 100, Waited: 7, WaitTime: 1500 * time.Millisecond},
+				{Name: "renewals", Idle: 1, Max: 2},
+			},
+			Retried:     map[string]int64{storage.ConflictDeadlock: 1, storage.ConflictUnique: 9},
+			AgentsTaken: 11, ClaimsTaken: 12, NotificationsLost: 13,
+			Listener: &storage.ListenerTraffic{Up: true, Reconnects: 14},
+		},
+	}
+}
+
+// A process that has its store for itself has no metrics of a cluster, and a member
+// without notifications none of their connection.
+func TestClusterMetrics(t *testing.T) {
+	deaf := func() Cluster { c := member(); c.Listener = nil; return c }
+	none := math.NaN()
+	for _, tt := range []struct {
+		name                  string
+		labels                []string
+		member, deaf, outside float64
+	}{
+		{"claybot_member_info", []string{"member", "a"}, 1, 1, none},
+		{"claybot_member_live", nil, 1, 1, none},
+		{"claybot_members", nil, 3, 3, none},
+		{"claybot_memberships_lost_total", nil, 1, 1, none},
+		{"claybot_leases_lost_total", nil, 2, 2, none},
+		{"claybot_takeovers_total", []string{"kind", "agent"}, 11, 11, none},
+		{"claybot_takeovers_total", []string{"kind", "claim"}, 12, 12, none},
+		{"claybot_notifications_lost_total", nil, 13, 13, none},
+		{"claybot_listener_up", nil, 1, none, none},
+		{"claybot_listener_reconnects_total", nil, 14, none, none},
+		{"claybot_db_connections", []string{"pool", "work", "state", "in_use"}, 5, 5, none},
+		{"claybot_db_connections", []string{"pool", "work", "state", "idle"}, 4, 4, none},
+		{"claybot_db_connections_max", []string{"pool", "renewals"}, 2, 2, none},
+		{"claybot_db_acquires_total", []string{"pool", "work"}, 100, 100, none},
+		{"claybot_db_acquires_waited_total", []string{"pool", "work"}, 7, 7, none},
+		{"claybot_db_acquire_wait_seconds_total", []string{"pool", "work"}, 1.5, 1.5, none},
+		{"claybot_db_transactions_retried_total", []string{"conflict", "unique"}, 9, 9, none},
+		{"claybot_db_transactions_retried_total", []string{"conflict", "serialization"}, 0, 0, none},
+	} {
+		for _, x := range []struct {
+			of   func() Cluster
+			want float64
+		}{{member, tt.member}, {deaf, tt.deaf}, {nil, tt.outside}} {
+			text, _ := get(t, serve(t, New(Config{Serve: yes, Cluster: x.of})).URL+"/metrics", "")
+			got := value(t, parse(t, text), tt.name, tt.labels...)
+			if got != x.want && !(math.IsNaN(got) && math.IsNaN(x.want)) {
+				t.Errorf("%s%q = %v, want %v", tt.name, tt.labels, got, x.want)
+			}
+		}
+	}
 }
 
 // Figures that are old, or not known, are left out; what the daemon knows is there.
