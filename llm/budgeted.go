@@ -270,7 +270,8 @@ func MostInput(model string, r Request) int64 {
 	if strings.Contains(strings.ToLower(model), "4o-mini") {
 		image = miniTokens
 	}
-	for _, m := range r.Messages {
+	for i := range r.Messages {
+		m := &r.Messages[i]
 		n += int64(messageTokens + len(m.Content) + len(m.CallID))
 		for _, c := range m.Calls {
 			n += int64(callTokens + len(c.ID) + len(c.Name) + len(c.Args))

@@ -70,7 +70,7 @@ const wrapperBytes = 128
 
 // Bytes is about how many bytes of a request a record takes: what Messages
 // makes of it, without building it. What Messages does not show takes none.
-func Bytes(r claybot.Record) int {
+func Bytes(r *claybot.Record) int {
 	switch r.Type {
 	case claybot.RecordUser, claybot.RecordSystem, claybot.RecordSummary:
 		n := wrapperBytes + len(r.MessageID) + len(r.Text) + len(r.Quote)

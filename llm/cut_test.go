@@ -70,7 +70,7 @@ func TestBytes(t *testing.T) {
 		}
 		sum := 0
 		for _, m := range history {
-			sum += Bytes(m)
+			sum += Bytes(&m)
 		}
 		chat := Messages(history)
 		real := 0

@@ -72,6 +72,8 @@ type Message struct {
 	CallID  string                  // tool
 	Images  []Image                 // user and tool; models that see none get a line of text instead
 	Files   []claybot.FileReference // what the record came with; an Album shows its pictures, providers ignore it
+
+	encoding *encoding // of a settled message; see Encoded
 }
 
 // An Image is a picture that a model looks at.

@@ -29,13 +29,13 @@ const (
 // summary or a late result, or take the place of a filled-in end, so that
 // providers can cache the beginning.
 func Messages(history []claybot.Record) []Message {
-	return build(history, true)
+	return new(Chat).Messages(history, true, 0)
 }
 
 // MessagesWithoutTools is Messages for an agent that has no tools: calls and
 // results are left out, the text around them stays.
 func MessagesWithoutTools(history []claybot.Record) []Message {
-	return build(history, false)
+	return new(Chat).Messages(history, false, 0)
 }
 
 // Folded returns what an agent remembers in the order in which a model reads
@@ -43,90 +43,17 @@ func MessagesWithoutTools(history []claybot.Record) []Message {
 // records that it does not stand for, those that it keeps and those after it.
 // There is no other summary among them.
 func Folded(history []claybot.Record) (summary *claybot.Record, rest []claybot.Record) {
-	history = claybot.Restored(history)
-	last := -1
-	for i, r := range slices.Backward(history) {
-		if r.Type == claybot.RecordSummary {
-			last = i
-			break
+	o := orderOf(history)
+	if o.summary < 0 {
+		return nil, history[o.first:]
+	}
+	rest = make([]claybot.Record, 0, len(history)-o.first-1)
+	for i := o.first; i < len(history); i++ {
+		if history[i].Type != claybot.RecordSummary {
+			rest = append(rest, history[i])
 		}
 	}
-	if last < 0 {
-		return nil, history
-	}
-	first := last - min(max(history[last].Keep, 0), last)
-	rest = make([]claybot.Record, 0, len(history)-first-1)
-	for _, r := range history[first:] {
-		if r.Type != claybot.RecordSummary {
-			rest = append(rest, r)
-		}
-	}
-	return &history[last], rest
-}
-
-func build(history []claybot.Record, withTools bool) []Message {
-	summary, history := Folded(history)
-	results := pair(history)
-	chat := make([]Message, 0, len(history)+2)
-	if summary != nil {
-		chat = append(chat, Message{Role: RoleUser, Content: summaryText(*summary)})
-	}
-	used := map[string]bool{}
-	for i, r := range history {
-		switch r.Type {
-		case claybot.RecordUser:
-			chat = append(chat, Message{ID: string(r.MessageID), Role: RoleUser, Content: userText(r), Files: r.Files})
-		case claybot.RecordSystem:
-			chat = append(chat, Message{ID: string(r.MessageID), Role: RoleUser, Content: systemText(r), Files: r.Files})
-		case claybot.RecordAssistant:
-			if len(chat) == 0 {
-				chat = append(chat, Message{Role: RoleUser, Content: noBeginning})
-			}
-			if withTools && len(r.ToolCalls) > 0 {
-				chat = appendCalls(chat, r, results[i], used)
-			} else if r.Text != "" {
-				chat = append(chat, Message{Role: RoleAssistant, Content: valid(r.Text)})
-			}
-		}
-	}
-	switch {
-	case len(chat) == 0:
-		chat = append(chat, Message{Role: RoleUser, Content: noBeginning})
-	case chat[len(chat)-1].Role == RoleAssistant:
-		// Several servers refuse a chat that ends with the assistant's turn.
-		chat = append(chat, Message{Role: RoleUser, Content: goOn})
-	}
-	return chat
-}
-
-// pair finds the results of the calls of each assistant record, by its position
-// in history; nil where there is none. A result belongs to the most recent
-// assistant record before it that still waits for its id; other results are
-// strays.
-func pair(history []claybot.Record) map[int][]*claybot.Record {
-	type place struct{ record, call int }
-	results := map[int][]*claybot.Record{}
-	open := map[string][]place{}
-	for i := range history {
-		switch r := &history[i]; r.Type {
-		case claybot.RecordAssistant:
-			if len(r.ToolCalls) > 0 {
-				results[i] = make([]*claybot.Record, len(r.ToolCalls))
-			}
-			// Last call first, because the end of the list is answered next
-			// and equal ids of one record are answered in the order of calls.
-			for j, c := range slices.Backward(r.ToolCalls) {
-				open[c.ID] = append(open[c.ID], place{i, j})
-			}
-		case claybot.RecordTool:
-			if waiting := open[r.ToolCallID]; len(waiting) > 0 {
-				at := waiting[len(waiting)-1]
-				open[r.ToolCallID] = waiting[:len(waiting)-1]
-				results[at.record][at.call] = r
-			}
-		}
-	}
-	return results
+	return &history[o.summary], rest
 }
 
 // appendCalls adds what an assistant record and its results become: one

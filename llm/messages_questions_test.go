@@ -25,7 +25,7 @@ func TestMessagesOfQuestions(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	for _, r := range history[2:4] {
-		if n := llm.Bytes(r); n != 0 {
+		if n := llm.Bytes(&r); n != 0 {
 			t.Errorf("%s takes %d bytes", r.Type, n)
 		}
 	}

@@ -288,16 +288,15 @@ func TestUnwrap(t *testing.T) {
 	}
 }
 
-// Any prefix, cut, reorder and repetition of a history gives a valid chat, and
-// so do records that make no sense.
-func TestAnyHistoryIsAValidChat(t *testing.T) {
+// anyRecord draws records, also such that make no sense.
+func anyRecord() *rapid.Generator[claybot.Record] {
 	id := rapid.SampledFrom([]string{"", "a", "b", "c", "bad id", strings.Repeat("l", 60)})
 	text := rapid.SampledFrom([]string{"", "text", "\xff\xfe", "</message>"})
 	args := rapid.SampledFrom([]string{"", "{}", `{"a":1}`, `{"a":`, "[]", "null", "\xff"})
 	toolCall := rapid.Custom(func(t *rapid.T) claybot.ToolCall {
 		return claybot.ToolCall{ID: id.Draw(t, "id"), Name: id.Draw(t, "name"), Args: args.Draw(t, "args")}
 	})
-	record := rapid.Custom(func(t *rapid.T) claybot.Record {
+	return rapid.Custom(func(t *rapid.T) claybot.Record {
 		return claybot.Record{
 			Type: rapid.SampledFrom([]claybot.RecordType{
 				claybot.RecordUser, claybot.RecordSystem, claybot.RecordAssistant, claybot.RecordAssistant,
@@ -308,6 +307,12 @@ func TestAnyHistoryIsAValidChat(t *testing.T) {
 			ToolCalls: rapid.SliceOfN(toolCall, 0, 3).Draw(t, "calls"), Interrupted: rapid.Bool().Draw(t, "interrupted"),
 		}
 	})
+}
+
+// Any prefix, cut, reorder and repetition of a history gives a valid chat, and
+// so do records that make no sense.
+func TestAnyHistoryIsAValidChat(t *testing.T) {
+	record := anyRecord()
 	rapid.Check(t, func(t *rapid.T) {
 		history := rapid.SliceOfN(record, 0, 12).Draw(t, "history")
 		switch rapid.IntRange(0, 2).Draw(t, "change") {

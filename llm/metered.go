@@ -97,7 +97,8 @@ const bytesPerToken = 4
 // Estimate guesses the tokens of a call from its bytes.
 func Estimate(r Request, resp Response) claybot.Usage {
 	in := len(r.System)
-	for _, m := range r.Messages {
+	for i := range r.Messages {
+		m := &r.Messages[i]
 		in += len(m.Content) + callBytes(m.Calls) + len(m.Images)*pictureTokens*bytesPerToken
 	}
 	for _, t := range r.Tools {

@@ -61,7 +61,7 @@ var (
 )
 
 // userText wraps a user's message with its time, id and sender.
-func userText(r claybot.Record) string {
+func userText(r *claybot.Record) string {
 	var from claybot.Sender
 	if r.From != nil {
 		from = *r.From
@@ -71,7 +71,7 @@ func userText(r claybot.Record) string {
 
 // systemText wraps a message that no user wrote with its time, id, kind and
 // origin.
-func systemText(r claybot.Record) string {
+func systemText(r *claybot.Record) string {
 	return wrap(systemTag, r, kindAttr, string(r.Kind), "origin", cmp.Or(r.Origin, "claybot"), "name", r.SenderName)
 }
 
@@ -79,10 +79,10 @@ const kindAttr = "kind"
 
 func summaryText(r claybot.Record) string {
 	r.MessageID, r.Quote = "", ""
-	return wrap(summaryTag, r)
+	return wrap(summaryTag, &r)
 }
 
-func wrap(tag string, r claybot.Record, attrs ...string) string {
+func wrap(tag string, r *claybot.Record, attrs ...string) string {
 	var b strings.Builder
 	b.Grow(len(r.Text) + len(r.Quote) + 192)
 	b.WriteString("<" + tag)
@@ -216,9 +216,9 @@ func Transcript(r claybot.Record, limit int) string {
 	r.Text, r.Quote, r.Files = cut(r.Text), cut(r.Quote), CutFiles(r.Files, cut)
 	switch r.Type {
 	case claybot.RecordUser:
-		return userText(r)
+		return userText(&r)
 	case claybot.RecordSystem:
-		return systemText(r)
+		return systemText(&r)
 	case claybot.RecordSummary:
 		return summaryText(r)
 	case claybot.RecordAssistant:
@@ -229,14 +229,14 @@ func Transcript(r claybot.Record, limit int) string {
 			return ""
 		}
 		r.MessageID, r.Quote = "", ""
-		return wrap(assistantTag, r)
+		return wrap(assistantTag, &r)
 	case claybot.RecordTool:
 		outcome := "error"
 		if r.OK {
 			outcome = "ok"
 		}
 		r.MessageID, r.Quote = "", ""
-		return wrap(resultTag, r, "name", r.Name, "outcome", outcome)
+		return wrap(resultTag, &r, "name", r.Name, "outcome", outcome)
 	}
 	return ""
 }

@@ -101,7 +101,7 @@ func TestFilesOfMessages(t *testing.T) {
 	if text := Unwrap(got); text != r.Text {
 		t.Errorf("the text is %q, want %q", text, r.Text)
 	}
-	if n := Bytes(r); n < len(r.Text)+len(r.Files[0].Text) {
+	if n := Bytes(&r); n < len(r.Text)+len(r.Files[0].Text) {
 		t.Errorf("%d bytes, less than its texts", n)
 	}
 	long := strings.Repeat("x", 10_000)

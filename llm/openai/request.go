@@ -33,7 +33,6 @@ var noParameters = json.RawMessage(`{"type":"object","properties":{}}`)
 type (
 	wireRequest struct {
 		Model               string             `json:"model"`
-		Messages            []wireMessage      `json:"messages"`
 		Stream              bool               `json:"stream"`
 		StreamOptions       *sdk.StreamOptions `json:"stream_options,omitempty"`
 		User                string             `json:"user,omitempty"`
@@ -54,11 +53,7 @@ type (
 )
 
 func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
-	req := wireRequest{
-		Model:    a.cfg.Model,
-		Stream:   true,
-		Messages: make([]wireMessage, 0, len(r.Messages)+2),
-	}
+	req := wireRequest{Model: a.cfg.Model, Stream: true}
 	if without&fieldUsage == 0 {
 		req.StreamOptions = &sdk.StreamOptions{IncludeUsage: true}
 	}
@@ -74,21 +69,45 @@ func (a *api) Encode(r llm.Request, without uint32) ([]byte, error) {
 			req.MaxTokens = limit
 		}
 	}
-	if r.System != "" {
-		req.Messages = append(req.Messages, wireMessage{Role: llm.RoleSystem, Content: r.System})
-	}
-	req.Messages = appendChat(req.Messages, withFallback(r, a.fallback), without&fieldImages == 0)
-	body, err := json.Marshal(req)
-	if err != nil || len(r.Tools) == 0 {
-		return body, err
-	}
-	tools, err := a.tools.encode(r.Tools)
+	body, err := encoded(req)
 	if err != nil {
 		return nil, err
 	}
-	body = append(body[:len(body)-1], `,"tools":`...)
-	body = append(body, tools...)
+	body = slices.Grow(body, roughly(r))
+	if body, err = a.appendChat(append(body[:len(body)-1], `,"messages":[`...), r, without&fieldImages == 0); err != nil {
+		return nil, err
+	}
+	body = append(body, ']')
+	if len(r.Tools) > 0 {
+		tools, err := a.tools.encode(r.Tools)
+		if err != nil {
+			return nil, err
+		}
+		body = append(append(body, `,"tools":`...), tools...)
+	}
 	return append(body, '}'), nil
+}
+
+// roughly is about how many bytes the chat and the tools of a request take.
+func roughly(r llm.Request) int {
+	n := 1<<10 + len(r.System)*9/8
+	for i := range r.Messages {
+		n += 64 + len(r.Messages[i].Content)*9/8
+	}
+	for _, t := range r.Tools {
+		n += 64 + t.Bytes()*9/8
+	}
+	return n
+}
+
+// encoded is the JSON of v, in which text stays as it is where it can: markup in messages
+// would be six bytes for each angle.
+func encoded(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // toolsCache keeps the JSON of the descriptions of tools, which are the largest
@@ -124,7 +143,7 @@ func (t *toolsCache) encode(tools []llm.Tool) ([]byte, error) {
 		}
 		wire[i] = sdk.Tool{Type: sdk.ToolTypeFunction, Function: f}
 	}
-	b, err := json.Marshal(wire)
+	b, err := encoded(wire)
 	if err != nil {
 		return nil, err
 	}
@@ -137,22 +156,6 @@ func (t *toolsCache) encode(tools []llm.Tool) ([]byte, error) {
 
 func sameTool(a, b llm.Tool) bool {
 	return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Parameters, b.Parameters)
-}
-
-// withFallback returns the messages of r with the system prompt as the first of
-// them, or without it. The fallback occurs once at most, also when the messages
-// come with one from elsewhere.
-func withFallback(r llm.Request, wanted bool) []llm.Message {
-	out := make([]llm.Message, 0, len(r.Messages)+1)
-	if wanted && r.System != "" {
-		out = append(out, llm.Message{ID: SystemPromptFallback, Role: llm.RoleUser, Content: fallbackPrefix + r.System})
-	}
-	for _, m := range r.Messages {
-		if m.ID != SystemPromptFallback {
-			out = append(out, m)
-		}
-	}
-	return out
 }
 
 // A wirePart is a part of the content of a message that has pictures.
@@ -170,39 +173,73 @@ type wireImage struct {
 // the user, as results have no pictures in this API.
 const resultPictures = "(pictures of the results above)"
 
-func appendChat(out []wireMessage, chat []llm.Message, pictures bool) []wireMessage {
-	var waiting []wirePart // pictures of results
-	for i, m := range chat {
-		text := m.Content
-		if !pictures {
-			text = llm.WithoutImages(m)
+// appendChat adds the JSON of the system prompt and the messages of a request, with
+// commas between them. The prompt is repeated as the first message where that is set;
+// this fallback occurs once at most, also when the messages come with one from elsewhere.
+func (a *api) appendChat(body []byte, r llm.Request, pictures bool) ([]byte, error) {
+	first := len(body)
+	add := func(text []byte, err error) error {
+		if len(body) > first {
+			body = append(body, ',')
 		}
-		w := wireMessage{Role: m.Role, ToolCallID: m.CallID}
-		if text != "" {
-			w.Content = text
+		body = append(body, text...)
+		return err
+	}
+	if r.System != "" {
+		if err := add(encoded(wireMessage{Role: llm.RoleSystem, Content: r.System})); err != nil {
+			return nil, err
 		}
-		for _, call := range m.Calls {
-			w.ToolCalls = append(w.ToolCalls, wireCall{
-				ID:       call.ID,
-				Type:     sdk.ToolTypeFunction,
-				Function: sdk.FunctionCall{Name: call.Name, Arguments: call.Args},
-			})
-		}
-		if pictures && len(m.Images) > 0 {
-			if m.Role == llm.RoleTool {
-				waiting = append(waiting, parts("", m.Images)...)
-			} else {
-				w.Content = parts(text, m.Images)
+		if a.fallback {
+			if err := add(encoded(wireMessage{Role: llm.RoleUser, Content: fallbackPrefix + r.System})); err != nil {
+				return nil, err
 			}
 		}
-		out = append(out, w)
-		if len(waiting) > 0 && (i+1 == len(chat) || chat[i+1].Role != llm.RoleTool) {
+	}
+	var waiting []wirePart // pictures of results
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		if m.ID == SystemPromptFallback {
+			continue
+		}
+		if err := add(m.Encoded("openai", func() ([]byte, error) { return encoded(wireOf(m, pictures)) })); err != nil {
+			return nil, err
+		}
+		if pictures && m.Role == llm.RoleTool {
+			waiting = append(waiting, parts("", m.Images)...)
+		}
+		if len(waiting) > 0 && (i+1 == len(r.Messages) || r.Messages[i+1].Role != llm.RoleTool) {
 			content := append([]wirePart{{Type: "text", Text: resultPictures}}, waiting...)
-			out = append(out, wireMessage{Role: llm.RoleUser, Content: content})
+			if err := add(encoded(wireMessage{Role: llm.RoleUser, Content: content})); err != nil {
+				return nil, err
+			}
 			waiting = nil
 		}
 	}
-	return out
+	return body, nil
+}
+
+// wireOf is a message with its pictures, or with lines of text in their place. Pictures
+// of a result follow it.
+func wireOf(m *llm.Message, pictures bool) wireMessage {
+	text := m.Content
+	if !pictures {
+		text = llm.WithoutImages(*m)
+	}
+	w := wireMessage{Role: m.Role, ToolCallID: m.CallID}
+	if text != "" {
+		w.Content = text
+	}
+	for _, call := range m.Calls {
+		w.ToolCalls = append(w.ToolCalls, wireCall{
+			ID:       call.ID,
+			Type:     sdk.ToolTypeFunction,
+			Function: sdk.FunctionCall{Name: call.Name, Arguments: call.Args},
+		})
+	}
+	if pictures && len(m.Images) > 0 && m.Role != llm.RoleTool {
+		w.Content = parts(text, m.Images)
+	}
+	return w
 }
 
 func parts(text string, images []llm.Image) []wirePart {

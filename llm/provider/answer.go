@@ -64,8 +64,8 @@ func (a *Answer) Say(s string) {
 // stay as the model wrote them.
 func (a *Answer) Finish(seed string, chat []llm.Message) []claybot.ToolCall {
 	used := map[string]bool{}
-	for _, m := range chat {
-		for _, c := range m.Calls {
+	for i := range chat {
+		for _, c := range chat[i].Calls {
 			used[c.ID] = true
 		}
 	}

@@ -1,0 +1,91 @@
+package llm
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/claybot/claybot"
+)
+
+// plain are messages without what is kept beside them.
+func plain(chat []Message) []Message {
+	chat = slices.Clone(chat)
+	for i := range chat {
+		chat[i].encoding = nil
+	}
+	return chat
+}
+
+// However a conversation grows, its messages are those of a conversation that was always
+// as long.
+func TestChat(t *testing.T) {
+	record := anyRecord()
+	rapid.Check(t, func(t *rapid.T) {
+		var c Chat
+		var settled []claybot.Record
+		for range rapid.IntRange(1, 6).Draw(t, "turns") {
+			tools := rapid.IntRange(0, 9).Draw(t, "tools") > 0
+			history := slices.Concat(settled, rapid.SliceOfN(record, 0, 5).Draw(t, "new"))
+			n := rapid.IntRange(len(settled), len(history)).Draw(t, "settled")
+			want := new(Chat).Messages(history, tools, 0)
+			if got := c.Messages(history, tools, n); !reflect.DeepEqual(plain(got), plain(want)) {
+				t.Fatalf("got %q, want %q", sketch(got), sketch(want))
+			}
+			settled = history[:n]
+		}
+	})
+}
+
+func TestChatKeepsSettledMessages(t *testing.T) {
+	history := []claybot.Record{
+		user("1", "a"), assistant("", call("x")), result("x", "1"), assistant("b"),
+		user("2", "c"), assistant("", call("y"), call("z")), result("y", "2"), user("3", "late"),
+	}
+	var c Chat
+	c.Messages(history, true, len(history))
+	if want := "c"; c.settled != 5 || Unwrap(c.messages[c.settled-1].Content) != want {
+		t.Fatalf("%d messages are settled, the last one is %q; an open call and what follows is not settled", c.settled, c.messages[c.settled-1].Content)
+	}
+	chat := c.Messages(append(history, result("z", "3"), assistant("d")), true, len(history)+2)
+	if c.settled != len(chat)-1 {
+		t.Errorf("%d of %d messages are settled", c.settled, len(chat))
+	}
+}
+
+func TestEncoded(t *testing.T) {
+	times := 0
+	encode := func(s string) func() ([]byte, error) {
+		return func() ([]byte, error) { times++; return []byte(s), nil }
+	}
+	var c Chat
+	chat := c.Messages([]claybot.Record{user("1", "a"), assistant("b"), user("2", "c")}, true, 2)
+	for _, tt := range []struct {
+		name  string
+		m     Message
+		api   string
+		fail  bool
+		want  string
+		calls int
+	}{
+		{"first", chat[0], "one", false, "A", 1},
+		{"kept", chat[0], "one", false, "A", 1},
+		{"another API that fails", chat[0], "two", true, "", 1},
+		{"another API", chat[0], "two", false, "A", 2},
+		{"with an image", Message{Content: "a", Images: []Image{{}}, encoding: chat[0].encoding}, "two", false, "A", 3},
+		{"not settled", chat[2], "one", false, "A", 4},
+		{"not settled, again", chat[2], "one", false, "A", 5},
+	} {
+		do := encode("A")
+		if tt.fail {
+			do = func() ([]byte, error) { return nil, errors.New("no") }
+		}
+		got, err := tt.m.Encoded(tt.api, do)
+		if string(got) != tt.want || (err != nil) != tt.fail || times != tt.calls {
+			t.Errorf("%s: got %q, %v after %d calls", tt.name, got, err, times)
+		}
+	}
+}
