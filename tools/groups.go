@@ -124,7 +124,8 @@ func (s *Set) Added(history []claybot.Record) (groups []string) {
 			groups = append(groups, name)
 		}
 	}
-	for _, r := range history {
+	for i := range history {
+		r := &history[i]
 		for _, c := range r.ToolCalls {
 			if spec := s.entries[c.Name].spec; spec.Brief == nil {
 				add(spec.Group())

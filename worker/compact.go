@@ -74,7 +74,7 @@ func (s *Worker) compacted(life context.Context, box *inbox.AgentInbox, agent cl
 		}
 	}()
 	out := leftOut(history.Records())
-	hidden := func(r claybot.Record) bool { return r.Aside || isCharge(r) || r.MessageID != "" && out[r.MessageID] }
+	hidden := func(r *claybot.Record) bool { return r.Aside || r.MessageID != "" && out[r.MessageID] }
 	turn := &runs.Turn{
 		Agent: agent, History: visible(history.Records(), hidden),
 		Run:   claybot.Run{ID: claybot.RunID(runs.NewID()), Agent: agent.ID},
@@ -120,7 +120,7 @@ func (s *Worker) ContextSize(ctx context.Context, agent claybot.Agent) (string, 
 	}
 	size := compactor.Measure(&runs.Turn{
 		Agent: agent, Run: claybot.Run{Agent: agent.ID},
-		History: visible(records, func(r claybot.Record) bool { return r.Aside }),
+		History: visible(records, func(r *claybot.Record) bool { return r.Aside }),
 	})
 	size.Last = agent.State.Context
 	return texts.Context(size), nil

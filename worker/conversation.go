@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
@@ -21,10 +22,10 @@ type conversation struct {
 	answer  *answer
 	events  *eventBuffer
 
-	hidden   func(claybot.Record) bool // records that the engine does not see
-	inDoubt  map[string]claybot.Time   // tool calls that an earlier pass started, and when
-	repaired bool                      // the work of earlier passes is known
-	graph    bool                      // the engine is a graph: its state is in the records
+	hidden   func(*claybot.Record) bool // records that the engine does not see
+	inDoubt  map[string]claybot.Time    // tool calls that an earlier pass started, and when
+	repaired bool                       // the work of earlier passes is known
+	graph    bool                       // the engine is a graph: its state is in the records
 }
 
 // open sets the history, and which records are hidden.
@@ -32,7 +33,7 @@ func (c *conversation) open(h storage.History) {
 	c.history = h
 	if out := leftOut(h.Records()); out != nil {
 		hidden := c.hidden
-		c.hidden = func(r claybot.Record) bool { return hidden(r) || r.MessageID != "" && out[r.MessageID] }
+		c.hidden = func(r *claybot.Record) bool { return hidden(r) || r.MessageID != "" && out[r.MessageID] }
 	}
 }
 
@@ -111,13 +112,18 @@ func (c *conversation) private() bool { return c.history != nil && tools.Private
 
 // ofRun returns the records of the run, and its messages without a record.
 func (c *conversation) ofRun() (records, missing []claybot.Record) {
-	known := make(map[claybot.MessageID]bool)
-	for _, r := range c.history.Records() {
-		if r.MessageID != "" {
+	known := make(map[claybot.MessageID]bool, len(c.job.messages))
+	for _, m := range c.job.messages {
+		known[m.ID] = false
+	}
+	all := c.history.Records()
+	for i := range all {
+		r := &all[i]
+		if _, mine := known[r.MessageID]; mine {
 			known[r.MessageID] = true
 		}
 		if r.Run == c.job.run.ID {
-			records = append(records, r)
+			records = append(records, *r)
 		}
 	}
 	for _, m := range c.job.messages {
@@ -182,16 +188,17 @@ func (c *conversation) unanswered() (open []claybot.Question) {
 		return nil
 	}
 	answered := make(map[string]bool)
-	for _, r := range c.history.Records() {
-		if r.Run == c.job.run.ID && r.Type == claybot.RecordAnswer && r.Answer != nil {
+	all := c.history.Records()
+	for i := len(all) - 1; i >= 0; i-- { // an answer comes after its question
+		switch r := &all[i]; {
+		case r.Run != c.job.run.ID:
+		case r.Type == claybot.RecordAnswer && r.Answer != nil:
 			answered[r.Answer.Question] = true
-		}
-	}
-	for _, r := range c.history.Records() {
-		if r.Run == c.job.run.ID && r.Type == claybot.RecordQuestion && r.Question != nil && !answered[r.Question.ID] {
+		case r.Type == claybot.RecordQuestion && r.Question != nil && !answered[r.Question.ID]:
 			open = append(open, *r.Question)
 		}
 	}
+	slices.Reverse(open)
 	return open
 }
 

@@ -52,8 +52,8 @@ func (s *Worker) newPass(j *job) *pass {
 	}
 	j.add = p.events.add
 	p.talk = &conversation{job: j, tally: p.tally, answer: p.answer, events: p.events}
-	p.talk.hidden = func(r claybot.Record) bool {
-		return isCharge(r) || r.Run != j.run.ID && (r.Aside || j.profile.Forget)
+	p.talk.hidden = func(r *claybot.Record) bool {
+		return (r.Aside || j.profile.Forget) && r.Run != j.run.ID
 	}
 	p.files = &attachments{
 		job: j, store: s.stores.Files, talk: p.talk, connector: s.parts.Connector, transcribe: s.transcribe, panicked: s.meter.Panicked,

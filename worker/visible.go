@@ -1,15 +1,27 @@
 package worker
 
-import "github.com/claybot/claybot"
+import (
+	"slices"
+
+	"github.com/claybot/claybot"
+)
 
 // visible returns a history without hidden records: those of other runs without
 // memory or, for a run without memory, those of all other runs. It adjusts the
-// counts of records that summaries keep.
-func visible(all []claybot.Record, hidden func(claybot.Record) bool) []claybot.Record {
+// counts of records that summaries keep. A history with nothing hidden is returned
+// as it is.
+func visible(all []claybot.Record, hidden func(*claybot.Record) bool) []claybot.Record {
+	first := 0
+	for first < len(all) && !hidden(&all[first]) {
+		first++
+	}
+	if first == len(all) {
+		return slices.Clip(all)
+	}
 	seen := make([]claybot.Record, 0, len(all))
 	places := make([]int, 0, len(all)) // of the seen ones in all
 	for i, r := range all {
-		if hidden(r) {
+		if i >= first && hidden(&r) {
 			continue
 		}
 		if r.Type == claybot.RecordSummary {
@@ -28,13 +40,13 @@ func visible(all []claybot.Record, hidden func(claybot.Record) bool) []claybot.R
 
 // keptInFile is how many of the last records of all hold the last keep visible
 // ones. Older summaries do not count in a file: none is kept.
-func keptInFile(all []claybot.Record, hidden func(claybot.Record) bool, keep int) int {
+func keptInFile(all []claybot.Record, hidden func(*claybot.Record) bool, keep int) int {
 	n := 0
 	for i := len(all) - 1; i >= 0 && keep > 0; i-- {
 		if all[i].Type != claybot.RecordSummary {
 			n++
 		}
-		if !hidden(all[i]) {
+		if !hidden(&all[i]) {
 			keep--
 		}
 	}
@@ -60,7 +72,8 @@ func unanswered(records []claybot.Record, run claybot.RunID) (ids []claybot.Mess
 // that were given up. It is nil for none.
 func leftOut(records []claybot.Record) map[claybot.MessageID]bool {
 	var out map[claybot.MessageID]bool
-	for _, r := range records {
+	for i := range records {
+		r := &records[i]
 		if r.Type != claybot.RecordNote || !r.Interrupted {
 			continue
 		}

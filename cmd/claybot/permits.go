@@ -19,6 +19,7 @@ import (
 // permit returns what the permissions of an agent say about a call now.
 func (b *toolbox) permit(a claybot.Agent) tools.Permit {
 	p, err := b.permissions(a)
+	online := b.online(a)
 	return func(spec tools.Spec, args json.RawMessage) error {
 		if err != nil {
 			return &tools.Fault{
@@ -26,7 +27,7 @@ func (b *toolbox) permit(a claybot.Agent) tools.Permit {
 				Text: fmt.Sprintf("%s was not called: the permissions of this agent cannot be read now; try again later", spec.Name),
 			}
 		}
-		if why := tools.Forbids(p, spec, b.online(a)); why != "" {
+		if why := tools.Forbids(p, spec, online); why != "" {
 			return errors.New(why)
 		}
 		if spec.Name == tools.RequestPermission && args != nil {

@@ -103,7 +103,7 @@ func (a *answerer) step(ctx context.Context) (result string, err error) {
 // much less.
 func (a *answerer) ask(ctx context.Context) ([]llm.Message, llm.Response, error) {
 	for try := 1; ; try++ {
-		messages := a.window.fitting(a.talk.records, a.talk.run)
+		messages := a.window.fitting(a.talk.all(), a.talk.run)
 		resp, err := a.chat.call(ctx, a.talk.progress.steps+1, messages, "")
 		if err != nil {
 			if err = a.limits.limited(ctx, err); err == nil {

@@ -82,7 +82,7 @@ func (p *approvals) decide(ctx context.Context, call pending) tools.Decision {
 		return tools.Decision{Verdict: tools.Allow}
 	}
 	spec, _ := p.tools.Spec(call.Name)
-	return p.rules.Decide(ctx, p.gate.env(call.ToolCall), spec, call.ToolCall, p.talk.records)
+	return p.rules.Decide(ctx, p.gate.env(call.ToolCall), spec, call.ToolCall, p.talk.all())
 }
 
 // asked reports whether a person was asked about a call before, and it may run:
@@ -223,7 +223,7 @@ func (p *approvals) hear(a *action, said claybot.Answer, who tools.Approvers) (r
 
 // says is what the model says about the action that is asked for.
 func (p *approvals) says() string {
-	for _, r := range slices.Backward(p.talk.records) {
+	for _, r := range slices.Backward(p.talk.all()) {
 		if r.Type == claybot.RecordAssistant {
 			said := strings.TrimSpace(r.Text)
 			return llm.Cut(said, maxReason, maxReason/2, func(left int) string { return llm.LeftOut(left, len(said)) })

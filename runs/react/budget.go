@@ -121,15 +121,15 @@ func (e *extension) mayAsk(limit *llm.LimitError) bool {
 // again otherwise.
 func (e *extension) refusedBefore(key string) bool {
 	refused := false
-	for _, r := range e.talk.records {
+	for _, r := range e.talk.all() {
 		q := r.Question
 		if r.Type != claybot.RecordQuestion || q == nil || r.Run == e.turn.Run.ID || !aboutBudget(*q, key) {
 			continue
 		}
-		i := slices.IndexFunc(e.talk.records, func(a claybot.Record) bool {
+		i := slices.IndexFunc(e.talk.all(), func(a claybot.Record) bool {
 			return a.Type == claybot.RecordAnswer && a.Answer != nil && a.Answer.Question == q.ID
 		})
-		refused = i < 0 || !tools.Approved(*e.talk.records[i].Answer)
+		refused = i < 0 || !tools.Approved(*e.talk.all()[i].Answer)
 	}
 	return refused
 }

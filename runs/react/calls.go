@@ -114,9 +114,10 @@ func (c *calls) do(ctx context.Context, group []pending) ([]claybot.Record, *cla
 			continue
 		}
 		slots <- struct{}{}
+		env := c.gate.env(call.ToolCall)
 		wg.Go(func() {
 			defer func() { <-slots }()
-			results[i], waits[i] = c.tools.Call(ctx, c.gate.env(call.ToolCall), call.ToolCall)
+			results[i], waits[i] = c.tools.Call(ctx, env, call.ToolCall)
 			results[i].Step = c.talk.progress.steps
 			results[i].WaitedMS = c.waited(call.ID, results[i].MS)
 			if call.edited {

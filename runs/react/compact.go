@@ -36,7 +36,7 @@ type compaction struct {
 // upkeep looks after the size of the next request. Before it fills the window,
 // older records are compacted; before that, the reader is notified.
 func (c *compaction) upkeep(ctx context.Context) error {
-	size, room := c.window.size(c.talk.records), c.window.room()
+	size, room := c.window.size(c.talk.all()), c.window.room()
 	if size*100 >= room*foldAt {
 		if done, err := c.fold(ctx, worthwhile); done || err != nil {
 			return err
@@ -50,7 +50,7 @@ func (c *compaction) upkeep(ctx context.Context) error {
 
 // told reports whether the reader was told in this context that it fills up.
 func (c *compaction) told() bool {
-	for _, r := range slices.Backward(c.talk.records) {
+	for _, r := range slices.Backward(c.talk.all()) {
 		switch {
 		case r.Marker(), r.Type == claybot.RecordSummary:
 			return false
@@ -96,7 +96,7 @@ func anything(_ *window, old []claybot.Record) bool { return len(old) > 2 }
 // that fails changes nothing, as long as the conversation fits or the failure
 // may pass; else the older part is cut without it.
 func (c *compaction) fold(ctx context.Context, enough worth) (bool, error) {
-	f := c.window.plan(c.talk.records, c.turn.Run.ID)
+	f := c.window.plan(c.talk.all(), c.turn.Run.ID)
 	old := f.old()
 	// A run folds once: a second time, its own records would be most of what is
 	// left, and those stay.
@@ -112,7 +112,7 @@ func (c *compaction) fold(ctx context.Context, enough worth) (bool, error) {
 	say := texts.ContextCompacted
 	if err != nil {
 		c.log.Warn("failed to summarize the conversation", "records", len(old), "error", summaryError(err))
-		if passing(err) || c.window.size(c.talk.records) <= c.window.room() {
+		if passing(err) || c.window.size(c.talk.all()) <= c.window.room() {
 			d.drop()
 			c.failed = true
 			return false, nil
@@ -151,8 +151,8 @@ func (c *compaction) summary(f fold, d *digest) claybot.Record {
 
 // compact replaces whatever the newest messages leave, however much room there is.
 func (c *compaction) compact(ctx context.Context) error {
-	c.window.size(c.talk.records) // which learns how wide of the mark guesses are
-	f := c.window.plan(c.talk.records, c.turn.Run.ID)
+	c.window.size(c.talk.all()) // which learns how wide of the mark guesses are
+	f := c.window.plan(c.talk.all(), c.turn.Run.ID)
 	old := f.old()
 	if !anything(c.window, old) {
 		return nil

@@ -15,17 +15,26 @@ var errConsumed = errors.New("the consumer takes no more records")
 // far the run is by that. Every record of a pass goes through emit.
 type conversation struct {
 	run      claybot.RunID
-	records  []claybot.Record
+	records  []claybot.Record // without the newest ones; see all
+	newest   []claybot.Record
 	progress *progress
 	tools    *tools.Set
 	yield    func(claybot.Record, error) bool
 }
 
+// all are the records. A long conversation is copied when there is a next step that reads
+// the newest ones, which most runs have not.
+func (c *conversation) all() []claybot.Record {
+	c.records = append(c.records, c.newest...)
+	c.newest = nil
+	return c.records
+}
+
 // emit hands over a record; it is durable when emit returns nil.
 func (c *conversation) emit(r claybot.Record) error {
 	if r.Type == claybot.RecordSummary { // the records that it stands for may be deleted one day
-		r.Tainted, r.Private = r.Tainted || tools.Tainted(c.records), r.Private || tools.Private(c.records)
-		r.Groups = c.tools.Added(c.records)
+		r.Tainted, r.Private = r.Tainted || tools.Tainted(c.all()), r.Private || tools.Private(c.all())
+		r.Groups = c.tools.Added(c.all())
 	}
 	if !c.yield(r, nil) {
 		return errConsumed
@@ -36,20 +45,20 @@ func (c *conversation) emit(r claybot.Record) error {
 
 // add takes in a record that is durable already.
 func (c *conversation) add(r claybot.Record) {
-	c.records = append(c.records, r)
+	c.newest = append(c.newest, r)
 	c.progress.add(r)
 }
 
 // asked reports whether the run has asked a question like this.
 func (c *conversation) asked(like func(claybot.Question) bool) bool {
-	return slices.ContainsFunc(c.records, func(r claybot.Record) bool {
+	return slices.ContainsFunc(c.all(), func(r claybot.Record) bool {
 		return r.Type == claybot.RecordQuestion && r.Run == c.run && r.Question != nil && like(*r.Question)
 	})
 }
 
 // question is the question with an id; nil when there is none.
 func (c *conversation) question(id string) *claybot.Question {
-	for _, r := range slices.Backward(c.records) {
+	for _, r := range slices.Backward(c.all()) {
 		if r.Type == claybot.RecordQuestion && r.Question != nil && r.Question.ID == id {
 			return r.Question
 		}

@@ -39,7 +39,7 @@ func (w *window) chat(records []claybot.Record) []llm.Message {
 func (w *window) fitting(records []claybot.Record, run claybot.RunID) []llm.Message {
 	summary, rest := llm.Folded(records)
 	if w.scaled(w.request(summary, rest)) <= 2*w.room() { // else it is not worth building
-		if chat := w.chat(records); w.fits(chat) {
+		if chat := w.kept.chat.Messages(records, len(w.tools) > 0, len(w.kept.history)); w.fits(chat) {
 			return chat
 		}
 	}

@@ -102,14 +102,14 @@ func TestWindow(t *testing.T) {
 	name := func(s string) func(claybot.Agent) string { return func(claybot.Agent) string { return s } }
 	tests := []struct {
 		name string
-		l    react.Loop
+		l    *react.Loop
 		want int64
 	}{
-		{"nothing", react.Loop{}, 128_000},
-		{"named", react.Loop{ModelName: name("gpt-4")}, 8_192},
-		{"unknown", react.Loop{ModelName: name("demo")}, 128_000},
-		{"set", react.Loop{Window: set(5), ModelName: name("gpt-4")}, 5},
-		{"not set", react.Loop{Window: set(0), ModelName: name("gpt-4")}, 8_192},
+		{"nothing", &react.Loop{}, 128_000},
+		{"named", &react.Loop{ModelName: name("gpt-4")}, 8_192},
+		{"unknown", &react.Loop{ModelName: name("demo")}, 128_000},
+		{"set", &react.Loop{Window: set(5), ModelName: name("gpt-4")}, 5},
+		{"not set", &react.Loop{Window: set(0), ModelName: name("gpt-4")}, 8_192},
 	}
 	for _, tt := range tests {
 		tt.l.Model = func(claybot.Agent) llm.Model { return nil }

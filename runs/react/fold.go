@@ -63,7 +63,7 @@ func ofRun(r claybot.Record, run claybot.RunID) bool {
 
 // shown reports whether a record is a message of a chat.
 func shown(r claybot.Record) bool {
-	return r.Type != claybot.RecordSummary && llm.Bytes(r) > 0
+	return r.Type != claybot.RecordSummary && llm.Bytes(&r) > 0
 }
 
 // whole is start, or an earlier place from which on each result has its call.
@@ -126,7 +126,7 @@ func (w *window) cut(f fold) fold {
 	most := w.bytes(w.room())*keptPart/100 - w.fixed() - len(f.before())
 	weight := w.weigh(f.history[f.start:])
 	for i := f.start - 1; i >= f.first; i-- {
-		if weight += w.weight(f.history[i]); weight > most {
+		if weight += w.weight(&f.history[i]); weight > most {
 			break
 		}
 		if said(f.history[i]) {

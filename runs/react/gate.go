@@ -46,5 +46,5 @@ func (g *gate) verdict(call pending) string {
 // env is what a call may use, and what the run knows by now.
 func (g *gate) env(call claybot.ToolCall) tools.Env {
 	env := tools.Env{Agent: g.turn.Agent, Run: g.turn.Run.ID, CallID: call.ID, Route: g.turn.Route(), Save: g.turn.SaveResult(), Dry: g.dry}
-	return env.Aware(g.talk.records)
+	return env.Aware(g.talk.all())
 }

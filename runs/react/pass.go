@@ -38,6 +38,7 @@ func (l *Loop) pass(t *runs.Turn, yield func(claybot.Record, error) bool) *pass 
 	}
 	set := l.tools(t.Agent)
 	w, prompt := l.window(t, set)
+	w.kept = l.recent.take(t.Agent.ID, t.History)
 	talk := &conversation{
 		run: t.Run.ID, yield: yield, tools: set,
 		records:  slices.Clip(t.History), // appending copies: the turn's slice stays as it is
@@ -112,8 +113,9 @@ func (p *pass) run(ctx context.Context) error {
 			}
 		}
 		n := p.talk.progress.steps + 1
-		// Groups may have been added, and permissions may have changed.
-		p.compaction.window.tools = p.calls.tools.Shown(p.calls.tools.Added(p.talk.records))
+		if n > 1 { // groups may have been added, and permissions may have changed
+			p.compaction.window.tools = p.calls.tools.Shown(p.calls.tools.Added(p.talk.all()))
+		}
 		err := p.node(ctx, nodeModel, n, n > 1, func() (string, error) { return p.answers.step(ctx) })
 		if err != nil {
 			return err

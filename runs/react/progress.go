@@ -54,9 +54,9 @@ type outcome struct{ name, args, result string }
 // records of a run are the tail of the history that begins with its first one.
 func readProgress(history []claybot.Record, run claybot.RunID, limits tools.Limits, refused func(claybot.ToolCall) error) *progress {
 	p := &progress{refused: refused, limits: limits.WithDefaults(), ids: make(map[string]bool)}
-	first := slices.IndexFunc(history, func(r claybot.Record) bool { return r.Run == run })
-	if first < 0 {
-		return p
+	first := 0
+	for first < len(history) && history[first].Run != run {
+		first++
 	}
 	for _, r := range history[first:] {
 		p.add(r)

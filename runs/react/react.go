@@ -57,6 +57,8 @@ type Loop struct {
 	// Budgets are asked when a hard budget is used up; nil: the run ends then.
 	Budgets Budgets
 	Log     *slog.Logger // nil discards
+
+	recent recent
 }
 
 var (
@@ -72,6 +74,7 @@ func (l *Loop) Run(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Record, 
 		err := promptError(p.prompt)
 		if err == nil {
 			err = p.run(ctx)
+			l.recent.put(t.Agent.ID, p.compaction.window.kept)
 		}
 		if err != nil && !errors.Is(err, errConsumed) {
 			yield(claybot.Record{}, err)
@@ -113,14 +116,14 @@ func (l *Loop) Measure(t *runs.Turn) runs.ContextSize {
 	}
 	summary, rest := llm.Folded(t.History)
 	if summary != nil {
-		size.Summary = llm.Tokens(w.weight(*summary))
+		size.Summary = llm.Tokens(w.weight(summary))
 	}
 	talk, results := 0, 0
 	for _, r := range rest {
 		if r.Type == claybot.RecordTool {
-			results += w.weight(r)
+			results += w.weight(&r)
 		} else {
-			talk += w.weight(r)
+			talk += w.weight(&r)
 		}
 	}
 	size.Conversation, size.Results = llm.Tokens(talk), llm.Tokens(results)

@@ -1,8 +1,6 @@
 package react
 
 import (
-	"slices"
-
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
 )
@@ -36,6 +34,7 @@ type window struct {
 	total   int64   // tokens
 	ceiling int64   // tokens of a request at most, after a refusal; 0: as the total allows
 	scale   float64 // tokens for each that is estimated
+	kept    kept    // messages of turns before
 }
 
 // room is how many tokens a request may have.
@@ -48,7 +47,7 @@ func (w *window) room() int64 {
 }
 
 // weight is about how many bytes of a request a record takes.
-func (w *window) weight(r claybot.Record) int {
+func (w *window) weight(r *claybot.Record) int {
 	if len(w.tools) > 0 {
 		return llm.Bytes(r)
 	}
@@ -56,15 +55,15 @@ func (w *window) weight(r claybot.Record) int {
 	case claybot.RecordTool:
 		return 0
 	case claybot.RecordAssistant:
-		r.ToolCalls = nil
+		return len(r.Text)
 	}
 	return llm.Bytes(r)
 }
 
 func (w *window) weigh(records []claybot.Record) int {
 	n := 0
-	for _, r := range records {
-		n += w.weight(r)
+	for i := range records {
+		n += w.weight(&records[i])
 	}
 	return n
 }
@@ -90,7 +89,7 @@ func (w *window) fixed() int {
 func (w *window) request(summary *claybot.Record, rest []claybot.Record) int {
 	n := w.fixed() + w.weigh(rest)
 	if summary != nil {
-		n += w.weight(*summary)
+		n += w.weight(summary)
 	}
 	return n
 }
@@ -117,7 +116,8 @@ func (w *window) size(records []claybot.Record) int64 {
 // summary, with what has come since; 0 when it counted none.
 func (w *window) counted(records []claybot.Record) int64 {
 	since := 0
-	for _, r := range slices.Backward(records) {
+	for i := len(records) - 1; i >= 0; i-- {
+		r := &records[i]
 		if r.Marker() || r.Type == claybot.RecordSummary {
 			return 0
 		}
