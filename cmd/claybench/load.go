@@ -102,6 +102,13 @@ func (t *town) silence(ctx context.Context) error {
 	}
 }
 
+// count is how many answers a person has had since the last harvest.
+func (t *town) count(id int64) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.people[id].took)
+}
+
 // harvest takes the answer times since the last harvest, sorted.
 func (t *town) harvest() []time.Duration {
 	t.mu.Lock()
