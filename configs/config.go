@@ -152,8 +152,10 @@ type Schedule struct {
 type Telemetry struct {
 	Relay   []Sink `key:"relay" class:"destination" kind:"relay" bad:"zero" off:"no event is sent out"`
 	Metrics bool   `key:"metrics" class:"narrowing" bad:"false" off:"no metrics are served"` // at /metrics
-	Pprof   bool   `key:"pprof" class:"narrowing" kind:"pprof" env:"CLAYBOT_PPROF" bad:"false" off:"no profiles are served"`
-	OTLP    OTLP   `key:"otlp" class:"destination" off:"no traces are sent"`
+	// MetricsListen is host:port of a listener for metrics alone, without a token, or Off.
+	MetricsListen string `key:"metrics_listen" class:"narrowing" kind:"listen" env:"CLAYBOT_METRICS_LISTEN" bad:"off" off:"the metrics listener is off"`
+	Pprof         bool   `key:"pprof" class:"narrowing" kind:"pprof" env:"CLAYBOT_PPROF" bad:"false" off:"no profiles are served"`
+	OTLP          OTLP   `key:"otlp" class:"destination" off:"no traces are sent"`
 }
 
 // Tools are the settings of tools that reach beyond claybot.
@@ -253,7 +255,7 @@ func Default() Config {
 			Cron{Enabled: true, Gates: true, Zone: time.UTC, MaxTasks: DefaultTasks, MaxNewPerHour: DefaultHourlyTasks},
 			Heartbeat{Enabled: true, Gates: true, Every: 30 * time.Minute, Zone: time.UTC, MaxUnattended: 48},
 		},
-		Telemetry: Telemetry{Metrics: true, OTLP: OTLP{Interval: DefaultExport}},
+		Telemetry: Telemetry{Metrics: true, MetricsListen: Off, OTLP: OTLP{Interval: DefaultExport}},
 		Tools:     Tools{Workspace: plainWorkspace()},
 		Storage:   Storage{Listen: true, Connections: DefaultConnections, CheckAt: DefaultCheckAt, Copies: DefaultCopies, Files: Files{MaxInline: DefaultInline}},
 		Node:      defaultNode(),

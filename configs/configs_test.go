@@ -215,7 +215,7 @@ func TestEnvironmentOverFile(t *testing.T) {
 		"CLAYBOT_MODEL": "m", "OPENAI_API_KEY": "sk-1\n", "OPENAI_BASE_URL": "http://h/v1", "ANTHROPIC_API_KEY": "sk-ant-1",
 		"TELEGRAM_BOT_TOKEN": "1:t", "TELEGRAM_API_URL": "http://t", "SLACK_BOT_TOKEN": "xoxb-2",
 		"SLACK_APP_TOKEN": "xapp-2", "SLACK_API_URL": "http://s/api",
-		"CLAYBOT_PPROF": "1", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://o/", "OTEL_EXPORTER_OTLP_HEADERS": "a=b",
+		"CLAYBOT_PPROF": "1", "CLAYBOT_METRICS_LISTEN": ":9464", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://o/", "OTEL_EXPORTER_OTLP_HEADERS": "a=b",
 		"CLAYBOT_FILES_URL": "s3://env", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t",
 		"CLAYBOT_STORAGE_URL": " postgres://p ", "CLAYBOT_STORAGE_POOLER": "true", "CLAYBOT_STORAGE_LISTEN": "off",
 		"CLAYBOT_NODE_NAME": "n1", "CLAYBOT_NODE_LEASE": "3s", "CLAYBOT_NODE_MAX_RUNS": "7", "CLAYBOT_NODE_HANDOVER": "1s",
@@ -231,6 +231,7 @@ model: {name: file, base_url: http://file, key: env:OTHER}
 telegram: {token: env:OTHER, api_url: http://file}
 slack: {bot_token: env:OTHER, app_token: env:OTHER, api_url: http://file}
 pprof: false
+metrics_listen: off
 otlp: {endpoint: http://file, headers: {file: file}}
 files: {url: "s3://file"}
 storage: {url: env:OTHER, pooler: false, listen: true}
@@ -238,10 +239,10 @@ node: {name: file, lease: 20s, max_runs: 9, handover: 2s}
 `, vars)
 	got := fmt.Sprint(c.DataDir, c.HTTP.Addr, c.HTTP.Hosts, c.HTTP.Guard, c.Access.Mode, c.Access.Allow, c.Log.Format, c.Log.Level, c.Model.Name, c.Model.Key.Value(), c.Model.BaseURL,
 		c.Connectors.Telegram.Token.Value(), c.Connectors.Telegram.APIURL, c.Connectors.Slack.BotToken.Value(), c.Connectors.Slack.AppToken.Value(), c.Connectors.Slack.APIURL,
-		c.Telemetry.Pprof, c.Telemetry.OTLP.Endpoint, len(c.Telemetry.OTLP.Headers), c.Telemetry.OTLP.Headers["a"].Value(),
+		c.Telemetry.Pprof, c.Telemetry.MetricsListen, c.Telemetry.OTLP.Endpoint, len(c.Telemetry.OTLP.Headers), c.Telemetry.OTLP.Headers["a"].Value(),
 		c.Storage.Files.Bucket, c.Storage.Files.AccessKey.Value(), c.Storage.Files.SecretKey.Value(), c.Storage.Files.SessionToken.Value(),
 		c.Storage.URL.Value(), c.Storage.Pooler, c.Storage.Listen, c.Node)
-	want := "/d:0[a.example.org b:1]{c.pem /k.pem [10.0.0.5/32 fd00::/8] true}allowlist[{telegram 123} {slack U1}]textWARNmsk-1http://h/v11:thttp://txoxb-2xapp-2http://s/api/truehttp://o1benvastpostgres://ptruefalse{n1 3s 7 1s}"
+	want := "/d:0[a.example.org b:1]{c.pem /k.pem [10.0.0.5/32 fd00::/8] true}allowlist[{telegram 123} {slack U1}]textWARNmsk-1http://h/v11:thttp://txoxb-2xapp-2http://s/api/true:9464http://o1benvastpostgres://ptruefalse{n1 3s 7 1s}"
 	if strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -390,6 +391,7 @@ func TestExample(t *testing.T) {
 		{c.Schedule.Heartbeat, plain.Schedule.Heartbeat},
 		{c.Telemetry.Metrics, plain.Telemetry.Metrics},
 		{c.Telemetry.Pprof, plain.Telemetry.Pprof},
+		{c.Telemetry.MetricsListen, plain.Telemetry.MetricsListen},
 		{c.Telemetry.OTLP.Interval, plain.Telemetry.OTLP.Interval},
 		{deep, plainDeep()},
 		{c.Agents.Prompts.Strict, plain.Agents.Prompts.Strict},

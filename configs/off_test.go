@@ -188,6 +188,7 @@ func TestOff(t *testing.T) {
 		"limits: {runs_per_minute: lots}":    func(c Config) bool { return c.Limits.RunsPerMinute == AdvisedRunsPerMinute },
 		"limits: {runs_per_minut: 5}":        func(c Config) bool { return c.Limits.RunsPerMinute == AdvisedRunsPerMinute },
 		"limits: 5":                          func(c Config) bool { return c.Limits.RunsPerMinute == AdvisedRunsPerMinute },
+		"metrics_listen: here":               func(c Config) bool { return c.Telemetry.Metrics && c.Telemetry.MetricsListen == Off },
 		"metrics: fasle":                     func(c Config) bool { return !c.Telemetry.Metrics },
 		"http: of":                           func(c Config) bool { return c.HTTP.Addr == Off },
 		"http: {insecure: flase}":            func(c Config) bool { return c.HTTP.Addr == Off },

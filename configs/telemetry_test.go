@@ -9,6 +9,8 @@ import (
 
 var brokenTelemetry = []fault{
 	{"metrics", "metrics: maybe\n", []string{`1 metrics: "maybe" is not one of true, false; ignored ?`}},
+	{"metrics listener", "metrics_listen: 9464\n", []string{`1 metrics_listen: "9464" is not an address such as 127.0.0.1:8420, and not off; the metrics listener is off until this is corrected ?`}},
+	{"metrics listener mistyped", "metrics_lisen: 127.0.0.1:9464\n", []string{"1 metrics_lisen: unknown key; ignored ?metrics_listen"}},
 	{"pprof", "pprof: ture\n", []string{`1 pprof: "ture" is not one of true, false; no profiles are served until this is corrected ?`}},
 	{"pprof as group", "pprof: {on: true}\n", []string{"1 pprof: want a single value, found a group of keys ?"}},
 	{"otlp as address", "otlp: http://127.0.0.1:4318\n", []string{"1 otlp: want a group of keys (endpoint, headers, interval), found a single value; ignored ?"}},
@@ -25,15 +27,15 @@ var brokenTelemetry = []fault{
 
 func TestTelemetry(t *testing.T) {
 	plain, _ := load(t, "", nil)
-	if !plain.Telemetry.Metrics || plain.Telemetry.Pprof || plain.Telemetry.OTLP.Wanted() || plain.Telemetry.OTLP.Interval != 5*time.Second {
+	if !plain.Telemetry.Metrics || plain.Telemetry.MetricsListen != Off || plain.Telemetry.Pprof || plain.Telemetry.OTLP.Wanted() || plain.Telemetry.OTLP.Interval != 5*time.Second {
 		t.Errorf("defaults: %+v %v %v", plain.Telemetry.OTLP, plain.Telemetry.Metrics, plain.Telemetry.Pprof)
 	}
-	text := "metrics: off\npprof: yes\notlp: {endpoint: \"https://host:4318/otlp/\", headers: {api-key: env:KEY, team: a}, interval: 1m}\n"
+	text := "metrics: off\nmetrics_listen: 0.0.0.0:9464\npprof: yes\notlp: {endpoint: \"https://host:4318/otlp/\", headers: {api-key: env:KEY, team: a}, interval: 1m}\n"
 	c, warnings := load(t, text, map[string]string{"KEY": "canary"})
 	if len(warnings) != 0 {
 		t.Errorf("warnings: %v", warnings)
 	}
-	if c.Telemetry.Metrics || !c.Telemetry.Pprof || c.Telemetry.OTLP.Endpoint != "https://host:4318/otlp" || c.Telemetry.OTLP.Interval != time.Minute {
+	if c.Telemetry.Metrics || c.Telemetry.MetricsListen != "0.0.0.0:9464" || !c.Telemetry.Pprof || c.Telemetry.OTLP.Endpoint != "https://host:4318/otlp" || c.Telemetry.OTLP.Interval != time.Minute {
 		t.Errorf("got %v %v %+v", c.Telemetry.Metrics, c.Telemetry.Pprof, c.Telemetry.OTLP)
 	}
 	if h := c.Telemetry.OTLP.Headers; len(h) != 2 || h["api-key"].Value() != "canary" || h["team"].Value() != "a" || h["api-key"].String() != "env:KEY" {

@@ -213,7 +213,7 @@ func (s *Server) page(ctx context.Context) {
 			err = s.opened(ctx, l, first)
 		}
 		if err != nil && ctx.Err() == nil {
-			sentence := listenSentence(s.cfg.Addr, err)
+			sentence := listenSentence("web page", "CLAYBOT_HTTP_ADDR", s.cfg.Addr, DefaultAddr, err)
 			s.pulse.Fail(sentence)
 			if sentence != said {
 				said = sentence
@@ -273,6 +273,10 @@ func (s *Server) setAddr(a net.Addr) {
 // serve serves one listener and closes it: until ctx is done, or the error that
 // ended it earlier. cert is nil where there is no TLS.
 func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler, cert *certificate) error {
+	return serve(ctx, l, h, cert, s.log, s.grace)
+}
+
+func serve(ctx context.Context, l net.Listener, h http.Handler, cert *certificate, log *slog.Logger, grace time.Duration) error {
 	srv := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 5 * time.Second,
@@ -280,7 +284,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler, cert
 		WriteTimeout:      60 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	if held, ok := l.(*limit); ok {
 		srv.ConnState = held.watch
@@ -297,7 +301,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler, cert
 		return err
 	case <-ctx.Done():
 	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.grace)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
 	if err := srv.Shutdown(ending); err != nil {
 		_ = srv.Close() // cut off requests that did not end in time
@@ -308,17 +312,18 @@ func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler, cert
 	return nil
 }
 
-// listenSentence explains why the page is not listening and how to fix it.
-func listenSentence(addr string, err error) string {
+// listenSentence explains why a listener does not listen at the address that a setting
+// has, and how to fix it.
+func listenSentence(what, setting, addr, example string, err error) string {
 	var unsafe Refusal
 	switch {
 	case errors.As(err, &unsafe):
 		return string(unsafe)
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Sprintf("the web page cannot use %s: another program uses that port; set CLAYBOT_HTTP_ADDR to another one, for example 127.0.0.1:8421", addr)
+		return fmt.Sprintf("the %s cannot use %s: another program uses that port; set %s to another one", what, addr, setting)
 	case errors.Is(err, syscall.EACCES):
-		return fmt.Sprintf("the web page cannot use %s: no right to use that port; set CLAYBOT_HTTP_ADDR to one above 1023", addr)
+		return fmt.Sprintf("the %s cannot use %s: no right to use that port; set %s to one above 1023", what, addr, setting)
 	default:
-		return fmt.Sprintf("the web page cannot use the address %q; set CLAYBOT_HTTP_ADDR to host:port, for example %s, or to off", addr, DefaultAddr)
+		return fmt.Sprintf("the %s cannot use the address %q; set %s to host:port, for example %s, or to off", what, addr, setting, example)
 	}
 }

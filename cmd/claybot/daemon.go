@@ -129,7 +129,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 			Servers:  d.tooling.servers.status,
 			Disk:     func() (overview.DiskStatus, error) { return diskOf(d.config.Load().DataDir) },
 			Model:    func() overview.ModelStatus { return d.models.health(*d.config.Load()) },
-			Settings: d.config.status,
+			Settings: func() []overview.SettingStatus { return d.listeners.problems(d.config) },
 			Limits:   d.bounds,
 		},
 	}
@@ -225,6 +225,9 @@ func (d *daemon) run(life context.Context) error {
 		until(serving, d.stores.tree.Run)
 	}
 	until(serving, d.listeners.web.Run)
+	if d.listeners.scrapes != nil {
+		until(serving, d.listeners.scrapes.Run)
+	}
 	until(ctx, d.limiter.Watch)
 	group.Go(func() error { return d.listeners.relay.Run(ctx) })
 	until(serving, d.listeners.metrics.Run) // it counts the last runs as well

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"net/http"
@@ -30,6 +31,7 @@ type listeners struct {
 	web            *web.Server
 	page, terminal *webchat.Chat
 	metrics        *metrics.Metrics
+	scrapes        *web.Plain // of metrics alone; nil: off
 	relay          *runs.Relay
 	link           func(string) // gets the login links
 }
@@ -63,7 +65,22 @@ func newListeners(d *daemon, link func(string)) *listeners {
 			Endpoint: endpoint, Headers: revealed(c.Headers), Interval: c.Interval, Off: d.config.off(func(c configs.Config) string { return c.Telemetry.OTLP.Off() }),
 		},
 	})
+	if addr := d.config.began.Telemetry.MetricsListen; addr != configs.Off {
+		l.scrapes = l.metrics.Listener(addr)
+	}
 	return l
+}
+
+// problems are the settings that cannot be used, those of the configuration included.
+func (l *listeners) problems(s *settings) []overview.SettingStatus {
+	all := s.status()
+	if l.scrapes == nil {
+		return all
+	}
+	if why := l.scrapes.Problem(); why != "" {
+		all = append(all, overview.SettingStatus{Text: why, Off: true})
+	}
+	return all
 }
 
 // clusterMetrics returns a function that describes this member to a scrape; nil without a
@@ -90,6 +107,9 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 	desk := operator{
 		d.system, d.system.Control, shown.Listings, shown.Monitor, shown.Stories, d.system.People,
 		func() configs.Access { return d.config.Load().Access }, d.tooling.workspaces.forget,
+	}
+	if l.scrapes != nil && l.scrapes.Addr == c.HTTP.Addr && !strings.HasSuffix(l.scrapes.Addr, ":0") {
+		return configError{fmt.Errorf("metrics_listen and http.addr are both %s: give each an address of its own", c.HTTP.Addr)}
 	}
 	backend, box, tooling, db := desk.backend(), d.tooling.box, newToolbench(d), d.stores.db
 	chat := l.page.Handler(desk, web.User)

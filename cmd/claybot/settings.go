@@ -137,6 +137,7 @@ var restartOnly = []struct {
 	{"cron", func(a, b configs.Config) bool {
 		return a.Schedule.Cron.Enabled != b.Schedule.Cron.Enabled || a.Schedule.Cron.Gates != b.Schedule.Cron.Gates
 	}},
+	{"metrics_listen", func(a, b configs.Config) bool { return a.Telemetry.MetricsListen != b.Telemetry.MetricsListen }},
 	{"heartbeat.enabled", func(a, b configs.Config) bool { return a.Schedule.Heartbeat.Enabled != b.Schedule.Heartbeat.Enabled }},
 }
 
@@ -150,7 +151,7 @@ func rerouted(began, next interface{ Off() string }, moved bool) bool {
 // valid at the start: the old values stay in force.
 func unapplied(began configs.Config, next *configs.Config) {
 	for i, w := range next.Source.Warnings {
-		stays := slices.Contains([]string{"http", "storage", "node", "files"}, w.Group()) && w.Off
+		stays := slices.Contains([]string{"http", "storage", "node", "files", "metrics_listen"}, w.Group()) && w.Off
 		same := func(x configs.Warning) bool { return x.Off && x.Group() == w.Group() }
 		if stays && !slices.ContainsFunc(began.Source.Warnings, same) {
 			next.Source.Warnings[i] = w.Unapplied()

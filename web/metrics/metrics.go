@@ -124,6 +124,27 @@ func (m *Metrics) Routes() []web.Route {
 	return routes
 }
 
+// Listener returns a server of GET /metrics alone, without a token, at an address.
+func (m *Metrics) Listener(addr string) *web.Plain {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", while(m.cfg.Serve, oneByOne(http.HandlerFunc(m.serve))))
+	return &web.Plain{Addr: addr, Handler: mux, What: "metrics listener", Setting: "metrics_listen", Example: "127.0.0.1:9464", Log: m.log}
+}
+
+// oneByOne serves requests one after the other: each asks the store, and callers are not
+// known.
+func oneByOne(h http.Handler) http.Handler {
+	turn := make(chan struct{}, 1)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case turn <- struct{}{}:
+			defer func() { <-turn }()
+			h.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	})
+}
+
 // while serves h only while wanted reports true.
 func while(wanted func() bool, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
