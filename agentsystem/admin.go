@@ -190,10 +190,11 @@ func (a *Admin) Revoke(ctx context.Context, connector, id string) error {
 	if err := a.parking.dropRevoked(ctx, connector); err != nil {
 		return err
 	}
-	for e, err := range a.index.IndexedAgents(ctx) {
-		if err != nil {
-			return fmt.Errorf("list agents: %w", err)
-		}
+	entries, err := a.agentsOf(ctx, connector, id)
+	if err != nil {
+		return fmt.Errorf("list agents of %s of %s: %w", id, connector, err)
+	}
+	for _, e := range entries {
 		d, by := e.Descriptor, people.Operator
 		switch {
 		case d.Type == claybot.AgentCron && d.Owner == connector+"/"+id:
@@ -211,6 +212,21 @@ func (a *Admin) Revoke(ctx context.Context, connector, id string) error {
 		a.subagents.HaltBelow(ctx, e.ID, "parent")
 	}
 	return nil
+}
+
+// agentsOf lists the agents that work for a person, or that are in a channel.
+func (a *Admin) agentsOf(ctx context.Context, connector, id string) ([]storage.IndexEntry, error) {
+	entries, err := a.index.OwnedAgents(ctx, connector+"/"+id)
+	if err != nil {
+		return nil, err
+	}
+	inside, err := a.index.ChannelAgents(ctx, connector, id)
+	for _, e := range inside {
+		if e.Descriptor.UserID != id { // else it is among the first ones
+			entries = append(entries, e)
+		}
+	}
+	return entries, err
 }
 
 // RetryOutgoing sends a failed message again, or a waiting one at once. It returns

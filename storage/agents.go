@@ -240,6 +240,12 @@ type AgentReader interface {
 	// Started counts the subagents below root that were created at or after
 	// since.
 	Started(ctx context.Context, root claybot.AgentID, since claybot.Time) (int, error)
+	// OwnedAgents lists the agents of every type that work for an owner (OwnerID), in no
+	// particular order. It omits damaged entries.
+	OwnedAgents(ctx context.Context, owner string) ([]IndexEntry, error)
+	// ChannelAgents lists the user agents of a channel of a connector, in no particular
+	// order. It omits damaged entries.
+	ChannelAgents(ctx context.Context, connector, channel string) ([]IndexEntry, error)
 }
 
 // Settings stores the settings of single agents, which are deleted with their

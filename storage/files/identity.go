@@ -219,16 +219,15 @@ func (s *Store) MoveChannel(ctx context.Context, connector, from, to string) err
 		return err
 	}
 	defer s.moving.leave()
-	var moved []storage.IndexEntry
-	for e, err := range s.index.IndexedAgents(ctx) {
-		if err != nil {
-			return fmt.Errorf("move channel of %s: %w", connector, err)
-		}
-		if c := e.Descriptor.ChannelID; e.Descriptor.Connector == connector && (c == from || c == to) {
-			moved = append(moved, e)
-		}
+	moved, err := s.index.ChannelAgents(ctx, connector, from)
+	if err != nil {
+		return fmt.Errorf("move channel of %s: %w", connector, err)
 	}
-	for _, e := range moved {
+	before, err := s.index.ChannelAgents(ctx, connector, to) // moved in the index
+	if err != nil {
+		return fmt.Errorf("move channel of %s: %w", connector, err)
+	}
+	for _, e := range append(moved, before...) {
 		d := e.Descriptor
 		d.ChannelID = to
 		err := s.move(ctx, e, d)

@@ -237,6 +237,15 @@ func (m *memoryIndex) IndexedAgents(context.Context) iter.Seq2[storage.IndexEntr
 	}
 }
 
+func (m *memoryIndex) ChannelAgents(ctx context.Context, connector, channel string) (entries []storage.IndexEntry, err error) {
+	for e := range m.IndexedAgents(ctx) {
+		if e.Descriptor.Connector == connector && e.Descriptor.ChannelID == channel {
+			entries = append(entries, e)
+		}
+	}
+	return entries, nil
+}
+
 func (m *memoryIndex) AgentSettings(context.Context) (map[claybot.AgentID]claybot.Settings, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -262,4 +271,4 @@ func (m *memoryIndex) SaveAgentSettings(_ context.Context, id claybot.AgentID, s
 	return nil
 }
 
-var _ storage.Index = (*memoryIndex)(nil)
+var _ Index = (*memoryIndex)(nil)

@@ -15,13 +15,19 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
+// An Index is the identity copy of the agents in the message store.
+type Index interface {
+	storage.Index
+	// ChannelAgents is that of storage.AgentReader.
+	ChannelAgents(ctx context.Context, connector, channel string) ([]storage.IndexEntry, error)
+}
+
 // Config configures a Store.
 type Config struct {
 	// Dir is the data directory. It must exist and be locked, see Lock.
 	Dir string
-	// Index is the identity copy of the agents in the message store. When it is also
-	// an Ends, it keeps where histories end.
-	Index storage.Index
+	// Index, when it is also an Ends, keeps where histories end.
+	Index Index
 	// Log gets what was repaired; nil discards it.
 	Log *slog.Logger
 	// OnDamage, if set, is called once per damaged agent with a sentence for
@@ -42,7 +48,7 @@ type Config struct {
 type Store struct {
 	fs         FS
 	root       string // <dir>/agents
-	index      storage.Index
+	index      Index
 	log        *slog.Logger
 	onDamage   func(claybot.AgentID, string)
 	inForce    func(claybot.Agent, claybot.Settings) claybot.AgentState

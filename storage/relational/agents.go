@@ -187,13 +187,11 @@ func (s *Agents) MoveChannel(ctx context.Context, connector, from, to string) er
 	if from == to {
 		return nil
 	}
-	for e, err := range (index{s.core}).IndexedAgents(ctx) {
-		if err != nil {
-			return fmt.Errorf("move channel of %s: %w", connector, err)
-		}
-		if e.Descriptor.Connector != connector || e.Descriptor.ChannelID != from {
-			continue
-		}
+	entries, err := index{s.core}.ChannelAgents(ctx, connector, from)
+	if err != nil {
+		return fmt.Errorf("move channel of %s: %w", connector, err)
+	}
+	for _, e := range entries {
 		err := s.core.update(ctx, func(c *Conn) error { return s.move(c, e.ID, to) })
 		if class := storage.ClassOf(err); class == storage.ClassAgent || class == storage.ClassMember {
 			s.log.Error("agent of a moved channel left unchanged", "agent", e.ID, "err", err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -293,9 +294,34 @@ func (db index) Foreground(ctx context.Context, owners []string) iter.Seq2[stora
 }
 
 func (db index) Children(ctx context.Context, parent claybot.AgentID) ([]storage.IndexEntry, error) {
-	var entries []storage.IndexEntry
-	err := db.read(ctx, func(c *Conn) error {
-		return c.each("SELECT "+entryColumns+" FROM agents WHERE parent = ? ORDER BY created_at, id", func(r Row) error {
+	entries, err := db.entries(ctx, "parent = ? ORDER BY created_at, id", parent)
+	return result(entries, err, "children of agent %s", parent)
+}
+
+func (db index) OwnedAgents(ctx context.Context, owner string) ([]storage.IndexEntry, error) {
+	entries, err := db.entries(ctx, "owner = ?", owner)
+	return result(entries, err, "agents of owner %s", owner)
+}
+
+// ChannelAgents implements storage.AgentReader. Their keys have the channel in front.
+func (db index) ChannelAgents(ctx context.Context, connector, channel string) ([]storage.IndexEntry, error) {
+	from, to := channelKeys(connector, channel)
+	entries, err := db.entries(ctx, "key >= ? AND key < ?", from, to)
+	return result(entries, err, "agents of channel %s of %s", channel, connector)
+}
+
+// channelKeys are the bounds of the keys of the user agents of a channel: the key of one
+// up to the user, and the next string of that length.
+func channelKeys(connector, channel string) (from, to string) {
+	const end = `""]` // the user
+	from = strings.TrimSuffix(claybot.User(connector, channel, "").Key(), end)
+	return from, from[:len(from)-1] + "-" // after the comma
+}
+
+// entries returns the undamaged entries of a condition.
+func (db index) entries(ctx context.Context, where string, args ...any) (entries []storage.IndexEntry, err error) {
+	err = db.read(ctx, func(c *Conn) error {
+		return c.each("SELECT "+entryColumns+" FROM agents WHERE "+where, func(r Row) error {
 			e, err := decodeEntry(r)
 			if err != nil {
 				db.log.Error("damaged index row of an agent", "agent", e.ID, "err", err)
@@ -303,9 +329,9 @@ func (db index) Children(ctx context.Context, parent claybot.AgentID) ([]storage
 			}
 			entries = append(entries, e)
 			return nil
-		}, parent)
+		}, args...)
 	})
-	return result(entries, err, "children of agent %s", parent)
+	return entries, err
 }
 
 func (db index) Started(ctx context.Context, root claybot.AgentID, since claybot.Time) (int, error) {

@@ -148,6 +148,24 @@ func BenchmarkIndexedAgents(b *testing.B) {
 	}
 }
 
+// BenchmarkChannelAgents lists the agents of one channel and of one owner of 10,000.
+func BenchmarkChannelAgents(b *testing.B) {
+	db, ids := openBench(b, 10_000)
+	d, err := db.IndexedDescriptor(b.Context(), ids[0])
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	for range b.N {
+		if _, err := db.ChannelAgents(b.Context(), d.Connector, d.ChannelID); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := db.OwnedAgents(b.Context(), d.OwnerID()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkIdleAcquire asks what is due while 10,000 agents wait for later and
 // 200 are held.
 func BenchmarkIdleAcquire(b *testing.B) {

@@ -126,6 +126,8 @@ func TestListPlans(t *testing.T) {
 
 func (p *planner) agents(ctx context.Context) {
 	p.t.Helper()
+	p.check("agents of an owner", 1, func(s *relational.Store) error { _, err := s.OwnedAgents(ctx, "telegram/1"); return err })
+	p.check("agents of a channel", 1, func(s *relational.Store) error { _, err := s.ChannelAgents(ctx, "telegram", "1"); return err })
 	for _, kind := range []claybot.AgentType{"", claybot.AgentUser, claybot.AgentCron} {
 		for _, owner := range []string{"", "telegram/1"} {
 			for _, parent := range []claybot.AgentID{"", "p"} {

@@ -3,6 +3,7 @@ package storagetest
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -32,7 +33,63 @@ func (b *bed) agents(list iter.Seq2[storage.IndexEntry, error]) (ids []claybot.A
 	return ids
 }
 
+// listed are the agents of a list, sorted.
+func listed(entries []storage.IndexEntry) (ids []claybot.AgentID) {
+	for _, e := range entries {
+		ids = append(ids, e.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 var kinTests = []storeTest{
+	{"agents of an owner and of a channel", func(b *bed) {
+		odd := "C\"1,\u00ff<" // whatever a platform calls a channel
+		ids := make(map[claybot.Descriptor]claybot.AgentID)
+		for _, d := range []claybot.Descriptor{
+			claybot.User("telegram", "C1", "U2"), claybot.User("telegram", "C1", "\U0010FFFF"), claybot.User("telegram", "C1", `"]`),
+			claybot.User("telegram", "C11", "U1"), claybot.User("telegram", "C", "U1"), claybot.User("telegram2", "C1", "U1"), claybot.User("slack", "C1", "U1"),
+			claybot.User("telegram", odd, "U1"), claybot.User("telegram", odd, "U2"), claybot.User("telegram", odd+"1", "U1"),
+			{Type: claybot.AgentCron, UID: "1", Owner: "telegram/U1"},
+			{Type: claybot.AgentCron, UID: "2", Owner: "telegram/U11"},
+			{Type: claybot.AgentCron, UID: "3"},
+			{Type: claybot.AgentSubagent, UID: "1", Parent: b.agent, Owner: "telegram/U1"},
+			{Type: claybot.AgentHeartbeat},
+		} {
+			ids[d] = claybot.NewID()
+			b.noError(b.IndexAgents(b.ctx, claybot.Agent{ID: ids[d], Descriptor: d}))
+		}
+		ids[claybot.User("telegram", "C1", "U1")] = b.agent
+		want := func(of func(d claybot.Descriptor) bool) (all []claybot.AgentID) {
+			for d, id := range ids {
+				if of(d) {
+					all = append(all, id)
+				}
+			}
+			slices.Sort(all)
+			return all
+		}
+		check := func(what string) {
+			for _, owner := range []string{"telegram/U1", "telegram/U2", "slack/U1", "telegram/", "", "nobody"} {
+				got := listed(ok(b.OwnedAgents(b.ctx, owner))(b))
+				b.equal(what+": owner "+owner, got, want(func(d claybot.Descriptor) bool { return owner != "" && d.OwnerID() == owner }))
+			}
+			for _, c := range [][2]string{{"telegram", "C1"}, {"telegram", odd}, {"telegram", "C"}, {"telegram", "C2"}, {"telegram", ""}, {"slack", "C1"}, {"", ""}} {
+				got := listed(ok(b.ChannelAgents(b.ctx, c[0], c[1]))(b))
+				b.equal(what+": channel "+fmt.Sprint(c), got, want(func(d claybot.Descriptor) bool { return c[0] != "" && d.Connector == c[0] && d.ChannelID == c[1] }))
+			}
+		}
+		check("new")
+		moved, to := claybot.User("telegram", "C1", "U2"), claybot.User("telegram", "C2", "U2")
+		b.noError(b.IndexAgents(b.ctx, claybot.Agent{ID: ids[moved], Descriptor: to}))
+		ids[to] = ids[moved]
+		delete(ids, moved)
+		check("moved")
+		b.to(b.agent, userMessage("m1"))
+		for _, e := range ok(b.ChannelAgents(b.ctx, "telegram", "C1"))(b) {
+			b.equal("entry", e, ok(b.IndexedAgentByID(b.ctx, e.ID))(b))
+		}
+	}},
 	{"an entry tells the run and the birth", func(b *bed) {
 		at := claybot.Now()
 		id := b.child("1", b.agent)
