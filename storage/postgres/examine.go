@@ -233,10 +233,7 @@ func (x *examination) connections(ctx context.Context, s surveyed) {
 
 // wanted returns how many connections one member uses at most.
 func (x *examination) wanted() int {
-	each := x.cfg.Conns
-	if each == 0 {
-		each = defaultConns
-	}
+	each := x.cfg.conns()
 	if x.cfg.Pooler || x.cfg.NoListen {
 		return each + vitalConns
 	}

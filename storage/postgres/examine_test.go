@@ -373,6 +373,24 @@ func took(t *testing.T, all []Finding, what string) time.Duration {
 	return d
 }
 
+// What a distance costs follows from the formula in docs/scaling.md.
+func TestDistance(t *testing.T) {
+	for _, tt := range []struct {
+		trip  time.Duration
+		conns int
+		want  string
+	}{
+		{110 * time.Microsecond, 16, "a query takes 110µs; a short message waits for about 18 in a row, 1.98ms"},
+		{time.Millisecond, 16, "a query takes 1ms; a short message waits for about 18 in a row, 18ms: about 56 messages per second in one conversation, and 889 on one member with its 16 connections"},
+		{20123 * time.Microsecond, 16, "a query takes 20.1ms; a short message waits for about 18 in a row, 362ms: about 2.8 messages per second in one conversation, and 44 on one member with its 16 connections"},
+		{100 * time.Millisecond, 32, "a query takes 100ms; a short message waits for about 18 in a row, 1.8s: about 0.56 messages per second in one conversation, and 18 on one member with its 32 connections"},
+	} {
+		if got := distance(tt.trip, tt.conns); got != tt.want {
+			t.Errorf("%v, %d connections:\n%s\nwant\n%s", tt.trip, tt.conns, got, tt.want)
+		}
+	}
+}
+
 // A long way and a slow disk are told apart.
 func TestExamineSlow(t *testing.T) {
 	s := postgrestest.New(t, postgrestest.Config{Dir: memory()})
@@ -381,7 +399,11 @@ func TestExamineSlow(t *testing.T) {
 	const way = 50 * time.Millisecond
 	p.Delay(way)
 	all := examined(t, Config{URL: p.URL(database), NoListen: true})
-	finds(t, all, "distance", LevelWarning, "bring claybot and its database closer together")
+	finds(t, all, "distance", LevelWarning, "messages per second in one conversation, and ")
+	finds(t, all, "distance", LevelWarning, "run claybot in the same data center as its database")
+	if trip := took(t, all, "distance"); trip < 2*way {
+		t.Errorf("a query takes %v over a way of %v", trip, way)
+	}
 	if commit := took(t, all, "commits"); commit >= 2*way { // there and back
 		t.Errorf("a commit takes %v: the way is taken for a slow disk", commit)
 	}

@@ -12,11 +12,14 @@ import (
 )
 
 const (
-	slowTrip   = 20 * time.Millisecond
+	slowTrip   = 10 * time.Millisecond
+	longTrip   = time.Millisecond // from here on, the distance limits the rate of messages
 	slowCommit = 20 * time.Millisecond
 	measured   = 15 // commits and questions
 	notifyTime = 3 * time.Second
 	turns      = 6 // attempts to see two connections share a session
+	// tripsPerMessage is w·s + q of docs/scaling.md, "Cost of a message".
+	tripsPerMessage = 6*2 + 6
 )
 
 // secrecy reports whether the connection to the server is encrypted.
@@ -37,6 +40,34 @@ func (x *examination) secrecy() {
 	}
 }
 
+// distance describes what a round-trip time costs a member with so many connections.
+func distance(trip time.Duration, conns int) string {
+	message := tripsPerMessage * trip
+	text := fmt.Sprintf("a query takes %v; a short message waits for about %d in a row, %v", rounded(trip), tripsPerMessage, rounded(message))
+	if trip < longTrip {
+		return text
+	}
+	each := 1 / message.Seconds()
+	return text + fmt.Sprintf(": about %s messages per second in one conversation, and %s on one member with its %d connections", rate(each), rate(each*float64(conns)), conns)
+}
+
+// rate returns n with two digits or more.
+func rate(n float64) string {
+	if n >= 10 {
+		return fmt.Sprintf("%.0f", n)
+	}
+	return fmt.Sprintf("%.2g", n)
+}
+
+// rounded returns d with two or three digits.
+func rounded(d time.Duration) time.Duration {
+	unit := 10 * time.Microsecond
+	for d > 1000*unit {
+		unit *= 10
+	}
+	return d.Round(unit)
+}
+
 // trips measures the round-trip time to the server.
 func (x *examination) trips(ctx context.Context) {
 	took := make([]time.Duration, 0, measured)
@@ -49,11 +80,12 @@ func (x *examination) trips(ctx context.Context) {
 		took = append(took, time.Since(began))
 	}
 	x.trip = slices.Min(took)
-	if x.trip > slowTrip {
-		x.say("distance", LevelWarning, fmt.Sprintf("a question to the server takes %v", x.trip.Round(time.Millisecond)), "a message costs some thirty of them: bring claybot and its database closer together")
+	text := distance(x.trip, x.cfg.conns())
+	if x.trip >= slowTrip {
+		x.say("distance", LevelWarning, text, "run claybot in the same data center as its database; more connections (storage.connections) raise only the rate of the member")
 		return
 	}
-	x.say("distance", LevelOK, fmt.Sprintf("a question to the server takes %v", x.trip.Round(10*time.Microsecond)), "")
+	x.say("distance", LevelOK, text, "")
 }
 
 // commits measures how long the server takes to flush a commit, without the round

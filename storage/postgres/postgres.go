@@ -75,6 +75,14 @@ type Config struct {
 // patience returns how long a notification may take; usual is the default.
 func (c Config) patience(usual time.Duration) time.Duration { return max(c.notifyTime, usual) }
 
+// conns returns the size of the pool.
+func (c Config) conns() int {
+	if c.Conns > 0 {
+		return min(c.Conns, 1000)
+	}
+	return defaultConns
+}
+
 // A DB is claybot's tables in a PostgreSQL database. It is safe for concurrent use.
 type DB struct {
 	*relational.Store
@@ -253,10 +261,7 @@ func (db *DB) poolConfig() (*pgxpool.Config, error) {
 	} else {
 		pc.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = fmt.Sprint(idleInTransaction.Milliseconds())
 	}
-	pc.MaxConns = defaultConns
-	if db.cfg.Conns > 0 {
-		pc.MaxConns = int32(min(db.cfg.Conns, 1000)) //nolint:gosec // bounded
-	}
+	pc.MaxConns = int32(db.cfg.conns()) //nolint:gosec // bounded
 	if pc.ConnConfig.ConnectTimeout == 0 {
 		pc.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
