@@ -63,6 +63,7 @@ type Config struct {
 	Storage       Storage       `key:"storage" class:"destination" kind:"storage" off:"claybot does not start"`
 	Node          Node          `key:"node" class:"harmless"`
 	Privacy       Privacy       `key:"privacy" class:"harmless"`
+	Retention     Retention     `key:"retention" class:"harmless"`
 	Limits        Limits        `key:"limits" class:"narrowing" off:"a person may send 20 messages a minute"`
 
 	home string  // the directory that ~ means; empty when HOME is not set
@@ -259,6 +260,7 @@ func Default() Config {
 		Tools:     Tools{Workspace: plainWorkspace()},
 		Storage:   Storage{Listen: true, Connections: DefaultConnections, CheckAt: DefaultCheckAt, Copies: DefaultCopies, Files: Files{MaxInline: DefaultInline}},
 		Node:      defaultNode(),
+		Retention: defaultRetention(),
 	}
 	c.Agents.Profiles = map[string]Profile{DefaultProfile: plainProfile(c.Model)}
 	return c

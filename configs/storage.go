@@ -68,3 +68,18 @@ func setStorage(r *reader, at place, n *yaml.Node, s *Storage) {
 	}
 	r.group(at, n, s)
 }
+
+// Retention is how long the store keeps what is over; 0: for ever. The conversations of
+// agents are always kept.
+type Retention struct {
+	Events   time.Duration `key:"events" limits:"1d..3650d" words:"0"`   // of ended runs
+	Runs     time.Duration `key:"runs" limits:"30d..3650d" words:"0"`    // with their messages and questions
+	Outgoing time.Duration `key:"outgoing" limits:"7d..3650d" words:"0"` // messages that were sent, or given up, with their receipts
+	Tasks    time.Duration `key:"tasks" limits:"7d..3650d" words:"0"`    // when tasks ran
+	Usage    time.Duration `key:"usage" limits:"62d..3650d" words:"0"`   // what was spent
+}
+
+func defaultRetention() Retention {
+	const day = 24 * time.Hour
+	return Retention{Events: 7 * day, Runs: 90 * day, Outgoing: 30 * day, Tasks: 90 * day, Usage: 400 * day}
+}

@@ -146,9 +146,9 @@ func (k key) microUSD(v string) (int64, error) {
 
 func (k key) duration(v string) (time.Duration, error) {
 	low, high, _ := strings.Cut(k.limits, "..")
-	least, _ := time.ParseDuration(low) // declared as one
-	most, _ := time.ParseDuration(high)
-	d, err := time.ParseDuration(v)
+	least, _ := parseDuration(low) // declared as one
+	most, _ := parseDuration(high)
+	d, err := parseDuration(v)
 	if (err != nil || d < least || d > most) && (v != "0" || k.words != "0") {
 		text := fmt.Sprintf("%s is not a duration such as 90s or 30m, from %s to %s", quote(v), low, high)
 		if k.words == "0" {
@@ -157,6 +157,15 @@ func (k key) duration(v string) (time.Duration, error) {
 		return 0, fmt.Errorf("%s", text)
 	}
 	return d, nil
+}
+
+// parseDuration reads a duration such as 90s or 30m, or a number of days such as 7d.
+func parseDuration(v string) (time.Duration, error) {
+	if n, ok := strings.CutSuffix(v, "d"); ok {
+		days, err := strconv.ParseUint(n, 10, 16)
+		return time.Duration(days) * 24 * time.Hour, err
+	}
+	return time.ParseDuration(v)
 }
 
 // size reads a number of bytes such as 512m.

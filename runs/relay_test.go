@@ -383,7 +383,7 @@ func TestPrunedBacklog(t *testing.T) {
 		_, stop := r.relay(map[string]runs.Sink{"place": p})
 		stop()
 		old := r.ended(5)
-		r.must(r.db.Prune(t.Context(), time.Now().Add(31*24*time.Hour)))
+		r.must(r.db.Prune(t.Context(), time.Now().Add(31*24*time.Hour), storage.DefaultRetention()))
 		re, stop := r.relay(map[string]runs.Sink{"place": p})
 		defer stop()
 		l := r.ended(5)

@@ -167,7 +167,7 @@ func TestUnknownRun(t *testing.T) {
 func TestPrunedRun(t *testing.T) {
 	r := newRig(t)
 	l := r.ended(10)
-	r.must(r.db.Prune(t.Context(), time.Now().Add(30*24*time.Hour)))
+	r.must(r.db.Prune(t.Context(), time.Now().Add(30*24*time.Hour), storage.DefaultRetention()))
 	for _, after := range []int64{0, 5, 10, 11} {
 		if got, err := r.seqs(l.id, after); err != nil || len(got) > 0 {
 			t.Errorf("after %d: got %v, %v", after, got, err)
@@ -186,7 +186,7 @@ func TestPrunedBelowAReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		if last = e.Seq; last == 1 {
-			r.must(r.db.Prune(t.Context(), time.Now().Add(30*24*time.Hour)))
+			r.must(r.db.Prune(t.Context(), time.Now().Add(30*24*time.Hour), storage.DefaultRetention()))
 		}
 	}
 	if last < 1 || last > 1000 {

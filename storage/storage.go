@@ -90,7 +90,31 @@ func Ignore(err, expected error) error {
 	return err
 }
 
-// Pruner removes old data. Every store has the same retention.
+// Pruner removes old data.
 type Pruner interface {
-	Prune(ctx context.Context, at time.Time) error
+	// Prune removes what was over a retention before at. Call it once a day or more often.
+	// It works in small transactions, so that others go on meanwhile, and may be cut short
+	// at any time: the next call goes on.
+	Prune(ctx context.Context, at time.Time, keep Retention) error
+}
+
+// Retention is how long the store keeps what is over; 0: for ever. What is unfinished is
+// always kept: runs that have not ended with their events and messages, messages that wait,
+// and what is not sent.
+type Retention struct {
+	Events   time.Duration // of ended runs, by whole runs; but those that a sink was not told of for KeepUnpublished at least
+	Runs     time.Duration // with their events, their questions and the messages they took or that were skipped
+	Outgoing time.Duration // messages that were sent, or given up, with their receipts
+	Ledger   time.Duration // but the newest scheduled firing of each task
+	Usage    time.Duration // with the budgets of that time
+}
+
+// KeepUnpublished is how long the events of an ended run are kept for a sink that is not
+// available.
+const KeepUnpublished = 30 * 24 * time.Hour
+
+// DefaultRetention is what a store keeps if nothing else is set.
+func DefaultRetention() Retention {
+	const day = 24 * time.Hour
+	return Retention{Events: 7 * day, Runs: 90 * day, Outgoing: 30 * day, Ledger: 90 * day, Usage: 400 * day}
 }

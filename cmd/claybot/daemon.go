@@ -287,7 +287,7 @@ func (d *daemon) announce(ctx context.Context) {
 }
 
 // pruneEvery is how often expired rows are removed.
-const pruneEvery = 24 * time.Hour
+const pruneEvery = time.Hour
 
 // maintain notifies users of damage to their agents' files, removes expired rows, and
 // keeps the lock of the data directory.
@@ -310,7 +310,7 @@ func (d *daemon) maintain(ctx context.Context) {
 			}
 		case now := <-prune.C:
 			if err := d.stores.prune(ctx, now); err != nil {
-				d.log.Warn("failed to remove old events", "err", err)
+				d.log.Warn("failed to remove old data", "err", err)
 			}
 		}
 	}

@@ -328,11 +328,16 @@ func (s *stores) prune(ctx context.Context, at time.Time) error {
 			s.log.Debug("failed to release claim; it expires with the lease", "claim", pruneClaim, "err", err)
 		}
 	}()
-	err = s.db.Prune(ctx, at)
+	err = s.db.Prune(ctx, at, retention(s.config.Load().Retention))
 	if s.shared != nil {
 		err = errors.Join(err, s.shared.Agents.PruneFiles(ctx, at))
 	}
 	return err
+}
+
+// retention is what the configuration says for the store.
+func retention(c configs.Retention) storage.Retention {
+	return storage.Retention{Events: c.Events, Runs: c.Runs, Outgoing: c.Outgoing, Ledger: c.Tasks, Usage: c.Usage}
 }
 
 // pageInterval is how often an open page looks for messages that other members sent to it

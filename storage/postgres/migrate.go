@@ -36,6 +36,7 @@ type migration struct {
 var migrations = []migration{
 	{read(1), 1},
 	{read(2), 1},
+	{read(3), 1},
 }
 
 func read(n int) string {

@@ -2,6 +2,7 @@ package relational
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -9,57 +10,54 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// Retention periods.
 const (
-	keepEvents = 7 * 24 * time.Hour
-	keepKeys   = 7 * 24 * time.Hour
-	keepRuns   = 90 * 24 * time.Hour
-	keepLedger = 90 * 24 * time.Hour // CR-42
-	keepUsage  = 400 * 24 * time.Hour
+	keepKeys = 7 * 24 * time.Hour
 	// keepRepeats is how long retries of an HTTP request are recognized, at least.
 	keepRepeats = 24 * time.Hour
-	// keepUnpublished is how long the events of an ended run are kept for an
-	// unavailable sink.
-	keepUnpublished = 30 * 24 * time.Hour
 	// keepKeyCount is the number of newest keys that are kept regardless of
 	// age, because a quiet source may redeliver after weeks.
 	keepKeyCount = 100_000
-	pruneChunk   = 200 // runs or tens of keys per transaction
+	pruneChunk   = 200 // runs or tens of other rows per transaction
 )
 
-// Prune removes the events of runs that ended a week before at, by whole runs,
-// but those that a sink was not told of only after 30 days; the runs themselves
-// with their questions after 90 days, old rows of the ledger but the newest
-// scheduled one of each task, old further keys of messages, and what was spent
-// more than 400 days ago, with the budgets of that time. Call it once a day. It works in small transactions,
-// so that others go on meanwhile, and may be cut short at any time: the next
-// call goes on.
-func (db upkeep) Prune(ctx context.Context, at time.Time) error {
+// Prune implements storage.Pruner. It also removes old further keys of messages, old marks
+// of repeated requests, and members that ended long ago.
+func (db upkeep) Prune(ctx context.Context, at time.Time, keep storage.Retention) error {
 	var lost unheard
 	defer func() {
 		if lost.runs > 0 {
 			db.log.Warn("events were removed of which a sink was never told", "runs", lost.runs, "events", lost.events)
 		}
 	}()
-	steps := []func(ctx context.Context) (int, error){
-		func(ctx context.Context) (int, error) {
+	before := func(d time.Duration) claybot.Time { return claybot.At(at.Add(-d)) }
+	events := keep.Events
+	if keep.Runs > 0 && (events <= 0 || keep.Runs < events) {
+		events = keep.Runs
+	}
+	steps := []struct {
+		keep time.Duration
+		step func(ctx context.Context) (int, error)
+	}{
+		{events, func(ctx context.Context) (int, error) {
 			p, err := write(ctx, db, func(c *Conn) (prunedEvents, error) {
-				return pruneEvents(c, claybot.At(at.Add(-keepEvents)), claybot.At(at.Add(-keepUnpublished)))
+				return pruneEvents(c, before(events), before(max(events, storage.KeepUnpublished)))
 			})
 			lost.runs, lost.events = lost.runs+p.unheard.runs, lost.events+p.unheard.events
 			return p.runs, err
-		},
-		db.chunk(func(c *Conn) (int, error) { return pruneRuns(c, claybot.At(at.Add(-keepRuns))) }),
-		db.chunk(func(c *Conn) (int, error) { return pruneLedger(c, claybot.At(at.Add(-keepLedger))) }),
-		db.chunk(func(c *Conn) (int, error) { return pruneKeys(c, claybot.At(at.Add(-keepKeys)), keepKeyCount) }),
-		db.chunk(func(c *Conn) (int, error) { return pruneRepeats(c, claybot.At(at.Add(-keepRepeats))) }),
-		db.chunk(func(c *Conn) (int, error) { return pruneUsage(c, dayOf(at.Add(-keepUsage).UnixMilli())) }),
-		db.chunk(func(c *Conn) (int, error) { return pruneBudgets(c, claybot.At(at.Add(-keepUsage))) }),
-		db.chunk(func(c *Conn) (int, error) { return pruneMembers(c, claybot.At(at)) }),
+		}},
+		{keep.Ledger, db.chunk(func(c *Conn) (int, error) { return pruneLedger(c, before(keep.Ledger)) })},
+		{keep.Runs, db.chunk(func(c *Conn) (int, error) { return pruneRuns(c, before(keep.Runs)) })},
+		{keep.Runs, db.inOrder(before(keep.Runs), pruneMessages)},
+		{keep.Outgoing, db.inOrder(before(keep.Outgoing), pruneOutgoing)},
+		{keepKeys, db.chunk(func(c *Conn) (int, error) { return pruneKeys(c, before(keepKeys), keepKeyCount) })},
+		{keepRepeats, db.chunk(func(c *Conn) (int, error) { return pruneRepeats(c, before(keepRepeats)) })},
+		{keep.Usage, db.chunk(func(c *Conn) (int, error) { return pruneUsage(c, dayOf(int64(before(keep.Usage)))) })},
+		{keep.Usage, db.chunk(func(c *Conn) (int, error) { return pruneBudgets(c, before(keep.Usage)) })},
+		{keepRepeats, db.chunk(func(c *Conn) (int, error) { return pruneMembers(c, claybot.At(at)) })},
 	}
-	for _, step := range steps {
-		for more := true; more; {
-			n, err := step(ctx)
+	for _, x := range steps {
+		for more := x.keep > 0; more; {
+			n, err := x.step(ctx)
 			if err != nil {
 				return fmt.Errorf("prune: %w", err)
 			}
@@ -72,6 +70,29 @@ func (db upkeep) Prune(ctx context.Context, at time.Time) error {
 // chunk makes a step of Prune of one transaction.
 func (db upkeep) chunk(fn func(c *Conn) (int, error)) func(ctx context.Context) (int, error) {
 	return func(ctx context.Context) (int, error) { return write(ctx, db, fn) }
+}
+
+// A cursor is a place in a table whose rows are looked at in the order in which they came; over:
+// all others are too young.
+type cursor struct {
+	at   int64
+	over bool
+}
+
+// inOrder makes a step of Prune of one transaction, which goes on where the one before
+// ended.
+func (db upkeep) inOrder(t claybot.Time, fn func(c *Conn, after int64, t claybot.Time) (cursor, error)) func(ctx context.Context) (int, error) {
+	var at cursor
+	return func(ctx context.Context) (int, error) {
+		if at.over {
+			return 0, nil
+		}
+		next, err := write(ctx, db, func(c *Conn) (cursor, error) { return fn(c, at.at, t) })
+		if err == nil {
+			at = next
+		}
+		return 1, err
+	}
 }
 
 // unheard counts what was removed before it was published to all sinks.
@@ -144,6 +165,65 @@ func pruneRuns(c *Conn, t claybot.Time) (int, error) {
 	return len(states), nil
 }
 
+// pruneMessages removes messages that arrived before t and were skipped or whose run is
+// gone, but those that the ledger names.
+func pruneMessages(c *Conn, after int64, t claybot.Time) (cursor, error) {
+	lists, next, err := oldRows(c, `SELECT rowid, at, id, '', CASE WHEN (skipped IS NOT NULL
+		OR run IS NOT NULL AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = messages.run))
+		AND NOT EXISTS (SELECT 1 FROM ledger WHERE message = messages.id) THEN 1 ELSE 0 END
+		FROM messages WHERE rowid > ? ORDER BY rowid LIMIT 0+?`, after, t)
+	for _, ids := range lists {
+		if err == nil {
+			err = c.do("DELETE FROM messages WHERE id IN (SELECT value FROM json_each(?))", ids)
+		}
+	}
+	return next, err
+}
+
+// pruneOutgoing removes messages from before t that were sent or given up, but those of
+// runs that have not ended: their questions may still be edited.
+func pruneOutgoing(c *Conn, after int64, t claybot.Time) (cursor, error) {
+	lists, next, err := oldRows(c, `SELECT n, at, id, state, CASE WHEN open = 0
+		AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = outbox.origin AND ended = 0) THEN 1 ELSE 0 END
+		FROM outbox WHERE n > ? ORDER BY n LIMIT 0+?`, after, t)
+	for state, ids := range lists {
+		var n int64
+		if err == nil {
+			n, err = c.exec("DELETE FROM outbox WHERE id IN (SELECT value FROM json_each(?))", ids)
+			c.tally[countSend+state] -= n
+		}
+	}
+	return next, err
+}
+
+// oldRows reads some rows: a place, a time, an id, a state and whether they can go. It
+// returns the ids of those from before t that can, as lists in JSON by their state.
+func oldRows(c *Conn, q string, after int64, t claybot.Time) (lists map[string][]byte, next cursor, err error) {
+	const limit = 10 * pruneChunk
+	next = cursor{at: after}
+	ids := make(map[string][]string)
+	rows := 0
+	err = c.each(q, func(r Row) error {
+		rows++
+		if next.over = next.over || claybot.Time(r.Int(1)) >= t; next.over {
+			return nil
+		}
+		next.at = r.Int(0)
+		if r.Int(4) == 1 {
+			ids[r.Str(3)] = append(ids[r.Str(3)], r.Str(2))
+		}
+		return nil
+	}, after, limit)
+	next.over = next.over || rows < limit
+	lists = make(map[string][]byte)
+	for state, all := range ids {
+		if err == nil {
+			lists[state], err = json.Marshal(all)
+		}
+	}
+	return lists, next, err
+}
+
 // pruneUsage removes one day of usage before day.
 func pruneUsage(c *Conn, day string) (int, error) {
 	total := 0
@@ -162,7 +242,8 @@ func pruneUsage(c *Conn, day string) (int, error) {
 }
 
 // pruneLedger removes some rows entered before t. The newest scheduled one of a
-// task stays: it says from when on the task may have missed its time.
+// task stays: it says from when on the task may have missed its time. Their messages go
+// with their runs.
 func pruneLedger(c *Conn, t claybot.Time) (int, error) {
 	n, err := c.exec(`DELETE FROM ledger WHERE n IN (SELECT n FROM ledger l WHERE entered < ? AND (manual = 1
 		OR EXISTS (SELECT 1 FROM ledger k WHERE k.task = l.task AND k.manual = 0 AND k.n > l.n)) ORDER BY entered LIMIT 0+?)`,

@@ -33,7 +33,7 @@ func TestPrune(t *testing.T) {
 	change(t, db, "INSERT INTO runs (id, agent, state, last_seq, started, ended) VALUES ('new', 'a', 'FAILED', 1, 1, ?)", claybot.Now())
 	change(t, db, "INSERT INTO events VALUES ('new', 1, 1, 'RunFailed', 2, NULL)")
 
-	if err := db.Prune(ctx, time.Now()); err != nil {
+	if err := db.Prune(ctx, time.Now(), storage.DefaultRetention()); err != nil {
 		t.Fatal(err)
 	}
 	if n := count(t, db, "SELECT count(*) FROM events WHERE run LIKE 'old%'"); n != 0 {
@@ -112,7 +112,7 @@ func TestPruneLongAfter(t *testing.T) {
 	change(t, db, "UPDATE runs SET ended = 1 WHERE id = 'r1'")
 	change(t, db, "UPDATE ledger SET entered = 1 WHERE message IN ('daily/1', 'yearly/1', 'yearly/manual/1', 'done/manual/2')")
 	for range 2 {
-		if err := db.Prune(ctx, time.Now()); err != nil {
+		if err := db.Prune(ctx, time.Now(), storage.DefaultRetention()); err != nil {
 			t.Fatal(err)
 		}
 	}

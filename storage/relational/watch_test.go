@@ -39,7 +39,7 @@ func TestPruneTellsOfLoss(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := db.Prune(ctx, time.Now().Add(31*24*time.Hour)); err != nil {
+		if err := db.Prune(ctx, time.Now().Add(31*24*time.Hour), storage.DefaultRetention()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -97,6 +97,7 @@ func TestStore(t *testing.T, open Opener) {
 		{"commits", commitTests},
 		{"questions", questionTests},
 		{"nodes", nodeTests},
+		{"retention", retentionTests},
 		{"races", raceTests},
 		{"versions", versionTests},
 	}

@@ -1,0 +1,18 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/storage"
+)
+
+func TestDefaultRetention(t *testing.T) {
+	c, _, err := configs.Load("", func(string) (string, bool) { return "", false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := retention(c.Retention), storage.DefaultRetention(); got != want {
+		t.Errorf("the configuration keeps %+v, the store %+v", got, want)
+	}
+}

@@ -1,0 +1,115 @@
+package storagetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+const day = 24 * time.Hour
+
+// says lets the agent answer a message, and the answer arrive.
+func (b *bed) says(n int) {
+	b.Helper()
+	id := fmt.Sprint(n)
+	l, _ := b.begin(claybot.RunID("r" + id))
+	b.succeed(l, claybot.RunID("r"+id), reply("o"+id))
+	b.noError(b.attempt("o" + id))
+	b.resolve("o"+id, storage.Resolution{State: claybot.SendSent, Receipt: id})
+}
+
+// kept is what is left of what was said: events, run, message and answer.
+func (b *bed) kept(n int, want string) {
+	b.Helper()
+	id, got := fmt.Sprint(n), ""
+	for _, part := range []struct {
+		name string
+		find func() error
+	}{
+		{"run", func() error { _, err := b.Run(b.ctx, claybot.RunID("r"+id)); return err }},
+		{"message", func() error { _, err := b.Receipt(b.ctx, claybot.MessageID("m-r"+id)); return err }},
+		{"answer", func() error { _, err := b.OutgoingByID(b.ctx, "o"+id); return err }},
+	} {
+		err := part.find()
+		if err == nil {
+			got += part.name + " "
+			continue
+		}
+		b.is(err, storage.ErrNotFound)
+	}
+	if len(b.events(claybot.RunID("r"+id), 0)) > 0 {
+		got = "events " + got
+	}
+	b.equal("kept of "+id, got, want)
+}
+
+var retentionTests = []storeTest{
+	{"by age", func(b *bed) {
+		keep := storage.Retention{Events: 2 * day, Outgoing: 4 * day, Runs: 6 * day}
+		b.says(1)
+		for _, step := range []struct {
+			after time.Duration
+			kept  string
+		}{
+			{day, "events run message answer "}, {2*day - time.Hour, "events run message answer "},
+			{2*day + time.Hour, "run message answer "}, {4*day + time.Hour, "run message "}, {6*day - time.Hour, "run message "}, {6*day + time.Hour, ""},
+		} {
+			b.noError(b.Prune(b.ctx, time.Now().Add(step.after), keep))
+			b.kept(1, step.kept)
+		}
+		b.equal("figures", b.figures().Outbox, map[claybot.SendState]int{})
+		b.equal("the agent", ok(b.IndexedAgentByID(b.ctx, b.agent))(b).ID, b.agent)
+		b.says(2)
+		b.kept(2, "events run message answer ")
+	}},
+	{"runs go with their events", func(b *bed) {
+		b.says(1)
+		b.noError(b.Prune(b.ctx, time.Now().Add(7*day), storage.Retention{Runs: 6 * day}))
+		b.kept(1, "answer ")
+	}},
+	{"for ever", func(b *bed) {
+		b.says(1)
+		b.noError(b.Prune(b.ctx, time.Now().Add(10_000*day), storage.Retention{}))
+		b.kept(1, "events run message answer ")
+	}},
+	{"what is not over stays", func(b *bed) {
+		keep := storage.Retention{Events: day, Outgoing: day, Runs: day, Ledger: day, Usage: 62 * day}
+		b.deliver(storage.Posting{To: b.agent, Message: userMessage("skipped"), Skip: "empty"})
+		l, _ := b.begin("r1")
+		ok(b.Enqueue(b.ctx, reply("unsent")))(b)
+		b.post("waits", instant)
+		b.ask(l, "r1", question("q1"))
+		b.noError(b.Prune(b.ctx, time.Now().Add(20*day), keep))
+		_, err := b.Receipt(b.ctx, "skipped")
+		b.is(err, storage.ErrNotFound)
+		_, run := b.receiptOf("m-r1")
+		b.equal("the run", []any{run, b.run("r1").State}, []any{claybot.RunID("r1"), claybot.RunAwaiting})
+		b.receiptOf("waits")
+		b.open("", "q1")
+		b.equal("not sent", b.unsent().ID, "unsent")
+	}},
+	{"a busy year stays as large as a month", func(b *bed) {
+		keep := storage.Retention{Events: 7 * day, Outgoing: 30 * day, Runs: 30 * day, Ledger: 30 * day, Usage: 62 * day}
+		sizes := func() string {
+			runs, outgoing := b.runPages(storage.RunQuery{Limit: 10}), b.outgoingPages(storage.OutgoingQuery{Limit: 10})
+			days := ok(b.Spent(b.ctx, storage.SpentQuery{By: []string{storage.ByDay}}))(b)
+			return fmt.Sprint(len(runs), " runs, ", len(outgoing), " outgoing, ", len(days), " days")
+		}
+		n, before := 0, ""
+		for today := range 366 {
+			n++
+			b.says(n)
+			time.Sleep(day)
+			b.noError(b.Prune(b.ctx, time.Now(), keep))
+			if today == 100 {
+				before = sizes()
+			}
+		}
+		b.equal("after a year", sizes(), before)
+		b.kept(n-31, "")
+		b.kept(n-28, "run message answer ")
+		b.kept(n-5, "events run message answer ")
+	}},
+}
