@@ -38,7 +38,7 @@ func (l *Loop) pass(t *runs.Turn, yield func(claybot.Record, error) bool) *pass 
 	}
 	set := l.tools(t.Agent)
 	w, prompt := l.window(t, set)
-	w.kept = l.recent.take(t.Agent.ID, t.History)
+	w.kept = l.takeChat(t.Agent.ID, t.History)
 	talk := &conversation{
 		run: t.Run.ID, yield: yield, tools: set,
 		records:  slices.Clip(t.History), // appending copies: the turn's slice stays as it is

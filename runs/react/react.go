@@ -18,10 +18,12 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"sync"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -58,7 +60,8 @@ type Loop struct {
 	Budgets Budgets
 	Log     *slog.Logger // nil discards
 
-	recent recent
+	once  sync.Once
+	chats *storage.Recent[claybot.AgentID, kept] // see recent
 }
 
 var (
@@ -74,7 +77,7 @@ func (l *Loop) Run(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Record, 
 		err := promptError(p.prompt)
 		if err == nil {
 			err = p.run(ctx)
-			l.recent.put(t.Agent.ID, p.compaction.window.kept)
+			l.keepChat(t.Agent.ID, p.compaction.window.kept)
 		}
 		if err != nil && !errors.Is(err, errConsumed) {
 			yield(claybot.Record{}, err)

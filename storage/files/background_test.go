@@ -75,8 +75,8 @@ func TestSummaryInTheCache(t *testing.T) {
 		appendTo(t, s, a.ID, said(strings.Repeat("x", 100_000)))
 	}
 	appendTo(t, s, a.ID, said("kept"), claybot.Record{Type: claybot.RecordSummary, Text: "summary", Keep: 1})
-	if s.tails.bytes > 10_000 {
-		t.Errorf("the cache has %d bytes", s.tails.bytes)
+	if _, bytes := s.tails.Size(); bytes > 10_000 {
+		t.Errorf("the cache has %d bytes", bytes)
 	}
 	fsys.reads = 0
 	h := openHistory(t, s, a.ID, 1)
@@ -157,7 +157,8 @@ func TestDeleteMovesTheFiles(t *testing.T) {
 	if left, err := os.ReadDir(dir + "/agents"); err != nil || len(left) != 0 || len(index.byID) != 0 {
 		t.Errorf("left behind %v and %v, %v", left, index.byID, err)
 	}
-	if len(s.residents.byID) != 0 || len(s.residents.byDesc) != 0 || len(s.tails.byID) != 0 {
+	tails, _ := s.tails.Size()
+	if len(s.residents.byID) != 0 || len(s.residents.byDesc) != 0 || tails != 0 {
 		t.Error("the agent is still in memory")
 	}
 	// An open history of one that is deleted lets it go with its last user.

@@ -135,7 +135,7 @@ func (h *history) open(ctx context.Context) error {
 		return err
 	}
 	h.synced = info.Size()
-	if t, ok := h.s.tails.take(h.r.id, info); ok {
+	if t, ok := h.s.tails.Take(h.r.id); ok && t.fits(info) {
 		h.marker, h.records, h.from = t.marker, t.records, t.from
 		h.r.marker = newest(h.r.marker, t.noted)
 		return nil
@@ -372,7 +372,7 @@ func (h *history) cache() {
 		return
 	}
 	if info, err := h.f.Stat(); err == nil && info.Size() == h.synced {
-		h.s.tails.put(&cachedTail{id: h.r.id, marker: h.marker, records: h.records, from: h.from, noted: h.r.marker, size: h.synced, mod: info.ModTime()})
+		h.s.keepTail(&cachedTail{id: h.r.id, marker: h.marker, records: h.records, from: h.from, noted: h.r.marker, size: h.synced, mod: info.ModTime()})
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/claybot/claybot"
 )
@@ -340,41 +339,6 @@ func (c *countingFS) Open(name string, flag int) (File, error) {
 func (c countingFile) ReadAt(p []byte, off int64) (int, error) {
 	c.fs.reads++
 	return c.File.ReadAt(p, off)
-}
-
-func TestTailsAreBounded(t *testing.T) {
-	c := newTails(4 * tailCost)
-	file := t.TempDir() + "/f"
-	writeFile(t, file, nil)
-	info, err := os.Stat(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 9 {
-		c.put(&cachedTail{id: claybot.AgentID(fmt.Sprint(i)), mod: info.ModTime()})
-		c.put(&cachedTail{id: claybot.AgentID(fmt.Sprint(i)), mod: info.ModTime()}) // twice is once
-	}
-	c.put(&cachedTail{id: "large", size: 100 * tailCost})
-	if len(c.byID) != 0 || c.bytes != 0 {
-		t.Errorf("a tail larger than all left %d tails of %d bytes, want none", len(c.byID), c.bytes)
-	}
-	for i := range 9 {
-		c.put(&cachedTail{id: claybot.AgentID(fmt.Sprint(i)), mod: info.ModTime()})
-	}
-	if _, ok := c.take("4", info); ok {
-		t.Error("the oldest is still there")
-	}
-	if _, ok := c.take("8", info); !ok {
-		t.Error("the newest is gone")
-	}
-	if _, ok := c.take("8", info); ok {
-		t.Error("taken twice")
-	}
-	c.byID["5"].Value.(*cachedTail).used = time.Now().Add(-time.Hour)
-	c.put(&cachedTail{id: "new"})
-	if len(c.byID) != 3 || c.bytes != 3*tailCost {
-		t.Errorf("got %d tails of %d bytes, want 3 of %d", len(c.byID), c.bytes, 3*tailCost)
-	}
 }
 
 // BenchmarkHotAppend is what one reply costs besides the disk.

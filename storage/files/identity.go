@@ -199,7 +199,7 @@ func (s *Store) remember(a claybot.Agent) {
 	}
 	defer func() { _ = f.Close() }() // nothing was written
 	if info, err := f.Stat(); err == nil {
-		s.tails.put(&cachedTail{id: a.ID, marker: startRecord(a.CreatedAt), size: info.Size(), mod: info.ModTime()})
+		s.keepTail(&cachedTail{id: a.ID, marker: startRecord(a.CreatedAt), size: info.Size(), mod: info.ModTime()})
 	}
 }
 
@@ -470,7 +470,7 @@ func (s *Store) setAside(ctx context.Context, id claybot.AgentID) (moved bool, e
 	r.writer = nil
 	s.settled(r) // its history is gone, so no work on it remains
 	s.residents.retract(r)
-	s.tails.forget(id)
+	s.tails.Take(id)
 	// The new name first: a crash may leave both names, and never none.
 	return moved, errors.Join(s.fs.SyncDir(s.quarantine.dir), s.fs.SyncDir(s.root))
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -74,5 +75,57 @@ func TestHistoryMoved(t *testing.T) {
 	records, err := db.Agents.Records(ctx, id)
 	if err != nil || len(records) != 2 || records[0].Text != "one" || records[1].Text != "two" {
 		t.Errorf("got %+v, %v", records, err)
+	}
+}
+
+// TestHistoryGoesOn: a process that had a history open a moment ago reads what is new, also
+// from other members, and reads all again if the newest record that it knows has changed.
+func TestHistoryGoesOn(t *testing.T) {
+	address := schemaOf(t, postgrestest.Shared(t).Database(t))
+	db, other := openWith(t, Config{URL: address, NoListen: true}), openWith(t, Config{URL: address, NoListen: true})
+	ctx := t.Context()
+	id := agentAt(t, db, "C1")
+	change := func(q string) {
+		t.Helper()
+		if _, err := db.pool.Exec(ctx, q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct {
+		name   string
+		by     *DB
+		before string // what happens in the database first
+		texts  string // that are found
+		add    []string
+	}{
+		{"the first time", db, "", "", []string{"one", "two", "three"}},
+		{"from memory", db, "UPDATE records SET body = 'damaged' WHERE n = 2", "one two three", nil},
+		{"by another member", other, "", "two three", []string{"four"}},
+		{"with what another member added", db, "", "one two three four", []string{"five"}},
+		{"the newest record is gone", db, "DELETE FROM records WHERE n = 6", "two three four", nil},
+		{"the newest record is another one", db, "UPDATE records SET crc = crc + 1 WHERE n = 5", "two three", nil},
+	} {
+		if step.before != "" {
+			change(step.before)
+		}
+		h, err := step.by.Agents.OpenHistory(ctx, leaseOf(t, step.by, id))
+		if err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		var texts []string
+		for _, r := range h.Records() {
+			texts = append(texts, r.Text)
+		}
+		if got := strings.Join(texts, " "); got != step.texts {
+			t.Errorf("%s: found %q, want %q", step.name, got, step.texts)
+		}
+		for _, text := range step.add {
+			if err := h.Append(ctx, claybot.Record{Type: claybot.RecordUser, At: 1, Text: text}); err != nil {
+				t.Fatalf("%s: %v", step.name, err)
+			}
+		}
+		if err := h.Close(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
 	}
 }

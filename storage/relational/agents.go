@@ -26,13 +26,14 @@ type Agents struct {
 	*core
 	blobs     storage.Blobs
 	maxInline int64
+	recent    *storage.Recent[claybot.AgentID, recall] // histories that were closed a moment ago
 }
 
 // NewAgents returns the agents in the tables of db. blobs stores the bytes of files;
 // with nil, the table chunks does, for files of at most maxInline bytes; 0 means any
 // size.
 func NewAgents(db *Store, blobs storage.Blobs, maxInline int64) *Agents {
-	return &Agents{db.core, blobs, maxInline}
+	return &Agents{db.core, blobs, maxInline, storage.NewRecent[claybot.AgentID, recall](recentHistories, recentIdle)}
 }
 
 // AgentFor implements storage.Agents.
@@ -87,7 +88,7 @@ func makeAgent(c *Conn, d claybot.Descriptor, b *claybot.Background) (claybot.Ag
 	if err := saveState(c, a.ID, a.State); err != nil {
 		return a, err
 	}
-	if err := addRecords(c, a.ID, 0, claybot.Record{Type: claybot.RecordStart, V: 1, At: at}); err != nil {
+	if _, err := addRecords(c, a.ID, 0, claybot.Record{Type: claybot.RecordStart, V: 1, At: at}); err != nil {
 		return a, err
 	}
 	return loadAgent(c, "id", string(a.ID)) // do not keep b, which belongs to the caller

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -19,25 +20,25 @@ const recordPage = 200
 var errMoved = errors.New("the history is longer than it was: it must be opened again")
 
 // addRecords appends to the history of an agent, which has n records. The caller has
-// locked the agent's row.
-func addRecords(c *Conn, id claybot.AgentID, n int64, records ...claybot.Record) error {
+// locked the agent's row. The result is the checksum of the last record.
+func addRecords(c *Conn, id claybot.AgentID, n int64, records ...claybot.Record) (crc uint32, err error) {
 	if len(records) == 0 {
-		return nil
+		return 0, nil
 	}
 	if err := c.do("UPDATE agents SET records = ? WHERE id = ?", n+int64(len(records)), id); err != nil {
-		return err
+		return 0, err
 	}
 	for _, r := range records {
-		body, crc, err := encode(r)
-		if err != nil {
-			return fmt.Errorf("encode record: %w", err)
+		var body string
+		if body, crc, err = encode(r); err != nil {
+			return 0, fmt.Errorf("encode record: %w", err)
 		}
 		n++
 		if err := c.do("INSERT INTO records (agent, n, body, crc) VALUES (?, ?, ?, ?)", id, n, body, crc); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return crc, nil
 }
 
 // A recall is the history of an agent, read from the newest record: the records
@@ -46,6 +47,7 @@ func addRecords(c *Conn, id claybot.AgentID, n int64, records ...claybot.Record)
 // that they compacted stay compacted.
 type recall struct {
 	n       int64 // of the newest record; 0 for none
+	crc     int64 // its checksum
 	marker  claybot.Record
 	records []claybot.Record // the newest first
 	summary bool
@@ -83,8 +85,9 @@ func (s *Agents) remembered(ctx context.Context, id claybot.AgentID, ask func(c 
 		err := s.read(ctx, func(c *Conn) error {
 			return ask(c, Ask{Args: []any{id, before, recordPage}, Query: "SELECT body, crc, n FROM records WHERE agent = ? AND n < ? ORDER BY n DESC LIMIT 0+?", Row: func(r Row) error {
 				rows++
-				before = r.Int(2)
-				m.n = max(m.n, before)
+				if before = r.Int(2); m.n == 0 {
+					m.n, m.crc = before, r.Int(1)
+				}
 				var rec claybot.Record
 				if err := decode(r.Str(0), r.Int(1), &rec); err != nil {
 					s.log.Error("damaged history record", "agent", id, "record", before, "err", err)
@@ -116,6 +119,14 @@ func (s *Agents) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Rec
 // OpenHistory implements storage.Histories.
 func (s *Agents) OpenHistory(ctx context.Context, l storage.Lease) (storage.History, error) {
 	h := &history{s: s, lease: l}
+	if m, ok := s.recent.Take(l.Agent); ok {
+		switch same, err := h.goOn(ctx, m); {
+		case err != nil:
+			return nil, fmt.Errorf("open history of agent %s: %w", l.Agent, err)
+		case same:
+			return h, nil
+		}
+	}
 	m, err := s.remembered(ctx, l.Agent, func(c *Conn, page Ask) error {
 		_, err := leasedWith(c, l, page) // without a lock: a write checks the lease again
 		return err
@@ -123,8 +134,44 @@ func (s *Agents) OpenHistory(ctx context.Context, l storage.Lease) (storage.Hist
 	if err != nil {
 		return nil, fmt.Errorf("open history of agent %s: %w", l.Agent, err)
 	}
-	h.n, h.marker, h.records = m.n, m.marker, m.records
+	h.n, h.crc, h.marker, h.records = m.n, m.crc, m.marker, m.records
 	return h, nil
+}
+
+const (
+	recentHistories = 8 << 20         // bytes of histories that stay decoded
+	recentIdle      = 5 * time.Minute // for at most this long after the last use
+	recordCost      = 512             // what a record takes beside its text
+)
+
+// goOn opens a history that this process had open a moment ago. It reads the newest record
+// of that time, which must be there unchanged, and what others have added since.
+func (h *history) goOn(ctx context.Context, m recall) (same bool, err error) {
+	var added []claybot.Record
+	n, crc, rows := m.n, m.crc, 0
+	err = h.s.read(ctx, func(c *Conn) error {
+		added, rows, same = nil, 0, true
+		_, err := leasedWith(c, h.lease, Ask{
+			Query: "SELECT body, crc, n FROM records WHERE agent = ? AND n >= ? ORDER BY n LIMIT 0+?", Args: []any{h.lease.Agent, m.n, recordPage},
+			Row: func(r Row) error {
+				if rows++; rows == 1 {
+					same = r.Int(2) == m.n && r.Int(1) == m.crc
+					return nil
+				}
+				var rec claybot.Record
+				same = same && decode(r.Str(0), r.Int(1), &rec) == nil
+				added, n, crc = append(added, rec), r.Int(2), r.Int(1)
+				return nil
+			},
+		})
+		return err
+	})
+	if err != nil || !same || rows == 0 || rows == recordPage {
+		return false, err
+	}
+	h.n, h.crc, h.marker, h.records = n, crc, m.marker, m.records
+	h.take(added)
+	return true, nil
 }
 
 // A history implements storage.History.
@@ -132,6 +179,7 @@ type history struct {
 	s       *Agents
 	lease   storage.Lease
 	n       int64 // records that are saved
+	crc     int64 // checksum of the last of them
 	marker  claybot.Record
 	records []claybot.Record
 	pending []claybot.Record // buffered
@@ -167,6 +215,7 @@ func (h *history) Buffer(_ context.Context, records ...claybot.Record) error {
 
 // save atomically adds records.
 func (h *history) save(ctx context.Context, records []claybot.Record) error {
+	var crc uint32
 	err := h.s.core.update(ctx, func(c *Conn) error {
 		var n int64
 		_, err := leasedWith(c, h.lease, Ask{
@@ -179,10 +228,11 @@ func (h *history) save(ctx context.Context, records []claybot.Record) error {
 		if n != h.n {
 			return errMoved
 		}
-		return addRecords(c, h.lease.Agent, h.n, records...)
+		crc, err = addRecords(c, h.lease.Agent, h.n, records...)
+		return err
 	})
-	if err == nil {
-		h.n += int64(len(records))
+	if err == nil && len(records) > 0 {
+		h.n, h.crc = h.n+int64(len(records)), int64(crc)
 	}
 	return err
 }
@@ -206,12 +256,26 @@ func (h *history) Close() error {
 		return nil
 	}
 	h.closed = true
-	if len(h.pending) == 0 {
-		return nil
+	if len(h.pending) > 0 {
+		err := h.save(context.Background(), h.pending)
+		switch {
+		case errors.Is(err, storage.ErrLeaseLost), errors.Is(err, errMoved):
+			return nil
+		case err != nil:
+			return fmt.Errorf("close history of agent %s: %w", h.lease.Agent, err)
+		}
 	}
-	err := h.save(context.Background(), h.pending)
-	if err != nil && !errors.Is(err, storage.ErrLeaseLost) && !errors.Is(err, errMoved) {
-		return fmt.Errorf("close history of agent %s: %w", h.lease.Agent, err)
-	}
+	h.keep()
 	return nil
+}
+
+// keep keeps the history in memory for the next time that this process opens it.
+func (h *history) keep() {
+	cost := int64(recordCost)
+	for i := range h.records {
+		cost += recordCost + int64(len(h.records[i].Text))
+	}
+	if h.n > 0 {
+		h.s.recent.Put(h.lease.Agent, recall{n: h.n, crc: h.crc, marker: h.marker, records: h.records}, cost)
+	}
 }

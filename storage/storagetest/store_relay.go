@@ -131,7 +131,10 @@ var relayTests = []storeTest{
 			b.published(sink, "told", 2)
 		}
 		b.published("web", "untold", 2)
-		day := func(n int) { b.Helper(); b.noError(b.Prune(b.ctx, start.Add(time.Duration(n)*24*time.Hour), storage.DefaultRetention())) }
+		day := func(n int) {
+			b.Helper()
+			b.noError(b.Prune(b.ctx, start.Add(time.Duration(n)*24*time.Hour), storage.DefaultRetention()))
+		}
 		day(8)
 		b.equal("told", len(b.events("told", 0)), 0)
 		b.equal("untold", len(b.events("untold", 0)), 2)

@@ -53,8 +53,11 @@ var retentionTests = []storeTest{
 			after time.Duration
 			kept  string
 		}{
-			{day, "events run message answer "}, {2*day - time.Hour, "events run message answer "},
-			{2*day + time.Hour, "run message answer "}, {4*day + time.Hour, "run message "}, {6*day - time.Hour, "run message "}, {6*day + time.Hour, ""},
+			{2*day - time.Hour, "events run message answer "},
+			{2*day + time.Hour, "run message answer "},
+			{4*day + time.Hour, "run message "},
+			{6*day - time.Hour, "run message "},
+			{6*day + time.Hour, ""},
 		} {
 			b.noError(b.Prune(b.ctx, time.Now().Add(step.after), keep))
 			b.kept(1, step.kept)
