@@ -54,9 +54,10 @@ type (
 	kubeService struct {
 		kubeHead
 		Spec struct {
-			ClusterIP string
-			Selector  kubeLabels
-			Ports     []kubePort
+			ClusterIP                string
+			PublishNotReadyAddresses bool
+			Selector                 kubeLabels
+			Ports                    []kubePort
 		}
 	}
 
@@ -376,8 +377,9 @@ func TestKubernetes(t *testing.T) {
 	if !slices.Contains(c.HTTP.Hosts, host) || !slices.Contains(k.ingresses[0].Spec.TLS[0].Hosts, host) {
 		t.Errorf("people see %s; the nodes know %v, the certificate %v", host, c.HTTP.Hosts, k.ingresses[0].Spec.TLS[0].Hosts)
 	}
-	if to := k.ingresses[0].Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name; !slices.ContainsFunc(k.services, func(s kubeService) bool { return s.Metadata.Name == to }) {
-		t.Errorf("the Ingress leads to %s", to)
+	// The page of a member that is not ready says why.
+	if to := k.ingresses[0].Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name; !slices.ContainsFunc(k.services, func(s kubeService) bool { return s.Metadata.Name == to && s.Spec.PublishNotReadyAddresses }) {
+		t.Errorf("the Ingress does not lead to a service %s with the members that are not ready", to)
 	}
 }
 

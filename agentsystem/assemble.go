@@ -124,7 +124,7 @@ func (a *assembly) makeAgents() {
 	}
 	s.supervisor = &supervisor{
 		members: a.Members, freed: s.follower.freed, recovery: s.Worker.Recovery, boot: s.Worker.Boot, boots: a.Boots, pending: a.pending, meter: a.Meter, log: a.Log,
-		connectors: make(map[string]connectors.Connector), held: make(map[string]*holding),
+		connectors: make(map[string]connectors.Connector), held: make(map[string]*holding), holders: make(map[string]string),
 	}
 	s.windows.connectors = s.supervisor.All
 	s.Output = &Output{files: a.Agents, sender: s.deliverer, people: s.People, work: a.work, connector: a.connector, log: a.Log}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -370,6 +371,46 @@ func TestOneNodePolls(t *testing.T) {
 		}
 		if p.max != 1 || len(p.list()) != 4 {
 			t.Errorf("%d polls at the same time; all: %v", p.max, p.list())
+		}
+	})
+}
+
+// A node that stands by for a member that is no longer live is not ready, until it has the
+// connection and the first success.
+func TestReadyWhileNoLiveNodePolls(t *testing.T) {
+	p := new(polls)
+	nodesInBubble(t, 1, func(c *clusterRig) { c.line = p.line }, func(c *clusterRig) {
+		first := c.nodes[0]
+		time.Sleep(1200 * time.Millisecond) // so that the second one does not renew as the term of the first one ends
+		second := c.start()
+		after(3 * time.Second)
+		if ready, why := second.system.Overview.Ready(); !ready || second.line.Health().State != connectors.StateStandby {
+			t.Fatalf("while the first one polls: %v %s %+v", ready, why, second.line.Health())
+		}
+		first.kill()
+		vacant := 0
+		for began := time.Now(); len(p.list()) < 2 && time.Since(began) < time.Minute; after(50 * time.Millisecond) {
+			ready, why := second.system.Overview.Ready()
+			standby := second.line.Health().State == connectors.StateStandby
+			if expired := len(second.members.Alive()) == 1; standby && ready == expired {
+				t.Errorf("%v after the kill: ready %v: %s; the first one has expired: %v", time.Since(began), ready, why, expired)
+			}
+			if !ready && strings.Contains(why, "no live node has the connection") {
+				vacant++
+			}
+		}
+		if ready, why := second.system.Overview.Ready(); vacant == 0 || !ready || len(p.list()) != 2 {
+			t.Errorf("%d times without a live node; after the takeover by %v: %v %s", vacant, p.list(), ready, why)
+		}
+		// One that had the connection before is ready again with its next success.
+		second.line.Standby("")
+		second.line.Start()
+		if ready, _ := second.system.Overview.Ready(); ready {
+			t.Error("ready before the first success")
+		}
+		second.line.OK()
+		if ready, why := second.system.Overview.Ready(); !ready {
+			t.Error(why)
 		}
 	})
 }

@@ -47,6 +47,7 @@ type supervisor struct {
 	connectors map[string]connectors.Connector
 	running    bool // Run has said which connectors there are
 	held       map[string]*holding
+	holders    map[string]string // ids of the members that run the connectors for which this one stands by
 }
 
 // add says which connectors there are.
@@ -83,6 +84,30 @@ func (s *supervisor) All() []connectors.Connector {
 // Stuck implements overview.Connectors.
 func (s *supervisor) Stuck(name string) string { return s.pending.stuck(name) }
 
+// Vacant implements overview.Connectors.
+func (s *supervisor) Vacant(name string) bool {
+	s.mu.Lock()
+	holder, standby := s.holders[name]
+	s.mu.Unlock()
+	return standby && s.members.Gone(holder)
+}
+
+// standsBy records that this member stands by for a connector. An empty holder means that
+// the present one is unknown.
+func (s *supervisor) standsBy(name, holder string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if holder != "" || s.holders[name] == "" {
+		s.holders[name] = holder
+	}
+}
+
+func (s *supervisor) standsByNoMore(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.holders, name)
+}
+
 // run keeps a connector running until ctx is done. A connector that only one member may
 // run waits for its claim, and ends when the claim does.
 func (s *supervisor) run(ctx context.Context, c connectors.Connector, h connectors.Handler) {
@@ -94,7 +119,8 @@ func (s *supervisor) run(ctx context.Context, c connectors.Connector, h connecto
 	}
 	log := s.log.With("connector", c.Name(), "claim", x.Exclusive())
 	for stopped := false; !stopped; {
-		hold := s.standBy(ctx, x, log)
+		hold := s.standBy(ctx, c.Name(), x, log)
+		s.standsByNoMore(c.Name())
 		if hold == nil {
 			return
 		}
@@ -111,7 +137,7 @@ func (s *supervisor) run(ctx context.Context, c connectors.Connector, h connecto
 }
 
 // standBy waits for the claim of a connector; it returns nil when ctx is done.
-func (s *supervisor) standBy(ctx context.Context, x connectors.Exclusive, log *slog.Logger) *cluster.Hold {
+func (s *supervisor) standBy(ctx context.Context, name string, x connectors.Exclusive, log *slog.Logger) *cluster.Hold {
 	last := ""
 	for level := slog.LevelDebug; ctx.Err() == nil; level = slog.LevelInfo {
 		freed, changed := s.freed.Next(), s.members.Changed()
@@ -120,10 +146,11 @@ func (s *supervisor) standBy(ctx context.Context, x connectors.Exclusive, log *s
 			log.Log(ctx, level, "connection claimed by this member")
 			return hold
 		}
-		holder := ""
+		id, holder := "", ""
 		if errors.Is(err, storage.ErrHeld) {
-			if id, err := s.members.Holder(ctx, x.Exclusive()); err == nil && id != "" {
+			if id, _ = s.members.Holder(ctx, x.Exclusive()); id != "" { // otherwise it is unknown
 				holder = s.members.NameOf(id)
+				s.members.Heard(id) // it may have joined since the last renewal
 			}
 			if holder != last {
 				log.Info("connection held by another member; standing by", "holder", holder)
@@ -133,6 +160,7 @@ func (s *supervisor) standBy(ctx context.Context, x connectors.Exclusive, log *s
 			log.Warn("failed to claim a connection, retrying", "err", err)
 		}
 		x.Standby(holder)
+		s.standsBy(name, id)
 		timer := time.NewTimer(claimEvery)
 		select {
 		case <-ctx.Done():

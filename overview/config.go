@@ -88,6 +88,8 @@ type Connectors interface {
 	All() []connectors.Connector
 	// Held returns why a connector receives nothing, or "".
 	Held(name string) string
+	// Vacant reports whether this member stands by for a connector that no live member runs.
+	Vacant(name string) bool
 	// Stuck returns a sentence that reports how long a connector has waited for one message
 	// to be stored, or "" if that is not too long.
 	Stuck(name string) string

@@ -19,6 +19,7 @@ const (
 	noDatabase = "the database does not answer; nothing new is taken in until it does"
 	oldFigures = "the database did not give its figures in time; they are the last that were read"
 	noneRead   = "the database did not give its figures in time; they are not known yet"
+	vacant     = "no live node has the connection; this one takes it over"
 	noHolder   = "the node that has the connection is unknown until the database answers"
 )
 

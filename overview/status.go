@@ -208,16 +208,18 @@ func (o *Monitor) health() []ConnectorStatus {
 		if stuck := o.Connectors.Stuck(c.Name()); stuck != "" {
 			health.State, health.Err = connectors.StateFailing, stuck
 		}
+		if health.State == connectors.StateStandby && o.Connectors.Vacant(c.Name()) {
+			health.Err = vacant
+		}
 		all = append(all, ConnectorStatus{Name: c.Name(), Health: health, Held: o.Connectors.Held(c.Name())})
 	}
 	return all
 }
 
 // Ready reports whether the member is ready, or else what is missing: every connector has
-// succeeded once or stands by, none has waited long for a message to be stored, the store
-// answers, this member is healthy and parking is not full. Before Run nothing is ready.
-// A single unusable agent does not count; Status reports it.
-// others are served, and Status tells of it.
+// succeeded once, or stands by for a live member, none has waited long for a message to be
+// stored, the store answers, this member is healthy and parking is not full. Before Run
+// nothing is ready. A single unusable agent does not count; Status reports it.
 func (o *Monitor) Ready() (bool, string) {
 	_, full := o.Parked.Totals()
 	switch {
@@ -237,7 +239,8 @@ func (o *Monitor) Ready() (bool, string) {
 		if stuck := o.Connectors.Stuck(c.Name); stuck != "" {
 			return false, "connector " + c.Name + ": " + stuck
 		}
-		if c.LastOK.IsZero() && c.State != connectors.StateStandby {
+		waits := c.State == connectors.StateStarting || c.State != connectors.StateStandby && c.LastOK.IsZero()
+		if waits || c.State == connectors.StateStandby && o.Connectors.Vacant(c.Name) {
 			return false, strings.TrimSpace(fmt.Sprintf("connector %s is %s %s", c.Name, c.State, c.Err))
 		}
 	}
