@@ -16,11 +16,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// kubeFiles are the manifests: the members, a database to try them out, and the migration.
-var kubeFiles = []string{"deploy/kubernetes.yaml", "deploy/postgres.yaml", "deploy/migrate.yaml"}
+// kubeFiles are the manifests: the members, a database to try them out, the migration, and
+// the monitoring.
+var kubeFiles = []string{"deploy/kubernetes.yaml", "deploy/postgres.yaml", "deploy/migrate.yaml", "deploy/monitoring.yaml"}
 
 // The kinds of kubeFiles with the fields that they use, by the API of Kubernetes 1.30:
-// apps/v1, batch/v1, v1, policy/v1, networking.k8s.io/v1.
+// apps/v1, batch/v1, v1, policy/v1, networking.k8s.io/v1; and by that of the Prometheus
+// Operator: monitoring.coreos.com/v1.
 type (
 	kubeLabels map[string]string
 
@@ -174,6 +176,27 @@ type (
 		}
 	}
 
+	kubeMonitor struct {
+		kubeHead
+		Spec struct {
+			Selector            kubeSelector
+			PodMetricsEndpoints []struct{ Port, Interval string }
+		}
+	}
+
+	kubeRules struct {
+		kubeHead
+		Spec struct {
+			Groups []struct {
+				Name  string
+				Rules []struct {
+					Alert, Expr, For    string
+					Labels, Annotations kubeLabels
+				}
+			}
+		}
+	}
+
 	kubeIngress struct {
 		kubeHead
 		Spec struct {
@@ -211,6 +234,8 @@ type kube struct {
 	budgets    []kubeBudget
 	policies   []kubePolicy
 	ingresses  []kubeIngress
+	monitors   []kubeMonitor
+	rules      []kubeRules
 }
 
 // readKube reads the manifests. A field that is not in the types above is an error,
@@ -261,6 +286,10 @@ func (k *kube) read(t *testing.T, node *yaml.Node) {
 		add(t, node, &k.policies)
 	case "networking.k8s.io/v1 Ingress":
 		add(t, node, &k.ingresses)
+	case "monitoring.coreos.com/v1 PodMonitor":
+		add(t, node, &k.monitors)
+	case "monitoring.coreos.com/v1 PrometheusRule":
+		add(t, node, &k.rules)
 	default:
 		t.Errorf("%s %s is not known", head.APIVersion, head.Kind)
 	}
@@ -393,6 +422,9 @@ func (k *kube) selectors() (all []kubeLabels) {
 	}
 	for _, p := range k.policies {
 		all = append(all, p.Spec.PodSelector.MatchLabels)
+	}
+	for _, m := range k.monitors {
+		all = append(all, m.Spec.Selector.MatchLabels)
 	}
 	return all
 }

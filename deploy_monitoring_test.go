@@ -1,0 +1,67 @@
+package claybot_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// metricName is a metric in an expression of Prometheus.
+var metricName = regexp.MustCompile(`\b(claybot|process|go)_[a-z_]+`)
+
+// unknownMetrics are the metrics of an expression that a guide does not list.
+func unknownMetrics(expr, guide string) (all []string) {
+	for _, name := range metricName.FindAllString(expr, -1) {
+		if !strings.Contains(guide, "\n| `"+name+"` | ") {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// The alerts are about metrics that exist, and Prometheus reaches the port that has them.
+func TestMonitoring(t *testing.T) {
+	k := readKube(t)
+	if len(k.monitors) != 1 || len(k.rules) != 1 {
+		t.Fatalf("%d monitors, %d sets of rules", len(k.monitors), len(k.rules))
+	}
+	guide, err := os.ReadFile("docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := unknownMetrics("max(claybot_agents) / claybot_agent > 1", string(guide)); !slices.Equal(got, []string{"claybot_agent"}) {
+		t.Fatalf("unknown: %v", got)
+	}
+	alerts := 0
+	for _, g := range k.rules[0].Spec.Groups {
+		for _, r := range g.Rules {
+			alerts++
+			if missing := unknownMetrics(r.Expr, string(guide)); missing != nil || !metricName.MatchString(r.Expr) {
+				t.Errorf("%s: %q has unknown metrics %v", r.Alert, r.Expr, missing)
+			}
+			if r.Annotations["summary"] == "" || r.Labels["severity"] == "" || r.Alert == "" {
+				t.Errorf("incomplete: %+v", r)
+			}
+		}
+	}
+	if alerts < 10 {
+		t.Errorf("%d alerts", alerts)
+	}
+	c := checkSettings(t, "the ConfigMap", k.settings[0].Data["claybot.yaml"])
+	_, port, _ := strings.Cut(c.Telemetry.MetricsListen, ":")
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports := k.sets[0].Spec.Template.Spec.Containers[0].Ports
+	if end := k.monitors[0].Spec.PodMetricsEndpoints; !slices.ContainsFunc(ports, func(p kubePort) bool { return p.Name == end[0].Port && p.ContainerPort == n }) {
+		t.Errorf("Prometheus asks %+v; the members listen on %d and name %+v", end, n, ports)
+	}
+	i := slices.IndexFunc(k.policies, func(p kubePolicy) bool { return p.Metadata.Name == "claybot-metrics" })
+	if i < 0 || len(k.policies[i].Spec.Ingress) != 1 || k.policies[i].Spec.Ingress[0].Ports[0].Port != n || len(k.policies[i].Spec.Ingress[0].From) != 1 {
+		t.Errorf("policies: %+v", k.policies)
+	}
+}
