@@ -305,6 +305,21 @@ type Ending interface {
 	End(ctx context.Context) Checkpoint
 }
 
+// A Deferring is a History that commits together with runs and messages: its buffered
+// records can be stored in the transaction that ends the run. Optional.
+type Deferring interface {
+	// Deferred returns the buffered records.
+	Deferred() Deferred
+	// Settle tells the history that these records are stored, the first that it buffers.
+	Settle(d Deferred)
+}
+
+// Deferred are records that follow the first After records of a history.
+type Deferred struct {
+	After   int64
+	Records []claybot.Record
+}
+
 // EndOf returns the checkpoint of the end of h; the zero Checkpoint if it needs none.
 func EndOf(ctx context.Context, h History) Checkpoint {
 	if e, ok := h.(Ending); ok {

@@ -89,6 +89,9 @@ type Lease struct {
 	Node  string
 	Token int64
 	Until time.Time
+	// Before is the token of the lease before this one: the holder of that one knows that
+	// nothing of the agent's history was written in between.
+	Before int64
 }
 
 // Acquired is an agent with a new lease, and all that its worker needs to continue.

@@ -69,6 +69,7 @@ type Outcome struct {
 	Posts   []Posting  // to other agents: notices, reports, answers
 	Wait    Wait       // of the agent, for pending messages
 	End     Checkpoint // of the agent's history, see Ending
+	Records Deferred   // that the agent's history buffers, see Deferring
 	Engine  string
 	Result  json.RawMessage
 	Undo    []claybot.Undo // its effects

@@ -26,6 +26,7 @@ type conversation struct {
 	inDoubt  map[string]claybot.Time    // tool calls that an earlier pass started, and when
 	repaired bool                       // the work of earlier passes is known
 	graph    bool                       // the engine is a graph: its state is in the records
+	held     bool                       // a final record is left to the end of the run
 }
 
 // open sets the history, and which records are hidden.
@@ -45,7 +46,48 @@ func (c *conversation) append(ctx context.Context, records ...claybot.Record) er
 	if err := c.history.Append(ctx, records...); err != nil {
 		return fmt.Errorf("append history: %w", err)
 	}
+	c.held = false
 	return nil
+}
+
+// hold leaves records to the end of the run.
+func (c *conversation) hold(ctx context.Context, records ...claybot.Record) error {
+	if err := c.history.Buffer(ctx, records...); err != nil {
+		return fmt.Errorf("append history: %w", err)
+	}
+	c.held = true
+	return nil
+}
+
+// final reports whether a record ends the run of a chat and can be stored with its end: a
+// crash before that lets the model answer again. If messages joined the run meanwhile, it is
+// stored with what follows.
+func (c *conversation) final(r claybot.Record) bool {
+	_, defers := c.history.(storage.Deferring)
+	return defers && r.Type == claybot.RecordAssistant && len(r.ToolCalls) == 0 && c.job.engine() == claybot.EngineReact
+}
+
+// flush makes a final record durable, before an event that tells of it.
+func (c *conversation) flush(ctx context.Context) error {
+	if !c.held {
+		return nil
+	}
+	return c.append(ctx)
+}
+
+// deferred are the records that the end of the run stores.
+func (c *conversation) deferred() (d storage.Deferred) {
+	if h, defers := c.history.(storage.Deferring); defers {
+		d = h.Deferred()
+	}
+	return d
+}
+
+// settle notes that deferred records are stored.
+func (c *conversation) settle(d storage.Deferred) {
+	if h, defers := c.history.(storage.Deferring); defers {
+		h.Settle(d)
+	}
 }
 
 // record makes one record of the engine durable, and adds its event.
@@ -57,7 +99,11 @@ func (c *conversation) record(ctx context.Context, r claybot.Record) error {
 	if r.At == 0 {
 		r.At = claybot.Now()
 	}
-	if err := c.append(ctx, r); err != nil {
+	store := c.append
+	if c.final(r) {
+		store = c.hold
+	}
+	if err := store(ctx, r); err != nil {
 		return err
 	}
 	c.note(r)

@@ -211,8 +211,8 @@ func (e *ending) finish(o storage.Outcome) error {
 	// The run's own context may be done; its end must be recorded anyway.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(j.box.Context()), storeTime)
 	defer cancel()
-	if e.talk.history != nil && o.State == claybot.RunFailed { // before its first record, its messages are only buffered
-		if err := e.talk.history.Append(ctx); err != nil {
+	if o.Records = e.talk.deferred(); e.talk.history != nil && len(o.Records.Records) == 0 && o.State == claybot.RunFailed {
+		if err := e.talk.history.Append(ctx); err != nil { // before its first record, its messages are only buffered
 			return err
 		}
 	}
@@ -248,6 +248,7 @@ func (e *ending) finish(o storage.Outcome) error {
 	if err != nil {
 		return err
 	}
+	e.talk.settle(o.Records)
 	sending.Hand(out)
 	if o.State != claybot.RunSucceeded {
 		s.parts.Subagents.StopAwaited(ctx, j.agent.ID, j.run.ID)

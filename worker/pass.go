@@ -37,7 +37,10 @@ func (s *Worker) newPass(j *job) *pass {
 	p.events = &eventBuffer{
 		job: j, seq: j.run.LastSeq - 1,
 		store: func(ctx context.Context, progress bool, ev []claybot.Event) error {
-			err := s.stores.Runs.Append(ctx, j.box.Lease, j.run.ID, progress, ev...)
+			err := p.talk.flush(ctx)
+			if err == nil {
+				err = s.stores.Runs.Append(ctx, j.box.Lease, j.run.ID, progress, ev...)
+			}
 			if err == nil && progress {
 				p.progressed(ctx)
 			}

@@ -88,7 +88,7 @@ func makeAgent(c *Conn, d claybot.Descriptor, b *claybot.Background) (claybot.Ag
 	if err := saveState(c, a.ID, a.State); err != nil {
 		return a, err
 	}
-	if _, err := addRecords(c, a.ID, 0, claybot.Record{Type: claybot.RecordStart, V: 1, At: at}); err != nil {
+	if err := addRecords(c, a.ID, 0, claybot.Record{Type: claybot.RecordStart, V: 1, At: at}); err != nil {
 		return a, err
 	}
 	return loadAgent(c, "id", string(a.ID)) // do not keep b, which belongs to the caller

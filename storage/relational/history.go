@@ -20,25 +20,25 @@ const recordPage = 200
 var errMoved = errors.New("the history is longer than it was: it must be opened again")
 
 // addRecords appends to the history of an agent, which has n records. The caller has
-// locked the agent's row. The result is the checksum of the last record.
-func addRecords(c *Conn, id claybot.AgentID, n int64, records ...claybot.Record) (crc uint32, err error) {
+// locked the agent's row.
+func addRecords(c *Conn, id claybot.AgentID, n int64, records ...claybot.Record) error {
 	if len(records) == 0 {
-		return 0, nil
+		return nil
 	}
 	if err := c.do("UPDATE agents SET records = ? WHERE id = ?", n+int64(len(records)), id); err != nil {
-		return 0, err
+		return err
 	}
 	for _, r := range records {
-		var body string
-		if body, crc, err = encode(r); err != nil {
-			return 0, fmt.Errorf("encode record: %w", err)
+		body, crc, err := encode(r)
+		if err != nil {
+			return fmt.Errorf("encode record: %w", err)
 		}
 		n++
 		if err := c.do("INSERT INTO records (agent, n, body, crc) VALUES (?, ?, ?, ?)", id, n, body, crc); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return crc, nil
+	return nil
 }
 
 // A recall is the history of an agent, read from the newest record: the records
@@ -48,6 +48,7 @@ func addRecords(c *Conn, id claybot.AgentID, n int64, records ...claybot.Record)
 type recall struct {
 	n       int64 // of the newest record; 0 for none
 	crc     int64 // its checksum
+	token   int64 // of the lease that had the history open, where it stayed in memory
 	marker  claybot.Record
 	records []claybot.Record // the newest first
 	summary bool
@@ -144,9 +145,14 @@ const (
 	recordCost      = 512             // what a record takes beside its text
 )
 
-// goOn opens a history that this process had open a moment ago. It reads the newest record
-// of that time, which must be there unchanged, and what others have added since.
+// goOn opens a history that this process had open a moment ago. If another lease was between,
+// it reads the newest record of that time, which must be there unchanged, and what others
+// have added since. A write checks the lease again.
 func (h *history) goOn(ctx context.Context, m recall) (same bool, err error) {
+	if h.lease.Before == m.token {
+		h.n, h.crc, h.marker, h.records = m.n, m.crc, m.marker, m.records
+		return true, nil
+	}
 	var added []claybot.Record
 	n, crc, rows := m.n, m.crc, 0
 	err = h.s.read(ctx, func(c *Conn) error {
@@ -215,24 +221,19 @@ func (h *history) Buffer(_ context.Context, records ...claybot.Record) error {
 
 // save atomically adds records.
 func (h *history) save(ctx context.Context, records []claybot.Record) error {
-	var crc uint32
 	err := h.s.core.update(ctx, func(c *Conn) error {
 		var n int64
-		_, err := leasedWith(c, h.lease, Ask{
-			Query: "SELECT records FROM agents WHERE id = ?", Args: []any{h.lease.Agent},
-			Row: func(r Row) error { n = r.Int(0); return nil },
-		})
+		_, err := leasedWith(c, h.lease, askRecords(h.lease.Agent, &n))
 		if err != nil {
 			return err
 		}
 		if n != h.n {
 			return errMoved
 		}
-		crc, err = addRecords(c, h.lease.Agent, h.n, records...)
-		return err
+		return addRecords(c, h.lease.Agent, h.n, records...)
 	})
-	if err == nil && len(records) > 0 {
-		h.n, h.crc = h.n+int64(len(records)), int64(crc)
+	if err == nil {
+		h.saved(records)
 	}
 	return err
 }
@@ -248,6 +249,41 @@ func (h *history) take(records []claybot.Record) {
 			h.records = append(h.records, r)
 		}
 	}
+}
+
+// Deferred implements storage.Deferring.
+func (h *history) Deferred() storage.Deferred {
+	return storage.Deferred{After: h.n, Records: h.pending}
+}
+
+// Settle implements storage.Deferring.
+func (h *history) Settle(d storage.Deferred) {
+	h.saved(d.Records)
+	h.pending = slices.Clone(h.pending[len(d.Records):])
+}
+
+// saved notes that records are in the database.
+func (h *history) saved(records []claybot.Record) {
+	if len(records) > 0 {
+		_, crc, _ := encode(records[len(records)-1]) // as it was when it was saved
+		h.n, h.crc = h.n+int64(len(records)), int64(crc)
+	}
+}
+
+// addDeferred appends records to the history of an agent that has n records.
+func addDeferred(c *Conn, id claybot.AgentID, n int64, d storage.Deferred) error {
+	if len(d.Records) == 0 {
+		return nil
+	}
+	if n != d.After {
+		return errMoved
+	}
+	return addRecords(c, id, n, d.Records...)
+}
+
+// askRecords finds how many records an agent has.
+func askRecords(id claybot.AgentID, n *int64) Ask {
+	return Ask{Query: "SELECT records FROM agents WHERE id = ?", Args: []any{id}, Row: func(r Row) error { *n = r.Int(0); return nil }}
 }
 
 // Close saves buffered records, unless the lease is lost.
@@ -276,6 +312,6 @@ func (h *history) keep() {
 		cost += recordCost + int64(len(h.records[i].Text))
 	}
 	if h.n > 0 {
-		h.s.recent.Put(h.lease.Agent, recall{n: h.n, crc: h.crc, marker: h.marker, records: h.records}, cost)
+		h.s.recent.Put(h.lease.Agent, recall{n: h.n, crc: h.crc, token: h.lease.Token, marker: h.marker, records: h.records}, cost)
 	}
 }

@@ -137,6 +137,7 @@ func (db leases) hold(c *Conn, a *inboxRow, waiting *waitingList, node string, a
 
 // lease grants a new lease of the agent. The caller saves a.
 func (a *inboxRow) lease(c *Conn, node string, at int64, ttl time.Duration) storage.Lease {
+	before := a.token
 	a.token++
 	if !c.dialect.Alone {
 		// A lease that a power loss undid must not be granted again with the same
@@ -144,7 +145,7 @@ func (a *inboxRow) lease(c *Conn, node string, at int64, ttl time.Duration) stor
 		a.token = max(a.token, at)
 	}
 	a.node, a.wakeAt = node, at+ttl.Milliseconds()
-	return storage.Lease{Agent: a.id, Node: node, Token: a.token, Until: time.UnixMilli(a.wakeAt)}
+	return storage.Lease{Agent: a.id, Node: node, Token: a.token, Until: time.UnixMilli(a.wakeAt), Before: before}
 }
 
 // boundMessages returns the messages of a run in the order they joined it. It

@@ -293,8 +293,16 @@ func (db runs) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, o 
 	out, err := write(ctx, db, func(c *Conn) ([][]claybot.Outgoing, error) {
 		var p payer
 		known := make(stored)
-		a, run, err := runningRunWith(c, l, id, append(known.ask(o.Replies), p.ask(l.Agent))...)
+		asks := append(known.ask(o.Replies), p.ask(l.Agent))
+		var records int64
+		if len(o.Records.Records) > 0 {
+			asks = append(asks, askRecords(l.Agent, &records))
+		}
+		a, run, err := runningRunWith(c, l, id, asks...)
 		if err != nil {
+			return nil, err
+		}
+		if err := addDeferred(c, l.Agent, records, o.Records); err != nil {
 			return nil, err
 		}
 		if err := checkOutcome(run.State, o); err != nil {
