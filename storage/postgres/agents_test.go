@@ -1,8 +1,10 @@
 package postgres
 
 import (
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -126,6 +128,84 @@ func TestHistoryGoesOn(t *testing.T) {
 		}
 		if err := h.Close(); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
+		}
+	}
+}
+
+// TestDeferredRecords: what a history buffers is stored with the end of the run, once and in
+// order, or not at all.
+func TestDeferredRecords(t *testing.T) {
+	db := openWith(t, Config{URL: schemaOf(t, postgrestest.Shared(t).Database(t)), NoListen: true})
+	ctx := t.Context()
+	id := agentAt(t, db, "C1")
+	record := func(text string) claybot.Record { return claybot.Record{Type: claybot.RecordUser, At: 1, Text: text} }
+	texts := func() string {
+		t.Helper()
+		records, err := db.Agents.Records(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, r := range records {
+			all = append(all, r.Text)
+		}
+		return strings.Join(all, " ")
+	}
+	for i, tt := range []struct {
+		name  string
+		moved bool // another record comes between
+		want  string
+	}{
+		{"stored with the end", false, "a0 b0 c0"},
+		{"once more", false, "a0 b0 c0 a1 b1 c1"},
+		{"not, if the history has moved", true, "a0 b0 c0 a1 b1 c1 other"},
+	} {
+		n := strconv.Itoa(i)
+		if _, err := db.Post(ctx, storage.Posting{To: id, Message: claybot.AgentMessage{ID: claybot.MessageID("m" + n), Type: claybot.MessageUser, Text: "x"}}); err != nil {
+			t.Fatal(err)
+		}
+		acquired, _, err := db.Acquire(ctx, "node", time.Hour, 1, 10)
+		if err != nil || len(acquired) != 1 {
+			t.Fatalf("%s: acquired %d, %v", tt.name, len(acquired), err)
+		}
+		l := acquired[0].Lease
+		run := claybot.RunID("r" + n)
+		if _, err := db.Begin(ctx, l, run, []claybot.MessageID{claybot.MessageID("m" + n)}, ""); err != nil {
+			t.Fatal(err)
+		}
+		h, err := db.Agents.OpenHistory(ctx, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Buffer(ctx, record("a"+n), record("b"+n), record("c"+n)); err != nil {
+			t.Fatal(err)
+		}
+		d := h.(storage.Deferring)
+		deferred := d.Deferred()
+		if tt.moved {
+			other, err := db.Agents.OpenHistory(ctx, l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := other.Append(ctx, record("other")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		end := storage.Outcome{State: claybot.RunSucceeded, Events: []claybot.Event{{Type: claybot.EventRunFinished}}, Records: deferred}
+		if _, err = db.Finish(ctx, l, run, end); (err != nil) != tt.moved {
+			t.Errorf("%s: finish: %v", tt.name, err)
+		}
+		if err == nil {
+			d.Settle(deferred)
+			if _, err := db.Finish(ctx, l, run, end); err == nil {
+				t.Errorf("%s: it was ended twice", tt.name)
+			}
+		}
+		if err := h.Close(); err != nil {
+			t.Errorf("%s: close: %v", tt.name, err)
+		}
+		if got := texts(); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }
