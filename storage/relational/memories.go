@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -44,22 +45,22 @@ func readMemory(r Row) storage.Memory {
 
 func (db notes) Memories(ctx context.Context, scopes ...string) ([]storage.Memory, error) {
 	var list []storage.Memory
-	asks := make([]Ask, len(scopes))
+	q := memoryColumns + ", m.scope FROM memories m JOIN memory_versions v USING (version) WHERE m.scope IN (?" +
+		strings.Repeat(", ?", max(len(scopes)-1, 0)) + ") ORDER BY m.path"
+	args := make([]any, max(len(scopes), 1))
 	for i, scope := range scopes {
-		asks[i] = Ask{
-			Query: memoryColumns + " FROM memories m JOIN memory_versions v USING (version) WHERE m.scope = ? ORDER BY m.path",
-			Args:  []any{scope}, Row: func(r Row) error {
-				m := readMemory(r)
-				m.Scope = scope
-				list = append(list, m)
-				return nil
-			},
-		}
+		args[i] = scope
 	}
 	err := db.read(ctx, func(c *Conn) error {
 		list = nil
-		return c.ask(asks...)
+		return c.each(q, func(r Row) error {
+			m := readMemory(r)
+			m.Scope = r.Str(9)
+			list = append(list, m)
+			return nil
+		}, args...)
 	})
+	slices.SortStableFunc(list, func(a, b storage.Memory) int { return slices.Index(scopes, a.Scope) - slices.Index(scopes, b.Scope) })
 	return result(list, err, "memories of %s", strings.Join(scopes, ", "))
 }
 
