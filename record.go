@@ -18,6 +18,7 @@ const (
 	RecordQuestion  RecordType = "question" // the run asks a question
 	RecordAnswer    RecordType = "answer"   // what was said to a question, or its default
 	RecordNode      RecordType = "node"     // a node of a graph has ended
+	RecordIndex     RecordType = "index"    // which notes and skills the agent has
 )
 
 // A Record is one line of history.jsonl. Which fields are set depends on Type.
@@ -67,6 +68,10 @@ type Record struct {
 	// Groups are those of tools that are declared to the model from this result, or this
 	// summary, on.
 	Groups []string `json:"groups,omitempty"`
+	// Index is what the model knows of its notes and skills from here on. In a summary, and
+	// where the record has no Text, it stands in the system prompt; otherwise Text tells
+	// the model what has changed.
+	Index *Index `json:"index,omitempty"`
 	// Undo is the effect of a tool that people may want to take back.
 	Undo *Undo `json:"undo,omitempty"`
 	// Tainted: the text comes from, or was written under the influence of, an
@@ -88,6 +93,16 @@ type Record struct {
 
 	By    string `json:"by,omitempty"`    // reset: user, operator, api, restore
 	Level string `json:"level,omitempty"` // note: info, warn, error
+}
+
+// An Index lists the notes and skills of an agent.
+type Index struct {
+	Text string `json:"text,omitempty"`
+	// Owner: the notes of the agent's person may be in it, so a run that others read must
+	// not see it.
+	Owner bool `json:"owner,omitempty"`
+	// Private: it has words of notes that not everybody may read.
+	Private bool `json:"private,omitempty"`
 }
 
 // A StateChange is what one node changed of the state of its graph: the members

@@ -1,6 +1,10 @@
 package llm
 
-import "github.com/claybot/claybot"
+import (
+	"slices"
+
+	"github.com/claybot/claybot"
+)
 
 // A Chat makes the messages of a conversation that grows, and makes those of its settled
 // records only once: a turn costs what is new, not all that was said. The zero value is
@@ -12,6 +16,7 @@ type Chat struct {
 	done     int             // before this place in the history, each call has its result
 	messages []Message       // the first settled of them are what the records before done became
 	settled  int             // messages
+	answered int             // messages; the model has not answered those after them
 	used     map[string]bool // ids of the calls in messages
 	size     int             // of the settled messages
 }
@@ -68,6 +73,7 @@ func (c *Chat) begin(history []claybot.Record, tools bool) {
 		if o.summary >= 0 {
 			c.messages = append(c.messages, Message{Role: RoleUser, Content: summaryText(history[o.summary])})
 		}
+		c.answered = len(c.messages)
 		return
 	}
 	for _, m := range c.messages[c.settled:] {
@@ -75,7 +81,7 @@ func (c *Chat) begin(history []claybot.Record, tools bool) {
 			delete(c.used, call.ID)
 		}
 	}
-	c.messages = c.messages[:c.settled]
+	c.messages, c.answered = c.messages[:c.settled], c.settled
 }
 
 // add adds what a record becomes.
@@ -85,6 +91,11 @@ func (c *Chat) add(r *claybot.Record, results []*claybot.Record) {
 		c.messages = append(c.messages, Message{ID: string(r.MessageID), Role: RoleUser, Content: userText(r), Files: r.Files})
 	case claybot.RecordSystem:
 		c.messages = append(c.messages, Message{ID: string(r.MessageID), Role: RoleUser, Content: systemText(r), Files: r.Files})
+	case claybot.RecordIndex:
+		if r.Text != "" { // what the model has to answer stays the newest
+			c.messages = slices.Insert(c.messages, c.answered, Message{ID: IndexMessage, Role: RoleUser, Content: indexText(r)})
+			c.answered++
+		}
 	case claybot.RecordAssistant:
 		if len(c.messages) == 0 {
 			c.messages = append(c.messages, Message{Role: RoleUser, Content: noBeginning})
@@ -94,6 +105,9 @@ func (c *Chat) add(r *claybot.Record, results []*claybot.Record) {
 		} else if r.Text != "" {
 			c.messages = append(c.messages, Message{Role: RoleAssistant, Content: valid(r.Text)})
 		}
+		c.answered = len(c.messages)
+	case claybot.RecordTool:
+		c.answered = len(c.messages)
 	}
 }
 
@@ -117,7 +131,8 @@ func (c *Chat) Size() int { return c.size }
 // pair finds the results of the calls of each assistant record from a place on, by its
 // place in history; nil where there is none. A result belongs to the most recent
 // assistant record before it that still waits for its id; other results are strays.
-// Each call before done, which is limit at most, has its result before done.
+// Each call before done, which is limit at most, has its result before done, and each
+// message its answer: a change of the index may still come before it.
 func pair(history []claybot.Record, from, limit int) (results map[int][]*claybot.Record, done int) {
 	type place struct{ record, call int }
 	results = map[int][]*claybot.Record{}
@@ -144,7 +159,7 @@ func pair(history []claybot.Record, from, limit int) (results map[int][]*claybot
 				waiting--
 			}
 		}
-		if waiting == 0 && i < limit {
+		if answered := history[i].Type == claybot.RecordAssistant || history[i].Type == claybot.RecordTool; answered && waiting == 0 && i < limit {
 			done = i + 1
 		}
 	}

@@ -47,8 +47,8 @@ func TestChatKeepsSettledMessages(t *testing.T) {
 	}
 	var c Chat
 	c.Messages(history, true, len(history))
-	if want := "c"; c.settled != 5 || Unwrap(c.messages[c.settled-1].Content) != want {
-		t.Fatalf("%d messages are settled, the last one is %q; an open call and what follows is not settled", c.settled, c.messages[c.settled-1].Content)
+	if want := "b"; c.settled != 4 || Unwrap(c.messages[c.settled-1].Content) != want {
+		t.Fatalf("%d messages are settled, the last one is %q; an open call, an unanswered message and what follows are not settled", c.settled, c.messages[c.settled-1].Content)
 	}
 	chat := c.Messages(append(history, result("z", "3"), assistant("d")), true, len(history)+2)
 	if c.settled != len(chat)-1 {
@@ -87,5 +87,27 @@ func TestEncoded(t *testing.T) {
 		if string(got) != tt.want || (err != nil) != tt.fail || times != tt.calls {
 			t.Errorf("%s: got %q, %v after %d calls", tt.name, got, err, times)
 		}
+	}
+}
+
+// A change of the index stands before the messages that wait for an answer, in whatever
+// order they were stored, and stays there.
+func TestIndexStandsBeforeUnansweredMessages(t *testing.T) {
+	index := func(text string) claybot.Record { return claybot.Record{Type: claybot.RecordIndex, Text: text} }
+	history := []claybot.Record{
+		user("1", "a"), index(""), assistant("b"), user("2", "c"), user("3", "d"), index("first"), index("second"),
+		assistant("", call("x")), result("x", "e"), user("4", "f"), index("third"), assistant("g"),
+	}
+	want := []string{"a", "b", "first", "second", "c", "d", "", "e", "third", "f", "g"}
+	var got []string
+	chat := Messages(history)
+	for _, m := range chat[:len(chat)-1] { // the last one asks to go on
+		got = append(got, Unwrap(m.Content))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if kind, ok := SystemKind(chat[2].Content); !ok || kind != IndexMessage || chat[2].ID != IndexMessage {
+		t.Errorf("the change is %+v", chat[2])
 	}
 }

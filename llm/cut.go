@@ -78,6 +78,10 @@ func Bytes(r *claybot.Record) int {
 			n += wrapperBytes + len(f.Name) + len(f.Text)
 		}
 		return n
+	case claybot.RecordIndex:
+		if r.Text != "" {
+			return wrapperBytes + len(r.Text)
+		}
 	case claybot.RecordAssistant:
 		return len(r.Text) + callBytes(r.ToolCalls)
 	case claybot.RecordTool:

@@ -300,7 +300,7 @@ func anyRecord() *rapid.Generator[claybot.Record] {
 		return claybot.Record{
 			Type: rapid.SampledFrom([]claybot.RecordType{
 				claybot.RecordUser, claybot.RecordSystem, claybot.RecordAssistant, claybot.RecordAssistant,
-				claybot.RecordTool, claybot.RecordTool, claybot.RecordNote, claybot.RecordReset, claybot.RecordSummary,
+				claybot.RecordTool, claybot.RecordTool, claybot.RecordNote, claybot.RecordReset, claybot.RecordSummary, claybot.RecordIndex,
 			}).Draw(t, "type"),
 			Keep: rapid.IntRange(-1, 5).Draw(t, "keep"), Kind: rapid.SampledFrom([]claybot.SystemKind{"", claybot.KindTask, "\">\n"}).Draw(t, "kind"),
 			Text: text.Draw(t, "text"), ToolCallID: id.Draw(t, "result of"), MessageID: claybot.MessageID(id.Draw(t, "message")),

@@ -77,6 +77,15 @@ func systemText(r *claybot.Record) string {
 
 const kindAttr = "kind"
 
+// IndexMessage is the ID of a message that tells how the index of notes and skills has
+// changed.
+const IndexMessage = "index"
+
+// indexText wraps a change of the index.
+func indexText(r *claybot.Record) string {
+	return wrap(systemTag, r, kindAttr, IndexMessage, "origin", "claybot")
+}
+
 func summaryText(r claybot.Record) string {
 	r.MessageID, r.Quote = "", ""
 	return wrap(summaryTag, &r)

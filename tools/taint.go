@@ -79,6 +79,7 @@ func Private(history []claybot.Record) bool {
 // Aware is the Env of a call of a run that remembers a history.
 func (e Env) Aware(history []claybot.Record) Env {
 	e.Tainted, e.Private = Tainted(history), Private(history)
+	e.Indexed = slices.ContainsFunc(claybot.Restored(history), func(r claybot.Record) bool { return r.Index != nil && r.Index.Private })
 	e.Wrote = func(address string) bool { return wrote(history, address) }
 	return e
 }

@@ -169,6 +169,8 @@ type Env struct {
 	// Private: the run has read what not everybody may read, other than what people typed
 	// in its conversation.
 	Private bool
+	// Indexed: the run was shown titles of notes that not everybody may read.
+	Indexed bool
 	// Wrote reports whether the user wrote a web address in the conversation: exactly
 	// this page, not another one of its host. nil: never.
 	Wrote func(address string) bool

@@ -67,6 +67,10 @@ func TestAudiences(t *testing.T) {
 		if err != nil || strings.Contains(prompt, "CANARY") != (tt.place == "") {
 			t.Errorf("%s: the prompt is %q, %v", tt.name, prompt, err)
 		}
+		index, err := d.engines.prompts.index(turn)
+		if err != nil || strings.Contains(index.Text, "CANARY") != (tt.place == "") || index.Owner != (tt.place == "") || index.Private != (tt.place == "") {
+			t.Errorf("%s: the index is %+v, %v", tt.name, index, err)
+		}
 	}
 	for name, a := range map[string]claybot.Agent{"direct": direct, "below": below(direct, "three")} {
 		if want, _ := d.tooling.workspaces.want(a, ""); want.Key != "owner/telegram/7" {

@@ -46,7 +46,8 @@ func (e *engines) register(system *agentsystem.AgentSystem) {
 		Model:     e.models.choose,
 		ModelName: func(a claybot.Agent) string { return e.models.model(a).ID() },
 		Window:    func(a claybot.Agent) int64 { return e.config.profile(a).ContextWindow },
-		Prompt:    e.prompts.prompt,
+		Prompt:    e.prompts.own,
+		Index:     e.prompts.index,
 		MaxSteps: func(a claybot.Agent) int {
 			return cmp.Or(system.Profiles.OwnSettings(a.ID).MaxSteps, e.config.profile(a).MaxSteps)
 		},

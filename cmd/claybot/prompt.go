@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -41,13 +42,21 @@ type prompter struct {
 	templates templates
 }
 
-// prompt returns the system prompt for a run, with the skills and notes of its agent.
+// prompt returns the system prompt for a run, with the skills and notes of its agent as
+// they are now.
 func (p *prompter) prompt(t *runs.Turn) (string, error) {
 	text, err := p.own(t)
 	if err != nil {
 		return "", err
 	}
-	return p.withNotes(t.Agent, t.Route(), text), nil
+	index, err := p.index(t)
+	if err != nil {
+		p.log.Warn("failed to list notes and skills", "agent", t.Agent.ID, "err", err)
+	}
+	if index.Text != "" {
+		text += "\n\n" + index.Text
+	}
+	return text, nil
 }
 
 // own returns the prompt that an operator or the configuration sets, which is a template,
@@ -171,27 +180,26 @@ func warnPrompts(c configs.Config, log *slog.Logger) {
 // readTime bounds how long a prompt waits for its notes and skills.
 const readTime = 10 * time.Second
 
-// withNotes adds the skills and notes of an agent to a prompt, for a run that answers at r.
-// Without any, the prompt stays as it is. Where others read as well, the notes of its
-// person are among them only if that person has approved for good that it lists them.
-func (p *prompter) withNotes(a claybot.Agent, r claybot.Route, prompt string) string {
-	notes := p.config.profile(a).Notes
+// index lists the skills and notes of an agent for a run. Where others read as well, the
+// notes of its person are among them only if that person has approved for good that it
+// lists them.
+func (p *prompter) index(t *runs.Turn) (claybot.Index, error) {
+	a, notes := t.Agent, p.config.profile(t.Agent).Notes
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	parts := []string{prompt}
-	add := func(part string, err error) {
-		switch {
-		case err != nil:
-			p.log.Warn("failed to add notes or skills to prompt", "agent", a.ID, "err", err)
-		case part != "":
-			parts = append(parts, strings.TrimSpace(part))
-		}
+	text, err := p.stores.skills().Prompt(ctx, notes.Skills)
+	index := claybot.Index{Text: strings.TrimSpace(text)}
+	if notes.Off {
+		return index, err
 	}
-	add(p.stores.skills().Prompt(ctx, notes.Skills))
-	if !notes.Off {
-		add(memory.Index(ctx, p.stores.db, a, showsOwnerNotes(ctx, p.system, a, r)))
+	index.Owner = showsOwnerNotes(ctx, p.system, a, t.Route())
+	text, failed := memory.Index(ctx, p.stores.db, a, index.Owner)
+	index.Text = strings.TrimSpace(index.Text + "\n\n" + strings.TrimSpace(text))
+	if err = errors.Join(err, failed); err != nil {
+		return index, err
 	}
-	return strings.Join(parts, "\n\n")
+	index.Private, err = memory.Shows(ctx, p.stores.db, a, index.Owner)
+	return index, err
 }
 
 // showsOwnerNotes reports whether the notes of its person are in the prompt of an agent,

@@ -269,9 +269,9 @@ func (b *toolbox) acting(key boxKey, p configs.Profile) []tools.Tool {
 }
 
 // hasRead reports whether a run has read untrusted content, or what not everybody may read:
-// by its calls, or because its prompt shows notes.
+// by its calls, or because it was shown its notes or will be.
 func (b *toolbox) hasRead(env tools.Env) bool {
-	if env.Tainted || env.Private {
+	if env.Tainted || env.Private || env.Indexed {
 		return true
 	}
 	if b.config.profile(env.Agent).Notes.Off {

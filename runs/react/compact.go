@@ -121,7 +121,11 @@ func (c *compaction) fold(ctx context.Context, enough worth) (bool, error) {
 	}
 	c.log.Debug("conversation compacted", "records", len(old), "kept", f.keep(), "bytes", len(d.text))
 	c.tell(ctx, keyFolded, say) // first: a crash in between folds again, and tells nothing twice
-	return true, c.talk.emit(c.summary(f, d))
+	if err := c.talk.emit(c.summary(f, d)); err != nil {
+		return true, err
+	}
+	c.window.frame(c.talk.all())
+	return true, nil
 }
 
 // summarize makes a summary of the one so far and of old records. The digest is never nil.

@@ -35,6 +35,7 @@ func (c *conversation) emit(r claybot.Record) error {
 	if r.Type == claybot.RecordSummary { // the records that it stands for may be deleted one day
 		r.Tainted, r.Private = r.Tainted || tools.Tainted(c.all()), r.Private || tools.Private(c.all())
 		r.Groups = c.tools.Added(c.all())
+		_, r.Index = indexes(c.all())
 	}
 	if !c.yield(r, nil) {
 		return errConsumed

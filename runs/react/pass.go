@@ -27,7 +27,8 @@ type pass struct {
 	calls      *calls
 	compaction *compaction
 	maxSteps   int
-	prompt     error // why there is no system prompt
+	prompt     error          // why there is no system prompt
+	now        *claybot.Index // of the notes and skills of the moment; nil: unknown
 }
 
 // pass builds a pass of its parts, by the settings of the moment.
@@ -37,18 +38,19 @@ func (l *Loop) pass(t *runs.Turn, yield func(claybot.Record, error) bool) *pass 
 		log = l.Log.With("agent", t.Agent.ID, "run", t.Run.ID)
 	}
 	set := l.tools(t.Agent)
-	w, prompt := l.window(t, set)
-	w.kept = l.takeChat(t.Agent.ID, t.History)
+	now, history := l.index(t, log)
+	w, prompt := l.window(t, set, history)
+	w.kept = l.takeChat(t.Agent.ID, history)
 	talk := &conversation{
 		run: t.Run.ID, yield: yield, tools: set,
-		records:  slices.Clip(t.History), // appending copies: the turn's slice stays as it is
+		records:  slices.Clip(history), // appending copies: the turn's slice stays as it is
 		progress: readProgress(t.History, t.Run.ID, ask(l.Limits, t.Agent), set.Check),
 	}
 	model := l.Model(t.Agent)
 	g := &gate{turn: t, talk: talk, tools: set, dry: ask(l.Dry, t.Agent)}
 	compaction := &compaction{turn: t, talk: talk, window: w, model: model, log: log}
 	return &pass{
-		turn: t, talk: talk, compaction: compaction, prompt: prompt, maxSteps: cmp.Or(max(ask(l.MaxSteps, t.Agent), 0), DefaultMaxSteps),
+		turn: t, talk: talk, compaction: compaction, prompt: prompt, now: now, maxSteps: cmp.Or(max(ask(l.MaxSteps, t.Agent), 0), DefaultMaxSteps),
 		answers: &answerer{
 			costs: t, talk: talk, window: w, chat: &chat{turn: t, model: model, window: w}, compaction: compaction,
 			limits: &extension{turn: t, talk: talk, budgets: l.Budgets, log: log}, log: log,
@@ -77,9 +79,22 @@ func (l *Loop) tools(a claybot.Agent) *tools.Set {
 	return set
 }
 
+// index returns the notes and skills of the moment, and the history that the run may see.
+func (l *Loop) index(t *runs.Turn, log *slog.Logger) (*claybot.Index, []claybot.Record) {
+	if l.Index == nil {
+		return nil, t.History
+	}
+	now, err := l.Index(t)
+	if err == nil {
+		return &now, disclosed(t.History, now.Owner)
+	}
+	log.Warn("failed to list notes and skills", "err", err)
+	return nil, disclosed(t.History, now.Owner)
+}
+
 // window is what each request of a turn holds besides the conversation, and how much
 // the model takes. The error says why there is no system prompt.
-func (l *Loop) window(t *runs.Turn, set *tools.Set) (w *window, prompt error) {
+func (l *Loop) window(t *runs.Turn, set *tools.Set, history []claybot.Record) (w *window, prompt error) {
 	w = &window{tools: set.Shown(set.Added(t.History)), total: ask(l.Window, t.Agent), scale: 1}
 	switch {
 	case w.total > 0:
@@ -89,15 +104,16 @@ func (l *Loop) window(t *runs.Turn, set *tools.Set) (w *window, prompt error) {
 		w.total = llm.DefaultWindow
 	}
 	if l.Prompt != nil {
-		if w.system, prompt = l.Prompt(t); prompt != nil {
-			w.system = ""
+		if w.prompt, prompt = l.Prompt(t); prompt != nil {
+			w.prompt = ""
 		}
 	}
+	w.frame(history)
 	return w, prompt
 }
 
 func (p *pass) run(ctx context.Context) error {
-	for {
+	for told := false; ; told = true {
 		if err := p.act(ctx); err != nil {
 			return err
 		}
@@ -109,6 +125,11 @@ func (p *pass) run(ctx context.Context) error {
 		}
 		if p.talk.progress.steps > 0 {
 			if err := p.inject(ctx); err != nil {
+				return err
+			}
+		}
+		if !told {
+			if err := p.index(); err != nil {
 				return err
 			}
 		}

@@ -39,7 +39,10 @@ type Loop struct {
 	Tools func(claybot.Agent) *tools.Set // nil, or a nil result: no tools
 	// Prompt is the system prompt of a run, or of no run where the Turn has no
 	// messages. An error ends the run; looking after the context does without.
-	Prompt   func(*runs.Turn) (string, error)
+	Prompt func(*runs.Turn) (string, error)
+	// Index lists the notes and skills of a run, which stand behind its prompt. If it
+	// fails, Owner still holds. nil: there are none.
+	Index    func(*runs.Turn) (claybot.Index, error)
 	Approve  func(claybot.Agent) Rules // nil: only the tools themselves ask
 	MaxSteps func(claybot.Agent) int   // below 1: DefaultMaxSteps
 	// Limits bound what the tools of a run may take; nil: the defaults.
@@ -110,7 +113,7 @@ func (l *Loop) Compact(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Reco
 // Measure implements runs.Compactor.
 func (l *Loop) Measure(t *runs.Turn) runs.ContextSize {
 	set := l.tools(t.Agent)
-	w, _ := l.window(t, set)
+	w, _ := l.window(t, set, t.History)
 	size := runs.ContextSize{
 		Groups: set.Added(t.History),
 		Window: w.total, Reserve: reserve(w.total),

@@ -29,12 +29,21 @@ func reserve(window int64) int64 { return min(maxReserve, window/4) }
 // A window is the context of the model: how much of it a request may take, and how
 // much records take. It learns how far its estimates are off.
 type window struct {
+	prompt  string // the system prompt without the index of notes and skills
 	system  string
 	tools   []llm.Tool
 	total   int64   // tokens
 	ceiling int64   // tokens of a request at most, after a refusal; 0: as the total allows
 	scale   float64 // tokens for each that is estimated
 	kept    kept    // messages of turns before
+}
+
+// frame sets the system prompt of a conversation.
+func (w *window) frame(records []claybot.Record) {
+	w.system = w.prompt
+	if first, _ := indexes(records); first != nil && first.Text != "" {
+		w.system += "\n\n" + first.Text
+	}
 }
 
 // room is how many tokens a request may have.

@@ -18,6 +18,7 @@ const (
 // readable writes records as lines for a model, one for each, the newest last.
 // What does not fit is left out at the beginning.
 func readable(records []claybot.Record) string {
+	records = slices.DeleteFunc(slices.Clone(records), func(r claybot.Record) bool { return r.Type == claybot.RecordIndex })
 	if len(records) == 0 {
 		return "(nothing yet)"
 	}

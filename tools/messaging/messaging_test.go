@@ -288,6 +288,7 @@ func TestHistory(t *testing.T) {
 		{Type: claybot.RecordTool, At: at, Name: "b", Text: "error: no", Interrupted: true},
 		{Type: claybot.RecordSummary, At: at, Text: "they talked"},
 		{Type: claybot.RecordNote, At: at, Text: "a note"},
+		{Type: claybot.RecordIndex, At: at, Text: "titles of notes"},
 		{Type: claybot.RecordReset, At: at},
 		{Type: "of the future", At: at, Text: "?"},
 	}}

@@ -1,0 +1,101 @@
+package react
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+)
+
+// The index of notes and skills stands in the system prompt as it was when the conversation
+// began, at the last start, reset or summary. Later changes are messages. So a new note does
+// not change the beginning of a request, which providers cache, and every pass on every
+// cluster member reads the same index from the history.
+
+// indexes returns the index that stands in the system prompt of a conversation, and the
+// newest one that its model knows; nil for none.
+func indexes(history []claybot.Record) (first, newest *claybot.Index) {
+	for _, r := range claybot.Restored(history) {
+		switch {
+		case r.Index == nil:
+		case r.Text == "" || r.Type == claybot.RecordSummary:
+			first, newest = r.Index, r.Index
+		default:
+			newest = r.Index
+		}
+	}
+	return first, newest
+}
+
+// disclosed returns a history without the indexes that a run must not see because others
+// read it: those that may have notes of the agent's person.
+func disclosed(history []claybot.Record, owner bool) []claybot.Record {
+	hidden := func(r claybot.Record) bool { return r.Index != nil && r.Index.Owner }
+	if owner || !slices.ContainsFunc(history, hidden) {
+		return history
+	}
+	history = slices.Clone(history)
+	for i, r := range history {
+		if hidden(r) { // the record stays, because summaries count records
+			history[i].Index = nil
+			if r.Type == claybot.RecordIndex {
+				history[i].Text = ""
+			}
+		}
+	}
+	return history
+}
+
+// index makes the index of the moment known to the model, if it does not know it.
+func (p *pass) index() error {
+	if p.now == nil {
+		return nil
+	}
+	all := p.talk.all()
+	_, known := indexes(all)
+	before := ""
+	if known != nil {
+		before = known.Text
+	}
+	r := claybot.Record{Type: claybot.RecordIndex, At: claybot.Now(), Run: p.turn.Run.ID, Index: p.now}
+	begun := slices.ContainsFunc(claybot.Restored(all), func(r claybot.Record) bool {
+		return r.Type == claybot.RecordAssistant || r.Type == claybot.RecordSummary
+	})
+	if known != nil || begun {
+		r.Text = changed(before, p.now.Text)
+	}
+	if before == p.now.Text || (known != nil || begun) && r.Text == "" {
+		return nil
+	}
+	if err := p.talk.emit(r); err != nil {
+		return err
+	}
+	p.compaction.window.frame(p.talk.all())
+	return nil
+}
+
+// changed tells how an index differs from an earlier one, by its lines; empty if it does
+// not.
+func changed(before, now string) string {
+	removed := lines(before)
+	var added []string
+	for _, l := range lines(now) {
+		if i := slices.Index(removed, l); i >= 0 {
+			removed = slices.Delete(removed, i, i+1)
+		} else {
+			added = append(added, l)
+		}
+	}
+	var parts []string
+	if len(added) > 0 {
+		parts = append(parts, "New in the list of your notes and skills:\n"+strings.Join(added, "\n"))
+	}
+	if len(removed) > 0 {
+		parts = append(parts, "No longer in the list of your notes and skills:\n"+strings.Join(removed, "\n"))
+	}
+	return strings.Join(parts, "\n")
+}
+
+func lines(text string) []string {
+	return slices.DeleteFunc(strings.Split(text, "\n"), func(l string) bool { return l == "" })
+}
