@@ -6,13 +6,13 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"golang.org/x/net/idna"
 
 	"github.com/claybot/claybot/egress"
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // address accepts an http or https address whose host is exactly what stands there. The
@@ -115,7 +115,7 @@ func listen(v string) (string, error) {
 }
 
 // host is a name or an address as browsers send it, with or without a port.
-var host = regexp.MustCompile(`^([a-z0-9_]([a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$`)
+var host = lazyregexp.New(`^([a-z0-9_]([a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(:[0-9]{1,5})?$`)
 
 func browserHost(v string) (string, error) {
 	name := strings.ToLower(v)

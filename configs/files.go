@@ -2,11 +2,12 @@ package configs
 
 import (
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // DefaultInline is the default of Files.MaxInline, in bytes.
@@ -97,9 +98,9 @@ func readFilesURL(r *reader, at place, v string, f *Files) {
 }
 
 var (
-	bucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
-	prefixForm = regexp.MustCompile(`^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$`)
-	regionForm = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
+	bucketForm = lazyregexp.New(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+	prefixForm = lazyregexp.New(`^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$`)
+	regionForm = lazyregexp.New(`^[a-z0-9-]{1,40}$`)
 )
 
 const filesExample = "such as s3://bucket/prefix?endpoint=https://host"

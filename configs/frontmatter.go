@@ -3,10 +3,11 @@ package configs
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // ErrNoFrontmatter: a file does not begin with a line of three dashes.
@@ -144,9 +145,9 @@ func (f *Frontmatter) add(prefix string, n *yaml.Node) error {
 	return nil
 }
 
-var keyForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var keyForm = lazyregexp.New(`^[A-Za-z0-9_-]+$`)
 
-var headLine = regexp.MustCompile(`line (\d+): `)
+var headLine = lazyregexp.New(`line (\d+): `)
 
 // yamlError names the line of the file, which begins one before the YAML.
 func yamlError(err error) error {

@@ -8,12 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // FileName is the file that Load reads unless another is named.
@@ -156,11 +157,11 @@ func badText(text []byte) int {
 }
 
 var (
-	yamlLine  = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
-	yamlQuote = regexp.MustCompile(`(anchor) '.*'`) // may be a mistyped secret
+	yamlLine  = lazyregexp.New(`^yaml: (?:line (\d+): )?(.*)`)
+	yamlQuote = lazyregexp.New(`(anchor) '.*'`) // may be a mistyped secret
 	// The library counts lines from 0 in what its parser says, from 1 in what
 	// its scanner says, and leaves out line 0.
-	yamlFromZero = regexp.MustCompile(`^(did not find expected (<|node content|'-'|key|',')|found (undefined|duplicate|incompatible) )`)
+	yamlFromZero = lazyregexp.New(`^(did not find expected (<|node content|'-'|key|',')|found (undefined|duplicate|incompatible) )`)
 )
 
 // syntaxError puts the file and the line in front of a message of the parser.

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // The values of MCPServer.Where.
@@ -106,7 +107,7 @@ func setMCP(r *reader, at place, n *yaml.Node, c *Config) {
 	}
 }
 
-var mcpName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?$`)
+var mcpName = lazyregexp.New(`^[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?$`)
 
 // readMCPServer reads one server, and returns false after a warning about it.
 func readMCPServer(r *reader, m member) (MCPServer, bool) {
@@ -259,7 +260,7 @@ func mcpPattern(v string) (string, error) {
 
 // setEffects reads what interrupted calls of tools may have done.
 func setEffects(r *reader, at place, n *yaml.Node, effects *map[string]string) {
-	*effects = textsByName(r, at, n, "tools with their effects", form{regexp.MustCompile(``), 1000, ""}, func(v string) (string, error) {
+	*effects = textsByName(r, at, n, "tools with their effects", form{lazyregexp.New(``), 1000, ""}, func(v string) (string, error) {
 		return oneOf(v, EffectOnce, EffectIdempotent, EffectReadOnly)
 	})
 }

@@ -7,11 +7,12 @@ import (
 	"maps"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // The values of Model.Provider: whose API is spoken.
@@ -276,7 +277,7 @@ func setModel(r *reader, at place, n *yaml.Node, m *Model) {
 
 // addressForm is what only an address looks like: one with a scheme, an IP address or
 // localhost, or a host with a port. Names such as llama3:8b are none.
-var addressForm = regexp.MustCompile(`(?i)://|^(localhost|[0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9a-f:.]+\])(:[0-9]+)?(/|$)|^[^/:@\s]+:[0-9]{4,5}(/|$)`)
+var addressForm = lazyregexp.New(`(?i)://|^(localhost|[0-9]{1,3}(\.[0-9]{1,3}){3}|\[[0-9a-f:.]+\])(:[0-9]+)?(/|$)|^[^/:@\s]+:[0-9]{4,5}(/|$)`)
 
 func modelName(v string) (string, error) {
 	v = strings.TrimSpace(v)
@@ -290,7 +291,7 @@ func modelName(v string) (string, error) {
 }
 
 // switches are words that mean on, off or nothing, and numbers.
-var switches = regexp.MustCompile(`(?i)^(yes|no|on|off|true|false|null|nil|none|never|always|undefined|(dis|en)abled?|~|[-+]?\.?[0-9][0-9._]*(e[-+]?[0-9]+)?)$`)
+var switches = lazyregexp.New(`(?i)^(yes|no|on|off|true|false|null|nil|none|never|always|undefined|(dis|en)abled?|~|[-+]?\.?[0-9][0-9._]*(e[-+]?[0-9]+)?)$`)
 
 // noName reports what is meant to switch something and is not the name of a model.
 func noName(v string) bool { return switches.MatchString(v) }

@@ -2,14 +2,15 @@ package configs
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // ofKubernetes are variables that Kubernetes makes for a service whose name begins
 // with claybot-node or claybot-storage.
-var ofKubernetes = regexp.MustCompile(`_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT(_\d+_|$)`)
+var ofKubernetes = lazyregexp.New(`_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT(_\d+_|$)`)
 
 // CheckNames refuses a variable of the environment (NAME=value each) that would make
 // this process one of several nodes if its name were right: a process that has a store

@@ -2,12 +2,13 @@ package configs
 
 import (
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // reasons say why something is switched off, by the paths of the keys;
@@ -256,7 +257,7 @@ func (r *reader) mended(path, name string) {
 }
 
 // addressed are names of keys that people give to an address or an account.
-var addressed = regexp.MustCompile(`(?i)ur[il]|host|addr|endpoint|base|server|proxy|token|key|secret|account|region`)
+var addressed = lazyregexp.New(`(?i)ur[il]|host|addr|endpoint|base|server|proxy|token|key|secret|account|region`)
 
 // money are plain names of keys that people give to a limit of what is spent.
 const money = `usd|dollar|budget|cost|spend|spent|money|quota`
@@ -265,18 +266,18 @@ const money = `usd|dollar|budget|cost|spend|spent|money|quota`
 // what is allowed, as patterns of plain names in a group.
 var keyAliases = []struct {
 	group string
-	names *regexp.Regexp
+	names *lazyregexp.Regexp
 	path  string
 }{
-	{"", regexp.MustCompile(money + `|^(rate)?limits?$`), "budgets"},
-	{"", regexp.MustCompile(`^(profiles?|permissions?|(dis)?allow(ed)?tools|deny|denied(tools)?)$`), "agents"},
-	{"", regexp.MustCompile(`^(allow|deny|block|white|black)(ed)?(list|users?|ids?|people|chats?)$`), "access"},
-	{"limits", regexp.MustCompile(money), "budgets"},
-	{"model", regexp.MustCompile(money), "model"},
-	{profilePath, regexp.MustCompile(`^(for|who|whom|match.*|appl(y|ies)(to)?|(from|on|in)?(connector|channel|chat|user|people|person|platform|conversation|agent)s?)$`), profilePath + ".match"},
-	{profilePath, regexp.MustCompile(`^tools?(allow|deny|denied|dis|block|forbid|exclu|inclu|enable|list|set|only|permission)|^(allow|deny|denied|dis|block|forbid|exclu|inclu|enable|no|only|with).*tools?$|^(deny|denied|disallow|forbid|block).*|^(allow|white|black)list$|^(permissions?|sandbox|readonly)$`), profilePath + ".tools"},
-	{profilePath, regexp.MustCompile(`(ur[il]|host|endpoint|server|proxy)$|apikey`), profilePath + ".model"},
-	{profilePath, regexp.MustCompile(money), profilePath},
+	{"", lazyregexp.New(money + `|^(rate)?limits?$`), "budgets"},
+	{"", lazyregexp.New(`^(profiles?|permissions?|(dis)?allow(ed)?tools|deny|denied(tools)?)$`), "agents"},
+	{"", lazyregexp.New(`^(allow|deny|block|white|black)(ed)?(list|users?|ids?|people|chats?)$`), "access"},
+	{"limits", lazyregexp.New(money), "budgets"},
+	{"model", lazyregexp.New(money), "model"},
+	{profilePath, lazyregexp.New(`^(for|who|whom|match.*|appl(y|ies)(to)?|(from|on|in)?(connector|channel|chat|user|people|person|platform|conversation|agent)s?)$`), profilePath + ".match"},
+	{profilePath, lazyregexp.New(`^tools?(allow|deny|denied|dis|block|forbid|exclu|inclu|enable|list|set|only|permission)|^(allow|deny|denied|dis|block|forbid|exclu|inclu|enable|no|only|with).*tools?$|^(deny|denied|disallow|forbid|block).*|^(allow|white|black)list$|^(permissions?|sandbox|readonly)$`), profilePath + ".tools"},
+	{profilePath, lazyregexp.New(`(ur[il]|host|endpoint|server|proxy)$|apikey`), profilePath + ".model"},
+	{profilePath, lazyregexp.New(money), profilePath},
 }
 
 // bounds are groups of which every key is a limit.
@@ -340,7 +341,7 @@ func addressIn(n *yaml.Node) bool {
 }
 
 // provider are names of groups that people give to a model.
-var provider = regexp.MustCompile(`(?i)^(openai|anthropic|claude|ollama|azure|gemini|google|mistral|groq|openrouter|vllm|litellm|lmstudio|llama|deepseek|llms?|models?|ai|providers?)([._-]|$)`)
+var provider = lazyregexp.New(`(?i)^(openai|anthropic|claude|ollama|azure|gemini|google|mistral|groq|openrouter|vllm|litellm|lmstudio|llama|deepseek|llms?|models?|ai|providers?)([._-]|$)`)
 
 // addresses reports whether a group has a key that may be an address or an account.
 func addresses(n *yaml.Node) bool {

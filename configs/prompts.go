@@ -1,9 +1,10 @@
 package configs
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // Prompts say how the prompts of profiles are filled in.
@@ -35,7 +36,7 @@ func shownEnv(r *reader) []string {
 }
 
 // passURL is an address with a password in it, somewhere in a value.
-var passURL = regexp.MustCompile(`://[^\s/?#]*:[^\s]*@`)
+var passURL = lazyregexp.New(`://[^\s/?#]*:[^\s]*@`)
 
 // secretVariable reports names that claybot reads secrets from, and those that
 // secrets usually have.

@@ -3,8 +3,9 @@ package configs
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // Cron are the settings of scheduled tasks.
@@ -38,7 +39,7 @@ type Heartbeat struct {
 	faults // why the heartbeat is off by mistake
 }
 
-var hours = regexp.MustCompile(`^([0-9]{1,2}):([0-9]{2}) *- *([0-9]{1,2}):([0-9]{2})$`)
+var hours = lazyregexp.New(`^([0-9]{1,2}):([0-9]{2}) *- *([0-9]{1,2}):([0-9]{2})$`)
 
 // activeHours reads "8:00 - 22:00" and returns it as "08:00-22:00"; the whole
 // day, "00:00-24:00", is empty.

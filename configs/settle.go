@@ -3,11 +3,11 @@ package configs
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // profile is the place of a profile: its keys are those of every profile.
@@ -63,7 +63,7 @@ func meant(word string) string {
 func matchWords() []string { return append(connectorNames(), matchCron, matchHeartbeat) }
 
 // firstWord ends where people put something behind the word of a match.
-var firstWord = regexp.MustCompile(`^[^:/., ]+`)
+var firstWord = lazyregexp.New(`^[^:/., ]+`)
 
 // namesAgents reports whether the name of a profile says which agents it is for: all, or
 // those of a connector. Short words are taken as they are, as slack is not black.

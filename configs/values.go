@@ -6,11 +6,12 @@ import (
 	"math"
 	"net/netip"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // noSecret refuses a value that looks like a token.
@@ -23,7 +24,7 @@ func noSecret(v string) (string, error) {
 
 // A form is how a text looks.
 type form struct {
-	looks *regexp.Regexp
+	looks *lazyregexp.Regexp
 	most  int    // bytes
 	not   string // what another text is not
 }
@@ -36,27 +37,27 @@ func (f form) parse(v string) (string, error) {
 }
 
 var forms = map[string]form{
-	"name":         {regexp.MustCompile(`^[a-z0-9_-]+$`), 64, "a name of at most 64 of a-z, 0-9, _ and -"},
-	"member":       {regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`), 63, "a name of letters, digits and ._- of at most 63"},
-	"image":        {regexp.MustCompile(`^[a-z0-9][A-Za-z0-9._/:@-]*$`), 255, "the name of an image"},
-	"any image":    {regexp.MustCompile(`^[^ \t\r\n\x00]+$`), 300, "the name of an image"},
-	"user":         {regexp.MustCompile(`^[1-9][0-9]{0,8}:[1-9][0-9]{0,8}$`), 20, "a user such as 10001:10001, and not root"},
+	"name":         {lazyregexp.New(`^[a-z0-9_-]+$`), 64, "a name of at most 64 of a-z, 0-9, _ and -"},
+	"member":       {lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`), 63, "a name of letters, digits and ._- of at most 63"},
+	"image":        {lazyregexp.New(`^[a-z0-9][A-Za-z0-9._/:@-]*$`), 255, "the name of an image"},
+	"any image":    {lazyregexp.New(`^[^ \t\r\n\x00]+$`), 300, "the name of an image"},
+	"user":         {lazyregexp.New(`^[1-9][0-9]{0,8}:[1-9][0-9]{0,8}$`), 20, "a user such as 10001:10001, and not root"},
 	"runtime":      {plainWord, 64, "the name of a runtime"},
-	"file":         {regexp.MustCompile(`^[^\r\n\x00]+$`), 4096, "the name of a file"},
-	"skill":        {regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`), 64, "the name of a skill, which has 1 to 64 of a-z, 0-9 and -"},
-	"scope":        {regexp.MustCompile(`^[A-Za-z0-9_.:/-]+$`), 64, "a scope such as schedule"},
-	"variable":     {regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`), 128, "the name of a variable"},
+	"file":         {lazyregexp.New(`^[^\r\n\x00]+$`), 4096, "the name of a file"},
+	"skill":        {lazyregexp.New(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`), 64, "the name of a skill, which has 1 to 64 of a-z, 0-9 and -"},
+	"scope":        {lazyregexp.New(`^[A-Za-z0-9_.:/-]+$`), 64, "a scope such as schedule"},
+	"variable":     {lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`), 128, "the name of a variable"},
 	"tool":         {plainName, 64, "the name of a tool"},
-	"tool group":   {regexp.MustCompile(`^([a-z]+|mcp:[A-Za-z0-9_-]+)$`), 64, "a group of tools such as web or mcp:<server>"},
-	"rate":         {regexp.MustCompile(`^([1-9][0-9]{0,2}|1000)/[smh]$`), 6, "a rate such as 5/s, 30/m or 100/h, up to 1000"},
-	"tool pattern": {regexp.MustCompile(`^[A-Za-z0-9_*?-]+$`), 64, "the name of a tool, nor a pattern such as mail_*"},
-	"host":         {regexp.MustCompile(`^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$`), 260, "a host such as example.org, *.example.org or example.org:443"},
-	"match":        {regexp.MustCompile(`^[^\r\n\x00]+$`), 200, "a profile, a connector, connector:channel, cron or heartbeat"},
+	"tool group":   {lazyregexp.New(`^([a-z]+|mcp:[A-Za-z0-9_-]+)$`), 64, "a group of tools such as web or mcp:<server>"},
+	"rate":         {lazyregexp.New(`^([1-9][0-9]{0,2}|1000)/[smh]$`), 6, "a rate such as 5/s, 30/m or 100/h, up to 1000"},
+	"tool pattern": {lazyregexp.New(`^[A-Za-z0-9_*?-]+$`), 64, "the name of a tool, nor a pattern such as mail_*"},
+	"host":         {lazyregexp.New(`^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$`), 260, "a host such as example.org, *.example.org or example.org:443"},
+	"match":        {lazyregexp.New(`^[^\r\n\x00]+$`), 200, "a profile, a connector, connector:channel, cron or heartbeat"},
 }
 
-var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var plainName = lazyregexp.New(`^[A-Za-z0-9_-]+$`)
 
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+var plainWord = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
 func glob(v string) (string, error) { return forms["tool pattern"].parse(v) }
 
@@ -113,7 +114,7 @@ func (k key) number(v string) (int, error) {
 	return n, nil
 }
 
-var decimalForm = regexp.MustCompile(`^([0-9]+\.?[0-9]*|\.[0-9]+)$`)
+var decimalForm = lazyregexp.New(`^([0-9]+\.?[0-9]*|\.[0-9]+)$`)
 
 // plainDecimal reads an amount in plain decimal notation, as people write it: what looks
 // otherwise may be a slip.

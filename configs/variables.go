@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // aliases are names of variables that people expect, from other programs or by
@@ -92,7 +93,7 @@ const (
 )
 
 // destination are names of variables that people give to an address.
-var destination = regexp.MustCompile(`(^|_)(BASE|API)?_?(URLS?|URI|ENDPOINT|HOST|SERVER|PROXY)$`)
+var destination = lazyregexp.New(`(^|_)(BASE|API)?_?(URLS?|URI|ENDPOINT|HOST|SERVER|PROXY)$`)
 
 // nameless reports whether a model is reached whose name nothing says. The demo model
 // is not: it reaches no host.
@@ -149,14 +150,14 @@ func (r *reader) ours(name, value string) bool {
 }
 
 // base is what names of variables have that say where the API of a provider is.
-var base = regexp.MustCompile(`^(OPENAI|ANTHROPIC)_(.*_)?((BASE_?)?(URLS?|URI|HOST|BASE|ENDPOINT|SERVER|DOMAIN)|BASE_?PATH)(_|$)`)
+var base = lazyregexp.New(`^(OPENAI|ANTHROPIC)_(.*_)?((BASE_?)?(URLS?|URI|HOST|BASE|ENDPOINT|SERVER|DOMAIN)|BASE_?PATH)(_|$)`)
 
 // chatBase is the same for the API of a chat platform.
-var chatBase = regexp.MustCompile(`^(TELEGRAM|SLACK)_(BOT_)?(API_)?((BASE_?)?(URLS?|URI|HOST|BASE|ENDPOINT|SERVER|DOMAIN)|BASE_?PATH)$`)
+var chatBase = lazyregexp.New(`^(TELEGRAM|SLACK)_(BOT_)?(API_)?((BASE_?)?(URLS?|URI|HOST|BASE|ENDPOINT|SERVER|DOMAIN)|BASE_?PATH)$`)
 
 // machine are endings of names that may stand for an address, and for the name of a
 // workspace or of a computer.
-var machine = regexp.MustCompile(`_(HOST|SERVER|DOMAIN)$`)
+var machine = lazyregexp.New(`_(HOST|SERVER|DOMAIN)$`)
 
 // namesNothing reports a variable whose value is a name, and no address of another server.
 func namesNothing(name, value string) bool {
@@ -193,7 +194,7 @@ func meantVariable(name string) string {
 }
 
 // ownBudget are names, after CLAYBOT_, that people give to what may be spent.
-var ownBudget = regexp.MustCompile(`^((MAX|DAILY|MONTHLY|TOTAL)_)*(USD|DOLLARS?|BUDGETS?|SPEND|SPENDING|COSTS?|QUOTA)(_(MAX|LIMIT|USD|DAILY|MONTHLY|PER_(DAY|MONTH)))*$`)
+var ownBudget = lazyregexp.New(`^((MAX|DAILY|MONTHLY|TOTAL)_)*(USD|DOLLARS?|BUDGETS?|SPEND|SPENDING|COSTS?|QUOTA)(_(MAX|LIMIT|USD|DAILY|MONTHLY|PER_(DAY|MONTH)))*$`)
 
 // meantKey is the key of the file that a variable CLAYBOT_own was most likely meant to
 // set, where no variable sets it; empty for none.

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // Hosts are the only places that an application may reach: names with ports.
@@ -70,7 +71,7 @@ func parseHost(text string) (host, error) {
 	return h, nil
 }
 
-var hostName = regexp.MustCompile(`^[a-z0-9_-]+(\.[a-z0-9_-]+)*$`)
+var hostName = lazyregexp.New(`^[a-z0-9_-]+(\.[a-z0-9_-]+)*$`)
 
 // Len is how many entries there are.
 func (a Hosts) Len() int { return len(a.entries) }

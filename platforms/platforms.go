@@ -7,20 +7,21 @@
 package platforms
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // The forms of the tokens of chat platforms.
 var (
-	TelegramToken = regexp.MustCompile(`^[0-9]{5,20}:[A-Za-z0-9_-]{20,}$`)
-	SlackBotToken = regexp.MustCompile(`^xoxb-[A-Za-z0-9-]+$`)
-	SlackAppToken = regexp.MustCompile(`^xapp-[A-Za-z0-9-]+$`)
+	TelegramToken = lazyregexp.New(`^[0-9]{5,20}:[A-Za-z0-9_-]{20,}$`)
+	SlackBotToken = lazyregexp.New(`^xoxb-[A-Za-z0-9-]+$`)
+	SlackAppToken = lazyregexp.New(`^xapp-[A-Za-z0-9-]+$`)
 )
 
 // A Form is how ids of one kind look. The zero Form is of ids that are never written.
 type Form struct {
-	Looks *regexp.Regexp
+	Looks *lazyregexp.Regexp
 	Not   string // what another text is not
 }
 
@@ -40,15 +41,15 @@ func All() []Platform { return all }
 var all = []Platform{
 	{
 		"telegram",
-		Form{regexp.MustCompile(`^[0-9]{1,20}$`), "the Telegram id of a person, such as 123456789"},
+		Form{lazyregexp.New(`^[0-9]{1,20}$`), "the Telegram id of a person, such as 123456789"},
 		Form{telegramChat, "the id of a Telegram chat, such as 123456789, or -100123 for a group"},
 		Form{telegramChat, "a Telegram id such as 123456789, or -100123 for a group" + stableIDs},
 	},
 	{
 		"slack",
-		Form{regexp.MustCompile(`^([TE][A-Z0-9]+/)?[UW][A-Z0-9]+$`), "the Slack id of a person, such as U012ABC, or T012ABC/U012ABC for one of another workspace"},
-		Form{regexp.MustCompile(`^[TE][A-Z0-9]+/[A-Z][A-Z0-9]+$`), "the id of a Slack channel with its workspace, such as T012ABC/C012ABC"},
-		Form{regexp.MustCompile(`^([TE][A-Z0-9]+/)?[A-Z][A-Z0-9]+$`), "a Slack id such as U012ABC, or T012ABC/C012ABC for a channel" + stableIDs},
+		Form{lazyregexp.New(`^([TE][A-Z0-9]+/)?[UW][A-Z0-9]+$`), "the Slack id of a person, such as U012ABC, or T012ABC/U012ABC for one of another workspace"},
+		Form{lazyregexp.New(`^[TE][A-Z0-9]+/[A-Z][A-Z0-9]+$`), "the id of a Slack channel with its workspace, such as T012ABC/C012ABC"},
+		Form{lazyregexp.New(`^([TE][A-Z0-9]+/)?[A-Z][A-Z0-9]+$`), "a Slack id such as U012ABC, or T012ABC/C012ABC for a channel" + stableIDs},
 	},
 	{Name: "web", Person: login, Chat: conversation},
 	{Name: "terminal", Person: login, Chat: conversation},
@@ -69,8 +70,8 @@ func Direct(connector, channelID, userID string) bool {
 }
 
 var (
-	telegramChat = regexp.MustCompile(`^-?[0-9]{1,20}$`)
-	loginName    = regexp.MustCompile(`^[A-Za-z0-9._@-]{1,64}$`)
+	telegramChat = lazyregexp.New(`^-?[0-9]{1,20}$`)
+	loginName    = lazyregexp.New(`^[A-Za-z0-9._@-]{1,64}$`)
 	login        = Form{loginName, "the name of a login, such as operator"}
 	conversation = Form{loginName, "the id of a conversation"}
 )
@@ -78,8 +79,8 @@ var (
 // slackTeam and slackChannel are stricter than the forms of lists: they tell a channel
 // in two parts from a channel with a thread behind it.
 var (
-	slackTeam    = regexp.MustCompile(`^[TE][A-Z0-9]*[0-9][A-Z0-9]*$`)
-	slackChannel = regexp.MustCompile(`^[CDG][A-Z0-9]*[0-9][A-Z0-9]*$`)
+	slackTeam    = lazyregexp.New(`^[TE][A-Z0-9]*[0-9][A-Z0-9]*$`)
+	slackChannel = lazyregexp.New(`^[CDG][A-Z0-9]*[0-9][A-Z0-9]*$`)
 )
 
 // IsSlackChannel reports whether the two parts of an id are a Slack workspace and a

@@ -1,9 +1,10 @@
 package platforms
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // A secretForm is how secrets of one kind look. With a group in Looks, the secret is what
@@ -11,7 +12,7 @@ import (
 type secretForm struct {
 	kind  string // with its article, as in a sentence
 	hints []string
-	looks *regexp.Regexp
+	looks *lazyregexp.Regexp
 	// check, if set, says whether a match is a secret.
 	check func(secret string) bool
 }
@@ -24,26 +25,26 @@ type secretForm struct {
 // "Token types" (docs.slack.dev), Telegram, "Bot API" (core.telegram.org/bots/api), AWS,
 // "IAM identifiers" (docs.aws.amazon.com), RFC 7468 (PEM), RFC 7519 (JWT).
 var secretForms = []secretForm{
-	{"a private key", []string{"private key-----"}, regexp.MustCompile(`-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|$)`), nil},
-	{"a Slack token", []string{"xox", "xapp-"}, regexp.MustCompile(`\b(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}`), hasDigit},
-	{"a Telegram bot token", []string{":"}, regexp.MustCompile(`\b[0-9]{6,12}:[A-Za-z0-9_-]{30,}`), nil},
-	{"a GitHub token", []string{"gh", "github_pat_"}, regexp.MustCompile(`\b(?:gh[oprsu]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})`), nil},
-	{"a GitLab token", []string{"glpat-"}, regexp.MustCompile(`\bglpat-[A-Za-z0-9_-]{20,}`), nil},
-	{"an AWS access key", []string{"akia", "asia"}, regexp.MustCompile(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`), nil},
-	{"a Google key", []string{"aiza", "gocspx-", "ya29."}, regexp.MustCompile(`\b(?:AIza[A-Za-z0-9_-]{30,}|GOCSPX-[A-Za-z0-9_-]{20,}|ya29\.[A-Za-z0-9_-]{20,})`), nil},
-	{"a Stripe key", []string{"_live_", "_test_", "whsec_"}, regexp.MustCompile(`\b(?:(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{16,})`), nil},
+	{"a private key", []string{"private key-----"}, lazyregexp.New(`-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|$)`), nil},
+	{"a Slack token", []string{"xox", "xapp-"}, lazyregexp.New(`\b(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}`), hasDigit},
+	{"a Telegram bot token", []string{":"}, lazyregexp.New(`\b[0-9]{6,12}:[A-Za-z0-9_-]{30,}`), nil},
+	{"a GitHub token", []string{"gh", "github_pat_"}, lazyregexp.New(`\b(?:gh[oprsu]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})`), nil},
+	{"a GitLab token", []string{"glpat-"}, lazyregexp.New(`\bglpat-[A-Za-z0-9_-]{20,}`), nil},
+	{"an AWS access key", []string{"akia", "asia"}, lazyregexp.New(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`), nil},
+	{"a Google key", []string{"aiza", "gocspx-", "ya29."}, lazyregexp.New(`\b(?:AIza[A-Za-z0-9_-]{30,}|GOCSPX-[A-Za-z0-9_-]{20,}|ya29\.[A-Za-z0-9_-]{20,})`), nil},
+	{"a Stripe key", []string{"_live_", "_test_", "whsec_"}, lazyregexp.New(`\b(?:(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{16,})`), nil},
 	{
 		"an API key",
 		[]string{"sk-", "gsk_", "hf_", "npm_", "pypi-", "sg.", "xai-", "claybot_", "dop_v1_"},
-		regexp.MustCompile(`\b(?:sk-[A-Za-z0-9_-]{16,}|gsk_[A-Za-z0-9]{20,}|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{50,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|xai-[A-Za-z0-9]{40,}|claybot_[A-Za-z0-9_-]{30,}|dop_v1_[a-f0-9]{40,})`), hasDigit,
+		lazyregexp.New(`\b(?:sk-[A-Za-z0-9_-]{16,}|gsk_[A-Za-z0-9]{20,}|hf_[A-Za-z0-9]{20,}|npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{50,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}|xai-[A-Za-z0-9]{40,}|claybot_[A-Za-z0-9_-]{30,}|dop_v1_[a-f0-9]{40,})`), hasDigit,
 	},
-	{"a signed token", []string{"eyj"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), nil},
-	{"a password", []string{"://"}, regexp.MustCompile(`\b[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s/:@]{0,200}:([^\s/@]{1,500})@`), notMasked},
-	{"an access token", []string{"bearer"}, regexp.MustCompile(`\b[Bb]earer\s+([A-Za-z0-9._~+/-]{16,}=*)`), hasDigit},
+	{"a signed token", []string{"eyj"}, lazyregexp.New(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), nil},
+	{"a password", []string{"://"}, lazyregexp.New(`\b[A-Za-z][A-Za-z0-9+.-]{0,30}://[^\s/:@]{0,200}:([^\s/@]{1,500})@`), notMasked},
+	{"an access token", []string{"bearer"}, lazyregexp.New(`\b[Bb]earer\s+([A-Za-z0-9._~+/-]{16,}=*)`), hasDigit},
 	{
 		"a password or key",
 		[]string{"key", "secret", "token", "passw", "pwd"},
-		regexp.MustCompile(`(?i)\b(?:[a-z0-9]+[_-])*(?:api[_-]?key|access[_-]?key|secret[_-]?key|secret|token|password|passwd|pwd)["']?\s{0,3}[:=]\s{0,3}["']?([^\s"',;]{8,500})`), mixed,
+		lazyregexp.New(`(?i)\b(?:[a-z0-9]+[_-])*(?:api[_-]?key|access[_-]?key|secret[_-]?key|secret|token|password|passwd|pwd)["']?\s{0,3}[:=]\s{0,3}["']?([^\s"',;]{8,500})`), mixed,
 	},
 }
 

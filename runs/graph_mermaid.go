@@ -3,9 +3,10 @@ package runs
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // Mermaid draws the graph as a flowchart in the language of mermaid, ending with
@@ -71,9 +72,9 @@ func (s Shape) Order() []string {
 }
 
 var (
-	plainName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
+	plainName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_]*$`)
 	// reservedName are words of mermaid, and names that this file makes itself.
-	reservedName = regexp.MustCompile(`^((?i:call|class|classDef|click|default|direction|flowchart|graph|href|interpolate|linkStyle|style|subgraph)|[Ee][Nn]d|node[0-9]+)$`)
+	reservedName = lazyregexp.New(`^((?i:call|class|classDef|click|default|direction|flowchart|graph|href|interpolate|linkStyle|style|subgraph)|[Ee][Nn]d|node[0-9]+)$`)
 )
 
 // mermaidText is a name as the text of a node.

@@ -3,11 +3,11 @@ package tools
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // A Batch is calls that one approval covers: those with the results of one search.
@@ -19,7 +19,7 @@ type Batch struct {
 
 // foundForm is one result in the text of a search: its number with its title, and its
 // address on a line of its own.
-var foundForm = regexp.MustCompile(`(?m)^\d+\. .*\n {3}(https?://\S+)$`)
+var foundForm = lazyregexp.New(`(?m)^\d+\. .*\n {3}(https?://\S+)$`)
 
 // FoundBy returns the batch of an address among the results of the newest search by a tool
 // that found exactly this address since the last start or reset. See also Spec.Batch.

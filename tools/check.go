@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"regexp"
 	"strings"
 	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // maxArgs is the most bytes that the arguments of one call may have.
@@ -22,7 +22,7 @@ const maxArgs = 1 << 20
 // maxComplaint bounds what an error repeats of the arguments.
 const maxComplaint = 500
 
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var nameForm = lazyregexp.New(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Each agent has tools of its own, made anew for each of its runs, with schemas that
 // are the same for all: a type is inferred once, and the text that comes of it is

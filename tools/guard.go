@@ -3,11 +3,12 @@ package tools
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // Codes of the faults that this package makes itself.
@@ -40,7 +41,7 @@ type Rate struct {
 	Per time.Duration
 }
 
-var rateForm = regexp.MustCompile(`^([0-9]{1,4})/([smh])$`)
+var rateForm = lazyregexp.New(`^([0-9]{1,4})/([smh])$`)
 
 // ParseRate reads N/s, N/m or N/h, such as 5/s or 30/m, with N from 1 to 1000.
 // Empty is no limit.

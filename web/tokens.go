@@ -10,11 +10,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -76,7 +76,7 @@ func (l Limits) check(s Scope) error {
 }
 
 // tokenNames matches valid names. They are part of user ids and URLs.
-var tokenNames = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`) // and at most 64 bytes
+var tokenNames = lazyregexp.New(`^[a-z0-9][a-z0-9._-]*$`) // and at most 64 bytes
 
 func (t token) check() error {
 	switch {

@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // Check rejects what no provider supports: negative numbers, invalid platforms,
@@ -55,7 +56,7 @@ func (s Spec) Check() error {
 	return nil
 }
 
-var volumeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+var volumeName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 // ExitReason says in words what an exit code means that comes from a signal;
 // empty for all others.

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/storage/postgres"
 	"github.com/claybot/claybot/workspace"
@@ -117,8 +117,8 @@ func (d *doctor) profilesWith(provider string) []string {
 type credential struct {
 	name  string
 	value configs.Secret
-	form  *regexp.Regexp // nil: unknown
-	where string         // to get it
+	form  *lazyregexp.Regexp // nil: unknown
+	where string             // to get it
 }
 
 func (d *doctor) telegram(context.Context) bool {

@@ -2,13 +2,14 @@ package cron
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	robfig "github.com/robfig/cron/v3"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // A field is one of the five of a schedule.
@@ -35,7 +36,7 @@ const (
 )
 
 // part is one element of a list: a star or a value or a range, with a step.
-var part = regexp.MustCompile(`^(?:[*?]|([0-9]{1,9}|[A-Za-z]{3})(?:-([0-9]{1,9}|[A-Za-z]{3}))?)(?:/([0-9]{1,9}))?$`)
+var part = lazyregexp.New(`^(?:[*?]|([0-9]{1,9}|[A-Za-z]{3})(?:-([0-9]{1,9}|[A-Za-z]{3}))?)(?:/([0-9]{1,9}))?$`)
 
 // parseFields reads exactly five fields, and names the field that is wrong. The parser
 // of the library is more lenient: it reads "*-5" as "*" and an empty list as never.

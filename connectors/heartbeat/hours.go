@@ -3,12 +3,12 @@ package heartbeat
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/claybot/claybot/connectors/schedule"
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // Limits of an `every`.
@@ -24,7 +24,7 @@ const dayMinutes = 24 * 60
 // value is the whole day.
 type hours struct{ from, to int }
 
-var hoursForm = regexp.MustCompile(`^([0-9]{1,2}):([0-9]{2}) *- *([0-9]{1,2}):([0-9]{2})$`)
+var hoursForm = lazyregexp.New(`^([0-9]{1,2}):([0-9]{2}) *- *([0-9]{1,2}):([0-9]{2})$`)
 
 // parseHours reads "08:00-22:00", which may pass midnight.
 func parseHours(text string) (hours, error) {

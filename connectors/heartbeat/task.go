@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/schedule"
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 const maxTitle = 200 // characters
@@ -88,7 +88,7 @@ func every(r *schedule.Settings) (d time.Duration) {
 	return d
 }
 
-var headingForm = regexp.MustCompile(`^ {0,3}#{1,6}[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$`)
+var headingForm = lazyregexp.New(`^ {0,3}#{1,6}[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$`)
 
 // heading returns the first heading of a Markdown text; empty for none.
 func heading(text string) string {

@@ -4,16 +4,17 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // maxName is the maximum length of a name, in bytes.
 const maxName = 64
 
-var nameForm = regexp.MustCompile(`^[a-z0-9_-][a-z0-9._-]*$`)
+var nameForm = lazyregexp.New(`^[a-z0-9_-][a-z0-9._-]*$`)
 
 // ValidName reports whether the file or folder of a task may have a name: a-z, 0-9,
 // dots, - and _, at most 64 of them, and no dot at the beginning.

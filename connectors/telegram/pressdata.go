@@ -2,11 +2,11 @@ package telegram
 
 import (
 	"math/bits"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // The format of callback data. Data is neither secret nor trusted: any user who
@@ -57,7 +57,7 @@ type press struct {
 	user     int64  // of verbToggle; 0 allows all users
 }
 
-var questionForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,48}$`)
+var questionForm = lazyregexp.New(`^[A-Za-z0-9_-]{1,48}$`)
 
 // data encodes p as callback data; ok is false if it is too long.
 func (p press) data() (s string, ok bool) {

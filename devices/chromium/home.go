@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"sync"
 	"syscall"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // homePrefix begins the name of the folder of a browser. The id of this process
@@ -36,7 +37,7 @@ func tempDir() string {
 // itself, what processes that were killed have left over.
 var sweepOnce = sync.OnceFunc(func() { sweep(tempDir(), os.Getpid()) })
 
-var homeName = regexp.MustCompile(`^` + homePrefix + `([0-9]+)-[0-9]+$`)
+var homeName = lazyregexp.New(`^` + homePrefix + `([0-9]+)-[0-9]+$`)
 
 // sweep removes the folders in dir that belong to processes that do not live any
 // more. self has made none yet: one with its id is of a process before it, as in a

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/claybot/claybot/devices"
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 //go:embed page.js
@@ -145,10 +145,10 @@ func short(key string) string {
 }
 
 var (
-	digits = regexp.MustCompile(`[0-9]+`)
+	digits = lazyregexp.New(`[0-9]+`)
 	// Long words of letters and digits in an address are names of things, not of
 	// pages.
-	token = regexp.MustCompile(`^[0-9a-fA-F]{8,}$|^[0-9A-Za-z_-]{20,}$|^[0-9a-fA-F]{8}-[0-9a-fA-F-]{20,}$`)
+	token = lazyregexp.New(`^[0-9a-fA-F]{8,}$|^[0-9A-Za-z_-]{20,}$|^[0-9a-fA-F]{8}-[0-9a-fA-F-]{20,}$`)
 )
 
 // place is an address without what changes from one thing to the next.

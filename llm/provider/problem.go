@@ -2,12 +2,12 @@ package provider
 
 import (
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/llm"
 )
 
@@ -124,8 +124,8 @@ func bounded(seconds float64) time.Duration {
 }
 
 var (
-	urlPattern = regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]*://\S+`)
-	keyPattern = regexp.MustCompile(`(?i)\b(sk|key|bearer|token|api[_-]?key)[-_ :=]+[A-Za-z0-9._*-]{6,}`)
+	urlPattern = lazyregexp.New(`(?i)\b[a-z][a-z0-9+.-]*://\S+`)
+	keyPattern = lazyregexp.New(`(?i)\b(sk|key|bearer|token|api[_-]?key)[-_ :=]+[A-Za-z0-9._*-]{6,}`)
 )
 
 // A Redactor makes what a provider says fit for errors and logs.

@@ -3,11 +3,11 @@ package explore
 import (
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/devices"
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/runs"
 )
 
@@ -19,7 +19,7 @@ const maxGoal = 1000
 
 // An address in a text is one of any scheme, not only of the web: what is named is
 // opened or refused, never passed over for the one in the settings.
-var address = regexp.MustCompile(`(?i)(?:\b|_)([a-z0-9][a-z0-9+-]*://[^\s<>"'` + "`" + `]*|(?:` +
+var address = lazyregexp.New(`(?i)(?:\b|_)([a-z0-9][a-z0-9+-]*://[^\s<>"'` + "`" + `]*|(?:` +
 	`https?|ftp|file|filesystem|blob|data|javascript|vbscript|about|chrome|devtools|view-source` +
 	`):[^\s<>"'` + "`" + `.,;:!?)\]}*_][^\s<>"'` + "`" + `]*)`)
 

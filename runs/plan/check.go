@@ -3,17 +3,17 @@ package plan
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/tools"
 )
 
 // idForm is what the id of a step looks like. With the mark and the digest of its
 // call it fits the id of a call.
-var idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,22}$`)
+var idForm = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,22}$`)
 
 // maxFaults is how many faults a person is told.
 const maxFaults = 12

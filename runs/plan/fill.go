@@ -4,15 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // How arguments name inputs, and what looks as if it did.
 var (
-	inputForm = regexp.MustCompile(`\{\{\s*inputs\.([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)\s*\}\}`)
-	inputLike = regexp.MustCompile(`\{\{\s*inputs\b`)
+	inputForm = lazyregexp.New(`\{\{\s*inputs\.([A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*)\s*\}\}`)
+	inputLike = lazyregexp.New(`\{\{\s*inputs\b`)
 )
 
 // setNested sets the value of a key. A dotted one is a path, too: a.b sets a: {b}

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -18,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -228,7 +228,7 @@ func explainFull(pg *pgconn.PgError, say func(problem, next string) error) error
 }
 
 // named matches a user or service in a storage URL in the form of a list of settings.
-var named = regexp.MustCompile(`(?i)\b(?:user|service)\s*=\s*[^\s']`)
+var named = lazyregexp.New(`(?i)\b(?:user|service)\s*=\s*[^\s']`)
 
 // namesUser reports whether the storage URL or the environment names a user. The
 // default is the user of this process.
@@ -271,7 +271,7 @@ func (r redacted) Error() string {
 func (r redacted) Unwrap() error { return r.err }
 
 // assigned matches a password in a storage URL in the form of a list of settings.
-var assigned = regexp.MustCompile(`(?i)password\s*=\s*('(?:[^'\\]|\\.)*'|[^\s&]+)`)
+var assigned = lazyregexp.New(`(?i)password\s*=\s*('(?:[^'\\]|\\.)*'|[^\s&]+)`)
 
 // passwordsOf returns the passwords in a storage URL of any form.
 func passwordsOf(rawURL string) (all []string) {

@@ -5,11 +5,12 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 //go:embed migrations/*.sql
@@ -61,7 +62,7 @@ type step struct {
 }
 
 // stepLine divides a migration into steps.
-var stepLine = regexp.MustCompile(`(?m)^-- step( concurrently)?\b.*$`)
+var stepLine = lazyregexp.New(`(?m)^-- step( concurrently)?\b.*$`)
 
 // steps returns the parts of a migration in order; there is at least one.
 func (m migration) steps() []step {

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"regexp"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 const (
@@ -251,7 +252,7 @@ func (m *migrator) noted(n, k, steps int) string {
 }
 
 // newIndex matches the name of the index that a statement creates.
-var newIndex = regexp.MustCompile(`(?is)create\s+(?:unique\s+)?index\s+concurrently\s+(?:if\s+not\s+exists\s+)?([a-z0-9_]+)\s+on\b`)
+var newIndex = lazyregexp.New(`(?is)create\s+(?:unique\s+)?index\s+concurrently\s+(?:if\s+not\s+exists\s+)?([a-z0-9_]+)\s+on\b`)
 
 // concurrently executes a statement without a transaction. It first drops an invalid
 // index that an interrupted attempt left; PostgreSQL would maintain it and never use it.

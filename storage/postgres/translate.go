@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/storage/relational"
 )
 
@@ -60,10 +60,10 @@ func translate(q string) statement {
 }
 
 var (
-	indexedBy = regexp.MustCompile(` INDEXED BY \w+`)
-	jsonEach  = regexp.MustCompile(`json_each\(\$(\d+)\)`)
+	indexedBy = lazyregexp.New(` INDEXED BY \w+`)
+	jsonEach  = lazyregexp.New(`json_each\(\$(\d+)\)`)
 	// marked matches a placeholder, or a string literal, which has none.
-	marked = regexp.MustCompile(`'[^']*'|\?\d*`)
+	marked = lazyregexp.New(`'[^']*'|\?\d*`)
 )
 
 // toPostgres replaces ? and ?1 by $1, removes planner hints, and passes lists as
@@ -97,7 +97,7 @@ func toPostgres(q string) statement {
 }
 
 // oneRow matches a statement that inserts one row and returns nothing.
-var oneRow = regexp.MustCompile(`^(INSERT INTO \w+ \([^()]+\) VALUES )(\(\$\d+(?:, \$\d+)*\))( ON CONFLICT \([^()]+\) DO NOTHING)?$`)
+var oneRow = lazyregexp.New(`^(INSERT INTO \w+ \([^()]+\) VALUES )(\(\$\d+(?:, \$\d+)*\))( ON CONFLICT \([^()]+\) DO NOTHING)?$`)
 
 // maxRows bounds the rows of one statement, and so the number of prepared statements.
 const maxRows = 16

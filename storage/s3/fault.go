@@ -10,12 +10,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/minio/minio-go/v7"
 
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -57,8 +57,8 @@ func (r *refusal) passes() bool {
 }
 
 var (
-	codeForm   = regexp.MustCompile(`^[A-Za-z0-9.]{1,64}$`)
-	regionForm = regexp.MustCompile(`^[a-z0-9-]{1,40}$`)
+	codeForm   = lazyregexp.New(`^[A-Za-z0-9.]{1,64}$`)
+	regionForm = lazyregexp.New(`^[a-z0-9-]{1,40}$`)
 )
 
 // errCut: the connection closed before the end of the response.

@@ -18,7 +18,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
@@ -26,6 +25,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -91,7 +91,7 @@ type Store struct {
 
 var _ storage.Blobs = (*Store)(nil)
 
-var bucketName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+var bucketName = lazyregexp.New(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 
 // New returns a Store, or an error that names a missing or invalid setting. It makes no
 // request; use Check for that.

@@ -6,12 +6,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/tools/textfile"
 )
@@ -58,7 +58,7 @@ func sum(text string) string {
 	return hex.EncodeToString(s[:16])
 }
 
-var plainName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var plainName = lazyregexp.New(`^[A-Za-z0-9_-]{1,64}$`)
 
 func runFolder(run claybot.RunID) string {
 	if plainName.MatchString(string(run)) {

@@ -21,11 +21,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/workspace"
 )
@@ -142,7 +142,7 @@ type Config struct {
 	Log     *slog.Logger // nil discards
 }
 
-var serverName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?$`)
+var serverName = lazyregexp.New(`^[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?$`)
 
 // Check returns what is wrong with the settings of a server, in words for the
 // operator and without any of its values that may be secret.

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // plain makes the words of a server fit to be shown: valid text without control,
@@ -48,7 +50,7 @@ var escapes = sync.OnceValue(func() *regexp.Regexp {
 const minSecret = 6
 
 // tokenForm are texts that look like secrets, whosever they are.
-var tokenForm = regexp.MustCompile(`(?i)\b(sk-[a-z0-9_-]{8,}|xox[a-z]-[a-z0-9-]{8,}|xapp-[a-z0-9-]{8,}|gh[a-z]_[a-z0-9]{20,}|github_pat_[a-z0-9_]{20,}|eyJ[a-z0-9_-]{10,}\.[a-z0-9_-]{5,}\.[a-z0-9_-]*|AKIA[0-9A-Z]{12,}|\d{6,}:[a-z0-9_-]{30,})|\b(bearer|basic)\s+[a-z0-9._~+/=-]{8,}|((?:api[_-]?key|secret|token|password|passwd)["']?\s*[:=]\s*["']?)[^\s"',;]{6,}`)
+var tokenForm = lazyregexp.New(`(?i)\b(sk-[a-z0-9_-]{8,}|xox[a-z]-[a-z0-9-]{8,}|xapp-[a-z0-9-]{8,}|gh[a-z]_[a-z0-9]{20,}|github_pat_[a-z0-9_]{20,}|eyJ[a-z0-9_-]{10,}\.[a-z0-9_-]{5,}\.[a-z0-9_-]*|AKIA[0-9A-Z]{12,}|\d{6,}:[a-z0-9_-]{30,})|\b(bearer|basic)\s+[a-z0-9._~+/=-]{8,}|((?:api[_-]?key|secret|token|password|passwd)["']?\s*[:=]\s*["']?)[^\s"',;]{6,}`)
 
 // A redactor takes secrets out of text.
 type redactor struct{ words *strings.Replacer }

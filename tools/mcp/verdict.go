@@ -15,6 +15,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/tools"
 )
@@ -106,7 +107,7 @@ func hashOf(t *sdk.Tool) string {
 // maxName is the longest name of a tool, see package tools.
 const maxName = 64
 
-var oddName = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
+var oddName = lazyregexp.New(`[^A-Za-z0-9_-]+`)
 
 // FullName is the name by which agents have a tool of a server. Names that do
 // not fit the form of names of tools are made to, and get eight letters that

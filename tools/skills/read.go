@@ -10,13 +10,13 @@ import (
 	"maps"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // Limits of a skill.
@@ -34,7 +34,7 @@ var (
 	errTooLarge = fmt.Errorf("it has more than %d files or %d MiB", maxFiles, maxSkill>>20)
 )
 
-var nameForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$`)
+var nameForm = lazyregexp.New(`^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$`)
 
 // readAll reads the folders of a library. What is wrong with one says so in its
 // place; a library that is not there is empty.
@@ -197,4 +197,4 @@ func toolNames(list string) ([]string, error) {
 	return names, nil
 }
 
-var toolForm = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var toolForm = lazyregexp.New(`^[a-zA-Z0-9_-]{1,64}$`)

@@ -10,12 +10,12 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/claybot/claybot/egress"
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // The kinds of search engines.
@@ -242,7 +242,7 @@ func readSearXNG(data []byte) ([]hit, error) {
 	return hits, err
 }
 
-var tag = regexp.MustCompile(`</?[a-zA-Z][^<>]*>`)
+var tag = lazyregexp.New(`</?[a-zA-Z][^<>]*>`)
 
 // clean makes the results fit for a list: one line each, without tags, and only
 // with addresses of the web.

@@ -3,7 +3,6 @@ package web
 import (
 	"bytes"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -14,6 +13,8 @@ import (
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // markdown is a page as a person would read it: without what is not shown, with
@@ -226,10 +227,10 @@ func hidden(n *html.Node) bool {
 }
 
 var (
-	styleComment = regexp.MustCompile(`(?s)/\*.*?\*/`)
+	styleComment = lazyregexp.New(`(?s)/\*.*?\*/`)
 	// hidingStyle is a declaration that hides: not displayed, not visible, without
 	// size, or far off the screen.
-	hidingStyle = regexp.MustCompile(`(?i)(^|[;\s])(` +
+	hidingStyle = lazyregexp.New(`(?i)(^|[;\s])(` +
 		`display\s*:\s*none|visibility\s*:\s*(hidden|collapse)|content-visibility\s*:\s*hidden|` +
 		`opacity\s*:\s*0*\.?0+%?\s*(!|;|$)|font-size\s*:\s*0*\.?0+[a-z%]*\s*(!|;|$)|` +
 		`(max-)?(width|height)\s*:\s*0*\.?0+(px|em|rem|%)?\s*(!|;|$)|` +

@@ -2,10 +2,10 @@ package api
 
 import (
 	"net/http"
-	"regexp"
 	"strconv"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/web"
 )
 
@@ -16,7 +16,7 @@ const (
 )
 
 // at most 128 bytes
-var keyForm = regexp.MustCompile(`^[A-Za-z0-9._:-]+$`) // and at most 128 bytes
+var keyForm = lazyregexp.New(`^[A-Za-z0-9._:-]+$`) // and at most 128 bytes
 
 // limitOf returns the requested number of rows of a page, 0 if it is invalid.
 func limitOf(r *http.Request, otherwise int) int {

@@ -6,12 +6,12 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/web"
 )
@@ -48,7 +48,7 @@ var statuses = map[int]string{
 }
 
 // inPath matches the parameters of a path.
-var inPath = regexp.MustCompile(`\{([a-z]+)\}`)
+var inPath = lazyregexp.New(`\{([a-z]+)\}`)
 
 // sortedTypes returns the event types by name.
 func sortedTypes() []claybot.EventType { return slices.Sorted(maps.Keys(runs.Facts)) }

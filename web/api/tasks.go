@@ -4,10 +4,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
-	"regexp"
 	"slices"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -18,7 +18,7 @@ const ledgerDefault = 20
 var noTask = hint{"No such task.", "GET /cron lists all tasks, and files that cannot be read."}
 
 // at most 64 bytes
-var callForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`) // and at most 64 bytes
+var callForm = lazyregexp.New(`^[A-Za-z0-9_-]+$`) // and at most 64 bytes
 
 var (
 	keyParam = param{name: "key", about: "1 to 64 letters, digits, - or _. A retry with the same key does nothing new."}

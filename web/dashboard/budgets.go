@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -110,8 +110,8 @@ func (b *budgetPages) readBudgets(r *http.Request) (budgetsView, error) {
 }
 
 var (
-	amountForm = regexp.MustCompile(`^[0-9]{1,13}([.,][0-9]{1,6})?$`)
-	stepForm   = regexp.MustCompile(`^[A-Za-z0-9-]{1,40}$`)
+	amountForm = lazyregexp.New(`^[0-9]{1,13}([.,][0-9]{1,6})?$`)
+	stepForm   = lazyregexp.New(`^[A-Za-z0-9-]{1,40}$`)
 )
 
 func (b *budgetPages) extendBudget(r *http.Request) (string, error) {

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/workspace"
 )
 
@@ -110,11 +111,11 @@ func checkUnsafe(w *want) error {
 	return nil
 }
 
-var imageName = regexp.MustCompile(`^(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::[0-9]{1,5})?/)?` +
+var imageName = lazyregexp.New(`^(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?(?::[0-9]{1,5})?/)?` +
 	`[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*)*` +
 	`(?::[\w][\w.-]{0,127})?(?:@sha256:[0-9a-f]{64})?$`)
 
-var runtimeName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
+var runtimeName = lazyregexp.New(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
 
 func checkImages(w *want) error {
 	if len(w.Image) > 255 || !imageName.MatchString(w.Image) {
@@ -168,7 +169,7 @@ func checkLimits(w *want) error {
 	return nil
 }
 
-var volumeName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
+var volumeName = lazyregexp.New(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
 
 // kept are the places of a container that no volume may cover.
 var kept = []string{
@@ -249,7 +250,7 @@ func hostPattern(text string) bool {
 	return len(text) <= 260 && (hostName().MatchString(host) || net.ParseIP(host) != nil)
 }
 
-var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+var envName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
 // ownEnv are the variables that only claybot sets, in lower case.
 var ownEnv = []string{"http_proxy", "https_proxy", "all_proxy", "ftp_proxy", "no_proxy"}

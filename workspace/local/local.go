@@ -37,13 +37,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/workspace"
 )
 
@@ -116,7 +116,7 @@ const (
 	filesName  = "files"
 )
 
-var plain = regexp.MustCompile(`[^a-z0-9]+`)
+var plain = lazyregexp.New(`[^a-z0-9]+`)
 
 // folder is the name of the folder of a key: readable, and unlike any other.
 func folder(key workspace.Key) string {
