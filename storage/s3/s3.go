@@ -76,7 +76,7 @@ type Config struct {
 // A Store is a bucket, or the part of one below a prefix. It is safe for
 // concurrent use.
 type Store struct {
-	core   *minio.Core
+	core   client
 	bucket string
 	prefix string // empty, or ends with a slash
 	host   string // of the endpoint, for messages
@@ -115,7 +115,7 @@ func New(cfg Config) (*Store, error) {
 	lookup := map[string]minio.BucketLookupType{
 		AddressingPath: minio.BucketLookupPath, AddressingHost: minio.BucketLookupDNS,
 	}[cfg.Addressing]
-	core, err := minio.NewCore(endpoint.Host, &minio.Options{
+	core, err := newClient(endpoint.Host, &minio.Options{
 		Creds:        credentials.NewStaticV4(cfg.AccessKey, cfg.SecretKey, cfg.SessionToken),
 		Secure:       endpoint.Scheme == "https",
 		Region:       cfg.Region, // always set, so the library never queries it
