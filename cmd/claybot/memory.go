@@ -21,7 +21,6 @@ const (
 // trim gives memory back to the system whenever a busy time is over, so that an
 // idle daemon is a small one. It returns with ctx.
 func trim(ctx context.Context) {
-	debug.SetGCPercent(gcPercent)
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
 	last, trimmed := allocated(), uint64(0)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -19,6 +20,7 @@ type serveCmd struct{}
 // Run runs the daemon until a signal ends it. SIGHUP reads the configuration
 // anew.
 func (serveCmd) Run(e *env) error {
+	debug.SetGCPercent(gcPercent) // before the start allocates: it then ends without a collection
 	c, warnings, err := e.load()
 	if err != nil {
 		return err
