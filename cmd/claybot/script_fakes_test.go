@@ -267,16 +267,46 @@ func (r *rig) grows(ts *testscript.TestScript, n int) {
 	}
 	all = all[len(all)-n:]
 	for i, next := range all[1:] {
-		before := all[i]
-		switch {
-		case next.System != before.System:
-			ts.Fatalf("request %d has another system prompt:\n%s\nafter\n%s", next.N, next.System, before.System)
-		case !reflect.DeepEqual(next.Tools, before.Tools):
+		if !follows(ts, all[i], next) {
 			ts.Fatalf("request %d has other tools", next.N)
-		case len(next.Messages) <= len(before.Messages) || !reflect.DeepEqual(next.Messages[:len(before.Messages)], before.Messages):
-			ts.Fatalf("request %d does not begin with the messages of the one before:\n%+v\nafter\n%+v", next.N, next.Messages, before.Messages)
 		}
 	}
+}
+
+// growEach checks that of all requests of each agent, and how many agents made several,
+// how often the tools of one changed, and how often its messages began anew.
+func (r *rig) growEach(ts *testscript.TestScript, want string) {
+	last := make(map[string]openaitest.Request)
+	several, changed, anew := make(map[string]bool), 0, 0
+	for _, next := range r.model.Requests() {
+		if before, known := last[next.Agent]; known {
+			several[next.Agent] = true
+			if len(before.Messages) > 0 && len(next.Messages) > 0 && !reflect.DeepEqual(before.Messages[0], next.Messages[0]) {
+				anew++
+				before.Messages = before.Messages[:0]
+			}
+			if !follows(ts, before, next) {
+				ts.Logf("request %d has other tools", next.N)
+				changed++
+			}
+		}
+		last[next.Agent] = next
+	}
+	if got := fmt.Sprint(len(several), changed, anew); got != want {
+		ts.Fatalf("agents with several requests, changes of tools, conversations that began anew: %s, want %s", got, want)
+	}
+}
+
+// follows checks that a request has the system prompt of the one before and only adds
+// messages to it, and reports whether it has the same tools.
+func follows(ts *testscript.TestScript, before, next openaitest.Request) bool {
+	switch {
+	case next.System != before.System:
+		ts.Fatalf("request %d has another system prompt:\n%s\nafter\n%s", next.N, next.System, before.System)
+	case len(next.Messages) <= len(before.Messages) || !reflect.DeepEqual(next.Messages[:len(before.Messages)], before.Messages):
+		ts.Fatalf("request %d does not begin with the messages of the one before:\n%+v\nafter\n%+v", next.N, next.Messages, before.Messages)
+	}
+	return reflect.DeepEqual(next.Tools, before.Tools)
 }
 
 // modelCommand says how the next calls of the model are answered, or waits for
@@ -329,6 +359,8 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 		n, err := strconv.Atoi(args[1])
 		ts.Check(err)
 		r.grows(ts, n)
+	case len(args) == 2 && args[0] == "grow-each": // model grow-each 'AGENTS CHANGES ANEW': see growEach
+		r.growEach(ts, args[1])
 	case len(args) == 2 && args[0] == "called": // model called N: waits until it was, and so often
 		n, err := strconv.Atoi(args[1])
 		ts.Check(err)
@@ -340,6 +372,6 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 			ts.Fatalf("%d calls, want %d", calls, n)
 		}
 	default:
-		ts.Fatalf("usage: model reply|call|reply-file|hold|release|stall|fail|called ...")
+		ts.Fatalf("usage: model reply|call|reply-file|hold|release|stall|fail|heard|sizes|grows|grow-each|called ...")
 	}
 }
