@@ -58,13 +58,21 @@ type Compactor interface {
 // A ContextSize is the number of tokens that each part of a context takes. All values
 // are estimates but Last, which the provider counted, 0 before the first call.
 type ContextSize struct {
-	Window       int64    // of the model
-	Reserve      int64    // kept free for the answer
-	System       int64    // the system prompt
-	Tools        int64    // descriptions of tools
-	Groups       []string // of tools that the conversation has added
+	Window       int64 // of the model
+	Reserve      int64 // kept free for the answer
+	System       int64 // the system prompt, without notes and skills
+	Notes        int64 // the lists of notes and skills
+	Tools        int64 // declarations of tools
+	Groups       []GroupSize
 	Summary      int64
 	Conversation int64 // texts of people, agents and the model
 	Results      int64 // of tools
 	Last         int64
+}
+
+// A GroupSize is the number of tokens that the tools of a group take.
+type GroupSize struct {
+	Name   string // empty: the tools of no group
+	Tokens int64
+	Added  bool // by the conversation
 }

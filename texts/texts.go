@@ -117,32 +117,46 @@ func Compacted(folded, kept int) string {
 
 // Context shows context usage by part.
 func Context(c runs.ContextSize) string {
-	used := c.System + c.Tools + c.Summary + c.Conversation + c.Results
+	used := c.System + c.Notes + c.Tools + c.Summary + c.Conversation + c.Results
 	room := max(c.Window-c.Reserve, 1)
-	tools := "tools"
-	if len(c.Groups) > 0 {
-		tools += ", with " + list(c.Groups)
-	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "About %d of %d tokens are used (%d %%).\n\n", used, room, used*100/room)
 	for _, x := range []struct {
 		name string
 		n    int64
+		more string
 	}{
-		{"instructions", c.System},
-		{tools, c.Tools},
-		{"summary of earlier messages", c.Summary},
-		{"conversation", c.Conversation},
-		{"tool results", c.Results},
-		{"reserved for the answer", c.Reserve},
+		{"instructions", c.System, ""},
+		{"notes and skills", c.Notes, ""},
+		{"tools", c.Tools, toolGroups(c.Groups)},
+		{"summary of earlier messages", c.Summary, ""},
+		{"conversation", c.Conversation, ""},
+		{"tool results", c.Results, ""},
+		{"free", max(room-used, 0), ""},
+		{"reserved for the answer", c.Reserve, ""},
 	} {
-		fmt.Fprintf(&b, "- %s: %d\n", x.name, x.n)
+		fmt.Fprintf(&b, "- %s: %d%s\n", x.name, x.n, x.more)
 	}
 	if c.Last > 0 {
 		fmt.Fprintf(&b, "- last request, as counted by the model: %d\n", c.Last)
 	}
 	b.WriteString("\n/compact compacts it now, /new starts a new conversation.")
 	return b.String()
+}
+
+// toolGroups shows the tokens of each group of tools.
+func toolGroups(groups []runs.GroupSize) string {
+	if len(groups) == 0 {
+		return ""
+	}
+	all := make([]string, len(groups))
+	for i, g := range groups {
+		all[i] = fmt.Sprintf("%s %d", cmp.Or(g.Name, "no group"), g.Tokens)
+		if g.Added {
+			all[i] += ", added"
+		}
+	}
+	return " (" + strings.Join(all, "; ") + ")"
 }
 
 // Exchange says that a loop between agents was stopped after some messages.

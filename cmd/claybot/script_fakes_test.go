@@ -320,6 +320,12 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 		r.model.Script(openaitest.Reply{Text: args[1]})
 	case len(args) == 3 && args[0] == "call": // model call TOOL ARGS
 		r.model.Script(openaitest.Reply{Calls: []claybot.ToolCall{{Name: args[1], Args: args[2]}}})
+	case len(args) == 4 && args[0] == "usage": // model usage TEXT INPUT CACHED: replies, and says what it took
+		input, err := strconv.Atoi(args[2])
+		ts.Check(err)
+		cached, err := strconv.Atoi(args[3])
+		ts.Check(err)
+		r.model.Script(openaitest.Reply{Text: args[1], Usage: &openaitest.Usage{Prompt: input, Cached: cached, Completion: 5}})
 	case len(args) == 2 && args[0] == "reply-file": // model reply-file FILE
 		r.model.Script(openaitest.Reply{Text: ts.ReadFile(args[1])})
 	case len(args) == 2 && args[0] == "hold": // model hold TEXT
@@ -372,6 +378,6 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 			ts.Fatalf("%d calls, want %d", calls, n)
 		}
 	default:
-		ts.Fatalf("usage: model reply|call|reply-file|hold|release|stall|fail|heard|sizes|grows|grow-each|called ...")
+		ts.Fatalf("usage: model reply|usage|call|reply-file|hold|release|stall|fail|heard|sizes|grows|grow-each|called ...")
 	}
 }

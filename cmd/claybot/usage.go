@@ -51,6 +51,9 @@ func (c usageCmd) Run(e *env) error {
 			for _, n := range []int64{s.Runs, u.LLMCalls, u.Input, u.CachedInput, u.CacheWrite, u.Output, u.Reasoning} {
 				cells = append(cells, strconv.FormatInt(n, 10))
 			}
+			if u.CachedInput > 0 {
+				cells[len(c.By)+3] += fmt.Sprintf(" (%d %%)", u.CachedInput*100/max(u.Input, 1))
+			}
 			return append(cells, spentText(s))
 		}))
 	})

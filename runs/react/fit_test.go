@@ -124,9 +124,14 @@ func TestMeasure(t *testing.T) {
 	l := narrow(nil, c.set(t))
 	l.Model = func(claybot.Agent) llm.Model { return nil }
 	l.Prompt = func(*runs.Turn) (string, error) { return strings.Repeat("p", 400), nil }
+	l.Index = func(*runs.Turn) (claybot.Index, error) { return claybot.Index{Text: strings.Repeat("n", 600)}, nil }
 	j := newJournal()
+	if got := l.Measure(j.turn()); got.Notes != 150 || got.System != 100 {
+		t.Errorf("a new conversation: notes %d, system %d, want 150 and 100", got.Notes, got.System)
+	}
 	j.records = append(j.records, earlier(user("gone", strings.Repeat("x", 4000))),
-		claybot.Record{Type: claybot.RecordSummary, Text: strings.Repeat("s", 400)}, user("m1", strings.Repeat("q", 800)),
+		claybot.Record{Type: claybot.RecordSummary, Text: strings.Repeat("s", 400), Index: &claybot.Index{Text: strings.Repeat("n", 400)}},
+		claybot.Record{Type: claybot.RecordIndex, Text: strings.Repeat("i", 400), Index: &claybot.Index{}}, user("m1", strings.Repeat("q", 800)),
 		claybot.Record{Type: claybot.RecordAssistant, ToolCalls: []claybot.ToolCall{call("a", "look", "")}},
 		claybot.Record{Type: claybot.RecordTool, ToolCallID: "a", Text: strings.Repeat("r", 4<<20)})
 	turn := j.turn()
@@ -139,6 +144,7 @@ func TestMeasure(t *testing.T) {
 		{"window", got.Window, 10_000, 10_000},
 		{"reserve", got.Reserve, 2_500, 2_500},
 		{"system", got.System, 100, 100},
+		{"notes", got.Notes, 200, 260},
 		{"tools", got.Tools, 50, 400},
 		{"summary", got.Summary, 100, 140},
 		{"conversation", got.Conversation, 200, 260},
@@ -148,6 +154,9 @@ func TestMeasure(t *testing.T) {
 		if x.got < x.from || x.got > x.to {
 			t.Errorf("%s is %d, want %d to %d", x.name, x.got, x.from, x.to)
 		}
+	}
+	if len(got.Groups) != 1 || got.Groups[0].Tokens != got.Tools {
+		t.Errorf("the tools are %+v, want one group of all", got.Groups)
 	}
 }
 

@@ -18,6 +18,8 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/claybot/claybot"
@@ -115,23 +117,42 @@ func (l *Loop) Measure(t *runs.Turn) runs.ContextSize {
 	set := l.tools(t.Agent)
 	w, _ := l.window(t, set, t.History)
 	size := runs.ContextSize{
-		Groups: set.Added(t.History),
 		Window: w.total, Reserve: reserve(w.total),
-		System: llm.Tokens(len(w.system)), Tools: llm.Tokens(w.fixed() - len(w.system)),
+		System: llm.Tokens(len(w.prompt)), Tools: llm.Tokens(w.fixed() - len(w.system)), Groups: groups(set, w.tools, set.Added(t.History)),
 		Last: t.Agent.State.Context,
 	}
 	summary, rest := llm.Folded(t.History)
 	if summary != nil {
 		size.Summary = llm.Tokens(w.weight(summary))
 	}
-	talk, results := 0, 0
+	talk, results, notes := 0, 0, len(w.system)-len(w.prompt)
+	if _, known := indexes(t.History); known == nil && l.Index != nil { // the next run shows it
+		if now, err := l.Index(t); err == nil {
+			notes += len(now.Text)
+		}
+	}
 	for _, r := range rest {
-		if r.Type == claybot.RecordTool {
+		switch r.Type {
+		case claybot.RecordTool:
 			results += w.weight(&r)
-		} else {
+		case claybot.RecordIndex:
+			notes += w.weight(&r)
+		default:
 			talk += w.weight(&r)
 		}
 	}
-	size.Conversation, size.Results = llm.Tokens(talk), llm.Tokens(results)
+	size.Conversation, size.Results, size.Notes = llm.Tokens(talk), llm.Tokens(results), llm.Tokens(notes)
 	return size
+}
+
+// groups are the sizes of the groups of declared tools, in the order of their names.
+func groups(set *tools.Set, declared []llm.Tool, added []string) (all []runs.GroupSize) {
+	bytes := make(map[string]int)
+	for _, t := range declared {
+		bytes[set.GroupOf(t.Name)] += t.Bytes()
+	}
+	for _, name := range slices.Sorted(maps.Keys(bytes)) {
+		all = append(all, runs.GroupSize{Name: name, Tokens: llm.Tokens(bytes[name]), Added: slices.Contains(added, name)})
+	}
+	return all
 }
