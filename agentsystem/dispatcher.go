@@ -56,11 +56,14 @@ func (d *dispatcher) post(ctx context.Context, agent claybot.Agent, p storage.Po
 	}, nil
 }
 
+// atOnce is up to how many runs a message begins its run where it was posted although there
+// are other members: more are shared with them.
+const atOnce = 8
+
 // reserve reserves a worker for the run that a message may begin, and says so in its
-// posting. slot gives its slot back; nil: the message waits for Next. Where there are other
-// members, which may have more room, it always does.
+// posting. slot gives its slot back; nil: the message waits for Next.
 func (d *dispatcher) reserve(agent claybot.Agent, p *storage.Posting) (slot func()) {
-	if p.Skip != "" || p.Message.Type != claybot.MessageUser || d.members.Others() > 0 {
+	if p.Skip != "" || p.Message.Type != claybot.MessageUser || d.members.Others() > 0 && len(d.slots) >= atOnce {
 		return nil
 	}
 	d.mu.Lock()

@@ -13,8 +13,8 @@ import (
 )
 
 // A conversation is the history of the agent as the pass reads and continues it. A
-// record is durable first; its event is committed with the next step, and rebuilt from
-// the history after a crash in between.
+// record is durable before its event, which is committed with the next step and rebuilt from
+// the history after a crash in between; or both are stored with the end of the run.
 type conversation struct {
 	job     *job
 	history storage.History // nil: it cannot be read
