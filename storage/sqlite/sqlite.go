@@ -236,8 +236,22 @@ func (db *DB) readFrom(ctx context.Context, idle chan *conn, fn func(c *conn) er
 		c.giveUp()
 		c = nil
 	}
-	idle <- c
+	putBack(idle, c)
 	return db.notice(err)
+}
+
+// putBack makes c idle, ahead of a connection that is not yet opened: reads that follow
+// each other share a connection with its schema, statements and cache.
+func putBack(idle chan *conn, c *conn) {
+	select {
+	case next := <-idle:
+		if next == nil {
+			c, next = nil, c
+		}
+		idle <- next
+	default:
+	}
+	idle <- c
 }
 
 // recoverAll releases what the last process held, before there is a writer.
