@@ -50,6 +50,14 @@ type cli struct {
 	accessCommands
 }
 
+// daemonCLI is the part of cli that serve needs. kong reads the tags of all commands, which
+// is a good part of the start.
+type daemonCLI struct {
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
+	settingFlags
+	Serve serveCmd `cmd:"" help:"Run the daemon."`
+}
+
 type (
 	// settingFlags override settings of the configuration.
 	settingFlags struct {
@@ -161,7 +169,12 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	case args[0] == "help":
 		args = append(args[1:], "--help")
 	}
-	parser, err := kong.New(&c,
+	var d daemonCLI
+	grammar := any(&c)
+	if args[0] == "serve" {
+		grammar = &d
+	}
+	parser, err := kong.New(grammar,
 		kong.Name("claybot"),
 		kong.Description("Connects AI agents to chats and never loses a message."),
 		kong.Writers(out, errs),
@@ -183,6 +196,9 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	if err != nil {
 		fmt.Fprintf(errs, "claybot: %v\nTry: claybot --help\n", err)
 		return exitUsage
+	}
+	if grammar == &d {
+		c.settingFlags = d.settingFlags
 	}
 	err = ctx.Run(&env{cli: &c, in: in, out: out, err: errs, lookup: os.LookupEnv})
 	if err != nil && !errors.Is(err, errSilent) {
