@@ -353,6 +353,7 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 		all := r.model.Requests()
 		body, tools := all[len(all)-1].Size, 0
 		for _, t := range all[len(all)-1].Tools {
+			ts.Logf("%s", t.Name)
 			tools += t.Bytes() + len(`{"type":"function","function":{"name":"","description":"","parameters":}},`)
 		}
 		ts.Logf("the newest request: %d bytes, %d of them for %d tools", body, tools, len(all[len(all)-1].Tools))
