@@ -82,9 +82,12 @@ type ToolView struct {
 	Group string `json:"group,omitempty"`
 	// InRequest is the size of its declaration in the next request of the agent, in bytes;
 	// 0: it is not declared until its group is added.
-	InRequest int    `json:"inRequestBytes"`
-	Effect    string `json:"effect"`
-	Class     string `json:"class"`
+	InRequest int `json:"inRequestBytes"`
+	// Cost is what that declaration costs in a request, in millionths of a US dollar, if it
+	// is not read from the provider's cache; absent if the price is unknown.
+	Cost   int64  `json:"costMicroUSD,omitempty"`
+	Effect string `json:"effect"`
+	Class  string `json:"class"`
 	// Asks is when a call needs approval: always, never, unless allowed, or after reading
 	// untrusted content.
 	Asks      string        `json:"asks"`

@@ -255,12 +255,17 @@ func newModel(c configs.Model, limiter llm.Limiter, log *slog.Logger) llm.Model 
 	return llm.Fallback(log, routes...)
 }
 
-func newRoute(c configs.Model, limiter llm.Limiter, log *slog.Logger) llm.Model {
-	prices := make(llm.Prices, len(c.Prices))
+// pricesOf returns the known prices, with those of the settings.
+func pricesOf(c configs.Model) llm.Prices {
+	own := make(llm.Prices, len(c.Prices))
 	for name, p := range c.Prices {
-		prices[name] = llm.Price(p)
+		own[name] = llm.Price(p)
 	}
-	prices = llm.DefaultPrices().With(prices)
+	return llm.DefaultPrices().With(own)
+}
+
+func newRoute(c configs.Model, limiter llm.Limiter, log *slog.Logger) llm.Model {
+	prices := pricesOf(c)
 	var keys []string
 	for _, k := range c.Credentials() {
 		if k.Value() != "" { // a warning reports one that could not be read

@@ -13,6 +13,8 @@ import (
 	"sync"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/tools/mcp"
@@ -29,11 +31,12 @@ type toolbench struct {
 	stores  *stores
 	tooling *tooling
 	rules   func(claybot.Agent) tools.Rules
+	model   func(claybot.Agent) configs.Model
 }
 
 // newToolbench returns the daemon's toolbench as the contracts of package web.
 func newToolbench(d *daemon) web.Tooling {
-	t := toolbench{d.config, d.log, d.stores, d.tooling, d.engines.rules}
+	t := toolbench{d.config, d.log, d.stores, d.tooling, d.engines.rules, d.models.model}
 	return web.Tooling{Tools: t, Workspaces: t, Servers: t, Skills: t, Notes: t, NoteHistory: t}
 }
 
@@ -191,15 +194,17 @@ func (w toolbench) Tools(ctx context.Context, id claybot.AgentID) ([]web.ToolVie
 		}
 		added = set.Added(records)
 	}
-	declared := make(map[string]int)
+	declared, model := make(map[string]int), w.model(agent)
 	for _, t := range set.Shown(added) {
 		declared[t.Name] = t.Bytes()
 	}
+	prices := pricesOf(model)
 	views := make([]web.ToolView, 0, len(set.Tools()))
 	for _, t := range set.Tools() {
 		spec, _ := set.Spec(t.Name)
+		cost, _ := prices.Cost(model.ID(), claybot.Usage{Input: llm.Tokens(declared[t.Name])}) // 0 if the price is unknown
 		views = append(views, web.ToolView{
-			Name: t.Name, Description: t.Description, Source: cmp.Or(spec.Source, "claybot"), Group: set.GroupOf(t.Name), InRequest: declared[t.Name],
+			Name: t.Name, Description: t.Description, Source: cmp.Or(spec.Source, "claybot"), Group: set.GroupOf(t.Name), InRequest: declared[t.Name], Cost: cost,
 			Effect: spec.Effect.String(), Class: spec.Class.String(), Asks: asks(w.rules(agent), agent, spec),
 			Timeout: cmp.Or(spec.Timeout, tools.DefaultTimeout), Parameter: parametersOf(t.Parameters),
 		})

@@ -31,13 +31,19 @@ func (c toolsCmd) Run(e *env) error {
 		if err != nil || len(out.Tools) == 0 {
 			return err
 		}
-		tools, bytes := 0, 0
+		tools, bytes, cost := 0, 0, int64(0)
 		for _, t := range out.Tools {
 			if bytes += t.InRequest; t.InRequest > 0 {
 				tools++
 			}
+			cost += t.Cost
 		}
-		return e.text(fmt.Sprintf("\nA request declares %d of %d tools: %d bytes, about %d tokens. The agent adds groups with find_tools.\n", tools, len(out.Tools), bytes, llm.Tokens(bytes)))
+		price := ""
+		if cost > 0 {
+			price = ", " + dollars(cost) + " unless the provider reads them from its cache"
+		}
+		return e.text(fmt.Sprintf("\nA request declares %d of %d tools: %d bytes, about %d tokens%s. The agent adds groups with find_tools.\n",
+			tools, len(out.Tools), bytes, llm.Tokens(bytes), price))
 	})
 }
 
