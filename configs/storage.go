@@ -69,7 +69,7 @@ func setStorage(r *reader, at place, n *yaml.Node, s *Storage) {
 	r.group(at, n, s)
 }
 
-// Retention is how long the store keeps what is over; 0: for ever. The conversations of
+// Retention is how long the store keeps finished data; 0: forever. The conversations of
 // agents are always kept.
 type Retention struct {
 	Events   time.Duration `key:"events" limits:"1d..3650d" words:"0"`   // of ended runs
@@ -81,5 +81,5 @@ type Retention struct {
 
 func defaultRetention() Retention {
 	const day = 24 * time.Hour
-	return Retention{Events: 7 * day, Runs: 90 * day, Outgoing: 30 * day, Tasks: 90 * day, Usage: 400 * day}
+	return Retention{Events: 7 * day, Runs: 90 * day, Outgoing: 90 * day, Tasks: 90 * day, Usage: 400 * day}
 }

@@ -64,7 +64,8 @@ type Files interface {
 type History interface {
 	// Records returns the records after the most recent start or reset,
 	// including appended ones and excluding those that a summary replaces. The
-	// caller must not change it.
+	// caller must not change it. Nothing else does: a result with the same backing
+	// array as an earlier one begins with its records.
 	Records() []claybot.Record
 	// Marker returns the most recent start or reset; the zero Record if there
 	// is none, or a summary is newer.
@@ -73,8 +74,9 @@ type History interface {
 	// returns nil.
 	Append(ctx context.Context, r ...claybot.Record) error
 	// Buffer adds records that a crash may lose. Use it only for records that
-	// can be rebuilt from the inbox: the messages of an unfinished run. After
-	// the lease has ended, it may accept records without saving them.
+	// can be made again: the messages of an unfinished run, and the last answer of
+	// a run whose end stores it, see Deferring. After the lease has ended, it may
+	// accept records without saving them.
 	Buffer(ctx context.Context, r ...claybot.Record) error
 	Close() error
 }

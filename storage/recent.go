@@ -17,7 +17,7 @@ type Recent[K comparable, V any] struct {
 	byKey map[K]*list.Element // of recent[K, V]
 	order list.List           // the value used last first
 	cost  int64
-	sweep *time.Timer // nil: nothing is kept
+	sweep *time.Timer // when to look for idle values next; nil: no time is set
 }
 
 type recent[K comparable, V any] struct {

@@ -98,7 +98,7 @@ type Pruner interface {
 	Prune(ctx context.Context, at time.Time, keep Retention) error
 }
 
-// Retention is how long the store keeps what is over; 0: for ever. What is unfinished is
+// Retention is how long the store keeps finished data; 0: forever. Unfinished data is
 // always kept: runs that have not ended with their events and messages, messages that wait,
 // and what is not sent.
 type Retention struct {
@@ -116,5 +116,5 @@ const KeepUnpublished = 30 * 24 * time.Hour
 // DefaultRetention is what a store keeps if nothing else is set.
 func DefaultRetention() Retention {
 	const day = 24 * time.Hour
-	return Retention{Events: 7 * day, Runs: 90 * day, Outgoing: 30 * day, Ledger: 90 * day, Usage: 400 * day}
+	return Retention{Events: 7 * day, Runs: 90 * day, Outgoing: 90 * day, Ledger: 90 * day, Usage: 400 * day}
 }

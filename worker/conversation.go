@@ -133,7 +133,7 @@ func (c *conversation) Lost(model string, u claybot.Usage) {
 }
 
 // charge counts usage without a record of its own. It adds a note to the history, because
-// the totals of a run are computed from its records; the engine does not see the note.
+// the totals of a run are computed from its records; models do not see the note.
 func (c *conversation) charge(model, text string, u claybot.Usage) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.job.box.Context()), storeTime)
 	defer cancel()

@@ -139,7 +139,7 @@ func (e *ending) canceled(c *inbox.CanceledError) error {
 		return err
 	}
 	if e.talk.history != nil { // otherwise the history cannot be read
-		if err := e.talk.history.Append(ctx, e.job.note("info", c.Error())); err != nil {
+		if err := e.talk.append(ctx, e.job.note("info", c.Error())); err != nil {
 			return err
 		}
 	}

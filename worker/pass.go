@@ -331,7 +331,7 @@ func (p *pass) joined(ctx context.Context, more []claybot.AgentMessage) ([]clayb
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
-	if p.job.broken = p.talk.history.Append(ctx, records...); p.job.broken != nil {
+	if p.job.broken = p.talk.append(ctx, records...); p.job.broken != nil {
 		return nil, p.job.broken
 	}
 	return records, stopped

@@ -30,7 +30,8 @@ func (c *conversation) all() []claybot.Record {
 	return c.records
 }
 
-// emit hands over a record; it is durable when emit returns nil.
+// emit hands over a record. When emit returns nil, the record is durable, or the run cannot
+// end without it.
 func (c *conversation) emit(r claybot.Record) error {
 	if r.Type == claybot.RecordSummary { // the records that it stands for may be deleted one day
 		r.Tainted, r.Private = r.Tainted || tools.Tainted(c.all()), r.Private || tools.Private(c.all())

@@ -40,7 +40,7 @@ func (l *Loop) pass(t *runs.Turn, yield func(claybot.Record, error) bool) *pass 
 	set := l.tools(t.Agent)
 	now, history := l.index(t, log)
 	w, prompt := l.window(t, set, history)
-	w.kept = l.takeChat(t.Agent.ID, history)
+	w.kept = l.chatFor(t.Agent.ID, history)
 	talk := &conversation{
 		run: t.Run.ID, yield: yield, tools: set,
 		records:  slices.Clip(history), // appending copies: the turn's slice stays as it is

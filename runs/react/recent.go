@@ -12,10 +12,11 @@ const (
 	recentLimit = 32 << 20    // bytes of kept chats
 	recentIdle  = time.Minute // for at most this long after the last turn
 	leastKept   = 32          // records: a shorter chat is soon made anew
+	recordCost  = 512         // bytes that each record of the history takes beside its texts
 )
 
 // A kept chat is that of a history that may have grown since. The history stays in memory
-// with it, so that another one never has the same place.
+// with it, so that no other one gets its backing array.
 type kept struct {
 	history []claybot.Record
 	chat    *llm.Chat
@@ -27,9 +28,9 @@ func (l *Loop) recent() *storage.Recent[claybot.AgentID, kept] {
 	return l.chats
 }
 
-// takeChat takes the chat of an agent, if it is that of this history as it was before: in
-// the same place of memory, where records are only ever added. Otherwise the chat is empty.
-func (l *Loop) takeChat(id claybot.AgentID, history []claybot.Record) kept {
+// chatFor takes the kept chat of an agent, if this history shares the backing array of the
+// history that it was made of: stores only ever append to one. Otherwise the chat is empty.
+func (l *Loop) chatFor(id claybot.AgentID, history []claybot.Record) kept {
 	old, _ := l.recent().Take(id)
 	if n := len(old.history); n > 0 && len(history) >= n && &history[0] == &old.history[0] {
 		return kept{history, old.chat}
@@ -40,6 +41,6 @@ func (l *Loop) takeChat(id claybot.AgentID, history []claybot.Record) kept {
 // keepChat keeps the chat of an agent after a turn.
 func (l *Loop) keepChat(id claybot.AgentID, k kept) {
 	if len(k.history) >= leastKept {
-		l.recent().Put(id, k, int64(k.chat.Size()))
+		l.recent().Put(id, k, int64(k.chat.Size()+len(k.history)*recordCost))
 	}
 }

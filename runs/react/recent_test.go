@@ -34,15 +34,15 @@ func TestRecentKnowsTheSameHistory(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var l Loop
-			k := l.takeChat("a", history)
+			k := l.chatFor("a", history)
 			k.chat.Messages(history, true, len(history))
 			l.keepChat("a", k)
 			next := tt.next()
-			got := l.takeChat("a", next)
+			got := l.chatFor("a", next)
 			if (got.chat == k.chat) != tt.kept || len(got.history) != len(next) {
 				t.Errorf("kept %v with %d records, want %v with %d", got.chat == k.chat, len(got.history), tt.kept, len(next))
 			}
-			if again := l.takeChat("a", history); again.chat == k.chat {
+			if again := l.chatFor("a", history); again.chat == k.chat {
 				t.Error("a chat was taken twice")
 			}
 		})
@@ -54,7 +54,7 @@ func TestKeptChatsAreComplete(t *testing.T) {
 	var l Loop
 	history := slices.Grow(talk(leastKept, 1), 64)
 	for turn := range 20 {
-		w := &window{total: 100_000, scale: 1, tools: []llm.Tool{{Name: "look"}}, kept: l.takeChat("a", history)}
+		w := &window{total: 100_000, scale: 1, tools: []llm.Tool{{Name: "look"}}, kept: l.chatFor("a", history)}
 		own := append(slices.Clip(history), claybot.Record{Type: claybot.RecordAssistant, Run: "r", ToolCalls: []claybot.ToolCall{{ID: fmt.Sprint("c", turn), Name: "look"}}})
 		for _, records := range [][]claybot.Record{history, own} {
 			got, want := w.fitting(records, "r"), llm.Messages(records)

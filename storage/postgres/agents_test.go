@@ -209,3 +209,42 @@ func TestDeferredRecords(t *testing.T) {
 		}
 	}
 }
+
+// TestHistoryAfterALostAnswer: an append that has happened although its answer is lost is
+// found the next time, also if nothing else is known to have been written in between.
+func TestHistoryAfterALostAnswer(t *testing.T) {
+	db := openWith(t, Config{URL: schemaOf(t, postgrestest.Shared(t).Database(t)), NoListen: true})
+	ctx := t.Context()
+	id := agentAt(t, db, "C1")
+	record := func(text string) claybot.Record { return claybot.Record{Type: claybot.RecordUser, At: 1, Text: text} }
+	l := leaseOf(t, db, id)
+	open := func(l storage.Lease) storage.History {
+		t.Helper()
+		h, err := db.Agents.OpenHistory(ctx, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	for i, fails := range []bool{false, true, false} {
+		h := open(l)
+		if fails { // the append happens elsewhere, and fails here
+			other := open(l)
+			if err := other.Append(ctx, record("one")); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.Append(ctx, record("one")); err == nil {
+				t.Fatal("it was appended twice")
+			}
+		}
+		if want := i / 2; len(h.Records()) != want {
+			t.Errorf("opening %d: %d records, want %d", i+1, len(h.Records()), want)
+		}
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+		next := leaseOf(t, db, id)
+		next.Before = l.Token
+		l = next
+	}
+}

@@ -98,8 +98,8 @@ const (
 	ofInbox  = " WHERE id = ?1"
 	saveSame = "UPDATE agents SET " + inboxColumns + ofInbox
 	saveBusy = "UPDATE agents SET " + inboxColumns + ", busy = ?15" + ofInbox
-	// The rowid of a message is its position among those of all agents, because
-	// messages are never deleted.
+	// The rowid of a message is its position among those of all agents. Only old messages
+	// are removed, never the newest of an agent's user.
 	saveShown = "UPDATE agents SET " + inboxColumns + ", busy = ?15, last_user_at = ?16, last_user_n = (SELECT rowid FROM messages WHERE id = ?17)" + ofInbox
 )
 

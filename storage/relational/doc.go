@@ -19,7 +19,7 @@
 // # Tables
 //
 //	agents    one row per agent: descriptor, usage, the state of its inbox, its lease
-//	messages  every message ever posted; pending while run and skipped are null
+//	messages  every message until it is old; pending while run and skipped are null
 //	keys      further identities of messages, for a week at least
 //	parked    messages whose agent cannot be used, until they are posted
 //	settings  settings of single agents, deleted with their agent
@@ -33,7 +33,7 @@
 //	          day, for 400 days
 //	budgets, reservations, extensions   budgets, the reservations of calls in flight,
 //	          and extensions
-//	outbox    every outgoing message in order; open = 1 until it is sent or failed
+//	outbox    every outgoing message in order until it is old; open = 1 until it is sent or failed
 //	ledger    one row per instant of a cron task, for 90 days; the newest for good
 //	reminders, documents      reminders and texts; those of an agent are deleted with it
 //	memories, memory_versions notes and their versions

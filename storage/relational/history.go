@@ -50,7 +50,7 @@ type recall struct {
 	crc     int64 // its checksum
 	token   int64 // of the lease that had the history open, where it stayed in memory
 	marker  claybot.Record
-	records []claybot.Record // the newest first
+	records []claybot.Record // the newest first until all are read, then the oldest
 	summary bool
 	kept    int // how many more records the summary keeps
 }
@@ -121,7 +121,7 @@ func (s *Agents) Records(ctx context.Context, id claybot.AgentID) ([]claybot.Rec
 func (s *Agents) OpenHistory(ctx context.Context, l storage.Lease) (storage.History, error) {
 	h := &history{s: s, lease: l}
 	if m, ok := s.recent.Take(l.Agent); ok {
-		switch same, err := h.goOn(ctx, m); {
+		switch same, err := h.resume(ctx, m); {
 		case err != nil:
 			return nil, fmt.Errorf("open history of agent %s: %w", l.Agent, err)
 		case same:
@@ -145,10 +145,10 @@ const (
 	recordCost      = 512             // what a record takes beside its text
 )
 
-// goOn opens a history that this process had open a moment ago. If another lease was between,
+// resume opens a history that this process had open a moment ago. If another lease was between,
 // it reads the newest record of that time, which must be there unchanged, and what others
 // have added since. A write checks the lease again.
-func (h *history) goOn(ctx context.Context, m recall) (same bool, err error) {
+func (h *history) resume(ctx context.Context, m recall) (same bool, err error) {
 	if h.lease.Before == m.token {
 		h.n, h.crc, h.marker, h.records = m.n, m.crc, m.marker, m.records
 		return true, nil
@@ -189,6 +189,7 @@ type history struct {
 	marker  claybot.Record
 	records []claybot.Record
 	pending []claybot.Record // buffered
+	unsure  bool             // a save failed, and may have happened
 	closed  bool
 }
 
@@ -232,10 +233,12 @@ func (h *history) save(ctx context.Context, records []claybot.Record) error {
 		}
 		return addRecords(c, h.lease.Agent, h.n, records...)
 	})
-	if err == nil {
-		h.saved(records)
+	if err != nil {
+		h.unsure = true
+		return err
 	}
-	return err
+	h.saved(records)
+	return nil
 }
 
 func (h *history) take(records []claybot.Record) {
@@ -305,13 +308,26 @@ func (h *history) Close() error {
 	return nil
 }
 
-// keep keeps the history in memory for the next time that this process opens it.
+// keep keeps the history in memory for the next time that this process opens it, unless it
+// may differ from what is stored.
 func (h *history) keep() {
 	cost := int64(recordCost)
 	for i := range h.records {
-		cost += recordCost + int64(len(h.records[i].Text))
+		cost += sizeOf(&h.records[i])
 	}
-	if h.n > 0 {
+	if h.n > 0 && !h.unsure {
 		h.s.recent.Put(h.lease.Agent, recall{n: h.n, crc: h.crc, token: h.lease.Token, marker: h.marker, records: h.records}, cost)
 	}
+}
+
+// sizeOf is about how many bytes of memory a record takes.
+func sizeOf(r *claybot.Record) int64 {
+	n := recordCost + len(r.Text) + len(r.Quote)
+	for _, c := range r.ToolCalls {
+		n += len(c.Args)
+	}
+	for _, f := range r.Files {
+		n += recordCost + len(f.Text)
+	}
+	return int64(n)
 }

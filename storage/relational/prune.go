@@ -47,8 +47,8 @@ func (db upkeep) Prune(ctx context.Context, at time.Time, keep storage.Retention
 		}},
 		{keep.Ledger, db.chunk(func(c *Conn) (int, error) { return pruneLedger(c, before(keep.Ledger)) })},
 		{keep.Runs, db.chunk(func(c *Conn) (int, error) { return pruneRuns(c, before(keep.Runs)) })},
-		{keep.Runs, db.inOrder(before(keep.Runs), pruneMessages)},
-		{keep.Outgoing, db.inOrder(before(keep.Outgoing), pruneOutgoing)},
+		{keep.Runs, db.inOrder(age{before(keep.Runs), claybot.At(at)}, pruneMessages)},
+		{keep.Outgoing, db.inOrder(age{before(keep.Outgoing), claybot.At(at)}, pruneOutgoing)},
 		{keepKeys, db.chunk(func(c *Conn) (int, error) { return pruneKeys(c, before(keepKeys), keepKeyCount) })},
 		{keepRepeats, db.chunk(func(c *Conn) (int, error) { return pruneRepeats(c, before(keepRepeats)) })},
 		{keep.Usage, db.chunk(func(c *Conn) (int, error) { return pruneUsage(c, dayOf(int64(before(keep.Usage)))) })},
@@ -79,15 +79,19 @@ type cursor struct {
 	over bool
 }
 
+// An age is the time before which rows are removed. Rows from after now say nothing about
+// those behind them: the clock was wrong when they came.
+type age struct{ before, now claybot.Time }
+
 // inOrder makes a step of Prune of one transaction, which goes on where the one before
 // ended.
-func (db upkeep) inOrder(t claybot.Time, fn func(c *Conn, after int64, t claybot.Time) (cursor, error)) func(ctx context.Context) (int, error) {
+func (db upkeep) inOrder(old age, fn func(c *Conn, after int64, old age) (cursor, error)) func(ctx context.Context) (int, error) {
 	var at cursor
 	return func(ctx context.Context) (int, error) {
 		if at.over {
 			return 0, nil
 		}
-		next, err := write(ctx, db, func(c *Conn) (cursor, error) { return fn(c, at.at, t) })
+		next, err := write(ctx, db, func(c *Conn) (cursor, error) { return fn(c, at.at, old) })
 		if err == nil {
 			at = next
 		}
@@ -165,13 +169,14 @@ func pruneRuns(c *Conn, t claybot.Time) (int, error) {
 	return len(states), nil
 }
 
-// pruneMessages removes messages that arrived before t and were skipped or whose run is
-// gone, but those that the ledger names.
-func pruneMessages(c *Conn, after int64, t claybot.Time) (cursor, error) {
+// pruneMessages removes old messages that were skipped or whose run is gone, but those that
+// the ledger names, and the newest of each agent's user, which says where to reach them.
+func pruneMessages(c *Conn, after int64, old age) (cursor, error) {
 	lists, next, err := oldRows(c, `SELECT rowid, at, id, '', CASE WHEN (skipped IS NOT NULL
 		OR run IS NOT NULL AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = messages.run))
-		AND NOT EXISTS (SELECT 1 FROM ledger WHERE message = messages.id) THEN 1 ELSE 0 END
-		FROM messages WHERE rowid > ? ORDER BY rowid LIMIT 0+?`, after, t)
+		AND NOT EXISTS (SELECT 1 FROM ledger WHERE message = messages.id)
+		AND NOT EXISTS (SELECT 1 FROM agents WHERE agents.id = messages.agent AND last_user_n = messages.rowid) THEN 1 ELSE 0 END
+		FROM messages WHERE rowid > ? ORDER BY rowid LIMIT 0+?`, after, old)
 	for _, ids := range lists {
 		if err == nil {
 			err = c.do("DELETE FROM messages WHERE id IN (SELECT value FROM json_each(?))", ids)
@@ -180,16 +185,17 @@ func pruneMessages(c *Conn, after int64, t claybot.Time) (cursor, error) {
 	return next, err
 }
 
-// pruneOutgoing removes messages from before t that were sent or given up, but those of
-// runs that have not ended: their questions may still be edited.
-func pruneOutgoing(c *Conn, after int64, t claybot.Time) (cursor, error) {
-	lists, next, err := oldRows(c, `SELECT n, at, id, state, CASE WHEN open = 0
-		AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = outbox.origin AND ended = 0) THEN 1 ELSE 0 END
-		FROM outbox WHERE n > ? ORDER BY n LIMIT 0+?`, after, t)
+// pruneOutgoing removes old messages that were sent or given up, but those of runs that have
+// not ended, whose questions may still be edited, failed ones of runs that are kept, because
+// the ledger shows them, and warnings of budgets, which are sent once.
+func pruneOutgoing(c *Conn, after int64, old age) (cursor, error) {
+	lists, next, err := oldRows(c, `SELECT n, at, id, state, CASE WHEN open = 0 AND id NOT LIKE 'budget/%'
+		AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = outbox.origin AND (ended = 0 OR outbox.state = 'failed')) THEN 1 ELSE 0 END
+		FROM outbox WHERE n > ? ORDER BY n LIMIT 0+?`, after, old)
 	for state, ids := range lists {
 		var n int64
-		if err == nil {
-			n, err = c.exec("DELETE FROM outbox WHERE id IN (SELECT value FROM json_each(?))", ids)
+		if err == nil { // an operator may have opened it again
+			n, err = c.exec("DELETE FROM outbox WHERE id IN (SELECT value FROM json_each(?)) AND open = 0 AND state = ?", ids, state)
 			c.tally[countSend+state] -= n
 		}
 	}
@@ -197,19 +203,20 @@ func pruneOutgoing(c *Conn, after int64, t claybot.Time) (cursor, error) {
 }
 
 // oldRows reads some rows: a place, a time, an id, a state and whether they can go. It
-// returns the ids of those from before t that can, as lists in JSON by their state.
-func oldRows(c *Conn, q string, after int64, t claybot.Time) (lists map[string][]byte, next cursor, err error) {
+// returns the ids of the old ones that can, as lists in JSON by their state.
+func oldRows(c *Conn, q string, after int64, old age) (lists map[string][]byte, next cursor, err error) {
 	const limit = 10 * pruneChunk
 	next = cursor{at: after}
 	ids := make(map[string][]string)
 	rows := 0
 	err = c.each(q, func(r Row) error {
 		rows++
-		if next.over = next.over || claybot.Time(r.Int(1)) >= t; next.over {
+		at := claybot.Time(r.Int(1))
+		if next.over = next.over || at >= old.before && at <= old.now; next.over {
 			return nil
 		}
 		next.at = r.Int(0)
-		if r.Int(4) == 1 {
+		if r.Int(4) == 1 && at < old.before {
 			ids[r.Str(3)] = append(ids[r.Str(3)], r.Str(2))
 		}
 		return nil

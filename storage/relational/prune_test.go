@@ -77,6 +77,26 @@ func TestPruneKeys(t *testing.T) {
 	}
 }
 
+// A row from the future, which a wrong clock wrote, stays, and what is old behind it goes.
+func TestPruneBehindTheFuture(t *testing.T) {
+	db := openFresh(t)
+	for i := range 4 {
+		if _, err := db.Post(t.Context(), storage.Posting{To: theAgent.ID, Message: textMessage(claybot.MessageID(fmt.Sprint("m", i))), Skip: "empty"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(t, db, "UPDATE messages SET at = 1 WHERE id IN ('m0', 'm2')")
+	change(t, db, "UPDATE messages SET at = ? WHERE id = 'm1'", time.Now().Add(1000*24*time.Hour).UnixMilli())
+	if err := db.Prune(t.Context(), time.Now(), storage.DefaultRetention()); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[claybot.MessageID]bool{"m0": false, "m1": true, "m2": false, "m3": true} {
+		if _, err := db.Receipt(t.Context(), id); (err == nil) != want {
+			t.Errorf("%s: %v, want it kept: %v", id, err, want)
+		}
+	}
+}
+
 // TestPruneLongAfter: after 90 days a run is gone; its message and the ledger
 // tell what became of them all the same.
 func TestPruneLongAfter(t *testing.T) {

@@ -49,6 +49,7 @@ var retentionTests = []storeTest{
 	{"by age", func(b *bed) {
 		keep := storage.Retention{Events: 2 * day, Outgoing: 4 * day, Runs: 6 * day}
 		b.says(1)
+		b.says(2)
 		for _, step := range []struct {
 			after time.Duration
 			kept  string
@@ -62,20 +63,44 @@ var retentionTests = []storeTest{
 			b.noError(b.Prune(b.ctx, time.Now().Add(step.after), keep))
 			b.kept(1, step.kept)
 		}
+		b.kept(2, "message ") // the newest of its user
 		b.equal("figures", b.figures().Outbox, map[claybot.SendState]int{})
 		b.equal("the agent", ok(b.IndexedAgentByID(b.ctx, b.agent))(b).ID, b.agent)
-		b.says(2)
-		b.kept(2, "events run message answer ")
+		b.says(3)
+		b.kept(3, "events run message answer ")
+		b.noError(b.Prune(b.ctx, time.Now().Add(6*day+time.Hour), keep))
+		b.kept(2, "")
 	}},
 	{"runs go with their events", func(b *bed) {
 		b.says(1)
 		b.noError(b.Prune(b.ctx, time.Now().Add(7*day), storage.Retention{Runs: 6 * day}))
-		b.kept(1, "answer ")
+		b.kept(1, "message answer ")
 	}},
 	{"for ever", func(b *bed) {
 		b.says(1)
 		b.noError(b.Prune(b.ctx, time.Now().Add(10_000*day), storage.Retention{}))
 		b.kept(1, "events run message answer ")
+	}},
+	{"what was not delivered stays with its run", func(b *bed) {
+		l, _ := b.begin("r1")
+		b.succeed(l, "r1", reply("o1"))
+		b.noError(b.attempt("o1"))
+		b.resolve("o1", storage.Resolution{State: claybot.SendFailed, Cause: "blocked"})
+		for _, step := range []struct {
+			after time.Duration
+			kept  string
+		}{{29 * day, "run message answer "}, {31 * day, "message "}} {
+			b.noError(b.Prune(b.ctx, time.Now().Add(step.after), storage.Retention{Events: day, Outgoing: day, Runs: 30 * day}))
+			b.kept(1, step.kept)
+		}
+	}},
+	{"warnings of budgets are sent once", func(b *bed) {
+		warning := reply("budget/all/80/1")
+		ok(b.Enqueue(b.ctx, warning))(b)
+		b.noError(b.attempt(warning.ID))
+		b.resolve(warning.ID, storage.Resolution{State: claybot.SendSent})
+		b.noError(b.Prune(b.ctx, time.Now().Add(100*day), storage.Retention{Outgoing: day}))
+		b.equal("again", len(ok(b.Enqueue(b.ctx, warning))(b)), 0)
 	}},
 	{"what is not over stays", func(b *bed) {
 		keep := storage.Retention{Events: day, Outgoing: day, Runs: day, Ledger: day, Usage: 62 * day}
