@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -94,14 +95,14 @@ func specialVariables() []variable {
 	}
 }
 
-// variablePaths returns the path of the key that each variable sets.
-func variablePaths() map[string]string {
+// variablePaths returns the path of the key that each variable sets. Callers only read it.
+var variablePaths = sync.OnceValue(func() map[string]string {
 	paths := make(map[string]string)
 	for _, v := range variables() {
 		paths[v.name] = v.path
 	}
 	return paths
-}
+})
 
 // commas splits a list of values with commas between them.
 func commas(at place, v string) (items []item) {

@@ -18,9 +18,9 @@ func nearest(key string, known []string) string {
 }
 
 // plain removes what people mix up: case, underscores and dashes.
-func plain(key string) string {
-	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key))
-}
+func plain(key string) string { return separators.Replace(strings.ToLower(key)) }
+
+var separators = strings.NewReplacer("_", "", "-", "") // building it costs more than using it
 
 // maxDistance bounds the work for keys that match no known one.
 const maxDistance = 64
