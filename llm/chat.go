@@ -130,19 +130,25 @@ func (c *Chat) Size() int { return c.size }
 
 // pair finds the results of the calls of each assistant record from a place on, by its
 // place in history; nil where there is none. A result belongs to the most recent
-// assistant record before it that still waits for its id; other results are strays.
+// assistant record before it of the same run that still waits for its id; other results are
+// strays: when another run follows, what was not answered never will be.
 // Each call before done, which is limit at most, has its result before done, and each
 // message its answer: a change of the index may still come before it.
 func pair(history []claybot.Record, from, limit int) (results map[int][]*claybot.Record, done int) {
 	type place struct{ record, call int }
 	results = map[int][]*claybot.Record{}
-	open, waiting := map[string][]place{}, 0
+	open, waiting, run := map[string][]place{}, 0, claybot.RunID("")
 	done = from
 	for i := from; i < len(history); i++ {
-		switch r := &history[i]; r.Type {
+		r := &history[i]
+		if waiting > 0 && r.Run != "" && r.Run != run {
+			clear(open)
+			waiting = 0
+		}
+		switch r.Type {
 		case claybot.RecordAssistant:
 			if len(r.ToolCalls) > 0 {
-				results[i] = make([]*claybot.Record, len(r.ToolCalls))
+				results[i], run = make([]*claybot.Record, len(r.ToolCalls)), r.Run
 			}
 			// Last call first, because the end of the list is answered next
 			// and equal ids of one record are answered in the order of calls.
@@ -159,7 +165,7 @@ func pair(history []claybot.Record, from, limit int) (results map[int][]*claybot
 				waiting--
 			}
 		}
-		if answered := history[i].Type == claybot.RecordAssistant || history[i].Type == claybot.RecordTool; answered && waiting == 0 && i < limit {
+		if answered := r.Type == claybot.RecordAssistant || r.Type == claybot.RecordTool; answered && waiting == 0 && i < limit {
 			done = i + 1
 		}
 	}

@@ -56,6 +56,25 @@ func TestChatKeepsSettledMessages(t *testing.T) {
 	}
 }
 
+// A call that was stopped has no result. It keeps nothing from being settled once another
+// run follows.
+func TestChatSettlesStoppedCalls(t *testing.T) {
+	in := func(run claybot.RunID, r claybot.Record) claybot.Record { r.Run = run; return r }
+	history := []claybot.Record{
+		in("r1", user("1", "a")), in("r1", assistant("", call("x"))),
+		in("r2", user("2", "b")), in("r2", assistant("c")),
+	}
+	var c Chat
+	chat := c.Messages(history, true, len(history))
+	if c.settled != len(chat)-1 {
+		t.Errorf("%d of %q are settled", c.settled, sketch(chat))
+	}
+	late := c.Messages(append(history, in("r2", result("x", "late"))), true, len(history))
+	if got := sketch(late)[2]; got != "tool x: "+inDoubt && got != "tool x: "+neverStarted {
+		t.Errorf("the result of another run answers the call: %q", got)
+	}
+}
+
 func TestEncoded(t *testing.T) {
 	times := 0
 	encode := func(s string) func() ([]byte, error) {

@@ -302,6 +302,7 @@ func anyRecord() *rapid.Generator[claybot.Record] {
 				claybot.RecordUser, claybot.RecordSystem, claybot.RecordAssistant, claybot.RecordAssistant,
 				claybot.RecordTool, claybot.RecordTool, claybot.RecordNote, claybot.RecordReset, claybot.RecordSummary, claybot.RecordIndex,
 			}).Draw(t, "type"),
+			Run:  rapid.SampledFrom([]claybot.RunID{"", "r1", "r2"}).Draw(t, "run"),
 			Keep: rapid.IntRange(-1, 5).Draw(t, "keep"), Kind: rapid.SampledFrom([]claybot.SystemKind{"", claybot.KindTask, "\">\n"}).Draw(t, "kind"),
 			Text: text.Draw(t, "text"), ToolCallID: id.Draw(t, "result of"), MessageID: claybot.MessageID(id.Draw(t, "message")),
 			ToolCalls: rapid.SliceOfN(toolCall, 0, 3).Draw(t, "calls"), Interrupted: rapid.Bool().Draw(t, "interrupted"),
