@@ -87,6 +87,7 @@ func TestBench(t *testing.T) {
 		"added latency, 100 chats, 500 ms model, p50 |",
 		"start to first poll, empty directory |",
 		"resident memory, idle |",
+		"resident memory, idle, without pages of the binary |",
 		"resident memory after 20 agents |",
 		"start to first poll, 20 agents |",
 		"resident memory, started with 20 idle agents |",

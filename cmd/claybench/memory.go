@@ -32,6 +32,11 @@ func (b *bencher) memory(ctx context.Context) error {
 	if err := b.resident(ctx, p, "resident memory, idle", "<= 25 MB"); err != nil {
 		return err
 	}
+	own, err := p.memory("RssAnon")
+	if err != nil {
+		return err
+	}
+	b.table.add("resident memory, idle, without pages of the binary", float64(own)/1e6, "MB", 0, "")
 	made := 0
 	for _, n := range []int{min(1000, b.agents), b.agents} {
 		for made < n { // in groups, as a crowd arrives
