@@ -79,6 +79,37 @@ func TestNodeKilled(t *testing.T) {
 	})
 }
 
+// If the membership of a node that is killed is ended before its lease, the others, which
+// are notified, go on with its runs at once.
+func TestNodeKilledAndEnded(t *testing.T) {
+	nodesInBubble(t, 1, nil, func(c *clusterRig) {
+		first, died := c.nodes[0], make(chan struct{})
+		c.mind.before = func(context.Context, llm.Request) error {
+			if first.fuse.dead() {
+				return nil
+			}
+			<-died // a model call ends with its process
+			return context.Canceled
+		}
+		first.say("ann", "hello")
+		after(time.Second)
+		second := c.start()
+		id := first.members.Node()
+		first.kill()
+		close(died)
+		synctest.Wait()
+		i := slices.IndexFunc(second.members.Alive(), func(n storage.Member) bool { return n.ID == id })
+		if ended, err := second.db.EndUnrenewed(t.Context(), id, second.members.Alive()[i].Seen); err != nil || !ended {
+			t.Fatalf("its membership was not ended: %v", err)
+		}
+		second.system.Heard(storage.Notification{Due: true, Ended: []string{id}})
+		c.wants(time.Second, "ann", "re: hello")
+		if second.members.Others() != 0 {
+			t.Error("the dead one is still counted")
+		}
+	})
+}
+
 // A node that ends in order gives up what it cannot finish soon, and the other
 // one goes on at once: neither waits for a lease nor for the long grace.
 func TestNodeStopped(t *testing.T) {

@@ -63,6 +63,7 @@ func (f *follower) join(ctx context.Context) (drain func() bool, err error) {
 // heard is AgentSystem.Heard.
 func (f *follower) heard(h storage.Notification) {
 	f.members.Heard(h.Member)
+	f.members.Ended(h.Ended)
 	f.hub.Heard(h)
 	lost := h.IsEmpty()
 	if h.Due || lost {

@@ -3,7 +3,7 @@
 //
 // A process is a member for a *term*. A term has an id that no other term ever had, in no
 // process; what the store grants to a member, it grants to a term. Renewals keep a term:
-// each prolongs it by the ttl, and the next one follows after a third of the ttl, or of the
+// each prolongs it by the ttl, and the next one follows after a fifth of the ttl, or of the
 // default ttl where that is shorter.
 //
 //	        the first renewal succeeds           the store says that it has expired,
@@ -30,6 +30,10 @@
 // even if the store would still know it: the process takes a new id, and retries until the
 // store answers. It ends the old term in the store as well when that works, so that the
 // others need not wait for it to expire.
+//
+// The store may end the term of another process before its ttl is over, when it has proof
+// that the process is dead; Ended then renews at once. If that proof is wrong, the term is
+// trusted until its next renewal, and the fencing tokens of the store reject its writes.
 //
 // A single machine is a cluster of one (Alone): its term never ends, it gets every claim at
 // once, nothing changes elsewhere, and it writes nothing.

@@ -316,6 +316,20 @@ func (m *Membership) Heard(id string) {
 	}
 }
 
+// Ended handles the ids of members whose memberships were ended in the store. If the last
+// renewal still found them, the next one comes at once. Ended does not block.
+func (m *Membership) Ended(ids []string) {
+	if m.alone != nil || len(ids) == 0 {
+		return
+	}
+	m.mu.Lock()
+	known := slices.ContainsFunc(m.alive, func(n storage.Member) bool { return slices.Contains(ids, n.ID) })
+	m.mu.Unlock()
+	if known {
+		m.renewNow()
+	}
+}
+
 // renewNow makes the next renewal come at once.
 func (m *Membership) renewNow() {
 	select {

@@ -202,11 +202,11 @@ func TestRenewals(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if n := len(r.renewals); n < 1070 || n > 1090 {
+		if n := len(r.renewals); n < 1790 || n > 1810 {
 			t.Errorf("%d renewals in an hour", n)
 		}
 		for i := 1; i < len(r.renewals); i++ {
-			if d := r.renewals[i].Sub(r.renewals[i-1]); d != ttl/3 {
+			if d := r.renewals[i].Sub(r.renewals[i-1]); d != ttl/5 {
 				t.Fatalf("renewal %d after %v", i, d)
 			}
 		}
@@ -294,6 +294,38 @@ func TestHintOfNewcomer(t *testing.T) {
 			}
 		}
 		cluster.Alone(storage.Member{ID: "x"}).Heard("y") // has no other members to learn of
+	})
+}
+
+// A member whose membership was ended in the store is gone at the next renewal, which comes
+// at once; ids that are not members cause none.
+func TestEnded(t *testing.T) {
+	bubble(t, func(t *testing.T, r *register) {
+		a, _ := r.member(t, "a")
+		r.mu.Lock()
+		r.nodes["x"] = storage.Member{ID: "x", Name: "x", Until: claybot.At(time.Now().Add(time.Hour)), Seen: claybot.Now(), State: storage.MemberLive}
+		r.mu.Unlock()
+		time.Sleep(ttl / 5)
+		synctest.Wait()
+		if a.Others() != 1 {
+			t.Fatal("a does not know x")
+		}
+		changed, before := a.Changed(), len(r.renewals)
+		a.Ended([]string{"y"})
+		a.Ended(nil)
+		synctest.Wait()
+		if n := len(r.renewals) - before; n != 0 {
+			t.Errorf("%d renewals for unknown members", n)
+		}
+		if err := r.EndMember(t.Context(), "x", "x"); err != nil {
+			t.Fatal(err)
+		}
+		a.Ended([]string{"y", "x"})
+		<-changed
+		if !a.Gone("x") || a.Others() != 0 || len(r.renewals) != before+1 {
+			t.Errorf("x counts as a member after %d renewals", len(r.renewals)-before)
+		}
+		cluster.Alone(storage.Member{ID: "n"}).Ended([]string{"x"}) // has no other members
 	})
 }
 

@@ -40,7 +40,7 @@ func (m *Membership) join(ctx context.Context) *Term {
 	for {
 		id := m.cfg.NewID()
 		began := time.Now()
-		alive, err := m.renew(ctx, id, began.Add(m.interval()))
+		alive, err := m.renew(ctx, id, began.Add(m.attempt()))
 		if err == nil {
 			t := newTerm(id, m.trust(began))
 			m.mu.Lock()
@@ -73,7 +73,7 @@ func (m *Membership) keep(ctx context.Context, t *Term) {
 			return
 		}
 		began := time.Now()
-		limit := began.Add(m.interval())
+		limit := began.Add(m.attempt())
 		if end := t.deadline(); end.Before(limit) {
 			limit = end
 		}
@@ -219,9 +219,12 @@ func (m *Membership) leave(ctx context.Context, id string) {
 // trust returns when a term may not be trusted any more whose renewal began at a time.
 func (m *Membership) trust(began time.Time) time.Time { return began.Add(m.cfg.TTL - m.cfg.TTL/5) }
 
-// interval is a third of the ttl, at most that of the default: a store that does not answer
-// is noticed as soon with a long one.
-func (m *Membership) interval() time.Duration { return min(m.cfg.TTL, DefaultTTL) / 3 }
+// interval is the time between two renewals.
+func (m *Membership) interval() time.Duration { return storage.RenewalInterval(m.cfg.TTL) }
+
+// attempt is how long a renewal may take before it is retried: longer than the interval, so
+// that a slow store gets an answer through.
+func (m *Membership) attempt() time.Duration { return min(m.cfg.TTL, DefaultTTL) / 3 }
 
 // patience is the pause after a renewal that failed.
 func (m *Membership) patience() time.Duration { return min(time.Second, m.cfg.TTL/10) }

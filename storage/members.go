@@ -55,6 +55,13 @@ func (m Member) Lease() time.Duration {
 	return time.Duration(max(0, m.Until-m.Seen)) * time.Millisecond
 }
 
+// RenewalInterval returns how often a member renews a lease: five times per lease, and at
+// least every two seconds, so that others notice soon that a member is silent.
+func RenewalInterval(lease time.Duration) time.Duration { return min(lease, usualLease) / 5 }
+
+// usualLease is the longest lease that RenewalInterval divides.
+const usualLease = 10 * time.Second
+
 // There reports whether the member is live or draining.
 func (m Member) There() bool { return m.State == MemberLive || m.State == MemberDraining }
 
@@ -110,6 +117,9 @@ type Notification struct {
 	Freed  []string        `json:"f,omitempty"` // claims that were yielded
 	Runs   []claybot.RunID `json:"r,omitempty"` // have new events, or their ids lead elsewhere
 	Cancel []CancelRequest `json:"c,omitempty"`
+	// Ended are members whose memberships another member has ended. Due is set as well,
+	// because the agents of those members are due.
+	Ended []string `json:"e,omitempty"`
 	// Watched are runs whose growing text a watcher reads on this member; the member
 	// that works on such a run then sends Grown for some seconds.
 	Watched []claybot.RunID `json:"w,omitempty"`
@@ -119,7 +129,7 @@ type Notification struct {
 // IsEmpty reports whether n has no content, which means that notifications may have
 // been lost.
 func (n Notification) IsEmpty() bool {
-	return !n.Due && len(n.Dests)+len(n.Sent)+len(n.Freed)+len(n.Runs)+len(n.Cancel)+len(n.Watched)+len(n.Grown) == 0
+	return !n.Due && len(n.Dests)+len(n.Sent)+len(n.Freed)+len(n.Runs)+len(n.Cancel)+len(n.Watched)+len(n.Grown)+len(n.Ended) == 0
 }
 
 // A CancelRequest asks the member that works on a run to cancel it.

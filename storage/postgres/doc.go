@@ -32,6 +32,12 @@
 // commit one after the other. LISTEN does not work behind a pooler that assigns
 // connections per transaction; members then only poll.
 //
+// # Sessions
+//
+// The connection that listens holds an advisory lock, which the server releases when the
+// process dies. The other members see that, and end the membership before its lease; see
+// presence for what else must hold.
+//
 // # Versions
 //
 // Migrations run once, under an advisory lock, without a time limit; the open timeout

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/claybot/claybot/storage"
 )
@@ -49,7 +50,7 @@ func (db *DB) Notify(h storage.Notification) {
 }
 
 func (b *notifier) enqueue(h storage.Notification) {
-	n := len(h.Dests) + len(h.Sent) + len(h.Freed) + len(h.Runs) + len(h.Cancel) + len(h.Watched) + len(h.Grown)
+	n := len(h.Dests) + len(h.Sent) + len(h.Freed) + len(h.Runs) + len(h.Cancel) + len(h.Watched) + len(h.Grown) + len(h.Ended)
 	if n == 0 && !h.Due {
 		return
 	}
@@ -66,6 +67,7 @@ func (b *notifier) enqueue(h storage.Notification) {
 	b.next.Freed = union(b.next.Freed, h.Freed)
 	b.next.Runs = union(b.next.Runs, h.Runs)
 	b.next.Watched = union(b.next.Watched, h.Watched)
+	b.next.Ended = union(b.next.Ended, h.Ended)
 	b.next.Cancel = append(b.next.Cancel, h.Cancel...)
 	b.grown = append(b.grown, h.Grown...)
 	select {
@@ -145,7 +147,7 @@ func (b *notifier) payloads() []string {
 		}
 		b.db.counters.lost.Add(1)
 	}
-	if h.Due || len(h.Dests)+len(h.Sent)+len(h.Freed)+len(h.Runs)+len(h.Cancel)+len(h.Watched) > 0 {
+	if h.Due || len(h.Dests)+len(h.Sent)+len(h.Freed)+len(h.Runs)+len(h.Cancel)+len(h.Watched)+len(h.Ended) > 0 {
 		add(h)
 	}
 	for _, g := range grown {
@@ -163,7 +165,8 @@ func halves(h storage.Notification) (one, two storage.Notification, ok bool) {
 	one.Runs, two.Runs = half(h.Runs)
 	one.Watched, two.Watched = half(h.Watched)
 	one.Cancel, two.Cancel = half(h.Cancel)
-	return one, two, len(h.Dests) > 1 || len(h.Sent) > 1 || len(h.Freed) > 1 || len(h.Runs) > 1 || len(h.Watched) > 1 || len(h.Cancel) > 1
+	one.Ended, two.Ended = half(h.Ended)
+	return one, two, max(len(h.Dests), len(h.Sent), len(h.Freed), len(h.Runs), len(h.Watched), len(h.Cancel), len(h.Ended)) > 1
 }
 
 func half[T any](all []T) (one, two []T) { return all[:len(all)/2], all[len(all)/2:] }
@@ -213,10 +216,19 @@ func (b *notifier) receive(ctx context.Context) error {
 	b.db.counters.listening.Store(true)
 	defer b.db.counters.listening.Store(false)
 	b.deliver(storage.Notification{})
-	for {
-		n, err := conn.WaitForNotification(ctx)
+	p := newPresence(b.db, conn)
+	for look := time.Now(); ; {
+		n, err := receiveUntil(ctx, conn, look)
 		if err != nil {
 			return fmt.Errorf("wait for notifications: %w", err)
+		}
+		if n == nil {
+			pause, err := p.look(ctx)
+			if err != nil {
+				return fmt.Errorf("look at the sessions of other members: %w", err)
+			}
+			look = time.Now().Add(pause)
+			continue
 		}
 		var h storage.Notification
 		if json.Unmarshal([]byte(n.Payload), &h) != nil {
@@ -226,6 +238,17 @@ func (b *notifier) receive(ctx context.Context) error {
 			b.deliver(h)
 		}
 	}
+}
+
+// receiveUntil returns the next notification; nil if there is none until a time.
+func receiveUntil(ctx context.Context, conn *pgx.Conn, until time.Time) (*pgconn.Notification, error) {
+	wait, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	n, err := conn.WaitForNotification(wait)
+	if err != nil && wait.Err() != nil && ctx.Err() == nil && !conn.IsClosed() {
+		return nil, nil
+	}
+	return n, err
 }
 
 func (b *notifier) deliver(h storage.Notification) {

@@ -29,7 +29,7 @@ const (
 	vitalConns   = 2 // for renewals of members and leases
 	// lookForSinks is the number of renewals between two queries for sinks that another
 	// member created. After a change of membership, every renewal queries.
-	lookForSinks = 3
+	lookForSinks = 5
 	// openTime bounds how long a start waits for the server. Migrations have no limit.
 	openTime = time.Minute
 	// pingAfter is how long a connection may be idle before it is checked.
@@ -53,7 +53,8 @@ type Config struct {
 	// Pooler is set if a pooler assigns server connections per transaction: no LISTEN, no
 	// prepared statements, no session state.
 	Pooler bool
-	// NoListen disables notifications.
+	// NoListen disables notifications, and with them the session by which members notice that
+	// one of them has died; then its lease decides.
 	NoListen bool
 	Conns    int // at most, besides three for notifications and leases; 16
 	// Blobs stores the bytes of agents' files; nil stores them in the database, at most
@@ -66,6 +67,9 @@ type Config struct {
 	// notifyTime bounds how long sending a notification may take; 0: the default of the
 	// caller. Tests that need every notification raise it.
 	notifyTime time.Duration
+	// lookEvery replaces the time between two looks at the sessions of other members, in
+	// tests that look themselves; 0: lookEvery.
+	lookEvery time.Duration
 	// For tests of migrations; zero: openTime, migrations and lockTime.
 	openTime   time.Duration
 	migrations []migration

@@ -12,7 +12,7 @@ import (
 
 // renewalsUntilKnown is after how many renewals a node knows at the latest what another
 // one has named.
-const renewalsUntilKnown = 4
+const renewalsUntilKnown = lookForSinks + 1
 
 // renewals renews the lease of a node so often that it knows what others have named.
 func (c *crew) renewals(i int) {

@@ -118,6 +118,30 @@ func (db members) EndMember(ctx context.Context, id, name string) error {
 	return failed(err, "end member %s", id)
 }
 
+// EndUnrenewed ends a member like EndMember, but only if it has not renewed its lease since
+// seen, its last known renewal. The others are notified. It returns false if it changed
+// nothing.
+func (db members) EndUnrenewed(ctx context.Context, id string, seen claybot.Time) (ended bool, err error) {
+	if db.dialect.Alone {
+		return false, nil
+	}
+	err = db.update(ctx, func(c *Conn) error {
+		// A renewal that waits for this row finds the lease ended.
+		n, err := c.exec("UPDATE nodes SET until = 0 WHERE id = ? AND seen = ? AND until > ?", id, seen, c.now())
+		if ended = n > 0; err != nil || !ended {
+			return err
+		}
+		if err := freeAgents(c, id); err != nil {
+			return err
+		}
+		n, err = c.exec("UPDATE claims SET node = '', at = ? WHERE node = ?", c.now(), id)
+		c.journal.claimsTaken += int(n)
+		c.journal.notification.Due, c.journal.notification.Ended = true, []string{id}
+		return err
+	})
+	return ended && err == nil, failed(err, "end silent member %s", id)
+}
+
 // freeAgents ends the leases of a member's agents. Their next holders have larger tokens, so
 // nothing is written under the ended leases.
 func freeAgents(c *Conn, node string) error {
