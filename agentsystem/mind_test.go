@@ -35,7 +35,7 @@ func newMind(t testing.TB) *mind {
 
 func (m *mind) Chat(ctx context.Context, r llm.Request) (llm.Response, error) {
 	m.mu.Lock()
-	m.requests = append(m.requests, r)
+	m.requests = append(m.requests, r.Keep())
 	if m.busy[r.Agent]++; m.busy[r.Agent] > 1 {
 		m.t.Errorf("two model calls of agent %s at the same time", r.Agent)
 	}

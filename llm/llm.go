@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -27,8 +28,8 @@ type Model interface {
 type Request struct {
 	Agent    claybot.AgentID
 	Run      claybot.RunID
-	System   string // the system prompt
-	Messages []Message
+	System   string    // the system prompt
+	Messages []Message // valid until Chat returns; see Keep
 	Tools    []Tool
 	// Delta, if set, gets the text as it grows: offset is the position of text in the
 	// answer, in bytes. A retry begins at offset 0 again.
@@ -42,6 +43,12 @@ type Request struct {
 	Lost func(model string, u claybot.Usage)
 	// MaxTokens bounds the answer; 0 leaves that to the client.
 	MaxTokens int64
+}
+
+// Keep returns a request that stays as it is after Chat has returned.
+func (r Request) Keep() Request {
+	r.Messages = slices.Clone(r.Messages)
+	return r
 }
 
 // An Attempt is one try of a call that failed.

@@ -55,7 +55,7 @@ func (s *Script) Chat(ctx context.Context, r llm.Request) (llm.Response, error) 
 func (s *Script) next(r llm.Request) Reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.requests = append(s.requests, r)
+	s.requests = append(s.requests, r.Keep())
 	if err := llm.Check(r.Messages); err != nil {
 		return Reply{Err: &llm.Error{Class: llm.Permanent, Status: 400, Text: "script: " + err.Error()}}
 	}

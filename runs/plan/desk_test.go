@@ -343,7 +343,7 @@ type brain struct {
 func (b *brain) Chat(ctx context.Context, r llm.Request) (llm.Response, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.requests = append(b.requests, r)
+	b.requests = append(b.requests, r.Keep())
 	id := r.Messages[0].ID
 	if err := llm.Check(r.Messages); err != nil {
 		return llm.Response{}, &llm.Error{Class: llm.Permanent, Status: 400, Text: err.Error()}

@@ -31,7 +31,7 @@ func (m *thinker) Chat(_ context.Context, r llm.Request) (llm.Response, error) {
 	}
 	usage := claybot.Usage{Input: 7, Output: 1, LLMCalls: 1, Estimated: true}
 	if r.Messages[len(r.Messages)-1].ID == llm.SummaryRequest {
-		m.summaries = append(m.summaries, r)
+		m.summaries = append(m.summaries, r.Keep())
 		if len(r.Tools) > 0 || r.Delta != nil || r.System == "" {
 			m.t.Error("a summary request has tools, is shown, or says nothing")
 		}
@@ -41,7 +41,7 @@ func (m *thinker) Chat(_ context.Context, r llm.Request) (llm.Response, error) {
 		}
 		return llm.Response{Text: text, Stop: llm.StopEnd, Usage: usage}, err
 	}
-	m.requests = append(m.requests, r)
+	m.requests = append(m.requests, r.Keep())
 	if m.answer != nil {
 		return m.answer(len(m.requests), r)
 	}

@@ -17,8 +17,10 @@ import (
 func indexes(history []claybot.Record) (first, newest *claybot.Index) {
 	for _, r := range claybot.Restored(history) {
 		switch {
+		case r.Type == claybot.RecordSummary: // without one, all that was told is folded away
+			first, newest = r.Index, r.Index
 		case r.Index == nil:
-		case r.Text == "" || r.Type == claybot.RecordSummary:
+		case r.Text == "":
 			first, newest = r.Index, r.Index
 		default:
 			newest = r.Index

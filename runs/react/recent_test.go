@@ -69,3 +69,28 @@ func TestKeptChatsAreComplete(t *testing.T) {
 		history = append(history, claybot.Record{Type: claybot.RecordAssistant, Text: fmt.Sprint(turn)}, claybot.Record{Type: claybot.RecordUser, Text: "more"})
 	}
 }
+
+// After a summary without an index, the model knows none, whatever change of an earlier one
+// is among the records that it keeps.
+func TestIndexesAfterASummary(t *testing.T) {
+	list := &claybot.Index{Text: "- a\n- b"}
+	base := claybot.Record{Type: claybot.RecordIndex, Index: list}
+	change := claybot.Record{Type: claybot.RecordIndex, Index: list, Text: "New: - b"}
+	summary := func(x *claybot.Index) claybot.Record {
+		return claybot.Record{Type: claybot.RecordSummary, Keep: 1, Index: x}
+	}
+	for name, tt := range map[string]struct {
+		history       []claybot.Record
+		first, newest *claybot.Index
+	}{
+		"the base":                   {[]claybot.Record{base}, list, list},
+		"a change":                   {[]claybot.Record{base, change}, list, list},
+		"a summary with an index":    {[]claybot.Record{change, summary(list)}, list, list},
+		"a summary without":          {[]claybot.Record{change, summary(nil)}, nil, nil},
+		"a change after the summary": {[]claybot.Record{summary(nil), change}, nil, list},
+	} {
+		if first, newest := indexes(tt.history); first != tt.first || newest != tt.newest {
+			t.Errorf("%s: %v, %v", name, first, newest)
+		}
+	}
+}

@@ -40,7 +40,8 @@ const (
 //     lease alone. After a restart or a failover of the server, this session is new as well,
 //     and members that are slow to come back have not been seen in it.
 //   - goneLooks consecutive looks have found the lock free, and no renewal in between.
-//   - Its last renewal is older than the renewal interval and a half.
+//   - Its last renewal is older than the renewal interval and a half, and than a quarter of
+//     its lease.
 //   - It has not renewed its lease until the transaction that ends it.
 //
 // The session of a member that is frozen, or cut off without notice, stays, so its lease
@@ -93,7 +94,7 @@ func (p *presence) look(ctx context.Context) (pause time.Duration, err error) {
 	for _, m := range dead {
 		p.end(ctx, m)
 	}
-	if gone || p.held != self {
+	if gone {
 		pause = min(pause, lookAgain)
 	}
 	return pause, nil
@@ -152,8 +153,9 @@ func (p *presence) judge(now int64, mates []mate) (dead []mate, gone bool) {
 		}
 		s.gone++
 		met[m.id], gone = s, true
-		every := storage.RenewalInterval(time.Duration(m.until-m.seen) * time.Millisecond)
-		if s.gone >= goneLooks && now-int64(m.seen) > (every+every/2).Milliseconds() {
+		lease := time.Duration(m.until-m.seen) * time.Millisecond
+		every := storage.RenewalInterval(lease)
+		if s.gone >= goneLooks && now-int64(m.seen) > max(every+every/2, lease/4).Milliseconds() {
 			dead = append(dead, m)
 		}
 	}

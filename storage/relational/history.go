@@ -329,5 +329,8 @@ func sizeOf(r *claybot.Record) int64 {
 	for _, f := range r.Files {
 		n += recordCost + len(f.Text)
 	}
+	if r.Index != nil {
+		n += len(r.Index.Text)
+	}
 	return int64(n)
 }

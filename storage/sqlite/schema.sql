@@ -1,4 +1,5 @@
 -- Generated from the migrations; see TestSchema.
+PRAGMA application_id = 1668047225;
 CREATE TABLE agents (
 	id           TEXT PRIMARY KEY,
 	key          TEXT NOT NULL UNIQUE,

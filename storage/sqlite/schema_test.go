@@ -56,11 +56,12 @@ func openRaw(t *testing.T) *conn {
 }
 
 // dump returns the statements that create the tables and all that belongs to them, in the
-// order in which they were created, and an INSERT for each row.
+// order in which they were created, an INSERT for each row, and the id of the file.
 func dump(t *testing.T, c *conn) []string {
 	t.Helper()
-	var all, tables []string
-	err := c.each("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid", func(r row) error {
+	id, err := c.number("PRAGMA application_id")
+	all, tables := []string{fmt.Sprintf("PRAGMA application_id = %d", id)}, []string{}
+	err = errors.Join(err, c.each("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid", func(r row) error {
 		name := r[1].(string)
 		if strings.HasPrefix(name, "memories_words_") || strings.HasPrefix(name, "sqlite_") {
 			return nil // SQLite creates it
@@ -70,7 +71,7 @@ func dump(t *testing.T, c *conn) []string {
 		}
 		all = append(all, r[2].(string))
 		return nil
-	})
+	}))
 	for _, name := range tables {
 		var columns []string
 		err = errors.Join(err, c.each("SELECT 'quote(' || name || ')' FROM pragma_table_info('"+name+"')", func(r row) error {
