@@ -28,8 +28,8 @@ func (b *bencher) memory(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.table.add("start to first poll, empty directory", ms(first), "ms", 0, "<= 50 ms")
-	if err := b.resident(ctx, p, "resident memory, idle", "<= 25 MB"); err != nil {
+	b.table.add("start to first poll, empty directory", ms(first), "ms", 0, "<= 15 ms")
+	if err := b.resident(ctx, p, "resident memory, idle", "<= 28 MB"); err != nil {
 		return err
 	}
 	own, err := p.memory("RssAnon")
