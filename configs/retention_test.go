@@ -27,7 +27,9 @@ func TestRetention(t *testing.T) {
 		{"retention: {usage: d}", func(*Retention) {}, "from 62d to 3650d"},
 		{"retention: {usage: 1.5d}", func(*Retention) {}, "from 62d to 3650d"},
 		{"retention: {outgoing: 30}", func(*Retention) {}, "from 7d to 3650d"},
-		{"retention: {histories: 30d}", func(*Retention) {}, "histories"},
+		{"retention: {histories: 30d}", func(r *Retention) { r.Histories = 30 * day }, ""},
+		{"retention: {histories: 29d}", func(*Retention) {}, "from 30d to 3650d"},
+		{"retention: {records: 30d}", func(*Retention) {}, "records"},
 	} {
 		t.Run(tt.file, func(t *testing.T) {
 			want := plain

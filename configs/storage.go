@@ -69,14 +69,16 @@ func setStorage(r *reader, at place, n *yaml.Node, s *Storage) {
 	r.group(at, n, s)
 }
 
-// Retention is how long the store keeps finished data; 0: forever. The conversations of
-// agents are always kept.
+// Retention is how long the store keeps finished data; 0: forever.
 type Retention struct {
 	Events   time.Duration `key:"events" limits:"1d..3650d" words:"0"`   // of ended runs
 	Runs     time.Duration `key:"runs" limits:"30d..3650d" words:"0"`    // with their messages and questions
 	Outgoing time.Duration `key:"outgoing" limits:"7d..3650d" words:"0"` // messages that were sent, or given up, with their receipts
 	Tasks    time.Duration `key:"tasks" limits:"7d..3650d" words:"0"`    // when tasks ran
 	Usage    time.Duration `key:"usage" limits:"62d..3650d" words:"0"`   // what was spent
+	// Histories is how long what agents do not remember stays in their histories, and whole
+	// histories of agents without work.
+	Histories time.Duration `key:"histories" limits:"30d..3650d" words:"0"`
 }
 
 func defaultRetention() Retention {

@@ -44,6 +44,31 @@ type Histories interface {
 	Records(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error)
 }
 
+// A HistoryPruner removes old records of histories.
+type HistoryPruner interface {
+	// PruneHistories removes the records before a time that precede the newest summary,
+	// start or reset of their history, and the long tool results that they name. Of an agent
+	// that has nothing to do and whose newest record is older, it removes all: a reset by
+	// "retention" takes their place. What the next run of an agent would read otherwise stays.
+	// It may be cut short at any time: the next call goes on.
+	PruneHistories(ctx context.Context, before claybot.Time) error
+}
+
+// Expired is the record that takes the place of a history that was removed.
+func Expired(at claybot.Time) claybot.Record {
+	return claybot.Record{Type: claybot.RecordReset, At: at, By: "retention"}
+}
+
+// SavedResult returns the name of the file in which the agent's long tool result is that r
+// names; "" if it names none.
+func SavedResult(id claybot.AgentID, r claybot.Record) string {
+	name, ok := strings.CutPrefix(r.Saved, "agents/"+string(id)+"/results/")
+	if !ok || strings.Contains(name, "/") {
+		return ""
+	}
+	return name
+}
+
 // Files stores files sent to agents, and long tool results.
 type Files interface {
 	// SaveResult stores a tool result that is too long for the history, and

@@ -60,6 +60,12 @@ type database interface {
 	workspace.Ledger
 }
 
+// An agentStore keeps the agents' own files.
+type agentStore interface {
+	agentsystem.Agents
+	storage.HistoryPruner
+}
+
 // stores are the durable parts of a daemon: those of the data directory, or a database
 // that cluster members share.
 type stores struct {
@@ -67,7 +73,7 @@ type stores struct {
 	log     *slog.Logger
 	system  func() *agentsystem.AgentSystem // nil until it is built
 	db      database
-	agents  agentsystem.Agents
+	agents  agentStore
 	members *cluster.Membership
 	hub     *runs.Hub    // wakes the watchers of runs
 	keeper  *keeper      // of a data directory; nil in a cluster
@@ -78,6 +84,8 @@ type stores struct {
 	// Of a database that cluster members share; nil for a data directory.
 	shared *postgres.DB
 	tree   *storage.Mirror
+
+	pruned time.Time // when old records of histories were removed; for prune alone
 
 	shelf  func() *skills.Shelf // of a cluster
 	closer []io.Closer          // in this order
@@ -309,6 +317,10 @@ func (s *stores) skills() skills.Library {
 	return skills.Library{Dir: dir, Pins: s.db}
 }
 
+// pruneHistoriesEvery is how often old records of histories are removed: that reads the
+// beginning of every history.
+const pruneHistoriesEvery = 24 * time.Hour
+
 // pruneClaim is the claim of the cluster member that removes expired rows.
 const pruneClaim = "prune"
 
@@ -328,7 +340,15 @@ func (s *stores) prune(ctx context.Context, at time.Time) error {
 			s.log.Debug("failed to release claim; it expires with the lease", "claim", pruneClaim, "err", err)
 		}
 	}()
-	err = s.db.Prune(ctx, at, retention(s.config.Load().Retention))
+	keep := s.config.Load().Retention
+	err = s.db.Prune(ctx, at, retention(keep))
+	if keep.Histories > 0 && at.Sub(s.pruned) >= pruneHistoriesEvery {
+		pruned := s.agents.PruneHistories(ctx, claybot.At(at.Add(-keep.Histories)))
+		if pruned == nil {
+			s.pruned = at
+		}
+		err = errors.Join(err, pruned)
+	}
 	if s.shared != nil {
 		err = errors.Join(err, s.shared.Agents.PruneFiles(ctx, at))
 	}

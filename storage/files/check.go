@@ -122,6 +122,11 @@ func (s *Store) checkHistory(ctx context.Context, id claybot.AgentID, c *Checked
 		return err
 	}
 	if info.Size() < end.Size {
+		if st, err := s.peekState(id); err == nil && st.Marker != nil {
+			end = end.with(*st.Marker)
+		}
+	}
+	if info.Size() < end.Size {
 		c.Shorter = append(c.Shorter, id)
 	}
 	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, info.Size()), chunk)

@@ -19,14 +19,15 @@
 //
 // It guarantees: the effect of a method that returned nil survives kill -9 and
 // power loss, if the disk honours fsync; descriptor.json and state.json are
-// replaced atomically; history.jsonl is append-only, and a line that an error
+// replaced atomically; history.jsonl is append-only but for what PruneHistories removes, and a line that an error
 // or a crash truncated is removed before the next append; a failed append
 // leaves no record; damage affects only the damaged line or file, never its
 // neighbours and never the agent's identity.
 //
 // The "crc" of a history line is the CRC-32C of the line without that member
 // and without the newline, as 8 lower-case hex digits. Lines without one, as
-// written by hand, are accepted. "off" is the offset of the line in its file.
+// written by hand, are accepted. "off" is the offset of the line in its file, before
+// anything was removed at the beginning of that, see PruneHistories.
 //
 // The start of a conversation (the newest start or reset) and the length of its history
 // are also stored outside of the history: in state.json and in Ends. The history is

@@ -210,7 +210,7 @@ func (h *history) add(ctx context.Context, records []claybot.Record, durable boo
 		return fmt.Errorf("append to history of agent %s: %w", h.r.id, storage.ErrLeaseLost)
 	}
 	start, before := h.synced+int64(len(h.pending)), len(h.pending)
-	lines, err := h.enc.linesAt(records, start)
+	lines, err := h.enc.linesAt(records, h.r.marker.Base+start)
 	if err != nil {
 		return fmt.Errorf("append to history of agent %s: %w", h.r.id, err)
 	}

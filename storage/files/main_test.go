@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"io/fs"
 	"iter"
@@ -25,6 +26,21 @@ func TestAgents(t *testing.T) {
 			Lease: func(id claybot.AgentID) storage.Lease {
 				tokens++
 				return storage.Lease{Agent: id, Node: "n", Token: tokens}
+			},
+			Release: func(storage.Lease) {},
+			Whole: func(id claybot.AgentID) (all []claybot.RecordType) {
+				data, err := os.ReadFile(dir + "/agents/" + string(id) + "/history.jsonl")
+				if err != nil {
+					t.Error(err)
+				}
+				for line := range bytes.Lines(data) {
+					rec, err := decodeLine(bytes.TrimSuffix(line, []byte("\n")))
+					if err != nil {
+						t.Error(err)
+					}
+					all = append(all, rec.Type)
+				}
+				return all
 			},
 			Reopen: func() storagetest.Agents {
 				if err := s.Close(); err != nil {

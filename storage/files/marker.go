@@ -23,12 +23,21 @@ type marker struct {
 	Seq    int64  `json:"seq"`
 	Offset int64  `json:"offset"`
 	CRC    string `json:"crc"` // of the line without its newline; empty: it is not there any more, and that was told
+	// Base is how many bytes were removed at the beginning of the file, ever. Lines state their
+	// offset as if they were still there.
+	Base int64 `json:"base,omitempty"`
 }
 
 // An ending is what Ends keeps of a history.
 type ending struct {
 	marker
-	Size int64 `json:"size"` // of the durable file at some moment; it has never shrunk since
+	Size int64 `json:"size"` // of the durable file at some moment; since then, it has only lost what Base counts
+}
+
+// with returns e with m, if that is newer.
+func (e ending) with(m marker) ending {
+	m = newest(e.marker, m)
+	return ending{marker: m, Size: e.Size - max(m.Base-e.Base, 0)}
 }
 
 // String is the value of an ending in Ends.
@@ -184,14 +193,13 @@ func (s *Store) recorded(ctx context.Context, r *resident) (ending, error) {
 	if err != nil {
 		return end, fmt.Errorf("recorded end of history: %w", err)
 	}
-	end.marker = newest(end.marker, r.marker)
-	return end, nil
+	return end.with(r.marker), nil
 }
 
 // mark records a marker that is durable in the history of r. Its failure costs the
 // second copy alone, which the next write of state.json makes. It needs the gate.
 func (s *Store) mark(r *resident, m marker) {
-	m.Seq = r.marker.Seq + 1
+	m.Seq, m.Base = r.marker.Seq+1, r.marker.Base
 	r.marker = m
 	a := s.residents.agent(r)
 	if a == nil {

@@ -97,7 +97,7 @@ func (h *history) repair(ctx context.Context, t tail, end ending) error {
 	h.synced = t.end
 	// The records that come now must lie behind a marker, or they would not count.
 	begin := t.end == 0 || t.cut && len(t.records) == 0
-	missing, err := h.missing(t, begin, t.lost || len(t.damaged) > 0 || t.end < end.Size)
+	missing, err := h.missing(t, end, begin, t.lost || len(t.damaged) > 0 || t.end < end.Size)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (h *history) repair(ctx context.Context, t tail, end ending) error {
 	case t.cut && end.CRC != "": // it is told now, and not looked for again
 		h.s.mark(h.r, marker{Offset: end.Offset})
 	case found != nil && (found.Offset != end.Offset || found.CRC != end.CRC):
-		found.Seq = end.Seq + 1
+		found.Seq, found.Base = end.Seq+1, end.Base
 		h.r.marker = *found // state.json has it with its next write
 	}
 	return nil
@@ -150,7 +150,7 @@ func (h *history) setAside(ctx context.Context, parts []span) (fresh bool, err e
 
 // missing returns what belongs behind t: the end of its last line, the line of a new
 // marker when the history begins again, and else a note of what is lost.
-func (h *history) missing(t tail, begin, lost bool) (text []byte, err error) {
+func (h *history) missing(t tail, end ending, begin, lost bool) (text []byte, err error) {
 	if t.open {
 		text = []byte("\n")
 	}
@@ -165,7 +165,7 @@ func (h *history) missing(t tail, begin, lost bool) (text []byte, err error) {
 	default:
 		return text, nil
 	}
-	line, err := h.enc.linesAt([]claybot.Record{rec}, t.end+int64(len(text)))
+	line, err := h.enc.linesAt([]claybot.Record{rec}, end.Base+t.end+int64(len(text)))
 	return append(text, line...), err
 }
 

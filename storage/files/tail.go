@@ -53,7 +53,7 @@ func readTail(r io.ReaderAt, size int64, known marker) (tail, error) {
 		return t, err
 	}
 	kept := -1 // how many more records the summary keeps; -1: there is no summary yet
-	var place placing
+	place := placing{shift: -known.Base}
 	for line, err := range backwards(r, size) {
 		if err != nil {
 			return t, err
@@ -128,7 +128,7 @@ var errMoved = errors.New("line was moved")
 // added or removed by hand, all lines before have a different distance from their
 // stated offset; a moved block is between damaged lines, where it was cut.
 type placing struct {
-	shift   int64 // of the lines that were accepted last; 0 at the end of the file
+	shift   int64 // of the lines that were accepted last; at the end of the file, of what was removed at its beginning
 	damages int   // before the last accepted line
 }
 

@@ -22,6 +22,22 @@ func TestAgents(t *testing.T) {
 		return storagetest.AgentsUnderTest{
 			Agents: db.Agents,
 			Lease:  func(id claybot.AgentID) storage.Lease { return leaseOf(t, db, id) },
+			Release: func(l storage.Lease) {
+				if _, err := db.pool.Exec(t.Context(), "UPDATE agents SET node = NULL WHERE id = $1", string(l.Agent)); err != nil {
+					t.Error(err)
+				}
+			},
+			Whole: func(id claybot.AgentID) []claybot.RecordType {
+				rows, err := db.pool.Query(t.Context(), "SELECT CAST(body AS JSONB) ->> 'type' FROM records WHERE agent = $1 ORDER BY n", string(id))
+				if err != nil {
+					t.Fatal(err)
+				}
+				all, err := pgx.CollectRows(rows, pgx.RowTo[claybot.RecordType])
+				if err != nil {
+					t.Error(err)
+				}
+				return all
+			},
 			Reopen: func() storagetest.Agents {
 				if err := db.Close(); err != nil {
 					t.Fatal(err)

@@ -47,6 +47,7 @@ func addRecords(c *Conn, id claybot.AgentID, n int64, records ...claybot.Record)
 // that they compacted stay compacted.
 type recall struct {
 	n       int64 // of the newest record; 0 for none
+	from    int64 // of the oldest that was looked at; none before it counts
 	crc     int64 // its checksum
 	token   int64 // of the lease that had the history open, where it stayed in memory
 	marker  claybot.Record
@@ -88,6 +89,9 @@ func (s *Agents) remembered(ctx context.Context, id claybot.AgentID, ask func(c 
 				rows++
 				if before = r.Int(2); m.n == 0 {
 					m.n, m.crc = before, r.Int(1)
+				}
+				if !done {
+					m.from = before
 				}
 				var rec claybot.Record
 				if err := decode(r.Str(0), r.Int(1), &rec); err != nil {

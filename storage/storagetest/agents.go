@@ -19,6 +19,7 @@ type Agents interface {
 	storage.Agents
 	storage.Histories
 	storage.Files
+	storage.HistoryPruner
 }
 
 // An AgentsUnderTest is a fresh, empty implementation of Agents.
@@ -26,6 +27,10 @@ type AgentsUnderTest struct {
 	Agents
 	// Lease leases an agent; every call gives a larger token.
 	Lease func(id claybot.AgentID) storage.Lease
+	// Release ends a lease.
+	Release func(l storage.Lease)
+	// Whole returns the types of all records of an agent.
+	Whole func(id claybot.AgentID) []claybot.RecordType
 	// Reopen closes the store and opens it again on the same data, as after a
 	// restart. The old one must not be used any more.
 	Reopen func() Agents
@@ -57,6 +62,7 @@ func TestAgents(t *testing.T, open func(t *testing.T) AgentsUnderTest) {
 		{"results", results},
 		{"files", attachments},
 		{"summaries", summaries},
+		{"pruned histories", pruned},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, open(t)) })
 	}
