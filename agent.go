@@ -21,8 +21,9 @@ type Descriptor struct {
 	Connector string    `json:"connector,omitempty"`
 	ChannelID string    `json:"channelId,omitempty"`
 	UserID    string    `json:"userId,omitempty"`
-	UID       string    `json:"uid,omitempty"`    // cron: of the task; subagent: its own
-	Parent    AgentID   `json:"parent,omitempty"` // subagent: who made it
+	ThreadID  string    `json:"threadId,omitempty"` // user: where a thread is a conversation of its own
+	UID       string    `json:"uid,omitempty"`      // cron: of the task; subagent: its own
+	Parent    AgentID   `json:"parent,omitempty"`   // subagent: who made it
 
 	// What follows is no part of the identity.
 
@@ -44,8 +45,11 @@ func User(connector, channelID, userID string) Descriptor {
 // no separator inside an id can make two descriptors collide.
 func (d Descriptor) Key() string {
 	parts := []string{string(d.Type), d.Connector, d.ChannelID, d.UserID}
-	if d.UID != "" || d.Parent != "" {
+	switch {
+	case d.UID != "" || d.Parent != "":
 		parts = append(parts, d.UID, string(d.Parent))
+	case d.ThreadID != "":
+		parts = append(parts, d.ThreadID)
 	}
 	b, _ := json.Marshal(parts) // strings always marshal
 	return string(b)
@@ -55,10 +59,14 @@ func (d Descriptor) Key() string {
 // other key, and for one that is damaged.
 func DescriptorOf(key string) Descriptor {
 	var parts []string
-	if err := json.Unmarshal([]byte(key), &parts); err != nil || len(parts) != 4 {
+	if err := json.Unmarshal([]byte(key), &parts); err != nil || len(parts) < 4 || len(parts) > 5 {
 		return Descriptor{}
 	}
-	return Descriptor{Type: AgentType(parts[0]), Connector: parts[1], ChannelID: parts[2], UserID: parts[3]}
+	d := Descriptor{Type: AgentType(parts[0]), Connector: parts[1], ChannelID: parts[2], UserID: parts[3]}
+	if len(parts) == 5 {
+		d.ThreadID = parts[4]
+	}
+	return d
 }
 
 // Identity is d without what is no part of its identity.
@@ -89,7 +97,7 @@ func (d Descriptor) Route() Route {
 	if d.Connector == ConnectorAPI {
 		return Route{}
 	}
-	return Route{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}
+	return Route{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID, ThreadID: d.ThreadID}
 }
 
 // An Agent is an identity with its mutable settings. Its conversation is its

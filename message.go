@@ -279,7 +279,9 @@ func (m AgentMessage) ReplyRoute(d Descriptor) Route {
 	if r == (Route{}) {
 		return r
 	}
-	r.ThreadID = m.Context.ThreadID
+	if m.Context.ThreadID != "" {
+		r.ThreadID = m.Context.ThreadID
+	}
 	r.ReplyTo = m.Context.ReplyTo
 	r.Group = m.Context.Group
 	return r

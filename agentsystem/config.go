@@ -81,6 +81,9 @@ type Settings struct {
 	// RunsPerMinute is how many messages a person may write within a minute to start runs;
 	// nil, and 0: any number.
 	RunsPerMinute func() int
+	// OwnThreads says that each thread or topic of a channel is a conversation of its own,
+	// with its own agent; nil: never. Otherwise a person has one agent per channel.
+	OwnThreads func() bool
 	// Operators are the people who run this claybot, besides those on the web page and
 	// the terminal, as "connector/userId".
 	Operators func() []string
@@ -169,6 +172,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.RunsPerMinute == nil {
 		cfg.RunsPerMinute = func() int { return 0 }
+	}
+	if cfg.OwnThreads == nil {
+		cfg.OwnThreads = func() bool { return false }
 	}
 	if cfg.UserSecrets == nil {
 		cfg.UserSecrets = func() UserSecrets { return MaskSecrets }

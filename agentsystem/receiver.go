@@ -23,6 +23,7 @@ import (
 type receiver struct {
 	agents  *storage.Bounded
 	people  *people.Directory
+	threads threads
 	buttons *questions.Buttons
 	parking *parking
 	notices *notices
@@ -48,6 +49,10 @@ func (r *receiver) receive(ctx context.Context, to claybot.Descriptor, m claybot
 		return ReceivedError, &storage.Fault{Class: storage.ClassMessage, Err: err}
 	}
 	if !to.Foreground() || m.Type == claybot.MessageSystem || r.people.Admits(to, m) {
+		to, err := r.threads.place(ctx, to, m)
+		if err != nil {
+			return ReceivedError, err
+		}
 		done, err := r.parking.take(ctx, to, m)
 		return receivedAs(done, err), err
 	}

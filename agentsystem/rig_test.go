@@ -42,6 +42,7 @@ type rig struct {
 
 	// To be set before start.
 	runsPerMinute int
+	ownThreads    bool
 	line          func(*line) connectors.Connector // the connector "chat"
 	also          []connectors.Connector
 	decorate      func(agentsystem.Stores) agentsystem.Stores
@@ -184,6 +185,7 @@ func (r *rig) start() {
 			Society:       func() subagents.Limits { r.mu.Lock(); defer r.mu.Unlock(); return r.society },
 			Operators:     func() []string { return []string{"chat/boss"} },
 			RunsPerMinute: func() int { return r.runsPerMinute },
+			OwnThreads:    func() bool { return r.ownThreads },
 			SwitchedOff: func(context.Context, claybot.Agent) *runs.Error {
 				if r.off == nil {
 					return nil

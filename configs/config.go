@@ -63,6 +63,7 @@ type Config struct {
 	Storage       Storage       `key:"storage" class:"destination" kind:"storage" off:"claybot does not start"`
 	Node          Node          `key:"node" class:"harmless"`
 	Privacy       Privacy       `key:"privacy" class:"harmless"`
+	Sessions      Sessions      `key:"sessions" class:"harmless"`
 	Retention     Retention     `key:"retention" class:"harmless"`
 	Limits        Limits        `key:"limits" class:"narrowing" off:"a person may send 20 messages a minute"`
 
@@ -91,6 +92,18 @@ type Privacy struct {
 	// UserSecrets says what happens to tokens, keys and passwords that people paste:
 	// mask, keep or refuse; empty: mask.
 	UserSecrets string `key:"user_secrets" words:"mask,keep,refuse"`
+}
+
+// Whether the threads of a channel are conversations of their own.
+const (
+	ThreadsOwn    = "own"
+	ThreadsShared = "shared"
+)
+
+// Sessions are the settings of what a conversation is.
+type Sessions struct {
+	// Threads is ThreadsOwn or ThreadsShared; empty: as the data directory began.
+	Threads string `key:"threads" words:"own,shared"`
 }
 
 // Limits bound what people may send.

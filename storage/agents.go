@@ -130,6 +130,7 @@ func CheckDescriptor(d claybot.Descriptor) error {
 		{"connector", d.Connector, user},
 		{"channelId", d.ChannelID, user},
 		{"userId", d.UserID, user},
+		{"threadId", d.ThreadID, false},
 		{"uid", d.UID, sub || d.Type == claybot.AgentCron},
 		{"parent", string(d.Parent), sub},
 		{"name", d.Name, false},

@@ -30,6 +30,9 @@ func whose(a web.AgentView) string {
 		return cmp.Or(a.Name, d.UID, "-")
 	}
 	place := d.Connector + ":" + d.ChannelID
+	if d.ThreadID != "" {
+		place += ":" + d.ThreadID
+	}
 	if d.UserID == d.ChannelID {
 		return place
 	}

@@ -26,36 +26,10 @@ const (
 	ownerTokens = 5_000_000
 )
 
-// defaultBudget returns the default budget of this installation, 0 for none. At the first
-// start on an empty database it decides that there is one; an installation from before
-// default budgets keeps none. Members that start at once decide the same.
+// defaultBudget returns the default budget of this installation, 0 for none.
 func (s *stores) defaultBudget(ctx context.Context) (tokens int64, err error) {
-	mark, err := s.db.Checkpoint(ctx, markBudget)
-	if err != nil {
-		return 0, err
-	}
-	if mark == "" {
-		if mark, err = s.decideBudget(ctx); err != nil {
-			return 0, err
-		}
-		if err := s.db.SetCheckpoint(ctx, markBudget, mark); err != nil {
-			return 0, err
-		}
-	}
-	return budgetOf(mark), nil
-}
-
-// decideBudget returns the mark for a database without one.
-func (s *stores) decideBudget(ctx context.Context) (mark string, err error) {
-	used, err := s.db.Checkpoint(ctx, markInstallation) // that of every earlier start on a data directory
-	if err != nil || used != "" {
-		return noBudget, err
-	}
-	stats, err := s.db.Stats(ctx)
-	if err != nil || stats.Agents > 0 {
-		return noBudget, err
-	}
-	return strconv.Itoa(ownerTokens), nil
+	mark, err := s.settled(ctx, markBudget, strconv.Itoa(ownerTokens), noBudget)
+	return budgetOf(mark), err
 }
 
 // budgetOf returns the tokens of a mark. Another mark than this program writes is no budget.

@@ -208,15 +208,21 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 	switch {
 	case len(args) == 3 && args[0] == "dm": // slack dm USER TEXT
 		r.slack.DM(args[1], args[2])
-	case len(args) == 4 && args[0] == "mention": // slack mention CHANNEL USER TEXT
-		r.slack.Mention(args[1], args[2], args[3], false)
+	case (len(args) == 4 || len(args) == 5) && args[0] == "mention": // slack mention CHANNEL[/THREAD] USER TEXT [VARIABLE]
+		channel, thread, _ := strings.Cut(args[1], "/")
+		id := r.slack.Write(slacktest.Post{Channel: channel, Thread: thread, User: args[2], Text: "<@UBOT> " + args[3], Mention: true})
+		if len(args) == 5 {
+			ts.Setenv(args[4], id)
+		}
+	case len(args) == 4 && args[0] == "slash": // slack slash CHANNEL USER TEXT: after /claybot
+		r.slack.Slash(args[1], args[2], "/claybot", args[3])
 	case (len(args) == 3 || len(args) == 4) && args[0] == "expect": // slack expect CHANNEL REGEXP [VARIABLE]
 		r.expect(ts, "slack "+args[1], args[2:], func() []string { return r.onSlack(args[1]) })
 	case len(args) == 2 && args[0] == "expect-none": // slack expect-none CHANNEL
 		r.settle(ts, nil)
 		r.expectNone(ts, "slack "+args[1], r.onSlack(args[1]))
 	default:
-		ts.Fatalf("usage: slack dm|mention|expect|expect-none ...")
+		ts.Fatalf("usage: slack dm|mention|slash|expect|expect-none ...")
 	}
 }
 
@@ -349,6 +355,13 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 				return slices.ContainsFunc(q.Messages, func(m llm.Message) bool { return re.MatchString(m.Content) })
 			}), "no request has it"
 		})
+	case len(args) == 2 && args[0] == "last-lacks": // model last-lacks TEXT: nothing in the newest request has it
+		all := r.model.Requests()
+		for _, m := range all[len(all)-1].Messages {
+			if strings.Contains(m.Content, args[1]) {
+				ts.Fatalf("the newest request has it: %.500s", m.Content)
+			}
+		}
 	case len(args) == 3 && args[0] == "sizes": // model sizes BODY TOOLS: what the newest request has at most, in bytes
 		all := r.model.Requests()
 		body, tools := all[len(all)-1].Size, 0
@@ -379,6 +392,6 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 			ts.Fatalf("%d calls, want %d", calls, n)
 		}
 	default:
-		ts.Fatalf("usage: model reply|usage|call|reply-file|hold|release|stall|fail|heard|sizes|grows|grow-each|called ...")
+		ts.Fatalf("usage: model reply|usage|call|reply-file|hold|release|stall|fail|heard|last-lacks|sizes|grows|grow-each|called ...")
 	}
 }

@@ -81,6 +81,7 @@ type stores struct {
 	damaged chan damage
 	// ownerTokens is the default budget of each person, in tokens a day; 0: none.
 	ownerTokens int64
+	threads     string // what threads are by default: configs.ThreadsOwn or ThreadsShared
 	// Of a database that cluster members share; nil for a data directory.
 	shared *postgres.DB
 	tree   *storage.Mirror
@@ -111,6 +112,9 @@ func openStores(ctx context.Context, config *settings, log *slog.Logger, maxRuns
 	}
 	if err == nil {
 		s.ownerTokens, err = s.defaultBudget(ctx)
+	}
+	if err == nil {
+		s.threads, err = s.settled(ctx, markThreads, configs.ThreadsOwn, configs.ThreadsShared)
 	}
 	if err != nil {
 		s.close()

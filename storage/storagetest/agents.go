@@ -121,6 +121,7 @@ func opaqueIDs(t *testing.T, u AgentsUnderTest) {
 		claybot.User("a", "b", "c"), claybot.User("a", "b c", "d"), claybot.User("a", "b", "c d"),
 		claybot.User("a/b", "c", "d"), claybot.User("a", "b/c", "d"), claybot.User("a", "b\x00c", "d"),
 		claybot.User("a", `b","c`, "d"), claybot.User("A", "b", "c"), claybot.User("a", "../b", "c"),
+		inThread(claybot.User("a", "b", "c"), "t"), inThread(claybot.User("a", "b", "c"), "u"), claybot.User("a", "b", `c","t`),
 		claybot.User("a", "ü", "c"), claybot.User("a", "u\u0308", "c"), claybot.User("a", "<&>\u2028", "c"),
 	} {
 		a := try(u.AgentFor(t.Context(), d))(t)
@@ -137,12 +138,17 @@ func opaqueIDs(t *testing.T, u AgentsUnderTest) {
 	}
 }
 
+func inThread(d claybot.Descriptor, thread string) claybot.Descriptor {
+	d.ThreadID = thread
+	return d
+}
+
 func badDescriptors(t *testing.T, u AgentsUnderTest) {
 	for _, d := range []claybot.Descriptor{
 		{},
 		{Type: claybot.AgentUser},
 		claybot.User("", "c", "u"), claybot.User("t", "", "u"), claybot.User("t", "c", ""),
-		claybot.User("t", "c\xff", "u"),
+		claybot.User("t", "c\xff", "u"), inThread(claybot.User("t", "c", "u"), "\xff"),
 	} {
 		if a, err := u.AgentFor(t.Context(), d); err == nil {
 			t.Errorf("%+v: got agent %s, want an error", d, a.ID)

@@ -48,6 +48,7 @@ var kinTests = []storeTest{
 		ids := make(map[claybot.Descriptor]claybot.AgentID)
 		for _, d := range []claybot.Descriptor{
 			claybot.User("telegram", "C1", "U2"), claybot.User("telegram", "C1", "\U0010FFFF"), claybot.User("telegram", "C1", `"]`),
+			inThread(claybot.User("telegram", "C1", "U1"), "7"), inThread(claybot.User("telegram", "C1", "U2"), `"]`),
 			claybot.User("telegram", "C11", "U1"), claybot.User("telegram", "C", "U1"), claybot.User("telegram2", "C1", "U1"), claybot.User("slack", "C1", "U1"),
 			claybot.User("telegram", odd, "U1"), claybot.User("telegram", odd, "U2"), claybot.User("telegram", odd+"1", "U1"),
 			{Type: claybot.AgentCron, UID: "1", Owner: "telegram/U1"},

@@ -192,6 +192,8 @@ func called(d claybot.Descriptor) string {
 	switch {
 	case d.Name != "":
 		return d.Name
+	case d.Type == claybot.AgentUser && d.ThreadID != "":
+		return d.Connector + " · " + d.ChannelID + " · " + d.ThreadID
 	case d.Type == claybot.AgentUser && d.ChannelID != d.UserID:
 		return d.Connector + " · " + d.ChannelID
 	case d.Type == claybot.AgentUser:

@@ -1,0 +1,157 @@
+package agentsystem_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/claybot/claybot"
+)
+
+// in is a message of Ann in a thread; "" for none.
+func in(thread, id, text string) claybot.AgentMessage {
+	m := msg(id, text)
+	m.Context = claybot.MessageContext{MessageID: id, ThreadID: thread, Group: true}
+	return m
+}
+
+// Where threads are conversations of their own, each has its own agent and history, and its
+// answers go into it; elsewhere a person has one conversation per channel.
+func TestThreads(t *testing.T) {
+	for _, tt := range []struct {
+		own           bool
+		first, second []string // what the agents of thread 1 and of no thread remember of people
+	}{
+		{true, []string{"a", "c"}, []string{"flat"}},
+		{false, nil, []string{"a", "b", "c", "flat"}},
+	} {
+		t.Run(fmt.Sprint("own ", tt.own), func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				r.ownThreads = tt.own
+				r.start()
+				for _, m := range []claybot.AgentMessage{in("1", "a", "a"), in("2", "b", "b"), in("1", "c", "c"), in("", "flat", "flat")} {
+					r.post(room, m)
+					synctest.Wait()
+					if r.restart(); m.ID == "c" { // redelivered, after a restart
+						r.post(room, m)
+					}
+				}
+				r.wants("re: a", "re: b", "re: c", "re: flat")
+				for i, thread := range []string{"1", "2", "1", ""} {
+					if got := r.chat.posts[i].out.Route; got.ThreadID != thread || got.ChannelID != room.ChannelID {
+						t.Errorf("answer %d went to %+v, want thread %q", i, got, thread)
+					}
+				}
+				if got := r.userTexts(room); !slices.Equal(got, tt.second) {
+					t.Errorf("outside threads the agent heard %q, want %q", got, tt.second)
+				}
+				if tt.own {
+					if got := r.userTexts(thread("1")); !slices.Equal(got, tt.first) {
+						t.Errorf("in thread 1 the agent heard %q, want %q", got, tt.first)
+					}
+				}
+			})
+		})
+	}
+}
+
+func thread(id string) claybot.Descriptor {
+	d := room
+	d.ThreadID = id
+	return d
+}
+
+// userTexts are what an agent remembers that people said.
+func (r *rig) userTexts(d claybot.Descriptor) (texts []string) {
+	r.Helper()
+	for _, rec := range r.records(d) {
+		if rec.Type == claybot.RecordUser {
+			texts = append(texts, rec.Text)
+		}
+	}
+	return texts
+}
+
+// A command that its platform offers outside threads only concerns the conversation to
+// which its person wrote last; /new in a thread ends that one alone.
+func TestThreadsAndCommands(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.ownThreads = true
+		r.start()
+		r.post(room, in("1", "a", "a"))
+		synctest.Wait()
+		r.post(room, in("2", "b", "b"))
+		synctest.Wait()
+		slash := typed("s", claybot.MessageReset, "")
+		slash.Context.Group = true
+		r.post(room, slash)
+		synctest.Wait()
+		r.remember("1", "a")
+		r.remember("2")
+		reset := in("1", "n", "")
+		reset.Type = claybot.MessageReset
+		r.post(room, reset)
+		synctest.Wait()
+		r.remember("1")
+		for i, thread := range []string{"1", "2", "2", "1"} {
+			if got := r.chat.posts[i].out.Route.ThreadID; got != thread {
+				t.Errorf("answer %d went to thread %q, want %q", i, got, thread)
+			}
+		}
+	})
+}
+
+// remember checks which messages of people a thread remembers.
+func (r *rig) remember(id string, want ...string) {
+	r.Helper()
+	if got := r.userTexts(thread(id)); !slices.Equal(got, want) {
+		r.Errorf("thread %s remembers %q, want %q", id, got, want)
+	}
+}
+
+// However the messages of twenty threads mingle, and whenever the process dies, each is
+// answered in its thread, and no thread hears of another.
+func TestThreadsMingled(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			dice := rand.New(rand.NewPCG(seed, 17))
+			bubble(t, func(r *rig) {
+				r.ownThreads = true
+				r.start()
+				said := make(map[string][]string) // by thread
+				for n := range 120 {
+					thread := fmt.Sprint("thread", dice.IntN(20))
+					id := fmt.Sprintf("%s-%d", thread, n)
+					said[thread] = append(said[thread], id)
+					r.post(room, in(thread, id, id))
+					if dice.IntN(12) == 0 {
+						r.crash()
+						r.start()
+					}
+				}
+				synctest.Wait()
+				answered := make(map[string]string) // by thread: all that was said there
+				for _, p := range r.chat.posts {
+					answered[p.out.Route.ThreadID] += " " + p.text
+				}
+				for id, want := range said {
+					if got := strings.Join(r.userTexts(thread(id)), "\n"); got != strings.Join(want, "\n") {
+						t.Errorf("%s heard %q, want %q", id, got, want)
+					}
+					for other := range said {
+						if other != id && strings.Contains(answered[id]+" ", " "+other+"-") {
+							t.Errorf("answers for %s went to %s: %s", other, id, answered[id])
+						}
+					}
+					last := want[len(want)-1]
+					if !strings.Contains(answered[id], last) && !strings.HasSuffix(answered[id], "while I was sending it.") {
+						t.Errorf("%s got no answer to %s: %s", id, last, answered[id])
+					}
+				}
+			})
+		})
+	}
+}
