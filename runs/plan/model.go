@@ -24,6 +24,8 @@ type job struct {
 	// more is what was said about the task since: an answer, and what is wrong
 	// with it.
 	more []llm.Message
+	// hint says what helps to correct an answer; nil: nothing.
+	hint func() string
 }
 
 // A prompter asks the model of the agent, with the conversation before the task.
@@ -103,10 +105,11 @@ func (p *prompter) repaired(ctx context.Context, s *state, j job, read func(text
 			return faults, nil
 		}
 		p.cfg.log(s).Info("asking the model to correct its answer", "node", s.Node, "faults", len(faults))
-		j.more = []llm.Message{
-			{Role: llm.RoleAssistant, Content: answered(resp)},
-			{Role: llm.RoleUser, Content: askRepair + "\n- " + strings.Join(faults, "\n- ")},
+		repair := askRepair + "\n- " + strings.Join(faults, "\n- ")
+		if j.hint != nil {
+			repair += j.hint()
 		}
+		j.more = []llm.Message{{Role: llm.RoleAssistant, Content: answered(resp)}, {Role: llm.RoleUser, Content: repair}}
 	}
 }
 
