@@ -119,13 +119,16 @@ func (webFiles) Attached(context.Context, claybot.Descriptor, string) (claybot.F
 	return claybot.FileReference{ID: "f1", Name: "a.txt", MIMEType: "text/plain", Path: "a.txt"}, io.NopCloser(strings.NewReader("a")), nil
 }
 
+// withAsk is the manifest with a command that an operator added.
+var withAsk = strings.Replace(slack.Manifest, "    - command: /claybot\n", "    - command: /ask\n      description: Ask\n    - command: /claybot\n", 1)
+
 const tgGroup = -1000000000001
 
 // onStage runs a test with all connectors.
 func onStage(t *testing.T, said string, test func(s *stage)) {
 	t.Helper()
 	bubble(t, func(r *rig) {
-		s := &stage{rig: r, telegram: telegramtest.New(telegramtest.Config{}), slack: slacktest.New(slacktest.Config{})}
+		s := &stage{rig: r, telegram: telegramtest.New(telegramtest.Config{}), slack: slacktest.New(slacktest.Config{Manifest: withAsk})}
 		transport, pipe := s.telegram.Transport(), slacktest.NewPipe()
 		httpd := &http.Server{Handler: s.slack, ReadHeaderTimeout: time.Minute}
 		var serving sync.WaitGroup
@@ -257,7 +260,7 @@ func TestDoors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range folders {
-		if _, ok := doorways[f.Name()]; f.IsDir() && !ok {
+		if _, ok := doorways[f.Name()]; f.IsDir() && !ok && f.Name() != "connectorstest" {
 			t.Errorf("the connector %s has no entry in doorways", f.Name())
 		}
 	}

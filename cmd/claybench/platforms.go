@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors/slack"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
 )
@@ -23,7 +24,7 @@ type places struct {
 
 // openPlaces starts both platforms with n conversations each.
 func openPlaces(n int) (*places, error) {
-	p := &places{telegram: telegramtest.New(telegramtest.Config{NoJournal: true}), slack: slacktest.New(slacktest.Config{})}
+	p := &places{telegram: telegramtest.New(telegramtest.Config{NoJournal: true}), slack: slacktest.New(slacktest.Config{Manifest: slack.Manifest})}
 	if err := p.open(); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/claybot/claybot/connectors/slack"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
 )
@@ -46,7 +47,7 @@ func (r *leakRig) openChats() (*places, error) {
 	r.judge = newLeakJudge(leakMembers, leakNames)
 	p := new(places)
 	p.telegram = telegramtest.New(telegramtest.Config{NoJournal: true, OnMessage: func(m telegramtest.Message) { r.onTelegram(p.telegram, m) }})
-	p.slack = slacktest.New(slacktest.Config{Redeliver: leakAgain, NoEcho: true, OnMessage: func(m slacktest.Message) { r.onSlack(p.slack, m) }})
+	p.slack = slacktest.New(slacktest.Config{Manifest: slack.Manifest, Redeliver: leakAgain, NoEcho: true, OnMessage: func(m slacktest.Message) { r.onSlack(p.slack, m) }})
 	if err := p.open(); err != nil {
 		return nil, err
 	}

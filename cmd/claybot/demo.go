@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors/slack"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
 	"github.com/claybot/claybot/llm/openai/openaitest"
@@ -133,7 +134,7 @@ func openStage(ctx context.Context, sc scene, e *env) (_ *stage, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.slack = slacktest.New(slacktest.Config{})
+	s.slack = slacktest.New(slacktest.Config{Manifest: slack.Manifest})
 	s.stops = append(s.stops, s.slack.Close)
 	slackURL, stop, err := listenLocal(s.slack)
 	if err != nil {

@@ -254,7 +254,7 @@ func onTelegram(t *testing.T, cfg telegram.Config, f *flaky, test func(h *house,
 func onSlack(t *testing.T, f *flaky, test func(h *house, w window)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		server := slacktest.New(slacktest.Config{})
+		server := slacktest.New(slacktest.Config{Manifest: slack.Manifest})
 		pipe := slacktest.NewPipe()
 		httpd := &http.Server{Handler: server, ReadHeaderTimeout: time.Minute}
 		var serving sync.WaitGroup

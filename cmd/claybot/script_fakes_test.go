@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors/slack"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
 	"github.com/claybot/claybot/llm"
@@ -65,7 +66,7 @@ func (r *rig) fakes(ts *testscript.TestScript, args []string) {
 			ts.Setenv("TELEGRAM_BOT_TOKEN", telegramtest.Token)
 			ts.Setenv("TELEGRAM_API_URL", address)
 		case "slack":
-			r.slack = slacktest.New(slacktest.Config{})
+			r.slack = slacktest.New(slacktest.Config{Manifest: slack.Manifest})
 			address, stop, err := listenLocal(r.slack)
 			ts.Check(err)
 			r.stops = append(r.stops, stop, r.slack.Close)

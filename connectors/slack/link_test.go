@@ -368,7 +368,7 @@ func TestSocketsOfNodes(t *testing.T) {
 // More sockets than Slack allows are named as such, and the connector goes on as
 // soon as there is room.
 func TestTooManySockets(t *testing.T) {
-	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
+	inWorld(t, slacktest.Config{PerMinute: map[string]int{"apps.connections.open": 0}}, func(t *testing.T, w *world) {
 		var crowd []func()
 		another := New(w.cfg)
 		for range 10 {

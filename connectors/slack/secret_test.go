@@ -62,7 +62,7 @@ func TestErrorsKeepSecrets(t *testing.T) {
 
 // The defaults work over a real network too.
 func TestOverLoopback(t *testing.T) {
-	server := slacktest.New(slacktest.Config{BotToken: botToken, AppToken: appToken})
+	server := slacktest.New(slacktest.Config{Manifest: Manifest, BotToken: botToken, AppToken: appToken})
 	httpd := httptest.NewServer(server)
 	defer httpd.Close()
 	defer server.Close()

@@ -78,8 +78,6 @@ func (c *Connector) attempt(ctx context.Context, p post, text string, blocks []s
 	options := []slackapi.MsgOption{
 		slackapi.MsgOptionText(text, false),
 		slackapi.MsgOptionParse(false),
-		slackapi.MsgOptionDisableLinkUnfurl(),
-		slackapi.MsgOptionDisableMediaUnfurl(),
 		slackapi.MsgOptionMetadata(slackapi.SlackMetadata{EventType: outType, EventPayload: map[string]any{"id": p.ID, "part": p.Part}}),
 	}
 	if len(blocks) > 0 || p.Edit != "" {
@@ -90,6 +88,7 @@ func (c *Connector) attempt(ctx context.Context, p post, text string, blocks []s
 	if p.Edit != "" {
 		_, ts, _, err = c.api.UpdateMessageContext(ctx, p.channel, p.Edit, options...)
 	} else {
+		options = append(options, slackapi.MsgOptionDisableLinkUnfurl(), slackapi.MsgOptionDisableMediaUnfurl())
 		if p.Route.ThreadID != "" {
 			options = append(options, slackapi.MsgOptionTS(p.Route.ThreadID))
 		}

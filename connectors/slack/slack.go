@@ -67,6 +67,7 @@ type Connector struct {
 	ignored   atomic.Int64
 	gap       atomic.Pointer[gap]    // the newest one with messages that may be missing
 	crowd     atomic.Pointer[string] // what is wrong with the number of sockets; nil or empty for nothing
+	scopes    atomic.Pointer[string] // which scopes the app lacks; nil for none
 }
 
 var (
@@ -134,19 +135,23 @@ func New(cfg Config) *Connector {
 func (c *Connector) Name() string { return c.cfg.Name }
 
 // Health is derived from completed hellos and from frames and pings read. It
-// also reports foreign sockets of the app and, for a day, a gap with possibly
-// missing messages.
+// also reports foreign sockets of the app, missing scopes and, for a day, a gap with
+// possibly missing messages.
 func (c *Connector) Health() connectors.Health {
 	h := c.pulse.Health()
-	if crowd := c.crowd.Load(); crowd != nil && h.State != connectors.StateStopped && h.Err == "" {
-		h.Err = *crowd
+	if h.State == connectors.StateStopped || h.Err != "" {
+		return h
 	}
-	if fault := c.members.fault.Load(); fault != nil && h.State == connectors.StateLive && h.Err == "" {
-		h.Err = *fault
+	var notes []string
+	for _, note := range []*atomic.Pointer[string]{&c.crowd, &c.members.fault, &c.scopes} {
+		if text := note.Load(); text != nil && (h.State == connectors.StateLive || note == &c.crowd) {
+			notes = append(notes, *text)
+		}
 	}
-	if g := c.gap.Load(); g != nil && h.State == connectors.StateLive && h.Err == "" && time.Since(g.to) < gapShown {
-		h.Err = g.String()
+	if g := c.gap.Load(); g != nil && h.State == connectors.StateLive && time.Since(g.to) < gapShown {
+		notes = append(notes, g.String())
 	}
+	h.Err = strings.Join(notes, "; ")
 	return h
 }
 
@@ -227,7 +232,7 @@ func (c *Connector) checkTokens() error {
 	return nil
 }
 
-// identify calls auth.test and stores the identity.
+// identify calls auth.test, and stores the identity and the missing scopes.
 func (c *Connector) identify(ctx context.Context) (identity, error) {
 	r, err := c.api.AuthTestContext(ctx)
 	if err == nil && (r.TeamID == "" || r.UserID == "") {
@@ -238,6 +243,7 @@ func (c *Connector) identify(ctx context.Context) (identity, error) {
 	}
 	self := identity{Team: r.TeamID, User: r.UserID, Bot: r.BotID, Name: r.User}
 	c.self.Store(&self)
+	c.noteScopes(r.Header)
 	return self, nil
 }
 

@@ -38,6 +38,9 @@ func inWorld(t *testing.T, sc slacktest.Config, test func(t *testing.T, w *world
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		sc.BotToken, sc.AppToken = botToken, appToken
+		if sc.Manifest == "" {
+			sc.Manifest = Manifest
+		}
 		server := slacktest.New(sc)
 		pipe := slacktest.NewPipe()
 		httpd := &http.Server{Handler: server, ReadHeaderTimeout: time.Minute}
@@ -61,6 +64,9 @@ func inWorld(t *testing.T, sc slacktest.Config, test func(t *testing.T, w *world
 				t.Errorf("close server: %v", err)
 			}
 			serving.Wait()
+			if strange := server.Strange(); len(strange) > 0 {
+				t.Errorf("calls that Slack does not document: %q", strange)
+			}
 			noCanary(t, "log", logs.String())
 		}()
 		test(t, w)

@@ -53,6 +53,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 		s.limit(w, method, args, f.RetryAfter)
 		return
 	}
+	s.scoped(w, method, token)
 	var a answer
 	if done := f.Done || f.Cut || f.Lost || f.Hang || f == (Fault{}); done {
 		a = s.call(method, token, args, r)
@@ -123,10 +124,7 @@ func write(w http.ResponseWriter, a answer) {
 func (s *Server) call(method, token string, args url.Values, r *http.Request) answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if code := s.authorize(method, token); code != "" {
-		return refuse(code)
-	}
-	if a := s.lacking(method); a != nil {
+	if a := s.check(method, token, args); a != nil {
 		return a
 	}
 	switch method {
@@ -144,14 +142,21 @@ func (s *Server) call(method, token string, args url.Values, r *http.Request) an
 		ticket := s.next("ticket-")
 		s.tickets[ticket] = true
 		scheme := "ws"
+		s.base = "http://" + r.Host
 		if r.TLS != nil {
-			scheme = "wss"
+			scheme, s.base = "wss", "https://"+r.Host
 		}
 		return answer{"ok": true, "url": fmt.Sprintf("%s://%s/socket?ticket=%s", scheme, r.Host, ticket)}
 	case "chat.postMessage":
 		return s.post(args)
 	case "chat.update":
 		return s.update(args)
+	case "chat.startStream":
+		return s.startStream(args)
+	case "chat.appendStream":
+		return s.appendStream(args)
+	case "chat.stopStream":
+		return s.stopStream(args)
 	case "chat.postEphemeral":
 		return s.whisper(args)
 	case "views.open":
@@ -168,27 +173,10 @@ func (s *Server) call(method, token string, args url.Values, r *http.Request) an
 	return refuse("unknown_method")
 }
 
-// authorize checks the token and its role.
-func (s *Server) authorize(method, token string) string {
-	app := method == "apps.connections.open"
-	switch {
-	case token == "":
-		return "not_authed"
-	case token != s.cfg.BotToken && token != s.cfg.AppToken:
-		return "invalid_auth"
-	case app != (token == s.cfg.AppToken):
-		return "not_allowed_token_type"
-	}
-	return ""
-}
-
 func (s *Server) post(args url.Values) answer {
-	c, ok := s.channels[args.Get("channel")]
-	if !ok {
-		return refuse("channel_not_found")
-	}
-	if s.left[c.id] {
-		return refuse("not_in_channel")
+	c, code := s.writable(args.Get("channel"))
+	if code != "" {
+		return refuse(code)
 	}
 	text := args.Get("text")
 	blocks, code := s.readBlocks(args)
@@ -198,14 +186,8 @@ func (s *Server) post(args url.Values) answer {
 	if code != "" {
 		return refuse(code)
 	}
-	if thread := args.Get("thread_ts"); thread != "" {
-		parent := c.find(thread)
-		if parent == nil {
-			return refuse("thread_not_found")
-		}
-		if parent.Thread != "" && parent.Thread != parent.TS {
-			return refuse("invalid_thread_ts") // thread_ts must be the parent's
-		}
+	if code := c.checkThread(args.Get("thread_ts")); code != "" {
+		return refuse(code)
 	}
 	metadata, code := readMetadata(args.Get("metadata"))
 	if code != "" {
@@ -233,17 +215,21 @@ func (s *Server) shown(m *Message) {
 }
 
 func (s *Server) update(args url.Values) answer {
-	c, ok := s.channels[args.Get("channel")]
-	if !ok {
-		return refuse("channel_not_found")
+	c, code := s.writable(args.Get("channel"))
+	if code != "" {
+		return refuse(code)
 	}
 	m := c.find(args.Get("ts"))
 	if m == nil {
 		return refuse("message_not_found")
 	}
-	if m.BotID != s.cfg.BotID {
+	switch {
+	case m.BotID != s.cfg.BotID:
 		return refuse("cant_update_message")
+	case m.Streaming && time.Since(m.At) < streamLife:
+		return refuse("streaming_state_conflict")
 	}
+	m.Streaming = false
 	if code := s.checkText(args.Get("text"), maxUpdateChars); code != "" {
 		return refuse(code)
 	}

@@ -17,6 +17,8 @@ type Message struct {
 	Files               []File
 	Blocks              []map[string]any // shown in place of the text
 	Edits               int
+	Streaming           bool // chat.stopStream is to come
+	Halted              bool // a person stopped the stream
 	Unfurl              bool // links would unfold
 	Metadata            *Metadata
 	At                  time.Time
@@ -42,6 +44,21 @@ func (c *channel) find(ts string) *Message {
 		return nil
 	}
 	return c.messages[i]
+}
+
+// checkThread refuses a thread that cannot be replied to.
+func (c *channel) checkThread(ts string) string {
+	if ts == "" {
+		return ""
+	}
+	parent := c.find(ts)
+	switch {
+	case parent == nil:
+		return "thread_not_found"
+	case parent.Thread != "" && parent.Thread != parent.TS:
+		return "invalid_thread_ts" // thread_ts must be the parent's
+	}
+	return ""
 }
 
 // A bucket limits posts to one channel.
@@ -105,7 +122,7 @@ func (s *Server) Write(p Post) string {
 	c := s.channel(p.Channel)
 	m := &Message{TS: s.stamp(), Channel: p.Channel, Thread: p.Thread, User: p.User, BotID: p.BotID, Text: p.Text, Subtype: p.Subtype, UserTeam: p.UserTeam, Files: p.Files, At: time.Now()}
 	c.messages = append(c.messages, m)
-	e := answer{"type": "message", "channel": p.Channel, "user": p.User, "text": p.Text, "ts": m.TS, "event_ts": m.TS, "team": p.Team, "channel_type": kind(p.Channel)}
+	e := answer{"type": "message", "channel": p.Channel, "user": p.User, "text": p.Text, "ts": m.TS, "event_ts": m.TS, "team": p.Team, "channel_type": s.kind(p.Channel)}
 	for k, v := range map[string]string{"subtype": p.Subtype, "thread_ts": p.Thread, "bot_id": p.BotID, "user_team": p.UserTeam} {
 		if v != "" {
 			e[k] = v
@@ -134,15 +151,20 @@ func (s *Server) Write(p Post) string {
 	return m.TS
 }
 
-// Slash lets a user use a slash command. A user of another workspace is team/user.
+// Slash lets a user use a slash command, which works if the app has it, also where the bot
+// is no member. A user of another workspace is team/user.
 func (s *Server) Slash(channel, user, command, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.channel(channel)
 	team, user := s.split(user)
+	if !s.app.commands[command] || !s.granted("commands") {
+		return // "is not a valid command", says Slack to the user
+	}
 	s.send("slash_commands", answer{
 		"command": command, "text": text, "team_id": team, "channel_id": channel, "user_id": user,
 		"user_name": strings.ToLower(user), "trigger_id": s.trigger(user),
+		"response_url": s.responseURL(channel, user, ""),
 	})
 }
 
@@ -153,32 +175,12 @@ func (s *Server) Envelope(kind string, payload any) string {
 	return s.send(kind, payload)
 }
 
-// channel finds or makes a channel. The lock is held.
-func (s *Server) channel(id string) *channel {
-	c, ok := s.channels[id]
-	if !ok {
-		c = &channel{id: id}
-		s.channels[id] = c
-	}
-	return c
-}
-
-func kind(channel string) string {
-	switch {
-	case strings.HasPrefix(channel, "D"):
-		return "im"
-	case strings.HasPrefix(channel, "G"):
-		return "group"
-	}
-	return "channel"
-}
-
 // echo tells the app of its own post or edit. The lock is held.
 func (s *Server) echo(c *channel, subtype string, m *Message) {
 	if s.cfg.NoEcho {
 		return
 	}
-	e := answer{"type": "message", "channel": c.id, "channel_type": kind(c.id), "event_ts": m.TS}
+	e := answer{"type": "message", "channel": c.id, "channel_type": s.kind(c.id), "event_ts": m.TS}
 	if subtype == "" {
 		for k, v := range s.render(m, true) {
 			e[k] = v

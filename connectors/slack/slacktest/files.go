@@ -78,14 +78,6 @@ func (s *Server) DeleteFile(id string) {
 	s.files[id].gone = true
 }
 
-// Lack takes a scope from the app: files:read, files:write, reactions:write, users:read, or
-// one by which conversations are read or listed.
-func (s *Server) Lack(scope string, lacks bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.noScope[scope] = lacks
-}
-
 // Files are those that the bot has shared in a channel.
 func (s *Server) Files(channel string) []Shared {
 	s.mu.Lock()
@@ -104,21 +96,6 @@ func (s *Server) Reactions(channel, ts string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.reactions[channel][ts]...)
-}
-
-// scopes are what methods need.
-var scopes = map[string]string{
-	"files.info": "files:read", "files.getUploadURLExternal": "files:write", "files.completeUploadExternal": "files:write",
-	"reactions.add": "reactions:write", "users.info": "users:read",
-}
-
-// lacking refuses a method for which the app has no scope. The lock is held.
-func (s *Server) lacking(method string) answer {
-	scope := scopes[method]
-	if scope == "" || !s.noScope[scope] {
-		return nil
-	}
-	return answer{"ok": false, "error": "missing_scope", "needed": scope, "provided": "chat:write"}
 }
 
 func (s *Server) fileInfo(args url.Values, host string) answer {
@@ -200,9 +177,9 @@ func (s *Server) complete(args url.Values) answer {
 	if json.Unmarshal([]byte(args.Get("files")), &list) != nil || len(list) == 0 {
 		return refuse("invalid_arguments")
 	}
-	c, ok := s.channels[args.Get("channel_id")]
-	if !ok {
-		return refuse("channel_not_found")
+	c, code := s.writable(args.Get("channel_id"))
+	if code != "" {
+		return refuse(code)
 	}
 	thread := args.Get("thread_ts")
 	if thread != "" && c.find(thread) == nil {
@@ -233,7 +210,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mu.Lock()
-	f, lacks := s.files[r.PathValue("id")], s.noScope["files:read"]
+	f, lacks := s.files[r.PathValue("id")], !s.granted("files:read")
 	allowed := r.Header.Get("Authorization") == "Bearer "+s.cfg.BotToken && !lacks
 	s.mu.Unlock()
 	switch {
@@ -253,11 +230,11 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 
 // react adds a reaction of the bot.
 func (s *Server) react(args url.Values) answer {
-	c, ok := s.channels[args.Get("channel")]
+	c, code := s.writable(args.Get("channel"))
 	name, ts := args.Get("name"), args.Get("timestamp")
 	switch {
-	case !ok:
-		return refuse("channel_not_found")
+	case code != "":
+		return refuse(code)
 	case ts == "":
 		return refuse("no_item_specified")
 	case c.find(ts) == nil:

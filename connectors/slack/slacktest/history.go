@@ -14,40 +14,27 @@ import (
 // maxHistoryItems is the most that a page of history may be asked to hold.
 const maxHistoryItems = 999
 
-// archive is what the workspace knows about reading history. The server's lock
+// archive is what the workspace knows about conversations and calls. The server's lock
 // guards it.
 type archive struct {
-	reads map[string]*bucket // by method
-	left  map[string]bool    // channels that the bot is no member of
-}
+	spent    map[string][]time.Time // calls of the last minute, by method
+	strange  []string
+	kinds    map[string]string // of opened conversations
+	left     map[string]bool   // channels that the bot is no member of
+	archived map[string]bool
 
-// Leave takes the bot out of a channel, or back in.
-func (s *Server) Leave(channel string, gone bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.left[channel] = gone
+	uninstalled bool
 }
 
 // history is a page of a channel, newest first, or of a thread, oldest first.
 // The lock is held.
 func (s *Server) history(args url.Values, thread bool) answer {
-	method := "conversations.history"
-	if thread {
-		method = "conversations.replies"
-	}
-	if s.reads[method] == nil {
-		s.reads[method] = &bucket{}
-	}
-	if wait := s.reads[method].take(s.cfg.HistoryEvery, s.cfg.HistoryBurst); wait > 0 {
-		return answer{"ok": false, "error": "ratelimited", "retry": wait}
-	}
 	c, ok := s.channels[args.Get("channel")]
 	if !ok {
 		return refuse("channel_not_found")
 	}
-	scope := map[string]string{"im": "im:history", "group": "groups:history", "channel": "channels:history"}[kind(c.id)]
-	if s.noScope[scope] {
-		return answer{"ok": false, "error": "missing_scope", "needed": scope, "provided": "chat:write"}
+	if a := s.lacking(family[s.kind(c.id)] + ":history"); a != nil {
+		return a
 	}
 	if s.left[c.id] {
 		return refuse("not_in_channel")
@@ -75,11 +62,8 @@ func (s *Server) history(args url.Values, thread bool) answer {
 	return a
 }
 
-// listEvery and listBurst are the rate of conversations.list (tier 2).
-const (
-	listEvery = 3 * time.Second
-	listBurst = 20
-)
+// listed are the types of the kinds of conversations in a list.
+var listed = map[string]string{Public: "public_channel", Private: "private_channel", Group: "mpim", Direct: "im"}
 
 // readScopes are those by which conversations are listed.
 var readScopes = map[string]string{"public_channel": "channels:read", "private_channel": "groups:read", "mpim": "mpim:read", "im": "im:read"}
@@ -87,21 +71,14 @@ var readScopes = map[string]string{"public_channel": "channels:read", "private_c
 // list is a page of the conversations that the app may know of. Those that do not
 // fit its types make it shorter, as with Slack. The lock is held.
 func (s *Server) list(args url.Values) answer {
-	const method = "conversations.list"
-	if s.reads[method] == nil {
-		s.reads[method] = &bucket{}
-	}
-	if wait := s.reads[method].take(listEvery, listBurst); wait > 0 {
-		return answer{"ok": false, "error": "ratelimited", "retry": wait}
-	}
 	types := strings.Split(cmp.Or(args.Get("types"), "public_channel"), ",")
 	for _, t := range types {
 		scope, ok := readScopes[t]
 		if !ok {
 			return refuse("invalid_types")
 		}
-		if s.noScope[scope] {
-			return answer{"ok": false, "error": "missing_scope", "needed": scope, "provided": "chat:write"}
+		if a := s.lacking(scope); a != nil {
+			return a
 		}
 	}
 	limit := defaultListItems
@@ -128,14 +105,18 @@ func (s *Server) list(args url.Values) answer {
 	found := []any{}
 	for _, id := range ids {
 		switch c := s.channels[id]; {
-		case kind(id) == "im" && slices.Contains(types, "im"):
+		case !slices.Contains(types, listed[s.kind(id)]), s.left[id] && s.kind(id) != Public:
+		case s.kind(id) == Direct:
 			created := int64(0)
 			if len(c.messages) > 0 {
 				created = c.messages[0].At.Unix()
 			}
 			found = append(found, answer{"id": id, "created": created, "is_im": true, "user": strings.TrimPrefix(id, "D"), "is_user_deleted": false})
-		case kind(id) == "channel" && slices.Contains(types, "public_channel"):
-			found = append(found, answer{"id": id, "name": strings.ToLower(id), "is_channel": true, "is_member": !s.left[id]})
+		default:
+			found = append(found, answer{
+				"id": id, "name": strings.ToLower(id), "is_channel": s.kind(id) == Public, "is_group": s.kind(id) == Private,
+				"is_mpim": s.kind(id) == Group, "is_private": s.kind(id) != Public, "is_archived": s.archived[id], "is_member": !s.left[id],
+			})
 		}
 	}
 	return answer{"ok": true, "channels": found, "response_metadata": answer{"next_cursor": next}}

@@ -82,10 +82,14 @@ func TestHistoryPages(t *testing.T) {
 
 // History has limits of its own for each method.
 func TestHistoryRate(t *testing.T) {
-	inBubble(t, Config{NoEcho: true, HistoryEvery: time.Minute}, func(t *testing.T, c *client) {
+	inBubble(t, Config{NoEcho: true, PerMinute: map[string]int{"conversations.history": 1, "conversations.replies": 1}}, func(t *testing.T, c *client) {
 		ts := c.Say("", "C1", "U1", "one")
 		status := func(method string) int {
-			resp, _ := c.call(t, "xoxb-test", method, "channel", "C1", "ts", ts)
+			args := []string{"channel", "C1"}
+			if method == "conversations.replies" {
+				args = append(args, "ts", ts)
+			}
+			resp, _ := c.call(t, "xoxb-test", method, args...)
 			if resp.StatusCode == http.StatusTooManyRequests && resp.Header.Get("Retry-After") != "60" {
 				t.Errorf("retry after %q", resp.Header.Get("Retry-After"))
 			}
@@ -101,29 +105,31 @@ func TestHistoryRate(t *testing.T) {
 	})
 }
 
-// Only what an app has subscribed to is delivered, and only for a while.
+// Only what happens where the bot is a member is delivered, and only for a while.
 func TestSubscriptionsAndForget(t *testing.T) {
-	inBubble(t, Config{Events: []string{"app_mention", "message.im"}, Forget: 5 * time.Minute}, func(t *testing.T, c *client) {
+	inBubble(t, Config{Forget: 5 * time.Minute}, func(t *testing.T, c *client) {
 		c.DM("U1", "lost")
 		time.Sleep(5 * time.Minute)
 		c.DM("U1", "kept")
-		c.Say("", "C1", "U1", "not subscribed")
-		c.Mention("C1", "U1", "subscribed", true)
+		c.Leave("C1", true)
+		c.Say("", "C1", "U1", "no member")
+		c.Leave("C1", false)
+		c.Mention("C1", "U1", "twice", true)
 		time.Sleep(time.Minute)
 		conn, _ := c.connect(t)
 		defer conn.Close()
 		var texts []string
-		for range 2 {
+		for range 3 {
 			f := frameOf(t, conn)
 			payload, _ := f["payload"].(map[string]any)
 			e, _ := payload["event"].(map[string]any)
 			text, _ := e["text"].(string)
 			texts = append(texts, text)
 		}
-		if !slices.Equal(texts, []string{"kept", "<@UBOT> subscribed"}) {
+		if !slices.Equal(texts, []string{"kept", "<@UBOT> twice", "<@UBOT> twice"}) {
 			t.Errorf("got %q", texts)
 		}
-		if n := c.Traffic().Delivered; n != 2 {
+		if n := c.Traffic().Delivered; n != 3 {
 			t.Errorf("%d envelopes delivered", n)
 		}
 	})
@@ -186,7 +192,7 @@ func TestConversationsList(t *testing.T) {
 				t.Errorf("%q: %v, want %q", tt.args, a, tt.want)
 			}
 		}
-		for range listBurst {
+		for range tier2 {
 			c.bot(t, "conversations.list", "types", "im")
 		}
 		if last := c.Calls("conversations.list"); last[len(last)-1].Answer != "ratelimited" {

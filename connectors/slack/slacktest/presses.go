@@ -2,6 +2,7 @@ package slacktest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -15,6 +16,9 @@ type desk struct {
 	replies  map[string]*reply // to submitted modals, by envelope
 	whispers []Whisper
 	users    map[string]User // whom SetUser named
+
+	base      string               // of the addresses that apps get
+	responses map[string]*response // addresses
 }
 
 // A trigger lets an app open a modal for the user who pressed, once and soon.
@@ -38,10 +42,10 @@ type Whisper struct {
 }
 
 func (s *Server) whisper(args url.Values) answer {
-	c, ok := s.channels[args.Get("channel")]
+	c, code := s.writable(args.Get("channel"))
 	switch {
-	case !ok:
-		return refuse("channel_not_found")
+	case code != "":
+		return refuse(code)
 	case args.Get("user") == "" || strings.Contains(args.Get("user"), "/"):
 		return refuse("user_not_found")
 	}
@@ -195,6 +199,9 @@ func (s *Server) press(user, channel, ts, kind string, act func(element object) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.channels[channel]
+	if !s.app.interactive {
+		return "", errors.New("the app has no interactivity")
+	}
 	if c == nil || c.find(ts) == nil {
 		return "", fmt.Errorf("no message %s in %s", ts, channel)
 	}
@@ -210,6 +217,7 @@ func (s *Server) press(user, channel, ts, kind string, act func(element object) 
 			container["thread_ts"] = m.Thread
 		}
 		p := s.payload("block_actions", user)
+		p["response_url"] = s.responseURL(c.id, user, m.TS)
 		p["container"], p["channel"] = container, object{"id": c.id, "name": strings.ToLower(c.id)}
 		p["message"], p["actions"], p["state"] = escaped(object(s.render(m, false))), escaped([]any{action}), object{"values": object{}}
 		return s.send("interactive", p), nil

@@ -2,25 +2,26 @@
 // Mode that claybot uses, in one http.Handler, with people who write and
 // faults on request.
 //
-// It is strict where Slack is: token roles, one-time socket addresses, known
-// channels and threads, limits in characters, the form of blocks and modals, the
-// short life of triggers, own messages only in chat.update, metadata only when
-// asked for. Envelopes without an acknowledgement come again. Time is that of package time, so that a synctest bubble rules it; a
-// Pipe makes a network inside the bubble.
+// It is strict where Slack is. The app gets the events, commands and scopes of its
+// manifest and nothing else, in channels that the bot is a member of. Calls have token
+// roles, tiers, known channels and threads, limits in characters, the form of blocks and
+// modals, one-time addresses, and short lives of triggers, streams and response addresses.
+// A chat.update works on own messages only, metadata is shown only when asked for, and
+// envelopes without an acknowledgement come again. Methods and arguments that Slack does not
+// document are refused; Strange lists them. Time is that of package time, so that a synctest
+// bubble rules it; a Pipe makes a network inside the bubble.
 //
 // Known differences from the real platform: unacknowledged envelopes are
 // repeated at a fixed pace, and at once when their socket closes, for ever unless
-// Forget says otherwise; any text that is given is stored as it is, without
-// re-formatting; one workspace has one bot; files have the scopes files:read,
-// files:write and reactions:write, history and lists of conversations have their own,
-// other scopes there are none; private channels are not listed; a shared file is no message of its channel; there are no streams, HTTP
-// events, response_url, App Home and stacked modals, and only the blocks and
+// Forget says otherwise; Slack ignores unknown arguments; a tier is exactly what Slack
+// grants at least; any text that is given is stored as it is, without
+// re-formatting; one workspace has one bot; a shared file is no message of its channel;
+// there are no HTTP events, App Home and stacked modals, and only the blocks and
 // elements that CheckBlocks and CheckView know; an edit with a text alone always
-// keeps the blocks, of which Slack's documents say both; posts have one bucket of
-// rates for each channel, history one for each method; history goes from the
+// keeps the blocks, of which Slack's documents say both; history goes from the
 // newest message to older ones also when only its oldest is given.
 //
-// Only tests and the demo command import it.
+// Only tests and commands import it.
 package slacktest
 
 import (
@@ -42,20 +43,22 @@ type Config struct {
 	BotToken string // default xoxb-test
 	AppToken string // default xapp-test
 
-	Redeliver      time.Duration // until an unacknowledged envelope comes again; default 3 s
-	Ping           time.Duration // between pings on a socket; default 5 s
-	ConnectionTime time.Duration // what hello announces; default 1 h
-	HistoryDelay   time.Duration // until a post shows in history
-	HistoryItems   int           // most messages in one page; default 100, and 15 for some apps
-	HistoryEvery   time.Duration // one call of each method of history in so long, after HistoryBurst; 0: no limit
-	HistoryBurst   int           // default 1
-	Forget         time.Duration // an event that was not acknowledged is lost after so long; 0: never
-	Events         []string      // the app's subscriptions, such as app_mention and message.im; nil: all
-	PostEvery      time.Duration // one chat.postMessage per channel in so long, after Burst; 0: no limit
-	Burst          int           // default 3
-	Patience       time.Duration // the life of a trigger, and how long a submitted modal waits; default 3 s
-	Pick           Pick          // which socket gets an envelope
-	NoEcho         bool          // own posts and edits do not come back as events
+	// Manifest is the manifest of the app, as users paste it: which events and commands
+	// the app gets, and what its bot token may do. New panics without one.
+	Manifest string
+
+	Redeliver      time.Duration  // until an unacknowledged envelope comes again; default 3 s
+	Ping           time.Duration  // between pings on a socket; default 5 s
+	ConnectionTime time.Duration  // what hello announces; default 1 h
+	HistoryDelay   time.Duration  // until a post shows in history
+	HistoryItems   int            // most messages in one page; default 100, and 15 for some apps
+	Forget         time.Duration  // an event that was not acknowledged is lost after so long; 0: never
+	PostEvery      time.Duration  // one chat.postMessage per channel in so long, after Burst; default 1 s, below 0: no limit
+	Burst          int            // default 10
+	PerMinute      map[string]int // calls of methods, in place of their tiers; 0: no limit
+	Patience       time.Duration  // the life of a trigger, and how long a submitted modal waits; default 3 s
+	Pick           Pick           // which socket gets an envelope
+	NoEcho         bool           // own posts and edits do not come back as events
 	// OnMessage is called after every new or edited message of the bot. It must be quick
 	// and not call the server. Optional.
 	OnMessage func(Message)
@@ -75,6 +78,7 @@ const (
 // concurrently. It keeps its state while clients come and go.
 type Server struct {
 	cfg Config
+	app app
 	mux *http.ServeMux
 
 	mu       sync.Mutex
@@ -115,7 +119,7 @@ func New(cfg Config) *Server {
 	for _, f := range []struct {
 		field *time.Duration
 		value time.Duration
-	}{{&cfg.Redeliver, 3 * time.Second}, {&cfg.Ping, 5 * time.Second}, {&cfg.ConnectionTime, time.Hour}, {&cfg.Patience, 3 * time.Second}} {
+	}{{&cfg.Redeliver, 3 * time.Second}, {&cfg.Ping, 5 * time.Second}, {&cfg.ConnectionTime, time.Hour}, {&cfg.Patience, 3 * time.Second}, {&cfg.PostEvery, time.Second}} {
 		if *f.field == 0 {
 			*f.field = f.value
 		}
@@ -123,22 +127,24 @@ func New(cfg Config) *Server {
 	if cfg.HistoryItems == 0 {
 		cfg.HistoryItems = 100
 	}
-	if cfg.HistoryBurst == 0 {
-		cfg.HistoryBurst = 1
-	}
 	if cfg.Burst == 0 {
-		cfg.Burst = 3
+		cfg.Burst = 10
+	}
+	described, err := readManifest(cfg.Manifest)
+	if err != nil || !described.sockets {
+		panic(fmt.Sprint("slacktest: an app with Socket Mode is needed: ", err)) // a mistake of the test
 	}
 	s := &Server{
-		cfg: cfg, mux: http.NewServeMux(), channels: make(map[string]*channel), tickets: make(map[string]bool),
+		cfg: cfg, app: described, mux: http.NewServeMux(), channels: make(map[string]*channel), tickets: make(map[string]bool),
 		faults: make(map[string][]Fault), changed: make(chan struct{}), hangs: make(chan struct{}),
 	}
 	s.open = make(map[string]*envelope)
-	s.reads, s.left = make(map[string]*bucket), make(map[string]bool)
+	s.spent, s.left, s.archived, s.kinds = make(map[string][]time.Time), make(map[string]bool), make(map[string]bool), make(map[string]string)
 	s.files, s.noScope, s.reactions = make(map[string]*held), make(map[string]bool), make(map[string]map[string][]string)
 	s.triggers, s.views, s.replies = make(map[string]*trigger), make(map[string]*view), make(map[string]*reply)
-	s.users = make(map[string]User)
+	s.users, s.responses = make(map[string]User), make(map[string]*response)
 	s.mux.HandleFunc("POST /api/{method}", s.serveAPI)
+	s.mux.HandleFunc("POST /actions/{team}/{id}", s.serveResponse)
 	s.mux.HandleFunc("GET /socket", s.serveSocket)
 	s.mux.HandleFunc("POST /upload/v1/{ticket}", s.serveUpload)
 	s.mux.HandleFunc("GET /files-pri/{id}", s.serveFile)

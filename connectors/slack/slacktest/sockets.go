@@ -3,7 +3,6 @@ package slacktest
 import (
 	"encoding/json"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -76,7 +75,8 @@ func (e *envelope) frame() []byte {
 
 // event wraps an event, when the app has subscribed to it. The lock is held.
 func (s *Server) event(team string, e answer) {
-	if s.cfg.Events != nil && !slices.Contains(s.cfg.Events, subscription(e)) {
+	name, channel := s.subscription(e)
+	if !s.hears(name, channel) {
 		return
 	}
 	s.send("events_api", answer{
@@ -85,14 +85,15 @@ func (s *Server) event(team string, e answer) {
 	})
 }
 
-// subscription is the name under which an app subscribes to an event.
-func subscription(e answer) string {
-	name, _ := e["type"].(string)
-	if name != "message" {
-		return name
+// subscription is the name under which an app subscribes to an event, and the event's
+// channel. The lock is held.
+func (s *Server) subscription(e answer) (name, channel string) {
+	name, _ = e["type"].(string)
+	channel, _ = e["channel"].(string)
+	if name == "message" {
+		name = "message." + family[s.kind(channel)]
 	}
-	id, _ := e["channel"].(string)
-	return "message." + map[string]string{"im": "im", "group": "groups", "channel": "channels"}[kind(id)]
+	return name, channel
 }
 
 // lost forgets an envelope that is too old to be delivered, and reports whether

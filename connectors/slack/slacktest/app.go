@@ -1,0 +1,117 @@
+package slacktest
+
+import (
+	"fmt"
+	"strings"
+)
+
+// An app is what a manifest says.
+type app struct {
+	scopes      map[string]bool // of the bot
+	events      map[string]bool // that the bot subscribes to
+	commands    map[string]bool // slash commands
+	interactive bool
+	sockets     bool
+}
+
+// eventScopes are the scopes by which Slack delivers an event; of several, one is enough.
+// Each is on https://docs.slack.dev/reference/events/<name>, as of 2026-11-28.
+var eventScopes = map[string][]string{
+	"app_mention":     {"app_mentions:read"},
+	"app_uninstalled": nil,
+	"tokens_revoked":  nil,
+
+	"message.channels": {"channels:history"},
+	"message.groups":   {"groups:history"},
+	"message.im":       {"im:history"},
+	"message.mpim":     {"mpim:history"},
+
+	"member_joined_channel": {"channels:read", "groups:read"},
+	"member_left_channel":   {"channels:read", "groups:read"},
+	"reaction_added":        {"reactions:read"},
+	"reaction_removed":      {"reactions:read"},
+}
+
+// readManifest reads a manifest in YAML, in the block style that Slack shows: it knows
+// nested keys, scalars and lists, which is all that a manifest has.
+func readManifest(text string) (app, error) {
+	a := app{scopes: make(map[string]bool), events: make(map[string]bool), commands: make(map[string]bool)}
+	var path []string // keys, by depth
+	for line := range strings.Lines(text) {
+		trimmed := strings.TrimSpace(line)
+		if trimmed == "" || strings.HasPrefix(trimmed, "#") {
+			continue
+		}
+		depth := (len(line) - len(strings.TrimLeft(line, " "))) / 2
+		item, listed := strings.CutPrefix(trimmed, "- ")
+		key, value, _ := strings.Cut(item, ":")
+		at := strings.Join(path[:min(depth, len(path))], ".")
+		switch {
+		case listed && at == "oauth_config.scopes.bot":
+			a.scopes[item] = true
+		case listed && at == "settings.event_subscriptions.bot_events":
+			a.events[item] = true
+		case listed && at == "features.slash_commands" && key == "command":
+			a.commands[strings.TrimSpace(value)] = true
+		case listed:
+		case depth > len(path):
+			if at == "features.slash_commands" { // a further key of a command
+				continue
+			}
+			return app{}, fmt.Errorf("manifest: %q is too deep", trimmed)
+		default:
+			path = append(path[:depth:depth], key)
+			switch value = strings.TrimSpace(value); strings.Join(path, ".") {
+			case "settings.interactivity.is_enabled":
+				a.interactive = value == "true"
+			case "settings.socket_mode_enabled":
+				a.sockets = value == "true"
+			}
+		}
+	}
+	return a, a.check()
+}
+
+// check refuses what Slack refuses when a manifest is pasted.
+func (a app) check() error {
+	for event := range a.events {
+		needed, known := eventScopes[event]
+		if !known {
+			return fmt.Errorf("manifest: event %s is not known here", event)
+		}
+		ok := len(needed) == 0
+		for _, scope := range needed {
+			ok = ok || a.scopes[scope]
+		}
+		if !ok {
+			return fmt.Errorf("manifest: event %s needs the scope %s", event, strings.Join(needed, " or "))
+		}
+	}
+	if len(a.commands) > 0 && !a.scopes["commands"] {
+		return fmt.Errorf("manifest: slash commands need the scope commands")
+	}
+	return nil
+}
+
+// Uninstall removes the app from the workspace: from then on the tokens are invalid.
+func (s *Server) Uninstall() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.event(s.cfg.Team, answer{"type": "app_uninstalled"})
+	s.uninstalled = true
+}
+
+// hears reports whether the app gets an event: it has subscribed to it, has a scope for it,
+// and is a member of its channel. The server's lock is held.
+func (s *Server) hears(name, channel string) bool {
+	if !s.app.events[name] || channel != "" && s.left[channel] {
+		return false
+	}
+	needed := eventScopes[name]
+	for _, scope := range needed {
+		if s.granted(scope) {
+			return true
+		}
+	}
+	return len(needed) == 0
+}
