@@ -31,10 +31,11 @@ type notifier struct {
 	db   *DB
 	wake chan struct{}
 
-	mu    sync.Mutex
-	next  storage.Notification // what is sent next
-	grown []storage.Growth
-	size  int
+	mu     sync.Mutex
+	next   storage.Notification // what is sent next
+	joined bool                 // whether to send first that this member has joined
+	grown  []storage.Growth
+	size   int
 }
 
 func newNotifier(db *DB) *notifier { return &notifier{db: db, wake: make(chan struct{}, 1)} }
@@ -70,6 +71,24 @@ func (b *notifier) enqueue(h storage.Notification) {
 	b.next.Ended = union(b.next.Ended, h.Ended)
 	b.next.Cancel = append(b.next.Cancel, h.Cancel...)
 	b.grown = append(b.grown, h.Grown...)
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// A sessionNews is what a notification says of the session of its member, which listens. Members
+// of earlier versions ignore it.
+type sessionNews struct {
+	Joined bool `json:"j,omitempty"` // it is to take the lock of the member now
+	Holds  bool `json:"l,omitempty"` // it has taken it
+}
+
+// join has this member take its lock now instead of at the next look.
+func (b *notifier) join() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.joined = true
 	select {
 	case b.wake <- struct{}{}:
 	default:
@@ -124,12 +143,15 @@ func (b *notifier) notify(ctx context.Context, payload string) error {
 // payloads empties the queue, in pieces that the server accepts.
 func (b *notifier) payloads() []string {
 	b.mu.Lock()
-	h, grown := b.next, b.grown
-	b.next, b.grown, b.size = storage.Notification{}, nil, 0
+	h, grown, joined := b.next, b.grown, b.joined
+	b.next, b.grown, b.joined, b.size = storage.Notification{}, nil, false, 0
 	b.mu.Unlock()
 	self, _ := b.db.mates.get()
 	h.Member = self
 	var all []string
+	if joined {
+		all = append(all, sessionPayload(self, sessionNews{Joined: true}))
+	}
 	var add func(h storage.Notification)
 	add = func(h storage.Notification) {
 		p, err := json.Marshal(h)
@@ -154,6 +176,18 @@ func (b *notifier) payloads() []string {
 		add(storage.Notification{Member: self, Grown: []storage.Growth{g}})
 	}
 	return all
+}
+
+// sessionPayload is the notification of news of a member's session.
+func sessionPayload(member string, news sessionNews) string {
+	p, err := json.Marshal(struct {
+		Member string `json:"n"`
+		sessionNews
+	}{member, news})
+	if err != nil {
+		panic(err) // every field can be marshaled
+	}
+	return string(p)
 }
 
 // halves splits a notification; ok is false for one that cannot be split, which is dropped.
@@ -230,12 +264,19 @@ func (b *notifier) receive(ctx context.Context) error {
 			look = time.Now().Add(pause)
 			continue
 		}
-		var h storage.Notification
+		var h struct {
+			storage.Notification
+			sessionNews
+		}
 		if json.Unmarshal([]byte(n.Payload), &h) != nil {
 			continue // of a later version
 		}
-		if self, _ := b.db.mates.get(); h.Member != self || self == "" {
-			b.deliver(h)
+		switch self, _ := b.db.mates.get(); {
+		case h.sessionNews != sessionNews{}:
+			p.meet(h.Member, self, h.sessionNews)
+			look = time.Now()
+		case h.Member != self || self == "":
+			b.deliver(h.Notification)
 		}
 	}
 }

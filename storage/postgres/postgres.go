@@ -337,7 +337,9 @@ func (db *DB) RenewMember(ctx context.Context, n storage.Member, ttl time.Durati
 	n.Skew = db.clock.skew().Milliseconds()
 	alive, err := db.vital.RenewMember(ctx, n, ttl)
 	if err == nil {
-		db.mates.set(n.ID, alive)
+		if joined := db.mates.set(n.ID, alive); joined && db.notifier != nil {
+			db.notifier.join()
+		}
 		if db.sinksDue(alive) {
 			if lerr := db.loadSinks(ctx); lerr != nil {
 				db.log.Debug("failed to look for sinks, retrying", "err", lerr)
@@ -371,10 +373,13 @@ type mates struct {
 	others int
 }
 
-func (m *mates) set(self string, alive []storage.Member) {
+// set takes the result of a renewal, and reports whether it is the first one of the term.
+func (m *mates) set(self string, alive []storage.Member) (joined bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	joined = m.self != self
 	m.self, m.others = self, max(0, len(alive)-1)
+	return joined
 }
 
 func (m *mates) get() (self string, others int) {

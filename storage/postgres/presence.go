@@ -35,9 +35,10 @@ const (
 // A free lock alone proves nothing: a connection breaks for many reasons. A member is ended
 // only if all of these hold:
 //
-//   - A look in this same session has found its lock held before. So a member without a
-//     lock, because it is older, does not listen, or is behind a pooler, is judged by its
-//     lease alone. After a restart or a failover of the server, this session is new as well,
+//   - Its lock was held while this same session existed: a look has found it held, or the
+//     member has notified this session when it took the lock, which it does when it joins.
+//     So a member without a lock, because it is older, does not listen, or is behind a
+//     pooler, is judged by its lease alone. After a restart or a failover of the server, this session is new as well,
 //     and members that are slow to come back have not been seen in it.
 //   - goneLooks consecutive looks have found the lock free, and no renewal in between.
 //   - Its last renewal is older than the renewal interval and a half, and than a quarter of
@@ -71,6 +72,13 @@ func newPresence(db *DB, conn *pgx.Conn) *presence {
 	return &presence{db: db, conn: conn, met: make(map[string]*sighting)}
 }
 
+// meet notes that another member holds its lock in a session that notified this one.
+func (p *presence) meet(member, self string, news sessionNews) {
+	if news.Holds && member != self && p.met[member] == nil {
+		p.met[member] = new(sighting)
+	}
+}
+
 // look holds the lock of this member and ends the members that have died. It returns when
 // to look again. The error means that the session is over.
 func (p *presence) look(ctx context.Context) (pause time.Duration, err error) {
@@ -80,7 +88,7 @@ func (p *presence) look(ctx context.Context) (pause time.Duration, err error) {
 	defer cancel()
 	err = p.hold(bounded, self)
 	var mates []mate
-	if err == nil && others > 0 {
+	if err == nil && (others > 0 || len(p.met) > 0) {
 		mates, err = p.mates(bounded, self)
 	}
 	if err != nil {
@@ -114,9 +122,11 @@ func (p *presence) hold(ctx context.Context, self string) error {
 	}
 	var got bool
 	err := p.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended($1, $2))", storable(self), presenceSeed).Scan(&got)
-	if err == nil && got {
-		p.held = self
+	if err != nil || !got {
+		return err
 	}
+	p.held = self
+	_, err = p.conn.Exec(ctx, "SELECT pg_notify('claybot_' || current_schema(), $1)", sessionPayload(self, sessionNews{Holds: true}))
 	return err
 }
 

@@ -180,6 +180,55 @@ func TestDeadMember(t *testing.T) {
 	}
 }
 
+// TestDeadSoonAfterJoin: a member that died before another one had looked at its session kept
+// its lease until the end. It takes its lock when it joins, not at its next look, and the
+// others know that then.
+func TestDeadSoonAfterJoin(t *testing.T) {
+	url := postgrestest.Shared(t).Database(t)
+	var now atomic.Int64
+	now.Store(time.Now().UnixMilli())
+	heard := make(chan storage.Notification, 1000)
+	cfg := Config{URL: url, Clock: now.Load, lookEvery: time.Hour, notifyTime: time.Minute}
+	victim := openWith(t, cfg)
+	cfg.OnNotification, cfg.lookEvery = func(h storage.Notification) { heard <- h }, time.Millisecond
+	survivor := openWith(t, cfg) // it does not renew again, so it learns of the other by that alone
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	witness := plainConn(t, url)
+	if _, err := witness.Exec(ctx, "LISTEN claybot_public"); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []struct {
+		db *DB
+		id string
+	}{{survivor, "s"}, {victim, "v"}} {
+		if _, err := m.db.RenewMember(ctx, storage.Member{ID: m.id, Name: m.id}, membersLease); err != nil {
+			t.Fatal(err)
+		}
+		for holds := false; !holds; {
+			n, err := witness.WaitForNotification(ctx)
+			if err != nil {
+				t.Fatalf("%s does not hold its lock: %v", m.id, err)
+			}
+			holds = n.Payload == sessionPayload(m.id, sessionNews{Holds: true})
+		}
+	}
+	if err := victim.Close(); err != nil { // without leaving
+		t.Fatal(err)
+	}
+	now.Add(4 * time.Second.Milliseconds())
+	for {
+		select {
+		case h := <-heard:
+			if slices.Contains(h.Ended, "v") {
+				return
+			}
+		case <-ctx.Done():
+			t.Fatal("the dead member was not ended")
+		}
+	}
+}
+
 // TestLiveMembers: no membership ends by its session that may belong to a live process.
 func TestLiveMembers(t *testing.T) {
 	for _, tt := range []struct {
