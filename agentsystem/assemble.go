@@ -77,7 +77,7 @@ func (a *assembly) makePeople() {
 			}
 			return nil
 		},
-		AllOwners: func() bool { return a.Society().AllOwners }, Operators: a.Operators, Log: a.Log,
+		AllOwners: func() bool { return a.Society().AllOwners }, Operators: a.Operators, Instances: a.Instances, Log: a.Log,
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
@@ -87,6 +88,8 @@ type Settings struct {
 	// Operators are the people who run this claybot, besides those on the web page and
 	// the terminal, as "connector/userId".
 	Operators func() []string
+	// Instances are the platforms of the connectors that are not named as theirs.
+	Instances platforms.Instances
 	// Zone is where the people are, for the times that they read; nil, or a nil result,
 	// is UTC.
 	Zone func() *time.Location

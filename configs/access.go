@@ -25,13 +25,17 @@ func setAccess(r *reader, at place, n *yaml.Node, a *Access) {
 
 // ParseAllowed reads an entry of the form connector:id as the list of access
 // takes it. The error says in words what is wrong with another one.
-func ParseAllowed(s string) (Allowed, error) {
+func (c Config) ParseAllowed(s string) (Allowed, error) {
+	return parseAllowed(c.Connectors.Platforms(), s)
+}
+
+func parseAllowed(in platforms.Instances, s string) (Allowed, error) {
 	connector, subject, ok := strings.Cut(s, ":")
 	a := Allowed{strings.TrimSpace(connector), strings.TrimSpace(subject)}
 	if !ok || a.Connector == "" || a.Subject == "" {
 		return Allowed{}, fmt.Errorf("%s is not connector:id, for example telegram:123 or slack:U012ABC", quote(s))
 	}
-	p, err := platformOf(a.Connector)
+	p, err := platformOf(in, a.Connector)
 	if err == nil {
 		err = checkListed(p, a.Subject)
 	}
@@ -58,7 +62,7 @@ func setPeople(r *reader, at place, n *yaml.Node, c *Config) {
 		}
 		items, _ := r.list(m.at, m.value)
 		for _, it := range items {
-			id, err := parseOwner(it.text)
+			id, err := parseOwner(r.instances, it.text)
 			name, taken := names[id]
 			switch {
 			case err != nil:
@@ -88,8 +92,8 @@ func (c Config) Identities(owner string) []string {
 
 // parseOwner reads connector/userId or connector:userId, and returns it in the
 // first form.
-func parseOwner(s string) (string, error) {
-	p, user, err := cutPlace(s)
+func parseOwner(in platforms.Instances, s string) (string, error) {
+	p, user, err := cutPlace(in, s)
 	if err == nil {
 		err = checkID(p.Person, user)
 	}
@@ -98,8 +102,8 @@ func parseOwner(s string) (string, error) {
 
 // parseRoute reads connector/channel or connector:channel, and returns it in
 // the first form.
-func parseRoute(s string) (string, error) {
-	p, channel, err := cutPlace(s)
+func parseRoute(in platforms.Instances, s string) (string, error) {
+	p, channel, err := cutPlace(in, s)
 	if err == nil {
 		err = checkID(p.Chat, channel)
 	}
@@ -107,11 +111,11 @@ func parseRoute(s string) (string, error) {
 }
 
 // cutPlace parts what belongs to a connector from its name.
-func cutPlace(s string) (p platforms.Platform, rest string, err error) {
+func cutPlace(in platforms.Instances, s string) (p platforms.Platform, rest string, err error) {
 	i := strings.IndexAny(s, "/:")
 	if i < 0 {
 		return p, "", fmt.Errorf("%s is not connector/id, for example telegram/123 or slack/U012ABC", quote(s))
 	}
-	p, err = platformOf(strings.TrimSpace(s[:i]))
+	p, err = platformOf(in, strings.TrimSpace(s[:i]))
 	return p, strings.TrimSpace(s[i+1:]), err
 }

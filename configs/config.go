@@ -130,12 +130,6 @@ type HTTP struct {
 	faults // why the page is off
 }
 
-// Connectors are the settings of the chat platforms.
-type Connectors struct {
-	Telegram Telegram `key:"telegram" class:"destination" off:"the connector telegram is off"`
-	Slack    Slack    `key:"slack" class:"destination" off:"the connector slack is off"`
-}
-
 // Agents are the settings that all agents share, and the profiles.
 type Agents struct {
 	Subagents Subagents `key:"subagents" class:"narrowing" off:"agents start no subagents"`
@@ -226,35 +220,6 @@ type Allowed struct {
 	Subject   string
 }
 
-// Telegram are the settings of the Telegram connector.
-type Telegram struct {
-	Token       Secret `key:"token" env:"TELEGRAM_BOT_TOKEN"`
-	APIURL      string `key:"api_url" kind:"url without slash" env:"TELEGRAM_API_URL"`
-	Delivery    string `key:"delivery" class:"harmless" words:"stream,placeholder,direct"`
-	OnAmbiguous string `key:"on_ambiguous" class:"harmless" words:"resend,notice"`
-
-	faults // why the connector must not run
-}
-
-// Wanted reports whether the connector is to run. A token that was named but
-// could not be read counts, so that the connector can say so, and so does a setting
-// that switches it off.
-func (t Telegram) Wanted() bool { return t.Token.Named() || t.Off() != "" }
-
-// Slack are the settings of the Slack connector.
-type Slack struct {
-	BotToken Secret `key:"bot_token" env:"SLACK_BOT_TOKEN"`
-	AppToken Secret `key:"app_token" env:"SLACK_APP_TOKEN"`
-	APIURL   string `key:"api_url" kind:"url with slash" env:"SLACK_API_URL"`
-	Backfill bool   `key:"backfill" class:"harmless" words:"on,off"` // read what was missed
-
-	faults // why the connector must not run
-}
-
-// Wanted reports whether the connector is to run. One of two tokens is enough,
-// so that the connector can say which is missing.
-func (s Slack) Wanted() bool { return s.BotToken.Named() || s.AppToken.Named() || s.Off() != "" }
-
 // Default is the configuration in which nothing was set.
 func Default() Config {
 	c := Config{
@@ -263,7 +228,7 @@ func Default() Config {
 		Access:     Access{Mode: AccessPairing},
 		Log:        Log{Level: slog.LevelInfo},
 		Model:      Model{SystemFallback: "auto"},
-		Connectors: Connectors{Telegram{APIURL: DefaultTelegramURL, Delivery: "stream", OnAmbiguous: "resend"}, Slack{APIURL: DefaultSlackURL, Backfill: true}},
+		Connectors: Connectors{Telegram: plainTelegram(), Slack: plainSlack()},
 		Agents:     Agents{Scope: ScopeOwner, Subagents: Subagents{MaxDepth: 3, MaxChildren: 8, MaxStartsPerHour: 30}},
 		Schedule: Schedule{
 			Cron{Enabled: true, Gates: true, Zone: time.UTC, MaxTasks: DefaultTasks, MaxNewPerHour: DefaultHourlyTasks},

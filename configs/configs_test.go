@@ -319,7 +319,7 @@ func TestParseAllowed(t *testing.T) {
 		" slack : T1/C9 ":  {"slack", "T1/C9"},
 		"foo:1":            {}, "telegram:abc": {}, "web:operator": {}, "terminal:operator": {}, "telegram": {}, "slack:": {}, "slack:@bob": {},
 	} {
-		got, err := ParseAllowed(s)
+		got, err := Default().ParseAllowed(s)
 		if refused := want == (Allowed{}); refused != (err != nil) || !refused && got != want {
 			t.Errorf("ParseAllowed(%q) = %v, %v", s, got, err)
 		}

@@ -173,6 +173,9 @@ func (r *reader) unknown(group place, m member, known []string) {
 		w.Near = group.sub(near, 0).key
 	} else {
 		for _, path := range Keys() {
+			if strings.HasPrefix(path, "connectors.") { // of one type of connector
+				continue
+			}
 			if plain(path[strings.LastIndexByte(path, '.')+1:]) == plain(m.name) {
 				w.Near = path
 				break
@@ -219,7 +222,7 @@ const noValue = "has no value; remove the line or give it one"
 // in which all of them are comments: nothing but a group can be meant, and what holds
 // without one is what was meant. A model, an access mode, a store or a list is not.
 var sections = []string{
-	"telegram", "slack", "subagents", "cron", "heartbeat", "prompts", "web", "otlp", "files", "node", "agents", profilePath,
+	"telegram", "slack", "connectors", "subagents", "cron", "heartbeat", "prompts", "web", "otlp", "files", "node", "agents", profilePath,
 	profilePath + ".deep", profilePath + ".plan", profilePath + ".explore", profilePath + ".approvals", profilePath + ".limits",
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/platforms"
 )
 
 // A setter reads the value of a key into the struct that to points to. A value that is
@@ -39,6 +40,13 @@ func each[V comparable](parse func(string) (V, error)) setter {
 		if items, ok := r.list(at, n); ok {
 			*k.field(to).(*[]V) = valid(r, items, parse)
 		}
+	}
+}
+
+// eachOf is each for values that may name a connector.
+func eachOf[V comparable](parse func(in platforms.Instances, v string) (V, error)) setter {
+	return func(r *reader, at place, n *yaml.Node, k key, to any) {
+		each(func(v string) (V, error) { return parse(r.instances, v) })(r, at, n, k, to)
 	}
 }
 
@@ -166,7 +174,9 @@ func valueKind(k key) setter {
 	case "hours":
 		return one(activeHours)
 	case "route":
-		return one(parseRoute)
+		return func(r *reader, at place, n *yaml.Node, k key, to any) {
+			one(func(v string) (string, error) { return parseRoute(r.instances, v) })(r, at, n, k, to)
+		}
 	case "micro-USD":
 		return one(k.microUSD)
 	case "milliseconds":
@@ -199,9 +209,9 @@ func listKind(k key) setter {
 	case "networks":
 		return each(network)
 	case "allowed":
-		return each(ParseAllowed)
+		return eachOf(parseAllowed)
 	case "people":
-		return each(parseOwner)
+		return eachOf(parseOwner)
 	case "tool patterns":
 		return each(glob)
 	case "scopes":
@@ -240,6 +250,8 @@ func groupKind(k key) setter {
 		return into(setHTTP)
 	case "access":
 		return into(setAccess)
+	case "instances":
+		return owned(setInstances)
 	case "people by name":
 		return owned(setPeople)
 	case "model address":

@@ -73,6 +73,7 @@ func (r *reader) read(path string, text []byte) (Config, error) {
 	if r.refer(root, false); root != nil {
 		r.files = has(root, "files")
 	}
+	r.meet(root)
 	c := Default()
 	c.Source.File, r.dir = path, filepath.Dir(path)
 	c.Schedule.Heartbeat.Zone = nil // until the file says it: that of cron, see finish

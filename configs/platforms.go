@@ -26,21 +26,12 @@ func checkListed(p platforms.Platform, id string) error {
 	return checkID(p.Listed, id)
 }
 
-// connectorNames are the names that descriptors can have.
-func connectorNames() (names []string) {
-	for _, p := range platforms.All() {
-		names = append(names, p.Name)
+// platformOf is the platform of the connector with a name.
+func platformOf(in platforms.Instances, name string) (platforms.Platform, error) {
+	p, ok := in.Of(name)
+	if ok {
+		return p, nil
 	}
-	return names
-}
-
-// platformOf is the platform with a name.
-func platformOf(name string) (platforms.Platform, error) {
-	for _, p := range platforms.All() {
-		if p.Name == name {
-			return p, nil
-		}
-	}
-	err := fmt.Errorf("%s is not a connector (%s)", quote(name), strings.Join(connectorNames(), ", "))
-	return platforms.Platform{}, &wordError{err, name, connectorNames()}
+	err := fmt.Errorf("%s is not a connector (%s)", quote(name), strings.Join(in.Names(), ", "))
+	return p, &wordError{err, name, in.Names()}
 }

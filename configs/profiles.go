@@ -223,7 +223,7 @@ func readProfile(r *reader, at place, n *yaml.Node, p *draft) {
 // with the same match the first in the file wins.
 func routeProfile(r *reader, at place, p Profile, c *Config) []string {
 	switch {
-	case len(p.Match) == 0 && namesAgents(p.Name):
+	case len(p.Match) == 0 && r.namesAgents(p.Name):
 		before := len(r.warnings)
 		r.warn(at, "has no match, although its name says whom it is for: add match, or give it another name; ignored")
 		if typo(p.Name, DefaultProfile) {
@@ -268,9 +268,9 @@ func setMatch(r *reader, at place, n *yaml.Node, p *draft) {
 	p.Match = []string{}
 	for _, it := range items {
 		word, rest, more := strings.Cut(it.text, ":")
-		if err := checkMatch(word, rest, more); err != nil {
-			r.refuse(it.at, &wordError{err, word, append(matchWords(), matchSubagent)})
-			if lost := meant(word); lost != "" {
+		if err := r.checkMatch(word, rest, more); err != nil {
+			r.refuse(it.at, &wordError{err, word, append(r.matchWords(), matchSubagent)})
+			if lost := r.meant(word); lost != "" {
 				p.lose(lost, &r.warnings[len(r.warnings)-1])
 			}
 			continue
@@ -300,7 +300,7 @@ const (
 )
 
 // checkMatch checks an entry of a match: a word, and with more, what follows it.
-func checkMatch(word, rest string, more bool) error {
+func (r *reader) checkMatch(word, rest string, more bool) error {
 	switch word {
 	case matchCron:
 		if more && claybot.AgentID(rest).Validate() != nil {
@@ -315,7 +315,7 @@ func checkMatch(word, rest string, more bool) error {
 	case matchSubagent:
 		return errors.New("a subagent has the profile of the agent that its chain begins with")
 	}
-	p, err := platformOf(word)
+	p, err := platformOf(r.instances, word)
 	if err != nil {
 		return fmt.Errorf("%w, and not %s or %s", err, matchCron, matchHeartbeat)
 	}

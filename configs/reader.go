@@ -93,6 +93,9 @@ type reader struct {
 	person func(id string) string
 	mixed  bool // whose ids belong together is not known
 
+	instances platforms.Instances // that the file has
+	blocks    []string            // the keys of the root that have a value
+
 	budgetAt  []place         // of the budgets of the configuration, in their order
 	rejected  error           // the first setting that stops the start
 	promptEnv []item          // of prompts.env

@@ -146,7 +146,7 @@ func TestParseRoute(t *testing.T) {
 		"slack/T1/C1": "slack/T1/C1", "slack:E1/D1": "slack/E1/D1", "web/main": "web/main", "terminal/operator": "terminal/operator",
 		"": "", "/": "", ":": "", "telegram": "", "telegram/1/2": "", "slack/T1/": "", "slack/T1/c1": "", "web/a/b": "", "none": "", "none/1": "", "telegram/*": "",
 	} {
-		if got, err := parseRoute(s); want == "" && err == nil || want != "" && (err != nil || got != want) {
+		if got, err := parseRoute(nil, s); want == "" && err == nil || want != "" && (err != nil || got != want) {
 			t.Errorf("parseRoute(%q) = %q, %v; want %q", s, got, err, want)
 		}
 	}
@@ -162,7 +162,7 @@ func checkSchedule(t *testing.T, c Config) {
 	if again, err := activeHours(h.ActiveHours); h.ActiveHours != "" && (err != nil || again != h.ActiveHours) {
 		t.Errorf("hours %q: %v", h.ActiveHours, err)
 	}
-	if again, err := parseRoute(h.Route); h.Route != "" && (err != nil || again != h.Route) {
+	if again, err := parseRoute(nil, h.Route); h.Route != "" && (err != nil || again != h.Route) {
 		t.Errorf("route %q: %v", h.Route, err)
 	}
 }

@@ -19,6 +19,7 @@ func (m member) profile() place {
 // settle closes what the file and the environment have left in doubt, before
 // profiles begin with it.
 func settle(r *reader, c *Config) {
+	c.Connectors.separate(r)
 	r.mixed = c.shut.in("people") != ""
 	if c.Access.Off() != "" {
 		c.Access.Mode = AccessAllowlist
@@ -52,25 +53,25 @@ func settle(r *reader, c *Config) {
 
 // meant is the word that an entry of a match most likely begins with; empty for
 // none, as where several stand in one entry.
-func meant(word string) string {
+func (r *reader) meant(word string) string {
 	if strings.ContainsAny(word, " ,;|") {
 		return ""
 	}
-	return nearest(word, matchWords())
+	return nearest(word, r.matchWords())
 }
 
 // matchWords are those that an entry of a match begins with.
-func matchWords() []string { return append(connectorNames(), matchCron, matchHeartbeat) }
+func (r *reader) matchWords() []string { return append(r.instances.Names(), matchCron, matchHeartbeat) }
 
 // firstWord ends where people put something behind the word of a match.
 var firstWord = lazyregexp.New(`^[^:/., ]+`)
 
 // namesAgents reports whether the name of a profile says which agents it is for: all, or
 // those of a connector. Short words are taken as they are, as slack is not black.
-func namesAgents(name string) bool {
+func (r *reader) namesAgents(name string) bool {
 	word := strings.ToLower(firstWord.FindString(name))
 	return slices.Contains([]string{"*", "all", "any", "every", "everyone", "everybody"}, word) || typo(word, DefaultProfile) ||
-		slices.ContainsFunc(matchWords(), func(k string) bool {
+		slices.ContainsFunc(r.matchWords(), func(k string) bool {
 			return word == k || len(k) > 6 && typo(word, k)
 		})
 }
@@ -102,7 +103,7 @@ func (c *Config) closeProfiles() {
 // none is for all: it would bound nothing.
 func matchBudgets(r *reader, c *Config) {
 	for i, b := range c.Agents.Budgets {
-		if i >= len(r.budgetAt) || b.Match == "" || c.matchable(b.Match) {
+		if i >= len(r.budgetAt) || b.Match == "" || r.matchable(c, b.Match) {
 			continue
 		}
 		var names []string
@@ -110,7 +111,7 @@ func matchBudgets(r *reader, c *Config) {
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		known := append(names, matchWords()...)
+		known := append(names, r.matchWords()...)
 		before := len(r.warnings)
 		at := r.budgetAt[i]
 		r.warn(at, "%s is neither a profile nor a connector; nothing may be spent%s", quote(b.Match), until)
@@ -122,7 +123,7 @@ func matchBudgets(r *reader, c *Config) {
 }
 
 // matchable reports whether a match of a budget can be that of an agent.
-func (c *Config) matchable(match string) bool {
+func (r *reader) matchable(c *Config, match string) bool {
 	if _, ok := c.Agents.Profiles[match]; ok {
 		return true
 	}
@@ -130,5 +131,5 @@ func (c *Config) matchable(match string) bool {
 	if word == claybot.ConnectorAPI {
 		return true
 	}
-	return checkMatch(word, rest, more) == nil || !more && word == matchSubagent
+	return r.checkMatch(word, rest, more) == nil || !more && word == matchSubagent
 }

@@ -184,7 +184,7 @@ func checkSociety(t *testing.T, c Config) {
 	seen := make(map[string]bool)
 	for name, ids := range c.Access.People {
 		for _, id := range ids {
-			if again, err := parseOwner(id); err != nil || again != id || seen[id] {
+			if again, err := parseOwner(nil, id); err != nil || again != id || seen[id] {
 				t.Errorf("%q has %q: %v, seen %v", name, id, err, seen[id])
 			}
 			seen[id] = true

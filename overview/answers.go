@@ -10,7 +10,6 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
@@ -90,19 +89,19 @@ func (o *Answers) agentStatus(ctx context.Context, agent claybot.Agent, m claybo
 func (o *Answers) privacy(ctx context.Context, agent claybot.Agent) (string, error) {
 	p, err := o.Privacy(ctx, agent.ID)
 	if errors.Is(err, storage.ErrNotFound) { // nobody has written to it yet
-		p, err = Privacy{Readers: texts.Readers(people.AudienceOf(agent.Descriptor, claybot.Route{}))}, nil
+		p, err = Privacy{Readers: texts.Readers(o.People.AudienceOf(agent.Descriptor, claybot.Route{}))}, nil
 	}
 	if err != nil {
 		return "", err
 	}
-	alone := people.AudienceOf(agent.Descriptor, claybot.Route{}).Place == ""
+	alone := o.People.AudienceOf(agent.Descriptor, claybot.Route{}).Place == ""
 	return texts.Privacy(p.Readers, alone, p.Reads, p.Asks, p.Approved), nil
 }
 
 // tasks answers /tasks with the work in progress and the scheduled tasks of the user. Where
 // others read as well, it lists only tasks that answer there.
 func (o *Answers) tasks(ctx context.Context, agent claybot.Agent) (string, error) {
-	here := people.AudienceOf(agent.Descriptor, claybot.Route{}).Place
+	here := o.People.AudienceOf(agent.Descriptor, claybot.Route{}).Place
 	var lines []string
 	children, err := o.Index.Children(ctx, agent.ID)
 	if err != nil {

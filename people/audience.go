@@ -4,17 +4,16 @@ import (
 	"slices"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/platforms"
 )
 
 // AudienceOf returns who can read the conversation of an agent. Of an agent that has none
 // of its own, such as that of a task, r says where it answers.
-func AudienceOf(d claybot.Descriptor, r claybot.Route) claybot.Audience {
+func (dir *Directory) AudienceOf(d claybot.Descriptor, r claybot.Route) claybot.Audience {
 	a := claybot.Audience{Owner: d.OwnerID()}
 	if d.Foreground() {
 		r = claybot.Route{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}
 	}
-	if r.Connector != "" && r.ChannelID != "" && !platforms.Direct(r.Connector, r.ChannelID, r.UserID) {
+	if r.Connector != "" && r.ChannelID != "" && !dir.cfg.Instances.Direct(r.Connector, r.ChannelID, r.UserID) {
 		a.Place = r.Connector + "/" + r.ChannelID
 	}
 	return a

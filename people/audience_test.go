@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/platforms"
 )
 
 // Who can read a conversation, by the ids of the platforms.
@@ -19,6 +20,14 @@ func TestAudienceOf(t *testing.T) {
 		{claybot.User("slack", "T1/D1", "U1"), claybot.Route{}, claybot.Audience{Owner: "slack/U1"}},
 		{claybot.User("slack", "T1/C1", "U1"), claybot.Route{}, claybot.Audience{Owner: "slack/U1", Place: "slack/T1/C1"}},
 		{claybot.User("slack", "T1/G1", "U1"), claybot.Route{}, claybot.Audience{Owner: "slack/U1", Place: "slack/T1/G1"}},
+		// Instances have the ids of their platform, and those that are gone are known by them.
+		{claybot.User("work", "T1/D1", "U1"), claybot.Route{}, claybot.Audience{Owner: "work/U1"}},
+		{claybot.User("work", "T1/C1", "U1"), claybot.Route{}, claybot.Audience{Owner: "work/U1", Place: "work/T1/C1"}},
+		{claybot.User("sales", "7", "7"), claybot.Route{}, claybot.Audience{Owner: "sales/7"}},
+		{claybot.User("sales", "-100", "7"), claybot.Route{}, claybot.Audience{Owner: "sales/7", Place: "sales/-100"}},
+		{claybot.User("gone", "T1/C1", "U1"), claybot.Route{}, claybot.Audience{Owner: "gone/U1", Place: "gone/T1/C1"}},
+		{claybot.User("gone", "T1/D1", "U1"), claybot.Route{}, claybot.Audience{Owner: "gone/U1"}},
+		{claybot.User("gone", "-100", "7"), claybot.Route{}, claybot.Audience{Owner: "gone/7", Place: "gone/-100"}},
 		{claybot.User("web", "main", "operator"), claybot.Route{}, claybot.Audience{Owner: "web/operator"}},
 		{claybot.User("api", "thread", "token"), claybot.Route{}, claybot.Audience{Owner: "api/token"}},
 		// A task is read where it answers; a foreground agent always in its own chat.
@@ -28,7 +37,7 @@ func TestAudienceOf(t *testing.T) {
 		{claybot.User("telegram", "7", "7"), claybot.Route{Connector: "telegram", ChannelID: "-100"}, claybot.Audience{Owner: "telegram/7"}},
 		{claybot.Descriptor{Type: claybot.AgentHeartbeat}, claybot.Route{}, claybot.Audience{}},
 	} {
-		if got := AudienceOf(tt.d, tt.r); got != tt.want {
+		if got := New(Config{Instances: platforms.Instances{"work": "slack", "sales": "telegram"}}).AudienceOf(tt.d, tt.r); got != tt.want {
 			t.Errorf("%+v, %+v: %+v, want %+v", tt.d, tt.r, got, tt.want)
 		}
 	}

@@ -48,7 +48,7 @@ func (dir *Directory) recent(ctx context.Context, owners []string, except claybo
 		case err != nil:
 			return e, fmt.Errorf("find the most recent agent: %w", err)
 		case e.ID == except, e.Descriptor.Route() == (claybot.Route{}), !dir.MayWrite(e.Descriptor):
-		case AudienceOf(e.Descriptor, claybot.Route{}).Place == "":
+		case dir.AudienceOf(e.Descriptor, claybot.Route{}).Place == "":
 			return e, nil
 		case group == nil:
 			group = &e

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -53,6 +54,8 @@ type Config struct {
 	// Operators are the people who run this claybot, besides those on the web page and the
 	// terminal, as "connector/userId".
 	Operators func() []string
+	// Instances are the configured connectors; nil for those named as their platform.
+	Instances platforms.Instances
 	Log       *slog.Logger
 }
 

@@ -7,6 +7,8 @@
 package platforms
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/claybot/claybot/lazyregexp"
@@ -17,6 +19,19 @@ var (
 	TelegramToken = lazyregexp.New(`^[0-9]{5,20}:[A-Za-z0-9_-]{20,}$`)
 	SlackBotToken = lazyregexp.New(`^xoxb-[A-Za-z0-9-]+$`)
 	SlackAppToken = lazyregexp.New(`^xapp-[A-Za-z0-9-]+$`)
+)
+
+// The types of connectors that have instances.
+const (
+	Telegram = "telegram"
+	Slack    = "slack"
+)
+
+// Connectors that exist once.
+const (
+	web      = "web"
+	terminal = "terminal"
+	api      = "api" // of who talks over HTTP
 )
 
 // A Form is how ids of one kind look. The zero Form is of ids that are never written.
@@ -40,33 +55,78 @@ func All() []Platform { return all }
 
 var all = []Platform{
 	{
-		"telegram",
+		Telegram,
 		Form{lazyregexp.New(`^[0-9]{1,20}$`), "the Telegram id of a person, such as 123456789"},
 		Form{telegramChat, "the id of a Telegram chat, such as 123456789, or -100123 for a group"},
 		Form{telegramChat, "a Telegram id such as 123456789, or -100123 for a group" + stableIDs},
 	},
 	{
-		"slack",
+		Slack,
 		Form{lazyregexp.New(`^([TE][A-Z0-9]+/)?[UW][A-Z0-9]+$`), "the Slack id of a person, such as U012ABC, or T012ABC/U012ABC for one of another workspace"},
 		Form{lazyregexp.New(`^[TE][A-Z0-9]+/[A-Z][A-Z0-9]+$`), "the id of a Slack channel with its workspace, such as T012ABC/C012ABC"},
 		Form{lazyregexp.New(`^([TE][A-Z0-9]+/)?[A-Z][A-Z0-9]+$`), "a Slack id such as U012ABC, or T012ABC/C012ABC for a channel" + stableIDs},
 	},
-	{Name: "web", Person: login, Chat: conversation},
-	{Name: "terminal", Person: login, Chat: conversation},
+	{Name: web, Person: login, Chat: conversation},
+	{Name: terminal, Person: login, Chat: conversation},
+}
+
+// Instances are the configured connectors: by the name of each, that of its platform. It
+// need not have the names of platforms themselves, which are those platforms. An
+// Instances is never changed.
+type Instances map[string]string
+
+// Type returns the name of the platform of a connector; its own name if it is no instance.
+func (i Instances) Type(connector string) string {
+	if t := i[connector]; t != "" {
+		return t
+	}
+	return connector
+}
+
+// Of returns the platform of a connector, with the connector's name.
+func (i Instances) Of(connector string) (Platform, bool) {
+	t := i.Type(connector)
+	for _, p := range all {
+		if p.Name == t {
+			p.Name = connector
+			return p, true
+		}
+	}
+	return Platform{}, false
+}
+
+// Names returns the names of all connectors that ids can have: platforms first, then
+// instances in the order of their names.
+func (i Instances) Names() (names []string) {
+	for _, p := range all {
+		names = append(names, p.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(i)) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Direct reports whether a channel is the conversation of one person with the bot. Only
 // chat platforms have others. Of Telegram, a private chat has the id of its person (Bot
 // API, "Chat"); of Slack, the id of a direct message begins with D, those of channels and
 // of direct messages among several people do not (docs.slack.dev, "Conversations API").
-func Direct(connector, channelID, userID string) bool {
-	switch connector {
-	case "telegram":
+// Of an instance that is no longer configured the ids alone decide.
+func (i Instances) Direct(connector, channelID, userID string) bool {
+	switch i.Type(connector) {
+	case Telegram:
 		return channelID == userID
-	case "slack":
+	case Slack:
 		return strings.HasPrefix(channelID[strings.LastIndexByte(channelID, '/')+1:], "D")
+	case web, terminal, api:
+		return true
 	}
-	return true
+	if team, channel, found := strings.Cut(channelID, "/"); found && IsSlackChannel(team, channel) {
+		return strings.HasPrefix(channel, "D")
+	}
+	return channelID == userID || !telegramChat.MatchString(channelID)
 }
 
 var (

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
@@ -25,7 +24,7 @@ func (d *Directory) Audience(ctx context.Context, a claybot.Agent, r claybot.Rou
 	if !a.Descriptor.Foreground() && r == (claybot.Route{}) && a.State.Routing != nil {
 		r = *a.State.Routing
 	}
-	return people.AudienceOf(a.Descriptor, r)
+	return d.people.AudienceOf(a.Descriptor, r)
 }
 
 func unknownAudience(a claybot.Agent) claybot.Audience {

@@ -51,6 +51,7 @@ type People interface {
 	Reaches(from, to claybot.Descriptor) bool
 	Reach(from claybot.Descriptor) (owners []string)
 	Discloses(source, sink claybot.Audience) bool
+	AudienceOf(d claybot.Descriptor, r claybot.Route) claybot.Audience
 	MayWrite(d claybot.Descriptor) bool
 	TellOwner(ctx context.Context, a claybot.Agent, key, text string)
 }

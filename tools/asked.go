@@ -87,7 +87,7 @@ func asker(agent claybot.Agent, person string) string {
 	case claybot.AgentHeartbeat:
 		return "Asked by the heartbeat"
 	}
-	if d.Connector == "" || d.ChannelID == "" || platforms.Direct(d.Connector, d.ChannelID, d.UserID) {
+	if d.Connector == "" || d.ChannelID == "" || platforms.Instances(nil).Direct(d.Connector, d.ChannelID, d.UserID) {
 		return "Asked by the agent of " + owner
 	}
 	return "Asked by the agent of " + owner + " in " + d.Connector + "/" + d.ChannelID

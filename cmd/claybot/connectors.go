@@ -14,6 +14,7 @@ import (
 	"github.com/claybot/claybot/connectors/heartbeat"
 	"github.com/claybot/claybot/connectors/slack"
 	"github.com/claybot/claybot/connectors/telegram"
+	"github.com/claybot/claybot/platforms"
 )
 
 // A roster is all connectors of a daemon.
@@ -42,26 +43,45 @@ func (r *roster) settled(page connectors.Connector) (settled bool, failing []str
 	return settled, failing
 }
 
-// addPlatforms adds the connectors to chat platforms that the configuration asks for.
+// constructors make the connectors of an instance, by its type. A new type is its package
+// and a line here.
+var constructors = map[string]func(d *daemon, i configs.Instance) connectors.Connector{
+	platforms.Telegram: newTelegram,
+	platforms.Slack:    newSlack,
+}
+
+// addPlatforms adds the connectors that the configuration asks for.
 func (d *daemon) addPlatforms(c configs.Config) {
-	off := func(c configs.Config) string { return c.Connectors.Telegram.Off() }
-	if why := c.Connectors.Telegram.Off(); why != "" {
-		d.chats = append(d.chats, offConnector{"telegram", why})
-	} else if c.Connectors.Telegram.Wanted() {
-		d.chats = append(d.chats, gatedTelegram{telegram.New(telegram.Config{
-			Name: "telegram", Token: c.Connectors.Telegram.Token.Value(), BaseURL: c.Connectors.Telegram.APIURL, Log: d.log, Off: d.config.off(off),
-			Delivery: c.Connectors.Telegram.Delivery, OnAmbiguous: c.Connectors.Telegram.OnAmbiguous, Marks: d.stores.db,
-		}), d.config.gate(off)})
+	for _, i := range c.Connectors.Instances() {
+		if why := i.Settings.Off(); why != "" {
+			d.chats = append(d.chats, offConnector{i.Name, why})
+			continue
+		}
+		d.chats = append(d.chats, constructors[i.Settings.Type()](d, i))
 	}
-	off = func(c configs.Config) string { return c.Connectors.Slack.Off() }
-	if why := c.Connectors.Slack.Off(); why != "" {
-		d.chats = append(d.chats, offConnector{"slack", why})
-	} else if c.Connectors.Slack.Wanted() {
-		d.chats = append(d.chats, gatedSlack{slack.New(slack.Config{
-			Name: "slack", BotToken: c.Connectors.Slack.BotToken.Value(), AppToken: c.Connectors.Slack.AppToken.Value(), APIURL: c.Connectors.Slack.APIURL, Log: d.log, Marks: d.stores.db,
-			Nodes: d.stores.memberCount(), NoBackfill: !c.Connectors.Slack.Backfill, Off: d.config.off(off),
-		}), d.config.gate(off)})
-	}
+}
+
+// gateOf returns the gate of an instance.
+func (d *daemon) gateOf(i configs.Instance) connectors.Gate {
+	return d.config.gate(func(c configs.Config) string { return c.Connectors.Off(i.Name) })
+}
+
+func newTelegram(d *daemon, i configs.Instance) connectors.Connector {
+	s := i.Settings.(*configs.Telegram) //nolint:forcetypeassert // the type says so
+	return telegram.New(telegram.Config{
+		Name: i.Name, Token: s.Token.Value(), BaseURL: s.APIURL, Log: d.log, Gate: d.gateOf(i), TokenName: i.Names()[0],
+		Delivery: s.Delivery, OnAmbiguous: s.OnAmbiguous, Marks: d.stores.db,
+	})
+}
+
+func newSlack(d *daemon, i configs.Instance) connectors.Connector {
+	s := i.Settings.(*configs.Slack) //nolint:forcetypeassert // the type says so
+	names := i.Names()
+	return slack.New(slack.Config{
+		Name: i.Name, BotToken: s.BotToken.Value(), AppToken: s.AppToken.Value(), APIURL: s.APIURL, Log: d.log, Gate: d.gateOf(i),
+		BotTokenName: names[0], AppTokenName: names[1], Bots: &d.bots,
+		Marks: d.stores.db, Nodes: d.stores.memberCount(), NoBackfill: !s.Backfill,
+	})
 }
 
 // addSchedules adds cron and the heartbeat.
@@ -71,6 +91,7 @@ func (d *daemon) addSchedules(c configs.Config) {
 		tree, dir := s.folder(cron.Layout)
 		tasks := cron.New(cron.Config{
 			Dir: filepath.Join(c.DataDir, cron.Layout.Folder), TaskDir: dir, Tree: tree, Claims: s.db, Node: s.members.Node, Ledger: s.db, Index: s.db, Log: d.log,
+			Gate: d.config.gate(func(c configs.Config) string { return c.Schedule.Cron.Off() }),
 			Limits: func() cron.Limits {
 				now := d.config.Load().Schedule.Cron
 				return cron.Limits{Tasks: now.MaxTasks, Hourly: now.MaxNewPerHour}
@@ -78,7 +99,7 @@ func (d *daemon) addSchedules(c configs.Config) {
 			Person: func(owner string) string { return people.Identities(owner)[0] },
 			Zone:   d.zone, Gates: c.Schedule.Cron.Gates, Known: d.chats.sends, Notice: people.Notify, Unusable: d.system.Unusable,
 		})
-		d.chats = append(d.chats, gatedCron{tasks, d.config.gate(func(c configs.Config) string { return c.Schedule.Cron.Off() })})
+		d.chats = append(d.chats, tasks)
 		d.tooling.box.tasks, d.tooling.box.memories = tasks, tasks
 	} else if why := c.Schedule.Cron.Off(); why != "" {
 		d.chats = append(d.chats, offConnector{"cron", why})
@@ -87,6 +108,7 @@ func (d *daemon) addSchedules(c configs.Config) {
 		tree, _ := s.folder(heartbeat.Layout)
 		heartbeats := heartbeat.New(heartbeat.Config{
 			Dir: filepath.Join(c.DataDir, heartbeat.Layout.Folder), Tree: tree, Claims: s.db, Node: s.members.Node, Receipts: s.db, Log: d.log,
+			Gate:   d.config.gate(func(c configs.Config) string { return c.Schedule.Heartbeat.Off() }),
 			Place:  people.Foreground,
 			Notice: func(ctx context.Context, key, text string) error { return people.Notify(ctx, "", key, text) },
 			Settings: func() heartbeat.Settings {
@@ -97,7 +119,7 @@ func (d *daemon) addSchedules(c configs.Config) {
 				}
 			},
 		})
-		d.chats = append(d.chats, gatedHeartbeat{heartbeats, d.config.gate(func(c configs.Config) string { return c.Schedule.Heartbeat.Off() })})
+		d.chats = append(d.chats, heartbeats)
 		d.tooling.box.heartbeats = heartbeats
 	} else if why := c.Schedule.Heartbeat.Off(); why != "" {
 		d.chats = append(d.chats, offConnector{"heartbeat", why})
@@ -122,63 +144,4 @@ func (c offConnector) Run(context.Context, connectors.Handler) error {
 }
 
 // Health implements connectors.Connector.
-func (c offConnector) Health() connectors.Health { return offHealth(c.why) }
-
-// correctConnector is the next step for settings that switch a connector off.
-const correctConnector = "Correct it, then restart claybot."
-
-func offHealth(why string) connectors.Health {
-	return connectors.Health{State: connectors.StateStopped, Err: why + ". " + correctConnector}
-}
-
-// The connectors with a gate keep all their optional interfaces.
-type (
-	gatedTelegram struct {
-		*telegram.Connector
-		gate gate
-	}
-	gatedSlack struct {
-		*slack.Connector
-		gate gate
-	}
-	gatedCron struct {
-		*cron.Cron
-		gate gate
-	}
-	gatedHeartbeat struct {
-		*heartbeat.Heartbeat
-		gate gate
-	}
-)
-
-// Run implements connectors.Connector.
-func (s gatedTelegram) Run(ctx context.Context, h connectors.Handler) error {
-	return s.gate.run(ctx, func(ctx context.Context) error { return s.Connector.Run(ctx, h) })
-}
-
-// Run implements connectors.Connector.
-func (s gatedSlack) Run(ctx context.Context, h connectors.Handler) error {
-	return s.gate.run(ctx, func(ctx context.Context) error { return s.Connector.Run(ctx, h) })
-}
-
-// Run implements connectors.Connector.
-func (s gatedCron) Run(ctx context.Context, h connectors.Handler) error {
-	return s.gate.run(ctx, func(ctx context.Context) error { return s.Cron.Run(ctx, h) })
-}
-
-// Run implements connectors.Connector.
-func (s gatedHeartbeat) Run(ctx context.Context, h connectors.Handler) error {
-	return s.gate.run(ctx, func(ctx context.Context) error { return s.Heartbeat.Run(ctx, h) })
-}
-
-// Health implements connectors.Connector.
-func (s gatedTelegram) Health() connectors.Health { return s.gate.health(s.Connector.Health()) }
-
-// Health implements connectors.Connector.
-func (s gatedSlack) Health() connectors.Health { return s.gate.health(s.Connector.Health()) }
-
-// Health implements connectors.Connector.
-func (s gatedCron) Health() connectors.Health { return s.gate.health(s.Cron.Health()) }
-
-// Health implements connectors.Connector.
-func (s gatedHeartbeat) Health() connectors.Health { return s.gate.health(s.Heartbeat.Health()) }
+func (c offConnector) Health() connectors.Health { return connectors.SwitchedOff(c.why) }

@@ -15,6 +15,7 @@ import (
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/budgets"
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
@@ -41,6 +42,7 @@ type daemon struct {
 	engines   *engines
 	listeners *listeners
 	chats     roster
+	bots      connectors.Bots
 }
 
 // openDaemon takes the data directory and builds every part. Nothing works before run.
@@ -114,7 +116,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 			Later: s.db, Texts: s.db, Asked: s.db, Marks: s.db, Parking: s.db,
 		},
 		Settings: agentsystem.Settings{
-			Profile: d.profile, Admission: d.admission, Society: d.society, Operators: d.operators, Zone: d.zone,
+			Profile: d.profile, Admission: d.admission, Society: d.society, Operators: d.operators, Zone: d.zone, Instances: c.Connectors.Platforms(),
 			OwnThreads:    d.ownThreads,
 			RunsPerMinute: func() int { return d.config.Load().Limits.RunsPerMinute },
 			UserSecrets:   func() agentsystem.UserSecrets { return agentsystem.UserSecrets(d.config.Load().Privacy.UserSecrets) },

@@ -70,9 +70,7 @@ func (d *doctor) examine(ctx context.Context) {
 		{{"time zones", d.zones}},
 		{{"docker", d.docker}},
 		{{"workspaces", d.local}},
-		{{"telegram", d.telegram}},
-		{{"slack", d.slack}},
-		{{"connectors", d.connectors}},
+		{{"connectors", d.instances}},
 		{{"model", d.model}},
 	} {
 		for _, c := range row {

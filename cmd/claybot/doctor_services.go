@@ -10,7 +10,6 @@ import (
 
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/lazyregexp"
-	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/storage/postgres"
 	"github.com/claybot/claybot/workspace"
 	"github.com/claybot/claybot/workspace/docker"
@@ -121,35 +120,25 @@ type credential struct {
 	where string             // to get it
 }
 
-func (d *doctor) telegram(context.Context) bool {
-	c := d.config.Connectors.Telegram
-	return d.platform(c.Wanted(), c.Off(), credential{"TELEGRAM_BOT_TOKEN", c.Token, platforms.TelegramToken, "get it from @BotFather (/mybots)"})
-}
-
-func (d *doctor) slack(context.Context) bool {
-	c := d.config.Connectors.Slack
-	return d.platform(c.Wanted(), c.Off(),
-		credential{"SLACK_BOT_TOKEN", c.BotToken, platforms.SlackBotToken, "copy it from api.slack.com/apps, OAuth & Permissions (xoxb-…)"},
-		credential{"SLACK_APP_TOKEN", c.AppToken, platforms.SlackAppToken, "copy it from api.slack.com/apps, Basic Information, App-Level Tokens (xapp-…)"})
-}
-
-func (d *doctor) platform(wanted bool, off string, all ...credential) bool {
-	switch {
-	case off != "":
-		return d.problem("it is off: "+off, correctConnector)
-	case wanted:
-		return d.credentials(all...)
+// instances checks the credentials of each connector.
+func (d *doctor) instances(context.Context) bool {
+	all := d.config.Connectors.Instances()
+	for _, i := range all {
+		d.what = i.Name
+		if why := i.Settings.Off(); why != "" {
+			d.problem("it is off: "+why, "correct it, then restart claybot")
+			continue
+		}
+		var needed []credential
+		for n, c := range i.Settings.Credentials() {
+			needed = append(needed, credential{i.Names()[n], c.Value, c.Form, c.Where})
+		}
+		d.credentials(needed...)
+	}
+	if d.what = "connectors"; len(all) == 0 {
+		d.ok("Telegram and Slack are not configured; the web page and the terminal work without them")
 	}
 	return true
-}
-
-// connectors reports that no platform is configured.
-func (d *doctor) connectors(context.Context) bool {
-	t, s := d.config.Connectors.Telegram, d.config.Connectors.Slack
-	if t.Wanted() || s.Wanted() || t.Off() != "" || s.Off() != "" {
-		return true
-	}
-	return d.ok("Telegram and Slack are not configured; the web page and the terminal work without them")
 }
 
 func (d *doctor) model(context.Context) bool {

@@ -14,7 +14,6 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
-	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/workspace/local"
@@ -301,7 +300,7 @@ func (w *flowWorld) try(t *testing.T, f flow, row, who string, cells map[string]
 	if f.sink != nil {
 		sink = f.sink(w, who)
 	}
-	discloses := w.d.system.People.Discloses(people.AudienceOf(direct.Descriptor, claybot.Route{}), sink)
+	discloses := w.d.system.People.Discloses(w.d.system.People.AudienceOf(direct.Descriptor, claybot.Route{}), sink)
 	if discloses && got == flowPasses {
 		t.Errorf("%s, %s: passes, though %+v cannot read it", row, who, sink)
 	}

@@ -106,7 +106,7 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 	shown := d.system.Overview
 	desk := operator{
 		d.system, d.system.Control, shown.Listings, shown.Monitor, shown.Stories, d.system.People,
-		func() configs.Access { return d.config.Load().Access }, d.tooling.workspaces.forget,
+		func() configs.Config { return *d.config.Load() }, d.tooling.workspaces.forget,
 	}
 	if l.scrapes != nil && l.scrapes.Addr == c.HTTP.Addr && !strings.HasSuffix(l.scrapes.Addr, ":0") {
 		return configError{fmt.Errorf("metrics_listen and http.addr are both %s: give each an address of its own", c.HTTP.Addr)}

@@ -54,9 +54,10 @@ func isTerminal(w any) bool {
 // secretsOf are the live secrets of a configuration.
 func secretsOf(c configs.Config) []configs.Secret {
 	all := []configs.Secret{
-		c.Connectors.Telegram.Token, c.Connectors.Slack.BotToken, c.Connectors.Slack.AppToken, c.Transcription.Key,
+		c.Transcription.Key,
 		c.Storage.Files.AccessKey, c.Storage.Files.SecretKey, c.Storage.Files.SessionToken, c.Storage.URL, passwordOf(c.Storage.URL),
 	}
+	all = append(all, c.Connectors.Secrets()...)
 	all = append(all, c.Model.Secrets()...)
 	for _, p := range c.Agents.Profiles {
 		all = append(all, p.Model.Secrets()...)

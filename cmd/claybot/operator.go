@@ -24,7 +24,7 @@ type operator struct {
 	*overview.Monitor
 	*overview.Stories
 	*people.Directory
-	access  func() configs.Access
+	config  func() configs.Config
 	removed func(context.Context, claybot.AgentID) // called with each deleted agent
 }
 
@@ -82,7 +82,7 @@ func (o operator) Inbox(ctx context.Context, id claybot.AgentID) (overview.Inbox
 
 // Allow grants access by ID, by the same rules as the configured list.
 func (o operator) Allow(ctx context.Context, connector, subject string) error {
-	a, err := configs.ParseAllowed(connector + ":" + subject)
+	a, err := o.config().ParseAllowed(connector + ":" + subject)
 	if err != nil {
 		return web.Refusal(err.Error())
 	}
@@ -92,7 +92,7 @@ func (o operator) Allow(ctx context.Context, connector, subject string) error {
 // Revoke revokes a grant and names a setting that still allows the user.
 func (o operator) Revoke(ctx context.Context, connector, subject string) (still string, err error) {
 	err = o.Control.Revoke(ctx, connector, subject)
-	still = allowedBy(o.access(), connector, subject)
+	still = allowedBy(o.config().Access, connector, subject)
 	switch {
 	case errors.Is(err, storage.ErrNotFound) && still != "":
 		return "", web.Refusal(connector + ":" + subject + " was not approved by pair: " + still)

@@ -37,6 +37,10 @@ type rig struct {
 	stops    []func()
 	held     []chan struct{} // answers of the model that wait
 
+	telegrams map[string]*telegramtest.Server // of further instances, by their names
+	slacks    map[string]*slacktest.Server
+	in        string // the instance that a command is about; empty: that of the platform
+
 	last int64          // the update that was made last
 	read map[string]int // how many messages of a place the script has seen
 }
@@ -53,10 +57,55 @@ func (r *rig) close() {
 	}
 }
 
+// bot starts an emulator for a further instance, and sets the variables NAME_TOKEN,
+// NAME_APP and NAME_URL: of a Telegram bot with an id of its own, or of a Slack app of the
+// same workspace.
+func (r *rig) bot(ts *testscript.TestScript, platform, instance string) {
+	prefix := strings.ToUpper(instance)
+	switch platform {
+	case "telegram":
+		token := fmt.Sprintf("%d:FAKE-telegram-token-for-tests-only", 7654321+len(r.telegrams))
+		s := telegramtest.New(telegramtest.Config{Token: token})
+		r.stops = append(r.stops, s.Close)
+		address, err := s.Start()
+		ts.Check(err)
+		r.telegrams[instance] = s
+		ts.Setenv(prefix+"_TOKEN", token)
+		ts.Setenv(prefix+"_URL", address)
+	case "slack":
+		s := slacktest.New(slacktest.Config{BotUser: "UBOT" + strings.ToUpper(instance), BotID: "BBOT2", BotToken: "xoxb-" + instance, AppToken: "xapp-" + instance})
+		address, stop, err := listenLocal(s)
+		ts.Check(err)
+		r.stops = append(r.stops, stop, s.Close)
+		r.slacks[instance] = s
+		ts.Setenv(prefix+"_TOKEN", "xoxb-"+instance)
+		ts.Setenv(prefix+"_APP", "xapp-"+instance)
+		ts.Setenv(prefix+"_URL", address+"/api/")
+	}
+}
+
+// about leads a command that begins with "in INSTANCE" to the emulator of that instance,
+// and returns the rest of it.
+func (r *rig) about(ts *testscript.TestScript, args []string) (rest []string, back func()) {
+	if len(args) < 2 || args[0] != "in" {
+		return args, func() {}
+	}
+	telegram, slack := r.telegram, r.slack
+	r.in, r.telegram, r.slack = args[1], r.telegrams[args[1]], r.slacks[args[1]]
+	if r.telegram == nil && r.slack == nil {
+		ts.Fatalf("there is no instance %s; use: fakes telegram:%[1]s", args[1])
+	}
+	return args[2:], func() { r.in, r.telegram, r.slack = "", telegram, slack }
+}
+
 // fakes starts emulators and leads the daemon to them: fakes [telegram] [slack]
 // [model].
 func (r *rig) fakes(ts *testscript.TestScript, args []string) {
 	for _, name := range args {
+		if platform, instance, more := strings.Cut(name, ":"); more {
+			r.bot(ts, platform, instance)
+			continue
+		}
 		switch name {
 		case "telegram":
 			r.telegram = telegramtest.New(telegramtest.Config{})
@@ -119,6 +168,8 @@ func page(w http.ResponseWriter, _ *http.Request) {
 
 // telegramCommand lets people write and reads what they see.
 func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
+	args, back := r.about(ts, args)
+	defer back()
 	if r.telegram == nil {
 		ts.Fatalf("there is no Telegram; use: fakes telegram")
 	}
@@ -203,6 +254,8 @@ func (r *rig) onTelegram(ts *testscript.TestScript, where string) []string {
 
 // slackCommand lets people write and reads what they see.
 func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
+	args, back := r.about(ts, args)
+	defer back()
 	if r.slack == nil {
 		ts.Fatalf("there is no Slack; use: fakes slack")
 	}
@@ -211,7 +264,7 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 		r.slack.DM(args[1], args[2])
 	case (len(args) == 4 || len(args) == 5) && args[0] == "mention": // slack mention CHANNEL[/THREAD] USER TEXT [VARIABLE]
 		channel, thread, _ := strings.Cut(args[1], "/")
-		id := r.slack.Write(slacktest.Post{Channel: channel, Thread: thread, User: args[2], Text: "<@UBOT> " + args[3], Mention: true})
+		id := r.slack.Write(slacktest.Post{Channel: channel, Thread: thread, User: args[2], Text: "<@" + r.slackBot() + "> " + args[3], Mention: true})
 		if len(args) == 5 {
 			ts.Setenv(args[4], id)
 		}
@@ -227,6 +280,9 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 	}
 }
 
+// slackBot is the user of the app that a command is about.
+func (r *rig) slackBot() string { return "UBOT" + strings.ToUpper(r.in) }
+
 func (r *rig) onSlack(channel string) []string {
 	var texts []string
 	for _, m := range r.slack.Posted(channel) {
@@ -238,6 +294,7 @@ func (r *rig) onSlack(channel string) []string {
 // expect waits until the next message of a place that the script has not seen
 // matches. With a variable, that is set to the first group of the match.
 func (r *rig) expect(ts *testscript.TestScript, where string, args []string, read func() []string) {
+	where += r.in
 	re, err := regexp.Compile("(?s)" + args[0])
 	ts.Check(err)
 	until(ts, func() (bool, string) {
@@ -260,7 +317,7 @@ func (r *rig) expect(ts *testscript.TestScript, where string, args []string, rea
 
 // expectNone checks that there is no message that the script has not seen.
 func (r *rig) expectNone(ts *testscript.TestScript, where string, texts []string) {
-	if rest := texts[r.read[where]:]; len(rest) > 0 {
+	if rest := texts[r.read[where+r.in]:]; len(rest) > 0 {
 		ts.Fatalf("unexpected on %s: %q", where, rest)
 	}
 }

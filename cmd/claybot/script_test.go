@@ -24,6 +24,8 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/slack/slacktest"
+	"github.com/claybot/claybot/connectors/telegram/telegramtest"
 )
 
 // patience is how long a script waits for something that must happen. It only
@@ -64,7 +66,7 @@ func scripts(dir string) testscript.Params {
 				name, value, _ := strings.Cut(v, "=")
 				e.Setenv(name, value)
 			}
-			r := &rig{t: e.T(), read: make(map[string]int)}
+			r := &rig{t: e.T(), read: make(map[string]int), telegrams: make(map[string]*telegramtest.Server), slacks: make(map[string]*slacktest.Server)}
 			e.Values[rigKey{}] = r
 			e.Defer(r.close)
 			return useClients(e)

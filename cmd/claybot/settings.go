@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -44,7 +43,10 @@ func (s *settings) off(why func(configs.Config) string) func() string {
 	return func() string { return why(*s.Load()) }
 }
 
-func (s *settings) gate(why func(configs.Config) string) gate { return gate{s.off(why), s.changed} }
+// gate returns the gate of a part of the configuration.
+func (s *settings) gate(why func(configs.Config) string) connectors.Gate {
+	return connectors.Gate{Why: s.off(why), Changed: s.changed}
+}
 
 // changed is closed by the next reload.
 func (s *settings) changed() <-chan struct{} {
@@ -113,6 +115,9 @@ func (s *settings) reload(e *env) bool {
 			s.log.Warn("changed setting requires a restart", "key", x.key)
 		}
 	}
+	for _, name := range movedConnectors(s.began, next) {
+		s.log.Warn("changed setting requires a restart", "key", name)
+	}
 	s.warn()
 	return true
 }
@@ -127,13 +132,6 @@ var restartOnly = []struct {
 		return a.HTTP.Addr != b.HTTP.Addr || !reflect.DeepEqual(a.HTTP.Guard, b.HTTP.Guard)
 	}},
 	{"http_hosts", func(a, b configs.Config) bool { return !slices.Equal(a.HTTP.Hosts, b.HTTP.Hosts) }},
-	{"telegram", func(a, b configs.Config) bool {
-		return a.Connectors.Telegram.Token.Value() != b.Connectors.Telegram.Token.Value() || rerouted(a.Connectors.Telegram, b.Connectors.Telegram, a.Connectors.Telegram.APIURL != b.Connectors.Telegram.APIURL)
-	}},
-	{"slack", func(a, b configs.Config) bool {
-		return a.Connectors.Slack.BotToken.Value() != b.Connectors.Slack.BotToken.Value() || a.Connectors.Slack.AppToken.Value() != b.Connectors.Slack.AppToken.Value() ||
-			rerouted(a.Connectors.Slack, b.Connectors.Slack, a.Connectors.Slack.APIURL != b.Connectors.Slack.APIURL)
-	}},
 	{"cron", func(a, b configs.Config) bool {
 		return a.Schedule.Cron.Enabled != b.Schedule.Cron.Enabled || a.Schedule.Cron.Gates != b.Schedule.Cron.Gates
 	}},
@@ -141,10 +139,21 @@ var restartOnly = []struct {
 	{"heartbeat.enabled", func(a, b configs.Config) bool { return a.Schedule.Heartbeat.Enabled != b.Schedule.Heartbeat.Enabled }},
 }
 
-// rerouted reports whether a connector that is on now runs with another address, or does
-// not run because it was off at the start.
-func rerouted(began, next interface{ Off() string }, moved bool) bool {
-	return next.Off() == "" && (moved || began.Off() != "")
+// movedConnectors lists the connectors that were added, or that are on now and run with
+// other accounts or addresses, or do not run because they were off at the start.
+func movedConnectors(began, next configs.Config) (names []string) {
+	for _, i := range next.Connectors.Instances() {
+		was, there := began.Connectors.Instance(i.Name)
+		if i.Settings.Off() == "" && (!there || was.Off() != "" || was.Moved(i.Settings)) {
+			names = append(names, i.Name)
+		}
+	}
+	for _, i := range began.Connectors.Instances() {
+		if _, still := next.Connectors.Instance(i.Name); !still {
+			names = append(names, i.Name)
+		}
+	}
+	return names
 }
 
 // unapplied marks the warnings about settings that only a restart applies and that were
@@ -195,62 +204,4 @@ func (d *daemon) reloadOnHangup(ctx context.Context, e *env) func() {
 		cancel()
 		done.Wait()
 	}
-}
-
-// A gate stops a running connector while its setting is bad after a reload.
-type gate struct {
-	off     func() string
-	changed func() <-chan struct{}
-}
-
-var errOff = errors.New("switched off by a bad setting")
-
-// run runs a connector whenever it is not off.
-func (g gate) run(ctx context.Context, run func(context.Context) error) error {
-	for {
-		changed := g.changed()
-		if g.off() == "" {
-			err := g.untilOff(ctx, run)
-			if !errors.Is(err, errOff) || ctx.Err() != nil {
-				return err
-			}
-			continue
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-changed:
-		}
-	}
-}
-
-// untilOff runs a connector until it ends or is switched off, which is errOff.
-func (g gate) untilOff(ctx context.Context, run func(context.Context) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	var watch sync.WaitGroup
-	defer func() { cancel(nil); watch.Wait() }()
-	watch.Go(func() {
-		for changed := g.changed(); ; changed = g.changed() {
-			if g.off() != "" {
-				cancel(errOff)
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-changed:
-			}
-		}
-	})
-	err := run(ctx)
-	if errors.Is(context.Cause(ctx), errOff) {
-		return errOff
-	}
-	return err
-}
-
-func (g gate) health(h connectors.Health) connectors.Health {
-	if why := g.off(); why != "" {
-		return offHealth(why)
-	}
-	return h
 }

@@ -52,6 +52,8 @@ type Config struct {
 	// which the ledger records for its unfinished run; nil: unknown.
 	Unusable func(claybot.Descriptor) bool
 	Log      *slog.Logger // nil: no log
+	// Gate stops the tasks while a setting switches them off.
+	Gate connectors.Gate
 
 	// Poll is the time between two looks at the files; 0 means 2 s.
 	Poll time.Duration
@@ -97,12 +99,12 @@ func New(cfg Config) *Cron {
 func (c *Cron) Name() string { return Name }
 
 // Health implements connectors.Connector.
-func (c *Cron) Health() connectors.Health { return c.sched.Health() }
+func (c *Cron) Health() connectors.Health { return c.cfg.Gate.Health(c.sched.Health()) }
 
 // Run implements connectors.Connector. It may be called again after it has
 // returned.
 func (c *Cron) Run(ctx context.Context, h connectors.Handler) error {
-	return c.sched.Run(ctx, h, c.loop)
+	return c.cfg.Gate.Run(ctx, func(ctx context.Context) error { return c.sched.Run(ctx, h, c.loop) })
 }
 
 // Ended implements connectors.Follower.

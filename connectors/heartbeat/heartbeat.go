@@ -49,6 +49,7 @@ type Config struct {
 	Notice func(ctx context.Context, key, text string) error
 	Now    func() time.Time // the wall clock, for tests of one that jumps; nil: time.Now
 	Log    *slog.Logger     // nil: no log
+	Gate   connectors.Gate  // while a setting switches the heartbeat off
 }
 
 // Settings may change while the heartbeat runs.
@@ -99,11 +100,15 @@ func New(cfg Config) *Heartbeat {
 func (h *Heartbeat) Name() string { return Name }
 
 // Health implements connectors.Connector.
-func (h *Heartbeat) Health() connectors.Health { return h.sched.Health() }
+func (h *Heartbeat) Health() connectors.Health { return h.cfg.Gate.Health(h.sched.Health()) }
 
 // Run implements connectors.Connector. It may be called again after it has
 // returned.
 func (h *Heartbeat) Run(ctx context.Context, handler connectors.Handler) error {
+	return h.cfg.Gate.Run(ctx, func(ctx context.Context) error { return h.attempt(ctx, handler) })
+}
+
+func (h *Heartbeat) attempt(ctx context.Context, handler connectors.Handler) error {
 	err := h.sched.Run(ctx, handler, loop{h})
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()

@@ -151,7 +151,7 @@ func (c *Connector) refused(method, field string, err error) error {
 
 // accountError returns an error that names the token and the next step.
 func (c *Connector) accountError(method, field, code string, err error) error {
-	fix := fmt.Sprintf("copy a new token from api.slack.com/apps and start again: %s=… claybot serve", field)
+	fix := "copy a new token from api.slack.com/apps and " + again(field, "")
 	var refusal slackapi.SlackErrorResponse
 	if code == "missing_scope" && errors.As(err, &refusal) {
 		fix = fmt.Sprintf("add the scope %s at api.slack.com/apps, OAuth & Permissions, reinstall the app and start again: claybot serve", word(refusal.Needed))

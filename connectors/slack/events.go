@@ -128,7 +128,7 @@ func (e event) message(name string, self identity) (incoming, verdict) {
 		thread = v.TS
 	}
 	m := claybot.AgentMessage{
-		ID:      claybot.MessageID("slack/" + to.ChannelID + "/" + v.TS),
+		ID:      claybot.MessageID(name + "/" + to.ChannelID + "/" + v.TS),
 		Type:    claybot.MessageUser,
 		Text:    plain(text, self),
 		From:    claybot.Sender{UserID: to.UserID, Outsider: outsider},
@@ -178,7 +178,7 @@ func (c slash) read(name string, self identity, envelope string) (incoming, verd
 		typed = "/" + strings.TrimLeft(said, "/!")
 	}
 	m := claybot.AgentMessage{
-		ID:   claybot.MessageID("slack/" + self.Team + "/cmd/" + key),
+		ID:   claybot.MessageID(name + "/" + self.Team + "/cmd/" + key),
 		Type: claybot.MessageUser,
 		Text: plain(typed, self), FirstHand: true,
 		From:    claybot.Sender{UserID: to.UserID, Name: connectors.PersonName(c.UserName), Outsider: outsider},
@@ -215,9 +215,9 @@ func at(ts string) claybot.Time {
 
 // errRemoved returns the error of a connector whose app was removed from the
 // workspace.
-func errRemoved() error {
+func errRemoved(token string) error {
 	return &connectors.PermanentError{
 		Err: errors.New("the app was removed from the workspace or its token was revoked"),
-		Fix: "install it again at api.slack.com/apps and start again: SLACK_BOT_TOKEN=xoxb-… claybot serve",
+		Fix: "install it again at api.slack.com/apps and " + again(token, "xoxb-"),
 	}
 }

@@ -109,11 +109,11 @@ func (c *Connector) fileInfo(ctx context.Context, id string) (*slackapi.File, er
 	}
 	switch code, _ := judge(err); code {
 	case "file_not_found", "file_deleted", "file_not_visible", "not_visible", "channel_not_found":
-		return nil, &connectors.RefusedError{Text: texts.SlackFileGone, Err: c.refused(methodFileInfo, "SLACK_BOT_TOKEN", err)}
+		return nil, &connectors.RefusedError{Text: texts.SlackFileGone, Err: c.refused(methodFileInfo, c.cfg.BotTokenName, err)}
 	case "missing_scope":
-		return nil, &connectors.RefusedError{Text: texts.SlackFileNoScope, Err: c.refused(methodFileInfo, "SLACK_BOT_TOKEN", err)}
+		return nil, &connectors.RefusedError{Text: texts.SlackFileNoScope, Err: c.refused(methodFileInfo, c.cfg.BotTokenName, err)}
 	}
-	return nil, c.refused(methodFileInfo, "SLACK_BOT_TOKEN", err)
+	return nil, c.refused(methodFileInfo, c.cfg.BotTokenName, err)
 }
 
 // own reports whether u is an address of Slack, which may receive the token.

@@ -121,13 +121,13 @@ func (c *Connector) unreadable(method string, s search, err error) error {
 		c.penalties.add(method, s.channel, d)
 	}
 	if _, k := judge(err); k == route {
-		return &connectors.PermanentError{DeadRoute: true, Err: c.refused(method, "SLACK_BOT_TOKEN", err)}
+		return &connectors.PermanentError{DeadRoute: true, Err: c.refused(method, c.cfg.BotTokenName, err)}
 	}
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) { // the library cannot decode another message of the page
 		return &connectors.PermanentError{Err: fmt.Errorf("%s: cannot look up: %w", method, kind)}
 	}
-	return c.refused(method, "SLACK_BOT_TOKEN", err)
+	return c.refused(method, c.cfg.BotTokenName, err)
 }
 
 // matches reports whether p is the bot's post of the Outgoing.

@@ -83,7 +83,7 @@ func (c *Connector) openForm(ctx context.Context, t press) {
 	if code, _ := judge(err); code == "exchanged_trigger_id" {
 		return // it is open: Slack redelivered the action
 	}
-	c.log.Warn("failed to open form", "question", t.form.Question, "err", c.refused(methodView, "SLACK_BOT_TOKEN", err))
+	c.log.Warn("failed to open form", "question", t.form.Question, "err", c.refused(methodView, c.cfg.BotTokenName, err))
 	c.whisper(ctx, t, texts.SlackNoForm)
 }
 
@@ -96,6 +96,6 @@ func (c *Connector) whisper(ctx context.Context, t press, text string) {
 		options = append(options, slackapi.MsgOptionTS(t.thread))
 	}
 	if _, err := c.api.PostEphemeralContext(ctx, t.channel, t.user, options...); err != nil {
-		c.log.Warn("failed to explain a rejected action to the user", "channel", t.channel, "user", t.user, "err", c.refused(methodWhisper, "SLACK_BOT_TOKEN", err))
+		c.log.Warn("failed to explain a rejected action to the user", "channel", t.channel, "user", t.user, "err", c.refused(methodWhisper, c.cfg.BotTokenName, err))
 	}
 }

@@ -70,7 +70,7 @@ func (c *Connector) outsider(ctx context.Context, user string) (bool, error) {
 	if wait := waitFor(err); wait > 0 {
 		c.penalties.add(methodUserInfo, "", wait)
 	}
-	refused := c.refused(methodUserInfo, "SLACK_BOT_TOKEN", err)
+	refused := c.refused(methodUserInfo, c.cfg.BotTokenName, err)
 	switch code, k := judge(err); {
 	case k == account:
 		text := refused.Error() + "; users in channels need access of their own"

@@ -147,7 +147,7 @@ func (t *press) command(p interactive, self identity, a action) bool {
 		name = p.User.Name
 	}
 	m := claybot.AgentMessage{
-		ID:   claybot.MessageID("slack/" + self.Team + "/tap/" + strings.Join([]string{p.Channel.ID, p.Message.TS, p.User.ID, a.At}, "/")),
+		ID:   claybot.MessageID(t.press.Connector + "/" + self.Team + "/tap/" + strings.Join([]string{p.Channel.ID, p.Message.TS, p.User.ID, a.At}, "/")),
 		Type: claybot.MessageUser,
 		Text: strings.ToValidUTF8(text, "\uFFFD"), FirstHand: true,
 		From:    claybot.Sender{UserID: t.press.UserID, Name: connectors.PersonName(name), Outsider: t.press.Outsider},

@@ -92,3 +92,19 @@ func TestNoPrincipal(t *testing.T) {
 		}
 	}
 }
+
+// Two apps in one channel hear the same message, and each has an agent of its own for it.
+func TestEachInstanceHasItsIDs(t *testing.T) {
+	self := identity{Team: "T1", User: "UBOT"}
+	ids := make(map[string]bool)
+	for _, name := range []string{"slack", "work"} {
+		in, v := read(name, self, frame{Type: "events_api", Payload: json.RawMessage(`{"team_id":"T1","event":{"type":"message","channel":"C1","channel_type":"channel","user":"U1","text":"<@UBOT> hi","ts":"1700000000.000100"}}`)})
+		if v != message || in.to.Connector != name || string(in.message.ID) != name+"/T1/C1/1700000000.000100" {
+			t.Errorf("%s: %v %+v", name, v, in)
+		}
+		ids[string(in.message.ID)] = true
+	}
+	if len(ids) != 2 {
+		t.Errorf("ids: %v", ids)
+	}
+}

@@ -62,7 +62,7 @@ func (c *Connector) React(ctx context.Context, r claybot.Route, message, emoji s
 		c.penalties.add(methodReact, channel, d)
 		return &connectors.RetryError{After: d, Err: errors.New(methodReact + ": too many calls")}
 	}
-	cause := c.refused(methodReact, "SLACK_BOT_TOKEN", err)
+	cause := c.refused(methodReact, c.cfg.BotTokenName, err)
 	switch code, k := judge(err); {
 	case code == "already_reacted":
 		return nil

@@ -44,7 +44,7 @@ func (r *receiver) take(ctx context.Context, s *socket, f frame) error {
 		r.ack(s, f.EnvelopeID, nil)
 	case farewell:
 		r.ack(s, f.EnvelopeID, nil)
-		return errRemoved()
+		return errRemoved(r.chat.cfg.BotTokenName)
 	case message:
 		r.work.do(ctx, in.to.ChannelID+"\x00"+in.to.UserID, func() error { return r.post(ctx, s, f.EnvelopeID, in) })
 	}

@@ -36,9 +36,5 @@ func linked(link, name, team string) []string {
 		return nil
 	}
 	place := team + "/" + parts[1] + "/" + digits[:len(digits)-6] + "." + digits[len(digits)-6:]
-	refs := []string{"slack/" + place}
-	if name != "slack" { // message ids always begin with slack, receipts with the connector name
-		refs = append(refs, name+"/"+place)
-	}
-	return refs
+	return []string{name + "/" + place}
 }

@@ -11,7 +11,7 @@ func TestLinked(t *testing.T) {
 		want       []string
 	}{
 		{"https://acme.slack.com/archives/C012/p1700000000000100", "slack", []string{"slack/T1/C012/1700000000.000100"}},
-		{"https://acme.slack.com/archives/C012/p1700000000000100?thread_ts=1.2&cid=C012", "work", []string{"slack/T1/C012/1700000000.000100", "work/T1/C012/1700000000.000100"}},
+		{"https://acme.slack.com/archives/C012/p1700000000000100?thread_ts=1.2&cid=C012", "work", []string{"work/T1/C012/1700000000.000100"}},
 		{"http://acme.slack.com/archives/C012/p1700000000000100", "slack", nil},
 		{"https://acme.slack.com.example.org/archives/C012/p1700000000000100", "slack", nil},
 		{"https://acme.slack.com/archives/C012/1700000000000100", "slack", nil},

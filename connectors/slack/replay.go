@@ -204,7 +204,7 @@ func (b *backfill) pages(ctx context.Context, r *replay, method string, args url
 // unreadable returns why a page is abandoned; nil if it should be retried.
 func (b *backfill) unreadable(method string, err error, tries int) error {
 	code, k := judge(err)
-	refused := b.chat.refused(method, "SLACK_BOT_TOKEN", err)
+	refused := b.chat.refused(method, b.chat.cfg.BotTokenName, err)
 	var permanent *connectors.PermanentError
 	switch {
 	case k == route, code == "thread_not_found", code == "message_not_found":

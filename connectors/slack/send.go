@@ -117,7 +117,7 @@ func (c *Connector) outcome(p post, left bool, err error) error {
 	case content:
 		return &connectors.PermanentError{Err: fmt.Errorf("%w: %w", errContent, said)}
 	case account:
-		err := c.accountError(p.method, "SLACK_BOT_TOKEN", code, err)
+		err := c.accountError(p.method, c.cfg.BotTokenName, code, err)
 		c.pulse.Fail(err.Error())
 		return err
 	case gone:

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,8 +33,13 @@ type Config struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error) // for sockets, default: the net package's
 	Log  *slog.Logger                                                      // default: none
 
-	// Off gives a reason while nothing may be sent to APIURL; optional.
-	Off func() string
+	// Gate says while nothing may be sent to APIURL.
+	Gate connectors.Gate
+	// BotTokenName and AppTokenName are how the operator sets the tokens; default
+	// SLACK_BOT_TOKEN and SLACK_APP_TOKEN.
+	BotTokenName, AppTokenName string
+	// Bots has the bots of the other connectors; optional.
+	Bots *connectors.Bots
 
 	// Settle is the minimum time between an attempt and the search for its
 	// post, because the history lags behind. Default 5 s.
@@ -88,6 +94,7 @@ func New(cfg Config) *Connector {
 	if cfg.Name == "" {
 		cfg.Name = "slack"
 	}
+	cfg.BotTokenName, cfg.AppTokenName = cmp.Or(cfg.BotTokenName, "SLACK_BOT_TOKEN"), cmp.Or(cfg.AppTokenName, "SLACK_APP_TOKEN")
 	if cfg.APIURL == "" {
 		cfg.APIURL = "https://slack.com/api/"
 	}
@@ -109,7 +116,7 @@ func New(cfg Config) *Connector {
 			TLSHandshakeTimeout: 10 * time.Second,
 		}
 	}
-	cfg.HTTP = connectors.Switched(cfg.HTTP, cfg.Off)
+	cfg.HTTP = connectors.Switched(cfg.HTTP, cfg.Gate.Off)
 	c := &Connector{cfg: cfg, log: cfg.Log.With("connector", cfg.Name)}
 	c.files = &http.Client{Transport: cfg.HTTP, CheckRedirect: noRedirect}
 	c.calls = &caller{http.Client{Transport: cfg.HTTP, Timeout: callTimeout, CheckRedirect: noRedirect}}
@@ -138,7 +145,7 @@ func (c *Connector) Name() string { return c.cfg.Name }
 // also reports foreign sockets of the app, missing scopes and, for a day, a gap with
 // possibly missing messages.
 func (c *Connector) Health() connectors.Health {
-	h := c.pulse.Health()
+	h := c.cfg.Gate.Health(c.pulse.Health())
 	if h.State == connectors.StateStopped || h.Err != "" {
 		return h
 	}
@@ -163,6 +170,10 @@ func (c *Connector) Ignored() int64 { return c.ignored.Load() }
 // Socket Mode end it with a PermanentError. It returns when all its sockets are
 // closed and all its goroutines have ended.
 func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
+	return c.cfg.Gate.Run(ctx, func(ctx context.Context) error { return c.receive(ctx, h) })
+}
+
+func (c *Connector) receive(ctx context.Context, h connectors.Handler) error {
 	err := c.run(ctx, h)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -181,6 +192,9 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 		return err
 	}
 	self, err := c.identify(ctx)
+	if err == nil {
+		err = c.cfg.Bots.Take("slack/"+self.Team+"/"+self.User, c.cfg.Name)
+	}
 	if err != nil {
 		return err
 	}
@@ -208,28 +222,37 @@ func (c *Connector) checkTokens() error {
 	bot, app := c.cfg.BotToken, c.cfg.AppToken
 	if strings.HasPrefix(bot, "xapp-") && strings.HasPrefix(app, "xoxb-") {
 		return &connectors.PermanentError{
-			Err: errors.New("SLACK_BOT_TOKEN and SLACK_APP_TOKEN are swapped"),
+			Err: fmt.Errorf("%s and %s are swapped", c.cfg.BotTokenName, c.cfg.AppTokenName),
 			Fix: "exchange their values and start again: claybot serve",
 		}
 	}
 	for _, t := range []struct{ field, value, prefix, page string }{
-		{"SLACK_BOT_TOKEN", bot, "xoxb-", "OAuth & Permissions"},
-		{"SLACK_APP_TOKEN", app, "xapp-", "Basic Information, App-Level Tokens (scope connections:write)"},
+		{c.cfg.BotTokenName, bot, "xoxb-", "OAuth & Permissions"},
+		{c.cfg.AppTokenName, app, "xapp-", "Basic Information, App-Level Tokens (scope connections:write)"},
 	} {
 		if t.value == "" {
 			return &connectors.PermanentError{
 				Err: fmt.Errorf("%s is missing", t.field),
-				Fix: fmt.Sprintf("copy it from api.slack.com/apps, %s, and start again: %s=%s… claybot serve", t.page, t.field, t.prefix),
+				Fix: fmt.Sprintf("copy it from api.slack.com/apps, %s, and %s", t.page, again(t.field, t.prefix)),
 			}
 		}
 		if !strings.HasPrefix(t.value, t.prefix) {
 			return &connectors.PermanentError{
 				Err: fmt.Errorf("%s does not begin with %s", t.field, t.prefix),
-				Fix: fmt.Sprintf("copy the right token from api.slack.com/apps, %s, and start again: %s=%s… claybot serve", t.page, t.field, t.prefix),
+				Fix: fmt.Sprintf("copy the right token from api.slack.com/apps, %s, and %s", t.page, again(t.field, t.prefix)),
 			}
 		}
 	}
 	return nil
+}
+
+// again says how to start again with another token: by its variable, or by its key in
+// the configuration.
+func again(field, prefix string) string {
+	if strings.Contains(field, ".") {
+		return "set " + field + " to it and start again: claybot serve"
+	}
+	return "start again: " + field + "=" + prefix + "… claybot serve"
 }
 
 // identify calls auth.test, and stores the identity and the missing scopes.
@@ -239,7 +262,7 @@ func (c *Connector) identify(ctx context.Context) (identity, error) {
 		err = errors.New("the answer names no workspace or no user")
 	}
 	if err != nil {
-		return identity{}, c.refused("auth.test", "SLACK_BOT_TOKEN", err)
+		return identity{}, c.refused("auth.test", c.cfg.BotTokenName, err)
 	}
 	self := identity{Team: r.TeamID, User: r.UserID, Bot: r.BotID, Name: r.User}
 	c.self.Store(&self)

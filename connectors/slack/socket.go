@@ -68,7 +68,7 @@ func (c *Connector) open(ctx context.Context) (*socket, error) {
 	defer cancel()
 	_, address, err := c.api.StartSocketModeContext(ctx)
 	if err != nil {
-		return nil, c.refused("apps.connections.open", "SLACK_APP_TOKEN", err)
+		return nil, c.refused("apps.connections.open", c.cfg.AppTokenName, err)
 	}
 	// The address is a secret, and errors of url.Parse and of the dialer may
 	// quote it.

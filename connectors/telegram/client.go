@@ -42,7 +42,7 @@ func newClient(cfg Config, connections int) *client {
 		transport = newTransport(connections)
 	}
 	c.http = &http.Client{
-		Transport: connectors.Switched(transport, cfg.Off),
+		Transport: connectors.Switched(transport, cfg.Gate.Off),
 		// A redirect would carry the token elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -284,7 +284,7 @@ func (l *loop) failed(ctx context.Context, err error) (time.Duration, error) {
 	case refusesToken(err):
 		errors.As(err, &r)
 		stop := &connectors.PermanentError{
-			Fix: "get the token from @BotFather (/mybots), set TELEGRAM_BOT_TOKEN and start again",
+			Fix: "get the token from @BotFather (/mybots), set " + l.cfg.TokenName + " and start again",
 			Err: fmt.Errorf("telegram: the bot token is refused (%d)", r.code),
 		}
 		l.pulse.Stop(stop.Error())

@@ -25,6 +25,7 @@
 package telegram
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -61,9 +62,11 @@ type Config struct {
 	BaseURL string            // default https://api.telegram.org; calls go to <BaseURL>/bot<Token>/<method>
 	HTTP    http.RoundTripper // default: a transport for polls and one for the rest
 	Log     *slog.Logger      // default: discards
-	// Off gives a reason while nothing may be sent to BaseURL; optional.
-	Off   func() string
-	Marks connectors.Marks // optional; without it gaps across restarts go unnoticed
+	// Gate says while nothing may be sent to BaseURL.
+	Gate connectors.Gate
+	// TokenName is how the operator sets the token; default TELEGRAM_BOT_TOKEN.
+	TokenName string
+	Marks     connectors.Marks // optional; without it gaps across restarts go unnoticed
 	// OnAmbiguous is AmbiguousResend (default) or AmbiguousNotice.
 	OnAmbiguous string
 	// Delivery is DeliveryStream (default), DeliveryPlaceholder or DeliveryDirect.
@@ -108,6 +111,7 @@ func New(cfg Config) *Connector {
 	if cfg.Name == "" {
 		cfg.Name = "telegram"
 	}
+	cfg.TokenName = cmp.Or(cfg.TokenName, "TELEGRAM_BOT_TOKEN")
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = officialURL
 	}
@@ -135,7 +139,7 @@ func (c *Connector) Name() string { return c.cfg.Name }
 // Health reports the state of polling: live as long as polls complete. It
 // mentions a gap with possibly missing messages for a day.
 func (c *Connector) Health() connectors.Health {
-	h := c.pulse.Health()
+	h := c.cfg.Gate.Health(c.pulse.Health())
 	if g := c.gap.Load(); g != nil && h.State == connectors.StateLive && time.Since(g.to) < gapShown {
 		h.Err = g.String()
 	}
@@ -184,6 +188,10 @@ func (i *identity) name() string {
 
 // Run polls until ctx is done, or until Telegram refuses the token.
 func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
+	return c.cfg.Gate.Run(ctx, func(ctx context.Context) error { return c.run(ctx, h) })
+}
+
+func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	if err := c.check(); err != nil {
 		c.pulse.Stop(err.Error())
 		return err
@@ -207,7 +215,7 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 
 // check refuses a configuration with which no call could succeed.
 func (c *Connector) check() error {
-	fix := "set TELEGRAM_BOT_TOKEN to the token that @BotFather shows for /mybots"
+	fix := "set " + c.cfg.TokenName + " to the token that @BotFather shows for /mybots"
 	_, secret, _ := strings.Cut(c.cfg.Token, ":")
 	genuine := c.botID != 0 && secret != "" || c.cfg.BaseURL != officialURL
 	switch {

@@ -1,0 +1,298 @@
+package configs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/claybot/claybot/lazyregexp"
+	"github.com/claybot/claybot/platforms"
+)
+
+// Connectors are the settings of the connectors that have instances. The groups telegram
+// and slack are the instances of those names.
+type Connectors struct {
+	Telegram Telegram `key:"telegram" class:"destination" off:"the connector telegram is off"`
+	Slack    Slack    `key:"slack" class:"destination" off:"the connector slack is off"`
+	// Named are the instances of the group connectors, in the order of the file.
+	Named []Instance `key:"connectors" class:"destination" kind:"instances" bad:"zero" off:"the connectors of the group are off"`
+}
+
+// An Instance is a connector with its own name, accounts and settings.
+type Instance struct {
+	Name     string
+	Settings ConnectorSettings
+
+	at place
+}
+
+// ConnectorSettings are the settings of an instance. Each type of connector has its own.
+type ConnectorSettings interface {
+	// Type is the name of the platform.
+	Type() string
+	// Wanted reports whether the connector is to run. A secret that was named but could
+	// not be read counts, so that the connector can say so, and so does a setting that
+	// switches it off.
+	Wanted() bool
+	// Off says why the connector is off; empty when the settings hold.
+	Off() string
+	// Credentials are its tokens and keys, those that are missing included.
+	Credentials() []Credential
+	// Accounts name what only one instance may use.
+	Accounts() []string
+	// Moved reports whether next needs a restart: it has other credentials or another
+	// destination.
+	Moved(next ConnectorSettings) bool
+}
+
+// A Credential is a token or a key of a connector.
+type Credential struct {
+	Key      string // within the group
+	Variable string // of the environment that sets it in the group of the platform; empty for none
+	Value    Secret
+	Form     *lazyregexp.Regexp // nil: any
+	Where    string             // to get it
+}
+
+// Names are how the credentials of the instance are called: their variables where the
+// instance is named as its platform, else their keys.
+func (i Instance) Names() (names []string) {
+	for _, c := range i.Settings.Credentials() {
+		name := c.Variable
+		if i.Name != i.Settings.Type() || name == "" {
+			name = "connectors." + i.Name + "." + c.Key
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// A connectorType is a type of connector: its name, the path of its keys, and the
+// settings of an instance that says nothing.
+type connectorType struct {
+	name, path string
+	plain      func() ConnectorSettings
+}
+
+var connectorTypes = []connectorType{
+	{platforms.Telegram, "telegram", func() ConnectorSettings { t := plainTelegram(); return &t }},
+	{platforms.Slack, "slack", func() ConnectorSettings { s := plainSlack(); return &s }},
+}
+
+// Instances returns the connectors that are wanted: those of the groups telegram and
+// slack, then those of the group connectors.
+func (c Connectors) Instances() []Instance {
+	all := []Instance{{platforms.Telegram, &c.Telegram, place{key: platforms.Telegram}}, {platforms.Slack, &c.Slack, place{key: platforms.Slack}}}
+	return slices.DeleteFunc(append(all, c.Named...), func(i Instance) bool { return !i.Settings.Wanted() })
+}
+
+// Instance returns the settings of the instance with a name.
+func (c Connectors) Instance(name string) (ConnectorSettings, bool) {
+	all := c.Instances()
+	i := slices.IndexFunc(all, func(i Instance) bool { return i.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return all[i].Settings, true
+}
+
+// Platforms returns the platforms of the instances.
+func (c Connectors) Platforms() platforms.Instances {
+	all := make(platforms.Instances)
+	for _, i := range c.Named {
+		all[i.Name] = i.Settings.Type()
+	}
+	return all
+}
+
+// Secrets returns the credentials of all instances.
+func (c Connectors) Secrets() (all []Secret) {
+	for _, i := range c.Instances() {
+		for _, x := range i.Settings.Credentials() {
+			all = append(all, x.Value)
+		}
+	}
+	return all
+}
+
+// Off says why an instance is off; empty for one that is not, or that is not configured.
+func (c Connectors) Off(name string) string {
+	if s, ok := c.Instance(name); ok {
+		return s.Off()
+	}
+	return ""
+}
+
+var instanceName = lazyregexp.New(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
+
+// reservedNames are names of connectors that exist once, and words that stand where a
+// connector's name can.
+var reservedNames = []string{
+	"web", "terminal", "api", "cron", "heartbeat", "subagent", "subagents", "agent", "agents", "user", "none", "all", "any", DefaultProfile, "operator", "operators", "claybot", "system", "mcp", "files",
+}
+
+// instanceType returns the type of the instance with a name and the keys n.
+func instanceType(name string, n *yaml.Node) (string, error) {
+	known := make([]string, len(connectorTypes))
+	for i, t := range connectorTypes {
+		known[i] = t.name
+	}
+	listed := strings.Join(known, ", ")
+	switch {
+	case !instanceName.MatchString(name):
+		return "", fmt.Errorf("%s is not the name of a connector, which has at most 32 of a-z, 0-9 and -", quote(name))
+	case slices.Contains(reservedNames, name):
+		return "", fmt.Errorf("the name %s is reserved; choose another one", quote(name))
+	case n.Kind != yaml.MappingNode:
+		return "", fmt.Errorf("want a group of keys with type (%s), found %s", listed, kindOf(n))
+	}
+	var types []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == "type" {
+			types = append(types, n.Content[i+1])
+		}
+	}
+	of := slices.Contains(known, name) // which its name says
+	switch {
+	case len(types) == 0 && of:
+		return name, nil
+	case len(types) == 0:
+		return "", fmt.Errorf("has no type (%s)", listed)
+	case len(types) > 1:
+		return "", fmt.Errorf("has two types")
+	}
+	word, err := oneOf(strings.TrimSpace(types[0].Value), known...)
+	switch {
+	case err != nil:
+		return "", &wordError{fmt.Errorf("the type %w", err), types[0].Value, known}
+	case of && word != name:
+		return "", fmt.Errorf("a connector named %s must be of that type, not %s", name, word)
+	}
+	return word, nil
+}
+
+// meet notes the instances that the file has, before what names them is read.
+func (r *reader) meet(root *yaml.Node) {
+	r.instances = make(platforms.Instances)
+	if root == nil {
+		return
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key, group := root.Content[i].Value, root.Content[i+1]
+		if _, blocks := keyAt(key); blocks && !empty(group) {
+			r.blocks = append(r.blocks, key)
+		}
+		if key != "connectors" || group.Kind != yaml.MappingNode {
+			continue
+		}
+		for j := 0; j+1 < len(group.Content); j += 2 {
+			name := group.Content[j].Value
+			if t, err := instanceType(name, group.Content[j+1]); err == nil {
+				r.instances[name] = t
+			}
+		}
+	}
+}
+
+func setInstances(r *reader, at place, n *yaml.Node, c *Config) {
+	if n.Kind != yaml.MappingNode {
+		r.warn(at, "want names of connectors with their settings, found %s; ignored", kindOf(n))
+		return
+	}
+	for m := range r.each(at, n) {
+		before := len(r.warnings) - m.warned
+		if m.warned == 0 {
+			r.instance(m, &c.Connectors)
+		}
+		r.lost(m.name, before)
+	}
+}
+
+// instance reads one entry of the group connectors.
+func (r *reader) instance(m member, c *Connectors) {
+	name, err := instanceType(m.name, m.value)
+	if err == nil && slices.Contains(r.blocks, m.name) {
+		err = fmt.Errorf("the group %s configures the connector of this name already: keep one of the two", m.name)
+		c.close(Instance{Name: m.name}, m.at.String()+": "+err.Error())
+	}
+	if err != nil {
+		r.refuse(m.at, err)
+		return
+	}
+	t := connectorTypes[slices.IndexFunc(connectorTypes, func(t connectorType) bool { return t.name == name })]
+	settings := t.plain()
+	switch m.name {
+	case platforms.Telegram:
+		settings = &c.Telegram
+	case platforms.Slack:
+		settings = &c.Slack
+	default:
+		c.Named = append(c.Named, Instance{m.name, settings, m.at})
+	}
+	keys := *m.value
+	keys.Content = nil
+	for i := 0; i+1 < len(m.value.Content); i += 2 {
+		if m.value.Content[i].Value != "type" {
+			keys.Content = append(keys.Content, m.value.Content[i:i+2]...)
+		}
+	}
+	r.group(place{file: m.at.file, line: m.at.line, key: m.at.key, path: t.path}, &keys, settings)
+}
+
+// lost says of the warnings since before which connector they switch off: what is left
+// of one that was not understood may go elsewhere.
+func (r *reader) lost(name string, before int) {
+	for i := range r.warnings[before:] {
+		w := &r.warnings[before+i]
+		text, open := ignored(*w)
+		if !w.Off && (!open || w.Key != joinPath("connectors", name)) {
+			continue
+		}
+		if w.Off {
+			text, _, _ = strings.Cut(w.Text, "; the connector ")
+		}
+		w.Text, w.Off = text+"; the connector "+strings.Trim(quote(name), `"`)+" is off"+until, true
+		if name != platforms.Telegram && name != platforms.Slack {
+			w.path = "connectors"
+		}
+	}
+}
+
+// separate switches off every instance that uses the account of one before it: each would
+// take the other's messages.
+func (c *Connectors) separate(r *reader) {
+	owners := make(map[string]string)
+	for _, i := range c.Instances() {
+		for _, account := range i.Settings.Accounts() {
+			owner, taken := owners[account]
+			if !taken {
+				owners[account] = i.Name
+				continue
+			}
+			if owner == i.Name {
+				continue
+			}
+			before := len(r.warnings)
+			r.warn(i.at, "the connectors %s and %s have the same token, which one of them can use; ignored", owner, i.Name)
+			w := &r.warnings[before]
+			w.Text, _ = ignored(*w)
+			c.close(i, w.String())
+			w.Text, w.Off, w.path = w.Text+"; the connector "+i.Name+" is off"+until, true, "connectors"
+			break
+		}
+	}
+}
+
+// close switches an instance off.
+func (c *Connectors) close(i Instance, why string) {
+	to, _ := i.Settings.(owner)
+	switch i.Name {
+	case platforms.Telegram: // Instances has a copy
+		to = &c.Telegram
+	case platforms.Slack:
+		to = &c.Slack
+	}
+	to.off(i.Name, why)
+}

@@ -1,0 +1,42 @@
+package configs
+
+import "github.com/claybot/claybot/platforms"
+
+// Slack are the settings of a Slack app.
+type Slack struct {
+	BotToken Secret `key:"bot_token" env:"SLACK_BOT_TOKEN"`
+	AppToken Secret `key:"app_token" env:"SLACK_APP_TOKEN"`
+	APIURL   string `key:"api_url" kind:"url with slash" env:"SLACK_API_URL"`
+	Backfill bool   `key:"backfill" class:"harmless" words:"on,off"` // read what was missed
+
+	faults // why the connector must not run
+}
+
+func plainSlack() Slack { return Slack{APIURL: DefaultSlackURL, Backfill: true} }
+
+// Type implements ConnectorSettings.
+func (Slack) Type() string { return platforms.Slack }
+
+// Wanted implements ConnectorSettings. One of two tokens is enough, so that the connector
+// can say which is missing.
+func (s Slack) Wanted() bool { return s.BotToken.Named() || s.AppToken.Named() || s.Off() != "" }
+
+// Credentials implements ConnectorSettings.
+func (s Slack) Credentials() []Credential {
+	return []Credential{
+		{"bot_token", "SLACK_BOT_TOKEN", s.BotToken, platforms.SlackBotToken, "copy it from api.slack.com/apps, OAuth & Permissions (xoxb-…)"},
+		{"app_token", "SLACK_APP_TOKEN", s.AppToken, platforms.SlackAppToken, "copy it from api.slack.com/apps, Basic Information, App-Level Tokens (xapp-…)"},
+	}
+}
+
+// Accounts implements ConnectorSettings. Slack spreads the messages of an app over the
+// sockets that its app token opens.
+func (s Slack) Accounts() []string {
+	return accounts(platforms.Slack, s.BotToken.Value(), s.AppToken.Value())
+}
+
+// Moved implements ConnectorSettings.
+func (s Slack) Moved(next ConnectorSettings) bool {
+	n, same := next.(*Slack)
+	return !same || s.BotToken.Value() != n.BotToken.Value() || s.AppToken.Value() != n.AppToken.Value() || s.APIURL != n.APIURL
+}

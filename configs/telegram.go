@@ -1,0 +1,54 @@
+package configs
+
+import (
+	"strings"
+
+	"github.com/claybot/claybot/platforms"
+)
+
+// Telegram are the settings of a Telegram bot.
+type Telegram struct {
+	Token       Secret `key:"token" env:"TELEGRAM_BOT_TOKEN"`
+	APIURL      string `key:"api_url" kind:"url without slash" env:"TELEGRAM_API_URL"`
+	Delivery    string `key:"delivery" class:"harmless" words:"stream,placeholder,direct"`
+	OnAmbiguous string `key:"on_ambiguous" class:"harmless" words:"resend,notice"`
+
+	faults // why the connector must not run
+}
+
+func plainTelegram() Telegram {
+	return Telegram{APIURL: DefaultTelegramURL, Delivery: "stream", OnAmbiguous: "resend"}
+}
+
+// Type implements ConnectorSettings.
+func (Telegram) Type() string { return platforms.Telegram }
+
+// Wanted implements ConnectorSettings.
+func (t Telegram) Wanted() bool { return t.Token.Named() || t.Off() != "" }
+
+// Credentials implements ConnectorSettings.
+func (t Telegram) Credentials() []Credential {
+	return []Credential{{"token", "TELEGRAM_BOT_TOKEN", t.Token, platforms.TelegramToken, "get it from @BotFather (/mybots)"}}
+}
+
+// Accounts implements ConnectorSettings. A token begins with the id of its bot.
+func (t Telegram) Accounts() []string {
+	bot, _, _ := strings.Cut(t.Token.Value(), ":")
+	return accounts(platforms.Telegram, bot)
+}
+
+// Moved implements ConnectorSettings.
+func (t Telegram) Moved(next ConnectorSettings) bool {
+	n, same := next.(*Telegram)
+	return !same || t.Token.Value() != n.Token.Value() || t.APIURL != n.APIURL
+}
+
+// accounts are the accounts that are known of a type.
+func accounts(of string, all ...string) (known []string) {
+	for _, a := range all {
+		if a != "" {
+			known = append(known, of+"/"+a)
+		}
+	}
+	return known
+}
