@@ -73,7 +73,7 @@ func (r *rig) bot(ts *testscript.TestScript, platform, instance string) {
 		ts.Setenv(prefix+"_TOKEN", token)
 		ts.Setenv(prefix+"_URL", address)
 	case "slack":
-		s := slacktest.New(slacktest.Config{BotUser: "UBOT" + strings.ToUpper(instance), BotID: "BBOT2", BotToken: "xoxb-" + instance, AppToken: "xapp-" + instance})
+		s := slacktest.New(slacktest.Config{BotUser: "UBOT" + strings.ToUpper(instance), BotID: "BBOT2", BotToken: "xoxb-" + instance, AppToken: "xapp-" + instance, Manifest: slack.Manifest})
 		address, stop, err := listenLocal(s)
 		ts.Check(err)
 		r.stops = append(r.stops, stop, s.Close)
