@@ -11,7 +11,6 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
-	"github.com/claybot/claybot/storage"
 )
 
 func TestReceive(t *testing.T) {
@@ -161,55 +160,6 @@ func TestStoreFails(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A message with which nothing can be done is acknowledged, and holds up nothing
-// behind it.
-func TestMessageFaultIsPassed(t *testing.T) {
-	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
-		w.inbox.before = func(_ context.Context, m claybot.AgentMessage) error {
-			if m.Text == "bad" {
-				return &storage.Fault{Class: storage.ClassMessage, Err: errors.New("no id")}
-			}
-			return nil
-		}
-		w.start(t)
-		w.slack.DM("U1", "bad")
-		w.slack.DM("U1", "next")
-		synctest.Wait()
-		if n, got := len(w.slack.Acks()), w.inbox.texts(); n != 2 || !slices.Equal(got, []string{"next"}) {
-			t.Errorf("%d acknowledgements, posted %q", n, got)
-		}
-	})
-}
-
-// After a restart of the connector Slack repeats what was not acknowledged.
-func TestRedeliveryAfterRestart(t *testing.T) {
-	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
-		stuck := make(chan struct{})
-		w.inbox.before = func(ctx context.Context, _ claybot.AgentMessage) error {
-			select {
-			case <-stuck:
-				return nil
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
-		w.start(t)
-		w.slack.DM("U1", "kept")
-		synctest.Wait()
-		w.stop()
-		if err := <-w.ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("Run ended with %v", err)
-		}
-		close(stuck)
-		w.slack.DM("U1", "written meanwhile")
-		w.start(t)
-		w.settled(t)
-		if got, want := w.inbox.texts(), []string{"kept", "written meanwhile"}; !slices.Equal(got, want) {
-			t.Errorf("stored %q, want %q", got, want)
-		}
-	})
 }
 
 func TestLanesAreBounded(t *testing.T) {

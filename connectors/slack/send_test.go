@@ -146,33 +146,6 @@ func TestNotSent(t *testing.T) {
 	}
 }
 
-// While Slack asked for silence nothing is sent, and other channels are free.
-func TestPenalty(t *testing.T) {
-	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
-		one, _ := w.slack.DM("U1", "hi")
-		two, _ := w.slack.DM("U2", "hi")
-		w.slack.Fail(methodPost, slacktest.Fault{RetryAfter: 10 * time.Second})
-		var r *connectors.RetryError
-		if _, err := w.Send(t.Context(), outgoing(one, "", "x")); !errors.As(err, &r) || r.After != 10*time.Second || r.All {
-			t.Fatalf("%v", err)
-		}
-		time.Sleep(4 * time.Second)
-		if _, err := w.Send(t.Context(), outgoing(one, "", "x")); !errors.As(err, &r) || r.After != 6*time.Second {
-			t.Errorf("%v, want a wait of 6 s", err)
-		}
-		if n := len(w.slack.Calls(methodPost)); n != 1 {
-			t.Errorf("%d calls during the penalty", n)
-		}
-		if _, err := w.Send(t.Context(), outgoing(two, "", "x")); err != nil {
-			t.Errorf("other channel: %v", err)
-		}
-		time.Sleep(6 * time.Second)
-		if _, err := w.Send(t.Context(), outgoing(one, "", "x")); err != nil {
-			t.Errorf("after the penalty: %v", err)
-		}
-	})
-}
-
 // A refusal for rate is obeyed as it says, up to a day, and for a while when it
 // names no time.
 func TestRetryAfterIsBounded(t *testing.T) {

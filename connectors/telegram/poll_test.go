@@ -2,7 +2,6 @@ package telegram
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
-	"github.com/claybot/claybot/storage"
 )
 
 func TestPollFaults(t *testing.T) {
@@ -358,30 +356,6 @@ func TestAfterStandby(t *testing.T) {
 		synctest.Wait()
 		if h := b.conn.Health(); h.State != connectors.StateLive || h.Err != "" {
 			t.Errorf("%+v", h)
-		}
-	})
-}
-
-// A message with which nothing can be done is passed: the messages of others, and the
-// next one of the same person, do not wait for it.
-func TestMessageFaultIsPassed(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
-		b.sink.fail = func(m claybot.AgentMessage) error {
-			if m.Text == "bad" {
-				return &storage.Fault{Class: storage.ClassMessage, Err: errors.New("no id")}
-			}
-			return nil
-		}
-		b.server.Say(1, 1, "bad")
-		b.server.Say(1, 1, "next")
-		b.server.Say(2, 2, "other")
-		b.run()
-		time.Sleep(time.Second)
-		synctest.Wait()
-		got := b.sink.texts()
-		slices.Sort(got)
-		if !slices.Equal(got, []string{"next", "other"}) || len(b.server.Pending()) != 0 {
-			t.Errorf("posted %q, waiting %v", got, b.server.Pending())
 		}
 	})
 }

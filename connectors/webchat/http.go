@@ -39,11 +39,13 @@ type problem struct {
 func (p *problem) Error() string { return p.message }
 
 var (
-	errLogin   = &problem{http.StatusUnauthorized, "login", "Log in first."}
-	errStopped = &problem{http.StatusServiceUnavailable, "not_ready", "The chat is starting or stopping. Try again in a moment."}
-	errStore   = &problem{http.StatusServiceUnavailable, "not_stored", "The message could not be stored. Nothing was lost: send it again in a moment."}
-	errFull    = &problem{http.StatusServiceUnavailable, "disk_full", "The message could not be stored: the data directory is full or read-only. Send it again when there is space."}
-	errRead    = &problem{http.StatusServiceUnavailable, "not_readable", "The conversation cannot be read right now, and nothing was stored. Try again in a moment."}
+	errLogin      = &problem{http.StatusUnauthorized, "login", "Log in first."}
+	errStopped    = &problem{http.StatusServiceUnavailable, "not_ready", "The chat is starting or stopping. Try again in a moment."}
+	errStore      = &problem{http.StatusServiceUnavailable, "not_stored", "The message could not be stored. Nothing was lost: send it again in a moment."}
+	errFull       = &problem{http.StatusServiceUnavailable, "disk_full", "The message could not be stored: the data directory is full or read-only. Send it again when there is space."}
+	errUnstorable = &problem{http.StatusUnprocessableEntity, "cannot_be_stored", "The message cannot be stored, and a retry would fail. Change it and send it again."}
+
+	errRead = &problem{http.StatusServiceUnavailable, "not_readable", "The conversation cannot be read right now, and nothing was stored. Try again in a moment."}
 )
 
 func bad(message string) *problem {
@@ -180,8 +182,11 @@ func (c *Chat) take(ctx context.Context, d claybot.Descriptor, m claybot.AgentMe
 	defer next()
 	if err := h.Post(ctx, d, m); err != nil {
 		c.log.Warn("failed to store message", "message", m.ID, "err", err)
-		if errors.Is(err, storage.ErrFull) {
+		switch {
+		case errors.Is(err, storage.ErrFull):
 			return errFull
+		case storage.ClassOf(err) == storage.ClassMessage: // a retry would fail
+			return errUnstorable
 		}
 		return errStore
 	}

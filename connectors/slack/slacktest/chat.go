@@ -151,6 +151,23 @@ func (s *Server) Write(p Post) string {
 	return m.TS
 }
 
+// Delete deletes a message, as its author or an administrator does.
+func (s *Server) Delete(channel, ts string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.channels[channel]
+	if c == nil || c.find(ts) == nil {
+		return
+	}
+	e := answer{"type": "message", "subtype": "message_deleted", "channel": channel, "channel_type": s.kind(channel), "hidden": true, "deleted_ts": ts}
+	e["previous_message"] = s.render(c.find(ts), false)
+	c.remove(ts)
+	e["ts"] = s.stamp()
+	e["event_ts"] = e["ts"]
+	s.event(s.cfg.Team, e)
+	s.change()
+}
+
 // Slash lets a user use a slash command, which works if the app has it, also where the bot
 // is no member. A user of another workspace is team/user.
 func (s *Server) Slash(channel, user, command, text string) {

@@ -1,0 +1,319 @@
+package connectorstest
+
+import (
+	"errors"
+	"fmt"
+	"testing/synctest"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+// The kinds of errors of a send.
+const (
+	sent      = "sent"
+	retry     = "retry"
+	permanent = "permanent"
+	dead      = "dead route"
+	ambiguous = "ambiguous"
+	gone      = "edit gone"
+	plain     = "not sent"
+)
+
+// kindOf names the kind of an error.
+func kindOf(err error) string {
+	var r *connectors.RetryError
+	var p *connectors.PermanentError
+	var a *connectors.AmbiguousError
+	switch {
+	case err == nil:
+		return sent
+	case errors.As(err, &r):
+		return retry
+	case errors.As(err, &p) && p.DeadRoute:
+		return dead
+	case errors.As(err, &p):
+		return permanent
+	case errors.As(err, &a):
+		return ambiguous
+	case errors.Is(err, connectors.ErrEditGone):
+		return gone
+	}
+	return plain
+}
+
+// try sends o and checks the outcome.
+func (w *world) try(s connectors.Sender, o claybot.Outgoing, want string) {
+	w.Helper()
+	_, err := s.Send(w.Context(), o)
+	if got := kindOf(err); got != want {
+		w.Errorf("%q: %s (%v), want %s", o.Text, got, err, want)
+	}
+	if err != nil {
+		w.noSecret("the error", err.Error())
+	}
+}
+
+// sends are the checks of sending texts.
+var sends = []check{
+	{"Sending", "texts in order, each once", func(w *world) {
+		w.greeted(Ann, Bob)
+		receipts := make(map[string]bool)
+		for _, text := range []string{"one", "two", "three"} {
+			receipts[w.send(w.out(Ann, text))] = true
+		}
+		receipts[w.send(w.out(Bob, "other"))] = true
+		if len(receipts) != 4 {
+			w.Errorf("receipts %v", receipts)
+		}
+		w.wantShown(Ann, "one", "two", "three")
+		w.wantShown(Bob, "other")
+	}},
+	{"Sending", "answers in a group", func(w *world) {
+		w.greeted(Team)
+		w.send(w.out(Team, "to all"))
+		w.wantShown(Team, "to all")
+	}},
+	{"Sending", "edits replace, and repeat harmlessly", func(w *world) {
+		w.greeted(Ann)
+		receipt := w.send(w.out(Ann, "one"))
+		o := w.out(Ann, "two")
+		o.Edit = receipt
+		for range 2 {
+			if again := w.send(o); again != receipt {
+				w.Errorf("the edit of %q has the receipt %q", receipt, again)
+			}
+		}
+		w.wantShown(Ann, "two")
+	}},
+	{"Sending", "edit of a deleted message", func(w *world) {
+		w.need(w.p.Delete != nil)
+		s := w.greeted(Ann)
+		o := w.out(Ann, "two")
+		o.Edit = w.send(w.out(Ann, "one"))
+		w.p.Delete(Ann, o.Edit)
+		w.try(s, o, gone)
+		w.wantShown(Ann)
+	}},
+	{"Sending", "429 silences what it names, and nothing else", func(w *world) {
+		w.need(w.p.Limit != nil)
+		s := w.greeted(Ann, Bob)
+		w.p.Limit(Ann, 7*time.Second)
+		o := w.out(Ann, "later")
+		_, err := s.Send(w.Context(), o)
+		var r *connectors.RetryError
+		if !errors.As(err, &r) || r.After != 7*time.Second || r.All {
+			w.Errorf("%v, want a pause of 7 s for this chat", err)
+		}
+		time.Sleep(7*time.Second - time.Millisecond)
+		before := w.p.Sends()
+		w.try(s, o, retry)
+		if n := w.p.Sends(); n != before {
+			w.Errorf("%d calls within the pause", n-before)
+		}
+		w.send(w.out(Bob, "at once"))
+		time.Sleep(time.Millisecond)
+		w.send(o)
+		w.wantShown(Ann, "later")
+		w.wantShown(Bob, "at once")
+	}},
+	{"Sending", "lost answer is ambiguous", func(w *world) {
+		w.need(w.p.Lose != nil, w.p.Drop != nil)
+		s := w.greeted(Ann, Bob)
+		arrived, dropped := w.out(Ann, "arrived"), w.out(Bob, "dropped")
+		w.p.Lose(Ann)
+		w.try(s, arrived, ambiguous)
+		w.p.Drop(Bob)
+		w.try(s, dropped, ambiguous)
+		w.wantShown(Ann, "arrived")
+		w.wantShown(Bob)
+		switch c := w.conn.(type) {
+		case connectors.Finder:
+			time.Sleep(time.Minute)
+			receipt, found, err := c.Find(w.Context(), arrived)
+			if err != nil || !found || receipt == "" {
+				w.Errorf("what arrived: %q, %v, %v", receipt, found, err)
+			}
+			if receipt, found, err = c.Find(w.Context(), dropped); err != nil || found {
+				w.Errorf("what did not arrive: %q, %v, %v", receipt, found, err)
+			}
+		case connectors.Resender:
+			if c.Resend(arrived) {
+				again := arrived
+				again.Resent = true
+				w.send(again)
+				if shown := w.p.Shown(Ann); len(shown) != 2 || shown[1] == "arrived" {
+					w.Errorf("a second copy without a mark: %q", shown)
+				}
+			}
+		default:
+			w.Error("the connector neither finds nor resends: ambiguous messages are lost")
+		}
+	}},
+	{"Sending", "edits are never ambiguous", func(w *world) {
+		w.need(w.p.Lose != nil)
+		s := w.greeted(Ann)
+		o := w.out(Ann, "two")
+		o.Edit = w.send(w.out(Ann, "one"))
+		w.p.Lose(Ann)
+		w.try(s, o, plain)
+		w.send(o)
+		w.wantShown(Ann, "two")
+	}},
+	{"Sending", "unreachable platform is not ambiguous", func(w *world) {
+		w.need(w.p.Unreach != nil)
+		s := w.greeted(Ann)
+		o := w.out(Ann, "hello")
+		w.p.Unreach(Ann)
+		w.try(s, o, plain)
+		w.send(o)
+		w.wantShown(Ann, "hello")
+	}},
+	{"Sending", "refused content is permanent, the route lives", func(w *world) {
+		w.need(w.p.Refuse != nil)
+		s := w.greeted(Ann)
+		w.p.Refuse(Ann)
+		w.try(s, w.out(Ann, "bad"), permanent)
+		w.send(w.out(Ann, "good"))
+		w.wantShown(Ann, "good")
+	}},
+	{"Sending", "dead route is named", func(w *world) {
+		w.need(w.p.Kill != nil)
+		s := w.greeted(Ann, Bob)
+		w.p.Kill(Ann)
+		w.try(s, w.out(Ann, "hello"), dead)
+		w.send(w.out(Bob, "hello"))
+	}},
+	{"Sending", "unknown route is dead", func(w *world) {
+		s := w.greeted()
+		o := w.out(Ann, "hello")
+		o.Route.ChannelID = ""
+		w.try(s, o, dead)
+	}},
+	{"Sending", "Split keeps the text whole", func(w *world) {
+		s := w.greeted(Ann)
+		for _, text := range longTexts() {
+			before := len(w.p.Shown(Ann))
+			parts := s.Split(text)
+			checkParts(w, text, parts)
+			for i, part := range parts {
+				o := w.out(Ann, part)
+				o.Part, o.Parts, o.Resent = i+1, len(parts), i == 0
+				w.send(o)
+				time.Sleep(3 * time.Second)
+			}
+			if n := len(w.p.Shown(Ann)) - before; n != len(parts) {
+				w.Errorf("%d parts became %d messages", len(parts), n)
+			}
+		}
+	}},
+}
+
+// extras are the checks of what is optional, and of life as a whole.
+var extras = []check{
+	{"Files, buttons", "files go out", func(w *world) {
+		fs, ok := w.conn.(connectors.FileSender)
+		w.need(ok, w.p.Files != nil)
+		w.greeted(Ann)
+		o := w.out(Ann, "the report")
+		o.Kind, o.File = claybot.OutgoingFile, &claybot.FileReference{ID: "f1", Name: "a.txt", MIMEType: "text/plain", Size: 9, Kind: claybot.FileDocument}
+		receipt, err := fs.SendFile(w.Context(), o, opened("the bytes"))
+		if err != nil || receipt == "" {
+			w.Fatalf("receipt %q, %v", receipt, err)
+		}
+		if got := fmt.Sprint(w.p.Files(Ann)); got != fmt.Sprint([]File{{"a.txt", "the bytes"}}) {
+			w.Errorf("the chat has the files %s", got)
+		}
+		if _, err := fs.SendFile(w.Context(), o, func() (rc reader, err error) { return nil, errDisk }); !errors.Is(err, errDisk) {
+			w.Errorf("a file that cannot be opened: %v", err)
+		}
+	}},
+	{"Files, buttons", "button press is an answer", func(w *world) {
+		receipt := w.asked(Ann)
+		w.p.Press(Ann, 1, receipt, "Approve")
+		w.redelivered()
+		w.wantPress(1)
+		w.wantUnacked(0)
+	}},
+	{"Files, buttons", "full store loses no button press", func(w *world) {
+		receipt := w.asked(Ann)
+		full := true
+		w.inbox.answer = func(connectors.Press) (r connectors.PressResult, err error) {
+			if full {
+				return r, errDisk
+			}
+			return r, nil
+		}
+		w.p.Press(Ann, 1, receipt, "Approve")
+		synctest.Wait()
+		if n := len(w.inbox.presses); n != 0 {
+			w.Errorf("%d answers stored", n)
+		}
+		w.inbox.mu.Lock()
+		full = false
+		w.inbox.mu.Unlock()
+		w.redelivered()
+		if len(w.inbox.presses) == 0 { // the platform forgets presses: the button still works
+			w.p.Press(Ann, 1, receipt, "Approve")
+			w.redelivered()
+		}
+		w.wantPress(1)
+	}},
+	{"Files, buttons", "button presses carry who pressed", func(w *world) {
+		w.p.Press(Team, 2, w.asked(Team), "Approve")
+		w.redelivered()
+		w.wantPress(2)
+	}},
+	{"Life", "status follows the platform", func(w *world) {
+		w.need(w.p.Down != nil)
+		if h := w.conn.Health(); h.State != connectors.StateStarting {
+			w.Errorf("before Run: %+v", h)
+		}
+		w.start()
+		if h := w.conn.Health(); h.State != connectors.StateLive || h.LastOK.IsZero() {
+			w.Errorf("running: %+v", h)
+		}
+		w.p.Down(true)
+		time.Sleep(2 * time.Minute)
+		if h := w.conn.Health(); h.State != connectors.StateFailing || h.Err == "" {
+			w.Errorf("while the platform is down: %+v", h)
+		}
+		w.p.Down(false)
+		time.Sleep(2 * time.Minute)
+		if h := w.conn.Health(); h.State != connectors.StateLive {
+			w.Errorf("afterwards: %+v", h)
+		}
+		w.write(Ann, "hello")
+		w.redelivered()
+		w.wantTexts("hello")
+	}},
+	{"Life", "revoked token stops it with a cause", func(w *world) {
+		w.need(w.p.Revoke != nil)
+		w.start()
+		w.p.Revoke()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		select {
+		case err := <-w.ended:
+			w.stop = nil
+			if kindOf(err) != permanent {
+				w.Errorf("Run = %v", err)
+			}
+			w.noSecret("the error", fmt.Sprint(err))
+		default:
+			w.Error("it runs on")
+		}
+		if h := w.conn.Health(); h.State != connectors.StateStopped || h.Err == "" {
+			w.Errorf("health %+v", h)
+		}
+	}},
+	{"Life", "typing sign", func(w *world) {
+		c, ok := w.conn.(connectors.Typer)
+		w.need(ok)
+		w.greeted(Ann)
+		if err := c.Typing(w.Context(), w.p.Route(Ann, 1)); err != nil {
+			w.Error(err)
+		}
+	}},
+}

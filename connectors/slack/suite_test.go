@@ -1,0 +1,137 @@
+package slack
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/connectorstest"
+	"github.com/claybot/claybot/connectors/slack/slacktest"
+	"github.com/claybot/claybot/storage"
+)
+
+func TestSuite(t *testing.T) {
+	connectorstest.Run(t, connectorstest.Harness{
+		Name: "slack", Open: openSuite,
+		Unstorable: &storage.Fault{Class: storage.ClassMessage, Err: errors.New("no id")},
+		Lacks: map[string]string{
+			"typing sign": "shows no activity until it has the scopes of assistant threads",
+		},
+	})
+}
+
+// A breaker fails requests before they leave.
+type breaker struct {
+	http.RoundTripper
+	broken atomic.Bool
+}
+
+func (b *breaker) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.Contains(r.URL.Path, "chat.") && b.broken.CompareAndSwap(true, false) {
+		return nil, errors.New("no route to host")
+	}
+	return b.RoundTripper.RoundTrip(r)
+}
+
+// openSuite is a workspace in the terms of the suite.
+func openSuite(t *testing.T) *connectorstest.Platform {
+	server, pipe := slacktest.New(slacktest.Config{Manifest: Manifest, BotToken: botToken, AppToken: appToken}), slacktest.NewPipe()
+	httpd := &http.Server{Handler: server, ReadHeaderTimeout: time.Minute}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = httpd.Serve(pipe) }) // ends with the listener
+	transport := &http.Transport{DialContext: pipe.Dial}
+	line := &breaker{RoundTripper: transport}
+	logs := &logbook{}
+	file := "" // the newest of people
+	id := func(c connectorstest.Chat) string {
+		if c.Group {
+			return fmt.Sprintf("C%d", c.N)
+		}
+		return fmt.Sprintf("DU%d", c.N)
+	}
+	fail := func(f slacktest.Fault) {
+		server.Fail(methodPost, f)
+		server.Fail(methodUpdate, f)
+	}
+	return &connectorstest.Platform{
+		Connector: func() connectors.Connector {
+			return New(Config{
+				BotToken: botToken, AppToken: appToken, APIURL: "http://slack.test/api", HTTP: line, Dial: pipe.Dial,
+				Log: slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			})
+		},
+		Close: func() {
+			server.Close()
+			transport.CloseIdleConnections()
+			_ = httpd.Close() // only the listener's own error
+			serving.Wait()
+			if strange := server.Strange(); len(strange) > 0 {
+				t.Errorf("calls that Slack does not document: %q", strange)
+			}
+		},
+		Secrets: []string{"canary", "ticket"}, Logs: logs.String,
+		User: func(n int) string { return fmt.Sprintf("U%d", n) },
+		Route: func(c connectorstest.Chat, user int) claybot.Route {
+			return claybot.Route{Connector: "slack", ChannelID: "T1/" + id(c), UserID: fmt.Sprintf("U%d", user), Group: c.Group}
+		},
+		Write: func(w connectorstest.Written) {
+			p := slacktest.Post{Channel: id(w.Chat), User: fmt.Sprintf("U%d", w.User), Text: w.Text, Mention: w.Mention}
+			if w.Mention {
+				p.Text = "<@UBOT> " + w.Text
+			}
+			if w.File != nil {
+				f := server.AddFile(w.File.Name, "text/plain", []byte(w.File.Data))
+				p.Subtype, p.Files, file = "file_share", []slacktest.File{f}, f.ID
+			}
+			server.Write(p)
+		},
+		Unacked: func() int { return len(server.Unacked()) }, Redeliver: 15 * time.Second,
+		Unknown: func() {
+			server.Envelope("future", map[string]any{"type": "future"})
+			server.Envelope("events_api", map[string]any{"team_id": "T1", "event": map[string]any{"type": "future"}})
+		},
+		Malformed: func() {
+			server.Envelope("events_api", "text")
+			server.Envelope("events_api", map[string]any{"team_id": 1, "event": []any{}})
+			server.Envelope("interactive", map[string]any{"type": "block_actions", "actions": "none"})
+			server.Frame([]byte("{"))
+		},
+		Shown: func(c connectorstest.Chat) []string {
+			texts := []string{}
+			for _, m := range server.Posted(id(c)) {
+				texts = append(texts, m.Text)
+			}
+			return texts
+		},
+		Sends:   func() int { return len(server.Calls(methodPost)) + len(server.Calls(methodUpdate)) },
+		Delete:  func(c connectorstest.Chat, receipt string) { server.Delete(id(c), receipt) },
+		Limit:   func(_ connectorstest.Chat, d time.Duration) { fail(slacktest.Fault{RetryAfter: d}) },
+		Lose:    func(connectorstest.Chat) { fail(slacktest.Fault{Lost: true}) },
+		Drop:    func(connectorstest.Chat) { fail(slacktest.Fault{Status: http.StatusBadGateway}) },
+		Unreach: func(connectorstest.Chat) { line.broken.Store(true) },
+		Refuse:  func(connectorstest.Chat) { fail(slacktest.Fault{Error: "msg_too_long"}) },
+		Kill:    func(c connectorstest.Chat) { server.Archive(id(c)) },
+		Down:    server.Down,
+		Revoke:  server.Uninstall,
+		Files: func(c connectorstest.Chat) (files []connectorstest.File) {
+			for _, f := range server.Files(id(c)) {
+				files = append(files, connectorstest.File{Name: f.Name, Data: string(f.Data)})
+			}
+			return files
+		},
+		LoseFile: func() { server.DeleteFile(file) },
+		Press: func(c connectorstest.Chat, user int, receipt, label string) {
+			if _, err := server.Click(fmt.Sprintf("U%d", user), id(c), receipt, label); err != nil {
+				t.Error(err)
+			}
+		},
+	}
+}

@@ -1,0 +1,157 @@
+package webchat
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/connectorstest"
+	"github.com/claybot/claybot/storage"
+)
+
+func TestSuite(t *testing.T) {
+	lacks := make(map[string]string)
+	for name, why := range map[string][]string{
+		"gives readers the messages of the outbox itself, which a send only announces": {
+			"texts in order, each once", "answers in a group", "edits replace, and repeat harmlessly", "edit of a deleted message",
+			"429 silences what it names, and nothing else", "lost answer is ambiguous", "edits are never ambiguous",
+			"unreachable platform is not ambiguous", "refused content is permanent, the route lives", "dead route is named",
+			"unknown route is dead", "Split keeps the text whole", "files go out",
+		},
+		"has conversations of one user only":                                  {"groups need a mention"},
+		"stores files before the message that names them":                     {"files come as references"},
+		"takes answers by the API of questions, outside of this package":      {"button press is an answer", "full store loses no button press", "button presses carry who pressed"},
+		"is served by claybot itself, and has the status of claybot's server": {"status follows the platform", "revoked token stops it with a cause"},
+		"gets requests of known form only; others are refused":                {"unknown events are acknowledged"},
+	} {
+		for _, check := range why {
+			lacks[check] = name
+		}
+	}
+	connectorstest.Run(t, connectorstest.Harness{
+		Name: "web", Open: openSuite, Lacks: lacks,
+		Unstorable: &storage.Fault{Class: storage.ClassMessage, Err: errors.New("no id")},
+	})
+}
+
+// A browser is the client: it sends the messages of each user in order, each again every
+// second until it is taken or refused for good.
+type browser struct {
+	sync.Mutex
+	handler http.Handler // of the present chat
+	waiting map[string][]string
+	news    map[string]chan struct{} // by user
+	done    chan struct{}
+	sending sync.WaitGroup
+	sent    int
+}
+
+// write queues the body of a request.
+func (p *browser) write(user, body string) {
+	p.Lock()
+	defer p.Unlock()
+	p.waiting[user] = append(p.waiting[user], body)
+	if p.news[user] == nil {
+		news := make(chan struct{}, 1)
+		p.news[user] = news
+		p.sending.Go(func() { p.send(user, news) })
+	}
+	select {
+	case p.news[user] <- struct{}{}:
+	default:
+	}
+}
+
+func (p *browser) next(user string) (body string, h http.Handler) {
+	p.Lock()
+	defer p.Unlock()
+	if len(p.waiting[user]) > 0 {
+		body = p.waiting[user][0]
+	}
+	return body, p.handler
+}
+
+func (p *browser) send(user string, news chan struct{}) {
+	for {
+		body, h := p.next(user)
+		pause := time.Second
+		switch {
+		case body == "":
+			select {
+			case <-news:
+			case <-p.done:
+				return
+			}
+			continue
+		case h != nil:
+			r := httptest.NewRequest(http.MethodPost, "/messages", strings.NewReader(body))
+			r.Header.Set("X-Login", user)
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, r); w.Code < http.StatusInternalServerError {
+				p.Lock()
+				p.waiting[user] = p.waiting[user][1:]
+				p.Unlock()
+				pause = 0
+			}
+		}
+		select {
+		case <-time.After(pause):
+		case <-p.done:
+			return
+		}
+	}
+}
+
+func (p *browser) unacked() (n int) {
+	p.Lock()
+	defer p.Unlock()
+	for _, waiting := range p.waiting {
+		n += len(waiting)
+	}
+	return n
+}
+
+// openSuite is a web page with users in the terms of the suite.
+func openSuite(t *testing.T) *connectorstest.Platform {
+	p := &browser{waiting: make(map[string][]string), news: make(map[string]chan struct{}), done: make(chan struct{})}
+	user := func(n int) string { return fmt.Sprintf("user%d", n) }
+	return &connectorstest.Platform{
+		Connector: func() connectors.Connector {
+			c := New(Config{})
+			p.Lock()
+			defer p.Unlock()
+			p.handler = c.Handler(&memory{chat: c}, login)
+			return c
+		},
+		Close: func() {
+			close(p.done)
+			p.sending.Wait()
+		},
+		User: user,
+		Route: func(_ connectorstest.Chat, n int) claybot.Route {
+			return claybot.Route{Connector: "web", ChannelID: home, UserID: user(n)}
+		},
+		Write: func(w connectorstest.Written) {
+			p.sent++
+			body, err := json.Marshal(map[string]string{"id": fmt.Sprintf("m%d", p.sent), "text": w.Text})
+			if err != nil {
+				t.Error(err)
+			}
+			p.write(user(w.User), string(body))
+		},
+		Unacked: p.unacked, Redeliver: 2 * time.Second,
+		Malformed: func() {
+			for _, body := range []string{"{", `{"text":1}`, `{"text":"hello","future":1}`, `[]`} {
+				p.write(user(1), body)
+			}
+		},
+	}
+}
