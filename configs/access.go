@@ -81,7 +81,7 @@ func setPeople(r *reader, at place, n *yaml.Node, c *Config) {
 // Identities returns all ids of the person that owner, "connector/userId",
 // belongs to, itself included; if no person in People has that id, only owner.
 // The list is the caller's own and never empty.
-func (c Config) Identities(owner string) []string {
+func (c *Config) Identities(owner string) []string {
 	for _, ids := range c.Access.People {
 		if slices.Contains(ids, owner) {
 			return slices.Clone(ids)

@@ -263,7 +263,7 @@ func plainProfile(m Model) Profile {
 //
 // The heartbeat has no memory unless the profile that matches it says
 // memory: on by itself.
-func (c Config) Profile(d claybot.Descriptor) Profile {
+func (c *Config) Profile(d claybot.Descriptor) Profile {
 	p := c.find(d)
 	if d.Type == claybot.AgentHeartbeat && !c.Agents.keepHeartbeats {
 		p.Memory = false
@@ -271,8 +271,12 @@ func (c Config) Profile(d claybot.Descriptor) Profile {
 	return p
 }
 
-func (c Config) find(d claybot.Descriptor) Profile {
-	for _, match := range matches(d) {
+func (c *Config) find(d claybot.Descriptor) Profile {
+	var by []string
+	if len(c.Agents.routes) > 0 || len(c.Agents.shutMatch) > 0 {
+		by = matches(d)
+	}
+	for _, match := range by {
 		if why, shut := c.Agents.shutMatch[match]; shut {
 			p := c.Agents.Profiles[DefaultProfile]
 			p.with(match, why)

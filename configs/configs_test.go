@@ -59,7 +59,7 @@ func TestDefaults(t *testing.T) {
 
 // The zero Config, which no Load made, still has a profile.
 func TestProfileOfZeroConfig(t *testing.T) {
-	if got := (Config{}).Profile(claybot.User("web", "a", "b")); got.MaxSteps != DefaultMaxSteps {
+	if got := new(Config).Profile(claybot.User("web", "a", "b")); got.MaxSteps != DefaultMaxSteps {
 		t.Errorf("profile = %+v", got)
 	}
 }

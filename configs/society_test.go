@@ -84,7 +84,7 @@ func TestIdentities(t *testing.T) {
 	if got := c.Identities("slack/U1"); !slices.Equal(got, ann) {
 		t.Errorf("a caller changed the configuration: %q", got)
 	}
-	if got := (Config{}).Identities("web/operator"); !slices.Equal(got, []string{"web/operator"}) {
+	if got := new(Config).Identities("web/operator"); !slices.Equal(got, []string{"web/operator"}) {
 		t.Errorf("without people: %q", got)
 	}
 }
@@ -147,7 +147,7 @@ func TestMemoryOfTheHeartbeat(t *testing.T) {
 			t.Errorf("%s: the memory of people is %v", tt.name, !on)
 		}
 	}
-	if (Config{}).Profile(claybot.Descriptor{Type: claybot.AgentHeartbeat}).Memory {
+	if new(Config).Profile(claybot.Descriptor{Type: claybot.AgentHeartbeat}).Memory {
 		t.Error("the heartbeat of a zero Config has a memory")
 	}
 }

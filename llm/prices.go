@@ -81,13 +81,13 @@ func (p Prices) With(over Prices) Prices {
 
 // For returns the price of a model, and false when it is unknown.
 func (p Prices) For(model string) (Price, bool) {
-	model = strings.ToLower(model)
 	best, found := "", false
 	var price Price
 	for name, candidate := range p {
-		if name = strings.ToLower(name); strings.HasPrefix(model, name) && (!found || len(name) > len(best)) {
-			best, price, found = name, candidate, true
+		if found && len(name) <= len(best) || len(name) > len(model) || !strings.EqualFold(model[:len(name)], name) {
+			continue
 		}
+		best, price, found = name, candidate, true
 	}
 	return price, found
 }

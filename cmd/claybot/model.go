@@ -31,11 +31,19 @@ type models struct {
 	system  func() *agentsystem.AgentSystem
 	limiter *budgets.Limiter // set before the first model
 
-	mu  sync.Mutex
-	all map[string]*watched
+	mu     sync.Mutex
+	all    map[string]*watched // by fingerprint
+	cached *configs.Config     // the configuration of the choices
+	chosen map[choice]*watched
 }
 
-func (m *models) of(c configs.Model) llm.Model {
+// A choice is how an agent has its model in one configuration.
+type choice struct{ profile, name string }
+
+// maxChoices bounds the choices in memory: subagents may be given any name.
+const maxChoices = 1000
+
+func (m *models) of(c configs.Model) *watched {
 	key := fingerprint(c)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -52,10 +60,20 @@ func (m *models) of(c configs.Model) llm.Model {
 // starter has chosen another one by name.
 func (m *models) model(a claybot.Agent) configs.Model {
 	c := m.config.Load()
-	model, name := c.Profile(a.Descriptor).Model, m.system().Profiles.OwnSettings(a.ID).Model
+	return byName(c, c.Profile(a.Descriptor).Model, m.own(a))
+}
+
+// own returns the name of the model that an agent or its starter has chosen; empty for none.
+func (m *models) own(a claybot.Agent) string {
+	name := m.system().Profiles.OwnSettings(a.ID).Model
 	if bg := a.State.Background; name == "" && bg != nil {
-		name = bg.Model
+		return bg.Model
 	}
+	return name
+}
+
+// byName returns the model of a profile, or the one with a name if that is not empty.
+func byName(c *configs.Config, model configs.Model, name string) configs.Model {
 	if name != "" {
 		model, _ = c.ModelNamed(model, name)
 	}
@@ -75,10 +93,28 @@ func (m *models) names(a claybot.Agent) []string {
 // choose returns the model of an agent. If a setting of its profile is bad, that model
 // refuses every call and says why.
 func (m *models) choose(a claybot.Agent) llm.Model {
-	if why := m.config.profile(a).Off(); why != "" {
+	c := m.config.Load()
+	p := c.Profile(a.Descriptor)
+	if why := p.Off(); why != "" {
 		return offModel{why, true}
 	}
-	return m.of(m.model(a))
+	by := choice{p.Name, m.own(a)}
+	m.mu.Lock()
+	if m.cached != c || len(m.chosen) >= maxChoices {
+		m.cached, m.chosen = c, make(map[choice]*watched)
+	}
+	known := m.chosen[by]
+	m.mu.Unlock()
+	if known != nil {
+		return known
+	}
+	known = m.of(byName(c, p.Model, by.name))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.cached == c {
+		m.chosen[by] = known
+	}
+	return known
 }
 
 // explorer returns the model that chooses the next action of an exploration; nil if a rule
