@@ -193,13 +193,9 @@ func (p *prompter) index(t *runs.Turn) (claybot.Index, error) {
 		return index, err
 	}
 	index.Owner = showsOwnerNotes(ctx, p.system, a, t.Route())
-	text, failed := memory.Index(ctx, p.stores.db, a, index.Owner)
-	index.Text = strings.TrimSpace(index.Text + "\n\n" + strings.TrimSpace(text))
-	if err = errors.Join(err, failed); err != nil {
-		return index, err
-	}
-	index.Private, err = memory.Shows(ctx, p.stores.db, a, index.Owner)
-	return index, err
+	text, private, failed := memory.Index(ctx, p.stores.db, a, index.Owner)
+	index.Text, index.Private = strings.TrimSpace(index.Text+"\n\n"+strings.TrimSpace(text)), private
+	return index, errors.Join(err, failed)
 }
 
 // showsOwnerNotes reports whether the notes of its person are in the prompt of an agent,

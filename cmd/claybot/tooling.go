@@ -279,7 +279,7 @@ func (b *toolbox) hasRead(env tools.Env) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
-	private, err := memory.Shows(ctx, b.stores.db, env.Agent, showsOwnerNotes(ctx, b.system(), env.Agent, env.Route))
+	_, private, err := memory.Index(ctx, b.stores.db, env.Agent, showsOwnerNotes(ctx, b.system(), env.Agent, env.Route))
 	return private || err != nil
 }
 

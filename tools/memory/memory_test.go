@@ -158,7 +158,7 @@ func TestTaintStays(t *testing.T) {
 			t.Errorf("%s: tainted %v, %v", path, m.Tainted, err)
 		}
 	}
-	index, err := memory.Index(t.Context(), r.db, clean.Agent, true)
+	index, _, err := memory.Index(t.Context(), r.db, clean.Agent, true)
 	if err != nil || strings.Contains(index, "IGNORE") || !strings.Contains(index, "- agent: own: clean") || !strings.Contains(index, "outside source") {
 		t.Errorf("index %q, %v", index, err)
 	}
@@ -258,11 +258,11 @@ func TestIndexIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	index, err := memory.Index(t.Context(), r.db, claybot.Agent{ID: "ann1"}, true)
+	index, _, err := memory.Index(t.Context(), r.db, claybot.Agent{ID: "ann1"}, true)
 	if err != nil || len(index) > memory.MaxIndex || !strings.Contains(index, "more; memory_list") {
 		t.Errorf("%d bytes, %v", len(index), err)
 	}
-	if index, err := memory.Index(t.Context(), r.db, claybot.Agent{ID: "other"}, true); err != nil || index != "" {
+	if index, _, err := memory.Index(t.Context(), r.db, claybot.Agent{ID: "other"}, true); err != nil || index != "" {
 		t.Errorf("%q, %v", index, err)
 	}
 }

@@ -133,26 +133,18 @@ func scopesOf(a claybot.Agent, withOwner bool) []string {
 	return append(all, scopeGlobal)
 }
 
-// Shows reports whether Index shows words of notes that not everybody may read.
-func Shows(ctx context.Context, notes storage.Memories, a claybot.Agent, withOwner bool) (bool, error) {
-	all, err := notes.Memories(ctx, scopesOf(a, withOwner)...)
-	if err != nil {
-		return false, fmt.Errorf("look for notes: %w", err)
-	}
-	return slices.ContainsFunc(all, func(m storage.Memory) bool { return m.Scope != scopeGlobal && !m.Tainted }), nil
-}
-
-// Index is the part of an agent's prompt that tells which notes there are; empty
-// for none. It has at most MaxIndex bytes. tainted: a title in it was written
-// by a tainted run; such titles are left out. withOwner: the notes of its person are among
-// them.
-func Index(ctx context.Context, notes storage.Memories, a claybot.Agent, withOwner bool) (string, error) {
+// Index returns the part of an agent's prompt that lists its notes, without the titles that
+// tainted runs wrote; empty if there are none. It has at most MaxIndex bytes. With withOwner,
+// the notes of its person are among them. private reports whether it shows words of notes that
+// not everybody may read.
+func Index(ctx context.Context, notes storage.Memories, a claybot.Agent, withOwner bool) (text string, private bool, err error) {
 	var b strings.Builder
 	left := 0
 	all, err := notes.Memories(ctx, scopesOf(a, withOwner)...)
 	if err != nil {
-		return "", fmt.Errorf("index of memory: %w", err)
+		return "", false, fmt.Errorf("index of memory: %w", err)
 	}
+	private = slices.ContainsFunc(all, func(m storage.Memory) bool { return m.Scope != scopeGlobal && !m.Tainted })
 	for _, m := range all {
 		tree, _, _ := strings.Cut(m.Scope, "/")
 		line := fmt.Sprintf("- %s: %s%s\n", tree, m.Path, title(m))
@@ -166,10 +158,10 @@ func Index(ctx context.Context, notes storage.Memories, a claybot.Agent, withOwn
 		b.WriteString(line)
 	}
 	if b.Len() == 0 {
-		return "", nil
+		return "", private, nil
 	}
 	if left > 0 {
 		fmt.Fprintf(&b, "- and %d more; memory_list shows them\n", left)
 	}
-	return "Your notes from earlier (memory_read shows one, memory_search finds words):\n" + b.String(), nil
+	return "Your notes from earlier (memory_read shows one, memory_search finds words):\n" + b.String(), private, nil
 }
