@@ -86,8 +86,18 @@ func (i *intake) acceptFor(ctx context.Context, agent claybot.Agent, m claybot.A
 	if m.At == 0 {
 		m.At = claybot.Now()
 	}
-	for _, take := range []func(context.Context, claybot.Agent, claybot.AgentMessage) (storage.Posted, bool, error){i.order, i.questions.Texts.Take} {
-		if done, taken, err := take(ctx, agent, m); taken || err != nil {
+	if done, taken, err := i.order(ctx, agent, m); taken || err != nil {
+		return done, err
+	}
+	asked := false // a question waits for the person; else nothing below has to look for one
+	if m.Type == claybot.MessageUser && agent.Descriptor.Foreground() {
+		var err error
+		if asked, err = i.questions.Texts.Asked(ctx, agent.ID); err != nil {
+			return storage.Posted{}, err
+		}
+	}
+	if asked {
+		if done, taken, err := i.questions.Texts.Take(ctx, agent, m); taken || err != nil {
 			return done, err
 		}
 	}
@@ -96,6 +106,9 @@ func (i *intake) acceptFor(ctx context.Context, agent claybot.Agent, m claybot.A
 		return storage.Posted{}, err
 	}
 	leave := i.bounded(agent, &p)
+	if asked {
+		i.questions.Notices.Pending(ctx, agent, &p)
+	}
 	done, err := i.post(ctx, agent, p)
 	if !done.Added {
 		leave() // a duplicate counts once, and what was not stored comes again
@@ -119,7 +132,6 @@ func (i *intake) bounded(agent claybot.Agent, p *storage.Posting) (leave func())
 
 // post stores a message that is complete.
 func (i *intake) post(ctx context.Context, agent claybot.Agent, p storage.Posting) (storage.Posted, error) {
-	i.questions.Notices.Pending(ctx, agent, &p)
 	if stopsAll(p.Message) { // before the answer commits: after a crash in between it is posted again
 		i.subagents.HaltBelow(ctx, agent.ID, "user")
 	}

@@ -97,11 +97,17 @@ func (l *Ledger) PausedRun(ctx context.Context, id claybot.AgentID) (run claybot
 	return run, q, len(open) > 0, err
 }
 
+// asks reports whether an agent has a question that is not closed.
+func (l *Ledger) asks(ctx context.Context, id claybot.AgentID) (bool, error) {
+	some, err := l.asked.OpenQuestions(ctx, id, 1)
+	return len(some) > 0, err
+}
+
 // unanswered returns the unfinished run of an agent and, while it is paused, those of the
 // questions picked by want that have no answer and are not expired.
 func (l *Ledger) unanswered(ctx context.Context, id claybot.AgentID, want func(claybot.Question) bool) (run claybot.Run, open []claybot.Question, err error) {
-	some, err := l.asked.OpenQuestions(ctx, id, 1) // most messages are no answers, and this costs the least
-	if err != nil || len(some) == 0 {
+	asks, err := l.asks(ctx, id) // most messages are no answers, and this costs the least
+	if err != nil || !asks {
 		return run, nil, err
 	}
 	e, err := l.index.IndexedAgentByID(ctx, id)

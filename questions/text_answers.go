@@ -88,6 +88,12 @@ func (x *TextAnswers) Take(ctx context.Context, agent claybot.Agent, m claybot.A
 	return done, true, inbox.Unfinished(w.follow(ctx, stored))
 }
 
+// Asked reports whether a question of an agent may be open. Where it is false, Take takes no
+// message.
+func (x *TextAnswers) Asked(ctx context.Context, id claybot.AgentID) (bool, error) {
+	return x.ledger.asks(ctx, id)
+}
+
 // unheard reports whether a message is a recording without its transcript.
 func unheard(m claybot.AgentMessage) bool { return m.Spoken && m.Text == "" }
 
