@@ -23,9 +23,10 @@ import (
 // A client calls methods of the Bot API. Its errors are *refusal, *failure or
 // the context's; none of them contains the address or the token.
 type client struct {
-	http  *http.Client
-	base  string // ends in /bot<token>/
-	files string // ends in /file/bot<token>/
+	http  http.RoundTripper // follows no redirect, which would carry the token elsewhere
+	user  *url.Userinfo     // of the address; nil for none
+	base  string            // ends in /bot<token>/
+	files string            // ends in /file/bot<token>/
 	token string
 	err   error // the base address is unusable
 }
@@ -36,16 +37,14 @@ func newClient(cfg Config, connections int) *client {
 	u, err := url.Parse(cfg.BaseURL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		c.err = errors.New("telegram: the address of the Bot API is not an http or https address")
+	} else {
+		c.user = u.User
 	}
 	transport := cfg.HTTP
 	if transport == nil {
 		transport = newTransport(connections)
 	}
-	c.http = &http.Client{
-		Transport: connectors.Switched(transport, cfg.Gate.Off),
-		// A redirect would carry the token elsewhere.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	c.http = connectors.Switched(transport, cfg.Gate.Off)
 	return c
 }
 
@@ -137,7 +136,7 @@ func (c *client) do(ctx context.Context, method string, params any, limit int64)
 		return nil, 0, "", &failure{method: method, err: errors.New("unusable address")}
 	}
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := c.http.Do(req)
+	resp, err := c.exchange(req)
 	if err != nil {
 		return nil, 0, "", &failure{method: method, left: left.Load(), err: c.redact(err)}
 	}
@@ -150,6 +149,22 @@ func (c *client) do(ctx context.Context, method string, params any, limit int64)
 		return nil, 0, "", &failure{method: method, left: true, err: fmt.Errorf("the answer was cut: %w", c.redact(err))}
 	}
 	return buf.Bytes(), resp.StatusCode, resp.Header.Get("Retry-After"), nil
+}
+
+// exchange makes one request.
+func (c *client) exchange(req *http.Request) (*http.Response, error) {
+	if c.user != nil {
+		password, _ := c.user.Password()
+		req.SetBasicAuth(c.user.Username(), password)
+	}
+	return c.http.RoundTrip(req)
+}
+
+// closeIdle makes the next request open a connection.
+func (c *client) closeIdle() {
+	if t, ok := c.http.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections()
+	}
 }
 
 // verdict turns an answer into nil, a refusal or a failure.

@@ -95,7 +95,7 @@ func (c *client) download(ctx context.Context, path string) (io.ReadCloser, erro
 	if err != nil {
 		return nil, &failure{method: method, err: errors.New("unusable address")}
 	}
-	resp, err := c.http.Do(req)
+	resp, err := c.exchange(req)
 	if err != nil {
 		return nil, &failure{method: method, err: c.redact(err)}
 	}

@@ -189,23 +189,29 @@ func (l *loop) accept(ctx context.Context, b batch) error {
 		mu    sync.Mutex
 		errs  []error
 	)
-	for _, lane := range lanes {
-		group.Go(func() {
-			for _, u := range lane {
-				err := l.deliver(ctx, u)
-				if storage.ClassOf(err) == storage.ClassMessage { // permanent: other updates must not wait
-					l.figures.broken.Add(1)
-					l.log.Error("update cannot be handled, skipped", "update", u.UpdateID, "err", err)
-					continue
-				}
-				if err != nil {
-					mu.Lock()
-					errs = append(errs, err)
-					mu.Unlock()
-					return
-				}
+	post := func(lane []*update) {
+		for _, u := range lane {
+			err := l.deliver(ctx, u)
+			if storage.ClassOf(err) == storage.ClassMessage { // permanent: other updates must not wait
+				l.figures.broken.Add(1)
+				l.log.Error("update cannot be handled, skipped", "update", u.UpdateID, "err", err)
+				continue
 			}
-		})
+			if err != nil {
+				mu.Lock()
+				errs = append(errs, err)
+				mu.Unlock()
+				return
+			}
+		}
+	}
+	left := len(lanes)
+	for _, lane := range lanes {
+		if left--; left == 0 { // it need not wait for a goroutine
+			post(lane)
+		} else {
+			group.Go(func() { post(lane) })
+		}
 	}
 	group.Wait()
 	if len(errs) > 0 {
@@ -292,7 +298,7 @@ func (l *loop) failed(ctx context.Context, err error) (time.Duration, error) {
 	case errors.As(err, &r) && r.code == http.StatusConflict:
 		return l.conflict(ctx, r), nil
 	default:
-		l.poll.http.CloseIdleConnections() // the next poll gets a new connection
+		l.poll.closeIdle() // the next poll gets a new connection
 		l.pulse.Fail(err.Error())
 	}
 	l.conflicts = 0

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -33,6 +35,20 @@ func TestSendFormats(t *testing.T) {
 			t.Errorf("sent %s", params)
 		}
 	})
+}
+
+// A server behind basic authentication gets the name and the password of its address.
+func TestUserOfTheAddress(t *testing.T) {
+	var user, password string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ = r.BasicAuth()
+		fmt.Fprint(w, `{"ok":true,"result":{"message_id":2}}`)
+	}))
+	defer server.Close()
+	c := New(Config{Token: telegramtest.Token, BaseURL: strings.Replace(server.URL, "://", "://ann:p%40ss@", 1)})
+	if _, err := c.Send(t.Context(), outgoing("7", "hello")); err != nil || user != "ann" || password != "p@ss" {
+		t.Errorf("sent as %q with %q, %v", user, password, err)
+	}
 }
 
 func TestSendFallsBackToPlainText(t *testing.T) {

@@ -189,7 +189,7 @@ func (c *client) upload(ctx context.Context, m fileMessage, result any) error {
 	}
 	req.ContentLength = body.rest.Load()
 	req.Header.Set("Content-Type", contentType)
-	resp, err := c.http.Do(req)
+	resp, err := c.exchange(req)
 	if err != nil {
 		return &failure{method: method, left: body.rest.Load() <= 0, err: c.redact(err)}
 	}

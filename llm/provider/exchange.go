@@ -259,6 +259,7 @@ func NewTransport() *http.Transport {
 		TLSHandshakeTimeout: 10 * time.Second,
 		MaxIdleConnsPerHost: 512,
 		IdleConnTimeout:     90 * time.Second,
+		WriteBufferSize:     8 << 10, // most requests are written at once
 		// Compression saves nothing on small pieces, delays them, and hides
 		// how large an answer is.
 		DisableCompression: true,
