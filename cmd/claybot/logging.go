@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lmittmann/tint"
@@ -39,7 +40,54 @@ func newLog(w io.Writer, c configs.Config) *slog.Logger {
 	} else {
 		h = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: c.Log.Level})
 	}
-	return slog.New(cluster.Quiet(&redactor{Handler: h, hide: strings.NewReplacer(hidden(c)...)}))
+	return slog.New(&lateHandler{root: cluster.Quiet(&redactor{Handler: h, hide: strings.NewReplacer(hidden(c)...)})})
+}
+
+// A lateHandler adds the attributes of loggers to the root handler when a record is written:
+// most loggers of messages and runs never write one.
+type lateHandler struct {
+	root  slog.Handler
+	outer *lateHandler // nil for the root
+	attrs []slog.Attr
+	group string // opened, where there are no attrs
+
+	once  sync.Once
+	built slog.Handler
+}
+
+// Enabled implements slog.Handler.
+func (l *lateHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return l.root.Enabled(ctx, level)
+}
+
+// Handle implements slog.Handler.
+func (l *lateHandler) Handle(ctx context.Context, rec slog.Record) error {
+	return l.handler().Handle(ctx, rec)
+}
+
+// handler returns the root handler with the attributes and groups.
+func (l *lateHandler) handler() slog.Handler {
+	l.once.Do(func() {
+		switch {
+		case l.outer == nil:
+			l.built = l.root
+		case l.attrs != nil:
+			l.built = l.outer.handler().WithAttrs(l.attrs)
+		default:
+			l.built = l.outer.handler().WithGroup(l.group)
+		}
+	})
+	return l.built
+}
+
+// WithAttrs implements slog.Handler.
+func (l *lateHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &lateHandler{root: l.root, outer: l, attrs: attrs}
+}
+
+// WithGroup implements slog.Handler.
+func (l *lateHandler) WithGroup(name string) slog.Handler {
+	return &lateHandler{root: l.root, outer: l, group: name}
 }
 
 func isTerminal(w any) bool {

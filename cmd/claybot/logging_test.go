@@ -50,6 +50,22 @@ func TestLogValues(t *testing.T) {
 	}
 }
 
+// Attributes and groups of loggers are in the order in which they were added.
+func TestLogOfLoggers(t *testing.T) {
+	var b strings.Builder
+	log := newLog(&b, configs.Default()).With("a", 1)
+	inner := log.WithGroup("g").With("b", 2)
+	inner.Debug("not written")
+	inner.Info("one", "c", 3)
+	log.Info("two", "c", 3)
+	got := b.String()
+	for _, want := range []string{`"msg":"one","a":1,"g":{"b":2,"c":3}}`, `"msg":"two","a":1,"c":3}`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
 // On a terminal no text of a person can move the cursor, and the headers
 // of the exporter are secrets.
 func TestLogOnTerminal(t *testing.T) {
