@@ -22,6 +22,9 @@ const (
 	MessageCommand MessageType = "command"
 	MessageCompact MessageType = "compact" // shorten what the agent remembers
 	MessageAnswer  MessageType = "answer"
+	// A person has changed or deleted an earlier message, see AgentMessage.Amends.
+	MessageEdit   MessageType = "edit"
+	MessageDelete MessageType = "delete"
 )
 
 // SystemKind says what a system message is about.
@@ -104,6 +107,11 @@ type AgentMessage struct {
 	// Root is the run that the chain of agents began with which led to this
 	// message; the run that takes it spends from that one's budget.
 	Root RunID `json:"root,omitempty"`
+	// Amends is the message that an edit or a deletion is about, by its id or one of its
+	// keys. Text is the whole new text of an edit. While the message waits, an edit replaces
+	// its text and a deletion drops it; a deletion also cancels the run that took it. An edit
+	// is text, never a command.
+	Amends MessageID `json:"amends,omitempty"`
 	// Firing is the instant of a cron task that this message is. It is entered
 	// into the ledger with the message.
 	Firing *Firing `json:"firing,omitempty"`

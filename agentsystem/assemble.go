@@ -155,14 +155,14 @@ func (a *assembly) makeIntake() {
 	*a.intake = intake{
 		deliver: s.dispatcher.post,
 		agents:  a.agents, inboxes: a.inboxes, results: a.results, sender: s.deliverer, people: s.People, profiles: s.Profiles, questions: s.Questions,
-		subagents: s.Subagents.Supervisor, undo: undo, unwell: &s.Worker.Health, command: s.Overview.Answer, connector: a.connector, secrets: a.UserSecrets, most: a.RunsPerMinute, log: a.Log,
+		subagents: s.Subagents.Supervisor, undo: undo, unwell: &s.Worker.Health, command: s.Overview.Answer, connector: a.connector, secrets: a.UserSecrets, most: a.RunsPerMinute, noteEdits: a.NoteEdits, log: a.Log,
 	}
 	*a.parking = parking{
 		store: a.Parking, index: a.Index, receipts: a.Inbox, intake: a.intake, people: s.People, sender: s.deliverer, worker: s.Worker,
 		members: a.Members, meter: a.Meter, log: a.Log, counts: a.parking.counts,
 	}
 	s.receiver = &receiver{
-		agents: a.agents, people: s.People, threads: threads{a.OwnThreads, a.Index}, buttons: s.Questions.Buttons, parking: a.parking, worker: s.Worker, sender: s.deliverer, pending: a.pending,
+		agents: a.agents, people: s.People, places: conversations{a.OwnThreads, a.Index, a.Inbox}, buttons: s.Questions.Buttons, parking: a.parking, worker: s.Worker, sender: s.deliverer, pending: a.pending,
 		meter: a.Meter, log: a.Log, notices: &notices{index: a.Index, people: s.People, sender: s.deliverer, zone: a.Zone, log: a.Log},
 	}
 }

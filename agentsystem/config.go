@@ -85,6 +85,9 @@ type Settings struct {
 	// OwnThreads says that each thread or topic of a channel is a conversation of its own,
 	// with its own agent; nil: never. Otherwise a person has one agent per channel.
 	OwnThreads func() bool
+	// NoteEdits says that an agent is told when a person edits a message that it has read
+	// already; nil: never.
+	NoteEdits func() bool
 	// Operators are the people who run this claybot, besides those on the web page and
 	// the terminal, as "connector/userId".
 	Operators func() []string
@@ -176,8 +179,12 @@ func (cfg Config) withDefaults() Config {
 	if cfg.RunsPerMinute == nil {
 		cfg.RunsPerMinute = func() int { return 0 }
 	}
+	never := func() bool { return false }
 	if cfg.OwnThreads == nil {
-		cfg.OwnThreads = func() bool { return false }
+		cfg.OwnThreads = never
+	}
+	if cfg.NoteEdits == nil {
+		cfg.NoteEdits = never
 	}
 	if cfg.UserSecrets == nil {
 		cfg.UserSecrets = func() UserSecrets { return MaskSecrets }

@@ -44,7 +44,9 @@ type intake struct {
 	// most is how many messages a person may write in a minute; 0: any number.
 	most  func() int
 	flood flood
-	log   *slog.Logger
+	// noteEdits says that an agent is told of edits that came too late to replace the text.
+	noteEdits func() bool
+	log       *slog.Logger
 }
 
 func checkMessage(to claybot.Descriptor, m claybot.AgentMessage) error {
@@ -58,7 +60,7 @@ func checkMessage(to claybot.Descriptor, m claybot.AgentMessage) error {
 	case !m.FirstHand && commands(m):
 		return fmt.Errorf("post %s: its sender did not type the command", m.ID)
 	}
-	return nil
+	return checkAmendment(m)
 }
 
 // commands reports whether a message does more than speak to its agent.
@@ -195,6 +197,8 @@ func (i *intake) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 		default:
 			p.IfIdle = say(claybot.OutgoingCommand, texts.OnlyHelpers)
 		}
+	case claybot.MessageEdit, claybot.MessageDelete:
+		i.prepareAmendment(agent, p)
 	case claybot.MessageUser:
 		if n := utf8.RuneCountInString(m.Text); n > inbox.MaxText {
 			p.Skip, p.Replies = "too_long", say(claybot.OutgoingNotice, texts.TooLong(n, inbox.MaxText))
@@ -223,7 +227,7 @@ func (i *intake) accepted(ctx context.Context, agent claybot.Agent, m claybot.Ag
 	switch done.Skipped {
 	case "":
 		return
-	case "command", questions.SkippedAnswer, questions.SkippedUnfit:
+	case "command", questions.SkippedAnswer, questions.SkippedUnfit, storage.SkippedEdit, storage.SkippedDeletion, storage.SkippedLate:
 		i.results.waiters.Ended(inbox.Result{}, m.ID)
 		return
 	case inbox.SkippedFull:

@@ -23,7 +23,7 @@ import (
 type receiver struct {
 	agents  *storage.Bounded
 	people  *people.Directory
-	threads threads
+	places  conversations
 	buttons *questions.Buttons
 	parking *parking
 	notices *notices
@@ -49,12 +49,10 @@ func (r *receiver) receive(ctx context.Context, to claybot.Descriptor, m claybot
 		return ReceivedError, &storage.Fault{Class: storage.ClassMessage, Err: err}
 	}
 	if !to.Foreground() || m.Type == claybot.MessageSystem || r.people.Admits(to, m) {
-		to, err := r.threads.place(ctx, to, m)
-		if err != nil {
-			return ReceivedError, err
-		}
-		done, err := r.parking.take(ctx, to, m)
-		return receivedAs(done, err), err
+		return r.take(ctx, to, m)
+	}
+	if amends(m) {
+		return ReceivedStranger, nil
 	}
 	r.log.Debug("message of an unknown user", "connector", to.Connector, "message", m.ID, "user", to.UserID, "channel", to.ChannelID)
 	out, err := r.people.Challenge(ctx, to, m, runs.NewID)
@@ -69,12 +67,29 @@ func (r *receiver) receive(ctx context.Context, to claybot.Descriptor, m claybot
 	return ReceivedStranger, nil
 }
 
+// take hands a message whose sender has access to the agent of its conversation.
+func (r *receiver) take(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (outcome string, err error) {
+	if amends(m) {
+		var found bool
+		if to, m, found, err = r.places.amended(ctx, to, m); err == nil && !found {
+			return ReceivedRefused, nil
+		}
+	} else {
+		to, err = r.places.place(ctx, to, m)
+	}
+	if err != nil {
+		return ReceivedError, err
+	}
+	done, err := r.parking.take(ctx, to, m)
+	return receivedAs(done, err), err
+}
+
 // receivedAs returns the outcome of a message that was handed to the store.
 func receivedAs(done storage.Posted, err error) string {
 	switch {
 	case err != nil:
 		return ReceivedError
-	case done.Skipped != "" && done.Skipped != "command" && done.Skipped != parkedReason:
+	case done.Skipped != "" && done.Skipped != "command" && done.Skipped != parkedReason && done.Skipped != storage.SkippedEdit && done.Skipped != storage.SkippedDeletion:
 		return ReceivedRefused
 	case !done.Added:
 		return ReceivedDuplicate

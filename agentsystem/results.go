@@ -76,7 +76,7 @@ func resultOf(r storage.Receipt) (res inbox.Result, ended bool) {
 // errSkipped returns why a message that no run took failed; nil where it succeeded.
 func errSkipped(r storage.Receipt) error {
 	switch r.Skipped {
-	case "command", questions.SkippedAnswer, questions.SkippedUnfit:
+	case "command", questions.SkippedAnswer, questions.SkippedUnfit, storage.SkippedEdit, storage.SkippedDeletion, storage.SkippedLate:
 		return nil
 	case "reset":
 		if r.Message.Type == claybot.MessageReset {

@@ -100,10 +100,18 @@ const (
 	ThreadsShared = "shared"
 )
 
+// Whether agents are told when a person edits a message that they have read.
+const (
+	EditsNote   = "note"
+	EditsIgnore = "ignore"
+)
+
 // Sessions are the settings of what a conversation is.
 type Sessions struct {
 	// Threads is ThreadsOwn or ThreadsShared; empty: as the data directory began.
 	Threads string `key:"threads" words:"own,shared"`
+	// Edits is EditsNote or EditsIgnore; empty: ignore.
+	Edits string `key:"edits" words:"note,ignore"`
 }
 
 // Limits bound what people may send.

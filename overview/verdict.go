@@ -79,7 +79,7 @@ func stillOpen(r storage.Receipt) bool {
 func verdictSkipped(r storage.Receipt) Verdict {
 	v := Verdict{OutcomeDropped, connectors.Capital(skippedWords(r.Skipped)) + "."}
 	switch r.Skipped {
-	case questions.SkippedAnswer, questions.SkippedUnfit:
+	case questions.SkippedAnswer, questions.SkippedUnfit, storage.SkippedEdit, storage.SkippedDeletion, storage.SkippedLate, storage.SkippedDeleted:
 		v.Outcome = OutcomeHandled
 	case "command", "reset", "canceled", "operator":
 		v.Outcome = OutcomeHandled

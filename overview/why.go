@@ -278,6 +278,10 @@ func skippedWords(reason string) string {
 		"agent_deleted":         "dropped, because its agent was deleted",
 		inbox.SkippedDamaged:    "damaged while it was parked; the sender was asked to send it again",
 		inbox.SkippedRevoked:    "dropped, because its sender may not write any more",
+		storage.SkippedEdit:     "it changed a message that waited",
+		storage.SkippedDeletion: "it deleted a message, or stopped its run",
+		storage.SkippedLate:     "it came too late to change its message",
+		storage.SkippedDeleted:  "dropped, because its sender deleted it before its turn came",
 		questions.SkippedAnswer: "the answer to a question; the run that asked went on with it",
 		questions.SkippedUnfit:  "it did not fit the question that the agent had asked; the sender was told",
 	}

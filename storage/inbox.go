@@ -29,6 +29,11 @@ type Inbox interface {
 	// A message that reserves a run id (Run) and ends without a run leaves a
 	// run of that id behind: CANCELED, with RunCanceled as its only event.
 	//
+	// An edit or a deletion changes the message of the same agent that it Amends, see
+	// claybot.AgentMessage, and is stored as skipped: with reason edit or deletion if it
+	// changed something, else with reason late. A message that was deleted while pending is
+	// skipped with reason deleted.
+	//
 	// A message with a Firing is entered into the ledger in the same commit; a
 	// known instant (with its attempt) is a duplicate. A silent message makes
 	// no agent due.
@@ -141,6 +146,9 @@ type Posting struct {
 	// Replies apply if a run was in flight, and IfIdle if none was.
 	Replies []claybot.Outgoing
 	IfIdle  []claybot.Outgoing
+	// Late is the text of the silent system message that an edit becomes if a run has taken
+	// the message; empty: it becomes none. Replies of a deletion apply if it canceled a run.
+	Late string
 	// By is who requests a cancel; empty means user.
 	By string
 	// Start begins a run with a message of a user that makes its agent due at once, if the
@@ -148,15 +156,24 @@ type Posting struct {
 	Start *Start
 }
 
+// The reasons for which edits and deletions are stored as skipped, and SkippedDeleted, for
+// which a message is that was deleted while it waited.
+const (
+	SkippedEdit     = "edit"     // it has replaced the text of a pending message
+	SkippedDeletion = "deletion" // it has ended a pending message, or canceled its run
+	SkippedLate     = "late"     // it came too late to change anything
+	SkippedDeleted  = "deleted"
+)
+
 // Posted is the result of a Post.
 type Posted struct {
 	// Added is false for a duplicate, which changed nothing.
 	Added bool
 	// Skipped is the reason why the message will not run; empty if it will.
 	Skipped string
-	// Canceled is the unfinished run that a reset or cancel message canceled.
+	// Canceled is the unfinished run that a reset, cancel or deletion canceled.
 	Canceled claybot.RunID
-	// Dropped are the pending messages that a reset discarded.
+	// Dropped are the pending messages that a reset or deletion discarded.
 	Dropped []claybot.MessageID
 	// Outbox are the replies as stored, in order.
 	Outbox []claybot.Outgoing

@@ -8,12 +8,20 @@ import (
 )
 
 const (
+	// StoppedByDeletion is said where the deletion of a message has stopped its run.
+	StoppedByDeletion = "Stopped, because you deleted the message."
+
 	// NotShown says that a question was too long for the platform.
 	NotShown = "I couldn't show a question here in full. Answer it on the page, or with: claybot questions"
 
 	textUndelivered = "I couldn't deliver a reply here. /why shows what happened to your last message."
 	textMaybeLost   = "One of my last replies may be missing: the connection broke while I was sending it."
 )
+
+// Edited tells an agent that a message which it has read was changed.
+func Edited(text string) string {
+	return "The user has edited an earlier message of theirs. It now reads:\n" + text
+}
 
 // NotDelivered is the notice about a message that was given up.
 func NotDelivered(o claybot.Outgoing) string {

@@ -118,6 +118,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 		Settings: agentsystem.Settings{
 			Profile: d.profile, Admission: d.admission, Society: d.society, Operators: d.operators, Zone: d.zone, Instances: c.Connectors.Platforms(),
 			OwnThreads:    d.ownThreads,
+			NoteEdits:     func() bool { return d.config.Load().Sessions.Edits == configs.EditsNote },
 			RunsPerMinute: func() int { return d.config.Load().Limits.RunsPerMinute },
 			UserSecrets:   func() agentsystem.UserSecrets { return agentsystem.UserSecrets(d.config.Load().Privacy.UserSecrets) },
 			SwitchedOff:   d.models.switchedOff, Models: d.models.names, Tools: box.allowed, Forbids: box.forbids, CheckPrompt: checkPrompt,

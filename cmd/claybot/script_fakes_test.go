@@ -177,6 +177,13 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 	case len(args) == 3 && args[0] == "say": // telegram say CHAT[:USER] TEXT
 		chat, user := person(ts, args[1])
 		r.last = r.telegram.Say(chat, user, args[2])
+	case len(args) == 4 && args[0] == "edit": // telegram edit CHAT MESSAGE TEXT
+		chat, _ := person(ts, args[1])
+		id, err := strconv.ParseInt(args[2], 10, 64)
+		ts.Check(err)
+		if r.last = r.telegram.EditText(chat, id, args[3]); r.last == 0 {
+			ts.Fatalf("there is no message %d of a person, or the bot does not ask for edits", id)
+		}
 	case len(args) == 1 && args[0] == "forget": // telegram forget: of all polls only the first arrives
 		r.telegram.Fail(telegramtest.Fault{Method: "getUpdates", Skip: 1, Times: -1, Drop: true})
 	case len(args) == 2 && args[0] == "next": // telegram next ID: of the next update
@@ -218,6 +225,11 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 			}
 			return false, fmt.Sprintf("the menu is %v", menu)
 		})
+	case len(args) == 1 && args[0] == "confirmed": // telegram confirmed: every update is
+		until(ts, func() (bool, string) {
+			n := r.telegram.Pending()
+			return len(n) == 0, fmt.Sprintf("unconfirmed are %v", n)
+		})
 	case len(args) == 1 && args[0] == "unconfirmed": // polled again, and nothing was confirmed
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -226,7 +238,7 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 			ts.Fatalf("update %d was confirmed; unconfirmed are %v", r.last, n)
 		}
 	default:
-		ts.Fatalf("usage: telegram say|expect|expect-none|said|shows|edited|forget|next|heal|menu|unconfirmed ...")
+		ts.Fatalf("usage: telegram say|edit|expect|expect-none|said|shows|edited|forget|next|heal|menu|confirmed|unconfirmed ...")
 	}
 }
 
@@ -260,8 +272,21 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 		ts.Fatalf("there is no Slack; use: fakes slack")
 	}
 	switch {
-	case len(args) == 3 && args[0] == "dm": // slack dm USER TEXT
-		r.slack.DM(args[1], args[2])
+	case (len(args) == 3 || len(args) == 4) && args[0] == "dm": // slack dm USER TEXT [VARIABLE]
+		_, id := r.slack.DM(args[1], args[2])
+		if len(args) == 4 {
+			ts.Setenv(args[3], id)
+		}
+	case len(args) == 4 && args[0] == "edit": // slack edit CHANNEL MESSAGE TEXT
+		if !r.slack.Edit(args[1], args[2], args[3]) {
+			ts.Fatalf("there is no message %s", args[2])
+		}
+	case len(args) == 3 && args[0] == "delete": // slack delete CHANNEL MESSAGE
+		r.slack.Delete(args[1], args[2])
+	case len(args) == 1 && args[0] == "acked": // slack acked: waits until every event is
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		ts.Check(r.slack.WaitAcked(ctx))
 	case (len(args) == 4 || len(args) == 5) && args[0] == "mention": // slack mention CHANNEL[/THREAD] USER TEXT [VARIABLE]
 		channel, thread, _ := strings.Cut(args[1], "/")
 		id := r.slack.Write(slacktest.Post{Channel: channel, Thread: thread, User: args[2], Text: "<@" + r.slackBot() + "> " + args[3], Mention: true})
@@ -276,7 +301,7 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 		r.settle(ts, nil)
 		r.expectNone(ts, "slack "+args[1], r.onSlack(args[1]))
 	default:
-		ts.Fatalf("usage: slack dm|mention|slash|expect|expect-none ...")
+		ts.Fatalf("usage: slack dm|mention|slash|edit|delete|acked|expect|expect-none ...")
 	}
 }
 

@@ -50,7 +50,14 @@ type said struct {
 		Share  bool `json:"is_share"`
 		Unfurl bool `json:"is_msg_unfurl"`
 	} `json:"attachments"` // of forwarded messages
-	Tokens struct {
+	Edited struct {
+		User string `json:"user"`
+		TS   string `json:"ts"`
+	} `json:"edited"`
+	DeletedTS string `json:"deleted_ts"`       // of message_deleted
+	Message   *said  `json:"message"`          // of message_changed: the message as it is now
+	Previous  *said  `json:"previous_message"` // of both: as it was
+	Tokens    struct {
 		Bot []string `json:"bot"`
 	} `json:"tokens"` // of tokens_revoked
 }
@@ -108,7 +115,9 @@ func (e event) message(name string, self identity) (incoming, verdict) {
 	v := e.Event
 	switch v.Subtype {
 	case "", "file_share", "thread_broadcast", "me_message":
-	default: // edits, deletions, joins, posts of integrations and so on
+	case "message_changed", "message_deleted":
+		return e.change(name, self)
+	default: // joins, posts of integrations and so on
 		return incoming{}, nothing
 	}
 	if v.BotID != "" || v.User == self.User || v.User == "" || v.User == slackbot {

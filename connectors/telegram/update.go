@@ -18,6 +18,7 @@ import (
 type update struct {
 	UpdateID int64     `json:"update_id"`
 	Message  *message  `json:"message"`
+	Edited   *message  `json:"edited_message"`
 	Callback *callback `json:"callback_query"`
 }
 
@@ -31,6 +32,8 @@ func (u *update) lane() (p person, ok bool) {
 	switch {
 	case m != nil:
 		from = m.From
+	case u.Edited != nil:
+		m, from = u.Edited, u.Edited.From
 	case u.Callback != nil:
 		m, from = u.Callback.Message, u.Callback.From
 	default:
@@ -110,10 +113,13 @@ func readUpdate(raw []byte) (update, error) {
 // deliver posts an update that is addressed to the bot and returns nil once it
 // may be acknowledged.
 func (l *loop) deliver(ctx context.Context, u *update) error {
-	if u.Message == nil {
-		return l.callback(ctx, u.Callback)
+	switch {
+	case u.Message != nil:
+		return l.wrote(ctx, l.handler, u)
+	case u.Edited != nil:
+		return l.edited(ctx, l.handler, u)
 	}
-	return l.wrote(ctx, l.handler, u)
+	return l.callback(ctx, u.Callback)
 }
 
 // wrote posts a message.
@@ -139,6 +145,34 @@ func (c *Connector) wrote(ctx context.Context, h connectors.Handler, u *update) 
 		c.figures.ignored.Add(1)
 		return nil
 	}
+	if err := h.Post(ctx, to, msg); err != nil {
+		return err
+	}
+	c.figures.posted.Add(1)
+	return nil
+}
+
+// edited posts the new text of a message. Telegram reports an edit with the whole message
+// (core.telegram.org/bots/api#update, edited_message); other changes, as of a live location or a
+// preview, have no text, or the one that is known.
+func (c *Connector) edited(ctx context.Context, h connectors.Handler, u *update) error {
+	m := u.Edited
+	to, ok := c.principal(m.Chat, m.From, m.SenderChat)
+	if !ok || m.Text == "" && m.Caption == "" || !m.own() {
+		c.figures.ignored.Add(1)
+		return nil
+	}
+	username, err := c.username(ctx, m)
+	if err != nil {
+		return err
+	}
+	msg, _ := c.read(&update{UpdateID: u.UpdateID, Message: m}, to, username)
+	if msg.Type != claybot.MessageUser || msg.Engine != "" {
+		c.figures.ignored.Add(1) // an edit is no command
+		return nil
+	}
+	msg.Type, msg.Amends, msg.Keys, msg.Files = claybot.MessageEdit, claybot.MessageID(msg.Keys[0]), nil, nil
+	msg.At = claybot.Now()
 	if err := h.Post(ctx, to, msg); err != nil {
 		return err
 	}

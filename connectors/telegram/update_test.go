@@ -250,8 +250,12 @@ func TestAlbumsQuotesEdits(t *testing.T) {
 		b.server.Deliver("edited_message", map[string]any{"message_id": 1})
 		b.run()
 		synctest.Wait()
-		if len(b.sink.got) != 6 {
+		if len(b.sink.got) != 7 {
 			t.Fatalf("got %q", b.sink.texts())
+		}
+		edit, original := b.sink.got[6], b.sink.got[3]
+		if edit.Type != claybot.MessageEdit || edit.Text != "changed" || string(edit.Amends) != original.Keys[0] || edit.Keys != nil || edit.ID == original.ID || !edit.FirstHand {
+			t.Errorf("the edit is %+v", edit)
 		}
 		for i, m := range b.sink.got {
 			want := map[int]string{4: "the original", 5: "orig"}[i]

@@ -53,19 +53,30 @@ func postMessage(c *Conn, p storage.Posting) (storage.Posted, error) {
 			return done, err
 		}
 	}
-	if err := a.there(); err != nil {
+	err := a.there()
+	if err != nil {
 		return done, err
 	}
 	at := c.now()
 	if m.At == 0 {
 		m.At = claybot.Time(at)
 	}
+	var changed storage.Posted
+	if m.Amends != "" {
+		p.Message = m
+		if p, changed, err = amend(c, a, p, at); err != nil {
+			return done, err
+		}
+		m = p.Message
+	}
 	idle := a.run == "" && a.node == "" && a.waiting == 0
 	done, replies, err := admitMessage(c, a, p, at)
 	if err != nil {
 		return done, err
 	}
-	done.Added = true
+	if done.Added = true; m.Amends != "" {
+		done.Dropped, done.Canceled = changed.Dropped, changed.Canceled
+	}
 	if err := receiveMessage(c, a, m, done.Skipped, p.Wait, at); err != nil {
 		return done, err
 	}

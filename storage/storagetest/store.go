@@ -78,6 +78,7 @@ func TestStore(t *testing.T, open Opener) {
 		{"outbox", outboxTests},
 		{"access", accessTests},
 		{"kin", kinTests},
+		{"amend", amendTests},
 		{"silent", silentTests},
 		{"pause", pauseTests},
 		{"between", betweenTests},

@@ -314,6 +314,10 @@ var skips = map[string]string{
 	"agent_deleted":  "its agent was deleted",
 	"token_rejected": "the platform rejected the connector's token",
 	"revoked":        "the sender's access was revoked",
+	"edit":           "it changed a message that waited",
+	"deletion":       "it deleted a message",
+	"late":           "it came too late to change its message",
+	"deleted":        "its sender deleted it first",
 }
 
 // engines says what the engines do.
@@ -360,6 +364,7 @@ var undoWords = map[claybot.EventType]string{
 
 var messageWords = map[claybot.MessageType]string{
 	claybot.MessageUser: "Message", claybot.MessageSystem: "Note", claybot.MessageReset: "Reset", claybot.MessageCancel: "Stop",
+	claybot.MessageEdit: "Edit", claybot.MessageDelete: "Deletion",
 	claybot.MessageCommand: "Command", claybot.MessageCompact: "Compaction request", claybot.MessageAnswer: "Answer",
 }
 

@@ -1,0 +1,79 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// conversations finds the conversation that a message belongs to.
+type conversations struct {
+	own      func() bool // each thread is a conversation of its own
+	index    Index
+	receipts storage.Receipts
+}
+
+// recentConversations is how many conversations of a person are looked through for the one
+// that a command without a thread concerns.
+const recentConversations = 100
+
+// place returns the descriptor of the conversation of d that m belongs to: that of its
+// thread, where threads are conversations of their own. A command that was entered in no
+// thread, because the platform has no commands there, concerns the conversation of the
+// channel to which its person wrote last.
+func (c conversations) place(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage) (claybot.Descriptor, error) {
+	if !d.Foreground() || d.ThreadID != "" || m.Type == claybot.MessageSystem || !c.own() {
+		return d, nil
+	}
+	if m.Context.ThreadID != "" || m.Context.MessageID != "" || !commands(m) || m.Engine != "" {
+		d.ThreadID = m.Context.ThreadID
+		return d, nil
+	}
+	left := recentConversations
+	for e, err := range c.index.Foreground(ctx, []string{d.OwnerID()}) {
+		if err != nil {
+			return d, fmt.Errorf("find the conversation of %s: %w", m.ID, err)
+		}
+		if e.Descriptor.Connector == d.Connector && e.Descriptor.ChannelID == d.ChannelID && e.Descriptor.UserID == d.UserID {
+			return e.Descriptor, nil
+		}
+		if left--; left == 0 {
+			break
+		}
+	}
+	return d, nil
+}
+
+// amended finds the message that an edit or a deletion is about. It returns the agent that
+// has it, and m with its id. found is false if there is none that the same person wrote in
+// the same channel: then there is nothing to change.
+func (c conversations) amended(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (of claybot.Descriptor, _ claybot.AgentMessage, found bool, err error) {
+	ids, err := c.receipts.FindMessages(ctx, string(m.Amends))
+	if err != nil || len(ids) == 0 {
+		return to, m, false, err
+	}
+	m.Amends = ids[len(ids)-1]
+	was, err := c.receipts.Receipt(ctx, m.Amends)
+	if err != nil || was.Agent == "" {
+		return to, m, false, unlessGone(err)
+	}
+	e, err := c.index.IndexedAgentByID(ctx, was.Agent)
+	if err != nil {
+		return to, m, false, unlessGone(err)
+	}
+	of = e.Descriptor
+	m.Context.ThreadID, m.Context.Group = was.Message.Context.ThreadID, was.Message.Context.Group
+	return of, m, of.Connector == to.Connector && of.ChannelID == to.ChannelID && was.Message.From.UserID == m.From.UserID, nil
+}
+
+// unlessGone returns err unless it says that there is no such message or agent, or that it
+// is damaged.
+func unlessGone(err error) error {
+	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrDamaged) {
+		return nil
+	}
+	return err
+}

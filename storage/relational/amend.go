@@ -1,0 +1,68 @@
+package relational
+
+import (
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// amend applies an edit or a deletion to the message of a that it names. It returns the
+// posting with which the edit or deletion itself is stored, and what it did.
+func amend(c *Conn, a *inboxRow, p storage.Posting, at int64) (storage.Posting, storage.Posted, error) {
+	var done storage.Posted
+	m := &p.Message
+	if p.Skip != "" {
+		return p, done, nil
+	}
+	deletion := m.Type == claybot.MessageDelete
+	of, err := findAmended(c, a.id, m.Amends)
+	switch {
+	case err != nil:
+	case of.pending && deletion:
+		p.Skip = storage.SkippedDeletion
+		done.Dropped, err = dropWaiting(c, a, storage.SkippedDeleted, func(id claybot.MessageID, _ claybot.MessageType) bool { return id == m.Amends })
+		a.wake()
+	case of.pending && of.message.Type == claybot.MessageUser:
+		p.Skip = storage.SkippedEdit
+		of.message.Text, of.message.Masked = m.Text, m.Masked
+		err = rewrite(c, of.message)
+	case deletion && a.run != "" && of.run == a.run:
+		p.Skip, done.Canceled = storage.SkippedDeletion, a.run
+		err = askCancel(c, a, "user", at)
+	case !deletion && p.Late != "" && of.run != "":
+		m.Type, m.Kind, m.Silent, m.Text = claybot.MessageSystem, claybot.KindNotice, true, p.Late
+	default:
+		p.Skip = storage.SkippedLate
+	}
+	if done.Canceled == "" && deletion {
+		p.Replies = nil
+	}
+	return p, done, err
+}
+
+// An amended is the message that an edit or a deletion names; zero if there is none.
+type amended struct {
+	message claybot.AgentMessage
+	pending bool
+	run     claybot.RunID // that took it
+}
+
+func findAmended(c *Conn, agent claybot.AgentID, id claybot.MessageID) (of amended, err error) {
+	_, err = c.first("SELECT body, crc, run, skipped FROM messages WHERE id = ? AND agent = ?", func(r Row) error {
+		m, err := decodeMessage(r, 0)
+		if err != nil {
+			return nil // a damaged message is reported to who takes it
+		}
+		of = amended{m, r.Null(2) && r.Null(3), claybot.RunID(r.Str(2))}
+		return nil
+	}, id, agent)
+	return of, err
+}
+
+// rewrite replaces the content of a pending message.
+func rewrite(c *Conn, m claybot.AgentMessage) error {
+	body, crc, err := encode(m)
+	if err != nil {
+		return err
+	}
+	return c.do("UPDATE messages SET body = ?, crc = ? WHERE id = ?", body, crc, m.ID)
+}

@@ -1,0 +1,81 @@
+package storagetest
+
+import (
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// amending posts an edit or a deletion of a message.
+func (b *bed) amending(kind claybot.MessageType, id string, of claybot.MessageID, late string) storage.Posted {
+	b.Helper()
+	p := b.typed(kind, id)
+	p.Message.Amends, p.Late = of, late
+	p.Replies = []claybot.Outgoing{reply(id + ".reply")}
+	if kind == claybot.MessageDelete {
+		p.Message.Text = ""
+	}
+	return b.deliver(p)
+}
+
+var amendTests = []storeTest{
+	{"an edit of a pending message", func(b *bed) {
+		b.post("m1", minute)
+		b.post("m2", minute)
+		done := b.amending(claybot.MessageEdit, "e1", "m1", "noted")
+		b.equal("edit", []any{done.Added, done.Skipped, outIDs(done.Outbox)}, []any{true, storage.SkippedEdit, []string{"e1.reply"}})
+		b.equal("again", b.amending(claybot.MessageEdit, "e1", "m1", "noted").Added, false)
+		b.again()
+		b.amending(claybot.MessageEdit, "e2", "m2", "")
+		b.equal("waiting", b.figures().Waiting, 2)
+		b.post("m3", instant)
+		box := b.hold(nodeOne)
+		b.equal("taken", ids(box.Waiting), []claybot.MessageID{"m1", "m2", "m3"})
+		b.equal("texts", []string{box.Waiting[0].Text, box.Waiting[1].Text}, []string{"text of e1", "text of e2"})
+	}},
+	{"a deletion of a pending message", func(b *bed) {
+		b.post("m1", minute)
+		b.post("m2", minute)
+		done := b.amending(claybot.MessageDelete, "d1", "m1", "")
+		b.equal("deletion", []any{done.Added, done.Skipped, done.Dropped, done.Canceled, done.Outbox},
+			[]any{true, storage.SkippedDeletion, []claybot.MessageID{"m1"}, claybot.RunID(""), []claybot.Outgoing(nil)})
+		skipped, _ := b.receiptOf("m1")
+		b.equal("m1", skipped, storage.SkippedDeleted)
+		b.equal("late edit", b.amending(claybot.MessageEdit, "e1", "m1", "noted").Skipped, storage.SkippedLate)
+		b.dueIn("m2", minute.Quiet)
+		b.amending(claybot.MessageDelete, "d2", "m2", "")
+		b.neverDue("after all were deleted")
+		b.equal("waiting", b.figures().Waiting, 0)
+	}},
+	{"after a run took the message", func(b *bed) {
+		lease, _ := b.begin("r1")
+		b.equal("ignored edit", b.amending(claybot.MessageEdit, "e1", "m-r1", "").Skipped, storage.SkippedLate)
+		noted := b.amending(claybot.MessageEdit, "e2", "m-r1", "noted")
+		b.equal("noted edit", []any{noted.Added, noted.Skipped}, []any{true, ""})
+		m := ok(b.Receipt(b.ctx, "e2"))(b).Message
+		b.equal("note", []any{m.Type, m.Kind, m.Silent, m.Text}, []any{claybot.MessageSystem, claybot.KindNotice, true, "noted"})
+		done := b.amending(claybot.MessageDelete, "d1", "m-r1", "")
+		b.equal("deletion", []any{done.Skipped, done.Dropped, done.Canceled, outIDs(done.Outbox)},
+			[]any{storage.SkippedDeletion, []claybot.MessageID(nil), claybot.RunID("r1"), []string{"d1.reply"}})
+		_, by, err := b.Renew(b.ctx, lease, ttl)
+		b.noError(err)
+		b.equal("renewal says", by, "user")
+	}},
+	{"after the run has ended", func(b *bed) {
+		lease, _ := b.begin("r1")
+		b.succeed(lease, "r1")
+		for kind, id := range map[claybot.MessageType]string{claybot.MessageDelete: "d1", claybot.MessageEdit: "e1"} {
+			done := b.amending(kind, id, "m-r1", "")
+			b.equal(id, []any{done.Added, done.Skipped, done.Canceled}, []any{true, storage.SkippedLate, claybot.RunID("")})
+		}
+		b.equal("unknown", b.amending(claybot.MessageDelete, "d2", "nothing", "").Skipped, storage.SkippedLate)
+		b.neverDue("after the end")
+	}},
+	{"of another agent", func(b *bed) {
+		b.post("m1", minute)
+		other := b.newAgent("C2")
+		p := b.typed(claybot.MessageDelete, "d1")
+		p.To, p.Message.Amends = other, "m1"
+		b.equal("deletion", b.deliver(p).Skipped, storage.SkippedLate)
+		b.equal("waiting", b.figures().Waiting, 1)
+	}},
+}
