@@ -197,6 +197,46 @@ func TestStreamingSlowsDown(t *testing.T) {
 	})
 }
 
+// Edits have a limit of the workspace: when one is refused, edits of all channels pause for
+// as long as Slack says, and posts go on.
+func TestEditsPauseTogether(t *testing.T) {
+	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
+		var edits []claybot.Outgoing
+		for _, user := range []string{"U1", "U2", "U3"} {
+			channel, _ := w.slack.DM(user, "hi")
+			o := outgoing(channel, "", "begins")
+			ts, err := w.Send(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.Edit = ts
+			edits = append(edits, o)
+		}
+		refused, sent := 0, 0
+		for i := range 100 {
+			var r *connectors.RetryError
+			switch _, err := w.Send(t.Context(), edits[i%3]); {
+			case err == nil:
+				sent++
+			case errors.As(err, &r):
+				refused++
+			default:
+				t.Fatal(err)
+			}
+		}
+		if n := len(w.slack.Calls(methodUpdate)); n != 51 || sent != 50 || refused != 50 {
+			t.Errorf("%d calls for 100 edits: %d sent, %d refused; want 50 and the first refusal", n, sent, refused)
+		}
+		if _, err := w.Send(t.Context(), outgoing("DU1", "", "a post")); err != nil {
+			t.Errorf("a post meanwhile: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if _, err := w.Send(t.Context(), edits[2]); err != nil {
+			t.Errorf("a minute later: %v", err)
+		}
+	})
+}
+
 // An answer that was lost is found by its metadata and not sent twice.
 func TestFind(t *testing.T) {
 	for _, c := range []struct {

@@ -278,8 +278,8 @@ func (c *Connector) whoami(ctx context.Context) (identity, error) {
 	return c.identify(ctx)
 }
 
-// Streaming returns the rate of edits, which is lower after Slack limited edits
-// of the route.
+// Streaming returns the rate of edits, which is lower after Slack limited edits of the
+// workspace.
 func (c *Connector) Streaming(r claybot.Route) connectors.Streaming {
 	s := connectors.Streaming{First: 64, Wait: 1500 * time.Millisecond, Every: time.Second, Limit: 3500}
 	if _, channel, ok := strings.Cut(r.ChannelID, "/"); ok && c.penalties.recent(methodUpdate, channel) {
