@@ -33,7 +33,7 @@ func (b *bencher) crowd(ctx context.Context) error {
 		return err
 	}
 	defer stopModel()
-	server := telegramtest.New(telegramtest.Config{NoJournal: true})
+	server := telegramtest.New(telegramtest.Config{NoJournal: true, NoLimits: true})
 	defer server.Close()
 	url, err := server.Start()
 	if err != nil {

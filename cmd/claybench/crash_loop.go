@@ -108,7 +108,7 @@ type loopRig struct {
 }
 
 func (s loopScene) play(ctx context.Context, o options, dir string) (*loopResult, error) {
-	r := &loopRig{loopScene: s, bin: o.bin, dir: dir, tg: telegramtest.New(telegramtest.Config{NoJournal: true})}
+	r := &loopRig{loopScene: s, bin: o.bin, dir: dir, tg: telegramtest.New(telegramtest.Config{NoJournal: true, NoLimits: true})}
 	model := openaitest.New(openaitest.Config{Reply: r.reply, Keep: 1})
 	modelURL, stopModel, err := model.Start()
 	if err != nil {

@@ -25,7 +25,7 @@ type window struct {
 
 func newWindow() *window {
 	w := &window{handed: make(map[string]time.Time), replied: make(map[string]time.Time)}
-	w.server = telegramtest.New(telegramtest.Config{NoJournal: true, OnMessage: w.reply})
+	w.server = telegramtest.New(telegramtest.Config{NoJournal: true, NoLimits: true, OnMessage: w.reply})
 	return w
 }
 

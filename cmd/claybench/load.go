@@ -30,7 +30,7 @@ type person struct {
 
 func newTown() (*town, error) {
 	t := &town{people: make(map[int64]*person)}
-	t.server = telegramtest.New(telegramtest.Config{NoJournal: true, OnMessage: t.answered})
+	t.server = telegramtest.New(telegramtest.Config{NoJournal: true, NoLimits: true, OnMessage: t.answered})
 	url, err := t.server.Start()
 	t.url = url
 	return t, err

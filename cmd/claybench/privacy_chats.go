@@ -46,7 +46,7 @@ var (
 func (r *leakRig) openChats() (*places, error) {
 	r.judge = newLeakJudge(leakMembers, leakNames)
 	p := new(places)
-	p.telegram = telegramtest.New(telegramtest.Config{NoJournal: true, OnMessage: func(m telegramtest.Message) { r.onTelegram(p.telegram, m) }})
+	p.telegram = telegramtest.New(telegramtest.Config{NoJournal: true, NoLimits: true, OnMessage: func(m telegramtest.Message) { r.onTelegram(p.telegram, m) }})
 	p.slack = slacktest.New(slacktest.Config{Manifest: slack.Manifest, Redeliver: leakAgain, NoEcho: true, OnMessage: func(m slacktest.Message) { r.onSlack(p.slack, m) }})
 	if err := p.open(); err != nil {
 		return nil, err

@@ -290,8 +290,8 @@ func TestDeadButtons(t *testing.T) {
 		if len(b.sink.presses) != 0 || len(b.sink.got) != 1 || len(b.server.Pending()) != 0 {
 			t.Errorf("answers %+v, messages %q, waiting %v", b.sink.presses, b.sink.texts(), b.server.Pending())
 		}
-		if _, ignored, broken := b.conn.Figures(); ignored != int64(len(queries))+11 || broken != 1 {
-			t.Errorf("%d ignored, %d broken; want %d and 1", ignored, broken, len(queries)+11)
+		if _, ignored, broken := b.conn.Figures(); ignored != int64(len(queries))+10 || broken != 1 {
+			t.Errorf("%d ignored, %d broken; want %d and 1", ignored, broken, len(queries)+10)
 		}
 		if h := b.conn.Health(); h.State != connectors.StateLive {
 			t.Errorf("health %+v", h)

@@ -195,6 +195,7 @@ func TestLostAnswers(t *testing.T) {
 			const n = 200
 			b.server.Say(7, 7, "hi")
 			for i := range n {
+				time.Sleep(time.Second) // Telegram takes one message a second
 				o := outgoing("7", fmt.Sprintf("answer %d", i))
 				b.server.Fail(telegramtest.Fault{Method: "sendMessage", Lost: i%2 == 0, Cut: i%2 == 1})
 				_, err := b.conn.Send(t.Context(), o)
@@ -208,6 +209,7 @@ func TestLostAnswers(t *testing.T) {
 				if receipt, err := b.conn.Send(t.Context(), o); err != nil || receipt == "" {
 					t.Fatalf("copy of answer %d: %q, %v", i, receipt, err)
 				}
+				time.Sleep(time.Second)
 			}
 			got := b.server.Sent(7)
 			var want []string
@@ -309,7 +311,7 @@ func TestSendErrors(t *testing.T) {
 // Nothing is held back before the first 429. Then the chat is silent for
 // exactly the time named, other chats are not, and it becomes free again.
 func TestRatesAreLearned(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+	inBubbleWith(t, telegramtest.Config{NoLimits: true}, Config{}, func(t *testing.T, b *bubble) {
 		b.server.Say(7, 7, "hi")
 		b.server.Say(8, 8, "hi")
 		send := func(chat string) error {
@@ -396,7 +398,7 @@ func TestTypingAndStreaming(t *testing.T) {
 }
 
 func BenchmarkSend(b *testing.B) {
-	s := telegramtest.New(telegramtest.Config{NoJournal: true})
+	s := telegramtest.New(telegramtest.Config{NoJournal: true, NoLimits: true})
 	defer s.Close()
 	url, err := s.Start()
 	if err != nil {

@@ -68,6 +68,9 @@ func openSuite(t *testing.T) *connectorstest.Platform {
 		Close: func() {
 			transport.CloseIdleConnections()
 			server.Close()
+			if strange := server.Strange(); len(strange) > 0 {
+				t.Errorf("calls that Telegram does not document: %q", strange)
+			}
 		},
 		Secrets: []string{"FAKE-telegram-token"}, Logs: logs.String,
 		User: strconv.Itoa,

@@ -138,8 +138,14 @@ type bubble struct {
 // inBubble calls test with an emulator and a connector that is not running.
 func inBubble(t *testing.T, cfg Config, test func(t *testing.T, b *bubble)) {
 	t.Helper()
+	inBubbleWith(t, telegramtest.Config{}, cfg, test)
+}
+
+// inBubbleWith is inBubble with an emulator of that configuration.
+func inBubbleWith(t *testing.T, tc telegramtest.Config, cfg Config, test func(t *testing.T, b *bubble)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bubble{t: t, server: telegramtest.New(telegramtest.Config{}), sink: &sink{}, logs: &logbook{}}
+		b := &bubble{t: t, server: telegramtest.New(tc), sink: &sink{}, logs: &logbook{}}
 		if cfg.Token == "" {
 			cfg.Token = telegramtest.Token
 		}
@@ -154,6 +160,9 @@ func inBubble(t *testing.T, cfg Config, test func(t *testing.T, b *bubble)) {
 			}
 			transport.CloseIdleConnections()
 			b.server.Close()
+			if strange := b.server.Strange(); len(strange) > 0 {
+				t.Errorf("calls that Telegram does not document: %q", strange)
+			}
 		}()
 		test(t, b)
 		if strings.Contains(b.logs.String(), "FAKE-telegram-token") {

@@ -57,6 +57,7 @@ func TestGroups(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, Config{}, func(t *testing.T, b *bubble) {
 				tt.in.ChatID, tt.in.UserID = group, 7
+				b.server.Promote(group) // so that what is not for the bot comes as well
 				b.server.Write(tt.in)
 				b.run()
 				synctest.Wait()

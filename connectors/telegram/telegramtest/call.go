@@ -95,11 +95,14 @@ func (i *integer) UnmarshalJSON(b []byte) error {
 
 // handle does the work of a call.
 func (s *Server) handle(c *call) ([]byte, *apiError) {
+	if e := s.check(c); e != nil {
+		return nil, e
+	}
 	switch c.method {
 	case "getme":
 		return mustJSON(map[string]any{
 			"id": s.bot, "is_bot": true, "first_name": s.cfg.Username, "username": s.cfg.Username,
-			"can_join_groups": true, "can_read_all_group_messages": true,
+			"can_join_groups": true, "can_read_all_group_messages": s.cfg.SeesAll,
 		}), nil
 	case "getupdates":
 		return s.getUpdates(c)
@@ -166,41 +169,5 @@ func (s *Server) setCommands(c *call) ([]byte, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.commands = p.Commands
-	return []byte("true"), nil
-}
-
-// SetWebhook makes polling impossible, as a webhook set by another program.
-func (s *Server) SetWebhook(url string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.webhook = url
-	if url != "" {
-		s.queue.terminate()
-	}
-}
-
-func (s *Server) webhooks(c *call) ([]byte, *apiError) {
-	var p struct {
-		URL  string `json:"url"`
-		Drop bool   `json:"drop_pending_updates"`
-	}
-	if err := json.Unmarshal(c.params, &p); err != nil {
-		return nil, badParams(err)
-	}
-	switch c.method {
-	case "setwebhook":
-		s.SetWebhook(p.URL)
-	case "deletewebhook":
-		s.SetWebhook("")
-	default:
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return mustJSON(map[string]any{"url": s.webhook, "pending_update_count": s.queue.len(), "has_custom_certificate": false}), nil
-	}
-	if p.Drop {
-		s.mu.Lock()
-		s.queue.forget(s.queue.next)
-		s.mu.Unlock()
-	}
 	return []byte("true"), nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 )
@@ -13,6 +12,7 @@ import (
 type chat struct {
 	id         int64
 	kicked     bool // the bot was removed
+	admin      bool // the bot is an administrator
 	migratedTo int64
 	topics     map[int64]bool
 	messages   map[int64]*stored
@@ -227,43 +227,6 @@ func (s *Server) touch() {
 		close(s.changed)
 		s.changed = nil
 	}
-}
-
-// A rate is a token bucket, and the silence behind an overrun.
-type rate struct {
-	tokens float64
-	filled time.Time
-	silent time.Time
-	told   time.Time // the bot knows that it must be silent until then
-}
-
-// allow takes one token, or refuses with a 429.
-func (s *Server) allow(c *chat) *apiError {
-	now := time.Now()
-	r := &c.rate
-	if now.Before(r.told) {
-		s.broken++
-	}
-	if !now.Before(r.silent) && s.cfg.ChatRate > 0 {
-		burst := float64(max(s.cfg.ChatBurst, 1))
-		if r.filled.IsZero() {
-			r.tokens = burst
-		} else {
-			r.tokens = min(burst, r.tokens+now.Sub(r.filled).Seconds()*s.cfg.ChatRate)
-		}
-		r.filled = now
-		if r.tokens < 1 {
-			r.silent = now.Add(time.Duration(math.Ceil((1-r.tokens)/s.cfg.ChatRate)) * time.Second)
-		} else {
-			r.tokens--
-		}
-	}
-	if now.Before(r.silent) {
-		after := int(math.Ceil(r.silent.Sub(now).Seconds()))
-		r.told = now.Add(time.Duration(after) * time.Second)
-		return &apiError{Code: 429, Description: fmt.Sprintf("Too Many Requests: retry after %d", after), RetryAfter: after}
-	}
-	return nil
 }
 
 // open returns the chat of a send, or why the send fails.

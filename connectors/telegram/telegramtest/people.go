@@ -75,7 +75,8 @@ func (s *Server) Mention(chat, user int64, text string) int64 {
 }
 
 // Write lets a person do something, and returns the ids of the update and of
-// the message. The update is 0 when the bot does not want messages.
+// the message. The update is 0 when the bot does not want messages, or
+// privacy mode hides this one.
 func (s *Server) Write(in Incoming) (update, message int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +95,7 @@ func (s *Server) Write(in Incoming) (update, message int64) {
 		text = in.Caption
 	}
 	c.messages[id] = &stored{Message: Message{ID: id, ChatID: in.ChatID, ThreadID: in.ThreadID, Text: text, At: time.Now()}, from: in.UserID}
-	return s.deliver("message", mustJSON(m)), id
+	return s.deliverIn(c, "message", mustJSON(m)), id
 }
 
 // EditText lets a person change a message of theirs.
@@ -109,7 +110,7 @@ func (s *Server) EditText(chat, message int64, text string) int64 {
 	old.Text = text
 	m := s.incoming(c, message, Incoming{ChatID: chat, UserID: old.from, Text: text, ThreadID: old.ThreadID})
 	m["edit_date"] = time.Now().Unix()
-	return s.deliver("edited_message", mustJSON(m))
+	return s.deliverIn(c, "edited_message", mustJSON(m))
 }
 
 // incoming is a message of a person in Telegram's form.

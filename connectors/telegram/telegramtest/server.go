@@ -9,22 +9,21 @@
 //
 // Known differences from the real platform:
 //
-//   - One bot and one token. The bot is a member of every group, sees every
-//     message there (no privacy mode) and may write unless it was kicked.
-//   - Methods: getMe, getUpdates, setWebhook, deleteWebhook, getWebhookInfo,
-//     sendMessage, editMessageText, editMessageReplyMarkup,
-//     answerCallbackQuery, deleteMessage, sendChatAction, setMyCommands,
-//     getMyCommands, getFile and the address of files, sendDocument, sendPhoto,
-//     sendVoice, sendAudio, sendVideo (multipart/form-data only),
-//     setMessageReaction. Everything else is 404. A webhook is only remembered,
-//     since it blocks polling; nothing is delivered to it.
+//   - One bot and one token. The bot is a member of every group and may write unless it
+//     was kicked. It is in privacy mode unless the test says otherwise (Config.SeesAll,
+//     Promote).
+//   - The methods of the table in methods.go, with their parameters and no others;
+//     Telegram ignores unknown ones. Everything else is 404. Files are sent as
+//     multipart/form-data only.
+//   - Webhooks get one update at a time, and may be without TLS on loopback.
 //   - Of a picture the form and the size are checked, of a voice message the
 //     first bytes only, and one of another type is refused where Telegram shows
 //     a document. Of the reactions that Telegram knows, some are known.
 //   - Parse modes are none and HTML. Entities of plain text (addresses,
 //     hashtags) are not found. Adjacent and nested entities are kept as they
 //     were written, without Telegram's merging and sorting.
-//   - Rates are what the test sets; by default there are none.
+//   - Limits are exact: for a chat, a group and the bot as Telegram's FAQ says. Typing
+//     signs do not count.
 //   - An update below the offset is forgotten at once, also when ids jumped
 //     down after a quiet week.
 //   - Below a message there may be inline buttons with data or an address, or a
@@ -58,10 +57,16 @@ import (
 type Config struct {
 	Token    string // default the constant Token
 	Username string // default "claybot"
-	// ChatRate is how many messages and edits per second a chat takes, and
-	// ChatBurst how many at once; 0 is no limit.
+	// ChatRate is how many messages and edits per second a chat takes, default 1, and
+	// ChatBurst how many at once, default 20. Groups take 20 a minute as well, and all
+	// chats together 30 a second. NoLimits switches all of that off, for measurements.
 	ChatRate  float64
 	ChatBurst int
+	NoLimits  bool
+	// SeesAll switches privacy mode off.
+	SeesAll bool
+	// Hooks carries updates to a webhook; default http.DefaultTransport.
+	Hooks http.RoundTripper
 	// PressAge is how old a button press may be when it is answered; default 15 s.
 	PressAge time.Duration
 	// OnMessage is called after every new or edited message of the bot, and
@@ -93,7 +98,10 @@ type Server struct {
 	files    map[string]*held // by their ids
 	// reactions are the emoji that are taken.
 	reactions map[string]bool
-	webhook   string
+	hook      hook
+	hooking   sync.WaitGroup
+	all       rate // of all chats together
+	strange   []string
 	broken    int           // violations of a silence
 	changed   chan struct{} // closed when something happens; nil while no call waits
 
@@ -112,6 +120,12 @@ func New(cfg Config) *Server {
 	}
 	if cfg.Username == "" {
 		cfg.Username = "claybot"
+	}
+	if cfg.ChatRate == 0 {
+		cfg.ChatRate = chatRate
+	}
+	if cfg.ChatBurst == 0 {
+		cfg.ChatBurst = chatBurst
 	}
 	if cfg.PressAge <= 0 {
 		cfg.PressAge = defaultPressAge
@@ -163,7 +177,6 @@ func (s *Server) Stop() {
 func (s *Server) Close() {
 	s.Stop()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	select {
 	case <-s.done:
 	default:
@@ -172,6 +185,8 @@ func (s *Server) Close() {
 	if s.pipes != nil {
 		_ = s.pipes.http.Close() // only the listener's own error
 	}
+	s.mu.Unlock()
+	s.hooking.Wait()
 }
 
 // RefuseConnections makes dials of Transport fail, as an unreachable host.

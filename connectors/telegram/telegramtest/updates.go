@@ -87,7 +87,10 @@ func (q *queue) terminate() {
 
 // allows reports whether updates of that kind are wanted.
 func (q *queue) allows(kind string) bool {
-	return len(q.allowed) == 0 || slices.Contains(q.allowed, kind)
+	if len(q.allowed) == 0 {
+		return updateTypes[kind]
+	}
+	return slices.Contains(q.allowed, kind)
 }
 
 func conflict() *apiError {
@@ -111,15 +114,15 @@ func (s *Server) getUpdates(c *call) ([]byte, *apiError) {
 		return nil, badParams(err)
 	}
 	limit := min(max(int(p.Limit), 1), 100)
+	if p.Allowed != nil {
+		s.wanted(*p.Allowed)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.webhook != "" {
+	if s.hook.url != "" {
 		return nil, hooked()
 	}
 	s.queue.terminate()
-	if p.Allowed != nil {
-		s.queue.allowed = *p.Allowed
-	}
 	if p.Offset < 0 {
 		p.Offset = integer(s.queue.fromEnd(int(-p.Offset)))
 	}
@@ -158,7 +161,7 @@ func (s *Server) longPoll(c *call, timeout time.Duration) *apiError {
 		s.queue.poll = nil
 	}
 	switch {
-	case ended && s.webhook != "":
+	case ended && s.hook.url != "":
 		return hooked()
 	case ended:
 		return conflict()
@@ -220,6 +223,14 @@ func (s *Server) Deliver(kind string, payload any) int64 {
 	body := mustJSON(payload)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.deliver(kind, body)
+}
+
+// deliverIn delivers what happened in a chat, if privacy mode does not hide it.
+func (s *Server) deliverIn(c *chat, kind string, body []byte) int64 {
+	if s.hiddenFrom(c, body) {
+		return 0
+	}
 	return s.deliver(kind, body)
 }
 

@@ -1,0 +1,205 @@
+package telegramtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// SecretHeader is the header with the secret of a webhook.
+const SecretHeader = "X-Telegram-Bot-Api-Secret-Token" //nolint:gosec // the name of a header
+
+// The first and the longest pause between two deliveries of an update that was not taken.
+const (
+	hookPause = time.Second
+	hookMost  = time.Minute
+)
+
+// hookPorts are those that a webhook may have.
+var hookPorts = []string{"", "443", "80", "88", "8443"}
+
+// A hook is a webhook.
+type hook struct {
+	url, secret string
+	most        int // connections; only remembered
+	failed      time.Time
+	failure     string
+	stop        chan struct{} // of its deliveries; nil for none
+}
+
+// SetWebhook makes polling impossible, as a webhook set by another program, which gets
+// nothing here.
+func (s *Server) SetWebhook(url string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.setHook(hook{url: url})
+}
+
+// setHook replaces the webhook. The lock is held.
+func (s *Server) setHook(h hook) {
+	if s.hook.stop != nil {
+		close(s.hook.stop)
+	}
+	s.hook = h
+	if h.url != "" {
+		s.queue.terminate()
+	}
+}
+
+func (s *Server) webhooks(c *call) ([]byte, *apiError) {
+	var p struct {
+		URL     string    `json:"url"`
+		Secret  string    `json:"secret_token"`
+		Most    integer   `json:"max_connections"`
+		Allowed *[]string `json:"allowed_updates"`
+		Drop    bool      `json:"drop_pending_updates"`
+	}
+	if err := json.Unmarshal(c.params, &p); err != nil {
+		return nil, badParams(err)
+	}
+	if c.method == "getwebhookinfo" {
+		return s.hookInfo(), nil
+	}
+	h := hook{url: p.URL, secret: p.Secret, most: max(int(p.Most), 0)}
+	if c.method == "deletewebhook" {
+		h = hook{}
+	}
+	if e := h.check(); e != nil {
+		return nil, e
+	}
+	if p.Allowed != nil {
+		s.wanted(*p.Allowed)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.Drop {
+		s.queue.forget(s.queue.next)
+	}
+	if h.url != "" {
+		h.stop = make(chan struct{})
+	}
+	s.setHook(h)
+	if h.stop != nil {
+		s.hooking.Go(func() { s.deliverTo(h) })
+	}
+	return []byte("true"), nil
+}
+
+// check refuses an address and a secret that Telegram refuses. Loopback may do without TLS
+// and with any port, which Telegram does not allow.
+func (h hook) check() *apiError {
+	if h.url == "" {
+		return nil
+	}
+	u, err := url.Parse(h.url)
+	local := err == nil && (u.Hostname() == "127.0.0.1" || strings.HasSuffix(u.Hostname(), ".test"))
+	switch {
+	case err != nil || u.Host == "":
+		return badRequest("bad webhook: invalid URL")
+	case !local && u.Scheme != "https":
+		return badRequest("bad webhook: An HTTPS URL must be provided for webhook")
+	case !local && !slices.Contains(hookPorts, u.Port()):
+		return badRequest("bad webhook: Webhook can be set up only on ports 80, 88, 443 or 8443")
+	case len(h.secret) > 256:
+		return badRequest("secret token is too long")
+	case strings.Trim(h.secret, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "":
+		return badRequest("secret token contains unallowed characters")
+	}
+	return nil
+}
+
+func (s *Server) hookInfo() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info := map[string]any{"url": s.hook.url, "pending_update_count": s.queue.len(), "has_custom_certificate": false}
+	if len(s.queue.allowed) > 0 {
+		info["allowed_updates"] = s.queue.allowed
+	}
+	if s.hook.most > 0 {
+		info["max_connections"] = s.hook.most
+	}
+	if s.hook.failure != "" {
+		info["last_error_date"], info["last_error_message"] = s.hook.failed.Unix(), s.hook.failure
+	}
+	return mustJSON(info)
+}
+
+// deliverTo posts updates to a webhook, one at a time, each again until it is taken or too
+// old, until the webhook is replaced.
+func (s *Server) deliverTo(h hook) {
+	client := &http.Client{
+		Transport: s.cfg.Hooks, Timeout: time.Minute,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	for pause := hookPause; ; {
+		id, body, arrived := s.head()
+		var wait <-chan time.Time
+		if body != nil {
+			after, err := push(client, h, body)
+			if err == nil {
+				s.mu.Lock()
+				s.queue.forget(id + 1)
+				s.touch()
+				s.mu.Unlock()
+				pause = hookPause
+				continue
+			}
+			s.mu.Lock()
+			s.hook.failed, s.hook.failure = time.Now(), err.Error()
+			s.mu.Unlock()
+			arrived, wait = nil, time.After(max(pause, after))
+			pause = min(2*pause, hookMost)
+		}
+		select {
+		case <-arrived:
+		case <-wait:
+		case <-h.stop:
+			return
+		case <-s.done:
+			return
+		}
+	}
+}
+
+// head is the oldest update, or a channel that is closed when one arrives.
+func (s *Server) head() (id int64, body []byte, arrived chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue.forget(0)
+	if s.queue.len() > 0 {
+		u := s.queue.waiting[s.queue.head]
+		return u.id, u.body, nil
+	}
+	if s.queue.arrived == nil {
+		s.queue.arrived = make(chan struct{})
+	}
+	return 0, nil, s.queue.arrived
+}
+
+// push delivers one update. With an error it returns the pause that the receiver asks for.
+func push(client *http.Client, h hook, body []byte) (time.Duration, error) {
+	req, err := http.NewRequest(http.MethodPost, h.url, bytes.NewReader(body)) //nolint:noctx // the client has a time limit
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if h.secret != "" {
+		req.Header.Set(SecretHeader, h.secret)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, fmt.Errorf("connection failed")
+	}
+	_ = resp.Body.Close() // what it says does not count
+	if resp.StatusCode/100 == 2 {
+		return 0, nil
+	}
+	after, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // without one it is 0
+	return time.Duration(after) * time.Second, fmt.Errorf("wrong response from the webhook: %s", resp.Status)
+}
