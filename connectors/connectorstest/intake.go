@@ -199,6 +199,24 @@ var intake = []check{
 			}
 		}
 	}},
+	{"Receiving", "edits name the message", func(w *world) {
+		w.need(w.p.Edit != nil)
+		w.start()
+		w.write(Ann, "one")
+		w.redelivered()
+		w.p.Edit("two")
+		w.redelivered()
+		w.wantAmended(claybot.MessageEdit, "two")
+	}},
+	{"Receiving", "deletions name the message", func(w *world) {
+		w.need(w.p.Unsend != nil)
+		w.start()
+		w.write(Ann, "one")
+		w.redelivered()
+		w.p.Unsend()
+		w.redelivered()
+		w.wantAmended(claybot.MessageDelete, "")
+	}},
 	{"Receiving", "files come as references", func(w *world) {
 		f, ok := w.conn.(connectors.Fetcher)
 		w.need(ok)

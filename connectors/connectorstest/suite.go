@@ -78,6 +78,9 @@ type Platform struct {
 
 	// Write lets a user write. It does not wait for the connector.
 	Write func(w Written)
+	// Edit changes, and Unsend deletes, the newest message that Write made. Optional.
+	Edit   func(text string)
+	Unsend func()
 	// Unacked counts what the platform will deliver again.
 	Unacked func() int
 	// Redeliver is the longest time until it does.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -93,6 +94,23 @@ func (w *world) wantTexts(want ...string) {
 	if got := w.inbox.texts(); fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
 		w.Errorf("stored %q, want %q", got, want)
 	}
+}
+
+// wantAmended checks that a change of the first message was stored as one, once.
+func (w *world) wantAmended(as claybot.MessageType, text string) {
+	w.Helper()
+	all := w.inbox.all()
+	if len(all) != 2 {
+		w.Fatalf("stored %+v, want a message and its change", all)
+	}
+	was, change := all[0], all[1]
+	if change.Type != as || change.Text != text || change.to != was.to || change.ID == was.ID {
+		w.Errorf("the change is %+v for %+v, of %+v", change.AgentMessage, change.to, was.to)
+	}
+	if change.Amends != was.ID && !slices.Contains(was.Keys, string(change.Amends)) {
+		w.Errorf("it changes %q, want %q or one of %q", change.Amends, was.ID, was.Keys)
+	}
+	w.wantUnacked(0)
 }
 
 func (w *world) wantUnacked(want int) {

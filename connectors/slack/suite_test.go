@@ -51,6 +51,7 @@ func openSuite(t *testing.T) *connectorstest.Platform {
 	line := &breaker{RoundTripper: transport}
 	logs := &logbook{}
 	file := "" // the newest of people
+	var newest struct{ channel, ts string }
 	id := func(c connectorstest.Chat) string {
 		if c.Group {
 			return fmt.Sprintf("C%d", c.N)
@@ -91,8 +92,10 @@ func openSuite(t *testing.T) *connectorstest.Platform {
 				f := server.AddFile(w.File.Name, "text/plain", []byte(w.File.Data))
 				p.Subtype, p.Files, file = "file_share", []slacktest.File{f}, f.ID
 			}
-			server.Write(p)
+			newest.channel, newest.ts = p.Channel, server.Write(p)
 		},
+		Edit:    func(text string) { server.Edit(newest.channel, newest.ts, text) },
+		Unsend:  func() { server.Delete(newest.channel, newest.ts) },
 		Unacked: func() int { return len(server.Unacked()) }, Redeliver: 15 * time.Second,
 		Unknown: func() {
 			server.Envelope("future", map[string]any{"type": "future"})

@@ -27,6 +27,7 @@ func TestSuite(t *testing.T) {
 			"unknown route is dead", "Split keeps the text whole", "files go out",
 		},
 		"has conversations of one user only":                                  {"groups need a mention"},
+		"has no edits and deletions":                                          {"edits name the message", "deletions name the message"},
 		"stores files before the message that names them":                     {"files come as references"},
 		"takes answers by the API of questions, outside of this package":      {"button press is an answer", "full store loses no button press", "button presses carry who pressed"},
 		"is served by claybot itself, and has the status of claybot's server": {"status follows the platform", "revoked token stops it with a cause"},
