@@ -43,6 +43,7 @@ func (s *Store) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.File
 	}
 	f.Name, f.Source = storage.FileName(f.Name), ""
 	f.Path = "agents/" + string(id) + "/attachments/" + f.ID
+	defer s.stamps.change()()                                 // a stamp would keep what a crash leaves of it
 	tmp := s.root + "/" + newPrefix + string(claybot.NewID()) // unique, because two agents may receive the same file at once
 	err := s.receive(tmp, &f, content, limit)
 	if err == nil {

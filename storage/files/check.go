@@ -42,29 +42,26 @@ func (u Unread) String() string { return fmt.Sprintf("agent %s: %v", u.Agent, u.
 // after an agent that cannot be checked, and stops at a fault of the store.
 func (s *Store) Check(ctx context.Context, rate int64) (Checked, error) {
 	var c Checked
-	entries, err := s.fs.ReadDir(s.root)
-	if err != nil {
-		return c, err
-	}
-	began := time.Now()
-	for _, e := range entries {
+	began, buf := time.Now(), bufio.NewReaderSize(nil, chunk)
+	err := eachEntry(s.fs, s.root, func(e fs.DirEntry) error {
 		id := claybot.AgentID(e.Name())
 		if id.Validate() != nil || !e.IsDir() {
-			continue
+			return nil
 		}
 		c.Agents++
 		err := s.checkIndex(ctx, id, &c)
 		if err == nil {
-			err = s.checkHistory(ctx, id, &c, began, rate)
+			err = s.checkHistory(ctx, id, &c, buf, began, rate)
 		}
 		switch {
 		case err != nil && (ctx.Err() != nil || storage.ClassOf(err) == storage.ClassStore):
-			return c, fmt.Errorf("check agent %s: %w", id, err)
+			return fmt.Errorf("check agent %s: %w", id, err)
 		case err != nil:
 			c.Unread = append(c.Unread, Unread{id, err})
 		}
-	}
-	return c, nil
+		return nil
+	})
+	return c, err
 }
 
 // checkIndex recreates the missing index row of an agent.
@@ -101,7 +98,7 @@ func (s *Store) isIndexed(ctx context.Context, id claybot.AgentID) (bool, error)
 }
 
 // checkHistory reads one history as far as it went when it was opened.
-func (s *Store) checkHistory(ctx context.Context, id claybot.AgentID, c *Checked, began time.Time, rate int64) error {
+func (s *Store) checkHistory(ctx context.Context, id claybot.AgentID, c *Checked, r *bufio.Reader, began time.Time, rate int64) error {
 	end, err := s.endings.of(ctx, id)
 	if err != nil {
 		return err
@@ -129,7 +126,7 @@ func (s *Store) checkHistory(ctx context.Context, id claybot.AgentID, c *Checked
 	if info.Size() < end.Size {
 		c.Shorter = append(c.Shorter, id)
 	}
-	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, info.Size()), chunk)
+	r.Reset(io.NewSectionReader(f, 0, info.Size()))
 	bad := 0
 	for {
 		line, err := r.ReadBytes('\n')

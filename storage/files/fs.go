@@ -72,6 +72,47 @@ func (osFS) Rename(from, to string) error               { return os.Rename(from,
 func (osFS) Remove(name string) error                   { return os.RemoveAll(name) }
 func (osFS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
 
+// entriesAtOnce is how many entries of a large folder are in memory.
+const entriesAtOnce = 256
+
+// eachEntry calls fn for the entries of a folder in no order. Those that come or go meanwhile
+// may be left out.
+func eachEntry(fsys FS, name string, fn func(fs.DirEntry) error) error {
+	if x, ok := fsys.(interface {
+		Entries(name string, fn func(fs.DirEntry) error) error
+	}); ok {
+		return x.Entries(name, fn)
+	}
+	entries, err := fsys.ReadDir(name)
+	for i := 0; i < len(entries) && err == nil; i++ {
+		err = fn(entries[i])
+	}
+	return err
+}
+
+// Entries is eachEntry with few entries in memory.
+func (osFS) Entries(name string, fn func(fs.DirEntry) error) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }() // nothing was written
+	for {
+		entries, err := d.ReadDir(entriesAtOnce)
+		for _, e := range entries {
+			if err := fn(e); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 func (osFS) SyncDir(name string) error {
 	d, err := os.Open(name)
 	if err != nil {

@@ -1,7 +1,6 @@
 package files
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -87,6 +86,7 @@ func (s *Store) known(ctx context.Context, d claybot.Descriptor) (claybot.Agent,
 
 // create makes the agent of d. It needs the gate of d.
 func (s *Store) create(ctx context.Context, d claybot.Descriptor, b *claybot.Background) (claybot.Agent, error) {
+	defer s.stamps.change()()
 	key := d.Identity()
 	s.mu.Lock()
 	a, made := s.orphans[key]
@@ -302,115 +302,6 @@ func (s *Store) rename(ctx context.Context, id claybot.AgentID, d claybot.Descri
 	return cloned(a), err
 }
 
-// reconcile brings the index in line with the directories.
-func (s *Store) reconcile(ctx context.Context) error {
-	entries, err := s.fs.ReadDir(s.root)
-	if err != nil {
-		return err
-	}
-	unindexed := make(map[claybot.AgentID]bool, len(entries))
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), newPrefix) {
-			if err := s.fs.Remove(s.root + "/" + e.Name()); err != nil {
-				return err
-			}
-			continue
-		}
-		if id := claybot.AgentID(e.Name()); id.Validate() == nil && e.IsDir() {
-			unindexed[id] = true
-		} else {
-			s.log.Warn("not an agent, ignored", "name", e.Name())
-		}
-	}
-	var gone []storage.IndexEntry
-	for e, err := range s.index.IndexedAgents(ctx) {
-		if err != nil {
-			return err
-		}
-		if !unindexed[e.ID] {
-			gone = append(gone, e)
-		}
-		delete(unindexed, e.ID)
-	}
-	for _, e := range gone {
-		if err := s.lost(ctx, e.ID, e.Descriptor); err != nil {
-			return err
-		}
-	}
-	return s.adopt(ctx, unindexed)
-}
-
-// adopt indexes agents that exist only as directories.
-func (s *Store) adopt(ctx context.Context, ids map[claybot.AgentID]bool) error {
-	found := make(map[claybot.Descriptor]claybot.Agent)
-	own := make(map[claybot.AgentID]claybot.Settings)
-	for id := range ids {
-		d, _, _, damage, err := s.parseDescriptor(id)
-		if err = errors.Join(damage, err); err != nil {
-			s.log.Error("unreadable agent left unchanged", "agent", id, "error", err)
-			continue
-		}
-		taken, err := s.index.IndexedAgent(ctx, d.Descriptor)
-		if err != nil && !errors.Is(err, storage.ErrNotFound) {
-			return err
-		}
-		if twin, ok := found[d.Descriptor.Identity()]; ok {
-			taken = twin.ID
-		}
-		if taken != "" {
-			s.log.Error("duplicate agent of the same user left unchanged", "agent", id, "other", taken)
-			continue
-		}
-		f, err := s.peekState(id)
-		st := f.AgentState
-		if err != nil {
-			st = storage.NewState(d.CreatedAt) // repaired when the agent is loaded
-		}
-		if d.Foreground() {
-			st.LastUserAt = max(st.LastUserAt, s.lastHeard(ctx, id))
-		}
-		if set, ok := readSettings(f.Settings); ok && err == nil {
-			own[id] = set
-		}
-		found[d.Descriptor.Identity()] = claybot.Agent{ID: id, Descriptor: d.Descriptor, CreatedAt: d.CreatedAt, State: st}
-	}
-	agents := make([]claybot.Agent, 0, len(found))
-	for _, a := range found {
-		agents = append(agents, a)
-	}
-	if len(agents) == 0 {
-		return nil
-	}
-	s.log.Info("agents indexed from their directories", "agents", len(agents))
-	err := s.index.IndexAgents(ctx, agents...)
-	for id, set := range own {
-		if err == nil && !bytes.Equal(settingsBody(set), noSettings) {
-			err = s.own.copy(ctx, id, set)
-			s.own.set(id, set)
-		}
-	}
-	return err
-}
-
-// lastHeard is when the newest message of a person was accepted that a history has; 0 when
-// there is none, or none that can be read.
-func (s *Store) lastHeard(ctx context.Context, id claybot.AgentID) (at claybot.Time) {
-	records, err := s.Records(ctx, id)
-	if err != nil {
-		s.log.Warn("failed to read the time of an agent's last message", "agent", id, "err", err)
-	}
-	for i, r := range records {
-		if r.Type != claybot.RecordUser {
-			continue
-		}
-		at = max(at, r.At)
-		if r.At%1000 == 0 && i+1 < len(records) { // of a platform that counts in seconds
-			at = max(at, min(records[i+1].At, r.At+999))
-		}
-	}
-	return at
-}
-
 // Delete moves the directory of an agent to quarantine/<id>-<time> and then
 // takes it out of the index. What a crash in between leaves undone, the next
 // Open or Delete does. An open history of it fails with storage.ErrLeaseLost
@@ -431,6 +322,7 @@ func (s *Store) Delete(ctx context.Context, id claybot.AgentID) error {
 		}
 		defer leave()
 	}
+	defer s.stamps.change()()
 	moved, err := s.setAside(ctx, id)
 	if err != nil {
 		return failed(fmt.Sprintf("delete agent %s", id), err)

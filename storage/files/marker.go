@@ -166,7 +166,10 @@ func (e *endings) forget(ctx context.Context, id claybot.AgentID) error {
 // file is noticed as far as its end was recorded. The end of each run commits it, see
 // storage.Ending. Call SaveEnds now and then for what is written without one; Close does
 // it as well.
-func (s *Store) SaveEnds(ctx context.Context) error { return s.endings.save(ctx) }
+func (s *Store) SaveEnds(ctx context.Context) error {
+	s.saveStamp(ctx)
+	return s.endings.save(ctx)
+}
 
 // gone records that the agent of d disappeared without being deleted, so that the user
 // of its successor is notified.

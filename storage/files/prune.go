@@ -19,14 +19,10 @@ var _ storage.HistoryPruner = (*Store)(nil)
 // PruneHistories implements storage.HistoryPruner. It leaves out histories that are open or
 // damaged.
 func (s *Store) PruneHistories(ctx context.Context, before claybot.Time) error {
-	entries, err := s.fs.ReadDir(s.root)
-	if err != nil {
-		return fmt.Errorf("prune histories: %w", err)
-	}
-	for _, e := range entries {
+	err := eachEntry(s.fs, s.root, func(e fs.DirEntry) error {
 		id := claybot.AgentID(e.Name())
 		if id.Validate() != nil || !e.IsDir() {
-			continue
+			return nil
 		}
 		err := context.Cause(ctx)
 		if err == nil {
@@ -34,10 +30,14 @@ func (s *Store) PruneHistories(ctx context.Context, before claybot.Time) error {
 		}
 		switch {
 		case err != nil && (ctx.Err() != nil || storage.ClassOf(err) == storage.ClassStore):
-			return fmt.Errorf("prune the history of agent %s: %w", id, err)
+			return fmt.Errorf("agent %s: %w", id, err)
 		case err != nil:
 			s.log.Error("failed to prune history", "agent", id, "err", err)
 		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("prune histories: %w", err)
 	}
 	return s.SaveEnds(ctx)
 }

@@ -60,6 +60,7 @@ type Store struct {
 	residents *residents
 	tails     *tails
 	endings   *endings
+	stamps    *stamps
 	own       *ownSettings
 	behind    *behind
 
@@ -75,8 +76,8 @@ var (
 )
 
 // Open opens the agents of a data directory: it removes agents that were never
-// finished and brings the index in line with the directories. It reads only
-// agents that the index does not know.
+// finished and brings the index in line with the directories, unless nothing has changed
+// since both were. It reads only agents that the index does not know.
 func Open(cfg Config) (*Store, error) {
 	s := &Store{
 		fs:        cfg.FS,
@@ -89,6 +90,7 @@ func Open(cfg Config) (*Store, error) {
 		residents: newResidents(residentLimit),
 		tails:     newTails(tailsLimit),
 		endings:   newEndings(cfg.Index),
+		stamps:    newStamps(cfg.Index),
 		inForce:   cfg.InForce,
 		own:       newOwnSettings(cfg.Index),
 		behind:    &behind{agents: make(map[claybot.AgentID]bool)},
@@ -135,6 +137,7 @@ func (s *Store) Close() error {
 		s.log.Warn("some state.json files lack the newest totals of the index", "err", err)
 	}
 	s.residents.close()
+	s.saveStamp(ctx)
 	return s.endings.save(context.Background())
 }
 
