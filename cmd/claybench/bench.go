@@ -25,7 +25,7 @@ type contestant struct {
 // bench measures everything and prints the table.
 func bench(ctx context.Context, o options, dir string) error {
 	b := &bencher{options: o, dir: dir}
-	for _, step := range []func(context.Context) error{b.throughput, b.latency, b.turns, b.memory, b.crowd} {
+	for _, step := range []func(context.Context) error{b.throughput, b.latency, b.turns, b.memory, b.onDisk, b.crowd} {
 		if err := step(ctx); err != nil {
 			return err
 		}

@@ -91,6 +91,8 @@ func TestBench(t *testing.T) {
 		"resident memory after 20 agents |",
 		"start to first poll, 20 agents |",
 		"resident memory, started with 20 idle agents |",
+		"start to first poll, 200 agents on disk |",
+		"resident memory, started with 200 agents on disk |",
 		"burst of 20 subagents, until all have ended |",
 		"burst of 20 subagents, peak resident memory |",
 		"burst of 20 subagents, failure notices heard | 2.00",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -48,7 +49,7 @@ func fill(ctx context.Context, data string, size watchSize) (past filled, err er
 		return past, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	store, err := files.Open(files.Config{Dir: data, Index: db})
+	store, err := files.Open(files.Config{Dir: data, Index: db, FS: unsyncedFS{}})
 	if err != nil {
 		return past, err
 	}
@@ -228,3 +229,24 @@ func (f *filler) remember(ctx context.Context, l storage.Lease, id claybot.RunID
 	}
 	return h.Append(ctx, all...)
 }
+
+// unsyncedFS is a file system for directories that are measured and then removed.
+type unsyncedFS struct{}
+
+type unsyncedFile struct{ *os.File }
+
+func (unsyncedFile) Sync() error { return nil }
+
+func (unsyncedFS) Open(name string, flag int) (files.File, error) {
+	f, err := os.OpenFile(filepath.Clean(name), flag, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return unsyncedFile{f}, nil
+}
+
+func (unsyncedFS) Mkdir(name string) error                    { return os.Mkdir(name, 0o700) }
+func (unsyncedFS) Rename(from, to string) error               { return os.Rename(from, to) }
+func (unsyncedFS) Remove(name string) error                   { return os.RemoveAll(name) }
+func (unsyncedFS) SyncDir(string) error                       { return nil }
+func (unsyncedFS) ReadDir(name string) ([]os.DirEntry, error) { return os.ReadDir(name) }

@@ -34,6 +34,7 @@ func main() {
 	flag.IntVar(&o.faults, "faults", 0, "let a system call go wrong in each of so many lives of the daemon instead of measuring")
 	flag.IntVar(&o.leaks, "leaks", 0, "let people and agents pass on secrets in this many sequences instead of measuring")
 	flag.IntVar(&o.burst, "burst", 0, "start this many subagents at once and measure nothing else")
+	flag.IntVar(&o.stored, "on-disk", 0, "measure the start with this many agents in the data directory and nothing else")
 	flag.BoolVar(&o.watch, "watch", false, "measure runs that are watched and nothing else")
 	flag.IntVar(&o.kills, "kills", 50, "of the daemon, with -watch")
 	flag.Int64Var(&o.seed, "seed", time.Now().UnixNano(), "of the random moments")
@@ -64,6 +65,7 @@ type options struct {
 	leaks  int
 	deny   bool // with leaks: nothing is approved
 	burst  int  // 0: everything is measured, with a burst of the usual size
+	stored int  // agents in the data directory; 0: everything is measured
 	watch  bool
 	kills  int // with watch
 
@@ -120,9 +122,13 @@ func run(ctx context.Context, o options) error {
 	if o.watch {
 		return watch(ctx, o, dir, watchBars(o))
 	}
-	if o.burst > 0 {
+	if o.burst > 0 || o.stored > 0 {
 		b := &bencher{options: o, dir: dir}
-		err := b.crowd(ctx)
+		step := b.crowd
+		if o.stored > 0 {
+			step = b.onDisk
+		}
+		err := step(ctx)
 		fmt.Print(b.table.markdown())
 		return err
 	}

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -68,6 +72,59 @@ func (b *bencher) memory(ctx context.Context) error {
 	}
 	return p.term()
 }
+
+// onDisk measures the start, and the memory after it, with many agents in the data
+// directory, of which none has anything to do.
+func (b *bencher) onDisk(ctx context.Context) error {
+	n := cmp.Or(b.stored, 10*b.agents)
+	model, stopModel, err := listen(modelServer(0))
+	if err != nil {
+		return err
+	}
+	defer stopModel()
+	t, err := newTown()
+	if err != nil {
+		return err
+	}
+	defer t.server.Close()
+	dir, err := b.room()
+	if err != nil {
+		return err
+	}
+	data := filepath.Join(dir, "data")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return err
+	}
+	if _, err := fill(ctx, data, watchSize{agents: n, runs: n / 10, events: 10}); err != nil {
+		return err
+	}
+	took := make([]time.Duration, 0, onDiskStarts)
+	for range onDiskStarts {
+		first, p, err := b.begin(ctx, t, model, dir)
+		if err != nil {
+			return err
+		}
+		if took = append(took, first); len(took) == onDiskStarts {
+			slices.Sort(took)
+			b.table.add(fmt.Sprintf("start to first poll, %d agents on disk", n), ms(took[onDiskStarts/2]), "ms", 0, "<= 100 ms")
+			if err := b.resident(ctx, p, fmt.Sprintf("resident memory, started with %d agents on disk", n), "<= 45 MB"); err != nil {
+				return errors.Join(err, p.kill())
+			}
+			own, err := p.memory("RssAnon")
+			if err != nil {
+				return errors.Join(err, p.kill())
+			}
+			b.table.add(fmt.Sprintf("resident memory, started with %d agents on disk, without pages of the binary", n), float64(own)/1e6, "MB", 0, "")
+		}
+		if err := p.term(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onDiskStarts is of how many starts onDisk takes the median.
+const onDiskStarts = 5
 
 // begin starts the daemon and says how long its first poll took to come.
 func (b *bencher) begin(ctx context.Context, t *town, model, dir string) (time.Duration, *process, error) {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/postgres/postgrestest"
 	"github.com/claybot/claybot/storage/relational"
+	"github.com/claybot/claybot/storage/storagetest"
 )
 
 // An explainer is a store that asks the server how it reads.
@@ -67,4 +69,28 @@ func TestAgentsFromIndexes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// BenchmarkManyAgents reads among 1,000,000 agents.
+func BenchmarkManyAgents(b *testing.B) {
+	address := schemaOf(b, postgrestest.Shared(b).Database(b))
+	db := openWith(b, Config{URL: address, NoListen: true})
+	conn := plainConn(b, address)
+	for _, q := range []string{
+		fmt.Sprintf(`INSERT INTO agents (id, key, descriptor, type, owner, parent, root, created_at, last_user_at, last_user_n)
+			SELECT 'a' || i, CASE WHEN sub THEN '["subagent","u' || i || '"]' ELSE '["user","telegram","C' || i || '","U' || i || '"]' END,
+				CASE WHEN sub THEN '{"type":"subagent","uid":"u' || i || '","parent":"a1","owner":"telegram/U1"}'
+					ELSE '{"type":"user","connector":"telegram","channelId":"C' || i || '","userId":"U' || i || '"}' END,
+				CASE WHEN sub THEN 'subagent' ELSE 'user' END, 'telegram/U' || CASE WHEN sub THEN 1 ELSE i END,
+				CASE WHEN sub THEN 'a1' END, CASE WHEN sub THEN 'a1' END, i, CASE WHEN sub THEN 0 ELSE i END, CASE WHEN sub THEN 0 ELSE i END
+			FROM (SELECT i, i > %d AS sub FROM generate_series(1, %d) i) k`, storagetest.ManyAgents-100, storagetest.ManyAgents),
+		fmt.Sprintf(`INSERT INTO runs (id, agent, state, last_seq, started, ended)
+			SELECT 'r' || i, 'a' || i, 'SUCCEEDED', 3, i, i + 1 FROM generate_series(1, %d) i`, storagetest.ManyAgents),
+		"ANALYZE agents", "ANALYZE runs",
+	} {
+		if _, err := conn.Exec(b.Context(), q); err != nil {
+			b.Fatal(err)
+		}
+	}
+	storagetest.BenchAgents(b, db)
 }

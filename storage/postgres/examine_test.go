@@ -66,7 +66,7 @@ func bad(all []Finding) (n int) {
 }
 
 // with is a URL with one more parameter.
-func with(t *testing.T, address, name, value string) string {
+func with(t testing.TB, address, name, value string) string {
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {

@@ -73,7 +73,7 @@ func next(sql string) []migration {
 }
 
 // plainConn is a connection of the test itself.
-func plainConn(t *testing.T, address string) *pgx.Conn {
+func plainConn(t testing.TB, address string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), address)
 	if err != nil {

@@ -41,7 +41,7 @@ func TestStore(t *testing.T) {
 }
 
 // schemaOf makes a schema for a test in a database, which is quicker than a database.
-func schemaOf(t *testing.T, databaseURL string) string {
+func schemaOf(t testing.TB, databaseURL string) string {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	conn, err := pgx.Connect(ctx, databaseURL)
@@ -130,7 +130,7 @@ END $$`, name, m.pristine)
 	}
 }
 
-func openWith(t *testing.T, cfg Config) *DB {
+func openWith(t testing.TB, cfg Config) *DB {
 	t.Helper()
 	if !strings.Contains(cfg.URL, "connect_timeout") { // how long a busy machine takes decides nothing
 		cfg.URL = with(t, cfg.URL, "connect_timeout", "120")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/storagetest"
 )
 
 // fill runs a script of statements that make rows.
@@ -154,4 +155,17 @@ func BenchmarkSpent(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkManyAgents reads among 1,000,000 agents.
+func BenchmarkManyAgents(b *testing.B) {
+	count := fmt.Sprintf("WITH RECURSIVE k (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM k WHERE i < %d) ", storagetest.ManyAgents)
+	db := fill(b, count+fmt.Sprintf(`INSERT INTO agents (id, key, descriptor, type, owner, parent, root, created_at, last_user_at, last_user_n)
+		SELECT 'a' || i, iif(i > %[1]d, '["subagent","u' || i || '"]', '["user","telegram","C' || i || '","U' || i || '"]'),
+			iif(i > %[1]d, '{"type":"subagent","uid":"u' || i || '","parent":"a1","owner":"telegram/U1"}',
+				'{"type":"user","connector":"telegram","channelId":"C' || i || '","userId":"U' || i || '"}'),
+			iif(i > %[1]d, 'subagent', 'user'), 'telegram/U' || iif(i > %[1]d, 1, i), iif(i > %[1]d, 'a1', NULL), iif(i > %[1]d, 'a1', NULL),
+			i, iif(i > %[1]d, 0, i), iif(i > %[1]d, 0, i) FROM k`, storagetest.ManyAgents-100),
+		count+"INSERT INTO runs (id, agent, state, last_seq, started, ended) SELECT 'r' || i, 'a' || i, 'SUCCEEDED', 3, i, i + 1 FROM k")
+	storagetest.BenchAgents(b, db)
 }
