@@ -19,7 +19,7 @@ const (
 )
 
 // trim gives memory back to the system whenever a busy time is over, so that an
-// idle daemon is a small one. It returns with ctx.
+// idle daemon is a small one: the heap, and the pages of the binary. It returns with ctx.
 func trim(ctx context.Context) {
 	tick := time.NewTicker(trimEvery)
 	defer tick.Stop()
@@ -36,6 +36,7 @@ func trim(ctx context.Context) {
 		last = now
 		if !busy && (starting || now-trimmed > busyBytes) {
 			debug.FreeOSMemory()
+			unmapBinary()
 			trimmed, starting = now, false
 		}
 	}
