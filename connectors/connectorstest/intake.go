@@ -108,6 +108,28 @@ var intake = []check{
 		w.wantTexts("fast", "slow")
 		w.wantUnacked(0)
 	}},
+	{"Receiving", "crash after storing stores once", func(w *world) {
+		w.inbox.after = errStop // the process ends before it can acknowledge
+		w.start()
+		w.write(Ann, "hello")
+		synctest.Wait()
+		w.wantUnacked(1)
+		w.stop()
+		synctest.Wait()
+		w.inbox.mu.Lock()
+		w.inbox.after = nil
+		w.inbox.mu.Unlock()
+		_ = w.end() // as it crashes
+		w.restart()
+		w.redelivered()
+		w.wantTexts("hello")
+		w.wantUnacked(0)
+		w.inbox.mu.Lock()
+		defer w.inbox.mu.Unlock()
+		if w.inbox.posts < 2 {
+			w.Errorf("posted %d times, want again after the crash", w.inbox.posts)
+		}
+	}},
 	{"Receiving", "order in a chat", func(w *world) {
 		const n = 10
 		random := []time.Duration{9, 2, 7, 0, 5}

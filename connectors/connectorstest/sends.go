@@ -3,6 +3,7 @@ package connectorstest
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing/synctest"
 	"time"
 
@@ -191,6 +192,22 @@ var sends = []check{
 		o.Route.ChannelID = ""
 		w.try(s, o, dead)
 	}},
+	{"Sending", "drafts fit a message", func(w *world) {
+		c, ok := w.conn.(connectors.Streamer)
+		w.need(ok)
+		sender := w.greeted(Ann)
+		o := w.out(Ann, "begins")
+		s := c.Streaming(o.Route)
+		if s.Off || s.Every <= 0 || s.Limit <= 0 {
+			w.Fatalf("%+v", s)
+		}
+		o.Edit = w.send(o)
+		for _, text := range []string{strings.Repeat("word ", s.Limit/5), strings.Repeat("&", s.Limit), strings.Repeat("é", s.Limit)} {
+			time.Sleep(s.Every)
+			o.Text = sender.Split(text)[0]
+			w.send(o)
+		}
+	}},
 	{"Sending", "Split keeps the text whole", func(w *world) {
 		s := w.greeted(Ann)
 		for _, text := range longTexts() {
@@ -216,8 +233,7 @@ var extras = []check{
 		fs, ok := w.conn.(connectors.FileSender)
 		w.need(ok, w.p.Files != nil)
 		w.greeted(Ann)
-		o := w.out(Ann, "the report")
-		o.Kind, o.File = claybot.OutgoingFile, &claybot.FileReference{ID: "f1", Name: "a.txt", MIMEType: "text/plain", Size: 9, Kind: claybot.FileDocument}
+		o := w.file()
 		receipt, err := fs.SendFile(w.Context(), o, opened("the bytes"))
 		if err != nil || receipt == "" {
 			w.Fatalf("receipt %q, %v", receipt, err)
@@ -227,6 +243,54 @@ var extras = []check{
 		}
 		if _, err := fs.SendFile(w.Context(), o, func() (rc reader, err error) { return nil, errDisk }); !errors.Is(err, errDisk) {
 			w.Errorf("a file that cannot be opened: %v", err)
+		}
+	}},
+	{"Files, buttons", "lost answer to a file is ambiguous", func(w *world) {
+		w.need(w.p.Lose != nil, w.p.Files != nil)
+		w.greeted(Ann)
+		o := w.file()
+		w.p.Lose(Ann)
+		w.tryFile(o, ambiguous)
+		if got := len(w.p.Files(Ann)); got != 1 {
+			w.Errorf("the chat has %d files", got)
+		}
+		c, ok := w.conn.(connectors.Finder)
+		if !ok {
+			return
+		}
+		time.Sleep(time.Minute)
+		if receipt, found, err := c.Find(w.Context(), o); err != nil || !found || receipt == "" {
+			w.Errorf("what arrived: %q, %v, %v", receipt, found, err)
+		}
+	}},
+	{"Files, buttons", "429 and dead routes of files", func(w *world) {
+		w.need(w.p.Limit != nil, w.p.Kill != nil, w.p.Files != nil)
+		w.greeted(Ann)
+		o := w.file()
+		w.p.Limit(Ann, 7*time.Second)
+		w.tryFile(o, retry)
+		time.Sleep(7 * time.Second)
+		w.tryFile(o, sent)
+		time.Sleep(time.Minute) // a connector may pace what follows
+		w.p.Kill(Ann)
+		w.tryFile(w.file(), dead)
+	}},
+	{"Files, buttons", "reactions go on messages", func(w *world) {
+		c, ok := w.conn.(connectors.Reactor)
+		w.need(ok, w.p.Reactions != nil)
+		w.greeted(Ann)
+		route, message := w.p.Route(Ann, 1), w.inbox.all()[0].Context.MessageID
+		for range 2 {
+			if err := c.React(w.Context(), route, message, "👍"); err != nil {
+				w.Error(err)
+			}
+		}
+		if got := w.p.Reactions(Ann, message); len(got) != 1 {
+			w.Errorf("reactions %q", got)
+		}
+		var refused *connectors.RefusedError
+		if err := c.React(w.Context(), route, "999", "👍"); !errors.As(err, &refused) {
+			w.Errorf("to a message that is not there: %v", err)
 		}
 	}},
 	{"Files, buttons", "button press is an answer", func(w *world) {

@@ -118,6 +118,8 @@ type Platform struct {
 	// impossible for good. Optional.
 	Files    func(c Chat) []File
 	LoseFile func()
+	// Reactions returns the reactions of the bot to a message of a user, in any names. Optional.
+	Reactions func(c Chat, message string) []string
 	// Press lets a user press a button. Optional.
 	Press func(c Chat, user int, receipt, label string)
 }

@@ -17,6 +17,24 @@ func opened(data string) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(data)), nil }
 }
 
+// file is a file for Ann.
+func (w *world) file() claybot.Outgoing {
+	o := w.out(Ann, "the report")
+	o.Kind, o.File = claybot.OutgoingFile, &claybot.FileReference{ID: "f1", Name: "a.txt", MIMEType: "text/plain", Size: 9, Kind: claybot.FileDocument}
+	return o
+}
+
+// tryFile sends a file and checks the outcome.
+func (w *world) tryFile(o claybot.Outgoing, want string) {
+	w.Helper()
+	c, ok := w.conn.(connectors.FileSender)
+	w.need(ok)
+	_, err := c.SendFile(w.Context(), o, opened("the bytes"))
+	if got := kindOf(err); got != want {
+		w.Errorf("%s (%v), want %s", got, err, want)
+	}
+}
+
 // fetch downloads a file.
 func (w *world) fetch(f connectors.Fetcher, ref claybot.FileReference) string {
 	w.Helper()

@@ -172,9 +172,12 @@ type inbox struct {
 	mu    sync.Mutex
 	known map[claybot.MessageID]bool
 	got   []received
+	posts int            // that reached the store
 	busy  map[string]int // posts under way, by descriptor
 	most  int            // at once for one descriptor
 
+	// after is the error of a post that stored the message.
+	after error
 	// before decides about a post, in place of storing it when it returns an error.
 	before func(ctx context.Context, m claybot.AgentMessage) error
 	hold   chan struct{} // posts of held texts wait for it
@@ -240,12 +243,15 @@ func (b *inbox) Post(ctx context.Context, to claybot.Descriptor, m claybot.Agent
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.busy[to.Key()]--
-	if err != nil || b.known[m.ID] {
+	if err != nil {
 		return err
 	}
-	b.known[m.ID] = true
-	b.got = append(b.got, received{to, m})
-	return nil
+	b.posts++
+	if !b.known[m.ID] {
+		b.known[m.ID] = true
+		b.got = append(b.got, received{to, m})
+	}
+	return b.after
 }
 
 // Answer implements connectors.Handler.

@@ -61,6 +61,7 @@ func openSuite(t *testing.T) *connectorstest.Platform {
 	fail := func(f slacktest.Fault) {
 		server.Fail(methodPost, f)
 		server.Fail(methodUpdate, f)
+		server.Fail(methodComplete, f)
 	}
 	return &connectorstest.Platform{
 		Connector: func() connectors.Connector {
@@ -130,7 +131,8 @@ func openSuite(t *testing.T) *connectorstest.Platform {
 			}
 			return files
 		},
-		LoseFile: func() { server.DeleteFile(file) },
+		Reactions: func(c connectorstest.Chat, message string) []string { return server.Reactions(id(c), message) },
+		LoseFile:  func() { server.DeleteFile(file) },
 		Press: func(c connectorstest.Chat, user int, receipt, label string) {
 			if _, err := server.Click(fmt.Sprintf("U%d", user), id(c), receipt, label); err != nil {
 				t.Error(err)

@@ -139,6 +139,12 @@ func openSuite(t *testing.T) *connectorstest.Platform {
 			}
 			return files
 		},
+		Reactions: func(c connectorstest.Chat, message string) (all []string) {
+			if emoji := server.Reaction(id(c), number(message)); emoji != "" {
+				all = append(all, emoji)
+			}
+			return all
+		},
 		LoseFile: func() { server.LoseFile(file) },
 		Press: func(c connectorstest.Chat, user int, receipt, label string) {
 			if _, ok := server.Press(id(c), int64(user), number(receipt), label); !ok {

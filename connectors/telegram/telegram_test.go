@@ -284,26 +284,6 @@ func TestRefusedPostKeepsTheOffset(t *testing.T) {
 	}
 }
 
-// A daemon that dies between the post and the next poll gets the update again,
-// under the same id.
-func TestRedeliveryAfterACrash(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
-		b.server.Say(7, 7, "once")
-		b.server.Fail(telegramtest.Fault{Method: "getUpdates", Skip: 1, Hang: true})
-		b.run()
-		synctest.Wait()
-		_ = b.end() // the poll with the new offset never reached Telegram
-		first := b.sink.got[0].ID
-		b.sink = &sink{}
-		b.conn = New(b.conn.cfg)
-		b.run()
-		synctest.Wait()
-		if len(b.sink.got) != 1 || b.sink.got[0].ID != first {
-			t.Errorf("after the restart: %+v", b.sink.got)
-		}
-	})
-}
-
 // Messages of different people are posted at the same time: a store with
 // group commit then needs one sync for all.
 func TestPostsConcurrently(t *testing.T) {
