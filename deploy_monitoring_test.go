@@ -1,6 +1,7 @@
 package claybot_test
 
 import (
+	"encoding/json"
 	"os"
 	"regexp"
 	"slices"
@@ -12,14 +13,73 @@ import (
 // metricName is a metric in an expression of Prometheus.
 var metricName = regexp.MustCompile(`\b(claybot|process|go)_[a-z_]+`)
 
+// histogramPart is the suffix of the series of a histogram.
+var histogramPart = regexp.MustCompile(`_(bucket|sum|count)$`)
+
 // unknownMetrics are the metrics of an expression that a guide does not list.
 func unknownMetrics(expr, guide string) (all []string) {
 	for _, name := range metricName.FindAllString(expr, -1) {
-		if !strings.Contains(guide, "\n| `"+name+"` | ") {
+		whole := histogramPart.ReplaceAllString(name, "")
+		if !strings.Contains(guide, "\n| `"+name+"` | ") && (whole == name || !strings.Contains(guide, "\n| `"+whole+"` | histogram | ")) {
 			all = append(all, name)
 		}
 	}
 	return all
+}
+
+// The dashboard shows metrics that exist.
+func TestDashboard(t *testing.T) {
+	guide, err := os.ReadFile("docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for expr, want := range map[string][]string{
+		"claybot_run_duration_seconds_bucket": nil,
+		"claybot_agents_bucket":               {"claybot_agents_bucket"},
+	} {
+		if got := unknownMetrics(expr, string(guide)); !slices.Equal(got, want) {
+			t.Fatalf("unknown in %s: %v, want %v", expr, got, want)
+		}
+	}
+	text, err := os.ReadFile("deploy/grafana.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var board struct {
+		Panels []struct {
+			ID          int
+			Title       string
+			Description string
+			Targets     []struct{ Expr, LegendFormat string }
+		}
+		Templating struct {
+			List []struct {
+				Name  string
+				Query json.RawMessage
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &board); err != nil {
+		t.Fatal(err)
+	}
+	if len(board.Panels) < 10 || len(board.Templating.List) != 2 {
+		t.Errorf("%d panels, %d variables", len(board.Panels), len(board.Templating.List))
+	}
+	for i, p := range board.Panels {
+		if p.ID != i+1 || p.Title == "" || p.Description == "" || len(p.Targets) == 0 {
+			t.Errorf("incomplete: %+v", p)
+		}
+		for _, x := range p.Targets {
+			if missing := unknownMetrics(x.Expr, string(guide)); missing != nil || !metricName.MatchString(x.Expr) || x.LegendFormat == "" {
+				t.Errorf("%s: %q has unknown metrics %v", p.Title, x.Expr, missing)
+			}
+		}
+	}
+	for _, v := range board.Templating.List {
+		if missing := unknownMetrics(string(v.Query), string(guide)); missing != nil {
+			t.Errorf("%s: %s has unknown metrics %v", v.Name, v.Query, missing)
+		}
+	}
 }
 
 // The alerts are about metrics that exist, and Prometheus reaches the port that has them.
