@@ -79,6 +79,10 @@ type Outgoing struct {
 	File *FileReference `json:"file,omitempty"`
 	At   Time           `json:"at"`
 
+	// Progress: the text is unfinished, and Edit's message gets more soon. It gives way to
+	// all others, see connectors.Sender.
+	Progress bool `json:"-"`
+
 	N        int64     `json:"-"` // position in the outbox; set by the store
 	State    SendState `json:"-"`
 	Attempts int       `json:"-"` // tries so far; waiting for a 429 is none

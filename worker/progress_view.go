@@ -83,6 +83,7 @@ type draft struct {
 	current *claybot.Draft // nil for nothing
 	sent    string         // what it shows, without a sign of life
 	fresh   string         // the id of the next one; empty for any
+	quiet   time.Time      // no edit is sent before
 	sign    signOfLife
 }
 
@@ -256,8 +257,8 @@ func (v *progressView) display(ctx context.Context) {
 // and again with its receipt. A destination with unsent messages gets no draft,
 // so that nothing overtakes them.
 func (v *progressView) send(ctx context.Context, text string) error {
-	if time.Now().Before(v.deliverer.SilentUntil(v.route)) {
-		return nil // the platform asked for silence
+	if now := time.Now(); now.Before(v.deliverer.SilentUntil(v.route)) || now.Before(v.draft.quiet) {
+		return nil // the platform asked for silence, or others have the calls
 	}
 	if v.draft.current == nil && (v.deliverer.IsBusy(v.route.Dest()) || v.queued(ctx)) {
 		return nil
@@ -271,7 +272,7 @@ func (v *progressView) send(ctx context.Context, text string) error {
 	defer cancel()
 	o := claybot.Outgoing{
 		ID: cmp.Or(v.draft.fresh, runs.NewID()), Kind: claybot.OutgoingAnswer, Run: v.job.run.ID, Agent: v.job.agent.ID,
-		Route: v.route, Text: text, Part: 1, Parts: 1, At: claybot.Now(),
+		Route: v.route, Text: text, Part: 1, Parts: 1, At: claybot.Now(), Progress: v.draft.current != nil,
 	}
 	if v.draft.current != nil {
 		o.ID, o.Edit = v.draft.current.Outgoing, v.draft.current.Receipt
@@ -286,6 +287,8 @@ func (v *progressView) send(ctx context.Context, text string) error {
 	var retry *connectors.RetryError
 	var permanent *connectors.PermanentError
 	switch {
+	case errors.As(err, &retry) && o.Progress:
+		v.draft.quiet = time.Now().Add(retry.After)
 	case errors.As(err, &retry):
 		v.deliverer.Obey(v.route, retry)
 	case errors.As(err, &permanent):

@@ -76,5 +76,7 @@ const (
 	listPages     = 10               // of conversations
 	listTime      = 20 * time.Second // for all of them; less than patience
 
-	slowAfter429 = 5 * time.Minute // edits are slower for this long
+	// editsPerMinute is what Slack allows of chat.update for an app in a workspace, tier 3
+	// (docs.slack.dev/apis/web-api/rate-limits, read 2026-11-28).
+	editsPerMinute = 50
 )

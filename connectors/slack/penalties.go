@@ -25,13 +25,13 @@ func scopeOf(method, channel string) scope {
 	return scope{method, ""}
 }
 
-// add begins a pause, and forgets those that are long over.
+// add begins a pause, and forgets those that are over.
 func (p *penalties) add(method, channel string, d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	for k, t := range p.until {
-		if now.Sub(t) > slowAfter429 {
+		if now.After(t) {
 			delete(p.until, k)
 		}
 	}
@@ -50,12 +50,4 @@ func (p *penalties) left(method, channel string) time.Duration {
 		return 0
 	}
 	return time.Until(t)
-}
-
-// recent reports whether there was a pause of the scope in the last minutes.
-func (p *penalties) recent(method, channel string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	t, ok := p.until[scopeOf(method, channel)]
-	return ok && time.Since(t) < slowAfter429
 }

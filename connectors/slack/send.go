@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	slackapi "github.com/slack-go/slack"
@@ -36,8 +37,8 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (string, error
 	if _, p.channel, ok = strings.Cut(o.Route.ChannelID, "/"); !ok || p.channel == "" {
 		return "", &connectors.PermanentError{DeadRoute: true, Err: fmt.Errorf("%s: no slack channel: %q", p.method, o.Route.ChannelID)}
 	}
-	if d := c.penalties.left(p.method, p.channel); d > 0 {
-		return "", &connectors.RetryError{After: d, Err: fmt.Errorf("%s: slack asked for a pause", p.method)}
+	if d := c.wait(p); d > 0 {
+		return "", &connectors.RetryError{After: d, Err: fmt.Errorf("%s: slack allows no more calls now", p.method)}
 	}
 	text := o.Text
 	if o.Resent {
@@ -63,6 +64,25 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (string, error
 type post struct {
 	claybot.Outgoing
 	method, channel string
+}
+
+// wait returns how long p has to wait for its call; 0 grants it.
+func (c *Connector) wait(p post) time.Duration {
+	switch {
+	case p.Edit == "":
+		return c.penalties.left(p.method, p.channel)
+	case p.Progress:
+		return c.edits.Progress(p.channel+"/"+p.Edit, c.nodes())
+	}
+	return c.edits.Spend(p.channel + "/" + p.Edit)
+}
+
+// nodes returns how many cluster members share the app, at least one.
+func (c *Connector) nodes() int {
+	if c.cfg.Nodes == nil {
+		return 1
+	}
+	return max(1, c.cfg.Nodes())
 }
 
 // errContent is the cause of a refusal of the text.
@@ -106,7 +126,11 @@ func (c *Connector) attempt(ctx context.Context, p post, text string, blocks []s
 // outcome converts a failed attempt to an error of connectors.Sender.
 func (c *Connector) outcome(p post, left bool, err error) error {
 	if d := waitFor(err); d > 0 {
-		c.penalties.add(p.method, p.channel, d)
+		if p.Edit != "" {
+			c.edits.Refused(d)
+		} else {
+			c.penalties.add(p.method, p.channel, d)
+		}
 		return &connectors.RetryError{After: d, Err: fmt.Errorf("%s: too many calls", p.method)}
 	}
 	code, k := judge(err)

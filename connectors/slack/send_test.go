@@ -3,9 +3,11 @@ package slack
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -178,21 +180,48 @@ type answering func(*http.Request) (*http.Response, error)
 
 func (a answering) RoundTrip(r *http.Request) (*http.Response, error) { return a(r) }
 
-// Edits slow down for a while after a 429.
-func TestStreamingSlowsDown(t *testing.T) {
+// Twenty people who are answered at once share the edits of the workspace: none is refused,
+// and each final text is there at once.
+func TestManyAnswersGrow(t *testing.T) {
 	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
-		channel, _ := w.slack.DM("U1", "hi")
-		o := outgoing(channel, "", "x")
-		before := w.Streaming(o.Route)
-		w.slack.Fail(methodUpdate, slacktest.Fault{RetryAfter: time.Second})
-		o.Edit = "1.0"
-		if _, err := w.Send(t.Context(), o); err == nil {
-			t.Fatal("429 is an error")
+		var people sync.WaitGroup
+		for i := range 20 {
+			people.Go(func() {
+				channel, _ := w.slack.DM(fmt.Sprint("U", 10+i), "hi")
+				o := outgoing(channel, "", "the beginning")
+				ts, err := w.Send(t.Context(), o)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				o.Edit, o.Progress = ts, true
+				for n := range 30 {
+					time.Sleep(time.Second)
+					o.Text = fmt.Sprint("grown ", n)
+					var wait *connectors.RetryError
+					if _, err := w.Send(t.Context(), o); err != nil && !errors.As(err, &wait) {
+						t.Error(err)
+					}
+				}
+				o.Text, o.Progress = "the whole", false
+				if _, err := w.Send(t.Context(), o); err != nil {
+					t.Errorf("the final text of %d: %v", i, err)
+				}
+				if m := w.slack.Posted(channel); len(m) != 1 || m[0].Text != "the whole" {
+					t.Errorf("%d reads %+v", i, m)
+				}
+			})
 		}
-		during := w.Streaming(o.Route)
-		time.Sleep(slowAfter429 + 2*time.Second)
-		if after := w.Streaming(o.Route); before.Every != time.Second || during.Every <= before.Every || after != before || before.Limit > maxTextChars {
-			t.Errorf("before %+v, during %+v, after %+v", before, during, after)
+		people.Wait()
+		calls := w.slack.Calls(methodUpdate)
+		refused := 0
+		for _, c := range calls {
+			if c.Status == http.StatusTooManyRequests {
+				refused++
+			}
+		}
+		if refused > 0 || len(calls) < 45 {
+			t.Errorf("%d edits, %d refused; want at least 45 of 50 and none", len(calls), refused)
 		}
 	})
 }

@@ -68,6 +68,7 @@ type Connector struct {
 	files     *http.Client // for bytes: without a time limit of its own, and without redirects
 	uploads   sync.Map     // of the newest file for each channel, see remember
 	penalties penalties
+	edits     *connectors.Budget // calls of chat.update, which Slack counts for the workspace
 	members   members
 	self      atomic.Pointer[identity]
 	ignored   atomic.Int64
@@ -117,7 +118,7 @@ func New(cfg Config) *Connector {
 		}
 	}
 	cfg.HTTP = connectors.Switched(cfg.HTTP, cfg.Gate.Off)
-	c := &Connector{cfg: cfg, log: cfg.Log.With("connector", cfg.Name)}
+	c := &Connector{edits: connectors.NewBudget(editsPerMinute, time.Minute), cfg: cfg, log: cfg.Log.With("connector", cfg.Name)}
 	c.files = &http.Client{Transport: cfg.HTTP, CheckRedirect: noRedirect}
 	c.calls = &caller{http.Client{Transport: cfg.HTTP, Timeout: callTimeout, CheckRedirect: noRedirect}}
 	c.api = slackapi.New(cfg.BotToken,
@@ -278,14 +279,10 @@ func (c *Connector) whoami(ctx context.Context) (identity, error) {
 	return c.identify(ctx)
 }
 
-// Streaming returns the rate of edits, which is lower after Slack limited edits of the
-// workspace.
-func (c *Connector) Streaming(r claybot.Route) connectors.Streaming {
-	s := connectors.Streaming{First: 64, Wait: 1500 * time.Millisecond, Every: time.Second, Limit: 3500}
-	if _, channel, ok := strings.Cut(r.ChannelID, "/"); ok && c.penalties.recent(methodUpdate, channel) {
-		s.Every = 3 * time.Second
-	}
-	return s
+// Streaming returns the rate of edits of one message. Where many messages grow, Send lets
+// them wait for each other.
+func (c *Connector) Streaming(claybot.Route) connectors.Streaming {
+	return connectors.Streaming{First: 64, Wait: 1500 * time.Millisecond, Every: time.Second, Limit: 3500}
 }
 
 func permanent(err error) bool {

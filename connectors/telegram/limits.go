@@ -16,6 +16,10 @@ const (
 	maxUploadBytes   = 50 << 20   // of one file to people
 	maxPhotoBytes    = 10_000_000 // of one that is shown as a picture
 
+	// sendsPerSecond is what Telegram advises for one bot in all
+	// (core.telegram.org/bots/faq, "My bot is hitting limits", read 2026-11-28).
+	sendsPerSecond = 30
+
 	maxDataBytes        = 64  // of a button
 	maxToastUTF16       = 200 // of a callback answer
 	maxPlaceholderUTF16 = 64

@@ -47,12 +47,26 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (receipt strin
 	if err != nil {
 		return "", err
 	}
+	if d := c.wait(o); d > 0 {
+		return "", &connectors.RetryError{After: d, Err: errors.New("telegram: others have the calls of this second")}
+	}
 	m.Markup = c.markup(o)
 	formatted, plain := format(o.Text), o.Text
 	if o.Resent && m.MessageID == 0 {
 		formatted, plain = element("i", resentMark)+formatted, resentMark+plain
 	}
 	return c.deliverText(ctx, m, formatted, plain)
+}
+
+// wait returns how long o gives way to others; 0 for not at all. What Telegram itself asks
+// for is the pace's affair.
+func (c *Connector) wait(o claybot.Outgoing) time.Duration {
+	message := o.Route.ChannelID + "/" + o.Edit
+	if o.Progress {
+		return c.calls.Progress(message, 1)
+	}
+	c.calls.Spend(message)
+	return 0
 }
 
 // newMessage returns the parameters of o without its text.

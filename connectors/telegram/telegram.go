@@ -86,6 +86,7 @@ type Connector struct {
 	send  *client
 	pulse connectors.Pulse
 	pace  pace
+	calls *connectors.Budget // of the whole bot; only unfinished texts give way for it
 
 	self    identity
 	handler atomic.Pointer[connectors.Handler] // of the present Run; Send reports moved chats to it
@@ -127,7 +128,7 @@ func New(cfg Config) *Connector {
 		sum := sha256.Sum256([]byte(cfg.Token))
 		bot = fmt.Sprintf("%x", sum[:4])
 	}
-	c := &Connector{cfg: cfg, log: cfg.Log.With("connector", cfg.Name), bot: bot, botID: id}
+	c := &Connector{cfg: cfg, log: cfg.Log.With("connector", cfg.Name), bot: bot, botID: id, calls: connectors.NewBudget(sendsPerSecond, time.Second)}
 	c.poll, c.send = newClient(cfg, 2), newClient(cfg, 128)
 	c.self.known = make(chan struct{})
 	return c
