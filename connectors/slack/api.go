@@ -154,6 +154,9 @@ func (c *Connector) accountError(method, field, code string, err error) error {
 	fix := "copy a new token from api.slack.com/apps and " + again(field, "")
 	var refusal slackapi.SlackErrorResponse
 	if code == "missing_scope" && errors.As(err, &refusal) {
+		if scope := word(refusal.Needed); scope != "" && field != c.cfg.AppTokenName {
+			c.missing(scope)
+		}
 		fix = fmt.Sprintf("add the scope %s at api.slack.com/apps, OAuth & Permissions, reinstall the app and start again: claybot serve", word(refusal.Needed))
 	}
 	return &connectors.PermanentError{Err: fmt.Errorf("%s: slack refuses %s: %s", method, field, code), Fix: fix}

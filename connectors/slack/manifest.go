@@ -3,9 +3,11 @@ package slack
 import (
 	_ "embed"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Manifest is the app manifest that users paste into Slack, as YAML. docs/slack.md
@@ -43,15 +45,46 @@ func lacking(answer http.Header) (missing []string) {
 	return missing
 }
 
-// noteScopes remembers for Health which scopes the app lacks, and logs a change.
-func (c *Connector) noteScopes(answer http.Header) {
-	missing := strings.Join(lacking(answer), ", ")
-	if missing == "" {
-		c.scopes.Store(nil)
-		return
+// A shortage is the scopes that the app is known to lack. The zero value is none.
+type shortage struct {
+	mu     sync.Mutex
+	scopes []string
+}
+
+// learn adds scopes that are new, and logs them. The lock is held.
+func (s *shortage) learn(log *slog.Logger, scopes ...string) {
+	for _, scope := range scopes {
+		if !slices.Contains(s.scopes, scope) {
+			s.scopes = append(s.scopes, scope)
+			log.Warn("the slack app lacks a scope", "scope", scope)
+		}
 	}
-	text := fmt.Sprintf("the Slack app lacks the scopes %s; add them at api.slack.com/apps, OAuth & Permissions, reinstall the app and restart claybot", missing)
-	if old := c.scopes.Swap(&text); old == nil || *old != text {
-		c.log.Warn("the slack app lacks scopes", "scopes", missing)
+	slices.Sort(s.scopes)
+}
+
+// String is what Health says; empty for none.
+func (s *shortage) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.scopes) == 0 {
+		return ""
 	}
+	return fmt.Sprintf("the Slack app lacks the scopes %s; add them at api.slack.com/apps, OAuth & Permissions, reinstall the app and restart claybot",
+		strings.Join(s.scopes, ", "))
+}
+
+// granted notes, from an answer of Slack, which scopes the app lacks.
+func (c *Connector) granted(answer http.Header) {
+	c.short.mu.Lock()
+	defer c.short.mu.Unlock()
+	missing := lacking(answer)
+	c.short.scopes = slices.DeleteFunc(c.short.scopes, func(old string) bool { return !slices.Contains(missing, old) })
+	c.short.learn(c.log, missing...)
+}
+
+// missing notes a scope without which Slack refused a call.
+func (c *Connector) missing(scope string) {
+	c.short.mu.Lock()
+	defer c.short.mu.Unlock()
+	c.short.learn(c.log, scope)
 }

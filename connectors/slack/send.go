@@ -142,7 +142,9 @@ func (c *Connector) outcome(p post, left bool, err error) error {
 		return &connectors.PermanentError{Err: fmt.Errorf("%w: %w", errContent, said)}
 	case account:
 		err := c.accountError(p.method, c.cfg.BotTokenName, code, err)
-		c.pulse.Fail(err.Error())
+		if code != "missing_scope" { // the rest works, and Health names the scope
+			c.pulse.Fail(err.Error())
+		}
 		return err
 	case gone:
 		if p.Edit != "" {

@@ -74,7 +74,7 @@ type Connector struct {
 	ignored   atomic.Int64
 	gap       atomic.Pointer[gap]    // the newest one with messages that may be missing
 	crowd     atomic.Pointer[string] // what is wrong with the number of sockets; nil or empty for nothing
-	scopes    atomic.Pointer[string] // which scopes the app lacks; nil for none
+	short     shortage               // of scopes
 }
 
 var (
@@ -151,10 +151,13 @@ func (c *Connector) Health() connectors.Health {
 		return h
 	}
 	var notes []string
-	for _, note := range []*atomic.Pointer[string]{&c.crowd, &c.members.fault, &c.scopes} {
-		if text := note.Load(); text != nil && (h.State == connectors.StateLive || note == &c.crowd) {
+	for _, note := range []*atomic.Pointer[string]{&c.crowd, &c.members.fault} {
+		if text := note.Load(); text != nil && *text != "" && (h.State == connectors.StateLive || note == &c.crowd) {
 			notes = append(notes, *text)
 		}
+	}
+	if short := c.short.String(); short != "" && h.State == connectors.StateLive {
+		notes = append(notes, short)
 	}
 	if g := c.gap.Load(); g != nil && h.State == connectors.StateLive && time.Since(g.to) < gapShown {
 		notes = append(notes, g.String())
@@ -267,7 +270,7 @@ func (c *Connector) identify(ctx context.Context) (identity, error) {
 	}
 	self := identity{Team: r.TeamID, User: r.UserID, Bot: r.BotID, Name: r.User}
 	c.self.Store(&self)
-	c.noteScopes(r.Header)
+	c.granted(r.Header)
 	return self, nil
 }
 
