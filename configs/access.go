@@ -39,6 +39,9 @@ func parseAllowed(in platforms.Instances, s string) (Allowed, error) {
 	if err == nil {
 		err = checkListed(p, a.Subject)
 	}
+	if err == nil && in.Type(a.Connector) == platforms.Webhook {
+		return a, fmt.Errorf("%s is not needed: the secret of a webhook is its access", quote(s))
+	}
 	if err == nil && p.Listed.Looks == nil {
 		err = fmt.Errorf("%s is not needed: every user who logs in there has access", quote(s))
 	}

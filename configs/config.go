@@ -134,6 +134,9 @@ type HTTP struct {
 	// Hosts are further names by which browsers may reach the page: that of
 	// a proxy, in lower case, with port when it is not the standard one.
 	Hosts []string `key:"^http_hosts" class:"narrowing" kind:"hosts" env:"CLAYBOT_HTTP_HOSTS" off:"-"`
+	// PublicURL is the address behind which a proxy has the server; empty: none. Its host is
+	// one of Hosts.
+	PublicURL string `key:"public_url" class:"harmless" kind:"url without slash"`
 
 	faults // why the page is off
 }

@@ -79,6 +79,13 @@ type connectorType struct {
 var connectorTypes = []connectorType{
 	{platforms.Telegram, "telegram", func() ConnectorSettings { t := plainTelegram(); return &t }},
 	{platforms.Slack, "slack", func() ConnectorSettings { s := plainSlack(); return &s }},
+	{platforms.Webhook, "connectors.webhook", func() ConnectorSettings { w := plainWebhook(); return &w }},
+}
+
+// instanceGroup declares the keys of the types that have no group of their own. Its name
+// stands for that of each instance.
+type instanceGroup struct {
+	Webhook Webhook `key:"webhook" class:"destination" off:"the connector is off"`
 }
 
 // Instances returns the connectors that are wanted: those of the groups telegram and
@@ -239,6 +246,10 @@ func (r *reader) instance(m member, c *Connectors) {
 		}
 	}
 	r.group(place{file: m.at.file, line: m.at.line, key: m.at.key, path: t.path}, &keys, settings)
+	if w, ok := settings.(*Webhook); ok && w.fault() != "" {
+		r.warn(m.at, "%s; ignored", w.fault())
+		w.off(t.path, m.at.String()+": "+w.fault())
+	}
 }
 
 // lost says of the warnings since before which connector they switch off: what is left

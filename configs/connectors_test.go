@@ -145,3 +145,53 @@ func TestInstanceNamedAsItsPlatform(t *testing.T) {
 		t.Errorf("%+v, warnings %v", c.Connectors, warnings)
 	}
 }
+
+// A webhook has keys of its own; what does not fit together switches it off.
+func TestWebhooks(t *testing.T) {
+	vars := map[string]string{"S": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
+	for _, tt := range []struct{ keys, warning string }{
+		{"secret: env:S", ""},
+		{"secret: env:S, scheme: github, route: telegram/1, max_body: 2m", ""},
+		{"secret: env:S, scheme: hmac, header: X-Sig, prefix: 'sha256='", ""},
+		{"secret: env:S, callback: 'https://h.example.org/x'", ""},
+		{"secret: env:NONE", "the environment variable \"NONE\" is not set"},
+		{"secret: whsec_abc", "a secret must not stand in the file"},
+		{"secret: env:S, scheme: hmac", "the scheme hmac has no header; the connector ci is off"},
+		{"secret: env:S, header: X-Sig", "header and prefix are for the scheme hmac, not standard; the connector ci is off"},
+		{"secret: env:S, scheme: md5", `"md5" is not one of standard, github, stripe, hmac, bearer; the connector ci is off`},
+		{"secret: env:S, route: telegram/1, callback: 'https://h'", "has a route and a callback; keep one of the two; the connector ci is off"},
+		{"secret: env:S, route: nowhere/1", "is not a connector"},
+		{"secret: env:S, callback: 'https://user:password@h'", "must not hold a user name or password; the connector ci is off"},
+		{"secret: env:S, callback: h.example.org", "has no scheme"},
+		{"secret: env:S, max_body: 33m", "is not a size such as"},
+		{"secret: env:S, sercet: env:S", "did you mean connectors.ci.secret?"},
+	} {
+		c, warnings := load(t, "connectors: {ci: {type: webhook, "+tt.keys+"}}\n", vars)
+		s, ok := c.Connectors.Instance("ci")
+		if tt.warning == "" {
+			if w, is := s.(*Webhook); !ok || !is || len(warnings) > 0 || w.Off() != "" || w.Secret.Value() != vars["S"] {
+				t.Errorf("%s: %+v, warnings %v", tt.keys, s, warnings)
+			}
+			continue
+		}
+		if len(warnings) != 1 || !strings.Contains(warnings[0].String(), tt.warning) {
+			t.Errorf("%s: warnings %v, want %q", tt.keys, warnings, tt.warning)
+		}
+		if !ok || s.Off() == "" && !strings.Contains(tt.keys, "NONE") {
+			t.Errorf("%s: it runs: %+v", tt.keys, s)
+		}
+	}
+	c, warnings := load(t, "connectors: {ci: {type: webhook, secret: env:S}}\npeople: {bot: [ci/ci]}\nheartbeat: {route: ci/x}\nagents: {b: {match: ['ci:nightly']}}\n", vars)
+	if d := claybot.User("ci", "nightly", "ci"); len(warnings) > 0 || c.Profile(d).Name != "b" {
+		t.Errorf("profile %s, warnings %v", c.Profile(d).Name, warnings)
+	}
+	for _, name := range []string{"ci:ci", "webhook:x"} { // a type is no connector
+		if _, err := c.ParseAllowed(name); err == nil {
+			t.Errorf("%s is allowed", name)
+		}
+	}
+	c, _ = load(t, "http: {public_url: 'https://Bot.example.org:8443/'}\nhttp_hosts: [a.example.org]\n", nil)
+	if !slices.Equal(c.HTTP.Hosts, []string{"a.example.org", "bot.example.org:8443"}) || c.HTTP.PublicURL != "https://Bot.example.org:8443" {
+		t.Errorf("hosts %v, address %s", c.HTTP.Hosts, c.HTTP.PublicURL)
+	}
+}

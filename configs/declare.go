@@ -87,6 +87,8 @@ func (k key) below() (t reflect.Type, list bool) {
 		return nil, false
 	case k.kind == "profiles":
 		return reflect.TypeFor[profileGroup](), false
+	case k.kind == "instances":
+		return reflect.TypeFor[instanceGroup](), false
 	case t == reflect.TypeFor[claybot.Question]():
 		return reflect.TypeFor[question](), true
 	case t.Kind() != reflect.Struct || len(keysOf(t)) == 0:

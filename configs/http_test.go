@@ -31,7 +31,7 @@ http:
 var brokenHTTP = []fault{
 	{"bad address in the group", "http:\n  addr: nonsense\n", []string{`2 http.addr: "nonsense" is not an address ?`}},
 	{"unknown key", "http:\n  tlscert: x\n", []string{"2 http.tlscert: unknown key ?http.tls_cert"}},
-	{"a list", "http: [127.0.0.1:1]\n", []string{"1 http: want a group of keys (addr, tls_cert, tls_key, trusted_proxies, insecure), found a list ?"}},
+	{"a list", "http: [127.0.0.1:1]\n", []string{"1 http: want a group of keys (addr, tls_cert, tls_key, trusted_proxies, insecure, public_url), found a list ?"}},
 	{"insecure", "http:\n  insecure: perhaps\n", []string{`2 http.insecure: "perhaps" is not one of true, false ?`}},
 	{"everybody is a proxy", "http:\n  trusted_proxies: [0.0.0.0/0, \"::/0\"]\n", []string{
 		`2 http.trusted_proxies: "0.0.0.0/0" means everybody ?`, `2 http.trusted_proxies: "::/0" means everybody ?`,

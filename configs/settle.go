@@ -3,6 +3,7 @@ package configs
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -25,6 +26,11 @@ func settle(r *reader, c *Config) {
 		c.Access.Mode = AccessAllowlist
 	}
 	c.Storage.Files.Fault = cmp.Or(c.Storage.Files.Fault, c.Storage.Files.keyFault)
+	if u, err := url.Parse(c.HTTP.PublicURL); err == nil && u.Host != "" {
+		if host := strings.ToLower(u.Host); !slices.Contains(c.HTTP.Hosts, host) {
+			c.HTTP.Hosts = append(slices.Clone(c.HTTP.Hosts), host)
+		}
+	}
 	if c.HTTP.Off() != "" {
 		c.HTTP.Addr = Off
 	}

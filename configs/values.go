@@ -51,6 +51,7 @@ var forms = map[string]form{
 	"tool group":   {lazyregexp.New(`^([a-z]+|mcp:[A-Za-z0-9_-]+)$`), 64, "a group of tools such as web or mcp:<server>"},
 	"rate":         {lazyregexp.New(`^([1-9][0-9]{0,2}|1000)/[smh]$`), 6, "a rate such as 5/s, 30/m or 100/h, up to 1000"},
 	"tool pattern": {lazyregexp.New(`^[A-Za-z0-9_*?-]+$`), 64, "the name of a tool, nor a pattern such as mail_*"},
+	"header":       {lazyregexp.New(`^[A-Za-z0-9-]+$`), 64, "the name of a header such as X-Signature"},
 	"host":         {lazyregexp.New(`^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$`), 260, "a host such as example.org, *.example.org or example.org:443"},
 	"match":        {lazyregexp.New(`^[^\r\n\x00]+$`), 200, "a profile, a connector, connector:channel, cron or heartbeat"},
 }

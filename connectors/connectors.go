@@ -189,6 +189,12 @@ type Looker interface {
 	Look(channel string)
 }
 
+// An Addressed connector takes requests at an address, which it names. Optional.
+type Addressed interface {
+	// Address is the whole address, without secrets; empty while nothing can arrive.
+	Address() string
+}
+
 // A Linker resolves the platform's links to messages. Optional.
 type Linker interface {
 	// Refs returns the names under which the store may know the linked message:

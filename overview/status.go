@@ -111,6 +111,8 @@ type ConnectorStatus struct {
 	// Held is why nothing arrives through it, whatever its state, and what happens to the
 	// messages meanwhile; empty if it is not blocked.
 	Held string `json:"held,omitempty"`
+	// Address is where it takes requests, without secrets; empty for one that does not.
+	Address string `json:"address,omitempty"`
 }
 
 // ModelStatus is when the model last answered and what failed since, in a sentence with
@@ -211,7 +213,11 @@ func (o *Monitor) health() []ConnectorStatus {
 		if health.State == connectors.StateStandby && o.Connectors.Vacant(c.Name()) {
 			health.Err = vacant
 		}
-		all = append(all, ConnectorStatus{Name: c.Name(), Health: health, Held: o.Connectors.Held(c.Name())})
+		status := ConnectorStatus{Name: c.Name(), Health: health, Held: o.Connectors.Held(c.Name())}
+		if c, ok := c.(connectors.Addressed); ok {
+			status.Address = c.Address()
+		}
+		all = append(all, status)
 	}
 	return all
 }

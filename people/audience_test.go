@@ -25,6 +25,7 @@ func TestAudienceOf(t *testing.T) {
 		{claybot.User("work", "T1/C1", "U1"), claybot.Route{}, claybot.Audience{Owner: "work/U1", Place: "work/T1/C1"}},
 		{claybot.User("sales", "7", "7"), claybot.Route{}, claybot.Audience{Owner: "sales/7"}},
 		{claybot.User("sales", "-100", "7"), claybot.Route{}, claybot.Audience{Owner: "sales/7", Place: "sales/-100"}},
+		{claybot.User("ci", "4711", "ci"), claybot.Route{}, claybot.Audience{Owner: "ci/ci"}},
 		{claybot.User("gone", "T1/C1", "U1"), claybot.Route{}, claybot.Audience{Owner: "gone/U1", Place: "gone/T1/C1"}},
 		{claybot.User("gone", "T1/D1", "U1"), claybot.Route{}, claybot.Audience{Owner: "gone/U1"}},
 		{claybot.User("gone", "-100", "7"), claybot.Route{}, claybot.Audience{Owner: "gone/7", Place: "gone/-100"}},
@@ -37,7 +38,7 @@ func TestAudienceOf(t *testing.T) {
 		{claybot.User("telegram", "7", "7"), claybot.Route{Connector: "telegram", ChannelID: "-100"}, claybot.Audience{Owner: "telegram/7"}},
 		{claybot.Descriptor{Type: claybot.AgentHeartbeat}, claybot.Route{}, claybot.Audience{}},
 	} {
-		if got := New(Config{Instances: platforms.Instances{"work": "slack", "sales": "telegram"}}).AudienceOf(tt.d, tt.r); got != tt.want {
+		if got := New(Config{Instances: platforms.Instances{"work": "slack", "sales": "telegram", "ci": "webhook"}}).AudienceOf(tt.d, tt.r); got != tt.want {
 			t.Errorf("%+v, %+v: %+v, want %+v", tt.d, tt.r, got, tt.want)
 		}
 	}

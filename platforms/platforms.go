@@ -25,6 +25,7 @@ var (
 const (
 	Telegram = "telegram"
 	Slack    = "slack"
+	Webhook  = "webhook"
 )
 
 // Connectors that exist once.
@@ -68,6 +69,7 @@ var all = []Platform{
 	},
 	{Name: web, Person: login, Chat: conversation},
 	{Name: terminal, Person: login, Chat: conversation},
+	{Name: Webhook, Person: login, Chat: conversation}, // of its instances alone
 }
 
 // Instances are the configured connectors: by the name of each, that of its platform. It
@@ -87,7 +89,7 @@ func (i Instances) Type(connector string) string {
 func (i Instances) Of(connector string) (Platform, bool) {
 	t := i.Type(connector)
 	for _, p := range all {
-		if p.Name == t {
+		if p.Name == t && (t != Webhook || i[connector] == Webhook) {
 			p.Name = connector
 			return p, true
 		}
@@ -99,7 +101,9 @@ func (i Instances) Of(connector string) (Platform, bool) {
 // instances in the order of their names.
 func (i Instances) Names() (names []string) {
 	for _, p := range all {
-		names = append(names, p.Name)
+		if p.Name != Webhook {
+			names = append(names, p.Name)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(i)) {
 		if !slices.Contains(names, name) {
@@ -120,7 +124,7 @@ func (i Instances) Direct(connector, channelID, userID string) bool {
 		return channelID == userID
 	case Slack:
 		return strings.HasPrefix(channelID[strings.LastIndexByte(channelID, '/')+1:], "D")
-	case web, terminal, api:
+	case web, terminal, api, Webhook:
 		return true
 	}
 	if team, channel, found := strings.Cut(channelID, "/"); found && IsSlackChannel(team, channel) {

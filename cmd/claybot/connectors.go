@@ -48,6 +48,7 @@ func (r *roster) settled(page connectors.Connector) (settled bool, failing []str
 var constructors = map[string]func(d *daemon, i configs.Instance) connectors.Connector{
 	platforms.Telegram: newTelegram,
 	platforms.Slack:    newSlack,
+	platforms.Webhook:  newWebhook,
 }
 
 // addPlatforms adds the connectors that the configuration asks for.

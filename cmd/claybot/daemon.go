@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
@@ -166,7 +168,12 @@ var operatorChats = []string{"web", "terminal"}
 
 func (d *daemon) admission() people.Access {
 	c := d.config.Load()
-	a := people.Access{Mode: people.AccessMode(c.Access.Mode), Trusted: append(operatorChats, claybot.ConnectorAPI)}
+	a := people.Access{Mode: people.AccessMode(c.Access.Mode), Trusted: append(slices.Clone(operatorChats), claybot.ConnectorAPI)}
+	for _, i := range c.Connectors.Instances() {
+		if i.Settings.Type() == platforms.Webhook { // the secret is the access
+			a.Trusted = append(a.Trusted, i.Name)
+		}
+	}
 	for _, x := range c.Access.Allow {
 		a.Allow = append(a.Allow, x.Connector+":"+x.Subject)
 	}

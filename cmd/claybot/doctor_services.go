@@ -134,11 +134,29 @@ func (d *doctor) instances(context.Context) bool {
 			needed = append(needed, credential{i.Names()[n], c.Value, c.Form, c.Where})
 		}
 		d.credentials(needed...)
+		if s, ok := i.Settings.(*configs.Webhook); ok {
+			d.hook(i.Name, s)
+		}
 	}
 	if d.what = "connectors"; len(all) == 0 {
 		d.ok("Telegram and Slack are not configured; the web page and the terminal work without them")
 	}
 	return true
+}
+
+// hook checks the templates of a webhook, and says where it takes requests.
+func (d *doctor) hook(name string, s *configs.Webhook) {
+	if _, err := hookTemplates(name, s); err != nil {
+		d.problem("it is off: "+err.Error(), "correct the template, then restart claybot")
+	}
+	switch at := hookURL(d.config, d.config.HTTP.Addr, name); {
+	case s.Secret.Value() == "":
+		d.problem("it takes no request, because it has no secret", "set connectors."+name+".secret")
+	case at == "" || d.config.HTTP.Addr == configs.Off:
+		d.problem("it takes no request, because the HTTP server is off", "set http.addr (CLAYBOT_HTTP_ADDR)")
+	default:
+		d.ok("it takes requests at " + at)
+	}
 }
 
 func (d *doctor) model(context.Context) bool {

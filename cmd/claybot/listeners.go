@@ -15,6 +15,7 @@ import (
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/webchat"
+	webhooks "github.com/claybot/claybot/connectors/webhook"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/jsonlines"
@@ -34,6 +35,7 @@ type listeners struct {
 	scrapes        *web.Plain // of metrics alone; nil: off
 	relay          *runs.Relay
 	link           func(string) // gets the login links
+	hooks          []*webhooks.Connector
 }
 
 // newListeners builds the chats of the page and the terminal, and the metrics. The web
@@ -131,6 +133,7 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 		Backend: backend, Tasks: box.tasks, Heartbeats: box.heartbeats, Tooling: tooling, Usage: db, Budgets: d.limiter, Log: d.log, Version: version,
 	})...)
 	routes = append(routes, l.metrics.Routes()...)
+	routes = append(routes, l.hookRoutes()...)
 	routes = append(routes, mcpRoutes(c.DataDir, d.log)...)
 	logins, cookie := d.stores.logins()
 	l.web, err = web.New(web.Config{

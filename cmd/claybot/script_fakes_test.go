@@ -34,6 +34,7 @@ type rig struct {
 	slack    *slacktest.Server
 	model    *openaitest.Server
 	postgres *postgrestest.Server
+	callback *callback
 	stops    []func()
 	held     []chan struct{} // answers of the model that wait
 
@@ -138,12 +139,19 @@ func (r *rig) fakes(ts *testscript.TestScript, args []string) {
 				webtest.Result{Title: "Leaves", URL: "http://10.9.8.7/leaves"}, webtest.Result{Title: "Cups", URL: "http://10.9.8.8/cups"})
 			r.stops = append(r.stops, search.Close)
 			ts.Setenv("SEARCH", search.URL)
+		case "callback": // of webhooks
+			r.callback = &callback{ts: ts}
+			address, stop, err := listenLocal(r.callback)
+			ts.Check(err)
+			r.stops = append(r.stops, stop)
+			ts.Setenv("CALLBACK", address)
+			ts.Setenv("HOOK_SECRET", hookSecret)
 		case "docker":
 			r.image(ts, "claybot-test:busybox")
 		case "browser": // in a container
 			r.image(ts, "claybot-test:browser")
 		default:
-			ts.Fatalf("usage: fakes [telegram] [slack] [model] [web] [docker] [browser]")
+			ts.Fatalf("usage: fakes [telegram] [slack] [model] [web] [callback] [docker] [browser]")
 		}
 	}
 }

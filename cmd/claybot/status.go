@@ -139,6 +139,9 @@ func connectorLine(c overview.ConnectorStatus) string {
 	case c.Held == "" && !c.LastOK.IsZero():
 		line += success(c.LastOK)
 	}
+	if c.Address != "" {
+		line += "; " + c.Address
+	}
 	return line
 }
 

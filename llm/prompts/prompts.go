@@ -76,6 +76,7 @@ type Data struct {
 type Trigger struct {
 	Text      string
 	Payload   any
+	Event     string // what kind of event the payload is about, where a webhook says it
 	Files     []claybot.FileReference
 	User      User
 	Channel   string

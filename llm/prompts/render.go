@@ -115,7 +115,7 @@ func (t Trigger) object() map[string]any {
 		}
 	}
 	return map[string]any{
-		"text": t.Text, "payload": t.Payload, "files": files, "user": t.User.object(),
+		"text": t.Text, "payload": t.Payload, "event": t.Event, "files": files, "user": t.User.object(),
 		"channel": t.Channel, "connector": t.Connector, "at": optional(t.At),
 	}
 }

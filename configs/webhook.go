@@ -1,0 +1,84 @@
+package configs
+
+import (
+	"github.com/claybot/claybot/lazyregexp"
+	"github.com/claybot/claybot/platforms"
+)
+
+// The schemes of webhooks.
+const (
+	SchemeStandard = "standard"
+	SchemeHMAC     = "hmac"
+)
+
+// DefaultMaxBody is the largest body of a webhook by default, in bytes.
+const DefaultMaxBody = 1 << 20
+
+// Webhook are the settings of a webhook.
+type Webhook struct {
+	// Scheme is how requests prove that their sender knows the secret.
+	Scheme string `key:"scheme" words:"standard,github,stripe,hmac,bearer"`
+	Secret Secret `key:"secret"`
+	// Header and Prefix are where the scheme hmac has its signature, and IDHeader has the id
+	// of a request in the schemes hmac and bearer.
+	Header   string `key:"header" kind:"header"`
+	Prefix   string `key:"prefix"`
+	IDHeader string `key:"id_header" kind:"header"`
+	// Prompt and Channel are templates; empty: the defaults.
+	Prompt  string `key:"prompt"`
+	Channel string `key:"channel"`
+	// Route is "connector/channel" where answers go instead of the Callback.
+	Route    string `key:"route" kind:"route"`
+	Callback string `key:"callback" kind:"url"`
+	MaxBody  int64  `key:"max_body" class:"narrowing" kind:"size" limits:"1k..32m"`
+
+	faults // why the connector must not run
+}
+
+func plainWebhook() Webhook { return Webhook{Scheme: SchemeStandard, MaxBody: DefaultMaxBody} }
+
+// Type implements ConnectorSettings.
+func (Webhook) Type() string { return platforms.Webhook }
+
+// Wanted implements ConnectorSettings.
+func (Webhook) Wanted() bool { return true }
+
+// standardKey is a secret of Standard Webhooks.
+var standardKey = lazyregexp.New(`^(whsec_)?([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)$`)
+
+// Credentials implements ConnectorSettings.
+func (w Webhook) Credentials() []Credential {
+	c := Credential{Key: "secret", Value: w.Secret, Where: "take it from the sender of the webhook, or make one with: openssl rand -base64 32"}
+	if w.Scheme == SchemeStandard {
+		c.Form = standardKey
+	}
+	return []Credential{c}
+}
+
+// Accounts implements ConnectorSettings. Webhooks may share a secret: each has an address of
+// its own.
+func (Webhook) Accounts() []string { return nil }
+
+// Moved implements ConnectorSettings. Everything of a webhook takes effect after a restart.
+func (w Webhook) Moved(next ConnectorSettings) bool {
+	n, same := next.(*Webhook)
+	if !same || w.Secret.Value() != n.Secret.Value() {
+		return true
+	}
+	was, now := w, *n
+	was.Secret, was.faults, now.Secret, now.faults = Secret{}, faults{}, Secret{}, faults{}
+	return was != now
+}
+
+// fault says what is wrong with the keys together.
+func (w Webhook) fault() string {
+	switch {
+	case w.Scheme == SchemeHMAC && w.Header == "":
+		return "the scheme hmac has no header"
+	case w.Scheme != SchemeHMAC && (w.Header != "" || w.Prefix != ""):
+		return "header and prefix are for the scheme hmac, not " + w.Scheme
+	case w.Route != "" && w.Callback != "":
+		return "has a route and a callback; keep one of the two"
+	}
+	return ""
+}

@@ -1,0 +1,273 @@
+// Package webhook connects claybot to programs that send events over HTTP: each instance
+// takes signed requests at one path, and posts what the agent answers to a callback.
+//
+// It guarantees: a request whose signature is missing, wrong or outside the tolerance
+// leaves no trace but a counter; a request is acknowledged (202) only after the Handler
+// made its message durable; a repeat, known by its delivery id, is acknowledged and runs
+// nothing. An instance without a secret takes no request. What a request says is data of an
+// untrusted author: its message is tainted, is no command and approves nothing.
+//
+// Sending: a callback gets each message once for each webhook-id, signed by the scheme of
+// the instance. Neither its address nor the secret is in an error, a log line or a status.
+//
+// Only cmd and tests import this package.
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+// DefaultLimit is the largest body by default, in bytes.
+const DefaultLimit = 1 << 20
+
+// A Delivery is one verified request.
+type Delivery struct {
+	ID      string // of the sender, or derived from the body
+	Event   string // its kind, where GitHub says it
+	Payload any    // the JSON value with json.Number, or the text
+	At      time.Time
+}
+
+// Config configures a Connector. Name, Scheme, Secret and Fill are required.
+type Config struct {
+	Name   string
+	Scheme string // one of the constants
+	Secret string
+	// Header and Prefix are where HMAC has its signature. IDHeader has the id of a delivery
+	// in the schemes without one of their own; optional.
+	Header, Prefix, IDHeader string
+	// SecretName is how the operator sets the secret.
+	SecretName string
+	Limit      int64 // bytes of a body; default DefaultLimit
+	// Fill returns the text for the agent, and the channel, one agent for each; an empty
+	// channel means Name.
+	Fill func(Delivery) (channel, text string, err error)
+	// Route is where answers go, instead of the callback; nil: to the callback.
+	Route *claybot.Route
+	// Callback is the http or https address that gets what the agent says. Without it and
+	// without a Route, answers stay in the history.
+	Callback string
+	Within   time.Duration     // for one request to the callback; default 20 s
+	HTTP     http.RoundTripper // default: a transport without a proxy
+	Gate     connectors.Gate
+	// Address returns where requests arrive, as their sender calls it; optional.
+	Address func() string
+	// Door returns the health of the server that serves Handler; optional.
+	Door func() connectors.Health
+	Now  func() time.Time // default time.Now
+	Log  *slog.Logger     // default: discards
+}
+
+// A Connector is one webhook. Its methods are safe for concurrent use.
+type Connector struct {
+	cfg    Config
+	log    *slog.Logger
+	scheme scheme
+	fault  error // why it takes nothing
+	client *http.Client
+	pulse  connectors.Pulse
+	lanes  [64]sync.Mutex // of channels: their messages are posted one after another
+
+	mu      sync.Mutex
+	handler connectors.Handler // while Run works
+	busy    sync.WaitGroup     // posts of requests
+
+	refused atomic.Int64
+}
+
+var (
+	_ connectors.Connector = (*Connector)(nil)
+	_ connectors.Sender    = (*Connector)(nil)
+	_ connectors.Resender  = (*Connector)(nil)
+	_ connectors.Addressed = (*Connector)(nil)
+)
+
+// New returns a connector for cfg. It does nothing before Run.
+func New(cfg Config) *Connector {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Limit <= 0 {
+		cfg.Limit = DefaultLimit
+	}
+	if cfg.Within <= 0 {
+		cfg.Within = 20 * time.Second
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.HTTP == nil {
+		cfg.HTTP = &http.Transport{
+			ForceAttemptHTTP2: true, MaxIdleConns: 2, IdleConnTimeout: 90 * time.Second,
+			TLSHandshakeTimeout: 10 * time.Second, MaxResponseHeaderBytes: 64 << 10,
+		}
+	}
+	c := &Connector{cfg: cfg, log: cfg.Log.With("connector", cfg.Name)}
+	c.client = &http.Client{
+		Transport:     connectors.Switched(cfg.HTTP, cfg.Gate.Off),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	c.scheme, c.fault = newScheme(cfg)
+	return c
+}
+
+// Name is the configured name.
+func (c *Connector) Name() string { return c.cfg.Name }
+
+// Health is live while Run works and requests can arrive.
+func (c *Connector) Health() connectors.Health {
+	h := c.cfg.Gate.Health(c.pulse.Health())
+	if c.cfg.Door == nil || h.State != connectors.StateLive {
+		return h
+	}
+	if door := c.cfg.Door(); door.State != connectors.StateLive {
+		return door
+	}
+	return h
+}
+
+// Address implements connectors.Addressed: it is empty while the connector takes nothing.
+func (c *Connector) Address() string {
+	if c.fault != nil || c.cfg.Address == nil {
+		return ""
+	}
+	return c.cfg.Address()
+}
+
+// Limit is the largest body that is taken, in bytes.
+func (c *Connector) Limit() int64 { return c.cfg.Limit }
+
+// Refused counts requests whose signature was missing, wrong or too old.
+func (c *Connector) Refused() int64 { return c.refused.Load() }
+
+// Run takes requests until ctx is done. Without a usable secret it returns a
+// PermanentError.
+func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
+	if c.fault != nil {
+		stop := &connectors.PermanentError{Err: fmt.Errorf("%s: %w, so it takes no request", c.cfg.Name, c.fault), Fix: "set " + c.cfg.SecretName + " and start again: claybot serve"}
+		c.pulse.Stop(stop.Error())
+		return stop
+	}
+	return c.cfg.Gate.Run(ctx, func(ctx context.Context) error {
+		c.take(h)
+		c.pulse.OK()
+		<-ctx.Done()
+		c.take(nil)
+		c.busy.Wait()
+		return context.Cause(ctx)
+	})
+}
+
+func (c *Connector) take(h connectors.Handler) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.handler = h
+}
+
+// enter returns the handler; nil while Run does not work. Otherwise the caller must call
+// busy.Done.
+func (c *Connector) enter() connectors.Handler {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.handler != nil {
+		c.busy.Add(1)
+	}
+	return c.handler
+}
+
+// receive reads, verifies and posts one request. It returns the status of the answer and
+// what is said with it.
+func (c *Connector) receive(r *http.Request) (status int, words string) {
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, c.cfg.Limit))
+	var big *http.MaxBytesError
+	switch {
+	case errors.As(err, &big):
+		return http.StatusRequestEntityTooLarge, fmt.Sprintf("The body is larger than the limit of %d bytes.", min(big.Limit, c.cfg.Limit))
+	case err != nil:
+		return http.StatusBadRequest, "The body could not be read completely."
+	}
+	now := c.cfg.Now()
+	if err := c.scheme.verify(r.Header, body, now); err != nil {
+		c.refused.Add(1)
+		c.log.Debug("webhook request refused", "err", err)
+		return http.StatusUnauthorized, unverified
+	}
+	value, err := payload(r.Header.Get("Content-Type"), body)
+	if err != nil {
+		return http.StatusBadRequest, connectors.Capital(err.Error()) + "."
+	}
+	id, more := c.scheme.identify(r.Header, body)
+	d := Delivery{ID: id, Payload: value, At: now}
+	if c.scheme.name == GitHub {
+		d.Event = connectors.OneLine(alone(r.Header, githubEvent), 64)
+	}
+	channel, text, err := c.cfg.Fill(d)
+	if err != nil {
+		c.log.Error("failed to fill the template of a webhook", "delivery", id, "err", err)
+		return http.StatusInternalServerError, "The template of this hook could not be filled."
+	}
+	if channel = connectors.OneLine(channel, maxChannel); channel == "" {
+		channel = c.cfg.Name
+	}
+	return c.post(r.Context(), channel, c.message(d, text, more))
+}
+
+// maxChannel is the longest name of a channel, in characters.
+const maxChannel = 128
+
+// unverified says nothing about which hooks there are.
+const unverified = "The signature is missing, wrong or too old."
+
+// message is what the agent gets of a delivery.
+func (c *Connector) message(d Delivery, text string, more []string) claybot.AgentMessage {
+	m := claybot.AgentMessage{
+		ID: claybot.MessageID(c.cfg.Name + "/" + d.ID), Type: claybot.MessageUser, Text: text, At: claybot.At(d.At),
+		From:    claybot.Sender{UserID: c.cfg.Name, Name: c.cfg.Name, Program: true, NoRules: true},
+		Tainted: true,
+	}
+	for _, key := range more {
+		m.Keys = append(m.Keys, c.cfg.Name+"/"+key)
+	}
+	if c.cfg.Callback == "" || c.cfg.Route != nil {
+		m.Route = &claybot.Route{} // nowhere
+		if c.cfg.Route != nil {
+			*m.Route = *c.cfg.Route
+		}
+	}
+	return m
+}
+
+// post hands a message to the handler.
+func (c *Connector) post(ctx context.Context, channel string, m claybot.AgentMessage) (status int, words string) {
+	lane := &c.lanes[laneOf(channel)]
+	lane.Lock()
+	defer lane.Unlock()
+	h := c.enter()
+	if h == nil {
+		return http.StatusServiceUnavailable, "claybot is starting or stopping; send it again."
+	}
+	defer c.busy.Done()
+	err := h.Post(ctx, claybot.User(c.cfg.Name, channel, c.cfg.Name), m)
+	switch {
+	case err == nil:
+		c.pulse.OK()
+		return http.StatusAccepted, ""
+	case unstorable(err):
+		c.log.Warn("webhook delivery cannot be stored", "message", m.ID, "err", err)
+		return http.StatusUnprocessableEntity, "This event cannot be stored."
+	default:
+		c.log.Error("failed to store a webhook delivery; its sender has to repeat it", "message", m.ID, "err", err)
+		return http.StatusServiceUnavailable, "The event could not be stored; send it again."
+	}
+}
