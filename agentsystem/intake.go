@@ -74,16 +74,40 @@ func commands(m claybot.AgentMessage) bool {
 
 // accept stores a message whose sender has access.
 func (i *intake) accept(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (storage.Posted, error) {
+	return i.acceptOnce(ctx, to, m, nil, i.questions.Texts.Asked)
+}
+
+// acceptMeeting is accept for a message whose arrival was looked up.
+func (i *intake) acceptMeeting(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage, met storage.Arrival) (storage.Posted, error) {
+	return i.acceptOnce(ctx, to, m, met.Agent, func(ctx context.Context, id claybot.AgentID) (bool, error) {
+		if !met.Asked {
+			return false, nil
+		}
+		return i.questions.Texts.Asked(ctx, id)
+	})
+}
+
+// acceptOnce is accept with the agent, if it was read, and with what reports whether a
+// question of the agent is open.
+func (i *intake) acceptOnce(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage, known *claybot.Agent, waits func(context.Context, claybot.AgentID) (bool, error)) (storage.Posted, error) {
+	if known != nil {
+		return i.acceptAsked(ctx, *known, m, waits)
+	}
 	agent, err := i.agents.AgentFor(ctx, to)
 	if err != nil {
 		i.unwell.Stored(err)
 		return storage.Posted{}, fmt.Errorf("agent for %s: %w", m.ID, err)
 	}
-	return i.acceptFor(ctx, agent, m)
+	return i.acceptAsked(ctx, agent, m, waits)
 }
 
 // acceptFor stores a message for a known agent.
 func (i *intake) acceptFor(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (storage.Posted, error) {
+	return i.acceptAsked(ctx, agent, m, i.questions.Texts.Asked)
+}
+
+// acceptAsked is acceptFor; waits reports whether a question of the agent is open.
+func (i *intake) acceptAsked(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage, waits func(context.Context, claybot.AgentID) (bool, error)) (storage.Posted, error) {
 	m = i.cleaned(m)
 	if m.At == 0 {
 		m.At = claybot.Now()
@@ -94,7 +118,7 @@ func (i *intake) acceptFor(ctx context.Context, agent claybot.Agent, m claybot.A
 	asked := false // a question waits for the person; else nothing below has to look for one
 	if m.Type == claybot.MessageUser && agent.Descriptor.Foreground() {
 		var err error
-		if asked, err = i.questions.Texts.Asked(ctx, agent.ID); err != nil {
+		if asked, err = waits(ctx, agent.ID); err != nil {
 			return storage.Posted{}, err
 		}
 	}

@@ -239,11 +239,13 @@ type faultParking struct {
 	f *agentFault
 }
 
-func (p faultParking) IsParked(ctx context.Context, d claybot.Descriptor) (bool, error) {
-	if err := p.f.person("IsParked", d); err != nil {
-		return false, err
+func (p faultParking) Arrival(ctx context.Context, d claybot.Descriptor) (storage.Arrival, error) {
+	if err := p.f.person("Arrival", d); err != nil {
+		return storage.Arrival{}, err
 	}
-	return p.Parking.IsParked(ctx, d)
+	met, err := p.Parking.Arrival(ctx, d)
+	met.Asked = met.Asked || p.f.call == "OpenQuestions" // else none would be looked for
+	return met, err
 }
 
 func (p faultParking) ParkedOf(ctx context.Context, key string, limit int) ([]storage.Parked, error) {
@@ -316,7 +318,7 @@ func TestFaultOfOneAgent(t *testing.T) {
 	for call, also := range map[string]string{
 		"AgentFor": "", "Agent": "", "SaveState": "", "OpenHistory": "", "Append history": "", "Buffer history": "",
 		"IndexedAgentByID": "", "OpenQuestions": "", "Post": "", "LastReceipt": "", "Settle": "", "Release": "OpenHistory", "Renew": "OpenHistory",
-		"Begin": "", "Append events": "", "Finish": "", "Enqueue": "AgentFor", "IsParked": "", "ParkedOf": "AgentFor",
+		"Begin": "", "Append events": "", "Finish": "", "Enqueue": "AgentFor", "Arrival": "", "ParkedOf": "AgentFor",
 	} {
 		for class, err := range map[string]error{"agent": errAccess, "member": errFiles} {
 			t.Run(call+"/"+class, func(t *testing.T) {

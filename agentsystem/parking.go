@@ -79,8 +79,8 @@ func (p *parking) take(ctx context.Context, to claybot.Descriptor, m claybot.Age
 	if !to.Foreground() || m.Type == claybot.MessageSystem {
 		return p.takeKept(ctx, to, m)
 	}
-	held, err := p.store.IsParked(ctx, to)
-	if held {
+	met, err := p.store.Arrival(ctx, to)
+	if met.Parked {
 		if done, ok := p.answerAtOnce(ctx, to, m); ok {
 			return done, nil
 		}
@@ -91,7 +91,7 @@ func (p *parking) take(ctx context.Context, to claybot.Descriptor, m claybot.Age
 	}
 	var done storage.Posted
 	if err == nil {
-		done, err = p.intake.accept(ctx, to, m)
+		done, err = p.intake.acceptMeeting(ctx, to, m, met)
 	}
 	if errors.Is(err, questions.ErrUnheard) { // it takes its time, which must not hold up the source
 		return p.park(ctx, to, m, err, storage.ParkRules{})
@@ -255,8 +255,8 @@ func (p *parking) end(ctx context.Context, x storage.Parked, reason string) erro
 // unparkFirst posts what is parked for an agent before a message whose caller waits for
 // it, and keeps it on an error.
 func (p *parking) unparkFirst(ctx context.Context, to claybot.Descriptor) error {
-	held, err := p.store.IsParked(ctx, to)
-	if err == nil && held {
+	met, err := p.store.Arrival(ctx, to)
+	if err == nil && met.Parked {
 		_, err = p.unpark(ctx, to.Key())
 	}
 	if err != nil {

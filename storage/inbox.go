@@ -99,6 +99,14 @@ type Lease struct {
 	Before int64
 }
 
+// An Arrival is what a message for an agent meets.
+type Arrival struct {
+	Parked bool // earlier messages of the agent are parked
+	Asked  bool // a question of the agent is open
+	// Agent is what AgentFor would return; nil if AgentFor has to be called.
+	Agent *claybot.Agent
+}
+
 // Acquired is an agent with a new lease, and all that its worker needs to continue.
 type Acquired struct {
 	Lease Lease
@@ -110,6 +118,8 @@ type Acquired struct {
 	Waiting []claybot.AgentMessage
 	// Started: the run began in the commit that leased the agent, see Start.
 	Started bool
+	// Agent is the agent as of the commit; nil if its worker has to read it.
+	Agent *claybot.Agent
 	// From is the member whose lease had expired; empty if the agent was released, or
 	// if one process uses the store alone.
 	From string
@@ -274,8 +284,8 @@ type Parking interface {
 	// are parked. ErrTooMany if the limit of the agent is reached. A Fault of
 	// ClassStore that wraps ErrParkingFull if the limit of the table is reached.
 	Park(ctx context.Context, p Parked, r ParkRules) (added bool, err error)
-	// IsParked reports whether messages of the agent of d are parked.
-	IsParked(ctx context.Context, d claybot.Descriptor) (bool, error)
+	// Arrival returns what decides about the next message for the agent of d.
+	Arrival(ctx context.Context, d claybot.Descriptor) (Arrival, error)
 	// ParkedAgents returns up to limit agents with parked messages, in the order of
 	// their oldest ones. It reads no message.
 	ParkedAgents(ctx context.Context, limit int) ([]ParkedAgent, error)

@@ -56,7 +56,7 @@ func (s *Worker) Work(box *inbox.AgentInbox, leave func()) {
 		s.release(box, inbox.Policy{}, err, leave)
 		return
 	}
-	agent, err := s.stores.Agents.Agent(ctx, id)
+	agent, err := s.agentOf(ctx, box)
 	doom := s.stoppedBy(box, err)
 	if errors.Is(err, storage.ErrDamaged) {
 		doom = &runs.Error{Code: "damaged", Text: "the files of the agent cannot be read", Err: err}
@@ -90,6 +90,14 @@ func (s *Worker) Work(box *inbox.AgentInbox, leave func()) {
 	s.Faults.Over(agent.Descriptor.Key())
 	s.Health.Stored(nil)
 	s.Health.passed()
+}
+
+// agentOf returns the agent of a box.
+func (s *Worker) agentOf(ctx context.Context, box *inbox.AgentInbox) (claybot.Agent, error) {
+	if box.Agent != nil {
+		return *box.Agent, nil
+	}
+	return s.stores.Agents.Agent(ctx, box.Lease.Agent)
 }
 
 // release frees an agent whose pass could not be brought to an end. What is

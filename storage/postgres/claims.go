@@ -112,6 +112,12 @@ func (db *DB) Acquire(ctx context.Context, node string, ttl time.Duration, limit
 		return nil, time.Time{}, fmt.Errorf("acquire agents: %w", err)
 	}
 	_, others := db.mates.get()
+	if others == 0 {
+		if next, idle := db.idle.known(db.dialect.Clock(), ttl); idle {
+			return nil, db.local(next), nil
+		}
+	}
+	asked := db.idle.ask()
 	if limit <= 0 || others == 0 && db.found.Load() { // there may be more
 		acquired, next, err := db.Store.Acquire(ctx, node, ttl, limit, batch)
 		db.found.Store(len(acquired) > 0)
@@ -122,6 +128,7 @@ func (db *DB) Acquire(ctx context.Context, node string, ttl time.Duration, limit
 		return nil, time.Time{}, fmt.Errorf("acquire agents: %w", err)
 	}
 	if w.due == 0 {
+		db.idle.found(asked, db.dialect.Clock(), w.next)
 		return nil, db.local(w.next), nil
 	}
 	if n := w.share(others + 1); n < limit {
@@ -133,6 +140,50 @@ func (db *DB) Acquire(ctx context.Context, node string, ttl time.Duration, limit
 	acquired, next, err := db.Store.Acquire(ctx, node, ttl, limit, batch)
 	db.found.Store(len(acquired) > 0)
 	return acquired, db.local(next), err
+}
+
+// An idle is the result of the last query for due agents, if it found none. A member that
+// is alone need not ask again until one of its own commits makes an agent due.
+type idle struct {
+	mu    sync.Mutex
+	dirty int64     // commits that made an agent due
+	asked int64     // dirty as of the query
+	at    int64     // when it was made; 0: it found some
+	next  time.Time // when an agent is due by then, zero for never
+}
+
+// trustIdle bounds how long the result counts, in milliseconds, for what other programs do
+// to the tables, and for the leases that were granted since.
+const trustIdle = 4000
+
+// known returns the result if it still counts.
+func (i *idle) known(now int64, ttl time.Duration) (next time.Time, ok bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	age := now - i.at
+	ok = i.at != 0 && i.dirty == i.asked && age >= 0 && age < min(trustIdle, ttl.Milliseconds()/2) && (i.next.IsZero() || now < i.next.UnixMilli())
+	return i.next, ok
+}
+
+// ask begins a query.
+func (i *idle) ask() (asked int64) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.dirty
+}
+
+// found keeps the result of a query that found no due agent.
+func (i *idle) found(asked, at int64, next time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.asked, i.at, i.next = asked, at, next
+}
+
+// due notes a commit that made an agent due.
+func (i *idle) due() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.dirty++
 }
 
 // shortest is the minimum time between two queries that find nothing.

@@ -380,10 +380,10 @@ func TestDistance(t *testing.T) {
 		conns int
 		want  string
 	}{
-		{110 * time.Microsecond, 16, "a query takes 110µs; a short message waits for about 14 in a row, 1.54ms"},
-		{time.Millisecond, 16, "a query takes 1ms; a short message waits for about 14 in a row, 14ms: about 71 messages per second in one conversation, and 1143 on one member with its 16 connections"},
-		{20123 * time.Microsecond, 16, "a query takes 20.1ms; a short message waits for about 14 in a row, 282ms: about 3.5 messages per second in one conversation, and 57 on one member with its 16 connections"},
-		{100 * time.Millisecond, 32, "a query takes 100ms; a short message waits for about 14 in a row, 1.4s: about 0.71 messages per second in one conversation, and 23 on one member with its 32 connections"},
+		{110 * time.Microsecond, 16, "a query takes 110µs; a short message waits for about 8 in a row, 880µs"},
+		{time.Millisecond, 16, "a query takes 1ms; a short message waits for about 8 in a row, 8ms: about 125 messages per second in one conversation, and 2000 on one member with its 16 connections"},
+		{20123 * time.Microsecond, 16, "a query takes 20.1ms; a short message waits for about 8 in a row, 161ms: about 6.2 messages per second in one conversation, and 99 on one member with its 16 connections"},
+		{100 * time.Millisecond, 32, "a query takes 100ms; a short message waits for about 8 in a row, 800ms: about 1.2 messages per second in one conversation, and 40 on one member with its 32 connections"},
 	} {
 		if got := distance(tt.trip, tt.conns); got != tt.want {
 			t.Errorf("%v, %d connections:\n%s\nwant\n%s", tt.trip, tt.conns, got, tt.want)

@@ -19,7 +19,7 @@ const (
 	notifyTime = 3 * time.Second
 	turns      = 6 // attempts to see two connections share a session
 	// tripsPerMessage is w·s + q of docs/scaling.md, "Cost of a message".
-	tripsPerMessage = 8 + 6
+	tripsPerMessage = 6 + 2
 )
 
 // secrecy reports whether the connection to the server is encrypted.

@@ -38,6 +38,7 @@ var migrations = []migration{
 	{read(1), 1},
 	{read(2), 1},
 	{read(3), 1},
+	{read(4), 1},
 }
 
 func read(n int) string {

@@ -293,6 +293,7 @@ func receiveUntil(ctx context.Context, conn *pgx.Conn, until time.Time) (*pgconn
 }
 
 func (b *notifier) deliver(h storage.Notification) {
+	b.db.idle.due() // another member may have made an agent due
 	if b.db.cfg.OnNotification != nil {
 		b.db.cfg.OnNotification(h)
 	}

@@ -70,6 +70,8 @@ type Config struct {
 	// lookEvery replaces the time between two looks at the sessions of other members, in
 	// tests that look themselves; 0: lookEvery.
 	lookEvery time.Duration
+	// tracer observes the statements, in tests that count them.
+	tracer pgx.QueryTracer
 	// For tests of migrations; zero: openTime, migrations and lockTime.
 	openTime   time.Duration
 	migrations []migration
@@ -108,6 +110,8 @@ type DB struct {
 	notifier *notifier // nil without notifications
 	mates    mates
 	kept     kept
+	receipts receipts
+	idle     idle
 	news     news
 	found    atomic.Bool   // the last query for due agents found some
 	left     chan struct{} // signals that there are sums to add up
@@ -184,9 +188,9 @@ func (db *DB) open(ctx context.Context) error {
 		return err
 	}
 	db.dialect = relational.Dialect{
-		Clock: db.clock.now, Lock: " FOR UPDATE", Skip: " FOR UPDATE SKIP LOCKED",
+		Agents: true, Clock: db.clock.now, Lock: " FOR UPDATE", Skip: " FOR UPDATE SKIP LOCKED",
 		LockName: "SELECT 1 FROM pg_advisory_xact_lock(hashtextextended(?, 0))",
-		Leave:    db.leave, Summed: "_now", Words: words,
+		Leave:    db.leave, Summed: "_now", MarkSent: markSent, Words: words,
 	}
 	if db.cfg.Clock != nil {
 		db.dialect.Clock = db.cfg.Clock
@@ -265,6 +269,7 @@ func (db *DB) poolConfig() (*pgxpool.Config, error) {
 	} else {
 		pc.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = fmt.Sprint(idleInTransaction.Milliseconds())
 	}
+	pc.ConnConfig.Tracer = db.cfg.tracer
 	pc.MaxConns = int32(db.cfg.conns()) //nolint:gosec // bounded
 	if pc.ConnConfig.ConnectTimeout == 0 {
 		pc.ConnConfig.ConnectTimeout = 5 * time.Second
@@ -337,8 +342,12 @@ func (db *DB) RenewMember(ctx context.Context, n storage.Member, ttl time.Durati
 	n.Skew = db.clock.skew().Milliseconds()
 	alive, err := db.vital.RenewMember(ctx, n, ttl)
 	if err == nil {
+		_, before := db.mates.get()
 		if joined := db.mates.set(n.ID, alive); joined && db.notifier != nil {
 			db.notifier.join()
+		}
+		if before != max(0, len(alive)-1) {
+			db.idle.due() // a member that has left may have released agents
 		}
 		if db.sinksDue(alive) {
 			if lerr := db.loadSinks(ctx); lerr != nil {

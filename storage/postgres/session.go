@@ -16,25 +16,31 @@ import (
 // implements relational.Session.
 //
 // A statement whose result is not used is queued and sent together with the next one
-// that has a result, or with the commit: the round trip costs time, not the statement.
+// that has a result, or with the commit: that saves round trips. Queued writes of
+// different tables become one statement, see merged.
 type session struct {
 	ctx   context.Context //nolint:containedctx // of the one transaction or read that it lives for
 	conn  *pgx.Conn
-	noted pgx.Batch
-	told  []func(r relational.Row) // receivers of the rows of queued statements; nil: none
+	noted []queued
 	rows  rows
 	sent  bool // something was sent to the server
 }
 
-// note queues a statement.
-func (s *session) note(q string, args ...any) {
-	s.noteRows()
-	s.queue(nil, q, args...)
+// A queued is a statement that is not sent yet.
+type queued struct {
+	statement
+	args []any
+	told func(r relational.Row) // receives the rows; nil: there are none
 }
 
-func (s *session) queue(told func(r relational.Row), q string, args ...any) {
-	s.noted.Queue(q, args...)
-	s.told = append(s.told, told)
+// note queues a statement that is in the dialect of the server, and is not merged.
+func (s *session) note(q string, args ...any) {
+	s.queue(queued{statement: statement{sql: q}, args: args})
+}
+
+func (s *session) queue(q queued) {
+	s.noteRows()
+	s.noted = append(s.noted, q)
 }
 
 // Do implements relational.Session. Consecutive rows of one table are inserted by one
@@ -42,7 +48,7 @@ func (s *session) queue(told func(r relational.Row), q string, args ...any) {
 func (s *session) Do(q string, args []any) (changed bool, err error) {
 	t := translate(q)
 	if t.values == "" {
-		s.note(t.sql, t.parameters(args)...)
+		s.queue(queued{statement: t, args: t.parameters(args)})
 		return true, nil // not known yet
 	}
 	if s.rows.sql != t.sql || s.rows.n == maxRows {
@@ -57,15 +63,14 @@ func (s *session) Do(q string, args []any) (changed bool, err error) {
 // noteRows queues the collected rows.
 func (s *session) noteRows() {
 	if s.rows.n > 0 {
-		s.queue(nil, s.rows.insert(), s.rows.args...)
+		s.noted = append(s.noted, s.rows.insert())
 	}
 	s.rows = rows{}
 }
 
 func (s *session) Later(q string, f func(r relational.Row), args []any) error {
 	t := translate(q)
-	s.noteRows()
-	s.queue(f, t.sql, t.parameters(args)...)
+	s.queue(queued{t, t.parameters(args), f})
 	return nil
 }
 
@@ -150,14 +155,21 @@ func (s *session) commit() error {
 // send sends the queued statements and passes the results of the last k statements to
 // read, in order.
 func (s *session) send(k int, read func(results pgx.BatchResults) error) error {
-	batch := &pgx.Batch{QueuedQueries: s.noted.QueuedQueries}
-	told := s.told[:batch.Len()-k]
-	s.sent = true
-	s.noted.QueuedQueries, s.told = nil, nil
-	results := s.conn.SendBatch(s.ctx, batch)
+	s.noteRows()
+	last := len(s.noted) - k
+	first := merged(s.noted[:last])
+	var batch pgx.Batch
+	for _, q := range first {
+		batch.Queue(q.sql, q.args...)
+	}
+	for _, q := range s.noted[last:] {
+		batch.Queue(q.sql, q.args...)
+	}
+	s.sent, s.noted = true, nil
+	results := s.conn.SendBatch(s.ctx, &batch)
 	err := func() error {
-		for _, row := range told {
-			if err := tell(results, row); err != nil {
+		for _, q := range first {
+			if err := tell(results, q.told); err != nil {
 				return err
 			}
 		}

@@ -165,8 +165,8 @@ func TestRowsTogether(t *testing.T) {
 		if (st.values != "") != (want != "") {
 			t.Errorf("%s: may rows follow: %v", q, st.values)
 		}
-		if got := (rows{statement: st, n: 3}).insert(); want != "" && got != want {
-			t.Errorf("got %s", got)
+		if got := (rows{statement: st, n: 3}).insert(); want != "" && got.sql != want {
+			t.Errorf("got %s", got.sql)
 		}
 	}
 	s := &session{}
@@ -179,8 +179,8 @@ func TestRowsTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rows []int
-	for _, q := range s.noted.QueuedQueries {
-		rows = append(rows, len(q.Arguments))
+	for _, q := range s.noted {
+		rows = append(rows, len(q.args))
 	}
 	if want := []int{2 * maxRows, 2 * maxRows, 2, 1}; !reflect.DeepEqual(rows, want) {
 		t.Errorf("parameters of the statements: %v, want %v", rows, want)

@@ -22,6 +22,10 @@ type statement struct {
 	// and the text after them.
 	before, values, after string
 	params                int
+	// writes is the table that the statement writes if it reads no other one, but for the
+	// row number of the message whose id is the parameter rowOf, from 1; see merged.
+	writes string
+	rowOf  int
 }
 
 // parameters converts args for the server.
@@ -93,45 +97,25 @@ func toPostgres(q string) statement {
 	if m := oneRow.FindStringSubmatch(t.sql); m != nil && len(t.lists) == 0 && strings.Count(m[2], "$") == n {
 		t.before, t.values, t.after, t.params = m[1], m[2], m[3], n
 	}
+	m, reads := oneTable.FindStringSubmatch(t.sql), strings.Count(t.sql, "SELECT")
+	if row := rowOfMessage.FindStringSubmatch(t.sql); row != nil {
+		reads--
+		t.rowOf, _ = strconv.Atoi(row[1]) // digits
+	}
+	if m != nil && reads == 0 {
+		t.writes = m[1]
+	}
 	return t
 }
 
-// oneRow matches a statement that inserts one row and returns nothing.
-var oneRow = lazyregexp.New(`^(INSERT INTO \w+ \([^()]+\) VALUES )(\(\$\d+(?:, \$\d+)*\))( ON CONFLICT \([^()]+\) DO NOTHING)?$`)
-
-// maxRows bounds the rows of one statement, and so the number of prepared statements.
-const maxRows = 16
-
-// rows are rows to insert by one statement.
-type rows struct {
-	statement
-	n    int
-	args []any
-}
-
-// insert returns the statement that inserts all rows.
-func (r rows) insert() string {
-	if r.n == 1 {
-		return r.sql
-	}
-	var b strings.Builder
-	b.WriteString(r.before)
-	for i := range r.n {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString("(")
-		for k := range r.params {
-			if k > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString("$" + strconv.Itoa(i*r.params+k+1))
-		}
-		b.WriteString(")")
-	}
-	b.WriteString(r.after)
-	return b.String()
-}
+var (
+	// oneTable matches the beginning of a statement that writes a table.
+	oneTable = lazyregexp.New(`^(?:INSERT INTO|UPDATE|DELETE FROM) (\w+)\b`)
+	// oneRow matches a statement that inserts one row and returns nothing.
+	oneRow = lazyregexp.New(`^(INSERT INTO \w+ \([^()]+\)\s+VALUES )(\(\$\d+(?:, \$\d+)*\))( ON CONFLICT \([^()]+\) DO NOTHING)?$`)
+	// rowOfMessage matches a query for the row number of a message.
+	rowOfMessage = lazyregexp.New(`\(SELECT rowid FROM messages WHERE id = \$(\d+)\)`)
+)
 
 // words finds notes by the vectors of their words. What a word is, and that
 // accents do not count, is decided here: the extension for that is not on every

@@ -189,6 +189,9 @@ func (db *DB) tell(done relational.Done) {
 	}
 	db.counters.agents.Add(int64(done.AgentsTaken))
 	db.counters.claims.Add(int64(done.ClaimsTaken))
+	if done.Notification.Due {
+		db.idle.due()
+	}
 	db.Notify(done.Notification)
 	if db.cfg.Committed == nil || !done.Worth {
 		return

@@ -36,6 +36,12 @@ type inboxRow struct {
 	found                          bool // it was loaded
 	// usage is the total usage of the agent as JSON, if it has changed.
 	usage []byte
+	// payer, if set, is loaded with the inbox.
+	payer *payer
+	// agent, if set, is loaded with the inbox; it stays as it is if it cannot be read.
+	agent *claybot.Agent
+	// recorded is the number of its newest record, if it has changed.
+	recorded int64
 	// shown are the stored list columns.
 	shown shown
 }
@@ -59,11 +65,12 @@ func loadInbox(c *Conn, id claybot.AgentID) (*inboxRow, error) {
 	return a, a.there()
 }
 
-// askInbox returns the query that loads the inbox of a.id.
+// inboxLoaded are the columns that askInbox reads.
+const inboxLoaded = "n, waiting, first_n, first_at, last_at, urgent_n, hold_at, due_at, wake_at, node, token, run, last_user_at, resume_at, busy"
+
+// askInbox returns the query that loads the inbox of a.id, with a.payer if that is set.
 func askInbox(c *Conn, a *inboxRow) Ask {
-	return Ask{Query: `SELECT n, waiting, first_n, first_at, last_at, urgent_n, hold_at, due_at, wake_at, node, token, run,
-		last_user_at, resume_at, busy
-		FROM agents WHERE id = ?` + c.locked(), Args: []any{a.id}, Row: once(&a.found, func(r Row) error {
+	load := func(r Row) error {
 		a.n, a.waiting, a.firstN, a.firstAt, a.lastAt = r.Int(0), r.Int(1), r.Int(2), r.Int(3), r.Int(4)
 		a.urgentN, a.holdAt, a.dueAt, a.wakeAt = r.Int(5), r.Int(6), never, never
 		if !r.Null(7) {
@@ -79,6 +86,21 @@ func askInbox(c *Conn, a *inboxRow) Ask {
 		}
 		a.shown = shown{busy: r.Int(14) != 0}
 		return nil
+	}
+	if a.payer != nil {
+		return a.payer.askWith(c, a, load)
+	}
+	columns := inboxLoaded
+	if a.agent != nil {
+		columns += ", " + agentColumns
+	}
+	return Ask{Query: "SELECT " + columns + " FROM agents WHERE id = ?" + c.locked(), Args: []any{a.id}, Row: once(&a.found, func(r Row) error {
+		if a.agent != nil {
+			if whole, err := decodeAgent(r[inboxWidth:]); err == nil {
+				*a.agent = whole
+			}
+		}
+		return load(r)
 	})}
 }
 
@@ -120,8 +142,12 @@ func saveInbox(c *Conn, a *inboxRow) error {
 		q, args = saveShown, append(args, s.busy, a.lastUserAt, s.user)
 	}
 	if a.usage != nil {
-		q, args = strings.TrimSuffix(q, ofInbox)+fmt.Sprintf(", usage = ?%d", len(args)+1)+ofInbox, append(args, a.usage)
+		q, args = alsoSet(q, args, "usage", a.usage)
 		a.usage = nil
+	}
+	if a.recorded > 0 {
+		q, args = alsoSet(q, args, "records", a.recorded)
+		a.recorded = 0
 	}
 	if err := c.do(q, args...); err != nil {
 		return err
@@ -131,6 +157,11 @@ func saveInbox(c *Conn, a *inboxRow) error {
 	}
 	a.shown = s
 	return refuseAll(c, a)
+}
+
+// alsoSet adds a column to a statement that saves an inbox.
+func alsoSet(q string, args []any, column string, value any) (string, []any) {
+	return fmt.Sprintf("%s, %s = ?%d%s", strings.TrimSuffix(q, ofInbox), column, len(args)+1, ofInbox), append(args, value)
 }
 
 // moment returns t, or null for never.
@@ -151,16 +182,24 @@ func leased(c *Conn, l storage.Lease) (*inboxRow, error) {
 // only without an error.
 func leasedWith(c *Conn, l storage.Lease, asks ...Ask) (*inboxRow, error) {
 	a := &inboxRow{id: l.Agent}
-	if err := c.ask(append([]Ask{askInbox(c, a)}, asks...)...); err != nil {
+	if err := leasedInto(c, a, l, asks...); err != nil {
 		return nil, err
 	}
+	return a, nil
+}
+
+// leasedInto is leasedWith that loads a.
+func leasedInto(c *Conn, a *inboxRow, l storage.Lease, asks ...Ask) error {
+	if err := c.ask(append([]Ask{askInbox(c, a)}, asks...)...); err != nil {
+		return err
+	}
 	if !a.found {
-		return nil, fmt.Errorf("agent %s was removed: %w", l.Agent, storage.ErrLeaseLost)
+		return fmt.Errorf("agent %s was removed: %w", l.Agent, storage.ErrLeaseLost)
 	}
 	if a.node == "" || a.node != l.Node || a.token != l.Token {
-		return nil, fmt.Errorf("agent %s, token %d: %w", l.Agent, l.Token, storage.ErrLeaseLost)
+		return fmt.Errorf("agent %s, token %d: %w", l.Agent, l.Token, storage.ErrLeaseLost)
 	}
-	return a, nil
+	return nil
 }
 
 // due returns when the pending messages may be taken under w (IN-11, IN-12, IN-14). It

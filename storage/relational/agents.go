@@ -97,21 +97,27 @@ func makeAgent(c *Conn, d claybot.Descriptor, b *claybot.Background) (claybot.Ag
 // loadAgent loads an agent by its id or key. It replaces a damaged state with
 // the initial one.
 func loadAgent(c *Conn, column, value string) (a claybot.Agent, err error) {
-	err = need(c.first("SELECT id, descriptor, created_at, state FROM agents WHERE "+column+" = ?"+c.locked(), func(r Row) error {
-		a.ID, a.CreatedAt = claybot.AgentID(r.Str(0)), claybot.Time(r.Int(2))
-		a.State = storage.NewState(a.CreatedAt)
-		if !r.Null(3) {
-			var st claybot.AgentState
-			if unmarshal(r.Str(3), &st) == nil {
-				a.State = st
-			}
-			if a.State.Engine == "" {
-				a.State.Engine = storage.DefaultEngine
-			}
-		}
-		return unmarshal(r.Str(1), &a.Descriptor)
-	}, value))
+	err = need(c.first("SELECT "+agentColumns+" FROM agents WHERE "+column+" = ?"+c.locked(),
+		func(r Row) (err error) { a, err = decodeAgent(r); return err }, value))
 	return a, err
+}
+
+// agentColumns are what decodeAgent reads.
+const agentColumns = "id, descriptor, created_at, state"
+
+func decodeAgent(r Row) (claybot.Agent, error) {
+	a := claybot.Agent{ID: claybot.AgentID(r.Str(0)), CreatedAt: claybot.Time(r.Int(2))}
+	a.State = storage.NewState(a.CreatedAt)
+	if !r.Null(3) {
+		var st claybot.AgentState
+		if unmarshal(r.Str(3), &st) == nil {
+			a.State = st
+		}
+		if a.State.Engine == "" {
+			a.State.Engine = storage.DefaultEngine
+		}
+	}
+	return a, unmarshal(r.Str(1), &a.Descriptor)
 }
 
 // Agent implements storage.Agents.

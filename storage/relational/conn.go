@@ -55,6 +55,8 @@ func once(found *bool, f func(r Row) error) func(r Row) error {
 type Dialect struct {
 	// Alone means that only one process uses the store.
 	Alone bool
+	// Agents means that the tables have the states of agents, see the type Agents.
+	Agents bool
 	// Clock returns the current time in Unix milliseconds, by the clock that
 	// all members share.
 	Clock func() int64
@@ -69,6 +71,9 @@ type Dialect struct {
 	// of a table of sums in queries that include queued additions.
 	Leave  func(s Sums) (q string, arg any, err error)
 	Summed string
+	// MarkSent, if several processes use the store, is the statement that marks attempted
+	// messages as sent, if their claims are held, and returns the ids of those it marked.
+	MarkSent func(list []Sent) (q string, args []any)
 	// Words is the full-text search of notes.
 	Words Words
 }

@@ -28,6 +28,11 @@ func addRecords(c *Conn, id claybot.AgentID, n int64, records ...claybot.Record)
 	if err := c.do("UPDATE agents SET records = ? WHERE id = ?", n+int64(len(records)), id); err != nil {
 		return err
 	}
+	return insertRecords(c, id, n, records)
+}
+
+// insertRecords is addRecords without the agent's row, which the caller saves.
+func insertRecords(c *Conn, id claybot.AgentID, n int64, records []claybot.Record) error {
 	for _, r := range records {
 		body, crc, err := encode(r)
 		if err != nil {
@@ -277,15 +282,17 @@ func (h *history) saved(records []claybot.Record) {
 	}
 }
 
-// addDeferred appends records to the history of an agent that has n records.
-func addDeferred(c *Conn, id claybot.AgentID, n int64, d storage.Deferred) error {
+// addDeferred appends records to the history of an agent whose payer was loaded. The
+// caller saves a.
+func addDeferred(c *Conn, a *inboxRow, d storage.Deferred) error {
 	if len(d.Records) == 0 {
 		return nil
 	}
-	if n != d.After {
+	if a.payer.records != d.After {
 		return errMoved
 	}
-	return addRecords(c, id, n, d.Records...)
+	a.recorded = d.After + int64(len(d.Records))
+	return insertRecords(c, a.id, d.After, d.Records)
 }
 
 // askRecords finds how many records an agent has.

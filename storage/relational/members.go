@@ -309,6 +309,28 @@ func askClaim(c *Conn, claim storage.Claim, found *bool) Ask {
 	}
 }
 
+// A claimed is a claim with the lease of its member, as read together.
+type claimed struct {
+	found bool
+	until int64 // the end of the lease
+}
+
+// ask locks the claim. If the claim was waited for, the end of the lease may be too early.
+func (d *claimed) ask(c *Conn, claim storage.Claim) Ask {
+	lock := c.locked()
+	if lock != "" {
+		lock += " OF c"
+	}
+	return Ask{
+		Query: "SELECT n.until FROM claims c JOIN nodes n ON n.id = c.node WHERE c.name = ? AND c.node = ? AND c.token = ?" + lock,
+		Args:  []any{claim.Name, claim.Member, claim.Token},
+		Row:   once(&d.found, func(r Row) error { d.until = r.Int(0); return nil }),
+	}
+}
+
+// live reports whether the claim is held and the lease is valid.
+func (d *claimed) live(c *Conn) bool { return d.found && d.until > c.now() }
+
 // askLive returns queries that check whether the lease of a member is valid.
 func askLive(c *Conn, node string, alive *bool) []Ask {
 	if c.dialect.Alone {

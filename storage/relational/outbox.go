@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -13,138 +12,6 @@ import (
 
 // causeDamaged is why an outgoing message with a broken text is not sent.
 const causeDamaged = "the stored text is damaged"
-
-// stored are the ids of outgoing messages that exist already.
-type stored map[string]bool
-
-// ask returns the queries that find the existing ones.
-func (s stored) ask(out []claybot.Outgoing) []Ask {
-	asks := make([]Ask, len(out))
-	for i, o := range out {
-		asks[i] = Ask{Query: "SELECT 1 FROM outbox WHERE id = ?", Args: []any{o.ID}, Row: func(Row) error { s[o.ID] = true; return nil }}
-	}
-	return asks
-}
-
-// enqueue adds outgoing messages with the run or message they answer, and returns
-// those that were new, as stored. Their N is set after the commit; they must not
-// be copied before.
-func enqueue(c *Conn, at int64, origin string, out []claybot.Outgoing) ([]claybot.Outgoing, error) {
-	if len(out) == 0 {
-		return nil, nil
-	}
-	known := make(stored)
-	if err := c.ask(known.ask(out)...); err != nil {
-		return nil, err
-	}
-	return enqueueNew(c, at, origin, out, known, storage.Claim{})
-}
-
-// enqueueNew is enqueue with known existing ids. If another transaction adds one
-// concurrently, this one is retried. A state other than waiting is only taken for a
-// send whose fate is unknown already: the beginning of an answer. For sending, see
-// storage.Outcome.
-func enqueueNew(c *Conn, at int64, origin string, out []claybot.Outgoing, known stored, sending storage.Claim) ([]claybot.Outgoing, error) {
-	attempt, err := holdsClaim(c, sending, out)
-	if err == nil {
-		err = lockDests(c, out)
-	}
-	if err == nil && attempt {
-		attempt, err = isOldest(c, out[0])
-	}
-	if err != nil {
-		return nil, err
-	}
-	added := make([]claybot.Outgoing, 0, len(out)) // it does not move: rows are told to it later
-	for _, o := range out {
-		if o.ID == "" {
-			return nil, fmt.Errorf("outgoing message: %w", errNoID)
-		}
-		if o.State == "" {
-			o.State = claybot.SendWaiting
-		}
-		if o.State != claybot.SendWaiting && o.State != claybot.SendAmbiguous {
-			return nil, fmt.Errorf("outgoing message %s cannot begin as %q", o.ID, o.State)
-		}
-		if o.At == 0 {
-			o.At = claybot.Time(at)
-		}
-		o.Receipt, o.Cause = "", ""
-		now := attempt && o.State == claybot.SendWaiting && o.Due == 0
-		attempt = false // of the first alone
-		if known[o.ID] {
-			continue
-		}
-		if now {
-			o.State, o.Attempts, o.Tried = claybot.SendAttempted, o.Attempts+1, claybot.Time(at)
-		}
-		known[o.ID] = true
-		added = append(added, o)
-		if err := insertOutgoing(c, at, origin, &added[len(added)-1]); err != nil {
-			return nil, err
-		}
-	}
-	return added, nil
-}
-
-// holdsClaim reports whether a claim is that of the destination of the first message,
-// and valid.
-func holdsClaim(c *Conn, claim storage.Claim, out []claybot.Outgoing) (bool, error) {
-	if claim == (storage.Claim{}) || len(out) == 0 || claim.Name != storage.DestClaim(out[0].Route.Dest()) {
-		return false, nil
-	}
-	if c.dialect.Alone {
-		return true, nil
-	}
-	var found, alive bool
-	err := c.ask(append([]Ask{askClaim(c, claim, &found)}, askLive(c, claim.Member, &alive)...)...)
-	return found && alive, err
-}
-
-// isOldest reports whether no message is unfinished that o would have to wait for.
-func isOldest(c *Conn, o claybot.Outgoing) (bool, error) {
-	waits, err := c.first("SELECT 1 FROM outbox INDEXED BY outbox_open WHERE open = 1 AND dest = ? LIMIT 1",
-		func(Row) error { return nil }, o.Route.Dest())
-	return !waits, err
-}
-
-// lockDests locks destinations, so that the order of their messages is that of the
-// commits. It locks in a fixed order to avoid deadlocks.
-func lockDests(c *Conn, out []claybot.Outgoing) error {
-	if c.dialect.LockName == "" {
-		return nil
-	}
-	dests := make([]string, len(out))
-	for i, o := range out {
-		dests[i] = o.Route.Dest()
-	}
-	slices.Sort(dests)
-	for _, dest := range slices.Compact(dests) {
-		if err := c.lock("out/" + dest); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// insertOutgoing adds o and sets its N, at the latest when the transaction commits.
-func insertOutgoing(c *Conn, at int64, origin string, o *claybot.Outgoing) error {
-	body, crc, err := encode(o)
-	if err != nil {
-		return err
-	}
-	if origin == "" {
-		origin = string(o.Run)
-	}
-	dest := o.Route.Dest()
-	c.tally.send("", o.State)
-	c.journal.notification.Dests = append(c.journal.notification.Dests, dest)
-	c.wrote = true
-	return c.later(`INSERT INTO outbox (id, dest, origin, state, open, at, attempts, tried_at, due_at, body, crc)
-		VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?) RETURNING n`,
-		func(r Row) { o.N = r.Int(0) },
-		o.ID, dest, text(origin), o.State, at, o.Attempts, o.Tried, o.Due, body, crc)
-}
 
 func (db outbox) Enqueue(ctx context.Context, o ...claybot.Outgoing) ([]claybot.Outgoing, error) {
 	added, err := write(ctx, db, func(c *Conn) ([]claybot.Outgoing, error) { return enqueue(c, c.now(), "", o) })
@@ -223,8 +90,67 @@ func (db outbox) Attempt(ctx context.Context, claim storage.Claim, id string) er
 // Resolve implements storage.Outbox. Recording the same final state again
 // changes nothing; a different one is refused.
 func (db outbox) Resolve(ctx context.Context, claim storage.Claim, id string, res storage.Resolution) error {
-	err := db.update(ctx, func(c *Conn) error { return resolveSend(c, claim, id, res) })
+	err := db.update(ctx, func(c *Conn) error {
+		if sent, ok := SentBy(claim, id, res); ok && c.dialect.Alone {
+			n, err := c.exec("UPDATE outbox SET state = 'sent', open = 0, due_at = 0, receipt = coalesce(?, receipt) WHERE id = ? AND dest = ? AND state = 'attempted'",
+				text(sent.Receipt), sent.ID, sent.Dest)
+			if n > 0 {
+				noteSent(c, sent.Dest)
+			}
+			if n > 0 || err != nil {
+				return err
+			}
+		}
+		return resolveSend(c, claim, id, res)
+	})
 	return failed(err, "resolve %s", id)
+}
+
+// A Sent is a message whose first attempt reached the platform.
+type Sent struct {
+	Claim    storage.Claim
+	ID, Dest string
+	Receipt  string
+}
+
+// SentBy returns the message that a resolution marks as sent; false if the resolution does
+// more than that.
+func SentBy(claim storage.Claim, id string, res storage.Resolution) (Sent, bool) {
+	dest, ok := storage.ClaimedDest(claim.Name)
+	plain := res == storage.Resolution{State: claybot.SendSent, Receipt: res.Receipt}
+	return Sent{claim, id, dest, res.Receipt}, ok && plain
+}
+
+// MarkSent marks messages as sent in one transaction, and returns the ids of those that
+// it marked. Resolve decides about the others.
+func (db outbox) MarkSent(ctx context.Context, list []Sent) (map[string]bool, error) {
+	marked, err := write(ctx, db, func(c *Conn) (map[string]bool, error) {
+		marked := make(map[string]bool, len(list))
+		return marked, markAllSent(c, list, marked)
+	})
+	return result(marked, err, "mark %d messages as sent", len(list))
+}
+
+func markAllSent(c *Conn, list []Sent, marked map[string]bool) error {
+	dests := make(map[string]string, len(list))
+	for _, s := range list {
+		dests[s.ID] = s.Dest
+	}
+	q, args := c.dialect.MarkSent(list)
+	err := c.each(q, func(r Row) error {
+		id := r.Str(0)
+		marked[id] = true
+		noteSent(c, dests[id])
+		return nil
+	}, args...)
+	c.wrote = c.wrote || len(marked) > 0 || err != nil
+	return err
+}
+
+// noteSent counts an attempted message that became sent.
+func noteSent(c *Conn, dest string) {
+	c.tally.send(claybot.SendAttempted, claybot.SendSent)
+	c.journal.notification.Sent = append(c.journal.notification.Sent, dest)
 }
 
 func resolveSend(c *Conn, claim storage.Claim, id string, res storage.Resolution) error {

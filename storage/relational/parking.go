@@ -141,12 +141,24 @@ func parkedKeys(c *Conn, id claybot.MessageID, keys *[]string) (known bool, err 
 	}, id)
 }
 
-func (db parking) IsParked(ctx context.Context, d claybot.Descriptor) (parked bool, err error) {
-	err = db.read(ctx, func(c *Conn) (err error) {
-		parked, err = c.first("SELECT 1 FROM parked WHERE key = ? LIMIT 1", func(Row) error { return nil }, d.Key())
-		return err
+func (db parking) Arrival(ctx context.Context, d claybot.Descriptor) (a storage.Arrival, err error) {
+	q := `SELECT EXISTS (SELECT 1 FROM parked WHERE key = ?1),
+		EXISTS (SELECT 1 FROM agents a JOIN questions q ON q.agent = a.id AND q.open = 1 WHERE a.key = ?1)`
+	if db.dialect.Agents {
+		q += ", " + agentColumns + " FROM (SELECT 1) AS one LEFT JOIN agents ON key = ?1"
+	}
+	err = db.read(ctx, func(c *Conn) error {
+		return c.each(q, func(r Row) error {
+			a = storage.Arrival{Parked: r.Int(0) != 0, Asked: r.Int(1) != 0}
+			if db.dialect.Agents && !r.Null(2) {
+				if found, err := decodeAgent(r[2:]); err == nil && storage.Renamed(found.Descriptor, d) == found.Descriptor {
+					a.Agent = &found
+				}
+			}
+			return nil
+		}, d.Key())
 	})
-	return result(parked, err, "look for parked messages of %s", d.Key())
+	return result(a, err, "look for parked messages of %s", d.Key())
 }
 
 func (db parking) ParkedAgents(ctx context.Context, limit int) (list []storage.ParkedAgent, err error) {

@@ -45,6 +45,9 @@ func postMessage(c *Conn, p storage.Posting) (storage.Posted, error) {
 	// The agent is locked first: a concurrent post of the same message waits here
 	// and then finds a duplicate.
 	a := &inboxRow{id: p.To}
+	if p.Start != nil && c.dialect.Agents {
+		a.agent = new(claybot.Agent)
+	}
 	if repeat, err := nameMessage(c, &m, askInbox(c, a)); err != nil || repeat {
 		return done, err
 	}
@@ -77,12 +80,9 @@ func postMessage(c *Conn, p storage.Posting) (storage.Posted, error) {
 	if done.Added = true; m.Amends != "" {
 		done.Dropped, done.Canceled = changed.Dropped, changed.Canceled
 	}
-	if err := receiveMessage(c, a, m, done.Skipped, p.Wait, at); err != nil {
-		return done, err
-	}
-	if idle && p.Start != nil && done.Skipped == "" && m.Type == claybot.MessageUser && m.Run == "" && a.dueAt != never && a.dueAt <= at {
+	if idle && p.Start != nil && done.Skipped == "" && a.startable(m, p.Wait, at) {
 		done.Started, err = startAtOnce(c, a, *p.Start, m, at)
-	} else {
+	} else if err = receiveMessage(c, a, m, done.Skipped, p.Wait, at); err == nil {
 		err = saveInbox(c, a)
 	}
 	if err != nil {
@@ -92,19 +92,40 @@ func postMessage(c *Conn, p storage.Posting) (storage.Posted, error) {
 	return done, err
 }
 
-// startAtOnce leases an idle agent and begins its run with the message that was just
-// received, see storage.Start. It saves a.
+// startable reports whether m makes the idle agent due at once. An album, an edit, and a message
+// that reserves a run, wait for Acquire.
+func (a *inboxRow) startable(m claybot.AgentMessage, w storage.Wait, at int64) bool {
+	if m.Type != claybot.MessageUser || m.Run != "" || m.Context.GroupID != "" || m.Firing != nil || m.Amends != "" {
+		return false
+	}
+	then := *a
+	then.n++
+	then.arrive(at, false)
+	due := then.due(w, at)
+	return due != never && due <= at
+}
+
+// startAtOnce stores a message for an idle agent, leases the agent and begins its run with
+// the message, see storage.Start. It saves a.
 func startAtOnce(c *Conn, a *inboxRow, s storage.Start, m claybot.AgentMessage, at int64) (*storage.Acquired, error) {
+	if err := insertMessage(c, a, m, at, "", s.Run); err != nil {
+		return nil, err
+	}
 	list, err := json.Marshal([]claybot.MessageID{m.ID})
 	if err != nil {
 		return nil, err
 	}
+	a.lastAt = at
 	lease := a.lease(c, s.Node, at, s.TTL)
-	run, err := startRun(c, a, s.Run, &batch{ids: []claybot.MessageID{m.ID}, list: list}, s.Engine)
+	run, err := startRun(c, a, s.Run, &batch{ids: []claybot.MessageID{m.ID}, list: list, bound: true}, s.Engine)
 	if err != nil {
 		return nil, err
 	}
-	return &storage.Acquired{Lease: lease, Run: &run, Bound: []claybot.AgentMessage{m}, Started: true}, nil
+	begun := &storage.Acquired{Lease: lease, Run: &run, Bound: []claybot.AgentMessage{m}, Started: true}
+	if a.agent != nil && a.agent.ID != "" {
+		begun.Agent = a.agent
+	}
+	return begun, nil
 }
 
 // admitMessage decides whether a message becomes pending, and applies its

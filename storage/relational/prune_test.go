@@ -104,8 +104,9 @@ func TestPruneLongAfter(t *testing.T) {
 	ctx := t.Context()
 	fire := func(task, instant string) claybot.MessageID {
 		t.Helper()
-		m := textMessage(claybot.MessageID(task + "/" + instant))
-		m.Type, m.Firing = claybot.MessageSystem, &claybot.Firing{Task: task, Instant: instant}
+		f := &claybot.Firing{Task: task, Instant: instant}
+		m := textMessage(f.MessageID())
+		m.Type, m.Firing = claybot.MessageSystem, f
 		if _, err := db.Post(ctx, storage.Posting{To: theAgent.ID, Message: m}); err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +131,7 @@ func TestPruneLongAfter(t *testing.T) {
 	run("r1", fire("daily", "1"), fire("yearly", "1"), fire("yearly", "manual/1"), fire("done", "manual/2"))
 	run("r2", fire("daily", "2"))
 	change(t, db, "UPDATE runs SET ended = 1 WHERE id = 'r1'")
-	change(t, db, "UPDATE ledger SET entered = 1 WHERE message IN ('daily/1', 'yearly/1', 'yearly/manual/1', 'done/manual/2')")
+	change(t, db, "UPDATE ledger SET entered = 1 WHERE message IN ('cron/daily/1', 'cron/yearly/1', 'cron/yearly/manual/1', 'cron/done/manual/2')")
 	for range 2 {
 		if err := db.Prune(ctx, time.Now(), storage.DefaultRetention()); err != nil {
 			t.Fatal(err)
@@ -146,7 +147,7 @@ func TestPruneLongAfter(t *testing.T) {
 	if f, err := db.Stats(ctx); err != nil || f.Runs[claybot.RunSucceeded] != 1 {
 		t.Errorf("figures %+v, %v", f, err)
 	}
-	if r, err := db.Receipt(ctx, "daily/1"); err != nil || r.Run == nil || r.Run.ID != "r1" || r.Run.Agent != theAgent.ID {
+	if r, err := db.Receipt(ctx, "cron/daily/1"); err != nil || r.Run == nil || r.Run.ID != "r1" || r.Run.Agent != theAgent.ID {
 		t.Errorf("receipt %+v, %v", r, err)
 	}
 	for task, want := range map[string][]string{"daily": {"2"}, "yearly": {"1"}, "done": nil} {

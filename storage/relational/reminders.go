@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -191,10 +192,17 @@ func addToLedger(c *Conn, f claybot.Firing, m claybot.MessageID, reason string, 
 	return err
 }
 
+// firingPrefix begins the ids of the messages that are firings.
+var firingPrefix = strings.TrimRight(string(claybot.Firing{}.MessageID()), "/") + "/"
+
 // settleLedger writes how a run ended into the rows of its messages: the ledger
 // keeps it for longer than the run is kept.
 func settleLedger(c *Conn, run *claybot.Run, o storage.Outcome, at int64) error {
-	ids, err := json.Marshal(run.Messages)
+	fired := slices.DeleteFunc(slices.Clone(run.Messages), func(id claybot.MessageID) bool { return !strings.HasPrefix(string(id), firingPrefix) })
+	if len(fired) == 0 {
+		return nil
+	}
+	ids, err := json.Marshal(fired)
 	if err != nil {
 		return err
 	}

@@ -198,6 +198,7 @@ type batch struct {
 	next     front           // of what waits when they have joined
 	reserved []claybot.RunID // by them
 	run      claybot.RunID   // the first of these that is no run's yet
+	bound    bool            // they were stored as the run's and never waited
 }
 
 // newBatch returns the messages of an agent that are to join a run, and what is to be

@@ -130,6 +130,9 @@ func joinRun(c *Conn, a *inboxRow, run *claybot.Run, b *batch) error {
 // bindMessages assigns waiting messages, and the run ids that they reserved, to a run
 // and saves the inbox.
 func bindMessages(c *Conn, a *inboxRow, run claybot.RunID, b *batch) error {
+	if b.bound {
+		return saveInbox(c, a)
+	}
 	c.journal.joined(run, b.reserved)
 	for _, m := range b.ids {
 		if err := c.do("UPDATE messages SET run = ? WHERE id = ?", run, m); err != nil {
@@ -181,14 +184,14 @@ func (db leases) Take(ctx context.Context, l storage.Lease, id claybot.RunID, li
 // runningRun loads the inbox and the unfinished run of a lease's agent. It rejects any
 // other run.
 func runningRun(c *Conn, l storage.Lease, id claybot.RunID) (*inboxRow, claybot.Run, error) {
-	return runningRunWith(c, l, id)
+	return runningRunOf(c, &inboxRow{id: l.Agent}, l, id)
 }
 
-// runningRunWith is runningRun with additional queries. Their results are valid only
+// runningRunOf is runningRun into a, with additional queries. Their results are valid only
 // without an error.
-func runningRunWith(c *Conn, l storage.Lease, id claybot.RunID, asks ...Ask) (*inboxRow, claybot.Run, error) {
+func runningRunOf(c *Conn, a *inboxRow, l storage.Lease, id claybot.RunID, asks ...Ask) (*inboxRow, claybot.Run, error) {
 	var loaded loadedRun
-	a, err := leasedWith(c, l, append([]Ask{loaded.ask(id)}, asks...)...)
+	err := leasedInto(c, a, l, append([]Ask{loaded.ask(id)}, asks...)...)
 	if err != nil {
 		return nil, claybot.Run{}, err
 	}
@@ -291,18 +294,14 @@ func (db runs) SaveDraft(ctx context.Context, l storage.Lease, id claybot.RunID,
 // of the run.
 func (db runs) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, o storage.Outcome) ([]claybot.Outgoing, error) {
 	out, err := write(ctx, db, func(c *Conn) ([][]claybot.Outgoing, error) {
-		var p payer
-		known := make(stored)
-		asks := append(known.ask(o.Replies), p.ask(l.Agent))
-		var records int64
-		if len(o.Records.Records) > 0 {
-			asks = append(asks, askRecords(l.Agent, &records))
-		}
-		a, run, err := runningRunWith(c, l, id, asks...)
+		p := &payer{recorded: len(o.Records.Records) > 0}
+		q := queueing{out: o.Replies, claim: o.Sending}
+		asks := q.asks(c, len(o.Posts) == 0)
+		a, run, err := runningRunOf(c, &inboxRow{id: l.Agent, payer: p}, l, id, asks...)
 		if err != nil {
 			return nil, err
 		}
-		if err := addDeferred(c, l.Agent, records, o.Records); err != nil {
+		if err := addDeferred(c, a, o.Records); err != nil {
 			return nil, err
 		}
 		if err := checkOutcome(run.State, o); err != nil {
@@ -315,19 +314,19 @@ func (db runs) Finish(ctx context.Context, l storage.Lease, id claybot.RunID, o 
 		if err != nil {
 			return nil, err
 		}
-		return finishRun(c, a, &run, p, o, posts, known)
+		return finishRun(c, a, &run, o, posts, &q)
 	})
 	return result(slices.Concat(out...), err, "finish run %s", id)
 }
 
 // finishRun ends a run and returns what it and each of its posts added to the outbox, see
 // enqueue.
-func finishRun(c *Conn, a *inboxRow, run *claybot.Run, p payer, o storage.Outcome, posts []storage.Posting, known stored) (out [][]claybot.Outgoing, err error) {
+func finishRun(c *Conn, a *inboxRow, run *claybot.Run, o storage.Outcome, posts []storage.Posting, q *queueing) (out [][]claybot.Outgoing, err error) {
 	at := c.now()
 	if err := errors.Join(endRun(c, run, o, at), setCheckpoint(c, o.End)); err != nil {
 		return nil, err
 	}
-	if a.usage, err = chargeAgentTo(c, p, a.id, o.Usage, o.Calls, 1, at); err != nil {
+	if a.usage, err = chargeAgentTo(c, *a.payer, a.id, o.Usage, o.Calls, 1, at); err != nil {
 		return nil, err
 	}
 	c.meter.took(at, storage.LatencyRun, at-int64(run.Started))
@@ -336,7 +335,7 @@ func finishRun(c *Conn, a *inboxRow, run *claybot.Run, p payer, o storage.Outcom
 	if err := saveInbox(c, a); err != nil {
 		return nil, err
 	}
-	added, err := enqueueNew(c, at, string(run.ID), o.Replies, known, o.Sending)
+	added, err := q.enqueue(c, at, string(run.ID))
 	if err != nil {
 		return nil, err
 	}

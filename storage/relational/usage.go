@@ -128,17 +128,53 @@ func chargeAgent(c *Conn, id claybot.AgentID, u claybot.Usage, calls []storage.M
 type payer struct {
 	before, owner, kind string // usage so far, as JSON; columns
 	where               spoken
+	recorded            bool // records is loaded
+	records             int64
 	found               bool
+}
+
+// payerColumns are what load reads, of an agent and its root.
+const (
+	payerColumns = "own.usage, own.owner, own.type, coalesce(root.descriptor, own.descriptor)"
+	ofPayer      = " FROM agents own LEFT JOIN agents root ON root.id = own.root WHERE own.id = ?"
+)
+
+// load reads payerColumns.
+func (p *payer) load(r Row) {
+	p.before, p.owner, p.kind, p.where, p.found = r.Str(0), r.Str(1), r.Str(2), spokenAt(r.Str(3)), true
 }
 
 // ask loads the payer.
 func (p *payer) ask(id claybot.AgentID) Ask {
-	return Ask{Query: `SELECT own.usage, own.owner, own.type, coalesce(root.descriptor, own.descriptor)
-		FROM agents own LEFT JOIN agents root ON root.id = own.root WHERE own.id = ?`, Args: []any{id}, Row: once(&p.found, func(r Row) error {
-		p.before, p.owner, p.kind, p.where = r.Str(0), r.Str(1), r.Str(2), spokenAt(r.Str(3))
-		return nil
+	return Ask{Query: "SELECT " + payerColumns + ofPayer, Args: []any{id}, Row: func(r Row) error { p.load(r); return nil }}
+}
+
+// askWith loads the payer with its inbox, which load reads.
+func (p *payer) askWith(c *Conn, a *inboxRow, load func(r Row) error) Ask {
+	lock := c.locked()
+	if lock != "" {
+		lock += " OF own"
+	}
+	records := ""
+	if p.recorded {
+		records = "own.records, "
+	}
+	q := "SELECT " + ownInbox + ", " + records + payerColumns + ofPayer + lock
+	return Ask{Query: q, Args: []any{a.id}, Row: once(&a.found, func(r Row) error {
+		rest := r[inboxWidth:]
+		if p.recorded {
+			p.records, rest = rest.Int(0), rest[1:]
+		}
+		p.load(rest)
+		return load(r)
 	})}
 }
+
+// ownInbox are the columns of askInbox in a query of a payer.
+var (
+	ownInbox   = "own." + strings.ReplaceAll(inboxLoaded, ", ", ", own.")
+	inboxWidth = strings.Count(inboxLoaded, ",") + 1
+)
 
 // chargeAgentTo is chargeAgent for a payer loaded in this transaction. The caller saves
 // the payer's new total, unless it is nil: unchanged.

@@ -58,8 +58,8 @@ var parkingTests = []storeTest{
 		b.equal("one taken", b.parkedIDs("Cx"), []claybot.MessageID{"x2", "x3"})
 		b.equal("the episode goes on", ok(b.ParkedOf(b.ctx, to.Key(), 1))(b)[0].Episode, "x1")
 		b.noError(errors.Join(b.Unpark(b.ctx, "x2"), b.Unpark(b.ctx, "x3")))
-		b.equal("all taken", ok(b.IsParked(b.ctx, to))(b), false)
-		b.equal("others", ok(b.IsParked(b.ctx, claybot.User("telegram", "Cy", "U1")))(b), true)
+		b.equal("all taken", ok(b.Arrival(b.ctx, to))(b).Parked, false)
+		b.equal("others", ok(b.Arrival(b.ctx, claybot.User("telegram", "Cy", "U1")))(b).Parked, true)
 		b.parks("Cx", "x4")
 		b.equal("a new episode", ok(b.ParkedOf(b.ctx, to.Key(), 1))(b)[0].Episode, "x4")
 	}},
