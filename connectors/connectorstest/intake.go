@@ -161,6 +161,23 @@ var intake = []check{
 			w.Errorf("%d posts of one user at once", w.inbox.most)
 		}
 	}},
+	{"Receiving", "flood of one user is stored once, in order", func(w *world) {
+		const n = 10_000
+		var want []string
+		for i := range n {
+			want = append(want, fmt.Sprint(i))
+		}
+		w.start()
+		for _, text := range want {
+			w.write(Ann, text)
+		}
+		time.Sleep(time.Minute)
+		w.redelivered()
+		if got := w.inbox.texts(); !slices.Equal(got, want) {
+			w.Errorf("stored %d of %d messages, or in another order", len(got), n)
+		}
+		w.wantUnacked(0)
+	}},
 	{"Receiving", "slow chat holds up no other", func(w *world) {
 		w.inbox.held("slow")
 		w.write(Ann, "slow")

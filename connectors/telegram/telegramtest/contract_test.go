@@ -92,7 +92,10 @@ func TestUnknownParameters(t *testing.T) {
 	if status, a := post(t, s, "sendMessage", `{"chat_id":7,"text":"x","disable_web_page_preview":true}`); status != http.StatusBadRequest {
 		t.Errorf("%d %v", status, a)
 	}
-	if got := s.Strange(); !slices.Equal(got, []string{"unknown parameter disable_web_page_preview of sendmessage"}) || len(s.Sent(7)) != 0 {
+	if status, a := post(t, s, "sendMessage", `{"chat_id":7,"text":"x","link_preview_options":{"disabled":true}}`); status != http.StatusBadRequest {
+		t.Errorf("%d %v", status, a)
+	}
+	if got := s.Strange(); !slices.Equal(got, []string{"unknown parameter disable_web_page_preview of sendmessage", "unknown field disabled of link_preview_options"}) || len(s.Sent(7)) != 0 {
 		t.Errorf("strange: %q", got)
 	}
 }

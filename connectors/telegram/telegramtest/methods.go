@@ -43,6 +43,13 @@ var methods = map[string]string{
 	"getfile":       "file_id",
 }
 
+// objects are the fields of parameters that are objects, of the pages of their types.
+var objects = map[string]string{
+	"link_preview_options": "is_disabled url prefer_small_media prefer_large_media show_above_text",
+	"reply_parameters": "message_id chat_id ephemeral_message_id allow_sending_without_reply quote quote_parse_mode quote_entities quote_position " +
+		"checklist_task_id poll_option_id",
+}
+
 // updateTypes are the kinds of updates of https://core.telegram.org/bots/api#update, as of
 // 2026-11-28; those with false come only if a bot names them.
 var updateTypes = map[string]bool{
@@ -67,10 +74,20 @@ func (s *Server) check(c *call) *apiError {
 	if len(c.params) > 0 && json.Unmarshal(c.params, &params) != nil {
 		return nil // the method says so
 	}
-	for name := range params {
+	for name, value := range params {
 		if !slices.Contains(strings.Fields(allowed), name) {
 			s.complain("unknown parameter %s of %s", name, c.method)
 			return badRequest("unknown parameter %s", name)
+		}
+		var fields map[string]json.RawMessage
+		if objects[name] == "" || json.Unmarshal(value, &fields) != nil {
+			continue
+		}
+		for field := range fields {
+			if !slices.Contains(strings.Fields(objects[name]), field) {
+				s.complain("unknown field %s of %s", field, name)
+				return badRequest("unknown field %s of %s", field, name)
+			}
 		}
 	}
 	return nil
