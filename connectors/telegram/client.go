@@ -48,9 +48,6 @@ func newClient(cfg Config, connections int) *client {
 	return c
 }
 
-// idleConnections is how many connections stay open after a burst.
-const idleConnections = 32
-
 func newTransport(connections int) *http.Transport {
 	// HTTP/1.1 only: on one HTTP/2 connection a hanging poll would be hard to
 	// tell from a dead connection, and would take the others with it.
@@ -60,8 +57,8 @@ func newTransport(connections int) *http.Transport {
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		TLSHandshakeTimeout: dialTimeout,
-		MaxIdleConns:        idleConnections,
-		MaxIdleConnsPerHost: idleConnections,
+		MaxIdleConns:        connections,
+		MaxIdleConnsPerHost: connections,
 		MaxConnsPerHost:     connections,
 		IdleConnTimeout:     90 * time.Second,
 		Protocols:           &protocols,

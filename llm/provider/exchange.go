@@ -257,7 +257,7 @@ func NewTransport() *http.Transport {
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
 		TLSHandshakeTimeout: 10 * time.Second,
-		MaxIdleConnsPerHost: 64, // of a burst; each takes about 40 kB
+		MaxIdleConnsPerHost: 512,
 		IdleConnTimeout:     90 * time.Second,
 		WriteBufferSize:     8 << 10, // most requests are written at once
 		// Compression saves nothing on small pieces, delays them, and hides
