@@ -104,9 +104,11 @@ func (c *Connector) judge(resp *http.Response) error {
 	case code >= 200 && code < 300:
 		return nil
 	case code == http.StatusTooManyRequests && wait == 0:
-		return &connectors.RetryError{After: crowded, Err: err}
+		return &connectors.RetryError{After: crowded, All: true, Err: err} // all channels have this callback
 	case wait > 0 && (code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable):
-		return &connectors.RetryError{After: wait, Err: err}
+		return &connectors.RetryError{After: wait, All: true, Err: err}
+	case code == http.StatusGone:
+		return &connectors.PermanentError{DeadRoute: true, Err: err}
 	case code >= 300 && code < 400:
 		return &connectors.PermanentError{Err: err, Fix: "redirects are not followed: configure the final address"}
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code >= 500:
