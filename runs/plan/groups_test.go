@@ -78,7 +78,8 @@ func TestPlannerSeesGroups(t *testing.T) {
 		},
 		{"knows a tool that it was not shown", []string{steps(step("step-01", "shell_3", "c"))}, []string{"put ("}, []string{"shell_3 c"}},
 		{
-			"does not know its arguments", []string{steps(bad), steps(step("step-01", "shell_3", "d"))},
+			"does not know its arguments",
+			[]string{steps(bad), steps(step("step-01", "shell_3", "d"))},
 			[]string{"put (", "\nThe arguments of shell_3: {"},
 			[]string{"shell_3 d"},
 		},

@@ -76,12 +76,19 @@ func (p *pass) index() error {
 	return nil
 }
 
+// leavesOut reports whether a line of an index says how many others are left out.
+func leavesOut(l string) bool {
+	return strings.HasPrefix(l, "- and ") && strings.Contains(l, " more; ")
+}
+
 // changed tells how an index differs from an earlier one, by its lines; empty if it does
-// not.
+// not. What is left out of an index for its length is not called removed.
 func changed(before, now string) string {
-	removed := lines(before)
+	removed := slices.DeleteFunc(lines(before), leavesOut)
 	var added []string
+	cut := false
 	for _, l := range lines(now) {
+		cut = cut || leavesOut(l)
 		if i := slices.Index(removed, l); i >= 0 {
 			removed = slices.Delete(removed, i, i+1)
 		} else {
@@ -92,7 +99,10 @@ func changed(before, now string) string {
 	if len(added) > 0 {
 		parts = append(parts, "New in the list of your notes and skills:\n"+strings.Join(added, "\n"))
 	}
-	if len(removed) > 0 {
+	switch {
+	case len(removed) > 0 && cut:
+		parts = append(parts, "Not in the list of your notes and skills now, which is too long to show all; they may still exist:\n"+strings.Join(removed, "\n"))
+	case len(removed) > 0:
 		parts = append(parts, "No longer in the list of your notes and skills:\n"+strings.Join(removed, "\n"))
 	}
 	return strings.Join(parts, "\n")

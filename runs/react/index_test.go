@@ -52,6 +52,20 @@ func (x *indexed) want(r llm.Request, system string, messages ...string) {
 	}
 }
 
+// A note that made room for another one in an index of limited length was called removed.
+func TestCutIndex(t *testing.T) {
+	const more, most = "- and 2 more; memory_list shows them", "- and 3 more; memory_list shows them"
+	x := newIndexed(t)
+	x.now.Text = "Notes:\n- a\n- b\n" + more
+	first := x.ask("m1")
+	x.want(first, "prompt\n\n"+x.now.Text, "m1")
+	x.now.Text = "Notes:\n- c\n- b\n" + most
+	x.want(x.ask("m2"), first.System, "here I am", "New in the list of your notes and skills:\n- c\n"+most+
+		"\nNot in the list of your notes and skills now, which is too long to show all; they may still exist:\n- a", "m2")
+	x.now.Text = "Notes:\n- c"
+	x.want(x.ask("m3"), first.System, "here I am", "No longer in the list of your notes and skills:\n- b", "m3")
+}
+
 // The index stands in the system prompt as the conversation found it. Changes are messages,
 // and the requests only grow.
 func TestIndex(t *testing.T) {

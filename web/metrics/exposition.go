@@ -142,12 +142,19 @@ func number(v float64) string {
 }
 
 // serve answers a scrape.
-func (m *Metrics) serve(w http.ResponseWriter, r *http.Request) {
+func (m *Metrics) serve(w http.ResponseWriter, r *http.Request) { m.render(r).send(w) }
+
+// render makes the page that a request is for.
+func (m *Metrics) render(r *http.Request) *page {
 	p := &page{open: wantsOpenMetrics(r.Header)}
 	s := m.snapshot(r.Context())
 	for _, f := range m.all {
 		p.family(f, s)
 	}
+	return p
+}
+
+func (p *page) send(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", typeText)
 	if p.open {
 		p.WriteString("# EOF\n")

@@ -127,19 +127,23 @@ func (m *Metrics) Routes() []web.Route {
 // Listener returns a server of GET /metrics alone, without a token, at an address.
 func (m *Metrics) Listener(addr string) *web.Plain {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", while(m.cfg.Serve, oneByOne(http.HandlerFunc(m.serve))))
+	mux.Handle("GET /metrics", while(m.cfg.Serve, oneByOne(m.render)))
 	return &web.Plain{Addr: addr, Handler: mux, What: "metrics listener", Setting: "metrics_listen", Example: "127.0.0.1:9464", Log: m.log}
 }
 
-// oneByOne serves requests one after the other: each asks the store, and callers are not
-// known.
-func oneByOne(h http.Handler) http.Handler {
+// oneByOne renders pages one after the other: each asks the store, and callers are not known.
+// A page is sent outside of the turn, so that a slow reader holds up no other.
+func oneByOne(render func(*http.Request) *page) http.Handler {
 	turn := make(chan struct{}, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var p *page
 		select {
 		case turn <- struct{}{}:
-			defer func() { <-turn }()
-			h.ServeHTTP(w, r)
+			func() {
+				defer func() { <-turn }()
+				p = render(r)
+			}()
+			p.send(w)
 		case <-r.Context().Done():
 		}
 	})
