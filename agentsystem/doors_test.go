@@ -235,6 +235,7 @@ func (d doorway) outcome(t *testing.T, kind string, e entry, try probe) (became 
 			r, err := s.db.Receipt(s.Context(), m.ID)
 			switch {
 			case err != nil:
+			case r.Message.Type == claybot.MessageEdit: // it changes an earlier message, and is none itself
 			case r.Message.Type == claybot.MessageCommand && try == tryCommand:
 				became = acts
 			default:

@@ -30,9 +30,10 @@ type entry struct {
 var none = entry{want: absent}
 
 // doorways are all connectors, by their folders. Those whose messages no person writes have
-// no entries: cron and heartbeat post system messages, which command nothing.
+// no entries: cron and heartbeat post system messages, webhook posts events of programs,
+// whose texts are not first-hand.
 var doorways = map[string]doorway{
-	"cron": {}, "heartbeat": {}, "schedule": {},
+	"cron": {}, "heartbeat": {}, "schedule": {}, "webhook": {},
 	"telegram": {
 		platform: true, command: "/status",
 		direct: claybot.User("telegram", "7", "7"), group: claybot.User("telegram", strconv.Itoa(tgGroup), "7"),
