@@ -264,6 +264,9 @@ type MessageContext struct {
 	GroupID   string `json:"groupId,omitempty"`   // the album it is a part of
 	Quote     string `json:"quote,omitempty"`     // text of the message it answers, data for the model
 	Group     bool   `json:"group,omitempty"`     // written where others read too
+	// Unaddressed says that the message neither mentions the bot nor answers it: whether it is
+	// for an agent, the settings of the group say.
+	Unaddressed bool `json:"unaddressed,omitempty"`
 }
 
 // FollowUp is the first message of the new context that a reset with text

@@ -132,6 +132,11 @@ func (s *AgentSystem) Answer(ctx context.Context, t connectors.Press) (connector
 	return s.receiver.answer(ctx, t)
 }
 
+// Hears implements connectors.Handler.
+func (s *AgentSystem) Hears(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (bool, error) {
+	return s.receiver.hears(ctx, to, m)
+}
+
 // Moved follows a channel to its new id.
 func (s *AgentSystem) Moved(ctx context.Context, connector, from, to string) error {
 	return s.receiver.moved(ctx, connector, from, to)

@@ -219,6 +219,7 @@ const (
 	ReceivedAccepted  = "accepted"  // it is durable; commands count
 	ReceivedDuplicate = "duplicate" // it was known
 	ReceivedStranger  = "stranger"  // its sender has no access
+	ReceivedUnheard   = "unheard"   // a message of a group that is not for an agent
 	ReceivedRefused   = "refused"   // it will not run: too long, empty, the inbox is full, the agent is damaged
 	ReceivedError     = "error"     // nothing was stored; its source keeps it
 )

@@ -4,16 +4,56 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/storage"
 )
 
 // conversations finds the conversation that a message belongs to.
 type conversations struct {
 	own      func() bool // each thread is a conversation of its own
+	profile  func(claybot.Descriptor) profiles.Profile
 	index    Index
+	people   *people.Directory
 	receipts storage.Receipts
+}
+
+// hears reports whether a message of a group is for an agent, as the profile of the channel
+// says.
+func (c conversations) hears(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage) (bool, error) {
+	switch c.profile(d).Respond {
+	case profiles.RespondOff:
+		return false, nil
+	case profiles.RespondAll:
+		return true, nil
+	case profiles.RespondThread:
+		if m.Context.Unaddressed && m.Context.ThreadID != "" {
+			return c.takesPart(ctx, d, m.Context.ThreadID)
+		}
+	}
+	return !m.Context.Unaddressed, nil
+}
+
+// takesPart reports whether an agent has a conversation in a thread: where threads have
+// conversations of their own, with any person; otherwise with the person of d, who wrote
+// there last.
+func (c conversations) takesPart(ctx context.Context, d claybot.Descriptor, thread string) (bool, error) {
+	if !c.own() {
+		id, err := c.index.IndexedAgent(ctx, d)
+		if err != nil {
+			return false, unlessGone(err)
+		}
+		last, err := c.people.LastContext(ctx, id)
+		return last.ThreadID == thread, err
+	}
+	agents, err := c.index.ChannelAgents(ctx, d.Connector, d.ChannelID)
+	if err != nil {
+		return false, fmt.Errorf("look for the agents of a thread: %w", err)
+	}
+	return slices.ContainsFunc(agents, func(e storage.IndexEntry) bool { return e.Descriptor.ThreadID == thread }), nil
 }
 
 // recentConversations is how many conversations of a person are looked through for the one

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/profiles"
 )
 
 // in is a message of Ann in a thread; "" for none.
@@ -132,6 +134,7 @@ func TestThreadsMingled(t *testing.T) {
 						r.start()
 					}
 				}
+				time.Sleep(time.Minute)
 				synctest.Wait()
 				answered := make(map[string]string) // by thread: all that was said there
 				for _, p := range r.chat.posts {
@@ -151,6 +154,52 @@ func TestThreadsMingled(t *testing.T) {
 						t.Errorf("%s got no answer to %s: %s", id, last, answered[id])
 					}
 				}
+			})
+		})
+	}
+}
+
+// To which messages of a group an agent responds, its profile says; in threads, whether an
+// agent takes part there, after a restart as well.
+func TestRespond(t *testing.T) {
+	overheard := func(thread, id, user string) claybot.AgentMessage {
+		m := in(thread, id, id)
+		m.Context.Unaddressed, m.From.UserID = true, user
+		return m
+	}
+	eve := claybot.User("chat", "room", "eve")
+	for _, tt := range []struct {
+		respond string
+		own     bool
+		want    []string
+	}{
+		{profiles.RespondMention, true, []string{"re: addressed"}},
+		{"", true, []string{"re: addressed"}},
+		{profiles.RespondThread, true, []string{"re: addressed", "re: goes on", "re: joins"}},
+		{profiles.RespondThread, false, []string{"re: addressed", "re: goes on"}},
+		{profiles.RespondAll, true, []string{"re: before", "re: addressed", "re: goes on", "re: joins", "re: elsewhere", "re: flat"}},
+		{profiles.RespondOff, true, []string{}},
+	} {
+		t.Run(fmt.Sprint(tt.respond, " ", tt.own), func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				r.ownThreads, r.profile.Respond = tt.own, tt.respond
+				r.start()
+				for _, x := range []struct {
+					to claybot.Descriptor
+					m  claybot.AgentMessage
+				}{
+					{room, overheard("1", "before", "bob")},
+					{room, in("1", "addressed", "addressed")},
+					{room, overheard("1", "goes on", "bob")},
+					{eve, overheard("1", "joins", "eve")},
+					{room, overheard("2", "elsewhere", "bob")},
+					{room, overheard("", "flat", "bob")},
+				} {
+					r.post(x.to, x.m)
+					synctest.Wait()
+					r.restart()
+				}
+				r.wants(tt.want...)
 			})
 		})
 	}

@@ -67,6 +67,14 @@ func (r *receiver) receive(ctx context.Context, to claybot.Descriptor, m claybot
 	return ReceivedStranger, nil
 }
 
+// hears is AgentSystem.Hears.
+func (r *receiver) hears(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (bool, error) {
+	if !m.Context.Group || !to.Foreground() || m.Type == claybot.MessageSystem {
+		return true, nil
+	}
+	return r.places.hears(ctx, to, m)
+}
+
 // take hands a message whose sender has access to the agent of its conversation.
 func (r *receiver) take(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (outcome string, err error) {
 	if amends(m) {
@@ -75,7 +83,13 @@ func (r *receiver) take(ctx context.Context, to claybot.Descriptor, m claybot.Ag
 			return ReceivedRefused, nil
 		}
 	} else {
-		to, err = r.places.place(ctx, to, m)
+		var heard bool
+		if heard, err = r.hears(ctx, to, m); err == nil && !heard {
+			return ReceivedUnheard, nil
+		}
+		if err == nil {
+			to, err = r.places.place(ctx, to, m)
+		}
 	}
 	if err != nil {
 		return ReceivedError, err

@@ -261,6 +261,7 @@ func plainProfile(m Model) Profile {
 		Model:     m,
 		MaxSteps:  DefaultMaxSteps,
 		Inbox:     Inbox{WhenBusy: WhenBusyWait, ProcessBuffer: BufferAllTogether, MaxBatch: DefaultMaxBatch},
+		Respond:   "mention",
 		Memory:    true,
 		Engine:    Engine{Name: claybot.EngineReact},
 		Workspace: plainWorkspace(),

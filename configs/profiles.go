@@ -31,10 +31,11 @@ type Profile struct {
 	Prompt        string   `key:"prompt" class:"harmless"`                       // the system prompt; empty: the built-in one
 	MaxSteps      int      `key:"max_steps" class:"narrowing" limits:"1..1000"`  // model calls in one run
 	Inbox         Inbox    `key:",inline"`
-	Progress      bool     `key:"progress" class:"harmless" words:"send,off"`   // send text that comes together with tool calls
-	Memory        bool     `key:"memory" class:"harmless" kind:"memory"`        // false: each run begins with its own messages only
-	Tools         []string `key:"tools" class:"narrowing" kind:"profile tools"` // that may be used; nil means all, empty none
-	Pin           []string `key:"pin" class:"harmless" kind:"tool groups"`      // groups of tools that are in every request
+	Progress      bool     `key:"progress" class:"harmless" words:"send,off"`              // send text that comes together with tool calls
+	Respond       string   `key:"respond" class:"harmless" words:"mention,thread,all,off"` // in groups
+	Memory        bool     `key:"memory" class:"harmless" kind:"memory"`                   // false: each run begins with its own messages only
+	Tools         []string `key:"tools" class:"narrowing" kind:"profile tools"`            // that may be used; nil means all, empty none
+	Pin           []string `key:"pin" class:"harmless" kind:"tool groups"`                 // groups of tools that are in every request
 	Engine        Engine   `key:",inline"`
 	Care          Care     `key:",inline"`
 	// Workspace begins with the common one. Its lists are shared; they are only

@@ -38,6 +38,10 @@ type Handler interface {
 	// source must keep the message: the whole store is unavailable. A fault of a
 	// single agent is not an error.
 	Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error
+	// Hears reports whether a message of a group is for an agent, as Post decides it too: a
+	// connector may ask before it spends anything on a message that is Unaddressed. After an
+	// error, ask again.
+	Hears(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (bool, error)
 	// Answer accepts an answer given by a button or a form. It returns once the
 	// answer is durable or refused for good. On an error nothing was stored,
 	// and the user may press the button again.

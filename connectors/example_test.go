@@ -126,6 +126,10 @@ func (e echo) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMe
 	return err
 }
 
+func (echo) Hears(_ context.Context, _ claybot.Descriptor, m claybot.AgentMessage) (bool, error) {
+	return !m.Context.Unaddressed, nil
+}
+
 func (echo) Moved(context.Context, string, string, string) error { return nil }
 
 var (

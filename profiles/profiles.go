@@ -43,7 +43,17 @@ type Profile struct {
 	// Progress sends texts that come together with tool calls as messages of
 	// their own.
 	Progress bool
+	// Respond is to which messages of groups its agents respond; empty: RespondMention.
+	Respond string
 }
+
+// To which messages of groups agents respond.
+const (
+	RespondMention = "mention" // that mention the bot or answer it
+	RespondThread  = "thread"  // and further ones of threads in which an agent takes part
+	RespondAll     = "all"     // of people with access
+	RespondOff     = "off"     // none
+)
 
 // A SettingsView is how one agent is set.
 type SettingsView struct {

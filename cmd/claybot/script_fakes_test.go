@@ -301,6 +301,9 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 		if len(args) == 5 {
 			ts.Setenv(args[4], id)
 		}
+	case len(args) == 4 && args[0] == "say": // slack say CHANNEL[/THREAD] USER TEXT: without a mention
+		channel, thread, _ := strings.Cut(args[1], "/")
+		r.slack.Write(slacktest.Post{Channel: channel, Thread: thread, User: args[2], Text: args[3]})
 	case len(args) == 4 && args[0] == "slash": // slack slash CHANNEL USER TEXT: after /claybot
 		r.slack.Slash(args[1], args[2], "/claybot", args[3])
 	case (len(args) == 3 || len(args) == 4) && args[0] == "expect": // slack expect CHANNEL REGEXP [VARIABLE]
@@ -309,7 +312,7 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 		r.settle(ts, nil)
 		r.expectNone(ts, "slack "+args[1], r.onSlack(args[1]))
 	default:
-		ts.Fatalf("usage: slack dm|mention|slash|edit|delete|acked|expect|expect-none ...")
+		ts.Fatalf("usage: slack dm|say|mention|slash|edit|delete|acked|expect|expect-none ...")
 	}
 }
 

@@ -267,6 +267,11 @@ func (b *inbox) Answer(_ context.Context, p connectors.Press) (connectors.PressR
 	return connectors.PressResult{OK: true, Text: "Thank you."}, nil
 }
 
+// Hears implements connectors.Handler.
+func (b *inbox) Hears(_ context.Context, _ claybot.Descriptor, m claybot.AgentMessage) (bool, error) {
+	return !m.Context.Unaddressed, nil
+}
+
 // Moved implements connectors.Handler.
 func (b *inbox) Moved(context.Context, string, string, string) error { return nil }
 

@@ -130,6 +130,10 @@ func (w *world) enter(row *storage.LedgerRow) {
 	w.rows[row.Task] = rows
 }
 
+func (w *world) Hears(_ context.Context, _ claybot.Descriptor, m claybot.AgentMessage) (bool, error) {
+	return !m.Context.Unaddressed, nil
+}
+
 func (w *world) Moved(context.Context, string, string, string) error { return nil }
 
 func (w *world) Skip(ctx context.Context, f claybot.Firing, reason string) error {

@@ -27,6 +27,10 @@ func (d desk) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMe
 	return err
 }
 
+func (d desk) Hears(_ context.Context, _ claybot.Descriptor, m claybot.AgentMessage) (bool, error) {
+	return !m.Context.Unaddressed, nil
+}
+
 func (d desk) Moved(context.Context, string, string, string) error { return nil }
 
 func (d desk) Answer(context.Context, connectors.Press) (connectors.PressResult, error) {

@@ -244,6 +244,11 @@ func (r *rig) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMe
 	return refuse
 }
 
+// Hears implements connectors.Handler.
+func (r *rig) Hears(_ context.Context, _ claybot.Descriptor, m claybot.AgentMessage) (bool, error) {
+	return !m.Context.Unaddressed, nil
+}
+
 // Moved implements connectors.Handler.
 func (r *rig) Moved(context.Context, string, string, string) error { return nil }
 

@@ -129,9 +129,6 @@ func (e event) message(name string, self identity) (incoming, verdict) {
 	}
 	text, mentioned := strip(v.Text, self)
 	direct := v.ChannelType == "im" || v.ChannelType == "" && strings.HasPrefix(v.Channel, "D")
-	if !direct && !mentioned {
-		return incoming{}, nothing
-	}
 	thread := v.ThreadTS
 	if thread == "" && !direct {
 		thread = v.TS
@@ -141,7 +138,7 @@ func (e event) message(name string, self identity) (incoming, verdict) {
 		Type:    claybot.MessageUser,
 		Text:    plain(text, self),
 		From:    claybot.Sender{UserID: to.UserID, Outsider: outsider},
-		Context: claybot.MessageContext{MessageID: v.TS, ThreadID: thread, Group: !direct},
+		Context: claybot.MessageContext{MessageID: v.TS, ThreadID: thread, Group: !direct, Unaddressed: !direct && !mentioned},
 		At:      at(v.TS),
 		Tainted: len(v.Files) > 0, FirstHand: true,
 	}

@@ -102,6 +102,14 @@ type door struct {
 
 // Post marks the sender of m.
 func (d door) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
+	if m.Amends != "" { // who wrote the message was looked up then
+		return d.gapHandler.Post(ctx, to, m)
+	}
+	if m.Context.Unaddressed {
+		if heard, err := d.gapHandler.Hears(ctx, to, m); err != nil || !heard {
+			return err
+		}
+	}
 	if m.Context.Group && !m.From.Outsider {
 		var err error
 		if m.From.Outsider, err = d.chat.outsider(ctx, to.UserID); err != nil {

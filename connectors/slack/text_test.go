@@ -106,7 +106,9 @@ func TestEventRules(t *testing.T) {
 		want   verdict
 		check  func(in incoming) bool
 	}{
-		{`{}`, message, func(in incoming) bool { return in.message.At == 1700000000000 && in.message.Text == "hi" }},
+		{`{}`, message, func(in incoming) bool {
+			return !in.message.Context.Unaddressed && in.message.At == 1700000000000 && in.message.Text == "hi"
+		}},
 		{`{"subtype":"file_share","files":[{"name":"report.pdf","size":12345}]}`, message, func(in incoming) bool {
 			return in.message.Text == "hi\n[document report.pdf, 12 kB: it cannot be asked for]" && len(in.message.Files) == 0
 		}},
@@ -133,7 +135,7 @@ func TestEventRules(t *testing.T) {
 		{`{"subtype":"bot_message","bot_id":"B2"}`, nothing, nil},
 		{`{"bot_id":"B2"}`, nothing, nil},
 		{`{"user":"UBOT"}`, nothing, nil},
-		{`{"text":"no mention"}`, nothing, nil},
+		{`{"text":"no mention"}`, message, func(in incoming) bool { return in.message.Context.Unaddressed }},
 		{`{"text":"<@UBOT> !reset now"}`, message, func(in incoming) bool {
 			return in.message.Type == claybot.MessageReset && in.message.Text == "now"
 		}},
@@ -142,7 +144,7 @@ func TestEventRules(t *testing.T) {
 			return in.message.Type == claybot.MessageCancel && !in.message.Context.Group && in.message.Context.ThreadID == ""
 		}},
 		{`{"text":"/stop@other","channel":"D1","channel_type":"im"}`, nothing, nil},
-		{`{"text":"x","channel":"G1","channel_type":"mpim"}`, nothing, nil},
+		{`{"text":"x","channel":"G1","channel_type":"mpim"}`, message, func(in incoming) bool { return in.message.Context.Unaddressed }},
 		{`{"user_team":"T2"}`, message, func(in incoming) bool { return in.to.UserID == "T2/U1" && in.to.ChannelID == "T1/C1" }},
 		{`{"team":"T2"}`, message, func(in incoming) bool { return in.to.UserID == "T2/U1" }},
 		{`{"channel":""}`, unknown, nil},

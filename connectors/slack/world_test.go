@@ -201,6 +201,10 @@ func (b *inbox) Post(ctx context.Context, to claybot.Descriptor, m claybot.Agent
 	return nil
 }
 
+func (b *inbox) Hears(_ context.Context, _ claybot.Descriptor, m claybot.AgentMessage) (bool, error) {
+	return !m.Context.Unaddressed, nil
+}
+
 func (b *inbox) Moved(context.Context, string, string, string) error {
 	return errors.New("slack moves no channels")
 }

@@ -82,6 +82,10 @@ func (s *sink) Post(_ context.Context, to claybot.Descriptor, m claybot.AgentMes
 	return nil
 }
 
+func (s *sink) Hears(_ context.Context, _ claybot.Descriptor, m claybot.AgentMessage) (bool, error) {
+	return !m.Context.Unaddressed, nil
+}
+
 func (s *sink) Moved(_ context.Context, _, from, to string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -326,6 +330,10 @@ func (m *meeting) Post(ctx context.Context, _ claybot.Descriptor, _ claybot.Agen
 
 func (m *meeting) Answer(context.Context, connectors.Press) (connectors.PressResult, error) {
 	return connectors.PressResult{}, errors.New("there are no questions")
+}
+
+func (m *meeting) Hears(_ context.Context, _ claybot.Descriptor, x claybot.AgentMessage) (bool, error) {
+	return !x.Context.Unaddressed, nil
 }
 
 func (m *meeting) Moved(context.Context, string, string, string) error { return nil }

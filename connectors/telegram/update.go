@@ -204,8 +204,8 @@ func (c *Connector) username(ctx context.Context, m *message) (string, error) {
 	}
 }
 
-// read converts an update of a user to a message; ok is false if it is not addressed to
-// the bot.
+// read converts an update of a user to a message; ok is false if it is none, or a command for
+// another bot.
 func (c *Connector) read(u *update, to claybot.Descriptor, username string) (msg claybot.AgentMessage, ok bool) {
 	m := u.Message
 	text, entities := m.Text, m.Entities
@@ -262,7 +262,8 @@ func (c *Connector) read(u *update, to claybot.Descriptor, username string) (msg
 			msg.Files = []claybot.FileReference{file}
 		}
 	}
-	return msg, ours
+	msg.Context.Unaddressed = !ours
+	return msg, true
 }
 
 // topic returns the forum topic of m; empty for General, whose id 1 must be

@@ -62,6 +62,10 @@ func (m *memory) Post(_ context.Context, to claybot.Descriptor, msg claybot.Agen
 	return nil
 }
 
+func (m *memory) Hears(_ context.Context, _ claybot.Descriptor, x claybot.AgentMessage) (bool, error) {
+	return !x.Context.Unaddressed, nil
+}
+
 func (m *memory) Moved(context.Context, string, string, string) error { return nil }
 
 func (m *memory) Opened(context.Context, claybot.Descriptor) error { return nil }

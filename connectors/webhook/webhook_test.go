@@ -57,6 +57,10 @@ func (*sink) Answer(context.Context, connectors.Press) (connectors.PressResult, 
 	return connectors.PressResult{}, errors.New("webhooks have no buttons")
 }
 
+func (s *sink) Hears(context.Context, claybot.Descriptor, claybot.AgentMessage) (bool, error) {
+	return true, nil
+}
+
 func (*sink) Moved(context.Context, string, string, string) error {
 	return errors.New("webhooks move no channels")
 }

@@ -21,8 +21,8 @@ import (
 func (a *Archive) marks(ctx context.Context, t storage.Table) iter.Seq2[storage.Row, error] {
 	return func(yield func(storage.Row, error) bool) {
 		for r, err := range a.cfg.Tables.Rows(ctx, t) {
-			if err == nil && a.keeps(text(r[0])) {
-				continue // a file of the tree
+			if err == nil && (a.keeps(text(r[0])) || text(r[0]) == stampKey) {
+				continue // a file of the tree, or of this directory alone
 			}
 			if !yield(r, err) || err != nil {
 				return

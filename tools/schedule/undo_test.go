@@ -24,7 +24,11 @@ import (
 type deaf struct{}
 
 func (deaf) Post(context.Context, claybot.Descriptor, claybot.AgentMessage) error { return nil }
-func (deaf) Moved(context.Context, string, string, string) error                  { return nil }
+func (deaf) Hears(_ context.Context, _ claybot.Descriptor, m claybot.AgentMessage) (bool, error) {
+	return !m.Context.Unaddressed, nil
+}
+
+func (deaf) Moved(context.Context, string, string, string) error { return nil }
 func (deaf) Answer(context.Context, connectors.Press) (connectors.PressResult, error) {
 	return connectors.PressResult{}, nil
 }
