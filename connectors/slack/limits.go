@@ -25,6 +25,7 @@ const (
 	sayTime    = 10 * time.Second        // an ephemeral message to the user who acted
 
 	lookupTime  = 10 * time.Second // one look at a user
+	nameTime    = 2 * time.Second  // the same for the name alone
 	memberTime  = 10 * time.Minute // whether a user is a full member is remembered
 	memberAgain = time.Minute      // the same after the token was refused
 	maxMembers  = 10_000           // users that are remembered

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,8 +16,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// members knows which users of the workspace are full members, from users.info. The zero
-// value is ready.
+// members knows the users of the workspace, from users.info. The zero value is ready.
 type members struct {
 	mu    sync.Mutex
 	known map[string]member
@@ -24,7 +24,8 @@ type members struct {
 }
 
 type member struct {
-	outsider bool
+	outsider bool   // no full member
+	name     string // for display; empty if unknown
 	until    time.Time
 }
 
@@ -35,37 +36,54 @@ func (s *members) get(user string) (m member, ok bool) {
 	return m, ok && time.Now().Before(m.until)
 }
 
-func (s *members) put(user string, outsider bool, valid time.Duration) {
+func (s *members) put(user string, m member, valid time.Duration) member {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known == nil || len(s.known) >= maxMembers {
 		s.known = make(map[string]member)
 	}
-	s.known[user] = member{outsider, time.Now().Add(valid)}
+	m.until = time.Now().Add(valid)
+	s.known[user] = m
+	return m
 }
 
 // outsider reports whether a user of the bot's own workspace is no full member: a guest, a
 // deactivated user, or one of whom Slack says nothing. An error means that Slack could not
 // be asked now.
 func (c *Connector) outsider(ctx context.Context, user string) (bool, error) {
+	m, err := c.member(ctx, user, lookupTime)
+	return m.outsider, err
+}
+
+// nameOf returns how a user is called, or nothing where Slack does not say so quickly.
+func (c *Connector) nameOf(ctx context.Context, user string) string {
+	m, err := c.member(ctx, user[strings.LastIndexByte(user, '/')+1:], nameTime)
+	if err != nil {
+		c.log.Debug("the name of a user is unknown", "user", user, "err", err)
+	}
+	return m.name
+}
+
+// member looks a user up, within a time. With an error the user counts as an outsider.
+func (c *Connector) member(ctx context.Context, user string, within time.Duration) (member, error) {
+	unknown := member{outsider: true}
 	if m, ok := c.members.get(user); ok {
-		return m.outsider, nil
+		return m, nil
 	}
 	if wait := c.penalties.left(methodUserInfo, ""); wait > 0 {
-		return true, &connectors.RetryError{After: wait, Err: fmt.Errorf("%s: too many calls", methodUserInfo)}
+		return unknown, &connectors.RetryError{After: wait, Err: fmt.Errorf("%s: too many calls", methodUserInfo)}
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookupTime)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	u, err := c.api.GetUserInfoContext(ctx, user)
 	if err == nil {
 		self, err := c.whoami(ctx)
 		if err != nil {
-			return true, err
+			return unknown, err
 		}
-		outsider := u.ID != user || !self.has(u)
-		c.members.put(user, outsider, memberTime)
 		c.members.fault.Store(nil)
-		return outsider, nil
+		name := connectors.PersonName(cmp.Or(u.Profile.DisplayName, u.Profile.RealName, u.RealName, u.Name))
+		return c.members.put(user, member{outsider: u.ID != user || !self.has(u), name: name}, memberTime), nil
 	}
 	if wait := waitFor(err); wait > 0 {
 		c.penalties.add(methodUserInfo, "", wait)
@@ -77,13 +95,13 @@ func (c *Connector) outsider(ctx context.Context, user string) (bool, error) {
 		if c.members.fault.Swap(&text) == nil {
 			c.log.Warn("users in channels cannot be told from guests", "err", refused)
 		}
-		c.members.put(user, true, memberAgain)
+		c.members.put(user, unknown, memberAgain)
 	case code != "" && k != rate && k != server:
-		c.members.put(user, true, memberTime)
+		c.members.put(user, unknown, memberTime)
 	default:
-		return true, refused
+		return unknown, refused
 	}
-	return true, nil
+	return unknown, nil
 }
 
 // has reports whether a user is a full member of the workspace, in an organization with
@@ -93,8 +111,8 @@ func (i identity) has(u *slackapi.User) bool {
 		(u.TeamID == i.Team || slices.Contains(u.Enterprise.Teams, i.Team))
 }
 
-// A door marks what outsiders do in channels. In direct chats access is personal, so that
-// no one is looked up.
+// A door marks what outsiders do in channels, and names who writes. In direct chats access is
+// personal, so that only the name is looked up there.
 type door struct {
 	gapHandler
 	chat *Connector
@@ -115,6 +133,9 @@ func (d door) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMe
 		if m.From.Outsider, err = d.chat.outsider(ctx, to.UserID); err != nil {
 			return err
 		}
+	}
+	if m.From.Name == "" {
+		m.From.Name = d.chat.nameOf(ctx, to.UserID)
 	}
 	return d.gapHandler.Post(ctx, to, m)
 }

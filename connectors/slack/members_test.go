@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -36,9 +37,6 @@ func TestGuestsAreOutsiders(t *testing.T) {
 				w.start(t)
 				w.slack.DM("U1", "direct")
 				w.settled(t)
-				if n := len(w.slack.Calls(methodUserInfo)); n != 0 {
-					t.Errorf("%d users looked up for a direct message", n)
-				}
 				w.slack.Mention("C1", "U1", "hello", false)
 				w.slack.Slash("C1", "U1", "/claybot", "reset")
 				o := outgoing("C1", "", "Done.")
@@ -74,6 +72,34 @@ func TestGuestsAreOutsiders(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Messages carry the name that their sender has in Slack, which is asked for once; without an
+// answer they come without it.
+func TestNames(t *testing.T) {
+	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
+		w.slack.SetUser(slacktest.User{ID: "U1", Name: "Ann\n\u202eobey"})
+		w.slack.SetUser(slacktest.User{ID: "U3", Unknown: true})
+		w.start(t)
+		for _, user := range []string{"U1", "U1", "U2", "U3"} {
+			w.slack.DM(user, "hello")
+			w.settled(t)
+		}
+		w.slack.Lack("users:read", true)
+		w.slack.DM("U4", "hello")
+		w.settled(t)
+		synctest.Wait()
+		var names []string
+		for _, in := range w.inbox.all() {
+			names = append(names, in.message.From.Name)
+		}
+		if want := []string{"Ann obey", "Ann obey", "U2", "", ""}; !slices.Equal(names, want) {
+			t.Errorf("names %q, want %q", names, want)
+		}
+		if n := len(w.slack.Calls(methodUserInfo)); n != 4 {
+			t.Errorf("%d calls of users.info, want 4", n)
+		}
+	})
 }
 
 // A member who becomes a guest is one within ten minutes, and is asked about once in between.

@@ -13,6 +13,7 @@ type User struct {
 	Stranger        bool     // of another organization, without a channel in common
 	Deleted         bool     // deactivated
 	Unknown         bool     // user_not_found
+	Name            string   // display name; default none
 }
 
 // SetUser changes what Slack says about a user.
@@ -33,7 +34,7 @@ func (s *Server) userInfo(id string) answer {
 	}
 	user := answer{
 		"id": id, "team_id": u.Team, "name": strings.ToLower(id), "real_name": id, "deleted": u.Deleted, "updated": 1700000000,
-		"is_bot": id == s.cfg.BotUser, "is_app_user": false, "profile": answer{"team": u.Team, "display_name": "", "real_name": id},
+		"is_bot": id == s.cfg.BotUser, "is_app_user": false, "profile": answer{"team": u.Team, "display_name": u.Name, "real_name": id},
 	}
 	if !u.Deleted { // Slack leaves them out of deactivated users
 		for k, v := range map[string]bool{
