@@ -143,10 +143,10 @@ func (i *intake) acceptAsked(ctx context.Context, agent claybot.Agent, m claybot
 }
 
 // bounded marks a message as not to be run if its person has written too many. Commands and
-// answers are not counted, nor are operators, and programs, whose tokens have rates.
+// answers are not counted, nor are operators, and programs, which know a token or a secret.
 func (i *intake) bounded(agent claybot.Agent, p *storage.Posting) (leave func()) {
 	d, m, most := agent.Descriptor, p.Message, i.most()
-	if most == 0 || p.Skip != "" || m.Type != claybot.MessageUser || m.Silent || d.Connector == claybot.ConnectorAPI || i.people.IsOperator(d.OwnerID()) {
+	if most == 0 || p.Skip != "" || m.Type != claybot.MessageUser || m.Silent || i.people.Program(d) || i.people.IsOperator(d.OwnerID()) {
 		return func() {}
 	}
 	leave, ok := i.flood.enter(i.people.Identities(d.OwnerID())[0], m.At, most)

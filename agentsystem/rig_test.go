@@ -43,6 +43,7 @@ type rig struct {
 	// To be set before start.
 	runsPerMinute int
 	ownThreads    bool
+	instances     map[string]string                // by the name of each connector, its platform
 	line          func(*line) connectors.Connector // the connector "chat"
 	also          []connectors.Connector
 	decorate      func(agentsystem.Stores) agentsystem.Stores
@@ -186,6 +187,7 @@ func (r *rig) start() {
 			Operators:     func() []string { return []string{"chat/boss"} },
 			RunsPerMinute: func() int { return r.runsPerMinute },
 			OwnThreads:    func() bool { return r.ownThreads },
+			Instances:     r.instances,
 			SwitchedOff: func(context.Context, claybot.Agent) *runs.Error {
 				if r.off == nil {
 					return nil

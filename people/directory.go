@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -35,8 +36,8 @@ func (dir *Directory) Reaches(from, to claybot.Descriptor) bool {
 }
 
 // Recent returns the most recent foreground agent within reach of d, other than except,
-// or storage.ErrNotFound. It skips people without access and those whose connector cannot
-// send, and prefers conversations that their person alone reads.
+// or storage.ErrNotFound. It skips people without access, and programs, and prefers
+// conversations that their person alone reads.
 func (dir *Directory) Recent(ctx context.Context, d claybot.Descriptor, except claybot.AgentID) (storage.IndexEntry, error) {
 	return dir.recent(ctx, dir.Reach(d), except)
 }
@@ -47,7 +48,7 @@ func (dir *Directory) recent(ctx context.Context, owners []string, except claybo
 		switch {
 		case err != nil:
 			return e, fmt.Errorf("find the most recent agent: %w", err)
-		case e.ID == except, e.Descriptor.Route() == (claybot.Route{}), !dir.MayWrite(e.Descriptor):
+		case e.ID == except, dir.Program(e.Descriptor), !dir.MayWrite(e.Descriptor):
 		case dir.AudienceOf(e.Descriptor, claybot.Route{}).Place == "":
 			return e, nil
 		case group == nil:
@@ -176,4 +177,10 @@ func (dir *Directory) readBy(ctx context.Context, e storage.IndexEntry, m *clayb
 // one, in a conversation that they alone read; storage.ErrNotFound.
 func (dir *Directory) PlaceOf(ctx context.Context, owner string) (storage.IndexEntry, error) {
 	return dir.recent(ctx, dir.Identities(owner), "")
+}
+
+// Program reports whether the agent of a conversation talks to a program: a client of the
+// API, or a webhook. A program is no person, so nothing is sent there but its own answers.
+func (dir *Directory) Program(d claybot.Descriptor) bool {
+	return d.Foreground() && (d.Connector == claybot.ConnectorAPI || dir.cfg.Instances.Type(d.Connector) == platforms.Webhook)
 }
