@@ -20,12 +20,15 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/inbox"
 )
 
 // DefaultLimit is the largest body by default, in bytes.
@@ -217,10 +220,25 @@ func (c *Connector) receive(r *http.Request) (status int, words string) {
 		c.log.Error("failed to fill the template of a webhook", "delivery", id, "err", err)
 		return http.StatusInternalServerError, "The template of this hook could not be filled."
 	}
+	if words := unfit(claybot.Clean(text)); words != "" { // a Handler would acknowledge it and run nothing
+		c.log.Warn("webhook event refused", "delivery", id, "why", words)
+		return http.StatusUnprocessableEntity, words
+	}
 	if channel = connectors.OneLine(channel, maxChannel); channel == "" {
 		channel = c.cfg.Name
 	}
 	return c.post(r.Context(), channel, c.message(d, text, more))
+}
+
+// unfit says why no agent can take a text; empty for one that fits.
+func unfit(text string) string {
+	if n := utf8.RuneCountInString(text); n > inbox.MaxText {
+		return fmt.Sprintf("The text for the agent has %d characters; the limit is %d. Choose parts of the payload in prompt.", n, inbox.MaxText)
+	}
+	if strings.TrimSpace(text) == "" {
+		return "The template makes an empty text of this event."
+	}
+	return ""
 }
 
 // maxChannel is the longest name of a channel, in characters.

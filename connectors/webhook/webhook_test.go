@@ -20,6 +20,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -203,7 +204,9 @@ func TestBadRequests(t *testing.T) {
 
 // A body of exactly the limit is taken, in chunks too; one that is no JSON is a text.
 func TestGoodBodies(t *testing.T) {
-	w := start(t, Config{Scheme: HMAC, Secret: "not-a-secret", Header: "X-Sig", Limit: 1 << 20})
+	w := start(t, Config{Scheme: HMAC, Secret: "not-a-secret", Header: "X-Sig", Limit: 1 << 20, Fill: func(d Delivery) (string, string, error) {
+		return "", fmt.Sprintf("%.100s", fmt.Sprint(d.Payload)), nil
+	}})
 	big := `"` + strings.Repeat("x", 1<<20-2) + `"`
 	for i, tt := range []struct {
 		kind, body string
@@ -224,7 +227,7 @@ func TestGoodBodies(t *testing.T) {
 		if tt.chunked {
 			body = io.MultiReader(body)
 		}
-		if status, text, _ := w.post(t, "ci", h, body); status != 202 || len(w.got) != i+1 || strings.TrimSpace(w.got[i].Text) != tt.want {
+		if status, text, _ := w.post(t, "ci", h, body); status != 202 || len(w.got) != i+1 || w.got[i].Text != fmt.Sprintf("%.100s", tt.want) {
 			t.Fatalf("%.40s: %d %s, %d messages", tt.body, status, text, len(w.got))
 		}
 	}
@@ -266,6 +269,33 @@ func TestStoreFails(t *testing.T) {
 	}
 	if len(w.got) != 1 {
 		t.Errorf("got %+v", w.got)
+	}
+}
+
+// An event of whose text no agent could take anything is refused, and nothing is stored: its
+// sender can correct it and send it again.
+func TestUnfitTexts(t *testing.T) {
+	w := start(t, Config{Scheme: Standard, Secret: fakeSecret, Fill: func(d Delivery) (string, string, error) { return "", fmt.Sprint(d.Payload), nil }})
+	for _, tt := range []struct {
+		text   string
+		status int
+		says   string
+	}{
+		{strings.Repeat("ä", inbox.MaxText+1), 422, "has 100001 characters; the limit is 100000"},
+		{" ", 422, "empty text"},
+		{strings.Repeat("ä", inbox.MaxText), 202, "{}"},
+		{strings.Repeat("b", inbox.MaxText), 202, "{}"}, // of the same id as the others
+	} {
+		body, err := json.Marshal(tt.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, text, _ := w.post(t, "ci", w.signed("msg_1", string(body)), bytes.NewReader(body)); status != tt.status || !strings.Contains(text, tt.says) {
+			t.Errorf("%.10s: %d %.200s", tt.text, status, text)
+		}
+	}
+	if len(w.got) != 1 {
+		t.Errorf("%d messages", len(w.got))
 	}
 }
 
