@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -21,9 +22,46 @@ func TestConstant(t *testing.T) {
 		"nonsense":         {"x-y r-xp 0 0 0 /usr/bin/claybot", 0, 0},
 		"backwards":        {"2-1 r-xp 0 0 0 /usr/bin/claybot", 0, 0},
 	} {
-		from, size, ok := constant(tt.line, "/usr/bin/claybot")
-		if from != tt.from || size != tt.size || ok != (tt.size > 0) {
-			t.Errorf("%s: %#x and %#x, %v", name, from, size, ok)
+		got, ok := constant(tt.line, "/usr/bin/claybot")
+		if got != (addressRange{tt.from, tt.size}) || ok != (tt.size > 0) {
+			t.Errorf("%s: %#x, %v", name, got, ok)
+		}
+	}
+}
+
+// mapping is an entry of /proc/self/smaps.
+func mapping(header string, values ...string) string {
+	return header + "                    /usr/bin/claybot\nSize:                684 kB\nRss:                 684 kB\n" +
+		strings.Join(values, "\n") + "\nAnonHugePages:         0 kB\nSwapPss:               0 kB\nVmFlags: rd mr mw me sd \n"
+}
+
+// A position-independent executable whose relocated constants were read from the file again
+// crashed, two seconds after its start.
+func TestConstants(t *testing.T) {
+	const none, some, noSwap = "Anonymous:             0 kB", "Anonymous:           156 kB", "Swap:                  0 kB"
+	for name, tt := range map[string]struct {
+		smaps []string
+		want  []addressRange
+	}{
+		"an executable": {[]string{
+			mapping("00400000-004af000 r-xp 00000000 fe:00 42", none, noSwap),
+			mapping("004af000-00595000 r--p 000af000 fe:00 42", none, noSwap),
+			mapping("00595000-005a0000 rw-p 00195000 fe:00 42", "Anonymous:            16 kB", noSwap),
+		}, []addressRange{{0x400000, 0xaf000}, {0x4af000, 0xe6000}}},
+		"a position-independent executable": {[]string{
+			mapping("5608cc5ad000-5608cc65c000 r-xp 00000000 fe:00 42", none, noSwap),
+			mapping("5608cc65c000-5608cc743000 r--p 000af000 fe:00 42", none, noSwap),
+			mapping("5608cc743000-5608cc76d000 r--p 00196000 fe:00 42", some, noSwap),
+			mapping("5608cc76d000-5608cc779000 rw-p 001c0000 fe:00 42", "Anonymous:            32 kB", noSwap),
+		}, []addressRange{{0x5608cc5ad000, 0xaf000}, {0x5608cc65c000, 0xe7000}}},
+		"private pages that were swapped out": {[]string{
+			mapping("5608cc743000-5608cc76d000 r--p 00196000 fe:00 42", none, "Swap:                156 kB"),
+			mapping("5608cc5ad000-5608cc65c000 r-xp 00000000 fe:00 42", none),
+		}, []addressRange{{0x5608cc5ad000, 0xaf000}}},
+		"a system that does not tell": {[]string{mapping("00400000-004af000 r-xp 00000000 fe:00 42")}, nil},
+	} {
+		if got := constants(strings.NewReader(strings.Join(tt.smaps, "")), "/usr/bin/claybot"); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %#x, want %#x", name, got, tt.want)
 		}
 	}
 }
