@@ -73,7 +73,7 @@ func TestDeletionStopsItsRun(t *testing.T) {
 		if got := r.receipt("three").Run; got == nil || got.State != claybot.RunCanceled {
 			t.Errorf("the run of three: %+v, want it canceled", got)
 		}
-		if got := r.chat.seen(); got[len(got)-1] != "Stopped, because you deleted the message." {
+		if got := r.chat.seen(); got[len(got)-1] != "Stopped, because the message was deleted." {
 			t.Errorf("people see %q", got)
 		}
 	})

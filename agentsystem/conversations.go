@@ -17,6 +17,7 @@ type conversations struct {
 	own      func() bool // each thread is a conversation of its own
 	profile  func(claybot.Descriptor) profiles.Profile
 	index    Index
+	runs     storage.RunReader
 	people   *people.Directory
 	receipts storage.Receipts
 }
@@ -63,10 +64,13 @@ const recentConversations = 100
 // place returns the descriptor of the conversation of d that m belongs to: that of its
 // thread, where threads are conversations of their own. A command that was entered in no
 // thread, because the platform has no commands there, concerns the conversation of the
-// channel to which its person wrote last.
+// channel to which its person wrote last; one that names a run concerns that run's.
 func (c conversations) place(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage) (claybot.Descriptor, error) {
 	if !d.Foreground() || d.ThreadID != "" || m.Type == claybot.MessageSystem || !c.own() {
 		return d, nil
+	}
+	if of, found, err := c.ofRun(ctx, d, m); err != nil || found {
+		return of, err
 	}
 	if m.Context.ThreadID != "" || m.Context.MessageID != "" || !commands(m) || m.Engine != "" {
 		d.ThreadID = m.Context.ThreadID
@@ -87,6 +91,23 @@ func (c conversations) place(ctx context.Context, d claybot.Descriptor, m claybo
 	return d, nil
 }
 
+// ofRun returns the conversation of d's person in that channel to which the run belongs that a
+// command names, if it names one.
+func (c conversations) ofRun(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage) (of claybot.Descriptor, found bool, err error) {
+	if m.Type != claybot.MessageCommand || m.Command != "undo" || m.Text == "" {
+		return d, false, nil
+	}
+	run, err := c.runs.Run(ctx, claybot.RunID(m.Text))
+	if err != nil {
+		return d, false, unlessGone(err)
+	}
+	e, err := c.index.IndexedAgentByID(ctx, run.Agent)
+	if err != nil {
+		return d, false, unlessGone(err)
+	}
+	return e.Descriptor, e.Descriptor.Connector == d.Connector && e.Descriptor.ChannelID == d.ChannelID && e.Descriptor.UserID == d.UserID, nil
+}
+
 // amended finds the message that an edit or a deletion is about. It returns the agent that
 // has it, and m with its id. found is false if there is none that the same person wrote in
 // the same channel: then there is nothing to change.
@@ -97,14 +118,19 @@ func (c conversations) amended(ctx context.Context, to claybot.Descriptor, m cla
 	}
 	m.Amends = ids[len(ids)-1]
 	was, err := c.receipts.Receipt(ctx, m.Amends)
-	if err != nil || was.Agent == "" {
-		return to, m, false, unlessGone(err)
-	}
-	e, err := c.index.IndexedAgentByID(ctx, was.Agent)
 	if err != nil {
 		return to, m, false, unlessGone(err)
 	}
-	of = e.Descriptor
+	if was.Agent == "" { // parked: the agent does not exist yet
+		of, err = c.place(ctx, to, was.Message)
+	} else {
+		var e storage.IndexEntry
+		e, err = c.index.IndexedAgentByID(ctx, was.Agent)
+		of = e.Descriptor
+	}
+	if err != nil {
+		return to, m, false, unlessGone(err)
+	}
 	m.Context.ThreadID, m.Context.Group = was.Message.Context.ThreadID, was.Message.Context.Group
 	return of, m, of.Connector == to.Connector && of.ChannelID == to.ChannelID && was.Message.From.UserID == m.From.UserID, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/profiles"
+	"github.com/claybot/claybot/runs"
 )
 
 // in is a message of Ann in a thread; "" for none.
@@ -203,4 +204,49 @@ func TestRespond(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What is said to others in a thread approves nothing.
+func TestOverheardYesApprovesNothing(t *testing.T) {
+	for _, own := range []bool{true, false} {
+		bubble(t, func(r *rig) {
+			r.approving()
+			r.shut()
+			r.ownThreads, r.profile.Respond = own, profiles.RespondThread
+			r.start()
+			at := room
+			if own {
+				at.ThreadID = "1"
+			}
+			q := r.asksFor(at, "ask", payment("Pay?"))["Pay?"]
+			yes := in("1", "yes", "yes")
+			yes.Context.Unaddressed = true
+			r.post(room, yes)
+			synctest.Wait()
+			if said := r.saidTo(q); said != "" {
+				t.Errorf("own %v: the payment was answered with %q", own, said)
+			}
+		})
+	}
+}
+
+// An Undo button concerns the run that it names, whatever was written since.
+func TestUndoOfAThread(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.ownThreads = true
+		r.engine = engineFunc(effective)
+		r.engines = map[string]runs.Engine{claybot.EngineUndo: engineFunc(hesitant)}
+		r.start()
+		r.post(room, in("", "go", "go"))
+		synctest.Wait()
+		r.post(room, in("1", "later", "go"))
+		synctest.Wait()
+		press := command("u1", "undo")
+		press.Text, press.Context.Group = string(r.receipt("go").Run.ID), true
+		r.post(room, press)
+		synctest.Wait()
+		if got := r.chat.seen(); !strings.HasPrefix(got[len(got)-2], "Undoing run "+press.Text) && !strings.HasPrefix(got[len(got)-1], "Undoing run "+press.Text) {
+			t.Errorf("people see %q", got)
+		}
+	})
 }

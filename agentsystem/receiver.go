@@ -72,6 +72,9 @@ func (r *receiver) hears(ctx context.Context, to claybot.Descriptor, m claybot.A
 	if !m.Context.Group || !to.Foreground() || m.Type == claybot.MessageSystem {
 		return true, nil
 	}
+	if m.Context.Unaddressed && !r.people.Allowed(to, true) {
+		return false, nil
+	}
 	return r.places.hears(ctx, to, m)
 }
 

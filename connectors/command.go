@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/lazyregexp"
 )
 
 // A Command is one chat command, as menus show it.
@@ -29,6 +30,13 @@ var Commands = []Command{
 	{"context", "show how full my context is"},
 	{"compact", "compact our conversation now"},
 }
+
+// Unknown is the Command of what looks like a command that there is not: a word with a slash,
+// in a message to the bot. Text is the word.
+const Unknown = "unknown"
+
+// commandWord is how commands look; a path such as /etc/hosts is none.
+var commandWord = lazyregexp.New(`^[a-z][a-z0-9_]{0,31}$`)
 
 // Interpret converts a user message whose text is a command into a reset, a
 // cancel, or a command for the system to answer. It returns all other messages
@@ -60,7 +68,11 @@ func Interpret(m claybot.AgentMessage, prefixes, self string) (out claybot.Agent
 	case "undo", "approve", "deny", "help", "status", "why", "start", "tasks", "privacy", "context", "compact":
 		m.Type, m.Command, m.Text = claybot.MessageCommand, word, rest
 	default:
-		return m, true
+		toUs := addressed && strings.EqualFold(bot, self)
+		if text[0] != '/' || !commandWord.MatchString(word) || !toUs && (addressed || m.Context.Unaddressed) {
+			return m, true
+		}
+		m.Type, m.Command, m.Text = claybot.MessageCommand, Unknown, word
 	}
 	return m, !addressed || strings.EqualFold(bot, self)
 }

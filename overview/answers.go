@@ -47,8 +47,10 @@ func (o *Answers) Answer(ctx context.Context, agent claybot.Agent, m claybot.Age
 		return o.privacy(ctx, agent)
 	case "plan":
 		return texts.PlanWhat, nil
+	case connectors.Unknown:
+		return texts.UnknownCommand(m.Text), nil
 	}
-	return texts.Help(), nil // requested, or the best answer to an unknown command
+	return texts.Help(), nil
 }
 
 // agentStatus returns what the author of m may see: their own agent and whether claybot

@@ -108,13 +108,13 @@ func (x *TextAnswers) pauseOf(ctx context.Context, agent claybot.Agent) (pause, 
 // read drops what the sender may not answer: the approvals that the person could not have
 // read when they wrote, as a yes only ever approves what it replied to, and what is reserved
 // for those who may approve, if the sender is a program that may not. A recording approves
-// nothing.
+// nothing, and nothing does that was said to others.
 func (p pause) read(ctx context.Context, m claybot.AgentMessage) (open []claybot.Question, err error) {
 	if m.At == 0 {
 		m.At = claybot.Now()
 	}
 	for _, q := range p.open {
-		if m.From.Program && Reserved(q) || m.Spoken && Reserved(q) {
+		if Reserved(q) && (m.From.Program || m.Spoken || m.Context.Unaddressed) {
 			continue
 		}
 		if q.Type == claybot.QuestionConfirm {

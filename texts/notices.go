@@ -9,7 +9,7 @@ import (
 
 const (
 	// StoppedByDeletion is said where the deletion of a message has stopped its run.
-	StoppedByDeletion = "Stopped, because you deleted the message."
+	StoppedByDeletion = "Stopped, because the message was deleted."
 
 	// NotShown says that a question was too long for the platform.
 	NotShown = "I couldn't show a question here in full. Answer it on the page, or with: claybot questions"

@@ -39,6 +39,11 @@ func Help() string {
 	return b.String()
 }
 
+// UnknownCommand answers what looks like a command and is none.
+func UnknownCommand(word string) string {
+	return "I don't know the command /" + word + ". /help shows what I can do."
+}
+
 // Greeting answers /start.
 func Greeting() string {
 	return "Hello! Send me a message and I'll answer. /help shows what I can do."

@@ -11,12 +11,17 @@ import (
 //
 // Shapes: docs.slack.dev/reference/events/message/message_changed and …/message_deleted, read
 // 2026-11-28. The new text of an edit and its author are in message, those of a deleted message
-// in previous_message. A link that unfolds, and a reply that is counted, change a message
+// in previous_message. A deleted message with replies becomes a tombstone: that is a
+// message_changed whose message has this subtype. A link that unfolds, and a reply that is counted, change a message
 // without an edit.
 func (e event) change(name string, self identity) (incoming, verdict) {
 	v, typ := e.Event, claybot.MessageDelete
 	was, ts, stamp := v.Previous, v.DeletedTS, "deleted"
-	if v.Subtype == "message_changed" {
+	switch {
+	case v.Subtype == "message_deleted":
+	case v.Message != nil && v.Message.Subtype == "tombstone" && v.Previous != nil:
+		ts = v.Previous.TS
+	default:
 		typ, was = claybot.MessageEdit, v.Message
 		if was == nil || was.Edited.TS == "" || was.Edited.User != was.User || v.Previous != nil && v.Previous.Text == was.Text {
 			return incoming{}, nothing

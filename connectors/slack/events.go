@@ -195,6 +195,9 @@ func (c slash) read(name string, self identity, envelope string) (incoming, verd
 	if !ours {
 		return incoming{}, nothing
 	}
+	if m.Command == connectors.Unknown {
+		m.Type, m.Command = claybot.MessageUser, ""
+	}
 	switch {
 	case m.Type != claybot.MessageUser || m.Engine != "":
 	case menu:

@@ -55,9 +55,13 @@ func (c *Connector) outsider(ctx context.Context, user string) (bool, error) {
 	return m.outsider, err
 }
 
-// nameOf returns how a user is called, or nothing where Slack does not say so quickly.
+// nameOf returns how a user is called, or nothing for a user of another workspace, TEAM/USER,
+// and where Slack does not say so quickly.
 func (c *Connector) nameOf(ctx context.Context, user string) string {
-	m, err := c.member(ctx, user[strings.LastIndexByte(user, '/')+1:], nameTime)
+	if strings.ContainsRune(user, '/') {
+		return ""
+	}
+	m, err := c.member(ctx, user, nameTime)
 	if err != nil {
 		c.log.Debug("the name of a user is unknown", "user", user, "err", err)
 	}

@@ -85,6 +85,8 @@ func TestNames(t *testing.T) {
 			w.slack.DM(user, "hello")
 			w.settled(t)
 		}
+		w.slack.Write(slacktest.Post{Channel: "DU1", User: "U1", UserTeam: "T2", Text: "hello"})
+		w.settled(t)
 		w.slack.Lack("users:read", true)
 		w.slack.DM("U4", "hello")
 		w.settled(t)
@@ -93,7 +95,7 @@ func TestNames(t *testing.T) {
 		for _, in := range w.inbox.all() {
 			names = append(names, in.message.From.Name)
 		}
-		if want := []string{"Ann obey", "Ann obey", "U2", "", ""}; !slices.Equal(names, want) {
+		if want := []string{"Ann obey", "Ann obey", "U2", "", "", ""}; !slices.Equal(names, want) {
 			t.Errorf("names %q, want %q", names, want)
 		}
 		if n := len(w.slack.Calls(methodUserInfo)); n != 4 {

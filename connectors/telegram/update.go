@@ -247,7 +247,7 @@ func (c *Connector) read(u *update, to claybot.Descriptor, username string) (msg
 		msg.Text, ours = a.strip(text, entities)
 		ours = ours || c.repliesToUs(m)
 	}
-	if msg.FirstHand {
+	if msg.Context.Unaddressed = !ours; msg.FirstHand {
 		command, mine := connectors.Interpret(msg, "/", username)
 		switch {
 		case !mine:

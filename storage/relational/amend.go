@@ -14,6 +14,7 @@ func amend(c *Conn, a *inboxRow, p storage.Posting, at int64) (storage.Posting, 
 		return p, done, nil
 	}
 	deletion := m.Type == claybot.MessageDelete
+	begins := a.node != "" && a.run == "" // its holder has read what waits, and begins a run with that
 	of, err := findAmended(c, a.id, m.Amends)
 	switch {
 	case err != nil:
@@ -21,14 +22,14 @@ func amend(c *Conn, a *inboxRow, p storage.Posting, at int64) (storage.Posting, 
 		p.Skip = storage.SkippedDeletion
 		done.Dropped, err = dropWaiting(c, a, storage.SkippedDeleted, func(id claybot.MessageID, _ claybot.MessageType) bool { return id == m.Amends })
 		a.wake()
-	case of.pending && of.message.Type == claybot.MessageUser:
+	case of.pending && of.message.Type == claybot.MessageUser && !begins:
 		p.Skip = storage.SkippedEdit
 		of.message.Text, of.message.Masked = m.Text, m.Masked
 		err = rewrite(c, of.message)
 	case deletion && a.run != "" && of.run == a.run:
 		p.Skip, done.Canceled = storage.SkippedDeletion, a.run
 		err = askCancel(c, a, "user", at)
-	case !deletion && p.Late != "" && of.run != "":
+	case !deletion && p.Late != "" && (of.run != "" || begins):
 		m.Type, m.Kind, m.Silent, m.Text = claybot.MessageSystem, claybot.KindNotice, true, p.Late
 	default:
 		p.Skip = storage.SkippedLate

@@ -60,6 +60,16 @@ var amendTests = []storeTest{
 		b.noError(err)
 		b.equal("renewal says", by, "user")
 	}},
+	{"while its run is about to begin", func(b *bed) {
+		b.post("m1", instant)
+		b.post("m2", instant)
+		h := b.hold(nodeOne)
+		b.equal("ignored edit", b.amending(claybot.MessageEdit, "e1", "m1", "").Skipped, storage.SkippedLate)
+		b.equal("noted edit", b.amending(claybot.MessageEdit, "e2", "m1", "noted").Skipped, "")
+		b.equal("deletion", b.amending(claybot.MessageDelete, "d1", "m2", "").Skipped, storage.SkippedDeletion)
+		ok(b.Begin(b.ctx, h.Lease, "r1", []claybot.MessageID{"m1"}, ""))(b)
+		b.equal("text", ok(b.Receipt(b.ctx, "m1"))(b).Message.Text, "text of m1")
+	}},
 	{"after the run has ended", func(b *bed) {
 		lease, _ := b.begin("r1")
 		b.succeed(lease, "r1")

@@ -3,6 +3,7 @@ package slacktest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -151,7 +152,8 @@ func (s *Server) Write(p Post) string {
 	return m.TS
 }
 
-// Delete deletes a message, as its author or an administrator does.
+// Delete deletes a message, as its author or an administrator does. One with replies stays as
+// a tombstone, which Slack tells of as a change.
 func (s *Server) Delete(channel, ts string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +163,15 @@ func (s *Server) Delete(channel, ts string) {
 	}
 	e := answer{"type": "message", "subtype": "message_deleted", "channel": channel, "channel_type": s.kind(channel), "hidden": true, "deleted_ts": ts}
 	e["previous_message"] = s.render(c.find(ts), false)
-	c.remove(ts)
+	if slices.ContainsFunc(c.messages, func(m *Message) bool { return m.Thread == ts && m.TS != ts }) {
+		e["subtype"] = "message_changed"
+		delete(e, "deleted_ts")
+		m := c.find(ts)
+		m.Subtype, m.User, m.Text = "tombstone", "USLACKBOT", "This message was deleted."
+		e["message"] = answer{"type": "message", "subtype": m.Subtype, "text": m.Text, "user": m.User, "hidden": true, "ts": ts, "thread_ts": ts}
+	} else {
+		c.remove(ts)
+	}
 	e["ts"] = s.stamp()
 	e["event_ts"] = e["ts"]
 	s.event(s.cfg.Team, e)
