@@ -16,8 +16,8 @@ const (
 	// lookAgain that while a session is gone.
 	lookEvery = time.Second
 	lookAgain = 250 * time.Millisecond
-	// goneLooks is the number of consecutive looks that must find a session gone. A live
-	// member has a new session within relistenFirst, if the server lets it in.
+	// goneLooks is the number of consecutive looks, lookAgain apart, that must find a session
+	// gone. A live member has a new session within relistenFirst, if the server lets it in.
 	goneLooks = 5
 	// lookTime bounds one look. It is as long as a lease, so a session survives a server that
 	// stalls for some seconds.
@@ -40,7 +40,9 @@ const (
 //     So a member without a lock, because it is older, does not listen, or is behind a
 //     pooler, is judged by its lease alone. After a restart or a failover of the server, this session is new as well,
 //     and members that are slow to come back have not been seen in it.
-//   - goneLooks consecutive looks have found the lock free, and no renewal in between.
+//   - goneLooks consecutive looks have found the lock free, and no renewal in between. A look
+//     that comes sooner than lookAgain after the last one that counted does not count:
+//     notifications of sessions bring looks at any time.
 //   - Its last renewal is older than the renewal interval and a half, and than a quarter of
 //     its lease.
 //   - It has not renewed its lease until the transaction that ends it.
@@ -53,12 +55,14 @@ type presence struct {
 	conn *pgx.Conn
 	held string               // the id whose lock this session holds
 	met  map[string]*sighting // the members whose locks were held in this session
+	now  func() time.Time     // time.Now, but in tests
 }
 
 // A sighting is what consecutive looks have found of a member whose lock was held once.
 type sighting struct {
-	gone int          // consecutive looks that found the lock free
-	seen claybot.Time // the last renewal, as of the first of them
+	gone    int          // consecutive looks that found the lock free
+	counted time.Time    // the end of the last of them
+	seen    claybot.Time // the last renewal, as of the first of them
 }
 
 // A mate is what one look finds of another member.
@@ -69,7 +73,7 @@ type mate struct {
 }
 
 func newPresence(db *DB, conn *pgx.Conn) *presence {
-	return &presence{db: db, conn: conn, met: make(map[string]*sighting)}
+	return &presence{db: db, conn: conn, met: make(map[string]*sighting), now: time.Now}
 }
 
 // meet notes that another member holds its lock in a session that notified this one.
@@ -84,6 +88,7 @@ func (p *presence) meet(member, self string, news sessionNews) {
 func (p *presence) look(ctx context.Context) (pause time.Duration, err error) {
 	pause = cmp.Or(p.db.cfg.lookEvery, lookEvery)
 	self, others := p.db.mates.get()
+	began := p.now()
 	bounded, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	err = p.hold(bounded, self)
@@ -98,7 +103,7 @@ func (p *presence) look(ctx context.Context) (pause time.Duration, err error) {
 		p.db.log.Debug("failed to look at the sessions of other members, retrying", "err", err)
 		return pause, nil
 	}
-	dead, gone := p.judge(p.db.dialect.Clock(), mates)
+	dead, gone := p.judge(p.db.dialect.Clock(), began, mates)
 	for _, m := range dead {
 		p.end(ctx, m)
 	}
@@ -145,10 +150,11 @@ func (p *presence) mates(ctx context.Context, self string) ([]mate, error) {
 	})
 }
 
-// judge returns the members that are dead at a time of the store, and whether the session
-// of any is gone.
-func (p *presence) judge(now int64, mates []mate) (dead []mate, gone bool) {
+// judge returns the members that are dead at a time of the store, by a look that began at a
+// time, and whether the session of any is gone.
+func (p *presence) judge(now int64, began time.Time, mates []mate) (dead []mate, gone bool) {
 	met := make(map[string]*sighting, len(mates))
+	apart := min(cmp.Or(p.db.cfg.lookEvery, lookEvery), lookAgain)
 	for _, m := range mates {
 		s := p.met[m.id]
 		switch {
@@ -161,7 +167,10 @@ func (p *presence) judge(now int64, mates []mate) (dead []mate, gone bool) {
 		if s.gone == 0 || s.seen != m.seen {
 			*s = sighting{seen: m.seen}
 		}
-		s.gone++
+		if s.gone == 0 || began.Sub(s.counted) >= apart {
+			s.gone++
+			s.counted = p.now()
+		}
 		met[m.id], gone = s, true
 		lease := time.Duration(m.until-m.seen) * time.Millisecond
 		every := storage.RenewalInterval(lease)

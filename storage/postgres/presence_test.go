@@ -28,6 +28,7 @@ type presenceBed struct {
 	db       *DB // of the member that looks
 	other    *DB
 	presence *presence
+	looked   time.Duration        // by the clock of the looks
 	sessions map[string]*pgx.Conn // of other members
 	heard    chan storage.Notification
 }
@@ -39,8 +40,15 @@ func newPresenceBed(t *testing.T, url string) *presenceBed {
 	b.db = openWith(t, Config{URL: url, Clock: b.now.Load, lookEvery: time.Hour, OnNotification: func(h storage.Notification) { b.heard <- h }})
 	b.other = openWith(t, Config{URL: url, Clock: b.now.Load, NoListen: true})
 	b.renew("looks")
-	b.presence = newPresence(b.db, plainConn(t, url))
+	b.join()
 	return b
+}
+
+// join gives the member that looks a new session.
+func (b *presenceBed) join() {
+	b.Helper()
+	b.presence = newPresence(b.db, plainConn(b.T, b.url))
+	b.presence.now = func() time.Time { return time.UnixMilli(0).Add(b.looked) }
 }
 
 // renew renews a member.
@@ -93,7 +101,17 @@ func (b *presenceBed) cut(id string) {
 	})
 }
 
+// look looks several times, as far apart as looks that count.
 func (b *presenceBed) look(times int) {
+	b.Helper()
+	for range times {
+		b.looked += lookAgain
+		b.lookSoon(1)
+	}
+}
+
+// lookSoon looks several times at the same moment.
+func (b *presenceBed) lookSoon(times int) {
 	b.Helper()
 	for range times {
 		if _, err := b.presence.look(b.Context()); err != nil {
@@ -274,10 +292,19 @@ func TestLiveMembers(t *testing.T) {
 			b.pass(9 * time.Second)
 			b.look(10 * goneLooks)
 		}},
+		{"other members join, so looks follow each other at once", func(b *presenceBed) {
+			b.start("m")
+			b.cut("m")
+			b.pass(9 * time.Second)
+			for range goneLooks - 1 {
+				b.look(1)
+				b.lookSoon(goneLooks)
+			}
+		}},
 		{"the session of the member that looks is new", func(b *presenceBed) {
 			b.start("m")
 			b.cut("m")
-			b.presence = newPresence(b.db, plainConn(b.T, b.url))
+			b.join()
 			b.pass(9 * time.Second)
 			b.look(10 * goneLooks)
 		}},
@@ -314,7 +341,7 @@ func TestServerRestartEndsNoMember(t *testing.T) {
 	if _, err := b.presence.look(t.Context()); err == nil {
 		t.Fatal("the session outlived the server")
 	}
-	b.presence = newPresence(b.db, plainConn(t, b.url))
+	b.join()
 	b.pass(9 * time.Second)
 	b.look(10 * goneLooks)
 	b.wantLive("m", "its session was ended by the restart")
