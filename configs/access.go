@@ -94,10 +94,14 @@ func (c *Config) Identities(owner string) []string {
 }
 
 // parseOwner reads connector/userId or connector:userId, and returns it in the
-// first form.
+// first form. A webhook is no person.
 func parseOwner(in platforms.Instances, s string) (string, error) {
 	p, user, err := cutPlace(in, s)
-	if err == nil {
+	switch {
+	case err != nil:
+	case in.Type(p.Name) == platforms.Webhook:
+		err = fmt.Errorf("%s is a webhook, which is no person", quote(s))
+	default:
 		err = checkID(p.Person, user)
 	}
 	return p.Name + "/" + user, err

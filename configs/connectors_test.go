@@ -181,9 +181,15 @@ func TestWebhooks(t *testing.T) {
 			t.Errorf("%s: it runs: %+v", tt.keys, s)
 		}
 	}
-	c, warnings := load(t, "connectors: {ci: {type: webhook, secret: env:S}}\npeople: {bot: [ci/ci]}\nheartbeat: {route: ci/x}\nagents: {b: {match: ['ci:nightly']}}\n", vars)
+	c, warnings := load(t, "connectors: {ci: {type: webhook, secret: env:S}}\nheartbeat: {route: ci/x}\nagents: {b: {match: ['ci:nightly']}}\n", vars)
 	if d := claybot.User("ci", "nightly", "ci"); len(warnings) > 0 || c.Profile(d).Name != "b" {
 		t.Errorf("profile %s, warnings %v", c.Profile(d).Name, warnings)
+	}
+	for _, text := range []string{"people: {ann: [telegram/7, ci:ci]}", "operators: [ci/ci, telegram/7]", "agents: {default: {approvals: {approvers: [telegram/7, ci/ci]}}}"} {
+		c, warnings := load(t, "connectors: {ci: {type: webhook, secret: env:S}}\n"+text+"\n", vars)
+		if len(warnings) != 1 || !strings.Contains(warnings[0].String(), "is a webhook, which is no person") || len(c.Identities("telegram/7")) != 1 || slices.Contains(c.Access.Operators, "ci/ci") {
+			t.Errorf("%s: %v, warnings %v", text, c.Access, warnings)
+		}
 	}
 	for _, name := range []string{"ci:ci", "webhook:x"} { // a type is no connector
 		if _, err := c.ParseAllowed(name); err == nil {

@@ -2,8 +2,10 @@ package people
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/platforms"
 )
 
 // AudienceOf returns who can read the conversation of an agent. Of an agent that has none
@@ -25,8 +27,16 @@ func (dir *Directory) Discloses(source, sink claybot.Audience) bool {
 	switch {
 	case source == (claybot.Audience{}) || source == claybot.Everybody:
 		return false
+	case source.Owner == sink.Owner && dir.webhook(source.Owner): // all that it says goes to one place
+		return false
 	case sink.Place != "":
 		return source.Place != sink.Place
 	}
 	return sink.Owner == "" || !slices.Contains(dir.Identities(source.Owner), sink.Owner)
+}
+
+// webhook reports whether an owner is a webhook.
+func (dir *Directory) webhook(owner string) bool {
+	connector, _, _ := strings.Cut(owner, "/")
+	return dir.cfg.Instances.Type(connector) == platforms.Webhook
 }

@@ -25,7 +25,7 @@ func TestAudienceOf(t *testing.T) {
 		{claybot.User("work", "T1/C1", "U1"), claybot.Route{}, claybot.Audience{Owner: "work/U1", Place: "work/T1/C1"}},
 		{claybot.User("sales", "7", "7"), claybot.Route{}, claybot.Audience{Owner: "sales/7"}},
 		{claybot.User("sales", "-100", "7"), claybot.Route{}, claybot.Audience{Owner: "sales/7", Place: "sales/-100"}},
-		{claybot.User("ci", "4711", "ci"), claybot.Route{}, claybot.Audience{Owner: "ci/ci"}},
+		{claybot.User("ci", "4711", "ci"), claybot.Route{}, claybot.Audience{Owner: "ci/ci", Place: "ci/4711"}},
 		{claybot.User("gone", "T1/C1", "U1"), claybot.Route{}, claybot.Audience{Owner: "gone/U1", Place: "gone/T1/C1"}},
 		{claybot.User("gone", "T1/D1", "U1"), claybot.Route{}, claybot.Audience{Owner: "gone/U1"}},
 		{claybot.User("gone", "-100", "7"), claybot.Route{}, claybot.Audience{Owner: "gone/7", Place: "gone/-100"}},
@@ -51,11 +51,11 @@ func TestDiscloses(t *testing.T) {
 			return []string{"chat/ann", "chat/annie"}
 		}
 		return nil
-	}})
+	}, Instances: platforms.Instances{"ci": platforms.Webhook}})
 	audiences := map[string]claybot.Audience{
 		"operators": {}, "all": claybot.Everybody, "ann": {Owner: "chat/ann"}, "annie": {Owner: "chat/annie"}, "bob": {Owner: "chat/bob"},
 		"ann in g": {Owner: "chat/ann", Place: "chat/g"}, "bob in g": {Owner: "chat/bob", Place: "chat/g"}, "ann in h": {Owner: "chat/ann", Place: "chat/h"},
-		"task in g": {Place: "chat/g"},
+		"task in g": {Place: "chat/g"}, "hook": {Owner: "ci/ci", Place: "ci/a"}, "notes of the hook": {Owner: "ci/ci"}, "hook in b": {Owner: "ci/ci", Place: "ci/b"},
 	}
 	// What may be read there without asking, beside what operators and all may read.
 	free := map[string][]string{
@@ -65,6 +65,7 @@ func TestDiscloses(t *testing.T) {
 		"bob":      {"bob", "bob in g"},
 		"ann in g": {"ann in g", "bob in g", "task in g"}, "bob in g": {"ann in g", "bob in g", "task in g"}, "task in g": {"ann in g", "bob in g", "task in g"},
 		"ann in h": {"ann in h"},
+		"hook":     {"hook", "notes of the hook", "hook in b"},
 	}
 	for sink, may := range free {
 		ok := map[string]bool{"operators": true, "all": true}

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -182,5 +181,5 @@ func (dir *Directory) PlaceOf(ctx context.Context, owner string) (storage.IndexE
 // Program reports whether the agent of a conversation talks to a program: a client of the
 // API, or a webhook. A program is no person, so nothing is sent there but its own answers.
 func (dir *Directory) Program(d claybot.Descriptor) bool {
-	return d.Foreground() && (d.Connector == claybot.ConnectorAPI || dir.cfg.Instances.Type(d.Connector) == platforms.Webhook)
+	return d.Foreground() && (d.Connector == claybot.ConnectorAPI || dir.webhook(d.OwnerID()))
 }

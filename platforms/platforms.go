@@ -69,7 +69,7 @@ var all = []Platform{
 	},
 	{Name: web, Person: login, Chat: conversation},
 	{Name: terminal, Person: login, Chat: conversation},
-	{Name: Webhook, Person: login, Chat: conversation}, // of its instances alone
+	{Name: Webhook, Chat: conversation}, // of its instances alone; a program is no person
 }
 
 // Instances are the configured connectors: by the name of each, that of its platform. It
@@ -124,8 +124,10 @@ func (i Instances) Direct(connector, channelID, userID string) bool {
 		return channelID == userID
 	case Slack:
 		return strings.HasPrefix(channelID[strings.LastIndexByte(channelID, '/')+1:], "D")
-	case web, terminal, api, Webhook:
+	case web, terminal, api:
 		return true
+	case Webhook: // its answers go to a callback or to a chat
+		return false
 	}
 	if team, channel, found := strings.Cut(channelID, "/"); found && IsSlackChannel(team, channel) {
 		return strings.HasPrefix(channel, "D")
