@@ -43,14 +43,15 @@ func (s *Store) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.File
 	}
 	f.Name, f.Source = storage.FileName(f.Name), ""
 	f.Path = "agents/" + string(id) + "/attachments/" + f.ID
-	defer s.stamps.change()()                                 // a stamp would keep what a crash leaves of it
+	var left error                                            // of removing what a failure leaves
+	defer s.stamps.change()(&left)                            // a stamp would keep what a crash leaves of it
 	tmp := s.root + "/" + newPrefix + string(claybot.NewID()) // unique, because two agents may receive the same file at once
 	err := s.receive(tmp, &f, content, limit)
 	if err == nil {
 		err = s.with(ctx, id, func(*resident) error { return s.attach(id, tmp, f) })
 	}
 	if err != nil {
-		_ = s.fs.Remove(tmp) // only waste; the next Open removes it
+		left = s.fs.Remove(tmp) // only waste; the next Open removes it
 		return claybot.FileReference{}, failed(what, err)
 	}
 	return f, nil

@@ -85,8 +85,8 @@ func (s *Store) known(ctx context.Context, d claybot.Descriptor) (claybot.Agent,
 }
 
 // create makes the agent of d. It needs the gate of d.
-func (s *Store) create(ctx context.Context, d claybot.Descriptor, b *claybot.Background) (claybot.Agent, error) {
-	defer s.stamps.change()()
+func (s *Store) create(ctx context.Context, d claybot.Descriptor, b *claybot.Background) (_ claybot.Agent, err error) {
+	defer s.stamps.change()(&err)
 	key := d.Identity()
 	s.mu.Lock()
 	a, made := s.orphans[key]
@@ -127,7 +127,8 @@ func (s *Store) create(ctx context.Context, d claybot.Descriptor, b *claybot.Bac
 
 // lost removes an agent whose directory is gone from the index. Unless it was deleted,
 // the user is notified with their next message.
-func (s *Store) lost(ctx context.Context, id claybot.AgentID, d claybot.Descriptor) error {
+func (s *Store) lost(ctx context.Context, id claybot.AgentID, d claybot.Descriptor) (err error) {
+	defer s.stamps.change()(&err)
 	entries, err := s.fs.ReadDir(s.quarantine.dir)
 	if err != nil {
 		return err
@@ -322,19 +323,25 @@ func (s *Store) Delete(ctx context.Context, id claybot.AgentID) error {
 		}
 		defer leave()
 	}
-	defer s.stamps.change()()
-	moved, err := s.setAside(ctx, id)
+	moved, err := s.remove(ctx, id)
 	if err != nil {
-		return failed(fmt.Sprintf("delete agent %s", id), err)
-	}
-	s.own.set(id, claybot.Settings{})
-	if err := errors.Join(s.index.UnindexAgent(ctx, id), s.endings.forget(ctx, id)); err != nil {
 		return failed(fmt.Sprintf("delete agent %s", id), err)
 	}
 	if !moved && !indexed {
 		return fmt.Errorf("delete agent %s: %w", id, storage.ErrNotFound)
 	}
 	return nil
+}
+
+// remove moves the directory of an agent to the quarantine and takes it out of the index;
+// false if there is no directory.
+func (s *Store) remove(ctx context.Context, id claybot.AgentID) (moved bool, err error) {
+	defer s.stamps.change()(&err)
+	if moved, err = s.setAside(ctx, id); err != nil {
+		return false, err
+	}
+	s.own.set(id, claybot.Settings{})
+	return moved, errors.Join(s.index.UnindexAgent(ctx, id), s.endings.forget(ctx, id))
 }
 
 // setAside moves the directory of an agent to the quarantine and drops the

@@ -32,6 +32,7 @@ type stamps struct {
 	saved   string // the newest one
 	pending int    // changes that are under way
 	changes int    // that began
+	broken  bool   // a change failed, so the next Open compares
 }
 
 func newStamps(index Index) *stamps {
@@ -39,24 +40,26 @@ func newStamps(index Index) *stamps {
 	return &stamps{ends: ends}
 }
 
-// change notes that the folder and the index may differ until the function that it returns is called.
-func (x *stamps) change() (done func()) {
+// change notes that the folder and the index may differ until the function that it returns is
+// called, and after an error until the next Open.
+func (x *stamps) change() (done func(err *error)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.pending++
 	x.changes++
-	return func() {
+	return func(err *error) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.pending--
+		x.broken = x.broken || *err != nil
 	}
 }
 
-// quiet returns how many changes have begun; false: one is under way.
+// quiet returns how many changes have begun; false: one is under way, or has failed.
 func (x *stamps) quiet() (changes int, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.changes, x.pending == 0
+	return x.changes, x.pending == 0 && !x.broken
 }
 
 func (x *stamps) matches(ctx context.Context, stamp string) bool {

@@ -2,6 +2,7 @@ package files
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"os"
 	"testing"
@@ -10,10 +11,18 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// countedIndex counts how often all of it is read.
+// countedIndex counts how often all of it is read, and may fail to remove agents.
 type countedIndex struct {
 	endsIndex
-	read int
+	read    int
+	refused error // of UnindexAgent
+}
+
+func (m *countedIndex) UnindexAgent(ctx context.Context, id claybot.AgentID) error {
+	if m.refused != nil {
+		return m.refused
+	}
+	return m.endsIndex.UnindexAgent(ctx, id)
 }
 
 func (m *countedIndex) IndexedAgents(ctx context.Context) iter.Seq2[storage.IndexEntry, error] {
@@ -27,16 +36,6 @@ func TestOpenComparesOnce(t *testing.T) {
 	dir := t.TempDir()
 	cfg := Config{Dir: dir, Index: new(countedIndex), FS: hastyFS{}}
 	index := cfg.Index.(*countedIndex)
-	settle := func(s *Store) { // the folder counts as unchanged
-		t.Helper()
-		stamp := ""
-		for stamp == "" {
-			if _, _, ok := folderOf(stat(t, s.root)); !ok {
-				t.Skip("this system does not tell when a folder was changed")
-			}
-			stamp = s.stamp()
-		}
-	}
 	reopen := func(what string, compares int) *Store {
 		t.Helper()
 		index.read = 0
@@ -48,7 +47,7 @@ func TestOpenComparesOnce(t *testing.T) {
 	}
 	s := reopen("an empty directory", 1)
 	a := agentFor(t, s, someone)
-	settle(s)
+	settle(t, s)
 	closed := func() {
 		t.Helper()
 		if err := s.Close(); err != nil {
@@ -58,11 +57,11 @@ func TestOpenComparesOnce(t *testing.T) {
 	closed()
 	s = reopen("after an orderly end", 0)
 	agentFor(t, s, claybot.User("t", "c", "2"))
-	settle(s)
+	settle(t, s)
 	s = reopen("after a kill", 1)
 	s = reopen("after another one", 0)
 	agentFor(t, s, claybot.User("t", "c", "3"))
-	settle(s)
+	settle(t, s)
 	if err := s.SaveEnds(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -83,16 +82,58 @@ func TestOpenComparesOnce(t *testing.T) {
 	if again := agentFor(t, s, someone); again.ID != a.ID {
 		t.Errorf("the agent is %s, want %s", again.ID, a.ID)
 	}
-	settle(s)
+	settle(t, s)
 	closed()
 	delete(index.marks, stampKey)
 	s = reopen("with an older index", 1)
 	done := s.stamps.change()
 	agentFor(t, s, claybot.User("t", "c", "4"))
-	settle(s)
+	settle(t, s)
 	closed()
-	done()
+	done(new(error))
 	reopen("after an end while an agent was made", 1)
+}
+
+// A deletion that failed in the index left it with an agent without a directory, and the
+// stamp said that both agree, so no later Open mended it.
+func TestOpenMendsFailedDeletion(t *testing.T) {
+	index := &countedIndex{refused: errors.New("the disk is full")}
+	cfg := Config{Dir: t.TempDir(), Index: index, FS: hastyFS{}}
+	s := open(t, cfg)
+	a := agentFor(t, s, someone)
+	if err := s.Delete(t.Context(), a.ID); !errors.Is(err, index.refused) {
+		t.Fatal(err)
+	}
+	settle(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	index.refused = nil
+	s = open(t, cfg)
+	if _, err := index.IndexedDescriptor(t.Context(), a.ID); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("the index has an agent without a directory: %v", err)
+	}
+	settle(t, s)
+	if err := s.Delete(t.Context(), a.ID); !errors.Is(err, storage.ErrNotFound) { // which is no failure
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	index.read = 0
+	if open(t, cfg); index.read != 0 {
+		t.Error("compared again")
+	}
+}
+
+// settle returns when the folder of the agents counts as unchanged.
+func settle(t *testing.T, s *Store) {
+	t.Helper()
+	for stamp := ""; stamp == ""; stamp = s.stamp() {
+		if _, _, ok := folderOf(stat(t, s.root)); !ok {
+			t.Skip("this system does not tell when a folder was changed")
+		}
+	}
 }
 
 func stat(t *testing.T, name string) os.FileInfo {
