@@ -3,6 +3,7 @@ package files
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -39,7 +41,8 @@ func (u Unread) String() string { return fmt.Sprintf("agent %s: %v", u.Agent, u.
 // disk allows, and looks at the checksum of each line. It recreates missing or unreadable
 // rows of the index from the agents' directories. The store may be in use. Histories are
 // not changed: damaged parts are set aside when the history is opened. Check continues
-// after an agent that cannot be checked, and stops at a fault of the store.
+// after an agent that cannot be checked, and stops at a fault of the store. What it finds is
+// in the order of the ids.
 func (s *Store) Check(ctx context.Context, rate int64) (Checked, error) {
 	var c Checked
 	began, buf := time.Now(), bufio.NewReaderSize(nil, chunk)
@@ -61,6 +64,9 @@ func (s *Store) Check(ctx context.Context, rate int64) (Checked, error) {
 		}
 		return nil
 	})
+	slices.Sort(c.Damaged)
+	slices.Sort(c.Shorter)
+	slices.SortFunc(c.Unread, func(a, b Unread) int { return cmp.Compare(a.Agent, b.Agent) })
 	return c, err
 }
 
