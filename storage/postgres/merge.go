@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -152,10 +153,9 @@ func (g *group) appendTo(all []queued) []queued {
 	if last < 1 {
 		return append(all, g.list...)
 	}
-	for i, q := range g.list[:last] {
-		if q.told != nil { // it must be the main one
-			g.list[i], g.list[last] = g.list[last], q
-		}
+	if i := slices.IndexFunc(g.list, func(q queued) bool { return q.told != nil }); i >= 0 { // it must be the main one
+		q := g.list[i]
+		g.list = append(slices.Delete(g.list, i, i+1), q)
 	}
 	main := queued{told: g.list[last].told, args: make([]any, 0, g.params)}
 	var key strings.Builder

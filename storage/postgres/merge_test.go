@@ -81,23 +81,73 @@ func TestMerged(t *testing.T) {
 	}
 }
 
-// TestMergedRows: the statement that returns rows is the main one.
+// TestMergedRows: the statement that returns rows is the main one, the others keep their
+// order.
 func TestMergedRows(t *testing.T) {
-	s := &session{}
-	told := false
-	if err := s.Later("INSERT INTO outbox (id) VALUES (?) RETURNING n", func(relational.Row) { told = true }, []any{"o"}); err != nil {
-		t.Fatal(err)
+	const row = "INSERT INTO outbox (id) VALUES (?) RETURNING n"
+	const message = "INSERT INTO messages (id) VALUES (?)"
+	const newest = "UPDATE agents SET last_user_n = (SELECT rowid FROM messages WHERE id = ?2) WHERE id = ?1"
+	type do struct {
+		q    string
+		args []any
 	}
-	for _, q := range []string{"UPDATE a SET x = ?", "UPDATE b SET x = ?"} {
-		if _, err := s.Do(q, []any{"1"}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	all := merged(s.noted)
-	if len(all) != 1 || all[0].sql != "WITH w0 AS (UPDATE b SET x = $1), w1 AS (UPDATE a SET x = $2) INSERT INTO outbox (id) VALUES ($3) RETURNING n" {
-		t.Fatalf("%+v", all)
-	}
-	if all[0].told(nil); !told || all[0].args[2] != "o" {
-		t.Errorf("%v, %v", told, all[0].args)
+	for name, test := range map[string]struct {
+		told string
+		args []any
+		do   []do
+		want []string
+		main []any // the arguments of the last statement
+	}{
+		"first": {
+			row,
+			[]any{"o"},
+			[]do{{"UPDATE a SET x = ?", []any{"1"}}, {"UPDATE b SET x = ?", []any{"2"}}},
+			[]string{"WITH w0 AS (UPDATE a SET x = $1), w1 AS (UPDATE b SET x = $2) INSERT INTO outbox (id) VALUES ($3) RETURNING n"},
+			[]any{"1", "2", "o"},
+		},
+		"before a message and its row": {
+			row,
+			[]any{"o"},
+			[]do{{message, []any{"m"}}, {newest, []any{"a", "m"}}},
+			[]string{"WITH w0 AS (INSERT INTO messages (id) VALUES ($1) RETURNING id, rowid)," +
+				" w1 AS (UPDATE agents SET last_user_n = (SELECT rowid FROM w0 WHERE id = $3) WHERE id = $2)" +
+				" INSERT INTO outbox (id) VALUES ($4) RETURNING n"},
+			[]any{"m", "a", "m", "o"},
+		},
+		"a message whose row is read": {
+			message + " RETURNING n",
+			[]any{"m"},
+			[]do{{newest, []any{"a", "m"}}},
+			[]string{
+				"INSERT INTO messages (id) VALUES ($1) RETURNING n",
+				"UPDATE agents SET last_user_n = (SELECT rowid FROM messages WHERE id = $2) WHERE id = $1",
+			},
+			[]any{"a", "m"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &session{}
+			told := false
+			if err := s.Later(test.told, func(relational.Row) { told = true }, test.args); err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range test.do {
+				if _, err := s.Do(d.q, d.args); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.noteRows()
+			var got []string
+			all := merged(s.noted)
+			for _, q := range all {
+				got = append(got, q.sql)
+				if q.told != nil {
+					q.told(nil)
+				}
+			}
+			if !slices.Equal(got, test.want) || !slices.Equal(all[len(all)-1].args, test.main) || !told {
+				t.Errorf("got %q with %v; told: %v", got, all[len(all)-1].args, told)
+			}
+		})
 	}
 }
