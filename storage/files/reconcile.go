@@ -18,8 +18,12 @@ import (
 const stampKey = "agents/stamp"
 
 // stampAge is how long the folder of the agents must have been unchanged before it gets a
-// stamp: what changes it at the same tick of the file system's clock would not show.
-const stampAge = 100 * time.Millisecond
+// stamp: what changes it at the same tick of the file system's clock would not show. It is
+// coarseAge where that clock may advance by whole seconds, which are up to two.
+const (
+	stampAge  = 100 * time.Millisecond
+	coarseAge = 2500 * time.Millisecond
+)
 
 // stamps record when the index was in line with the directories of the agents, so that Open
 // needs not read all of them: by the identity of their folder and the time of its last
@@ -100,10 +104,20 @@ func (s *Store) stamp() string {
 		return ""
 	}
 	folder, changed, ok := folderOf(info)
-	if age := time.Since(changed); !ok || age < stampAge {
+	if !ok || !settled(changed, time.Now()) {
 		return ""
 	}
 	return fmt.Sprintf("%d/%d", folder, changed.UnixNano())
+}
+
+// settled reports whether a folder that was changed at a time has been unchanged for so long
+// that its next change gets another time.
+func settled(changed, now time.Time) bool {
+	age := stampAge
+	if changed.Nanosecond() == 0 {
+		age = coarseAge
+	}
+	return now.Sub(changed) >= age
 }
 
 // saveStamp saves a stamp, if the index is in line with the directories now.

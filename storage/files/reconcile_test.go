@@ -6,6 +6,7 @@ import (
 	"iter"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -123,6 +124,29 @@ func TestOpenMendsFailedDeletion(t *testing.T) {
 	index.read = 0
 	if open(t, cfg); index.read != 0 {
 		t.Error("compared again")
+	}
+}
+
+// A file system that counts seconds gave two changes one time, and the stamp of the first one
+// hid the second.
+func TestSettled(t *testing.T) {
+	second := time.Unix(1_700_000_000, 0)
+	for name, tt := range map[string]struct {
+		changed time.Time
+		age     time.Duration
+		want    bool
+	}{
+		"just changed":                   {second.Add(1), 0, false},
+		"a tick ago":                     {second.Add(1), 10 * time.Millisecond, false},
+		"many ticks ago":                 {second.Add(1), 100 * time.Millisecond, true},
+		"a second that is not over":      {second, 900 * time.Millisecond, false},
+		"two seconds that are not over":  {second, 1900 * time.Millisecond, false},
+		"seconds ago":                    {second, 3 * time.Second, true},
+		"in the future of another clock": {second.Add(1), -time.Hour, false},
+	} {
+		if got := settled(tt.changed, tt.changed.Add(tt.age)); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 
