@@ -352,7 +352,7 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vars := map[string]string{"OPENAI_API_KEY": "sk-x", "ANTHROPIC_API_KEY": "sk-ant-x", "TELEGRAM_BOT_TOKEN": "1:x", "SLACK_BOT_TOKEN": "xoxb-x", "SLACK_APP_TOKEN": "xapp-x", "ANALYTICS_SECRET": "not-real", "CI_WEBHOOK_SECRET": "not-real", "GITHUB_WEBHOOK_SECRET": "not-real", "BRAVE_API_KEY": "not-real", "AWS_ACCESS_KEY_ID": "not-real", "AWS_SECRET_ACCESS_KEY": "not-real", "AWS_SESSION_TOKEN": "not-real", "CLAYBOT_STORAGE_URL": "postgres://claybot@db.example.org/claybot"}
+	vars := map[string]string{"OPENAI_API_KEY": "sk-x", "ANTHROPIC_API_KEY": "sk-ant-x", "TELEGRAM_BOT_TOKEN": "1:x", "SLACK_BOT_TOKEN": "xoxb-x", "SLACK_APP_TOKEN": "xapp-x", "ANALYTICS_SECRET": "not-real", "CI_WEBHOOK_SECRET": "not-real", "CI_CALLBACK_SECRET": "not-real either", "GITHUB_WEBHOOK_SECRET": "not-real", "BRAVE_API_KEY": "not-real", "AWS_ACCESS_KEY_ID": "not-real", "AWS_SECRET_ACCESS_KEY": "not-real", "AWS_SESSION_TOKEN": "not-real", "CLAYBOT_STORAGE_URL": "postgres://claybot@db.example.org/claybot"}
 	c, warnings, err := Load("claybot.example.yaml", environ(vars))
 	if err != nil {
 		t.Fatal(err)

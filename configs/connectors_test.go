@@ -148,12 +148,19 @@ func TestInstanceNamedAsItsPlatform(t *testing.T) {
 
 // A webhook has keys of its own; what does not fit together switches it off.
 func TestWebhooks(t *testing.T) {
-	vars := map[string]string{"S": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
+	vars := map[string]string{"S": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "C": "whsec_bm90LWEtc2VjcmV0LWF0LWFsbA=="}
 	for _, tt := range []struct{ keys, warning string }{
 		{"secret: env:S", ""},
 		{"secret: env:S, scheme: github, route: telegram/1, max_body: 2m", ""},
 		{"secret: env:S, scheme: hmac, header: X-Sig, prefix: 'sha256='", ""},
-		{"secret: env:S, callback: 'https://h.example.org/x'", ""},
+		{"secret: env:S, callback: 'https://h.example.org/x', callback_secret: env:C", ""},
+		{"secret: env:S, callback: 'http://127.0.0.1:8080/x', callback_secret: env:C", ""},
+		{"secret: env:S, callback: 'http://[::1]/x', callback_secret: env:C", ""},
+		{"secret: env:S, callback: 'http://localhost/x', callback_secret: env:C", ""},
+		{"secret: env:S, callback: 'http://10.0.0.7/x', callback_secret: env:C", "callback is http:// to another machine; want https://; the connector ci is off"},
+		{"secret: env:S, callback: 'http://h.example.org/x', callback_secret: env:C", "callback is http:// to another machine; want https://; the connector ci is off"},
+		{"secret: env:S, callback: 'https://h.example.org/x'", "set callback_secret: env:NAME; the connector ci is off"},
+		{"secret: env:S, callback: 'https://h.example.org/x', callback_secret: env:S", "secret and callback_secret are the same"},
 		{"secret: env:NONE", "the environment variable \"NONE\" is not set"},
 		{"secret: whsec_abc", "a secret must not stand in the file"},
 		{"secret: env:S, scheme: hmac", "the scheme hmac has no header; the connector ci is off"},
@@ -161,8 +168,8 @@ func TestWebhooks(t *testing.T) {
 		{"secret: env:S, scheme: md5", `"md5" is not one of standard, github, stripe, hmac, bearer; the connector ci is off`},
 		{"secret: env:S, route: telegram/1, callback: 'https://h'", "has a route and a callback; keep one of the two; the connector ci is off"},
 		{"secret: env:S, route: nowhere/1", "is not a connector"},
-		{"secret: env:S, callback: 'https://user:password@h'", "must not hold a user name or password; the connector ci is off"},
-		{"secret: env:S, callback: h.example.org", "has no scheme"},
+		{"secret: env:S, callback: 'https://user:password@h', callback_secret: env:C", "must not hold a user name or password; the connector ci is off"},
+		{"secret: env:S, callback: h.example.org, callback_secret: env:C", "has no scheme"},
 		{"secret: env:S, max_body: 33m", "is not a size such as"},
 		{"secret: env:S, sercet: env:S", "did you mean connectors.ci.secret?"},
 	} {

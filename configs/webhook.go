@@ -1,6 +1,10 @@
 package configs
 
 import (
+	"net/netip"
+	"net/url"
+	"strings"
+
 	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/platforms"
 )
@@ -30,7 +34,9 @@ type Webhook struct {
 	// Route is "connector/channel" where answers go instead of the Callback.
 	Route    string `key:"route" kind:"route"`
 	Callback string `key:"callback" kind:"url"`
-	MaxBody  int64  `key:"max_body" class:"narrowing" kind:"size" limits:"1k..32m"`
+	// CallbackSecret signs what goes to the Callback, as Standard Webhooks.
+	CallbackSecret Secret `key:"callback_secret"`
+	MaxBody        int64  `key:"max_body" class:"narrowing" kind:"size" limits:"1k..32m"`
 
 	faults // why the connector must not run
 }
@@ -52,7 +58,10 @@ func (w Webhook) Credentials() []Credential {
 	if w.Scheme == SchemeStandard {
 		c.Form = standardKey
 	}
-	return []Credential{c}
+	if w.Callback == "" && !w.CallbackSecret.Named() {
+		return []Credential{c}
+	}
+	return []Credential{c, {Key: "callback_secret", Value: w.CallbackSecret, Form: standardKey, Where: "make one with: echo whsec_$(openssl rand -base64 32)"}}
 }
 
 // Accounts implements ConnectorSettings. Webhooks may share a secret: each has an address of
@@ -62,11 +71,13 @@ func (Webhook) Accounts() []string { return nil }
 // Moved implements ConnectorSettings. Everything of a webhook takes effect after a restart.
 func (w Webhook) Moved(next ConnectorSettings) bool {
 	n, same := next.(*Webhook)
-	if !same || w.Secret.Value() != n.Secret.Value() {
+	if !same || w.Secret.Value() != n.Secret.Value() || w.CallbackSecret.Value() != n.CallbackSecret.Value() {
 		return true
 	}
 	was, now := w, *n
-	was.Secret, was.faults, now.Secret, now.faults = Secret{}, faults{}, Secret{}, faults{}
+	for _, x := range []*Webhook{&was, &now} {
+		x.Secret, x.CallbackSecret, x.faults = Secret{}, Secret{}, faults{}
+	}
 	return was != now
 }
 
@@ -79,6 +90,25 @@ func (w Webhook) fault() string {
 		return "header and prefix are for the scheme hmac, not " + w.Scheme
 	case w.Route != "" && w.Callback != "":
 		return "has a route and a callback; keep one of the two"
+	case w.Callback != "" && !w.CallbackSecret.Named():
+		return "has a callback but no callback_secret, which signs what goes there; set callback_secret: env:NAME"
+	case w.CallbackSecret.Value() != "" && bareKey(w.CallbackSecret) == bareKey(w.Secret):
+		return "secret and callback_secret are the same, so that a callback could be sent back as an event; make another callback_secret"
+	case exposed(w.Callback):
+		return "callback is http:// to another machine; want https://"
 	}
 	return ""
+}
+
+// bareKey is the value of a secret without the mark of Standard Webhooks.
+func bareKey(s Secret) string { return strings.TrimPrefix(s.Value(), "whsec_") }
+
+// exposed reports whether an address would send a callback to another machine in clear text.
+func exposed(callback string) bool {
+	u, err := url.Parse(callback)
+	if err != nil || u.Scheme != "http" {
+		return false
+	}
+	ip, _ := netip.ParseAddr(u.Hostname())
+	return u.Hostname() != "localhost" && !ip.IsLoopback()
 }

@@ -146,6 +146,7 @@ func (r *rig) fakes(ts *testscript.TestScript, args []string) {
 			r.stops = append(r.stops, stop)
 			ts.Setenv("CALLBACK", address)
 			ts.Setenv("HOOK_SECRET", hookSecret)
+			ts.Setenv("CALLBACK_SECRET", callbackSecret)
 		case "docker":
 			r.image(ts, "claybot-test:busybox")
 		case "browser": // in a container

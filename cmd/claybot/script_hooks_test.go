@@ -16,12 +16,15 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// hookSecret is what scripts sign with: obviously a fake.
-const hookSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+// What scripts sign with, and claybot its callbacks: obviously fakes.
+const (
+	hookSecret     = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	callbackSecret = "whsec_bm90LWEtc2VjcmV0LWF0LWFsbA=="
+)
 
 // standardSignature signs as Standard Webhooks does.
-func standardSignature(ts *testscript.TestScript, id, stamp, body string) string {
-	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(hookSecret, "whsec_"))
+func standardSignature(ts *testscript.TestScript, secret, id, stamp, body string) string {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	ts.Check(err)
 	m := hmac.New(sha256.New, key)
 	_, _ = io.WriteString(m, id+"."+stamp+"."+body) // never fails
@@ -54,7 +57,7 @@ func postHook(ts *testscript.TestScript, neg bool, args []string) {
 			stamp := strconv.FormatInt(at.Unix(), 10)
 			req.Header.Set("webhook-id", id)
 			req.Header.Set("webhook-timestamp", stamp)
-			req.Header.Set("webhook-signature", standardSignature(ts, id, stamp, body))
+			req.Header.Set("webhook-signature", standardSignature(ts, hookSecret, id, stamp, body))
 		}
 	})
 }
@@ -75,7 +78,7 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var got struct{ Text, Delivery string }
-	want := standardSignature(c.ts, r.Header.Get("webhook-id"), r.Header.Get("webhook-timestamp"), string(body))
+	want := standardSignature(c.ts, callbackSecret, r.Header.Get("webhook-id"), r.Header.Get("webhook-timestamp"), string(body))
 	switch {
 	case err != nil || r.Header.Get("webhook-signature") != want || json.Unmarshal(body, &got) != nil:
 		c.bad = append(c.bad, string(body))

@@ -29,9 +29,10 @@ func newWebhook(d *daemon, i configs.Instance) connectors.Connector {
 	if err != nil {
 		return offConnector{i.Name, "connectors." + i.Name + ": " + err.Error()}
 	}
+	names := append(i.Names(), "") // the last one is of a webhook without a callback
 	c := webhook.New(webhook.Config{
-		Name: i.Name, Scheme: s.Scheme, Secret: s.Secret.Value(), Header: s.Header, Prefix: s.Prefix, IDHeader: s.IDHeader, SecretName: i.Names()[0],
-		Limit: s.MaxBody, Route: hookRoute(s.Route), Callback: s.Callback, Log: d.log, Gate: d.gateOf(i),
+		Name: i.Name, Scheme: s.Scheme, Secret: s.Secret.Value(), Header: s.Header, Prefix: s.Prefix, IDHeader: s.IDHeader, SecretName: names[0],
+		Limit: s.MaxBody, Route: hookRoute(s.Route), Callback: s.Callback, CallbackSecret: s.CallbackSecret.Value(), CallbackSecretName: names[1], Log: d.log, Gate: d.gateOf(i),
 		Door: func() connectors.Health {
 			if d.config.began.HTTP.Addr == configs.Off {
 				return connectors.Health{State: connectors.StateStopped, Err: hooksOff}

@@ -215,24 +215,13 @@ func clean(id, hash string) string {
 	return id
 }
 
-// sign adds the headers that prove that a request with an id and a body comes from here.
+// sign adds the headers by which a receiver of Standard Webhooks knows that a request with an
+// id and a body comes from here.
 func (s scheme) sign(h http.Header, id string, body []byte, now time.Time) {
-	h.Set(idHeader, id)
 	stamp := strconv.FormatInt(now.Unix(), 10)
-	switch s.name {
-	case Standard:
-		h.Set(timestampHeader, stamp)
-		h.Set(signatureHeader, standardMark+base64.StdEncoding.EncodeToString(s.sum(id, stamp, string(body))))
-	case Stripe:
-		h.Set(stripeSignature, "t="+stamp+",v1="+hex.EncodeToString(s.sum(stamp, string(body))))
-	case GitHub:
-		h.Set(githubDelivery, id)
-		h.Set(githubSignature, githubMark+hex.EncodeToString(s.sum(string(body))))
-	case HMAC:
-		h.Set(s.header, s.prefix+hex.EncodeToString(s.sum(string(body))))
-	case Bearer:
-		h.Set("Authorization", "Bearer "+string(s.key))
-	}
+	h.Set(idHeader, id)
+	h.Set(timestampHeader, stamp)
+	h.Set(signatureHeader, standardMark+base64.StdEncoding.EncodeToString(s.sum(id, stamp, string(body))))
 }
 
 // payload returns what a template sees of a body: the value of a JSON text, that of the

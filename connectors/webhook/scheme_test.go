@@ -191,7 +191,26 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// What a scheme signs, it verifies.
+// prove adds the headers by which a sender of the scheme proves that it knows the secret.
+func prove(s scheme, h http.Header, id string, body []byte, now time.Time) {
+	h.Set(idHeader, id)
+	stamp := strconv.FormatInt(now.Unix(), 10)
+	switch s.name {
+	case Standard:
+		s.sign(h, id, body, now)
+	case Stripe:
+		h.Set(stripeSignature, "t="+stamp+",v1="+hex.EncodeToString(s.sum(stamp, string(body))))
+	case GitHub:
+		h.Set(githubDelivery, id)
+		h.Set(githubSignature, githubMark+hex.EncodeToString(s.sum(string(body))))
+	case HMAC:
+		h.Set(s.header, s.prefix+hex.EncodeToString(s.sum(string(body))))
+	case Bearer:
+		h.Set("Authorization", "Bearer "+string(s.key))
+	}
+}
+
+// What a sender of a scheme signs, it verifies.
 func TestSign(t *testing.T) {
 	body := []byte(`{"text":"done"}`)
 	for _, cfg := range []Config{
@@ -202,7 +221,7 @@ func TestSign(t *testing.T) {
 		{Scheme: Bearer, Secret: "x"},
 	} {
 		s, h := made(t, cfg), make(http.Header)
-		s.sign(h, "out_1", body, now)
+		prove(s, h, "out_1", body, now)
 		if err := s.verify(h, body, now); err != nil || h.Get("webhook-id") != "out_1" {
 			t.Errorf("%s: %v, %v", cfg.Scheme, err, h)
 		}

@@ -88,7 +88,7 @@ func (c *Connector) request(ctx context.Context, o claybot.Outgoing) (req *http.
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "claybot")
-	c.scheme.sign(req.Header, o.ID, body, c.cfg.Now())
+	c.signer.sign(req.Header, o.ID, body, c.cfg.Now())
 	return req, wrote, nil
 }
 

@@ -50,6 +50,7 @@ func TestSuite(t *testing.T) {
 type program struct {
 	sync.Mutex
 	scheme  scheme
+	signer  scheme       // of callbacks
 	hooks   http.Handler // of the present connector
 	waiting map[string][]string
 	news    map[string]chan struct{} // by channel
@@ -104,7 +105,7 @@ func (p *program) send(channel string, news chan struct{}) {
 			r.SetPathValue("name", "ci")
 			var id struct{ ID string }
 			_ = json.Unmarshal([]byte(body), &id) // of what is no JSON, any
-			p.scheme.sign(r.Header, "msg_"+id.ID, []byte(body), time.Now())
+			prove(p.scheme, r.Header, "msg_"+id.ID, []byte(body), time.Now())
 			w := httptest.NewRecorder()
 			if h.ServeHTTP(w, r); w.Code < http.StatusInternalServerError {
 				p.Lock()
@@ -143,7 +144,7 @@ func (p *program) fate(what string) func(connectorstest.Chat) {
 func (p *program) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	var got reply
-	if err != nil || p.scheme.verify(r.Header, body, time.Now()) != nil || json.Unmarshal(body, &got) != nil {
+	if err != nil || p.signer.verify(r.Header, body, time.Now()) != nil || json.Unmarshal(body, &got) != nil {
 		return nil, errors.New("a request that the scheme does not allow")
 	}
 	p.Lock()
@@ -176,13 +177,13 @@ func channelOf(c connectorstest.Chat) string { return fmt.Sprintf("channel-%v-%d
 // openSuite is a program with channels in the terms of the suite.
 func openSuite(t *testing.T) *connectorstest.Platform {
 	p := &program{
-		scheme: made(t, Config{Scheme: Standard, Secret: fakeSecret}), waiting: make(map[string][]string), news: make(map[string]chan struct{}),
+		scheme: made(t, Config{Scheme: Standard, Secret: fakeSecret}), signer: made(t, Config{Scheme: Standard, Secret: callbackSecret}), waiting: make(map[string][]string), news: make(map[string]chan struct{}),
 		done: make(chan struct{}), shown: make(map[string][]string), fates: make(map[string]string),
 	}
 	return &connectorstest.Platform{
 		Connector: func() connectors.Connector {
 			c := New(Config{
-				Name: "ci", Scheme: Standard, Secret: fakeSecret, Callback: "http://callback.test/private-path", HTTP: p,
+				Name: "ci", Scheme: Standard, Secret: fakeSecret, Callback: "http://callback.test/private-path", CallbackSecret: callbackSecret, HTTP: p,
 				Fill: func(d Delivery) (channel, text string, err error) {
 					v, _ := d.Payload.(map[string]any)
 					return fmt.Sprint(v["channel"]), fmt.Sprint(v["text"]), nil
@@ -197,7 +198,7 @@ func openSuite(t *testing.T) *connectorstest.Platform {
 			close(p.done)
 			p.sending.Wait()
 		},
-		Secrets: []string{fakeSecret[6:], "private-path"},
+		Secrets: []string{fakeSecret[6:], callbackSecret[6:], "private-path"},
 		User:    func(int) string { return "ci" },
 		Route: func(c connectorstest.Chat, _ int) claybot.Route {
 			return claybot.Route{Connector: "ci", ChannelID: channelOf(c), UserID: "ci"}

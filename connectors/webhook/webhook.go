@@ -7,8 +7,9 @@
 // nothing. An instance without a secret takes no request. What a request says is data of an
 // untrusted author: its message is tainted, is no command and approves nothing.
 //
-// Sending: a callback gets each message once for each webhook-id, signed by the scheme of
-// the instance. Neither its address nor the secret is in an error, a log line or a status.
+// Sending: a callback gets each message once for each webhook-id, signed as Standard
+// Webhooks with a secret of its own, so that none can be sent back as an event. Neither its
+// address nor a secret is in an error, a log line or a status.
 //
 // Only cmd and tests import this package.
 package webhook
@@ -61,9 +62,12 @@ type Config struct {
 	// Callback is the http or https address that gets what the agent says. Without it and
 	// without a Route, answers stay in the history.
 	Callback string
-	Within   time.Duration     // for one request to the callback; default 20 s
-	HTTP     http.RoundTripper // default: a transport without a proxy
-	Gate     connectors.Gate
+	// CallbackSecret signs requests to the Callback, which needs it. It is a secret of
+	// Standard Webhooks, and CallbackSecretName how the operator sets it.
+	CallbackSecret, CallbackSecretName string
+	Within                             time.Duration     // for one request to the callback; default 20 s
+	HTTP                               http.RoundTripper // default: a transport without a proxy
+	Gate                               connectors.Gate
 	// Address returns where requests arrive, as their sender calls it; optional.
 	Address func() string
 	// Door returns the health of the server that serves Handler; optional.
@@ -77,7 +81,9 @@ type Connector struct {
 	cfg    Config
 	log    *slog.Logger
 	scheme scheme
-	fault  error // why it takes nothing
+	signer scheme // of callbacks
+	fault  error  // why it takes nothing
+	fix    string // of the fault: the secret to set
 	client *http.Client
 	pulse  connectors.Pulse
 	lanes  [64]sync.Mutex // of channels: their messages are posted one after another
@@ -121,7 +127,12 @@ func New(cfg Config) *Connector {
 		Transport:     connectors.Switched(cfg.HTTP, cfg.Gate.Off),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	c.scheme, c.fault = newScheme(cfg)
+	c.fix = cfg.SecretName
+	if c.scheme, c.fault = newScheme(cfg); c.fault == nil && cfg.Callback != "" {
+		if c.signer, c.fault = newScheme(Config{Scheme: Standard, Secret: cfg.CallbackSecret}); c.fault != nil {
+			c.fault, c.fix = fmt.Errorf("callback: %w", c.fault), cfg.CallbackSecretName
+		}
+	}
 	return c
 }
 
@@ -158,7 +169,7 @@ func (c *Connector) Refused() int64 { return c.refused.Load() }
 // PermanentError.
 func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	if c.fault != nil {
-		stop := &connectors.PermanentError{Err: fmt.Errorf("%s: %w, so it takes no request", c.cfg.Name, c.fault), Fix: "set " + c.cfg.SecretName + " and start again: claybot serve"}
+		stop := &connectors.PermanentError{Err: fmt.Errorf("%s: %w, so it takes no request", c.cfg.Name, c.fault), Fix: "set " + c.fix + " and start again: claybot serve"}
 		c.pulse.Stop(stop.Error())
 		return stop
 	}

@@ -74,7 +74,10 @@ type world struct {
 	log *bytes.Buffer
 }
 
-const fakeSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+const (
+	fakeSecret     = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	callbackSecret = "whsec_bm90LWEtc2VjcmV0LWF0LWFsbA=="
+)
 
 func start(t *testing.T, cfg Config) *world {
 	t.Helper()
@@ -124,7 +127,7 @@ func (w *world) post(t *testing.T, name string, h http.Header, body io.Reader) (
 // signed returns the headers of a body.
 func (w *world) signed(id, body string) http.Header {
 	h := make(http.Header)
-	w.c.scheme.sign(h, id, []byte(body), w.c.cfg.Now())
+	prove(w.c.scheme, h, id, []byte(body), w.c.cfg.Now())
 	return h
 }
 
@@ -381,7 +384,7 @@ func TestSend(t *testing.T) {
 		{410, "", false, "*connectors.PermanentError"},
 		{0, "", true, "*connectors.AmbiguousError"},
 	} {
-		s := made(t, Config{Scheme: Standard, Secret: fakeSecret})
+		s := made(t, Config{Scheme: Standard, Secret: callbackSecret})
 		var got reply
 		var verified error
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -395,7 +398,7 @@ func TestSend(t *testing.T) {
 			w.Header().Set("Location", "/elsewhere")
 			w.WriteHeader(tt.status)
 		}))
-		w := start(t, Config{Scheme: Standard, Secret: fakeSecret, Callback: server.URL + "/private-path", Now: func() time.Time { return now }})
+		w := start(t, Config{Scheme: Standard, Secret: fakeSecret, Callback: server.URL + "/private-path", CallbackSecret: callbackSecret, Now: func() time.Time { return now }})
 		o := claybot.Outgoing{ID: "out1", Message: "ci/msg_1", Route: claybot.Route{Connector: "ci", ChannelID: "deploys"}, Text: "**done**", Part: 1, Parts: 1}
 		receipt, err := w.c.Send(t.Context(), o)
 		server.Close()
@@ -409,13 +412,49 @@ func TestSend(t *testing.T) {
 			t.Errorf("%d: %v, %+v", tt.status, verified, got)
 		}
 	}
-	w := start(t, Config{Scheme: Standard, Secret: fakeSecret, Callback: "http://127.0.0.1:" + strconv.Itoa(1) + "/"})
+	w := start(t, Config{Scheme: Standard, Secret: fakeSecret, Callback: "http://127.0.0.1:" + strconv.Itoa(1) + "/", CallbackSecret: callbackSecret})
 	if _, err := w.c.Send(t.Context(), claybot.Outgoing{ID: "o"}); kind(err) != "plain" {
 		t.Errorf("a refused connection: %v", err)
 	}
 	w = start(t, Config{Scheme: Standard, Secret: fakeSecret})
 	if receipt, err := w.c.Send(t.Context(), claybot.Outgoing{ID: "o"}); err != nil || receipt != "ci/o" {
 		t.Errorf("without a callback: %q %v", receipt, err)
+	}
+}
+
+// Whatever the scheme of events, a callback is signed with its own secret: what it gets
+// cannot be sent back as an event, and tells nothing of the secret of events.
+func TestCallbackIsNoEvent(t *testing.T) {
+	for _, cfg := range []Config{
+		{Scheme: Standard, Secret: fakeSecret},
+		{Scheme: GitHub, Secret: "not-a-secret"},
+		{Scheme: Stripe, Secret: "not-a-secret"},
+		{Scheme: HMAC, Secret: "not-a-secret", Header: "X-Sig"},
+		{Scheme: Bearer, Secret: "not-a-secret"},
+	} {
+		var h http.Header
+		var body []byte
+		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			h = r.Header.Clone()
+			body, _ = io.ReadAll(r.Body)
+		}))
+		cfg.Callback, cfg.CallbackSecret = server.URL, callbackSecret
+		w := start(t, cfg)
+		_, err := w.c.Send(t.Context(), claybot.Outgoing{ID: "out1", Text: "done"})
+		server.Close()
+		if signed := made(t, Config{Scheme: Standard, Secret: callbackSecret}).verify(h, body, time.Now()); err != nil || signed != nil {
+			t.Errorf("%s: %v, %v", cfg.Scheme, err, signed)
+		}
+		if status, _, _ := w.post(t, "ci", h, bytes.NewReader(body)); status != 401 || len(w.got) > 0 || strings.Contains(fmt.Sprint(h), "not-a-secret") {
+			t.Errorf("%s: sent back: %d, %v", cfg.Scheme, status, h)
+		}
+	}
+	w := start(t, Config{Scheme: Standard, Secret: fakeSecret, SecretName: "connectors.ci.secret", Callback: "http://127.0.0.1:1/", CallbackSecretName: "connectors.ci.callback_secret"})
+	if err := w.c.Run(t.Context(), w.sink); err == nil || !strings.Contains(err.Error(), "callback: there is no secret, so it takes no request; set connectors.ci.callback_secret and start again") {
+		t.Errorf("without a secret: %v", err)
+	}
+	if _, err := w.c.Send(t.Context(), claybot.Outgoing{ID: "o"}); kind(err) != "*connectors.PermanentError" {
+		t.Errorf("without a secret: %v", err)
 	}
 }
 
