@@ -135,9 +135,10 @@ func (c Connectors) Off(name string) string {
 var instanceName = lazyregexp.New(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
 // reservedNames are names of connectors that exist once, and words that stand where a
-// connector's name can.
+// connector's name can, also in ids of messages.
 var reservedNames = []string{
 	"web", "terminal", "api", "cron", "heartbeat", "subagent", "subagents", "agent", "agents", "user", "none", "all", "any", DefaultProfile, "operator", "operators", "claybot", "system", "mcp", "files",
+	"reminder", "task", "failure", "answer", "ask", "undo", "stop", "cancel", "reset",
 }
 
 // instanceType returns the type of the instance with a name and the keys n.

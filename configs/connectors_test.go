@@ -69,6 +69,17 @@ func TestInstances(t *testing.T) {
 	}
 }
 
+// Ids of claybot's own messages begin with these words, as those of a connector's messages do
+// with its name.
+func TestReservedIDs(t *testing.T) {
+	for _, name := range []string{"reminder", "task", "failure", "answer", "ask", "undo", "stop", "cancel", "reset"} {
+		c, warnings := load(t, "connectors: {"+name+": {type: webhook, secret: env:S}}\n", map[string]string{"S": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"})
+		if len(warnings) != 1 || !strings.Contains(warnings[0].String(), "is reserved; choose another one") || len(c.Connectors.Named) > 0 {
+			t.Errorf("%s: %+v, warnings %v", name, c.Connectors.Named, warnings)
+		}
+	}
+}
+
 // What is wrong with an instance switches it off, alone, and says so under its name.
 func TestBadInstances(t *testing.T) {
 	const good = `  good: {type: telegram, token: env:GOOD}` + "\n"

@@ -148,10 +148,13 @@ func (d *doctor) instances(context.Context) bool {
 func (d *doctor) hook(name string, s *configs.Webhook) {
 	if _, err := hookTemplates(name, s); err != nil {
 		d.problem("it is off: "+err.Error(), "correct the template, then restart claybot")
+		return
 	}
 	switch at := hookURL(d.config, d.config.HTTP.Addr, name); {
 	case s.Secret.Value() == "":
 		d.problem("it takes no request, because it has no secret", "set connectors."+name+".secret")
+	case s.Callback != "" && s.CallbackSecret.Value() == "":
+		d.problem("it takes no request, because its callback has no secret", "set connectors."+name+".callback_secret")
 	case at == "" || d.config.HTTP.Addr == configs.Off:
 		d.problem("it takes no request, because the HTTP server is off", "set http.addr (CLAYBOT_HTTP_ADDR)")
 	default:
