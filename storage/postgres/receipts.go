@@ -26,7 +26,8 @@ type receipt struct {
 	stored chan bool // receives once: whether it was stored
 }
 
-// markSent is relational.Dialect.MarkSent. It locks the claims first, as Claim does.
+// markSent is relational.Dialect.MarkSent. It locks the claims first, as Claim does. It
+// leaves out what another transaction has locked, so that the others need not wait for it.
 func markSent(list []relational.Sent) (q string, args []any) {
 	n := len(list)
 	ids, dests, texts, names, nodes, tokens := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]int64, n)
@@ -38,9 +39,12 @@ func markSent(list []relational.Sent) (q string, args []any) {
 		SELECT * FROM unnest(CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS TEXT[]), CAST(? AS BIGINT[]))
 			AS r (id, dest, receipt, name, node, token)
 	), held AS (
-		SELECT c.name FROM claims c JOIN r ON c.name = r.name AND c.node = r.node AND c.token = r.token ORDER BY c.name FOR UPDATE OF c
-	) UPDATE outbox o SET state = 'sent', open = 0, due_at = 0, receipt = coalesce(nullif(r.receipt, ''), o.receipt)
-		FROM r WHERE o.id = r.id AND o.dest = r.dest AND o.state = 'attempted' AND r.name IN (SELECT name FROM held) RETURNING o.id`,
+		SELECT c.name FROM claims c JOIN r ON c.name = r.name AND c.node = r.node AND c.token = r.token ORDER BY c.name FOR UPDATE OF c SKIP LOCKED
+	), free AS (
+		SELECT o.id, r.receipt FROM outbox o JOIN r ON o.id = r.id AND o.dest = r.dest
+			WHERE o.state = 'attempted' AND r.name IN (SELECT name FROM held) FOR UPDATE OF o SKIP LOCKED
+	) UPDATE outbox o SET state = 'sent', open = 0, due_at = 0, receipt = coalesce(nullif(f.receipt, ''), o.receipt)
+		FROM free f WHERE o.id = f.id AND o.state = 'attempted' RETURNING o.id`,
 		[]any{ids, dests, texts, names, nodes, tokens}
 }
 

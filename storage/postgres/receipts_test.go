@@ -11,6 +11,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/postgres/postgrestest"
+	"github.com/claybot/claybot/storage/relational"
 )
 
 // TestReceiptsTogether: receipts that arrive while another one is being stored share a
@@ -21,21 +22,8 @@ func TestReceiptsTogether(t *testing.T) {
 	var c census
 	db := newTalkers(t, Config{URL: url, tracer: &c}, 1)[0].db
 	const n = 6
-	claims := make([]storage.Claim, n)
+	claims := attempted(t, db, n)
 	id := func(i int) string { return fmt.Sprint("o", i) }
-	for i := range n {
-		route := claybot.Route{Connector: "telegram", ChannelID: fmt.Sprint("C", i)}
-		var err error
-		if claims[i], err = db.Claim(ctx, "here", storage.DestClaim(route.Dest())); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := db.Enqueue(ctx, claybot.Outgoing{ID: id(i), Kind: claybot.OutgoingAnswer, Route: route, Text: "x", Part: 1, Parts: 1}); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Attempt(ctx, claims[i], id(i)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	claims[n-1].Token-- // it was claimed again since
 	conn := plainConn(t, url)
 	tx, err := conn.Begin(ctx)
@@ -43,7 +31,7 @@ func TestReceiptsTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // no effect after Commit
-	if _, err := tx.Exec(ctx, "SELECT 1 FROM outbox WHERE id = $1 FOR UPDATE", id(0)); err != nil {
+	if _, err := tx.Exec(ctx, "LOCK TABLE outbox IN EXCLUSIVE MODE"); err != nil {
 		t.Fatal(err)
 	}
 	c.take()
@@ -96,6 +84,68 @@ func TestReceiptsTogether(t *testing.T) {
 		t.Errorf("%d transactions:\n%s", transactions, strings.Join(statements, "\n"))
 	}
 	checkFigures(t, db)
+}
+
+// attempted enqueues messages o0, o1 and so on, each for a destination of its own, as
+// attempted, and returns the claims of their destinations.
+func attempted(t *testing.T, db *DB, n int) []storage.Claim {
+	t.Helper()
+	claims := make([]storage.Claim, n)
+	for i := range claims {
+		id, route := fmt.Sprint("o", i), claybot.Route{Connector: "telegram", ChannelID: fmt.Sprint("C", i)}
+		var err error
+		if claims[i], err = db.Claim(t.Context(), "here", storage.DestClaim(route.Dest())); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Enqueue(t.Context(), claybot.Outgoing{ID: id, Kind: claybot.OutgoingAnswer, Route: route, Text: "x", Part: 1, Parts: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Attempt(t.Context(), claims[i], id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return claims
+}
+
+// TestReceiptsPassLocks: a receipt whose message or claim another transaction has locked
+// delayed all that shared its transaction. It waits alone.
+func TestReceiptsPassLocks(t *testing.T) {
+	for name, lock := range map[string]string{
+		"message": "SELECT 1 FROM outbox WHERE id = $1 AND $2 <> '' FOR UPDATE",
+		"claim":   "SELECT 1 FROM claims WHERE name = $2 AND $1 <> '' FOR UPDATE",
+	} {
+		t.Run(name, func(t *testing.T) {
+			url, ctx := postgrestest.Shared(t).Database(t), t.Context()
+			db := newTalkers(t, Config{URL: url}, 1)[0].db
+			const n = 4
+			claims := attempted(t, db, n)
+			tx, err := plainConn(t, url).Begin(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }() // no effect after Commit
+			if tag, err := tx.Exec(ctx, lock, "o0", storable(claims[0].Name)); err != nil || tag.RowsAffected() != 1 {
+				t.Fatal(tag, err)
+			}
+			list := make([]relational.Sent, n)
+			for i, claim := range claims {
+				list[i], _ = relational.SentBy(claim, fmt.Sprint("o", i), storage.Resolution{State: claybot.SendSent})
+			}
+			bounded, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			marked, err := db.MarkSent(bounded, list)
+			if err != nil || len(marked) != n-1 || marked["o0"] {
+				t.Fatalf("marked %v: %v", marked, err)
+			}
+			if err := tx.Commit(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Resolve(ctx, claims[0], "o0", storage.Resolution{State: claybot.SendSent}); err != nil {
+				t.Error(err)
+			}
+			checkFigures(t, db)
+		})
+	}
 }
 
 // TestReceiptAlone: what others cannot be stored with is decided by Resolve as ever.
