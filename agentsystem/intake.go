@@ -74,40 +74,30 @@ func commands(m claybot.AgentMessage) bool {
 
 // accept stores a message whose sender has access.
 func (i *intake) accept(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (storage.Posted, error) {
-	return i.acceptOnce(ctx, to, m, nil, i.questions.Texts.Asked)
+	return i.acceptMeeting(ctx, to, m, storage.Arrival{Asked: true})
 }
 
-// acceptMeeting is accept for a message whose arrival was looked up.
+// acceptMeeting is accept for a message of which it is known what it meets.
 func (i *intake) acceptMeeting(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage, met storage.Arrival) (storage.Posted, error) {
-	return i.acceptOnce(ctx, to, m, met.Agent, func(ctx context.Context, id claybot.AgentID) (bool, error) {
-		if !met.Asked {
-			return false, nil
-		}
-		return i.questions.Texts.Asked(ctx, id)
-	})
-}
-
-// acceptOnce is accept with the agent, if it was read, and with what reports whether a
-// question of the agent is open.
-func (i *intake) acceptOnce(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage, known *claybot.Agent, waits func(context.Context, claybot.AgentID) (bool, error)) (storage.Posted, error) {
-	if known != nil {
-		return i.acceptAsked(ctx, *known, m, waits)
+	if met.Agent != nil {
+		return i.acceptAsked(ctx, *met.Agent, m, met.Asked)
 	}
 	agent, err := i.agents.AgentFor(ctx, to)
 	if err != nil {
 		i.unwell.Stored(err)
 		return storage.Posted{}, fmt.Errorf("agent for %s: %w", m.ID, err)
 	}
-	return i.acceptAsked(ctx, agent, m, waits)
+	return i.acceptAsked(ctx, agent, m, met.Asked)
 }
 
 // acceptFor stores a message for a known agent.
 func (i *intake) acceptFor(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (storage.Posted, error) {
-	return i.acceptAsked(ctx, agent, m, i.questions.Texts.Asked)
+	return i.acceptAsked(ctx, agent, m, true)
 }
 
-// acceptAsked is acceptFor; waits reports whether a question of the agent is open.
-func (i *intake) acceptAsked(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage, waits func(context.Context, claybot.AgentID) (bool, error)) (storage.Posted, error) {
+// acceptAsked is acceptFor; asked is false where no question of the agent can be open, so that
+// nothing has to look for one.
+func (i *intake) acceptAsked(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage, asked bool) (storage.Posted, error) {
 	m = i.cleaned(m)
 	if m.At == 0 {
 		m.At = claybot.Now()
@@ -115,10 +105,10 @@ func (i *intake) acceptAsked(ctx context.Context, agent claybot.Agent, m claybot
 	if done, taken, err := i.order(ctx, agent, m); taken || err != nil {
 		return done, err
 	}
-	asked := false // a question waits for the person; else nothing below has to look for one
-	if m.Type == claybot.MessageUser && agent.Descriptor.Foreground() {
+	asked = asked && m.Type == claybot.MessageUser && agent.Descriptor.Foreground()
+	if asked {
 		var err error
-		if asked, err = waits(ctx, agent.ID); err != nil {
+		if asked, err = i.questions.Texts.Asked(ctx, agent.ID); err != nil {
 			return storage.Posted{}, err
 		}
 	}
