@@ -218,7 +218,11 @@ func TestParkedOutlivesCrashes(t *testing.T) {
 				r.post(carol, msg("m1", "m1")) // the source repeats it
 				after(time.Minute)
 				got := slices.Compact(r.answersIn("dm-carol")) // a send of unknown fate may be made again
-				if !slices.Equal(got, want) || r.noticesIn("dm-carol") != 1 {
+				missing := slices.DeleteFunc(slices.Clone(want), func(text string) bool { return slices.Contains(got, text) })
+				lost := strings.Count(strings.Join(r.chat.seen("dm-carol"), "\n"), "One of my last replies may be missing")
+				want = slices.DeleteFunc(want, func(text string) bool { return slices.Contains(missing, text) })
+				// The process may die between the mark of a send and the send: a notice says so.
+				if !slices.Equal(got, want) || len(missing) > lost || lost > 1 || r.noticesIn("dm-carol") != 1 {
 					r.Errorf("people see %q", r.chat.seen())
 				}
 				if st := r.status(); st.Parked != nil {
