@@ -24,7 +24,7 @@ type places struct {
 
 // openPlaces starts both platforms with n conversations each.
 func openPlaces(n int) (*places, error) {
-	p := &places{telegram: telegramtest.New(telegramtest.Config{NoJournal: true, NoLimits: true}), slack: slacktest.New(slacktest.Config{Manifest: slack.Manifest, PerMinute: noTiers})}
+	p := &places{telegram: telegramtest.New(telegramtest.Config{NoJournal: true, NoLimits: true}), slack: slacktest.New(slacktest.Config{Manifest: slack.Manifest, PerMinute: noTiers, PostEvery: -1})}
 	if err := p.open(); err != nil {
 		return nil, err
 	}
@@ -107,8 +107,9 @@ func listen(h http.Handler) (url string, stop func(), err error) {
 	return "http://" + l.Addr().String(), func() { _ = srv.Close(); <-done }, nil
 }
 
-// noTiers lifts the tiers of Slack's methods that the rigs call: they strike far more often
-// than people write.
+// noTiers lifts the tiers of Slack's methods that the rigs call: the chats of the rigs write
+// far more often than people do. With the limit of a channel as well, a rig would mostly wait
+// for its last replies.
 var noTiers = map[string]int{
 	"apps.connections.open": 0, "auth.test": 0, "chat.update": 0, "conversations.history": 0, "conversations.list": 0, "conversations.replies": 0, "users.info": 0,
 }
