@@ -119,6 +119,16 @@ type Typer interface {
 	Typing(ctx context.Context, r claybot.Route) error
 }
 
+// A Statuser shows in words what a run does, in a place beside messages. Optional; the
+// connector is no Typer then.
+type Statuser interface {
+	// Status shows a text where the answer to message goes, the platform id of a message, which
+	// may be empty. It replaces the previous text; an empty text clears it. It returns how long
+	// the platform shows the text unless it is shown again, and 0 if it shows none there. The
+	// error is a *RetryError if the platform asks to wait.
+	Status(ctx context.Context, r claybot.Route, message, text string) (lasts time.Duration, err error)
+}
+
 // A Finder looks up whether an ambiguous send arrived. Optional; without it a
 // Resender decides. An error means that the outcome is still unknown; call Find
 // again. A message that is not found is resent at most once.

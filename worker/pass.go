@@ -71,6 +71,7 @@ func (p *pass) do(life context.Context) error {
 	ctx, cancel := context.WithDeadlineCause(life, p.job.deadline(), errDeadline)
 	defer cancel()
 	p.view = s.watch(ctx, p.job)
+	defer p.view.end()
 	defer p.view.close()
 	s.parts.AtWork.Begin(p.job.run.ID, p.job.work())
 	defer s.parts.AtWork.End(p.job.run.ID, p.job)

@@ -42,6 +42,7 @@ type progressView struct {
 	meter     Meter
 	route     claybot.Route
 	show      powers
+	status    *statusLine // nil: the platform has none
 
 	cancel   context.CancelFunc
 	kick     chan struct{}
@@ -110,6 +111,9 @@ func (s *Worker) watch(ctx context.Context, j *job) *progressView {
 	}
 	v.show.grows = v.show.preview != nil || !v.show.stream.Off
 	v.draft.sign = newSign(c, v.show, j.work())
+	if to, ok := c.(connectors.Statuser); ok {
+		v.status = newStatusLine(ctx, j, to, v.route, s.meter)
+	}
 	go v.loop(ctx)
 	return v
 }
@@ -131,12 +135,23 @@ func (v *progressView) grow(step int, text string) {
 	}
 }
 
-// close stops showing and waits for a send in flight. It is idempotent.
+// close stops showing, waits for a send in flight, and for a short time until the status is
+// cleared. It is idempotent.
 func (v *progressView) close() {
 	v.closeOne.Do(func() {
 		v.cancel()
 		<-v.done
+		if v.status != nil {
+			v.status.settle(statusWait)
+		}
 	})
+}
+
+// end waits until nothing more is shown. Call it only after close.
+func (v *progressView) end() {
+	if v.status != nil {
+		<-v.status.done
+	}
 }
 
 // visible returns the draft that the reader may see; nil for none. Call it only
@@ -296,9 +311,11 @@ func (v *progressView) send(ctx context.Context, text string) error {
 	}
 	switch {
 	case err == nil && o.Edit == "":
+		v.grew()
 		v.draft.sent, v.draft.sign.said = text, ""
 		return v.save(ctx, &claybot.Draft{Outgoing: o.ID, Receipt: receipt, Tried: v.draft.current.Tried})
 	case err == nil:
+		v.grew()
 		v.draft.sent, v.draft.sign.said = text, ""
 		return nil
 	case o.Edit == "" && !errors.As(err, &ambiguous):
@@ -307,6 +324,13 @@ func (v *progressView) send(ctx context.Context, text string) error {
 		v.show.stream.Off = true // no second draft: the end of the run sends the answer as a new message
 	}
 	return err
+}
+
+// grew lets the status give way to text.
+func (v *progressView) grew() {
+	if v.status != nil {
+		v.status.grew()
+	}
 }
 
 // queued reports whether the destination has messages to send: the replies of the

@@ -30,7 +30,8 @@ type signOfLife struct {
 }
 
 // newSign decides whether a view shows signs of life: only if c shows neither a typing
-// indicator nor an unfinished answer, and can edit the sign away.
+// indicator nor an unfinished answer, and can edit the sign away. A status that works takes
+// their place.
 func newSign(c connectors.Connector, show powers, w runs.Work) signOfLife {
 	_, edits := c.(connectors.Streamer)
 	return signOfLife{
@@ -44,6 +45,9 @@ func (v *progressView) works(tool string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.text.tool = tool
+	if v.status != nil {
+		v.status.works(tool)
+	}
 }
 
 // showSign shows the sign of life, or corrects it.
@@ -53,7 +57,7 @@ func (v *progressView) showSign(ctx context.Context) {
 	sign := texts.StillWorking(v.text.tool)
 	v.mu.Unlock()
 	switch {
-	case !v.draft.sign.on || sign == v.draft.sign.said:
+	case !v.draft.sign.on || sign == v.draft.sign.said, v.status != nil && !v.status.absent():
 		return
 	case v.job.profile.Progress: // there are no drafts
 		v.draft.sign.on = !v.sendSign(ctx, sign)

@@ -284,6 +284,7 @@ func (s *Worker) pass(ctx context.Context, box *inbox.AgentInbox, agent claybot.
 			doom = &inbox.CanceledError{By: run.Cancel}
 		}
 		p.view = s.watch(ctx, p.job)
+		defer p.view.end()
 		defer p.view.close()
 		return p.end(doom)
 	}

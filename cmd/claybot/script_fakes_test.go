@@ -312,8 +312,13 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 	case len(args) == 2 && args[0] == "expect-none": // slack expect-none CHANNEL
 		r.settle(ts, nil)
 		r.expectNone(ts, "slack "+args[1], r.onSlack(args[1]))
+	case len(args) == 4 && args[0] == "status": // slack status CHANNEL MESSAGE REGEXP
+		until(ts, func() (bool, string) {
+			status := r.slack.Status(args[1], args[2])
+			return regexp.MustCompile(args[3]).MatchString(status), fmt.Sprintf("the status is %q", status)
+		})
 	default:
-		ts.Fatalf("usage: slack dm|say|mention|slash|edit|delete|acked|expect|expect-none ...")
+		ts.Fatalf("usage: slack dm|say|mention|slash|edit|delete|acked|expect|expect-none|status ...")
 	}
 }
 

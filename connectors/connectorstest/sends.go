@@ -373,11 +373,26 @@ var extras = []check{
 		}
 	}},
 	{"Life", "typing sign", func(w *world) {
-		c, ok := w.conn.(connectors.Typer)
-		w.need(ok)
+		typer, types := w.conn.(connectors.Typer)
+		status, shows := w.conn.(connectors.Statuser)
+		w.need(types || shows)
 		w.greeted(Ann)
-		if err := c.Typing(w.Context(), w.p.Route(Ann, 1)); err != nil {
-			w.Error(err)
+		if types {
+			if err := typer.Typing(w.Context(), w.p.Route(Ann, 1)); err != nil {
+				w.Error(err)
+			}
+			return
+		}
+		w.need(w.p.Status != nil)
+		message := w.inbox.all()[0].Context.MessageID
+		for _, text := range []string{"is thinking", "is thinking", "is still working", "", ""} {
+			lasts, err := status.Status(w.Context(), w.p.Route(Ann, 1), message, text)
+			if got := w.p.Status(Ann, message); err != nil || lasts <= 0 || got != text {
+				w.Errorf("status %q for %v, %v; want %q", got, lasts, err, text)
+			}
+		}
+		if lasts, err := status.Status(w.Context(), w.p.Route(Ann, 1), "999", "is lost"); lasts != 0 || err != nil {
+			w.Errorf("at a message that is not there: for %v, %v", lasts, err)
 		}
 	}},
 }

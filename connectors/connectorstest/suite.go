@@ -120,6 +120,8 @@ type Platform struct {
 	LoseFile func()
 	// Reactions returns the reactions of the bot to a message of a user, in any names. Optional.
 	Reactions func(c Chat, message string) []string
+	// Status returns the status that people see at a message of a user. Optional.
+	Status func(c Chat, message string) string
 	// Press lets a user press a button. Optional.
 	Press func(c Chat, user int, receipt, label string)
 }

@@ -24,6 +24,8 @@ const (
 	openTime   = 3 * time.Second         // lifetime of a trigger, which opens a form
 	sayTime    = 10 * time.Second        // an ephemeral message to the user who acted
 
+	statusLasts = 90 * time.Second // a status is shown again after; Slack removes it after 2 minutes
+
 	lookupTime  = 10 * time.Second // one look at a user
 	nameTime    = 2 * time.Second  // the same for the name alone
 	memberTime  = 10 * time.Minute // whether a user is a full member is remembered

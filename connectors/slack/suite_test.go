@@ -22,9 +22,6 @@ func TestSuite(t *testing.T) {
 	connectorstest.Run(t, connectorstest.Harness{
 		Name: "slack", Open: openSuite,
 		Unstorable: &storage.Fault{Class: storage.ClassMessage, Err: errors.New("no id")},
-		Lacks: map[string]string{
-			"typing sign": "shows no activity until it has the scopes of assistant threads",
-		},
 	})
 }
 
@@ -132,6 +129,7 @@ func openSuite(t *testing.T) *connectorstest.Platform {
 			return files
 		},
 		Reactions: func(c connectorstest.Chat, message string) []string { return server.Reactions(id(c), message) },
+		Status:    func(c connectorstest.Chat, message string) string { return server.Status(id(c), message) },
 		LoseFile:  func() { server.DeleteFile(file) },
 		Press: func(c connectorstest.Chat, user int, receipt, label string) {
 			if _, err := server.Click(fmt.Sprintf("U%d", user), id(c), receipt, label); err != nil {

@@ -147,6 +147,8 @@ func (s *Server) call(method, token string, args url.Values, r *http.Request) an
 			scheme, s.base = "wss", "https://"+r.Host
 		}
 		return answer{"ok": true, "url": fmt.Sprintf("%s://%s/socket?ticket=%s", scheme, r.Host, ticket)}
+	case "assistant.threads.setStatus":
+		return s.setStatus(args)
 	case "chat.postMessage":
 		return s.post(args)
 	case "chat.update":
@@ -201,6 +203,7 @@ func (s *Server) post(args url.Values) answer {
 		Metadata: metadata, At: time.Now(), Unfurl: args.Get("unfurl_links") != "false" || args.Get("unfurl_media") != "false",
 	}
 	c.messages = append(c.messages, m)
+	delete(c.statuses, m.Thread)
 	s.echo(c, "", m)
 	s.shown(m)
 	return answer{"ok": true, "channel": c.id, "ts": m.TS, "message": s.render(m, false)}

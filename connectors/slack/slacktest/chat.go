@@ -35,6 +35,7 @@ type channel struct {
 	id       string
 	messages []*Message
 	bucket   bucket
+	statuses map[string]status // by thread
 }
 
 // find looks up a message; they stand in the order of their stamps, which have

@@ -29,17 +29,21 @@ const (
 )
 
 // methods is the table of request shapes. Arguments and scopes are those of the pages above
-// as of 2026-08-20, tiers as of 2026-11-28. chat.postMessage and chat.postEphemeral have a
+// as of 2026-08-20, of assistant.threads.setStatus and all tiers as of 2026-11-28. Limits of
+// assistant.threads.setStatus are special, without a number; chat.postMessage and chat.postEphemeral have a
 // limit for each channel instead, see Config.PostEvery.
 var methods = map[string]method{
 	"apps.connections.open": {tier1, "connections:write", true, ""},
 	"auth.test":             {0, "", false, ""},
-	"chat.appendStream":     {tier4, "chat:write", false, "channel chunks markdown_text ts"},
-	"chat.postEphemeral":    {tier4, "chat:write", false, "as_user attachments blocks channel icon_emoji icon_url link_names markdown_text metadata parse text thread_ts user username"},
-	"chat.postMessage":      {0, "chat:write", false, "as_user attachments blocks channel icon_emoji icon_url link_names markdown_text metadata mrkdwn parse reply_broadcast text thread_ts unfurl_links unfurl_media username"},
-	"chat.startStream":      {tier2, "chat:write", false, "channel chunks icon_emoji icon_url markdown_text recipient_team_id recipient_user_id task_display_mode thread_ts username"},
-	"chat.stopStream":       {tier2, "chat:write", false, "blocks channel chunks markdown_text metadata ts"},
-	"chat.update":           {tier3, "chat:write", false, "as_user attachments blocks channel file_ids link_names markdown_text metadata parse reply_broadcast text ts unfurled_attachments"},
+
+	"assistant.threads.setStatus": {0, "chat:write", false, "channel_id icon_emoji icon_url loading_messages status thread_ts username"},
+
+	"chat.appendStream":  {tier4, "chat:write", false, "channel chunks markdown_text ts"},
+	"chat.postEphemeral": {tier4, "chat:write", false, "as_user attachments blocks channel icon_emoji icon_url link_names markdown_text metadata parse text thread_ts user username"},
+	"chat.postMessage":   {0, "chat:write", false, "as_user attachments blocks channel icon_emoji icon_url link_names markdown_text metadata mrkdwn parse reply_broadcast text thread_ts unfurl_links unfurl_media username"},
+	"chat.startStream":   {tier2, "chat:write", false, "channel chunks icon_emoji icon_url markdown_text recipient_team_id recipient_user_id task_display_mode thread_ts username"},
+	"chat.stopStream":    {tier2, "chat:write", false, "blocks channel chunks markdown_text metadata ts"},
+	"chat.update":        {tier3, "chat:write", false, "as_user attachments blocks channel file_ids link_names markdown_text metadata parse reply_broadcast text ts unfurled_attachments"},
 
 	"conversations.history": {tier3, "", false, "channel cursor include_all_metadata inclusive latest limit oldest"},
 	"conversations.list":    {tier2, "", false, "cursor exclude_archived limit team_id types"},

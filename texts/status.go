@@ -1,0 +1,54 @@
+package texts
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/claybot/claybot/connectors"
+)
+
+// ThinkingStatus is the status of a run that has begun. A platform puts the name of the bot
+// before a status.
+const ThinkingStatus = "is thinking…"
+
+// WorkingStatus is the status of a run that has shown nothing new for a while. It says in
+// words what the run waits for: a tool, or the model if tool is empty.
+func WorkingStatus(tool string) string {
+	return "is still working: " + Step(tool) + "…"
+}
+
+// steps says what a run does while it uses a tool.
+var steps = map[string]string{
+	"":                   "waiting for the model",
+	"ask_agent":          "waiting for another agent",
+	"browser_click":      "using a web page",
+	"browser_open":       "opening a web page",
+	"browser_read":       "reading a web page",
+	"browser_screenshot": "looking at a web page",
+	"browser_type":       "using a web page",
+	"edit_file":          "editing a file",
+	"fetch_url":          "reading a web page",
+	"list_files":         "looking at files",
+	"memory_search":      "searching my notes",
+	"read_file":          "reading a file",
+	"read_todos":         "planning",
+	"search_files":       "searching files",
+	"send_file":          "sending a file",
+	"shell":              "running a command",
+	"spawn_and_wait":     "waiting for a subagent",
+	"wait":               "waiting",
+	"web_search":         "searching the web",
+	"write_file":         "writing a file",
+	"write_todos":        "planning",
+}
+
+// Step says what a run does while it uses a tool, or waits for the model if tool is empty. A
+// tool without words of its own is named as people write names.
+func Step(tool string) string {
+	return cmp.Or(steps[tool], "using "+strings.TrimSpace(strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' {
+			return ' '
+		}
+		return r
+	}, connectors.OneLine(tool, 64))))
+}
