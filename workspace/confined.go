@@ -64,6 +64,15 @@ func (c *confined) WriteFile(ctx context.Context, name string, content []byte) e
 	return c.Workspace.WriteFile(ctx, name, content)
 }
 
+// Remove implements Remover.
+func (c *confined) Remove(ctx context.Context, name string) error {
+	name, err := c.permitted(ctx, "deleting", name, c.may.WriteDirs, c.may.MayWrite)
+	if err != nil {
+		return err
+	}
+	return remove(ctx, c.Workspace, name)
+}
+
 // List lists what may be read below a folder, and the folders that lead there.
 func (c *confined) List(ctx context.Context, dir string, limit int) ([]File, bool, error) {
 	if dir == "" {

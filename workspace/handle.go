@@ -14,7 +14,10 @@ type handle struct {
 	place string
 }
 
-var _ Workspace = (*handle)(nil)
+var (
+	_ Workspace = (*handle)(nil)
+	_ Remover   = (*handle)(nil)
+)
 
 func (h *handle) enter(ctx context.Context) (Workspace, func(error), error) {
 	ws, err := h.m.enter(ctx, h.slot, h.want)
@@ -91,6 +94,21 @@ func (h *handle) ReadFile(ctx context.Context, path string, max int64) ([]byte, 
 func (h *handle) WriteFile(ctx context.Context, path string, content []byte) error {
 	_, err := use(ctx, h, func(w Workspace) (struct{}, error) { return struct{}{}, w.WriteFile(ctx, path, content) })
 	return err
+}
+
+// Remove implements Remover.
+func (h *handle) Remove(ctx context.Context, path string) error {
+	_, err := use(ctx, h, func(w Workspace) (struct{}, error) { return struct{}{}, remove(ctx, w, path) })
+	return err
+}
+
+// remove deletes a file of a workspace that can do so.
+func remove(ctx context.Context, w Workspace, path string) error {
+	r, ok := w.(Remover)
+	if !ok {
+		return &Error{Code: Failed, Text: "this workspace cannot delete files; use a command"}
+	}
+	return r.Remove(ctx, path)
 }
 
 func (h *handle) List(ctx context.Context, dir string, max int) (files []File, more bool, err error) {

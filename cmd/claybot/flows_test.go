@@ -83,7 +83,7 @@ var within = map[string]string{
 	"cron_add": "answers in the conversation, or nowhere", "cron_update": "of tasks that cron_list shows", "cron_delete": "of tasks that cron_list shows",
 	"cron_run": "of tasks that cron_list shows", "cron_pause": "of tasks that cron_list shows", "cron_resume": "of tasks that cron_list shows",
 	"memory_append": "as memory_write", "memory_update": "as memory_write", "memory_delete": "as memory_write",
-	"write_file": "in the store that read_file reads", "edit_file": "in the store that read_file reads", "delete_file": "in the store that read_file reads",
+	"write_file": "in the store that read_file reads", "edit_file": "in the store that read_file reads", "apply_patch": "in the store that read_file reads", "delete_file": "in the store that read_file reads",
 	"cron_read_memory": "of the task itself", "cron_write_memory": "of the task itself",
 	"list_files": "as grep", "search_files": "as read_file",
 	"ls": "as grep", "glob": "as grep", "write_todos": "of the conversation", "read_todos": "of the conversation",
@@ -316,7 +316,7 @@ func (w *flowWorld) try(t *testing.T, f flow, row, who string, cells map[string]
 var publicTools = []string{
 	"ask_user", "current_time", "find_tools", "wait", "fetch_url", "web_search", "use_skill", "read_skill_file", "write_todos", "read_todos",
 	"send_file", "set_reaction", "remind_me", "cancel_reminder", "start_subagent", "send_agent_message", "stop_agent",
-	"memory_write", "memory_append", "memory_update", "memory_delete", "write_file", "edit_file", "delete_file",
+	"memory_write", "memory_append", "memory_update", "memory_delete", "write_file", "edit_file", "apply_patch", "delete_file",
 	"cron_add", "cron_delete", "cron_run", "cron_write_memory",
 }
 

@@ -5,7 +5,7 @@ import "slices"
 // builtin are the names of all tools of claybot itself, present or not: no server
 // takes the name of one that an agent gets later.
 var builtin = []string{
-	"ask_agent", "ask_user", "browser_click", "browser_close", "browser_open", "browser_read", "browser_screenshot", "browser_type",
+	"apply_patch", "ask_agent", "ask_user", "browser_click", "browser_close", "browser_open", "browser_read", "browser_screenshot", "browser_type",
 	"cancel_reminder", "cron_add", "cron_delete", "cron_list", "cron_read_memory", "cron_restore_memory", "cron_run", "cron_update", "cron_write_memory",
 	"current_time", "edit_file", "fetch_url", "files_restore", "find_tools", "glob", "grep", "heartbeat_add", "heartbeat_list", "heartbeat_remove", "heartbeat_run",
 	"list_agents", "list_files", "list_reminders", "ls",

@@ -1,5 +1,5 @@
 // Package documents holds the file tools of an agent: ls, read_file, write_file,
-// edit_file, glob, grep. They work on a Backend, of which there are three: the
+// edit_file, apply_patch, glob, grep. They work on a Backend, of which there are three: the
 // agent's own documents, those shared by the agents of an owner, and a folder of
 // the machine.
 //

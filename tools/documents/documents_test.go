@@ -367,14 +367,14 @@ func TestEffects(t *testing.T) {
 	a := newAgent(t, ann, folder(t.TempDir()))
 	for name, want := range map[string]tools.Effect{
 		"ls": tools.ReadOnly, "read_file": tools.ReadOnly, "glob": tools.ReadOnly, "grep": tools.ReadOnly,
-		"write_file": tools.Idempotent, "edit_file": tools.Once,
+		"write_file": tools.Idempotent, "edit_file": tools.Once, "apply_patch": tools.Once,
 	} {
 		if got := a.set.Effect(name); got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
 	}
-	if n := len(a.set.Tools()); n != 6 {
-		t.Errorf("%d tools, want 6", n)
+	if n := len(a.set.Tools()); n != 7 {
+		t.Errorf("%d tools, want 7", n)
 	}
 }
 

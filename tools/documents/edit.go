@@ -25,7 +25,7 @@ func argument(err error) error {
 
 func fileTools(b Source) []tools.Tool {
 	return textfile.Set{
-		Example: "notes/plan.md", MaxWrite: MaxFile, Spec: spec, Argument: argument,
+		Example: "notes/plan.md", MaxWrite: MaxFile, Spec: spec, Argument: argument, Missing: func(err error) bool { return hasCode(err, NoEntry) },
 		Open: func(_ context.Context, env tools.Env, path string) (textfile.Files, string, error) {
 			path, err := clean(path)
 			if err != nil {
@@ -46,14 +46,18 @@ func (p place) Read(ctx context.Context, path string, _ bool) (string, error) {
 	return readText(ctx, p.files, path)
 }
 
-func (p place) Write(ctx context.Context, path, text string, edited bool) (_ tools.Result, err error) {
+func (p place) Write(ctx context.Context, path, text, from string) (_ tools.Result, err error) {
 	tainted := p.env.Tainted
-	if edited && !tainted {
-		if tainted, err = untrusted(ctx, p.files, path); err != nil {
+	if from != "" && !tainted {
+		if tainted, err = untrusted(ctx, p.files, from); err != nil {
 			return tools.Result{}, err
 		}
 	}
 	return writeKept(ctx, p.files, p.env, path, text, tainted)
+}
+
+func (p place) Delete(ctx context.Context, path string) (tools.Result, error) {
+	return removeKept(ctx, p.files, p.env, path)
 }
 
 func (p place) Show(ctx context.Context, path, text string) (tools.Result, error) {

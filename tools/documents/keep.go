@@ -49,9 +49,13 @@ type change struct {
 	Lost string `json:"lost,omitempty"`
 	// Tainted: the content from before is untrusted.
 	Tainted bool `json:"tainted,omitempty"`
-	// Made are the sums of what the run has written, or was about to.
+	// Made are the sums of what the run has written, or was about to; removed where it
+	// deleted the file.
 	Made []string `json:"made"`
 }
+
+// removed stands for no file where a sum stands for its content.
+const removed = "removed"
 
 func sum(text string) string {
 	s := sha256.Sum256([]byte(text))
@@ -74,24 +78,40 @@ func writeKept(ctx context.Context, files Backend, env tools.Env, path, text str
 	if err := writable(path, text); err != nil {
 		return tools.Result{}, err
 	}
-	kept, err := keep(ctx, files, env, path, text)
+	kept, err := keep(ctx, files, env, path, sum(text))
 	if err != nil {
 		return tools.Result{}, err
 	}
 	if err := put(ctx, files, path, text, tainted); err != nil {
 		return tools.Result{}, err
 	}
+	return changed(env, path, kept), nil
+}
+
+// removeKept deletes a file for a call, after its content is kept aside.
+func removeKept(ctx context.Context, files Backend, env tools.Env, path string) (tools.Result, error) {
+	kept, err := keep(ctx, files, env, path, removed)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	if err := files.Remove(ctx, path); err != nil {
+		return tools.Result{}, err
+	}
+	return changed(env, path, kept), nil
+}
+
+func changed(env tools.Env, path string, kept bool) tools.Result {
 	r := tools.Result{What: "changed files, first " + textfile.Cut(path, 200)}
 	if kept {
 		args, _ := json.Marshal(restoring{Run: env.Run}) // a string always marshals
 		r.Undo = &claybot.ToolCall{Name: RestoreTool, Args: string(args)}
 	}
-	return r, nil
+	return r
 }
 
-// keep prepares that path is written by a call. It reports false where nothing
-// is kept: outside of runs, and when a run takes back another one.
-func keep(ctx context.Context, files Backend, env tools.Env, path, text string) (bool, error) {
+// keep prepares that path is written or deleted by a call, which makes it what made says. It
+// reports false where nothing is kept: outside of runs, and when a run takes back another one.
+func keep(ctx context.Context, files Backend, env tools.Env, path, made string) (bool, error) {
 	if env.Run == "" || env.Undo {
 		return false, nil
 	}
@@ -116,7 +136,7 @@ func keep(ctx context.Context, files Backend, env tools.Env, path, text string) 
 		i, j.Files = len(j.Files), append(j.Files, c)
 	}
 	c := &j.Files[i]
-	if made := sum(text); !slices.Contains(c.Made, made) {
+	if !slices.Contains(c.Made, made) {
 		c.Made = append(c.Made, made)
 		c.Made = c.Made[max(len(c.Made)-maxStates, 0):]
 	}
@@ -306,8 +326,12 @@ func (c change) takeBack(ctx context.Context, files, aside Backend, folder strin
 	switch {
 	case c.Was == "" && c.Lost == "" && (hasCode(err, NoEntry) || hasCode(err, IsFolder) || hasCode(err, NotFolder)):
 		return "", nil // there is no such file, as before
-	case hasCode(err, NoEntry):
+	case hasCode(err, NoEntry) && !slices.Contains(c.Made, removed):
 		return "it was removed since", nil
+	case hasCode(err, NoEntry) && c.Lost == "":
+		return "", put(ctx, files, c.Path, old, c.Tainted)
+	case hasCode(err, NoEntry):
+		return c.lost(), nil
 	case hasCode(err, Invalid) && c.Lost != "": // it never was written
 		return "", nil
 	case hasCode(err, Invalid), hasCode(err, IsFolder), hasCode(err, NotFolder):
@@ -319,9 +343,11 @@ func (c change) takeBack(ctx context.Context, files, aside Backend, folder strin
 	case !slices.Contains(c.Made, sum(now)):
 		return "it was changed since", nil
 	case c.Lost != "":
-		return "its content from before is not kept: " + c.Lost, nil
+		return c.lost(), nil
 	case c.Was == "":
 		return "", files.Remove(ctx, c.Path)
 	}
 	return "", put(ctx, files, c.Path, old, c.Tainted)
 }
+
+func (c change) lost() string { return "its content from before is not kept: " + c.Lost }

@@ -308,3 +308,49 @@ func TestKeptAsideIsNoLink(t *testing.T) {
 		}
 	}
 }
+
+func patchOf(changes ...string) m {
+	return m{"patch": "*** Begin Patch\n" + strings.Join(changes, "\n") + "\n*** End Patch"}
+}
+
+// A run that deletes and moves files by a patch is undone as a whole.
+func TestUndoOfAPatch(t *testing.T) {
+	everywhere(t, func(t *testing.T, a agent) {
+		before := m2{"a": "A\n", "b": "B\n", "deep/c": "C\n", "empty": ""}
+		for path, text := range before {
+			a.in("one").do("write_file", m{"path": path, "text": text})
+		}
+		two := a.in("two")
+		text := two.do("apply_patch", patchOf("*** Update File: a", "-A", "+A2", "*** Delete File: ./b", "*** Update File: deep/c", "*** Move to: d", "+D", "*** End of File",
+			"*** Delete File: empty", "*** Add File: e/f", "+F"))
+		if text != "The patch is applied:\nM a\nA d\nA e/f\nD b\nD deep/c\nD empty" {
+			t.Errorf("%q", text)
+		}
+		a.has(m2{"a": "A2\n", "d": "C\nD\n", "e/f": "F\n"})
+		two.refused("apply_patch", patchOf("*** Update File: a", "-A2", "+A3", "*** Delete File: b"), `EINVAL: field patch: line 5: there is no "b"`)
+		two.refused("apply_patch", patchOf("*** Add File: e/f/g", "+G"), "ENOTDIR")
+		two.refused("apply_patch", patchOf("*** Add File: z", "+Z", "*** Add File: a/g", "+G"), "ENOTDIR")
+		a.has(m2{"a": "A2\n", "d": "C\nD\n", "e/f": "F\n"})
+		a.undone("two", "restored: empty, deep/c, b, e/f, d, a")
+		a.has(before)
+		a.in("three").do("apply_patch", patchOf("*** Delete File: b"))
+		a.in("four").do("write_file", m{"path": "b", "text": "new"})
+		if text, ok := a.undo("three"); ok || !strings.Contains(text, "b (it was changed since)") {
+			t.Errorf("%v %q", ok, text)
+		}
+	})
+}
+
+// A patch that cannot go on gives back what it changed.
+func TestPatchWithoutRoom(t *testing.T) {
+	everywhere(t, func(t *testing.T, a agent) {
+		a.do("write_file", m{"path": "a", "text": "A\n"})
+		for i := range 16 {
+			a.put(fmt.Sprintf("big/%d", i), strings.Repeat("x", documents.MaxFile-1000))
+		}
+		a.refused("apply_patch", patchOf("*** Update File: a", "-A", "+A2", "*** Add File: b", "+"+strings.Repeat("y", 100_000)), "; no file was changed")
+		if text := a.do("read_file", m{"path": "a"}); text != "     1\tA\n" {
+			t.Errorf("%q", text)
+		}
+	})
+}

@@ -60,6 +60,10 @@ func TestTaintStaysWithTheFile(t *testing.T) {
 		reads("written anew", false)
 		a.undone("second", "restored: in/a.md")
 		reads("taken back to what strangers wrote", true)
+		clean.env.Run = "third"
+		clean.do("apply_patch", patchOf("*** Update File: in/a.md", "*** Move to: in/away.md", "+pure", "*** End of File"))
+		clean.do("apply_patch", patchOf("*** Update File: in/away.md", "*** Move to: in/a.md"))
+		reads("moved away and back", true)
 		tainted.do("write_file", m{"path": "in/a.md", "text": "poison"})
 		reads("written by strangers", true)
 		if n := len(list(t, a)); n != 2 {

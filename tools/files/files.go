@@ -1,5 +1,5 @@
 // Package files are the tools with which an agent works on the files of its
-// workspace: read_file, write_file, edit_file, list_files, search_files.
+// workspace: read_file, write_file, edit_file, apply_patch, list_files, search_files.
 //
 // All paths go through the workspace, which keeps them inside. An error begins
 // with what the workspace says.
@@ -9,6 +9,7 @@ package files
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -30,6 +31,10 @@ type Opener = func(ctx context.Context, env tools.Env) (workspace.Workspace, err
 func Tools(open Opener) []tools.Tool {
 	set := textfile.Set{
 		Where: "your workspace", Example: "src/main.go", MaxWrite: maxWrite, Spec: spec, Argument: argument,
+		Missing: func(err error) bool {
+			f, ok := errors.AsType[*tools.Fault](err)
+			return ok && f.Code == string(workspace.NotFound)
+		},
 		Open: func(ctx context.Context, env tools.Env, path string) (textfile.Files, string, error) {
 			if path == "" {
 				return nil, "", invalid("field path: want the path of a file, such as notes/plan.md")
@@ -65,9 +70,9 @@ func (p place) Read(ctx context.Context, path string, edited bool) (string, erro
 	return readText(ctx, p, path, maxRead)
 }
 
-func (p place) Write(ctx context.Context, path, text string, edited bool) (tools.Result, error) {
+func (p place) Write(ctx context.Context, path, text, from string) (tools.Result, error) {
 	what := "wrote "
-	if edited {
+	if from != "" {
 		what = "edited "
 	}
 	if len(text) > maxWrite {
@@ -75,6 +80,14 @@ func (p place) Write(ctx context.Context, path, text string, edited bool) (tools
 	}
 	err := p.WriteFile(ctx, path, []byte(text))
 	return tools.Result{What: what + path}, tools.WorkspaceFault(err)
+}
+
+func (p place) Delete(ctx context.Context, path string) (tools.Result, error) {
+	files, ok := p.Workspace.(workspace.Remover)
+	if !ok {
+		return tools.Result{}, &tools.Fault{Code: tools.FaultFailed, Text: "this workspace cannot delete files; use the shell"}
+	}
+	return tools.Result{What: "deleted " + path}, tools.WorkspaceFault(files.Remove(ctx, path))
 }
 
 func (place) Show(_ context.Context, _, text string) (tools.Result, error) {

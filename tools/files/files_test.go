@@ -220,6 +220,12 @@ func TestNothingOutside(t *testing.T) {
 		}
 		d.call("edit_file", map[string]any{"path": path, "old_text": "canary", "new_text": "changed"})
 		d.call("write_file", map[string]any{"path": path, "text": "changed"})
+		for _, change := range []string{"*** Update File: %s\n-canary\n+changed\n+", "*** Update File: %s\n*** Move to: taken\n-canary\n+changed\n+", "*** Add File: %s\n+changed", "*** Delete File: %s"} {
+			d.call("apply_patch", map[string]any{"patch": "*** Begin Patch\n" + fmt.Sprintf(change, path) + "\n*** End Patch"})
+		}
+	}
+	if _, err := d.w.ReadFile(t.Context(), "taken", 100); !workspace.Is(err, workspace.NotFound) {
+		t.Errorf("a file from outside was moved in: %v", err)
 	}
 	if b, err := os.ReadFile(outside); err != nil || string(b) != "canary" {
 		t.Errorf("the file outside has %q, %v", b, err)
@@ -230,7 +236,7 @@ func TestEffects(t *testing.T) {
 	d := newDesk(t)
 	for name, want := range map[string]tools.Effect{
 		"read_file": tools.ReadOnly, "list_files": tools.ReadOnly, "search_files": tools.ReadOnly,
-		"write_file": tools.Idempotent, "edit_file": tools.Once,
+		"write_file": tools.Idempotent, "edit_file": tools.Once, "apply_patch": tools.Once,
 	} {
 		s, ok := d.set.Spec(name)
 		if !ok || s.Effect != want || s.Class != tools.Inside {
@@ -250,10 +256,114 @@ func TestUnavailable(t *testing.T) {
 	d := &desk{t, nil, set}
 	for name, args := range map[string]map[string]any{
 		"read_file": {"path": "a"}, "write_file": {"path": "a", "text": ""}, "edit_file": {"path": "a", "old_text": "a", "new_text": "b"},
-		"list_files": {}, "search_files": {"pattern": "a"},
+		"apply_patch": {"patch": "*** Begin Patch\n*** Delete File: a\n*** End Patch"}, "list_files": {}, "search_files": {"pattern": "a"},
 	} {
 		if text, code := d.call(name, args); code != "unavailable" || text != "error: Docker does not answer; start it" {
 			t.Errorf("%s: %q %q", name, code, text)
 		}
+	}
+}
+
+func patchOf(changes ...string) map[string]any {
+	return map[string]any{"patch": "*** Begin Patch\n" + strings.Join(changes, "\n") + "\n*** End Patch\n"}
+}
+
+// A patch changes all of its files, or none.
+func TestPatch(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		patch      map[string]any
+		may        claybot.Permissions
+		code, want string
+		files      string // afterwards, each with its content; as before where it is empty
+	}{
+		{"several", patchOf("*** Update File: a.txt", "-one", "+1", "*** Add File: new/c.txt", "+three", "*** Delete File: dir/b.txt"), claybot.Permissions{},
+			"", "The patch is applied:\nM a.txt\nA new/c.txt\nD dir/b.txt", "a.txt=1\n new/c.txt=three\n"},
+		{"move", patchOf("*** Update File: a.txt", "*** Move to: dir/z.txt", "-one", "+1"), claybot.Permissions{},
+			"", "A dir/z.txt\nD a.txt", "dir/b.txt=two\n dir/z.txt=1\n"},
+		{"rename", patchOf("*** Update File: a.txt", "*** Move to: z.txt"), claybot.Permissions{}, "", "A z.txt\nD a.txt", "dir/b.txt=two\n z.txt=one\n"},
+		{"the second does not fit", patchOf("*** Update File: a.txt", "-one", "+1", "*** Update File: dir/b.txt", "-three", "+3"), claybot.Permissions{},
+			tools.FaultArguments, `error: field patch: line 6: these lines are not in "dir/b.txt", none of them; read the file again`, ""},
+		{"the second is missing", patchOf("*** Update File: a.txt", "-one", "+1", "*** Delete File: c.txt"), claybot.Permissions{},
+			tools.FaultArguments, `line 5: there is no "c.txt"`, ""},
+		{"one is there", patchOf("*** Delete File: a.txt", "*** Add File: dir/b.txt", "+x"), claybot.Permissions{},
+			tools.FaultArguments, `line 3: "dir/b.txt" is there already; change it with *** Update File:`, ""},
+		{"the target is there", patchOf("*** Update File: a.txt", "*** Move to: dir/b.txt"), claybot.Permissions{}, tools.FaultArguments, `"dir/b.txt" is there already`, ""},
+		{"twice", patchOf("*** Update File: a.txt", "-one", "+1", "*** Delete File: ./a.txt"), claybot.Permissions{},
+			tools.FaultArguments, `line 5: "./a.txt" is in the patch twice, first at line 2`, ""},
+		{"two names", patchOf("*** Update File: a.txt", "-one", "+1", "*** Update File: link", "-one", "+2"), claybot.Permissions{},
+			tools.FaultArguments, `"link" changed meanwhile, or has two names in the patch; no file was changed`, ""},
+		{"outside", patchOf("*** Update File: a.txt", "-one", "+1", "*** Add File: ../x", "+x"), claybot.Permissions{}, "outside", "must not contain ..", ""},
+		{"a folder", patchOf("*** Delete File: dir"), claybot.Permissions{}, "failed", `"dir"`, ""},
+		{"a write that fails", patchOf("*** Update File: a.txt", "-one", "+1", "*** Add File: dir/b.txt/c", "+x"), claybot.Permissions{}, "failed", `"dir/b.txt/c"`, ""},
+		{"no permission to write the second", patchOf("*** Update File: dir/b.txt", "-two", "+2", "*** Update File: a.txt", "-one", "+1"), claybot.Permissions{WriteDirs: []string{"dir"}},
+			"refused", `error: writing "a.txt" is not permitted; permitted: dir; no file was changed`, ""},
+		{"no permission to delete", patchOf("*** Add File: dir/c.txt", "+x", "*** Delete File: a.txt"), claybot.Permissions{WriteDirs: []string{"dir"}},
+			"refused", `error: deleting "a.txt" is not permitted; permitted: dir; no file was changed`, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d := newDesk(t)
+			d.write("a.txt", "one\n")
+			d.write("dir/b.txt", "two\n")
+			if tt.name == "two names" {
+				if r, err := d.w.Exec(t.Context(), workspace.Command{Shell: "ln -s a.txt link"}); err != nil || r.ExitCode != 0 {
+					t.Fatal(r, err)
+				}
+			}
+			w := d.w
+			d.set, _ = tools.NewSet(Tools(func(context.Context, tools.Env) (workspace.Workspace, error) {
+				return workspace.Confine(w, tt.may), nil
+			})...)
+			text, code := d.call("apply_patch", tt.patch)
+			if code != tt.code || !strings.Contains(text, tt.want) {
+				t.Errorf("%q %q, want %q %q", code, text, tt.code, tt.want)
+			}
+			want := tt.files
+			if want == "" {
+				want = "a.txt=one\n dir/b.txt=two\n"
+			}
+			var got []string
+			list, _, err := w.List(t.Context(), "", 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range list {
+				if b, err := w.ReadFile(t.Context(), f.Path, maxWrite); err == nil && f.Path != "link" {
+					got = append(got, f.Path+"="+string(b))
+				}
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("the files are %.300q, want %.300q", got, want)
+			}
+		})
+	}
+}
+
+func TestPatchTooLong(t *testing.T) {
+	d := newDesk(t)
+	d.write("big", strings.Repeat("x", maxWrite-1)+"\n")
+	if text, code := d.call("apply_patch", patchOf("*** Update File: big", "+y", "*** End of File")); code != tools.FaultArguments || !strings.Contains(text, "longer than 1048576 bytes") {
+		t.Errorf("%q %q", code, text)
+	}
+}
+
+// A disk that is full in the middle of a patch leaves each file as it was.
+func TestPatchOnFullDisk(t *testing.T) {
+	d := newDesk(t)
+	spec := workspace.Spec{Network: workspace.Network{Mode: workspace.NetworkFull}, Disk: 4096}
+	w, err := local.New(local.Config{Dir: t.TempDir()}).Open(t.Context(), "agent/a", spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.w = w
+	d.set, _ = tools.NewSet(Tools(func(context.Context, tools.Env) (workspace.Workspace, error) { return w, nil })...)
+	d.write("a.txt", "one\n")
+	text, code := d.call("apply_patch", patchOf("*** Update File: a.txt", "-one", "+1", "*** Add File: b.txt", "+"+strings.Repeat("x", 5000), "*** Delete File: c.txt"))
+	if code != tools.FaultArguments {
+		t.Error(code, text)
+	}
+	text, code = d.call("apply_patch", patchOf("*** Update File: a.txt", "-one", "+1", "*** Add File: b.txt", "+"+strings.Repeat("x", 5000)))
+	if b, err := w.ReadFile(t.Context(), "a.txt", 100); code != "disk_full" || !strings.HasSuffix(text, "; no file was changed") || err != nil || string(b) != "one\n" {
+		t.Errorf("%q %q, the file is %q, %v", code, text, b, err)
 	}
 }

@@ -13,8 +13,12 @@ type Files interface {
 	// Read returns the text of a file that is shown, or edited; what is no text, or too
 	// long for that, is an error.
 	Read(ctx context.Context, path string, edited bool) (string, error)
-	// Write makes or replaces a file and returns what the call did, without a text.
-	Write(ctx context.Context, path, text string, edited bool) (tools.Result, error)
+	// Write makes or replaces a file and returns what the call did, without a text. from is
+	// the file whose text it keeps a part of; empty: none.
+	Write(ctx context.Context, path, text, from string) (tools.Result, error)
+	// Delete deletes a file and returns what the call did, without a text. A mark of the file
+	// that says its text is untrusted stays.
+	Delete(ctx context.Context, path string) (tools.Result, error)
 	// Show returns a text that shows words of a file, untrusted if the file is.
 	Show(ctx context.Context, path, text string) (tools.Result, error)
 }
@@ -29,10 +33,12 @@ type Set struct {
 	Open func(ctx context.Context, env tools.Env, path string) (Files, string, error)
 	// Argument is the error for an argument that is wrong.
 	Argument func(error) error
+	// Missing reports whether an error of Read means that there is no such file.
+	Missing func(error) bool
 }
 
-// Tools are read_file, write_file and edit_file.
-func (s Set) Tools() []tools.Tool { return []tools.Tool{s.read(), s.write(), s.edit()} }
+// Tools are read_file, write_file, edit_file and apply_patch.
+func (s Set) Tools() []tools.Tool { return []tools.Tool{s.read(), s.write(), s.edit(), s.patch()} }
 
 // in says where the files lie, after a preposition.
 func (s Set) in(preposition string) string {
@@ -84,7 +90,7 @@ func (s Set) write() tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		r, err := files.Write(ctx, path, in.Text, false)
+		r, err := files.Write(ctx, path, in.Text, "")
 		r.Text = fmt.Sprintf("%s is written, %d bytes", path, len(in.Text))
 		return r, err
 	})
@@ -113,7 +119,7 @@ func (s Set) edit() tools.Tool {
 		if err != nil {
 			return tools.Result{}, s.Argument(err)
 		}
-		r, err := files.Write(ctx, path, text, true)
+		r, err := files.Write(ctx, path, text, path)
 		r.Text = fmt.Sprintf("%d places in %s are changed", n, path)
 		if n == 1 {
 			r.Text = fmt.Sprintf("1 place in %s is changed", path)
