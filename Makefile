@@ -11,7 +11,7 @@ S        ?= 10000
 RACE     := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build image image-test run demo test size unit race lint fuzz crash crash-loop crash-nodes leaks faults bad-values isolation fresh bench bench-watch bench-nodes vuln clean
+.PHONY: help build image image-test run demo test size unit race lint fuzz crash crash-loop crash-nodes leaks faults bad-values isolation fresh bench bench-watch bench-nodes bench-growing vuln clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ bench: ## measure the real binary against bare loops; writes docs/BENCHMARKS.md
 
 bench-watch: ## measure runs with 200 readers, the pages with 100,000 runs, and 50 kills with readers and sinks
 	go run ./cmd/claybench -watch
+
+bench-growing: ## measure many answers that grow at once on Slack and on Telegram
+	go run ./cmd/claybench -growing
 
 bench-nodes: ## measure one node and three over PostgreSQL against one over SQLite
 	go run ./cmd/claybench -bench-nodes

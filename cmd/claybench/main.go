@@ -34,6 +34,7 @@ func main() {
 	flag.IntVar(&o.faults, "faults", 0, "let a system call go wrong in each of so many lives of the daemon instead of measuring")
 	flag.IntVar(&o.leaks, "leaks", 0, "let people and agents pass on secrets in this many sequences instead of measuring")
 	flag.IntVar(&o.burst, "burst", 0, "start this many subagents at once and measure nothing else")
+	flag.BoolVar(&o.growing, "growing", false, "measure many answers that grow at once on a platform and nothing else")
 	flag.IntVar(&o.stored, "on-disk", 0, "measure the start with this many agents in the data directory and nothing else")
 	flag.BoolVar(&o.watch, "watch", false, "measure runs that are watched and nothing else")
 	flag.IntVar(&o.kills, "kills", 50, "of the daemon, with -watch")
@@ -73,8 +74,8 @@ type options struct {
 
 	isolation time.Duration // a phase
 
-	crashLoop, crashNodes, benchNodes bool
-	many                              nodesOptions // with one of these
+	crashLoop, crashNodes, benchNodes, growing bool
+	many                                       nodesOptions // with one of these
 
 	seed   int64
 	span   time.Duration
@@ -121,6 +122,9 @@ func run(ctx context.Context, o options) error {
 	}
 	if o.watch {
 		return watch(ctx, o, dir, watchBars(o))
+	}
+	if o.growing {
+		return growing(ctx, o, dir)
 	}
 	if o.burst > 0 || o.stored > 0 {
 		b := &bencher{options: o, dir: dir}

@@ -30,6 +30,7 @@ type Reply struct {
 	Gap    time.Duration   // between two chunks
 	Piece  int             // bytes of text or arguments in one chunk; all in one when 0
 	Border int             // bytes in one write to the network, regardless of chunks
+	Ended  func()          // called when a stream was written, or its client has left
 
 	Fault      Fault
 	CutAt      int    // for FaultCut and FaultStall: after so many bytes
@@ -108,6 +109,9 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, req Request, re
 	w.Header().Set("Cache-Control", "no-cache")
 	out := &output{w: w, ctx: hr.Context(), call: c}
 	out.stream(reply, reply.Fault.form(stream(req, reply, usage)))
+	if reply.Ended != nil {
+		reply.Ended()
+	}
 }
 
 // stream returns the bytes of a good stream.
