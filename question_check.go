@@ -22,11 +22,17 @@ const (
 
 // A complaint says what is wrong with an answer, as one sentence for who gave
 // it.
-type complaint string
+type complaint struct {
+	format string
+	args   []any
+}
 
-func (c complaint) Error() string { return string(c) }
+func (c complaint) Error() string { return fmt.Sprintf(c.format, c.args...) }
 
-func complain(format string, args ...any) error { return complaint(fmt.Sprintf(format, args...)) }
+// Text returns the sentence and the values in it, so that it can be translated.
+func (c complaint) Text() (format string, args []any) { return c.format, c.args }
+
+func complain(format string, args ...any) error { return complaint{format, args} }
 
 // Check reads a person's answer to q, and returns it in the form in which it
 // is stored and given to the run:
@@ -401,7 +407,7 @@ func yesOrNo(v, what string) (bool, error) {
 	case no[w]:
 		return false, nil
 	}
-	return false, complaint(what)
+	return false, complaint{format: what}
 }
 
 // Refuses reports whether a text says no and more: it begins with a word of refusal that

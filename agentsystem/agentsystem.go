@@ -39,6 +39,7 @@ import (
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/subagents"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/worker"
 )
 
@@ -154,8 +155,8 @@ func (s *AgentSystem) Missed(ctx context.Context, m connectors.Missed) (untold i
 }
 
 // Tell sends a notice to the chat of an agent, the same text at most once a day.
-func (s *AgentSystem) Tell(ctx context.Context, id claybot.AgentID, text string) error {
-	return s.receiver.notices.tell(ctx, id, text)
+func (s *AgentSystem) Tell(ctx context.Context, id claybot.AgentID, say func(texts.Voice) string) error {
+	return s.receiver.notices.tell(ctx, id, say)
 }
 
 // Unusable reports whether this member cannot use the agent of d at present. It is for

@@ -1,6 +1,7 @@
 package agentsystem
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -18,25 +19,25 @@ func amends(m claybot.AgentMessage) bool {
 }
 
 // prepareAmendment adds what an edit or a deletion does besides changing its message.
-func (i *intake) prepareAmendment(agent claybot.Agent, p *storage.Posting) {
-	m := p.Message
+func (i *intake) prepareAmendment(ctx context.Context, agent claybot.Agent, p *storage.Posting) {
+	m, v := p.Message, texts.Of(ctx)
 	say := func(text string) []claybot.Outgoing {
 		return i.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingNotice), text)
 	}
 	if m.Type == claybot.MessageDelete {
-		p.Replies = say(texts.StoppedByDeletion)
+		p.Replies = say(v.In(texts.StoppedByDeletion))
 		return
 	}
 	switch n := utf8.RuneCountInString(m.Text); {
 	case n > inbox.MaxText:
-		p.Skip, p.Replies = "too_long", say(texts.TooLong(n, inbox.MaxText))
+		p.Skip, p.Replies = "too_long", say(v.TooLong(n, inbox.MaxText))
 		p.Message.Text = string([]rune(m.Text)[:1000])
 	case strings.TrimSpace(m.Text) == "":
 		p.Skip = "empty"
 	case len(m.Masked) > 0 && i.secrets() == RefuseSecrets:
-		p.Skip, p.Replies = skippedSecret, say(texts.SecretRefused(m.Masked))
+		p.Skip, p.Replies = skippedSecret, say(v.SecretRefused(m.Masked))
 	case len(m.Masked) > 0:
-		p.Replies = say(texts.SecretMasked(m.Masked))
+		p.Replies = say(v.SecretMasked(m.Masked))
 	}
 	if i.noteEdits() {
 		p.Late = texts.Edited(m.Text)

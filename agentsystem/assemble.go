@@ -15,6 +15,7 @@ import (
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/subagents"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/worker"
 )
 
@@ -67,6 +68,7 @@ func (a *assembly) makePeople() {
 	gate := people.NewGate(a.Access, a.Admission)
 	s.deliverer = delivery.New(delivery.Config{
 		Outbox: a.Outbox, Reader: a.Outbox, Files: a.Agents, Members: a.Members, Connector: a.connector, Allowed: gate.MayReceive,
+		Voice: func(ctx context.Context, o claybot.Outgoing) texts.Voice { return s.People.VoiceOf(ctx, o) },
 		Meter: a.Meter, Log: a.Log,
 	})
 	s.People = people.New(people.Config{
@@ -77,7 +79,8 @@ func (a *assembly) makePeople() {
 			}
 			return nil
 		},
-		AllOwners: func() bool { return a.Society().AllOwners }, Operators: a.Operators, Instances: a.Instances, Log: a.Log,
+		AllOwners: func() bool { return a.Society().AllOwners }, Operators: a.Operators, Instances: a.Instances,
+		Language: a.Language, Zone: a.Zone, Marks: a.Marks, Connector: a.connector, Log: a.Log,
 	})
 }
 
@@ -124,6 +127,9 @@ func (a *assembly) makeAgents() {
 	}
 	s.supervisor = &supervisor{
 		members: a.Members, freed: s.follower.freed, recovery: s.Worker.Recovery, boot: s.Worker.Boot, boots: a.Boots, pending: a.pending, meter: a.Meter, log: a.Log,
+		voice: func(ctx context.Context, d claybot.Descriptor) texts.Voice {
+			return s.People.VoiceAt(ctx, d, d.Route())
+		},
 		connectors: make(map[string]connectors.Connector), held: make(map[string]*holding), holders: make(map[string]string),
 	}
 	s.windows.connectors = s.supervisor.All
@@ -163,7 +169,7 @@ func (a *assembly) makeIntake() {
 	}
 	s.receiver = &receiver{
 		agents: a.agents, people: s.People, places: conversations{a.OwnThreads, a.Profile, a.Index, a.Runs, s.People, a.Inbox}, buttons: s.Questions.Buttons, parking: a.parking, worker: s.Worker, sender: s.deliverer, pending: a.pending,
-		meter: a.Meter, log: a.Log, notices: &notices{index: a.Index, people: s.People, sender: s.deliverer, zone: a.Zone, log: a.Log},
+		meter: a.Meter, log: a.Log, notices: &notices{index: a.Index, people: s.People, sender: s.deliverer, log: a.Log},
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // Whatever node takes a message in, whichever runs it and sends the answer: each
@@ -184,7 +185,7 @@ func TestDestinationOfAnotherNode(t *testing.T) {
 			return verdict{}
 		}
 		say := func(m *member, text string) {
-			if err := m.system.Tell(t.Context(), agent, text); err != nil {
+			if err := m.system.Tell(t.Context(), agent, func(texts.Voice) string { return text }); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()

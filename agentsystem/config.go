@@ -18,6 +18,7 @@ import (
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/subagents"
+	"github.com/claybot/claybot/texts"
 )
 
 // The stores that New hands to several parts, each of which takes what it needs.
@@ -96,6 +97,8 @@ type Settings struct {
 	// Zone is where the people are, for the times that they read; nil, or a nil result,
 	// is UTC.
 	Zone func() *time.Location
+	// Language is that of people whose own one is unknown; nil: English.
+	Language func() texts.Language
 	// SwitchedOff returns the error that every run of an agent ends with while a setting
 	// is bad; nil while none is.
 	SwitchedOff func(context.Context, claybot.Agent) *runs.Error

@@ -225,7 +225,7 @@ func TestDraftOfARunThatEndsBadly(t *testing.T) {
 		want string // ending of the draft
 	}{
 		{"stop", func(r *rig) { r.post(ann, stop("s")) }, "\n\n*(stopped)*"},
-		{"deadline", func(r *rig) { after(10 * time.Second) }, "I stopped because this took longer than allowed. (run "},
+		{"deadline", func(r *rig) { after(10 * time.Second) }, "I stopped because this took longer than allowed."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -98,6 +98,7 @@ func (i *intake) acceptFor(ctx context.Context, agent claybot.Agent, m claybot.A
 // acceptAsked is acceptFor; asked is false where no question of the agent can be open, so that
 // nothing has to look for one.
 func (i *intake) acceptAsked(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage, asked bool) (storage.Posted, error) {
+	ctx = i.people.Speaking(ctx, agent.Descriptor, m)
 	m = i.cleaned(m)
 	if m.At == 0 {
 		m.At = claybot.Now()
@@ -183,7 +184,7 @@ func (i *intake) complete(ctx context.Context, agent claybot.Agent, m claybot.Ag
 
 // prepare adds the answer to a command, or the reason why a message will not run.
 func (i *intake) prepare(ctx context.Context, agent claybot.Agent, p *storage.Posting) error {
-	m := p.Message
+	m, v := p.Message, texts.Of(ctx)
 	say := func(kind claybot.OutgoingKind, text string) []claybot.Outgoing {
 		return i.sender.Compose(delivery.ReplyTo(agent, m, kind), text)
 	}
@@ -202,27 +203,27 @@ func (i *intake) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 		}
 		p.Replies = say(claybot.OutgoingCommand, text)
 	case claybot.MessageCancel:
-		p.Replies = say(claybot.OutgoingCommand, texts.Stopped)
+		p.Replies = say(claybot.OutgoingCommand, v.In(texts.Stopped))
 		switch {
 		case !i.subagents.BusyBelow(ctx, agent.ID):
-			p.IfIdle = say(claybot.OutgoingCommand, texts.NothingRuns)
+			p.IfIdle = say(claybot.OutgoingCommand, v.In(texts.NothingRuns))
 		case stopsAll(m):
 			p.IfIdle = p.Replies
 		default:
-			p.IfIdle = say(claybot.OutgoingCommand, texts.OnlyHelpers)
+			p.IfIdle = say(claybot.OutgoingCommand, v.In(texts.OnlyHelpers))
 		}
 	case claybot.MessageEdit, claybot.MessageDelete:
-		i.prepareAmendment(agent, p)
+		i.prepareAmendment(ctx, agent, p)
 	case claybot.MessageUser:
 		if n := utf8.RuneCountInString(m.Text); n > inbox.MaxText {
-			p.Skip, p.Replies = "too_long", say(claybot.OutgoingNotice, texts.TooLong(n, inbox.MaxText))
+			p.Skip, p.Replies = "too_long", say(claybot.OutgoingNotice, v.TooLong(n, inbox.MaxText))
 			p.Message.Text = string([]rune(m.Text)[:1000])
 		} else if strings.TrimSpace(m.Text) == "" && len(m.Files) == 0 {
-			p.Skip, p.Replies = "empty", say(claybot.OutgoingNotice, texts.Empty)
+			p.Skip, p.Replies = "empty", say(claybot.OutgoingNotice, v.In(texts.Empty))
 		} else if len(m.Masked) > 0 && i.secrets() == RefuseSecrets {
-			p.Skip, p.Replies = skippedSecret, say(claybot.OutgoingNotice, texts.SecretRefused(m.Masked))
+			p.Skip, p.Replies = skippedSecret, say(claybot.OutgoingNotice, v.SecretRefused(m.Masked))
 		} else if len(m.Masked) > 0 {
-			p.Replies = say(claybot.OutgoingNotice, texts.SecretMasked(m.Masked))
+			p.Replies = say(claybot.OutgoingNotice, v.SecretMasked(m.Masked))
 		}
 	}
 	return nil
@@ -231,6 +232,7 @@ func (i *intake) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 // accepted notifies all who wait for a message that it is durable.
 func (i *intake) accepted(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage, done storage.Posted) {
 	i.log.Debug("message accepted", "agent", agent.ID, "connector", agent.Descriptor.Connector, "message", m.ID, "type", m.Type)
+	i.people.Learn(ctx, agent.Descriptor, m.Context)
 	i.sender.Hand(done.Outbox)
 	if len(done.Dropped) > 0 {
 		i.results.reject(agent.ID, inbox.ErrReset, done.Dropped...)
@@ -245,9 +247,9 @@ func (i *intake) accepted(ctx context.Context, agent claybot.Agent, m claybot.Ag
 		i.results.waiters.Ended(inbox.Result{}, m.ID)
 		return
 	case inbox.SkippedFull:
-		i.notifyHourly(ctx, agent, m, "full/"+string(agent.ID), texts.InboxFull())
+		i.notifyHourly(ctx, agent, m, "full/"+string(agent.ID), texts.Of(ctx).InboxFull())
 	case inbox.SkippedFlood:
-		i.notifyHourly(ctx, agent, m, "flood/"+i.people.Identities(agent.Descriptor.OwnerID())[0], texts.Flood(i.most()))
+		i.notifyHourly(ctx, agent, m, "flood/"+i.people.Identities(agent.Descriptor.OwnerID())[0], texts.Of(ctx).Flood(i.most()))
 	}
 	i.log.Info("message will not run", "agent", agent.ID, "connector", agent.Descriptor.Connector, "message", m.ID, "reason", done.Skipped)
 	i.results.reject(agent.ID, inbox.ErrDropped, m.ID)

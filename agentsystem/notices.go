@@ -12,6 +12,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 )
 
@@ -30,7 +31,6 @@ type notices struct {
 	index  Index
 	people *people.Directory
 	sender *delivery.Deliverer
-	zone   func() *time.Location
 	log    *slog.Logger
 }
 
@@ -43,7 +43,7 @@ func (n *notices) recent(ctx context.Context, connector string, since time.Time)
 		}
 		return listed[channel] >= 0
 	}
-	err = n.chatsSince(ctx, connector, since, wanted, func(r claybot.Route, _ claybot.AgentID) (bool, error) {
+	err = n.chatsSince(ctx, connector, since, wanted, func(r claybot.Route, _ storage.IndexEntry) (bool, error) {
 		i, known := listed[r.ChannelID]
 		if !known {
 			i, chats = len(chats), append(chats, connectors.Chat{ChannelID: r.ChannelID})
@@ -63,7 +63,7 @@ func (n *notices) recent(ctx context.Context, connector string, since time.Time)
 
 // chatsSince calls fn for each route where a person who still has access wrote last, at
 // since or later, in a channel that is wanted, the newest first, until fn returns false.
-func (n *notices) chatsSince(ctx context.Context, connector string, since time.Time, wanted func(channel string) bool, fn func(claybot.Route, claybot.AgentID) (bool, error)) error {
+func (n *notices) chatsSince(ctx context.Context, connector string, since time.Time, wanted func(channel string) bool, fn func(claybot.Route, storage.IndexEntry) (bool, error)) error {
 	for e, err := range n.index.Foreground(ctx, nil) {
 		if err != nil {
 			return fmt.Errorf("find the chats of a gap: %w", err)
@@ -82,7 +82,7 @@ func (n *notices) chatsSince(ctx context.Context, connector string, since time.T
 		if !n.people.MayReceive(claybot.Outgoing{Route: r}) {
 			continue
 		}
-		if more, err := fn(r, e.ID); err != nil || !more {
+		if more, err := fn(r, e); err != nil || !more {
 			return err
 		}
 	}
@@ -91,7 +91,6 @@ func (n *notices) chatsSince(ctx context.Context, connector string, since time.T
 
 // missed is AgentSystem.Missed.
 func (n *notices) missed(ctx context.Context, m connectors.Missed) (untold int, err error) {
-	text := texts.Gap(m, n.zone())
 	since := time.Unix(0, 0)
 	if m.Channels == nil {
 		since = m.From.Add(-gapRecent)
@@ -106,11 +105,11 @@ func (n *notices) missed(ctx context.Context, m connectors.Missed) (untold int, 
 		}
 		return !left[channel]
 	}
-	err = n.chatsSince(ctx, m.Connector, since, wanted, func(r claybot.Route, agent claybot.AgentID) (bool, error) {
+	err = n.chatsSince(ctx, m.Connector, since, wanted, func(r claybot.Route, agent storage.IndexEntry) (bool, error) {
 		if m.Flat {
 			r.ThreadID = ""
 		}
-		if err := n.sender.SendOnce(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: agent, Route: r}, fmt.Sprintf("gap/%s/%s/%d", m.Connector, r.ChannelID, m.From.Unix()), text); err != nil {
+		if err := n.sender.SendOnce(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: agent.ID, Route: r}, fmt.Sprintf("gap/%s/%s/%d", m.Connector, r.ChannelID, m.From.Unix()), n.people.VoiceAt(ctx, agent.Descriptor, r).Gap(m)); err != nil {
 			return false, fmt.Errorf("notify %s of a gap: %w", r.ChannelID, err)
 		}
 		told[r.ChannelID] = true
@@ -121,15 +120,15 @@ func (n *notices) missed(ctx context.Context, m connectors.Missed) (untold int, 
 }
 
 // tell is AgentSystem.Tell.
-func (n *notices) tell(ctx context.Context, id claybot.AgentID, text string) error {
+func (n *notices) tell(ctx context.Context, id claybot.AgentID, say func(texts.Voice) string) error {
 	to, err := n.index.IndexedDescriptor(ctx, id) // the files of the agent may be unusable
 	if err != nil {
 		return fmt.Errorf("notify %s: %w", id, err)
 	}
-	out := n.sender.Compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: id, Route: to.Route()}, text)
+	out := n.sender.Compose(claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: id, Route: to.Route()}, say(n.people.VoiceAt(ctx, to, to.Route())))
 	day := time.Now().Unix() / 86400
 	for i := range out {
-		out[i].ID = fmt.Sprintf("tell/%s/%d/%08x/%d", id, day, crc32.ChecksumIEEE([]byte(text)), i)
+		out[i].ID = fmt.Sprintf("tell/%s/%d/%08x/%d", id, day, crc32.ChecksumIEEE([]byte(say(texts.Voice{}))), i)
 	}
 	if _, err := n.sender.Send(ctx, out...); err != nil {
 		return fmt.Errorf("notify %s: %w", id, err)

@@ -163,7 +163,7 @@ func (p *parking) park(ctx context.Context, to claybot.Descriptor, m claybot.Age
 // refuse ends a message for which an agent has no room, and notifies the user once an
 // hour.
 func (p *parking) refuse(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (storage.Posted, error) {
-	added, err := false, p.send(ctx, claybot.OutgoingNotice, m, m.ReplyRoute(to), fmt.Sprintf("full/%s/%d", to.Key(), time.Now().Unix()/3600), texts.InboxFull())
+	added, err := false, p.send(ctx, claybot.OutgoingNotice, m, m.ReplyRoute(to), fmt.Sprintf("full/%s/%d", to.Key(), time.Now().Unix()/3600), texts.Of(p.people.Speaking(ctx, to, m)).InboxFull())
 	if err == nil {
 		added, err = p.store.EndParked(ctx, storage.Parked{To: to, Message: m}, inbox.SkippedFull)
 	}
@@ -287,7 +287,7 @@ func (p *parking) unparkOne(ctx context.Context, x storage.Parked) error {
 	case x.Damaged != nil:
 		p.log.Error("parked message damaged, it will not run", "connector", x.To.Connector, "message", x.Message.ID, "err", x.Damaged)
 		route := claybot.DescriptorOf(x.Key).Route()
-		if err := p.send(ctx, claybot.OutgoingNotice, x.Message, route, fmt.Sprintf("damaged/%s", x.Message.ID), texts.ParkedDamaged); err != nil {
+		if err := p.send(ctx, claybot.OutgoingNotice, x.Message, route, fmt.Sprintf("damaged/%s", x.Message.ID), p.people.VoiceAt(ctx, claybot.DescriptorOf(x.Key), route).In(texts.ParkedDamaged)); err != nil {
 			return err
 		}
 		return p.end(ctx, x, inbox.SkippedDamaged)
@@ -373,14 +373,15 @@ func (p *parking) answerFor(ctx context.Context, agent claybot.Agent, m claybot.
 
 // answerUnborn answers for an agent that does not exist yet.
 func (p *parking) answerUnborn(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage, stopped int) (storage.Posted, error) {
-	text := texts.NothingRuns
+	ctx = p.people.Speaking(ctx, to, m)
+	text := texts.Of(ctx).In(texts.NothingRuns)
 	if m.Type == claybot.MessageCommand {
 		var err error
 		if text, err = p.intake.command(ctx, claybot.Agent{Descriptor: to}, m); err != nil {
 			return storage.Posted{}, err
 		}
 	} else if stopped > 0 {
-		text = texts.Stopped
+		text = texts.Of(ctx).In(texts.Stopped)
 	}
 	if err := p.send(ctx, claybot.OutgoingCommand, m, m.ReplyRoute(to), fmt.Sprintf("parked/%s/answer", m.ID), text); err != nil {
 		return storage.Posted{}, fmt.Errorf("answer %s: %w", m.ID, err)

@@ -55,7 +55,7 @@ func (r *receiver) receive(ctx context.Context, to claybot.Descriptor, m claybot
 		return ReceivedStranger, nil
 	}
 	r.log.Debug("message of an unknown user", "connector", to.Connector, "message", m.ID, "user", to.UserID, "channel", to.ChannelID)
-	out, err := r.people.Challenge(ctx, to, m, runs.NewID)
+	out, err := r.people.Challenge(r.people.Speaking(ctx, to, m), to, m, runs.NewID)
 	r.sender.Hand(out)
 	if r.worker.OfOne(ctx, err) { // they will write again
 		r.log.Error("failed to answer an unknown user", "connector", to.Connector, "message", m.ID, "err", err)
@@ -117,10 +117,11 @@ func receivedAs(done storage.Posted, err error) string {
 // answer is AgentSystem.Answer.
 func (r *receiver) answer(ctx context.Context, t connectors.Press) (connectors.PressResult, error) {
 	defer r.pending.begin(t.Connector)()
-	done, err := r.buttons.Press(ctx, t)
+	by := claybot.User(t.Connector, t.ChannelID, t.UserID)
+	done, err := r.buttons.Press(r.people.Speaking(ctx, by, claybot.AgentMessage{}), t)
 	if r.worker.OfOne(ctx, err) { // to hold it would hold up all others
 		r.log.Error("failed to take an answer; asked the user to repeat it", "connector", t.Connector, "user", t.UserID, "question", t.Answer.Question, "err", err)
-		return connectors.PressResult{Again: true, Text: texts.AnswerAgain}, nil
+		return connectors.PressResult{Again: true, Text: r.people.VoiceAt(ctx, by, by.Route()).In(texts.AnswerAgain)}, nil
 	}
 	return done, err
 }

@@ -137,7 +137,7 @@ func TestStillWorkingEnds(t *testing.T) {
 	}{
 		{"silence", []llmtest.Reply{llmtest.Say("NO_REPLY")}, func(*rig) {}, "Done. I have nothing to add."},
 		{"stop", []llmtest.Reply{llmtest.Say("x")}, func(r *rig) { r.post(ann, stop("s")) }, "*(stopped)*"},
-		{"failure", []llmtest.Reply{{Err: &llm.Error{Class: llm.Permanent, Text: "no"}}}, func(*rig) {}, "(run "},
+		{"failure", []llmtest.Reply{{Err: &llm.Error{Class: llm.Permanent, Text: "no"}}}, func(*rig) {}, "The model refused this request"},
 		{"silence after a text", []llmtest.Reply{
 			{Response: llm.Response{Text: half1, Stop: llm.StopTools, Calls: use("work").Calls}}, llmtest.Say("NO_REPLY"),
 		}, func(*rig) {}, strings.TrimSpace(half1)},

@@ -11,6 +11,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
 )
 
 // A connector that fails or panics is started again, at once and then with
@@ -112,12 +113,12 @@ func TestTell(t *testing.T) {
 		r.say("a")
 		synctest.Wait()
 		for _, text := range []string{"one", "one", "two"} {
-			if err := r.system.Tell(r.Context(), r.agent(ann), text); err != nil {
+			if err := r.system.Tell(r.Context(), r.agent(ann), func(texts.Voice) string { return text }); err != nil {
 				t.Fatal(err)
 			}
 		}
 		r.wants("re: a", "one", "two")
-		if err := r.system.Tell(r.Context(), "nobody", "x"); err == nil {
+		if err := r.system.Tell(r.Context(), "nobody", func(texts.Voice) string { return "x" }); err == nil {
 			t.Error("told an unknown agent")
 		}
 	})
@@ -134,7 +135,7 @@ func TestNotifyOperators(t *testing.T) {
 		r.post(boss, msg("b", "b"))
 		synctest.Wait()
 		for range 2 {
-			if err := r.system.People.NotifyOperators(r.Context(), "key", "the cause"); err != nil {
+			if err := r.system.People.NotifyOperators(r.Context(), "key", func(texts.Voice) string { return "the cause" }); err != nil {
 				t.Fatal(err)
 			}
 		}

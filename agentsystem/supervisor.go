@@ -18,6 +18,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/worker"
 )
 
@@ -34,6 +35,7 @@ const claimEvery = 2 * time.Second
 
 // A supervisor keeps the connectors of this member running.
 type supervisor struct {
+	voice    func(context.Context, claybot.Descriptor) texts.Voice
 	members  *cluster.Membership
 	freed    *inbox.Signal // another member has released a claim, or may have
 	recovery *worker.Recovery
@@ -207,5 +209,5 @@ func (s *supervisor) runOnce(ctx context.Context, c connectors.Connector, h conn
 			err = fmt.Errorf("panic: %v", x)
 		}
 	}()
-	return c.Run(ctx, h)
+	return c.Run(texts.WithReaders(ctx, s.voice), h)
 }

@@ -172,21 +172,21 @@ func undoID(run claybot.RunID, try int) claybot.MessageID {
 // order returns what /undo does and answers: about the named run, or the newest one of the
 // agent with side effects. The order is nil where there is nothing to do.
 func (u *Undo) order(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (*order, string, error) {
-	id := claybot.RunID(m.Text)
+	v, id := texts.Of(ctx), claybot.RunID(m.Text)
 	if id == "" {
 		var err error
 		if id, err = u.newest(ctx, agent.ID); err != nil {
 			return nil, "", err
 		}
 		if id == "" {
-			return nil, texts.NothingToUndo, nil
+			return nil, v.In(texts.NothingToUndo), nil
 		}
 	}
 	run, message, err := u.mayUndo(ctx, id)
 	var no NoUndoError
 	switch {
 	case errors.Is(err, storage.ErrNotFound), run.ID != "" && run.Agent != agent.ID:
-		return nil, texts.NoSuchRun, nil
+		return nil, v.In(texts.NoSuchRun), nil
 	case errors.As(err, &no) && m.Text == "":
 		return nil, string(no) + " Another run is taken back with /undo and its id.", nil
 	case errors.As(err, &no):
@@ -194,7 +194,7 @@ func (u *Undo) order(ctx context.Context, agent claybot.Agent, m claybot.AgentMe
 	case err != nil:
 		return nil, "", err
 	}
-	return &order{Undo: run.ID, Message: message}, texts.Undoing(run), nil
+	return &order{Undo: run.ID, Message: message}, v.Undoing(run), nil
 }
 
 // newest returns the newest run of an agent with side effects; empty for none among the

@@ -15,6 +15,7 @@ import (
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // verdict is what became of the newest message that ref names.
@@ -358,11 +359,11 @@ func TestWhyHasDates(t *testing.T) {
 			seen := r.chat.seen()
 			return seen[len(seen)-1]
 		}
-		if got := ask("c1"); !strings.HasPrefix(got, "Your message of 00:00:00 UTC went") {
+		if got := ask("c1"); !strings.HasPrefix(got, "Your message from today at 0:00 UTC: It was answered") {
 			t.Errorf("on the same day: %q", got)
 		}
 		time.Sleep(30 * time.Hour)
-		if got := ask("c2"); !strings.HasPrefix(got, "Your message of 1 Jan 00:00:00 UTC went") {
+		if got := ask("c2"); !strings.HasPrefix(got, "Your message from yesterday at 0:00 UTC: It was answered") {
 			t.Errorf("on the next day: %q", got)
 		}
 	})
@@ -401,7 +402,7 @@ func TestVerdictOfAWaitingMessage(t *testing.T) {
 		},
 		"It is parked until its agent can be used again, and is retried until then.": {Parked: "state.json is a directory", Ahead: 1},
 	} {
-		if v := overview.VerdictOf(r, false, time.UTC); v.Outcome != overview.OutcomeWaiting || v.Text != want {
+		if v := overview.VerdictOf((texts.Voice{}), r, false); v.Outcome != overview.OutcomeWaiting || v.Text != want {
 			t.Errorf("%+v: %+v, want %q", r, v, want)
 		}
 	}

@@ -33,6 +33,7 @@ import (
 	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // Agents finds who an agent is; see storage.Index.
@@ -63,7 +64,7 @@ type People interface {
 	IsOperator(owner string) bool
 	// Notify sends a text to the chat in which a person wrote last, once for each key;
 	// storage.ErrNotFound where there is no such chat.
-	Notify(ctx context.Context, owner, key, text string) error
+	Notify(ctx context.Context, owner, key string, say func(texts.Voice) string) error
 }
 
 // Members is the membership of this process; see cluster.Membership.
@@ -164,7 +165,7 @@ func (l *Limiter) Reserve(ctx context.Context, c llm.Charge) (llm.Reservation, e
 		case !full && !l.cfg.Members.Retries(err):
 			return nil, fmt.Errorf("set money aside: %w", err)
 		case full && over.Left()+over.Reserved < over.Asked:
-			return nil, limitError(over, on, c)
+			return nil, limitError(texts.Of(ctx), over, on, c)
 		}
 		select {
 		case <-freed:
@@ -173,7 +174,7 @@ func (l *Limiter) Reserve(ctx context.Context, c llm.Charge) (llm.Reservation, e
 			if !full {
 				return nil, fmt.Errorf("set money aside: %w", err)
 			}
-			return nil, limitError(over, on, c)
+			return nil, limitError(texts.Of(ctx), over, on, c)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/sqlite"
+	"github.com/claybot/claybot/texts"
 )
 
 // A rig is a store in a bubble and what a Limiter needs beside it: users without
@@ -136,8 +137,8 @@ func (r *rig) Identities(owner string) []string {
 func (r *rig) IsOperator(string) bool { return false }
 
 // Notify implements budgets.People.
-func (r *rig) Notify(_ context.Context, owner, key, text string) error {
-	return r.notify(owner, key, text)
+func (r *rig) Notify(_ context.Context, owner, key string, say func(texts.Voice) string) error {
+	return r.notify(owner, key, say(texts.Voice{}))
 }
 
 // runsAlone are runs that no other run began.

@@ -12,6 +12,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // What a budget applies to, and how often it resets.
@@ -149,7 +150,7 @@ func (l *Limiter) levels(ctx context.Context, c llm.Charge) (applicable, error) 
 		}
 		level, name, ok := l.level(r, who, run, now)
 		if ok && r.Fault != "" {
-			return applicable{}, l.refusal(who, r.Fault)
+			return applicable{}, l.refusal(texts.Of(ctx), who, r.Fault)
 		}
 		if _, twice := on.names[level.Key]; ok && !twice {
 			on.levels, on.names[level.Key], on.given[level.Key] = append(on.levels, level), name, r.Default

@@ -9,7 +9,7 @@ import (
 )
 
 // limitError is the error of a call that the store refused on one of its budgets.
-func limitError(o *storage.OverBudgetError, on applicable, c llm.Charge) *llm.LimitError {
+func limitError(voice texts.Voice, o *storage.OverBudgetError, on applicable, c llm.Charge) *llm.LimitError {
 	e := &llm.LimitError{
 		Key: o.Key, Name: on.names[o.Key], Of: o.Name, Tokens: o.Unit == storage.UnitTokens,
 		Limit: o.Limit + o.Extension, Spent: o.Spent, Left: o.Left(), Asked: o.Asked, Least: c.LeastMicroUSD,
@@ -19,17 +19,17 @@ func limitError(o *storage.OverBudgetError, on applicable, c llm.Charge) *llm.Li
 	}
 	e.Final = ofToken(o.Key)
 	e.Least = cmp.Or(e.Least, e.Asked)
-	e.Text = texts.OverBudget(e, o.Reserved)
+	e.Text = voice.OverBudget(e, o.Reserved)
 	if on.given[o.Key] {
-		e.Text += " " + texts.BudgetDefault
+		e.Text += " " + voice.In(texts.BudgetDefault)
 	}
 	return e
 }
 
 // refusal is the error of a call to which a rule with a Fault applies. Only operators
 // read the fault.
-func (l *Limiter) refusal(who payer, fault string) *llm.LimitError {
-	text := texts.BudgetFault
+func (l *Limiter) refusal(voice texts.Voice, who payer, fault string) *llm.LimitError {
+	text := voice.In(texts.BudgetFault)
 	if l.cfg.People.IsOperator(who.root.OwnerID()) {
 		text += "\n\n" + fault
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 )
@@ -37,8 +36,9 @@ func (l *Limiter) warn(ctx context.Context, who payer, name string, b storage.Bu
 	if !logged {
 		l.cfg.Log.Warn("budget nearly spent", "budget", b.Key, "spent", b.Spent, "limit", limit, "unit", string(b.Unit), "agent", who.id)
 	}
-	text := texts.BudgetWarning(cmp.Or(name, b.Name), llm.Standing(b.Unit == storage.UnitTokens, b.Spent, limit), b.Hard)
-	err := l.cfg.People.Notify(ctx, who.root.OwnerID(), key, text)
+	err := l.cfg.People.Notify(ctx, who.root.OwnerID(), key, func(v texts.Voice) string {
+		return v.BudgetWarning(cmp.Or(name, b.Name), b.Unit == storage.UnitTokens, b.Spent, limit, b.Hard)
+	})
 	if err == nil {
 		l.mu.Lock()
 		l.warned[key] = true

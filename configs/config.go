@@ -64,8 +64,10 @@ type Config struct {
 	Node          Node          `key:"node" class:"harmless"`
 	Privacy       Privacy       `key:"privacy" class:"harmless"`
 	Sessions      Sessions      `key:"sessions" class:"harmless"`
-	Retention     Retention     `key:"retention" class:"harmless"`
-	Limits        Limits        `key:"limits" class:"narrowing" off:"a person may send 20 messages a minute"`
+	// Language is the language of people whose own one is unknown, a texts.Language; empty: English.
+	Language  string    `key:"language" class:"harmless" words:"en,de"`
+	Retention Retention `key:"retention" class:"harmless"`
+	Limits    Limits    `key:"limits" class:"narrowing" off:"a person may send 20 messages a minute"`
 
 	home string  // the directory that ~ means; empty when HOME is not set
 	shut reasons // why parts that have no faults of their own are off

@@ -209,6 +209,13 @@ type Addressed interface {
 	Address() string
 }
 
+// A Commander says how people write a chat command on a route, such as /stop@mybot. Optional; without
+// it that is /stop.
+type Commander interface {
+	// Command returns how the command of a name is written. It must not block.
+	Command(r claybot.Route, name string) string
+}
+
 // A Linker resolves the platform's links to messages. Optional.
 type Linker interface {
 	// Refs returns the names under which the store may know the linked message:

@@ -10,7 +10,6 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
-	"github.com/claybot/claybot/texts"
 )
 
 // People see at most two copies of an outgoing message, under any sequence of
@@ -135,7 +134,7 @@ func (x *delivery) missing(ctx context.Context, cause string) (done bool) {
 	about(x.cfg.Log, x.o).Warn("message may be missing", "attempts", x.o.Attempts, "copies", x.o.Copies+1)
 	calm := x.calm(ctx)
 	r := storage.Resolution{State: claybot.SendFailed, Cause: cause, Copies: x.o.Copies + 1}
-	if r.Notice = x.notice(ctx, texts.MaybeMissing(x.o)); r.Notice != nil {
+	if r.Notice = x.notice(ctx, x.cfg.Voice(ctx, x.o).MaybeMissing(x.o)); r.Notice != nil {
 		r.Notice.Due = claybot.At(calm)
 	}
 	x.resolve(ctx, r)
@@ -201,9 +200,9 @@ func (x *delivery) inARow(ctx context.Context) (n int, last claybot.Outgoing, er
 func (x *delivery) giveUp(ctx context.Context, cause string, tell bool) {
 	about(x.cfg.Log, x.o).Warn("delivery failed", "attempts", x.o.Attempts, "err", cause)
 	r := storage.Resolution{State: claybot.SendFailed, Cause: cause}
-	text := texts.NotDelivered(x.o)
+	text := x.cfg.Voice(ctx, x.o).NotDelivered(x.o)
 	if x.o.Copies > 0 {
-		text = texts.MaybeMissing(x.o)
+		text = x.cfg.Voice(ctx, x.o).MaybeMissing(x.o)
 	}
 	if tell {
 		r.Notice = x.notice(ctx, text)

@@ -26,6 +26,7 @@ import (
 	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 const (
@@ -86,8 +87,10 @@ type Config struct {
 	Connector func(name string) connectors.Connector
 	// Allowed reports whether the receiver of a message may still get it.
 	Allowed func(claybot.Outgoing) bool
-	Meter   Meter
-	Log     *slog.Logger
+	// Voice returns how claybot speaks to the reader of a message.
+	Voice func(context.Context, claybot.Outgoing) texts.Voice
+	Meter Meter
+	Log   *slog.Logger
 }
 
 // A Deliverer sends what is in the outbox: one lane for each destination, oldest

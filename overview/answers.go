@@ -18,21 +18,22 @@ import (
 
 // Answer returns the answer to a user's chat command. The agent need not exist yet.
 func (o *Answers) Answer(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (string, error) {
+	v := texts.Of(ctx)
 	switch m.Command {
 	case "start":
-		return texts.Greeting(), nil
+		return v.Greeting(), nil
 	case "status":
 		return o.agentStatus(ctx, agent, m), nil
 	case "why":
 		r, err := o.lastReceipt(ctx, agent)
 		if errors.Is(err, storage.ErrNotFound) {
-			return "There is no message of yours yet.", nil
+			return v.Say(texts.NoMessage), nil
 		}
 		if err != nil {
 			return "", fmt.Errorf("read the last receipt: %w", err)
 		}
 		_, faulty := o.Worker.Faults.At(agent.Descriptor.Key())
-		text := textWhy(r, faulty, o.Zone())
+		text := textWhy(v, r, faulty)
 		if r.Run != nil && r.Run.Error != nil && o.People.ReadsCauses(agent, m) {
 			if cause := o.Worker.AdviceOn(agent, &runs.Error{Code: r.Run.Error.Code, Text: r.Run.Error.Text}); cause != "" {
 				text += "\n\n" + cause
@@ -46,64 +47,66 @@ func (o *Answers) Answer(ctx context.Context, agent claybot.Agent, m claybot.Age
 	case "privacy":
 		return o.privacy(ctx, agent)
 	case "plan":
-		return texts.PlanWhat, nil
+		return v.In(texts.PlanWhat), nil
 	case connectors.Unknown:
-		return texts.UnknownCommand(m.Text), nil
+		return v.UnknownCommand(m.Text), nil
 	}
-	return texts.Help(), nil
+	return v.Help(), nil
 }
 
 // agentStatus returns what the author of m may see: their own agent and whether claybot
 // works.
 func (o *Answers) agentStatus(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) string {
+	v := texts.Of(ctx)
 	doing, model := o.doing(ctx, agent), o.Profiles.Of(agent.ID, agent.Descriptor).Model
 	if off := o.SwitchedOff(ctx, agent); off != nil {
-		why := cmp.Or(off.Say, texts.SentenceFailed(off.Code))
+		why := cmp.Or(off.Say, v.Failed(off.Code))
 		if off.Say == "" && o.People.ReadsCauses(agent, m) {
 			why += "\n\n" + o.Worker.AdviceOn(agent, off)
 		}
-		if doing = why + "\n\n" + doing; strings.HasSuffix(doing, texts.Idle) { // no message is being handled
+		if doing = why + "\n\n" + doing; strings.HasSuffix(doing, v.In(texts.Idle)) { // no message is being handled
 			doing = why
 		}
 		if off.Code == runs.CodeOff {
-			model += ", switched off"
+			model += v.In(texts.SwitchedOff)
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n- model: %s\n", doing, model)
+	b.WriteString(doing + "\n\n- " + v.Say(texts.ModelIs, model) + "\n")
 	for _, c := range o.monitor.health() {
 		if c.Name == agent.Descriptor.Connector {
-			fmt.Fprintf(&b, "- %s: %s\n", c.Name, c.State)
+			fmt.Fprintf(&b, "- %s: %s\n", c.Name, v.In(string(c.State)))
 		}
 	}
-	fmt.Fprintf(&b, "- agent: `%s`", agent.ID)
+	fmt.Fprintf(&b, "- agent: `%s`\n", agent.ID)
 	limits, err := o.Profiles.Permissions(ctx, agent)
 	if err != nil {
-		return b.String() + "\n- " + texts.NoLimits
+		return b.String() + "- " + v.In(texts.NoLimits)
 	}
-	for _, line := range texts.Limits(limits) {
-		b.WriteString("\n- " + line)
+	for _, line := range v.Limits(limits) {
+		b.WriteString("- " + line + "\n")
 	}
-	return b.String()
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // privacy answers /privacy.
 func (o *Answers) privacy(ctx context.Context, agent claybot.Agent) (string, error) {
 	p, err := o.Privacy(ctx, agent.ID)
 	if errors.Is(err, storage.ErrNotFound) { // nobody has written to it yet
-		p, err = Privacy{Readers: texts.Readers(o.People.AudienceOf(agent.Descriptor, claybot.Route{}))}, nil
+		p, err = Privacy{Readers: texts.Of(ctx).Readers(o.People.AudienceOf(agent.Descriptor, claybot.Route{}))}, nil
 	}
 	if err != nil {
 		return "", err
 	}
 	alone := o.People.AudienceOf(agent.Descriptor, claybot.Route{}).Place == ""
-	return texts.Privacy(p.Readers, alone, p.Reads, p.Asks, p.Approved), nil
+	return texts.Of(ctx).Privacy(p.Readers, alone, p.Reads, p.Asks, p.Approved), nil
 }
 
 // tasks answers /tasks with the work in progress and the scheduled tasks of the user. Where
 // others read as well, it lists only tasks that answer there.
 func (o *Answers) tasks(ctx context.Context, agent claybot.Agent) (string, error) {
 	here := o.People.AudienceOf(agent.Descriptor, claybot.Route{}).Place
+	v := texts.Of(ctx)
 	var lines []string
 	children, err := o.Index.Children(ctx, agent.ID)
 	if err != nil {
@@ -117,14 +120,14 @@ func (o *Answers) tasks(ctx context.Context, agent claybot.Agent) (string, error
 		if err != nil {
 			return "", err
 		}
-		lines = append(lines, fmt.Sprintf("- subagent %s (`%s`): %s", connectors.OneLine(info.Name, 80), c.ID, info.State))
+		lines = append(lines, "- "+v.SubagentLine(info.Name, info.State != string(claybot.RunRunning)))
 	}
 	reminders, err := o.Later.Reminders(ctx, agent.ID)
 	if err != nil {
 		return "", fmt.Errorf("list reminders: %w", err)
 	}
 	for _, r := range reminders[:min(len(reminders), 20)] {
-		lines = append(lines, fmt.Sprintf("- reminder at %s: %s", r.Due.Time().UTC().Format("2006-01-02 15:04 MST"), connectors.OneLine(r.Note, 80)))
+		lines = append(lines, "- "+v.Say(texts.ReminderLine, v.When(r.Due), connectors.OneLine(r.Note, 80)))
 	}
 	for _, c := range o.Connectors.All() {
 		cron, ok := c.(scheduled)
@@ -137,12 +140,12 @@ func (o *Answers) tasks(ctx context.Context, agent claybot.Agent) (string, error
 		}
 		for _, t := range tasks {
 			if slices.Contains(o.People.Identities(agent.Descriptor.OwnerID()), t.Owner) && (here == "" || t.Route == here) {
-				lines = append(lines, taskLine(t))
+				lines = append(lines, taskLine(v, t))
 			}
 		}
 	}
 	if len(lines) == 0 {
-		return "No subagent is running, and nothing is scheduled.", nil
+		return v.In(texts.NoTasks), nil
 	}
 	return strings.Join(lines, "\n"), nil
 }
@@ -152,40 +155,39 @@ type scheduled interface {
 	Tasks(ctx context.Context) ([]connectors.Task, []connectors.Problem, error)
 }
 
-func taskLine(t connectors.Task) string {
-	next := "does not run"
-	if len(t.Next) > 0 {
-		next = "next at " + t.Next[0].Format("2006-01-02 15:04 MST")
+func taskLine(v texts.Voice, t connectors.Task) string {
+	name := connectors.OneLine(cmp.Or(t.Name, t.Slug), 80)
+	if len(t.Next) == 0 {
+		return "- " + v.Say(texts.TaskOff, name)
 	}
-	return fmt.Sprintf("- task %s (`%s`): %s", connectors.OneLine(t.Name, 80), t.Slug, next)
+	return "- " + v.Say(texts.TaskNext, name, v.When(claybot.At(t.Next[0])))
 }
 
 // doing describes what an agent does now and what the user can do about it.
 func (o *Answers) doing(ctx context.Context, agent claybot.Agent) string {
+	v := texts.Of(ctx)
 	if since, ok := o.unusableSince(ctx, agent.Descriptor); ok {
-		return texts.Unusable(since, o.Zone())
+		return v.Unusable(since)
 	}
 	run, q, asks, err := o.Questions.Ledger.PausedRun(ctx, agent.ID)
 	switch {
 	case o.Inboxes.Busy(agent.ID), err == nil && run.State == claybot.RunRunning:
-		return "I am at work on something; /stop ends it."
+		return v.In(texts.AtWork)
 	case err != nil:
-		return "I cannot look at what I am doing right now."
+		return v.In(texts.NoSight)
 	case asks && o.Questions.Respondents.May(q, agent.Descriptor, agent.Descriptor.OwnerID()) && !q.Explicit:
-		return "I am waiting for your answer to: " + texts.Headline(q) + "\n/stop ends it."
+		return v.Say(texts.AwaitsAnswer, v.Headline(q))
 	case asks && o.Questions.Respondents.May(q, agent.Descriptor, agent.Descriptor.OwnerID()):
-		return "I am waiting for your decision: " + texts.Headline(q) + "\n" + texts.HowToAnswer(q, agent.Descriptor.Connector) + " /stop ends it."
+		return v.Say(texts.AwaitsDecision, v.Headline(q), v.HowToAnswer(q, agent.Descriptor.Connector))
 	case run.State == claybot.RunAwaiting && run.Awaiting != nil:
-		return "I am waiting for " + texts.WaitsFor(run, o.Zone()) + ".\n/stop ends it."
+		return v.Say(texts.Awaits, v.WaitsFor(run))
 	}
 	waiting, err := o.Inbox.Waiting(ctx, agent.ID, maxInboxView)
 	switch {
 	case err != nil || len(waiting) == 0:
-		return texts.Idle
-	case len(waiting) == 1:
-		return "I am about to take up your message."
+		return v.In(texts.Idle)
 	}
-	return fmt.Sprintf("I am about to take up %d messages.", len(waiting))
+	return v.Count(int64(len(waiting)), texts.NextUp)
 }
 
 // unusableSince returns since when the agent of d is unusable, as far as this member

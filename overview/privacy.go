@@ -35,10 +35,10 @@ func (o *Answers) privacyOf(ctx context.Context, e storage.IndexEntry) (Privacy,
 		return Privacy{}, fmt.Errorf("read the settings of %s: %w", e.ID, err)
 	}
 	readers := o.Subagents.AudienceOf(ctx, e)
-	alone := readers.Place == ""
+	v, alone := texts.Of(ctx), readers.Place == ""
 	has := func(tool string) bool { return slices.Contains(settings.Now.Tools, tool) }
 	return Privacy{
-		Readers: texts.Readers(readers), Reads: texts.CanRead(has, alone), Asks: texts.AsksToRead(has, alone),
+		Readers: v.Readers(readers), Reads: v.CanRead(has, alone), Asks: v.AsksToRead(has, alone),
 		Approved: append([]string{}, settings.Own.Approved...),
 	}, nil
 }

@@ -1,9 +1,7 @@
 package overview
 
 import (
-	"fmt"
 	"strings"
-	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -41,34 +39,34 @@ type Verdict struct {
 	Text    string  `json:"text"` // in one or two sentences
 }
 
-// VerdictOf derives the outcome of a message from its receipt and whether its agent is
+// VerdictOf derives the outcome of a message, in the language of its reader, from its receipt and whether its agent is
 // unusable at present. A failed run counts as failed even if its sender was notified: the
 // state of the run takes precedence over that of its replies.
-func VerdictOf(r storage.Receipt, unusable bool, zone *time.Location) Verdict {
+func VerdictOf(v texts.Voice, r storage.Receipt, unusable bool) Verdict {
 	switch {
 	case unusable && stillOpen(r):
-		return Verdict{OutcomeWaiting, "It waits until its agent can be used again, and is retried until then."}
+		return Verdict{OutcomeWaiting, v.Say(texts.WaitsUnusable)}
 	case r.Skipped != "":
-		return verdictSkipped(r)
+		return verdictSkipped(v, r)
 	case r.Run == nil:
-		return Verdict{OutcomeWaiting, verdictWaiting(r, zone)}
+		return Verdict{OutcomeWaiting, verdictWaiting(v, r)}
 	case r.Run.State == claybot.RunAwaiting:
-		return Verdict{OutcomePaused, "The run is paused: it waits for " + texts.WaitsFor(*r.Run, zone) + "."}
+		return Verdict{OutcomePaused, v.Say(texts.RunPaused, v.WaitsFor(*r.Run))}
 	case !r.Run.State.Ended():
-		return Verdict{OutcomeWorking, "The agent is at work on it."}
+		return Verdict{OutcomeWorking, v.Say(texts.RunAtWork)}
 	}
 	sent := tallyOf(r.Replies)
 	switch r.Run.State {
 	case claybot.RunFailed:
-		return Verdict{OutcomeFailed, "The run failed" + causeOf(*r.Run) + ". " + sent.notified(silenceWords(*r.Run, r.Message))}
+		return Verdict{OutcomeFailed, v.Say(texts.RunFailed) + causeOf(*r.Run) + ". " + sent.notified(v, silenceWords(*r.Run, r.Message))}
 	case claybot.RunCanceled:
-		text := connectors.Capital(silenceWords(*r.Run, r.Message)) + "."
+		text := sentence(v, silenceWords(*r.Run, r.Message))
 		if r.Run.Output != "" {
-			text += " What it had written until then was kept."
+			text += " " + v.Say(texts.KeptPart)
 		}
 		return Verdict{OutcomeStopped, text}
 	}
-	return sent.verdict(connectors.Capital(silenceWords(*r.Run, r.Message)) + ".")
+	return sent.verdict(v, sentence(v, silenceWords(*r.Run, r.Message)))
 }
 
 // stillOpen reports whether an accepted message waits for its turn, or its run to go on.
@@ -76,34 +74,32 @@ func stillOpen(r storage.Receipt) bool {
 	return r.Skipped == "" && r.Parked == "" && (r.Run == nil || r.Run.State == claybot.RunRunning)
 }
 
-func verdictSkipped(r storage.Receipt) Verdict {
-	v := Verdict{OutcomeDropped, connectors.Capital(skippedWords(r.Skipped)) + "."}
+func verdictSkipped(voice texts.Voice, r storage.Receipt) Verdict {
+	v := Verdict{OutcomeDropped, sentence(voice, skippedWords(r.Skipped))}
 	switch r.Skipped {
 	case questions.SkippedAnswer, questions.SkippedUnfit, storage.SkippedEdit, storage.SkippedDeletion, storage.SkippedLate, storage.SkippedDeleted:
 		v.Outcome = OutcomeHandled
 	case "command", "reset", "canceled", "operator":
 		v.Outcome = OutcomeHandled
 		if sent := tallyOf(r.Replies); len(r.Replies) > 0 {
-			return sent.verdict(v.Text)
+			return sent.verdict(voice, v.Text)
 		}
 	}
 	return v
 }
 
-func verdictWaiting(r storage.Receipt, zone *time.Location) string {
+func verdictWaiting(v texts.Voice, r storage.Receipt) string {
 	switch {
 	case r.Parked != "":
-		return "It is parked until its agent can be used again, and is retried until then."
+		return v.Say(texts.WaitsParked)
 	case r.Paused != nil:
-		return "Its agent's run is paused: it waits for " + texts.WaitsFor(claybot.Run{Awaiting: r.Paused}, zone) + "."
-	case r.Ahead == 1:
-		return "It waits behind 1 other message."
-	case r.Ahead > 1:
-		return fmt.Sprintf("It waits behind %d other messages.", r.Ahead)
+		return v.Say(texts.AgentPaused, v.WaitsFor(claybot.Run{Awaiting: r.Paused}))
+	case r.Ahead > 0:
+		return v.Count(int64(r.Ahead), texts.WaitsBehind)
 	case r.Busy != "":
-		return "It waits until its agent has ended the run that it works on."
+		return v.Say(texts.WaitsForRun)
 	}
-	return "It waits for its turn."
+	return v.Say(texts.WaitsTurn)
 }
 
 // causeOf returns why a run failed, for operators.
@@ -136,76 +132,77 @@ func tallyOf(replies []claybot.Outgoing) (t tally) {
 }
 
 // verdict returns the verdict on a successful run; silence is the text without a reply.
-func (t tally) verdict(silence string) Verdict {
+func (t tally) verdict(v texts.Voice, silence string) Verdict {
 	switch {
-	case t.lost == 1:
-		return Verdict{OutcomeUndelivered, "1 part of the reply could not be delivered."}
-	case t.lost > 1:
-		return Verdict{OutcomeUndelivered, fmt.Sprintf("%d parts of the reply could not be delivered.", t.lost)}
+	case t.lost > 0:
+		return Verdict{OutcomeUndelivered, v.Count(int64(t.lost), texts.PartsLost)}
 	case t.doubtful > 0:
-		return Verdict{OutcomeUncertain, "The reply is on its way; whether it arrived is being found out."}
+		return Verdict{OutcomeUncertain, v.Say(texts.ReplyUnsure)}
 	case t.open > 0:
-		return Verdict{OutcomeSending, "The reply waits to be sent."}
+		return Verdict{OutcomeSending, v.Say(texts.ReplyWaits)}
 	case t.sent > 0:
-		return Verdict{OutcomeAnswered, "It was answered, and the platform confirmed the reply."}
+		return Verdict{OutcomeAnswered, v.Say(texts.ReplySent)}
 	}
 	return Verdict{OutcomeSilent, silence}
 }
 
 // notified returns whether the sender knows that a run failed, as a text.
-func (t tally) notified(silence string) string {
+func (t tally) notified(v texts.Voice, silence string) string {
 	switch {
 	case t.lost > 0:
-		return "The notice about it could not be delivered."
+		return v.Say(texts.NoticeLost)
 	case t.doubtful > 0:
-		return "The notice about it is on its way; whether it arrived is being found out."
+		return v.Say(texts.NoticeUnsure)
 	case t.open > 0:
-		return "The notice about it waits to be sent."
+		return v.Say(texts.NoticeWaits)
 	case t.sent > 0:
-		return "The sender was notified."
-	case silence == "the run failed":
-		return "There is no chat to notify."
+		return v.Say(texts.NoticeSent)
+	case silence == texts.SilentFailed:
+		return v.Say(texts.NoChat)
 	}
-	return connectors.Capital(silence) + "."
+	return sentence(v, silence)
 }
 
-// textWhy describes what happened to a message.
-func textWhy(r storage.Receipt, unusable bool, zone *time.Location) string {
-	what := fmt.Sprintf("Your message of %s ", texts.Clock(r.Message.At, zone))
+// sentence makes a sentence of a text of the catalogue.
+func sentence(v texts.Voice, text string) string {
+	if text == "" {
+		return ""
+	}
+	return connectors.Capital(v.In(text)) + "."
+}
+
+// textWhy describes in a chat what happened to a message, with a reference by which operators
+// find the rest.
+func textWhy(v texts.Voice, r storage.Receipt, unusable bool) string {
+	at := v.Moment(r.Message.At)
+	text := ""
 	switch {
 	case r.Skipped == questions.SkippedAnswer:
-		return what + "answered a question of mine."
+		text = v.Say(texts.WhyAnswer, at)
 	case r.Skipped == questions.SkippedUnfit:
-		return what + "did not fit my question; I said so."
+		text = v.Say(texts.WhyUnfit, at)
 	case r.Skipped != "":
-		return what + "was not handed to the agent: " + skippedWords(r.Skipped) + "."
+		text = v.Say(texts.WhySkipped, at, v.In(skippedWords(r.Skipped)))
 	case r.Parked != "", r.Run == nil && unusable:
-		return what + "is safe. " + VerdictOf(r, unusable, zone).Text
+		text = v.Say(texts.WhySafe, at, VerdictOf(v, r, unusable).Text)
 	case r.Run == nil:
-		return what + "waits for its turn. " + verdictWaiting(r, zone)
+		text = v.Say(texts.WhyWaits, at, verdictWaiting(v, r))
 	case !r.Run.State.Ended():
-		what += fmt.Sprintf("went into run %s at %s. ", r.Run.ID, texts.Clock(r.Run.Started, zone))
+		text = v.Say(texts.WhyRuns, at, v.Moment(r.Run.Started), VerdictOf(v, r, unusable).Text)
 	default:
-		what += fmt.Sprintf("went into run %s. ", r.Run.ID)
-	}
-	v := VerdictOf(r, unusable, zone)
-	if v.Outcome == OutcomeFailed { // operators see the cause on the page
-		v.Text = "The run failed"
-		if r.Run.Error != nil {
-			v.Text += " (" + r.Run.Error.Code + ")"
+		verdict := VerdictOf(v, r, unusable)
+		if verdict.Outcome == OutcomeFailed { // operators see the cause on the page
+			code := ""
+			if r.Run.Error != nil {
+				code = r.Run.Error.Code
+			}
+			verdict.Text = v.Failed(code)
 		}
-		v.Text += "."
+		text = v.Say(texts.WhyEnded, at, verdict.Text)
 	}
-	what += v.Text
-	for _, o := range r.Replies {
-		if strings.HasPrefix(o.ID, delivery.NoticePrefix) {
-			continue // about another reply
-		}
-		what += fmt.Sprintf(" Reply part %d of %d: %s", o.Part, o.Parts, o.State)
-		if o.Cause != "" && o.State != claybot.SendSent {
-			what += " (" + o.Cause + ")"
-		}
-		what += "."
+	ref := string(r.Message.ID)
+	if r.Run != nil {
+		ref = string(r.Run.ID)
 	}
-	return what
+	return text + "\n\n" + v.Say(texts.WhyReference, ref)
 }

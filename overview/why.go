@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -33,11 +32,11 @@ type Story struct {
 	// Fault is why the agent of an open message is unusable at present; empty if it is
 	// usable, as far as this member knows.
 	Fault string
-	zone  *time.Location // of the readers; nil: UTC
+	voice texts.Voice // in English, in the zone of the readers
 }
 
 // Verdict returns the outcome of the message.
-func (t Story) Verdict() Verdict { return VerdictOf(t.Receipt, t.Fault != "", t.zone) }
+func (t Story) Verdict() Verdict { return VerdictOf(t.voice, t.Receipt, t.Fault != "") }
 
 // A Step is one entry of a timeline.
 type Step struct {
@@ -104,7 +103,7 @@ func (o *Stories) story(ctx context.Context, id claybot.MessageID) (Story, error
 	if err != nil {
 		return Story{}, err
 	}
-	t := Story{Receipt: r, zone: o.Zone()}
+	t := Story{Receipt: r, voice: texts.Voice{Zone: o.Zone()}}
 	if x, ok := o.Worker.Faults.OfAgent(r.Agent); ok && stillOpen(r) {
 		t.Fault = x.Cause
 	}
@@ -171,7 +170,7 @@ func (t *Story) waits() string {
 	var all []string
 	switch {
 	case t.Paused != nil:
-		all = append(all, "run "+string(t.Busy)+" of its agent is paused and waits for "+texts.WaitsFor(claybot.Run{Awaiting: t.Paused}, t.zone))
+		all = append(all, "run "+string(t.Busy)+" of its agent is paused and waits for "+t.voice.WaitsFor(claybot.Run{Awaiting: t.Paused}))
 	case t.Busy != "":
 		all = append(all, "its agent works on run "+string(t.Busy))
 	}
@@ -179,7 +178,7 @@ func (t *Story) waits() string {
 		all = append(all, earlier(t.Ahead))
 	}
 	if t.Due > claybot.Now() {
-		all = append(all, "it is held back until "+texts.Clock(t.Due, t.zone)+" for more to come")
+		all = append(all, "it is held back until "+t.voice.Moment(t.Due)+" for more to come")
 	}
 	if len(all) == 0 {
 		return "waits for its turn, which comes at once"
@@ -208,7 +207,7 @@ func earlier(n int) string {
 func (t *Story) runSteps() {
 	began := false
 	for _, e := range t.Events {
-		what, text, ms := eventWords(e, t.zone)
+		what, text, ms := eventWords(t.voice, e)
 		if what == "" {
 			continue
 		}
@@ -265,25 +264,25 @@ func textReceived(m claybot.AgentMessage, stored claybot.Time) string {
 // agent.
 func skippedWords(reason string) string {
 	known := map[string]string{
-		"command":               "a command, answered by claybot itself",
-		"reset":                 "dropped: the conversation was reset before its turn came",
-		"empty":                 "it had no text",
-		"too_long":              "it was too long; the sender was told",
-		inbox.SkippedFull:       "too many messages waited already; the sender was told",
-		inbox.SkippedFlood:      "its sender wrote more messages within a minute than limits.runs_per_minute allows, and was told so once in that hour",
-		"operator":              "dropped by an operator",
-		inbox.SkippedStopped:    "canceled before its turn came",
-		"run_ended":             "the run it answers had ended",
-		"token_rejected":        "dropped, because a message sent together with it failed",
-		"agent_deleted":         "dropped, because its agent was deleted",
-		inbox.SkippedDamaged:    "damaged while it was parked; the sender was asked to send it again",
-		inbox.SkippedRevoked:    "dropped, because its sender may not write any more",
-		storage.SkippedEdit:     "it changed a message that waited",
-		storage.SkippedDeletion: "it deleted a message, or stopped its run",
-		storage.SkippedLate:     "it came too late to change its message",
-		storage.SkippedDeleted:  "dropped, because its sender deleted it before its turn came",
-		questions.SkippedAnswer: "the answer to a question; the run that asked went on with it",
-		questions.SkippedUnfit:  "it did not fit the question that the agent had asked; the sender was told",
+		"command":               texts.SkipCommand,
+		"reset":                 texts.SkipReset,
+		"empty":                 texts.SkipEmpty,
+		"too_long":              texts.SkipTooLong,
+		inbox.SkippedFull:       texts.SkipFull,
+		inbox.SkippedFlood:      texts.SkipFlood,
+		"operator":              texts.SkipOperator,
+		inbox.SkippedStopped:    texts.SkipStopped,
+		"run_ended":             texts.SkipRunEnded,
+		"token_rejected":        texts.SkipTokenRejected,
+		"agent_deleted":         texts.SkipAgentDeleted,
+		inbox.SkippedDamaged:    texts.SkipDamaged,
+		inbox.SkippedRevoked:    texts.SkipRevoked,
+		storage.SkippedEdit:     texts.SkipEdit,
+		storage.SkippedDeletion: texts.SkipDeletion,
+		storage.SkippedLate:     texts.SkipLate,
+		storage.SkippedDeleted:  texts.SkipDeleted,
+		questions.SkippedAnswer: texts.SkipAnswer,
+		questions.SkippedUnfit:  texts.SkipUnfit,
 	}
 	if words, ok := known[reason]; ok {
 		return words
@@ -299,26 +298,26 @@ func silenceWords(run claybot.Run, m claybot.AgentMessage) string {
 	case run.State == claybot.RunCanceled && run.Cancel != "":
 		return canceledWords(run.Cancel)
 	case run.State == claybot.RunCanceled:
-		return "the run was canceled"
+		return texts.SilentCanceled
 	case run.State == claybot.RunSucceeded && (runs.IsNoReply(run.Output) || run.Output == ""):
-		return "the agent decided not to reply"
+		return texts.SilentNoReply
 	case run.State == claybot.RunSucceeded:
-		return "the answer is for the agent's history only; nothing is sent where it was asked"
+		return texts.SilentHistory
 	case m.Firing != nil && m.Firing.Quiet:
-		return "the run failed, and its failure was told lately"
+		return texts.SilentTold
 	}
-	return "the run failed"
+	return texts.SilentFailed
 }
 
 // canceledWords returns who stopped a run, for the stored word.
 func canceledWords(by string) string {
 	known := map[string]string{
-		"user":              "the run was stopped in the chat",
-		"reset":             "the run was stopped by a new conversation",
-		people.Operator:     "an operator stopped the run",
-		"parent":            "its parent stopped the run",
-		questions.ByTime:    "the run ended, because its question had no answer in time",
-		questions.ByMessage: "the run ended, because another message came in place of an answer",
+		"user":              texts.StopUser,
+		"reset":             texts.StopReset,
+		people.Operator:     texts.StopOperator,
+		"parent":            texts.StopParent,
+		questions.ByTime:    texts.StopByTime,
+		questions.ByMessage: texts.StopByMessage,
 	}
 	if words, ok := known[by]; ok {
 		return words
@@ -327,7 +326,7 @@ func canceledWords(by string) string {
 }
 
 // eventWords returns the text of an event; what is empty for events too minor to show.
-func eventWords(e claybot.Event, zone *time.Location) (what, text string, ms int64) {
+func eventWords(v texts.Voice, e claybot.Event) (what, text string, ms int64) {
 	switch e.Type {
 	case claybot.EventRunStarted:
 		return "run", "run " + string(e.Run) + " took it", 0
@@ -355,9 +354,9 @@ func eventWords(e claybot.Event, zone *time.Location) (what, text string, ms int
 		return "tool", d.Tool + " waits: " + d.Reason, 0
 	case claybot.EventAwaitingInput:
 		d := runs.DataOf[runs.AwaitingInput](e)
-		return "waiting", "the run waits for " + texts.WaitsFor(claybot.Run{Awaiting: &claybot.Awaiting{
+		return "waiting", "the run waits for " + v.WaitsFor(claybot.Run{Awaiting: &claybot.Awaiting{
 			Reason: d.Reason, Answers: d.Answers, Questions: d.Questions, Until: d.Expires,
-		}}, zone), 0
+		}}), 0
 	case claybot.EventAnswered:
 		return "answer", "a question was answered, via " + string(runs.DataOf[runs.Answered](e).Via), 0
 	case claybot.EventContextCompacted:

@@ -233,7 +233,7 @@ func (g *Gate) Challenge(ctx context.Context, d claybot.Descriptor, m claybot.Ag
 	}
 	out, err := g.store.SavePairing(ctx, p, claybot.Outgoing{
 		ID: runs.NewID(), Kind: claybot.OutgoingPairing, Route: m.ReplyRoute(d),
-		Text: texts.Pairing(p.Code), Part: 1, Parts: 1, At: p.At,
+		Text: texts.Of(ctx).Pairing(p.Code), Part: 1, Parts: 1, At: p.At,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("save pairing: %w", err)

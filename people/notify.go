@@ -7,16 +7,17 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // NotifyAt sends a notice to where the person of a foreground agent wrote last.
-func (dir *Directory) NotifyAt(ctx context.Context, e storage.IndexEntry, key, text string) error {
+func (dir *Directory) NotifyAt(ctx context.Context, e storage.IndexEntry, key string, say func(texts.Voice) string) error {
 	c, err := dir.LastContext(ctx, e.ID)
 	if err != nil {
 		return err
 	}
 	route := claybot.AgentMessage{Context: c}.ReplyRoute(e.Descriptor)
-	if err := dir.cfg.Sender.SendOnce(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: e.ID, Route: route}, key, text); err != nil {
+	if err := dir.cfg.Sender.SendOnce(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: e.ID, Route: route}, key, say(dir.VoiceAt(ctx, e.Descriptor, route))); err != nil {
 		return fmt.Errorf("tell: %w", err)
 	}
 	return nil
@@ -25,21 +26,21 @@ func (dir *Directory) NotifyAt(ctx context.Context, e storage.IndexEntry, key, t
 // Notify sends a notice to the most recent foreground agent of an owner, or of all owners
 // when owner is empty, once for each key. It returns storage.ErrNotFound when there is no
 // such agent. It serves connectors without a route of their own.
-func (dir *Directory) Notify(ctx context.Context, owner, key, text string) error {
+func (dir *Directory) Notify(ctx context.Context, owner, key string, say func(texts.Voice) string) error {
 	e, err := dir.Recent(ctx, claybot.Descriptor{Owner: owner}, "")
 	if err != nil {
 		return err
 	}
-	return dir.NotifyAt(ctx, e, key, text)
+	return dir.NotifyAt(ctx, e, key, say)
 }
 
 // TellOwner sends a notice to the most recent foreground agent of an agent's owner, once
 // for each key.
-func (dir *Directory) TellOwner(ctx context.Context, a claybot.Agent, key, text string) {
-	err := dir.Notify(ctx, a.Descriptor.OwnerID(), key, text)
+func (dir *Directory) TellOwner(ctx context.Context, a claybot.Agent, key string, say func(texts.Voice) string) {
+	err := dir.Notify(ctx, a.Descriptor.OwnerID(), key, say)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		dir.cfg.Log.Warn("no recipient for a notice", "agent", a.ID, "what", text)
+		dir.cfg.Log.Warn("no recipient for a notice", "agent", a.ID, "what", say(texts.Voice{}))
 	case err != nil:
 		dir.cfg.Log.Error("failed to notify the owner of an agent", "agent", a.ID, "err", err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // Operator names an operator who is not a user of a chat platform.
@@ -31,10 +32,10 @@ func (dir *Directory) operators() []string {
 }
 
 // NotifyOperators sends a notice to each operator who has a conversation, once for each key.
-func (dir *Directory) NotifyOperators(ctx context.Context, key, text string) error {
+func (dir *Directory) NotifyOperators(ctx context.Context, key string, say func(texts.Voice) string) error {
 	var errs []error
 	for _, owner := range dir.operators() {
-		if err := dir.Notify(ctx, owner, key+"/"+owner, text); !errors.Is(err, storage.ErrNotFound) {
+		if err := dir.Notify(ctx, owner, key+"/"+owner, say); !errors.Is(err, storage.ErrNotFound) {
 			errs = append(errs, err)
 		}
 	}

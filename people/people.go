@@ -12,10 +12,14 @@ import (
 	"context"
 	"iter"
 	"log/slog"
+	"sync"
+	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // Index finds agents; see storage.Index.
@@ -39,7 +43,7 @@ type Sender interface {
 	SendOnce(ctx context.Context, o claybot.Outgoing, key, text string) error
 }
 
-// Config is what New needs; only Identities and Operators may be nil.
+// Config is what New needs; only Identities, Operators, Language, Zone and Marks may be nil.
 type Config struct {
 	Gate     *Gate
 	Index    Index
@@ -54,6 +58,13 @@ type Config struct {
 	// Operators are the people who run this claybot, besides those on the web page and the
 	// terminal, as "connector/userId".
 	Operators func() []string
+	// Language and Zone are those of people of whom neither is known; nil: English, and UTC.
+	Language func() texts.Language
+	Zone     func() *time.Location
+	// Marks keeps the language and the zone of people; nil: they are not kept.
+	Marks storage.Checkpoints
+	// Connector returns the connector of a name; nil where none is configured.
+	Connector func(name string) connectors.Connector
 	// Instances are the configured connectors; nil for those named as their platform.
 	Instances platforms.Instances
 	Log       *slog.Logger
@@ -63,7 +74,9 @@ type Config struct {
 // use.
 type Directory struct {
 	*Gate
-	cfg Config
+	cfg      Config
+	changing sync.Mutex // held while a language or a zone is changed
+	learned  learned
 }
 
 // New returns a Directory.

@@ -8,7 +8,6 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
-	"github.com/claybot/claybot/texts"
 )
 
 // Pairings lists the open requests of unknown users, oldest first.
@@ -25,7 +24,7 @@ func (dir *Directory) Approve(ctx context.Context, code string) (storage.Pairing
 	dir.cfg.Log.Info("pairing approved", "connector", p.Connector, "user", p.UserID)
 	route := claybot.Route{Connector: p.Connector, ChannelID: p.ChannelID, UserID: p.UserID}
 	_, err = dir.cfg.Sender.Send(ctx, claybot.Outgoing{
-		ID: runs.NewID(), Kind: claybot.OutgoingPairing, Route: route, Text: texts.Approved(), Part: 1, Parts: 1, At: claybot.Now(),
+		ID: runs.NewID(), Kind: claybot.OutgoingPairing, Route: route, Text: dir.VoiceAt(ctx, claybot.User(p.Connector, p.ChannelID, p.UserID), route).Approved(), Part: 1, Parts: 1, At: claybot.Now(),
 	})
 	if err != nil {
 		return p, fmt.Errorf("notify the user: %w", err)

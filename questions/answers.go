@@ -91,7 +91,7 @@ func (s *Answers) answerRun(ctx context.Context, id claybot.RunID, values map[st
 	case run.Awaiting == nil || len(run.Awaiting.Questions) == 0:
 		return fmt.Errorf("run %s asks nothing: %w", run.ID, storage.ErrState)
 	case len(values) == 0:
-		return &AnswerError{Faults: map[string]string{"answers": texts.NoAnswers}}
+		return &AnswerError{Faults: map[string]string{"answers": texts.Of(ctx).In(texts.NoAnswers)}}
 	}
 	all, err := s.askedBy(ctx, run, values)
 	if err != nil {
@@ -104,10 +104,10 @@ func (s *Answers) answerRun(ctx context.Context, id claybot.RunID, values map[st
 		_, twice := byID[q.ID]
 		switch {
 		case !ok:
-			faults[name] = texts.NoSuchQuestion
+			faults[name] = texts.Of(ctx).In(texts.NoSuchQuestion)
 			continue
 		case twice:
-			faults[name] = texts.AnsweredTwice
+			faults[name] = texts.Of(ctx).In(texts.AnsweredTwice)
 			continue
 		}
 		byID[q.ID] = value
@@ -182,11 +182,11 @@ func (s *Answers) answerAll(ctx context.Context, qs []storage.OpenQuestion, valu
 		v, err := q.Check(s.intake.Masked(values[q.ID]), s.zone())
 		switch {
 		case err != nil:
-			faults[texts.QuestionKey(q.Question)] = err.Error()
+			faults[texts.QuestionKey(q.Question)] = texts.Of(ctx).Complaint(err)
 		case string(v) == "true" && common.Args == "" && s.respondents.approvedBefore(q.Question, common.By):
 			return fmt.Errorf("approve question %s: %w", q.ID, ErrApproved)
 		case q.Once && common.Scope != claybot.ApproveOnce:
-			faults[texts.QuestionKey(q.Question)] = texts.OnceOnly
+			faults[texts.QuestionKey(q.Question)] = texts.Of(ctx).In(texts.OnceOnly)
 		case common.Args != "":
 			why, err := s.editFault(ctx, q, string(v) == "true", common)
 			if err != nil {
@@ -311,18 +311,18 @@ func (s *Answers) Lacking(q claybot.Question, a claybot.Answer) int {
 func (s *Answers) editFault(ctx context.Context, q storage.OpenQuestion, yes bool, a claybot.Answer) (string, error) {
 	switch {
 	case !yes:
-		return texts.EditDenied, nil
+		return texts.Of(ctx).In(texts.EditDenied), nil
 	case q.Type != claybot.QuestionConfirm || q.Tool == "" || q.Args == "" || s.CheckEdit == nil:
-		return texts.NoEdit, nil
+		return texts.Of(ctx).In(texts.NoEdit), nil
 	case a.Scope != claybot.ApproveOnce:
-		return texts.EditOnce, nil
+		return texts.Of(ctx).In(texts.EditOnce), nil
 	}
 	agent, err := s.lookup.Agent(ctx, q.Agent)
 	if err != nil {
 		return "", err
 	}
 	if err := s.CheckEdit(agent, claybot.ToolCall{ID: q.ToolCallID, Name: q.Tool, Args: a.Args}); err != nil {
-		return texts.InvalidEdit(err), nil
+		return texts.Of(ctx).InvalidEdit(err), nil
 	}
 	return "", nil
 }

@@ -24,7 +24,7 @@ func (b *Buttons) Press(ctx context.Context, t connectors.Press) (connectors.Pre
 	by := claybot.User(t.Connector, t.ChannelID, t.UserID)
 	if !b.people.MayWrite(by) || t.Outsider && !b.people.KnowsOutsider(t.Connector, t.UserID) {
 		b.log.Warn("button press by unknown user", "connector", t.Connector, "user", t.UserID, "channel", t.ChannelID)
-		return connectors.PressResult{Text: texts.NotYours}, nil
+		return connectors.PressResult{Text: texts.Of(ctx).In(texts.NotYours)}, nil
 	}
 	a := t.Answer
 	a.By, a.Via = by.OwnerID(), claybot.ViaButton
@@ -35,17 +35,17 @@ func (b *Buttons) Press(ctx context.Context, t connectors.Press) (connectors.Pre
 	var unfit *AnswerError
 	switch {
 	case err == nil:
-		return connectors.PressResult{OK: true, Text: texts.Taken}, nil
+		return connectors.PressResult{OK: true, Text: texts.Of(ctx).In(texts.Taken)}, nil
 	case errors.As(err, &unfit):
 		for _, why := range unfit.Faults {
 			return connectors.PressResult{Again: true, Text: why}, nil
 		}
 		return connectors.PressResult{Again: true, Text: unfit.Error()}, nil
 	case errors.Is(err, ErrApproved):
-		return connectors.PressResult{Again: true, Text: texts.YouApproved}, nil
+		return connectors.PressResult{Again: true, Text: texts.Of(ctx).In(texts.YouApproved)}, nil
 	case errors.Is(err, storage.ErrNotFound):
 		b.log.Warn("button press by unauthorized user", "connector", t.Connector, "user", t.UserID, "question", a.Question)
-		return connectors.PressResult{Text: texts.NotYours}, nil
+		return connectors.PressResult{Text: texts.Of(ctx).In(texts.NotYours)}, nil
 	case errors.Is(err, storage.ErrState):
 		return connectors.PressResult{Text: b.closedText(ctx, q)}, nil
 	}
@@ -57,17 +57,17 @@ func (b *Buttons) closedText(ctx context.Context, q storage.OpenQuestion) string
 	a, err := b.answers.ledger.stored(ctx, q.Question)
 	switch {
 	case err != nil || a == nil && q.Expires > claybot.Now():
-		return texts.Closed
+		return texts.Of(ctx).In(texts.Closed)
 	case a == nil:
-		return texts.Expired
+		return texts.Of(ctx).In(texts.Expired)
 	case a.Via == claybot.ViaDefault:
-		return texts.Expired
+		return texts.Of(ctx).In(texts.Expired)
 	case a.Via == claybot.ViaLimit:
-		return texts.Closed
+		return texts.Of(ctx).In(texts.Closed)
 	}
 	open, err := b.answers.OpenQuestions(ctx, q.Agent)
 	if next, ok := NextApproval(q.Question, q.Run, open); ok && err == nil {
-		return texts.AlreadyNext(*a, next.Question)
+		return texts.Of(ctx).AlreadyNext(*a, next.Question)
 	}
-	return texts.Already(*a)
+	return texts.Of(ctx).Already(*a)
 }

@@ -45,7 +45,7 @@ type Decision struct {
 // nil where there is nothing to do, and for a program that may not approve.
 func (c *Commands) Decision(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (*Decision, string, error) {
 	if m.From.Program {
-		return nil, texts.NotByProgram, nil
+		return nil, texts.Of(ctx).In(texts.NotByProgram), nil
 	}
 	open, err := c.approvals(ctx, agent.Descriptor.OwnerID())
 	if err != nil {
@@ -62,10 +62,10 @@ func (c *Commands) Decision(ctx context.Context, agent claybot.Agent, m claybot.
 	switch {
 	case len(meant) == 0 && m.Command == "approve" && word != "" && scopeOf(text) == claybot.ApproveOnce:
 		if len(word) < minPrefix {
-			return nil, texts.NoSuchRequest, nil
+			return nil, texts.Of(ctx).In(texts.NoSuchRequest), nil
 		}
 		text, err := c.closedID(ctx, open, word, agent.Descriptor.OwnerID())
-		return nil, cmp.Or(text, texts.NoSuchRequest), err
+		return nil, cmp.Or(text, texts.Of(ctx).In(texts.NoSuchRequest)), err
 	case len(meant) == 0: // all of it is the reason
 		rest = text
 		if meant, err = c.readOf(ctx, open, agent, m); err != nil {
@@ -74,17 +74,17 @@ func (c *Commands) Decision(ctx context.Context, agent claybot.Agent, m claybot.
 	}
 	switch len(meant) {
 	case 0:
-		return nil, texts.NothingToSay, nil
+		return nil, texts.Of(ctx).In(texts.NothingToSay), nil
 	case 1:
 	default:
-		return nil, texts.Which(meant), nil
+		return nil, texts.Of(ctx).Which(meant), nil
 	}
 	if m.Command == "approve" && args == "" && c.respondents.approvedBefore(meant[0], agent.Descriptor.OwnerID()) {
-		return nil, texts.YouApproved, nil
+		return nil, texts.Of(ctx).In(texts.YouApproved), nil
 	}
 	d, text, err := c.decided(ctx, meant[0], m.Command == "approve", strings.TrimSpace(rest), args)
 	if d != nil && d.Scope == claybot.ApproveAlways && m.From.NoRules {
-		return nil, texts.NotAlways, nil
+		return nil, texts.Of(ctx).In(texts.NotAlways), nil
 	}
 	return d, text, err
 }
@@ -117,16 +117,16 @@ func (c *Commands) decided(ctx context.Context, about claybot.Question, yes bool
 	o := &Decision{Question: about.ID, Approve: yes}
 	if !o.Approve {
 		o.Reason = rest
-		return o, texts.Denied, nil
+		return o, texts.Of(ctx).In(texts.Denied), nil
 	}
 	o.Scope = scopeOf(rest)
 	switch {
 	case rest != "" && o.Scope == claybot.ApproveOnce:
-		return nil, texts.NoScope, nil
+		return nil, texts.Of(ctx).In(texts.NoScope), nil
 	case o.Scope != claybot.ApproveOnce && about.Once:
-		return nil, texts.OnceOnly, nil
+		return nil, texts.Of(ctx).In(texts.OnceOnly), nil
 	case args == "":
-		return o, texts.Allowed, nil
+		return o, texts.Of(ctx).In(texts.Allowed), nil
 	}
 	q, err := c.answers.Question(ctx, o.Question)
 	if err != nil {
@@ -137,7 +137,7 @@ func (c *Commands) decided(ctx context.Context, about claybot.Question, yes bool
 		return nil, why, err
 	}
 	o.Args = args
-	return o, texts.AllowedEdited, nil
+	return o, texts.Of(ctx).In(texts.AllowedEdited), nil
 }
 
 // scopeOf returns the scope that a word names, or ApproveOnce.
@@ -211,9 +211,9 @@ func (c *Commands) closedID(ctx context.Context, open []claybot.Question, word, 
 		})
 		switch {
 		case before && c.respondents.approvedBefore(q, by):
-			return texts.YouApproved, nil
+			return texts.Of(ctx).In(texts.YouApproved), nil
 		case before:
-			return texts.Followed(q), nil
+			return texts.Of(ctx).Followed(q), nil
 		}
 	}
 	return "", nil

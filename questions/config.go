@@ -8,6 +8,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // Agents reads agents and their histories; see storage.Agents.
@@ -61,6 +62,8 @@ type People interface {
 	KnowsOutsider(connector, user string) bool
 	PlaceOf(ctx context.Context, owner string) (storage.IndexEntry, error)
 	LastContext(ctx context.Context, id claybot.AgentID) (claybot.MessageContext, error)
+	VoiceAt(ctx context.Context, d claybot.Descriptor, r claybot.Route) texts.Voice
+	VoiceOf(ctx context.Context, o claybot.Outgoing) texts.Voice
 }
 
 // Intake accepts messages of people. A text answer takes the same path as any message.
@@ -114,7 +117,7 @@ type Questions struct {
 func New(cfg Config) *Questions {
 	who := Respondents{cfg.People}
 	ledger := &Ledger{asked: cfg.Asked, receipts: cfg.Receipts, inbox: cfg.Inbox, index: cfg.Index, runs: cfg.Runs, zone: cfg.Zone}
-	notices := &Notices{ledger: ledger, respondents: who, people: cfg.People, outbox: cfg.Outbox, sender: cfg.Sender, zone: cfg.Zone, log: cfg.Log}
+	notices := &Notices{ledger: ledger, respondents: who, people: cfg.People, outbox: cfg.Outbox, sender: cfg.Sender, log: cfg.Log}
 	answers := &Answers{
 		ledger: ledger, respondents: who, notices: notices, agents: cfg.Agents, lookup: cfg.Lookup, intake: cfg.Intake,
 		zone: cfg.Zone, log: cfg.Log, CheckEdit: cfg.CheckEdit,

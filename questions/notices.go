@@ -29,7 +29,6 @@ type Notices struct {
 	people      People
 	outbox      Outbox
 	sender      Sender
-	zone        func() *time.Location
 	log         *slog.Logger
 }
 
@@ -40,7 +39,7 @@ func (n *Notices) Asking(ctx context.Context, agent claybot.Agent, o claybot.Out
 		own, others := agent.Descriptor.Foreground(), false
 		switch {
 		case own && n.respondents.May(q, agent.Descriptor, agent.Descriptor.OwnerID()):
-			out = append(out, n.parts(q, 0, o, texts.Question(q, i, qs, agent.Descriptor.Connector, n.zone()))...)
+			out = append(out, n.parts(q, 0, o, texts.Of(ctx).Question(q, i, qs, agent.Descriptor.Connector))...)
 		case own && len(q.Approvers) > 0:
 			others = true
 		}
@@ -49,7 +48,7 @@ func (n *Notices) Asking(ctx context.Context, agent claybot.Agent, o claybot.Out
 			return nil, err
 		}
 		if others {
-			for k, x := range n.sender.Compose(o, texts.OthersDecide(q, len(elsewhere) > 0)) {
+			for k, x := range n.sender.Compose(o, texts.Of(ctx).OthersDecide(q, len(elsewhere) > 0)) {
 				x.ID = questionOutgoing(q, 0, k+1)
 				out = append(out, x)
 			}
@@ -94,7 +93,7 @@ func (n *Notices) askElsewhere(ctx context.Context, agent claybot.Agent, o clayb
 			return nil, err
 		}
 		o.Route = claybot.AgentMessage{Context: c}.ReplyRoute(e.Descriptor)
-		out = append(out, n.parts(q, i+1, o, texts.Elsewhere(q, n.zone()))...)
+		out = append(out, n.parts(q, i+1, o, n.people.VoiceAt(ctx, e.Descriptor, o.Route).Elsewhere(q))...)
 		asked = append(asked, owner)
 	}
 	console := func(owner string) bool { return slices.Contains(people.OperatorConsoles, owner) }
@@ -117,7 +116,7 @@ func questionOutgoing(q claybot.Question, place, part int) string {
 
 // Answered edits the messages of a question to show its answer, and removes their buttons.
 func (n *Notices) Answered(ctx context.Context, q claybot.Question, a claybot.Answer) error {
-	out, err := n.replaced(ctx, q, "answered", texts.Answered(q, a))
+	out, err := n.replaced(ctx, q, "answered", func(v texts.Voice) string { return v.Answered(q, a) })
 	if err != nil || len(out) == 0 {
 		return err
 	}
@@ -133,7 +132,7 @@ func (n *Notices) Answered(ctx context.Context, q claybot.Question, a claybot.An
 // Withdrawn returns what closes the messages of questions that were not answered.
 func (n *Notices) Withdrawn(ctx context.Context, open []claybot.Question) (all []claybot.Outgoing, err error) {
 	for _, q := range open {
-		out, err := n.replaced(ctx, q, "withdrawn", texts.Withdrawn(q))
+		out, err := n.replaced(ctx, q, "withdrawn", func(v texts.Voice) string { return v.Withdrawn(q) })
 		if err != nil {
 			return nil, err
 		}
@@ -147,7 +146,7 @@ func (n *Notices) Withdrawn(ctx context.Context, open []claybot.Question) (all [
 
 // replaced returns the messages that replace those that asked q: the last part of each,
 // which has the buttons.
-func (n *Notices) replaced(ctx context.Context, q claybot.Question, end, text string) (all []claybot.Outgoing, err error) {
+func (n *Notices) replaced(ctx context.Context, q claybot.Question, end string, say func(texts.Voice) string) (all []claybot.Outgoing, err error) {
 	for place := range 1 + len(q.Approvers) {
 		first, err := n.outbox.OutgoingByID(ctx, questionOutgoing(q, place, 1))
 		if errors.Is(err, storage.ErrNotFound) {
@@ -157,7 +156,7 @@ func (n *Notices) replaced(ctx context.Context, q claybot.Question, end, text st
 			return nil, fmt.Errorf("find the message of a question: %w", err)
 		}
 		o := claybot.Outgoing{Kind: first.Kind, Run: first.Run, Agent: first.Agent, Message: first.Message, Route: first.Route}
-		out := n.sender.Compose(o, text)
+		out := n.sender.Compose(o, say(n.people.VoiceOf(ctx, o)))
 		if len(out) == 0 {
 			continue
 		}
@@ -185,7 +184,7 @@ func (n *Notices) Pending(ctx context.Context, agent claybot.Agent, p *storage.P
 	if !ok {
 		return
 	}
-	out := n.sender.Compose(delivery.ReplyTo(agent, p.Message, claybot.OutgoingNotice), texts.Pending(q, agent.Descriptor.Connector, n.respondents.May(q, agent.Descriptor, agent.Descriptor.OwnerID())))
+	out := n.sender.Compose(delivery.ReplyTo(agent, p.Message, claybot.OutgoingNotice), texts.Of(ctx).Pending(q, agent.Descriptor.Connector, n.respondents.May(q, agent.Descriptor, agent.Descriptor.OwnerID())))
 	for i := range out {
 		out[i].ID = fmt.Sprintf("pending/%s/%d", q.ID, i+1)
 	}

@@ -148,7 +148,7 @@ func (p pause) elsewhere(text string) bool {
 // of once for each question; or a new request, for which the run is given up.
 func (p pause) judge(ctx context.Context, out *storage.Posting) error {
 	m := &out.Message
-	answers, faults, at := p.tried(m.Text)
+	answers, faults, at := p.tried(texts.Of(ctx), m.Text)
 	say := func(text string) []claybot.Outgoing {
 		return p.answers.sender.Compose(delivery.ReplyTo(p.agent, *m, claybot.OutgoingNotice), text)
 	}
@@ -166,7 +166,7 @@ func (p pause) judge(ctx context.Context, out *storage.Posting) error {
 			return slices.ContainsFunc(answers, func(a claybot.Answer) bool { return a.Question == q.ID })
 		})
 		if len(left) > 0 {
-			out.Replies = ofRun(say(texts.Next(left, p.agent.Descriptor.Connector)), p.run.ID)
+			out.Replies = ofRun(say(texts.Of(ctx).Next(left, p.agent.Descriptor.Connector)), p.run.ID)
 		}
 		return nil
 	}
@@ -179,7 +179,7 @@ func (p pause) judge(ctx context.Context, out *storage.Posting) error {
 	case !errors.Is(err, storage.ErrNotFound):
 		return fmt.Errorf("look up the notice about an invalid answer: %w", err)
 	}
-	notice := ofRun(say(texts.Unfit(faults)), p.run.ID)
+	notice := ofRun(say(texts.Of(ctx).Unfit(faults)), p.run.ID)
 	if len(notice) == 0 {
 		return nil // no notice possible: it waits for its turn
 	}
@@ -199,7 +199,7 @@ func ofRun(out []claybot.Outgoing, run claybot.RunID) []claybot.Outgoing {
 // tried reads a text as answers to the open questions: lines of keys and values if it has
 // any, otherwise an answer to the first question. When a value is invalid, there are no
 // answers, and at is the first question with an invalid one.
-func (p pause) tried(text string) (answers []claybot.Answer, faults []string, at claybot.Question) {
+func (p pause) tried(voice texts.Voice, text string) (answers []claybot.Answer, faults []string, at claybot.Question) {
 	values, lines := keyed(p.open, text)
 	if !lines || len(p.open) == 1 {
 		q := p.open[0]
@@ -211,7 +211,7 @@ func (p pause) tried(text string) (answers []claybot.Answer, faults []string, at
 			return []claybot.Answer{{Question: q.ID, Value: json.RawMessage("false"), Reason: text}}, nil, q
 		}
 		if !lines {
-			return nil, []string{err.Error()}, q
+			return nil, []string{voice.Complaint(err)}, q
 		}
 	}
 	for _, q := range p.open {
@@ -224,7 +224,7 @@ func (p pause) tried(text string) (answers []claybot.Answer, faults []string, at
 			if len(faults) == 0 {
 				at = q
 			}
-			why := err.Error()
+			why := voice.Complaint(err)
 			if len(p.open) > 1 {
 				why = texts.KeyFault(q, why)
 			}
@@ -309,7 +309,7 @@ func (p pause) late(ctx context.Context, m claybot.AgentMessage, a claybot.Answe
 	if err != nil || first != nil && string(first.Value) == string(a.Value) {
 		return err // it is this answer, or has the same value
 	}
-	if err := p.answers.sender.SendOnce(ctx, delivery.ReplyTo(p.agent, m, claybot.OutgoingNotice), fmt.Sprintf("late/%s/%s", m.ID, a.Question), texts.Late); err != nil {
+	if err := p.answers.sender.SendOnce(ctx, delivery.ReplyTo(p.agent, m, claybot.OutgoingNotice), fmt.Sprintf("late/%s/%s", m.ID, a.Question), texts.Of(ctx).In(texts.Late)); err != nil {
 		return fmt.Errorf("report that an answer came late: %w", err)
 	}
 	return nil

@@ -57,7 +57,7 @@ func (d *Directory) Discloses(ctx context.Context, env tools.Env, to string, way
 	case errors.As(err, new(noAgentError)):
 		return nil // the call fails, and says why
 	case err != nil:
-		return &tools.Disclosure{Text: texts.DisclosesUnknown}
+		return &tools.Disclosure{Text: texts.Of(ctx).In(texts.DisclosesUnknown)}
 	case target.ID == env.Agent.ID:
 		return nil
 	}
@@ -73,7 +73,7 @@ func (d *Directory) Discloses(ctx context.Context, env tools.Env, to string, way
 		if all.Text != "" {
 			all.Text += ", and "
 		}
-		all.Text += texts.Discloses(texts.OfConversation, x.source, x.sink)
+		all.Text += texts.Of(ctx).Discloses(texts.OfConversation, x.source, x.sink)
 		all.Owners = append(all.Owners, x.source.Owner)
 	}
 	if all.Text == "" {
@@ -93,5 +93,5 @@ func (d *Directory) DisclosesNotes(ctx context.Context, env tools.Env, toAll boo
 	if !d.people.Discloses(source, sink) {
 		return nil
 	}
-	return &tools.Disclosure{Owners: []string{mine.Owner}, Text: texts.Discloses(what, source, sink)}
+	return &tools.Disclosure{Owners: []string{mine.Owner}, Text: texts.Of(ctx).Discloses(what, source, sink)}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // Agents creates and reads agents; see storage.Agents.
@@ -53,7 +54,7 @@ type People interface {
 	Discloses(source, sink claybot.Audience) bool
 	AudienceOf(d claybot.Descriptor, r claybot.Route) claybot.Audience
 	MayWrite(d claybot.Descriptor) bool
-	TellOwner(ctx context.Context, a claybot.Agent, key, text string)
+	TellOwner(ctx context.Context, a claybot.Agent, key string, say func(texts.Voice) string)
 }
 
 // Clock says when another member of a cluster may have changed the store; see

@@ -77,7 +77,7 @@ func (m *Messenger) far(ctx context.Context, env tools.Env, hops int) error {
 	if hops <= maxHops {
 		return nil
 	}
-	m.people.TellOwner(ctx, env.Agent, fmt.Sprintf("exchange/%s/%s", root(env.Agent), m.work.Of(env.Run).Newest().ID), texts.Exchange(maxHops, speaker(env.Agent)))
+	m.people.TellOwner(ctx, env.Agent, fmt.Sprintf("exchange/%s/%s", root(env.Agent), m.work.Of(env.Run).Newest().ID), func(v texts.Voice) string { return v.Exchange(maxHops, speaker(env.Agent)) })
 	return fmt.Errorf("agents have kept each other at work %d times without a word of a person; stop here and answer", maxHops)
 }
 

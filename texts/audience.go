@@ -1,7 +1,6 @@
 package texts
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -18,30 +17,30 @@ const (
 const DisclosesUnknown = "it cannot be found out now who will be able to read what"
 
 // Discloses says who will be able to read what only others can read now.
-func Discloses(what string, source, sink claybot.Audience) string {
-	return fmt.Sprintf("%s will be able to read %s that only %s can read now", Readers(sink), what, Readers(source))
+func (v Voice) Discloses(what string, source, sink claybot.Audience) string {
+	return v.Say("%s will be able to read %s that only %s can read now", v.Readers(sink), v.In(what), v.Readers(source))
 }
 
 // Readers names an audience.
-func Readers(a claybot.Audience) string {
+func (v Voice) Readers(a claybot.Audience) string {
 	switch {
 	case a == claybot.Everybody:
-		return "everybody who talks to this bot"
+		return v.Say("everybody who talks to this bot")
 	case a.Place != "":
-		return "everybody in " + a.Place
+		return v.Say("everybody in %s", a.Place)
 	case a.Owner != "":
 		return a.Owner
 	}
-	return "the operators"
+	return v.Say("the operators")
 }
 
 // CanRead says what an agent can read of its person; has reports whether it has a tool, and
 // alone whether only the person reads the conversation.
-func CanRead(has func(tool string) bool, alone bool) []string {
-	all := []string{"this conversation, with the files that are sent in it"}
+func (v Voice) CanRead(has func(tool string) bool, alone bool) []string {
+	all := []string{v.Say("this conversation, with the files that are sent in it")}
 	add := func(tool, direct, group string) {
 		if text := map[bool]string{true: direct, false: group}[alone]; has(tool) && text != "" {
-			all = append(all, text)
+			all = append(all, v.In(text))
 		}
 	}
 	add("memory_read", "my own notes, and your notes, which your agents in all your direct chats share", "my own notes from here")
@@ -55,26 +54,26 @@ func CanRead(has func(tool string) bool, alone bool) []string {
 
 // AsksToRead says what an agent reads or passes on only after its person approved it; see
 // CanRead.
-func AsksToRead(has func(tool string) bool, alone bool) []string {
+func (v Voice) AsksToRead(has func(tool string) bool, alone bool) []string {
 	all := []string{}
 	if !alone && has("memory_read") {
-		all = append(all, "your notes")
+		all = append(all, v.Say("your notes"))
 	}
 	if !alone && has("read_agent_history") {
-		all = append(all, "your other conversations")
+		all = append(all, v.Say("your other conversations"))
 	}
 	if has("send_agent_message") || has("ask_agent") {
-		all = append(all, "passing on what I know from here to people who do not read this conversation")
+		all = append(all, v.Say("passing on what I know from here to people who do not read this conversation"))
 	}
 	return all
 }
 
 // Privacy answers /privacy.
-func Privacy(readers string, alone bool, reads, asks, approved []string) string {
+func (v Voice) Privacy(readers string, alone bool, reads, asks, approved []string) string {
 	if alone {
-		readers = "only you"
+		readers = v.Say("only you")
 	}
-	text := "**Who reads this conversation:** " + readers + "."
+	text := v.Say("**Who reads this conversation:** %s.", readers)
 	for _, part := range []struct {
 		title string
 		items []string
@@ -82,7 +81,7 @@ func Privacy(readers string, alone bool, reads, asks, approved []string) string 
 		{"What I can read here", reads}, {"What I need your approval for", asks}, {"What you approved permanently", quoted(approved)},
 	} {
 		if len(part.items) > 0 {
-			text += "\n\n**" + part.title + ":**\n- " + strings.Join(part.items, "\n- ")
+			text += "\n\n**" + v.In(part.title) + ":**\n- " + strings.Join(part.items, "\n- ")
 		}
 	}
 	return text

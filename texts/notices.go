@@ -1,7 +1,7 @@
 package texts
 
 import (
-	"fmt"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -18,23 +18,37 @@ const (
 	textMaybeLost   = "One of my last replies may be missing: the connection broke while I was sending it."
 )
 
-// Edited tells an agent that a message which it has read was changed.
-func Edited(text string) string {
-	return "The user has edited an earlier message of theirs. It now reads:\n" + text
-}
-
 // NotDelivered is the notice about a message that was given up.
-func NotDelivered(o claybot.Outgoing) string {
+func (v Voice) NotDelivered(o claybot.Outgoing) string {
 	if o.File == nil {
-		return textUndelivered
+		return v.In(textUndelivered)
 	}
-	return fmt.Sprintf("I couldn't deliver the file “%s” here. /why shows what happened to your last message.", connectors.OneLine(o.File.Name, 80))
+	return v.Say("I couldn't deliver the file “%s” here. /why shows what happened to your last message.", connectors.OneLine(o.File.Name, 80))
 }
 
 // MaybeMissing is the notice about a message that may not have arrived.
-func MaybeMissing(o claybot.Outgoing) string {
+func (v Voice) MaybeMissing(o claybot.Outgoing) string {
 	if o.File == nil {
-		return textMaybeLost
+		return v.In(textMaybeLost)
 	}
-	return fmt.Sprintf("The file “%s” may be missing: the connection broke while I was sending it.", connectors.OneLine(o.File.Name, 80))
+	return v.Say("The file “%s” may be missing: the connection broke while I was sending it.", connectors.OneLine(o.File.Name, 80))
+}
+
+// DatabaseState says what a restored database is; made is when the copy was made, zero if that is
+// unknown.
+func (v Voice) DatabaseState(made time.Time) string {
+	if made.IsZero() {
+		return v.Say("lost")
+	}
+	return v.Say("damaged or replaced and is back at its state of %s", v.Moment(claybot.At(made)))
+}
+
+// Restored tells a person that the database was lost or is an older one.
+func (v Voice) Restored(made time.Time) string {
+	return v.Say("My database was %s. I remember our conversation, but messages that had no reply, and reminders that were due, may be lost. Please send them again.", v.DatabaseState(made))
+}
+
+// RestoredOperators is Restored for operators.
+func (v Voice) RestoredOperators(made time.Time) string {
+	return v.Say("The database of claybot was %s. Unfinished work has ended with the reason `restored`, as have reminders and scheduled runs that were due by then. The log says why; `claybot outbox` lists messages that you can retry.", v.DatabaseState(made))
 }

@@ -18,16 +18,16 @@ const NoWeb = "I have no permission for the web."
 
 // Limits says what the permissions of an agent take away, one line for each; none when they
 // take nothing away.
-func Limits(p claybot.Permissions) (lines []string) {
+func (v Voice) Limits(p claybot.Permissions) (lines []string) {
 	add := func(what string, list []string) {
 		text := strings.Join(list, ", ")
 		if text == "" {
-			text = "nothing"
+			text = v.Say("nothing")
 		}
-		lines = append(lines, what+connectors.OneLine(text, maxLimit))
+		lines = append(lines, v.In(what)+connectors.OneLine(text, maxLimit))
 	}
 	if p.Offline() {
-		lines = append(lines, "web: no")
+		lines = append(lines, v.Say("web: no"))
 	}
 	if p.WorkingDir != "" {
 		add("working directory: ", []string{p.WorkingDir})

@@ -8,10 +8,10 @@ import (
 )
 
 func TestLimits(t *testing.T) {
-	if got := Limits(claybot.Permissions{Web: new(true)}); len(got) > 0 {
+	if got := (Voice{}).Limits(claybot.Permissions{Web: new(true)}); len(got) > 0 {
 		t.Errorf("no limits are %q", got)
 	}
-	got := strings.Join(Limits(claybot.Permissions{
+	got := strings.Join(Voice{}.Limits(claybot.Permissions{
 		Web: new(false), WorkingDir: "src", ReadDirs: []string{"docs", "src\n- web: yes"}, WriteDirs: []string{}, Routes: []string{},
 		Tools: claybot.ToolPermissions{Allow: []string{"wait"}, Deny: []string{"shell"}},
 	}), "\n")

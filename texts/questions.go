@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -14,10 +13,14 @@ import (
 
 // Question is the i-th of some questions in a chat of a connector, with how to
 // answer it.
-func Question(q claybot.Question, i int, all []claybot.Question, place string, zone *time.Location) string {
+func (v Voice) Question(q claybot.Question, i int, all []claybot.Question, place string) string {
+	return v.question(q, i, all, v.HowToAnswer(q, place))
+}
+
+func (v Voice) question(q claybot.Question, i int, all []claybot.Question, how string) string {
 	var b strings.Builder
 	if i == 0 && len(all) > 1 {
-		fmt.Fprintf(&b, "I have %d questions. Answer them one by one, or all at once with a line for each, such as `%s: …`.\n\n", len(all), QuestionKey(q))
+		b.WriteString(v.Say("I have %d questions. Answer them one by one, or all at once with a line for each, such as `%s: …`.", len(all), QuestionKey(q)) + "\n\n")
 	}
 	if len(all) > 1 {
 		fmt.Fprintf(&b, "`%s` ", QuestionKey(q))
@@ -38,86 +41,103 @@ func Question(q claybot.Question, i int, all []claybot.Question, place string, z
 		b.WriteByte('\n')
 	}
 	b.WriteByte('*')
-	if far := q.Progress(); far != "" {
+	if far := v.progress(q); far != "" {
 		b.WriteString(far + ". ")
 	}
-	fmt.Fprintf(&b, "%s Expires %s.*", HowToAnswer(q, place), q.Expires.Time().In(zone).Format("2 Jan 2006 15:04 MST"))
+	fmt.Fprintf(&b, "%s %s*", how, v.Say("Expires %s.", v.When(q.Expires)))
 	return b.String()
+}
+
+// progress says how far a confirm is that several people approve; see claybot.Question.Progress.
+func (v Voice) progress(q claybot.Question) string {
+	if q.Need < 2 {
+		return ""
+	}
+	return v.Say("%d of %d approvals", len(q.ApprovedBy), q.Need)
 }
 
 // hasButtons reports whether people can press buttons in the chats of a connector.
 func hasButtons(connector string) bool { return connector != "terminal" }
 
+// howToAnswer says what an answer looks like, by the type of the question.
+var howToAnswer = map[claybot.QuestionType]string{
+	claybot.QuestionText:        "Answer with text",
+	claybot.QuestionTextarea:    "Answer with text",
+	claybot.QuestionEmail:       "Answer with an email address",
+	claybot.QuestionEmailList:   "Answer with one or more email addresses",
+	claybot.QuestionDatetime:    "Answer with a date and a time such as 2026-03-31 15:04",
+	claybot.QuestionDate:        "Answer with a date such as 2026-03-31",
+	claybot.QuestionTime:        "Answer with a time such as 15:04",
+	claybot.QuestionNumber:      "Answer with a number",
+	claybot.QuestionSelect:      "Answer with one of these",
+	claybot.QuestionMultiselect: "Answer with one or more of these, separated by commas",
+	claybot.QuestionBoolean:     "Answer yes or no",
+	claybot.QuestionConfirm:     "Answer approve or deny",
+}
+
+// howToNumber is howToAnswer where the options have numbers.
+var howToNumber = map[claybot.QuestionType]string{
+	claybot.QuestionSelect:      "Answer with one of these or its number",
+	claybot.QuestionMultiselect: "Answer with one or more of these or its number, separated by commas",
+}
+
 // HowToAnswer says what an answer to q looks like in the chats of a connector.
-func HowToAnswer(q claybot.Question, connector string) string {
+func (v Voice) HowToAnswer(q claybot.Question, connector string) string {
 	if q.Explicit {
-		how := "Send `/approve " + shortID(q) + "` or `/deny " + shortID(q) + "`. Other messages have to wait."
 		if hasButtons(connector) {
-			how = "Press a button, or s" + how[1:]
+			return v.Say("Press a button, or send `/approve %[1]s` or `/deny %[1]s`. Other messages have to wait.", shortID(q))
 		}
-		return how
+		return v.Say("Send `/approve %[1]s` or `/deny %[1]s`. Other messages have to wait.", shortID(q))
 	}
-	how := map[claybot.QuestionType]string{
-		claybot.QuestionText:        "Answer with text",
-		claybot.QuestionTextarea:    "Answer with text",
-		claybot.QuestionEmail:       "Answer with an email address",
-		claybot.QuestionEmailList:   "Answer with one or more email addresses",
-		claybot.QuestionDatetime:    "Answer with a date and a time such as 2026-03-31 15:04",
-		claybot.QuestionDate:        "Answer with a date such as 2026-03-31",
-		claybot.QuestionTime:        "Answer with a time such as 15:04",
-		claybot.QuestionNumber:      "Answer with a number",
-		claybot.QuestionSelect:      "Answer with one of these",
-		claybot.QuestionMultiselect: "Answer with one or more of these, separated by commas",
-		claybot.QuestionBoolean:     "Answer yes or no",
-		claybot.QuestionConfirm:     "Answer approve or deny",
-	}[q.Type]
-	if len(q.Options) > 0 && q.Numbered() {
-		how = strings.Replace(how, "of these", "of these or its number", 1)
+	how := howToAnswer[q.Type]
+	if by, ok := howToNumber[q.Type]; ok && len(q.Options) > 0 && q.Numbered() {
+		how = by
 	}
+	how = v.In(how)
 	if hint := connectors.OneLine(q.Example, 200); hint != "" {
-		how += ", for example: " + hint
+		how = v.Say("%s, for example: %s", how, hint)
 	}
 	how += "."
 	if q.Default != "" {
-		how += " Default: " + connectors.OneLine(q.Default, 200) + "."
+		how += " " + v.Say("Default: %s.", connectors.OneLine(q.Default, 200))
 	}
 	return how
 }
 
 // Next asks the first of the questions that are still open.
-func Next(left []claybot.Question, connector string) string {
-	return "Thank you. Next: **" + connectors.OneLine(left[0].Text, 500) + "** " + HowToAnswer(left[0], connector)
+func (v Voice) Next(left []claybot.Question, connector string) string {
+	return v.Say("Thank you. Next: **%s** %s", connectors.OneLine(left[0].Text, 500), v.HowToAnswer(left[0], connector))
 }
 
 // Unfit says what is wrong with an answer, by question.
-func Unfit(faults []string) string {
-	return strings.Join(faults, "\n") + "\n\nPlease try again. If your next message isn't a valid answer either, I'll drop the question and work on that message instead."
+func (v Voice) Unfit(faults []string) string {
+	return strings.Join(faults, "\n") + "\n\n" + v.Say("Please try again. If your next message isn't a valid answer either, I'll drop the question and work on that message instead.")
 }
 
 // Unanswered ends a run whose question got no answer in time.
-func Unanswered(q claybot.Question) string {
-	return "I stopped waiting because I got no answer: " + connectors.OneLine(q.Text, 300)
+func (v Voice) Unanswered(q claybot.Question) string {
+	return v.Say("I stopped waiting because I got no answer: %s", connectors.OneLine(q.Text, 300))
 }
 
 // Answered replaces a question that has an answer.
-func Answered(q claybot.Question, a claybot.Answer) string {
-	how := "answered"
+func (v Voice) Answered(q claybot.Question, a claybot.Answer) string {
+	how := v.Say("answered")
 	switch a.Via {
 	case claybot.ViaText:
-		how = "answered in the chat"
+		how = v.Say("answered in the chat")
 	case claybot.ViaDefault:
-		how = "no answer in time"
+		how = v.Say("no answer in time")
 	case claybot.ViaWeb:
-		how = "answered on the page"
+		how = v.Say("answered on the page")
 	case claybot.ViaHTTP:
-		how = "answered over HTTP"
+		how = v.Say("answered over HTTP")
 	case claybot.ViaLimit:
-		return fmt.Sprintf("**%s**\n\n*(the limit has changed; this question no longer needs an answer)*", Headline(q))
+		return fmt.Sprintf("**%s**\n\n*(%s)*", v.Headline(q), v.Say("the limit has changed; this question no longer needs an answer"))
 	}
 	if (q.Type == claybot.QuestionConfirm || len(q.Approvers) > 0) && a.By != "" {
-		how += ", by " + a.By
+		how = v.Say("%s, by %s", how, a.By)
 	}
-	return fmt.Sprintf("**%s**\n\n%s%s *(%s)*", Headline(q), subjectLine(q), connectors.OneLine(saidText(q, a), 500), how)
+	return fmt.Sprintf("**%s**\n\n%s%s *(%s)*", v.Headline(q), subjectLine(q), connectors.OneLine(v.saidText(q, a), 500), how)
 }
 
 // subjectLine is what a confirm was about, for the message that replaces it: the
@@ -131,89 +151,86 @@ func subjectLine(q claybot.Question) string {
 }
 
 // Headline is a question in one line.
-func Headline(q claybot.Question) string {
+func (v Voice) Headline(q claybot.Question) string {
 	if q.Type == claybot.QuestionConfirm && q.Tool != "" {
-		return "Approval of " + q.Tool
+		return v.Say("Approval of %s", q.Tool)
 	}
 	return connectors.OneLine(q.Text, 500)
 }
 
 // saidText formats an answer for people.
-func saidText(q claybot.Question, a claybot.Answer) string {
+func (v Voice) saidText(q claybot.Question, a claybot.Answer) string {
 	if q.Type != claybot.QuestionConfirm {
-		return ValueText(a.Value)
+		return v.valueText(a.Value)
 	}
 	switch {
 	case string(a.Value) != "true" && a.Reason != "":
-		return "denied: " + a.Reason
+		return v.Say("denied: %s", a.Reason)
 	case string(a.Value) != "true":
-		return "denied"
+		return v.Say("denied")
 	case a.Args != "":
-		return "approved with changed arguments: " + a.Args
+		return v.Say("approved with changed arguments: %s", a.Args)
 	case a.Scope == claybot.ApproveSession:
-		return "approved for this conversation"
+		return v.Say("approved for this conversation")
 	case a.Scope == claybot.ApproveAlways:
-		return "approved from now on"
+		return v.Say("approved from now on")
 	}
-	return "approved"
+	return v.Say("approved")
 }
 
 // Withdrawn replaces a question that no longer needs an answer.
-func Withdrawn(q claybot.Question) string {
-	why := "no longer needs an answer"
+func (v Voice) Withdrawn(q claybot.Question) string {
+	why := v.Say("no longer needs an answer")
 	if q.Expires <= claybot.Now() {
-		why = "no answer in time"
+		why = v.Say("no answer in time")
 	}
-	return fmt.Sprintf("**%s**\n\n%s*(%s)*", Headline(q), subjectLine(q), why)
+	return fmt.Sprintf("**%s**\n\n%s*(%s)*", v.Headline(q), subjectLine(q), why)
 }
 
 // OthersDecide says that the approvers of q decide; asked: they got the question in a chat.
-func OthersDecide(q claybot.Question, asked bool) string {
-	how := "I have asked them:"
-	if !asked {
-		how = "None of them has written to me yet, so an operator must answer, on the page or with `claybot approve`:"
+func (v Voice) OthersDecide(q claybot.Question, asked bool) string {
+	who := strings.Join(q.Approvers, ", ")
+	if p := v.progress(q); p != "" {
+		who += " (" + p + ")"
 	}
-	far := ""
-	if p := q.Progress(); p != "" {
-		far = " (" + p + ")"
+	if asked {
+		return v.Say("I'm waiting for approval by %s. I have asked them:", who) + "\n\n" + q.Text
 	}
-	return "I'm waiting for approval by " + strings.Join(q.Approvers, ", ") + far + ". " + how + "\n\n" + q.Text
+	return v.Say("I'm waiting for approval by %s. None of them has written to me yet, so an operator must answer, on the page or with `claybot approve`:", who) + "\n\n" + q.Text
 }
 
 // Elsewhere asks an approver who is not the agent's own person. Their messages go to
 // their own agent, so they answer by button or command.
-func Elsewhere(q claybot.Question, zone *time.Location) string {
-	text := Question(q, 0, []claybot.Question{q}, "", zone)
-	how := "Answer with `/approve " + shortID(q) + "` or `/deny " + shortID(q) + "`."
-	return strings.Replace(text, HowToAnswer(q, ""), how, 1)
+func (v Voice) Elsewhere(q claybot.Question) string {
+	return v.question(q, 0, []claybot.Question{q}, v.Say("Answer with `/approve %[1]s` or `/deny %[1]s`.", shortID(q)))
 }
 
 // Already repeats the answer that a question has.
-func Already(a claybot.Answer) string {
-	return "This question has already been answered: " + connectors.OneLine(ValueText(a.Value), 100)
+func (v Voice) Already(a claybot.Answer) string {
+	return v.Say("This question has already been answered: %s", connectors.OneLine(v.valueText(a.Value), 100))
 }
 
 // AlreadyNext is Already for an approval that was not enough; next asks for another one.
-func AlreadyNext(a claybot.Answer, next claybot.Question) string {
-	return Already(a) + ". " + NextApproval(next)
+func (v Voice) AlreadyNext(a claybot.Answer, next claybot.Question) string {
+	return v.Already(a) + ". " + v.NextApproval(next)
 }
 
 // Followed answers an approval of a question that has an answer; q replaced it.
-func Followed(q claybot.Question) string {
-	return "That has already been answered. " + NextApproval(q) + " Send `/approve " + shortID(q) + "`."
+func (v Voice) Followed(q claybot.Question) string {
+	return v.Say("That has already been answered.") + " " + v.NextApproval(q) + " " + v.Say("Send `/approve %s`.", shortID(q))
 }
 
 // NextApproval says under which id an action waits for another approval.
-func NextApproval(q claybot.Question) string {
-	return "It now waits for another approval as question " + shortID(q) + "."
+func (v Voice) NextApproval(q claybot.Question) string {
+	return v.Say("It now waits for another approval as question %s.", shortID(q))
 }
 
 // Which asks which of several approvals is meant.
-func Which(qs []claybot.Question) string {
+func (v Voice) Which(qs []claybot.Question) string {
 	var b strings.Builder
-	b.WriteString("Several actions need your approval. Choose one, for example `/approve " + shortID(qs[0]) + "`:\n\n")
+	b.WriteString(v.Say("Several actions need your approval. Choose one, for example `/approve %s`:", shortID(qs[0])) + "\n\n")
 	for _, q := range qs {
-		fmt.Fprintf(&b, "- `%s` %s\n", shortID(q), Headline(q))
+		fmt.Fprintf(&b, "- `%s` %s\n", shortID(q), v.Headline(q))
 	}
 	return b.String()
 }
@@ -232,10 +249,13 @@ func QuestionKey(q claybot.Question) string {
 // KeyFault says which of several answers is invalid, and why.
 func KeyFault(q claybot.Question, why string) string { return QuestionKey(q) + ": " + why }
 
-// ValueText formats a stored value for people.
-func ValueText(v json.RawMessage) string {
+// ValueText formats a stored value for agents and programs.
+func ValueText(value json.RawMessage) string { return Voice{}.valueText(value) }
+
+// valueText formats a stored value for people.
+func (v Voice) valueText(value json.RawMessage) string {
 	var x any
-	dec := json.NewDecoder(bytes.NewReader(v))
+	dec := json.NewDecoder(bytes.NewReader(value))
 	dec.UseNumber()
 	if dec.Decode(&x) != nil {
 		return ""
@@ -245,9 +265,9 @@ func ValueText(v json.RawMessage) string {
 		return ""
 	case bool:
 		if x {
-			return "yes"
+			return v.Say("yes")
 		}
-		return "no"
+		return v.Say("no")
 	case []any:
 		all := make([]string, len(x))
 		for i, one := range x {
@@ -260,47 +280,47 @@ func ValueText(v json.RawMessage) string {
 
 // WaitsFor says what a paused run waits for. /status, the notice to a person who
 // writes meanwhile, and every verdict use these words.
-func WaitsFor(run claybot.Run, zone *time.Location) string {
+func (v Voice) WaitsFor(run claybot.Run) string {
 	a := run.Awaiting
 	switch {
 	case a == nil:
-		return "an answer"
-	case a.Reason == claybot.AwaitChildren && len(a.Answers) == 1:
-		return "1 subagent"
+		return v.Say("an answer")
 	case a.Reason == claybot.AwaitChildren:
-		return fmt.Sprintf("%d subagents", len(a.Answers))
+		return v.Count(int64(len(a.Answers)), "%d subagent|%d subagents")
 	case len(a.Questions) == 0:
-		return "an answer"
+		return v.Say("an answer")
 	}
 	q := a.Questions[0]
-	what := "an answer to: "
+	who, title := strings.Join(q.Approvers, v.Say(" or ")), v.Headline(q)
+	text := ""
 	switch _, budget := runs.BudgetAskOf(q); {
-	case budget && len(q.Approvers) > 0:
-		what = "a decision by " + strings.Join(q.Approvers, " or ") + " about a budget: "
+	case budget && who != "":
+		text = v.Say("a decision by %s about a budget: “%s”", who, title)
 	case budget:
-		what = "a decision about a budget: "
-	case len(q.Approvers) > 0:
-		what = "the approval of " + strings.Join(q.Approvers, " or ") + ": "
+		text = v.Say("a decision about a budget: “%s”", title)
+	case who != "":
+		text = v.Say("the approval of %s: “%s”", who, title)
 	case q.Type == claybot.QuestionConfirm:
-		what = "an approval: "
+		text = v.Say("an approval: “%s”", title)
+	default:
+		text = v.Say("an answer to: “%s”", title)
 	}
-	text := what + "“" + Headline(q) + "”"
 	if a.Until > 0 {
-		text += ", until " + Clock(a.Until, zone) + " at the latest"
+		return v.Say("%s, until %s at the latest", text, v.Moment(a.Until))
 	}
 	return text
 }
 
 // Pending says why a message has to wait behind the open question q. own: its sender can
 // answer q.
-func Pending(q claybot.Question, connector string, own bool) string {
-	const rest = " /stop ends the current task, and I'll start on your message at once."
+func (v Voice) Pending(q claybot.Question, connector string, own bool) string {
+	rest := " " + v.Say("/stop ends the current task, and I'll start on your message at once.")
 	if own {
-		return "Your message has to wait because I need an answer first: **" + Headline(q) + "**\n\n" + HowToAnswer(q, connector) + rest
+		return v.Say("Your message has to wait because I need an answer first: **%s**", v.Headline(q)) + "\n\n" + v.HowToAnswer(q, connector) + rest
 	}
-	what := WaitsFor(claybot.Run{Awaiting: &claybot.Awaiting{Questions: []claybot.Question{q}}}, nil)
+	what := v.WaitsFor(claybot.Run{Awaiting: &claybot.Awaiting{Questions: []claybot.Question{q}}})
 	if _, budget := runs.BudgetAskOf(q); budget {
-		return "Your message has to wait for " + what + ". I'll start on it as soon as that is decided." + rest
+		return v.Say("Your message has to wait for %s. I'll start on it as soon as that is decided.", what) + rest
 	}
-	return "Your message has to wait because your earlier request is waiting for " + what + "." + rest
+	return v.Say("Your message has to wait because your earlier request is waiting for %s.", what) + rest
 }

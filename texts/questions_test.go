@@ -45,12 +45,12 @@ func TestAnsweredApproval(t *testing.T) {
 		},
 	} {
 		c.q.Type = claybot.QuestionConfirm
-		if got := texts.Answered(c.q, c.a); got != c.want {
+		if got := (texts.Voice{}).Answered(c.q, c.a); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
 	q := claybot.Question{Type: claybot.QuestionConfirm, Tool: "shell", Args: `{"command":"x"}`, Expires: claybot.Now() + 1e6}
-	if got, want := texts.Withdrawn(q), "**Approval of shell**\n\n`{\"command\":\"x\"}`\n\n*(no longer needs an answer)*"; got != want {
+	if got, want := (texts.Voice{}).Withdrawn(q), "**Approval of shell**\n\n`{\"command\":\"x\"}`\n\n*(no longer needs an answer)*"; got != want {
 		t.Errorf("withdrawn:\n%s\nwant\n%s", got, want)
 	}
 }

@@ -1,16 +1,27 @@
 // Package texts is the catalogue of what claybot itself says to people in chats: answers to
-// commands, notices, questions and what replaces them. A text is a constant, or a function
-// of the values in it, so that all of them can be reviewed side by side and translated.
+// commands, notices, questions and what replaces them, in the languages of people, so that all of
+// them can be reviewed side by side.
+//
+// To add a text, write it here in English: as a constant, or in a method of Voice that puts values
+// in place with Say, and counts with Count. Then add its line to the table of each other language,
+// such as german.go; TestLanguages names what is missing. Commands in a text, such as /stop, are
+// written as the platform takes them, and a time is told with Moment or When.
+//
+// The Voice for a text is Of(ctx) for an answer to a message or a text of a run, To(ctx, person) in a
+// connector, and that of people.Directory for a notice to another person.
+//
+// To add a language, add a table like german.go and its line in grammars. A text without a
+// translation stays English. What agents and programs read is in agents.go, in English alone.
 //
 // It reads nothing and knows no store, so every package that talks to people may import it.
 package texts
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -18,35 +29,33 @@ import (
 )
 
 // Pairing answers an unknown user with a pairing code.
-func Pairing(code string) string {
-	return "Hello! I don't know you yet. Your pairing code is **" + code + "**. " +
-		"Ask the operator of this bot to run `claybot pair approve " + code + "`. The code is valid for one hour."
+func (v Voice) Pairing(code string) string {
+	return v.Say("Hello! I don't know you yet. Your pairing code is **%[1]s**. Ask the operator of this bot to run `claybot pair approve %[1]s`. The code is valid for one hour.", code)
 }
 
 // Approved tells a user that their pairing request was approved.
-func Approved() string {
-	return "Your access is approved. Send me a message at any time; /help shows what I can do."
+func (v Voice) Approved() string {
+	return v.Say("Your access is approved. Send me a message at any time; /help shows what I can do.")
 }
 
 // Help lists the commands.
-func Help() string {
+func (v Voice) Help() string {
 	var b strings.Builder
-	b.WriteString("Send me a message and I'll answer. I also understand these commands:\n\n")
+	b.WriteString(v.Say("Send me a message and I'll answer. I also understand these commands:") + "\n\n")
 	for _, c := range connectors.Commands {
-		fmt.Fprintf(&b, "- `/%s`: %s\n", c.Name, c.Help)
+		fmt.Fprintf(&b, "- %s: %s\n", v.In("/"+c.Name), v.In(c.Help))
 	}
-	b.WriteString("\nIn Slack, you can use `!` instead of `/`.")
-	return b.String()
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // UnknownCommand answers what looks like a command and is none.
-func UnknownCommand(word string) string {
-	return "I don't know the command /" + word + ". /help shows what I can do."
+func (v Voice) UnknownCommand(word string) string {
+	return v.Say("I don't know the command %s. /help shows what I can do.", "/"+word)
 }
 
 // Greeting answers /start.
-func Greeting() string {
-	return "Hello! Send me a message and I'll answer. /help shows what I can do."
+func (v Voice) Greeting() string {
+	return v.Say("Hello! Send me a message and I'll answer. /help shows what I can do.")
 }
 
 // What answers commands and messages.
@@ -63,7 +72,6 @@ const (
 	NothingToAdd  = "Done. I have nothing to add."
 	NeedsInput    = "I need your input to continue."
 	Parked        = "Your message is stored, but it has to wait: I can't access the files of our conversation right now. I'll answer as soon as I can. Operators can see why with `claybot status`."
-	ParkingFull   = "the parking table is full: too many messages are waiting for agents that cannot be used; fix the cause that the log names, or drop messages with `claybot parked drop`"
 	AnswerAgain   = "I couldn't save your answer. Please send it again in a minute."
 	ParkedDamaged = "One of your messages was damaged in storage before I could read it. Please send it again."
 
@@ -74,58 +82,54 @@ const (
 )
 
 // Unusable says since when the files of an agent have been unavailable.
-func Unusable(since claybot.Time, zone *time.Location) string {
-	return "I haven't been able to access the files of our conversation since " + Clock(since, zone) + ". I keep your messages and answer them as soon as I can; " +
-		"/stop drops them. Operators can see why with `claybot status`."
+func (v Voice) Unusable(since claybot.Time) string {
+	return v.Say("I haven't been able to access the files of our conversation since %s. I keep your messages and answer them as soon as I can; /stop drops them. Operators can see why with `claybot status`.", v.Moment(since))
 }
 
 // TaskWaits says that the subagent, task or heartbeat of d cannot continue with m.
-func TaskWaits(d claybot.Descriptor, m claybot.AgentMessage) string {
-	what := "A background task"
+func (v Voice) TaskWaits(d claybot.Descriptor, m claybot.AgentMessage) string {
+	what := v.Say("A background task")
 	switch name := connectors.OneLine(d.Name, 80); {
 	case m.Kind == claybot.KindHeartbeat:
-		what = "The heartbeat"
+		what = v.Say("The heartbeat")
 	case m.Firing != nil && name != "":
-		what = "The scheduled task “" + name + "”"
+		what = v.Say("The scheduled task “%s”", name)
 	case m.Firing != nil:
-		what = "A scheduled task"
+		what = v.Say("A scheduled task")
 	case name != "":
-		what = "The subagent “" + name + "”"
+		what = v.Say("The subagent “%s”", name)
 	}
-	return what + " has to wait: I can't access its files right now. It continues as soon as I can. Operators can see why with `claybot status`."
+	return v.Say("%s has to wait: I can't access its files right now. It continues as soon as I can. Operators can see why with `claybot status`.", what)
 }
 
 // StillWorking is the progress notice of a run that shows nothing else. It names what the
 // run waits for: the tool, or the model.
-func StillWorking(tool string) string {
+func (v Voice) StillWorking(tool string) string {
 	if tool == "" {
-		return "Still working: waiting for the model."
+		return v.Say("Still working: waiting for the model.")
 	}
-	return "Still working: `" + connectors.OneLine(tool, 64) + "` is running."
+	return v.Say("Still working: `%s` is running.", connectors.OneLine(tool, 64))
 }
 
 // Gap says that messages of a time may be missing.
-func Gap(m connectors.Missed, zone *time.Location) string {
-	const layout = "2 Jan 15:04"
+func (v Voice) Gap(m connectors.Missed) string {
 	if m.Assumed {
-		return fmt.Sprintf("My clock was wrong, so I don't know how long I was offline before %s. Messages sent before then may not have reached me; please resend any that I haven't answered.",
-			m.To.In(zone).Format(layout+" MST"))
+		return v.Say("My clock was wrong, so I don't know how long I was offline before %s. Messages sent before then may not have reached me; please resend any that I haven't answered.", v.Moment(claybot.At(m.To)))
 	}
-	return fmt.Sprintf("I was offline from %s to %s. Messages sent during that time may not have reached me; please resend any that I haven't answered.",
-		m.From.In(zone).Format(layout), m.To.In(zone).Format(layout+" MST"))
+	return v.Say("I was offline from %s to %s. Messages sent during that time may not have reached me; please resend any that I haven't answered.", v.Moment(claybot.At(m.From)), v.Moment(claybot.At(m.To)))
 }
 
 // Compacted answers /compact with the number of records in the summary and after it.
-func Compacted(folded, kept int) string {
-	return fmt.Sprintf("Done. I have compacted %d records of our conversation into a summary and kept the newest %d as they are.", folded, kept)
+func (v Voice) Compacted(folded, kept int) string {
+	return v.Say("Done. I have compacted %d records of our conversation into a summary and kept the newest %d as they are.", folded, kept)
 }
 
 // Context shows context usage by part.
-func Context(c runs.ContextSize) string {
+func (v Voice) Context(c runs.ContextSize) string {
 	used := c.System + c.Notes + c.Tools + c.Summary + c.Conversation + c.Results
 	room := max(c.Window-c.Reserve, 1)
 	var b strings.Builder
-	fmt.Fprintf(&b, "About %d of %d tokens are used (%d %%).\n\n", used, room, used*100/room)
+	b.WriteString(v.Say("About %d of %d tokens are used (%d %%).", used, room, used*100/room) + "\n\n")
 	for _, x := range []struct {
 		name string
 		n    int64
@@ -133,136 +137,109 @@ func Context(c runs.ContextSize) string {
 	}{
 		{"instructions", c.System, ""},
 		{"notes and skills", c.Notes, ""},
-		{"tools", c.Tools, toolGroups(c.Groups)},
+		{"tools", c.Tools, v.toolGroups(c.Groups)},
 		{"summary of earlier messages", c.Summary, ""},
 		{"conversation", c.Conversation, ""},
 		{"tool results", c.Results, ""},
 		{"free", max(room-used, 0), ""},
 		{"reserved for the answer", c.Reserve, ""},
 	} {
-		fmt.Fprintf(&b, "- %s: %d%s\n", x.name, x.n, x.more)
+		fmt.Fprintf(&b, "- %s: %d%s\n", v.In(x.name), x.n, x.more)
 	}
 	if c.Last > 0 {
-		fmt.Fprintf(&b, "- last request, as counted by the model: %d\n", c.Last)
+		fmt.Fprintf(&b, "- %s: %d\n", v.In("last request, as counted by the model"), c.Last)
 	}
-	b.WriteString("\n/compact compacts it now, /new starts a new conversation.")
+	b.WriteString("\n" + v.Say("/compact compacts it now, /new starts a new conversation."))
 	return b.String()
 }
 
 // toolGroups shows the tokens of each group of tools.
-func toolGroups(groups []runs.GroupSize) string {
+func (v Voice) toolGroups(groups []runs.GroupSize) string {
 	if len(groups) == 0 {
 		return ""
 	}
 	all := make([]string, len(groups))
 	for i, g := range groups {
-		all[i] = fmt.Sprintf("%s %d", cmp.Or(g.Name, "no group"), g.Tokens)
+		all[i] = fmt.Sprintf("%s %d", cmp.Or(g.Name, v.Say("no group")), g.Tokens)
 		if g.Added {
-			all[i] += ", added"
+			all[i] += v.Say(", added")
 		}
 	}
 	return " (" + strings.Join(all, "; ") + ")"
 }
 
 // Exchange says that a loop between agents was stopped after some messages.
-func Exchange(times int, last string) string {
-	return fmt.Sprintf("I stopped a loop between my agents: they handed work to each other %d times without any message from you. The last one was %s.", times, last)
+func (v Voice) Exchange(times int, last string) string {
+	return v.Say("I stopped a loop between my agents: they handed work to each other %d times without any message from you. The last one was %s.", times, last)
 }
 
 // TooLong refuses a message of n characters where most are allowed.
-func TooLong(n, most int) string {
-	return fmt.Sprintf("Your message has %d characters; I can read up to %d at once. Please send it in parts.", n, most)
+func (v Voice) TooLong(n, most int) string {
+	return v.Say("Your message has %d characters; I can read up to %d at once. Please send it in parts.", n, most)
 }
 
 // SecretMasked says that secrets of some kinds were taken out of a message.
-func SecretMasked(kinds []string) string {
-	return "Your message contained " + list(kinds) + ". I removed that before I stored the message, so I can't use it; keep secrets out of chats and renew this one if others could read it here."
+func (v Voice) SecretMasked(kinds []string) string {
+	return v.Say("Your message contained %s. I removed that before I stored the message, so I can't use it; keep secrets out of chats and renew this one if others could read it here.", v.list(kinds))
 }
 
 // SecretRefused says that a message was not accepted because of the secrets in it.
-func SecretRefused(kinds []string) string {
-	return "I didn't accept your message because it contained " + list(kinds) + ". Please send it again without that; keep secrets out of chats and renew this one if others could read it here."
+func (v Voice) SecretRefused(kinds []string) string {
+	return v.Say("I didn't accept your message because it contained %s. Please send it again without that; keep secrets out of chats and renew this one if others could read it here.", v.list(kinds))
 }
 
 // list joins words as in a sentence.
-func list(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
+func (v Voice) list(words []string) string {
+	all := make([]string, len(words))
+	for i, word := range words {
+		all[i] = v.In(word)
 	}
-	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+	if len(all) < 2 {
+		return strings.Join(all, "")
+	}
+	return strings.Join(all[:len(all)-1], ", ") + v.Say(" and ") + all[len(all)-1]
 }
 
 // InboxFull says that an inbox takes no more messages.
-func InboxFull() string {
-	return "Too many of your messages are waiting, so I didn't accept the last one. Please wait, or stop my current task with /stop."
+func (v Voice) InboxFull() string {
+	return v.Say("Too many of your messages are waiting, so I didn't accept the last one. Please wait, or stop my current task with /stop.")
 }
 
 // Flood says that a person writes faster than the limit of messages a minute allows.
-func Flood(most int) string {
-	return fmt.Sprintf("You send messages faster than I may take them, which is %d a minute. I won't answer those above that; please send what matters again in a minute.", most)
+func (v Voice) Flood(most int) string {
+	return v.Say("You send messages faster than I may take them, which is %d a minute. I won't answer those above that; please send what matters again in a minute.", most)
 }
 
-// Failed notifies a person of a failed run with a sentence and the run id, never the
-// error itself.
-func Failed(run claybot.RunID, code string) string {
-	return SentenceFailed(code) + " (run " + string(run) + ")"
+// Failed notifies a person of a failed run with a sentence, never the error itself.
+func (v Voice) Failed(code string) string {
+	return v.In(cmp.Or(failures[code], "Something went wrong while I worked on this."))
 }
 
-// SentenceFailed is Failed without the run id.
-func SentenceFailed(code string) string {
-	switch code {
-	case "model_error":
-		return "The model didn't answer. Please try again later."
-	case "model_refused":
-		return "The model refused this request; the operator can see why."
-	case "model_off":
-		return "The model is not configured correctly; the operator can see why with `claybot status`."
-	case "agent_off":
-		return "This agent is not configured correctly; the operator can see why with `claybot status`."
-	case "context_too_long":
-		return "Our conversation has become too long for the model. /new starts a new one."
-	case "too_many_steps":
-		return "I stopped because I reached my step limit."
-	case "repeating":
-		return "I stopped because I kept repeating the same steps."
-	case "tool_budget":
-		return "I stopped because my tools used up their budget."
-	case "deadline":
-		return "I stopped because this took longer than allowed."
-	case "interrupted":
-		return "I was interrupted several times while working on this and gave up."
-	}
-	return "Something went wrong while I worked on this."
+// failures are what people read of a failed run, by the code of its error.
+var failures = map[string]string{
+	"model_error":      "The model didn't answer. Please try again later.",
+	"model_refused":    "The model refused this request; the operator can see why.",
+	"model_off":        "The model is not configured correctly; the operator can see why with `claybot status`.",
+	"agent_off":        "This agent is not configured correctly; the operator can see why with `claybot status`.",
+	"context_too_long": "Our conversation has become too long for the model. /new starts a new one.",
+	"too_many_steps":   "I stopped because I reached my step limit.",
+	"repeating":        "I stopped because I kept repeating the same steps.",
+	"tool_budget":      "I stopped because my tools used up their budget.",
+	"deadline":         "I stopped because this took longer than allowed.",
+	"interrupted":      "I was interrupted several times while working on this and gave up.",
 }
 
 // TaskFailed is Failed for an unattended task.
-func TaskFailed(name, failed string) string {
+func (v Voice) TaskFailed(name, failed string) string {
 	if name == "" {
 		return failed
 	}
-	return "The scheduled task “" + connectors.OneLine(name, 80) + "” failed. " + failed
+	return v.Say("The scheduled task “%s” failed. %s", connectors.OneLine(name, 80), failed)
 }
 
 // Recovered says that a scheduled task works again.
-func Recovered(name string) string {
-	return "The scheduled task “" + connectors.OneLine(name, 80) + "” works again."
-}
-
-// SubagentFailed is the failure notice of a subagent, for the agent that started it.
-func SubagentFailed(d claybot.Descriptor, id claybot.AgentID, run claybot.RunID, why claybot.RunError) string {
-	name := "A subagent"
-	if d.Name != "" {
-		name = fmt.Sprintf("The subagent %q", connectors.OneLine(d.Name, 80))
-	}
-	return fmt.Sprintf("%s (id %s) failed in run %s: %s: %s", name, id, run, why.Code, connectors.OneLine(why.Text, 300))
-}
-
-// StoppedBeforeStart is why a task of a subagent did not run.
-const StoppedBeforeStart = "stopped by the operator before it started"
-
-// LateReminder is the note of a reminder that comes late.
-func LateReminder(note string, due claybot.Time) string {
-	return note + fmt.Sprintf("\n(late: it was due at %s)", due.Time().UTC().Format(time.RFC3339))
+func (v Voice) Recovered(name string) string {
+	return v.Say("The scheduled task “%s” works again.", connectors.OneLine(name, 80))
 }
 
 // What replies to a button of a question.
@@ -281,12 +258,12 @@ const (
 )
 
 // Undoing announces what the undo of a run will do.
-func Undoing(run claybot.Run) string {
+func (v Voice) Undoing(run claybot.Run) string {
 	var what []string
 	for _, u := range slices.Backward(run.Undo) {
 		what = append(what, connectors.OneLine(cmp.Or(u.What, u.Tool), 100))
 	}
-	return fmt.Sprintf("Undoing run %s: %s.", run.ID, strings.Join(what, "; "))
+	return v.Say("Undoing: %s.", strings.Join(what, "; "))
 }
 
 // What /plan, /approve and /deny answer.
@@ -308,8 +285,8 @@ const (
 )
 
 // InvalidEdit refuses changed arguments that the tool does not accept.
-func InvalidEdit(err error) string {
-	return "These arguments aren't valid: " + err.Error() + ". I approved nothing; please correct them."
+func (v Voice) InvalidEdit(err error) string {
+	return v.Say("These arguments aren't valid: %s. I approved nothing; please correct them.", err)
 }
 
 // What is wrong with a set of answers.
@@ -319,25 +296,42 @@ const (
 	AnsweredTwice  = "This question is answered twice."
 )
 
-// Clock is a moment as people read it: with its date, unless it is today.
-func Clock(t claybot.Time, zone *time.Location) string {
-	if zone == nil {
-		zone = time.UTC
-	}
-	at, now := t.Time().In(zone), time.Now().In(zone)
-	switch {
-	case at.Year() == now.Year() && at.YearDay() == now.YearDay():
-		return at.Format("15:04:05 MST")
-	case at.Year() == now.Year():
-		return at.Format("2 Jan 15:04:05 MST")
-	}
-	return at.Format("2 Jan 2006 15:04:05 MST")
+// A Complaint is what is wrong with an answer, as a text of the catalogue and its values.
+type complaint interface {
+	error
+	Text() (format string, args []any)
 }
 
-// Shorten cuts a text at a rune border.
-func Shorten(text string, limit int) string {
-	if len(text) <= limit {
-		return text
+// Complaint says what is wrong with the answer to a question.
+func (v Voice) Complaint(err error) string {
+	if c, ok := errors.AsType[complaint](err); ok {
+		format, args := c.Text()
+		return v.Say(format, args...)
 	}
-	return strings.ToValidUTF8(text[:limit], "") + fmt.Sprintf("\n[… %d bytes left out]", len(text)-limit)
+	return err.Error()
+}
+
+// What /status, /why and /tasks answer.
+const (
+	NoMessage      = "There is no message of yours yet."
+	SwitchedOff    = ", switched off"
+	ModelIs        = "model: %s"
+	AtWork         = "I am at work on something; /stop ends it."
+	NoSight        = "I cannot look at what I am doing right now."
+	AwaitsAnswer   = "I am waiting for your answer to: %s\n/stop ends it."
+	AwaitsDecision = "I am waiting for your decision: %s\n%s /stop ends it."
+	Awaits         = "I am waiting for %s.\n/stop ends it."
+	NextUp         = "I am about to take up your message.|I am about to take up %d messages."
+	NoTasks        = "No subagent is running, and nothing is scheduled."
+	ReminderLine   = "reminder %s: %s"
+	TaskNext       = "task “%s”: next %s"
+	TaskOff        = "task “%s”: does not run"
+)
+
+// SubagentLine shows a subagent that is busy.
+func (v Voice) SubagentLine(name string, paused bool) string {
+	if name = connectors.OneLine(name, 80); paused {
+		return v.Say("subagent “%s”: waiting", name)
+	}
+	return v.Say("subagent “%s”: at work", name)
 }

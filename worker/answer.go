@@ -60,15 +60,15 @@ func (a *answer) unrecorded() string {
 	return strings.TrimSpace(a.growing)
 }
 
-// partial returns the text that a stopped run leaves, marked as stopped; empty for
+// partial returns the text that a stopped run leaves, with a mark that says so; empty for
 // none.
-func (a *answer) partial() string {
+func (a *answer) partial(mark string) string {
 	text := a.text()
 	if strings.TrimSpace(text) == "" || runs.IsNoReply(text) {
 		return ""
 	}
-	if !strings.HasSuffix(text, texts.MarkStopped) { // the text was complete when the run was stopped
-		text += "\n\n" + texts.MarkStopped
+	if !strings.HasSuffix(text, mark) { // the text was complete when the run was stopped
+		text += "\n\n" + mark
 	}
 	return text
 }

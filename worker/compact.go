@@ -23,6 +23,7 @@ const compactTime = 10 * time.Minute
 // message ends with the reply; no run starts.
 func (s *Worker) compact(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile) error {
 	m := loud(box.Waiting)
+	ctx = s.parts.People.Speaking(ctx, agent.Descriptor, m)
 	var took storage.Settlement
 	text, err := s.compacted(ctx, box, agent, profile, &took)
 	if err != nil {
@@ -57,7 +58,7 @@ func (c *compactionCosts) Lost(model string, u claybot.Usage) {
 func (s *Worker) compacted(life context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile, took *storage.Settlement) (text string, err error) {
 	compactor, ok := s.engines.compactor(profile.Engine)
 	if !ok {
-		return texts.NotCompacted, nil
+		return texts.Of(life).In(texts.NotCompacted), nil
 	}
 	ctx, cancel := context.WithTimeout(life, compactTime)
 	defer cancel()
@@ -70,7 +71,7 @@ func (s *Worker) compacted(life context.Context, box *inbox.AgentInbox, agent cl
 		if x := recover(); x != nil {
 			s.meter.Panicked("engine")
 			s.log.Error("engine panicked during compaction", "agent", agent.ID, "panic", fmt.Sprint(x), "stack", string(debug.Stack()))
-			text, err = texts.CompactFailed, nil
+			text, err = texts.Of(ctx).In(texts.CompactFailed), nil
 		}
 	}()
 	out := leftOut(history.Records())
@@ -85,7 +86,7 @@ func (s *Worker) compacted(life context.Context, box *inbox.AgentInbox, agent cl
 	for r, err := range compactor.Compact(ctx, turn) {
 		if err != nil {
 			s.log.Warn("compaction failed", "agent", agent.ID, "err", err)
-			return texts.CompactFailed, context.Cause(life)
+			return texts.Of(ctx).In(texts.CompactFailed), context.Cause(life)
 		}
 		if r.Tokens != nil {
 			took.Calls = append(took.Calls, storage.ModelCall{Model: r.Model, Usage: *r.Tokens, MS: r.MS})
@@ -102,17 +103,17 @@ func (s *Worker) compacted(life context.Context, box *inbox.AgentInbox, agent cl
 		}
 	}
 	if kept < 0 {
-		return texts.NotCompacted, nil
+		return texts.Of(ctx).In(texts.NotCompacted), nil
 	}
 	took.End = storage.EndOf(ctx, history)
-	return texts.Compacted(before-kept, kept), nil
+	return texts.Of(ctx).Compacted(before-kept, kept), nil
 }
 
 // ContextSize answers /context.
 func (s *Worker) ContextSize(ctx context.Context, agent claybot.Agent) (string, error) {
 	compactor, ok := s.engines.compactor(s.parts.Profiles.Of(agent.ID, agent.Descriptor).Engine)
 	if !ok {
-		return texts.NoContext, nil
+		return texts.Of(ctx).In(texts.NoContext), nil
 	}
 	records, err := s.stores.Histories.Records(ctx, agent.ID)
 	if err != nil {
@@ -123,7 +124,7 @@ func (s *Worker) ContextSize(ctx context.Context, agent claybot.Agent) (string, 
 		History: visible(records, func(r *claybot.Record) bool { return r.Aside }),
 	})
 	size.Last = agent.State.Context
-	return texts.Context(size), nil
+	return texts.Of(ctx).Context(size), nil
 }
 
 // abandon ends the pending work of an agent whose files cannot be read: its run

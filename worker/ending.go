@@ -65,7 +65,7 @@ func (e *ending) succeeded() storage.Outcome {
 	}
 	o.Replies = e.reply(claybot.OutgoingAnswer, text)
 	if f != nil && f.Recovered {
-		o.Replies = append(o.Replies, e.worker.parts.Deliverer.Compose(e.job.outgoing(claybot.OutgoingNotice), texts.Recovered(e.job.agent.Descriptor.Name))...)
+		o.Replies = append(o.Replies, e.worker.parts.Deliverer.Compose(e.job.outgoing(claybot.OutgoingNotice), e.job.voice().Recovered(e.job.agent.Descriptor.Name))...)
 	}
 	e.offerUndo(o.Replies)
 	o.Events = e.events.closing(runs.Finished(e.job.run.ID, text, e.tally.usage))
@@ -82,7 +82,7 @@ func (e *ending) failed(err *runs.Error) storage.Outcome {
 		Error:  &why,
 		Events: e.events.closing(runs.Failed(e.job.run.ID, why, e.answer.step)),
 	}
-	text := texts.Failed(e.job.run.ID, err.Code)
+	text := e.job.voice().Failed(err.Code)
 	if err.Say != "" {
 		text = err.Say
 	} else if cause := e.advice(err); cause != "" {
@@ -92,7 +92,7 @@ func (e *ending) failed(err *runs.Error) storage.Outcome {
 		if f.Quiet {
 			text = ""
 		} else {
-			text = texts.TaskFailed(e.job.agent.Descriptor.Name, text)
+			text = e.job.voice().TaskFailed(e.job.agent.Descriptor.Name, text)
 		}
 	}
 	begun := e.view.shown()
@@ -170,7 +170,7 @@ func (e *ending) keepPartial(ctx context.Context, by string) (string, error) {
 			return "", err
 		}
 	}
-	return e.answer.partial(), nil
+	return e.answer.partial(e.job.voice().In(texts.MarkStopped)), nil
 }
 
 // stoppedReply returns the final form of a stopped answer: its text replaces a visible
@@ -182,7 +182,7 @@ func (e *ending) stoppedReply(partial string) []claybot.Outgoing {
 	case d != nil && d.Receipt != "" && partial != "":
 		return e.reply(claybot.OutgoingAnswer, partial)
 	case d != nil && d.Receipt != "":
-		return e.reply(claybot.OutgoingNotice, strings.TrimSpace(begun+"\n\n"+texts.MarkStopped))
+		return e.reply(claybot.OutgoingNotice, strings.TrimSpace(begun+"\n\n"+e.job.voice().In(texts.MarkStopped)))
 	case e.view.show.preview != nil && partial != "":
 		return e.reply(claybot.OutgoingAnswer, partial)
 	}
@@ -200,7 +200,7 @@ func (e *ending) offerUndo(out []claybot.Outgoing) {
 		return
 	}
 	last := &out[len(out)-1]
-	last.Offer = append(last.Offer, claybot.Offer{Label: texts.UndoButton, Command: "/undo " + string(e.job.run.ID)})
+	last.Offer = append(last.Offer, claybot.Offer{Label: e.job.voice().In(texts.UndoButton), Command: "/undo " + string(e.job.run.ID)})
 }
 
 // finish commits the end of the run, releases the agent, and passes the replies to

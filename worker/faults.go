@@ -212,14 +212,14 @@ func (s *Worker) NotifyOf(ctx context.Context, key string, d claybot.Descriptor,
 		return nil
 	}
 	m := ms[0]
-	text, err := texts.TaskWaits(d, m), error(nil)
+	var err error
 	switch route := m.ReplyRoute(d); {
 	case route.Connector != "":
-		err = s.sendFault(ctx, m, route, text, m.ID)
+		err = s.sendFault(ctx, m, route, s.parts.People.VoiceAt(ctx, d, route).TaskWaits(d, m), m.ID)
 	default:
 		var e storage.IndexEntry
 		if e, err = s.parts.People.Recent(ctx, d, id); err == nil {
-			err = s.parts.People.NotifyAt(ctx, e, "parked/"+string(m.ID), text)
+			err = s.parts.People.NotifyAt(ctx, e, "parked/"+string(m.ID), func(v texts.Voice) string { return v.TaskWaits(d, m) })
 		}
 	}
 	if errors.Is(err, storage.ErrNotFound) {
@@ -234,7 +234,7 @@ func (s *Worker) NotifyOf(ctx context.Context, key string, d claybot.Descriptor,
 
 // NotifyFault notifies the sender of m that it has to wait.
 func (s *Worker) NotifyFault(ctx context.Context, key string, to claybot.Descriptor, m claybot.AgentMessage, episode claybot.MessageID) error {
-	err := s.sendFault(ctx, m, m.ReplyRoute(to), texts.Parked, episode)
+	err := s.sendFault(ctx, m, m.ReplyRoute(to), texts.Of(s.parts.People.Speaking(ctx, to, m)).In(texts.Parked), episode)
 	if err == nil {
 		s.Faults.notified(key)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
 )
 
 // A job is the shared state of one pass. Only the goroutine of the pass changes it.
@@ -20,6 +21,7 @@ type job struct {
 	profile  profiles.Profile
 	run      claybot.Run
 	messages []claybot.AgentMessage
+	voice    func() texts.Voice          // for the reader of the run
 	asked    map[string]claybot.Question // by the run, by id
 	charges  Charges                     // of the run
 	add      func(...claybot.Event)      // to what the run reports about itself

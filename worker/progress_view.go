@@ -361,7 +361,7 @@ func (v *progressView) save(ctx context.Context, d *claybot.Draft) error {
 func (v *progressView) reply(o claybot.Outgoing, text string) []claybot.Outgoing {
 	v.close()
 	if text == "" {
-		text = v.leftover(texts.NothingToAdd)
+		text = v.leftover(v.job.voice().In(texts.NothingToAdd))
 	}
 	if text == "" {
 		return nil

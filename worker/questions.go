@@ -50,7 +50,7 @@ func (p *pass) settleDraft() []claybot.Outgoing {
 		}
 	}
 	if text == "" {
-		text = p.view.leftover(texts.NeedsInput)
+		text = p.view.leftover(p.job.voice().In(texts.NeedsInput))
 	}
 	return p.view.reply(p.job.outgoing(claybot.OutgoingAnswer), text)
 }
@@ -72,7 +72,7 @@ func (p *pass) takeAnswers(ctx context.Context, records []claybot.Record) (taken
 		case a == nil:
 			continue
 		case len(a.Value) == 0:
-			if err := p.Tell(ctx, "unanswered", texts.Unanswered(q)); err != nil {
+			if err := p.Tell(ctx, "unanswered", p.job.voice().Unanswered(q)); err != nil {
 				return nil, nil, err
 			}
 			end = &inbox.CanceledError{By: questions.ByTime}

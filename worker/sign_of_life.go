@@ -9,7 +9,6 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/runs"
-	"github.com/claybot/claybot/texts"
 )
 
 const (
@@ -54,7 +53,7 @@ func (v *progressView) works(tool string) {
 func (v *progressView) showSign(ctx context.Context) {
 	v.draft.sign.timer.Reset(signAfter)
 	v.mu.Lock()
-	sign := texts.StillWorking(v.text.tool)
+	sign := v.job.voice().StillWorking(v.text.tool)
 	v.mu.Unlock()
 	switch {
 	case !v.draft.sign.on || sign == v.draft.sign.said, v.status != nil && !v.status.absent():

@@ -196,6 +196,7 @@ func (s *Worker) isDraining() bool {
 // the confirmation and the text that followed the command.
 func (s *Worker) reset(ctx context.Context, box *inbox.AgentInbox, agent claybot.Agent, profile profiles.Profile) error {
 	m := box.Waiting[0]
+	ctx = s.parts.People.Speaking(ctx, agent.Descriptor, m)
 	history, err := s.stores.Histories.OpenHistory(ctx, box.Lease)
 	if err != nil {
 		return err
@@ -214,7 +215,7 @@ func (s *Worker) reset(ctx context.Context, box *inbox.AgentInbox, agent claybot
 	}
 	end := storage.Settlement{Reason: "reset", Wait: profile.Policy.Wait(), End: storage.EndOf(ctx, history)}
 	if resetBy(m) == "user" { // an operator's is silent
-		end.Replies = s.parts.Deliverer.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), texts.Reset)
+		end.Replies = s.parts.Deliverer.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), texts.Of(ctx).In(texts.Reset))
 	}
 	if m.Text != "" {
 		end.Posts = []claybot.AgentMessage{m.FollowUp()}
@@ -224,7 +225,7 @@ func (s *Worker) reset(ctx context.Context, box *inbox.AgentInbox, agent claybot
 		return err
 	}
 	s.parts.Deliverer.Hand(out)
-	s.parts.Waiters.Ended(inbox.Result{Text: texts.Reset}, m.ID)
+	s.parts.Waiters.Ended(inbox.Result{Text: texts.Of(ctx).In(texts.Reset)}, m.ID)
 	return nil
 }
 
@@ -273,8 +274,10 @@ func (s *Worker) pass(ctx context.Context, box *inbox.AgentInbox, agent claybot.
 		return err
 	}
 	box.Begun(run.ID)
+	messages := withoutAnswers(append(box.Bound, batch...))
+	ctx = s.parts.People.Speaking(ctx, agent.Descriptor, runs.Work{Messages: messages}.Newest())
 	p := s.newPass(&job{
-		box: box, agent: agent, profile: profile, run: run, messages: withoutAnswers(append(box.Bound, batch...)),
+		box: box, agent: agent, profile: profile, run: run, messages: messages, voice: func() texts.Voice { return texts.Of(ctx) },
 		charges: charges, log: s.runLog(agent, run.ID),
 	})
 	p.job.log.Debug("run started", "attempt", run.Attempts, "messages", len(p.job.messages), "message", newestID(run.Messages))

@@ -235,7 +235,7 @@ func (c agentsShowCmd) Run(e *env) error {
 	}...)
 	var limits []string
 	if now.Permissions != nil {
-		limits = texts.Limits(*now.Permissions)
+		limits = texts.Voice{}.Limits(*now.Permissions)
 	}
 	if len(limits) == 0 {
 		limits = []string{"as its profile says"}

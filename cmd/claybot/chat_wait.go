@@ -180,6 +180,6 @@ func (t *talk) works(e claybot.Event) {
 // sign says that claybot is still working if nothing was printed since the last message.
 func (t *talk) sign() {
 	if len(t.waits) > 0 && !t.wrote && !t.place.away {
-		fmt.Fprintln(t.errs, plain(texts.StillWorking(t.using)))
+		fmt.Fprintln(t.errs, plain(texts.Voice{}.StillWorking(t.using)))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/claybot/claybot/connectors/slack"
 	"github.com/claybot/claybot/connectors/telegram"
 	"github.com/claybot/claybot/platforms"
+	"github.com/claybot/claybot/texts"
 )
 
 // A roster is all connectors of a daemon.
@@ -109,9 +110,11 @@ func (d *daemon) addSchedules(c configs.Config) {
 		tree, _ := s.folder(heartbeat.Layout)
 		heartbeats := heartbeat.New(heartbeat.Config{
 			Dir: filepath.Join(c.DataDir, heartbeat.Layout.Folder), Tree: tree, Claims: s.db, Node: s.members.Node, Receipts: s.db, Log: d.log,
-			Gate:   d.config.gate(func(c configs.Config) string { return c.Schedule.Heartbeat.Off() }),
-			Place:  people.Foreground,
-			Notice: func(ctx context.Context, key, text string) error { return people.Notify(ctx, "", key, text) },
+			Gate:  d.config.gate(func(c configs.Config) string { return c.Schedule.Heartbeat.Off() }),
+			Place: people.Foreground,
+			Notice: func(ctx context.Context, key string, say func(texts.Voice) string) error {
+				return people.Notify(ctx, "", key, say)
+			},
 			Settings: func() heartbeat.Settings {
 				h := d.config.Load().Schedule.Heartbeat
 				return heartbeat.Settings{
@@ -126,6 +129,9 @@ func (d *daemon) addSchedules(c configs.Config) {
 		d.chats = append(d.chats, offConnector{"heartbeat", why})
 	}
 }
+
+// language is that of people whose own one is unknown.
+func (d *daemon) language() texts.Language { return texts.Language(d.config.Load().Language) }
 
 // zone is the time zone of schedules and of the times that users write.
 func (d *daemon) zone() *time.Location { return d.config.Load().Schedule.Cron.Zone }

@@ -27,6 +27,7 @@ import (
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/postgres"
 	"github.com/claybot/claybot/subagents"
+	"github.com/claybot/claybot/texts"
 )
 
 // A daemon is all parts of a running claybot, wired together.
@@ -118,7 +119,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 			Later: s.db, Texts: s.db, Asked: s.db, Marks: s.db, Parking: s.db,
 		},
 		Settings: agentsystem.Settings{
-			Profile: d.profile, Admission: d.admission, Society: d.society, Operators: d.operators, Zone: d.zone, Instances: c.Connectors.Platforms(),
+			Profile: d.profile, Admission: d.admission, Society: d.society, Operators: d.operators, Zone: d.zone, Language: d.language, Instances: c.Connectors.Platforms(),
 			OwnThreads:    d.ownThreads,
 			NoteEdits:     func() bool { return d.config.Load().Sessions.Edits == configs.EditsNote },
 			RunsPerMinute: func() int { return d.config.Load().Limits.RunsPerMinute },
@@ -312,7 +313,7 @@ func (d *daemon) maintain(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case x := <-d.stores.damaged:
-			if err := d.system.Tell(ctx, x.agent, x.sentence); err != nil {
+			if err := d.system.Tell(ctx, x.agent, func(v texts.Voice) string { return v.In(x.sentence) }); err != nil {
 				d.log.Warn("failed to notify users of damage", "agent", x.agent, "err", err)
 			}
 		case <-look.C:

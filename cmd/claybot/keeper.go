@@ -21,6 +21,7 @@ import (
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
+	"github.com/claybot/claybot/texts"
 )
 
 const (
@@ -303,19 +304,16 @@ func (k *keeper) notifyRestored(ctx context.Context) {
 		return
 	}
 	made, _ := time.Parse(copyTime, text) // zero: unknown
-	state := "lost"
-	if !made.IsZero() {
-		state = "damaged or replaced and is back at its state of " + made.UTC().Format("2006-01-02 15:04 UTC")
-	}
+	v := texts.Voice{}
 	approvals, err := k.db.Checkpoint(ctx, markWithdrawn)
 	if err != nil {
 		return
 	}
-	k.say(ctx, checkRestored, "", errors.New("claybot.db was "+state+"; its unfinished work has ended, and claybot notifies the affected users"))
-	err = k.system().People.NotifyOperators(ctx, "restored/"+text, "The database of claybot was "+state+". Unfinished work has ended with the reason `restored`, "+
-		"as have reminders and scheduled runs that were due by then. The log says why; `claybot outbox` lists messages that you can retry. "+
-		cmp.Or(approvals, withdrawn{}.String()))
-	err = errors.Join(err, k.notifyUsers(ctx, made, "My database was "+state+". I remember our conversation, but messages that had no reply, and reminders that were due, may be lost. Please send them again."))
+	k.say(ctx, checkRestored, "", errors.New("claybot.db was "+v.DatabaseState(made)+"; its unfinished work has ended, and claybot notifies the affected users"))
+	err = k.system().People.NotifyOperators(ctx, "restored/"+text, func(v texts.Voice) string {
+		return v.RestoredOperators(made) + " " + cmp.Or(approvals, withdrawn{}.String())
+	})
+	err = errors.Join(err, k.notifyUsers(ctx, made, func(v texts.Voice) string { return v.Restored(made) }))
 	if err == nil {
 		err = errors.Join(k.db.SetCheckpoint(ctx, markWithdrawn, ""), k.db.SetCheckpoint(ctx, markRestored, ""))
 	}
@@ -326,7 +324,7 @@ func (k *keeper) notifyRestored(ctx context.Context) {
 
 // notifyUsers notifies the users who are affected by a database that is back at its state of
 // made. If one cannot be notified, it continues with the others.
-func (k *keeper) notifyUsers(ctx context.Context, made time.Time, text string) error {
+func (k *keeper) notifyUsers(ctx context.Context, made time.Time, say func(texts.Voice) string) error {
 	ended, err := k.db.RestoredAgents(ctx)
 	errs := []error{err}
 	for e, err := range k.db.IndexedAgents(ctx) {
@@ -341,7 +339,7 @@ func (k *keeper) notifyUsers(ctx context.Context, made time.Time, text string) e
 			changed = changed || err == nil && info.ModTime().After(made)
 		}
 		if changed && e.Descriptor.Foreground() {
-			errs = append(errs, k.system().Tell(ctx, e.ID, text))
+			errs = append(errs, k.system().Tell(ctx, e.ID, say))
 		}
 	}
 	return errors.Join(errs...)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -73,3 +74,16 @@ var buildClients = sync.OnceValue(func() error {
 	patterns := `"` + strings.ReplaceAll(clientCommands, " ", ` "* | "`) + ` "*`
 	return os.WriteFile(filepath.Join(clientDir, "claybot"), fmt.Appendf(nil, dispatcher, patterns, plain, race), 0o755)
 })
+
+// person reads CHAT or CHAT:USER.
+func person(ts *testscript.TestScript, s string) (chat, user int64) {
+	c, u, ok := strings.Cut(s, ":")
+	if !ok {
+		u = c
+	}
+	chat, err := strconv.ParseInt(c, 10, 64)
+	ts.Check(err)
+	user, err = strconv.ParseInt(u, 10, 64)
+	ts.Check(err)
+	return chat, user
+}

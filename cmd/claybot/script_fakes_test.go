@@ -186,6 +186,9 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 	case len(args) == 3 && args[0] == "say": // telegram say CHAT[:USER] TEXT
 		chat, user := person(ts, args[1])
 		r.last = r.telegram.Say(chat, user, args[2])
+	case len(args) == 3 && args[0] == "speaks": // telegram speaks USER LANGUAGE
+		_, user := person(ts, args[1])
+		r.telegram.SetLanguage(user, args[2])
 	case len(args) == 4 && args[0] == "edit": // telegram edit CHAT MESSAGE TEXT
 		chat, _ := person(ts, args[1])
 		id, err := strconv.ParseInt(args[2], 10, 64)
@@ -251,19 +254,6 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 	}
 }
 
-// person reads CHAT or CHAT:USER.
-func person(ts *testscript.TestScript, s string) (chat, user int64) {
-	c, u, ok := strings.Cut(s, ":")
-	if !ok {
-		u = c
-	}
-	chat, err := strconv.ParseInt(c, 10, 64)
-	ts.Check(err)
-	user, err = strconv.ParseInt(u, 10, 64)
-	ts.Check(err)
-	return chat, user
-}
-
 func (r *rig) onTelegram(ts *testscript.TestScript, where string) []string {
 	chat, _ := person(ts, where)
 	var texts []string
@@ -286,6 +276,8 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 		if len(args) == 4 {
 			ts.Setenv(args[3], id)
 		}
+	case len(args) == 4 && args[0] == "speaks": // slack speaks USER LOCALE ZONE
+		r.slack.SetUser(slacktest.User{ID: args[1], Locale: args[2], Zone: args[3]})
 	case len(args) == 4 && args[0] == "edit": // slack edit CHANNEL MESSAGE TEXT
 		if !r.slack.Edit(args[1], args[2], args[3]) {
 			ts.Fatalf("there is no message %s", args[2])

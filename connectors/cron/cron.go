@@ -9,6 +9,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/schedule"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // Name is the name of the connector.
@@ -47,7 +48,7 @@ type Config struct {
 	Known func(connector string) bool
 	// Notice sends a sentence to the owner of a task or, without an owner, to the
 	// user who wrote last; once for each key. nil: it is only logged.
-	Notice func(ctx context.Context, owner, key, text string) error
+	Notice func(ctx context.Context, owner, key string, say func(texts.Voice) string) error
 	// Unusable reports whether the agent of a descriptor cannot be used at present,
 	// which the ledger records for its unfinished run; nil: unknown.
 	Unusable func(claybot.Descriptor) bool

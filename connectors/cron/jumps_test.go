@@ -11,6 +11,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // A task whose output did not arrive twice in a row rests until it is changed
@@ -24,8 +25,8 @@ func TestDeadRoute(t *testing.T) {
 				r.write("a", text)
 				r.cfg.Poll = time.Minute
 				told := make(map[string]string)
-				r.cfg.Notice = func(_ context.Context, owner, key, text string) error {
-					told[key] = owner + ": " + text
+				r.cfg.Notice = func(_ context.Context, owner, key string, say func(texts.Voice) string) error {
+					told[key] = owner + ": " + say(texts.Voice{})
 					return nil
 				}
 				r.start()

@@ -18,6 +18,7 @@ import (
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/storagetest"
+	"github.com/claybot/claybot/texts"
 )
 
 // A failing tree can be away.
@@ -325,7 +326,7 @@ func TestNodesRest(t *testing.T) {
 		var mu sync.Mutex
 		keys := make(map[string]int)
 		nodes := team(r, 3, func(_ int, c *cron.Config) {
-			c.Notice = func(_ context.Context, _, key, _ string) error {
+			c.Notice = func(_ context.Context, _, key string, _ func(texts.Voice) string) error {
 				mu.Lock()
 				defer mu.Unlock()
 				keys[key]++

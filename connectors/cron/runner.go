@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/schedule"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // Reasons of ledger rows that did not run.
@@ -381,9 +381,8 @@ func (r *runner) pause(ctx context.Context, s shot) error {
 		return nil
 	}
 	key := fmt.Sprintf("cron/rest/%s/%d", s.def.uid, s.planned.Unix())
-	text := fmt.Sprintf("The scheduled task “%s” is paused: the output of its last two runs did not arrive at %s. When that works again, change the task or enable it.",
-		connectors.OneLine(s.def.spec.Name, 80), s.def.spec.Route)
-	if err := r.cfg.Notice(ctx, s.def.spec.Owner, key, text); err != nil {
+	say := func(v texts.Voice) string { return v.TaskPaused(s.def.spec.Name) }
+	if err := r.cfg.Notice(ctx, s.def.spec.Owner, key, say); err != nil {
 		r.sched.Log.Warn("failed to notify the owner of a paused task", "task", s.slug, "err", err)
 	}
 	return nil

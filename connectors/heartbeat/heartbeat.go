@@ -12,6 +12,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/schedule"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // Name is the name of the connector.
@@ -46,7 +47,7 @@ type Config struct {
 	Place func(ctx context.Context) (claybot.Route, claybot.Time, error)
 	// Notice notifies a user, once for each key; storage.ErrNotFound if there is no
 	// user to notify. nil: it is only logged.
-	Notice func(ctx context.Context, key, text string) error
+	Notice func(ctx context.Context, key string, say func(texts.Voice) string) error
 	Now    func() time.Time // the wall clock, for tests of one that jumps; nil: time.Now
 	Log    *slog.Logger     // nil: no log
 	Gate   connectors.Gate  // while a setting switches the heartbeat off

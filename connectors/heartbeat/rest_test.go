@@ -25,7 +25,7 @@ func TestRestsUnattended(t *testing.T) {
 			r.Errorf("rests %q, next %v", b.Stopped, b.Next)
 		}
 		r.set(func() {
-			if want := "heartbeat/rest/946690200000: The heartbeat is paused: no user wrote during 3 ticks. It resumes when a user writes."; r.notices[0] != want {
+			if want := "heartbeat/rest/946690200000: The heartbeat is paused because you did not write during 3 ticks. It resumes when you write."; r.notices[0] != want {
 				r.Errorf("notice %q, want %q", r.notices[0], want)
 			}
 		})

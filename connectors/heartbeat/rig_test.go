@@ -20,6 +20,7 @@ import (
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/sqlite"
+	"github.com/claybot/claybot/texts"
 )
 
 // emptyStore is a database as a first start makes it, to be copied: making the
@@ -200,13 +201,13 @@ func (r *rig) write() {
 	r.word = claybot.At(time.Now().Add(r.shift))
 }
 
-func (r *rig) notice(_ context.Context, key, text string) error {
+func (r *rig) notice(_ context.Context, key string, say func(texts.Voice) string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.mute != nil {
 		return r.mute
 	}
-	r.notices = append(r.notices, key+": "+text)
+	r.notices = append(r.notices, key+": "+say(texts.Voice{}))
 	return nil
 }
 

@@ -54,8 +54,9 @@ type pending struct {
 // A paused is the reason of a pause.
 type paused struct {
 	At       claybot.Time `json:"at"`
-	Why      string       `json:"why"`  // part of a sentence
-	Notified bool         `json:"told"` // a person
+	Why      string       `json:"why"`             // part of a sentence
+	Ticks    int          `json:"ticks,omitempty"` // during which no user wrote; 0: the model refused to work
+	Notified bool         `json:"told"`            // a person
 }
 
 func decode(body []byte) (m state, err error) {

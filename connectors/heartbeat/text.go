@@ -48,11 +48,6 @@ func compose(items []item) ([]item, string) {
 	return items, count(len(items), "task") + " are due.\n\n" + strings.Join(entries, "\n\n")
 }
 
-// pauseText returns the notice of a pause.
-func pauseText(why string) string {
-	return "The heartbeat is paused: " + why + ". It resumes when a user writes."
-}
-
 // count formats a count.
 func count(n int, what string) string {
 	if n == 1 {

@@ -15,6 +15,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors/schedule"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 const (
@@ -101,7 +102,7 @@ func (h *Heartbeat) attend(ctx context.Context, s Settings) (route *claybot.Rout
 			m.Word, m.Unattended = word, 0
 		}
 		if m.Unattended >= s.MaxUnattended {
-			m.Paused = &paused{At: claybot.At(h.sched.Now()), Why: "no user wrote during " + count(m.Unattended, "tick")}
+			m.Paused = &paused{At: claybot.At(h.sched.Now()), Why: "no user wrote during " + count(m.Unattended, "tick"), Ticks: m.Unattended}
 		}
 	})
 	if err != nil {
@@ -164,7 +165,7 @@ func (h *Heartbeat) notify(ctx context.Context) error {
 	}
 	h.notified = time.Now()
 	if h.cfg.Notice != nil {
-		err := h.cfg.Notice(ctx, idPrefix+"rest/"+strconv.FormatInt(int64(p.At), 10), pauseText(p.Why))
+		err := h.cfg.Notice(ctx, idPrefix+"rest/"+strconv.FormatInt(int64(p.At), 10), func(v texts.Voice) string { return v.HeartbeatPaused(p.Ticks) })
 		if err != nil && !errors.Is(err, storage.ErrNotFound) { // without a user, the log has to suffice
 			if ctx.Err() == nil {
 				h.sched.Log.Warn("failed to notify the user that the heartbeat is paused", "err", err)

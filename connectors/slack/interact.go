@@ -6,6 +6,7 @@ import (
 
 	slackapi "github.com/slack-go/slack"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/texts"
 )
@@ -47,13 +48,14 @@ func (r *receiver) answer(ctx context.Context, s *socket, f frame, t press) erro
 	if !said.OK {
 		r.log.Info("answer not taken", "question", t.press.Answer.Question, "user", t.press.UserID, "channel", t.press.ChannelID, "again", said.Again)
 	}
+	voice := texts.To(ctx, claybot.User(t.press.Connector, t.press.ChannelID, t.press.UserID))
 	if t.kind == submitted && f.Accepts {
-		r.ack(s, f.EnvelopeID, shown(t.form, said))
+		r.ack(s, f.EnvelopeID, shown(voice, t.form, said))
 		return nil
 	}
 	r.ack(s, f.EnvelopeID, nil)
 	if !said.OK && t.channel != "" {
-		r.chat.whisper(ctx, t, cmp.Or(said.Text, texts.AnswerRejected))
+		r.chat.whisper(ctx, t, cmp.Or(said.Text, voice.In(texts.AnswerRejected)))
 	}
 	return nil
 }
@@ -61,8 +63,8 @@ func (r *receiver) answer(ctx context.Context, s *socket, f frame, t press) erro
 // shown returns the response to a submitted form: none, which closes it, if the
 // answer was accepted; an error at its input if the answer is invalid; or a
 // notice why no answer is accepted.
-func shown(f form, said connectors.PressResult) any {
-	switch text := cmp.Or(said.Text, texts.AnswerRejected); {
+func shown(voice texts.Voice, f form, said connectors.PressResult) any {
+	switch text := cmp.Or(said.Text, voice.In(texts.AnswerRejected)); {
 	case said.OK:
 		return nil
 	case said.Again:
@@ -84,7 +86,7 @@ func (c *Connector) openForm(ctx context.Context, t press) {
 		return // it is open: Slack redelivered the action
 	}
 	c.log.Warn("failed to open form", "question", t.form.Question, "err", c.refused(methodView, c.cfg.BotTokenName, err))
-	c.whisper(ctx, t, texts.SlackNoForm)
+	c.whisper(ctx, t, texts.To(ctx, claybot.User(t.press.Connector, t.press.ChannelID, t.press.UserID)).In(texts.SlackNoForm))
 }
 
 // whisper sends an ephemeral message to the user who acted. It is not retried.

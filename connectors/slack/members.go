@@ -26,6 +26,8 @@ type members struct {
 type member struct {
 	outsider bool   // no full member
 	name     string // for display; empty if unknown
+	locale   string // as de-DE; empty if unknown
+	zone     string // as Europe/Berlin; empty if unknown
 	until    time.Time
 }
 
@@ -55,17 +57,17 @@ func (c *Connector) outsider(ctx context.Context, user string) (bool, error) {
 	return m.outsider, err
 }
 
-// nameOf returns how a user is called, or nothing for a user of another workspace, TEAM/USER,
-// and where Slack does not say so quickly.
-func (c *Connector) nameOf(ctx context.Context, user string) string {
+// profile returns how a user is called, and their language and zone, or nothing for a user of
+// another workspace, TEAM/USER, and where Slack does not say so quickly.
+func (c *Connector) profile(ctx context.Context, user string) member {
 	if strings.ContainsRune(user, '/') {
-		return ""
+		return member{}
 	}
 	m, err := c.member(ctx, user, nameTime)
 	if err != nil {
 		c.log.Debug("the name of a user is unknown", "user", user, "err", err)
 	}
-	return m.name
+	return m
 }
 
 // member looks a user up, within a time. With an error the user counts as an outsider.
@@ -87,7 +89,7 @@ func (c *Connector) member(ctx context.Context, user string, within time.Duratio
 		}
 		c.members.fault.Store(nil)
 		name := connectors.PersonName(cmp.Or(u.Profile.DisplayName, u.Profile.RealName, u.RealName, u.Name))
-		return c.members.put(user, member{outsider: u.ID != user || !self.has(u), name: name}, memberTime), nil
+		return c.members.put(user, member{outsider: u.ID != user || !self.has(u), name: name, locale: u.Locale, zone: u.TZ}, memberTime), nil
 	}
 	if wait := waitFor(err); wait > 0 {
 		c.penalties.add(methodUserInfo, "", wait)
@@ -138,9 +140,9 @@ func (d door) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMe
 			return err
 		}
 	}
-	if m.From.Name == "" {
-		m.From.Name = d.chat.nameOf(ctx, to.UserID)
-	}
+	known := d.chat.profile(ctx, to.UserID)
+	m.From.Name = cmp.Or(m.From.Name, known.name)
+	m.Context.Locale, m.Context.Timezone = known.locale, known.zone
 	return d.gapHandler.Post(ctx, to, m)
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/texts"
 )
 
@@ -132,16 +133,16 @@ func (k keyboard) show(question string, chosen uint64) keyboard {
 }
 
 // toggle selects or deselects an option and updates the buttons.
-func (l *loop) toggle(ctx context.Context, t *callback, p press) {
+func (l *loop) toggle(ctx context.Context, t *callback, by claybot.Descriptor, p press) {
 	x, show := l.choices.press(t, p)
 	if show {
-		l.aside.do(ctx, func(ctx context.Context) { l.show(ctx, t.place(), x) })
+		l.aside.do(ctx, func(ctx context.Context) { l.show(ctx, t.place(), by, x) })
 	}
 }
 
 // show updates a message until no button presses are left, and answers their
 // callbacks after the update.
-func (l *loop) show(ctx context.Context, at place, x *choice) {
+func (l *loop) show(ctx context.Context, at place, by claybot.Descriptor, x *choice) {
 	for {
 		k, presses, ok := l.choices.next(x)
 		if !ok {
@@ -150,7 +151,7 @@ func (l *loop) show(ctx context.Context, at place, x *choice) {
 		err, text := l.mark(ctx, at, k), ""
 		if err != nil {
 			l.log.Warn("failed to show a choice", "err", err)
-			presses, text = append(presses, l.choices.fail(at, x)...), texts.TelegramAgain
+			presses, text = append(presses, l.choices.fail(at, x)...), texts.To(ctx, by).In(texts.TelegramAgain)
 		}
 		for _, id := range presses {
 			l.toast(ctx, id, text, false)

@@ -55,7 +55,8 @@ func (l *loop) presser(t *callback) (by claybot.Descriptor, ok bool) {
 
 func (l *loop) dead(ctx context.Context, t *callback) {
 	l.figures.ignored.Add(1)
-	l.say(ctx, t, texts.ButtonDead, true)
+	by, _ := l.presser(t)
+	l.say(ctx, t, texts.To(ctx, by).In(texts.ButtonDead), true)
 }
 
 // pressed submits the answer of a question's button.
@@ -63,14 +64,14 @@ func (l *loop) pressed(ctx context.Context, t *callback, by claybot.Descriptor, 
 	if p.verb == verbToggle {
 		if p.user != 0 && p.user != t.From.ID {
 			l.figures.ignored.Add(1)
-			l.say(ctx, t, texts.NotYours, true)
+			l.say(ctx, t, texts.To(ctx, by).In(texts.NotYours), true)
 			return nil
 		}
-		l.toggle(ctx, t, p)
+		l.toggle(ctx, t, by, p)
 		return nil
 	}
 	if p.verb == verbEdit {
-		l.say(ctx, t, texts.SendArguments(p.question[:min(len(p.question), shownID)]), true)
+		l.say(ctx, t, texts.To(ctx, by).SendArguments(p.question[:min(len(p.question), shownID)]), true)
 		return nil
 	}
 	if p.verb == verbDone {

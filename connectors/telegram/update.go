@@ -233,6 +233,7 @@ func (c *Connector) read(u *update, to claybot.Descriptor, username string) (msg
 			GroupID:   m.MediaGroupID,
 			Quote:     m.quoted(),
 			Group:     m.Chat.group(),
+			Locale:    m.From.LanguageCode,
 		},
 		Tainted: c.strange(m), FirstHand: m.typed(), Spoken: m.recorded(),
 	}

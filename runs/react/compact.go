@@ -73,6 +73,7 @@ func (c *compaction) tellFilling(ctx context.Context) error {
 
 // tell says a sentence to the reader. It is not worth failing for.
 func (c *compaction) tell(ctx context.Context, key, text string) {
+	text = texts.Of(ctx).In(text)
 	if c.turn.Reader == nil {
 		return
 	}

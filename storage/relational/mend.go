@@ -171,7 +171,7 @@ func tellDamaged(c *Conn, run claybot.Run, m claybot.AgentMessage) error {
 	_, err = enqueue(c, c.now(), string(run.ID), []claybot.Outgoing{{
 		ID: "damaged/" + string(run.ID), Kind: claybot.OutgoingNotice,
 		Run: run.ID, Agent: run.Agent, Message: m.ID, Route: route,
-		Text: fmt.Sprintf("Something went wrong while I worked on this. (run %s)", run.ID), Part: 1, Parts: 1,
+		Text: "Something went wrong while I worked on this.", Part: 1, Parts: 1,
 	}})
 	return err
 }

@@ -130,7 +130,7 @@ func TestDamagedRun(t *testing.T) {
 				t.Fatalf("unsent %+v, %v", out, err)
 			}
 			if o := out[0]; o.ID != "damaged/r1" || o.Kind != claybot.OutgoingNotice || o.Message != "m2" || o.Route.ThreadID != "T2" ||
-				o.Text != "Something went wrong while I worked on this. (run r1)" {
+				o.Text != "Something went wrong while I worked on this." {
 				t.Errorf("notice %+v", o)
 			}
 			if r, err := db.Receipt(ctx, "m1"); err != nil || r.Run == nil || r.Run.State != claybot.RunFailed || len(r.Replies) != 1 {

@@ -170,7 +170,7 @@ func (s *Server) call(method, token string, args url.Values, r *http.Request) an
 	case "conversations.list":
 		return s.list(args)
 	case "users.info":
-		return s.userInfo(args.Get("user"))
+		return s.userInfo(args.Get("user"), args.Get("include_locale") == "true")
 	}
 	return refuse("unknown_method")
 }

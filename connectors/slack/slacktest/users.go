@@ -5,6 +5,9 @@ import "strings"
 // A User is what Slack says about a user. All users whom SetUser does not name are full
 // members of the bot's workspace.
 type User struct {
+	// Locale is told with include_locale alone. It is such as de-DE, and Zone such as Europe/Berlin; both
+	// are left out where they are empty (docs.slack.dev/reference/methods/users.info, 2026-11-28).
+	Locale, Zone    string
 	ID              string
 	Team            string   // home; default the bot's workspace
 	Teams           []string // further workspaces, in an organization with several
@@ -24,7 +27,7 @@ func (s *Server) SetUser(u User) {
 }
 
 // userInfo is the answer of users.info. The lock is held.
-func (s *Server) userInfo(id string) answer {
+func (s *Server) userInfo(id string, locale bool) answer {
 	u := s.users[id]
 	if id == "" || u.Unknown || strings.ContainsRune(id, '/') {
 		return refuse("user_not_found")
@@ -42,6 +45,12 @@ func (s *Server) userInfo(id string) answer {
 			"is_restricted": u.Restricted || u.UltraRestricted, "is_ultra_restricted": u.UltraRestricted,
 		} {
 			user[k] = v
+		}
+		if u.Zone != "" {
+			user["tz"] = u.Zone
+		}
+		if locale && u.Locale != "" {
+			user["locale"] = u.Locale
 		}
 	}
 	if u.Team != s.cfg.Team || u.Stranger { // of users of other workspaces only

@@ -1,6 +1,7 @@
 package telegramtest
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"strings"
@@ -11,9 +12,10 @@ import (
 type person struct {
 	name     string
 	username string
-	blocked  bool // blocked the bot
-	deleted  bool // the account is gone
-	wrote    bool // has a private chat with the bot
+	blocked  bool   // blocked the bot
+	deleted  bool   // the account is gone
+	wrote    bool   // has a private chat with the bot
+	language string // of their app; empty: en
 }
 
 // AddPerson names a person; others are called "User <id>".
@@ -22,6 +24,14 @@ func (s *Server) AddPerson(id int64, name, username string) {
 	defer s.mu.Unlock()
 	p := s.person(id)
 	p.name, p.username = name, username
+}
+
+// SetLanguage sets the language of a person's app, as an IETF tag such as de-AT
+// (core.telegram.org/bots/api#user, language_code, 2026-11-28).
+func (s *Server) SetLanguage(id int64, language string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.person(id).language = language
 }
 
 func (s *Server) person(id int64) *person {
@@ -157,7 +167,7 @@ func (s *Server) user(id int64) map[string]any {
 		return map[string]any{"id": s.bot, "is_bot": true, "first_name": s.cfg.Username, "username": s.cfg.Username}
 	}
 	p := s.person(id)
-	u := map[string]any{"id": id, "is_bot": false, "first_name": p.name, "language_code": "en"}
+	u := map[string]any{"id": id, "is_bot": false, "first_name": p.name, "language_code": cmp.Or(p.language, "en")}
 	if p.username != "" {
 		u["username"] = p.username
 	}

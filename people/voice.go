@@ -1,0 +1,249 @@
+package people
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
+)
+
+// A manner is how a person, or a group, is spoken to. Empty fields are unknown.
+type manner struct {
+	// Language and Timezone are what was chosen with /language and /timezone.
+	Language string `json:"language,omitempty"`
+	Timezone string `json:"timezone,omitempty"`
+	// Locale and Zone are what the platform said last.
+	Locale string `json:"locale,omitempty"`
+	Zone   string `json:"zone,omitempty"`
+}
+
+// mannerTime is how long the store may take to say how a person is spoken to.
+const mannerTime = 5 * time.Second
+
+// mannerKey is the key of the checkpoint with the manner of an owner, or of a group as in
+// claybot.Audience.Place.
+func mannerKey(who string) string { return "voice/" + who }
+
+// manner reads how a person or a group is spoken to. What cannot be read is unknown: a notice in
+// English is better than none.
+func (dir *Directory) manner(ctx context.Context, who string) (m manner) {
+	if dir.cfg.Marks == nil || who == "" {
+		return m
+	}
+	stored, err := dir.cfg.Marks.Checkpoint(ctx, mannerKey(who))
+	if err == nil && stored != "" {
+		err = json.Unmarshal([]byte(stored), &m)
+	}
+	if err != nil {
+		dir.cfg.Log.Warn("failed to read a language setting", "of", who, "err", err)
+	}
+	return m
+}
+
+// change stores a changed manner of a person or a group; it stores nothing where fn changes nothing.
+func (dir *Directory) change(ctx context.Context, who string, fn func(*manner)) error {
+	if dir.cfg.Marks == nil || who == "" {
+		return nil
+	}
+	dir.changing.Lock()
+	defer dir.changing.Unlock()
+	stored, err := dir.cfg.Marks.Checkpoint(ctx, mannerKey(who))
+	if err != nil {
+		return fmt.Errorf("read the language of %s: %w", who, err)
+	}
+	var m manner
+	if stored != "" {
+		_ = json.Unmarshal([]byte(stored), &m) // what is damaged is replaced
+	}
+	was := m
+	if fn(&m); m == was {
+		return nil
+	}
+	b, _ := json.Marshal(m) // strings always marshal
+	if err := dir.cfg.Marks.SetCheckpoint(ctx, mannerKey(who), string(b)); err != nil {
+		return fmt.Errorf("store the language of %s: %w", who, err)
+	}
+	return nil
+}
+
+// Learn stores what a platform says of the language and the zone of the person who wrote a
+// message, for the notices that follow no message. It stores only what is new.
+func (dir *Directory) Learn(ctx context.Context, d claybot.Descriptor, c claybot.MessageContext) {
+	if !d.Foreground() || c.Locale == "" && c.Timezone == "" {
+		return
+	}
+	said := manner{Locale: c.Locale, Zone: c.Timezone}
+	if dir.learned.is(d.OwnerID(), said) {
+		return
+	}
+	err := dir.change(ctx, d.OwnerID(), func(m *manner) { m.Locale, m.Zone = cmp.Or(c.Locale, m.Locale), cmp.Or(c.Timezone, m.Zone) })
+	if err != nil {
+		dir.cfg.Log.Warn("failed to store what a platform says of a person", "err", err)
+		return
+	}
+	dir.learned.put(d.OwnerID(), said)
+}
+
+// learned remembers what this process has stored of the people who wrote lately.
+type learned struct {
+	mu  sync.Mutex
+	all map[string]manner
+}
+
+const maxLearned = 10_000
+
+func (l *learned) is(who string, m manner) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all[who] == m
+}
+
+func (l *learned) put(who string, m manner) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil || len(l.all) >= maxLearned {
+		l.all = make(map[string]manner)
+	}
+	l.all[who] = m
+}
+
+// Voice returns how claybot speaks at a route to the readers of the agent of d; c belongs to the
+// message that is answered, if one is.
+//
+// A person is spoken to in the language that they chose, else in that of their platform, else in
+// that of the installation. Their choice holds in all their chats. In a group, which several people
+// read, it is the language that was chosen there, else that of the installation. It is the same
+// with the zone of times.
+func (dir *Directory) Voice(ctx context.Context, d claybot.Descriptor, c claybot.MessageContext, r claybot.Route) texts.Voice {
+	v := texts.Voice{Language: texts.English, Zone: time.UTC}
+	if at, _ := dir.cfg.Connector(r.Connector).(connectors.Commander); at != nil {
+		v.Command = func(name string) string { return at.Command(r, name) }
+	}
+	if dir.cfg.Zone != nil {
+		v.Zone = dir.cfg.Zone()
+	}
+	if dir.cfg.Language != nil {
+		v.Language = dir.cfg.Language()
+	}
+	languages, zones := dir.wishes(ctx, d, c, r)
+	for _, l := range languages {
+		if l, ok := texts.LanguageOf(l); ok {
+			v.Language = l
+			break
+		}
+	}
+	for _, z := range zones {
+		if zone, err := time.LoadLocation(z); err == nil && z != "" && z != "Local" {
+			v.Zone, v.Own = zone, true
+			break
+		}
+	}
+	return v
+}
+
+// wishes returns the languages and zones of the readers, the first the most important.
+func (dir *Directory) wishes(ctx context.Context, d claybot.Descriptor, c claybot.MessageContext, r claybot.Route) (languages, zones []string) {
+	if place := dir.AudienceOf(d, r).Place; place != "" {
+		m := dir.manner(ctx, place)
+		return []string{m.Language}, []string{m.Timezone}
+	}
+	if d.OwnerID() == "" {
+		return nil, nil
+	}
+	all := make([]manner, 0, 1)
+	for _, id := range dir.Identities(d.OwnerID()) {
+		m := dir.manner(ctx, id)
+		languages, zones = append(languages, m.Language), append(zones, m.Timezone)
+		if all = append(all, m); id == d.OwnerID() { // what their platform says here comes before what another one says
+			all[0], all[len(all)-1] = all[len(all)-1], all[0]
+		}
+	}
+	languages, zones = append(languages, c.Locale), append(zones, c.Timezone)
+	for _, m := range all {
+		languages, zones = append(languages, m.Locale), append(zones, m.Zone)
+	}
+	return languages, zones
+}
+
+// Speaking returns a context in which texts.Of returns the Voice of the answer to a message of
+// the agent of d.
+func (dir *Directory) Speaking(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage) context.Context {
+	stored := context.WithoutCancel(ctx) // the end of a run that was stopped is told as well
+	return texts.With(ctx, sync.OnceValue(func() texts.Voice {
+		ctx, cancel := context.WithTimeout(stored, mannerTime)
+		defer cancel()
+		return dir.Voice(ctx, d, m.Context, m.ReplyRoute(d))
+	}))
+}
+
+// VoiceAt returns how claybot speaks to the person of a foreground agent outside of an answer.
+func (dir *Directory) VoiceAt(ctx context.Context, d claybot.Descriptor, r claybot.Route) texts.Voice {
+	return dir.Voice(ctx, d, claybot.MessageContext{}, r)
+}
+
+// VoiceOf is VoiceAt for the reader of an outgoing message.
+func (dir *Directory) VoiceOf(ctx context.Context, o claybot.Outgoing) texts.Voice {
+	return dir.VoiceAt(ctx, claybot.User(o.Route.Connector, o.Route.ChannelID, o.Route.UserID), o.Route)
+}
+
+// chosenBy returns whose setting a person changes in a conversation: that of the group, or of
+// all their identities.
+func (dir *Directory) chosenBy(d claybot.Descriptor) []string {
+	if place := dir.AudienceOf(d, claybot.Route{}).Place; place != "" {
+		return []string{place}
+	}
+	return dir.Identities(d.OwnerID())
+}
+
+// SetLanguage stores the language that is spoken to the readers of a conversation; the empty one
+// leaves it to the platform and the installation.
+func (dir *Directory) SetLanguage(ctx context.Context, d claybot.Descriptor, l texts.Language) error {
+	return dir.choose(ctx, d, func(m *manner) { m.Language = string(l) })
+}
+
+// SetTimezone stores the zone, by its IANA name, of the times that are told to the readers of a
+// conversation; the empty one leaves it to the platform and the installation.
+func (dir *Directory) SetTimezone(ctx context.Context, d claybot.Descriptor, zone string) error {
+	return dir.choose(ctx, d, func(m *manner) { m.Timezone = zone })
+}
+
+func (dir *Directory) choose(ctx context.Context, d claybot.Descriptor, fn func(*manner)) error {
+	for _, who := range dir.chosenBy(d) {
+		if err := dir.change(ctx, who, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ZoneNamed returns the zone of an IANA name such as europe/berlin, in any case.
+func ZoneNamed(name string) (*time.Location, bool) {
+	if name == "" || strings.EqualFold(name, "local") || len(name) > 64 {
+		return nil, false
+	}
+	parts := strings.FieldsFunc(strings.ReplaceAll(name, " ", "_"), func(r rune) bool { return r == '/' })
+	for _, form := range []string{name, strings.ToUpper(name), titled(strings.Join(parts, "/"))} {
+		if zone, err := time.LoadLocation(form); err == nil {
+			return zone, true
+		}
+	}
+	return nil, false
+}
+
+// titled writes the words of a name with capitals, as America/New_York.
+func titled(name string) string {
+	b := []byte(strings.ToLower(name))
+	for i := range b {
+		if (i == 0 || b[i-1] == '/' || b[i-1] == '_' || b[i-1] == '-') && b[i] >= 'a' && b[i] <= 'z' {
+			b[i] -= 'a' - 'A'
+		}
+	}
+	return string(b)
+}

@@ -1,0 +1,159 @@
+package texts
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/claybot/claybot/connectors"
+)
+
+// untranslated are the files of this package without texts for people.
+var untranslated = []string{"agents.go", "clock.go", "german.go", "voice.go"}
+
+// verbs are the values in a text, with the number of each if it has one.
+var verbs = regexp.MustCompile(`%(?:\[(\d)\])?[a-z%]`)
+
+// words reports whether a literal says something to people.
+func words(text string) bool {
+	return strings.ContainsFunc(verbs.ReplaceAllString(text, ""), func(r rune) bool { return r >= 'a' && r <= 'z' })
+}
+
+// catalogue returns the texts of this package, with where each is written: what has several
+// words, what is a constant, what is said, and the first column of tables.
+func catalogue(t *testing.T) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") || slices.Contains(untranslated, name) {
+			continue
+		}
+		files := token.NewFileSet()
+		f, err := parser.ParseFile(files, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			for _, text := range said(n) {
+				if words(text) {
+					all[text] = files.Position(n.Pos()).String()
+				}
+			}
+			return true
+		})
+	}
+	return all
+}
+
+// said returns the texts of one node.
+func said(n ast.Node) []string {
+	switch n := n.(type) {
+	case *ast.BasicLit:
+		if text := literal(n); strings.Contains(strings.TrimSpace(text), " ") {
+			return []string{text}
+		}
+	case *ast.ValueSpec:
+		var all []string
+		for _, v := range n.Values {
+			all = append(all, literal(v))
+		}
+		return all
+	case *ast.CompositeLit:
+		if len(n.Elts) > 0 && n.Type == nil {
+			return []string{literal(n.Elts[0])}
+		}
+	case *ast.CallExpr:
+		if fn, ok := n.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Say", "In", "Count"}, fn.Sel.Name) {
+			return []string{literal(n.Args[min(len(n.Args)-1, map[string]int{"Count": 1}[fn.Sel.Name])])}
+		}
+	}
+	return nil
+}
+
+func literal(e ast.Expr) string {
+	l, ok := e.(*ast.BasicLit)
+	if !ok || l.Kind != token.STRING {
+		return ""
+	}
+	text, _ := strconv.Unquote(l.Value) // it was parsed
+	return text
+}
+
+// values returns the values of a text, sorted, by their numbers.
+func values(text string) []string {
+	var all []string
+	next := 1
+	for _, m := range verbs.FindAllStringSubmatch(text, -1) {
+		verb := m[0][len(m[0])-1:]
+		if verb == "%" {
+			continue
+		}
+		if m[1] != "" {
+			next, _ = strconv.Atoi(m[1])
+		}
+		all = append(all, strconv.Itoa(next)+verb)
+		next++
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Every language has every text, with the same values and as many forms as it needs, and no text
+// that is not said any more.
+func TestLanguages(t *testing.T) {
+	all := catalogue(t)
+	for _, c := range commandHelp() {
+		all[c] = "connectors.Commands"
+	}
+	for language, g := range grammars {
+		if language == English {
+			continue
+		}
+		for _, text := range slices.Sorted(maps.Keys(all)) {
+			said, ok := g.texts[text]
+			if !ok {
+				t.Errorf("%s: %s has no text for\n%q: \"\",", all[text], language, text)
+				continue
+			}
+			forms, want := strings.Split(said, "|"), 1
+			if strings.Contains(text, "|") {
+				want = g.forms
+			}
+			if len(forms) != want {
+				t.Errorf("%s: %q has %d forms, want %d", language, said, len(forms), want)
+			}
+			for _, form := range forms {
+				given, source := values(form), values(strings.Split(text, "|")[0])
+				if want > 1 {
+					source = values(text[strings.LastIndexByte(text, '|')+1:])
+				}
+				if !slices.Equal(given, source) && !(want > 1 && len(given) < len(source)) {
+					t.Errorf("%s: %q has the values %q, want those of %q, %q", language, form, given, text, source)
+				}
+			}
+		}
+		for text := range g.texts {
+			if _, ok := all[text]; !ok {
+				t.Errorf("%s has %q, which claybot says no more", language, text)
+			}
+		}
+	}
+}
+
+func commandHelp() (all []string) {
+	for _, c := range connectors.Commands {
+		all = append(all, c.Help)
+	}
+	return all
+}

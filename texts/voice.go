@@ -1,0 +1,162 @@
+package texts
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/lazyregexp"
+)
+
+// A Language is a language that the catalogue is complete in, by its ISO 639-1 code. The zero
+// Language is English.
+type Language string
+
+// The languages of the catalogue.
+const (
+	English Language = "en"
+	German  Language = "de"
+)
+
+// A grammar is what the catalogue knows of a language besides English.
+type grammar struct {
+	Name   string            // in the language itself
+	texts  map[string]string // by the English text
+	forms  int               // of a counted noun
+	plural func(n int64) int // which form a number takes
+	clock  clock
+}
+
+// plural is the rule of English and German.
+func plural(n int64) int {
+	if n == 1 {
+		return 0
+	}
+	return 1
+}
+
+// grammars are the languages besides English; adding one here is all that it takes.
+var grammars = map[Language]grammar{
+	English: {Name: "English", forms: 2, plural: plural, clock: englishClock},
+	German:  {Name: "Deutsch", texts: german, forms: 2, plural: plural, clock: germanClock},
+}
+
+// Languages lists the languages, by their own names.
+func Languages() string { return "English (en), Deutsch (de)" }
+
+// LanguageOf returns the language of a locale such as de, de-AT or de_AT, or of a language's own
+// name; ok is false where the catalogue has none.
+func LanguageOf(locale string) (l Language, ok bool) {
+	word := strings.ToLower(strings.TrimSpace(locale))
+	if i := strings.IndexAny(word, "-_"); i > 0 {
+		word = word[:i]
+	}
+	for l, g := range grammars {
+		if word == string(l) || word == strings.ToLower(g.Name) {
+			return l, true
+		}
+	}
+	return "", false
+}
+
+// A Voice is how claybot speaks to the readers of one chat. The zero Voice speaks English, tells
+// times in UTC, and writes commands as /command.
+type Voice struct {
+	Language Language
+	// Zone is that of the times; nil for UTC. Times name it unless it is the readers' Own.
+	Zone *time.Location
+	Own  bool
+	// Command is how people write a command in this chat; nil for /command.
+	Command func(name string) string
+}
+
+func (v Voice) grammar() grammar {
+	if g, ok := grammars[v.Language]; ok {
+		return g
+	}
+	return grammars[English]
+}
+
+// In returns a text of the catalogue in the language, with the commands in it as people write
+// them here, but without its values. A text that the catalogue lacks stays as it is.
+func (v Voice) In(text string) string {
+	if said, ok := v.grammar().texts[text]; ok {
+		text = said
+	}
+	if v.Command == nil || !strings.Contains(text, "/") {
+		return text
+	}
+	return commandWords.ReplaceAllStringFunc(text, func(word string) string {
+		at := strings.IndexByte(word, '/')
+		return word[:at] + v.Command(word[at+1:])
+	})
+}
+
+// commandWords are the commands in a text, with the character before each.
+var commandWords = lazyregexp.New(`(?:^|[\s(“"*` + "`" + `])/(?:` + commandNames() + `)\b`)
+
+func commandNames() string {
+	names := make([]string, len(connectors.Commands))
+	for i, c := range connectors.Commands {
+		names[i] = regexp.QuoteMeta(c.Name)
+	}
+	return strings.Join(names, "|")
+}
+
+// Say returns a text of the catalogue in the language, with its values in place; see fmt.Sprintf.
+// Only the text is translated, and only its commands are written as people write them here:
+// values stay as they are.
+func (v Voice) Say(text string, args ...any) string {
+	if text = v.In(text); len(args) > 0 {
+		return fmt.Sprintf(text, args...)
+	}
+	return text
+}
+
+// Count is Say for a text with one form for each plural form of the language, separated by |. The
+// number is its first value.
+func (v Voice) Count(n int64, forms string, args ...any) string {
+	g, all := v.grammar(), strings.Split(v.In(forms), "|")
+	form := all[min(g.plural(n), len(all)-1)]
+	if !strings.Contains(form, "%") {
+		return form
+	}
+	return fmt.Sprintf(form, append([]any{n}, args...)...)
+}
+
+// speaking is the key of the Voice in a context.
+type speaking struct{}
+
+// With returns a context in which Of returns the result of voice. It is called when the first
+// text is needed.
+func With(ctx context.Context, voice func() Voice) context.Context {
+	return context.WithValue(ctx, speaking{}, voice)
+}
+
+// readers is the key of the function in a context that knows all readers.
+type readers struct{}
+
+// WithReaders returns a context in which To knows the people of all chats.
+func WithReaders(ctx context.Context, voice func(context.Context, claybot.Descriptor) Voice) context.Context {
+	return context.WithValue(ctx, readers{}, voice)
+}
+
+// To returns the Voice for a person in a chat, for what a connector says by itself.
+func To(ctx context.Context, d claybot.Descriptor) Voice {
+	if voice, ok := ctx.Value(readers{}).(func(context.Context, claybot.Descriptor) Voice); ok {
+		return voice(ctx, d)
+	}
+	return Voice{}
+}
+
+// Of returns the Voice for the readers of what is said in a context, or the zero Voice.
+func Of(ctx context.Context) Voice {
+	if voice, ok := ctx.Value(speaking{}).(func() Voice); ok {
+		return voice()
+	}
+	return Voice{}
+}
