@@ -49,6 +49,10 @@ type Manager struct {
 	providers map[string]Provider
 	wake      chan struct{} // holds one when there is a removal to try again
 
+	life       context.Context //nolint:containedctx // of launched commands
+	end        context.CancelFunc
+	background sync.WaitGroup // watches them
+
 	mu    sync.Mutex
 	slots map[slotKey]*slot
 }
@@ -65,6 +69,8 @@ type slot struct {
 	ws    Workspace // nil: it must be opened
 	spec  Spec      // with which ws was opened
 	entry Entry     // as it was written last
+
+	launched map[string]Process // that run; see Launcher
 }
 
 // NewManager makes a Manager. Nothing is removed until Run.
@@ -76,6 +82,7 @@ func NewManager(cfg ManagerConfig) *Manager {
 		cfg.TTL = DefaultTTL
 	}
 	m := &Manager{cfg: cfg, log: cfg.Log, providers: make(map[string]Provider), slots: make(map[slotKey]*slot), wake: make(chan struct{}, 1)}
+	m.life, m.end = context.WithCancel(context.Background())
 	for _, p := range cfg.Providers {
 		m.providers[p.Name()] = p
 	}
@@ -236,6 +243,7 @@ func (m *Manager) remove(ctx context.Context, s *slot, e Entry) (Entry, error) {
 	s.ws = nil
 	s.entry = Entry{}
 	s.mu.Unlock()
+	s.halt()
 	p, failed := m.provider(e.Provider)
 	if failed == nil {
 		failed = p.Remove(ctx, e.Key, e.Data)

@@ -18,6 +18,7 @@ import (
 	"github.com/claybot/claybot/runs/react"
 	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/tools/shell"
 )
 
 // engines choose how an agent runs: its model, prompt, tools, rules and limits.
@@ -89,7 +90,9 @@ func (e *engines) rules(a claybot.Agent) tools.Rules {
 	p := e.config.profile(a)
 	r := rulesOf(p, e.system.Profiles.OwnSettings(a.ID).Approved)
 	if p.Workspace.Provider == configs.WorkspaceLocal {
-		r.Confirm = append(r.Confirm, tools.Confirming{Tools: "shell", When: tools.ConfirmUnlessAllowed})
+		for _, name := range shell.Commanding {
+			r.Confirm = append(r.Confirm, tools.Confirming{Tools: name, When: tools.ConfirmUnlessAllowed})
+		}
 	}
 	return r
 }

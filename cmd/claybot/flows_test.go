@@ -87,7 +87,9 @@ var within = map[string]string{
 	"cron_read_memory": "of the task itself", "cron_write_memory": "of the task itself",
 	"list_files": "as grep", "search_files": "as read_file",
 	"ls": "as grep", "glob": "as grep", "write_todos": "of the conversation", "read_todos": "of the conversation",
-	"shell":     "in the workspace that read_file reads; its network has a door of its own",
+	"shell":        "in the workspace that read_file reads; its network has a door of its own",
+	"process_list": "in the workspace that read_file reads", "process_log": "in the workspace that read_file reads",
+	"process_input": "as shell", "process_stop": "in the workspace that read_file reads",
 	"fetch_url": "see web.unlisted", "web_search": "see web.unlisted",
 }
 

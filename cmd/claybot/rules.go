@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/tools/shell"
 	"github.com/claybot/claybot/web"
 )
 
@@ -61,6 +63,12 @@ func rulesOf(p configs.Profile, approved []string) tools.Rules {
 	r := tools.Rules{Ask: p.Care.Approve, Allow: p.Care.Allow, Always: approved, Quorum: p.Care.Quorum, Approvers: p.Care.Approvers}
 	for _, c := range p.Care.Confirm {
 		r.Confirm = append(r.Confirm, tools.Confirming{Tools: c.Tools, When: tools.Confirm(c.When)})
+		if c.Tools == shell.Name { // what is said of commands holds for what a running one is told
+			r.Confirm = append(r.Confirm, tools.Confirming{Tools: shell.Commanding[1], When: tools.Confirm(c.When)})
+		}
+	}
+	if slices.Contains(r.Ask, shell.Name) {
+		r.Ask = append(slices.Clone(r.Ask), shell.Commanding[1])
 	}
 	if p.Care.NoApproval {
 		r.Quorum = unreachable(p.Care)

@@ -75,6 +75,7 @@ func newTooling(ctx context.Context, config *settings, s *stores, system func() 
 }
 
 func (t *tooling) close() {
+	t.workspaces.manager.Close()
 	for _, err := range []error{t.browsers.Close(), t.workspaces.docker.Close()} {
 		if err != nil {
 			t.workspaces.log.Warn("failed to close browsers and workspaces", "err", err)

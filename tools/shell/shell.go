@@ -1,4 +1,8 @@
-// Package shell is the tool with which an agent runs commands in its workspace.
+// Package shell are the tools with which an agent runs commands in its workspace: shell, and
+// process_list, process_log, process_input and process_stop for those in the background.
+//
+// Background processes belong to the workspace and to this process of claybot: they end with
+// either. Their list and logs are files of the workspace.
 //
 // Only cmd imports it.
 package shell
@@ -28,7 +32,7 @@ const (
 
 const description = "Runs a command with /bin/sh in your workspace, and returns its exit code and the end of its output. " +
 	"An exit code other than 0 is a result, not an error. The command has no input: one that waits for some is ended. " +
-	"A long output is kept whole in a file, whose name is in the result."
+	"A long output is kept whole in a file, whose name is in the result. A server, or what takes very long, is started with background: true."
 
 // Tools are the tools of this package, on the workspace that open finds for a
 // call. A nil error of open comes with a workspace; its errors are as those of a
@@ -47,6 +51,14 @@ func Tools(open func(ctx context.Context, env tools.Env) (workspace.Workspace, e
 		Dir     string `json:"cwd,omitempty" jsonschema:"the folder in which it begins; that of the workspace when absent"`
 		Wall    *int64 `json:"timeout,omitempty" jsonschema:"seconds after which it is ended, 1 to 86400; 0 for no limit; 3600 when absent"`
 		Idle    *int64 `json:"idle_timeout,omitempty" jsonschema:"seconds without any output after which it is ended, 1 to 86400; 0 for no limit; 60 when absent"`
+		Beside  bool   `json:"background,omitempty" jsonschema:"true: it goes on without limits of time and the call returns at once; process_list, process_log, process_input and process_stop are for it"`
+	}
+	reaches := func(env tools.Env, _ json.RawMessage) tools.Class {
+		switch network(env) {
+		case "", workspace.NetworkNone, workspace.NetworkAllow:
+			return tools.Inside
+		}
+		return tools.Outward
 	}
 	s := tools.Spec{
 		Tool:    llm.Tool{Name: Name, Description: description},
@@ -56,16 +68,10 @@ func Tools(open func(ctx context.Context, env tools.Env) (workspace.Workspace, e
 		Scopes:  []string{tools.ScopeShell},
 		Whole:   "command",
 		Subject: subject,
-		Reaches: func(env tools.Env, _ json.RawMessage) tools.Class {
-			switch network(env) {
-			case "", workspace.NetworkNone, workspace.NetworkAllow:
-				return tools.Inside
-			}
-			return tools.Outward
-		},
-		Listed: func(env tools.Env, _ json.RawMessage) bool { return !env.Tainted },
+		Reaches: reaches,
+		Listed:  func(env tools.Env, _ json.RawMessage) bool { return !env.Tainted },
 	}
-	return []tools.Tool{tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
+	shell := tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
 		if strings.TrimSpace(in.Command) == "" || len(in.Command) > maxCommand || strings.ContainsRune(in.Command, 0) {
 			return tools.Result{}, invalid("field command: want 1 to %d bytes, without NUL", maxCommand)
 		}
@@ -81,13 +87,24 @@ func Tools(open func(ctx context.Context, env tools.Env) (workspace.Workspace, e
 		if err != nil {
 			return tools.Result{}, tools.WorkspaceFault(err)
 		}
+		if in.Beside {
+			if in.Wall != nil || in.Idle != nil {
+				return tools.Result{}, invalid("field background: a background process has no limits of time; leave out timeout and idle_timeout, and end it with %s", processStop)
+			}
+			id, err := background(ctx, w, in.Command, in.Dir)
+			if err != nil {
+				return tools.Result{}, tools.WorkspaceFault(err)
+			}
+			return tools.Result{Text: fmt.Sprintf("process %s is started; see its output with %s", id, processLog), What: "started " + cut(in.Command)}, nil
+		}
 		strange := LetsIn(network(env))
 		r, err := w.Exec(ctx, workspace.Command{Shell: in.Command, Dir: in.Dir, Wall: wall, Idle: idle})
 		if err != nil {
 			return tools.Result{Untrusted: strange}, tools.WorkspaceFault(err) // which has the end of the output
 		}
 		return tools.Result{Text: describe(r), What: "ran " + cut(in.Command), Untrusted: strange}, nil
-	})}
+	})
+	return append([]tools.Tool{shell}, kit{open, network, reaches}.tools()...)
 }
 
 // LetsIn reports whether a command with a mode of network may read texts of strangers.
