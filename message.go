@@ -90,6 +90,8 @@ type AgentMessage struct {
 	Run    RunID   `json:"run,omitempty"`
 	// Files belong to the text.
 	Files []FileReference `json:"files,omitempty"`
+	// Earlier is read when a run takes the message; no stored message has it.
+	Earlier *Earlier `json:"-"`
 	// Engine is the engine of the run that takes this message; empty: the one
 	// of the agent's profile.
 	Engine string `json:"engine,omitempty"`

@@ -32,7 +32,8 @@ type Record struct {
 	Text      string    `json:"text,omitempty"`
 	From      *Sender   `json:"from,omitempty"`
 	Quote     string    `json:"quote,omitempty"`
-	Origin    string    `json:"origin,omitempty"` // system: who sent it, an agent's id, cron, heartbeat or claybot
+	Earlier   *Earlier  `json:"earlier,omitempty"` // user: what was said before it
+	Origin    string    `json:"origin,omitempty"`  // system: who sent it, an agent's id, cron, heartbeat or claybot
 	// Kind, Silent and SenderName are those of a system message.
 	Kind       SystemKind `json:"kind,omitempty"`
 	Silent     bool       `json:"silent,omitempty"`

@@ -117,7 +117,7 @@ func (a *assembly) makeAgents() {
 		Parts: worker.Parts{
 			Boxes: a.inboxes, Waiters: &a.results.waiters, Deliverer: s.deliverer, People: s.People, Profiles: s.Profiles, Questions: s.Questions,
 			Subagents: s.Subagents.Supervisor, Hub: a.Hub, AtWork: a.work, Connector: a.connector, Complete: a.intake.complete, DropDoomed: a.results.dropDoomed,
-			First: s.windows.shown.first,
+			First: s.windows.shown.first, Said: chats{a.connector, a.intake.masked, a.Log}.said,
 		},
 		Members: a.Members, Meter: a.Meter, Transcribe: a.Transcribe, Log: a.Log,
 	})

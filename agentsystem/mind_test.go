@@ -116,6 +116,9 @@ func withoutIDs(text string) string { return idForm.ReplaceAllString(text, "") }
 
 // said is what a person wrote, without its wrapper.
 func said(content string) string {
+	if _, after, ok := strings.Cut(content, "</earlier_messages>\n"); ok {
+		content = ">" + after
+	}
 	_, text, ok := strings.Cut(content, ">")
 	if !ok {
 		return content

@@ -33,6 +33,7 @@ type Profile struct {
 	Inbox         Inbox    `key:",inline"`
 	Progress      bool     `key:"progress" class:"harmless" words:"send,off"`              // send text that comes together with tool calls
 	Respond       string   `key:"respond" class:"harmless" words:"mention,thread,all,off"` // in groups
+	Context       *int     `key:"context" class:"harmless" limits:"0..100"`                // earlier messages of a group that come with a message; nil: see profiles.Context
 	Memory        bool     `key:"memory" class:"harmless" kind:"memory"`                   // false: each run begins with its own messages only
 	Tools         []string `key:"tools" class:"narrowing" kind:"profile tools"`            // that may be used; nil means all, empty none
 	Pin           []string `key:"pin" class:"harmless" kind:"tool groups"`                 // groups of tools that are in every request

@@ -114,6 +114,24 @@ type Reactor interface {
 	React(ctx context.Context, r claybot.Route, message, emoji string) error
 }
 
+// A Historian reads what was said in a chat from its platform. Optional. It waits for
+// nothing: a *RetryError means that the platform asks for a pause, a *PermanentError that it
+// refuses. An error has no part of the messages.
+type Historian interface {
+	// Said returns the newest messages in a span, the oldest first. more says that the span
+	// has older ones.
+	Said(ctx context.Context, s Span) (said []claybot.Said, more bool, err error)
+}
+
+// A Span is a part of a chat.
+type Span struct {
+	// Channel and Thread are those of a Route; without a thread it is the channel itself.
+	Channel, Thread string
+	// After and Before are ids of messages that are not part of the span; empty: no bound.
+	After, Before string
+	Limit         int // at most so many messages
+}
+
 // A Typer shows a typing indicator. Optional.
 type Typer interface {
 	Typing(ctx context.Context, r claybot.Route) error

@@ -77,6 +77,12 @@ func Bytes(r *claybot.Record) int {
 		for _, f := range r.Files {
 			n += wrapperBytes + len(f.Name) + len(f.Text)
 		}
+		if r.Earlier != nil {
+			n += wrapperBytes + len(r.Earlier.Missing)
+			for _, s := range r.Earlier.Said {
+				n += wrapperBytes + len(s.Text)
+			}
+		}
 		return n
 	case claybot.RecordIndex:
 		if r.Text != "" {

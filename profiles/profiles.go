@@ -45,7 +45,13 @@ type Profile struct {
 	Progress bool
 	// Respond is to which messages of groups its agents respond; empty: RespondMention.
 	Respond string
+	// Context is how many earlier messages of a group come with a message to an agent; nil:
+	// ContextOfThreads in threads whose platform keeps their messages, otherwise none.
+	Context *int
 }
+
+// ContextOfThreads is how many earlier messages of a thread come with a message by default.
+const ContextOfThreads = 20
 
 // To which messages of groups agents respond.
 const (

@@ -121,7 +121,7 @@ func approvedOf(history []claybot.Record, knowing bool, fits func(q claybot.Ques
 	history = claybot.Restored(history)
 	for i, r := range history {
 		if knowing {
-			knowing = !r.Tainted
+			knowing = !r.Untrusted()
 			continue
 		}
 		switch {

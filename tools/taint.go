@@ -67,13 +67,13 @@ func Judge(in Situation, spec Spec, listed bool) Verdict {
 // Tainted reports whether a run that remembers a history has read untrusted content.
 // Only a reset ends that.
 func Tainted(history []claybot.Record) bool {
-	return slices.ContainsFunc(claybot.Restored(history), func(r claybot.Record) bool { return r.Tainted })
+	return slices.ContainsFunc(claybot.Restored(history), func(r claybot.Record) bool { return r.Untrusted() })
 }
 
 // Private reports whether a run that remembers a history has read what not everybody may
 // read. Only a reset ends that.
 func Private(history []claybot.Record) bool {
-	return slices.ContainsFunc(claybot.Restored(history), func(r claybot.Record) bool { return r.Private })
+	return slices.ContainsFunc(claybot.Restored(history), func(r claybot.Record) bool { return r.Confidential() })
 }
 
 // Aware is the Env of a call of a run that remembers a history.

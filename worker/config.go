@@ -73,6 +73,10 @@ type Parts struct {
 	AtWork    *runs.AtWork
 	// Connector returns the connector of a name; nil where none is configured.
 	Connector func(name string) connectors.Connector
+	// Said returns what was said in the chat of an agent, see connectors.Historian. kept is
+	// false where that is not known of any chat of the platform. The words of an error are for
+	// the model. nil: no chat is read.
+	Said func(ctx context.Context, agent claybot.Agent, s connectors.Span) (said []claybot.Said, more, kept bool, err error)
 	// Complete prepares a message for the inbox of an agent.
 	Complete func(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (storage.Posting, error)
 	// DropDoomed drops messages that must not run because a message of the same

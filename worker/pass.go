@@ -153,6 +153,7 @@ func (p *pass) advance(ctx context.Context) (err error) {
 		}
 	}()
 	err = p.files.bring(ctx, p.job.run.Cancel != "" || p.job.charges.GivenUp())
+	p.recall(ctx, p.job.messages)
 	p.worker.parts.AtWork.Begin(p.job.run.ID, p.job.work())
 	if err != nil && !endsRun(err) {
 		return err // a run that ends now still has its records, which say what is missing
@@ -321,6 +322,7 @@ func (p *pass) joined(ctx context.Context, more []claybot.AgentMessage) ([]clayb
 	p.events.show(runs.Injected(p.job.run.ID, ids))
 	more = p.job.messages[len(p.job.messages)-len(more):] // where their files are put
 	stopped := p.files.fetchAll(ctx, more)
+	p.recall(ctx, more)
 	p.worker.parts.AtWork.Begin(p.job.run.ID, p.job.work())
 	if stopped != nil && !endsRun(stopped) {
 		p.job.broken = stopped

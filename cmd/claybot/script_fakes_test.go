@@ -294,9 +294,14 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 		if len(args) == 5 {
 			ts.Setenv(args[4], id)
 		}
-	case len(args) == 4 && args[0] == "say": // slack say CHANNEL[/THREAD] USER TEXT: without a mention
+	case (len(args) == 4 || len(args) == 5) && args[0] == "say": // slack say CHANNEL[/THREAD] USER TEXT [VARIABLE]: without a mention
 		channel, thread, _ := strings.Cut(args[1], "/")
-		r.slack.Write(slacktest.Post{Channel: channel, Thread: thread, User: args[2], Text: args[3]})
+		id := r.slack.Write(slacktest.Post{Channel: channel, Thread: thread, User: args[2], Text: args[3]})
+		if len(args) == 5 {
+			ts.Setenv(args[4], id)
+		}
+	case len(args) == 2 && args[0] == "lack": // slack lack SCOPE
+		r.slack.Lack(args[1], true)
 	case len(args) == 4 && args[0] == "slash": // slack slash CHANNEL USER TEXT: after /claybot
 		r.slack.Slash(args[1], args[2], "/claybot", args[3])
 	case (len(args) == 3 || len(args) == 4) && args[0] == "expect": // slack expect CHANNEL REGEXP [VARIABLE]
@@ -310,7 +315,7 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 			return regexp.MustCompile(args[3]).MatchString(status), fmt.Sprintf("the status is %q", status)
 		})
 	default:
-		ts.Fatalf("usage: slack dm|say|mention|slash|edit|delete|acked|expect|expect-none|status ...")
+		ts.Fatalf("usage: slack dm|say|mention|lack|slash|edit|delete|acked|expect|expect-none|status ...")
 	}
 }
 

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
@@ -41,11 +42,19 @@ type said struct {
 	SourceTeam  string `json:"source_team"`
 	Team        string `json:"team"`
 	BotID       string `json:"bot_id"`
+	Username    string `json:"username"` // of a program
+	BotProfile  struct {
+		Name string `json:"name"`
+	} `json:"bot_profile"`
 	Text        string `json:"text"`
 	TS          string `json:"ts"`
 	ThreadTS    string `json:"thread_ts"`
 	LatestReply string `json:"latest_reply"` // of the first message of a thread, in a history
 	Files       []file `json:"files"`
+	Metadata    struct {
+		Type    string          `json:"event_type"`
+		Payload json.RawMessage `json:"event_payload"`
+	} `json:"metadata"` // of a program's post, in a history
 	Attachments []struct {
 		Share  bool `json:"is_share"`
 		Unfurl bool `json:"is_msg_unfurl"`

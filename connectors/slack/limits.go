@@ -61,6 +61,8 @@ const (
 	wideAhead    = 3 * time.Minute
 	historyItems = 100 // asked for in one page; Slack may give fewer
 	historyPages = 10  // looked through at most
+	spanItems    = 200 // asked for in one page of what an agent reads
+	spanPages    = 5   // of it
 
 	gapAfter      = 5 * time.Minute  // without a socket; before, Slack itself brings events again
 	gapMargin     = 10 * time.Minute // before a gap is read as well: what was not acknowledged then

@@ -340,6 +340,11 @@ func sizeOf(r *claybot.Record) int64 {
 	for _, f := range r.Files {
 		n += recordCost + len(f.Text)
 	}
+	if r.Earlier != nil {
+		for _, s := range r.Earlier.Said {
+			n += recordCost + len(s.Text)
+		}
+	}
 	if r.Index != nil {
 		n += len(r.Index.Text)
 	}

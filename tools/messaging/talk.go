@@ -121,7 +121,7 @@ func readAgentHistory(d tools.Directory) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		tainted := slices.ContainsFunc(records, func(r claybot.Record) bool { return r.Tainted })
+		tainted := slices.ContainsFunc(records, func(r claybot.Record) bool { return r.Untrusted() })
 		return tools.Result{Text: readable(records), Untrusted: tainted}, nil
 	})
 }
