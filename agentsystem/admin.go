@@ -233,6 +233,9 @@ func (a *Admin) agentsOf(ctx context.Context, connector, id string) ([]storage.I
 // storage.ErrNotFound or storage.ErrState where there is none such.
 func (a *Admin) RetryOutgoing(ctx context.Context, id string) (claybot.Outgoing, error) {
 	o, err := a.outbox.Retry(ctx, id)
+	if err == nil {
+		_, err = a.sender.Revive(ctx, o.Route.Connector, o.Route.ChannelID)
+	}
 	return a.changed(o, err, "retried")
 }
 

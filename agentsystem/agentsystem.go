@@ -70,6 +70,8 @@ type AgentSystem struct {
 var (
 	_ connectors.Handler    = (*AgentSystem)(nil)
 	_ connectors.GapHandler = (*AgentSystem)(nil)
+
+	_ connectors.RouteHandler = (*AgentSystem)(nil)
 )
 
 // Handle gives agents an engine by name. All calls come before Run.
@@ -141,6 +143,18 @@ func (s *AgentSystem) Hears(ctx context.Context, to claybot.Descriptor, m claybo
 // Moved follows a channel to its new id.
 func (s *AgentSystem) Moved(ctx context.Context, connector, from, to string) error {
 	return s.receiver.moved(ctx, connector, from, to)
+}
+
+// Revive implements connectors.RouteHandler.
+func (s *AgentSystem) Revive(ctx context.Context, connector, channel string) error {
+	return s.receiver.revive(ctx, connector, channel)
+}
+
+// DeadRoute says why nothing can be sent on a route, because its platform refuses all of
+// it, and since when; empty if it does not.
+func (s *AgentSystem) DeadRoute(r claybot.Route) (why string, since claybot.Time) {
+	dead, _ := s.deliverer.Dead(r)
+	return dead.Why, dead.Since
 }
 
 // Recent implements connectors.GapHandler.

@@ -62,6 +62,14 @@ func (a *assembly) connector(name string) connectors.Connector {
 	return a.system.supervisor.connector(name)
 }
 
+// deadMarks is where the marks of dead routes are kept; nil: in memory alone.
+func (a *assembly) deadMarks() delivery.Marks {
+	if a.Marks == nil {
+		return nil
+	}
+	return a.Marks
+}
+
 // makePeople makes what knows users and sends to them.
 func (a *assembly) makePeople() {
 	s := a.system
@@ -69,6 +77,7 @@ func (a *assembly) makePeople() {
 	s.deliverer = delivery.New(delivery.Config{
 		Outbox: a.Outbox, Reader: a.Outbox, Files: a.Agents, Members: a.Members, Connector: a.connector, Allowed: gate.MayReceive,
 		Voice: func(ctx context.Context, o claybot.Outgoing) texts.Voice { return s.People.VoiceOf(ctx, o) },
+		Marks: a.deadMarks(), Elsewhere: func(ctx context.Context, o claybot.Outgoing) (claybot.Route, bool) { return s.People.Elsewhere(ctx, o) },
 		Meter: a.Meter, Log: a.Log,
 	})
 	s.People = people.New(people.Config{
@@ -148,7 +157,7 @@ func (a *assembly) makeOverview() {
 		},
 		Parts: overview.Parts{
 			People: s.People, Profiles: s.Profiles, Questions: s.Questions, Subagents: s.Subagents.Directory, Worker: s.Worker, Inboxes: a.inboxes,
-			Connectors: s.supervisor, Parked: counts, Membership: a.Members, Hub: a.Hub,
+			Connectors: s.supervisor, Parked: counts, DeadRoutes: s.deliverer.DeadRoutes, Membership: a.Members, Hub: a.Hub,
 		},
 		Reports: a.Reports, SwitchedOff: a.SwitchedOff, Access: a.Admission, Zone: a.Zone, Version: a.Version, Log: a.Log,
 	})

@@ -67,7 +67,7 @@ type Stores struct {
 	Later   storage.Reminders
 	Texts   storage.Documents
 	Asked   storage.Questions
-	Marks   storage.Checkpoints
+	Marks   storage.CheckpointSet
 	Parking storage.Parking
 }
 

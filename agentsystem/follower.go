@@ -129,6 +129,9 @@ func (f *follower) refreshAll(ctx context.Context) {
 func (f *follower) refresh(ctx context.Context) error {
 	f.refreshing.Lock()
 	defer f.refreshing.Unlock()
+	if err := f.deliverer.LoadDead(ctx); err != nil {
+		return err
+	}
 	now, err := f.members.Versions(ctx)
 	if err != nil {
 		return err

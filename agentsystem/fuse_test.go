@@ -118,17 +118,17 @@ func (b fusedBoots) Update(sync bool, change func(*storage.Boot)) error {
 }
 
 type fusedMarks struct {
-	storage.Checkpoints
+	storage.CheckpointSet
 	f *fuse
 }
 
 func (m fusedMarks) Checkpoint(ctx context.Context, key string) (value string, err error) {
-	err = m.f.quiet(func() error { value, err = m.Checkpoints.Checkpoint(ctx, key); return err })
+	err = m.f.quiet(func() error { value, err = m.CheckpointSet.Checkpoint(ctx, key); return err })
 	return value, err
 }
 
 func (m fusedMarks) SetCheckpoint(ctx context.Context, key, value string) error {
-	return m.f.quiet(func() error { return m.Checkpoints.SetCheckpoint(ctx, key, value) })
+	return m.f.quiet(func() error { return m.CheckpointSet.SetCheckpoint(ctx, key, value) })
 }
 
 type fusedParking struct {

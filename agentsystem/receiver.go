@@ -49,6 +49,11 @@ func (r *receiver) receive(ctx context.Context, to claybot.Descriptor, m claybot
 		return ReceivedError, &storage.Fault{Class: storage.ClassMessage, Err: err}
 	}
 	if !to.Foreground() || m.Type == claybot.MessageSystem || r.people.Admits(to, m) {
+		if to.Foreground() && m.Type != claybot.MessageSystem { // before it is stored: no crash leaves its answer without a route
+			if err := r.revive(ctx, to.Connector, to.ChannelID); err != nil {
+				return ReceivedError, err
+			}
+		}
 		return r.take(ctx, to, m)
 	}
 	if amends(m) {
@@ -141,6 +146,12 @@ func (r *receiver) moved(ctx context.Context, connector, from, to string) error 
 		return nil
 	}
 	return r.people.Grant(ctx, storage.Grant{Connector: connector, Subject: to, Name: "was " + from, At: claybot.Now()})
+}
+
+// revive is AgentSystem.Revive.
+func (r *receiver) revive(ctx context.Context, connector, channel string) error {
+	_, err := r.sender.Revive(ctx, connector, channel)
+	return err
 }
 
 // stuckAfter is how long a connector waits for one message to be stored before it counts

@@ -98,6 +98,10 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 			x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: "the receiver was revoked"})
 			return true
 		}
+		if dead, ok := x.dead.confirm(ctx, l.dest); ok {
+			x.refuse(ctx, dead)
+			return true
+		}
 		done, err := x.advance(ctx)
 		if errors.Is(err, errChanged) {
 			return false
@@ -198,6 +202,7 @@ func (x *delivery) advance(ctx context.Context) (done bool, err error) {
 	// A send that began is completed, also during a shutdown.
 	sendCtx, cancel := x.sendTime(ctx)
 	defer cancel()
+	x.stillborn()
 	began := time.Now()
 	receipt, err := x.send(sendCtx)
 	x.ended = time.Now()
@@ -273,14 +278,17 @@ func (x *delivery) attempted(ctx context.Context, receipt string, err error) (do
 	case errors.Is(err, connectors.ErrEditGone) && x.o.Edit != "":
 		// It may still be visible: platforms also refuse to edit existing messages.
 		return x.again(ctx, storage.Resolution{Cause: err.Error(), NoEdit: true})
+	case errors.As(err, &permanent) && permanent.DeadRoute:
+		x.died(ctx, err.Error())
+		return true
 	case errors.As(err, &permanent):
-		x.giveUp(ctx, err.Error(), !permanent.DeadRoute)
+		x.giveUp(ctx, err.Error())
 		return true
 	case errors.As(err, &ambiguous) && x.o.Edit == "":
 		x.resolve(ctx, storage.Resolution{State: claybot.SendAmbiguous, Cause: err.Error()})
 		return false
 	case x.o.Attempts >= maxTries:
-		x.giveUp(ctx, err.Error(), true)
+		x.giveUp(ctx, err.Error())
 		return true
 	}
 	about(x.cfg.Log, x.o).Info("send failed, retrying", "attempt", x.o.Attempts, "err", err)
@@ -308,9 +316,7 @@ func (x *delivery) resolve(ctx context.Context, r storage.Resolution) {
 	for {
 		err := x.cfg.Outbox.Resolve(try, x.lane.hold.Claim, x.o.ID, r)
 		if err == nil {
-			if r.Notice != nil {
-				x.more(x.lane)
-			}
+			x.stored(r.Notices)
 			return
 		}
 		gone := errors.Is(err, storage.ErrLeaseLost)
@@ -327,6 +333,19 @@ func (x *delivery) resolve(ctx context.Context, r storage.Resolution) {
 			return // ambiguous at the next start
 		}
 		pause(ctx, time.Second)
+	}
+}
+
+// stored makes lanes read the notices that committed with the end of an attempt.
+func (x *delivery) stored(notices []claybot.Outgoing) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, o := range notices {
+		if dest := o.Route.Dest(); dest == x.lane.dest {
+			x.lane.more = true
+		} else {
+			x.reread(dest, 0)
+		}
 	}
 }
 

@@ -134,8 +134,9 @@ func (x *delivery) missing(ctx context.Context, cause string) (done bool) {
 	about(x.cfg.Log, x.o).Warn("message may be missing", "attempts", x.o.Attempts, "copies", x.o.Copies+1)
 	calm := x.calm(ctx)
 	r := storage.Resolution{State: claybot.SendFailed, Cause: cause, Copies: x.o.Copies + 1}
-	if r.Notice = x.notice(ctx, x.cfg.Voice(ctx, x.o).MaybeMissing(x.o)); r.Notice != nil {
-		r.Notice.Due = claybot.At(calm)
+	for _, notice := range x.notice(ctx, x.cfg.Voice(ctx, x.o).MaybeMissing(x.o)) {
+		notice.Due = claybot.At(calm)
+		r.Notices = append(r.Notices, notice)
 	}
 	x.resolve(ctx, r)
 	return true
@@ -195,18 +196,16 @@ func (x *delivery) inARow(ctx context.Context) (n int, last claybot.Outgoing, er
 	return n, last, err
 }
 
-// giveUp fails a message for good and, where the route still works, notifies the
-// reader once.
-func (x *delivery) giveUp(ctx context.Context, cause string, tell bool) {
+// giveUp fails a message for good, notifies the reader once, and sends the message on
+// another route of the reader.
+func (x *delivery) giveUp(ctx context.Context, cause string) {
 	about(x.cfg.Log, x.o).Warn("delivery failed", "attempts", x.o.Attempts, "err", cause)
 	r := storage.Resolution{State: claybot.SendFailed, Cause: cause}
 	text := x.cfg.Voice(ctx, x.o).NotDelivered(x.o)
 	if x.o.Copies > 0 {
 		text = x.cfg.Voice(ctx, x.o).MaybeMissing(x.o)
 	}
-	if tell {
-		r.Notice = x.notice(ctx, text)
-	}
+	r.Notices = append(x.notice(ctx, text), x.reroute(ctx)...)
 	x.resolve(ctx, r)
 }
 
@@ -214,7 +213,7 @@ func (x *delivery) giveUp(ctx context.Context, cause string, tell bool) {
 // that fails is not followed by another, unless it is a question, whose run waits for
 // the answer. There is no notice either where one with the same words is still unsent
 // in that chat: it covers this message as well.
-func (x *delivery) notice(ctx context.Context, text string) *claybot.Outgoing {
+func (x *delivery) notice(ctx context.Context, text string) []claybot.Outgoing {
 	if x.o.Kind == claybot.OutgoingNotice && x.o.Question == nil {
 		return nil
 	}
@@ -230,8 +229,8 @@ func (x *delivery) notice(ctx context.Context, text string) *claybot.Outgoing {
 			return nil
 		}
 	}
-	return &claybot.Outgoing{
+	return []claybot.Outgoing{{
 		ID: NoticePrefix + x.o.ID, Kind: claybot.OutgoingNotice, Run: x.o.Run, Agent: x.o.Agent,
 		Route: route, Text: text, Part: 1, Parts: 1, At: claybot.Now(),
-	}
+	}}
 }

@@ -77,7 +77,7 @@ const (
 	AttemptFailed    = "failed"    // given up
 )
 
-// Config is what New needs; no field may be nil.
+// Config is what New needs; only Marks and Elsewhere may be nil.
 type Config struct {
 	Outbox  Outbox
 	Reader  OutboxReader
@@ -89,8 +89,13 @@ type Config struct {
 	Allowed func(claybot.Outgoing) bool
 	// Voice returns how claybot speaks to the reader of a message.
 	Voice func(context.Context, claybot.Outgoing) texts.Voice
-	Meter Meter
-	Log   *slog.Logger
+	// Marks has the dead routes; nil: they are forgotten with the process.
+	Marks Marks
+	// Elsewhere returns another route of the reader of a message, on which they alone read;
+	// nil: there is none.
+	Elsewhere func(ctx context.Context, o claybot.Outgoing) (to claybot.Route, ok bool)
+	Meter     Meter
+	Log       *slog.Logger
 }
 
 // A Deliverer sends what is in the outbox: one lane for each destination, oldest
@@ -107,6 +112,7 @@ type Deliverer struct {
 	idle     chan struct{} // receives when the last lane closes
 	kick     chan struct{} // wakes Watch
 	missed   missed
+	dead     deadRoutes
 
 	mu        sync.Mutex
 	ctx       context.Context // of the lanes; nil before Begin
@@ -128,6 +134,7 @@ func New(cfg Config) *Deliverer {
 		lanes:     make(map[string]*lane),
 		ours:      make(map[string]bool),
 		elsewhere: make(map[string]refusal),
+		dead:      deadRoutes{marks: cfg.Marks, known: make(map[string]DeadRoute)},
 	}
 }
 
@@ -139,6 +146,7 @@ type lane struct {
 	more    bool  // the store has, or may have, messages behind last
 	reading bool  // the store is being read now
 	wanted  bool  // another member has stored something since the lane opened
+	alive   bool  // a person wrote on the route since the last attempt
 	// changed ends the wait of the message in progress: an operator changed it.
 	changed chan struct{}
 
@@ -179,6 +187,9 @@ func (l *lane) rewind(n int64) {
 // Begin starts the lanes of all messages that are unsent, from an earlier process or
 // from before Begin. The lanes end with End, not with ctx.
 func (d *Deliverer) Begin(ctx context.Context) error {
+	if err := d.LoadDead(ctx); err != nil {
+		return err
+	}
 	dests, err := d.cfg.Reader.UnsentDests(ctx)
 	if err != nil {
 		return fmt.Errorf("read the outbox: %w", err)
@@ -252,13 +263,6 @@ func (d *Deliverer) add(l *lane, o claybot.Outgoing) {
 		return
 	}
 	l.queue, l.last = append(l.queue, o), o.N
-}
-
-// more makes a lane read the store for messages behind its end.
-func (d *Deliverer) more(l *lane) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	l.more = true
 }
 
 // Refresh makes the lane of a message read the store again, because an operator

@@ -30,6 +30,9 @@ func (d *Deliverer) Reserve(ctx context.Context, out []claybot.Outgoing) *Reserv
 	case d.silences.over(o.Route).After(time.Now()), d.pauses.over(o.Route).After(time.Now()), !d.cfg.Allowed(o):
 		return r
 	}
+	if _, dead := d.Dead(out[0].Route); dead {
+		return r
+	}
 	l := d.reserve(out[0].Route.Dest())
 	if l == nil {
 		return r

@@ -10,6 +10,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/profiles"
@@ -112,6 +113,7 @@ type Parts struct {
 	Inboxes    *inbox.Inboxes
 	Connectors Connectors
 	Parked     Parked
+	DeadRoutes func() []delivery.DeadRoute
 	Membership *cluster.Membership
 	Hub        *runs.Hub
 }

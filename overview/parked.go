@@ -85,7 +85,7 @@ const shownFaults = 5
 
 func (o *Monitor) faultStatus() FaultStatus {
 	all := o.faults()
-	st := FaultStatus{Unwell: o.Worker.Health.Says(), Faulty: len(all), Faults: all[:min(len(all), shownFaults)]}
+	st := FaultStatus{DeadRoutes: o.DeadRoutes(), Unwell: o.Worker.Health.Says(), Faulty: len(all), Faults: all[:min(len(all), shownFaults)]}
 	if totals, full := o.Parked.Totals(); totals.Messages > 0 {
 		st.Parked = &ParkedStatus{ParkedTotals: totals, Full: full}
 	}

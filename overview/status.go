@@ -8,6 +8,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/texts"
@@ -65,6 +66,8 @@ type FaultStatus struct {
 	Faulty int           `json:"faultyAgents,omitempty"`
 	Faults []AgentFault  `json:"faults,omitempty"` // the first few of those agents
 	Parked *ParkedStatus `json:"parked,omitempty"`
+	// DeadRoutes are the channels that their platform refuses; nothing is sent there.
+	DeadRoutes []delivery.DeadRoute `json:"deadRoutes,omitempty"`
 }
 
 // CheckStatus is the result of a check of the data directory.

@@ -112,12 +112,22 @@ func causeOf(run claybot.Run) string {
 
 // A tally counts the replies to a message by delivery state. It leaves out notices that
 // another message was not delivered.
-type tally struct{ sent, lost, doubtful, open int }
+type tally struct{ sent, lost, doubtful, open, rerouted int }
 
 func tallyOf(replies []claybot.Outgoing) (t tally) {
+	elsewhere := make(map[string]bool) // ids of replies that went out on another route
+	for _, o := range replies {
+		if rest, ok := strings.CutPrefix(o.ID, delivery.ReroutedPrefix); ok {
+			if i := strings.LastIndexByte(rest, '/'); i > 0 {
+				elsewhere[rest[:i]] = true
+			}
+		}
+	}
 	for _, o := range replies {
 		switch {
 		case strings.HasPrefix(o.ID, delivery.NoticePrefix):
+		case o.State == claybot.SendFailed && elsewhere[o.ID]:
+			t.rerouted++
 		case o.State == claybot.SendSent:
 			t.sent++
 		case o.State == claybot.SendFailed:
@@ -140,6 +150,8 @@ func (t tally) verdict(v texts.Voice, silence string) Verdict {
 		return Verdict{OutcomeUncertain, v.Say(texts.ReplyUnsure)}
 	case t.open > 0:
 		return Verdict{OutcomeSending, v.Say(texts.ReplyWaits)}
+	case t.sent > 0 && t.rerouted > 0:
+		return Verdict{OutcomeAnswered, v.Say(texts.ReplyElsewhere)}
 	case t.sent > 0:
 		return Verdict{OutcomeAnswered, v.Say(texts.ReplySent)}
 	}

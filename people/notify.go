@@ -16,7 +16,11 @@ func (dir *Directory) NotifyAt(ctx context.Context, e storage.IndexEntry, key st
 	if err != nil {
 		return err
 	}
-	route := claybot.AgentMessage{Context: c}.ReplyRoute(e.Descriptor)
+	return dir.notifyOn(ctx, e, claybot.AgentMessage{Context: c}.ReplyRoute(e.Descriptor), key, say)
+}
+
+// notifyOn sends a notice on a route, once for each key.
+func (dir *Directory) notifyOn(ctx context.Context, e storage.IndexEntry, route claybot.Route, key string, say func(texts.Voice) string) error {
 	if err := dir.cfg.Sender.SendOnce(ctx, claybot.Outgoing{Kind: claybot.OutgoingNotice, Agent: e.ID, Route: route}, key, say(dir.VoiceAt(ctx, e.Descriptor, route))); err != nil {
 		return fmt.Errorf("tell: %w", err)
 	}
@@ -24,9 +28,19 @@ func (dir *Directory) NotifyAt(ctx context.Context, e storage.IndexEntry, key st
 }
 
 // Notify sends a notice to the most recent foreground agent of an owner, or of all owners
-// when owner is empty, once for each key. It returns storage.ErrNotFound when there is no
+// when owner is empty, once for each key. It prefers a conversation that the owner alone
+// reads and that can be reached. It returns storage.ErrNotFound when there is no
 // such agent. It serves connectors without a route of their own.
 func (dir *Directory) Notify(ctx context.Context, owner, key string, say func(texts.Voice) string) error {
+	if owner != "" {
+		e, to, err := dir.private(ctx, owner, "")
+		if err != nil {
+			return err
+		}
+		if to.Connector != "" {
+			return dir.notifyOn(ctx, e, to, key, say)
+		}
+	}
 	e, err := dir.Recent(ctx, claybot.Descriptor{Owner: owner}, "")
 	if err != nil {
 		return err

@@ -41,6 +41,8 @@ type Agents interface {
 type Sender interface {
 	Send(ctx context.Context, out ...claybot.Outgoing) (int, error)
 	SendOnce(ctx context.Context, o claybot.Outgoing, key, text string) error
+	// Reachable reports whether a message on a route is likely to arrive.
+	Reachable(r claybot.Route) bool
 }
 
 // Config is what New needs; only Identities, Operators, Language, Zone and Marks may be nil.

@@ -79,9 +79,18 @@ type Resolution struct {
 	// Edit is the platform's id of a message that a lookup found: later sends
 	// edit it.
 	Edit string
-	// Notice is added to the outbox in the same commit, so that a message never
-	// ends without it. It is ignored if the message has already ended.
-	Notice *claybot.Outgoing
+	// Notices are added to the outbox in the same commit, so that a message never
+	// ends without them. They are ignored if the message has already ended.
+	Notices []claybot.Outgoing
+	// Mark is set in the same commit, unless its key is empty or the message has already
+	// ended.
+	Mark Checkpoint
+}
+
+// SentOnly reports whether r says no more than that the message was sent.
+func (r Resolution) SentOnly() bool {
+	plain := r.Cause == "" && r.Due.IsZero() && !r.Free && !r.Resent && r.Copies == 0 && !r.NoEdit && r.Edit == ""
+	return r.State == claybot.SendSent && plain && len(r.Notices) == 0 && r.Mark == (Checkpoint{})
 }
 
 // An Entry is one line of a chat window: a received or an outgoing message.

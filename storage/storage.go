@@ -56,6 +56,16 @@ type Checkpoints interface {
 	SetCheckpoint(ctx context.Context, key, value string) error
 }
 
+// A CheckpointSet lists and removes checkpoints as well.
+type CheckpointSet interface {
+	Checkpoints
+	// SetCheckpoints sets several in one transaction, which may be lost with the power
+	// until the next other write; an empty value removes a key.
+	SetCheckpoints(ctx context.Context, values map[string]string) error
+	// CheckpointKeys lists the keys that begin with prefix, in order.
+	CheckpointKeys(ctx context.Context, prefix string) ([]string, error)
+}
+
 // CheckpointRepeats is the prefix of the keys of checkpoints that distinguish retries
 // of an HTTP request from new requests. Their values start with a time, as unix
 // milliseconds in 13 digits; Prune removes them a day after it.

@@ -1,6 +1,8 @@
 package texts
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -24,6 +26,36 @@ func (v Voice) NotDelivered(o claybot.Outgoing) string {
 		return v.In(textUndelivered)
 	}
 	return v.Say("I couldn't deliver the file “%s” here. /why shows what happened to your last message.", connectors.OneLine(o.File.Name, 80))
+}
+
+// Rerouted is a reply as it goes out on another route of its reader, because its own one
+// refuses it: below a line that says where it belongs.
+func (v Voice) Rerouted(o claybot.Outgoing) string {
+	platform, part := connectors.Capital(o.Route.Connector), ""
+	if o.Parts > 1 {
+		part = fmt.Sprintf("(%d/%d) ", o.Part, o.Parts)
+	}
+	switch {
+	case o.Question != nil && o.Route.Group:
+		return v.Say("I asked you something in a group on %s, where I can't write at present. Answer it on the page, or with: claybot questions", platform)
+	case o.Question != nil:
+		return v.Say("I asked you something in our conversation on %s, where I can't write at present. Answer it on the page, or with: claybot questions", platform)
+	case o.File != nil && o.Route.Group:
+		return v.Say("The file “%s” belongs to a group on %s, where I can't write at present.", connectors.OneLine(o.File.Name, 80), platform) + below(o.Text)
+	case o.File != nil:
+		return v.Say("The file “%s” belongs to our conversation on %s, where I can't write at present.", connectors.OneLine(o.File.Name, 80), platform) + below(o.Text)
+	case o.Route.Group:
+		return part + v.Say("This belongs to a group on %s, where I can't write at present:", platform) + below(o.Text)
+	}
+	return part + v.Say("This belongs to our conversation on %s, where I can't write at present:", platform) + below(o.Text)
+}
+
+// below is a text as a paragraph of its own.
+func below(text string) string {
+	if text = strings.TrimSpace(text); text == "" {
+		return ""
+	}
+	return "\n\n" + text
 }
 
 // MaybeMissing is the notice about a message that may not have arrived.

@@ -7,6 +7,12 @@ func (v Voice) TaskPaused(name string) string {
 	return v.Say("The scheduled task “%s” is paused, because I couldn't deliver the output of its last two runs. When that works again, change the task or enable it.", connectors.OneLine(name, 80))
 }
 
+// TaskRests says that a scheduled task is paused, because its route is dead.
+func (v Voice) TaskRests(name, connector string) string {
+	return v.Say("The scheduled task “%s” is paused, and so is each other one that answers there: I can't write to its conversation on %s any more. It resumes when you write to me there.",
+		connectors.OneLine(name, 80), connectors.Capital(connector))
+}
+
 // HeartbeatPaused says why the heartbeat is paused: no user wrote during some ticks or, if there
 // are none, the model refused to work.
 func (v Voice) HeartbeatPaused(ticks int) string {

@@ -237,6 +237,9 @@ func (v *progressView) sign(ctx context.Context) {
 	if v.show.typer == nil {
 		return
 	}
+	if _, dead := v.deliverer.Dead(v.route); dead {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, typingWait)
 	defer cancel()
 	if err := v.show.typer.Typing(ctx, v.route); err != nil && ctx.Err() == nil {
@@ -274,6 +277,9 @@ func (v *progressView) display(ctx context.Context) {
 func (v *progressView) send(ctx context.Context, text string) error {
 	if now := time.Now(); now.Before(v.deliverer.SilentUntil(v.route)) || now.Before(v.draft.quiet) {
 		return nil // the platform asked for silence, or others have the calls
+	}
+	if _, dead := v.deliverer.Dead(v.route); dead {
+		return nil
 	}
 	if v.draft.current == nil && (v.deliverer.IsBusy(v.route.Dest()) || v.queued(ctx)) {
 		return nil

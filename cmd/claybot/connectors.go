@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/cron"
@@ -15,6 +17,7 @@ import (
 	"github.com/claybot/claybot/connectors/slack"
 	"github.com/claybot/claybot/connectors/telegram"
 	"github.com/claybot/claybot/platforms"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 )
 
@@ -100,6 +103,7 @@ func (d *daemon) addSchedules(c configs.Config) {
 			},
 			Person: func(owner string) string { return people.Identities(owner)[0] },
 			Zone:   d.zone, Gates: c.Schedule.Cron.Gates, Known: d.chats.sends, Notice: people.Notify, Unusable: d.system.Unusable,
+			Dead: d.system.DeadRoute,
 		})
 		d.chats = append(d.chats, tasks)
 		d.tooling.box.tasks, d.tooling.box.memories = tasks, tasks
@@ -111,7 +115,7 @@ func (d *daemon) addSchedules(c configs.Config) {
 		heartbeats := heartbeat.New(heartbeat.Config{
 			Dir: filepath.Join(c.DataDir, heartbeat.Layout.Folder), Tree: tree, Claims: s.db, Node: s.members.Node, Receipts: s.db, Log: d.log,
 			Gate:  d.config.gate(func(c configs.Config) string { return c.Schedule.Heartbeat.Off() }),
-			Place: people.Foreground,
+			Place: d.livePlace,
 			Notice: func(ctx context.Context, key string, say func(texts.Voice) string) error {
 				return people.Notify(ctx, "", key, say)
 			},
@@ -132,6 +136,18 @@ func (d *daemon) addSchedules(c configs.Config) {
 
 // language is that of people whose own one is unknown.
 func (d *daemon) language() texts.Language { return texts.Language(d.config.Load().Language) }
+
+// livePlace is where the heartbeat answers: nowhere while the route there is dead.
+func (d *daemon) livePlace(ctx context.Context) (claybot.Route, claybot.Time, error) {
+	r, at, err := d.system.People.Foreground(ctx)
+	if err != nil {
+		return r, at, err
+	}
+	if why, _ := d.system.DeadRoute(r); why != "" {
+		return claybot.Route{}, 0, fmt.Errorf("the route %s/%s is dead: %s: %w", r.Connector, r.ChannelID, why, storage.ErrNotFound)
+	}
+	return r, at, nil
+}
 
 // zone is the time zone of schedules and of the times that users write.
 func (d *daemon) zone() *time.Location { return d.config.Load().Schedule.Cron.Zone }

@@ -216,6 +216,10 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 			texts := r.onTelegram(ts, args[1])
 			return slices.ContainsFunc(texts, re.MatchString), fmt.Sprintf("there is %q", texts)
 		})
+	case len(args) == 2 && (args[0] == "block" || args[0] == "unblock"): // telegram block USER: the bot
+		user, err := strconv.ParseInt(args[1], 10, 64)
+		ts.Check(err)
+		r.telegram.Block(user, args[0] == "block")
 	case len(args) == 3 && args[0] == "shows": // telegram shows CHAT COUNT: so many in all
 		texts := r.onTelegram(ts, args[1])
 		if fmt.Sprint(len(texts)) != args[2] {

@@ -43,7 +43,7 @@ type database interface {
 	storage.OutboxReader
 	storage.OutboxControl
 	storage.Access
-	storage.Checkpoints
+	storage.CheckpointSet
 	storage.StatsReader
 	storage.Ledger
 	storage.Reminders

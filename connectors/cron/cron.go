@@ -52,7 +52,10 @@ type Config struct {
 	// Unusable reports whether the agent of a descriptor cannot be used at present,
 	// which the ledger records for its unfinished run; nil: unknown.
 	Unusable func(claybot.Descriptor) bool
-	Log      *slog.Logger // nil: no log
+	// Dead says why nothing can be sent on a route, and since when; empty if that is
+	// possible. Tasks that answer there pause until it is. nil: it always is.
+	Dead func(claybot.Route) (why string, since claybot.Time)
+	Log  *slog.Logger // nil: no log
 	// Gate stops the tasks while a setting switches them off.
 	Gate connectors.Gate
 

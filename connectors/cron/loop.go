@@ -65,7 +65,9 @@ func (l *loop) Open(ctx context.Context) error {
 // Step implements schedule.Work.
 func (l *loop) Step(ctx context.Context, look bool) (err error) {
 	if look {
-		err = l.sched.Locked(ctx, func() error { return l.table.scan(ctx, nil, false) })
+		err = l.sched.Locked(ctx, func() error {
+			return errors.Join(l.table.scan(ctx, nil, false), l.table.wake(ctx))
+		})
 	}
 	if time.Since(l.upkept) >= upkeepTime {
 		l.upkept = time.Now()

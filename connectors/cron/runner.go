@@ -160,7 +160,13 @@ func (r *runner) judged(ctx context.Context, s shot, last time.Time) {
 		r.table.done(ctx, s.task, last, err)
 		return
 	}
+	paused := false
+	if s.past.taken == nil || s.past.taken.Attempt < s.attempt {
+		paused, err = r.rest(ctx, s)
+	}
 	switch {
+	case err != nil || paused:
+		r.table.done(ctx, s.task, last, err)
 	case s.past.taken != nil && s.past.taken.Attempt >= s.attempt:
 		r.taken(ctx, s, last, *s.past.taken)
 	case s.past.dead != "":

@@ -204,7 +204,7 @@ func classify(err error, edit bool) error {
 		return err
 	case edit && r.says("message to edit not found", "message can't be edited", "message_id_invalid"):
 		return connectors.ErrEditGone
-	case r.says("chat not found", "user is deactivated", "was kicked", "group chat was deactivated", "peer_id_invalid", "chat_write_forbidden", "have no rights to send", "not enough rights"):
+	case r.says("chat not found", "user is deactivated", "was kicked", "group chat was deactivated", "peer_id_invalid", "chat_write_forbidden", "have no rights to send", "not enough rights to send text messages"):
 		return &connectors.PermanentError{DeadRoute: true, Err: err}
 	case r.code == http.StatusBadRequest:
 		return &connectors.PermanentError{Err: err}

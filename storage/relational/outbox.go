@@ -117,8 +117,7 @@ type Sent struct {
 // more than that.
 func SentBy(claim storage.Claim, id string, res storage.Resolution) (Sent, bool) {
 	dest, ok := storage.ClaimedDest(claim.Name)
-	plain := res == storage.Resolution{State: claybot.SendSent, Receipt: res.Receipt}
-	return Sent{claim, id, dest, res.Receipt}, ok && plain
+	return Sent{claim, id, dest, res.Receipt}, ok && res.SentOnly()
 }
 
 // MarkSent marks messages as sent in one transaction, and returns the ids of those that
@@ -193,11 +192,15 @@ func resolveSend(c *Conn, claim storage.Claim, id string, res storage.Resolution
 	err = c.do(`UPDATE outbox SET state = ?1, open = ?2, attempts = CASE WHEN attempts > ?3 THEN attempts - ?3 ELSE 0 END, due_at = ?4,
 		receipt = coalesce(?5, receipt), cause = coalesce(?6, cause) WHERE id = ?7`,
 		res.State, isOpen, free, claybot.At(res.Due), text(res.Receipt), text(res.Cause), id)
-	if err != nil || res.Notice == nil {
+	if err != nil {
 		return err
 	}
-	_, err = enqueue(c, c.now(), "", []claybot.Outgoing{*res.Notice})
-	return err
+	if len(res.Notices) > 0 {
+		if _, err := enqueue(c, c.now(), "", res.Notices); err != nil {
+			return err
+		}
+	}
+	return setCheckpoint(c, res.Mark)
 }
 
 // amendOutgoing changes the stored message for its next send.

@@ -23,7 +23,7 @@ var (
 	_ storage.OutboxReader  = (*Store)(nil)
 	_ storage.OutboxControl = (*Store)(nil)
 	_ storage.Access        = (*Store)(nil)
-	_ storage.Checkpoints   = (*Store)(nil)
+	_ storage.CheckpointSet = (*Store)(nil)
 	_ storage.StatsReader   = (*Store)(nil)
 	_ storage.Ledger        = (*Store)(nil)
 	_ storage.Reminders     = (*Store)(nil)

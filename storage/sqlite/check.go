@@ -259,6 +259,24 @@ func SchemaVersion(ctx context.Context, path string, idle bool) (version, known 
 	return int(at), known, nil
 }
 
+// LookThrough returns the values of all checkpoints whose keys begin with prefix, as LookUp
+// does.
+func LookThrough(ctx context.Context, path string, idle bool, prefix string) (values []string, err error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, err
+	}
+	c, err := connectWith(ctx, path, readerPragmas, onlyReading(path, idle))
+	if err != nil {
+		return nil, fmt.Errorf("look at %s: %w", path, err)
+	}
+	defer func() { _ = c.close() }() // only reads
+	err = c.Each("SELECT value FROM marks WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key", func(r relational.Row) error {
+		values = append(values, r.Str(0))
+		return nil
+	}, []any{prefix})
+	return values, err
+}
+
 // LookUp returns a checkpoint of the file at path and changes nothing, see Look.
 func LookUp(ctx context.Context, path string, idle bool, key string) (value string, err error) {
 	if _, err := os.Stat(path); err != nil {

@@ -35,7 +35,7 @@ type Store interface {
 	storage.OutboxReader
 	storage.OutboxControl
 	storage.Access
-	storage.Checkpoints
+	storage.CheckpointSet
 	storage.StatsReader
 	storage.Ledger
 	storage.Reminders

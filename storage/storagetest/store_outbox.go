@@ -173,18 +173,37 @@ var outboxTests = []storeTest{
 		b.noError(b.attempt("o1"))
 		notice := reply("undelivered/o1")
 		for range 2 {
-			b.resolve("o1", storage.Resolution{State: claybot.SendFailed, Notice: &notice})
+			b.resolve("o1", storage.Resolution{State: claybot.SendFailed, Notices: []claybot.Outgoing{notice}})
 		}
 		b.again()
 		b.equal("once, behind what waits", outIDs(ok(b.Unsent(b.ctx, dest, 0, 10))(b)), []string{"o2", "undelivered/o1"})
 		b.noError(b.attempt("o2"))
 		b.resolve("o2", storage.Resolution{State: claybot.SendSent})
 		late := reply("undelivered/o2")
-		if b.resolveErr("o2", storage.Resolution{State: claybot.SendFailed, Notice: &late}) == nil {
+		if b.resolveErr("o2", storage.Resolution{State: claybot.SendFailed, Notices: []claybot.Outgoing{late}}) == nil {
 			b.Fatal("a sent message failed")
 		}
 		b.equal("none about what was sent", b.unsent().ID, "undelivered/o1")
 		b.equal("figures", b.figures().Outbox, map[claybot.SendState]int{claybot.SendWaiting: 1, claybot.SendSent: 1, claybot.SendFailed: 1})
+	}},
+	{"a mark commits with the failure it is about", func(b *bed) {
+		ok(b.Enqueue(b.ctx, reply("o1"), reply("o2")))(b)
+		b.noError(b.attempt("o1"))
+		elsewhere := reply("rerouted/o1/1")
+		elsewhere.Route.ChannelID = "elsewhere"
+		dead := storage.Checkpoint{Key: "dead route/telegram/1", Value: "{}"}
+		b.resolve("o1", storage.Resolution{State: claybot.SendFailed, Notices: []claybot.Outgoing{elsewhere}, Mark: dead})
+		b.again()
+		b.equal("the mark", ok(b.Checkpoint(b.ctx, dead.Key))(b), dead.Value)
+		b.equal("listed", ok(b.CheckpointKeys(b.ctx, "dead route/"))(b), []string{dead.Key})
+		b.equal("sent elsewhere", outIDs(ok(b.Unsent(b.ctx, elsewhere.Route.Dest(), 0, 10))(b)), []string{elsewhere.ID})
+		b.noError(b.SetCheckpoints(b.ctx, map[string]string{dead.Key: ""}))
+		b.equal("removed", len(ok(b.CheckpointKeys(b.ctx, "dead route/"))(b)), 0)
+		late := storage.Checkpoint{Key: "dead route/telegram/2", Value: "{}"}
+		if b.resolveErr("o1", storage.Resolution{State: claybot.SendSent, Mark: late}) == nil {
+			b.Fatal("a failed message was sent")
+		}
+		b.equal("none about what has ended", ok(b.Checkpoint(b.ctx, late.Key))(b), "")
 	}},
 	{"an edit whose message is gone", func(b *bed) {
 		o := reply("o1")

@@ -1,0 +1,216 @@
+package agentsystem_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
+)
+
+// outgoingOf asks for what was sent to a person, newest first.
+func outgoingOf(d claybot.Descriptor) storage.OutgoingQuery {
+	return storage.OutgoingQuery{Dest: d.Route().Dest()}
+}
+
+// linked makes ann one person on two connectors, with a conversation on each.
+func (r *rig) linked() *chat {
+	other := &chat{}
+	r.also = []connectors.Connector{&line{name: "other", chat: other, fuse: newFuse(-1)}}
+	r.instances = map[string]string{"chat": "telegram", "other": "telegram"}
+	ids := []string{"chat/ann", "other/ann2"}
+	r.society.Identities = func(owner string) []string {
+		if slices.Contains(ids, owner) {
+			return ids
+		}
+		return nil
+	}
+	return other
+}
+
+// A dead route is remembered: nothing more is sent there, across a restart, until the
+// person writes there again.
+func TestDeadRouteIsRemembered(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.chat.will(refused(true))
+		r.start()
+		r.say("a")
+		synctest.Wait()
+		r.restart()
+		if err := r.system.Tell(r.Context(), r.agent(ann), func(texts.Voice) string { return "a notice" }); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := len(r.chat.sent()); n != 1 {
+			t.Errorf("%d calls of the platform", n)
+		}
+		page, err := r.db.OutgoingPage(r.Context(), outgoingOf(ann))
+		if err != nil || len(page) != 2 || page[0].State != claybot.SendFailed || !strings.Contains(page[0].Cause, "the route is dead: 403") || page[0].Attempts != 0 {
+			t.Errorf("%v: %+v", err, page)
+		}
+		r.say("b")
+		r.wants("re: b")
+		if why, _ := r.system.DeadRoute(ann.Route()); why != "" {
+			t.Errorf("still dead: %s", why)
+		}
+		r.crash()
+		r.start()
+		r.say("c")
+		r.wants("re: b", "re: c")
+	})
+}
+
+// A person who writes while the platform refuses a message to them is not held for dead.
+func TestDeadRouteRevivedInTheAttempt(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		first := true
+		r.chat.judge = func(claybot.Outgoing) verdict {
+			if !first {
+				return verdict{}
+			}
+			first = false
+			r.system.Revive(r.Context(), "chat", "dm-ann") //nolint:errcheck // nothing is stored here
+			return refused(true)
+		}
+		r.start()
+		r.say("a")
+		synctest.Wait()
+		if why, _ := r.system.DeadRoute(ann.Route()); why != "" {
+			t.Errorf("dead: %s", why)
+		}
+	})
+}
+
+// An operator who retries a message revives its route.
+func TestRetryRevives(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.chat.will(refused(true))
+		r.start()
+		r.say("a")
+		synctest.Wait()
+		if _, err := r.system.Control.RetryOutgoing(r.Context(), r.reply("a").ID); err != nil {
+			t.Fatal(err)
+		}
+		r.wants("re: a")
+	})
+}
+
+// A reply whose route is dead goes out once in another private conversation of its
+// reader, marked with where it belongs; without one it ends with its reason.
+func TestReroute(t *testing.T) {
+	t.Parallel()
+	there := claybot.User("other", "ann2", "ann2")
+	group := claybot.User("other", "-100200", "ann2")
+	for _, x := range []struct {
+		name string
+		to   []claybot.Descriptor // where she wrote before
+		want string
+	}{
+		{"to her other chat", []claybot.Descriptor{there}, "This belongs to our conversation on Chat, where I can't write at present:\n\nre: a"},
+		{"never into a group", []claybot.Descriptor{group}, ""},
+		{"nowhere", nil, ""},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(r *rig) {
+				other := r.linked()
+				r.start()
+				for _, d := range x.to {
+					m := msg("before", "before")
+					m.Context.Group = strings.HasPrefix(d.ChannelID, "-")
+					r.post(d, m)
+				}
+				synctest.Wait()
+				other.mu.Lock()
+				other.posts = nil
+				other.mu.Unlock()
+				r.chat.will(refused(true))
+				r.say("a")
+				synctest.Wait()
+				var want []string
+				if x.want != "" {
+					want = []string{x.want}
+				}
+				if got := other.seen(); !slices.Equal(got, want) {
+					t.Errorf("the other chat shows %q, want %q", got, want)
+				}
+				if o := r.reply("a"); o.State != claybot.SendFailed || o.Cause == "" {
+					t.Errorf("the reply is %s: %s", o.State, o.Cause)
+				}
+			})
+		})
+	}
+}
+
+// Two dead routes end a reply; it does not go to and fro.
+func TestRerouteOnce(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		other := r.linked()
+		r.start()
+		r.post(claybot.User("other", "ann2", "ann2"), msg("before", "before"))
+		synctest.Wait()
+		r.chat.judge = func(claybot.Outgoing) verdict { return refused(true) }
+		other.judge = r.chat.judge
+		r.say("a")
+		after(time.Hour)
+		if n, m := len(r.chat.sent()), len(other.sent()); n != 1 || m != 2 {
+			t.Errorf("%d and %d calls", n, m)
+		}
+	})
+}
+
+// A process that dies at any step of a send to a dead route sends the reply elsewhere
+// once, and knows the route as dead.
+func TestRerouteCrashes(t *testing.T) {
+	t.Parallel()
+	for k := range 40 {
+		bubble(t, func(r *rig) {
+			finds := func(l *line) connectors.Connector { return findingLine{l} }
+			other := r.linked()
+			r.line = finds
+			r.also = []connectors.Connector{finds(&line{name: "other", chat: other, fuse: newFuse(-1)})}
+			r.start()
+			r.post(claybot.User("other", "ann2", "ann2"), msg("before", "before"))
+			synctest.Wait()
+			r.shut()
+			r.chat.judge = func(claybot.Outgoing) verdict { return refused(true) }
+			r.blowAfter = k
+			r.start()
+			taken := false
+			for i := 0; i < 3 && !taken; i++ {
+				taken = r.system.Post(r.Context(), ann, msg("a", "a")) == nil
+				time.Sleep(time.Second)
+			}
+			after(time.Minute)
+			if r.fuse.dead() {
+				r.crash()
+				r.start()
+				if !taken {
+					r.say("a")
+				}
+				after(time.Hour)
+			}
+			n := 0
+			for _, text := range other.seen() {
+				if strings.HasSuffix(text, "re: a") {
+					n++
+				}
+			}
+			if n != 1 {
+				t.Errorf("step %d: %d copies elsewhere: %q", k, n, other.seen())
+			}
+			if why, _ := r.system.DeadRoute(ann.Route()); why == "" && taken {
+				t.Errorf("step %d: the route is not known as dead", k)
+			}
+		})
+	}
+}

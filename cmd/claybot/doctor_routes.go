@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/storage/sqlite"
+)
+
+// routes names the dead routes of a data directory.
+func (d *doctor) routes(ctx context.Context) bool {
+	marks, err := sqlite.LookThrough(ctx, filepath.Join(d.config.DataDir, "claybot.db"), d.holder == "", delivery.DeadPrefix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	if err != nil {
+		return d.warn("cannot read the dead routes: "+reason(err), "")
+	}
+	for _, mark := range marks {
+		var r delivery.DeadRoute
+		if json.Unmarshal([]byte(mark), &r) != nil {
+			continue
+		}
+		d.warn(fmt.Sprintf("%s is dead since %s: %s", r, moment(r.Since.Time()), connectors.OneLine(r.Why, 300)),
+			"let the bot in again; the route works again when a person writes there, or with: claybot outbox retry <id>")
+	}
+	return true
+}

@@ -1,0 +1,218 @@
+package delivery
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
+)
+
+// A route is dead after its platform has refused it as a whole: the bot was blocked or
+// removed, or the chat is gone. The mark of a dead route commits with the failure of the
+// message that met it, so a crash leaves both or neither. From then on the route's
+// messages fail without a call to the platform, until a person writes there again or an
+// operator retries one.
+//
+// The store has the marks. A member keeps them in memory as well, where a missing one
+// costs a call to the platform, which refuses it again; a message fails by a mark only if
+// the store still has it.
+
+// DeadPrefix starts the keys of the marks of dead routes.
+const DeadPrefix = "dead route/"
+
+// A DeadRoute is a channel of a connector that its platform refuses.
+type DeadRoute struct {
+	Connector string       `json:"connector"`
+	ChannelID string       `json:"channelId"`
+	Why       string       `json:"why"` // without secrets
+	Since     claybot.Time `json:"since"`
+}
+
+// String names the route as operators write it.
+func (r DeadRoute) String() string { return r.Connector + "/" + r.ChannelID }
+
+// cause is why a message to the route is not sent.
+func (r DeadRoute) cause() string { return "not tried: the route is dead: " + r.Why }
+
+func (r DeadRoute) key() string { return DeadPrefix + r.String() }
+
+// deadRoutes are the marks that are known to this member.
+type deadRoutes struct {
+	marks Marks // nil: they are only in memory
+
+	mu    sync.Mutex
+	known map[string]DeadRoute // by Route.Dest
+}
+
+// Marks stores the marks of dead routes; see storage.Checkpoints.
+type Marks interface {
+	Checkpoint(ctx context.Context, key string) (string, error)
+	SetCheckpoints(ctx context.Context, values map[string]string) error
+	CheckpointKeys(ctx context.Context, prefix string) ([]string, error)
+}
+
+// get returns the mark of a route as this member knows it.
+func (d *deadRoutes) get(dest string) (DeadRoute, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r, ok := d.known[dest]
+	return r, ok
+}
+
+func (d *deadRoutes) add(r DeadRoute) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.known[claybot.Route{Connector: r.Connector, ChannelID: r.ChannelID}.Dest()] = r
+}
+
+func (d *deadRoutes) forget(dest string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.known, dest)
+}
+
+// confirm returns the mark of a route if the store still has it. After an error of the
+// store the platform decides.
+func (d *deadRoutes) confirm(ctx context.Context, dest string) (DeadRoute, bool) {
+	r, ok := d.get(dest)
+	if !ok || d.marks == nil {
+		return r, ok
+	}
+	text, err := d.marks.Checkpoint(ctx, r.key())
+	if err != nil {
+		return r, false
+	}
+	if text == "" {
+		d.forget(dest)
+	}
+	return r, text != ""
+}
+
+// load reads all marks.
+func (d *deadRoutes) load(ctx context.Context) error {
+	if d.marks == nil {
+		return nil
+	}
+	keys, err := d.marks.CheckpointKeys(ctx, DeadPrefix)
+	if err != nil {
+		return err
+	}
+	known := make(map[string]DeadRoute, len(keys))
+	for _, key := range keys {
+		text, err := d.marks.Checkpoint(ctx, key)
+		if err != nil {
+			return err
+		}
+		var r DeadRoute
+		if json.Unmarshal([]byte(text), &r) == nil && r.key() == key { // otherwise it has just been removed
+			known[claybot.Route{Connector: r.Connector, ChannelID: r.ChannelID}.Dest()] = r
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.known = known
+	return nil
+}
+
+// LoadDead reads which routes are dead, those that other members met included.
+func (d *Deliverer) LoadDead(ctx context.Context) error {
+	if err := d.dead.load(ctx); err != nil {
+		return fmt.Errorf("read the dead routes: %w", err)
+	}
+	return nil
+}
+
+// Dead returns the mark of a route that is dead, as this member knows it.
+func (d *Deliverer) Dead(r claybot.Route) (DeadRoute, bool) { return d.dead.get(r.Dest()) }
+
+// DeadRoutes lists the dead routes that this member knows of, by name.
+func (d *Deliverer) DeadRoutes() []DeadRoute {
+	d.dead.mu.Lock()
+	defer d.dead.mu.Unlock()
+	return slices.SortedFunc(maps.Values(d.dead.known), func(a, b DeadRoute) int { return cmp.Compare(a.String(), b.String()) })
+}
+
+// Reachable reports whether a message on a route is likely to arrive: its connector sends
+// and has not failed, and the route is not dead.
+func (d *Deliverer) Reachable(r claybot.Route) bool {
+	c := d.cfg.Connector(r.Connector)
+	if _, sends := c.(connectors.Sender); !sends {
+		return false
+	}
+	state := c.Health().State
+	_, dead := d.Dead(r)
+	return !dead && state != connectors.StateStopped && state != connectors.StateFailing
+}
+
+// Revive ends the death of a route, for good reasons: a person has written there, the bot
+// was added again, or an operator wants a try. Call it before what revives the route is
+// acknowledged. Revived reports whether the route was dead.
+func (d *Deliverer) Revive(ctx context.Context, connector, channel string) (revived bool, err error) {
+	dest := claybot.Route{Connector: connector, ChannelID: channel}.Dest()
+	d.mu.Lock()
+	if l := d.lanes[dest]; l != nil {
+		l.alive = true
+	}
+	d.mu.Unlock()
+	r, ok := d.dead.get(dest)
+	if !ok {
+		return false, nil
+	}
+	if d.dead.marks != nil {
+		if err := d.dead.marks.SetCheckpoints(ctx, map[string]string{r.key(): ""}); err != nil {
+			return false, fmt.Errorf("revive the route %s: %w", r, err)
+		}
+	}
+	d.dead.forget(dest)
+	d.cfg.Log.Info("route works again", "route", r.String(), "dead since", r.Since.Time().UTC())
+	return true, nil
+}
+
+// isAlive reports whether a person wrote on the route of a lane since its last attempt.
+func (x *delivery) isAlive() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.lane.alive
+}
+
+// stillborn forgets what revived the route before an attempt.
+func (x *delivery) stillborn() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.lane.alive = false
+}
+
+// died fails a message whose platform refuses the whole route, marks the route, and sends
+// the message on another route of its reader, all in one commit.
+func (x *delivery) died(ctx context.Context, why string) {
+	about(x.cfg.Log, x.o).Warn("route is dead", "attempts", x.o.Attempts, "err", why)
+	r := storage.Resolution{State: claybot.SendFailed, Cause: why, Notices: x.reroute(ctx)}
+	dead := DeadRoute{Connector: x.o.Route.Connector, ChannelID: x.o.Route.ChannelID, Why: strings.TrimSpace(why), Since: claybot.Now()}
+	if x.isAlive() { // a person wrote meanwhile: the next message finds out
+		x.resolve(ctx, r)
+		return
+	}
+	text, _ := json.Marshal(dead) // strings and a number always encode
+	r.Mark = storage.Checkpoint{Key: dead.key(), Value: string(text)}
+	x.resolve(ctx, r)
+	x.dead.add(dead)
+	if x.isAlive() {
+		if _, err := x.Revive(ctx, dead.Connector, dead.ChannelID); err != nil {
+			x.cfg.Log.Warn("failed to revive a route; the next message there revives it", "route", dead.String(), "err", err)
+		}
+	}
+}
+
+// refuse fails a message to a dead route without a call to the platform.
+func (x *delivery) refuse(ctx context.Context, dead DeadRoute) {
+	about(x.cfg.Log, x.o).Info("not sent: the route is dead", "err", dead.Why)
+	x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: dead.cause(), Notices: x.reroute(ctx)})
+}
