@@ -135,6 +135,7 @@ func (a *assembly) makeAgents() {
 		slots: make(chan struct{}, a.MaxRuns),
 	}
 	s.supervisor = &supervisor{
+		alarms:  &alarms{people: s.People, marks: a.Marks, log: a.Log},
 		members: a.Members, freed: s.follower.freed, recovery: s.Worker.Recovery, boot: s.Worker.Boot, boots: a.Boots, pending: a.pending, meter: a.Meter, log: a.Log,
 		voice: func(ctx context.Context, d claybot.Descriptor) texts.Voice {
 			return s.People.VoiceAt(ctx, d, d.Route())

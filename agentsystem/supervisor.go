@@ -42,6 +42,7 @@ type supervisor struct {
 	boot     *worker.BootRecord
 	boots    storage.Boots
 	pending  *pendingCalls
+	alarms   *alarms
 	meter    Meter
 	log      *slog.Logger
 
@@ -180,6 +181,10 @@ func (s *supervisor) standBy(ctx context.Context, name string, x connectors.Excl
 func (s *supervisor) keepUp(ctx context.Context, c connectors.Connector, h connectors.Handler) (stopped bool) {
 	log := s.log.With("connector", c.Name())
 	wait := time.Duration(0)
+	watched, end := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { s.alarms.cleared(watched, c) })
+	defer func() { end(); watch.Wait() }()
 	for {
 		began := time.Now()
 		err := s.runOnce(ctx, c, h)
@@ -189,6 +194,7 @@ func (s *supervisor) keepUp(ctx context.Context, c connectors.Connector, h conne
 		var permanent *connectors.PermanentError
 		if errors.As(err, &permanent) {
 			log.Error("connector stopped", "err", err)
+			s.alarms.stopped(ctx, c.Name(), err.Error())
 			return true
 		}
 		if time.Since(began) > workedWell {

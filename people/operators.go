@@ -42,6 +42,24 @@ func (dir *Directory) NotifyOperators(ctx context.Context, key string, say func(
 	return errors.Join(errs...)
 }
 
+// TellOperators sends a notice to each operator in a conversation which they alone read, on
+// a connector that works, once for each key. It leaves out operators without one, and returns
+// how many there are with one.
+func (dir *Directory) TellOperators(ctx context.Context, key string, say func(texts.Voice) string) (count int, err error) {
+	var errs []error
+	told := make(map[claybot.AgentID]bool)
+	for _, owner := range dir.operators() {
+		e, to, err := dir.private(ctx, owner, "")
+		if err != nil || to.Connector == "" || told[e.ID] {
+			errs = append(errs, err)
+			continue
+		}
+		told[e.ID] = true
+		errs = append(errs, dir.notifyOn(ctx, e, to, key+"/"+string(e.ID), say))
+	}
+	return len(told), errors.Join(errs...)
+}
+
 // operatedBy reports whether the person of an agent is an operator: on the web page
 // or in the terminal of the daemon, or by the setting operators.
 func (dir *Directory) operatedBy(a claybot.Agent) bool {

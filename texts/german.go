@@ -2,6 +2,8 @@ package texts
 
 // german has the texts in German, by the English ones.
 var german = map[string]string{
+	"%s has stopped: %s": "%s ist angehalten: %s",
+	"%s works again.":    "%s funktioniert wieder.",
 	" and ":              " und ",
 	" or ":               " oder ",
 	"%d of %d approvals": "%d von %d Genehmigungen",
