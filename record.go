@@ -26,6 +26,7 @@ type Record struct {
 	Type RecordType `json:"type"`
 	V    int        `json:"v,omitempty"` // start: version of the format
 	At   Time       `json:"at"`
+	Zone string     `json:"zone,omitempty"` // user: the zone of its person, as Europe/Berlin, where it is known
 	Run  RunID      `json:"run,omitempty"`
 
 	MessageID MessageID `json:"messageId,omitempty"` // user, system, reset

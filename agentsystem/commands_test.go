@@ -263,7 +263,7 @@ func TestCommands(t *testing.T) {
 		contains("why", why, "The model refused this request")
 		r.say("long")
 		synctest.Wait()
-		contains("why", ask("why"), "I began with your message from today at 0:00 UTC", "The agent is at work on it.")
+		contains("why", ask("why"), "I began with it today at 0:00 UTC", "The agent is at work on it.")
 		contains("status", ask("status"), "at work", "/stop")
 		r.say("after")
 		contains("why", ask("why"), "waits for its turn")

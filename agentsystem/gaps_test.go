@@ -51,7 +51,7 @@ func TestMissed(t *testing.T) {
 		tell(m)
 		r.restart()
 		tell(m)
-		if got := r.chat.seen()[seen:]; len(got) != 2 || !strings.Contains(got[0], "I was offline from "+from.Format("2 Jan 15:04")+" to ") {
+		if got := r.chat.seen()[seen:]; len(got) != 2 || !strings.Contains(got[0], "I was offline from today at 0:01 UTC to ") {
 			t.Errorf("people see %q", got)
 		}
 		for channel, want := range map[string]int{"dm-ann": 2, "group": 3, "dm-bob": 1} {

@@ -282,6 +282,7 @@ type order struct {
 	questions.Decision
 	Undo    claybot.RunID     `json:"undo,omitempty"`    // that is undone
 	Message claybot.MessageID `json:"message,omitempty"` // by which
+	Voice   *people.Choice    `json:"voice,omitempty"`   // how claybot speaks from now on
 }
 
 // order executes a command that changes something; taken reports whether m was one.
@@ -299,6 +300,11 @@ func (i *intake) order(ctx context.Context, agent claybot.Agent, m claybot.Agent
 		}
 	case "undo":
 		o, text, err = i.undo.order(ctx, agent, m)
+	case "language", "timezone":
+		var c *people.Choice
+		if c, text = people.Chosen(texts.Of(ctx), m); c != nil {
+			o = &order{Voice: c}
+		}
 	default:
 		return done, false, nil
 	}
@@ -334,6 +340,9 @@ func (i *intake) carryOut(ctx context.Context, agent claybot.Agent, m claybot.Ag
 	var o order
 	if err := json.Unmarshal([]byte(m.Answer.Output), &o); err != nil {
 		return fmt.Errorf("read the order of message %s: %w", m.ID, err)
+	}
+	if o.Voice != nil {
+		return i.people.Choose(ctx, agent.Descriptor, *o.Voice)
 	}
 	if o.Undo == "" {
 		return i.questions.Commands.Decide(ctx, agent, o.Decision)

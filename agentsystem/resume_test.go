@@ -138,7 +138,7 @@ func TestEngineFaults(t *testing.T) {
 					t.Errorf("the run: %+v %+v", run, run.Error)
 				}
 				seen := r.chat.seen()
-				if len(seen) != 1 || !strings.Contains(seen[0], tt.sentence) || !strings.Contains(seen[0], string(run.ID)) || strings.Contains(seen[0], "secret") {
+				if len(seen) != 1 || !strings.Contains(seen[0], tt.sentence) || strings.Contains(seen[0], string(run.ID)) || strings.Contains(seen[0], "secret") {
 					t.Errorf("people see %q", seen)
 				}
 				r.checkEvents(ann)

@@ -77,7 +77,7 @@ func TestOperatorReadsTheCauseInWhy(t *testing.T) {
 			synctest.Wait()
 			seen := r.chat.seen(place)
 			got := seen[len(seen)-1]
-			if !strings.Contains(got, "The run failed (model_off).") || !strings.HasSuffix(got, x.want) || x.want == "" && strings.Contains(got, "base_url") {
+			if !strings.Contains(got, "The model is not configured correctly") || !strings.HasSuffix(got, x.want) || x.want == "" && strings.Contains(got, "base_url") {
 				t.Errorf("%s reads %q", place, got)
 			}
 		}

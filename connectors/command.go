@@ -27,6 +27,8 @@ var Commands = []Command{
 	{"why", "show what happened to the last message"},
 	{"tasks", "list active subagents, reminders and scheduled tasks"},
 	{"privacy", "show who reads this conversation, and what I can read of you"},
+	{"language", "choose the language that I speak here"},
+	{"timezone", "choose the time zone of dates and times"},
 	{"context", "show how full my context is"},
 	{"compact", "compact our conversation now"},
 }
@@ -65,7 +67,7 @@ func Interpret(m claybot.AgentMessage, prefixes, self string) (out claybot.Agent
 			break
 		}
 		m.Engine, m.Text = claybot.EnginePlan, rest
-	case "undo", "approve", "deny", "help", "status", "why", "start", "tasks", "privacy", "context", "compact":
+	case "undo", "approve", "deny", "help", "status", "why", "start", "tasks", "privacy", "context", "compact", "language", "timezone":
 		m.Type, m.Command, m.Text = claybot.MessageCommand, word, rest
 	default:
 		toUs := addressed && strings.EqualFold(bot, self)

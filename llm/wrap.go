@@ -101,12 +101,23 @@ func summaryText(r claybot.Record) string {
 	return wrap(summaryTag, &r)
 }
 
+// timeOf is when a record was made, in the zone of its person, else in UTC.
+func timeOf(r *claybot.Record) time.Time {
+	if r.Zone != "" {
+		if zone, err := time.LoadLocation(r.Zone); err == nil {
+			return r.At.Time().In(zone)
+		}
+	}
+	return r.At.Time().UTC()
+}
+
 func wrap(tag string, r *claybot.Record, attrs ...string) string {
 	var b strings.Builder
 	b.Grow(len(r.Text) + len(r.Quote) + 192)
 	b.WriteString("<" + tag)
 	if r.At != 0 {
-		attr(&b, "time", r.At.Time().UTC().Format(time.RFC3339))
+		attr(&b, "time", timeOf(r).Format(time.RFC3339))
+		attr(&b, "zone", r.Zone)
 	}
 	attr(&b, "id", string(r.MessageID))
 	for i := 0; i+1 < len(attrs); i += 2 {

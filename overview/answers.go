@@ -75,7 +75,7 @@ func (o *Answers) agentStatus(ctx context.Context, agent claybot.Agent, m claybo
 	b.WriteString(doing + "\n\n- " + v.Say(texts.ModelIs, model) + "\n")
 	for _, c := range o.monitor.health() {
 		if c.Name == agent.Descriptor.Connector {
-			fmt.Fprintf(&b, "- %s: %s\n", c.Name, v.In(string(c.State)))
+			fmt.Fprintf(&b, "- %s: %s\n", c.Name, v.State(c.State))
 		}
 	}
 	fmt.Fprintf(&b, "- agent: `%s`\n", agent.ID)

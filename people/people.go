@@ -78,7 +78,7 @@ type Directory struct {
 	*Gate
 	cfg      Config
 	changing sync.Mutex // held while a language or a zone is changed
-	learned  learned
+	manners  manners
 }
 
 // New returns a Directory.

@@ -19,6 +19,9 @@ type manner struct {
 	// Language and Timezone are what was chosen with /language and /timezone.
 	Language string `json:"language,omitempty"`
 	Timezone string `json:"timezone,omitempty"`
+	// LanguageAt and TimezoneAt are when.
+	LanguageAt claybot.Time `json:"languageAt,omitempty"`
+	TimezoneAt claybot.Time `json:"timezoneAt,omitempty"`
 	// Locale and Zone are what the platform said last.
 	Locale string `json:"locale,omitempty"`
 	Zone   string `json:"zone,omitempty"`
@@ -37,13 +40,18 @@ func (dir *Directory) manner(ctx context.Context, who string) (m manner) {
 	if dir.cfg.Marks == nil || who == "" {
 		return m
 	}
+	if m, ok := dir.manners.get(who); ok {
+		return m
+	}
 	stored, err := dir.cfg.Marks.Checkpoint(ctx, mannerKey(who))
 	if err == nil && stored != "" {
 		err = json.Unmarshal([]byte(stored), &m)
 	}
 	if err != nil {
 		dir.cfg.Log.Warn("failed to read a language setting", "of", who, "err", err)
+		return m
 	}
+	dir.manners.put(who, m)
 	return m
 }
 
@@ -70,6 +78,7 @@ func (dir *Directory) change(ctx context.Context, who string, fn func(*manner)) 
 	if err := dir.cfg.Marks.SetCheckpoint(ctx, mannerKey(who), string(b)); err != nil {
 		return fmt.Errorf("store the language of %s: %w", who, err)
 	}
+	dir.manners.put(who, m)
 	return nil
 }
 
@@ -79,39 +88,46 @@ func (dir *Directory) Learn(ctx context.Context, d claybot.Descriptor, c claybot
 	if !d.Foreground() || c.Locale == "" && c.Timezone == "" {
 		return
 	}
-	said := manner{Locale: c.Locale, Zone: c.Timezone}
-	if dir.learned.is(d.OwnerID(), said) {
+	if m := dir.manner(ctx, d.OwnerID()); m.Locale == cmp.Or(c.Locale, m.Locale) && m.Zone == cmp.Or(c.Timezone, m.Zone) {
 		return
 	}
 	err := dir.change(ctx, d.OwnerID(), func(m *manner) { m.Locale, m.Zone = cmp.Or(c.Locale, m.Locale), cmp.Or(c.Timezone, m.Zone) })
 	if err != nil {
 		dir.cfg.Log.Warn("failed to store what a platform says of a person", "err", err)
-		return
 	}
-	dir.learned.put(d.OwnerID(), said)
 }
 
-// learned remembers what this process has stored of the people who wrote lately.
-type learned struct {
+// manners remembers for a short time how people are spoken to. What another member stores is known
+// here when that time is over.
+type manners struct {
 	mu  sync.Mutex
-	all map[string]manner
+	all map[string]remembered
 }
 
-const maxLearned = 10_000
-
-func (l *learned) is(who string, m manner) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all[who] == m
+type remembered struct {
+	manner
+	until time.Time
 }
 
-func (l *learned) put(who string, m manner) {
+const (
+	mannerValid = 10 * time.Second
+	maxManners  = 10_000
+)
+
+func (l *manners) get(who string) (manner, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.all == nil || len(l.all) >= maxLearned {
-		l.all = make(map[string]manner)
+	m, ok := l.all[who]
+	return m.manner, ok && time.Now().Before(m.until)
+}
+
+func (l *manners) put(who string, m manner) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil || len(l.all) >= maxManners {
+		l.all = make(map[string]remembered)
 	}
-	l.all[who] = m
+	l.all[who] = remembered{m, time.Now().Add(mannerValid)}
 }
 
 // Voice returns how claybot speaks at a route to the readers of the agent of d; c belongs to the
@@ -193,30 +209,66 @@ func (dir *Directory) VoiceOf(ctx context.Context, o claybot.Outgoing) texts.Voi
 	return dir.VoiceAt(ctx, claybot.User(o.Route.Connector, o.Route.ChannelID, o.Route.UserID), o.Route)
 }
 
-// chosenBy returns whose setting a person changes in a conversation: that of the group, or of
-// all their identities.
-func (dir *Directory) chosenBy(d claybot.Descriptor) []string {
-	if place := dir.AudienceOf(d, claybot.Route{}).Place; place != "" {
-		return []string{place}
+// A Choice is a language or a zone that was chosen at a time with a command: a later one wins. An
+// empty one leaves it to the platform and the installation.
+type Choice struct {
+	Language *texts.Language `json:"language,omitempty"`
+	Timezone *string         `json:"timezone,omitempty"` // an IANA name
+	At       claybot.Time    `json:"at"`
+}
+
+// ByDefault is what people write to leave the language or the zone to the platform.
+const ByDefault = "default"
+
+// Chosen returns what /language or /timezone chooses, and the answer to it; nil where it chooses
+// nothing.
+func Chosen(v texts.Voice, m claybot.AgentMessage) (*Choice, string) {
+	word := strings.TrimSpace(m.Text)
+	byDefault, c := strings.EqualFold(word, ByDefault), Choice{At: m.At}
+	if m.Command == "language" {
+		l, ok := texts.LanguageOf(word)
+		switch {
+		case word == "":
+			return nil, v.LanguageNow()
+		case !ok && !byDefault:
+			return nil, v.NoLanguage(word)
+		case ok:
+			v.Language = l
+		}
+		c.Language = &l
+		return &c, v.LanguageChosen(byDefault)
 	}
-	return dir.Identities(d.OwnerID())
+	zone, ok := ZoneNamed(word)
+	name := ""
+	switch {
+	case word == "":
+		return nil, v.TimezoneNow()
+	case !ok && !byDefault:
+		return nil, v.NoTimezone(word)
+	case ok:
+		v.Zone, v.Own, name = zone, true, zone.String()
+	}
+	c.Timezone = &name
+	return &c, v.TimezoneChosen(byDefault)
 }
 
-// SetLanguage stores the language that is spoken to the readers of a conversation; the empty one
-// leaves it to the platform and the installation.
-func (dir *Directory) SetLanguage(ctx context.Context, d claybot.Descriptor, l texts.Language) error {
-	return dir.choose(ctx, d, func(m *manner) { m.Language = string(l) })
-}
-
-// SetTimezone stores the zone, by its IANA name, of the times that are told to the readers of a
-// conversation; the empty one leaves it to the platform and the installation.
-func (dir *Directory) SetTimezone(ctx context.Context, d claybot.Descriptor, zone string) error {
-	return dir.choose(ctx, d, func(m *manner) { m.Timezone = zone })
-}
-
-func (dir *Directory) choose(ctx context.Context, d claybot.Descriptor, fn func(*manner)) error {
-	for _, who := range dir.chosenBy(d) {
-		if err := dir.change(ctx, who, fn); err != nil {
+// Choose stores a choice that was made in a conversation: for its group, or for all identities of
+// its person. It is idempotent, and an older choice than the stored one changes nothing.
+func (dir *Directory) Choose(ctx context.Context, d claybot.Descriptor, c Choice) error {
+	who := dir.Identities(d.OwnerID())
+	if place := dir.AudienceOf(d, claybot.Route{}).Place; place != "" {
+		who = []string{place}
+	}
+	for _, id := range who {
+		err := dir.change(ctx, id, func(m *manner) {
+			if c.Language != nil && c.At >= m.LanguageAt {
+				m.Language, m.LanguageAt = string(*c.Language), c.At
+			}
+			if c.Timezone != nil && c.At >= m.TimezoneAt {
+				m.Timezone, m.TimezoneAt = *c.Timezone, c.At
+			}
+		})
+		if err != nil {
 			return err
 		}
 	}

@@ -179,7 +179,7 @@ func (s *Answers) answerAll(ctx context.Context, qs []storage.OpenQuestion, valu
 		if err := s.open(ctx, q, common.By, common.Via); err != nil {
 			return err
 		}
-		v, err := q.Check(s.intake.Masked(values[q.ID]), s.zone())
+		v, err := q.Check(s.intake.Masked(values[q.ID]), texts.Of(ctx).Location(s.zone()))
 		switch {
 		case err != nil:
 			faults[texts.QuestionKey(q.Question)] = texts.Of(ctx).Complaint(err)

@@ -203,7 +203,7 @@ func (p pause) tried(voice texts.Voice, text string) (answers []claybot.Answer, 
 	values, lines := keyed(p.open, text)
 	if !lines || len(p.open) == 1 {
 		q := p.open[0]
-		v, err := q.Check(text, p.answers.zone())
+		v, err := q.Check(text, voice.Location(p.answers.zone()))
 		if err == nil {
 			return []claybot.Answer{{Question: q.ID, Value: v}}, nil, q
 		}
@@ -219,7 +219,7 @@ func (p pause) tried(voice texts.Voice, text string) (answers []claybot.Answer, 
 		if !given {
 			continue
 		}
-		v, err := q.Check(value, p.answers.zone())
+		v, err := q.Check(value, voice.Location(p.answers.zone()))
 		if err != nil {
 			if len(faults) == 0 {
 				at = q

@@ -70,6 +70,13 @@ func said(n ast.Node) []string {
 		}
 		return all
 	case *ast.CompositeLit:
+		if _, table := n.Type.(*ast.MapType); table {
+			var all []string
+			for _, e := range n.Elts {
+				all = append(all, literal(e.(*ast.KeyValueExpr).Value))
+			}
+			return all
+		}
 		if len(n.Elts) > 0 && n.Type == nil {
 			return []string{literal(n.Elts[0])}
 		}

@@ -69,7 +69,7 @@ const (
 	WhySkipped   = "Your message from %s was not handed to the agent: %s."
 	WhySafe      = "Your message from %s is safe. %s"
 	WhyWaits     = "Your message from %s waits for its turn. %s"
-	WhyRuns      = "I began with your message from %s %s. %s"
+	WhyRuns      = "Your message from %s: I began with it %s. %s"
 	WhyEnded     = "Your message from %s: %s"
 	WhyReference = "Reference for operators: `%s`"
 )

@@ -1,7 +1,6 @@
 package texts
 
 import (
-	"cmp"
 	"strings"
 
 	"github.com/claybot/claybot/connectors"
@@ -13,8 +12,8 @@ const ThinkingStatus = "is thinking…"
 
 // WorkingStatus is the status of a run that has shown nothing new for a while. It says in
 // words what the run waits for: a tool, or the model if tool is empty.
-func WorkingStatus(tool string) string {
-	return "is still working: " + Step(tool) + "…"
+func (v Voice) WorkingStatus(tool string) string {
+	return v.Say("is still working: %s…", v.Step(tool))
 }
 
 // steps says what a run does while it uses a tool.
@@ -44,8 +43,11 @@ var steps = map[string]string{
 
 // Step says what a run does while it uses a tool, or waits for the model if tool is empty. A
 // tool without words of its own is named as people write names.
-func Step(tool string) string {
-	return cmp.Or(steps[tool], "using "+strings.TrimSpace(strings.Map(func(r rune) rune {
+func (v Voice) Step(tool string) string {
+	if step, ok := steps[tool]; ok {
+		return v.In(step)
+	}
+	return v.Say("using %s", strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r == '_' || r == '-' {
 			return ' '
 		}

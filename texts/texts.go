@@ -81,6 +81,18 @@ const (
 	NoContext     = "Context usage isn't available here."
 )
 
+// states says how a connector does, by the state in its Health.
+var states = map[string]string{
+	connectors.StateStarting: "starting",
+	connectors.StateLive:     "live",
+	connectors.StateFailing:  "failing",
+	connectors.StateStopped:  "stopped",
+	connectors.StateStandby:  "standby",
+}
+
+// State says how a connector does; see connectors.Health.
+func (v Voice) State(state string) string { return v.In(cmp.Or(states[state], state)) }
+
 // Unusable says since when the files of an agent have been unavailable.
 func (v Voice) Unusable(since claybot.Time) string {
 	return v.Say("I haven't been able to access the files of our conversation since %s. I keep your messages and answer them as soon as I can; /stop drops them. Operators can see why with `claybot status`.", v.Moment(since))

@@ -3,7 +3,9 @@ package texts
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,7 +48,24 @@ var grammars = map[Language]grammar{
 }
 
 // Languages lists the languages, by their own names.
-func Languages() string { return "English (en), Deutsch (de)" }
+func Languages() string {
+	var all []string
+	for _, l := range All() {
+		all = append(all, fmt.Sprintf("%s (%s)", grammars[l].Name, l))
+	}
+	return strings.Join(all, ", ")
+}
+
+// All lists the languages, English first.
+func All() []Language {
+	all := []Language{English}
+	for _, l := range slices.Sorted(maps.Keys(grammars)) {
+		if l != English {
+			all = append(all, l)
+		}
+	}
+	return all
+}
 
 // LanguageOf returns the language of a locale such as de, de-AT or de_AT, or of a language's own
 // name; ok is false where the catalogue has none.
@@ -72,6 +91,23 @@ type Voice struct {
 	Own  bool
 	// Command is how people write a command in this chat; nil for /command.
 	Command func(name string) string
+}
+
+// ZoneName is the IANA name of the readers' own zone; empty where it is unknown.
+func (v Voice) ZoneName() string {
+	if !v.Own {
+		return ""
+	}
+	return v.Zone.String()
+}
+
+// Location is the zone in which the readers tell times, or other where this Voice was not made for
+// people.
+func (v Voice) Location(other *time.Location) *time.Location {
+	if v.Zone != nil {
+		return v.Zone
+	}
+	return other
 }
 
 func (v Voice) grammar() grammar {

@@ -108,7 +108,7 @@ func (j *job) userRecord(m claybot.AgentMessage) claybot.Record {
 		return r
 	}
 	from := m.From
-	r.From = &from
+	r.From, r.Zone = &from, j.voice().ZoneName()
 	return r
 }
 

@@ -129,16 +129,17 @@ func (s *statusLine) loop(ctx context.Context) {
 // wanted returns the present status, and how long it may stay true by itself; there is none
 // while unfinished text grows.
 func (s *statusLine) wanted() (status string, stays time.Duration) {
+	v := s.job.voice()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	quiet := time.Since(s.news)
 	switch {
 	case quiet >= signAfter:
-		return texts.WorkingStatus(s.tool), statusLong
+		return v.WorkingStatus(s.tool), statusLong
 	case s.grows:
 		return "", signAfter - quiet
 	}
-	return texts.ThinkingStatus, signAfter - quiet
+	return v.In(texts.ThinkingStatus), signAfter - quiet
 }
 
 // show shows the present status, if it is not shown, and returns when to look again.

@@ -67,8 +67,10 @@ func (e *engines) register(system *agentsystem.AgentSystem) {
 		Policy:  func(a claybot.Agent) plan.Policy { return policyOf(e.config.profile(a)) },
 		Intents: func(a claybot.Agent) []plan.Intent { return intentsOf(e.config.profile(a)) },
 		People:  e.people,
-		Zone:    func(claybot.Agent) *time.Location { return e.config.Load().Schedule.Cron.Zone },
-		Guard:   tools.NewGuard(e.rate),
+		Zone: func(a claybot.Agent) *time.Location {
+			return system.People.VoiceAt(context.Background(), a.Descriptor, a.Descriptor.Route()).Zone
+		},
+		Guard: tools.NewGuard(e.rate),
 	}
 	system.Handle(claybot.EnginePlan, plan.New(planning))
 	system.Handle(claybot.EngineUndo, plan.NewUndo(planning))

@@ -40,6 +40,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
 )
 
 // Ways to deliver an answer.
@@ -255,13 +256,19 @@ func (c *Connector) introduce(ctx context.Context) {
 		Command     string `json:"command"`
 		Description string `json:"description"`
 	}
-	var menu []command
-	for _, m := range connectors.Commands {
-		menu = append(menu, command{m.Name, m.Help})
-	}
-	var done bool
-	if err := c.send.call(ctx, "setMyCommands", map[string]any{"commands": menu}, &done); err != nil && ctx.Err() == nil {
-		c.log.Warn("failed to register the command menu", "err", err)
+	for _, language := range texts.All() {
+		var menu []command
+		for _, m := range connectors.Commands {
+			menu = append(menu, command{m.Name, texts.Voice{Language: language}.In(m.Help)})
+		}
+		params := map[string]any{"commands": menu}
+		if language != texts.English { // which is for all others
+			params["language_code"] = language
+		}
+		var done bool
+		if err := c.send.call(ctx, "setMyCommands", params, &done); err != nil && ctx.Err() == nil {
+			c.log.Warn("failed to register the command menu", "language", language, "err", err)
+		}
 	}
 }
 

@@ -151,9 +151,17 @@ func (s *Server) Commands() []Command {
 	return append([]Command{}, s.commands...)
 }
 
+// CommandsIn is the registered command menu of people with a language.
+func (s *Server) CommandsIn(language string) []Command {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Command{}, s.menus[language]...)
+}
+
 func (s *Server) setCommands(c *call) ([]byte, *apiError) {
 	var p struct {
 		Commands []Command `json:"commands"`
+		Language string    `json:"language_code"` // the menu of people with this language
 	}
 	if err := json.Unmarshal(c.params, &p); err != nil {
 		return nil, badParams(err)
@@ -168,6 +176,12 @@ func (s *Server) setCommands(c *call) ([]byte, *apiError) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.commands = p.Commands
+	if p.Language == "" {
+		s.commands = p.Commands
+	} else if s.menus == nil {
+		s.menus = map[string][]Command{p.Language: p.Commands}
+	} else {
+		s.menus[p.Language] = p.Commands
+	}
 	return []byte("true"), nil
 }

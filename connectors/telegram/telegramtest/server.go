@@ -95,7 +95,8 @@ type Server struct {
 	calls    map[string]int
 	log      journal
 	commands []Command
-	files    map[string]*held // by their ids
+	menus    map[string][]Command // by language
+	files    map[string]*held     // by their ids
 	// reactions are the emoji that are taken.
 	reactions map[string]bool
 	hook      hook
