@@ -9,10 +9,19 @@ type Route struct {
 	ThreadID  string `json:"threadId,omitempty"`
 	ReplyTo   string `json:"replyTo,omitempty"`
 	Group     bool   `json:"group,omitempty"` // others read there too
+	// Aside is what is sent beside the messages of the channel: it has an order of its own,
+	// and holds up no message.
+	Aside bool `json:"aside,omitempty"`
 }
 
-// Dest names the destination whose order is kept: one channel of a connector.
-func (r Route) Dest() string { return r.Connector + "\x00" + r.ChannelID }
+// Dest names the destination whose order is kept: one channel of a connector, or what is
+// sent aside of its messages.
+func (r Route) Dest() string {
+	if r.Aside {
+		return r.Connector + "\x00" + r.ChannelID + "\x00aside"
+	}
+	return r.Connector + "\x00" + r.ChannelID
+}
 
 // OutgoingKind says why an Outgoing exists.
 type OutgoingKind string
@@ -74,6 +83,9 @@ type Outgoing struct {
 	Question *Question `json:"question,omitempty"`
 	// Offer are buttons below the text.
 	Offer []Offer `json:"offer,omitempty"`
+	// Mark is an emoji to put on a message, in place of sending one; Text names it for
+	// operators. Its route is Aside.
+	Mark *Mark `json:"mark,omitempty"`
 	// File is sent, with the text as its caption, which may be empty then. Its
 	// Kind is how it is to be shown.
 	File *FileReference `json:"file,omitempty"`
@@ -96,6 +108,13 @@ type Outgoing struct {
 type Offer struct {
 	Label   string `json:"label"`
 	Command string `json:"command"` // with its slash
+}
+
+// A Mark is the one emoji that tells on a message how far its answer has come.
+type Mark struct {
+	Message string   `json:"message"`         // the platform id of the message
+	Emoji   string   `json:"emoji,omitempty"` // empty: none any more
+	Was     []string `json:"was,omitempty"`   // earlier marks, any of which may be there
 }
 
 // A Draft is the visible beginning of an answer that is still being written.

@@ -152,6 +152,9 @@ func (i *intake) post(ctx context.Context, agent claybot.Agent, p storage.Postin
 	if stopsAll(p.Message) { // before the answer commits: after a crash in between it is posted again
 		i.subagents.HaltBelow(ctx, agent.ID, "user")
 	}
+	if a := i.profiles.Of(agent.ID, agent.Descriptor).Acknowledge; a.Received != "" && p.Skip == "" {
+		p.Replies = append(p.Replies, i.sender.Marks(agent, "", "received", a.Received, nil, p.Message)...)
+	}
 	done, begin, err := i.deliver(ctx, agent, p)
 	if err != nil {
 		i.unwell.Stored(err)

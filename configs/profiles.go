@@ -34,11 +34,13 @@ type Profile struct {
 	Progress      bool     `key:"progress" class:"harmless" words:"send,off"`              // send text that comes together with tool calls
 	Respond       string   `key:"respond" class:"harmless" words:"mention,thread,all,off"` // in groups
 	Context       *int     `key:"context" class:"harmless" limits:"0..100"`                // earlier messages of a group that come with a message; nil: see profiles.Context
-	Memory        bool     `key:"memory" class:"harmless" kind:"memory"`                   // false: each run begins with its own messages only
-	Tools         []string `key:"tools" class:"narrowing" kind:"profile tools"`            // that may be used; nil means all, empty none
-	Pin           []string `key:"pin" class:"harmless" kind:"tool groups"`                 // groups of tools that are in every request
-	Engine        Engine   `key:",inline"`
-	Care          Care     `key:",inline"`
+	// Acknowledge are the emoji on messages of people.
+	Acknowledge Acknowledge `key:"acknowledge" class:"harmless"`
+	Memory      bool        `key:"memory" class:"harmless" kind:"memory"`        // false: each run begins with its own messages only
+	Tools       []string    `key:"tools" class:"narrowing" kind:"profile tools"` // that may be used; nil means all, empty none
+	Pin         []string    `key:"pin" class:"harmless" kind:"tool groups"`      // groups of tools that are in every request
+	Engine      Engine      `key:",inline"`
+	Care        Care        `key:",inline"`
 	// Workspace begins with the common one. Its lists are shared; they are only
 	// read.
 	Workspace Workspace `key:"workspace,leaf" class:"narrowing" kind:"workspace"`
@@ -46,6 +48,15 @@ type Profile struct {
 	Notes     Notes     `key:",inline"`
 
 	faults // why the agents of the profile must not run
+}
+
+// Acknowledge are the emoji that tell on a message how far its answer has come; empty for
+// none.
+type Acknowledge struct {
+	Received string `key:"received" class:"harmless"`
+	Working  string `key:"working" class:"harmless"`
+	Done     string `key:"done" class:"harmless"`
+	Failed   string `key:"failed" class:"harmless"`
 }
 
 // An Inbox says when an agent reads its messages, and how many at once.

@@ -132,6 +132,13 @@ type Span struct {
 	Limit         int // at most so many messages
 }
 
+// A Marker keeps one emoji of the bot on a message, which is named by its platform id.
+// Optional. Mark puts it there in place of those in m.Was, and may be repeated. Its errors
+// are those of Reactor.
+type Marker interface {
+	Mark(ctx context.Context, r claybot.Route, m claybot.Mark) error
+}
+
 // A Typer shows a typing indicator. Optional.
 type Typer interface {
 	Typing(ctx context.Context, r claybot.Route) error

@@ -241,8 +241,13 @@ func (x *delivery) send(ctx context.Context) (receipt string, err error) {
 			err = &connectors.PermanentError{Err: errors.New("the connector broke over this message")}
 		}
 	}()
-	if x.o.File != nil {
+	switch {
+	case x.o.Mark != nil:
+		return "", x.mark(ctx)
+	case x.o.File != nil:
 		return x.sendFile(ctx)
+	case x.o.Shown != "" && x.o.Edit != "" && x.outdated(ctx):
+		return x.o.Edit, nil
 	}
 	return x.sender.Send(ctx, x.o)
 }

@@ -59,7 +59,7 @@ func endedAt(o claybot.Outgoing) time.Time {
 // settle resolves an ambiguous send: it looks the message up where the platform
 // allows that, and otherwise follows the policy of the connector.
 func (x *delivery) settle(ctx context.Context) (done bool) {
-	if x.o.Edit != "" { // an edit may be repeated
+	if x.o.Edit != "" || x.o.Mark != nil { // they may be repeated
 		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting})
 		return false
 	}
@@ -201,6 +201,10 @@ func (x *delivery) inARow(ctx context.Context) (n int, last claybot.Outgoing, er
 func (x *delivery) giveUp(ctx context.Context, cause string) {
 	about(x.cfg.Log, x.o).Warn("delivery failed", "attempts", x.o.Attempts, "err", cause)
 	r := storage.Resolution{State: claybot.SendFailed, Cause: cause}
+	if x.o.Mark != nil { // no person misses it
+		x.resolve(ctx, r)
+		return
+	}
 	text := x.cfg.Voice(ctx, x.o).NotDelivered(x.o)
 	if x.o.Copies > 0 {
 		text = x.cfg.Voice(ctx, x.o).MaybeMissing(x.o)

@@ -43,6 +43,8 @@ type Profile struct {
 	// Progress sends texts that come together with tool calls as messages of
 	// their own.
 	Progress bool
+	// Acknowledge are the marks of messages.
+	Acknowledge Acknowledge
 	// Respond is to which messages of groups its agents respond; empty: RespondMention.
 	Respond string
 	// Context is how many earlier messages of a group come with a message to an agent; nil:
@@ -52,6 +54,15 @@ type Profile struct {
 
 // ContextOfThreads is how many earlier messages of a thread come with a message by default.
 const ContextOfThreads = 20
+
+// Acknowledge are the emoji that tell on a message of a person how far its answer has come;
+// an empty one shows nothing.
+type Acknowledge struct {
+	Received, Working, Done, Failed string
+}
+
+// All returns the emoji in the order of a run.
+func (a Acknowledge) All() []string { return []string{a.Received, a.Working, a.Done, a.Failed} }
 
 // To which messages of groups agents respond.
 const (

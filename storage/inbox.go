@@ -153,7 +153,8 @@ type Posting struct {
 	// becomes part of a run.
 	Skip string
 	// Replies are added to the outbox with the message. For a cancel message,
-	// Replies apply if a run was in flight, and IfIdle if none was.
+	// Replies apply if a run was in flight, and IfIdle if none was. A mark among the replies
+	// applies only to a message that waits for a run.
 	Replies []claybot.Outgoing
 	IfIdle  []claybot.Outgoing
 	// Late is the text of the silent system message that an edit becomes if a run has taken

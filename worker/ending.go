@@ -221,6 +221,7 @@ func (e *ending) finish(o storage.Outcome) error {
 		return err
 	}
 	o.Replies = append(o.Replies, withdrawn...)
+	o.Replies = append(o.Replies, e.marks(o.State)...)
 	o.Usage, o.Calls = e.tally.usage, e.tally.calls
 	o.Engine, o.Result, o.Undo, o.UndoOf = j.engine(), e.talk.result(), e.tally.effects, j.undoes()
 	o.Wait, o.End = s.parts.Profiles.WaitOf(j.agent.ID, j.agent.Descriptor), storage.EndOf(ctx, e.talk.history)
@@ -258,6 +259,19 @@ func (e *ending) finish(o storage.Outcome) error {
 	j.log.Debug("run ended", "state", o.State, "cost", e.tally.usage.CostMicroUSD)
 	s.parts.Waiters.EndedWith(result, ids, doomed)
 	return nil
+}
+
+// marks tells on the messages of the run how it ended.
+func (e *ending) marks(state claybot.RunState) []claybot.Outgoing {
+	a := e.job.profile.Acknowledge
+	key, emoji, was := string(e.job.run.ID)+"/ended", "", a.All()
+	switch state {
+	case claybot.RunSucceeded:
+		emoji = a.Done
+	case claybot.RunFailed:
+		emoji = a.Failed
+	}
+	return e.worker.parts.Deliverer.Marks(e.job.agent, e.job.run.ID, key, emoji, was, e.job.messages...)
 }
 
 // commit commits the end of the run together with its messages to other agents. An agent

@@ -75,6 +75,7 @@ func (p *pass) do(life context.Context) error {
 	defer p.view.close()
 	s.parts.AtWork.Begin(p.job.run.ID, p.job.work())
 	defer s.parts.AtWork.End(p.job.run.ID, p.job)
+	p.mark(ctx, p.job.messages...)
 	history, err := s.stores.Histories.OpenHistory(life, p.job.box.Lease)
 	switch {
 	case err != nil && p.job.charges.GivenUp() && !waits(err) && !errors.Is(err, storage.ErrLeaseLost):
@@ -225,6 +226,18 @@ func (p *pass) repair(ctx context.Context) error {
 	return err
 }
 
+// mark tells on messages that the run works on them; once for each.
+func (p *pass) mark(ctx context.Context, messages ...claybot.AgentMessage) {
+	a := p.job.profile.Acknowledge
+	if a.Working == "" {
+		return
+	}
+	d := p.worker.parts.Deliverer
+	if _, err := d.Send(ctx, d.Marks(p.job.agent, p.job.run.ID, "working", a.Working, a.All()[:1], messages...)...); err != nil {
+		p.job.log.Warn("failed to mark messages", "err", err)
+	}
+}
+
 func (p *pass) turn() *runs.Turn {
 	return &runs.Turn{
 		Run: p.job.run, Agent: p.job.agent, History: p.talk.remembered(), Messages: slices.Clone(p.job.messages),
@@ -319,6 +332,7 @@ func (p *pass) joined(ctx context.Context, more []claybot.AgentMessage) ([]clayb
 		ids[i] = m.ID
 	}
 	p.job.messages = append(p.job.messages, more...)
+	p.mark(ctx, more...)
 	p.events.show(runs.Injected(p.job.run.ID, ids))
 	more = p.job.messages[len(p.job.messages)-len(more):] // where their files are put
 	stopped := p.files.fetchAll(ctx, more)

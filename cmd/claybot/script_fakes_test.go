@@ -231,6 +231,12 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 			all := r.telegram.Sent(chat)
 			return len(all) > 0 && all[len(all)-1].Edits > 0, fmt.Sprintf("there are %d messages", len(all))
 		})
+	case len(args) == 4 && args[0] == "marked": // telegram marked CHAT MESSAGE REGEXP
+		chat, message := person(ts, args[1]+":"+args[2])
+		until(ts, func() (bool, string) {
+			mark := r.telegram.Reaction(chat, message)
+			return regexp.MustCompile(args[3]).MatchString(mark), fmt.Sprintf("the reaction is %q", mark)
+		})
 	case len(args) == 2 && args[0] == "menu": // telegram menu COMMAND
 		until(ts, func() (bool, string) {
 			menu := r.telegram.Commands()
@@ -254,7 +260,7 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 			ts.Fatalf("update %d was confirmed; unconfirmed are %v", r.last, n)
 		}
 	default:
-		ts.Fatalf("usage: telegram say|edit|expect|expect-none|said|shows|edited|forget|next|heal|menu|confirmed|unconfirmed ...")
+		ts.Fatalf("usage: telegram say|edit|expect|expect-none|said|shows|edited|marked|forget|next|heal|menu|confirmed|unconfirmed ...")
 	}
 }
 
@@ -313,13 +319,18 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 	case len(args) == 2 && args[0] == "expect-none": // slack expect-none CHANNEL
 		r.settle(ts, nil)
 		r.expectNone(ts, "slack "+args[1], r.onSlack(args[1]))
+	case len(args) == 4 && args[0] == "marks": // slack marks CHANNEL MESSAGE REGEXP
+		until(ts, func() (bool, string) {
+			marks := strings.Join(r.slack.Reactions(args[1], args[2]), " ")
+			return regexp.MustCompile(args[3]).MatchString(marks), fmt.Sprintf("the reactions are %q", marks)
+		})
 	case len(args) == 4 && args[0] == "status": // slack status CHANNEL MESSAGE REGEXP
 		until(ts, func() (bool, string) {
 			status := r.slack.Status(args[1], args[2])
 			return regexp.MustCompile(args[3]).MatchString(status), fmt.Sprintf("the status is %q", status)
 		})
 	default:
-		ts.Fatalf("usage: slack dm|say|mention|lack|slash|edit|delete|acked|expect|expect-none|status ...")
+		ts.Fatalf("usage: slack dm|say|mention|lack|slash|edit|delete|acked|expect|expect-none|marks|status ...")
 	}
 }
 

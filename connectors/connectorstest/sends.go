@@ -3,6 +3,7 @@ package connectorstest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing/synctest"
 	"time"
@@ -291,6 +292,29 @@ var extras = []check{
 		var refused *connectors.RefusedError
 		if err := c.React(w.Context(), route, "999", "👍"); !errors.As(err, &refused) {
 			w.Errorf("to a message that is not there: %v", err)
+		}
+	}},
+	{"Files, buttons", "marks replace each other", func(w *world) {
+		c, ok := w.conn.(connectors.Marker)
+		w.need(ok, w.p.Reactions != nil)
+		w.greeted(Ann)
+		route, message := w.p.Route(Ann, 1), w.inbox.all()[0].Context.MessageID
+		route.Aside = true
+		all := []string{"👀", "✍", "👌"}
+		for i, emoji := range []string{"👀", "👀", "✍", "👌", "👌", ""} {
+			if err := c.Mark(w.Context(), route, claybot.Mark{Message: message, Emoji: emoji, Was: slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == emoji })}); err != nil {
+				w.Error(err)
+			}
+			got := w.p.Reactions(Ann, message)
+			if n := len(got); n > 1 || n == 1 && emoji == "" || n == 0 && emoji != "" {
+				w.Errorf("mark %d, %q: reactions %q", i, emoji, got)
+			}
+		}
+		if err := c.Mark(w.Context(), route, claybot.Mark{Message: "999", Was: all}); err != nil {
+			var refused *connectors.RefusedError
+			if !errors.As(err, &refused) {
+				w.Errorf("of a message that is not there: %v", err)
+			}
 		}
 	}},
 	{"Files, buttons", "button press is an answer", func(w *world) {

@@ -31,6 +31,7 @@ const (
 	methodUploadURL = "files.getUploadURLExternal"
 	methodComplete  = "files.completeUploadExternal"
 	methodReact     = "reactions.add"
+	methodUnreact   = "reactions.remove"
 	methodStatus    = "assistant.threads.setStatus"
 	methodUserInfo  = "users.info" // tier 4: at least 100 calls a minute
 )

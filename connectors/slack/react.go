@@ -12,7 +12,10 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-var _ connectors.Reactor = (*Connector)(nil)
+var (
+	_ connectors.Reactor = (*Connector)(nil)
+	_ connectors.Marker  = (*Connector)(nil)
+)
 
 // emojiNames maps the emoji that models commonly use to Slack's names. Other
 // emoji can be given by name.
@@ -39,6 +42,46 @@ func emojiName(emoji string) string {
 		return ""
 	}
 	return name
+}
+
+// Mark implements connectors.Marker: Slack keeps the emoji that were there before, so they
+// are removed one by one.
+func (c *Connector) Mark(ctx context.Context, r claybot.Route, m claybot.Mark) error {
+	if m.Emoji != "" {
+		if err := c.React(ctx, r, m.Message, m.Emoji); err != nil {
+			return err
+		}
+	}
+	for _, old := range m.Was {
+		if err := c.unreact(ctx, r, m.Message, old); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unreact removes an emoji of the bot from a message.
+func (c *Connector) unreact(ctx context.Context, r claybot.Route, message, emoji string) error {
+	_, channel, _ := strings.Cut(r.ChannelID, "/")
+	name := emojiName(emoji)
+	if name == "" {
+		return nil // it was never there
+	}
+	if d := c.penalties.left(methodUnreact, channel); d > 0 {
+		return &connectors.RetryError{After: d, Err: errors.New(methodUnreact + ": slack asked for a pause")}
+	}
+	err := c.api.RemoveReactionContext(ctx, name, slackapi.ItemRef{Channel: channel, Timestamp: message})
+	if err == nil {
+		return nil
+	}
+	if d := waitFor(err); d > 0 {
+		c.penalties.add(methodUnreact, channel, d)
+		return &connectors.RetryError{After: d, Err: errors.New(methodUnreact + ": too many calls")}
+	}
+	if code, k := judge(err); code != "" && k != server && k != account {
+		return nil // it is not there, nor is the message any more
+	}
+	return c.refused(methodUnreact, c.cfg.BotTokenName, err)
 }
 
 // React adds an emoji to a message.

@@ -12,7 +12,10 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-var _ connectors.Reactor = (*Connector)(nil)
+var (
+	_ connectors.Reactor = (*Connector)(nil)
+	_ connectors.Marker  = (*Connector)(nil)
+)
 
 // reactions are the emoji that bots may put on messages; Telegram takes no
 // others. They are as Telegram writes them, some without their variation
@@ -29,6 +32,24 @@ var knownReactions = func() map[string]bool {
 
 // React sets the bot's reaction to a message and replaces the previous one.
 func (c *Connector) React(ctx context.Context, r claybot.Route, message, emoji string) error {
+	emoji = strings.ReplaceAll(emoji, "\ufe0f", "")
+	if !knownReactions[emoji] {
+		return &connectors.RefusedError{Text: fmt.Sprintf("Telegram does not take %.40q as a reaction; it takes %s", emoji, reactions)}
+	}
+	return c.setReaction(ctx, r, message, emoji)
+}
+
+// Mark implements connectors.Marker: a bot has at most one reaction on a message, so the new
+// one replaces any other.
+func (c *Connector) Mark(ctx context.Context, r claybot.Route, m claybot.Mark) error {
+	if m.Emoji == "" {
+		return c.setReaction(ctx, r, m.Message)
+	}
+	return c.React(ctx, r, m.Message, m.Emoji)
+}
+
+// setReaction makes the emoji, at most one, the reactions of the bot to a message.
+func (c *Connector) setReaction(ctx context.Context, r claybot.Route, message string, emoji ...string) error {
 	if err := c.check(); err != nil {
 		return err
 	}
@@ -37,10 +58,6 @@ func (c *Connector) React(ctx context.Context, r claybot.Route, message, emoji s
 	if err != nil || err2 != nil {
 		return &connectors.RefusedError{Text: "there is no such message here"}
 	}
-	emoji = strings.ReplaceAll(emoji, "\ufe0f", "")
-	if !knownReactions[emoji] {
-		return &connectors.RefusedError{Text: fmt.Sprintf("Telegram does not take %.40q as a reaction; it takes %s", emoji, reactions)}
-	}
 	if wait, all := c.pace.take(chat); wait > 0 {
 		return &connectors.RetryError{After: wait, All: all, Err: errors.New("telegram asked this chat to slow down")}
 	}
@@ -48,10 +65,12 @@ func (c *Connector) React(ctx context.Context, r claybot.Route, message, emoji s
 		Type  string `json:"type"`
 		Emoji string `json:"emoji"`
 	}
+	list := []reaction{}
+	for _, e := range emoji {
+		list = append(list, reaction{"emoji", e})
+	}
 	var done bool
-	err = c.send.call(ctx, "setMessageReaction", map[string]any{
-		"chat_id": chat, "message_id": id, "reaction": []reaction{{"emoji", emoji}},
-	}, &done)
+	err = c.send.call(ctx, "setMessageReaction", map[string]any{"chat_id": chat, "message_id": id, "reaction": list}, &done)
 	var refused *refusal
 	switch {
 	case err == nil || !errors.As(err, &refused):

@@ -28,7 +28,7 @@ func TestSuite(t *testing.T) {
 			"lost answer to a file is ambiguous", "429 and dead routes of files",
 		},
 		"has conversations of one user only":                                  {"groups need a mention"},
-		"shows no reactions":                                                  {"reactions go on messages"},
+		"shows no reactions":                                                  {"reactions go on messages", "marks replace each other"},
 		"has no edits and deletions":                                          {"edits name the message", "deletions name the message"},
 		"stores files before the message that names them":                     {"files come as references"},
 		"takes answers by the API of questions, outside of this package":      {"button press is an answer", "full store loses no button press", "button presses carry who pressed"},

@@ -31,7 +31,7 @@ func TestSuite(t *testing.T) {
 		"has one callback for all channels, which a 429 silences":                {"429 silences what it names, and nothing else"},
 		"sends every channel to its callback":                                    {"unknown route is dead"},
 		"carries no files":                                                       {"files come as references", "files go out", "lost answer to a file is ambiguous", "429 and dead routes of files"},
-		"has no reactions, buttons and typing signs":                             {"reactions go on messages", "button press is an answer", "full store loses no button press", "button presses carry who pressed", "typing sign"},
+		"has no reactions, buttons and typing signs":                             {"reactions go on messages", "marks replace each other", "button press is an answer", "full store loses no button press", "button presses carry who pressed", "typing sign"},
 		"is served by claybot itself, and has the status of claybot's server":    {"status follows the platform"},
 		"has a secret that only the configuration changes, and no token to lose": {"revoked token stops it with a cause"},
 	} {

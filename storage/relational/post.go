@@ -88,6 +88,9 @@ func postMessage(c *Conn, p storage.Posting) (storage.Posted, error) {
 	if err != nil {
 		return done, err
 	}
+	if done.Skipped != "" || done.Started != nil { // it waits for no run
+		replies = slices.DeleteFunc(slices.Clone(replies), func(o claybot.Outgoing) bool { return o.Mark != nil })
+	}
 	done.Outbox, err = enqueue(c, at, string(m.ID), replies)
 	return done, err
 }

@@ -136,6 +136,8 @@ func (s *Server) call(method, token string, args url.Values, r *http.Request) an
 		return s.complete(args)
 	case "reactions.add":
 		return s.react(args)
+	case "reactions.remove":
+		return s.unreact(args)
 	case "auth.test":
 		return answer{"ok": true, "team_id": s.cfg.Team, "team": "test", "user_id": s.cfg.BotUser, "bot_id": s.cfg.BotID, "user": s.cfg.BotName}
 	case "apps.connections.open":

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -251,6 +252,29 @@ func (s *Server) react(args url.Values) answer {
 		s.reactions[c.id] = make(map[string][]string)
 	}
 	s.reactions[c.id][ts] = append(s.reactions[c.id][ts], name)
+	s.change()
+	return answer{"ok": true}
+}
+
+// unreact removes a reaction of the bot
+// (docs.slack.dev/reference/methods/reactions.remove, read 2026-11-28).
+func (s *Server) unreact(args url.Values) answer {
+	c, code := s.writable(args.Get("channel"))
+	name, ts := args.Get("name"), args.Get("timestamp")
+	switch {
+	case code != "":
+		return refuse(code)
+	case ts == "":
+		return refuse("no_item_specified")
+	case c.find(ts) == nil:
+		return refuse("message_not_found")
+	}
+	before := s.reactions[c.id][ts]
+	after := slices.DeleteFunc(slices.Clone(before), func(old string) bool { return old == name })
+	if len(after) == len(before) {
+		return refuse("no_reaction")
+	}
+	s.reactions[c.id][ts] = after
 	s.change()
 	return answer{"ok": true}
 }

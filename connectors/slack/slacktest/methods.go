@@ -53,9 +53,11 @@ var methods = map[string]method{
 	"files.getUploadURLExternal":   {tier4, "files:write", false, "alt_txt filename length snippet_type"},
 	"files.info":                   {tier4, "files:read", false, "count cursor file limit page"},
 
-	"reactions.add": {tier3, "reactions:write", false, "channel name timestamp"},
-	"users.info":    {tier4, "users:read", false, "include_locale user"},
-	"views.open":    {tier4, "", false, "interactivity_pointer trigger_id view"},
+	"reactions.add":    {tier3, "reactions:write", false, "channel name timestamp"},
+	"reactions.remove": {tier2, "reactions:write", false, "channel file file_comment name timestamp"},
+
+	"users.info": {tier4, "users:read", false, "include_locale user"},
+	"views.open": {tier4, "", false, "interactivity_pointer trigger_id view"},
 }
 
 // check refuses what Slack refuses before a method works: unknown methods, wrong tokens,

@@ -1,0 +1,65 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+// mark puts the emoji of a message there, unless a later one of the same message waits. A
+// refusal is final, and no person is notified of it.
+func (x *delivery) mark(ctx context.Context) error {
+	m, ok := x.cfg.Connector(x.o.Route.Connector).(connectors.Marker)
+	if !ok {
+		return &connectors.PermanentError{Err: errors.New("the connector marks no messages")}
+	}
+	if x.outdated(ctx) {
+		return nil
+	}
+	err := m.Mark(ctx, x.o.Route, *x.o.Mark)
+	var refused *connectors.RefusedError
+	if errors.As(err, &refused) {
+		return &connectors.PermanentError{Err: err}
+	}
+	return err
+}
+
+// outdated reports whether a later mark of the same message, or a later state of the same
+// shown text, waits: it would replace this one at once.
+func (x *delivery) outdated(ctx context.Context) bool {
+	waiting, err := x.cfg.Reader.Unsent(ctx, x.o.Route.Dest(), x.o.N, laneMemory)
+	if err != nil {
+		about(x.cfg.Log, x.o).Warn("failed to read the outbox of a chat", "err", err)
+	}
+	return slices.ContainsFunc(waiting, func(o claybot.Outgoing) bool {
+		switch {
+		case x.o.Mark != nil:
+			return o.Mark != nil && o.Mark.Message == x.o.Mark.Message
+		default:
+			return o.Shown == x.o.Shown && o.EditOf == x.o.EditOf && o.Run == x.o.Run && o.EditOf != ""
+		}
+	})
+}
+
+// Marks returns what marks messages of people with an emoji, each once for a key, in place
+// of those in was.
+func (d *Deliverer) Marks(agent claybot.Agent, run claybot.RunID, key, emoji string, was []string, messages ...claybot.AgentMessage) (out []claybot.Outgoing) {
+	was = slices.DeleteFunc(slices.Clone(was), func(old string) bool { return old == emoji || old == "" })
+	if emoji == "" && len(was) == 0 {
+		return nil
+	}
+	for _, m := range messages {
+		o := ReplyTo(agent, m, claybot.OutgoingNotice)
+		if _, ok := d.cfg.Connector(o.Route.Connector).(connectors.Marker); !ok || m.Type != claybot.MessageUser || m.Context.MessageID == "" {
+			continue
+		}
+		o.Route.Aside, o.Route.ReplyTo, o.Message = true, "", "" // it answers nothing
+		o.ID, o.Run, o.Text, o.Part, o.Parts, o.At = "mark/"+string(m.ID)+"/"+key, run, emoji, 1, 1, claybot.Now()
+		o.Mark = &claybot.Mark{Message: m.Context.MessageID, Emoji: emoji, Was: was}
+		out = append(out, o)
+	}
+	return out
+}
