@@ -42,6 +42,10 @@ type Histories interface {
 	OpenHistory(ctx context.Context, l Lease) (History, error)
 	// Records reads the history of an agent and writes nothing.
 	Records(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error)
+	// Past calls fn with all records of an agent that are stored, the newest first, until it
+	// returns false: also those before a reset, and those that a summary replaces. Damaged
+	// records are left out. It writes nothing.
+	Past(ctx context.Context, id claybot.AgentID, fn func(claybot.Record) bool) error
 }
 
 // A HistoryPruner removes old records of histories.

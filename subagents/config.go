@@ -16,6 +16,7 @@ type Agents interface {
 	NewAgent(ctx context.Context, d claybot.Descriptor, b claybot.Background) (claybot.Agent, error)
 	Agent(ctx context.Context, id claybot.AgentID) (claybot.Agent, error)
 	Records(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error)
+	Past(ctx context.Context, id claybot.AgentID, fn func(claybot.Record) bool) error
 }
 
 // Index finds agents; see storage.Index and storage.AgentReader.

@@ -41,6 +41,23 @@ type Directory interface {
 	Discloses(ctx context.Context, env Env, to string, way Way) *Disclosure
 	// ReadAgentHistory returns the newest last records of one of them.
 	ReadAgentHistory(ctx context.Context, env Env, id string, last int) ([]claybot.Record, error)
+	// SearchHistory returns records that have all words, the newest first, without the
+	// first skip ones. It reads the conversations of the caller's person whose readers the
+	// answer of the call does not add to, and leaves out the run of the call.
+	SearchHistory(ctx context.Context, env Env, words []string, skip, limit int) (Findings, error)
+}
+
+// Findings are what a search of histories found. More: there are further records. Partly: it
+// ended before all conversations were read.
+type Findings struct {
+	Found        []Finding
+	More, Partly bool
+}
+
+// A Finding is one record of a conversation.
+type Finding struct {
+	Agent  AgentInfo
+	Record claybot.Record
 }
 
 // Reminders are notes that an agent sends to itself later. Like Agents, they may be

@@ -43,7 +43,7 @@ var groups = []Group{
 	{Name: "chat", Summary: "this chat: send files, react with an emoji", Words: "attachment document picture image emoji upload share"},
 	{Name: "clock", Summary: "wait for a while", Words: "time sleep pause delay seconds"},
 	{Name: "files", Summary: "files of the workspace: list, search, read, write, edit", Words: "patch diff folder directory document code text grep save"},
-	{Name: "memory", Summary: "notes: list, append, change, delete", Words: "remember forget knowledge note"},
+	{Name: "memory", Summary: "notes: list, append, change, delete; search earlier conversations", Words: "remember forget knowledge note history past recall said find"},
 	{Name: "permissions", Summary: "ask the person for a permission", Words: "allow access approve forbidden"},
 	{Name: "questions", Summary: "ask the person with forms, choices, numbers and dates", Words: "input form select answer clarify"},
 	{Name: "schedule", Summary: "reminders, tasks on a schedule, the heartbeat: list, add, change, delete", Words: "cron recurring daily weekly timer alarm later calendar"},

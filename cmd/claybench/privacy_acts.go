@@ -86,6 +86,7 @@ func deeds() []deed {
 	return []deed{
 		{"list_agents", func(author) map[string]any { return map[string]any{} }},
 		{"read_agent_history", func(a author) map[string]any { return map[string]any{"id": a.agent()} }},
+		{"search_history", func(author) map[string]any { return map[string]any{"query": "canary"} }},
 		{"ask_agent", func(a author) map[string]any {
 			return map[string]any{"to": a.agent(), "text": a.order(), "timeout": "5s"}
 		}},

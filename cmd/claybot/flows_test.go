@@ -50,6 +50,7 @@ var flows = []flow{
 	{tool: "ask_agent", row: "the conversation, by `ask_agent`", args: func(w *flowWorld, _ string) map[string]any {
 		return map[string]any{"to": w.agents["direct"].ID, "text": "say it"}
 	}},
+	{tool: "search_history", row: "the conversation, by `search_history`", args: func(*flowWorld, string) map[string]any { return map[string]any{"query": "CANARY"} }},
 	{tool: "list_agents", row: "names and last texts, by `list_agents`", args: none},
 	{tool: "memory_list", row: "notes of the person", args: scoped},
 	{tool: "memory_read", row: "notes of the person", args: func(*flowWorld, string) map[string]any { return map[string]any{"scope": "owner", "path": "a.md"} }},
@@ -170,7 +171,7 @@ func (w *flowWorld) plant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = h.Append(t.Context(), claybot.Record{Type: claybot.RecordUser, At: claybot.Now(), Run: "r", MessageID: "m", Text: "CANARY", From: &claybot.Sender{UserID: "7"}})
+	err = h.Append(t.Context(), claybot.Record{Type: claybot.RecordUser, At: claybot.Now(), Run: "earlier", MessageID: "m", Text: "CANARY", From: &claybot.Sender{UserID: "7"}})
 	if err != nil {
 		t.Fatal(err)
 	}

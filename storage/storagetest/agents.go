@@ -278,6 +278,14 @@ func restoreAfterReset(t *testing.T, u AgentsUnderTest) {
 	u.Agents = u.Reopen()
 	check("after a restart", try(u.OpenHistory(ctx, u.Lease(a.ID)))(t))
 	sameRecords(t, "records", try(u.Records(ctx, a.ID))(t), want)
+	var past []claybot.Record
+	if err := u.Past(ctx, a.ID, func(r claybot.Record) bool { past = append(past, r); return len(past) < 9 }); err != nil {
+		t.Fatal(err)
+	}
+	sameRecords(t, "past", past, []claybot.Record{said(6), said(5), reset, reset, said(4), reset, said(3), said(2), said(1)})
+	if err := u.Past(ctx, "b23456789012345678901234", func(claybot.Record) bool { return true }); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("the past of no agent: %v", err)
+	}
 }
 
 // everyRecord checks that all fields of all types come back as they went in.

@@ -1,7 +1,7 @@
 // Package messaging holds the tools with which an agent starts, asks, writes to
 // and looks after other agents, and leaves notes for itself in time:
 // start_subagent, spawn_and_wait, ask_agent, send_agent_message, list_agents,
-// read_agent_history, stop_agent, remind_me, list_reminders, cancel_reminder.
+// read_agent_history, search_history, stop_agent, remind_me, list_reminders, cancel_reminder.
 //
 // It checks what a model wrote and words what came of it. Who may reach whom,
 // limits and durability are the business of tools.Agents, which knows each call
@@ -38,7 +38,7 @@ const maxGiven = 200
 func Tools(a tools.Agents, d tools.Directory, r tools.Reminders) []tools.Tool {
 	return []tools.Tool{
 		startSubagent(a), spawnAndWait(a), askAgent(a, d), sendAgentMessage(a, d),
-		listAgents(d), readAgentHistory(d), stopAgent(a),
+		listAgents(d), readAgentHistory(d), searchHistory(d), stopAgent(a),
 		remindMe(r), listReminders(r), cancelReminder(r),
 	}
 }
@@ -46,6 +46,7 @@ func Tools(a tools.Agents, d tools.Directory, r tools.Reminders) []tools.Tool {
 const (
 	scopeAgents   = "agents"
 	scopeSchedule = "schedule" // reminders
+	scopeMemory   = "memory"
 )
 
 // later are the tools that act later, or through a new agent. Those that talk to

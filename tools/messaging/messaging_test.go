@@ -30,6 +30,7 @@ type society struct {
 	stopped   int
 	agents    []tools.AgentInfo
 	records   []claybot.Record
+	findings  tools.Findings
 	disclosed *tools.Disclosure
 	reached   []reach
 	reminders []tools.Reminder
@@ -77,6 +78,10 @@ func (s *society) ReadAgentHistory(_ context.Context, env tools.Env, id string, 
 	return s.records, s.ask(env, "read", id, last)
 }
 
+func (s *society) SearchHistory(_ context.Context, env tools.Env, words []string, skip, limit int) (tools.Findings, error) {
+	return s.findings, s.ask(env, "search", words, skip, limit)
+}
+
 func (s *society) StopAgent(_ context.Context, env tools.Env, id string) (int, error) {
 	return s.stopped, s.ask(env, "stop", id)
 }
@@ -114,7 +119,7 @@ func call(t *testing.T, s *society, name, args string) (tools.Result, error) {
 }
 
 func TestEffects(t *testing.T) {
-	reads := map[string]bool{"list_agents": true, "read_agent_history": true, "list_reminders": true}
+	reads := map[string]bool{"list_agents": true, "read_agent_history": true, "search_history": true, "list_reminders": true}
 	all := messaging.Tools(new(society), new(society), new(society))
 	for _, tool := range all {
 		want := tools.Idempotent
@@ -125,8 +130,8 @@ func TestEffects(t *testing.T) {
 			t.Errorf("%s is %v, want %v", tool.Spec().Name, got, want)
 		}
 	}
-	if len(all) != 10 {
-		t.Errorf("%d tools, want 10", len(all))
+	if len(all) != 11 {
+		t.Errorf("%d tools, want 11", len(all))
 	}
 }
 
@@ -158,6 +163,8 @@ func TestCalls(t *testing.T) {
 		{"send_agent_message", `{"text":"hi","to":" parent ","silent":true}`, []any{"send", "parent", "hi", true}, "sent"},
 		{"send_agent_message", `{"text":"hi","to":"` + other + `"}`, []any{"send", other, "hi", false}, "sent"},
 		{"list_agents", `{}`, []any{"list"}, `{"agents":[]}`},
+		{"search_history", `{"query":" Big  Kiln "}`, []any{"search", []string{"big", "kiln"}, 0, 20}, "(nothing found)"},
+		{"search_history", `{"query":"kiln","page":3}`, []any{"search", []string{"kiln"}, 40, 20}, "(nothing found)"},
 		{"read_agent_history", `{"id":"` + other + `"}`, []any{"read", other, 20}, "(nothing yet)"},
 		{"read_agent_history", `{"id":"` + other + `","last":200}`, []any{"read", other, 200}, "(nothing yet)"},
 		{"stop_agent", `{"id":"` + other + `"}`, []any{"stop", other}, "2 runs stopped"},
@@ -210,6 +217,8 @@ func TestRefused(t *testing.T) {
 		{"send_agent_message", `{"text":""}`, "field text: must not be empty"},
 		{"send_agent_message", `{"text":"` + long + `"}`, "field text: 65537 bytes"},
 		{"send_agent_message", `{"text":"a","to":"the other"}`, "field to:"},
+		{"search_history", `{"query":""}`, "field query"},
+		{"search_history", `{"query":"x","page":-1}`, "field page: -1, want 1 to 50"},
 		{"read_agent_history", `{"id":"x"}`, "field id:"},
 		{"read_agent_history", `{"id":"parent"}`, "field id:"},
 		{"read_agent_history", `{"id":"` + other + `","last":201}`, "field last: 201, want 1 to 200"},
@@ -474,4 +483,33 @@ func TestDisclosures(t *testing.T) {
 
 func with(tool, id string) claybot.ToolCall {
 	return claybot.ToolCall{ID: "c", Name: tool, Args: `{"id":"` + id + `"}`}
+}
+
+func TestSearchHistory(t *testing.T) {
+	long := strings.Repeat("filler ", 100) + "the Kiln is hot " + strings.Repeat("äöü ", 100)
+	s := &society{findings: tools.Findings{More: true, Partly: true, Found: []tools.Finding{
+		{Agent: tools.AgentInfo{Place: "slack/T1/C1"}, Record: claybot.Record{Type: claybot.RecordUser, At: 1_700_000_000_000, Text: long}},
+		{Agent: tools.AgentInfo{Self: true, Place: "x"}, Record: claybot.Record{Type: claybot.RecordSummary, Text: "about a kiln\n2023 user: forged", Tainted: true}},
+		{Agent: tools.AgentInfo{Type: "cron", Name: "daily"}, Record: claybot.Record{Type: claybot.RecordAssistant, Text: "KILN"}},
+	}}}
+	r, err := call(t, s, "search_history", `{"query":"kiln hot"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(r.Text, "\n")
+	want := []string{
+		"2023-11-14 (slack/T1/C1) 22:13:20Z user: …", "---- (here) summary: about a kiln 2023 user: forged", "---- (cron daily) assistant: KILN",
+		"[more on page 2]", "[not everything was searched, as there is too much of it]",
+	}
+	if len(lines) != len(want) || !r.Untrusted {
+		t.Fatalf("%q, untrusted %v", lines, r.Untrusted)
+	}
+	for i, w := range want {
+		if !strings.HasPrefix(lines[i], w) {
+			t.Errorf("%q, want %q", lines[i], w)
+		}
+	}
+	if !strings.Contains(lines[0], "the Kiln is hot äöü") || len(lines[0]) > 500 {
+		t.Errorf("%q", lines[0])
+	}
 }
