@@ -28,7 +28,7 @@ func (v Voice) NotDelivered(o claybot.Outgoing) string {
 	return v.Say("I couldn't deliver the file “%s” here. /why shows what happened to your last message.", connectors.OneLine(o.File.Name, 80))
 }
 
-// Rerouted is a reply as it goes out on another route of its reader, because its own one
+// Rerouted is a reply as it goes out on another route of its reader, because its own route
 // refuses it: below a line that says where it belongs.
 func (v Voice) Rerouted(o claybot.Outgoing) string {
 	platform, part := connectors.Capital(o.Route.Connector), ""

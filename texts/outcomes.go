@@ -16,7 +16,7 @@ const (
 	ReplyUnsure    = "The reply is on its way; whether it arrived is being found out."
 	ReplyWaits     = "The reply waits to be sent."
 	ReplySent      = "It was answered, and the platform confirmed the reply."
-	ReplyElsewhere = "It was answered on another route, because its own one refuses the reply."
+	ReplyElsewhere = "It was answered on another route, because its own route refuses the reply."
 	NoticeLost     = "The notice about it could not be delivered."
 	NoticeUnsure   = "The notice about it is on its way; whether it arrived is being found out."
 	NoticeWaits    = "The notice about it waits to be sent."

@@ -9,7 +9,7 @@ func (v Voice) TaskPaused(name string) string {
 
 // TaskRests says that a scheduled task is paused, because its route is dead.
 func (v Voice) TaskRests(name, connector string) string {
-	return v.Say("The scheduled task “%s” is paused, and so is each other one that answers there: I can't write to its conversation on %s any more. It resumes when you write to me there.",
+	return v.Say("The scheduled task “%s” is paused, and so are all others that answer there: I can't write to its conversation on %s any more. It resumes when you write to me there.",
 		connectors.OneLine(name, 80), connectors.Capital(connector))
 }
 
