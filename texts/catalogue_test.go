@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -19,7 +20,7 @@ import (
 var untranslated = []string{"agents.go", "clock.go", "german.go", "voice.go"}
 
 // verbs are the values in a text, with the number of each if it has one.
-var verbs = regexp.MustCompile(`%(?:\[(\d)\])?[a-z%]`)
+var verbs = regexp.MustCompile(`%(?:\[(\d)\])?(?:\.\d)?[a-z%]`)
 
 // words reports whether a literal says something to people.
 func words(text string) bool {
@@ -53,8 +54,18 @@ func catalogue(t *testing.T) map[string]string {
 			return true
 		})
 	}
+	checks, err := os.ReadFile("../question_check.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range complaints.FindAllStringSubmatch(string(checks), -1) {
+		all[m[1]] = "question_check.go"
+	}
 	return all
 }
+
+// complaints are the texts about invalid answers, which are written where answers are read.
+var complaints = regexp.MustCompile(`(?:complain\(|yesOrNo\(v, )"([^"]+)"`)
 
 // said returns the texts of one node.
 func said(n ast.Node) []string {
