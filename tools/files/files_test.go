@@ -277,29 +277,56 @@ func TestPatch(t *testing.T) {
 		code, want string
 		files      string // afterwards, each with its content; as before where it is empty
 	}{
-		{"several", patchOf("*** Update File: a.txt", "-one", "+1", "*** Add File: new/c.txt", "+three", "*** Delete File: dir/b.txt"), claybot.Permissions{},
-			"", "The patch is applied:\nM a.txt\nA new/c.txt\nD dir/b.txt", "a.txt=1\n new/c.txt=three\n"},
-		{"move", patchOf("*** Update File: a.txt", "*** Move to: dir/z.txt", "-one", "+1"), claybot.Permissions{},
-			"", "A dir/z.txt\nD a.txt", "dir/b.txt=two\n dir/z.txt=1\n"},
+		{
+			"several", patchOf("*** Update File: a.txt", "-one", "+1", "*** Add File: new/c.txt", "+three", "*** Delete File: dir/b.txt"),
+			claybot.Permissions{},
+			"", "The patch is applied:\nM a.txt\nA new/c.txt\nD dir/b.txt", "a.txt=1\n new/c.txt=three\n",
+		},
+		{
+			"move", patchOf("*** Update File: a.txt", "*** Move to: dir/z.txt", "-one", "+1"),
+			claybot.Permissions{},
+			"", "A dir/z.txt\nD a.txt", "dir/b.txt=two\n dir/z.txt=1\n",
+		},
 		{"rename", patchOf("*** Update File: a.txt", "*** Move to: z.txt"), claybot.Permissions{}, "", "A z.txt\nD a.txt", "dir/b.txt=two\n z.txt=one\n"},
-		{"the second does not fit", patchOf("*** Update File: a.txt", "-one", "+1", "*** Update File: dir/b.txt", "-three", "+3"), claybot.Permissions{},
-			tools.FaultArguments, `error: field patch: line 6: these lines are not in "dir/b.txt", none of them; read the file again`, ""},
-		{"the second is missing", patchOf("*** Update File: a.txt", "-one", "+1", "*** Delete File: c.txt"), claybot.Permissions{},
-			tools.FaultArguments, `line 5: there is no "c.txt"`, ""},
-		{"one is there", patchOf("*** Delete File: a.txt", "*** Add File: dir/b.txt", "+x"), claybot.Permissions{},
-			tools.FaultArguments, `line 3: "dir/b.txt" is there already; change it with *** Update File:`, ""},
+		{
+			"the second does not fit", patchOf("*** Update File: a.txt", "-one", "+1", "*** Update File: dir/b.txt", "-three", "+3"),
+			claybot.Permissions{},
+			tools.FaultArguments, `error: field patch: line 6: these lines are not in "dir/b.txt", none of them; read the file again`, "",
+		},
+		{
+			"the second is missing", patchOf("*** Update File: a.txt", "-one", "+1", "*** Delete File: c.txt"),
+			claybot.Permissions{},
+			tools.FaultArguments, `line 5: there is no "c.txt"`, "",
+		},
+		{
+			"one is there", patchOf("*** Delete File: a.txt", "*** Add File: dir/b.txt", "+x"),
+			claybot.Permissions{},
+			tools.FaultArguments, `line 3: "dir/b.txt" is there already; change it with *** Update File:`, "",
+		},
 		{"the target is there", patchOf("*** Update File: a.txt", "*** Move to: dir/b.txt"), claybot.Permissions{}, tools.FaultArguments, `"dir/b.txt" is there already`, ""},
-		{"twice", patchOf("*** Update File: a.txt", "-one", "+1", "*** Delete File: ./a.txt"), claybot.Permissions{},
-			tools.FaultArguments, `line 5: "./a.txt" is in the patch twice, first at line 2`, ""},
-		{"two names", patchOf("*** Update File: a.txt", "-one", "+1", "*** Update File: link", "-one", "+2"), claybot.Permissions{},
-			tools.FaultArguments, `"link" changed meanwhile, or has two names in the patch; no file was changed`, ""},
+		{
+			"twice", patchOf("*** Update File: a.txt", "-one", "+1", "*** Delete File: ./a.txt"),
+			claybot.Permissions{},
+			tools.FaultArguments, `line 5: "./a.txt" is in the patch twice, first at line 2`, "",
+		},
+		{
+			"two names", patchOf("*** Update File: a.txt", "-one", "+1", "*** Update File: link", "-one", "+2"),
+			claybot.Permissions{},
+			tools.FaultArguments, `"link" changed meanwhile, or has two names in the patch; no file was changed`, "",
+		},
 		{"outside", patchOf("*** Update File: a.txt", "-one", "+1", "*** Add File: ../x", "+x"), claybot.Permissions{}, "outside", "must not contain ..", ""},
 		{"a folder", patchOf("*** Delete File: dir"), claybot.Permissions{}, "failed", `"dir"`, ""},
 		{"a write that fails", patchOf("*** Update File: a.txt", "-one", "+1", "*** Add File: dir/b.txt/c", "+x"), claybot.Permissions{}, "failed", `"dir/b.txt/c"`, ""},
-		{"no permission to write the second", patchOf("*** Update File: dir/b.txt", "-two", "+2", "*** Update File: a.txt", "-one", "+1"), claybot.Permissions{WriteDirs: []string{"dir"}},
-			"refused", `error: writing "a.txt" is not permitted; permitted: dir; no file was changed`, ""},
-		{"no permission to delete", patchOf("*** Add File: dir/c.txt", "+x", "*** Delete File: a.txt"), claybot.Permissions{WriteDirs: []string{"dir"}},
-			"refused", `error: deleting "a.txt" is not permitted; permitted: dir; no file was changed`, ""},
+		{
+			"no permission to write the second", patchOf("*** Update File: dir/b.txt", "-two", "+2", "*** Update File: a.txt", "-one", "+1"),
+			claybot.Permissions{WriteDirs: []string{"dir"}},
+			"refused", `error: writing "a.txt" is not permitted; permitted: dir; no file was changed`, "",
+		},
+		{
+			"no permission to delete", patchOf("*** Add File: dir/c.txt", "+x", "*** Delete File: a.txt"),
+			claybot.Permissions{WriteDirs: []string{"dir"}},
+			"refused", `error: deleting "a.txt" is not permitted; permitted: dir; no file was changed`, "",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := newDesk(t)

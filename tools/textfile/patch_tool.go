@@ -98,12 +98,9 @@ func (s Set) plan(ctx context.Context, env tools.Env, changes []Change) (all []p
 			gone = append(gone, p)
 			continue
 		}
-		text, err := c.Apply(*p.was)
-		if err == nil && len(text) > s.MaxWrite {
-			err = fmt.Errorf("%.200q would become longer than %d bytes: %w", p.path, s.MaxWrite, ErrTooLong)
-		}
+		text, err := s.changed(c, p)
 		if err != nil {
-			return nil, s.Argument(err)
+			return nil, err
 		}
 		if c.To == "" {
 			p.now, p.from = &text, p.path
@@ -121,6 +118,18 @@ func (s Set) plan(ctx context.Context, env tools.Env, changes []Change) (all []p
 		all, gone = append(all, to), append(gone, p)
 	}
 	return append(all, gone...), nil
+}
+
+// changed is the text of a file once a change was made to it.
+func (s Set) changed(c Change, p planned) (string, error) {
+	text, err := c.Apply(*p.was)
+	if err == nil && len(text) > s.MaxWrite {
+		err = fmt.Errorf("%.200q would become longer than %d bytes: %w", p.path, s.MaxWrite, ErrTooLong)
+	}
+	if err != nil {
+		return "", s.Argument(err)
+	}
+	return text, nil
 }
 
 // carryOut writes and deletes as planned. If it cannot go on, it gives the files that it changed
