@@ -57,6 +57,7 @@ type AgentSystem struct {
 	Overview  *overview.Overview
 	Control   *Control
 	Output    *Output
+	Chats     *Chats
 
 	receiver   *receiver
 	supervisor *supervisor

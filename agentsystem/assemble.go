@@ -118,6 +118,7 @@ func (a *assembly) makeAgents() {
 		People: s.People, Work: a.work, Clock: a.Members, Limits: a.Society, Permissions: s.Profiles.Permissions,
 		Profile: func(d claybot.Descriptor) string { return a.Profile(d).Name }, Log: a.Log,
 	})
+	s.Chats = &Chats{a.work, a.connector, a.intake.masked, a.Log}
 	s.Worker = worker.New(worker.Config{
 		Stores: worker.Stores{
 			Agents: a.Agents, Histories: a.Agents, Files: a.Agents, Index: a.Index, Leases: a.Inbox, Receipts: a.Inbox,
@@ -126,7 +127,7 @@ func (a *assembly) makeAgents() {
 		Parts: worker.Parts{
 			Boxes: a.inboxes, Waiters: &a.results.waiters, Deliverer: s.deliverer, People: s.People, Profiles: s.Profiles, Questions: s.Questions,
 			Subagents: s.Subagents.Supervisor, Hub: a.Hub, AtWork: a.work, Connector: a.connector, Complete: a.intake.complete, DropDoomed: a.results.dropDoomed,
-			First: s.windows.shown.first, Said: chats{a.connector, a.intake.masked, a.Log}.said,
+			First: s.windows.shown.first, Said: s.Chats.read,
 		},
 		Members: a.Members, Meter: a.Meter, Transcribe: a.Transcribe, Log: a.Log,
 	})

@@ -115,8 +115,8 @@ type Reactor interface {
 }
 
 // A Historian reads what was said in a chat from its platform. Optional. It waits for
-// nothing: a *RetryError means that the platform asks for a pause, a *PermanentError that it
-// refuses. An error has no part of the messages.
+// nothing: a *RetryError means that the platform asks for a pause, a *RefusedError that it
+// refuses, or that the span is invalid. An error has no part of the messages.
 type Historian interface {
 	// Said returns the newest messages in a span, the oldest first. more says that the span
 	// has older ones.

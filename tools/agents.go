@@ -159,3 +159,17 @@ type Sent struct {
 	File  claybot.FileReference
 	Place string // the connector
 }
+
+// Chats read what was said in the chats where runs answer.
+type Chats interface {
+	// Said returns a page of the chat in which the person wrote that the run of env answers,
+	// the oldest message first; more says that there are older ones. Other runs get an error.
+	Said(ctx context.Context, env Env, p ChatPage) (said []claybot.Said, more bool, err error)
+}
+
+// A ChatPage is the newest Limit messages of a thread or a channel before a message.
+type ChatPage struct {
+	Channel bool   // the channel, not the thread
+	Before  string // the id of a message that comes after the page; empty: of the message that the run answers
+	Limit   int
+}

@@ -40,7 +40,7 @@ type Group struct {
 var groups = []Group{
 	{Name: "agents", Summary: "other agents and subagents: start several, ask, write to, read, stop", Words: "parallel background delegate conversation chat"},
 	{Name: "browser", Summary: "a browser: open pages, click, type, take screenshots", Words: "website internet form login screenshot url"},
-	{Name: "chat", Summary: "this chat: send files, react with an emoji", Words: "attachment document picture image emoji upload share"},
+	{Name: "chat", Summary: "this chat: read earlier messages, send files, react with an emoji", Words: "history thread channel attachment document picture image emoji upload share"},
 	{Name: "clock", Summary: "wait for a while", Words: "time sleep pause delay seconds"},
 	{Name: "files", Summary: "files of the workspace: list, search, read, write, edit", Words: "patch diff folder directory document code text grep save"},
 	{Name: "memory", Summary: "notes: list, append, change, delete; search earlier conversations", Words: "remember forget knowledge note history past recall said find"},

@@ -80,6 +80,7 @@ var within = map[string]string{
 	"current_time": "knows nothing", "wait": "knows nothing",
 	"ask_user": "asks in the conversation", "send_file": "sends to the conversation", "set_reaction": "sends to the conversation",
 	"start_subagent": "has the audience of its conversation", "spawn_and_wait": "has the audience of its conversation", "task": "has the audience of its conversation",
+	"read_chat":  "of the chat in which its person wrote",
 	"stop_agent": "reads nothing, and stops only its own", "remind_me": "comes to the conversation", "cancel_reminder": "of the conversation",
 	"cron_add": "answers in the conversation, or nowhere", "cron_update": "of tasks that cron_list shows", "cron_delete": "of tasks that cron_list shows",
 	"cron_run": "of tasks that cron_list shows", "cron_pause": "of tasks that cron_list shows", "cron_resume": "of tasks that cron_list shows",

@@ -8,6 +8,7 @@ import (
 	"github.com/claybot/claybot/connectors/heartbeat"
 	"github.com/claybot/claybot/tools"
 	questions "github.com/claybot/claybot/tools/ask"
+	"github.com/claybot/claybot/tools/chat"
 	"github.com/claybot/claybot/tools/clock"
 	"github.com/claybot/claybot/tools/documents"
 	"github.com/claybot/claybot/tools/files"
@@ -24,7 +25,7 @@ func TestReserved(t *testing.T) {
 	tasks, heartbeats := cron.New(cron.Config{}), heartbeat.New(heartbeat.Config{})
 	all := slices.Concat(
 		clock.Tools(), messaging.Tools(nil, nil, nil), schedule.Tools(tasks, heartbeats, nil), schedule.MemoryTools(tasks), questions.Tools(nil),
-		shell.Tools(nil, nil), send.Tools(nil, nil), files.Tools(nil), todos.Tools(nil, nil, nil), documents.Tools(documents.State(nil)),
+		shell.Tools(nil, nil), send.Tools(nil, nil), chat.Tools(nil), files.Tools(nil), todos.Tools(nil, nil, nil), documents.Tools(documents.State(nil)),
 		[]tools.Tool{messaging.TaskTool(nil, nil)},
 	)
 	for _, tool := range all {

@@ -312,6 +312,10 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 		}
 	case len(args) == 2 && args[0] == "lack": // slack lack SCOPE
 		r.slack.Lack(args[1], true)
+	case len(args) == 3 && args[0] == "pause": // slack pause METHOD TIME: its next call gets a 429
+		d, err := time.ParseDuration(args[2])
+		ts.Check(err)
+		r.slack.Fail(args[1], slacktest.Fault{RetryAfter: d})
 	case len(args) == 4 && args[0] == "slash": // slack slash CHANNEL USER TEXT: after /claybot
 		r.slack.Slash(args[1], args[2], "/claybot", args[3])
 	case (len(args) == 3 || len(args) == 4) && args[0] == "expect": // slack expect CHANNEL REGEXP [VARIABLE]
@@ -330,7 +334,7 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 			return regexp.MustCompile(args[3]).MatchString(status), fmt.Sprintf("the status is %q", status)
 		})
 	default:
-		ts.Fatalf("usage: slack dm|say|mention|lack|slash|edit|delete|acked|expect|expect-none|marks|status ...")
+		ts.Fatalf("usage: slack dm|say|mention|lack|pause|slash|edit|delete|acked|expect|expect-none|marks|status ...")
 	}
 }
 

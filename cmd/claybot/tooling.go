@@ -17,6 +17,7 @@ import (
 	"github.com/claybot/claybot/tools"
 	questions "github.com/claybot/claybot/tools/ask"
 	"github.com/claybot/claybot/tools/browser"
+	"github.com/claybot/claybot/tools/chat"
 	"github.com/claybot/claybot/tools/clock"
 	"github.com/claybot/claybot/tools/documents"
 	"github.com/claybot/claybot/tools/files"
@@ -213,6 +214,7 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 	if key.kind == claybot.AgentUser {
 		all = append(all, questions.Tools(system.Questions.Asker)...)
 		all = append(all, questions.RequestPermission(system.Profiles))
+		all = append(all, chat.Tools(system.Chats)...)
 	}
 	if key.kind == claybot.AgentCron && b.memories != nil {
 		all = append(all, schedule.MemoryTools(b.memories)...)

@@ -164,6 +164,11 @@ func (c *Connector) accountError(method, field, code string, err error) error {
 	return &connectors.PermanentError{Err: fmt.Errorf("%s: slack refuses %s: %s", method, field, code), Fix: fix}
 }
 
+// noScope says, for users and models, that the app lacks a scope.
+func noScope(scope string) string {
+	return "the app lacks the scope " + scope + "; the operator can add it at api.slack.com/apps, OAuth & Permissions"
+}
+
 // clean removes addresses and tokens from an error of a library.
 func (c *Connector) clean(err error) error {
 	var u *url.Error

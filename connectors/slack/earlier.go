@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	slackapi "github.com/slack-go/slack"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -17,8 +20,11 @@ import (
 
 var _ connectors.Historian = (*Connector)(nil)
 
+// stampForm is the form of a ts.
+var stampForm = regexp.MustCompile(`^[0-9]{1,12}\.[0-9]{6}$`)
+
 // errLongThread means that a thread has more messages than are read.
-var errLongThread = &connectors.PermanentError{Err: errors.New("the thread has too many messages")}
+var errLongThread = &connectors.RefusedError{Text: "the thread has too many messages within an hour"}
 
 // Said implements connectors.Historian.
 //
@@ -29,7 +35,10 @@ var errLongThread = &connectors.PermanentError{Err: errors.New("the thread has t
 func (c *Connector) Said(ctx context.Context, s connectors.Span) (all []claybot.Said, more bool, err error) {
 	_, channel, ok := strings.Cut(s.Channel, "/")
 	if !ok || channel == "" {
-		return nil, false, &connectors.PermanentError{Err: fmt.Errorf("no slack channel: %q", s.Channel)}
+		return nil, false, &connectors.RefusedError{Text: fmt.Sprintf("%.80q is not a Slack channel", s.Channel)}
+	}
+	if s.Before != "" && !stampForm.MatchString(s.Before) {
+		return nil, false, &connectors.RefusedError{Text: fmt.Sprintf("%.40q is not the id of a message of this chat", s.Before)}
 	}
 	self, err := c.whoami(ctx)
 	if err != nil {
@@ -138,11 +147,24 @@ func (r spanReader) page(ctx context.Context, method string) (posts []said, next
 		if d := waitFor(err); d > 0 {
 			r.chat.penalties.add(method, "", d)
 		}
-		return nil, "", r.chat.refused(method, r.chat.cfg.BotTokenName, err)
+		return nil, "", r.chat.unread(method, err)
 	}
 	return slices.DeleteFunc(posts, func(p said) bool {
 		return r.span.After != "" && p.TS <= r.span.After || r.span.Before != "" && p.TS >= r.span.Before
 	}), next, nil
+}
+
+// unread describes the failure of a call that reads messages.
+func (c *Connector) unread(method string, err error) error {
+	cause := c.refused(method, c.cfg.BotTokenName, err)
+	var refusal slackapi.SlackErrorResponse
+	switch code, k := judge(err); {
+	case code == "missing_scope" && errors.As(err, &refusal):
+		return &connectors.RefusedError{Text: noScope(word(refusal.Needed)), Err: cause}
+	case k == account || k == route || k == content:
+		return &connectors.RefusedError{Text: "Slack does not show the messages of this chat to the app", Err: cause}
+	}
+	return cause
 }
 
 // heard returns a message as an agent may read it; ok is false if it says nothing.

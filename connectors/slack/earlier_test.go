@@ -94,7 +94,14 @@ func TestSaidOfLongThread(t *testing.T) {
 	})
 }
 
-// A pause that Slack asks for, and a missing scope, are errors at once: nothing is waited for.
+// refuses reports whether an error is a refusal for a reason.
+func refuses(err error, reason string) bool {
+	r, ok := errors.AsType[*connectors.RefusedError](err)
+	return ok && strings.Contains(r.Text, reason)
+}
+
+// A pause that Slack asks for, a missing scope and an invalid span are errors at once: nothing is
+// waited for.
 func TestSaidRefused(t *testing.T) {
 	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
 		root := w.slack.Write(slacktest.Post{Channel: "C1", User: "U1", Text: "root"})
@@ -109,14 +116,24 @@ func TestSaidRefused(t *testing.T) {
 			t.Errorf("%d calls, want 1", n)
 		}
 		w.slack.Lack("channels:history", true)
-		if _, _, err := w.Said(t.Context(), connectors.Span{Channel: "T1/C1", Limit: 1}); !errors.As(err, new(*connectors.PermanentError)) || !strings.Contains(err.Error(), "channels:history") {
+		if _, _, err := w.Said(t.Context(), connectors.Span{Channel: "T1/C1", Limit: 1}); !refuses(err, "channels:history") {
 			t.Errorf("a missing scope: %v", err)
 		}
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("took %s", took)
 		}
-		if _, _, err := w.Said(t.Context(), connectors.Span{Channel: "C1", Limit: 1}); err == nil {
-			t.Error("a channel without its workspace was read")
+		time.Sleep(20 * time.Second)
+		w.slack.Lack("channels:history", false)
+		for want, s := range map[string]connectors.Span{
+			"not a Slack channel":         {Channel: "C1", Limit: 1},
+			`"yesterday" is not the id`:   {Channel: "T1/C1", Before: "yesterday", Limit: 1},
+			`"1." is not the id`:          {Channel: "T1/C1", Before: "1.", Limit: 1},
+			"Slack does not show":         {Channel: "T1/C9", Limit: 1},
+			"Slack does not show the mes": {Channel: "T1/C1", Thread: "1.000000", Limit: 1},
+		} {
+			if _, _, err := w.Said(t.Context(), s); !refuses(err, want) {
+				t.Errorf("%s: %v", want, err)
+			}
 		}
 	})
 }

@@ -116,7 +116,7 @@ func (c *Connector) React(ctx context.Context, r claybot.Route, message, emoji s
 	case code == "too_many_emoji" || code == "too_many_reactions":
 		return &connectors.RefusedError{Text: "the message has as many reactions as Slack allows", Err: cause}
 	case code == "missing_scope":
-		return &connectors.RefusedError{Text: "the app lacks the scope reactions:write; the operator can add it at api.slack.com/apps, OAuth & Permissions", Err: cause}
+		return &connectors.RefusedError{Text: noScope("reactions:write"), Err: cause}
 	case code == "not_reactable" || code == "thread_locked" || k == route:
 		return &connectors.RefusedError{Text: "Slack does not allow it in this channel", Err: cause}
 	}
