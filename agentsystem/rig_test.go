@@ -18,6 +18,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
@@ -57,6 +58,7 @@ type rig struct {
 	more       func(s *agentsystem.AgentSystem) []tools.Tool
 	logs       io.Writer // takes warnings; optional
 	off        func() *runs.Error
+	reports    overview.Reports
 
 	mu      sync.Mutex
 	profile profiles.Profile
@@ -177,7 +179,7 @@ func (r *rig) start() {
 		Stores: r.fuse.stores(stores), Log: log, Node: fmt.Sprint("node", r.starts), Version: "test", Hub: hub,
 		Boots: fusedBoots{r.boots, r.fuse},
 
-		Transcribe: r.transcribe, Limits: agentsystem.Limits{Grace: r.grace, MaxRuns: r.maxRuns},
+		Transcribe: r.transcribe, Reports: r.reports, Limits: agentsystem.Limits{Grace: r.grace, MaxRuns: r.maxRuns},
 		Settings: agentsystem.Settings{
 			Models:        func(claybot.Agent) []string { return []string{"small", "large"} },
 			Tools:         func(claybot.Agent) []string { return []string{"look", "pay"} },

@@ -38,8 +38,7 @@ func (l *Limiter) TokenSpent(ctx context.Context, name string) (resets time.Time
 		try := storage.Reservation{ID: l.cfg.NewID(), Levels: []storage.Level{level}, Amount: storage.Amount{Tokens: min(tokenRoom, r.Limit)}}
 		err := l.reserve(ctx, try)
 		if over, ok := errors.AsType[*storage.OverBudgetError](err); ok {
-			year, month, day := now.Date()
-			return time.Date(year, month, day+1, 0, 0, 0, 0, now.Location()), over.Limit+over.Extension-over.Spent < try.Amount.Tokens, nil
+			return nextOf(now.Format(time.DateOnly), now), over.Limit+over.Extension-over.Spent < try.Amount.Tokens, nil
 		}
 		if err != nil {
 			return resets, false, err

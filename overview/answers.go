@@ -44,6 +44,8 @@ func (o *Answers) Answer(ctx context.Context, agent claybot.Agent, m claybot.Age
 		return o.Worker.ContextSize(ctx, agent)
 	case "tasks":
 		return o.tasks(ctx, agent)
+	case "usage":
+		return o.usage(ctx, agent)
 	case "privacy":
 		return o.privacy(ctx, agent)
 	case "plan":

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/budgets"
 	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/delivery"
@@ -128,6 +129,10 @@ type Reports struct {
 	Disk     func() (DiskStatus, error)
 	Checks   func() map[string]CheckStatus
 	Limits   LimitStatus
+	// Spent and Budgets are what /usage shows, not Status; see storage.Usages and
+	// budgets.Limiter.Standings.
+	Spent   func(ctx context.Context, q storage.SpentQuery) ([]storage.Spent, error)
+	Budgets func(ctx context.Context, id claybot.AgentID) ([]budgets.Standing, error)
 }
 
 // Config is what New needs; only fields of Reports may be nil.

@@ -65,7 +65,8 @@ type SpentQuery struct {
 	From, To string
 	By       []string // ByDay and the like; none for one sum over all
 	Agent    claybot.AgentID
-	Limit    int // the first so many rows, the others are left out; 0: all or ErrTooMany
+	Owners   []string // of the agents, as "connector/userId"; empty: all
+	Limit    int      // the first so many rows, the others are left out; 0: all or ErrTooMany
 }
 
 // SpentRows is the maximum number of rows of Spent without a Limit.

@@ -2,8 +2,20 @@ package texts
 
 // german has the texts in German, by the English ones.
 var german = map[string]string{
-	"%s has stopped: %s": "%s ist angehalten: %s",
-	"%s works again.":    "%s funktioniert wieder.",
+	"%s has stopped: %s":           "%s ist angehalten: %s",
+	"%s works again.":              "%s funktioniert wieder.",
+	"%d model call|%d model calls": "%d Modellaufruf|%d Modellaufrufen",
+	"Left: %s.":                    "Übrig: %s.",
+	"A new one begins %s.":         "Ein neues beginnt %s.",
+	"I don't know the price of %d of them.|I don't know the price of %d of them.": "Von %d davon kenne ich den Preis nicht.|Von %d davon kenne ich den Preis nicht.",
+	"Nothing since %s.": "Nichts seit %s.",
+	"Send me /usage in a direct message to see all that is yours.": "Schick mir /usage in einer Direktnachricht, um alles zu sehen, was dich betrifft.",
+	"show what I cost you, and what is left of your budgets":       "zeigen, was ich dich koste und was von deinen Budgets übrig ist",
+	"Since %s: %s for %s in %s.":                                   "Seit %s: %s für %s in %s.",
+	"Since %s: %s in %s.":                                          "Seit %s: %s in %s.",
+	"Usage isn't available here.":                                  "Der Verbrauch lässt sich hier nicht zeigen.",
+	"What I have cost in this conversation:":                       "Was ich in diesem Gespräch gekostet habe:",
+	"What I have cost you, in all our conversations:":              "Was ich dich gekostet habe, in allen unseren Gesprächen:",
 	" and ":              " und ",
 	" or ":               " oder ",
 	"%d of %d approvals": "%d von %d Genehmigungen",

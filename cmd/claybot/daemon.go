@@ -138,6 +138,10 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 			Model:    func() overview.ModelStatus { return d.models.health(*d.config.Load()) },
 			Settings: func() []overview.SettingStatus { return d.listeners.problems(d.config) },
 			Limits:   d.bounds,
+			Spent:    s.db.Spent,
+			Budgets: func(ctx context.Context, id claybot.AgentID) ([]budgets.Standing, error) {
+				return d.limiter.Standings(ctx, id)
+			},
 		},
 	}
 }

@@ -282,6 +282,9 @@ func (db spending) Spent(ctx context.Context, q storage.SpentQuery) ([]storage.S
 	if q.Agent != "" {
 		args = append(args, q.Agent)
 	}
+	for _, owner := range q.Owners {
+		args = append(args, owner)
+	}
 	limit := q.Limit
 	if limit <= 0 {
 		limit = storage.SpentRows + 1 // one more shows that there are too many
@@ -323,8 +326,8 @@ func (db spending) Spent(ctx context.Context, q storage.SpentQuery) ([]storage.S
 	return result(sums, err, "spent")
 }
 
-// spentSQL returns the query for q. Its parameters are the days, the agent if q has one,
-// and the limit.
+// spentSQL returns the query for q. Its parameters are the days, the agent and the
+// owners if q has some, and the limit.
 func spentSQL(q storage.SpentQuery, summed string) (string, error) {
 	var b strings.Builder
 	b.WriteString(`SELECT coalesce(sum(input), 0), coalesce(sum(output), 0), coalesce(sum(cached), 0), coalesce(sum(cost), 0),
@@ -332,7 +335,7 @@ func spentSQL(q storage.SpentQuery, summed string) (string, error) {
 		coalesce(sum(written), 0), coalesce(sum(reasoning), 0), coalesce(sum(unpriced), 0)`)
 	columns := make([]string, len(q.By))
 	byModel, table := false, "spent_days"
-	if q.Agent != "" {
+	if q.Agent != "" || len(q.Owners) > 0 {
 		table = "spent"
 	}
 	for i, by := range q.By {
@@ -350,6 +353,9 @@ func spentSQL(q storage.SpentQuery, summed string) (string, error) {
 	b.WriteString(" FROM " + table + summed + " WHERE day >= ? AND day <= ?")
 	if q.Agent != "" {
 		b.WriteString(" AND agent = ?")
+	}
+	if n := len(q.Owners); n > 0 {
+		b.WriteString(" AND owner IN (?" + strings.Repeat(", ?", n-1) + ")")
 	}
 	if len(columns) > 0 {
 		list := strings.Join(columns, ", ")

@@ -81,6 +81,9 @@ var usageTests = []storeTest{
 			}
 		}
 		b.equal("by agent and owner", byAgent, []storage.Spent{{Agent: mine, Owner: "telegram/U1", Usage: times(4), Runs: 2}})
+		b.spent(storage.SpentQuery{Owners: []string{"telegram/U1"}, By: []string{storage.ByDay}, To: dayOne}, storage.Spent{Day: dayOne, Usage: times(4), Runs: 2})
+		b.spent(storage.SpentQuery{Owners: []string{"telegram/U2", "slack/U1"}}, storage.Spent{})
+		b.spent(storage.SpentQuery{Owners: []string{"telegram/U2", "telegram/U1"}, To: dayOne}, storage.Spent{Usage: times(4), Runs: 2})
 		for _, by := range [][]string{{"input"}, {storage.ByDay, "agent; DROP TABLE runs"}, {""}} {
 			if _, err := b.Spent(b.ctx, storage.SpentQuery{By: by}); err == nil {
 				b.Fatalf("summed by %q", by)
