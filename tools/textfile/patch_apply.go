@@ -134,12 +134,13 @@ func (f *patched) anchored(h hunk) (from int, sure bool, err error) {
 		if len(places) == 0 {
 			return 0, false, fmt.Errorf("the line after @@, %.200q, is not in %.200q behind line %d", a, f.path, from)
 		}
-		from, sure = places[0], i > 0 || len(places) == 1
+		from, sure = places[0], sure && (i > 0 || len(places) == 1)
 	}
 	return from, sure, nil
 }
 
-// missing says where lines nearly stand that are not in the file.
+// missing says where lines nearly stand that are not in the file. It quotes the patch alone:
+// what the file has may be untrusted, and an error taints nothing.
 func (f *patched) missing(old []string, end bool) error {
 	file, want := f.forms[1], mapped(old, looseLine)
 	if before := occurrences(file, want, 0, 1); len(before) > 0 {
@@ -159,7 +160,7 @@ func (f *patched) missing(old []string, end bool) error {
 		case n >= len(file):
 			return fmt.Errorf("these lines are not in %.200q; nearest: line %d, but the file ends before %.200q", f.path, max(at, 0)+1, old[i])
 		case file[n] != w:
-			return fmt.Errorf("these lines are not in %.200q; nearest: line %d is %.200q where the patch has %.200q", f.path, n+1, plainLine(f.lines[n]), old[i])
+			return fmt.Errorf("these lines are not in %.200q; nearest: line %d is another than %.200q; read the file again", f.path, n+1, old[i])
 		}
 	}
 	return nil // not reached: they would fit at that place
