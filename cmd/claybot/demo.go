@@ -43,11 +43,13 @@ type scene struct {
 	config    string
 	configure func(ctx context.Context, s *stage) (string, error)
 	ready     func(s *stage) error
+	// chats are the names of groups on Telegram in what the scene prints; the others have their ids.
+	chats map[int64]string
 }
 
 // scenes are all that the demo can play; the first one is the default.
 func scenes() []scene {
-	return []scene{chatsScene(), subagentsScene(), cronScene(), planScene(), exploreScene(), toolsScene(), privacyScene()}
+	return []scene{chatsScene(), subagentsScene(), cronScene(), planScene(), exploreScene(), toolsScene(), privacyScene(), groupsScene()}
 }
 
 type demoCmd struct {
@@ -104,6 +106,7 @@ type stage struct {
 	client   *client
 	dialed   chan struct{} // closed when client is there
 
+	chats  map[int64]string
 	out    io.Writer
 	began  time.Time
 	dir    string
@@ -119,7 +122,7 @@ type stage struct {
 
 // openStage starts the platforms and the daemon for a scene.
 func openStage(ctx context.Context, sc scene, e *env) (_ *stage, err error) {
-	s := &stage{out: e.out, began: time.Now(), ended: make(chan error, 1), dialed: make(chan struct{})}
+	s := &stage{chats: sc.chats, out: e.out, began: time.Now(), ended: make(chan error, 1), dialed: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			s.strike()
@@ -261,7 +264,7 @@ func (s *stage) onTelegram(m telegramtest.Message) {
 		where = "telegram (edit)"
 	}
 	if m.ChatID != telegramPerson {
-		where += fmt.Sprintf(" %d", m.ChatID)
+		where += " " + cmp.Or(s.chats[m.ChatID], fmt.Sprint(m.ChatID))
 	}
 	text := m.Text
 	if m.File != nil {

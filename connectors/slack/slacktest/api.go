@@ -177,6 +177,9 @@ func (s *Server) call(method, token string, args url.Values, r *http.Request) an
 	return refuse("unknown_method")
 }
 
+// post posts a message of the app. A reply to a deleted message becomes a message of the
+// channel, and the answer lacks message.thread_ts: Slack refuses nothing then
+// (github.com/slack-go/slack/issues/1571, read 2026-11-28). The lock is held.
 func (s *Server) post(args url.Values) answer {
 	c, code := s.writable(args.Get("channel"))
 	if code != "" {
@@ -190,7 +193,11 @@ func (s *Server) post(args url.Values) answer {
 	if code != "" {
 		return refuse(code)
 	}
-	if code := c.checkThread(args.Get("thread_ts")); code != "" {
+	thread := args.Get("thread_ts")
+	if c.gone[thread] {
+		thread = ""
+	}
+	if code := c.checkThread(thread); code != "" {
 		return refuse(code)
 	}
 	metadata, code := readMetadata(args.Get("metadata"))
@@ -201,7 +208,7 @@ func (s *Server) post(args url.Values) answer {
 		return answer{"retry": wait}
 	}
 	m := &Message{
-		TS: s.stamp(), Channel: c.id, Thread: args.Get("thread_ts"), User: s.cfg.BotUser, BotID: s.cfg.BotID, Text: text, Blocks: blocks,
+		TS: s.stamp(), Channel: c.id, Thread: thread, User: s.cfg.BotUser, BotID: s.cfg.BotID, Text: text, Blocks: blocks,
 		Metadata: metadata, At: time.Now(), Unfurl: args.Get("unfurl_links") != "false" || args.Get("unfurl_media") != "false",
 	}
 	c.messages = append(c.messages, m)

@@ -69,7 +69,7 @@ func (s *Server) writable(id string) (*channel, string) {
 func (s *Server) channel(id string) *channel {
 	c, ok := s.channels[id]
 	if !ok {
-		c = &channel{id: id}
+		c = &channel{id: id, gone: make(map[string]bool)}
 		s.channels[id] = c
 	}
 	return c

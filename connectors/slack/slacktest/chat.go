@@ -36,6 +36,7 @@ type channel struct {
 	messages []*Message
 	bucket   bucket
 	statuses map[string]status // by thread
+	gone     map[string]bool   // deleted messages that left no tombstone
 }
 
 // find looks up a message; they stand in the order of their stamps, which have
@@ -154,7 +155,8 @@ func (s *Server) Write(p Post) string {
 }
 
 // Delete deletes a message, as its author or an administrator does. One with replies stays as
-// a tombstone, which Slack tells of as a change.
+// a tombstone, which Slack tells of as a change. One without is gone: what the app then posts in
+// its thread stands in the channel, see post.
 func (s *Server) Delete(channel, ts string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,6 +174,8 @@ func (s *Server) Delete(channel, ts string) {
 		e["message"] = answer{"type": "message", "subtype": m.Subtype, "text": m.Text, "user": m.User, "hidden": true, "ts": ts, "thread_ts": ts}
 	} else {
 		c.remove(ts)
+		delete(c.statuses, ts)
+		c.gone[ts] = true
 	}
 	e["ts"] = s.stamp()
 	e["event_ts"] = e["ts"]

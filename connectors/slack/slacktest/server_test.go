@@ -142,6 +142,23 @@ func closeSocket(t *testing.T, conn *websocket.Conn) {
 	synctest.Wait()
 }
 
+// TestReplyToDeleted: a reply to a message that is gone stands in the channel; one to a
+// tombstone, in its thread.
+func TestReplyToDeleted(t *testing.T) {
+	inBubble(t, Config{NoEcho: true}, func(t *testing.T, c *client) {
+		alone, answered := c.Say("", "C1", "U1", "alone"), c.Say("", "C1", "U1", "answered")
+		c.Write(Post{Channel: "C1", User: "U1", Text: "more", Thread: answered})
+		for _, ts := range []string{alone, answered} {
+			c.Delete("C1", ts)
+			c.bot(t, "chat.postMessage", "channel", "C1", "text", "x", "thread_ts", ts)
+		}
+		posted := c.Posted("C1")
+		if len(posted) != 2 || posted[0].Thread != "" || posted[1].Thread != answered {
+			t.Errorf("posted %+v, want one message in the channel and one in the thread %s", posted, answered)
+		}
+	})
+}
+
 func TestRules(t *testing.T) {
 	inBubble(t, Config{NoEcho: true}, func(t *testing.T, c *client) {
 		root := c.Say("", "C1", "U1", "hello")
