@@ -146,9 +146,9 @@ func (s *AgentSystem) Moved(ctx context.Context, connector, from, to string) err
 	return s.receiver.moved(ctx, connector, from, to)
 }
 
-// Revive implements connectors.RouteHandler.
-func (s *AgentSystem) Revive(ctx context.Context, connector, channel string) error {
-	return s.receiver.revive(ctx, connector, channel)
+// RouteChanged implements connectors.RouteHandler.
+func (s *AgentSystem) RouteChanged(ctx context.Context, c connectors.RouteChange) error {
+	return s.receiver.routeChanged(ctx, c)
 }
 
 // DeadRoute says why nothing can be sent on a route, because its platform refuses all of

@@ -179,7 +179,7 @@ func (a *assembly) makeIntake() {
 		members: a.Members, meter: a.Meter, log: a.Log, counts: a.parking.counts,
 	}
 	s.receiver = &receiver{
-		agents: a.agents, people: s.People, places: conversations{a.OwnThreads, a.Profile, a.Index, a.Runs, s.People, a.Inbox}, buttons: s.Questions.Buttons, parking: a.parking, worker: s.Worker, sender: s.deliverer, pending: a.pending,
+		agents: a.agents, index: a.Index, people: s.People, places: conversations{a.OwnThreads, a.Profile, a.Index, a.Runs, s.People, a.Inbox}, buttons: s.Questions.Buttons, parking: a.parking, worker: s.Worker, sender: s.deliverer, pending: a.pending,
 		meter: a.Meter, log: a.Log, notices: &notices{index: a.Index, people: s.People, sender: s.deliverer, log: a.Log},
 	}
 }

@@ -76,7 +76,7 @@ func TestDeadRouteRevivedInTheAttempt(t *testing.T) {
 				return verdict{}
 			}
 			first = false
-			r.system.Revive(r.Context(), "chat", "dm-ann") //nolint:errcheck // nothing is stored here
+			r.system.RouteChanged(r.Context(), connectors.RouteChange{Connector: "chat", ChannelID: "dm-ann", At: claybot.Now()}) //nolint:errcheck // nothing is stored here
 			return refused(true)
 		}
 		r.start()

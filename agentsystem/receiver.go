@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 // A receiver takes what connectors bring: messages, answers, and news of channels.
 type receiver struct {
 	agents  *storage.Bounded
+	index   Index
 	people  *people.Directory
 	places  conversations
 	buttons *questions.Buttons
@@ -50,7 +52,7 @@ func (r *receiver) receive(ctx context.Context, to claybot.Descriptor, m claybot
 	}
 	if !to.Foreground() || m.Type == claybot.MessageSystem || r.people.Admits(to, m) {
 		if to.Foreground() && m.Type != claybot.MessageSystem { // before it is stored: no crash leaves its answer without a route
-			if err := r.revive(ctx, to.Connector, to.ChannelID); err != nil {
+			if _, err := r.sender.Revive(ctx, to.Connector, to.ChannelID); err != nil {
 				return ReceivedError, err
 			}
 		}
@@ -148,10 +150,25 @@ func (r *receiver) moved(ctx context.Context, connector, from, to string) error 
 	return r.people.Grant(ctx, storage.Grant{Connector: connector, Subject: to, Name: "was " + from, At: claybot.Now()})
 }
 
-// revive is AgentSystem.Revive.
-func (r *receiver) revive(ctx context.Context, connector, channel string) error {
-	_, err := r.sender.Revive(ctx, connector, channel)
-	return err
+// routeChanged is AgentSystem.RouteChanged.
+func (r *receiver) routeChanged(ctx context.Context, c connectors.RouteChange) error {
+	defer r.pending.begin(c.Connector)()
+	agents, err := r.index.ChannelAgents(ctx, c.Connector, c.ChannelID)
+	if err != nil {
+		return fmt.Errorf("find the agents of a channel: %w", err)
+	}
+	switch {
+	case len(agents) > 0:
+	case c.Dead != "": // a channel of unknown users leaves nothing behind
+		return nil
+	default:
+		_, err := r.sender.Revive(ctx, c.Connector, c.ChannelID)
+		return err
+	}
+	if c.Dead != "" && slices.ContainsFunc(agents, func(e storage.IndexEntry) bool { return e.LastUserAt > c.At }) {
+		return nil // a person wrote there since
+	}
+	return r.sender.RouteChanged(ctx, c)
 }
 
 // stuckAfter is how long a connector waits for one message to be stored before it counts

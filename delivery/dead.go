@@ -15,11 +15,11 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// A route is dead after its platform has refused it as a whole: the bot was blocked or
-// removed, or the chat is gone. The mark of a dead route commits with the failure of the
-// message that met it, so a crash leaves both or neither. From then on the route's
-// messages fail without a call to the platform, until a person writes there again or an
-// operator retries one.
+// A route is dead after its platform has refused it as a whole, or reported that the bot was
+// blocked or removed, or that the chat is gone. The mark of a dead route that a message met
+// commits with the failure of that message, so a crash leaves both or neither. From then on
+// the route's messages fail without a call to the platform, until a person writes there
+// again, the platform reports that the bot is back, or an operator retries one.
 //
 // The store has the marks. A member keeps them in memory as well, where a missing one
 // costs a call to the platform, which refuses it again; a message fails by a mark only if
@@ -47,6 +47,8 @@ func (r DeadRoute) key() string { return DeadPrefix + r.String() }
 // deadRoutes are the marks that are known to this member.
 type deadRoutes struct {
 	marks Marks // nil: they are only in memory
+
+	changing sync.Mutex // held while a change that a platform reports is compared and stored
 
 	mu    sync.Mutex
 	known map[string]DeadRoute // by Route.Dest

@@ -8,10 +8,10 @@ import (
 )
 
 // untilPrints runs a command again and again until it ends well and its output
-// matches: until-prints REGEXP PROGRAM ARGS... That output stays the standard
+// matches, or with ! does not: until-prints REGEXP PROGRAM ARGS... That output stays the standard
 // output.
 func untilPrints(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
+	if len(args) < 2 {
 		ts.Fatalf("usage: until-prints REGEXP PROGRAM [ARGS...]")
 	}
 	re, err := regexp.Compile("(?m)" + args[0])
@@ -24,7 +24,7 @@ func untilPrints(ts *testscript.TestScript, neg bool, args []string) {
 			return false, err.Error()
 		}
 		out := ts.ReadFile("stdout")
-		return re.MatchString(out), "it prints " + out
+		return re.MatchString(out) != neg, "it prints " + out
 	})
 }
 

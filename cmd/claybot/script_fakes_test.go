@@ -220,6 +220,13 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 		user, err := strconv.ParseInt(args[1], 10, 64)
 		ts.Check(err)
 		r.telegram.Block(user, args[0] == "block")
+	case len(args) == 2 && (args[0] == "kick" || args[0] == "add"): // telegram kick CHAT: the bot
+		chat, _ := person(ts, args[1])
+		if args[0] == "kick" {
+			r.telegram.Kick(chat)
+		} else {
+			r.telegram.Add(chat)
+		}
 	case len(args) == 3 && args[0] == "shows": // telegram shows CHAT COUNT: so many in all
 		texts := r.onTelegram(ts, args[1])
 		if fmt.Sprint(len(texts)) != args[2] {
@@ -310,6 +317,16 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 		if len(args) == 5 {
 			ts.Setenv(args[4], id)
 		}
+	case len(args) == 2 && (args[0] == "leave" || args[0] == "join"): // slack leave CHANNEL: the bot
+		r.slack.Leave(args[1], args[0] == "leave")
+	case len(args) == 2 && (args[0] == "archive" || args[0] == "unarchive"): // slack archive CHANNEL
+		if args[0] == "archive" {
+			r.slack.Archive(args[1])
+		} else {
+			r.slack.Unarchive(args[1])
+		}
+	case len(args) == 3 && args[0] == "rename": // slack rename CHANNEL NEW: it gets a new id
+		r.slack.Rename(args[1], args[2])
 	case len(args) == 2 && args[0] == "lack": // slack lack SCOPE
 		r.slack.Lack(args[1], true)
 	case len(args) == 3 && args[0] == "pause": // slack pause METHOD TIME: its next call gets a 429

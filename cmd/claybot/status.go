@@ -119,7 +119,7 @@ func faultRows(st overview.Status) (rows [][]string) {
 		rows = append(rows, []string{"faulty agent", fmt.Sprintf("%s, since %s: %s", x.Agent, moment(x.Since.Time()), connectors.OneLine(x.Cause, 300))})
 	}
 	for _, x := range st.DeadRoutes {
-		rows = append(rows, []string{"dead route", fmt.Sprintf("%s, since %s: %s; nothing is sent there until a person writes there again", x, moment(x.Since.Time()), connectors.OneLine(x.Why, 300))})
+		rows = append(rows, []string{"dead route", fmt.Sprintf("%s, since %s: %s; nothing is sent there until a person writes there or adds the bot again", x, moment(x.Since.Time()), connectors.OneLine(x.Why, 300))})
 	}
 	if p := st.Parked; p != nil {
 		line := fmt.Sprintf("%s for %s that cannot be used, the oldest since %s", count(p.Messages, "message"), count(p.Agents, "agent"), moment(p.Oldest.Time()))

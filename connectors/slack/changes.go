@@ -46,5 +46,5 @@ func (e event) change(name string, self identity) (incoming, verdict) {
 		text, _ := strip(was.Text, self)
 		m.Text, m.FirstHand = plain(text, self), true
 	}
-	return incoming{to, m}, message
+	return incoming{to: to, message: m}, message
 }

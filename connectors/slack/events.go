@@ -21,6 +21,7 @@ const (
 	unknown  verdict = iota // not understood
 	nothing                 // understood, and not for claybot
 	message                 // a message
+	moved                   // a change of a channel, or of the bot in it
 	farewell                // the app was removed from the workspace
 )
 
@@ -28,6 +29,11 @@ const (
 type event struct {
 	Team  string `json:"team_id"`
 	Event said   `json:"event"`
+	Time  int64  `json:"event_time"` // in seconds
+	// For is who gets the event; Slack lists at most one.
+	For []struct {
+		User string `json:"user_id"`
+	} `json:"authorizations"`
 }
 
 // A said is the part of an event, or of a message in a history, that claybot
@@ -63,10 +69,13 @@ type said struct {
 		User string `json:"user"`
 		TS   string `json:"ts"`
 	} `json:"edited"`
-	DeletedTS string `json:"deleted_ts"`       // of message_deleted
-	Message   *said  `json:"message"`          // of message_changed: the message as it is now
-	Previous  *said  `json:"previous_message"` // of both: as it was
-	Tokens    struct {
+	EventTS    string `json:"event_ts"`       // when it happened
+	OldChannel string `json:"old_channel_id"` // of channel_id_changed
+	NewChannel string `json:"new_channel_id"`
+	DeletedTS  string `json:"deleted_ts"`       // of message_deleted
+	Message    *said  `json:"message"`          // of message_changed: the message as it is now
+	Previous   *said  `json:"previous_message"` // of both: as it was
+	Tokens     struct {
 		Bot []string `json:"bot"`
 	} `json:"tokens"` // of tokens_revoked
 }
@@ -105,14 +114,17 @@ func (e event) read(name string, self identity) (incoming, verdict) {
 	switch e.Event.Type {
 	case "message", "app_mention":
 	case "app_uninstalled":
+		if e.elsewhere(self) {
+			return incoming{}, nothing
+		}
 		return incoming{}, farewell
 	case "tokens_revoked":
-		if len(e.Event.Tokens.Bot) > 0 {
+		if len(e.Event.Tokens.Bot) > 0 && !e.elsewhere(self) {
 			return incoming{}, farewell
 		}
 		return incoming{}, nothing
 	default:
-		return incoming{}, unknown
+		return e.membership(name, self)
 	}
 	return e.message(name, self)
 }
@@ -171,7 +183,7 @@ func (e event) message(name string, self identity) (incoming, verdict) {
 			m.Text += line
 		}
 	}
-	return incoming{to, m}, message
+	return incoming{to: to, message: m}, message
 }
 
 // read converts "/claybot reset" and "/reset" to the same message. "/claybot"
@@ -214,7 +226,7 @@ func (c slash) read(name string, self identity, envelope string) (incoming, verd
 	default:
 		m.Text = plain(said, self)
 	}
-	return incoming{to, m}, message
+	return incoming{to: to, message: m}, message
 }
 
 // at returns the time of a ts, or now if ts is invalid.

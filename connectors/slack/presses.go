@@ -155,7 +155,7 @@ func (t *press) command(p interactive, self identity, a action) bool {
 		At:      claybot.Now(),
 	}
 	m, ours := connectors.Interpret(m, "/", self.Name)
-	t.in = incoming{claybot.User(t.press.Connector, t.press.ChannelID, t.press.UserID), m}
+	t.in = incoming{to: claybot.User(t.press.Connector, t.press.ChannelID, t.press.UserID), message: m}
 	return ours
 }
 

@@ -17,6 +17,7 @@ type receiver struct {
 	self    identity
 	chat    *Connector // opens forms and reports outcomes to users
 	handler connectors.Handler
+	routes  connectors.RouteHandler // nil: changes of channels have no effect
 	work    *lanes
 	back    *backfill
 	log     *slog.Logger
@@ -45,6 +46,10 @@ func (r *receiver) take(ctx context.Context, s *socket, f frame) error {
 	case farewell:
 		r.ack(s, f.EnvelopeID, nil)
 		return errRemoved(r.chat.cfg.BotTokenName)
+	case moved:
+		r.work.do(ctx, in.change.ChannelID, func() error {
+			return r.keep(ctx, s, f.EnvelopeID, "channel", in.change.ChannelID, func() error { return r.changed(ctx, in) })
+		})
 	case message:
 		r.work.do(ctx, in.to.ChannelID+"\x00"+in.to.UserID, func() error { return r.post(ctx, s, f.EnvelopeID, in) })
 	}
@@ -52,17 +57,22 @@ func (r *receiver) take(ctx context.Context, s *socket, f frame) error {
 }
 
 // post makes a message durable and then acknowledges it, after earlier messages
-// from the history of its channel. It retries for a few seconds, because later
-// messages of the lane must not overtake it; after that Slack has to redeliver
-// it.
+// from the history of its channel.
 func (r *receiver) post(ctx context.Context, s *socket, envelope string, in incoming) error {
 	if err := r.back.turn(ctx, in); err != nil {
 		return err
 	}
+	return r.keep(ctx, s, envelope, "message", string(in.message.ID), func() error { return r.handler.Post(ctx, in.to, in.message) })
+}
+
+// keep stores what an envelope brought and then acknowledges it. It retries for a
+// few seconds, because what is behind it in the lane must not overtake it; after
+// that Slack has to redeliver it.
+func (r *receiver) keep(ctx context.Context, s *socket, envelope, what, id string, store func() error) error {
 	for wait := firstRetry; ; wait *= 2 {
-		err := r.handler.Post(ctx, in.to, in.message)
+		err := store()
 		if storage.ClassOf(err) == storage.ClassMessage { // permanent: a retry would fail
-			r.log.Error("message cannot be handled, skipped", "message", in.message.ID, "err", err)
+			r.log.Error("event cannot be handled, skipped", what, id, "err", err)
 			err = nil
 		}
 		if err == nil {
@@ -70,7 +80,7 @@ func (r *receiver) post(ctx context.Context, s *socket, envelope string, in inco
 			return nil
 		}
 		if wait > lastRetry || ctx.Err() != nil {
-			r.log.Warn("message not stored, slack redelivers it", "message", in.message.ID, "err", err)
+			r.log.Warn("event not stored, slack redelivers it", what, id, "err", err)
 			return err
 		}
 		select {
@@ -96,8 +106,11 @@ func (r *receiver) ack(s *socket, envelope string, payload any) {
 	}
 }
 
-// An incoming is a message with its recipient.
+// An incoming is a message with its recipient, or a change of a channel.
 type incoming struct {
 	to      claybot.Descriptor
 	message claybot.AgentMessage
+
+	change connectors.RouteChange
+	newID  string // of the channel; empty if it keeps its id
 }

@@ -27,18 +27,18 @@ func TestReceive(t *testing.T) {
 		w.settled(t)
 
 		want := map[string]incoming{
-			"hello & example (https://example.com)": {claybot.User("slack", "T1/DU1", "U1"), claybot.AgentMessage{
+			"hello & example (https://example.com)": {to: claybot.User("slack", "T1/DU1", "U1"), message: claybot.AgentMessage{
 				ID: claybot.MessageID("slack/T1/DU1/" + dm), Type: claybot.MessageUser, Context: claybot.MessageContext{MessageID: dm},
 			}},
-			"what is up?": {claybot.User("slack", "T1/C1", "U2"), claybot.AgentMessage{
+			"what is up?": {to: claybot.User("slack", "T1/C1", "U2"), message: claybot.AgentMessage{
 				ID: claybot.MessageID("slack/T1/C1/" + root), Type: claybot.MessageUser,
 				Context: claybot.MessageContext{MessageID: root, ThreadID: root, Group: true},
 			}},
-			"and @claybot now?": {claybot.User("slack", "T1/C1", "U2"), claybot.AgentMessage{
+			"and @claybot now?": {to: claybot.User("slack", "T1/C1", "U2"), message: claybot.AgentMessage{
 				ID: claybot.MessageID("slack/T1/C1/" + reply), Type: claybot.MessageUser,
 				Context: claybot.MessageContext{MessageID: reply, ThreadID: root, Group: true},
 			}},
-			"": {claybot.User("slack", "T1/C1", "U2"), claybot.AgentMessage{
+			"": {to: claybot.User("slack", "T1/C1", "U2"), message: claybot.AgentMessage{
 				Type: claybot.MessageCommand, Command: "status", Context: claybot.MessageContext{Group: true},
 			}},
 		}

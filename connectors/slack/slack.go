@@ -207,8 +207,9 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 		known = noChats{h}
 	}
 	guarded := door{known, c}
+	routes, _ := h.(connectors.RouteHandler)
 	work, back := newLanes(maxPending), newBackfill(c, self, guarded)
-	r := &receiver{name: c.cfg.Name, self: self, chat: c, handler: guarded, work: work, back: back, log: c.log, ignored: &c.ignored}
+	r := &receiver{name: c.cfg.Name, self: self, chat: c, handler: guarded, routes: routes, work: work, back: back, log: c.log, ignored: &c.ignored}
 	l := newLink(c.open, r.take, c.log, &c.pulse)
 	l.opening = back.opened
 	l.crowd.nodes, l.crowd.told = c.cfg.Nodes, &c.crowd

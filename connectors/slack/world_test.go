@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -111,7 +113,10 @@ type inbox struct {
 	known  map[claybot.MessageID]bool
 	got    []incoming
 	posts  int
-	before func(ctx context.Context, m claybot.AgentMessage) error // called first
+	routes []string // changes of channels
+
+	tries, refuses int                                                     // calls with changes, and how many of the first fail
+	before         func(ctx context.Context, m claybot.AgentMessage) error // called first
 
 	open     map[string]claybot.Question // asked
 	owner    string                      // who may answer
@@ -196,7 +201,7 @@ func (b *inbox) Post(ctx context.Context, to claybot.Descriptor, m claybot.Agent
 	b.posts++
 	if !b.known[m.ID] {
 		b.known[m.ID] = true
-		b.got = append(b.got, incoming{to, m})
+		b.got = append(b.got, incoming{to: to, message: m})
 	}
 	return nil
 }
@@ -205,8 +210,35 @@ func (b *inbox) Hears(_ context.Context, _ claybot.Descriptor, m claybot.AgentMe
 	return !m.Context.Unaddressed, nil
 }
 
-func (b *inbox) Moved(context.Context, string, string, string) error {
-	return errors.New("slack moves no channels")
+func (b *inbox) Moved(_ context.Context, _, from, to string) error {
+	return b.changed(from + " > " + to)
+}
+
+// RouteChanged implements connectors.RouteHandler.
+func (b *inbox) RouteChanged(_ context.Context, c connectors.RouteChange) error {
+	if c.Connector != "slack" || time.Since(c.At.Time()).Abs() > time.Minute {
+		return fmt.Errorf("%+v", c)
+	}
+	return b.changed(c.ChannelID + ": " + c.Dead)
+}
+
+// changed keeps a change of a channel. The first calls fail if the inbox is to refuse them.
+func (b *inbox) changed(what string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tries++
+	if b.tries <= b.refuses {
+		return errors.New("disk full")
+	}
+	b.routes = append(b.routes, what)
+	return nil
+}
+
+// news returns the changes of channels, each once in a row.
+func (b *inbox) news() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Compact(slices.Clone(b.routes))
 }
 
 func (b *inbox) texts() []string {

@@ -110,7 +110,7 @@ func (l *loop) fetch(ctx context.Context, wait time.Duration) (batch, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait+pollGrace)
 	defer cancel()
-	params := getUpdates{Offset: l.offset, Limit: maxBatch, Timeout: int(wait / time.Second), Allowed: []string{"message", "edited_message", "callback_query"}}
+	params := getUpdates{Offset: l.offset, Limit: maxBatch, Timeout: int(wait / time.Second), Allowed: updateKinds}
 	body, status, retry, err := l.poll.do(ctx, "getUpdates", params, maxPollBytes)
 	if err != nil {
 		return batch{}, err

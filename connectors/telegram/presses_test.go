@@ -438,7 +438,7 @@ func TestManyPresses(t *testing.T) {
 	})
 }
 
-// What is asked for is what comes: edits and button presses, too, and nothing else.
+// What is asked for is what comes: edits, button presses and memberships, too, and nothing else.
 func TestAllowedUpdates(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
 		b.run()
@@ -446,7 +446,7 @@ func TestAllowedUpdates(t *testing.T) {
 		var p struct {
 			Allowed []string `json:"allowed_updates"`
 		}
-		if err := json.Unmarshal([]byte(b.server.Journal("getUpdates")[0].Params), &p); err != nil || !slices.Equal(p.Allowed, []string{"message", "edited_message", "callback_query"}) {
+		if err := json.Unmarshal([]byte(b.server.Journal("getUpdates")[0].Params), &p); err != nil || !slices.Equal(p.Allowed, []string{"message", "edited_message", "callback_query", "my_chat_member"}) {
 			t.Errorf("asked for %v, %v", p.Allowed, err)
 		}
 	})

@@ -28,6 +28,8 @@ type sink struct {
 	to      []claybot.Descriptor
 	presses []connectors.Press
 	moved   []string
+	routes  []string // changes of chats
+	refuses int      // of the first changes of chats
 	missed  []connectors.Missed
 	untold  int // how many calls of Missed fail first
 	tooMany int // chats that Missed does not tell
@@ -90,6 +92,21 @@ func (s *sink) Moved(_ context.Context, _, from, to string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.moved = append(s.moved, from+">"+to)
+	return nil
+}
+
+// RouteChanged implements connectors.RouteHandler.
+func (s *sink) RouteChanged(_ context.Context, c connectors.RouteChange) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refuses > 0 {
+		s.refuses--
+		return errors.New("the store fails")
+	}
+	if c.Connector != "telegram" || time.Since(c.At.Time()).Abs() > 2*time.Minute {
+		return fmt.Errorf("%+v", c)
+	}
+	s.routes = append(s.routes, c.ChannelID+": "+c.Dead)
 	return nil
 }
 

@@ -13,13 +13,17 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// An update is the part of an update that claybot reads. Kinds other than
-// message and callback_query leave both nil.
+// updateKinds are the kinds of updates that claybot asks for.
+var updateKinds = []string{"message", "edited_message", "callback_query", "my_chat_member"}
+
+// An update is the part of an update that claybot reads. Kinds other than updateKinds leave
+// all nil.
 type update struct {
-	UpdateID int64     `json:"update_id"`
-	Message  *message  `json:"message"`
-	Edited   *message  `json:"edited_message"`
-	Callback *callback `json:"callback_query"`
+	UpdateID   int64       `json:"update_id"`
+	Message    *message    `json:"message"`
+	Edited     *message    `json:"edited_message"`
+	Callback   *callback   `json:"callback_query"`
+	Membership *membership `json:"my_chat_member"`
 }
 
 // A person is a user in a chat; either id is 0 if unknown.
@@ -36,6 +40,8 @@ func (u *update) lane() (p person, ok bool) {
 		m, from = u.Edited, u.Edited.From
 	case u.Callback != nil:
 		m, from = u.Callback.Message, u.Callback.From
+	case u.Membership != nil:
+		return u.Membership.lane(), true
 	default:
 		return p, false
 	}
@@ -118,6 +124,8 @@ func (l *loop) deliver(ctx context.Context, u *update) error {
 		return l.wrote(ctx, l.handler, u)
 	case u.Edited != nil:
 		return l.edited(ctx, l.handler, u)
+	case u.Membership != nil:
+		return l.changed(ctx, l.handler, u.Membership)
 	}
 	return l.callback(ctx, u.Callback)
 }

@@ -28,8 +28,19 @@ var eventScopes = map[string][]string{
 
 	"member_joined_channel": {"channels:read", "groups:read"},
 	"member_left_channel":   {"channels:read", "groups:read"},
-	"reaction_added":        {"reactions:read"},
-	"reaction_removed":      {"reactions:read"},
+	"channel_id_changed":    {"channels:read", "groups:read"},
+
+	"channel_archive":   {"channels:read"},
+	"channel_deleted":   {"channels:read"},
+	"channel_left":      {"channels:read"},
+	"channel_unarchive": {"channels:read"},
+	"group_archive":     {"groups:read"},
+	"group_deleted":     {"groups:read"},
+	"group_left":        {"groups:read"},
+	"group_unarchive":   {"groups:read"},
+
+	"reaction_added":   {"reactions:read"},
+	"reaction_removed": {"reactions:read"},
 }
 
 // readManifest reads a manifest in YAML, in the block style that Slack shows: it knows

@@ -22,20 +22,6 @@ func (s *Server) Open(channel, kind string) {
 	s.kinds[channel] = kind
 }
 
-// Leave takes the bot out of a channel, or back in.
-func (s *Server) Leave(channel string, gone bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.left[channel] = gone
-}
-
-// Archive archives a channel: nothing can be posted there.
-func (s *Server) Archive(channel string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.archived[channel] = true
-}
-
 // kind is the kind of a conversation. The lock is held.
 func (s *Server) kind(channel string) string {
 	if kind, ok := s.kinds[channel]; ok {

@@ -89,6 +89,9 @@ func (s *Server) event(team string, e answer) {
 // channel. The lock is held.
 func (s *Server) subscription(e answer) (name, channel string) {
 	name, _ = e["type"].(string)
+	if name == "channel_left" || name == "group_left" {
+		return name, "" // the last that the app hears of the channel
+	}
 	channel, _ = e["channel"].(string)
 	if name == "message" {
 		name = "message." + family[s.kind(channel)]

@@ -98,13 +98,6 @@ func (s *Server) AddTopic(chatID int64) int64 {
 	return id
 }
 
-// Kick removes the bot from a group.
-func (s *Server) Kick(chatID int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.chat(chatID).kicked = true
-}
-
 // Migrate makes a group a supergroup with another id, and tells the bot so in
 // both, as Telegram does.
 func (s *Server) Migrate(from, to int64) {

@@ -43,11 +43,15 @@ func (s *Server) person(id int64) *person {
 	return p
 }
 
-// Block makes a person block the bot, or unblock it.
+// Block makes a person block the bot, or unblock it, and tells the bot of it.
 func (s *Server) Block(user int64, blocked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	was := s.person(user).blocked
 	s.person(user).blocked = blocked
+	if was != blocked {
+		s.member(s.chat(user), user, standing(was), standing(blocked))
+	}
 }
 
 // DeleteAccount makes a person's account disappear.
@@ -96,6 +100,9 @@ func (s *Server) Write(in Incoming) (update, message int64) {
 	c := s.chat(in.ChatID)
 	p := s.person(in.UserID)
 	if in.ChatID > 0 {
+		if p.blocked {
+			s.member(c, in.UserID, standing(true), standing(false))
+		}
 		p.wrote, p.blocked = true, false
 	}
 	id := s.nextMessage(c)
