@@ -132,10 +132,13 @@ func (q Question) text(v string) (string, error) {
 	if err != nil {
 		return "", complain("This question cannot be answered: its format is broken.")
 	}
-	if !re.MatchString(v) {
-		return "", complain("That does not have the form that is asked for%s.", q.like())
+	switch {
+	case re.MatchString(v):
+		return v, nil
+	case q.Example != "":
+		return "", complain("That does not have the required format, such as %s.", q.Example)
 	}
-	return v, nil
+	return "", complain("That does not have the required format.")
 }
 
 // format is the expression that a whole text must match. Its time is linear in
@@ -147,14 +150,6 @@ func (q Question) format() (*regexp.Regexp, error) {
 	return regexp.Compile(`\A(?:` + q.Format + `)\z`)
 }
 
-// like shows what an answer looks like.
-func (q Question) like() string {
-	if q.Example == "" {
-		return ""
-	}
-	return ", such as " + q.Example
-}
-
 var domainForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^([\p{L}\p{N}]([\p{L}\p{N}-]*[\p{L}\p{N}])?\.)+[\p{L}\p{N}]([\p{L}\p{N}-]*[\p{L}\p{N}])?$`)
 })
@@ -164,7 +159,7 @@ func email(v string) (string, error) {
 	a, err := mail.ParseAddress(v)
 	at := strings.LastIndexByte(v, '@')
 	if err != nil || a.Address != v || len(v) > 254 || at < 1 || at > 64 || strings.ContainsAny(v, " \t\n\"<>()") || !domainForm().MatchString(v[at+1:]) {
-		return "", complain("%q is not an email address; please write one such as ann@example.org.", short(v))
+		return "", complain("“%s” is not an email address; please write one such as ann@example.org.", short(v))
 	}
 	return v, nil
 }
@@ -188,7 +183,7 @@ func emails(v string) ([]string, error) {
 	case len(all) == 0:
 		return nil, complain("Please give at least one email address.")
 	case len(all) > maxEmails:
-		return nil, complain("That are %d addresses; at most %d can be taken.", len(all), maxEmails)
+		return nil, complain("Those are %d addresses; at most %d can be taken.", len(all), maxEmails)
 	}
 	return all, nil
 }
@@ -328,7 +323,7 @@ func (q Question) option(v string) (string, bool) {
 func (q Question) choose(v string) (string, error) {
 	o, ok := q.option(v)
 	if !ok {
-		return "", complain("%q is not among the answers; please choose one of: %s.", short(v), q.choices())
+		return "", complain("“%s” is not among the answers; please choose one of: %s.", short(v), q.choices())
 	}
 	return o, nil
 }
@@ -355,7 +350,7 @@ func (q Question) chooseAll(v string) ([]string, error) {
 			}
 			o, is := q.option(one)
 			if !is {
-				return nil, complain("%q is not among the answers; please choose from: %s.", short(one), q.choices())
+				return nil, complain("“%s” is not among the answers; please choose from: %s.", short(one), q.choices())
 			}
 			add(o)
 		}
@@ -365,7 +360,7 @@ func (q Question) chooseAll(v string) ([]string, error) {
 	case n == 0 && (q.Min == nil || *q.Min > 0), q.Min != nil && n < *q.Min:
 		return nil, complain("Please choose at least %s of: %s.", plainNumber(max(1, deref(q.Min))), q.choices())
 	case q.Max != nil && n > *q.Max:
-		return nil, complain("Please choose at most %s; those are %.0f.", plainNumber(*q.Max), n)
+		return nil, complain("Please choose at most %s; you chose %.0f.", plainNumber(*q.Max), n)
 	}
 	return all, nil
 }

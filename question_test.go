@@ -70,7 +70,7 @@ func TestCheck(t *testing.T) {
 		{plain(claybot.QuestionEmail), `"a b"@c.org`, "!not an email address"},
 		{plain(claybot.QuestionEmailList), "a@b.org; C@d.org,a@B.org e@f.org", `["a@b.org","c@d.org","e@f.org"]`},
 		{plain(claybot.QuestionEmailList), `["a@b.org", "c@d.org"]`, `["a@b.org","c@d.org"]`},
-		{plain(claybot.QuestionEmailList), "a@b.org bob", `!"bob" is not`},
+		{plain(claybot.QuestionEmailList), "a@b.org bob", `!“bob” is not`},
 		{plain(claybot.QuestionEmailList), ",;", "!at least one"},
 		{plain(claybot.QuestionEmailList), "[]", "!at least one"},
 
@@ -115,7 +115,7 @@ func TestCheck(t *testing.T) {
 		{one, " 2) ", `"Dark green"`},
 		{one, "#1", `"red"`},
 		{one, "0", "!please choose one of: red, Dark green, blue."},
-		{one, "4", `!"4" is not among`},
+		{one, "4", `!“4” is not among`},
 		{one, strings.Repeat("x", 100), "!" + strings.Repeat("x", 60) + "…"},
 		{size, "1", `"1"`},
 		{size, "3", "!please choose one of: 2, 1, 10."},
@@ -125,9 +125,9 @@ func TestCheck(t *testing.T) {
 		{some, "a, b\nred", `["a, b","red"]`},
 		{some, `["a, b","red","red"]`, `["a, b","red"]`},
 		{some, "red, red, red", `["red"]`},
-		{some, "red, blue, 2", "!at most 2; those are 3."},
+		{some, "red, blue, 2", "!at most 2; you chose 3."},
 		{some, ", ;", "!at least 1"},
-		{some, "red, purple", `!"purple" is not among`},
+		{some, "red, purple", `!“purple” is not among`},
 		{some, "", "!Please give an answer."},
 		{none, "", "[]"},
 		{none, "[]", "[]"},
@@ -243,7 +243,7 @@ func FuzzCheck(f *testing.F) {
 		for _, q := range questions {
 			got, err := q.Check(value, berlin)
 			if err != nil {
-				if s := err.Error(); got != nil || !strings.HasSuffix(s, ".") || !unicode.IsUpper([]rune(s)[0]) && !unicode.IsDigit([]rune(s)[0]) && s[0] != '"' {
+				if s := err.Error(); got != nil || !strings.HasSuffix(s, ".") || !unicode.IsUpper([]rune(s)[0]) && !unicode.IsDigit([]rune(s)[0]) && !strings.HasPrefix(s, "“") {
 					t.Fatalf("%s %q: %s, %q", q.Type, value, got, s)
 				}
 				continue

@@ -26,10 +26,10 @@ const chosen = `{"colour":"green"}`
 var dialogues = []dialogue{
 	{"typed", func(r *rig) { r.source("begin", "2") }, []string{colourSaid("green"), "done"}, []string{chosen}, 12},
 	{"typed, wrong at first", func(r *rig) { r.source("begin", "purple", "green") }, []string{
-		colourSaid("green"), `"purple" is not among the answers; please choose one of: red, green, blue.` + again, "done",
+		colourSaid("green"), `“purple” is not among the answers; please choose one of: red, green, blue.` + again, "done",
 	}, []string{chosen}, 14},
 	{"wrong twice", func(r *rig) { r.source("begin", "purple", "hello") }, []string{
-		colourGone, `"purple" is not among the answers; please choose one of: red, green, blue.` + again, "re: hello",
+		colourGone, `“purple” is not among the answers; please choose one of: red, green, blue.` + again, "re: hello",
 	}, nil, 15},
 	{"on the page", func(r *rig) {
 		r.source("begin")

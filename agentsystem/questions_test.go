@@ -160,7 +160,7 @@ func TestQuestionSurvivesRestart(t *testing.T) {
 
 func TestUnfitAnswer(t *testing.T) {
 	t.Parallel()
-	wrong := `"purple" is not among the answers; please choose one of: red, green, blue.` + again
+	wrong := `“purple” is not among the answers; please choose one of: red, green, blue.` + again
 	bubble(t, func(r *rig) {
 		r.asking(askColour(nil))
 		r.say("purple")

@@ -200,7 +200,7 @@ func textWhy(v texts.Voice, r storage.Receipt, unusable bool) string {
 	case r.Run == nil:
 		text = v.Say(texts.WhyWaits, at, verdictWaiting(v, r))
 	case !r.Run.State.Ended():
-		text = v.Say(texts.WhyRuns, at, v.Moment(r.Run.Started), VerdictOf(v, r, unusable).Text)
+		text = v.Say(texts.WhyRuns, at, v.When(r.Run.Started), VerdictOf(v, r, unusable).Text)
 	default:
 		verdict := VerdictOf(v, r, unusable)
 		if verdict.Outcome == OutcomeFailed { // operators see the cause on the page

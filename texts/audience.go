@@ -7,10 +7,10 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-// What can be disclosed.
+// What can be disclosed: to which readers, and who alone can read it now.
 const (
-	OfConversation = "what an agent knows from a conversation"
-	OfNotes        = "notes"
+	OfConversation = "%s will be able to read what an agent knows from a conversation that only %s can read now"
+	OfNotes        = "%s will be able to read notes that only %s can read now"
 )
 
 // DisclosesUnknown says that it cannot be found out what a call discloses.
@@ -18,7 +18,7 @@ const DisclosesUnknown = "it cannot be found out now who will be able to read wh
 
 // Discloses says who will be able to read what only others can read now.
 func (v Voice) Discloses(what string, source, sink claybot.Audience) string {
-	return v.Say("%s will be able to read %s that only %s can read now", v.Readers(sink), v.In(what), v.Readers(source))
+	return v.Say(what, v.Readers(sink), v.Readers(source))
 }
 
 // Readers names an audience.

@@ -54,18 +54,28 @@ func catalogue(t *testing.T) map[string]string {
 			return true
 		})
 	}
-	checks, err := os.ReadFile("../question_check.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range complaints.FindAllStringSubmatch(string(checks), -1) {
-		all[m[1]] = "question_check.go"
+	for name, texts := range elsewhere {
+		source, err := os.ReadFile(filepath.Join("..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := texts.FindAllStringSubmatch(string(source), -1)
+		if len(found) == 0 {
+			t.Errorf("%s has no texts", name)
+		}
+		for _, m := range found {
+			all[m[1]] = name
+		}
 	}
 	return all
 }
 
-// complaints are the texts about invalid answers, which are written where answers are read.
-var complaints = regexp.MustCompile(`(?:complain\(|yesOrNo\(v, )"([^"]+)"`)
+// elsewhere are the texts that are written where they belong to: about invalid answers where
+// answers are read, and the kinds of secrets where they are found.
+var elsewhere = map[string]*regexp.Regexp{
+	"question_check.go":    regexp.MustCompile(`(?:complain\(|yesOrNo\(v, )"([^"]+)"`),
+	"platforms/secrets.go": regexp.MustCompile(`(?m)^\t+\{?"(an? [^"]+)",`),
+}
 
 // said returns the texts of one node.
 func said(n ast.Node) []string {

@@ -78,7 +78,7 @@ var howToAnswer = map[claybot.QuestionType]string{
 // howToNumber is howToAnswer where the options have numbers.
 var howToNumber = map[claybot.QuestionType]string{
 	claybot.QuestionSelect:      "Answer with one of these or its number",
-	claybot.QuestionMultiselect: "Answer with one or more of these or its number, separated by commas",
+	claybot.QuestionMultiselect: "Answer with one or more of these or their numbers, separated by commas",
 }
 
 // HowToAnswer says what an answer to q looks like in the chats of a connector.

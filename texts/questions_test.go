@@ -54,3 +54,34 @@ func TestAnsweredApproval(t *testing.T) {
 		t.Errorf("withdrawn:\n%s\nwant\n%s", got, want)
 	}
 }
+
+// What is wrong with an answer is said in one language, with the example that the question has.
+func TestComplaints(t *testing.T) {
+	german := texts.Voice{Language: texts.German}
+	for answer, c := range map[string]struct {
+		q    claybot.Question
+		want string
+	}{
+		"lila": {claybot.Question{Type: claybot.QuestionSelect, Options: []string{"rot", "blau"}}, "„lila“ ist keine der Antworten; bitte wähle eine von: rot, blau."},
+		"x":    {claybot.Question{Type: claybot.QuestionText, Format: `[A-Z]\d+`}, "Das hat nicht das verlangte Format."},
+		"y":    {claybot.Question{Type: claybot.QuestionText, Format: `[A-Z]\d+`, Example: "A12"}, "Das hat nicht das verlangte Format, etwa A12."},
+	} {
+		if _, err := c.q.Check(answer, nil); err == nil || german.Complaint(err) != c.want {
+			t.Errorf("%s: %v, want %s", answer, err, c.want)
+		}
+	}
+}
+
+// Who will be able to read what is a sentence of its own for each thing that is disclosed.
+func TestDiscloses(t *testing.T) {
+	german := texts.Voice{Language: texts.German}
+	group, ann := claybot.Audience{Place: "telegram/-100"}, claybot.Audience{Owner: "telegram/1"}
+	for what, want := range map[string]string{
+		texts.OfConversation: "Was ein Agent aus einem Gespräch weiß, das bisher für telegram/1 bestimmt ist, lesen danach auch: alle in telegram/-100",
+		texts.OfNotes:        "Notizen, die bisher für telegram/1 bestimmt sind, lesen danach auch: alle in telegram/-100",
+	} {
+		if got := german.Discloses(what, ann, group); got != want {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+}
