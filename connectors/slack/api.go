@@ -56,11 +56,11 @@ const (
 func classOf(code string) class {
 	switch code {
 	case "channel_not_found", "is_archived", "not_in_channel", "restricted_action", "user_disabled", "user_not_found", "is_inactive",
-		"cannot_dm_bot", "messages_tab_disabled", "restricted_action_read_only_channel",
-		"restricted_action_non_threadable_channel", "restricted_action_thread_only_channel":
+		"cannot_dm_bot", "messages_tab_disabled", "restricted_action_read_only_channel":
 		return route
 	case "msg_too_long", "msg_blocks_too_long", "invalid_blocks", "invalid_blocks_format", "no_text", "invalid_arguments", "thread_not_found",
-		"cannot_reply_to_message", "invalid_thread_ts", "invalid_metadata_format", "invalid_metadata_schema", "metadata_too_large":
+		"cannot_reply_to_message", "invalid_thread_ts", "invalid_metadata_format", "invalid_metadata_schema", "metadata_too_large",
+		"restricted_action_non_threadable_channel", "restricted_action_thread_only_channel": // the channel takes other messages
 		return content
 	case "invalid_auth", "not_authed", "account_inactive", "token_revoked", "token_expired", "missing_scope",
 		"not_allowed_token_type", "no_permission", "org_login_required", "access_denied", "ekm_access_denied", "team_access_not_granted":

@@ -94,6 +94,8 @@ func TestOutcome(t *testing.T) {
 		{"not in channel", code("not_in_channel"), dead, dead},
 		{"account", code("token_revoked"), stop, stop},
 		{"content", code("no_text"), stop, stop},
+		{"no thread there", code("restricted_action_non_threadable_channel"), stop, stop},
+		{"only threads there", code("restricted_action_thread_only_channel"), stop, stop},
 		{"server", code("internal_error"), ambiguous, plainError},
 		{"edit gone", code("message_not_found"), plainError, gone},
 		{"no more edits", code("edit_window_closed"), plainError, gone},
