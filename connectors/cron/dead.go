@@ -2,6 +2,7 @@ package cron
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -32,8 +33,9 @@ func (r *runner) routeOf(ctx context.Context, s shot) (claybot.Route, error) {
 	return d.Route(), nil
 }
 
-// rest pauses a task whose route is dead, with one notice to its owner for all tasks of
-// that route. All members use the same key. paused reports whether it did.
+// rest pauses a task whose route is dead, after one notice to its owner for all their tasks
+// of that route. All members use the same key. paused reports whether it did; after an error
+// it did not, and the task is due again.
 func (r *runner) rest(ctx context.Context, s shot) (paused bool, err error) {
 	if r.cfg.Dead == nil {
 		return false, nil
@@ -46,7 +48,18 @@ func (r *runner) rest(ctx context.Context, s shot) (paused bool, err error) {
 	if why == "" {
 		return false, nil
 	}
-	name := route.Connector + "/" + route.ChannelID
+	name, owner := route.Connector+"/"+route.ChannelID, s.def.spec.Owner
+	if r.cfg.Notice != nil { // first, so that no crash leaves a silent pause
+		key := fmt.Sprintf("cron/dead/%s/%d/%s", name, since, owner)
+		say := func(v texts.Voice) string { return v.TaskRests(s.def.spec.Name, route.Connector) }
+		err := r.cfg.Notice(ctx, owner, key, say)
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+			r.sched.Log.Warn("the owner of a paused task has no chat for a notice", "task", s.slug, "owner", owner)
+		case err != nil:
+			return false, fmt.Errorf("notify the owner of task %s, whose route is dead: %w", s.slug, err)
+		}
+	}
 	err = r.sched.Locked(ctx, func() error {
 		return r.table.facts.mark(ctx, s.slug, s.def.uid, func(f *fact) {
 			f.Paused, f.PausedText = deadRoute+name+isDead+why, s.def.text
@@ -55,15 +68,7 @@ func (r *runner) rest(ctx context.Context, s shot) (paused bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r.sched.Log.Warn("task paused: its route is dead; it resumes when the route works again", "task", s.slug, "route", name, "owner", s.def.spec.Owner, "cause", why)
-	if r.cfg.Notice == nil {
-		return true, nil
-	}
-	key := fmt.Sprintf("cron/dead/%s/%d", name, since)
-	say := func(v texts.Voice) string { return v.TaskRests(s.def.spec.Name, route.Connector) }
-	if err := r.cfg.Notice(ctx, s.def.spec.Owner, key, say); err != nil {
-		r.sched.Log.Warn("failed to notify the owner of a paused task", "task", s.slug, "err", err)
-	}
+	r.sched.Log.Warn("task paused: its route is dead; it resumes when the route works again", "task", s.slug, "route", name, "owner", owner, "cause", why)
 	return true, nil
 }
 

@@ -2,13 +2,18 @@ package cron_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 )
 
@@ -19,7 +24,8 @@ func TestDeadRoutePauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		var dead atomic.Bool
-		var notices, keys []string
+		var mu sync.Mutex
+		var keys []string
 		r.cfg.Dead = func(x claybot.Route) (string, claybot.Time) {
 			if dead.Load() && x.Connector == "telegram" && x.ChannelID == "42" {
 				return "bot was blocked by the user", 7
@@ -31,7 +37,9 @@ func TestDeadRoutePauses(t *testing.T) {
 			if owner != "slack/U1" || !strings.Contains(text, "is paused") {
 				t.Errorf("%s: %s", owner, text)
 			}
-			notices, keys = append(notices, text), append(keys, key)
+			mu.Lock()
+			defer mu.Unlock()
+			keys = append(keys, key)
 			return nil
 		}
 		r.ends = func(claybot.AgentMessage) (claybot.RunState, string) { return claybot.RunSucceeded, "" }
@@ -53,7 +61,7 @@ func TestDeadRoutePauses(t *testing.T) {
 		if len(r.fired()) < before+10 {
 			t.Error("the other task paused as well")
 		}
-		if len(keys) != 2 || keys[0] != keys[1] || keys[0] != "cron/dead/telegram/42/7" {
+		if len(keys) != 2 || keys[0] != keys[1] || keys[0] != "cron/dead/telegram/42/7/slack/U1" {
 			t.Errorf("notices %q", keys)
 		}
 		all, _, err := r.cron.Tasks(t.Context())
@@ -64,6 +72,65 @@ func TestDeadRoutePauses(t *testing.T) {
 		time.Sleep(11 * time.Minute)
 		if got := len(r.ledger("one")) + len(r.ledger("two")); got != 4 {
 			t.Errorf("%d runs after the route works again, want 4", got)
+		}
+		r.stop()
+	})
+}
+
+// Each owner of tasks that rest gets a notice, and a task rests only after its owner's
+// notice is stored; without a chat of the owner it rests all the same.
+func TestDeadRouteNotices(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.cfg.Dead = func(claybot.Route) (string, claybot.Time) { return "chat not found", 7 }
+		var broken atomic.Bool
+		broken.Store(true)
+		var keys sync.Map
+		r.cfg.Notice = func(_ context.Context, owner, key string, _ func(texts.Voice) string) error {
+			switch {
+			case owner == "slack/GONE":
+				return fmt.Errorf("no chat: %w", storage.ErrNotFound)
+			case broken.Load():
+				return errors.New("the store is away")
+			}
+			keys.Store(key, true)
+			return nil
+		}
+		owners := map[string]string{"gone": "slack/GONE", "one": "slack/U1", "two": "slack/U2"}
+		for id, owner := range owners {
+			r.write(id, taskText(id, "name: "+id, "every: 10m", "owner: "+owner, "route: telegram/42"))
+		}
+		paused := func() (names []string) {
+			all, _, err := r.cron.Tasks(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			for _, task := range all {
+				if task.Paused != "" {
+					names = append(names, task.Name)
+				}
+			}
+			return names
+		}
+		r.start()
+		time.Sleep(11 * time.Minute)
+		if got := paused(); !slices.Equal(got, []string{"gone"}) {
+			t.Errorf("paused without a notice: %q", got)
+		}
+		broken.Store(false)
+		time.Sleep(time.Hour)
+		if got := paused(); !slices.Equal(got, []string{"gone", "one", "two"}) {
+			t.Errorf("paused: %q", got)
+		}
+		var got []string
+		keys.Range(func(key, _ any) bool { got = append(got, fmt.Sprint(key)); return true })
+		slices.Sort(got)
+		if !slices.Equal(got, []string{"cron/dead/telegram/42/7/slack/U1", "cron/dead/telegram/42/7/slack/U2"}) {
+			t.Errorf("notices %q", got)
+		}
+		if got := len(r.fired()); got != 0 {
+			t.Errorf("%d runs on a dead route", got)
 		}
 		r.stop()
 	})
