@@ -77,6 +77,37 @@ func TestDeadRoutePauses(t *testing.T) {
 	})
 }
 
+// A task for one instant, whose route is dead at that instant, runs once when the route
+// works again.
+func TestDeadRouteAtOneInstant(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		var dead atomic.Bool
+		dead.Store(true)
+		r.cfg.Dead = func(claybot.Route) (string, claybot.Time) {
+			if dead.Load() {
+				return "bot was blocked by the user", 7
+			}
+			return "", 0
+		}
+		r.ends = func(claybot.AgentMessage) (claybot.RunState, string) { return claybot.RunSucceeded, "" }
+		at := time.Now().Add(20 * time.Minute).UTC().Format(time.RFC3339)
+		r.write("one", taskText("one", "name: one", "at: "+at, "owner: slack/U1", "route: telegram/42"))
+		r.start()
+		time.Sleep(30 * time.Minute)
+		if got := r.ledger("one"); len(got) != 0 {
+			t.Errorf("ran on a dead route: %q", got)
+		}
+		dead.Store(false)
+		time.Sleep(3 * time.Hour)
+		if got := r.ledger("one"); len(got) != 1 || len(r.fired()) != 1 {
+			t.Errorf("the ledger has %q", got)
+		}
+		r.stop()
+	})
+}
+
 // Each owner of tasks that rest gets a notice, and a task rests only after its owner's
 // notice is stored; without a chat of the owner it rests all the same.
 func TestDeadRouteNotices(t *testing.T) {

@@ -258,8 +258,8 @@ func (f *fact) update(d *definition, written, now time.Time) {
 		}
 		f.Epoch++
 	}
-	if renewed && !d.plan.at.IsZero() {
-		f.Since = 0 // a single instant is never lost, however late its file is seen
+	if (renewed || lifted) && !d.plan.at.IsZero() {
+		f.Since = 0 // a single instant is never lost, and the ledger says whether it ran
 	}
 	f.Timing, f.Off, f.Gone = d.timing, !d.enabled, 0
 }
