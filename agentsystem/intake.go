@@ -200,6 +200,9 @@ func (i *intake) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 			return nil
 		}
 		p.Skip = "command"
+		if m.Command == "resend" {
+			return i.resend(ctx, agent, p)
+		}
 		text, err := i.agents.Text(ctx, agent.Descriptor, func() (string, error) { return i.command(ctx, agent, m) })
 		if err != nil {
 			return err

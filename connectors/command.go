@@ -25,6 +25,7 @@ var Commands = []Command{
 	{"deny", "deny an action; text after it is the reason"},
 	{"status", "show what I am doing"},
 	{"why", "show what happened to the last message"},
+	{"resend", "send again the last reply that may not have reached you"},
 	{"usage", "show what I cost you, and what is left of your budgets"},
 	{"tasks", "list active subagents, reminders and scheduled tasks"},
 	{"privacy", "show who reads this conversation, and what I can read of you"},
@@ -68,7 +69,7 @@ func Interpret(m claybot.AgentMessage, prefixes, self string) (out claybot.Agent
 			break
 		}
 		m.Engine, m.Text = claybot.EnginePlan, rest
-	case "undo", "approve", "deny", "help", "status", "why", "start", "usage", "tasks", "privacy", "context", "compact", "language", "timezone":
+	case "undo", "approve", "deny", "help", "status", "why", "start", "usage", "resend", "tasks", "privacy", "context", "compact", "language", "timezone":
 		m.Type, m.Command, m.Text = claybot.MessageCommand, word, rest
 	default:
 		toUs := addressed && strings.EqualFold(bot, self)

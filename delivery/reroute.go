@@ -17,8 +17,7 @@ const ReroutedPrefix = "rerouted/"
 // commit with the failure.
 func (x *delivery) reroute(ctx context.Context) []claybot.Outgoing {
 	o := x.o
-	reply := o.Kind == claybot.OutgoingAnswer || o.Kind == claybot.OutgoingFile || o.Kind == claybot.OutgoingNotice && o.Run != ""
-	if !reply || o.Shown != "" || o.EditOnly || x.cfg.Elsewhere == nil || strings.HasPrefix(o.ID, ReroutedPrefix) || strings.HasPrefix(o.ID, NoticePrefix) {
+	if !reply(o) || x.cfg.Elsewhere == nil || strings.HasPrefix(o.ID, ReroutedPrefix) {
 		return nil
 	}
 	to, ok := x.cfg.Elsewhere(ctx, o)

@@ -73,3 +73,10 @@ const (
 	WhyEnded     = "Your message from %s: %s"
 	WhyReference = "Reference for operators: `%s`"
 )
+
+// What /resend answers.
+const (
+	ResendNothing = "Every reply of mine in this conversation has been delivered, or sent again already."
+	ResendWaits   = "I am still trying to deliver my last reply here. You don't have to do anything."
+	Resending     = "This is my last reply that could not be delivered:"
+)

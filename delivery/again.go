@@ -1,0 +1,65 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// AgainPrefix starts the ids of messages that their reader asked for again.
+const AgainPrefix = "again/"
+
+// maxAgain is how many failed messages of a destination Again looks through.
+const maxAgain = 200
+
+// Again returns the parts of the last reply of an agent on a route that failed, as new messages
+// for the outbox, oldest first; none if no reply failed, or all were sent again. The new ids
+// depend on the old ones alone, so the outbox takes each once. Questions, and texts that are
+// kept up to date, are no replies.
+func (d *Deliverer) Again(ctx context.Context, agent claybot.AgentID, r claybot.Route) ([]claybot.Outgoing, error) {
+	page, err := d.cfg.Reader.OutgoingPage(ctx, storage.OutgoingQuery{State: claybot.SendFailed, Dest: r.Dest(), Limit: maxAgain})
+	if err != nil {
+		return nil, fmt.Errorf("list the failed messages of %s: %w", agent, err)
+	}
+	var out []claybot.Outgoing
+	for _, o := range page {
+		if o.Agent != agent || !reply(o) || o.Question != nil {
+			continue
+		}
+		if len(out) > 0 && (o.Message != out[0].Message || o.Run != out[0].Run) {
+			continue
+		}
+		again := claybot.Outgoing{
+			ID: AgainPrefix + o.ID, Kind: o.Kind, Run: o.Run, Agent: o.Agent, Message: o.Message, Route: o.Route,
+			Text: o.Text, Part: o.Part, Parts: o.Parts, File: o.File, Resent: o.Copies > 0, At: claybot.Now(),
+		}
+		switch _, err := d.cfg.Reader.OutgoingByID(ctx, again.ID); {
+		case err == nil: // it was sent again
+		case errors.Is(err, storage.ErrNotFound):
+			out = append([]claybot.Outgoing{again}, out...)
+		default:
+			return nil, fmt.Errorf("look for %s: %w", again.ID, err)
+		}
+	}
+	return out, nil
+}
+
+// Undelivered reports whether a reply of an agent on a route is still to be sent.
+func (d *Deliverer) Undelivered(ctx context.Context, agent claybot.AgentID, r claybot.Route) (bool, error) {
+	open, err := d.cfg.Reader.Unsent(ctx, r.Dest(), 0, maxAgain)
+	if err != nil {
+		return false, fmt.Errorf("list the waiting messages of %s: %w", agent, err)
+	}
+	return slices.ContainsFunc(open, func(o claybot.Outgoing) bool { return o.Agent == agent && reply(o) }), nil
+}
+
+// reply reports whether a message says what a run has to say.
+func reply(o claybot.Outgoing) bool {
+	says := o.Kind == claybot.OutgoingAnswer || o.Kind == claybot.OutgoingFile || o.Kind == claybot.OutgoingNotice && o.Run != ""
+	return says && o.Shown == "" && !o.EditOnly && o.Mark == nil && !strings.HasPrefix(o.ID, NoticePrefix)
+}
