@@ -193,6 +193,7 @@ func TestResponseURL(t *testing.T) {
 		conn, _ := c.connect(t)
 		defer closeSocket(t, conn)
 		c.Leave("C1", true)
+		ack(t, conn, frameOf(t, conn))
 		address := func() string {
 			c.Slash("C1", "U1", "/claybot", "help")
 			f := frameOf(t, conn)

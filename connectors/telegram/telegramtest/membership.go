@@ -33,6 +33,10 @@ func standing(gone bool) string {
 // https://core.telegram.org/bots/api#chatmemberupdated, as of 2026-11-28. The lock is held.
 func (s *Server) member(c *chat, by int64, was, is string) {
 	bot := map[string]any{"id": s.bot, "is_bot": true, "first_name": s.cfg.Username, "username": s.cfg.Username}
+	name := "Admin"
+	if p := s.people[by]; p != nil {
+		name = p.name
+	}
 	of := func(status string) map[string]any {
 		m := map[string]any{"user": bot, "status": status}
 		if status == "kicked" {
@@ -41,7 +45,7 @@ func (s *Server) member(c *chat, by int64, was, is string) {
 		return m
 	}
 	s.deliver("my_chat_member", mustJSON(map[string]any{
-		"chat": s.describe(c), "from": map[string]any{"id": by, "is_bot": false, "first_name": s.person(by).name}, "date": time.Now().Unix(),
+		"chat": s.describe(c), "from": map[string]any{"id": by, "is_bot": false, "first_name": name}, "date": time.Now().Unix(),
 		"old_chat_member": of(was), "new_chat_member": of(is),
 	}))
 }

@@ -50,7 +50,7 @@ func (s *Server) Block(user int64, blocked bool) {
 	was := s.person(user).blocked
 	s.person(user).blocked = blocked
 	if was != blocked {
-		s.member(s.chat(user), user, standing(was), standing(blocked))
+		s.member(&chat{id: user}, user, standing(was), standing(blocked))
 	}
 }
 
