@@ -21,6 +21,7 @@ type archive struct {
 	spans []connectors.Span
 	err   error         // of each reading
 	slow  time.Duration // what each reading takes
+	deaf  time.Duration // by how much a reading comes too late
 }
 
 // A keepingLine has an archive.
@@ -33,6 +34,7 @@ func (l keepingLine) Said(ctx context.Context, s connectors.Span) (said []claybo
 	if err := rest(ctx, l.slow); err != nil {
 		return nil, false, err
 	}
+	time.Sleep(l.deaf)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.spans = append(l.spans, s)
@@ -184,6 +186,50 @@ func TestEarlierLate(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A thread is read from the message before on, also where nothing new was said.
+func TestEarlierStartsWhereItWasRead(t *testing.T) {
+	withArchive(t, func(r *rig, a *archive) {
+		r.start()
+		for _, id := range []string{"03", "04", "05", "06"} {
+			if id == "06" {
+				r.restart()
+			}
+			r.post(room, in("00", id, id))
+			synctest.Wait()
+			a.says(id, "ann") // what the agent got
+			time.Sleep(time.Second)
+		}
+		r.wantEarlier("03:", "04:", "05:", "06:")
+		var after []string
+		for _, s := range a.spans {
+			after = append(after, s.After)
+		}
+		if want := []string{"", "03", "04", "05"}; !slices.Equal(after, want) {
+			t.Errorf("read after %q, want %q", after, want)
+		}
+	})
+}
+
+// Where the store does not say in time which messages the agent knows, none of them is shown as
+// new, and the next message brings what was.
+func TestEarlierUnknown(t *testing.T) {
+	withArchive(t, func(r *rig, a *archive) {
+		r.start()
+		r.post(room, in("00", "03", "03"))
+		synctest.Wait()
+		a.says("03", "ann") // what the agent got
+		a.says("04", "eve")
+		time.Sleep(time.Second)
+		a.deaf = time.Minute
+		r.post(room, in("00", "05", "05"))
+		after(2 * time.Minute)
+		a.deaf = 0
+		r.post(room, in("00", "06", "06"))
+		after(time.Second)
+		r.wantEarlier("03:", "05: missing", "06: 04 others")
+	})
 }
 
 // Wherever the process dies, each message has what was said before it, once.

@@ -77,7 +77,7 @@ func Bytes(r *claybot.Record) int {
 		for _, f := range r.Files {
 			n += wrapperBytes + len(f.Name) + len(f.Text)
 		}
-		if r.Earlier != nil {
+		if r.Earlier != nil && len(r.Earlier.Said)+len(r.Earlier.Missing) > 0 {
 			n += wrapperBytes + len(r.Earlier.Missing)
 			for _, s := range r.Earlier.Said {
 				n += wrapperBytes + len(s.Text)

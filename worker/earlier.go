@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -53,7 +54,11 @@ func threadOf(m claybot.AgentMessage) string {
 	return m.Context.ThreadID
 }
 
-// earlier reads what was said before a message; nil for nothing.
+// unread is why a chat is missing when the store cannot say which messages are known.
+const unread = "the messages of this chat cannot be read now"
+
+// earlier reads what was said before a message; nil where nothing is read. If nothing is new, it
+// still says up to where the thread is read, so that the next message starts from there.
 func (p *pass) earlier(ctx context.Context, m claybot.AgentMessage, thread string) *claybot.Earlier {
 	limit := 0
 	if thread != "" {
@@ -82,7 +87,12 @@ func (p *pass) earlier(ctx context.Context, m claybot.AgentMessage, thread strin
 			e.More = false // what is left out was forgotten
 			break
 		}
-		if p.knows(ctx, s) {
+		known, err := p.knows(ctx, s)
+		if err != nil { // half of it would be taken for all of it
+			p.job.log.Warn("failed to look up the messages of a chat", "err", err)
+			return &claybot.Earlier{Thread: thread, Missing: unread}
+		}
+		if known {
 			continue
 		}
 		s.Text = texts.Shorten(s.Text, earlierText)
@@ -93,9 +103,6 @@ func (p *pass) earlier(ctx context.Context, m claybot.AgentMessage, thread strin
 		e.Said, e.Others = append(e.Said, s), e.Others || s.UserID != m.From.UserID || s.Passed
 	}
 	slices.Reverse(e.Said)
-	if len(e.Said) == 0 && !e.More {
-		return nil
-	}
 	return e
 }
 
@@ -120,19 +127,27 @@ func seen(h storage.History, thread string) (upto string, since claybot.Time) {
 
 // knows reports whether a message is one of the agent's conversation: that it got, or an
 // answer of its own. Without a memory it knows none.
-func (p *pass) knows(ctx context.Context, s claybot.Said) bool {
+func (p *pass) knows(ctx context.Context, s claybot.Said) (bool, error) {
 	if p.job.profile.Forget {
-		return false
+		return false, nil
 	}
 	if s.Outgoing != "" {
 		o, err := p.worker.stores.Outbox.OutgoingByID(ctx, s.Outgoing)
-		return err == nil && o.Agent == p.job.agent.ID
+		return err == nil && o.Agent == p.job.agent.ID, found(err)
 	}
 	d := p.job.agent.Descriptor
 	ids, err := p.worker.stores.Receipts.FindMessages(ctx, d.Connector+"/"+d.ChannelID+"/"+s.ID)
 	if err != nil || len(ids) == 0 {
-		return false
+		return false, found(err)
 	}
 	r, err := p.worker.stores.Receipts.Receipt(ctx, ids[0])
-	return err == nil && r.Agent == p.job.agent.ID
+	return err == nil && r.Agent == p.job.agent.ID, found(err)
+}
+
+// found returns the error of a look-up; nil where there was nothing to find.
+func found(err error) error {
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	return err
 }
