@@ -180,6 +180,24 @@ func TestStatusEnds(t *testing.T) {
 	}
 }
 
+// If the platform asks to wait before a status is cleared, the next run does not.
+func TestStatusHoldsUpNoRun(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		b := &board{lasts: 90 * time.Second}
+		r.line = b.line()
+		r.slowModel(5 * time.Second)
+		r.start()
+		r.say("begin")
+		after(2 * time.Second)
+		b.wants(t, thinking)
+		b.err = &connectors.RetryError{After: 8 * time.Second}
+		r.say("next")
+		after(9 * time.Second)
+		r.wants("re: begin", "re: next")
+	})
+}
+
 // A run that is over at once shows no status.
 func TestStatusOfAQuickRun(t *testing.T) {
 	t.Parallel()

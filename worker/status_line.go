@@ -16,9 +16,9 @@ import (
 const (
 	// statusEvery is the minimum time between two changes of a status.
 	statusEvery = time.Second
-	// statusClear is how long one attempt to clear a status may take, and statusWait how
+	// statusClear is how long the attempt to clear a status may take, and statusWait how
 	// long the end of a run waits for it, so that a crash leaves none.
-	statusClear = 10 * time.Second
+	statusClear = 5 * time.Second
 	statusWait  = 500 * time.Millisecond
 	statusLong  = time.Hour // nothing changes by itself
 )
@@ -190,18 +190,13 @@ func (s *statusLine) set(ctx context.Context, status string, within time.Duratio
 	return lasts, err
 }
 
-// clear clears a status that may be visible. If the platform refuses for long, its own time
-// limit does it.
+// clear clears a status that may be visible, with one call. If the platform asks to wait, its own
+// time limit does it: a later call would hold up the agent, and clear the status of its next run.
 func (s *statusLine) clear(ctx context.Context) {
-	for end := time.Now().Add(statusClear); s.maybe && time.Now().Before(end); {
-		_, err := s.set(ctx, "", time.Until(end))
-		var retry *connectors.RetryError
-		switch {
-		case errors.As(err, &retry) && retry.After < time.Until(end):
-			time.Sleep(max(retry.After, statusEvery))
-		case err != nil:
-			s.job.log.Debug("failed to clear a status", "err", err)
-			return
-		}
+	if !s.maybe {
+		return
+	}
+	if _, err := s.set(ctx, "", statusClear); err != nil {
+		s.job.log.Debug("failed to clear a status", "err", err)
 	}
 }
