@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -104,11 +105,28 @@ func summaryText(r claybot.Record) string {
 // timeOf is when a record was made, in the zone of its person, else in UTC.
 func timeOf(r *claybot.Record) time.Time {
 	if r.Zone != "" {
-		if zone, err := time.LoadLocation(r.Zone); err == nil {
+		if zone := zoneNamed(r.Zone); zone != nil {
 			return r.At.Time().In(zone)
 		}
 	}
 	return r.At.Time().UTC()
+}
+
+// zones are the zones of people that were read, by name; each request has the times of all its
+// records.
+var zones sync.Map
+
+// zoneNamed returns the zone with an IANA name; nil where there is none.
+func zoneNamed(name string) *time.Location {
+	if zone, ok := zones.Load(name); ok {
+		return zone.(*time.Location)
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil
+	}
+	zones.Store(name, zone)
+	return zone
 }
 
 func wrap(tag string, r *claybot.Record, attrs ...string) string {

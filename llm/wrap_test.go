@@ -3,6 +3,7 @@ package llm
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/claybot/claybot"
 )
@@ -108,5 +109,19 @@ func TestFilesOfMessages(t *testing.T) {
 	r.Files[0].Text = long
 	if got := Transcript(r, 1000); len(got) > 3000 || r.Files[0].Text != long {
 		t.Errorf("a transcript of %d bytes; the file has %d", len(got), len(r.Files[0].Text))
+	}
+}
+
+// A zone is read once: each request has the times of all its records.
+func TestTimeOfReadsAZoneOnce(t *testing.T) {
+	r := &claybot.Record{At: 1, Zone: "Europe/Berlin"}
+	if got := timeOf(r).Format("15:04 MST"); got != "01:00 CET" {
+		t.Error(got)
+	}
+	if n := testing.AllocsPerRun(100, func() { timeOf(r) }); n > 2 {
+		t.Errorf("%v allocations for each time", n)
+	}
+	if got := timeOf(&claybot.Record{At: 1, Zone: "Mars/Base"}).Location(); got != time.UTC {
+		t.Error(got)
 	}
 }
