@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -153,6 +154,7 @@ type kit struct {
 	open    func(ctx context.Context, env tools.Env) (workspace.Workspace, error)
 	network func(env tools.Env) string
 	reaches func(env tools.Env, args json.RawMessage) tools.Class
+	writing *writers
 }
 
 func (k kit) spec(name, description string, effect tools.Effect) tools.Spec {
@@ -264,17 +266,24 @@ func (k kit) input() tools.Tool {
 		if !p.running || l == nil {
 			return tools.Result{}, &tools.Fault{Code: tools.FaultFailed, Text: fmt.Sprintf("process %s %s", p.id, p.state)}
 		}
-		if err := write(ctx, l.Launched()[p.id], in.Text, in.End); err != nil {
+		if err := k.writing.write(ctx, l.Launched()[p.id], in.Text, in.End); err != nil {
 			return tools.Result{}, err
 		}
 		return tools.Result{Text: fmt.Sprintf("%d bytes are written", len(in.Text)), What: "wrote to the process " + p.id}, nil
 	})
 }
 
+// writers are the processes of which an input is not read yet. Each has one, so that inputs arrive
+// in their order.
+type writers struct{ busy sync.Map }
+
 // write writes to a process, which may have ended, or not read.
-func write(ctx context.Context, p workspace.Process, text string, end bool) error {
+func (w *writers) write(ctx context.Context, p workspace.Process, text string, end bool) error {
 	if p == nil {
 		return &tools.Fault{Code: tools.FaultFailed, Text: "the process has ended meanwhile"}
+	}
+	if _, busy := w.busy.LoadOrStore(p, true); busy {
+		return &tools.Fault{Code: tools.FaultRate, Text: "the process has not read its earlier input yet; this one is not written"}
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -282,6 +291,7 @@ func write(ctx context.Context, p workspace.Process, text string, end bool) erro
 		if err == nil && end {
 			err = p.CloseWrite()
 		}
+		w.busy.Delete(p)
 		done <- err
 	}()
 	late := time.NewTimer(inputTime)

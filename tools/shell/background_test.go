@@ -159,6 +159,34 @@ func TestBackground(t *testing.T) {
 	})
 }
 
+// A process gets its inputs in their order: none is taken while an earlier one waits.
+func TestBackgroundInputWaits(t *testing.T) {
+	everywhere(t, func(b *bench) {
+		b.start("until [ -e go ]; do sleep 0.1; done; tr -d a | wc -c")
+		input := func(text string, end bool) (string, string) {
+			return b.call(processInput, map[string]any{"id": "1", "text": text, "end": end})
+		}
+		code := ""
+		for n := 0; n < 200 && code == ""; n++ { // until its pipe is full
+			_, code = input(strings.Repeat("a", maxInput), false)
+		}
+		if code != tools.FaultTimeout {
+			b.Fatal(code)
+		}
+		if text, code := input("bc", true); code != tools.FaultRate || !strings.Contains(text, "has not read its earlier input") {
+			b.Error(code, text)
+		}
+		b.do(Name, map[string]any{"command": "touch go"})
+		for code = tools.FaultRate; code == tools.FaultRate; {
+			_, code = input("bcd", true)
+		}
+		if code != "" {
+			b.Error(code)
+		}
+		b.until(processLog, map[string]any{"id": "1"}, "]\n3\n")
+	})
+}
+
 // A stop ends all that a process started, also what has left its group.
 func TestBackgroundStop(t *testing.T) {
 	everywhere(t, func(b *bench) {

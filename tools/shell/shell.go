@@ -104,7 +104,7 @@ func Tools(open func(ctx context.Context, env tools.Env) (workspace.Workspace, e
 		}
 		return tools.Result{Text: describe(r), What: "ran " + cut(in.Command), Untrusted: strange}, nil
 	})
-	return append([]tools.Tool{shell}, kit{open, network, reaches}.tools()...)
+	return append([]tools.Tool{shell}, kit{open, network, reaches, new(writers)}.tools()...)
 }
 
 // LetsIn reports whether a command with a mode of network may read texts of strangers.
