@@ -127,7 +127,7 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 // as a message of its own, unless that could be one copy too many. It returns true when
 // the update has reached a final state.
 func (x *delivery) replaces(ctx context.Context) (done bool, err error) {
-	if x.o.EditOf == "" || x.o.Edit != "" {
+	if x.o.EditOf == "" || x.o.Edit != "" || x.o.Mark != nil {
 		return false, nil
 	}
 	first, err := x.cfg.Reader.OutgoingByID(ctx, x.o.EditOf)

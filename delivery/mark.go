@@ -44,6 +44,10 @@ func (x *delivery) outdated(ctx context.Context) bool {
 	})
 }
 
+// markOf stands in the field EditOf of what marks messages. No message has this id, so that a member
+// of an earlier version, which knows no marks, gives it up instead of sending the emoji as a message.
+const markOf = "mark"
+
 // Marks returns what marks messages of people with an emoji, each once for a key, in place
 // of those in was.
 func (d *Deliverer) Marks(agent claybot.Agent, run claybot.RunID, key, emoji string, was []string, messages ...claybot.AgentMessage) (out []claybot.Outgoing) {
@@ -58,6 +62,7 @@ func (d *Deliverer) Marks(agent claybot.Agent, run claybot.RunID, key, emoji str
 		}
 		o.Route.Aside, o.Route.ReplyTo, o.Message = true, "", "" // it answers nothing
 		o.ID, o.Run, o.Text, o.Part, o.Parts, o.At = "mark/"+string(m.ID)+"/"+key, run, emoji, 1, 1, claybot.Now()
+		o.EditOnly, o.EditOf = true, markOf
 		o.Mark = &claybot.Mark{Message: m.Context.MessageID, Emoji: emoji, Was: was}
 		out = append(out, o)
 	}

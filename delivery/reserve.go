@@ -25,7 +25,7 @@ func (d *Deliverer) Reserve(ctx context.Context, out []claybot.Outgoing) *Reserv
 		return r
 	}
 	switch o := out[0]; {
-	case o.State != "" && o.State != claybot.SendWaiting, o.Due != 0, o.EditOf != "", o.File != nil, o.Question != nil:
+	case o.State != "" && o.State != claybot.SendWaiting, o.Due != 0, o.EditOf != "" && o.Mark == nil, o.File != nil, o.Question != nil:
 		return r
 	case d.silences.over(o.Route).After(time.Now()), d.pauses.over(o.Route).After(time.Now()), !d.cfg.Allowed(o):
 		return r
