@@ -77,6 +77,30 @@ func (w *place) endAll() {
 	}
 }
 
+// lifeline returns the end to read of a pipe, of which this process alone has the other end: it
+// reads to its end when this process has died, whatever it died of.
+var lifeline = sync.OnceValues(func() (*os.File, error) {
+	r, w, err := os.Pipe()
+	held = w
+	return r, err
+})
+
+var held *os.File // keeps the lifeline open
+
+// A watchdog waits at the lifeline, its standard input, and then ends what has the mark $1, which
+// may have left the group, and then its group, which is that of the command. It has no mark itself,
+// and ends with the group. watched starts it beside a command.
+const (
+	watchdog = `cd /; read -r x
+for again in 1 2; do
+	for f in /proc/[0-9]*/environ; do
+		if grep -qsF -e "$1" "$f"; then f=${f#/proc/}; kill -KILL "${f%/environ}"; fi
+	done
+done
+kill -KILL 0`
+	watched = `( env -i PATH="$PATH" /bin/sh -c "$1" sh "$2" <&3 3<&- >/dev/null 2>&1 & ); exec 3<&-; `
+)
+
 func (v *view) begin(ctx context.Context, c workspace.Command, stdin, stdout, stderr *os.File) (*process, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -89,23 +113,27 @@ func (v *view) begin(ctx context.Context, c workspace.Command, stdin, stdout, st
 	// A shell sets limits, which the program inherits. In a space of processes it
 	// stays, as the first there has no way to end by a signal of its own; what it
 	// would say about the end of the program has no reader.
+	mark := markName + "=" + rand.Text()
 	wrap := func(space bool) []string {
-		then := `exec "$@"`
+		then := watched + `shift 2; exec "$@"`
 		if space {
-			then = `exec 3>&2 2>/dev/null; ( exec "$@" 2>&3 3>&- ); exit $?`
+			then = `shift 2; exec 3>&2 2>/dev/null; ( exec "$@" 2>&3 3>&- ); exit $?`
 		}
-		return append([]string{"/bin/sh", "-c", v.ulimits() + then, "sh"}, args...)
+		return append([]string{"/bin/sh", "-c", v.ulimits() + then, "sh", watchdog, mark}, args...)
 	}
 	tmp, err := v.tmp(ctx)
 	if err != nil {
 		return nil, err
 	}
 	user, _ := v.own()
-	mark := markName + "=" + rand.Text()
+	alive, err := lifeline()
+	if err != nil {
+		return nil, &workspace.Error{Code: workspace.Failed, Text: "the command cannot be started; see the operator's log", Err: err}
+	}
 	p := &process{
 		mark: mark, done: make(chan struct{}),
 		limit: v.processes(), cage: cage{v.confine, user, v.dir(), filepath.Dir(v.base)},
-		attr: os.ProcAttr{Dir: dir, Env: append(v.env(c, start, tmp), mark), Files: []*os.File{stdin, stdout, stderr}},
+		attr: os.ProcAttr{Dir: dir, Env: append(v.env(c, start, tmp), mark), Files: []*os.File{stdin, stdout, stderr, alive}},
 	}
 	if err := p.start(wrap); err != nil {
 		return nil, &workspace.Error{Code: workspace.Failed, Text: "the command cannot be started; see the operator's log", Err: err}
@@ -145,7 +173,7 @@ func (v *view) ulimits() string {
 	}
 	s := "ulimit -c 0; ulimit -d " + strconv.FormatInt(max(memory>>10, 1), 10) + " 2>/dev/null; ulimit -n 1024 2>/dev/null; "
 	if n := userTasks(v.runsAs()); n > 0 { // the limit is one of all that the user runs
-		n += v.processes()
+		n += v.processes() + 1 // and its watchdog
 		s += fmt.Sprintf("ulimit -u %d 2>/dev/null || ulimit -p %d 2>/dev/null; ", n, n)
 	}
 	if v.spec.Disk > 0 {

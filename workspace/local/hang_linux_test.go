@@ -215,19 +215,36 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// Commands end with the process that started them.
+// Commands end with the process that started them, with all that they started: also without a space
+// of processes, and where they left their group.
 func TestDiesWithParent(t *testing.T) {
 	if dir := os.Getenv("CLAYBOT_TEST_PARENT"); dir != "" {
+		namespaces = namespaces && os.Getenv("CLAYBOT_TEST_SPACE") == "true"
 		w, err := New(Config{Dir: dir}).Open(t.Context(), "agent/a", open)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _ = w.Exec(t.Context(), workspace.Command{Shell: "echo > begun; exec sleep 600"})
+		_, _ = w.Exec(t.Context(), workspace.Command{Shell: os.Getenv("CLAYBOT_TEST_COMMAND")})
 		return
 	}
+	for name, command := range map[string]string{
+		"command":    "echo > begun; exec sleep 600",
+		"background": "{ /bin/sh -c 'echo > begun; sleep 600' 2>&1; echo $? > code; } | { (exec cat > log); cat > /dev/null; }\necho > exit",
+		"session":    "setsid sh -c 'echo > begun; sleep 600; echo' & wait",
+	} {
+		for _, space := range []bool{true, false} {
+			t.Run(name+" "+strconv.FormatBool(space), func(t *testing.T) {
+				t.Parallel()
+				diesWithParent(t, command, space)
+			})
+		}
+	}
+}
+
+func diesWithParent(t *testing.T, command string, space bool) {
 	dir := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestDiesWithParent$")
-	cmd.Env = append(os.Environ(), "CLAYBOT_TEST_PARENT="+dir)
+	cmd.Env = append(os.Environ(), "CLAYBOT_TEST_PARENT="+dir, "CLAYBOT_TEST_COMMAND="+command, "CLAYBOT_TEST_SPACE="+strconv.FormatBool(space))
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

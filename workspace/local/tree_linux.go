@@ -97,7 +97,11 @@ func (p *process) watch(quit <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		if n := len(p.tree()); n > p.limit {
+		n := len(p.tree())
+		if !p.space {
+			n-- // its watchdog
+		}
+		if n > p.limit {
 			p.stop(&workspace.Error{Code: workspace.Failed, Text: fmt.Sprintf("the command had more than %d processes and was ended", p.limit)})
 		}
 	}
