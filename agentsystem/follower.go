@@ -125,7 +125,7 @@ func (f *follower) refreshAll(ctx context.Context) {
 	}
 }
 
-// refresh reads settings and grants again that other members have changed.
+// refresh reads settings, grants and languages again that other members have changed.
 func (f *follower) refresh(ctx context.Context) error {
 	f.refreshing.Lock()
 	defer f.refreshing.Unlock()
@@ -135,6 +135,10 @@ func (f *follower) refresh(ctx context.Context) error {
 	now, err := f.members.Versions(ctx)
 	if err != nil {
 		return err
+	}
+	if now.Voices != f.seen.Voices {
+		f.people.ForgetVoices()
+		f.seen.Voices = now.Voices
 	}
 	if now.Access != f.seen.Access {
 		if err = f.people.Load(ctx); err == nil {

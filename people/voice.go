@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 )
 
@@ -30,9 +32,11 @@ type manner struct {
 // mannerTime is how long the store may take to say how a person is spoken to.
 const mannerTime = 5 * time.Second
 
-// mannerKey is the key of the checkpoint with the manner of an owner, or of a group as in
-// claybot.Audience.Place.
-func mannerKey(who string) string { return "voice/" + who }
+// chosenKey and nativeKey are the keys of the checkpoints with what was chosen for an owner, or a
+// group as in claybot.Audience.Place, and with what the platform of an owner said last. They are two
+// so that neither undoes the other where two members store them at the same time.
+func chosenKey(who string) string { return storage.CheckpointVoices + "/" + who }
+func nativeKey(who string) string { return storage.CheckpointVoices + "-native/" + who }
 
 // manner reads how a person or a group is spoken to. What cannot be read is unknown: a notice in
 // English is better than none.
@@ -40,29 +44,39 @@ func (dir *Directory) manner(ctx context.Context, who string) (m manner) {
 	if dir.cfg.Marks == nil || who == "" {
 		return m
 	}
-	if m, ok := dir.manners.get(who); ok {
+	m, age, ok := dir.manners.get(who)
+	if ok {
 		return m
 	}
-	stored, err := dir.cfg.Marks.Checkpoint(ctx, mannerKey(who))
-	if err == nil && stored != "" {
-		err = json.Unmarshal([]byte(stored), &m)
-	}
-	if err != nil {
+	m, err := dir.stored(ctx, chosenKey(who))
+	native, fault := dir.stored(ctx, nativeKey(who))
+	if err = errors.Join(err, fault); err != nil {
 		dir.cfg.Log.Warn("failed to read a language setting", "of", who, "err", err)
 		return m
 	}
-	dir.manners.put(who, m)
+	m.Locale, m.Zone = cmp.Or(native.Locale, m.Locale), cmp.Or(native.Zone, m.Zone) // earlier versions stored all in one
+	dir.manners.put(who, m, age)
 	return m
 }
 
-// change stores a changed manner of a person or a group; it stores nothing where fn changes nothing.
-func (dir *Directory) change(ctx context.Context, who string, fn func(*manner)) error {
+// stored reads a checkpoint; the zero manner where there is none.
+func (dir *Directory) stored(ctx context.Context, key string) (m manner, err error) {
+	stored, err := dir.cfg.Marks.Checkpoint(ctx, key)
+	if err == nil && stored != "" {
+		err = json.Unmarshal([]byte(stored), &m)
+	}
+	return m, err
+}
+
+// change stores a changed manner of a person or a group, at one of their keys; it stores nothing
+// where fn changes nothing.
+func (dir *Directory) change(ctx context.Context, who, key string, fn func(*manner)) error {
 	if dir.cfg.Marks == nil || who == "" {
 		return nil
 	}
 	dir.changing.Lock()
 	defer dir.changing.Unlock()
-	stored, err := dir.cfg.Marks.Checkpoint(ctx, mannerKey(who))
+	stored, err := dir.cfg.Marks.Checkpoint(ctx, key)
 	if err != nil {
 		return fmt.Errorf("read the language of %s: %w", who, err)
 	}
@@ -74,11 +88,11 @@ func (dir *Directory) change(ctx context.Context, who string, fn func(*manner)) 
 	if fn(&m); m == was {
 		return nil
 	}
-	b, _ := json.Marshal(m) // strings always marshal
-	if err := dir.cfg.Marks.SetCheckpoint(ctx, mannerKey(who), string(b)); err != nil {
+	b, _ := json.Marshal(m)    // strings always marshal
+	defer dir.manners.forget() // also after an error: it may be stored
+	if err := dir.cfg.Marks.SetCheckpoint(ctx, key, string(b)); err != nil {
 		return fmt.Errorf("store the language of %s: %w", who, err)
 	}
-	dir.manners.put(who, m)
 	return nil
 }
 
@@ -88,19 +102,21 @@ func (dir *Directory) Learn(ctx context.Context, d claybot.Descriptor, c claybot
 	if !d.Foreground() || c.Locale == "" && c.Timezone == "" {
 		return
 	}
-	if m := dir.manner(ctx, d.OwnerID()); m.Locale == cmp.Or(c.Locale, m.Locale) && m.Zone == cmp.Or(c.Timezone, m.Zone) {
+	who := d.OwnerID()
+	if m := dir.manner(ctx, who); m.Locale == cmp.Or(c.Locale, m.Locale) && m.Zone == cmp.Or(c.Timezone, m.Zone) {
 		return
 	}
-	err := dir.change(ctx, d.OwnerID(), func(m *manner) { m.Locale, m.Zone = cmp.Or(c.Locale, m.Locale), cmp.Or(c.Timezone, m.Zone) })
+	err := dir.change(ctx, who, nativeKey(who), func(m *manner) { m.Locale, m.Zone = cmp.Or(c.Locale, m.Locale), cmp.Or(c.Timezone, m.Zone) })
 	if err != nil {
 		dir.cfg.Log.Warn("failed to store what a platform says of a person", "err", err)
 	}
 }
 
-// manners remembers for a short time how people are spoken to. What another member stores is known
-// here when that time is over.
+// manners remembers how people are spoken to, until that changes. What a member of an earlier
+// version stores is known here after mannerValid.
 type manners struct {
 	mu  sync.Mutex
+	age int64 // grows with each change
 	all map[string]remembered
 }
 
@@ -110,20 +126,37 @@ type remembered struct {
 }
 
 const (
-	mannerValid = 10 * time.Second
+	mannerValid = 5 * time.Minute
 	maxManners  = 10_000
 )
 
-func (l *manners) get(who string) (manner, bool) {
+// ForgetVoices makes the Directory read again how people are spoken to, after another member has
+// changed it; see storage.Version.
+func (dir *Directory) ForgetVoices() { dir.manners.forget() }
+
+func (l *manners) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	m, ok := l.all[who]
-	return m.manner, ok && time.Now().Before(m.until)
+	l.age++
+	l.all = nil
 }
 
-func (l *manners) put(who string, m manner) {
+// get returns what is remembered of a person or a group, and the age that put wants of what is read
+// now instead.
+func (l *manners) get(who string) (m manner, age int64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	r, ok := l.all[who]
+	return r.manner, l.age, ok && time.Now().Before(r.until)
+}
+
+// put remembers what was read, unless it may be older than a change.
+func (l *manners) put(who string, m manner, age int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if age != l.age {
+		return
+	}
 	if l.all == nil || len(l.all) >= maxManners {
 		l.all = make(map[string]remembered)
 	}
@@ -260,7 +293,7 @@ func (dir *Directory) Choose(ctx context.Context, d claybot.Descriptor, c Choice
 		who = []string{place}
 	}
 	for _, id := range who {
-		err := dir.change(ctx, id, func(m *manner) {
+		err := dir.change(ctx, id, chosenKey(id), func(m *manner) {
 			if c.Language != nil && c.At >= m.LanguageAt {
 				m.Language, m.LanguageAt = string(*c.Language), c.At
 			}

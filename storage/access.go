@@ -57,4 +57,5 @@ type Versions interface {
 type Version struct {
 	Access   int64 // Access.Grants
 	Settings int64 // Settings.AgentSettings; the end of an agent does not count
+	Voices   int64 // the checkpoints below CheckpointVoices; that they are removed does not count
 }

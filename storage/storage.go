@@ -66,6 +66,10 @@ type CheckpointSet interface {
 	CheckpointKeys(ctx context.Context, prefix string) ([]string, error)
 }
 
+// CheckpointVoices is the prefix of the keys of checkpoints with the languages and zones of people,
+// which members keep in memory; see Version.
+const CheckpointVoices = "voice"
+
 // CheckpointRepeats is the prefix of the keys of checkpoints that distinguish retries
 // of an HTTP request from new requests. Their values start with a time, as unix
 // milliseconds in 13 digits; Prune removes them a day after it.

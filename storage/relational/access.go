@@ -105,6 +105,11 @@ func setCheckpoint(c *Conn, m storage.Checkpoint) error {
 	if m.Key == "" {
 		return nil
 	}
+	if strings.HasPrefix(m.Key, storage.CheckpointVoices) {
+		if err := changedBy(c, versionVoices); err != nil {
+			return err
+		}
+	}
 	return c.do("INSERT INTO marks (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", m.Key, m.Value)
 }
 
@@ -147,6 +152,7 @@ var _ storage.Versions = (*Store)(nil)
 const (
 	versionAccess   = "version/access"
 	versionSettings = "version/settings"
+	versionVoices   = "version/voices"
 )
 
 // changedBy counts a change in the transaction that makes it. It does nothing in
@@ -161,15 +167,18 @@ func changedBy(c *Conn, mark string) error {
 
 func (db members) Versions(ctx context.Context) (v storage.Version, err error) {
 	err = db.read(ctx, func(c *Conn) error {
-		return c.each("SELECT key, value FROM marks WHERE key IN (?, ?)", func(r Row) error {
+		return c.each("SELECT key, value FROM marks WHERE key IN (?, ?, ?)", func(r Row) error {
 			n, err := strconv.ParseInt(r.Str(1), 10, 64)
-			if r.Str(0) == versionAccess {
+			switch r.Str(0) {
+			case versionAccess:
 				v.Access = n
-			} else {
+			case versionSettings:
 				v.Settings = n
+			case versionVoices:
+				v.Voices = n
 			}
 			return err
-		}, versionAccess, versionSettings)
+		}, versionAccess, versionSettings, versionVoices)
 	})
 	return v, failed(err, "versions")
 }

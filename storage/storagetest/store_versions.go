@@ -37,6 +37,12 @@ var versionTests = []storeTest{
 		grows("no settings", false, true)
 		b.is(b.SaveAgentSettings(b.ctx, "nobody", claybot.Settings{Model: "large"}), storage.ErrNotFound)
 		grows("settings of an unknown agent", false, false)
+		for _, key := range []string{storage.CheckpointVoices + "/a", "another"} {
+			b.noError(b.SetCheckpoint(b.ctx, key, "x"))
+			now := version()
+			b.equal("the checkpoint "+key, now.Voices > v.Voices, key != "another")
+			v = now
+		}
 	})},
 	{"money of dead nodes", shared(func(b *bed) {
 		all := dollars("all", 100, true)
