@@ -20,24 +20,24 @@ func amends(m claybot.AgentMessage) bool {
 
 // prepareAmendment adds what an edit or a deletion does besides changing its message.
 func (i *intake) prepareAmendment(ctx context.Context, agent claybot.Agent, p *storage.Posting) {
-	m, v := p.Message, texts.Of(ctx)
+	m := p.Message
 	say := func(text string) []claybot.Outgoing {
 		return i.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingNotice), text)
 	}
 	if m.Type == claybot.MessageDelete {
-		p.Replies = say(v.In(texts.StoppedByDeletion))
+		p.Replies = say(texts.Of(ctx).In(texts.StoppedByDeletion))
 		return
 	}
 	switch n := utf8.RuneCountInString(m.Text); {
 	case n > inbox.MaxText:
-		p.Skip, p.Replies = "too_long", say(v.TooLong(n, inbox.MaxText))
+		p.Skip, p.Replies = "too_long", say(texts.Of(ctx).TooLong(n, inbox.MaxText))
 		p.Message.Text = string([]rune(m.Text)[:1000])
 	case strings.TrimSpace(m.Text) == "":
 		p.Skip = "empty"
 	case len(m.Masked) > 0 && i.secrets() == RefuseSecrets:
-		p.Skip, p.Replies = skippedSecret, say(v.SecretRefused(m.Masked))
+		p.Skip, p.Replies = skippedSecret, say(texts.Of(ctx).SecretRefused(m.Masked))
 	case len(m.Masked) > 0:
-		p.Replies = say(v.SecretMasked(m.Masked))
+		p.Replies = say(texts.Of(ctx).SecretMasked(m.Masked))
 	}
 	if i.noteEdits() {
 		p.Late = texts.Edited(m.Text)

@@ -187,7 +187,7 @@ func (i *intake) complete(ctx context.Context, agent claybot.Agent, m claybot.Ag
 
 // prepare adds the answer to a command, or the reason why a message will not run.
 func (i *intake) prepare(ctx context.Context, agent claybot.Agent, p *storage.Posting) error {
-	m, v := p.Message, texts.Of(ctx)
+	m := p.Message
 	say := func(kind claybot.OutgoingKind, text string) []claybot.Outgoing {
 		return i.sender.Compose(delivery.ReplyTo(agent, m, kind), text)
 	}
@@ -209,27 +209,27 @@ func (i *intake) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 		}
 		p.Replies = say(claybot.OutgoingCommand, text)
 	case claybot.MessageCancel:
-		p.Replies = say(claybot.OutgoingCommand, v.In(texts.Stopped))
+		p.Replies = say(claybot.OutgoingCommand, texts.Of(ctx).In(texts.Stopped))
 		switch {
 		case !i.subagents.BusyBelow(ctx, agent.ID):
-			p.IfIdle = say(claybot.OutgoingCommand, v.In(texts.NothingRuns))
+			p.IfIdle = say(claybot.OutgoingCommand, texts.Of(ctx).In(texts.NothingRuns))
 		case stopsAll(m):
 			p.IfIdle = p.Replies
 		default:
-			p.IfIdle = say(claybot.OutgoingCommand, v.In(texts.OnlyHelpers))
+			p.IfIdle = say(claybot.OutgoingCommand, texts.Of(ctx).In(texts.OnlyHelpers))
 		}
 	case claybot.MessageEdit, claybot.MessageDelete:
 		i.prepareAmendment(ctx, agent, p)
 	case claybot.MessageUser:
 		if n := utf8.RuneCountInString(m.Text); n > inbox.MaxText {
-			p.Skip, p.Replies = "too_long", say(claybot.OutgoingNotice, v.TooLong(n, inbox.MaxText))
+			p.Skip, p.Replies = "too_long", say(claybot.OutgoingNotice, texts.Of(ctx).TooLong(n, inbox.MaxText))
 			p.Message.Text = string([]rune(m.Text)[:1000])
 		} else if strings.TrimSpace(m.Text) == "" && len(m.Files) == 0 {
-			p.Skip, p.Replies = "empty", say(claybot.OutgoingNotice, v.In(texts.Empty))
+			p.Skip, p.Replies = "empty", say(claybot.OutgoingNotice, texts.Of(ctx).In(texts.Empty))
 		} else if len(m.Masked) > 0 && i.secrets() == RefuseSecrets {
-			p.Skip, p.Replies = skippedSecret, say(claybot.OutgoingNotice, v.SecretRefused(m.Masked))
+			p.Skip, p.Replies = skippedSecret, say(claybot.OutgoingNotice, texts.Of(ctx).SecretRefused(m.Masked))
 		} else if len(m.Masked) > 0 {
-			p.Replies = say(claybot.OutgoingNotice, v.SecretMasked(m.Masked))
+			p.Replies = say(claybot.OutgoingNotice, texts.Of(ctx).SecretMasked(m.Masked))
 		}
 	}
 	return nil
