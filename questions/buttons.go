@@ -15,6 +15,7 @@ import (
 type Buttons struct {
 	answers *Answers
 	people  People
+	sender  Sender
 	log     *slog.Logger
 }
 
@@ -25,6 +26,11 @@ func (b *Buttons) Press(ctx context.Context, t connectors.Press) (connectors.Pre
 	if !b.people.MayWrite(by) || t.Outsider && !b.people.KnowsOutsider(t.Connector, t.UserID) {
 		b.log.Warn("button press by unknown user", "connector", t.Connector, "user", t.UserID, "channel", t.ChannelID)
 		return connectors.PressResult{Text: texts.Of(ctx).In(texts.NotYours)}, nil
+	}
+	// A person who presses reads there, as one who writes: before the answer is stored, so
+	// that no crash leaves its run without a route.
+	if _, err := b.sender.Revive(ctx, t.Connector, t.ChannelID); err != nil {
+		return connectors.PressResult{}, err
 	}
 	a := t.Answer
 	a.By, a.Via = by.OwnerID(), claybot.ViaButton

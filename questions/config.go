@@ -53,6 +53,7 @@ type Sender interface {
 	Compose(o claybot.Outgoing, text string) []claybot.Outgoing
 	Send(ctx context.Context, out ...claybot.Outgoing) (int, error)
 	SendOnce(ctx context.Context, o claybot.Outgoing, key, text string) error
+	Revive(ctx context.Context, connector, channel string) (revived bool, err error)
 }
 
 // People knows who people are and where they read; see people.Directory.
@@ -128,7 +129,7 @@ func New(cfg Config) *Questions {
 		Asker:       &Asker{ledger: ledger, people: cfg.People, work: cfg.Work},
 		Notices:     notices,
 		Answers:     answers,
-		Buttons:     &Buttons{answers: answers, people: cfg.People, log: cfg.Log},
+		Buttons:     &Buttons{answers: answers, people: cfg.People, sender: cfg.Sender, log: cfg.Log},
 		Commands:    &Commands{answers: answers, ledger: ledger, respondents: who, notices: notices, agents: cfg.Agents, log: cfg.Log},
 		Texts: &TextAnswers{
 			ledger: ledger, respondents: who, notices: notices, agents: cfg.Agents, outbox: cfg.Outbox, sender: cfg.Sender,
