@@ -27,7 +27,7 @@ type Admin struct {
 	index     Index
 	inbox     storage.Inbox
 	runs      storage.RunReader
-	outbox    storage.OutboxControl
+	outbox    Outbox
 	inboxes   *inbox.Inboxes
 	intake    *intake
 	parking   *parking
@@ -230,11 +230,15 @@ func (a *Admin) agentsOf(ctx context.Context, connector, id string) ([]storage.I
 }
 
 // RetryOutgoing sends a failed message again, or a waiting one at once. It returns
-// storage.ErrNotFound or storage.ErrState where there is none such.
+// storage.ErrNotFound or storage.ErrState where there is none such. Its route is revived
+// first, so that no member refuses the message by the mark that the retry is to lift.
 func (a *Admin) RetryOutgoing(ctx context.Context, id string) (claybot.Outgoing, error) {
-	o, err := a.outbox.Retry(ctx, id)
-	if err == nil {
+	o, err := a.outbox.OutgoingByID(ctx, id)
+	if err == nil && (o.State == claybot.SendFailed || o.State == claybot.SendWaiting) {
 		_, err = a.sender.Revive(ctx, o.Route.Connector, o.Route.ChannelID)
+	}
+	if err == nil {
+		o, err = a.outbox.Retry(ctx, id)
 	}
 	return a.changed(o, err, "retried")
 }
