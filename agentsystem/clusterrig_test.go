@@ -131,13 +131,13 @@ func (c *clusterRig) start() *member {
 		log = slog.New(slog.NewTextHandler(c.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})).With("on", m.name)
 	}
 	m.members = cluster.New(cluster.Config{
-		Store: waysideNodes{m.db, m.way}, Claims: waysideClaims{m.db, m.way}, TTL: nodeTTL, Log: log,
+		Store: waysideNodes{m.db, m.way}, Claims: waysideClaims{m.db, m.way}, Versions: m.db, TTL: nodeTTL, Log: log,
 		Self: storage.Member{Name: m.name, Version: "test"}, Hints: m,
 	})
 	hub := runs.NewHub()
 	stores := agentsystem.Stores{
 		Agents: c.agents, Index: m.db, Inbox: waysideInbox{m.db, m.way}, Runs: waysideRuns{m.db, m.way}, Outbox: waysideOutbox{m.db, m.way}, Access: m.db, Counts: waysideFigures{m.db, m.way},
-		Later: m.db, Texts: m.db, Asked: m.db, Parking: m.db,
+		Later: m.db, Texts: m.db, Asked: m.db, Marks: m.db, Parking: m.db,
 	}
 	if c.decorate != nil {
 		stores = c.decorate(stores)

@@ -1,14 +1,20 @@
 package agentsystem_test
 
 import (
+	"context"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 )
@@ -100,6 +106,159 @@ func TestRetryRevives(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.wants("re: a")
+	})
+}
+
+// The route of a message that an operator retries is revived before the message waits again:
+// a process that dies between the two does not refuse it.
+func TestRetryRevivesFirst(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		var marks []storage.Checkpoint
+		r.decorate = func(s agentsystem.Stores) agentsystem.Stores {
+			s.Outbox = retried{s.Outbox, func() { marks, _ = r.db.ListCheckpoints(r.Context(), storage.CheckpointDead) }}
+			return s
+		}
+		r.chat.will(refused(true))
+		r.start()
+		r.say("a")
+		synctest.Wait()
+		if _, err := r.system.Control.RetryOutgoing(r.Context(), r.reply("a").ID); err != nil || len(marks) > 0 {
+			t.Errorf("%v: retried while %v", err, marks)
+		}
+		r.wants("re: a")
+	})
+}
+
+// A retried outbox looks around before a retry.
+type retried struct {
+	agentsystem.Outbox
+	look func()
+}
+
+func (o retried) Retry(ctx context.Context, id string) (claybot.Outgoing, error) {
+	o.look()
+	return o.Outbox.Retry(ctx, id)
+}
+
+// A person who presses a button revives the route; an unknown one does not.
+func TestPressRevives(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.approving()
+		id := r.asksFor(ann, "q", payment("Pay?"))["Pay?"].ID
+		r.chat.will(refused(true))
+		if err := r.system.Tell(r.Context(), r.agent(ann), func(texts.Voice) string { return "a notice" }); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		dead := func() bool { why, _ := r.system.DeadRoute(ann.Route()); return why != "" }
+		r.mu.Lock()
+		r.access = people.Access{Mode: people.AccessAllowlist}
+		r.mu.Unlock()
+		if got := r.press(ann, id, "approve"); got.OK || !dead() {
+			t.Errorf("an unknown user revives the route: %+v", got)
+		}
+		r.mu.Lock()
+		r.access.Mode = people.AccessOpen
+		r.mu.Unlock()
+		if got := r.press(ann, id, "approve"); !got.OK || dead() {
+			t.Errorf("dead after a press: %+v", got)
+		}
+	})
+}
+
+// A dead route gets no emoji either, and none goes elsewhere as a message.
+func TestDeadRouteGetsNoMarks(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		other := r.linked()
+		w := &wall{errs: []error{refused(true).err}}
+		r.line = w.line()
+		r.profile.Acknowledge = acknowledge
+		r.slowModel(20 * time.Second)
+		r.start()
+		r.post(claybot.User("other", "ann2", "ann2"), msg("before", "before"))
+		after(time.Minute)
+		before := len(other.seen())
+		r.write("m1", "begin")
+		after(time.Minute)
+		w.mu.Lock()
+		calls := len(w.calls)
+		w.mu.Unlock()
+		if calls != 1 {
+			t.Errorf("%d marks on a dead route", calls)
+		}
+		for _, text := range other.seen()[before:] {
+			if !strings.HasSuffix(text, "re: begin") {
+				t.Errorf("a mark went elsewhere: %q", text)
+			}
+		}
+	})
+}
+
+// A person who writes at one member revives the route that another one marked a moment
+// before, or marks a moment later by an attempt that had begun.
+func TestReviveOnAnotherNode(t *testing.T) {
+	nodesInBubble(t, 2, nil, func(c *clusterRig) {
+		time.Sleep(5 * time.Second)
+		first := true
+		c.chat.judge = func(claybot.Outgoing) verdict {
+			if !first {
+				return verdict{}
+			}
+			first = false
+			return refused(true)
+		}
+		c.nodes[0].say("ann", "a")
+		for range 50 {
+			synctest.Wait()
+			if all, _ := c.index.ListCheckpoints(c.Context(), storage.CheckpointDead); len(all) > 0 {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		c.mind.before = func(context.Context, llm.Request) error { time.Sleep(4 * time.Second); return nil }
+		at := c.nodes[1]
+		if why, _ := at.system.DeadRoute(ann.Route()); why != "" {
+			at = c.nodes[0]
+		}
+		at.say("ann", "b")
+		c.wants(20*time.Second, "ann", "re: b")
+		mark := `{"connector":"chat","channelId":"dm-ann","why":"late","since":` + strconv.FormatInt(int64(claybot.Now()), 10) + `}`
+		time.Sleep(time.Second)
+		at.say("ann", "c") // its answer comes after the mark
+		if err := c.index.SetCheckpoints(c.Context(), map[string]string{storage.CheckpointDead + "chat/dm-ann": mark}); err != nil {
+			t.Fatal(err)
+		}
+		c.wants(20*time.Second, "ann", "re: b", "re: c")
+	})
+}
+
+// Dead routes that cannot be read hold up no grant, and are read only after a change.
+func TestDeadRoutesHoldUpNoGrants(t *testing.T) {
+	marks := new(countedMarks)
+	nodesInBubble(t, 2, func(c *clusterRig) {
+		c.decorate = func(s agentsystem.Stores) agentsystem.Stores {
+			s.Marks = markReads{s.Marks, marks}
+			return s
+		}
+	}, func(c *clusterRig) {
+		time.Sleep(10 * time.Second)
+		if n := marks.reads.Load(); n > 4 {
+			t.Errorf("%d reads without a change", n)
+		}
+		marks.broken.Store(true)
+		if err := c.index.SetCheckpoints(c.Context(), map[string]string{storage.CheckpointDead + "chat/x": "{}"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.nodes[0].system.People.Grant(c.Context(), storage.Grant{Connector: "chat", Subject: "bob"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		if !c.nodes[1].system.People.Granted("chat", "bob") {
+			t.Error("the other member does not know the grant")
+		}
 	})
 }
 
@@ -213,4 +372,23 @@ func TestRerouteCrashes(t *testing.T) {
 			}
 		})
 	}
+}
+
+type countedMarks struct {
+	reads  atomic.Int64
+	broken atomic.Bool
+}
+
+// A markReads counts how often the marks are listed.
+type markReads struct {
+	storage.CheckpointSet
+	*countedMarks
+}
+
+func (m markReads) ListCheckpoints(ctx context.Context, prefix string) ([]storage.Checkpoint, error) {
+	m.reads.Add(1)
+	if m.broken.Load() {
+		return nil, storage.ErrBusy
+	}
+	return m.CheckpointSet.ListCheckpoints(ctx, prefix)
 }

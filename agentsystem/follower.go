@@ -125,13 +125,11 @@ func (f *follower) refreshAll(ctx context.Context) {
 	}
 }
 
-// refresh reads settings, grants and languages again that other members have changed.
+// refresh reads grants, settings, languages and dead routes again that other members have changed. What
+// cannot be read holds up nothing else.
 func (f *follower) refresh(ctx context.Context) error {
 	f.refreshing.Lock()
 	defer f.refreshing.Unlock()
-	if err := f.deliverer.LoadDead(ctx); err != nil {
-		return err
-	}
 	now, err := f.members.Versions(ctx)
 	if err != nil {
 		return err
@@ -140,15 +138,21 @@ func (f *follower) refresh(ctx context.Context) error {
 		f.people.ForgetVoices()
 		f.seen.Voices = now.Voices
 	}
-	if now.Access != f.seen.Access {
-		if err = f.people.Load(ctx); err == nil {
-			f.seen.Access = now.Access
+	for _, x := range []struct {
+		now  int64
+		seen *int64
+		load func(context.Context) error
+	}{
+		{now.Access, &f.seen.Access, f.people.Load},
+		{now.Settings, &f.seen.Settings, f.profiles.Load},
+		{now.DeadRoutes, &f.seen.DeadRoutes, f.deliverer.LoadDead},
+	} {
+		if x.now == *x.seen {
+			continue
 		}
-	}
-	if now.Settings != f.seen.Settings {
-		fault := f.profiles.Load(ctx)
+		fault := x.load(ctx)
 		if fault == nil {
-			f.seen.Settings = now.Settings
+			*x.seen = x.now
 		}
 		err = errors.Join(err, fault)
 	}

@@ -102,8 +102,8 @@ func TestRouteChangesOfStrangers(t *testing.T) {
 		}
 		r.wantDead("a stranger", "")
 		for _, prefix := range []string{"dead route/", "route changed/"} {
-			if keys, err := r.db.CheckpointKeys(r.Context(), prefix); err != nil || len(keys) > 0 {
-				t.Errorf("%v: %q", err, keys)
+			if all, err := r.db.ListCheckpoints(r.Context(), prefix); err != nil || len(all) > 0 {
+				t.Errorf("%v: %q", err, all)
 			}
 		}
 	})

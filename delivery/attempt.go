@@ -98,7 +98,7 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 			x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: "the receiver was revoked"})
 			return true
 		}
-		if dead, ok := x.dead.confirm(ctx, l.dest); ok {
+		if dead, ok := x.dead.confirm(ctx, channelOf(x.o.Route)); ok {
 			x.refuse(ctx, dead)
 			return true
 		}

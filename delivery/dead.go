@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -26,7 +27,7 @@ import (
 // the store still has it.
 
 // DeadPrefix starts the keys of the marks of dead routes.
-const DeadPrefix = "dead route/"
+const DeadPrefix = storage.CheckpointDead
 
 // A DeadRoute is a channel of a connector that its platform refuses.
 type DeadRoute struct {
@@ -51,14 +52,19 @@ type deadRoutes struct {
 	changing sync.Mutex // held while a change that a platform reports is compared and stored
 
 	mu    sync.Mutex
-	known map[string]DeadRoute // by Route.Dest
+	known map[string]DeadRoute    // by Route.Dest
+	alive map[string]claybot.Time // when routes were revived last, where other members may mark them
 }
+
+// aliveFor is how long a member remembers that a route was revived: longer than another
+// one needs for an attempt there, and this one to learn of the mark that it leaves.
+const aliveFor = sendTimeout + 10*time.Second
 
 // Marks stores the marks of dead routes; see storage.Checkpoints.
 type Marks interface {
 	Checkpoint(ctx context.Context, key string) (string, error)
 	SetCheckpoints(ctx context.Context, values map[string]string) error
-	CheckpointKeys(ctx context.Context, prefix string) ([]string, error)
+	ListCheckpoints(ctx context.Context, prefix string) ([]storage.Checkpoint, error)
 }
 
 // get returns the mark of a route as this member knows it.
@@ -81,6 +87,12 @@ func (d *deadRoutes) forget(dest string) {
 	delete(d.known, dest)
 }
 
+// channelOf names the channel of a route, also for what is sent aside of its messages.
+func channelOf(r claybot.Route) string {
+	r.Aside = false
+	return r.Dest()
+}
+
 // confirm returns the mark of a route if the store still has it. After an error of the
 // store the platform decides.
 func (d *deadRoutes) confirm(ctx context.Context, dest string) (DeadRoute, bool) {
@@ -98,30 +110,58 @@ func (d *deadRoutes) confirm(ctx context.Context, dest string) (DeadRoute, bool)
 	return r, text != ""
 }
 
-// load reads all marks.
+// load reads all marks. It removes those of routes that were revived here since the attempt
+// that left the mark began.
 func (d *deadRoutes) load(ctx context.Context) error {
 	if d.marks == nil {
 		return nil
 	}
-	keys, err := d.marks.CheckpointKeys(ctx, DeadPrefix)
+	all, err := d.marks.ListCheckpoints(ctx, DeadPrefix)
 	if err != nil {
 		return err
 	}
-	known := make(map[string]DeadRoute, len(keys))
-	for _, key := range keys {
-		text, err := d.marks.Checkpoint(ctx, key)
-		if err != nil {
-			return err
-		}
+	known, over := make(map[string]DeadRoute, len(all)), make(map[string]string)
+	d.mu.Lock()
+	for _, mark := range all {
 		var r DeadRoute
-		if json.Unmarshal([]byte(text), &r) == nil && r.key() == key { // otherwise it has just been removed
-			known[claybot.Route{Connector: r.Connector, ChannelID: r.ChannelID}.Dest()] = r
+		if json.Unmarshal([]byte(mark.Value), &r) != nil || r.key() != mark.Key {
+			continue
 		}
+		dest := claybot.Route{Connector: r.Connector, ChannelID: r.ChannelID}.Dest()
+		if at, ok := d.alive[dest]; ok && r.Since <= at {
+			over[mark.Key] = ""
+			continue
+		}
+		known[dest] = r
 	}
+	d.known = known
+	d.mu.Unlock()
+	if len(over) == 0 {
+		return nil
+	}
+	return d.marks.SetCheckpoints(ctx, over)
+}
+
+// lives remembers for a while that a route was revived.
+func (d *deadRoutes) lives(dest string) {
+	now := claybot.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.known = known
-	return nil
+	maps.DeleteFunc(d.alive, func(_ string, at claybot.Time) bool { return now.Time().Sub(at.Time()) > aliveFor })
+	d.alive[dest] = now
+}
+
+// marked reads whether the store has the mark of a route.
+func (d *deadRoutes) marked(ctx context.Context, r DeadRoute) (DeadRoute, bool, error) {
+	if d.marks == nil {
+		return r, false, nil
+	}
+	text, err := d.marks.Checkpoint(ctx, r.key())
+	if err != nil || text == "" {
+		return r, false, err
+	}
+	_ = json.Unmarshal([]byte(text), &r) // a damaged mark is one all the same
+	return r, true, nil
 }
 
 // LoadDead reads which routes are dead, those that other members met included.
@@ -133,7 +173,7 @@ func (d *Deliverer) LoadDead(ctx context.Context) error {
 }
 
 // Dead returns the mark of a route that is dead, as this member knows it.
-func (d *Deliverer) Dead(r claybot.Route) (DeadRoute, bool) { return d.dead.get(r.Dest()) }
+func (d *Deliverer) Dead(r claybot.Route) (DeadRoute, bool) { return d.dead.get(channelOf(r)) }
 
 // DeadRoutes lists the dead routes that this member knows of, by name.
 func (d *Deliverer) DeadRoutes() []DeadRoute {
@@ -156,22 +196,35 @@ func (d *Deliverer) Reachable(r claybot.Route) bool {
 
 // Revive ends the death of a route, for good reasons: a person has written there, the bot
 // was added again, or an operator wants a try. Call it before what revives the route is
-// acknowledged. Revived reports whether the route was dead.
+// acknowledged. It also ends a death that another member has marked but this one has not
+// read, and one that another member meets in an attempt that has begun. Revived reports
+// whether the route was dead.
 func (d *Deliverer) Revive(ctx context.Context, connector, channel string) (revived bool, err error) {
-	dest := claybot.Route{Connector: connector, ChannelID: channel}.Dest()
+	route := claybot.Route{Connector: connector, ChannelID: channel}
+	dest := route.Dest()
 	d.mu.Lock()
-	if l := d.lanes[dest]; l != nil {
-		l.alive = true
+	for _, aside := range []bool{false, true} {
+		route.Aside = aside
+		if l := d.lanes[route.Dest()]; l != nil {
+			l.alive = true
+		}
 	}
 	d.mu.Unlock()
+	if d.cfg.Members.Known(1) == 0 { // other members may send there
+		d.dead.lives(dest)
+	}
 	r, ok := d.dead.get(dest)
+	if !ok && len(d.cfg.Members.Alive()) > 1 {
+		r, ok, err = d.dead.marked(ctx, DeadRoute{Connector: connector, ChannelID: channel})
+	}
+	if err == nil && ok && d.dead.marks != nil {
+		err = d.dead.marks.SetCheckpoints(ctx, map[string]string{r.key(): ""})
+	}
+	if err != nil {
+		return false, fmt.Errorf("revive the route %s/%s: %w", connector, channel, err)
+	}
 	if !ok {
 		return false, nil
-	}
-	if d.dead.marks != nil {
-		if err := d.dead.marks.SetCheckpoints(ctx, map[string]string{r.key(): ""}); err != nil {
-			return false, fmt.Errorf("revive the route %s: %w", r, err)
-		}
 	}
 	d.dead.forget(dest)
 	d.cfg.Log.Info("route works again", "route", r.String(), "dead since", r.Since.Time().UTC())
@@ -196,8 +249,9 @@ func (x *delivery) stillborn() {
 // the message on another route of its reader, all in one commit.
 func (x *delivery) died(ctx context.Context, why string) {
 	about(x.cfg.Log, x.o).Warn("route is dead", "attempts", x.o.Attempts, "err", why)
+	began := claybot.At(time.Now().Add(-x.took)) // of the attempt: what revived the route since counts
 	r := storage.Resolution{State: claybot.SendFailed, Cause: why, Notices: x.reroute(ctx)}
-	dead := DeadRoute{Connector: x.o.Route.Connector, ChannelID: x.o.Route.ChannelID, Why: strings.TrimSpace(why), Since: claybot.Now()}
+	dead := DeadRoute{Connector: x.o.Route.Connector, ChannelID: x.o.Route.ChannelID, Why: strings.TrimSpace(why), Since: began}
 	if x.isAlive() { // a person wrote meanwhile: the next message finds out
 		x.resolve(ctx, r)
 		return

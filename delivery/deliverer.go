@@ -134,7 +134,7 @@ func New(cfg Config) *Deliverer {
 		lanes:     make(map[string]*lane),
 		ours:      make(map[string]bool),
 		elsewhere: make(map[string]refusal),
-		dead:      deadRoutes{marks: cfg.Marks, known: make(map[string]DeadRoute)},
+		dead:      deadRoutes{marks: cfg.Marks, known: make(map[string]DeadRoute), alive: make(map[string]claybot.Time)},
 	}
 }
 

@@ -62,13 +62,17 @@ type CheckpointSet interface {
 	// SetCheckpoints sets several in one transaction, which may be lost with the power
 	// until the next other write; an empty value removes a key.
 	SetCheckpoints(ctx context.Context, values map[string]string) error
-	// CheckpointKeys lists the keys that begin with prefix, in order.
-	CheckpointKeys(ctx context.Context, prefix string) ([]string, error)
+	// ListCheckpoints lists those whose keys begin with prefix, in order of the keys.
+	ListCheckpoints(ctx context.Context, prefix string) ([]Checkpoint, error)
 }
 
 // CheckpointVoices is the prefix of the keys of checkpoints with the languages and zones of people,
 // which members keep in memory; see Version.
 const CheckpointVoices = "voice"
+
+// CheckpointDead is the prefix of the keys of checkpoints that members keep in memory, to
+// know the routes that are dead. Version.DeadRoutes counts their changes.
+const CheckpointDead = "dead route/"
 
 // CheckpointRepeats is the prefix of the keys of checkpoints that distinguish retries
 // of an HTTP request from new requests. Their values start with a time, as unix

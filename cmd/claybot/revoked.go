@@ -227,19 +227,15 @@ func withdrawRules(ctx context.Context, db settingsStore, gone func(string, clay
 }
 
 func withdrawSkills(ctx context.Context, db *sqlite.DB, gone func(string, claybot.Time) bool) (names []string, err error) {
-	keys, err := db.CheckpointKeys(ctx, skillPrefix)
-	for _, key := range keys {
-		var text string
-		if err == nil {
-			text, err = db.Checkpoint(ctx, key)
-		}
+	all, err := db.ListCheckpoints(ctx, skillPrefix)
+	for _, mark := range all {
 		var pin skills.Pin
-		if err != nil || text == "" || json.Unmarshal([]byte(text), &pin) != nil { // not allowed
+		if err != nil || mark.Value == "" || json.Unmarshal([]byte(mark.Value), &pin) != nil { // not allowed
 			continue
 		}
-		if gone(key, pin.At) {
-			names = append(names, strings.TrimPrefix(key, skillPrefix))
-			err = db.SetCheckpoint(ctx, key, "")
+		if gone(mark.Key, pin.At) {
+			names = append(names, strings.TrimPrefix(mark.Key, skillPrefix))
+			err = db.SetCheckpoint(ctx, mark.Key, "")
 		}
 	}
 	return names, err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -117,7 +118,8 @@ func setCheckpoint(c *Conn, m storage.Checkpoint) error {
 // loss may undo it. An empty value removes a checkpoint.
 func (db access) SetCheckpoints(ctx context.Context, values map[string]string) error {
 	err := db.updateLightly(ctx, func(c *Conn) error {
-		for _, key := range slices.Sorted(maps.Keys(values)) {
+		keys := slices.Sorted(maps.Keys(values))
+		for _, key := range keys {
 			var err error
 			if value := values[key]; value == "" {
 				err = c.do("DELETE FROM marks WHERE key = ?", key)
@@ -128,22 +130,30 @@ func (db access) SetCheckpoints(ctx context.Context, values map[string]string) e
 				return err
 			}
 		}
-		return nil
+		return deadChanged(c, keys...)
 	})
 	return failed(err, "set %d marks", len(values))
 }
 
-// CheckpointKeys lists the keys of the checkpoints that begin with prefix.
-func (db access) CheckpointKeys(ctx context.Context, prefix string) (keys []string, err error) {
+// deadChanged counts a change of dead routes, if one of the keys is about them. It comes
+// after the changes, as in all transactions.
+func deadChanged(c *Conn, keys ...string) error {
+	if !slices.ContainsFunc(keys, func(key string) bool { return strings.HasPrefix(key, storage.CheckpointDead) }) {
+		return nil
+	}
+	return changedBy(c, versionDead)
+}
+
+// ListCheckpoints lists the checkpoints whose keys begin with prefix. It reads no others:
+// keys compare by their bytes.
+func (db access) ListCheckpoints(ctx context.Context, prefix string) (all []storage.Checkpoint, err error) {
 	err = db.read(ctx, func(c *Conn) error {
-		return c.each("SELECT key FROM marks WHERE key >= ? ORDER BY key", func(r Row) error {
-			if key := r.Str(0); strings.HasPrefix(key, prefix) {
-				keys = append(keys, key)
-			}
+		return c.each("SELECT key, value FROM marks WHERE key >= ?1 AND key < ?2 ORDER BY key", func(r Row) error {
+			all = append(all, storage.Checkpoint{Key: r.Str(0), Value: r.Str(1)})
 			return nil
-		}, prefix)
+		}, prefix, prefix+string(utf8.MaxRune))
 	})
-	return result(keys, err, "list the marks of %s", prefix)
+	return result(all, err, "list the marks of %s", prefix)
 }
 
 var _ storage.Versions = (*Store)(nil)
@@ -153,6 +163,7 @@ const (
 	versionAccess   = "version/access"
 	versionSettings = "version/settings"
 	versionVoices   = "version/voices"
+	versionDead     = "version/dead routes"
 )
 
 // changedBy counts a change in the transaction that makes it. It does nothing in
@@ -167,7 +178,7 @@ func changedBy(c *Conn, mark string) error {
 
 func (db members) Versions(ctx context.Context) (v storage.Version, err error) {
 	err = db.read(ctx, func(c *Conn) error {
-		return c.each("SELECT key, value FROM marks WHERE key IN (?, ?, ?)", func(r Row) error {
+		return c.each("SELECT key, value FROM marks WHERE key IN (?, ?, ?, ?)", func(r Row) error {
 			n, err := strconv.ParseInt(r.Str(1), 10, 64)
 			switch r.Str(0) {
 			case versionAccess:
@@ -176,9 +187,11 @@ func (db members) Versions(ctx context.Context) (v storage.Version, err error) {
 				v.Settings = n
 			case versionVoices:
 				v.Voices = n
+			case versionDead:
+				v.DeadRoutes = n
 			}
 			return err
-		}, versionAccess, versionSettings, versionVoices)
+		}, versionAccess, versionSettings, versionVoices, versionDead)
 	})
 	return v, failed(err, "versions")
 }

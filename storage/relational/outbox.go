@@ -200,7 +200,10 @@ func resolveSend(c *Conn, claim storage.Claim, id string, res storage.Resolution
 			return err
 		}
 	}
-	return setCheckpoint(c, res.Mark)
+	if err := setCheckpoint(c, res.Mark); err != nil {
+		return err
+	}
+	return deadChanged(c, res.Mark.Key)
 }
 
 // amendOutgoing changes the stored message for its next send.

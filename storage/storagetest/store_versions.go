@@ -17,10 +17,11 @@ var versionTests = []storeTest{
 		}
 		version := func() storage.Version { return ok(store.Versions(b.ctx))(b) }
 		v := version()
+		dead := false // whether dead routes change
 		grows := func(what string, access, settings bool) {
 			b.Helper()
 			now := version()
-			b.equal(what, []bool{now.Access > v.Access, now.Settings > v.Settings}, []bool{access, settings})
+			b.equal(what, []bool{now.Access > v.Access, now.Settings > v.Settings, now.DeadRoutes > v.DeadRoutes}, []bool{access, settings, dead})
 			v = now
 		}
 		grows("nothing was changed", false, false)
@@ -43,6 +44,18 @@ var versionTests = []storeTest{
 			b.equal("the checkpoint "+key, now.Voices > v.Voices, key != "another")
 			v = now
 		}
+		mark := storage.Checkpoint{Key: storage.CheckpointDead + "telegram/1", Value: "{}"}
+		ok(b.Enqueue(b.ctx, reply("o1")))(b)
+		b.noError(b.attempt("o1"))
+		grows("an attempt", false, false)
+		dead = true
+		b.resolve("o1", storage.Resolution{State: claybot.SendFailed, Mark: mark})
+		grows("a dead route", false, false)
+		b.noError(b.SetCheckpoints(b.ctx, map[string]string{mark.Key: "", "other": "x"}))
+		grows("a route that works again", false, false)
+		dead = false
+		b.noError(b.SetCheckpoints(b.ctx, map[string]string{"other": ""}))
+		grows("another checkpoint", false, false)
 	})},
 	{"money of dead nodes", shared(func(b *bed) {
 		all := dollars("all", 100, true)
