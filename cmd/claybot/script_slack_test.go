@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/claybot/claybot/connectors/slack/slacktest"
+)
+
+// slackCommand lets people write and reads what they see.
+func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
+	args, back := r.about(ts, args)
+	defer back()
+	if r.slack == nil {
+		ts.Fatalf("there is no Slack; use: fakes slack")
+	}
+	switch {
+	case (len(args) == 3 || len(args) == 4) && args[0] == "dm": // slack dm USER TEXT [VARIABLE]
+		_, id := r.slack.DM(args[1], args[2])
+		if len(args) == 4 {
+			ts.Setenv(args[3], id)
+		}
+	case len(args) == 4 && args[0] == "speaks": // slack speaks USER LOCALE ZONE
+		r.slack.SetUser(slacktest.User{ID: args[1], Locale: args[2], Zone: args[3]})
+	case len(args) == 4 && args[0] == "edit": // slack edit CHANNEL MESSAGE TEXT
+		if !r.slack.Edit(args[1], args[2], args[3]) {
+			ts.Fatalf("there is no message %s", args[2])
+		}
+	case len(args) == 3 && args[0] == "delete": // slack delete CHANNEL MESSAGE
+		r.slack.Delete(args[1], args[2])
+	case len(args) == 1 && args[0] == "acked": // slack acked: waits until every event is
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		ts.Check(r.slack.WaitAcked(ctx))
+	case (len(args) == 4 || len(args) == 5) && args[0] == "mention": // slack mention CHANNEL[/THREAD] USER TEXT [VARIABLE]
+		channel, thread, _ := strings.Cut(args[1], "/")
+		id := r.slack.Write(slacktest.Post{Channel: channel, Thread: thread, User: args[2], Text: "<@" + r.slackBot() + "> " + args[3], Mention: true})
+		if len(args) == 5 {
+			ts.Setenv(args[4], id)
+		}
+	case (len(args) == 4 || len(args) == 5) && args[0] == "say": // slack say CHANNEL[/THREAD] USER TEXT [VARIABLE]: without a mention
+		channel, thread, _ := strings.Cut(args[1], "/")
+		id := r.slack.Write(slacktest.Post{Channel: channel, Thread: thread, User: args[2], Text: args[3]})
+		if len(args) == 5 {
+			ts.Setenv(args[4], id)
+		}
+	case len(args) == 2 && (args[0] == "leave" || args[0] == "join"): // slack leave CHANNEL: the bot
+		r.slack.Leave(args[1], args[0] == "leave")
+	case len(args) == 2 && (args[0] == "archive" || args[0] == "unarchive"): // slack archive CHANNEL
+		if args[0] == "archive" {
+			r.slack.Archive(args[1])
+		} else {
+			r.slack.Unarchive(args[1])
+		}
+	case len(args) == 3 && args[0] == "rename": // slack rename CHANNEL NEW: it gets a new id
+		r.slack.Rename(args[1], args[2])
+	case len(args) == 2 && args[0] == "lack": // slack lack SCOPE
+		r.slack.Lack(args[1], true)
+	case len(args) == 3 && args[0] == "pause": // slack pause METHOD TIME: its next call gets a 429
+		d, err := time.ParseDuration(args[2])
+		ts.Check(err)
+		r.slack.Fail(args[1], slacktest.Fault{RetryAfter: d})
+	case len(args) == 4 && args[0] == "slash": // slack slash CHANNEL USER TEXT: after /claybot
+		r.slack.Slash(args[1], args[2], "/claybot", args[3])
+	case (len(args) == 3 || len(args) == 4) && args[0] == "expect": // slack expect CHANNEL REGEXP [VARIABLE]
+		r.expect(ts, "slack "+args[1], args[2:], func() []string { return r.onSlack(args[1]) })
+	case len(args) == 2 && args[0] == "expect-none": // slack expect-none CHANNEL
+		r.settle(ts, nil)
+		r.expectNone(ts, "slack "+args[1], r.onSlack(args[1]))
+	case len(args) == 4 && args[0] == "marks": // slack marks CHANNEL MESSAGE REGEXP
+		until(ts, func() (bool, string) {
+			marks := strings.Join(r.slack.Reactions(args[1], args[2]), " ")
+			return regexp.MustCompile(args[3]).MatchString(marks), fmt.Sprintf("the reactions are %q", marks)
+		})
+	case len(args) == 4 && args[0] == "status": // slack status CHANNEL MESSAGE REGEXP
+		until(ts, func() (bool, string) {
+			status := r.slack.Status(args[1], args[2])
+			return regexp.MustCompile(args[3]).MatchString(status), fmt.Sprintf("the status is %q", status)
+		})
+	default:
+		ts.Fatalf("usage: slack dm|say|mention|lack|pause|slash|edit|delete|acked|expect|expect-none|marks|status ...")
+	}
+}
+
+// slackBot is the user of the app that a command is about.
+func (r *rig) slackBot() string { return "UBOT" + strings.ToUpper(r.in) }
+
+func (r *rig) onSlack(channel string) []string {
+	var texts []string
+	for _, m := range r.slack.Posted(channel) {
+		texts = append(texts, m.Text)
+	}
+	return texts
+}
