@@ -308,7 +308,7 @@ func (i *intake) order(ctx context.Context, agent claybot.Agent, m claybot.Agent
 		o, text, err = i.undo.order(ctx, agent, m)
 	case "language", "timezone":
 		var c *people.Choice
-		if c, text = people.Chosen(texts.Of(ctx), m); c != nil {
+		if c, text = i.people.Chosen(ctx, agent.Descriptor, m); c != nil {
 			o = &order{Voice: c}
 		}
 	default:

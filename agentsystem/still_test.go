@@ -23,7 +23,7 @@ func mute(l *line) connectors.Connector { return muteLine{l} }
 
 const (
 	stillModel = "Still working: waiting for the model."
-	stillWork  = "Still working: `work` is running."
+	stillWork  = "Still working: using work."
 )
 
 // slowModel makes the model take d before each answer.

@@ -171,6 +171,11 @@ func (l *manners) put(who string, m manner, age int64) {
 // read, it is the language that was chosen there, else that of the installation. It is the same
 // with the zone of times.
 func (dir *Directory) Voice(ctx context.Context, d claybot.Descriptor, c claybot.MessageContext, r claybot.Route) texts.Voice {
+	return dir.voice(ctx, d, c, r, Choice{})
+}
+
+// voice is Voice as if what back names was not chosen.
+func (dir *Directory) voice(ctx context.Context, d claybot.Descriptor, c claybot.MessageContext, r claybot.Route, back Choice) texts.Voice {
 	v := texts.Voice{Language: texts.English, Zone: time.UTC}
 	if at, _ := dir.cfg.Connector(r.Connector).(connectors.Commander); at != nil {
 		v.Command = func(name string) string { return at.Command(r, name) }
@@ -181,7 +186,7 @@ func (dir *Directory) Voice(ctx context.Context, d claybot.Descriptor, c claybot
 	if dir.cfg.Language != nil {
 		v.Language = dir.cfg.Language()
 	}
-	languages, zones := dir.wishes(ctx, d, c, r)
+	languages, zones := dir.wishes(ctx, d, c, r, back)
 	for _, l := range languages {
 		if l, ok := texts.LanguageOf(l); ok {
 			v.Language = l
@@ -197,10 +202,11 @@ func (dir *Directory) Voice(ctx context.Context, d claybot.Descriptor, c claybot
 	return v
 }
 
-// wishes returns the languages and zones of the readers, the first the most important.
-func (dir *Directory) wishes(ctx context.Context, d claybot.Descriptor, c claybot.MessageContext, r claybot.Route) (languages, zones []string) {
+// wishes returns the languages and zones of the readers, the first the most important, but no
+// choice of what back names.
+func (dir *Directory) wishes(ctx context.Context, d claybot.Descriptor, c claybot.MessageContext, r claybot.Route, back Choice) (languages, zones []string) {
 	if place := dir.AudienceOf(d, r).Place; place != "" {
-		m := dir.manner(ctx, place)
+		m := dir.manner(ctx, place).without(back)
 		return []string{m.Language}, []string{m.Timezone}
 	}
 	if d.OwnerID() == "" {
@@ -208,7 +214,7 @@ func (dir *Directory) wishes(ctx context.Context, d claybot.Descriptor, c claybo
 	}
 	all := make([]manner, 0, 1)
 	for _, id := range dir.Identities(d.OwnerID()) {
-		m := dir.manner(ctx, id)
+		m := dir.manner(ctx, id).without(back)
 		languages, zones = append(languages, m.Language), append(zones, m.Timezone)
 		if all = append(all, m); id == d.OwnerID() { // what their platform says here comes before what another one says
 			all[0], all[len(all)-1] = all[len(all)-1], all[0]
@@ -219,6 +225,17 @@ func (dir *Directory) wishes(ctx context.Context, d claybot.Descriptor, c claybo
 		languages, zones = append(languages, m.Locale), append(zones, m.Zone)
 	}
 	return languages, zones
+}
+
+// without is m without what back names.
+func (m manner) without(back Choice) manner {
+	if back.Language != nil {
+		m.Language = ""
+	}
+	if back.Timezone != nil {
+		m.Timezone = ""
+	}
+	return m
 }
 
 // Speaking returns a context in which texts.Of returns the Voice of the answer to a message of
@@ -253,9 +270,10 @@ type Choice struct {
 // ByDefault is what people write to leave the language or the zone to the platform.
 const ByDefault = "default"
 
-// Chosen returns what /language or /timezone chooses, and the answer to it; nil where it chooses
-// nothing.
-func Chosen(v texts.Voice, m claybot.AgentMessage) (*Choice, string) {
+// Chosen returns what /language or /timezone chooses in the conversation of d, and the answer to
+// it, in the language that holds from then on; nil where it chooses nothing. It stores nothing.
+func (dir *Directory) Chosen(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage) (*Choice, string) {
+	v := texts.Of(ctx)
 	word := strings.TrimSpace(m.Text)
 	byDefault, c := strings.EqualFold(word, ByDefault), Choice{At: m.At}
 	if m.Command == "language" {
@@ -265,10 +283,11 @@ func Chosen(v texts.Voice, m claybot.AgentMessage) (*Choice, string) {
 			return nil, v.LanguageNow()
 		case !ok && !byDefault:
 			return nil, v.NoLanguage(word)
-		case ok:
-			v.Language = l
 		}
-		c.Language = &l
+		c.Language, v.Language = &l, l
+		if byDefault {
+			v.Language = dir.voice(ctx, d, m.Context, m.ReplyRoute(d), c).Language
+		}
 		return &c, v.LanguageChosen(byDefault)
 	}
 	zone, ok := ZoneNamed(word)
@@ -282,6 +301,10 @@ func Chosen(v texts.Voice, m claybot.AgentMessage) (*Choice, string) {
 		v.Zone, v.Own, name = zone, true, zone.String()
 	}
 	c.Timezone = &name
+	if byDefault {
+		without := dir.voice(ctx, d, m.Context, m.ReplyRoute(d), c)
+		v.Zone, v.Own = without.Zone, without.Own
+	}
 	return &c, v.TimezoneChosen(byDefault)
 }
 

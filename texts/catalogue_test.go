@@ -185,3 +185,15 @@ func commandHelp() (all []string) {
 	}
 	return all
 }
+
+// A language is understood as people write it, and as it is listed.
+func TestLanguageOf(t *testing.T) {
+	for word, want := range map[string]Language{
+		"de": German, "de-AT": German, "DE_de": German, "deutsch": German, "German": German, "Deutsch (de)": German,
+		"english (EN)": English, "Englisch": English, "en-GB": English, "klingon": "", "": "", "(de)": "", "germanic": "",
+	} {
+		if got, ok := LanguageOf(word); got != want || ok != (want != "") {
+			t.Errorf("%q is %q, %v", word, got, ok)
+		}
+	}
+}

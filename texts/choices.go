@@ -9,7 +9,7 @@ import (
 
 // LanguageNow answers /language without a language.
 func (v Voice) LanguageNow() string {
-	return v.Say("I speak %s here. To change that, send /language and one of: %s. /language default follows your account.", v.grammar().Name, Languages())
+	return v.Say("I speak %s here. To change that, send /language and one of: %s. /language default takes a choice back.", v.grammar().Name, Languages())
 }
 
 // NoLanguage refuses a language that the catalogue lacks.
@@ -17,17 +17,17 @@ func (v Voice) NoLanguage(word string) string {
 	return v.Say("I don't speak “%s”. Send /language and one of: %s.", connectors.OneLine(word, 40), Languages())
 }
 
-// LanguageChosen confirms /language.
+// LanguageChosen confirms /language in the language that holds from now on.
 func (v Voice) LanguageChosen(byDefault bool) string {
 	if byDefault {
-		return v.Say("Done. From now on, my language follows your account.")
+		return v.Say("Done. Without a choice, I speak %s here.", v.grammar().Name)
 	}
 	return v.Say("Done. From now on I speak %s here.", v.grammar().Name)
 }
 
 // TimezoneNow answers /timezone without a zone.
 func (v Voice) TimezoneNow() string {
-	return v.Say("I tell times in the zone %s, where it is %s. To change that, send /timezone and a zone such as Europe/Berlin. /timezone default follows your account.", v.zone(), v.hourNow())
+	return v.Say("I tell times in the zone %s, where it is %s. To change that, send /timezone and a zone such as Europe/Berlin. /timezone default takes a choice back.", v.zone(), v.hourNow())
 }
 
 // NoTimezone refuses a zone that does not exist.
@@ -35,10 +35,10 @@ func (v Voice) NoTimezone(word string) string {
 	return v.Say("I don't know the time zone “%s”. Send /timezone and a zone such as Europe/Berlin or America/New_York.", connectors.OneLine(word, 40))
 }
 
-// TimezoneChosen confirms /timezone.
+// TimezoneChosen confirms /timezone with the zone that holds from now on.
 func (v Voice) TimezoneChosen(byDefault bool) string {
 	if byDefault {
-		return v.Say("Done. From now on, my times follow your account.")
+		return v.Say("Done. Without a choice, I tell times in the zone %s, where it is %s.", v.zone(), v.hourNow())
 	}
 	return v.Say("Done. From now on I tell times in the zone %s, where it is %s.", v.zone(), v.hourNow())
 }

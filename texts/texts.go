@@ -114,13 +114,10 @@ func (v Voice) TaskWaits(d claybot.Descriptor, m claybot.AgentMessage) string {
 	return v.Say("%s has to wait: I can't access its files right now. It continues as soon as I can. Operators can see why with `claybot status`.", what)
 }
 
-// StillWorking is the progress notice of a run that shows nothing else. It names what the
-// run waits for: the tool, or the model.
+// StillWorking is the progress notice of a run that shows nothing else. It says what the run
+// waits for; see Step.
 func (v Voice) StillWorking(tool string) string {
-	if tool == "" {
-		return v.Say("Still working: waiting for the model.")
-	}
-	return v.Say("Still working: `%s` is running.", connectors.OneLine(tool, 64))
+	return v.Say("Still working: %s.", v.Step(tool))
 }
 
 // Gap says that messages of a time may be missing.

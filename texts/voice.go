@@ -24,10 +24,11 @@ const (
 	German  Language = "de"
 )
 
-// A grammar is what the catalogue knows of a language besides English.
+// A grammar is what the catalogue knows of a language.
 type grammar struct {
 	Name   string            // in the language itself
-	texts  map[string]string // by the English text
+	Others []string          // its names in other languages of the catalogue
+	texts  map[string]string // by the English text; nil for English
 	forms  int               // of a counted noun
 	plural func(n int64) int // which form a number takes
 	clock  clock
@@ -41,20 +42,24 @@ func plural(n int64) int {
 	return 1
 }
 
-// grammars are the languages besides English; adding one here is all that it takes.
+// grammars are the languages. Another one also goes into the words of the setting language, in
+// package configs, whose tests compare them.
 var grammars = map[Language]grammar{
-	English: {Name: "English", forms: 2, plural: plural, clock: englishClock},
-	German:  {Name: "Deutsch", texts: german, forms: 2, plural: plural, clock: germanClock},
+	English: {Name: "English", Others: []string{"Englisch"}, forms: 2, plural: plural, clock: englishClock},
+	German:  {Name: "Deutsch", Others: []string{"German"}, texts: german, forms: 2, plural: plural, clock: germanClock},
 }
 
 // Languages lists the languages, by their own names.
 func Languages() string {
 	var all []string
 	for _, l := range All() {
-		all = append(all, fmt.Sprintf("%s (%s)", grammars[l].Name, l))
+		all = append(all, listed(l))
 	}
 	return strings.Join(all, ", ")
 }
+
+// listed is a language as Languages lists it.
+func listed(l Language) string { return fmt.Sprintf("%s (%s)", grammars[l].Name, l) }
 
 // All lists the languages, English first.
 func All() []Language {
@@ -67,19 +72,24 @@ func All() []Language {
 	return all
 }
 
-// LanguageOf returns the language of a locale such as de, de-AT or de_AT, or of a language's own
-// name; ok is false where the catalogue has none.
+// LanguageOf returns the language of a locale such as de, de-AT or de_AT, or of a name as people
+// write it, in any case: Deutsch, German or, as Languages lists it, Deutsch (de). ok is false
+// where the catalogue has none.
 func LanguageOf(locale string) (l Language, ok bool) {
-	word := strings.ToLower(strings.TrimSpace(locale))
-	if i := strings.IndexAny(word, "-_"); i > 0 {
-		word = word[:i]
-	}
+	word := strings.TrimSpace(locale)
 	for l, g := range grammars {
-		if word == string(l) || word == strings.ToLower(g.Name) {
+		if slices.ContainsFunc(append([]string{g.Name, listed(l)}, g.Others...), func(name string) bool { return strings.EqualFold(name, word) }) {
 			return l, true
 		}
 	}
-	return "", false
+	if i := strings.IndexAny(word, "-_"); i > 0 {
+		word = word[:i]
+	}
+	l = Language(strings.ToLower(word))
+	if _, ok = grammars[l]; !ok {
+		return "", false
+	}
+	return l, true
 }
 
 // A Voice is how claybot speaks to the readers of one chat. The zero Voice speaks English, tells

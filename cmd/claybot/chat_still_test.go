@@ -49,7 +49,7 @@ func TestChatShowsASignOfLife(t *testing.T) {
 		growing  = `preview {"run":"r1","text":"do"}`
 		answer   = `message {"kind":"answer","run":"r1","text":"done"}`
 		model    = "Still working: waiting for the model.\n"
-		shell    = "Still working: `shell` is running.\n"
+		shell    = "Still working: running a command.\n"
 	)
 	after := func(d time.Duration, first ...string) (all []timed) {
 		for _, line := range first {
