@@ -77,15 +77,12 @@ func (w *place) endAll() {
 	}
 }
 
-// lifeline returns the end to read of a pipe, of which this process alone has the other end: it
-// reads to its end when this process has died, whatever it died of.
-var lifeline = sync.OnceValues(func() (*os.File, error) {
+// lifeline is a pipe, the end to read first, of which this process alone keeps the other end: it reads
+// to its end when this process has died, whatever it died of.
+var lifeline = sync.OnceValues(func() ([2]*os.File, error) {
 	r, w, err := os.Pipe()
-	held = w
-	return r, err
+	return [2]*os.File{r, w}, err
 })
-
-var held *os.File // keeps the lifeline open
 
 // A watchdog waits at the lifeline, its standard input, and then ends what has the mark $1, which
 // may have left the group, and then its group, which is that of the command. It has no mark itself,
@@ -133,7 +130,7 @@ func (v *view) begin(ctx context.Context, c workspace.Command, stdin, stdout, st
 	p := &process{
 		mark: mark, done: make(chan struct{}),
 		limit: v.processes(), cage: cage{v.confine, user, v.dir(), filepath.Dir(v.base)},
-		attr: os.ProcAttr{Dir: dir, Env: append(v.env(c, start, tmp), mark), Files: []*os.File{stdin, stdout, stderr, alive}},
+		attr: os.ProcAttr{Dir: dir, Env: append(v.env(c, start, tmp), mark), Files: []*os.File{stdin, stdout, stderr, alive[0]}},
 	}
 	if err := p.start(wrap); err != nil {
 		return nil, &workspace.Error{Code: workspace.Failed, Text: "the command cannot be started; see the operator's log", Err: err}
