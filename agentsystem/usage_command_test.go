@@ -27,17 +27,27 @@ func TestUsageCommand(t *testing.T) {
 		says, hides []string
 	}{
 		"nothing yet": {to: ann, says: []string{"in all our conversations:", "- Nothing since today at 0:00 UTC."}, hides: []string{"budget", "month"}},
-		"a person": {to: ann, talks: true, rules: rules,
-			says: []string{"- Since today at 0:00 UTC: $", "tokens in 1 model call.", "- Your budget for today: $", " of $10.00 is spent. Left: $", ". A new one begins tomorrow at 0:00 UTC.",
-				"- The budget of this agent: ", " of 500,000 tokens are spent."},
-			hides: []string{"all agents"}},
-		"an operator": {to: claybot.User("chat", "dm-boss", "boss"), talks: true, rules: rules,
-			says: []string{"- The budget of all agents for this month: ", " of 1,000,000 tokens are spent.", "A new one begins on Tuesday, 1 February at 0:00 UTC."}},
-		"a group": {to: group, talks: true, rules: rules,
+		"a person": {
+			to: ann, talks: true, rules: rules,
+			says: []string{
+				"- Since today at 0:00 UTC: $", "tokens in 1 model call.", "- Your budget for today: $", " of $10.00 is spent. Left: $", ". A new one begins tomorrow at 0:00 UTC.",
+				"- The budget of this agent: ", " of 500,000 tokens are spent.",
+			},
+			hides: []string{"all agents"},
+		},
+		"an operator": {
+			to: claybot.User("chat", "dm-boss", "boss"), talks: true, rules: rules,
+			says: []string{"- The budget of all agents for this month: ", " of 1,000,000 tokens are spent.", "A new one begins on Tuesday, 1 February at 0:00 UTC."},
+		},
+		"a group": {
+			to: group, talks: true, rules: rules,
 			says:  []string{"in this conversation:", "- Since today", "- The budget of this agent: ", "Send me /usage in a direct message"},
-			hides: []string{"Your budget", "all agents", "$10.00"}},
-		"a bad budget": {to: ann, rules: []budgets.Rule{{Per: budgets.PerAll, Every: budgets.EveryAlways, Fault: "usd: five is not an amount"}},
-			says: []string{"- Nothing since", "- A budget is not configured correctly"}, hides: []string{"five"}},
+			hides: []string{"Your budget", "all agents", "$10.00"},
+		},
+		"a bad budget": {
+			to: ann, rules: []budgets.Rule{{Per: budgets.PerAll, Every: budgets.EveryAlways, Fault: "usd: five is not an amount"}},
+			says: []string{"- Nothing since", "- A budget is not configured correctly"}, hides: []string{"five"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			banking(t, talks(5), func(b *bank) {
