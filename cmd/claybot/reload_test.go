@@ -160,7 +160,7 @@ func TestStatusWhileOff(t *testing.T) {
 	const waiting = "I am waiting for you."
 	h := startDaemon(t, "model: {name: m, base_url: nowhere}\n", nil)
 	h.say("hello")
-	if got := h.say("/why"); !strings.Contains(got, "The run failed (model_off).") || !strings.Contains(got, "model.base_url") {
+	if got := h.say("/why"); !strings.Contains(got, "The model is not configured correctly") || !strings.Contains(got, "model.base_url") {
 		t.Errorf("/why says %q", got)
 	}
 	for file, want := range map[string][]string{
