@@ -117,7 +117,7 @@ func TestMarks(t *testing.T) {
 }
 
 // What the platform does about marks holds up no answer: a pause is obeyed aside, a later
-// mark replaces those that wait, and nobody reads of a refusal.
+// mark replaces those that wait, and people read nothing of a refusal.
 func TestMarksGiveWay(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

@@ -118,7 +118,7 @@ func TestTell(t *testing.T) {
 			}
 		}
 		r.wants("re: a", "one", "two")
-		if err := r.system.Tell(r.Context(), "nobody", func(texts.Voice) string { return "x" }); err == nil {
+		if err := r.system.Tell(r.Context(), "unknown", func(texts.Voice) string { return "x" }); err == nil {
 			t.Error("told an unknown agent")
 		}
 	})
