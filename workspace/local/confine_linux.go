@@ -20,12 +20,9 @@ func probe() confinement {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	for _, c := range []confinement{byUser, byLandlock} {
-		p := &process{done: make(chan struct{}), limit: defaultPIDs, cage: cage{how: c, files: dir, around: dir}, attr: os.ProcAttr{Dir: dir, Files: []*os.File{nil, nil, nil}}}
-		if c == byUser {
-			if os.Geteuid() != 0 || os.Lchown(dir, firstUser, firstUser) != nil {
-				continue
-			}
-			p.cage.user = firstUser
+		p := probing(c, dir)
+		if c == byUser && (os.Geteuid() != 0 || os.Lchown(dir, firstUser, firstUser) != nil) {
+			continue
 		}
 		if err := p.start(func(bool) []string { return []string{"/bin/sh", "-c", ":"} }); err != nil {
 			continue
@@ -36,6 +33,15 @@ func probe() confinement {
 		}
 	}
 	return ""
+}
+
+// probing is a process with a confinement in a folder that is empty.
+func probing(how confinement, dir string) *process {
+	p := &process{done: make(chan struct{}), limit: defaultPIDs, cage: cage{how: how, files: dir, around: dir}, attr: os.ProcAttr{Dir: dir, Files: []*os.File{nil, nil, nil}}}
+	if how == byUser {
+		p.cage.user = firstUser
+	}
+	return p
 }
 
 // enter confines this thread, and what it starts, for good.

@@ -110,13 +110,13 @@ func (v *view) begin(ctx context.Context, c workspace.Command, stdin, stdout, st
 	// A shell sets limits, which the program inherits. In a space of processes it
 	// stays, as the first there has no way to end by a signal of its own; what it
 	// would say about the end of the program has no reader.
-	mark := markName + "=" + rand.Text()
+	p := &process{done: make(chan struct{}), limit: v.processes()}
 	wrap := func(space bool) []string {
 		then := watched + `shift 2; exec "$@"`
 		if space {
 			then = `shift 2; exec 3>&2 2>/dev/null; ( exec "$@" 2>&3 3>&- ); exit $?`
 		}
-		return append([]string{"/bin/sh", "-c", v.ulimits() + then, "sh", watchdog, mark}, args...)
+		return append([]string{"/bin/sh", "-c", v.ulimits() + then, "sh", watchdog, p.mark}, args...)
 	}
 	tmp, err := v.tmp(ctx)
 	if err != nil {
@@ -127,11 +127,8 @@ func (v *view) begin(ctx context.Context, c workspace.Command, stdin, stdout, st
 	if err != nil {
 		return nil, &workspace.Error{Code: workspace.Failed, Text: "the command cannot be started; see the operator's log", Err: err}
 	}
-	p := &process{
-		mark: mark, done: make(chan struct{}),
-		limit: v.processes(), cage: cage{v.confine, user, v.dir(), filepath.Dir(v.base)},
-		attr: os.ProcAttr{Dir: dir, Env: append(v.env(c, start, tmp), mark), Files: []*os.File{stdin, stdout, stderr, alive[0]}},
-	}
+	p.cage = cage{v.confine, user, v.dir(), filepath.Dir(v.base)}
+	p.attr = os.ProcAttr{Dir: dir, Env: v.env(c, start, tmp), Files: []*os.File{stdin, stdout, stderr, alive[0]}}
 	if err := p.start(wrap); err != nil {
 		return nil, &workspace.Error{Code: workspace.Failed, Text: "the command cannot be started; see the operator's log", Err: err}
 	}

@@ -272,6 +272,37 @@ func diesWithParent(t *testing.T, command string, space bool) {
 	t.Errorf("left over: %q", left(t, dir))
 }
 
+// The end of a process ends nothing that it did not start, the probe of confinements included.
+func TestEndsItsOwnAlone(t *testing.T) {
+	space := namespaces
+	namespaces = false
+	t.Cleanup(func() { namespaces = space })
+	for _, how := range []confinement{"", byUser, byLandlock} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := probing(how, t.TempDir())
+		p.attr.Files[0] = r
+		if err := p.start(func(bool) []string { return []string{"/bin/sh", "-c", "read -r x"} }); err != nil {
+			t.Logf("%q: %v", how, err)
+			continue
+		}
+		other := exec.CommandContext(t.Context(), "sleep", "600")
+		if err := other.Start(); err != nil {
+			t.Fatal(err)
+		}
+		_ = w.Close()
+		<-p.done
+		if s, ok := readStat(other.Process.Pid); !ok || s.dead {
+			t.Errorf("%q: another process was ended: %+v", how, s)
+		}
+		_ = other.Process.Kill()
+		_ = other.Wait()
+		_ = r.Close()
+	}
+}
+
 // exchange swaps two names at once.
 func exchange(a, b string) error {
 	const atCwd, renameExchange, sysRenameat2 = -100, 2, 316

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"os"
 	"runtime"
@@ -15,8 +16,8 @@ const markName = "CLAYBOT_COMMAND"
 
 type process struct {
 	attr  os.ProcAttr
-	mark  string
-	limit int // processes
+	mark  string // in the environment of all that it starts; never empty, since that is in every environment
+	limit int    // processes
 	pid   int
 	born  uint64 // when it began, in the system's ticks
 	space bool   // it has a space of processes of its own, which ends with it
@@ -33,11 +34,13 @@ type process struct {
 	killing sync.Mutex
 }
 
-// start starts it, with the arguments for a process that has a space of its own
+// start marks it and starts it, with the arguments for a process that has a space of its own
 // or none. The thread that does it gives up rights, which its child then
 // does not have, and ends with the child: on Linux the child ends with the
 // thread, and so with claybot.
 func (p *process) start(args func(space bool) []string) error {
+	p.mark = markName + "=" + rand.Text()
+	p.attr.Env = append(p.attr.Env, p.mark)
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // and never unlocks
