@@ -213,6 +213,6 @@ func (a *assembly) makeLoops() {
 	f.members, f.hub, f.inboxes, f.deliverer, f.people, f.profiles = a.Members, a.Hub, a.inboxes, s.deliverer, s.People, s.Profiles
 	f.subagents, f.questions, f.log = s.Subagents.Supervisor, s.Questions, a.Log
 	s.loops = []func(context.Context){
-		s.Subagents.Reminders.RemindAll, a.parking.retryAll, f.followTerms, f.repairAll, f.refreshAll, s.deliverer.Watch, s.windows.follow,
+		s.Subagents.Reminders.RemindAll, a.parking.retryAll, f.followTerms, f.repairAll, f.refreshAll, s.deliverer.Watch, s.windows.follow, s.supervisor.alarms.watch,
 	}
 }

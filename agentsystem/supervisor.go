@@ -194,7 +194,7 @@ func (s *supervisor) keepUp(ctx context.Context, c connectors.Connector, h conne
 		var permanent *connectors.PermanentError
 		if errors.As(err, &permanent) {
 			log.Error("connector stopped", "err", err)
-			s.alarms.stopped(ctx, c.Name(), err.Error())
+			s.alarms.stopped(ctx, c.Name(), err.Error(), permanent.Says)
 			return true
 		}
 		if time.Since(began) > workedWell {

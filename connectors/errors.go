@@ -27,7 +27,10 @@ type PermanentError struct {
 	DeadRoute bool
 	// Fix is the next step for the operator, for example a command. Optional.
 	Fix string
-	Err error
+	// Says is why, in words for people: a text of the catalogue without values, the end of a
+	// sentence. Optional.
+	Says string
+	Err  error
 }
 
 func (e *PermanentError) Error() string {

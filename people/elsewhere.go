@@ -3,6 +3,7 @@ package people
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -38,7 +39,12 @@ func (dir *Directory) Elsewhere(ctx context.Context, o claybot.Outgoing) (to cla
 // alone read and that can be reached, and the route there. Both are empty if there is
 // none. except is a destination that is left out.
 func (dir *Directory) private(ctx context.Context, owner, except string) (e storage.IndexEntry, to claybot.Route, err error) {
-	for e, err := range dir.cfg.Index.Foreground(ctx, dir.Identities(owner)) {
+	return dir.firstPrivate(ctx, dir.cfg.Index.Foreground(ctx, dir.Identities(owner)), owner, except)
+}
+
+// firstPrivate is private among some conversations of a person.
+func (dir *Directory) firstPrivate(ctx context.Context, of iter.Seq2[storage.IndexEntry, error], owner, except string) (e storage.IndexEntry, to claybot.Route, err error) {
+	for e, err := range of {
 		if err != nil {
 			return e, to, fmt.Errorf("find the conversations of %s: %w", owner, err)
 		}

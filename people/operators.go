@@ -49,7 +49,7 @@ func (dir *Directory) TellOperators(ctx context.Context, key string, say func(te
 	var errs []error
 	told := make(map[claybot.AgentID]bool)
 	for _, owner := range dir.operators() {
-		e, to, err := dir.private(ctx, owner, "")
+		e, to, err := dir.operator(ctx, owner)
 		if err != nil || to.Connector == "" || told[e.ID] {
 			errs = append(errs, err)
 			continue
@@ -58,6 +58,29 @@ func (dir *Directory) TellOperators(ctx context.Context, key string, say func(te
 		errs = append(errs, dir.notifyOn(ctx, e, to, key+"/"+string(e.ID), say))
 	}
 	return len(told), errors.Join(errs...)
+}
+
+// operator returns the conversation in which an operator reads notices, as private does. An
+// operator who has only ever sent commands has no other than that of the commands.
+func (dir *Directory) operator(ctx context.Context, owner string) (e storage.IndexEntry, to claybot.Route, err error) {
+	e, to, err = dir.private(ctx, owner, "")
+	if err != nil || to.Connector != "" {
+		return e, to, err
+	}
+	return dir.firstPrivate(ctx, func(yield func(storage.IndexEntry, error) bool) {
+		for _, id := range dir.Identities(owner) {
+			page, err := dir.cfg.Index.AgentPage(ctx, storage.AgentQuery{Owner: id, Type: claybot.AgentUser})
+			if err != nil {
+				yield(storage.IndexEntry{}, err)
+				return
+			}
+			for _, e := range page {
+				if !yield(e, nil) {
+					return
+				}
+			}
+		}
+	}, owner, "")
 }
 
 // operatedBy reports whether the person of an agent is an operator: on the web page

@@ -25,6 +25,7 @@ import (
 // Index finds agents; see storage.Index.
 type Index interface {
 	Foreground(ctx context.Context, owners []string) iter.Seq2[storage.IndexEntry, error]
+	AgentPage(ctx context.Context, q storage.AgentQuery) ([]storage.IndexEntry, error)
 }
 
 // Receipts returns what happened to messages; see storage.Inbox.

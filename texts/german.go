@@ -2,7 +2,15 @@ package texts
 
 // german has the texts in German, by the English ones.
 var german = map[string]string{
-	"%s has stopped: %s":           "%s ist angehalten: %s",
+	"%s has stopped, so nothing is received or sent there. `claybot doctor` says why, and what to do.": "%s ist angehalten, dort kommt nichts an und nichts geht hinaus. Den Grund, und was zu tun ist, nennt `claybot doctor`.",
+
+	"%s has stopped, so nothing is received or sent there: %s. `claybot doctor` says what to do.": "%s ist angehalten, dort kommt nichts an und nichts geht hinaus: %s. Was zu tun ist, sagt `claybot doctor`.",
+
+	"its token is refused":                    "das Token wird abgelehnt",
+	"its token is missing or not valid":       "das Token fehlt oder ist ungültig",
+	"Socket Mode is switched off for its app": "Socket Mode ist für die App abgeschaltet",
+	"its app was removed from the workspace":  "die App wurde aus dem Workspace entfernt",
+
 	"%s works again.":              "%s funktioniert wieder.",
 	"%d model call|%d model calls": "%d Modellaufruf|%d Modellaufrufen",
 	"Left: %s.":                    "Übrig: %s.",

@@ -58,17 +58,6 @@ func below(text string) string {
 	return "\n\n" + text
 }
 
-// ConnectorStopped tells an operator that a connector has stopped; cause ends with the next
-// step.
-func (v Voice) ConnectorStopped(name, cause string) string {
-	return v.Say("%s has stopped: %s", connectors.Capital(name), connectors.OneLine(cause, 300))
-}
-
-// ConnectorWorks tells an operator that a connector which had stopped works again.
-func (v Voice) ConnectorWorks(name string) string {
-	return v.Say("%s works again.", connectors.Capital(name))
-}
-
 // MaybeMissing is the notice about a message that may not have arrived.
 func (v Voice) MaybeMissing(o claybot.Outgoing) string {
 	if o.File == nil {

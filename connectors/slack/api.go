@@ -16,6 +16,7 @@ import (
 	slackapi "github.com/slack-go/slack"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
 )
 
 const (
@@ -161,7 +162,7 @@ func (c *Connector) accountError(method, field, code string, err error) error {
 		}
 		fix = fmt.Sprintf("add the scope %s at api.slack.com/apps, OAuth & Permissions, reinstall the app and start again: claybot serve", word(refusal.Needed))
 	}
-	return &connectors.PermanentError{Err: fmt.Errorf("%s: slack refuses %s: %s", method, field, code), Fix: fix}
+	return &connectors.PermanentError{Says: texts.StoppedToken, Err: fmt.Errorf("%s: slack refuses %s: %s", method, field, code), Fix: fix}
 }
 
 // noScope says, for users and models, that the app lacks a scope.

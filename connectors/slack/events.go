@@ -9,6 +9,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
 )
 
 // slackbot is the user id of Slack's own messages.
@@ -247,7 +248,8 @@ func at(ts string) claybot.Time {
 // workspace.
 func errRemoved(token string) error {
 	return &connectors.PermanentError{
-		Err: errors.New("the app was removed from the workspace or its token was revoked"),
-		Fix: "install it again at api.slack.com/apps and " + again(token, "xoxb-"),
+		Says: texts.StoppedRemoved,
+		Err:  errors.New("the app was removed from the workspace or its token was revoked"),
+		Fix:  "install it again at api.slack.com/apps and " + again(token, "xoxb-"),
 	}
 }

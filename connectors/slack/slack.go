@@ -20,6 +20,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
 )
 
 // Config is what a Connector needs. Zero fields mean the default.
@@ -227,8 +228,9 @@ func (c *Connector) checkTokens() error {
 	bot, app := c.cfg.BotToken, c.cfg.AppToken
 	if strings.HasPrefix(bot, "xapp-") && strings.HasPrefix(app, "xoxb-") {
 		return &connectors.PermanentError{
-			Err: fmt.Errorf("%s and %s are swapped", c.cfg.BotTokenName, c.cfg.AppTokenName),
-			Fix: "exchange their values and start again: claybot serve",
+			Says: texts.StoppedNoToken,
+			Err:  fmt.Errorf("%s and %s are swapped", c.cfg.BotTokenName, c.cfg.AppTokenName),
+			Fix:  "exchange their values and start again: claybot serve",
 		}
 	}
 	for _, t := range []struct{ field, value, prefix, page string }{
@@ -237,14 +239,16 @@ func (c *Connector) checkTokens() error {
 	} {
 		if t.value == "" {
 			return &connectors.PermanentError{
-				Err: fmt.Errorf("%s is missing", t.field),
-				Fix: fmt.Sprintf("copy it from api.slack.com/apps, %s, and %s", t.page, again(t.field, t.prefix)),
+				Says: texts.StoppedNoToken,
+				Err:  fmt.Errorf("%s is missing", t.field),
+				Fix:  fmt.Sprintf("copy it from api.slack.com/apps, %s, and %s", t.page, again(t.field, t.prefix)),
 			}
 		}
 		if !strings.HasPrefix(t.value, t.prefix) {
 			return &connectors.PermanentError{
-				Err: fmt.Errorf("%s does not begin with %s", t.field, t.prefix),
-				Fix: fmt.Sprintf("copy the right token from api.slack.com/apps, %s, and %s", t.page, again(t.field, t.prefix)),
+				Says: texts.StoppedNoToken,
+				Err:  fmt.Errorf("%s does not begin with %s", t.field, t.prefix),
+				Fix:  fmt.Sprintf("copy the right token from api.slack.com/apps, %s, and %s", t.page, again(t.field, t.prefix)),
 			}
 		}
 	}

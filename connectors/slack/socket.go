@@ -12,6 +12,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
 )
 
 // errClosed means that a socket closed before an acknowledgement was written.
@@ -125,8 +126,9 @@ func dismissed(reason string) error {
 		return nil
 	}
 	return &connectors.PermanentError{
-		Err: errors.New("socket mode is switched off for the app"),
-		Fix: "switch it on at api.slack.com/apps, Socket Mode, and start again: claybot serve",
+		Says: texts.StoppedSocketMode,
+		Err:  errors.New("socket mode is switched off for the app"),
+		Fix:  "switch it on at api.slack.com/apps, Socket Mode, and start again: claybot serve",
 	}
 }
 

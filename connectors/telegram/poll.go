@@ -14,6 +14,7 @@ import (
 
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // A loop is the polling of one Run.
@@ -290,8 +291,9 @@ func (l *loop) failed(ctx context.Context, err error) (time.Duration, error) {
 	case refusesToken(err):
 		errors.As(err, &r)
 		stop := &connectors.PermanentError{
-			Fix: "get the token from @BotFather (/mybots), set " + l.cfg.TokenName + " and start again",
-			Err: fmt.Errorf("telegram: the bot token is refused (%d)", r.code),
+			Says: texts.StoppedToken,
+			Fix:  "get the token from @BotFather (/mybots), set " + l.cfg.TokenName + " and start again",
+			Err:  fmt.Errorf("telegram: the bot token is refused (%d)", r.code),
 		}
 		l.pulse.Stop(stop.Error())
 		return 0, stop

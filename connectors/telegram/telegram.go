@@ -222,9 +222,9 @@ func (c *Connector) check() error {
 	genuine := c.botID != 0 && secret != "" || c.cfg.BaseURL != officialURL
 	switch {
 	case c.cfg.Token == "":
-		return &connectors.PermanentError{Fix: fix, Err: errors.New("telegram: there is no bot token")}
+		return &connectors.PermanentError{Says: texts.StoppedNoToken, Fix: fix, Err: errors.New("telegram: there is no bot token")}
 	case !genuine || strings.ContainsAny(c.cfg.Token, "/?# \t\r\n"):
-		return &connectors.PermanentError{Fix: fix, Err: errors.New("telegram: the bot token is malformed: want <digits>:<secret>")}
+		return &connectors.PermanentError{Says: texts.StoppedNoToken, Fix: fix, Err: errors.New("telegram: the bot token is malformed: want <digits>:<secret>")}
 	case c.send.err != nil:
 		return &connectors.PermanentError{Fix: "set TELEGRAM_API_URL to an http or https address, or leave it out", Err: c.send.err}
 	}
