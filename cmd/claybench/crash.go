@@ -55,6 +55,12 @@ func crash(ctx context.Context, o options, dir string) error {
 	if err := configure(dir, "off"); err != nil {
 		return err
 	}
+	clients, err := openClients(ctx, dir, chatsEach)
+	if err != nil {
+		return err
+	}
+	defer clients.stop()
+	chats, env = append(chats, clients.chats...), append(env, clients.env()...)
 	table, err := newTimetable(ctx, dir, taskFolder{dir})
 	if err != nil {
 		return err
