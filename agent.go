@@ -155,6 +155,8 @@ type Settings struct {
 	// ApprovedBy tells of those rules that a person made by approving something
 	// for good; the daemon keeps it.
 	ApprovedBy map[string]Approving `json:"approvedBy,omitempty"`
+	// ModelChoice tells of a Model that was chosen with /model; the daemon keeps it.
+	ModelChoice *ModelChoice `json:"modelChoice,omitempty"`
 	// Permissions narrow what the agent may do; nil: as the profile says. In stored
 	// settings the allowed tools are in Tools.
 	Permissions *Permissions `json:"permissions,omitempty"`
@@ -173,6 +175,19 @@ func (s Settings) Permitted() Permissions {
 type Approving struct {
 	By string `json:"by,omitempty"`
 	At Time   `json:"at"`
+}
+
+// A ModelChoice is the last command that chose the model of an agent.
+type ModelChoice struct {
+	Message MessageID `json:"message"`
+	By      string    `json:"by,omitempty"` // "connector/userId"; empty once an operator has changed the model since
+	At      Time      `json:"at"`
+	// Listed says that the choice counts only while the profile lists the model.
+	Listed bool `json:"listed,omitempty"`
+	// During is the run that had begun before the choice, and Was the model that it keeps;
+	// empty for that of the profile.
+	During RunID  `json:"during,omitempty"`
+	Was    string `json:"was,omitempty"`
 }
 
 // Background are the settings that a subagent was started with.

@@ -289,6 +289,7 @@ type order struct {
 	Undo    claybot.RunID     `json:"undo,omitempty"`    // that is undone
 	Message claybot.MessageID `json:"message,omitempty"` // by which
 	Voice   *people.Choice    `json:"voice,omitempty"`   // how claybot speaks from now on
+	Model   *modelOrder       `json:"model,omitempty"`   // that the agent has from now on
 }
 
 // order executes a command that changes something; taken reports whether m was one.
@@ -311,6 +312,8 @@ func (i *intake) order(ctx context.Context, agent claybot.Agent, m claybot.Agent
 		if c, text = i.people.Chosen(ctx, agent.Descriptor, m); c != nil {
 			o = &order{Voice: c}
 		}
+	case "model":
+		o, text = i.modelOrder(ctx, agent, m)
 	default:
 		return done, false, nil
 	}
@@ -349,6 +352,9 @@ func (i *intake) carryOut(ctx context.Context, agent claybot.Agent, m claybot.Ag
 	}
 	if o.Voice != nil {
 		return i.people.Choose(ctx, agent.Descriptor, *o.Voice)
+	}
+	if o.Model != nil {
+		return i.profiles.ChooseModel(ctx, agent, o.Model.Name, o.Model.Choice)
 	}
 	if o.Undo == "" {
 		return i.questions.Commands.Decide(ctx, agent, o.Decision)

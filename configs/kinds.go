@@ -222,6 +222,8 @@ func listKind(k key) setter {
 		return each(mcpPattern)
 	case "MCP hosts":
 		return each(hostPattern("api.example.org, *.example.org or api.example.org:8443"))
+	case "model names":
+		return each(modelName)
 	case "explored hosts":
 		return each(hostPattern("shop.example.org, localhost:3000 or *.example.org"))
 	case "private hosts":

@@ -26,6 +26,7 @@ type Profile struct {
 	Name          string
 	Match         []string `key:"match" class:"destination" kind:"match list"` // "connector", "connector:channel", "cron", "cron:uid" or "heartbeat"
 	Model         Model    `key:"model,leaf" class:"destination" kind:"model"`
+	Models        []string `key:"models" class:"narrowing" kind:"model names"` // that people may choose with /model; none: operators alone may choose
 	_             struct{} `key:"system_fallback" class:"harmless" kind:"system fallback"`
 	ContextWindow int64    `key:"context_window" class:"harmless" kind:"window"` // tokens; 0: that of the model
 	Prompt        string   `key:"prompt" class:"harmless"`                       // the system prompt; empty: the built-in one
@@ -423,6 +424,9 @@ func (p *draft) off(path, why string) string {
 	case "approvals", "quorum", "approvers":
 		p.Care.NoApproval = true
 		return noApproval
+	case "models":
+		p.Models = nil
+		return "only operators choose a model"
 	case "browser":
 		p.Workspace.Browser = false
 		return "there is no browser"

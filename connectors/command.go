@@ -29,6 +29,7 @@ var Commands = []Command{
 	{"usage", "show what I cost you, and what is left of your budgets"},
 	{"tasks", "list active subagents, reminders and scheduled tasks"},
 	{"privacy", "show who reads this conversation, and what I can read of you"},
+	{"model", "show or choose the model that answers here"},
 	{"language", "choose the language that I speak here"},
 	{"timezone", "choose the time zone of dates and times"},
 	{"context", "show how full my context is"},
@@ -69,7 +70,7 @@ func Interpret(m claybot.AgentMessage, prefixes, self string) (out claybot.Agent
 			break
 		}
 		m.Engine, m.Text = claybot.EnginePlan, rest
-	case "undo", "approve", "deny", "help", "status", "why", "start", "usage", "resend", "tasks", "privacy", "context", "compact", "language", "timezone":
+	case "undo", "approve", "deny", "help", "status", "why", "start", "usage", "resend", "tasks", "privacy", "context", "compact", "model", "language", "timezone":
 		m.Type, m.Command, m.Text = claybot.MessageCommand, word, rest
 	default:
 		toUs := addressed && strings.EqualFold(bot, self)

@@ -35,6 +35,7 @@ type Profile struct {
 	Policy   inbox.Policy
 	Deadline time.Duration // of a whole run; 2 h
 	Model    string        // for people to read, as are Address, Prompt and MaxSteps
+	Models   []string      // that people who are no operators may choose; none: they may not choose
 	Address  string        // the setting that says where the model is
 	Prompt   string
 	MaxSteps int
@@ -155,7 +156,7 @@ func (s *Profiles) Of(id claybot.AgentID, d claybot.Descriptor) Profile {
 
 func (s *Profiles) profileWith(d claybot.Descriptor, own claybot.Settings) Profile {
 	p := s.Profile(d)
-	p.Model, p.Engine = cmp.Or(own.Model, p.Model), cmp.Or(own.Engine, p.Engine)
+	p.Model, p.Engine = cmp.Or(s.modelOf(p, own), p.Model), cmp.Or(own.Engine, p.Engine)
 	p.Policy.WhenBusy = cmp.Or(inbox.WhenBusy(own.WhenBusy), p.Policy.WhenBusy)
 	p.Policy.ProcessBuffer = cmp.Or(inbox.ProcessBuffer(own.ProcessBuffer), p.Policy.ProcessBuffer)
 	if own.DebounceMS != nil {
@@ -173,7 +174,7 @@ func (s *Profiles) InForce(a claybot.Agent, own claybot.Settings) claybot.AgentS
 	}
 	st.Provider = &claybot.Provider{Profile: p.Name, Model: p.Model}
 	if b := st.Background; b != nil {
-		st.Provider.Model = cmp.Or(own.Model, b.Model, p.Model)
+		st.Provider.Model = cmp.Or(s.modelOf(s.Profile(a.Descriptor), own), b.Model, p.Model)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), readTime)
 	defer cancel()
@@ -250,7 +251,7 @@ func (s *Profiles) Configure(ctx context.Context, id claybot.AgentID, own claybo
 	if len(faults) > 0 {
 		return &questions.AnswerError{Faults: faults}
 	}
-	own.ApprovedBy = approvedBy(now.Own, own.Approved)
+	own.ApprovedBy, own.ModelChoice = approvedBy(now.Own, own.Approved), choiceAfter(now.Own, own)
 	if err := s.Index.SaveAgentSettings(ctx, id, own); err != nil {
 		return fmt.Errorf("save the settings of %s: %w", id, err)
 	}

@@ -160,7 +160,7 @@ func (d *daemon) society() subagents.Limits {
 func (d *daemon) profile(desc claybot.Descriptor) profiles.Profile {
 	p := d.config.Load().Profile(desc)
 	return profiles.Profile{
-		Name: p.Name, Engine: p.Engine.Name, Model: modelName(p.Model), Address: p.Model.AddressKey(), Prompt: p.Prompt, MaxSteps: p.MaxSteps, Forget: !p.Memory, Progress: p.Progress, Respond: p.Respond, Context: p.Context,
+		Name: p.Name, Engine: p.Engine.Name, Model: modelName(p.Model), Models: p.Models, Address: p.Model.AddressKey(), Prompt: p.Prompt, MaxSteps: p.MaxSteps, Forget: !p.Memory, Progress: p.Progress, Respond: p.Respond, Context: p.Context,
 		Acknowledge: profiles.Acknowledge(p.Acknowledge),
 		Policy: inbox.Policy{
 			Debounce: p.Inbox.Debounce, DebounceMax: p.Inbox.DebounceMax, MaxBatch: p.Inbox.MaxBatch,

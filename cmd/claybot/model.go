@@ -65,7 +65,7 @@ func (m *models) model(a claybot.Agent) configs.Model {
 
 // own returns the name of the model that an agent or its starter has chosen; empty for none.
 func (m *models) own(a claybot.Agent) string {
-	name := m.system().Profiles.OwnSettings(a.ID).Model
+	name := m.system().Profiles.OwnModel(a)
 	if bg := a.State.Background; name == "" && bg != nil {
 		return bg.Model
 	}
@@ -149,7 +149,7 @@ func modelNames(c *configs.Config) []string {
 		if p.Model.Demo() {
 			continue
 		}
-		names = append(names, p.Model.ID())
+		names = append(append(names, p.Model.ID()), p.Models...)
 		if p.Engine.Deep == nil {
 			continue
 		}

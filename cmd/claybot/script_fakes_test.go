@@ -402,6 +402,10 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 				return slices.ContainsFunc(q.Messages, func(m llm.Message) bool { return re.MatchString(m.Content) })
 			}), "no request has it"
 		})
+	case len(args) == 2 && args[0] == "asked": // model asked NAME: the newest request is for that model
+		if all := r.model.Requests(); all[len(all)-1].Model != args[1] {
+			ts.Fatalf("the newest request is for the model %s", all[len(all)-1].Model)
+		}
 	case len(args) == 2 && args[0] == "last-lacks": // model last-lacks TEXT: nothing in the newest request has it
 		all := r.model.Requests()
 		for _, m := range all[len(all)-1].Messages {
