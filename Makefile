@@ -4,6 +4,7 @@ VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev
 LINT     := 2.15.0
 FUZZTIME ?= 10s
 N        ?= 50
+T        ?= 0
 F        ?= 500
 S        ?= 10000
 # SQLite is C that was turned into Go, locked by its own rules: the race detector
@@ -52,8 +53,8 @@ lint: bin/golangci-lint ## vet and the other linters of .golangci.yml, and a go.
 fuzz: ## each fuzz target for FUZZTIME (10s)
 	./scripts/fuzz.sh $(FUZZTIME)
 
-crash: ## kill the real binary N times (50) under load and count what was lost
-	go run ./cmd/claybench -crash $(N)
+crash: ## kill the real binary N times (50) under load, in T threads (0) on each platform, and count what was lost
+	go run ./cmd/claybench -crash $(N) -threads $(T)
 
 faults: ## let one system call go wrong in each of F lives (500) of the daemon, and count what was lost
 	go run ./cmd/claybench -faults $(F)

@@ -51,8 +51,13 @@ func crash(ctx context.Context, o options, dir string) error {
 		return err
 	}
 	defer places.close()
+	memory := "off"
+	if o.threads > 0 {
+		places.openThreads(o.threads)
+		memory = "on, context: 0" // what others said in a thread would be answered twice
+	}
 	chats, env := places.chats, append(places.env, "OPENAI_API_KEY=sk-test-not-a-key", "OPENAI_BASE_URL="+modelURL)
-	if err := configure(dir, "off"); err != nil {
+	if err := configure(dir, memory); err != nil {
 		return err
 	}
 	clients, err := openClients(ctx, dir, chatsEach)
@@ -67,7 +72,7 @@ func crash(ctx context.Context, o options, dir string) error {
 	}
 	rig := &crashRig{
 		options: o, dir: dir, env: env, chats: chats, actor: actor, table: table,
-		rng: rand.New(rand.NewPCG(uint64(o.seed), 1)),
+		rng: rand.New(rand.NewPCG(uint64(o.seed), 1)), every: sayEvery * time.Duration(1+o.threads/4),
 	}
 	fmt.Printf("crash: %d kills, seed %d, %d chats\n", o.crash, o.seed, len(chats))
 	began := time.Now()
@@ -83,16 +88,25 @@ func crash(ctx context.Context, o options, dir string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("crash: %d kills in %v, %d messages, %d answered, %d ended in a notice\n",
-		o.crash, time.Since(began).Round(time.Second), r.said, r.answered, r.noticed)
-	fmt.Printf("crash: lost %d, ooo %d, unexplained dup %d, explained dup %d\n", r.lost, r.disorder, r.unexplained, r.explained)
-	fmt.Printf("subagents: %v\nsubagents: kills while some were: %v\ncron: %v\n", r.census, &actor.moments, r.instants)
+	fmt.Printf("crash: %d kills in %v, ", o.crash, time.Since(began).Round(time.Second))
 	if overlaps := model.Overlaps(); len(overlaps) > 0 {
 		return fmt.Errorf("an agent had two model calls at once: %s", overlaps[0])
 	}
-	if r.broken() > 0 {
-		stories := slices.Concat(r.stories, r.census.stories, r.instants.stories)
-		return fmt.Errorf("promises broken; repeat with: go run ./cmd/claybench -crash %d -seed %d\n%s", o.crash, o.seed, strings.Join(stories, "\n"))
+	return rig.tell(&r)
+}
+
+// tell prints a verdict; the error says what is broken.
+func (r *crashRig) tell(v *verdict) error {
+	fmt.Printf("%d messages, %d answered, %d ended in a notice\n", v.said, v.answered, v.noticed)
+	fmt.Printf("crash: lost %d, ooo %d, unexplained dup %d, explained dup %d, in another chat %d\n", v.lost, v.disorder, v.unexplained, v.explained, v.strayed)
+	fmt.Printf("memory: %v\n", &r.actor.memory)
+	fmt.Printf("subagents: %v\nsubagents: kills while some were: %v\ncron: %v\n", v.census, &r.actor.moments, v.instants)
+	if r.actor.memory.shared.Load() > 0 {
+		return errors.New("conversations share their memory")
+	}
+	if v.broken() > 0 {
+		stories := slices.Concat(v.stories, v.census.stories, v.instants.stories)
+		return fmt.Errorf("promises broken; repeat with: go run ./cmd/claybench -crash %d -threads %d -seed %d\n%s", r.crash, r.threads, r.seed, strings.Join(stories, "\n"))
 	}
 	return nil
 }
@@ -355,14 +369,15 @@ func (c *chat) outcome(word string) bool {
 
 // A verdict is what the judge found.
 type verdict struct {
-	said, answered, noticed, lost, disorder, explained, unexplained int
-	stories                                                         []string
-	census                                                          *census
-	instants                                                        *punctuality
+	said, answered, noticed, lost, disorder, explained, unexplained, strayed int
+
+	stories  []string
+	census   *census
+	instants *punctuality
 }
 
 func (v *verdict) broken() int {
-	return v.lost + v.disorder + v.unexplained + v.census.broken() + v.instants.broken()
+	return v.lost + v.disorder + v.unexplained + v.strayed + v.census.broken() + v.instants.broken()
 }
 
 // judge compares what was said with what is visible and what is on disk. A
@@ -385,6 +400,7 @@ func (r *crashRig) judge(ctx context.Context) (v verdict, err error) {
 			}
 		}
 		v.order(c)
+		v.strays(c)
 	}
 	v.instants, err = r.table.judge(ctx, a)
 	return v, err

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/claybot/claybot/llm"
 )
 
 // built is the daemon that the tests drive, made for the first that asks and
@@ -46,6 +48,15 @@ func TestCrash(t *testing.T) {
 		o.crash = 5
 	}
 	t.Logf("seed %d", o.seed)
+	if err := crash(t.Context(), o, t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Threads and topics of one person, killed under load and with edits: no reply is in another one, and
+// no request to the model has messages of two.
+func TestCrashInThreads(t *testing.T) {
+	o := options{crash: 3, threads: 5, seed: testSeed, bin: binary(t)}
 	if err := crash(t.Context(), o, t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
@@ -106,6 +117,22 @@ func TestBench(t *testing.T) {
 		if strings.Contains(string(text), bad) {
 			t.Errorf("a figure is %s:\n%s", bad, text)
 		}
+	}
+}
+
+// The judge sees a reply in another chat, and a request with messages of two.
+func TestStrays(t *testing.T) {
+	var v verdict
+	v.strays(&chat{said: []spoken{{marker: "m0-1"}}, replies: func() []string { return []string{"re m0-1", "re m1-1"} }})
+	if v.strayed != 1 {
+		t.Errorf("%d strayed, want 1", v.strayed)
+	}
+	var n memory
+	for _, text := range []string{"re m0-1 m0-2", "re m0-3 m1-1"} {
+		n.look([]llm.Message{{Role: llm.RoleUser, Content: "please answer m0-1"}, {Role: llm.RoleAssistant, Content: text}})
+	}
+	if n.shared.Load() != 1 {
+		t.Errorf("%v, want 1 shared", &n)
 	}
 }
 

@@ -31,6 +31,7 @@ func main() {
 	asSaboteur()
 	var o options
 	flag.IntVar(&o.crash, "crash", 0, "kill the daemon this often instead of measuring")
+	flag.IntVar(&o.threads, "threads", 0, "with -crash, people write in so many threads on each platform, with memory, instead of directly")
 	flag.IntVar(&o.faults, "faults", 0, "let a system call go wrong in each of so many lives of the daemon instead of measuring")
 	flag.IntVar(&o.leaks, "leaks", 0, "let people and agents pass on secrets in this many sequences instead of measuring")
 	flag.IntVar(&o.burst, "burst", 0, "start this many subagents at once and measure nothing else")
@@ -61,14 +62,15 @@ func main() {
 
 // options are the flags.
 type options struct {
-	crash  int
-	faults int
-	leaks  int
-	deny   bool // with leaks: nothing is approved
-	burst  int  // 0: everything is measured, with a burst of the usual size
-	stored int  // agents in the data directory; 0: everything is measured
-	watch  bool
-	kills  int // with watch
+	crash   int
+	threads int // with crash
+	faults  int
+	leaks   int
+	deny    bool // with leaks: nothing is approved
+	burst   int  // 0: everything is measured, with a burst of the usual size
+	stored  int  // agents in the data directory; 0: everything is measured
+	watch   bool
+	kills   int // with watch
 
 	scene string // of crashLoop; empty: all
 

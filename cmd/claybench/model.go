@@ -115,6 +115,7 @@ type actor struct {
 	// begins, and when that of one ends that fails.
 	begun, refused chan time.Time
 	moments        moments
+	memory         memory
 
 	mu     sync.Mutex
 	worked map[string]bool // names of the jobs that were answered
@@ -129,6 +130,7 @@ func newActor(thought, least, most time.Duration) *actor {
 
 // reply answers one request by what it says.
 func (a *actor) reply(r openaitest.Request) openaitest.Reply {
+	a.memory.look(r.Messages)
 	if len(r.Messages) > 0 {
 		text := llm.Unwrap(r.Messages[0].Content)
 		if m := taskForm.FindStringSubmatch(text); m != nil {
