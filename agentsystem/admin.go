@@ -245,7 +245,7 @@ func (a *Admin) RetryOutgoing(ctx context.Context, id string) (claybot.Outgoing,
 
 // DropOutgoing drops a message that was not sent; errors as RetryOutgoing.
 func (a *Admin) DropOutgoing(ctx context.Context, id string) (claybot.Outgoing, error) {
-	o, err := a.outbox.Discard(ctx, id, "dropped by an operator")
+	o, err := a.outbox.Discard(ctx, id, delivery.CauseDropped)
 	return a.changed(o, err, "dropped")
 }
 

@@ -7,10 +7,14 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 )
@@ -23,19 +27,28 @@ const (
 	clearEvery = time.Second
 	// alarmEvery is how often alarms look whether there is something to tell that operators do
 	// not know, and whether an operator can be reached now.
-	alarmEvery = 30 * time.Second
+	alarmEvery = time.Minute
 )
 
 // Alarms tell operators, over a connector that works, that another one has stopped for good,
-// once for each cause, across restarts as well, and that it works again. While no operator can
-// be reached, they try again.
+// once for each cause, across restarts as well, and that it works again; and of troubles, grouped
+// and at most once an hour each. While no operator can be reached, they try again.
 type alarms struct {
-	people *people.Directory
-	marks  storage.CheckpointSet // nil: a restart repeats a notice within the next hour
-	log    *slog.Logger
+	people    *people.Directory
+	marks     storage.CheckpointSet // nil: a restart repeats a notice within the next hour, and no trouble is told
+	outbox    storage.OutboxReader
+	index     storage.Index
+	sender    *delivery.Deliverer
+	instances platforms.Instances
+	disk      func() (overview.DiskStatus, error) // nil: unknown
+	member    func() string                       // the name of this one
+	log       *slog.Logger
 
-	mu   sync.Mutex
-	open map[string]stop // connectors of whose stop no operator knows yet
+	gaps atomic.Bool // operators may have to be told of gaps
+
+	mu      sync.Mutex
+	open    map[string]stop   // connectors of whose stop no operator knows yet
+	budgets map[string]string // budgets that stopped a run since the start, with their limits
 }
 
 // A stop is why a connector has stopped.
@@ -63,7 +76,7 @@ func (a *alarms) tellStop(ctx context.Context, name string, s stop) {
 		known, err = a.marks.Checkpoint(ctx, alarmPrefix+name)
 	}
 	if err == nil && known != s.cause {
-		told, err = a.people.TellOperators(ctx, hourly("stopped/"+name, s.cause), func(v texts.Voice) string { return v.ConnectorStopped(name, s.says) })
+		told, err = a.people.TellOperators(ctx, hourly("stopped/"+name, s.cause), nil, func(v texts.Voice) string { return v.ConnectorStopped(name, s.says) })
 	}
 	if err == nil && told > 0 && a.marks != nil {
 		err = a.marks.SetCheckpoint(ctx, alarmPrefix+name, s.cause)
@@ -93,7 +106,7 @@ func hourly(cause, content string) string {
 func (a *alarms) watch(ctx context.Context) {
 	tick := time.NewTicker(alarmEvery)
 	defer tick.Stop()
-	for {
+	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
 			return
@@ -104,6 +117,20 @@ func (a *alarms) watch(ctx context.Context) {
 		a.mu.Unlock()
 		for name, s := range open {
 			a.tellStop(ctx, name, s)
+		}
+		if a.marks == nil {
+			continue
+		}
+		for _, t := range a.troubles() {
+			if err := a.report(ctx, t); err != nil && ctx.Err() == nil {
+				a.log.Warn("failed to tell operators of a trouble, retrying", "trouble", t.name, "err", err)
+			}
+		}
+		if n%60 != 0 && !a.gaps.Load() { // at times those that another member has stored
+			continue
+		}
+		if err := a.tellGaps(ctx); err != nil && ctx.Err() == nil {
+			a.log.Warn("failed to tell operators that messages may be missing, retrying", "err", err)
 		}
 	}
 }
@@ -127,7 +154,7 @@ func (a *alarms) cleared(ctx context.Context, c connectors.Connector) {
 		case <-tick.C:
 		}
 	}
-	_, err = a.people.TellOperators(ctx, hourly("works/"+c.Name(), cause), func(v texts.Voice) string { return v.ConnectorWorks(c.Name()) })
+	_, err = a.people.TellOperators(ctx, hourly("works/"+c.Name(), cause), nil, func(v texts.Voice) string { return v.ConnectorWorks(c.Name()) })
 	if err == nil {
 		err = a.marks.SetCheckpoints(ctx, map[string]string{alarmPrefix + c.Name(): ""})
 	}

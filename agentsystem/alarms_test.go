@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/texts"
 )
 
@@ -76,7 +79,7 @@ func TestStoppedConnectorIsToldLater(t *testing.T) {
 		r.instances = map[string]string{"chat": "telegram"}
 		r.also = []connectors.Connector{dead}
 		r.start()
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour + time.Second) // not at the moment of a try
 		if got := r.chat.seen("boss"); len(got) != 0 {
 			t.Fatalf("an operator without a conversation reads %q", got)
 		}
@@ -89,6 +92,142 @@ func TestStoppedConnectorIsToldLater(t *testing.T) {
 		want := []string{"Dead has stopped, so nothing is received or sent there. `claybot doctor` says why, and what to do."}
 		if got := r.chat.seen("boss")[before:]; !slices.Equal(got, want) {
 			t.Errorf("the operator reads %q, want %q", got, want)
+		}
+	})
+}
+
+// bossReads returns what an operator reads, besides answers, from a place on.
+func (r *rig) bossReads(from int) []string {
+	r.Helper()
+	time.Sleep(2 * time.Minute)
+	return r.chat.seen("boss")[from:]
+}
+
+// bossy starts a system whose operator has a private conversation, and returns how much they have read.
+func (r *rig) bossy() int {
+	r.Helper()
+	r.instances = map[string]string{"chat": "telegram"}
+	r.start()
+	r.post(claybot.User("chat", "boss", "boss"), msg("b", "b"))
+	synctest.Wait()
+	return len(r.chat.seen("boss"))
+}
+
+// Operators read of replies that were given up: grouped, at most once an hour, once across
+// restarts and crashes, and not anew a day later.
+func TestLostRepliesAreTold(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.chat.judge = func(o claybot.Outgoing) verdict {
+			if o.Route.UserID == "boss" {
+				return verdict{}
+			}
+			return refused(false)
+		}
+		n := r.bossy()
+		r.say("one", "two")
+		one := []string{"I couldn't deliver 2 replies. `claybot outbox list --state failed` shows what failed and why, and `claybot outbox retry` sends it again."}
+		if got := r.bossReads(n); !slices.Equal(got, one) {
+			t.Fatalf("the operator reads %q, want %q", got, one)
+		}
+		r.say("three")
+		if got := r.bossReads(n); !slices.Equal(got, one) {
+			t.Errorf("the operator reads a second notice within an hour: %q", got)
+		}
+		r.crash()
+		r.start()
+		time.Sleep(time.Hour)
+		two := append(one, "I couldn't deliver 1 reply. `claybot outbox list --state failed` shows what failed and why, and `claybot outbox retry` sends it again.")
+		if got := r.bossReads(n); !slices.Equal(got, two) {
+			t.Errorf("the operator reads %q, want %q", got, two)
+		}
+		r.restart()
+		time.Sleep(25 * time.Hour)
+		if got := r.bossReads(n); !slices.Equal(got, two) {
+			t.Errorf("the operator reads %q, want %q", got, two)
+		}
+	})
+}
+
+// Operators read of dead routes of groups and of tasks, not of people who do not want to be written to.
+func TestDeadRoutesAreTold(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.chat.judge = func(o claybot.Outgoing) verdict {
+			if o.Route.UserID == "boss" {
+				return verdict{}
+			}
+			return refused(true)
+		}
+		n := r.bossy()
+		r.say("a")
+		if got := r.bossReads(n); len(got) != 0 {
+			t.Errorf("the operator reads of a person: %q", got)
+		}
+		group := msg("g", "g")
+		group.Context.Group = true
+		r.post(claybot.User("chat", "-100", "ann"), group)
+		want := []string{"I can't write to 1 group on Chat any more. `claybot status` lists the routes and why."}
+		if got := r.bossReads(n); !slices.Equal(got, want) {
+			t.Errorf("the operator reads %q, want %q", got, want)
+		}
+		task := claybot.Descriptor{Type: claybot.AgentCron, UID: "t1", Name: "Morning", Owner: "chat/ann"}
+		out := typed("t", claybot.MessageSystem, "report")
+		to := ann.Route()
+		out.Route = &to
+		r.post(task, out)
+		time.Sleep(time.Hour)
+		want = append(want, "The scheduled task “Morning” can't reach its chat any more. `claybot status` lists the routes and why.")
+		if got := r.bossReads(n); !slices.Equal(got, want) {
+			t.Errorf("the operator reads %q, want %q", got, want)
+		}
+	})
+}
+
+// Operators read of a nearly full disk, and again after there was room.
+func TestNearlyFullDiskIsTold(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		var free atomic.Int64
+		free.Store(1 << 40)
+		r.reports.Disk = func() (overview.DiskStatus, error) {
+			return overview.DiskStatus{Free: free.Load(), Total: 1 << 41}, nil
+		}
+		n := r.bossy()
+		for _, step := range []struct {
+			free int64
+			want int
+		}{{1 << 40, 0}, {1 << 20, 1}, {2 << 20, 1}, {1 << 40, 1}, {1 << 20, 2}} {
+			free.Store(step.free)
+			time.Sleep(2 * time.Hour)
+			if got := r.bossReads(n); len(got) != step.want || step.want > 0 && !strings.HasPrefix(got[0], "The disk with my data is nearly full.") {
+				t.Errorf("%d bytes are free: the operator reads %q", step.free, got)
+			}
+		}
+	})
+}
+
+// Operators read once that messages of all chats of a connector may be missing, unless they have
+// read that in their own chat there; also where no operator could be reached at first.
+func TestGapIsTold(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.instances = map[string]string{"chat": "telegram"}
+		r.start()
+		from := time.Now().Add(-30 * time.Hour)
+		for _, name := range []string{"far", "far", "chat"} {
+			if _, err := r.system.Missed(r.Context(), connectors.Missed{Connector: name, From: from, To: time.Now()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.crash()
+		r.start()
+		time.Sleep(time.Hour)
+		r.post(claybot.User("chat", "boss", "boss"), msg("b", "b"))
+		time.Sleep(time.Hour)
+		got := slices.DeleteFunc(r.chat.seen("boss"), func(s string) bool { return !strings.HasPrefix(s, "I couldn't reach ") })
+		if len(got) != 1 || !strings.HasPrefix(got[0], "I couldn't reach Far from ") {
+			t.Errorf("the operator reads %q", got)
 		}
 	})
 }

@@ -136,7 +136,10 @@ func (a *assembly) makeAgents() {
 		slots: make(chan struct{}, a.MaxRuns),
 	}
 	s.supervisor = &supervisor{
-		alarms:  &alarms{people: s.People, marks: a.Marks, log: a.Log},
+		alarms: &alarms{
+			people: s.People, marks: a.Marks, outbox: a.Outbox, index: a.Index, sender: s.deliverer, instances: a.Instances,
+			disk: a.Reports.Disk, member: a.Members.Name, log: a.Log,
+		},
 		members: a.Members, freed: s.follower.freed, recovery: s.Worker.Recovery, boot: s.Worker.Boot, boots: a.Boots, pending: a.pending, meter: a.Meter, log: a.Log,
 		voice: func(ctx context.Context, d claybot.Descriptor) texts.Voice {
 			return s.People.VoiceAt(ctx, d, d.Route())
@@ -180,7 +183,7 @@ func (a *assembly) makeIntake() {
 	}
 	s.receiver = &receiver{
 		agents: a.agents, index: a.Index, people: s.People, places: conversations{a.OwnThreads, a.Profile, a.Index, a.Runs, s.People, a.Inbox}, buttons: s.Questions.Buttons, parking: a.parking, worker: s.Worker, sender: s.deliverer, pending: a.pending,
-		meter: a.Meter, log: a.Log, notices: &notices{index: a.Index, people: s.People, sender: s.deliverer, log: a.Log},
+		meter: a.Meter, log: a.Log, notices: &notices{index: a.Index, people: s.People, sender: s.deliverer, alarms: s.supervisor.alarms, log: a.Log},
 	}
 }
 
@@ -193,7 +196,7 @@ func (a *assembly) makeControl() {
 		budgets: budgets.Config{
 			Agents: a.Index, Questions: a.Asked, Members: a.Members, Runs: limitedRuns{a.work, s.Questions.Ledger}, People: s.People,
 			Profile: func(d claybot.Descriptor) string { return a.Profile(d).Name }, Consoles: people.OperatorConsoles, Zone: a.Zone,
-			NewID: runs.NewID, Log: a.Log,
+			Stopped: s.supervisor.alarms.spent, NewID: runs.NewID, Log: a.Log,
 		},
 		Starter: &Starter{
 			intake: a.intake, parking: a.parking, files: files, index: a.Index, receipts: a.Inbox, answers: s.Questions.Answers, results: a.results,

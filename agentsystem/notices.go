@@ -31,6 +31,7 @@ type notices struct {
 	index  Index
 	people *people.Directory
 	sender *delivery.Deliverer
+	alarms *alarms
 	log    *slog.Logger
 }
 
@@ -115,6 +116,9 @@ func (n *notices) missed(ctx context.Context, m connectors.Missed) (untold int, 
 		told[r.ChannelID] = true
 		return len(told) != len(m.Channels), nil
 	})
+	if err == nil && m.Channels == nil {
+		err = n.alarms.missed(ctx, m)
+	}
 	n.log.Warn("messages may be missing", "connector", m.Connector, "from", m.From.UTC(), "to", m.To.UTC(), "chats", len(told), "untold", len(left))
 	return len(left), err
 }

@@ -95,6 +95,9 @@ type Config struct {
 	Profile func(claybot.Descriptor) string
 	// Zone returns the time zone of the users, in which days and months begin.
 	Zone func() *time.Location
+	// Stopped is called with the key and the limit, extensions included, of a hard budget that
+	// has stopped a run of a person who is no operator, or of no person; nil: no call.
+	Stopped func(key string, limit int64)
 	// NewID makes the id of a reservation.
 	NewID func() string
 	Log   *slog.Logger
@@ -165,7 +168,7 @@ func (l *Limiter) Reserve(ctx context.Context, c llm.Charge) (llm.Reservation, e
 		case !full && !l.cfg.Members.Retries(err):
 			return nil, fmt.Errorf("set money aside: %w", err)
 		case full && over.Left()+over.Reserved < over.Asked:
-			return nil, limitError(texts.Of(ctx), over, on, c)
+			return nil, l.stopped(ctx, over, on, c)
 		}
 		select {
 		case <-freed:
@@ -174,7 +177,7 @@ func (l *Limiter) Reserve(ctx context.Context, c llm.Charge) (llm.Reservation, e
 			if !full {
 				return nil, fmt.Errorf("set money aside: %w", err)
 			}
-			return nil, limitError(texts.Of(ctx), over, on, c)
+			return nil, l.stopped(ctx, over, on, c)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}

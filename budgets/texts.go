@@ -2,6 +2,7 @@ package budgets
 
 import (
 	"cmp"
+	"context"
 
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
@@ -34,4 +35,13 @@ func (l *Limiter) refusal(voice texts.Voice, who payer, fault string) *llm.Limit
 		text += "\n\n" + fault
 	}
 	return &llm.LimitError{Name: "a budget", Text: text}
+}
+
+// stopped is the error of a call that the store refused on a hard budget. Operators are told,
+// unless the budget is that of a program, or they read the refusal themselves.
+func (l *Limiter) stopped(ctx context.Context, o *storage.OverBudgetError, on applicable, c llm.Charge) error {
+	if l.cfg.Stopped != nil && !ofToken(o.Key) && !l.cfg.People.IsOperator(on.payer.root.OwnerID()) {
+		l.cfg.Stopped(o.Key, o.Limit+o.Extension)
+	}
+	return limitError(texts.Of(ctx), o, on, c)
 }

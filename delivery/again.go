@@ -63,3 +63,29 @@ func reply(o claybot.Outgoing) bool {
 	says := o.Kind == claybot.OutgoingAnswer || o.Kind == claybot.OutgoingFile || o.Kind == claybot.OutgoingNotice && o.Run != ""
 	return says && o.Shown == "" && !o.EditOnly && o.Mark == nil && !strings.HasPrefix(o.ID, NoticePrefix)
 }
+
+// Why a message failed that no reader misses.
+const (
+	CauseRevoked = "the receiver was revoked"
+	CauseDropped = "dropped by an operator"
+)
+
+// Lost reports whether a message is a reply that was given up although its reader is to have it.
+func Lost(o claybot.Outgoing) bool {
+	wanted := o.Cause != CauseRevoked && o.Cause != CauseDropped && o.Cause != storage.CauseRestored
+	return o.State == claybot.SendFailed && wanted && reply(o)
+}
+
+// Otherwise reports whether a failed reply, by its id, went, or goes, out in another way: on another route of
+// its reader, or because they asked for it again.
+func (d *Deliverer) Otherwise(ctx context.Context, failed string) (bool, error) {
+	for _, id := range []string{ReroutedPrefix + failed + "/1", AgainPrefix + failed} {
+		switch _, err := d.cfg.Reader.OutgoingByID(ctx, id); {
+		case err == nil:
+			return true, nil
+		case !errors.Is(err, storage.ErrNotFound):
+			return false, fmt.Errorf("look for %s: %w", id, err)
+		}
+	}
+	return false, nil
+}

@@ -95,7 +95,7 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 	}
 	for ctx.Err() == nil && !l.lost {
 		if !d.cfg.Allowed(x.o) {
-			x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: "the receiver was revoked"})
+			x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: CauseRevoked})
 			return true
 		}
 		if dead, ok := x.dead.confirm(ctx, channelOf(x.o.Route)); ok {

@@ -43,9 +43,9 @@ func (dir *Directory) NotifyOperators(ctx context.Context, key string, say func(
 }
 
 // TellOperators sends a notice to each operator in a conversation which they alone read, on
-// a connector that works, once for each key. It leaves out operators without one, and returns
-// how many there are with one.
-func (dir *Directory) TellOperators(ctx context.Context, key string, say func(texts.Voice) string) (count int, err error) {
+// a connector that works, once for each key. It leaves out operators without one and, unless
+// knows is nil, those who know already in their conversation, and returns how many there are with one.
+func (dir *Directory) TellOperators(ctx context.Context, key string, knows func(storage.IndexEntry, claybot.Route) bool, say func(texts.Voice) string) (count int, err error) {
 	var errs []error
 	told := make(map[claybot.AgentID]bool)
 	for _, owner := range dir.operators() {
@@ -54,7 +54,9 @@ func (dir *Directory) TellOperators(ctx context.Context, key string, say func(te
 			errs = append(errs, err)
 			continue
 		}
-		told[e.ID] = true
+		if told[e.ID] = true; knows != nil && knows(e, to) {
+			continue
+		}
 		errs = append(errs, dir.notifyOn(ctx, e, to, key+"/"+string(e.ID), say))
 	}
 	return len(told), errors.Join(errs...)

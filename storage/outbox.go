@@ -62,6 +62,9 @@ type OutgoingQuery struct {
 	Limit  int    // at most; 0: 50
 }
 
+// CauseRestored is why a message was not sent that a restored database had not sent yet.
+const CauseRestored = "the database was restored from a copy"
+
 // A Resolution is the end of an attempt. State is sent, failed, ambiguous, or
 // waiting for another try not before Due.
 type Resolution struct {

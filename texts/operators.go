@@ -1,6 +1,11 @@
 package texts
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 )
 
@@ -25,4 +30,43 @@ func (v Voice) ConnectorStopped(name, why string) string {
 // ConnectorWorks tells an operator that a connector which had stopped works again.
 func (v Voice) ConnectorWorks(name string) string {
 	return v.Say("%s works again.", connectors.Capital(name))
+}
+
+// RepliesLost tells an operator that replies were given up.
+func (v Voice) RepliesLost(n int) string {
+	return v.Count(int64(n), "I couldn't deliver %d reply.|I couldn't deliver %d replies.") + " " +
+		v.Say("`claybot outbox list --state failed` shows what failed and why, and `claybot outbox retry` sends it again.")
+}
+
+// RoutesDead tells an operator that groups, by the name of their connector, and scheduled tasks
+// can't be reached any more.
+func (v Voice) RoutesDead(groups map[string]int, tasks []string) string {
+	var all []string
+	for _, connector := range slices.Sorted(maps.Keys(groups)) {
+		all = append(all, v.Count(int64(groups[connector]), "I can't write to %d group on %s any more.|I can't write to %d groups on %s any more.", connectors.Capital(connector)))
+	}
+	for _, name := range tasks {
+		all = append(all, v.Say("The scheduled task “%s” can't reach its chat any more.", name))
+	}
+	return strings.Join(append(all, v.Say("`claybot status` lists the routes and why.")), " ")
+}
+
+// BudgetsSpent tells an operator that budgets stop runs of people or tasks.
+func (v Voice) BudgetsSpent(n int) string {
+	return v.Count(int64(n), "%d budget is used up and stops work.|%d budgets are used up and stop work.") + " " +
+		v.Say("`claybot budgets list` shows which, and `claybot budgets extend` raises one.")
+}
+
+// DiskLow tells an operator that the disk is nearly full.
+func (v Voice) DiskLow() string {
+	return v.Say("The disk with my data is nearly full. Please make room: without it, I can't take messages any more. `claybot status` shows how much is left.")
+}
+
+// GapOperators tells an operator that messages of all chats of a connector may be missing.
+func (v Voice) GapOperators(m connectors.Missed) string {
+	name := connectors.Capital(m.Connector)
+	if m.Assumed {
+		return v.Say("My clock was wrong, so I don't know how long I couldn't reach %s before %s. Messages sent there before then may be missing. I told the people who wrote lately.", name, v.Moment(claybot.At(m.To)))
+	}
+	return v.Say("I couldn't reach %s from %s to %s. Messages sent there during that time may be missing. I told the people who wrote lately.", name, v.Moment(claybot.At(m.From)), v.Moment(claybot.At(m.To)))
 }

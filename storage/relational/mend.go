@@ -223,7 +223,7 @@ func (db upkeep) EndRestored(ctx context.Context) (e storage.Ended, err error) {
 	open, err := db.openOutgoing(ctx)
 	for _, id := range open {
 		if err == nil {
-			err = outbox(db).Resolve(ctx, storage.Claim{}, id, storage.Resolution{State: claybot.SendFailed, Cause: "the database was restored from a copy"})
+			err = outbox(db).Resolve(ctx, storage.Claim{}, id, storage.Resolution{State: claybot.SendFailed, Cause: storage.CauseRestored})
 		}
 	}
 	if err != nil {

@@ -227,7 +227,7 @@ func markOf(v any) mark {
 		switch {
 		case v.Free < 100<<20:
 			return mark{"bad", "almost full: free up space, or messages cannot be stored"}
-		case v.Free < 1<<30 || v.Total > 0 && int(float64(v.Total-v.Free)/float64(v.Total)*100) >= 95:
+		case v.NearlyFull() || v.Total > 0 && int(float64(v.Total-v.Free)/float64(v.Total)*100) >= 95:
 			return mark{"warn", "low on space"}
 		}
 		return mark{"good", "enough space"}

@@ -1,0 +1,281 @@
+package agentsystem
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
+)
+
+const (
+	// troublePrefix starts the keys of the marks of what operators know of each trouble, and
+	// gapPrefix those of gaps of which they are still to be told.
+	troublePrefix = "notice/trouble/"
+	gapPrefix     = "notice/gap/"
+	// troubleEvery is the shortest time between two notices about one trouble.
+	troubleEvery = time.Hour
+	// lostPage is how many failed messages are looked through, and lostFor how old they may be.
+	lostPage = 200
+	lostFor  = 24 * time.Hour
+	// knownMost bounds what is remembered of one trouble.
+	knownMost = 500
+)
+
+// A trouble is a kind of fault of which operators are told, all faults of it together. A crash
+// between a notice and its mark repeats the notice only where it has more to say.
+type trouble struct {
+	name string // of its mark
+	// find returns what is wrong now, by key. A value that changed is wrong anew.
+	find func(ctx context.Context) (map[string]string, error)
+	// still reports whether what is wrong and not known is to be told; nil: it is.
+	still func(ctx context.Context, key string) (bool, error)
+	say   func(v texts.Voice, fresh []string) string
+	// present: what is not found any more is forgotten, so that its return is told.
+	present bool
+}
+
+// A knownTrouble is what operators know of a trouble, as its mark.
+type knownTrouble struct {
+	At    claybot.Time      `json:"at"` // of the last notice
+	Known map[string]string `json:"known"`
+}
+
+func (a *alarms) troubles() []trouble {
+	return []trouble{
+		{name: "lost", find: a.lost, still: a.stillLost, say: func(v texts.Voice, fresh []string) string { return v.RepliesLost(len(fresh)) }},
+		{name: "routes", find: a.deadRoutes, say: sayDeadRoutes},
+		{name: "budgets", find: a.spentBudgets, say: func(v texts.Voice, fresh []string) string { return v.BudgetsSpent(len(fresh)) }},
+		{name: "disk/" + a.member(), find: a.fullDisk, say: func(v texts.Voice, _ []string) string { return v.DiskLow() }, present: true},
+	}
+}
+
+// report tells operators of the faults of a trouble that they do not know.
+func (a *alarms) report(ctx context.Context, t trouble) error {
+	now, err := t.find(ctx)
+	if err != nil || len(now) == 0 && !t.present {
+		return err
+	}
+	key := troublePrefix + t.name
+	text, err := a.marks.Checkpoint(ctx, key)
+	if err != nil {
+		return err
+	}
+	var mark knownTrouble
+	if text != "" {
+		_ = json.Unmarshal([]byte(text), &mark) // what is damaged is replaced
+	}
+	fresh, err := t.fresh(ctx, now, mark.Known)
+	if err != nil {
+		return err
+	}
+	before := len(mark.Known)
+	if t.present || before > knownMost {
+		maps.DeleteFunc(mark.Known, func(k, _ string) bool { return now[k] == "" })
+	}
+	switch {
+	case len(fresh) == 0 && len(mark.Known) == before:
+		return nil
+	case len(fresh) > 0 && time.Since(mark.At.Time()) < troubleEvery:
+		return nil
+	case len(fresh) > 0:
+		told, err := a.people.TellOperators(ctx, hourly("trouble/"+t.name, strings.Join(fresh, "\n")), nil, func(v texts.Voice) string { return t.say(v, fresh) })
+		if err != nil || told == 0 {
+			return err
+		}
+		mark.At = claybot.Now()
+		if mark.Known == nil {
+			mark.Known = make(map[string]string)
+		}
+		for _, k := range fresh {
+			mark.Known[k] = now[k]
+		}
+	}
+	b, _ := json.Marshal(mark) // strings and a number always encode
+	return a.marks.SetCheckpoint(ctx, key, string(b))
+}
+
+// fresh returns the sorted keys of what is wrong now and to be told.
+func (t trouble) fresh(ctx context.Context, now, known map[string]string) ([]string, error) {
+	var all []string
+	for k, value := range now {
+		if known[k] == value {
+			continue
+		}
+		if t.still != nil {
+			if still, err := t.still(ctx, k); err != nil || !still {
+				if err != nil {
+					return nil, err
+				}
+				continue
+			}
+		}
+		all = append(all, k)
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// lost finds replies that were given up, except on dead routes.
+func (a *alarms) lost(ctx context.Context) (map[string]string, error) {
+	page, err := a.failed(ctx)
+	all := make(map[string]string)
+	for _, o := range page {
+		if _, dead := a.sender.Dead(o.Route); !dead && delivery.Lost(o) {
+			all[o.ID] = fmt.Sprint(int64(o.Tried))
+		}
+	}
+	return all, err
+}
+
+// stillLost reports whether a reply that was given up did not go out otherwise.
+func (a *alarms) stillLost(ctx context.Context, id string) (bool, error) {
+	otherwise, err := a.sender.Otherwise(ctx, id)
+	return !otherwise, err
+}
+
+// failed lists the messages that failed lately.
+func (a *alarms) failed(ctx context.Context) ([]claybot.Outgoing, error) {
+	page, err := a.outbox.OutgoingPage(ctx, storage.OutgoingQuery{State: claybot.SendFailed, Limit: lostPage})
+	return slices.DeleteFunc(page, func(o claybot.Outgoing) bool {
+		return time.Since(max(o.At, o.Tried).Time()) > lostFor
+	}), err
+}
+
+// Keys of dead routes: of a group, and of a task that answers on a dead route.
+const (
+	deadGroup = "group "
+	deadTask  = "task "
+)
+
+// deadRoutes finds groups whose route is dead, and tasks that answer on one. What a person
+// does with their own chat is up to them.
+func (a *alarms) deadRoutes(ctx context.Context) (map[string]string, error) {
+	dead := a.sender.DeadRoutes()
+	if len(dead) == 0 {
+		return nil, nil
+	}
+	all := make(map[string]string)
+	for _, r := range dead {
+		// Of Telegram, the id of a group is negative and that of a person is not.
+		if !a.instances.Direct(r.Connector, r.ChannelID, strings.TrimPrefix(r.ChannelID, "-")) {
+			all[deadGroup+r.String()] = fmt.Sprint(int64(r.Since))
+		}
+	}
+	page, err := a.failed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range page {
+		r, isDead := a.sender.Dead(o.Route)
+		if !isDead || o.Agent == "" || all[deadGroup+r.String()] != "" {
+			continue
+		}
+		d, err := a.index.IndexedDescriptor(ctx, o.Agent)
+		if err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return nil, err
+		}
+		if d.Type == claybot.AgentCron {
+			all[deadTask+cmp.Or(connectors.OneLine(d.Name, 80), d.UID)] = fmt.Sprint(int64(r.Since))
+		}
+	}
+	return all, nil
+}
+
+func sayDeadRoutes(v texts.Voice, fresh []string) string {
+	groups := make(map[string]int) // by connector
+	var tasks []string
+	for _, k := range fresh {
+		if name, task := strings.CutPrefix(k, deadTask); task {
+			tasks = append(tasks, name)
+			continue
+		}
+		connector, _, _ := strings.Cut(strings.TrimPrefix(k, deadGroup), "/")
+		groups[connector]++
+	}
+	return v.RoutesDead(groups, tasks)
+}
+
+// spent is called when a hard budget stops a run, with what the budget and its limit are.
+func (a *alarms) spent(key string, limit int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.budgets == nil || len(a.budgets) >= knownMost {
+		a.budgets = make(map[string]string)
+	}
+	a.budgets[key] = fmt.Sprint(limit)
+}
+
+// spentBudgets finds the budgets that stopped runs since the start.
+func (a *alarms) spentBudgets(context.Context) (map[string]string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.budgets), nil
+}
+
+// fullDisk finds out whether the disk of this member is nearly full.
+func (a *alarms) fullDisk(context.Context) (map[string]string, error) {
+	if a.disk == nil {
+		return nil, nil
+	}
+	disk, err := a.disk()
+	if err != nil || !disk.NearlyFull() {
+		return nil, nil //nolint:nilerr // how full it is is unknown
+	}
+	return map[string]string{"disk": "full"}, nil
+}
+
+// missed makes operators be told that messages of all chats of a connector may be missing. It
+// returns once that is durable.
+func (a *alarms) missed(ctx context.Context, m connectors.Missed) error {
+	if a.marks == nil {
+		return nil
+	}
+	b, err := json.Marshal(m)
+	a.gaps.Store(true)
+	if err == nil {
+		err = a.marks.SetCheckpoint(ctx, gapPrefix+m.Connector, string(b))
+	}
+	if err != nil {
+		return fmt.Errorf("store that messages of %s may be missing: %w", m.Connector, err)
+	}
+	return nil
+}
+
+// tellGaps tells operators of gaps, each once. An operator who wrote lately on the connector
+// has read of it there.
+func (a *alarms) tellGaps(ctx context.Context) error {
+	a.gaps.Store(false)
+	all, err := a.marks.ListCheckpoints(ctx, gapPrefix)
+	if err != nil || len(all) > 0 {
+		a.gaps.Store(true)
+	}
+	for _, mark := range all {
+		var m connectors.Missed
+		told := 1 // what is damaged is dropped
+		if json.Unmarshal([]byte(mark.Value), &m) == nil {
+			reads := func(e storage.IndexEntry, r claybot.Route) bool {
+				return r.Connector == m.Connector && !e.LastUserAt.Time().Before(m.From.Add(-gapRecent))
+			}
+			key := fmt.Sprintf("gap/operators/%s/%d", m.Connector, m.From.Unix())
+			told, err = a.people.TellOperators(ctx, key, reads, func(v texts.Voice) string { return v.GapOperators(m) })
+		}
+		if err == nil && told > 0 {
+			err = a.marks.SetCheckpoints(ctx, map[string]string{mark.Key: ""})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return err
+}
