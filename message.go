@@ -47,7 +47,7 @@ type AgentMessage struct {
 	ID      MessageID      `json:"id"`
 	Type    MessageType    `json:"type"`
 	Text    string         `json:"text,omitempty"`    // as typed; for a reset, what follows the command
-	Command string         `json:"command,omitempty"` // of a command message: help, status, why, start, context, compact, model, language, timezone, undo, approve, deny, unknown
+	Command string         `json:"command,omitempty"` // of a command message: help, status, why, start, context, compact, model, language, timezone, undo, approve, deny, pair, allow, unknown
 	From    Sender         `json:"from,omitzero"`
 	Context MessageContext `json:"context,omitzero"`
 	At      Time           `json:"at"`

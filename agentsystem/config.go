@@ -2,8 +2,10 @@ package agentsystem
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -94,6 +96,9 @@ type Settings struct {
 	Operators func() []string
 	// Instances are the platforms of the connectors that are not named as theirs.
 	Instances platforms.Instances
+	// ParseAllowed reads a person or a channel as /allow names it, connector:id; nil: any
+	// connector and any id. An error says in words what is wrong.
+	ParseAllowed func(string) (connector, subject string, err error)
 	// Zone is where the people are, for the times that they read; nil, or a nil result,
 	// is UTC.
 	Zone func() *time.Location
@@ -192,6 +197,9 @@ func (cfg Config) withDefaults() Config {
 	if cfg.UserSecrets == nil {
 		cfg.UserSecrets = func() UserSecrets { return MaskSecrets }
 	}
+	if cfg.ParseAllowed == nil {
+		cfg.ParseAllowed = anySubject
+	}
 	zone := cfg.Zone
 	cfg.Zone = func() *time.Location {
 		if zone != nil {
@@ -202,6 +210,15 @@ func (cfg Config) withDefaults() Config {
 		return time.UTC
 	}
 	return cfg
+}
+
+// anySubject reads connector:id, whatever both are.
+func anySubject(who string) (connector, subject string, err error) {
+	connector, subject, ok := strings.Cut(who, ":")
+	if !ok || connector == "" || subject == "" {
+		err = errors.New("want connector:id")
+	}
+	return connector, subject, err
 }
 
 // A Meter observes messages and runs. Its methods are called concurrently: they must be

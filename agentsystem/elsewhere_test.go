@@ -85,8 +85,9 @@ func (v *versions) SaveAgentSettings(ctx context.Context, id claybot.AgentID, s 
 	return v.count(v.Index.SaveAgentSettings(ctx, id, s), settings)
 }
 
-func (v *versions) Grant(ctx context.Context, g storage.Grant) error {
-	return v.count(v.Access.Grant(ctx, g), access)
+func (v *versions) Grant(ctx context.Context, g storage.Grant, notice ...claybot.Outgoing) ([]claybot.Outgoing, error) {
+	out, err := v.Access.Grant(ctx, g, notice...)
+	return out, v.count(err, access)
 }
 
 func (v *versions) Revoke(ctx context.Context, connector, subject string) error {

@@ -41,6 +41,8 @@ type intake struct {
 	command   func(context.Context, claybot.Agent, claybot.AgentMessage) (string, error)
 	connector func(name string) connectors.Connector
 	secrets   func() UserSecrets
+	// subject reads a person or a channel as /allow names it.
+	subject func(string) (connector, subject string, err error)
 	// most is how many messages a person may write in a minute; 0: any number.
 	most  func() int
 	flood flood
@@ -102,6 +104,10 @@ func (i *intake) acceptAsked(ctx context.Context, agent claybot.Agent, m claybot
 	m = i.cleaned(m)
 	if m.At == 0 {
 		m.At = claybot.Now()
+	}
+	m = i.known(agent, m)
+	if done, taken, err := i.admit(ctx, agent, m); taken || err != nil {
+		return done, err
 	}
 	if done, taken, err := i.order(ctx, agent, m); taken || err != nil {
 		return done, err

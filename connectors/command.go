@@ -36,6 +36,13 @@ var Commands = []Command{
 	{"compact", "compact our conversation now"},
 }
 
+// OperatorCommands are the commands for operators alone: menus do not show them, and to other
+// people they are unknown.
+var OperatorCommands = []Command{
+	{"pair", "list pairing requests; approve one by its code"},
+	{"allow", "give a person or a channel access by a stable id"},
+}
+
 // Unknown is the Command of what looks like a command that there is not: a word with a slash,
 // in a message to the bot. Text is the word.
 const Unknown = "unknown"
@@ -59,6 +66,7 @@ func Interpret(m claybot.AgentMessage, prefixes, self string) (out claybot.Agent
 	}
 	word, bot, addressed := strings.Cut(word, "@")
 	word = strings.ToLower(word)
+	toUs := addressed && strings.EqualFold(bot, self)
 	switch word {
 	case "reset", "new":
 		m.Type, m.Text = claybot.MessageReset, rest
@@ -72,8 +80,12 @@ func Interpret(m claybot.AgentMessage, prefixes, self string) (out claybot.Agent
 		m.Engine, m.Text = claybot.EnginePlan, rest
 	case "undo", "approve", "deny", "help", "status", "why", "start", "usage", "resend", "tasks", "privacy", "context", "compact", "model", "language", "timezone":
 		m.Type, m.Command, m.Text = claybot.MessageCommand, word, rest
+	case "pair", "allow":
+		if !toUs && (addressed || m.Context.Unaddressed) {
+			return m, true
+		}
+		m.Type, m.Command, m.Text = claybot.MessageCommand, word, rest
 	default:
-		toUs := addressed && strings.EqualFold(bot, self)
 		if text[0] != '/' || !commandWord.MatchString(word) || !toUs && (addressed || m.Context.Unaddressed) {
 			return m, true
 		}

@@ -53,7 +53,7 @@ func (o *Answers) Answer(ctx context.Context, agent claybot.Agent, m claybot.Age
 	case connectors.Unknown:
 		return v.UnknownCommand(m.Text), nil
 	}
-	return v.Help(), nil
+	return v.Help(o.People.ReadsCauses(agent, m)), nil
 }
 
 // agentStatus returns what the author of m may see: their own agent and whether claybot

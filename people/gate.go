@@ -286,15 +286,6 @@ func (g *Gate) pairings(ctx context.Context) ([]storage.Pairing, error) {
 	return open, nil
 }
 
-// approve gives access to the person who holds the code.
-func (g *Gate) approve(ctx context.Context, code string) (storage.Pairing, error) {
-	p, err := g.find(ctx, code)
-	if err != nil {
-		return storage.Pairing{}, err
-	}
-	return p, g.Grant(ctx, storage.Grant{Connector: p.Connector, Subject: p.UserID, Name: p.Name, At: claybot.Now()})
-}
-
 // find looks up a code and counts every wrong one.
 func (g *Gate) find(ctx context.Context, code string) (storage.Pairing, error) {
 	g.mu.Lock()
@@ -335,14 +326,26 @@ func (g *Gate) countWrong(now time.Time) {
 
 // Grant gives access, and stores that first.
 func (g *Gate) Grant(ctx context.Context, x storage.Grant) error {
-	if err := g.store.Grant(ctx, x); err != nil {
-		return fmt.Errorf("grant %s:%s: %w", x.Connector, x.Subject, err)
+	_, err := g.grant(ctx, x)
+	return err
+}
+
+// grant is Grant with a notice that is stored with the grant; it returns the notice as stored.
+func (g *Gate) grant(ctx context.Context, x storage.Grant, notice ...claybot.Outgoing) ([]claybot.Outgoing, error) {
+	out, err := g.store.Grant(ctx, x, notice...)
+	if err != nil {
+		return nil, fmt.Errorf("grant %s:%s: %w", x.Connector, x.Subject, err)
 	}
+	g.Remember(x)
+	return out, nil
+}
+
+// Remember notes a grant that was stored in another way than by Grant.
+func (g *Gate) Remember(x storage.Grant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.grants[subject{x.Connector, x.Subject}] = x
 	g.changes++
-	return nil
 }
 
 // Revoke removes access, in the store first.

@@ -41,6 +41,8 @@ type Agents interface {
 // A Sender sends notices; see delivery.Deliverer.
 type Sender interface {
 	Send(ctx context.Context, out ...claybot.Outgoing) (int, error)
+	// Hand passes on messages that are in the outbox already.
+	Hand(out []claybot.Outgoing)
 	SendOnce(ctx context.Context, o claybot.Outgoing, key, text string) error
 	// Reachable reports whether a message on a route is likely to arrive.
 	Reachable(r claybot.Route) bool

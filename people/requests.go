@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -17,19 +16,32 @@ func (dir *Directory) Pairings(ctx context.Context) ([]storage.Pairing, error) {
 
 // Approve gives access to the person who holds the code, and notifies them.
 func (dir *Directory) Approve(ctx context.Context, code string) (storage.Pairing, error) {
-	p, err := dir.Gate.approve(ctx, code)
+	p, grant, notice, err := dir.Approval(ctx, code)
+	if err != nil {
+		return p, err
+	}
+	out, err := dir.grant(ctx, grant, notice)
 	if err != nil {
 		return p, err
 	}
 	dir.cfg.Log.Info("pairing approved", "connector", p.Connector, "user", p.UserID)
-	route := claybot.Route{Connector: p.Connector, ChannelID: p.ChannelID, UserID: p.UserID}
-	_, err = dir.cfg.Sender.Send(ctx, claybot.Outgoing{
-		ID: runs.NewID(), Kind: claybot.OutgoingPairing, Route: route, Text: dir.VoiceAt(ctx, claybot.User(p.Connector, p.ChannelID, p.UserID), route).Approved(), Part: 1, Parts: 1, At: claybot.Now(),
-	})
-	if err != nil {
-		return p, fmt.Errorf("notify the user: %w", err)
-	}
+	dir.cfg.Sender.Hand(out)
 	return p, nil
+}
+
+// Approval returns what the approval of the request with a code stores: the grant, and the notice
+// to its person, which a request has once. It stores nothing, but it counts a wrong code.
+func (dir *Directory) Approval(ctx context.Context, code string) (storage.Pairing, storage.Grant, claybot.Outgoing, error) {
+	p, err := dir.Gate.find(ctx, code)
+	if err != nil {
+		return storage.Pairing{}, storage.Grant{}, claybot.Outgoing{}, err
+	}
+	d := claybot.User(p.Connector, p.ChannelID, p.UserID)
+	notice := claybot.Outgoing{
+		ID: fmt.Sprintf("approved/%s/%s/%d", p.Connector, p.UserID, p.At), Kind: claybot.OutgoingPairing, Route: d.Route(),
+		Text: dir.VoiceAt(ctx, d, d.Route()).Approved(), Part: 1, Parts: 1, At: claybot.Now(),
+	}
+	return p, storage.Grant{Connector: p.Connector, Subject: p.UserID, Name: p.Name, At: claybot.Now()}, notice, nil
 }
 
 // Deny removes a request without a notice to the person.

@@ -10,9 +10,9 @@ import (
 type Access interface {
 	// Grants lists all grants.
 	Grants(ctx context.Context) ([]Grant, error)
-	// Grant stores a grant and removes the pairing request of its user. It is
-	// idempotent.
-	Grant(ctx context.Context, g Grant) error
+	// Grant stores a grant, removes the pairing request of its user, and adds notice to the
+	// outbox in the same commit. It is idempotent.
+	Grant(ctx context.Context, g Grant, notice ...claybot.Outgoing) ([]claybot.Outgoing, error)
 	// Revoke removes a grant; ErrNotFound.
 	Revoke(ctx context.Context, connector, subject string) error
 	// Pairings lists all requests, also expired ones, oldest first.

@@ -157,6 +157,8 @@ type Posting struct {
 	// applies only to a message that waits for a run.
 	Replies []claybot.Outgoing
 	IfIdle  []claybot.Outgoing
+	// Grant is stored with the message, see Access.Grant, unless the message is a duplicate.
+	Grant *Grant
 	// Late is the text of the silent system message that an edit becomes if a run has taken
 	// the message; empty: it becomes none. Replies of a deletion apply if it canceled a run.
 	Late string

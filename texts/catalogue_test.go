@@ -180,7 +180,7 @@ func TestLanguages(t *testing.T) {
 }
 
 func commandHelp() (all []string) {
-	for _, c := range connectors.Commands {
+	for _, c := range slices.Concat(connectors.Commands, connectors.OperatorCommands) {
 		all = append(all, c.Help)
 	}
 	return all

@@ -38,11 +38,15 @@ func (v Voice) Approved() string {
 	return v.Say("Your access is approved. Send me a message at any time; /help shows what I can do.")
 }
 
-// Help lists the commands.
-func (v Voice) Help() string {
+// Help lists the commands, with those of operators for an operator.
+func (v Voice) Help(operator bool) string {
+	all := connectors.Commands
+	if operator {
+		all = slices.Concat(all, connectors.OperatorCommands)
+	}
 	var b strings.Builder
 	b.WriteString(v.Say("Send me a message and I'll answer. I also understand these commands:") + "\n\n")
-	for _, c := range connectors.Commands {
+	for _, c := range all {
 		fmt.Fprintf(&b, "- %s: %s\n", v.In("/"+c.Name), v.In(c.Help))
 	}
 	return strings.TrimSuffix(b.String(), "\n")

@@ -146,9 +146,9 @@ func (v Voice) In(text string) string {
 var commandWords = lazyregexp.New(`(?:^|[\s(“"*` + "`" + `])/(?:` + commandNames() + `)\b`)
 
 func commandNames() string {
-	names := make([]string, len(connectors.Commands))
-	for i, c := range connectors.Commands {
-		names[i] = regexp.QuoteMeta(c.Name)
+	var names []string
+	for _, c := range slices.Concat(connectors.Commands, connectors.OperatorCommands) {
+		names = append(names, regexp.QuoteMeta(c.Name))
 	}
 	return strings.Join(names, "|")
 }

@@ -119,7 +119,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 			Later: s.db, Texts: s.db, Asked: s.db, Marks: s.db, Parking: s.db,
 		},
 		Settings: agentsystem.Settings{
-			Profile: d.profile, Admission: d.admission, Society: d.society, Operators: d.operators, Zone: d.zone, Language: d.language, Instances: c.Connectors.Platforms(),
+			Profile: d.profile, Admission: d.admission, Society: d.society, Operators: d.operators, ParseAllowed: d.parseAllowed, Zone: d.zone, Language: d.language, Instances: c.Connectors.Platforms(),
 			OwnThreads:    d.ownThreads,
 			NoteEdits:     func() bool { return d.config.Load().Sessions.Edits == configs.EditsNote },
 			RunsPerMinute: func() int { return d.config.Load().Limits.RunsPerMinute },
@@ -144,6 +144,11 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 			},
 		},
 	}
+}
+
+func (d *daemon) parseAllowed(who string) (connector, subject string, err error) {
+	a, err := d.config.Load().ParseAllowed(who)
+	return a.Connector, a.Subject, err
 }
 
 func (d *daemon) operators() []string { return d.config.Load().Access.Operators }

@@ -442,7 +442,7 @@ func TestCarryRefuses(t *testing.T) {
 	if v, err := db.Checkpoint(ctx, "installation"); err != nil || v != "x" {
 		t.Errorf("after an import that was not finished the mark is %q, %v", v, err)
 	}
-	if err := db.Grant(ctx, storage.Grant{Connector: "telegram", Subject: "1001", Name: "Ann"}); err != nil {
+	if _, err := db.Grant(ctx, storage.Grant{Connector: "telegram", Subject: "1001", Name: "Ann"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := createTarget(ctx, shared(address)); exitCode(err) != exitConfig || !strings.Contains(fmt.Sprint(err), "not empty") {

@@ -43,12 +43,21 @@ func (r *revocable) Revoke(ctx context.Context, connector, subject string) error
 }
 
 // Grant implements storage.Access.
-func (r *revocable) Grant(ctx context.Context, g storage.Grant) error {
-	err := r.DB.Grant(ctx, g)
+func (r *revocable) Grant(ctx context.Context, g storage.Grant, notice ...claybot.Outgoing) ([]claybot.Outgoing, error) {
+	out, err := r.DB.Grant(ctx, g, notice...)
 	if err == nil {
 		r.note(nil, []string{personKey(g.Connector, g.Subject)})
 	}
-	return err
+	return out, err
+}
+
+// Post implements storage.Inbox.
+func (r *revocable) Post(ctx context.Context, p storage.Posting) (storage.Posted, error) {
+	done, err := r.DB.Post(ctx, p)
+	if err == nil && p.Grant != nil && done.Added {
+		r.note(nil, []string{personKey(p.Grant.Connector, p.Grant.Subject)})
+	}
+	return done, err
 }
 
 // SetCheckpoint implements storage.Checkpoints.

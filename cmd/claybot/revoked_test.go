@@ -43,7 +43,7 @@ func (l *life) approve(key string, yes bool) {
 	var err error
 	switch {
 	case what == "person" && yes:
-		err = db.Grant(ctx, storage.Grant{Connector: "telegram", Subject: name, At: claybot.Now()})
+		_, err = db.Grant(ctx, storage.Grant{Connector: "telegram", Subject: name, At: claybot.Now()})
 	case what == "person":
 		err = db.Revoke(ctx, "telegram", name)
 	case what == "skill":

@@ -21,23 +21,32 @@ func (db access) Grants(ctx context.Context) ([]storage.Grant, error) {
 }
 
 // Grant implements storage.Access. A repeat keeps the first grant.
-func (db access) Grant(ctx context.Context, g storage.Grant) error {
+func (db access) Grant(ctx context.Context, g storage.Grant, notice ...claybot.Outgoing) ([]claybot.Outgoing, error) {
+	out, err := write(ctx, db, func(c *Conn) ([]claybot.Outgoing, error) {
+		out, err := enqueue(c, c.now(), "", notice)
+		if err != nil {
+			return nil, err
+		}
+		return out, saveGrant(c, g)
+	})
+	return result(out, err, "grant %s:%s", g.Connector, g.Subject)
+}
+
+// saveGrant stores a grant in the transaction, as its last change.
+func saveGrant(c *Conn, g storage.Grant) error {
 	if g.At == 0 {
 		g.At = claybot.Now()
 	}
-	err := db.update(ctx, func(c *Conn) error {
-		err := c.do("INSERT INTO grants (connector, subject, name, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-			g.Connector, g.Subject, g.Name, g.At)
-		if err != nil {
-			return err
-		}
-		err = c.do(`DELETE FROM pairings WHERE connector = ?1 AND ("user" = ?2 OR channel = ?2)`, g.Connector, g.Subject)
-		if err != nil {
-			return err
-		}
-		return changedBy(c, versionAccess)
-	})
-	return failed(err, "grant %s:%s", g.Connector, g.Subject)
+	err := c.do("INSERT INTO grants (connector, subject, name, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+		g.Connector, g.Subject, g.Name, g.At)
+	if err != nil {
+		return err
+	}
+	err = c.do(`DELETE FROM pairings WHERE connector = ?1 AND ("user" = ?2 OR channel = ?2)`, g.Connector, g.Subject)
+	if err != nil {
+		return err
+	}
+	return changedBy(c, versionAccess)
 }
 
 func (db access) Revoke(ctx context.Context, connector, subject string) error {

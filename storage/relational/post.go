@@ -91,7 +91,9 @@ func postMessage(c *Conn, p storage.Posting) (storage.Posted, error) {
 	if done.Skipped != "" || done.Started != nil { // it waits for no run
 		replies = slices.DeleteFunc(slices.Clone(replies), func(o claybot.Outgoing) bool { return o.Mark != nil })
 	}
-	done.Outbox, err = enqueue(c, at, string(m.ID), replies)
+	if done.Outbox, err = enqueue(c, at, string(m.ID), replies); err == nil && p.Grant != nil {
+		err = saveGrant(c, *p.Grant)
+	}
 	return done, err
 }
 

@@ -8,12 +8,12 @@ import (
 var accessTests = []storeTest{
 	{"grants", func(b *bed) {
 		g := storage.Grant{Connector: "telegram", Subject: "U1", Name: "Ann", At: 5}
-		b.noError(b.Grant(b.ctx, g))
+		ok(b.Grant(b.ctx, g))(b)
 		again := g
 		again.At = 9
-		b.noError(b.Grant(b.ctx, again))
+		ok(b.Grant(b.ctx, again))(b)
 		channel := storage.Grant{Connector: "slack", Subject: "C1", At: 7}
-		b.noError(b.Grant(b.ctx, channel))
+		ok(b.Grant(b.ctx, channel))(b)
 		b.equal("grants", ok(b.Grants(b.ctx))(b), []storage.Grant{g, channel})
 		b.noError(b.Revoke(b.ctx, "telegram", "U1"))
 		b.is(b.Revoke(b.ctx, "telegram", "U1"), storage.ErrNotFound)
@@ -33,11 +33,26 @@ var accessTests = []storeTest{
 			b.Fatal("two people got one code")
 		}
 		b.equal("no reply to a refused one", len(ok(b.Unsent(b.ctx, dest, 0, 9))(b)), 1)
-		b.noError(b.Grant(b.ctx, storage.Grant{Connector: "telegram", Subject: "U1"}))
+		ok(b.Grant(b.ctx, storage.Grant{Connector: "telegram", Subject: "U1"}))(b)
 		b.equal("granted", ok(b.Pairings(b.ctx))(b), []storage.Pairing{q})
 		b.noError(b.DropPairing(b.ctx, q.Code))
 		b.is(b.DropPairing(b.ctx, q.Code), storage.ErrNotFound)
 		b.equal("none", len(ok(b.Pairings(b.ctx))(b)), 0)
+	}},
+	{"a grant with its notice", func(b *bed) {
+		g := storage.Grant{Connector: "telegram", Subject: "U1", At: 5}
+		b.equal("notice", outIDs(ok(b.Grant(b.ctx, g, reply("n1")))(b)), []string{"n1"})
+		b.equal("a known notice", len(ok(b.Grant(b.ctx, g, reply("n1")))(b)), 0)
+	}},
+	{"a grant with a message", func(b *bed) {
+		g := storage.Grant{Connector: "telegram", Subject: "U1", At: 5}
+		p := storage.Posting{To: b.agent, Message: userMessage("c1"), Skip: "command", Replies: []claybot.Outgoing{reply("n1")}, Grant: &g}
+		b.equal("added", ok(b.Post(b.ctx, p))(b).Added, true)
+		b.equal("granted", ok(b.Grants(b.ctx))(b), []storage.Grant{g})
+		b.noError(b.Revoke(b.ctx, "telegram", "U1"))
+		b.again()
+		b.equal("a duplicate", ok(b.Post(b.ctx, p))(b).Added, false)
+		b.equal("stays revoked", len(ok(b.Grants(b.ctx))(b)), 0)
 	}},
 	{"marks", func(b *bed) {
 		b.equal("missing", ok(b.Checkpoint(b.ctx, "telegram/poll"))(b), "")

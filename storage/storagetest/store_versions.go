@@ -26,7 +26,7 @@ var versionTests = []storeTest{
 		}
 		grows("nothing was changed", false, false)
 		bob := storage.Grant{Connector: "telegram", Subject: "bob"}
-		b.noError(b.Grant(b.ctx, bob))
+		ok(b.Grant(b.ctx, bob))(b)
 		grows("a grant", true, false)
 		b.noError(b.Revoke(b.ctx, bob.Connector, bob.Subject))
 		grows("a revoke", true, false)

@@ -1,0 +1,101 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
+)
+
+// admits reports whether a message is /pair or /allow.
+func admits(m claybot.AgentMessage) bool {
+	return m.Type == claybot.MessageCommand && (m.Command == "pair" || m.Command == "allow")
+}
+
+// known returns a message as other people than operators send it: to them, /pair and /allow are
+// unknown commands.
+func (i *intake) known(agent claybot.Agent, m claybot.AgentMessage) claybot.AgentMessage {
+	if admits(m) && !i.byOperator(agent, m) {
+		m.Command, m.Text = connectors.Unknown, m.Command
+	}
+	return m
+}
+
+// admit executes /pair and /allow of an operator; taken reports whether m was one. The grant, the
+// notice to the new person and the answer are stored with the command, so a redelivered command
+// does nothing: it counts no code as wrong that it has used up, and restores no access that was
+// revoked since.
+func (i *intake) admit(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (done storage.Posted, taken bool, err error) {
+	if !admits(m) {
+		return done, false, nil
+	}
+	if before, err := i.questions.Texts.StoredAs(ctx, m.ID); err != nil || before.Type != "" {
+		return done, true, inbox.Unfinished(err)
+	}
+	p := storage.Posting{To: agent.ID, Message: m, Skip: "command"}
+	var text string
+	switch v := texts.Of(ctx); {
+	case !i.people.ReadsCauses(agent, m) || i.people.AudienceOf(agent.Descriptor, claybot.Route{}).Place != "":
+		text = v.In(texts.OperatorsAlone)
+	case m.Command == "allow":
+		p.Grant, text = i.allowed(ctx, m)
+	default:
+		p.Grant, p.Replies, text, err = i.paired(ctx, m)
+	}
+	if err != nil {
+		return done, true, err
+	}
+	p.Replies = append(i.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), text), p.Replies...)
+	if done, err = i.inboxes.Post(ctx, p); err != nil || !done.Added {
+		return done, true, err
+	}
+	if g := p.Grant; g != nil {
+		i.people.Remember(*g)
+		i.log.Info("access granted in a chat", "connector", g.Connector, "subject", g.Subject, "by", author(agent, m))
+	}
+	i.accepted(ctx, agent, m, done)
+	return done, true, nil
+}
+
+// paired returns what /pair stores, and the answer to it.
+func (i *intake) paired(ctx context.Context, m claybot.AgentMessage) (*storage.Grant, []claybot.Outgoing, string, error) {
+	v, code := texts.Of(ctx), strings.TrimSpace(m.Text)
+	if verb, rest, ok := strings.Cut(code, " "); ok && strings.EqualFold(verb, "approve") { // as on the command line
+		code = strings.TrimSpace(rest)
+	}
+	if code == "" {
+		open, err := i.people.Pairings(ctx)
+		return nil, nil, v.PairingList(open), err
+	}
+	p, grant, notice, err := i.people.Approval(ctx, code)
+	switch {
+	case errors.Is(err, people.ErrBadCode):
+		return nil, nil, v.In(texts.NoSuchCode), nil
+	case errors.Is(err, people.ErrCodesLocked):
+		return nil, nil, v.In(texts.CodesLocked), nil
+	case err != nil:
+		return nil, nil, "", fmt.Errorf("approve a pairing request: %w", err)
+	}
+	return &grant, []claybot.Outgoing{notice}, v.HasAccess(p.Connector, p.UserID, p.Name), nil
+}
+
+// allowed returns the grant of /allow, and the answer to it.
+func (i *intake) allowed(ctx context.Context, m claybot.AgentMessage) (*storage.Grant, string) {
+	v, who := texts.Of(ctx), strings.TrimSpace(m.Text)
+	if who == "" {
+		return nil, v.In(texts.AllowWhat)
+	}
+	connector, subject, err := i.subject(who)
+	if err != nil {
+		return nil, v.NotAllowed(err)
+	}
+	return &storage.Grant{Connector: connector, Subject: subject, At: claybot.Now()}, v.HasAccess(connector, subject, "")
+}
