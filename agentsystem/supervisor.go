@@ -116,7 +116,7 @@ func (s *supervisor) standsByNoMore(name string) {
 func (s *supervisor) run(ctx context.Context, c connectors.Connector, h connectors.Handler) {
 	s.await(ctx, c.Name())
 	x, ok := c.(connectors.Exclusive)
-	if !ok {
+	if !ok || x.Exclusive() == "" {
 		s.keepUp(ctx, c, h)
 		return
 	}

@@ -286,15 +286,41 @@ func (c *Connectors) separate(r *reader) {
 			if owner == i.Name {
 				continue
 			}
-			before := len(r.warnings)
-			r.warn(i.at, "the connectors %s and %s have the same token, which one of them can use; ignored", owner, i.Name)
-			w := &r.warnings[before]
-			w.Text, _ = ignored(*w)
-			c.close(i, w.String())
-			w.Text, w.Off, w.path = w.Text+"; the connector "+i.Name+" is off"+until, true, "connectors"
+			c.refuse(r, i, fmt.Sprintf("the connectors %s and %s have the same token, which one of them can use", owner, i.Name))
 			break
 		}
 	}
+}
+
+// reachable switches off every instance whose platform cannot send it anything: it takes requests, and
+// has no address for them.
+func (c *Connectors) reachable(r *reader, http HTTP) {
+	for _, i := range c.Instances() {
+		h, ok := i.Settings.(interface{ Hooked() bool })
+		if !ok || !h.Hooked() || i.Settings.Off() != "" {
+			continue
+		}
+		why := ""
+		switch {
+		case http.Addr == Off:
+			why = "receive: webhook needs the HTTP server; set http.addr"
+		case http.PublicURL == "":
+			why = "receive: webhook needs http.public_url, the address under which the platform reaches claybot"
+		default:
+			continue
+		}
+		c.refuse(r, i, why)
+	}
+}
+
+// refuse switches an instance off and warns of it.
+func (c *Connectors) refuse(r *reader, i Instance, why string) {
+	before := len(r.warnings)
+	r.warn(i.at, "%s; ignored", why)
+	w := &r.warnings[before]
+	w.Text, _ = ignored(*w)
+	c.close(i, w.String())
+	w.Text, w.Off, w.path = w.Text+"; the connector "+i.Name+" is off"+until, true, "connectors"
 }
 
 // close switches an instance off.

@@ -34,6 +34,7 @@ func settle(r *reader, c *Config) {
 	if c.HTTP.Off() != "" {
 		c.HTTP.Addr = Off
 	}
+	c.Connectors.reachable(r, c.HTTP)
 	c.Tools.Web.NoFetch = c.Tools.Web.NoFetch || c.Tools.Web.Off() != ""
 	if c.shut.in("workspaces") != "" {
 		c.Tools.Workspace = noWorkspace()

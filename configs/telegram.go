@@ -10,6 +10,7 @@ import (
 type Telegram struct {
 	Token       Secret `key:"token" env:"TELEGRAM_BOT_TOKEN"`
 	APIURL      string `key:"api_url" kind:"url without slash" env:"TELEGRAM_API_URL"`
+	Receive     string `key:"receive" words:"poll,webhook"`
 	Delivery    string `key:"delivery" class:"harmless" words:"stream,placeholder,direct"`
 	OnAmbiguous string `key:"on_ambiguous" class:"harmless" words:"resend,notice"`
 
@@ -17,7 +18,7 @@ type Telegram struct {
 }
 
 func plainTelegram() Telegram {
-	return Telegram{APIURL: DefaultTelegramURL, Delivery: "stream", OnAmbiguous: "resend"}
+	return Telegram{APIURL: DefaultTelegramURL, Receive: "poll", Delivery: "stream", OnAmbiguous: "resend"}
 }
 
 // Type implements ConnectorSettings.
@@ -40,8 +41,11 @@ func (t Telegram) Accounts() []string {
 // Moved implements ConnectorSettings.
 func (t Telegram) Moved(next ConnectorSettings) bool {
 	n, same := next.(*Telegram)
-	return !same || t.Token.Value() != n.Token.Value() || t.APIURL != n.APIURL
+	return !same || t.Token.Value() != n.Token.Value() || t.APIURL != n.APIURL || t.Receive != n.Receive
 }
+
+// Hooked reports whether Telegram sends updates to claybot's HTTP server.
+func (t Telegram) Hooked() bool { return t.Receive == "webhook" }
 
 // accounts are the accounts that are known of a type.
 func accounts(of string, all ...string) (known []string) {

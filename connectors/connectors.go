@@ -212,8 +212,8 @@ type Accepter interface {
 // platform allows only one reader. Optional. All members can send, whether or
 // not they execute Run.
 type Exclusive interface {
-	// Exclusive names the resource that only one member may use. The name is
-	// derived from the identity on the platform and contains no secret.
+	// Exclusive names the resource that only one member may use; empty if all may run at once. The
+	// name is derived from the identity on the platform and contains no secret.
 	Exclusive() string
 	// Standby reports that another member, holder, has the resource; the name may
 	// be empty. Run is not called until that changes.

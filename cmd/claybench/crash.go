@@ -60,7 +60,7 @@ func crash(ctx context.Context, o options, dir string) error {
 	if err := configure(dir, memory); err != nil {
 		return err
 	}
-	clients, err := openClients(ctx, dir, chatsEach)
+	clients, err := openClients(ctx, dir, chatsEach, o.pushed)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (r *crashRig) tell(v *verdict) error {
 	}
 	if v.broken() > 0 {
 		stories := slices.Concat(v.stories, v.census.stories, v.instants.stories)
-		return fmt.Errorf("promises broken; repeat with: go run ./cmd/claybench -crash %d -threads %d -seed %d\n%s", r.crash, r.threads, r.seed, strings.Join(stories, "\n"))
+		return fmt.Errorf("promises broken; repeat with: go run ./cmd/claybench -crash %d -threads %d -pushed=%t -seed %d\n%s", r.crash, r.threads, r.pushed, r.seed, strings.Join(stories, "\n"))
 	}
 	return nil
 }

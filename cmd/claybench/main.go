@@ -32,6 +32,7 @@ func main() {
 	var o options
 	flag.IntVar(&o.crash, "crash", 0, "kill the daemon this often instead of measuring")
 	flag.IntVar(&o.threads, "threads", 0, "with -crash, people write in so many threads on each platform, with memory, instead of directly")
+	flag.BoolVar(&o.pushed, "pushed", false, "with -crash, the platforms send updates over HTTP where they can")
 	flag.IntVar(&o.faults, "faults", 0, "let a system call go wrong in each of so many lives of the daemon instead of measuring")
 	flag.IntVar(&o.leaks, "leaks", 0, "let people and agents pass on secrets in this many sequences instead of measuring")
 	flag.IntVar(&o.burst, "burst", 0, "start this many subagents at once and measure nothing else")
@@ -63,7 +64,8 @@ func main() {
 // options are the flags.
 type options struct {
 	crash   int
-	threads int // with crash
+	threads int  // with crash
+	pushed  bool // with crash
 	faults  int
 	leaks   int
 	deny    bool // with leaks: nothing is approved

@@ -39,8 +39,9 @@ type clients struct {
 	stop  func()
 }
 
-// openClients adds a webhook to the configuration in dir and starts n programs and n pages.
-func openClients(ctx context.Context, dir string, n int) (*clients, error) {
+// openClients adds a webhook to the configuration in dir and starts n programs and n pages. With
+// pushed, the platforms that can send their updates do.
+func openClients(ctx context.Context, dir string, n int, pushed bool) (*clients, error) {
 	inbox := &callbacks{texts: make(map[string][]string), seen: make(map[string]bool)}
 	url, stopInbox, err := listen(inbox)
 	if err != nil {
@@ -55,7 +56,7 @@ func openClients(ctx context.Context, dir string, n int) (*clients, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	c := &clients{dir: dir, hooks: hooks, stop: func() { cancel(); wg.Wait(); stopInbox() }}
-	if err := c.configure(url); err != nil {
+	if err := c.configure(url, pushed); err != nil {
 		c.stop()
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func openClients(ctx context.Context, dir string, n int) (*clients, error) {
 	return c, nil
 }
 
-func (c *clients) configure(callback string) error {
+func (c *clients) configure(callback string, pushed bool) error {
 	f, err := os.OpenFile(filepath.Join(c.dir, "claybot.yaml"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		return err
@@ -97,6 +98,9 @@ func (c *clients) configure(callback string) error {
     callback: %s
     callback_secret: env:CALLBACK_SECRET
 `, hookName, hookID, callback)
+	if err == nil && pushed {
+		_, err = fmt.Fprintf(f, "http: {public_url: %q}\ntelegram: {receive: webhook}\n", c.hooks)
+	}
 	return err
 }
 

@@ -73,10 +73,16 @@ func (d *daemon) gateOf(i configs.Instance) connectors.Gate {
 
 func newTelegram(d *daemon, i configs.Instance) connectors.Connector {
 	s := i.Settings.(*configs.Telegram) //nolint:forcetypeassert // the type says so
-	return telegram.New(telegram.Config{
+	cfg := telegram.Config{
 		Name: i.Name, Token: s.Token.Value(), BaseURL: s.APIURL, Log: d.log, Gate: d.gateOf(i), TokenName: i.Names()[0],
 		Delivery: s.Delivery, OnAmbiguous: s.OnAmbiguous, Marks: d.stores.db,
-	})
+	}
+	if s.Hooked() {
+		cfg.Hook = hookURL(d.config.began, "", i.Name)
+	}
+	c := telegram.New(cfg)
+	d.listeners.hooks = append(d.listeners.hooks, c)
+	return c
 }
 
 func newSlack(d *daemon, i configs.Instance) connectors.Connector {

@@ -15,7 +15,6 @@ import (
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/webchat"
-	webhooks "github.com/claybot/claybot/connectors/webhook"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/jsonlines"
@@ -35,7 +34,7 @@ type listeners struct {
 	scrapes        *web.Plain // of metrics alone; nil: off
 	relay          *runs.Relay
 	link           func(string) // gets the login links
-	hooks          []*webhooks.Connector
+	hooks          []connectors.Hooked
 }
 
 // newListeners builds the chats of the page and the terminal, and the metrics. The web

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -119,4 +121,17 @@ func (r *rig) callbackCommand(ts *testscript.TestScript, args []string) {
 	default:
 		ts.Fatalf("usage: callback fail|expect|expect-none ...")
 	}
+}
+
+// freePort sets a variable to a port of the loopback address that is free: free-port VARIABLE.
+func freePort(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: free-port VARIABLE")
+	}
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	ts.Check(err)
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	ts.Check(err)
+	ts.Setenv(args[0], port)
+	ts.Check(l.Close())
 }

@@ -84,6 +84,7 @@ func scripts(dir string) testscript.Params {
 			"fakes":        withRig((*rig).fakes),
 			"fields":       fields,
 			"fill":         fillDisk,
+			"free-port":    freePort,
 			"gone":         gone,
 			"hook":         postHook,
 			"http":         getHTTP,

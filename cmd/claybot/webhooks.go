@@ -83,14 +83,14 @@ func hookRoute(route string) *claybot.Route {
 	return &claybot.Route{Connector: connector, ChannelID: channel}
 }
 
-// hookRoutes are the routes of the webhooks; none without any.
+// hookRoutes are the routes of the connectors that take requests; none without any.
 func (l *listeners) hookRoutes() []web.Route {
-	if len(l.hooks) == 0 {
-		return nil
-	}
 	var most int64
 	for _, c := range l.hooks {
 		most = max(most, c.Limit())
+	}
+	if most == 0 {
+		return nil
 	}
 	return []web.Route{{Pattern: "POST " + hooksPath + "{name}", Scope: web.Anyone, Handler: webhook.Hooks(l.hooks...), Raw: true, Body: most + 1}}
 }

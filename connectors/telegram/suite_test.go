@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -20,11 +21,26 @@ import (
 )
 
 func TestSuite(t *testing.T) {
-	connectorstest.Run(t, connectorstest.Harness{
-		Name: "telegram", Open: openSuite,
-		Lacks:      map[string]string{"deletions name the message": "hears of no deletions, which the Bot API does not report"},
-		Unstorable: &storage.Fault{Class: storage.ClassMessage, Err: errors.New("no id")},
-	})
+	for name, hook := range map[string]string{"telegram": "", "telegram by webhook": "https://claybot.test/hooks/telegram"} {
+		connectorstest.Run(t, connectorstest.Harness{
+			Name: name, Open: func(t *testing.T) *connectorstest.Platform { return openSuite(t, hook) },
+			Lacks:      map[string]string{"deletions name the message": "hears of no deletions, which the Bot API does not report"},
+			Unstorable: &storage.Fault{Class: storage.ClassMessage, Err: errors.New("no id")},
+		})
+	}
+}
+
+// A doorway carries requests to the newest connector.
+type doorway struct{ to atomic.Pointer[Connector] }
+
+func (d *doorway) RoundTrip(r *http.Request) (*http.Response, error) {
+	c := d.to.Load()
+	if c == nil {
+		return nil, errors.New("no route to host")
+	}
+	w := httptest.NewRecorder()
+	c.ServeHTTP(w, r)
+	return w.Result(), nil
 }
 
 // A breaker fails requests before they leave.
@@ -41,8 +57,9 @@ func (b *breaker) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // openSuite is a bot in the terms of the suite.
-func openSuite(t *testing.T) *connectorstest.Platform {
-	server := telegramtest.New(telegramtest.Config{})
+func openSuite(t *testing.T, hook string) *connectorstest.Platform {
+	door := &doorway{}
+	server := telegramtest.New(telegramtest.Config{Hooks: door})
 	transport, logs := server.Transport(), &logbook{}
 	line := &breaker{RoundTripper: transport}
 	file := "" // the newest of people
@@ -62,10 +79,12 @@ func openSuite(t *testing.T) *connectorstest.Platform {
 	}
 	return &connectorstest.Platform{
 		Connector: func() connectors.Connector {
-			return New(Config{
-				Token: telegramtest.Token, BaseURL: "http://telegram.test", HTTP: line,
+			c := New(Config{
+				Token: telegramtest.Token, BaseURL: "http://telegram.test", HTTP: line, Hook: hook,
 				Log: slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			})
+			door.to.Store(c)
+			return c
 		},
 		Close: func() {
 			transport.CloseIdleConnections()

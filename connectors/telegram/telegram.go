@@ -1,6 +1,6 @@
-// Package telegram connects claybot to Telegram's Bot API by long polling.
+// Package telegram connects claybot to Telegram's Bot API by long polling, or by a webhook.
 //
-// Receiving: one loop polls for updates and posts those of different users
+// Receiving by polls: one loop polls for updates and posts those of different users
 // concurrently, and those of one user in order. The offset moves, which
 // acknowledges the updates, only after every update of a batch is durable or
 // known to be irrelevant. A crash at any point loses nothing; at worst Telegram
@@ -72,6 +72,9 @@ type Config struct {
 	OnAmbiguous string
 	// Delivery is DeliveryStream (default), DeliveryPlaceholder or DeliveryDirect.
 	Delivery string
+	// Hook is the address, as Telegram reaches it, at which ServeHTTP takes updates. Empty: claybot
+	// polls.
+	Hook string
 	// Poll is how long one poll waits for updates; the default and maximum is
 	// 50 s.
 	Poll time.Duration
@@ -87,7 +90,9 @@ type Connector struct {
 	send  *client
 	pulse connectors.Pulse
 	pace  pace
-	calls *connectors.Budget // of the whole bot; only unfinished texts give way for it
+
+	hooked hooked
+	calls  *connectors.Budget // of the whole bot; only unfinished texts give way for it
 
 	self    identity
 	handler atomic.Pointer[connectors.Handler] // of the present Run; Send reports moved chats to it
@@ -102,6 +107,8 @@ var (
 	_ connectors.Streamer  = (*Connector)(nil)
 	_ connectors.Resender  = (*Connector)(nil)
 	_ connectors.Exclusive = (*Connector)(nil)
+	_ connectors.Hooked    = (*Connector)(nil)
+	_ connectors.Addressed = (*Connector)(nil)
 )
 
 // officialURL is Telegram's own server. Tokens of self-hosted servers may have
@@ -149,8 +156,13 @@ func (c *Connector) Health() connectors.Health {
 }
 
 // Exclusive names the bot: Telegram allows one poll at a time. Sending needs no
-// poll.
-func (c *Connector) Exclusive() string { return "telegram/" + c.bot }
+// poll. All members can take the updates of a webhook.
+func (c *Connector) Exclusive() string {
+	if c.cfg.Hook != "" {
+		return ""
+	}
+	return "telegram/" + c.bot
+}
 
 // Standby records that another cluster member polls.
 func (c *Connector) Standby(holder string) { c.pulse.Standby(holder) }
@@ -188,7 +200,7 @@ func (i *identity) name() string {
 	}
 }
 
-// Run polls until ctx is done, or until Telegram refuses the token.
+// Run takes updates until ctx is done, or until Telegram refuses the token.
 func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	return c.cfg.Gate.Run(ctx, func(ctx context.Context) error { return c.run(ctx, h) })
 }
@@ -206,7 +218,11 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	var background sync.WaitGroup
 	background.Go(func() { c.introduce(run) })
 	l := loop{Connector: c, handler: h, polled: connectors.Watermark{Marks: c.cfg.Marks, Key: "telegram/" + c.bot + "/last_poll", Reach: retention}}
-	err := l.run(ctx)
+	work := l.run
+	if c.cfg.Hook != "" {
+		work = l.listen
+	}
+	err := work(ctx)
 	stop()
 	background.Wait()
 	if ctx.Err() != nil {

@@ -170,16 +170,11 @@ func (c *Chat) messageID(d claybot.Descriptor, id string) claybot.MessageID {
 
 // take posts a message to the handler and returns when it is durable.
 func (c *Chat) take(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage) error {
-	h, leave, ok := c.gate.enter()
-	if !ok {
-		return errStopped
+	h, leave, err := c.intake.Enter(ctx, d.ChannelID+"/"+d.UserID) // a channel has no slash
+	if err != nil {
+		return errStopped // or the client is gone
 	}
 	defer leave()
-	next, err := c.lanes.enter(ctx, topic{d.ChannelID, d.UserID})
-	if err != nil {
-		return errStopped // the client is gone
-	}
-	defer next()
 	if err := h.Post(ctx, d, m); err != nil {
 		c.log.Warn("failed to store message", "message", m.ID, "err", err)
 		switch {

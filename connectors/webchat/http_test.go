@@ -176,9 +176,6 @@ func TestPostsOfOneConversationComeOneAfterAnother(t *testing.T) {
 	if m.both || len(m.posted()) != 20 {
 		t.Errorf("at once: %v; posted %d of 20", m.both, len(m.posted()))
 	}
-	if n := len(m.chat.lanes.lane); n != 0 {
-		t.Errorf("%d lanes left", n)
-	}
 }
 
 func TestRunWaitsForPosts(t *testing.T) {

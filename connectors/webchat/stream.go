@@ -37,7 +37,7 @@ func (c *Chat) stream(w http.ResponseWriter, r *http.Request, d claybot.Descript
 	if err != nil {
 		return err
 	}
-	if !c.gate.begun() {
+	if !c.intake.Begun() {
 		return errStopped
 	}
 	if r.Method == http.MethodHead { // matches the same pattern, and must not stay open

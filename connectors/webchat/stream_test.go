@@ -334,7 +334,7 @@ func TestStreamEndsWithItsRequestAndLeavesNothing(t *testing.T) {
 		stays := open(t, hc, "http://chat/stream", "")
 		stays.want(t, "preview", `"ab"`)
 		// The chat takes nothing more, but the last runs still answer.
-		m.chat.gate.close()
+		m.chat.intake.Close()
 		m.say(t, me, "r1", "the last words")
 		stays.want(t, "message", "the last words")
 		late := open(t, hc, "http://chat/stream?after=0", "")
@@ -351,7 +351,7 @@ func TestStreamEndsWithItsRequestAndLeavesNothing(t *testing.T) {
 // What was said just before the server ended its streams is not left out.
 func TestTheLastWordsAreWritten(t *testing.T) {
 	m := &memory{chat: New(Config{})}
-	m.chat.gate.open(m)
+	m.chat.intake.Open(m)
 	m.say(t, me, "r1", "goodbye")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -406,7 +406,7 @@ func TestPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{chat: New(Config{Poll: 2 * time.Second})}
 		ctx, cancel := context.WithCancel(t.Context())
-		m.chat.gate.open(m)
+		m.chat.intake.Open(m)
 		w := httptest.NewRecorder()
 		done := make(chan error, 1)
 		go func() {
@@ -496,7 +496,7 @@ func TestStreamOutlivesTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &absent{memory: &memory{chat: New(Config{})}}
 		ctx, cancel := context.WithCancel(t.Context())
-		a.chat.gate.open(a)
+		a.chat.intake.Open(a)
 		w := &recording{rec: httptest.NewRecorder()}
 		done := make(chan error, 1)
 		go func() {

@@ -31,7 +31,7 @@ func (c *Chat) transcript(w http.ResponseWriter, r *http.Request, d claybot.Desc
 		}
 		limit = min(n, transcriptLimit)
 	}
-	if !c.gate.begun() {
+	if !c.intake.Begun() {
 		return errStopped
 	}
 	// The position is read first, so that the stream delivers later messages.

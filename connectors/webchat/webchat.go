@@ -82,9 +82,9 @@ type Chat struct {
 	poll  time.Duration
 	log   *slog.Logger
 	pulse connectors.Pulse
-	gate  gate
-	lanes lanes
 	hub   hub
+
+	intake connectors.Intake
 }
 
 var (
@@ -133,10 +133,10 @@ func (c *Chat) Health() connectors.Health {
 // for posts in flight and returns the cause. Open streams continue, because the
 // answers of the last runs are still to come; they end with their requests.
 func (c *Chat) Run(ctx context.Context, h connectors.Handler) error {
-	c.gate.open(h)
+	c.intake.Open(h)
 	c.pulse.OK()
 	<-ctx.Done()
-	c.gate.close()
+	c.intake.Close()
 	return context.Cause(ctx)
 }
 

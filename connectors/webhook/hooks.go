@@ -3,46 +3,49 @@ package webhook
 import (
 	"encoding/json"
 	"errors"
-	"hash/fnv"
 	"io"
 	"net/http"
 	"time"
 
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 )
 
 // retryAfter is when a sender may repeat what could not be stored, in seconds.
 const retryAfter = "5"
 
-// Hooks serves the requests of all webhooks, at a path with the value {name}. A name that
-// no webhook has, and that of one without a usable secret, get the same answer after the
-// same work.
-func Hooks(all ...*Connector) http.Handler {
-	byName := make(map[string]*Connector)
+// Hooks serves the requests to all connectors that take some, at a path with the value {name}. A
+// name that none has, and that of one that takes no request, get the same answer after the same work.
+func Hooks(all ...connectors.Hooked) http.Handler {
+	byName := make(map[string]http.Handler)
 	limit := int64(DefaultLimit)
 	for _, c := range all {
-		if limit = max(limit, c.cfg.Limit); c.fault == nil {
-			byName[c.cfg.Name] = c
+		if limit = max(limit, c.Limit()); c.Limit() > 0 {
+			byName[c.Name()] = c
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
-		c := byName[r.PathValue("name")]
-		if c == nil {
-			body, _ := io.ReadAll(http.MaxBytesReader(nil, r.Body, limit)) // as for a hook that is there
-			_ = scheme{name: HMAC, key: []byte("none"), header: "none"}.verify(r.Header, body, time.Time{})
-			answer(w, http.StatusNotFound, "not_found", "No such path.")
+		if c := byName[r.PathValue("name")]; c != nil {
+			c.ServeHTTP(w, r)
 			return
 		}
-		status, words := c.receive(r)
-		switch status {
-		case http.StatusServiceUnavailable:
-			w.Header().Set("Retry-After", retryAfter)
-		case http.StatusRequestEntityTooLarge:
-			w.Header().Set("Connection", "close") // the rest of the body is not read
-		}
-		answer(w, status, codes[status], words)
+		body, _ := io.ReadAll(http.MaxBytesReader(nil, r.Body, limit)) // as for a hook that is there
+		_ = scheme{name: HMAC, key: []byte("none"), header: "none"}.verify(r.Header, body, time.Time{})
+		answer(w, http.StatusNotFound, "not_found", "No such path.")
 	})
+}
+
+// ServeHTTP takes an event.
+func (c *Connector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	status, words := c.receive(r)
+	switch status {
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", retryAfter)
+	case http.StatusRequestEntityTooLarge:
+		w.Header().Set("Connection", "close") // the rest of the body is not read
+	}
+	answer(w, status, codes[status], words)
 }
 
 var codes = map[int]string{
@@ -65,10 +68,4 @@ func answer(w http.ResponseWriter, status int, code, words string) {
 func unstorable(err error) bool {
 	var f *storage.Fault
 	return errors.As(err, &f) && f.Class == storage.ClassMessage
-}
-
-func laneOf(channel string) int {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(channel)) // never fails
-	return int(h.Sum32() % 64)
 }

@@ -22,7 +22,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
@@ -86,11 +85,7 @@ type Connector struct {
 	fix    string // of the fault: the secret to set
 	client *http.Client
 	pulse  connectors.Pulse
-	lanes  [64]sync.Mutex // of channels: their messages are posted one after another
-
-	mu      sync.Mutex
-	handler connectors.Handler // while Run works
-	busy    sync.WaitGroup     // posts of requests
+	intake connectors.Intake // by channel
 
 	refused atomic.Int64
 }
@@ -100,6 +95,7 @@ var (
 	_ connectors.Sender    = (*Connector)(nil)
 	_ connectors.Resender  = (*Connector)(nil)
 	_ connectors.Addressed = (*Connector)(nil)
+	_ connectors.Hooked    = (*Connector)(nil)
 )
 
 // New returns a connector for cfg. It does nothing before Run.
@@ -159,8 +155,13 @@ func (c *Connector) Address() string {
 	return c.cfg.Address()
 }
 
-// Limit is the largest body that is taken, in bytes.
-func (c *Connector) Limit() int64 { return c.cfg.Limit }
+// Limit implements connectors.Hooked.
+func (c *Connector) Limit() int64 {
+	if c.fault != nil {
+		return 0
+	}
+	return c.cfg.Limit
+}
 
 // Refused counts requests whose signature was missing, wrong or too old.
 func (c *Connector) Refused() int64 { return c.refused.Load() }
@@ -174,30 +175,12 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 		return stop
 	}
 	return c.cfg.Gate.Run(ctx, func(ctx context.Context) error {
-		c.take(h)
+		c.intake.Open(h)
 		c.pulse.OK()
 		<-ctx.Done()
-		c.take(nil)
-		c.busy.Wait()
+		c.intake.Close()
 		return context.Cause(ctx)
 	})
-}
-
-func (c *Connector) take(h connectors.Handler) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.handler = h
-}
-
-// enter returns the handler; nil while Run does not work. Otherwise the caller must call
-// busy.Done.
-func (c *Connector) enter() connectors.Handler {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.handler != nil {
-		c.busy.Add(1)
-	}
-	return c.handler
 }
 
 // receive reads, verifies and posts one request. It returns the status of the answer and
@@ -279,15 +262,12 @@ func (c *Connector) message(d Delivery, text string, more []string) claybot.Agen
 
 // post hands a message to the handler.
 func (c *Connector) post(ctx context.Context, channel string, m claybot.AgentMessage) (status int, words string) {
-	lane := &c.lanes[laneOf(channel)]
-	lane.Lock()
-	defer lane.Unlock()
-	h := c.enter()
-	if h == nil {
+	h, leave, err := c.intake.Enter(ctx, channel)
+	if err != nil {
 		return http.StatusServiceUnavailable, "claybot is starting or stopping; send it again."
 	}
-	defer c.busy.Done()
-	err := h.Post(ctx, claybot.User(c.cfg.Name, channel, c.cfg.Name), m)
+	defer leave()
+	err = h.Post(ctx, claybot.User(c.cfg.Name, channel, c.cfg.Name), m)
 	switch {
 	case err == nil:
 		c.pulse.OK()

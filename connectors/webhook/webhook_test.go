@@ -96,7 +96,7 @@ func start(t *testing.T, cfg Config) *world {
 	w.url = server.URL + "/hooks/"
 	t.Cleanup(server.Close)
 	if w.c.fault == nil {
-		w.c.take(w.sink) // as Run does
+		w.c.intake.Open(w.sink) // as Run does
 		w.c.pulse.OK()
 	}
 	return w

@@ -15,7 +15,7 @@
 //   - The methods of the table in methods.go, with their parameters and no others;
 //     Telegram ignores unknown ones. Everything else is 404. Files are sent as
 //     multipart/form-data only.
-//   - Webhooks get one update at a time, and may be without TLS on loopback.
+//   - Webhooks may be without TLS on loopback.
 //   - Of a picture the form and the size are checked, of a voice message the
 //     first bytes only, and one of another type is refused where Telegram shows
 //     a document. Of the reactions that Telegram knows, some are known.

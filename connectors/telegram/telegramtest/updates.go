@@ -1,7 +1,9 @@
 package telegramtest
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"sort"
 	"time"
@@ -22,7 +24,8 @@ type queue struct {
 type queued struct {
 	id    int64
 	at    time.Time
-	brief bool // kept for pressRetention only
+	brief bool   // kept for pressRetention only
+	lane  string // its chat, for webhooks
 	body  []byte
 }
 
@@ -44,10 +47,10 @@ const retention = 24 * time.Hour
 func (q *queue) len() int { return len(q.waiting) - q.head }
 
 // add appends an update and wakes the poll.
-func (q *queue) add(brief bool, body func(id int64) []byte) int64 {
+func (q *queue) add(brief bool, lane string, body func(id int64) []byte) int64 {
 	id := q.next
 	q.next++
-	q.waiting = append(q.waiting, queued{id: id, at: time.Now(), brief: brief, body: body(id)})
+	q.waiting = append(q.waiting, queued{id: id, at: time.Now(), brief: brief, lane: cmp.Or(lane, fmt.Sprint("update ", id)), body: body(id)})
 	if brief {
 		q.brief++
 	}
@@ -75,6 +78,19 @@ func (q *queue) forget(offset int64) {
 	if q.head > 1000 && q.head*2 > len(q.waiting) {
 		q.waiting = append([]queued(nil), q.waiting[q.head:]...)
 		q.head = 0
+	}
+}
+
+// drop forgets one update.
+func (q *queue) drop(id int64) {
+	for i := q.head; i < len(q.waiting); i++ {
+		if q.waiting[i].id == id {
+			if q.waiting[i].brief {
+				q.brief--
+			}
+			q.waiting = slices.Delete(q.waiting, i, i+1)
+			return
+		}
 	}
 }
 
@@ -238,7 +254,14 @@ func (s *Server) deliver(kind string, body []byte) int64 {
 	if !s.queue.allows(kind) {
 		return 0
 	}
-	return s.queue.add(kind == "callback_query", func(id int64) []byte {
+	var in struct {
+		Chat    struct{ ID json.Number }
+		Message struct {
+			Chat struct{ ID json.Number }
+		}
+	}
+	_ = json.Unmarshal(body, &in) // what is of no chat has a lane of its own
+	return s.queue.add(kind == "callback_query", cmp.Or(in.Chat.ID, in.Message.Chat.ID).String(), func(id int64) []byte {
 		b := make([]byte, 0, len(body)+48)
 		b = append(b, `{"update_id":`...)
 		b = append(b, mustJSON(id)...)
@@ -254,5 +277,5 @@ func (s *Server) deliver(kind string, body []byte) int64 {
 func (s *Server) DeliverRaw(body func(id int64) string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.queue.add(false, func(id int64) []byte { return []byte(body(id)) })
+	return s.queue.add(false, "", func(id int64) []byte { return []byte(body(id)) })
 }

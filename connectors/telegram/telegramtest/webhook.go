@@ -21,13 +21,17 @@ const (
 	hookMost  = time.Minute
 )
 
+// hookConnections is how many updates are delivered at once unless setWebhook says otherwise
+// (core.telegram.org/bots/api#setwebhook, read 2026-11-28).
+const hookConnections = 40
+
 // hookPorts are those that a webhook may have.
 var hookPorts = []string{"", "443", "80", "88", "8443"}
 
 // A hook is a webhook.
 type hook struct {
 	url, secret string
-	most        int // connections; only remembered
+	most        int // connections; 0: hookConnections
 	failed      time.Time
 	failure     string
 	stop        chan struct{} // of its deliveries; nil for none
@@ -130,35 +134,54 @@ func (s *Server) hookInfo() []byte {
 	return mustJSON(info)
 }
 
-// deliverTo posts updates to a webhook, one at a time, each again until it is taken or too
-// old, until the webhook is replaced.
+// A lane is the delivery of the updates of one chat to a webhook: one at a time, in order.
+type lane struct {
+	busy  bool
+	pause time.Duration // after the next failure
+	due   time.Time     // not before
+}
+
+// A pushed is the outcome of one delivery.
+type pushed struct {
+	update queued
+	after  time.Duration // that the receiver asks for
+	err    error
+}
+
+// deliverTo posts updates to a webhook, each again until it is taken or too old, until the webhook is
+// replaced. It posts those of several chats at a time, and those of one chat one after the other
+// (WebhookActor.cpp of github.com/tdlib/telegram-bot-api, read 2026-11-28).
 func (s *Server) deliverTo(h hook) {
 	client := &http.Client{
 		Transport: s.cfg.Hooks, Timeout: time.Minute,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	for pause := hookPause; ; {
-		id, body, arrived := s.head()
+	most := h.most
+	if most == 0 {
+		most = hookConnections
+	}
+	lanes, flying := make(map[string]*lane), 0
+	landed := make(chan pushed, most)
+	for {
+		u, due, arrived := s.nextFor(lanes, flying < most)
+		if u != nil {
+			flying++
+			go func() {
+				after, err := push(client, h, u.body)
+				landed <- pushed{*u, after, err}
+			}()
+			continue
+		}
 		var wait <-chan time.Time
-		if body != nil {
-			after, err := push(client, h, body)
-			if err == nil {
-				s.mu.Lock()
-				s.queue.forget(id + 1)
-				s.touch()
-				s.mu.Unlock()
-				pause = hookPause
-				continue
-			}
-			s.mu.Lock()
-			s.hook.failed, s.hook.failure = time.Now(), err.Error()
-			s.mu.Unlock()
-			arrived, wait = nil, time.After(max(pause, after))
-			pause = min(2*pause, hookMost)
+		if !due.IsZero() {
+			wait = time.After(time.Until(due))
 		}
 		select {
 		case <-arrived:
 		case <-wait:
+		case p := <-landed:
+			flying--
+			s.land(lanes[p.update.lane], p)
 		case <-h.stop:
 			return
 		case <-s.done:
@@ -167,19 +190,52 @@ func (s *Server) deliverTo(h hook) {
 	}
 }
 
-// head is the oldest update, or a channel that is closed when one arrives.
-func (s *Server) head() (id int64, body []byte, arrived chan struct{}) {
+// nextFor takes the oldest update whose lane is free. Without one it returns when a lane is, zero if none
+// waits for a time, and a channel that is closed when an update arrives.
+func (s *Server) nextFor(lanes map[string]*lane, room bool) (u *queued, due time.Time, arrived chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue.forget(0)
-	if s.queue.len() > 0 {
-		u := s.queue.waiting[s.queue.head]
-		return u.id, u.body, nil
+	now := time.Now()
+	seen := make(map[string]bool) // an older update of the lane waits
+	for _, w := range s.queue.waiting[s.queue.head:] {
+		l := lanes[w.lane]
+		if l == nil {
+			l = &lane{pause: hookPause}
+			lanes[w.lane] = l
+		}
+		switch {
+		case !room || l.busy || seen[w.lane]:
+		case l.due.After(now):
+			if due.IsZero() || l.due.Before(due) {
+				due = l.due
+			}
+		default:
+			l.busy = true
+			return &w, due, nil
+		}
+		seen[w.lane] = true
 	}
 	if s.queue.arrived == nil {
 		s.queue.arrived = make(chan struct{})
 	}
-	return 0, nil, s.queue.arrived
+	return nil, due, s.queue.arrived
+}
+
+// land notes the outcome of a delivery.
+func (s *Server) land(l *lane, p pushed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.busy = false
+	if p.err == nil {
+		s.queue.drop(p.update.id)
+		s.touch()
+		l.pause = hookPause
+		return
+	}
+	s.hook.failed, s.hook.failure = time.Now(), p.err.Error()
+	l.due = time.Now().Add(max(l.pause, p.after))
+	l.pause = min(2*l.pause, hookMost)
 }
 
 // push delivers one update. With an error it returns the pause that the receiver asks for.
