@@ -1,7 +1,9 @@
 package claybot
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 )
 
 // RunState is where a run is in its life.
@@ -58,6 +60,41 @@ type Run struct {
 	UndoOf  RunID  `json:"undoOf,omitempty"`
 	Started Time   `json:"started"`
 	Ended   Time   `json:"ended,omitempty"`
+	// Feedback is what people said of it by reactions to its messages, see Given.
+	Feedback []Feedback `json:"feedback,omitempty"`
+}
+
+// A Feedback is what a person says of a run by an emoji on one of its messages. A person, a
+// message and an emoji have one at most.
+type Feedback struct {
+	By      string `json:"by"`      // "connector/userId"
+	Message string `json:"message"` // the platform id of the message
+	Emoji   string `json:"emoji"`
+	Vote    Vote   `json:"vote"`
+	At      Time   `json:"at"` // when the person added or removed the emoji, by the platform's clock
+	// Withdrawn says that the person removed the emoji. It is kept so that an older report of
+	// the platform does not bring it back.
+	Withdrawn bool `json:"withdrawn,omitempty"`
+}
+
+// A Vote is the sense of a Feedback.
+type Vote string
+
+// The votes.
+const (
+	VoteUp   Vote = "up"
+	VoteDown Vote = "down"
+)
+
+// Given returns the feedback that was not withdrawn, oldest first.
+func Given(all []Feedback) (given []Feedback) {
+	for _, f := range all {
+		if !f.Withdrawn {
+			given = append(given, f)
+		}
+	}
+	slices.SortStableFunc(given, func(a, b Feedback) int { return cmp.Compare(a.At, b.At) })
+	return given
 }
 
 // An Awaiting is what a paused run waits for: all of the answers, but not

@@ -34,6 +34,9 @@ type OutboxReader interface {
 	// SentAfter returns the messages that were added to the outbox for dest
 	// after position n, oldest first.
 	SentAfter(ctx context.Context, dest string, n int64, limit int) ([]claybot.Outgoing, error)
+	// SentAs returns the messages for dest that one message of the platform shows or has
+	// shown, by its receipt: the newest 20, newest first.
+	SentAs(ctx context.Context, dest, receipt string) ([]claybot.Outgoing, error)
 	// LastN returns the largest position of a message for dest, in any state; 0
 	// for none.
 	LastN(ctx context.Context, dest string) (int64, error)

@@ -35,6 +35,18 @@ type Runs interface {
 	Finish(ctx context.Context, l Lease, id claybot.RunID, o Outcome) ([]claybot.Outgoing, error)
 }
 
+// Ratings stores what people say of runs.
+type Ratings interface {
+	// Rate adds a feedback to a run in any state, or withdraws one. It reports whether that
+	// changed anything: of several reports about the same emoji of a person on a message the
+	// newest counts, in whatever order they come. ErrNotFound for an unknown run; ErrTooMany
+	// beyond MaxFeedback, which is no fault.
+	Rate(ctx context.Context, id claybot.RunID, f claybot.Feedback) (changed bool, err error)
+}
+
+// MaxFeedback is how many feedbacks a run keeps, withdrawn ones included.
+const MaxFeedback = 200
+
 // RunReader reads runs and their events.
 type RunReader interface {
 	// Run loads a run; ErrNotFound. For an id that a message reserved, it

@@ -235,6 +235,13 @@ func (db outbox) SentAfter(ctx context.Context, dest string, n int64, limit int)
 	return result(out, err, "sent messages")
 }
 
+// SentAs implements storage.OutboxReader. Damaged messages are left out.
+func (db outbox) SentAs(ctx context.Context, dest, receipt string) ([]claybot.Outgoing, error) {
+	out, _, err := db.outgoings(ctx, "SELECT "+outgoingColumns+
+		" FROM outbox INDEXED BY outbox_dest WHERE dest = ? AND receipt = ? ORDER BY n DESC LIMIT 0+?", dest, receipt, 20)
+	return result(out, err, "messages sent as %s", receipt)
+}
+
 // LastN implements storage.OutboxReader. Damaged messages count.
 func (db outbox) LastN(ctx context.Context, dest string) (n int64, err error) {
 	err = db.read(ctx, func(c *Conn) error {

@@ -271,7 +271,7 @@ func suspendRun(c *Conn, a *inboxRow, run *claybot.Run, p storage.Pause) error {
 	if err := errors.Join(appendEvents(c, run, p.Events...), setCheckpoint(c, p.End)); err != nil {
 		return err
 	}
-	so, err := json.Marshal(outcome{Usage: p.Usage, Engine: p.Engine, Result: p.Result})
+	so, err := json.Marshal(outcome{Usage: p.Usage, Engine: p.Engine, Result: p.Result, Feedback: run.Feedback})
 	if err != nil {
 		return err
 	}

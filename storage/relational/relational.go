@@ -19,6 +19,7 @@ var (
 	_ storage.Parking       = (*Store)(nil)
 	_ storage.Runs          = (*Store)(nil)
 	_ storage.RunReader     = (*Store)(nil)
+	_ storage.Ratings       = (*Store)(nil)
 	_ storage.Outbox        = (*Store)(nil)
 	_ storage.OutboxReader  = (*Store)(nil)
 	_ storage.OutboxControl = (*Store)(nil)

@@ -21,6 +21,8 @@ type outcome struct {
 	Result json.RawMessage   `json:"result,omitempty"`
 	Undo   []claybot.Undo    `json:"undo,omitempty"`
 	UndoOf claybot.RunID     `json:"undoOf,omitempty"`
+	// Feedback can come before the end: what replaces an outcome keeps it.
+	Feedback []claybot.Feedback `json:"feedback,omitempty"`
 }
 
 // runColumns are what decodeRun reads, in its order.
@@ -43,6 +45,7 @@ func decodeRun(r Row) (claybot.Run, error) {
 	}
 	run.Output, run.Usage, run.Error = o.Output, o.Usage, o.Error
 	run.Engine, run.Result, run.Undo, run.UndoOf = o.Engine, o.Result, o.Undo, o.UndoOf
+	run.Feedback = o.Feedback
 	return run, err
 }
 

@@ -31,6 +31,7 @@ type Store interface {
 	storage.Parking
 	storage.Runs
 	storage.RunReader
+	storage.Ratings
 	storage.Outbox
 	storage.OutboxReader
 	storage.OutboxControl
@@ -79,6 +80,7 @@ func TestStore(t *testing.T, open Opener) {
 		{"access", accessTests},
 		{"kin", kinTests},
 		{"amend", amendTests},
+		{"ratings", ratingTests},
 		{"silent", silentTests},
 		{"pause", pauseTests},
 		{"between", betweenTests},
