@@ -72,7 +72,8 @@ var (
 	_ connectors.Handler    = (*AgentSystem)(nil)
 	_ connectors.GapHandler = (*AgentSystem)(nil)
 
-	_ connectors.RouteHandler = (*AgentSystem)(nil)
+	_ connectors.RouteHandler    = (*AgentSystem)(nil)
+	_ connectors.ReactionHandler = (*AgentSystem)(nil)
 )
 
 // Handle gives agents an engine by name. All calls come before Run.
@@ -139,6 +140,11 @@ func (s *AgentSystem) Answer(ctx context.Context, t connectors.Press) (connector
 // Hears implements connectors.Handler.
 func (s *AgentSystem) Hears(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (bool, error) {
 	return s.receiver.hears(ctx, to, m)
+}
+
+// Reacted implements connectors.ReactionHandler.
+func (s *AgentSystem) Reacted(ctx context.Context, x connectors.Reaction) error {
+	return s.receiver.reacted(ctx, x)
 }
 
 // Moved follows a channel to its new id.

@@ -47,6 +47,7 @@ type (
 	Runs interface {
 		storage.Runs
 		storage.RunReader
+		storage.Ratings
 	}
 	// Outbox stores outgoing messages.
 	Outbox interface {
@@ -229,6 +230,8 @@ type Meter interface {
 	// Received constants, and how long that took. Tasks and the heartbeat have the type
 	// of their agents in place of a connector.
 	Received(connector, outcome string, took time.Duration)
+	// Rated observes a feedback that a person gave by a reaction.
+	Rated(connector string, vote claybot.Vote)
 	// Event observes an event of a run of an agent after it is durable. Those of one run
 	// come in order, each once; those from before a restart may be missing.
 	Event(agent claybot.AgentID, e claybot.Event)
@@ -248,6 +251,7 @@ const (
 type noMeter struct{}
 
 func (noMeter) Received(string, string, time.Duration)       {}
+func (noMeter) Rated(string, claybot.Vote)                   {}
 func (noMeter) Sent(claybot.Outgoing, string, time.Duration) {}
 func (noMeter) Event(claybot.AgentID, claybot.Event)         {}
 func (noMeter) Panicked(string)                              {}

@@ -263,6 +263,11 @@ func (r fusedRuns) Append(ctx context.Context, l storage.Lease, id claybot.RunID
 	return r.f.step("append events", func() error { return r.Runs.Append(ctx, l, id, progress, ev...) })
 }
 
+func (r fusedRuns) Rate(ctx context.Context, id claybot.RunID, f claybot.Feedback) (changed bool, err error) {
+	err = r.f.step("rate", func() error { changed, err = r.Runs.Rate(ctx, id, f); return err })
+	return changed, err
+}
+
 func (r fusedRuns) SaveDraft(ctx context.Context, l storage.Lease, id claybot.RunID, d claybot.Draft) error {
 	return r.f.step("save draft", func() error { return r.Runs.SaveDraft(ctx, l, id, d) })
 }

@@ -217,6 +217,7 @@ func (i *intake) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 	case claybot.MessageCancel:
 		p.Replies = say(claybot.OutgoingCommand, texts.Of(ctx).In(texts.Stopped))
 		switch {
+		case m.Run != "": // by a reaction to a message of that run
 		case !i.subagents.BusyBelow(ctx, agent.ID):
 			p.IfIdle = say(claybot.OutgoingCommand, texts.Of(ctx).In(texts.NothingRuns))
 		case stopsAll(m):

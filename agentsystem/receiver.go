@@ -32,8 +32,11 @@ type receiver struct {
 	worker  *worker.Worker
 	sender  *delivery.Deliverer
 	pending *pendingCalls
-	meter   Meter
-	log     *slog.Logger
+	ratings storage.Ratings
+	// reactions find what emoji of people mean.
+	reactions reactions
+	meter     Meter
+	log       *slog.Logger
 }
 
 // post is AgentSystem.Post.

@@ -264,6 +264,7 @@ func plainProfile(m Model) Profile {
 		MaxSteps:  DefaultMaxSteps,
 		Inbox:     Inbox{WhenBusy: WhenBusyWait, ProcessBuffer: BufferAllTogether, MaxBatch: DefaultMaxBatch},
 		Respond:   "mention",
+		Reactions: Reactions{Feedback: true, Stop: []string{}, Approve: []string{}},
 		Memory:    true,
 		Engine:    Engine{Name: claybot.EngineReact},
 		Workspace: plainWorkspace(),

@@ -214,6 +214,8 @@ func listKind(k key) setter {
 		return eachOf(parseOwner)
 	case "tool patterns":
 		return each(glob)
+	case "emoji list":
+		return each(forms["emoji"].parse)
 	case "scopes":
 		return each(forms["scope"].parse)
 	case "words":

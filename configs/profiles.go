@@ -37,11 +37,13 @@ type Profile struct {
 	Context       *int     `key:"context" class:"harmless" limits:"0..100"`                // earlier messages of a group that come with a message; nil: see profiles.Context
 	// Acknowledge are the emoji on messages of people.
 	Acknowledge Acknowledge `key:"acknowledge" class:"harmless"`
-	Memory      bool        `key:"memory" class:"harmless" kind:"memory"`        // false: each run begins with its own messages only
-	Tools       []string    `key:"tools" class:"narrowing" kind:"profile tools"` // that may be used; nil means all, empty none
-	Pin         []string    `key:"pin" class:"harmless" kind:"tool groups"`      // groups of tools that are in every request
-	Engine      Engine      `key:",inline"`
-	Care        Care        `key:",inline"`
+	// Reactions are what reactions of people to messages mean.
+	Reactions Reactions `key:"reactions" class:"harmless"`
+	Memory    bool      `key:"memory" class:"harmless" kind:"memory"`        // false: each run begins with its own messages only
+	Tools     []string  `key:"tools" class:"narrowing" kind:"profile tools"` // that may be used; nil means all, empty none
+	Pin       []string  `key:"pin" class:"harmless" kind:"tool groups"`      // groups of tools that are in every request
+	Engine    Engine    `key:",inline"`
+	Care      Care      `key:",inline"`
 	// Workspace begins with the common one. Its lists are shared; they are only
 	// read.
 	Workspace Workspace `key:"workspace,leaf" class:"narrowing" kind:"workspace"`
@@ -58,6 +60,13 @@ type Acknowledge struct {
 	Working  string `key:"working" class:"harmless"`
 	Done     string `key:"done" class:"harmless"`
 	Failed   string `key:"failed" class:"harmless"`
+}
+
+// Reactions are what emoji reactions of people to messages mean.
+type Reactions struct {
+	Feedback bool     `key:"feedback" class:"harmless" words:"on,off"` // 👍 and 👎 are feedback
+	Stop     []string `key:"stop" class:"harmless" kind:"emoji list"`
+	Approve  []string `key:"approve" class:"harmless" kind:"emoji list"`
 }
 
 // An Inbox says when an agent reads its messages, and how many at once.

@@ -53,6 +53,7 @@ var forms = map[string]form{
 	"tool pattern": {lazyregexp.New(`^[A-Za-z0-9_*?-]+$`), 64, "the name of a tool, nor a pattern such as mail_*"},
 	"header":       {lazyregexp.New(`^[A-Za-z0-9-]+$`), 64, "the name of a header such as X-Signature"},
 	"host":         {lazyregexp.New(`^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$`), 260, "a host such as example.org, *.example.org or example.org:443"},
+	"emoji":        {lazyregexp.New(`^[^\s\x00]+$`), 100, "an emoji such as 🛑, or its name on Slack, such as :octagonal_sign:"},
 	"match":        {lazyregexp.New(`^[^\r\n\x00]+$`), 200, "a profile, a connector, connector:channel, cron or heartbeat"},
 }
 

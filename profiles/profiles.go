@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -46,6 +47,8 @@ type Profile struct {
 	Progress bool
 	// Acknowledge are the marks of messages.
 	Acknowledge Acknowledge
+	// Reactions are what reactions of people to messages mean.
+	Reactions Reactions
 	// Respond is to which messages of groups its agents respond; empty: RespondMention.
 	Respond string
 	// Context is how many earlier messages of a group come with a message to an agent; nil:
@@ -64,6 +67,48 @@ type Acknowledge struct {
 
 // All returns the emoji in the order of a run.
 func (a Acknowledge) All() []string { return []string{a.Received, a.Working, a.Done, a.Failed} }
+
+// Reactions are what emoji reactions of people to messages mean.
+type Reactions struct {
+	Feedback bool     // 👍 and 👎 are feedback
+	Stop     []string // an emoji, or a name of the platform
+	Approve  []string
+}
+
+// A Meaning is what a reaction means.
+type Meaning string
+
+// The meanings of reactions.
+const (
+	MeansNothing Meaning = ""
+	MeansUp      Meaning = "up"
+	MeansDown    Meaning = "down"
+	MeansStop    Meaning = "stop"
+	MeansApprove Meaning = "approve"
+)
+
+// Meaning returns what an emoji means, by any of its names.
+func (r Reactions) Meaning(names []string) Meaning {
+	has := func(list ...string) bool {
+		return slices.ContainsFunc(list, func(emoji string) bool { return slices.Contains(names, emojiName(emoji)) })
+	}
+	switch {
+	case has(r.Stop...):
+		return MeansStop
+	case has(r.Approve...):
+		return MeansApprove
+	case r.Feedback && has("👍"):
+		return MeansUp
+	case r.Feedback && has("👎"):
+		return MeansDown
+	}
+	return MeansNothing
+}
+
+// emojiName is how connectors name an emoji that a person configured.
+func emojiName(emoji string) string {
+	return strings.Trim(strings.ReplaceAll(emoji, "\ufe0f", ""), ":")
+}
 
 // To which messages of groups agents respond.
 const (

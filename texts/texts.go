@@ -73,11 +73,12 @@ const (
 	MarkStopped = "*(stopped)*"
 
 	// What replaces a progress notice that nothing follows.
-	NothingToAdd  = "Done. I have nothing to add."
-	NeedsInput    = "I need your input to continue."
-	Parked        = "Your message is stored, but it has to wait: I can't access the files of our conversation right now. I'll answer as soon as I can. Operators can see why with `claybot status`."
-	AnswerAgain   = "I couldn't save your answer. Please send it again in a minute."
-	ParkedDamaged = "One of your messages was damaged in storage before I could read it. Please send it again."
+	NothingToAdd   = "Done. I have nothing to add."
+	NeedsInput     = "I need your input to continue."
+	Parked         = "Your message is stored, but it has to wait: I can't access the files of our conversation right now. I'll answer as soon as I can. Operators can see why with `claybot status`."
+	ReactionFailed = "Your reaction had no effect: I couldn't save it. Please remove it and add it again in a minute."
+	AnswerAgain    = "I couldn't save your answer. Please send it again in a minute."
+	ParkedDamaged  = "One of your messages was damaged in storage before I could read it. Please send it again."
 
 	NotCompacted  = "There is nothing to compact yet."
 	CompactFailed = "I couldn't compact our conversation; nothing has changed."

@@ -90,6 +90,7 @@ type RunView struct {
 	Result   json.RawMessage     `json:"result,omitempty" doc:"Output of a graph so far, an object. Not in lists."`
 	Undo     []EffectView        `json:"undo,omitempty" doc:"Side effects that people may want to undo. Not in lists."`
 	UndoOf   claybot.RunID       `json:"undoOf,omitempty" doc:"The run whose side effects this run undoes."`
+	Feedback []claybot.Feedback  `json:"feedback,omitempty" doc:"What people said of it by reactions to its messages, oldest first; not what they withdrew."`
 	Node     string              `json:"node,omitempty" doc:"The cluster member that processes it now. Not in lists."`
 	Started  claybot.Time        `json:"started,omitempty"`
 	Ended    claybot.Time        `json:"ended,omitempty"`

@@ -64,6 +64,14 @@ func effects(v web.RunView) [][]string {
 	return rows
 }
 
+// feedback are the rows that show what people said of a run.
+func feedback(v web.RunView) (rows [][]string) {
+	for _, f := range v.Feedback {
+		rows = append(rows, []string{"feedback", fmt.Sprintf("%s (%s) by %s, %s", oneLine(f.Emoji), f.Vote, oneLine(f.By), moments(f.At))})
+	}
+	return rows
+}
+
 // took is how long the run has lasted.
 func took(v web.RunView) string {
 	switch {
@@ -118,7 +126,8 @@ func (c runsShowCmd) Run(e *env) error {
 		}
 		rows = append(rows, field("node", v.Node)...) // empty once it has ended, waits, or without a cluster
 		rows = append(rows, []string{"took", took(v)}, []string{"tokens", tokens(v)}, []string{"cost", soFar(v, cost(v.Usage))})
-		if err := e.table(append(rows, effects(v)...)); err != nil {
+		rows = append(rows, effects(v)...)
+		if err := e.table(append(rows, feedback(v)...)); err != nil {
 			return err
 		}
 	}

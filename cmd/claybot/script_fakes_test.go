@@ -196,6 +196,12 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 		if r.last = r.telegram.EditText(chat, id, args[3]); r.last == 0 {
 			ts.Fatalf("there is no message %d of a person, or the bot does not ask for edits", id)
 		}
+	case len(args) >= 3 && args[0] == "react": // telegram react CHAT[:USER] MESSAGE|TEXT EMOJI...: without emoji, none any more
+		chat, user := person(ts, args[1])
+		r.last = r.telegramReact(ts, chat, user, args[2], args[3:]...)
+	case len(args) == 2 && args[0] == "promote": // telegram promote CHAT: the bot is an administrator
+		chat, _ := person(ts, args[1])
+		r.telegram.Promote(chat)
 	case len(args) == 1 && args[0] == "forget": // telegram forget: of all polls only the first arrives
 		r.telegram.Fail(telegramtest.Fault{Method: "getUpdates", Skip: 1, Times: -1, Drop: true})
 	case len(args) == 2 && args[0] == "next": // telegram next ID: of the next update
@@ -269,6 +275,23 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 	default:
 		ts.Fatalf("usage: telegram say|edit|expect|expect-none|said|shows|edited|marked|forget|next|heal|menu|confirmed|unconfirmed ...")
 	}
+}
+
+// telegramReact lets a person react to a message: by its number, or to the newest of the bot
+// with a text.
+func (r *rig) telegramReact(ts *testscript.TestScript, chat, user int64, message string, emoji ...string) int64 {
+	id, err := strconv.ParseInt(message, 10, 64)
+	for _, m := range r.telegram.Sent(chat) {
+		if m.Text == message {
+			id, err = m.ID, nil
+		}
+	}
+	ts.Check(err)
+	update := r.telegram.React(chat, user, id, emoji...)
+	if update == 0 {
+		ts.Fatalf("the bot learns of no reaction to message %d of %d", id, chat)
+	}
+	return update
 }
 
 func (r *rig) onTelegram(ts *testscript.TestScript, where string) []string {

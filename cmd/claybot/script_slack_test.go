@@ -31,6 +31,8 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 		if !r.slack.Edit(args[1], args[2], args[3]) {
 			ts.Fatalf("there is no message %s", args[2])
 		}
+	case len(args) == 5 && (args[0] == "react" || args[0] == "unreact"): // slack react CHANNEL MESSAGE|TEXT USER NAME
+		ts.Check(r.slackReact(args[0] == "unreact", args[1], args[2], args[3], args[4]))
 	case len(args) == 3 && args[0] == "delete": // slack delete CHANNEL MESSAGE
 		r.slack.Delete(args[1], args[2])
 	case len(args) == 1 && args[0] == "acked": // slack acked: waits until every event is
@@ -85,6 +87,20 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 	default:
 		ts.Fatalf("usage: slack dm|say|mention|lack|pause|slash|edit|delete|acked|expect|expect-none|marks|status ...")
 	}
+}
+
+// slackReact lets a person react to a message: by its id, or to the newest of the bot with a
+// text.
+func (r *rig) slackReact(removed bool, channel, message, user, name string) error {
+	for _, m := range r.slack.Posted(channel) {
+		if m.Text == message {
+			message = m.TS
+		}
+	}
+	if !r.slack.React(channel, message, user, name, removed) {
+		return fmt.Errorf("there is no message %s", message)
+	}
+	return nil
 }
 
 // slackBot is the user of the app that a command is about.

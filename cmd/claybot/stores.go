@@ -39,6 +39,7 @@ type database interface {
 	storage.Parking
 	storage.Runs
 	storage.RunReader
+	storage.Ratings
 	storage.Outbox
 	storage.OutboxReader
 	storage.OutboxControl

@@ -22,6 +22,7 @@ const (
 	unknown  verdict = iota // not understood
 	nothing                 // understood, and not for claybot
 	message                 // a message
+	reacted                 // an emoji reaction of a person
 	moved                   // a change of a channel, or of the bot in it
 	farewell                // the app was removed from the workspace
 )
@@ -73,10 +74,17 @@ type said struct {
 	EventTS    string `json:"event_ts"`       // when it happened
 	OldChannel string `json:"old_channel_id"` // of channel_id_changed
 	NewChannel string `json:"new_channel_id"`
-	DeletedTS  string `json:"deleted_ts"`       // of message_deleted
-	Message    *said  `json:"message"`          // of message_changed: the message as it is now
-	Previous   *said  `json:"previous_message"` // of both: as it was
-	Tokens     struct {
+	DeletedTS  string `json:"deleted_ts"` // of message_deleted
+	Reaction   string `json:"reaction"`   // of reaction_added and reaction_removed
+	ItemUser   string `json:"item_user"`
+	Item       struct {
+		Type    string `json:"type"`
+		Channel string `json:"channel"`
+		TS      string `json:"ts"`
+	} `json:"item"`
+	Message  *said `json:"message"`          // of message_changed: the message as it is now
+	Previous *said `json:"previous_message"` // of both: as it was
+	Tokens   struct {
 		Bot []string `json:"bot"`
 	} `json:"tokens"` // of tokens_revoked
 }
@@ -114,6 +122,8 @@ func read(name string, self identity, f frame) (incoming, verdict) {
 func (e event) read(name string, self identity) (incoming, verdict) {
 	switch e.Event.Type {
 	case "message", "app_mention":
+	case "reaction_added", "reaction_removed":
+		return e.reaction(name, self)
 	case "app_uninstalled":
 		if e.elsewhere(self) {
 			return incoming{}, nothing

@@ -25,6 +25,8 @@ type members struct {
 
 type member struct {
 	outsider bool   // no full member
+	team     string // home, of a user of another workspace; empty for one's own
+	bot      bool   // the user of an app
 	name     string // for display; empty if unknown
 	locale   string // as de-DE; empty if unknown
 	zone     string // as Europe/Berlin; empty if unknown
@@ -89,7 +91,11 @@ func (c *Connector) member(ctx context.Context, user string, within time.Duratio
 		}
 		c.members.fault.Store(nil)
 		name := connectors.PersonName(cmp.Or(u.Profile.DisplayName, u.Profile.RealName, u.RealName, u.Name))
-		return c.members.put(user, member{outsider: u.ID != user || !self.has(u), name: name, locale: u.Locale, zone: u.TZ}, memberTime), nil
+		team := ""
+		if u.TeamID != self.Team && !slices.Contains(u.Enterprise.Teams, self.Team) {
+			team = u.TeamID
+		}
+		return c.members.put(user, member{outsider: u.ID != user || !self.has(u), team: team, bot: u.IsBot, name: name, locale: u.Locale, zone: u.TZ}, memberTime), nil
 	}
 	if wait := waitFor(err); wait > 0 {
 		c.penalties.add(methodUserInfo, "", wait)

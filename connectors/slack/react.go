@@ -28,7 +28,7 @@ var emojiNames = map[string]string{
 	"😎": "sunglasses", "✅": "white_check_mark", "❌": "x", "⏳": "hourglass_flowing_sand", "⚠": "warning", "🚀": "rocket",
 	"😂": "joy", "😀": "grinning", "😄": "smile", "😊": "blush", "🙂": "slightly_smiling_face", "😅": "sweat_smile", "👋": "wave",
 	"💪": "muscle", "🙌": "raised_hands", "⭐": "star", "✨": "sparkles", "❓": "question", "❗": "exclamation", "📌": "pushpin",
-	"👨‍💻": "male-technologist", "💡": "bulb", "🐛": "bug", "🔍": "mag", "📎": "paperclip", "✔": "heavy_check_mark",
+	"🛑": "octagonal_sign", "✋": "hand", "🚫": "no_entry_sign", "👨‍💻": "male-technologist", "💡": "bulb", "🐛": "bug", "🔍": "mag", "📎": "paperclip", "✔": "heavy_check_mark",
 }
 
 // emojiName returns Slack's name of an emoji, empty if unknown.

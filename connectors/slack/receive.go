@@ -17,7 +17,8 @@ type receiver struct {
 	self    identity
 	chat    *Connector // opens forms and reports outcomes to users
 	handler connectors.Handler
-	routes  connectors.RouteHandler // nil: changes of channels have no effect
+	routes  connectors.RouteHandler    // nil: changes of channels have no effect
+	reacts  connectors.ReactionHandler // nil: reactions have no effect
 	work    *lanes
 	back    *backfill
 	log     *slog.Logger
@@ -49,6 +50,11 @@ func (r *receiver) take(ctx context.Context, s *socket, f frame) error {
 	case moved:
 		r.work.do(ctx, in.change.ChannelID, func() error {
 			return r.keep(ctx, s, f.EnvelopeID, "channel", in.change.ChannelID, func() error { return r.changed(ctx, in) })
+		})
+	case reacted:
+		x := in.reaction
+		r.work.do(ctx, x.ChannelID+"\x00"+x.UserID, func() error {
+			return r.keep(ctx, s, f.EnvelopeID, "reaction", x.Message, func() error { return r.reacted(ctx, x) })
 		})
 	case message:
 		r.work.do(ctx, in.to.ChannelID+"\x00"+in.to.UserID, func() error { return r.post(ctx, s, f.EnvelopeID, in) })
@@ -106,10 +112,12 @@ func (r *receiver) ack(s *socket, envelope string, payload any) {
 	}
 }
 
-// An incoming is a message with its recipient, or a change of a channel.
+// An incoming is a message with its recipient, a reaction, or a change of a channel.
 type incoming struct {
 	to      claybot.Descriptor
 	message claybot.AgentMessage
+
+	reaction connectors.Reaction
 
 	change connectors.RouteChange
 	newID  string // of the channel; empty if it keeps its id

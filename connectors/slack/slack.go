@@ -209,8 +209,9 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	}
 	guarded := door{known, c}
 	routes, _ := h.(connectors.RouteHandler)
+	reacts, _ := h.(connectors.ReactionHandler)
 	work, back := newLanes(maxPending), newBackfill(c, self, guarded)
-	r := &receiver{name: c.cfg.Name, self: self, chat: c, handler: guarded, routes: routes, work: work, back: back, log: c.log, ignored: &c.ignored}
+	r := &receiver{name: c.cfg.Name, self: self, chat: c, handler: guarded, routes: routes, reacts: reacts, work: work, back: back, log: c.log, ignored: &c.ignored}
 	l := newLink(c.open, r.take, c.log, &c.pulse)
 	l.opening = back.opened
 	l.crowd.nodes, l.crowd.told = c.cfg.Nodes, &c.crowd

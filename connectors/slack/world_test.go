@@ -222,6 +222,18 @@ func (b *inbox) RouteChanged(_ context.Context, c connectors.RouteChange) error 
 	return b.changed(c.ChannelID + ": " + c.Dead)
 }
 
+// Reacted implements connectors.ReactionHandler.
+func (b *inbox) Reacted(_ context.Context, x connectors.Reaction) error {
+	if x.Connector != "slack" || time.Since(x.At.Time()).Abs() > time.Minute {
+		return fmt.Errorf("%+v", x)
+	}
+	what := "+"
+	if x.Removed {
+		what = "-"
+	}
+	return b.changed(fmt.Sprint(what, x.Emoji, " by ", x.UserID, " of=", x.Of != "", " group=", x.Group, " outsider=", x.Outsider))
+}
+
 // changed keeps a change of a channel. The first calls fail if the inbox is to refuse them.
 func (b *inbox) changed(what string) error {
 	b.mu.Lock()

@@ -14,7 +14,7 @@ import (
 )
 
 // updateKinds are the kinds of updates that claybot asks for.
-var updateKinds = []string{"message", "edited_message", "callback_query", "my_chat_member"}
+var updateKinds = []string{"message", "edited_message", "callback_query", "my_chat_member", "message_reaction"}
 
 // An update is the part of an update that claybot reads. Kinds other than updateKinds leave
 // all nil.
@@ -24,6 +24,7 @@ type update struct {
 	Edited     *message    `json:"edited_message"`
 	Callback   *callback   `json:"callback_query"`
 	Membership *membership `json:"my_chat_member"`
+	Reaction   *reaction   `json:"message_reaction"`
 }
 
 // A person is a user in a chat; either id is 0 if unknown.
@@ -42,6 +43,8 @@ func (u *update) lane() (p person, ok bool) {
 		m, from = u.Callback.Message, u.Callback.From
 	case u.Membership != nil:
 		return u.Membership.lane(), true
+	case u.Reaction != nil:
+		p.chat, from = u.Reaction.Chat.ID, u.Reaction.User
 	default:
 		return p, false
 	}
@@ -126,6 +129,8 @@ func (l *loop) deliver(ctx context.Context, u *update) error {
 		return l.edited(ctx, l.handler, u)
 	case u.Membership != nil:
 		return l.changed(ctx, l.handler, u.Membership)
+	case u.Reaction != nil:
+		return l.reacted(ctx, l.handler, u.Reaction)
 	}
 	return l.callback(ctx, u.Callback)
 }

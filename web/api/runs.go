@@ -28,7 +28,7 @@ func rowOf(r claybot.Run) web.RunView {
 	return web.RunView{
 		ID: r.ID, Agent: r.Agent, State: r.State, Messages: orEmpty(r.Messages), LastSeq: r.LastSeq, Attempts: r.Attempts, Cancel: r.Cancel,
 		Awaiting: viewAwaiting(r.Awaiting), Output: r.Output, Usage: r.Usage, Error: r.Error, Started: r.Started, Ended: r.Ended,
-		Engine: r.Engine, UndoOf: r.UndoOf, Stream: streamPath(r.ID),
+		Engine: r.Engine, UndoOf: r.UndoOf, Feedback: claybot.Given(r.Feedback), Stream: streamPath(r.ID),
 	}
 }
 

@@ -133,6 +133,9 @@ type runView struct {
 // Title names the run by its agent.
 func (v runView) Title() string { return "Run of " + v.Name }
 
+// Given is the feedback that people gave and did not withdraw.
+func (v runView) Given() []claybot.Feedback { return claybot.Given(v.Feedback) }
+
 // Live reports whether more is to come.
 func (v runView) Live() bool { return !v.State.Ended() }
 

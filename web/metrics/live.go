@@ -31,6 +31,7 @@ var counted = []struct {
 	bounds     []float64
 	labels     []string
 }{
+	{"feedback_total", "Feedback that people gave by reactions, by vote.", nil, []string{"connector", "vote"}},
 	{"messages_received_total", "Messages that connectors posted, by outcome.", nil, []string{"connector", "outcome"}},
 	{"message_receive_duration_seconds", "Time to accept one message, until it is durable.", quick, []string{"connector"}},
 	{"messages_injected_total", "Messages that joined an active run.", nil, nil},

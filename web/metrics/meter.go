@@ -17,6 +17,11 @@ func (m *Metrics) Received(connector, outcome string, took time.Duration) {
 	m.live.by["message_receive_duration_seconds"].observe(took.Seconds(), connector)
 }
 
+// Rated implements agentsystem.Meter.
+func (m *Metrics) Rated(connector string, vote claybot.Vote) {
+	m.live.by["feedback_total"].add(1, m.live.connectors.learn(connector), string(vote))
+}
+
 // Sent implements agentsystem.Meter.
 func (m *Metrics) Sent(o claybot.Outgoing, outcome string, took time.Duration) {
 	connector := m.live.connectors.learn(o.Route.Connector)

@@ -246,6 +246,7 @@ func everything(t *testing.T) *Metrics {
 		return st, nil
 	}, Cluster: member})
 	m.Received("chat", agentsystem.ReceivedAccepted, time.Second)
+	m.Rated("chat", claybot.VoteUp)
 	m.Sent(claybot.Outgoing{Route: claybot.Route{Connector: "chat"}}, delivery.AttemptSent, time.Second)
 	for _, e := range story("r1") {
 		m.Event("a1", e)

@@ -252,6 +252,7 @@ func (s *Server) react(args url.Values) answer {
 		s.reactions[c.id] = make(map[string][]string)
 	}
 	s.reactions[c.id][ts] = append(s.reactions[c.id][ts], name)
+	s.reacted(c.id, ts, s.cfg.BotUser, name, false)
 	s.change()
 	return answer{"ok": true}
 }
@@ -275,6 +276,7 @@ func (s *Server) unreact(args url.Values) answer {
 		return refuse("no_reaction")
 	}
 	s.reactions[c.id][ts] = after
+	s.reacted(c.id, ts, s.cfg.BotUser, name, true)
 	s.change()
 	return answer{"ok": true}
 }

@@ -93,6 +93,9 @@ func (s *Server) subscription(e answer) (name, channel string) {
 		return name, "" // the last that the app hears of the channel
 	}
 	channel, _ = e["channel"].(string)
+	if item, ok := e["item"].(answer); ok { // of a reaction
+		channel, _ = item["channel"].(string)
+	}
 	if name == "message" {
 		name = "message." + family[s.kind(channel)]
 	}

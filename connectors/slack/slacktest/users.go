@@ -17,6 +17,7 @@ type User struct {
 	Deleted         bool     // deactivated
 	Unknown         bool     // user_not_found
 	Name            string   // display name; default none
+	Bot             bool     // the user of another app
 }
 
 // SetUser changes what Slack says about a user.
@@ -37,7 +38,7 @@ func (s *Server) userInfo(id string, locale bool) answer {
 	}
 	user := answer{
 		"id": id, "team_id": u.Team, "name": strings.ToLower(id), "real_name": id, "deleted": u.Deleted, "updated": 1700000000,
-		"is_bot": id == s.cfg.BotUser, "is_app_user": false, "profile": answer{"team": u.Team, "display_name": u.Name, "real_name": id},
+		"is_bot": u.Bot || id == s.cfg.BotUser, "is_app_user": false, "profile": answer{"team": u.Team, "display_name": u.Name, "real_name": id},
 	}
 	if !u.Deleted { // Slack leaves them out of deactivated users
 		for k, v := range map[string]bool{

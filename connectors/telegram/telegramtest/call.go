@@ -128,6 +128,8 @@ func (s *Server) handle(c *call) ([]byte, *apiError) {
 		return s.sendFile(c)
 	case "setmessagereaction":
 		return s.setReaction(c)
+	case "getchatmember":
+		return s.chatMember(c)
 	case "setwebhook", "deletewebhook", "getwebhookinfo":
 		return s.webhooks(c)
 	}

@@ -26,7 +26,8 @@ type chat struct {
 // stored is a message of anyone.
 type stored struct {
 	Message
-	from int64
+	from   int64
+	people map[int64][]string // reactions, by the person
 }
 
 // A Message is what a chat shows of the bot.

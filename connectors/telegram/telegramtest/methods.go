@@ -37,6 +37,7 @@ var methods = map[string]string{
 	"deletemessage":          "chat_id message_id",
 	"answercallbackquery":    "callback_query_id text show_alert url cache_time",
 	"setmessagereaction":     "chat_id message_id reaction is_big",
+	"getchatmember":          "chat_id user_id",
 
 	"setmycommands": "commands scope language_code",
 	"getmycommands": "scope language_code",

@@ -1,0 +1,231 @@
+package agentsystem
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/profiles"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
+)
+
+// reactions find what emoji of people mean, and the runs that they concern.
+type reactions struct {
+	profile  func(claybot.Descriptor) profiles.Profile
+	index    Index
+	runs     storage.RunReader
+	sent     Outbox
+	receipts storage.Receipts
+}
+
+// A reactedTo is what a message with a reaction belongs to: a run, and a question if the
+// message asks one. It is zero for any other message.
+type reactedTo struct {
+	run      claybot.RunID
+	question *claybot.Question
+}
+
+// errReaction means that a connector reported half a reaction.
+var errReaction = errors.New("a reaction names its connector, channel, person, message and emoji")
+
+// reacted is AgentSystem.Reacted. A removed emoji withdraws a feedback; it takes back neither
+// a stop nor an approval.
+func (r *receiver) reacted(ctx context.Context, x connectors.Reaction) error {
+	defer r.pending.begin(x.Connector)()
+	if x.Connector == "" || x.ChannelID == "" || x.UserID == "" || x.Message == "" || len(x.Emoji) == 0 {
+		return &storage.Fault{Class: storage.ClassMessage, Err: errReaction}
+	}
+	by := claybot.User(x.Connector, x.ChannelID, x.UserID)
+	who := claybot.AgentMessage{From: claybot.Sender{UserID: x.UserID, Outsider: x.Outsider}, Context: claybot.MessageContext{Group: x.Group}}
+	means := r.reactions.profile(by).Reactions.Meaning(x.Emoji)
+	if means == profiles.MeansNothing || !r.people.Admits(by, who) {
+		return nil
+	}
+	ctx = r.people.Speaking(ctx, by, who)
+	err := r.react(ctx, by, x, means)
+	if r.worker.OfOne(ctx, err) { // to hold it would hold up all others
+		r.log.Error("failed to take a reaction", "connector", x.Connector, "user", x.UserID, "message", x.Message, "means", means, "err", err)
+		return r.unreacted(ctx, x, means)
+	}
+	return err
+}
+
+// react does what a reaction means.
+func (r *receiver) react(ctx context.Context, by claybot.Descriptor, x connectors.Reaction, means profiles.Meaning) error {
+	if x.Removed && (means == profiles.MeansStop || means == profiles.MeansApprove) {
+		return nil
+	}
+	to, err := r.reactions.find(ctx, x, means)
+	if err != nil {
+		return fmt.Errorf("find the message of a reaction: %w", err)
+	}
+	switch {
+	case means == profiles.MeansApprove && to.question != nil:
+		return r.approve(ctx, x, *to.question)
+	case means == profiles.MeansApprove || to.run == "":
+		return nil
+	case means == profiles.MeansStop:
+		return r.stopRun(ctx, x, to.run)
+	}
+	f := claybot.Feedback{
+		By: by.OwnerID(), Message: x.Message, Emoji: x.Emoji[0], Vote: claybot.Vote(means), At: x.At, Withdrawn: x.Removed,
+	}
+	changed, err := r.ratings.Rate(ctx, to.run, f)
+	switch {
+	case errors.Is(err, storage.ErrTooMany):
+		r.log.Warn("a run has all the feedback that it keeps", "run", to.run, "user", x.UserID)
+		return nil
+	case err != nil:
+		return unlessGone(err)
+	case changed && !x.Removed:
+		r.meter.Rated(x.Connector, f.Vote)
+	}
+	return nil
+}
+
+// approve answers the question of a message as its button does.
+func (r *receiver) approve(ctx context.Context, x connectors.Reaction, q claybot.Question) error {
+	if q.Type != claybot.QuestionConfirm {
+		return nil
+	}
+	_, err := r.buttons.Press(ctx, connectors.Press{
+		Connector: x.Connector, UserID: x.UserID, ChannelID: x.ChannelID, Outsider: x.Outsider,
+		Answer: claybot.Answer{Question: q.ID, Text: "approve"},
+	})
+	return err
+}
+
+// stopRun ends a run as /stop does, if its agent is the one that the person's /stop would
+// reach. A run that has ended stays as it is.
+func (r *receiver) stopRun(ctx context.Context, x connectors.Reaction, id claybot.RunID) error {
+	run, err := r.reactions.runs.Run(ctx, id)
+	if err != nil || run.State.Ended() || len(run.Messages) == 0 {
+		return unlessGone(err)
+	}
+	e, err := r.index.IndexedAgentByID(ctx, run.Agent)
+	if err != nil {
+		return unlessGone(err)
+	}
+	if d := e.Descriptor; !d.Foreground() || d.Connector != x.Connector || d.ChannelID != x.ChannelID || d.UserID != x.UserID {
+		return nil
+	}
+	began, err := r.reactions.receipts.Receipt(ctx, run.Messages[len(run.Messages)-1])
+	if err != nil && unlessGone(err) != nil {
+		return err
+	}
+	at := began.Message.Context
+	m := claybot.AgentMessage{
+		ID:   claybot.MessageID(strings.Join([]string{"reaction", x.Connector, x.ChannelID, x.Message, x.UserID, x.Emoji[0], fmt.Sprint(int64(x.At))}, "/")),
+		Type: claybot.MessageCancel, Run: run.ID, FirstHand: true, At: claybot.Now(), From: claybot.Sender{UserID: x.UserID, Outsider: x.Outsider},
+		Context: claybot.MessageContext{ThreadID: at.ThreadID, ReplyTo: at.ReplyTo, Group: x.Group},
+	}
+	_, err = r.parking.answerFor(ctx, claybot.Agent{ID: e.ID, Descriptor: e.Descriptor}, m, 0)
+	return err
+}
+
+// unreacted tells the person once that an emoji had no effect which should have had one.
+func (r *receiver) unreacted(ctx context.Context, x connectors.Reaction, means profiles.Meaning) error {
+	if means != profiles.MeansStop && means != profiles.MeansApprove {
+		return nil
+	}
+	d := claybot.User(x.Connector, x.ChannelID, x.UserID)
+	o := claybot.Outgoing{Kind: claybot.OutgoingNotice, Route: claybot.AgentMessage{Context: claybot.MessageContext{Group: x.Group}}.ReplyRoute(d)}
+	return r.sender.SendOnce(ctx, o, fmt.Sprintf("reaction/%s/%s/%d", d.Key(), x.Message, x.At), texts.Of(ctx).In(texts.ReactionFailed))
+}
+
+// find returns what the message of a reaction belongs to: one that claybot sent, one that
+// grows, and for a stop one that the same person wrote.
+func (r reactions) find(ctx context.Context, x connectors.Reaction, means profiles.Meaning) (to reactedTo, err error) {
+	sent, err := r.sentAs(ctx, x)
+	if err != nil {
+		return to, err
+	}
+	for _, o := range sent {
+		to.run = cmp.Or(to.run, o.Run)
+		if to.question == nil {
+			to.question = o.Question
+		}
+	}
+	if len(sent) > 0 {
+		return to, nil
+	}
+	if to.run, err = r.growing(ctx, x); err != nil || to.run != "" || means != profiles.MeansStop || x.Of == "" {
+		return to, err
+	}
+	to.run, err = r.startedBy(ctx, x)
+	return to, err
+}
+
+// sentAs returns what claybot sent as the message of a reaction. A message whose send has not
+// returned yet is not known by its id: sentAs waits a little for that.
+func (r reactions) sentAs(ctx context.Context, x connectors.Reaction) ([]claybot.Outgoing, error) {
+	dest := claybot.Route{Connector: x.Connector, ChannelID: x.ChannelID}.Dest()
+	for waited := time.Duration(0); ; waited += sendingPause {
+		sent, err := r.sent.SentAs(ctx, dest, x.Message)
+		if err != nil || len(sent) > 0 || waited >= sendingWait {
+			return sent, err
+		}
+		open, err := r.sent.Unsent(ctx, dest, 0, 1)
+		if err != nil || len(open) == 0 || open[0].State != claybot.SendAttempted {
+			return nil, err
+		}
+		claybot.Sleep(ctx, sendingPause)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// sendingWait is how long a reaction waits for the end of a send, sendingPause how often it
+// looks.
+const (
+	sendingWait  = 5 * time.Second
+	sendingPause = 100 * time.Millisecond
+)
+
+// growing returns the run whose answer grows in the message of a reaction; empty for none.
+func (r reactions) growing(ctx context.Context, x connectors.Reaction) (claybot.RunID, error) {
+	agents, err := r.index.ChannelAgents(ctx, x.Connector, x.ChannelID)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range agents {
+		if e.Run == "" {
+			continue
+		}
+		run, err := r.runs.Run(ctx, e.Run)
+		if err = unlessGone(err); err != nil {
+			return "", err
+		}
+		if run.Draft != nil && run.Draft.Receipt == x.Message {
+			return run.ID, nil
+		}
+	}
+	return "", nil
+}
+
+// startedBy returns the run that has the message of a reaction, if the same person wrote it
+// there; empty for none.
+func (r reactions) startedBy(ctx context.Context, x connectors.Reaction) (claybot.RunID, error) {
+	ids, err := r.receipts.FindMessages(ctx, string(x.Of))
+	if err != nil {
+		return "", err
+	}
+	for _, id := range slices.Backward(ids) {
+		was, err := r.receipts.Receipt(ctx, id)
+		if err = unlessGone(err); err != nil {
+			return "", err
+		}
+		if was.Run != nil && was.Message.From.UserID == x.UserID {
+			return was.Run.ID, nil
+		}
+	}
+	return "", nil
+}
