@@ -1,6 +1,9 @@
 package claybot
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // AgentType says what kind of source an agent serves.
 type AgentType string
@@ -15,7 +18,8 @@ const (
 )
 
 // A Descriptor identifies the user and conversation of an agent. Descriptors with equal Keys mean one
-// agent. ChannelID and UserID are the platform's stable ids, never names.
+// agent. ChannelID and UserID are the platform's stable ids, never names; of an agent that a
+// group shares, UserID is Everyone.
 type Descriptor struct {
 	Type      AgentType `json:"type"`
 	Connector string    `json:"connector,omitempty"`
@@ -39,6 +43,20 @@ type Descriptor struct {
 // User describes the agent of one person in one channel of a connector.
 func User(connector, channelID, userID string) Descriptor {
 	return Descriptor{Type: AgentUser, Connector: connector, ChannelID: channelID, UserID: userID}
+}
+
+// Everyone is the UserID of an agent that all members of a group or channel share. No
+// platform has a user with this id.
+const Everyone = "*"
+
+// Shared reports whether d is the agent that all members of a group or channel share. Each
+// message to it names its sender.
+func (d Descriptor) Shared() bool { return d.Foreground() && d.UserID == Everyone }
+
+// SharedPlace returns the group or channel, as Audience.Place, whose members share the agents
+// with an owner; ok is false for the owner id of a person.
+func SharedPlace(owner string) (place string, ok bool) {
+	return strings.CutSuffix(owner, "/"+Everyone)
 }
 
 // Key is the identity of d as one string. The parts are kept apart by JSON, so
@@ -79,8 +97,13 @@ func (d Descriptor) Identity() Descriptor {
 func (d Descriptor) Foreground() bool { return d.Type == AgentUser }
 
 // OwnerID names on whose behalf the agent works: "connector/userId" of a
-// person, empty for none. One person may have several, see the configuration.
+// person, empty for none. One person may have several, see the configuration. The owner of
+// a shared agent is its group or channel, "connector/channelId/*": what one of its members
+// told an agent of their own is not its to read.
 func (d Descriptor) OwnerID() string {
+	if d.Shared() {
+		return d.Connector + "/" + d.ChannelID + "/" + Everyone
+	}
 	if d.Foreground() {
 		return d.Connector + "/" + d.UserID
 	}
@@ -97,7 +120,7 @@ func (d Descriptor) Route() Route {
 	if d.Connector == ConnectorAPI {
 		return Route{}
 	}
-	return Route{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID, ThreadID: d.ThreadID}
+	return Route{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID, ThreadID: d.ThreadID, Group: d.Shared()}
 }
 
 // An Agent is an identity with its mutable settings. Its conversation is its

@@ -1,6 +1,7 @@
 package claybot
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strconv"
@@ -299,7 +300,19 @@ func (m AgentMessage) ReplyRoute(d Descriptor) Route {
 	}
 	r.ReplyTo = m.Context.ReplyTo
 	r.Group = m.Context.Group
+	if d.Shared() {
+		r.Group, r.UserID = true, cmp.Or(m.From.UserID, d.UserID)
+	}
 	return r
+}
+
+// Speaker is the person who wrote m to the agent of d, in the form of Descriptor.OwnerID: the
+// sender of a message to a shared agent, otherwise the person of the agent.
+func (m AgentMessage) Speaker(d Descriptor) string {
+	if d.Shared() && m.From.UserID != "" {
+		d.UserID = m.From.UserID
+	}
+	return d.OwnerID()
 }
 
 // Clean makes a text safe to keep: valid UTF-8 without NUL.

@@ -48,6 +48,9 @@ type Question struct {
 	// Approvers are who alone may answer, as "connector/userId"; none: the
 	// agent's own person.
 	Approvers []string `json:"approvers,omitempty"`
+	// Person is the person who alone answers a question without approvers, where its agent is
+	// shared: the sender of the message that the run answers. Empty there: no member of the group.
+	Person string `json:"person,omitempty"`
 	// Need is how many different people approve what a confirm is about, 0 for one,
 	// and ApprovedBy who of them have: each is asked in a question of his own.
 	Need       int      `json:"need,omitempty"`

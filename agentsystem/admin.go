@@ -211,7 +211,7 @@ func (a *Admin) Revoke(ctx context.Context, connector, id string) error {
 		a.subagents.Halt(ctx, e, by)
 		a.subagents.HaltBelow(ctx, e.ID, "parent")
 	}
-	return nil
+	return a.revokeShared(ctx, connector)
 }
 
 // agentsOf lists the agents that work for a person, or that are in a channel.

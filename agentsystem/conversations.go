@@ -39,11 +39,11 @@ func (c conversations) hears(ctx context.Context, d claybot.Descriptor, m claybo
 }
 
 // takesPart reports whether an agent has a conversation in a thread: where threads have
-// conversations of their own, with any person; otherwise with the person of d, who wrote
-// there last.
+// conversations of their own, with any person; otherwise where the agent of d was written to
+// last.
 func (c conversations) takesPart(ctx context.Context, d claybot.Descriptor, thread string) (bool, error) {
 	if !c.own() {
-		id, err := c.index.IndexedAgent(ctx, d)
+		id, err := c.index.IndexedAgent(ctx, c.group(d, claybot.AgentMessage{Context: claybot.MessageContext{Group: true}}))
 		if err != nil {
 			return false, unlessGone(err)
 		}
@@ -61,12 +61,33 @@ func (c conversations) takesPart(ctx context.Context, d claybot.Descriptor, thre
 // that a command without a thread concerns.
 const recentConversations = 100
 
+// group returns the agent of a group or channel to which a message belongs: that of its
+// sender, or the one that all members share, as the profile of the channel says.
+func (c conversations) group(d claybot.Descriptor, m claybot.AgentMessage) claybot.Descriptor {
+	if m.Context.Group && m.Type != claybot.MessageSystem && c.profile(d).Shared {
+		d.UserID = claybot.Everyone
+	}
+	return d
+}
+
+// sender returns the id of the person of d where m goes to a shared agent, which does not tell
+// who wrote m; otherwise it is empty.
+func (c conversations) sender(d claybot.Descriptor, m claybot.AgentMessage) string {
+	if d.Foreground() && c.group(d, m) != d {
+		return d.UserID
+	}
+	return ""
+}
+
 // place returns the descriptor of the conversation of d that m belongs to: that of its
 // thread, where threads are conversations of their own. A command that was entered in no
 // thread, because the platform has no commands there, concerns the conversation of the
 // channel to which its person wrote last; one that names a run concerns that run's.
 func (c conversations) place(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage) (claybot.Descriptor, error) {
-	if !d.Foreground() || d.ThreadID != "" || m.Type == claybot.MessageSystem || !c.own() {
+	if !d.Foreground() || d.ThreadID != "" || m.Type == claybot.MessageSystem {
+		return d, nil
+	}
+	if d = c.group(d, m); !c.own() {
 		return d, nil
 	}
 	if of, found, err := c.ofRun(ctx, d, m); err != nil || found {

@@ -143,10 +143,10 @@ func (i *intake) acceptAsked(ctx context.Context, agent claybot.Agent, m claybot
 // answers are not counted, nor are operators, and programs, which know a token or a secret.
 func (i *intake) bounded(agent claybot.Agent, p *storage.Posting) (leave func()) {
 	d, m, most := agent.Descriptor, p.Message, i.most()
-	if most == 0 || p.Skip != "" || m.Type != claybot.MessageUser || m.Silent || i.people.Program(d) || i.people.IsOperator(d.OwnerID()) {
+	if most == 0 || p.Skip != "" || m.Type != claybot.MessageUser || m.Silent || i.people.Program(d) || i.people.IsOperator(m.Speaker(d)) {
 		return func() {}
 	}
-	leave, ok := i.flood.enter(i.people.Identities(d.OwnerID())[0], m.At, most)
+	leave, ok := i.flood.enter(i.people.Identities(m.Speaker(d))[0], m.At, most)
 	if !ok {
 		p.Skip = inbox.SkippedFlood
 	}
@@ -245,7 +245,7 @@ func (i *intake) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 // accepted notifies all who wait for a message that it is durable.
 func (i *intake) accepted(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage, done storage.Posted) {
 	i.log.Debug("message accepted", "agent", agent.ID, "connector", agent.Descriptor.Connector, "message", m.ID, "type", m.Type)
-	i.people.Learn(ctx, agent.Descriptor, m.Context)
+	i.people.Learn(ctx, agent.Descriptor, m)
 	i.sender.Hand(done.Outbox)
 	if len(done.Dropped) > 0 {
 		i.results.reject(agent.ID, inbox.ErrReset, done.Dropped...)
@@ -262,7 +262,7 @@ func (i *intake) accepted(ctx context.Context, agent claybot.Agent, m claybot.Ag
 	case inbox.SkippedFull:
 		i.notifyHourly(ctx, agent, m, "full/"+string(agent.ID), texts.Of(ctx).InboxFull())
 	case inbox.SkippedFlood:
-		i.notifyHourly(ctx, agent, m, "flood/"+i.people.Identities(agent.Descriptor.OwnerID())[0], texts.Of(ctx).Flood(i.most()))
+		i.notifyHourly(ctx, agent, m, "flood/"+i.people.Identities(m.Speaker(agent.Descriptor))[0], texts.Of(ctx).Flood(i.most()))
 	}
 	i.log.Info("message will not run", "agent", agent.ID, "connector", agent.Descriptor.Connector, "message", m.ID, "reason", done.Skipped)
 	i.results.reject(agent.ID, inbox.ErrDropped, m.ID)
@@ -364,7 +364,7 @@ func (i *intake) carryOut(ctx context.Context, agent claybot.Agent, m claybot.Ag
 		return i.profiles.ChooseModel(ctx, agent, o.Model.Name, o.Model.Choice)
 	}
 	if o.Undo == "" {
-		return i.questions.Commands.Decide(ctx, agent, o.Decision)
+		return i.questions.Commands.Decide(ctx, m.Speaker(agent.Descriptor), o.Decision)
 	}
 	route := m.ReplyRoute(agent.Descriptor)
 	_, err := i.undo.post(ctx, o.Undo, o.Message, m.From, &route)

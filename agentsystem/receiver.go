@@ -101,6 +101,7 @@ func (r *receiver) take(ctx context.Context, to claybot.Descriptor, m claybot.Ag
 			return ReceivedUnheard, nil
 		}
 		if err == nil {
+			m.From.UserID = cmp.Or(m.From.UserID, r.places.sender(to, m))
 			to, err = r.places.place(ctx, to, m)
 		}
 	}

@@ -102,6 +102,12 @@ const (
 	ThreadsShared = "shared"
 )
 
+// Whether each person of a group or channel has an agent of their own.
+const (
+	GroupOwn    = "own"
+	GroupShared = "shared"
+)
+
 // Whether agents are told when a person edits a message that they have read.
 const (
 	EditsNote   = "note"
@@ -112,6 +118,8 @@ const (
 type Sessions struct {
 	// Threads is ThreadsOwn or ThreadsShared; empty: as the data directory began.
 	Threads string `key:"threads" words:"own,shared"`
+	// Group is GroupOwn or GroupShared; empty: own. Profile.Group comes before it.
+	Group string `key:"group" words:"own,shared"`
 	// Edits is EditsNote or EditsIgnore; empty: ignore.
 	Edits string `key:"edits" words:"note,ignore"`
 }

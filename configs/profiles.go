@@ -35,6 +35,8 @@ type Profile struct {
 	Progress      bool     `key:"progress" class:"harmless" words:"send,off"`              // send text that comes together with tool calls
 	Respond       string   `key:"respond" class:"harmless" words:"mention,thread,all,off"` // in groups
 	Context       *int     `key:"context" class:"harmless" limits:"0..100"`                // earlier messages of a group that come with a message; nil: see profiles.Context
+	// Group is GroupOwn or GroupShared; empty: as Sessions.Group.
+	Group string `key:"group" class:"narrowing" words:"own,shared" bad:"own" off:"each person of a group has an agent of their own"`
 	// Acknowledge are the emoji on messages of people.
 	Acknowledge Acknowledge `key:"acknowledge" class:"harmless"`
 	// Reactions are what reactions of people to messages mean.

@@ -73,7 +73,7 @@ func (p Policy) Limit() int {
 // system handles itself, a reset for example, is a batch of its own, and so is
 // what has an end of its own, like a cron task. Silent messages go with the
 // next one that is not. Messages of different threads are never put together,
-// because one answer goes to one thread; the parts of an album are one message.
+// because one answer goes to one thread, nor are those of different people; the parts of an album are one message.
 func (p Policy) Batch(waiting []claybot.AgentMessage) []claybot.AgentMessage {
 	n := 0
 	for n < len(waiting) && waiting[n].Silent {
@@ -112,7 +112,13 @@ func Together(first, m claybot.AgentMessage) bool {
 	case (first.Route == nil) != (m.Route == nil) || m.Route != nil && *m.Route != *first.Route:
 		return false
 	}
-	return m.Context.ThreadID == first.Context.ThreadID && m.Engine == first.Engine
+	return m.Context.ThreadID == first.Context.ThreadID && m.Engine == first.Engine && sameSender(first, m)
+}
+
+// sameSender reports whether no two people of a group wrote first and m: where they share an
+// agent, its run answers one of them, who alone approves what it does.
+func sameSender(first, m claybot.AgentMessage) bool {
+	return !first.Context.Group || !m.Context.Group || first.From.UserID == m.From.UserID
 }
 
 // alone reports whether nothing may share a run with m.

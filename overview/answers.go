@@ -60,7 +60,7 @@ func (o *Answers) Answer(ctx context.Context, agent claybot.Agent, m claybot.Age
 // works.
 func (o *Answers) agentStatus(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) string {
 	v := texts.Of(ctx)
-	doing, model := o.doing(ctx, agent), o.Profiles.Of(agent.ID, agent.Descriptor).Model
+	doing, model := o.doing(ctx, agent, m.Speaker(agent.Descriptor)), o.Profiles.Of(agent.ID, agent.Descriptor).Model
 	if off := o.SwitchedOff(ctx, agent); off != nil {
 		why := cmp.Or(off.Say, v.Failed(off.Code))
 		if off.Say == "" && o.People.ReadsCauses(agent, m) {
@@ -165,8 +165,8 @@ func taskLine(v texts.Voice, t connectors.Task) string {
 	return "- " + v.Say(texts.TaskNext, name, v.When(claybot.At(t.Next[0])))
 }
 
-// doing describes what an agent does now and what the user can do about it.
-func (o *Answers) doing(ctx context.Context, agent claybot.Agent) string {
+// doing describes what an agent does now and what the user, by owner id, can do about it.
+func (o *Answers) doing(ctx context.Context, agent claybot.Agent, by string) string {
 	v := texts.Of(ctx)
 	if since, ok := o.unusableSince(ctx, agent.Descriptor); ok {
 		return v.Unusable(since)
@@ -177,9 +177,9 @@ func (o *Answers) doing(ctx context.Context, agent claybot.Agent) string {
 		return v.In(texts.AtWork)
 	case err != nil:
 		return v.In(texts.NoSight)
-	case asks && o.Questions.Respondents.May(q, agent.Descriptor, agent.Descriptor.OwnerID()) && !q.Explicit:
+	case asks && o.Questions.Respondents.May(q, agent.Descriptor, by) && !q.Explicit:
 		return v.Say(texts.AwaitsAnswer, v.Headline(q))
-	case asks && o.Questions.Respondents.May(q, agent.Descriptor, agent.Descriptor.OwnerID()):
+	case asks && o.Questions.Respondents.May(q, agent.Descriptor, by):
 		return v.Say(texts.AwaitsDecision, v.Headline(q), v.HowToAnswer(q, agent.Descriptor.Connector))
 	case run.State == claybot.RunAwaiting && run.Awaiting != nil:
 		return v.Say(texts.Awaits, v.WaitsFor(run))

@@ -24,6 +24,7 @@ func (dir *Directory) AudienceOf(d claybot.Descriptor, r claybot.Route) claybot.
 // Discloses reports whether what one audience can read would be readable by more people
 // if it came to another one. What agents without an owner know is the operators' to give.
 func (dir *Directory) Discloses(source, sink claybot.Audience) bool {
+	source, sink = placed(source), placed(sink)
 	switch {
 	case source == (claybot.Audience{}) || source == claybot.Everybody:
 		return false
@@ -33,6 +34,15 @@ func (dir *Directory) Discloses(source, sink claybot.Audience) bool {
 		return source.Place != sink.Place
 	}
 	return sink.Owner == "" || !slices.Contains(dir.Identities(source.Owner), sink.Owner)
+}
+
+// placed is a with its place, if its owner is a group that shares an agent: all members read
+// what that agent and its notes have.
+func placed(a claybot.Audience) claybot.Audience {
+	if place, shared := claybot.SharedPlace(a.Owner); shared && a.Place == "" {
+		a.Place = place
+	}
+	return a
 }
 
 // webhook reports whether an owner is a webhook.

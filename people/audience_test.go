@@ -29,6 +29,7 @@ func TestAudienceOf(t *testing.T) {
 		{claybot.User("gone", "T1/C1", "U1"), claybot.Route{}, claybot.Audience{Owner: "gone/U1", Place: "gone/T1/C1"}},
 		{claybot.User("gone", "T1/D1", "U1"), claybot.Route{}, claybot.Audience{Owner: "gone/U1"}},
 		{claybot.User("gone", "-100", "7"), claybot.Route{}, claybot.Audience{Owner: "gone/7", Place: "gone/-100"}},
+		{claybot.User("slack", "T1/C1", claybot.Everyone), claybot.Route{}, claybot.Audience{Owner: "slack/T1/C1/*", Place: "slack/T1/C1"}},
 		{claybot.User("web", "main", "operator"), claybot.Route{}, claybot.Audience{Owner: "web/operator"}},
 		{claybot.User("api", "thread", "token"), claybot.Route{}, claybot.Audience{Owner: "api/token"}},
 		// A task is read where it answers; a foreground agent always in its own chat.
@@ -56,16 +57,18 @@ func TestDiscloses(t *testing.T) {
 		"operators": {}, "all": claybot.Everybody, "ann": {Owner: "chat/ann"}, "annie": {Owner: "chat/annie"}, "bob": {Owner: "chat/bob"},
 		"ann in g": {Owner: "chat/ann", Place: "chat/g"}, "bob in g": {Owner: "chat/bob", Place: "chat/g"}, "ann in h": {Owner: "chat/ann", Place: "chat/h"},
 		"task in g": {Place: "chat/g"}, "hook": {Owner: "ci/ci", Place: "ci/a"}, "notes of the hook": {Owner: "ci/ci"}, "hook in b": {Owner: "ci/ci", Place: "ci/b"},
+		"all in g": {Owner: "chat/g/*", Place: "chat/g"}, "notes of g": {Owner: "chat/g/*"}, "all in h": {Owner: "chat/h/*", Place: "chat/h"},
 	}
 	// What may be read there without asking, beside what operators and all may read.
+	inG := []string{"ann in g", "bob in g", "task in g", "all in g", "notes of g"}
 	free := map[string][]string{
 		"operators": {}, "all": {},
 		"ann":      {"ann", "annie", "ann in g", "ann in h"},
 		"annie":    {"ann", "annie", "ann in g", "ann in h"},
 		"bob":      {"bob", "bob in g"},
-		"ann in g": {"ann in g", "bob in g", "task in g"}, "bob in g": {"ann in g", "bob in g", "task in g"}, "task in g": {"ann in g", "bob in g", "task in g"},
-		"ann in h": {"ann in h"},
-		"hook":     {"hook", "notes of the hook", "hook in b"},
+		"ann in g": inG, "bob in g": inG, "task in g": inG, "all in g": inG, "notes of g": inG,
+		"ann in h": {"ann in h", "all in h"}, "all in h": {"ann in h", "all in h"},
+		"hook": {"hook", "notes of the hook", "hook in b"},
 	}
 	for sink, may := range free {
 		ok := map[string]bool{"operators": true, "all": true}

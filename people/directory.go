@@ -173,8 +173,12 @@ func (dir *Directory) readBy(ctx context.Context, e storage.IndexEntry, m *clayb
 }
 
 // PlaceOf returns where a person reads: the agent to which they wrote last, if there is
-// one, in a conversation that they alone read; storage.ErrNotFound.
+// one, in a conversation that they alone read; storage.ErrNotFound. The members of a group
+// that shares an agent are no person.
 func (dir *Directory) PlaceOf(ctx context.Context, owner string) (storage.IndexEntry, error) {
+	if _, shared := claybot.SharedPlace(owner); shared {
+		return storage.IndexEntry{}, fmt.Errorf("%s is no person: %w", owner, storage.ErrNotFound)
+	}
 	return dir.recent(ctx, dir.Identities(owner), "")
 }
 

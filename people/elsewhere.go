@@ -16,7 +16,7 @@ import (
 func (dir *Directory) Elsewhere(ctx context.Context, o claybot.Outgoing) (to claybot.Route, ok bool) {
 	owner := ""
 	if o.Route.UserID != "" {
-		owner = o.Route.Connector + "/" + o.Route.UserID
+		owner = claybot.User(o.Route.Connector, o.Route.ChannelID, o.Route.UserID).OwnerID()
 	} else if o.Agent != "" {
 		a, err := dir.cfg.Agents.Agent(ctx, o.Agent)
 		if err != nil {

@@ -145,8 +145,12 @@ func (g *Gate) Allowed(d claybot.Descriptor, group bool) bool {
 }
 
 // Admits reports whether m is accepted for d. Access of a channel covers its members, not
-// outsiders, who need access themselves as well.
+// outsiders, who need access themselves as well. Each sender to a shared agent is checked
+// on their own.
 func (g *Gate) Admits(d claybot.Descriptor, m claybot.AgentMessage) bool {
+	if d.Shared() {
+		d.UserID, m.Context.Group = m.From.UserID, true
+	}
 	return g.Allowed(d, m.Context.Group) && (!m.From.Outsider || g.KnowsOutsider(d.Connector, d.UserID))
 }
 

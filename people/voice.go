@@ -98,11 +98,12 @@ func (dir *Directory) change(ctx context.Context, who, key string, fn func(*mann
 
 // Learn stores what a platform says of the language and the zone of the person who wrote a
 // message, for the notices that follow no message. It stores only what is new.
-func (dir *Directory) Learn(ctx context.Context, d claybot.Descriptor, c claybot.MessageContext) {
+func (dir *Directory) Learn(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage) {
+	c := m.Context
 	if !d.Foreground() || c.Locale == "" && c.Timezone == "" {
 		return
 	}
-	who := d.OwnerID()
+	who := m.Speaker(d)
 	if m := dir.manner(ctx, who); m.Locale == cmp.Or(c.Locale, m.Locale) && m.Zone == cmp.Or(c.Timezone, m.Zone) {
 		return
 	}

@@ -58,7 +58,7 @@ func TestLearnKeepsAChoice(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	b.Learn(t.Context(), bob, claybot.MessageContext{Locale: "en-US", Timezone: "Asia/Tokyo"})
+	b.Learn(t.Context(), bob, claybot.AgentMessage{Context: claybot.MessageContext{Locale: "en-US", Timezone: "Asia/Tokyo"}})
 	for name, dir := range map[string]*Directory{"a": a, "b": b} {
 		dir.ForgetVoices()
 		if v := dir.VoiceAt(t.Context(), bob, bob.Route()); v.Language != german || v.ZoneName() != "Asia/Tokyo" {
@@ -71,7 +71,7 @@ func TestLearnKeepsAChoice(t *testing.T) {
 func TestVoiceIsReadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b, store := twoMembers(t)
-		said := claybot.MessageContext{Locale: "de"}
+		said := claybot.AgentMessage{Context: claybot.MessageContext{Locale: "de"}}
 		b.Learn(t.Context(), bob, said)
 		b.VoiceAt(t.Context(), bob, bob.Route())
 		was := store.reads

@@ -51,6 +51,8 @@ type Profile struct {
 	Reactions Reactions
 	// Respond is to which messages of groups its agents respond; empty: RespondMention.
 	Respond string
+	// Shared says that all members of a group have one agent; otherwise each has their own.
+	Shared bool
 	// Context is how many earlier messages of a group come with a message to an agent; nil:
 	// ContextOfThreads in threads whose platform keeps their messages, otherwise none.
 	Context *int

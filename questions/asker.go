@@ -56,6 +56,9 @@ func (a *Asker) ask(ctx context.Context, t runs.Work, round tools.Env, qs []clay
 	answers := make([]claybot.Answer, 0, len(qs))
 	for i, q := range qs {
 		q.ID = round.UID(i)
+		if t.Agent.Descriptor.Shared() {
+			q.Person = t.Owner()
+		}
 		if known, ok := t.Asked[q.ID]; ok && known.Expires != 0 {
 			q = known
 		}

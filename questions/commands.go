@@ -47,7 +47,8 @@ func (c *Commands) Decision(ctx context.Context, agent claybot.Agent, m claybot.
 	if m.From.Program {
 		return nil, texts.Of(ctx).In(texts.NotByProgram), nil
 	}
-	open, err := c.approvals(ctx, agent.Descriptor.OwnerID())
+	by := m.Speaker(agent.Descriptor)
+	open, err := c.approvals(ctx, by)
 	if err != nil {
 		return nil, "", err
 	}
@@ -64,7 +65,7 @@ func (c *Commands) Decision(ctx context.Context, agent claybot.Agent, m claybot.
 		if len(word) < minPrefix {
 			return nil, texts.Of(ctx).In(texts.NoSuchRequest), nil
 		}
-		text, err := c.closedID(ctx, open, word, agent.Descriptor.OwnerID())
+		text, err := c.closedID(ctx, open, word, by)
 		return nil, cmp.Or(text, texts.Of(ctx).In(texts.NoSuchRequest)), err
 	case len(meant) == 0: // all of it is the reason
 		rest = text
@@ -79,7 +80,7 @@ func (c *Commands) Decision(ctx context.Context, agent claybot.Agent, m claybot.
 	default:
 		return nil, texts.Of(ctx).Which(meant), nil
 	}
-	if m.Command == "approve" && args == "" && c.respondents.approvedBefore(meant[0], agent.Descriptor.OwnerID()) {
+	if m.Command == "approve" && args == "" && c.respondents.approvedBefore(meant[0], by) {
 		return nil, texts.Of(ctx).In(texts.YouApproved), nil
 	}
 	d, text, err := c.decided(ctx, meant[0], m.Command == "approve", strings.TrimSpace(rest), args)
@@ -99,7 +100,7 @@ func (c *Commands) readOf(ctx context.Context, open []claybot.Question, agent cl
 		case err != nil:
 			return nil, err
 		case !read:
-		case c.respondents.approvedBefore(q, agent.Descriptor.OwnerID()):
+		case c.respondents.approvedBefore(q, m.Speaker(agent.Descriptor)):
 			before = append(before, q)
 		default:
 			meant = append(meant, q)
@@ -173,9 +174,9 @@ func (c *Commands) approvals(ctx context.Context, by string) (mine []claybot.Que
 	return mine, nil
 }
 
-// Decide executes a decision. It is idempotent.
-func (c *Commands) Decide(ctx context.Context, agent claybot.Agent, o Decision) error {
-	a := claybot.Answer{Text: "deny", By: agent.Descriptor.OwnerID(), Via: claybot.ViaText, Reason: o.Reason, Scope: o.Scope, Args: o.Args}
+// Decide executes a decision of a person. It is idempotent.
+func (c *Commands) Decide(ctx context.Context, by string, o Decision) error {
+	a := claybot.Answer{Text: "deny", By: by, Via: claybot.ViaText, Reason: o.Reason, Scope: o.Scope, Args: o.Args}
 	if o.Approve {
 		a.Text = "approve"
 	}

@@ -38,7 +38,7 @@ func (n *Notices) Asking(ctx context.Context, agent claybot.Agent, o claybot.Out
 	for i, q := range qs {
 		own, others := agent.Descriptor.Foreground(), false
 		switch {
-		case own && n.respondents.May(q, agent.Descriptor, agent.Descriptor.OwnerID()):
+		case own && n.respondents.May(q, agent.Descriptor, personOf(q, agent.Descriptor)):
 			out = append(out, n.parts(q, 0, o, texts.Of(ctx).Question(q, i, qs, agent.Descriptor.Connector))...)
 		case own && len(q.Approvers) > 0:
 			others = true
@@ -76,7 +76,7 @@ func (n *Notices) parts(q claybot.Question, place int, o claybot.Outgoing, text 
 func (n *Notices) askElsewhere(ctx context.Context, agent claybot.Agent, o claybot.Outgoing, q claybot.Question) (out []claybot.Outgoing, err error) {
 	var asked, missing []string
 	for i, owner := range q.Approvers {
-		if agent.Descriptor.Foreground() && slices.Contains(n.people.Identities(owner), agent.Descriptor.OwnerID()) {
+		if agent.Descriptor.Foreground() && slices.Contains(n.people.Identities(owner), personOf(q, agent.Descriptor)) {
 			asked = append(asked, owner)
 			continue
 		}
@@ -184,7 +184,7 @@ func (n *Notices) Pending(ctx context.Context, agent claybot.Agent, p *storage.P
 	if !ok {
 		return
 	}
-	out := n.sender.Compose(delivery.ReplyTo(agent, p.Message, claybot.OutgoingNotice), texts.Of(ctx).Pending(q, agent.Descriptor.Connector, n.respondents.May(q, agent.Descriptor, agent.Descriptor.OwnerID())))
+	out := n.sender.Compose(delivery.ReplyTo(agent, p.Message, claybot.OutgoingNotice), texts.Of(ctx).Pending(q, agent.Descriptor.Connector, n.respondents.May(q, agent.Descriptor, p.Message.Speaker(agent.Descriptor))))
 	for i := range out {
 		out[i].ID = fmt.Sprintf("pending/%s/%d", q.ID, i+1)
 	}
@@ -194,7 +194,7 @@ func (n *Notices) Pending(ctx context.Context, agent claybot.Agent, p *storage.P
 // readBefore reports whether a person could read a question before they wrote a message:
 // all of it had been sent to a chat of theirs.
 func (n *Notices) readBefore(ctx context.Context, q claybot.Question, agent claybot.Agent, m claybot.AgentMessage) (bool, error) {
-	by := agent.Descriptor.OwnerID()
+	by := m.Speaker(agent.Descriptor)
 	for place := range 1 + len(q.Approvers) {
 		if place > 0 && !slices.Contains(n.people.Identities(q.Approvers[place-1]), by) {
 			continue

@@ -1,6 +1,7 @@
 package questions
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -18,12 +19,18 @@ type Respondents struct {
 	people interface{ Identities(owner string) []string }
 }
 
+// personOf returns the person whose question it is: the agent's own, or of a shared agent the
+// one whose message its run answers.
+func personOf(q claybot.Question, d claybot.Descriptor) string {
+	return cmp.Or(q.Person, d.OwnerID())
+}
+
 // May reports whether a person, by owner id, may answer a question of an agent: its
-// approvers, or else the agent's own person.
+// approvers, or else the person whose question it is.
 func (r Respondents) May(q claybot.Question, d claybot.Descriptor, by string) bool {
 	may := q.Approvers
 	if len(may) == 0 {
-		may = []string{d.OwnerID()}
+		may = []string{personOf(q, d)}
 	}
 	return slices.ContainsFunc(may, func(owner string) bool {
 		return slices.Contains(r.people.Identities(owner), by)

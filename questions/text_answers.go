@@ -41,6 +41,7 @@ type pause struct {
 	answers *TextAnswers
 	agent   claybot.Agent
 	run     claybot.Run
+	by      string             // the person who wrote, in the form of Descriptor.OwnerID
 	open    []claybot.Question // that the person may answer by a text: without an answer, not expired
 }
 
@@ -58,7 +59,7 @@ func (x *TextAnswers) Take(ctx context.Context, agent claybot.Agent, m claybot.A
 	if !m.FirstHand && !m.Spoken || m.Type != claybot.MessageUser || m.Run != "" || m.Engine != "" || !agent.Descriptor.Foreground() {
 		return done, false, nil
 	}
-	w, err := x.pauseOf(ctx, agent)
+	w, err := x.pauseOf(ctx, agent, m)
 	if err == nil {
 		w.open, err = w.read(ctx, m)
 	}
@@ -97,12 +98,14 @@ func (x *TextAnswers) Asked(ctx context.Context, id claybot.AgentID) (bool, erro
 // unheard reports whether a message is a recording without its transcript.
 func unheard(m claybot.AgentMessage) bool { return m.Spoken && m.Text == "" }
 
-// pauseOf returns the questions that the run of an agent waits for.
-func (x *TextAnswers) pauseOf(ctx context.Context, agent claybot.Agent) (pause, error) {
+// pauseOf returns the questions that the run of an agent waits for and the sender of m may
+// answer.
+func (x *TextAnswers) pauseOf(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (pause, error) {
+	by := m.Speaker(agent.Descriptor)
 	run, open, err := x.ledger.unanswered(ctx, agent.ID, func(q claybot.Question) bool {
-		return !q.Explicit && x.respondents.May(q, agent.Descriptor, agent.Descriptor.OwnerID())
+		return !q.Explicit && x.respondents.May(q, agent.Descriptor, by)
 	})
-	return pause{x, agent, run, open}, err
+	return pause{x, agent, run, by, open}, err
 }
 
 // read drops what the sender may not answer: the approvals that the person could not have
@@ -154,7 +157,7 @@ func (p pause) judge(ctx context.Context, out *storage.Posting) error {
 	}
 	if len(faults) == 0 {
 		for i := range answers {
-			answers[i].By, answers[i].Via, answers[i].Message = p.agent.Descriptor.OwnerID(), claybot.ViaText, m.ID
+			answers[i].By, answers[i].Via, answers[i].Message = p.by, claybot.ViaText, m.ID
 		}
 		said, err := json.Marshal(answers)
 		if err != nil {
@@ -259,13 +262,13 @@ func keyed(qs []claybot.Question, text string) (values map[string]string, ok boo
 // resume applies the consequences of the newest message of a person: its source may not
 // redeliver it, although a crash came after it was stored.
 func (x *TextAnswers) resume(ctx context.Context, agent claybot.Agent) error {
-	w, err := x.pauseOf(ctx, agent)
-	if err != nil || len(w.open) == 0 {
-		return err
-	}
 	r, err := x.ledger.receipts.LastReceipt(ctx, agent.ID)
 	if err != nil {
 		return storage.Ignore(err, storage.ErrNotFound)
+	}
+	w, err := x.pauseOf(ctx, agent, r.Message)
+	if err != nil || len(w.open) == 0 {
+		return err
 	}
 	if err := x.intake.CarryOut(ctx, agent, r.Message); err != nil {
 		return err

@@ -70,6 +70,17 @@ func (w Work) Person() bool {
 	return slices.ContainsFunc(w.Messages, func(m claybot.AgentMessage) bool { return m.Type == claybot.MessageUser })
 }
 
+// Owner is the person for whom the work is done, in the form of Descriptor.OwnerID: of a
+// shared agent, the sender of what it answers. It is the group where no person said something.
+func (w Work) Owner() string {
+	for _, m := range w.Messages {
+		if m.Type == claybot.MessageUser {
+			return m.Speaker(w.Agent.Descriptor)
+		}
+	}
+	return w.Agent.Descriptor.OwnerID()
+}
+
 // Hops is the number of agents between the work and the last word of a person.
 func (w Work) Hops() int {
 	n := 0

@@ -79,6 +79,9 @@ type Files interface {
 	OpenFile(ctx context.Context, f claybot.FileReference) (io.ReadCloser, error)
 }
 
+// Owner is Work.Owner.
+func (t *Turn) Owner() string { return Work{Agent: t.Agent, Messages: t.Messages}.Owner() }
+
 // Emit is Journal.Emit.
 func (t *Turn) Emit(ctx context.Context, now bool, ev ...claybot.Event) error {
 	if t.Journal == nil {

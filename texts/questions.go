@@ -322,5 +322,8 @@ func (v Voice) Pending(q claybot.Question, connector string, own bool) string {
 	if _, budget := runs.BudgetAskOf(q); budget {
 		return v.Say("Your message has to wait for %s. I'll start on it as soon as that is decided.", what) + rest
 	}
+	if q.Person != "" { // of a shared agent, and not of the sender
+		return v.Say("Your message has to wait because another person in this group has an open request, which waits for %s.", what) + rest
+	}
 	return v.Say("Your message has to wait because your earlier request is waiting for %s.", what) + rest
 }

@@ -73,7 +73,8 @@ func asker(agent claybot.Agent, person string) string {
 	d := agent.Descriptor
 	owner := cmp.Or(d.OwnerID(), "the operators")
 	if person != "" {
-		owner = span(person) + " (" + owner + ")"
+		person = span(person)
+		owner = person + " (" + owner + ")"
 	}
 	name := ""
 	if d.Name != "" {
@@ -86,6 +87,9 @@ func asker(agent claybot.Agent, person string) string {
 		return "Asked by the task" + name + " of " + owner
 	case claybot.AgentHeartbeat:
 		return "Asked by the heartbeat"
+	}
+	if place, shared := claybot.SharedPlace(d.OwnerID()); shared {
+		return "Asked by the agent that all members of " + place + " share, for " + cmp.Or(person, "the group")
 	}
 	if d.Connector == "" || d.ChannelID == "" || platforms.Instances(nil).Direct(d.Connector, d.ChannelID, d.UserID) {
 		return "Asked by the agent of " + owner

@@ -380,7 +380,7 @@ func (s *Worker) saveState(ctx context.Context, j *job, t *tally) {
 	moved := false
 	if m := j.newestOf(claybot.MessageUser); m != nil {
 		route := m.ReplyRoute(j.agent.Descriptor)
-		route.ReplyTo = ""
+		route.ReplyTo, route.UserID = "", j.agent.Descriptor.UserID
 		moved = st.Routing == nil || *st.Routing != route
 		st.Routing = &route
 	} else if m := j.work().Newest(); m.Firing != nil && m.Route != nil {

@@ -36,6 +36,9 @@ func whose(a web.AgentView) string {
 	if d.UserID == d.ChannelID {
 		return place
 	}
+	if d.Shared() {
+		return place + " everyone"
+	}
 	return place + " " + d.UserID
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -163,10 +164,11 @@ func (d *daemon) society() subagents.Limits {
 }
 
 func (d *daemon) profile(desc claybot.Descriptor) profiles.Profile {
-	p := d.config.Load().Profile(desc)
+	c := d.config.Load()
+	p := c.Profile(desc)
 	return profiles.Profile{
 		Name: p.Name, Engine: p.Engine.Name, Model: modelName(p.Model), Models: p.Models, Address: p.Model.AddressKey(), Prompt: p.Prompt, MaxSteps: p.MaxSteps, Forget: !p.Memory, Progress: p.Progress, Respond: p.Respond, Context: p.Context,
-		Acknowledge: profiles.Acknowledge(p.Acknowledge), Reactions: profiles.Reactions(p.Reactions),
+		Shared: cmp.Or(p.Group, c.Sessions.Group) == configs.GroupShared, Acknowledge: profiles.Acknowledge(p.Acknowledge), Reactions: profiles.Reactions(p.Reactions),
 		Policy: inbox.Policy{
 			Debounce: p.Inbox.Debounce, DebounceMax: p.Inbox.DebounceMax, MaxBatch: p.Inbox.MaxBatch,
 			WhenBusy: inbox.WhenBusy(p.Inbox.WhenBusy), ProcessBuffer: inbox.ProcessBuffer(p.Inbox.ProcessBuffer),

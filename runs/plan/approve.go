@@ -22,8 +22,8 @@ type approvals struct {
 type permitter interface {
 	// needs reports whether a step runs only with an approval of its own.
 	needs(s *state, p Policy, spec tools.Spec, st Step) bool
-	// approvers are the people who approve the steps of an agent.
-	approvers(a claybot.Agent, p Policy) tools.Approvers
+	// approvers are the people who approve the steps of a plan.
+	approvers(s *state, p Policy) tools.Approvers
 	// decide says what the rules say of a step, whatever its risk.
 	decide(s *state, p Policy, spec tools.Spec, st Step) tools.Decision
 	// bound is what an approval of a call is bound to.
@@ -70,10 +70,10 @@ func (ap *approvals) questions(s *state, p Policy) (qs []claybot.Question) {
 // question is the question about one step; ok is false when there is nothing to ask
 // any more.
 func (ap *approvals) question(s *state, p Policy, spec tools.Spec, st Step, v *Vote) (q claybot.Question, ok bool) {
-	if v.Denied != "" || ap.may.approvers(s.Turn.Agent, p).Enough(v.By) {
+	if v.Denied != "" || ap.may.approvers(s, p).Enough(v.By) {
 		return q, false
 	}
-	who, few := ap.may.approvers(s.Turn.Agent, p).Left(v.By)
+	who, few := ap.may.approvers(s, p).Left(v.By)
 	call := st.call(s)
 	why := reason(st)
 	if d := ap.may.decide(s, p, spec, st); len(d.Owners) > 0 {
@@ -91,8 +91,8 @@ func (ap *approvals) question(s *state, p Policy, spec tools.Spec, st Step, v *V
 	case err != nil:
 		v.Denied = notApproved + ": " + err.Error()
 	default:
-		q.Key, q.ToolCallID, q.Approvers, q.Once = st.shown(), call.ID, who, q.Once || p.once() || ap.cfg.rules(s, p).Once(spec)
-		ap.may.approvers(s.Turn.Agent, p).Tell(&q, v.By)
+		q.Key, q.ToolCallID, q.Approvers, q.Once = st.shown(), call.ID, who, q.Once || p.once() || ap.cfg.rules(s, p).Once(spec) || s.Turn.Agent.Descriptor.Shared()
+		ap.may.approvers(s, p).Tell(&q, v.By)
 		if ap.undoes {
 			q.Args = "" // what is taken back is what was done
 		}
@@ -160,14 +160,14 @@ func (ap *approvals) count(s *state, p Policy, qs []claybot.Question, answers []
 			v.Denied = notApproved
 		case shown == "" || v.Digest != "" && v.Digest != shown:
 			v.Denied = whyVoid
-		case !ap.may.approvers(s.Turn.Agent, p).May(a.By):
+		case !ap.may.approvers(s, p).May(a.By):
 			v.Denied = whyNoApprover
 		case a.Args != "":
 			if !ap.edit(s, stepOf(q.ToolCallID), a, v) {
 				v.Denied = whyVoid
 			}
 			edited = true
-		case p.Approvals > 1 && (a.By == "" || ap.may.approvers(s.Turn.Agent, p).Among(v.By, a.By)):
+		case p.Approvals > 1 && (a.By == "" || ap.may.approvers(s, p).Among(v.By, a.By)):
 			// The same person counts once; another approver is asked.
 		default:
 			v.Digest = shown

@@ -41,7 +41,7 @@ func (may *permissions) refuses(s *state, set *tools.Set, p Policy, st Step) str
 		return v.Denied
 	case !may.needs(s, p, spec, st):
 		return ""
-	case v == nil, !may.approvers(s.Turn.Agent, p).Enough(v.By):
+	case v == nil, !may.approvers(s, p).Enough(v.By):
 		return notApproved
 	case v.Digest != may.bound(s, claybot.ToolCall{Name: st.Tool, Args: string(st.Args)}):
 		return whyVoid
@@ -90,7 +90,7 @@ func (may *permissions) decide(s *state, p Policy, spec tools.Spec, st Step) too
 	ctx, cancel := context.WithTimeout(context.Background(), disclosureTime)
 	defer cancel()
 	d := may.cfg.rules(s, p).Decide(ctx, env, spec, call, s.Turn.History)
-	if slices.ContainsFunc(d.Owners, func(owner string) bool { return !may.approvers(s.Turn.Agent, p).May(owner) }) {
+	if slices.ContainsFunc(d.Owners, func(owner string) bool { return !may.approvers(s, p).May(owner) }) {
 		return tools.Decision{Verdict: tools.Refuse, Why: d.Why + ", and the person whose that is does not approve the steps of this plan"}
 	}
 	return d
@@ -104,9 +104,9 @@ func env(s *state) tools.Env {
 	return tools.Env{Agent: s.Turn.Agent, Run: s.Turn.Run.ID, Route: s.Turn.Route()}
 }
 
-// approvers are the people who approve the steps of an agent.
-func (may *permissions) approvers(a claybot.Agent, p Policy) tools.Approvers {
-	return tools.Approvers{Need: p.Approvals, Named: p.Approvers, Owner: a.Descriptor.OwnerID(), People: may.cfg.People}
+// approvers are the people who approve the steps of a plan.
+func (may *permissions) approvers(s *state, p Policy) tools.Approvers {
+	return tools.Approvers{Need: p.Approvals, Named: p.Approvers, Owner: s.Turn.Owner(), People: may.cfg.People}
 }
 
 // bound is what an approval of a call is bound to: the call, and where it runs.

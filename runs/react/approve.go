@@ -138,7 +138,7 @@ func (p *approvals) consent(ctx context.Context, call pending, d tools.Decision)
 // owners of that.
 func (p *approvals) approvers(owners []string) tools.Approvers {
 	who := tools.Approvers{
-		Need: max(p.rules.Quorum, 1), Named: p.rules.Approvers, Owner: p.turn.Agent.Descriptor.OwnerID(), People: p.people,
+		Need: max(p.rules.Quorum, 1), Named: p.rules.Approvers, Owner: p.turn.Owner(), People: p.people,
 	}
 	if slices.ContainsFunc(owners, func(owner string) bool { return !who.May(owner) }) {
 		who.Named, who.InTurn = who.Distinct(owners), true
@@ -163,7 +163,7 @@ func (p *approvals) ballot(a action, who tools.Approvers, why string) (claybot.Q
 		grounds.Why += "; the arguments are those of " + strings.Join(a.by, ", ")
 	}
 	q, err := tools.Approval(p.turn.Agent, p.place, spec.In(p.gate.env(a.ToolCall)), a.ToolCall, grounds)
-	q.Approvers, q.Once = left, q.Once || p.rules.Once(spec) || len(who.Named) > 0
+	q.Approvers, q.Once = left, q.Once || p.rules.Once(spec) || len(who.Named) > 0 || p.turn.Agent.Descriptor.Shared()
 	who.Tell(&q, a.by)
 	return q, err
 }

@@ -192,6 +192,9 @@ func called(d claybot.Descriptor) string {
 	switch {
 	case d.Name != "":
 		return d.Name
+	case d.Shared():
+		d.UserID = ""
+		return called(d) + " · everyone"
 	case d.Type == claybot.AgentUser && d.ThreadID != "":
 		return d.Connector + " · " + d.ChannelID + " · " + d.ThreadID
 	case d.Type == claybot.AgentUser && d.ChannelID != d.UserID:
