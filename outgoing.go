@@ -32,7 +32,7 @@ const (
 	OutgoingNotice  OutgoingKind = "notice"  // claybot itself says something, for example that a run failed
 	OutgoingCommand OutgoingKind = "command" // the answer to a chat command
 	OutgoingPairing OutgoingKind = "pairing" // the pairing code for an unknown user
-	OutgoingFile    OutgoingKind = "file"    // a file that an agent sends, or the words to it
+	OutgoingFile    OutgoingKind = "file"    // a file or a message that an agent sends by a tool, or the words to a file
 )
 
 // SendState is how far an Outgoing has come.

@@ -16,6 +16,7 @@ import (
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
@@ -41,6 +42,9 @@ type Output struct {
 	files     storage.Files
 	sender    *delivery.Deliverer
 	people    *people.Directory
+	profiles  *profiles.Profiles
+	index     Index
+	readers   func(context.Context, tools.Env) claybot.Audience
 	work      *runs.AtWork
 	connector func(name string) connectors.Connector
 	log       *slog.Logger

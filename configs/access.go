@@ -117,6 +117,16 @@ func parseRoute(in platforms.Instances, s string) (string, error) {
 	return p.Name + "/" + channel, err
 }
 
+// parseChat reads a chat that agents may write into, connector:channel.
+func parseChat(in platforms.Instances, s string) (string, error) {
+	route, err := parseRoute(in, s)
+	connector, channel, _ := strings.Cut(route, "/")
+	if err == nil && in.Type(connector) == platforms.Webhook {
+		err = fmt.Errorf("%s is a webhook, which takes no messages of its own", quote(s))
+	}
+	return connector + ":" + channel, err
+}
+
 // cutPlace parts what belongs to a connector from its name.
 func cutPlace(in platforms.Instances, s string) (p platforms.Platform, rest string, err error) {
 	i := strings.IndexAny(s, "/:")

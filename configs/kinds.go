@@ -224,6 +224,8 @@ func listKind(k key) setter {
 		return each(mcpPattern)
 	case "MCP hosts":
 		return each(hostPattern("api.example.org, *.example.org or api.example.org:8443"))
+	case "chats":
+		return eachOf(parseChat)
 	case "model names":
 		return each(modelName)
 	case "explored hosts":

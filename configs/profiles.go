@@ -43,6 +43,7 @@ type Profile struct {
 	Reactions Reactions `key:"reactions" class:"harmless"`
 	Memory    bool      `key:"memory" class:"harmless" kind:"memory"`        // false: each run begins with its own messages only
 	Tools     []string  `key:"tools" class:"narrowing" kind:"profile tools"` // that may be used; nil means all, empty none
+	SendTo    []string  `key:"send_to" class:"narrowing" kind:"chats"`       // that its agents may write into, as connector:channel
 	Pin       []string  `key:"pin" class:"harmless" kind:"tool groups"`      // groups of tools that are in every request
 	Engine    Engine    `key:",inline"`
 	Care      Care      `key:",inline"`
@@ -435,6 +436,9 @@ func (p *draft) off(path, why string) string {
 	case "approvals", "quorum", "approvers":
 		p.Care.NoApproval = true
 		return noApproval
+	case "send_to":
+		p.SendTo = nil
+		return "its agents write into no other chats"
 	case "models":
 		p.Models = nil
 		return "only operators choose a model"

@@ -37,6 +37,7 @@ type Profile struct {
 	Deadline time.Duration // of a whole run; 2 h
 	Model    string        // for people to read, as are Address, Prompt and MaxSteps
 	Models   []string      // that people who are no operators may choose; none: they may not choose
+	SendTo   []string      // chats that its agents may write into besides those of their person, as connector:channel
 	Address  string        // the setting that says where the model is
 	Prompt   string
 	MaxSteps int

@@ -139,6 +139,20 @@ type Media interface {
 	React(ctx context.Context, env Env, emoji string) error
 }
 
+// Messages are what an agent says in other chats than the one where it answers. The Env of the
+// call says who asks; to is connector:channel, or empty for where the run answers.
+type Messages interface {
+	// SendMessage puts a text on its way and returns when that is durable, with the name of the
+	// chat. It may be called again with the Env of the same call, and then has had its effect
+	// once. Errors are words for the model; nothing was sent then.
+	SendMessage(ctx context.Context, env Env, to, text string) (place string, err error)
+	// OwnChat reports whether a message comes to where the run answers, to another conversation
+	// of the caller's person, or nowhere because the call fails.
+	OwnChat(env Env, to string) bool
+	// Tells says what a message discloses; nil: nothing.
+	Tells(ctx context.Context, env Env, to string) *Disclosure
+}
+
 // A Sending is a file to be sent: a kept one, by its ID, or what Open gives. A
 // call that is made again does not open what is kept by then.
 type Sending struct {

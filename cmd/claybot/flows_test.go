@@ -79,6 +79,7 @@ var within = map[string]string{
 	"find_tools":   "shows the agent's own tools",
 	"current_time": "knows nothing", "wait": "knows nothing",
 	"ask_user": "asks in the conversation", "send_file": "sends to the conversation", "set_reaction": "sends to the conversation",
+	"send_message":   "as send_agent_message, see TestSendMessage of agentsystem",
 	"start_subagent": "has the audience of its conversation", "spawn_and_wait": "has the audience of its conversation", "task": "has the audience of its conversation",
 	"read_chat":  "of the chat in which its person wrote",
 	"stop_agent": "reads nothing, and stops only its own", "remind_me": "comes to the conversation", "cancel_reminder": "of the conversation",
@@ -319,7 +320,7 @@ func (w *flowWorld) try(t *testing.T, f flow, row, who string, cells map[string]
 // what was said in the conversation. The results of all others make the web ask.
 var publicTools = []string{
 	"ask_user", "current_time", "find_tools", "wait", "fetch_url", "web_search", "use_skill", "read_skill_file", "write_todos", "read_todos",
-	"send_file", "set_reaction", "remind_me", "cancel_reminder", "start_subagent", "send_agent_message", "stop_agent",
+	"send_file", "set_reaction", "send_message", "remind_me", "cancel_reminder", "start_subagent", "send_agent_message", "stop_agent",
 	"memory_write", "memory_append", "memory_update", "memory_delete", "write_file", "edit_file", "apply_patch", "delete_file",
 	"cron_add", "cron_delete", "cron_run", "cron_write_memory",
 }

@@ -12,7 +12,7 @@ var builtin = []string{
 	"memory_append", "memory_delete", "memory_list", "memory_read", "memory_search", "memory_update", "memory_write",
 	"process_input", "process_list", "process_log", "process_stop",
 	"read_agent_history", "read_chat", "read_file", "read_skill_file", "read_todos", "remind_me", "remove_file", "request_permission", "search_files", "search_history", "send_agent_message", "send_file",
-	"set_reaction", "shell", "spawn_and_wait", "start_subagent", "stop_agent", "task", "use_skill", "wait", "web_search", "write_file", "write_todos",
+	"send_message", "set_reaction", "shell", "spawn_and_wait", "start_subagent", "stop_agent", "task", "use_skill", "wait", "web_search", "write_file", "write_todos",
 }
 
 // reserved reports whether a name is that of a tool of claybot itself.

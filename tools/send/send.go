@@ -1,5 +1,6 @@
 // Package send holds the tools with which an agent puts more than words into the
-// chat where it answers: send_file and set_reaction.
+// chat where it answers, send_file and set_reaction, and send_message, with which it
+// writes into other chats that it may use.
 //
 // It checks what a model wrote and reads files from the workspace. Where things
 // go, and that they go once, is the business of tools.Media, which knows each
@@ -37,10 +38,16 @@ const (
 // An Opener gives the workspace of a call.
 type Opener func(ctx context.Context, env tools.Env) (workspace.Workspace, error)
 
-// Tools are all tools of this package, over m. open is nil where agents have no
+// A Chat is where the tools of this package send.
+type Chat interface {
+	tools.Media
+	tools.Messages
+}
+
+// Tools are all tools of this package, over c. open is nil where agents have no
 // workspace; then only kept files can be sent.
-func Tools(m tools.Media, open Opener) []tools.Tool {
-	return []tools.Tool{sendFile(m, open), setReaction(m)}
+func Tools(c Chat, open Opener) []tools.Tool {
+	return []tools.Tool{sendFile(c, open), setReaction(c), sendMessage(c)}
 }
 
 func sendFile(m tools.Media, open Opener) tools.Tool {

@@ -52,6 +52,39 @@ func (p *place) React(_ context.Context, _ tools.Env, emoji string) error {
 	return p.err
 }
 
+func (p *place) SendMessage(_ context.Context, _ tools.Env, to, text string) (string, error) {
+	p.put = append(p.put, to+"|"+text)
+	return "chat:1", p.err
+}
+
+func (p *place) OwnChat(_ tools.Env, to string) bool { return to == "" }
+
+func (p *place) Tells(context.Context, tools.Env, string) *tools.Disclosure { return nil }
+
+// TestSendMessage: what a model wrote reaches the chat cleaned, and rules are about the chat.
+func TestSendMessage(t *testing.T) {
+	p := &place{}
+	s, err := tools.NewSet(Tools(p, nil)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]string{
+		`{"text":"hi"}`: "|hi", `{"to":" slack:T1/C1 ","text":"hi"}`: "slack:T1/C1|hi",
+		`{"text":" "}`: "", `{"text":"` + strings.Repeat("x", maxMessage+1) + `"}`: "", `{"to":"` + strings.Repeat("x", maxRoute+1) + `","text":"hi"}`: "",
+	} {
+		p.put = nil
+		rec := call(t, s, tools.Env{}, "send_message", json.RawMessage(args))
+		if got := strings.Join(p.put, " "); got != want || rec.OK != (want != "") {
+			t.Errorf("%.60s: sent %q, the model reads %q", args, got, rec.Text)
+		}
+	}
+	spec, _ := s.Spec("send_message")
+	args := json.RawMessage(`{"to":" slack:T1/C1 ","text":"hi"}`)
+	if got := spec.Subject(args); got != "slack:T1/C1" || spec.Listed(tools.Env{}, args) {
+		t.Errorf("the subject is %q", got)
+	}
+}
+
 // opened is an Opener of a workspace with the file out/a.txt.
 func opened(t *testing.T) Opener {
 	t.Helper()
