@@ -25,6 +25,13 @@ type limitedRuns struct {
 
 func (l limitedRuns) Root(run claybot.RunID) claybot.RunID { return l.work.Root(run) }
 
+func (l limitedRuns) Owner(run claybot.RunID) string {
+	if w := l.work.Of(run); w.Agent.ID != "" {
+		return w.Owner()
+	}
+	return ""
+}
+
 func (l limitedRuns) Resume(ctx context.Context, agent claybot.AgentID, run claybot.RunID, a claybot.Answer) error {
 	_, err := l.ledger.Post(ctx, agent, run, a)
 	return err

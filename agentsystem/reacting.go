@@ -113,7 +113,7 @@ func (r *receiver) stopRun(ctx context.Context, x connectors.Reaction, id claybo
 	if err != nil {
 		return unlessGone(err)
 	}
-	if d := e.Descriptor; !d.Foreground() || d.Connector != x.Connector || d.ChannelID != x.ChannelID || d.UserID != x.UserID {
+	if d := e.Descriptor; !d.Foreground() || d.Connector != x.Connector || d.ChannelID != x.ChannelID || d.UserID != x.UserID && !d.Shared() {
 		return nil
 	}
 	began, err := r.reactions.receipts.Receipt(ctx, run.Messages[len(run.Messages)-1])

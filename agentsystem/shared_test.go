@@ -10,7 +10,12 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/budgets"
 	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
+	"github.com/claybot/claybot/runs/react"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -372,6 +377,91 @@ func TestSharedAgentAndPrivateAgents(t *testing.T) {
 		}
 		if r.system.People.Reaches(everyone, ann) || r.system.People.Reaches(ann, everyone) {
 			r.Error("one reaches the other")
+		}
+	})
+}
+
+// What a shared agent costs counts for the person whose message it answers, and for the group
+// where it answers no person.
+func TestSharedBudgets(t *testing.T) {
+	t.Parallel()
+	banking(t, talks(10), func(b *bank) {
+		b.profile.Shared = true
+		b.rules = []budgets.Rule{{Per: budgets.PerOwner, Every: budgets.EveryAlways, Unit: storage.UnitTokens, Limit: 1 << 40, Hard: true}}
+		b.start()
+		for _, user := range []string{"ann", "bob"} {
+			b.inRoom(by(user, user, "hello"))
+			synctest.Wait()
+		}
+		b.post(everyone, claybot.AgentMessage{ID: "r1", Type: claybot.MessageSystem, Kind: claybot.KindReminder, Text: "wake up"})
+		after(time.Minute)
+		input, output := b.server.Tokens()
+		var sum int64
+		for _, owner := range []string{"chat/ann", "chat/bob", "chat/room/*"} {
+			spent := b.budget("owner/" + owner + "/").Spent
+			if spent == 0 {
+				b.Errorf("nothing counts for %s", owner)
+			}
+			sum += spent
+		}
+		if sum != input+output {
+			b.Errorf("%d tokens count, the server has %d", sum, input+output)
+		}
+	})
+}
+
+// A call that needs approval is approved by the person whose message the run answers, once: what
+// one member approves, another one does not get for the session.
+func TestSharedToolApprovals(t *testing.T) {
+	t.Parallel()
+	sharing(t, func(r *rig) {
+		r.line = platforms[0].line
+		set := r.bench.set(r.T)
+		r.engine = &react.Loop{
+			Model:   func(claybot.Agent) llm.Model { return r.mind },
+			Tools:   func(claybot.Agent) *tools.Set { return set },
+			Approve: func(claybot.Agent) react.Rules { return react.Rules{Ask: []string{"pay"}} },
+		}
+		r.mind.plan("go", llmtest.Use(claybot.ToolCall{ID: "c1", Name: "pay", Args: "{}"}), llmtest.Say("paid"))
+		r.start()
+		r.inRoom(by("ann", "go", "go"))
+		synctest.Wait()
+		open, err := r.system.Questions.Answers.OpenQuestions(r.Context(), r.agent(everyone))
+		if err != nil || len(open) != 1 {
+			r.Fatalf("open are %+v, %v", open, err)
+		}
+		q := open[0].Question
+		if !q.Once || q.Person != "chat/ann" || !strings.Contains(q.Text, "Asked by the agent that all members of chat/room share, for `Mx ann`.") {
+			r.Errorf("the question is %+v", q)
+		}
+		if got := r.press(claybot.User("chat", "room", "bob"), q.ID, "approve"); got != refusal {
+			r.Errorf("bob is told %+v", got)
+		}
+		if got := r.press(claybot.User("chat", "room", "ann"), q.ID, "approve"); !got.OK {
+			r.Errorf("ann is told %+v", got)
+		}
+		after(time.Minute)
+		if got := r.chat.seen("room"); !slices.Contains(got, "paid") {
+			r.Errorf("people see %q", got)
+		}
+	})
+}
+
+// An emoji of any member stops the shared agent, as their /stop does.
+func TestSharedStopByReaction(t *testing.T) {
+	t.Parallel()
+	sharing(t, func(r *rig) {
+		r.profile.Reactions = reacting
+		r.grow(streams, half1+half2)
+		r.start()
+		r.inRoom(by("ann", "begin", "begin"))
+		after(time.Second)
+		stop := emoji(claybot.User("chat", "room", "bob"), "p1", "octagonal_sign")
+		stop.Group = true
+		r.react(stop)
+		after(time.Minute)
+		if got := r.state("begin"); got != claybot.RunCanceled {
+			r.Errorf("the run is %s, want it canceled", got)
 		}
 	})
 }

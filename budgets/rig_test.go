@@ -145,6 +145,7 @@ func (r *rig) Notify(_ context.Context, owner, key string, say func(texts.Voice)
 type runsAlone struct{}
 
 func (runsAlone) Root(run claybot.RunID) claybot.RunID { return run }
+func (runsAlone) Owner(claybot.RunID) string           { return "" }
 func (runsAlone) Resume(context.Context, claybot.AgentID, claybot.RunID, claybot.Answer) error {
 	return nil
 }

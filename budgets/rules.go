@@ -87,9 +87,14 @@ func (r Rule) key(of string, now time.Time) string {
 
 // A payer is the agent that pays for a call: the root of a chain of subagents.
 type payer struct {
-	id   claybot.AgentID
-	root claybot.Descriptor // of the same
+	id     claybot.AgentID
+	root   claybot.Descriptor // of the same
+	person string             // for whom a shared agent works; empty for any other, and where it is unknown
 }
+
+// owner is who pays as a person, in the form of Descriptor.OwnerID: a member of a group for
+// what their shared agent does for them.
+func (p payer) owner() string { return cmp.Or(p.person, p.root.OwnerID()) }
 
 // called is what people call the payer.
 func (p payer) called() string {
@@ -113,13 +118,13 @@ func (l *Limiter) payer(ctx context.Context, id claybot.AgentID) (payer, error) 
 		return payer{id: id}, err
 	}
 	if d.Root == "" {
-		return payer{id, d}, nil
+		return payer{id: id, root: d}, nil
 	}
 	root, err := l.cfg.Agents.IndexedDescriptor(ctx, d.Root)
 	if errors.Is(err, storage.ErrNotFound) {
-		return payer{d.Root, d}, nil
+		return payer{id: d.Root, root: d}, nil
 	}
-	return payer{d.Root, root}, err
+	return payer{id: d.Root, root: root}, err
 }
 
 // applicable are the budgets that a call belongs to.
@@ -142,6 +147,9 @@ func (l *Limiter) levels(ctx context.Context, c llm.Charge) (applicable, error) 
 		return applicable{}, err
 	}
 	run := l.cfg.Runs.Root(c.Run)
+	if who.root.Shared() {
+		who.person = l.cfg.Runs.Owner(run)
+	}
 	now := l.now()
 	on := applicable{names: make(map[string]string), given: make(map[string]bool), payer: who}
 	for _, r := range rules {
@@ -196,7 +204,7 @@ func (l *Limiter) level(r Rule, who payer, run claybot.RunID, now time.Time) (le
 	case PerAgent:
 		of, level.Name, name = string(who.id), "the budget of "+who.called(), "the budget of this agent"
 	case PerOwner:
-		if owner := who.root.OwnerID(); owner != "" {
+		if owner := who.owner(); owner != "" {
 			of = l.cfg.People.Identities(owner)[0]
 		}
 		level.Name, name = "the budget of "+of, "your budget"

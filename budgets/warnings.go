@@ -36,7 +36,7 @@ func (l *Limiter) warn(ctx context.Context, who payer, name string, b storage.Bu
 	if !logged {
 		l.cfg.Log.Warn("budget nearly spent", "budget", b.Key, "spent", b.Spent, "limit", limit, "unit", string(b.Unit), "agent", who.id)
 	}
-	err := l.cfg.People.Notify(ctx, who.root.OwnerID(), key, func(v texts.Voice) string {
+	err := l.cfg.People.Notify(ctx, who.owner(), key, func(v texts.Voice) string {
 		return v.BudgetWarning(cmp.Or(name, b.Name), b.Unit == storage.UnitTokens, b.Spent, limit, b.Hard)
 	})
 	if err == nil {

@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -84,7 +85,7 @@ func (p Policy) Batch(waiting []claybot.AgentMessage) []claybot.AgentMessage {
 	}
 	first := n
 	n++
-	for n < len(waiting) && p.joins(waiting[first], waiting[n-1], waiting[n], n) {
+	for n < len(waiting) && p.joins(waiting[first], waiting[n-1], waiting[n], n) && OnePerson(waiting[:n], waiting[n]) {
 		n++
 	}
 	return waiting[:n]
@@ -112,13 +113,15 @@ func Together(first, m claybot.AgentMessage) bool {
 	case (first.Route == nil) != (m.Route == nil) || m.Route != nil && *m.Route != *first.Route:
 		return false
 	}
-	return m.Context.ThreadID == first.Context.ThreadID && m.Engine == first.Engine && sameSender(first, m)
+	return m.Context.ThreadID == first.Context.ThreadID && m.Engine == first.Engine
 }
 
-// sameSender reports whether no two people of a group wrote first and m: where they share an
-// agent, its run answers one of them, who alone approves what it does.
-func sameSender(first, m claybot.AgentMessage) bool {
-	return !first.Context.Group || !m.Context.Group || first.From.UserID == m.From.UserID
+// OnePerson reports whether m may join a run of messages: no two people of a group wrote them.
+// Where they share an agent, its run answers one of them, who alone approves what it does.
+func OnePerson(all []claybot.AgentMessage, m claybot.AgentMessage) bool {
+	return m.Type != claybot.MessageUser || !slices.ContainsFunc(all, func(x claybot.AgentMessage) bool {
+		return x.Type == claybot.MessageUser && (x.Context.Group || m.Context.Group) && x.From.UserID != m.From.UserID
+	})
 }
 
 // alone reports whether nothing may share a run with m.

@@ -68,6 +68,12 @@ func waiting(words string) (all []claybot.AgentMessage) {
 		if _, album, ok := strings.Cut(w, "%"); ok {
 			m.Context.GroupID = album
 		}
+		if word, user, ok := strings.Cut(w, "@"); ok {
+			m.From.UserID, m.Context.Group = user, true
+			if word == "system" {
+				m.Type = claybot.MessageSystem
+			}
+		}
 		all = append(all, m)
 	}
 	return all
@@ -94,6 +100,9 @@ func TestBatch(t *testing.T) {
 		{"an album and its neighbour", one, "a b%x c%x", 1},
 		{"two albums", one, "a%x b%x c%y", 2},
 		{"an album is not torn", two, "a b%x c%x d%x e", 4},
+		{"up to another person of a group", all, "a@ann b@ann c@bob d@ann", 2},
+		{"a report and a person of a group", all, "system@ a@ann system@ b@ann", 4},
+		{"a report and two people of a group", all, "system@ a@ann system@ b@bob", 3},
 		{"an album in two threads", one, "a%x#1 b%x", 1},
 	} {
 		got := tt.policy.Batch(waiting(tt.waiting))

@@ -313,9 +313,13 @@ func (p *pass) Inject(ctx context.Context) ([]claybot.Record, error) {
 	if err := p.events.commit(ctx, true); err != nil { // what is taken comes after it
 		return nil, err
 	}
-	first := p.job.work().Newest()
+	first, all := p.job.work().Newest(), slices.Clone(p.job.work().Messages)
 	more, err := p.worker.stores.Leases.Take(ctx, p.job.box.Lease, p.job.run.ID, limit, func(m claybot.AgentMessage) bool {
-		return inbox.Together(first, m)
+		ok := inbox.Together(first, m) && inbox.OnePerson(all, m)
+		if ok {
+			all = append(all, m)
+		}
+		return ok
 	})
 	if err != nil || len(more) == 0 {
 		p.job.broken = err

@@ -56,6 +56,7 @@ func TestFormats(t *testing.T) {
 		{why(claybot.MessageID("a/b c&d")), "/ui/why?q=a%2Fb+c%26d"},
 		{called(claybot.User("web", "main", "operator")), "web · main"},
 		{called(claybot.User("telegram", "4711", "4711")), "telegram · 4711"},
+		{called(claybot.User("slack", "T1/C1", claybot.Everyone)), "slack · T1/C1 · everyone"},
 		{called(claybot.Descriptor{Type: claybot.AgentCron, UID: "u"}), "cron u"},
 		{called(claybot.Descriptor{Type: claybot.AgentHeartbeat}), "heartbeat"},
 		{words("some_state"), "some state"},
