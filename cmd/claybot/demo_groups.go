@@ -23,26 +23,27 @@ const (
 )
 
 const groupsConfig = `access: {allow: ["slack:C1", "telegram:-100"]}
-agents: {default: {acknowledge: {working: ✍, done: 👌}}}
+agents: {default: {acknowledge: {working: ✍, done: 👌}, reactions: {stop: [🛑]}}}
 `
 
 // A groupsPlay is the scene in a channel of Slack and a group on Telegram.
 type groupsPlay struct {
 	thought chan struct{} // closed when the model may answer the message before the edited one
 	mistake chan struct{} // closed when the model may answer the deleted message
+	ordered chan struct{} // closed when the model may answer the message with the reaction
 	kindled chan struct{} // closed when the model may start the tool that takes long
 }
 
 func groupsScene() scene {
-	p := &groupsPlay{thought: make(chan struct{}), mistake: make(chan struct{}), kindled: make(chan struct{})}
+	p := &groupsPlay{thought: make(chan struct{}), mistake: make(chan struct{}), ordered: make(chan struct{}), kindled: make(chan struct{})}
 	return scene{
 		name:   "groups",
-		about:  "threads of a channel, a message that is edited, one that is deleted, and a tool that takes long",
+		about:  "threads of a channel, a message that is edited, one that is deleted, a reaction, and a tool that takes long",
 		model:  p.model,
 		config: groupsConfig,
 		chats:  map[int64]string{potters: "potters"},
 		play: func(ctx context.Context, s *stage) error {
-			for _, act := range []func(context.Context, *stage) error{p.threads, p.earlier, p.edit, p.deletion, p.longTool} {
+			for _, act := range []func(context.Context, *stage) error{p.threads, p.earlier, p.edit, p.deletion, p.reaction, p.longTool} {
 				if err := act(ctx, s); err != nil {
 					return err
 				}
@@ -64,6 +65,8 @@ func (p *groupsPlay) model(r openaitest.Request) openaitest.Reply {
 		return openaitest.Reply{Text: "Clay needs time.", Until: p.thought}
 	case strings.Contains(text, "everything"):
 		return openaitest.Reply{Text: "Everything is sold.", Until: p.mistake}
+	case strings.Contains(text, "ton"):
+		return openaitest.Reply{Text: "The clay is sold.", Until: p.ordered}
 	case strings.Contains(text, "kiln"):
 		return openaitest.Reply{Until: p.kindled, Calls: []claybot.ToolCall{{ID: fmt.Sprint("call_", r.N), Name: "wait", Args: fmt.Sprintf(`{"seconds":%d}`, kilnTime)}}}
 	case strings.Contains(text, "what do you know"):
@@ -206,6 +209,22 @@ func (p *groupsPlay) deletion(ctx context.Context, s *stage) error {
 	return s.quiet(ctx)
 }
 
+// reaction shows a run that ends because its person put an emoji on their message.
+func (p *groupsPlay) reaction(ctx context.Context, s *stage) error {
+	defer close(p.ordered)
+	clay := &topic{name: "clay"}
+	ts := p.write(s, clay, "sell a ton of clay")
+	if err := s.shows(ctx, ts, "is thinking…", "writing_hand"); err != nil {
+		return err
+	}
+	s.say(clay.String()+" >", "Ann reacts: :octagonal_sign:")
+	s.slack.React(slackChannel, ts, slackPerson, "octagonal_sign", false)
+	if err := p.answered(ctx, s, clay, "Stopped."); err != nil {
+		return err
+	}
+	return s.quiet(ctx)
+}
+
 // longTool shows a tool that takes some time: people see that the bot works, and at the end
 // that it is done.
 func (p *groupsPlay) longTool(ctx context.Context, s *stage) error {
@@ -227,7 +246,7 @@ func (p *groupsPlay) longTool(ctx context.Context, s *stage) error {
 	}
 	for _, m := range s.slack.Posted(slackChannel) {
 		if strings.Contains(m.Text, "is sold") {
-			return errors.New("the deleted message was answered")
+			return errors.New("a message was answered whose run was stopped")
 		}
 	}
 	return s.quiet(ctx)

@@ -121,7 +121,7 @@ type credential struct {
 }
 
 // instances checks the credentials of each connector.
-func (d *doctor) instances(context.Context) bool {
+func (d *doctor) instances(ctx context.Context) bool {
 	all := d.config.Connectors.Instances()
 	for _, i := range all {
 		d.what = i.Name
@@ -134,8 +134,11 @@ func (d *doctor) instances(context.Context) bool {
 			needed = append(needed, credential{i.Names()[n], c.Value, c.Form, c.Where})
 		}
 		d.credentials(needed...)
-		if s, ok := i.Settings.(*configs.Webhook); ok {
+		switch s := i.Settings.(type) {
+		case *configs.Webhook:
 			d.hook(i.Name, s)
+		case *configs.Telegram:
+			d.reactions(ctx, i.Name, s)
 		}
 	}
 	if d.what = "connectors"; len(all) == 0 {

@@ -317,6 +317,53 @@ var extras = []check{
 			}
 		}
 	}},
+	{"Files, buttons", "reactions of people come in", func(w *world) {
+		w.need(w.p.React != nil)
+		w.greeted(Ann)
+		receipt, route := w.send(w.out(Ann, "an answer")), w.p.Route(Ann, 1)
+		w.inbox.mu.Lock()
+		w.inbox.deaf = 1
+		w.inbox.mu.Unlock()
+		for _, removed := range []bool{false, true} {
+			w.p.React(Ann, 1, receipt, removed)
+			w.redelivered()
+			w.wantUnacked(0)
+			w.inbox.mu.Lock()
+			all := w.inbox.reactions
+			w.inbox.mu.Unlock()
+			if len(all) == 0 {
+				w.Fatal("no reaction came in")
+			}
+			x := all[len(all)-1]
+			if x.Connector != route.Connector || x.ChannelID != route.ChannelID || x.UserID != w.p.User(1) || x.Message != receipt ||
+				x.Removed != removed || x.Group || x.Outsider || len(x.Emoji) == 0 || x.Emoji[0] != "👍" || claybot.Now()-x.At > claybot.Time(time.Hour/time.Millisecond) {
+				w.Errorf("removed %t: %+v", removed, x)
+			}
+		}
+	}},
+	{"Files, buttons", "earlier messages are read", func(w *world) {
+		c, ok := w.conn.(connectors.Historian)
+		w.need(ok)
+		w.greeted(Team)
+		for _, text := range []string{"one", "two", "three"} {
+			w.p.Write(Written{Chat: Team, User: 2, Text: text})
+		}
+		w.redelivered()
+		span := connectors.Span{Channel: w.p.Route(Team, 1).ChannelID, Limit: 2}
+		newest := w.said(c, span, true, "two", "three")
+		span.Before, span.Limit = newest[0].ID, 1
+		w.said(c, span, true, "one")
+		span.Before, span.After, span.Limit = "", newest[0].ID, 50
+		w.said(c, span, false, "three")
+		span.After = newest[1].ID
+		w.said(c, span, false)
+		for _, odd := range []connectors.Span{{Channel: "nowhere", Limit: 1}, {Channel: span.Channel, Before: "no id", Limit: 1}} {
+			var refused *connectors.RefusedError
+			if all, _, err := c.Said(w.Context(), odd); !errors.As(err, &refused) {
+				w.Errorf("%+v is %v, %v", odd, all, err)
+			}
+		}
+	}},
 	{"Files, buttons", "button press is an answer", func(w *world) {
 		receipt := w.asked(Ann)
 		w.p.Press(Ann, 1, receipt, "Approve")
@@ -419,4 +466,21 @@ var extras = []check{
 			w.Errorf("at a message that is not there: for %v, %v", lasts, err)
 		}
 	}},
+}
+
+// said reads a span, which must have the texts, and be by user 2.
+func (w *world) said(c connectors.Historian, s connectors.Span, wantMore bool, want ...string) []claybot.Said {
+	w.Helper()
+	all, more, err := c.Said(w.Context(), s)
+	var texts []string
+	for _, m := range all {
+		texts = append(texts, m.Text)
+		if m.UserID != w.p.User(2) || m.ID == "" || m.Bot {
+			w.Errorf("%+v says %+v", s, m)
+		}
+	}
+	if err != nil || more != wantMore || !slices.Equal(texts, want) {
+		w.Fatalf("%+v is %q, more %t, %v; want %q, more %t", s, texts, more, err, want, wantMore)
+	}
+	return all
 }

@@ -120,6 +120,8 @@ type Platform struct {
 	LoseFile func()
 	// Reactions returns the reactions of the bot to a message of a user, in any names. Optional.
 	Reactions func(c Chat, message string) []string
+	// React lets a user add 👍 to a message, or remove it. Optional.
+	React func(c Chat, user int, message string, removed bool)
 	// Status returns the status that people see at a message of a user. Optional.
 	Status func(c Chat, message string) string
 	// Press lets a user press a button. Optional.

@@ -184,6 +184,9 @@ type inbox struct {
 
 	answer  func(p connectors.Press) (connectors.PressResult, error)
 	presses []connectors.Press
+
+	reactions []connectors.Reaction
+	deaf      int // that many reactions cannot be stored
 }
 
 // A received is a stored message.
@@ -265,6 +268,17 @@ func (b *inbox) Answer(_ context.Context, p connectors.Press) (connectors.PressR
 	}
 	b.presses = append(b.presses, p)
 	return connectors.PressResult{OK: true, Text: "Thank you."}, nil
+}
+
+// Reacted implements connectors.ReactionHandler.
+func (b *inbox) Reacted(_ context.Context, r connectors.Reaction) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.deaf--; b.deaf >= 0 {
+		return errDisk
+	}
+	b.reactions = append(b.reactions, r)
+	return nil
 }
 
 // Hears implements connectors.Handler.

@@ -129,8 +129,11 @@ func openSuite(t *testing.T) *connectorstest.Platform {
 			return files
 		},
 		Reactions: func(c connectorstest.Chat, message string) []string { return server.Reactions(id(c), message) },
-		Status:    func(c connectorstest.Chat, message string) string { return server.Status(id(c), message) },
-		LoseFile:  func() { server.DeleteFile(file) },
+		React: func(c connectorstest.Chat, user int, message string, removed bool) {
+			server.React(id(c), message, fmt.Sprintf("U%d", user), "+1", removed)
+		},
+		Status:   func(c connectorstest.Chat, message string) string { return server.Status(id(c), message) },
+		LoseFile: func() { server.DeleteFile(file) },
 		Press: func(c connectorstest.Chat, user int, receipt, label string) {
 			if _, err := server.Click(fmt.Sprintf("U%d", user), id(c), receipt, label); err != nil {
 				t.Error(err)

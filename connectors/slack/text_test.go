@@ -148,7 +148,7 @@ func TestEventRules(t *testing.T) {
 		{`{"user_team":"T2"}`, message, func(in incoming) bool { return in.to.UserID == "T2/U1" && in.to.ChannelID == "T1/C1" }},
 		{`{"team":"T2"}`, message, func(in incoming) bool { return in.to.UserID == "T2/U1" }},
 		{`{"channel":""}`, unknown, nil},
-		{`{"type":"reaction_added"}`, unknown, nil},
+		{`{"type":"star_added"}`, unknown, nil},
 		{`{"type":"tokens_revoked","tokens":{"bot":["UBOT"]}}`, farewell, nil},
 		{`{"type":"tokens_revoked","tokens":{"oauth":["U1"]}}`, nothing, nil},
 	} {

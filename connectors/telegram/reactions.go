@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +32,23 @@ type reaction struct {
 type reactionType struct {
 	Type  string `json:"type"`
 	Emoji string `json:"emoji"`
+}
+
+// Administers reports whether the bot is an administrator of a group: to others Telegram
+// reports no reactions there. Shape: core.telegram.org/bots/api#getchatmember, read 2026-11-28.
+func (c *Connector) Administers(ctx context.Context, group string) (bool, error) {
+	if err := c.check(); err != nil {
+		return false, err
+	}
+	id, err := strconv.ParseInt(group, 10, 64)
+	if err != nil {
+		return false, fmt.Errorf("telegram: %q is not the id of a group", group)
+	}
+	var member struct {
+		Status string `json:"status"`
+	}
+	err = c.send.call(ctx, "getChatMember", map[string]any{"chat_id": id, "user_id": c.botID}, &member)
+	return member.Status == "administrator" || member.Status == "creator", err
 }
 
 // reacted reports which emoji a user removed, then those that they added.

@@ -21,7 +21,14 @@ func TestReactions(t *testing.T) {
 		if b.server.React(group, 7, open, "👍") != 0 {
 			t.Error("a bot that is no administrator learns of reactions")
 		}
+		wantAdmin := func(want bool) {
+			if got, err := b.conn.Administers(t.Context(), "-1000000000001"); err != nil || got != want {
+				t.Errorf("an administrator: %t, %v, want %t", got, err, want)
+			}
+		}
+		wantAdmin(false)
 		b.server.Promote(group)
+		wantAdmin(true)
 		b.server.React(7, 7, private, "👍")
 		b.server.React(7, 7, private, "👎", "🔥")
 		b.server.React(7, 7, private)

@@ -24,7 +24,10 @@ func TestSuite(t *testing.T) {
 	for name, hook := range map[string]string{"telegram": "", "telegram by webhook": "https://claybot.test/hooks/telegram"} {
 		connectorstest.Run(t, connectorstest.Harness{
 			Name: name, Open: func(t *testing.T) *connectorstest.Platform { return openSuite(t, hook) },
-			Lacks:      map[string]string{"deletions name the message": "hears of no deletions, which the Bot API does not report"},
+			Lacks: map[string]string{
+				"deletions name the message": "hears of no deletions, which the Bot API does not report",
+				"earlier messages are read":  "has no history, which the Bot API does not give to bots",
+			},
 			Unstorable: &storage.Fault{Class: storage.ClassMessage, Err: errors.New("no id")},
 		})
 	}
@@ -163,6 +166,15 @@ func openSuite(t *testing.T, hook string) *connectorstest.Platform {
 				all = append(all, emoji)
 			}
 			return all
+		},
+		React: func(c connectorstest.Chat, user int, message string, removed bool) {
+			var emoji []string
+			if !removed {
+				emoji = []string{"👍"}
+			}
+			if server.React(id(c), int64(user), number(message), emoji...) == 0 {
+				t.Errorf("no message %s", message)
+			}
 		},
 		LoseFile: func() { server.LoseFile(file) },
 		Press: func(c connectorstest.Chat, user int, receipt, label string) {

@@ -24,14 +24,14 @@ func TestSuite(t *testing.T) {
 	for why, checks := range map[string][]string{
 		"posts what a program wrote, which is never first hand":                  {"sender and context"},
 		"has one user, itself, for all channels":                                 {"order in a chat"},
-		"has no groups":                                                          {"groups need a mention", "answers in a group"},
+		"has no groups":                                                          {"groups need a mention", "answers in a group", "earlier messages are read"},
 		"takes every event whose signature is right":                             {"unknown events are acknowledged"},
 		"has no edits and deletions":                                             {"edits name the message", "deletions name the message"},
 		"posts each message as a new one, and complete":                          {"edits replace, and repeat harmlessly", "edit of a deleted message", "edits are never ambiguous", "drafts fit a message"},
 		"has one callback for all channels, which a 429 silences":                {"429 silences what it names, and nothing else"},
 		"sends every channel to its callback":                                    {"unknown route is dead"},
 		"carries no files":                                                       {"files come as references", "files go out", "lost answer to a file is ambiguous", "429 and dead routes of files"},
-		"has no reactions, buttons and typing signs":                             {"reactions go on messages", "marks replace each other", "button press is an answer", "full store loses no button press", "button presses carry who pressed", "typing sign"},
+		"has no reactions, buttons and typing signs":                             {"reactions go on messages", "marks replace each other", "reactions of people come in", "button press is an answer", "full store loses no button press", "button presses carry who pressed", "typing sign"},
 		"is served by claybot itself, and has the status of claybot's server":    {"status follows the platform"},
 		"has a secret that only the configuration changes, and no token to lose": {"revoked token stops it with a cause"},
 	} {

@@ -261,7 +261,27 @@ func SchemaVersion(ctx context.Context, path string, idle bool) (version, known 
 
 // LookThrough returns the values of all checkpoints whose keys begin with prefix, as LookUp
 // does.
-func LookThrough(ctx context.Context, path string, idle bool, prefix string) (values []string, err error) {
+func LookThrough(ctx context.Context, path string, idle bool, prefix string) ([]string, error) {
+	return lookFor(ctx, path, idle, "SELECT value FROM marks WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key", prefix)
+}
+
+// LookUp returns a checkpoint of the file at path and changes nothing, see Look.
+func LookUp(ctx context.Context, path string, idle bool, key string) (value string, err error) {
+	values, err := lookFor(ctx, path, idle, "SELECT value FROM marks WHERE key = ?", key)
+	for _, v := range values {
+		value = v
+	}
+	return value, err
+}
+
+// LookGranted returns the people and channels of a connector to which an operator gave
+// access, as LookUp does.
+func LookGranted(ctx context.Context, path string, idle bool, connector string) ([]string, error) {
+	return lookFor(ctx, path, idle, "SELECT subject FROM grants WHERE connector = ? ORDER BY subject", connector)
+}
+
+// lookFor returns the texts that a query with one argument finds in the file at path.
+func lookFor(ctx context.Context, path string, idle bool, query, arg string) (values []string, err error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, err
 	}
@@ -270,23 +290,6 @@ func LookThrough(ctx context.Context, path string, idle bool, prefix string) (va
 		return nil, fmt.Errorf("look at %s: %w", path, err)
 	}
 	defer func() { _ = c.close() }() // only reads
-	err = c.Each("SELECT value FROM marks WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key", func(r relational.Row) error {
-		values = append(values, r.Str(0))
-		return nil
-	}, []any{prefix})
+	err = c.Each(query, func(r relational.Row) error { values = append(values, r.Str(0)); return nil }, []any{arg})
 	return values, err
-}
-
-// LookUp returns a checkpoint of the file at path and changes nothing, see Look.
-func LookUp(ctx context.Context, path string, idle bool, key string) (value string, err error) {
-	if _, err := os.Stat(path); err != nil {
-		return "", err
-	}
-	c, err := connectWith(ctx, path, readerPragmas, onlyReading(path, idle))
-	if err != nil {
-		return "", fmt.Errorf("look at %s: %w", path, err)
-	}
-	defer func() { _ = c.close() }() // only reads
-	err = c.Each("SELECT value FROM marks WHERE key = ?", func(r relational.Row) error { value = r.Str(0); return nil }, []any{key})
-	return value, err
 }
