@@ -296,16 +296,19 @@ func (c *Connectors) separate(r *reader) {
 // has no address for them.
 func (c *Connectors) reachable(r *reader, http HTTP) {
 	for _, i := range c.Instances() {
-		h, ok := i.Settings.(interface{ Hooked() bool })
+		h, ok := i.Settings.(interface {
+			Hooked() bool
+			Receives() string
+		})
 		if !ok || !h.Hooked() || i.Settings.Off() != "" {
 			continue
 		}
 		why := ""
 		switch {
 		case http.Addr == Off:
-			why = "receive: webhook needs the HTTP server; set http.addr"
+			why = "receive: " + h.Receives() + " needs the HTTP server; set http.addr"
 		case http.PublicURL == "":
-			why = "receive: webhook needs http.public_url, the address under which the platform reaches claybot"
+			why = "receive: " + h.Receives() + " needs http.public_url, the address under which the platform reaches claybot"
 		default:
 			continue
 		}

@@ -6,13 +6,15 @@ import "github.com/claybot/claybot/platforms"
 type Slack struct {
 	BotToken Secret `key:"bot_token" env:"SLACK_BOT_TOKEN"`
 	AppToken Secret `key:"app_token" env:"SLACK_APP_TOKEN"`
+	Receive  string `key:"receive" words:"socket,http"`
+	Signing  Secret `key:"signing_secret" env:"SLACK_SIGNING_SECRET"` // with receive: http
 	APIURL   string `key:"api_url" kind:"url with slash" env:"SLACK_API_URL"`
 	Backfill bool   `key:"backfill" class:"harmless" words:"on,off"` // read what was missed
 
 	faults // why the connector must not run
 }
 
-func plainSlack() Slack { return Slack{APIURL: DefaultSlackURL, Backfill: true} }
+func plainSlack() Slack { return Slack{Receive: "socket", APIURL: DefaultSlackURL, Backfill: true} }
 
 // Type implements ConnectorSettings.
 func (Slack) Type() string { return platforms.Slack }
@@ -21,10 +23,20 @@ func (Slack) Type() string { return platforms.Slack }
 // can say which is missing.
 func (s Slack) Wanted() bool { return s.BotToken.Named() || s.AppToken.Named() || s.Off() != "" }
 
+// Hooked reports whether Slack sends requests to claybot's HTTP server.
+func (s Slack) Hooked() bool { return s.Receive == "http" }
+
+// Receives is the value of the key receive.
+func (s Slack) Receives() string { return s.Receive }
+
 // Credentials implements ConnectorSettings.
 func (s Slack) Credentials() []Credential {
+	bot := Credential{"bot_token", "SLACK_BOT_TOKEN", s.BotToken, platforms.SlackBotToken, "copy it from api.slack.com/apps, OAuth & Permissions (xoxb-…)"}
+	if s.Hooked() {
+		return []Credential{bot, {"signing_secret", "SLACK_SIGNING_SECRET", s.Signing, nil, "copy it from api.slack.com/apps, Basic Information, Signing Secret"}}
+	}
 	return []Credential{
-		{"bot_token", "SLACK_BOT_TOKEN", s.BotToken, platforms.SlackBotToken, "copy it from api.slack.com/apps, OAuth & Permissions (xoxb-…)"},
+		bot,
 		{"app_token", "SLACK_APP_TOKEN", s.AppToken, platforms.SlackAppToken, "copy it from api.slack.com/apps, Basic Information, App-Level Tokens (xapp-…)"},
 	}
 }
@@ -38,5 +50,6 @@ func (s Slack) Accounts() []string {
 // Moved implements ConnectorSettings.
 func (s Slack) Moved(next ConnectorSettings) bool {
 	n, same := next.(*Slack)
-	return !same || s.BotToken.Value() != n.BotToken.Value() || s.AppToken.Value() != n.AppToken.Value() || s.APIURL != n.APIURL
+	return !same || s.BotToken.Value() != n.BotToken.Value() || s.AppToken.Value() != n.AppToken.Value() || s.APIURL != n.APIURL ||
+		s.Receive != n.Receive || s.Signing.Value() != n.Signing.Value()
 }

@@ -47,6 +47,9 @@ func (t Telegram) Moved(next ConnectorSettings) bool {
 // Hooked reports whether Telegram sends updates to claybot's HTTP server.
 func (t Telegram) Hooked() bool { return t.Receive == "webhook" }
 
+// Receives is the value of the key receive.
+func (t Telegram) Receives() string { return t.Receive }
+
 // accounts are the accounts that are known of a type.
 func accounts(of string, all ...string) (known []string) {
 	for _, a := range all {

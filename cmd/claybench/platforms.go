@@ -54,6 +54,14 @@ func (p *places) open() error {
 	return nil
 }
 
+// push makes Slack send requests, and again what was not taken, after what came later.
+func (p *places) push(hook string) {
+	p.slack.Push(hook, hookSecret, nil)
+	for _, c := range p.chats {
+		c.loose = strings.HasPrefix(c.name, "slack ")
+	}
+}
+
 // pending is how many messages the daemon has not confirmed to the platforms.
 func (p *places) pending() int { return len(p.telegram.Pending()) + len(p.slack.Unacked()) }
 

@@ -99,14 +99,14 @@ func (c *clients) configure(callback string, pushed bool) error {
     callback_secret: env:CALLBACK_SECRET
 `, hookName, hookID, callback)
 	if err == nil && pushed {
-		_, err = fmt.Fprintf(f, "http: {public_url: %q}\ntelegram: {receive: webhook}\n", c.hooks)
+		_, err = fmt.Fprintf(f, "http: {public_url: %q}\ntelegram: {receive: webhook}\nslack: {receive: http}\n", c.hooks)
 	}
 	return err
 }
 
 // env lets the daemon serve its webhooks.
 func (c *clients) env() []string {
-	return []string{"CLAYBOT_HTTP_ADDR=" + strings.TrimPrefix(c.hooks, "http://"), "HOOK_SECRET=" + hookSecret, "CALLBACK_SECRET=" + callbackSecret}
+	return []string{"CLAYBOT_HTTP_ADDR=" + strings.TrimPrefix(c.hooks, "http://"), "SLACK_SIGNING_SECRET=" + hookSecret, "HOOK_SECRET=" + hookSecret, "CALLBACK_SECRET=" + callbackSecret}
 }
 
 // event sends an event to the webhook.

@@ -88,11 +88,17 @@ func newTelegram(d *daemon, i configs.Instance) connectors.Connector {
 func newSlack(d *daemon, i configs.Instance) connectors.Connector {
 	s := i.Settings.(*configs.Slack) //nolint:forcetypeassert // the type says so
 	names := i.Names()
-	return slack.New(slack.Config{
+	cfg := slack.Config{
 		Name: i.Name, BotToken: s.BotToken.Value(), AppToken: s.AppToken.Value(), APIURL: s.APIURL, Log: d.log, Gate: d.gateOf(i),
-		BotTokenName: names[0], AppTokenName: names[1], Bots: &d.bots,
+		BotTokenName: names[0], AppTokenName: names[1], SigningSecretName: names[1], Bots: &d.bots,
 		Marks: d.stores.db, Nodes: d.stores.memberCount(), NoBackfill: !s.Backfill,
-	})
+	}
+	if s.Hooked() {
+		cfg.Hook, cfg.SigningSecret = hookURL(d.config.began, "", i.Name), s.Signing.Value()
+	}
+	c := slack.New(cfg)
+	d.listeners.hooks = append(d.listeners.hooks, c)
+	return c
 }
 
 // addSchedules adds cron and the heartbeat.

@@ -35,6 +35,9 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 		ts.Check(r.slackReact(args[0] == "unreact", args[1], args[2], args[3], args[4]))
 	case len(args) == 3 && args[0] == "delete": // slack delete CHANNEL MESSAGE
 		r.slack.Delete(args[1], args[2])
+	case len(args) == 3 && args[0] == "push": // slack push URL SECRET: verifies the address and sends events there
+		r.slack.Push(args[1], args[2], nil)
+		ts.Check(r.slack.Verify())
 	case len(args) == 1 && args[0] == "acked": // slack acked: waits until every event is
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()

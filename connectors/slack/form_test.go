@@ -80,29 +80,34 @@ func TestPressWhileDown(t *testing.T) {
 func TestUnfitAnswer(t *testing.T) {
 	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
 		w.start(t)
-		channel, _ := w.slack.DM("U1", "hi")
-		ts := w.ask(t, channel, "", claybot.Question{ID: "q1", Type: claybot.QuestionText, Format: "[A-Z]+", Example: "ABC", Required: true})
-		v := w.modal(t, "U1", channel, ts, "Answer…")
-		for range 2 {
-			got, err := w.slack.Submit(t.Context(), v.ID, map[string]any{"": "abc"})
-			if err != nil || !strings.Contains(got.Errors[v.Inputs[0].Block], "such as ABC") {
-				t.Fatalf("sent: %+v, %v", got, err)
-			}
-		}
-		if got, err := w.slack.Submit(t.Context(), v.ID, map[string]any{"": "XYZ"}); err != nil || !got.Closed {
-			t.Errorf("sent: %+v, %v", got, err)
-		}
-		if a, _ := w.inbox.answer("q1"); string(a.Value) != `"XYZ"` {
-			t.Errorf("the answer is %+v", a)
-		}
-		// A button whose answer does not fit any more is told in private.
-		ts = w.ask(t, channel, "", claybot.Question{ID: "q2", Type: claybot.QuestionSelect, Options: []string{"a", "b"}})
-		w.inbox.asked(claybot.Question{ID: "q2", Type: claybot.QuestionSelect, Options: []string{"c"}})
-		w.click(t, "U1", channel, ts, "a")
-		if h := w.slack.Whispers("U1"); len(h) != 1 || !strings.Contains(h[0].Text, "choose one of: c") {
-			t.Errorf("told %+v", h)
-		}
+		unfit(t, w)
 	})
+}
+
+func unfit(t *testing.T, w *world) {
+	t.Helper()
+	channel, _ := w.slack.DM("U1", "hi")
+	ts := w.ask(t, channel, "", claybot.Question{ID: "q1", Type: claybot.QuestionText, Format: "[A-Z]+", Example: "ABC", Required: true})
+	v := w.modal(t, "U1", channel, ts, "Answer…")
+	for range 2 {
+		got, err := w.slack.Submit(t.Context(), v.ID, map[string]any{"": "abc"})
+		if err != nil || !strings.Contains(got.Errors[v.Inputs[0].Block], "such as ABC") {
+			t.Fatalf("sent: %+v, %v", got, err)
+		}
+	}
+	if got, err := w.slack.Submit(t.Context(), v.ID, map[string]any{"": "XYZ"}); err != nil || !got.Closed {
+		t.Errorf("sent: %+v, %v", got, err)
+	}
+	if a, _ := w.inbox.answer("q1"); string(a.Value) != `"XYZ"` {
+		t.Errorf("the answer is %+v", a)
+	}
+	// A button whose answer does not fit any more is told in private.
+	ts = w.ask(t, channel, "", claybot.Question{ID: "q2", Type: claybot.QuestionSelect, Options: []string{"a", "b"}})
+	w.inbox.asked(claybot.Question{ID: "q2", Type: claybot.QuestionSelect, Options: []string{"c"}})
+	w.click(t, "U1", channel, ts, "a")
+	if h := w.slack.Whispers("U1"); len(h) != 1 || !strings.Contains(h[0].Text, "choose one of: c") {
+		t.Errorf("told %+v", h)
+	}
 }
 
 // What is not stored is not acknowledged, and the user may press the button again.

@@ -14,7 +14,7 @@ import (
 // interact handles an action. Each action has its own lane, because Slack waits
 // only three seconds for the acknowledgement; a command shares the lane of its
 // user's messages.
-func (r *receiver) interact(ctx context.Context, s *socket, f frame) {
+func (r *receiver) interact(ctx context.Context, s replier, f frame) {
 	t, ok := readPress(r.name, r.self, f.Payload)
 	if !ok {
 		r.ignore(s, f)
@@ -37,7 +37,7 @@ func (r *receiver) interact(ctx context.Context, s *socket, f frame) {
 
 // answer submits an answer and acknowledges it when it is durable or refused
 // for good. Otherwise Slack shows an error, and the user tries again.
-func (r *receiver) answer(ctx context.Context, s *socket, f frame, t press) error {
+func (r *receiver) answer(ctx context.Context, s replier, f frame, t press) error {
 	deciding, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	said, err := r.handler.Answer(deciding, t.press)

@@ -11,6 +11,11 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
+// A replier takes the acknowledgement of what it brought, with an answer to a form or nil.
+type replier interface {
+	ack(envelope string, payload any) error
+}
+
 // A receiver turns envelopes into messages and acknowledges them.
 type receiver struct {
 	name    string
@@ -25,9 +30,9 @@ type receiver struct {
 	ignored *atomic.Int64
 }
 
-// take handles one frame of a socket. Frames without a message are acknowledged
+// take handles one frame of a socket, or one request. Frames without a message are acknowledged
 // at once; a message goes into its lane. An error stops the connector.
-func (r *receiver) take(ctx context.Context, s *socket, f frame) error {
+func (r *receiver) take(ctx context.Context, s replier, f frame) error {
 	if f.EnvelopeID == "" {
 		if f.Type != "hello" {
 			r.ignored.Add(1)
@@ -64,7 +69,7 @@ func (r *receiver) take(ctx context.Context, s *socket, f frame) error {
 
 // post makes a message durable and then acknowledges it, after earlier messages
 // from the history of its channel.
-func (r *receiver) post(ctx context.Context, s *socket, envelope string, in incoming) error {
+func (r *receiver) post(ctx context.Context, s replier, envelope string, in incoming) error {
 	if err := r.back.turn(ctx, in); err != nil {
 		return err
 	}
@@ -74,7 +79,7 @@ func (r *receiver) post(ctx context.Context, s *socket, envelope string, in inco
 // keep stores what an envelope brought and then acknowledges it. It retries for a
 // few seconds, because what is behind it in the lane must not overtake it; after
 // that Slack has to redeliver it.
-func (r *receiver) keep(ctx context.Context, s *socket, envelope, what, id string, store func() error) error {
+func (r *receiver) keep(ctx context.Context, s replier, envelope, what, id string, store func() error) error {
 	for wait := firstRetry; ; wait *= 2 {
 		err := store()
 		if storage.ClassOf(err) == storage.ClassMessage { // permanent: a retry would fail
@@ -97,16 +102,16 @@ func (r *receiver) keep(ctx context.Context, s *socket, envelope, what, id strin
 }
 
 // ignore acknowledges and counts an unknown frame.
-func (r *receiver) ignore(s *socket, f frame) {
+func (r *receiver) ignore(s replier, f frame) {
 	r.ignored.Add(1)
 	r.log.Debug("unknown slack event", "type", word(f.Type))
 	r.ack(s, f.EnvelopeID, nil)
 }
 
-// ack acknowledges on the socket that brought the envelope, with an answer to a
+// ack acknowledges to what brought the envelope, with an answer to a
 // form or nil. If that fails, Slack redelivers the envelope and the message is
 // recognized by its id.
-func (r *receiver) ack(s *socket, envelope string, payload any) {
+func (r *receiver) ack(s replier, envelope string, payload any) {
 	if err := s.ack(envelope, payload); err != nil {
 		r.log.Debug("failed to send acknowledgement", "err", err)
 	}

@@ -27,8 +27,11 @@ import (
 type Config struct {
 	Name     string // default "slack"
 	BotToken string // xoxb-…, for the Web API
-	AppToken string // xapp-…, opens sockets
-	APIURL   string // base of the Web API, default https://slack.com/api/
+	AppToken string // xapp-…, opens sockets; not needed with Hook
+	// Hook is the address, as Slack reaches it, at which ServeHTTP takes requests, which Slack signs
+	// with SigningSecret. Empty: claybot opens sockets.
+	Hook, SigningSecret string
+	APIURL              string // base of the Web API, default https://slack.com/api/
 
 	HTTP http.RoundTripper                                                 // default: a transport of its own
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error) // for sockets, default: the net package's
@@ -36,9 +39,9 @@ type Config struct {
 
 	// Gate says while nothing may be sent to APIURL.
 	Gate connectors.Gate
-	// BotTokenName and AppTokenName are how the operator sets the tokens; default
-	// SLACK_BOT_TOKEN and SLACK_APP_TOKEN.
-	BotTokenName, AppTokenName string
+	// BotTokenName, AppTokenName and SigningSecretName are how the operator sets these; default
+	// SLACK_BOT_TOKEN, SLACK_APP_TOKEN and SLACK_SIGNING_SECRET.
+	BotTokenName, AppTokenName, SigningSecretName string
 	// Bots has the bots of the other connectors; optional.
 	Bots *connectors.Bots
 
@@ -76,6 +79,7 @@ type Connector struct {
 	gap       atomic.Pointer[gap]    // the newest one with messages that may be missing
 	crowd     atomic.Pointer[string] // what is wrong with the number of sockets; nil or empty for nothing
 	short     shortage               // of scopes
+	hooked    hooked
 }
 
 var (
@@ -84,6 +88,8 @@ var (
 	_ connectors.Finder    = (*Connector)(nil)
 	_ connectors.Resender  = (*Connector)(nil)
 	_ connectors.Streamer  = (*Connector)(nil)
+	_ connectors.Hooked    = (*Connector)(nil)
+	_ connectors.Addressed = (*Connector)(nil)
 )
 
 // An identity is the bot's own identity, from auth.test.
@@ -97,6 +103,7 @@ func New(cfg Config) *Connector {
 		cfg.Name = "slack"
 	}
 	cfg.BotTokenName, cfg.AppTokenName = cmp.Or(cfg.BotTokenName, "SLACK_BOT_TOKEN"), cmp.Or(cfg.AppTokenName, "SLACK_APP_TOKEN")
+	cfg.SigningSecretName = cmp.Or(cfg.SigningSecretName, "SLACK_SIGNING_SECRET")
 	if cfg.APIURL == "" {
 		cfg.APIURL = "https://slack.com/api/"
 	}
@@ -212,32 +219,39 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	reacts, _ := h.(connectors.ReactionHandler)
 	work, back := newLanes(maxPending), newBackfill(c, self, guarded)
 	r := &receiver{name: c.cfg.Name, self: self, chat: c, handler: guarded, routes: routes, reacts: reacts, work: work, back: back, log: c.log, ignored: &c.ignored}
-	l := newLink(c.open, r.take, c.log, &c.pulse)
-	l.opening = back.opened
-	l.crowd.nodes, l.crowd.told = c.cfg.Nodes, &c.crowd
 	filling, stop := context.WithCancel(ctx)
 	var side sync.WaitGroup
 	side.Go(func() { back.run(filling) })
 	defer side.Wait()
 	defer stop()
+	if c.cfg.Hook != "" {
+		return c.listen(ctx, r)
+	}
+	l := newLink(c.open, func(ctx context.Context, s *socket, f frame) error { return r.take(ctx, s, f) }, c.log, &c.pulse)
+	l.opening = back.opened
+	l.crowd.nodes, l.crowd.told = c.cfg.Nodes, &c.crowd
 	return l.run(ctx, work.close)
 }
+
+// A credential is a token or a secret: its name, value, prefix and where it is found.
+type credential struct{ field, value, prefix, page string }
 
 // checkTokens checks the prefixes of the tokens, so that a swapped pair gets a
 // clear error.
 func (c *Connector) checkTokens() error {
 	bot, app := c.cfg.BotToken, c.cfg.AppToken
-	if strings.HasPrefix(bot, "xapp-") && strings.HasPrefix(app, "xoxb-") {
+	if c.cfg.Hook == "" && strings.HasPrefix(bot, "xapp-") && strings.HasPrefix(app, "xoxb-") {
 		return &connectors.PermanentError{
 			Says: texts.StoppedNoToken,
 			Err:  fmt.Errorf("%s and %s are swapped", c.cfg.BotTokenName, c.cfg.AppTokenName),
 			Fix:  "exchange their values and start again: claybot serve",
 		}
 	}
-	for _, t := range []struct{ field, value, prefix, page string }{
-		{c.cfg.BotTokenName, bot, "xoxb-", "OAuth & Permissions"},
-		{c.cfg.AppTokenName, app, "xapp-", "Basic Information, App-Level Tokens (scope connections:write)"},
-	} {
+	second := credential{c.cfg.AppTokenName, app, "xapp-", "Basic Information, App-Level Tokens (scope connections:write)"}
+	if c.cfg.Hook != "" {
+		second = credential{c.cfg.SigningSecretName, c.cfg.SigningSecret, "", "Basic Information, Signing Secret"}
+	}
+	for _, t := range []credential{{c.cfg.BotTokenName, bot, "xoxb-", "OAuth & Permissions"}, second} {
 		if t.value == "" {
 			return &connectors.PermanentError{
 				Says: texts.StoppedNoToken,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,10 +20,33 @@ import (
 )
 
 func TestSuite(t *testing.T) {
-	connectorstest.Run(t, connectorstest.Harness{
-		Name: "slack", Open: openSuite,
-		Unstorable: &storage.Fault{Class: storage.ClassMessage, Err: errors.New("no id")},
-	})
+	for name, hook := range map[string]string{"slack": "", "slack by HTTP": testHook} {
+		connectorstest.Run(t, connectorstest.Harness{
+			Name: name, Open: func(t *testing.T) *connectorstest.Platform { return openSuite(t, hook) },
+			Unstorable: &storage.Fault{Class: storage.ClassMessage, Err: errors.New("no id")},
+		})
+	}
+}
+
+const (
+	testHook      = "https://claybot.test/hooks/slack"
+	signingSecret = "canary-signing-secret"
+)
+
+// A doorway carries requests to the newest connector.
+type doorway struct{ to atomic.Pointer[Connector] }
+
+func (d *doorway) RoundTrip(r *http.Request) (*http.Response, error) {
+	c := d.to.Load()
+	if c == nil {
+		return nil, errors.New("no route to host")
+	}
+	w := httptest.NewRecorder()
+	c.ServeHTTP(w, r)
+	if err := r.Context().Err(); err != nil {
+		return nil, err // its sender is gone
+	}
+	return w.Result(), nil
 }
 
 // A breaker fails requests before they leave.
@@ -39,7 +63,11 @@ func (b *breaker) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // openSuite is a workspace in the terms of the suite.
-func openSuite(t *testing.T) *connectorstest.Platform {
+func openSuite(t *testing.T, hook string) *connectorstest.Platform {
+	door, redeliver := &doorway{}, 15*time.Second
+	if hook != "" {
+		redeliver = 7 * time.Minute // Slack tries three times again, the last one after five minutes
+	}
 	server, pipe := slacktest.New(slacktest.Config{Manifest: Manifest, BotToken: botToken, AppToken: appToken}), slacktest.NewPipe()
 	httpd := &http.Server{Handler: server, ReadHeaderTimeout: time.Minute}
 	var serving sync.WaitGroup
@@ -62,10 +90,15 @@ func openSuite(t *testing.T) *connectorstest.Platform {
 	}
 	return &connectorstest.Platform{
 		Connector: func() connectors.Connector {
-			return New(Config{
-				BotToken: botToken, AppToken: appToken, APIURL: "http://slack.test/api", HTTP: line, Dial: pipe.Dial,
+			c := New(Config{
+				BotToken: botToken, AppToken: appToken, APIURL: "http://slack.test/api", HTTP: line, Dial: pipe.Dial, Hook: hook, SigningSecret: signingSecret,
 				Log: slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			})
+			door.to.Store(c)
+			if hook != "" {
+				server.Push(hook, signingSecret, door)
+			}
+			return c
 		},
 		Close: func() {
 			server.Close()
@@ -94,7 +127,7 @@ func openSuite(t *testing.T) *connectorstest.Platform {
 		},
 		Edit:    func(text string) { server.Edit(newest.channel, newest.ts, text) },
 		Unsend:  func() { server.Delete(newest.channel, newest.ts) },
-		Unacked: func() int { return len(server.Unacked()) }, Redeliver: 15 * time.Second,
+		Unacked: func() int { return len(server.Unacked()) }, Redeliver: redeliver,
 		Unknown: func() {
 			server.Envelope("future", map[string]any{"type": "future"})
 			server.Envelope("events_api", map[string]any{"team_id": "T1", "event": map[string]any{"type": "future"}})

@@ -43,6 +43,9 @@ func (d *doorway) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	w := httptest.NewRecorder()
 	c.ServeHTTP(w, r)
+	if err := r.Context().Err(); err != nil {
+		return nil, err // its sender is gone
+	}
 	return w.Result(), nil
 }
 

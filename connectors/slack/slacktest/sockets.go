@@ -22,6 +22,7 @@ type delivery struct {
 	turn    int
 	traffic Traffic
 	zero    time.Time // since when no socket is open
+	push    *pusher   // in place of sockets; nil: none
 }
 
 // An Ack is an acknowledgement that arrived.
@@ -43,6 +44,7 @@ type Traffic struct {
 	Stray     int           // acknowledgements that fit no envelope of their socket, or answer where no answer is taken
 	Unopened  int           // handshakes that were refused
 	Delivered int           // writes of envelopes
+	Dropped   int           // requests that were given up
 }
 
 type envelope struct {
@@ -131,6 +133,10 @@ func (s *Server) send(kind string, payload any) string {
 // deliver hands an envelope to one socket, or keeps it. The lock is held.
 func (s *Server) deliver(e *envelope) {
 	if s.closed || s.lost(e) {
+		return
+	}
+	if s.push != nil {
+		s.hand(e)
 		return
 	}
 	c := s.pick()
@@ -341,15 +347,21 @@ func (s *Server) acked(c *socket, id string, payload json.RawMessage) {
 	case e == nil || e.on != c:
 		s.traffic.Stray++
 		return
-	case len(payload) > 0 && !e.accepts:
+	}
+	s.confirm(e, payload)
+}
+
+// confirm notes the acknowledgement of an envelope. The lock is held.
+func (s *Server) confirm(e *envelope, payload json.RawMessage) {
+	if len(payload) > 0 && !e.accepts {
 		s.traffic.Stray++
 	}
-	if r := s.replies[id]; r != nil {
+	if r := s.replies[e.id]; r != nil {
 		r.came, r.payload = true, payload
 	}
 	e.stop()
-	delete(s.open, id)
-	s.acks = append(s.acks, Ack{Envelope: id, Sent: e.sent, At: time.Now(), Attempts: e.attempts, Payload: string(payload)})
+	delete(s.open, e.id)
+	s.acks = append(s.acks, Ack{Envelope: e.id, Sent: e.sent, At: time.Now(), Attempts: e.attempts, Payload: string(payload)})
 	s.change()
 }
 

@@ -1,0 +1,189 @@
+package slack
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/claybot/claybot/connectors"
+)
+
+const (
+	// tolerance is how far the time of a request may be from now. Both headers and the sum:
+	// docs.slack.dev/authentication/verifying-requests-from-slack, read 2026-11-28.
+	tolerance       = 5 * time.Minute
+	timestampHeader = "X-Slack-Request-Timestamp"
+	signatureHeader = "X-Slack-Signature"
+	signatureMark   = "v0="
+
+	// checkEvery is how often claybot calls Slack while requests may arrive.
+	checkEvery = 30 * time.Second
+)
+
+// hooked is the state of a connector that takes requests.
+type hooked struct {
+	intake connectors.Intake
+	taker  atomic.Pointer[taker]
+}
+
+// A taker passes requests to the receiver of the present Run.
+type taker struct {
+	ctx      context.Context // of Run
+	receiver *receiver
+	fatal    chan error // ends Run
+}
+
+// A request is an event, an action or a command that came over HTTP. Slack waits 3 s for the answer.
+type request struct{ acked chan any }
+
+func (q request) ack(_ string, payload any) error {
+	q.acked <- payload // has room for one, and there is one
+	return nil
+}
+
+// Address implements connectors.Addressed: where Slack sends requests; empty with Socket Mode.
+func (c *Connector) Address() string { return c.cfg.Hook }
+
+// Limit implements connectors.Hooked.
+func (c *Connector) Limit() int64 {
+	if c.cfg.Hook == "" || c.cfg.SigningSecret == "" {
+		return 0
+	}
+	return maxFrameBytes
+}
+
+// listen takes the requests that Slack sends to ServeHTTP until ctx is done, in place of sockets.
+func (c *Connector) listen(ctx context.Context, r *receiver) error {
+	ctx, cancel := context.WithCancel(ctx)
+	t := &taker{ctx: ctx, receiver: r, fatal: make(chan error, 1)}
+	r.back.opened()
+	c.hooked.taker.Store(t)
+	c.hooked.intake.Open(r.handler)
+	defer c.hooked.intake.Close()
+	defer r.work.close() // what waits is dropped, and Slack sends it again
+	defer cancel()
+	c.pulse.OK()
+	check := time.NewTicker(checkEvery)
+	defer check.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case err := <-t.fatal:
+			return err
+		case <-check.C:
+		}
+		_, err := c.identify(ctx)
+		switch {
+		case err == nil:
+			r.back.opened() // has an effect if the last one was long ago
+			c.pulse.OK()
+		case permanent(err):
+			return err
+		case ctx.Err() == nil:
+			c.log.Warn("slack cannot be reached", "err", err)
+			c.pulse.Fail(err.Error() + "; trying again")
+		}
+	}
+}
+
+// ServeHTTP takes one request of Slack, and answers with success only when what it brought is durable.
+// Slack sends an event again after any other answer.
+func (c *Connector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxFrameBytes))
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	if !c.verified(r.Header, body, time.Now()) {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	f, challenge := readRequest(r.Header.Get("Content-Type"), body)
+	if challenge != "" {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.WriteString(w, challenge) // Slack may be gone
+		return
+	}
+	_, leave, err := c.hooked.intake.Enter(r.Context(), f.EnvelopeID)
+	if err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	defer leave()
+	t := c.hooked.taker.Load()
+	q := request{make(chan any, 1)}
+	if err := t.receiver.take(t.ctx, q, f); err != nil {
+		select {
+		case t.fatal <- err:
+		default:
+		}
+	}
+	select {
+	case payload := <-q.acked:
+		if payload == nil {
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(payload) // Slack may be gone
+	case <-t.ctx.Done():
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case <-r.Context().Done(): // Slack waits no longer
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+}
+
+// verified reports whether Slack signed a request within the tolerance.
+func (c *Connector) verified(h http.Header, body []byte, now time.Time) bool {
+	stamps, given := h.Values(timestampHeader), h.Values(signatureHeader)
+	if len(stamps) != 1 || len(given) != 1 || c.cfg.SigningSecret == "" {
+		return false
+	}
+	m := hmac.New(sha256.New, []byte(c.cfg.SigningSecret))
+	_, _ = io.WriteString(m, "v0:"+stamps[0]+":") // never fails
+	_, _ = m.Write(body)
+	text, marked := strings.CutPrefix(given[0], signatureMark)
+	sum, err := hex.DecodeString(text)
+	seconds, bad := strconv.ParseInt(stamps[0], 10, 64)
+	return marked && err == nil && bad == nil && hmac.Equal(sum, m.Sum(nil)) && now.Sub(time.Unix(seconds, 0)).Abs() <= tolerance
+}
+
+// readRequest turns the body of a request into the frame that a socket would bring. challenge is the
+// answer to the request by which Slack verifies the address.
+func readRequest(kind string, body []byte) (f frame, challenge string) {
+	f.EnvelopeID = rand.Text()
+	if !strings.HasPrefix(kind, "application/x-www-form-urlencoded") {
+		var e struct{ Type, Challenge string }
+		if decode(body, &e) == nil && e.Type == "url_verification" {
+			return f, e.Challenge
+		}
+		f.Type, f.Payload = "events_api", body
+		return f, ""
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return f, ""
+	}
+	f.Accepts = true
+	if form.Has("payload") {
+		f.Type, f.Payload = "interactive", json.RawMessage(form.Get("payload"))
+		return f, ""
+	}
+	fields := make(map[string]string)
+	for name := range form {
+		fields[name] = form.Get(name)
+	}
+	f.Type = "slash_commands"
+	f.Payload, _ = json.Marshal(fields) // strings always marshal
+	return f, ""
+}
