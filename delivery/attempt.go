@@ -202,9 +202,10 @@ func (x *delivery) advance(ctx context.Context) (done bool, err error) {
 	// A send that began is completed, also during a shutdown.
 	sendCtx, cancel := x.sendTime(ctx)
 	defer cancel()
+	voiced := texts.With(sendCtx, func() texts.Voice { return x.cfg.Voice(sendCtx, x.o) })
 	x.stillborn()
 	began := time.Now()
-	receipt, err := x.send(sendCtx)
+	receipt, err := x.send(voiced)
 	x.ended = time.Now()
 	x.took = x.ended.Sub(began)
 	return x.attempted(ctx, receipt, err), nil

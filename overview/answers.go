@@ -35,7 +35,7 @@ func (o *Answers) Answer(ctx context.Context, agent claybot.Agent, m claybot.Age
 		_, faulty := o.Worker.Faults.At(agent.Descriptor.Key())
 		text := textWhy(v, r, faulty)
 		if r.Run != nil && r.Run.Error != nil && o.People.ReadsCauses(agent, m) {
-			if cause := o.Worker.AdviceOn(agent, &runs.Error{Code: r.Run.Error.Code, Text: r.Run.Error.Text}); cause != "" {
+			if cause := o.Worker.AdviceOn(v, agent, &runs.Error{Code: r.Run.Error.Code, Text: r.Run.Error.Text}); cause != "" {
 				text += "\n\n" + cause
 			}
 		}
@@ -64,7 +64,7 @@ func (o *Answers) agentStatus(ctx context.Context, agent claybot.Agent, m claybo
 	if off := o.SwitchedOff(ctx, agent); off != nil {
 		why := cmp.Or(off.Say, v.Failed(off.Code))
 		if off.Say == "" && o.People.ReadsCauses(agent, m) {
-			why += "\n\n" + o.Worker.AdviceOn(agent, off)
+			why += "\n\n" + o.Worker.AdviceOn(v, agent, off)
 		}
 		if doing = why + "\n\n" + doing; strings.HasSuffix(doing, v.In(texts.Idle)) { // no message is being handled
 			doing = why
@@ -74,7 +74,7 @@ func (o *Answers) agentStatus(ctx context.Context, agent claybot.Agent, m claybo
 		}
 	}
 	var b strings.Builder
-	b.WriteString(doing + "\n\n- " + v.Say(texts.ModelIs, model) + "\n")
+	b.WriteString(doing + "\n\n- " + v.Say(texts.ModelIs, v.In(model)) + "\n")
 	for _, c := range o.monitor.health() {
 		if c.Name == agent.Descriptor.Connector {
 			fmt.Fprintf(&b, "- %s: %s\n", c.Name, v.State(c.State))

@@ -17,7 +17,7 @@ import (
 )
 
 // untranslated are the files of this package without texts for people.
-var untranslated = []string{"agents.go", "clock.go", "german.go", "voice.go"}
+var untranslated = []string{"agents.go", "clock.go", "german.go", "german_more.go", "voice.go"}
 
 // verbs are the values in a text, with the number of each if it has one.
 var verbs = regexp.MustCompile(`%(?:\[(\d)\])?(?:\.\d)?[a-z%]`)
@@ -71,9 +71,13 @@ func catalogue(t *testing.T) map[string]string {
 }
 
 // elsewhere are the texts that are written where they belong to: about invalid answers where
-// answers are read, and the kinds of secrets where they are found.
+// answers are read, the kinds of secrets where they are found, and what approvals say, where they are made.
 var elsewhere = map[string]*regexp.Regexp{
 	"question_check.go":    regexp.MustCompile(`(?:complain\(|yesOrNo\(v, )"([^"]+)"`),
+	"tools/asked.go":       regexp.MustCompile(`(?:say\(|MoreArguments = )"([^"]+)"`),
+	"tools/approval.go":    regexp.MustCompile(`errors.New\("(the arguments must[^"]+)"`),
+	"tools/rules.go":       regexp.MustCompile(`say\("([^"]+)"`),
+	"tools/batch.go":       regexp.MustCompile(`say\("([^"]+)"`),
 	"platforms/secrets.go": regexp.MustCompile(`(?m)^\t+\{?"(an? [^"]+)",`),
 }
 

@@ -2,35 +2,6 @@ package texts
 
 // german has the texts in German, by the English ones.
 var german = map[string]string{
-	"%s has stopped, so nothing is received or sent there. `claybot doctor` says why, and what to do.": "%s ist angehalten, dort kommt nichts an und nichts geht hinaus. Den Grund, und was zu tun ist, nennt `claybot doctor`.",
-
-	"%s has stopped, so nothing is received or sent there: %s. `claybot doctor` says what to do.": "%s ist angehalten, dort kommt nichts an und nichts geht hinaus: %s. Was zu tun ist, sagt `claybot doctor`.",
-
-	"its token is refused":                    "das Token wird abgelehnt",
-	"its token is missing or not valid":       "das Token fehlt oder ist ungültig",
-	"Socket Mode is switched off for its app": "Socket Mode ist für die App abgeschaltet",
-	"its app was removed from the workspace":  "die App wurde aus dem Workspace entfernt",
-
-	"I couldn't deliver %d reply.|I couldn't deliver %d replies.": "Ich konnte %d Antwort nicht zustellen.|Ich konnte %d Antworten nicht zustellen.",
-
-	"`claybot outbox list --state failed` shows what failed and why, and `claybot outbox retry` sends it again.": "`claybot outbox --state failed` zeigt, was fehlschlug und warum, und `claybot outbox retry` schickt es noch einmal.",
-
-	"I can't write to %d group on %s any more.|I can't write to %d groups on %s any more.": "In %d Gruppe auf %s kann ich nicht mehr schreiben.|In %d Gruppen auf %s kann ich nicht mehr schreiben.",
-
-	"The scheduled task “%s” can't reach its chat any more.": "Die geplante Aufgabe „%s“ erreicht ihren Chat nicht mehr.",
-
-	"`claybot status` lists the routes and why.": "`claybot status` nennt die Chats und den Grund.",
-
-	"%d budget is used up and stops work.|%d budgets are used up and stop work.": "%d Budget ist aufgebraucht und hält Arbeit an.|%d Budgets sind aufgebraucht und halten Arbeit an.",
-
-	"`claybot budgets list` shows which, and `claybot budgets extend` raises one.": "`claybot budgets list` zeigt, welche, und `claybot budgets extend` erhöht eines.",
-
-	"The disk with my data is nearly full. Please make room: without it, I can't take messages any more. `claybot status` shows how much is left.": "Die Platte mit meinen Daten ist fast voll. Bitte schaffe Platz: Ohne ihn kann ich keine Nachrichten mehr annehmen. `claybot status` zeigt, wie viel noch frei ist.",
-
-	"My clock was wrong, so I don't know how long I couldn't reach %s before %s. Messages sent there before then may be missing. I told the people who wrote lately.": "Meine Uhr ging falsch, deshalb weiß ich nicht, wie lange ich %s vor %s nicht erreichen konnte. Nachrichten von davor können fehlen. Wer in letzter Zeit schrieb, weiß das von mir.",
-
-	"I couldn't reach %s from %s to %s. Messages sent there during that time may be missing. I told the people who wrote lately.": "Ich konnte %s von %s bis %s nicht erreichen. Nachrichten aus dieser Zeit können fehlen. Wer in letzter Zeit schrieb, weiß das von mir.",
-
 	"%s works again.":              "%s funktioniert wieder.",
 	"%d model call|%d model calls": "%d Modellaufruf|%d Modellaufrufen",
 	"Left: %s.":                    "Übrig: %s.",

@@ -7,6 +7,9 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
+// ArgumentsOf ends why an approval is asked for, where people have changed the arguments.
+const ArgumentsOf = "; the arguments are those of %s"
+
 // maxLimit is how many characters of one limit are shown.
 const maxLimit = 300
 

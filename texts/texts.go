@@ -300,7 +300,7 @@ const (
 
 // InvalidEdit refuses changed arguments that the tool does not accept.
 func (v Voice) InvalidEdit(err error) string {
-	return v.Say("These arguments aren't valid: %s. I approved nothing; please correct them.", err)
+	return v.Say("These arguments aren't valid: %s. I approved nothing; please correct them.", v.In(err.Error()))
 }
 
 // What is wrong with a set of answers.

@@ -36,7 +36,7 @@ func (v Voice) Spent(since claybot.Time, u claybot.Usage) string {
 
 // Budget says how a budget stands, and when it begins anew; resets may be zero.
 func (v Voice) Budget(name string, tokens bool, spent, limit int64, resets time.Time) string {
-	text := connectors.Capital(v.In(name)) + ": " + v.standing(tokens, spent, limit) + "."
+	text := connectors.Capital(v.BudgetName(name)) + ": " + v.standing(tokens, spent, limit) + "."
 	if left := limit - spent; left > 0 && spent > 0 {
 		text += " " + v.Say("Left: %s.", v.amount(tokens, left))
 	}

@@ -46,7 +46,25 @@ func plural(n int64) int {
 // package configs, whose tests compare them.
 var grammars = map[Language]grammar{
 	English: {Name: "English", Others: []string{"Englisch"}, forms: 2, plural: plural, clock: englishClock},
-	German:  {Name: "Deutsch", Others: []string{"German"}, texts: german, forms: 2, plural: plural, clock: germanClock},
+	German:  {Name: "Deutsch", Others: []string{"German"}, texts: together(german, germanMore), forms: 2, plural: plural, clock: germanClock},
+}
+
+// together are the texts of several tables.
+func together(tables ...map[string]string) map[string]string {
+	all := make(map[string]string)
+	for _, t := range tables {
+		maps.Copy(all, t)
+	}
+	return all
+}
+
+// Everywhere returns a text without values as it is said in each language.
+func Everywhere(text string) []string {
+	var all []string
+	for _, l := range All() {
+		all = append(all, Voice{Language: l}.In(text))
+	}
+	return all
 }
 
 // Languages lists the languages, by their own names.

@@ -22,8 +22,11 @@ var errLongAction = fmt.Errorf("the action is longer than %d characters, which i
 
 // Grounds are why a call is asked about: the reason, a sentence without its period, and
 // what the agent says about it, which is untrusted. Person is the name of the agent's
-// person, as far as it is known.
-type Grounds struct{ Why, Says, Person string }
+// person, as far as it is known. Say says the text of the question; nil: in English.
+type Grounds struct {
+	Why, Says, Person string
+	Say               Say
+}
 
 // Approval is the question whether an agent may make a call. Its text shows the
 // whole action: the tool, every argument, and below, in sentences, what they mean where
@@ -49,7 +52,7 @@ func Approval(agent claybot.Agent, place string, spec Spec, call claybot.ToolCal
 	if err != nil {
 		return claybot.Question{}, fmt.Errorf("the arguments cannot be shown: %w", err)
 	}
-	d := display{}
+	d := display{say: g.Say}
 	if err := d.action(spec, args); err != nil {
 		return claybot.Question{}, err
 	}
@@ -141,7 +144,10 @@ func Approved(a claybot.Answer) bool {
 	return bytes.Equal(bytes.TrimSpace(a.Value), []byte("true"))
 }
 
-type display struct{ strings.Builder }
+type display struct {
+	strings.Builder
+	say Say
+}
 
 func (d *display) text(s string) { d.WriteString(s) }
 

@@ -21,10 +21,10 @@ func (d *display) action(spec Spec, args json.RawMessage) error {
 	var whole string
 	rest := make(map[string]json.RawMessage)
 	if spec.Whole == "" || json.Unmarshal(args, &rest) != nil || rest[spec.Whole] == nil || json.Unmarshal(rest[spec.Whole], &whole) != nil {
-		d.text("**Approve this action: " + spec.Name + "**\n```\n")
+		d.text("**" + d.say.say("Approve this action: %s", spec.Name) + "**\n```\n")
 		return d.arguments(args)
 	}
-	d.text("**Run this command?**\n```\n" + plainly(whole) + "\n```")
+	d.text("**" + d.say.say("Run this command?") + "**\n```\n" + plainly(whole) + "\n```")
 	if delete(rest, spec.Whole); len(rest) == 0 {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (d *display) action(spec Spec, args json.RawMessage) error {
 	if err != nil {
 		return fmt.Errorf("the arguments cannot be shown: %w", err)
 	}
-	d.text("\n" + MoreArguments + "\n```\n")
+	d.text("\n" + d.say.say(MoreArguments) + "\n```\n")
 	return d.arguments(others)
 }
 
@@ -53,55 +53,58 @@ func (d *display) arguments(args json.RawMessage) error {
 // asked about, each in a sentence.
 func (d *display) circumstances(agent claybot.Agent, place string, spec Spec, args json.RawMessage, g Grounds) {
 	if spec.SubjectIn != nil {
-		about, _ := subject(spec, args)
-		d.text("\nIt is about " + span(cmp.Or(about, "what is unknown now")) + ".")
+		if about, _ := subject(spec, args); about != "" {
+			d.text("\n" + d.say.say("It is about %s.", span(about)))
+		} else {
+			d.text("\n" + d.say.say("What it is about is unknown now."))
+		}
 	}
-	d.text("\n" + asker(agent, g.Person) + ".")
-	if where := whereRun(place, spec); where != "" {
-		d.text("\nIt runs " + where + ".")
+	d.text("\n" + d.asker(agent, g.Person))
+	if where := d.whereRun(place, spec); where != "" {
+		d.text("\n" + where)
 	}
 	if g.Why != "" {
-		d.text("\nWhy: " + strings.ReplaceAll(oneLine(plainly(g.Why)), "`", "'") + ".")
+		d.text("\n" + d.say.say("Why: %s.", strings.ReplaceAll(oneLine(plainly(g.Why)), "`", "'")))
 	}
 	if g.Says != "" {
-		d.text("\nThe agent says: " + span(g.Says))
+		d.text("\n" + d.say.say("The agent says: %s", span(g.Says)))
 	}
 }
 
 // asker says which agent asks, for whom, and in which conversation.
-func asker(agent claybot.Agent, person string) string {
-	d := agent.Descriptor
-	owner := cmp.Or(d.OwnerID(), "the operators")
+func (d *display) asker(agent claybot.Agent, person string) string {
+	of := agent.Descriptor
+	owner := cmp.Or(of.OwnerID(), d.say.say("the operators"))
 	if person != "" {
 		person = span(person)
 		owner = person + " (" + owner + ")"
 	}
-	name := ""
-	if d.Name != "" {
-		name = " " + span(d.Name)
+	switch {
+	case of.Type == claybot.AgentSubagent && of.Name == "":
+		return d.say.say("Asked by the subagent, which works for %s.", owner)
+	case of.Type == claybot.AgentSubagent:
+		return d.say.say("Asked by the subagent %s, which works for %s.", span(of.Name), owner)
+	case of.Type == claybot.AgentCron && of.Name == "":
+		return d.say.say("Asked by the task of %s.", owner)
+	case of.Type == claybot.AgentCron:
+		return d.say.say("Asked by the task %s of %s.", span(of.Name), owner)
+	case of.Type == claybot.AgentHeartbeat:
+		return d.say.say("Asked by the heartbeat.")
 	}
-	switch d.Type {
-	case claybot.AgentSubagent:
-		return "Asked by the subagent" + name + ", which works for " + owner
-	case claybot.AgentCron:
-		return "Asked by the task" + name + " of " + owner
-	case claybot.AgentHeartbeat:
-		return "Asked by the heartbeat"
+	if place, shared := claybot.SharedPlace(of.OwnerID()); shared {
+		return d.say.say("Asked by the agent that all members of %s share, for %s.", place, cmp.Or(person, d.say.say("the group")))
 	}
-	if place, shared := claybot.SharedPlace(d.OwnerID()); shared {
-		return "Asked by the agent that all members of " + place + " share, for " + cmp.Or(person, "the group")
+	if of.Connector == "" || of.ChannelID == "" || platforms.Instances(nil).Direct(of.Connector, of.ChannelID, of.UserID) {
+		return d.say.say("Asked by the agent of %s.", owner)
 	}
-	if d.Connector == "" || d.ChannelID == "" || platforms.Instances(nil).Direct(d.Connector, d.ChannelID, d.UserID) {
-		return "Asked by the agent of " + owner
-	}
-	return "Asked by the agent of " + owner + " in " + d.Connector + "/" + d.ChannelID
+	return d.say.say("Asked by the agent of %s in %s.", owner, of.Connector+"/"+of.ChannelID)
 }
 
 // whereRun says where a call runs, if that matters: outside of the workspace, or in it, for
 // tools that act there.
-func whereRun(place string, spec Spec) string {
+func (d *display) whereRun(place string, spec Spec) string {
 	if spec.Source != "" {
-		return "on " + span(spec.Source) + ", outside of the workspace"
+		return d.say.say("It runs on %s, outside of the workspace.", span(spec.Source))
 	}
 	acts := slices.ContainsFunc(spec.Scopes, func(s string) bool { return s == "shell" || s == "files" || s == "browser" })
 	if place == "" || !acts {
@@ -109,7 +112,7 @@ func whereRun(place string, spec Spec) string {
 	}
 	parts := strings.Split(place, ", ")
 	parts = slices.DeleteFunc(parts, func(p string) bool { return strings.HasPrefix(p, "settings ") || strings.HasPrefix(p, "agent/") })
-	return "in the workspace (" + span(strings.Join(parts, ", ")) + ")"
+	return d.say.say("It runs in the workspace (%s).", span(strings.Join(parts, ", ")))
 }
 
 // span is a text on one line, as code: nothing in it is a mark of the text around it.

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -73,12 +72,12 @@ func together(history []claybot.Record, spec Spec, x, y json.RawMessage) bool {
 }
 
 // also says what else an approval of a call covers.
-func (b Batch) also() string {
+func (b Batch) also(to Say) string {
 	switch {
 	case b.ID == "" || b.Size == 0:
 		return ""
 	case len(b.Hosts) == 0:
-		return fmt.Sprintf("; an approval also covers the other %d results of this search, on the same host", b.Size)
+		return to.say("; an approval also covers the other %d results of this search, on the same host", b.Size)
 	}
-	return fmt.Sprintf("; an approval also covers the other %d results of this search, on %s", b.Size, strings.Join(b.Hosts, ", "))
+	return to.say("; an approval also covers the other %d results of this search, on %s", b.Size, strings.Join(b.Hosts, ", "))
 }

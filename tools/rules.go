@@ -80,12 +80,12 @@ func (r Rules) Decide(ctx context.Context, env Env, spec Spec, call claybot.Tool
 		return r.disclose(env, *d, spec, call, history)
 	}
 	verdict := Judge(Situation{Tainted: env.Tainted}, spec, listed(env, spec, args))
-	when, why := r.confirm(spec.Name)
+	when, why := r.confirm(env.Say, spec.Name)
 	switch {
 	case verdict == Refuse:
 		return Decision{Verdict: Refuse, Why: whyRefused(env, spec)}
 	case spec.Class == Authority:
-		return Decision{Verdict: Ask, Why: "it changes rights or settings"}
+		return Decision{Verdict: Ask, Why: env.Say.say("it changes rights or settings")}
 	case when == ConfirmNever:
 		return Decision{Verdict: Allow}
 	case when == ConfirmAlways:
@@ -93,9 +93,9 @@ func (r Rules) Decide(ctx context.Context, env Env, spec Spec, call claybot.Tool
 		return Decision{Verdict: Allow}
 	case when == ConfirmUnlessAllowed:
 	case spec.Confirm:
-		why = "this tool asks before each call"
+		why = env.Say.say("this tool asks before each call")
 	case verdict == Ask:
-		why = whyAsked(env, spec) + batch(history, spec, args).also()
+		why = whyAsked(env, spec) + batch(history, spec, args).also(env.Say)
 	default:
 		return Decision{Verdict: Allow}
 	}
@@ -138,7 +138,7 @@ func disclosed(ctx context.Context, env Env, spec Spec, args json.RawMessage) (d
 // Allowed reports whether the operator or a person lets a call through that
 // something else would ask about, such as the risk of a step in a plan.
 func (r Rules) Allowed(spec Spec, args json.RawMessage) bool {
-	when, _ := r.confirm(spec.Name)
+	when, _ := r.confirm(nil, spec.Name)
 	switch {
 	case spec.Class == Authority, when == ConfirmAlways:
 		return false
@@ -148,10 +148,10 @@ func (r Rules) Allowed(spec Spec, args json.RawMessage) bool {
 	return !r.Once(spec) && r.always(spec, args)
 }
 
-func (r Rules) confirm(tool string) (Confirm, string) {
+func (r Rules) confirm(to Say, tool string) (Confirm, string) {
 	for _, glob := range r.Ask {
 		if fits, err := path.Match(glob, tool); fits || err != nil { // a rule that cannot be read asks too often rather than never
-			return ConfirmAlways, fmt.Sprintf("a rule asks for tools like %q", glob)
+			return ConfirmAlways, to.say("a rule asks for tools like %q", glob)
 		}
 	}
 	for _, c := range r.Confirm {
@@ -161,9 +161,9 @@ func (r Rules) confirm(tool string) (Confirm, string) {
 		case err == nil && c.When == ConfirmNever:
 			return ConfirmNever, ""
 		case err == nil && c.When == ConfirmUnlessAllowed:
-			return ConfirmUnlessAllowed, fmt.Sprintf("no rule allows it, and tools like %q ask then", c.Tools)
+			return ConfirmUnlessAllowed, to.say("no rule allows it, and tools like %q ask then", c.Tools)
 		default:
-			return ConfirmAlways, fmt.Sprintf("a rule asks for tools like %q", c.Tools)
+			return ConfirmAlways, to.say("a rule asks for tools like %q", c.Tools)
 		}
 	}
 	return "", ""
@@ -182,13 +182,13 @@ func whyRefused(env Env, spec Spec) string {
 func whyAsked(env Env, spec Spec) string {
 	switch {
 	case spec.Class == Schedule:
-		return "it acts later or through other agents, and this conversation holds untrusted content"
+		return env.Say.say("it acts later or through other agents, and this conversation holds untrusted content")
 	case env.Tainted:
-		return "it reaches a destination that is on no list, and this conversation holds untrusted content"
+		return env.Say.say("it reaches a destination that is on no list, and this conversation holds untrusted content")
 	case env.Private:
-		return "it reaches a destination that is on no list, and this conversation holds what not everybody may read"
+		return env.Say.say("it reaches a destination that is on no list, and this conversation holds what not everybody may read")
 	}
-	return "it reaches a destination that is on no list"
+	return env.Say.say("it reaches a destination that is on no list")
 }
 
 // reaching is a spec with the class of one call. Of a hook that panics nothing is

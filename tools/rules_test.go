@@ -247,7 +247,7 @@ func TestSubjectIn(t *testing.T) {
 		t.Errorf("another button: %v", got)
 	}
 	q, err = tools.Approval(claybot.Agent{ID: "a"}, "", spec.In(tools.Env{}), call, tools.Grounds{})
-	if err != nil || !q.Once || !strings.Contains(q.Text, "It is about `what is unknown now`.") {
+	if err != nil || !q.Once || !strings.Contains(q.Text, "What it is about is unknown now.") {
 		t.Errorf("%+v %v", q, err)
 	}
 }

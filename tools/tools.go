@@ -176,6 +176,22 @@ type Env struct {
 	Wrote func(address string) bool
 	// Dry: calls of tools that are not ReadOnly do nothing and say what they would do.
 	Dry bool
+	// Say says why a call is asked about; nil: in English.
+	Say Say
+}
+
+// A Say says a text to people in their language, with its values in place; see texts.Voice.Say.
+// nil says it as it is.
+type Say func(text string, args ...any) string
+
+func (fn Say) say(text string, args ...any) string {
+	switch {
+	case fn != nil:
+		return fn(text, args...)
+	case len(args) == 0:
+		return text
+	}
+	return fmt.Sprintf(text, args...)
 }
 
 // A Result is what a call came to, or with Wait, what it waits for.

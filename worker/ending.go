@@ -116,7 +116,7 @@ func (e *ending) advice(err *runs.Error) string {
 	if len(e.job.messages) == 0 || !e.worker.parts.People.ReadsCauses(e.job.agent, e.job.work().Newest()) {
 		return ""
 	}
-	return e.worker.AdviceOn(e.job.agent, err)
+	return e.worker.AdviceOn(e.job.voice(), e.job.agent, err)
 }
 
 // tooLate ends a run as canceled although it was about to succeed.

@@ -21,6 +21,7 @@ import (
 	"github.com/claybot/claybot/llm/openai"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
 )
 
 // models builds the model of each profile once, so that its connections are reused. A
@@ -340,7 +341,7 @@ func newClient(c configs.Model, key string, log *slog.Logger) llm.Model {
 // modelName is the name of the model in /status.
 func modelName(c configs.Model) string {
 	if c.Demo() {
-		return "the built-in demo model"
+		return texts.DemoModel
 	}
 	return c.ID()
 }

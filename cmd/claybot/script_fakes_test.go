@@ -215,6 +215,9 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 	case len(args) == 2 && args[0] == "expect-none": // telegram expect-none CHAT
 		r.settle(ts, nil)
 		r.expectNone(ts, "telegram "+args[1], r.onTelegram(ts, args[1]))
+	case len(args) == 2 && args[0] == "german": // telegram german CHAT: nothing of the bot there is in English
+		r.settle(ts, nil)
+		r.speaksGerman(ts, args[1])
 	case len(args) == 3 && args[0] == "said": // telegram said CHAT REGEXP: at any time
 		re, err := regexp.Compile("(?s)" + args[2])
 		ts.Check(err)

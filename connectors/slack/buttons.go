@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
 )
 
 // Prefixes of action ids; a number makes them unique. The value of an action
@@ -35,10 +36,10 @@ type choice struct {
 // layout returns the blocks of a message with interactive elements, nil if it
 // has none. A question that fits neither buttons nor a form is answered with
 // text.
-func layout(o claybot.Outgoing, text string) []slackapi.Block {
+func layout(v texts.Voice, o claybot.Outgoing, text string) []slackapi.Block {
 	var below []slackapi.Block
 	if o.Question != nil {
-		if b := ask(*o.Question); b != nil {
+		if b := ask(v, *o.Question); b != nil {
 			below = append(below, b)
 		}
 	}
@@ -72,48 +73,58 @@ func section(text *slackapi.TextBlockObject) *slackapi.SectionBlock {
 }
 
 // ask returns the block with which users answer q, nil if there is none.
-func ask(q claybot.Question) slackapi.Block {
+func ask(v texts.Voice, q claybot.Question) slackapi.Block {
 	if q.ID == "" || utf8.RuneCountInString(blockQuestion+q.ID) > maxIDChars {
 		return nil
 	}
 	var elements []slackapi.BlockElement
 	switch q.Type {
 	case claybot.QuestionConfirm:
-		elements = approval(q)
+		elements = approval(v, q)
 	case claybot.QuestionBoolean:
-		elements = buttons(q, "Yes", "No")
+		elements = yesOrNo(v, q)
 	case claybot.QuestionSelect:
 		if elements = buttons(q, q.Options...); elements == nil {
-			elements = menu(q)
+			elements = menu(v, q)
 		}
 	}
 	if elements == nil {
-		if b := formButton(formOf(q), "Answer…"); b != nil {
+		if b := formButton(formOf(q), v.In(texts.LabelAnswer)); b != nil {
 			return slackapi.NewActionBlock(blockQuestion+q.ID, b.WithStyle(slackapi.StylePrimary))
 		}
 		return nil
 	}
 	if !q.Required && q.Type != claybot.QuestionConfirm {
-		elements = append(elements, button(actionAnswer+"/skip", "Skip", choice{Question: q.ID}))
+		elements = append(elements, button(actionAnswer+"/skip", v.In(texts.LabelSkip), choice{Question: q.ID}))
 	}
 	return slackapi.NewActionBlock(blockQuestion+q.ID, elements...)
 }
 
 // approval returns the buttons of a question of type confirm.
-func approval(q claybot.Question) []slackapi.BlockElement {
+func approval(v texts.Voice, q claybot.Question) []slackapi.BlockElement {
 	all := []slackapi.BlockElement{
-		button(actionAnswer+"/approve", "Approve", choice{Question: q.ID, Value: "approve"}).WithStyle(slackapi.StylePrimary),
-		button(actionAnswer+"/deny", "Deny", choice{Question: q.ID, Value: "deny"}).WithStyle(slackapi.StyleDanger),
+		button(actionAnswer+"/approve", v.In(texts.LabelApprove), choice{Question: q.ID, Value: "approve"}).WithStyle(slackapi.StylePrimary),
+		button(actionAnswer+"/deny", v.In(texts.LabelDeny), choice{Question: q.ID, Value: "deny"}).WithStyle(slackapi.StyleDanger),
 	}
 	if q.Tool != "" && !q.Once {
-		all = append(all, button(actionAnswer+"/session", "Approve for this session", choice{q.ID, "approve", claybot.ApproveSession}))
+		all = append(all, button(actionAnswer+"/session", v.In(texts.LabelSession), choice{q.ID, "approve", claybot.ApproveSession}))
 	}
 	edit := form{Question: q.ID, Type: q.Type, Required: true, Edit: true, Default: q.Args}
 	if q.Args != "" && utf8.RuneCountInString(compact(edit)) <= maxValueChars { // otherwise users type it
-		all = append(all, button(actionForm+"/edit", "Edit…", edit))
+		all = append(all, button(actionForm+"/edit", v.In(texts.LabelEditForm), edit))
 	}
-	if b := formButton(form{Question: q.ID, Type: q.Type}, "Deny with a reason…"); b != nil {
+	if b := formButton(form{Question: q.ID, Type: q.Type}, v.In(texts.LabelDenyReason)); b != nil {
 		all = append(all, b)
+	}
+	return all
+}
+
+// yesOrNo returns the buttons of a question of type boolean. Their values are English in every
+// language.
+func yesOrNo(v texts.Voice, q claybot.Question) []slackapi.BlockElement {
+	var all []slackapi.BlockElement
+	for i, value := range []string{texts.LabelYes, texts.LabelNo} {
+		all = append(all, button(actionAnswer+"/"+strconv.Itoa(i), v.In(value), choice{Question: q.ID, Value: value}))
 	}
 	return all
 }
@@ -135,7 +146,7 @@ func buttons(q claybot.Question, options ...string) []slackapi.BlockElement {
 }
 
 // menu returns a menu of the options, nil if they do not fit.
-func menu(q claybot.Question) []slackapi.BlockElement {
+func menu(v texts.Voice, q claybot.Question) []slackapi.BlockElement {
 	if len(q.Options) == 0 || len(q.Options) > maxMenu {
 		return nil
 	}
@@ -147,7 +158,7 @@ func menu(q claybot.Question) []slackapi.BlockElement {
 		}
 		all = append(all, line)
 	}
-	return []slackapi.BlockElement{slackapi.NewOptionsSelectBlockElement(slackapi.OptTypeStatic, placeholder(q.Placeholder, "Choose one"), actionMenu, all...)}
+	return []slackapi.BlockElement{slackapi.NewOptionsSelectBlockElement(slackapi.OptTypeStatic, placeholder(q.Placeholder, v.In(texts.FormChooseOne)), actionMenu, all...)}
 }
 
 // option returns one line of a menu. A longer text continues in the

@@ -8,6 +8,7 @@ import (
 	slackapi "github.com/slack-go/slack"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/texts"
 )
 
 // The window of Edit has the arguments, and what is sent in it approves with
@@ -15,7 +16,7 @@ import (
 func TestEditForm(t *testing.T) {
 	q := claybot.Question{ID: "q1", Text: "Pay?", Type: claybot.QuestionConfirm, Required: true, Tool: "pay", Args: `{"sum":5,"to":"<b> & co"}`}
 	edit := func(q claybot.Question) (f form, ok bool) {
-		for _, e := range approval(q) {
+		for _, e := range approval(texts.Voice{}, q) {
 			if b := e.(*slackapi.ButtonBlockElement); b.Text.Text == "Edit…" {
 				return f, json.Unmarshal([]byte(b.Value), &f) == nil
 			}
@@ -27,7 +28,7 @@ func TestEditForm(t *testing.T) {
 		t.Fatalf("%+v %v", f, ok)
 	}
 	f.Channel = "T1/D1"
-	view := f.view("Pay?")
+	view := f.view(texts.Voice{}, "Pay?")
 	input, ok := view.Blocks.BlockSet[len(view.Blocks.BlockSet)-1].(*slackapi.InputBlock)
 	if !ok || input.Element.(*slackapi.PlainTextInputBlockElement).InitialValue != q.Args || view.Submit.Text != "Run edited" {
 		t.Errorf("the window is %+v", view)

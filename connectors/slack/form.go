@@ -13,6 +13,7 @@ import (
 	slackapi "github.com/slack-go/slack"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/texts"
 )
 
 // callbackForm is the callback id of claybot's forms.
@@ -68,31 +69,31 @@ func (f form) text() bool {
 }
 
 // view returns the modal, with the question above the input.
-func (f form) view(asked string) slackapi.ModalViewRequest {
-	label, hint, send := "Your answer", "", "Send"
+func (f form) view(v texts.Voice, asked string) slackapi.ModalViewRequest {
+	label, hint, send := texts.FormAnswer, "", texts.FormSend
 	switch f.Type {
 	case claybot.QuestionConfirm:
-		label = "Why not?"
+		label = texts.FormWhyNot
 		if f.Edit {
-			label, hint, send = "Arguments", "A JSON object. What you send here is what runs.", "Run edited"
+			label, hint, send = texts.FormArguments, texts.HintArguments, texts.FormRunEdited
 		}
 	case claybot.QuestionEmailList:
-		hint = "Several addresses: on lines of their own, or with commas."
+		hint = texts.HintEmails
 	case claybot.QuestionDatetime:
-		hint = "In your own time zone."
+		hint = texts.HintZone
 	case claybot.QuestionSelect:
 		if len(f.Options) == 0 {
-			hint = "The answer as it stands in the question."
+			hint = texts.HintOption
 		}
 	case claybot.QuestionMultiselect:
 		if len(f.Options) == 0 {
-			hint = "The answers as they stand in the question, each on a line of its own."
+			hint = texts.HintOptions
 		}
 	}
-	input := slackapi.NewInputBlock(blockQuestion+f.Question, plainText(label), nil, f.input())
+	input := slackapi.NewInputBlock(blockQuestion+f.Question, plainText(v.In(label)), nil, f.input(v))
 	input.Optional = !f.Required
 	if hint != "" {
-		input.Hint = plainText(hint)
+		input.Hint = plainText(v.In(hint))
 	}
 	var blocks []slackapi.Block
 	if strings.TrimSpace(asked) != "" {
@@ -100,21 +101,21 @@ func (f form) view(asked string) slackapi.ModalViewRequest {
 	}
 	return slackapi.ModalViewRequest{
 		Type: slackapi.VTModal, CallbackID: callbackForm, PrivateMetadata: compact(f),
-		Title: plainText("A question"), Submit: plainText(send), Close: plainText("Cancel"),
+		Title: plainText(v.In(texts.FormTitle)), Submit: plainText(v.In(send)), Close: plainText(v.In(texts.FormCancel)),
 		Blocks: slackapi.Blocks{BlockSet: append(blocks, input)},
 	}
 }
 
 // notice returns a modal that shows a text.
-func notice(text string) *slackapi.ModalViewRequest {
+func notice(v texts.Voice, text string) *slackapi.ModalViewRequest {
 	return &slackapi.ModalViewRequest{
-		Type: slackapi.VTModal, Title: plainText("A question"), Close: plainText("Close"),
+		Type: slackapi.VTModal, Title: plainText(v.In(texts.FormTitle)), Close: plainText(v.In(texts.FormClose)),
 		Blocks: slackapi.Blocks{BlockSet: []slackapi.Block{section(plainText(cut(text, maxSectionChars)))}},
 	}
 }
 
 // input returns the input element of the answer.
-func (f form) input() slackapi.BlockElement {
+func (f form) input(v texts.Voice) slackapi.BlockElement {
 	hint := placeholder(f.Placeholder)
 	switch f.Type {
 	case claybot.QuestionEmail:
@@ -139,11 +140,11 @@ func (f form) input() slackapi.BlockElement {
 		return e
 	case claybot.QuestionSelect:
 		if lines := f.lines(); lines != nil {
-			return slackapi.NewOptionsSelectBlockElement(slackapi.OptTypeStatic, placeholder(f.Placeholder, "Choose one"), actionAnswer, lines...)
+			return slackapi.NewOptionsSelectBlockElement(slackapi.OptTypeStatic, placeholder(f.Placeholder, v.In(texts.FormChooseOne)), actionAnswer, lines...)
 		}
 	case claybot.QuestionMultiselect:
 		if lines := f.lines(); lines != nil {
-			return f.several(lines)
+			return f.several(v, lines)
 		}
 	}
 	return f.written(hint)
@@ -192,10 +193,10 @@ func (f form) lines() []*slackapi.OptionBlockObject {
 }
 
 // several returns an element that selects any number of options.
-func (f form) several(lines []*slackapi.OptionBlockObject) slackapi.BlockElement {
+func (f form) several(v texts.Voice, lines []*slackapi.OptionBlockObject) slackapi.BlockElement {
 	var chosen []string
-	if v, err := (claybot.Question{Type: f.Type, Options: f.Options}).Check(f.Default, nil); err == nil {
-		_ = json.Unmarshal(v, &chosen) // null is none
+	if all, err := (claybot.Question{Type: f.Type, Options: f.Options}).Check(f.Default, nil); err == nil {
+		_ = json.Unmarshal(all, &chosen) // null is none
 	}
 	var initial []*slackapi.OptionBlockObject
 	for i, o := range f.Options {
@@ -208,7 +209,7 @@ func (f form) several(lines []*slackapi.OptionBlockObject) slackapi.BlockElement
 		e.InitialOptions = initial
 		return e
 	}
-	e := slackapi.NewOptionsMultiSelectBlockElement(slackapi.MultiOptTypeStatic, placeholder(f.Placeholder, "Choose"), actionAnswer, lines...)
+	e := slackapi.NewOptionsMultiSelectBlockElement(slackapi.MultiOptTypeStatic, placeholder(f.Placeholder, v.In(texts.FormChoose)), actionAnswer, lines...)
 	e.InitialOptions = initial
 	if f.Max != nil && *f.Max >= 1 && *f.Max <= maxMenu && len(initial) <= int(*f.Max) {
 		n := int(*f.Max)

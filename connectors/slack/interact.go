@@ -70,7 +70,7 @@ func shown(voice texts.Voice, f form, said connectors.PressResult) any {
 	case said.Again:
 		return slackapi.NewErrorsViewSubmissionResponse(map[string]string{blockQuestion + f.Question: cut(text, maxErrorChars)})
 	default:
-		return slackapi.NewUpdateViewSubmissionResponse(notice(text))
+		return slackapi.NewUpdateViewSubmissionResponse(notice(voice, text))
 	}
 }
 
@@ -78,7 +78,8 @@ func shown(voice texts.Voice, f form, said connectors.PressResult) any {
 func (c *Connector) openForm(ctx context.Context, t press) {
 	opening, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
-	_, err := c.api.OpenViewContext(opening, t.trigger, t.form.view(t.asked))
+	voice := texts.To(ctx, claybot.User(t.press.Connector, t.press.ChannelID, t.press.UserID))
+	_, err := c.api.OpenViewContext(opening, t.trigger, t.form.view(voice, t.asked))
 	if err == nil {
 		return
 	}
@@ -86,7 +87,7 @@ func (c *Connector) openForm(ctx context.Context, t press) {
 		return // it is open: Slack redelivered the action
 	}
 	c.log.Warn("failed to open form", "question", t.form.Question, "err", c.refused(methodView, c.cfg.BotTokenName, err))
-	c.whisper(ctx, t, texts.To(ctx, claybot.User(t.press.Connector, t.press.ChannelID, t.press.UserID)).In(texts.SlackNoForm))
+	c.whisper(ctx, t, voice.In(texts.SlackNoForm))
 }
 
 // whisper sends an ephemeral message to the user who acted. It is not retried.

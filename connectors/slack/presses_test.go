@@ -9,6 +9,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
+	"github.com/claybot/claybot/texts"
 )
 
 // Payloads as Slack sends them, and spoiled ones. Those beginning with a dash
@@ -122,7 +123,7 @@ func FuzzPress(f *testing.F) {
 			if got.trigger == "" || got.form.Question == "" || got.channel == "" || got.user == "" {
 				t.Errorf("incomplete: %+v", got)
 			}
-			got.form.view(got.asked)
+			got.form.view(texts.Voice{}, got.asked)
 		case commanded:
 			if m.ID == "" || m.Type == "" || got.in.to.ChannelID == "" || got.in.to.UserID == "" || !utf8.ValidString(m.Text) {
 				t.Errorf("incomplete: %+v", got.in)
@@ -154,7 +155,7 @@ func FuzzLayout(f *testing.F) {
 			}
 		}
 		o := claybot.Outgoing{Text: text, Question: &q, Offer: []claybot.Offer{{Label: hint, Command: command}, {Label: command, Command: hint}}}
-		blocks, err := json.Marshal(layout(o, text))
+		blocks, err := json.Marshal(layout(texts.Voice{}, o, text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +173,7 @@ func FuzzLayout(f *testing.F) {
 			t.Fatal(err)
 		}
 		back.Channel = "T0123456789/C0123456789"
-		view, err := json.Marshal(back.view(text))
+		view, err := json.Marshal(back.view(texts.Voice{}, text))
 		if err != nil {
 			t.Fatal(err)
 		}

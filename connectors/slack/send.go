@@ -12,6 +12,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
 )
 
 // mark precedes a message that may have been sent already.
@@ -48,7 +49,7 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (string, error
 	if utf8.RuneCountInString(formatted) > maxTextChars {
 		formatted = unformatted // markup must not make a text too long
 	}
-	blocks := layout(o, text)
+	blocks := layout(texts.Of(ctx), o, text)
 	receipt, err := c.attempt(ctx, p, formatted, blocks)
 	if refusedContent(err) && len(blocks) > 0 {
 		c.log.Warn("slack rejected the buttons, sending without", "outgoing", o.ID, "err", err)

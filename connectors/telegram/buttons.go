@@ -8,6 +8,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
 )
 
 // A keyboard is the buttons below a message, by rows.
@@ -30,26 +31,16 @@ type forceReply struct {
 	Placeholder string `json:"input_field_placeholder"`
 }
 
-// Button labels.
-const (
-	labelApprove = "Approve"
-	labelDeny    = "Deny"
-	labelSession = "Approve for this session"
-	labelEdit    = "Edit"
-	labelYes     = "Yes"
-	labelNo      = "No"
-	labelDone    = "Done"
-	labelSkip    = "Skip"
-	chosenMark   = "✓ " // before a selected option
-)
+// chosenMark is before a selected option.
+const chosenMark = "✓ "
 
 // markup returns the reply markup of o, nil for none. Questions without buttons
 // are answered with text.
-func (c *Connector) markup(o claybot.Outgoing) any {
+func (c *Connector) markup(v texts.Voice, o claybot.Outgoing) any {
 	var k keyboard
 	if o.Question != nil {
 		var ok bool
-		if k.Rows, ok = ask(*o.Question, toggler(o.Route)); !ok {
+		if k.Rows, ok = ask(v, *o.Question, toggler(o.Route)); !ok {
 			c.log.Info("question sent without buttons: their labels would be ambiguous", "question", o.Question.ID)
 			k.Rows = nil
 		}
@@ -118,25 +109,25 @@ func readOffer(data string) (command string, ok bool) {
 // ask returns the buttons of q; none for a question that is answered with text.
 // ok is false if the buttons do not fit. If user is set and fits, only that
 // user may select options.
-func ask(q claybot.Question, user int64) (rows [][]button, ok bool) {
-	a := asking{Question: q, user: user, fits: true}
+func ask(v texts.Voice, q claybot.Question, user int64) (rows [][]button, ok bool) {
+	a := asking{Question: q, voice: v, user: user, fits: true}
 	switch q.Type {
 	case claybot.QuestionConfirm:
-		rows = append(rows, []button{a.button(labelApprove, verbYes), a.button(labelDeny, verbNo)})
+		rows = append(rows, []button{a.button(a.voice.In(texts.LabelApprove), verbYes), a.button(a.voice.In(texts.LabelDeny), verbNo)})
 		if q.Tool != "" && !q.Once { // approval for the session covers the tool
-			rows = append(rows, []button{a.button(labelSession, verbSession)})
+			rows = append(rows, []button{a.button(a.voice.In(texts.LabelSession), verbSession)})
 		}
 		if q.Args != "" {
-			rows = append(rows, []button{a.button(labelEdit, verbEdit)})
+			rows = append(rows, []button{a.button(a.voice.In(texts.LabelEdit), verbEdit)})
 		}
 		return rows, a.fits
 	case claybot.QuestionBoolean:
-		rows = append(rows, []button{a.button(labelYes, verbYes), a.button(labelNo, verbNo)})
+		rows = append(rows, []button{a.button(a.voice.In(texts.LabelYes), verbYes), a.button(a.voice.In(texts.LabelNo), verbNo)})
 	case claybot.QuestionSelect, claybot.QuestionMultiselect:
 		rows = a.choices()
 	}
 	if !q.Required {
-		rows = append(rows, []button{a.button(labelSkip, verbSkip)})
+		rows = append(rows, []button{a.button(a.voice.In(texts.LabelSkip), verbSkip)})
 	}
 	return rows, a.fits
 }
@@ -144,8 +135,9 @@ func ask(q claybot.Question, user int64) (rows [][]button, ok bool) {
 // An asking makes the buttons of one question.
 type asking struct {
 	claybot.Question
-	user int64
-	fits bool // all of them, so far
+	voice texts.Voice
+	user  int64
+	fits  bool // all of them, so far
 }
 
 func (a *asking) button(label string, v verb) button {
@@ -193,7 +185,7 @@ func (a *asking) choices() [][]button {
 	}
 	rows := inRows(buttons, widest)
 	if several {
-		rows = append(rows, []button{a.press(labelDone, press{verb: verbDone, named: named})})
+		rows = append(rows, []button{a.press(a.voice.In(texts.LabelDone), press{verb: verbDone, named: named})})
 	}
 	return rows
 }

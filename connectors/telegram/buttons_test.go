@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
+	"github.com/claybot/claybot/texts"
 )
 
 // questionID has the length of real ones.
@@ -360,7 +361,7 @@ func TestButtonsFit(t *testing.T) {
 				if err := q.Valid(); err != nil {
 					t.Fatal(err)
 				}
-				rows, ok := ask(q, user)
+				rows, ok := ask(texts.Voice{}, q, user)
 				if !ok {
 					t.Fatalf("%s of %d: no buttons", typ, len(options))
 				}
@@ -407,7 +408,7 @@ func TestLongQuestionIDs(t *testing.T) {
 		if tt.typ != claybot.QuestionBoolean {
 			q.Options = []string{"a", "b"}
 		}
-		rows, ok := ask(q, 1<<52-1)
+		rows, ok := ask(texts.Voice{}, q, 1<<52-1)
 		n, user := 0, int64(0)
 		for _, b := range slices.Concat(rows...) {
 			p, _ := readPress(b.Data)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
 )
 
 // resentMark precedes a text whose first copy may have arrived. Split leaves
@@ -50,7 +51,7 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (receipt strin
 	if d := c.wait(o); d > 0 {
 		return "", &connectors.RetryError{After: d, Err: errors.New("telegram: others have the calls of this second")}
 	}
-	m.Markup = c.markup(o)
+	m.Markup = c.markup(texts.Of(ctx), o)
 	formatted, plain := format(o.Text), o.Text
 	if o.Resent && m.MessageID == 0 {
 		formatted, plain = element("i", resentMark)+formatted, resentMark+plain

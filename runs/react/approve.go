@@ -11,6 +11,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -82,7 +83,9 @@ func (p *approvals) decide(ctx context.Context, call pending) tools.Decision {
 		return tools.Decision{Verdict: tools.Allow}
 	}
 	spec, _ := p.tools.Spec(call.Name)
-	return p.rules.Decide(ctx, p.gate.env(call.ToolCall), spec, call.ToolCall, p.talk.all())
+	env := p.gate.env(call.ToolCall)
+	env.Say = texts.Of(ctx).Say
+	return p.rules.Decide(ctx, env, spec, call.ToolCall, p.talk.all())
 }
 
 // asked reports whether a person was asked about a call before, and it may run:
@@ -107,7 +110,7 @@ func (p *approvals) consent(ctx context.Context, call pending, d tools.Decision)
 		if round > who.Need+a.edits+1 || a.edits > maxEdits {
 			return a, notApproved + ": too few people agreed on the same action", nil, nil
 		}
-		q, err := p.ballot(a, who, d.Why)
+		q, err := p.ballot(ctx, a, who, d.Why)
 		if err != nil {
 			if !needed {
 				break
@@ -149,18 +152,18 @@ func (p *approvals) approvers(owners []string) tools.Approvers {
 
 // ballot is the question whether an action may run, for those who have not
 // approved it yet.
-func (p *approvals) ballot(a action, who tools.Approvers, why string) (claybot.Question, error) {
+func (p *approvals) ballot(ctx context.Context, a action, who tools.Approvers, why string) (claybot.Question, error) {
 	left, err := who.Left(a.by)
 	if err != nil {
 		return claybot.Question{}, err
 	}
 	spec, _ := p.tools.Spec(a.Name)
-	grounds := tools.Grounds{Why: why, Person: p.person()}
+	grounds := tools.Grounds{Why: why, Person: p.person(), Say: texts.Of(ctx).Say}
 	if !who.InTurn || who.Same(left[0], who.Owner) { // others do not read this conversation
 		grounds.Says = p.says()
 	}
 	if a.edits > 0 {
-		grounds.Why += "; the arguments are those of " + strings.Join(a.by, ", ")
+		grounds.Why += grounds.Say(texts.ArgumentsOf, strings.Join(a.by, ", "))
 	}
 	q, err := tools.Approval(p.turn.Agent, p.place, spec.In(p.gate.env(a.ToolCall)), a.ToolCall, grounds)
 	q.Approvers, q.Once = left, q.Once || p.rules.Once(spec) || len(who.Named) > 0 || p.turn.Agent.Descriptor.Shared()

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -68,7 +68,7 @@ func (e *extension) limited(ctx context.Context, err error) error {
 	}
 	round := fmt.Sprintf("budget/%d", e.limits)
 	if !own {
-		a, end := e.askOnce(ctx, round, e.mayIAsk(limit), over)
+		a, end := e.askOnce(ctx, round, e.mayIAsk(ctx, limit), over)
 		if end != nil {
 			return end
 		}
@@ -79,12 +79,12 @@ func (e *extension) limited(ctx context.Context, err error) error {
 			return nil
 		}
 	}
-	a, end := e.askOnce(ctx, round+"/operator", e.extend(limit, operators, only), over)
+	a, end := e.askOnce(ctx, round+"/operator", e.extend(ctx, limit, operators, only), over)
 	switch {
 	case end != nil:
 		return end
 	case !tools.Approved(a):
-		over.Say += " It was not extended."
+		over.Say += " " + texts.Of(ctx).In(texts.NotExtended)
 		return over
 	case a.Via == claybot.ViaLimit: // raised otherwise: the call finds out whether that is enough
 		return nil
@@ -160,28 +160,27 @@ func (e *extension) askOnce(ctx context.Context, round string, q claybot.Questio
 }
 
 // mayIAsk asks the agent's own person.
-func (e *extension) mayIAsk(l *llm.LimitError) claybot.Question {
+func (e *extension) mayIAsk(ctx context.Context, l *llm.LimitError) claybot.Question {
 	return claybot.Question{
 		Key: runs.KeyAskToExtend, Type: claybot.QuestionConfirm, Required: true, Once: true, Explicit: true,
 		Digest: runs.BudgetAsk{Key: l.Key, Limit: l.Limit}.Digest(),
-		Text:   l.Text + " Shall I ask an operator to extend it?",
+		Text:   l.Text + " " + texts.Of(ctx).In(texts.ShallExtend),
 	}
 }
 
 // extend asks the operators for the least that lets the run go on; each time that the
 // run comes to a limit again, for twice as much, so that it does not ask at each step.
 // only: the person whose run it is decides, and no other person reads it.
-func (e *extension) extend(l *llm.LimitError, operators []string, only bool) claybot.Question {
+func (e *extension) extend(ctx context.Context, l *llm.LimitError, operators []string, only bool) claybot.Question {
 	by := l.Missing() << e.extended
-	budget, run := cmp.Or(l.Of, l.Name), "A run of "+cmp.Or(e.turn.Agent.Descriptor.OwnerID(), "agent "+string(e.turn.Agent.ID))
+	budget, who := cmp.Or(l.Of, l.Name), cmp.Or(e.turn.Agent.Descriptor.OwnerID(), string(e.turn.Agent.ID))
 	if only {
-		budget, run = cmp.Or(l.Name, l.Of), "Your run"
+		budget, who = cmp.Or(l.Name, l.Of), ""
 	}
 	return claybot.Question{
 		Key: runs.KeyExtend, Type: claybot.QuestionConfirm, Required: true, Once: true, Explicit: true, Approvers: operators,
 		Digest: runs.BudgetAsk{Key: l.Key, Limit: l.Limit, By: by}.Digest(),
-		Text: fmt.Sprintf("Extend %s by %s? So far %s, and the next step needs at least %s. %s waits for it.",
-			strings.ReplaceAll(budget, "`", "'"), l.Amount(by), l.Standing(), l.Amount(cmp.Or(l.Least, l.Asked)), run),
+		Text:   texts.Of(ctx).ExtendBudget(l, budget, by, who),
 	}
 }
 

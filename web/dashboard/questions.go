@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -16,6 +17,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/web"
 )
@@ -82,7 +84,7 @@ func (a asked) parts() (lead string, actions, about []string, ok bool) {
 	}
 	for i, piece := range pieces[1:] {
 		switch {
-		case strings.Contains(piece, "```"), i%2 == 1 && i < len(pieces)-2 && piece != tools.MoreArguments:
+		case strings.Contains(piece, "```"), i%2 == 1 && i < len(pieces)-2 && !slices.Contains(texts.Everywhere(tools.MoreArguments), piece):
 			return "", nil, nil, false
 		case i%2 == 0:
 			actions = append(actions, exact(piece))

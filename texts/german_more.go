@@ -1,0 +1,216 @@
+package texts
+
+// germanMore has further texts in German: what operators read, buttons, forms and approvals.
+var germanMore = map[string]string{
+	"Approve": "Genehmigen",
+
+	"Deny": "Ablehnen",
+
+	"Deny with a reason…": "Mit Grund ablehnen…",
+
+	"Approve for this session": "Für diese Sitzung genehmigen",
+
+	"Edit": "Ändern",
+
+	"Edit…": "Ändern…",
+
+	"Yes": "Ja",
+
+	"No": "Nein",
+
+	"Done": "Fertig",
+
+	"Skip": "Überspringen",
+
+	"Answer…": "Antworten…",
+
+	"A question": "Eine Frage",
+
+	"Your answer": "Deine Antwort",
+
+	"Send": "Senden",
+
+	"Cancel": "Abbrechen",
+
+	"Close": "Schließen",
+
+	"Why not?": "Warum nicht?",
+
+	"Arguments": "Argumente",
+
+	"Run edited": "Geändert ausführen",
+
+	"Choose one": "Wähle aus",
+
+	"Choose": "Wähle aus",
+
+	"A JSON object. What you send here is what runs.": "Ein JSON-Objekt. Was du hier sendest, wird ausgeführt.",
+
+	"Several addresses: on lines of their own, or with commas.": "Mehrere Adressen: auf eigenen Zeilen oder mit Kommas.",
+
+	"In your own time zone.": "In deiner Zeitzone.",
+
+	"The answer as it stands in the question.": "Die Antwort, wie sie in der Frage steht.",
+
+	"The answers as they stand in the question, each on a line of its own.": "Die Antworten, wie sie in der Frage stehen, jede auf einer eigenen Zeile.",
+
+	"%s has stopped, so nothing is received or sent there. `claybot doctor` says why, and what to do.": "%s ist angehalten, dort kommt nichts an und nichts geht hinaus. Den Grund, und was zu tun ist, nennt `claybot doctor`.",
+
+	"%s has stopped, so nothing is received or sent there: %s. `claybot doctor` says what to do.": "%s ist angehalten, dort kommt nichts an und nichts geht hinaus: %s. Was zu tun ist, sagt `claybot doctor`.",
+
+	"its token is refused": "das Token wird abgelehnt",
+
+	"its token is missing or not valid": "das Token fehlt oder ist ungültig",
+
+	"Socket Mode is switched off for its app": "Socket Mode ist für die App abgeschaltet",
+
+	"its app was removed from the workspace": "die App wurde aus dem Workspace entfernt",
+
+	"I couldn't deliver %d reply.|I couldn't deliver %d replies.": "Ich konnte %d Antwort nicht zustellen.|Ich konnte %d Antworten nicht zustellen.",
+
+	"`claybot outbox list --state failed` shows what failed and why, and `claybot outbox retry` sends it again.": "`claybot outbox --state failed` zeigt, was fehlschlug und warum, und `claybot outbox retry` schickt es noch einmal.",
+
+	"I can't write to %d group on %s any more.|I can't write to %d groups on %s any more.": "In %d Gruppe auf %s kann ich nicht mehr schreiben.|In %d Gruppen auf %s kann ich nicht mehr schreiben.",
+
+	"The scheduled task “%s” can't reach its chat any more.": "Die geplante Aufgabe „%s“ erreicht ihren Chat nicht mehr.",
+
+	"`claybot status` lists the routes and why.": "`claybot status` nennt die Chats und den Grund.",
+
+	"%d budget is used up and stops work.|%d budgets are used up and stop work.": "%d Budget ist aufgebraucht und hält Arbeit an.|%d Budgets sind aufgebraucht und halten Arbeit an.",
+
+	"`claybot budgets list` shows which, and `claybot budgets extend` raises one.": "`claybot budgets list` zeigt, welche, und `claybot budgets extend` erhöht eines.",
+
+	"The disk with my data is nearly full. Please make room: without it, I can't take messages any more. `claybot status` shows how much is left.": "Die Platte mit meinen Daten ist fast voll. Bitte schaffe Platz: Ohne ihn kann ich keine Nachrichten mehr annehmen. `claybot status` zeigt, wie viel noch frei ist.",
+
+	"My clock was wrong, so I don't know how long I couldn't reach %s before %s. Messages sent there before then may be missing. I told the people who wrote lately.": "Meine Uhr ging falsch, deshalb weiß ich nicht, wie lange ich %s vor %s nicht erreichen konnte. Nachrichten von davor können fehlen. Wer in letzter Zeit schrieb, weiß das von mir.",
+
+	"I couldn't reach %s from %s to %s. Messages sent there during that time may be missing. I told the people who wrote lately.": "Ich konnte %s von %s bis %s nicht erreichen. Nachrichten aus dieser Zeit können fehlen. Wer in letzter Zeit schrieb, weiß das von mir.",
+
+	"Approve this action: %s": "Diese Aktion genehmigen: %s",
+
+	"Run this command?": "Diesen Befehl ausführen?",
+
+	"with": "mit",
+
+	"It is about %s.": "Es geht um %s.",
+
+	"What it is about is unknown now.": "Worum es geht, ist gerade unbekannt.",
+
+	"Why: %s.": "Grund: %s.",
+
+	"The agent says: %s": "Der Agent sagt: %s",
+
+	"Asked by the subagent, which works for %s.": "Es fragt der Subagent, der für %s arbeitet.",
+
+	"Asked by the subagent %s, which works for %s.": "Es fragt der Subagent %s, der für %s arbeitet.",
+
+	"Asked by the task of %s.": "Es fragt die Aufgabe von %s.",
+
+	"Asked by the task %s of %s.": "Es fragt die Aufgabe %s von %s.",
+
+	"Asked by the heartbeat.": "Es fragt der Heartbeat.",
+
+	"Asked by the agent of %s.": "Es fragt der Agent von %s.",
+
+	"Asked by the agent of %s in %s.": "Es fragt der Agent von %s in %s.",
+
+	"It runs on %s, outside of the workspace.": "Es läuft auf %s, außerhalb des Arbeitsbereichs.",
+
+	"It runs in the workspace (%s).": "Es läuft im Arbeitsbereich (%s).",
+
+	"it changes rights or settings": "es ändert Rechte oder Einstellungen",
+
+	"this tool asks before each call": "dieses Werkzeug fragt vor jedem Aufruf",
+
+	"a rule asks for tools like %q": "eine Regel verlangt das für Werkzeuge wie %q",
+
+	"no rule allows it, and tools like %q ask then": "keine Regel erlaubt es, und Werkzeuge wie %q fragen dann",
+
+	"it acts later or through other agents, and this conversation holds untrusted content": "es wirkt später oder durch andere Agenten, und in diesem Gespräch steht Fremdes, dem nicht zu trauen ist",
+
+	"it reaches a destination that is on no list, and this conversation holds untrusted content": "es erreicht ein Ziel, das auf keiner Liste steht, und in diesem Gespräch steht Fremdes, dem nicht zu trauen ist",
+
+	"it reaches a destination that is on no list, and this conversation holds what not everybody may read": "es erreicht ein Ziel, das auf keiner Liste steht, und in diesem Gespräch steht, was nicht alle lesen dürfen",
+
+	"it reaches a destination that is on no list": "es erreicht ein Ziel, das auf keiner Liste steht",
+
+	"; an approval also covers the other %d results of this search, on the same host": "; eine Genehmigung gilt auch für die übrigen %d Treffer dieser Suche, auf demselben Host",
+
+	"; an approval also covers the other %d results of this search, on %s": "; eine Genehmigung gilt auch für die übrigen %d Treffer dieser Suche, auf %s",
+
+	"; the arguments are those of %s": "; die Argumente sind von %s",
+
+	"Shall I ask an operator to extend it?": "Soll ich einen Betreiber bitten, es zu erhöhen?",
+
+	"It was not extended.": "Es wurde nicht erhöht.",
+
+	"Extend %s by %s? So far %s, and the next step needs at least %s.": "Soll %s um %s erhöht werden? Bisher: %s, und der nächste Schritt braucht mindestens %s.",
+
+	"Your run waits for it.": "Dein Lauf wartet darauf.",
+
+	"A run of %s waits for it.": "Ein Lauf von %s wartet darauf.",
+
+	"the budget of one run": "das Budget eines Laufs",
+
+	"the budget of all agents": "das Budget aller Agenten",
+
+	"the budget of this agent": "das Budget dieses Agenten",
+
+	"the budget of this channel": "das Budget dieses Kanals",
+
+	"the budget of this task": "das Budget dieser Aufgabe",
+
+	"your budget": "dein Budget",
+
+	"a budget": "ein Budget",
+
+	"the budget of the agent of %s": "das Budget des Agenten von %s",
+
+	"the budget of the agent %s": "das Budget des Agenten %s",
+
+	"the budget of the channel %s": "das Budget des Kanals %s",
+
+	"the budget of the task %s": "das Budget der Aufgabe %s",
+
+	"the budget of the token %s": "das Budget des Tokens %s",
+
+	"the budget of %s": "das Budget von %s",
+
+	"%s for today": "%s für heute",
+
+	"%s for this month": "%s für diesen Monat",
+
+	"%s for %s": "%s für %s",
+
+	"the arguments must be a JSON object": "die Argumente müssen ein JSON-Objekt sein",
+
+	"Cause: %s.": "Ursache: „%s“.",
+
+	"Fix: %s.": "Abhilfe: %s.",
+
+	"the built-in demo model": "das eingebaute Demo-Modell",
+
+	"name a model in CLAYBOT_MODEL or in the configuration; docs/configuration.md shows how": "nenne ein Modell in CLAYBOT_MODEL oder in der Konfiguration; docs/configuration.md zeigt, wie",
+
+	"/new begins a new conversation; a model with a larger window avoids this": "/new beginnt ein neues Gespräch; ein Modell mit größerem Fenster vermeidet das",
+
+	"ask for less at once, or raise the limit in the profile of the agent": "verlange weniger auf einmal, oder erhöhe die Grenze im Profil des Agenten",
+
+	"correct the prompt of the profile; `claybot doctor` names it": "berichtige den Prompt des Profils; `claybot doctor` nennt ihn",
+
+	"check the API key and the account: OPENAI_API_KEY or ANTHROPIC_API_KEY, or `model` in the configuration; then restart claybot or reload it": "prüfe den API-Schlüssel und das Konto: OPENAI_API_KEY oder ANTHROPIC_API_KEY, oder `model` in der Konfiguration; starte claybot dann neu oder lade neu",
+
+	"check the name of the model (CLAYBOT_MODEL) and its address (%s); then restart claybot or reload it": "prüfe den Namen des Modells (CLAYBOT_MODEL) und seine Adresse (%s); starte claybot dann neu oder lade neu",
+
+	"look at the limits and the credit of the account at the provider; the next message tries again": "sieh nach den Grenzen und dem Guthaben des Kontos beim Anbieter; die nächste Nachricht versucht es wieder",
+
+	"wait: the provider has a problem of its own; the next message tries again": "warte: Der Anbieter hat selbst ein Problem; die nächste Nachricht versucht es wieder",
+
+	"check that this machine reaches the address of the model (%s); the next message tries again": "prüfe, ob dieser Rechner die Adresse des Modells erreicht (%s); die nächste Nachricht versucht es wieder",
+
+	"check the settings of the model: CLAYBOT_MODEL, %s and `model` in the configuration": "prüfe die Einstellungen des Modells: CLAYBOT_MODEL, %s und `model` in der Konfiguration",
+
+	"Asked by the agent that all members of %s share, for %s.": "Es fragt der Agent, den alle in %s gemeinsam haben, für %s.",
+
+	"the group": "die Gruppe",
+}
