@@ -193,8 +193,11 @@ func TestSharedQuestions(t *testing.T) {
 			r.inRoom(m)
 		}},
 		{"yes", payment("Pay?"), func(r *rig, user string, q claybot.Question) { r.inRoom(by(user, "y-"+user, "yes")) }},
-		{"text", askedFor{Question: claybot.Question{Key: "Pay?", Text: "How much?", Type: claybot.QuestionText, Required: true}, Wait: time.Hour},
-			func(r *rig, user string, q claybot.Question) { r.inRoom(by(user, "t-"+user, "ten")) }},
+		{
+			"text",
+			askedFor{Question: claybot.Question{Key: "Pay?", Text: "How much?", Type: claybot.QuestionText, Required: true}, Wait: time.Hour},
+			func(r *rig, user string, q claybot.Question) { r.inRoom(by(user, "t-"+user, "ten")) },
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			sharing(t, func(r *rig) {
