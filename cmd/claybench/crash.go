@@ -29,7 +29,7 @@ const (
 	breatheEach = 25                     // so many kills, the daemon may live
 	breathe     = 9 * time.Second        // so long, for look-ups of unknown sends to end
 	quietLimit  = 10 * time.Minute
-	stillLimit  = 90 * time.Second // without any change, it is over
+	stillLimit  = 6 * time.Minute // without any change, it is over
 	readyLimit  = time.Minute
 )
 
@@ -75,7 +75,7 @@ func crash(ctx context.Context, o options, dir string) error {
 	}
 	rig := &crashRig{
 		options: o, dir: dir, env: env, chats: chats, actor: actor, table: table,
-		rng: rand.New(rand.NewPCG(uint64(o.seed), 1)), every: sayEvery * time.Duration(1+o.threads/4),
+		rng: rand.New(rand.NewPCG(uint64(o.seed), 1)), pending: places.pending, every: sayEvery * time.Duration(1+o.threads/4),
 	}
 	fmt.Printf("crash: %d kills, seed %d, %d chats\n", o.crash, o.seed, len(chats))
 	began := time.Now()
@@ -164,7 +164,9 @@ type crashRig struct {
 	actor *actor
 	table *timetable
 	rng   *rand.Rand
-	every time.Duration // a message of each chat; 0: sayEvery
+	// pending is how many messages the platforms still keep for the daemon.
+	pending func() int
+	every   time.Duration // a message of each chat; 0: sayEvery
 	// forgive accepts orders that the daemon refused with an error.
 	forgive bool
 }
@@ -307,12 +309,12 @@ func (r *crashRig) wait(ctx context.Context, c *console) error {
 		if err != nil {
 			return err
 		}
-		open := 0
+		open := r.pending()
 		for _, c := range r.chats {
 			open += len(c.said) - len(c.counts())
 		}
 		tasks := r.table.open(ctx)
-		now := fmt.Sprint(open, " messages without a reply, ", tasks, " tasks to come, ", figures)
+		now := fmt.Sprint(open, " messages without a reply or not taken, ", tasks, " tasks to come, ", figures)
 		if now != last {
 			last, changed = now, time.Now()
 		}
@@ -320,7 +322,7 @@ func (r *crashRig) wait(ctx context.Context, c *console) error {
 		switch {
 		case quiet && tasks == 0 && open == 0 && still > 200*time.Millisecond:
 			return nil
-		case quiet && tasks == 0 && still > 20*time.Second:
+		case quiet && tasks == 0 && r.pending() == 0 && still > 20*time.Second:
 			return nil // some replies are notices, which have no marker
 		case still > stillLimit:
 			fmt.Printf("crash: nothing happens any more: %s\n", now)

@@ -69,7 +69,7 @@ func faultLab(ctx context.Context, o options, dir string) (v verdict, err error)
 		crashRig: &crashRig{
 			options: o, dir: dir, chats: append(places.chats, labChats(places.telegram)...), actor: actor, table: table,
 			env: append(places.env, "OPENAI_API_KEY=sk-test-not-a-key", "OPENAI_BASE_URL="+modelURL),
-			rng: rand.New(rand.NewPCG(uint64(o.seed), 4)), every: labSay, forgive: true,
+			rng: rand.New(rand.NewPCG(uint64(o.seed), 4)), every: labSay, forgive: true, pending: places.pending,
 		},
 		data: filepath.Join(dir, "data"), tally: make(map[string]*tally), presser: &presser{server: places.telegram}, plan: possible(),
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +28,7 @@ type place struct{ chat, message int64 }
 type choice struct {
 	question string
 	chosen   uint64
+	past     []uint64  // what it was before, which a message may still show that was pressed on earlier
 	keyboard keyboard  // at the last button press
 	at       time.Time // of the last button press
 	waiting  []string  // callback ids to answer once the selection is shown
@@ -43,17 +45,19 @@ func (c *choices) state(t *callback, p press) uint64 {
 }
 
 // known returns the state before a button press. The message in the callback
-// may be newer than the pressed button, and recent presses newer than both.
+// may be newer than the pressed button, and recent presses newer than both. What
+// the message never showed here, another member has made of it.
 func (c *choices) known(t *callback, p press) uint64 {
-	if x := c.open[t.place()]; x != nil && x.question == p.question && (x.showing || time.Since(x.at) < choiceKept) {
-		return x.chosen
-	}
 	chosen := p.chosen
 	t.Message.Markup.options(p.question, func(_ *button, shown press) {
 		if shown.verb == verbDone {
 			chosen = shown.chosen
 		}
 	})
+	x := c.open[t.place()]
+	if x != nil && x.question == p.question && (x.showing || time.Since(x.at) < choiceKept && slices.Contains(x.past, chosen)) {
+		return x.chosen
+	}
 	return chosen
 }
 
@@ -63,7 +67,8 @@ func (c *choices) known(t *callback, p press) uint64 {
 func (c *choices) press(t *callback, p press) (x *choice, show bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	chosen := c.known(t, p) &^ p.bit()
+	before := c.known(t, p)
+	chosen := before &^ p.bit()
 	if p.chosen&p.bit() == 0 {
 		chosen |= p.bit()
 	}
@@ -80,6 +85,8 @@ func (c *choices) press(t *callback, p press) (x *choice, show bool) {
 		x = &choice{question: p.question}
 		c.open[t.place()] = x
 	}
+	x.past = append(x.past, before)
+	x.past = x.past[max(0, len(x.past)-choicePast):]
 	x.chosen, x.keyboard, x.at = chosen, t.Message.Markup, time.Now()
 	x.waiting = append(x.waiting, t.ID)
 	show, x.showing = !x.showing, true

@@ -22,6 +22,12 @@ const (
 	hookHeader = "X-Telegram-Bot-Api-Secret-Token" // #nosec G101: a name
 	// hookEvery is how often claybot looks whether the webhook is its own and works.
 	hookEvery = time.Minute
+	// hookSoon is how often while updates do not arrive.
+	hookSoon = 10 * time.Second
+	// hookPath is the end of the address before the name of the connector.
+	hookPath = "/hooks/"
+	// hookHeld is how long the later updates of a person wait for one that could not be stored.
+	hookHeld = 5 * time.Minute
 	// hookAgain is when Telegram may repeat what could not be stored, in seconds.
 	hookAgain = "5"
 	// maxUpdateBytes is the largest update that is taken.
@@ -71,13 +77,17 @@ func (c *Connector) Limit() int64 {
 }
 
 // listen takes the updates that Telegram sends to ServeHTTP until ctx is done, in place of polls. Telegram sends
-// the next update of a chat only when the one before it was taken (WebhookActor.cpp of
-// github.com/tdlib/telegram-bot-api, read 2026-11-28).
+// the next message of a chat only when the one before it was taken, and keeps other kinds of updates in
+// queues of their own (WebhookActor.cpp and Client.cpp of github.com/tdlib/telegram-bot-api, read
+// 2026-11-28).
 func (l *loop) listen(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	l.listening = ctx
 	defer l.aside.wait()
 	l.hooked.loop.Store(l)
 	l.hooked.intake.Open(l.handler)
 	defer l.hooked.intake.Close()
+	defer cancel() // requests end
 	for known := ""; ctx.Err() == nil; {
 		info, err := l.announce(ctx, known)
 		pause := hookEvery
@@ -85,7 +95,9 @@ func (l *loop) listen(ctx context.Context) error {
 		case err == nil:
 			known = l.cfg.Hook
 			l.back.reset()
-			l.look(ctx, info)
+			if !l.look(ctx, info) {
+				pause = hookSoon
+			}
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		default:
@@ -117,16 +129,17 @@ func (l *loop) announce(ctx context.Context, known string) (info webhookInfo, er
 	return info, err
 }
 
-// look judges whether updates arrive: there are some that Telegram failed to deliver since the last
-// one that came.
-func (l *loop) look(ctx context.Context, info webhookInfo) {
-	if info.Waiting > 0 && info.FailedAt > l.hooked.took.Load() && time.Since(time.Unix(info.FailedAt, 0)) < 2*hookEvery {
+// look judges whether updates arrive: not while some wait that Telegram failed to deliver since the
+// last one that came, however long ago, because it tries each of them again only every two minutes.
+func (l *loop) look(ctx context.Context, info webhookInfo) bool {
+	if info.Waiting > 0 && info.FailedAt > l.hooked.took.Load() {
 		l.pulse.Fail(fmt.Sprintf("telegram: %d updates wait, because Telegram cannot deliver them to %s: %s; check that the address leads to claybot and has a valid certificate",
 			info.Waiting, l.cfg.Hook, connectors.OneLine(l.send.clean(info.FailedWhy), 200)))
-		return
+		return false
 	}
 	l.completed(ctx)
 	l.pulse.OK()
+	return true
 }
 
 // ServeHTTP takes one update of a webhook, and answers with success only when it is durable. Telegram
@@ -156,12 +169,42 @@ func (c *Connector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, leave, err := c.hooked.intake.Enter(r.Context(), fmt.Sprintf("%d/%d", p.chat, p.user))
 	if err == nil {
 		defer leave()
-		err = c.hooked.loop.Load().take(r.Context(), &u)
+		err = c.hooked.loop.Load().takeNext(r.Context(), p, &u)
 	}
 	if err != nil {
 		w.Header().Set("Retry-After", hookAgain)
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
+}
+
+// errBehind refuses an update because an earlier one of the same person is to come again.
+var errBehind = errors.New("an earlier update comes first")
+
+// A held is an update that could not be stored.
+type held struct {
+	update int64
+	at     time.Time
+}
+
+// takeNext takes an update unless an earlier one of the same person could not be stored: Telegram repeats
+// that, but only messages of the chat wait for it there.
+func (l *loop) takeNext(ctx context.Context, p person, u *update) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(l.listening, func() { cancel(context.Cause(l.listening)) })()
+	kept, _ := l.held.Load(p)
+	before, behind := kept.(held)
+	if behind && u.UpdateID > before.update && time.Since(before.at) < hookHeld {
+		return errBehind
+	}
+	err := l.take(ctx, u)
+	switch {
+	case err != nil:
+		l.held.Store(p, held{u.UpdateID, time.Now()})
+	case behind:
+		l.held.Delete(p)
+	}
+	return err
 }
 
 // take makes an update durable.

@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -133,6 +134,126 @@ func TestHookFaults(t *testing.T) {
 		}
 		b.stop()
 		b.stop = nil
+	})
+}
+
+// Two members take the presses of one question in turn: what is submitted is what the message shows.
+func TestHookChoicesOfMembers(t *testing.T) {
+	hookBubble(t, func(t *testing.T, b *bubble, door *doorway) {
+		other := New(b.conn.cfg)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- other.Run(ctx, b.sink) }()
+		defer func() { cancel(); <-ended }()
+		b.run()
+		synctest.Wait()
+		b.server.Say(asked, asked, "hi")
+		m := b.ask(tea, asked)
+		for i, text := range []string{"tea", "coffee", "milk", "✓ coffee", "Done"} {
+			door.to.Store([]*Connector{b.conn, other}[i%2])
+			if _, ok := b.server.Press(asked, asked, m.ID, text); !ok {
+				t.Fatalf("no button %q: %q", text, b.shown(asked, m.ID).Buttons())
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		if len(b.sink.presses) != 1 || b.sink.presses[0].Answer.Text != `["1","3"]` {
+			t.Errorf("answers %+v", b.sink.presses)
+		}
+	})
+}
+
+// A webhook of claybot's own, which members with earlier settings set again and again, is deleted each time
+// by one that polls.
+func TestPollsAfterAnOwnHook(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		b.run()
+		for i := range 3 {
+			synctest.Wait()
+			b.server.SetWebhook(testHook)
+			b.server.Say(7, 7, fmt.Sprint("message ", i))
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if got := b.sink.texts(); len(got) != i+1 || b.conn.Health().State != connectors.StateLive {
+				t.Errorf("round %d: got %q, %+v", i, got, b.conn.Health())
+			}
+		}
+	})
+}
+
+// While an update waits that Telegram failed to deliver, however long ago it tried, no contact is noted:
+// it may drop that update.
+func TestHookGap(t *testing.T) {
+	hookBubble(t, func(t *testing.T, b *bubble, door *doorway) {
+		b.run()
+		synctest.Wait()
+		door.to.Store(nil)
+		b.server.Say(7, 7, "lost")
+		for minute := range 23*60 + 50 {
+			b.server.Fail(telegramtest.Fault{Method: "getWebhookInfo", Times: 6, Body: fmt.Sprintf(
+				`{"ok":true,"result":{"url":%q,"pending_update_count":1,"last_error_date":%d,"last_error_message":"Connection timed out"}}`, testHook, time.Now().Unix()-140)})
+			time.Sleep(time.Minute)
+			if h := b.conn.Health(); minute > 2 && h.State == connectors.StateLive {
+				t.Fatalf("health %+v", h)
+			}
+		}
+		if len(b.sink.missed) > 0 {
+			t.Errorf("too early: %+v", b.sink.missed)
+		}
+		b.server.Heal()
+		time.Sleep(15 * time.Minute) // Telegram drops it
+		synctest.Wait()
+		if len(b.sink.missed) != 1 {
+			t.Errorf("missed %+v", b.sink.missed)
+		}
+	})
+}
+
+// A message that Telegram delivers beside a press that could not be stored waits for it.
+func TestHookOrderOfAPerson(t *testing.T) {
+	hookBubble(t, func(t *testing.T, b *bubble, _ *doorway) {
+		var order []string
+		fails := 1
+		b.sink.answer = func(connectors.Press) (connectors.PressResult, error) {
+			if fails--; fails >= 0 {
+				return connectors.PressResult{}, storage.ErrBusy
+			}
+			order = append(order, "press")
+			return connectors.PressResult{OK: true}, nil
+		}
+		b.sink.fail = func(m claybot.AgentMessage) error {
+			order = append(order, m.Text)
+			return nil
+		}
+		b.run()
+		synctest.Wait()
+		b.server.Say(asked, asked, "hi")
+		m := b.ask(claybot.Question{ID: questionID, Type: claybot.QuestionBoolean}, asked)
+		b.server.Press(asked, asked, m.ID, "Yes")
+		synctest.Wait()
+		b.server.Say(asked, asked, "later")
+		b.server.Say(asked+1, asked+1, "of another")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if !slices.Equal(order, []string{"hi", "of another", "press", "later"}) {
+			t.Errorf("order %q", order)
+		}
+	})
+}
+
+// The end of the connector ends requests that wait for something else.
+func TestHookEnds(t *testing.T) {
+	hookBubble(t, func(t *testing.T, b *bubble, _ *doorway) {
+		b.server.Fail(telegramtest.Fault{Method: "getMe", Times: -1, Status: http.StatusBadGateway})
+		b.run()
+		synctest.Wait()
+		b.server.Mention(-1_000_000_000_007, 7, "who am I?")
+		time.Sleep(time.Second)
+		began := time.Now()
+		_ = b.end()
+		if took := time.Since(began); took > 0 {
+			t.Errorf("it ended after %v", took)
+		}
 	})
 }
 

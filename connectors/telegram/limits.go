@@ -44,6 +44,7 @@ const (
 	maxSilence   = 24 * time.Hour         // the longest wait for a send
 	asideTimeout = 5 * time.Second        // of a call that is best done soon or never
 	choiceKept   = time.Minute            // lifetime of a choice that its message does not show
+	choicePast   = 64                     // earlier states of a choice that are known
 )
 
 // Limits on what is passed on.

@@ -31,6 +31,9 @@ type loop struct {
 	unhooked   bool
 	aside      aside
 	choices    choices
+
+	listening context.Context // of a webhook
+	held      sync.Map        // of a webhook, by person
 }
 
 // getUpdates are the parameters of the method of that name.
@@ -311,8 +314,8 @@ func (l *loop) failed(ctx context.Context, err error) (time.Duration, error) {
 
 // conflict handles a poll that was refused because something else holds the
 // bot. A webhook blocks polling until it is removed, so it is reported at once.
-// claybot deletes it once, as a possible leftover of its own; if it is set
-// again, that is intended. Another poller may be a previous process that is
+// claybot deletes its own, which a member with earlier settings may have set again, and
+// another one once; if that is set again, it is intended. Another poller may be a previous process that is
 // shutting down, so it is reported only if it stays. It is never another
 // cluster member, because those stand by.
 func (l *loop) conflict(ctx context.Context, r *refusal) time.Duration {
@@ -326,7 +329,7 @@ func (l *loop) conflict(ctx context.Context, r *refusal) time.Duration {
 		l.pulse.Fail(cause)
 	}
 	l.log.Warn("poll refused", "err", r, "in_a_row", l.conflicts)
-	if webhook && !l.unhooked {
+	if webhook && (!l.unhooked || l.ownHook(ctx)) {
 		var done bool
 		err := l.send.call(ctx, "deleteWebhook", map[string]any{"drop_pending_updates": false}, &done)
 		if l.unhooked = err == nil; err != nil {
@@ -334,4 +337,11 @@ func (l *loop) conflict(ctx context.Context, r *refusal) time.Duration {
 		}
 	}
 	return conflictWait + rand.N(time.Second)
+}
+
+// ownHook reports whether the webhook that is set leads to this connector of claybot.
+func (l *loop) ownHook(ctx context.Context) bool {
+	var info webhookInfo
+	err := l.send.call(ctx, "getWebhookInfo", nil, &info)
+	return err == nil && strings.HasSuffix(info.URL, hookPath+l.cfg.Name)
 }

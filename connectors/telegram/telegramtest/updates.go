@@ -254,14 +254,7 @@ func (s *Server) deliver(kind string, body []byte) int64 {
 	if !s.queue.allows(kind) {
 		return 0
 	}
-	var in struct {
-		Chat    struct{ ID json.Number }
-		Message struct {
-			Chat struct{ ID json.Number }
-		}
-	}
-	_ = json.Unmarshal(body, &in) // what is of no chat has a lane of its own
-	return s.queue.add(kind == "callback_query", cmp.Or(in.Chat.ID, in.Message.Chat.ID).String(), func(id int64) []byte {
+	return s.queue.add(kind == "callback_query", laneOf(kind, body), func(id int64) []byte {
 		b := make([]byte, 0, len(body)+48)
 		b = append(b, `{"update_id":`...)
 		b = append(b, mustJSON(id)...)
@@ -271,6 +264,25 @@ func (s *Server) deliver(kind string, body []byte) int64 {
 		b = append(b, body...)
 		return append(b, '}')
 	})
+}
+
+// laneOf is the queue of an update for webhooks: presses wait for those of their user, and all else for
+// what is of the same kind and chat; messages and edits are of one kind (Client.cpp of
+// github.com/tdlib/telegram-bot-api, read 2026-11-28). What is of no chat has a lane of its own.
+func laneOf(kind string, body []byte) string {
+	var in struct {
+		Chat, From struct{ ID json.Number }
+	}
+	_ = json.Unmarshal(body, &in)
+	switch {
+	case kind == "callback_query":
+		return "press " + in.From.ID.String()
+	case in.Chat.ID == "":
+		return ""
+	case kind == "edited_message":
+		kind = "message"
+	}
+	return kind + " " + in.Chat.ID.String()
 }
 
 // DeliverRaw queues what body returns as an update, whatever it is.
