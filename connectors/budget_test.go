@@ -2,7 +2,6 @@ package connectors
 
 import (
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,15 +9,12 @@ import (
 
 // A platform allows so many calls in any minute, and refuses others.
 type platform struct {
-	mu      sync.Mutex
 	limit   int
 	calls   []time.Time
 	refused int
 }
 
 func (p *platform) call() (wait time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	now := time.Now()
 	p.calls = slices.DeleteFunc(p.calls, func(t time.Time) bool { return now.Sub(t) >= time.Minute })
 	if len(p.calls) >= p.limit {
@@ -29,28 +25,44 @@ func (p *platform) call() (wait time.Duration) {
 	return 0
 }
 
-// stream shows a text that grows for a time, and returns how late its final text came.
-func stream(b *Budget, p *platform, message string, members int, grows time.Duration) (late time.Duration) {
+// stream shows texts that grow for a time, one after the other at each moment, and returns how
+// late the last final text came.
+func stream(b *Budget, p *platform, messages, members int, grows time.Duration) (late time.Duration) {
 	end := time.Now().Add(grows)
-	for time.Now().Before(end) {
-		wait := b.Progress(message, members)
-		if wait == 0 {
-			if refused := p.call(); refused > 0 {
-				b.Refused(refused)
+	due := make([]time.Time, messages) // of what each does next
+	for i := range due {
+		due[i] = time.Now()
+	}
+	for open := messages; open > 0; {
+		next := 0
+		for i, at := range due {
+			if at.Before(due[next]) {
+				next = i
 			}
 		}
-		time.Sleep(min(max(wait, time.Second), time.Until(end)))
-	}
-	for {
-		wait := b.Spend(message)
-		if wait == 0 {
-			if wait = p.call(); wait == 0 {
-				return time.Since(end)
+		time.Sleep(time.Until(due[next]))
+		switch message, now := string(rune('a'+next)), time.Now(); {
+		case now.Before(end):
+			wait := b.Progress(message, members)
+			if wait == 0 {
+				if refused := p.call(); refused > 0 {
+					b.Refused(refused)
+				}
 			}
-			b.Refused(wait)
+			due[next] = now.Add(min(max(wait, time.Second), end.Sub(now)))
+		default:
+			wait := b.Spend(message)
+			if wait == 0 {
+				if wait = p.call(); wait == 0 {
+					open, late, due[next] = open-1, now.Sub(end), now.Add(24*time.Hour)
+					continue
+				}
+				b.Refused(wait)
+			}
+			due[next] = now.Add(wait)
 		}
-		time.Sleep(wait)
 	}
+	return late
 }
 
 // Twenty texts that grow at once use what the platform allows, and each final text finds a
@@ -70,15 +82,9 @@ func TestBudget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, p := NewBudget(50, time.Minute), &platform{limit: tt.allowed}
-				var wait sync.WaitGroup
-				for i := range tt.messages {
-					wait.Go(func() {
-						if late := stream(b, p, string(rune('a'+i)), tt.members, tt.grows); late > 0 {
-							t.Errorf("the final text of %d came %s late", i, late)
-						}
-					})
+				if late := stream(b, p, tt.messages, tt.members, tt.grows); late > 0 {
+					t.Errorf("a final text came %s late", late)
 				}
-				wait.Wait()
 				if p.refused > 0 || len(p.calls) < tt.used {
 					t.Errorf("%d calls in the last minute, %d refused; want at least %d and none", len(p.calls), p.refused, tt.used)
 				}
@@ -92,18 +98,30 @@ func TestBudget(t *testing.T) {
 func TestBudgetLearns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, p := NewBudget(50, time.Minute), &platform{limit: 20}
-		var wait sync.WaitGroup
-		for i := range 4 {
-			wait.Go(func() { stream(b, p, string(rune('a'+i)), 1, 3*time.Minute) })
-		}
-		wait.Wait()
+		stream(b, p, 4, 1, 3*time.Minute)
 		if p.refused == 0 || p.refused > 4 {
 			t.Errorf("%d calls were refused in three minutes, want 1 to 4", p.refused)
 		}
 		time.Sleep(time.Hour)
 		p.limit, p.refused = 50, 0
-		if stream(b, p, "later", 1, time.Minute); p.refused > 0 || len(p.calls) < 45 {
+		if stream(b, p, 1, 1, time.Minute); p.refused > 0 || len(p.calls) < 45 {
 			t.Errorf("an hour later: %d calls, %d refused", len(p.calls), p.refused)
+		}
+	})
+}
+
+// Calls that were refused together teach one lesson.
+func TestBudgetRefusedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBudget(50, time.Minute)
+		for range 20 {
+			b.Spend("a")
+		}
+		for range 3 {
+			b.Refused(time.Minute)
+		}
+		if b.limit != 25 {
+			t.Errorf("%d calls are believed to be allowed, want 25", b.limit)
 		}
 	})
 }
