@@ -168,6 +168,42 @@ func TestStopByReaction(t *testing.T) {
 	}
 }
 
+// Any member of a group may stop the run of the agent that they share, as with /stop; a person
+// without access may not, and a run of a member's own agent stays that member's.
+func TestStopSharedByReaction(t *testing.T) {
+	t.Parallel()
+	for _, shared := range []bool{true, false} {
+		t.Run(fmt.Sprint("shared ", shared), func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				r.access = people.Access{Mode: people.AccessAllowlist, Allow: []string{"chat:room"}}
+				r.profile.Shared, r.profile.Reactions = shared, reacting
+				r.grow(streams, half1+half2)
+				r.start()
+				r.inRoom(by("ann", "begin", "begin"))
+				after(time.Second)
+				stop := emoji(claybot.User("chat", "room", "bob"), "p1", "octagonal_sign")
+				stop.Group = true
+				guest, elsewhere := stop, stop
+				guest.UserID, guest.Outsider = "guest", true
+				elsewhere.ChannelID = "other"
+				r.react(guest, elsewhere)
+				if got := r.state("begin"); got != claybot.RunRunning {
+					t.Fatalf("the run is %s", got)
+				}
+				r.react(stop)
+				after(time.Minute)
+				want := claybot.RunSucceeded
+				if shared {
+					want = claybot.RunCanceled
+				}
+				if got := r.state("begin"); got != want {
+					t.Errorf("the run is %s, want %s", got, want)
+				}
+			})
+		})
+	}
+}
+
 // An approval by reaction is that of its button: who may press may react, once.
 func TestApprovalByReaction(t *testing.T) {
 	t.Parallel()
