@@ -48,7 +48,7 @@ type AgentMessage struct {
 	ID      MessageID      `json:"id"`
 	Type    MessageType    `json:"type"`
 	Text    string         `json:"text,omitempty"`    // as typed; for a reset, what follows the command
-	Command string         `json:"command,omitempty"` // of a command message: help, status, why, start, context, compact, model, language, timezone, undo, approve, deny, pair, allow, unknown
+	Command string         `json:"command,omitempty"` // of a command message: help, status, why, start, context, compact, model, language, timezone, undo, approve, deny, pair, allow, unknown; of a user message: pair or allow, if its text is that command of an operator
 	From    Sender         `json:"from,omitzero"`
 	Context MessageContext `json:"context,omitzero"`
 	At      Time           `json:"at"`

@@ -20,9 +20,16 @@ func admits(m claybot.AgentMessage) bool {
 	return m.Type == claybot.MessageCommand && (m.Command == "pair" || m.Command == "allow")
 }
 
-// known returns a message as other people than operators send it: to them, /pair and /allow are
-// unknown commands.
+// known returns a message as what it is of its sender: of other people than operators, /pair and
+// /allow are unknown commands, and !pair and !allow are texts like any other.
 func (i *intake) known(agent claybot.Agent, m claybot.AgentMessage) claybot.AgentMessage {
+	if m.Type == claybot.MessageUser && m.Command != "" {
+		if !m.FirstHand || !i.byOperator(agent, m) {
+			m.Command = ""
+			return m
+		}
+		m.Type, m.Text = claybot.MessageCommand, connectors.Argument(m.Text)
+	}
 	if admits(m) && !i.byOperator(agent, m) {
 		m.Command, m.Text = connectors.Unknown, m.Command
 	}

@@ -54,16 +54,15 @@ var commandWord = lazyregexp.New(`^[a-z][a-z0-9_]{0,31}$`)
 // cancel, or a command for the system to answer. It returns all other messages
 // unchanged, and all messages that are not FirstHand. prefixes are the characters that begin a command on this platform
 // ("/" or "!"); self is the bot's own name for /command@name, compared without
-// case, and a command for another bot is reported as not ours.
+// case, and a command for another bot is reported as not ours. A command of OperatorCommands
+// without a slash stays a user message with its whole text, because of other people than
+// operators it is one: Command alone names it, and Argument returns what follows it.
 func Interpret(m claybot.AgentMessage, prefixes, self string) (out claybot.AgentMessage, ours bool) {
 	text := strings.TrimSpace(m.Text)
 	if !m.FirstHand || text == "" || !strings.ContainsRune(prefixes, rune(text[0])) {
 		return m, true
 	}
-	word, rest := text[1:], ""
-	if i := strings.IndexAny(word, " \t\r\n"); i >= 0 {
-		word, rest = word[:i], strings.TrimSpace(word[i:])
-	}
+	word, rest := cutCommand(text[1:])
 	word, bot, addressed := strings.Cut(word, "@")
 	word = strings.ToLower(word)
 	toUs := addressed && strings.EqualFold(bot, self)
@@ -84,7 +83,9 @@ func Interpret(m claybot.AgentMessage, prefixes, self string) (out claybot.Agent
 		if !toUs && (addressed || m.Context.Unaddressed) {
 			return m, true
 		}
-		m.Type, m.Command, m.Text = claybot.MessageCommand, word, rest
+		if m.Command = word; text[0] == '/' {
+			m.Type, m.Text = claybot.MessageCommand, rest
+		}
 	default:
 		if text[0] != '/' || !commandWord.MatchString(word) || !toUs && (addressed || m.Context.Unaddressed) {
 			return m, true
@@ -92,4 +93,18 @@ func Interpret(m claybot.AgentMessage, prefixes, self string) (out claybot.Agent
 		m.Type, m.Command, m.Text = claybot.MessageCommand, Unknown, word
 	}
 	return m, !addressed || strings.EqualFold(bot, self)
+}
+
+// Argument returns what follows the command word of a text.
+func Argument(text string) string {
+	_, rest := cutCommand(strings.TrimSpace(text))
+	return rest
+}
+
+// cutCommand cuts a text after its first word.
+func cutCommand(text string) (word, rest string) {
+	if i := strings.IndexAny(text, " \t\r\n"); i >= 0 {
+		return text[:i], strings.TrimSpace(text[i:])
+	}
+	return text, ""
 }

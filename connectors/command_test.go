@@ -35,6 +35,8 @@ func TestInterpret(t *testing.T) {
 		{"/Weather@Me in Rome", "/", claybot.AgentMessage{Type: claybot.MessageCommand, Command: "unknown", Text: "weather"}, true},
 		{"/weather@other", "/", claybot.AgentMessage{Type: claybot.MessageUser, Text: "/weather@other"}, true},
 		{"/etc/hosts is missing", "/", claybot.AgentMessage{Type: claybot.MessageUser, Text: "/etc/hosts is missing"}, true},
+		{"!allow me to explain", "!/", claybot.AgentMessage{Type: claybot.MessageUser, Command: "allow", Text: "!allow me to explain"}, true},
+		{"/allow telegram:1", "!/", claybot.AgentMessage{Type: claybot.MessageCommand, Command: "allow", Text: "telegram:1"}, true},
 		{"!important", "!/", claybot.AgentMessage{Type: claybot.MessageUser, Text: "!important"}, true},
 		{"/", "/", claybot.AgentMessage{Type: claybot.MessageUser, Text: "/"}, true},
 		{"", "/", claybot.AgentMessage{Type: claybot.MessageUser}, true},
@@ -71,7 +73,7 @@ func FuzzInterpret(f *testing.F) {
 		m, ours := connectors.Interpret(claybot.AgentMessage{Type: claybot.MessageUser, Text: text, FirstHand: true}, prefixes, self)
 		switch m.Type {
 		case claybot.MessageUser:
-			if m.Text != text || m.Command != "" || !ours {
+			if m.Text != text || m.Command != "" && (m.Command != "pair" && m.Command != "allow" || strings.HasPrefix(strings.TrimSpace(text), "/")) || !ours {
 				t.Errorf("%q is not a command and became %+v, ours %v", text, m, ours)
 			}
 		case claybot.MessageCommand:
