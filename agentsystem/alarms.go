@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"log/slog"
 	"maps"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,8 +20,14 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// alarmPrefix starts the keys of the marks of connectors of whose stop operators know.
-const alarmPrefix = "notice/connector/"
+// alarmPrefix starts the keys of the marks of connectors of whose stop operators know: the cause.
+// With noticesSuffix they count the notices about one connector, with worksSuffix it is still to
+// be told that it works again.
+const (
+	alarmPrefix   = "notice/connector/"
+	noticesSuffix = "/notices"
+	worksSuffix   = "/works"
+)
 
 const (
 	// clearEvery is how often alarms look whether a connector works again.
@@ -35,7 +42,7 @@ const (
 // and at most once an hour each. While no operator can be reached, they try again.
 type alarms struct {
 	people    *people.Directory
-	marks     storage.CheckpointSet // nil: a restart repeats a notice within the next hour, and no trouble is told
+	marks     storage.CheckpointSet // nil: only the first stop for each cause is told, and no trouble
 	outbox    storage.OutboxReader
 	index     storage.Index
 	sender    *delivery.Deliverer
@@ -70,16 +77,14 @@ func (a *alarms) stopped(ctx context.Context, name, cause, says string) {
 
 // tellStop tells operators that a connector has stopped, unless they know.
 func (a *alarms) tellStop(ctx context.Context, name string, s stop) {
-	known, told := "", 0
-	var err error
-	if a.marks != nil {
-		known, err = a.marks.Checkpoint(ctx, alarmPrefix+name)
-	}
-	if err == nil && known != s.cause {
-		told, err = a.people.TellOperators(ctx, hourly("stopped/"+name, s.cause), nil, func(v texts.Voice) string { return v.ConnectorStopped(name, s.says) })
+	told := 0
+	known, err := a.known(ctx, name)
+	if err == nil && known.cause != s.cause {
+		key := fmt.Sprintf("stopped/%s/%08x/%d", name, crc32.ChecksumIEEE([]byte(s.cause)), known.notices)
+		told, err = a.people.TellOperators(ctx, key, nil, func(v texts.Voice) string { return v.ConnectorStopped(name, s.says) })
 	}
 	if err == nil && told > 0 && a.marks != nil {
-		err = a.marks.SetCheckpoint(ctx, alarmPrefix+name, s.cause)
+		err = a.marks.SetCheckpoints(ctx, known.next(name, s.cause, ""))
 	}
 	if err != nil {
 		if ctx.Err() == nil {
@@ -87,13 +92,48 @@ func (a *alarms) tellStop(ctx context.Context, name string, s stop) {
 		}
 		return
 	}
-	if told == 0 && known != s.cause {
+	if told == 0 && known.cause != s.cause {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.open[name] == s {
 		delete(a.open, name)
+	}
+}
+
+// A knownStop is what operators know of the stops of a connector.
+type knownStop struct {
+	cause   string // of the stop; empty: that it works
+	notices int    // about its stops and returns: makes the key of the next notice new
+	works   bool   // it is still to be told that it works again
+}
+
+// known returns what operators know of the stops of a connector.
+func (a *alarms) known(ctx context.Context, name string) (k knownStop, err error) {
+	if a.marks == nil {
+		return k, nil
+	}
+	all, err := a.marks.ListCheckpoints(ctx, alarmPrefix+name)
+	for _, m := range all {
+		switch m.Key {
+		case alarmPrefix + name:
+			k.cause = m.Value
+		case alarmPrefix + name + noticesSuffix:
+			k.notices, _ = strconv.Atoi(m.Value) // 0 where it is damaged
+		case alarmPrefix + name + worksSuffix:
+			k.works = true
+		}
+	}
+	return k, err
+}
+
+// next returns the marks after one more notice.
+func (k knownStop) next(name, cause, works string) map[string]string {
+	return map[string]string{
+		alarmPrefix + name:                 cause,
+		alarmPrefix + name + noticesSuffix: strconv.Itoa(k.notices + 1),
+		alarmPrefix + name + worksSuffix:   works,
 	}
 }
 
@@ -138,11 +178,8 @@ func (a *alarms) watch(ctx context.Context) {
 // cleared tells operators that a connector of whose stop they know works again, once it
 // does. It returns then, or when ctx is done.
 func (a *alarms) cleared(ctx context.Context, c connectors.Connector) {
-	if a.marks == nil {
-		return
-	}
-	cause, err := a.marks.Checkpoint(ctx, alarmPrefix+c.Name())
-	if err != nil || cause == "" {
+	known, err := a.known(ctx, c.Name())
+	if err != nil || known.cause == "" && !known.works {
 		return
 	}
 	tick := time.NewTicker(clearEvery)
@@ -154,11 +191,26 @@ func (a *alarms) cleared(ctx context.Context, c connectors.Connector) {
 		case <-tick.C:
 		}
 	}
-	_, err = a.people.TellOperators(ctx, hourly("works/"+c.Name(), cause), nil, func(v texts.Voice) string { return v.ConnectorWorks(c.Name()) })
-	if err == nil {
-		err = a.marks.SetCheckpoints(ctx, map[string]string{alarmPrefix + c.Name(): ""})
-	}
-	if err != nil && ctx.Err() == nil {
+	if err := a.tellWorks(ctx, c.Name()); err != nil && ctx.Err() == nil {
 		a.log.Warn("failed to tell operators that a connector works again", "connector", c.Name(), "err", err)
 	}
+}
+
+// tellWorks tells operators that a connector works again, unless another member has. It forgets
+// the stop first: after a crash in between, operators may read of the next stop without having
+// read that the connector worked, but they read of each stop.
+func (a *alarms) tellWorks(ctx context.Context, name string) error {
+	known, err := a.known(ctx, name)
+	if err == nil && known.cause != "" {
+		err = a.marks.SetCheckpoints(ctx, known.next(name, "", "untold"))
+		known.notices, known.works = known.notices+1, true
+	}
+	if err != nil || !known.works {
+		return err
+	}
+	_, err = a.people.TellOperators(ctx, fmt.Sprintf("works/%s/%d", name, known.notices), nil, func(v texts.Voice) string { return v.ConnectorWorks(name) })
+	if err != nil {
+		return err
+	}
+	return a.marks.SetCheckpoints(ctx, map[string]string{alarmPrefix + name + worksSuffix: ""})
 }

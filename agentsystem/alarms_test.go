@@ -66,6 +66,43 @@ func TestStoppedConnectorIsTold(t *testing.T) {
 	})
 }
 
+// Operators read of each stop and each return of a connector, also where several happen within an
+// hour for one cause, and of each once where a crash repeats the telling.
+func TestConnectorThatStopsTwiceIsToldTwice(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		broken := false
+		dead := &line{name: "dead", chat: &chat{}, fuse: newFuse(-1)}
+		dead.run = func(ctx context.Context, _ connectors.Handler) error {
+			if broken {
+				dead.Stop("gone")
+				return &connectors.PermanentError{Err: errors.New("gone")}
+			}
+			dead.OK()
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		r.also = []connectors.Connector{dead}
+		n := r.bossy()
+		var want []string
+		for range 2 {
+			for _, broken = range []bool{true, false} {
+				r.restart()
+				time.Sleep(time.Minute)
+			}
+			want = append(want, "Dead has stopped, so nothing is received or sent there. `claybot doctor` says why, and what to do.", "Dead works again.")
+		}
+		// As after a crash between the notice that it works and its mark.
+		if err := r.db.SetCheckpoint(r.Context(), "notice/connector/dead/works", "untold"); err != nil {
+			t.Fatal(err)
+		}
+		r.restart()
+		if got := r.bossReads(n); !slices.Equal(got, want) {
+			t.Errorf("the operator reads %q, want %q", got, want)
+		}
+	})
+}
+
 // Where no operator could be reached when a connector stopped, one reads of it as soon as they can
 // be reached, also one who has only ever sent commands; once, without a restart.
 func TestStoppedConnectorIsToldLater(t *testing.T) {
