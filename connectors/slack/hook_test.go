@@ -14,16 +14,17 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors/connectorstest"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 )
 
 // overHTTP makes the connector take requests in place of opening sockets.
-func (w *world) overHTTP(t *testing.T) *doorway {
+func (w *world) overHTTP(t *testing.T) *connectorstest.Doorway {
 	t.Helper()
 	w.cfg.Hook, w.cfg.SigningSecret, w.cfg.AppToken = testHook, signingSecret, ""
 	w.Connector = New(w.cfg)
-	door := &doorway{}
-	door.to.Store(w.Connector)
+	door := &connectorstest.Doorway{}
+	door.Lead(w.Connector)
 	w.slack.Push(testHook, signingSecret, door)
 	if err := w.slack.Verify(); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,22 +32,6 @@ const (
 	signingSecret = "canary-signing-secret"
 )
 
-// A doorway carries requests to the newest connector.
-type doorway struct{ to atomic.Pointer[Connector] }
-
-func (d *doorway) RoundTrip(r *http.Request) (*http.Response, error) {
-	c := d.to.Load()
-	if c == nil {
-		return nil, errors.New("no route to host")
-	}
-	w := httptest.NewRecorder()
-	c.ServeHTTP(w, r)
-	if err := r.Context().Err(); err != nil {
-		return nil, err // its sender is gone
-	}
-	return w.Result(), nil
-}
-
 // A breaker fails requests before they leave.
 type breaker struct {
 	http.RoundTripper
@@ -64,7 +47,7 @@ func (b *breaker) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // openSuite is a workspace in the terms of the suite.
 func openSuite(t *testing.T, hook string) *connectorstest.Platform {
-	door, redeliver := &doorway{}, 15*time.Second
+	door, redeliver := &connectorstest.Doorway{}, 15*time.Second
 	if hook != "" {
 		redeliver = 7 * time.Minute // Slack tries three times again, the last one after five minutes
 	}
@@ -94,7 +77,7 @@ func openSuite(t *testing.T, hook string) *connectorstest.Platform {
 				BotToken: botToken, AppToken: appToken, APIURL: "http://slack.test/api", HTTP: line, Dial: pipe.Dial, Hook: hook, SigningSecret: signingSecret,
 				Log: slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			})
-			door.to.Store(c)
+			door.Lead(c)
 			if hook != "" {
 				server.Push(hook, signingSecret, door)
 			}

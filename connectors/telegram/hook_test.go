@@ -14,6 +14,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/connectorstest"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
 	"github.com/claybot/claybot/storage"
 )
@@ -21,11 +22,11 @@ import (
 const testHook = "https://claybot.test/hooks/telegram"
 
 // hookBubble is a bubble with a webhook.
-func hookBubble(t *testing.T, test func(t *testing.T, b *bubble, door *doorway)) {
+func hookBubble(t *testing.T, test func(t *testing.T, b *bubble, door *connectorstest.Doorway)) {
 	t.Helper()
-	door := &doorway{}
+	door := &connectorstest.Doorway{}
 	inBubbleWith(t, telegramtest.Config{Hooks: door}, Config{Hook: testHook}, func(t *testing.T, b *bubble) {
-		door.to.Store(b.conn)
+		door.Lead(b.conn)
 		test(t, b, door)
 		if secret := b.conn.hookSecret(); strings.Contains(b.logs.String(), secret) {
 			t.Error("the secret of the webhook is in the log")
@@ -34,7 +35,7 @@ func hookBubble(t *testing.T, test func(t *testing.T, b *bubble, door *doorway))
 }
 
 func TestHookRequests(t *testing.T) {
-	hookBubble(t, func(t *testing.T, b *bubble, _ *doorway) {
+	hookBubble(t, func(t *testing.T, b *bubble, _ *connectorstest.Doorway) {
 		secret := b.conn.hookSecret()
 		text := func(id int) string {
 			return fmt.Sprintf(`{"update_id":%d,"message":{"message_id":%d,"from":{"id":7},"chat":{"id":7,"type":"private"},"text":"update %d"}}`, id, id, id)
@@ -101,7 +102,7 @@ func TestHookRequests(t *testing.T) {
 // A webhook that another program takes is set again, and one that does not work makes the connector fail
 // until it does.
 func TestHookFaults(t *testing.T) {
-	hookBubble(t, func(t *testing.T, b *bubble, door *doorway) {
+	hookBubble(t, func(t *testing.T, b *bubble, door *connectorstest.Doorway) {
 		b.run()
 		synctest.Wait()
 		b.server.SetWebhook("https://other.test/hook")
@@ -111,14 +112,14 @@ func TestHookFaults(t *testing.T) {
 		if got := b.sink.texts(); !slices.Equal(got, []string{"for claybot"}) {
 			t.Errorf("got %q", got)
 		}
-		door.to.Store(nil)
+		door.Lead(nil)
 		b.server.Say(7, 7, "no answer")
 		time.Sleep(hookEvery + time.Second)
 		synctest.Wait()
 		if h := b.conn.Health(); h.State == connectors.StateLive || !strings.Contains(h.Err, "connection failed") || !strings.Contains(h.Err, testHook) {
 			t.Errorf("health %+v", h)
 		}
-		door.to.Store(b.conn)
+		door.Lead(b.conn)
 		time.Sleep(3 * hookEvery)
 		synctest.Wait()
 		if got := b.sink.texts(); len(got) != 2 {
@@ -139,7 +140,7 @@ func TestHookFaults(t *testing.T) {
 
 // Two members take the presses of one question in turn: what is submitted is what the message shows.
 func TestHookChoicesOfMembers(t *testing.T) {
-	hookBubble(t, func(t *testing.T, b *bubble, door *doorway) {
+	hookBubble(t, func(t *testing.T, b *bubble, door *connectorstest.Doorway) {
 		other := New(b.conn.cfg)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
@@ -150,7 +151,7 @@ func TestHookChoicesOfMembers(t *testing.T) {
 		b.server.Say(asked, asked, "hi")
 		m := b.ask(tea, asked)
 		for i, text := range []string{"tea", "coffee", "milk", "✓ coffee", "Done"} {
-			door.to.Store([]*Connector{b.conn, other}[i%2])
+			door.Lead([]*Connector{b.conn, other}[i%2])
 			if _, ok := b.server.Press(asked, asked, m.ID, text); !ok {
 				t.Fatalf("no button %q: %q", text, b.shown(asked, m.ID).Buttons())
 			}
@@ -184,10 +185,10 @@ func TestPollsAfterAnOwnHook(t *testing.T) {
 // While an update waits that Telegram failed to deliver, however long ago it tried, no contact is noted:
 // it may drop that update.
 func TestHookGap(t *testing.T) {
-	hookBubble(t, func(t *testing.T, b *bubble, door *doorway) {
+	hookBubble(t, func(t *testing.T, b *bubble, door *connectorstest.Doorway) {
 		b.run()
 		synctest.Wait()
-		door.to.Store(nil)
+		door.Lead(nil)
 		b.server.Say(7, 7, "lost")
 		for minute := range 23*60 + 50 {
 			b.server.Fail(telegramtest.Fault{Method: "getWebhookInfo", Times: 6, Body: fmt.Sprintf(
@@ -211,7 +212,7 @@ func TestHookGap(t *testing.T) {
 
 // A message that Telegram delivers beside a press that could not be stored waits for it.
 func TestHookOrderOfAPerson(t *testing.T) {
-	hookBubble(t, func(t *testing.T, b *bubble, _ *doorway) {
+	hookBubble(t, func(t *testing.T, b *bubble, _ *connectorstest.Doorway) {
 		var order []string
 		fails := 1
 		b.sink.answer = func(connectors.Press) (connectors.PressResult, error) {
@@ -243,7 +244,7 @@ func TestHookOrderOfAPerson(t *testing.T) {
 
 // The end of the connector ends requests that wait for something else.
 func TestHookEnds(t *testing.T) {
-	hookBubble(t, func(t *testing.T, b *bubble, _ *doorway) {
+	hookBubble(t, func(t *testing.T, b *bubble, _ *connectorstest.Doorway) {
 		b.server.Fail(telegramtest.Fault{Method: "getMe", Times: -1, Status: http.StatusBadGateway})
 		b.run()
 		synctest.Wait()
@@ -259,13 +260,13 @@ func TestHookEnds(t *testing.T) {
 
 // From polls to a webhook and back, while people write: each message comes once, in order.
 func TestPollsAndHook(t *testing.T) {
-	door := &doorway{}
+	door := &connectorstest.Doorway{}
 	inBubbleWith(t, telegramtest.Config{Hooks: door}, Config{}, func(t *testing.T, b *bubble) {
 		var want []string
 		polling, cfg := b.conn, b.conn.cfg
 		cfg.Hook = testHook
 		listening := New(cfg)
-		door.to.Store(listening)
+		door.Lead(listening)
 		for i := range 40 {
 			b.conn = polling
 			if i%2 == 1 {

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -33,22 +32,6 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// A doorway carries requests to the newest connector.
-type doorway struct{ to atomic.Pointer[Connector] }
-
-func (d *doorway) RoundTrip(r *http.Request) (*http.Response, error) {
-	c := d.to.Load()
-	if c == nil {
-		return nil, errors.New("no route to host")
-	}
-	w := httptest.NewRecorder()
-	c.ServeHTTP(w, r)
-	if err := r.Context().Err(); err != nil {
-		return nil, err // its sender is gone
-	}
-	return w.Result(), nil
-}
-
 // A breaker fails requests before they leave.
 type breaker struct {
 	http.RoundTripper
@@ -64,7 +47,7 @@ func (b *breaker) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // openSuite is a bot in the terms of the suite.
 func openSuite(t *testing.T, hook string) *connectorstest.Platform {
-	door := &doorway{}
+	door := &connectorstest.Doorway{}
 	server := telegramtest.New(telegramtest.Config{Hooks: door})
 	transport, logs := server.Transport(), &logbook{}
 	line := &breaker{RoundTripper: transport}
@@ -89,7 +72,7 @@ func openSuite(t *testing.T, hook string) *connectorstest.Platform {
 				Token: telegramtest.Token, BaseURL: "http://telegram.test", HTTP: line, Hook: hook,
 				Log: slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			})
-			door.to.Store(c)
+			door.Lead(c)
 			return c
 		},
 		Close: func() {
