@@ -99,7 +99,8 @@ type Config struct {
 	// Zone returns the time zone of the users, in which days and months begin.
 	Zone func() *time.Location
 	// Stopped is called with the key and the limit, extensions included, of a hard budget that
-	// has stopped a run of a person who is no operator, or of no person; nil: no call.
+	// is used up and has stopped a run of a person who is no operator, or of no person; nil: no
+	// call. Budgets of one run are left out: the next run has its own.
 	Stopped func(key string, limit int64)
 	// NewID makes the id of a reservation.
 	NewID func() string
@@ -180,7 +181,7 @@ func (l *Limiter) Reserve(ctx context.Context, c llm.Charge) (llm.Reservation, e
 			if !full {
 				return nil, fmt.Errorf("set money aside: %w", err)
 			}
-			return nil, l.stopped(ctx, over, on, c)
+			return nil, limitError(texts.Of(ctx), over, on, c) // calls under way reserved what is missing
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/budgets"
 	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
@@ -140,6 +141,36 @@ func TestMemberRetriesABusyStore(t *testing.T) {
 					}
 				}
 				r.stands(0, 5)
+			})
+		})
+	}
+}
+
+// A budget counts as used up where it stops a run until its period ends, not where calls under
+// way reserved what is missing, and not where one run reached its own limit.
+func TestStoppedByABudgetThatIsUsedUp(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		rule budgets.Rule
+		held int64 // by another call
+		want int   // calls of Stopped
+	}{
+		{"used up", allTokens(10), 0, 1},
+		{"reserved", allTokens(100), 80, 0},
+		{"one run", budgets.Rule{Per: budgets.PerRun, Every: budgets.EveryRun, Unit: storage.UnitTokens, Limit: 10, Hard: true}, 0, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				limiter := r.limiter(alone(), r.db, tt.rule)
+				if tt.held > 0 {
+					if _, err := limiter.Reserve(r.Context(), llm.Charge{Tokens: tt.held}); err != nil {
+						r.Fatal(err)
+					}
+				}
+				_, err := limiter.Reserve(r.Context(), llm.Charge{Run: "r1", Tokens: 80})
+				if _, limit := errors.AsType[*llm.LimitError](err); !limit || len(r.stops) != tt.want {
+					r.Errorf("%v, and %q count as used up, want %d", err, r.stops, tt.want)
+				}
 			})
 		})
 	}

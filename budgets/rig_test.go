@@ -27,6 +27,8 @@ type rig struct {
 	identities []string
 	operators  []string
 	notify     func(owner, key, text string) error
+	// stops are the keys of the budgets that stopped a run.
+	stops []string
 }
 
 // empty is a database without rows. A copy of it is ready much earlier than a new one.
@@ -76,6 +78,7 @@ func (r *rig) limiter(m *cluster.Membership, store storage.Budgets, rules ...bud
 		Consoles:  []string{"web/operator", "terminal/operator"},
 		Profile:   func(claybot.Descriptor) string { return "default" },
 		Zone:      func() *time.Location { return time.UTC },
+		Stopped:   func(key string, _ int64) { r.stops = append(r.stops, key) },
 		NewID:     func() string { return string(claybot.NewID()) },
 		Log:       slog.New(slog.DiscardHandler),
 	})

@@ -37,10 +37,11 @@ func (l *Limiter) refusal(voice texts.Voice, who payer, fault string) *llm.Limit
 	return &llm.LimitError{Name: "a budget", Text: text}
 }
 
-// stopped is the error of a call that the store refused on a hard budget. Operators are told,
-// unless the budget is that of a program, or they read the refusal themselves.
+// stopped is the error of a call that the store refused on a hard budget which is used up.
+// Operators are told, unless the budget is that of a program or of one run, or they read the
+// refusal themselves.
 func (l *Limiter) stopped(ctx context.Context, o *storage.OverBudgetError, on applicable, c llm.Charge) error {
-	if l.cfg.Stopped != nil && !ofToken(o.Key) && !l.cfg.People.IsOperator(on.payer.root.OwnerID()) {
+	if l.cfg.Stopped != nil && !ofToken(o.Key) && o.Period != EveryRun && !l.cfg.People.IsOperator(on.payer.root.OwnerID()) {
 		l.cfg.Stopped(o.Key, o.Limit+o.Extension)
 	}
 	return limitError(texts.Of(ctx), o, on, c)
