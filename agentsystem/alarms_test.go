@@ -268,3 +268,27 @@ func TestGapIsTold(t *testing.T) {
 		}
 	})
 }
+
+// A second gap of a connector does not replace one of which no operator has read yet.
+func TestEachGapIsTold(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.instances = map[string]string{"chat": "telegram"}
+		r.start()
+		for range 2 {
+			from := time.Now()
+			time.Sleep(30 * time.Hour)
+			if _, err := r.system.Missed(r.Context(), connectors.Missed{Connector: "far", From: from, To: time.Now()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.post(claybot.User("chat", "boss", "boss"), msg("b", "b"))
+		r.crash()
+		r.start()
+		time.Sleep(time.Hour)
+		got := slices.DeleteFunc(r.chat.seen("boss"), func(s string) bool { return !strings.HasPrefix(s, "I couldn't reach Far from ") })
+		if len(got) != 2 || got[0] == got[1] {
+			t.Errorf("the operator reads %q", got)
+		}
+	})
+}

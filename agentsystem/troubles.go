@@ -244,7 +244,7 @@ func (a *alarms) missed(ctx context.Context, m connectors.Missed) error {
 	b, err := json.Marshal(m)
 	a.gaps.Store(true)
 	if err == nil {
-		err = a.marks.SetCheckpoint(ctx, gapPrefix+m.Connector, string(b))
+		err = a.marks.SetCheckpoint(ctx, fmt.Sprintf("%s%s/%d", gapPrefix, m.Connector, m.From.Unix()), string(b))
 	}
 	if err != nil {
 		return fmt.Errorf("store that messages of %s may be missing: %w", m.Connector, err)
@@ -253,29 +253,33 @@ func (a *alarms) missed(ctx context.Context, m connectors.Missed) error {
 }
 
 // tellGaps tells operators of gaps, each once. An operator who wrote lately on the connector
-// has read of it there.
+// has read of it there. A gap of which they cannot be told keeps back no other.
 func (a *alarms) tellGaps(ctx context.Context) error {
 	a.gaps.Store(false)
 	all, err := a.marks.ListCheckpoints(ctx, gapPrefix)
 	if err != nil || len(all) > 0 {
 		a.gaps.Store(true)
 	}
+	errs := []error{err}
 	for _, mark := range all {
-		var m connectors.Missed
-		told := 1 // what is damaged is dropped
-		if json.Unmarshal([]byte(mark.Value), &m) == nil {
-			reads := func(e storage.IndexEntry, r claybot.Route) bool {
-				return r.Connector == m.Connector && !e.LastUserAt.Time().Before(m.From.Add(-gapRecent))
-			}
-			key := fmt.Sprintf("gap/operators/%s/%d", m.Connector, m.From.Unix())
-			told, err = a.people.TellOperators(ctx, key, reads, func(v texts.Voice) string { return v.GapOperators(m) })
-		}
-		if err == nil && told > 0 {
+		told, err := a.tellGap(ctx, mark.Value)
+		if err == nil && told > 0 { // the key names the gap: a newer one has another
 			err = a.marks.SetCheckpoints(ctx, map[string]string{mark.Key: ""})
 		}
-		if err != nil {
-			return err
-		}
+		errs = append(errs, err)
 	}
-	return err
+	return errors.Join(errs...)
+}
+
+// tellGap tells operators of one gap and returns how many it can tell.
+func (a *alarms) tellGap(ctx context.Context, text string) (told int, err error) {
+	var m connectors.Missed
+	if json.Unmarshal([]byte(text), &m) != nil {
+		return 1, nil // what is damaged is dropped
+	}
+	reads := func(e storage.IndexEntry, r claybot.Route) bool {
+		return r.Connector == m.Connector && !e.LastUserAt.Time().Before(m.From.Add(-gapRecent))
+	}
+	key := fmt.Sprintf("gap/operators/%s/%d", m.Connector, m.From.Unix())
+	return a.people.TellOperators(ctx, key, reads, func(v texts.Voice) string { return v.GapOperators(m) })
 }
