@@ -42,6 +42,25 @@ func OneLine(s string, limit int) string {
 	return strings.TrimRight(s[:end], " ") + "…"
 }
 
+// Literal is OneLine for a place in Markdown: no character of s is a mark there, so that the
+// reader sees the name of a file, a task or a person as it is, and no link under another text.
+func Literal(s string, limit int) string { return literal.Replace(OneLine(s, limit)) }
+
+// Code is OneLine as code in Markdown, for what a stranger chose: it does not look like a part
+// of the text around it, and no client makes a link or a command of it. It is empty if there is
+// nothing to show.
+func Code(s string, limit int) string {
+	if s = strings.ReplaceAll(OneLine(s, limit), "`", "'"); s == "" { // ends no code
+		return ""
+	}
+	return "`" + s + "`"
+}
+
+// literal escapes what can be a mark within a line of Markdown.
+var literal = strings.NewReplacer(
+	`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "~", `\~`, "[", `\[`, "]", `\]`, "<", `\<`, "&", `\&`,
+)
+
 const zeroWidthNonJoiner = '\u200c'
 
 // Capital returns s with its first letter in upper case.

@@ -129,7 +129,7 @@ func (o *Answers) tasks(ctx context.Context, agent claybot.Agent) (string, error
 		return "", fmt.Errorf("list reminders: %w", err)
 	}
 	for _, r := range reminders[:min(len(reminders), 20)] {
-		lines = append(lines, "- "+v.Say(texts.ReminderLine, v.When(r.Due), connectors.OneLine(r.Note, 80)))
+		lines = append(lines, "- "+v.Say(texts.ReminderLine, v.When(r.Due), connectors.Literal(r.Note, 80)))
 	}
 	for _, c := range o.Connectors.All() {
 		cron, ok := c.(scheduled)
@@ -158,7 +158,7 @@ type scheduled interface {
 }
 
 func taskLine(v texts.Voice, t connectors.Task) string {
-	name := connectors.OneLine(cmp.Or(t.Name, t.Slug), 80)
+	name := connectors.Literal(cmp.Or(t.Name, t.Slug), 80)
 	if len(t.Next) == 0 {
 		return "- " + v.Say(texts.TaskOff, name)
 	}

@@ -39,10 +39,11 @@ func (v Voice) NotAllowed(err error) string {
 	return v.Say("I can't allow that: %s.", strings.TrimSuffix(err.Error(), "."))
 }
 
-// subject names a person or a channel.
+// subject names a person or a channel; name is what a stranger chose.
 func subject(connector, id, name string) string {
-	if name = connectors.OneLine(name, 60); name == "" {
-		return connector + ":" + id
+	id = connectors.Literal(connector+":"+id, 200)
+	if name = connectors.Code(name, 60); name == "" {
+		return id
 	}
-	return fmt.Sprintf("%s:%s (%s)", connector, id, name)
+	return fmt.Sprintf("%s (%s)", id, name)
 }

@@ -27,9 +27,9 @@ func (v Voice) Readers(a claybot.Audience) string {
 	case a == claybot.Everybody:
 		return v.Say("everybody who talks to this bot")
 	case a.Place != "":
-		return v.Say("everybody in %s", a.Place)
+		return v.Say("everybody in %s", connectors.Literal(a.Place, 300))
 	case a.Owner != "":
-		return a.Owner
+		return connectors.Literal(a.Owner, 300)
 	}
 	return v.Say("the operators")
 }
@@ -90,7 +90,7 @@ func (v Voice) Privacy(readers string, alone bool, reads, asks, approved []strin
 func quoted(rules []string) []string {
 	all := make([]string, len(rules))
 	for i, rule := range rules {
-		all[i] = "`" + strings.ReplaceAll(connectors.OneLine(rule, 200), "`", "'") + "`"
+		all[i] = connectors.Code(rule, 200)
 	}
 	return all
 }

@@ -73,11 +73,11 @@ const (
 // empty who is the reader.
 func (v Voice) ExtendBudget(l *llm.LimitError, budget string, by int64, who string) string {
 	text := v.Say("Extend %s by %s? So far %s, and the next step needs at least %s.",
-		strings.ReplaceAll(v.BudgetName(budget), "`", "'"), v.amount(l.Tokens, by), v.standing(l.Tokens, l.Spent, l.Limit), v.amount(l.Tokens, cmp.Or(l.Least, l.Asked)))
+		v.BudgetName(budget), v.amount(l.Tokens, by), v.standing(l.Tokens, l.Spent, l.Limit), v.amount(l.Tokens, cmp.Or(l.Least, l.Asked)))
 	if who == "" {
 		return text + " " + v.Say("Your run waits for it.")
 	}
-	return text + " " + v.Say("A run of %s waits for it.", who)
+	return text + " " + v.Say("A run of %s waits for it.", connectors.Literal(who, 200))
 }
 
 // budgetNames are the names of budgets; what ends with a value stands before what ends earlier.
@@ -103,7 +103,7 @@ func (v Voice) BudgetName(name string) string {
 		head, value := strings.CutSuffix(text, "%s")
 		switch rest, ok := strings.CutPrefix(name, head); {
 		case ok && value:
-			return v.Say(text, rest)
+			return v.Say(text, connectors.Literal(rest, 200))
 		case ok && rest == "":
 			return v.In(text)
 		}

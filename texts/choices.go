@@ -14,7 +14,7 @@ func (v Voice) LanguageNow() string {
 
 // NoLanguage refuses a language that the catalogue lacks.
 func (v Voice) NoLanguage(word string) string {
-	return v.Say("I don't speak “%s”. Send /language and one of: %s.", connectors.OneLine(word, 40), Languages())
+	return v.Say("I don't speak “%s”. Send /language and one of: %s.", connectors.Literal(word, 40), Languages())
 }
 
 // LanguageChosen confirms /language in the language that holds from now on.
@@ -32,7 +32,7 @@ func (v Voice) TimezoneNow() string {
 
 // NoTimezone refuses a zone that does not exist.
 func (v Voice) NoTimezone(word string) string {
-	return v.Say("I don't know the time zone “%s”. Send /timezone and a zone such as Europe/Berlin or America/New_York.", connectors.OneLine(word, 40))
+	return v.Say("I don't know the time zone “%s”. Send /timezone and a zone such as Europe/Berlin or America/New_York.", connectors.Literal(word, 40))
 }
 
 // TimezoneChosen confirms /timezone with the zone that holds from now on.

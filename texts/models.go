@@ -23,7 +23,7 @@ func (v Voice) ModelNow(now string, names []string) string {
 
 // NoModel refuses a model that is not among names.
 func (v Voice) NoModel(word string, names []string) string {
-	return v.Say("I can't use a model “%s” here. Send /model and one of: %s.", connectors.OneLine(word, 40), strings.Join(names, ", "))
+	return v.Say("I can't use a model “%s” here. Send /model and one of: %s.", connectors.Literal(word, 40), strings.Join(names, ", "))
 }
 
 // ModelChosen confirms /model; def is the model of the agent's profile, which an empty name stands for.

@@ -25,7 +25,7 @@ func (v Voice) NotDelivered(o claybot.Outgoing) string {
 	if o.File == nil {
 		return v.In(textUndelivered)
 	}
-	return v.Say("I couldn't deliver the file “%s” here. /why shows what happened to your last message.", connectors.OneLine(o.File.Name, 80))
+	return v.Say("I couldn't deliver the file “%s” here. /why shows what happened to your last message.", connectors.Literal(o.File.Name, 80))
 }
 
 // Rerouted is a reply as it goes out on another route of its reader, because its own route
@@ -41,9 +41,9 @@ func (v Voice) Rerouted(o claybot.Outgoing) string {
 	case o.Question != nil:
 		return v.Say("I asked you something in our conversation on %s, where I can't write at present. Answer it on the page, or with: claybot questions", platform)
 	case o.File != nil && o.Route.Group:
-		return v.Say("The file “%s” belongs to a group on %s, where I can't write at present.", connectors.OneLine(o.File.Name, 80), platform) + below(o.Text)
+		return v.Say("The file “%s” belongs to a group on %s, where I can't write at present.", connectors.Literal(o.File.Name, 80), platform) + below(o.Text)
 	case o.File != nil:
-		return v.Say("The file “%s” belongs to our conversation on %s, where I can't write at present.", connectors.OneLine(o.File.Name, 80), platform) + below(o.Text)
+		return v.Say("The file “%s” belongs to our conversation on %s, where I can't write at present.", connectors.Literal(o.File.Name, 80), platform) + below(o.Text)
 	case o.Route.Group:
 		return part + v.Say("This belongs to a group on %s, where I can't write at present:", platform) + below(o.Text)
 	}
@@ -63,7 +63,7 @@ func (v Voice) MaybeMissing(o claybot.Outgoing) string {
 	if o.File == nil {
 		return v.In(textMaybeLost)
 	}
-	return v.Say("The file “%s” may be missing: the connection broke while I was sending it.", connectors.OneLine(o.File.Name, 80))
+	return v.Say("The file “%s” may be missing: the connection broke while I was sending it.", connectors.Literal(o.File.Name, 80))
 }
 
 // DatabaseState says what a restored database is; made is when the copy was made, zero if that is

@@ -46,7 +46,7 @@ func (v Voice) RoutesDead(groups map[string]int, tasks []string) string {
 		all = append(all, v.Count(int64(groups[connector]), "I can't write to %d group on %s any more.|I can't write to %d groups on %s any more.", connectors.Capital(connector)))
 	}
 	for _, name := range tasks {
-		all = append(all, v.Say("The scheduled task “%s” can't reach its chat any more.", name))
+		all = append(all, v.Say("The scheduled task “%s” can't reach its chat any more.", connectors.Literal(name, 80)))
 	}
 	return strings.Join(append(all, v.Say("`claybot status` lists the routes and why.")), " ")
 }

@@ -135,7 +135,7 @@ func (v Voice) Answered(q claybot.Question, a claybot.Answer) string {
 		return fmt.Sprintf("**%s**\n\n*(%s)*", v.Headline(q), v.Say("the limit has changed; this question no longer needs an answer"))
 	}
 	if (q.Type == claybot.QuestionConfirm || len(q.Approvers) > 0) && a.By != "" {
-		how = v.Say("%s, by %s", how, a.By)
+		how = v.Say("%s, by %s", how, connectors.Literal(a.By, 200))
 	}
 	return fmt.Sprintf("**%s**\n\n%s%s *(%s)*", v.Headline(q), subjectLine(q), connectors.OneLine(v.saidText(q, a), 500), how)
 }
@@ -143,11 +143,11 @@ func (v Voice) Answered(q claybot.Question, a claybot.Answer) string {
 // subjectLine is what a confirm was about, for the message that replaces it: the
 // arguments as they were asked about. Empty: nothing is known of them.
 func subjectLine(q claybot.Question) string {
-	args := strings.ReplaceAll(connectors.OneLine(q.Args, 500), "`", "'") // ends no code span
-	if q.Type != claybot.QuestionConfirm || args == "" || args == "{}" {
+	args := connectors.Code(q.Args, 500)
+	if q.Type != claybot.QuestionConfirm || args == "" || args == "`{}`" {
 		return ""
 	}
-	return "`" + args + "`\n\n"
+	return args + "\n\n"
 }
 
 // Headline is a question in one line.

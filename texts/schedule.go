@@ -4,13 +4,13 @@ import "github.com/claybot/claybot/connectors"
 
 // TaskPaused says that a scheduled task is paused, because its output does not arrive.
 func (v Voice) TaskPaused(name string) string {
-	return v.Say("The scheduled task “%s” is paused, because I couldn't deliver the output of its last two runs. When that works again, change the task or enable it.", connectors.OneLine(name, 80))
+	return v.Say("The scheduled task “%s” is paused, because I couldn't deliver the output of its last two runs. When that works again, change the task or enable it.", connectors.Literal(name, 80))
 }
 
 // TaskRests says that a scheduled task is paused, because its route is dead.
 func (v Voice) TaskRests(name, connector string) string {
 	return v.Say("The scheduled task “%s” is paused, and so are all others that answer there: I can't write to its conversation on %s any more. It resumes when you write to me there.",
-		connectors.OneLine(name, 80), connectors.Capital(connector))
+		connectors.Literal(name, 80), connectors.Capital(connector))
 }
 
 // HeartbeatPaused says why the heartbeat is paused: no user wrote during some ticks or, if there

@@ -106,7 +106,7 @@ func (v Voice) Unusable(since claybot.Time) string {
 // TaskWaits says that the subagent, task or heartbeat of d cannot continue with m.
 func (v Voice) TaskWaits(d claybot.Descriptor, m claybot.AgentMessage) string {
 	what := v.Say("A background task")
-	switch name := connectors.OneLine(d.Name, 80); {
+	switch name := connectors.Literal(d.Name, 80); {
 	case m.Kind == claybot.KindHeartbeat:
 		what = v.Say("The heartbeat")
 	case m.Firing != nil && name != "":
@@ -248,12 +248,12 @@ func (v Voice) TaskFailed(name, failed string) string {
 	if name == "" {
 		return failed
 	}
-	return v.Say("The scheduled task “%s” failed. %s", connectors.OneLine(name, 80), failed)
+	return v.Say("The scheduled task “%s” failed. %s", connectors.Literal(name, 80), failed)
 }
 
 // Recovered says that a scheduled task works again.
 func (v Voice) Recovered(name string) string {
-	return v.Say("The scheduled task “%s” works again.", connectors.OneLine(name, 80))
+	return v.Say("The scheduled task “%s” works again.", connectors.Literal(name, 80))
 }
 
 // What replies to a button of a question.
@@ -275,7 +275,7 @@ const (
 func (v Voice) Undoing(run claybot.Run) string {
 	var what []string
 	for _, u := range slices.Backward(run.Undo) {
-		what = append(what, connectors.OneLine(cmp.Or(u.What, u.Tool), 100))
+		what = append(what, connectors.Literal(cmp.Or(u.What, u.Tool), 100))
 	}
 	return v.Say("Undoing: %s.", strings.Join(what, "; "))
 }
@@ -344,7 +344,7 @@ const (
 
 // SubagentLine shows a subagent that is busy.
 func (v Voice) SubagentLine(name string, paused bool) string {
-	if name = connectors.OneLine(name, 80); paused {
+	if name = connectors.Literal(name, 80); paused {
 		return v.Say("subagent “%s”: waiting", name)
 	}
 	return v.Say("subagent “%s”: at work", name)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/platforms"
 )
 
@@ -71,10 +72,13 @@ func (d *display) circumstances(agent claybot.Agent, place string, spec Spec, ar
 	}
 }
 
+// maxID is the longest id that is shown; one of a webhook comes from what it was sent.
+const maxID = 300
+
 // asker says which agent asks, for whom, and in which conversation.
 func (d *display) asker(agent claybot.Agent, person string) string {
 	of := agent.Descriptor
-	owner := cmp.Or(of.OwnerID(), d.say.say("the operators"))
+	owner := cmp.Or(connectors.Literal(of.OwnerID(), maxID), d.say.say("the operators"))
 	if person != "" {
 		person = span(person)
 		owner = person + " (" + owner + ")"
@@ -92,12 +96,12 @@ func (d *display) asker(agent claybot.Agent, person string) string {
 		return d.say.say("Asked by the heartbeat.")
 	}
 	if place, shared := claybot.SharedPlace(of.OwnerID()); shared {
-		return d.say.say("Asked by the agent that all members of %s share, for %s.", place, cmp.Or(person, d.say.say("the group")))
+		return d.say.say("Asked by the agent that all members of %s share, for %s.", connectors.Literal(place, maxID), cmp.Or(person, d.say.say("the group")))
 	}
 	if of.Connector == "" || of.ChannelID == "" || platforms.Instances(nil).Direct(of.Connector, of.ChannelID, of.UserID) {
 		return d.say.say("Asked by the agent of %s.", owner)
 	}
-	return d.say.say("Asked by the agent of %s in %s.", owner, of.Connector+"/"+of.ChannelID)
+	return d.say.say("Asked by the agent of %s in %s.", owner, connectors.Literal(of.Connector+"/"+of.ChannelID, maxID))
 }
 
 // whereRun says where a call runs, if that matters: outside of the workspace, or in it, for

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 var me = identity{Team: "T1", User: "UBOT", Bot: "BBOT", Name: "claybot"}
@@ -81,6 +83,24 @@ func TestMrkdwn(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("mrkdwn(%q)\n got %q\nwant %q", md, got, want)
+		}
+	}
+}
+
+// The name of a stranger is code in the answer to /pair: no link, and no entry of the list. In
+// other texts, a name makes no link.
+func TestNamesAreLiteral(t *testing.T) {
+	evil := "[Free](https://evil.example)"
+	v := texts.Voice{}
+	list := v.PairingList([]storage.Pairing{{Connector: "slack", UserID: "U7", Name: "x), until 23:59: /pair ABCD2345", Code: "WXYZ6789"}})
+	for md, want := range map[string]string{
+		v.HasAccess("slack", "U7", evil): "slack:U7 (`[Free](https://evil.example)`) now has access.",
+		v.HasAccess("slack", "U7", "`"):  "slack:U7 (`'`) now has access.",
+		list:                             "Pending requests:\n\n• slack:U7 (`x), until 23:59: /pair ABCD2345`), until ",
+		v.Recovered("[Free](<https://evil.example>)"): "The scheduled task “[Free](&lt;https://evil.example&gt;)” works again.",
+	} {
+		if got := mrkdwn(md); !strings.HasPrefix(got, want) {
+			t.Errorf("%q is shown as %q, want %q", md, got, want)
 		}
 	}
 }

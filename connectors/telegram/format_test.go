@@ -4,8 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 func TestFormat(t *testing.T) {
@@ -30,6 +33,24 @@ func TestFormat(t *testing.T) {
 				t.Errorf("refused: %v", err)
 			}
 		})
+	}
+}
+
+// The name of a stranger is code in the answer to /pair: no link, and no entry of the list. In
+// other texts, a name is what it is.
+func TestNamesAreLiteral(t *testing.T) {
+	evil := "[Free](https://evil.example)"
+	v := texts.Voice{}
+	list := v.PairingList([]storage.Pairing{{Connector: "telegram", UserID: "7", Name: "x), until 23:59: /pair ABCD2345", Code: "WXYZ6789"}})
+	for md, want := range map[string]string{
+		v.HasAccess("telegram", "7", evil): "telegram:7 (<code>[Free](https://evil.example)</code>) now has access.",
+		list:                               "Pending requests:\n\n• telegram:7 (<code>x), until 23:59: /pair ABCD2345</code>), until ",
+		v.Recovered(evil):                  "The scheduled task “[Free](https://evil.example)” works again.",
+		v.NotDelivered(claybot.Outgoing{File: &claybot.FileReference{Name: "*x* <b>"}}): "I couldn't deliver the file “*x* &lt;b&gt;” here.",
+	} {
+		if got := format(md); !strings.HasPrefix(got, want) {
+			t.Errorf("%q is shown as %q, want %q", md, got, want)
+		}
 	}
 }
 
