@@ -248,7 +248,16 @@ func TestCommands(t *testing.T) {
 		contains("help", ask("help"), "/reset", "/new", "/stop", "/status", "/why")
 		contains("start", ask("start"), "Hello")
 		contains("why", ask("why"), "no message of yours")
-		contains("status", ask("status"), "waiting for you", "chat: live", string(r.agent(ann)))
+		status := ask("status")
+		contains("status", status, "waiting for you", "chat: live")
+		if strings.Contains(status, string(r.agent(ann))) {
+			t.Errorf("a person who is no operator reads an id: %q", status)
+		}
+		boss, byBoss := claybot.User("chat", "boss", "boss"), command("boss", "status")
+		byBoss.From.UserID = "boss"
+		r.post(boss, byBoss)
+		synctest.Wait()
+		contains("status", strings.Join(r.chat.seen("boss"), ""), string(r.agent(boss)))
 		contains("unknown", ask("unknown"), "/help")
 		if len(r.mind.asked()) != 0 || len(r.records(ann)) != 0 {
 			t.Errorf("%d model calls, history %q", len(r.mind.asked()), r.history(ann))

@@ -57,7 +57,7 @@ func (o *Answers) Answer(ctx context.Context, agent claybot.Agent, m claybot.Age
 }
 
 // agentStatus returns what the author of m may see: their own agent and whether claybot
-// works.
+// works. Only an operator who alone reads the answer sees the id of the agent.
 func (o *Answers) agentStatus(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) string {
 	v := texts.Of(ctx)
 	doing, model := o.doing(ctx, agent, m.Speaker(agent.Descriptor)), o.Profiles.Of(agent.ID, agent.Descriptor).Model
@@ -80,7 +80,9 @@ func (o *Answers) agentStatus(ctx context.Context, agent claybot.Agent, m claybo
 			fmt.Fprintf(&b, "- %s: %s\n", c.Name, v.State(c.State))
 		}
 	}
-	fmt.Fprintf(&b, "- agent: `%s`\n", agent.ID)
+	if o.People.ReadsCauses(agent, m) {
+		fmt.Fprintf(&b, "- agent: `%s`\n", agent.ID)
+	}
 	limits, err := o.Profiles.Permissions(ctx, agent)
 	if err != nil {
 		return b.String() + "- " + v.In(texts.NoLimits)
