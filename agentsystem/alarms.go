@@ -53,9 +53,8 @@ type alarms struct {
 
 	gaps atomic.Bool // operators may have to be told of gaps
 
-	mu      sync.Mutex
-	open    map[string]stop   // connectors of whose stop no operator knows yet
-	budgets map[string]string // budgets that stopped a run since the start, with their limits
+	mu   sync.Mutex
+	open map[string]stop // connectors of whose stop no operator knows yet
 }
 
 // A stop is why a connector has stopped.

@@ -19,9 +19,11 @@ import (
 )
 
 const (
-	// troublePrefix starts the keys of the marks of what operators know of each trouble, and
-	// gapPrefix those of gaps of which they are still to be told.
+	// troublePrefix starts the keys of the marks of what operators know of each trouble,
+	// budgetPrefix those of budgets that stopped runs and gapPrefix those of gaps, of which they
+	// are still to be told.
 	troublePrefix = "notice/trouble/"
+	budgetPrefix  = "notice/budget/"
 	gapPrefix     = "notice/gap/"
 	// troubleEvery is the shortest time between two notices about one trouble.
 	troubleEvery = time.Hour
@@ -43,6 +45,9 @@ type trouble struct {
 	say   func(v texts.Voice, fresh []string) string
 	// present: what is not found any more is forgotten, so that its return is told.
 	present bool
+	// mark returns the key of the mark of a fault, which is removed once operators know; nil:
+	// there is none.
+	mark func(key, value string) string
 }
 
 // A knownTrouble is what operators know of a trouble, as its mark.
@@ -55,7 +60,7 @@ func (a *alarms) troubles() []trouble {
 	return []trouble{
 		{name: "lost", find: a.lost, still: a.stillLost, say: func(v texts.Voice, fresh []string) string { return v.RepliesLost(len(fresh)) }},
 		{name: "routes", find: a.deadRoutes, say: sayDeadRoutes},
-		{name: "budgets", find: a.spentBudgets, say: func(v texts.Voice, fresh []string) string { return v.BudgetsSpent(len(fresh)) }},
+		{name: "budgets", find: a.spentBudgets, say: func(v texts.Voice, fresh []string) string { return v.BudgetsSpent(len(fresh)) }, mark: budgetMark},
 		{name: "disk/" + a.member(), find: a.fullDisk, say: func(v texts.Voice, _ []string) string { return v.DiskLow() }, present: true},
 	}
 }
@@ -76,6 +81,9 @@ func (a *alarms) report(ctx context.Context, t trouble) error {
 		_ = json.Unmarshal([]byte(text), &mark) // what is damaged is replaced
 	}
 	fresh, err := t.fresh(ctx, now, mark.Known)
+	if err == nil {
+		err = a.forget(ctx, t, now, mark.Known)
+	}
 	if err != nil {
 		return err
 	}
@@ -124,6 +132,20 @@ func (t trouble) fresh(ctx context.Context, now, known map[string]string) ([]str
 	}
 	slices.Sort(all)
 	return all, nil
+}
+
+// forget removes the marks of faults that operators know.
+func (a *alarms) forget(ctx context.Context, t trouble, now, known map[string]string) error {
+	marks := make(map[string]string)
+	for k, value := range now {
+		if t.mark != nil && known[k] == value {
+			marks[t.mark(k, value)] = ""
+		}
+	}
+	if len(marks) == 0 {
+		return nil
+	}
+	return a.marks.SetCheckpoints(ctx, marks)
 }
 
 // lost finds replies that were given up, except on dead routes.
@@ -206,21 +228,34 @@ func sayDeadRoutes(v texts.Voice, fresh []string) string {
 	return v.RoutesDead(groups, tasks)
 }
 
-// spent is called when a hard budget stops a run, with what the budget and its limit are.
-func (a *alarms) spent(key string, limit int64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.budgets == nil || len(a.budgets) >= knownMost {
-		a.budgets = make(map[string]string)
+// spent makes operators be told that a hard budget has stopped a run, with what the budget and
+// its limit are. It returns once that is durable.
+func (a *alarms) spent(ctx context.Context, key string, limit int64) error {
+	if a.marks == nil {
+		return nil
 	}
-	a.budgets[key] = fmt.Sprint(limit)
+	value := fmt.Sprint(limit)
+	return a.marks.SetCheckpoint(ctx, budgetMark(key, value), value)
 }
 
-// spentBudgets finds the budgets that stopped runs since the start.
-func (a *alarms) spentBudgets(context.Context) (map[string]string, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return maps.Clone(a.budgets), nil
+// budgetMark is the key of the mark of a budget that stopped runs at a limit.
+func budgetMark(key, limit string) string { return budgetPrefix + key + "/" + limit }
+
+// spentBudgets finds the budgets that stopped runs and of which operators may not know yet.
+func (a *alarms) spentBudgets(ctx context.Context) (map[string]string, error) {
+	list, err := a.marks.ListCheckpoints(ctx, budgetPrefix)
+	all, beyond := make(map[string]string), make(map[string]string)
+	for i, m := range list {
+		if i >= knownMost { // no operator could be reached for long
+			beyond[m.Key] = ""
+			continue
+		}
+		all[strings.TrimSuffix(strings.TrimPrefix(m.Key, budgetPrefix), "/"+m.Value)] = m.Value
+	}
+	if err == nil && len(beyond) > 0 {
+		err = a.marks.SetCheckpoints(ctx, beyond)
+	}
+	return all, err
 }
 
 // fullDisk finds out whether the disk of this member is nearly full.

@@ -36,3 +36,27 @@ func TestSpentBudgetIsTold(t *testing.T) {
 		}
 	})
 }
+
+// A crash right after a budget stopped a run does not keep operators from reading of it, and no
+// operator reads of it twice.
+func TestSpentBudgetIsToldAfterACrash(t *testing.T) {
+	banking(t, talks(900), func(b *bank) {
+		b.line = func(l *line) connectors.Connector { return l }
+		b.rules = []budgets.Rule{{Per: budgets.PerOwner, Every: budgets.EveryAlways, Unit: storage.UnitTokens, Limit: 10, Hard: true}}
+		n := b.bossy()
+		b.post(claybot.User("chat", "eve", "eve"), msg("e", "tell me more"))
+		synctest.Wait()
+		for range 2 {
+			b.crash()
+			b.start()
+			time.Sleep(2 * time.Hour)
+			want := []string{"1 budget is used up and stops work. `claybot budgets list` shows which, and `claybot budgets extend` raises one."}
+			if got := b.bossReads(n); !slices.Equal(got, want) {
+				b.Errorf("the operator reads %q, want %q", got, want)
+			}
+		}
+		if left, err := b.db.ListCheckpoints(b.Context(), "notice/budget/"); err != nil || len(left) > 0 {
+			b.Errorf("what operators know is kept: %q, %v", left, err)
+		}
+	})
+}

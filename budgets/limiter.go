@@ -100,8 +100,9 @@ type Config struct {
 	Zone func() *time.Location
 	// Stopped is called with the key and the limit, extensions included, of a hard budget that
 	// is used up and has stopped a run of a person who is no operator, or of no person; nil: no
-	// call. Budgets of one run are left out: the next run has its own.
-	Stopped func(key string, limit int64)
+	// call. Budgets of one run are left out: the next run has its own. An error fails the model
+	// call, as errors of the Store do.
+	Stopped func(ctx context.Context, key string, limit int64) error
 	// NewID makes the id of a reservation.
 	NewID func() string
 	Log   *slog.Logger

@@ -78,9 +78,12 @@ func (r *rig) limiter(m *cluster.Membership, store storage.Budgets, rules ...bud
 		Consoles:  []string{"web/operator", "terminal/operator"},
 		Profile:   func(claybot.Descriptor) string { return "default" },
 		Zone:      func() *time.Location { return time.UTC },
-		Stopped:   func(key string, _ int64) { r.stops = append(r.stops, key) },
-		NewID:     func() string { return string(claybot.NewID()) },
-		Log:       slog.New(slog.DiscardHandler),
+		Stopped: func(_ context.Context, key string, _ int64) error {
+			r.stops = append(r.stops, key)
+			return nil
+		},
+		NewID: func() string { return string(claybot.NewID()) },
+		Log:   slog.New(slog.DiscardHandler),
 	})
 }
 

@@ -3,6 +3,7 @@ package budgets
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/storage"
@@ -39,10 +40,13 @@ func (l *Limiter) refusal(voice texts.Voice, who payer, fault string) *llm.Limit
 
 // stopped is the error of a call that the store refused on a hard budget which is used up.
 // Operators are told, unless the budget is that of a program or of one run, or they read the
-// refusal themselves.
+// refusal themselves. It returns once that is durable, so that a crash does not lose it: until then
+// the run has not stopped.
 func (l *Limiter) stopped(ctx context.Context, o *storage.OverBudgetError, on applicable, c llm.Charge) error {
 	if l.cfg.Stopped != nil && !ofToken(o.Key) && o.Period != EveryRun && !l.cfg.People.IsOperator(on.payer.root.OwnerID()) {
-		l.cfg.Stopped(o.Key, o.Limit+o.Extension)
+		if err := l.cfg.Stopped(ctx, o.Key, o.Limit+o.Extension); err != nil {
+			return fmt.Errorf("store that budget %s is used up: %w", o.Key, err)
+		}
 	}
 	return limitError(texts.Of(ctx), o, on, c)
 }
