@@ -33,6 +33,8 @@ type backfill struct {
 
 	mu       sync.Mutex
 	last     time.Time          // when the socket before the newest one lived last
+	since    time.Time          // since when events may be missing without a pause of the connection; zero: since never
+	used     time.Time          // since, as the present check found it
 	unknown  bool               // not known yet whether there was a gap before that
 	checking chan struct{}      // closed when live messages no longer wait for the check; nil without a check
 	open     map[string]*replay // of the present gap, by channel
@@ -77,6 +79,22 @@ func (b *backfill) opened() {
 	if !b.unknown {
 		b.unknown, b.last = true, last
 	}
+	b.check()
+}
+
+// suspect closes a gap since a time, which may be short.
+func (b *backfill) suspect(since time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.since.IsZero() && !since.Before(b.since) {
+		return
+	}
+	b.since, b.unknown = since, true
+	b.check()
+}
+
+// check makes run look for a gap; live messages wait for it. The lock is held.
+func (b *backfill) check() {
 	if b.checking == nil {
 		b.checking, b.hurried = make(chan struct{}), make(map[string]bool)
 	}
@@ -303,9 +321,14 @@ func (b *backfill) find(ctx context.Context) (*hole, []string, error) {
 	if b.unknown && b.last.After(last) && !b.last.After(now) {
 		last = b.last
 	}
+	since := b.since
+	b.used = since
+	if !since.IsZero() && since.Before(last) {
+		last = since
+	}
 	b.mu.Unlock()
 	var order []string
-	if !last.IsZero() && now.Sub(last) > gapAfter {
+	if !last.IsZero() && now.Sub(last) > gapAfter || !since.IsZero() {
 		if h, order, err = b.found(ctx, last, now, old); err != nil {
 			return nil, nil, err
 		}
@@ -389,6 +412,9 @@ func (b *backfill) save(ctx context.Context, h *hole) error {
 func (b *backfill) decide(h *hole, order []string, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if known && b.since.Equal(b.used) {
+		b.since = time.Time{}
+	}
 	b.unknown = b.unknown && !known
 	b.order = order
 	for _, channel := range order {

@@ -40,7 +40,8 @@ type hooked struct {
 type taker struct {
 	ctx      context.Context // of Run
 	receiver *receiver
-	fatal    chan error // ends Run
+	fatal    chan error   // ends Run
+	took     atomic.Int64 // Unix time of the last request that was taken; 0: none
 }
 
 // A request is an event, an action or a command that came over HTTP. Slack waits 3 s for the answer.
@@ -65,6 +66,7 @@ func (c *Connector) Limit() int64 {
 // listen takes the requests that Slack sends to ServeHTTP until ctx is done, in place of sockets.
 func (c *Connector) listen(ctx context.Context, r *receiver) error {
 	ctx, cancel := context.WithCancel(ctx)
+	r.order = &order{}
 	t := &taker{ctx: ctx, receiver: r, fatal: make(chan error, 1)}
 	r.back.opened()
 	c.hooked.taker.Store(t)
@@ -84,9 +86,14 @@ func (c *Connector) listen(ctx context.Context, r *receiver) error {
 		case <-check.C:
 		}
 		_, err := c.identify(ctx)
+		lost, waiting := r.order.look(time.Now())
 		switch {
+		case err == nil && waiting:
+			c.pulse.Fail("messages cannot be stored and wait at Slack")
 		case err == nil:
-			r.back.opened() // has an effect if the last one was long ago
+			if r.back.opened(); lost { // opened has an effect if the last success was long ago, as here
+				c.log.Warn("messages were not stored in time; they are read from the history")
+			}
 			c.pulse.OK()
 		case permanent(err):
 			return err
@@ -122,6 +129,12 @@ func (c *Connector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	t := c.hooked.taker.Load()
+	if since := missedSince(r.Header, f); !since.IsZero() {
+		if took := t.took.Load(); took > 0 && took < since.Unix() {
+			since = time.Unix(took, 0) // what came before it
+		}
+		t.receiver.back.suspect(since)
+	}
 	q := request{make(chan any, 1)}
 	if err := t.receiver.take(t.ctx, q, f); err != nil {
 		select {
@@ -131,6 +144,7 @@ func (c *Connector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	select {
 	case payload := <-q.acked:
+		t.took.Store(time.Now().Unix())
 		if payload == nil {
 			return
 		}
@@ -141,6 +155,28 @@ func (c *Connector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done(): // Slack waits no longer
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
+}
+
+// missedSince is since when requests may not have arrived, by what Slack says with one: it has dropped
+// events for a limit, or sends this one for the third time, a minute after the first
+// (docs.slack.dev/apis/events-api, Retries and Rate limiting, read 2026-11-28). Zero: nothing is missing.
+func missedSince(h http.Header, f frame) time.Time {
+	var e struct {
+		Type   string `json:"type"`
+		Minute int64  `json:"minute_rate_limited"`
+		Time   int64  `json:"event_time"`
+	}
+	if f.Type != "events_api" || decode(f.Payload, &e) != nil {
+		return time.Time{}
+	}
+	tries, _ := strconv.Atoi(h.Get("X-Slack-Retry-Num")) // without one it is 0
+	switch {
+	case e.Type == "app_rate_limited" && e.Minute > 0:
+		return time.Unix(e.Minute, 0)
+	case tries >= 2 && e.Time > 0:
+		return time.Unix(e.Time, 0)
+	}
+	return time.Time{}
 }
 
 // verified reports whether Slack signed a request within the tolerance.

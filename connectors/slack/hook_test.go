@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,19 @@ func (w *world) overHTTP(t *testing.T) *connectorstest.Doorway {
 		t.Fatal(err)
 	}
 	return door
+}
+
+// refusing gives the connector a handler that knows its chats, and stores nothing while the flag is set.
+func (w *world) refusing() *atomic.Bool {
+	full := &atomic.Bool{}
+	w.handler = &people{inbox: w.inbox}
+	w.inbox.before = func(context.Context, claybot.AgentMessage) error {
+		if full.Load() {
+			return errors.New("disk full")
+		}
+		return nil
+	}
+	return full
 }
 
 func TestHTTPRequests(t *testing.T) {
@@ -164,6 +178,95 @@ func TestSocketsAndHTTP(t *testing.T) {
 		slices.Sort(want)
 		if !slices.Equal(got, want) || w.slack.Traffic().Dropped > 0 {
 			t.Errorf("got %q, want %q; %+v", got, want, w.slack.Traffic())
+		}
+	})
+}
+
+// What Slack gave up while nothing could be stored, or nothing arrived, is read from the history.
+func TestHTTPGaps(t *testing.T) {
+	for _, name := range []string{"store", "way in"} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
+				door := w.overHTTP(t)
+				full := w.refusing()
+				outage := func(on bool) {
+					switch {
+					case name == "store":
+						full.Store(on)
+					case on:
+						door.Lead(nil)
+					default:
+						door.Lead(w.Connector)
+					}
+				}
+				w.start(t)
+				w.slack.DM("U1", "first")
+				synctest.Wait()
+				time.Sleep(time.Minute)
+				outage(true)
+				w.slack.DM("U1", "lost?")
+				time.Sleep(6*time.Minute + 30*time.Second)
+				w.slack.DM("U1", "late")
+				w.slack.DM("U2", "late too")
+				time.Sleep(20 * time.Second)
+				outage(false)
+				time.Sleep(20 * time.Minute)
+				synctest.Wait()
+				var got []string
+				for _, in := range w.inbox.all() {
+					if in.to.UserID == "U1" {
+						got = append(got, in.message.Text)
+					}
+				}
+				if !slices.Equal(got, []string{"first", "lost?", "late"}) || w.slack.Traffic().Dropped == 0 {
+					t.Errorf("got %q; %+v; %s", got, w.slack.Traffic(), w.logs)
+				}
+			})
+		})
+	}
+}
+
+// Messages that come while an earlier one of the same person waits for its repeat do not overtake it.
+func TestHTTPOrder(t *testing.T) {
+	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
+		w.overHTTP(t)
+		full := w.refusing()
+		w.start(t)
+		full.Store(true)
+		w.slack.DM("U1", "one")
+		time.Sleep(20 * time.Second)
+		full.Store(false)
+		w.slack.DM("U1", "two")
+		w.slack.DM("U2", "of another")
+		time.Sleep(10 * time.Second)
+		w.slack.DM("U1", "three")
+		time.Sleep(10 * time.Minute)
+		w.settled(t)
+		if got := w.inbox.texts(); !slices.Equal(got, []string{"of another", "one", "two", "three"}) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// Slack says when it drops events for a limit: they are read from the history.
+func TestHTTPRateLimit(t *testing.T) {
+	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
+		door := w.overHTTP(t)
+		w.refusing()
+		w.start(t)
+		w.slack.DM("U1", "first")
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		began := time.Now()
+		door.Lead(nil)
+		w.slack.DM("U1", "dropped")
+		time.Sleep(10 * time.Second)
+		door.Lead(w.Connector)
+		w.slack.Envelope("events_api", map[string]any{"type": "app_rate_limited", "team_id": "T1", "minute_rate_limited": began.Unix()})
+		time.Sleep(30 * time.Second) // before the event comes again
+		synctest.Wait()
+		if got := w.inbox.texts(); !slices.Equal(got, []string{"first", "dropped"}) {
+			t.Errorf("got %q; %s", got, w.logs)
 		}
 	})
 }

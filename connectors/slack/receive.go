@@ -25,6 +25,7 @@ type receiver struct {
 	routes  connectors.RouteHandler    // nil: changes of channels have no effect
 	reacts  connectors.ReactionHandler // nil: reactions have no effect
 	work    *lanes
+	order   *order // nil with sockets
 	back    *backfill
 	log     *slog.Logger
 	ignored *atomic.Int64
@@ -62,7 +63,10 @@ func (r *receiver) take(ctx context.Context, s replier, f frame) error {
 			return r.keep(ctx, s, f.EnvelopeID, "reaction", x.Message, func() error { return r.reacted(ctx, x) })
 		})
 	case message:
-		r.work.do(ctx, in.to.ChannelID+"\x00"+in.to.UserID, func() error { return r.post(ctx, s, f.EnvelopeID, in) })
+		lane := in.to.ChannelID + "\x00" + in.to.UserID
+		r.work.do(ctx, lane, func() error {
+			return r.order.run(lane, string(in.message.ID), func() error { return r.post(ctx, s, f.EnvelopeID, in) })
+		})
 	}
 	return nil
 }
