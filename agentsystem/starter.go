@@ -57,7 +57,8 @@ type Starter struct {
 
 // StartRun posts a message to an agent and reserves the id of the run that will take it.
 // The same message under the same id gets the same ids again and nothing new; another one
-// is refused with ErrUsed. A message to a background agent becomes a system message.
+// is refused with ErrUsed. A message to a background agent becomes a system message; one to a
+// shared agent is of no member of its group, whatever user id the caller has.
 func (s *Starter) StartRun(ctx context.Context, to Address, m claybot.AgentMessage) (Accepted, error) {
 	agent, err := s.files.addressed(ctx, to)
 	if err != nil {
@@ -65,6 +66,9 @@ func (s *Starter) StartRun(ctx context.Context, to Address, m claybot.AgentMessa
 	}
 	if !agent.Descriptor.Foreground() {
 		m.Type, m.Kind = claybot.MessageSystem, claybot.KindMessage
+	}
+	if agent.Descriptor.Shared() {
+		m.From.UserID = ""
 	}
 	m.Run = claybot.RunID(runs.NewID())
 	if err := checkMessage(agent.Descriptor, m); err != nil {

@@ -34,7 +34,7 @@ type Asker struct {
 // questions keep their expiry.
 func (a *Asker) Ask(ctx context.Context, env tools.Env, qs []claybot.Question) (tools.Result, error) {
 	t := a.work.Of(env.Run)
-	if !t.Agent.Descriptor.Foreground() || !t.Person() {
+	if !t.Agent.Descriptor.Foreground() || !t.Person() || ofGroup(t.Owner()) {
 		return tools.Result{}, errNobody
 	}
 	if len(qs) == 0 {
@@ -88,14 +88,20 @@ func (a *Asker) ask(ctx context.Context, t runs.Work, round tools.Env, qs []clay
 	return answers, nil, nil
 }
 
+// ofGroup reports whether an owner is a group that shares an agent, which cannot answer.
+func ofGroup(owner string) bool {
+	_, group := claybot.SharedPlace(owner)
+	return group
+}
+
 // AskFor asks on behalf of a run. The approver for a subagent or task is asked where its
-// owner wrote last.
+// owner wrote last. A run of a shared agent that answers no member can ask approvers only.
 func (a *Asker) AskFor(ctx context.Context, w runs.Work, round tools.Env, qs []claybot.Question) ([]claybot.Answer, *claybot.Awaiting, error) {
 	for i, q := range qs {
-		if len(q.Approvers) > 0 || w.Agent.Descriptor.Foreground() {
+		owner := w.Owner()
+		if len(q.Approvers) > 0 || w.Agent.Descriptor.Foreground() && !ofGroup(owner) {
 			continue
 		}
-		owner := w.Agent.Descriptor.OwnerID()
 		if owner == "" {
 			return nil, nil, runs.ErrNobody
 		}

@@ -71,10 +71,11 @@ func (w Work) Person() bool {
 }
 
 // Owner is the person for whom the work is done, in the form of Descriptor.OwnerID: of a
-// shared agent, the sender of what it answers. It is the group where no person said something.
+// shared agent, the sender of what it answers or undoes. It is the group where no member of
+// it said something.
 func (w Work) Owner() string {
 	for _, m := range w.Messages {
-		if m.Type == claybot.MessageUser {
+		if m.Type == claybot.MessageUser || m.Undo != nil {
 			return m.Speaker(w.Agent.Descriptor)
 		}
 	}

@@ -1,0 +1,134 @@
+package agentsystem_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/llmtest"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/runs/react"
+	"github.com/claybot/claybot/tools"
+)
+
+// openQuestions are those of the shared agent.
+func (r *rig) openQuestions() (open []claybot.Question) {
+	r.Helper()
+	all, err := r.system.Questions.Answers.OpenQuestions(r.Context(), r.agent(everyone))
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, q := range all {
+		open = append(open, q.Question)
+	}
+	return open
+}
+
+// paying makes the agents of a rig pay, which needs approval, when they read a text.
+func (r *rig) paying(text string, rules react.Rules) {
+	r.line = platforms[0].line
+	set := r.bench.set(r.T)
+	rules.Ask = []string{"pay"}
+	r.engine = &react.Loop{
+		Model:   func(claybot.Agent) llm.Model { return r.mind },
+		Tools:   func(claybot.Agent) *tools.Set { return set },
+		Approve: func(claybot.Agent) react.Rules { return rules },
+	}
+	r.mind.plan(text, llmtest.Use(claybot.ToolCall{ID: "c1", Name: "pay", Args: "{}"}), llmtest.Say("ended"))
+}
+
+// A run of a shared agent that no message of a member began has no person to ask: its calls
+// are refused at once, unless approvers are configured, and the group goes on.
+func TestSharedRunsOfNoMember(t *testing.T) {
+	t.Parallel()
+	system := func(kind claybot.SystemKind) func(r *rig) {
+		return func(r *rig) {
+			r.post(everyone, claybot.AgentMessage{ID: "m", Type: claybot.MessageSystem, Kind: kind, Text: "go"})
+		}
+	}
+	for name, begin := range map[string]func(r *rig){
+		"reminder": system(claybot.KindReminder),
+		"report":   system(claybot.KindResult),
+		"api": func(r *rig) {
+			m := claybot.AgentMessage{ID: "m", Type: claybot.MessageUser, Text: "go", FirstHand: true, From: claybot.Sender{UserID: "bob", Name: "bob"}}
+			if _, err := r.system.Control.StartRun(r.Context(), agentsystem.Address{Agent: r.agent(everyone)}, m); err != nil {
+				r.Fatal(err)
+			}
+		},
+	} {
+		for _, approvers := range [][]string{nil, {"chat/bob"}} {
+			t.Run(name+" "+strings.Join(approvers, ","), func(t *testing.T) {
+				t.Parallel()
+				sharing(t, func(r *rig) {
+					r.paying("go", react.Rules{Approvers: approvers})
+					r.start()
+					r.inRoom(by("ann", "hi", "hi"))
+					synctest.Wait()
+					begin(r)
+					after(time.Minute)
+					open := r.openQuestions()
+					if len(open) != len(approvers) {
+						r.Fatalf("open are %+v", open)
+					}
+					for _, q := range open {
+						if got := r.press(claybot.User("chat", "room", "bob"), q.ID, "approve"); !got.OK {
+							r.Errorf("the approver is told %+v", got)
+						}
+					}
+					after(time.Minute)
+					if got := r.state("m"); got != claybot.RunSucceeded {
+						r.Errorf("the run is %s", got)
+					}
+					if n := len(r.bench.times("pay")); n != len(approvers) {
+						r.Errorf("paid %d times", n)
+					}
+				})
+			})
+		}
+	}
+}
+
+// An undo of a shared agent asks the member who sent /undo; one of an operator asks no member.
+func TestSharedUndoAsks(t *testing.T) {
+	t.Parallel()
+	sharing(t, func(r *rig) {
+		r.line = platforms[0].line
+		var refused error
+		r.engine = engineFunc(effective)
+		r.engines = map[string]runs.Engine{claybot.EngineUndo: engineFunc(func(ctx context.Context, turn *runs.Turn, yield func(claybot.Record, error) bool) {
+			hesitant(ctx, turn, func(rec claybot.Record, err error) bool {
+				refused = err
+				return yield(rec, err)
+			})
+		})}
+		r.start()
+		r.inRoom(by("ann", "go", "go"))
+		synctest.Wait()
+		if _, err := r.system.Control.UndoRun(r.Context(), r.receipt("go").Run.ID, "operator"); err != nil {
+			r.Fatal(err)
+		}
+		after(time.Minute)
+		if open := r.openQuestions(); len(open) > 0 || refused == nil {
+			r.Fatalf("the undo of an operator asks %+v, ends with %v", open, refused)
+		}
+		undo := by("bob", "u", "")
+		undo.Type, undo.Command = claybot.MessageCommand, "undo"
+		r.inRoom(undo)
+		after(time.Minute)
+		open := r.openQuestions()
+		if len(open) != 1 || open[0].Person != "chat/bob" {
+			r.Fatalf("the undo asks %+v", open)
+		}
+		if got := r.press(claybot.User("chat", "room", "ann"), open[0].ID, "approve"); got != refusal {
+			r.Errorf("ann is told %+v", got)
+		}
+		if got := r.press(claybot.User("chat", "room", "bob"), open[0].ID, "approve"); !got.OK {
+			r.Errorf("bob is told %+v", got)
+		}
+	})
+}
