@@ -70,6 +70,37 @@ func TestMissed(t *testing.T) {
 	})
 }
 
+// Members of a cluster know different times at which a source delivered last: they report one
+// outage, and people and operators read of it once. They read of the next one.
+func TestOneOutageOfSeveralMembersIsToldOnce(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		n := r.bossy()
+		r.say("hi")
+		after(time.Minute)
+		seen := len(r.chat.seen("dm-ann"))
+		began := time.Now().UTC()
+		day, s := 24*time.Hour, time.Second
+		for _, gap := range []struct {
+			from, to time.Duration
+			want     int
+		}{{0, day, 1}, {7 * s, day + 20*s, 1}, {-40 * s, day + 30*s, 1}, {day - s, 2 * day, 2}, {day + 5*s, 2*day + s, 2}} {
+			for _, name := range []string{"chat", "far"} {
+				m := connectors.Missed{Connector: name, From: began.Add(gap.from), To: began.Add(gap.to)}
+				if _, err := r.system.Missed(r.Context(), m); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := r.bossReads(n); len(got) != 2*gap.want {
+				t.Errorf("after the gap from %v to %v the operator reads %q", gap.from, gap.to, got)
+			}
+			if got := r.chat.seen("dm-ann")[seen:]; len(got) != gap.want {
+				t.Errorf("after the gap from %v to %v the chat reads %q", gap.from, gap.to, got)
+			}
+		}
+	})
+}
+
 // Chats beyond the bound of a gap are counted: neither their history is read nor are they
 // told, and the operator must hear of it.
 func TestGapOfManyChats(t *testing.T) {

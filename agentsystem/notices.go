@@ -2,6 +2,7 @@ package agentsystem
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/people"
@@ -32,7 +34,9 @@ type notices struct {
 	people *people.Directory
 	sender *delivery.Deliverer
 	alarms *alarms
-	log    *slog.Logger
+	// members: one at a time handles a gap of all chats of a connector.
+	members *cluster.Membership
+	log     *slog.Logger
 }
 
 // recent is AgentSystem.Recent.
@@ -94,6 +98,14 @@ func (n *notices) chatsSince(ctx context.Context, connector string, since time.T
 func (n *notices) missed(ctx context.Context, m connectors.Missed) (untold int, err error) {
 	since := time.Unix(0, 0)
 	if m.Channels == nil {
+		var hold *cluster.Hold
+		if hold, err = n.members.Claim(ctx, "gap/"+m.Connector); err != nil {
+			return 0, fmt.Errorf("handle a gap of %s: %w", m.Connector, err) // the source tries again
+		}
+		defer func() { err = errors.Join(err, hold.Yield(ctx, false)) }()
+		if m, err = n.alarms.outage(ctx, m); err != nil {
+			return 0, err
+		}
 		since = m.From.Add(-gapRecent)
 	}
 	told, left := make(map[string]bool), make(map[string]bool)

@@ -21,10 +21,13 @@ import (
 const (
 	// troublePrefix starts the keys of the marks of what operators know of each trouble,
 	// budgetPrefix those of budgets that stopped runs and gapPrefix those of gaps, of which they
-	// are still to be told.
+	// are still to be told. With outagePrefix, the last gap of each connector is remembered.
 	troublePrefix = "notice/trouble/"
 	budgetPrefix  = "notice/budget/"
 	gapPrefix     = "notice/gap/"
+	outagePrefix  = "notice/outage/"
+	// outageSlack is by how much the end of one gap may lie after the start of the next.
+	outageSlack = time.Minute
 	// troubleEvery is the shortest time between two notices about one trouble.
 	troubleEvery = time.Hour
 	// lostPage is how many failed messages are looked through, and lostFor how old they may be.
@@ -268,6 +271,29 @@ func (a *alarms) fullDisk(context.Context) (map[string]string, error) {
 		return nil, nil //nolint:nilerr // how full it is is unknown
 	}
 	return map[string]string{"disk": "full"}, nil
+}
+
+// outage returns m with the start under which the last gap of its connector is known, if m is
+// about the same outage: each member knows another time at which the source delivered last. It
+// returns once the gap is durable. The caller holds the claim of the gaps of the connector.
+func (a *alarms) outage(ctx context.Context, m connectors.Missed) (connectors.Missed, error) {
+	if a.marks == nil {
+		return m, nil
+	}
+	var last connectors.Missed
+	text, err := a.marks.Checkpoint(ctx, outagePrefix+m.Connector)
+	if err == nil && json.Unmarshal([]byte(text), &last) == nil && last.From.Before(m.To) && m.From.Before(last.To.Add(-outageSlack)) {
+		m.From, m.Assumed = last.From, last.Assumed
+		return m, nil
+	}
+	if err == nil {
+		b, _ := json.Marshal(m) // the times of this era always encode
+		err = a.marks.SetCheckpoint(ctx, outagePrefix+m.Connector, string(b))
+	}
+	if err != nil {
+		return m, fmt.Errorf("store a gap of %s: %w", m.Connector, err)
+	}
+	return m, nil
 }
 
 // missed makes operators be told that messages of all chats of a connector may be missing. It

@@ -132,7 +132,8 @@ type GapHandler interface {
 	// that it leaves out. The list is as durable as the messages themselves.
 	Recent(ctx context.Context, connector string, since time.Time) (chats []Chat, more int, err error)
 	// Missed posts a notice to each chat and returns once all are durable. It is
-	// idempotent: each chat gets one notice for each From. Without Channels the
-	// number of notices is bounded; untold counts the chats without one.
+	// idempotent: each chat gets one notice for each From. Without Channels, gaps of a
+	// connector that overlap, such as those that several members of a cluster report, are one,
+	// and the number of notices is bounded; untold counts the chats without one.
 	Missed(ctx context.Context, m Missed) (untold int, err error)
 }
