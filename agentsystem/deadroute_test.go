@@ -374,6 +374,60 @@ func TestRerouteCrashes(t *testing.T) {
 	}
 }
 
+// Two members that store changes of one route at the same moment keep the newest: the older
+// one was compared before the newer one was stored.
+func TestRouteChangesOfTwoMembers(t *testing.T) {
+	var meanwhile func()
+	nodesInBubble(t, 2, func(c *clusterRig) {
+		c.decorate = func(s agentsystem.Stores) agentsystem.Stores {
+			s.Marks = interruptedMarks{s.Marks, func() {
+				if now := meanwhile; now != nil {
+					meanwhile = nil
+					now()
+				}
+			}}
+			return s
+		}
+	}, func(c *clusterRig) {
+		c.nodes[0].say("ann", "a")
+		c.wants(20*time.Second, "ann", "re: a")
+		time.Sleep(time.Second)
+		change := func(m *member, second int, dead string) {
+			at := claybot.At(time.Now().Add(time.Duration(second) * time.Second))
+			if err := m.system.RouteChanged(c.Context(), connectors.RouteChange{Connector: "chat", ChannelID: "dm-ann", Dead: dead, At: at}); err != nil {
+				t.Error(err)
+			}
+		}
+		meanwhile = func() { change(c.nodes[1], 20, "") }
+		change(c.nodes[0], 10, "the user blocked the bot")
+		time.Sleep(20 * time.Second)
+		if all, err := c.index.ListCheckpoints(c.Context(), storage.CheckpointDead); err != nil || len(all) > 0 {
+			t.Errorf("the store has the marks %v, %v", all, err)
+		}
+		for _, m := range c.nodes {
+			if why, _ := m.system.DeadRoute(ann.Route()); why != "" {
+				t.Errorf("%s: the route is dead: %s", m.name, why)
+			}
+		}
+	})
+}
+
+// An interruptedMarks has something happen before marks are stored.
+type interruptedMarks struct {
+	storage.CheckpointSet
+	before func()
+}
+
+func (m interruptedMarks) SetCheckpoints(ctx context.Context, values map[string]string) error {
+	m.before()
+	return m.CheckpointSet.SetCheckpoints(ctx, values)
+}
+
+func (m interruptedMarks) AdvanceCheckpoint(ctx context.Context, key string, to int64, values map[string]string) (bool, error) {
+	m.before()
+	return m.CheckpointSet.AdvanceCheckpoint(ctx, key, to, values)
+}
+
 type countedMarks struct {
 	reads  atomic.Int64
 	broken atomic.Bool

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -20,41 +19,39 @@ const changedPrefix = "route changed/"
 // effect.
 func (d *Deliverer) RouteChanged(ctx context.Context, c connectors.RouteChange) error {
 	r := DeadRoute{Connector: c.Connector, ChannelID: c.ChannelID, Why: c.Dead, Since: c.At}
+	route := claybot.Route{Connector: c.Connector, ChannelID: c.ChannelID}
 	d.dead.changing.Lock()
 	defer d.dead.changing.Unlock()
+	if c.Dead == "" { // first, so that an attempt that has begun leaves no mark behind it
+		d.lives(route, c.At)
+	}
 	if late, err := d.dead.change(ctx, r); err != nil || late {
 		return err
 	}
 	if c.Dead != "" {
 		d.dead.add(r)
 		d.cfg.Log.Warn("route is dead", "route", r.String(), "err", r.Why)
-		return nil
+	} else if was, ok := d.dead.get(route.Dest()); ok {
+		d.revived(route.Dest(), was)
 	}
-	_, err := d.Revive(ctx, c.Connector, c.ChannelID)
-	return err
+	return nil
 }
 
 // change stores the mark of a route, or removes it if the route works, with the time of the
-// change. It stores nothing if the platform has reported a newer one: late.
+// change. It stores nothing if the platform has reported a newer one, here or to another member:
+// late.
 func (d *deadRoutes) change(ctx context.Context, r DeadRoute) (late bool, err error) {
 	if d.marks == nil {
 		return false, nil
-	}
-	key := changedPrefix + r.String()
-	text, err := d.marks.Checkpoint(ctx, key)
-	if err != nil {
-		return false, fmt.Errorf("read the newest change of the route %s: %w", r, err)
-	}
-	if newest, err := strconv.ParseInt(text, 10, 64); err == nil && claybot.Time(newest) > r.Since {
-		return true, nil
 	}
 	mark := ""
 	if r.Why != "" {
 		b, _ := json.Marshal(r) // strings and a number always encode
 		mark = string(b)
 	}
-	if err := d.marks.SetCheckpoints(ctx, map[string]string{r.key(): mark, key: strconv.FormatInt(int64(r.Since), 10)}); err != nil {
+	newest, err := d.marks.AdvanceCheckpoint(ctx, changedPrefix+r.String(), int64(r.Since), map[string]string{r.key(): mark})
+	if err != nil {
 		return false, fmt.Errorf("store a change of the route %s: %w", r, err)
 	}
-	return false, nil
+	return !newest, nil
 }

@@ -49,7 +49,7 @@ func (r DeadRoute) key() string { return DeadPrefix + r.String() }
 type deadRoutes struct {
 	marks Marks // nil: they are only in memory
 
-	changing sync.Mutex // held while a change that a platform reports is compared and stored
+	changing sync.Mutex // held while a change that a platform reports is stored and known
 
 	mu    sync.Mutex
 	known map[string]DeadRoute    // by Route.Dest
@@ -64,6 +64,7 @@ const aliveFor = sendTimeout + 10*time.Second
 type Marks interface {
 	Checkpoint(ctx context.Context, key string) (string, error)
 	SetCheckpoints(ctx context.Context, values map[string]string) error
+	AdvanceCheckpoint(ctx context.Context, key string, to int64, values map[string]string) (bool, error)
 	ListCheckpoints(ctx context.Context, prefix string) ([]storage.Checkpoint, error)
 }
 
@@ -143,12 +144,11 @@ func (d *deadRoutes) load(ctx context.Context) error {
 }
 
 // lives remembers for a while that a route was revived.
-func (d *deadRoutes) lives(dest string) {
-	now := claybot.Now()
+func (d *deadRoutes) lives(dest string, revived claybot.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	maps.DeleteFunc(d.alive, func(_ string, at claybot.Time) bool { return now.Time().Sub(at.Time()) > aliveFor })
-	d.alive[dest] = now
+	maps.DeleteFunc(d.alive, func(_ string, at claybot.Time) bool { return time.Since(at.Time()) > aliveFor })
+	d.alive[dest] = max(d.alive[dest], revived)
 }
 
 // marked reads whether the store has the mark of a route.
@@ -200,19 +200,7 @@ func (d *Deliverer) Reachable(r claybot.Route) bool {
 // read, and one that another member meets in an attempt that has begun. Revived reports
 // whether the route was dead.
 func (d *Deliverer) Revive(ctx context.Context, connector, channel string) (revived bool, err error) {
-	route := claybot.Route{Connector: connector, ChannelID: channel}
-	dest := route.Dest()
-	d.mu.Lock()
-	for _, aside := range []bool{false, true} {
-		route.Aside = aside
-		if l := d.lanes[route.Dest()]; l != nil {
-			l.alive = true
-		}
-	}
-	d.mu.Unlock()
-	if d.cfg.Members.Known(1) == 0 { // other members may send there
-		d.dead.lives(dest)
-	}
+	dest := d.lives(claybot.Route{Connector: connector, ChannelID: channel}, claybot.Now())
 	r, ok := d.dead.get(dest)
 	if !ok && len(d.cfg.Members.Alive()) > 1 {
 		r, ok, err = d.dead.marked(ctx, DeadRoute{Connector: connector, ChannelID: channel})
@@ -226,9 +214,32 @@ func (d *Deliverer) Revive(ctx context.Context, connector, channel string) (revi
 	if !ok {
 		return false, nil
 	}
+	d.revived(dest, r)
+	return true, nil
+}
+
+// revived forgets the mark of a route that the store has no more.
+func (d *Deliverer) revived(dest string, r DeadRoute) {
 	d.dead.forget(dest)
 	d.cfg.Log.Info("route works again", "route", r.String(), "dead since", r.Since.Time().UTC())
-	return true, nil
+}
+
+// lives notes that a route was revived at a time, for attempts that have begun before it; dest
+// is its Route.Dest.
+func (d *Deliverer) lives(route claybot.Route, at claybot.Time) (dest string) {
+	dest = route.Dest()
+	d.mu.Lock()
+	for _, aside := range []bool{false, true} {
+		route.Aside = aside
+		if l := d.lanes[route.Dest()]; l != nil {
+			l.alive = true
+		}
+	}
+	d.mu.Unlock()
+	if d.cfg.Members.Known(1) == 0 { // other members may send there
+		d.dead.lives(dest, at)
+	}
+	return dest
 }
 
 // isAlive reports whether a person wrote on the route of a lane since its last attempt.

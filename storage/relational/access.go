@@ -126,22 +126,39 @@ func setCheckpoint(c *Conn, m storage.Checkpoint) error {
 // SetCheckpoints sets several checkpoints in one transaction without a sync: a power
 // loss may undo it. An empty value removes a checkpoint.
 func (db access) SetCheckpoints(ctx context.Context, values map[string]string) error {
-	err := db.updateLightly(ctx, func(c *Conn) error {
-		keys := slices.Sorted(maps.Keys(values))
-		for _, key := range keys {
-			var err error
-			if value := values[key]; value == "" {
-				err = c.do("DELETE FROM marks WHERE key = ?", key)
-			} else {
-				err = setCheckpoint(c, storage.Checkpoint{Key: key, Value: value})
-			}
-			if err != nil {
-				return err
-			}
-		}
-		return deadChanged(c, keys...)
-	})
+	err := db.updateLightly(ctx, func(c *Conn) error { return setCheckpoints(c, values) })
 	return failed(err, "set %d marks", len(values))
+}
+
+// setCheckpoints is SetCheckpoints in the transaction.
+func setCheckpoints(c *Conn, values map[string]string) error {
+	keys := slices.Sorted(maps.Keys(values))
+	for _, key := range keys {
+		var err error
+		if value := values[key]; value == "" {
+			err = c.do("DELETE FROM marks WHERE key = ?", key)
+		} else {
+			err = setCheckpoint(c, storage.Checkpoint{Key: key, Value: value})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return deadChanged(c, keys...)
+}
+
+// AdvanceCheckpoint stores key first: its row is locked from then on, so that calls for the same
+// key take turns.
+func (db access) AdvanceCheckpoint(ctx context.Context, key string, to int64, values map[string]string) (advanced bool, err error) {
+	err = db.update(ctx, func(c *Conn) error {
+		n, err := c.exec(`INSERT INTO marks (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value
+			WHERE CAST(marks.value AS BIGINT) <= CAST(excluded.value AS BIGINT)`, key, strconv.FormatInt(to, 10))
+		if advanced = n > 0; err != nil || !advanced {
+			return err
+		}
+		return setCheckpoints(c, values)
+	})
+	return advanced, failed(err, "advance mark %s", key)
 }
 
 // deadChanged counts a change of dead routes, if one of the keys is about them. It comes

@@ -1,6 +1,8 @@
 package storagetest
 
 import (
+	"fmt"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 )
@@ -61,6 +63,20 @@ var accessTests = []storeTest{
 		b.noError(b.SetCheckpoint(b.ctx, "slack/seen", ""))
 		b.again()
 		b.equal("kept", ok(b.Checkpoint(b.ctx, "telegram/poll"))(b), "2")
+	}},
+	{"a number that only grows", func(b *bed) {
+		for _, x := range []struct {
+			to   int64
+			want bool
+		}{{9, true}, {10, true}, {9, false}, {10, true}, {-1, false}, {11, true}} {
+			got := ok(b.AdvanceCheckpoint(b.ctx, "newest", x.to, map[string]string{"with": fmt.Sprint(x.to, x.want), "dead route/a": "x", "none": ""}))(b)
+			b.equal(fmt.Sprint("to ", x.to), got, x.want)
+			b.again()
+		}
+		b.equal("the number", ok(b.Checkpoint(b.ctx, "newest"))(b), "11")
+		b.equal("stored with it", ok(b.Checkpoint(b.ctx, "with"))(b), "11 true")
+		ok(b.AdvanceCheckpoint(b.ctx, "newest", 12, map[string]string{"with": ""}))(b)
+		b.equal("removed with it", ok(b.Checkpoint(b.ctx, "with"))(b), "")
 	}},
 	{"figures", func(b *bed) {
 		b.equal("empty", b.figures(), storage.Stats{Agents: 1, Runs: map[claybot.RunState]int{}, Outbox: map[claybot.SendState]int{}})

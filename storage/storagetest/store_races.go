@@ -42,6 +42,23 @@ var raceTests = []storeTest{
 		}
 		b.equal("figures", b.figures().Outbox, map[claybot.SendState]int{claybot.SendWaiting: all*each + each})
 	}},
+	{"a number that eight advance", func(b *bed) {
+		const all, each = 8, 10
+		var group sync.WaitGroup
+		for p := range all {
+			group.Go(func() {
+				for i := range each {
+					n := int64(i*all + (p+3*i)%all)
+					if _, err := b.AdvanceCheckpoint(b.ctx, "newest", n, map[string]string{"with": fmt.Sprint(n)}); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		}
+		group.Wait()
+		b.equal("the number", ok(b.Checkpoint(b.ctx, "newest"))(b), fmt.Sprint(all*each-1))
+		b.equal("stored with it", ok(b.Checkpoint(b.ctx, "with"))(b), fmt.Sprint(all*each-1))
+	}},
 	{"one run id for two agents", func(b *bed) {
 		two := b.newAgent("C2")
 		b.post("m1", storage.Wait{})
