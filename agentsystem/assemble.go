@@ -183,7 +183,7 @@ func (a *assembly) makeIntake() {
 	}
 	s.receiver = &receiver{
 		agents: a.agents, index: a.Index, people: s.People, places: conversations{a.OwnThreads, a.Profile, a.Index, a.Runs, s.People, a.Inbox}, buttons: s.Questions.Buttons, parking: a.parking, worker: s.Worker, sender: s.deliverer, pending: a.pending,
-		ratings: a.Runs, reactions: reactions{a.Profile, a.Index, a.Runs, a.Outbox, a.Inbox}, meter: a.Meter, log: a.Log,
+		ratings: a.Runs, reactions: reactions{a.Profile, a.Index, a.Runs, a.Outbox, a.Inbox, a.Log}, meter: a.Meter, log: a.Log,
 		notices: &notices{index: a.Index, people: s.People, sender: s.deliverer, alarms: s.supervisor.alarms, members: a.Members, log: a.Log},
 	}
 }

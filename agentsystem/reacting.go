@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ type reactions struct {
 	runs     storage.RunReader
 	sent     Outbox
 	receipts storage.Receipts
+	log      *slog.Logger
 }
 
 // A reactedTo is what a message with a reaction belongs to: a run, and a question if the
@@ -141,11 +143,46 @@ func (r *receiver) unreacted(ctx context.Context, x connectors.Reaction, means p
 }
 
 // find returns what the message of a reaction belongs to: one that claybot sent, one that
-// grows, and for a stop one that the same person wrote.
+// grows, and for a stop one that the same person wrote. A message whose send has not returned
+// yet is not known by its id. A stop and an approval wait for it, until the attempt is
+// sendingWait old: so a send that hangs holds up what comes after them once at most, however
+// many they are. A feedback has no effect then.
 func (r reactions) find(ctx context.Context, x connectors.Reaction, means profiles.Meaning) (to reactedTo, err error) {
-	sent, err := r.sentAs(ctx, x)
+	for {
+		began, err := r.sending(ctx, x) // before the look, so that no receipt is stored between them
+		if err != nil {
+			return to, err
+		}
+		to, known, err := r.look(ctx, x, means)
+		if err != nil || known || began == 0 {
+			return to, err
+		}
+		acts := means == profiles.MeansStop || means == profiles.MeansApprove
+		if age := time.Since(began.Time()); !acts || age < -sendingWait || age >= sendingWait { // clocks of members may differ
+			r.log.Debug("a reaction has no effect: its message is unknown while another is being sent",
+				"connector", x.Connector, "channel", x.ChannelID, "message", x.Message, "means", means)
+			return to, nil
+		}
+		claybot.Sleep(ctx, sendingPause)
+		if ctx.Err() != nil {
+			return to, context.Cause(ctx)
+		}
+	}
+}
+
+// sendingWait is how old an attempt to send may be for which a reaction waits, sendingPause how
+// often it looks.
+const (
+	sendingWait  = 2 * time.Second
+	sendingPause = 100 * time.Millisecond
+)
+
+// look is find for what is known now; known is false if the message may be one whose send has
+// not returned.
+func (r reactions) look(ctx context.Context, x connectors.Reaction, means profiles.Meaning) (to reactedTo, known bool, err error) {
+	sent, err := r.sent.SentAs(ctx, claybot.Route{Connector: x.Connector, ChannelID: x.ChannelID}.Dest(), x.Message)
 	if err != nil {
-		return to, err
+		return to, false, err
 	}
 	for _, o := range sent {
 		to.run = cmp.Or(to.run, o.Run)
@@ -154,41 +191,27 @@ func (r reactions) find(ctx context.Context, x connectors.Reaction, means profil
 		}
 	}
 	if len(sent) > 0 {
-		return to, nil
+		return to, true, nil
 	}
-	if to.run, err = r.growing(ctx, x); err != nil || to.run != "" || means != profiles.MeansStop || x.Of == "" {
-		return to, err
+	if to.run, err = r.growing(ctx, x); err != nil || to.run != "" || x.Of == "" {
+		return to, to.run != "", err
 	}
-	to.run, err = r.startedBy(ctx, x)
-	return to, err
+	ids, err := r.receipts.FindMessages(ctx, string(x.Of))
+	if err == nil && means == profiles.MeansStop {
+		to.run, err = r.startedBy(ctx, x, ids)
+	}
+	return to, len(ids) > 0, err
 }
 
-// sentAs returns what claybot sent as the message of a reaction. A message whose send has not
-// returned yet is not known by its id: sentAs waits a little for that.
-func (r reactions) sentAs(ctx context.Context, x connectors.Reaction) ([]claybot.Outgoing, error) {
-	dest := claybot.Route{Connector: x.Connector, ChannelID: x.ChannelID}.Dest()
-	for waited := time.Duration(0); ; waited += sendingPause {
-		sent, err := r.sent.SentAs(ctx, dest, x.Message)
-		if err != nil || len(sent) > 0 || waited >= sendingWait {
-			return sent, err
-		}
-		open, err := r.sent.Unsent(ctx, dest, 0, 1)
-		if err != nil || len(open) == 0 || open[0].State != claybot.SendAttempted {
-			return nil, err
-		}
-		claybot.Sleep(ctx, sendingPause)
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
+// sending returns when the attempt began that sends a message to the channel of a reaction now;
+// 0 for none.
+func (r reactions) sending(ctx context.Context, x connectors.Reaction) (claybot.Time, error) {
+	open, err := r.sent.Unsent(ctx, claybot.Route{Connector: x.Connector, ChannelID: x.ChannelID}.Dest(), 0, 1)
+	if err != nil || len(open) == 0 || open[0].State != claybot.SendAttempted {
+		return 0, err
 	}
+	return open[0].Tried, nil
 }
-
-// sendingWait is how long a reaction waits for the end of a send, sendingPause how often it
-// looks.
-const (
-	sendingWait  = 5 * time.Second
-	sendingPause = 100 * time.Millisecond
-)
 
 // growing returns the run whose answer grows in the message of a reaction; empty for none.
 func (r reactions) growing(ctx context.Context, x connectors.Reaction) (claybot.RunID, error) {
@@ -211,13 +234,9 @@ func (r reactions) growing(ctx context.Context, x connectors.Reaction) (claybot.
 	return "", nil
 }
 
-// startedBy returns the run that has the message of a reaction, if the same person wrote it
-// there; empty for none.
-func (r reactions) startedBy(ctx context.Context, x connectors.Reaction) (claybot.RunID, error) {
-	ids, err := r.receipts.FindMessages(ctx, string(x.Of))
-	if err != nil {
-		return "", err
-	}
+// startedBy returns the run that has one of these messages, if the person of a reaction wrote
+// it there; empty for none.
+func (r reactions) startedBy(ctx context.Context, x connectors.Reaction, ids []claybot.MessageID) (claybot.RunID, error) {
 	for _, id := range slices.Backward(ids) {
 		was, err := r.receipts.Receipt(ctx, id)
 		if err = unlessGone(err); err != nil {

@@ -278,23 +278,67 @@ func TestReactionCrash(t *testing.T) {
 	}
 }
 
-// A person who reacts before the platform has said which message it made is heard as well.
+// A person who approves before the platform has said which message it made is heard as well.
 func TestReactionOvertakesReceipt(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
 		r.profile.Reactions = reacting
-		r.chat.judge = func(claybot.Outgoing) verdict { time.Sleep(3 * time.Second); return verdict{} }
+		r.chat.judge = func(o claybot.Outgoing) verdict {
+			if o.Question != nil {
+				time.Sleep(3 * sendingWait / 4)
+			}
+			return verdict{}
+		}
+		r.approving()
+		asked := fmt.Sprint("p", len(r.chat.sent())+1)
+		qs := r.asksFor(bob, "pay", payment("Pay?", "chat/bob"))
+		time.Sleep(time.Second)
+		r.react(emoji(bob, asked, "✅"))
+		after(time.Second)
+		q, err := r.system.Questions.Answers.Question(r.Context(), qs["Pay?"].ID)
+		if err != nil || q.Answer == nil || q.Answer.By != "chat/bob" {
+			t.Errorf("the question is %+v, %v", q.Answer, err)
+		}
+	})
+}
+
+// sendingWait is how long reactions to unknown messages wait for one attempt to send.
+const sendingWait = 2 * time.Second
+
+// A send that hangs does not hold up what comes after reactions to other messages, however
+// many they are: a feedback waits for nothing, and all others wait once together.
+func TestReactionsWhileSendHangs(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.profile.Reactions = reacting
 		r.start()
 		r.say("hi")
+		r.wants("re: hi")
+		r.chat.judge = func(claybot.Outgoing) verdict { time.Sleep(time.Minute); return verdict{} }
+		r.say("hang")
 		after(time.Second)
-		r.react(emoji(ann, "p1", "👍"))
+		mine := emoji(ann, "m1", "🛑")
+		mine.Of = "hi"
+		for _, tt := range []struct {
+			name string
+			all  []connectors.Reaction
+			most time.Duration
+		}{
+			{"feedback", []connectors.Reaction{emoji(ann, "p9", "👍"), emoji(ann, "p8", "👎"), emoji(ann, "p1", "👍")}, 0},
+			{"on a message of a person", []connectors.Reaction{mine}, 0},
+			{"stops and approvals", []connectors.Reaction{emoji(ann, "p9", "🛑"), emoji(ann, "p9", "✅"), emoji(ann, "p8", "🛑")}, sendingWait},
+			{"later ones", []connectors.Reaction{emoji(ann, "p9", "🛑"), emoji(ann, "p9", "✅")}, 0},
+		} {
+			began := time.Now()
+			for _, x := range tt.all {
+				r.react(x)
+				if took := time.Since(began); took > tt.most {
+					t.Fatalf("%s: they waited %s", tt.name, took)
+				}
+			}
+		}
 		if got, want := r.votes("hi"), "chat/ann 👍 up on p1"; got != want {
 			t.Errorf("the feedback is %q, want %q", got, want)
-		}
-		began := time.Now()
-		r.react(emoji(ann, "p9", "👍"))
-		if took := time.Since(began); took > 0 {
-			t.Errorf("a reaction to an unknown message waited %s", took)
 		}
 	})
 }
