@@ -2,6 +2,7 @@ package agentsystem_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -31,17 +32,75 @@ func (r *rig) openQuestions() (open []claybot.Question) {
 
 // paying makes the agents of a rig pay, which needs approval, when they read a text.
 func (r *rig) paying(text string, rules react.Rules) {
-	r.line = platforms[0].line
-	set := r.bench.set(r.T)
 	rules.Ask = []string{"pay"}
+	r.calling(text, rules, claybot.ToolCall{ID: "c1", Name: "pay", Args: "{}"})
+}
+
+// calling makes the agents of a rig make a call when they read a text.
+func (r *rig) calling(text string, rules react.Rules, call claybot.ToolCall, more ...tools.Tool) {
+	r.line = platforms[0].line
+	set := r.bench.set(r.T, more...)
 	r.engine = &react.Loop{
 		Model:   func(claybot.Agent) llm.Model { return r.mind },
 		Tools:   func(claybot.Agent) *tools.Set { return set },
 		Approve: func(claybot.Agent) react.Rules { return rules },
 	}
-	r.mind.plan(text, llmtest.Use(claybot.ToolCall{ID: "c1", Name: "pay", Args: "{}"}), llmtest.Say("ended"))
+	r.mind.plan(text, llmtest.Use(call), llmtest.Say("ended"))
 }
 
+// A call of a shared agent that discloses something asks the member whose message its run
+// answers; where it answers none, the call is refused at once.
+func TestSharedDisclosures(t *testing.T) {
+	t.Parallel()
+	for _, who := range []string{"ann", ""} {
+		t.Run(who, func(t *testing.T) {
+			t.Parallel()
+			sharing(t, func(r *rig) {
+				published := 0
+				publish := tools.New(tools.Spec{
+					Tool: llm.Tool{Name: "publish", Description: "publish"}, Effect: tools.Once,
+					Discloses: func(ctx context.Context, env tools.Env, _ json.RawMessage) *tools.Disclosure {
+						return r.system.Subagents.Directory.DisclosesNotes(ctx, env, true)
+					},
+				}, func(context.Context, tools.Env, struct{}) (tools.Result, error) {
+					published++
+					return tools.Result{Text: "published"}, nil
+				})
+				r.calling("go", react.Rules{}, claybot.ToolCall{ID: "c1", Name: "publish", Args: "{}"}, publish)
+				r.start()
+				r.inRoom(by("bob", "hi", "hi"))
+				synctest.Wait()
+				want := 0
+				if who != "" {
+					want = 1
+					r.inRoom(by(who, "m", "go"))
+				} else {
+					r.post(everyone, claybot.AgentMessage{ID: "m", Type: claybot.MessageSystem, Kind: claybot.KindReminder, Text: "go"})
+				}
+				after(time.Minute)
+				open := r.openQuestions()
+				if len(open) != want {
+					r.Fatalf("open are %+v", open)
+				}
+				for _, q := range open {
+					if got := r.press(claybot.User("chat", "room", "bob"), q.ID, "approve"); got != refusal {
+						r.Errorf("bob is told %+v", got)
+					}
+					if got := r.press(claybot.User("chat", "room", who), q.ID, "approve"); !got.OK {
+						r.Errorf("%s is told %+v", who, got)
+					}
+				}
+				after(time.Minute)
+				if got := r.state("m"); got != claybot.RunSucceeded || published != want {
+					r.Errorf("the run is %s, it published %d times", got, published)
+				}
+			})
+		})
+	}
+}
+
+// Who loses access loses the work of the subagents that their runs started as well, and what
+// A run of a shared agent that waits for an extension waits for the budget of the member
 // A run of a shared agent that no message of a member began has no person to ask: its calls
 // are refused at once, unless approvers are configured, and the group goes on.
 func TestSharedRunsOfNoMember(t *testing.T) {

@@ -82,6 +82,18 @@ type Files interface {
 // Owner is Work.Owner.
 func (t *Turn) Owner() string { return Work{Agent: t.Agent, Messages: t.Messages}.Owner() }
 
+// Speakers are those who decide about what is owners': for the group of a shared agent, the
+// member for whom the run works, see Owner.
+func (t *Turn) Speakers(owners []string) []string {
+	all := slices.Clone(owners)
+	for i, owner := range all {
+		if t.Agent.Descriptor.Shared() && owner == t.Agent.Descriptor.OwnerID() {
+			all[i] = t.Owner()
+		}
+	}
+	return all
+}
+
 // Emit is Journal.Emit.
 func (t *Turn) Emit(ctx context.Context, now bool, ev ...claybot.Event) error {
 	if t.Journal == nil {

@@ -90,7 +90,7 @@ func (may *permissions) decide(s *state, p Policy, spec tools.Spec, st Step) too
 	ctx, cancel := context.WithTimeout(context.Background(), disclosureTime)
 	defer cancel()
 	d := may.cfg.rules(s, p).Decide(ctx, env, spec, call, s.Turn.History)
-	if slices.ContainsFunc(d.Owners, func(owner string) bool { return !may.approvers(s, p).May(owner) }) {
+	if slices.ContainsFunc(s.Turn.Speakers(d.Owners), func(owner string) bool { return !may.approvers(s, p).May(owner) }) {
 		return tools.Decision{Verdict: tools.Refuse, Why: d.Why + ", and the person whose that is does not approve the steps of this plan"}
 	}
 	return d

@@ -105,7 +105,7 @@ func (p *approvals) consent(ctx context.Context, call pending, d tools.Decision)
 	if p.turn.Reader == nil {
 		return a, unreachable, nil, nil
 	}
-	who := p.approvers(d.Owners)
+	who := p.approvers(p.turn.Speakers(d.Owners))
 	for round := 1; needed || round == 1; round++ {
 		if round > who.Need+a.edits+1 || a.edits > maxEdits {
 			return a, notApproved + ": too few people agreed on the same action", nil, nil
