@@ -3,6 +3,7 @@ package agentsystem_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
 	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/tools/ask"
 )
 
 // openQuestions are those of the shared agent.
@@ -97,6 +99,43 @@ func TestSharedDisclosures(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A member does not permit a shared agent something for all members; approvers do.
+func TestSharedPermissions(t *testing.T) {
+	t.Parallel()
+	for _, approvers := range [][]string{nil, {"chat/bob"}} {
+		sharing(t, func(r *rig) {
+			call := with(tools.RequestPermission, obj{"permission": "@web", "reason": "news"})
+			call.ID = "c1"
+			r.calling("go", react.Rules{Approvers: approvers}, call, ask.RequestPermission(permitting{r}))
+			r.start()
+			r.inRoom(by("ann", "m", "go"))
+			after(time.Minute)
+			open := r.openQuestions()
+			if len(open) != len(approvers) {
+				r.Fatalf("open are %+v", open)
+			}
+			for _, q := range open {
+				if !slices.Equal(q.Approvers, approvers) {
+					r.Errorf("%q are asked", q.Approvers)
+				}
+				r.press(claybot.User("chat", "room", "bob"), q.ID, "deny")
+			}
+			after(time.Minute)
+			got := r.result(everyone, tools.RequestPermission).Text
+			if want := "no member decides alone"; strings.Contains(got, want) != (approvers == nil) || !strings.HasPrefix(got, "not approved") {
+				r.Errorf("%q: the agent reads %q", approvers, got)
+			}
+		})
+	}
+}
+
+// permitting grants rights in the system that runs.
+type permitting struct{ r *rig }
+
+func (p permitting) Grant(ctx context.Context, id claybot.AgentID, right string) error {
+	return p.r.system.Profiles.Grant(ctx, id, right)
 }
 
 // Who loses access loses the work of the subagents that their runs started as well, and what

@@ -84,6 +84,8 @@ func (r Rules) Decide(ctx context.Context, env Env, spec Spec, call claybot.Tool
 	switch {
 	case verdict == Refuse:
 		return Decision{Verdict: Refuse, Why: whyRefused(env, spec)}
+	case spec.Class == Authority && env.Agent.Descriptor.Shared() && len(r.Approvers) == 0:
+		return Decision{Verdict: Refuse, Why: "it changes rights or settings for all members of this group, which no member decides alone; an operator can change them, or configure approvers"}
 	case spec.Class == Authority:
 		return Decision{Verdict: Ask, Why: env.Say.say("it changes rights or settings")}
 	case when == ConfirmNever:
