@@ -139,6 +139,55 @@ func (p permitting) Grant(ctx context.Context, id claybot.AgentID, right string)
 }
 
 // Who loses access loses the work of the subagents that their runs started as well, and what
+// those report; those of others go on.
+func TestRevokeMemberOfSharedSubagents(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		user    string
+		outside bool
+		want    claybot.RunState
+	}{
+		{"their subagent", "T2/eve", true, claybot.RunCanceled},
+		{"another subagent", "ann", false, claybot.RunSucceeded},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			pairing(t, func(r *rig) {
+				r.profile.Shared = true
+				r.mind.plan("begin", startAll(true, "dig"), llmtest.Say("started"))
+				r.mind.plan("dig", startAll(true, "mine"), llmtest.Say("dug"))
+				r.mind.hold("mine", time.Hour)
+				r.start()
+				for _, id := range []string{"room", "T2/eve"} {
+					if err := r.system.People.Allow(r.Context(), "chat", id); err != nil {
+						r.Fatal(err)
+					}
+				}
+				m := by(tt.user, "m", "begin")
+				m.From.Outsider = tt.outside
+				r.inRoom(m)
+				synctest.Wait()
+				child := r.children(everyone)[0]
+				if err := r.system.Control.Revoke(r.Context(), "chat", "T2/eve"); err != nil {
+					r.Fatal(err)
+				}
+				after(3 * time.Hour)
+				below, err := r.db.Children(r.Context(), child.ID)
+				if err != nil || len(below) != 1 {
+					r.Fatalf("below are %+v, %v", below, err)
+				}
+				run := r.receipt(claybot.MessageID("task/" + below[0].Descriptor.UID)).Run
+				if run == nil || run.State != tt.want {
+					r.Errorf("the run is %+v, want %s", run, tt.want)
+				}
+				if got := r.systemTexts(child.ID, claybot.KindResult); len(got) > 0 == tt.outside {
+					r.Errorf("the parent reads %q", got)
+				}
+			})
+		})
+	}
+}
+
 // A run of a shared agent that waits for an extension waits for the budget of the member
 // A run of a shared agent that no message of a member began has no person to ask: its calls
 // are refused at once, unless approvers are configured, and the group goes on.
