@@ -195,7 +195,7 @@ func (a *assembly) makeControl() {
 	s.Control = &Control{
 		Undo: a.intake.undo, Attachments: files,
 		budgets: budgets.Config{
-			Agents: a.Index, Questions: a.Asked, Members: a.Members, Runs: limitedRuns{a.work, s.Questions.Ledger}, People: s.People,
+			Agents: a.Index, Questions: a.Asked, Members: a.Members, Runs: limitedRuns{a.work, s.Questions.Ledger, a.Runs, a.Inbox, a.Index}, People: s.People,
 			Profile: func(d claybot.Descriptor) string { return a.Profile(d).Name }, Consoles: people.OperatorConsoles, Zone: a.Zone,
 			Stopped: s.supervisor.alarms.spent, NewID: runs.NewID, Log: a.Log,
 		},

@@ -11,10 +11,12 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/budgets"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/tools/ask"
 )
@@ -189,6 +191,41 @@ func TestRevokeMemberOfSharedSubagents(t *testing.T) {
 }
 
 // A run of a shared agent that waits for an extension waits for the budget of the member
+// whose message it answers, also while no process works on it.
+func TestSharedExtension(t *testing.T) {
+	t.Parallel()
+	banking(t, talks(100), func(b *bank) {
+		b.profile.Shared = true
+		b.start()
+		b.inRoom(by("bob", "hi", "hi"))
+		synctest.Wait()
+		b.rules = []budgets.Rule{{Per: budgets.PerOwner, Every: budgets.EveryMonth, Unit: storage.UnitMicroUSD, Limit: 3000, Hard: true}}
+		b.inRoom(by("ann", "m", "hello"))
+		synctest.Wait()
+		asked := b.open()
+		if len(asked) != 1 || asked[0].Question.Person != "chat/ann" {
+			b.Fatalf("asked are %+v; people see %q", asked, b.chat.seen())
+		}
+		for range 3 {
+			if err := b.paying().Recheck(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			after(10 * time.Minute)
+		}
+		if got := b.open(); len(got) != 1 || got[0].ID != asked[0].ID {
+			b.Errorf("asked again: %+v", got)
+		}
+		b.rules[0].Limit = 1 << 40
+		if err := b.paying().Recheck(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		after(time.Minute)
+		if got := b.state("m"); got != claybot.RunSucceeded {
+			b.Errorf("with another limit the run is %s", got)
+		}
+	})
+}
+
 // A run of a shared agent that no message of a member began has no person to ask: its calls
 // are refused at once, unless approvers are configured, and the group goes on.
 func TestSharedRunsOfNoMember(t *testing.T) {

@@ -51,9 +51,9 @@ type Runs interface {
 	// Root returns the run that began the chain of subagents to which a run belongs,
 	// and the run itself where it belongs to none.
 	Root(run claybot.RunID) claybot.RunID
-	// Owner returns the person for whom a run works, in the form of Descriptor.OwnerID;
-	// empty where this process does not work on it.
-	Owner(run claybot.RunID) string
+	// Owner returns the person for whom a run and its subagents work, in the form of
+	// Descriptor.OwnerID; empty where the run has ended or is unknown.
+	Owner(ctx context.Context, run claybot.RunID) (string, error)
 	// Resume gives a paused run an answer to its question. Only the first answer to a
 	// question counts.
 	Resume(ctx context.Context, agent claybot.AgentID, run claybot.RunID, a claybot.Answer) error

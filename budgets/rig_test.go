@@ -150,8 +150,8 @@ func (r *rig) Notify(_ context.Context, owner, key string, say func(texts.Voice)
 // runsAlone are runs that no other run began.
 type runsAlone struct{}
 
-func (runsAlone) Root(run claybot.RunID) claybot.RunID { return run }
-func (runsAlone) Owner(claybot.RunID) string           { return "" }
+func (runsAlone) Root(run claybot.RunID) claybot.RunID                 { return run }
+func (runsAlone) Owner(context.Context, claybot.RunID) (string, error) { return "", nil }
 func (runsAlone) Resume(context.Context, claybot.AgentID, claybot.RunID, claybot.Answer) error {
 	return nil
 }

@@ -148,7 +148,9 @@ func (l *Limiter) levels(ctx context.Context, c llm.Charge) (applicable, error) 
 	}
 	run := l.cfg.Runs.Root(c.Run)
 	if who.root.Shared() {
-		who.person = l.cfg.Runs.Owner(run)
+		if who.person, err = l.cfg.Runs.Owner(ctx, run); err != nil {
+			return applicable{}, err
+		}
 	}
 	now := l.now()
 	on := applicable{names: make(map[string]string), given: make(map[string]bool), payer: who}
