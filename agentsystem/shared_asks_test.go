@@ -140,6 +140,41 @@ func (p permitting) Grant(ctx context.Context, id claybot.AgentID, right string)
 	return p.r.system.Profiles.Grant(ctx, id, right)
 }
 
+// Each member who writes while the shared agent waits reads once for what it waits.
+func TestSharedPendingNotices(t *testing.T) {
+	t.Parallel()
+	for _, who := range []string{"ann", ""} {
+		sharing(t, func(r *rig) {
+			r.paying("go", react.Rules{Approvers: []string{"chat/boss"}})
+			r.start()
+			r.inRoom(by("ann", "hi", "hi"))
+			synctest.Wait()
+			want := "another person in this group has an open request"
+			if who != "" {
+				r.inRoom(by(who, "m", "go"))
+			} else {
+				want = "I'm working on a task of this group, which waits for the approval of chat/boss"
+				r.post(everyone, claybot.AgentMessage{ID: "m", Type: claybot.MessageSystem, Kind: claybot.KindReminder, Text: "go"})
+			}
+			after(time.Minute)
+			for _, m := range []string{"bob 1", "eve 1", "bob 2"} {
+				user, _, _ := strings.Cut(m, " ")
+				r.inRoom(by(user, m, m))
+				after(time.Minute)
+			}
+			var told []string
+			for _, p := range r.chat.posts {
+				if strings.Contains(p.out.Text, want) {
+					told = append(told, p.out.Route.UserID)
+				}
+			}
+			if !slices.Equal(told, []string{"bob", "eve"}) {
+				r.Errorf("%q have read %q; people see %q", told, want, r.chat.seen())
+			}
+		})
+	}
+}
+
 // Who loses access loses the work of the subagents that their runs started as well, and what
 // those report; those of others go on.
 func TestRevokeMemberOfSharedSubagents(t *testing.T) {

@@ -170,7 +170,7 @@ func (n *Notices) replaced(ctx context.Context, q claybot.Question, end string, 
 }
 
 // Pending adds a notice to a message that has to wait behind an open question, once for
-// each question. The notice commits together with the message. When the question cannot be
+// each question and, of a shared agent, each member. The notice commits together with the message. When the question cannot be
 // read, the message has no notice.
 func (n *Notices) Pending(ctx context.Context, agent claybot.Agent, p *storage.Posting) {
 	if p.Skip != "" || p.Message.Type != claybot.MessageUser || !agent.Descriptor.Foreground() {
@@ -184,9 +184,13 @@ func (n *Notices) Pending(ctx context.Context, agent claybot.Agent, p *storage.P
 	if !ok {
 		return
 	}
-	out := n.sender.Compose(delivery.ReplyTo(agent, p.Message, claybot.OutgoingNotice), texts.Of(ctx).Pending(q, agent.Descriptor.Connector, n.respondents.May(q, agent.Descriptor, p.Message.Speaker(agent.Descriptor))))
+	by, id := p.Message.Speaker(agent.Descriptor), "pending/"+q.ID
+	if agent.Descriptor.Shared() {
+		id += "/" + by
+	}
+	out := n.sender.Compose(delivery.ReplyTo(agent, p.Message, claybot.OutgoingNotice), texts.Of(ctx).Pending(q, agent.Descriptor.Connector, n.respondents.May(q, agent.Descriptor, by)))
 	for i := range out {
-		out[i].ID = fmt.Sprintf("pending/%s/%d", q.ID, i+1)
+		out[i].ID = fmt.Sprintf("%s/%d", id, i+1)
 	}
 	p.Replies = append(p.Replies, out...)
 }

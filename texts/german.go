@@ -219,6 +219,7 @@ var german = map[string]string{
 	"Your message has %d characters; I can read up to %d at once. Please send it in parts.":                  "Deine Nachricht hat %d Zeichen; auf einmal kann ich bis zu %d lesen. Bitte schick sie in Teilen.",
 	"Your message has no text that I can read.":                                                              "Deine Nachricht hat keinen Text, den ich lesen kann.",
 	"Your message has to wait because I need an answer first: **%s**":                                        "Deine Nachricht muss warten, weil ich zuerst eine Antwort brauche: **%s**",
+	"Your message has to wait because I'm working on a task of this group, which waits for %s.":              "Deine Nachricht muss warten, weil ich an einer Aufgabe dieser Gruppe arbeite, die auf etwas wartet: auf %s.",
 	"Your message has to wait because another person in this group has an open request, which waits for %s.": "Deine Nachricht muss warten, weil jemand anderes in dieser Gruppe einen offenen Auftrag hat, der auf etwas wartet: auf %s.",
 	"Your message has to wait because your earlier request is waiting for %s.":                               "Deine Nachricht muss warten, weil dein früherer Auftrag wartet: auf %s.",
 	"Your message has to wait for %s. I'll start on it as soon as that is decided.":                          "Deine Nachricht muss warten: auf %s. Ich beginne damit, sobald das entschieden ist.",

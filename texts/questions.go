@@ -322,6 +322,9 @@ func (v Voice) Pending(q claybot.Question, connector string, own bool) string {
 	if _, budget := runs.BudgetAskOf(q); budget {
 		return v.Say("Your message has to wait for %s. I'll start on it as soon as that is decided.", what) + rest
 	}
+	if _, group := claybot.SharedPlace(q.Person); group { // no member began the run
+		return v.Say("Your message has to wait because I'm working on a task of this group, which waits for %s.", what) + rest
+	}
 	if q.Person != "" { // of a shared agent, and not of the sender
 		return v.Say("Your message has to wait because another person in this group has an open request, which waits for %s.", what) + rest
 	}
