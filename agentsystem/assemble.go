@@ -147,7 +147,7 @@ func (a *assembly) makeAgents() {
 		connectors: make(map[string]connectors.Connector), held: make(map[string]*holding), holders: make(map[string]string),
 	}
 	s.windows.connectors = s.supervisor.All
-	s.Output = &Output{files: a.Agents, sender: s.deliverer, people: s.People, profiles: s.Profiles, index: a.Index, readers: s.Subagents.Directory.Readers, work: a.work, connector: a.connector, log: a.Log}
+	s.Output = &Output{files: a.Agents, sender: s.deliverer, outbox: a.Outbox, people: s.People, profiles: s.Profiles, index: a.Index, readers: s.Subagents.Directory.Readers, work: a.work, connector: a.connector, log: a.Log}
 }
 
 // makeOverview makes the read side.

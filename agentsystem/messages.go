@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
@@ -32,8 +33,16 @@ func (e noChatError) Error() string { return string(e) }
 const findTime = 10 * time.Second
 
 // SendMessage implements tools.Messages. The parts of the message have ids made of the call, so
-// a call that is made again sends nothing new.
+// a call that is made again sends nothing new, and succeeds although nothing could be sent there
+// any more.
 func (o *Output) SendMessage(ctx context.Context, env tools.Env, to, text string) (string, error) {
+	key := fmt.Sprintf("message/%s/%s", env.Run, env.CallID)
+	switch was, err := o.outbox.OutgoingByID(ctx, key+"/1"); {
+	case err == nil:
+		return was.Route.Connector + ":" + was.Route.ChannelID, nil
+	case !errors.Is(err, storage.ErrNotFound):
+		return "", fmt.Errorf("find out whether the message was sent before: %w", err)
+	}
 	found, err := o.chat(ctx, env, to)
 	if err != nil {
 		return "", err
@@ -49,7 +58,7 @@ func (o *Output) SendMessage(ctx context.Context, env tools.Env, to, text string
 	}
 	err = o.sender.SendOnce(ctx, claybot.Outgoing{
 		Kind: claybot.OutgoingFile, Run: env.Run, Agent: env.Agent.ID, Message: o.work.Of(env.Run).Newest().ID, Route: r,
-	}, fmt.Sprintf("message/%s/%s", env.Run, env.CallID), claybot.Clean(text))
+	}, key, claybot.Clean(text))
 	if err != nil {
 		return "", fmt.Errorf("send the message: %w", err)
 	}

@@ -109,6 +109,14 @@ func TestSendMessageOnce(t *testing.T) {
 			r.crash()
 			r.start()
 		}
+		r.profile.SendTo = nil // the message is out, whatever holds for later ones
+		if got, err := r.system.Output.SendMessage(r.Context(), env, "chat:-200", "CANARY"); got != "chat:-200" || err != nil {
+			t.Errorf("the call that is made again says %q, %v", got, err)
+		}
+		env.CallID = "c2"
+		if _, err := r.system.Output.SendMessage(r.Context(), env, "chat:-200", "CANARY"); err == nil {
+			t.Error("a message was sent to a chat that is listed no more")
+		}
 		after(time.Hour)
 		if n := r.copies()["message/r1/c1/1"]; n < 1 || n > 2 { // the second is marked: the first attempt died in between
 			t.Errorf("%d messages", n)

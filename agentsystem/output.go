@@ -41,6 +41,7 @@ const (
 type Output struct {
 	files     storage.Files
 	sender    *delivery.Deliverer
+	outbox    storage.Outbox
 	people    *people.Directory
 	profiles  *profiles.Profiles
 	index     Index
