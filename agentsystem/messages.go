@@ -1,6 +1,7 @@
 package agentsystem
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,7 +114,11 @@ func (o *Output) chat(ctx context.Context, env tools.Env, to string) (chatFound,
 	if may.Routes != nil && !slices.Contains(may.Routes, to) {
 		return chatFound{}, refused
 	}
-	if found, ok, err := o.ownChat(ctx, env.Agent.Descriptor, connector, channel); ok || err != nil {
+	found, ok, err := o.ownChat(ctx, env.Agent.Descriptor, connector, channel)
+	if ok && found.readers.Place != "" && slices.Contains(listed, to) { // the channel, not a thread of it
+		found.route = claybot.Route{Connector: connector, ChannelID: channel}
+	}
+	if ok || err != nil {
 		return found, err
 	}
 	if !slices.Contains(listed, to) {
@@ -122,7 +127,8 @@ func (o *Output) chat(ctx context.Context, env tools.Env, to string) (chatFound,
 	return o.listedChat(ctx, connector, channel)
 }
 
-// ownChat finds a conversation of the person of d.
+// ownChat finds the conversation of the person of d in a channel: of several, such as those of
+// threads, the one that the person wrote in last.
 func (o *Output) ownChat(ctx context.Context, d claybot.Descriptor, connector, channel string) (chatFound, bool, error) {
 	if d.OwnerID() == "" {
 		return chatFound{}, false, nil
@@ -132,6 +138,7 @@ func (o *Output) ownChat(ctx context.Context, d claybot.Descriptor, connector, c
 		return chatFound{}, false, fmt.Errorf("find the agents of a channel: %w", err)
 	}
 	ids := o.people.Identities(d.OwnerID())
+	slices.SortStableFunc(there, func(a, b storage.IndexEntry) int { return cmp.Compare(b.LastUserAt, a.LastUserAt) })
 	for _, e := range there {
 		if !slices.Contains(ids, e.Descriptor.OwnerID()) || o.people.Program(e.Descriptor) || !o.people.MayWrite(e.Descriptor) {
 			continue

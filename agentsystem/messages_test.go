@@ -123,3 +123,44 @@ func TestSendMessageOnce(t *testing.T) {
 		}
 	})
 }
+
+// In a channel with several threads of the person, a message goes where they wrote last; in a
+// channel that the operator lists, to the channel itself.
+func TestSendMessageAmongThreads(t *testing.T) {
+	t.Parallel()
+	for listed, want := range map[string]string{"": "t3", "chat:-100": ""} {
+		t.Run(listed, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(r *rig) {
+				r.instances, r.profile.SendTo = map[string]string{"chat": "telegram"}, []string{"gone:1", listed}
+				r.start()
+				direct := claybot.User("chat", "ann", "ann")
+				r.post(direct, msg("hello", "hello"))
+				for _, thread := range []string{"t1", "t2", "t3", "t2", "t1", "t3"} {
+					d := claybot.User("chat", "-100", "ann")
+					d.ThreadID = thread
+					m := msg(thread+claybot.Now().Time().String(), "hi")
+					m.Context = claybot.MessageContext{ThreadID: thread, Group: true}
+					r.post(d, m)
+					after(time.Minute)
+				}
+				a, err := r.agents.Agent(r.Context(), r.agent(direct))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := r.system.Output.SendMessage(r.Context(), tools.Env{Agent: a, Run: "r1", CallID: "c1"}, "chat:-100", "CANARY"); err != nil {
+					t.Fatal(err)
+				}
+				after(time.Minute)
+				for _, s := range r.chat.sent() {
+					if got := s.out.Route.ThreadID; s.out.Text == "CANARY" && got != want {
+						t.Errorf("the message is in thread %q, want %q", got, want)
+					}
+				}
+				if n := r.copies()["message/r1/c1/1"]; n != 1 {
+					t.Errorf("%d messages", n)
+				}
+			})
+		})
+	}
+}
