@@ -117,12 +117,19 @@ func parseRoute(in platforms.Instances, s string) (string, error) {
 	return p.Name + "/" + channel, err
 }
 
-// parseChat reads a chat that agents may write into, connector:channel.
+// parseChat reads a chat that agents may write into, connector:channel. The ids of
+// conversations on the page and in a terminal are no more than names, which the login that
+// made them has and others may have, too.
 func parseChat(in platforms.Instances, s string) (string, error) {
 	route, err := parseRoute(in, s)
 	connector, channel, _ := strings.Cut(route, "/")
-	if err == nil && in.Type(connector) == platforms.Webhook {
+	p, _ := in.Of(connector)
+	switch {
+	case err != nil:
+	case in.Type(connector) == platforms.Webhook:
 		err = fmt.Errorf("%s is a webhook, which takes no messages of its own", quote(s))
+	case p.Listed.Looks == nil:
+		err = fmt.Errorf("%s is a conversation of the page or a terminal, which agents cannot write into; list a chat of Telegram or Slack", quote(s))
 	}
 	return connector + ":" + channel, err
 }

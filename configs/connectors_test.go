@@ -219,3 +219,21 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("hosts %v, address %s", c.HTTP.Hosts, c.HTTP.PublicURL)
 	}
 }
+
+// Agents write into chats of Telegram and Slack: ids of the page and of terminals are names that
+// several logins can have.
+func TestSendTo(t *testing.T) {
+	for to, want := range map[string]string{
+		"telegram:-100":     "",
+		"slack/T012/C012":   "",
+		"web:ann":           "web:ann is a conversation of the page or a terminal, which agents cannot write into",
+		"terminal:terminal": "terminal:terminal is a conversation of the page or a terminal",
+		"ci:nightly":        "ci:nightly is a webhook, which takes no messages of its own",
+	} {
+		c, warnings := load(t, "connectors: {ci: {type: webhook, secret: env:S}}\nagents: {default: {send_to: ['"+to+"', 'telegram:1001']}}\n", map[string]string{"S": "whsec_" + strings.Repeat("A", 44)})
+		got := c.Profile(claybot.User("telegram", "1001", "1001")).SendTo
+		if want == "" && (len(warnings) > 0 || len(got) != 2) || want != "" && (len(warnings) != 1 || !strings.Contains(strings.ReplaceAll(warnings[0].String(), `"`, ""), want) || len(got) == 2) {
+			t.Errorf("%s: %v, warnings %v", to, got, warnings)
+		}
+	}
+}
