@@ -88,7 +88,8 @@ func (o *Output) Tells(ctx context.Context, env tools.Env, to string) *tools.Dis
 	if !o.people.Discloses(mine, found.readers) {
 		return nil
 	}
-	return &tools.Disclosure{Owners: []string{mine.Owner}, Text: texts.Of(ctx).Discloses(texts.OfConversation, mine, found.readers)}
+	program := o.people.Program(env.Agent.Descriptor) && mine.Owner == env.Agent.Descriptor.OwnerID()
+	return &tools.Disclosure{Owners: []string{mine.Owner}, Program: program, Text: texts.Of(ctx).Discloses(texts.OfConversation, mine, found.readers)}
 }
 
 // chat finds a chat that an agent may write into: where its run answers, another conversation of

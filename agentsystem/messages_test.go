@@ -164,3 +164,25 @@ func TestSendMessageAmongThreads(t *testing.T) {
 		})
 	}
 }
+
+// What a webhook told its agent belongs to a program, so the approvers of the rules decide
+// whether others read it.
+func TestSendMessageOfProgram(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.instances = map[string]string{"ci": "webhook", "chat": "telegram"}
+		r.profile.SendTo = []string{"chat:-200"}
+		r.start()
+		for d, want := range map[claybot.Descriptor]bool{claybot.User("ci", "nightly", "ci"): true, claybot.User("chat", "ann", "ann"): false} {
+			r.post(d, msg("hello "+d.UserID, "hello"))
+			synctest.Wait()
+			a, err := r.agents.Agent(r.Context(), r.agent(d))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := r.system.Output.Tells(r.Context(), tools.Env{Agent: a, Run: "r1", CallID: "c1"}, "chat:-200"); got == nil || got.Program != want || got.Owners[0] != d.OwnerID() {
+				t.Errorf("%s discloses %+v", d.OwnerID(), got)
+			}
+		}
+	})
+}

@@ -109,9 +109,11 @@ func (r Rules) Decide(ctx context.Context, env Env, spec Spec, call claybot.Tool
 
 // disclose decides about a call that discloses something. Its owner alone can approve
 // that: no rule of the operator lets it through, and where rules name other approvers, who
-// cannot speak for the owner, it is refused.
+// cannot speak for the owner, it is refused. Of a program, these approvers decide.
 func (r Rules) disclose(env Env, d Disclosure, spec Spec, call claybot.ToolCall, history []claybot.Record) Decision {
 	switch {
+	case d.Program && len(r.Approvers) > 0:
+		return Decision{Verdict: Ask, Why: d.Text}
 	case len(d.Owners) == 0 || slices.Contains(d.Owners, "") || r.Quorum > 1 || len(r.Approvers) > 0:
 		return Decision{Verdict: Refuse, Why: d.Text + ", and the person whose that is cannot be asked about this tool"}
 	case granted(history, spec, call, env.Tainted):

@@ -1,6 +1,7 @@
 package tools_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -320,4 +321,30 @@ func FuzzPermits(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What belongs to a program is for the approvers that rules name; what belongs to a person is
+// for that person alone.
+func TestDisclosureOfProgram(t *testing.T) {
+	named := tools.Rules{Approvers: []string{"telegram/7"}, Always: []string{"pass"}, Allow: []string{"pass"}}
+	for _, tt := range []struct {
+		name    string
+		rules   tools.Rules
+		program bool
+		want    tools.Verdict
+		owners  int
+	}{
+		{"a program, with approvers", named, true, tools.Ask, 0},
+		{"a program, without", tools.Rules{}, true, tools.Ask, 1},
+		{"a person, with approvers", named, false, tools.Refuse, 0},
+		{"a person, without", tools.Rules{}, false, tools.Ask, 1},
+	} {
+		spec := tools.Spec{Tool: llm.Tool{Name: "pass"}, Discloses: func(context.Context, tools.Env, json.RawMessage) *tools.Disclosure {
+			return &tools.Disclosure{Owners: []string{"ci/ci"}, Program: tt.program, Text: "all will know"}
+		}}
+		got := tt.rules.Decide(t.Context(), tools.Env{}, spec, claybot.ToolCall{ID: "a", Name: "pass", Args: "{}"}, nil)
+		if got.Verdict != tt.want || len(got.Owners) != tt.owners {
+			t.Errorf("%s: %+v", tt.name, got)
+		}
+	}
 }

@@ -136,6 +136,9 @@ type Disclosure struct {
 	// asked in this order, so whose texts the call contains comes first. Where one is empty,
 	// nobody can approve it.
 	Owners []string
+	// Program: the owner is a program, such as a webhook, which cannot approve anything. Where
+	// rules name approvers, they decide.
+	Program bool
 	// Text says who will be able to read what.
 	Text string
 }
