@@ -144,9 +144,8 @@ func (r *receiver) unreacted(ctx context.Context, x connectors.Reaction, means p
 
 // find returns what the message of a reaction belongs to: one that claybot sent, one that
 // grows, and for a stop one that the same person wrote. A message whose send has not returned
-// yet is not known by its id. A stop and an approval wait for it, until the attempt is
-// sendingWait old: so a send that hangs holds up what comes after them once at most, however
-// many they are. A feedback has no effect then.
+// yet is not known by its id. A reaction waits for it, until the attempt is sendingWait old: so
+// a send that hangs holds up what comes after reactions once at most, however many they are.
 func (r reactions) find(ctx context.Context, x connectors.Reaction, means profiles.Meaning) (to reactedTo, err error) {
 	for {
 		began, err := r.sending(ctx, x) // before the look, so that no receipt is stored between them
@@ -157,8 +156,7 @@ func (r reactions) find(ctx context.Context, x connectors.Reaction, means profil
 		if err != nil || known || began == 0 {
 			return to, err
 		}
-		acts := means == profiles.MeansStop || means == profiles.MeansApprove
-		if age := time.Since(began.Time()); !acts || age < -sendingWait || age >= sendingWait { // clocks of members may differ
+		if age := time.Since(began.Time()); age < -sendingWait || age >= sendingWait { // clocks of members may differ
 			r.log.Debug("a reaction has no effect: its message is unknown while another is being sent",
 				"connector", x.Connector, "channel", x.ChannelID, "message", x.Message, "means", means)
 			return to, nil

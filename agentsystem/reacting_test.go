@@ -306,7 +306,7 @@ func TestReactionOvertakesReceipt(t *testing.T) {
 const sendingWait = 2 * time.Second
 
 // A send that hangs does not hold up what comes after reactions to other messages, however
-// many they are: a feedback waits for nothing, and all others wait once together.
+// many they are: they wait once together, for the beginning of one attempt.
 func TestReactionsWhileSendHangs(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -324,10 +324,9 @@ func TestReactionsWhileSendHangs(t *testing.T) {
 			all  []connectors.Reaction
 			most time.Duration
 		}{
-			{"feedback", []connectors.Reaction{emoji(ann, "p9", "👍"), emoji(ann, "p8", "👎"), emoji(ann, "p1", "👍")}, 0},
-			{"on a message of a person", []connectors.Reaction{mine}, 0},
-			{"stops and approvals", []connectors.Reaction{emoji(ann, "p9", "🛑"), emoji(ann, "p9", "✅"), emoji(ann, "p8", "🛑")}, sendingWait},
-			{"later ones", []connectors.Reaction{emoji(ann, "p9", "🛑"), emoji(ann, "p9", "✅")}, 0},
+			{"on known messages", []connectors.Reaction{mine, emoji(ann, "p1", "👍")}, 0},
+			{"on others", []connectors.Reaction{emoji(ann, "p9", "👍"), emoji(ann, "p8", "👎"), emoji(ann, "p9", "🛑"), emoji(ann, "p9", "✅")}, sendingWait},
+			{"later ones", []connectors.Reaction{emoji(ann, "p7", "👍"), emoji(ann, "p9", "🛑"), emoji(ann, "p9", "✅")}, 0},
 		} {
 			began := time.Now()
 			for _, x := range tt.all {
