@@ -99,6 +99,7 @@ func TestFeedbackRefused(t *testing.T) {
 		r.profile.Reactions = reacting
 		r.start()
 		r.say("hi")
+		r.wants("re: hi")
 		hello := in("", "hello", "hello")
 		r.post(room, hello)
 		r.wants("re: hi", "re: hello")
