@@ -149,9 +149,10 @@ func (b *backfill) turn(ctx context.Context, in incoming) error {
 // hurry records that live messages of a channel no longer wait.
 func (b *backfill) hurry(channel string) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.hurried[channel] = true
-	if r := b.open[channel]; r != nil { // found in the meantime
+	r := b.open[channel] // found in the meantime
+	b.mu.Unlock()
+	if r != nil {
 		r.leave()
 	}
 }

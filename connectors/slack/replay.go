@@ -25,18 +25,18 @@ type replay struct {
 	done   chan struct{} // closed at the end
 	left   chan struct{} // closed when a live message goes first
 	once   sync.Once
-	turn   sync.Mutex // held while a message is posted
-	waited bool       // a live message waits; guarded by the lock of the backfill
+	turn   chan struct{} // has one element while a message is posted
+	waited bool          // a live message waits; guarded by the lock of the backfill
 }
 
 func newReplay(channel string, from time.Time, threads []string) *replay {
-	return &replay{channel: channel, from: from, threads: threads, done: make(chan struct{}), left: make(chan struct{})}
+	return &replay{channel: channel, from: from, threads: threads, done: make(chan struct{}), left: make(chan struct{}), turn: make(chan struct{}, 1)}
 }
 
 // leave lets live messages go first: once it has returned, nothing is posted.
 func (r *replay) leave() {
-	r.turn.Lock()
-	defer r.turn.Unlock()
+	r.turn <- struct{}{}
+	defer func() { <-r.turn }()
 	r.once.Do(func() { close(r.left) })
 }
 
@@ -84,8 +84,8 @@ func (b *backfill) replay(ctx context.Context, r *replay) error {
 func (b *backfill) repost(ctx context.Context, r *replay, in incoming) error {
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		err := func() error {
-			r.turn.Lock()
-			defer r.turn.Unlock()
+			r.turn <- struct{}{}
+			defer func() { <-r.turn }()
 			if r.abandoned() {
 				return errLeft
 			}
