@@ -125,8 +125,8 @@ func TestFeedbackRefused(t *testing.T) {
 	})
 }
 
-// A stop ends the run whose answer grows in the message, or that the message began. Nobody
-// else's emoji, no late one and no removed one ends a run.
+// A stop ends the run whose answer grows in the message, or that the message began. No
+// emoji of another person, no late one and no removed one ends a run.
 func TestStopByReaction(t *testing.T) {
 	t.Parallel()
 	for _, own := range []bool{false, true} {

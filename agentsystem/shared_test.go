@@ -246,7 +246,7 @@ func (r *rig) asksIn(user string, asked askedFor) claybot.Question {
 	return open[0].Question
 }
 
-// Named approvers decide, whoever asked.
+// Named approvers decide, independent of who asked.
 func TestSharedApprovers(t *testing.T) {
 	t.Parallel()
 	sharing(t, func(r *rig) {
