@@ -77,6 +77,7 @@ type (
 		Health healthCmd `cmd:"" name:"healthcheck" help:"Check that the daemon responds, for container probes; exit with 1 if it doesn't."`
 		Nodes  nodesCmd  `cmd:"" help:"List cluster members."`
 		Doctor doctorCmd `cmd:"" help:"Diagnose this installation; needs no running daemon."`
+		Slack  slackCmd  `cmd:"" help:"Set up a Slack app."`
 	}
 	messageCommands struct {
 		Agents  agentsCmd  `cmd:"" help:"List the agents of the running daemon; stop, reset or delete one."`

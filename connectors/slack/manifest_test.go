@@ -1,12 +1,17 @@
 package slack
 
 import (
+	"encoding/json"
 	"io"
+	"net/url"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -32,7 +37,7 @@ func TestDocsQuoteTheManifest(t *testing.T) {
 
 // Each scope that the app lacks is named at the start, and no other.
 func TestMissingScopes(t *testing.T) {
-	for _, missing := range append([]string{""}, scopes()...) {
+	for _, missing := range append([]string{""}, (App{}).scopes()...) {
 		inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
 			w.slack.Lack(missing, true)
 			w.start(t)
@@ -41,14 +46,14 @@ func TestMissingScopes(t *testing.T) {
 			if h.State != connectors.StateLive || (h.Err == "") != (missing == "") {
 				t.Errorf("without %q: %+v", missing, h)
 			}
-			for _, scope := range scopes() {
+			for _, scope := range (App{}).scopes() {
 				if named := slices.Contains(strings.FieldsFunc(h.Err, func(r rune) bool { return strings.ContainsRune(" ;,", r) }), scope); named != (scope == missing) {
 					t.Errorf("without %q, %q is named: %v in %q", missing, scope, named, h.Err)
 				}
 			}
 		})
 	}
-	if n := len(scopes()); n < 10 {
+	if n := len((App{}).scopes()); n < 10 {
 		t.Errorf("%d scopes in the manifest", n)
 	}
 }
@@ -70,7 +75,7 @@ func TestScopeTakenAway(t *testing.T) {
 
 // Without one scope, everything else works, and what does not says which scope it needs.
 func TestWithoutOneScope(t *testing.T) {
-	for _, missing := range scopes() {
+	for _, missing := range (App{}).scopes() {
 		inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
 			w.slack.Open("C2", slacktest.Private)
 			w.slack.Open("C3", slacktest.Group)
@@ -152,4 +157,87 @@ func TestRemovedApp(t *testing.T) {
 		}
 		w.ended <- nil // for the end of the world
 	})
+}
+
+// The embedded manifest is what the generator makes of an app with everything.
+func TestManifestOfEverything(t *testing.T) {
+	if got := (App{}).YAML(); got != Manifest {
+		t.Errorf("connectors/slack/manifest.yaml should be\n%s", got)
+	}
+}
+
+// YAML and JSON say the same, whatever the name, and so does the link.
+func TestManifestForms(t *testing.T) {
+	for _, name := range []string{"", "claybot", "yes", "a: b", "#1", "- x", "Bürohilfe", `"q" & <b>`, "a:", "null", "12", " spaced "} {
+		for _, hook := range []string{"", "https://bot.example.org/hooks/slack"} {
+			a := App{Name: name, Hook: hook}
+			var fromYAML, fromJSON map[string]any
+			if err := yaml.Unmarshal([]byte(a.YAML()), &fromYAML); err != nil {
+				t.Fatalf("%q: %v", name, err)
+			}
+			if err := json.Unmarshal([]byte(a.JSON()), &fromJSON); err != nil || !reflect.DeepEqual(fromYAML, fromJSON) {
+				t.Errorf("%q: %v, YAML\n%s\nJSON\n%s", name, err, a.YAML(), a.JSON())
+			}
+			link, err := a.Link()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if u, err := url.Parse(link); err != nil || u.Host != "api.slack.com" || u.Query().Get("new_app") != "1" || u.Query().Get("manifest_yaml") != a.YAML() || strings.Contains(link, "+") {
+				t.Errorf("link %s, %v", link, err)
+			}
+		}
+	}
+}
+
+// What Slack refuses, and what no link can hold, is said.
+func TestManifestLimits(t *testing.T) {
+	if err := (App{Name: strings.Repeat("ü", 35)}).Check(); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{strings.Repeat("x", 36), "a\nb"} {
+		if err := (App{Name: name}).Check(); err == nil {
+			t.Errorf("%q is taken", name)
+		}
+	}
+	if link, err := (App{Hook: "https://bot.example.org/" + strings.Repeat("x", 3000)}).Link(); err == nil || !strings.Contains(err.Error(), "too long for a link") {
+		t.Errorf("link of %d characters, %v", len(link), err)
+	}
+}
+
+// An app without a feature lacks its scopes and events, is complete as the emulator checks it,
+// and Health misses none of them.
+func TestManifestWithout(t *testing.T) {
+	all := App{}
+	for _, n := range needs {
+		if n.feature == "" {
+			continue
+		}
+		a := App{Without: []Feature{n.feature}}
+		for _, scope := range all.scopes() {
+			if got, want := slices.Contains(a.scopes(), scope), !slices.Contains(strings.Fields(n.scopes), scope); got != want {
+				t.Errorf("without %s: scope %s: %v", n.feature, scope, got)
+			}
+		}
+		for _, event := range all.events() {
+			if got, want := slices.Contains(a.events(), event), !slices.Contains(strings.Fields(n.events), event); got != want {
+				t.Errorf("without %s: event %s: %v", n.feature, event, got)
+			}
+		}
+		inWorld(t, slacktest.Config{Manifest: a.YAML()}, func(t *testing.T, w *world) {
+			w.cfg.Without = a.Without
+			w.Connector = New(w.cfg)
+			w.start(t)
+			w.slack.DM("U1", "hi")
+			w.settled(t)
+			if h := w.Health(); h.Err != "" || len(w.inbox.all()) != 1 {
+				t.Errorf("without %s: %+v, got %q", n.feature, h, w.inbox.texts())
+			}
+		})
+		inWorld(t, slacktest.Config{Manifest: a.YAML()}, func(t *testing.T, w *world) {
+			w.start(t)
+			if h := w.Health(); n.scopes != "" && !strings.Contains(h.Err, strings.Fields(n.scopes)[0]) {
+				t.Errorf("with %s, which the app lacks: %+v", n.feature, h)
+			}
+		})
+	}
 }

@@ -58,6 +58,9 @@ type Config struct {
 	// 0 while unknown. nil means one. Slack delivers each message to one of the
 	// sockets, and allows 10.
 	Nodes func() int
+	// Without are the features that are switched off. Health names no scope that they alone
+	// need.
+	Without []Feature
 }
 
 // A Connector is one Slack app in one workspace. Its methods may be called

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors/slack"
+	"github.com/claybot/claybot/platforms"
+	"github.com/claybot/claybot/profiles"
+)
+
+type slackCmd struct {
+	Manifest slackManifestCmd `cmd:"" help:"Print the manifest of a Slack app, for what the configuration switches on; needs no running daemon."`
+}
+
+type slackManifestCmd struct {
+	Connector string `arg:"" optional:"" default:"slack" help:"Name of the connector. Default: slack."`
+	Name      string `placeholder:"NAME" help:"Name of the app, as people see it. Default: claybot."`
+	JSON      bool   `name:"json" xor:"form" help:"Print JSON."`
+	Link      bool   `xor:"form" help:"Print a link that opens Slack's page for new apps with the manifest filled in."`
+}
+
+// Run prints the manifest of a connector, which needs no tokens yet.
+func (c slackManifestCmd) Run(e *env) error {
+	config, _, err := e.load()
+	if err != nil {
+		return err
+	}
+	app, err := slackApp(config, c.Connector)
+	if err != nil {
+		return err
+	}
+	if app.Name = c.Name; app.Check() != nil {
+		return usageError{app.Check()}
+	}
+	switch {
+	case c.JSON:
+		return e.text(app.JSON())
+	case !c.Link:
+		return e.text(app.YAML())
+	}
+	link, err := app.Link()
+	if err != nil {
+		return fmt.Errorf("%w; choose From a manifest on https://api.slack.com/apps?new_app=1 and paste what this prints: claybot slack manifest", err)
+	}
+	if _, err := fmt.Fprintln(e.err, "If Slack's page shows no manifest, choose From a manifest and paste what this prints: claybot slack manifest"); err != nil {
+		return err
+	}
+	return e.text(link + "\n")
+}
+
+// slackApp returns the app of the Slack connector with a name.
+func slackApp(c configs.Config, name string) (slack.App, error) {
+	s, names := &c.Connectors.Slack, []string{platforms.Slack}
+	found := name == platforms.Slack
+	for _, i := range c.Connectors.Named {
+		if named, ok := i.Settings.(*configs.Slack); ok {
+			if names = append(names, i.Name); i.Name == name {
+				s, found = named, true
+			}
+		}
+	}
+	switch {
+	case !found:
+		return slack.App{}, usageError{fmt.Errorf("no Slack connector %.40q; there are: %s", name, strings.Join(names, ", "))}
+	case s.Off() != "":
+		return slack.App{}, configError{fmt.Errorf("%s is off: %s", name, s.Off())}
+	}
+	app := slack.App{Without: slackWithout(c, name, s)}
+	if s.Hooked() {
+		if app.Hook = hookURL(c, "", name); app.Hook == "" {
+			return slack.App{}, configError{errors.New("http.public_url is not set: Slack needs the address for receive: http")}
+		}
+	}
+	return app, nil
+}
+
+// slackWithout returns the features of an app that the settings and the profiles of its chats
+// switch off.
+func slackWithout(c configs.Config, name string, s *configs.Slack) (off []slack.Feature) {
+	var groups, reactions, marks bool
+	for _, p := range c.Agents.Profiles {
+		if p.Name != configs.DefaultProfile && !slices.ContainsFunc(p.Match, func(m string) bool { return m == name || strings.HasPrefix(m, name+":") }) {
+			continue
+		}
+		groups = groups || p.Respond != profiles.RespondOff
+		reactions = reactions || p.Reactions.Feedback || len(p.Reactions.Stop)+len(p.Reactions.Approve) > 0
+		marks = marks || p.Acknowledge != configs.Acknowledge{} || p.Tools == nil || slices.Contains(p.Tools, "set_reaction")
+	}
+	for _, f := range []struct {
+		feature slack.Feature
+		on      bool
+	}{{slack.Groups, groups}, {slack.Reactions, reactions}, {slack.Marks, marks}, {slack.Backfill, s.Backfill}} {
+		if !f.on {
+			off = append(off, f.feature)
+		}
+	}
+	return off
+}

@@ -1,0 +1,65 @@
+package slack
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// lacking returns the scopes of the app that an answer of Slack does not list in its header
+// x-oauth-scopes. Without the header it returns none, because they are unknown.
+func (a App) lacking(answer http.Header) (missing []string) {
+	granted := answer.Values("X-Oauth-Scopes")
+	if len(granted) == 0 {
+		return nil
+	}
+	has := strings.FieldsFunc(strings.Join(granted, ","), func(r rune) bool { return r == ',' || r == ' ' })
+	return slices.DeleteFunc(a.scopes(), func(scope string) bool { return slices.Contains(has, scope) })
+}
+
+// A shortage is the scopes that the app is known to lack. The zero value is none.
+type shortage struct {
+	mu     sync.Mutex
+	scopes []string
+}
+
+// learn adds scopes that are new, and logs them. The lock is held.
+func (s *shortage) learn(log *slog.Logger, scopes ...string) {
+	for _, scope := range scopes {
+		if !slices.Contains(s.scopes, scope) {
+			s.scopes = append(s.scopes, scope)
+			log.Warn("the slack app lacks a scope", "scope", scope)
+		}
+	}
+	slices.Sort(s.scopes)
+}
+
+// String is what Health says; empty for none.
+func (s *shortage) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.scopes) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the Slack app lacks the scopes %s; add them at api.slack.com/apps, OAuth & Permissions, reinstall the app and restart claybot",
+		strings.Join(s.scopes, ", "))
+}
+
+// granted notes, from an answer of Slack, which scopes the app lacks.
+func (c *Connector) granted(answer http.Header) {
+	c.short.mu.Lock()
+	defer c.short.mu.Unlock()
+	missing := App{Without: c.cfg.Without}.lacking(answer)
+	c.short.scopes = slices.DeleteFunc(c.short.scopes, func(old string) bool { return !slices.Contains(missing, old) })
+	c.short.learn(c.log, missing...)
+}
+
+// missing notes a scope without which Slack refused a call.
+func (c *Connector) missing(scope string) {
+	c.short.mu.Lock()
+	defer c.short.mu.Unlock()
+	c.short.learn(c.log, scope)
+}
