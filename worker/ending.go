@@ -190,7 +190,7 @@ func (e *ending) stoppedReply(partial string) []claybot.Outgoing {
 }
 
 func (e *ending) reply(kind claybot.OutgoingKind, text string) []claybot.Outgoing {
-	return e.view.reply(e.job.outgoing(kind), text)
+	return e.inFile(e.view.reply(e.job.outgoing(kind), text), text)
 }
 
 // offerUndo adds an undo button to the last message of a plan with side
@@ -200,6 +200,9 @@ func (e *ending) offerUndo(out []claybot.Outgoing) {
 		return
 	}
 	last := &out[len(out)-1]
+	if last.File != nil {
+		last = &out[0] // the words to the file, because files take no buttons
+	}
 	last.Offer = append(last.Offer, claybot.Offer{Label: e.job.voice().In(texts.UndoButton), Command: "/undo " + string(e.job.run.ID)})
 }
 
