@@ -10,11 +10,14 @@ type Slack struct {
 	Signing  Secret `key:"signing_secret" env:"SLACK_SIGNING_SECRET"` // with receive: http
 	APIURL   string `key:"api_url" kind:"url with slash" env:"SLACK_API_URL"`
 	Backfill bool   `key:"backfill" class:"harmless" words:"on,off"` // read what was missed
+	Panel    bool   `key:"panel" class:"harmless" words:"on,off"`    // the app is one for agents
 
 	faults // why the connector must not run
 }
 
-func plainSlack() Slack { return Slack{Receive: "socket", APIURL: DefaultSlackURL, Backfill: true} }
+func plainSlack() Slack {
+	return Slack{Receive: "socket", APIURL: DefaultSlackURL, Backfill: true, Panel: true}
+}
 
 // Type implements ConnectorSettings.
 func (Slack) Type() string { return platforms.Slack }

@@ -4,6 +4,15 @@ package texts
 var germanMore = map[string]string{
 	"Approve": "Genehmigen",
 
+	"You can ask me, for example:": "Du kannst mich zum Beispiel fragen:",
+
+	"What can you do?":                               "Was kannst du?",
+	"What can you do for me?":                        "Was kannst du für mich tun?",
+	"What is planned?":                               "Was ist geplant?",
+	"Which tasks and reminders of mine are planned?": "Welche Aufgaben und Erinnerungen von mir sind geplant?",
+	"Where were we?":                                 "Wo waren wir?",
+	"What did we talk about last?":                   "Worüber haben wir zuletzt gesprochen?",
+
 	"Deny": "Ablehnen",
 
 	"Deny with a reason…": "Mit Grund ablehnen…",

@@ -5,9 +5,20 @@ const (
 	ButtonDead      = "This button no longer works."
 	TelegramAgain   = "Telegram rejected that. Please press the button again."
 	SlackNoForm     = "The form did not open. Please press the button again, or write your answer here."
+	PromptsTitle    = "You can ask me, for example:"
 	AnswerRejected  = "That answer was not accepted."
 	argumentsFormat = "To run it with other arguments, send them as JSON after the command:\n/approve %s {\"name\": \"value\"}"
 )
+
+// A Prompt is what a person may ask, and its short name.
+type Prompt struct{ Title, Message string }
+
+// Prompts are suggested where a person opens a chat; PromptsTitle stands above them.
+var Prompts = []Prompt{
+	{"What can you do?", "What can you do for me?"},
+	{"What is planned?", "Which tasks and reminders of mine are planned?"},
+	{"Where were we?", "What did we talk about last?"},
+}
 
 // SendArguments says how to approve the action of a question with other arguments; id
 // begins the id of the question.

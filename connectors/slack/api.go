@@ -34,6 +34,7 @@ const (
 	methodReact     = "reactions.add"
 	methodUnreact   = "reactions.remove"
 	methodStatus    = "assistant.threads.setStatus"
+	methodPrompts   = "assistant.threads.setSuggestedPrompts"
 	methodUserInfo  = "users.info" // tier 4: at least 100 calls a minute
 )
 

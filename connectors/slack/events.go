@@ -25,6 +25,7 @@ const (
 	reacted                 // an emoji reaction of a person
 	moved                   // a change of a channel, or of the bot in it
 	farewell                // the app was removed from the workspace
+	visited                 // a person opened the app
 )
 
 // An event is the part of an Events API payload that claybot reads.
@@ -76,8 +77,14 @@ type said struct {
 	NewChannel string `json:"new_channel_id"`
 	DeletedTS  string `json:"deleted_ts"` // of message_deleted
 	Reaction   string `json:"reaction"`   // of reaction_added and reaction_removed
-	ItemUser   string `json:"item_user"`
-	Item       struct {
+	Tab        string `json:"tab"`        // of app_home_opened
+	Assistant  struct {
+		User    string `json:"user_id"`
+		Channel string `json:"channel_id"`
+		Thread  string `json:"thread_ts"`
+	} `json:"assistant_thread"` // of assistant_thread_started
+	ItemUser string `json:"item_user"`
+	Item     struct {
 		Type    string `json:"type"`
 		Channel string `json:"channel"`
 		TS      string `json:"ts"`
@@ -124,6 +131,8 @@ func (e event) read(name string, self identity) (incoming, verdict) {
 	case "message", "app_mention":
 	case "reaction_added", "reaction_removed":
 		return e.reaction(name, self)
+	case "app_home_opened", "assistant_thread_started":
+		return e.visit(name, self)
 	case "app_uninstalled":
 		if e.elsewhere(self) {
 			return incoming{}, nothing

@@ -28,12 +28,13 @@ const (
 	Reactions Feature = "reactions" // emoji reactions of people are input
 	Marks     Feature = "marks"     // the bot puts emoji reactions on messages
 	Backfill  Feature = "backfill"  // finds new direct messages after an outage
+	Panel     Feature = "panel"     // the agent messaging experience with suggested prompts
 )
 
 // needs are the scopes and events of each feature; those of "" are part of every app.
 //
-// Scopes and events: docs.slack.dev/reference/scopes/<scope> and …/events/<event>,
-// read 2026-11-28.
+// Scopes and events: docs.slack.dev/reference/scopes/<scope> and …/events/<event>; the
+// scope of the panel: …/methods/assistant.threads.setSuggestedPrompts, read 2026-11-28.
 var needs = []struct {
 	feature        Feature
 	scopes, events string
@@ -47,6 +48,7 @@ var needs = []struct {
 	{Reactions, "reactions:read", "reaction_added reaction_removed"},
 	{Marks, "reactions:write", ""},
 	{Backfill, "im:read", ""},
+	{Panel, "assistant:write", "app_home_opened"},
 }
 
 // An App is a Slack app as its manifest describes it.
@@ -182,9 +184,16 @@ type display struct {
 }
 
 type features struct {
-	AppHome  appHome        `json:"app_home"`
-	BotUser  botUser        `json:"bot_user"`
-	Commands []slashCommand `json:"slash_commands"`
+	AgentView *agentView     `json:"agent_view,omitempty"`
+	AppHome   appHome        `json:"app_home"`
+	BotUser   botUser        `json:"bot_user"`
+	Commands  []slashCommand `json:"slash_commands"`
+}
+
+// An agentView is what apps for agents have; older apps may have an assistant_view, which Slack
+// creates no more.
+type agentView struct {
+	Description string `json:"agent_description"` // at most 300 characters
 }
 
 type appHome struct {
@@ -240,6 +249,9 @@ func (a App) manifest() manifest {
 				Command: "/claybot", URL: a.Hook, Description: "Talk to claybot itself", Hint: "[help | new | reset | stop | status | why]",
 			}},
 		},
+	}
+	if a.with(Panel) {
+		m.Features.AgentView = &agentView{"Answers questions, works on tasks and reminds you."}
 	}
 	m.OAuth.Scopes.Bot = a.scopes()
 	m.Settings.Events.URL, m.Settings.Events.Bot = a.Hook, a.events()

@@ -24,6 +24,7 @@ type receiver struct {
 	handler connectors.Handler
 	routes  connectors.RouteHandler    // nil: changes of channels have no effect
 	reacts  connectors.ReactionHandler // nil: reactions have no effect
+	greets  connectors.VisitHandler    // nil: people who open the app see nothing of it
 	work    *lanes
 	order   *order // nil with sockets
 	back    *backfill
@@ -62,6 +63,9 @@ func (r *receiver) take(ctx context.Context, s replier, f frame) error {
 		r.work.do(ctx, x.ChannelID+"\x00"+x.UserID, func() error {
 			return r.keep(ctx, s, f.EnvelopeID, "reaction", x.Message, func() error { return r.reacted(ctx, x) })
 		})
+	case visited:
+		r.ack(s, f.EnvelopeID, nil) // nothing is lost with it
+		r.work.do(ctx, "visit\x00"+in.to.UserID, func() error { r.welcome(ctx, in); return nil })
 	case message:
 		lane := in.to.ChannelID + "\x00" + in.to.UserID
 		r.work.do(ctx, lane, func() error {
@@ -121,12 +125,14 @@ func (r *receiver) ack(s replier, envelope string, payload any) {
 	}
 }
 
-// An incoming is a message with its recipient, a reaction, or a change of a channel.
+// An incoming is a message with its recipient, a reaction, a visit, or a change of a channel.
 type incoming struct {
 	to      claybot.Descriptor
 	message claybot.AgentMessage
 
 	reaction connectors.Reaction
+
+	visit visit
 
 	change connectors.RouteChange
 	newID  string // of the channel; empty if it keeps its id

@@ -220,8 +220,9 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	guarded := door{known, c}
 	routes, _ := h.(connectors.RouteHandler)
 	reacts, _ := h.(connectors.ReactionHandler)
+	greets, _ := h.(connectors.VisitHandler)
 	work, back := newLanes(maxPending), newBackfill(c, self, guarded)
-	r := &receiver{name: c.cfg.Name, self: self, chat: c, handler: guarded, routes: routes, reacts: reacts, work: work, back: back, log: c.log, ignored: &c.ignored}
+	r := &receiver{name: c.cfg.Name, self: self, chat: c, handler: guarded, routes: routes, reacts: reacts, greets: greets, work: work, back: back, log: c.log, ignored: &c.ignored}
 	filling, stop := context.WithCancel(ctx)
 	var side sync.WaitGroup
 	side.Go(func() { back.run(filling) })

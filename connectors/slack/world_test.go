@@ -118,6 +118,8 @@ type inbox struct {
 	tries, refuses int                                                     // calls with changes, and how many of the first fail
 	before         func(ctx context.Context, m claybot.AgentMessage) error // called first
 
+	strangers []string // who may not write
+
 	open     map[string]claybot.Question // asked
 	owner    string                      // who may answer
 	answers  map[string]claybot.Answer
@@ -232,6 +234,11 @@ func (b *inbox) Reacted(_ context.Context, x connectors.Reaction) error {
 		what = "-"
 	}
 	return b.changed(fmt.Sprint(what, x.Emoji, " by ", x.UserID, " of=", x.Of != "", " group=", x.Group, " outsider=", x.Outsider))
+}
+
+// Welcome implements connectors.VisitHandler.
+func (b *inbox) Welcome(d claybot.Descriptor, outsider bool) bool {
+	return !outsider && !slices.Contains(b.strangers, d.UserID)
 }
 
 // changed keeps a change of a channel. The first calls fail if the inbox is to refuse them.

@@ -151,6 +151,8 @@ func (s *Server) call(method, token string, args url.Values, r *http.Request) an
 		return answer{"ok": true, "url": fmt.Sprintf("%s://%s/socket?ticket=%s", scheme, r.Host, ticket)}
 	case "assistant.threads.setStatus":
 		return s.setStatus(args)
+	case "assistant.threads.setSuggestedPrompts":
+		return s.setPrompts(args)
 	case "chat.postMessage":
 		return s.post(args)
 	case "chat.update":

@@ -10,6 +10,7 @@ type app struct {
 	scopes      map[string]bool // of the bot
 	events      map[string]bool // that the bot subscribes to
 	commands    map[string]bool // slash commands
+	view        string          // agent or assistant; empty: the app has no panel
 	interactive bool
 	sockets     bool
 }
@@ -38,6 +39,9 @@ var eventScopes = map[string][]string{
 	"group_deleted":     {"groups:read"},
 	"group_left":        {"groups:read"},
 	"group_unarchive":   {"groups:read"},
+
+	"app_home_opened":          nil,
+	"assistant_thread_started": {"assistant:write"},
 
 	"reaction_added":   {"reactions:read"},
 	"reaction_removed": {"reactions:read"},
@@ -73,6 +77,8 @@ func readManifest(text string) (app, error) {
 		default:
 			path = append(path[:depth:depth], key)
 			switch value = strings.TrimSpace(value); strings.Join(path, ".") {
+			case "features.agent_view", "features.assistant_view":
+				a.view = strings.TrimSuffix(key, "_view")
 			case "settings.interactivity.is_enabled":
 				a.interactive = value == "true"
 			case "settings.socket_mode_enabled":
@@ -100,6 +106,9 @@ func (a app) check() error {
 	}
 	if len(a.commands) > 0 && !a.scopes["commands"] {
 		return fmt.Errorf("manifest: slash commands need the scope commands")
+	}
+	if a.scopes["assistant:write"] && a.view == "" {
+		return fmt.Errorf("manifest: the scope assistant:write needs agent_view or assistant_view")
 	}
 	return nil
 }

@@ -35,8 +35,9 @@ type channel struct {
 	id       string
 	messages []*Message
 	bucket   bucket
-	statuses map[string]status // by thread
-	gone     map[string]bool   // deleted messages that left no tombstone
+	statuses map[string]status   // by thread
+	prompts  map[string][]Prompt // suggested, by thread; "" is that of the whole chat
+	gone     map[string]bool     // deleted messages that left no tombstone
 }
 
 // find looks up a message; they stand in the order of their stamps, which have

@@ -29,14 +29,15 @@ const (
 )
 
 // methods is the table of request shapes. Arguments and scopes are those of the pages above
-// as of 2026-08-20, of assistant.threads.setStatus and all tiers as of 2026-11-28. Limits of
+// as of 2026-08-20, of assistant.threads.* and all tiers as of 2026-11-28. Limits of
 // assistant.threads.setStatus are special, without a number; chat.postMessage and chat.postEphemeral have a
 // limit for each channel instead, see Config.PostEvery.
 var methods = map[string]method{
 	"apps.connections.open": {tier1, "connections:write", true, ""},
 	"auth.test":             {0, "", false, ""},
 
-	"assistant.threads.setStatus": {0, "chat:write", false, "channel_id icon_emoji icon_url loading_messages status thread_ts username"},
+	"assistant.threads.setStatus":           {0, "chat:write", false, "channel_id icon_emoji icon_url loading_messages status thread_ts username"},
+	"assistant.threads.setSuggestedPrompts": {tier4, "assistant:write", false, "channel_id prompts thread_ts title"},
 
 	"chat.appendStream":  {tier4, "chat:write", false, "channel chunks markdown_text ts"},
 	"chat.postEphemeral": {tier4, "chat:write", false, "as_user attachments blocks channel icon_emoji icon_url link_names markdown_text metadata parse text thread_ts user username"},

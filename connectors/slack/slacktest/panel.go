@@ -1,0 +1,92 @@
+package slacktest
+
+import (
+	"encoding/json"
+	"net/url"
+	"time"
+)
+
+// The tabs of an app.
+const (
+	TabHome     = "home"
+	TabMessages = "messages"
+)
+
+// A Prompt is a suggestion to a person.
+type Prompt struct {
+	Title   string `json:"title"`
+	Message string `json:"message"`
+}
+
+const maxPrompts = 4
+
+// OpenTab lets a user open a tab of the app. The messages tab is also the panel of an app with an
+// agent_view (docs.slack.dev/reference/events/app_home_opened, read 2026-11-28). A user of another
+// workspace is team/user.
+func (s *Server) OpenTab(user, tab string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	team, user := s.split(user)
+	s.channel("D" + user)
+	s.event(team, answer{"type": "app_home_opened", "user": user, "channel": "D" + user, "tab": tab, "event_ts": s.stamp()})
+}
+
+// OpenAssistant lets a user begin a conversation with an app that has an assistant_view. It
+// returns the thread, which the user sees as the conversation
+// (docs.slack.dev/reference/events/assistant_thread_started, read 2026-11-28).
+func (s *Server) OpenAssistant(user string) (channel, thread string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	channel, thread = "D"+user, s.stamp()
+	c := s.channel(channel)
+	c.messages = append(c.messages, &Message{TS: thread, Channel: channel, User: "USLACKBOT", Text: "New Assistant Thread", Subtype: "assistant_app_thread", At: time.Now()})
+	if s.app.view == "assistant" {
+		s.event(s.cfg.Team, answer{
+			"type": "assistant_thread_started", "event_ts": s.stamp(),
+			"assistant_thread": answer{"user_id": user, "channel_id": channel, "thread_ts": thread, "context": answer{}},
+		})
+	}
+	return channel, thread
+}
+
+// setPrompts suggests prompts in a chat. An app with an agent_view that names a thread gets no
+// error and no effect (docs.slack.dev/reference/methods/assistant.threads.setSuggestedPrompts,
+// read 2026-11-28). The lock is held.
+func (s *Server) setPrompts(args url.Values) answer {
+	c, code := s.writable(args.Get("channel_id"))
+	if code != "" {
+		return refuse(code)
+	}
+	var prompts []Prompt
+	if json.Unmarshal([]byte(args.Get("prompts")), &prompts) != nil || len(prompts) == 0 || len(prompts) > maxPrompts {
+		return refuse("invalid_arguments")
+	}
+	for _, p := range prompts {
+		if p.Title == "" || p.Message == "" {
+			return refuse("invalid_arguments")
+		}
+	}
+	thread := args.Get("thread_ts")
+	if thread != "" && s.app.view == "agent" {
+		return answer{"ok": true}
+	}
+	if thread != "" && c.find(thread) == nil {
+		return refuse("invalid_thread_ts")
+	}
+	if c.prompts == nil {
+		c.prompts = make(map[string][]Prompt)
+	}
+	c.prompts[thread] = prompts
+	s.change()
+	return answer{"ok": true}
+}
+
+// Prompts returns what a chat, or a thread of it, suggests to its user.
+func (s *Server) Prompts(channel, thread string) []Prompt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.channels[channel]; c != nil {
+		return c.prompts[thread]
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package slack
+
+import (
+	"context"
+	"net/url"
+
+	slackapi "github.com/slack-go/slack"
+
+	"github.com/claybot/claybot/texts"
+)
+
+// A visit says that a person opened the app.
+type visit struct {
+	channel  string // the direct chat
+	thread   string // of an app with an assistant_view, which Slack begins for each conversation
+	outsider bool
+}
+
+// visit reads that a person opened the app: the messages tab, which is the panel of apps with an
+// agent_view, or a new conversation with an app that has an assistant_view.
+//
+// Shapes: docs.slack.dev/reference/events/app_home_opened and …/assistant_thread_started, read
+// 2026-11-28.
+func (e event) visit(name string, self identity) (incoming, verdict) {
+	v := e.Event
+	in := incoming{visit: visit{channel: v.Channel}}
+	user := v.User
+	switch {
+	case v.Type == "assistant_thread_started":
+		user, in.visit.channel, in.visit.thread = v.Assistant.User, v.Assistant.Channel, v.Assistant.Thread
+		if in.visit.thread == "" {
+			return incoming{}, unknown
+		}
+	case v.Tab != "messages":
+		return incoming{}, nothing
+	}
+	var ok bool
+	if in.to, in.visit.outsider, ok = self.principal(name, in.visit.channel, user, e.Team); !ok {
+		return incoming{}, unknown
+	}
+	return in, visited
+}
+
+// welcome suggests to a person with access what to ask. If Slack refuses, the person sees the
+// chat without it.
+func (r *receiver) welcome(ctx context.Context, in incoming) {
+	if r.greets == nil || !(App{Without: r.chat.cfg.Without}).with(Panel) || !r.greets.Welcome(in.to, in.visit.outsider) {
+		return
+	}
+	if err := r.chat.suggest(ctx, in.visit, texts.To(ctx, in.to)); err != nil {
+		r.log.Debug("failed to suggest prompts", "user", in.to.UserID, "err", err)
+	}
+}
+
+// suggest sets the suggested prompts of a chat, for apps with an assistant_view those of a
+// thread. With a thread, Slack ignores the call of an app that has an agent_view
+// (docs.slack.dev/reference/methods/assistant.threads.setSuggestedPrompts, read 2026-11-28).
+func (c *Connector) suggest(ctx context.Context, v visit, voice texts.Voice) error {
+	if c.penalties.left(methodPrompts, v.channel) > 0 {
+		return nil // they are there from the last visit
+	}
+	var prompts []slackapi.AssistantThreadsPrompt
+	for _, p := range texts.Prompts {
+		prompts = append(prompts, slackapi.AssistantThreadsPrompt{Title: voice.In(p.Title), Message: voice.In(p.Message)})
+	}
+	args := url.Values{"channel_id": {v.channel}, "prompts": {compact(prompts)}, "title": {voice.In(texts.PromptsTitle)}}
+	if v.thread != "" {
+		args.Set("thread_ts", v.thread)
+	}
+	var answer pageInfo
+	err := c.readAnswer(ctx, methodPrompts, args, &answer, &answer)
+	if wait := waitFor(err); wait > 0 {
+		c.penalties.add(methodPrompts, v.channel, wait)
+	}
+	if err != nil {
+		return c.refused(methodPrompts, c.cfg.BotTokenName, err)
+	}
+	return nil
+}
