@@ -91,7 +91,7 @@ type Outgoing struct {
 	File *FileReference `json:"file,omitempty"`
 	At   Time           `json:"at"`
 
-	// Progress: the text is unfinished, and Edit's message gets more soon. It gives way to
+	// Progress: the text is unfinished, and its message gets more soon. It gives way to
 	// all others, see connectors.Sender.
 	Progress bool `json:"-"`
 

@@ -217,6 +217,25 @@ func TestDraftIsLimited(t *testing.T) {
 	})
 }
 
+// A draft that gives way to others comes as soon as it may, without a word of the model in
+// between, and silences nothing.
+func TestDraftGivesWay(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.grow(streams, half1+half2)
+		r.chat.will(verdict{err: &connectors.RetryError{After: 2 * time.Second, GivesWay: true, Err: errors.New("others grow")}})
+		r.start()
+		r.say("begin")
+		after(3 * time.Second)
+		r.wants(strings.TrimSpace(half1))
+		after(time.Minute)
+		r.wants(half1 + half2)
+		if n := len(r.chat.posts); n != 1 {
+			t.Errorf("%d messages", n)
+		}
+	})
+}
+
 // A failing run and /stop bring a visible beginning to an end.
 func TestDraftOfARunThatEndsBadly(t *testing.T) {
 	tests := []struct {

@@ -14,11 +14,23 @@ type Telegram struct {
 	Delivery    string `key:"delivery" class:"harmless" words:"stream,placeholder,direct"`
 	OnAmbiguous string `key:"on_ambiguous" class:"harmless" words:"resend,notice"`
 
+	Rate TelegramRate `key:"rate" class:"harmless"`
+
 	faults // why the connector must not run
 }
 
+// A TelegramRate is how many messages and edits Telegram takes from a bot.
+type TelegramRate struct {
+	Chat  int `key:"chat" limits:"1..1000"`    // a second, in one private chat
+	Group int `key:"group" limits:"1..100000"` // a minute, in one group or channel
+	All   int `key:"all" limits:"1..100000"`   // a second, of the bot
+}
+
 func plainTelegram() Telegram {
-	return Telegram{APIURL: DefaultTelegramURL, Receive: "poll", Delivery: "stream", OnAmbiguous: "resend"}
+	return Telegram{
+		APIURL: DefaultTelegramURL, Receive: "poll", Delivery: "stream", OnAmbiguous: "resend",
+		Rate: TelegramRate{Chat: 1, Group: 20, All: 30},
+	}
 }
 
 // Type implements ConnectorSettings.

@@ -1,6 +1,7 @@
 package connectors
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -31,9 +32,9 @@ type growing struct {
 const (
 	// stillGrows is how long a message counts as growing after it last asked for a call.
 	stillGrows = 2 * time.Minute
-	// quickAnswer is how long a short answer grows: so long before, its final text is not
-	// expected.
-	quickAnswer = 10 * time.Second
+	// quickAnswer is how long an answer grows on average: final texts of answers that grow
+	// are expected at that rate.
+	quickAnswer = 20 * time.Second
 )
 
 // NewBudget returns a Budget of so many calls within per.
@@ -83,6 +84,29 @@ func (b *Budget) finals(limit int) int {
 		expected = (expected*int(b.per) + int(quickAnswer) - 1) / int(quickAnswer)
 	}
 	return min(expected, limit)
+}
+
+// Return takes back a call that Progress granted and that was not made.
+func (b *Budget) Return(message string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g := b.growing[message]
+	if g == nil || len(g.shown) == 0 {
+		return
+	}
+	at := g.shown[len(g.shown)-1]
+	g.shown = g.shown[:len(g.shown)-1]
+	if i := slices.Index(b.spent, at); i >= 0 {
+		b.spent = slices.Delete(b.spent, i, i+1)
+	}
+}
+
+// Idle reports that nothing is known which a new Budget would not know as well.
+func (b *Budget) Idle() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.tidy()
+	return len(b.spent) == 0 && len(b.growing) == 0 && b.limit == b.calls && !b.until.After(now)
 }
 
 // Spend counts a call that does not give way, such as the final text of a message. It

@@ -84,8 +84,8 @@ type PressResult struct {
 // Any other error means that the message was not sent and can be retried. Send
 // may be called twice with the same Outgoing.
 //
-// A Progress edit may be refused with a RetryError although the platform would take it, so
-// that others have its call; then only further Progress edits of that message wait.
+// A Progress text may be refused with a RetryError although the platform would take it, so
+// that others have its call; then only further Progress texts of that message wait.
 type Sender interface {
 	Send(ctx context.Context, o claybot.Outgoing) (receipt string, err error)
 	// Split cuts a text into parts that fit one platform message each. It is

@@ -14,7 +14,9 @@ type RetryError struct {
 	After time.Duration
 	// All pauses the whole connector, not just the route.
 	All bool
-	Err error
+	// GivesWay: the platform was not asked. The Progress text waits, and nothing else.
+	GivesWay bool
+	Err      error
 }
 
 func (e *RetryError) Error() string { return fmt.Sprintf("retry after %v: %v", e.After, e.Err) }

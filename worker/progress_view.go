@@ -200,6 +200,10 @@ func (v *progressView) loop(ctx context.Context) {
 				continue
 			}
 			v.display(ctx)
+			if quiet := time.Until(v.draft.quiet); quiet > 0 {
+				edit = time.After(quiet)
+				continue
+			}
 			last = time.Now()
 			v.draft.sign.timer.Reset(signAfter)
 		}
@@ -293,7 +297,7 @@ func (v *progressView) send(ctx context.Context, text string) error {
 	defer cancel()
 	o := claybot.Outgoing{
 		ID: cmp.Or(v.draft.fresh, runs.NewID()), Kind: claybot.OutgoingAnswer, Run: v.job.run.ID, Agent: v.job.agent.ID,
-		Route: v.route, Text: text, Part: 1, Parts: 1, At: claybot.Now(), Progress: v.draft.current != nil,
+		Route: v.route, Text: text, Part: 1, Parts: 1, At: claybot.Now(), Progress: true,
 	}
 	if v.draft.current != nil {
 		o.ID, o.Edit = v.draft.current.Outgoing, v.draft.current.Receipt
@@ -308,7 +312,7 @@ func (v *progressView) send(ctx context.Context, text string) error {
 	var retry *connectors.RetryError
 	var permanent *connectors.PermanentError
 	switch {
-	case errors.As(err, &retry) && o.Progress:
+	case errors.As(err, &retry) && (o.Edit != "" || retry.GivesWay):
 		v.draft.quiet = time.Now().Add(retry.After)
 	case errors.As(err, &retry):
 		v.deliverer.Obey(v.route, retry)

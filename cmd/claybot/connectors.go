@@ -76,6 +76,7 @@ func newTelegram(d *daemon, i configs.Instance) connectors.Connector {
 	cfg := telegram.Config{
 		Name: i.Name, Token: s.Token.Value(), BaseURL: s.APIURL, Log: d.log, Gate: d.gateOf(i), TokenName: i.Names()[0],
 		Delivery: s.Delivery, OnAmbiguous: s.OnAmbiguous, Marks: d.stores.db,
+		Rate: telegram.Rate(s.Rate), Nodes: d.stores.memberCount(),
 	}
 	if s.Hooked() {
 		cfg.Hook = hookURL(d.config.began, "", i.Name)

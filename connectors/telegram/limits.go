@@ -16,9 +16,11 @@ const (
 	maxUploadBytes   = 50 << 20   // of one file to people
 	maxPhotoBytes    = 10_000_000 // of one that is shown as a picture
 
-	// sendsPerSecond is what Telegram advises for one bot in all
-	// (core.telegram.org/bots/faq, "My bot is hitting limits", read 2026-11-28).
-	sendsPerSecond = 30
+	// The messages and edits that Telegram advises (core.telegram.org/bots/faq, "My bot is
+	// hitting limits", read 2026-11-28).
+	chatPerSecond  = 1
+	groupPerMinute = 20
+	allPerSecond   = 30
 
 	maxDataBytes        = 64  // of a button
 	maxToastUTF16       = 200 // of a callback answer

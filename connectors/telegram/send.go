@@ -48,8 +48,12 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (receipt strin
 	if err != nil {
 		return "", err
 	}
-	if d := c.wait(o); d > 0 {
-		return "", &connectors.RetryError{After: d, Err: errors.New("telegram: others have the calls of this second")}
+	if o.Progress {
+		if d := c.rates.progress(m.ChatID, o.ID); d > 0 {
+			return "", &connectors.RetryError{After: d, GivesWay: true, Err: errors.New("telegram: the chat or the bot has no call left for unfinished text")}
+		}
+	} else {
+		c.rates.spend(m.ChatID, o.ID)
 	}
 	m.Markup = c.markup(texts.Of(ctx), o)
 	formatted, plain := format(o.Text), o.Text
@@ -57,17 +61,6 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (receipt strin
 		formatted, plain = element("i", resentMark)+formatted, resentMark+plain
 	}
 	return c.deliverText(ctx, m, formatted, plain)
-}
-
-// wait returns how long o gives way to others; 0 for not at all. What Telegram itself asks
-// for is the pace's affair.
-func (c *Connector) wait(o claybot.Outgoing) time.Duration {
-	message := o.Route.ChannelID + "/" + o.Edit
-	if o.Progress {
-		return c.calls.Progress(message, 1)
-	}
-	c.calls.Spend(message)
-	return 0
 }
 
 // newMessage returns the parameters of o without its text.
@@ -184,10 +177,16 @@ func (c *Connector) attempt(ctx context.Context, m textMessage) (receipt string,
 		c.pace.done(m.ChatID)
 		return strconv.FormatInt(m.MessageID, 10), nil
 	case errors.As(err, &r) && r.code == http.StatusTooManyRequests:
-		all := c.pace.refused(m.ChatID, r.retryAfter)
-		return "", &connectors.RetryError{After: r.retryAfter, All: all, Err: err}
+		return "", c.refused(m.ChatID, r)
 	}
 	return "", err
+}
+
+// refused learns from a 429 in a chat.
+func (c *Connector) refused(chat int64, r *refusal) error {
+	all := c.pace.refused(chat, r.retryAfter)
+	c.rates.refused(chat, r.retryAfter, all)
+	return &connectors.RetryError{After: r.retryAfter, All: all, Err: r}
 }
 
 // classify converts the error of a call to an error of connectors.Sender.

@@ -14,9 +14,10 @@
 // Sending: Markdown becomes Telegram's HTML; if Telegram refuses it, the text
 // is sent again as plain text. Every attempt ends as sent, not sent or
 // ambiguous, as package connectors requires; only a failure after the first
-// byte of the request was sent is ambiguous. Sends are not paced until Telegram
+// byte of the request was sent is ambiguous. Unfinished texts give way to all others within
+// the rates of their chat and of the bot. Other sends are not paced until Telegram
 // returns a 429; then that chat pauses for exactly the requested time and is
-// paced for a while.
+// paced for a while, and unfinished texts get less.
 //
 // The token is part of every address that is called. No error, log line or
 // status of this package contains an address or the token.
@@ -75,6 +76,10 @@ type Config struct {
 	// Hook is the address, as Telegram reaches it, at which ServeHTTP takes updates. Empty: claybot
 	// polls.
 	Hook string
+	// Rate is what Telegram allows; zero fields are its documented limits.
+	Rate Rate
+	// Nodes counts the cluster members that share the bot; nil for one.
+	Nodes func() int
 	// Poll is how long one poll waits for updates; the default and maximum is
 	// 50 s.
 	Poll time.Duration
@@ -92,7 +97,7 @@ type Connector struct {
 	pace  pace
 
 	hooked hooked
-	calls  *connectors.Budget // of the whole bot; only unfinished texts give way for it
+	rates  rates
 
 	self    identity
 	handler atomic.Pointer[connectors.Handler] // of the present Run; Send reports moved chats to it
@@ -136,7 +141,7 @@ func New(cfg Config) *Connector {
 		sum := sha256.Sum256([]byte(cfg.Token))
 		bot = fmt.Sprintf("%x", sum[:4])
 	}
-	c := &Connector{cfg: cfg, log: cfg.Log.With("connector", cfg.Name), bot: bot, botID: id, calls: connectors.NewBudget(sendsPerSecond, time.Second)}
+	c := &Connector{cfg: cfg, log: cfg.Log.With("connector", cfg.Name), bot: bot, botID: id, rates: newRates(cfg.Rate, cfg.Nodes)}
 	c.poll, c.send = newClient(cfg, 2), newClient(cfg, 128)
 	c.self.known = make(chan struct{})
 	return c

@@ -41,6 +41,7 @@ func (c *Connector) SendFile(ctx context.Context, o claybot.Outgoing, open func(
 	if m.textMessage, err = addressed(o); err != nil {
 		return "", err
 	}
+	c.rates.spend(m.ChatID, o.ID)
 	formatted, plain := format(o.Text), o.Text
 	if strings.TrimSpace(plain) == "" {
 		formatted, plain = "", ""
@@ -129,8 +130,7 @@ func (c *Connector) attemptFile(ctx context.Context, m fileMessage) (receipt str
 		c.pace.done(m.ChatID)
 		return strconv.FormatInt(sent.MessageID, 10), nil
 	case errors.As(err, &r) && r.code == http.StatusTooManyRequests:
-		all := c.pace.refused(m.ChatID, r.retryAfter)
-		return "", &connectors.RetryError{After: r.retryAfter, All: all, Err: err}
+		return "", c.refused(m.ChatID, r)
 	}
 	return "", err
 }
