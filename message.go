@@ -48,7 +48,7 @@ type AgentMessage struct {
 	ID      MessageID      `json:"id"`
 	Type    MessageType    `json:"type"`
 	Text    string         `json:"text,omitempty"`    // as typed; for a reset, what follows the command
-	Command string         `json:"command,omitempty"` // of a command message: help, status, why, start, context, compact, model, language, timezone, undo, approve, deny, pair, allow, unknown; of a user message: pair or allow, if its text is that command of an operator
+	Command string         `json:"command,omitempty"` // of a command message: help, status, why, start, context, compact, model, language, timezone, undo, approve, deny, pair, allow, unknown; of a user message: pair or allow, if its text is that command of an operator, or unknown, if it may be one of a skill
 	From    Sender         `json:"from,omitzero"`
 	Context MessageContext `json:"context,omitzero"`
 	At      Time           `json:"at"`
@@ -96,6 +96,9 @@ type AgentMessage struct {
 	// Engine is the engine of the run that takes this message; empty: the one
 	// of the agent's profile.
 	Engine string `json:"engine,omitempty"`
+	// Skill is the skill whose command the message is: the run that it begins uses it before the
+	// model is called. The intake sets it.
+	Skill string `json:"skill,omitempty"`
 	// Undo is what the run that takes this message takes back.
 	Undo *Undoing `json:"undo,omitempty"`
 	// Tainted: the text, or a file, is from an untrusted author, or

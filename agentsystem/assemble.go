@@ -164,7 +164,7 @@ func (a *assembly) makeOverview() {
 			People: s.People, Profiles: s.Profiles, Questions: s.Questions, Subagents: s.Subagents.Directory, Worker: s.Worker, Inboxes: a.inboxes,
 			Connectors: s.supervisor, Parked: counts, DeadRoutes: s.deliverer.DeadRoutes, Membership: a.Members, Hub: a.Hub,
 		},
-		Reports: a.Reports, SwitchedOff: a.SwitchedOff, Access: a.Admission, Zone: a.Zone, Version: a.Version, Log: a.Log,
+		Reports: a.Reports, SwitchedOff: a.SwitchedOff, Skills: a.skillCommands, Access: a.Admission, Zone: a.Zone, Version: a.Version, Log: a.Log,
 	})
 }
 
@@ -175,7 +175,7 @@ func (a *assembly) makeIntake() {
 	*a.intake = intake{
 		deliver: s.dispatcher.post,
 		agents:  a.agents, inboxes: a.inboxes, results: a.results, sender: s.deliverer, people: s.People, profiles: s.Profiles, questions: s.Questions,
-		subagents: s.Subagents.Supervisor, undo: undo, unwell: &s.Worker.Health, command: s.Overview.Answer, connector: a.connector, secrets: a.UserSecrets, subject: a.ParseAllowed, most: a.RunsPerMinute, noteEdits: a.NoteEdits, log: a.Log,
+		subagents: s.Subagents.Supervisor, undo: undo, unwell: &s.Worker.Health, command: s.Overview.Answer, connector: a.connector, secrets: a.UserSecrets, subject: a.ParseAllowed, most: a.RunsPerMinute, noteEdits: a.NoteEdits, skills: a.skillCommands, log: a.Log,
 	}
 	*a.parking = parking{
 		store: a.Parking, index: a.Index, receipts: a.Inbox, intake: a.intake, people: s.People, sender: s.deliverer, worker: s.Worker,

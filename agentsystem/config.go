@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/cluster"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm"
@@ -112,6 +113,9 @@ type Settings struct {
 	Models, Tools func(claybot.Agent) []string
 	// Forbids returns what permissions say against the tools of an agent; see profiles.Config.
 	Forbids func(a claybot.Agent, p claybot.Permissions) func(tool string) string
+	// Skills lists the commands that the skills which an agent may use declare, by the names of
+	// the skills; nil: none.
+	Skills func(context.Context, claybot.Agent) ([]connectors.Command, error)
 	// CheckPrompt says what is wrong with the system prompt that a user sets for an agent.
 	CheckPrompt func(string) error
 	// CheckEdit says why a person may not approve a call with the arguments that they

@@ -48,7 +48,9 @@ type intake struct {
 	flood flood
 	// noteEdits says that an agent is told of edits that came too late to replace the text.
 	noteEdits func() bool
-	log       *slog.Logger
+	// skills lists the commands that the skills of an agent declare.
+	skills func(context.Context, claybot.Agent) ([]connectors.Command, error)
+	log    *slog.Logger
 }
 
 func checkMessage(to claybot.Descriptor, m claybot.AgentMessage) error {
@@ -105,7 +107,7 @@ func (i *intake) acceptAsked(ctx context.Context, agent claybot.Agent, m claybot
 	if m.At == 0 {
 		m.At = claybot.Now()
 	}
-	m = i.known(agent, m)
+	m = i.known(ctx, agent, m)
 	if done, taken, err := i.admit(ctx, agent, m); taken || err != nil {
 		return done, err
 	}
@@ -119,7 +121,7 @@ func (i *intake) acceptAsked(ctx context.Context, agent claybot.Agent, m claybot
 			return storage.Posted{}, err
 		}
 	}
-	if asked {
+	if asked && m.Skill == "" {
 		if done, taken, err := i.questions.Texts.Take(ctx, agent, m); taken || err != nil {
 			return done, err
 		}

@@ -7,48 +7,75 @@ import (
 	"github.com/claybot/claybot/lazyregexp"
 )
 
-// A Command is one chat command, as menus show it.
+// A Command is one chat command, as menus and /help show it.
 type Command struct {
 	Name string
 	Help string
+	// Arguments is a hint of what follows the name; empty: nothing is shown.
+	Arguments string
 }
 
 // Commands lists the chat commands for menus, in the order of /help.
 var Commands = []Command{
-	{"help", "show what I can do"},
-	{"new", "start a new conversation; text after it is the first message"},
-	{"reset", "forget this conversation"},
-	{"stop", "stop the current task; /stop all also stops my subagents"},
-	{"plan", "plan what follows, and ask before I act"},
-	{"undo", "undo what the last run did"},
-	{"approve", "approve an action; add its id if there are several"},
-	{"deny", "deny an action; text after it is the reason"},
-	{"status", "show what I am doing"},
-	{"why", "show what happened to the last message"},
-	{"resend", "send again the last reply that may not have reached you"},
-	{"usage", "show what I cost you, and what is left of your budgets"},
-	{"tasks", "list active subagents, reminders and scheduled tasks"},
-	{"privacy", "show who reads this conversation, and what I can read of you"},
-	{"model", "show or choose the model that answers here"},
-	{"language", "choose the language that I speak here"},
-	{"timezone", "choose the time zone of dates and times"},
-	{"context", "show how full my context is"},
-	{"compact", "compact our conversation now"},
+	{Name: "help", Help: "show what I can do"},
+	{Name: "new", Help: "start a new conversation; text after it is the first message"},
+	{Name: "reset", Help: "forget this conversation"},
+	{Name: "stop", Help: "stop the current task; /stop all also stops my subagents"},
+	{Name: "plan", Help: "plan what follows, and ask before I act"},
+	{Name: "undo", Help: "undo what the last run did"},
+	{Name: "approve", Help: "approve an action; add its id if there are several"},
+	{Name: "deny", Help: "deny an action; text after it is the reason"},
+	{Name: "status", Help: "show what I am doing"},
+	{Name: "why", Help: "show what happened to the last message"},
+	{Name: "resend", Help: "send again the last reply that may not have reached you"},
+	{Name: "usage", Help: "show what I cost you, and what is left of your budgets"},
+	{Name: "tasks", Help: "list active subagents, reminders and scheduled tasks"},
+	{Name: "privacy", Help: "show who reads this conversation, and what I can read of you"},
+	{Name: "model", Help: "show or choose the model that answers here"},
+	{Name: "language", Help: "choose the language that I speak here"},
+	{Name: "timezone", Help: "choose the time zone of dates and times"},
+	{Name: "context", Help: "show how full my context is"},
+	{Name: "compact", Help: "compact our conversation now"},
 }
 
 // OperatorCommands are the commands for operators alone: menus do not show them, and to other
 // people they are unknown.
 var OperatorCommands = []Command{
-	{"pair", "list pairing requests; approve one by its code"},
-	{"allow", "give a person or a channel access by a stable id"},
+	{Name: "pair", Help: "list pairing requests; approve one by its code"},
+	{Name: "allow", Help: "give a person or a channel access by a stable id"},
 }
 
-// Unknown is the Command of what looks like a command that there is not: a word with a slash,
-// in a message to the bot. Text is the word.
+// Unknown is the Command of a text that begins with a command word that is none of claybot. A user
+// message with it may use a skill that declares the command, which the connector does not know;
+// as a message of type command, it is none of those either. Text is the whole text.
 const Unknown = "unknown"
 
 // commandWord is how commands look; a path such as /etc/hosts is none.
-var commandWord = lazyregexp.New(`^[a-z][a-z0-9_]{0,31}$`)
+var commandWord = lazyregexp.New(`^[a-z][a-z0-9_-]{0,31}$`)
+
+// CommandForm reports whether a name can be a command of a skill: it looks like one, and is none
+// of claybot's own, which own reports.
+func CommandForm(name string) (ok, own bool) {
+	m, _ := Interpret(claybot.AgentMessage{Type: claybot.MessageUser, Text: "/" + name, FirstHand: true}, "/", "")
+	own = m.Type != claybot.MessageUser
+	return commandWord.MatchString(name) && !own, own
+}
+
+// Named returns the word of a text that begins with a command, in lower case.
+func Named(text string) string {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return ""
+	}
+	word, _ := cutCommand(text[1:])
+	return strings.ToLower(word)
+}
+
+// SameCommand reports whether two names in lower case are those of one command: Telegram makes
+// links of commands with _ alone, where names of skills have a hyphen.
+func SameCommand(a, b string) bool {
+	return strings.ReplaceAll(a, "_", "-") == strings.ReplaceAll(b, "_", "-")
+}
 
 // Interpret converts a user message whose text is a command into a reset, a
 // cancel, or a command for the system to answer. It returns all other messages
@@ -56,7 +83,9 @@ var commandWord = lazyregexp.New(`^[a-z][a-z0-9_]{0,31}$`)
 // ("/" or "!"); self is the bot's own name for /command@name, compared without
 // case, and a command for another bot is reported as not ours. A command of OperatorCommands
 // without a slash stays a user message with its whole text, because of other people than
-// operators it is one: Command alone names it, and Argument returns what follows it.
+// operators it is one: Command alone names it, and Argument returns what follows it. So does a
+// text that begins with a command word that claybot does not have; see Unknown. Its text loses
+// @name, and it is no longer Unaddressed where it had that.
 func Interpret(m claybot.AgentMessage, prefixes, self string) (out claybot.AgentMessage, ours bool) {
 	text := strings.TrimSpace(m.Text)
 	if !m.FirstHand || text == "" || !strings.ContainsRune(prefixes, rune(text[0])) {
@@ -87,10 +116,13 @@ func Interpret(m claybot.AgentMessage, prefixes, self string) (out claybot.Agent
 			m.Type, m.Text = claybot.MessageCommand, rest
 		}
 	default:
-		if text[0] != '/' || !commandWord.MatchString(word) || !toUs && (addressed || m.Context.Unaddressed) {
+		if !commandWord.MatchString(word) || addressed && !toUs {
 			return m, true
 		}
-		m.Type, m.Command, m.Text = claybot.MessageCommand, Unknown, word
+		if m.Command = Unknown; toUs {
+			end := strings.IndexByte(text, '@')
+			m.Text, m.Context.Unaddressed = text[:end]+text[end+1+len(bot):], false
+		}
 	}
 	return m, !addressed || strings.EqualFold(bot, self)
 }

@@ -31,13 +31,15 @@ func TestInterpret(t *testing.T) {
 		{"/undo r1", "/", claybot.AgentMessage{Type: claybot.MessageCommand, Command: "undo", Text: "r1"}, true},
 		{"/approve abcd always", "/", claybot.AgentMessage{Type: claybot.MessageCommand, Command: "approve", Text: "abcd always"}, true},
 		{"/deny abcd too dear", "/", claybot.AgentMessage{Type: claybot.MessageCommand, Command: "deny", Text: "abcd too dear"}, true},
-		{"/contexts", "/", claybot.AgentMessage{Type: claybot.MessageCommand, Command: "unknown", Text: "contexts"}, true},
-		{"/Weather@Me in Rome", "/", claybot.AgentMessage{Type: claybot.MessageCommand, Command: "unknown", Text: "weather"}, true},
+		{"/contexts", "/", claybot.AgentMessage{Type: claybot.MessageUser, Command: "unknown", Text: "/contexts"}, true},
+		{"/Weather@Me in  Rome", "/", claybot.AgentMessage{Type: claybot.MessageUser, Command: "unknown", Text: "/Weather in  Rome"}, true},
+		{"/make-tea\nnow", "/", claybot.AgentMessage{Type: claybot.MessageUser, Command: "unknown", Text: "/make-tea\nnow"}, true},
 		{"/weather@other", "/", claybot.AgentMessage{Type: claybot.MessageUser, Text: "/weather@other"}, true},
 		{"/etc/hosts is missing", "/", claybot.AgentMessage{Type: claybot.MessageUser, Text: "/etc/hosts is missing"}, true},
 		{"!allow me to explain", "!/", claybot.AgentMessage{Type: claybot.MessageUser, Command: "allow", Text: "!allow me to explain"}, true},
 		{"/allow telegram:1", "!/", claybot.AgentMessage{Type: claybot.MessageCommand, Command: "allow", Text: "telegram:1"}, true},
-		{"!important", "!/", claybot.AgentMessage{Type: claybot.MessageUser, Text: "!important"}, true},
+		{"!important", "!/", claybot.AgentMessage{Type: claybot.MessageUser, Command: "unknown", Text: "!important"}, true},
+		{"!important, this", "!/", claybot.AgentMessage{Type: claybot.MessageUser, Text: "!important, this"}, true},
 		{"/", "/", claybot.AgentMessage{Type: claybot.MessageUser, Text: "/"}, true},
 		{"", "/", claybot.AgentMessage{Type: claybot.MessageUser}, true},
 		{"context", "/", claybot.AgentMessage{Type: claybot.MessageUser, Text: "context"}, true},
@@ -73,7 +75,8 @@ func FuzzInterpret(f *testing.F) {
 		m, ours := connectors.Interpret(claybot.AgentMessage{Type: claybot.MessageUser, Text: text, FirstHand: true}, prefixes, self)
 		switch m.Type {
 		case claybot.MessageUser:
-			if m.Text != text || m.Command != "" && (m.Command != "pair" && m.Command != "allow" || strings.HasPrefix(strings.TrimSpace(text), "/")) || !ours {
+			named := m.Command == "pair" || m.Command == "allow"
+			if m.Command != connectors.Unknown && m.Text != text || named && strings.HasPrefix(strings.TrimSpace(text), "/") || m.Command != "" && !named && m.Command != connectors.Unknown || !ours {
 				t.Errorf("%q is not a command and became %+v, ours %v", text, m, ours)
 			}
 		case claybot.MessageCommand:

@@ -103,7 +103,8 @@ func (p Policy) joins(first, prev, m claybot.AgentMessage, n int) bool {
 	return p.ProcessBuffer != OneByOne && n < p.Limit()
 }
 
-// Together reports whether m may be answered with the answer to first.
+// Together reports whether m may be answered with the answer to first. A command of a skill begins
+// a run, because the skill may narrow what the run may do.
 func Together(first, m claybot.AgentMessage) bool {
 	switch {
 	case alone(first) || alone(m):
@@ -113,7 +114,7 @@ func Together(first, m claybot.AgentMessage) bool {
 	case (first.Route == nil) != (m.Route == nil) || m.Route != nil && *m.Route != *first.Route:
 		return false
 	}
-	return m.Context.ThreadID == first.Context.ThreadID && m.Engine == first.Engine
+	return m.Context.ThreadID == first.Context.ThreadID && m.Engine == first.Engine && m.Skill == ""
 }
 
 // OnePerson reports whether m may join a run of messages: no two people of a group wrote them.

@@ -51,9 +51,13 @@ func (o *Answers) Answer(ctx context.Context, agent claybot.Agent, m claybot.Age
 	case "plan":
 		return v.In(texts.PlanWhat), nil
 	case connectors.Unknown:
-		return v.UnknownCommand(m.Text), nil
+		return v.UnknownCommand(connectors.Named(m.Text)), nil
 	}
-	return v.Help(o.People.ReadsCauses(agent, m)), nil
+	skills, err := o.Skills(ctx, agent)
+	if err != nil {
+		o.Log.Warn("failed to read the commands of skills", "agent", agent.ID, "err", err)
+	}
+	return v.Help(o.People.ReadsCauses(agent, m), skills), nil
 }
 
 // agentStatus returns what the author of m may see: their own agent and whether claybot

@@ -143,6 +143,8 @@ type Config struct {
 	// SwitchedOff returns the error that every run of an agent ends with because of an
 	// invalid setting, or nil.
 	SwitchedOff func(ctx context.Context, agent claybot.Agent) *runs.Error
+	// Skills lists the commands that the skills of an agent declare.
+	Skills func(context.Context, claybot.Agent) ([]connectors.Command, error)
 	// Access is read for every Status.
 	Access func() people.Access
 	// Zone is the users' time zone, for the times in texts.

@@ -140,6 +140,8 @@ var german = map[string]string{
 	"Send `/approve %[1]s` or `/deny %[1]s`. Other messages have to wait.":       "Schick `/approve %[1]s` oder `/deny %[1]s`. Andere Nachrichten müssen warten.",
 	"Send `/approve %s`.":                                                        "Schick `/approve %s`.",
 	"Send me a message and I'll answer. I also understand these commands:":       "Schick mir eine Nachricht, und ich antworte. Ich verstehe auch diese Befehle:",
+	"These commands use my skills:":                                              "Diese Befehle nutzen meine Skills:",
+	"%d more|%d more":                                                            "%d weiterer|%d weitere",
 	"Several actions need your approval. Choose one, for example `/approve %s`:": "Mehrere Aktionen brauchen deine Genehmigung. Wähle eine, zum Beispiel mit `/approve %s`:",
 	"Something went wrong while I worked on this.":                               "Bei der Arbeit daran ist etwas schiefgegangen.",
 	"Stopped, because the message was deleted.":                                  "Angehalten, weil die Nachricht gelöscht wurde.",

@@ -38,8 +38,11 @@ func (v Voice) Approved() string {
 	return v.Say("Your access is approved. Send me a message at any time; /help shows what I can do.")
 }
 
-// Help lists the commands, with those of operators for an operator.
-func (v Voice) Help(operator bool) string {
+// maxSkillCommands is how many commands of skills /help lists.
+const maxSkillCommands = 40
+
+// Help lists the commands, with those of operators for an operator, and those of skills.
+func (v Voice) Help(operator bool, skills []connectors.Command) string {
 	all := connectors.Commands
 	if operator {
 		all = slices.Concat(all, connectors.OperatorCommands)
@@ -48,6 +51,22 @@ func (v Voice) Help(operator bool) string {
 	b.WriteString(v.Say("Send me a message and I'll answer. I also understand these commands:") + "\n\n")
 	for _, c := range all {
 		fmt.Fprintf(&b, "- %s: %s\n", v.In("/"+c.Name), v.In(c.Help))
+	}
+	if len(skills) > 0 {
+		b.WriteString("\n" + v.Say("These commands use my skills:") + "\n\n")
+	}
+	for _, c := range skills[:min(len(skills), maxSkillCommands)] {
+		name := "/" + c.Name
+		if v.Command != nil {
+			name = v.Command(c.Name)
+		}
+		if c.Arguments != "" {
+			name += " " + connectors.Literal(c.Arguments, 40)
+		}
+		fmt.Fprintf(&b, "- %s: %s\n", name, connectors.Literal(c.Help, 120))
+	}
+	if more := len(skills) - maxSkillCommands; more > 0 {
+		b.WriteString("- " + v.Count(int64(more), "%d more|%d more") + "\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

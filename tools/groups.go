@@ -18,6 +18,9 @@ import (
 // FindTools is the name of the tool that adds groups of tools to a conversation.
 const FindTools = "find_tools"
 
+// UseSkill is the name of the tool that reads how a skill works.
+const UseSkill = "use_skill"
+
 // findTools describes find_tools, with the groups that there are.
 const findTools = "Adds tools: %s. Call it before you say that you cannot do it."
 

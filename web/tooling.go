@@ -133,6 +133,7 @@ type SkillView struct {
 	Problem     string       `json:"problem,omitempty"`
 	Hash        string       `json:"hash,omitempty"`
 	Tools       []string     `json:"tools,omitempty"`
+	Command     string       `json:"command,omitempty"` // the chat command that uses it, without the slash
 	AllowedBy   string       `json:"allowedBy,omitempty"`
 	AllowedAt   claybot.Time `json:"allowedAt,omitempty"`
 	// The difference from the allowed version, or all of it.

@@ -55,7 +55,7 @@ func (w *wait) see(ev event) (done bool, reply string, failed bool) {
 		if !ok {
 			return false, "", false
 		}
-		if w.order && s.Run == "" && s.Kind == claybot.OutgoingCommand {
+		if s.Run == "" && s.Kind == claybot.OutgoingCommand && (w.order || w.run == "" && s.Message == w.id) { // else an unknown command
 			return true, s.Text, false
 		}
 		switch {

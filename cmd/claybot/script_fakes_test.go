@@ -432,6 +432,11 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 		if all := r.model.Requests(); all[len(all)-1].Model != args[1] {
 			ts.Fatalf("the newest request is for the model %s", all[len(all)-1].Model)
 		}
+	case len(args) == 2 && args[0] == "last-has": // model last-has TEXT: something in the newest request has it
+		all := r.model.Requests()
+		if !slices.ContainsFunc(all[len(all)-1].Messages, func(m llm.Message) bool { return strings.Contains(m.Content, args[1]) }) {
+			ts.Fatalf("the newest request lacks it: %.2000v", all[len(all)-1].Messages)
+		}
 	case len(args) == 2 && args[0] == "last-lacks": // model last-lacks TEXT: nothing in the newest request has it
 		all := r.model.Requests()
 		for _, m := range all[len(all)-1].Messages {

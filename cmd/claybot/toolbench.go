@@ -50,7 +50,7 @@ func (w toolbench) Skills(ctx context.Context) ([]web.SkillView, error) {
 	for i, s := range all {
 		diff := s.Difference()
 		views[i] = web.SkillView{
-			Name: s.Name, Description: s.Description, State: string(s.State), Problem: s.Problem, Hash: s.Hash, Tools: s.Tools,
+			Name: s.Name, Description: s.Description, State: string(s.State), Problem: s.Problem, Hash: s.Hash, Tools: s.Tools, Command: s.Command,
 			Added: diff.Added, Changed: diff.Changed, Removed: diff.Removed, NewTools: diff.Tools,
 		}
 		if s.Pin != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/egress"
 	"github.com/claybot/claybot/tools"
 	questions "github.com/claybot/claybot/tools/ask"
@@ -305,6 +306,14 @@ func (b *toolbox) remembering(key boxKey, off bool) (all []tools.Tool) {
 		Notes: b.stores.db, Versions: b.stores.db, Global: func(env tools.Env) bool { return b.config.profile(env.Agent).Notes.Global },
 		Discloses: b.system().Subagents.Directory.DisclosesNotes,
 	})...)
+}
+
+// skillCommands returns the chat commands that the skills of an agent declare.
+func (b *toolbox) skillCommands(ctx context.Context, a claybot.Agent) ([]connectors.Command, error) {
+	if _, ok := b.of(a).Spec(tools.UseSkill); !ok {
+		return nil, nil
+	}
+	return b.stores.skills().Commands(ctx, b.config.profile(a).Notes.Skills)
 }
 
 // webTools returns fetch_url and web_search as configured.

@@ -153,7 +153,10 @@ func (c skillsShowCmd) Run(e *env) error {
 
 // skillText shows a skill with what an operator must know to allow it.
 func skillText(s web.SkillView) string {
-	allowed, newTools := "", ""
+	allowed, newTools, command := "", "", ""
+	if s.Command != "" {
+		command = "/" + s.Command
+	}
 	if s.AllowedBy != "" {
 		allowed, newTools = fmt.Sprintf("by %s on %s", s.AllowedBy, moment(s.AllowedAt.Time())), strings.Join(s.NewTools, ", ")
 	}
@@ -163,6 +166,7 @@ func skillText(s web.SkillView) string {
 		{"state", s.State},
 		{"problem", s.Problem},
 		{"description", s.Description},
+		{"command", command},
 		{"wants tools", strings.Join(s.Tools, ", ")},
 		{"hash", s.Hash},
 		{"allowed", allowed},

@@ -62,7 +62,7 @@ func TestOffers(t *testing.T) {
 			w.click(t, c.user, c.channel, ts, "Say")
 			got = w.inbox.all()[heard:]
 			heard += len(got)
-			if len(got) != 2 || got[0].message.Text != "nothing" || got[0].message.Command != connectors.Unknown || got[0].message.ID == got[1].message.ID {
+			if len(got) != 2 || got[0].message.Text != "/nothing known" || got[0].message.Command != connectors.Unknown || got[0].message.ID == got[1].message.ID {
 				t.Errorf("said %+v", got)
 			}
 		}

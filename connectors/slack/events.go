@@ -206,7 +206,8 @@ func (e event) message(name string, self identity) (incoming, verdict) {
 	return incoming{to: to, message: m}, message
 }
 
-// read converts "/claybot reset" and "/reset" to the same message. "/claybot"
+// read converts "/claybot reset" and "/reset" to the same message. "/claybot" with a word that
+// can be a command of a skill is that command, see connectors.Unknown, and "/claybot"
 // with any other text asks for help. The text after a custom command, such as
 // "/ask what now", goes to the agent.
 func (c slash) read(name string, self identity, envelope string) (incoming, verdict) {
@@ -236,15 +237,12 @@ func (c slash) read(name string, self identity, envelope string) (incoming, verd
 	if !ours {
 		return incoming{}, nothing
 	}
-	if m.Command == connectors.Unknown {
-		m.Type, m.Command = claybot.MessageUser, ""
-	}
 	switch {
-	case m.Type != claybot.MessageUser || m.Engine != "":
+	case m.Type != claybot.MessageUser || m.Engine != "", menu && m.Command == connectors.Unknown:
 	case menu:
 		m.Type, m.Command, m.Text = claybot.MessageCommand, "help", ""
 	default:
-		m.Text = plain(said, self)
+		m.Command, m.Text = "", plain(said, self)
 	}
 	return incoming{to: to, message: m}, message
 }

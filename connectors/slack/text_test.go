@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 )
@@ -188,12 +189,12 @@ func TestSlash(t *testing.T) {
 		{"/claybot", "", claybot.MessageCommand, "help", ""},
 		{"/claybot", "status", claybot.MessageCommand, "status", ""},
 		{"/claybot", "/new plan my week", claybot.MessageReset, "", "plan my week"},
-		{"/claybot", "bogus", claybot.MessageCommand, "help", ""},
+		{"/claybot", "bogus", claybot.MessageUser, connectors.Unknown, "/bogus"},
 		{"/claybot", "plan a trip", claybot.MessageUser, "", "a trip"},
 		{"/plan", "a trip", claybot.MessageUser, "", "a trip"},
 		{"/undo", "r1", claybot.MessageCommand, "undo", "r1"},
-		{"/claybot", "hello &amp; welcome", claybot.MessageCommand, "help", ""},
-		{"/Claybot", "!bogus now", claybot.MessageCommand, "help", ""},
+		{"/claybot", "hello, &amp; welcome", claybot.MessageCommand, "help", ""},
+		{"/Claybot", "!bogus &amp;  now", claybot.MessageUser, connectors.Unknown, "/bogus &  now"},
 		{"/ask", "hello &amp; welcome", claybot.MessageUser, "", "hello & welcome"},
 		{"/reset", "", claybot.MessageReset, "", ""},
 		{"/ask", "what now", claybot.MessageUser, "", "what now"},

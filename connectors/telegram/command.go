@@ -1,10 +1,15 @@
 package telegram
 
-import "github.com/claybot/claybot"
+import (
+	"strings"
+
+	"github.com/claybot/claybot"
+)
 
 // Command implements connectors.Commander. People can tap /stop; in a group, where other bots may
-// understand the same command, it is /stop@bot.
+// understand the same command, it is /stop@bot. Telegram makes no link of a command with a hyphen.
 func (c *Connector) Command(r claybot.Route, name string) string {
+	name = strings.ReplaceAll(name, "-", "_")
 	if bot := c.self.name(); r.Group && bot != "" {
 		return "/" + name + "@" + bot
 	}

@@ -268,6 +268,8 @@ func (c *Connector) read(u *update, to claybot.Descriptor, username string) (msg
 			return msg, false
 		case command.Type != claybot.MessageUser || command.Engine != "":
 			msg, ours = command, true
+		case command.Command == connectors.Unknown:
+			msg, ours = command, ours || !command.Context.Unaddressed
 		}
 	}
 	if msg.Type == claybot.MessageUser {

@@ -149,7 +149,9 @@ func userView(m claybot.AgentMessage) asked {
 	case claybot.MessageCompact:
 		text = strings.TrimSpace("/compact " + m.Text)
 	case claybot.MessageCommand:
-		text = strings.TrimSpace("/" + m.Command + " " + m.Text)
+		if m.Command != connectors.Unknown { // which has its word in the text
+			text = strings.TrimSpace("/" + m.Command + " " + m.Text)
+		}
 	}
 	return asked{ID: m.ID, Type: m.Type, Text: text, At: m.At, Files: filesView(m.Files)}
 }

@@ -3,6 +3,7 @@ package react
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -48,9 +49,13 @@ func (l *Loop) pass(t *runs.Turn, yield func(claybot.Record, error) bool) *pass 
 	}
 	model := l.Model(t.Agent)
 	g := &gate{turn: t, talk: talk, tools: set, dry: ask(l.Dry, t.Agent)}
+	maxSteps := cmp.Or(max(ask(l.MaxSteps, t.Agent), 0), DefaultMaxSteps)
+	if skillOf(t) != "" {
+		maxSteps++ // its use is no answer of the model
+	}
 	compaction := &compaction{turn: t, talk: talk, window: w, model: model, log: log}
 	return &pass{
-		turn: t, talk: talk, compaction: compaction, prompt: prompt, now: now, maxSteps: cmp.Or(max(ask(l.MaxSteps, t.Agent), 0), DefaultMaxSteps),
+		turn: t, talk: talk, compaction: compaction, prompt: prompt, now: now, maxSteps: maxSteps,
 		answers: &answerer{
 			costs: t, talk: talk, window: w, chat: &chat{turn: t, model: model, window: w}, compaction: compaction,
 			limits: &extension{turn: t, talk: talk, budgets: l.Budgets, log: log}, log: log,
@@ -113,6 +118,9 @@ func (l *Loop) window(t *runs.Turn, set *tools.Set, history []claybot.Record) (w
 }
 
 func (p *pass) run(ctx context.Context) error {
+	if err := p.useSkill(); err != nil {
+		return err
+	}
 	for told := false; ; told = true {
 		if err := p.act(ctx); err != nil {
 			return err
@@ -142,6 +150,31 @@ func (p *pass) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// useSkill calls the tool that reads the skill whose command began the run, as if the model had,
+// before the model is called for the first time.
+func (p *pass) useSkill() error {
+	skill := skillOf(p.turn)
+	if skill == "" || p.talk.progress.steps > 0 {
+		return nil
+	}
+	args, err := json.Marshal(map[string]string{"name": skill})
+	if err != nil {
+		return err
+	}
+	call := claybot.ToolCall{ID: llm.RepairCallID("", string(p.turn.Run.ID), p.talk.progress.ids), Name: tools.UseSkill, Args: string(args)}
+	return p.talk.emit(claybot.Record{Type: claybot.RecordAssistant, At: claybot.Now(), Run: p.turn.Run.ID, Step: 1, ToolCalls: []claybot.ToolCall{call}})
+}
+
+// skillOf returns the skill whose command began the run of a turn; empty for none.
+func skillOf(t *runs.Turn) string {
+	for _, m := range t.Messages {
+		if m.Skill != "" {
+			return m.Skill
+		}
+	}
+	return ""
 }
 
 // act gives the calls of the last answer their results, if it has any.

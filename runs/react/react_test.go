@@ -127,6 +127,51 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// A message that is the command of a skill uses it before the model is called, once, wherever the
+// run broke; the limit of steps is that of the model's answers.
+func TestSkillCommand(t *testing.T) {
+	use := tools.New(tools.Spec{Tool: llm.Tool{Name: tools.UseSkill}, Effect: tools.ReadOnly}, func(_ context.Context, _ tools.Env, in struct {
+		Name string `json:"name"`
+	}) (tools.Result, error) {
+		return tools.Result{Text: "how to " + in.Name, Only: []string{tools.UseSkill}}, nil
+	})
+	for k := range 4 {
+		for _, durable := range []bool{false, true} {
+			set, err := tools.NewSet(use)
+			if err != nil {
+				t.Fatal(err)
+			}
+			j := newJournal("/invoices for ACME")
+			turn := func() *runs.Turn {
+				x := j.turn()
+				x.Messages = []claybot.AgentMessage{{ID: "m1", Type: claybot.MessageUser, Skill: "invoices"}}
+				return x
+			}
+			script := llmtest.NewScript(llmtest.Say("done"), llmtest.Say("done"))
+			l := loop(script, set)
+			l.MaxSteps = func(claybot.Agent) int { return 1 }
+			if k > 0 {
+				if err := j.pass(t.Context(), l, turn(), k, durable); !errors.Is(err, errCrash) {
+					t.Fatalf("crash at record %d: %v", k, err)
+				}
+			}
+			if !durable || k < 3 { // the run had not ended
+				if err := j.pass(t.Context(), l, turn(), 0, true); err != nil {
+					t.Fatalf("after a crash at record %d, durable %v: %v", k, durable, err)
+				}
+			}
+			if len(j.records) != 4 || len(j.records[1].ToolCalls) != 1 || j.records[2].Text != "how to invoices" || j.records[3].Text != "done" {
+				t.Errorf("crash at record %d, durable %v: %+v", k, durable, j.records)
+			}
+			var chat []string
+			for _, m := range script.Requests()[0].Messages {
+				chat = append(chat, string(m.Role)+" "+llm.Unwrap(m.Content))
+			}
+			wantLines(t, chat, []string{"user /invoices for ACME", "assistant ", "tool how to invoices"})
+		}
+	}
+}
+
 func TestCallsAreRepaired(t *testing.T) {
 	j := newJournal("hi")
 	var c counter

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/lazyregexp"
 )
 
@@ -26,6 +27,7 @@ const (
 	maxFile        = 1 << 20 // bytes
 	maxSkill       = 8 << 20
 	maxDescription = 1024
+	maxHint        = 100 // characters of a hint of arguments
 	manifest       = "SKILL.md"
 )
 
@@ -175,10 +177,38 @@ func (s *Skill) manifest(content []byte) error {
 		}
 	}
 	s.Description, s.text = description, front.Body
+	if err := s.command(front); err != nil {
+		return err
+	}
 	if allowed, ok := front.Get("allowed-tools"); ok {
 		s.Tools, err = toolNames(allowed.Value)
 	}
 	return err
+}
+
+// command reads whether people use the skill by its name as a chat command: unless the manifest
+// says no, and the name can be none. A manifest that says yes must have a name that can.
+func (s *Skill) command(front configs.Frontmatter) error {
+	invocable, _ := front.Get("user-invocable")
+	switch invocable.Value {
+	case "false":
+		return nil
+	case "", "true":
+	default:
+		return fmt.Errorf("user-invocable must be true or false, not %.32q", invocable.Value)
+	}
+	ok, own := connectors.CommandForm(s.Name)
+	switch {
+	case ok:
+		hint, _ := front.Get("argument-hint")
+		s.Command, s.Arguments = s.Name, connectors.OneLine(hint.Value, maxHint)
+	case invocable.Value == "":
+	case own:
+		return fmt.Errorf("/%s is a command of claybot: rename the skill and its folder, or set user-invocable: false", s.Name)
+	default:
+		return fmt.Errorf("a command begins with a letter and has at most 32 characters: rename the skill and its folder, or set user-invocable: false")
+	}
+	return nil
 }
 
 // toolNames reads a list of tools. What stands in parentheses behind a name, as

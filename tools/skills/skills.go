@@ -24,6 +24,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/tools"
 )
@@ -64,7 +65,11 @@ type Skill struct {
 	Problem     string            `json:"problem,omitempty"`
 	Hash        string            `json:"hash"`
 	Files       map[string]string `json:"files"` // hash of each file by its path
-	Pin         *Pin              `json:"pin,omitempty"`
+	// Command is the chat command that uses the skill; empty for none. Arguments is a hint of what
+	// follows it.
+	Command   string `json:"command,omitempty"`
+	Arguments string `json:"arguments,omitempty"`
+	Pin       *Pin   `json:"pin,omitempty"`
 
 	text string // of SKILL.md, without the frontmatter
 }
@@ -253,6 +258,18 @@ func (l Library) Prompt(ctx context.Context, names []string) (string, error) {
 	return b.String(), nil
 }
 
+// Commands are the chat commands of the skills that an agent may use, of those named; nil names
+// all.
+func (l Library) Commands(ctx context.Context, names []string) (all []connectors.Command, err error) {
+	list, err := l.usable(ctx, names)
+	for _, s := range list {
+		if s.Command != "" {
+			all = append(all, connectors.Command{Name: s.Command, Help: s.Description, Arguments: s.Arguments})
+		}
+	}
+	return all, err
+}
+
 // Tools are use_skill and read_skill_file. names are the skills that an agent may
 // use, nil for all.
 func Tools(l Library, names func(tools.Env) []string) []tools.Tool {
@@ -260,7 +277,7 @@ func Tools(l Library, names func(tools.Env) []string) []tools.Tool {
 }
 
 // own are the tools that a run has whatever the skills in it name.
-var own = []string{"use_skill", "read_skill_file"}
+var own = []string{tools.UseSkill, "read_skill_file"}
 
 func find(ctx context.Context, l Library, names []string, name string) (Skill, error) {
 	all, err := l.usable(ctx, names)
@@ -283,7 +300,7 @@ func use(l Library, names func(tools.Env) []string) tools.Tool {
 		Name string `json:"name" jsonschema:"the skill, by its name in the list"`
 	}
 	s := tools.Spec{
-		Tool:   llm.Tool{Name: "use_skill", Description: "Reads how a skill works. Call it before you do a task that fits the skill."},
+		Tool:   llm.Tool{Name: tools.UseSkill, Description: "Reads how a skill works. Call it before you do a task that fits the skill."},
 		Public: true, Effect: tools.ReadOnly, Scopes: []string{"skills"},
 	}
 	return tools.New(s, func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {

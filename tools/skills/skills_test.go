@@ -147,6 +147,46 @@ func TestAllowedByHash(t *testing.T) {
 	}
 }
 
+// A skill is a command by its name, unless it says no or the name can be none; one that says yes
+// must have a name that can.
+func TestCommands(t *testing.T) {
+	long := strings.Repeat("x", 33)
+	for _, tc := range []struct{ name, front, command, problem string }{
+		{"make-tea", "", "make-tea", ""},
+		{"make-tea", "user-invocable: true\nargument-hint: [green|black]\n", "make-tea", ""},
+		{"make-tea", "user-invocable: false\n", "", ""},
+		{"make-tea", "user-invocable: maybe\n", "", "user-invocable must be true or false"},
+		{"plan", "", "", ""},
+		{"plan", "user-invocable: false\n", "", ""},
+		{"plan", "user-invocable: true\n", "", "/plan is a command of claybot"},
+		{"pair", "user-invocable: true\n", "", "/pair is a command of claybot"},
+		{"start", "user-invocable: true\n", "", "/start is a command of claybot"},
+		{"3d", "", "", ""},
+		{"3d", "user-invocable: true\n", "", "begins with a letter"},
+		{long, "", "", ""},
+		{long, "user-invocable: true\n", "", "at most 32 characters"},
+	} {
+		l := library(t, map[string]string{tc.name + "/SKILL.md": "---\ndescription: Makes tea\n" + tc.front + "---\nBoil"})
+		s := get(t, l, tc.name)
+		if s.Command != tc.command || tc.problem == "" && s.State != skills.New || !strings.Contains(s.Problem, tc.problem) || (s.State == skills.Broken) != (tc.problem != "") {
+			t.Errorf("%s %q: %+v", tc.name, tc.front, s)
+		}
+		if all, err := l.Commands(t.Context(), nil); err != nil || len(all) != 0 {
+			t.Errorf("%s: commands %+v of a skill that is not allowed, %v", tc.name, all, err)
+		}
+		if tc.command == "" {
+			continue
+		}
+		allow(t, l, tc.name)
+		if all, err := l.Commands(t.Context(), nil); err != nil || len(all) != 1 || all[0].Name != tc.command || all[0].Help != "Makes tea" || (all[0].Arguments != "") != strings.Contains(tc.front, "hint") {
+			t.Errorf("%s: commands %+v, %v", tc.name, all, err)
+		}
+		if all, err := l.Commands(t.Context(), []string{"other"}); err != nil || len(all) != 0 {
+			t.Errorf("%s: commands %+v of a profile without it, %v", tc.name, all, err)
+		}
+	}
+}
+
 func TestBrokenSkills(t *testing.T) {
 	head := "---\nname: %s\ndescription: d\n---\n"
 	files := map[string]string{

@@ -54,7 +54,9 @@ func typed(m claybot.AgentMessage) string {
 	case claybot.MessageCompact:
 		word = "/compact "
 	case claybot.MessageCommand:
-		word = "/" + m.Command + " "
+		if m.Command != connectors.Unknown { // which has its word in the text
+			word = "/" + m.Command + " "
+		}
 	}
 	if text := strings.TrimSpace(word + m.Text); text != "" || len(m.Files) == 0 {
 		return text

@@ -208,6 +208,9 @@ func (t *teller) step(e claybot.Event) {
 			names[i] = c.Tool
 		}
 		it.Title = "Model called " + strings.Join(names, ", ")
+		if d.Model == "" && d.Tokens == nil {
+			it.Title = "The command called " + strings.Join(names, ", ")
+		}
 	}
 	t.add(e, it)
 }
