@@ -136,9 +136,18 @@ type Sender struct {
 	// Program says that the sender is a program without the right to approve: nothing that
 	// it writes answers an approval, or a question with approvers.
 	Program bool `json:"program,omitempty"`
+	// Bot says that the sender is another bot, see NewBot.
+	Bot bool `json:"bot,omitempty"`
 	// NoRules says that the sender may not approve a tool permanently, as a program
 	// without the right to change settings.
 	NoRules bool `json:"noRules,omitempty"`
+}
+
+// NewBot is the sender of a message of another bot. It needs access by its own id, answers
+// nothing that needs approval, and few of its messages start runs, so that two bots cannot
+// keep each other at work.
+func NewBot(id, name string) Sender {
+	return Sender{UserID: id, Name: name, Bot: true, Program: true, NoRules: true}
 }
 
 // An Awaited names a paused run and the id that its answer will have.

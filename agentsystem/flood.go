@@ -11,6 +11,10 @@ import (
 const (
 	// floodWindow is the time over which messages of a person are counted.
 	floodWindow = time.Minute
+	// botWindow and botMessages bound what another bot may start, so that two bots that
+	// answer each other soon fall silent.
+	botWindow   = time.Hour
+	botMessages = 10
 	// floodPeople is how many people are counted before those who wrote nothing lately are
 	// forgotten.
 	floodPeople = 10_000
@@ -18,13 +22,15 @@ const (
 
 // A flood counts the messages of each person that may start runs, by when they were
 // written: messages that waited on a platform while claybot was away are no flood. It is
-// that of one member, and forgets with the process. The zero value is ready.
+// that of one member, and forgets with the process.
 type flood struct {
+	window time.Duration
+
 	mu    sync.Mutex
 	times map[string][]claybot.Time // by person, in the order of arrival
 }
 
-// enter counts a message of a person unless most were written within a minute of it. leave
+// enter counts a message of a person unless most were written within the window around it. leave
 // takes it back where it turns out to be a duplicate.
 func (f *flood) enter(person string, at claybot.Time, most int) (leave func(), ok bool) {
 	f.mu.Lock()
@@ -32,7 +38,7 @@ func (f *flood) enter(person string, at claybot.Time, most int) (leave func(), o
 	f.forget(at)
 	near := 0
 	for _, t := range f.times[person] {
-		if d := at.Time().Sub(t.Time()); d < floodWindow && d > -floodWindow {
+		if d := at.Time().Sub(t.Time()); d < f.window && d > -f.window {
 			near++
 		}
 	}
@@ -59,7 +65,7 @@ func (f *flood) forget(now claybot.Time) {
 		return
 	}
 	for person, all := range f.times {
-		if len(all) == 0 || now.Time().Sub(slices.Max(all).Time()) >= floodWindow {
+		if len(all) == 0 || now.Time().Sub(slices.Max(all).Time()) >= f.window {
 			delete(f.times, person)
 		}
 	}

@@ -44,8 +44,8 @@ type intake struct {
 	// subject reads a person or a channel as /allow names it.
 	subject func(string) (connector, subject string, err error)
 	// most is how many messages a person may write in a minute; 0: any number.
-	most  func() int
-	flood flood
+	most        func() int
+	flood, bots flood
 	// noteEdits says that an agent is told of edits that came too late to replace the text.
 	noteEdits func() bool
 	// skills lists the commands that the skills of an agent declare.
@@ -141,16 +141,20 @@ func (i *intake) acceptAsked(ctx context.Context, agent claybot.Agent, m claybot
 	return done, err
 }
 
-// bounded marks a message as not to be run if its person has written too many. Commands and
-// answers are not counted, nor are operators, and programs, which know a token or a secret.
+// bounded marks a message as not to be run if its person, or the bot that sent it, has written
+// too many. Commands and answers are not counted, nor are operators, and programs, which know
+// a token or a secret.
 func (i *intake) bounded(agent claybot.Agent, p *storage.Posting) (leave func()) {
-	d, m, most := agent.Descriptor, p.Message, i.most()
+	d, m, most, counted, reason := agent.Descriptor, p.Message, i.most(), &i.flood, inbox.SkippedFlood
+	if m.From.Bot {
+		most, counted, reason = botMessages, &i.bots, inbox.SkippedBot
+	}
 	if most == 0 || p.Skip != "" || m.Type != claybot.MessageUser || m.Silent || i.people.Program(d) || i.people.IsOperator(m.Speaker(d)) {
 		return func() {}
 	}
-	leave, ok := i.flood.enter(i.people.Identities(m.Speaker(d))[0], m.At, most)
+	leave, ok := counted.enter(i.people.Identities(m.Speaker(d))[0], m.At, most)
 	if !ok {
-		p.Skip = inbox.SkippedFlood
+		p.Skip = reason
 	}
 	return leave
 }
@@ -241,6 +245,9 @@ func (i *intake) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 			p.Replies = say(claybot.OutgoingNotice, texts.Of(ctx).SecretMasked(m.Masked))
 		}
 	}
+	if m.From.Bot && p.Skip != "" {
+		p.Replies = nil // it might answer that
+	}
 	return nil
 }
 
@@ -262,7 +269,9 @@ func (i *intake) accepted(ctx context.Context, agent claybot.Agent, m claybot.Ag
 		i.results.waiters.Ended(inbox.Result{}, m.ID)
 		return
 	case inbox.SkippedFull:
-		i.notifyHourly(ctx, agent, m, "full/"+string(agent.ID), texts.Of(ctx).InboxFull())
+		if !m.From.Bot {
+			i.notifyHourly(ctx, agent, m, "full/"+string(agent.ID), texts.Of(ctx).InboxFull())
+		}
 	case inbox.SkippedFlood:
 		i.notifyHourly(ctx, agent, m, "flood/"+i.people.Identities(m.Speaker(agent.Descriptor))[0], texts.Of(ctx).Flood(i.most()))
 	}

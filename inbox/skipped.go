@@ -4,6 +4,7 @@ package inbox
 const (
 	SkippedFull    = "inbox_full" // too many messages waited already
 	SkippedFlood   = "flood"      // its sender wrote too many within a minute
+	SkippedBot     = "bot"        // its sender is a bot that wrote too many within an hour
 	SkippedRevoked = "revoked"    // its sender may not write any more
 	SkippedDamaged = "damaged"    // while it was parked
 	SkippedStopped = "canceled"   // by a /stop before its turn

@@ -270,6 +270,7 @@ func skippedWords(reason string) string {
 		"too_long":              texts.SkipTooLong,
 		inbox.SkippedFull:       texts.SkipFull,
 		inbox.SkippedFlood:      texts.SkipFlood,
+		inbox.SkippedBot:        texts.SkipBot,
 		"operator":              texts.SkipOperator,
 		inbox.SkippedStopped:    texts.SkipStopped,
 		"run_ended":             texts.SkipRunEnded,

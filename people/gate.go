@@ -145,11 +145,15 @@ func (g *Gate) Allowed(d claybot.Descriptor, group bool) bool {
 }
 
 // Admits reports whether m is accepted for d. Access of a channel covers its members, not
-// outsiders, who need access themselves as well. Each sender to a shared agent is checked
+// outsiders, who need access themselves as well, nor other bots, which need to be listed or
+// granted. Each sender to a shared agent is checked
 // on their own.
 func (g *Gate) Admits(d claybot.Descriptor, m claybot.AgentMessage) bool {
 	if d.Shared() {
 		d.UserID, m.Context.Group = m.From.UserID, true
+	}
+	if m.From.Bot && !g.Listed(d.Connector, d.UserID) && !g.Granted(d.Connector, d.UserID) {
+		return false
 	}
 	return g.Allowed(d, m.Context.Group) && (!m.From.Outsider || g.KnowsOutsider(d.Connector, d.UserID))
 }
@@ -192,13 +196,13 @@ func (g *Gate) Granted(connector, id string) bool {
 }
 
 // Challenge answers a message of an unknown user: with at most one code an hour in a
-// direct chat in pairing mode, otherwise not at all. Outsiders get no code.
+// direct chat in pairing mode, otherwise not at all. Outsiders and other bots get no code.
 func (g *Gate) Challenge(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage, newID func() string) ([]claybot.Outgoing, error) {
 	who := subject{d.Connector, d.UserID}
 	g.mu.Lock()
 	g.refused++
 	g.mu.Unlock()
-	if m.Context.Group || m.From.Outsider || g.access().Mode == AccessAllowlist || g.toldLately(who) {
+	if m.Context.Group || m.From.Outsider || m.From.Bot || g.access().Mode == AccessAllowlist || g.toldLately(who) {
 		return nil, nil
 	}
 	select {

@@ -54,6 +54,8 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 		if len(args) == 5 {
 			ts.Setenv(args[4], id)
 		}
+	case len(args) == 4 && args[0] == "bot": // slack bot CHANNEL BOT TEXT: another bot mentions this one
+		r.slack.Write(slacktest.Post{Channel: args[1], BotID: args[2], Subtype: "bot_message", Text: "<@" + r.slackBot() + "> " + args[3]})
 	case len(args) == 2 && (args[0] == "leave" || args[0] == "join"): // slack leave CHANNEL: the bot
 		r.slack.Leave(args[1], args[0] == "leave")
 	case len(args) == 2 && (args[0] == "archive" || args[0] == "unarchive"): // slack archive CHANNEL

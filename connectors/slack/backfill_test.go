@@ -215,7 +215,7 @@ func TestBackfill(t *testing.T) {
 				w.settled(w.t)
 				got := w.inbox.texts()
 				slices.Sort(got)
-				want := []string{"begin", "in the channel", "in the new thread", "in the old thread", "one", "three", "two"}
+				want := []string{"begin", "by a bot", "in the channel", "in the new thread", "in the old thread", "one", "three", "two"}
 				if !slices.Equal(got, want) {
 					w.t.Errorf("posted %q, want %q", got, want)
 				}

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -155,16 +156,17 @@ func (e event) read(name string, self identity) (incoming, verdict) {
 func (e event) message(name string, self identity) (incoming, verdict) {
 	v := e.Event
 	switch v.Subtype {
-	case "", "file_share", "thread_broadcast", "me_message":
+	case "", "file_share", "thread_broadcast", "me_message", "bot_message":
 	case "message_changed", "message_deleted":
 		return e.change(name, self)
 	default: // joins, posts of integrations and so on
 		return incoming{}, nothing
 	}
-	if v.BotID != "" || v.User == self.User || v.User == "" || v.User == slackbot {
+	who := cmp.Or(v.BotID, v.User) // an app can post in the name of a person
+	if who == "" || v.User == self.User || v.User == slackbot || who == self.Bot {
 		return incoming{}, nothing
 	}
-	to, outsider, ok := self.principal(name, v.Channel, v.User, v.UserTeam, v.SourceTeam, v.Team, e.Team)
+	to, outsider, ok := self.principal(name, v.Channel, who, v.UserTeam, v.SourceTeam, v.Team, e.Team)
 	if !ok || e.Team == "" || v.TS == "" {
 		return incoming{}, unknown
 	}
@@ -189,6 +191,10 @@ func (e event) message(name string, self identity) (incoming, verdict) {
 	}
 	m.Spoken = m.FirstHand && m.Text == "" && len(v.Files) == 1 && kindOf(v.Files[0]) == claybot.FileVoice && v.Files[0].User == v.User
 	m.FirstHand = m.FirstHand && !m.Spoken
+	if v.BotID != "" {
+		m.From = claybot.NewBot(to.UserID, connectors.PersonName(cmp.Or(v.Username, v.BotProfile.Name)))
+		m.Tainted, m.FirstHand, m.Spoken = true, false, false
+	}
 	m, ours := connectors.Interpret(m, "!/", self.Name)
 	if !ours {
 		return incoming{}, nothing

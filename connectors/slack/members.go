@@ -140,6 +140,9 @@ func (d door) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMe
 			return err
 		}
 	}
+	if m.From.Bot {
+		return d.gapHandler.Post(ctx, to, m)
+	}
 	if m.Context.Group && !m.From.Outsider {
 		var err error
 		if m.From.Outsider, err = d.chat.outsider(ctx, to.UserID); err != nil {

@@ -20,7 +20,7 @@ func TestReceive(t *testing.T) {
 		root := w.slack.Mention("C1", "U2", "what is up?", false)
 		reply := w.slack.Write(slacktest.Post{Channel: "C1", User: "U2", Text: "and <@UBOT> now?", Thread: root})
 		w.slack.Say("", "C1", "U2", "among ourselves")
-		w.slack.Write(slacktest.Post{Channel: "DU1", User: "U9", BotID: "B9", Text: "another bot"})
+		bot := w.slack.Write(slacktest.Post{Channel: "DU1", User: "U9", BotID: "B9", Text: "another bot"})
 		w.slack.Write(slacktest.Post{Channel: "DU1", User: "U1", Text: "edited", Subtype: "message_changed"})
 		w.slack.Slash("C1", "U2", "/claybot", "status")
 		w.slack.Envelope("interactive", map[string]string{"type": "block_actions"})
@@ -37,6 +37,9 @@ func TestReceive(t *testing.T) {
 			"and @claybot now?": {to: claybot.User("slack", "T1/C1", "U2"), message: claybot.AgentMessage{
 				ID: claybot.MessageID("slack/T1/C1/" + reply), Type: claybot.MessageUser,
 				Context: claybot.MessageContext{MessageID: reply, ThreadID: root, Group: true},
+			}},
+			"another bot": {to: claybot.User("slack", "T1/DU1", "B9"), message: claybot.AgentMessage{
+				Type: claybot.MessageUser, ID: claybot.MessageID("slack/T1/DU1/" + bot), Context: claybot.MessageContext{MessageID: bot},
 			}},
 			"": {to: claybot.User("slack", "T1/C1", "U2"), message: claybot.AgentMessage{
 				Type: claybot.MessageCommand, Command: "status", Context: claybot.MessageContext{Group: true},

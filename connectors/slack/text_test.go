@@ -153,8 +153,13 @@ func TestEventRules(t *testing.T) {
 		{`{"subtype":"me_message"}`, message, nil},
 		{`{"subtype":"channel_join"}`, nothing, nil},
 		{`{"subtype":"message_deleted"}`, nothing, nil},
-		{`{"subtype":"bot_message","bot_id":"B2"}`, nothing, nil},
-		{`{"bot_id":"B2"}`, nothing, nil},
+		{`{"subtype":"bot_message","bot_id":"B2","username":"CI","user":""}`, message, func(in incoming) bool {
+			return in.to.UserID == "B2" && in.message.From == claybot.NewBot("B2", "CI") && in.message.Text == "hi" && in.message.Tainted
+		}},
+		{`{"bot_id":"B2","text":"<@UBOT> !reset"}`, message, func(in incoming) bool { // in the name of U1, and no command
+			return in.to.UserID == "B2" && in.message.Type == claybot.MessageUser && in.message.Text == "!reset" && !in.message.FirstHand
+		}},
+		{`{"bot_id":"BBOT"}`, nothing, nil},
 		{`{"user":"UBOT"}`, nothing, nil},
 		{`{"text":"no mention"}`, message, func(in incoming) bool { return in.message.Context.Unaddressed }},
 		{`{"text":"<@UBOT> !reset now"}`, message, func(in incoming) bool {

@@ -144,8 +144,8 @@ func (c *Connector) wrote(ctx context.Context, h connectors.Handler, u *update) 
 	if m.MigrateFrom != 0 {
 		return c.movedChat(ctx, h, m.MigrateFrom, m.Chat.ID)
 	}
-	to, ok := c.principal(m.Chat, m.From, m.SenderChat)
-	if !ok {
+	to, ok := c.sender(m.Chat, m.From, m.SenderChat)
+	if !ok || m.From.ID == c.botID {
 		c.figures.ignored.Add(1)
 		return nil
 	}
@@ -193,11 +193,17 @@ func (c *Connector) edited(ctx context.Context, h connectors.Handler, u *update)
 	return nil
 }
 
-// principal returns who acts in a chat. It is the only constructor of identities, which are
-// unique on all of Telegram. ok is false for anonymous administrators, channels (as) and
-// bots, whose ids do not identify a user.
+// principal is sender for people: ok is false for bots.
 func (c *Connector) principal(in chat, from *tgbotapi.User, as *chat) (d claybot.Descriptor, ok bool) {
-	if from == nil || from.ID <= 0 || from.IsBot || as != nil || in.ID == 0 || in.Type != "private" && !in.group() {
+	d, ok = c.sender(in, from, as)
+	return d, ok && !from.IsBot
+}
+
+// sender returns who acts in a chat. It is the only constructor of identities, which are
+// unique on all of Telegram. ok is false for anonymous administrators and channels (as),
+// whose ids do not identify a user.
+func (c *Connector) sender(in chat, from *tgbotapi.User, as *chat) (d claybot.Descriptor, ok bool) {
+	if from == nil || from.ID <= 0 || as != nil || in.ID == 0 || in.Type != "private" && !in.group() {
 		return d, false
 	}
 	return claybot.User(c.cfg.Name, strconv.FormatInt(in.ID, 10), strconv.FormatInt(from.ID, 10)), true
@@ -252,6 +258,10 @@ func (c *Connector) read(u *update, to claybot.Descriptor, username string) (msg
 	}
 	if m.Date <= 0 {
 		msg.At = claybot.Now()
+	}
+	if m.From.IsBot {
+		msg.From = claybot.NewBot(msg.From.UserID, msg.From.Name)
+		msg.Tainted, msg.FirstHand, msg.Spoken = true, false, false
 	}
 	ours := true
 	msg.Text = text

@@ -48,7 +48,8 @@ func TestGroups(t *testing.T) {
 		{"forwarded command", field("/reset", map[string]any{"forward_date": 5}), "", ""},
 		{"only a mention", text("@claybot"), "EMPTY", claybot.MessageUser},
 		{"caption", telegramtest.Incoming{Caption: "@claybot look", Fields: map[string]any{"photo": []any{map[string]any{"width": 10, "height": 20}}}}, "look\n[photo 10 x 20]", claybot.MessageUser},
-		{"a bot", field("@claybot hi", map[string]any{"from": map[string]any{"id": 8, "is_bot": true}}), "", ""},
+		{"a bot", field("@claybot /reset", map[string]any{"from": map[string]any{"id": 7, "is_bot": true}}), "/reset", claybot.MessageUser},
+		{"itself", field("@claybot hi", map[string]any{"from": map[string]any{"id": 1234567, "is_bot": true}}), "", ""},
 		{"anonymous admin", field("@claybot hi", map[string]any{"sender_chat": map[string]any{"id": group}}), "", ""},
 		{"channel", field("@claybot hi", map[string]any{"chat": map[string]any{"id": group, "type": "channel"}}), "", ""},
 		{"service", telegramtest.Incoming{Fields: map[string]any{"new_chat_members": []any{bot}}}, "", ""},
@@ -78,6 +79,9 @@ func TestGroups(t *testing.T) {
 				}
 				if m.Text != want || m.Type != tt.kind || !m.Context.Group || m.Context.ReplyTo != m.Context.MessageID {
 					t.Errorf("got %q %s %+v, want %q %s", m.Text, m.Type, m.Context, want, tt.kind)
+				}
+				if isBot := tt.name == "a bot"; m.From.Bot != isBot || m.From.Program != isBot || isBot && (m.FirstHand || !m.Tainted) {
+					t.Errorf("sender %+v, first hand %v", m.From, m.FirstHand)
 				}
 				if to := b.sink.to[0]; to != claybot.User("telegram", fmt.Sprint(group), "7") {
 					t.Errorf("for %+v", to)
