@@ -68,11 +68,12 @@ func reply(o claybot.Outgoing) bool {
 const (
 	CauseRevoked = "the receiver was revoked"
 	CauseDropped = "dropped by an operator"
+	CauseCrowded = "left out: too many messages waited for this chat"
 )
 
 // Lost reports whether a message is a reply that was given up although its reader is to have it.
 func Lost(o claybot.Outgoing) bool {
-	wanted := o.Cause != CauseRevoked && o.Cause != CauseDropped && o.Cause != storage.CauseRestored
+	wanted := o.Cause != CauseRevoked && o.Cause != CauseDropped && o.Cause != CauseCrowded && o.Cause != storage.CauseRestored
 	return o.State == claybot.SendFailed && wanted && reply(o)
 }
 

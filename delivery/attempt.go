@@ -98,6 +98,10 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 			x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: CauseRevoked})
 			return true
 		}
+		if x.crowded(ctx) {
+			x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: CauseCrowded})
+			return true
+		}
 		if dead, ok := x.dead.confirm(ctx, channelOf(x.o.Route)); ok {
 			x.refuse(ctx, dead)
 			return true

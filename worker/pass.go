@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
@@ -257,7 +258,7 @@ func (p *pass) record(ctx context.Context, r claybot.Record) error {
 	if !p.job.profile.Progress || len(r.ToolCalls) == 0 || strings.TrimSpace(r.Text) == "" {
 		return nil
 	}
-	return p.send(ctx, "send progress", claybot.OutgoingAnswer, fmt.Sprintf("progress/%s/%d", p.job.run.ID, r.Step), r.Text)
+	return p.send(ctx, "send progress", claybot.OutgoingAnswer, fmt.Sprintf(delivery.ProgressPrefix+"%s/%d", p.job.run.ID, r.Step), r.Text)
 }
 
 // send sends a text to the reader of the run, once for each key.

@@ -1,0 +1,52 @@
+package agentsystem_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/llm/llmtest"
+)
+
+// When 300 messages wait behind a progress text, the text is left out with a reason, and
+// nothing else is; it counts as no lost reply.
+func TestProgressMakesRoom(t *testing.T) {
+	t.Parallel()
+	for _, behind := range []int{298, 299} { // and the end of the run
+		bubble(t, func(r *rig) {
+			r.line = platforms[0].line
+			r.profile.Progress = true
+			on := use("look")
+			on.Text = "I look it up."
+			r.mind.plan("a", on, llmtest.Say("end"))
+			blocked := true
+			r.chat.judge = func(claybot.Outgoing) verdict {
+				if blocked {
+					return slow(time.Minute, false)
+				}
+				return verdict{}
+			}
+			r.start()
+			r.say("a")
+			after(time.Second)
+			for i := range behind {
+				r.post(ann, command(fmt.Sprint("c", i), "start"))
+			}
+			r.chat.mu.Lock()
+			blocked = false
+			r.chat.mu.Unlock()
+			after(10 * time.Minute)
+			got := r.chat.seen()
+			if said := slices.Contains(got, "I look it up."); said != (behind < 299) || len(got) != behind+1+map[bool]int{true: 1}[said] {
+				t.Errorf("%d behind: %d messages, progress said: %v", behind, len(got), said)
+			}
+			o, err := r.db.OutgoingByID(r.Context(), fmt.Sprintf("%s%s/1/1", delivery.ProgressPrefix, r.receipt("a").Run.ID))
+			if err != nil || behind == 299 && (o.State != claybot.SendFailed || o.Cause != delivery.CauseCrowded || delivery.Lost(o)) {
+				t.Errorf("%d behind: %s %q, %v", behind, o.State, o.Cause, err)
+			}
+		})
+	}
+}
