@@ -21,7 +21,7 @@ type chat struct {
 	judge    func(o claybot.Outgoing) verdict
 	find     func(o claybot.Outgoing) error // what a look-up meets
 	lookups  []time.Time
-	typed    int
+	typed    []time.Time // when a typing sign came
 	accepted []claybot.AgentMessage
 	events   []claybot.Event
 }
@@ -226,7 +226,7 @@ func (streamingLine) Streaming(claybot.Route) connectors.Streaming { return stre
 func (l streamingLine) Typing(context.Context, claybot.Route) error {
 	l.chat.mu.Lock()
 	defer l.chat.mu.Unlock()
-	l.chat.typed++
+	l.chat.typed = append(l.chat.typed, time.Now())
 	return nil
 }
 

@@ -47,7 +47,7 @@ func TestDraftGrows(t *testing.T) {
 		if o := r.reply("begin"); o.State != claybot.SendSent || o.Receipt != "p1" {
 			t.Errorf("the reply: %+v", o)
 		}
-		if r.chat.typed == 0 {
+		if len(r.chat.typed) == 0 {
 			t.Error("no typing sign")
 		}
 	})

@@ -68,7 +68,7 @@ var broken = []fault{
 	{"missing file", "telegram:\n  token: file:none\n", []string{"2 telegram.token: the secret's file cannot be read ?"}},
 	{"empty file", "telegram:\n  token: file:empty\n", []string{"2 telegram.token: "}},
 	{"token as list", "telegram:\n  token: [" + canary + "]\n", []string{"2 telegram.token: want a single value, found a list ?"}},
-	{"delivery", "telegram:\n  delivery: stram\n", []string{`2 telegram.delivery: "stram" is not one of stream, placeholder, direct ?`}},
+	{"delivery", "telegram:\n  delivery: stram\n", []string{`2 telegram.delivery: "stram" is not one of stream, draft, placeholder, direct ?`}},
 	{"receive", "telegram:\n  receive: push\n", []string{`2 telegram.receive: "push" is not one of poll, webhook ?`}},
 	{"ambiguous", "telegram:\n  on_ambiguous: again\n", []string{`2 telegram.on_ambiguous: "again" is not one of resend, notice ?`}},
 	{"agents", "agents: default\n", []string{"1 agents: want profiles by name, such as default, found a single value ?"}},

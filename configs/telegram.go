@@ -11,7 +11,7 @@ type Telegram struct {
 	Token       Secret `key:"token" env:"TELEGRAM_BOT_TOKEN"`
 	APIURL      string `key:"api_url" kind:"url without slash" env:"TELEGRAM_API_URL"`
 	Receive     string `key:"receive" words:"poll,webhook"`
-	Delivery    string `key:"delivery" class:"harmless" words:"stream,placeholder,direct"`
+	Delivery    string `key:"delivery" class:"harmless" words:"stream,draft,placeholder,direct"`
 	OnAmbiguous string `key:"on_ambiguous" class:"harmless" words:"resend,notice"`
 
 	Rate TelegramRate `key:"rate" class:"harmless"`

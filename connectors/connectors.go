@@ -174,6 +174,14 @@ type Streamer interface {
 	Streaming(r claybot.Route) Streaming
 }
 
+// A Drafter shows an unfinished text in a place of its own that is no message, in some chats.
+// Optional. The platform removes it when the next message comes, or soon by itself.
+type Drafter interface {
+	// Draft shows o, in place of the draft that the same run showed before. It reports false
+	// if the platform shows no drafts there. The error is a *RetryError if it asks to wait.
+	Draft(ctx context.Context, o claybot.Outgoing) (shown bool, err error)
+}
+
 // Streaming defines how answers are streamed on a route.
 type Streaming struct {
 	// Off sends only complete answers.
@@ -187,6 +195,8 @@ type Streaming struct {
 	// Limit is the maximum length of a draft in characters; the rest is shown
 	// with the final text.
 	Limit int
+	// Drafts shows unfinished text by a Drafter, where that works.
+	Drafts bool
 }
 
 // A Previewer shows an unfinished answer without creating a message, so nothing

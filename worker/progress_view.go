@@ -66,7 +66,8 @@ type powers struct {
 	typer   connectors.Typer
 	preview connectors.Previewer
 	sender  connectors.Sender
-	finder  bool // it can look up sent messages
+	drafter connectors.Drafter // nil: the platform shows no drafts here
+	finder  bool               // it can look up sent messages
 	stream  connectors.Streaming
 	grows   bool // it shows unfinished text
 }
@@ -82,6 +83,7 @@ type written struct {
 // A draft is the visible part of an unfinished answer.
 type draft struct {
 	current *claybot.Draft // nil for nothing
+	faint   bool           // what it shows is a draft of the platform, and no message
 	sent    string         // what it shows, without a sign of life
 	fresh   string         // the id of the next one; empty for any
 	quiet   time.Time      // no edit is sent before
@@ -105,6 +107,7 @@ func (s *Worker) watch(ctx context.Context, j *job) *progressView {
 		v.show.stream.Off = true
 		if x, ok := c.(connectors.Streamer); ok {
 			v.show.sender, _ = c.(connectors.Sender)
+			v.show.drafter, _ = c.(connectors.Drafter)
 			v.show.stream = x.Streaming(v.route)
 			v.show.stream.Off = v.show.stream.Off || v.show.sender == nil || j.profile.Progress
 		}
@@ -205,7 +208,7 @@ func (v *progressView) loop(ctx context.Context) {
 				continue
 			}
 			last = time.Now()
-			v.draft.sign.timer.Reset(signAfter)
+			v.draft.sign.timer.Reset(v.draft.sign.after)
 		}
 	}
 }
@@ -217,23 +220,26 @@ func (v *progressView) delay(last time.Time) time.Duration {
 	switch {
 	case v.show.preview != nil:
 		return time.Until(last.Add(previewEvery))
-	case v.draft.current == nil && len(v.text.text) < v.show.stream.First:
+	case v.began():
+		return time.Until(last.Add(v.show.stream.Every))
+	case len(v.text.text) < v.show.stream.First:
 		// Check in small steps, because new text wakes the loop only if no
 		// check is planned.
 		return min(time.Until(v.text.since.Add(v.show.stream.Wait)), 100*time.Millisecond)
-	case v.draft.current == nil:
-		return time.Until(v.text.since.Add(draftAfter))
 	default:
-		return time.Until(last.Add(v.show.stream.Every))
+		return time.Until(v.text.since.Add(draftAfter))
 	}
 }
+
+// began reports whether the reader sees unfinished text.
+func (v *progressView) began() bool { return v.draft.current != nil || v.draft.faint }
 
 // ready reports whether the text is long or old enough for the first draft.
 func (v *progressView) ready() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	age := time.Since(v.text.since)
-	return v.show.preview != nil || v.show.stream.Off || v.draft.current != nil || age >= v.show.stream.Wait ||
+	return v.show.preview != nil || v.show.stream.Off || v.began() || age >= v.show.stream.Wait ||
 		age >= draftAfter && len(v.text.text) >= v.show.stream.First
 }
 
@@ -285,6 +291,9 @@ func (v *progressView) send(ctx context.Context, text string) error {
 	if _, dead := v.deliverer.Dead(v.route); dead {
 		return nil
 	}
+	if v.show.stream.Drafts && v.draft.current == nil && v.showDraft(ctx, text) {
+		return nil
+	}
 	if v.draft.current == nil && (v.deliverer.IsBusy(v.route.Dest()) || v.queued(ctx)) {
 		return nil
 	}
@@ -321,6 +330,7 @@ func (v *progressView) send(ctx context.Context, text string) error {
 	}
 	switch {
 	case err == nil && o.Edit == "":
+		v.draft.faint = false // the message has taken the draft's place
 		v.grew()
 		v.draft.sent, v.draft.sign.said = text, ""
 		return v.save(ctx, &claybot.Draft{Outgoing: o.ID, Receipt: receipt, Tried: v.draft.current.Tried})

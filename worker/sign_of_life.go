@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -14,29 +15,32 @@ import (
 const (
 	// signAfter is how long the user sees nothing new before a sign of life.
 	signAfter = 15 * time.Second
+	// typedAfter is the same where the user sees a typing indicator, and the sign is a message.
+	typedAfter = time.Minute
 	// signPrefix begins the id of a draft that was made for a sign, so that a
 	// later pass recognizes it.
 	signPrefix = "still/"
 )
 
-// A signOfLife is a short text that names what the run waits for, if a user waits and the
-// platform shows nothing else. It is a draft that the answer replaces, so a run creates
-// at most one message for it.
+// A signOfLife is a short text that names what the run waits for, if a user waits and sees
+// nothing new. It is a draft that the answer replaces, so a run creates at most one message
+// for it, and none where the platform has drafts.
 type signOfLife struct {
 	on    bool
+	after time.Duration
 	timer *time.Timer
 	said  string // the sign that the reader sees; empty for none
 }
 
-// newSign decides whether a view shows signs of life: only if c shows neither a typing
-// indicator nor an unfinished answer, and can edit the sign away. A status that works takes
-// their place.
+// newSign decides whether a view shows signs of life: only if it shows no unfinished answer
+// and can take the sign away. A status that works takes their place.
 func newSign(c connectors.Connector, show powers, w runs.Work) signOfLife {
 	_, edits := c.(connectors.Streamer)
-	return signOfLife{
-		on:    edits && show.typer == nil && show.preview == nil && show.sender != nil && w.Person(),
-		timer: time.NewTimer(signAfter),
+	after := signAfter
+	if show.typer != nil && show.drafter == nil {
+		after = typedAfter
 	}
+	return signOfLife{on: edits && show.preview == nil && show.sender != nil && w.Person(), after: after, timer: time.NewTimer(after)}
 }
 
 // works records what the run waits for: a tool, or the model if tool is empty.
@@ -51,12 +55,24 @@ func (v *progressView) works(tool string) {
 
 // showSign shows the sign of life, or corrects it.
 func (v *progressView) showSign(ctx context.Context) {
-	v.draft.sign.timer.Reset(signAfter)
+	v.draft.sign.timer.Reset(v.draft.sign.after)
 	v.mu.Lock()
 	sign := v.job.voice().StillWorking(v.text.tool)
 	v.mu.Unlock()
+	before := v.draft.sent
+	whole := strings.TrimSpace(before + "\n\n" + sign)
 	switch {
-	case !v.draft.sign.on || sign == v.draft.sign.said, v.status != nil && !v.status.absent():
+	case !v.draft.sign.on, v.status != nil && !v.status.absent():
+		return
+	case v.show.drafter != nil && v.draft.current == nil: // again and again: the platform forgets drafts
+		if v.showDraft(ctx, whole) {
+			v.draft.sent, v.draft.sign.said = before, sign
+		} else if v.show.typer != nil {
+			v.draft.sign.after = typedAfter
+			v.draft.sign.timer.Reset(typedAfter - signAfter)
+		}
+		return
+	case sign == v.draft.sign.said:
 		return
 	case v.job.profile.Progress: // there are no drafts
 		v.draft.sign.on = !v.sendSign(ctx, sign)
@@ -64,8 +80,6 @@ func (v *progressView) showSign(ctx context.Context) {
 	case v.show.stream.Off || v.draft.current != nil && v.draft.sent == "" && v.draft.sign.said == "":
 		return // an earlier pass has shown something, which is left as it is
 	}
-	before := v.draft.sent
-	whole := strings.TrimSpace(before + "\n\n" + sign)
 	v.draft.fresh = fmt.Sprintf("%s%s/1", signPrefix, v.job.run.ID)
 	err := v.send(ctx, whole)
 	v.draft.fresh = ""
@@ -75,6 +89,33 @@ func (v *progressView) showSign(ctx context.Context) {
 	if v.draft.sent == whole {
 		v.draft.sent, v.draft.sign.said = before, sign
 	}
+}
+
+// showDraft shows a text as a draft of the platform, which nothing has to be recorded for. It
+// reports false if the platform shows none here.
+func (v *progressView) showDraft(ctx context.Context, text string) bool {
+	if v.show.drafter == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), typingWait)
+	defer cancel()
+	shown, err := v.show.drafter.Draft(ctx, claybot.Outgoing{
+		ID: fmt.Sprintf("%s%s/1", signPrefix, v.job.run.ID), Kind: claybot.OutgoingAnswer, Run: v.job.run.ID, Agent: v.job.agent.ID,
+		Route: v.route, Text: text, Part: 1, Parts: 1, At: claybot.Now(), Progress: true,
+	})
+	var retry *connectors.RetryError
+	switch {
+	case errors.As(err, &retry):
+		v.draft.quiet = time.Now().Add(retry.After)
+		return true
+	case err == nil && shown:
+		v.draft.faint, v.draft.sent, v.draft.sign.said = true, text, ""
+		return true
+	case err != nil:
+		v.job.log.Debug("failed to show a draft", "err", err)
+	}
+	v.show.drafter, v.draft.faint, v.draft.sent = nil, false, ""
+	return false
 }
 
 // sendSign sends the sign as a separate message, once for each run, and reports

@@ -62,7 +62,7 @@ func (r *rates) of(chat int64) *connectors.Budget {
 	if chat < 0 {
 		b = connectors.NewBudget(r.limit.Group, time.Minute)
 	} else {
-		b = connectors.NewBudget(r.limit.Chat*int(chatWindow/time.Second), chatWindow)
+		b = connectors.NewBudget(r.limit.Chat*int(chatWindow/time.Second)+1, chatWindow) // the final text is the burst
 	}
 	r.chats[chat] = b
 	return b

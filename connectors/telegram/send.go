@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,12 +49,8 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (receipt strin
 	if err != nil {
 		return "", err
 	}
-	if o.Progress {
-		if d := c.rates.progress(m.ChatID, o.ID); d > 0 {
-			return "", &connectors.RetryError{After: d, GivesWay: true, Err: errors.New("telegram: the chat or the bot has no call left for unfinished text")}
-		}
-	} else {
-		c.rates.spend(m.ChatID, o.ID)
+	if err := c.mayGrow(m.ChatID, o); err != nil {
+		return "", err
 	}
 	m.Markup = c.markup(texts.Of(ctx), o)
 	formatted, plain := format(o.Text), o.Text
@@ -61,6 +58,19 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (receipt strin
 		formatted, plain = element("i", resentMark)+formatted, resentMark+plain
 	}
 	return c.deliverText(ctx, m, formatted, plain)
+}
+
+// mayGrow refuses unfinished text that has to give way, and counts all else.
+func (c *Connector) mayGrow(chat int64, o claybot.Outgoing) error {
+	message := cmp.Or(string(o.Run), o.ID)
+	if !o.Progress {
+		c.rates.spend(chat, message)
+		return nil
+	}
+	if d := c.rates.progress(chat, message); d > 0 {
+		return &connectors.RetryError{After: d, GivesWay: true, Err: errors.New("telegram: the chat or the bot has no call left for unfinished text")}
+	}
+	return nil
 }
 
 // newMessage returns the parameters of o without its text.
@@ -247,6 +257,8 @@ func (c *Connector) Streaming(r claybot.Route) connectors.Streaming {
 		s.Off = true
 	case DeliveryPlaceholder:
 		s.First, s.Wait = 0, 0
+	case DeliveryDraft:
+		s.Drafts = true
 	}
 	return s
 }

@@ -47,6 +47,7 @@ import (
 // Ways to deliver an answer.
 const (
 	DeliveryStream      = "stream"      // the first text, then edits
+	DeliveryDraft       = "draft"       // in private chats by drafts, which are no messages; elsewhere as DeliveryStream
 	DeliveryPlaceholder = "placeholder" // a placeholder at once, then edits
 	DeliveryDirect      = "direct"      // complete answers only
 )
@@ -71,7 +72,8 @@ type Config struct {
 	Marks     connectors.Marks // optional; without it gaps across restarts go unnoticed
 	// OnAmbiguous is AmbiguousResend (default) or AmbiguousNotice.
 	OnAmbiguous string
-	// Delivery is DeliveryStream (default), DeliveryPlaceholder or DeliveryDirect.
+	// Delivery is DeliveryStream (default), DeliveryDraft, DeliveryPlaceholder or
+	// DeliveryDirect.
 	Delivery string
 	// Hook is the address, as Telegram reaches it, at which ServeHTTP takes updates. Empty: claybot
 	// polls.
@@ -99,6 +101,8 @@ type Connector struct {
 	hooked hooked
 	rates  rates
 
+	noDrafts atomic.Bool // the server does not know them
+
 	self    identity
 	handler atomic.Pointer[connectors.Handler] // of the present Run; Send reports moved chats to it
 	figures figures
@@ -110,6 +114,7 @@ var (
 	_ connectors.Sender    = (*Connector)(nil)
 	_ connectors.Typer     = (*Connector)(nil)
 	_ connectors.Streamer  = (*Connector)(nil)
+	_ connectors.Drafter   = (*Connector)(nil)
 	_ connectors.Resender  = (*Connector)(nil)
 	_ connectors.Exclusive = (*Connector)(nil)
 	_ connectors.Hooked    = (*Connector)(nil)

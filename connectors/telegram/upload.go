@@ -41,7 +41,9 @@ func (c *Connector) SendFile(ctx context.Context, o claybot.Outgoing, open func(
 	if m.textMessage, err = addressed(o); err != nil {
 		return "", err
 	}
-	c.rates.spend(m.ChatID, o.ID)
+	if err := c.mayGrow(m.ChatID, o); err != nil {
+		return "", err
+	}
 	formatted, plain := format(o.Text), o.Text
 	if strings.TrimSpace(plain) == "" {
 		formatted, plain = "", ""

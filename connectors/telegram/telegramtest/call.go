@@ -108,6 +108,8 @@ func (s *Server) handle(c *call) ([]byte, *apiError) {
 		return s.getUpdates(c)
 	case "sendmessage":
 		return s.sendMessage(c)
+	case "sendmessagedraft":
+		return s.sendDraft(c)
 	case "editmessagetext":
 		return s.editMessage(c)
 	case "editmessagereplymarkup":

@@ -20,6 +20,7 @@ type chat struct {
 	hidden     int       // of sent, those deleted
 	last       int64     // message ids of a supergroup
 	typing     int
+	drafts     map[int64]Draft // by topics
 	rate       rate
 }
 
@@ -44,6 +45,7 @@ type Message struct {
 	Placeholder string
 	File        *File  // whose caption Text is; nil for a text
 	Reaction    string // of the bot
+	Preview     bool   // of a link
 	Edits       int
 	At          time.Time
 	EditedAt    time.Time

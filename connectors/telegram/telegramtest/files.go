@@ -193,6 +193,7 @@ func (s *Server) sendFile(c *call) ([]byte, *apiError) {
 	}
 	ch.messages[id] = m
 	ch.sent = append(ch.sent, m)
+	delete(ch.drafts, m.ThreadID)
 	return s.show(ch, m)
 }
 

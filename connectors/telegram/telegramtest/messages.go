@@ -22,8 +22,14 @@ type sendParams struct {
 		MessageID integer `json:"message_id"`
 		Anyway    bool    `json:"allow_sending_without_reply"`
 	} `json:"reply_parameters"`
-	Markup json.RawMessage `json:"reply_markup"`
+	Markup  json.RawMessage `json:"reply_markup"`
+	Preview struct {
+		Disabled bool `json:"is_disabled"`
+	} `json:"link_preview_options"`
 }
+
+// preview reports whether Telegram shows a preview of a link of p.
+func (p *sendParams) preview() bool { return !p.Preview.Disabled && strings.Contains(p.Text, "://") }
 
 func (p *sendParams) markup() (markup, *apiError) { return readMarkup(p.Markup) }
 
@@ -85,12 +91,14 @@ func (s *Server) sendMessage(c *call) ([]byte, *apiError) {
 	m := &stored{from: s.bot, Message: Message{
 		ID: id, ChatID: ch.id, ThreadID: int64(p.ThreadID), Text: text, Source: p.Text, Entities: entities, At: time.Now(),
 		Keyboard: below.keyboard, ForceReply: below.forceReply, Placeholder: below.placeholder,
+		Preview: p.preview(),
 	}}
 	if p.Reply != nil && ch.messages[int64(p.Reply.MessageID)] != nil {
 		m.ReplyTo = int64(p.Reply.MessageID)
 	}
 	ch.messages[id] = m
 	ch.sent = append(ch.sent, m)
+	delete(ch.drafts, m.ThreadID)
 	return s.show(ch, m)
 }
 
@@ -170,7 +178,7 @@ func (s *Server) editMessage(c *call) ([]byte, *apiError) {
 		s.mu.Unlock()
 		return nil, e
 	}
-	m.Text, m.Source, m.Entities = text, p.Text, entities
+	m.Text, m.Source, m.Entities, m.Preview = text, p.Text, entities, p.preview()
 	m.edited(below)
 	return s.show(ch, m)
 }

@@ -33,7 +33,7 @@
 //   - A button press waits 150 s to be fetched and, unless the test says otherwise, may
 //     be answered for 15 s; Telegram names no time for that.
 //   - Messages become inaccessible to button presses when the test says so, not by age.
-//   - No inline queries, drafts, reactions of people, stickers or albums of
+//   - No inline queries, reactions of people, stickers or albums of
 //     the bot.
 //
 // Only tests and cmd import this package.
@@ -63,6 +63,8 @@ type Config struct {
 	ChatRate  float64
 	ChatBurst int
 	NoLimits  bool
+	// NoDrafts is a server older than Bot API 9.3, which does not know sendMessageDraft.
+	NoDrafts bool
 	// SeesAll switches privacy mode off.
 	SeesAll bool
 	// Hooks carries updates to a webhook; default http.DefaultTransport.
