@@ -123,6 +123,13 @@ func (b *Budget) Spend(message string) time.Duration {
 	return 0
 }
 
+// Ended forgets a message that grows no more, although no final text was counted for it.
+func (b *Budget) Ended(message string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.growing, message)
+}
+
 // Refused records that the platform refused a call that was counted, and asked for a pause.
 func (b *Budget) Refused(after time.Duration) {
 	b.mu.Lock()

@@ -89,8 +89,18 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 			status := r.slack.Status(args[1], args[2])
 			return regexp.MustCompile(args[3]).MatchString(status), fmt.Sprintf("the status is %q", status)
 		})
+	case len(args) == 3 && args[0] == "streams": // slack streams CHANNEL TEXTS
+		until(ts, func() (bool, string) {
+			streams, texts := 0, 0
+			for _, m := range r.slack.Posted(args[1]) {
+				if m.Streaming {
+					streams, texts = streams+1, texts+m.Edits
+				}
+			}
+			return fmt.Sprint(streams) == args[2] && (streams == 0 || texts > 0), fmt.Sprintf("%d messages are streams, with %d further texts", streams, texts)
+		})
 	default:
-		ts.Fatalf("usage: slack dm|say|mention|lack|pause|slash|edit|delete|acked|expect|expect-none|marks|status ...")
+		ts.Fatalf("usage: slack dm|say|mention|lack|pause|slash|edit|delete|acked|expect|expect-none|marks|status|streams ...")
 	}
 }
 

@@ -22,6 +22,9 @@ import (
 const (
 	methodPost    = "chat.postMessage"
 	methodUpdate  = "chat.update"
+	methodStart   = "chat.startStream"
+	methodAppend  = "chat.appendStream"
+	methodStop    = "chat.stopStream"
 	methodHistory = "conversations.history"
 	methodList    = "conversations.list"
 	methodReplies = "conversations.replies"
@@ -52,6 +55,7 @@ const (
 	rate                 // too many calls
 	server               // Slack failed: the message may have been sent
 	gone                 // the message to edit
+	grows                // the message is a stream and takes no edit
 )
 
 // classOf classifies the error codes of all methods.
@@ -71,6 +75,8 @@ func classOf(code string) class {
 		return rate
 	case "internal_error", "fatal_error", "request_timeout", "service_unavailable", "team_added_to_org":
 		return server
+	case "streaming_state_conflict":
+		return grows
 	case "message_not_found", "cant_update_message", "edit_window_closed":
 		return gone
 	}

@@ -37,7 +37,15 @@ type choice struct {
 // has none. A question that fits neither buttons nor a form is answered with
 // text.
 func layout(v texts.Voice, o claybot.Outgoing, text string) []slackapi.Block {
-	var below []slackapi.Block
+	below := controls(v, o)
+	if len(below) == 0 {
+		return nil
+	}
+	return append(sections(text), below...)
+}
+
+// controls returns the interactive elements of a message, nil if it has none.
+func controls(v texts.Voice, o claybot.Outgoing) (below []slackapi.Block) {
 	if o.Question != nil {
 		if b := ask(v, *o.Question); b != nil {
 			below = append(below, b)
@@ -46,10 +54,7 @@ func layout(v texts.Voice, o claybot.Outgoing, text string) []slackapi.Block {
 	if b := offers(o.Offer); b != nil {
 		below = append(below, b)
 	}
-	if len(below) == 0 {
-		return nil
-	}
-	return append(sections(text), below...)
+	return below
 }
 
 // sections returns blocks that show Markdown. They are always expanded, because

@@ -74,7 +74,7 @@ func (c *Connector) look(ctx context.Context, s search) (string, bool, error) {
 	if s.Route.ThreadID != "" {
 		method = methodReplies
 	}
-	cursor := ""
+	cursor, begun := "", "" // a stream that may be the beginning of the Outgoing
 	for range historyPages {
 		if d := c.penalties.left(method, s.channel); d > 0 {
 			return "", false, &connectors.RetryError{After: d, Err: fmt.Errorf("%s: slack asked for a pause", method)}
@@ -87,9 +87,12 @@ func (c *Connector) look(ctx context.Context, s search) (string, bool, error) {
 			if s.matches(p) {
 				return p.Timestamp, true, nil
 			}
+			if s.begins(p) {
+				begun = p.Timestamp
+			}
 		}
 		if next == "" {
-			return "", false, nil
+			return begun, begun != "", nil
 		}
 		cursor = next
 	}
@@ -138,5 +141,16 @@ func (s search) matches(p slackapi.Message) bool {
 	if part, ok := p.Metadata.EventPayload["part"].(float64); !ok || int(part) != s.Part {
 		return false
 	}
+	return s.ours(p)
+}
+
+func (s search) ours(p slackapi.Message) bool {
 	return p.User == s.self.User || s.self.Bot != "" && p.BotID == s.self.Bot
+}
+
+// begins reports whether p is a stream that was not completed. It bears no metadata, which every
+// other post of the bot has, and a thread has one at a time: the last one of the span.
+func (s search) begins(p slackapi.Message) bool {
+	return s.Kind == claybot.OutgoingAnswer && s.Part == 1 && s.Route.ThreadID != "" && p.Timestamp != s.Route.ThreadID && p.Timestamp >= s.oldest &&
+		s.ours(p) && p.Metadata.EventType == "" && p.SubType == "" && len(p.Files) == 0
 }

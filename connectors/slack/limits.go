@@ -84,4 +84,12 @@ const (
 	// editsPerMinute is what Slack allows of chat.update for an app in a workspace, tier 3
 	// (docs.slack.dev/apis/web-api/rate-limits, read 2026-11-28).
 	editsPerMinute = 50
+
+	// The same of chat.appendStream, tier 4, and of each of chat.startStream and chat.stopStream,
+	// tier 2.
+	appendsPerMinute = 100
+	streamsPerMinute = 20
+
+	streamIdle   = time.Minute // a stream to which nothing was added for so long is stopped
+	streamsAgain = time.Hour   // until a stream is tried after Slack refused one
 )

@@ -38,6 +38,15 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (string, error
 	if _, p.channel, ok = strings.Cut(o.Route.ChannelID, "/"); !ok || p.channel == "" {
 		return "", &connectors.PermanentError{DeadRoute: true, Err: fmt.Errorf("%s: no slack channel: %q", p.method, o.Route.ChannelID)}
 	}
+	if p.Edit == "" {
+		if ts, tried, err := c.startStream(ctx, p); tried {
+			return ts, err
+		}
+	} else if x := c.streams.get(p.channel + "/" + p.Edit); x != nil {
+		if done, err := c.continueStream(ctx, p, x); done || err != nil {
+			return p.Edit, err
+		}
+	}
 	if d := c.wait(p); d > 0 {
 		return "", &connectors.RetryError{After: d, Err: fmt.Errorf("%s: slack allows no more calls now", p.method)}
 	}
@@ -51,6 +60,12 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (string, error
 	}
 	blocks := layout(texts.Of(ctx), o, text)
 	receipt, err := c.attempt(ctx, p, formatted, blocks)
+	if errors.Is(err, errGrows) {
+		if err := c.halt(ctx, p); err != nil {
+			return "", err
+		}
+		receipt, err = c.attempt(ctx, p, formatted, blocks)
+	}
 	if refusedContent(err) && len(blocks) > 0 {
 		c.log.Warn("slack rejected the buttons, sending without", "outgoing", o.ID, "err", err)
 		receipt, err = c.attempt(ctx, p, formatted, nil)
@@ -86,6 +101,10 @@ func (c *Connector) nodes() int {
 	return max(1, c.cfg.Nodes())
 }
 
+// errGrows is the cause of a refusal of an edit: the message is a stream, which an earlier process
+// began.
+var errGrows = errors.New("the message is a stream")
+
 // errContent is the cause of a refusal of the text.
 var errContent = errors.New("slack refuses the text")
 
@@ -99,7 +118,7 @@ func (c *Connector) attempt(ctx context.Context, p post, text string, blocks []s
 	options := []slackapi.MsgOption{
 		slackapi.MsgOptionText(text, false),
 		slackapi.MsgOptionParse(false),
-		slackapi.MsgOptionMetadata(slackapi.SlackMetadata{EventType: outType, EventPayload: map[string]any{"id": p.ID, "part": p.Part}}),
+		metadata(p.Outgoing),
 	}
 	if len(blocks) > 0 || p.Edit != "" {
 		options = append(options, slackapi.MsgOptionBlocks(blocks...))
@@ -122,6 +141,11 @@ func (c *Connector) attempt(ctx context.Context, p post, text string, blocks []s
 		return ts, nil
 	}
 	return "", c.outcome(p, left(), err)
+}
+
+// metadata is how Find recognizes the post of an Outgoing.
+func metadata(o claybot.Outgoing) slackapi.MsgOption {
+	return slackapi.MsgOptionMetadata(slackapi.SlackMetadata{EventType: outType, EventPayload: map[string]any{"id": o.ID, "part": o.Part}})
 }
 
 // outcome converts a failed attempt to an error of connectors.Sender.
@@ -152,6 +176,8 @@ func (c *Connector) outcome(p post, left bool, err error) error {
 			return connectors.ErrEditGone
 		}
 		return said
+	case grows:
+		return fmt.Errorf("%w: %w", errGrows, said)
 	case server:
 		return p.unanswered(said)
 	}

@@ -76,6 +76,7 @@ type Connector struct {
 	uploads   sync.Map     // of the newest file for each channel, see remember
 	penalties penalties
 	edits     *connectors.Budget // calls of chat.update, which Slack counts for the workspace
+	streams   *streams
 	members   members
 	self      atomic.Pointer[identity]
 	ignored   atomic.Int64
@@ -129,7 +130,7 @@ func New(cfg Config) *Connector {
 		}
 	}
 	cfg.HTTP = connectors.Switched(cfg.HTTP, cfg.Gate.Off)
-	c := &Connector{edits: connectors.NewBudget(editsPerMinute, time.Minute), cfg: cfg, log: cfg.Log.With("connector", cfg.Name)}
+	c := &Connector{streams: newStreams(), edits: connectors.NewBudget(editsPerMinute, time.Minute), cfg: cfg, log: cfg.Log.With("connector", cfg.Name)}
 	c.files = &http.Client{Transport: cfg.HTTP, CheckRedirect: noRedirect}
 	c.calls = &caller{http.Client{Transport: cfg.HTTP, Timeout: callTimeout, CheckRedirect: noRedirect}}
 	c.api = slackapi.New(cfg.BotToken,
@@ -226,6 +227,7 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	filling, stop := context.WithCancel(ctx)
 	var side sync.WaitGroup
 	side.Go(func() { back.run(filling) })
+	side.Go(func() { c.tidyStreams(filling) })
 	defer side.Wait()
 	defer stop()
 	if c.cfg.Hook != "" {

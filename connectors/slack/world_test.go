@@ -26,6 +26,7 @@ const (
 // A world is a connector and a Slack in a bubble, with a network in memory.
 type world struct {
 	*Connector
+	t       *testing.T
 	cfg     Config
 	slack   *slacktest.Server
 	inbox   *inbox
@@ -55,7 +56,7 @@ func inWorld(t *testing.T, sc slacktest.Config, test func(t *testing.T, w *world
 			Log: slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		}
 		w := &world{
-			Connector: New(cfg), cfg: cfg, slack: server, inbox: newInbox(), logs: logs, ended: make(chan error, 1), stop: func() {},
+			Connector: New(cfg), t: t, cfg: cfg, slack: server, inbox: newInbox(), logs: logs, ended: make(chan error, 1), stop: func() {},
 		}
 		w.handler = w.inbox
 		defer func() {

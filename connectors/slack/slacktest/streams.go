@@ -57,6 +57,8 @@ func (s *Server) startStream(args url.Values) answer {
 	switch {
 	case code != "":
 		return refuse(code)
+	case direct && args.Get("thread_ts") == "": // only channels take streams outside of threads
+		return refuse("invalid_arguments")
 	case !direct && args.Get("recipient_user_id") == "":
 		return refuse("missing_recipient_user_id")
 	case !direct && args.Get("recipient_team_id") == "":
