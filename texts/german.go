@@ -39,6 +39,7 @@ var german = map[string]string{
 	"%s, for example: %s":                                                                       "%s, zum Beispiel: %s",
 	"%s, until %s at the latest":                                                                "%s, längstens bis %s",
 	"*My reply is too long for a chat. The whole of it is in the file.*":                        "*Meine Antwort ist zu lang für einen Chat. Sie steht ganz in der Datei.*",
+	"(sent again: the first copy may have arrived)":                                             "(erneut gesendet: die erste Kopie kam vielleicht an)",
 	"*(stopped)*":                          "*(angehalten)*",
 	"**Who reads this conversation:** %s.": "**Wer dieses Gespräch liest:** %s.",
 	", added":                              ", ergänzt",

@@ -15,15 +15,12 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// mark precedes a message that may have been sent already.
-const mark = "(sent again: the first attempt got no answer)\n"
-
 // outType is the event type of the metadata by which Find recognizes a post.
 const outType = "claybot_out"
 
 // Split cuts a text into parts that Slack takes as one message each.
 func (c *Connector) Split(text string) []string {
-	return connectors.Split(text, maxTextChars-utf8.RuneCountInString(mark), escapedChars)
+	return connectors.Split(text, maxTextChars-texts.ResentRoom(), escapedChars)
 }
 
 // Send posts o, or edits the message o.Edit. Every post carries o's id for Find. Questions
@@ -52,7 +49,7 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (string, error
 	}
 	text := o.Text
 	if o.Resent {
-		text = mark + text
+		text = texts.Of(ctx).Resent() + text
 	}
 	unformatted, formatted := escape(text), mrkdwn(text)
 	if utf8.RuneCountInString(formatted) > maxTextChars {

@@ -15,6 +15,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
+	"github.com/claybot/claybot/texts"
 )
 
 func outgoing(channel, thread, text string) claybot.Outgoing {
@@ -47,7 +48,7 @@ func TestSend(t *testing.T) {
 			t.Error(err)
 		}
 		got = w.slack.Posted("C1")
-		if len(got) != 2 || got[0].Text != "the _end_" || got[0].Edits != 1 || !strings.HasPrefix(got[1].Text, mark) {
+		if len(got) != 2 || got[0].Text != "the _end_" || got[0].Edits != 1 || !strings.HasPrefix(got[1].Text, "(sent again: ") {
 			t.Errorf("posted %+v", got)
 		}
 	})
@@ -368,7 +369,7 @@ func TestSplit(t *testing.T) {
 			"```go\n" + strings.Repeat("if a < b && c > d {}\n", 400) + "```", strings.Repeat("| a | b |\n|---|---|\n| 1 | 2 |\n\n", 200),
 		} {
 			for _, part := range w.Split(text) {
-				if n := utf8.RuneCountInString(escape(mark + part)); n > maxTextChars {
+				if n := utf8.RuneCountInString(escape(strings.Repeat("x", texts.ResentRoom()) + part)); n > maxTextChars {
 					t.Errorf("part of %d characters", n)
 				}
 				o := outgoing(channel, "", part)

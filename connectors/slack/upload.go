@@ -97,7 +97,7 @@ func (c *Connector) share(ctx context.Context, p post, id string) (string, error
 	p.method = methodComplete
 	comment := p.Text
 	if p.Resent {
-		comment = mark + comment
+		comment = texts.Of(ctx).Resent() + comment
 	}
 	words := mrkdwn(comment)
 	if utf8.RuneCountInString(words) > maxTextChars {

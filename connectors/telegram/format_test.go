@@ -69,7 +69,7 @@ func checkFormat(t *testing.T, md string) {
 		if text != visible(html) {
 			t.Fatalf("%q: Telegram shows %q, we expected %q", part, text, visible(html))
 		}
-		if n := connectors.UTF16Len(resentMark + text); n > maxTextUTF16 {
+		if n := texts.ResentRoom() + connectors.UTF16Len(text); n > maxTextUTF16 {
 			t.Fatalf("%d UTF-16 units from %q", n, part)
 		}
 		if strings.TrimSpace(text) == "" && strings.TrimSpace(part) != "" {

@@ -1,12 +1,19 @@
 package telegram
 
-import "time"
+import (
+	"time"
+
+	"github.com/claybot/claybot/texts"
+)
+
+// maxPartUTF16 leaves room for the mark of a message that is sent again, so that mark and
+// text are always one message.
+var maxPartUTF16 = maxTextUTF16 - texts.ResentRoom()
 
 // Limits of the Bot API, with their units.
 const (
 	maxTextUTF16  = 4096 // of a message, after formatting
-	maxPartUTF16  = maxTextUTF16 - len(resentMark)
-	maxBatch      = 100 // updates of one getUpdates
+	maxBatch      = 100  // updates of one getUpdates
 	maxPoll       = 50 * time.Second
 	maxPollBytes  = 32 << 20
 	maxReplyBytes = 1 << 20

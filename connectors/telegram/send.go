@@ -15,10 +15,6 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// resentMark precedes a text whose first copy may have arrived. Split leaves
-// room for it, so that mark and text are always one message.
-const resentMark = "(sent again: the first copy may have arrived)\n\n"
-
 // A textMessage holds the parameters of sendMessage and editMessageText.
 type textMessage struct {
 	ChatID    int64  `json:"chat_id"`
@@ -55,7 +51,8 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (receipt strin
 	m.Markup = c.markup(texts.Of(ctx), o)
 	formatted, plain := format(o.Text), o.Text
 	if o.Resent && m.MessageID == 0 {
-		formatted, plain = element("i", resentMark)+formatted, resentMark+plain
+		mark := texts.Of(ctx).Resent()
+		formatted, plain = element("i", mark)+formatted, mark+plain
 	}
 	return c.deliverText(ctx, m, formatted, plain)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
+	"github.com/claybot/claybot/texts"
 )
 
 func TestSendFormats(t *testing.T) {
@@ -163,6 +164,7 @@ func TestResentMarkIsPartOfALongText(t *testing.T) {
 			{Method: "sendMessage", Status: 400, Description: "Bad Request: can't parse entities", Times: 1},
 		} {
 			before := len(b.server.Sent(7))
+			german := texts.Voice{Language: texts.German} // with the longest mark
 			b.server.Fail(refused)
 			o := outgoing("7", parts[0])
 			o.Resent = true
@@ -170,13 +172,13 @@ func TestResentMarkIsPartOfALongText(t *testing.T) {
 			for range 4 {
 				var err error
 				var wait *connectors.RetryError
-				if receipt, err = b.conn.Send(t.Context(), o); !errors.As(err, &wait) {
+				if receipt, err = b.conn.Send(texts.With(t.Context(), func() texts.Voice { return german }), o); !errors.As(err, &wait) {
 					break
 				}
 				time.Sleep(wait.After)
 			}
 			got := b.server.Sent(7)[before:]
-			if len(got) != 1 || got[0].Text != resentMark+parts[0] || receipt == "" {
+			if len(got) != 1 || got[0].Text != german.Resent()+parts[0] || receipt == "" {
 				t.Fatalf("%d: %d messages, receipt %q", refused.Status, len(got), receipt)
 			}
 			if n := connectors.UTF16Len(got[0].Text); n != maxTextUTF16 {

@@ -43,7 +43,7 @@ func TestGroups(t *testing.T) {
 		{"a run of another engine", text("/plan a trip"), "a trip", claybot.MessageUser},
 		{"other bot's command", text("/reset@otherbot"), "", ""},
 		{"unknown command", text("/weather"), "", ""},
-		{"unknown command for us", text("/weather@claybot now"), "weather", claybot.MessageCommand},
+		{"unknown command for us", text("/weather@claybot now"), "/weather now", claybot.MessageUser},
 		{"mentioned command", text("@claybot /stop"), "STOP", claybot.MessageCancel},
 		{"forwarded command", field("/reset", map[string]any{"forward_date": 5}), "", ""},
 		{"only a mention", text("@claybot"), "EMPTY", claybot.MessageUser},

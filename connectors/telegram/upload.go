@@ -15,6 +15,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
 )
 
 var _ connectors.FileSender = (*Connector)(nil)
@@ -49,7 +50,8 @@ func (c *Connector) SendFile(ctx context.Context, o claybot.Outgoing, open func(
 		formatted, plain = "", ""
 	}
 	if o.Resent {
-		formatted, plain = strings.TrimSpace(element("i", resentMark)+formatted), strings.TrimSpace(resentMark+plain)
+		mark := texts.Of(ctx).Resent()
+		formatted, plain = strings.TrimSpace(element("i", mark)+formatted), strings.TrimSpace(mark+plain)
 	}
 	if m.Text = formatted; formatted != "" {
 		m.ParseMode = "HTML"
