@@ -30,6 +30,9 @@ type Said struct {
 	Passed bool `json:"passed,omitempty"`
 	// Outgoing is the outgoing message that it is, where the platform says so.
 	Outgoing string `json:"-"`
+	// Ref is the key of the message in the store if an agent got it; empty:
+	// connector/channel/ID.
+	Ref string `json:"ref,omitempty"`
 }
 
 // Untrusted reports whether a record, or what came with it, is from an untrusted source.

@@ -23,21 +23,22 @@ const maxCancelTries = 5
 
 // An Admin does what operators order.
 type Admin struct {
-	agents    storage.Agents
-	index     Index
-	inbox     storage.Inbox
-	runs      storage.RunReader
-	outbox    Outbox
-	inboxes   *inbox.Inboxes
-	intake    *intake
-	parking   *parking
-	results   *results
-	sender    *delivery.Deliverer
-	people    *people.Directory
-	profiles  *profiles.Profiles
-	subagents *subagents.Supervisor
-	faults    *worker.Faults
-	log       *slog.Logger
+	agents      storage.Agents
+	index       Index
+	inbox       storage.Inbox
+	runs        storage.RunReader
+	outbox      Outbox
+	inboxes     *inbox.Inboxes
+	intake      *intake
+	parking     *parking
+	results     *results
+	sender      *delivery.Deliverer
+	people      *people.Directory
+	profiles    *profiles.Profiles
+	subagents   *subagents.Supervisor
+	faults      *worker.Faults
+	overhearing *overhearing
+	log         *slog.Logger
 }
 
 // cancel posts a message that ends what an agent does.
@@ -185,6 +186,9 @@ func (a *Admin) DropParked(ctx context.Context, agent string) ([]claybot.Message
 // their subagents end, their tasks do not run, and nothing more is sent there.
 func (a *Admin) Revoke(ctx context.Context, connector, id string) error {
 	if err := a.people.Revoke(ctx, connector, id); err != nil {
+		return err
+	}
+	if err := a.overhearing.sweep(ctx); err != nil {
 		return err
 	}
 	if err := a.parking.dropRevoked(ctx, connector); err != nil {

@@ -59,13 +59,14 @@ type AgentSystem struct {
 	Output    *Output
 	Chats     *Chats
 
-	receiver   *receiver
-	supervisor *supervisor
-	dispatcher *dispatcher
-	follower   *follower
-	windows    *windows
-	deliverer  *delivery.Deliverer
-	loops      []func(context.Context) // upkeep, for as long as the AgentSystem works
+	receiver    *receiver
+	supervisor  *supervisor
+	dispatcher  *dispatcher
+	follower    *follower
+	windows     *windows
+	deliverer   *delivery.Deliverer
+	overhearing *overhearing
+	loops       []func(context.Context) // upkeep, for as long as the AgentSystem works
 }
 
 var (
@@ -74,6 +75,7 @@ var (
 
 	_ connectors.RouteHandler    = (*AgentSystem)(nil)
 	_ connectors.ReactionHandler = (*AgentSystem)(nil)
+	_ connectors.Listener        = (*AgentSystem)(nil)
 )
 
 // Handle gives agents an engine by name. All calls come before Run.
@@ -140,6 +142,11 @@ func (s *AgentSystem) Answer(ctx context.Context, t connectors.Press) (connector
 // Hears implements connectors.Handler.
 func (s *AgentSystem) Hears(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (bool, error) {
 	return s.receiver.hears(ctx, to, m)
+}
+
+// Overheard implements connectors.Listener.
+func (s *AgentSystem) Overheard(ctx context.Context, all []connectors.Overheard) error {
+	return s.overhearing.overheard(ctx, all)
 }
 
 // Reacted implements connectors.ReactionHandler.

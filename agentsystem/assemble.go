@@ -118,7 +118,8 @@ func (a *assembly) makeAgents() {
 		People: s.People, Work: a.work, Clock: a.Members, Limits: a.Society, Permissions: s.Profiles.Permissions,
 		Profile: func(d claybot.Descriptor) string { return a.Profile(d).Name }, Log: a.Log,
 	})
-	s.Chats = &Chats{a.work, a.connector, a.intake.masked, a.Log}
+	s.overhearing = &overhearing{a.Chatter, a.Profile, s.People, a.intake.masked, a.Log}
+	s.Chats = &Chats{a.work, a.connector, s.overhearing, a.intake.masked, a.Log}
 	s.Worker = worker.New(worker.Config{
 		Stores: worker.Stores{
 			Agents: a.Agents, Histories: a.Agents, Files: a.Agents, Index: a.Index, Leases: a.Inbox, Receipts: a.Inbox,
@@ -183,7 +184,7 @@ func (a *assembly) makeIntake() {
 		members: a.Members, meter: a.Meter, log: a.Log, counts: a.parking.counts,
 	}
 	s.receiver = &receiver{
-		agents: a.agents, index: a.Index, people: s.People, places: conversations{a.OwnThreads, a.Profile, a.Index, a.Runs, s.People, a.Inbox}, buttons: s.Questions.Buttons, parking: a.parking, worker: s.Worker, sender: s.deliverer, pending: a.pending,
+		agents: a.agents, index: a.Index, people: s.People, places: conversations{a.OwnThreads, a.Profile, a.Index, a.Runs, s.People, a.Inbox}, buttons: s.Questions.Buttons, parking: a.parking, worker: s.Worker, sender: s.deliverer, pending: a.pending, overhearing: s.overhearing,
 		ratings: a.Runs, reactions: reactions{a.Profile, a.Index, a.Runs, a.Outbox, a.Inbox, a.Log}, meter: a.Meter, log: a.Log,
 		notices: &notices{index: a.Index, people: s.People, sender: s.deliverer, alarms: s.supervisor.alarms, members: a.Members, log: a.Log},
 	}
@@ -206,7 +207,7 @@ func (a *assembly) makeControl() {
 		},
 		Admin: &Admin{
 			agents: a.Agents, index: a.Index, inbox: a.Inbox, runs: a.Runs, outbox: a.Outbox, inboxes: a.inboxes, intake: a.intake, parking: a.parking,
-			results: a.results, sender: s.deliverer, people: s.People, profiles: s.Profiles, subagents: s.Subagents.Supervisor, faults: &s.Worker.Faults, log: a.Log,
+			results: a.results, sender: s.deliverer, people: s.People, profiles: s.Profiles, subagents: s.Subagents.Supervisor, faults: &s.Worker.Faults, overhearing: s.overhearing, log: a.Log,
 		},
 	}
 }
@@ -218,6 +219,6 @@ func (a *assembly) makeLoops() {
 	f.members, f.hub, f.inboxes, f.deliverer, f.people, f.profiles = a.Members, a.Hub, a.inboxes, s.deliverer, s.People, s.Profiles
 	f.subagents, f.questions, f.log = s.Subagents.Supervisor, s.Questions, a.Log
 	s.loops = []func(context.Context){
-		s.Subagents.Reminders.RemindAll, a.parking.retryAll, f.followTerms, f.repairAll, f.refreshAll, s.deliverer.Watch, s.windows.follow, s.supervisor.alarms.watch,
+		s.Subagents.Reminders.RemindAll, a.parking.retryAll, f.followTerms, f.repairAll, f.refreshAll, s.deliverer.Watch, s.windows.follow, s.supervisor.alarms.watch, s.overhearing.sweepAll,
 	}
 }

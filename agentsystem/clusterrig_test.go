@@ -137,7 +137,7 @@ func (c *clusterRig) start() *member {
 	hub := runs.NewHub()
 	stores := agentsystem.Stores{
 		Agents: c.agents, Index: m.db, Inbox: waysideInbox{m.db, m.way}, Runs: waysideRuns{m.db, m.way}, Outbox: waysideOutbox{m.db, m.way}, Access: m.db, Counts: waysideFigures{m.db, m.way},
-		Later: m.db, Texts: m.db, Asked: m.db, Marks: m.db, Parking: m.db,
+		Later: m.db, Texts: m.db, Asked: m.db, Marks: m.db, Chatter: m.db, Parking: m.db,
 	}
 	if c.decorate != nil {
 		stores = c.decorate(stores)

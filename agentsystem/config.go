@@ -58,8 +58,9 @@ type (
 	}
 )
 
-// Stores are the durable parts that an AgentSystem stands on. Only Marks may be nil:
-// then no run is given up because it failed or killed the process too often.
+// Stores are the durable parts that an AgentSystem stands on. Only Marks and Chatter may be
+// nil: without Marks, no run is given up because it failed or killed the process too often;
+// without Chatter, nothing is kept of groups.
 type Stores struct {
 	Agents  Agents
 	Index   Index
@@ -72,6 +73,7 @@ type Stores struct {
 	Texts   storage.Documents
 	Asked   storage.Questions
 	Marks   storage.CheckpointSet
+	Chatter storage.Chatter
 	Parking storage.Parking
 }
 

@@ -20,6 +20,7 @@ var _ tools.Chats = (*Chats)(nil)
 type Chats struct {
 	work      *runs.AtWork
 	connector func(name string) connectors.Connector
+	overheard *overhearing
 	masked    func(text string) string
 	log       *slog.Logger
 }
@@ -28,17 +29,19 @@ type Chats struct {
 var (
 	errUnread = errors.New("the messages of this chat cannot be read now; try again in a minute")
 	errNoChat = errors.New("read_chat works only in a run that answers a message which its person wrote in a group or a channel")
-	errUnkept = errors.New("this chat platform does not show earlier messages to bots")
+	errUnkept = errors.New("this chat platform does not show earlier messages to bots, and no profile has claybot keep those of this group")
 )
 
 // read returns what was said in the chat of an agent, without secrets. kept is false where
-// the platform does not keep it for claybot. The words of an error are for models.
+// neither the platform nor claybot keeps it. The words of an error are for models.
 func (c *Chats) read(ctx context.Context, agent claybot.Agent, s connectors.Span) (said []claybot.Said, more, kept bool, err error) {
-	from, ok := c.connector(agent.Descriptor.Connector).(connectors.Historian)
-	if !ok {
+	if from, ok := c.connector(agent.Descriptor.Connector).(connectors.Historian); ok {
+		said, more, err = from.Said(ctx, s)
+	} else if c.overheard.keeps(agent.Descriptor) {
+		said, more, err = c.overheard.said(ctx, agent.Descriptor, s)
+	} else {
 		return nil, false, false, nil
 	}
-	said, more, err = from.Said(ctx, s)
 	if err != nil {
 		c.log.Warn("failed to read the messages of a chat", "agent", agent.ID, "connector", agent.Descriptor.Connector, "err", err)
 		return nil, false, true, unread(err)

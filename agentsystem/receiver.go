@@ -22,17 +22,18 @@ import (
 
 // A receiver takes what connectors bring: messages, answers, and news of channels.
 type receiver struct {
-	agents  *storage.Bounded
-	index   Index
-	people  *people.Directory
-	places  conversations
-	buttons *questions.Buttons
-	parking *parking
-	notices *notices
-	worker  *worker.Worker
-	sender  *delivery.Deliverer
-	pending *pendingCalls
-	ratings storage.Ratings
+	agents      *storage.Bounded
+	index       Index
+	people      *people.Directory
+	places      conversations
+	buttons     *questions.Buttons
+	parking     *parking
+	notices     *notices
+	worker      *worker.Worker
+	sender      *delivery.Deliverer
+	pending     *pendingCalls
+	overhearing *overhearing
+	ratings     storage.Ratings
 	// reactions find what emoji of people mean.
 	reactions reactions
 	meter     Meter
@@ -148,15 +149,22 @@ func (r *receiver) moved(ctx context.Context, connector, from, to string) error 
 		return fmt.Errorf("move channel: %w", err)
 	}
 	r.log.Info("channel has a new id", "connector", connector, "from", from, "to", to)
-	if !r.people.Granted(connector, from) && !r.people.Listed(connector, from) {
-		return nil
+	if r.people.Granted(connector, from) || r.people.Listed(connector, from) {
+		if err := r.people.Grant(ctx, storage.Grant{Connector: connector, Subject: to, Name: "was " + from, At: claybot.Now()}); err != nil {
+			return err
+		}
 	}
-	return r.people.Grant(ctx, storage.Grant{Connector: connector, Subject: to, Name: "was " + from, At: claybot.Now()})
+	return r.overhearing.moved(ctx, connector, from, to) // last: of a channel without access nothing is kept
 }
 
 // routeChanged is AgentSystem.RouteChanged.
 func (r *receiver) routeChanged(ctx context.Context, c connectors.RouteChange) error {
 	defer r.pending.begin(c.Connector)()
+	if c.Removed {
+		if err := r.overhearing.forget(ctx, c.Connector, c.ChannelID, c.At); err != nil {
+			return err
+		}
+	}
 	agents, err := r.index.ChannelAgents(ctx, c.Connector, c.ChannelID)
 	if err != nil {
 		return fmt.Errorf("find the agents of a channel: %w", err)

@@ -170,7 +170,7 @@ func (r *rig) start() {
 	}
 	stores := agentsystem.Stores{
 		Agents: r.agents, Index: r.db, Inbox: r.db, Runs: r.db, Outbox: r.db, Access: r.db, Counts: r.db,
-		Later: r.db, Texts: r.db, Asked: r.db, Marks: r.db, Parking: r.db,
+		Later: r.db, Texts: r.db, Asked: r.db, Marks: r.db, Chatter: r.db, Parking: r.db,
 	}
 	if r.decorate != nil {
 		stores = r.decorate(stores)

@@ -12,7 +12,8 @@ type RouteHandler interface {
 	// RouteChanged returns nil once a change is stored, or has no effect. Changes of a channel
 	// may come twice and in any order: the newest counts, and a message that a person wrote
 	// there later counts more than any. No change takes effect in a channel in which no
-	// person with access ever wrote. After an error nothing was stored: report it again.
+	// person with access ever wrote, except that claybot forgets what it overheard before the bot
+	// was removed. After an error nothing was stored: report it again.
 	RouteChanged(ctx context.Context, c RouteChange) error
 }
 
@@ -23,5 +24,7 @@ type RouteChange struct {
 	Connector, ChannelID string
 	// Dead says why the channel cannot be reached; empty: it can.
 	Dead string
-	At   claybot.Time // by the platform's clock
+	// Removed says that the bot is no longer in the channel.
+	Removed bool
+	At      claybot.Time // by the platform's clock
 }

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -95,7 +96,7 @@ func (p *pass) earlier(ctx context.Context, m claybot.AgentMessage, thread strin
 		if known {
 			continue
 		}
-		s.Text = texts.Shorten(s.Text, earlierText)
+		s.Text, s.Ref = texts.Shorten(s.Text, earlierText), ""
 		if left -= len(s.Text); left < 0 || len(e.Said) == limit {
 			e.More = true
 			break
@@ -136,7 +137,7 @@ func (p *pass) knows(ctx context.Context, s claybot.Said) (bool, error) {
 		return err == nil && o.Agent == p.job.agent.ID, found(err)
 	}
 	d := p.job.agent.Descriptor
-	ids, err := p.worker.stores.Receipts.FindMessages(ctx, d.Connector+"/"+d.ChannelID+"/"+s.ID)
+	ids, err := p.worker.stores.Receipts.FindMessages(ctx, cmp.Or(s.Ref, d.Connector+"/"+d.ChannelID+"/"+s.ID))
 	if err != nil || len(ids) == 0 {
 		return false, found(err)
 	}

@@ -117,7 +117,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 	return agentsystem.Config{
 		Stores: agentsystem.Stores{
 			Agents: s.agents, Index: s.db, Inbox: s.db, Runs: s.db, Outbox: s.db, Access: s.db, Counts: s.db,
-			Later: s.db, Texts: s.db, Asked: s.db, Marks: s.db, Parking: s.db,
+			Later: s.db, Texts: s.db, Asked: s.db, Marks: s.db, Chatter: s.db, Parking: s.db,
 		},
 		Settings: agentsystem.Settings{
 			Profile: d.profile, Admission: d.admission, Society: d.society, Operators: d.operators, ParseAllowed: d.parseAllowed, Zone: d.zone, Language: d.language, Instances: c.Connectors.Platforms(),

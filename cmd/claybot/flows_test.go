@@ -359,7 +359,7 @@ var storeReaders = map[string]string{
 	"documents": "the agents with the key of the store: of one, or of one person in one place",
 	"grants":    "operators", "pairings": "operators", "settings": "operators", "keys": "no agent", "counters": "operators",
 	"extensions": "operators", "budgets": "operators", "reservations": "operators", "spent": "operators", "spent_days": "operators",
-	"ledger": "operators; the owner of the task", "latencies": "operators", "marks": "no agent", "parked": "operators",
+	"ledger": "operators; the owner of the task", "latencies": "operators", "marks": "the agents of a group read what was said there; all else no agent", "parked": "operators",
 	"relays": "operators", "sinks": "operators", "workspaces": "operators",
 }
 

@@ -183,9 +183,21 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 		ts.Fatalf("there is no Telegram; use: fakes telegram")
 	}
 	switch {
-	case len(args) == 3 && args[0] == "say": // telegram say CHAT[:USER] TEXT
-		chat, user := person(ts, args[1])
-		r.last = r.telegram.Say(chat, user, args[2])
+	case (len(args) == 3 || len(args) == 4) && args[0] == "say": // telegram say CHAT[:USER][/TOPIC] TEXT [VARIABLE]
+		where, topic, _ := strings.Cut(args[1], "/")
+		in := telegramtest.Incoming{Text: args[2]}
+		in.ChatID, in.UserID = person(ts, where)
+		in.ThreadID, _ = strconv.ParseInt(topic, 10, 64)
+		var id int64
+		if r.last, id = r.telegram.Write(in); len(args) == 4 {
+			ts.Setenv(args[3], strconv.FormatInt(id, 10))
+		}
+	case len(args) == 3 && args[0] == "topic": // telegram topic CHAT VARIABLE: opens one
+		chat, _ := person(ts, args[1])
+		ts.Setenv(args[2], strconv.FormatInt(r.telegram.AddTopic(chat), 10))
+	case len(args) == 3 && args[0] == "migrate": // telegram migrate CHAT NEW: the group becomes a supergroup
+		from, to := person(ts, args[1]+":"+args[2])
+		r.telegram.Migrate(from, to)
 	case len(args) == 3 && args[0] == "speaks": // telegram speaks USER LANGUAGE
 		_, user := person(ts, args[1])
 		r.telegram.SetLanguage(user, args[2])

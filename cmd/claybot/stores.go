@@ -45,6 +45,7 @@ type database interface {
 	storage.OutboxControl
 	storage.Access
 	storage.CheckpointSet
+	storage.Chatter
 	storage.StatsReader
 	storage.Ledger
 	storage.Reminders

@@ -209,7 +209,10 @@ func (l *loop) takeNext(ctx context.Context, p person, u *update) error {
 
 // take makes an update durable.
 func (l *loop) take(ctx context.Context, u *update) error {
-	err := l.deliver(ctx, u)
+	err := l.overhear(ctx, *u)
+	if err == nil {
+		err = l.deliver(ctx, u)
+	}
 	switch {
 	case err == nil:
 		l.hooked.took.Store(time.Now().Unix())

@@ -58,6 +58,12 @@ func (m *membership) dead() (why string, ok bool) {
 	return "", false
 }
 
+// gone reports whether the bot is no longer in the chat, as far as the status is one that dead
+// knows.
+func (m *membership) gone() bool {
+	return m.Now.Status == "kicked" || m.Now.Status == "left" || m.Now.Status == "restricted" && !m.Now.IsMember
+}
+
 // changed reports a change of the bot's own membership. Those of channels, and of any other
 // user, have no effect.
 func (c *Connector) changed(ctx context.Context, h connectors.Handler, m *membership) error {
@@ -70,6 +76,7 @@ func (c *Connector) changed(ctx context.Context, h connectors.Handler, m *member
 	}
 	return routes.RouteChanged(ctx, connectors.RouteChange{
 		Connector: c.cfg.Name, ChannelID: strconv.FormatInt(m.Chat.ID, 10), Dead: dead,
-		At: claybot.Time(m.Date*1000 + 999), // at the end of its second: Telegram sends them in order
+		Removed: dead != "" && m.gone(),
+		At:      claybot.Time(m.Date*1000 + 999), // at the end of its second: Telegram sends them in order
 	})
 }

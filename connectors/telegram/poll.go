@@ -178,9 +178,39 @@ func (l *loop) accept(ctx context.Context, b batch) error {
 	if len(b.updates) == 0 && b.lost > 0 && b.next == 0 {
 		return errors.New("telegram: getUpdates: no update of the batch has a readable id")
 	}
-	lanes := make(map[person][]*update, len(b.updates))
-	for i := range b.updates {
-		u := &b.updates[i]
+	for rest := b.updates; len(rest) > 0; {
+		n := slices.IndexFunc(rest, barrier)
+		switch n {
+		case -1:
+			n = len(rest)
+		case 0:
+			n = 1
+		}
+		if err := l.post(ctx, rest[:n]); err != nil {
+			return &unstored{err}
+		}
+		rest = rest[n:]
+	}
+	if b.next > 0 {
+		l.offset, l.lastUpdate = b.next, time.Now()
+	}
+	return nil
+}
+
+// barrier reports whether an update changes what becomes of later ones of other people: a group
+// got a new id, or the bot came or went.
+func barrier(u update) bool {
+	return u.Membership != nil && u.Membership.Chat.group() || u.Message != nil && (u.Message.MigrateTo != 0 || u.Message.MigrateFrom != 0)
+}
+
+// post makes updates durable.
+func (l *loop) post(ctx context.Context, updates []update) error {
+	if err := l.overhear(ctx, updates...); err != nil { // all of them with one sync
+		return err
+	}
+	lanes := make(map[person][]*update, len(updates))
+	for i := range updates {
+		u := &updates[i]
 		p, ok := u.lane()
 		if !ok {
 			l.figures.ignored.Add(1)
@@ -219,10 +249,7 @@ func (l *loop) accept(ctx context.Context, b batch) error {
 	}
 	group.Wait()
 	if len(errs) > 0 {
-		return &unstored{errs[0]}
-	}
-	if b.next > 0 {
-		l.offset, l.lastUpdate = b.next, time.Now()
+		return errs[0]
 	}
 	return nil
 }

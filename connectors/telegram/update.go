@@ -89,8 +89,9 @@ type message struct {
 
 // A chat is the part of a chat that claybot reads.
 type chat struct {
-	ID   int64  `json:"id"`
-	Type string `json:"type"`
+	ID    int64  `json:"id"`
+	Type  string `json:"type"`
+	Title string `json:"title"`
 }
 
 func (c chat) group() bool { return c.Type == "group" || c.Type == "supergroup" }

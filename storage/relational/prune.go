@@ -21,7 +21,7 @@ const (
 )
 
 // Prune implements storage.Pruner. It also removes old further keys of messages, old marks
-// of repeated requests, and members that ended long ago.
+// of repeated requests, old messages of groups, and members that ended long ago.
 func (db upkeep) Prune(ctx context.Context, at time.Time, keep storage.Retention) error {
 	var lost unheard
 	defer func() {
@@ -51,6 +51,7 @@ func (db upkeep) Prune(ctx context.Context, at time.Time, keep storage.Retention
 		{keep.Outgoing, db.inOrder(age{before(keep.Outgoing), claybot.At(at)}, pruneOutgoing)},
 		{keepKeys, db.chunk(func(c *Conn) (int, error) { return pruneKeys(c, before(keepKeys), keepKeyCount) })},
 		{keepRepeats, db.chunk(func(c *Conn) (int, error) { return pruneRepeats(c, before(keepRepeats)) })},
+		{storage.KeepSaid, db.chunk(func(c *Conn) (int, error) { return pruneSaid(c, before(storage.KeepSaid)) })},
 		{keep.Usage, db.chunk(func(c *Conn) (int, error) { return pruneUsage(c, dayOf(int64(before(keep.Usage)))) })},
 		{keep.Usage, db.chunk(func(c *Conn) (int, error) { return pruneBudgets(c, before(keep.Usage)) })},
 		{keepRepeats, db.chunk(func(c *Conn) (int, error) { return pruneMembers(c, claybot.At(at)) })},

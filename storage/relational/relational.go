@@ -25,6 +25,7 @@ var (
 	_ storage.OutboxControl = (*Store)(nil)
 	_ storage.Access        = (*Store)(nil)
 	_ storage.CheckpointSet = (*Store)(nil)
+	_ storage.Chatter       = (*Store)(nil)
 	_ storage.StatsReader   = (*Store)(nil)
 	_ storage.Ledger        = (*Store)(nil)
 	_ storage.Reminders     = (*Store)(nil)

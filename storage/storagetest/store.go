@@ -37,6 +37,7 @@ type Store interface {
 	storage.OutboxControl
 	storage.Access
 	storage.CheckpointSet
+	storage.Chatter
 	storage.StatsReader
 	storage.Ledger
 	storage.Reminders
@@ -78,6 +79,7 @@ func TestStore(t *testing.T, open Opener) {
 		{"settle", settleTests},
 		{"outbox", outboxTests},
 		{"access", accessTests},
+		{"said", saidTests},
 		{"kin", kinTests},
 		{"amend", amendTests},
 		{"ratings", ratingTests},
