@@ -2,11 +2,13 @@ package agentsystem_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/overview"
 )
 
 const (
@@ -80,4 +82,37 @@ func TestResend(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What was sent again after it failed was delivered, for /why and for operators.
+func TestWhyAfterResend(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.line = platforms[0].line
+		r.chat.will(refused(false))
+		r.start()
+		r.say("a")
+		synctest.Wait()
+		why := func(id, want string, outcome overview.Outcome) {
+			r.Helper()
+			r.post(ann, command(id, "why"))
+			synctest.Wait()
+			seen := r.chat.seen()
+			if got := seen[len(seen)-1]; !strings.Contains(got, want) {
+				r.Errorf("/why says %q, want %q", got, want)
+			}
+			stories, err := r.system.Overview.Why(r.Context(), "a")
+			if err != nil || len(stories) != 1 || stories[0].Verdict().Outcome != outcome {
+				r.Errorf("stories %+v, %v, want %s", stories, err, outcome)
+			}
+		}
+		why("w1", "could not be delivered", overview.OutcomeUndelivered)
+		r.chat.will(verdict{}, refused(false))
+		r.post(ann, command("c1", "resend"))
+		synctest.Wait()
+		why("w2", "could not be delivered", overview.OutcomeUndelivered)
+		r.post(ann, command("c2", "resend"))
+		synctest.Wait()
+		why("w3", "the platform confirmed the reply", overview.OutcomeAnswered)
+	})
 }

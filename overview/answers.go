@@ -220,8 +220,10 @@ func (o *Answers) lastReceipt(ctx context.Context, agent claybot.Agent) (storage
 	}
 	for i := len(list) - 1; i >= 0; i-- {
 		if m := list[i].Message; m.Type == claybot.MessageUser {
-			return o.Inbox.Receipt(ctx, m.ID)
+			return o.resent(ctx, o.Inbox.Receipt, m.ID)
 		}
 	}
-	return o.Inbox.LastReceipt(ctx, agent.ID)
+	return o.resent(ctx, func(ctx context.Context, _ claybot.MessageID) (storage.Receipt, error) {
+		return o.Inbox.LastReceipt(ctx, agent.ID)
+	}, "")
 }

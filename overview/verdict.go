@@ -111,12 +111,15 @@ func causeOf(run claybot.Run) string {
 }
 
 // A tally counts the replies to a message by delivery state. It leaves out notices that
-// another message was not delivered.
+// another message was not delivered, and failed replies that were sent again; see resent.
 type tally struct{ sent, lost, doubtful, open, rerouted int }
 
 func tallyOf(replies []claybot.Outgoing) (t tally) {
-	elsewhere := make(map[string]bool) // ids of replies that went out on another route
+	elsewhere, again := make(map[string]bool), make(map[string]bool) // ids of replies that went out on another route, or once more
 	for _, o := range replies {
+		if was, ok := strings.CutPrefix(o.ID, delivery.AgainPrefix); ok {
+			again[was] = true
+		}
 		if rest, ok := strings.CutPrefix(o.ID, delivery.ReroutedPrefix); ok {
 			if i := strings.LastIndexByte(rest, '/'); i > 0 {
 				elsewhere[rest[:i]] = true
@@ -125,7 +128,7 @@ func tallyOf(replies []claybot.Outgoing) (t tally) {
 	}
 	for _, o := range replies {
 		switch {
-		case strings.HasPrefix(o.ID, delivery.NoticePrefix):
+		case strings.HasPrefix(o.ID, delivery.NoticePrefix), o.State == claybot.SendFailed && again[o.ID]:
 		case o.State == claybot.SendFailed && elsewhere[o.ID]:
 			t.rerouted++
 		case o.State == claybot.SendSent:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/questions"
@@ -98,8 +99,29 @@ func (o *Stories) named(ctx context.Context, ref string) ([]claybot.MessageID, e
 	return ids, nil
 }
 
+// resent returns the receipt that read finds, with what its reader asked for again of replies that
+// failed: that is stored with the command that asked.
+func (c Config) resent(ctx context.Context, read func(context.Context, claybot.MessageID) (storage.Receipt, error), id claybot.MessageID) (storage.Receipt, error) {
+	r, err := read(ctx, id)
+	if err != nil {
+		return r, err
+	}
+	for i := 0; i < len(r.Replies); i++ { // what was sent again may fail as well
+		if r.Replies[i].State != claybot.SendFailed {
+			continue
+		}
+		switch again, err := c.Outbox.OutgoingByID(ctx, delivery.AgainPrefix+r.Replies[i].ID); {
+		case err == nil:
+			r.Replies = append(r.Replies, again)
+		case !errors.Is(err, storage.ErrNotFound):
+			return r, fmt.Errorf("look for what was sent again: %w", err)
+		}
+	}
+	return r, nil
+}
+
 func (o *Stories) story(ctx context.Context, id claybot.MessageID) (Story, error) {
-	r, err := o.Inbox.Receipt(ctx, id)
+	r, err := o.resent(ctx, o.Inbox.Receipt, id)
 	if err != nil {
 		return Story{}, err
 	}
