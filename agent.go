@@ -205,6 +205,9 @@ type ModelChoice struct {
 	Message MessageID `json:"message"`
 	By      string    `json:"by,omitempty"` // "connector/userId"; empty once an operator has changed the model since
 	At      Time      `json:"at"`
+	// Before are the commands that the choice followed at the same instant of its platform, which
+	// counts whole seconds: they do nothing if they are redelivered.
+	Before []MessageID `json:"before,omitempty"`
 	// Listed says that the choice counts only while the profile lists the model.
 	Listed bool `json:"listed,omitempty"`
 	// During is the run that had begun before the choice, and Was the model that it keeps;

@@ -82,8 +82,11 @@ func (s *Profiles) ChooseModel(ctx context.Context, a claybot.Agent, name string
 	}
 	own := s.settings.of(a.ID)
 	last := own.ModelChoice
-	if last != nil && (last.Message == c.Message || last.At > c.At) {
+	if last != nil && (last.Message == c.Message || last.At > c.At || last.At == c.At && slices.Contains(last.Before, c.Message)) {
 		return nil
+	}
+	if c.Before = nil; last != nil && last.At == c.At {
+		c.Before = append(slices.Clone(last.Before), last.Message)
 	}
 	e, err := s.Index.IndexedAgentByID(ctx, a.ID)
 	if err != nil {
@@ -110,5 +113,5 @@ func choiceAfter(before, own claybot.Settings) *claybot.ModelChoice {
 	if last == nil || own.Model == before.Model {
 		return last
 	}
-	return &claybot.ModelChoice{Message: last.Message, At: last.At}
+	return &claybot.ModelChoice{Message: last.Message, At: last.At, Before: last.Before}
 }
