@@ -28,6 +28,10 @@ const (
 	MessageDelete MessageType = "delete"
 )
 
+// StopCommand is the Command of a deletion that stands for a stop: its person did not delete the
+// message, and reads that it was stopped also where it only waited.
+const StopCommand = "stop"
+
 // SystemKind says what a system message is about.
 type SystemKind string
 
@@ -48,7 +52,7 @@ type AgentMessage struct {
 	ID      MessageID      `json:"id"`
 	Type    MessageType    `json:"type"`
 	Text    string         `json:"text,omitempty"`    // as typed; for a reset, what follows the command
-	Command string         `json:"command,omitempty"` // of a command message: help, status, why, start, context, compact, model, language, timezone, undo, approve, deny, pair, allow, unknown; of a user message: pair or allow, if its text is that command of an operator, or unknown, if it may be one of a skill
+	Command string         `json:"command,omitempty"` // of a command message: help, status, why, start, context, compact, model, language, timezone, undo, approve, deny, pair, allow, unknown; of a user message: pair or allow, if its text is that command of an operator, or unknown, if it may be one of a skill; of a deletion: StopCommand
 	From    Sender         `json:"from,omitzero"`
 	Context MessageContext `json:"context,omitzero"`
 	At      Time           `json:"at"`

@@ -24,6 +24,11 @@ func (i *intake) prepareAmendment(ctx context.Context, agent claybot.Agent, p *s
 	say := func(text string) []claybot.Outgoing {
 		return i.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingNotice), text)
 	}
+	if m.Type == claybot.MessageDelete && m.Command == claybot.StopCommand {
+		p.Replies = i.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), texts.Of(ctx).In(texts.Stopped))
+		p.IfIdle = p.Replies
+		return
+	}
 	if m.Type == claybot.MessageDelete {
 		p.Replies = say(texts.Of(ctx).In(texts.StoppedByDeletion))
 		return

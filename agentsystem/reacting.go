@@ -28,10 +28,12 @@ type reactions struct {
 }
 
 // A reactedTo is what a message with a reaction belongs to: a run, and a question if the
-// message asks one. It is zero for any other message.
+// message asks one; or the message itself, if its person wrote it and it waits for its run. It is
+// zero for any other message.
 type reactedTo struct {
 	run      claybot.RunID
 	question *claybot.Question
+	waiting  claybot.MessageID
 }
 
 // errReaction means that a connector reported half a reaction.
@@ -71,6 +73,8 @@ func (r *receiver) react(ctx context.Context, by claybot.Descriptor, x connector
 	switch {
 	case means == profiles.MeansApprove && to.question != nil:
 		return r.approve(ctx, x, *to.question)
+	case means == profiles.MeansStop && to.waiting != "":
+		return r.dropWaiting(ctx, by, x, to.waiting)
 	case means == profiles.MeansApprove || to.run == "":
 		return nil
 	case means == profiles.MeansStop:
@@ -123,12 +127,28 @@ func (r *receiver) stopRun(ctx context.Context, x connectors.Reaction, id claybo
 		return err
 	}
 	at := began.Message.Context
-	m := claybot.AgentMessage{
-		ID:   claybot.MessageID(strings.Join([]string{"reaction", x.Connector, x.ChannelID, x.Message, x.UserID, x.Emoji[0], fmt.Sprint(int64(x.At))}, "/")),
-		Type: claybot.MessageCancel, Run: run.ID, FirstHand: true, At: claybot.Now(), From: claybot.Sender{UserID: x.UserID, Outsider: x.Outsider},
-		Context: claybot.MessageContext{ThreadID: at.ThreadID, ReplyTo: at.ReplyTo, Group: x.Group},
-	}
+	m := messageOf(x, claybot.MessageCancel)
+	m.Run, m.Context.ThreadID, m.Context.ReplyTo = run.ID, at.ThreadID, at.ReplyTo
 	_, err = r.parking.answerFor(ctx, claybot.Agent{ID: e.ID, Descriptor: e.Descriptor}, m, 0)
+	return err
+}
+
+// messageOf returns the message of a type that a reaction stands for. A redelivered reaction has
+// the same.
+func messageOf(x connectors.Reaction, t claybot.MessageType) claybot.AgentMessage {
+	return claybot.AgentMessage{
+		ID:   claybot.MessageID(strings.Join([]string{"reaction", x.Connector, x.ChannelID, x.Message, x.UserID, x.Emoji[0], fmt.Sprint(int64(x.At))}, "/")),
+		Type: t, FirstHand: true, At: claybot.Now(), From: claybot.Sender{UserID: x.UserID, Outsider: x.Outsider},
+		Context: claybot.MessageContext{Group: x.Group},
+	}
+}
+
+// dropWaiting drops a message of a person that no run has taken, as a deletion does. If one has
+// taken it meanwhile, that run stops.
+func (r *receiver) dropWaiting(ctx context.Context, by claybot.Descriptor, x connectors.Reaction, waiting claybot.MessageID) error {
+	m := messageOf(x, claybot.MessageDelete)
+	m.Amends, m.Command = waiting, claybot.StopCommand
+	_, err := r.take(ctx, by, m)
 	return err
 }
 
@@ -196,7 +216,7 @@ func (r reactions) look(ctx context.Context, x connectors.Reaction, means profil
 	}
 	ids, err := r.receipts.FindMessages(ctx, string(x.Of))
 	if err == nil && means == profiles.MeansStop {
-		to.run, err = r.startedBy(ctx, x, ids)
+		to, err = r.begunBy(ctx, x, ids)
 	}
 	return to, len(ids) > 0, err
 }
@@ -232,17 +252,22 @@ func (r reactions) growing(ctx context.Context, x connectors.Reaction) (claybot.
 	return "", nil
 }
 
-// startedBy returns the run that has one of these messages, if the person of a reaction wrote
-// it there; empty for none.
-func (r reactions) startedBy(ctx context.Context, x connectors.Reaction, ids []claybot.MessageID) (claybot.RunID, error) {
+// begunBy returns the run that has one of these messages, or that message while it waits, if the
+// person of a reaction wrote it there.
+func (r reactions) begunBy(ctx context.Context, x connectors.Reaction, ids []claybot.MessageID) (to reactedTo, err error) {
 	for _, id := range slices.Backward(ids) {
 		was, err := r.receipts.Receipt(ctx, id)
-		if err = unlessGone(err); err != nil {
-			return "", err
-		}
-		if was.Run != nil && was.Message.From.UserID == x.UserID {
-			return was.Run.ID, nil
+		switch err = unlessGone(err); {
+		case err != nil:
+			return to, err
+		case was.Message.From.UserID != x.UserID:
+		case was.Run != nil:
+			to.run = was.Run.ID
+			return to, nil
+		case was.Skipped == "" && was.Message.Type == claybot.MessageUser:
+			to.waiting = id
+			return to, nil
 		}
 	}
-	return "", nil
+	return to, nil
 }

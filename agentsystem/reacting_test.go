@@ -10,8 +10,10 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/profiles"
+	"github.com/claybot/claybot/storage"
 )
 
 // emoji is what a person adds to a message.
@@ -167,6 +169,55 @@ func TestStopByReaction(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A stop on one's own message that waits drops it, once, and says so; one of another person, a
+// removed one and one on a message that is gone do nothing. A message whose run has begun meanwhile
+// is stopped.
+func TestStopOfWaitingByReaction(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.profile.Reactions = reacting
+		r.profile.Policy = inbox.Policy{WhenBusy: inbox.WhenBusy(inbox.Wait), ProcessBuffer: inbox.OneByOne}
+		r.mind.pace = 5 * time.Minute
+		r.start()
+		r.say("begin")
+		after(time.Second)
+		r.say("next", "last")
+		stop := emoji(ann, "m2", "octagonal_sign")
+		stop.Of = "next"
+		wrong := []connectors.Reaction{stop, stop}
+		wrong[0].UserID, wrong[1].Removed = "bob", true
+		r.react(wrong...)
+		if got := r.receipt("next").Skipped; got != "" {
+			t.Fatalf("the message was skipped because %q", got)
+		}
+		r.react(stop)
+		r.crash()
+		r.start()
+		r.react(stop)
+		if got := r.receipt("next").Skipped; got != storage.SkippedStopped {
+			t.Errorf("the message was skipped because %q", got)
+		}
+		if got := r.state("begin"); got != claybot.RunRunning {
+			t.Errorf("the run of the other message is %s", got)
+		}
+		for range 60 {
+			if after(time.Minute); r.state("last") == claybot.RunRunning {
+				break
+			}
+		}
+		gone := stop
+		gone.At++
+		late := emoji(ann, "m3", "octagonal_sign")
+		late.Of = "last"
+		r.react(gone, late)
+		after(10 * time.Minute)
+		if got := r.state("last"); got != claybot.RunCanceled {
+			t.Errorf("the run of the last message is %s", got)
+		}
+		r.wants("Stopped.", "re: begin", "Stopped.")
+	})
 }
 
 // Any member of a group may stop the run of the agent that they share, as with /stop; a person

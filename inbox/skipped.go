@@ -1,11 +1,13 @@
 package inbox
 
+import "github.com/claybot/claybot/storage"
+
 // The reasons with which an inbox has messages that no run takes.
 const (
-	SkippedFull    = "inbox_full" // too many messages waited already
-	SkippedFlood   = "flood"      // its sender wrote too many within a minute
-	SkippedBot     = "bot"        // its sender is a bot that wrote too many within an hour
-	SkippedRevoked = "revoked"    // its sender may not write any more
-	SkippedDamaged = "damaged"    // while it was parked
-	SkippedStopped = "canceled"   // by a /stop before its turn
+	SkippedFull    = "inbox_full"           // too many messages waited already
+	SkippedFlood   = "flood"                // its sender wrote too many within a minute
+	SkippedBot     = "bot"                  // its sender is a bot that wrote too many within an hour
+	SkippedRevoked = "revoked"              // its sender may not write any more
+	SkippedDamaged = "damaged"              // while it was parked
+	SkippedStopped = storage.SkippedStopped // by a /stop before its turn
 )

@@ -160,7 +160,8 @@ type Posting struct {
 	// Grant is stored with the message, see Access.Grant, unless the message is a duplicate.
 	Grant *Grant
 	// Late is the text of the silent system message that an edit becomes if a run has taken
-	// the message; empty: it becomes none. Replies of a deletion apply if it canceled a run.
+	// the message; empty: it becomes none. Replies of a deletion apply if it canceled a run, and
+	// IfIdle if it discarded a pending message.
 	Late string
 	// By is who requests a cancel; empty means user.
 	By string
@@ -176,6 +177,8 @@ const (
 	SkippedDeletion = "deletion" // it has ended a pending message, or canceled its run
 	SkippedLate     = "late"     // it came too late to change anything
 	SkippedDeleted  = "deleted"
+	// SkippedStopped has a message that was stopped before its turn; see claybot.StopCommand.
+	SkippedStopped = "canceled"
 )
 
 // Posted is the result of a Post.

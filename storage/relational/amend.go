@@ -20,7 +20,11 @@ func amend(c *Conn, a *inboxRow, p storage.Posting, at int64) (storage.Posting, 
 	case err != nil:
 	case of.pending && deletion:
 		p.Skip = storage.SkippedDeletion
-		done.Dropped, err = dropWaiting(c, a, storage.SkippedDeleted, func(id claybot.MessageID, _ claybot.MessageType) bool { return id == m.Amends })
+		reason := storage.SkippedDeleted
+		if m.Command == claybot.StopCommand {
+			reason = storage.SkippedStopped
+		}
+		done.Dropped, err = dropWaiting(c, a, reason, func(id claybot.MessageID, _ claybot.MessageType) bool { return id == m.Amends })
 		a.wake()
 	case of.pending && of.message.Type == claybot.MessageUser && !begins:
 		p.Skip = storage.SkippedEdit
@@ -36,6 +40,9 @@ func amend(c *Conn, a *inboxRow, p storage.Posting, at int64) (storage.Posting, 
 	}
 	if done.Canceled == "" && deletion {
 		p.Replies = nil
+		if len(done.Dropped) > 0 {
+			p.Replies = p.IfIdle
+		}
 	}
 	return p, done, err
 }

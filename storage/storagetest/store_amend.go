@@ -44,6 +44,12 @@ var amendTests = []storeTest{
 		b.dueIn("m2", minute.Quiet)
 		b.amending(claybot.MessageDelete, "d2", "m2", "")
 		b.neverDue("after all were deleted")
+		b.post("m3", minute)
+		stop := b.typed(claybot.MessageDelete, "d3")
+		stop.Message.Amends, stop.Message.Command, stop.IfIdle = "m3", claybot.StopCommand, []claybot.Outgoing{reply("d3.reply")}
+		b.equal("stop", outIDs(b.deliver(stop).Outbox), []string{"d3.reply"})
+		skipped, _ = b.receiptOf("m3")
+		b.equal("m3", skipped, storage.SkippedStopped)
 		b.equal("waiting", b.figures().Waiting, 0)
 	}},
 	{"after a run took the message", func(b *bed) {
