@@ -28,15 +28,20 @@ type Style struct {
 	Link      func(inner, url string) string // url is absolute: http, https, ftp, mailto or tel
 	Heading   func(level int, inner string) string
 	Quote     func(inner string) string
+	Spoiler   func(inner string) string // ||hidden||
+	Underline func(inner string) string // <u>underlined</u>
 	Paragraph func(inner string) string
 	// Item is one entry of a list; marker is "•" or a number such as "3.".
 	// Lines after the first are indented, except in fences.
 	Item func(marker, inner string) string
 	// List wraps the items of one list, one on a line; start is the first
 	// number of an ordered one.
-	List  func(ordered bool, start int, items string) string
-	Rule  string // a thematic break; default "———"
-	Break string // a line break in a paragraph; default "\n"
+	List func(ordered bool, start int, items string) string
+	// WideTable is the width in columns above which a table is shown as a list of its rows;
+	// 0 for never.
+	WideTable int
+	Rule      string // a thematic break; default "———"
+	Break     string // a line break in a paragraph; default "\n"
 }
 
 // maxDepth bounds the nesting that is rendered as nesting; what lies deeper is
@@ -45,7 +50,7 @@ const maxDepth = 24
 
 // Render writes Markdown in the style of a platform. It understands CommonMark
 // with tables, strikethrough and bare links. Tables become aligned text in a
-// fence, images become links, raw HTML is shown as text, and a link that no
+// fence, or a list if they are wide, images become links, raw HTML is shown as text, and a link that no
 // client should follow (a script, a file, a relative path) becomes its text.
 // It is total: every input, also broken UTF-8, has a result, and a text that
 // is not blank never renders as blank.
@@ -188,7 +193,11 @@ func (r *renderer) block(n ast.Node) string {
 	case *ast.List:
 		return r.list(n)
 	case *extast.Table:
-		return r.fence("", r.table(n))
+		rows := r.table(n)
+		if width(rows) > r.WideTable && r.WideTable > 0 {
+			return r.rows(n)
+		}
+		return r.fence("", rows)
 	case *ast.LinkReferenceDefinition:
 		return ""
 	default: // TextBlock, and unknown blocks
@@ -277,16 +286,6 @@ func (r *renderer) item(n ast.Node, indent, between string) string {
 		parts = append(parts, s)
 	}
 	return strings.Join(parts, between)
-}
-
-func (r *renderer) inlines(n ast.Node) string {
-	r.depth++
-	defer func() { r.depth-- }()
-	var b strings.Builder
-	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
-		b.WriteString(r.inline(c))
-	}
-	return b.String()
 }
 
 func (r *renderer) inline(n ast.Node) string {

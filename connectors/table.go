@@ -48,6 +48,45 @@ func (r *renderer) table(n *extast.Table) string {
 	return b.String()
 }
 
+// width is that of the longest line.
+func width(lines string) (widest int) {
+	for line := range strings.SplitSeq(lines, "\n") {
+		widest = max(widest, columns(line))
+	}
+	return widest
+}
+
+// rows writes a table as a list: of each row the first cell, and below it the others behind
+// their headings.
+func (r *renderer) rows(n *extast.Table) string {
+	var heads, out []string
+	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
+		var lines []string
+		i := 0
+		for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
+			switch inner := strings.ReplaceAll(r.inlines(cell), "\n", " "); {
+			case row == n.FirstChild():
+				heads = append(heads, r.text(r.cell(cell)))
+			case inner == "":
+			case i == 0:
+				lines = append(lines, wrap(r.Strong, inner))
+			case i < len(heads) && heads[i] != "":
+				lines = append(lines, r.text("• ")+heads[i]+r.text(": ")+inner)
+			default:
+				lines = append(lines, r.text("• ")+inner)
+			}
+			i++
+		}
+		if len(lines) > 0 {
+			out = append(out, strings.Join(lines, "\n"))
+		}
+	}
+	if len(out) == 0 { // headings only
+		return strings.Join(heads, r.text(", "))
+	}
+	return strings.Join(out, "\n\n")
+}
+
 // cell is the plain text of a table cell, on one line.
 func (r *renderer) cell(n ast.Node) string {
 	plain := renderer{Style: Style{Break: " "}, source: r.source}

@@ -3,6 +3,7 @@ package telegram
 import (
 	"html"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/claybot/claybot/connectors"
 )
@@ -11,7 +12,9 @@ var (
 	textEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 	attrEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;")
 	noBold      = strings.NewReplacer("<b>", "", "</b>", "")
-	noQuote     = strings.NewReplacer("<blockquote>", "", "</blockquote>", "")
+	noQuote     = strings.NewReplacer("<blockquote>", "", "<blockquote expandable>", "", "</blockquote>", "")
+	noSpoiler   = strings.NewReplacer("<tg-spoiler>", "", "</tg-spoiler>", "")
+	noUnderline = strings.NewReplacer("<u>", "", "</u>", "")
 )
 
 // style renders Telegram's HTML. Telegram documents nested quotes and nested bold
@@ -36,7 +39,29 @@ var style = connectors.Style{
 		return `<a href="` + attrEscaper.Replace(url) + `">` + inner + "</a>"
 	},
 	Heading: func(_ int, inner string) string { return element("b", noBold.Replace(inner)) },
-	Quote:   func(inner string) string { return element("blockquote", noQuote.Replace(inner)) },
+	Quote:   quote,
+
+	Spoiler:   func(s string) string { return element("tg-spoiler", noSpoiler.Replace(s)) },
+	Underline: func(s string) string { return element("u", noUnderline.Replace(s)) },
+	WideTable: tableColumns,
+}
+
+const (
+	// tableColumns is what a line of a fence shows on a phone.
+	tableColumns = 36
+	// Quotes above either bound are folded until the reader expands them.
+	foldLines = 6
+	foldRunes = 400
+)
+
+// quote renders a quote. Telegram nests none in another
+// (core.telegram.org/bots/api#formatting-options, read 2026-11-28).
+func quote(inner string) string {
+	inner = noQuote.Replace(inner)
+	if seen := visible(inner); strings.Count(seen, "\n") >= foldLines || utf8.RuneCountInString(seen) > foldRunes {
+		return "<blockquote expandable>" + inner + "</blockquote>"
+	}
+	return element("blockquote", inner)
 }
 
 func element(tag, inner string) string {
@@ -79,7 +104,8 @@ func visible(s string) string {
 }
 
 // Split cuts Markdown into parts that are one message each: once formatted, at
-// most 4,096 UTF-16 units with the mark of a message that is sent again.
+// most 4,096 UTF-16 units with the mark of a message that is sent again, and entities of
+// which Telegram drops none.
 func (c *Connector) Split(text string) []string {
 	return split(text, maxPartUTF16)
 }
@@ -100,8 +126,14 @@ func split(text string, limit int) []string {
 
 // fits reports whether a part of at most maxPartUTF16 still fits once it is formatted.
 func fits(part string) bool {
-	if len(part) < maxPartUTF16/4 && !strings.Contains(part, "|") {
-		return true // nothing but a table makes a text four times as long
+	if len(part) < 3*maxEntities && !strings.Contains(part, "|") {
+		return true // nothing but a table makes a text four times as long, or has entities of a byte
 	}
-	return connectors.UTF16Len(visible(format(part))) <= maxPartUTF16
+	formatted := format(part)
+	return connectors.UTF16Len(visible(formatted)) <= maxPartUTF16 && entities(formatted) <= maxEntities
+}
+
+// entities counts those of our HTML: a fence with a language is one.
+func entities(formatted string) int {
+	return strings.Count(formatted, "</") - strings.Count(formatted, "</code></pre>")
 }

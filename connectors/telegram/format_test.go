@@ -21,6 +21,21 @@ func TestFormat(t *testing.T) {
 		{"plain link", "[t](https://x.test/?a=1&b=2)", `<a href="https://x.test/?a=1&amp;b=2">t</a>`},
 		{"language", "```c++\nx<y>\n```", `<pre><code class="language-c++">x&lt;y&gt;</code></pre>`},
 		{"empty fence", "```\n```", "```\n```"},
+		{"spoiler", "it is ||the *butler*||!", "it is <tg-spoiler>the <i>butler</i></tg-spoiler>!"},
+		{"two spoilers", "||a|| and ||b||", "<tg-spoiler>a</tg-spoiler> and <tg-spoiler>b</tg-spoiler>"},
+		{"spoiler over lines", "||a\nb||", "<tg-spoiler>a\nb</tg-spoiler>"},
+		{"no spoiler", "if a || b || c, `x||y||z`, ||open", "if a || b || c, <code>x||y||z</code>, ||open"},
+		{"no spoiler, escaped", `\|\|a\|\|`, "||a||"},
+		{"empty spoiler", "a |||| b", "a |||| b"},
+		{"underline", "a <u>**b** c</u> <ins>d</ins>", "a <u><b>b</b> c</u> <u>d</u>"},
+		{"underline in a spoiler", "||a <u>b</u>||", "<tg-spoiler>a <u>b</u></tg-spoiler>"},
+		{"marks that cross", "||a <u>b|| c</u>", "<tg-spoiler>a &lt;u&gt;b</tg-spoiler> c&lt;/u&gt;"},
+		{"lone tags", "<u>a <b>b</b> </i>", "&lt;u&gt;a &lt;b&gt;b&lt;/b&gt; &lt;/i&gt;"},
+		{"nested underline", "<u>a <u>b</u> c</u>", "<u>a &lt;u&gt;b</u> c&lt;/u&gt;"},
+		{"long quote", "> " + strings.Repeat("word ", 100) + "\n> > deep", "<blockquote expandable>" + strings.TrimSpace(strings.Repeat("word ", 100)) + "\n\ndeep</blockquote>"},
+		{"quote of many lines", "> a\n> b\n> c\n> d\n> e\n> f\n> g", "<blockquote expandable>a\nb\nc\nd\ne\nf\ng</blockquote>"},
+		{"wide table", "|Name|What *it* does|Price|\n|-|-|-|\n|**Ann**|something that takes long to say|3 < 4|\n||only `this`||", "<b>Ann</b>\n• What it does: something that takes long to say\n• Price: 3 &lt; 4\n\n• What it does: only <code>this</code>"},
+		{"wide table without rows", "|a long heading of a table|and another one|\n|-|-|", "a long heading of a table, and another one"},
 		{"table", "|a|b|\n|-|-|\n|1|2|", "<pre>a  b\n-  -\n1  2</pre>"},
 	}
 	for _, tt := range tests {
@@ -62,12 +77,15 @@ func checkFormat(t *testing.T, md string) {
 	}
 	for _, part := range split(md, maxPartUTF16) {
 		html := format(part)
-		text, _, err := telegramtest.ParseHTML(html)
+		text, entities, err := telegramtest.ParseHTML(html)
 		if err != nil {
 			t.Fatalf("%q: %q is refused: %v", part, html, err)
 		}
 		if text != visible(html) {
 			t.Fatalf("%q: Telegram shows %q, we expected %q", part, text, visible(html))
+		}
+		if n := len(entities); n > maxEntities {
+			t.Fatalf("%d entities from %q", n, part)
 		}
 		if n := texts.ResentRoom() + connectors.UTF16Len(text); n > maxTextUTF16 {
 			t.Fatalf("%d UTF-16 units from %q", n, part)
@@ -89,6 +107,7 @@ func TestSplitFitsOnceFormatted(t *testing.T) {
 		"words":         strings.Repeat("**bold** and `code`. ", 900),
 		"growing table": "| a | b |\n|---|---|\n| " + strings.Repeat("w", 400) + " | x |\n" + strings.Repeat("| y | z |\n", 200),
 		"headings":      strings.Repeat("# h\ntext\n", 800),
+		"entities":      strings.Repeat("`x` *y* ", 300),
 		"ordered":       strings.Repeat("1. x\n", 1500),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +122,7 @@ func TestSplitFitsOnceFormatted(t *testing.T) {
 // FuzzFormat is F08 for Telegram: what we write is accepted, and shows what
 // we count on.
 func FuzzFormat(f *testing.F) {
-	for _, s := range []string{"**a** _b_ `c`", "# h\n> q\n> > r", "```x\"y\n<b>", "[a](https://x.test \"t\") ![i](http://y.test)", "|a|b|\n|-|-|\n|<|&amp;|", "- a\n  1. b\n     ```\n     c", "<https://x.test>&lt;/b&gt;"} {
+	for _, s := range []string{"**a** _b_ `c`", "# h\n> q\n> > r", "```x\"y\n<b>", "[a](https://x.test \"t\") ![i](http://y.test)", "|a|b|\n|-|-|\n|<|&amp;|", "||a <u>b|| c</u> ||d||", "> a\n> b\n> c\n> d\n> e\n> f\n> g\n> > h", "|a|b|\n|-|-|\n|a cell that is very wide indeed|b ||c|| `d`|", "- a\n  1. b\n     ```\n     c", "<https://x.test>&lt;/b&gt;"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, md string) {

@@ -13,6 +13,7 @@ var maxPartUTF16 = maxTextUTF16 - texts.ResentRoom()
 // Limits of the Bot API, with their units.
 const (
 	maxTextUTF16  = 4096 // of a message, after formatting
+	maxEntities   = 99   // of a message: Telegram shows 100, of which one is for the mark
 	maxBatch      = 100  // updates of one getUpdates
 	maxPoll       = 50 * time.Second
 	maxPollBytes  = 32 << 20

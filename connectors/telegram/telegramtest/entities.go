@@ -157,6 +157,8 @@ func (p *htmlParser) start() error {
 			t.argument = value
 		case t.name == "code" && name == "class" && strings.HasPrefix(value, "language-"):
 			t.argument = strings.TrimPrefix(value, "language-")
+		case t.name == "blockquote" && name == "expandable":
+			t.argument = name
 		case t.name == "span" && name == "class" && value == "tg-spoiler":
 			t.argument = value
 		}
@@ -252,6 +254,9 @@ func (p *htmlParser) end() error {
 		return fmt.Errorf("unmatched end tag at byte offset %d, expected \"</%s>\", found \"</%s>\"", begin, t.name, name)
 	}
 	p.open = p.open[:len(p.open)-1]
+	if t.name == "blockquote" && slices.ContainsFunc(p.open, func(o tag) bool { return o.name == "blockquote" }) {
+		return fmt.Errorf("blockquote entities can't be nested at byte offset %d", begin)
+	}
 	if p.units > t.offset {
 		p.mark(t)
 	}
@@ -262,6 +267,10 @@ func (p *htmlParser) end() error {
 func (p *htmlParser) mark(t tag) {
 	e := Entity{Type: kinds[t.name], Offset: t.offset, Length: p.units - t.offset}
 	switch t.name {
+	case "blockquote":
+		if t.argument != "" {
+			e.Type = "expandable_blockquote"
+		}
 	case "a":
 		if e.URL = t.argument; e.URL == "" {
 			e.URL = p.out.String()[t.at:]
@@ -280,6 +289,10 @@ func (p *htmlParser) mark(t tag) {
 	p.entities = append(p.entities, e)
 }
 
+// maxEntities is how many entities a message shows; Telegram drops the others without a word
+// (https://limits.tginfo.me/en, "Message formatting entities", as of 2026-11-28).
+const maxEntities = 100
+
 // trim takes white space off both ends of a text, as Telegram does.
 func trim(text string, entities []Entity) (string, []Entity) {
 	left := strings.TrimLeft(text, " \t\r\n")
@@ -294,7 +307,7 @@ func trim(text string, entities []Entity) (string, []Entity) {
 			kept = append(kept, e)
 		}
 	}
-	return text, kept
+	return text, kept[:min(len(kept), maxEntities)]
 }
 
 func lower(s string) string { return strings.ToLower(s) }
