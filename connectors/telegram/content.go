@@ -15,7 +15,7 @@ type content struct {
 	Audio     *tgbotapi.Audio      `json:"audio"`
 	Document  *tgbotapi.Document   `json:"document"`
 	Photo     []tgbotapi.PhotoSize `json:"photo"`
-	Sticker   *tgbotapi.Sticker    `json:"sticker"`
+	Sticker   *sticker             `json:"sticker"`
 	Video     *tgbotapi.Video      `json:"video"`
 	VideoNote *tgbotapi.VideoNote  `json:"video_note"`
 	Voice     *tgbotapi.Voice      `json:"voice"`
@@ -27,9 +27,31 @@ type content struct {
 	Location  *tgbotapi.Location   `json:"location"`
 	Story     *struct{}            `json:"story"`
 	PaidMedia *struct{}            `json:"paid_media"`
-	Checklist *struct{}            `json:"checklist"`
+	Checklist *checklist           `json:"checklist"`
 	Invoice   *struct{}            `json:"invoice"`
 	Giveaway  *struct{}            `json:"giveaway"`
+}
+
+// A sticker is a picture, unless it moves (core.telegram.org/bots/api#sticker, read 2026-11-28).
+type sticker struct {
+	FileID       string `json:"file_id"`
+	FileUniqueID string `json:"file_unique_id"`
+	FileSize     int    `json:"file_size"`
+	Emoji        string `json:"emoji"`
+	Animated     bool   `json:"is_animated"`
+	Video        bool   `json:"is_video"`
+}
+
+// still reports whether it is a picture that can be fetched.
+func (s *sticker) still() bool { return s != nil && s.FileID != "" && !s.Animated && !s.Video }
+
+// A checklist is a list of tasks (core.telegram.org/bots/api#checklist, read 2026-11-28).
+type checklist struct {
+	Title string `json:"title"`
+	Tasks []struct {
+		Text      string `json:"text"`
+		Completed int64  `json:"completion_date"`
+	} `json:"tasks"`
 }
 
 // describe describes the content in one line for the model; empty for plain
@@ -47,6 +69,8 @@ func (c *content) describe() string {
 		return fmt.Sprintf("[contact %s, %s]", name(c.Contact.FirstName+" "+c.Contact.LastName), name(c.Contact.PhoneNumber))
 	case c.Poll != nil:
 		return c.poll()
+	case c.Checklist != nil:
+		return c.checklist()
 	case c.Dice != nil:
 		return fmt.Sprintf("[dice %s, shows %d]", name(c.Dice.Emoji), c.Dice.Value)
 	}
@@ -92,8 +116,6 @@ func (c *content) other() string {
 		kind = "story"
 	case c.PaidMedia != nil:
 		kind = "paid media"
-	case c.Checklist != nil:
-		kind = "checklist"
 	case c.Invoice != nil:
 		kind = "invoice"
 	case c.Giveaway != nil:
@@ -109,6 +131,21 @@ func (c *content) poll() string {
 	b.WriteString("[poll: " + name(c.Poll.Question))
 	for _, o := range c.Poll.Options {
 		b.WriteString(" / " + name(o.Text))
+	}
+	return b.String() + "]"
+}
+
+func (c *content) checklist() string {
+	var b strings.Builder
+	b.WriteString("[checklist: " + name(c.Checklist.Title))
+	for i, t := range c.Checklist.Tasks {
+		done := ""
+		if t.Completed > 0 {
+			done = " (done)"
+		}
+		if i < maxTasks {
+			b.WriteString(" / " + name(t.Text) + done)
+		}
 	}
 	return b.String() + "]"
 }

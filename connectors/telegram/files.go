@@ -46,6 +46,10 @@ func (c *Connector) file(m *content) (f claybot.FileReference, ok bool) {
 		v := m.Video
 		f = claybot.FileReference{Kind: claybot.FileVideo, Name: cmp.Or(v.FileName, "video.mp4"), MIMEType: v.MimeType, Size: int64(v.FileSize), Seconds: v.Duration, Source: v.FileID}
 		unique = v.FileUniqueID
+	case m.Sticker.still():
+		s := m.Sticker
+		f = claybot.FileReference{Kind: claybot.FilePhoto, Name: "sticker.webp", MIMEType: "image/webp", Size: int64(s.FileSize), Source: s.FileID}
+		unique = s.FileUniqueID
 	case m.VideoNote != nil:
 		v := m.VideoNote
 		f = claybot.FileReference{Kind: claybot.FileVideo, Name: "video.mp4", MIMEType: "video/mp4", Size: int64(v.FileSize), Seconds: v.Duration, Source: v.FileID}

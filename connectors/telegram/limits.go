@@ -61,6 +61,7 @@ const (
 const (
 	maxQuoteRunes = 2000
 	maxNameRunes  = 100 // of a file, a place
+	maxTasks      = 30  // of a checklist
 )
 
 // Limits of buttons.

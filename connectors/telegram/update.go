@@ -159,6 +159,9 @@ func (c *Connector) wrote(ctx context.Context, h connectors.Handler, u *update) 
 		c.figures.ignored.Add(1)
 		return nil
 	}
+	if err := c.gather(ctx, &msg, to.ChannelID); err != nil {
+		return err
+	}
 	if err := h.Post(ctx, to, msg); err != nil {
 		return err
 	}
@@ -237,7 +240,7 @@ func (c *Connector) read(u *update, to claybot.Descriptor, username string) (msg
 		return msg, false // a service message
 	}
 	file, hasFile := c.file(&m.content)
-	if hasFile {
+	if hasFile && m.Sticker == nil {
 		line = "" // the file is attached
 	}
 	messageID := strconv.FormatInt(m.MessageID, 10)
@@ -345,7 +348,7 @@ func (m *message) own() bool {
 // wrote: a forwarded message, a message of another bot, a file, or a quote of
 // another user.
 func (c *Connector) strange(m *message) bool {
-	if m.forwarded() || m.ViaBot != nil || m.BusinessBot != nil || m.media() != "" {
+	if m.forwarded() || m.ViaBot != nil || m.BusinessBot != nil || m.media() != "" || m.Sticker.still() {
 		return true
 	}
 	r := m.ReplyTo
