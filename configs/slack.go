@@ -9,8 +9,9 @@ type Slack struct {
 	Receive  string `key:"receive" words:"socket,http"`
 	Signing  Secret `key:"signing_secret" env:"SLACK_SIGNING_SECRET"` // with receive: http
 	APIURL   string `key:"api_url" kind:"url with slash" env:"SLACK_API_URL"`
-	Backfill bool   `key:"backfill" class:"harmless" words:"on,off"` // read what was missed
-	Panel    bool   `key:"panel" class:"harmless" words:"on,off"`    // the app is one for agents
+	Backfill bool   `key:"backfill" class:"harmless" words:"on,off"`         // read what was missed
+	Feedback bool   `key:"feedback_buttons" class:"harmless" words:"on,off"` // below final replies
+	Panel    bool   `key:"panel" class:"harmless" words:"on,off"`            // the app is one for agents
 
 	faults // why the connector must not run
 }

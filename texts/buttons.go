@@ -13,6 +13,10 @@ const (
 	LabelDone       = "Done"
 	LabelSkip       = "Skip"
 	LabelAnswer     = "Answer…"
+	LabelGood       = "A good answer"
+	LabelBad        = "A bad answer"
+
+	FeedbackThanks = "Thank you for your feedback."
 )
 
 // What a form with one question says.

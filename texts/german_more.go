@@ -33,6 +33,10 @@ var germanMore = map[string]string{
 
 	"Answer…": "Antworten…",
 
+	"A good answer":                "Eine gute Antwort",
+	"A bad answer":                 "Eine schlechte Antwort",
+	"Thank you for your feedback.": "Danke für deine Rückmeldung.",
+
 	"A question": "Eine Frage",
 
 	"Your answer": "Deine Antwort",

@@ -89,6 +89,15 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 			status := r.slack.Status(args[1], args[2])
 			return regexp.MustCompile(args[3]).MatchString(status), fmt.Sprintf("the status is %q", status)
 		})
+	case len(args) == 5 && args[0] == "rate": // slack rate CHANNEL MESSAGE USER BUTTON
+		for _, m := range r.slack.Posted(args[1]) {
+			if m.Text == args[2] {
+				args[2] = m.TS
+			}
+		}
+		if _, err := r.slack.Rate(args[3], args[1], args[2], args[4]); err != nil {
+			ts.Fatalf("%v", err)
+		}
 	case len(args) == 3 && args[0] == "streams": // slack streams CHANNEL TEXTS
 		until(ts, func() (bool, string) {
 			streams, texts := 0, 0
@@ -100,7 +109,7 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 			return fmt.Sprint(streams) == args[2] && (streams == 0 || texts > 0), fmt.Sprintf("%d messages are streams, with %d further texts", streams, texts)
 		})
 	default:
-		ts.Fatalf("usage: slack dm|say|mention|lack|pause|slash|edit|delete|acked|expect|expect-none|marks|status|streams ...")
+		ts.Fatalf("usage: slack dm|say|mention|lack|pause|slash|edit|delete|acked|expect|expect-none|marks|status|streams|rate ...")
 	}
 }
 

@@ -21,6 +21,7 @@ const (
 	actionMenu   = "menu"   // an option; the block names the question
 	actionForm   = "form"   // a form to open
 	actionOffer  = "offer"  // a command
+	actionRate   = "rate"   // feedback
 )
 
 // blockQuestion and the id of a question name the block it is answered in.
@@ -36,8 +37,8 @@ type choice struct {
 // layout returns the blocks of a message with interactive elements, nil if it
 // has none. A question that fits neither buttons nor a form is answered with
 // text.
-func layout(v texts.Voice, o claybot.Outgoing, text string) []slackapi.Block {
-	below := controls(v, o)
+func (c *Connector) layout(v texts.Voice, o claybot.Outgoing, text string) []slackapi.Block {
+	below := c.controls(v, o)
 	if len(below) == 0 {
 		return nil
 	}
@@ -45,7 +46,7 @@ func layout(v texts.Voice, o claybot.Outgoing, text string) []slackapi.Block {
 }
 
 // controls returns the interactive elements of a message, nil if it has none.
-func controls(v texts.Voice, o claybot.Outgoing) (below []slackapi.Block) {
+func (c *Connector) controls(v texts.Voice, o claybot.Outgoing) (below []slackapi.Block) {
 	if o.Question != nil {
 		if b := ask(v, *o.Question); b != nil {
 			below = append(below, b)
@@ -53,6 +54,11 @@ func controls(v texts.Voice, o claybot.Outgoing) (below []slackapi.Block) {
 	}
 	if b := offers(o.Offer); b != nil {
 		below = append(below, b)
+	}
+	if c.cfg.Feedback {
+		if b := rating(v, o); b != nil {
+			below = append(below, b)
+		}
 	}
 	return below
 }

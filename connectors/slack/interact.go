@@ -28,6 +28,9 @@ func (r *receiver) interact(ctx context.Context, s replier, f frame) {
 			r.chat.openForm(ctx, t)
 			return nil
 		}
+	case rated:
+		lane = t.press.ChannelID + "\x00" + t.press.UserID
+		job = func() error { return r.rate(ctx, s, f, t) }
 	case commanded:
 		lane = t.in.to.ChannelID + "\x00" + t.in.to.UserID
 		job = func() error { return r.post(ctx, s, f.EnvelopeID, t.in) }
@@ -58,6 +61,15 @@ func (r *receiver) answer(ctx context.Context, s replier, f frame, t press) erro
 		r.chat.whisper(ctx, t, cmp.Or(said.Text, voice.In(texts.AnswerRejected)))
 	}
 	return nil
+}
+
+// rate stores a feedback, acknowledges it, and thanks the user.
+func (r *receiver) rate(ctx context.Context, s replier, f frame, t press) error {
+	err := r.keep(ctx, s, f.EnvelopeID, "feedback", t.in.reaction.Message, func() error { return r.rated(ctx, t.in.reaction) })
+	if err == nil && r.greets != nil && r.greets.Welcome(claybot.User(t.press.Connector, t.press.ChannelID, t.press.UserID), t.press.Outsider) {
+		r.chat.whisper(ctx, t, texts.To(ctx, claybot.User(t.press.Connector, t.press.ChannelID, t.press.UserID)).In(texts.FeedbackThanks))
+	}
+	return err
 }
 
 // shown returns the response to a submitted form: none, which closes it, if the

@@ -16,6 +16,7 @@ const (
 	asks                       // requests a form
 	submitted                  // a form
 	commanded                  // a command by an offer
+	rated                      // feedback
 )
 
 // A press is a button press: an interaction with a button, a menu or a form.
@@ -23,7 +24,7 @@ type press struct {
 	kind  pressKind
 	press connectors.Press // of answered and submitted
 	form  form             // of asks and submitted
-	in    incoming         // of commanded
+	in    incoming         // of commanded and rated
 
 	trigger string // opens a form
 	asked   string // the text of the message, in mrkdwn
@@ -124,6 +125,8 @@ func (p interactive) action(name string, self identity, a action) (press, bool) 
 		return t, true
 	case actionOffer:
 		return t, t.command(p, self, a)
+	case actionRate:
+		return t, t.rate(p, a)
 	default:
 		return press{}, false
 	}

@@ -155,7 +155,7 @@ func FuzzLayout(f *testing.F) {
 			}
 		}
 		o := claybot.Outgoing{Text: text, Question: &q, Offer: []claybot.Offer{{Label: hint, Command: command}, {Label: command, Command: hint}}}
-		blocks, err := json.Marshal(layout(texts.Voice{}, o, text))
+		blocks, err := json.Marshal((&Connector{}).layout(texts.Voice{}, o, text))
 		if err != nil {
 			t.Fatal(err)
 		}

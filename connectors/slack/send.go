@@ -55,7 +55,7 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (string, error
 	if utf8.RuneCountInString(formatted) > maxTextChars {
 		formatted = unformatted // markup must not make a text too long
 	}
-	blocks := layout(texts.Of(ctx), o, text)
+	blocks := c.layout(texts.Of(ctx), o, text)
 	receipt, err := c.attempt(ctx, p, formatted, blocks)
 	if errors.Is(err, errGrows) {
 		if err := c.halt(ctx, p); err != nil {

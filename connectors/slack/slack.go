@@ -58,6 +58,8 @@ type Config struct {
 	// 0 while unknown. nil means one. Slack delivers each message to one of the
 	// sockets, and allows 10.
 	Nodes func() int
+	// Feedback shows feedback buttons below final replies.
+	Feedback bool
 	// Without are the features that are switched off. Health names no scope that they alone
 	// need.
 	Without []Feature

@@ -209,7 +209,7 @@ func (c *Connector) continueStream(ctx context.Context, p post, x *stream) (done
 		}
 		return false, c.stopStream(ctx, p, x, "", nil)
 	}
-	err = c.stopStream(ctx, p, x, rest, controls(texts.Of(ctx), p.Outgoing))
+	err = c.stopStream(ctx, p, x, rest, c.controls(texts.Of(ctx), p.Outgoing))
 	var retry *connectors.RetryError
 	if errors.As(err, &retry) && rest != "" && c.streams.appends.Spend(key) == 0 {
 		_, _ = c.appendStream(ctx, p, x, rest) // at least the text is complete; a failure is one of the stop, too

@@ -27,10 +27,12 @@ const (
 	maxOptions       = 100
 	maxCheckboxes    = 10
 	maxContext       = 10
-	maxViewTitle     = 24
-	maxPrivate       = 3_000
-	maxViewBytes     = 250_000
-	maxPayloadBytes  = 16 << 10 // of an acknowledgement; more is dropped
+
+	maxContextActions = 5
+	maxViewTitle      = 24
+	maxPrivate        = 3_000
+	maxViewBytes      = 250_000
+	maxPayloadBytes   = 16 << 10 // of an acknowledgement; more is dropped
 )
 
 // An object is a JSON object.
@@ -121,6 +123,11 @@ func (c *checker) block(b object) error {
 		return c.context(b)
 	case "actions":
 		return c.actions(b)
+	case "context_actions":
+		if c.view {
+			return invalid("context_actions are for messages")
+		}
+		return c.contextActions(b)
 	case "input":
 		return c.input(b)
 	}
@@ -135,6 +142,32 @@ func (c *checker) context(b object) error {
 	for _, e := range all {
 		if err := c.text(object{"text": e}, "text", maxSection, true, "plain_text", "mrkdwn"); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// contextActions checks a block with feedback buttons
+// (docs.slack.dev/reference/block-kit/blocks/context-actions-block, read 2026-11-28).
+func (c *checker) contextActions(b object) error {
+	all, _ := b["elements"].([]any)
+	if len(all) == 0 || len(all) > maxContextActions {
+		return invalid("%d elements of context actions", len(all))
+	}
+	for _, x := range all {
+		e, _ := x.(object)
+		if e["type"] != "feedback_buttons" {
+			return invalid("element %v of context actions", e["type"])
+		}
+		for _, side := range []string{"positive_button", "negative_button"} {
+			o, _ := e[side].(object)
+			label, _ := o["accessibility_label"].(string)
+			if value, _ := o["value"].(string); value == "" || chars(value) > maxButtonValue || chars(label) > maxLabel {
+				return invalid("%s: %v", side, e[side])
+			}
+			if err := c.text(o, "text", maxLabel, true, "plain_text"); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -181,6 +181,18 @@ func (s *Server) Click(user, channel, ts, button string) (string, error) {
 	})
 }
 
+// Rate lets a user press a feedback button of a message, named by its label or its value.
+func (s *Server) Rate(user, channel, ts, button string) (string, error) {
+	return s.press(user, channel, ts, "feedback_buttons", func(e object) object {
+		for _, side := range []string{"positive_button", "negative_button"} {
+			if o, _ := e[side].(object); label(o) == button || o["value"] == button {
+				return object{"text": o["text"], "value": o["value"]}
+			}
+		}
+		return nil
+	})
+}
+
 // Select lets a user choose an option of a menu in a message, named by its
 // label or its value, and returns the id of the envelope.
 func (s *Server) Select(user, channel, ts, option string) (string, error) {
