@@ -19,6 +19,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/connectorstest"
 	"github.com/claybot/claybot/connectors/slack"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 	"github.com/claybot/claybot/connectors/telegram"
@@ -129,7 +130,7 @@ func onStage(t *testing.T, said string, test func(s *stage)) {
 	t.Helper()
 	bubble(t, func(r *rig) {
 		s := &stage{rig: r, telegram: telegramtest.New(telegramtest.Config{}), slack: slacktest.New(slacktest.Config{Manifest: withAsk})}
-		transport, pipe := s.telegram.Transport(), slacktest.NewPipe()
+		transport, pipe := s.telegram.Transport(), connectorstest.NewPipe()
 		httpd := &http.Server{Handler: s.slack, ReadHeaderTimeout: time.Minute}
 		var serving sync.WaitGroup
 		serving.Go(func() { _ = httpd.Serve(pipe) }) // ends with the listener

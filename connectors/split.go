@@ -38,6 +38,19 @@ func Split(text string, limit int, length func(string) int) []string {
 	return parts
 }
 
+// SplitFitting is Split for a platform whose formatting can make a text longer, as it does
+// with tables: parts that do not fit once they are formatted are cut into smaller ones.
+func SplitFitting(text string, limit int, length func(string) int, fits func(string) bool) (parts []string) {
+	for _, p := range Split(text, limit, length) {
+		if limit < 8 || fits(p) {
+			parts = append(parts, p)
+			continue
+		}
+		parts = append(parts, SplitFitting(p, min(limit, length(p))/2, length, fits)...)
+	}
+	return parts
+}
+
 // UTF16Len is the length of s in UTF-16 code units. A broken byte counts as
 // one.
 func UTF16Len(s string) int {

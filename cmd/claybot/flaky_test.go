@@ -20,6 +20,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/connectorstest"
 	"github.com/claybot/claybot/connectors/slack"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 	"github.com/claybot/claybot/connectors/telegram"
@@ -255,7 +256,7 @@ func onSlack(t *testing.T, f *flaky, test func(h *house, w window)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server := slacktest.New(slacktest.Config{Manifest: slack.Manifest})
-		pipe := slacktest.NewPipe()
+		pipe := connectorstest.NewPipe()
 		httpd := &http.Server{Handler: server, ReadHeaderTimeout: time.Minute}
 		var serving sync.WaitGroup
 		serving.Go(func() { _ = httpd.Serve(pipe) }) // ends with the listener

@@ -72,7 +72,7 @@ func (c *Connector) listen(ctx context.Context, r *receiver) error {
 	c.hooked.taker.Store(t)
 	c.hooked.intake.Open(r.handler)
 	defer c.hooked.intake.Close()
-	defer r.work.close() // what waits is dropped, and Slack sends it again
+	defer r.work.Close() // what waits is dropped, and Slack sends it again
 	defer cancel()
 	c.pulse.OK()
 	check := time.NewTicker(checkEvery)

@@ -35,7 +35,7 @@ func (r *receiver) interact(ctx context.Context, s replier, f frame) {
 		lane = t.in.to.ChannelID + "\x00" + t.in.to.UserID
 		job = func() error { return r.post(ctx, s, f.EnvelopeID, t.in) }
 	}
-	r.work.do(ctx, lane, job)
+	r.work.Do(ctx, lane, job)
 }
 
 // answer submits an answer and acknowledges it when it is durable or refused

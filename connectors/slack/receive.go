@@ -25,7 +25,7 @@ type receiver struct {
 	routes  connectors.RouteHandler    // nil: changes of channels have no effect
 	reacts  connectors.ReactionHandler // nil: reactions have no effect
 	greets  connectors.VisitHandler    // nil: people who open the app see nothing of it
-	work    *lanes
+	work    *connectors.Lanes
 	order   *order // nil with sockets
 	back    *backfill
 	log     *slog.Logger
@@ -55,20 +55,20 @@ func (r *receiver) take(ctx context.Context, s replier, f frame) error {
 		r.ack(s, f.EnvelopeID, nil)
 		return errRemoved(r.chat.cfg.BotTokenName)
 	case moved:
-		r.work.do(ctx, in.change.ChannelID, func() error {
+		r.work.Do(ctx, in.change.ChannelID, func() error {
 			return r.keep(ctx, s, f.EnvelopeID, "channel", in.change.ChannelID, func() error { return r.changed(ctx, in) })
 		})
 	case reacted:
 		x := in.reaction
-		r.work.do(ctx, x.ChannelID+"\x00"+x.UserID, func() error {
+		r.work.Do(ctx, x.ChannelID+"\x00"+x.UserID, func() error {
 			return r.keep(ctx, s, f.EnvelopeID, "reaction", x.Message, func() error { return r.reacted(ctx, x) })
 		})
 	case visited:
 		r.ack(s, f.EnvelopeID, nil) // nothing is lost with it
-		r.work.do(ctx, "visit\x00"+in.to.UserID, func() error { r.welcome(ctx, in); return nil })
+		r.work.Do(ctx, "visit\x00"+in.to.UserID, func() error { r.welcome(ctx, in); return nil })
 	case message:
 		lane := in.to.ChannelID + "\x00" + in.to.UserID
-		r.work.do(ctx, lane, func() error {
+		r.work.Do(ctx, lane, func() error {
 			return r.order.run(lane, string(in.message.ID), func() error { return r.post(ctx, s, f.EnvelopeID, in) })
 		})
 	}

@@ -224,7 +224,7 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	routes, _ := h.(connectors.RouteHandler)
 	reacts, _ := h.(connectors.ReactionHandler)
 	greets, _ := h.(connectors.VisitHandler)
-	work, back := newLanes(maxPending), newBackfill(c, self, guarded)
+	work, back := connectors.NewLanes(maxPending), newBackfill(c, self, guarded)
 	r := &receiver{name: c.cfg.Name, self: self, chat: c, handler: guarded, routes: routes, reacts: reacts, greets: greets, work: work, back: back, log: c.log, ignored: &c.ignored}
 	filling, stop := context.WithCancel(ctx)
 	var side sync.WaitGroup
@@ -238,7 +238,7 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	l := newLink(c.open, func(ctx context.Context, s *socket, f frame) error { return r.take(ctx, s, f) }, c.log, &c.pulse)
 	l.opening = back.opened
 	l.crowd.nodes, l.crowd.told = c.cfg.Nodes, &c.crowd
-	return l.run(ctx, work.close)
+	return l.run(ctx, work.Close)
 }
 
 // A credential is a token or a secret: its name, value, prefix and where it is found.

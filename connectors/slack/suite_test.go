@@ -51,7 +51,7 @@ func openSuite(t *testing.T, hook string) *connectorstest.Platform {
 	if hook != "" {
 		redeliver = 7 * time.Minute // Slack tries three times again, the last one after five minutes
 	}
-	server, pipe := slacktest.New(slacktest.Config{Manifest: Manifest, BotToken: botToken, AppToken: appToken}), slacktest.NewPipe()
+	server, pipe := slacktest.New(slacktest.Config{Manifest: Manifest, BotToken: botToken, AppToken: appToken}), connectorstest.NewPipe()
 	httpd := &http.Server{Handler: server, ReadHeaderTimeout: time.Minute}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = httpd.Serve(pipe) }) // ends with the listener

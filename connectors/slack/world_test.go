@@ -15,6 +15,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/connectorstest"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 )
 
@@ -45,7 +46,7 @@ func inWorld(t *testing.T, sc slacktest.Config, test func(t *testing.T, w *world
 			sc.Manifest = Manifest
 		}
 		server := slacktest.New(sc)
-		pipe := slacktest.NewPipe()
+		pipe := connectorstest.NewPipe()
 		httpd := &http.Server{Handler: server, ReadHeaderTimeout: time.Minute}
 		var serving sync.WaitGroup
 		serving.Go(func() { _ = httpd.Serve(pipe) }) // ends with the listener

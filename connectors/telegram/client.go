@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -245,32 +244,4 @@ func retryAfter(err error) time.Duration {
 		return r.retryAfter
 	}
 	return 0
-}
-
-// A backoff is the wait between attempts: from backoffMin doubling to
-// backoffMax, up to a quarter less at random. The zero value is ready to use.
-type backoff struct{ wait time.Duration }
-
-// next returns the next wait. If asked, the wait that the platform requested,
-// is positive, next returns it, up to maxPause.
-func (b *backoff) next(asked time.Duration) time.Duration {
-	if asked > 0 {
-		return min(asked, maxPause)
-	}
-	b.wait = min(max(2*b.wait, backoffMin), backoffMax)
-	return b.wait - rand.N(b.wait/4)
-}
-
-func (b *backoff) reset() { b.wait = 0 }
-
-// sleep waits and reports whether ctx is still alive.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -107,21 +107,7 @@ func visible(s string) string {
 // most 4,096 UTF-16 units with the mark of a message that is sent again, and entities of
 // which Telegram drops none.
 func (c *Connector) Split(text string) []string {
-	return split(text, maxPartUTF16)
-}
-
-func split(text string, limit int) []string {
-	parts := connectors.Split(text, limit, connectors.UTF16Len)
-	var out []string
-	for _, p := range parts {
-		if fits(p) || limit < 8 {
-			out = append(out, p)
-			continue
-		}
-		// Formatting made it longer, as it does with tables: smaller pieces.
-		out = append(out, split(p, min(limit, connectors.UTF16Len(p))/2)...)
-	}
-	return out
+	return connectors.SplitFitting(text, maxPartUTF16, connectors.UTF16Len, fits)
 }
 
 // fits reports whether a part of at most maxPartUTF16 still fits once it is formatted.

@@ -75,7 +75,7 @@ func checkFormat(t *testing.T, md string) {
 	if strings.TrimSpace(md) == "" {
 		return
 	}
-	for _, part := range split(md, maxPartUTF16) {
+	for _, part := range (*Connector).Split(nil, md) {
 		html := format(part)
 		text, entities, err := telegramtest.ParseHTML(html)
 		if err != nil {
@@ -112,7 +112,7 @@ func TestSplitFitsOnceFormatted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			checkFormat(t, md)
-			if parts := split(md, maxPartUTF16); (len(parts) == 1) != (name == "exact" || name == "pairs") {
+			if parts := (*Connector).Split(nil, md); (len(parts) == 1) != (name == "exact" || name == "pairs") {
 				t.Errorf("%d parts", len(parts))
 			}
 		})

@@ -94,7 +94,7 @@ func (l *loop) listen(ctx context.Context) error {
 		switch {
 		case err == nil:
 			known = l.cfg.Hook
-			l.back.reset()
+			l.back.Reset()
 			if !l.look(ctx, info) {
 				pause = hookSoon
 			}
@@ -105,7 +105,7 @@ func (l *loop) listen(ctx context.Context) error {
 				return err
 			}
 		}
-		if !sleep(ctx, pause) {
+		if !connectors.Sleep(ctx, pause) {
 			break
 		}
 	}

@@ -44,13 +44,10 @@ const (
 	conflictWait = 3 * time.Second // between polls while another poller or a webhook holds the bot
 	retention    = 24 * time.Hour  // how long Telegram keeps updates
 	gapWarning   = 23 * time.Hour
-	gapShown     = 24 * time.Hour // how long the health mentions a gap
-	backoffMin   = time.Second
-	backoffMax   = 30 * time.Second
+	gapShown     = 24 * time.Hour         // how long the health mentions a gap
 	quickPoll    = time.Second            // an empty long poll that took less did not wait
 	idleMin      = 200 * time.Millisecond // between polls that lead nowhere,
 	idleMax      = 2 * time.Second        // doubling up to this
-	maxPause     = time.Hour              // the longest wait for a poll that Telegram can ask for
 	maxSilence   = 24 * time.Hour         // the longest wait for a send
 	asideTimeout = 5 * time.Second        // of a call that is best done soon or never
 	choiceKept   = time.Minute            // lifetime of a choice that its message does not show

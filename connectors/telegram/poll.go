@@ -25,7 +25,7 @@ type loop struct {
 	lastUpdate time.Time            // time of the last update
 	polled     connectors.Watermark // when a poll last completed
 	missed     time.Time            // since when messages were last found to be missing
-	back       backoff
+	back       connectors.Backoff
 	idle       time.Duration // the last pause after an unproductive poll
 	conflicts  int           // polls in a row that another poller or a webhook ended
 	unhooked   bool
@@ -63,8 +63,8 @@ func (l *loop) run(ctx context.Context) error {
 		}
 		if err == nil {
 			l.pulse.OK()
-			l.back.reset()
-			if pause := l.idling(wait, took, batch.next, known); pause > 0 && !sleep(ctx, pause) {
+			l.back.Reset()
+			if pause := l.idling(wait, took, batch.next, known); pause > 0 && !connectors.Sleep(ctx, pause) {
 				break
 			}
 			l.conflicts, wait = 0, l.cfg.Poll
@@ -77,7 +77,7 @@ func (l *loop) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !sleep(ctx, pause) {
+		if !connectors.Sleep(ctx, pause) {
 			break
 		}
 		wait = 0
@@ -334,7 +334,7 @@ func (l *loop) failed(ctx context.Context, err error) (time.Duration, error) {
 		l.pulse.Fail(err.Error())
 	}
 	l.conflicts = 0
-	pause := l.back.next(retryAfter(err))
+	pause := l.back.Next(retryAfter(err))
 	l.log.Warn("poll failed", "err", err, "wait", pause)
 	return pause, nil
 }

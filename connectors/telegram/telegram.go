@@ -261,7 +261,7 @@ func (c *Connector) check() error {
 // introduce requests the bot's name, which group messages need, and registers
 // the command menu, which may fail.
 func (c *Connector) introduce(ctx context.Context) {
-	var back backoff
+	var back connectors.Backoff
 	for {
 		var me struct {
 			Username string `json:"username"`
@@ -275,7 +275,7 @@ func (c *Connector) introduce(ctx context.Context) {
 			return
 		}
 		c.log.Warn("getMe failed", "err", err)
-		if !sleep(ctx, back.next(retryAfter(err))) {
+		if !connectors.Sleep(ctx, back.Next(retryAfter(err))) {
 			return
 		}
 	}

@@ -9,7 +9,7 @@
 // A chat.update works on own messages only, metadata is shown only when asked for, and
 // envelopes without an acknowledgement come again. Methods and arguments that Slack does not
 // document are refused; Strange lists them. Time is that of package time, so that a synctest
-// bubble rules it; a Pipe makes a network inside the bubble.
+// bubble rules it; connectorstest.Pipe is a network inside it.
 //
 // Known differences from the real platform: unacknowledged envelopes are
 // repeated at a fixed pace, and at once when their socket closes, for ever unless

@@ -15,12 +15,14 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"github.com/claybot/claybot/connectors/connectorstest"
 )
 
 // A client talks to a Server by hand.
 type client struct {
 	*Server
-	pipe *Pipe
+	pipe *connectorstest.Pipe
 	http *http.Client
 }
 
@@ -30,7 +32,7 @@ func inBubble(t *testing.T, cfg Config, test func(t *testing.T, c *client)) {
 		cfg.Manifest = manifest(t)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		c := &client{Server: New(cfg), pipe: NewPipe()}
+		c := &client{Server: New(cfg), pipe: connectorstest.NewPipe()}
 		transport := &http.Transport{DialContext: c.pipe.Dial}
 		c.http = &http.Client{Transport: transport}
 		httpd := &http.Server{Handler: c, ReadHeaderTimeout: time.Minute}

@@ -1,14 +1,14 @@
-package slack
+package connectors
 
 import (
 	"context"
 	"sync"
 )
 
-// lanes run jobs: those of one key in sequence, those of different keys
+// Lanes run jobs: those of one key in sequence, those of different keys
 // concurrently. If a job fails, the waiting jobs of its key are dropped, so
-// that none overtakes it: Slack redelivers them all.
-type lanes struct {
+// that none overtakes it: the platform redelivers them all.
+type Lanes struct {
 	slots chan struct{} // one for each job inside
 
 	mu      sync.Mutex
@@ -17,13 +17,14 @@ type lanes struct {
 	busy    sync.WaitGroup
 }
 
-func newLanes(limit int) *lanes {
-	return &lanes{slots: make(chan struct{}, limit), waiting: make(map[string][]func() error)}
+// NewLanes returns lanes that hold at most limit jobs, running and waiting.
+func NewLanes(limit int) *Lanes {
+	return &Lanes{slots: make(chan struct{}, limit), waiting: make(map[string][]func() error)}
 }
 
-// do enqueues a job. It blocks while the lanes are full, and drops the job if
+// Do enqueues a job. It blocks while the lanes are full, and drops the job if
 // ctx is done or the lanes are closed.
-func (l *lanes) do(ctx context.Context, key string, job func() error) {
+func (l *Lanes) Do(ctx context.Context, key string, job func() error) {
 	select {
 	case l.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -43,7 +44,7 @@ func (l *lanes) do(ctx context.Context, key string, job func() error) {
 	l.busy.Go(func() { l.work(key, job) })
 }
 
-func (l *lanes) work(key string, job func() error) {
+func (l *Lanes) work(key string, job func() error) {
 	for job != nil {
 		err := job()
 		<-l.slots
@@ -52,7 +53,7 @@ func (l *lanes) work(key string, job func() error) {
 }
 
 // next takes the next job of a lane, or ends the lane.
-func (l *lanes) next(key string, failed bool) func() error {
+func (l *Lanes) next(key string, failed bool) func() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	jobs := l.waiting[key]
@@ -70,8 +71,8 @@ func (l *lanes) next(key string, failed bool) func() error {
 	return jobs[0]
 }
 
-// close drops waiting jobs and returns when the running ones have ended.
-func (l *lanes) close() {
+// Close drops waiting jobs and returns when the running ones have ended.
+func (l *Lanes) Close() {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
