@@ -32,7 +32,7 @@ func FileLine(f claybot.FileReference) string {
 	case "":
 		line = "file"
 	}
-	if name := OneLine(noBrackets.Replace(f.Name), maxFileName); name != "" {
+	if name := InBrackets(f.Name, maxFileName); name != "" {
 		line += " " + name
 	}
 	if f.Seconds > 0 {

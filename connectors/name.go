@@ -71,3 +71,35 @@ func Capital(s string) string {
 	}
 	return string(unicode.ToUpper(first)) + s[size:]
 }
+
+// InBrackets is OneLine for a place between square brackets.
+func InBrackets(s string, limit int) string { return OneLine(noBrackets.Replace(s), limit) }
+
+// JoinLines joins the lines that are not empty with newlines.
+func JoinLines(lines ...string) string {
+	var b strings.Builder
+	for _, l := range lines {
+		if l == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(l)
+	}
+	return b.String()
+}
+
+// Cut cuts s to n characters.
+func Cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for i := range s {
+		if n == 0 {
+			return s[:i] + "…"
+		}
+		n--
+	}
+	return s
+}

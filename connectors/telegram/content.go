@@ -59,7 +59,7 @@ type checklist struct {
 func (c *content) describe() string {
 	switch {
 	case c.Sticker != nil:
-		return joinLines(name(c.Sticker.Emoji), "[sticker]")
+		return connectors.JoinLines(name(c.Sticker.Emoji), "[sticker]")
 	case c.Location != nil && c.Venue == nil:
 		return fmt.Sprintf("[location %.5f, %.5f]", c.Location.Latitude, c.Location.Longitude)
 	case c.Venue != nil:
@@ -168,7 +168,5 @@ func file(title string, size int) string {
 
 // name makes untrusted text safe to show in one line between brackets.
 func name(s string) string {
-	return connectors.OneLine(noBrackets.Replace(s), maxNameRunes)
+	return connectors.InBrackets(s, maxNameRunes)
 }
-
-var noBrackets = strings.NewReplacer("[", " ", "]", " ")

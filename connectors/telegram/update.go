@@ -287,7 +287,7 @@ func (c *Connector) read(u *update, to claybot.Descriptor, username string) (msg
 		}
 	}
 	if msg.Type == claybot.MessageUser {
-		msg.Text = joinLines(forwardMark(m.forwarded()), msg.Text, line)
+		msg.Text = connectors.JoinLines(forwardMark(m.forwarded()), msg.Text, line)
 		if hasFile {
 			msg.Files = []claybot.FileReference{file}
 		}
@@ -316,7 +316,7 @@ func (c *Connector) repliesToUs(m *message) bool {
 func (m *message) quoted() string {
 	switch r := m.ReplyTo; {
 	case m.Quote != nil && m.Quote.Text != "":
-		return shorten(m.Quote.Text, maxQuoteRunes)
+		return connectors.Cut(m.Quote.Text, maxQuoteRunes)
 	case r == nil || m.IsTopic && r.MessageID == m.ThreadID:
 		return ""
 	default:
@@ -324,7 +324,7 @@ func (m *message) quoted() string {
 		if text == "" {
 			text = r.Caption
 		}
-		return shorten(joinLines(text, r.describe()), maxQuoteRunes)
+		return connectors.Cut(connectors.JoinLines(text, r.describe()), maxQuoteRunes)
 	}
 }
 
@@ -372,33 +372,4 @@ func forwardMark(forwarded bool) string {
 func (c *Connector) movedChat(ctx context.Context, h connectors.Handler, from, to int64) error {
 	c.pace.moved(from)
 	return h.Moved(ctx, c.cfg.Name, strconv.FormatInt(from, 10), strconv.FormatInt(to, 10))
-}
-
-// joinLines joins the non-empty lines with newlines.
-func joinLines(lines ...string) string {
-	var b strings.Builder
-	for _, l := range lines {
-		if l == "" {
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(l)
-	}
-	return b.String()
-}
-
-// shorten cuts s to n characters.
-func shorten(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for i := range s {
-		if n == 0 {
-			return s[:i] + "…"
-		}
-		n--
-	}
-	return s
 }
