@@ -19,12 +19,14 @@ var (
 	TelegramToken = lazyregexp.New(`^[0-9]{5,20}:[A-Za-z0-9_-]{20,}$`)
 	SlackBotToken = lazyregexp.New(`^xoxb-[A-Za-z0-9-]+$`)
 	SlackAppToken = lazyregexp.New(`^xapp-[A-Za-z0-9-]+$`)
+	DiscordToken  = lazyregexp.New(`^[A-Za-z0-9_-]{18,}={0,2}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}$`)
 )
 
 // The types of connectors that have instances.
 const (
 	Telegram = "telegram"
 	Slack    = "slack"
+	Discord  = "discord"
 	Webhook  = "webhook"
 )
 
@@ -66,6 +68,12 @@ var all = []Platform{
 		Form{lazyregexp.New(`^([TE][A-Z0-9]+/)?[UW][A-Z0-9]+$`), "the Slack id of a person, such as U012ABC, or T012ABC/U012ABC for one of another workspace"},
 		Form{lazyregexp.New(`^[TE][A-Z0-9]+/[A-Z][A-Z0-9]+$`), "the id of a Slack channel with its workspace, such as T012ABC/C012ABC"},
 		Form{lazyregexp.New(`^([TE][A-Z0-9]+/)?[A-Z][A-Z0-9]+$`), "a Slack id such as U012ABC, or T012ABC/C012ABC for a channel" + stableIDs},
+	},
+	{
+		Discord,
+		Form{discordID, "the Discord id of a person, such as 123456789012345678"},
+		Form{discordChannel, "the id of a Discord channel with its server, such as 123456789012345678/234567890123456789, or of a direct chat"},
+		Form{discordChannel, "a Discord id such as 123456789012345678, or 123456789012345678/234567890123456789 for a channel of a server" + stableIDs},
 	},
 	{Name: web, Person: login, Chat: conversation},
 	{Name: terminal, Person: login, Chat: conversation},
@@ -116,7 +124,8 @@ func (i Instances) Names() (names []string) {
 // Direct reports whether a channel is the conversation of one person with the bot. Only
 // chat platforms have others. Of Telegram, a private chat has the id of its person (Bot
 // API, "Chat"); of Slack, the id of a direct message begins with D, those of channels and
-// of direct messages among several people do not (docs.slack.dev, "Conversations API").
+// of direct messages among several people do not (docs.slack.dev, "Conversations API"). Of
+// Discord, the id of a channel of a server stands behind that of the server.
 // Of an instance that is no longer configured the ids alone decide.
 func (i Instances) Direct(connector, channelID, userID string) bool {
 	switch i.Type(connector) {
@@ -124,18 +133,23 @@ func (i Instances) Direct(connector, channelID, userID string) bool {
 		return channelID == userID
 	case Slack:
 		return strings.HasPrefix(channelID[strings.LastIndexByte(channelID, '/')+1:], "D")
+	case Discord:
+		return !strings.Contains(channelID, "/")
 	case web, terminal, api:
 		return true
 	case Webhook: // its answers go to a callback or to a chat
 		return false
 	}
-	if team, channel, found := strings.Cut(channelID, "/"); found && IsSlackChannel(team, channel) {
+	if team, channel, found := strings.Cut(channelID, "/"); found && InTwoParts(team, channel) {
 		return strings.HasPrefix(channel, "D")
 	}
 	return channelID == userID || !telegramChat.MatchString(channelID)
 }
 
 var (
+	discordID      = lazyregexp.New(`^[0-9]{15,20}$`)
+	discordChannel = lazyregexp.New(`^([0-9]{15,20}/)?[0-9]{15,20}$`)
+
 	telegramChat = lazyregexp.New(`^-?[0-9]{1,20}$`)
 	loginName    = lazyregexp.New(`^[A-Za-z0-9._@-]{1,64}$`)
 	login        = Form{loginName, "the name of a login, such as operator"}
@@ -149,8 +163,8 @@ var (
 	slackChannel = lazyregexp.New(`^[CDG][A-Z0-9]*[0-9][A-Z0-9]*$`)
 )
 
-// IsSlackChannel reports whether the two parts of an id are a Slack workspace and a
-// channel of it.
-func IsSlackChannel(team, channel string) bool {
-	return slackTeam.MatchString(team) && slackChannel.MatchString(channel)
+// InTwoParts reports whether the two parts are the id of one channel: a Slack workspace and a
+// channel of it, or a Discord server and a channel of it.
+func InTwoParts(group, channel string) bool {
+	return slackTeam.MatchString(group) && slackChannel.MatchString(channel) || discordID.MatchString(group) && discordID.MatchString(channel)
 }

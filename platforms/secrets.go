@@ -22,12 +22,14 @@ type secretForm struct {
 // case. Order matters: an earlier form takes the text that a later one would match.
 //
 // Sources, read 2026-11-26: GitHub, "Secret scanning patterns" (docs.github.com), Slack,
-// "Token types" (docs.slack.dev), Telegram, "Bot API" (core.telegram.org/bots/api), AWS,
+// "Token types" (docs.slack.dev), Telegram, "Bot API" (core.telegram.org/bots/api), Discord, "Reference"
+// (docs.discord.com/developers/reference, 2026-11-28), AWS,
 // "IAM identifiers" (docs.aws.amazon.com), RFC 7468 (PEM), RFC 7519 (JWT).
 var secretForms = []secretForm{
 	{"a private key", []string{"private key-----"}, lazyregexp.New(`-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|$)`), nil},
 	{"a Slack token", []string{"xox", "xapp-"}, lazyregexp.New(`\b(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}`), hasDigit},
 	{"a Telegram bot token", []string{":"}, lazyregexp.New(`\b[0-9]{6,12}:[A-Za-z0-9_-]{30,}`), nil},
+	{"a Discord bot token", []string{"."}, lazyregexp.New(`\b[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6,7}\.[A-Za-z0-9_-]{27,}`), hasDigit},
 	{"a GitHub token", []string{"gh", "github_pat_"}, lazyregexp.New(`\b(?:gh[oprsu]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})`), nil},
 	{"a GitLab token", []string{"glpat-"}, lazyregexp.New(`\bglpat-[A-Za-z0-9_-]{20,}`), nil},
 	{"an AWS access key", []string{"akia", "asia"}, lazyregexp.New(`\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`), nil},

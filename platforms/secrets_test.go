@@ -17,6 +17,7 @@ func TestMaskSecrets(t *testing.T) {
 		{"xoxb-000000000000-not-a-token", "[removed: a Slack token]", []string{"a Slack token"}},
 		{"use xapp-1-A000-not-a-token.", "use [removed: a Slack token].", []string{"a Slack token"}},
 		{"123456789:NotARealTokenNotARealTokenNotAReal0", "[removed: a Telegram bot token]", []string{"a Telegram bot token"}},
+		{"OTAwMDAwMDAwMDAwMDAwMDAx.FAKE00.FAKE-discord-token-for-tests-only", "[removed: a Discord bot token]", []string{"a Discord bot token"}},
 		{"a ghp_NotARealTokenNotARealToken0000 b", "a [removed: a GitHub token] b", []string{"a GitHub token"}},
 		{"github_pat_NotARealToken_NotARealToken0", "[removed: a GitHub token]", []string{"a GitHub token"}},
 		{"glpat-NotARealTokenNotAReal", "[removed: a GitLab token]", []string{"a GitLab token"}},

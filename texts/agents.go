@@ -53,6 +53,8 @@ const (
 	SlackFileExternal    = "it is stored outside Slack and cannot be read here"
 	SlackFileNoScope     = "Slack refuses to serve it because the app lacks the scope files:read; an operator can add it at api.slack.com/apps, OAuth & Permissions"
 	SlackFileForeign     = "its URL does not point to Slack"
+	DiscordFileGone      = "Discord no longer provides it; please send it again"
+	DiscordFileForeign   = "its URL does not point to Discord"
 )
 
 // FileTooLarge is the reason for a file of more than limit bytes.

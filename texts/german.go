@@ -424,6 +424,7 @@ var german = map[string]string{
 	"a private key":                         "einen privaten Schlüssel",
 	"a Slack token":                         "ein Slack-Token",
 	"a Telegram bot token":                  "ein Telegram-Bot-Token",
+	"a Discord bot token":                   "ein Discord-Bot-Token",
 	"a GitHub token":                        "ein GitHub-Token",
 	"a GitLab token":                        "ein GitLab-Token",
 	"an AWS access key":                     "einen AWS-Zugriffsschlüssel",

@@ -77,7 +77,8 @@ var germanMore = map[string]string{
 
 	"Socket Mode is switched off for its app": "Socket Mode ist für die App abgeschaltet",
 
-	"its app was removed from the workspace": "die App wurde aus dem Workspace entfernt",
+	"its app was removed from the workspace":              "die App wurde aus dem Workspace entfernt",
+	"an intent that it needs is switched off for its app": "ein Intent, den er braucht, ist für seine App ausgeschaltet",
 
 	"I couldn't deliver %d reply.|I couldn't deliver %d replies.": "Ich konnte %d Antwort nicht zustellen.|Ich konnte %d Antworten nicht zustellen.",
 

@@ -15,6 +15,7 @@ const (
 	StoppedNoToken    = "its token is missing or not valid"
 	StoppedSocketMode = "Socket Mode is switched off for its app"
 	StoppedRemoved    = "its app was removed from the workspace"
+	StoppedIntents    = "an intent that it needs is switched off for its app"
 )
 
 // ConnectorStopped tells an operator that a connector has stopped; why is one of the reasons

@@ -47,7 +47,7 @@ func parseRoute(text string) (t target, err error) {
 		}
 	}
 	n := 1
-	if len(parts) > 1 && platforms.IsSlackChannel(parts[0], parts[1]) {
+	if len(parts) > 1 && platforms.InTwoParts(parts[0], parts[1]) {
 		n = 2
 	}
 	t.place = claybot.Route{Connector: text[:i], ChannelID: strings.Join(parts[:n], "/"), ThreadID: strings.Join(parts[n:], "/")}
