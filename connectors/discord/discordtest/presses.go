@@ -1,0 +1,162 @@
+package discordtest
+
+import (
+	"fmt"
+	"time"
+)
+
+// An asked is an interaction that waits for its response.
+type asked struct {
+	id, token, user, channel string
+	message                  string
+	at                       time.Time
+	done                     bool
+	kind                     int
+	data                     answer
+}
+
+// interact sends an interaction. The lock is held.
+func (s *Server) interact(channel, user string, kind int, data answer, m *Message) *asked {
+	c := s.channels[channel]
+	a := &asked{id: s.id(), token: s.next("interaction-canary-"), user: user, channel: channel, at: time.Now()}
+	e := answer{
+		"id": a.id, "application_id": s.cfg.Bot, "type": kind, "token": a.token, "version": 1, "channel_id": channel, "channel": c.object(), "data": data, "locale": "en-US",
+	}
+	if c.guild != "" {
+		e["guild_id"], e["member"] = c.guild, answer{"user": s.person(user), "nick": nil}
+	} else {
+		e["user"] = s.person(user)
+	}
+	if m != nil {
+		a.message = m.ID
+		e["message"] = s.object(c, m)
+	}
+	s.asks[a.token] = a
+	s.emit(0, "INTERACTION_CREATE", e)
+	return a
+}
+
+// component finds a component below a message by its label, or a menu if the label is empty.
+func (m *Message) component(label string) answer {
+	for _, r := range m.Components {
+		line, _ := r.(answer)
+		all, _ := line["components"].([]any)
+		for _, x := range all {
+			c, _ := x.(answer)
+			if c["label"] == label || label == "" && c["type"] == 3.0 {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// Press lets a person press a button.
+func (s *Server) Press(channel, user, id, label string) error {
+	return s.choose(channel, user, id, label, nil)
+}
+
+// Choose lets a person choose in the menu of a message.
+func (s *Server) Choose(channel, user, id string, values ...string) error {
+	return s.choose(channel, user, id, "", values)
+}
+
+func (s *Server) choose(channel, user, id, label string, values []string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.channels[channel].find(id)
+	if m == nil {
+		return fmt.Errorf("there is no message %s", id)
+	}
+	c := m.component(label)
+	if c == nil {
+		return fmt.Errorf("message %s has no %q", id, label)
+	}
+	data := answer{"custom_id": c["custom_id"], "component_type": c["type"]}
+	if label == "" {
+		data["values"] = values
+	}
+	s.interact(channel, user, 3, data, m)
+	return nil
+}
+
+// Submit lets a person submit the form that is open for them.
+func (s *Server) Submit(user, text string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.modals[user]
+	if a == nil {
+		return fmt.Errorf("no form is open for %s", user)
+	}
+	delete(s.modals, user)
+	s.interact(a.channel, user, 5, answer{
+		"custom_id":  a.data["custom_id"],
+		"components": []answer{{"type": 1, "components": []answer{{"type": 4, "custom_id": "answer", "value": text}}}},
+	}, s.channels[a.channel].find(a.message))
+	return nil
+}
+
+// Slash lets a person choose a command, with a text behind it.
+func (s *Server) Slash(channel, user, name, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	data := answer{"id": "1", "name": name, "type": 1}
+	if text != "" {
+		data["options"] = []answer{{"name": "text", "type": 3, "value": text}}
+	}
+	s.interact(channel, user, 2, data, nil)
+}
+
+// Whispers returns the texts that only a user saw.
+func (s *Server) Whispers(user string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.whispers[user]...)
+}
+
+// Unanswered counts the interactions without a response.
+func (s *Server) Unanswered() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.asks {
+		if !a.done {
+			n++
+		}
+	}
+	return n
+}
+
+// respond takes the response to an interaction. The lock is held.
+func (s *Server) respond(id, token string, body answer) (status, code int) {
+	a := s.asks[token]
+	switch {
+	case a == nil || a.id != id || !a.done && time.Since(a.at) > 3*time.Second:
+		return 404, 10062
+	case a.done:
+		return 400, 40060
+	}
+	kind, _ := body["type"].(float64)
+	a.done, a.kind = true, int(kind)
+	a.data, _ = body["data"].(answer)
+	switch a.kind {
+	case 4:
+		if text, _ := a.data["content"].(string); a.data["flags"] == 64.0 {
+			s.whispers[a.user] = append(s.whispers[a.user], text)
+		} else {
+			return 400, 50035 // claybot answers by messages
+		}
+	case 5, 6:
+	case 9:
+		if !formFits(a.data) {
+			return 400, 50035
+		}
+		s.modals[a.user] = a
+	default:
+		return 400, 50035
+	}
+	s.change()
+	return 204, 0
+}
+
+// Has reports whether a message has a button with a label, or a menu if the label is empty.
+func (m Message) Has(label string) bool { return m.component(label) != nil }
