@@ -1,0 +1,238 @@
+package discord
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/claybot/claybot/connectors"
+)
+
+// A client calls the REST API. Its errors are *connectors.RetryError, *refusal, *failure or the
+// context's; none of them contains an address or the token.
+type client struct {
+	http  http.RoundTripper // follows no redirect
+	base  string            // without a slash at its end
+	token string
+	rates *rates
+}
+
+// A call is one request. Its what is the name of the route for the rate limits and for errors,
+// and major the channel or the application that Discord counts it for.
+type call struct {
+	method, what, path, major string
+	body                      any // JSON; nil for none
+	// form is sent in place of the body: a reader of size bytes.
+	form     io.Reader
+	formType string
+	size     int64
+	// reserve is how many calls of the bucket the call leaves for others.
+	reserve int
+	// open calls are authorized by their address, which is a secret; they have no limit of the bot.
+	open bool
+}
+
+// channelCall is a call below a channel.
+func channelCall(method, what, channel, rest string, body any) call {
+	return call{method: method, what: what, path: "/channels/" + channel + rest, major: channel, body: body}
+}
+
+// A refusal is an error response of Discord.
+type refusal struct {
+	what    string
+	status  int
+	code    int
+	message string
+}
+
+func (e *refusal) Error() string {
+	return fmt.Sprintf("discord: %s: %s (%d, HTTP status %d)", e.what, e.message, e.code, e.status)
+}
+
+// A failure is a call without a readable response.
+type failure struct {
+	what string
+	left bool // the request may have reached Discord
+	err  error
+}
+
+func (e *failure) Error() string { return "discord: " + e.what + ": " + e.err.Error() }
+func (e *failure) Unwrap() error { return e.err }
+
+// refusedWith reports whether err is a refusal with one of the codes, or with the status.
+func refusedWith(err error, status int, codes ...int) bool {
+	var r *refusal
+	if !errors.As(err, &r) {
+		return false
+	}
+	for _, code := range codes {
+		if r.code == code {
+			return true
+		}
+	}
+	return r.status == status
+}
+
+// do makes one call within the rate limits and decodes the result, unless that is nil. A call
+// that has no room in its limit is not made: the error is a RetryError.
+func (c *client) do(ctx context.Context, x call, result any) error {
+	if !x.open {
+		if wait, all := c.rates.take(x.what, x.major, x.reserve); wait > 0 {
+			return &connectors.RetryError{After: wait, All: all, Err: errors.New("discord: " + x.what + ": no more calls are allowed now")}
+		}
+	}
+	if x.form == nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+	}
+	req, left, err := c.request(ctx, x)
+	if err != nil {
+		return err
+	}
+	resp, err := c.http.RoundTrip(req)
+	if err != nil {
+		return &failure{what: x.what, left: left.Load(), err: bare(err)}
+	}
+	defer func() { _ = resp.Body.Close() }() // the answer was read, or its loss is reported below
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
+	if err != nil {
+		return &failure{what: x.what, left: true, err: fmt.Errorf("the answer was cut: %w", bare(err))}
+	}
+	return c.verdict(x, resp, data, result)
+}
+
+// request makes the request of a call; left becomes true once it may have reached Discord.
+func (c *client) request(ctx context.Context, x call) (req *http.Request, left *atomic.Bool, err error) {
+	left = new(atomic.Bool)
+	trace := &httptrace.ClientTrace{WroteHeaders: func() { left.Store(true) }}
+	var body io.Reader
+	contentType := "application/json"
+	switch {
+	case x.form != nil: // cut off, it is not sent
+		trace = &httptrace.ClientTrace{WroteRequest: func(i httptrace.WroteRequestInfo) { left.Store(i.Err == nil) }}
+		body, contentType = x.form, x.formType
+	case x.body != nil:
+		data, err := json.Marshal(x.body)
+		if err != nil {
+			return nil, nil, &failure{what: x.what, err: err}
+		}
+		body = bytes.NewReader(data)
+	}
+	req, err = http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), x.method, c.base+x.path, body)
+	if err != nil {
+		return nil, nil, &failure{what: x.what, err: errors.New("unusable address")}
+	}
+	if x.form != nil {
+		req.ContentLength = x.size
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", contentType)
+	}
+	if !x.open {
+		req.Header.Set("Authorization", "Bot "+c.token)
+	}
+	req.Header.Set("User-Agent", "DiscordBot (https://github.com/claybot/claybot, 1)")
+	return req, left, nil
+}
+
+// verdict turns a response into nil, a RetryError, a refusal or a failure.
+func (c *client) verdict(x call, resp *http.Response, data []byte, result any) error {
+	var said struct {
+		Message    string  `json:"message"`
+		Code       int     `json:"code"`
+		RetryAfter float64 `json:"retry_after"`
+		Global     bool    `json:"global"`
+	}
+	if resp.StatusCode >= 300 {
+		_ = json.Unmarshal(data, &said) // a proxy may have answered
+	}
+	if !x.open {
+		c.rates.learn(x.what, x.major, resp.Header)
+		if resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden {
+			c.rates.invalid()
+		}
+	}
+	switch {
+	case resp.StatusCode < 300 && result == nil:
+		return nil
+	case resp.StatusCode < 300:
+		if err := decode(data, result); err != nil {
+			return &failure{what: x.what, left: true, err: errors.New("the answer cannot be read")}
+		}
+		return nil
+	case resp.StatusCode == http.StatusTooManyRequests:
+		after, all := c.rates.refused(x.what, x.major, seconds(said.RetryAfter), said.Global, resp.Header)
+		return &connectors.RetryError{After: after, All: all, Err: errors.New("discord: " + x.what + ": too many requests")}
+	case resp.StatusCode < 400 || resp.StatusCode >= 500:
+		return &failure{what: x.what, left: true, err: fmt.Errorf("HTTP status %d", resp.StatusCode)}
+	}
+	return &refusal{what: x.what, status: resp.StatusCode, code: said.Code, message: connectors.OneLine(said.Message, 200)}
+}
+
+// patiently makes a call and waits as long as Discord asks to, up to tries times.
+func (c *client) patiently(ctx context.Context, tries int, x call, result any) (err error) {
+	for n := range tries {
+		if err = c.do(ctx, x, result); err == nil {
+			return nil
+		}
+		var retry *connectors.RetryError
+		var refused *refusal
+		wait := time.Second << n
+		switch {
+		case errors.As(err, &retry):
+			wait = retry.After
+		case errors.As(err, &refused):
+			return err
+		}
+		if n == tries-1 || !connectors.Sleep(ctx, wait) {
+			break
+		}
+	}
+	return err
+}
+
+// soon is do that waits for a moment where the limit of the route is a short one.
+func (c *client) soon(ctx context.Context, x call, result any) error {
+	for {
+		err := c.do(ctx, x, result)
+		var retry *connectors.RetryError
+		if !errors.As(err, &retry) || retry.After > shortWait || !connectors.Sleep(ctx, retry.After) {
+			return err
+		}
+	}
+}
+
+// bare returns an error without the address that was called.
+func bare(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// decode decodes JSON leniently: a field of an unexpected type stays empty and does not affect
+// others.
+func decode(data []byte, v any) error {
+	err := json.Unmarshal(data, v)
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) {
+		return nil
+	}
+	return err
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// isID reports whether s has the form of an id.
+func isID(s string) bool { return s != "" && len(s) <= 20 && strings.Trim(s, "0123456789") == "" }

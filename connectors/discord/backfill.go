@@ -1,0 +1,201 @@
+package discord
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot/connectors"
+)
+
+// A backfill closes gaps: where Discord does not resume a session, it reads what was written in
+// the known conversations since then, and posts it under the ids of live messages, so that what
+// was stored is recognized. Live messages of a conversation wait for it. A conversation that
+// cannot be read gets a notice that messages may be missing. A gap lasts until all are settled:
+// until then no other session is kept, so that a restart begins again.
+type backfill struct {
+	*receiver
+
+	mu       sync.Mutex
+	checking chan struct{}            // closed once the conversations are known; nil without a gap
+	open     map[string]chan struct{} // by channel or thread, closed once it is settled
+}
+
+// turn returns what a live message of a channel waits for; nil for nothing.
+func (b *backfill) turn(channel string) <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.checking != nil {
+		return b.checking
+	}
+	return b.open[channel]
+}
+
+// begin notes a gap that began at a time, before any event of the new session is read. The
+// function that it returns closes the gap.
+func (b *backfill) begin(from time.Time) func(ctx context.Context) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.chats == nil || from.IsZero() {
+		return func(context.Context) {}
+	}
+	checking := make(chan struct{})
+	b.checking = checking
+	to := time.Now()
+	return func(ctx context.Context) {
+		g := &gap{from: from, to: to}
+		all := b.list(ctx, g)
+		b.mu.Lock()
+		var done []chan struct{}
+		for _, conversation := range all {
+			settled := make(chan struct{})
+			done = append(done, settled)
+			for _, id := range conversation.ids {
+				b.open[id] = settled
+			}
+		}
+		if b.checking == checking {
+			b.checking = nil
+		}
+		close(checking)
+		b.mu.Unlock()
+		for n, conversation := range all {
+			b.settle(ctx, conversation, g)
+			b.mu.Lock()
+			for _, id := range conversation.ids {
+				if b.open[id] == done[n] {
+					delete(b.open, id)
+				}
+			}
+			b.mu.Unlock()
+			close(done[n])
+		}
+		if b.log.Info("read what was written while the gateway was away", "from", from, "to", to, "conversations", len(all), "told", g.chats); g.chats > 0 {
+			b.gap.Store(g)
+		}
+	}
+}
+
+// A conversation is a chat with the channels to read: its own, and its latest threads.
+type conversation struct {
+	chat  string
+	guild string
+	ids   []string
+}
+
+// list returns the conversations in which people wrote in the weeks before the gap.
+func (b *backfill) list(ctx context.Context, g *gap) (all []conversation) {
+	var back connectors.Backoff
+	for {
+		chats, more, err := b.chats.Recent(ctx, b.cfg.Name, g.from.Add(-activeFor))
+		if err != nil {
+			b.log.Warn("failed to list the conversations with missed messages, retrying", "err", err)
+			if !connectors.Sleep(ctx, back.Next(0)) {
+				return nil
+			}
+			continue
+		}
+		if more > 0 {
+			b.log.Warn("conversations neither read nor notified after a gap", "count", more)
+		}
+		for _, chat := range chats {
+			c := conversation{chat: chat.ChannelID, ids: []string{chat.ChannelID[strings.LastIndexByte(chat.ChannelID, '/')+1:]}}
+			c.guild, _, _ = strings.Cut(chat.ChannelID, "/")
+			if c.guild == chat.ChannelID {
+				c.guild = ""
+			}
+			for _, thread := range chat.Threads {
+				if isID(thread) {
+					c.ids = append(c.ids, thread)
+				}
+			}
+			all = append(all, c)
+		}
+		return all
+	}
+}
+
+// errTooLong is why messages may be missing in a conversation that was read.
+var errTooLong = errors.New("more messages, or older ones, than are read again")
+
+// settle reads a conversation, or tells it that messages may be missing.
+func (b *backfill) settle(ctx context.Context, c conversation, g *gap) {
+	var missing error
+	for _, id := range c.ids {
+		missing = cmp.Or(missing, b.read(ctx, c.guild, id, g.from))
+	}
+	if missing == nil || ctx.Err() != nil {
+		return
+	}
+	b.log.Warn("messages may be missing in a conversation", "channel", c.chat, "since", g.from, "err", missing)
+	g.chats, g.reason = g.chats+1, missing.Error()
+	var back connectors.Backoff
+	for {
+		_, err := b.chats.Missed(ctx, connectors.Missed{Connector: b.cfg.Name, From: g.from, To: g.to, Channels: []string{c.chat}, Flat: true})
+		if err == nil {
+			return
+		}
+		b.log.Warn("failed to notify users that messages may be missing, retrying", "err", err)
+		if !connectors.Sleep(ctx, back.Next(0)) {
+			return
+		}
+	}
+}
+
+// read posts what was written in a channel or a thread since a time, oldest first. The error is
+// why messages may be missing.
+func (b *backfill) read(ctx context.Context, guild, id string, from time.Time) (missing error) {
+	begin := from.Add(-gapMargin)
+	if oldest := time.Now().Add(-backfillReach); begin.Before(oldest) {
+		begin, missing = oldest, b.since(ctx, id, from, oldest)
+	}
+	after := snowflake(begin)
+	for range maxPages {
+		var page []message
+		x := channelCall(http.MethodGet, "get messages", id, fmt.Sprintf("/messages?limit=%d&after=%s", pageItems, after), nil)
+		err := b.api.patiently(ctx, backfillTries, x, &page)
+		switch {
+		case refusedWith(err, http.StatusNotFound) || refusedWith(err, http.StatusForbidden):
+			return nil // the bot is not there, so it missed nothing
+		case err != nil:
+			return fmt.Errorf("read what was missed: %w", err)
+		}
+		sortMessages(page)
+		for _, m := range page {
+			m.Guild, m.Channel = guild, id
+			if !m.written() || m.sentAt().Before(begin) {
+				continue
+			}
+			b.authors.note(m.ID, m.Author.ID)
+			j := job{what: "message", id: m.ID, store: func(ctx context.Context) error { return b.wrote(ctx, m, false) }}
+			if err := b.keep(ctx, j); err != nil {
+				return err
+			}
+		}
+		if len(page) < pageItems {
+			return missing
+		}
+		after = page[len(page)-1].ID
+	}
+	return errTooLong
+}
+
+// since returns errTooLong if a person wrote in a channel between the beginning of a gap and
+// what is read of it.
+func (b *backfill) since(ctx context.Context, id string, from, oldest time.Time) error {
+	page, err := b.page(ctx, id, snowflake(from))
+	if err != nil {
+		return nil //nolint:nilerr // what is read of the channel says it
+	}
+	for _, m := range page {
+		if m.written() && m.sentAt().After(from) && m.sentAt().Before(oldest) {
+			return errTooLong
+		}
+	}
+	return nil
+}

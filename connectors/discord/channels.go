@@ -1,0 +1,129 @@
+package discord
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/claybot/claybot/connectors"
+)
+
+// The types of channels that matter.
+const (
+	typeDM           = 1
+	typeNewsThread   = 10
+	typePublicThread = 11
+	typeThread       = 12 // private
+)
+
+// A channel is the part of a channel that claybot reads.
+type channel struct {
+	ID     string `json:"id"`
+	Type   int    `json:"type"`
+	Guild  string `json:"guild_id"`
+	Parent string `json:"parent_id"`
+}
+
+func (c channel) thread() bool { return c.Type >= typeNewsThread && c.Type <= typeThread }
+
+// place is where a message was written, as the rest of claybot names it: a channel of a server
+// is <guild>/<channel>, and the conversation with one person its channel alone. A thread is a
+// thread of its channel.
+func (c channel) place() place {
+	switch {
+	case c.Guild == "":
+		return place{channel: c.ID}
+	case c.thread():
+		return place{channel: c.Guild + "/" + c.Parent, thread: c.ID, group: true}
+	}
+	return place{channel: c.Guild + "/" + c.ID, group: true}
+}
+
+type place struct {
+	channel, thread string
+	group           bool
+}
+
+// channels remembers which channels are threads, and of what. The zero value is ready to use.
+type channels struct {
+	mu    sync.Mutex
+	known map[string]channel
+}
+
+// learn notes channels of a server.
+func (s *channels) learn(guild string, all ...channel) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil || len(s.known) >= maxChannels {
+		s.known = make(map[string]channel)
+	}
+	for _, c := range all {
+		if c.Guild = guild; c.ID != "" && guild != "" && (!c.thread() || c.Parent != "") {
+			s.known[c.ID] = c
+		}
+	}
+}
+
+func (s *channels) get(id string) (channel, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, ok := s.known[id]
+	return c, ok
+}
+
+// place returns where a message in a channel is. Events name the channel alone, which may be a
+// thread: Discord is asked once. gone means that the bot does not see the channel any more.
+func (c *Connector) place(ctx context.Context, guild, id string) (p place, gone bool, err error) {
+	if guild == "" {
+		return channel{ID: id}.place(), !isID(id), nil
+	}
+	known, ok := c.channels.get(id)
+	if ok {
+		return known.place(), false, nil
+	}
+	if !isID(id) || !isID(guild) {
+		return p, true, nil
+	}
+	if err := c.api.patiently(ctx, backfillTries, channelCall(http.MethodGet, "get channel", id, "", nil), &known); err != nil {
+		gone := refusedWith(err, http.StatusNotFound) || refusedWith(err, http.StatusForbidden)
+		if gone {
+			err = nil
+		}
+		return p, gone, err
+	}
+	if known.ID != id || known.thread() && !isID(known.Parent) {
+		return p, true, nil
+	}
+	c.channels.learn(guild, known)
+	known.Guild = guild
+	return known.place(), false, nil
+}
+
+// guilds tells the servers that a new session lists from those that the bot joins.
+type guilds struct {
+	mu       sync.Mutex
+	expected map[string]bool
+}
+
+func (g *guilds) expect(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.expected == nil {
+		g.expected = make(map[string]bool)
+	}
+	g.expected[id] = true
+}
+
+// joined reports whether the bot was added to a server, rather than told of it.
+func (g *guilds) joined(id string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	known := g.expected[id]
+	delete(g.expected, id)
+	return !known
+}
+
+// dead is a change of a channel that can no longer be reached; an empty why: it can.
+func (c *Connector) dead(channelID, why string) connectors.RouteChange {
+	return connectors.RouteChange{Connector: c.cfg.Name, ChannelID: channelID, Dead: why}
+}

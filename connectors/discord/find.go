@@ -1,0 +1,104 @@
+package discord
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+var (
+	_ connectors.Finder   = (*Connector)(nil)
+	_ connectors.Resender = (*Connector)(nil)
+)
+
+// snowflake is the least id that something made at t can have, as messages are asked for after.
+//
+// docs.discord.com/developers/reference, "Snowflake IDs in Pagination", read 2026-11-28.
+func snowflake(t time.Time) string {
+	const epoch = 1_420_070_400_000 // the first second of 2015, in milliseconds
+	return strconv.FormatInt(max(0, t.UnixMilli()-epoch)<<22, 10)
+}
+
+// page reads messages of a channel that came after one, the oldest first.
+func (c *Connector) page(ctx context.Context, channel, after string) ([]message, error) {
+	var all []message
+	x := channelCall(http.MethodGet, "get messages", channel, "/messages?limit="+strconv.Itoa(pageItems)+"&after="+after, nil)
+	if err := c.api.do(ctx, x, &all); err != nil {
+		return nil, err
+	}
+	sortMessages(all)
+	return all, nil
+}
+
+// Find looks for the message of an ambiguous attempt: among the messages that the gateway or an
+// answer has told of, by its nonce, then in the channel around the time of the attempt. There
+// Discord shows no nonce, so a message of the bot with the same content is taken, unless it is
+// known to be another one.
+func (c *Connector) Find(ctx context.Context, o claybot.Outgoing) (receipt string, found bool, err error) {
+	if o.Edit != "" {
+		return "", false, nil // repeating an edit is harmless
+	}
+	channel, err := target(o.Route)
+	if err != nil {
+		return "", false, err
+	}
+	nonce := c.nonceOf(o)
+	if receipt = c.own.receipt(nonce); receipt != "" {
+		return receipt, true, nil
+	}
+	tried := o.Tried.Time()
+	after, end := snowflake(tried.Add(-nearBack)), tried.Add(nearAhead)
+	for range findPages {
+		all, err := c.page(ctx, channel, after)
+		if err != nil {
+			var r *refusal
+			if errors.As(err, &r) {
+				err = &connectors.PermanentError{Err: err}
+			}
+			return "", false, err
+		}
+		for _, m := range all {
+			if c.same(m, o, nonce) && m.sentAt().After(tried.Add(-nearBack)) {
+				return m.ID, true, nil
+			}
+		}
+		if len(all) < pageItems || all[len(all)-1].sentAt().After(end) {
+			break
+		}
+		after = all[len(all)-1].ID
+	}
+	return "", false, nil
+}
+
+// same reports whether a message of a channel is that of o.
+func (c *Connector) same(m message, o claybot.Outgoing, nonce string) bool {
+	if m.Author.ID != c.bot {
+		return false
+	}
+	if shown, ok := m.Nonce.(string); ok && shown != "" {
+		return shown == nonce
+	}
+	if known := c.own.nonce(m.ID); known != "" {
+		return known == nonce
+	}
+	if (o.File != nil) != (len(m.Attachments) > 0) || o.File != nil && m.Attachments[0].Size != o.File.Size {
+		return false
+	}
+	resent := o
+	resent.Resent = true
+	text := strings.TrimSpace(m.Content)
+	return text == strings.TrimSpace(content(o)) || text == strings.TrimSpace(content(resent))
+}
+
+// sentAt returns when a message was written.
+func (m message) sentAt() time.Time { return at(m.Timestamp).Time() }
+
+// Resend reports true: a message that cannot be looked up, because the bot may not read the
+// channel, is sent again with a mark. Its nonce keeps Discord from doubling it for some minutes.
+func (c *Connector) Resend(claybot.Outgoing) bool { return true }

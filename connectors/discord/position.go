@@ -1,0 +1,232 @@
+package discord
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot/connectors"
+)
+
+// A session is what a resume needs. It is stored as JSON.
+type session struct {
+	ID      string `json:"id"`
+	URL     string `json:"url"` // at which it is resumed
+	Seq     int64  `json:"seq"` // of the last event before which all are stored
+	Intents int    `json:"intents"`
+	At      int64  `json:"at"` // Unix seconds: when it was stored
+}
+
+// A position is how far the events of one session are stored. The gateway has no
+// acknowledgement: a crash loses what Discord is not asked for again, so what is kept is the
+// last event before which every one is stored, written after the commit of its message.
+type position struct {
+	mu       sync.Mutex
+	session  session
+	received int64
+	queue    []*event // in order, from the first that is not stored
+	waiting  map[int64]*event
+	held     int           // reasons why the session must not be kept yet
+	idle     chan struct{} // closed once nothing is left; nil: not asked for
+	changed  func()
+}
+
+// An event is one that was received.
+type event struct {
+	seq  int64
+	left int // jobs
+}
+
+func newPosition(s session, changed func()) *position {
+	return &position{session: s, received: s.Seq, waiting: make(map[int64]*event), changed: changed}
+}
+
+// begin notes that an event came, with as many jobs. It reports whether the event is new.
+func (p *position) begin(seq int64, jobs int) bool {
+	p.mu.Lock()
+	if seq <= p.received {
+		p.mu.Unlock()
+		return false
+	}
+	p.received = seq
+	e := &event{seq, jobs}
+	p.queue = append(p.queue, e)
+	p.waiting[seq] = e
+	p.mu.Unlock()
+	if jobs == 0 {
+		p.finish(seq)
+	}
+	return true
+}
+
+// done notes that a job of an event is stored, or has nothing to store.
+func (p *position) done(seq int64) {
+	p.mu.Lock()
+	e := p.waiting[seq]
+	if e != nil {
+		e.left--
+	}
+	last := e != nil && e.left == 0
+	p.mu.Unlock()
+	if last {
+		p.finish(seq)
+	}
+}
+
+func (p *position) finish(seq int64) {
+	p.mu.Lock()
+	delete(p.waiting, seq)
+	moved := false
+	for len(p.queue) > 0 && p.waiting[p.queue[0].seq] == nil {
+		p.session.Seq, moved = p.queue[0].seq, true
+		p.queue = p.queue[1:]
+	}
+	if len(p.queue) == 0 && p.idle != nil {
+		close(p.idle)
+		p.idle = nil
+	}
+	p.mu.Unlock()
+	if moved {
+		p.changed()
+	}
+}
+
+// stored is the session as a restart may resume it; ok is false while it must not be kept.
+func (p *position) stored() (s session, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.session, p.held == 0 && p.session.ID != ""
+}
+
+// last is the sequence of the last event that came.
+func (p *position) last() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.received
+}
+
+// settled reports whether everything that came is stored, and what was before as well.
+func (p *position) settled() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.queue) == 0 && p.held == 0
+}
+
+// drained is closed once everything that came is stored.
+func (p *position) drained() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.idle == nil {
+		idle := make(chan struct{})
+		if len(p.queue) == 0 {
+			close(idle)
+			return idle
+		}
+		p.idle = idle
+	}
+	return p.idle
+}
+
+// release removes a reason not to keep the session.
+func (p *position) release() {
+	p.mu.Lock()
+	p.held--
+	p.mu.Unlock()
+	p.changed()
+}
+
+// A keeper writes the position of the present session to the store, as soon as it changes.
+type keeper struct {
+	marks connectors.Marks // nil: memory only
+	key   string
+	wake  chan struct{}
+
+	mu  sync.Mutex
+	pos *position
+}
+
+// nudge says that the position changed.
+func (k *keeper) nudge() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (k *keeper) follow(p *position) {
+	k.mu.Lock()
+	k.pos = p
+	k.mu.Unlock()
+	k.nudge()
+}
+
+// read returns the stored session, unless it is older than a restore of the store: what came
+// since then must not run again.
+func (k *keeper) read(ctx context.Context) (s session, err error) {
+	if k.marks == nil {
+		return s, nil
+	}
+	text, err := k.marks.Checkpoint(ctx, k.key)
+	if err != nil {
+		return s, fmt.Errorf("read the session: %w", err)
+	}
+	restored, err := connectors.Restored(ctx, k.marks, time.Now())
+	if err != nil {
+		return s, err
+	}
+	if text != "" && json.Unmarshal([]byte(text), &s) != nil || s.At < restored.Unix() {
+		return session{}, nil // written by another version or by hand, or restored with the store
+	}
+	return s, nil
+}
+
+// run writes until ctx is done, and then once more.
+func (k *keeper) run(ctx context.Context, failed func(error)) {
+	var written session
+	var back connectors.Backoff
+	for {
+		select {
+		case <-ctx.Done():
+			late, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+			defer cancel()
+			if err := k.write(late, &written); err != nil {
+				failed(err)
+			}
+			return
+		case <-k.wake:
+		}
+		if err := k.write(ctx, &written); err != nil && ctx.Err() == nil {
+			failed(err)
+			connectors.Sleep(ctx, back.Next(0))
+			k.nudge()
+			continue
+		}
+		back.Reset()
+	}
+}
+
+func (k *keeper) write(ctx context.Context, written *session) error {
+	k.mu.Lock()
+	pos := k.pos
+	k.mu.Unlock()
+	if pos == nil || k.marks == nil {
+		return nil
+	}
+	s, ok := pos.stored()
+	if !ok || s == *written {
+		return nil
+	}
+	now := s
+	now.At = time.Now().Unix()
+	text, err := json.Marshal(now)
+	if err == nil {
+		err = k.marks.SetCheckpoint(ctx, k.key, string(text))
+	}
+	if err != nil {
+		return fmt.Errorf("keep the session: %w", err)
+	}
+	*written = s
+	return nil
+}

@@ -1,0 +1,262 @@
+package discord
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
+)
+
+// The types of interactions and of their responses, and the flag of what one user alone sees.
+//
+// docs.discord.com/developers/interactions/receiving-and-responding, read 2026-11-28: Discord
+// waits three seconds for a response; the token is good for 15 minutes, in addresses that need
+// no other authorization.
+const (
+	interactionCommand   = 2
+	interactionComponent = 3
+	interactionForm      = 5
+
+	respondMessage  = 4
+	respondDeferred = 5 // "is thinking…"
+	respondUpdate   = 6 // nothing to see
+	respondForm     = 9
+
+	ephemeral = 1 << 6
+)
+
+// shownID is the length of the question id prefix that users type.
+const shownID = 6
+
+// An interaction is a button press, a choice, a submitted form or a command.
+type interaction struct {
+	ID      string  `json:"id"`
+	Type    int     `json:"type"`
+	Token   string  `json:"token"` // a capability
+	Guild   string  `json:"guild_id"`
+	In      string  `json:"channel_id"`
+	Channel channel `json:"channel"`
+	Member  struct {
+		User user   `json:"user"`
+		Nick string `json:"nick"`
+	} `json:"member"` // on a server
+	User    user    `json:"user"` // in a direct chat
+	Message message `json:"message"`
+	Locale  string  `json:"locale"`
+	Data    struct {
+		Name    string `json:"name"` // of a command
+		Options []struct {
+			Name  string `json:"name"`
+			Value any    `json:"value"`
+		} `json:"options"`
+		CustomID   string   `json:"custom_id"`
+		Values     []string `json:"values"`     // of a menu
+		Components []row    `json:"components"` // of a form
+	} `json:"data"`
+}
+
+// by is who acts.
+func (i interaction) by() user {
+	if i.Guild != "" {
+		return i.Member.User
+	}
+	return i.User
+}
+
+// interacted reads an interaction.
+func (r *receiver) interacted(i interaction) []job {
+	by := i.by()
+	if !isID(i.ID) || i.Token == "" || !isID(by.ID) || by.Bot || !isID(i.In) {
+		return nil
+	}
+	if i.Channel.ID == i.In {
+		r.channels.learn(i.Guild, i.Channel)
+	}
+	j := job{lane: lane(i.In, by.ID), what: "interaction", id: i.ID}
+	switch i.Type {
+	case interactionCommand:
+		j.store = func(ctx context.Context) error { return r.commanded(ctx, i, i.typed(), "cmd") }
+		return []job{j}
+	case interactionComponent, interactionForm:
+	default:
+		return nil
+	}
+	if command, ok := strings.CutPrefix(i.Data.CustomID, offerPrefix); ok {
+		j.store = func(ctx context.Context) error { return r.commanded(ctx, i, command, "tap") }
+		return []job{j}
+	}
+	j.lane = "press\x00" + i.ID // Discord waits only three seconds for it
+	j.store = func(ctx context.Context) error { r.pressed(ctx, i); return nil }
+	return []job{j}
+}
+
+// pressed submits the answer of a component. One that cannot be stored in time is not
+// acknowledged: Discord says so to the user, who presses again.
+func (r *receiver) pressed(ctx context.Context, i interaction) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	in, gone, err := r.place(ctx, i.Guild, i.In)
+	if err != nil || gone {
+		return
+	}
+	who := claybot.User(r.cfg.Name, in.channel, i.by().ID)
+	voice := texts.To(ctx, who)
+	question, verb, ok := readCustomID(i.Data.CustomID)
+	answer := claybot.Answer{Question: question}
+	switch {
+	case !ok:
+		r.say(ctx, i, voice.In(texts.ButtonDead))
+		return
+	case i.Type == interactionComponent && (verb == verbForm || verb == verbReason):
+		r.respond(ctx, i, respondForm, openedForm(voice, i, verb))
+		return
+	case i.Type == interactionComponent && verb == verbEdit:
+		r.say(ctx, i, voice.SendArguments(question[:min(len(question), shownID)]))
+		return
+	case i.Type == interactionForm:
+		answer.Text = i.written()
+		if verb == verbReason {
+			answer.Text, answer.Reason = "deny", connectors.Cut(answer.Text, maxInput)
+		}
+	case !i.read(verb, &answer):
+		r.say(ctx, i, voice.In(texts.ButtonDead))
+		return
+	}
+	said, err := r.handler.Answer(ctx, connectors.Press{Connector: r.cfg.Name, UserID: who.UserID, ChannelID: in.channel, Answer: answer})
+	if err != nil {
+		r.log.Warn("failed to store answer; the user must repeat it", "question", question, "user", who.UserID, "err", err)
+		return
+	}
+	if !said.OK {
+		r.say(ctx, i, cmp.Or(said.Text, voice.In(texts.AnswerRejected)))
+		return
+	}
+	r.respond(ctx, i, respondUpdate, nil)
+}
+
+// read reads the answer of a button or a menu; ok is false if it is none.
+func (i interaction) read(verb string, a *claybot.Answer) (ok bool) {
+	switch verb {
+	case verbYes:
+		a.Text = "yes"
+	case verbSession:
+		a.Text, a.Scope = "yes", claybot.ApproveSession
+	case verbNo:
+		a.Text = "no"
+	case verbSkip:
+	case verbMenu:
+		if len(i.Data.Values) != 1 {
+			return false
+		}
+		a.Text = i.Data.Values[0]
+	case verbMenus:
+		list, err := json.Marshal(i.Data.Values)
+		a.Text = string(list)
+		return err == nil && len(i.Data.Values) > 0
+	default:
+		return false
+	}
+	return true
+}
+
+// written is the text of a submitted form.
+func (i interaction) written() string {
+	for _, r := range i.Data.Components {
+		for _, c := range r.Components {
+			return c.Value
+		}
+	}
+	return ""
+}
+
+// openedForm is the form for the answer of a question, or the reason of a denial. It keeps no
+// state: its custom_id is that of the button.
+func openedForm(v texts.Voice, i interaction, verb string) map[string]any {
+	required, label := true, v.In(texts.FormAnswer)
+	if verb == verbReason {
+		label = v.In(texts.FormWhyNot)
+	}
+	input := component{
+		Type: componentInput, Style: styleParagraph, CustomID: "answer", Label: connectors.OneLine(label, maxTitle),
+		Placeholder: connectors.OneLine(i.Message.Content, maxOptionChars), Required: &required, MaxLength: maxInput,
+	}
+	return map[string]any{
+		"custom_id": i.Data.CustomID, "title": connectors.OneLine(v.In(texts.FormTitle), maxTitle),
+		"components": []row{{componentRow, []component{input}}},
+	}
+}
+
+// typed is a command as a person would type it.
+func (i interaction) typed() string {
+	text := "/" + i.Data.Name
+	for _, o := range i.Data.Options {
+		if s, ok := o.Value.(string); ok && s != "" {
+			text += " " + s
+		}
+	}
+	return text
+}
+
+// commanded posts the command of an interaction, as if the user had typed it, and acknowledges
+// it then. The answer is a message of its own, so nothing is left of the acknowledgement.
+func (r *receiver) commanded(ctx context.Context, i interaction, command, kind string) error {
+	in, gone, err := r.place(ctx, i.Guild, i.In)
+	if err != nil || gone {
+		return err
+	}
+	by := i.by()
+	to := claybot.User(r.cfg.Name, in.channel, by.ID)
+	m := claybot.AgentMessage{
+		ID:   claybot.MessageID(r.cfg.Name + "/" + in.channel + "/" + kind + "/" + i.ID),
+		Type: claybot.MessageUser, Text: strings.ToValidUTF8(command, "\uFFFD"), FirstHand: true,
+		From:    claybot.Sender{UserID: by.ID, Name: by.name(i.Member.Nick)},
+		Context: claybot.MessageContext{ThreadID: in.thread, Group: in.group, Locale: i.Locale},
+		At:      claybot.Now(),
+	}
+	m, ours := connectors.Interpret(m, "/", r.app.Bot.Username)
+	if !ours || strings.TrimSpace(command) == "" {
+		r.say(ctx, i, texts.To(ctx, to).In(texts.ButtonDead))
+		return nil
+	}
+	if err := r.post(ctx, to, m, i.In); err != nil {
+		return err
+	}
+	if i.Type == interactionComponent {
+		r.respond(ctx, i, respondUpdate, nil)
+		return nil
+	}
+	r.respond(ctx, i, respondDeferred, map[string]any{"flags": ephemeral})
+	r.later(ctx, call{method: http.MethodDelete, what: "remove response", path: "/webhooks/" + r.app.ID + "/" + i.Token + "/messages/@original", open: true})
+	return nil
+}
+
+// say answers an interaction with a text that only its user sees.
+func (r *receiver) say(ctx context.Context, i interaction, text string) {
+	r.respond(ctx, i, respondMessage, map[string]any{
+		"content": connectors.Cut(format(text), maxPartUTF16), "flags": ephemeral, "allowed_mentions": map[string]any{"parse": []string{}},
+	})
+}
+
+// respond acknowledges an interaction. After a restart it often comes too late, which is
+// harmless: what was pressed is stored.
+func (r *receiver) respond(ctx context.Context, i interaction, kind int, data any) {
+	body := map[string]any{"type": kind}
+	if data != nil {
+		body["data"] = data
+	}
+	r.later(ctx, call{method: http.MethodPost, what: "respond to interaction", path: "/interactions/" + i.ID + "/" + i.Token + "/callback", body: body, open: true})
+}
+
+// later makes a call that nothing depends on, and that outlives ctx.
+func (r *receiver) later(ctx context.Context, x call) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), asideTime)
+	defer cancel()
+	if err := r.api.do(ctx, x, nil); err != nil && !refusedWith(err, http.StatusNotFound, codeUnknownInteraction, codeAcknowledged) {
+		r.log.Warn("failed to answer an interaction", "err", err)
+	}
+}

@@ -1,0 +1,82 @@
+package discord
+
+import (
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+// resentMark precedes a text whose first copy may have arrived. Split leaves room for it.
+const resentMark = "(sent again: the first copy may have arrived)\n\n"
+
+// escaper escapes what is a mark in Discord's Markdown, and what names a user, a channel or a time.
+var escaper = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "~", `\~`, "`", "\\`", "|", `\|`, "<", `\<`)
+
+// style renders Discord's Markdown, which lacks tables, images and rules.
+//
+// docs.discord.com/developers/reference, "Message Formatting", read 2026-11-28.
+var style = connectors.Style{
+	Text:     escaper.Replace,
+	Strong:   func(s string) string { return around("**", s) },
+	Emphasis: func(s string) string { return around("*", s) },
+	Strike:   func(s string) string { return around("~~", s) },
+	Code: func(s string) string {
+		if strings.Contains(s, "`") {
+			return "`` " + s + " ``"
+		}
+		return around("`", s)
+	},
+	Fence: func(lang, code string) string {
+		return "```" + lang + "\n" + strings.ReplaceAll(code, "```", "`\u200b``") + "\n```"
+	},
+	Link: func(inner, url string) string {
+		if inner == escaper.Replace(url) { // Discord links a bare address by itself
+			return url
+		}
+		return "[" + inner + "](<" + url + ">)"
+	},
+	Heading: func(level int, inner string) string {
+		if level > 3 {
+			return around("**", inner)
+		}
+		return strings.Repeat("#", level) + " " + inner
+	},
+	Quote: func(inner string) string { return "> " + strings.ReplaceAll(inner, "\n", "\n> ") },
+}
+
+func around(mark, s string) string {
+	if s == "" {
+		return ""
+	}
+	return mark + s + mark
+}
+
+// format turns Markdown into that of Discord.
+func format(md string) string {
+	out := connectors.Render(md, style)
+	if strings.TrimSpace(out) == "" {
+		return strings.ToValidUTF8(md, "\uFFFD")
+	}
+	return out
+}
+
+// content is the text of o as it is sent.
+func content(o claybot.Outgoing) string {
+	text := format(o.Text)
+	if strings.TrimSpace(o.Text) == "" {
+		text = ""
+	}
+	if o.Resent && o.Edit == "" {
+		text = strings.TrimSpace(resentMark + text)
+	}
+	return text
+}
+
+// Split cuts Markdown into parts that are one message each, with the mark of a message that is
+// sent again.
+func (c *Connector) Split(text string) []string {
+	return connectors.SplitFitting(text, maxPartUTF16, connectors.UTF16Len, func(part string) bool {
+		return connectors.UTF16Len(format(part)) <= maxPartUTF16
+	})
+}

@@ -1,0 +1,65 @@
+package discord
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+)
+
+var _ connectors.FileSender = (*Connector)(nil)
+
+// SendFile sends the file of o with its text. Only a failure after the last byte of the file is
+// ambiguous.
+func (c *Connector) SendFile(ctx context.Context, o claybot.Outgoing, open func() (io.ReadCloser, error)) (receipt string, err error) {
+	if err := c.check(); err != nil {
+		return "", err
+	}
+	channel, err := target(o.Route)
+	if err != nil {
+		return "", err
+	}
+	m := c.sending(ctx, o)
+	m.Attachments = []map[string]any{{"id": 0, "filename": o.File.Name}}
+	head, tail, contentType, err := form(m, o.File.Name)
+	if err != nil {
+		return "", &connectors.PermanentError{Err: fmt.Errorf("discord: create message: %w", err)}
+	}
+	data, err := open()
+	if err != nil {
+		return "", err
+	}
+	defer data.Close() // it was only read
+	x := channelCall(http.MethodPost, "create message", channel, "/messages", nil)
+	x.form = io.MultiReader(bytes.NewReader(head), io.LimitReader(data, o.File.Size), bytes.NewReader(tail))
+	x.formType, x.size = contentType, int64(len(head)+len(tail))+o.File.Size
+	receipt, err = c.created(ctx, o, channel, m, x)
+	if refusedWith(err, http.StatusRequestEntityTooLarge) {
+		err = &connectors.PermanentError{Err: fmt.Errorf("discord: the file has %d bytes; servers take up to %d MB, those with boosts more", o.File.Size, maxUploadBytes>>20)}
+	}
+	return receipt, c.outcome(err, o)
+}
+
+// form returns the multipart text before and after the bytes of the file.
+func form(m sending, name string) (head, tail []byte, contentType string, err error) {
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	text, err := json.Marshal(m)
+	if err == nil {
+		err = w.WriteField("payload_json", string(text))
+	}
+	if err == nil {
+		_, err = w.CreateFormFile("files[0]", name)
+	}
+	before := b.Len()
+	if err == nil {
+		err = w.Close()
+	}
+	return b.Bytes()[:before:before], b.Bytes()[before:], w.FormDataContentType(), err
+}
