@@ -62,7 +62,9 @@ var forbidden = []string{"pkg", "internal", "util", "utils", "common", "types", 
 
 // shared are the modules that more than one folder may import, with the reason.
 // golang.org/x is the standard library's own workshop and needs none.
-var shared = map[string]string{}
+var shared = map[string]string{
+	"github.com/gorilla/websocket": "Slack and Discord bring messages over WebSockets, each in a protocol of its own",
+}
 
 // testOnly are the modules that never become a part of the binary.
 var testOnly = []string{
