@@ -20,6 +20,8 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/connectorstest"
+	"github.com/claybot/claybot/connectors/discord"
+	"github.com/claybot/claybot/connectors/discord/discordtest"
 	"github.com/claybot/claybot/connectors/slack"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 	"github.com/claybot/claybot/connectors/telegram"
@@ -63,11 +65,14 @@ type stage struct {
 	tg       *telegram.Connector
 	slack    *slacktest.Server
 	sl       *slack.Connector
+	discord  *discordtest.Server
+	dc       *discord.Connector
 	web      http.Handler
 
 	at       claybot.Descriptor // whose agent asks
 	question claybot.Question
-	earlier  int64 // message of the person, in Telegram
+	earlier  int64  // message of the person, in Telegram
+	heard    string // the same, in Discord
 
 	noted  sync.Mutex
 	posted []claybot.AgentMessage
@@ -104,6 +109,15 @@ func (c watchedSlack) Run(ctx context.Context, h connectors.Handler) error {
 	return c.Connector.Run(ctx, watched{h, c.s})
 }
 
+type watchedDiscord struct {
+	*discord.Connector
+	s *stage
+}
+
+func (c watchedDiscord) Run(ctx context.Context, h connectors.Handler) error {
+	return c.Connector.Run(ctx, watched{h, c.s})
+}
+
 type watchedWeb struct {
 	*webchat.Chat
 	s *stage
@@ -125,6 +139,11 @@ var withAsk = strings.Replace(slack.Manifest, "    - command: /claybot\n", "    
 
 const tgGroup = -1000000000001
 
+// Of Discord: a server, a channel of it, a direct chat and its user.
+const (
+	dcGuild, dcChannel, dcDirect, dcUser = "300000000000000001", "500000000000000001", "400000000000000001", "200000000000000001"
+)
+
 // onStage runs a test with all connectors.
 func onStage(t *testing.T, said string, test func(s *stage)) {
 	t.Helper()
@@ -135,6 +154,13 @@ func onStage(t *testing.T, said string, test func(s *stage)) {
 		var serving sync.WaitGroup
 		serving.Go(func() { _ = httpd.Serve(pipe) }) // ends with the listener
 		slackTransport := &http.Transport{DialContext: pipe.Dial}
+		s.discord = discordtest.New(discordtest.Config{})
+		s.discord.AddChannel(dcGuild, dcChannel)
+		s.discord.AddDirect(dcDirect, dcUser)
+		discordPipe := connectorstest.NewPipe()
+		discordHTTP := &http.Server{Handler: s.discord, ReadHeaderTimeout: time.Minute}
+		serving.Go(func() { _ = discordHTTP.Serve(discordPipe) }) // ends with the listener
+		discordTransport := &http.Transport{DialContext: discordPipe.Dial}
 		defer func() {
 			r.shut()
 			s.telegram.Close()
@@ -142,17 +168,21 @@ func onStage(t *testing.T, said string, test func(s *stage)) {
 			transport.CloseIdleConnections()
 			slackTransport.CloseIdleConnections()
 			_ = httpd.Close()
+			s.discord.Close()
+			discordTransport.CloseIdleConnections()
+			_ = discordHTTP.Close()
 			serving.Wait()
 		}()
 		s.tg = telegram.New(telegram.Config{Token: telegramtest.Token, BaseURL: "http://telegram.test", HTTP: transport})
 		s.sl = slack.New(slack.Config{BotToken: "xoxb-test", AppToken: "xapp-test", APIURL: "http://slack.test/api", HTTP: slackTransport, Dial: pipe.Dial})
+		s.dc = discord.New(discord.Config{Token: discordtest.Token, BaseURL: "http://discord.test/api/v10", HTTP: discordTransport, Dial: discordPipe.Dial})
 		chat := webchat.New(webchat.Config{})
 		s.web = chat.Handler(webFiles{}, func(*http.Request) string { return "operator" })
-		r.also = []connectors.Connector{watchedTelegram{s.tg, s}, watchedSlack{s.sl, s}, watchedWeb{chat, s}}
+		r.also = []connectors.Connector{watchedTelegram{s.tg, s}, watchedSlack{s.sl, s}, watchedDiscord{s.dc, s}, watchedWeb{chat, s}}
 		r.engine = engineFunc(asks)
 		r.access = people.Access{
 			Mode: people.AccessAllowlist, Trusted: []string{"chat", "web"},
-			Allow: []string{"telegram:7", "telegram:" + strconv.Itoa(tgGroup), "slack:U1", "slack:T1/C1"},
+			Allow: []string{"telegram:7", "telegram:" + strconv.Itoa(tgGroup), "slack:U1", "slack:T1/C1", "discord:" + dcUser, "discord:" + dcChannel},
 		}
 		r.transcribe = func(context.Context, claybot.Run, claybot.FileReference, func() (io.ReadCloser, error)) (llm.Speech, error) {
 			return llm.Speech{Text: said, Model: "test"}, nil
@@ -303,10 +333,10 @@ func TestDoors(t *testing.T) {
 		}
 	}
 	var table bytes.Buffer
-	table.WriteString("| the message | Telegram | Slack | page and terminal |\n|---|---|---|---|\n")
+	table.WriteString("| the message | Telegram | Slack | Discord | page and terminal |\n|---|---|---|---|---|\n")
 	for _, kind := range kinds {
 		fmt.Fprintf(&table, "| %s |", kind)
-		for _, name := range []string{"telegram", "slack", "webchat"} {
+		for _, name := range []string{"telegram", "slack", "discord", "webchat"} {
 			fmt.Fprintf(&table, " %s |", doorways[name].entries[kind].want)
 		}
 		table.WriteString("\n")

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors/discord/discordtest"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
 )
@@ -97,6 +98,39 @@ var doorways = map[string]doorway{
 			"post of a channel":               {want: dropped, group: true, act: posted(slacktest.Post{Channel: "C1", BotID: "B9", Subtype: "bot_message"}, "<@UBOT> ")},
 			"guest in an allowed channel":     {want: dropped, group: true, act: posted(slacktest.Post{Channel: "C1", User: "U5"}, "<@UBOT> ")},
 			"user of another workspace":       {want: dropped, group: true, act: foreignSlack},
+		},
+	},
+	"discord": {
+		platform: true, command: "!status",
+		direct: claybot.User("discord", dcDirect, dcUser), group: claybot.User("discord", dcGuild+"/"+dcChannel, dcUser),
+		hello: func(s *stage, _ bool) {
+			s.heard = s.discord.Write(discordtest.Post{Channel: dcDirect, User: dcUser, Text: "hello"})
+			s.discord.Write(discordtest.Post{Channel: dcChannel, User: dcUser, Text: dcMention + "hello"})
+		},
+		entries: map[string]entry{
+			"typed":                           {want: acts, act: wroteDiscord(discordtest.Post{Channel: dcDirect})},
+			"typed in a group":                {want: acts, group: true, act: wroteDiscord(discordtest.Post{Channel: dcChannel})},
+			"reply to a command":              {want: acts, act: repliedDiscord},
+			"slash command":                   {want: acts, act: slashedDiscord, never: []probe{tryYes, tryAnswer}},
+			"button":                          {want: acts, act: pressedDiscord},
+			"form":                            {want: acts, act: submittedDiscord, never: []probe{tryCommand, tryYes}},
+			"caption of a file":               {want: acts, act: wroteDiscord(discordtest.Post{Channel: dcDirect, Files: []discordtest.File{{Name: "a.txt", Type: "text/plain", Data: []byte("a")}}})},
+			"voice message":                   {want: answers, act: spokeDiscord(nil)},
+			"forwarded voice message":         {want: asText, act: spokeDiscord(map[string]any{"message_reference": map[string]any{"type": 1}})},
+			"quoted text":                     {want: asText, act: quotedDiscord, never: []probe{tryYes, tryAnswer}},
+			"forwarded":                       {want: asText, act: forwardedDiscord},
+			"written by a bot for the person": {want: dropped, act: wroteDiscord(discordtest.Post{Channel: dcDirect, Fields: map[string]any{"webhook_id": "700000000000000001"}})},
+			"scheduled or automatic":          none,
+			"edited":                          {want: dropped, act: func(s *stage, _ probe, text string) { s.discord.Edit(dcDirect, s.heard, text) }},
+			"bot": {want: dropped, group: true, act: wroteDiscord(discordtest.Post{Channel: dcChannel, Fields: map[string]any{
+				"author": map[string]any{"id": dcUser, "username": "other", "bot": true},
+			}})},
+			"anonymous administrator": none,
+			"post of a channel": {want: dropped, group: true, act: wroteDiscord(discordtest.Post{Channel: dcChannel, Fields: map[string]any{
+				"webhook_id": "700000000000000001", "author": map[string]any{"id": "700000000000000001", "username": "news", "bot": true},
+			}})},
+			"guest in an allowed channel": none,
+			"user of another workspace":   none,
 		},
 	},
 	"webchat": {
@@ -265,4 +299,72 @@ func foreignSlack(s *stage, try probe, text string) {
 	s.slack.Write(slacktest.Post{Team: "T2", Channel: "DU1", User: "U1", Text: text})
 	slashed("T2/U1")(s, try, text)
 	pressSlack(s, "T2/U1", "C1", try, text)
+}
+
+const dcMention = "<@" + discordtest.Bot + "> "
+
+func wroteDiscord(p discordtest.Post) func(*stage, probe, string) {
+	return func(s *stage, _ probe, text string) {
+		p := p
+		if p.User, p.Text = dcUser, text; p.Channel == dcChannel {
+			p.Text = dcMention + text
+		}
+		s.discord.Write(p)
+	}
+}
+
+func repliedDiscord(s *stage, _ probe, text string) {
+	of := s.discord.Write(discordtest.Post{Channel: dcDirect, User: dcUser, Text: "!status", Fields: map[string]any{"webhook_id": "700000000000000001"}})
+	s.discord.Write(discordtest.Post{Channel: dcDirect, User: dcUser, Text: text, ReplyTo: of})
+}
+
+func slashedDiscord(s *stage, _ probe, text string) {
+	name, rest, _ := strings.Cut(strings.TrimPrefix(text, "!"), " ")
+	s.discord.Slash(dcDirect, dcUser, name, rest)
+}
+
+func pressedDiscord(s *stage, try probe, text string) {
+	label, id := map[probe]string{tryApprove: "Approve", tryYes: "Approve", tryAnswer: "Yes"}[try], ""
+	if try == tryCommand {
+		label, id = "Go", s.offer(s.dc.Send, "/"+strings.TrimPrefix(text, "!"))
+	} else {
+		id = s.asked()
+	}
+	if err := s.discord.Press(dcDirect, dcUser, id, label); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func submittedDiscord(s *stage, try probe, _ string) {
+	label := "Answer…"
+	if try == tryApprove {
+		label = "Deny with a reason…"
+	}
+	if err := s.discord.Press(dcDirect, dcUser, s.asked(), label); err != nil {
+		s.Fatal(err)
+	}
+	s.quiet()
+	if err := s.discord.Submit(dcUser, "true"); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// spokeDiscord sends a voice message, with further fields.
+func spokeDiscord(fields map[string]any) func(*stage, probe, string) {
+	return func(s *stage, _ probe, _ string) {
+		f := discordtest.File{Name: "voice-message.ogg", Type: "audio/ogg", Data: []byte("OggS"), Seconds: 4, Waveform: "AAAA"}
+		s.discord.Write(discordtest.Post{Channel: dcDirect, User: dcUser, Files: []discordtest.File{f}, Voice: true, Fields: fields})
+	}
+}
+
+func quotedDiscord(s *stage, _ probe, text string) {
+	of := s.discord.Write(discordtest.Post{Channel: dcDirect, User: dcUser, Text: text, Fields: map[string]any{"webhook_id": "700000000000000001"}})
+	s.discord.Write(discordtest.Post{Channel: dcDirect, User: dcUser, Text: "hm", ReplyTo: of})
+}
+
+func forwardedDiscord(s *stage, _ probe, text string) {
+	s.discord.Write(discordtest.Post{Channel: dcDirect, User: dcUser, Fields: map[string]any{
+		"message_reference": map[string]any{"type": 1, "message_id": "1", "channel_id": "2"},
+		"message_snapshots": []map[string]any{{"message": map[string]any{"content": text, "attachments": []any{}}}},
+	}})
 }

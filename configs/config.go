@@ -39,6 +39,7 @@ const (
 	DefaultModel       = "gpt-5"
 	DefaultTelegramURL = "https://api.telegram.org"
 	DefaultSlackURL    = "https://slack.com/api/"
+	DefaultDiscordURL  = "https://discord.com/api/v10"
 	DefaultProfile     = "default"
 	DefaultMaxSteps    = 64
 	DefaultMaxBatch    = 100
@@ -249,7 +250,7 @@ func Default() Config {
 		Access:     Access{Mode: AccessPairing},
 		Log:        Log{Level: slog.LevelInfo},
 		Model:      Model{SystemFallback: "auto"},
-		Connectors: Connectors{Telegram: plainTelegram(), Slack: plainSlack()},
+		Connectors: Connectors{Telegram: plainTelegram(), Slack: plainSlack(), Discord: plainDiscord()},
 		Agents:     Agents{Scope: ScopeOwner, Subagents: Subagents{MaxDepth: 3, MaxChildren: 8, MaxStartsPerHour: 30}},
 		Schedule: Schedule{
 			Cron{Enabled: true, Gates: true, Zone: time.UTC, MaxTasks: DefaultTasks, MaxNewPerHour: DefaultHourlyTasks},

@@ -11,11 +11,12 @@ import (
 	"github.com/claybot/claybot/platforms"
 )
 
-// Connectors are the settings of the connectors that have instances. The groups telegram
-// and slack are the instances of those names.
+// Connectors are the settings of the connectors that have instances. The groups telegram,
+// slack and discord are the instances of those names.
 type Connectors struct {
 	Telegram Telegram `key:"telegram" class:"destination" off:"the connector telegram is off"`
 	Slack    Slack    `key:"slack" class:"destination" off:"the connector slack is off"`
+	Discord  Discord  `key:"discord" class:"destination" off:"the connector discord is off"`
 	// Named are the instances of the group connectors, in the order of the file.
 	Named []Instance `key:"connectors" class:"destination" kind:"instances" bad:"zero" off:"the connectors of the group are off"`
 }
@@ -79,6 +80,7 @@ type connectorType struct {
 var connectorTypes = []connectorType{
 	{platforms.Telegram, "telegram", func() ConnectorSettings { t := plainTelegram(); return &t }},
 	{platforms.Slack, "slack", func() ConnectorSettings { s := plainSlack(); return &s }},
+	{platforms.Discord, "discord", func() ConnectorSettings { d := plainDiscord(); return &d }},
 	{platforms.Webhook, "connectors.webhook", func() ConnectorSettings { w := plainWebhook(); return &w }},
 }
 
@@ -88,10 +90,25 @@ type instanceGroup struct {
 	Webhook Webhook `key:"webhook" class:"destination" off:"the connector is off"`
 }
 
-// Instances returns the connectors that are wanted: those of the groups telegram and
-// slack, then those of the group connectors.
-func (c Connectors) Instances() []Instance {
-	all := []Instance{{platforms.Telegram, &c.Telegram, place{key: platforms.Telegram}}, {platforms.Slack, &c.Slack, place{key: platforms.Slack}}}
+// group returns the settings of the platform that has a group of its own; nil for another name.
+func (c *Connectors) group(name string) ConnectorSettings {
+	switch name {
+	case platforms.Telegram:
+		return &c.Telegram
+	case platforms.Slack:
+		return &c.Slack
+	case platforms.Discord:
+		return &c.Discord
+	}
+	return nil
+}
+
+// Instances returns the connectors that are wanted: those of the groups of platforms, then
+// those of the group connectors.
+func (c Connectors) Instances() (all []Instance) {
+	for _, name := range []string{platforms.Telegram, platforms.Slack, platforms.Discord} {
+		all = append(all, Instance{name, c.group(name), place{key: name}})
+	}
 	return slices.DeleteFunc(append(all, c.Named...), func(i Instance) bool { return !i.Settings.Wanted() })
 }
 
@@ -230,13 +247,9 @@ func (r *reader) instance(m member, c *Connectors) {
 		return
 	}
 	t := connectorTypes[slices.IndexFunc(connectorTypes, func(t connectorType) bool { return t.name == name })]
-	settings := t.plain()
-	switch m.name {
-	case platforms.Telegram:
-		settings = &c.Telegram
-	case platforms.Slack:
-		settings = &c.Slack
-	default:
+	settings := c.group(m.name)
+	if settings == nil {
+		settings = t.plain()
 		c.Named = append(c.Named, Instance{m.name, settings, m.at})
 	}
 	keys := *m.value
@@ -266,7 +279,7 @@ func (r *reader) lost(name string, before int) {
 			text, _, _ = strings.Cut(w.Text, "; the connector ")
 		}
 		w.Text, w.Off = text+"; the connector "+strings.Trim(quote(name), `"`)+" is off"+until, true
-		if name != platforms.Telegram && name != platforms.Slack {
+		if new(Connectors).group(name) == nil {
 			w.path = "connectors"
 		}
 	}
@@ -329,11 +342,8 @@ func (c *Connectors) refuse(r *reader, i Instance, why string) {
 // close switches an instance off.
 func (c *Connectors) close(i Instance, why string) {
 	to, _ := i.Settings.(owner)
-	switch i.Name {
-	case platforms.Telegram: // Instances has a copy
-		to = &c.Telegram
-	case platforms.Slack:
-		to = &c.Slack
+	if of := c.group(i.Name); of != nil { // Instances has a copy
+		to, _ = of.(owner)
 	}
 	to.off(i.Name, why)
 }

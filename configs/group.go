@@ -222,7 +222,7 @@ const noValue = "has no value; remove the line or give it one"
 // in which all of them are comments: nothing but a group can be meant, and what holds
 // without one is what was meant. A model, an access mode, a store or a list is not.
 var sections = []string{
-	"telegram", "slack", "connectors", "subagents", "cron", "heartbeat", "prompts", "web", "otlp", "files", "node", "agents", profilePath,
+	"telegram", "slack", "discord", "connectors", "subagents", "cron", "heartbeat", "prompts", "web", "otlp", "files", "node", "agents", profilePath,
 	profilePath + ".deep", profilePath + ".plan", profilePath + ".explore", profilePath + ".approvals", profilePath + ".limits",
 }
 

@@ -73,7 +73,7 @@ var brokenPlan = []fault{
 	{"approvals by one person, named below", planned("approvals: 3", "approvers: [slack/U1, telegram/5, slack/U2]") + "people: {ann: [telegram/5, slack/U1]}\n", []string{"4 " + workPlan + ": 3 approvals need as many different people among the approvers, there are 2; using mode: preview ?"}},
 	{"approvers", planned("approvers: [slack/bob, slak/U1, slack/U1]"), []string{
 		"5 " + workPlan + `.approvers: "bob" is not the Slack id of a person, such as U012ABC, or T012ABC/U012ABC for one of another workspace` + held,
-		"5 " + workPlan + `.approvers: "slak" is not a connector (telegram, slack, web, terminal); using mode: preview ?slack`,
+		"5 " + workPlan + `.approvers: "slak" is not a connector (telegram, slack, discord, web, terminal); using mode: preview ?slack`,
 	}},
 	{"continue", planned("continue_on_error: maybe"), []string{"5 " + workPlan + `.continue_on_error: "maybe" is not one of true, false; ignored ?`}},
 	{"retries", planned("retries: 11"), []string{"5 " + workPlan + `.retries: "11" is not a whole number from 0 to 10; ignored ?`}},

@@ -28,7 +28,7 @@ var brokenSchedule = []fault{
 	{"hours as list", "heartbeat:\n  active_hours: [\"08:00-22:00\"]\n", []string{"2 heartbeat.active_hours: want a single value, found a list ?"}},
 	{"beats", "heartbeat:\n  max_unattended: 0\n", []string{`2 heartbeat.max_unattended: "0" is not a whole number from 1 to 1000000; ignored ?`}},
 	{"route", "heartbeat:\n  route: telegram\n", []string{`2 heartbeat.route: "telegram" is not connector/id ?`}},
-	{"route of an unknown connector", "heartbeat:\n  route: telegrm/1\n", []string{`2 heartbeat.route: "telegrm" is not a connector (telegram, slack, web, terminal); ignored ?telegram`}},
+	{"route of an unknown connector", "heartbeat:\n  route: telegrm/1\n", []string{`2 heartbeat.route: "telegrm" is not a connector (telegram, slack, discord, web, terminal); ignored ?telegram`}},
 	{"route to an agent", "heartbeat:\n  route: agent:" + taskUID + "\n", []string{`2 heartbeat.route: "agent" is not a connector ?`}},
 	{"route by name", "heartbeat:\n  route: \"telegram/@ann\"\n", []string{`2 heartbeat.route: "@ann" is not the id of a Telegram chat ?`}},
 	{"route without workspace", "heartbeat:\n  route: slack/C1\n", []string{`2 heartbeat.route: "C1" is not the id of a Slack channel with its workspace, such as T012ABC/C012ABC; ignored ?`}},

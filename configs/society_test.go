@@ -22,7 +22,7 @@ var brokenSociety = []fault{
 	{"person as group", "people:\n  ann: {telegram: 1}\n", []string{"2 people.ann: want a list, found a group of keys ?"}},
 	{"one id, two names", "people:\n  ann: [telegram/1]\n  bob:\n    - web/operator\n    - telegram:1\n", []string{`5 people.bob: "telegram/1" belongs to "ann" already; ignored ?`}},
 	{"id without connector", "people: {ann: [ann]}\n", []string{`1 people.ann: "ann" is not connector/id, for example telegram/123 or slack/U012ABC; ignored ?`}},
-	{"id of an unknown connector", "people: {ann: [slak/U1]}\n", []string{`1 people.ann: "slak" is not a connector (telegram, slack, web, terminal); ignored ?slack`}},
+	{"id of an unknown connector", "people: {ann: [slak/U1]}\n", []string{`1 people.ann: "slak" is not a connector (telegram, slack, discord, web, terminal); ignored ?slack`}},
 	{"name for a Telegram id", "people: {ann: [\"telegram/@ann\"]}\n", []string{`1 people.ann: "@ann" is not the Telegram id of a person ?`}},
 	{"group for a person", "people: {ann: [telegram/-100]}\n", []string{`1 people.ann: "-100" is not the Telegram id of a person ?`}},
 	{"channel for a person", "people: {ann: [slack/T1/C1]}\n", []string{`1 people.ann: "T1/C1" is not the Slack id of a person ?`}},

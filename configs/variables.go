@@ -18,6 +18,7 @@ var aliases = map[string]string{
 	"TELEGRAM_BASE_URL": "TELEGRAM_API_URL", "TELEGRAM_URL": "TELEGRAM_API_URL",
 	"SLACK_TOKEN": "SLACK_BOT_TOKEN", "SLACK_API_TOKEN": "SLACK_BOT_TOKEN", "SLACK_OAUTH_TOKEN": "SLACK_BOT_TOKEN",
 	"SLACK_APP_LEVEL_TOKEN": "SLACK_APP_TOKEN", "SLACK_SOCKET_TOKEN": "SLACK_APP_TOKEN", "SLACK_BASE_URL": "SLACK_API_URL",
+	"DISCORD_TOKEN": "DISCORD_BOT_TOKEN", "DISCORD_API_TOKEN": "DISCORD_BOT_TOKEN", "DISCORD_API_KEY": "DISCORD_BOT_TOKEN", "DISCORD_BASE_URL": "DISCORD_API_URL",
 	"OPENAI_KEY": "OPENAI_API_KEY", "OPENAI_TOKEN": "OPENAI_API_KEY", "OPENAI_API_TOKEN": "OPENAI_API_KEY",
 	"OPENAI_API_BASE": "OPENAI_BASE_URL", "OPENAI_BASE": "OPENAI_BASE_URL", "OPENAI_URL": "OPENAI_BASE_URL",
 	"OPENAI_API_URL": "OPENAI_BASE_URL", "OPENAI_API_BASE_URL": "OPENAI_BASE_URL", "OPENAI_ENDPOINT": "OPENAI_BASE_URL", "OPENAI_HOST": "OPENAI_BASE_URL",
@@ -80,7 +81,7 @@ func (r *reader) mistaken(c *Config) {
 		case there || !classOf(path).closes() || account(path) || !mine && namesNothing(name, value):
 		case path == "model.base_url":
 			w.shutAddress(&c.Model.env.openAIFault)
-		case path == "model.name" && !mine && !c.Model.nameless(), path == "telegram.api_url" && !c.Connectors.Telegram.Wanted(), path == "slack.api_url" && !c.Connectors.Slack.Wanted():
+		case path == "model.name" && !mine && !c.Model.nameless(), path == "telegram.api_url" && !c.Connectors.Telegram.Wanted(), path == "slack.api_url" && !c.Connectors.Slack.Wanted(), path == "discord.api_url" && !c.Connectors.Discord.Wanted():
 		default:
 			r.close(c.ownerOf(path), at, path, before)
 		}
@@ -153,7 +154,7 @@ func (r *reader) ours(name, value string) bool {
 var base = lazyregexp.New(`^(OPENAI|ANTHROPIC)_(.*_)?((BASE_?)?(URLS?|URI|HOST|BASE|ENDPOINT|SERVER|DOMAIN)|BASE_?PATH)(_|$)`)
 
 // chatBase is the same for the API of a chat platform.
-var chatBase = lazyregexp.New(`^(TELEGRAM|SLACK)_(BOT_)?(API_)?((BASE_?)?(URLS?|URI|HOST|BASE|ENDPOINT|SERVER|DOMAIN)|BASE_?PATH)$`)
+var chatBase = lazyregexp.New(`^(TELEGRAM|SLACK|DISCORD)_(BOT_)?(API_)?((BASE_?)?(URLS?|URI|HOST|BASE|ENDPOINT|SERVER|DOMAIN)|BASE_?PATH)$`)
 
 // machine are endings of names that may stand for an address, and for the name of a
 // workspace or of a computer.

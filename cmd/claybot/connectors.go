@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/cron"
+	"github.com/claybot/claybot/connectors/discord"
 	"github.com/claybot/claybot/connectors/heartbeat"
 	"github.com/claybot/claybot/connectors/slack"
 	"github.com/claybot/claybot/connectors/telegram"
@@ -52,6 +53,7 @@ func (r *roster) settled(page connectors.Connector) (settled bool, failing []str
 var constructors = map[string]func(d *daemon, i configs.Instance) connectors.Connector{
 	platforms.Telegram: newTelegram,
 	platforms.Slack:    newSlack,
+	platforms.Discord:  newDiscord,
 	platforms.Webhook:  newWebhook,
 }
 
@@ -101,6 +103,14 @@ func newSlack(d *daemon, i configs.Instance) connectors.Connector {
 	c := slack.New(cfg)
 	d.listeners.hooks = append(d.listeners.hooks, c)
 	return c
+}
+
+func newDiscord(d *daemon, i configs.Instance) connectors.Connector {
+	s := i.Settings.(*configs.Discord) //nolint:forcetypeassert // the type says so
+	return discord.New(discord.Config{
+		Name: i.Name, Token: s.Token.Value(), BaseURL: s.APIURL, Log: d.log, Gate: d.gateOf(i), TokenName: i.Names()[0], Bots: &d.bots,
+		Marks: d.stores.db, Nodes: d.stores.memberCount(),
+	})
 }
 
 // addSchedules adds cron and the heartbeat.

@@ -139,10 +139,12 @@ func (d *doctor) instances(ctx context.Context) bool {
 			d.hook(i.Name, s)
 		case *configs.Telegram:
 			d.reactions(ctx, i.Name, s)
+		case *configs.Discord:
+			d.discord(ctx, i, s)
 		}
 	}
 	if d.what = "connectors"; len(all) == 0 {
-		d.ok("Telegram and Slack are not configured; the web page and the terminal work without them")
+		d.ok("Telegram, Slack and Discord are not configured; the web page and the terminal work without them")
 	}
 	return true
 }

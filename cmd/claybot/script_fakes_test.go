@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors/discord/discordtest"
 	"github.com/claybot/claybot/connectors/slack"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
@@ -32,6 +33,7 @@ type rig struct {
 	ts       *testscript.TestScript
 	telegram *telegramtest.Server
 	slack    *slacktest.Server
+	discord  *discordtest.Server
 	model    *openaitest.Server
 	postgres *postgrestest.Server
 	callback *callback
@@ -40,6 +42,7 @@ type rig struct {
 
 	telegrams map[string]*telegramtest.Server // of further instances, by their names
 	slacks    map[string]*slacktest.Server
+	discords  map[string]*discordtest.Server
 	in        string // the instance that a command is about; empty: that of the platform
 
 	last int64          // the update that was made last
@@ -82,6 +85,18 @@ func (r *rig) bot(ts *testscript.TestScript, platform, instance string) {
 		ts.Setenv(prefix+"_TOKEN", "xoxb-"+instance)
 		ts.Setenv(prefix+"_APP", "xapp-"+instance)
 		ts.Setenv(prefix+"_URL", address+"/api/")
+	case "discord":
+		bot := strconv.Itoa(900000000000000002 + len(r.discords))
+		s := fakeDiscord(ts, discordtest.Config{Token: discordtest.TokenOf(bot), Bot: bot})
+		r.stops = append(r.stops, s.Close)
+		address, err := s.Start()
+		ts.Check(err)
+		if r.discords == nil {
+			r.discords = make(map[string]*discordtest.Server)
+		}
+		r.discords[instance] = s
+		ts.Setenv(prefix+"_TOKEN", discordtest.TokenOf(bot))
+		ts.Setenv(prefix+"_URL", address)
 	}
 }
 
@@ -91,16 +106,16 @@ func (r *rig) about(ts *testscript.TestScript, args []string) (rest []string, ba
 	if len(args) < 2 || args[0] != "in" {
 		return args, func() {}
 	}
-	telegram, slack := r.telegram, r.slack
-	r.in, r.telegram, r.slack = args[1], r.telegrams[args[1]], r.slacks[args[1]]
-	if r.telegram == nil && r.slack == nil {
+	telegram, slack, discord := r.telegram, r.slack, r.discord
+	r.in, r.telegram, r.slack, r.discord = args[1], r.telegrams[args[1]], r.slacks[args[1]], r.discords[args[1]]
+	if r.telegram == nil && r.slack == nil && r.discord == nil {
 		ts.Fatalf("there is no instance %s; use: fakes telegram:%[1]s", args[1])
 	}
-	return args[2:], func() { r.in, r.telegram, r.slack = "", telegram, slack }
+	return args[2:], func() { r.in, r.telegram, r.slack, r.discord = "", telegram, slack, discord }
 }
 
 // fakes starts emulators and leads the daemon to them: fakes [telegram] [slack]
-// [model].
+// [discord] [model].
 func (r *rig) fakes(ts *testscript.TestScript, args []string) {
 	for _, name := range args {
 		if platform, instance, more := strings.Cut(name, ":"); more {
@@ -123,6 +138,13 @@ func (r *rig) fakes(ts *testscript.TestScript, args []string) {
 			ts.Setenv("SLACK_BOT_TOKEN", "xoxb-test")
 			ts.Setenv("SLACK_APP_TOKEN", "xapp-test")
 			ts.Setenv("SLACK_API_URL", address+"/api/")
+		case "discord":
+			r.discord = fakeDiscord(ts, discordtest.Config{})
+			r.stops = append(r.stops, r.discord.Close)
+			address, err := r.discord.Start()
+			ts.Check(err)
+			ts.Setenv("DISCORD_BOT_TOKEN", discordtest.Token)
+			ts.Setenv("DISCORD_API_URL", address)
 		case "model":
 			r.model = openaitest.New(openaitest.Config{})
 			address, stop, err := r.model.Start()
@@ -152,7 +174,7 @@ func (r *rig) fakes(ts *testscript.TestScript, args []string) {
 		case "browser": // in a container
 			r.image(ts, "claybot-test:browser")
 		default:
-			ts.Fatalf("usage: fakes [telegram] [slack] [model] [web] [callback] [docker] [browser]")
+			ts.Fatalf("usage: fakes [telegram] [slack] [discord] [model] [web] [callback] [docker] [browser]")
 		}
 	}
 }

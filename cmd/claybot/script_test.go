@@ -82,6 +82,7 @@ func scripts(dir string) testscript.Params {
 			"exits":        exits,
 			"expand":       expand,
 			"fakes":        withRig((*rig).fakes),
+			"discord":      withRig((*rig).discordCommand),
 			"fields":       fields,
 			"fill":         fillDisk,
 			"free-port":    freePort,
@@ -218,6 +219,9 @@ func (r *rig) unread() string {
 	}
 	if r.slack != nil && len(r.slack.Unacked()) > 0 {
 		return fmt.Sprint("unacknowledged envelopes: ", r.slack.Unacked())
+	}
+	if r.discord != nil && r.discord.Unnamed() > 0 {
+		return fmt.Sprint("events that are not stored: ", r.discord.Unnamed())
 	}
 	return ""
 }

@@ -11,7 +11,7 @@ import (
 )
 
 type whyCmd struct {
-	Ref  string `arg:"" help:"Message link from Slack or Telegram, or the ID of a message, a run or a delivery."`
+	Ref  string `arg:"" help:"Message link from Slack, Telegram or Discord, or the ID of a message, a run or a delivery."`
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 
