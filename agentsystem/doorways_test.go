@@ -123,7 +123,7 @@ var doorways = map[string]doorway{
 			"scheduled or automatic":          none,
 			"edited":                          {want: dropped, act: func(s *stage, _ probe, text string) { s.discord.Edit(dcDirect, s.heard, text) }},
 			"bot": {want: dropped, group: true, act: wroteDiscord(discordtest.Post{Channel: dcChannel, Fields: map[string]any{
-				"author": map[string]any{"id": dcUser, "username": "other", "bot": true},
+				"author": map[string]any{"id": "700000000000000002", "username": "other", "bot": true},
 			}})},
 			"anonymous administrator": none,
 			"post of a channel": {want: dropped, group: true, act: wroteDiscord(discordtest.Post{Channel: dcChannel, Fields: map[string]any{

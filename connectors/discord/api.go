@@ -87,7 +87,7 @@ func refusedWith(err error, status int, codes ...int) bool {
 func (c *client) do(ctx context.Context, x call, result any) error {
 	if !x.open {
 		if wait, all := c.rates.take(x.what, x.major, x.reserve); wait > 0 {
-			return &connectors.RetryError{After: wait, All: all, Err: errors.New("discord: " + x.what + ": no more calls are allowed now")}
+			return &connectors.RetryError{After: wait, All: all, GivesWay: x.reserve > 0, Err: errors.New("discord: " + x.what + ": no more calls are allowed now")}
 		}
 	}
 	if x.form == nil {

@@ -168,10 +168,10 @@ func (b *backfill) read(ctx context.Context, guild, id string, from time.Time) (
 		sortMessages(page)
 		for _, m := range page {
 			m.Guild, m.Channel = guild, id
-			if !m.written() || m.sentAt().Before(begin) {
+			if !m.written() || m.Author.ID == b.bot || m.sentAt().Before(begin) {
 				continue
 			}
-			b.authors.note(m.ID, m.Author.ID)
+			b.authors.note(m.ID, m.author())
 			j := job{what: "message", id: m.ID, store: func(ctx context.Context) error { return b.wrote(ctx, m, false) }}
 			if err := b.keep(ctx, j); err != nil {
 				return err
@@ -193,7 +193,7 @@ func (b *backfill) since(ctx context.Context, id string, from, oldest time.Time)
 		return nil //nolint:nilerr // what is read of the channel says it
 	}
 	for _, m := range page {
-		if m.written() && m.sentAt().After(from) && m.sentAt().Before(oldest) {
+		if m.written() && !m.program() && m.sentAt().After(from) && m.sentAt().Before(oldest) {
 			return errTooLong
 		}
 	}

@@ -91,7 +91,7 @@ func (c *Connector) heard(m message) (said claybot.Said, ok bool) {
 	if forwarded && len(m.Snapshots) > 0 {
 		text, files = m.Snapshots[0].Message.Content, m.Snapshots[0].Message.Attachments
 	}
-	said = claybot.Said{ID: m.ID, UserID: m.Author.ID, Name: m.Author.name(""), At: at(m.Timestamp), Passed: forwarded || len(files) > 0, Bot: m.Author.Bot || m.Webhook != ""}
+	said = claybot.Said{ID: m.ID, UserID: m.author(), Name: m.Author.name(""), At: at(m.Timestamp), Passed: forwarded || len(files) > 0, Bot: m.program()}
 	lines := []string{forwardMark(forwarded), strings.ToValidUTF8(text, "\uFFFD"), m.other()}
 	for _, a := range files {
 		lines = append(lines, "["+connectors.FileLine(claybot.FileReference{Name: a.Name, Kind: a.kind()})+"]")

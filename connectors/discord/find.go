@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
 )
 
 var (
@@ -90,10 +92,15 @@ func (c *Connector) same(m message, o claybot.Outgoing, nonce string) bool {
 	if (o.File != nil) != (len(m.Attachments) > 0) || o.File != nil && m.Attachments[0].Size != o.File.Size {
 		return false
 	}
-	resent := o
-	resent.Resent = true
-	text := strings.TrimSpace(m.Content)
-	return text == strings.TrimSpace(content(o)) || text == strings.TrimSpace(content(resent))
+	text, plain := strings.TrimSpace(m.Content), o
+	plain.Resent = false
+	if text == strings.TrimSpace(content(texts.Voice{}, plain)) {
+		return true
+	}
+	plain.Resent = true
+	return slices.ContainsFunc(texts.All(), func(l texts.Language) bool {
+		return text == strings.TrimSpace(content(texts.Voice{Language: l}, plain))
+	})
 }
 
 // sentAt returns when a message was written.

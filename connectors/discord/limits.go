@@ -1,15 +1,21 @@
 package discord
 
-import "time"
+import (
+	"time"
+
+	"github.com/claybot/claybot/texts"
+)
+
+// maxPartUTF16 leaves room for the mark of a message that is sent again.
+var maxPartUTF16 = maxTextUTF16 - texts.ResentRoom()
 
 // Limits of Discord, and times.
 const (
 	maxTextUTF16   = 2_000 // of one message; Discord counts characters, which are never more
-	maxPartUTF16   = maxTextUTF16 - len(resentMark)
-	maxCustomID    = 100 // characters of what a button carries
-	maxLabel       = 80  // of a button
-	maxOptionChars = 100 // of an option of a menu, its label and its value
-	maxMenu        = 25  // options
+	maxCustomID    = 100   // characters of what a button carries
+	maxLabel       = 80    // of a button
+	maxOptionChars = 100   // of an option of a menu, its label and its value
+	maxMenu        = 25    // options
 	maxRowButtons  = 5
 	maxRows        = 5
 	maxTitle       = 45 // of a form, and of the label of its input

@@ -58,7 +58,7 @@ func (r *receiver) everywhere(guild, why string) []job {
 				continue
 			}
 			change := r.dead(chat.ChannelID, why)
-			change.At = when
+			change.At, change.Removed = when, why != ""
 			if err := r.routes.RouteChanged(ctx, change); err != nil {
 				return err
 			}

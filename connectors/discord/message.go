@@ -75,11 +75,16 @@ type message struct {
 	Components []row `json:"components"`
 }
 
-// written reports whether a person wrote m.
+// written reports whether a person or a program wrote m, and not Discord.
 func (m message) written() bool {
-	return (m.Type == messageDefault || m.Type == messageReply) && isID(m.ID) && isID(m.Channel) &&
-		isID(m.Author.ID) && !m.Author.Bot && !m.Author.System && m.Webhook == ""
+	return (m.Type == messageDefault || m.Type == messageReply) && isID(m.ID) && isID(m.Channel) && isID(m.Author.ID) && !m.Author.System
 }
+
+// program reports whether a bot or a webhook wrote m.
+func (m message) program() bool { return m.Author.Bot || m.Webhook != "" }
+
+// author is the id of who wrote m: a webhook can write in any name.
+func (m message) author() string { return cmp.Or(m.Webhook, m.Author.ID) }
 
 // created reads a new message.
 func (r *receiver) created(m message) []job {
@@ -92,8 +97,8 @@ func (r *receiver) created(m message) []job {
 	if !m.written() {
 		return nil
 	}
-	r.authors.note(m.ID, m.Author.ID)
-	return []job{{lane(m.Channel, m.Author.ID), "message", m.ID, func(ctx context.Context) error {
+	r.authors.note(m.ID, m.author())
+	return []job{{lane(m.Channel, m.author()), "message", m.ID, func(ctx context.Context) error {
 		return r.wrote(ctx, m, true)
 	}}}
 }
@@ -127,12 +132,12 @@ func (r *receiver) message(m message, in place) (to claybot.Descriptor, msg clay
 	}
 	text, mentioned := r.strip(content, m.Mentions)
 	mentioned = mentioned || m.Referenced != nil && m.Referenced.Author.ID == r.bot
-	to = claybot.User(r.cfg.Name, in.channel, m.Author.ID)
+	to = claybot.User(r.cfg.Name, in.channel, m.author())
 	msg = claybot.AgentMessage{
 		ID:   r.messageID(in, m.ID),
 		Type: claybot.MessageUser,
 		Text: text,
-		From: claybot.Sender{UserID: m.Author.ID, Name: m.Author.name(m.Member.Nick)},
+		From: claybot.Sender{UserID: m.author(), Name: m.Author.name(m.Member.Nick)},
 		At:   at(m.Timestamp),
 		Context: claybot.MessageContext{
 			MessageID: m.ID, ThreadID: in.thread, Group: in.group, Unaddressed: in.group && !mentioned, Quote: m.quoted(),
@@ -147,6 +152,10 @@ func (r *receiver) message(m message, in place) (to claybot.Descriptor, msg clay
 	}
 	msg.Spoken = !forwarded && m.Flags&flagVoice != 0 && text == "" && len(all) == 1
 	msg.FirstHand = msg.FirstHand && !msg.Spoken
+	if m.program() {
+		msg.From = claybot.NewBot(msg.From.UserID, msg.From.Name)
+		msg.Tainted, msg.FirstHand, msg.Spoken = true, false, false
+	}
 	if msg, ok = connectors.Interpret(msg, "/!", r.app.Bot.Username); !ok {
 		return to, msg, false
 	}
@@ -225,7 +234,7 @@ func (r *receiver) strip(text string, mentions []user) (rest string, ours bool) 
 
 // updated reads an edit of a message.
 func (r *receiver) updated(m message) []job {
-	if !m.written() || m.Edited == "" {
+	if !m.written() || m.program() || m.Edited == "" {
 		return nil // a link that unfolds changes a message as well
 	}
 	r.authors.note(m.ID, m.Author.ID)

@@ -65,9 +65,10 @@ func (c *Connector) nonceOf(o claybot.Outgoing) string {
 
 // sending returns the parameters of o.
 func (c *Connector) sending(ctx context.Context, o claybot.Outgoing) sending {
-	m := sending{Content: content(o), Flags: suppressEmbeds}
+	v := texts.Of(ctx)
+	m := sending{Content: content(v, o), Flags: suppressEmbeds}
 	m.Allowed.Parse = []string{}
-	if rows := c.buttons(texts.Of(ctx), o); rows != nil || o.Edit != "" {
+	if rows := c.buttons(v, o); rows != nil || o.Edit != "" {
 		if rows == nil {
 			rows = []row{}
 		}
@@ -97,7 +98,7 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (receipt strin
 		return "", &connectors.PermanentError{Err: errors.New("discord: there is no text to send")}
 	}
 	if d := c.wait(o); d > 0 {
-		return "", &connectors.RetryError{After: d, Err: errors.New("discord: others have the calls of this second")}
+		return "", &connectors.RetryError{After: d, GivesWay: true, Err: errors.New("discord: others have the calls of this second")}
 	}
 	m := c.sending(ctx, o)
 	receipt, err = c.post(ctx, o, channel, m)

@@ -5,10 +5,8 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
 )
-
-// resentMark precedes a text whose first copy may have arrived. Split leaves room for it.
-const resentMark = "(sent again: the first copy may have arrived)\n\n"
 
 // escaper escapes what is a mark in Discord's Markdown, and what names a user, a channel or a time.
 var escaper = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "~", `\~`, "`", "\\`", "|", `\|`, "<", `\<`)
@@ -17,10 +15,12 @@ var escaper = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "~", `\~`, "`
 //
 // docs.discord.com/developers/reference, "Message Formatting", read 2026-11-28.
 var style = connectors.Style{
-	Text:     escaper.Replace,
-	Strong:   func(s string) string { return around("**", s) },
-	Emphasis: func(s string) string { return around("*", s) },
-	Strike:   func(s string) string { return around("~~", s) },
+	Text:      escaper.Replace,
+	Strong:    func(s string) string { return around("**", s) },
+	Emphasis:  func(s string) string { return around("*", s) },
+	Strike:    func(s string) string { return around("~~", s) },
+	Spoiler:   func(s string) string { return around("||", s) },
+	Underline: func(s string) string { return around("__", s) },
 	Code: func(s string) string {
 		if strings.Contains(s, "`") {
 			return "`` " + s + " ``"
@@ -62,13 +62,13 @@ func format(md string) string {
 }
 
 // content is the text of o as it is sent.
-func content(o claybot.Outgoing) string {
+func content(v texts.Voice, o claybot.Outgoing) string {
 	text := format(o.Text)
 	if strings.TrimSpace(o.Text) == "" {
 		text = ""
 	}
 	if o.Resent && o.Edit == "" {
-		text = strings.TrimSpace(resentMark + text)
+		text = strings.TrimSpace(v.Resent() + text)
 	}
 	return text
 }
