@@ -79,6 +79,14 @@ func newTelegram(d *daemon, i configs.Instance) connectors.Connector {
 		Name: i.Name, Token: s.Token.Value(), BaseURL: s.APIURL, Log: d.log, Gate: d.gateOf(i), TokenName: i.Names()[0],
 		Delivery: s.Delivery, OnAmbiguous: s.OnAmbiguous, Marks: d.stores.db,
 		Rate: telegram.Rate(s.Rate), Nodes: d.stores.memberCount(),
+		Operators: func() (ids []string) {
+			for _, o := range d.operators() {
+				if id, ours := strings.CutPrefix(o, i.Name+"/"); ours {
+					ids = append(ids, id)
+				}
+			}
+			return ids
+		},
 	}
 	if s.Hooked() {
 		cfg.Hook = hookURL(d.config.began, "", i.Name)

@@ -82,6 +82,9 @@ type Config struct {
 	Rate Rate
 	// Nodes counts the cluster members that share the bot; nil for one.
 	Nodes func() int
+	// Operators are the ids of the users who are operators, at the start; nil for none. Their
+	// menus have the commands for operators as well.
+	Operators func() []string
 	// Poll is how long one poll waits for updates; the default and maximum is
 	// 50 s.
 	Poll time.Duration
@@ -279,24 +282,7 @@ func (c *Connector) introduce(ctx context.Context) {
 			return
 		}
 	}
-	type command struct {
-		Command     string `json:"command"`
-		Description string `json:"description"`
-	}
-	for _, language := range texts.All() {
-		var menu []command
-		for _, m := range connectors.Commands {
-			menu = append(menu, command{m.Name, texts.Voice{Language: language}.In(m.Help)})
-		}
-		params := map[string]any{"commands": menu}
-		if language != texts.English { // which is for all others
-			params["language_code"] = language
-		}
-		var done bool
-		if err := c.send.call(ctx, "setMyCommands", params, &done); err != nil && ctx.Err() == nil {
-			c.log.Warn("failed to register the command menu", "language", language, "err", err)
-		}
-	}
+	c.setMenus(ctx)
 }
 
 // messageID derives the message id from the id of an update.

@@ -122,8 +122,10 @@ func (s *Server) handle(c *call) ([]byte, *apiError) {
 		return s.chatAction(c)
 	case "setmycommands":
 		return s.setCommands(c)
+	case "deletemycommands":
+		return s.deleteCommands(c)
 	case "getmycommands":
-		return mustJSON(s.Commands()), nil
+		return s.getCommands(c)
 	case "getfile":
 		return s.getFile(c)
 	case "senddocument", "sendphoto", "sendvoice", "sendaudio", "sendvideo":
@@ -140,52 +142,4 @@ func (s *Server) handle(c *call) ([]byte, *apiError) {
 
 func badParams(err error) *apiError {
 	return &apiError{Code: 400, Description: "Bad Request: can't parse parameters: " + err.Error()}
-}
-
-// A Command is one entry of the bot's menu.
-type Command struct {
-	Command     string `json:"command"`
-	Description string `json:"description"`
-}
-
-// Commands returns the menu that was set.
-func (s *Server) Commands() []Command {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]Command{}, s.commands...)
-}
-
-// CommandsIn is the registered command menu of people with a language.
-func (s *Server) CommandsIn(language string) []Command {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append([]Command{}, s.menus[language]...)
-}
-
-func (s *Server) setCommands(c *call) ([]byte, *apiError) {
-	var p struct {
-		Commands []Command `json:"commands"`
-		Language string    `json:"language_code"` // the menu of people with this language
-	}
-	if err := json.Unmarshal(c.params, &p); err != nil {
-		return nil, badParams(err)
-	}
-	for _, m := range p.Commands {
-		if len(m.Command) < 1 || len(m.Command) > 32 || strings.Trim(m.Command, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
-			return nil, &apiError{Code: 400, Description: "Bad Request: BOT_COMMAND_INVALID"}
-		}
-		if m.Description == "" || len(m.Description) > 256 {
-			return nil, &apiError{Code: 400, Description: "Bad Request: BOT_COMMAND_DESCRIPTION_INVALID"}
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p.Language == "" {
-		s.commands = p.Commands
-	} else if s.menus == nil {
-		s.menus = map[string][]Command{p.Language: p.Commands}
-	} else {
-		s.menus[p.Language] = p.Commands
-	}
-	return []byte("true"), nil
 }

@@ -40,14 +40,16 @@ var methods = map[string]string{
 	"setmessagereaction":     "chat_id message_id reaction is_big",
 	"getchatmember":          "chat_id user_id",
 
-	"setmycommands": "commands scope language_code",
-	"getmycommands": "scope language_code",
-	"getfile":       "file_id",
+	"setmycommands":    "commands scope language_code",
+	"deletemycommands": "scope language_code",
+	"getmycommands":    "scope language_code",
+	"getfile":          "file_id",
 }
 
 // objects are the fields of parameters that are objects, of the pages of their types.
 var objects = map[string]string{
 	"link_preview_options": "is_disabled url prefer_small_media prefer_large_media show_above_text",
+	"scope":                "type chat_id user_id",
 	"reply_parameters": "message_id chat_id ephemeral_message_id allow_sending_without_reply quote quote_parse_mode quote_entities quote_position " +
 		"checklist_task_id poll_option_id",
 }

@@ -96,8 +96,7 @@ type Server struct {
 	faults   []*Fault
 	calls    map[string]int
 	log      journal
-	commands []Command
-	menus    map[string][]Command // by language
+	menus    map[string][]Command // by scope and language
 	files    map[string]*held     // by their ids
 	// reactions are the emoji that are taken.
 	reactions map[string]bool

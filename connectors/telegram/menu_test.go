@@ -1,0 +1,84 @@
+package telegram
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/telegram/telegramtest"
+)
+
+func names(menu []telegramtest.Command) (all []string) {
+	for _, m := range menu {
+		all = append(all, m.Command)
+	}
+	return all
+}
+
+// Members of a group see fewer commands than its administrators, operators see theirs until they
+// are operators no more, and each menu is in the language of the person.
+func TestMenus(t *testing.T) {
+	operators := []string{"7", "99"} // Telegram knows no chat with 99
+	inBubble(t, Config{Marks: memory{}, Operators: func() []string { return operators }}, func(t *testing.T, b *bubble) {
+		b.server.Say(7, 7, "hi")
+		b.server.Say(8, 8, "hi")
+		b.server.Mention(-100, 7, "hi")
+		has := func(chat int64, administrator bool, want string, is bool) {
+			t.Helper()
+			menu := b.server.MenuOf(chat, administrator, "de")
+			if slices.Contains(names(menu), want) != is || !slices.Contains(names(menu), "help") {
+				t.Errorf("the menu in %d is %q; %s: want %v", chat, names(menu), want, is)
+			}
+			for _, m := range menu {
+				if m.Command == "help" && m.Description == connectors.Commands[0].Help {
+					t.Errorf("the menu in %d is in English", chat)
+				}
+			}
+		}
+		b.run()
+		synctest.Wait()
+		has(7, false, "pair", true)
+		has(8, false, "pair", false)
+		has(8, false, "language", true)
+		has(-100, false, "language", false)
+		has(-100, true, "language", true)
+		has(-100, true, "pair", false)
+		if got := b.server.MenuOf(8, false, "fr"); len(got) != len(connectors.Commands) || got[0].Description != connectors.Commands[0].Help {
+			t.Errorf("the menu in French is %v", got)
+		}
+		_ = b.end()
+		operators = nil
+		b.conn = New(b.conn.cfg)
+		b.run()
+		synctest.Wait()
+		has(7, false, "pair", false)
+	})
+}
+
+// Every menu obeys Telegram's limits, in all languages; the emulator refuses what does not
+// (core.telegram.org/bots/api#setmycommands, read 2026-11-28).
+func TestMenuLimits(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		entry := func(name, text string) string { return `{"command":"` + name + `","description":"` + text + `"}` }
+		many := strings.TrimSuffix(strings.Repeat(entry("a", "b")+",", 101), ",")
+		for params, want := range map[string]string{
+			`{"commands":[` + many + `]}`:                                                "BOT_COMMANDS_TOO_MUCH",
+			`{"commands":[` + entry("a", strings.Repeat("ü", 256)) + `]}`:                "",
+			`{"commands":[` + entry("a", strings.Repeat("ü", 257)) + `]}`:                "BOT_COMMAND_DESCRIPTION_INVALID",
+			`{"commands":[` + entry("A", "b") + `]}`:                                     "BOT_COMMAND_INVALID",
+			`{"commands":[` + entry("a", "b") + `],"scope":{"type":"all"}}`:              "BotCommandScope",
+			`{"commands":[` + entry("a", "b") + `],"scope":{"type":"chat","chat_id":5}}`: "chat not found",
+			`{"commands":[` + entry("a", "b") + `],"language_code":"german"}`:            "language code",
+			`{"commands":[` + entry("a", "b") + `],"scope":{"type":"all_group_chats"}}`:  "",
+		} {
+			var done bool
+			err := b.conn.send.call(t.Context(), "setMyCommands", json.RawMessage(params), &done)
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%.80s: %v, want %s", params, err, want)
+			}
+		}
+	})
+}
