@@ -110,7 +110,7 @@ access: {mode: allowlist, allow: ["telegram:1001", "telegram:1002", "telegram:-1
 people: {ann: [telegram/1001, slack/U1]}
 agents:
   foreground_scope: all
-  default: {deep: {files: store, todos: false}}
+  default: {deep: {files: store, todos: false}, send_to: ["telegram:1001", "telegram:1002", "telegram:-100", "slack:T1/DU1", "slack:T1/DU2", "slack:T1/C1"]}
 subagents: {max_depth: 3, max_children: 10000, max_starts_per_hour: 1000000}
 `
 

@@ -37,6 +37,10 @@ var (
 	}
 )
 
+// leakChats are all chats, as send_message names them. All are in send_to: without that, it reaches
+// none of other people.
+var leakChats = []string{"telegram:1001", "telegram:1002", "telegram:-100", "slack:T1/DU1", "slack:T1/DU2", "slack:T1/C1"}
+
 var (
 	telegramIDs = map[readership]int64{ann: 1001, bob: 1002, unknown: 9999}
 	slackIDs    = map[readership]string{ann: "U1", cyd: "U2"}

@@ -34,6 +34,9 @@ var flowColumns = [][2]string{
 	{"linked", "their other account"}, {"group", "a group"}, {"helper", "its subagent"}, {"task", "a task there"}, {"other", "another person"},
 }
 
+// flowChats are the chats in which people read these agents. That of the other person is in send_to.
+var flowChats = map[string]string{"direct": "7", "linked": "9", "group": "-100", "other": "8", "helper": "-100", "task": "-100"}
+
 // A flow is a way from the conversation of one person, or what they keep, to another
 // agent: the agent that is named first reads with a tool, or the person's own agent sends.
 type flow struct {
@@ -66,6 +69,9 @@ var flows = []flow{
 	{tool: "send_agent_message", row: "a message to it, by `send_agent_message`", send: true, args: func(w *flowWorld, who string) map[string]any {
 		return map[string]any{"to": w.agents[who].ID, "text": "CANARY"}
 	}},
+	{tool: "send_message", row: "a message to its chat, by `send_message`", send: true, args: func(_ *flowWorld, who string) map[string]any {
+		return map[string]any{"to": "telegram:" + flowChats[who], "text": "CANARY"}
+	}},
 	{tool: "memory_write", row: "notes for all", send: true, args: func(*flowWorld, string) map[string]any {
 		return map[string]any{"scope": "global", "path": "all.md", "text": "CANARY"}
 	}, sink: func(*flowWorld, string) claybot.Audience { return claybot.Everybody }},
@@ -79,7 +85,6 @@ var within = map[string]string{
 	"find_tools":   "shows the agent's own tools",
 	"current_time": "knows nothing", "wait": "knows nothing",
 	"ask_user": "asks in the conversation", "send_file": "sends to the conversation", "set_reaction": "sends to the conversation",
-	"send_message":   "as send_agent_message, see TestSendMessage of agentsystem",
 	"start_subagent": "has the audience of its conversation", "spawn_and_wait": "has the audience of its conversation", "task": "has the audience of its conversation",
 	"read_chat":  "of the chat in which its person wrote",
 	"stop_agent": "reads nothing, and stops only its own", "remind_me": "comes to the conversation", "cancel_reminder": "of the conversation",
@@ -113,7 +118,7 @@ func newFlowWorld(t *testing.T, files string) *flowWorld {
 	}
 	d := idleDaemon(t, func(c *configs.Config) {
 		p := c.Agents.Profiles[configs.DefaultProfile]
-		p.Notes.Global = true
+		p.Notes.Global, p.SendTo = true, []string{"telegram:" + flowChats["other"]}
 		switch files {
 		case "workspace":
 			p.Workspace.Provider, p.Workspace.Per = configs.WorkspaceLocal, configs.PerOwner
