@@ -49,6 +49,7 @@ type alarms struct {
 	instances platforms.Instances
 	disk      func() (overview.DiskStatus, error) // nil: unknown
 	member    func() string                       // the name of this one
+	filled    func() time.Time                    // when a write last found the disk full; zero for never
 	log       *slog.Logger
 
 	gaps atomic.Bool // operators may have to be told of gaps

@@ -3,6 +3,7 @@ package agentsystem_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -240,6 +241,37 @@ func TestNearlyFullDiskIsTold(t *testing.T) {
 			if got := r.bossReads(n); len(got) != step.want || step.want > 0 && !strings.HasPrefix(got[0], "The disk with my data is nearly full.") {
 				t.Errorf("%d bytes are free: the operator reads %q", step.free, got)
 			}
+		}
+	})
+}
+
+// Operators read that the store was full once it works again, once for each time: while it is
+// full, the notice cannot be stored.
+func TestFullStoreIsTold(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		disk := r.onDisk()
+		n := r.bossy()
+		for want := range 3 {
+			disk.full.Store(true)
+			if err := r.system.Post(r.Context(), ann, msg(fmt.Sprint("lost", want), "lost")); err == nil {
+				t.Error("a message was acknowledged that is not stored")
+			}
+			time.Sleep(10 * time.Minute)
+			if got := r.bossReads(n); len(got) != want {
+				t.Errorf("while the store is full the operator reads %q", got)
+			}
+			disk.full.Store(false)
+			r.post(ann, msg(fmt.Sprint("kept", want), "kept"))
+			time.Sleep(2 * time.Hour)
+			if got := r.bossReads(n); len(got) != want+1 || !strings.HasPrefix(got[want], "The disk with my data was full or read-only from today at ") {
+				t.Errorf("the operator reads %q", got)
+			}
+		}
+		r.restart()
+		time.Sleep(2 * time.Hour)
+		if got := r.bossReads(n); len(got) != 3 {
+			t.Errorf("after a restart the operator reads %q", got)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -65,6 +66,7 @@ func (a *alarms) troubles() []trouble {
 		{name: "routes", find: a.deadRoutes, say: sayDeadRoutes},
 		{name: "budgets", find: a.spentBudgets, say: func(v texts.Voice, fresh []string) string { return v.BudgetsSpent(len(fresh)) }, mark: budgetMark},
 		{name: "disk/" + a.member(), find: a.fullDisk, say: func(v texts.Voice, _ []string) string { return v.DiskLow() }, present: true},
+		{name: "full/" + a.member(), find: a.fullStore, say: sayFull, present: true},
 	}
 }
 
@@ -271,6 +273,21 @@ func (a *alarms) fullDisk(context.Context) (map[string]string, error) {
 		return nil, nil //nolint:nilerr // how full it is is unknown
 	}
 	return map[string]string{"disk": "full"}, nil
+}
+
+// fullStore finds out whether the store was full since this process began. While it is, the notice
+// about that cannot be stored either, so it is tried again until the store works.
+func (a *alarms) fullStore(context.Context) (map[string]string, error) {
+	at := a.filled()
+	if at.IsZero() {
+		return nil, nil
+	}
+	return map[string]string{fmt.Sprint(int64(claybot.At(at))): "full"}, nil
+}
+
+func sayFull(v texts.Voice, fresh []string) string {
+	at, _ := strconv.ParseInt(fresh[len(fresh)-1], 10, 64) // as fullStore writes it
+	return v.StoreFilled(claybot.Time(at))
 }
 
 // outage returns m with the start under which the last gap of its connector is known, if m is

@@ -63,6 +63,12 @@ func (v Voice) DiskLow() string {
 	return v.Say("The disk with my data is nearly full. Please make room: without it, I can't take messages any more. `claybot status` shows how much is left.")
 }
 
+// StoreFilled tells an operator that the disk was found full at a time; it is told once there is
+// room.
+func (v Voice) StoreFilled(at claybot.Time) string {
+	return v.Say("The disk with my data was full or read-only from %s on, so I couldn't store messages for a while. Most of them wait at their platforms and come again. Please keep more room: `claybot status` shows how much is left.", v.Moment(at))
+}
+
 // GapOperators tells an operator that messages of all chats of a connector may be missing.
 func (v Voice) GapOperators(m connectors.Missed) string {
 	name := connectors.Capital(m.Connector)

@@ -36,6 +36,7 @@ type Health struct {
 	busy   int                  // agents at work when that was last asked for
 	paused int                  // agents that wait for their next try
 	full   time.Time            // when a write last found no space; zero: one has worked since
+	filled time.Time            // when a write first found no space, the last time that this happened
 }
 
 // Met notes an error of storage.ClassMember that the agent with a key met; the key is
@@ -75,8 +76,19 @@ func (u *Health) Stored(err error) {
 	case err == nil:
 		u.full = time.Time{}
 	case diskFull(err):
+		if u.full.IsZero() {
+			u.filled = time.Now()
+		}
 		u.full = time.Now()
 	}
+}
+
+// Filled returns when the disk was last found full or read-only, after it was not; zero if that
+// never happened to this process.
+func (u *Health) Filled() time.Time {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.filled
 }
 
 // diskFull reports whether err says that there is no space or no right to write.

@@ -93,7 +93,9 @@ func deeds() []deed {
 		{"send_agent_message", func(a author) map[string]any {
 			return map[string]any{"to": a.agent(), "text": a.order(), "silent": a.rng.IntN(4) == 0}
 		}},
-		{"send_message", func(a author) map[string]any { return map[string]any{"to": oneOf(a.rng, leakChats...), "text": allKnown} }},
+		{"send_message", func(a author) map[string]any {
+			return map[string]any{"to": oneOf(a.rng, leakChats...), "text": allKnown}
+		}},
 		{"start_subagent", func(a author) map[string]any {
 			return map[string]any{"task": a.order(), "report": a.rng.IntN(2) == 0}
 		}},
