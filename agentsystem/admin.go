@@ -206,7 +206,11 @@ func (a *Admin) Revoke(ctx context.Context, connector, id string) error {
 		case d.Connector != connector || d.UserID != id && d.ChannelID != id:
 			continue
 		case d.ChannelID != id && a.people.Allowed(d, true):
-			continue // they write there as a member of a group with access
+			// They write there as a member of a group with access, unless they need their own as well.
+			if err := a.dropBarredBelow(ctx, e); err != nil {
+				return fmt.Errorf("drop messages of %s: %w", e.ID, err)
+			}
+			continue
 		default:
 			if _, err := a.dropWaiting(ctx, e.ID, inbox.ErrDropped, inbox.SkippedRevoked); err != nil {
 				return fmt.Errorf("drop messages of %s: %w", e.ID, err)

@@ -63,3 +63,34 @@ func TestOtherBots(t *testing.T) {
 		})
 	}
 }
+
+// Revoking a bot drops what it wrote, although its group has access; the members' messages run.
+func TestRevokeBot(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.access = people.Access{Mode: people.AccessAllowlist, Allow: []string{"chat:g"}}
+		r.start()
+		if err := r.system.People.Allow(r.Context(), "chat", "B1"); err != nil {
+			t.Fatal(err)
+		}
+		r.mind.hold("work", time.Hour)
+		m := msg("work", "work")
+		m.Context.Group, m.From, m.FirstHand = true, claybot.NewBot("B1", "CI"), false
+		r.post(claybot.User("chat", "g", "B1"), m)
+		m.ID, m.Text = "more", "more"
+		after(time.Second)
+		r.post(claybot.User("chat", "g", "B1"), m)
+		of := msg("of a member", "of a member")
+		of.Context.Group = true
+		r.post(claybot.User("chat", "g", "u"), of)
+		after(time.Second)
+		if err := r.system.Control.Revoke(r.Context(), "chat", "B1"); err != nil {
+			t.Fatal(err)
+		}
+		after(2 * time.Hour)
+		if got := r.receipt("more").Skipped; got != inbox.SkippedRevoked {
+			t.Errorf("what waited: skipped %q", got)
+		}
+		r.wants("re: of a member")
+	})
+}

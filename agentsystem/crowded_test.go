@@ -3,12 +3,15 @@ package agentsystem_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/llm/llmtest"
+	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/texts"
 )
 
 // When 300 messages wait behind a progress text, the text is left out with a reason, and
@@ -46,6 +49,44 @@ func TestProgressMakesRoom(t *testing.T) {
 			o, err := r.db.OutgoingByID(r.Context(), fmt.Sprintf("%s%s/1/1", delivery.ProgressPrefix, r.receipt("a").Run.ID))
 			if err != nil || behind == 299 && (o.State != claybot.SendFailed || o.Cause != delivery.CauseCrowded || delivery.Lost(o)) {
 				t.Errorf("%d behind: %s %q, %v", behind, o.State, o.Cause, err)
+			}
+			if v := overview.VerdictOf(texts.Voice{}, r.receipt("a"), false); v.Outcome != overview.OutcomeAnswered {
+				t.Errorf("%d behind: %+v", behind, v)
+			}
+		})
+	}
+}
+
+// A progress text of several messages makes room as a whole, or not at all.
+func TestProgressMakesRoomAsAWhole(t *testing.T) {
+	t.Parallel()
+	for behind, said := range map[int]bool{299: true, 300: false} { // the second part is one of them
+		bubble(t, func(r *rig) {
+			r.line = platforms[0].line
+			r.profile.Progress = true
+			on := use("look")
+			on.Text = strings.Repeat("x", partLimit) + "y"
+			r.mind.plan("a", on, llmtest.Say("end"))
+			blocked := true
+			r.chat.judge = func(claybot.Outgoing) verdict {
+				if blocked {
+					return slow(time.Minute, false)
+				}
+				return verdict{}
+			}
+			r.start()
+			r.say("a")
+			after(time.Second)
+			for i := range behind - 2 {
+				r.post(ann, command(fmt.Sprint("c", i), "start"))
+			}
+			r.chat.mu.Lock()
+			blocked = false
+			r.chat.mu.Unlock()
+			after(10 * time.Minute)
+			got := r.chat.seen()
+			if first, second := slices.Contains(got, on.Text[:partLimit]), slices.Contains(got, "y"); first != said || second != said {
+				t.Errorf("%d behind: the first part said: %v, the second: %v", behind, first, second)
 			}
 		})
 	}

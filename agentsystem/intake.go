@@ -156,6 +156,9 @@ func (i *intake) bounded(agent claybot.Agent, p *storage.Posting) (leave func())
 	if !ok {
 		p.Skip = reason
 	}
+	if !ok && m.From.Bot {
+		p.Replies = nil // it might answer those
+	}
 	return leave
 }
 

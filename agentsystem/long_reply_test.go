@@ -12,9 +12,11 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/llm/llmtest"
+	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/texts"
 )
 
-const inFile = " …\n\n*My reply is too long for a chat. The whole of it is in the file.*"
+const inFile = " …\n\n*My reply is too long for a chat. The full reply is in the attached file.*"
 
 // A reply of more than ten messages is its beginning and a file with all of it.
 func TestLongReplyIsAFile(t *testing.T) {
@@ -102,4 +104,32 @@ func TestLongReplyCrash(t *testing.T) {
 			return
 		}
 	}
+}
+
+// A reply that the chat refuses as a file goes out in parts, and counts as delivered.
+func TestLongReplyRefusedAsFile(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("b", 10*partLimit+1)
+	clouded(t, func(r *rig, _ *cloud) {
+		r.mind.plan("go", llmtest.Say(text))
+		r.chat.judge = func(o claybot.Outgoing) verdict {
+			if o.File != nil {
+				return refused(false)
+			}
+			return verdict{}
+		}
+		r.start()
+		r.post(ann, msg("go", "go"))
+		after(time.Minute)
+		got := r.chat.seen()
+		if len(got) != 12 || !strings.HasSuffix(got[0], inFile) || strings.Join(got[1:], "") != text {
+			t.Errorf("people see %d messages: %.300q", len(got), got)
+		}
+		if v := overview.VerdictOf(texts.Voice{}, r.receipt("go"), false); v.Outcome != overview.OutcomeAnswered {
+			t.Errorf("%+v", v)
+		}
+		r.post(ann, command("again", "resend"))
+		after(time.Minute)
+		r.wants(append(got, resendNone)...)
+	})
 }

@@ -197,11 +197,15 @@ func (x *delivery) inARow(ctx context.Context) (n int, last claybot.Outgoing, er
 }
 
 // giveUp fails a message for good, notifies the reader once, and sends the message on
-// another route of the reader.
+// another route of the reader. A reply that was refused as a file goes out in parts instead.
 func (x *delivery) giveUp(ctx context.Context, cause string) {
 	about(x.cfg.Log, x.o).Warn("delivery failed", "attempts", x.o.Attempts, "err", cause)
 	r := storage.Resolution{State: claybot.SendFailed, Cause: cause}
 	if x.o.Mark != nil { // no person misses it
+		x.resolve(ctx, r)
+		return
+	}
+	if r.Notices = x.inParts(ctx); len(r.Notices) > 0 {
 		x.resolve(ctx, r)
 		return
 	}

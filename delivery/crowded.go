@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -19,6 +20,10 @@ const maxWaiting = 300
 func (x *delivery) crowded(ctx context.Context) bool {
 	if !strings.HasPrefix(x.o.ID, ProgressPrefix) || x.o.State == claybot.SendAmbiguous {
 		return false
+	}
+	if x.o.Part > 1 { // a text is left out as a whole, or not at all
+		first, err := x.cfg.Reader.OutgoingByID(ctx, strings.TrimSuffix(x.o.ID, fmt.Sprint("/", x.o.Part))+"/1")
+		return err == nil && first.State == claybot.SendFailed && first.Cause == CauseCrowded
 	}
 	waiting, err := x.cfg.Reader.Unsent(ctx, x.o.Route.Dest(), x.o.N, maxWaiting)
 	return err == nil && len(waiting) == maxWaiting

@@ -3,9 +3,11 @@ package delivery
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 )
@@ -47,4 +49,32 @@ func (x *delivery) sendFile(ctx context.Context) (string, error) {
 		}
 		return r, err
 	})
+}
+
+// inParts returns a long reply, which the chat refuses as a file, as the messages of its text;
+// none for other messages, and for one that may have arrived. The first is the again message
+// of the file. They must commit with the failure.
+func (x *delivery) inParts(ctx context.Context) []claybot.Outgoing {
+	o := x.o
+	if o.File == nil || o.Kind == claybot.OutgoingFile || o.Copies > 0 {
+		return nil
+	}
+	_, r, err := x.cfg.Files.OpenFile(ctx, o.Agent, o.File.ID)
+	if err != nil {
+		about(x.cfg.Log, o).Warn("failed to read a long reply", "err", err)
+		return nil
+	}
+	text, err := io.ReadAll(r)
+	if err = errors.Join(err, r.Close()); err != nil {
+		about(x.cfg.Log, o).Warn("failed to read a long reply", "err", err)
+		return nil
+	}
+	out := x.Compose(claybot.Outgoing{Kind: o.Kind, Run: o.Run, Agent: o.Agent, Message: o.Message, Route: o.Route}, string(text))
+	for i := range out {
+		out[i].ID = AgainPrefix + o.ID
+		if i > 0 {
+			out[i].ID += fmt.Sprint("/", i+1)
+		}
+	}
+	return out
 }

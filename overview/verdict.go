@@ -128,7 +128,7 @@ func tallyOf(replies []claybot.Outgoing) (t tally) {
 	}
 	for _, o := range replies {
 		switch {
-		case strings.HasPrefix(o.ID, delivery.NoticePrefix), o.State == claybot.SendFailed && again[o.ID]:
+		case strings.HasPrefix(o.ID, delivery.NoticePrefix), o.State == claybot.SendFailed && (again[o.ID] || o.Cause == delivery.CauseCrowded):
 		case o.State == claybot.SendFailed && elsewhere[o.ID]:
 			t.rerouted++
 		case o.State == claybot.SendSent:

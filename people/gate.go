@@ -199,9 +199,11 @@ func (g *Gate) Granted(connector, id string) bool {
 // direct chat in pairing mode, otherwise not at all. Outsiders and other bots get no code.
 func (g *Gate) Challenge(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage, newID func() string) ([]claybot.Outgoing, error) {
 	who := subject{d.Connector, d.UserID}
-	g.mu.Lock()
-	g.refused++
-	g.mu.Unlock()
+	if !m.From.Bot { // other bots of a channel would hide the people
+		g.mu.Lock()
+		g.refused++
+		g.mu.Unlock()
+	}
 	if m.Context.Group || m.From.Outsider || m.From.Bot || g.access().Mode == AccessAllowlist || g.toldLately(who) {
 		return nil, nil
 	}

@@ -31,7 +31,7 @@ const (
 	SkipEmpty         = "it had no text"
 	SkipTooLong       = "it was too long; the sender was told"
 	SkipFull          = "too many messages waited already; the sender was told"
-	SkipBot           = "its sender is a bot, of whose messages at most ten an hour start a run"
+	SkipBot           = "its sender is a bot, and only ten messages an hour from a bot start a run"
 	SkipFlood         = "its sender wrote more messages within a minute than limits.runs_per_minute allows, and was told so once in that hour"
 	SkipOperator      = "dropped by an operator"
 	SkipStopped       = "canceled before its turn came"

@@ -93,7 +93,7 @@ const (
 
 	// What replaces a progress notice that nothing follows.
 	NothingToAdd   = "Done. I have nothing to add."
-	WholeInFile    = "*My reply is too long for a chat. The whole of it is in the file.*"
+	WholeInFile    = "*My reply is too long for a chat. The full reply is in the attached file.*"
 	NeedsInput     = "I need your input to continue."
 	Parked         = "Your message is stored, but it has to wait: I can't access the files of our conversation right now. I'll answer as soon as I can. Operators can see why with `claybot status`."
 	ReactionFailed = "Your reaction had no effect: I couldn't save it. Please remove it and add it again in a minute."

@@ -52,6 +52,9 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (receipt strin
 	formatted, plain := format(o.Text), o.Text
 	if o.Resent && m.MessageID == 0 {
 		mark := texts.Of(ctx).Resent()
+		if connectors.UTF16Len(mark)+connectors.UTF16Len(visible(formatted)) > maxTextUTF16 { // cut by an earlier version
+			mark = texts.Voice{}.Resent()
+		}
 		formatted, plain = element("i", mark)+formatted, mark+plain
 	}
 	return c.deliverText(ctx, m, formatted, plain)

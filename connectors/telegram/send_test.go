@@ -153,6 +153,22 @@ func TestResent(t *testing.T) {
 	}
 }
 
+// A part that an earlier version cut, with room for a shorter mark, keeps its mark.
+func TestResentPartOfAnEarlierVersion(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		b.server.Say(7, 7, "hi")
+		o := outgoing("7", strings.Repeat("x", maxTextUTF16-len("(sent again: the first copy may have arrived)\n\n")))
+		o.Resent = true
+		ctx := texts.With(t.Context(), func() texts.Voice { return texts.Voice{Language: texts.German} })
+		if _, err := b.conn.Send(ctx, o); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.server.Sent(7); len(got) != 1 || got[0].Text != (texts.Voice{}).Resent()+o.Text {
+			t.Errorf("%d messages: %.100q", len(got), got[0].Text)
+		}
+	})
+}
+
 // The mark stands in front of the longest text too, formatted or not, and is
 // seen once, however often the text is refused.
 func TestResentMarkIsPartOfALongText(t *testing.T) {
