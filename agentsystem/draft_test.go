@@ -246,23 +246,26 @@ func TestDraftOfARunThatEndsBadly(t *testing.T) {
 		{"stop", func(r *rig) { r.post(ann, stop("s")) }, "\n\n*(stopped)*"},
 		{"deadline", func(r *rig) { after(10 * time.Second) }, "I stopped because this took longer than allowed."},
 	}
+	passing := (&drawer{texts: true}).line()
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(r *rig) {
-				r.grow(streams, half1+half2)
-				r.mind.pace = time.Hour
-				r.profile.Deadline = 10 * time.Second
-				r.start()
-				r.say("begin")
-				after(2 * time.Second)
-				tt.end(r)
-				synctest.Wait()
-				got := r.chat.seen()[0]
-				if !strings.HasPrefix(got, strings.TrimSpace(half1)+"\n\n") || !strings.Contains(got, tt.want) {
-					t.Errorf("people see %q", r.chat.seen())
-				}
+		for kind, line := range map[string]func(*line) connectors.Connector{"a message": streams, "a draft of the platform": passing} {
+			t.Run(tt.name+", "+kind, func(t *testing.T) {
+				bubble(t, func(r *rig) {
+					r.grow(line, half1+half2)
+					r.mind.pace = time.Hour
+					r.profile.Deadline = 10 * time.Second
+					r.start()
+					r.say("begin")
+					after(2 * time.Second)
+					tt.end(r)
+					synctest.Wait()
+					got := strings.Join(r.chat.seen(), "\n")
+					if !strings.Contains(got, strings.TrimSpace(half1)+"\n\n") || !strings.Contains(got, tt.want) {
+						t.Errorf("people see %q", r.chat.seen())
+					}
+				})
 			})
-		})
+		}
 	}
 }
 

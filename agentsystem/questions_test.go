@@ -11,6 +11,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/llm/llmtest"
 	"github.com/claybot/claybot/questions"
@@ -478,20 +479,24 @@ func TestTwoAnswersAtOnce(t *testing.T) {
 // below.
 func TestQuestionBehindADraft(t *testing.T) {
 	t.Parallel()
-	bubble(t, func(r *rig) {
-		r.line = platforms[1].line
-		r.mind.pace = 5 * time.Second
-		q := askColour(nil)
-		q.Text = "Before I paint the fence, there is one thing that I have to know."
-		r.mind.plan("begin", q, llmtest.Say("The fence is green now, and it will be dry in an hour or two."))
-		r.start()
-		r.say("begin")
-		after(time.Minute)
-		r.wants(q.Text, colour)
-		r.say("green")
-		after(time.Minute)
-		r.wants(q.Text, colourSaid("green"), "The fence is green now, and it will be dry in an hour or two.")
-	})
+	for name, line := range map[string]func(*line) connectors.Connector{"a message": platforms[1].line, "a draft of the platform": (&drawer{texts: true}).line()} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				r.line = line
+				r.mind.pace = 5 * time.Second
+				q := askColour(nil)
+				q.Text = "Before I paint the fence, there is one thing that I have to know."
+				r.mind.plan("begin", q, llmtest.Say("The fence is green now, and it will be dry in an hour or two."))
+				r.start()
+				r.say("begin")
+				after(time.Minute)
+				r.wants(q.Text, colour)
+				r.say("green")
+				after(time.Minute)
+				r.wants(q.Text, colourSaid("green"), "The fence is green now, and it will be dry in an hour or two.")
+			})
+		})
+	}
 }
 
 // A racing inbox lets something happen just before a typed answer is stored.

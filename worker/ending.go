@@ -95,10 +95,7 @@ func (e *ending) failed(err *runs.Error) storage.Outcome {
 			text = e.job.voice().TaskFailed(e.job.agent.Descriptor.Name, text)
 		}
 	}
-	begun := e.view.shown()
-	if begun == "" && e.view.show.preview != nil {
-		begun = e.answer.unrecorded()
-	}
+	begun := e.begun()
 	if err == errInterrupted && !e.giveUp(e.job.box.Context()) && begun == "" {
 		text = "" // all messages are posted again
 	}
@@ -174,19 +171,32 @@ func (e *ending) keepPartial(ctx context.Context, by string) (string, error) {
 }
 
 // stoppedReply returns the final form of a stopped answer: its text replaces a visible
-// draft.
+// draft, and a passing one becomes a message, except behind a reset.
 func (e *ending) stoppedReply(partial string) []claybot.Outgoing {
-	begun := e.view.shown()
+	begun := e.begun()
 	d := e.view.visible()
+	message := d != nil && d.Receipt != ""
+	passing := d == nil && (begun != "" || e.view.show.preview != nil)
 	switch {
-	case d != nil && d.Receipt != "" && partial != "":
+	case (message || passing) && partial != "":
 		return e.reply(claybot.OutgoingAnswer, partial)
-	case d != nil && d.Receipt != "":
+	case message, passing && begun != "" && e.job.run.Cancel != "reset":
 		return e.reply(claybot.OutgoingNotice, strings.TrimSpace(begun+"\n\n"+e.job.voice().In(texts.MarkStopped)))
-	case e.view.show.preview != nil && partial != "":
-		return e.reply(claybot.OutgoingAnswer, partial)
 	}
 	return nil
+}
+
+// begun returns the unfinished text that the reader sees: in full if it disappears with the
+// run, and as it was sent if it is a message.
+func (e *ending) begun() string {
+	begun := e.view.shown()
+	if e.view.visible() != nil || begun == "" && e.view.show.preview == nil {
+		return begun
+	}
+	if text := e.answer.unrecorded(); text != "" && !runs.MayBeNoReply(text) {
+		return text
+	}
+	return begun
 }
 
 func (e *ending) reply(kind claybot.OutgoingKind, text string) []claybot.Outgoing {

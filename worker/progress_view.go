@@ -164,7 +164,7 @@ func (v *progressView) visible() *claybot.Draft { return v.draft.current }
 // shown returns the text that the reader sees. Call it only after close.
 func (v *progressView) shown() string {
 	v.close()
-	if v.draft.current == nil {
+	if !v.began() {
 		return ""
 	}
 	return v.draft.sent

@@ -39,10 +39,10 @@ func (p *pass) askAbout(ctx context.Context, qs []claybot.Question) ([]claybot.O
 // settleDraft turns a visible draft into a message of its own, with the whole text
 // before the questions.
 func (p *pass) settleDraft() []claybot.Outgoing {
-	if p.view.visible() == nil {
+	text := p.view.shown()
+	if text == "" && p.view.visible() == nil {
 		return nil
 	}
-	text := p.view.shown()
 	for _, r := range slices.Backward(p.talk.history.Records()) {
 		if r.Type == claybot.RecordAssistant && r.Run == p.job.run.ID {
 			text = cmp.Or(r.Text, text)
