@@ -20,10 +20,11 @@ type conversations struct {
 	runs     storage.RunReader
 	people   *people.Directory
 	receipts storage.Receipts
+	marks    storage.Checkpoints // nil: the parts of albums do not belong together
 }
 
 // hears reports whether a message of a group is for an agent, as the profile of the channel
-// says.
+// says, or because it is of an album that is.
 func (c conversations) hears(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage) (bool, error) {
 	switch c.profile(d).Respond {
 	case profiles.RespondOff:
@@ -32,10 +33,39 @@ func (c conversations) hears(ctx context.Context, d claybot.Descriptor, m claybo
 		return true, nil
 	case profiles.RespondThread:
 		if m.Context.Unaddressed && m.Context.ThreadID != "" {
-			return c.takesPart(ctx, d, m.Context.ThreadID)
+			if takes, err := c.takesPart(ctx, d, m.Context.ThreadID); takes || err != nil {
+				return takes, err
+			}
 		}
 	}
-	return !m.Context.Unaddressed, nil
+	if !m.Context.Unaddressed {
+		return true, nil
+	}
+	return c.ofAlbum(ctx, d, m)
+}
+
+// ofAlbum reports whether an earlier part of the album of a message was addressed to the bot. A
+// platform delivers the parts as messages of their own, and only the first has the caption with
+// the mention.
+func (c conversations) ofAlbum(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage) (bool, error) {
+	if m.Context.GroupID == "" || c.marks == nil {
+		return false, nil
+	}
+	at, err := c.marks.Checkpoint(ctx, albumMark(d, m))
+	return at != "", err
+}
+
+// noteAlbum stores that the album of a message is for the bot, if it is addressed to it. It is
+// stored before the message, so that no part is lost by a crash, and is removed after a day.
+func (c conversations) noteAlbum(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage) error {
+	if m.Context.GroupID == "" || !m.Context.Group || m.Context.Unaddressed || c.marks == nil {
+		return nil
+	}
+	return c.marks.SetCheckpoint(ctx, albumMark(d, m), fmt.Sprintf("%013d ", claybot.Now()))
+}
+
+func albumMark(d claybot.Descriptor, m claybot.AgentMessage) string {
+	return storage.CheckpointRepeats + "album/" + d.Connector + "/" + d.ChannelID + "/" + m.Context.GroupID
 }
 
 // takesPart reports whether an agent has a conversation in a thread: where threads have

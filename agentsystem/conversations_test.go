@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
 )
 
 // in is a message of Ann in a thread; "" for none.
@@ -204,6 +206,55 @@ func TestRespond(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Of an album in a group only the part with the caption is addressed to the bot, and all are for
+// it: also where several people share albums at once, after a restart, and not for ever. A group
+// without access leaves nothing in the store.
+func TestAlbumsInAGroup(t *testing.T) {
+	bubble(t, func(r *rig) {
+		eve := claybot.User("chat", "room", "eve")
+		part := func(to claybot.Descriptor, album, id string, addressed bool) {
+			t.Helper()
+			m := in("", id, id)
+			m.Context.GroupID, m.Context.Unaddressed, m.From.UserID = album, !addressed, to.UserID
+			r.post(to, m)
+			synctest.Wait()
+		}
+		marks := func() int {
+			t.Helper()
+			all, err := r.db.ListCheckpoints(r.Context(), storage.CheckpointRepeats)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(all)
+		}
+		r.access = people.Access{Allow: []string{"chat:room"}}
+		r.start()
+		part(claybot.User("chat", "elsewhere", "bob"), "a", "refused", true)
+		if n := marks(); n != 0 {
+			t.Errorf("a group without access has %d marks", n)
+		}
+		part(room, "a", "a1", true)
+		part(eve, "b", "b1", true)
+		part(room, "a", "a2", false)
+		part(eve, "b", "b2", false)
+		part(room, "c", "c1", false)
+		r.restart()
+		part(eve, "b", "b3", false)
+		part(room, "a", "a3", false)
+		part(room, "c", "c2", false)
+		after(time.Minute)
+		for to, want := range map[claybot.Descriptor][]string{room: {"a1", "a2", "a3"}, eve: {"b1", "b2", "b3"}} {
+			if got := r.userTexts(to); !slices.Equal(got, want) {
+				t.Errorf("the agent of %s got %q, want %q", to.UserID, got, want)
+			}
+		}
+		after(25 * time.Hour)
+		if err := r.db.Prune(r.Context(), time.Now(), storage.DefaultRetention()); err != nil || marks() != 0 {
+			t.Errorf("%d marks of albums are left: %v", marks(), err)
+		}
+	})
 }
 
 // What is said to others in a thread approves nothing.

@@ -102,6 +102,9 @@ func (r *receiver) take(ctx context.Context, to claybot.Descriptor, m claybot.Ag
 			return ReceivedUnheard, nil
 		}
 		if err == nil {
+			err = r.places.noteAlbum(ctx, to, m)
+		}
+		if err == nil {
 			m.From.UserID = cmp.Or(m.From.UserID, r.places.sender(to, m))
 			to, err = r.places.place(ctx, to, m)
 		}

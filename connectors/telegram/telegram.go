@@ -104,7 +104,6 @@ type Connector struct {
 	hooked hooked
 	rates  rates
 
-	albums   albums
 	noDrafts atomic.Bool // the server does not know them
 
 	self    identity

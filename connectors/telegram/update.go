@@ -159,9 +159,6 @@ func (c *Connector) wrote(ctx context.Context, h connectors.Handler, u *update) 
 		c.figures.ignored.Add(1)
 		return nil
 	}
-	if err := c.gather(ctx, &msg, to.ChannelID); err != nil {
-		return err
-	}
 	if err := h.Post(ctx, to, msg); err != nil {
 		return err
 	}

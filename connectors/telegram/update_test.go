@@ -272,6 +272,29 @@ func TestAlbumsQuotesEdits(t *testing.T) {
 	})
 }
 
+// Of an album in a group, only one part has the caption that names the bot: the others name
+// their album, with which the system takes them.
+func TestAlbumInAGroup(t *testing.T) {
+	inBubbleWith(t, telegramtest.Config{SeesAll: true}, Config{}, func(t *testing.T, b *bubble) {
+		for _, caption := range []string{"@claybot what is that?", ""} {
+			in := telegramtest.Incoming{ChatID: -100, UserID: 7, MediaGroup: "mine", Caption: caption, Fields: map[string]any{
+				"photo": []any{map[string]any{"file_id": "f", "width": 1, "height": 1}},
+			}}
+			if caption != "" {
+				in.Fields["caption_entities"] = []any{map[string]any{"type": "mention", "offset": 0, "length": len("@claybot")}}
+			}
+			b.server.Write(in)
+		}
+		b.run()
+		synctest.Wait()
+		for i, m := range b.sink.got {
+			if c := m.Context; len(b.sink.got) != 2 || c.GroupID != "mine" || !c.Group || c.Unaddressed != (i == 1) {
+				t.Errorf("part %d of %d: %+v", i, len(b.sink.got), c)
+			}
+		}
+	})
+}
+
 func TestUTF16Slice(t *testing.T) {
 	const s = "a😀é😀z"
 	units := utf16.Encode([]rune(s))
