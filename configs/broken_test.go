@@ -31,7 +31,7 @@ var broken = []fault{
 	{"alias", "log: &l json\nlog_level: *l\n", []string{"2 log_level: aliases are not supported ?"}},
 	{"merge key", "agents:\n  default: &d {maxBatch: 3}\n  b:\n    match: web\n    <<: *d\n", []string{"5 agents.b.<<: aliases are not supported ?"}},
 	{"list for a value", "log: [json]\n", []string{"1 log: want a single value, found a list ?"}},
-	{"value for a group", "telegram: " + canary + "\n", []string{"1 telegram: want a group of keys (token, api_url, receive, delivery, on_ambiguous, rate), found a single value ?"}},
+	{"value for a group", "telegram: " + canary + "\n", []string{"1 telegram: want a group of keys (token, api_url, local_files, receive, delivery, on_ambiguous, rate), found a single value ?"}},
 	{"http without port", "http: localhost\n", []string{`1 http: "localhost" is not an address such as 127.0.0.1:8420, and not off ?`}},
 	{"http with a bad port", "http: :99999\n", []string{`1 http: ":99999" is not an address ?`}},
 	{"http as url", "http: http://127.0.0.1:8420\n", []string{`1 http: "http://127.0.0.1:8420" is not an address ?`}},

@@ -10,6 +10,7 @@ import (
 type Telegram struct {
 	Token       Secret `key:"token" env:"TELEGRAM_BOT_TOKEN"`
 	APIURL      string `key:"api_url" kind:"url without slash" env:"TELEGRAM_API_URL"`
+	LocalFiles  string `key:"local_files" kind:"path"` // of a server that runs with --local
 	Receive     string `key:"receive" words:"poll,webhook"`
 	Delivery    string `key:"delivery" class:"harmless" words:"stream,draft,placeholder,direct"`
 	OnAmbiguous string `key:"on_ambiguous" class:"harmless" words:"resend,notice"`
@@ -53,7 +54,8 @@ func (t Telegram) Accounts() []string {
 // Moved implements ConnectorSettings.
 func (t Telegram) Moved(next ConnectorSettings) bool {
 	n, same := next.(*Telegram)
-	return !same || t.Token.Value() != n.Token.Value() || t.APIURL != n.APIURL || t.Receive != n.Receive
+	return !same || t.Token.Value() != n.Token.Value() || t.APIURL != n.APIURL || t.Receive != n.Receive ||
+		t.LocalFiles != n.LocalFiles
 }
 
 // Hooked reports whether Telegram sends updates to claybot's HTTP server.

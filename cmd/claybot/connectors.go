@@ -77,7 +77,7 @@ func newTelegram(d *daemon, i configs.Instance) connectors.Connector {
 	s := i.Settings.(*configs.Telegram) //nolint:forcetypeassert // the type says so
 	cfg := telegram.Config{
 		Name: i.Name, Token: s.Token.Value(), BaseURL: s.APIURL, Log: d.log, Gate: d.gateOf(i), TokenName: i.Names()[0],
-		Delivery: s.Delivery, OnAmbiguous: s.OnAmbiguous, Marks: d.stores.db,
+		LocalFiles: s.LocalFiles, Delivery: s.Delivery, OnAmbiguous: s.OnAmbiguous, Marks: d.stores.db,
 		Rate: telegram.Rate(s.Rate), Nodes: d.stores.memberCount(),
 		Operators: func() (ids []string) {
 			for _, o := range d.operators() {

@@ -84,6 +84,8 @@ func (c *Connector) Fetch(ctx context.Context, f claybot.FileReference) (io.Read
 		return nil, &connectors.RefusedError{Text: texts.TelegramFileGone, Err: err}
 	case err != nil:
 		return nil, err
+	case strings.HasPrefix(found.Path, "/"):
+		return c.openLocal(found.Path)
 	case found.Size > maxDownloadBytes:
 		return nil, &connectors.RefusedError{Text: texts.TelegramFileTooLarge}
 	case found.Path == "" || strings.Contains(found.Path, ".."):

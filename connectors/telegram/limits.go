@@ -20,9 +20,11 @@ const (
 	maxReplyBytes = 1 << 20
 
 	maxFileIDBytes   = 512
-	maxDownloadBytes = 20 << 20   // of one file that people sent
-	maxUploadBytes   = 50 << 20   // of one file to people
-	maxPhotoBytes    = 10_000_000 // of one that is shown as a picture
+	maxDownloadBytes = 20 << 20 // of one file that people sent
+	maxUploadBytes   = 50 << 20 // of one file to people
+	// maxLocalUploadBytes is the same with a server in its mode --local.
+	maxLocalUploadBytes = 2000 << 20
+	maxPhotoBytes       = 10_000_000 // of one that is shown as a picture
 
 	// The messages and edits that Telegram advises (core.telegram.org/bots/faq, "My bot is
 	// hitting limits", read 2026-11-28).

@@ -60,11 +60,14 @@ const (
 
 // Config configures a Connector. Only Token is required.
 type Config struct {
-	Name    string            // default "telegram"
-	Token   string            // from @BotFather: <bot id>:<secret>
-	BaseURL string            // default https://api.telegram.org; calls go to <BaseURL>/bot<Token>/<method>
-	HTTP    http.RoundTripper // default: a transport for polls and one for the rest
-	Log     *slog.Logger      // default: discards
+	Name    string // default "telegram"
+	Token   string // from @BotFather: <bot id>:<secret>
+	BaseURL string // default https://api.telegram.org; calls go to <BaseURL>/bot<Token>/<method>
+	// LocalFiles is the directory of a Bot API server at BaseURL that runs with --local; empty for
+	// any other server.
+	LocalFiles string
+	HTTP       http.RoundTripper // default: a transport for polls and one for the rest
+	Log        *slog.Logger      // default: discards
 	// Gate says while nothing may be sent to BaseURL.
 	Gate connectors.Gate
 	// TokenName is how the operator sets the token; default TELEGRAM_BOT_TOKEN.

@@ -36,8 +36,8 @@ func (c *Connector) SendFile(ctx context.Context, o claybot.Outgoing, open func(
 		return "", err
 	}
 	m := fileMessage{file: *o.File, open: open}
-	if m.file.Size > maxUploadBytes {
-		return "", &connectors.PermanentError{Err: fmt.Errorf("telegram: the file has %d bytes; bots send up to 50 MB", m.file.Size)}
+	if most := c.maxUpload(); m.file.Size > most {
+		return "", &connectors.PermanentError{Err: fmt.Errorf("telegram: the file has %d bytes; bots send up to %d MB", m.file.Size, most>>20)}
 	}
 	if m.textMessage, err = addressed(o); err != nil {
 		return "", err

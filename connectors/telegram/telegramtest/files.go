@@ -11,7 +11,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -20,10 +22,13 @@ import (
 const (
 	maxDownload = 20 << 20
 	maxUpload   = 50 << 20
-	maxPhoto    = 10_000_000
-	maxCaption  = 1024
-	maxThumb    = 1 << 20 // what an upload may have beside the file
-	linkAge     = time.Hour
+	// With --local (https://core.telegram.org/bots/api#using-a-local-bot-api-server, as of
+	// 2026-11-28).
+	maxLocalUpload = 2000 << 20
+	maxPhoto       = 10_000_000
+	maxCaption     = 1024
+	maxThumb       = 1 << 20 // what an upload may have beside the file
+	linkAge        = time.Hour
 )
 
 // A File is a file that was sent.
@@ -87,11 +92,33 @@ func (s *Server) getFile(c *call) ([]byte, *apiError) {
 	switch {
 	case f == nil:
 		return nil, badRequest("invalid file_id")
+	case s.cfg.Local != "":
+		return s.localFile(f)
 	case f.size > maxDownload:
 		return nil, badRequest("file is too big")
 	}
 	f.until = time.Now().Add(linkAge)
 	return mustJSON(map[string]any{"file_id": f.id, "file_unique_id": f.unique, "file_size": f.size, "file_path": f.path}), nil
+}
+
+// localFile writes a file into the directory of the server. The lock is held.
+func (s *Server) localFile(f *held) ([]byte, *apiError) {
+	at := filepath.Join(s.cfg.Local, filepath.FromSlash(f.path))
+	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+		return nil, &apiError{Code: 500, Description: err.Error()}
+	}
+	if err := os.WriteFile(at, f.data, 0o600); err != nil {
+		return nil, &apiError{Code: 500, Description: err.Error()}
+	}
+	return mustJSON(map[string]any{"file_id": f.id, "file_unique_id": f.unique, "file_size": f.size, "file_path": at}), nil
+}
+
+// maxUpload is the largest file that the server takes.
+func (s *Server) maxUpload() int {
+	if s.cfg.Local != "" {
+		return maxLocalUpload
+	}
+	return maxUpload
 }
 
 // serveFile answers GET /file/bot<token>/<path>. In faults and in the journal it
@@ -129,7 +156,7 @@ type upload struct {
 }
 
 // form reads a request of the type multipart/form-data.
-func form(r *http.Request) (params []byte, file *upload, err error) {
+func form(r *http.Request, most int64) (params []byte, file *upload, err error) {
 	parts, err := r.MultipartReader()
 	if err != nil {
 		return nil, nil, err
@@ -143,7 +170,7 @@ func form(r *http.Request) (params []byte, file *upload, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		data, err := io.ReadAll(io.LimitReader(part, maxUpload+maxThumb))
+		data, err := io.ReadAll(io.LimitReader(part, most+maxThumb))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -166,7 +193,7 @@ func (s *Server) sendFile(c *call) ([]byte, *apiError) {
 	}
 	caption, entities, bad := p.caption(p.Caption)
 	if bad == nil {
-		bad = c.checkFile()
+		bad = c.checkFile(s.maxUpload())
 	}
 	s.mu.Lock()
 	ch, e := s.open(int64(p.ChatID))
@@ -211,14 +238,14 @@ func (p *sendParams) caption(text string) (string, []Entity, *apiError) {
 }
 
 // checkFile refuses files that Telegram refuses.
-func (c *call) checkFile() *apiError {
+func (c *call) checkFile(most int) *apiError {
 	field := strings.TrimPrefix(c.method, "send")
 	switch {
 	case c.file == nil || c.file.field != field:
 		return badRequest("there is no %s in the request", field)
 	case len(c.file.data) == 0:
 		return badRequest("file must be non-empty")
-	case len(c.file.data) > maxUpload:
+	case len(c.file.data) > most:
 		return &apiError{Code: 413, Description: "Request Entity Too Large"}
 	}
 	switch field {

@@ -63,6 +63,9 @@ type Config struct {
 	ChatRate  float64
 	ChatBurst int
 	NoLimits  bool
+	// Local is the directory of a server that runs with --local: it writes the files of people
+	// there and names them by absolute paths.
+	Local string
 	// NoDrafts is a server older than Bot API 9.3, which does not know sendMessageDraft.
 	NoDrafts bool
 	// SeesAll switches privacy mode off.
@@ -269,7 +272,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	token, method, _ := strings.Cut(rest, "/")
-	body, file, err := read(r)
+	body, file, err := read(r, int64(s.maxUpload()))
 	c := call{method: strings.ToLower(method), ctx: r.Context(), params: body, file: file}
 	f := s.begin(&c)
 	if f != nil && f.before(s, w, r, &c) {
@@ -301,9 +304,9 @@ func write(w http.ResponseWriter, status int, contentType string, body []byte) {
 }
 
 // read takes a request in. A client that goes away meanwhile is no request.
-func read(r *http.Request) ([]byte, *upload, error) {
+func read(r *http.Request, most int64) ([]byte, *upload, error) {
 	if strings.HasPrefix(r.Header.Get("Content-Type"), "multipart/form-data") {
-		body, file, err := form(r)
+		body, file, err := form(r, most)
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			panic(http.ErrAbortHandler)
 		}
