@@ -74,6 +74,7 @@ var (
 	_ connectors.GapHandler = (*AgentSystem)(nil)
 
 	_ connectors.RouteHandler    = (*AgentSystem)(nil)
+	_ connectors.GroupHandler    = (*AgentSystem)(nil)
 	_ connectors.ReactionHandler = (*AgentSystem)(nil)
 	_ connectors.Listener        = (*AgentSystem)(nil)
 )
@@ -143,6 +144,9 @@ func (s *AgentSystem) Answer(ctx context.Context, t connectors.Press) (connector
 func (s *AgentSystem) Hears(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (bool, error) {
 	return s.receiver.hears(ctx, to, m)
 }
+
+// Shares implements connectors.GroupHandler.
+func (s *AgentSystem) Shares(d claybot.Descriptor) bool { return s.receiver.places.shares(d) }
 
 // Overheard implements connectors.Listener.
 func (s *AgentSystem) Overheard(ctx context.Context, all []connectors.Overheard) error {

@@ -94,11 +94,14 @@ const recentConversations = 100
 // group returns the agent of a group or channel to which a message belongs: that of its
 // sender, or the one that all members share, as the profile of the channel says.
 func (c conversations) group(d claybot.Descriptor, m claybot.AgentMessage) claybot.Descriptor {
-	if m.Context.Group && m.Type != claybot.MessageSystem && c.profile(d).Shared {
+	if m.Context.Group && m.Type != claybot.MessageSystem && c.shares(d) {
 		d.UserID = claybot.Everyone
 	}
 	return d
 }
+
+// shares reports whether the members of the group of d share one agent.
+func (c conversations) shares(d claybot.Descriptor) bool { return c.profile(d).Shared }
 
 // sender returns the id of the person of d where m goes to a shared agent, which does not tell
 // who wrote m; otherwise it is empty.

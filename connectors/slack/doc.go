@@ -18,7 +18,7 @@
 // A draining socket is read, and its envelopes are acknowledged on it, until it
 // closes. One goroutine, the link, owns all of these changes; each socket has
 // one reader and one writer. Envelopes are processed in lanes, one for each
-// user and channel, so a slow lane does not delay others. At most maxPending
+// user and channel, or for a channel whose members share an agent, so a slow lane does not delay others. At most maxPending
 // envelopes are in the lanes; beyond that the readers block.
 //
 // # Questions

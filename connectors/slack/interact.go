@@ -3,6 +3,7 @@ package slack
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	slackapi "github.com/slack-go/slack"
 
@@ -29,10 +30,10 @@ func (r *receiver) interact(ctx context.Context, s replier, f frame) {
 			return nil
 		}
 	case rated:
-		lane = t.press.ChannelID + "\x00" + t.press.UserID
+		lane = r.lane(claybot.User(r.name, t.press.ChannelID, t.press.UserID), !strings.Contains(t.press.ChannelID, "/D"))
 		job = func() error { return r.rate(ctx, s, f, t) }
 	case commanded:
-		lane = t.in.to.ChannelID + "\x00" + t.in.to.UserID
+		lane = r.lane(t.in.to, t.in.message.Context.Group)
 		job = func() error { return r.post(ctx, s, f.EnvelopeID, t.in) }
 	}
 	r.work.Do(ctx, lane, job)

@@ -22,6 +22,7 @@ type receiver struct {
 	self    identity
 	chat    *Connector // opens forms and reports outcomes to users
 	handler connectors.Handler
+	lane    func(d claybot.Descriptor, group bool) string
 	routes  connectors.RouteHandler    // nil: changes of channels have no effect
 	reacts  connectors.ReactionHandler // nil: reactions have no effect
 	greets  connectors.VisitHandler    // nil: people who open the app see nothing of it
@@ -60,19 +61,26 @@ func (r *receiver) take(ctx context.Context, s replier, f frame) error {
 		})
 	case reacted:
 		x := in.reaction
-		r.work.Do(ctx, x.ChannelID+"\x00"+x.UserID, func() error {
+		r.work.Do(ctx, r.lane(claybot.User(r.name, x.ChannelID, x.UserID), x.Group), func() error {
 			return r.keep(ctx, s, f.EnvelopeID, "reaction", x.Message, func() error { return r.reacted(ctx, x) })
 		})
 	case visited:
 		r.ack(s, f.EnvelopeID, nil) // nothing is lost with it
 		r.work.Do(ctx, "visit\x00"+in.to.UserID, func() error { r.welcome(ctx, in); return nil })
 	case message:
-		lane := in.to.ChannelID + "\x00" + in.to.UserID
+		lane := r.lane(in.to, in.message.Context.Group)
 		r.work.Do(ctx, lane, func() error {
 			return r.order.run(lane, string(in.message.ID), func() error { return r.post(ctx, s, f.EnvelopeID, in) })
 		})
 	}
 	return nil
+}
+
+// laneOf returns the lanes in which messages, reactions and commands reach a handler in order.
+func laneOf(h connectors.Handler) func(d claybot.Descriptor, group bool) string {
+	return func(d claybot.Descriptor, group bool) string {
+		return d.ChannelID + "\x00" + connectors.LaneOf(h, d, group)
+	}
 }
 
 // post makes a message durable and then acknowledges it, after earlier messages

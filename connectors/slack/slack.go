@@ -225,7 +225,7 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	reacts, _ := h.(connectors.ReactionHandler)
 	greets, _ := h.(connectors.VisitHandler)
 	work, back := connectors.NewLanes(maxPending), newBackfill(c, self, guarded)
-	r := &receiver{name: c.cfg.Name, self: self, chat: c, handler: guarded, routes: routes, reacts: reacts, greets: greets, work: work, back: back, log: c.log, ignored: &c.ignored}
+	r := &receiver{name: c.cfg.Name, self: self, chat: c, handler: guarded, lane: laneOf(h), routes: routes, reacts: reacts, greets: greets, work: work, back: back, log: c.log, ignored: &c.ignored}
 	filling, stop := context.WithCancel(ctx)
 	var side sync.WaitGroup
 	side.Go(func() { back.run(filling) })

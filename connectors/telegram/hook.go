@@ -162,6 +162,9 @@ func (c *Connector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // a repeat would be as unreadable
 	}
 	p, ok := u.lane()
+	if l := c.hooked.loop.Load(); ok && l != nil {
+		p, ok = l.lane(&u)
+	}
 	if !ok {
 		c.figures.ignored.Add(1)
 		return

@@ -28,7 +28,7 @@ type membership struct {
 // lane keeps the changes of a chat in order, in a private chat with the messages of its user.
 func (m *membership) lane() person {
 	if m.Chat.group() {
-		return person{chat: m.Chat.ID}
+		return person{chat: m.Chat.ID, group: true}
 	}
 	return person{chat: m.Chat.ID, user: m.Chat.ID}
 }

@@ -8,10 +8,12 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
@@ -197,6 +199,15 @@ func (l *loop) accept(ctx context.Context, b batch) error {
 	return nil
 }
 
+// lane returns the user whose updates must stay in order with u, as connectors.LaneOf does; ok is
+// false for a kind that claybot does not read.
+func (l *loop) lane(u *update) (p person, ok bool) {
+	if p, ok = u.lane(); ok && p.group && connectors.LaneOf(l.handler, claybot.User(l.cfg.Name, strconv.FormatInt(p.chat, 10), strconv.FormatInt(p.user, 10)), true) == "" {
+		p.user = 0
+	}
+	return p, ok
+}
+
 // barrier reports whether an update changes what becomes of later ones of other people: a group
 // got a new id, or the bot came or went.
 func barrier(u update) bool {
@@ -211,7 +222,7 @@ func (l *loop) post(ctx context.Context, updates []update) error {
 	lanes := make(map[person][]*update, len(updates))
 	for i := range updates {
 		u := &updates[i]
-		p, ok := u.lane()
+		p, ok := l.lane(u)
 		if !ok {
 			l.figures.ignored.Add(1)
 			continue

@@ -28,7 +28,10 @@ type update struct {
 }
 
 // A person is a user in a chat; either id is 0 if unknown.
-type person struct{ chat, user int64 }
+type person struct {
+	chat, user int64
+	group      bool // the chat is one
+}
 
 // lane returns the user whose updates must stay in order with u; ok is false
 // for a kind that claybot does not read.
@@ -44,12 +47,12 @@ func (u *update) lane() (p person, ok bool) {
 	case u.Membership != nil:
 		return u.Membership.lane(), true
 	case u.Reaction != nil:
-		p.chat, from = u.Reaction.Chat.ID, u.Reaction.User
+		p.chat, p.group, from = u.Reaction.Chat.ID, u.Reaction.Chat.group(), u.Reaction.User
 	default:
 		return p, false
 	}
 	if m != nil {
-		p.chat = m.Chat.ID
+		p.chat, p.group = m.Chat.ID, m.Chat.group()
 	}
 	if from != nil {
 		p.user = from.ID
