@@ -20,6 +20,7 @@ import (
 // until then no other session is kept, so that a restart begins again.
 type backfill struct {
 	*receiver
+	floor time.Time // when the store was restored last: nothing older is posted
 
 	mu       sync.Mutex
 	checking chan struct{}            // closed once the conversations are known; nil without a gap
@@ -153,6 +154,9 @@ func (b *backfill) read(ctx context.Context, guild, id string, from time.Time) (
 	begin := from.Add(-gapMargin)
 	if oldest := time.Now().Add(-backfillReach); begin.Before(oldest) {
 		begin, missing = oldest, b.since(ctx, id, from, oldest)
+	}
+	if begin.Before(b.floor) {
+		begin = b.floor
 	}
 	after := snowflake(begin)
 	for range maxPages {

@@ -60,10 +60,11 @@ var errAgain = errors.New("discord: the gateway asked to connect again")
 func (g *gateway) run(ctx context.Context) error {
 	g.life = ctx
 	defer g.fills.Wait()
-	s, err := g.keep.read(ctx)
+	s, restored, err := g.keep.read(ctx)
 	if err != nil {
 		return err
 	}
+	g.recv.back.floor = restored
 	if s.ID != "" && s.Intents == g.asked {
 		g.pos = newPosition(s, g.keep.nudge)
 		g.keep.follow(g.pos)

@@ -162,24 +162,24 @@ func (k *keeper) follow(p *position) {
 	k.nudge()
 }
 
-// read returns the stored session, unless it is older than a restore of the store: what came
-// since then must not run again.
-func (k *keeper) read(ctx context.Context) (s session, err error) {
+// read returns the stored session, unless it is older than a restore of the store, and when
+// that was: what came before must not run again.
+func (k *keeper) read(ctx context.Context) (s session, restored time.Time, err error) {
 	if k.marks == nil {
-		return s, nil
+		return s, restored, nil
 	}
 	text, err := k.marks.Checkpoint(ctx, k.key)
 	if err != nil {
-		return s, fmt.Errorf("read the session: %w", err)
+		return s, restored, fmt.Errorf("read the session: %w", err)
 	}
-	restored, err := connectors.Restored(ctx, k.marks, time.Now())
+	restored, err = connectors.Restored(ctx, k.marks, time.Now())
 	if err != nil {
-		return s, err
+		return s, restored, err
 	}
 	if text != "" && json.Unmarshal([]byte(text), &s) != nil || s.At < restored.Unix() {
-		return session{}, nil // written by another version or by hand, or restored with the store
+		s = session{} // written by another version or by hand, or restored with the store
 	}
-	return s, nil
+	return s, restored, nil
 }
 
 // run writes until ctx is done, and then once more.

@@ -1,16 +1,9 @@
 package discord
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"log/slog"
 	"net/http"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,119 +18,6 @@ func TestSuite(t *testing.T) {
 	connectorstest.Run(t, connectorstest.Harness{
 		Name: "discord", Open: openSuite,
 		Unstorable: &storage.Fault{Class: storage.ClassMessage, Err: errors.New("no id")},
-	})
-}
-
-// marks are those of a store.
-type marks struct {
-	mu  sync.Mutex
-	all map[string]string
-}
-
-func (m *marks) Checkpoint(_ context.Context, key string) (string, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.all[key], nil
-}
-
-func (m *marks) SetCheckpoint(_ context.Context, key, value string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.all == nil {
-		m.all = make(map[string]string)
-	}
-	m.all[key] = value
-	return nil
-}
-
-const sessionKey = "discord/" + discordtest.Bot + "/session"
-
-// session is the stored one.
-func (m *marks) session() (s session) {
-	text, _ := m.Checkpoint(context.Background(), sessionKey)
-	_ = json.Unmarshal([]byte(text), &s) // or none
-	return s
-}
-
-// A logbook is a log.
-type logbook struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logbook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logbook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-// A breaker fails requests before they leave.
-type breaker struct {
-	http.RoundTripper
-	broken atomic.Bool
-}
-
-func (b *breaker) RoundTrip(r *http.Request) (*http.Response, error) {
-	if strings.Contains(r.URL.Path, "/messages") && b.broken.CompareAndSwap(true, false) {
-		return nil, errors.New("no route to host")
-	}
-	return b.RoundTripper.RoundTrip(r)
-}
-
-const (
-	guildID = "300000000000000001"
-	host    = "discord.test"
-)
-
-func userID(n int) string   { return fmt.Sprintf("2000000000000000%02d", n) }
-func directID(n int) string { return fmt.Sprintf("4000000000000000%02d", n) }
-func groupID(n int) string  { return fmt.Sprintf("5000000000000000%02d", n) }
-
-// A world is a platform with the network to it.
-type world struct {
-	*discordtest.Server
-	marks *marks
-	line  *breaker
-	logs  *logbook
-	pipe  *connectorstest.Pipe
-	close func()
-}
-
-// openWorld is a platform with a channel and direct chats.
-func openWorld(t *testing.T, cfg discordtest.Config) *world {
-	w := &world{Server: discordtest.New(cfg), marks: &marks{}, logs: &logbook{}, pipe: connectorstest.NewPipe()}
-	httpd := &http.Server{Handler: w.Server, ReadHeaderTimeout: time.Minute}
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = httpd.Serve(w.pipe) }) // ends with the listener
-	transport := &http.Transport{DialContext: w.pipe.Dial}
-	w.line = &breaker{RoundTripper: transport}
-	w.AddChannel(guildID, groupID(1))
-	for n := range 3 {
-		w.AddDirect(directID(n+1), userID(n+1))
-	}
-	w.close = func() {
-		w.Close()
-		transport.CloseIdleConnections()
-		_ = httpd.Close() // only the listener's own error
-		serving.Wait()
-		if strange := w.Strange(); len(strange) > 0 {
-			t.Errorf("calls that Discord does not document: %q", strange)
-		}
-	}
-	return w
-}
-
-// connector is a bot of the platform.
-func (w *world) connector() *Connector {
-	return New(Config{
-		Token: discordtest.Token, BaseURL: "http://" + host + "/api/v10", HTTP: w.line, Dial: w.pipe.Dial, Marks: w.marks,
-		Log: slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 }
 

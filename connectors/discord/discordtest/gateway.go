@@ -29,6 +29,7 @@ type gateway struct {
 	identified time.Time
 	started    int // sessions
 	resumed    int
+	hasty      int // identifies
 	host       string // at which it is reached
 	mute       bool   // heartbeats are not acknowledged
 }
@@ -234,7 +235,10 @@ func (s *Server) identify(c *socket, d json.RawMessage) {
 		c.put(nil, 4002)
 	case p.Intents&intentContent != 0 && s.cfg.NoContent:
 		c.put(nil, 4014)
-	case !s.identified.IsZero() && time.Since(s.identified) < 5*time.Second || s.started >= s.cfg.Sessions:
+	case !s.identified.IsZero() && time.Since(s.identified) < 5*time.Second:
+		s.hasty++
+		c.send(9, false)
+	case s.started >= s.cfg.Sessions:
 		c.send(9, false)
 	default:
 		s.identified = time.Now()
@@ -336,6 +340,13 @@ func (s *Server) Sessions() (started, resumed int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.started, s.resumed
+}
+
+// Hasty counts the identifies that came within five seconds of another one.
+func (s *Server) Hasty() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hasty
 }
 
 // Expire ends all sessions, so that none can be resumed.

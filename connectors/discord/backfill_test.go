@@ -1,0 +1,160 @@
+package discord
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/discord/discordtest"
+)
+
+// TestBackfill reads what was written while no session could be resumed.
+func TestBackfill(t *testing.T) {
+	t.Parallel()
+	const thread = "600000000000000001"
+	for name, tt := range map[string]struct {
+		away   func(b *bot)
+		want   []string
+		missed int // chats that are told
+	}{
+		"messages and mentions": {func(b *bot) {
+			b.say("one")
+			b.say("two")
+			b.Write(discordtest.Post{Channel: groupID(1), User: userID(2), Text: "to the others"})
+			b.Write(discordtest.Post{Channel: groupID(1), User: userID(2), Text: "<@" + discordtest.Bot + "> three"})
+		}, []string{"before", "one", "two", "three", "live"}, 0},
+		"thread": {func(b *bot) {
+			b.AddThread(groupID(1), thread)
+			b.inbox.chats[1].Threads = []string{thread}
+			b.Write(discordtest.Post{Channel: thread, User: userID(2), Text: "<@" + discordtest.Bot + "> in the thread"})
+		}, []string{"before", "in the thread", "live"}, 0},
+		"many": {func(b *bot) {
+			for i := range 250 {
+				b.say(fmt.Sprint(i))
+			}
+		}, func() []string {
+			all := []string{"before"}
+			for i := range 250 {
+				all = append(all, fmt.Sprint(i))
+			}
+			return append(all, "live")
+		}(), 0},
+		"too many": {func(b *bot) {
+			for range 1001 {
+				b.say("again")
+			}
+		}, nil, 1},
+		"of days": {func(b *bot) {
+			b.say("two days ago")
+			b.pass(48 * time.Hour)
+			b.say("today")
+		}, []string{"before", "today", "live"}, 1},
+		"quiet days": {func(b *bot) { b.pass(48 * time.Hour); b.say("today") }, []string{"before", "today", "live"}, 0},
+		"no access":  {func(b *bot) { b.say("one"); b.DeleteChannel(groupID(1)) }, []string{"before", "one", "live"}, 0},
+		"paused": {func(b *bot) {
+			b.say("one")
+			b.Server.Fail(discordtest.Fault{Route: "GET messages", RetryAfter: 5 * time.Second})
+		}, []string{"before", "one", "live"}, 0},
+		"out of order": {func(b *bot) {
+			b.say("one")
+			b.Server.Fail(discordtest.Fault{Route: "GET messages", Times: 2, Status: http.StatusBadGateway})
+		}, []string{"before", "one", "live"}, 0},
+		"never answers": {func(b *bot) {
+			b.say("one")
+			b.Server.Fail(discordtest.Fault{Route: "GET messages", Times: -1, Drop: true})
+		}, []string{"before", "live"}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, discordtest.Config{}, func(b *bot) {
+				b.start()
+				b.say("before")
+				b.pass(time.Minute)
+				b.kill()
+				b.pass(10 * time.Minute)
+				tt.away(b)
+				b.Expire()
+				b.start()
+				b.pass(7 * time.Second) // the session is refused, and another one begins
+				b.say("live")           // it waits for what was missed
+				b.pass(2 * time.Minute)
+				if tt.want != nil {
+					b.want(tt.want...)
+				}
+				if n := len(b.inbox.missed); n != tt.missed {
+					t.Errorf("%d chats are told: %+v", n, b.inbox.missed)
+				}
+				b.kill()
+				b.say("last")
+				b.start()
+				b.pass(time.Minute)
+				b.wantSessions(2, 1)
+				if got := b.inbox.texts(); got[len(got)-1] != "last" {
+					t.Errorf("stored last: %q", got[len(got)-1])
+				}
+			})
+		})
+	}
+}
+
+// A kill in the middle of a backfill begins it again.
+func TestBackfillAcrossAKill(t *testing.T) {
+	t.Parallel()
+	inBubble(t, discordtest.Config{}, func(b *bot) {
+		b.start()
+		b.say("before")
+		b.pass(time.Minute)
+		b.kill()
+		b.pass(10 * time.Minute)
+		b.say("missed")
+		b.Expire()
+		b.inbox.fill(true)
+		b.start()
+		b.pass(time.Minute)
+		b.kill()
+		b.inbox.fill(false)
+		b.want("before")
+		b.start()
+		b.pass(time.Minute)
+		b.want("before", "missed")
+	})
+}
+
+// TestMembership reports which routes are dead, and which are not any more.
+func TestMembership(t *testing.T) {
+	t.Parallel()
+	inBubble(t, discordtest.Config{}, func(b *bot) {
+		b.start()
+		channel := guildID + "/" + groupID(1)
+		want := func(n int, dead string, removed bool) {
+			t.Helper()
+			b.pass(time.Second)
+			if len(b.inbox.changes) != n {
+				t.Fatalf("changes %+v, want %d", b.inbox.changes, n)
+			}
+			if n == 0 {
+				return
+			}
+			c := b.inbox.changes[n-1]
+			if c.Connector != "discord" || c.ChannelID != channel || c.Dead != dead || c.Removed != removed || c.At <= 0 {
+				t.Errorf("change %+v", c)
+			}
+		}
+		b.Dispatch("GUILD_DELETE", map[string]any{"id": guildID, "unavailable": true})
+		b.Dispatch("GUILD_CREATE", map[string]any{"id": guildID, "channels": []any{}})
+		want(0, "", false) // an outage
+		b.LeaveGuild(guildID, true)
+		want(1, "the bot was removed from the server", true)
+		b.LeaveGuild(guildID, false)
+		want(2, "", false)
+		b.AddThread(groupID(1), "600000000000000001")
+		b.DeleteChannel("600000000000000001")
+		want(2, "", false) // its channel lives
+		b.DeleteChannel(groupID(1))
+		want(3, "the channel was deleted", false)
+	})
+}
+
+var _ connectors.RouteHandler = (*inbox)(nil)
