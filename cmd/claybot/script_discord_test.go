@@ -48,7 +48,7 @@ func (r *rig) discordCommand(ts *testscript.TestScript, args []string) {
 	if r.discord == nil {
 		ts.Fatalf("there is no Discord; use: fakes discord")
 	}
-	const usage = "usage: discord say|mention|edit|delete|react|unreact|press|choose|submit|slash|whispered|expect|expect-none|shows|leave|join|remove|expire|disconnect|forbid|revoke|resumed ..."
+	const usage = "usage: discord say|mention|edit|delete|react|unreact|press|choose|submit|slash|whispered|expect|expect-none|shows|leave|join|remove|expire|disconnect|forbid|stored|revoke|sessions ..."
 	if len(args) == 0 {
 		ts.Fatalf(usage)
 	}
@@ -108,6 +108,11 @@ func (r *rig) discordCommand(ts *testscript.TestScript, args []string) {
 		r.discord.Disconnect(code)
 	case len(args) == 2 && args[0] == "forbid": // discord forbid content|claimed: the Message Content intent
 		r.discord.Forbid(args[1] == "claimed")
+	case len(args) == 1 && args[0] == "stored": // discord stored: every event is
+		until(ts, func() (bool, string) {
+			n := r.discord.Unnamed()
+			return n == 0, fmt.Sprintf("%d events are not stored", n)
+		})
 	case len(args) == 1 && args[0] == "revoke": // discord revoke: the token
 		r.discord.Revoke()
 	case len(args) == 3 && args[0] == "sessions": // discord sessions STARTED RESUMED: so many in all

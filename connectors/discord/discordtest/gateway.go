@@ -29,7 +29,7 @@ type gateway struct {
 	identified time.Time
 	started    int // sessions
 	resumed    int
-	hasty      int // identifies
+	hasty      int    // identifies
 	host       string // at which it is reached
 	mute       bool   // heartbeats are not acknowledged
 }

@@ -1,0 +1,356 @@
+package discord
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/discord/discordtest"
+	"github.com/claybot/claybot/texts"
+)
+
+// shown are the texts of the bot in the chat with user 1.
+func (b *bot) shown() (all []string) {
+	for _, m := range b.Sent(directID(1)) {
+		all = append(all, discordtest.Visible(m.Content))
+	}
+	return all
+}
+
+func (b *bot) wantShown(want ...string) {
+	b.Helper()
+	if got := b.shown(); fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
+		b.Errorf("the chat shows %q, want %q", got, want)
+	}
+}
+
+// A send that is repeated within some minutes is not doubled, also by another process; a text
+// that has grown since replaces the draft; a message that a person deleted is sent anew.
+func TestNonce(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		between func(b *bot, receipt string)
+		text    string
+		want    []string
+	}{
+		"repeated":              {func(*bot, string) {}, "one", []string{"one"}},
+		"by another process":    {func(b *bot, _ string) { b.conn = b.connector() }, "one", []string{"one"}},
+		"grown":                 {func(b *bot, _ string) { b.conn = b.connector() }, "one and two", []string{"one and two"}},
+		"after the nonce ended": {func(b *bot, _ string) { b.pass(10 * time.Minute) }, "one", []string{"one", "one"}},
+		"deleted": {func(b *bot, receipt string) {
+			b.Delete(directID(1), receipt)
+			o := out("o", "edited")
+			o.Edit = receipt
+			if _, err := b.conn.Send(b.Context(), o); !errors.Is(err, connectors.ErrEditGone) {
+				b.Errorf("edit of a deleted message: %v", err)
+			}
+		}, "one", []string{"one"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, discordtest.Config{}, func(b *bot) {
+				b.start()
+				b.say("hello")
+				b.pass(0)
+				receipt, err := b.conn.Send(b.Context(), out("o", "one"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				tt.between(b, receipt)
+				if _, err := b.conn.Send(b.Context(), out("o", tt.text)); err != nil {
+					t.Fatal(err)
+				}
+				b.wantShown(tt.want...)
+			})
+		})
+	}
+}
+
+// TestFind looks up an ambiguous send, also in another process and among equal texts.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	for _, restarted := range []bool{false, true} {
+		for _, arrived := range []bool{false, true} {
+			inBubble(t, discordtest.Config{}, func(b *bot) {
+				b.start()
+				b.say("hello")
+				b.pass(0)
+				earlier, err := b.conn.Send(b.Context(), out("earlier", "ok"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.pass(time.Minute)
+				o := out("later", "ok")
+				b.Server.Fail(discordtest.Fault{Route: "POST messages", Lost: arrived, Drop: !arrived})
+				_, err = b.conn.Send(b.Context(), o)
+				var lost *connectors.AmbiguousError
+				if !errors.As(err, &lost) {
+					t.Fatalf("lost answer: %v", err)
+				}
+				if restarted {
+					_ = b.end()
+					b.conn = b.connector()
+				}
+				b.pass(5 * time.Second)
+				receipt, found, err := b.conn.Find(b.Context(), o)
+				if err != nil || found != arrived || receipt == earlier || found != (receipt != "") {
+					t.Errorf("restarted %t, arrived %t: %q, %t, %v; the earlier one is %q", restarted, arrived, receipt, found, err, earlier)
+				}
+			})
+		}
+	}
+}
+
+// TestOutcomes are the refusals of a send.
+//
+// docs.discord.com/developers/topics/opcodes-and-status-codes, JSON Error Codes, read 2026-11-28.
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	inBubble(t, discordtest.Config{}, func(b *bot) {
+		b.start()
+		for _, tt := range []struct {
+			status, code int
+			thread, edit bool
+			want         string
+		}{
+			{403, 50001, false, false, "dead"},
+			{403, 50013, false, false, "dead"},
+			{403, 50007, false, false, "dead"},
+			{403, 50278, false, false, "dead"},
+			{404, 10003, false, false, "dead"},
+			{404, 10003, true, false, "permanent"},
+			{400, 50083, true, false, "permanent"},
+			{400, 50035, false, false, "permanent"},
+			{413, 40005, false, false, "permanent"},
+			{404, 10008, false, true, "gone"},
+			{403, 50005, false, true, "gone"},
+			{401, 0, false, false, "plain"},
+			{500, 0, false, false, "ambiguous"},
+			{502, 0, false, true, "plain"},
+		} {
+			o, channel, route := out(fmt.Sprint(tt), "text"), directID(1), "POST messages"
+			if tt.thread {
+				channel = "600000000000000001"
+				o.Route = claybot.Route{Connector: "discord", ChannelID: guildID + "/" + groupID(1), ThreadID: channel, Group: true}
+			}
+			if tt.edit {
+				o.Edit, route = "123456789012345678", "PATCH message"
+			}
+			b.Server.Fail(discordtest.Fault{Route: route, Channel: channel, Status: tt.status, Code: tt.code})
+			_, err := b.conn.Send(b.Context(), o)
+			var p *connectors.PermanentError
+			var a *connectors.AmbiguousError
+			got := "plain"
+			switch {
+			case err == nil:
+				got = "sent"
+			case errors.Is(err, connectors.ErrEditGone):
+				got = "gone"
+			case errors.As(err, &a):
+				got = "ambiguous"
+			case errors.As(err, &p) && p.DeadRoute:
+				got = "dead"
+			case errors.As(err, &p):
+				got = "permanent"
+			}
+			if got != tt.want {
+				t.Errorf("%+v: %s (%v)", tt, got, err)
+			}
+			b.pass(2 * time.Second)
+		}
+	})
+}
+
+// A chat that asks for a pause holds up no other, and a pause of the whole bot holds up all.
+// Unfinished text leaves the last call of a bucket to the final one.
+func TestRates(t *testing.T) {
+	t.Parallel()
+	inBubble(t, discordtest.Config{}, func(b *bot) {
+		b.start()
+		var wait *connectors.RetryError
+		receipt, err := b.conn.Send(b.Context(), out("o", "0"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		edit := out("o", "")
+		edit.Edit = receipt
+		n := 0
+		for ; n < 10; n++ {
+			edit.Text, edit.Progress = fmt.Sprint("text ", n), true
+			if _, err = b.conn.Send(b.Context(), edit); err != nil {
+				break
+			}
+			b.pass(300 * time.Millisecond)
+		}
+		if !errors.As(err, &wait) || !wait.GivesWay || n == 0 {
+			t.Errorf("edit %d: %v", n, err)
+		}
+		edit.Text, edit.Progress = "the end", false
+		if _, err = b.conn.Send(b.Context(), edit); err != nil {
+			t.Errorf("the final text: %v", err)
+		}
+		b.wantShown("the end")
+		b.pass(10 * time.Second)
+		b.Server.Fail(discordtest.Fault{Route: "POST messages", Channel: directID(1), RetryAfter: 3 * time.Second, Global: true})
+		if _, err = b.conn.Send(b.Context(), out("global", "x")); !errors.As(err, &wait) || !wait.All || wait.After != 3*time.Second {
+			t.Errorf("global: %v", err)
+		}
+		calls := b.Calls("POST messages")
+		other := out("other", "x")
+		other.Route.ChannelID = directID(2)
+		if _, err = b.conn.Send(b.Context(), other); !errors.As(err, &wait) || !wait.All || b.Calls("POST messages") != calls {
+			t.Errorf("another chat meanwhile: %v", err)
+		}
+	})
+}
+
+// A bot whose calls are refused again and again pauses long before Discord blocks its address.
+func TestInvalidRequests(t *testing.T) {
+	t.Parallel()
+	r := newRates(func() int { return 1 })
+	for range invalidLimit {
+		r.invalid()
+	}
+	if wait, all := r.take("get channel", "1", 0); wait < invalidWindow-time.Minute || !all {
+		t.Errorf("wait %v, all %t", wait, all)
+	}
+}
+
+// TestQuestions answers questions of each kind by its components.
+func TestQuestions(t *testing.T) {
+	t.Parallel()
+	many := make([]string, maxMenu+1)
+	for i := range many {
+		many[i] = fmt.Sprint("option ", i)
+	}
+	for name, tt := range map[string]struct {
+		question claybot.Question
+		answer   func(b *bot, receipt string) error
+		want     string
+		reason   string
+		scope    claybot.ApprovalScope
+	}{
+		"approve": {claybot.Question{Type: claybot.QuestionConfirm, Required: true}, press("Approve"), "yes", "", ""},
+		"session": {claybot.Question{Type: claybot.QuestionConfirm, Tool: "shell", Required: true}, press("Approve for this session"), "yes", "", claybot.ApproveSession},
+		"deny":    {claybot.Question{Type: claybot.QuestionConfirm, Required: true}, press("Deny"), "no", "", ""},
+		"reason":  {claybot.Question{Type: claybot.QuestionConfirm, Required: true}, submit("Deny with a reason…", "too late"), "deny", "too late", ""},
+		"boolean": {claybot.Question{Type: claybot.QuestionBoolean, Required: true}, press("Yes"), "yes", "", ""},
+		"skip":    {claybot.Question{Type: claybot.QuestionBoolean}, press("Skip"), "", "", ""},
+		"select": {claybot.Question{Type: claybot.QuestionSelect, Options: []string{"tea", "3"}, Required: true}, func(b *bot, id string) error {
+			return b.Choose(directID(1), userID(1), id, "3")
+		}, "3", "", ""},
+		"several": {claybot.Question{Type: claybot.QuestionMultiselect, Options: []string{"tea", "milk", "jam"}, Required: true}, func(b *bot, id string) error {
+			return b.Choose(directID(1), userID(1), id, "tea", "jam")
+		}, `["tea","jam"]`, "", ""},
+		"too many": {claybot.Question{Type: claybot.QuestionSelect, Options: many, Required: true}, submit("Answer…", "option 25"), "option 25", "", ""},
+		"text":     {claybot.Question{Type: claybot.QuestionText, Required: true}, submit("Answer…", "some words"), "some words", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, discordtest.Config{}, func(b *bot) {
+				b.start()
+				b.say("hello")
+				b.pass(0)
+				o := out("q", "What now?")
+				tt.question.ID, tt.question.Text = "01QUESTION", "What now?"
+				o.Question = &tt.question
+				receipt, err := b.conn.Send(b.Context(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := tt.answer(b, receipt); err != nil {
+					t.Fatal(err)
+				}
+				b.pass(time.Second)
+				if len(b.inbox.presses) != 1 {
+					t.Fatalf("answers %+v", b.inbox.presses)
+				}
+				p := b.inbox.presses[0]
+				if p.UserID != userID(1) || p.ChannelID != directID(1) || p.Answer.Question != "01QUESTION" || p.Answer.Text != tt.want || p.Answer.Reason != tt.reason || p.Answer.Scope != tt.scope {
+					t.Errorf("answer %+v", p)
+				}
+				if n := b.Unanswered(); n != 0 {
+					t.Errorf("%d interactions are not acknowledged", n)
+				}
+			})
+		})
+	}
+}
+
+func press(label string) func(*bot, string) error {
+	return func(b *bot, id string) error { return b.Press(directID(1), userID(1), id, label) }
+}
+
+func submit(label, text string) func(*bot, string) error {
+	return func(b *bot, id string) error {
+		if err := b.Press(directID(1), userID(1), id, label); err != nil {
+			return err
+		}
+		b.pass(time.Second)
+		return b.Submit(userID(1), text)
+	}
+}
+
+// Commands are registered once, and again only when they changed.
+func TestCommandsAreRegisteredOnce(t *testing.T) {
+	t.Parallel()
+	inBubble(t, discordtest.Config{}, func(b *bot) {
+		b.start()
+		b.pass(time.Second)
+		_ = b.end()
+		b.start()
+		b.pass(time.Second)
+		if n, puts := b.Commands(); n != len(connectors.Commands) || puts != 1 {
+			t.Errorf("%d commands, registered %d times", n, puts)
+		}
+		b.Slash(directID(1), userID(1), "new", "what is tea?")
+		b.pass(time.Second)
+		if got := b.inbox.got; len(got) != 1 || got[0].Type != claybot.MessageReset || got[0].Text != "what is tea?" || b.Unanswered() != 0 {
+			t.Errorf("stored %+v", got)
+		}
+	})
+}
+
+// TestFormat renders Markdown as Discord shows it.
+func TestFormat(t *testing.T) {
+	t.Parallel()
+	for md, want := range map[string]string{
+		"plain":                             "plain",
+		"**bold** and _it_ and ~~no~~":      "**bold** and *it* and ~~no~~",
+		"# Head\n\ntext":                    "# Head\n\ntext",
+		"#### Small":                        "**Small**",
+		"> quote":                           "> quote",
+		"snake_case and 2*3":                `snake\_case and 2\*3`,
+		"<@123> and @everyone":              `\<@123> and @everyone`,
+		"[text](https://example.org/a_b)":   "[text](<https://example.org/a_b>)",
+		"https://example.org/a_b":           "https://example.org/a_b",
+		"`code_x`":                          "`code_x`",
+		"```go\nx := 1\n```":                "```go\nx := 1\n```",
+		"| a | b |\n|---|---|\n| 1 | 2 |\n": "```\na  b\n-  -\n1  2\n```",
+	} {
+		if got := format(md); got != want {
+			t.Errorf("%q became %q, want %q", md, got, want)
+		}
+	}
+}
+
+// Every part of a text is one message, with the longest mark before it.
+func FuzzSplit(f *testing.F) {
+	f.Add("text", 3)
+	f.Add("| a | b |\n|---|---|\n| x | y |\n", 300)
+	f.Add("**_a_** <@1> `x`", 400)
+	f.Fuzz(func(t *testing.T, s string, n int) {
+		for _, part := range (*Connector)(nil).Split(strings.Repeat(s, max(1, min(n, 500)))) {
+			o := claybot.Outgoing{Text: part, Resent: true}
+			for _, l := range texts.All() {
+				if n := connectors.UTF16Len(content(texts.Voice{Language: l}, o)); n > maxTextUTF16 {
+					t.Errorf("a part has %d characters", n)
+				}
+			}
+		}
+	})
+}
