@@ -158,11 +158,6 @@ func (s *AgentSystem) Reacted(ctx context.Context, x connectors.Reaction) error 
 	return s.receiver.reacted(ctx, x)
 }
 
-// Welcome implements connectors.VisitHandler.
-func (s *AgentSystem) Welcome(d claybot.Descriptor, outsider bool) bool {
-	return s.receiver.people.Admits(d, claybot.AgentMessage{From: claybot.Sender{UserID: d.UserID, Outsider: outsider}})
-}
-
 // Moved follows a channel to its new id.
 func (s *AgentSystem) Moved(ctx context.Context, connector, from, to string) error {
 	return s.receiver.moved(ctx, connector, from, to)

@@ -4,6 +4,16 @@ package texts
 var germanMore = map[string]string{
 	"Approve": "Genehmigen",
 
+	"Right now":                "Gerade jetzt",
+	"Your conversations":       "Deine Gespräche",
+	"Your tasks and reminders": "Deine Aufgaben und Erinnerungen",
+	"Your usage":               "Dein Verbrauch",
+	"Your privacy":             "Deine Privatsphäre",
+	"Your settings":            "Deine Einstellungen",
+	"%d conversation, the last message %s|%d conversations, the last message %s": "%d Gespräch, die letzte Nachricht %s|%d Gespräche, die letzte Nachricht %s",
+	"You have not written to me yet. Send me a message to begin.":                "Du hast mir noch nicht geschrieben. Schick mir eine Nachricht, um anzufangen.",
+	"You have no access to this app.":                                            "Du hast keinen Zugang zu dieser App.",
+
 	"You can ask me, for example:": "Du kannst mich zum Beispiel fragen:",
 
 	"What can you do?":                               "Was kannst du?",

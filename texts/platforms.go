@@ -10,6 +10,19 @@ const (
 	argumentsFormat = "To run it with other arguments, send them as JSON after the command:\n/approve %s {\"name\": \"value\"}"
 )
 
+// What a person reads where they open the app.
+const (
+	HomeNow             = "Right now"
+	HomeConversations   = "Your conversations"
+	HomeTasks           = "Your tasks and reminders"
+	HomeUsage           = "Your usage"
+	HomePrivacy         = "Your privacy"
+	HomeSettings        = "Your settings"
+	HomeConversation    = "%d conversation, the last message %s|%d conversations, the last message %s"
+	HomeNoConversations = "You have not written to me yet. Send me a message to begin."
+	HomeNoAccess        = "You have no access to this app."
+)
+
 // A Prompt is what a person may ask, and its short name.
 type Prompt struct{ Title, Message string }
 

@@ -98,6 +98,12 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 		if _, err := r.slack.Rate(args[3], args[1], args[2], args[4]); err != nil {
 			ts.Fatalf("%v", err)
 		}
+	case len(args) == 3 && args[0] == "home": // slack home USER REGEXP
+		r.slack.OpenTab(args[1], slacktest.TabHome)
+		until(ts, func() (bool, string) {
+			page := strings.Join(r.slack.Home(args[1]), "\n")
+			return regexp.MustCompile(args[2]).MatchString(page), fmt.Sprintf("the page is %q", page)
+		})
 	case len(args) == 3 && args[0] == "streams": // slack streams CHANNEL TEXTS
 		until(ts, func() (bool, string) {
 			streams, texts := 0, 0
@@ -109,7 +115,7 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 			return fmt.Sprint(streams) == args[2] && (streams == 0 || texts > 0), fmt.Sprintf("%d messages are streams, with %d further texts", streams, texts)
 		})
 	default:
-		ts.Fatalf("usage: slack dm|say|mention|lack|pause|slash|edit|delete|acked|expect|expect-none|marks|status|streams|rate ...")
+		ts.Fatalf("usage: slack dm|say|mention|lack|pause|slash|edit|delete|acked|expect|expect-none|marks|status|streams|rate|home ...")
 	}
 }
 

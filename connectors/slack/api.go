@@ -29,6 +29,7 @@ const (
 	methodList    = "conversations.list"
 	methodReplies = "conversations.replies"
 	methodView    = "views.open"
+	methodHome    = "views.publish"
 	methodWhisper = "chat.postEphemeral"
 
 	methodFileInfo  = "files.info"

@@ -79,7 +79,10 @@ type said struct {
 	DeletedTS  string `json:"deleted_ts"` // of message_deleted
 	Reaction   string `json:"reaction"`   // of reaction_added and reaction_removed
 	Tab        string `json:"tab"`        // of app_home_opened
-	Assistant  struct {
+	View       struct {
+		ID string `json:"id"`
+	} `json:"view"` // of app_home_opened
+	Assistant struct {
 		User    string `json:"user_id"`
 		Channel string `json:"channel_id"`
 		Thread  string `json:"thread_ts"`

@@ -11,6 +11,8 @@ const (
 	maxOptionValueChars = 150   // of what an option of a menu carries
 	maxLabelChars       = 75    // of a button and of an option
 	maxPlaceholderChars = 150
+	maxHeaderChars      = 150
+	maxHomeParts        = 3     // blocks of one section of the Home tab; claybot's own limit
 	maxIDChars          = 255   // of a block and of an action
 	maxInputChars       = 3_000 // that an input takes
 	maxErrorChars       = 300   // shown at an input; claybot's own limit
@@ -22,6 +24,7 @@ const (
 
 	answerTime = 2500 * time.Millisecond // Slack shows an error after 3 s without an acknowledgement
 	openTime   = 3 * time.Second         // lifetime of a trigger, which opens a form
+	homeTime   = 20 * time.Second        // a page of the Home tab
 	sayTime    = 10 * time.Second        // an ephemeral message to the user who acted
 
 	statusLasts = 90 * time.Second // a status is shown again after; Slack removes it after 2 minutes

@@ -28,6 +28,7 @@ const (
 	Reactions Feature = "reactions" // emoji reactions of people are input
 	Marks     Feature = "marks"     // the bot puts emoji reactions on messages
 	Backfill  Feature = "backfill"  // finds new direct messages after an outage
+	Home      Feature = "home"      // the Home tab, with a person's own work
 	Panel     Feature = "panel"     // the agent messaging experience with suggested prompts
 )
 
@@ -48,6 +49,7 @@ var needs = []struct {
 	{Reactions, "reactions:read", "reaction_added reaction_removed"},
 	{Marks, "reactions:write", ""},
 	{Backfill, "im:read", ""},
+	{Home, "", "app_home_opened"},
 	{Panel, "assistant:write", "app_home_opened"},
 }
 
@@ -72,7 +74,7 @@ func (a App) all(part func(i int) string) (words []string) {
 		}
 	}
 	slices.Sort(words)
-	return words
+	return slices.Compact(words)
 }
 
 func (a App) with(f Feature) bool { return !slices.Contains(a.Without, f) }
@@ -243,7 +245,7 @@ func (a App) manifest() manifest {
 	m := manifest{
 		Display: display{name},
 		Features: features{
-			AppHome: appHome{Messages: true},
+			AppHome: appHome{Home: a.with(Home), Messages: true},
 			BotUser: botUser{name, true},
 			Commands: []slashCommand{{
 				Command: "/claybot", URL: a.Hook, Description: "Talk to claybot itself", Hint: "[help | new | reset | stop | status | why]",

@@ -1,9 +1,11 @@
 package slack
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 	"github.com/claybot/claybot/texts"
@@ -32,7 +34,7 @@ func TestSuggestedPrompts(t *testing.T) {
 				t.Errorf("%s, which is that of a stranger: %+v", channel, got)
 			}
 		}
-		if n := len(w.slack.Calls(methodPrompts)); n != 1 || len(w.inbox.all()) != 0 {
+		if n := len(w.slack.Calls(methodPrompts)); n != 1 || len(w.inbox.all()) != 0 || len(w.slack.Calls(methodHome)) != 1 {
 			t.Errorf("%d calls, messages %q", n, w.inbox.texts())
 		}
 	})
@@ -104,6 +106,59 @@ func TestPromptsRefused(t *testing.T) {
 		synctest.Wait()
 		if n := len(w.slack.Calls(methodPrompts)); n != 0 {
 			t.Errorf("%d calls although the panel is off", n)
+		}
+	})
+}
+
+// The Home tab shows people with access their own page, anew with each visit. A stranger sees
+// nothing, and one whose access is gone sees that.
+func TestHome(t *testing.T) {
+	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
+		w.inbox.strangers = []string{"U2"}
+		w.start(t)
+		open := func(user string) []string {
+			w.slack.OpenTab(user, slacktest.TabHome)
+			w.settled(t)
+			synctest.Wait()
+			return w.slack.Home(strings.TrimPrefix(user, "T2/"))
+		}
+		if got := open("U1"); len(got) < 4 || got[0] != "Your tasks" || !strings.Contains(got[1], "*tea* of U1") || !strings.Contains(got[1], "&lt;!channel&gt;") {
+			t.Errorf("U1 reads %.300q", got)
+		}
+		for _, stranger := range []string{"U2", "T2/U3"} {
+			if got := open(stranger); got != nil {
+				t.Errorf("%s reads %q", stranger, got)
+			}
+		}
+		w.inbox.strangers = []string{"U1"}
+		if got := open("U1"); len(got) != 1 || got[0] != texts.HomeNoAccess {
+			t.Errorf("without access, U1 reads %.300q", got)
+		}
+		w.inbox.strangers = nil
+		w.slack.Fail(methodHome, slacktest.Fault{Error: "internal_error"}, slacktest.Fault{Status: 502}, slacktest.Fault{RetryAfter: 1e9})
+		for range 4 { // the last one in the pause
+			if got := open("U1"); got[0] != texts.HomeNoAccess {
+				t.Errorf("after a failure: %.300q", got)
+			}
+		}
+		if n := len(w.slack.Calls(methodHome)); n != 5 {
+			t.Errorf("%d calls", n)
+		}
+		time.Sleep(time.Second)
+		w.inbox.homeless = errors.New("disk full")
+		open("U1")
+		w.inbox.homeless = nil
+		if got := open("U1"); got[0] != "Your tasks" || len(w.inbox.all()) != 0 {
+			t.Errorf("at last U1 reads %.300q, messages %q", got, w.inbox.texts())
+		}
+	})
+	inWorld(t, slacktest.Config{Manifest: App{Without: []Feature{Home}}.YAML()}, func(t *testing.T, w *world) {
+		w.start(t)
+		w.slack.OpenTab("U1", slacktest.TabHome)
+		w.settled(t)
+		synctest.Wait()
+		if h := w.Health(); w.slack.Home("U1") != nil || h.Err != "" {
+			t.Errorf("without the tab: %+v", h)
 		}
 	})
 }

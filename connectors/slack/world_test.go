@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -121,6 +122,7 @@ type inbox struct {
 	before         func(ctx context.Context, m claybot.AgentMessage) error // called first
 
 	strangers []string // who may not write
+	homeless  error    // why nobody has a page
 
 	open     map[string]claybot.Question // asked
 	owner    string                      // who may answer
@@ -241,6 +243,17 @@ func (b *inbox) Reacted(_ context.Context, x connectors.Reaction) error {
 // Welcome implements connectors.VisitHandler.
 func (b *inbox) Welcome(d claybot.Descriptor, outsider bool) bool {
 	return !outsider && !slices.Contains(b.strangers, d.UserID)
+}
+
+// Home implements connectors.VisitHandler.
+func (b *inbox) Home(_ context.Context, d claybot.Descriptor, outsider bool) ([]connectors.HomeSection, error) {
+	switch {
+	case b.homeless != nil:
+		return nil, b.homeless
+	case !b.Welcome(d, outsider):
+		return nil, nil
+	}
+	return []connectors.HomeSection{{Title: "Your tasks", Text: "- **tea** of " + d.UserID + "\n- <!channel>"}, {Title: "Long", Text: strings.Repeat("word ", 5_000)}}, nil
 }
 
 // changed keeps a change of a channel. The first calls fail if the inbox is to refuse them.

@@ -165,6 +165,8 @@ func (s *Server) call(method, token string, args url.Values, r *http.Request) an
 		return s.stopStream(args)
 	case "chat.postEphemeral":
 		return s.whisper(args)
+	case "views.publish":
+		return s.publishHome(args)
 	case "views.open":
 		return s.openView(args)
 	case "conversations.history":

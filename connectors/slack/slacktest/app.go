@@ -11,6 +11,7 @@ type app struct {
 	events      map[string]bool // that the bot subscribes to
 	commands    map[string]bool // slash commands
 	view        string          // agent or assistant; empty: the app has no panel
+	home        bool            // it has a Home tab
 	interactive bool
 	sockets     bool
 }
@@ -79,6 +80,8 @@ func readManifest(text string) (app, error) {
 			switch value = strings.TrimSpace(value); strings.Join(path, ".") {
 			case "features.agent_view", "features.assistant_view":
 				a.view = strings.TrimSuffix(key, "_view")
+			case "features.app_home.home_tab_enabled":
+				a.home = value == "true"
 			case "settings.interactivity.is_enabled":
 				a.interactive = value == "true"
 			case "settings.socket_mode_enabled":

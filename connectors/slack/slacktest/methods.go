@@ -57,8 +57,9 @@ var methods = map[string]method{
 	"reactions.add":    {tier3, "reactions:write", false, "channel name timestamp"},
 	"reactions.remove": {tier2, "reactions:write", false, "channel file file_comment name timestamp"},
 
-	"users.info": {tier4, "users:read", false, "include_locale user"},
-	"views.open": {tier4, "", false, "interactivity_pointer trigger_id view"},
+	"users.info":    {tier4, "users:read", false, "include_locale user"},
+	"views.publish": {tier4, "", false, "hash user_id view"},
+	"views.open":    {tier4, "", false, "interactivity_pointer trigger_id view"},
 }
 
 // check refuses what Slack refuses before a method works: unknown methods, wrong tokens,

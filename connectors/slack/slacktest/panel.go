@@ -3,6 +3,7 @@ package slacktest
 import (
 	"encoding/json"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -28,7 +29,42 @@ func (s *Server) OpenTab(user, tab string) {
 	defer s.mu.Unlock()
 	team, user := s.split(user)
 	s.channel("D" + user)
-	s.event(team, answer{"type": "app_home_opened", "user": user, "channel": "D" + user, "tab": tab, "event_ts": s.stamp()})
+	e := answer{"type": "app_home_opened", "user": user, "channel": "D" + user, "tab": tab, "event_ts": s.stamp()}
+	if page := s.homes[user]; tab == TabHome && page != nil {
+		e["view"] = answer{"id": "V" + user, "type": "home", "blocks": page}
+	}
+	s.event(team, e)
+}
+
+// publishHome replaces the Home tab of a user
+// (docs.slack.dev/reference/methods/views.publish, read 2026-11-28). The lock is held.
+func (s *Server) publishHome(args url.Values) answer {
+	var v struct {
+		Type   string   `json:"type"`
+		Blocks []object `json:"blocks"`
+	}
+	text := args.Get("view")
+	c := &checker{view: true, limit: maxViewBlocks}
+	switch {
+	case !s.app.home:
+		return refuse("not_enabled")
+	case args.Get("user_id") == "" || strings.Contains(args.Get("user_id"), "/"):
+		return refuse("invalid_arguments")
+	case len(text) > maxViewBytes:
+		return refuse("view_too_large")
+	case json.Unmarshal([]byte(text), &v) != nil || v.Type != "home" || c.blocks(v.Blocks) != nil || c.inputs > 0:
+		return refuse("invalid_arguments")
+	}
+	s.homes[args.Get("user_id")] = v.Blocks
+	s.change()
+	return answer{"ok": true}
+}
+
+// Home returns what a user reads on the Home tab of the app.
+func (s *Server) Home(user string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return shown(s.homes[user])
 }
 
 // OpenAssistant lets a user begin a conversation with an app that has an assistant_view. It

@@ -15,7 +15,8 @@ type desk struct {
 	views    map[string]*view
 	replies  map[string]*reply // to submitted modals, by envelope
 	whispers []Whisper
-	users    map[string]User // whom SetUser named
+	users    map[string]User     // whom SetUser named
+	homes    map[string][]object // the Home tabs, by user
 
 	base      string               // of the addresses that apps get
 	responses map[string]*response // addresses
