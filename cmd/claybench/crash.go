@@ -51,6 +51,9 @@ func crash(ctx context.Context, o options, dir string) error {
 		return err
 	}
 	defer places.close()
+	if err := places.openDiscord(chatsEach); err != nil {
+		return err
+	}
 	memory := "off"
 	if o.threads > 0 {
 		places.openThreads(o.threads)

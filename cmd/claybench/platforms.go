@@ -6,8 +6,10 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/connectors/discord/discordtest"
 	"github.com/claybot/claybot/connectors/slack"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
@@ -18,6 +20,7 @@ type places struct {
 	telegram  *telegramtest.Server
 	slack     *slacktest.Server
 	stopSlack func()
+	discord   *discordtest.Server // nil: none
 	chats     []*chat
 	env       []string // leads the daemon there
 }
@@ -65,7 +68,28 @@ func (p *places) push(hook string) {
 // pending is how many messages the daemon has not confirmed to the platforms.
 func (p *places) pending() int { return len(p.telegram.Pending()) + len(p.slack.Unacked()) }
 
-func (p *places) close() { p.telegram.Close(); p.slack.Close(); p.stopSlack() }
+func (p *places) close() {
+	p.telegram.Close()
+	p.slack.Close()
+	p.stopSlack()
+	if p.discord != nil {
+		p.discord.Close()
+	}
+}
+
+// openDiscord adds Discord with n direct chats. Its limits give way, as those of the others.
+func (p *places) openDiscord(n int) error {
+	p.discord = discordtest.New(discordtest.Config{Heartbeat: time.Second, Sessions: 1_000_000, Sends: 1_000_000})
+	url, err := p.discord.Start()
+	if err != nil {
+		return err
+	}
+	p.env = append(p.env, "DISCORD_BOT_TOKEN="+discordtest.Token, "DISCORD_API_URL="+url)
+	for i := range n {
+		p.chats = append(p.chats, discordChat(p.discord, fmt.Sprint(400000000000000001+i), fmt.Sprint(200000000000000001+i)))
+	}
+	return nil
+}
 
 func telegramChat(s *telegramtest.Server, bot string, user int64) *chat {
 	return &chat{
@@ -77,6 +101,32 @@ func telegramChat(s *telegramtest.Server, bot string, user int64) *chat {
 			var texts []string
 			for _, m := range s.Sent(user) {
 				texts = append(texts, m.Text)
+			}
+			return texts
+		},
+	}
+}
+
+// lookAgain is the pause between two looks for the first session of a bot.
+const lookAgain = 50 * time.Millisecond
+
+func discordChat(s *discordtest.Server, channel, user string) *chat {
+	s.AddDirect(channel, user)
+	return &chat{
+		name: "discord " + user,
+		say: func(text string) claybot.MessageID {
+			for range int(readyLimit / lookAgain) { // Discord keeps nothing for a bot that was never there
+				if sessions, _ := s.Sessions(); sessions > 0 {
+					break
+				}
+				time.Sleep(lookAgain)
+			}
+			return claybot.MessageID("discord/" + channel + "/" + s.Write(discordtest.Post{Channel: channel, User: user, Text: text}))
+		},
+		replies: func() []string {
+			var texts []string
+			for _, m := range s.Sent(channel) {
+				texts = append(texts, m.Content)
 			}
 			return texts
 		},
