@@ -280,10 +280,8 @@ func (c *Connector) read(u *update, to claybot.Descriptor, username string) (msg
 		switch {
 		case !mine:
 			return msg, false
-		case command.Type != claybot.MessageUser || command.Engine != "":
-			msg, ours = command, true
-		case command.Command == connectors.Unknown:
-			msg, ours = command, ours || !command.Context.Unaddressed
+		case command.Type != claybot.MessageUser || command.Engine != "" || command.Command == connectors.Unknown:
+			msg, ours = command, ours || command.Command != connectors.Unknown || !command.Context.Unaddressed
 		}
 	}
 	if msg.Type == claybot.MessageUser {

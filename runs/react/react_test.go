@@ -130,9 +130,10 @@ func TestRequests(t *testing.T) {
 // A message that is the command of a skill uses it before the model is called, once, wherever the
 // run broke; the limit of steps is that of the model's answers.
 func TestSkillCommand(t *testing.T) {
-	use := tools.New(tools.Spec{Tool: llm.Tool{Name: tools.UseSkill}, Effect: tools.ReadOnly}, func(_ context.Context, _ tools.Env, in struct {
+	type input struct {
 		Name string `json:"name"`
-	}) (tools.Result, error) {
+	}
+	use := tools.New(tools.Spec{Tool: llm.Tool{Name: tools.UseSkill}, Effect: tools.ReadOnly}, func(_ context.Context, _ tools.Env, in input) (tools.Result, error) {
 		return tools.Result{Text: "how to " + in.Name, Only: []string{tools.UseSkill}}, nil
 	})
 	for k := range 4 {
