@@ -204,7 +204,7 @@ func (l *loop) takeNext(ctx context.Context, p person, u *update) error {
 	switch {
 	case err != nil:
 		l.held.Store(p, held{u.UpdateID, time.Now()})
-	case behind:
+	case behind && u.UpdateID >= before.update: // an earlier one that comes late leaves it waiting
 		l.held.Delete(p)
 	}
 	return err

@@ -149,6 +149,7 @@ func TestHookChoicesOfMembers(t *testing.T) {
 		b.run()
 		synctest.Wait()
 		b.server.Say(asked, asked, "hi")
+		synctest.Wait()
 		m := b.ask(tea, asked)
 		for i, text := range []string{"tea", "coffee", "milk", "✓ coffee", "Done"} {
 			door.Lead([]*Connector{b.conn, other}[i%2])
@@ -238,6 +239,36 @@ func TestHookOrderOfAPerson(t *testing.T) {
 		synctest.Wait()
 		if !slices.Equal(order, []string{"hi", "of another", "press", "later"}) {
 			t.Errorf("order %q", order)
+		}
+	})
+}
+
+// An update that could not be stored is waited for, also if an earlier one of the same person
+// comes late.
+func TestHookOrderWithALateUpdate(t *testing.T) {
+	hookBubble(t, func(t *testing.T, b *bubble, _ *connectorstest.Doorway) {
+		down := true
+		b.sink.fail = func(claybot.AgentMessage) error {
+			if down {
+				return storage.ErrBusy
+			}
+			return nil
+		}
+		b.run()
+		synctest.Wait()
+		for _, step := range []struct {
+			update int
+			down   bool
+			status int
+		}{{12, true, 503}, {11, false, 200}, {13, false, 503}, {12, false, 200}, {13, false, 200}} {
+			down = step.down
+			body := fmt.Sprintf(`{"update_id":%[1]d,"message":{"message_id":%[1]d,"date":1,"from":{"id":7,"first_name":"Ann"},"chat":{"id":7,"type":"private"},"text":"update %[1]d"}}`, step.update)
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/hooks/telegram", strings.NewReader(body))
+			r.Header[hookHeader] = []string{b.conn.hookSecret()}
+			w := httptest.NewRecorder()
+			if b.conn.ServeHTTP(w, r); w.Code != step.status {
+				t.Errorf("update %d: %d, want %d", step.update, w.Code, step.status)
+			}
 		}
 	})
 }

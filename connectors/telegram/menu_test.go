@@ -22,7 +22,7 @@ func names(menu []telegramtest.Command) (all []string) {
 // are operators no more, and each menu is in the language of the person.
 func TestMenus(t *testing.T) {
 	operators := []string{"7", "99"} // Telegram knows no chat with 99
-	inBubble(t, Config{Marks: memory{}, Operators: func() []string { return operators }}, func(t *testing.T, b *bubble) {
+	inBubble(t, Config{Marks: &memory{}, Operators: func() []string { return operators }}, func(t *testing.T, b *bubble) {
 		b.server.Say(7, 7, "hi")
 		b.server.Say(8, 8, "hi")
 		b.server.Mention(-100, 7, "hi")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -191,11 +192,24 @@ func TestWebhookIsClearedOnce(t *testing.T) {
 }
 
 // memory is Marks in memory.
-type memory map[string]string
+type memory struct {
+	mu    sync.Mutex
+	marks map[string]string
+}
 
-func (m memory) Checkpoint(_ context.Context, key string) (string, error) { return m[key], nil }
-func (m memory) SetCheckpoint(_ context.Context, key, value string) error {
-	m[key] = value
+func (m *memory) Checkpoint(_ context.Context, key string) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.marks[key], nil
+}
+
+func (m *memory) SetCheckpoint(_ context.Context, key, value string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.marks == nil {
+		m.marks = make(map[string]string)
+	}
+	m.marks[key] = value
 	return nil
 }
 
@@ -204,7 +218,7 @@ func TestGapIsToldOnce(t *testing.T) {
 		down time.Duration
 		want int
 	}{{22 * time.Hour, 0}, {24*time.Hour - time.Minute, 1}, {25 * time.Hour, 1}} {
-		marks := memory{}
+		marks := &memory{}
 		inBubble(t, Config{Marks: marks}, func(t *testing.T, b *bubble) {
 			b.run()
 			synctest.Wait()
@@ -214,8 +228,8 @@ func TestGapIsToldOnce(t *testing.T) {
 			b.run()
 			time.Sleep(time.Hour)
 			synctest.Wait()
-			if n := strings.Count(b.logs.String(), "level=WARN"); n != tt.want || len(marks) != 1 {
-				t.Errorf("down %v: %d warnings, marks %v\n%s", tt.down, n, marks, b.logs)
+			if n := strings.Count(b.logs.String(), "level=WARN"); n != tt.want || len(marks.marks) != 1 {
+				t.Errorf("down %v: %d warnings, marks %v\n%s", tt.down, n, marks.marks, b.logs)
 			}
 			h := b.conn.Health()
 			if h.State != connectors.StateLive || strings.Contains(h.Err, "may be missing") != (tt.want > 0) {
@@ -235,7 +249,7 @@ func TestGapIsToldOnce(t *testing.T) {
 
 // More chats than are told of a gap are reported to the operator.
 func TestGapThatNotAllAreTold(t *testing.T) {
-	inBubble(t, Config{Marks: memory{}}, func(t *testing.T, b *bubble) {
+	inBubble(t, Config{Marks: &memory{}}, func(t *testing.T, b *bubble) {
 		b.run()
 		synctest.Wait()
 		_ = b.end()
@@ -254,13 +268,13 @@ func TestGapThatNotAllAreTold(t *testing.T) {
 // The clock was ahead when Telegram answered last, so nothing says how long ago that
 // was: people are told once, and later gaps are noticed again.
 func TestGapAfterClockWasAhead(t *testing.T) {
-	marks := memory{}
+	marks := &memory{}
 	inBubble(t, Config{Marks: marks}, func(t *testing.T, b *bubble) {
 		b.run()
 		synctest.Wait()
 		_ = b.end()
-		for key := range marks {
-			marks[key] = time.Now().Add(1000 * time.Hour).UTC().Format(time.RFC3339)
+		for key := range marks.marks {
+			marks.marks[key] = time.Now().Add(1000 * time.Hour).UTC().Format(time.RFC3339)
 		}
 		for i, down := range []time.Duration{25 * time.Hour, time.Hour, 25 * time.Hour} {
 			time.Sleep(down)
@@ -282,7 +296,7 @@ func TestGapAfterClockWasAhead(t *testing.T) {
 // A gap of which people could not be told is one until they are, also for the
 // next process.
 func TestGapIsToldAfterAll(t *testing.T) {
-	marks := memory{}
+	marks := &memory{}
 	inBubble(t, Config{Marks: marks}, func(t *testing.T, b *bubble) {
 		b.run()
 		synctest.Wait()
