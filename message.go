@@ -283,6 +283,7 @@ type MessageContext struct {
 	GroupID   string `json:"groupId,omitempty"`   // the album it is a part of
 	Quote     string `json:"quote,omitempty"`     // text of the message it answers, data for the model
 	Group     bool   `json:"group,omitempty"`     // written where others read too
+	Channel   string `json:"channel,omitempty"`   // the name of the group or channel; unverified
 	Locale    string `json:"locale,omitempty"`    // the sender's language on the platform, as de or de-AT
 	Timezone  string `json:"timezone,omitempty"`  // the sender's zone on the platform, as Europe/Berlin
 	// Unaddressed says that the message neither mentions the bot nor answers it: whether it is

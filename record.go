@@ -33,6 +33,7 @@ type Record struct {
 	Text      string    `json:"text,omitempty"`
 	From      *Sender   `json:"from,omitempty"`
 	Quote     string    `json:"quote,omitempty"`
+	Channel   string    `json:"channel,omitempty"` // the name of the group of a message; unverified
 	Earlier   *Earlier  `json:"earlier,omitempty"` // user: what was said before it
 	Origin    string    `json:"origin,omitempty"`  // system: who sent it, an agent's id, cron, heartbeat or claybot
 	// Kind, Silent and SenderName are those of a system message.

@@ -71,13 +71,13 @@ var (
 	names = [...]string{userTag, systemTag, summaryTag, assistantTag, resultTag, quoteTag, saidTag, fileTag}
 )
 
-// userText wraps a user's message with its time, id and sender.
+// userText wraps a user's message with its time, id, sender and channel.
 func userText(r *claybot.Record) string {
 	var from claybot.Sender
 	if r.From != nil {
 		from = *r.From
 	}
-	return wrap(userTag, r, "sender", from.UserID, "name", from.Name)
+	return wrap(userTag, r, "sender", from.UserID, "name", from.Name, "channel", r.Channel)
 }
 
 // systemText wraps a message that no user wrote with its time, id, kind and

@@ -41,12 +41,32 @@ func (o *Listings) Changed() <-chan struct{} { return o.Hub.Changed() }
 
 // AgentPage lists agents by their last message from a user, newest first.
 func (o *Listings) AgentPage(ctx context.Context, q storage.AgentQuery) ([]storage.IndexEntry, error) {
-	return o.Index.AgentPage(ctx, q)
+	all, err := o.Index.AgentPage(ctx, q)
+	for i := range all {
+		all[i] = o.named(ctx, all[i])
+	}
+	return all, err
 }
 
 // Agent returns the entry of an agent, or storage.ErrNotFound.
 func (o *Listings) Agent(ctx context.Context, id claybot.AgentID) (storage.IndexEntry, error) {
-	return o.Index.IndexedAgentByID(ctx, id)
+	e, err := o.Index.IndexedAgentByID(ctx, id)
+	return o.named(ctx, e), err
+}
+
+// named returns the entry of an agent with the names of its group and its person.
+func (o *Listings) named(ctx context.Context, e storage.IndexEntry) storage.IndexEntry {
+	d := e.Descriptor
+	if !d.Foreground() {
+		return e
+	}
+	if d.ChannelID != d.UserID {
+		e.PlaceName = o.People.NameOf(ctx, d.Connector+"/"+d.ChannelID)
+	}
+	if !d.Shared() {
+		e.PersonName = o.People.NameOf(ctx, d.OwnerID())
+	}
+	return e
 }
 
 // AgentOf returns the id of the agent of a descriptor, or storage.ErrNotFound.

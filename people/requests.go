@@ -1,6 +1,7 @@
 package people
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,9 +54,13 @@ func (dir *Directory) Deny(ctx context.Context, code string) error {
 	return dir.Gate.store.DropPairing(ctx, p.Code)
 }
 
-// Grants lists the grants of operators.
+// Grants lists the grants of operators, with the present names of people and channels.
 func (dir *Directory) Grants(ctx context.Context) ([]storage.Grant, error) {
-	return dir.Gate.store.Grants(ctx)
+	all, err := dir.Gate.store.Grants(ctx)
+	for i, g := range all {
+		all[i].Name = cmp.Or(dir.NameOf(ctx, g.Connector+"/"+g.Subject), g.Name)
+	}
+	return all, err
 }
 
 // Allow gives access to a person (for direct chats) or a channel (for groups) by its

@@ -27,6 +27,8 @@ type manner struct {
 	// Locale and Zone are what the platform said last.
 	Locale string `json:"locale,omitempty"`
 	Zone   string `json:"zone,omitempty"`
+	// Name is what the platform calls the person, or the group or channel. Unverified.
+	Name string `json:"name,omitempty"`
 }
 
 // mannerTime is how long the store may take to say how a person is spoken to.
@@ -54,6 +56,7 @@ func (dir *Directory) manner(ctx context.Context, who string) (m manner) {
 		dir.cfg.Log.Warn("failed to read a language setting", "of", who, "err", err)
 		return m
 	}
+	m.Name = native.Name
 	m.Locale, m.Zone = cmp.Or(native.Locale, m.Locale), cmp.Or(native.Zone, m.Zone) // earlier versions stored all in one
 	dir.manners.put(who, m, age)
 	return m
@@ -96,22 +99,40 @@ func (dir *Directory) change(ctx context.Context, who, key string, fn func(*mann
 	return nil
 }
 
-// Learn stores what a platform says of the language and the zone of the person who wrote a
-// message, for the notices that follow no message. It stores only what is new.
+// Learn stores what a platform says of the language, the zone and the name of the person who
+// wrote a message, and of the name of its group, for the notices and lists that follow no message.
+// It stores only what is new.
 func (dir *Directory) Learn(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage) {
-	c := m.Context
-	if !d.Foreground() || c.Locale == "" && c.Timezone == "" {
+	if !d.Foreground() {
 		return
 	}
-	who := m.Speaker(d)
-	if m := dir.manner(ctx, who); m.Locale == cmp.Or(c.Locale, m.Locale) && m.Zone == cmp.Or(c.Timezone, m.Zone) {
+	if c := m.Context; c.Group {
+		dir.learn(ctx, d.Connector+"/"+d.ChannelID, manner{Name: c.Channel})
+	}
+	dir.learn(ctx, m.Speaker(d), manner{Locale: m.Context.Locale, Zone: m.Context.Timezone, Name: m.From.Name})
+}
+
+// learn stores what a platform says of a person or a group.
+func (dir *Directory) learn(ctx context.Context, who string, said manner) {
+	with := func(m manner) manner {
+		m.Locale, m.Zone, m.Name = cmp.Or(said.Locale, m.Locale), cmp.Or(said.Zone, m.Zone), cmp.Or(said.Name, m.Name)
+		return m
+	}
+	if said == (manner{}) {
 		return
 	}
-	err := dir.change(ctx, who, nativeKey(who), func(m *manner) { m.Locale, m.Zone = cmp.Or(c.Locale, m.Locale), cmp.Or(c.Timezone, m.Zone) })
+	if m := dir.manner(ctx, who); m == with(m) {
+		return
+	}
+	err := dir.change(ctx, who, nativeKey(who), func(m *manner) { *m = with(*m) })
 	if err != nil {
 		dir.cfg.Log.Warn("failed to store what a platform says of a person", "err", err)
 	}
 }
+
+// NameOf returns how a platform calls a person or a channel, as connector/id; empty if it is
+// unknown. A name is unverified, and proves nothing.
+func (dir *Directory) NameOf(ctx context.Context, id string) string { return dir.manner(ctx, id).Name }
 
 // manners remembers how people are spoken to, until that changes. What a member of an earlier
 // version stores is known here after mannerValid.
@@ -186,6 +207,12 @@ func (dir *Directory) voice(ctx context.Context, d claybot.Descriptor, c claybot
 	}
 	if dir.cfg.Language != nil {
 		v.Language = dir.cfg.Language()
+	}
+	named := context.WithoutCancel(ctx)
+	v.Name = func(id string) string {
+		ctx, cancel := context.WithTimeout(named, mannerTime)
+		defer cancel()
+		return dir.NameOf(ctx, id)
 	}
 	languages, zones := dir.wishes(ctx, d, c, r, back)
 	for _, l := range languages {

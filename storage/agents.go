@@ -301,6 +301,9 @@ type IndexEntry struct {
 	CreatedAt  claybot.Time
 	Run        claybot.RunID // the unfinished run, if any
 	Busy       bool          // it has a run, or something that will start one
+	// PlaceName and PersonName are how the platform calls the group or channel, and the
+	// person, of a user agent. Unverified. The store leaves them empty.
+	PlaceName, PersonName string
 }
 
 // An AgentQuery picks agents; empty fields pick all.

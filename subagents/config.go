@@ -53,6 +53,8 @@ type People interface {
 	Reaches(from, to claybot.Descriptor) bool
 	Reach(from claybot.Descriptor) (owners []string)
 	Discloses(source, sink claybot.Audience) bool
+	// NameOf returns how a platform calls a person or a channel, connector/id; empty if unknown.
+	NameOf(ctx context.Context, id string) string
 	AudienceOf(d claybot.Descriptor, r claybot.Route) claybot.Audience
 	MayWrite(d claybot.Descriptor) bool
 	TellOwner(ctx context.Context, a claybot.Agent, key string, say func(texts.Voice) string)

@@ -92,6 +92,9 @@ func (d *Directory) Info(ctx context.Context, e storage.IndexEntry) (tools.Agent
 	info := tools.AgentInfo{ID: e.ID, Type: string(of.Type), Name: of.Name, Parent: of.Parent, State: "idle"}
 	if of.Foreground() {
 		info.Place = of.Connector + "/" + of.ChannelID
+		if of.ChannelID != of.UserID {
+			info.Channel = d.people.NameOf(ctx, info.Place)
+		}
 		if of.ThreadID != "" {
 			info.Place += "/" + of.ThreadID
 		}

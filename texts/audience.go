@@ -27,11 +27,24 @@ func (v Voice) Readers(a claybot.Audience) string {
 	case a == claybot.Everybody:
 		return v.Say("everybody who talks to this bot")
 	case a.Place != "":
-		return v.Say("everybody in %s", connectors.Literal(a.Place, 300))
+		return v.Say("everybody in %s", v.Called(a.Place))
 	case a.Owner != "":
-		return connectors.Literal(a.Owner, 300)
+		return v.Called(a.Owner)
 	}
 	return v.Say("the operators")
+}
+
+// Called names a person or a channel, connector/id, in a text: by their name on the platform, and
+// by the id, because names are unverified.
+func (v Voice) Called(id string) string {
+	name := ""
+	if v.Name != nil {
+		name = connectors.Code(v.Name(id), 60)
+	}
+	if id = connectors.Literal(id, 300); name == "" {
+		return id
+	}
+	return name + " (" + id + ")"
 }
 
 // CanRead says what an agent can read of its person; has reports whether it has a tool, and

@@ -119,6 +119,8 @@ type Voice struct {
 	Own  bool
 	// Command is how people write a command in this chat; nil for /command.
 	Command func(name string) string
+	// Name is how the platform calls a person or a channel, connector/id; nil: unknown.
+	Name func(id string) string
 }
 
 // ZoneName is the IANA name of the readers' own zone; empty where it is unknown.

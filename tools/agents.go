@@ -92,8 +92,9 @@ type AgentInfo struct {
 	Type     string          `json:"type"`
 	Name     string          `json:"name,omitempty"`
 	Parent   claybot.AgentID `json:"parent,omitempty"`
-	Place    string          `json:"place,omitempty"` // of a user agent: connector and channel
-	State    string          `json:"state"`           // idle, waiting, or the state of its newest run
+	Place    string          `json:"place,omitempty"`   // of a user agent: connector and channel
+	Channel  string          `json:"channel,omitempty"` // of a user agent: the name of its group or channel; unverified
+	State    string          `json:"state"`             // idle, waiting, or the state of its newest run
 	LastRun  claybot.RunID   `json:"lastRun,omitempty"`
 	LastText string          `json:"lastText,omitempty"` // shortened
 	Self     bool            `json:"self,omitempty"`

@@ -26,6 +26,8 @@ var errLongAction = fmt.Errorf("the action is longer than %d characters, which i
 type Grounds struct {
 	Why, Says, Person string
 	Say               Say
+	// Called names a person or a channel, connector/id; nil: by the id alone.
+	Called func(id string) string
 }
 
 // Approval is the question whether an agent may make a call. Its text shows the

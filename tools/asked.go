@@ -60,7 +60,7 @@ func (d *display) circumstances(agent claybot.Agent, place string, spec Spec, ar
 			d.text("\n" + d.say.say("What it is about is unknown now."))
 		}
 	}
-	d.text("\n" + d.asker(agent, g.Person))
+	d.text("\n" + d.asker(agent, g))
 	if where := d.whereRun(place, spec); where != "" {
 		d.text("\n" + where)
 	}
@@ -76,12 +76,18 @@ func (d *display) circumstances(agent claybot.Agent, place string, spec Spec, ar
 const maxID = 300
 
 // asker says which agent asks, for whom, and in which conversation.
-func (d *display) asker(agent claybot.Agent, person string) string {
-	of := agent.Descriptor
-	owner := cmp.Or(connectors.Literal(of.OwnerID(), maxID), d.say.say("the operators"))
-	if person != "" {
+func (d *display) asker(agent claybot.Agent, g Grounds) string {
+	of, called := agent.Descriptor, g.Called
+	if called == nil {
+		called = func(id string) string { return connectors.Literal(id, maxID) }
+	}
+	person, owner := g.Person, d.say.say("the operators")
+	switch id := of.OwnerID(); {
+	case person != "":
 		person = span(person)
-		owner = person + " (" + owner + ")"
+		owner = person + " (" + cmp.Or(connectors.Literal(id, maxID), owner) + ")"
+	case id != "":
+		owner = called(id)
 	}
 	switch {
 	case of.Type == claybot.AgentSubagent && of.Name == "":
@@ -96,12 +102,12 @@ func (d *display) asker(agent claybot.Agent, person string) string {
 		return d.say.say("Asked by the heartbeat.")
 	}
 	if place, shared := claybot.SharedPlace(of.OwnerID()); shared {
-		return d.say.say("Asked by the agent that all members of %s share, for %s.", connectors.Literal(place, maxID), cmp.Or(person, d.say.say("the group")))
+		return d.say.say("Asked by the agent that all members of %s share, for %s.", called(place), cmp.Or(person, d.say.say("the group")))
 	}
 	if of.Connector == "" || of.ChannelID == "" || platforms.Instances(nil).Direct(of.Connector, of.ChannelID, of.UserID) {
 		return d.say.say("Asked by the agent of %s.", owner)
 	}
-	return d.say.say("Asked by the agent of %s in %s.", owner, connectors.Literal(of.Connector+"/"+of.ChannelID, maxID))
+	return d.say.say("Asked by the agent of %s in %s.", owner, called(of.Connector+"/"+of.ChannelID))
 }
 
 // whereRun says where a call runs, if that matters: outside of the workspace, or in it, for

@@ -57,6 +57,8 @@ type AgentView struct {
 	Parent     claybot.AgentID    `json:"parent,omitempty"`
 	Owner      string             `json:"owner,omitempty" doc:"The user it works for: connector/user."`
 	Descriptor claybot.Descriptor `json:"descriptor"`
+	PlaceName  string             `json:"placeName,omitempty" doc:"What the platform calls the group or channel of a user agent; unverified."`
+	PersonName string             `json:"personName,omitempty" doc:"What the platform calls the person of a user agent; unverified."`
 	CreatedAt  claybot.Time       `json:"createdAt"`
 	LastUserAt claybot.Time       `json:"lastUserAt" doc:"When a person last wrote; 0 for never."`
 	Usage      claybot.Usage      `json:"usage"`
@@ -115,7 +117,7 @@ type ReminderList struct {
 func ViewAgent(ctx context.Context, from Runs, e storage.IndexEntry) (AgentView, error) {
 	d := e.Descriptor
 	v := AgentView{
-		ID: e.ID, Type: d.Type, Name: d.Name, Parent: d.Parent, Owner: d.OwnerID(), Descriptor: d,
+		ID: e.ID, Type: d.Type, Name: d.Name, Parent: d.Parent, Owner: d.OwnerID(), Descriptor: d, PlaceName: e.PlaceName, PersonName: e.PersonName,
 		CreatedAt: e.CreatedAt, LastUserAt: e.LastUserAt, Usage: e.Usage, Waiting: e.Waiting, Run: e.Run, State: "idle",
 	}
 	if e.Waiting > 0 {

@@ -96,7 +96,7 @@ func (j *job) note(level, text string) claybot.Record {
 func (j *job) userRecord(m claybot.AgentMessage) claybot.Record {
 	r := claybot.Record{
 		Type: claybot.RecordUser, At: m.At, Run: j.run.ID,
-		MessageID: m.ID, Text: m.Text, Quote: m.Context.Quote, Earlier: m.Earlier,
+		MessageID: m.ID, Text: m.Text, Quote: m.Context.Quote, Channel: m.Context.Channel, Earlier: m.Earlier,
 		Files: m.Files, Aside: j.profile.Forget, Tainted: m.Tainted, Private: m.Private || len(m.Files) > 0,
 	}
 	if m.Type == claybot.MessageSystem {

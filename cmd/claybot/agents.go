@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -33,13 +34,22 @@ func whose(a web.AgentView) string {
 	if d.ThreadID != "" {
 		place += ":" + d.ThreadID
 	}
-	if d.UserID == d.ChannelID {
-		return place
+	switch {
+	case d.UserID == d.ChannelID:
+	case d.Shared():
+		place += " everyone"
+	default:
+		place += " " + d.UserID
 	}
-	if d.Shared() {
-		return place + " everyone"
+	if names := joined(", ", a.PersonName, a.PlaceName); names != "" {
+		place += " (" + names + ")"
 	}
-	return place + " " + d.UserID
+	return place
+}
+
+// joined joins what is not empty.
+func joined(by string, all ...string) string {
+	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), by)
 }
 
 // activity says what the agent is doing.

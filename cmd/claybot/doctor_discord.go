@@ -13,7 +13,7 @@ func (d *doctor) discord(ctx context.Context, i configs.Instance, s *configs.Dis
 	if s.Token.Value() == "" {
 		return // the form says so
 	}
-	ctx, cancel := context.WithTimeout(ctx, reactionTime)
+	ctx, cancel := context.WithTimeout(ctx, platformTime)
 	defer cancel()
 	c := discord.New(discord.Config{Name: i.Name, Token: s.Token.Value(), BaseURL: s.APIURL, TokenName: i.Names()[0], Log: slog.New(slog.DiscardHandler)})
 	name, content, err := c.Examine(ctx)

@@ -217,6 +217,9 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 	case len(args) == 3 && args[0] == "topic": // telegram topic CHAT VARIABLE: opens one
 		chat, _ := person(ts, args[1])
 		ts.Setenv(args[2], strconv.FormatInt(r.telegram.AddTopic(chat), 10))
+	case len(args) == 3 && args[0] == "title": // telegram title CHAT TITLE: of the group
+		chat, _ := person(ts, args[1])
+		r.telegram.Title(chat, args[2])
 	case len(args) == 3 && args[0] == "migrate": // telegram migrate CHAT NEW: the group becomes a supergroup
 		from, to := person(ts, args[1]+":"+args[2])
 		r.telegram.Migrate(from, to)

@@ -66,6 +66,8 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 		}
 	case len(args) == 3 && args[0] == "rename": // slack rename CHANNEL NEW: it gets a new id
 		r.slack.Rename(args[1], args[2])
+	case len(args) == 3 && args[0] == "title": // slack title CHANNEL NAME
+		r.slack.Call(args[1], args[2])
 	case len(args) == 2 && args[0] == "lack": // slack lack SCOPE
 		r.slack.Lack(args[1], true)
 	case len(args) == 3 && args[0] == "pause": // slack pause METHOD TIME: its next call gets a 429

@@ -27,6 +27,7 @@ const (
 	methodStop    = "chat.stopStream"
 	methodHistory = "conversations.history"
 	methodList    = "conversations.list"
+	methodInfo    = "conversations.info" // tier 3: at least 50 calls a minute
 	methodReplies = "conversations.replies"
 	methodView    = "views.open"
 	methodHome    = "views.publish"

@@ -35,6 +35,10 @@ const (
 	memberAgain = time.Minute      // the same after the token was refused
 	maxMembers  = 10_000           // users that are remembered
 
+	channelTime  = 10 * time.Minute // the name of a channel is remembered
+	channelAgain = 5 * time.Minute  // the same after Slack did not say it
+	maxChannels  = 10_000           // channels whose names are remembered
+
 	maxFrameBytes  = 4 << 20 // one Socket Mode frame
 	maxAnswerBytes = 8 << 20 // one answer of the Web API
 

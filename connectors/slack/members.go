@@ -152,6 +152,9 @@ func (d door) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMe
 	known := d.chat.profile(ctx, to.UserID)
 	m.From.Name = cmp.Or(m.From.Name, known.name)
 	m.Context.Locale, m.Context.Timezone = known.locale, known.zone
+	if _, channel, ok := strings.Cut(to.ChannelID, "/"); ok && m.Context.Group {
+		m.Context.Channel = d.chat.channelName(ctx, channel)
+	}
 	return d.gapHandler.Post(ctx, to, m)
 }
 

@@ -80,6 +80,7 @@ type Connector struct {
 	edits     *connectors.Budget // calls of chat.update, which Slack counts for the workspace
 	streams   *streams
 	members   members
+	channels  channels
 	self      atomic.Pointer[identity]
 	ignored   atomic.Int64
 	gap       atomic.Pointer[gap]    // the newest one with messages that may be missing

@@ -67,3 +67,17 @@ func (c *Connector) said(m *message) (o connectors.Overheard, ok bool) {
 	}
 	return connectors.Overheard{In: claybot.User(c.cfg.Name, channel, s.UserID), Thread: m.topic(), Said: s}, true
 }
+
+// SeesAll reports whether the bot's privacy mode is off, so that it sees all messages of groups
+// to which it was added since. Shape: core.telegram.org/bots/api#user,
+// can_read_all_group_messages, read 2026-11-28.
+func (c *Connector) SeesAll(ctx context.Context) (bool, error) {
+	if err := c.check(); err != nil {
+		return false, err
+	}
+	var me struct {
+		All bool `json:"can_read_all_group_messages"`
+	}
+	err := c.send.call(ctx, "getMe", nil, &me)
+	return me.All, err
+}

@@ -257,6 +257,7 @@ func (c *Connector) read(u *update, to claybot.Descriptor, username string) (msg
 			Quote:     m.quoted(),
 			Group:     m.Chat.group(),
 			Locale:    m.From.LanguageCode,
+			Channel:   connectors.PersonName(m.Chat.Title),
 		},
 		Tainted: c.strange(m), FirstHand: m.typed(), Spoken: m.recorded(),
 	}

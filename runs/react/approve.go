@@ -158,7 +158,8 @@ func (p *approvals) ballot(ctx context.Context, a action, who tools.Approvers, w
 		return claybot.Question{}, err
 	}
 	spec, _ := p.tools.Spec(a.Name)
-	grounds := tools.Grounds{Why: why, Person: p.person(), Say: texts.Of(ctx).Say}
+	voice := texts.Of(ctx)
+	grounds := tools.Grounds{Why: why, Person: p.person(), Say: voice.Say, Called: voice.Called}
 	if !who.InTurn || who.Same(left[0], who.Owner) { // others do not read this conversation
 		grounds.Says = p.says()
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
 )
 
 // functions are the functions of templates, besides the built-in ones.
@@ -205,6 +206,15 @@ func called(d claybot.Descriptor) string {
 		return string(d.Type) + " " + d.UID
 	}
 	return string(d.Type)
+}
+
+// calledAs is called with the names on the platform, which are unverified.
+func calledAs(e storage.IndexEntry) string {
+	names := slices.DeleteFunc([]string{e.PersonName, e.PlaceName}, func(s string) bool { return s == "" })
+	if len(names) == 0 {
+		return called(e.Descriptor)
+	}
+	return called(e.Descriptor) + " (" + strings.Join(names, ", ") + ")"
 }
 
 // why returns the URL of the trace of a message, a run or a delivery.

@@ -29,7 +29,7 @@ func (b lookup) agentRows(r *http.Request, all []storage.IndexEntry) (rows []age
 }
 
 func (b lookup) agentRow(r *http.Request, e storage.IndexEntry) (agentRow, error) {
-	row := agentRow{Name: called(e.Descriptor)}
+	row := agentRow{Name: calledAs(e)}
 	var err error
 	if row.Model, err = b.lastModel(r.Context(), e); err != nil {
 		return row, err
@@ -99,7 +99,7 @@ func (b lookup) agentName(ctx context.Context, id claybot.AgentID) (string, erro
 	if errors.Is(err, storage.ErrNotFound) {
 		return string(id), nil
 	}
-	return called(e.Descriptor), err
+	return calledAs(e), err
 }
 
 // maxDepth limits the walk to the root, in case of a cycle.
@@ -116,7 +116,7 @@ func (b lookup) ancestors(ctx context.Context, e storage.IndexEntry) ([]agentRow
 		if err != nil {
 			return above, ignoreGone(err)
 		}
-		above = append([]agentRow{{AgentView: web.AgentView{ID: parent.ID}, Name: called(parent.Descriptor)}}, above...)
+		above = append([]agentRow{{AgentView: web.AgentView{ID: parent.ID}, Name: calledAs(parent)}}, above...)
 		e = parent
 	}
 	return above, nil

@@ -173,6 +173,8 @@ func (s *Server) call(method, token string, args url.Values, r *http.Request) an
 		return s.history(args, false)
 	case "conversations.replies":
 		return s.history(args, true)
+	case "conversations.info":
+		return s.info(args)
 	case "conversations.list":
 		return s.list(args)
 	case "users.info":

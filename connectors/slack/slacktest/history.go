@@ -22,6 +22,7 @@ type archive struct {
 	kinds    map[string]string // of opened conversations
 	left     map[string]bool   // channels that the bot is no member of
 	archived map[string]bool
+	names    map[string]string
 
 	uninstalled bool
 }
@@ -113,13 +114,40 @@ func (s *Server) list(args url.Values) answer {
 			}
 			found = append(found, answer{"id": id, "created": created, "is_im": true, "user": strings.TrimPrefix(id, "D"), "is_user_deleted": false})
 		default:
-			found = append(found, answer{
-				"id": id, "name": strings.ToLower(id), "is_channel": s.kind(id) == Public, "is_group": s.kind(id) == Private,
-				"is_mpim": s.kind(id) == Group, "is_private": s.kind(id) != Public, "is_archived": s.archived[id], "is_member": !s.left[id],
-			})
+			found = append(found, s.conversation(id))
 		}
 	}
 	return answer{"ok": true, "channels": found, "response_metadata": answer{"next_cursor": next}}
+}
+
+// info is what the app may know of a conversation. The lock is held.
+func (s *Server) info(args url.Values) answer {
+	id := args.Get("channel")
+	if a := s.lacking(readScopes[listed[s.kind(id)]]); a != nil {
+		return a
+	}
+	if s.channels[id] == nil || s.left[id] && s.kind(id) != Public {
+		return refuse("channel_not_found")
+	}
+	return answer{"ok": true, "channel": s.conversation(id)}
+}
+
+// conversation is a channel or a group. The lock is held.
+func (s *Server) conversation(id string) answer {
+	return answer{
+		"id": id, "name": cmp.Or(s.names[id], strings.ToLower(id)), "is_channel": s.kind(id) == Public, "is_group": s.kind(id) == Private,
+		"is_mpim": s.kind(id) == Group, "is_private": s.kind(id) != Public, "is_archived": s.archived[id], "is_member": !s.left[id],
+	}
+}
+
+// Call names a channel; others are called as their ids in lower case.
+func (s *Server) Call(channel, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.names == nil {
+		s.names = make(map[string]string)
+	}
+	s.names[channel] = name
 }
 
 // defaultListItems is the length of a page of conversations where none is asked for.

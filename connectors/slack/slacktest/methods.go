@@ -29,7 +29,7 @@ const (
 )
 
 // methods is the table of request shapes. Arguments and scopes are those of the pages above
-// as of 2026-08-20, of assistant.threads.* and all tiers as of 2026-11-28. Limits of
+// as of 2026-08-20, of assistant.threads.*, conversations.info and all tiers as of 2026-11-28. Limits of
 // assistant.threads.setStatus are special, without a number; chat.postMessage and chat.postEphemeral have a
 // limit for each channel instead, see Config.PostEvery.
 var methods = map[string]method{
@@ -47,6 +47,7 @@ var methods = map[string]method{
 	"chat.update":        {tier3, "chat:write", false, "as_user attachments blocks channel file_ids link_names markdown_text metadata parse reply_broadcast text ts unfurled_attachments"},
 
 	"conversations.history": {tier3, "", false, "channel cursor include_all_metadata inclusive latest limit oldest"},
+	"conversations.info":    {tier3, "", false, "channel include_locale include_num_members"},
 	"conversations.list":    {tier2, "", false, "cursor exclude_archived limit team_id types"},
 	"conversations.replies": {tier3, "", false, "channel cursor include_all_metadata inclusive latest limit oldest ts"},
 

@@ -1,6 +1,7 @@
 package telegramtest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,7 @@ type chat struct {
 	admin      bool // the bot is an administrator
 	migratedTo int64
 	topics     map[int64]bool
+	title      string
 	messages   map[int64]*stored
 	sent       []*stored // by the bot, in order
 	hidden     int       // of sent, those deleted
@@ -79,13 +81,20 @@ func (s *Server) describe(c *chat) map[string]any {
 	case c.id > 0:
 		return map[string]any{"id": c.id, "type": "private", "first_name": s.person(c.id).name}
 	case supergroup(c.id):
-		d := map[string]any{"id": c.id, "type": "supergroup", "title": fmt.Sprintf("Group %d", -c.id)}
+		d := map[string]any{"id": c.id, "type": "supergroup", "title": cmp.Or(c.title, fmt.Sprintf("Group %d", -c.id))}
 		if len(c.topics) > 0 {
 			d["is_forum"] = true
 		}
 		return d
 	}
-	return map[string]any{"id": c.id, "type": "group", "title": fmt.Sprintf("Group %d", -c.id)}
+	return map[string]any{"id": c.id, "type": "group", "title": cmp.Or(c.title, fmt.Sprintf("Group %d", -c.id))}
+}
+
+// Title names a group; others are called "Group <number>".
+func (s *Server) Title(chatID int64, title string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.chat(chatID).title = title
 }
 
 // AddTopic opens a topic of a forum and returns its thread id.

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors/telegram"
+	"github.com/claybot/claybot/profiles"
+	"github.com/claybot/claybot/storage/sqlite"
+)
+
+// platformTime bounds a question to a platform.
+const platformTime = 10 * time.Second
+
+// bot returns the bot of a Telegram connector.
+func bot(name string, s *configs.Telegram) *telegram.Connector {
+	return telegram.New(telegram.Config{Name: name, Token: s.Token.Value(), BaseURL: s.APIURL, Log: slog.New(slog.DiscardHandler)})
+}
+
+// privacy asks Telegram whether the bot sees all messages of the groups whose profiles have
+// context, or respond to messages without a mention. Without such groups it asks nothing.
+func (d *doctor) privacy(ctx context.Context, name string, s *configs.Telegram) {
+	groups := d.groups(ctx, name, func(p configs.Profile) bool {
+		context := p.Context != nil && *p.Context > 0 && p.Respond != profiles.RespondOff
+		return context || p.Respond == profiles.RespondThread || p.Respond == profiles.RespondAll
+	})
+	if len(groups) == 0 {
+		return
+	}
+	c := bot(name, s)
+	asking, cancel := context.WithTimeout(ctx, platformTime)
+	all, err := c.SeesAll(asking)
+	cancel()
+	if all {
+		d.ok("sees all messages of groups, because its privacy mode is off")
+		return
+	}
+	for _, group := range groups {
+		admin := false
+		if err == nil {
+			asking, cancel := context.WithTimeout(ctx, platformTime)
+			admin, err = c.Administers(asking, group)
+			cancel()
+		}
+		switch {
+		case err != nil:
+			d.warn(fmt.Sprintf("cannot find out whether the bot sees all messages of the group %s: %s", group, reason(err)), "")
+			return
+		case !admin:
+			d.warn(fmt.Sprintf("sees only mentions, replies and commands in the group %s, because its privacy mode is on and it is not an administrator there; context and respond need all messages", group),
+				"turn privacy mode off with /setprivacy at @BotFather and add the bot to the group again, or make it an administrator there")
+		default:
+			d.ok("sees all messages of the group " + group)
+		}
+	}
+}
+
+// reactions asks Telegram whether the bot is an administrator of the groups in which
+// reactions stop or approve: it learns of none there otherwise. Without such groups it
+// asks nothing.
+func (d *doctor) reactions(ctx context.Context, name string, s *configs.Telegram) {
+	groups := d.groups(ctx, name, func(p configs.Profile) bool { return len(p.Reactions.Stop)+len(p.Reactions.Approve) > 0 })
+	if len(groups) == 0 {
+		return
+	}
+	c := bot(name, s)
+	for _, group := range groups {
+		ctx, cancel := context.WithTimeout(ctx, platformTime)
+		admin, err := c.Administers(ctx, group)
+		cancel()
+		switch {
+		case err != nil:
+			d.warn(fmt.Sprintf("cannot find out whether the bot is an administrator of the group %s, which reactions need: %s", group, reason(err)), "")
+		case !admin:
+			d.warn(fmt.Sprintf("reactions do nothing in the group %s, because the bot is not an administrator there", group),
+				"make the bot an administrator of the group; it needs no further rights")
+		default:
+			d.ok("takes reactions in the group " + group)
+		}
+	}
+}
+
+// groups returns the groups of a Telegram connector that have access, by the configuration or
+// by an operator, and a profile that asks for something. Of a database on a server it knows those
+// of the configuration alone.
+func (d *doctor) groups(ctx context.Context, name string, asks func(configs.Profile) bool) (groups []string) {
+	var known []string
+	for _, x := range d.config.Access.Allow {
+		if x.Connector == name {
+			known = append(known, x.Subject)
+		}
+	}
+	for _, p := range d.config.Agents.Profiles {
+		for _, match := range p.Match {
+			if group, ok := strings.CutPrefix(match, name+":"); ok {
+				known = append(known, group)
+			}
+		}
+	}
+	if !d.config.Storage.Shared() {
+		granted, err := sqlite.LookGranted(ctx, filepath.Join(d.config.DataDir, "claybot.db"), d.holder == "", name)
+		if err == nil { // another check reports a database that cannot be read
+			known = append(known, granted...)
+		}
+	}
+	slices.Sort(known)
+	for _, group := range slices.Compact(known) {
+		if strings.HasPrefix(group, "-") && asks(d.config.Profile(claybot.User(name, group, ""))) {
+			groups = append(groups, group)
+		}
+	}
+	return groups
+}
