@@ -32,17 +32,17 @@ func TestReceive(t *testing.T) {
 			}},
 			"what is up?": {to: claybot.User("slack", "T1/C1", "U2"), message: claybot.AgentMessage{
 				ID: claybot.MessageID("slack/T1/C1/" + root), Type: claybot.MessageUser,
-				Context: claybot.MessageContext{MessageID: root, ThreadID: root, Group: true},
+				Context: claybot.MessageContext{MessageID: root, ThreadID: root, Group: true, Channel: "#c1"},
 			}},
 			"and @claybot now?": {to: claybot.User("slack", "T1/C1", "U2"), message: claybot.AgentMessage{
 				ID: claybot.MessageID("slack/T1/C1/" + reply), Type: claybot.MessageUser,
-				Context: claybot.MessageContext{MessageID: reply, ThreadID: root, Group: true},
+				Context: claybot.MessageContext{MessageID: reply, ThreadID: root, Group: true, Channel: "#c1"},
 			}},
 			"another bot": {to: claybot.User("slack", "T1/DU1", "B9"), message: claybot.AgentMessage{
 				Type: claybot.MessageUser, ID: claybot.MessageID("slack/T1/DU1/" + bot), Context: claybot.MessageContext{MessageID: bot},
 			}},
 			"": {to: claybot.User("slack", "T1/C1", "U2"), message: claybot.AgentMessage{
-				Type: claybot.MessageCommand, Command: "status", Context: claybot.MessageContext{Group: true},
+				Type: claybot.MessageCommand, Command: "status", Context: claybot.MessageContext{Group: true, Channel: "#c1"},
 			}},
 		}
 		got := w.inbox.all()
