@@ -17,6 +17,8 @@ type readership string
 var (
 	secretForm   = regexp.MustCompile(`\bcanary-\d+-\d+\b`)
 	discloseForm = regexp.MustCompile(`(everybody in \S+|[a-z]+/\S+) will be able to read [^.]*? that only (everybody in \S+|[a-z]+/\S+) can read now`)
+	// calledForm is a name with the id behind it, as it is shown.
+	calledForm = regexp.MustCompile("['`][^'`]*['`] \\(([a-z]+/[^ )]+)\\)")
 )
 
 // A leakJudge knows who was told each secret, and who may read it since somebody who could
@@ -62,7 +64,7 @@ func (j *leakJudge) approve(question string, by readership) (done func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var all []*approval
-	for _, m := range discloseForm.FindAllStringSubmatch(question, -1) {
+	for _, m := range discloseForm.FindAllStringSubmatch(calledForm.ReplaceAllString(question, "$1"), -1) {
 		a := &approval{from: j.named[m[2]], to: j.named[m[1]], story: fmt.Sprintf("%s %s: %.300q", clock(), by, question)}
 		if a.from == "" || a.to == "" || !j.reads(by, a.from) {
 			continue

@@ -18,7 +18,7 @@ func TestLeaks(t *testing.T) {
 // whose it is, and when it ends.
 func TestLeakJudge(t *testing.T) {
 	const (
-		question = "everybody in telegram/-100 will be able to read what an agent knows from a conversation that only telegram/1001 can read now"
+		question = "everybody in 'The group' (telegram/-100) will be able to read what an agent knows from a conversation that only 'Ann' (telegram/1001) can read now"
 		first    = "canary-0-1"
 		second   = "canary-0-2"
 	)
