@@ -162,6 +162,12 @@ func (m *Membership) Others() int {
 	return n
 }
 
+// Mixed reports whether members of another version are present, as in a rolling upgrade.
+func (m *Membership) Mixed() bool {
+	all := m.Alive()
+	return slices.ContainsFunc(all, func(n storage.Member) bool { return n.Version != all[0].Version })
+}
+
 // Gone reports whether a member is known to have left.
 func (m *Membership) Gone(id string) bool {
 	m.mu.Lock()

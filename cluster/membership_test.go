@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,8 @@ var errCut = errors.New("connection refused")
 // A register is a store of members and claims as the contract describes it, whose
 // way can be cut. What hangs is answered when the caller gives up.
 type register struct {
+	version string // of the next member; empty: test
+
 	mu       sync.Mutex
 	nodes    map[string]storage.Member
 	claims   map[string]storage.Claim
@@ -160,7 +163,7 @@ func (r *register) member(t *testing.T, name string) (m *cluster.Membership, sto
 	t.Helper()
 	n := 0
 	m = cluster.New(cluster.Config{
-		Store: r, Claims: r, Hints: r, TTL: ttl, Self: storage.Member{Name: name, Version: "test"},
+		Store: r, Claims: r, Hints: r, TTL: ttl, Self: storage.Member{Name: name, Version: cmp.Or(r.version, "test")},
 		NewID: func() string { n++; return fmt.Sprint(name, n) }, Working: func() int { return 3 },
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -228,11 +231,18 @@ func TestOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, r *register) {
 		a, _ := r.member(t, "a")
 		changed := a.Changed()
+		if a.Mixed() {
+			t.Error("one member has several versions")
+		}
+		r.version = "newer"
 		b, stopB := r.member(t, "b")
-		if got := names(b.Alive()); !slices.Equal(got, []string{"a", "b"}) {
+		if got := names(b.Alive()); !slices.Equal(got, []string{"a", "b"}) || !b.Mixed() {
 			t.Errorf("b sees %v", got)
 		}
 		<-changed
+		if !a.Mixed() {
+			t.Error("a does not see the version of b")
+		}
 		if got := names(a.Alive()); !slices.Equal(got, []string{"a", "b"}) || a.Others() != 1 || a.NameOf("b1") != "b" || a.Gone("b1") {
 			t.Errorf("a sees %v", got)
 		}
@@ -248,7 +258,7 @@ func TestOthers(t *testing.T) {
 		changed = a.Changed()
 		stopB()
 		<-changed
-		if a.Others() != 0 || !a.Gone("b1") || a.Draining() {
+		if a.Others() != 0 || !a.Gone("b1") || a.Draining() || a.Mixed() {
 			t.Error("b is still there")
 		}
 	})

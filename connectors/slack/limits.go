@@ -97,6 +97,7 @@ const (
 	appendsPerMinute = 100
 	streamsPerMinute = 20
 
-	streamIdle   = time.Minute // a stream to which nothing was added for so long is stopped
-	streamsAgain = time.Hour   // until a stream is tried after Slack refused one
+	streamIdle   = time.Minute      // a stream to which nothing was added for so long is stopped
+	streamLasts  = 10 * time.Minute // Slack itself has ended a stream by then
+	streamsAgain = time.Hour        // until a stream is tried after Slack refused one
 )

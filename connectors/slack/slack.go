@@ -60,6 +60,9 @@ type Config struct {
 	Nodes func() int
 	// Feedback shows feedback buttons below final replies.
 	Feedback bool
+	// Mixed reports whether members of different versions share the app: then no stream
+	// begins, because older versions cannot complete one. nil means no.
+	Mixed func() bool
 	// Without are the features that are switched off. Health names no scope that they alone
 	// need.
 	Without []Feature

@@ -12,6 +12,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/texts"
 )
 
@@ -24,7 +25,9 @@ import (
 // Shapes: docs.slack.dev/reference/methods/chat.startStream, …appendStream and …stopStream, and
 // docs.slack.dev/apis/web-api/rate-limits, read 2026-11-28: a stream is a reply in a thread, names
 // its reader outside of direct chats, takes 12,000 characters in each call, and ends by itself
-// after some minutes. A start carries no metadata.
+// after some minutes. A start carries no metadata. The three methods have no unfurl_links and
+// unfurl_media, without which Slack may crawl links (…/messaging/unfurling-links-in-messages, read
+// 2026-11-28): a stream carries no link, and a text with a link grows by edits.
 
 // streams are the open streams of this process, and what Slack lets it do with them.
 type streams struct {
@@ -44,6 +47,7 @@ type stream struct {
 	unsure bool       // a call got no answer: it may have more text, or be complete
 	ended  bool       // a person stopped it, or Slack did
 	post   post
+	began  time.Time
 
 	touched time.Time // guarded by streams.mu
 }
@@ -77,7 +81,8 @@ func recent(calls []time.Time, now time.Time) []time.Time {
 func (s *streams) put(key string, x *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x.touched = time.Now()
+	x.began = time.Now()
+	x.touched = x.began
 	s.open[key] = x
 }
 
@@ -90,6 +95,14 @@ func (s *streams) get(key string) *stream {
 		x.touched = time.Now()
 	}
 	return x
+}
+
+// foreign reports whether a message is an open stream of another Outgoing.
+func (s *streams) foreign(key, id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.open[key]
+	return x != nil && x.post.ID != id
 }
 
 // drop forgets a stream that is complete, or counts as edited from now on.
@@ -133,13 +146,18 @@ func neutral(md string) string {
 	return strings.NewReplacer("<@", "<\u200b@", "<!", "<\u200b!", "<#", "<\u200b#").Replace(md)
 }
 
+// links matches what Slack may take for a link that takes data elsewhere: a URL, a link of Markdown,
+// a host with a path, and a host of three names. config.yaml is none.
+var links = lazyregexp.New(`(?i)://|\]\(|\bwww\.|[\pL\pN_-]\.\pL{2,}(:\d+)?[/?#]|[\pL\pN_-]\.[\pL\pN_-]+\.\pL{2,}`)
+
 // unfinished is the text of a draft without the sign that more is to come.
 func unfinished(text string) string { return neutral(strings.TrimSuffix(text, " …")) }
 
 // startStream starts a stream for the first text of an answer. tried is false if the text is to be
 // posted instead.
 func (c *Connector) startStream(ctx context.Context, p post) (ts string, tried bool, err error) {
-	if !p.Progress || p.Route.ThreadID == "" || c.penalties.left(methodStart, "") > 0 || c.penalties.left(p.method, p.channel) > 0 {
+	if !p.Progress || p.Route.ThreadID == "" || links.MatchString(p.Text) || c.cfg.Mixed != nil && c.cfg.Mixed() ||
+		c.penalties.left(methodStart, "") > 0 || c.penalties.left(p.method, p.channel) > 0 {
 		return "", false, nil
 	}
 	text := unfinished(p.Text)
@@ -193,8 +211,8 @@ func (c *Connector) continueStream(ctx context.Context, p post, x *stream) (done
 		switch rest, ok := x.rest(whole); {
 		case x.ended:
 			return true, nil // its reader has stopped it: only the whole text is still shown
-		case !ok:
-			return false, c.stopStream(ctx, p, x, "", nil)
+		case !ok || links.MatchString(whole):
+			return false, unlessNoStream(c.stopStream(ctx, p, x, "", nil))
 		case rest == "":
 			return true, nil
 		default:
@@ -202,12 +220,12 @@ func (c *Connector) continueStream(ctx context.Context, p post, x *stream) (done
 		}
 	}
 	rest, ok := x.rest(neutral(p.Text))
-	if !ok || p.Resent {
+	if !ok || p.Resent || links.MatchString(p.Text) {
 		if x.ended {
 			c.streams.drop(key)
 			return false, nil
 		}
-		return false, c.stopStream(ctx, p, x, "", nil)
+		return false, unlessNoStream(c.stopStream(ctx, p, x, "", nil))
 	}
 	err = c.stopStream(ctx, p, x, rest, c.controls(texts.Of(ctx), p.Outgoing))
 	var retry *connectors.RetryError
@@ -252,15 +270,16 @@ func (c *Connector) appendStream(ctx context.Context, p post, x *stream, rest st
 		c.streams.drop(key)
 		return false, nil
 	case code != "" && k != server:
-		return false, c.stopStream(ctx, p, x, "", nil)
+		return false, unlessNoStream(c.stopStream(ctx, p, x, "", nil))
 	}
 	x.unsure = true
 	return true, c.refused(methodAppend, c.cfg.BotTokenName, err)
 }
 
 // stopStream ends the stream of p with a rest of its text and the blocks below it. After
-// errNoStream it has ended without them. In any other error it may be open, and the call can be
-// repeated.
+// errNoStream it has ended without them, or Slack refuses to stop it and ends it by itself. After a
+// PermanentError, too, the stream is forgotten. In any other error it may be open, and the call can
+// be repeated.
 func (c *Connector) stopStream(ctx context.Context, p post, x *stream, rest string, below []slackapi.Block) error {
 	if d := c.penalties.left(methodStop, ""); d > 0 {
 		return &connectors.RetryError{After: d, Err: fmt.Errorf("%s: slack asked for a pause", methodStop)}
@@ -286,6 +305,9 @@ func (c *Connector) stopStream(ctx context.Context, p post, x *stream, rest stri
 	case code == "message_not_in_streaming_state" || k == gone:
 		c.streams.drop(p.channel + "/" + p.Edit)
 		return errNoStream
+	case k == route || k == account:
+		c.streams.drop(p.channel + "/" + p.Edit)
+		return c.outcome(post{Outgoing: p.Outgoing, method: methodStop, channel: p.channel}, true, err)
 	case k == content && len(below) > 0:
 		c.log.Warn("slack rejected the buttons, sending without", "outgoing", p.ID, "err", code)
 		return c.stopStream(ctx, p, x, rest, nil)
@@ -294,8 +316,10 @@ func (c *Connector) stopStream(ctx context.Context, p post, x *stream, rest stri
 			return err
 		}
 		return errNoStream
-	case k == route || k == account:
-		return c.outcome(post{Outgoing: p.Outgoing, method: methodStop, channel: p.channel}, true, err)
+	case code != "" && k != server:
+		c.log.Info("slack refuses to stop a stream", "outgoing", p.ID, "err", code)
+		c.streams.drop(p.channel + "/" + p.Edit)
+		return errNoStream
 	}
 	x.unsure = true
 	return c.refused(methodStop, c.cfg.BotTokenName, err)
@@ -330,5 +354,9 @@ func (c *Connector) tidyStream(ctx context.Context, key string, x *stream) error
 	}
 	p := x.post
 	_, p.Edit, _ = strings.Cut(key, "/")
-	return c.halt(ctx, p)
+	err := c.halt(ctx, p)
+	if err != nil && time.Since(x.began) >= streamLasts {
+		c.streams.drop(key)
+	}
+	return err
 }

@@ -128,6 +128,20 @@ func TestStream(t *testing.T) {
 			}
 		})
 	}
+	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) { // in a rolling upgrade
+		mixed := true
+		w.cfg.Mixed = func() bool { return mixed }
+		w.Connector = New(w.cfg)
+		w.start(t)
+		for want := range 2 {
+			g := w.grow(t, fmt.Sprint("C", want), "U1", fmt.Sprint("o", want))
+			must(t, g.step(3), g.end("word word word."))
+			if n := len(w.slack.Calls(methodStart)); n != want {
+				t.Errorf("members of several versions: %v; %d streams", mixed, n)
+			}
+			mixed = false
+		}
+	})
 	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) { // a user of another workspace
 		w.start(t)
 		g := w.grow(t, "C1", "U9", "o1")
@@ -244,25 +258,193 @@ func TestStreamLostStart(t *testing.T) {
 		first := w.grow(t, "C1", "U1", "o0")
 		must(t, first.step(2), first.end("word word."))
 		g := w.grow(t, "C1", "U1", "o1")
+		other := w.grow(t, "C1", "U2", "o3") // in the same thread
+		other.o.Route.ThreadID, other.o.Text = g.o.Route.ThreadID, "other words"
+		var err error
+		other.o.Edit, err = w.Send(t.Context(), other.o)
+		must(t, err)
 		g.o.Tried = claybot.Now()
 		w.slack.Fail(methodStart, slacktest.Fault{Lost: true})
-		err := g.step(3)
+		err = g.step(3)
 		var ambiguous *connectors.AmbiguousError
 		if !errors.As(err, &ambiguous) {
 			t.Fatalf("a lost start: %v", err)
 		}
-		g.o.Progress = false
+		g.o.Progress, g.o.Text = false, "word word word, the end"
 		receipt, found, err := w.Find(t.Context(), g.o)
 		if err != nil || !found {
 			t.Fatalf("found %v, %v", found, err)
 		}
 		g.o.Edit = receipt
-		must(t, g.end("the end"))
-		w.whole(t, "C1", "word word.", "the end")
-		if got, found, err := w.Find(t.Context(), claybot.Outgoing{ID: "o2", Kind: claybot.OutgoingAnswer, Part: 1, Route: g.o.Route, Tried: claybot.Now()}); found || err != nil {
+		must(t, g.end("word word word, the end"))
+		must(t, other.end("other words, too"))
+		w.whole(t, "C1", "word word.", "other words, too", "word word word, the end")
+		if got, found, err := w.Find(t.Context(), claybot.Outgoing{ID: "o2", Kind: claybot.OutgoingAnswer, Part: 1, Text: g.o.Text, Route: g.o.Route, Tried: claybot.Now()}); found || err != nil {
 			t.Errorf("complete messages are no beginning of another one: %q, %v", got, err)
 		}
 	})
+}
+
+// Several people may have streams in one thread: a lost answer of one of them is not found in the
+// stream of another one, which shows its own text in the end.
+func TestStreamOfAnother(t *testing.T) {
+	for name, change := range map[string]func(o *claybot.Outgoing, w *world, b *grown){
+		"a post":                 func(o *claybot.Outgoing, _ *world, _ *grown) { o.Attempts = 1 },
+		"a draft":                func(o *claybot.Outgoing, _ *world, _ *grown) { o.Text = "something else" },
+		"a draft with its words": func(*claybot.Outgoing, *world, *grown) {},
+		"an empty beginning":     func(o *claybot.Outgoing, _ *world, _ *grown) { o.Text = "!" },
+		"a post, elsewhere":      func(o *claybot.Outgoing, w *world, _ *grown) { o.Attempts = 1; w.restart(w.t) },
+		"two, elsewhere": func(_ *claybot.Outgoing, w *world, b *grown) {
+			other := *b
+			other.o.ID, other.o.Edit, other.o.Route.UserID, other.words = "o3", "", "U3", 0
+			must(w.t, other.step(2))
+			w.restart(w.t)
+		},
+	} {
+		inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
+			w.start(t)
+			b := w.grow(t, "C1", "U2", "o2")
+			must(t, b.step(3))
+			a := b.o
+			a.ID, a.Edit, a.Text, a.Progress, a.Tried, a.Route.UserID = "o1", "", "word word word of A", false, claybot.Now(), "U1"
+			change(&a, w, b)
+			w.slack.Fail(methodPost, slacktest.Fault{Status: 502})
+			_, err := w.Send(t.Context(), a)
+			var ambiguous *connectors.AmbiguousError
+			if !errors.As(err, &ambiguous) {
+				t.Fatalf("%s: a lost post: %v", name, err)
+			}
+			if receipt, found, err := w.Find(t.Context(), a); found || err != nil {
+				t.Errorf("%s: found %q (that of B is %s), %v", name, receipt, b.o.Edit, err)
+			}
+			must(t, b.end("word word word of B"))
+			if shown := w.slack.Posted("C1"); shown[0].Text != "word word word of B" {
+				t.Errorf("%s: B reads %q", name, shown[0].Text)
+			}
+		})
+	}
+}
+
+func TestContinues(t *testing.T) {
+	for _, c := range []struct {
+		md, shown string
+		want      bool
+	}{
+		{"# Plan\n\n- **one** & _two_\n- `three` and more", "*Plan*\n• *one* &amp; _two_\n• `three`", true},
+		{"Fine 👍 so far, then", "Fine :+1: so", true},
+		{"See config.yaml there", "See <http://config.yaml|config.yaml>", true},
+		{"2 < 3, and", "2 &lt; 3", true},
+		{"Fine", "Fine, then", false},
+		{"Another text", "Fine", false},
+		{"Fine", "", false},
+		{"Fine", "…", false},
+	} {
+		if got := continues(c.md, c.shown); got != c.want {
+			t.Errorf("%q after %q: %v", c.md, c.shown, got)
+		}
+	}
+}
+
+// A stream that Slack does not stop is forgotten, so that others can begin; its message shows the
+// final text as soon as Slack takes it.
+func TestStreamWithoutStop(t *testing.T) {
+	for _, fault := range []slacktest.Fault{{Error: "channel_not_found"}, {Error: "invalid_auth"}, {Error: "message_not_owned_by_app"}, {Status: 500}} {
+		inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
+			w.start(t)
+			for i := range streamsPerMinute {
+				must(t, w.grow(t, fmt.Sprint("C", i), "U1", fmt.Sprint("o", i)).step(3))
+			}
+			for range 2_000 {
+				w.slack.Fail(methodStop, fault)
+			}
+			time.Sleep(streamLasts + 2*streamIdle)
+			tried := len(w.slack.Calls(methodStop))
+			time.Sleep(10 * time.Minute)
+			if n := len(w.slack.Calls(methodStop)); n > tried {
+				t.Errorf("%+v: %d calls more", fault, n-tried)
+			}
+			if n := len(w.streams.idle()); n > 0 {
+				t.Errorf("%+v: %d streams are open", fault, n)
+			}
+			must(t, w.grow(t, "CLAST", "U1", "last").step(3))
+			if m := w.slack.Posted("CLAST"); len(m) != 1 || !m[0].Streaming {
+				t.Errorf("%+v: no stream begins: %+v", fault, m)
+			}
+		})
+	}
+}
+
+// A text that does not continue its stream, which Slack has ended meanwhile, is shown by the same
+// attempt.
+func TestStreamEnded(t *testing.T) {
+	for name, show := range map[string]func(w *world, g *grown) error{
+		"another draft": func(_ *world, g *grown) error {
+			g.o.Text = "other"
+			_, err := g.w.Send(g.w.t.Context(), g.o)
+			return err
+		},
+		"another text": func(_ *world, g *grown) error {
+			g.o.Text, g.o.Progress = "other", false
+			_, err := g.w.Send(g.w.t.Context(), g.o)
+			return err
+		},
+		"a refused append": func(w *world, g *grown) error {
+			w.slack.Fail(methodAppend, slacktest.Fault{Error: "no_text"})
+			g.o.Text = "word word word other"
+			_, err := g.w.Send(g.w.t.Context(), g.o)
+			return err
+		},
+	} {
+		inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
+			w.start(t)
+			g := w.grow(t, "C1", "U1", "o1")
+			must(t, g.step(3))
+			time.Sleep(time.Second)
+			w.slack.Fail(methodStop, slacktest.Fault{Error: "message_not_in_streaming_state"})
+			if err := show(w, g); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			w.whole(t, "C1", g.o.Text)
+		})
+	}
+}
+
+// A link never goes into a stream, which has no unfurl_links: Slack might crawl it.
+func TestStreamWithoutLinks(t *testing.T) {
+	for text, linked := range map[string]bool{
+		"see https://evil.example/secret": true, "see HTTP://evil": true, "see www.evil.example": true, "[it](secret)": true,
+		"evil.example/secret": true, "evil.example:80/secret": true, "evil.example?secret": true, "secret.evil.example": true,
+		"config.yaml and main.go:12, and/or 3.14, e.g. v1.2.3 ... then": false,
+	} {
+		inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
+			w.start(t)
+			g, at := w.grow(t, "C1", "U1", "o1"), w.grow(t, "C2", "U1", "o2")
+			late := w.grow(t, "C3", "U1", "o3")
+			at.o.Text = text
+			receipt, err := w.Send(t.Context(), at.o) // in its first text
+			at.o.Edit = receipt
+			must(t, err, g.step(3), late.step(3))
+			time.Sleep(time.Second)
+			g.o.Text = g.text() + " " + text // in a draft
+			_, err = w.Send(t.Context(), g.o)
+			must(t, err, g.end(g.text()+" "+text+" end"), at.end(text+" end"), late.end(late.text()+" "+text))
+			for _, channel := range []string{"C1", "C2", "C3"} {
+				if m := w.slack.Posted(channel); len(m) != 1 || m[0].Streaming || !strings.Contains(m[0].Text, strings.Trim(text, "[")[:2]) {
+					t.Errorf("%s shows %+v", channel, m)
+				}
+			}
+			for _, method := range []string{methodStart, methodAppend, methodStop} {
+				for _, call := range w.slack.Calls(method) {
+					if linked && strings.Contains(strings.ToLower(call.Form.Get("markdown_text")), text[len(text)-6:]) {
+						t.Errorf("%s: %q", method, call.Form.Get("markdown_text"))
+					}
+				}
+			}
+			if !linked && len(w.slack.Calls(methodUpdate)) > 0 {
+				t.Errorf("%q is no link", text)
+			}
+		})
+	}
 }
 
 // Twenty answers at once, within the documented limits: each is complete once, none is left
