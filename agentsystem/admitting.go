@@ -22,21 +22,21 @@ func admits(m claybot.AgentMessage) bool {
 
 // known returns a message as what it is of its sender: of other people than operators, /pair and
 // /allow are unknown commands, and !pair and !allow are texts like any other.
-func (i *intake) known(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) claybot.AgentMessage {
+func (i *intake) known(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (claybot.AgentMessage, error) {
 	if m.Type == claybot.MessageUser && m.Command == connectors.Unknown {
 		return i.named(ctx, agent, m)
 	}
 	if m.Type == claybot.MessageUser && m.Command != "" {
 		if !m.FirstHand || !i.byOperator(agent, m) {
 			m.Command = ""
-			return m
+			return m, nil
 		}
 		m.Type, m.Text = claybot.MessageCommand, connectors.Argument(m.Text)
 	}
 	if admits(m) && !i.byOperator(agent, m) {
 		m.Command, m.Text = connectors.Unknown, "/"+m.Command
 	}
-	return m
+	return m, nil
 }
 
 // admit executes /pair and /allow of an operator; taken reports whether m was one. The grant, the

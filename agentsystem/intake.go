@@ -107,7 +107,10 @@ func (i *intake) acceptAsked(ctx context.Context, agent claybot.Agent, m claybot
 	if m.At == 0 {
 		m.At = claybot.Now()
 	}
-	m = i.known(ctx, agent, m)
+	m, err := i.known(ctx, agent, m)
+	if err != nil {
+		return storage.Posted{}, err
+	}
 	if done, taken, err := i.admit(ctx, agent, m); taken || err != nil {
 		return done, err
 	}
@@ -116,7 +119,6 @@ func (i *intake) acceptAsked(ctx context.Context, agent claybot.Agent, m claybot
 	}
 	asked = asked && m.Type == claybot.MessageUser && agent.Descriptor.Foreground()
 	if asked {
-		var err error
 		if asked, err = i.questions.Texts.Asked(ctx, agent.ID); err != nil {
 			return storage.Posted{}, err
 		}

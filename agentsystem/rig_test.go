@@ -59,6 +59,7 @@ type rig struct {
 	logs       io.Writer // takes warnings; optional
 	off        func() *runs.Error
 	reports    overview.Reports
+	skills     func() ([]connectors.Command, error) // that agents use by commands
 
 	mu      sync.Mutex
 	profile profiles.Profile
@@ -190,6 +191,12 @@ func (r *rig) start() {
 			RunsPerMinute: func() int { return r.runsPerMinute },
 			OwnThreads:    func() bool { return r.ownThreads },
 			Instances:     r.instances,
+			Skills: func(context.Context, claybot.Agent) ([]connectors.Command, error) {
+				if r.skills == nil {
+					return nil, nil
+				}
+				return r.skills()
+			},
 			SwitchedOff: func(context.Context, claybot.Agent) *runs.Error {
 				if r.off == nil {
 					return nil

@@ -75,7 +75,7 @@ func (s *Worker) compacted(life context.Context, box *inbox.AgentInbox, agent cl
 		}
 	}()
 	out := leftOut(history.Records())
-	hidden := func(r *claybot.Record) bool { return r.Aside || r.MessageID != "" && out[r.MessageID] }
+	hidden := func(r *claybot.Record) bool { return r.Aside || out.has(r) }
 	turn := &runs.Turn{
 		Agent: agent, History: visible(history.Records(), hidden),
 		Run:   claybot.Run{ID: claybot.RunID(runs.NewID()), Agent: agent.ID},

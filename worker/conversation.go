@@ -34,7 +34,7 @@ func (c *conversation) open(h storage.History) {
 	c.history = h
 	if out := leftOut(h.Records()); out != nil {
 		hidden := c.hidden
-		c.hidden = func(r *claybot.Record) bool { return hidden(r) || r.MessageID != "" && out[r.MessageID] }
+		c.hidden = func(r *claybot.Record) bool { return hidden(r) || out.has(r) }
 	}
 }
 

@@ -432,7 +432,7 @@ func (e *ending) giveUp(ctx context.Context) (notify bool) {
 	if e.talk.history == nil {
 		return true // its side effects are unknown
 	}
-	fresh := unanswered(e.talk.history.Records(), j.run.ID)
+	fresh, _ := unanswered(e.talk.history.Records(), j.run.ID)
 	for _, m := range j.messages {
 		if len(j.messages) == 1 || !slices.Contains(fresh, m.ID) || m.Alone || m.Run != "" || m.Silent {
 			notify = notify || !m.Silent

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/tools"
 )
 
 // visible returns a history without hidden records: those of other runs without
@@ -54,35 +55,63 @@ func keptInFile(all []claybot.Record, hidden func(*claybot.Record) bool, keep in
 }
 
 // unanswered returns the messages of a run after its last record of the model or a
-// tool.
-func unanswered(records []claybot.Record, run claybot.RunID) (ids []claybot.MessageID) {
+// tool, and the call with which their skill was used, if any: no model has made it.
+func unanswered(records []claybot.Record, run claybot.RunID) (ids []claybot.MessageID, used string) {
 	for _, r := range records {
 		switch {
 		case r.Run != run:
+		case usesSkill(r):
+			used = r.ToolCalls[0].ID
+		case r.Type == claybot.RecordTool && used != "" && r.ToolCallID == used:
 		case r.Type == claybot.RecordAssistant || r.Type == claybot.RecordTool:
-			ids = nil
+			ids, used = nil, ""
 		case r.MessageID != "":
 			ids = append(ids, r.MessageID)
 		}
 	}
-	return ids
+	return ids, used
 }
 
-// leftOut returns the messages that models no longer see: the unanswered ones of runs
+// usesSkill reports whether a record is the use of a skill by a command: a call without a model.
+func usesSkill(r claybot.Record) bool {
+	return r.Type == claybot.RecordAssistant && r.Tokens == nil && len(r.ToolCalls) == 1 && r.ToolCalls[0].Name == tools.UseSkill
+}
+
+// omitted are the records that models no longer see.
+type omitted struct {
+	messages map[claybot.MessageID]bool
+	used     map[claybot.RunID]string // the call of a skill by its command
+}
+
+// has is safe for nil.
+func (o *omitted) has(r *claybot.Record) bool {
+	if o == nil {
+		return false
+	}
+	if r.MessageID != "" && o.messages[r.MessageID] {
+		return true
+	}
+	call := o.used[r.Run]
+	return call != "" && (r.ToolCallID == call || usesSkill(*r) && r.ToolCalls[0].ID == call)
+}
+
+// leftOut returns the records that models no longer see: the unanswered messages of runs
 // that were given up. It is nil for none.
-func leftOut(records []claybot.Record) map[claybot.MessageID]bool {
-	var out map[claybot.MessageID]bool
+func leftOut(records []claybot.Record) *omitted {
+	var out *omitted
 	for i := range records {
 		r := &records[i]
 		if r.Type != claybot.RecordNote || !r.Interrupted {
 			continue
 		}
 		if out == nil {
-			out = make(map[claybot.MessageID]bool)
+			out = &omitted{make(map[claybot.MessageID]bool), make(map[claybot.RunID]string)}
 		}
-		for _, id := range unanswered(records, r.Run) {
-			out[id] = true
+		ids, used := unanswered(records, r.Run)
+		for _, id := range ids {
+			out.messages[id] = true
 		}
+		out.used[r.Run] = used
 	}
 	return out
 }
