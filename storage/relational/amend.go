@@ -1,6 +1,8 @@
 package relational
 
 import (
+	"strings"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 )
@@ -28,6 +30,9 @@ func amend(c *Conn, a *inboxRow, p storage.Posting, at int64) (storage.Posting, 
 		a.wake()
 	case of.pending && of.message.Type == claybot.MessageUser && !begins:
 		p.Skip = storage.SkippedEdit
+		if commandWord(of.message.Text) != commandWord(m.Text) {
+			of.message.Skill = ""
+		}
 		of.message.Text, of.message.Masked = m.Text, m.Masked
 		err = rewrite(c, of.message)
 	case deletion && a.run != "" && of.run == a.run:
@@ -45,6 +50,16 @@ func amend(c *Conn, a *inboxRow, p storage.Posting, at int64) (storage.Posting, 
 		}
 	}
 	return p, done, err
+}
+
+// commandWord returns the first word of a text, with its mark; names of commands have _ for -, and
+// no case.
+func commandWord(text string) string {
+	word := text
+	if words := strings.Fields(text); len(words) > 0 {
+		word = words[0]
+	}
+	return strings.ReplaceAll(strings.ToLower(word), "_", "-")
 }
 
 // An amended is the message that an edit or a deletion names; zero if there is none.

@@ -32,6 +32,18 @@ var amendTests = []storeTest{
 		b.equal("taken", ids(box.Waiting), []claybot.MessageID{"m1", "m2", "m3"})
 		b.equal("texts", []string{box.Waiting[0].Text, box.Waiting[1].Text}, []string{"text of e1", "text of e2"})
 	}},
+	{"an edit of the command of a skill", func(b *bed) {
+		for id, text := range map[string]string{"same": "/Make_Tea black", "other": "/make-coffee", "text": "make-tea", "empty": " "} {
+			p := b.typed(claybot.MessageUser, id)
+			p.Message.Text, p.Message.Skill = "/make-tea green", "make-tea"
+			b.deliver(p)
+			edit := b.typed(claybot.MessageEdit, "e-"+id)
+			edit.Message.Amends, edit.Message.Text = claybot.MessageID(id), text
+			b.equal(id, b.deliver(edit).Skipped, storage.SkippedEdit)
+			m := ok(b.Receipt(b.ctx, claybot.MessageID(id)))(b).Message
+			b.equal(id, []string{m.Text, m.Skill}, []string{text, map[string]string{"same": "make-tea"}[id]})
+		}
+	}},
 	{"a deletion of a pending message", func(b *bed) {
 		b.post("m1", minute)
 		b.post("m2", minute)
