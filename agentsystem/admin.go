@@ -188,9 +188,6 @@ func (a *Admin) Revoke(ctx context.Context, connector, id string) error {
 	if err := a.people.Revoke(ctx, connector, id); err != nil {
 		return err
 	}
-	if err := a.overhearing.sweep(ctx); err != nil {
-		return err
-	}
 	if err := a.parking.dropRevoked(ctx, connector); err != nil {
 		return err
 	}
@@ -219,7 +216,10 @@ func (a *Admin) Revoke(ctx context.Context, connector, id string) error {
 		a.subagents.Halt(ctx, e, by)
 		a.subagents.HaltBelow(ctx, e.ID, "parent")
 	}
-	return a.revokeShared(ctx, connector)
+	if err := a.revokeShared(ctx, connector); err != nil {
+		return err
+	}
+	return a.overhearing.sweep(ctx) // last: work must end even if this fails, which is tried again later
 }
 
 // agentsOf lists the agents that work for a person, or that are in a channel.

@@ -227,8 +227,8 @@ func (s *AgentSystem) Opened(ctx context.Context, d claybot.Descriptor) error {
 // Working returns how many agents this member works on.
 func (s *AgentSystem) Working() int { return s.dispatcher.inboxes.Working() }
 
-// Reschedule recomputes the due times of waiting messages. Call it after the profiles
-// changed.
+// Reschedule recomputes the due times of waiting messages, and removes what was kept of groups
+// that is not to be kept any more. Call it after the profiles or the access changed.
 func (s *AgentSystem) Reschedule(ctx context.Context) error {
-	return s.dispatcher.reschedule(ctx, "")
+	return errors.Join(s.dispatcher.reschedule(ctx, ""), s.overhearing.sweep(ctx))
 }

@@ -174,7 +174,7 @@ func (d *daemon) reload(ctx context.Context, e *env) {
 		return
 	}
 	if err := d.system.Reschedule(ctx); err != nil {
-		d.log.Error("failed to update the due times of waiting messages", "err", err)
+		d.log.Error("failed to apply the configuration to stored messages", "err", err)
 	}
 	if err := d.limiter.Recheck(ctx); err != nil {
 		d.log.Error("failed to check runs that wait for a budget", "err", err)
