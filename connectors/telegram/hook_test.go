@@ -149,7 +149,6 @@ func TestHookChoicesOfMembers(t *testing.T) {
 		b.run()
 		synctest.Wait()
 		b.server.Say(asked, asked, "hi")
-		synctest.Wait()
 		m := b.ask(tea, asked)
 		for i, text := range []string{"tea", "coffee", "milk", "✓ coffee", "Done"} {
 			door.Lead([]*Connector{b.conn, other}[i%2])
