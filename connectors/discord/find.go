@@ -65,6 +65,11 @@ func (c *Connector) Find(ctx context.Context, o claybot.Outgoing) (receipt strin
 			}
 			return "", false, err
 		}
+		if len(all) == 0 && o.Route.Group {
+			if err := c.readable(ctx, channel); err != nil {
+				return "", false, err
+			}
+		}
 		for _, m := range all {
 			if c.same(m, o, nonce) && m.sentAt().After(tried.Add(-nearBack)) {
 				return m.ID, true, nil
@@ -76,6 +81,26 @@ func (c *Connector) Find(ctx context.Context, o claybot.Outgoing) (receipt strin
 		after = all[len(all)-1].ID
 	}
 	return "", false, nil
+}
+
+// errNoHistory means that Discord shows no message of a channel.
+var errNoHistory = errors.New("discord: the channel shows no message: give the bot the permission Read Message History there")
+
+// readable returns a PermanentError if a channel of a server shows no message at all: without the
+// permission Read Message History, Discord returns an empty page and no error.
+//
+// docs.discord.com/developers/resources/message, Get Channel Messages, read 2026-11-28.
+func (c *Connector) readable(ctx context.Context, channel string) error {
+	var newest []message
+	err := c.api.do(ctx, channelCall(http.MethodGet, "get messages", channel, "/messages?limit=1", nil), &newest)
+	var r *refusal
+	switch {
+	case errors.As(err, &r):
+		return &connectors.PermanentError{Err: err}
+	case err == nil && len(newest) == 0:
+		return &connectors.PermanentError{Err: errNoHistory}
+	}
+	return err
 }
 
 // same reports whether a message of a channel is that of o.

@@ -102,6 +102,11 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (receipt strin
 	}
 	m := c.sending(ctx, o)
 	receipt, err = c.post(ctx, o, channel, m)
+	if m.Reference != nil && refusedWith(err, 0, codeNoHistory) {
+		c.log.Warn("discord rejected the reply, sending without a reference", "outgoing", o.ID, "err", err)
+		m.Reference = nil
+		receipt, err = c.post(ctx, o, channel, m)
+	}
 	if m.Components != nil && len(*m.Components) > 0 && refusedContent(err) {
 		c.log.Warn("discord rejected the buttons, sending without", "outgoing", o.ID, "err", err)
 		m.Components = &[]row{}
@@ -187,6 +192,7 @@ const (
 	codeThreadArchived     = 50083
 	codeNoMutualGuild      = 50278
 	codeReactionBlocked    = 90001
+	codeNoHistory          = 160002 // a reply, without the permission Read Message History
 )
 
 // outcome converts the error of a call to an error of connectors.Sender.
@@ -208,8 +214,12 @@ func (c *Connector) outcome(err error, o claybot.Outgoing) error {
 		return err
 	case o.Route.ThreadID != "" && (r.code == codeUnknownChannel || r.code == codeThreadArchived):
 		return &connectors.PermanentError{Err: fmt.Errorf("discord: the thread is gone or closed: %w", err)}
-	case r.code == codeMissingAccess || r.code == codeMissingPermission:
-		return &connectors.PermanentError{DeadRoute: true, Fix: "give the bot the permissions View Channel, Send Messages and Send Messages in Threads there", Err: err}
+	case r.code == codeMissingAccess || r.code == codeMissingPermission: // of a thread: its channel may be open
+		return &connectors.PermanentError{
+			DeadRoute: o.Route.ThreadID == "", Fix: "give the bot the permissions View Channel, Send Messages and Send Messages in Threads there", Err: err,
+		}
+	case o.Route.ThreadID != "" && r.status == http.StatusForbidden:
+		return &connectors.PermanentError{Err: err}
 	case r.code == codeUnknownChannel || r.code == codeNoDM || r.code == codeNoMutualGuild || r.status == http.StatusForbidden:
 		return &connectors.PermanentError{DeadRoute: true, Err: err}
 	}

@@ -3,6 +3,7 @@ package discord
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +106,51 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// Without the permission Read Message History, replies go out without a reference, and a message
+// whose fate is unknown counts as one that cannot be looked up.
+func TestNoHistory(t *testing.T) {
+	t.Parallel()
+	inBubble(t, discordtest.Config{}, func(b *bot) {
+		b.start()
+		asked := b.Write(discordtest.Post{Channel: groupID(1), User: userID(1), Text: "<@" + discordtest.Bot + "> hello"})
+		b.pass(time.Second)
+		b.HideHistory(groupID(1))
+		o := out("text", "answer")
+		o.Route = claybot.Route{Connector: "discord", ChannelID: guildID + "/" + groupID(1), ReplyTo: asked, Group: true}
+		if _, err := b.conn.Send(b.Context(), o); err != nil {
+			t.Errorf("a reply: %v", err)
+		}
+		o.ID, o.Text, o.Question = "question", "Which?", &claybot.Question{ID: "01QUESTION", Type: claybot.QuestionConfirm, Required: true}
+		if _, err := b.conn.Send(b.Context(), o); err != nil {
+			t.Errorf("a question: %v", err)
+		}
+		b.pass(6 * time.Second) // of the rate limit
+		o.ID, o.Question, o.File = "file", nil, &claybot.FileReference{Name: "a.txt", Size: 3}
+		open := func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("abc")), nil }
+		if _, err := b.conn.SendFile(b.Context(), o, open); err != nil {
+			t.Errorf("a file: %v", err)
+		}
+		sent := b.Sent(groupID(1))
+		if len(sent) != 3 || sent[0].ReplyTo != "" || !sent[1].Has("Approve") || len(sent[2].Files) != 1 {
+			t.Errorf("the channel shows %+v", sent)
+		}
+		b.pass(6 * time.Second)
+		o = out("lost", "lost")
+		o.Route = claybot.Route{Connector: "discord", ChannelID: guildID + "/" + groupID(1), Group: true}
+		b.Server.Fail(discordtest.Fault{Route: "POST messages", Lost: true})
+		var lost *connectors.AmbiguousError
+		if _, err := b.conn.Send(b.Context(), o); !errors.As(err, &lost) {
+			t.Fatalf("lost answer: %v", err)
+		}
+		_ = b.end()
+		b.pass(5 * time.Minute)
+		var permanent *connectors.PermanentError
+		if _, _, err := b.connector().Find(b.Context(), o); !errors.As(err, &permanent) {
+			t.Errorf("a look-up in a channel without history: %v", err)
+		}
+	})
+}
+
 // TestOutcomes are the refusals of a send.
 //
 // docs.discord.com/developers/topics/opcodes-and-status-codes, JSON Error Codes, read 2026-11-28.
@@ -123,6 +169,9 @@ func TestOutcomes(t *testing.T) {
 			{403, 50278, false, false, "dead"},
 			{404, 10003, false, false, "dead"},
 			{404, 10003, true, false, "permanent"},
+			{403, 50001, true, false, "permanent"},
+			{403, 50013, true, false, "permanent"},
+			{403, 20001, true, false, "permanent"},
 			{400, 50083, true, false, "permanent"},
 			{400, 50035, false, false, "permanent"},
 			{413, 40005, false, false, "permanent"},

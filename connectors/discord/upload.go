@@ -26,6 +26,20 @@ func (c *Connector) SendFile(ctx context.Context, o claybot.Outgoing, open func(
 		return "", err
 	}
 	m := c.sending(ctx, o)
+	receipt, err = c.upload(ctx, o, channel, m, open)
+	if m.Reference != nil && refusedWith(err, 0, codeNoHistory) {
+		c.log.Warn("discord rejected the reply, sending without a reference", "outgoing", o.ID, "err", err)
+		m.Reference = nil
+		receipt, err = c.upload(ctx, o, channel, m, open)
+	}
+	if refusedWith(err, http.StatusRequestEntityTooLarge) {
+		err = &connectors.PermanentError{Err: fmt.Errorf("discord: the file has %d bytes; servers take up to %d MB, those with boosts more", o.File.Size, maxUploadBytes>>20)}
+	}
+	return receipt, c.outcome(err, o)
+}
+
+// upload makes the call of one attempt.
+func (c *Connector) upload(ctx context.Context, o claybot.Outgoing, channel string, m sending, open func() (io.ReadCloser, error)) (receipt string, err error) {
 	m.Attachments = []map[string]any{{"id": 0, "filename": o.File.Name}}
 	head, tail, contentType, err := form(m, o.File.Name)
 	if err != nil {
@@ -39,11 +53,7 @@ func (c *Connector) SendFile(ctx context.Context, o claybot.Outgoing, open func(
 	x := channelCall(http.MethodPost, "create message", channel, "/messages", nil)
 	x.form = io.MultiReader(bytes.NewReader(head), io.LimitReader(data, o.File.Size), bytes.NewReader(tail))
 	x.formType, x.size = contentType, int64(len(head)+len(tail))+o.File.Size
-	receipt, err = c.created(ctx, o, channel, m, x)
-	if refusedWith(err, http.StatusRequestEntityTooLarge) {
-		err = &connectors.PermanentError{Err: fmt.Errorf("discord: the file has %d bytes; servers take up to %d MB, those with boosts more", o.File.Size, maxUploadBytes>>20)}
-	}
-	return receipt, c.outcome(err, o)
+	return c.created(ctx, o, channel, m, x)
 }
 
 // form returns the multipart text before and after the bytes of the file.

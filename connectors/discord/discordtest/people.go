@@ -13,6 +13,7 @@ type channel struct {
 	messages          []*Message
 	gone              bool // deleted, or of a server that removed the bot
 	closed            bool // the bot may not write there
+	hidden            bool // the bot may not read its history
 }
 
 // A Message is one message of a channel.
@@ -152,6 +153,13 @@ func (s *Server) CloseChannel(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.channels[id].closed = true
+}
+
+// HideHistory takes the permission Read Message History in a channel from the bot.
+func (s *Server) HideHistory(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.channels[id].hidden = true
 }
 
 func (s *Server) bot() answer {

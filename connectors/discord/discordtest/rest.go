@@ -253,6 +253,9 @@ func (s *Server) act(r *http.Request, route string, c restCall) (int, any) {
 // onChannel does the work of a call below a channel. The lock is held.
 func (s *Server) onChannel(r *http.Request, route string, ch *channel, c restCall) (int, any) {
 	var m *Message
+	if ch.hidden && (route == "GET message" || route == "PUT reaction") {
+		return refuse(http.StatusForbidden, 50013, "Missing Permissions")
+	}
 	if len(c.parts) > 3 {
 		if m = ch.find(c.parts[3]); m == nil {
 			return refuse(http.StatusNotFound, 10008, "Unknown Message")
@@ -320,6 +323,9 @@ func (s *Server) create(ch *channel, c restCall) (int, any) {
 		return http.StatusOK, s.object(s.channels[known.message.Channel], known.message)
 	}
 	if ref, ok := c.body["message_reference"].(answer); ok {
+		if ch.hidden {
+			return refuse(http.StatusBadRequest, 160002, "Cannot reply without permission to read message history")
+		}
 		id, _ := ref["message_id"].(string)
 		switch found := ch.find(id); {
 		case found != nil:
@@ -363,6 +369,9 @@ func (s *Server) history(ch *channel, args url.Values) (int, any) {
 		all = all[max(0, len(all)-limit):]
 	}
 	page := []answer{}
+	if ch.hidden {
+		return http.StatusOK, page
+	}
 	for _, m := range slices.Backward(all) {
 		page = append(page, s.object(ch, m))
 	}

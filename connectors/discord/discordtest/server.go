@@ -15,7 +15,7 @@
 // components/reference, read 2026-11-28.
 //
 // Known differences from the real platform: one bot, which sees every channel unless it was
-// removed; contents are stored as they are sent; permissions are all or nothing; an emoji is any
+// removed; contents are stored as they are sent; permissions are all or nothing, but for Read Message History; an emoji is any
 // text; ids only grow.
 //
 // Only tests and commands import it.
