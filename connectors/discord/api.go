@@ -24,6 +24,7 @@ type client struct {
 	base  string            // without a slash at its end
 	token string
 	rates *rates
+	clock clock
 }
 
 // A call is one request. Its what is the name of the route for the rate limits and for errors,
@@ -104,6 +105,7 @@ func (c *client) do(ctx context.Context, x call, result any) error {
 		return &failure{what: x.what, left: left.Load(), err: bare(err)}
 	}
 	defer func() { _ = resp.Body.Close() }() // the answer was read, or its loss is reported below
+	c.clock.dated(resp.Header)
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
 	if err != nil {
 		return &failure{what: x.what, left: true, err: fmt.Errorf("the answer was cut: %w", bare(err))}

@@ -19,11 +19,13 @@ var (
 	_ connectors.Resender = (*Connector)(nil)
 )
 
+// epoch is the first second of 2015, in milliseconds.
+const epoch = 1_420_070_400_000
+
 // snowflake is the least id that something made at t can have, as messages are asked for after.
 //
 // docs.discord.com/developers/reference, "Snowflake IDs in Pagination", read 2026-11-28.
 func snowflake(t time.Time) string {
-	const epoch = 1_420_070_400_000 // the first second of 2015, in milliseconds
 	return strconv.FormatInt(max(0, t.UnixMilli()-epoch)<<22, 10)
 }
 

@@ -98,6 +98,7 @@ func (r *receiver) created(m message) []job {
 		return nil
 	}
 	r.authors.note(m.ID, m.author())
+	r.api.clock.heard(m.ID)
 	return []job{{lane(m.Channel, m.author()), "message", m.ID, func(ctx context.Context) error {
 		return r.wrote(ctx, m, true)
 	}}}

@@ -74,6 +74,7 @@ func (r *receiver) interacted(i interaction) []job {
 	if !isID(i.ID) || i.Token == "" || !isID(by.ID) || by.Bot || !isID(i.In) {
 		return nil
 	}
+	r.api.clock.heard(i.ID)
 	if i.Channel.ID == i.In {
 		r.channels.learn(i.Guild, i.Channel)
 	}
@@ -203,7 +204,9 @@ func (i interaction) typed() string {
 }
 
 // commanded posts the command of an interaction, as if the user had typed it, and acknowledges
-// it then. The answer is a message of its own, so nothing is left of the acknowledgement.
+// it then. The answer is a message of its own, so nothing is left of the acknowledgement. A command
+// that came too late, because the daemon was down or the conversation is being read, is not
+// done: Discord has told the user that it failed, who repeats it.
 func (r *receiver) commanded(ctx context.Context, i interaction, command, kind string) error {
 	in, gone, err := r.place(ctx, i.Guild, i.In)
 	if err != nil || gone {
@@ -223,7 +226,14 @@ func (r *receiver) commanded(ctx context.Context, i interaction, command, kind s
 		r.say(ctx, i, texts.To(ctx, to).In(texts.ButtonDead))
 		return nil
 	}
-	if err := r.post(ctx, to, m, i.In); err != nil {
+	if err := r.await(ctx, i.In); err != nil {
+		return err
+	}
+	if r.late(ctx, i.ID) {
+		r.log.Info("command came too late, skipped; the user must repeat it", "interaction", i.ID, "user", by.ID)
+		return nil
+	}
+	if err := r.handler.Post(ctx, to, m); err != nil {
 		return err
 	}
 	if i.Type == interactionComponent {

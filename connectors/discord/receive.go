@@ -129,12 +129,20 @@ func lane(channel, user string) string { return channel + "\x00" + user }
 
 // post stores a message, after earlier messages of its channel that a gap had left out.
 func (r *receiver) post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage, raw string) error {
+	if err := r.await(ctx, raw); err != nil {
+		return err
+	}
+	return r.handler.Post(ctx, to, m)
+}
+
+// await waits for earlier messages of a channel that a gap had left out.
+func (r *receiver) await(ctx context.Context, raw string) error {
 	for earlier := r.back.turn(raw); earlier != nil; earlier = r.back.turn(raw) {
 		if !wait(ctx, earlier) {
 			return context.Cause(ctx)
 		}
 	}
-	return r.handler.Post(ctx, to, m)
+	return nil
 }
 
 // authors remembers who wrote recent messages: a deletion does not say it. The zero value is

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -362,6 +363,90 @@ func TestCommandsAreRegisteredOnce(t *testing.T) {
 			t.Errorf("stored %+v", got)
 		}
 	})
+}
+
+// A command that comes too late for its response is not done: Discord told its user that it
+// failed, and a repeat must not do it twice.
+func TestLateCommands(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		late func(b *bot)
+		want int
+	}{
+		"in time": {func(b *bot) { b.Slash(directID(1), userID(1), "new", "tea") }, 2},
+		"at the end of a quiet day": {func(b *bot) {
+			b.pass(24 * time.Hour)
+			b.Slash(directID(1), userID(1), "new", "tea")
+		}, 2},
+		"while the daemon was down": {func(b *bot) {
+			b.kill()
+			b.Slash(directID(1), userID(1), "new", "tea")
+			b.pass(time.Minute)
+			b.start()
+		}, 1},
+		"while the gateway was down": {func(b *bot) {
+			b.Server.Down(true)
+			b.Slash(directID(1), userID(1), "new", "tea")
+			b.pass(10 * time.Second)
+			b.Server.Down(false)
+		}, 1},
+		"while nothing is stored": {func(b *bot) {
+			b.inbox.fill(true)
+			b.Slash(directID(1), userID(1), "new", "tea")
+			b.pass(10 * time.Second)
+			b.inbox.fill(false)
+		}, 1},
+		"while a gap is read": {func(b *bot) {
+			b.kill()
+			b.pass(10 * time.Minute)
+			b.Expire()
+			b.Server.Fail(discordtest.Fault{Route: "GET messages", RetryAfter: 20 * time.Second})
+			b.start()
+			b.pass(7 * time.Second)
+			b.Slash(directID(1), userID(1), "new", "tea")
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, discordtest.Config{}, func(b *bot) {
+				b.start()
+				b.say("hello")
+				b.pass(time.Second)
+				tt.late(b)
+				b.pass(2 * time.Minute)
+				b.Slash(directID(1), userID(1), "new", "tea")
+				b.pass(time.Second)
+				n := 0
+				for _, m := range b.inbox.got {
+					if m.Type == claybot.MessageReset {
+						n++
+					}
+				}
+				if n != tt.want {
+					t.Errorf("the command was done %d times, want %d", n, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// Discord's time is that of its responses, whatever the time here.
+func TestClock(t *testing.T) {
+	t.Parallel()
+	for _, off := range []time.Duration{0, time.Hour, -time.Hour} {
+		var c clock
+		there := func() time.Time { return time.Now().Add(off) }
+		c.heard(snowflake(there()))
+		c.dated(http.Header{"Date": {there().UTC().Format(http.TimeFormat)}})
+		c.heard(snowflake(there()))
+		if age, sure := c.age(snowflake(there().Add(-time.Minute))); age < 59*time.Second || age > 70*time.Second || !sure {
+			t.Errorf("off by %v: age %v, sure %t", off, age, sure)
+		}
+		c.dated(http.Header{"Date": {there().Add(-time.Minute).UTC().Format(http.TimeFormat)}})
+		if age, _ := c.age(snowflake(there())); age > -50*time.Second {
+			t.Errorf("off by %v: a clock that ran ahead is not set back: %v", off, age)
+		}
+	}
 }
 
 // TestFormat renders Markdown as Discord shows it.

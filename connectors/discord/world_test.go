@@ -231,6 +231,7 @@ type bot struct {
 func inBubble(t *testing.T, cfg discordtest.Config, test func(b *bot)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC))) // ids of Discord have a time
 		b := &bot{T: t, world: openWorld(t, cfg), inbox: &inbox{}}
 		b.inbox.chats = []connectors.Chat{{ChannelID: directID(1)}, {ChannelID: guildID + "/" + groupID(1)}}
 		defer b.close()

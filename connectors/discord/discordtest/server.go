@@ -62,6 +62,7 @@ type Server struct {
 	down     bool
 	revoked  bool
 	lastID   int64
+	born     time.Time
 	lastName int
 	channels map[string]*channel
 	nonces   map[string]nonce
@@ -81,6 +82,8 @@ type Server struct {
 	running sync.WaitGroup
 	stops   []func()
 }
+
+const firstID = 100_000_000_000_000_000
 
 // New returns a platform without people.
 func New(cfg Config) *Server {
@@ -103,7 +106,7 @@ func New(cfg Config) *Server {
 		cfg.Sends = 5
 	}
 	return &Server{
-		cfg: cfg, lastID: 100_000_000_000_000_000, channels: make(map[string]*channel), nonces: make(map[string]nonce), limits: make(map[string]*bucket),
+		cfg: cfg, lastID: firstID, born: time.Now(), channels: make(map[string]*channel), nonces: make(map[string]nonce), limits: make(map[string]*bucket),
 		calls: make(map[string]int), asks: make(map[string]*asked), whispers: make(map[string][]string), modals: make(map[string]*asked), typing: make(map[string]int),
 		gateway: gateway{sessions: make(map[string]*session)}, changed: make(chan struct{}), hangs: make(chan struct{}),
 	}
@@ -141,10 +144,11 @@ func (s *Server) Close() {
 	s.running.Wait()
 }
 
-// id returns a new id: that of Discord at this time, or the next one. The lock is held.
+// id returns a new id: that of Discord at this time, or the next one. Before Discord's epoch, as
+// in tests with a time of their own, ids grow with time as well. The lock is held.
 func (s *Server) id() string {
 	const epoch = 1_420_070_400_000
-	s.lastID = max(s.lastID+1, (time.Now().UnixMilli()-epoch)<<22)
+	s.lastID = max(s.lastID+1, (time.Now().UnixMilli()-epoch)<<22, firstID+time.Since(s.born).Milliseconds()<<22)
 	return strconv.FormatInt(s.lastID, 10)
 }
 
