@@ -51,6 +51,11 @@ func TestBackfill(t *testing.T) {
 			b.pass(48 * time.Hour)
 			b.say("today")
 		}, []string{"before", "today", "live"}, 1},
+		"slow to resume": {func(b *bot) {
+			b.say("one")
+			b.pass(10 * time.Minute)
+			b.Slow(time.Minute)
+		}, []string{"before", "one", "live"}, 0},
 		"quiet days": {func(b *bot) { b.pass(48 * time.Hour); b.say("today") }, []string{"before", "today", "live"}, 0},
 		"no access":  {func(b *bot) { b.say("one"); b.DeleteChannel(groupID(1)) }, []string{"before", "one", "live"}, 0},
 		"paused": {func(b *bot) {

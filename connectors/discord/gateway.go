@@ -48,6 +48,7 @@ type gateway struct {
 	asked  int             // for intents
 	url    string
 	pos    *position
+	up     bool      // READY or RESUMED came on this connection
 	failed int       // dials in a row
 	since  time.Time // the last identify
 	back   connectors.Backoff
@@ -115,7 +116,7 @@ func (g *gateway) connect(ctx context.Context) error {
 		g.failed++
 		return err
 	}
-	g.failed = 0
+	g.failed, g.up = 0, false
 	ctx, cancel := context.WithCancel(ctx)
 	var side sync.WaitGroup
 	defer side.Wait()
@@ -202,8 +203,12 @@ func (g *gateway) read(ctx context.Context, s *socket) error {
 	}
 }
 
-// alive notes a heartbeat that was acknowledged.
+// alive notes a heartbeat that was acknowledged. Before READY or RESUMED it says nothing: Discord
+// acknowledges heartbeats while it delivers no events, and may still refuse the resume.
 func (g *gateway) alive(ctx context.Context) {
+	if !g.up {
+		return
+	}
 	g.pulse.OK()
 	if g.pos == nil || !g.pos.settled() {
 		return
@@ -231,9 +236,11 @@ func (g *gateway) dispatch(ctx context.Context, p payload) {
 		for _, guild := range ready.Guilds {
 			g.recv.guilds.expect(guild.ID)
 		}
+		g.up = true
 		g.ready(ctx, session{ID: ready.ID, URL: ready.URL, Seq: p.Seq, Intents: g.asked})
 	case "RESUMED":
 		g.pos.begin(p.Seq, 0)
+		g.up = true
 	default:
 		if g.pos == nil {
 			return // before a session, there is none

@@ -109,3 +109,11 @@ func (s *Server) limited(h http.Header, route, channel string) (wait time.Durati
 	h.Set("X-RateLimit-Reset-After", number(b.reset.Sub(now).Seconds()))
 	return wait
 }
+
+// Slow makes the next resume take a time. Heartbeats are acknowledged meanwhile, as they are
+// during an outage of Discord.
+func (s *Server) Slow(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slow = d
+}

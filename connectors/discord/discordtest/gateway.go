@@ -3,6 +3,7 @@ package discordtest
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,9 +30,10 @@ type gateway struct {
 	identified time.Time
 	started    int // sessions
 	resumed    int
-	hasty      int    // identifies
-	host       string // at which it is reached
-	mute       bool   // heartbeats are not acknowledged
+	hasty      int           // identifies
+	host       string        // at which it is reached
+	mute       bool          // heartbeats are not acknowledged
+	slow       time.Duration // that the next resume takes
 }
 
 // A session is what a connection may resume.
@@ -215,7 +217,20 @@ func (s *Server) received(c *socket, op int, d json.RawMessage) {
 	case 2:
 		s.identify(c, d)
 	case 6:
-		s.resume(c, d)
+		slow := s.slow
+		s.slow = 0
+		if slow == 0 {
+			s.resume(c, d)
+			return
+		}
+		time.AfterFunc(slow, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			defer s.change()
+			if slices.Contains(s.sockets, c) {
+				s.resume(c, d)
+			}
+		})
 	default:
 		c.put(nil, 4001)
 	}
