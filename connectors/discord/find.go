@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
@@ -43,7 +44,9 @@ func (c *Connector) page(ctx context.Context, channel, after string) ([]message,
 // Find looks for the message of an ambiguous attempt: among the messages that the gateway or an
 // answer has told of, by its nonce, then in the channel around the time of the attempt. There
 // Discord shows no nonce, so a message of the bot with the same content is taken, unless it is
-// known to be another one.
+// known to be another one, or else the only draft that the text continues. The first repeat
+// needs no such guess while Discord knows the nonce: the message counts as not found, and
+// Discord returns it to the repeat.
 func (c *Connector) Find(ctx context.Context, o claybot.Outgoing) (receipt string, found bool, err error) {
 	if o.Edit != "" {
 		return "", false, nil // repeating an edit is harmless
@@ -57,7 +60,11 @@ func (c *Connector) Find(ctx context.Context, o claybot.Outgoing) (receipt strin
 		return receipt, true, nil
 	}
 	tried := o.Tried.Time()
+	if age := time.Since(tried); o.Copies == 0 && age > -nearBack && age < nonceSure {
+		return "", false, nil
+	}
 	after, end := snowflake(tried.Add(-nearBack)), tried.Add(nearAhead)
+	var begun []string // drafts that may be the beginning of o
 	for range findPages {
 		all, err := c.page(ctx, channel, after)
 		if err != nil {
@@ -73,8 +80,12 @@ func (c *Connector) Find(ctx context.Context, o claybot.Outgoing) (receipt strin
 			}
 		}
 		for _, m := range all {
-			if c.same(m, o, nonce) && m.sentAt().After(tried.Add(-nearBack)) {
+			switch {
+			case !m.sentAt().After(tried.Add(-nearBack)):
+			case c.same(m, o, nonce):
 				return m.ID, true, nil
+			case c.begins(m, o):
+				begun = append(begun, m.ID)
 			}
 		}
 		if len(all) < pageItems || all[len(all)-1].sentAt().After(end) {
@@ -82,7 +93,26 @@ func (c *Connector) Find(ctx context.Context, o claybot.Outgoing) (receipt strin
 		}
 		after = all[len(all)-1].ID
 	}
+	if len(begun) == 1 {
+		return begun[0], true, nil
+	}
 	return "", false, nil
+}
+
+// begins reports whether a message of a channel is a draft that was not completed, and the
+// beginning of o. Only an answer whose first send is not one of the outbox began as a draft.
+func (c *Connector) begins(m message, o claybot.Outgoing) bool {
+	bare := func(text string) string {
+		return strings.Map(func(r rune) rune {
+			if unicode.IsLetter(r) || unicode.IsDigit(r) {
+				return r
+			}
+			return -1
+		}, text)
+	}
+	begun, whole := bare(m.Content), bare(content(texts.Voice{}, o))
+	return o.Attempts == 0 && o.Kind == claybot.OutgoingAnswer && o.Part == 1 && o.File == nil && m.Author.ID == c.bot && len(m.Attachments) == 0 &&
+		c.own.nonce(m.ID) == "" && begun != "" && begun != whole && strings.HasPrefix(whole, begun)
 }
 
 // errNoHistory means that Discord shows no message of a channel.

@@ -54,6 +54,7 @@ const (
 	findPages     = 3
 	nearBack      = 30 * time.Second // a message is searched from this long before its attempt, because clocks differ,
 	nearAhead     = 60 * time.Second // to this long after it
+	nonceSure     = 2 * time.Minute  // in which Discord surely knows a nonce: "the past few minutes"
 
 	maxAuthors  = 10_000 // messages whose author is remembered
 	maxReceipts = 1_000  // own messages that are remembered by their nonce

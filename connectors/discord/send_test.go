@@ -72,38 +72,84 @@ func TestNonce(t *testing.T) {
 	}
 }
 
-// TestFind looks up an ambiguous send, also in another process and among equal texts.
+// TestFind looks up an ambiguous send, also in another process and among equal texts. While Discord
+// knows the nonce, another process leaves it to the repeat, which shows no message twice.
 func TestFind(t *testing.T) {
 	t.Parallel()
-	for _, restarted := range []bool{false, true} {
-		for _, arrived := range []bool{false, true} {
-			inBubble(t, discordtest.Config{}, func(b *bot) {
-				b.start()
-				b.say("hello")
-				b.pass(0)
-				earlier, err := b.conn.Send(b.Context(), out("earlier", "ok"))
-				if err != nil {
+	for _, tt := range []struct {
+		restarted, arrived bool
+		before, after      time.Duration // of the message with the same text, and of the look-up
+		copies             int
+		found              bool
+	}{
+		{false, false, 10 * time.Second, 5 * time.Second, 0, false},
+		{false, true, 10 * time.Second, 5 * time.Second, 0, true},
+		{true, false, 10 * time.Second, 5 * time.Second, 0, false},
+		{true, true, 10 * time.Second, 5 * time.Second, 0, false},
+		{true, true, time.Minute, 5 * time.Second, 1, true},
+		{true, false, time.Minute, 5 * time.Second, 1, false},
+		{true, false, time.Minute, 3 * time.Minute, 0, false},
+		{true, true, time.Minute, 3 * time.Minute, 0, true},
+	} {
+		inBubble(t, discordtest.Config{}, func(b *bot) {
+			b.start()
+			b.say("hello")
+			b.pass(0)
+			earlier, err := b.conn.Send(b.Context(), out("earlier", "ok"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.pass(tt.before)
+			o := out("later", "ok")
+			o.Copies = tt.copies
+			b.Server.Fail(discordtest.Fault{Route: "POST messages", Lost: tt.arrived, Drop: !tt.arrived})
+			_, err = b.conn.Send(b.Context(), o)
+			var lost *connectors.AmbiguousError
+			if !errors.As(err, &lost) {
+				t.Fatalf("lost answer: %v", err)
+			}
+			if tt.restarted {
+				_ = b.end()
+				b.conn = b.connector()
+			}
+			b.pass(tt.after)
+			receipt, found, err := b.conn.Find(b.Context(), o)
+			if err != nil || found != tt.found || receipt == earlier || found != (receipt != "") {
+				t.Errorf("%+v: %q, %t, %v; the earlier one is %q", tt, receipt, found, err, earlier)
+			}
+			if !found {
+				if _, err = b.conn.Send(b.Context(), o); err != nil {
 					t.Fatal(err)
 				}
-				b.pass(time.Minute)
-				o := out("later", "ok")
-				b.Server.Fail(discordtest.Fault{Route: "POST messages", Lost: arrived, Drop: !arrived})
-				_, err = b.conn.Send(b.Context(), o)
-				var lost *connectors.AmbiguousError
-				if !errors.As(err, &lost) {
-					t.Fatalf("lost answer: %v", err)
-				}
-				if restarted {
-					_ = b.end()
-					b.conn = b.connector()
-				}
-				b.pass(5 * time.Second)
-				receipt, found, err := b.conn.Find(b.Context(), o)
-				if err != nil || found != arrived || receipt == earlier || found != (receipt != "") {
-					t.Errorf("restarted %t, arrived %t: %q, %t, %v; the earlier one is %q", restarted, arrived, receipt, found, err, earlier)
-				}
-			})
-		}
+				b.wantShown("ok", "ok")
+			}
+		})
+	}
+}
+
+// TestFindDraft looks up an answer whose first send was a draft that a crash ended.
+func TestFindDraft(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{"The **answer** is 42": true, "Another answer": false} {
+		inBubble(t, discordtest.Config{}, func(b *bot) {
+			draft := out("o", "The **ans")
+			draft.Progress = true
+			b.start()
+			if _, err := b.conn.Send(b.Context(), draft); err != nil {
+				t.Fatal(err)
+			}
+			_ = b.end()
+			b.conn = b.connector()
+			b.pass(10 * time.Minute)
+			draft.Text, draft.Progress = text, false
+			if receipt, found, err := b.conn.Find(b.Context(), draft); err != nil || found != want || want != (receipt == b.Sent(directID(1))[0].ID) {
+				t.Errorf("%q: %q, %t, %v", text, receipt, found, err)
+			}
+			draft.Attempts = 1 // a send of the outbox was no draft
+			if receipt, found, err := b.conn.Find(b.Context(), draft); err != nil || found {
+				t.Errorf("%q: %q, %t, %v", text, receipt, found, err)
+			}
+		})
 	}
 }
 
