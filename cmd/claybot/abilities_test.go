@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/discord"
 	"github.com/claybot/claybot/connectors/slack"
 	"github.com/claybot/claybot/connectors/telegram"
 	"github.com/claybot/claybot/connectors/webchat"
@@ -24,7 +25,7 @@ func TestAbilities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	columns := []any{(*slack.Connector)(nil), (*telegram.Connector)(nil), (*webchat.Chat)(nil), (*webhook.Connector)(nil)}
+	columns := []any{(*slack.Connector)(nil), (*telegram.Connector)(nil), (*discord.Connector)(nil), (*webchat.Chat)(nil), (*webhook.Connector)(nil)}
 	for what, has := range map[string]func(any) bool{
 		"earlier messages of a thread":       is[connectors.Historian],
 		"files go out":                       is[connectors.FileSender],
