@@ -37,20 +37,20 @@ func (b *backfill) turn(channel string) <-chan struct{} {
 	return b.open[channel]
 }
 
-// begin notes a gap that began at a time, before any event of the new session is read. The
-// function that it returns closes the gap.
-func (b *backfill) begin(from time.Time) func(ctx context.Context) {
+// begin notes that there may be a gap, before any event of the new session is read. The function
+// that it returns takes when the gap began, zero for none, and closes it.
+func (b *backfill) begin() func(ctx context.Context, from time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.chats == nil || from.IsZero() {
-		return func(context.Context) {}
-	}
-	checking := make(chan struct{})
+	checking, to := make(chan struct{}), time.Now()
 	b.checking = checking
-	to := time.Now()
-	return func(ctx context.Context) {
+	return func(ctx context.Context, from time.Time) {
 		g := &gap{from: from, to: to}
-		all := b.list(ctx, g)
+		known := b.chats != nil && !from.IsZero()
+		var all []conversation
+		if known {
+			all = b.list(ctx, g)
+		}
 		b.mu.Lock()
 		var done []chan struct{}
 		for _, conversation := range all {
@@ -75,6 +75,9 @@ func (b *backfill) begin(from time.Time) func(ctx context.Context) {
 			}
 			b.mu.Unlock()
 			close(done[n])
+		}
+		if !known {
+			return
 		}
 		if b.log.Info("read what was written while the gateway was away", "from", from, "to", to, "conversations", len(all), "told", g.chats); g.chats > 0 {
 			b.gap.Store(g)

@@ -127,6 +127,36 @@ func TestBackfillAcrossAKill(t *testing.T) {
 	})
 }
 
+// A gap whose beginning the store does not give at first is read once it does, whether a session
+// was stored or not.
+func TestGapWhileTheStoreFails(t *testing.T) {
+	t.Parallel()
+	for _, stored := range []bool{true, false} {
+		inBubble(t, discordtest.Config{}, func(b *bot) {
+			b.start()
+			b.say("before")
+			b.pass(time.Minute)
+			b.kill()
+			b.pass(10 * time.Minute)
+			b.say("missed")
+			b.pass(10 * time.Minute)
+			b.Expire()
+			if !stored {
+				_ = b.marks.SetCheckpoint(t.Context(), sessionKey, "") // never fails
+			}
+			b.marks.breakKey("discord/" + discordtest.Bot + "/last_good")
+			b.start()
+			b.pass(5 * time.Minute)
+			b.say("live")
+			b.pass(time.Minute)
+			b.want("before")
+			b.marks.breakKey("")
+			b.pass(time.Minute)
+			b.want("before", "missed", "live")
+		})
+	}
+}
+
 // TestMembership reports which routes are dead, and which are not any more.
 func TestMembership(t *testing.T) {
 	t.Parallel()

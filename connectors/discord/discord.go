@@ -192,7 +192,7 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	writing.Go(func() {
 		keep.run(side, func(err error) { c.log.Warn("failed to save the session", "err", err) })
 	})
-	registering.Go(func() { c.register(ctx, app) })
+	registering.Go(func() { c.register(side, app) })
 	r := newReceiver(c, app, h)
 	g := &gateway{
 		Connector: c, recv: r, keep: keep, asked: app.intents(),

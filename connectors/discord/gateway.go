@@ -41,7 +41,7 @@ type gateway struct {
 	*Connector
 	recv   *receiver
 	keep   *keeper
-	good   connectors.Watermark // when all that had come was stored last; the reader's own
+	good   connectors.Watermark // when all that had come was stored last; the reader's own, and a fill's while the position is held
 	fills  sync.WaitGroup
 	filled <-chan struct{} // closed once the newest backfill has ended; nil: there was none
 	life   context.Context // of run
@@ -57,10 +57,15 @@ type gateway struct {
 // errAgain ends a connection on which nothing is wrong.
 var errAgain = errors.New("discord: the gateway asked to connect again")
 
+// errNoSession ends a connection on which Discord starts or resumes no session.
+var errNoSession = errors.New("discord: the gateway starts no session")
+
 // run works until ctx is done or a permanent error.
 func (g *gateway) run(ctx context.Context) error {
+	ctx, end := context.WithCancel(ctx)
 	g.life = ctx
 	defer g.fills.Wait()
+	defer end() // jobs and fills retry until it is done
 	s, restored, err := g.keep.read(ctx)
 	if err != nil {
 		return err
@@ -88,7 +93,10 @@ func (g *gateway) run(ctx context.Context) error {
 		}
 		g.pulse.Fail(err.Error())
 		pause := g.back.Next(0)
-		if errors.As(err, &retry) {
+		switch {
+		case errors.Is(err, errNoSession):
+			pause *= refusedSlower
+		case errors.As(err, &retry):
 			pause = g.back.Next(retry.After)
 		}
 		g.log.Warn("gateway connection ended", "err", err, "wait", pause)
@@ -187,11 +195,19 @@ func (g *gateway) read(ctx context.Context, s *socket) error {
 			s.acked.Store(true)
 			g.alive(ctx)
 		case opReconnect:
+			if !g.up {
+				return errNoSession
+			}
 			return errAgain
 		case opInvalidSession:
 			var resumable bool
-			if _ = decode(p.D, &resumable); !resumable {
+			_ = decode(p.D, &resumable) // absent: not
+			refused := !g.up && (g.pos == nil || resumable)
+			if !resumable {
 				g.forget()
+			}
+			if refused {
+				return errNoSession
 			}
 			return errAgain
 		case opDispatch:
@@ -255,31 +271,48 @@ func (g *gateway) dispatch(ctx context.Context, p payload) {
 // then, a restart finds the session before, which is refused, and reads what was missed.
 func (g *gateway) ready(ctx context.Context, s session) {
 	life := g.life // the work outlives the connection
-	before := g.recv.pos
-	g.pos = newPosition(s, g.keep.nudge)
-	from, err := g.good.Last(ctx)
-	if err != nil {
-		g.log.Warn("time of the last connection unknown", "err", err)
-	}
-	pos := g.pos
-	if before != nil || !from.IsZero() {
-		pos.held = 1
-		fill, earlier, done := g.recv.back.begin(from), g.filled, make(chan struct{})
-		g.filled = done
-		g.fills.Go(func() {
-			defer close(done)
-			if !wait(life, earlier) {
-				return
+	before, now := g.recv.pos, time.Now()
+	pos := newPosition(s, g.keep.nudge)
+	pos.held = 1
+	g.pos = pos
+	fill, earlier, done := g.recv.back.begin(), g.filled, make(chan struct{})
+	g.filled = done
+	g.fills.Go(func() {
+		defer close(done)
+		if !wait(life, earlier) {
+			return
+		}
+		from, ok := g.left(life)
+		if !ok {
+			return
+		}
+		if before == nil && from.IsZero() {
+			if err := g.good.Advance(life, now, true); err != nil {
+				g.log.Warn("failed to save the time of the last connection", "err", err)
 			}
-			fill(life)
-			if wait(life, nil) && (before == nil || wait(life, before.drained())) {
-				pos.release()
-			}
-		})
-	} else if err := g.good.Advance(ctx, time.Now(), true); err != nil {
-		g.log.Warn("failed to save the time of the last connection", "err", err)
-	}
+		}
+		fill(life, from)
+		if wait(life, nil) && (before == nil || wait(life, before.drained())) {
+			pos.release()
+		}
+	})
 	g.keep.follow(pos)
+}
+
+// left returns when the gateway delivered last; zero if it never has. It retries until the store
+// answers: a gap whose beginning is not known would not be read. ok is false if ctx is done.
+func (g *gateway) left(ctx context.Context) (from time.Time, ok bool) {
+	var back connectors.Backoff
+	for {
+		from, err := g.good.Last(ctx)
+		if err == nil {
+			return from, true
+		}
+		g.log.Warn("time of the last connection unknown, retrying", "err", err)
+		if !connectors.Sleep(ctx, back.Next(0)) {
+			return from, false
+		}
+	}
 }
 
 // wait waits for a channel that is closed, unless it is nil, and reports whether ctx is alive.

@@ -191,3 +191,43 @@ func TestWithoutContentIntent(t *testing.T) {
 		}
 	})
 }
+
+// A gateway that refuses sessions is asked less and less often: each identify counts.
+func TestRefusedSessions(t *testing.T) {
+	t.Parallel()
+	inBubble(t, discordtest.Config{}, func(b *bot) {
+		b.Refuse(true)
+		b.start()
+		b.pass(10 * time.Minute)
+		before := b.Refuse(true)
+		b.pass(24 * time.Hour)
+		if n := b.Refuse(false) - before; n < 100 || n >= 1000 {
+			t.Errorf("%d identifies in a day", n)
+		}
+		if h := b.conn.Health(); h.State != connectors.StateFailing {
+			t.Errorf("health %+v", h)
+		}
+		b.pass(2 * time.Minute)
+		if h := b.conn.Health(); h.State != connectors.StateLive {
+			t.Errorf("health %+v", h)
+		}
+	})
+}
+
+// A permanent error is reported although messages wait for the store and a call is retried.
+func TestStopsWhileWorkWaits(t *testing.T) {
+	t.Parallel()
+	inBubble(t, discordtest.Config{}, func(b *bot) {
+		b.Server.Fail(discordtest.Fault{Route: "PUT commands", Times: -1, Drop: true})
+		b.start()
+		b.inbox.fill(true)
+		b.say("waits")
+		b.pass(time.Second)
+		b.Disconnect(4014)
+		b.pass(time.Minute)
+		if h := b.conn.Health(); h.State != connectors.StateStopped {
+			t.Errorf("health %+v", h)
+		}
+		b.inbox.fill(false)
+	})
+}

@@ -32,6 +32,7 @@ const (
 	reservedForLast = 1 // calls of a bucket that unfinished text leaves for the final one
 
 	identifyEvery = 5 * time.Second // one identify in so long, for each of max_concurrency
+	refusedSlower = 4               // times the usual pause after a refused session: 1,000 may be started in a day
 	answerTime    = 2500 * time.Millisecond
 	asideTime     = 10 * time.Second // of a call that is best done soon or never
 	dialTimeout   = 15 * time.Second // from connecting to hello

@@ -24,13 +24,17 @@ import (
 
 // marks are those of a store.
 type marks struct {
-	mu  sync.Mutex
-	all map[string]string
+	mu     sync.Mutex
+	all    map[string]string
+	broken string // a key that cannot be read
 }
 
 func (m *marks) Checkpoint(_ context.Context, key string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if key == m.broken {
+		return "", errors.New("disk I/O error")
+	}
 	return m.all[key], nil
 }
 
@@ -272,6 +276,13 @@ func (m *marks) clone() map[string]string {
 		all[k] = v
 	}
 	return all
+}
+
+// breakKey makes a key unreadable; empty: all can be read.
+func (m *marks) breakKey(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.broken = key
 }
 
 func (m *marks) set(all map[string]string) {

@@ -117,3 +117,12 @@ func (s *Server) Slow(d time.Duration) {
 	defer s.mu.Unlock()
 	s.slow = d
 }
+
+// Refuse makes the gateway start no session, or start them again. It returns how many identifies
+// have come.
+func (s *Server) Refuse(refuse bool) (identifies int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refusing = refuse
+	return s.identifies
+}

@@ -30,7 +30,9 @@ type gateway struct {
 	identified time.Time
 	started    int // sessions
 	resumed    int
-	hasty      int           // identifies
+	hasty      int // identifies
+	identifies int
+	refusing   bool          // identifies are answered with Invalid Session
 	host       string        // at which it is reached
 	mute       bool          // heartbeats are not acknowledged
 	slow       time.Duration // that the next resume takes
@@ -243,7 +245,10 @@ func (s *Server) identify(c *socket, d json.RawMessage) {
 		Properties answer `json:"properties"`
 	}
 	_ = json.Unmarshal(d, &p) // what is missing is refused
+	s.identifies++
 	switch {
+	case s.refusing:
+		c.send(9, false)
 	case p.Token != s.cfg.Token || s.revoked:
 		c.put(nil, 4004)
 	case p.Properties == nil || p.Intents == 0:
