@@ -3,6 +3,7 @@ package discord
 import (
 	"context"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/claybot/claybot/connectors"
@@ -48,6 +49,41 @@ type place struct {
 type channels struct {
 	mu    sync.Mutex
 	known map[string]channel
+	lanes map[string]*used // by channel or thread
+}
+
+// used is the lane that events of a channel are in.
+type used struct {
+	lane string
+	n    int
+}
+
+// enter returns the lane of what a person does in a channel or a thread: that of the channel, so
+// that it stays in order where threads share a session. A thread that is not known yet has its
+// own, and keeps it while events are in it. leave must be called once the event is stored.
+func (s *channels) enter(lane string) (key string, leave func()) {
+	id, user, _ := strings.Cut(lane, "\x00")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.lanes[id]
+	if u == nil {
+		u = &used{lane: id}
+		if c, ok := s.known[id]; ok && c.thread() {
+			u.lane = c.Parent
+		}
+		if s.lanes == nil {
+			s.lanes = make(map[string]*used)
+		}
+		s.lanes[id] = u
+	}
+	u.n++
+	return u.lane + "\x00" + user, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if u.n--; u.n == 0 {
+			delete(s.lanes, id)
+		}
+	}
 }
 
 // learn notes channels of a server.

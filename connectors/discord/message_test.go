@@ -162,6 +162,29 @@ func TestPlaces(t *testing.T) {
 	})
 }
 
+// What one person writes in a channel and in its threads is stored in order, also while the store
+// fails.
+func TestOrderAcrossThreads(t *testing.T) {
+	t.Parallel()
+	inBubble(t, discordtest.Config{}, func(b *bot) {
+		const thread = "600000000000000001"
+		b.start()
+		b.AddThread(groupID(1), thread)
+		write := func(channel, text string) {
+			b.Write(discordtest.Post{Channel: channel, User: userID(1), Text: "<@" + discordtest.Bot + "> " + text})
+			b.pass(50 * time.Millisecond)
+		}
+		write(groupID(1), "before")
+		b.inbox.fill(true)
+		write(groupID(1), "one")
+		write(thread, "two")
+		b.pass(20 * time.Millisecond)
+		b.inbox.fill(false) // the second retry of one comes after that of two
+		b.pass(time.Minute)
+		b.want("before", "one", "two")
+	})
+}
+
 // No event crashes the connector, and none is handled by halves: what cannot be read is skipped.
 func FuzzRead(f *testing.F) {
 	for _, kind := range []string{"MESSAGE_CREATE", "MESSAGE_UPDATE", "MESSAGE_DELETE", "MESSAGE_DELETE_BULK", "MESSAGE_REACTION_ADD", "INTERACTION_CREATE", "GUILD_CREATE", "CHANNEL_DELETE", "FUTURE"} {

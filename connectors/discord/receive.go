@@ -55,7 +55,9 @@ func (r *receiver) take(ctx context.Context, pos *position, p payload) {
 		return // it came before, on the connection before
 	}
 	for _, j := range jobs {
-		r.work.Do(ctx, j.lane, func() error {
+		key, leave := r.channels.enter(j.lane)
+		r.work.Do(ctx, key, func() error {
+			defer leave()
 			if err := r.keep(ctx, j); err != nil {
 				return err
 			}

@@ -432,6 +432,7 @@ func TestLateCommands(t *testing.T) {
 		}, 1},
 		"while the gateway was down": {func(b *bot) {
 			b.Server.Down(true)
+			b.pass(time.Millisecond)
 			b.Slash(directID(1), userID(1), "new", "tea")
 			b.pass(10 * time.Second)
 			b.Server.Down(false)
