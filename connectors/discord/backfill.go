@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -79,7 +80,7 @@ func (b *backfill) begin() func(ctx context.Context, from time.Time) {
 		if !known {
 			return
 		}
-		if b.log.Info("read what was written while the gateway was away", "from", from, "to", to, "conversations", len(all), "told", g.chats); g.chats > 0 {
+		if b.log.Info("read what was written while the gateway was away", "from", from, "to", to, "conversations", len(all), "told", g.chats, "unread", g.unread); g.chats > 0 || g.unread > 0 || g.unlisted != "" {
 			b.gap.Store(g)
 		}
 	}
@@ -104,7 +105,7 @@ func (b *backfill) list(ctx context.Context, g *gap) (all []conversation) {
 			}
 			continue
 		}
-		if more > 0 {
+		if g.unread = more; more > 0 {
 			b.log.Warn("conversations neither read nor notified after a gap", "count", more)
 		}
 		for _, chat := range chats {
@@ -120,8 +121,50 @@ func (b *backfill) list(ctx context.Context, g *gap) (all []conversation) {
 			}
 			all = append(all, c)
 		}
+		b.threads(ctx, all, g)
 		return all
 	}
+}
+
+// threads adds the active threads of the conversations in which people wrote since the gap began.
+//
+// Shape: docs.discord.com/developers/resources/guild (List Active Guild Threads), read 2026-11-28.
+func (b *backfill) threads(ctx context.Context, all []conversation, g *gap) {
+	active := make(map[string][]channel) // by server
+	after := snowflake(g.from.Add(-gapMargin))
+	for n := range all {
+		c := &all[n]
+		if c.guild == "" {
+			continue
+		}
+		if _, asked := active[c.guild]; !asked {
+			var found struct {
+				Threads []channel `json:"threads"`
+			}
+			err := b.api.patiently(ctx, backfillTries, call{method: http.MethodGet, what: "list threads", path: "/guilds/" + c.guild + "/threads/active", major: c.guild}, &found)
+			if err != nil && !refusedWith(err, http.StatusNotFound) && !refusedWith(err, http.StatusForbidden) {
+				b.log.Warn("failed to list the threads after a gap", "server", c.guild, "err", err)
+				g.unlisted = err.Error()
+			}
+			active[c.guild] = found.Threads
+		}
+		added := 0
+		for _, t := range active[c.guild] {
+			switch {
+			case c.chat != c.guild+"/"+t.Parent || !isID(t.ID) || slices.Contains(c.ids, t.ID) || !newer(t.ID, after) && !newer(t.Last, after):
+			case added == maxNewThreads:
+				g.unread++
+			default:
+				added++
+				c.ids = append(c.ids, t.ID)
+			}
+		}
+	}
+}
+
+// newer reports whether an id is at or after another one.
+func newer(id, after string) bool {
+	return isID(id) && cmp.Or(cmp.Compare(len(id), len(after)), cmp.Compare(id, after)) >= 0
 }
 
 // errTooLong is why messages may be missing in a conversation that was read.

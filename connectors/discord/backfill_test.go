@@ -3,6 +3,7 @@ package discord
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +31,10 @@ func TestBackfill(t *testing.T) {
 			b.inbox.chats[1].Threads = []string{thread}
 			b.Write(discordtest.Post{Channel: thread, User: userID(2), Text: "<@" + discordtest.Bot + "> in the thread"})
 		}, []string{"before", "in the thread", "live"}, 0},
+		"new thread": {func(b *bot) {
+			b.AddThread(groupID(1), thread)
+			b.Write(discordtest.Post{Channel: thread, User: userID(2), Text: "<@" + discordtest.Bot + "> in a new thread"})
+		}, []string{"before", "in a new thread", "live"}, 0},
 		"many": {func(b *bot) {
 			for i := range 250 {
 				b.say(fmt.Sprint(i))
@@ -155,6 +160,22 @@ func TestGapWhileTheStoreFails(t *testing.T) {
 			b.want("before", "missed", "live")
 		})
 	}
+}
+
+// The health reports the conversations that a gap leaves unread.
+func TestUnreadAfterAGap(t *testing.T) {
+	t.Parallel()
+	inBubble(t, discordtest.Config{}, func(b *bot) {
+		b.inbox.more = 3
+		b.start()
+		b.pass(time.Minute)
+		b.Expire()
+		b.Disconnect(0)
+		b.pass(time.Minute)
+		if h := b.conn.Health(); !strings.Contains(h.Err, "UTC; 3 more conversations or threads were neither read nor notified") {
+			t.Errorf("health %+v", h)
+		}
+	})
 }
 
 // TestMembership reports which routes are dead, and which are not any more.

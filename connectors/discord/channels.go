@@ -23,6 +23,7 @@ type channel struct {
 	Type   int    `json:"type"`
 	Guild  string `json:"guild_id"`
 	Parent string `json:"parent_id"`
+	Last   string `json:"last_message_id"`
 }
 
 func (c channel) thread() bool { return c.Type >= typeNewsThread && c.Type <= typeThread }

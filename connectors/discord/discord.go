@@ -295,10 +295,22 @@ type gap struct {
 	from, to time.Time
 	chats    int // that were told
 	reason   string
+	unread   int    // conversations and threads that were neither read nor told
+	unlisted string // why threads that began in the gap are not known
 }
 
 func (g *gap) String() string {
 	const layout = "2006-01-02 15:04"
-	return fmt.Sprintf("discord: out of reach from %s to %s UTC; messages may be missing in %d chats, which were told: %s",
-		g.from.UTC().Format(layout), g.to.UTC().Format(layout), g.chats, g.reason)
+	var b strings.Builder
+	fmt.Fprintf(&b, "discord: out of reach from %s to %s UTC", g.from.UTC().Format(layout), g.to.UTC().Format(layout))
+	if g.chats > 0 {
+		fmt.Fprintf(&b, "; messages may be missing in %d chats, which were told: %s", g.chats, g.reason)
+	}
+	if g.unread > 0 {
+		fmt.Fprintf(&b, "; %d more conversations or threads were neither read nor notified", g.unread)
+	}
+	if g.unlisted != "" {
+		fmt.Fprintf(&b, "; messages in new threads may be missing (%s)", g.unlisted)
+	}
+	return b.String()
 }

@@ -52,6 +52,7 @@ const (
 	activeFor     = 30 * 24 * time.Hour
 	pageItems     = 100 // of one page of messages
 	maxPages      = 10  // of one channel after a gap
+	maxNewThreads = 50  // of one channel after a gap, besides those in which people wrote to claybot
 	findPages     = 3
 	nearBack      = 30 * time.Second // a message is searched from this long before its attempt, because clocks differ,
 	nearAhead     = 60 * time.Second // to this long after it

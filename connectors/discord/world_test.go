@@ -148,6 +148,7 @@ type inbox struct {
 	presses []connectors.Press
 	changes []connectors.RouteChange
 	chats   []connectors.Chat
+	more    int // chats that the list leaves out
 	missed  []connectors.Missed
 }
 
@@ -186,7 +187,7 @@ func (b *inbox) Moved(context.Context, string, string, string) error { return ni
 func (b *inbox) Recent(context.Context, string, time.Time) ([]connectors.Chat, int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.chats, 0, nil
+	return b.chats, b.more, nil
 }
 
 // Missed implements connectors.GapHandler.

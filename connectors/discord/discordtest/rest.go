@@ -123,6 +123,8 @@ func (c restCall) routeOf(method string) (route, channel string) {
 		return method + " " + p[0], ""
 	case is("applications", "*", "commands"):
 		return method + " commands", ""
+	case is("guilds", "*", "threads", "active"):
+		return method + " threads", ""
 	case is("channels", "*"):
 		return method + " channel", channel
 	case is("channels", "*", "messages"):
@@ -220,6 +222,8 @@ func (s *Server) act(r *http.Request, route string, c restCall) (int, any) {
 			flags = 0
 		}
 		return http.StatusOK, answer{"id": s.cfg.Bot, "name": "claybot", "flags": flags, "bot": s.bot()}
+	case "GET threads":
+		return http.StatusOK, answer{"threads": s.guildOf(c.parts[1])["threads"], "members": []answer{}}
 	case "PUT commands":
 		if !commandsFit(c.list) {
 			return refuse(http.StatusBadRequest, 50035, "Invalid Form Body")
