@@ -227,6 +227,12 @@ func (c *Connector) username(ctx context.Context, m *message) (string, error) {
 	}
 }
 
+// byBot marks a message as that of another bot.
+func byBot(m *claybot.AgentMessage) {
+	m.From = claybot.NewBot(m.From.UserID, m.From.Name)
+	m.Tainted, m.FirstHand, m.Spoken = true, false, false
+}
+
 // read converts an update of a user to a message; ok is false if it is none, or a command for
 // another bot.
 func (c *Connector) read(u *update, to claybot.Descriptor, username string) (msg claybot.AgentMessage, ok bool) {
@@ -265,8 +271,7 @@ func (c *Connector) read(u *update, to claybot.Descriptor, username string) (msg
 		msg.At = claybot.Now()
 	}
 	if m.From.IsBot {
-		msg.From = claybot.NewBot(msg.From.UserID, msg.From.Name)
-		msg.Tainted, msg.FirstHand, msg.Spoken = true, false, false
+		byBot(&msg)
 	}
 	ours := true
 	msg.Text = text
