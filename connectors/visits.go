@@ -14,7 +14,7 @@ type VisitHandler interface {
 	// claybot.Sender. It does not block.
 	Welcome(d claybot.Descriptor, outsider bool) bool
 	// Home returns what the person of a direct chat may read about their own work, in their
-	// language; none for a person without access. Nobody else may see it.
+	// language; none for a person without access. No other person may see it.
 	Home(ctx context.Context, d claybot.Descriptor, outsider bool) ([]HomeSection, error)
 }
 

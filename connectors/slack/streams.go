@@ -140,7 +140,7 @@ func (x *stream) rest(whole string) (rest string, ok bool) {
 	return rest, ok && !x.unsure && !x.ended
 }
 
-// neutral makes Markdown harmless for Slack: a text of a model mentions nobody by <@…> or
+// neutral makes Markdown harmless for Slack: a text of a model mentions no person by <@…> or
 // <!channel>.
 func neutral(md string) string {
 	return strings.NewReplacer("<@", "<\u200b@", "<!", "<\u200b!", "<#", "<\u200b#").Replace(md)

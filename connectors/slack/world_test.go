@@ -122,7 +122,7 @@ type inbox struct {
 	before         func(ctx context.Context, m claybot.AgentMessage) error // called first
 
 	strangers []string // who may not write
-	homeless  error    // why nobody has a page
+	homeless  error    // why no person has a page
 
 	open     map[string]claybot.Question // asked
 	owner    string                      // who may answer
