@@ -1,6 +1,7 @@
 package relational
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -22,12 +23,7 @@ func amend(c *Conn, a *inboxRow, p storage.Posting, at int64) (storage.Posting, 
 	case err != nil:
 	case of.pending && deletion:
 		p.Skip = storage.SkippedDeletion
-		reason := storage.SkippedDeleted
-		if m.Command == claybot.StopCommand {
-			reason = storage.SkippedStopped
-		}
-		done.Dropped, err = dropWaiting(c, a, reason, func(id claybot.MessageID, _ claybot.MessageType) bool { return id == m.Amends })
-		a.wake()
+		done, err = dropAmended(c, a, *m, of, at)
 	case of.pending && of.message.Type == claybot.MessageUser && !begins:
 		p.Skip = storage.SkippedEdit
 		if commandWord(of.message.Text) != commandWord(m.Text) {
@@ -36,8 +32,8 @@ func amend(c *Conn, a *inboxRow, p storage.Posting, at int64) (storage.Posting, 
 		of.message.Text, of.message.Masked = m.Text, m.Masked
 		err = rewrite(c, of.message)
 	case deletion && a.run != "" && of.run == a.run:
-		p.Skip, done.Canceled = storage.SkippedDeletion, a.run
-		err = askCancel(c, a, "user", at)
+		p.Skip = storage.SkippedDeletion
+		done, err = dropAmended(c, a, *m, of, at)
 	case !deletion && p.Late != "" && (of.run != "" || begins):
 		m.Type, m.Kind, m.Silent, m.Text = claybot.MessageSystem, claybot.KindNotice, true, p.Late
 	default:
@@ -50,6 +46,39 @@ func amend(c *Conn, a *inboxRow, p storage.Posting, at int64) (storage.Posting, 
 		}
 	}
 	return p, done, err
+}
+
+// dropAmended drops the message that a deletion names, or cancels the run that took it. A stop names
+// one part of an album; it drops all waiting parts of the same sender.
+func dropAmended(c *Conn, a *inboxRow, m claybot.AgentMessage, of amended, at int64) (done storage.Posted, err error) {
+	reason, parts := storage.SkippedDeleted, []claybot.MessageID{m.Amends}
+	if m.Command == claybot.StopCommand {
+		reason = storage.SkippedStopped
+		others, err := waitingParts(c, a.id, of.message)
+		if err != nil {
+			return done, err
+		}
+		parts = append(parts, others...)
+	}
+	done.Dropped, err = dropWaiting(c, a, reason, func(id claybot.MessageID, _ claybot.MessageType) bool { return slices.Contains(parts, id) })
+	if a.wake(); err == nil && !of.pending {
+		done.Canceled, err = a.run, askCancel(c, a, "user", at)
+	}
+	return done, err
+}
+
+// waitingParts returns the waiting messages of the album and the sender of m, if it is part of one.
+func waitingParts(c *Conn, agent claybot.AgentID, m claybot.AgentMessage) (parts []claybot.MessageID, err error) {
+	if m.Context.GroupID == "" {
+		return nil, nil
+	}
+	err = c.each("SELECT id, body, crc FROM messages INDEXED BY messages_waiting WHERE agent = ? AND run IS NULL AND skipped IS NULL AND album = ?", func(r Row) error {
+		if part, err := decodeMessage(r, 1); err == nil && part.From.UserID == m.From.UserID { // a damaged message is reported to who takes it
+			parts = append(parts, claybot.MessageID(r.Str(0)))
+		}
+		return nil
+	}, agent, m.Context.GroupID)
+	return parts, err
 }
 
 // commandWord returns the first word of a text, with its mark; names of commands have _ for -, and

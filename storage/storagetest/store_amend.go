@@ -1,6 +1,8 @@
 package storagetest
 
 import (
+	"time"
+
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 )
@@ -63,6 +65,49 @@ var amendTests = []storeTest{
 		skipped, _ = b.receiptOf("m3")
 		b.equal("m3", skipped, storage.SkippedStopped)
 		b.equal("waiting", b.figures().Waiting, 0)
+	}},
+	{"a stop of an album", func(b *bed) {
+		part := func(id, album, user string) {
+			p := b.typed(claybot.MessageUser, id)
+			p.Message.Context.GroupID, p.Message.From.UserID = album, user
+			b.deliver(p)
+		}
+		stop := func(id string, of claybot.MessageID, command string) storage.Posted {
+			p := b.typed(claybot.MessageDelete, id)
+			p.Message.Amends, p.Message.Command, p.IfIdle = of, command, []claybot.Outgoing{reply(id + ".reply")}
+			p.Replies = p.IfIdle
+			return b.deliver(p)
+		}
+		skipped := func(want string, all ...claybot.MessageID) {
+			b.Helper()
+			for _, id := range all {
+				got, _ := b.receiptOf(id)
+				b.equal(string(id), got, want)
+			}
+		}
+		for _, id := range []string{"p1", "p2", "p3"} {
+			part(id, "g1", "ann")
+		}
+		part("other", "g2", "ann")
+		part("bob", "g1", "bob")
+		part("alone", "", "ann")
+		done := stop("s1", "p2", claybot.StopCommand)
+		b.equal("stop", []any{done.Dropped, done.Canceled, outIDs(done.Outbox)}, []any{[]claybot.MessageID{"p1", "p2", "p3"}, claybot.RunID(""), []string{"s1.reply"}})
+		skipped(storage.SkippedStopped, "p1", "p2", "p3")
+		skipped("", "other", "bob", "alone")
+		b.equal("again", stop("s1", "p2", claybot.StopCommand).Added, false)
+		b.equal("waiting", b.figures().Waiting, 3)
+
+		part("other2", "g2", "ann")
+		b.equal("deletion of one part", stop("d1", "other2", "").Dropped, []claybot.MessageID{"other2"})
+		b.equal("stop of one message", stop("s2", "alone", claybot.StopCommand).Dropped, []claybot.MessageID{"alone"})
+		time.Sleep(time.Minute)
+		h := b.hold(nodeOne)
+		ok(b.Begin(b.ctx, h.Lease, "r1", []claybot.MessageID{"other"}, ""))(b)
+		part("late", "g2", "ann")
+		done = stop("s3", "other", claybot.StopCommand)
+		b.equal("stop of a run", []any{done.Dropped, done.Canceled, outIDs(done.Outbox)}, []any{[]claybot.MessageID{"late"}, claybot.RunID("r1"), []string{"s3.reply"}})
+		skipped("", "bob")
 	}},
 	{"after a run took the message", func(b *bed) {
 		lease, _ := b.begin("r1")
