@@ -55,21 +55,25 @@ type channels struct {
 
 // used is the lane that events of a channel are in.
 type used struct {
-	lane string
-	n    int
+	lane  string
+	whole bool // what all people do there is in one lane
+	n     int
 }
 
 // enter returns the lane of what a person does in a channel or a thread: that of the channel, so
-// that it stays in order where threads share a session. A thread that is not known yet has its
-// own, and keeps it while events are in it. leave must be called once the event is stored.
-func (s *channels) enter(lane string) (key string, leave func()) {
+// that it stays in order where threads share a session, and that of all people where shares
+// reports that they share one. A channel that is not known yet may be a thread of a shared one: it
+// has a lane of its own, of all people, and keeps it while events are in it. leave must be called
+// once the event is stored.
+func (s *channels) enter(lane string, shares func(channel, user string) bool) (key string, leave func()) {
 	id, user, _ := strings.Cut(lane, "\x00")
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	c, known := s.known[id]
 	u := s.lanes[id]
 	if u == nil {
-		u = &used{lane: id}
-		if c, ok := s.known[id]; ok && c.thread() {
+		u = &used{lane: id, whole: !known && isID(id)}
+		if c.thread() {
 			u.lane = c.Parent
 		}
 		if s.lanes == nil {
@@ -78,6 +82,9 @@ func (s *channels) enter(lane string) (key string, leave func()) {
 		s.lanes[id] = u
 	}
 	u.n++
+	if u.whole || known && shares(c.place().channel, user) {
+		user = ""
+	}
 	return u.lane + "\x00" + user, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -185,6 +185,50 @@ func TestOrderAcrossThreads(t *testing.T) {
 	})
 }
 
+// What the members of a channel write to the agent that they share stays in the order in which they
+// wrote it, in its threads as well, also if Discord must be asked what is a thread and if it takes
+// longer to store what one of them writes. What people write to agents of their own does not wait
+// for others.
+func TestOrderInASharedChannel(t *testing.T) {
+	t.Parallel()
+	const thread = "600000000000000001"
+	channel := guildID + "/" + groupID(1)
+	for _, tt := range []struct {
+		shared    string
+		restarted bool
+		in        string // where the second one writes
+		want      []string
+	}{
+		{channel, false, groupID(1), []string{"before", "first", "second", "third"}},
+		{channel, false, thread, []string{"before", "first", "second", "third"}},
+		{channel, true, groupID(1), []string{"before", "first", "second", "third"}},
+		{"", false, groupID(1), []string{"before", "second", "first", "third"}},
+		{"", false, thread, []string{"before", "second", "first", "third"}},
+	} {
+		inBubble(t, discordtest.Config{}, func(b *bot) {
+			b.inbox.slow, b.inbox.shared = userID(1), tt.shared
+			b.AddThread(groupID(1), thread)
+			write := func(channel string, user int, text string) {
+				b.Write(discordtest.Post{Channel: channel, User: userID(user), Text: "<@" + discordtest.Bot + "> " + text})
+			}
+			b.start()
+			write(groupID(1), 2, "before")
+			b.pass(time.Minute)
+			if tt.restarted {
+				b.kill()
+			}
+			write(groupID(1), 1, "first")
+			write(tt.in, 2, "second")
+			write(groupID(1), 1, "third")
+			if tt.restarted {
+				b.start()
+			}
+			b.pass(time.Minute)
+			b.want(tt.want...)
+		})
+	}
+}
+
 // No event crashes the connector, and none is handled by halves: what cannot be read is skipped.
 func FuzzRead(f *testing.F) {
 	for _, kind := range []string{"MESSAGE_CREATE", "MESSAGE_UPDATE", "MESSAGE_DELETE", "MESSAGE_DELETE_BULK", "MESSAGE_REACTION_ADD", "INTERACTION_CREATE", "GUILD_CREATE", "CHANNEL_DELETE", "FUTURE"} {

@@ -55,7 +55,7 @@ func (r *receiver) take(ctx context.Context, pos *position, p payload) {
 		return // it came before, on the connection before
 	}
 	for _, j := range jobs {
-		key, leave := r.channels.enter(j.lane)
+		key, leave := r.channels.enter(j.lane, r.shares)
 		r.work.Do(ctx, key, func() error {
 			defer leave()
 			if err := r.keep(ctx, j); err != nil {
@@ -126,8 +126,14 @@ func readAs[T any](p payload, read func(T) []job) (jobs []job, known bool) {
 	return read(x), true
 }
 
-// lane keeps what one person does in one channel in order.
+// lane keeps what one person does in one channel in order, see channels.enter.
 func lane(channel, user string) string { return channel + "\x00" + user }
+
+// shares reports whether the order of all people in a channel of a server counts, and not only that
+// of each of them.
+func (r *receiver) shares(channel, user string) bool {
+	return connectors.LaneOf(r.handler, claybot.User(r.cfg.Name, channel, user), true) == ""
+}
 
 // post stores a message, after earlier messages of its channel that a gap had left out.
 func (r *receiver) post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage, raw string) error {

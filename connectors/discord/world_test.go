@@ -150,12 +150,20 @@ type inbox struct {
 	chats   []connectors.Chat
 	more    int // chats that the list leaves out
 	missed  []connectors.Missed
+	slow    string // what this user writes takes a second to store
+	shared  string // a channel whose members share one agent
 }
 
 var errFull = errors.New("disk full")
 
+// Shares implements connectors.GroupHandler.
+func (b *inbox) Shares(d claybot.Descriptor) bool { return d.ChannelID == b.shared }
+
 // Post implements connectors.Handler.
 func (b *inbox) Post(_ context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
+	if m.From.UserID == b.slow {
+		time.Sleep(time.Second)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.full {
