@@ -9,6 +9,7 @@ import (
 // A message that kills the real daemon is given up with one notice, and the others
 // are answered, however many starts that takes; so are all after kills from outside.
 func TestCrashLoop(t *testing.T) {
+	t.Parallel()
 	for _, s := range []loopScene{
 		{name: "poison", people: 4, poison: 1, thought: 50 * time.Millisecond, deaths: 10, limit: 3 * time.Minute},
 		{name: "kills", people: 12, thought: 400 * time.Millisecond, kills: 3, limit: 3 * time.Minute},

@@ -20,11 +20,9 @@ var built struct {
 	err  error
 }
 
-// binary is the daemon that the tests drive. The test works at the root of the
-// tree from here on, as the rig does.
+// binary is the daemon that the tests drive.
 func binary(t *testing.T) string {
 	t.Helper()
-	t.Chdir("../..")
 	built.once.Do(func() {
 		if built.dir, built.err = os.MkdirTemp("", "claybench"); built.err == nil {
 			built.err = build(context.Background(), filepath.Join(built.dir, "claybot"))
@@ -43,6 +41,7 @@ const testSeed = 1
 // The promise of the project: killed at any moment under load, the daemon loses
 // nothing, keeps the order, and doubles nothing without saying so.
 func TestCrash(t *testing.T) {
+	t.Parallel()
 	o := options{crash: 12, seed: testSeed, bin: binary(t)} // make crash has 50 and more
 	if testing.Short() {
 		o.crash = 5
@@ -56,6 +55,7 @@ func TestCrash(t *testing.T) {
 // Threads and topics of one person, killed under load and with edits: no reply is in another one, and
 // no request to the model has messages of two.
 func TestCrashInThreads(t *testing.T) {
+	t.Parallel()
 	o := options{crash: 3, threads: 5, seed: testSeed, bin: binary(t)}
 	if err := crash(t.Context(), o, t.TempDir()); err != nil {
 		t.Fatal(err)
@@ -77,6 +77,7 @@ func TestBurst(t *testing.T) {
 
 // Every figure of the table is measured, however short the run.
 func TestBench(t *testing.T) {
+	t.Parallel()
 	out := filepath.Join(t.TempDir(), "BENCHMARKS.md")
 	o := options{span: 200 * time.Millisecond, idle: 10 * time.Millisecond, agents: 20, burst: 20, out: out, bin: binary(t)}
 	if err := bench(t.Context(), o, t.TempDir()); err != nil {

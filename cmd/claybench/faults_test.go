@@ -181,6 +181,7 @@ func TestFaultReport(t *testing.T) {
 // The promise of the project, with a system call that goes wrong in every life of the
 // daemon instead of a kill at a random moment.
 func TestFaultLab(t *testing.T) {
+	t.Parallel()
 	needSaboteur(t)
 	o := options{faults: 8, seed: testSeed, bin: binary(t)}
 	if testing.Short() {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log"
 	"os"
 	"testing"
 
@@ -9,6 +10,9 @@ import (
 
 func TestMain(m *testing.M) {
 	asSaboteur()
+	if err := os.Chdir("../.."); err != nil { // the rig works at the root of the tree
+		log.Fatal(err)
+	}
 	code := postgrestest.Main(m)
 	if built.dir != "" {
 		_ = os.RemoveAll(built.dir) // a rest in the temporary directory does no harm

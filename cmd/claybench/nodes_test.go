@@ -25,6 +25,7 @@ func needServer(t *testing.T) {
 // restarted, lose nothing, run nothing twice, keep the order, and write nothing that
 // is not theirs. Times are not judged.
 func TestNodes(t *testing.T) {
+	t.Parallel()
 	needServer(t)
 	o := options{seed: testSeed, bin: binary(t), many: quickNodes()}
 	o.many.json = filepath.Join(t.TempDir(), "figures.json")
@@ -43,6 +44,7 @@ func TestNodes(t *testing.T) {
 
 // Every figure of many nodes is measured, however short the run.
 func TestBenchNodes(t *testing.T) {
+	t.Parallel()
 	needServer(t)
 	out := filepath.Join(t.TempDir(), "BENCHMARKS.md")
 	o := options{seed: testSeed, span: 200 * time.Millisecond, idle: 100 * time.Millisecond, agents: 20, out: out, bin: binary(t)}

@@ -5,6 +5,7 @@ import "testing"
 // What people tell their agents, which pass on all they know, reaches nobody else as long
 // as nobody approves that, also when the daemon is killed meanwhile.
 func TestLeaks(t *testing.T) {
+	t.Parallel()
 	o := options{leaks: 60, deny: true, seed: testSeed, bin: binary(t)} // make leaks has 10,000
 	if testing.Short() {
 		o.leaks = 20

@@ -15,6 +15,7 @@ import (
 // should not, with a daemon that lives and with one that is killed. Every figure
 // of the table is measured, however short the run.
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	out := filepath.Join(t.TempDir(), "BENCHMARKS.md")
 	if err := os.WriteFile(out, []byte("# Benchmarks\n\nThe other figures.\n"), 0o600); err != nil {
 		t.Fatal(err)
