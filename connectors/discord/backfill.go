@@ -205,7 +205,7 @@ func (b *backfill) read(ctx context.Context, guild, id string, from time.Time) (
 		begin = b.floor
 	}
 	after := snowflake(begin)
-	for range maxPages {
+	for n := range maxPages {
 		var page []message
 		x := channelCall(http.MethodGet, "get messages", id, fmt.Sprintf("/messages?limit=%d&after=%s", pageItems, after), nil)
 		err := b.api.patiently(ctx, backfillTries, x, &page)
@@ -214,6 +214,11 @@ func (b *backfill) read(ctx context.Context, guild, id string, from time.Time) (
 			return nil // the bot is not there, so it missed nothing
 		case err != nil:
 			return fmt.Errorf("read what was missed: %w", err)
+		case n == 0 && len(page) == 0 && guild != "":
+			if from.Before(b.floor) {
+				from = b.floor
+			}
+			return cmp.Or(b.hidden(ctx, id, from), missing)
 		}
 		sortMessages(page)
 		for _, m := range page {
@@ -233,6 +238,26 @@ func (b *backfill) read(ctx context.Context, guild, id string, from time.Time) (
 		after = page[len(page)-1].ID
 	}
 	return errTooLong
+}
+
+// hidden returns errNoHistory if a channel of a server has a message since a time and shows none at
+// all. A channel of threads has none of its own: it names its newest thread in place of them.
+//
+// docs.discord.com/developers/resources/channel, Channel Object, read 2026-11-28.
+func (b *backfill) hidden(ctx context.Context, id string, from time.Time) error {
+	var of channel
+	var newest []message
+	err := b.api.patiently(ctx, backfillTries, channelCall(http.MethodGet, "get channel", id, "", nil), &of)
+	if err == nil && !of.forum() && newer(of.Last, snowflake(from)) {
+		err = b.api.patiently(ctx, backfillTries, newestCall(id), &newest)
+		if err == nil && len(newest) == 0 {
+			return errNoHistory
+		}
+	}
+	if err == nil || refusedWith(err, http.StatusNotFound) || refusedWith(err, http.StatusForbidden) {
+		return nil // the bot is not there, or the message was deleted
+	}
+	return fmt.Errorf("read what was missed: %w", err)
 }
 
 // since returns errTooLong if a person wrote in a channel between the beginning of a gap and

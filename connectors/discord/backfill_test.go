@@ -63,6 +63,22 @@ func TestBackfill(t *testing.T) {
 		}, []string{"before", "one", "live"}, 0},
 		"quiet days": {func(b *bot) { b.pass(48 * time.Hour); b.say("today") }, []string{"before", "today", "live"}, 0},
 		"no access":  {func(b *bot) { b.say("one"); b.DeleteChannel(groupID(1)) }, []string{"before", "one", "live"}, 0},
+		"no history": {func(b *bot) {
+			b.HideHistory(groupID(1))
+			b.Write(discordtest.Post{Channel: groupID(1), User: userID(2), Text: "<@" + discordtest.Bot + "> not seen"})
+		}, []string{"before", "live"}, 1},
+		"no history of days": {func(b *bot) {
+			b.HideHistory(groupID(1))
+			b.Write(discordtest.Post{Channel: groupID(1), User: userID(2), Text: "<@" + discordtest.Bot + "> not seen"})
+			b.pass(48 * time.Hour)
+		}, []string{"before", "live"}, 1},
+		"no history, nothing missed": {func(b *bot) {
+			b.HideHistory(groupID(1))
+			b.pass(48 * time.Hour)
+		}, []string{"before", "live"}, 0},
+		"deleted": {func(b *bot) {
+			b.Delete(groupID(1), b.Write(discordtest.Post{Channel: groupID(1), User: userID(2), Text: "<@" + discordtest.Bot + "> gone"}))
+		}, []string{"before", "live"}, 0},
 		"paused": {func(b *bot) {
 			b.say("one")
 			b.Server.Fail(discordtest.Fault{Route: "GET messages", RetryAfter: 5 * time.Second})
@@ -81,7 +97,8 @@ func TestBackfill(t *testing.T) {
 			inBubble(t, discordtest.Config{}, func(b *bot) {
 				b.start()
 				b.say("before")
-				b.pass(time.Minute)
+				b.Write(discordtest.Post{Channel: groupID(1), User: userID(2), Text: "to the others"})
+				b.pass(5 * time.Minute)
 				b.kill()
 				b.pass(10 * time.Minute)
 				tt.away(b)
@@ -95,6 +112,9 @@ func TestBackfill(t *testing.T) {
 				}
 				if n := len(b.inbox.missed); n != tt.missed {
 					t.Errorf("%d chats are told: %+v", n, b.inbox.missed)
+				}
+				if h := b.conn.Health().Err; strings.HasPrefix(name, "no history") && strings.Contains(h, "permission Read Message History") != (tt.missed > 0) {
+					t.Errorf("health %q", h)
 				}
 				b.kill()
 				b.say("last")

@@ -15,6 +15,8 @@ const (
 	typeNewsThread   = 10
 	typePublicThread = 11
 	typeThread       = 12 // private
+	typeForum        = 15
+	typeMedia        = 16
 )
 
 // A channel is the part of a channel that claybot reads.
@@ -27,6 +29,9 @@ type channel struct {
 }
 
 func (c channel) thread() bool { return c.Type >= typeNewsThread && c.Type <= typeThread }
+
+// forum reports whether a channel has threads alone.
+func (c channel) forum() bool { return c.Type == typeForum || c.Type == typeMedia }
 
 // place is where a message was written, as the rest of claybot names it: a channel of a server
 // is <guild>/<channel>, and the conversation with one person its channel alone. A thread is a

@@ -124,7 +124,7 @@ var errNoHistory = errors.New("discord: the channel shows no message: give the b
 // docs.discord.com/developers/resources/message, Get Channel Messages, read 2026-11-28.
 func (c *Connector) readable(ctx context.Context, channel string) error {
 	var newest []message
-	err := c.api.do(ctx, channelCall(http.MethodGet, "get messages", channel, "/messages?limit=1", nil), &newest)
+	err := c.api.do(ctx, newestCall(channel), &newest)
 	var r *refusal
 	switch {
 	case errors.As(err, &r):
@@ -133,6 +133,11 @@ func (c *Connector) readable(ctx context.Context, channel string) error {
 		return &connectors.PermanentError{Err: errNoHistory}
 	}
 	return err
+}
+
+// newestCall asks for the newest message of a channel.
+func newestCall(channel string) call {
+	return channelCall(http.MethodGet, "get messages", channel, "/messages?limit=1", nil)
 }
 
 // same reports whether a message of a channel is that of o.

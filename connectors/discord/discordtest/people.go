@@ -98,9 +98,9 @@ func (c *channel) object() answer {
 	}
 	if c.parent != "" {
 		a["parent_id"] = c.parent
-		if n := len(c.messages); n > 0 {
-			a["last_message_id"] = c.messages[n-1].ID
-		}
+	}
+	if n := len(c.messages); n > 0 { // also a deleted one
+		a["last_message_id"] = c.messages[n-1].ID
 	}
 	return a
 }
