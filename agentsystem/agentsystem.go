@@ -154,7 +154,7 @@ func (s *AgentSystem) Overheard(ctx context.Context, all []connectors.Overheard)
 }
 
 // Reacted implements connectors.ReactionHandler.
-func (s *AgentSystem) Reacted(ctx context.Context, x connectors.Reaction) error {
+func (s *AgentSystem) Reacted(ctx context.Context, x connectors.Reaction) (rated bool, err error) {
 	return s.receiver.reacted(ctx, x)
 }
 

@@ -41,44 +41,44 @@ var errReaction = errors.New("a reaction names its connector, channel, person, m
 
 // reacted is AgentSystem.Reacted. A removed emoji withdraws a feedback; it takes back neither
 // a stop nor an approval.
-func (r *receiver) reacted(ctx context.Context, x connectors.Reaction) error {
+func (r *receiver) reacted(ctx context.Context, x connectors.Reaction) (rated bool, err error) {
 	defer r.pending.begin(x.Connector)()
 	if x.Connector == "" || x.ChannelID == "" || x.UserID == "" || x.Message == "" || len(x.Emoji) == 0 {
-		return &storage.Fault{Class: storage.ClassMessage, Err: errReaction}
+		return false, &storage.Fault{Class: storage.ClassMessage, Err: errReaction}
 	}
 	by := claybot.User(x.Connector, x.ChannelID, x.UserID)
 	who := claybot.AgentMessage{From: claybot.Sender{UserID: x.UserID, Outsider: x.Outsider}, Context: claybot.MessageContext{Group: x.Group}}
 	means := r.reactions.profile(by).Reactions.Meaning(x.Emoji)
 	if means == profiles.MeansNothing || !r.people.Admits(by, who) {
-		return nil
+		return false, nil
 	}
 	ctx = r.people.Speaking(ctx, by, who)
-	err := r.react(ctx, by, x, means)
+	rated, err = r.react(ctx, by, x, means)
 	if r.worker.OfOne(ctx, err) { // to hold it would hold up all others
 		r.log.Error("failed to take a reaction", "connector", x.Connector, "user", x.UserID, "message", x.Message, "means", means, "err", err)
-		return r.unreacted(ctx, x, means)
+		return false, r.unreacted(ctx, x, means)
 	}
-	return err
+	return rated, err
 }
 
 // react does what a reaction means.
-func (r *receiver) react(ctx context.Context, by claybot.Descriptor, x connectors.Reaction, means profiles.Meaning) error {
+func (r *receiver) react(ctx context.Context, by claybot.Descriptor, x connectors.Reaction, means profiles.Meaning) (rated bool, err error) {
 	if x.Removed && (means == profiles.MeansStop || means == profiles.MeansApprove) {
-		return nil
+		return false, nil
 	}
 	to, err := r.reactions.find(ctx, x, means)
 	if err != nil {
-		return fmt.Errorf("find the message of a reaction: %w", err)
+		return false, fmt.Errorf("find the message of a reaction: %w", err)
 	}
 	switch {
 	case means == profiles.MeansApprove && to.question != nil:
-		return r.approve(ctx, x, *to.question)
+		return false, r.approve(ctx, x, *to.question)
 	case means == profiles.MeansStop && to.waiting != "":
-		return r.dropWaiting(ctx, by, x, to.waiting)
+		return false, r.dropWaiting(ctx, by, x, to.waiting)
 	case means == profiles.MeansApprove || to.run == "":
-		return nil
+		return false, nil
 	case means == profiles.MeansStop:
-		return r.stopRun(ctx, x, to.run)
+		return false, r.stopRun(ctx, x, to.run)
 	}
 	f := claybot.Feedback{
 		By: by.OwnerID(), Message: x.Message, Emoji: x.Emoji[0], Vote: claybot.Vote(means), At: x.At, Withdrawn: x.Removed,
@@ -87,13 +87,13 @@ func (r *receiver) react(ctx context.Context, by claybot.Descriptor, x connector
 	switch {
 	case errors.Is(err, storage.ErrTooMany):
 		r.log.Warn("a run has all the feedback that it keeps", "run", to.run, "user", x.UserID)
-		return nil
+		return false, nil
 	case err != nil:
-		return unlessGone(err)
+		return false, unlessGone(err)
 	case changed && !x.Removed:
 		r.meter.Rated(x.Connector, f.Vote)
 	}
-	return nil
+	return !x.Removed, nil
 }
 
 // approve answers the question of a message as its button does.

@@ -29,12 +29,20 @@ func (r *rig) react(all ...connectors.Reaction) {
 	r.Helper()
 	for _, x := range all {
 		for range 2 {
-			if err := r.system.Reacted(r.Context(), x); err != nil {
+			if _, err := r.system.Reacted(r.Context(), x); err != nil {
 				r.Errorf("react with %q: %v", x.Emoji, err)
 			}
 		}
 	}
 	synctest.Wait()
+}
+
+// rates reports a reaction, which is stored as feedback or not.
+func (r *rig) rates(x connectors.Reaction, want bool) {
+	r.Helper()
+	if rated, err := r.system.Reacted(r.Context(), x); err != nil || rated != want {
+		r.Errorf("%q on %s: rated %v, %v; want %v", x.Emoji, x.Message, rated, err, want)
+	}
 }
 
 // votes is the feedback of the run that took a message, in words.
@@ -121,9 +129,18 @@ func TestFeedbackRefused(t *testing.T) {
 		if got, want := r.votes("hello"), "chat/carl 👍 up on p2"; got != want {
 			t.Errorf("the feedback is %q, want %q", got, want)
 		}
-		if err := r.system.Reacted(r.Context(), connectors.Reaction{Connector: "chat"}); err == nil {
+		if _, err := r.system.Reacted(r.Context(), connectors.Reaction{Connector: "chat"}); err == nil {
 			t.Error("half a reaction was accepted")
 		}
+		r.rates(member, true)
+		unknown, removed := member, member
+		unknown.Message, removed.Removed = "p99", true
+		removed.At++
+		r.rates(unknown, false)
+		r.rates(removed, false)
+		r.profile.Reactions.Feedback = false
+		member.At += 2
+		r.rates(member, false)
 	})
 }
 
@@ -307,7 +324,7 @@ func TestReactionCrash(t *testing.T) {
 			up, stop := emoji(ann, "p1", "👍"), emoji(ann, "m2", "🛑")
 			stop.Of = "two"
 			for _, x := range []connectors.Reaction{up, stop, up, stop} {
-				for r.system.Reacted(r.Context(), x) != nil || r.fuse.dead() {
+				for _, err := r.system.Reacted(r.Context(), x); err != nil || r.fuse.dead(); _, err = r.system.Reacted(r.Context(), x) {
 					synctest.Wait()
 					r.crash()
 					r.start()

@@ -108,6 +108,11 @@ func (r Reactions) Meaning(names []string) Meaning {
 	return MeansNothing
 }
 
+// Rated reports whether 👍 and 👎 are feedback.
+func (r Reactions) Rated() bool {
+	return r.Meaning([]string{"👍"}) == MeansUp && r.Meaning([]string{"👎"}) == MeansDown
+}
+
 // emojiName is how connectors name an emoji that a person configured.
 func emojiName(emoji string) string {
 	return strings.Trim(strings.ReplaceAll(emoji, "\ufe0f", ""), ":")

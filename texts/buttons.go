@@ -16,7 +16,8 @@ const (
 	LabelGood       = "A good answer"
 	LabelBad        = "A bad answer"
 
-	FeedbackThanks = "Thank you for your feedback."
+	FeedbackThanks   = "Thank you for your feedback."
+	FeedbackNotTaken = "Your feedback was not recorded."
 )
 
 // What a form with one question says.

@@ -43,9 +43,10 @@ var germanMore = map[string]string{
 
 	"Answer…": "Antworten…",
 
-	"A good answer":                "Eine gute Antwort",
-	"A bad answer":                 "Eine schlechte Antwort",
-	"Thank you for your feedback.": "Danke für deine Rückmeldung.",
+	"A good answer":                   "Eine gute Antwort",
+	"A bad answer":                    "Eine schlechte Antwort",
+	"Thank you for your feedback.":    "Danke für deine Rückmeldung.",
+	"Your feedback was not recorded.": "Deine Rückmeldung wurde nicht festgehalten.",
 
 	"A question": "Eine Frage",
 

@@ -103,7 +103,10 @@ func newSlack(d *daemon, i configs.Instance) connectors.Connector {
 		Name: i.Name, BotToken: s.BotToken.Value(), AppToken: s.AppToken.Value(), APIURL: s.APIURL, Log: d.log, Gate: d.gateOf(i),
 		BotTokenName: names[0], AppTokenName: names[1], SigningSecretName: names[1], Bots: &d.bots,
 		Marks: d.stores.db, Nodes: d.stores.memberCount(), NoBackfill: !s.Backfill,
-		Mixed: d.stores.members.Mixed, Feedback: s.Feedback, Without: slackWithout(d.config.began, i.Name, s),
+		Mixed: d.stores.members.Mixed, Without: slackWithout(d.config.began, i.Name, s),
+	}
+	if s.Feedback {
+		cfg.Feedback = func(to claybot.Descriptor) bool { return d.profile(to).Reactions.Rated() }
 	}
 	if s.Hooked() {
 		cfg.Hook, cfg.SigningSecret = hookURL(d.config.began, "", i.Name), s.Signing.Value()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,6 +101,11 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 		if _, err := r.slack.Rate(args[3], args[1], args[2], args[4]); err != nil {
 			ts.Fatalf("%v", err)
 		}
+	case len(args) == 3 && args[0] == "whisper": // slack whisper USER REGEXP
+		until(ts, func() (bool, string) {
+			said := r.slack.Whispers(args[1])
+			return slices.ContainsFunc(said, func(w slacktest.Whisper) bool { return regexp.MustCompile(args[2]).MatchString(w.Text) }), fmt.Sprintf("messages for %s alone: %+v", args[1], said)
+		})
 	case len(args) == 3 && args[0] == "home": // slack home USER REGEXP
 		r.slack.OpenTab(args[1], slacktest.TabHome)
 		until(ts, func() (bool, string) {
@@ -117,7 +123,7 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 			return fmt.Sprint(streams) == args[2] && (streams == 0 || texts > 0), fmt.Sprintf("%d messages are streams, with %d further texts", streams, texts)
 		})
 	default:
-		ts.Fatalf("usage: slack dm|say|mention|lack|pause|slash|edit|delete|acked|expect|expect-none|marks|status|streams|rate|home ...")
+		ts.Fatalf("usage: slack dm|say|mention|lack|pause|slash|edit|delete|acked|expect|expect-none|marks|status|streams|rate|whisper|home ...")
 	}
 }
 

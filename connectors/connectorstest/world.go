@@ -271,14 +271,14 @@ func (b *inbox) Answer(_ context.Context, p connectors.Press) (connectors.PressR
 }
 
 // Reacted implements connectors.ReactionHandler.
-func (b *inbox) Reacted(_ context.Context, r connectors.Reaction) error {
+func (b *inbox) Reacted(_ context.Context, r connectors.Reaction) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.deaf--; b.deaf >= 0 {
-		return errDisk
+		return false, errDisk
 	}
 	b.reactions = append(b.reactions, r)
-	return nil
+	return !r.Removed, nil
 }
 
 // Hears implements connectors.Handler.

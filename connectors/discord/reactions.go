@@ -51,7 +51,8 @@ func (r *receiver) reacted(x reaction, removed bool) []job {
 		if author == x.User {
 			said.Of = r.messageID(in, x.Message)
 		}
-		return r.reacts.Reacted(ctx, said)
+		_, err = r.reacts.Reacted(ctx, said)
+		return err
 	}}}
 }
 

@@ -55,7 +55,7 @@ func (c *Connector) controls(v texts.Voice, o claybot.Outgoing) (below []slackap
 	if b := offers(o.Offer); b != nil {
 		below = append(below, b)
 	}
-	if c.cfg.Feedback {
+	if r := o.Route; c.cfg.Feedback != nil && c.cfg.Feedback(claybot.User(r.Connector, r.ChannelID, r.UserID)) {
 		if b := rating(v, o); b != nil {
 			below = append(below, b)
 		}

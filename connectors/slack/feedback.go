@@ -46,16 +46,17 @@ func (t *press) rate(p interactive, a action) bool {
 	return true
 }
 
-// rated stores a feedback, in place of the opposite one of the same person.
-func (r *receiver) rated(ctx context.Context, x connectors.Reaction) error {
+// rated stores a feedback, in place of the opposite one of the same person, and reports whether it
+// is stored.
+func (r *receiver) rated(ctx context.Context, x connectors.Reaction) (bool, error) {
 	opposite := x
 	opposite.Removed = true
 	for _, emoji := range rateEmoji {
 		if opposite.Emoji = reactionNames(emojiNames[emoji]); opposite.Emoji[0] == x.Emoji[0] {
 			continue
 		}
-		if err := r.reacted(ctx, opposite); err != nil {
-			return err
+		if _, err := r.reacted(ctx, opposite); err != nil {
+			return false, err
 		}
 	}
 	return r.reacted(ctx, x)

@@ -8,13 +8,14 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
+	"github.com/claybot/claybot/texts"
 )
 
-// withFeedback runs a test with feedback buttons.
+// withFeedback runs a test with feedback buttons, but not in C9.
 func withFeedback(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
-		w.cfg.Feedback = true
+		w.cfg.Feedback = func(to claybot.Descriptor) bool { return to.ChannelID != "T1/C9" }
 		w.Connector = New(w.cfg)
 		w.start(t)
 		test(t, w)
@@ -47,6 +48,14 @@ func TestFeedbackButtons(t *testing.T) {
 				t.Errorf("%+v has feedback buttons", o)
 			}
 		}
+		w.slack.Open("C9", "channel")
+		elsewhere := reply
+		elsewhere.ID, elsewhere.Route = "elsewhere", outgoing("C9", "", "").Route
+		other, err := w.Send(t.Context(), elsewhere)
+		must(t, err)
+		if _, err := w.slack.Rate("U1", "C9", other, "👍"); err == nil {
+			t.Error("feedback buttons where none is taken")
+		}
 		for _, press := range [][2]string{{"U1", "👍"}, {"U1", "👎"}, {"U2", "👎"}, {"T2/U3", "👍"}} {
 			if _, err := w.slack.Rate(press[0], "DU1", ts, press[1]); err != nil {
 				t.Error(err)
@@ -66,6 +75,15 @@ func TestFeedbackButtons(t *testing.T) {
 		}
 		if thanked := w.slack.Whispers("U1"); len(thanked) != 2 || len(w.slack.Whispers("U2"))+len(w.slack.Whispers("U3")) != 0 {
 			t.Errorf("thanked %+v", thanked)
+		}
+		w.inbox.unrated = true
+		if _, err := w.slack.Rate("U1", "DU1", ts, "👍"); err != nil {
+			t.Error(err)
+		}
+		w.settled(t)
+		synctest.Wait()
+		if said := w.slack.Whispers("U1"); len(said) != 3 || said[2].Text != texts.FeedbackNotTaken {
+			t.Errorf("said %+v", said)
 		}
 	})
 }

@@ -64,11 +64,19 @@ func (r *receiver) answer(ctx context.Context, s replier, f frame, t press) erro
 	return nil
 }
 
-// rate stores a feedback, acknowledges it, and thanks the user.
+// rate stores a feedback, acknowledges it, and thanks the user or says that it is not stored.
 func (r *receiver) rate(ctx context.Context, s replier, f frame, t press) error {
-	err := r.keep(ctx, s, f.EnvelopeID, "feedback", t.in.reaction.Message, func() error { return r.rated(ctx, t.in.reaction) })
-	if err == nil && r.greets != nil && r.greets.Welcome(claybot.User(t.press.Connector, t.press.ChannelID, t.press.UserID), t.press.Outsider) {
-		r.chat.whisper(ctx, t, texts.To(ctx, claybot.User(t.press.Connector, t.press.ChannelID, t.press.UserID)).In(texts.FeedbackThanks))
+	said := texts.FeedbackNotTaken
+	err := r.keep(ctx, s, f.EnvelopeID, "feedback", t.in.reaction.Message, func() error {
+		rated, err := r.rated(ctx, t.in.reaction)
+		if rated {
+			said = texts.FeedbackThanks
+		}
+		return err
+	})
+	by := claybot.User(t.press.Connector, t.press.ChannelID, t.press.UserID)
+	if err == nil && r.greets != nil && r.greets.Welcome(by, t.press.Outsider) {
+		r.chat.whisper(ctx, t, texts.To(ctx, by).In(said))
 	}
 	return err
 }

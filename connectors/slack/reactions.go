@@ -60,17 +60,17 @@ func reactionNames(reported string) (names []string) {
 
 // reacted reports a reaction of a person. In channels, guests, users of other workspaces and
 // bots are told apart as those who write are.
-func (r *receiver) reacted(ctx context.Context, x connectors.Reaction) error {
+func (r *receiver) reacted(ctx context.Context, x connectors.Reaction) (rated bool, err error) {
 	if r.reacts == nil {
-		return nil
+		return false, nil
 	}
 	if x.Group && !x.Outsider {
 		m, err := r.chat.member(ctx, x.UserID, lookupTime)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if m.bot {
-			return nil
+			return false, nil
 		}
 		if x.Outsider = m.outsider; m.team != "" {
 			x.UserID = m.team + "/" + x.UserID

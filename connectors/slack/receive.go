@@ -62,7 +62,7 @@ func (r *receiver) take(ctx context.Context, s replier, f frame) error {
 	case reacted:
 		x := in.reaction
 		r.work.Do(ctx, r.lane(claybot.User(r.name, x.ChannelID, x.UserID), x.Group), func() error {
-			return r.keep(ctx, s, f.EnvelopeID, "reaction", x.Message, func() error { return r.reacted(ctx, x) })
+			return r.keep(ctx, s, f.EnvelopeID, "reaction", x.Message, func() error { _, err := r.reacted(ctx, x); return err })
 		})
 	case visited:
 		r.ack(s, f.EnvelopeID, nil) // nothing is lost with it

@@ -58,8 +58,9 @@ type Config struct {
 	// 0 while unknown. nil means one. Slack delivers each message to one of the
 	// sockets, and allows 10.
 	Nodes func() int
-	// Feedback shows feedback buttons below final replies.
-	Feedback bool
+	// Feedback reports whether feedback of a person is taken: final replies to them have buttons for
+	// it. nil means no.
+	Feedback func(claybot.Descriptor) bool
 	// Mixed reports whether members of different versions share the app: then no stream
 	// begins, because older versions cannot complete one. nil means no.
 	Mixed func() bool

@@ -119,6 +119,7 @@ type inbox struct {
 	routes []string // changes of channels
 
 	tries, refuses int                                                     // calls with changes, and how many of the first fail
+	unrated        bool                                                    // no feedback is taken
 	before         func(ctx context.Context, m claybot.AgentMessage) error // called first
 
 	strangers []string // who may not write
@@ -229,15 +230,15 @@ func (b *inbox) RouteChanged(_ context.Context, c connectors.RouteChange) error 
 }
 
 // Reacted implements connectors.ReactionHandler.
-func (b *inbox) Reacted(_ context.Context, x connectors.Reaction) error {
+func (b *inbox) Reacted(_ context.Context, x connectors.Reaction) (bool, error) {
 	if x.Connector != "slack" || time.Since(x.At.Time()).Abs() > time.Minute {
-		return fmt.Errorf("%+v", x)
+		return false, fmt.Errorf("%+v", x)
 	}
 	what := "+"
 	if x.Removed {
 		what = "-"
 	}
-	return b.changed(fmt.Sprint(what, x.Emoji, " by ", x.UserID, " of=", x.Of != "", " group=", x.Group, " outsider=", x.Outsider))
+	return !b.unrated && !x.Removed, b.changed(fmt.Sprint(what, x.Emoji, " by ", x.UserID, " of=", x.Of != "", " group=", x.Group, " outsider=", x.Outsider))
 }
 
 // Welcome implements connectors.VisitHandler.

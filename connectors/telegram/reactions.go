@@ -73,7 +73,7 @@ func (c *Connector) reacted(ctx context.Context, h connectors.Handler, r *reacti
 				continue
 			}
 			x.Emoji, x.Removed = []string{strings.ReplaceAll(e.Emoji, "\ufe0f", "")}, change.removed
-			if err := reacts.Reacted(ctx, x); err != nil {
+			if _, err := reacts.Reacted(ctx, x); err != nil {
 				return err
 			}
 		}

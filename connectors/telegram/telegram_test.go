@@ -111,22 +111,22 @@ func (s *sink) RouteChanged(_ context.Context, c connectors.RouteChange) error {
 }
 
 // Reacted implements connectors.ReactionHandler.
-func (s *sink) Reacted(_ context.Context, x connectors.Reaction) error {
+func (s *sink) Reacted(_ context.Context, x connectors.Reaction) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.refuses > 0 {
 		s.refuses--
-		return errors.New("the store fails")
+		return false, errors.New("the store fails")
 	}
 	if x.Connector != "telegram" || x.Of != claybot.MessageID("telegram/1234567/"+x.ChannelID+"/"+x.Message) {
-		return fmt.Errorf("%+v", x)
+		return false, fmt.Errorf("%+v", x)
 	}
 	what := "+"
 	if x.Removed {
 		what = "-"
 	}
 	s.routes = append(s.routes, fmt.Sprint(what, x.Emoji[0], " by ", x.UserID, " on ", x.Message, " in ", x.ChannelID, " group=", x.Group))
-	return nil
+	return true, nil
 }
 
 func (s *sink) texts() []string {
