@@ -209,13 +209,15 @@ func forwardMark(forwarded bool) string {
 var mention = lazyregexp.New(`<@!?([0-9]{1,20})>`)
 
 // strip reports whether a text mentions the bot, and returns it without a mention at its start,
-// and with the names of other users in place of their ids.
+// and with the names of other users in place of their ids. In code, nothing is a mention.
 func (r *receiver) strip(text string, mentions []user) (rest string, ours bool) {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	for _, found := range mention.FindAllStringSubmatch(text, -1) {
-		ours = ours || found[1] == r.bot
-	}
-	rest = strings.TrimSpace(text)
+	rest = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
+	outsideCode(rest, func(s string) string {
+		for _, found := range mention.FindAllStringSubmatch(s, -1) {
+			ours = ours || found[1] == r.bot
+		}
+		return s
+	})
 	for ours {
 		cut := mention.FindStringSubmatchIndex(rest)
 		if cut == nil || cut[0] != 0 || rest[cut[2]:cut[3]] != r.bot {
@@ -230,7 +232,7 @@ func (r *receiver) strip(text string, mentions []user) (rest string, ours bool) 
 			names = append(names, "<@"+u.ID+">", name, "<@!"+u.ID+">", name)
 		}
 	}
-	return strings.NewReplacer(names...).Replace(rest), ours
+	return outsideCode(rest, strings.NewReplacer(names...).Replace), ours
 }
 
 // updated reads an edit of a message.

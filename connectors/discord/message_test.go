@@ -47,6 +47,9 @@ func TestMessageShapes(t *testing.T) {
 		}},
 		"mention with an exclamation mark": {`{` + inGuild + `,"type":0,"content":"<@!` + discordtest.Bot + `> hi"}`, "hi", func(m claybot.AgentMessage) bool { return !m.Context.Unaddressed }},
 		"mention within":                   {`{` + inGuild + `,"type":0,"content":"hello ` + mention + ` there"}`, "hello @claybot there", func(m claybot.AgentMessage) bool { return !m.Context.Unaddressed }},
+		"mention in a code span":           {`{` + inGuild + `,"type":0,"content":"what is ` + "``` `` `" + mention + "``` and `" + mention + "`" + `?"}`, "what is ``` `` `" + mention + "``` and `" + mention + "`?", func(m claybot.AgentMessage) bool { return m.Context.Unaddressed }},
+		"mention in a code block":          {`{` + inGuild + `,"type":0,"content":"` + mention + " see ```\\n" + mention + " `x\\n```" + `"}`, "see ```\n" + mention + " `x\n```", func(m claybot.AgentMessage) bool { return !m.Context.Unaddressed }},
+		"mention beside code":              {`{` + inGuild + `,"type":0,"content":"` + "`a` " + mention + " \\\\`" + mention + "` ``b" + `"}`, "`a` @claybot \\`@claybot` ``b", func(m claybot.AgentMessage) bool { return !m.Context.Unaddressed }},
 		"to others": {`{` + inGuild + `,"type":0,"content":"hi <@200000000000000002>","mentions":[{"id":"200000000000000002","username":"bob"}]}`, "hi @bob", func(m claybot.AgentMessage) bool {
 			return m.Context.Unaddressed
 		}},

@@ -66,6 +66,9 @@ func (c *Connector) nonceOf(o claybot.Outgoing) string {
 // sending returns the parameters of o.
 func (c *Connector) sending(ctx context.Context, o claybot.Outgoing) sending {
 	v := texts.Of(ctx)
+	if o.Progress {
+		o.Text = fitting(o.Text)
+	}
 	m := sending{Content: content(v, o), Flags: suppressEmbeds}
 	m.Allowed.Parse = []string{}
 	if rows := c.buttons(v, o); rows != nil || o.Edit != "" {

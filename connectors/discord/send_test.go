@@ -261,6 +261,29 @@ func TestOutcomes(t *testing.T) {
 	})
 }
 
+// Unfinished text that grows beyond the limit when it is formatted is cut; the next one still comes.
+func TestDraftThatGrowsByItsFormat(t *testing.T) {
+	t.Parallel()
+	inBubble(t, discordtest.Config{}, func(b *bot) {
+		b.start()
+		draft := out("o", "x ")
+		draft.Progress = true
+		for _, text := range []string{"x", strings.Repeat("a_b ", 440), strings.Repeat("snake_case ~ ", 138)} {
+			draft.Text = text
+			receipt, err := b.conn.Send(b.Context(), draft)
+			if err != nil {
+				t.Fatalf("%.20q: %v", text, err)
+			}
+			draft.Edit = receipt
+			b.pass(5 * time.Second)
+			shown, want := discordtest.Visible(b.Sent(directID(1))[0].Content), strings.TrimSpace(text)
+			if begun, cut := strings.CutSuffix(shown, " …"); !strings.HasPrefix(want, begun) || len(begun) < len(want)*2/3 || cut != (begun != want) {
+				t.Errorf("shown %d characters %q", len(shown), shown)
+			}
+		}
+	})
+}
+
 // A chat that asks for a pause holds up no other, and a pause of the whole bot holds up all.
 // Unfinished text leaves the last call of a bucket to the final one.
 func TestRates(t *testing.T) {
@@ -525,7 +548,11 @@ func FuzzSplit(f *testing.F) {
 	f.Add("| a | b |\n|---|---|\n| x | y |\n", 300)
 	f.Add("**_a_** <@1> `x`", 400)
 	f.Fuzz(func(t *testing.T, s string, n int) {
-		for _, part := range (*Connector)(nil).Split(strings.Repeat(s, max(1, min(n, 500)))) {
+		s = strings.Repeat(s, max(1, min(n, 500)))
+		if begun := fitting(s); begun != s && connectors.UTF16Len(format(begun)) > maxTextUTF16 {
+			t.Errorf("the beginning has %d characters", len(format(begun)))
+		}
+		for _, part := range (*Connector)(nil).Split(s) {
 			o := claybot.Outgoing{Text: part, Resent: true}
 			for _, l := range texts.All() {
 				if n := connectors.UTF16Len(content(texts.Voice{Language: l}, o)); n > maxTextUTF16 {

@@ -73,10 +73,66 @@ func content(v texts.Voice, o claybot.Outgoing) string {
 	return text
 }
 
+// fitting cuts unfinished text of which the formatted form would be too long for one message.
+func fitting(text string) string {
+	cut := text
+	for n := connectors.UTF16Len(format(cut)); n > maxPartUTF16; n = connectors.UTF16Len(format(cut)) {
+		parts := connectors.Split(text, connectors.UTF16Len(cut)*maxPartUTF16/n-1, connectors.UTF16Len)
+		if len(parts) < 2 {
+			return text // nothing of it fits: Discord refuses it
+		}
+		cut = parts[0]
+	}
+	if cut == text {
+		return text
+	}
+	return cut + " …"
+}
+
 // Split cuts Markdown into parts that are one message each, with the mark of a message that is
 // sent again.
 func (c *Connector) Split(text string) []string {
 	return connectors.SplitFitting(text, maxPartUTF16, connectors.UTF16Len, func(part string) bool {
 		return connectors.UTF16Len(format(part)) <= maxPartUTF16
 	})
+}
+
+// outsideCode returns a text of Discord's Markdown in which change has changed what is neither in a
+// code span nor in a code block.
+func outsideCode(text string, change func(string) string) string {
+	var b strings.Builder
+	from := 0 // of what is not written yet
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '\\':
+			i++
+		case text[i] == '`':
+			n := len(text[i:]) - len(strings.TrimLeft(text[i:], "`"))
+			if end := codeEnd(text[i+n:], n); end > 0 {
+				b.WriteString(change(text[from:i]) + text[i:i+n+end])
+				from = i + n + end
+				n += end
+			}
+			i += n - 1
+		}
+	}
+	return b.String() + change(text[from:])
+}
+
+// codeEnd returns where code ends that n backticks have begun, 0 if it does not: after as many
+// backticks, or after three where it is a block.
+func codeEnd(s string, n int) int {
+	for i := strings.IndexByte(s, '`'); i >= 0 && i < len(s); {
+		rest := strings.TrimLeft(s[i:], "`")
+		marks := len(s) - i - len(rest)
+		if marks == n || min(marks, n) >= 3 {
+			return i + marks
+		}
+		next := strings.IndexByte(rest, '`')
+		if next < 0 {
+			break
+		}
+		i += marks + next
+	}
+	return 0
 }

@@ -1,6 +1,7 @@
 package discordtest
 
 import (
+	"regexp"
 	"strings"
 	"time"
 )
@@ -259,10 +260,13 @@ func (s *Server) object(c *channel, m *Message) answer {
 	return a
 }
 
-// mentions are the users whom a text names. The lock is held.
+// code is what has no mentions, as far as tests write it.
+var code = regexp.MustCompile("(?s)```.*?```|`[^`]+`")
+
+// mentions are the users whom a text names, outside code. The lock is held.
 func (s *Server) mentions(text string) []answer {
 	all := []answer{}
-	for rest := text; ; {
+	for rest := code.ReplaceAllString(text, ""); ; {
 		_, after, ok := strings.Cut(rest, "<@")
 		id, next, found := strings.Cut(after, ">")
 		if !ok || !found {
