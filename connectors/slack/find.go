@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	slackapi "github.com/slack-go/slack"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/lazyregexp"
 )
 
 // A search describes the search for the post of one Outgoing.
@@ -77,7 +75,6 @@ func (c *Connector) look(ctx context.Context, s search) (string, bool, error) {
 		method = methodReplies
 	}
 	cursor := ""
-	var begun []string // streams that may be the beginning of the Outgoing
 	for range historyPages {
 		if d := c.penalties.left(method, s.channel); d > 0 {
 			return "", false, &connectors.RetryError{After: d, Err: fmt.Errorf("%s: slack asked for a pause", method)}
@@ -90,14 +87,8 @@ func (c *Connector) look(ctx context.Context, s search) (string, bool, error) {
 			if s.matches(p) {
 				return p.Timestamp, true, nil
 			}
-			if s.begins(p) && !c.streams.foreign(s.channel+"/"+p.Timestamp, s.ID) {
-				begun = append(begun, p.Timestamp)
-			}
 		}
 		if next == "" {
-			if len(begun) == 1 {
-				return begun[0], true, nil
-			}
 			return "", false, nil
 		}
 		cursor = next
@@ -139,7 +130,9 @@ func (c *Connector) unreadable(method string, s search, err error) error {
 	return c.refused(method, c.cfg.BotTokenName, err)
 }
 
-// matches reports whether p is the bot's post of the Outgoing.
+// matches reports whether p is the bot's post of the Outgoing. A stream that was not completed bears no
+// metadata and is no post of any: by its text it may be the beginning of another answer, which a
+// member of the cluster continues.
 func (s search) matches(p slackapi.Message) bool {
 	if p.Metadata.EventType != outType || p.Metadata.EventPayload["id"] != s.ID {
 		return false
@@ -147,38 +140,5 @@ func (s search) matches(p slackapi.Message) bool {
 	if part, ok := p.Metadata.EventPayload["part"].(float64); !ok || int(part) != s.Part {
 		return false
 	}
-	return s.ours(p)
-}
-
-func (s search) ours(p slackapi.Message) bool {
 	return p.User == s.self.User || s.self.Bot != "" && p.BotID == s.self.Bot
-}
-
-// begins reports whether p is a stream that was not completed, and the beginning of the Outgoing. A
-// stream bears no metadata, which every other post of the bot has. A thread may have several, of
-// different people: only an Outgoing that began as one, in place of an attempt of the outbox, can
-// take one that has its text.
-func (s search) begins(p slackapi.Message) bool {
-	return s.Attempts == 0 && s.Kind == claybot.OutgoingAnswer && s.Part == 1 && s.Route.ThreadID != "" && p.Timestamp != s.Route.ThreadID && p.Timestamp >= s.oldest &&
-		s.ours(p) && p.Metadata.EventType == "" && p.SubType == "" && len(p.Files) == 0 && continues(s.Text, p.Text)
-}
-
-var (
-	emojiShown = lazyregexp.New(`:[a-z+-][a-z0-9_+'-]*:`) // how Slack writes an emoji
-	linkTarget = lazyregexp.New(`<[^<>|]*\|`)             // what Slack puts before the text of a link
-)
-
-// continues reports whether a text in Markdown goes on where a text of Slack's history ends. It
-// compares letters and digits alone, because Slack keeps Markdown in another form.
-func continues(md, shown string) bool {
-	bare := func(text string) string {
-		return strings.Map(func(r rune) rune {
-			if unicode.IsLetter(r) || unicode.IsDigit(r) {
-				return r
-			}
-			return -1
-		}, emojiShown.ReplaceAllString(text, ""))
-	}
-	begun := bare(unescape(linkTarget.ReplaceAllString(shown, "")))
-	return begun != "" && strings.HasPrefix(bare(md), begun)
 }

@@ -97,14 +97,6 @@ func (s *streams) get(key string) *stream {
 	return x
 }
 
-// foreign reports whether a message is an open stream of another Outgoing.
-func (s *streams) foreign(key, id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	x := s.open[key]
-	return x != nil && x.post.ID != id
-}
-
 // drop forgets a stream that is complete, or counts as edited from now on.
 func (s *streams) drop(key string) {
 	s.mu.Lock()
