@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors/discord/discordtest"
 	"github.com/claybot/claybot/connectors/slack"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
@@ -45,11 +46,28 @@ type scene struct {
 	ready     func(s *stage) error
 	// chats are the names of groups on Telegram in what the scene prints; the others have their ids.
 	chats map[int64]string
+	// discord: the scene plays on Discord as well.
+	discord bool
 }
 
 // scenes are all that the demo can play; the first one is the default.
 func scenes() []scene {
-	return []scene{chatsScene(), subagentsScene(), cronScene(), planScene(), exploreScene(), toolsScene(), privacyScene(), groupsScene()}
+	return []scene{
+		chatsScene(), subagentsScene(), cronScene(), planScene(), exploreScene(), toolsScene(), privacyScene(), groupsScene(),
+		slackScene(), telegramScene(), discordScene(),
+	}
+}
+
+// inTurn plays acts one after another, until one fails.
+func inTurn(acts ...func(context.Context, *stage) error) func(context.Context, *stage) error {
+	return func(ctx context.Context, s *stage) error {
+		for _, act := range acts {
+			if err := act(ctx, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 type demoCmd struct {
@@ -102,11 +120,13 @@ func (c demoCmd) Run(e *env) error {
 type stage struct {
 	telegram *telegramtest.Server
 	slack    *slacktest.Server
+	discord  *discordtest.Server // nil for most scenes
 	model    *openaitest.Server
 	client   *client
 	dialed   chan struct{} // closed when client is there
 
 	chats  map[int64]string
+	topics map[int64]string // the names of those on Telegram
 	out    io.Writer
 	began  time.Time
 	dir    string
@@ -133,9 +153,19 @@ func openStage(ctx context.Context, sc scene, e *env) (_ *stage, err error) {
 	}
 	s.telegram = telegramtest.New(telegramtest.Config{OnMessage: s.onTelegram})
 	s.stops = append(s.stops, s.telegram.Close)
+	vars := map[string]string{"CLAYBOT_DATA_DIR": filepath.Join(s.dir, "data"), "CLAYBOT_HTTP_ADDR": "off", "CLAYBOT_LOG_LEVEL": "error"}
 	telegramURL, err := s.telegram.Start()
 	if err != nil {
 		return nil, err
+	}
+	vars["TELEGRAM_BOT_TOKEN"], vars["TELEGRAM_API_URL"] = telegramtest.Token, telegramURL
+	if sc.discord {
+		s.discord = discordtest.New(discordtest.Config{})
+		s.stops = append(s.stops, s.discord.Close)
+		vars["DISCORD_BOT_TOKEN"] = discordtest.Token
+		if vars["DISCORD_API_URL"], err = s.discord.Start(); err != nil {
+			return nil, err
+		}
 	}
 	s.slack = slacktest.New(slacktest.Config{Manifest: slack.Manifest})
 	s.stops = append(s.stops, s.slack.Close)
@@ -144,23 +174,20 @@ func openStage(ctx context.Context, sc scene, e *env) (_ *stage, err error) {
 		return nil, err
 	}
 	s.stops = append(s.stops, stop)
+	vars["SLACK_BOT_TOKEN"], vars["SLACK_APP_TOKEN"], vars["SLACK_API_URL"] = "xoxb-test", "xapp-test", slackURL+"/api/"
 	s.model = openaitest.New(openaitest.Config{Reply: sc.model})
 	modelURL, stop, err := s.model.Start()
 	if err != nil {
 		return nil, err
 	}
 	s.stops = append(s.stops, stop)
+	vars["OPENAI_API_KEY"], vars["OPENAI_BASE_URL"] = "sk-test-not-a-key", modelURL
 	if sc.configure != nil {
 		if sc.config, err = sc.configure(ctx, s); err != nil {
 			return nil, err
 		}
 	}
-	return s, s.start(ctx, e, sc, map[string]string{
-		"CLAYBOT_DATA_DIR": filepath.Join(s.dir, "data"), "CLAYBOT_HTTP_ADDR": "off", "CLAYBOT_LOG_LEVEL": "error",
-		"TELEGRAM_BOT_TOKEN": telegramtest.Token, "TELEGRAM_API_URL": telegramURL,
-		"SLACK_BOT_TOKEN": "xoxb-test", "SLACK_APP_TOKEN": "xapp-test", "SLACK_API_URL": slackURL + "/api/",
-		"OPENAI_API_KEY": "sk-test-not-a-key", "OPENAI_BASE_URL": modelURL,
-	})
+	return s, s.start(ctx, e, sc, vars)
 }
 
 // start runs the daemon in this process, as a scene needs no other, with the
@@ -229,10 +256,10 @@ func (s *stage) strike() {
 
 // say prints one line of the play.
 func (s *stage) say(who, format string, args ...any) {
-	text := strings.ReplaceAll(plain(fmt.Sprintf(format, args...)), "\n", "\n"+strings.Repeat(" ", 32))
+	text := strings.ReplaceAll(plain(fmt.Sprintf(format, args...)), "\n", "\n"+strings.Repeat(" ", 34))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fmt.Fprintf(s.out, "%6.2fs  %-22s %s\n", time.Since(s.began).Seconds(), who, text)
+	fmt.Fprintf(s.out, "%6.2fs  %-24s %s\n", time.Since(s.began).Seconds(), who, text)
 }
 
 // said counts a message of a person and prints it.
@@ -264,21 +291,21 @@ func (s *stage) onTelegram(m telegramtest.Message) {
 		where = "telegram (edit)"
 	}
 	if m.ChatID != telegramPerson {
-		where += " " + cmp.Or(s.chats[m.ChatID], fmt.Sprint(m.ChatID))
+		where += " " + cmp.Or(s.topics[m.ThreadID], s.chats[m.ChatID], fmt.Sprint(m.ChatID))
 	}
 	text := m.Text
 	if m.File != nil {
 		text = fmt.Sprintf("[%s, %d bytes] %s", m.File.Name, len(m.File.Data), text)
 	}
-	if len(m.Keyboard) > 0 {
-		text += "\n"
+	s.heard(where, withButtons(text, m.Buttons()))
+}
+
+// withButtons is a text with what stands on the buttons below it.
+func withButtons(text string, buttons []string) string {
+	if len(buttons) == 0 {
+		return text
 	}
-	for _, row := range m.Keyboard {
-		for _, b := range row {
-			text += " [" + b.Text + "]"
-		}
-	}
-	s.heard(where, text)
+	return text + "\n [" + strings.Join(buttons, "] [") + "]"
 }
 
 // listenLocal serves h on a free port of the loopback address.

@@ -42,14 +42,7 @@ func groupsScene() scene {
 		model:  p.model,
 		config: groupsConfig,
 		chats:  map[int64]string{potters: "potters"},
-		play: func(ctx context.Context, s *stage) error {
-			for _, act := range []func(context.Context, *stage) error{p.threads, p.earlier, p.edit, p.deletion, p.reaction, p.longTool} {
-				if err := act(ctx, s); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
+		play:   inTurn(p.threads, p.earlier, p.edit, p.deletion, p.reaction, p.longTool),
 	}
 }
 
@@ -70,17 +63,25 @@ func (p *groupsPlay) model(r openaitest.Request) openaitest.Reply {
 	case strings.Contains(text, "kiln"):
 		return openaitest.Reply{Until: p.kindled, Calls: []claybot.ToolCall{{ID: fmt.Sprint("call_", r.N), Name: "wait", Args: fmt.Sprintf(`{"seconds":%d}`, kilnTime)}}}
 	case strings.Contains(text, "what do you know"):
-		var known []string
-		for _, m := range r.Messages {
-			for _, word := range []string{"blue glaze", "red glaze"} {
-				if m.Role == llm.RoleUser && strings.Contains(m.Content, word) {
-					known = append(known, word)
-				}
-			}
-		}
-		return openaitest.Reply{Text: "Here I know of: " + strings.Join(known, ", ")}
+		return known(r)
 	}
 	return openaitest.Reply{Text: "Noted: " + text}
+}
+
+// known says which glazes people spoke of in the conversation.
+func known(r openaitest.Request) openaitest.Reply {
+	var known []string
+	for _, m := range r.Messages {
+		for _, word := range []string{"blue glaze", "red glaze"} {
+			if m.Role == llm.RoleUser && strings.Contains(m.Content, word) {
+				known = append(known, word)
+			}
+		}
+	}
+	if known == nil {
+		return openaitest.Reply{Text: "I know nothing here yet."}
+	}
+	return openaitest.Reply{Text: "Here I know of: " + strings.Join(known, ", ")}
 }
 
 // A topic is a thread of the channel, under the name that the transcript has for it.
@@ -95,7 +96,7 @@ func (t topic) String() string {
 
 // write lets a person write to the bot in a thread, or begin it in the channel, and returns
 // the message.
-func (p *groupsPlay) write(s *stage, t *topic, text string) (ts string) {
+func (s *stage) write(t *topic, text string) (ts string) {
 	s.said(t.String(), "Ann: @claybot "+text)
 	ts = s.slack.Write(slacktest.Post{Channel: slackChannel, User: slackPerson, Text: "<@UBOT> " + text, Thread: t.ts, Mention: true})
 	if t.ts == "" {
@@ -105,12 +106,13 @@ func (p *groupsPlay) write(s *stage, t *topic, text string) (ts string) {
 }
 
 // ask writes to a thread and waits for the answer there.
-func (p *groupsPlay) ask(ctx context.Context, s *stage, t *topic, text, want string) error {
-	p.write(s, t, text)
-	return p.answered(ctx, s, t, want)
+func (s *stage) ask(ctx context.Context, t *topic, text, want string) error {
+	s.write(t, text)
+	return s.answered(ctx, t, want)
 }
 
-func (p *groupsPlay) answered(ctx context.Context, s *stage, t *topic, want string) error {
+// answered waits for an answer in a thread.
+func (s *stage) answered(ctx context.Context, t *topic, want string) error {
 	m, err := s.slack.WaitPosted(ctx, slackChannel, func(m slacktest.Message) bool { return m.Thread == t.ts && strings.Contains(m.Text, want) })
 	if err != nil {
 		return fmt.Errorf("no %q in the thread %s: %w", want, t.name, err)
@@ -131,7 +133,7 @@ func (p *groupsPlay) threads(ctx context.Context, s *stage) error {
 		{vases, "what do you know?", "Here I know of: "},
 		{bowls, "what do you know?", "Here I know of: "},
 	} {
-		if err := p.ask(ctx, s, a.in, a.text, a.want); err != nil {
+		if err := s.ask(ctx, a.in, a.text, a.want); err != nil {
 			return err
 		}
 	}
@@ -149,7 +151,7 @@ func (p *groupsPlay) earlier(ctx context.Context, s *stage) error {
 	text := "the oven is at 1200 degrees"
 	s.said(oven.String(), "Bob: "+text)
 	oven.ts = s.slack.Write(slacktest.Post{Channel: slackChannel, User: neighbor, Text: text})
-	return p.ask(ctx, s, oven, "how hot is it?", "1200 degrees: true")
+	return s.ask(ctx, oven, "how hot is it?", "1200 degrees: true")
 }
 
 // edit shows a message that is edited while it waits: its run has the new text only.
@@ -192,7 +194,7 @@ func (p *groupsPlay) tell(s *stage, text string) int64 {
 // gone with its only message, so Slack shows the notice in the channel.
 func (p *groupsPlay) deletion(ctx context.Context, s *stage) error {
 	defer close(p.mistake)
-	ts := p.write(s, &topic{name: "sale"}, "sell everything")
+	ts := s.write(&topic{name: "sale"}, "sell everything")
 	if err := s.shows(ctx, ts, "is thinking…", "writing_hand"); err != nil {
 		return err
 	}
@@ -213,13 +215,13 @@ func (p *groupsPlay) deletion(ctx context.Context, s *stage) error {
 func (p *groupsPlay) reaction(ctx context.Context, s *stage) error {
 	defer close(p.ordered)
 	clay := &topic{name: "clay"}
-	ts := p.write(s, clay, "sell a ton of clay")
+	ts := s.write(clay, "sell a ton of clay")
 	if err := s.shows(ctx, ts, "is thinking…", "writing_hand"); err != nil {
 		return err
 	}
 	s.say(clay.String()+" >", "Ann reacts: :octagonal_sign:")
 	s.slack.React(slackChannel, ts, slackPerson, "octagonal_sign", false)
-	if err := p.answered(ctx, s, clay, "Stopped."); err != nil {
+	if err := s.answered(ctx, clay, "Stopped."); err != nil {
 		return err
 	}
 	return s.quiet(ctx)
@@ -229,13 +231,13 @@ func (p *groupsPlay) reaction(ctx context.Context, s *stage) error {
 // that it is done.
 func (p *groupsPlay) longTool(ctx context.Context, s *stage) error {
 	kiln := &topic{name: "kiln"}
-	ts := p.write(s, kiln, "heat the kiln")
+	ts := s.write(kiln, "heat the kiln")
 	if err := s.shows(ctx, ts, "is thinking…", "writing_hand"); err != nil {
 		return err
 	}
 	began := time.Now()
 	close(p.kindled)
-	if err := p.answered(ctx, s, kiln, "hot"); err != nil {
+	if err := s.answered(ctx, kiln, "hot"); err != nil {
 		return err
 	}
 	if took := time.Since(began); took < kilnTime*time.Second {

@@ -42,14 +42,7 @@ func privacyScene() scene {
 		about:     "a group, a page that lies, a stranger and a bot want what a person told their agent",
 		model:     p.model,
 		configure: p.configure,
-		play: func(ctx context.Context, s *stage) error {
-			for _, act := range []func(context.Context, *stage) error{p.secret, p.neighbor, p.denied, p.approved, p.leak, p.table} {
-				if err := act(ctx, s); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
+		play:      inTurn(p.secret, p.neighbor, p.denied, p.approved, p.leak, p.table),
 	}
 }
 

@@ -56,12 +56,7 @@ func toolsScene() scene {
 // play runs the acts in order. The last one deletes what they created.
 func (t *toolsPlay) play(ctx context.Context, s *stage) (err error) {
 	t.node = s.daemon.tooling.workspaces.id
-	for _, act := range []func(context.Context, *stage) error{t.report, t.breakOut, t.injection, t.edited, t.served, t.budget, t.ledger, t.clear} {
-		if err := act(ctx, s); err != nil {
-			return err
-		}
-	}
-	return nil
+	return inTurn(t.report, t.breakOut, t.injection, t.edited, t.served, t.budget, t.ledger, t.clear)(ctx, s)
 }
 
 // configure finds out what this machine has and writes the configuration.

@@ -107,19 +107,9 @@ func (t *toolsPlay) edited(ctx context.Context, s *stage) error {
 	if err != nil {
 		return fmt.Errorf("the command did not ask: %w", err)
 	}
-	s.heard("slack direct", m.Text+"\n ["+strings.Join(m.Buttons(), "] [")+"]")
-	if _, err := s.slack.Click(slackPerson, channel, m.TS, edit); err != nil {
+	s.heard("slack direct", withButtons(m.Text, m.Buttons()))
+	if err := s.fillIn(ctx, "slack direct", m, edit, `{"command": "ls drafts"}`); err != nil {
 		return err
-	}
-	form, err := s.slack.WaitModal(ctx, slackPerson)
-	if err != nil {
-		return err
-	}
-	const args = `{"command": "ls drafts"}`
-	s.say("slack direct >", "[%s] %s", edit, args)
-	sent, err := s.slack.Submit(ctx, form.ID, map[string]any{"": args})
-	if err != nil || !sent.Closed {
-		return fmt.Errorf("the edited command was not accepted: %v, %w", sent.Errors, err)
 	}
 	m, err = s.slack.WaitPosted(ctx, channel, func(m slacktest.Message) bool { return strings.HasPrefix(m.Text, "A person changed") })
 	if err != nil {

@@ -1,6 +1,7 @@
 package discordtest
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 	"time"
@@ -170,12 +171,20 @@ func (s *Server) bot() answer {
 	return answer{"id": s.cfg.Bot, "username": "claybot", "discriminator": "0", "bot": true}
 }
 
+// Name names a person; others are called "Person" and the end of their id.
+func (s *Server) Name(user, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.names[user] = name
+}
+
 // person is a user. The lock is held.
 func (s *Server) person(id string) answer {
 	if id == s.cfg.Bot {
 		return s.bot()
 	}
-	return answer{"id": id, "username": "user" + id[max(0, len(id)-3):], "global_name": "Person " + id[max(0, len(id)-3):], "discriminator": "0"}
+	end := id[max(0, len(id)-3):]
+	return answer{"id": id, "username": "user" + end, "global_name": cmp.Or(s.names[id], "Person "+end), "discriminator": "0"}
 }
 
 // Write lets a person write, and returns the id of the message. The text mentions those whose

@@ -38,17 +38,48 @@ func (s *Server) interact(channel, user string, kind int, data answer, m *Messag
 
 // component finds a component below a message by its label, or a menu if the label is empty.
 func (m *Message) component(label string) answer {
+	for _, c := range m.components() {
+		if c["label"] == label || label == "" && c["type"] == 3.0 {
+			return c
+		}
+	}
+	return nil
+}
+
+func (m *Message) components() (found []answer) {
 	for _, r := range m.Components {
 		line, _ := r.(answer)
 		all, _ := line["components"].([]any)
 		for _, x := range all {
-			c, _ := x.(answer)
-			if c["label"] == label || label == "" && c["type"] == 3.0 {
-				return c
+			if c, ok := x.(answer); ok {
+				found = append(found, c)
 			}
 		}
 	}
-	return nil
+	return found
+}
+
+// Buttons are the labels of the buttons, in their order.
+func (m Message) Buttons() (labels []string) {
+	for _, c := range m.components() {
+		if label, ok := c["label"].(string); ok {
+			labels = append(labels, label)
+		}
+	}
+	return labels
+}
+
+// Options are the labels in the menus, in their order.
+func (m Message) Options() (labels []string) {
+	for _, c := range m.components() {
+		options, _ := c["options"].([]any)
+		for _, x := range options {
+			o, _ := x.(answer)
+			label, _ := o["label"].(string)
+			labels = append(labels, label)
+		}
+	}
+	return labels
 }
 
 // Press lets a person press a button.

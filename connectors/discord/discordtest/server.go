@@ -65,6 +65,7 @@ type Server struct {
 	born     time.Time
 	lastName int
 	channels map[string]*channel
+	names    map[string]string // of people
 	nonces   map[string]nonce
 	limits   map[string]*bucket
 	faults   []*Fault
@@ -106,7 +107,7 @@ func New(cfg Config) *Server {
 		cfg.Sends = 5
 	}
 	return &Server{
-		cfg: cfg, lastID: firstID, born: time.Now(), channels: make(map[string]*channel), nonces: make(map[string]nonce), limits: make(map[string]*bucket),
+		cfg: cfg, lastID: firstID, born: time.Now(), channels: make(map[string]*channel), names: make(map[string]string), nonces: make(map[string]nonce), limits: make(map[string]*bucket),
 		calls: make(map[string]int), asks: make(map[string]*asked), whispers: make(map[string][]string), modals: make(map[string]*asked), typing: make(map[string]int),
 		gateway: gateway{sessions: make(map[string]*session)}, changed: make(chan struct{}), hangs: make(chan struct{}),
 	}

@@ -26,6 +26,7 @@ type Reply struct {
 	Usage         *Usage // counted from bytes when nil
 
 	Until  <-chan struct{} // the answer waits until it is closed; for nothing when nil
+	Rest   <-chan struct{} // behind the first piece, a stream waits until it is closed; for nothing when nil
 	Delay  time.Duration   // before the answer, on top of Config.Latency
 	Gap    time.Duration   // between two chunks
 	Piece  int             // bytes of text or arguments in one chunk; all in one when 0
@@ -247,6 +248,11 @@ func (o *output) stream(reply Reply, body []byte) {
 		o.repeat("", `data: {"choices":[{"index":0,"delta":{"content":"la la "}}]}`+"\n\n: "+strings.Repeat("-", 32<<10)+"\n", 1<<30)
 	default:
 		switch {
+		case reply.Rest != nil:
+			all := events(body) // the first one is the role
+			if first := min(2, len(all)); o.write(bytes.Join(all[:first], nil)) && wait(o.ctx, reply.Rest) {
+				o.parts(all[first:], reply.Gap)
+			}
 		case reply.Border > 0:
 			o.parts(split(body, reply.Border), reply.Gap)
 		case reply.Gap > 0:

@@ -169,11 +169,13 @@ func (s *Server) authorize(hr *http.Request) *apiError {
 
 // free waits for Until and reports whether the client is still there.
 func (r Reply) free(ctx context.Context) bool {
-	if r.Until == nil {
-		return true
-	}
+	return r.Until == nil || wait(ctx, r.Until)
+}
+
+// wait waits until a channel is closed and reports whether the client is still there.
+func wait(ctx context.Context, until <-chan struct{}) bool {
 	select {
-	case <-r.Until:
+	case <-until:
 		return true
 	case <-ctx.Done():
 		return false
