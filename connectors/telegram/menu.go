@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -41,37 +42,61 @@ func (c *Connector) setMenus(ctx context.Context) {
 	if c.cfg.Operators != nil {
 		operators = c.cfg.Operators()
 	}
-	operators = operators[:min(len(operators), maxOperators)]
-	for _, id := range c.formerOperators(ctx, operators) {
-		c.setMenu(ctx, &scope{Type: "chat", ChatID: id}, nil)
+	c.setOperatorMenus(ctx, operators[:min(len(operators), maxOperators)])
+}
+
+// setOperatorMenus registers the menus of operators, and removes those of former ones. The mark names
+// all who may have such a menu: it is stored before a menu is set, and again after menus were removed,
+// so that a menu outlasts no crash in between.
+func (c *Connector) setOperatorMenus(ctx context.Context, operators []string) {
+	key := "telegram/" + c.bot + "/operators"
+	var before string
+	var err error
+	if c.cfg.Marks != nil {
+		before, err = c.cfg.Marks.Checkpoint(ctx, key)
+	}
+	all := slices.Clone(operators)
+	for _, id := range strings.Fields(before) {
+		if !slices.Contains(all, id) {
+			all = append(all, id)
+		}
+	}
+	if err == nil {
+		err = c.noteMenus(ctx, key, before, all)
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			c.log.Warn("failed to note whose menus have the commands for operators; they are not changed", "err", err)
+		}
+		return
+	}
+	before = strings.Join(all, " ")
+	for _, id := range slices.Clone(all[len(operators):]) {
+		if c.setMenu(ctx, &scope{Type: "chat", ChatID: id}, nil) {
+			all = slices.DeleteFunc(all, func(old string) bool { return old == id })
+		}
 	}
 	for _, id := range operators {
 		c.setMenu(ctx, &scope{Type: "chat", ChatID: id}, slices.Concat(connectors.Commands, connectors.OperatorCommands))
 	}
+	if err := c.noteMenus(ctx, key, before, all); err != nil && ctx.Err() == nil {
+		c.log.Warn("failed to note whose menus were removed; the next start removes them again", "err", err)
+	}
 }
 
-// formerOperators returns those whose menu an earlier start has set, and notes the present ones.
-func (c *Connector) formerOperators(ctx context.Context, now []string) (former []string) {
-	if c.cfg.Marks == nil {
+// noteMenus stores who may have a menu of operators, if that has changed.
+func (c *Connector) noteMenus(ctx context.Context, key, before string, all []string) error {
+	list := strings.Join(all, " ")
+	if c.cfg.Marks == nil || list == before {
 		return nil
 	}
-	key, list := "telegram/"+c.bot+"/operators", strings.Join(now, " ")
-	before, err := c.cfg.Marks.Checkpoint(ctx, key)
-	if err == nil && before != list {
-		err = c.cfg.Marks.SetCheckpoint(ctx, key, list)
-	}
-	if err != nil {
-		if ctx.Err() == nil {
-			c.log.Warn("failed to note whose menus have the commands for operators", "err", err)
-		}
-		return nil
-	}
-	return slices.DeleteFunc(strings.Fields(before), func(id string) bool { return slices.Contains(now, id) })
+	return c.cfg.Marks.SetCheckpoint(ctx, key, list)
 }
 
 // setMenu registers a menu in all languages; without commands it deletes them. in is nil for the
-// menu of all chats that have no other.
-func (c *Connector) setMenu(ctx context.Context, in *scope, commands []connectors.Command) {
+// menu of all chats that have no other. done is false if a retry may do what failed.
+func (c *Connector) setMenu(ctx context.Context, in *scope, commands []connectors.Command) (done bool) {
+	done = true
 	method := "setMyCommands"
 	if len(commands) == 0 {
 		method = "deleteMyCommands"
@@ -91,9 +116,13 @@ func (c *Connector) setMenu(ctx context.Context, in *scope, commands []connector
 		if language != texts.English { // which is for all others
 			params["language_code"] = language
 		}
-		var done bool
-		if err := c.send.call(ctx, method, params, &done); err != nil && ctx.Err() == nil {
+		var taken bool
+		err := c.send.call(ctx, method, params, &taken)
+		if err != nil && ctx.Err() == nil {
 			c.log.Warn("failed to register a command menu", "language", language, "scope", in, "err", err)
 		}
+		var permanent *connectors.PermanentError
+		done = done && (err == nil || errors.As(classify(err, false), &permanent))
 	}
+	return done
 }

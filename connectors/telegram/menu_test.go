@@ -58,6 +58,39 @@ func TestMenus(t *testing.T) {
 	})
 }
 
+// A menu of an operator that could not be removed, or not at all before a crash, is removed at a later
+// start; one whose chat is gone is forgotten.
+func TestMenusOfFormerOperators(t *testing.T) {
+	var operators []string
+	marks := &memory{}
+	inBubble(t, Config{Marks: marks, Operators: func() []string { return operators }}, func(t *testing.T, b *bubble) {
+		b.server.Say(7, 7, "hi")
+		start := func(want bool, mark string, all ...string) {
+			t.Helper()
+			operators = all
+			b.conn = New(b.conn.cfg)
+			b.run()
+			synctest.Wait()
+			_ = b.end()
+			if got := slices.Contains(names(b.server.MenuOf(7, false, "de")), "pair"); got != want {
+				t.Errorf("operators %q: 7 has the menu of an operator: %v", all, got)
+			}
+			if got, _ := marks.Checkpoint(t.Context(), "telegram/1234567/operators"); got != mark {
+				t.Errorf("operators %q: the mark is %q, want %q", all, got, mark)
+			}
+		}
+		start(true, "7", "7")
+		b.server.Fail(telegramtest.Fault{Method: "deleteMyCommands", Drop: true, Times: -1})
+		start(true, "99 7", "99")
+		start(true, "99 7")
+		b.server.Heal()
+		start(false, "")
+		start(true, "7", "7")
+		b.server.Fail(telegramtest.Fault{Method: "deleteMyCommands", Status: 400, Description: "Bad Request: chat not found", Times: -1})
+		start(true, "")
+	})
+}
+
 // Every menu obeys Telegram's limits, in all languages; the emulator refuses what does not
 // (core.telegram.org/bots/api#setmycommands, read 2026-11-28).
 func TestMenuLimits(t *testing.T) {
