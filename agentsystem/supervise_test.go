@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,7 +103,50 @@ func TestReady(t *testing.T) {
 		if err != nil || len(status.Connectors) != 2 || status.Connectors[1].Err == "" || status.Version != "test" {
 			t.Errorf("status %+v, %v", status, err)
 		}
+		if ready, why := r.system.Overview.Ready(); ready || !strings.Contains(why, "connector late is stopped the token was revoked") {
+			t.Errorf("ready with a stopped connector: %v %q", ready, why)
+		}
 	})
+}
+
+// A connector that fails later makes the member unready once its last completed round trip is 30 s
+// old, not sooner, and status says the same as readyz; the next round trip makes it ready again.
+func TestReadyFollowsRoundTrips(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		fails func(*line)
+		state string // within 30 s
+		want  string
+	}{
+		"a failing connector":  {func(l *line) { l.Fail("429, waits for an hour") }, connectors.StateFailing, "connector phone2 is failing 429, waits for an hour"},
+		"no answer, no error":  {func(*line) {}, connectors.StateLive, "connector phone2 is failing the platform has not answered for 30s"},
+		"another member polls": {func(l *line) { l.Standby("node2") }, connectors.StateStandby, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(r *rig) {
+				polls := &line{name: "phone2", chat: new(chat), fuse: newFuse(-1), Pulse: connectors.Pulse{Within: connectors.LiveWithin}}
+				r.also = []connectors.Connector{polls}
+				r.start()
+				after(29 * time.Second)
+				polls.OK()
+				tt.fails(polls)
+				after(29 * time.Second)
+				if ready, why := r.system.Overview.Ready(); !ready || r.status().Connectors[1].State != tt.state {
+					t.Errorf("after 29 s: %v %s, %+v", ready, why, r.status().Connectors[1])
+				}
+				after(time.Second)
+				ready, why := r.system.Overview.Ready()
+				if c := r.status().Connectors[1]; ready != (tt.want == "") || !strings.HasPrefix(why, tt.want) || ready != c.Well() {
+					t.Errorf("after 30 s: %v %q, status %+v", ready, why, c)
+				}
+				polls.OK()
+				if ready, why := r.system.Overview.Ready(); !ready || r.status().Connectors[1].State != connectors.StateLive {
+					t.Errorf("after the next round trip: %s", why)
+				}
+			})
+		})
+	}
 }
 
 // Tell says a thing once a day.

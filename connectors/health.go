@@ -1,6 +1,7 @@
 package connectors
 
 import (
+	"fmt"
 	"sync"
 	"time"
 )
@@ -13,6 +14,10 @@ const (
 	StateStopped  = "stopped" // a permanent error; needs the operator
 	StateStandby  = "standby" // another cluster member runs it; this one takes over when that one stops
 )
+
+// LiveWithin is how old the last completed round trip to a platform may be. A connector without
+// a more recent one is failing, and the member that runs it is not ready.
+const LiveWithin = 30 * time.Second
 
 // Health is the state of a connector. Err is one sentence with the next step,
 // without secrets.
@@ -31,14 +36,24 @@ func (h Health) Settled() bool {
 // Well reports whether the connector works or stands by.
 func (h Health) Well() bool { return h.State == StateLive || h.State == StateStandby }
 
+// Lapsed reports whether the connector fails, and its last success is at least LiveWithin old.
+// A failure that is over sooner makes no member unready.
+func (h Health) Lapsed() bool {
+	return h.State == StateFailing && time.Since(h.LastOK) >= LiveWithin
+}
+
 // A Pulse keeps the Health of a connector; its zero value is starting. It is
 // safe for concurrent use.
 type Pulse struct {
+	// Within is how old the last success of a live connector may be, for those that hold a
+	// socket, poll or look at their platform at regular times. 0 means no limit.
+	Within time.Duration
+
 	mu sync.Mutex
 	h  Health
 }
 
-// OK records completed work.
+// OK records completed work. With Within, it must be a completed round trip.
 func (p *Pulse) OK() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,13 +85,17 @@ func (p *Pulse) set(state, sentence string) {
 	p.h.State, p.h.Err = state, sentence
 }
 
-// Health returns the present state.
+// Health returns the present state. A live connector whose last success is Within old is failing.
 func (p *Pulse) Health() Health {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	h := p.h
 	if h.State == "" {
 		h.State = StateStarting
+	}
+	if age := time.Since(h.LastOK); h.State == StateLive && p.Within > 0 && age >= p.Within {
+		h.State = StateFailing
+		h.Err = fmt.Sprintf("the platform has not answered for %v; claybot keeps trying", age.Truncate(time.Second))
 	}
 	return h
 }

@@ -229,9 +229,10 @@ func (o *Monitor) health() []ConnectorStatus {
 }
 
 // Ready reports whether the member is ready, or else what is missing: every connector has
-// succeeded once, or stands by for a live member, none has waited long for a message to be
-// stored, the store answers, this member is healthy and parking is not full. Before Run
-// nothing is ready. A single unusable agent does not count; Status reports it.
+// succeeded once and within connectors.LiveWithin, or stands by for a live member, none has
+// stopped or has waited long for a message to be stored, the store answers, this member is
+// healthy and parking is not full. Before Run nothing is ready. A single unusable agent does
+// not count, nor does a failure that is shorter; Status reports both.
 func (o *Monitor) Ready() (bool, string) {
 	_, full := o.Parked.Totals()
 	switch {
@@ -252,7 +253,7 @@ func (o *Monitor) Ready() (bool, string) {
 			return false, "connector " + c.Name + ": " + stuck
 		}
 		waits := c.State == connectors.StateStarting || c.State != connectors.StateStandby && c.LastOK.IsZero()
-		if waits || c.State == connectors.StateStandby && o.Connectors.Vacant(c.Name) {
+		if waits || c.State == connectors.StateStopped || c.Lapsed() || c.State == connectors.StateStandby && o.Connectors.Vacant(c.Name) {
 			return false, strings.TrimSpace(fmt.Sprintf("connector %s is %s %s", c.Name, c.State, c.Err))
 		}
 	}

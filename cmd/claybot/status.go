@@ -172,7 +172,7 @@ func counts[K ~string](m map[K]int) string {
 }
 
 type healthCmd struct {
-	Ready bool `help:"Check readiness: every connector has connected once and the store responds."`
+	Ready bool `help:"Check readiness: every connector works and the store responds."`
 }
 
 // Run checks the daemon over its socket, so that the probes of a container need neither a

@@ -228,7 +228,7 @@ var sends = []check{
 	}},
 }
 
-// extras are the checks of what is optional, and of life as a whole.
+// extras are the checks of what is optional.
 var extras = []check{
 	{"Files, buttons", "files go out", func(w *world) {
 		fs, ok := w.conn.(connectors.FileSender)
@@ -399,72 +399,6 @@ var extras = []check{
 		w.p.Press(Team, 2, w.asked(Team), "Approve")
 		w.redelivered()
 		w.wantPress(2)
-	}},
-	{"Life", "status follows the platform", func(w *world) {
-		w.need(w.p.Down != nil)
-		if h := w.conn.Health(); h.State != connectors.StateStarting {
-			w.Errorf("before Run: %+v", h)
-		}
-		w.start()
-		if h := w.conn.Health(); h.State != connectors.StateLive || h.LastOK.IsZero() {
-			w.Errorf("running: %+v", h)
-		}
-		w.p.Down(true)
-		time.Sleep(2 * time.Minute)
-		if h := w.conn.Health(); h.State != connectors.StateFailing || h.Err == "" {
-			w.Errorf("while the platform is down: %+v", h)
-		}
-		w.p.Down(false)
-		time.Sleep(2 * time.Minute)
-		if h := w.conn.Health(); h.State != connectors.StateLive {
-			w.Errorf("afterwards: %+v", h)
-		}
-		w.write(Ann, "hello")
-		w.redelivered()
-		w.wantTexts("hello")
-	}},
-	{"Life", "revoked token stops it with a cause", func(w *world) {
-		w.need(w.p.Revoke != nil)
-		w.start()
-		w.p.Revoke()
-		time.Sleep(2 * time.Minute)
-		synctest.Wait()
-		select {
-		case err := <-w.ended:
-			w.stop = nil
-			if kindOf(err) != permanent {
-				w.Errorf("Run = %v", err)
-			}
-			w.noSecret("the error", fmt.Sprint(err))
-		default:
-			w.Error("it runs on")
-		}
-		if h := w.conn.Health(); h.State != connectors.StateStopped || h.Err == "" {
-			w.Errorf("health %+v", h)
-		}
-	}},
-	{"Life", "typing sign", func(w *world) {
-		typer, types := w.conn.(connectors.Typer)
-		status, shows := w.conn.(connectors.Statuser)
-		w.need(types || shows)
-		w.greeted(Ann)
-		if types {
-			if err := typer.Typing(w.Context(), w.p.Route(Ann, 1)); err != nil {
-				w.Error(err)
-			}
-			return
-		}
-		w.need(w.p.Status != nil)
-		message := w.inbox.all()[0].Context.MessageID
-		for _, text := range []string{"is thinking", "is thinking", "is still working", "", ""} {
-			lasts, err := status.Status(w.Context(), w.p.Route(Ann, 1), message, text)
-			if got := w.p.Status(Ann, message); err != nil || lasts <= 0 || got != text {
-				w.Errorf("status %q for %v, %v; want %q", got, lasts, err, text)
-			}
-		}
-		if lasts, err := status.Status(w.Context(), w.p.Route(Ann, 1), "999", "is lost"); lasts != 0 || err != nil {
-			w.Errorf("at a message that is not there: for %v, %v", lasts, err)
-		}
 	}},
 }
 

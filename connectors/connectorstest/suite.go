@@ -113,6 +113,9 @@ type Platform struct {
 	// token. Optional.
 	Down   func(down bool)
 	Revoke func()
+	// Hang makes the platform answer nothing for a minute or longer, while connections stay
+	// open. Optional.
+	Hang func()
 
 	// Files returns the files that the bot sent to a chat. LoseFile makes the next download
 	// impossible for good. Optional.
@@ -136,7 +139,7 @@ type check struct {
 }
 
 // checks are all of them, in the order of the table.
-var checks = slices.Concat(intake, sends, extras)
+var checks = slices.Concat(intake, sends, extras, life)
 
 // Run runs all checks that h does not lack, and compares what it lacks with
 // docs/connectors.md.

@@ -37,7 +37,8 @@ const (
 	asideTime     = 10 * time.Second // of a call that is best done soon or never
 	dialTimeout   = 15 * time.Second // from connecting to hello
 	writeTimeout  = 10 * time.Second
-	shortWait     = time.Second // that a reaction waits: Discord allows few in a row
+	beatMost      = 20 * time.Second // between heartbeats: the 41 s that Discord asks for would show a dead gateway too late
+	shortWait     = time.Second      // that a reaction waits: Discord allows few in a row
 	callTimeout   = 30 * time.Second
 	freshURL      = 2 // failed dials, after which the address of the gateway is asked for again
 

@@ -85,7 +85,7 @@ func (c *Connector) dial(ctx context.Context, address string) (*socket, error) {
 		s.close()
 		return nil, fmt.Errorf("discord: wait for hello: %w", err)
 	}
-	s.every = time.Duration(hello.Interval) * time.Millisecond
+	s.every = min(time.Duration(hello.Interval)*time.Millisecond, beatMost)
 	return s, nil
 }
 

@@ -98,6 +98,10 @@ func openSuite(t *testing.T) *connectorstest.Platform {
 		Kill:   func(c connectorstest.Chat) { w.CloseChannel(id(c)) },
 		Down:   w.Down,
 		Revoke: w.Revoke,
+		Hang: func() {
+			w.Mute(true)
+			time.AfterFunc(90*time.Second, func() { w.Mute(false) })
+		},
 		Files: func(c connectorstest.Chat) (files []connectorstest.File) {
 			for _, m := range w.Sent(id(c)) {
 				for _, f := range m.Files {

@@ -218,6 +218,7 @@ func (s *Scheduler) report(ctx context.Context, err error, logged string) string
 		}
 		return text
 	case failed.text != "" && time.Since(failed.at) < failureExpires:
+		s.Pulse.OK() // the look completed: a task alone does not make the member unready
 		s.Pulse.Fail("a task cannot be started: " + failed.text)
 	default:
 		s.Pulse.OK()

@@ -27,7 +27,7 @@ const (
 	signatureMark   = "v0="
 
 	// checkEvery is how often claybot calls Slack while requests may arrive.
-	checkEvery = 30 * time.Second
+	checkEvery = 15 * time.Second
 )
 
 // hooked is the state of a connector that takes requests.

@@ -138,6 +138,7 @@ func New(cfg Config) *Connector {
 	}
 	cfg.HTTP = connectors.Switched(cfg.HTTP, cfg.Gate.Off)
 	c := &Connector{streams: newStreams(), edits: connectors.NewBudget(editsPerMinute, time.Minute), cfg: cfg, log: cfg.Log.With("connector", cfg.Name)}
+	c.pulse.Within = connectors.LiveWithin
 	c.files = &http.Client{Transport: cfg.HTTP, CheckRedirect: noRedirect}
 	c.calls = &caller{http.Client{Transport: cfg.HTTP, Timeout: callTimeout, CheckRedirect: noRedirect}}
 	c.api = slackapi.New(cfg.BotToken,

@@ -138,6 +138,12 @@ func openSuite(t *testing.T, hook string) *connectorstest.Platform {
 		Kill:    func(c connectorstest.Chat) { server.Archive(id(c)) },
 		Down:    server.Down,
 		Revoke:  server.Uninstall,
+		Hang: func() {
+			server.Freeze()
+			for _, method := range []string{"auth.test", "apps.connections.open"} {
+				server.Fail(method, slacktest.Fault{Hang: true}, slacktest.Fault{Hang: true}, slacktest.Fault{Hang: true})
+			}
+		},
 		Files: func(c connectorstest.Chat) (files []connectorstest.File) {
 			for _, f := range server.Files(id(c)) {
 				files = append(files, connectorstest.File{Name: f.Name, Data: string(f.Data)})

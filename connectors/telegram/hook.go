@@ -21,7 +21,7 @@ const (
 	// read 2026-11-28).
 	hookHeader = "X-Telegram-Bot-Api-Secret-Token" // #nosec G101: a name
 	// hookEvery is how often claybot looks whether the webhook is its own and works.
-	hookEvery = time.Minute
+	hookEvery = 15 * time.Second
 	// hookSoon is how often while updates do not arrive.
 	hookSoon = 10 * time.Second
 	// hookPath is the end of the address before the name of the connector.

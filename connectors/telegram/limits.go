@@ -12,10 +12,10 @@ var maxPartUTF16 = maxTextUTF16 - texts.ResentRoom()
 
 // Limits of the Bot API, with their units.
 const (
-	maxTextUTF16  = 4096 // of a message, after formatting
-	maxEntities   = 99   // of a message: Telegram shows 100, of which one is for the mark
-	maxBatch      = 100  // updates of one getUpdates
-	maxPoll       = 50 * time.Second
+	maxTextUTF16  = 4096             // of a message, after formatting
+	maxEntities   = 99               // of a message: Telegram shows 100, of which one is for the mark
+	maxBatch      = 100              // updates of one getUpdates
+	maxPoll       = 20 * time.Second // our own: Telegram allows more, but a poll that hangs must show within connectors.LiveWithin
 	maxPollBytes  = 32 << 20
 	maxReplyBytes = 1 << 20
 

@@ -136,6 +136,10 @@ func openSuite(t *testing.T, hook string) *connectorstest.Platform {
 			}
 			server.Fail(telegramtest.Fault{Times: -1, Drop: true})
 		},
+		Hang: func() {
+			server.Fail(telegramtest.Fault{Times: -1, Hang: true})
+			time.AfterFunc(90*time.Second, server.Heal)
+		},
 		Revoke: func() {
 			server.Fail(telegramtest.Fault{Times: -1, Status: http.StatusUnauthorized, Description: "Unauthorized"})
 		},

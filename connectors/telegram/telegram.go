@@ -89,7 +89,7 @@ type Config struct {
 	// menus have the commands for operators as well.
 	Operators func() []string
 	// Poll is how long one poll waits for updates; the default and maximum is
-	// 50 s.
+	// 20 s, so that a poll that hangs shows within connectors.LiveWithin.
 	Poll time.Duration
 }
 
@@ -153,6 +153,7 @@ func New(cfg Config) *Connector {
 		bot = fmt.Sprintf("%x", sum[:4])
 	}
 	c := &Connector{cfg: cfg, log: cfg.Log.With("connector", cfg.Name), bot: bot, botID: id, rates: newRates(cfg.Rate, cfg.Nodes)}
+	c.pulse.Within = connectors.LiveWithin
 	c.poll, c.send = newClient(cfg, 2), newClient(cfg, 128)
 	c.self.known = make(chan struct{})
 	return c

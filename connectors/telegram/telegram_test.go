@@ -275,8 +275,8 @@ func TestLiveAtOnce(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if n := b.server.Calls("getUpdates"); n < 10 || n > 14 {
-			t.Errorf("%d polls in ten minutes, want one in 50 s", n)
+		if n := b.server.Calls("getUpdates"); n < 28 || n > 32 {
+			t.Errorf("%d polls in ten minutes, want one in 20 s", n)
 		}
 	})
 }

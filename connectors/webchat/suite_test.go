@@ -32,7 +32,7 @@ func TestSuite(t *testing.T) {
 		"has no edits and deletions":                                          {"edits name the message", "deletions name the message"},
 		"stores files before the message that names them":                     {"files come as references"},
 		"takes answers by the API of questions, outside of this package":      {"button press is an answer", "full store loses no button press", "button presses carry who pressed"},
-		"is served by claybot itself, and has the status of claybot's server": {"status follows the platform", "revoked token stops it with a cause"},
+		"is served by claybot itself, and has the status of claybot's server": {"status follows the platform", "a platform that hangs shows within 30 s", "revoked token stops it with a cause"},
 		"gets requests of known form only; others are refused":                {"unknown events are acknowledged"},
 	} {
 		for _, check := range why {
