@@ -181,10 +181,10 @@ func (c *client) verdict(x call, resp *http.Response, data []byte, result any) e
 	return &refusal{what: x.what, status: resp.StatusCode, code: said.Code, message: connectors.OneLine(said.Message, 200)}
 }
 
-// patiently makes a call and waits as long as Discord asks to, up to tries times.
+// patiently makes a call and waits as long as Discord asks to, up to tries times and short waits.
 func (c *client) patiently(ctx context.Context, tries int, x call, result any) (err error) {
 	for n := range tries {
-		if err = c.do(ctx, x, result); err == nil {
+		if err = c.soon(ctx, x, result); err == nil {
 			return nil
 		}
 		var retry *connectors.RetryError

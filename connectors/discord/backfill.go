@@ -16,26 +16,26 @@ import (
 
 // A backfill closes gaps: where Discord does not resume a session, it reads what was written in
 // the known conversations since then, and posts it under the ids of live messages, so that what
-// was stored is recognized. Live messages of a conversation wait for it. A conversation that
-// cannot be read gets a notice that messages may be missing. A gap lasts until all are settled:
-// until then no other session is kept, so that a restart begins again.
+// was stored is recognized. Live messages of a conversation wait for it, and for no other one. A
+// conversation that cannot be read gets a notice that messages may be missing. A gap lasts until
+// all are settled: until then no other session is kept, so that a restart begins again.
 type backfill struct {
 	*receiver
 	floor time.Time // when the store was restored last: nothing older is posted
 
-	mu       sync.Mutex
+	mu       sync.Mutex               // also of the counts of a gap that is read
 	checking chan struct{}            // closed once the conversations are known; nil without a gap
-	open     map[string]chan struct{} // by channel or thread, closed once it is settled
+	open     map[string]chan struct{} // by chat, closed once it is settled
 }
 
-// turn returns what a live message of a channel waits for; nil for nothing.
-func (b *backfill) turn(channel string) <-chan struct{} {
+// turn returns what a live message of a chat, or of a thread there, waits for; nil for nothing.
+func (b *backfill) turn(chat string) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.checking != nil {
 		return b.checking
 	}
-	return b.open[channel]
+	return b.open[chat]
 }
 
 // begin notes that there may be a gap, before any event of the new session is read. The function
@@ -48,53 +48,68 @@ func (b *backfill) begin() func(ctx context.Context, from time.Time) {
 	return func(ctx context.Context, from time.Time) {
 		g := &gap{from: from, to: to}
 		known := b.chats != nil && !from.IsZero()
-		var all []conversation
+		var all []*conversation
 		if known {
 			all = b.list(ctx, g)
 		}
 		b.mu.Lock()
-		var done []chan struct{}
-		for _, conversation := range all {
-			settled := make(chan struct{})
-			done = append(done, settled)
-			for _, id := range conversation.ids {
-				b.open[id] = settled
-			}
+		for _, c := range all {
+			b.open[c.chat] = c.settled
 		}
 		if b.checking == checking {
 			b.checking = nil
 		}
 		close(checking)
 		b.mu.Unlock()
-		for n, conversation := range all {
-			b.settle(ctx, conversation, g)
-			b.mu.Lock()
-			for _, id := range conversation.ids {
-				if b.open[id] == done[n] {
-					delete(b.open, id)
-				}
-			}
-			b.mu.Unlock()
-			close(done[n])
-		}
 		if !known {
 			return
 		}
+		b.fill(ctx, all, g)
 		if b.log.Info("read what was written while the gateway was away", "from", from, "to", to, "conversations", len(all), "told", g.chats, "unread", g.unread); g.chats > 0 || g.unread > 0 || g.unlisted != "" {
 			b.gap.Store(g)
 		}
 	}
 }
 
+// fill settles conversations, some at a time: a call that takes long holds up its conversation
+// alone, and the list of threads of a server those of the server.
+func (b *backfill) fill(ctx context.Context, all []*conversation, g *gap) {
+	lists := make(map[string]func() []channel) // of threads, by server
+	slots := make(chan struct{}, backfillAtOnce)
+	var work sync.WaitGroup
+	for _, c := range all {
+		if c.guild != "" && lists[c.guild] == nil {
+			lists[c.guild] = sync.OnceValue(func() []channel { return b.active(ctx, c.guild, g) })
+		}
+		list := lists[c.guild]
+		work.Go(func() {
+			if list != nil {
+				b.threads(c, list(), g)
+			}
+			slots <- struct{}{}
+			b.settle(ctx, c, g)
+			<-slots
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if b.open[c.chat] == c.settled {
+				delete(b.open, c.chat)
+			}
+			close(c.settled)
+		})
+	}
+	work.Wait()
+}
+
 // A conversation is a chat with the channels to read: its own, and its latest threads.
 type conversation struct {
-	chat  string
-	guild string
-	ids   []string
+	chat    string
+	guild   string
+	ids     []string
+	settled chan struct{}
 }
 
 // list returns the conversations in which people wrote in the weeks before the gap.
-func (b *backfill) list(ctx context.Context, g *gap) (all []conversation) {
+func (b *backfill) list(ctx context.Context, g *gap) (all []*conversation) {
 	var back connectors.Backoff
 	for {
 		chats, more, err := b.chats.Recent(ctx, b.cfg.Name, g.from.Add(-activeFor))
@@ -109,7 +124,7 @@ func (b *backfill) list(ctx context.Context, g *gap) (all []conversation) {
 			b.log.Warn("conversations neither read nor notified after a gap", "count", more)
 		}
 		for _, chat := range chats {
-			c := conversation{chat: chat.ChannelID, ids: []string{chat.ChannelID[strings.LastIndexByte(chat.ChannelID, '/')+1:]}}
+			c := &conversation{chat: chat.ChannelID, ids: []string{chat.ChannelID[strings.LastIndexByte(chat.ChannelID, '/')+1:]}, settled: make(chan struct{})}
 			c.guild, _, _ = strings.Cut(chat.ChannelID, "/")
 			if c.guild == chat.ChannelID {
 				c.guild = ""
@@ -121,43 +136,40 @@ func (b *backfill) list(ctx context.Context, g *gap) (all []conversation) {
 			}
 			all = append(all, c)
 		}
-		b.threads(ctx, all, g)
 		return all
 	}
 }
 
-// threads adds the active threads of the conversations in which people wrote since the gap began.
+// active lists the active threads of a server.
 //
 // Shape: docs.discord.com/developers/resources/guild (List Active Guild Threads), read 2026-11-28.
-func (b *backfill) threads(ctx context.Context, all []conversation, g *gap) {
-	active := make(map[string][]channel) // by server
-	after := snowflake(g.from.Add(-gapMargin))
-	for n := range all {
-		c := &all[n]
-		if c.guild == "" {
-			continue
-		}
-		if _, asked := active[c.guild]; !asked {
-			var found struct {
-				Threads []channel `json:"threads"`
-			}
-			err := b.api.patiently(ctx, backfillTries, call{method: http.MethodGet, what: "list threads", path: "/guilds/" + c.guild + "/threads/active", major: c.guild}, &found)
-			if err != nil && !refusedWith(err, http.StatusNotFound) && !refusedWith(err, http.StatusForbidden) {
-				b.log.Warn("failed to list the threads after a gap", "server", c.guild, "err", err)
-				g.unlisted = err.Error()
-			}
-			active[c.guild] = found.Threads
-		}
-		added := 0
-		for _, t := range active[c.guild] {
-			switch {
-			case c.chat != c.guild+"/"+t.Parent || !isID(t.ID) || slices.Contains(c.ids, t.ID) || !newer(t.ID, after) && !newer(t.Last, after):
-			case added == maxNewThreads:
-				g.unread++
-			default:
-				added++
-				c.ids = append(c.ids, t.ID)
-			}
+func (b *backfill) active(ctx context.Context, guild string, g *gap) []channel {
+	var found struct {
+		Threads []channel `json:"threads"`
+	}
+	err := b.api.patiently(ctx, backfillTries, call{method: http.MethodGet, what: "list threads", path: "/guilds/" + guild + "/threads/active", major: guild}, &found)
+	if err != nil && !refusedWith(err, http.StatusNotFound) && !refusedWith(err, http.StatusForbidden) {
+		b.log.Warn("failed to list the threads after a gap", "server", guild, "err", err)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		g.unlisted = err.Error()
+	}
+	return found.Threads
+}
+
+// threads adds the threads of a conversation in which people wrote since the gap began.
+func (b *backfill) threads(c *conversation, active []channel, g *gap) {
+	after, added := snowflake(g.from.Add(-gapMargin)), 0
+	for _, t := range active {
+		switch {
+		case c.chat != c.guild+"/"+t.Parent || !isID(t.ID) || slices.Contains(c.ids, t.ID) || !newer(t.ID, after) && !newer(t.Last, after):
+		case added == maxNewThreads:
+			b.mu.Lock()
+			g.unread++
+			b.mu.Unlock()
+		default:
+			added++
+			c.ids = append(c.ids, t.ID)
 		}
 	}
 }
@@ -171,7 +183,7 @@ func newer(id, after string) bool {
 var errTooLong = errors.New("more messages, or older ones, than are read again")
 
 // settle reads a conversation, or tells it that messages may be missing.
-func (b *backfill) settle(ctx context.Context, c conversation, g *gap) {
+func (b *backfill) settle(ctx context.Context, c *conversation, g *gap) {
 	var missing error
 	for _, id := range c.ids {
 		missing = cmp.Or(missing, b.read(ctx, c.guild, id, g.from))
@@ -180,7 +192,9 @@ func (b *backfill) settle(ctx context.Context, c conversation, g *gap) {
 		return
 	}
 	b.log.Warn("messages may be missing in a conversation", "channel", c.chat, "since", g.from, "err", missing)
+	b.mu.Lock()
 	g.chats, g.reason = g.chats+1, missing.Error()
+	b.mu.Unlock()
 	var back connectors.Backoff
 	for {
 		_, err := b.chats.Missed(ctx, connectors.Missed{Connector: b.cfg.Name, From: g.from, To: g.to, Channels: []string{c.chat}, Flat: true})

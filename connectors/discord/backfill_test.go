@@ -25,16 +25,16 @@ func TestBackfill(t *testing.T) {
 			b.say("two")
 			b.Write(discordtest.Post{Channel: groupID(1), User: userID(2), Text: "to the others"})
 			b.Write(discordtest.Post{Channel: groupID(1), User: userID(2), Text: "<@" + discordtest.Bot + "> three"})
-		}, []string{"before", "one", "two", "three", "live"}, 0},
+		}, []string{"before", "one", "two", "live", "three"}, 0},
 		"thread": {func(b *bot) {
 			b.AddThread(groupID(1), thread)
 			b.inbox.chats[1].Threads = []string{thread}
 			b.Write(discordtest.Post{Channel: thread, User: userID(2), Text: "<@" + discordtest.Bot + "> in the thread"})
-		}, []string{"before", "in the thread", "live"}, 0},
+		}, []string{"before", "live", "in the thread"}, 0},
 		"new thread": {func(b *bot) {
 			b.AddThread(groupID(1), thread)
 			b.Write(discordtest.Post{Channel: thread, User: userID(2), Text: "<@" + discordtest.Bot + "> in a new thread"})
-		}, []string{"before", "in a new thread", "live"}, 0},
+		}, []string{"before", "live", "in a new thread"}, 0},
 		"many": {func(b *bot) {
 			for i := range 250 {
 				b.say(fmt.Sprint(i))
@@ -108,7 +108,7 @@ func TestBackfill(t *testing.T) {
 				b.say("live")           // it waits for what was missed
 				b.pass(2 * time.Minute)
 				if tt.want != nil {
-					b.want(tt.want...)
+					b.wantEach(tt.want...)
 				}
 				if n := len(b.inbox.missed); n != tt.missed {
 					t.Errorf("%d chats are told: %+v", n, b.inbox.missed)
@@ -127,6 +127,70 @@ func TestBackfill(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A slow answer about one conversation, or about the threads of one server, holds up no other
+// conversation; what is written in a slow one waits for what was missed there.
+func TestSlowBackfill(t *testing.T) {
+	t.Parallel()
+	const other = "300000000000000002"
+	inBubble(t, discordtest.Config{}, func(b *bot) {
+		b.AddChannel(other, groupID(2))
+		b.inbox.chats = []connectors.Chat{
+			{ChannelID: directID(1)}, {ChannelID: guildID + "/" + groupID(1)}, {ChannelID: other + "/" + groupID(2)}, {ChannelID: directID(2)},
+		}
+		write := func(text string) {
+			for n := range 2 {
+				b.Write(discordtest.Post{Channel: directID(n + 1), User: userID(n + 1), Text: text})
+				b.Write(discordtest.Post{Channel: groupID(n + 1), User: userID(n + 1), Text: "<@" + discordtest.Bot + "> " + text})
+			}
+		}
+		b.start()
+		b.say("before")
+		b.pass(time.Minute)
+		b.kill()
+		b.pass(10 * time.Minute)
+		write("missed")
+		b.Expire()
+		b.Server.Fail(discordtest.Fault{Route: "GET messages", Channel: directID(1), Takes: 29 * time.Second})
+		b.Server.Fail(discordtest.Fault{Route: "GET threads", Takes: 29 * time.Second}) // of one server
+		b.start()
+		b.pass(10 * time.Second)
+		write("live")
+		b.pass(5 * time.Second)
+		if got := b.inbox.of(directID(2)); fmt.Sprint(got) != "[missed live]" {
+			t.Errorf("in a conversation whose calls are quick: %q", got)
+		}
+		if got := len(b.inbox.of(guildID+"/"+groupID(1))) + len(b.inbox.of(other+"/"+groupID(2))); got != 2 {
+			t.Errorf("in two servers, one of them slow: %d messages", got)
+		}
+		if got := b.inbox.of(directID(1)); fmt.Sprint(got) != "[before]" {
+			t.Errorf("in a conversation that is read: %q", got)
+		}
+		b.pass(time.Minute)
+		for _, chat := range b.inbox.chats {
+			if got := b.inbox.of(chat.ChannelID); !strings.HasSuffix(fmt.Sprint(got), "missed live]") {
+				t.Errorf("%s: %q", chat.ChannelID, got)
+			}
+		}
+	})
+}
+
+// A slow response to an interaction holds up nothing of its user.
+func TestSlowResponse(t *testing.T) {
+	t.Parallel()
+	inBubble(t, discordtest.Config{}, func(b *bot) {
+		b.start()
+		b.Server.Fail(discordtest.Fault{Route: "POST callback", Takes: 2 * time.Second})
+		b.Slash(directID(1), userID(1), "new", "tea")
+		b.say("cake")
+		b.pass(time.Second)
+		b.want("tea", "cake")
+		b.pass(time.Minute)
+		if n := b.Unanswered(); n != 0 || b.Calls("DELETE original") != 1 {
+			t.Errorf("%d interactions without a response", n)
+		}
+	})
 }
 
 // A kill in the middle of a backfill begins it again.

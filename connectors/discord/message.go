@@ -118,7 +118,7 @@ func (r *receiver) wrote(ctx context.Context, m message, live bool) error {
 	case err != nil || !ok:
 		return err
 	case live:
-		return r.post(ctx, to, msg, m.Channel)
+		return r.post(ctx, to, msg)
 	}
 	return r.handler.Post(ctx, to, msg)
 }
@@ -250,7 +250,7 @@ func (r *receiver) updated(m message) []job {
 		to, msg := r.change(in, m.ID, m.Author.ID, claybot.MessageEdit)
 		msg.ID += "/edit/" + claybot.MessageID(m.Edited)
 		msg.Text, msg.FirstHand, msg.At = text, true, at(m.Edited)
-		return r.post(ctx, to, msg, m.Channel)
+		return r.post(ctx, to, msg)
 	}}}
 }
 
@@ -276,7 +276,7 @@ func (r *receiver) deleted(d deletion) []job {
 		}
 		to, msg := r.change(in, d.ID, author, claybot.MessageDelete)
 		msg.ID += "/deleted"
-		return r.post(ctx, to, msg, d.Channel)
+		return r.post(ctx, to, msg)
 	}}}
 }
 

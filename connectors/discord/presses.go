@@ -226,7 +226,7 @@ func (r *receiver) commanded(ctx context.Context, i interaction, command, kind s
 		r.say(ctx, i, texts.To(ctx, to).In(texts.ButtonDead))
 		return nil
 	}
-	if err := r.await(ctx, i.In); err != nil {
+	if err := r.await(ctx, in.channel); err != nil {
 		return err
 	}
 	if r.late(ctx, i.ID) {
@@ -240,8 +240,8 @@ func (r *receiver) commanded(ctx context.Context, i interaction, command, kind s
 		r.respond(ctx, i, respondUpdate, nil)
 		return nil
 	}
-	r.respond(ctx, i, respondDeferred, map[string]any{"flags": ephemeral})
-	r.later(ctx, call{method: http.MethodDelete, what: "remove response", path: "/webhooks/" + r.app.ID + "/" + i.Token + "/messages/@original", open: true})
+	r.later(ctx, i.response(respondDeferred, map[string]any{"flags": ephemeral}),
+		call{method: http.MethodDelete, what: "remove response", path: "/webhooks/" + r.app.ID + "/" + i.Token + "/messages/@original", open: true})
 	return nil
 }
 
@@ -255,18 +255,27 @@ func (r *receiver) say(ctx context.Context, i interaction, text string) {
 // respond acknowledges an interaction. After a restart it often comes too late, which is
 // harmless: what was pressed is stored.
 func (r *receiver) respond(ctx context.Context, i interaction, kind int, data any) {
+	r.later(ctx, i.response(kind, data))
+}
+
+// response is the call that acknowledges an interaction.
+func (i interaction) response(kind int, data any) call {
 	body := map[string]any{"type": kind}
 	if data != nil {
 		body["data"] = data
 	}
-	r.later(ctx, call{method: http.MethodPost, what: "respond to interaction", path: "/interactions/" + i.ID + "/" + i.Token + "/callback", body: body, open: true})
+	return call{method: http.MethodPost, what: "respond to interaction", path: "/interactions/" + i.ID + "/" + i.Token + "/callback", body: body, open: true}
 }
 
-// later makes a call that nothing depends on, and that outlives ctx.
-func (r *receiver) later(ctx context.Context, x call) {
+// later makes calls, one after the other, that nothing waits for and that outlive ctx.
+func (r *receiver) later(ctx context.Context, calls ...call) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), asideTime)
-	defer cancel()
-	if err := r.api.do(ctx, x, nil); err != nil && !refusedWith(err, http.StatusNotFound, codeUnknownInteraction, codeAcknowledged) {
-		r.log.Warn("failed to answer an interaction", "err", err)
-	}
+	r.aside.Go(func() {
+		defer cancel()
+		for _, x := range calls {
+			if err := r.api.do(ctx, x, nil); err != nil && !refusedWith(err, http.StatusNotFound, codeUnknownInteraction, codeAcknowledged) {
+				r.log.Warn("failed to answer an interaction", "err", err)
+			}
+		}
+	})
 }

@@ -135,17 +135,17 @@ func (r *receiver) shares(channel, user string) bool {
 	return connectors.LaneOf(r.handler, claybot.User(r.cfg.Name, channel, user), true) == ""
 }
 
-// post stores a message, after earlier messages of its channel that a gap had left out.
-func (r *receiver) post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage, raw string) error {
-	if err := r.await(ctx, raw); err != nil {
+// post stores a message, after earlier messages of its chat that a gap had left out.
+func (r *receiver) post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
+	if err := r.await(ctx, to.ChannelID); err != nil {
 		return err
 	}
 	return r.handler.Post(ctx, to, m)
 }
 
-// await waits for earlier messages of a channel that a gap had left out.
-func (r *receiver) await(ctx context.Context, raw string) error {
-	for earlier := r.back.turn(raw); earlier != nil; earlier = r.back.turn(raw) {
+// await waits for earlier messages of a chat that a gap had left out.
+func (r *receiver) await(ctx context.Context, chat string) error {
+	for earlier := r.back.turn(chat); earlier != nil; earlier = r.back.turn(chat) {
 		if !wait(ctx, earlier) {
 			return context.Cause(ctx)
 		}

@@ -231,6 +231,18 @@ func (b *inbox) texts() []string {
 	return all
 }
 
+// of returns the texts of one chat.
+func (b *inbox) of(chat string) (texts []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, m := range b.got {
+		if b.to[i].ChannelID == chat {
+			texts = append(texts, m.Text)
+		}
+	}
+	return texts
+}
+
 // A bot is a running connector.
 type bot struct {
 	*testing.T
@@ -315,6 +327,16 @@ func (b *bot) want(texts ...string) {
 	b.Helper()
 	synctest.Wait()
 	if got := b.inbox.texts(); fmt.Sprintf("%q", got) != fmt.Sprintf("%q", texts) {
+		b.Errorf("stored %q, want %q", got, texts)
+	}
+}
+
+// wantEach is want for direct chats first, because conversations are read at once.
+func (b *bot) wantEach(texts ...string) {
+	b.Helper()
+	synctest.Wait()
+	got := append(b.inbox.of(directID(1)), b.inbox.of(guildID+"/"+groupID(1))...)
+	if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", texts) {
 		b.Errorf("stored %q, want %q", got, texts)
 	}
 }

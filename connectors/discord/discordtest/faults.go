@@ -12,6 +12,7 @@ type Fault struct {
 	Channel string // empty: every one
 	Times   int    // 0 is once, below 0 for ever
 
+	Takes      time.Duration // that long, and then all is well
 	RetryAfter time.Duration // a 429
 	Global     bool          // of the whole bot
 	Drop       bool          // the connection ends; no work is done

@@ -152,6 +152,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, c restCall) {
 	if down || f.Drop {
 		panic(http.ErrAbortHandler)
 	}
+	select {
+	case <-time.After(f.Takes):
+	case <-s.hangs:
+	case <-r.Context().Done():
+	}
 	open := strings.HasSuffix(route, " callback") || strings.HasSuffix(route, " original")
 	s.mu.Lock()
 	var status int
