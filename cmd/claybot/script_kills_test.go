@@ -9,7 +9,7 @@ import (
 
 // soonKilled is a script that kills a daemon right after a message arrived. The emulator
 // shows a message before claybot can store that it was sent.
-var soonKilled = regexp.MustCompile(`(?m)^(?:telegram|slack|callback) expect .*\n(?:#.*\n|\n)*kill -KILL.*$`)
+var soonKilled = regexp.MustCompile(`(?m)^(?:telegram|slack|discord|callback) expect .*\n(?:#.*\n|\n)*kill -KILL.*$`)
 
 // notAwaited is a script that goes on while a killed daemon may still hold its data directory.
 var notAwaited = regexp.MustCompile(`(?m)^kill -KILL (\w+)\n(?:#.*\n|\n)*(?:! )?claybot .*serve`)
