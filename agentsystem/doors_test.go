@@ -29,6 +29,7 @@ import (
 	"github.com/claybot/claybot/connectors/webchat"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/storage"
 )
 
 // A probe is what a message of a kind tries.
@@ -128,7 +129,14 @@ func (c watchedWeb) Run(ctx context.Context, h connectors.Handler) error {
 }
 
 // webFiles are the files of the page.
-type webFiles struct{ webchat.Transcripts }
+type webFiles struct {
+	webchat.Transcripts
+	*rig
+}
+
+func (f webFiles) Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error) {
+	return f.db.Receipt(ctx, id)
+}
 
 func (webFiles) Attached(context.Context, claybot.Descriptor, string) (claybot.FileReference, io.ReadCloser, error) {
 	return claybot.FileReference{ID: "f1", Name: "a.txt", MIMEType: "text/plain", Path: "a.txt"}, io.NopCloser(strings.NewReader("a")), nil
@@ -177,7 +185,7 @@ func onStage(t *testing.T, said string, test func(s *stage)) {
 		s.sl = slack.New(slack.Config{BotToken: "xoxb-test", AppToken: "xapp-test", APIURL: "http://slack.test/api", HTTP: slackTransport, Dial: pipe.Dial})
 		s.dc = discord.New(discord.Config{Token: discordtest.Token, BaseURL: "http://discord.test/api/v10", HTTP: discordTransport, Dial: discordPipe.Dial})
 		chat := webchat.New(webchat.Config{})
-		s.web = chat.Handler(webFiles{}, func(*http.Request) string { return "operator" })
+		s.web = chat.Handler(webFiles{rig: r}, func(*http.Request) string { return "operator" })
 		r.also = []connectors.Connector{watchedTelegram{s.tg, s}, watchedSlack{s.sl, s}, watchedDiscord{s.dc, s}, watchedWeb{chat, s}}
 		r.engine = engineFunc(asks)
 		r.access = people.Access{
@@ -201,10 +209,15 @@ func (s *stage) quiet() {
 }
 
 // page posts to the page.
-func (s *stage) page(body string) {
+func (s *stage) page(body string) { s.call(http.MethodPost, "/messages", body) }
+
+// pageEdit changes a message of the page.
+func (s *stage) pageEdit(id, body string) { s.call(http.MethodPatch, "/messages/"+id, body) }
+
+func (s *stage) call(method, path, body string) {
 	s.Helper()
 	rw := httptest.NewRecorder()
-	r := httptest.NewRequest(http.MethodPost, "/messages", strings.NewReader(body))
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	s.web.ServeHTTP(rw, r)
 	if rw.Code != http.StatusAccepted {

@@ -136,14 +136,15 @@ var doorways = map[string]doorway{
 	"webchat": {
 		platform: true, command: "/status",
 		direct: claybot.User("web", "main", "operator"), group: claybot.User("web", "main", "operator"),
-		hello: func(s *stage, _ bool) { s.page(`{"text":"hello","conversation":"main"}`) },
+		hello: func(s *stage, _ bool) { s.page(`{"id":"hello","text":"hello","conversation":"main"}`) },
 		entries: map[string]entry{
 			"typed": {want: acts, act: func(s *stage, _ probe, text string) { s.page(`{"text":"` + text + `","conversation":"main"}`) }},
 			"caption of a file": {want: acts, act: func(s *stage, _ probe, text string) {
 				s.page(`{"text":"` + text + `","files":["f1"],"conversation":"main"}`)
 			}},
+			"edited":           {want: dropped, act: func(s *stage, _ probe, text string) { s.pageEdit("hello", `{"text":"`+text+`"}`) }},
 			"typed in a group": none, "reply to a command": none, "slash command": none, "button": none, "form": none, "voice message": none, "forwarded voice message": none,
-			"quoted text": none, "forwarded": none, "written by a bot for the person": none, "scheduled or automatic": none, "edited": none, "bot": none,
+			"quoted text": none, "forwarded": none, "written by a bot for the person": none, "scheduled or automatic": none, "bot": none,
 			"anonymous administrator": none, "post of a channel": none, "guest in an allowed channel": none, "user of another workspace": none,
 		},
 	},

@@ -122,6 +122,11 @@ func (o *Listings) Transcript(ctx context.Context, d claybot.Descriptor, limit i
 	return o.Outbox.Transcript(ctx, id, d.Route().Dest(), limit)
 }
 
+// Receipt returns the receipt of a message, or storage.ErrNotFound.
+func (o *Listings) Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error) {
+	return o.Inbox.Receipt(ctx, id)
+}
+
 // SentAfter returns the messages to d after position n of the outbox.
 func (o *Listings) SentAfter(ctx context.Context, d claybot.Descriptor, n int64, limit int) ([]claybot.Outgoing, error) {
 	return o.Outbox.SentAfter(ctx, d.Route().Dest(), n, limit)

@@ -41,8 +41,9 @@ type OutboxReader interface {
 	// for none.
 	LastN(ctx context.Context, dest string) (int64, error)
 	// Transcript returns what a chat window shows: the newest limit messages
-	// that users wrote to an agent, commands included, and that were sent to
-	// dest, oldest first.
+	// that users wrote to an agent, commands, edits and deletions included, and
+	// that were sent to dest, oldest first. An edit that its agent reads later,
+	// see Posting.Late, is the system message that it became.
 	Transcript(ctx context.Context, agent claybot.AgentID, dest string, limit int) ([]Entry, error)
 }
 
@@ -102,5 +103,6 @@ func (r Resolution) SentOnly() bool {
 // An Entry is one line of a chat window: a received or an outgoing message.
 type Entry struct {
 	Message  *claybot.AgentMessage
+	Skipped  string // of Message: why no run takes it; empty if one did or it is pending
 	Outgoing *claybot.Outgoing
 }

@@ -14,10 +14,13 @@ import (
 // ParkingFull reports in the status that parking is full.
 const ParkingFull = "the parking table is full: too many messages are waiting for agents that cannot be used; fix the cause that the log names, or drop messages with `claybot parked drop`"
 
+const edited = "The user has edited an earlier message of theirs. It now reads:\n"
+
 // Edited tells an agent that a message which it has read was changed.
-func Edited(text string) string {
-	return "The user has edited an earlier message of theirs. It now reads:\n" + text
-}
+func Edited(text string) string { return edited + text }
+
+// EditedText returns the text that Edited was called with.
+func EditedText(note string) string { return strings.TrimPrefix(note, edited) }
 
 // SubagentFailed is the failure notice of a subagent, for the agent that started it.
 func SubagentFailed(d claybot.Descriptor, id claybot.AgentID, run claybot.RunID, why claybot.RunError) string {

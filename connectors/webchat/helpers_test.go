@@ -16,6 +16,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 )
 
 // A memory is both ends of the chat in a test: the handler that records what
@@ -33,6 +34,9 @@ type memory struct {
 	entered chan struct{}
 	outbox  []claybot.Outgoing
 	fixed   []storage.Entry // when set, the transcript
+	skipped map[claybot.MessageID]string
+	parked  bool
+	noted   bool // edits become notes
 	files   map[string][]byte
 	named   map[string]claybot.FileReference
 }
@@ -58,8 +62,52 @@ func (m *memory) Post(_ context.Context, to claybot.Descriptor, msg claybot.Agen
 	if m.refuse != nil {
 		return m.refuse
 	}
+	for _, p := range m.posts {
+		if p.ID == msg.ID && msg.Amends != "" {
+			return nil
+		}
+	}
+	if m.noted && msg.Type == claybot.MessageEdit {
+		msg.Type, msg.Text = claybot.MessageSystem, texts.Edited(msg.Text)
+	}
 	m.posts, m.to = append(m.posts, msg), append(m.to, to)
 	return nil
+}
+
+// became says why messages that have not come yet will be skipped.
+func (m *memory) became(skipped map[claybot.MessageID]string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.skipped = skipped
+}
+
+// why a message was skipped: changes come in time, unless the test says otherwise.
+func (m *memory) why(p claybot.AgentMessage) string {
+	if why, said := m.skipped[p.ID]; said {
+		return why
+	}
+	switch p.Type {
+	case claybot.MessageEdit:
+		return storage.SkippedEdit
+	case claybot.MessageDelete:
+		return storage.SkippedDeletion
+	}
+	return ""
+}
+
+func (m *memory) Receipt(_ context.Context, id claybot.MessageID) (storage.Receipt, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.posts {
+		if p.ID == id {
+			r := storage.Receipt{Message: p, Skipped: m.why(p)}
+			if m.parked {
+				r.Parked = "its agent is damaged"
+			}
+			return r, nil
+		}
+	}
+	return storage.Receipt{}, storage.ErrNotFound
 }
 
 func (m *memory) Hears(_ context.Context, _ claybot.Descriptor, x claybot.AgentMessage) (bool, error) {
@@ -79,7 +127,7 @@ func (m *memory) Transcript(_ context.Context, d claybot.Descriptor, limit int) 
 	var all []storage.Entry
 	for i, p := range m.posts {
 		if m.to[i] == d {
-			all = append(all, storage.Entry{Message: &p})
+			all = append(all, storage.Entry{Message: &p, Skipped: m.why(p)})
 		}
 	}
 	for _, o := range m.outbox {
@@ -147,12 +195,23 @@ var me = claybot.User("web", "main", "me")
 // start runs a chat and serves it on loopback.
 func start(t *testing.T) (*memory, *httptest.Server) {
 	t.Helper()
+	return serve(t, login)
+}
+
+// startAs is start with one user.
+func startAs(t *testing.T, user string) (*memory, *httptest.Server) {
+	t.Helper()
+	return serve(t, func(*http.Request) string { return user })
+}
+
+func serve(t *testing.T, user func(*http.Request) string) (*memory, *httptest.Server) {
+	t.Helper()
 	m := &memory{chat: New(Config{HTML: true})}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- m.chat.Run(ctx, m) }()
 	waitLive(t, m.chat)
-	srv := httptest.NewServer(m.chat.Handler(m, login))
+	srv := httptest.NewServer(m.chat.Handler(m, user))
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {

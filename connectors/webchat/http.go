@@ -45,6 +45,7 @@ var (
 	errFull       = &problem{http.StatusServiceUnavailable, "disk_full", "The message could not be stored: the data directory is full or read-only. Send it again when there is space."}
 	errUnstorable = &problem{http.StatusUnprocessableEntity, "cannot_be_stored", "The message cannot be stored, and a retry would fail. Change it and send it again."}
 
+	errID   = bad("The id and the conversation must be 1 to 64 letters, digits, - or _.")
 	errRead = &problem{http.StatusServiceUnavailable, "not_readable", "The conversation cannot be read right now, and nothing was stored. Try again in a moment."}
 )
 
@@ -55,6 +56,8 @@ func bad(message string) *problem {
 // Handler serves the chat:
 //
 //	POST messages    {id?, text, files?, conversation?} → 202 {messageId, at}
+//	PATCH messages/{id}   ?conversation=, {id?, text}   → 202, the message
+//	DELETE messages/{id}  ?conversation=                → 202, the message
 //	POST files       ?conversation=&name=, the bytes  → 201 {id, name, …}
 //	GET  files/{id}  ?conversation=             → the bytes
 //	GET  transcript  ?conversation=&limit=      → {entries, after}
@@ -76,6 +79,12 @@ func (c *Chat) Handler(t Transcripts, user func(*http.Request) string) http.Hand
 	}
 	handle("POST /messages", func(w http.ResponseWriter, r *http.Request, d claybot.Descriptor) error {
 		return c.post(w, r, d, t)
+	})
+	handle("PATCH /messages/{id}", func(w http.ResponseWriter, r *http.Request, d claybot.Descriptor) error {
+		return c.edit(w, r, d, t)
+	})
+	handle("DELETE /messages/{id}", func(w http.ResponseWriter, r *http.Request, d claybot.Descriptor) error {
+		return c.remove(w, r, d, t)
 	})
 	handle("POST /files", func(w http.ResponseWriter, r *http.Request, d claybot.Descriptor) error {
 		return c.upload(w, r, d, t)
@@ -125,16 +134,15 @@ func (c *Chat) post(w http.ResponseWriter, r *http.Request, d claybot.Descriptor
 		in.ID = rand.Text()
 	}
 	if !validID(in.ID) || !validID(d.ChannelID) {
-		return bad("The id and the conversation must be 1 to 64 letters, digits, - or _.")
+		return errID
 	}
-	text := clean(in.Text)
-	switch n := utf8.RuneCountInString(text); {
+	text, err := readable(in.Text)
+	switch {
+	case err != nil:
+		return err
 	case strings.TrimSpace(text) == "" && len(in.Files) == 0:
 		return bad("The message is empty.")
-	case n > textLimit:
-		return bad("The message has " + strconv.Itoa(n) + " characters; at most " + strconv.Itoa(textLimit) + " are taken. Send it in parts.")
 	}
-	once, always := c.may(r)
 	files, err := attached(r.Context(), d, t, in.Files) // of this conversation only
 	if err != nil {
 		return err
@@ -145,11 +153,16 @@ func (c *Chat) post(w http.ResponseWriter, r *http.Request, d claybot.Descriptor
 		ID:      c.messageID(d, in.ID),
 		Type:    claybot.MessageUser,
 		Text:    text, FirstHand: true, // the page and the terminal have no other texts
-		From:    claybot.Sender{UserID: d.UserID, Program: !once, NoRules: !always},
+		From:    c.sender(r, d),
 		Context: claybot.MessageContext{MessageID: in.ID},
 		At:      claybot.Now(),
 	}, "/", "") // there are no other bots in this chat
-	if err := c.take(r.Context(), d, m); err != nil {
+	h, leave, err := c.enter(r.Context(), d)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := c.store(r.Context(), h, d, m); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusAccepted, map[string]any{"messageId": m.ID, "at": m.At})
@@ -168,13 +181,8 @@ func (c *Chat) messageID(d claybot.Descriptor, id string) claybot.MessageID {
 	return claybot.MessageID(c.name + "/" + user + d.ChannelID + "/" + id)
 }
 
-// take posts a message to the handler and returns when it is durable.
-func (c *Chat) take(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage) error {
-	h, leave, err := c.intake.Enter(ctx, d.ChannelID+"/"+d.UserID) // a channel has no slash
-	if err != nil {
-		return errStopped // or the client is gone
-	}
-	defer leave()
+// store posts a message to the handler and returns when it is durable.
+func (c *Chat) store(ctx context.Context, h connectors.Handler, d claybot.Descriptor, m claybot.AgentMessage) error {
 	if err := h.Post(ctx, d, m); err != nil {
 		c.log.Warn("failed to store message", "message", m.ID, "err", err)
 		switch {
@@ -228,6 +236,15 @@ func decode(w http.ResponseWriter, r *http.Request, v any) error {
 	default:
 		return bad("The request is not the JSON object that is expected here: {\"text\": \"…\"}.")
 	}
+}
+
+// readable returns the text of a message, or why it is too long.
+func readable(s string) (string, error) {
+	text := clean(s)
+	if n := utf8.RuneCountInString(text); n > textLimit {
+		return "", bad("The message has " + strconv.Itoa(n) + " characters; at most " + strconv.Itoa(textLimit) + " are taken. Send it in parts.")
+	}
+	return text, nil
 }
 
 // clean replaces invalid UTF-8 and removes NUL.

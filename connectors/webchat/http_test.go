@@ -211,7 +211,7 @@ func TestRunWaitsForPosts(t *testing.T) {
 func TestTranscript(t *testing.T) {
 	m, srv := start(t)
 	code, v := call(t, srv, "GET", "/transcript", "")
-	if s := fmt.Sprint(v); code != 200 || s != "map[after:0 entries:[]]" {
+	if s := fmt.Sprint(v); code != 200 || s != "map[after:0 entries:[] more:false]" {
 		t.Errorf("empty transcript = %d %v", code, s)
 	}
 	call(t, srv, "POST", "/messages", `{"id":"a","text":"<b>hi</b>"}`)

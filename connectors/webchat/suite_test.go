@@ -1,6 +1,7 @@
 package webchat
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,7 +30,6 @@ func TestSuite(t *testing.T) {
 		},
 		"has conversations of one user only":                                  {"groups need a mention", "earlier messages are read"},
 		"shows no reactions":                                                  {"reactions go on messages", "marks replace each other", "reactions of people come in"},
-		"has no edits and deletions":                                          {"edits name the message", "deletions name the message"},
 		"stores files before the message that names them":                     {"files come as references"},
 		"takes answers by the API of questions, outside of this package":      {"button press is an answer", "full store loses no button press", "button presses carry who pressed"},
 		"is served by claybot itself, and has the status of claybot's server": {"status follows the platform", "a platform that hangs shows within 30 s", "revoked token stops it with a cause"},
@@ -50,18 +50,29 @@ func TestSuite(t *testing.T) {
 type browser struct {
 	sync.Mutex
 	handler http.Handler // of the present chat
-	waiting map[string][]string
+	memory  *memory
+	waiting map[string][]click
 	news    map[string]chan struct{} // by user
 	done    chan struct{}
 	sending sync.WaitGroup
 	sent    int
+	writer  string // of the newest message
 }
 
-// write queues the body of a request.
+// A click is a request of the page.
+type click struct{ method, path, body string }
+
+// write queues the body of a message.
 func (p *browser) write(user, body string) {
+	p.queue(user, click{http.MethodPost, "/messages", body})
+}
+
+// queue queues a request.
+func (p *browser) queue(user string, c click) {
 	p.Lock()
 	defer p.Unlock()
-	p.waiting[user] = append(p.waiting[user], body)
+	p.writer = user
+	p.waiting[user] = append(p.waiting[user], c)
 	if p.news[user] == nil {
 		news := make(chan struct{}, 1)
 		p.news[user] = news
@@ -73,21 +84,21 @@ func (p *browser) write(user, body string) {
 	}
 }
 
-func (p *browser) next(user string) (body string, h http.Handler) {
+func (p *browser) next(user string) (c click, h http.Handler) {
 	p.Lock()
 	defer p.Unlock()
 	if len(p.waiting[user]) > 0 {
-		body = p.waiting[user][0]
+		c = p.waiting[user][0]
 	}
-	return body, p.handler
+	return c, p.handler
 }
 
 func (p *browser) send(user string, news chan struct{}) {
 	for {
-		body, h := p.next(user)
+		c, h := p.next(user)
 		pause := time.Second
 		switch {
-		case body == "":
+		case c.method == "":
 			select {
 			case <-news:
 			case <-p.done:
@@ -95,7 +106,7 @@ func (p *browser) send(user string, news chan struct{}) {
 			}
 			continue
 		case h != nil:
-			r := httptest.NewRequest(http.MethodPost, "/messages", strings.NewReader(body))
+			r := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))
 			r.Header.Set("X-Login", user)
 			w := httptest.NewRecorder()
 			if h.ServeHTTP(w, r); w.Code < http.StatusInternalServerError {
@@ -122,16 +133,39 @@ func (p *browser) unacked() (n int) {
 	return n
 }
 
+// A remembered chat is one whose stored messages can be read.
+type remembered struct {
+	*Chat
+	memory *memory
+}
+
+func (c remembered) Run(ctx context.Context, h connectors.Handler) error {
+	return c.Chat.Run(ctx, remembering{h, c.memory})
+}
+
+type remembering struct {
+	connectors.Handler
+	memory *memory
+}
+
+func (h remembering) Post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
+	err := h.Handler.Post(ctx, to, m)
+	if err == nil {
+		err = h.memory.Post(ctx, to, m)
+	}
+	return err
+}
+
 // openSuite is a web page with users in the terms of the suite.
 func openSuite(t *testing.T) *connectorstest.Platform {
-	p := &browser{waiting: make(map[string][]string), news: make(map[string]chan struct{}), done: make(chan struct{})}
+	p := &browser{waiting: make(map[string][]click), news: make(map[string]chan struct{}), done: make(chan struct{}), memory: &memory{}}
 	user := func(n int) string { return fmt.Sprintf("user%d", n) }
 	return &connectorstest.Platform{
 		Connector: func() connectors.Connector {
-			c := New(Config{})
+			c := remembered{New(Config{}), p.memory}
 			p.Lock()
 			defer p.Unlock()
-			p.handler = c.Handler(&memory{chat: c}, login)
+			p.handler = c.Handler(p.memory, login)
 			return c
 		},
 		Close: func() {
@@ -150,6 +184,10 @@ func openSuite(t *testing.T) *connectorstest.Platform {
 			}
 			p.write(user(w.User), string(body))
 		},
+		Edit: func(text string) {
+			p.queue(p.writer, click{http.MethodPatch, fmt.Sprintf("/messages/m%d", p.sent), `{"id":"e1","text":"` + text + `"}`})
+		},
+		Unsend:  func() { p.queue(p.writer, click{http.MethodDelete, fmt.Sprintf("/messages/m%d", p.sent), ""}) },
 		Unacked: p.unacked, Redeliver: 2 * time.Second,
 		Malformed: func() {
 			for _, body := range []string{"{", `{"text":1}`, `{"text":"hello","future":1}`, `[]`} {

@@ -20,6 +20,12 @@ const (
 	readLimit = 8 * transcriptLimit
 )
 
+// An askedEntry is a user's message of a transcript, and why no run takes it.
+type askedEntry struct {
+	view    *asked
+	skipped string
+}
+
 // transcript answers with the newest lines of a conversation, and with the
 // position after which a stream goes on.
 func (c *Chat) transcript(w http.ResponseWriter, r *http.Request, d claybot.Descriptor, t Transcripts) error {
@@ -46,14 +52,20 @@ func (c *Chat) transcript(w http.ResponseWriter, r *http.Request, d claybot.Desc
 		return errRead
 	}
 	out := album{lines: make([]line, 0, len(entries))}
+	asks := make(map[claybot.MessageID]askedEntry)
 	shown := make(map[claybot.MessageID]bool) // by the command that they answered
 	for _, e := range entries {
 		switch {
 		case e.Message != nil && shown[e.Message.ID]:
+		case e.Message != nil && e.Message.Amends != "": // that of a message before this transcript is left out
+			if was, here := asks[e.Message.Amends]; here {
+				was.view.amend(*e.Message, e.Skipped, was.skipped)
+			}
 		case e.Message != nil:
 			shown[e.Message.FollowUp().ID] = e.Message.Type == claybot.MessageReset
 			u := userView(*e.Message)
 			out.lines = append(out.lines, line{User: &u})
+			asks[e.Message.ID] = askedEntry{&u, e.Skipped}
 		case e.Outgoing != nil && e.Outgoing.N <= after:
 			out.add(c.saidView(*e.Outgoing))
 		}
@@ -61,7 +73,7 @@ func (c *Chat) transcript(w http.ResponseWriter, r *http.Request, d claybot.Desc
 	if err := withTools(r.Context(), t, out.lines); err != nil { // the transcript is complete without them
 		c.log.Warn("failed to read the tool calls of runs", "conversation", d.ChannelID, "err", err)
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"entries": out.lines, "after": after})
+	writeJSON(w, http.StatusOK, map[string]any{"entries": out.lines, "after": after, "more": len(entries) >= limit})
 	return nil
 }
 

@@ -44,6 +44,11 @@ type asked struct {
 	At   claybot.Time        `json:"at"`
 	// Files are the files of the message, served at files/{id}.
 	Files []fileView `json:"files,omitempty"`
+	// Edited and Deleted are when the user last edited and deleted the message, and Effect
+	// what that changed. Text is the newest one. A deleted message has neither text nor files.
+	Edited  claybot.Time `json:"edited,omitempty"`
+	Deleted claybot.Time `json:"deleted,omitempty"`
+	Effect  effect       `json:"effect,omitempty"`
 }
 
 // A line is one entry of a transcript; exactly one of its fields is set.

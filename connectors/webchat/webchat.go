@@ -33,6 +33,8 @@ type Transcripts interface {
 	// Transcript returns the newest limit entries of d's conversation, oldest
 	// first.
 	Transcript(ctx context.Context, d claybot.Descriptor, limit int) ([]storage.Entry, error)
+	// Receipt returns what became of a message; storage.ErrNotFound.
+	Receipt(ctx context.Context, id claybot.MessageID) (storage.Receipt, error)
 	// SentAfter returns the messages that were added to the outbox for d's
 	// channel after position n, oldest first.
 	SentAfter(ctx context.Context, d claybot.Descriptor, n int64, limit int) ([]claybot.Outgoing, error)
@@ -185,7 +187,11 @@ func (c *Chat) Observe(r claybot.Route, e claybot.Event) {
 	c.hub.observe(topicOf(r), e, step, frame("event", "", v))
 }
 
-// Accepted shows a message in the other windows of its conversation.
+// Accepted shows a message in the other windows of its conversation. The request that
+// changed a message does so itself.
 func (c *Chat) Accepted(d claybot.Descriptor, m claybot.AgentMessage) {
+	if m.Amends != "" {
+		return
+	}
 	c.hub.publish(topic{d.ChannelID, d.UserID}, frame("user", "", userView(m)))
 }

@@ -171,12 +171,14 @@ func pruneRuns(c *Conn, t claybot.Time) (int, error) {
 }
 
 // pruneMessages removes old messages that were skipped or whose run is gone, but those that
-// the ledger names, and the newest of each agent's user, which says where to reach them.
+// the ledger names, and the newest of each agent's user, which says where to reach them, with
+// its edits and deletions.
 func pruneMessages(c *Conn, after int64, old age) (cursor, error) {
 	lists, next, err := oldRows(c, `SELECT rowid, at, id, '', CASE WHEN (skipped IS NOT NULL
 		OR run IS NOT NULL AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = messages.run))
 		AND NOT EXISTS (SELECT 1 FROM ledger WHERE message = messages.id)
-		AND NOT EXISTS (SELECT 1 FROM agents WHERE agents.id = messages.agent AND last_user_n = messages.rowid) THEN 1 ELSE 0 END
+		AND NOT EXISTS (SELECT 1 FROM agents WHERE agents.id = messages.agent
+			AND (last_user_n = messages.rowid OR last_user_n < messages.rowid AND messages.type IN ('edit', 'delete'))) THEN 1 ELSE 0 END
 		FROM messages WHERE rowid > ? ORDER BY rowid LIMIT 0+?`, after, old)
 	for _, ids := range lists {
 		if err == nil {

@@ -113,13 +113,14 @@ func (db outbox) Transcript(ctx context.Context, agent claybot.AgentID, dest str
 	}
 	var said, sent []line
 	err := db.read(ctx, func(c *Conn) error {
-		err := c.each("SELECT body, crc, at, id FROM messages WHERE agent = ? AND type NOT IN ('system', 'answer') ORDER BY n DESC LIMIT 0+?", func(r Row) error {
+		err := c.each(`SELECT body, crc, at, id, skipped FROM messages WHERE agent = ?
+			AND (type NOT IN ('system', 'answer') OR type = 'system' AND silent = 1 AND body LIKE '%"amends":"%') ORDER BY n DESC LIMIT 0+?`, func(r Row) error {
 			m, err := decodeMessage(r, 0)
 			if err != nil {
 				db.log.Error("damaged message", "message", r.Str(3), "err", err)
 				return nil
 			}
-			said = append(said, line{r.Int(2), storage.Entry{Message: &m}})
+			said = append(said, line{r.Int(2), storage.Entry{Message: &m, Skipped: r.Str(4)}})
 			return nil
 		}, agent, limit)
 		if err != nil {

@@ -116,6 +116,13 @@ var amendTests = []storeTest{
 		b.equal("noted edit", []any{noted.Added, noted.Skipped}, []any{true, ""})
 		m := ok(b.Receipt(b.ctx, "e2"))(b).Message
 		b.equal("note", []any{m.Type, m.Kind, m.Silent, m.Text}, []any{claybot.MessageSystem, claybot.KindNotice, true, "noted"})
+		var lines []any
+		for _, e := range ok(b.Transcript(b.ctx, b.agent, dest, 10))(b) {
+			if e.Message != nil {
+				lines = append(lines, string(e.Message.ID)+" "+string(e.Message.Amends)+" "+e.Skipped)
+			}
+		}
+		b.equal("transcript", lines, []any{"m-r1  ", "e1 m-r1 late", "e2 m-r1 "})
 		done := b.amending(claybot.MessageDelete, "d1", "m-r1", "")
 		b.equal("deletion", []any{done.Skipped, done.Dropped, done.Canceled, outIDs(done.Outbox)},
 			[]any{storage.SkippedDeletion, []claybot.MessageID(nil), claybot.RunID("r1"), []string{"d1.reply"}})

@@ -71,6 +71,18 @@ var retentionTests = []storeTest{
 		b.noError(b.Prune(b.ctx, time.Now().Add(6*day+time.Hour), keep))
 		b.kept(2, "")
 	}},
+	{"deletions with the newest message of a user", func(b *bed) {
+		b.says(1)
+		b.amending(claybot.MessageDelete, "d1", "m-r1", "")
+		b.says(2)
+		b.amending(claybot.MessageDelete, "d2", "m-r2", "")
+		b.noError(b.Prune(b.ctx, time.Now().Add(7*day), storage.Retention{Events: day, Runs: 6 * day}))
+		b.kept(1, "answer ")
+		_, err := b.Receipt(b.ctx, "d1")
+		b.is(err, storage.ErrNotFound)
+		b.kept(2, "message answer ")
+		b.equal("deletion", ok(b.Receipt(b.ctx, "d2"))(b).Message.Amends, claybot.MessageID("m-r2"))
+	}},
 	{"runs go with their events", func(b *bed) {
 		b.says(1)
 		b.noError(b.Prune(b.ctx, time.Now().Add(7*day), storage.Retention{Runs: 6 * day}))
