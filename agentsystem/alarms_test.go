@@ -276,6 +276,45 @@ func TestFullStoreIsTold(t *testing.T) {
 	})
 }
 
+// A process that ends while the store is full, in order or not, leaves the notice to the next one,
+// also to one after that if no operator can be reached before; it is told once for each time.
+func TestFullStoreIsToldByTheNextStart(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*rig){"crash": (*rig).crash, "shutdown": (*rig).shut} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(r *rig) {
+				disk := r.onDisk()
+				n := r.bossy()
+				for want := 1; want <= 2; want++ {
+					disk.full.Store(true)
+					if err := r.system.Post(r.Context(), ann, msg(fmt.Sprint("lost", want), "lost")); err == nil {
+						t.Error("a message was acknowledged that is not stored")
+					}
+					for range 2 { // the second process cannot store the notice either
+						end(r)
+						r.start()
+						time.Sleep(5 * time.Minute)
+					}
+					if got := r.bossReads(n); len(got) != want-1 {
+						t.Errorf("while the store is full the operator reads %q", got)
+					}
+					disk.full.Store(false)
+					for i := range 3 {
+						end(r)
+						r.start()
+						r.post(ann, msg(fmt.Sprint("kept", want, i), "kept"))
+						time.Sleep(2 * time.Hour)
+						if got := r.bossReads(n); len(got) != want || !strings.HasPrefix(got[want-1], "The disk with my data was full or read-only from ") {
+							t.Errorf("the operator reads %q, want %d", got, want)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
 // Operators read once that messages of all chats of a connector may be missing, unless they have
 // read that in their own chat there; also where no operator could be reached at first.
 func TestGapIsTold(t *testing.T) {

@@ -66,7 +66,7 @@ func (a *alarms) troubles() []trouble {
 		{name: "routes", find: a.deadRoutes, say: sayDeadRoutes},
 		{name: "budgets", find: a.spentBudgets, say: func(v texts.Voice, fresh []string) string { return v.BudgetsSpent(len(fresh)) }, mark: budgetMark},
 		{name: "disk/" + a.member(), find: a.fullDisk, say: func(v texts.Voice, _ []string) string { return v.DiskLow() }, present: true},
-		{name: "full/" + a.member(), find: a.fullStore, say: sayFull, present: true},
+		{name: "full", find: a.fullStore, say: sayFull},
 	}
 }
 
@@ -275,8 +275,9 @@ func (a *alarms) fullDisk(context.Context) (map[string]string, error) {
 	return map[string]string{"disk": "full"}, nil
 }
 
-// fullStore finds out whether the store was full since this process began. While it is, the notice
-// about that cannot be stored either, so it is tried again until the store works.
+// fullStore finds out whether the store was full, in this process or an earlier one. While it is,
+// the notice about that cannot be stored either, so it is tried again until the store works. The
+// time is the key, not the member: its name may be another one after a restart.
 func (a *alarms) fullStore(context.Context) (map[string]string, error) {
 	at := a.filled()
 	if at.IsZero() {

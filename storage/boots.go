@@ -34,6 +34,11 @@ type Boot struct {
 	// Held counts the processes that crashed while connectors were held back, minus
 	// those that started them.
 	Held int `json:"held,omitempty"`
+	// Filled is when a write last found the disk full or read-only, after it was not, and Full
+	// is set until one works. They are carried over from process to process, because operators
+	// may still have to read of it.
+	Filled claybot.Time `json:"filled,omitempty"`
+	Full   bool         `json:"full,omitempty"`
 	// Member is the id under which the process is, or was last, a member of a cluster;
 	// empty for none.
 	Member string `json:"member,omitempty"`

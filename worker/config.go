@@ -132,6 +132,7 @@ func New(cfg Config) *Worker {
 		Boot: boot, stores: cfg.Stores, parts: cfg.Parts, members: cfg.Members, meter: cfg.Meter, transcribe: cfg.Transcribe, log: cfg.Log,
 		charges: chargeBook{cfg.Stores.Marks, cfg.Log}, engines: make(engines), draining: make(chan struct{}),
 	}
+	s.Health.keep(boot)
 	s.Recovery = newRecovery(boot, cfg.Log, s.charges.survived)
 	return s
 }

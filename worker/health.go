@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -25,8 +26,10 @@ const (
 // with each further agent that meets one, twice as many with each pass that succeeds,
 // and all of them after unwellFor without one. A single agent that meets them again
 // and again costs the others nothing, and leaves the member ready. It also knows whether
-// a write found the disk full. The zero value is well.
+// a write found the disk full, which it writes into the boot record. The zero value is well.
 type Health struct {
+	boot *BootRecord // nil: no record is kept
+
 	mu     sync.Mutex
 	last   time.Time
 	cause  string
@@ -37,6 +40,16 @@ type Health struct {
 	paused int                  // agents that wait for their next try
 	full   time.Time            // when a write last found no space; zero: one has worked since
 	filled time.Time            // when a write first found no space, the last time that this happened
+	open   bool                 // no write has worked since filled
+}
+
+// keep has the boot record kept, and goes on from that of the process before.
+func (u *Health) keep(r *BootRecord) {
+	if r.boots == nil {
+		return
+	}
+	last := r.boots.Last()
+	u.boot, u.filled, u.open = r, last.Filled.Time(), last.Full
 }
 
 // Met notes an error of storage.ClassMember that the agent with a key met; the key is
@@ -68,23 +81,38 @@ func (u *Health) passed() {
 }
 
 // Stored notes how a write ended. A full or read-only disk makes the member unwell
-// until a write works, or for unwellFor if none is tried.
+// until a write works, or for unwellFor if none is tried. That it became full, or is no
+// longer, is in the boot record before Stored returns, unless that takes nothing at all.
 func (u *Health) Stored(err error) {
+	if u.stored(err) && u.boot != nil {
+		u.boot.Record(true, func(b *storage.Boot) {
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			b.Filled, b.Full = claybot.At(u.filled), u.open
+		})
+	}
+}
+
+// stored reports whether the disk became full, or has room again.
+func (u *Health) stored(err error) (changed bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
 	case err == nil:
-		u.full = time.Time{}
+		changed = u.open
+		u.open, u.full = false, time.Time{}
 	case diskFull(err):
-		if u.full.IsZero() {
-			u.filled = time.Now()
+		changed = !u.open
+		u.open, u.full = true, time.Now()
+		if changed {
+			u.filled = u.full
 		}
-		u.full = time.Now()
 	}
+	return changed
 }
 
-// Filled returns when the disk was last found full or read-only, after it was not; zero if that
-// never happened to this process.
+// Filled returns when the disk was last found full or read-only, after it was not, by this
+// process or an earlier one in the same data directory; zero for never.
 func (u *Health) Filled() time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -132,7 +132,7 @@ func (r *Recovery) Run(ctx context.Context) {
 		if counts {
 			counts = unclean > 0
 			r.boot.Record(!counts, func(b *storage.Boot) {
-				*b = storage.Boot{Unclean: b.Unclean, Started: b.Started, Store: b.Store, LastAlive: claybot.Now()}
+				*b = storage.Boot{Unclean: b.Unclean, Started: b.Started, Store: b.Store, Filled: b.Filled, Full: b.Full, LastAlive: claybot.Now()}
 				if !counts {
 					b.Unclean = 0
 				}
@@ -143,7 +143,9 @@ func (r *Recovery) Run(ctx context.Context) {
 	r.closed = true
 	r.mu.Unlock()
 	r.calls.Wait()
-	r.boot.Record(true, func(b *storage.Boot) { *b = storage.Boot{Unclean: b.Unclean, Started: b.Started, Store: b.Store} })
+	r.boot.Record(true, func(b *storage.Boot) {
+		*b = storage.Boot{Unclean: b.Unclean, Started: b.Started, Store: b.Store, Filled: b.Filled, Full: b.Full}
+	})
 }
 
 // settle ends the recovery where nothing is left to find out, which is calm, and returns

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -19,9 +20,11 @@ var _ storage.Boots = (*Boots)(nil)
 const bootsName = "boots.json"
 
 // Boots is the boot record of a data directory, in boots.json. The file is
-// replaced atomically. Only the process with the DirLock writes it.
+// replaced atomically, or overwritten while the disk is full. Only the process with the
+// DirLock writes it.
 type Boots struct {
 	dir  string
+	fs   FS
 	last storage.Boot
 
 	mu  sync.Mutex
@@ -32,7 +35,7 @@ type Boots struct {
 // unreadable record counts as none. On an error the record could not be written;
 // the Boots is still usable.
 func OpenBoots(dir string) (*Boots, error) {
-	b := &Boots{dir: dir}
+	b := &Boots{dir: dir, fs: osFS{}}
 	var err error
 	if b.last, err = ReadBoot(dir); err != nil {
 		b.last = storage.Boot{}
@@ -40,7 +43,7 @@ func OpenBoots(dir string) (*Boots, error) {
 	if b.last.Started != 0 && !b.last.Closed {
 		b.now.Unclean = b.last.Unclean + 1
 	}
-	b.now.Started, b.now.Store = claybot.Now(), b.last.Store
+	b.now.Started, b.now.Store, b.now.Filled, b.now.Full = claybot.Now(), b.last.Store, b.last.Filled, b.last.Full
 	return b, errors.Join(err, b.Update(true, func(*storage.Boot) {}))
 }
 
@@ -95,12 +98,15 @@ func (b *Boots) Update(sync bool, change func(*storage.Boot)) error {
 		return fmt.Errorf("write %s: %w", bootsName, err)
 	}
 	if sync {
-		err = replace(osFS{}, b.dir, bootsName, data)
+		err = replace(b.fs, b.dir, bootsName, data)
 	} else { // survives a crash of the process, not of the machine
 		next := filepath.Join(b.dir, bootsName+".next")
 		if err = os.WriteFile(next, data, 0o600); err == nil {
 			err = os.Rename(next, filepath.Join(b.dir, bootsName))
 		}
+	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		err = b.overwrite(data)
 	}
 	if err != nil {
 		return failed("write "+bootsName, err)
@@ -108,10 +114,30 @@ func (b *Boots) Update(sync bool, change func(*storage.Boot)) error {
 	return nil
 }
 
+// overwrite writes a record into the space that the file has already: a full disk has none for
+// another file. A power loss meanwhile may leave an unreadable record, which counts as none.
+func (b *Boots) overwrite(data []byte) error {
+	f, err := b.fs.Open(filepath.Join(b.dir, bootsName), os.O_WRONLY)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		for int64(len(data)) < info.Size() {
+			data = append(data, ' ')
+		}
+		_, err = f.Write(data)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
 // Close records a clean shutdown.
 func (b *Boots) Close() error {
 	return b.Update(true, func(r *storage.Boot) {
-		*r = storage.Boot{Unclean: r.Unclean, Started: r.Started, Closed: true, Store: r.Store}
+		*r = storage.Boot{Unclean: r.Unclean, Started: r.Started, Closed: true, Store: r.Store, Filled: r.Filled, Full: r.Full}
 	})
 }
 

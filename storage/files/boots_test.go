@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"syscall"
 	"testing"
 
 	"github.com/claybot/claybot"
@@ -55,6 +56,46 @@ func TestBoots(t *testing.T) {
 		t.Errorf("a torn record: %+v, %v; want an error and no record", b.Last(), err)
 	}
 	begin(1)
+}
+
+// A noSpace is a disk on which nothing fits.
+type noSpace struct{ osFS }
+
+func (noSpace) Open(name string, flag int) (File, error) {
+	if flag&os.O_CREATE != 0 {
+		return nil, &os.PathError{Op: "open", Path: name, Err: syscall.ENOSPC}
+	}
+	return osFS{}.Open(name, flag)
+}
+
+// A full disk takes a record all the same, and the next process reads when it became full.
+func TestBootsOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	b, err := OpenBoots(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Update(true, func(x *storage.Boot) { x.Testing = []claybot.AgentID{"a", "b", "c"} }); err != nil {
+		t.Fatal(err)
+	}
+	b.fs = noSpace{}
+	for _, filled := range []claybot.Time{1, 1_795_000_000_000} { // shorter and longer than the record before
+		if err := b.Update(true, func(x *storage.Boot) { x.Testing, x.Filled = nil, filled }); err != nil {
+			t.Error(err)
+		}
+		if got, err := ReadBoot(dir); err != nil || got.Filled != filled || len(got.Testing) > 0 {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	for range 2 {
+		next, err := OpenBoots(dir)
+		if err != nil || next.Last().Filled != 1_795_000_000_000 {
+			t.Errorf("%+v, %v", next.Last(), err)
+		}
+		if err := next.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // Without a place to write, a Boots still says what was before.
