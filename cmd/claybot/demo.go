@@ -46,8 +46,9 @@ type scene struct {
 	ready     func(s *stage) error
 	// chats are the names of groups on Telegram in what the scene prints; the others have their ids.
 	chats map[int64]string
-	// discord: the scene plays on Discord as well.
-	discord bool
+	// discord: the scene plays on Discord as well. ordered: the play itself prints what Telegram
+	// shows, so that the order of the lines is always the same.
+	discord, ordered bool
 }
 
 // scenes are all that the demo can play; the first one is the default.
@@ -151,7 +152,11 @@ func openStage(ctx context.Context, sc scene, e *env) (_ *stage, err error) {
 	if s.dir, err = os.MkdirTemp("", "claybot-demo-"); err != nil {
 		return nil, err
 	}
-	s.telegram = telegramtest.New(telegramtest.Config{OnMessage: s.onTelegram})
+	var onTelegram func(telegramtest.Message)
+	if !sc.ordered {
+		onTelegram = s.onTelegram
+	}
+	s.telegram = telegramtest.New(telegramtest.Config{OnMessage: onTelegram})
 	s.stops = append(s.stops, s.telegram.Close)
 	vars := map[string]string{"CLAYBOT_DATA_DIR": filepath.Join(s.dir, "data"), "CLAYBOT_HTTP_ADDR": "off", "CLAYBOT_LOG_LEVEL": "error"}
 	telegramURL, err := s.telegram.Start()

@@ -63,7 +63,7 @@ func (discordPlay) model(r openaitest.Request) openaitest.Reply {
 	}
 	switch {
 	case last.Role == llm.RoleTool && strings.Contains(text, "glaze"):
-		return openaitest.Reply{Text: "Noted: " + last.Content}
+		return openaitest.Reply{Text: "Noted: " + answered(last.Content)}
 	case last.Role == llm.RoleTool:
 		return openaitest.Reply{Text: "I shall remind you."}
 	case strings.Contains(text, "what do you know"):
@@ -108,12 +108,17 @@ func (p discordPlay) say(ctx context.Context, s *stage, place, text, want string
 
 // command shows a command that Ann chooses after a slash.
 func (p discordPlay) command(ctx context.Context, s *stage) error {
-	if err := poll(ctx, func() (bool, error) { n, _ := s.discord.Commands(); return n > 0, nil }); err != nil {
-		return fmt.Errorf("no command is registered: %w", err)
+	err := poll(ctx, func() (bool, error) {
+		registered, _ := s.discord.Commands()
+		sessions, _ := s.discord.Sessions() // without one, Discord tells the person that the application did not respond
+		return registered > 0 && sessions > 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("no session, or no command is registered: %w", err)
 	}
 	s.said(discordPlaces[discordDirect], "Ann: /status")
 	s.discord.Slash(discordDirect, discordAnn, "status", "")
-	_, err := p.sees(ctx, s, discordDirect, func(discordtest.Message) bool { return true })
+	_, err = p.sees(ctx, s, discordDirect, func(discordtest.Message) bool { return true })
 	return err
 }
 
@@ -141,7 +146,7 @@ func (p discordPlay) menu(ctx context.Context, s *stage) error {
 	if err := s.discord.Choose(discordThread, discordAnn, q.ID, "tenmoku"); err != nil {
 		return err
 	}
-	_, err = p.sees(ctx, s, discordThread, func(m discordtest.Message) bool { return strings.Contains(m.Content, "tenmoku") && m.ID != q.ID })
+	_, err = p.sees(ctx, s, discordThread, func(m discordtest.Message) bool { return m.Content == "Noted: tenmoku" })
 	return err
 }
 
@@ -152,7 +157,7 @@ func (p discordPlay) button(ctx context.Context, s *stage) error {
 		return err
 	}
 	place := discordPlaces[discordChannel]
-	s.said(place, "Bob: [Approve]")
+	s.say(place+" >", "Bob presses: Approve")
 	if err := s.discord.Press(discordChannel, discordBob, q.ID, "Approve"); err != nil {
 		return err
 	}
@@ -160,7 +165,7 @@ func (p discordPlay) button(ctx context.Context, s *stage) error {
 		return fmt.Errorf("no notice to Bob: %w", err)
 	}
 	s.heard(place, "(to Bob alone) "+s.discord.Whispers(discordBob)[0])
-	s.said(place, "Ann: [Approve]")
+	s.say(place+" >", "Ann presses: Approve")
 	if err := s.discord.Press(discordChannel, discordAnn, q.ID, "Approve"); err != nil {
 		return err
 	}

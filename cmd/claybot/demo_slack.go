@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -43,13 +44,23 @@ func (p *slackPlay) model(r openaitest.Request) openaitest.Reply {
 	last, text := r.Messages[len(r.Messages)-1], r.LastUser()
 	switch {
 	case last.Role == llm.RoleTool:
-		return openaitest.Reply{Text: "The kiln is booked: " + last.Content}
+		return openaitest.Reply{Text: "The kiln is booked for " + answered(last.Content) + " pots."}
 	case strings.Contains(text, "how is a pot made"):
 		return openaitest.Reply{Text: potBegins + potEnds, Piece: len(potBegins), Rest: p.seen}
 	case strings.Contains(text, "book the kiln"):
 		return openaitest.Reply{Calls: []claybot.ToolCall{{ID: "call_1", Name: "ask_user", Args: asksPots}}}
 	}
 	return openaitest.Reply{Text: knowsClay}
+}
+
+// answered is the answer to the only question that a model asked, as its tool returns it.
+func answered(result string) string {
+	var answers map[string]any
+	_ = json.Unmarshal([]byte(result), &answers) // the scene sees what is missing
+	for _, value := range answers {
+		return fmt.Sprint(value)
+	}
+	return result
 }
 
 // panel shows what people read who open the app among the agents: they choose a suggestion.
@@ -112,11 +123,12 @@ func (p *slackPlay) form(ctx context.Context, s *stage) error {
 	if err := s.fillIn(ctx, t.String(), m, m.Buttons()[0], "12"); err != nil {
 		return err
 	}
-	return s.answered(ctx, t, "The kiln is booked")
+	return s.answered(ctx, t, "The kiln is booked for 12 pots.")
 }
 
 // fillIn lets a person press a button of a message on Slack and fill in the form that it opens.
 func (s *stage) fillIn(ctx context.Context, where string, m slacktest.Message, button, value string) error {
+	s.say(where+" >", "Ann presses: %s", button)
 	if _, err := s.slack.Click(slackPerson, m.Channel, m.TS, button); err != nil {
 		return err
 	}
@@ -124,7 +136,8 @@ func (s *stage) fillIn(ctx context.Context, where string, m slacktest.Message, b
 	if err != nil {
 		return err
 	}
-	s.say(where+" >", "[%s] %s", button, value)
+	s.say("slack form < bot", "*%s*\n%s\n%s: …", form.Title, form.Text, form.Inputs[0].Label)
+	s.say("slack form >", "Ann fills in: %s", value)
 	sent, err := s.slack.Submit(ctx, form.ID, map[string]any{"": value})
 	if err != nil || !sent.Closed {
 		return fmt.Errorf("the form was not accepted: %v, %w", sent.Errors, err)

@@ -33,7 +33,7 @@ func telegramScene() scene {
 		name:   "telegram",
 		about:  "two topics of a group, an album, a voice message, and a draft that grows",
 		model:  p.model,
-		config: telegramConfig,
+		config: telegramConfig, ordered: true,
 		ready: func(s *stage) error {
 			s.topics = map[int64]string{s.telegram.AddTopic(workshop): "glazes", s.telegram.AddTopic(workshop): "kiln"}
 			return nil
@@ -78,6 +78,7 @@ func (p *telegramPlay) talk(ctx context.Context, s *stage) error {
 		if err != nil {
 			return fmt.Errorf("no %q in the topic %s: %w", a[2], a[0], err)
 		}
+		s.onTelegram(m)
 		if m.ThreadID != topics[a[0]] {
 			return fmt.Errorf("the answer to %s is in the topic %s", a[0], s.topics[m.ThreadID])
 		}
@@ -86,7 +87,7 @@ func (p *telegramPlay) talk(ctx context.Context, s *stage) error {
 }
 
 // write lets the person send something in the direct chat, and waits for the answer.
-func (p *telegramPlay) write(ctx context.Context, s *stage, want string, all ...telegramtest.Incoming) (telegramtest.Message, error) {
+func (p *telegramPlay) write(ctx context.Context, s *stage, want string, all ...telegramtest.Incoming) error {
 	before := len(s.telegram.Sent(telegramPerson))
 	for _, in := range all {
 		in.ChatID, in.UserID = telegramPerson, telegramPerson
@@ -94,9 +95,10 @@ func (p *telegramPlay) write(ctx context.Context, s *stage, want string, all ...
 	}
 	m, err := s.seen(ctx, telegramPerson, before, says(want))
 	if err != nil {
-		return m, fmt.Errorf("no %q in the direct chat: %w", want, err)
+		return fmt.Errorf("no %q in the direct chat: %w", want, err)
 	}
-	return m, nil
+	s.onTelegram(m)
+	return nil
 }
 
 // album shows two pictures that are one message.
@@ -110,7 +112,7 @@ func (p *telegramPlay) album(ctx context.Context, s *stage) error {
 	}
 	before := s.model.Calls()
 	s.said("telegram", "Ann: [pot-1.jpg] [pot-2.jpg] which of them is straight?")
-	if _, err := p.write(ctx, s, "I see 2 pictures", part("pot-1.jpg", "which of them is straight?", 8), part("pot-2.jpg", "", 9)); err != nil {
+	if err := p.write(ctx, s, "I see 2 pictures", part("pot-1.jpg", "which of them is straight?", 8), part("pot-2.jpg", "", 9)); err != nil {
 		return err
 	}
 	if n := s.model.Calls() - before; n != 1 {
@@ -126,8 +128,7 @@ func (p *telegramPlay) voice(ctx context.Context, s *stage) error {
 	voice := s.telegram.AddFile("voice.oga", []byte("OggS: not a recording"))
 	maps.Copy(voice, map[string]any{"duration": 3, "mime_type": "audio/ogg"})
 	s.said("telegram", "Ann: [voice message, 0:03]")
-	_, err := p.write(ctx, s, words, telegramtest.Incoming{Fields: map[string]any{"voice": voice}})
-	return err
+	return p.write(ctx, s, words, telegramtest.Incoming{Fields: map[string]any{"voice": voice}})
 }
 
 // draft shows an answer that grows as a draft. The complete one is a message that was never edited.
@@ -150,6 +151,7 @@ func (p *telegramPlay) draft(ctx context.Context, s *stage) error {
 	if err != nil {
 		return fmt.Errorf("the draft becomes no message: %w", err)
 	}
+	s.onTelegram(m)
 	if m.Text != potBegins+potEnds || m.Edits > 0 || len(s.telegram.Sent(telegramPerson)) != before+1 {
 		return errors.New("the answer is not one message that was never edited")
 	}

@@ -100,6 +100,7 @@ func scripts(dir string) testscript.Params {
 			"slack":        withRig((*rig).slackCommand),
 			"telegram":     withRig((*rig).telegramCommand),
 			"tmpfs":        withRig((*rig).tmpfs),
+			"transcript":   transcript,
 			"unpack":       unpack,
 			"until":        untilStatus,
 			"until-prints": untilPrints,
