@@ -235,6 +235,9 @@ type FileReference struct {
 	// message came by: they are fetched when a run takes the message. Size is what
 	// the platform says until then. No record has it, and it holds no secret.
 	Source string `json:"source,omitempty"`
+	// Sent says that a person or a program sent the file, so it counts in the quota of
+	// its owner; agents create the others.
+	Sent bool `json:"sent,omitempty"`
 }
 
 // A FileKind is how a chat shows a file.

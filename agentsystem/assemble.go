@@ -70,6 +70,11 @@ func (a *assembly) deadMarks() delivery.Marks {
 	return a.Marks
 }
 
+// quota is that of the files that people send.
+func (a *assembly) quota() *people.Quota {
+	return &people.Quota{Files: a.Agents, Index: a.Index, Directory: a.system.People, Limit: a.FilesPerOwner}
+}
+
 // makePeople makes what knows users and sends to them.
 func (a *assembly) makePeople() {
 	s := a.system
@@ -128,7 +133,7 @@ func (a *assembly) makeAgents() {
 		Parts: worker.Parts{
 			Boxes: a.inboxes, Waiters: &a.results.waiters, Deliverer: s.deliverer, People: s.People, Profiles: s.Profiles, Questions: s.Questions,
 			Subagents: s.Subagents.Supervisor, Hub: a.Hub, AtWork: a.work, Connector: a.connector, Complete: a.intake.complete, DropDoomed: a.results.dropDoomed,
-			First: s.windows.shown.first, Said: s.Chats.read,
+			First: s.windows.shown.first, Said: s.Chats.read, Quota: a.quota(),
 		},
 		Members: a.Members, Meter: a.Meter, Transcribe: a.Transcribe, Log: a.Log,
 	})
@@ -163,7 +168,7 @@ func (a *assembly) makeOverview() {
 		},
 		Parts: overview.Parts{
 			People: s.People, Profiles: s.Profiles, Questions: s.Questions, Subagents: s.Subagents.Directory, Worker: s.Worker, Inboxes: a.inboxes,
-			Connectors: s.supervisor, Parked: counts, DeadRoutes: s.deliverer.DeadRoutes, Membership: a.Members, Hub: a.Hub,
+			Connectors: s.supervisor, Parked: counts, DeadRoutes: s.deliverer.DeadRoutes, Quota: a.quota(), Membership: a.Members, Hub: a.Hub,
 		},
 		Reports: a.Reports, SwitchedOff: a.SwitchedOff, Skills: a.skillCommands, Access: a.Admission, Zone: a.Zone, Version: a.Version, Log: a.Log,
 	})
@@ -193,7 +198,7 @@ func (a *assembly) makeIntake() {
 // makeControl makes what the API and operators use.
 func (a *assembly) makeControl() {
 	s := a.system
-	files := &Attachments{agents: a.agents, index: a.Index, files: a.Agents}
+	files := &Attachments{agents: a.agents, index: a.Index, files: a.Agents, quota: a.quota()}
 	s.Control = &Control{
 		Undo: a.intake.undo, Attachments: files,
 		budgets: budgets.Config{

@@ -89,6 +89,9 @@ type Settings struct {
 	// RunsPerMinute is how many messages a person may write within a minute to start runs;
 	// nil, and 0: any number.
 	RunsPerMinute func() int
+	// FilesPerOwner is how many bytes of files the owner of agents may have sent; nil, and 0:
+	// any number.
+	FilesPerOwner func() int64
 	// OwnThreads says that each thread or topic of a channel is a conversation of its own,
 	// with its own agent; nil: never. Otherwise a person has one agent per channel.
 	OwnThreads func() bool
@@ -193,6 +196,9 @@ func (cfg Config) withDefaults() Config {
 	}
 	if cfg.RunsPerMinute == nil {
 		cfg.RunsPerMinute = func() int { return 0 }
+	}
+	if cfg.FilesPerOwner == nil {
+		cfg.FilesPerOwner = func() int64 { return 0 }
 	}
 	never := func() bool { return false }
 	if cfg.OwnThreads == nil {

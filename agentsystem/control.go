@@ -8,7 +8,9 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/budgets"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage"
 )
 
@@ -36,6 +38,7 @@ type Attachments struct {
 	agents *storage.Bounded
 	index  storage.Index
 	files  storage.Files
+	quota  *people.Quota
 }
 
 // addressed finds or creates the agent of an address.
@@ -53,13 +56,24 @@ func (a *Attachments) addressed(ctx context.Context, to Address) (claybot.Agent,
 }
 
 // SaveFile stores a file for an agent. It returns storage.ErrTooMany beyond
-// inbox.MaxFile bytes.
+// inbox.MaxFile bytes, and storage.ErrQuota if f is Sent and exceeds the quota of the
+// agent's owner.
 func (a *Attachments) SaveFile(ctx context.Context, to Address, f claybot.FileReference, content io.Reader) (claybot.FileReference, error) {
 	agent, err := a.addressed(ctx, to)
 	if err != nil {
 		return claybot.FileReference{}, err
 	}
-	return a.files.SaveFile(ctx, agent.ID, f, content, inbox.MaxFile)
+	room, limit := int64(inbox.MaxFile), int64(0)
+	if f.Sent {
+		if room, limit, err = a.quota.Room(ctx, agent.Descriptor, inbox.MaxFile); err != nil {
+			return claybot.FileReference{}, err
+		}
+	}
+	f, err = a.files.SaveFile(ctx, agent.ID, f, content, room)
+	if limit > 0 && errors.Is(err, storage.ErrTooMany) {
+		err = fmt.Errorf("%w: limits.files_per_owner is %s", storage.ErrQuota, connectors.FileSize(limit))
+	}
+	return f, err
 }
 
 // OpenFile opens a file of an agent, or returns storage.ErrNotFound.
@@ -70,8 +84,9 @@ func (a *Attachments) OpenFile(ctx context.Context, id claybot.AgentID, file str
 	return a.files.OpenFile(ctx, id, file)
 }
 
-// Attach is SaveFile for the agent of a descriptor.
+// Attach is SaveFile for a file that a person sends to the agent of a descriptor.
 func (a *Attachments) Attach(ctx context.Context, d claybot.Descriptor, f claybot.FileReference, content io.Reader) (claybot.FileReference, error) {
+	f.Sent = true
 	return a.SaveFile(ctx, Address{Descriptor: &d}, f, content)
 }
 

@@ -36,6 +36,11 @@ func (a fusedAgents) OpenFile(ctx context.Context, id claybot.AgentID, file stri
 	return f, r, err
 }
 
+func (a fusedAgents) SentBytes(ctx context.Context, id claybot.AgentID) (n int64, err error) {
+	err = a.f.quiet(func() error { n, err = a.Agents.SentBytes(ctx, id); return err })
+	return n, err
+}
+
 // A cloud is where a platform has its files, and what people react with. It
 // outlives the processes.
 type cloud struct {

@@ -43,6 +43,7 @@ type rig struct {
 
 	// To be set before start.
 	runsPerMinute int
+	filesPerOwner int64
 	ownThreads    bool
 	instances     map[string]string                // by the name of each connector, its platform
 	line          func(*line) connectors.Connector // the connector "chat"
@@ -189,6 +190,7 @@ func (r *rig) start() {
 			Society:       func() subagents.Limits { r.mu.Lock(); defer r.mu.Unlock(); return r.society },
 			Operators:     func() []string { return []string{"chat/boss"} },
 			RunsPerMinute: func() int { return r.runsPerMinute },
+			FilesPerOwner: func() int64 { return r.filesPerOwner },
 			OwnThreads:    func() bool { return r.ownThreads },
 			Instances:     r.instances,
 			Skills: func(context.Context, claybot.Agent) ([]connectors.Command, error) {

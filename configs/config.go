@@ -130,6 +130,9 @@ type Limits struct {
 	// RunsPerMinute is how many messages a person may write within a minute to start runs;
 	// 0: any number.
 	RunsPerMinute int `key:"runs_per_minute" limits:"0..100000"`
+	// FilesPerOwner is how many bytes of files a person may have sent, to all their agents
+	// together; 0: any number.
+	FilesPerOwner int64 `key:"files_per_owner" kind:"size" limits:"1k..1024t" words:"0"`
 
 	faults // why the limit is unknown
 }
@@ -137,6 +140,9 @@ type Limits struct {
 // AdvisedRunsPerMinute is the limit advised where access is open, and in force while the
 // configured one is unknown.
 const AdvisedRunsPerMinute = 20
+
+// DefaultFilesPerOwner is the default of Limits.FilesPerOwner, in bytes.
+const DefaultFilesPerOwner = 1 << 30
 
 // HTTP are the settings of the HTTP server.
 type HTTP struct {
@@ -261,6 +267,7 @@ func Default() Config {
 		Storage:   Storage{Listen: true, Connections: DefaultConnections, CheckAt: DefaultCheckAt, Copies: DefaultCopies, Files: Files{MaxInline: DefaultInline}},
 		Node:      defaultNode(),
 		Retention: defaultRetention(),
+		Limits:    Limits{FilesPerOwner: DefaultFilesPerOwner},
 	}
 	c.Agents.Profiles = map[string]Profile{DefaultProfile: plainProfile(c.Model)}
 	return c

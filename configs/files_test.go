@@ -189,3 +189,20 @@ func empty(t *testing.T) string {
 	}
 	return path
 }
+
+func TestFilesPerOwner(t *testing.T) {
+	for text, want := range map[string]int64{"1k": 1 << 10, "20g": 20 << 30, "0": 0} {
+		if c, warnings := loadText(t, "limits: {files_per_owner: "+text+"}", nil); len(warnings) > 0 || c.Limits.FilesPerOwner != want {
+			t.Errorf("%s: %d, %v", text, c.Limits.FilesPerOwner, warnings)
+		}
+	}
+	for _, text := range []string{"-1", "1023", "1025t", "much", "none"} {
+		c, warnings := loadText(t, "limits: {files_per_owner: "+text+"}", nil)
+		if len(warnings) != 1 || !strings.Contains(warnings[0].String(), "is not a size such as 512m or 2g, from 1k to 1024t, nor 0") || c.Limits.FilesPerOwner != configs.DefaultFilesPerOwner {
+			t.Errorf("%s: %d, %v; want the default and a warning", text, c.Limits.FilesPerOwner, warnings)
+		}
+	}
+	if c := configs.Default(); c.Limits.FilesPerOwner != 1<<30 {
+		t.Errorf("the default is %d", c.Limits.FilesPerOwner)
+	}
+}

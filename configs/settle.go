@@ -46,6 +46,7 @@ func settle(r *reader, c *Config) {
 	c.Schedule.Heartbeat.Enabled = c.Schedule.Heartbeat.Enabled && c.Schedule.Heartbeat.Off() == ""
 	if c.Limits.Off() != "" {
 		c.Limits.RunsPerMinute = AdvisedRunsPerMinute
+		c.Limits.FilesPerOwner = DefaultFilesPerOwner
 	}
 	why := c.shut.in("budgets")
 	for _, w := range r.warnings {

@@ -180,8 +180,15 @@ func (k key) size(v string) (int64, error) {
 		most = math.MaxInt64
 	}
 	n, ok := parseSize(v)
+	if k.words == "0" && v == "0" {
+		return 0, nil
+	}
 	if !ok || n < least || n > most {
-		return 0, fmt.Errorf("%s is not a size such as 512m or 2g, from %s to %s", quote(v), low, high)
+		text := fmt.Sprintf("%s is not a size such as 512m or 2g, from %s to %s", quote(v), low, high)
+		if k.words == "0" {
+			text += ", nor 0"
+		}
+		return 0, fmt.Errorf("%s", text)
 	}
 	return n, nil
 }

@@ -115,6 +115,7 @@ type Parts struct {
 	Connectors Connectors
 	Parked     Parked
 	DeadRoutes func() []delivery.DeadRoute
+	Quota      *people.Quota
 	Membership *cluster.Membership
 	Hub        *runs.Hub
 }

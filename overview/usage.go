@@ -53,6 +53,15 @@ func (o *Answers) usage(ctx context.Context, agent claybot.Agent) (string, error
 		return "", err
 	}
 	lines = append(lines, standings...)
+	if alone || d.Shared() {
+		sent, limit, err := o.Quota.Sent(ctx, d)
+		if err != nil {
+			return "", fmt.Errorf("read the size of the files of %s: %w", agent.ID, err)
+		}
+		if sent > 0 {
+			lines = append(lines, "- "+v.FilesSent(sent, limit))
+		}
+	}
 	if !alone {
 		lines = append(lines, "", v.In(texts.UsageElsewhere))
 	}

@@ -86,6 +86,10 @@ type Files interface {
 	SaveFile(ctx context.Context, id claybot.AgentID, f claybot.FileReference, content io.Reader, limit int64) (claybot.FileReference, error)
 	// OpenFile opens a file that SaveFile stored, by its id; ErrNotFound.
 	OpenFile(ctx context.Context, id claybot.AgentID, file string) (claybot.FileReference, io.ReadCloser, error)
+	// SentBytes returns the size of all stored files of an agent that are marked Sent, in
+	// bytes; 0 for an agent that does not exist. It counts what is stored, so it is right
+	// after every crash.
+	SentBytes(ctx context.Context, id claybot.AgentID) (int64, error)
 }
 
 // A History is the history of one agent, opened by the worker that holds its

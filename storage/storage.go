@@ -42,6 +42,8 @@ var (
 	ErrBusy = errors.New("the store is busy")
 	// ErrTooMany means that the limit of one agent or one response is reached.
 	ErrTooMany = errors.New("too many")
+	// ErrQuota means that the files of an owner take all the space that they may take.
+	ErrQuota = errors.New("the quota of files is used up")
 	// ErrState means that the current state does not allow the call.
 	ErrState = errors.New("not possible in this state")
 	// ErrFull means that the disk is full or not writable; nothing was stored.

@@ -60,6 +60,11 @@ const (
 	DiscordFileForeign   = "its URL does not point to Discord"
 )
 
+// FilesFull is the reason for a file that exceeds the quota of its owner.
+func FilesFull(limit int64) string {
+	return fmt.Sprintf("it was not stored, because the files of this person take up the %s that they may take; the person was told so", connectors.FileSize(limit))
+}
+
 // FileTooLarge is the reason for a file of more than limit bytes.
 func FileTooLarge(limit int64) string {
 	return fmt.Sprintf("it is too large; the limit is %d MiB", limit>>20)

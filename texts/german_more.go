@@ -239,4 +239,9 @@ var germanMore = map[string]string{
 	"Asked by the agent that all members of %s share, for %s.": "Es fragt der Agent, den alle in %s gemeinsam haben, für %s.",
 
 	"the group": "die Gruppe",
+
+	"Files that you sent me: %s.":             "Dateien, die du mir geschickt hast: %s.",
+	"Files that you sent me: %[1]s of %[2]s.": "Dateien, die du mir geschickt hast: %[1]s von %[2]s.",
+
+	"I've left out %[1]s, because the files that you sent me take up the %[2]s that they may take. An operator can raise `limits.files_per_owner`, or delete agents that you no longer need with `claybot agents delete`.": "Ich habe %[1]s weggelassen, weil die Dateien, die du mir geschickt hast, die erlaubten %[2]s belegen. Ein Betreiber kann `limits.files_per_owner` erhöhen oder mit `claybot agents delete` Agenten löschen, die du nicht mehr brauchst.",
 }

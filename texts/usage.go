@@ -1,6 +1,7 @@
 package texts
 
 import (
+	"strings"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -32,6 +33,20 @@ func (v Voice) Spent(since claybot.Time, u claybot.Usage) string {
 		text += " " + v.Count(u.Unpriced, "I don't know the price of %d of them.|I don't know the price of %d of them.")
 	}
 	return text
+}
+
+// FilesSent says how many bytes the files take that a person has sent; limit 0: any number.
+func (v Voice) FilesSent(sent, limit int64) string {
+	if limit == 0 {
+		return v.Say("Files that you sent me: %s.", connectors.FileSize(sent))
+	}
+	return v.Say("Files that you sent me: %[1]s of %[2]s.", connectors.FileSize(sent), connectors.FileSize(limit))
+}
+
+// FilesLeftOut tells a person that the files of a message exceed their quota.
+func (v Voice) FilesLeftOut(files []string, limit int64) string {
+	return v.Say("I've left out %[1]s, because the files that you sent me take up the %[2]s that they may take. An operator can raise `limits.files_per_owner`, or delete agents that you no longer need with `claybot agents delete`.",
+		strings.Join(files, ", "), connectors.FileSize(limit))
 }
 
 // Budget says how a budget stands, and when it begins anew; resets may be zero.

@@ -45,6 +45,7 @@ func Explain(err error) *Problem {
 		{people.ErrCodesLocked, Problem{Status: http.StatusTooManyRequests, Code: "locked", Message: "Too many invalid codes; try again in a few minutes."}},
 		{storage.ErrNotFound, Problem{Status: http.StatusNotFound, Code: "not_found", Message: "Not found.", Fix: "It may have been deleted, or have expired."}},
 		{storage.ErrState, Problem{Status: http.StatusConflict, Code: "state", Message: "Not possible any more: the state has changed.", Fix: "Reload to see the current state."}},
+		{storage.ErrQuota, Problem{Status: http.StatusRequestEntityTooLarge, Code: "quota", Message: "The file was not stored: the files that were sent for this owner take all the space that they may take.", Fix: "Raise limits.files_per_owner, or delete agents that are no longer needed."}},
 		{storage.ErrBusy, Problem{Status: http.StatusServiceUnavailable, Code: "busy", Wait: 1, Message: "The database does not respond, and nothing was stored.", Fix: "Try again in a moment."}},
 		{storage.ErrFull, Problem{Status: http.StatusServiceUnavailable, Code: "disk_full", Wait: 30, Message: "Nothing was stored: the data directory is full or read-only.", Fix: "Free up space and try again."}},
 	} {

@@ -16,6 +16,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/inbox"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 )
@@ -39,6 +40,9 @@ type attachments struct {
 	connector  func(name string) connectors.Connector
 	transcribe Transcriber
 	panicked   func(where string)
+	quota      *people.Quota
+	// tell sends a sentence to the reader of the run, once for each key.
+	tell func(ctx context.Context, key, text string) error
 }
 
 // bring fetches the files of the run's messages before these become records. If the run
@@ -79,12 +83,17 @@ func (a *attachments) fetchAll(ctx context.Context, ms []claybot.AgentMessage) e
 // withFiles returns the text and the files of one message after fetching.
 func (a *attachments) withFiles(ctx context.Context, m claybot.AgentMessage) (string, []claybot.FileReference, error) {
 	lines, kept := []string{m.Text}, []claybot.FileReference{}
+	var over []string // names of files beyond the quota
+	var most int64    // the quota
 	for i, f := range m.Files {
 		if i >= inbox.MaxFiles {
 			lines = append(lines, fmt.Sprintf("[%d more files: at most %d of one message are read]", len(m.Files)-i, inbox.MaxFiles))
 			break
 		}
 		f, why, err := a.fetchOne(ctx, f)
+		if full, ok := errors.AsType[*quotaError](err); ok {
+			over, most, why, err = append(over, connectors.FileLine(f)), full.limit, texts.FilesFull(full.limit), nil
+		}
 		if err != nil {
 			return "", nil, err
 		}
@@ -104,12 +113,29 @@ func (a *attachments) withFiles(ctx context.Context, m claybot.AgentMessage) (st
 			}
 		}
 	}
+	if len(over) > 0 {
+		a.leftOut(ctx, m, over, most)
+	}
 	lines = slices.DeleteFunc(lines, func(s string) bool { return s == "" })
 	return strings.Join(lines, "\n"), kept, nil
 }
 
+// A quotaError means that a file exceeds the quota of its owner.
+type quotaError struct{ limit int64 }
+
+func (e *quotaError) Error() string { return texts.FilesFull(e.limit) }
+
+// leftOut tells the person which files of a message exceed the quota. The model reads it in
+// the message in any case.
+func (a *attachments) leftOut(ctx context.Context, m claybot.AgentMessage, files []string, limit int64) {
+	a.job.log.Warn("files left out: the quota of their owner is used up", "message", m.ID, "files", len(files), "limit", limit)
+	if err := a.tell(ctx, "files/"+string(m.ID), texts.Of(ctx).FilesLeftOut(files, limit)); err != nil {
+		a.job.log.Warn("failed to notify the user of files left out", "message", m.ID, "err", err)
+	}
+}
+
 // fetchOne fetches one file unless it is stored already. why is the reason if it
-// cannot be fetched; err is an error of the store.
+// cannot be fetched; err is a quotaError, or an error of the store.
 func (a *attachments) fetchOne(ctx context.Context, f claybot.FileReference) (_ claybot.FileReference, why string, err error) {
 	if f.Source == "" {
 		return f, "", nil
@@ -129,8 +155,15 @@ func (a *attachments) fetchOne(ctx context.Context, f claybot.FileReference) (_ 
 	case !ok:
 		return f, "it cannot be fetched, as the chat is not connected now", nil
 	}
+	room, limit, err := a.quota.Room(ctx, a.job.agent.Descriptor, MaxFetch)
+	switch {
+	case err != nil:
+		return f, "", err
+	case f.Size > room || room == 0:
+		return f, "", &quotaError{limit}
+	}
 	for try := 1; ; try++ {
-		got, err := a.try(ctx, fetcher, f)
+		got, err := a.try(ctx, fetcher, f, room)
 		if err == nil {
 			return got, "", nil
 		}
@@ -146,6 +179,8 @@ func (a *attachments) fetchOne(ctx context.Context, f claybot.FileReference) (_ 
 		case errors.As(err, &refused):
 			a.job.log.Warn("file refused", "file", f.ID, "err", err)
 			return f, refused.Text, nil
+		case errors.Is(err, storage.ErrTooMany) && limit > 0:
+			return f, "", &quotaError{limit}
 		case errors.Is(err, storage.ErrTooMany):
 			return f, texts.FileTooLarge(MaxFetch), nil
 		case storage.Unavailable(err):
@@ -158,8 +193,8 @@ func (a *attachments) fetchOne(ctx context.Context, f claybot.FileReference) (_ 
 	}
 }
 
-// try makes one attempt.
-func (a *attachments) try(ctx context.Context, from connectors.Fetcher, f claybot.FileReference) (claybot.FileReference, error) {
+// try makes one attempt to fetch a file of at most limit bytes.
+func (a *attachments) try(ctx context.Context, from connectors.Fetcher, f claybot.FileReference, limit int64) (claybot.FileReference, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	body, err := from.Fetch(ctx, f)
@@ -169,8 +204,8 @@ func (a *attachments) try(ctx context.Context, from connectors.Fetcher, f claybo
 	defer body.Close() // it was only read
 	content := bufio.NewReader(body)
 	head, _ := content.Peek(512) // saving the file returns the same error
-	f.MIMEType = TypeOf(f.MIMEType, head)
-	return a.store.SaveFile(ctx, a.job.agent.ID, f, content, MaxFetch)
+	f.MIMEType, f.Sent = TypeOf(f.MIMEType, head), true
+	return a.store.SaveFile(ctx, a.job.agent.ID, f, content, limit)
 }
 
 // TypeOf returns the type of a file that begins with head: the type detected
@@ -230,9 +265,12 @@ func (s *Worker) Listen(ctx context.Context, agent claybot.Agent, run claybot.Ru
 	}
 	a := &attachments{
 		job:   &job{agent: agent, run: run, log: s.runLog(agent, run.ID)},
-		store: s.stores.Files, connector: s.parts.Connector, transcribe: s.transcribe, panicked: s.meter.Panicked,
+		store: s.stores.Files, connector: s.parts.Connector, transcribe: s.transcribe, panicked: s.meter.Panicked, quota: s.parts.Quota,
 	}
 	f, why, err := a.fetchOne(ctx, m.Files[0])
+	if full, ok := errors.AsType[*quotaError](err); ok {
+		why, err = full.Error(), nil
+	}
 	if err != nil || why != "" {
 		return m, false, err
 	}

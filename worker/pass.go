@@ -61,6 +61,7 @@ func (s *Worker) newPass(j *job) *pass {
 	}
 	p.files = &attachments{
 		job: j, store: s.stores.Files, talk: p.talk, connector: s.parts.Connector, transcribe: s.transcribe, panicked: s.meter.Panicked,
+		quota: s.parts.Quota, tell: p.Tell,
 	}
 	return p
 }

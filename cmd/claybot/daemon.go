@@ -124,6 +124,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 			OwnThreads:    d.ownThreads,
 			NoteEdits:     func() bool { return d.config.Load().Sessions.Edits == configs.EditsNote },
 			RunsPerMinute: func() int { return d.config.Load().Limits.RunsPerMinute },
+			FilesPerOwner: func() int64 { return d.config.Load().Limits.FilesPerOwner },
 			UserSecrets:   func() agentsystem.UserSecrets { return agentsystem.UserSecrets(d.config.Load().Privacy.UserSecrets) },
 			SwitchedOff:   d.models.switchedOff, Models: d.models.names, Tools: box.allowed, Forbids: box.forbids, Skills: box.skillCommands, CheckPrompt: checkPrompt,
 			CheckEdit: func(a claybot.Agent, c claybot.ToolCall) error { return box.of(a).Editable(a, c) },

@@ -28,6 +28,7 @@ const (
 
 var (
 	errTooLarge = &problem{http.StatusRequestEntityTooLarge, "too_large", "The file is larger than 50 MiB."}
+	errQuota    = &problem{http.StatusRequestEntityTooLarge, "quota", "The file was not stored: your files take all the space that they may take. An operator can raise limits.files_per_owner, or delete agents that you no longer need."}
 	errNoFile   = &problem{http.StatusNotFound, "not_found", "There is no such file in this conversation."}
 )
 
@@ -67,6 +68,8 @@ func (c *Chat) upload(w http.ResponseWriter, r *http.Request, d claybot.Descript
 	switch {
 	case errors.As(err, &big), errors.Is(err, storage.ErrTooMany):
 		return errTooLarge
+	case errors.Is(err, storage.ErrQuota):
+		return errQuota
 	case errors.Is(err, storage.ErrFull):
 		return errFull
 	case err != nil && r.Context().Err() != nil:

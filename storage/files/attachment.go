@@ -48,7 +48,11 @@ func (s *Store) SaveFile(ctx context.Context, id claybot.AgentID, f claybot.File
 	tmp := s.root + "/" + newPrefix + string(claybot.NewID()) // unique, because two agents may receive the same file at once
 	err := s.receive(tmp, &f, content, limit)
 	if err == nil {
-		err = s.with(ctx, id, func(*resident) error { return s.attach(id, tmp, f) })
+		err = s.with(ctx, id, func(*resident) error {
+			err := s.attach(id, tmp, f)
+			s.sent.add(id, f, err)
+			return err
+		})
 	}
 	if err != nil {
 		left = s.fs.Remove(tmp) // only waste; the next Open removes it

@@ -36,7 +36,7 @@ func sendFiles(ctx context.Context, fsys FS, index *memoryIndex, tries int) (id 
 		var f claybot.FileReference
 		for range tries {
 			// A reader of pieces, as a network is.
-			f, err = s.SaveFile(ctx, a.ID, claybot.FileReference{Name: "f"}, iotest.HalfReader(bytes.NewReader(sending(n))), 1<<20)
+			f, err = s.SaveFile(ctx, a.ID, claybot.FileReference{Name: "f", Sent: true}, iotest.HalfReader(bytes.NewReader(sending(n))), 1<<20)
 			if err == nil {
 				break
 			}
@@ -45,6 +45,11 @@ func sendFiles(ctx context.Context, fsys FS, index *memoryIndex, tries int) (id 
 			return a.ID, kept, err
 		}
 		kept = append(kept, f)
+		// What is counted in memory is what is stored.
+		counted, err := s.SentBytes(ctx, a.ID)
+		if stored, failed := s.countSent(a.ID); err == nil && failed == nil && counted != stored {
+			return a.ID, kept, fmt.Errorf("%d bytes count as sent, and %d are stored", counted, stored)
+		}
 	}
 	return a.ID, kept, nil
 }
@@ -63,7 +68,9 @@ func checkSent(t *testing.T, what string, fsys *modelFS, index *memoryIndex, id 
 			t.Errorf("%s: %s was left", what, name)
 		}
 	}
+	total := int64(0)
 	for n, want := range kept {
+		total += want.Size
 		got, r, err := s.OpenFile(t.Context(), id, want.ID)
 		if err != nil {
 			t.Fatalf("%s: file %d: %v", what, n, err)
@@ -72,6 +79,9 @@ func checkSent(t *testing.T, what string, fsys *modelFS, index *memoryIndex, id 
 		if err != nil || got != want || !bytes.Equal(data, sending(n)) {
 			t.Fatalf("%s: file %d is %+v with %d bytes, %v", what, n, got, len(data), err)
 		}
+	}
+	if got, err := s.SentBytes(t.Context(), id); err != nil || got < total || !waste && got != total {
+		t.Errorf("%s: %d bytes count as sent, %v; want %d", what, got, err, total)
 	}
 	if waste {
 		return
@@ -152,7 +162,7 @@ func TestAttachmentAfterFailedSync(t *testing.T) {
 			return nil
 		}
 		save := func() (claybot.FileReference, error) {
-			return s.SaveFile(t.Context(), a.ID, claybot.FileReference{Name: "f"}, bytes.NewReader(sending(0)), 1<<20)
+			return s.SaveFile(t.Context(), a.ID, claybot.FileReference{Name: "f", Sent: true}, bytes.NewReader(sending(0)), 1<<20)
 		}
 		if _, err := save(); !errors.Is(err, syscall.EIO) {
 			t.Fatalf("got %v, want the sync to fail", err)
@@ -176,7 +186,7 @@ func TestAttachmentsAreStreamed(t *testing.T) {
 	zeros := func(n int64) io.Reader { return io.LimitReader(zeroReader{}, n) }
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	f, err := s.SaveFile(t.Context(), a.ID, claybot.FileReference{Name: "f"}, zeros(size), size)
+	f, err := s.SaveFile(t.Context(), a.ID, claybot.FileReference{Name: "f", Sent: true}, zeros(size), size)
 	runtime.ReadMemStats(&after)
 	if err != nil || f.Size != size {
 		t.Fatalf("got %+v, %v", f, err)
@@ -184,10 +194,10 @@ func TestAttachmentsAreStreamed(t *testing.T) {
 	if n := after.TotalAlloc - before.TotalAlloc; n > size/8 {
 		t.Errorf("%d bytes of memory for a file of %d", n, size)
 	}
-	if _, err := s.SaveFile(t.Context(), a.ID, claybot.FileReference{Name: "f"}, zeros(size+1), size); !errors.Is(err, storage.ErrTooMany) {
+	if _, err := s.SaveFile(t.Context(), a.ID, claybot.FileReference{Name: "f", Sent: true}, zeros(size+1), size); !errors.Is(err, storage.ErrTooMany) {
 		t.Errorf("too large: got %v", err)
 	}
-	if _, err := s.SaveFile(t.Context(), a.ID, claybot.FileReference{Name: "f"}, io.MultiReader(zeros(1<<20), iotest.ErrReader(io.ErrUnexpectedEOF)), size); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := s.SaveFile(t.Context(), a.ID, claybot.FileReference{Name: "f", Sent: true}, io.MultiReader(zeros(1<<20), iotest.ErrReader(io.ErrUnexpectedEOF)), size); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("cut off: got %v", err)
 	}
 	for folder, want := range map[string]int{"/agents": 1, "/agents/" + string(a.ID) + "/attachments": 2} {
@@ -207,7 +217,7 @@ func TestAttachedTextIsBounded(t *testing.T) {
 	a := agentFor(t, s, someone)
 	for n, kept := range map[int]bool{1: true, storage.TextLimit - 1: true, storage.TextLimit: true, storage.TextLimit + 1: false, 3 * storage.TextLimit: false} {
 		text := strings.Repeat("é", n/2) + strings.Repeat("e", n%2)
-		f, err := s.SaveFile(t.Context(), a.ID, claybot.FileReference{Name: "f"}, iotest.OneByteReader(strings.NewReader(text)), 1<<20)
+		f, err := s.SaveFile(t.Context(), a.ID, claybot.FileReference{Name: "f", Sent: true}, iotest.OneByteReader(strings.NewReader(text)), 1<<20)
 		if err != nil || (f.Text == text) != kept || !kept && f.Text != "" || f.Size != int64(n) {
 			t.Errorf("a text of %d bytes: %d of it are kept, %v", n, len(f.Text), err)
 		}

@@ -146,6 +146,9 @@ func (m *modelFS) ReadDir(name string) (entries []fs.DirEntry, err error) {
 		return nil, err
 	}
 	_, _, n := m.find(name)
+	if n == nil {
+		return nil, &fs.PathError{Op: "model", Path: name, Err: fs.ErrNotExist}
+	}
 	for base, child := range n.names {
 		entries = append(entries, fs.FileInfoToDirEntry(modelInfo{base, int64(len(child.data)), child.mod, child.names != nil}))
 	}

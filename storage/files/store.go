@@ -61,6 +61,7 @@ type Store struct {
 	tails     *tails
 	endings   *endings
 	stamps    *stamps
+	sent      sentSizes
 	own       *ownSettings
 	behind    *behind
 

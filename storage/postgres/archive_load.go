@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/relational"
 )
@@ -145,7 +147,12 @@ func (a *Archive) LoadFile(ctx context.Context, f storage.PortableFile) error {
 	if err = errors.Join(err, content.Close()); err != nil {
 		return err
 	}
-	_, err = a.conn.Exec(ctx, "INSERT INTO attachments (agent, id, body, place) VALUES ($1, $2, $3, $4)", f.Agent, f.ID, storable(f.Reference), place)
+	var ref claybot.FileReference
+	sent := int64(0)
+	if json.Unmarshal([]byte(f.Reference), &ref) == nil && ref.Sent { // a damaged one is carried as it is
+		sent = ref.Size
+	}
+	_, err = a.conn.Exec(ctx, "INSERT INTO attachments (agent, id, body, place, sent) VALUES ($1, $2, $3, $4, $5)", f.Agent, f.ID, storable(f.Reference), place, sent)
 	return classify(err)
 }
 

@@ -39,6 +39,7 @@ var migrations = []migration{
 	{read(2), 1},
 	{read(3), 1},
 	{read(4), 1},
+	{read(5), 1},
 }
 
 func read(n int) string {

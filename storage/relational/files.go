@@ -95,13 +95,33 @@ func (s *Agents) attach(ctx context.Context, id claybot.AgentID, f claybot.FileR
 		if _, err := loadInbox(c, id); err != nil {
 			return 0, err
 		}
-		return c.exec("INSERT INTO attachments (agent, id, body, place) VALUES (?, ?, ?, ?) ON CONFLICT (agent, id) DO NOTHING", id, f.ID, reference, place)
+		return c.exec("INSERT INTO attachments (agent, id, body, place, sent) VALUES (?, ?, ?, ?, ?) ON CONFLICT (agent, id) DO NOTHING", id, f.ID, reference, place, sentSize(f))
 	})
 	if err != nil || added > 0 {
 		return f, err
 	}
 	kept, _, err := s.reference(ctx, id, f.ID)
 	return kept, err
+}
+
+// sentSize is how many bytes of a file count as sent by a person.
+func sentSize(f claybot.FileReference) int64 {
+	if f.Sent {
+		return f.Size
+	}
+	return 0
+}
+
+// SentBytes implements storage.Files. All members see the same: it is a sum over rows.
+func (s *Agents) SentBytes(ctx context.Context, id claybot.AgentID) (n int64, err error) {
+	err = s.read(ctx, func(c *Conn) error {
+		_, err := c.first("SELECT CAST(COALESCE(SUM(t.sent), 0) AS BIGINT) FROM attachments t JOIN agents a ON a.id = t.agent WHERE t.agent = ?", func(r Row) error { n = r.Int(0); return nil }, id)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("count the files sent to agent %s: %w", id, err)
+	}
+	return n, nil
 }
 
 // A counter counts the bytes read and fails beyond a limit.

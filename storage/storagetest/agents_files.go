@@ -55,6 +55,7 @@ func attachments(t *testing.T, u AgentsUnderTest) {
 	if _, err := u.SaveFile(ctx, a.ID, claybot.FileReference{Name: "x"}, io.MultiReader(bytes.NewReader(raw), iotest.ErrReader(errBroken)), 9); !errors.Is(err, errBroken) {
 		t.Errorf("the sender broke off: got %v", err)
 	}
+	sentAttachments(t, u)
 	namedAttachment(t, u, a.ID, b.ID)
 	largeAttachments(t, u, a.ID)
 	slowAttachment(t, u, a.ID)
@@ -137,5 +138,37 @@ func slowAttachment(t *testing.T, u AgentsUnderTest, id claybot.AgentID) {
 	}
 	if slow := <-ended; slow.Text != "slow" || quick.Text != "quick" || slow.ID == quick.ID {
 		t.Errorf("got %+v and %+v", slow, quick)
+	}
+}
+
+// sentAttachments: what a person sent counts, each file once, and nothing else does.
+func sentAttachments(t *testing.T, u AgentsUnderTest) {
+	ctx := t.Context()
+	a := try(u.AgentFor(ctx, claybot.User("web", "main", "sender")))(t)
+	count := func(want int64) {
+		t.Helper()
+		if got := try(u.SentBytes(ctx, a.ID))(t); got != want {
+			t.Errorf("%d bytes count as sent, want %d", got, want)
+		}
+	}
+	count(0)
+	f := claybot.FileReference{ID: string(claybot.NewID()), Name: "sent", Sent: true}
+	for range 2 {
+		if kept := try(u.SaveFile(ctx, a.ID, f, strings.NewReader("hello"), 9))(t); !kept.Sent {
+			t.Errorf("got %+v", kept)
+		}
+	}
+	count(5)
+	_ = try(u.SaveFile(ctx, a.ID, claybot.FileReference{Name: "created"}, strings.NewReader("created"), 9))(t)
+	for limit, content := range map[int64]io.Reader{3: strings.NewReader("long"), 9: iotest.ErrReader(errBroken)} {
+		if _, err := u.SaveFile(ctx, a.ID, claybot.FileReference{Name: "x", Sent: true}, content, limit); err == nil {
+			t.Error("a file that failed was stored")
+		}
+	}
+	count(5)
+	_ = try(u.SaveFile(ctx, a.ID, claybot.FileReference{Name: "more", Sent: true}, strings.NewReader("more"), 9))(t)
+	count(9)
+	if n, err := u.SentBytes(ctx, claybot.NewID()); n != 0 || err != nil {
+		t.Errorf("no such agent: got %d, %v", n, err)
 	}
 }

@@ -92,7 +92,7 @@ func (a attachments) keep(ctx context.Context, to agentsystem.Address, given []w
 		if g.ID != "" {
 			continue
 		}
-		f := claybot.FileReference{Name: g.Name, MIMEType: kindOf(g.MIMEType)}
+		f := claybot.FileReference{Name: g.Name, MIMEType: kindOf(g.MIMEType), Sent: true}
 		if files[i], err = a.files.SaveFile(ctx, to, f, bytes.NewReader(g.Data)); err != nil {
 			return nil, err
 		}
@@ -136,7 +136,7 @@ func (a attachments) upload(w http.ResponseWriter, r *http.Request) (v web.FileV
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(uploadWait))
 	_ = rc.SetWriteDeadline(time.Now().Add(uploadWait + writeWait))
-	f := claybot.FileReference{Name: r.URL.Query().Get("name"), MIMEType: kindOf(r.Header.Get("Content-Type"))}
+	f := claybot.FileReference{Name: r.URL.Query().Get("name"), MIMEType: kindOf(r.Header.Get("Content-Type")), Sent: true}
 	f, err = a.files.SaveFile(r.Context(), to, f, r.Body)
 	_ = rc.SetWriteDeadline(time.Now().Add(writeWait)) // as above
 	var big *http.MaxBytesError
