@@ -79,7 +79,7 @@ func (p *places) close() {
 
 // openDiscord adds Discord with n direct chats. Its limits give way, as those of the others.
 func (p *places) openDiscord(n int) error {
-	p.discord = discordtest.New(discordtest.Config{Heartbeat: time.Second, Sessions: 1_000_000, Sends: 1_000_000})
+	p.discord = discordtest.New(discordtest.Config{Heartbeat: time.Second, Sessions: 1_000_000, Sends: 1_000_000, Requests: 1_000_000})
 	url, err := p.discord.Start()
 	if err != nil {
 		return err

@@ -76,6 +76,21 @@ type bucket struct {
 	until time.Time // of a 429
 }
 
+// crowded counts a call of the bot and returns how long it must wait, because the bot has made so
+// many within a second: docs.discord.com/developers/topics/rate-limits, Global Rate Limit, read
+// 2026-11-28. The lock is held.
+func (s *Server) crowded() (wait time.Duration) {
+	now := time.Now()
+	for len(s.made) > 0 && now.Sub(s.made[0]) >= time.Second {
+		s.made = s.made[1:]
+	}
+	if len(s.made) >= s.cfg.Requests {
+		return s.made[0].Add(time.Second).Sub(now)
+	}
+	s.made = append(s.made, now)
+	return 0
+}
+
 // limited counts a call of a route for a channel, sets the headers and reports whether it is
 // refused, and for how long. The lock is held.
 func (s *Server) limited(h http.Header, route, channel string) (wait time.Duration) {

@@ -21,6 +21,14 @@ const (
 	intentContent         = 1 << 15
 )
 
+// knownIntents are all that a bot may ask for; maxPayloads is how many it may send in a minute.
+//
+// docs.discord.com/developers/events/gateway, List of Intents and Rate Limiting, read 2026-11-28.
+const (
+	knownIntents = 1<<17 - 1 | 1<<20 | 1<<21 | 1<<24 | 1<<25
+	maxPayloads  = 120
+)
+
 type answer = map[string]any
 
 // gateway is the part of a Server that has sessions. The server's lock guards it.
@@ -28,7 +36,8 @@ type gateway struct {
 	sessions   map[string]*session
 	sockets    []*socket
 	identified time.Time
-	started    int // sessions
+	started    int         // sessions
+	day        []time.Time // starts of a day, which begins with the first
 	resumed    int
 	hasty      int // identifies
 	identifies int
@@ -61,6 +70,8 @@ type socket struct {
 	wake   chan struct{}
 	closed chan struct{}
 	once   sync.Once
+
+	sent []time.Time // payloads of the bot within a minute; guarded by the server
 
 	mu     sync.Mutex
 	frames [][]byte
@@ -204,6 +215,14 @@ func (s *Server) received(c *socket, op int, d json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.change()
+	now := time.Now()
+	for len(c.sent) > 0 && now.Sub(c.sent[0]) >= time.Minute {
+		c.sent = c.sent[1:]
+	}
+	if c.sent = append(c.sent, now); len(c.sent) > maxPayloads {
+		c.put(nil, 4008)
+		return
+	}
 	switch op {
 	case 1:
 		var seq *int64
@@ -235,123 +254,6 @@ func (s *Server) received(c *socket, op int, d json.RawMessage) {
 		})
 	default:
 		c.put(nil, 4001)
-	}
-}
-
-func (s *Server) identify(c *socket, d json.RawMessage) {
-	var p struct {
-		Token      string `json:"token"`
-		Intents    int    `json:"intents"`
-		Properties answer `json:"properties"`
-	}
-	_ = json.Unmarshal(d, &p) // what is missing is refused
-	s.identifies++
-	switch {
-	case s.refusing:
-		c.send(9, false)
-	case p.Token != s.cfg.Token || s.revoked:
-		c.put(nil, 4004)
-	case p.Properties == nil || p.Intents == 0:
-		c.put(nil, 4002)
-	case p.Intents&intentContent != 0 && s.cfg.NoContent:
-		c.put(nil, 4014)
-	case !s.identified.IsZero() && time.Since(s.identified) < 5*time.Second:
-		s.hasty++
-		c.send(9, false)
-	case s.started >= s.cfg.Sessions:
-		c.send(9, false)
-	default:
-		s.identified = time.Now()
-		x := s.begin(p.Intents)
-		x.on = c
-		guilds := []answer{}
-		seen := make(map[string]bool)
-		for _, ch := range s.channels {
-			if ch.guild != "" && !ch.gone && !seen[ch.guild] {
-				seen[ch.guild] = true
-				guilds = append(guilds, answer{"id": ch.guild, "unavailable": true})
-			}
-		}
-		x.dispatch("READY", answer{
-			"v": 10, "user": s.bot(), "guilds": guilds, "session_id": x.id, "resume_gateway_url": s.address(c), "application": answer{"id": s.cfg.Bot},
-		})
-		for id := range seen {
-			x.dispatch("GUILD_CREATE", s.guildOf(id))
-		}
-	}
-}
-
-// address is where the gateway is, as the connection found it. The lock is held.
-func (s *Server) address(*socket) string { return "ws://" + s.host + "/gateway" }
-
-// begin makes a session. The lock is held.
-func (s *Server) begin(intents int) *session {
-	for _, x := range s.sessions { // one bot, one session
-		x.ended = true
-	}
-	s.started++
-	x := &session{id: s.next("session-"), intents: intents, left: time.Now()}
-	s.sessions[x.id] = x
-	return x
-}
-
-// Session starts a session without a connection, as one that an earlier process left, and
-// returns its id and sequence. Host is where the gateway is reached.
-func (s *Server) Session(host string, intents int) (id string, seq int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.host = host
-	x := s.begin(intents)
-	x.seq = 1 // READY
-	return x.id, x.seq
-}
-
-// dispatch adds an event. The lock of the server is held.
-func (x *session) dispatch(t string, d any) {
-	if x.ended {
-		return
-	}
-	x.seq++
-	b, err := json.Marshal(answer{"op": 0, "t": t, "s": x.seq, "d": d})
-	if err != nil {
-		panic("discordtest: event: " + err.Error()) // a mistake of the test
-	}
-	x.events = append(x.events, event{x.seq, b})
-	if x.on != nil {
-		x.on.put(b, 0)
-	}
-}
-
-func (s *Server) resume(c *socket, d json.RawMessage) {
-	var p struct {
-		Token   string `json:"token"`
-		Session string `json:"session_id"`
-		Seq     int64  `json:"seq"`
-	}
-	_ = json.Unmarshal(d, &p) // what is missing is refused
-	x := s.sessions[p.Session]
-	switch {
-	case p.Token != s.cfg.Token || s.revoked:
-		c.put(nil, 4004)
-	case x == nil || x.ended || x.on == nil && time.Since(x.left) > s.cfg.Keep || p.Seq < x.named:
-		if x != nil {
-			x.ended = true
-		}
-		c.send(9, false)
-	case p.Seq > x.seq:
-		c.put(nil, 4007)
-	default:
-		if x.on != nil {
-			go x.on.close()
-		}
-		s.resumed++
-		x.on = c
-		for _, e := range x.events {
-			if e.seq > p.Seq {
-				c.put(e.frame, 0)
-			}
-		}
-		x.dispatch("RESUMED", answer{})
 	}
 }
 

@@ -2,12 +2,17 @@ package discordtest
 
 import "unicode/utf8"
 
-// bodyFits reports whether a message has what Discord takes.
+// The flags of messages that apps may set.
+const settable = 1<<2 | 1<<12 | 1<<13 | 1<<15
+
+// bodyFits reports whether a message has what Discord takes. Mentions must be ruled out, as claybot
+// does.
 func bodyFits(body answer, files []File, edit bool) bool {
 	text, _ := body["content"].(string)
 	allowed, _ := body["allowed_mentions"].(answer)
 	parse, listed := allowed["parse"].([]any)
-	if nonce, ok := body["nonce"].(string); ok && utf8.RuneCountInString(nonce) > 25 {
+	flags, _ := body["flags"].(float64)
+	if nonce, ok := body["nonce"].(string); ok && utf8.RuneCountInString(nonce) > 25 || int(flags)&^settable != 0 || !embedsFit(body) {
 		return false
 	}
 	if utf8.RuneCountInString(text) > 2000 || text == "" && len(files) == 0 && !edit || !listed || len(parse) > 0 {
@@ -15,6 +20,36 @@ func bodyFits(body answer, files []File, edit bool) bool {
 	}
 	rows, _ := body["components"].([]any)
 	return rowsFit(rows)
+}
+
+// filesFit reports whether the files of a message are small enough for a server without boosts:
+// docs.discord.com/developers/reference, Uploading Files, and resources/message, Create Message,
+// read 2026-11-28.
+func filesFit(files []File) bool {
+	sum := 0
+	for _, f := range files {
+		if sum += len(f.Data); len(f.Data) > 10<<20 {
+			return false
+		}
+	}
+	return sum <= 25<<20 && len(files) <= 10
+}
+
+// embedsFit reports whether a message has up to ten embeds with up to 6,000 characters:
+// docs.discord.com/developers/resources/message, Embed Limits, read 2026-11-28.
+func embedsFit(body answer) bool {
+	all, _ := body["embeds"].([]any)
+	sum := 0
+	for _, x := range all {
+		e, _ := x.(answer)
+		title, _ := e["title"].(string)
+		text, _ := e["description"].(string)
+		if utf8.RuneCountInString(title) > 256 || utf8.RuneCountInString(text) > 4096 {
+			return false
+		}
+		sum += utf8.RuneCountInString(title) + utf8.RuneCountInString(text)
+	}
+	return len(all) <= 10 && sum <= 6000
 }
 
 // rowsFit reports whether the components of a message are valid.
@@ -38,7 +73,8 @@ func rowsFit(rows []any) bool {
 			seen[id] = true
 			switch c["type"] {
 			case 2.0:
-				if label, _ := c["label"].(string); label == "" || utf8.RuneCountInString(label) > 80 {
+				style, _ := c["style"].(float64)
+				if label, _ := c["label"].(string); label == "" || utf8.RuneCountInString(label) > 80 || style < 1 || style > 4 {
 					return false
 				}
 			case 3.0:
@@ -66,7 +102,11 @@ func optionsFit(c answer) bool {
 		seen[value] = true
 	}
 	most, named := c["max_values"].(float64)
+	least, bound := c["min_values"].(float64)
 	hint, _ := c["placeholder"].(string)
+	if bound && (least < 1 || int(least) > len(options) || named && least > most) {
+		return false
+	}
 	return len(options) > 0 && len(options) <= 25 && (!named || most >= 1 && int(most) <= len(options)) && utf8.RuneCountInString(hint) <= 150
 }
 
@@ -87,6 +127,11 @@ func formFits(data answer) bool {
 		c, _ := all[0].(answer)
 		label, _ := c["label"].(string)
 		hint, _ := c["placeholder"].(string)
+		style, _ := c["style"].(float64)
+		most, named := c["max_length"].(float64)
+		if style != 1 && style != 2 || named && (most < 1 || most > 4000) {
+			return false
+		}
 		if c["type"] != 4.0 || label == "" || utf8.RuneCountInString(label) > 45 || utf8.RuneCountInString(hint) > 100 {
 			return false
 		}

@@ -11,6 +11,7 @@ type asked struct {
 	message                  string
 	at                       time.Time
 	done                     bool
+	of                       int // the type of the interaction
 	kind                     int
 	data                     answer
 }
@@ -18,7 +19,7 @@ type asked struct {
 // interact sends an interaction. The lock is held.
 func (s *Server) interact(channel, user string, kind int, data answer, m *Message) *asked {
 	c := s.channels[channel]
-	a := &asked{id: s.id(), token: s.next("interaction-canary-"), user: user, channel: channel, at: time.Now()}
+	a := &asked{id: s.id(), token: s.next("interaction-canary-"), user: user, channel: channel, at: time.Now(), of: kind}
 	e := answer{
 		"id": a.id, "application_id": s.cfg.Bot, "type": kind, "token": a.token, "version": 1, "channel_id": channel, "channel": c.object(), "data": data, "locale": "en-US",
 	}
@@ -167,8 +168,11 @@ func (s *Server) respond(id, token string, body answer) (status, code int) {
 		return 400, 40060
 	}
 	kind, _ := body["type"].(float64)
-	a.done, a.kind = true, int(kind)
+	a.kind = int(kind)
 	a.data, _ = body["data"].(answer)
+	if a.kind == 6 && a.of != 3 && a.of != 5 || a.kind == 9 && a.of == 5 {
+		return 400, 50035 // there is no message to update, or a form already
+	}
 	switch a.kind {
 	case 4:
 		if text, _ := a.data["content"].(string); a.data["flags"] == 64.0 {
@@ -185,6 +189,7 @@ func (s *Server) respond(id, token string, body answer) (status, code int) {
 	default:
 		return 400, 50035
 	}
+	a.done = true // what is refused above acknowledges nothing
 	s.change()
 	return 204, 0
 }

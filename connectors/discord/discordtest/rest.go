@@ -176,10 +176,19 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, c restCall) {
 		status, result = refuse(f.Status, f.Code, "refused")
 	default:
 		if !open {
+			if wait = s.crowded(); wait > 0 {
+				status, result = tooMany(w.Header(), wait, true)
+				break
+			}
 			wait = s.limited(w.Header(), route, channel)
 		}
 		if wait > 0 {
 			status, result = tooMany(w.Header(), wait, false)
+			break
+		}
+		if found := c.undocumented(route, r.URL.Query()); found != "" {
+			s.strange = append(s.strange, route+": "+found)
+			status, result = refuse(http.StatusBadRequest, 50035, "Invalid Form Body")
 			break
 		}
 		status, result = s.act(r, route, c)
@@ -217,7 +226,7 @@ func (s *Server) act(r *http.Request, route string, c restCall) (int, any) {
 	case "GET gateway":
 		return http.StatusOK, answer{
 			"url": "ws://" + r.Host + "/gateway", "shards": 1,
-			"session_start_limit": answer{"total": s.cfg.Sessions, "remaining": max(0, s.cfg.Sessions-s.started), "reset_after": 60_000, "max_concurrency": 1},
+			"session_start_limit": answer{"total": s.cfg.Sessions, "remaining": max(0, s.cfg.Sessions-len(s.day)), "reset_after": s.tomorrow().Milliseconds(), "max_concurrency": 1},
 		}
 	case "GET users":
 		return http.StatusOK, s.bot()
@@ -320,6 +329,8 @@ func (s *Server) create(ch *channel, c restCall) (int, any) {
 		return refuse(http.StatusForbidden, 50007, "Cannot send messages to this user")
 	case ch.closed:
 		return refuse(http.StatusForbidden, 50013, "Missing Permissions")
+	case !filesFit(c.files):
+		return refuse(http.StatusRequestEntityTooLarge, 40005, "Request entity too large")
 	case !bodyFits(c.body, c.files, false):
 		return refuse(http.StatusBadRequest, 50035, "Invalid Form Body")
 	}

@@ -1,14 +1,16 @@
 // Package discordtest is Discord for tests: the part of the gateway and of the REST API that
 // claybot uses, in one http.Handler, with people who write and faults on request.
 //
-// It is strict where Discord is. The gateway wants one identify in five seconds, intents that the
-// app may use, heartbeats in time and a known sequence; a session is resumed for some minutes
-// (Config.Keep), with the events behind the last that a heartbeat named. Events and contents
-// follow the intents. Calls need the token, have buckets of channels, the limits of texts and
-// components, and work on own messages; a nonce is enforced for some minutes; messages that are
-// read show none. Interactions want a response within three seconds, once, and their tokens end
-// after 15 minutes; addresses of files are signed. Calls that Discord does not document are
-// refused; Strange lists them. Time is that of package time.
+// It is strict where Discord is. The gateway wants one identify in five seconds and a number of
+// them in a day, intents that the app may use, heartbeats in time, at most 120 payloads in a minute
+// and a known sequence; a session is resumed for some minutes (Config.Keep), with the events behind
+// the last that a heartbeat named. Events and contents follow the intents. Calls need the token,
+// have buckets of channels and a number in a second for the bot, the limits of texts, embeds,
+// components and files, and work on own messages; a nonce is enforced for some minutes; messages
+// that are read show none. Interactions want a response within three seconds, once, and their
+// tokens end after 15 minutes; addresses of files are signed. Calls that Discord does not document
+// are refused, and so are parameters that the table of shapes lacks; Strange lists them. Time is
+// that of package time.
 //
 // Documentation: docs.discord.com/developers, events/gateway, events/gateway-events,
 // resources/message, topics/rate-limits, interactions/receiving-and-responding and
@@ -48,8 +50,9 @@ type Config struct {
 	NoContent, ClaimContent bool
 	Heartbeat               time.Duration // default 41.25 s
 	Keep                    time.Duration // of a session without a connection; default 5 min
-	Sessions                int           // that may be started; default 1,000
+	Sessions                int           // that may be started in a day; default 1,000
 	Sends                   int           // messages of a channel in five seconds; default 5
+	Requests                int           // of the bot in a second; default 50
 }
 
 // A Server is Discord with one bot. Its methods may be called concurrently. It keeps its state
@@ -68,6 +71,7 @@ type Server struct {
 	names    map[string]string // of people
 	nonces   map[string]nonce
 	limits   map[string]*bucket
+	made     []time.Time // calls of the bot within a second
 	faults   []*Fault
 	calls    map[string]int
 	strange  []string
@@ -105,6 +109,9 @@ func New(cfg Config) *Server {
 	}
 	if cfg.Sends == 0 {
 		cfg.Sends = 5
+	}
+	if cfg.Requests == 0 {
+		cfg.Requests = 50
 	}
 	return &Server{
 		cfg: cfg, lastID: firstID, born: time.Now(), channels: make(map[string]*channel), names: make(map[string]string), nonces: make(map[string]nonce), limits: make(map[string]*bucket),
