@@ -139,7 +139,7 @@ log: json
 log_level: debug
 model: {name: llama, base_url: http://127.0.0.1:11434/v1, prices: {gpt-4.1: {input: 2, output: 8}}}
 telegram: {token: env:TG, api_url: "http://127.0.0.1:1/", delivery: direct, on_ambiguous: notice}
-slack: {bot_token: env:B, app_token: env:A, api_url: http://127.0.0.1:2/api, backfill: off, panel: off, home: off, feedback_buttons: on}
+slack: {bot_token: env:B, app_token: env:A, api_url: http://127.0.0.1:2/api, backfill: off, panel: off, home: off, shortcuts: off, feedback_buttons: on}
 agents:
   default: {debounceMs: 50, maxBatch: 7, prompt: hello}
   work:
@@ -175,6 +175,7 @@ agents:
 	check("slack backfill", c.Connectors.Slack.Backfill, false)
 	check("slack feedback buttons", c.Connectors.Slack.Feedback, true)
 	check("slack home", c.Connectors.Slack.Home, false)
+	check("slack shortcuts", c.Connectors.Slack.Shortcut, false)
 	check("slack panel", c.Connectors.Slack.Panel, false)
 	def, work := c.Profile(claybot.User("telegram", "1", "1")), c.Profile(claybot.User("slack", "T1/C1", "U1"))
 	check("default", def.Name, "default")

@@ -12,13 +12,14 @@ type Slack struct {
 	Backfill bool   `key:"backfill" class:"harmless" words:"on,off"`         // read what was missed
 	Feedback bool   `key:"feedback_buttons" class:"harmless" words:"on,off"` // below final replies
 	Home     bool   `key:"home" class:"harmless" words:"on,off"`             // the Home tab of the app
+	Shortcut bool   `key:"shortcuts" class:"harmless" words:"on,off"`        // "Ask claybot"
 	Panel    bool   `key:"panel" class:"harmless" words:"on,off"`            // the app is one for agents
 
 	faults // why the connector must not run
 }
 
 func plainSlack() Slack {
-	return Slack{Receive: "socket", APIURL: DefaultSlackURL, Backfill: true, Panel: true, Home: true}
+	return Slack{Receive: "socket", APIURL: DefaultSlackURL, Backfill: true, Panel: true, Home: true, Shortcut: true}
 }
 
 // Type implements ConnectorSettings.

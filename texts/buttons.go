@@ -20,6 +20,13 @@ const (
 	FeedbackNotTaken = "Your feedback was not recorded."
 )
 
+// What the form of a shortcut says.
+const (
+	AskQuestion = "Your question"
+	AskWhere    = "The answer comes as a direct message."
+	AskNoDirect = "I cannot open a direct chat with you now. Try again, or write to me in direct messages."
+)
+
 // What a form with one question says.
 const (
 	FormTitle     = "A question"

@@ -43,9 +43,12 @@ var germanMore = map[string]string{
 
 	"Answer…": "Antworten…",
 
-	"A good answer":                   "Eine gute Antwort",
-	"A bad answer":                    "Eine schlechte Antwort",
-	"Thank you for your feedback.":    "Danke für deine Rückmeldung.",
+	"A good answer":                         "Eine gute Antwort",
+	"A bad answer":                          "Eine schlechte Antwort",
+	"Thank you for your feedback.":          "Danke für deine Rückmeldung.",
+	"Your question":                         "Deine Frage",
+	"The answer comes as a direct message.": "Die Antwort kommt als Direktnachricht.",
+	"I cannot open a direct chat with you now. Try again, or write to me in direct messages.": "Ich kann gerade keinen direkten Chat mit dir öffnen. Versuche es noch einmal, oder schreib mir eine Direktnachricht.",
 	"Your feedback was not recorded.": "Deine Rückmeldung wurde nicht festgehalten.",
 
 	"A question": "Eine Frage",

@@ -101,6 +101,8 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 		if _, err := r.slack.Rate(args[3], args[1], args[2], args[4]); err != nil {
 			ts.Fatalf("%v", err)
 		}
+	case len(args) >= 2 && args[0] == "ask": // slack ask USER [CHANNEL MESSAGE] [QUESTION]
+		r.slackAsk(ts, args[1], args[2:])
 	case len(args) == 3 && args[0] == "whisper": // slack whisper USER REGEXP
 		until(ts, func() (bool, string) {
 			said := r.slack.Whispers(args[1])
@@ -123,7 +125,36 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 			return fmt.Sprint(streams) == args[2] && (streams == 0 || texts > 0), fmt.Sprintf("%d messages are streams, with %d further texts", streams, texts)
 		})
 	default:
-		ts.Fatalf("usage: slack dm|say|mention|lack|pause|slash|edit|delete|acked|expect|expect-none|marks|status|streams|rate|whisper|home ...")
+		ts.Fatalf("usage: slack dm|say|mention|lack|pause|slash|edit|delete|acked|expect|expect-none|marks|status|streams|rate|ask|whisper|home ...")
+	}
+}
+
+// slackAsk lets a person choose "Ask claybot", for a message or anywhere, and send a question; without
+// one, the form must have no field.
+func (r *rig) slackAsk(ts *testscript.TestScript, user string, args []string) {
+	callback, channel, message := "claybot_ask", "", ""
+	if len(args) >= 2 {
+		callback, channel, message, args = "claybot_ask_message", args[0], args[1], args[2:]
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	before, _ := r.slack.Modal(user)
+	if _, err := r.slack.Shortcut(user, callback, channel, message); err != nil {
+		ts.Fatalf("%v", err)
+	}
+	var form slacktest.View
+	until(ts, func() (bool, string) {
+		form, _ = r.slack.Modal(user)
+		return form.ID != "" && form.ID != before.ID, "no form opens"
+	})
+	if len(args) == 0 {
+		if len(form.Inputs) != 0 {
+			ts.Fatalf("the form is %+v", form)
+		}
+		return
+	}
+	if got, err := r.slack.Submit(ctx, form.ID, map[string]any{"": args[0]}); err != nil || !got.Closed {
+		ts.Fatalf("sent: %+v, %v", got, err)
 	}
 }
 

@@ -93,7 +93,7 @@ func slackWithout(c configs.Config, name string, s *configs.Slack) (off []slack.
 	for _, f := range []struct {
 		feature slack.Feature
 		on      bool
-	}{{slack.Groups, groups}, {slack.Reactions, reactions}, {slack.Marks, marks}, {slack.Backfill, s.Backfill}, {slack.Home, s.Home}, {slack.Panel, s.Panel}} {
+	}{{slack.Groups, groups}, {slack.Reactions, reactions}, {slack.Marks, marks}, {slack.Backfill, s.Backfill}, {slack.Home, s.Home}, {slack.Shortcuts, s.Shortcut}, {slack.Panel, s.Panel}} {
 		if !f.on {
 			off = append(off, f.feature)
 		}

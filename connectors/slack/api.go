@@ -31,6 +31,7 @@ const (
 	methodReplies = "conversations.replies"
 	methodView    = "views.open"
 	methodHome    = "views.publish"
+	methodOpen    = "conversations.open"
 	methodWhisper = "chat.postEphemeral"
 
 	methodFileInfo  = "files.info"

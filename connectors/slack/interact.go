@@ -32,6 +32,15 @@ func (r *receiver) interact(ctx context.Context, s replier, f frame) {
 	case rated:
 		lane = r.lane(claybot.User(r.name, t.press.ChannelID, t.press.UserID), !strings.Contains(t.press.ChannelID, "/D"))
 		job = func() error { return r.rate(ctx, s, f, t) }
+	case shortcut:
+		job = func() error {
+			r.ack(s, f.EnvelopeID, nil)
+			r.openAsk(ctx, t)
+			return nil
+		}
+	case questioned:
+		lane = r.lane(t.in.to, false)
+		job = func() error { r.asked(ctx, s, f, t); return nil }
 	case commanded:
 		lane = r.lane(t.in.to, t.in.message.Context.Group)
 		job = func() error { return r.post(ctx, s, f.EnvelopeID, t.in) }

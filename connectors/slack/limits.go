@@ -17,6 +17,8 @@ const (
 	maxInputChars       = 3_000 // that an input takes
 	maxErrorChars       = 300   // shown at an input; claybot's own limit
 	maxReasonChars      = 1_000 // of a denial; claybot's own limit
+	maxPrivateChars     = 3_000 // that a modal carries
+	maxShortcutChars    = 24    // of the name of a shortcut
 	maxButtons          = 25    // in one block
 	maxMenu             = 100   // options of a menu
 	maxCheckboxes       = 10
@@ -24,6 +26,7 @@ const (
 
 	answerTime = 2500 * time.Millisecond // Slack shows an error after 3 s without an acknowledgement
 	openTime   = 3 * time.Second         // lifetime of a trigger, which opens a form
+	directTime = 1500 * time.Millisecond // to find the direct chat of a person, before a form is opened
 	homeTime   = 20 * time.Second        // a page of the Home tab
 	sayTime    = 10 * time.Second        // an ephemeral message to the user who acted
 

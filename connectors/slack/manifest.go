@@ -29,6 +29,7 @@ const (
 	Marks     Feature = "marks"     // the bot puts emoji reactions on messages
 	Backfill  Feature = "backfill"  // finds new direct messages after an outage
 	Home      Feature = "home"      // the Home tab, with a person's own work
+	Shortcuts Feature = "shortcuts" // "Ask claybot" for messages and everywhere
 	Panel     Feature = "panel"     // the agent messaging experience with suggested prompts
 )
 
@@ -50,6 +51,7 @@ var needs = []struct {
 	{Marks, "reactions:write", ""},
 	{Backfill, "im:read", ""},
 	{Home, "", "app_home_opened"},
+	{Shortcuts, "im:write", ""},
 	{Panel, "assistant:write", "app_home_opened"},
 }
 
@@ -186,10 +188,11 @@ type display struct {
 }
 
 type features struct {
-	AgentView *agentView     `json:"agent_view,omitempty"`
-	AppHome   appHome        `json:"app_home"`
-	BotUser   botUser        `json:"bot_user"`
-	Commands  []slashCommand `json:"slash_commands"`
+	AgentView *agentView      `json:"agent_view,omitempty"`
+	AppHome   appHome         `json:"app_home"`
+	BotUser   botUser         `json:"bot_user"`
+	Shortcuts []shortcutEntry `json:"shortcuts,omitempty"`
+	Commands  []slashCommand  `json:"slash_commands"`
 }
 
 // An agentView is what apps for agents have; older apps may have an assistant_view, which Slack
@@ -215,6 +218,14 @@ type slashCommand struct {
 	Description string `json:"description"`
 	Hint        string `json:"usage_hint"`
 	Escape      bool   `json:"should_escape"`
+}
+
+// A shortcutEntry is a shortcut: its name has at most 24 characters, its description 150.
+type shortcutEntry struct {
+	Name        string `json:"name"`
+	Type        string `json:"type"`
+	Callback    string `json:"callback_id"`
+	Description string `json:"description"`
 }
 
 type oauth struct {
@@ -254,6 +265,13 @@ func (a App) manifest() manifest {
 	}
 	if a.with(Panel) {
 		m.Features.AgentView = &agentView{"Answers questions, works on tasks and reminds you."}
+	}
+	if a.with(Shortcuts) {
+		label := cut("Ask "+name, maxShortcutChars)
+		m.Features.Shortcuts = []shortcutEntry{
+			{label, "global", callbackAsk, "Ask a question, answered as a direct message"},
+			{label, "message", callbackAskMessage, "Ask about this message, answered as a direct message"},
+		}
 	}
 	m.OAuth.Scopes.Bot = a.scopes()
 	m.Settings.Events.URL, m.Settings.Events.Bot = a.Hook, a.events()

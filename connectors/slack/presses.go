@@ -12,19 +12,22 @@ import (
 type pressKind int
 
 const (
-	answered  pressKind = iota // a button or a menu that answers
-	asks                       // requests a form
-	submitted                  // a form
-	commanded                  // a command by an offer
-	rated                      // feedback
+	answered   pressKind = iota // a button or a menu that answers
+	asks                        // requests a form
+	submitted                   // a form
+	commanded                   // a command by an offer
+	rated                       // feedback
+	shortcut                    // requests the form of a shortcut
+	questioned                  // the form of a shortcut
 )
 
 // A press is a button press: an interaction with a button, a menu or a form.
 type press struct {
-	kind  pressKind
-	press connectors.Press // of answered and submitted
-	form  form             // of asks and submitted
-	in    incoming         // of commanded and rated
+	kind   pressKind
+	press  connectors.Press // of answered and submitted
+	form   form             // of asks and submitted
+	in     incoming         // of commanded, rated and questioned
+	asking asking           // of shortcut and questioned
 
 	trigger string // opens a form
 	asked   string // the text of the message, in mrkdwn
@@ -34,8 +37,9 @@ type press struct {
 
 // interactive is the part of an interaction payload that claybot reads.
 type interactive struct {
-	Type string `json:"type"`
-	Team struct {
+	Type     string `json:"type"`
+	Callback string `json:"callback_id"` // of a shortcut
+	Team     struct {
 		ID string `json:"id"`
 	} `json:"team"`
 	User struct {
@@ -54,10 +58,13 @@ type interactive struct {
 		TS     string `json:"ts"`
 		Thread string `json:"thread_ts"`
 		Text   string `json:"text"`
+		User   string `json:"user"`
+		BotID  string `json:"bot_id"`
 	} `json:"message"`
 	Trigger string   `json:"trigger_id"`
 	Actions []action `json:"actions"`
 	View    struct {
+		ID       string `json:"id"`
 		Callback string `json:"callback_id"`
 		Metadata string `json:"private_metadata"`
 		State    struct {
@@ -89,7 +96,12 @@ func readPress(name string, self identity, payload []byte) (t press, ok bool) {
 			}
 		}
 	case "view_submission":
+		if p.View.Callback == callbackAsk {
+			return p.question(name, self)
+		}
 		return p.submission(name, self)
+	case "shortcut", "message_action":
+		return p.shortcut(name, self)
 	}
 	return press{}, false
 }

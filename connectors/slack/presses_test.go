@@ -43,6 +43,12 @@ var pressPayloads = []string{
 	`-{"type":"block_actions","team":null,"user":{"id":"W1"},"channel":{"id":"C1"},"message":{"ts":"1.5"},"actions":[{"action_id":"answer/0","value":"{\"q\":\"q1\",\"v\":\"yes\"}"}]}`, // of no workspace
 	`-{"type":"view_closed","user":{"id":"U1"},"view":{"callback_id":"claybot_question"}}`,
 	`-{"type":"shortcut","user":{"id":"U1"}}`,
+	`-{"type":"shortcut","callback_id":"claybot_ask","team":{"id":"T1"},"user":{"id":"U1"}}`, // no trigger
+	`-{"type":"shortcut","callback_id":"other","team":{"id":"T1"},"user":{"id":"U1"},"trigger_id":"1.2.3"}`,
+	`-{"type":"message_action","callback_id":"claybot_ask_message","team":{"id":"T1"},"user":{"id":"U1"},"trigger_id":"1.2.3","message":{"ts":"1.5"}}`, // from nowhere
+	`-{"type":"view_submission","team":{"id":"T1"},"user":{"id":"U1"},"view":{"id":"V1","callback_id":"claybot_ask","private_metadata":"{\"c\":\"T2/D1\"}"}}`,
+	`-{"type":"view_submission","team":{"id":"T1"},"user":{"id":"U1"},"view":{"id":"V1","callback_id":"claybot_ask","private_metadata":"{\"c\":\"T1/C1\"}"}}`,
+	`-{"type":"view_submission","team":{"id":"T1"},"user":{"id":"U1"},"view":{"callback_id":"claybot_ask","private_metadata":"{\"c\":\"T1/D1\"}"}}`,
 	`-{"type":"block_suggestion","user":{"id":"U1"},"action_id":"menu"}`,
 }
 

@@ -169,6 +169,17 @@ func (s *Server) call(method, token string, args url.Values, r *http.Request) an
 		return s.publishHome(args)
 	case "views.open":
 		return s.openView(args)
+	case "users.info":
+		return s.userInfo(args.Get("user"), args.Get("include_locale") == "true")
+	}
+	return s.conversations(method, args)
+}
+
+// conversations handles the methods about conversations. The lock is held.
+func (s *Server) conversations(method string, args url.Values) answer {
+	switch method {
+	case "conversations.open":
+		return s.openDirect(args)
 	case "conversations.history":
 		return s.history(args, false)
 	case "conversations.replies":
@@ -177,8 +188,6 @@ func (s *Server) call(method, token string, args url.Values, r *http.Request) an
 		return s.info(args)
 	case "conversations.list":
 		return s.list(args)
-	case "users.info":
-		return s.userInfo(args.Get("user"), args.Get("include_locale") == "true")
 	}
 	return refuse("unknown_method")
 }

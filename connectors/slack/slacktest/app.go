@@ -7,11 +7,12 @@ import (
 
 // An app is what a manifest says.
 type app struct {
-	scopes      map[string]bool // of the bot
-	events      map[string]bool // that the bot subscribes to
-	commands    map[string]bool // slash commands
-	view        string          // agent or assistant; empty: the app has no panel
-	home        bool            // it has a Home tab
+	scopes      map[string]bool   // of the bot
+	events      map[string]bool   // that the bot subscribes to
+	commands    map[string]bool   // slash commands
+	shortcuts   map[string]string // types, by callback id
+	view        string            // agent or assistant; empty: the app has no panel
+	home        bool              // it has a Home tab
 	interactive bool
 	sockets     bool
 }
@@ -51,8 +52,9 @@ var eventScopes = map[string][]string{
 // readManifest reads a manifest in YAML, in the block style that Slack shows: it knows
 // nested keys, scalars and lists, which is all that a manifest has.
 func readManifest(text string) (app, error) {
-	a := app{scopes: make(map[string]bool), events: make(map[string]bool), commands: make(map[string]bool)}
+	a := app{scopes: make(map[string]bool), events: make(map[string]bool), commands: make(map[string]bool), shortcuts: make(map[string]string)}
 	var path []string // keys, by depth
+	var kind string   // of a shortcut
 	for line := range strings.Lines(text) {
 		trimmed := strings.TrimSpace(line)
 		if trimmed == "" || strings.HasPrefix(trimmed, "#") {
@@ -71,7 +73,13 @@ func readManifest(text string) (app, error) {
 			a.commands[strings.TrimSpace(value)] = true
 		case listed:
 		case depth > len(path):
-			if at == "features.slash_commands" { // a further key of a command
+			switch {
+			case at == "features.shortcuts" && key == "type":
+				kind = strings.TrimSpace(value)
+			case at == "features.shortcuts" && key == "callback_id":
+				a.shortcuts[strings.TrimSpace(value)] = kind
+			}
+			if at == "features.slash_commands" || at == "features.shortcuts" { // a further key
 				continue
 			}
 			return app{}, fmt.Errorf("manifest: %q is too deep", trimmed)
@@ -107,8 +115,8 @@ func (a app) check() error {
 			return fmt.Errorf("manifest: event %s needs the scope %s", event, strings.Join(needed, " or "))
 		}
 	}
-	if len(a.commands) > 0 && !a.scopes["commands"] {
-		return fmt.Errorf("manifest: slash commands need the scope commands")
+	if len(a.commands)+len(a.shortcuts) > 0 && !a.scopes["commands"] {
+		return fmt.Errorf("manifest: slash commands and shortcuts need the scope commands")
 	}
 	if a.scopes["assistant:write"] && a.view == "" {
 		return fmt.Errorf("manifest: the scope assistant:write needs agent_view or assistant_view")

@@ -33,7 +33,7 @@ func TestManifest(t *testing.T) {
 	for _, tt := range []struct{ old, fresh, want string }{
 		{"im:history", "im:read", "needs the scope im:history"},
 		{"- message.im", "- message.all", "not known"},
-		{"settings:", "features:\n  slash_commands:\n    - command: /a\nsettings:", "need the scope commands"},
+		{"settings:", "features:\n  slash_commands:\n    - command: /a\nsettings:", "shortcuts need the scope commands"},
 	} {
 		if _, err := readManifest(strings.Replace(small, tt.old, tt.fresh, 1)); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.fresh, err, tt.want)

@@ -29,7 +29,7 @@ const (
 )
 
 // methods is the table of request shapes. Arguments and scopes are those of the pages above
-// as of 2026-08-20, of assistant.threads.*, conversations.info and all tiers as of 2026-11-28. Limits of
+// as of 2026-08-20, of assistant.threads.*, conversations.info, conversations.open and all tiers as of 2026-11-28. Limits of
 // assistant.threads.setStatus are special, without a number; chat.postMessage and chat.postEphemeral have a
 // limit for each channel instead, see Config.PostEvery.
 var methods = map[string]method{
@@ -49,6 +49,7 @@ var methods = map[string]method{
 	"conversations.history": {tier3, "", false, "channel cursor include_all_metadata inclusive latest limit oldest"},
 	"conversations.info":    {tier3, "", false, "channel include_locale include_num_members"},
 	"conversations.list":    {tier2, "", false, "cursor exclude_archived limit team_id types"},
+	"conversations.open":    {tier3, "im:write", false, "channel prevent_creation return_im users"},
 	"conversations.replies": {tier3, "", false, "channel cursor include_all_metadata inclusive latest limit oldest ts"},
 
 	"files.completeUploadExternal": {tier4, "files:write", false, "blocks channel_id channels files icon_emoji icon_url initial_comment thread_ts username"},
