@@ -1,6 +1,6 @@
 // The chat page: one conversation at a time, named in the address after the #.
 
-import { Outbox, Stream, randomID, request, upload } from "./api.js";
+import { Outbox, Refusal, Stream, randomID, request, upload } from "./api.js";
 import { forget, refresh, sure, toast } from "./dashboard.js";
 import { Thread, plain } from "./thread.js";
 import { say as texts } from "./words.js";
@@ -23,7 +23,31 @@ function stoppable(news) {
 const thread = new Thread({
   thread: $("thread"), live: $("live"), scroll: $("scroll"), down: $("down"), empty: $("empty"),
   busy: (on) => stoppable({ shown: on }),
+  edit: (id, words) => change(id, "PATCH", { id: editID(id, words), text: words }),
+  remove: async (id) => (await sure(texts.removeSure, texts.removeYes)) && change(id, "DELETE"),
+  left: () => text.focus(),
 });
+
+// change edits or deletes a message; false if that failed.
+async function change(id, method, body) {
+  const query = new URLSearchParams({ conversation });
+  try {
+    const m = await request(method, `/chat/messages/${id.split("/").at(-1)}?${query}`, body);
+    if (query.get("conversation") === conversation) thread.user(m);
+    return true;
+  } catch (err) {
+    toast(err instanceof Refusal ? err.message : texts.noConnectionTry, true);
+    return false;
+  }
+}
+
+// editID is the id of an edit. Where the same one is tried again, it is the same.
+let tried = {};
+
+function editID(of, words) {
+  if (tried.of !== of || tried.words !== words) tried = { of, words, id: randomID() };
+  return tried.id;
+}
 
 const messageID = (m) => `${$("talk").dataset.prefix}${m.conversation}/${m.id}`;
 
@@ -61,14 +85,12 @@ async function merge(name, limit = few) {
     if (e.user) thread.user(e.user);
     if (e.message) thread.message(e.message);
   }
-  // A text that was kept up to date is one entry, of all its versions.
-  const count = t.entries.reduce((n, e) => n + 1 + (e.message?.replaces?.length ?? 0), 0);
-  if (count < limit) {
+  if (!t.more) {
     loaded = name;
     const first = t.entries.find((e) => e.user?.type === "user" && e.user.text.trim());
     if (first) label(name, first.user.text);
   }
-  older(count >= limit, limit);
+  older(t.more, limit);
   return t;
 }
 
@@ -320,7 +342,7 @@ text.addEventListener("keydown", (e) => {
   if (e.key === "Enter" && !e.shiftKey && !e.isComposing) {
     e.preventDefault();
     submit();
-  }
+  } else if (e.key === "ArrowUp" && text.value === "" && thread.rewriteLast()) e.preventDefault();
 });
 $("form").addEventListener("submit", (e) => {
   e.preventDefault();

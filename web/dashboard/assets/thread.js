@@ -1,5 +1,6 @@
 // The visible conversation: its messages and the active run.
 
+import { actions, changeable, editor, fate } from "./mine.js";
 import { say } from "./words.js";
 
 // plain shows characters that change the direction of writing by their number: with
@@ -47,9 +48,11 @@ function markdown(target, html, text) {
 }
 
 export class Thread {
-  constructor({ thread, live, scroll, down, empty, busy }) {
+  constructor({ thread, live, scroll, down, empty, busy, edit, remove, left }) {
     Object.assign(this, { thread, live, scroll, down, empty });
     this.busy = busy; // told whether a run works
+    Object.assign(this, { edit, remove, left }); // change a message by its id; left: the keyboard is free
+    this.mine = new Map(); // id → what its person wrote, as the store has it
     this.seen = new Map(); // id → element
     this.done = new Set(); // runs that were answered
     this.asked = new Set(); // ids of the questions that have a form
@@ -68,6 +71,7 @@ export class Thread {
     this.conversation = conversation;
     this.thread.replaceChildren();
     this.seen.clear();
+    this.mine.clear();
     this.done.clear();
     this.asked.clear();
     this.folded.clear();
@@ -110,22 +114,70 @@ export class Thread {
     this.check();
   }
 
-  // user shows what was typed, here or in another window.
-  user({ id, text, at, type, files }, state) {
+  // user shows what was typed, here or in another window, and how it was changed since.
+  user(m, state) {
+    const { id, at, type } = m;
     const known = this.seen.get(id);
+    const was = this.mine.get(id);
+    const age = (x) => x?.deleted ?? x?.edited ?? 0;
+    if (known && (state || age(m) < age(was))) return; // a transcript from before the change
+    this.mine.set(id, known ? { ...m, at: was.at } : m);
     if (known) {
-      if (!state) this.note(id, "sent", { at });
+      if (age(m) !== age(was)) this.written(known, m);
+      this.note(id, "sent", { at });
       return;
     }
     const entry = el("article", type && type !== "user" ? "msg me command" : "msg me");
-    if (text) entry.append(el("div", "bubble", text));
-    if (files?.length) entry.append(this.files(files));
-    entry.append(el("div", "meta", clock.format(at)));
-    entry.lastElementChild.append(why(id));
+    entry.append(el("div", "meta"));
+    this.written(entry, m);
     this.seen.set(id, entry);
     this.place(entry, at);
-    if (state) this.note(id, state);
+    this.note(id, state);
     this.grown(true);
+  }
+
+  // written shows the text and the files of a message of a person.
+  written(entry, m) {
+    const editing = entry.querySelector(".editing");
+    if (editing && !m.deleted) return; // they are shown when it ends
+    entry.toggleAttribute("data-deleted", Boolean(m.deleted));
+    for (const old of entry.querySelectorAll(".bubble, .files, .editing")) old.remove();
+    const meta = entry.querySelector(".meta");
+    if (m.deleted) meta.before(el("div", "bubble", say.messageDeleted));
+    if (m.text) meta.before(el("div", "bubble", m.text));
+    if (m.files?.length) meta.before(this.files(m.files));
+    if (editing) this.left();
+  }
+
+  // acts are the buttons of a person's message.
+  acts(id, entry) {
+    return actions(this.mine.get(id), { edit: () => this.rewrite(id), remove: async () => {
+      if (await this.remove(id)) this.left();
+      else entry.querySelector(".acts button:last-child")?.focus();
+    } });
+  }
+
+  // rewrite lets a person edit a message in its place.
+  rewrite(id) {
+    const entry = this.seen.get(id);
+    const bubble = entry.querySelector(".bubble");
+    if (!bubble || entry.querySelector(".editing")) return;
+    const { form, focus } = editor(this.mine.get(id).text, (text) => this.edit(id, text), () => {
+      form.remove();
+      this.written(entry, this.mine.get(id));
+      this.left();
+    });
+    bubble.replaceWith(form);
+    focus();
+    form.scrollIntoView({ block: "nearest" });
+  }
+
+  // rewriteLast lets a person edit the newest message; false if there is none.
+  rewriteLast() {
+    const last = [...this.thread.querySelectorAll(".me")].findLast((e) => e.querySelector(".acts") && e.querySelector(".bubble"));
+    const found = [...this.mine.keys()].find((id) => this.seen.get(id) === last && this.mine.get(id).text);
+    if (found) this.rewrite(found);
+    return Boolean(found);
   }
 
   // files are links to what came with a message.
@@ -146,14 +198,20 @@ export class Thread {
   note(id, state, detail) {
     const entry = this.seen.get(id);
     if (!entry) return;
-    entry.dataset.state = state;
+    if (state) entry.dataset.state = state;
     if (state === "sent" && detail?.at) entry.dataset.at = detail.at;
-    entry.querySelector(".meta").textContent =
+    const meta = entry.querySelector(".meta");
+    const focused = meta.contains(document.activeElement) ? document.activeElement.textContent : "";
+    const m = this.mine.get(id);
+    const stored = !state || state === "sent";
+    meta.textContent =
       state === "sending" ? say.sending
       : state === "waiting" ? say.notSentYet(detail)
       : state === "refused" ? say.notSent(detail)
-      : clock.format(Number(entry.dataset.at));
-    if (state === "sent") entry.querySelector(".meta").append(why(id));
+      : [clock.format(Number(entry.dataset.at)), fate(m)].filter(Boolean).join(" · ");
+    if (stored) meta.append(why(id));
+    if (stored && changeable(m)) meta.append(this.acts(id, entry));
+    if (focused) [...meta.querySelectorAll("a, button")].find((e) => e.textContent === focused)?.focus();
     this.grown();
   }
 
