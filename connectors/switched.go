@@ -3,6 +3,7 @@ package connectors
 import (
 	"errors"
 	"net/http"
+	"time"
 )
 
 // Switched returns a transport that refuses requests, without sending them, while
@@ -35,5 +36,16 @@ func (s *switched) RoundTrip(r *http.Request) (*http.Response, error) {
 func (s *switched) CloseIdleConnections() {
 	if c, ok := s.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
+	}
+}
+
+// Transport returns a transport of its own for the API of a platform.
+func Transport() *http.Transport {
+	return &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConnsPerHost: 16,
+		IdleConnTimeout:     90 * time.Second,
+		TLSHandshakeTimeout: 10 * time.Second,
 	}
 }

@@ -46,7 +46,7 @@ func (b *backfill) begin() func(ctx context.Context, from time.Time) {
 	checking, to := make(chan struct{}), time.Now()
 	b.checking = checking
 	return func(ctx context.Context, from time.Time) {
-		g := &gap{from: from, to: to}
+		g := &connectors.Gap{From: from, To: to}
 		known := b.chats != nil && !from.IsZero()
 		var all []*conversation
 		if known {
@@ -65,7 +65,7 @@ func (b *backfill) begin() func(ctx context.Context, from time.Time) {
 			return
 		}
 		b.fill(ctx, all, g)
-		if b.log.Info("read what was written while the gateway was away", "from", from, "to", to, "conversations", len(all), "told", g.chats, "unread", g.unread); g.chats > 0 || g.unread > 0 || g.unlisted != "" {
+		if b.log.Info("read what was written while the gateway was away", "from", from, "to", to, "conversations", len(all), "told", g.Chats, "unread", g.Unread); !g.Silent() {
 			b.gap.Store(g)
 		}
 	}
@@ -73,7 +73,7 @@ func (b *backfill) begin() func(ctx context.Context, from time.Time) {
 
 // fill settles conversations, some at a time: a call that takes long holds up its conversation
 // alone, and the list of threads of a server those of the server.
-func (b *backfill) fill(ctx context.Context, all []*conversation, g *gap) {
+func (b *backfill) fill(ctx context.Context, all []*conversation, g *connectors.Gap) {
 	lists := make(map[string]func() []channel) // of threads, by server
 	slots := make(chan struct{}, backfillAtOnce)
 	var work sync.WaitGroup
@@ -109,10 +109,10 @@ type conversation struct {
 }
 
 // list returns the conversations in which people wrote in the weeks before the gap.
-func (b *backfill) list(ctx context.Context, g *gap) (all []*conversation) {
+func (b *backfill) list(ctx context.Context, g *connectors.Gap) (all []*conversation) {
 	var back connectors.Backoff
 	for {
-		chats, more, err := b.chats.Recent(ctx, b.cfg.Name, g.from.Add(-activeFor))
+		chats, more, err := b.chats.Recent(ctx, b.cfg.Name, g.From.Add(-activeFor))
 		if err != nil {
 			b.log.Warn("failed to list the conversations with missed messages, retrying", "err", err)
 			if !connectors.Sleep(ctx, back.Next(0)) {
@@ -120,7 +120,7 @@ func (b *backfill) list(ctx context.Context, g *gap) (all []*conversation) {
 			}
 			continue
 		}
-		if g.unread = more; more > 0 {
+		if g.Unread = more; more > 0 {
 			b.log.Warn("conversations neither read nor notified after a gap", "count", more)
 		}
 		for _, chat := range chats {
@@ -143,7 +143,7 @@ func (b *backfill) list(ctx context.Context, g *gap) (all []*conversation) {
 // active lists the active threads of a server.
 //
 // Shape: docs.discord.com/developers/resources/guild (List Active Guild Threads), read 2026-11-28.
-func (b *backfill) active(ctx context.Context, guild string, g *gap) []channel {
+func (b *backfill) active(ctx context.Context, guild string, g *connectors.Gap) []channel {
 	var found struct {
 		Threads []channel `json:"threads"`
 	}
@@ -152,20 +152,20 @@ func (b *backfill) active(ctx context.Context, guild string, g *gap) []channel {
 		b.log.Warn("failed to list the threads after a gap", "server", guild, "err", err)
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		g.unlisted = err.Error()
+		g.Unlisted = err.Error()
 	}
 	return found.Threads
 }
 
 // threads adds the threads of a conversation in which people wrote since the gap began.
-func (b *backfill) threads(c *conversation, active []channel, g *gap) {
-	after, added := snowflake(g.from.Add(-gapMargin)), 0
+func (b *backfill) threads(c *conversation, active []channel, g *connectors.Gap) {
+	after, added := snowflake(g.From.Add(-gapMargin)), 0
 	for _, t := range active {
 		switch {
 		case c.chat != c.guild+"/"+t.Parent || !isID(t.ID) || slices.Contains(c.ids, t.ID) || !newer(t.ID, after) && !newer(t.Last, after):
 		case added == maxNewThreads:
 			b.mu.Lock()
-			g.unread++
+			g.Unread++
 			b.mu.Unlock()
 		default:
 			added++
@@ -183,21 +183,21 @@ func newer(id, after string) bool {
 var errTooLong = errors.New("more messages, or older ones, than are read again")
 
 // settle reads a conversation, or tells it that messages may be missing.
-func (b *backfill) settle(ctx context.Context, c *conversation, g *gap) {
+func (b *backfill) settle(ctx context.Context, c *conversation, g *connectors.Gap) {
 	var missing error
 	for _, id := range c.ids {
-		missing = cmp.Or(missing, b.read(ctx, c.guild, id, g.from))
+		missing = cmp.Or(missing, b.read(ctx, c.guild, id, g.From))
 	}
 	if missing == nil || ctx.Err() != nil {
 		return
 	}
-	b.log.Warn("messages may be missing in a conversation", "channel", c.chat, "since", g.from, "err", missing)
+	b.log.Warn("messages may be missing in a conversation", "channel", c.chat, "since", g.From, "err", missing)
 	b.mu.Lock()
-	g.chats, g.reason = g.chats+1, missing.Error()
+	g.Chats, g.Reason = g.Chats+1, missing.Error()
 	b.mu.Unlock()
 	var back connectors.Backoff
 	for {
-		_, err := b.chats.Missed(ctx, connectors.Missed{Connector: b.cfg.Name, From: g.from, To: g.to, Channels: []string{c.chat}, Flat: true})
+		_, err := b.chats.Missed(ctx, connectors.Missed{Connector: b.cfg.Name, From: g.From, To: g.To, Channels: []string{c.chat}, Flat: true})
 		if err == nil {
 			return
 		}

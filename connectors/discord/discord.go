@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -63,7 +62,7 @@ type Connector struct {
 	channels channels
 	own      receipts
 	app      atomic.Pointer[application]
-	gap      atomic.Pointer[gap] // the newest one with messages that may be missing
+	gap      atomic.Pointer[connectors.Gap] // the newest one with messages that may be missing
 	ignored  atomic.Int64
 }
 
@@ -83,13 +82,7 @@ func New(cfg Config) *Connector {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.HTTP == nil {
-		cfg.HTTP = &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			ForceAttemptHTTP2:   true,
-			MaxIdleConnsPerHost: 16,
-			IdleConnTimeout:     90 * time.Second,
-			TLSHandshakeTimeout: 10 * time.Second,
-		}
+		cfg.HTTP = connectors.Transport()
 	}
 	cfg.HTTP = connectors.Switched(cfg.HTTP, cfg.Gate.Off)
 	c := &Connector{cfg: cfg, log: cfg.Log.With("connector", cfg.Name), bot: botOf(cfg.Token), plain: strings.HasPrefix(cfg.BaseURL, "http://")}
@@ -128,8 +121,8 @@ func (c *Connector) Health() connectors.Health {
 	if app := c.app.Load(); app != nil && !app.content() {
 		notes = append(notes, noContent)
 	}
-	if g := c.gap.Load(); g != nil && time.Since(g.to) < gapShown {
-		notes = append(notes, g.String())
+	if gap := c.gap.Load().Report("discord", "messages in new threads"); gap != "" {
+		notes = append(notes, gap)
 	}
 	h.Err = strings.Join(notes, "; ")
 	return h
@@ -289,29 +282,4 @@ func (c *Connector) Examine(ctx context.Context) (name string, content bool, err
 // Streaming returns the rate of edits.
 func (c *Connector) Streaming(claybot.Route) connectors.Streaming {
 	return connectors.Streaming{First: 64, Wait: 1500 * time.Millisecond, Every: time.Second, Limit: 1800}
-}
-
-// A gap is a period without the gateway in which messages may be missing.
-type gap struct {
-	from, to time.Time
-	chats    int // that were told
-	reason   string
-	unread   int    // conversations and threads that were neither read nor told
-	unlisted string // why threads that began in the gap are not known
-}
-
-func (g *gap) String() string {
-	const layout = "2006-01-02 15:04"
-	var b strings.Builder
-	fmt.Fprintf(&b, "discord: out of reach from %s to %s UTC", g.from.UTC().Format(layout), g.to.UTC().Format(layout))
-	if g.chats > 0 {
-		fmt.Fprintf(&b, "; messages may be missing in %d chats, which were told: %s", g.chats, g.reason)
-	}
-	if g.unread > 0 {
-		fmt.Fprintf(&b, "; %d more conversations or threads were neither read nor notified", g.unread)
-	}
-	if g.unlisted != "" {
-		fmt.Fprintf(&b, "; messages in new threads may be missing (%s)", g.unlisted)
-	}
-	return b.String()
 }

@@ -47,7 +47,6 @@ const (
 	lastRetry  = 30 * time.Second
 
 	gapMargin      = 2 * time.Minute // before a gap is read as well; the mark is written once a minute
-	gapShown       = 24 * time.Hour  // how long the health reports a gap
 	backfillReach  = 24 * time.Hour  // older messages are not posted
 	backfillTries  = 3               // of one page
 	backfillAtOnce = 8               // conversations

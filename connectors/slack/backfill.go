@@ -236,7 +236,7 @@ func (b *backfill) close(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, backfillTime, errTooLong)
 	defer cancel()
-	g := &gap{from: time.Unix(h.From, 0), to: time.Unix(h.To, 0), unread: h.Unread, unlisted: h.Unlisted}
+	g := &connectors.Gap{From: time.Unix(h.From, 0), To: time.Unix(h.To, 0), Unread: h.Unread, Unlisted: h.Unlisted}
 	var failed error
 	for r := b.next(); r != nil && ctx.Err() == nil; r = b.next() {
 		failed = errors.Join(failed, b.recover(ctx, limited, r, h, g))
@@ -244,18 +244,18 @@ func (b *backfill) close(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return b.interrupted(ctx, h)
 	}
-	b.log.Info("fetched messages missed in a connection gap", "from", g.from, "to", g.to, "told", g.chats, "left", len(h.Left))
-	if g.unread > 0 || g.unlisted != "" {
-		b.log.Warn("conversations neither read nor notified after a connection gap", "count", g.unread, "err", g.unlisted)
+	b.log.Info("fetched messages missed in a connection gap", "from", g.From, "to", g.To, "told", g.Chats, "left", len(h.Left))
+	if g.Unread > 0 || g.Unlisted != "" {
+		b.log.Warn("conversations neither read nor notified after a connection gap", "count", g.Unread, "err", g.Unlisted)
 	}
-	if !g.silent() {
+	if !g.Silent() {
 		b.chat.gap.Store(g)
 	}
 	return failed
 }
 
 // recover settles one conversation: from its history, or with a notice.
-func (b *backfill) recover(ctx, limited context.Context, r *replay, h *hole, g *gap) error {
+func (b *backfill) recover(ctx, limited context.Context, r *replay, h *hole, g *connectors.Gap) error {
 	why := errLeft
 	switch {
 	case h.Left[r.channel].Notice:
@@ -271,16 +271,16 @@ func (b *backfill) recover(ctx, limited context.Context, r *replay, h *hole, g *
 	switch {
 	case why == nil:
 	case h.Left[r.channel].New && !errors.Is(why, errLeft):
-		g.unread++ // there may be no messages
+		g.Unread++ // there may be no messages
 		b.log.Warn("conversation not read after a connection gap", "channel", r.channel, "since", r.from, "err", why)
 	default:
 		b.log.Warn("messages may be missing in a conversation", "channel", r.channel, "since", r.from, "err", why)
-		g.chats, g.reason = g.chats+1, cmp.Or(g.reason, why.Error())
+		g.Chats, g.Reason = g.Chats+1, cmp.Or(g.Reason, why.Error())
 		x := h.Left[r.channel]
 		x.Notice = true
 		h.Left[r.channel] = x
 		_, err := b.handler.Missed(ctx, connectors.Missed{
-			Connector: b.chat.cfg.Name, From: r.from, To: g.to, Channels: []string{b.self.Team + "/" + r.channel}, Flat: true,
+			Connector: b.chat.cfg.Name, From: r.from, To: g.To, Channels: []string{b.self.Team + "/" + r.channel}, Flat: true,
 		})
 		if err != nil {
 			return errors.Join(err, b.save(ctx, h))

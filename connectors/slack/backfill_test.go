@@ -401,7 +401,7 @@ func TestBackfillIsNotPossible(t *testing.T) {
 					w.t.Errorf("health %+v", h)
 				}
 				w.away(time.Minute, func() {})
-				time.Sleep(gapShown)
+				time.Sleep(24 * time.Hour)
 				synctest.Wait()
 				w.wantsTold(tt.told...)
 				if h := w.Health(); strings.Contains(h.Err, "no connection") {

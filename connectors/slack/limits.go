@@ -76,7 +76,6 @@ const (
 
 	gapAfter      = 5 * time.Minute  // without a socket; before, Slack itself brings events again
 	gapMargin     = 10 * time.Minute // before a gap is read as well: what was not acknowledged then
-	gapShown      = 24 * time.Hour   // how long the health reports a gap
 	keepEvery     = 15 * time.Second // the mark is looked at; it is written once a minute
 	backfillReach = 24 * time.Hour   // older messages are not posted
 	backfillTime  = 10 * time.Minute // for all conversations; the remaining ones get a notice

@@ -87,9 +87,9 @@ type Connector struct {
 	channels  channels
 	self      atomic.Pointer[identity]
 	ignored   atomic.Int64
-	gap       atomic.Pointer[gap]    // the newest one with messages that may be missing
-	crowd     atomic.Pointer[string] // what is wrong with the number of sockets; nil or empty for nothing
-	short     shortage               // of scopes
+	gap       atomic.Pointer[connectors.Gap] // the newest one with messages that may be missing
+	crowd     atomic.Pointer[string]         // what is wrong with the number of sockets; nil or empty for nothing
+	short     shortage                       // of scopes
 	hooked    hooked
 }
 
@@ -128,13 +128,7 @@ func New(cfg Config) *Connector {
 		cfg.Settle = settleTime
 	}
 	if cfg.HTTP == nil {
-		cfg.HTTP = &http.Transport{
-			Proxy:               http.ProxyFromEnvironment,
-			ForceAttemptHTTP2:   true,
-			MaxIdleConnsPerHost: 16,
-			IdleConnTimeout:     90 * time.Second,
-			TLSHandshakeTimeout: 10 * time.Second,
-		}
+		cfg.HTTP = connectors.Transport()
 	}
 	cfg.HTTP = connectors.Switched(cfg.HTTP, cfg.Gate.Off)
 	c := &Connector{streams: newStreams(), edits: connectors.NewBudget(editsPerMinute, time.Minute), cfg: cfg, log: cfg.Log.With("connector", cfg.Name)}
@@ -179,8 +173,8 @@ func (c *Connector) Health() connectors.Health {
 	if short := c.short.String(); short != "" && h.State == connectors.StateLive {
 		notes = append(notes, short)
 	}
-	if g := c.gap.Load(); g != nil && h.State == connectors.StateLive && time.Since(g.to) < gapShown {
-		notes = append(notes, g.String())
+	if gap := c.gap.Load().Report("slack", "direct messages from people who are new or were silent for 30 days"); gap != "" && h.State == connectors.StateLive {
+		notes = append(notes, gap)
 	}
 	h.Err = strings.Join(notes, "; ")
 	return h

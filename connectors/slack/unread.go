@@ -4,41 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
-
-// A gap is a period without a socket in which messages may have been lost.
-type gap struct {
-	from, to time.Time
-	chats    int // that got a notice
-	reason   string
-	unread   int    // conversations and threads that were not read and got none
-	unlisted string // why direct messages that began in the gap are not found
-}
-
-// silent reports whether the gap has nothing to report to operators.
-func (g *gap) silent() bool { return g.chats == 0 && g.unread == 0 && g.unlisted == "" }
-
-func (g *gap) String() string {
-	const layout = "2006-01-02 15:04"
-	var b strings.Builder
-	fmt.Fprintf(&b, "slack: no connection from %s to %s UTC", g.from.UTC().Format(layout), g.to.UTC().Format(layout))
-	if g.chats > 0 {
-		fmt.Fprintf(&b, "; messages to %d conversations may be missing (%s); each was told", g.chats, g.reason)
-	}
-	if g.unread > 0 {
-		fmt.Fprintf(&b, "; %d more conversations or threads were neither read nor notified", g.unread)
-	}
-	if g.unlisted != "" {
-		fmt.Fprintf(&b, "; direct messages from people who are new or were silent for 30 days may be missing (%s)", g.unlisted)
-	}
-	return b.String()
-}
 
 // A directMessage is a conversation of the bot with one person.
 type directMessage struct {
