@@ -109,6 +109,8 @@ func (r *receiver) openAsk(ctx context.Context, t press) {
 	direct, err := "", error(nil)
 	if r.greets == nil || !r.greets.Welcome(d, t.press.Outsider) {
 		view = *notice(voice, voice.In(texts.HomeNoAccess))
+	} else if c.cfg.Mixed != nil && c.cfg.Mixed() { // an older version would acknowledge the question and lose it
+		view = *notice(voice, voice.In(texts.AskNoDirect))
 	} else if direct, err = c.direct(ctx, t.user); err != nil {
 		r.log.Warn("failed to open a direct chat for a shortcut", "user", t.press.UserID, "err", err)
 		view = *notice(voice, voice.In(texts.AskNoDirect))

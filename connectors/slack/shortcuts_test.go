@@ -80,6 +80,9 @@ func TestShortcuts(t *testing.T) {
 func TestShortcutsRefused(t *testing.T) {
 	inWorld(t, slacktest.Config{}, func(t *testing.T, w *world) {
 		w.inbox.strangers = []string{"U9"}
+		var mixed atomic.Bool
+		w.cfg.Mixed = mixed.Load
+		w.Connector = New(w.cfg)
 		w.start(t)
 		ts := w.slack.Write(slacktest.Post{Channel: "C1", User: "U2", Text: "secret"})
 		w.settled(t)
@@ -91,6 +94,11 @@ func TestShortcutsRefused(t *testing.T) {
 		if n := len(w.slack.Calls(methodOpen)); n != 0 {
 			t.Errorf("%d direct chats for a stranger", n)
 		}
+		mixed.Store(true)
+		if v := w.chosen(t, "U1", callbackAsk, "", ""); v.Text != texts.AskNoDirect {
+			t.Errorf("with members of an older version: %+v", v)
+		}
+		mixed.Store(false)
 		w.slack.Lack("im:write", true)
 		if v := w.chosen(t, "U1", callbackAsk, "", ""); v.Text != texts.AskNoDirect || !strings.Contains(w.Health().Err, "im:write") {
 			t.Errorf("without the scope: %+v, %s", v, w.Health().Err)

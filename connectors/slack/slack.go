@@ -62,7 +62,8 @@ type Config struct {
 	// it. nil means no.
 	Feedback func(claybot.Descriptor) bool
 	// Mixed reports whether members of different versions share the app: then no stream
-	// begins, because older versions cannot complete one. nil means no.
+	// begins, because older versions cannot complete one, and no shortcut opens a form. nil means
+	// no.
 	Mixed func() bool
 	// Without are the features that are switched off. Health names no scope that they alone
 	// need.
