@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/claybot/claybot/connectors/slack/slacktest"
+	"github.com/claybot/claybot/texts"
 )
 
 // slackCommand lets people write and reads what they see.
@@ -108,12 +109,13 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 			said := r.slack.Whispers(args[1])
 			return slices.ContainsFunc(said, func(w slacktest.Whisper) bool { return regexp.MustCompile(args[2]).MatchString(w.Text) }), fmt.Sprintf("messages for %s alone: %+v", args[1], said)
 		})
-	case len(args) == 3 && args[0] == "home": // slack home USER REGEXP
-		r.slack.OpenTab(args[1], slacktest.TabHome)
-		until(ts, func() (bool, string) {
-			page := strings.Join(r.slack.Home(args[1]), "\n")
-			return regexp.MustCompile(args[2]).MatchString(page), fmt.Sprintf("the page is %q", page)
-		})
+	case (len(args) == 3 || len(args) == 5 && args[3] == "lacks") && args[0] == "home": // slack home USER REGEXP [lacks REGEXP]
+		page := r.slackHome(ts, args[1], args[2])
+		if len(args) == 5 && regexp.MustCompile(args[4]).MatchString(page) {
+			ts.Fatalf("the page shows %s: %q", args[4], page)
+		}
+	case len(args) == 2 && args[0] == "home-none": // slack home-none USER
+		r.slackNoHome(ts, args[1])
 	case len(args) == 3 && args[0] == "streams": // slack streams CHANNEL TEXTS
 		until(ts, func() (bool, string) {
 			streams, texts := 0, 0
@@ -155,6 +157,31 @@ func (r *rig) slackAsk(ts *testscript.TestScript, user string, args []string) {
 	}
 	if got, err := r.slack.Submit(ctx, form.ID, map[string]any{"": args[0]}); err != nil || !got.Closed {
 		ts.Fatalf("sent: %+v, %v", got, err)
+	}
+}
+
+// slackHome lets a person open the Home tab and waits until the page that is published then
+// matches.
+func (r *rig) slackHome(ts *testscript.TestScript, user, want string) (page string) {
+	before := r.slack.Published(user)
+	r.slack.OpenTab(user, slacktest.TabHome)
+	until(ts, func() (bool, string) {
+		published := r.slack.Published(user) // first: the page is that one or a newer one
+		page = strings.Join(r.slack.Home(user), "\n")
+		return published > before && regexp.MustCompile(want).MatchString(page), fmt.Sprintf("%d pages were published since, and the page is %q", published-before, page)
+	})
+	return page
+}
+
+// slackNoHome lets a person without access open the Home tab, which shows nothing; then as a
+// person who had access once, and reads that it is gone. The second visit is handled after the
+// first, so that a page that is published for the first is noticed.
+func (r *rig) slackNoHome(ts *testscript.TestScript, user string) {
+	before := r.slack.Published(user)
+	r.slack.OpenTab(user, slacktest.TabHome)
+	r.slack.LeaveHome(user)
+	if page := r.slackHome(ts, user, "."); page != texts.HomeNoAccess || r.slack.Published(user) != before+1 {
+		ts.Fatalf("%d pages were published, and the newest is %q", r.slack.Published(user)-before, page)
 	}
 }
 

@@ -56,6 +56,7 @@ func (s *Server) publishHome(args url.Values) answer {
 		return refuse("invalid_arguments")
 	}
 	s.homes[args.Get("user_id")] = v.Blocks
+	s.published[args.Get("user_id")]++
 	s.change()
 	return answer{"ok": true}
 }
@@ -65,6 +66,20 @@ func (s *Server) Home(user string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return shown(s.homes[user])
+}
+
+// Published is how many Home tabs of a user the app has published.
+func (s *Server) Published(user string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.published[user]
+}
+
+// LeaveHome gives a user a Home tab, as if the app had published it long ago.
+func (s *Server) LeaveHome(user string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.homes[user] = []object{{"type": "section", "text": object{"type": "plain_text", "text": "what the app once published"}}}
 }
 
 // OpenAssistant lets a user begin a conversation with an app that has an assistant_view. It

@@ -17,6 +17,8 @@ type desk struct {
 	whispers []Whisper
 	users    map[string]User     // whom SetUser named
 	homes    map[string][]object // the Home tabs, by user
+	// published counts the Home tabs that were published, by user.
+	published map[string]int
 
 	base      string               // of the addresses that apps get
 	responses map[string]*response // addresses

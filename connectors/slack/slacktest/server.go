@@ -143,7 +143,7 @@ func New(cfg Config) *Server {
 	s.files, s.noScope, s.reactions = make(map[string]*held), make(map[string]bool), make(map[string]map[string][]string)
 	s.triggers, s.views, s.replies = make(map[string]*trigger), make(map[string]*view), make(map[string]*reply)
 	s.users, s.responses = make(map[string]User), make(map[string]*response)
-	s.homes = make(map[string][]object)
+	s.homes, s.published = make(map[string][]object), make(map[string]int)
 	s.mux.HandleFunc("POST /api/{method}", s.serveAPI)
 	s.mux.HandleFunc("POST /actions/{team}/{id}", s.serveResponse)
 	s.mux.HandleFunc("GET /socket", s.serveSocket)
