@@ -74,6 +74,10 @@ type Outgoing struct {
 	// Resent marks a repeated send whose first fate is unknown; the connector
 	// shows the mark to the reader.
 	Resent bool `json:"resent,omitempty"`
+	// Once says that a missing message is better than a second copy: the output of a task or
+	// the heartbeat, which no person waits for, and the report of a run that did something
+	// that a reader could take for done twice. See connectors.Resender.
+	Once bool `json:"once,omitempty"`
 	// Copies counts the messages of this Outgoing that people may see already
 	// and that no receipt names: sends whose fate was never learned, and a
 	// message that can no longer be edited. Edits leave none.

@@ -182,7 +182,7 @@ func (a *assembly) makeIntake() {
 		deliver: s.dispatcher.post,
 		agents:  a.agents, inboxes: a.inboxes, results: a.results, sender: s.deliverer, people: s.People, profiles: s.Profiles, questions: s.Questions,
 		subagents: s.Subagents.Supervisor, undo: undo, unwell: &s.Worker.Health, command: s.Overview.Answer, connector: a.connector, secrets: a.UserSecrets, subject: a.ParseAllowed, most: a.RunsPerMinute, flood: flood{window: floodWindow}, bots: flood{window: botWindow},
-		noteEdits: a.NoteEdits, skills: a.skillCommands, log: a.Log,
+		owned: a.Index, noteEdits: a.NoteEdits, skills: a.skillCommands, log: a.Log,
 	}
 	*a.parking = parking{
 		store: a.Parking, index: a.Index, receipts: a.Inbox, intake: a.intake, people: s.People, sender: s.deliverer, worker: s.Worker,

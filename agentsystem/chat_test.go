@@ -214,7 +214,7 @@ type resendingLine struct {
 	again bool
 }
 
-func (l resendingLine) Resend(claybot.Outgoing) bool { return l.again }
+func (l resendingLine) Resend(o claybot.Outgoing) bool { return l.again && !o.Once }
 
 // A streaming line shows answers while they grow.
 type streamingLine struct{ *line }

@@ -146,12 +146,12 @@ func TestAmbiguousSends(t *testing.T) {
 		}, []string{"re: a"}, claybot.SendSent, nil},
 		{"look-up is not allowed", finds, []verdict{lost}, func(int) error {
 			return &connectors.PermanentError{Err: errors.New("missing_scope")}
-		}, []string{"re: a", "One of my last replies may be missing: the connection broke while I was sending it."}, claybot.SendFailed, nil},
+		}, []string{"re: a", "One of my last replies may be missing: the connection broke while I was sending it. /resend sends it again."}, claybot.SendFailed, nil},
 		{
 			"look-up never works", finds,
 			[]verdict{lost},
 			func(int) error { return errNet },
-			[]string{"re: a", "One of my last replies may be missing: the connection broke while I was sending it."},
+			[]string{"re: a", "One of my last replies may be missing: the connection broke while I was sending it. /resend sends it again."},
 			claybot.SendFailed, nil,
 		},
 		{"look-up is limited", finds, []verdict{lost}, func(n int) error {
@@ -171,14 +171,14 @@ func TestAmbiguousSends(t *testing.T) {
 			"no look-up, not resent", func(l *line) connectors.Connector { return resendingLine{l, false} },
 			[]verdict{cut},
 			nil,
-			[]string{"One of my last replies may be missing: the connection broke while I was sending it."},
+			[]string{"One of my last replies may be missing: the connection broke while I was sending it. /resend sends it again."},
 			claybot.SendFailed, nil,
 		},
 		{
 			"no look-up, no policy", func(l *line) connectors.Connector { return l },
 			[]verdict{cut},
 			nil,
-			[]string{"One of my last replies may be missing: the connection broke while I was sending it."},
+			[]string{"One of my last replies may be missing: the connection broke while I was sending it. /resend sends it again."},
 			claybot.SendFailed, nil,
 		},
 	}

@@ -2,6 +2,7 @@ package agentsystem
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/delivery"
@@ -13,7 +14,11 @@ import (
 // command, so that a command which comes twice, and one whose process dies, sends it once.
 func (i *intake) resend(ctx context.Context, agent claybot.Agent, p *storage.Posting) error {
 	to, text := delivery.ReplyTo(agent, p.Message, claybot.OutgoingCommand), texts.Resending
-	again, err := i.sender.Again(ctx, agent.ID, to.Route)
+	agents, err := i.reporting(ctx, agent)
+	if err != nil {
+		return err
+	}
+	again, err := i.sender.Again(ctx, agents, to.Route)
 	if err != nil {
 		return err
 	}
@@ -29,4 +34,22 @@ func (i *intake) resend(ctx context.Context, agent claybot.Agent, p *storage.Pos
 	}
 	p.Replies = append(i.sender.Compose(to, texts.Of(ctx).In(text)), again...)
 	return nil
+}
+
+// reporting lists the agents whose replies a person can have sent again in the conversation
+// with agent: that agent, and those of the person's tasks and heartbeat, which answer there too.
+func (i *intake) reporting(ctx context.Context, agent claybot.Agent) ([]claybot.AgentID, error) {
+	ids := []claybot.AgentID{agent.ID}
+	for _, owner := range i.people.Identities(agent.Descriptor.OwnerID()) {
+		owned, err := i.owned.OwnedAgents(ctx, owner)
+		if err != nil {
+			return nil, fmt.Errorf("list the agents of %s: %w", owner, err)
+		}
+		for _, e := range owned {
+			if t := e.Descriptor.Type; t == claybot.AgentCron || t == claybot.AgentHeartbeat {
+				ids = append(ids, e.ID)
+			}
+		}
+	}
+	return ids, nil
 }

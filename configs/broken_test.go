@@ -70,7 +70,7 @@ var broken = []fault{
 	{"token as list", "telegram:\n  token: [" + canary + "]\n", []string{"2 telegram.token: want a single value, found a list ?"}},
 	{"delivery", "telegram:\n  delivery: stram\n", []string{`2 telegram.delivery: "stram" is not one of stream, draft, placeholder, direct ?`}},
 	{"receive", "telegram:\n  receive: push\n", []string{`2 telegram.receive: "push" is not one of poll, webhook ?`}},
-	{"ambiguous", "telegram:\n  on_ambiguous: again\n", []string{`2 telegram.on_ambiguous: "again" is not one of resend, notice ?`}},
+	{"ambiguous", "telegram:\n  on_ambiguous: again\n", []string{`2 telegram.on_ambiguous: "again" is not one of auto, resend, notice ?`}},
 	{"agents", "agents: default\n", []string{"1 agents: want profiles by name, such as default, found a single value ?"}},
 	{"profile", "agents:\n  work: web\n", []string{"2 agents.work: want a group of keys ("}},
 	{"no match", "agents:\n  work: {maxBatch: 3}\n", []string{"2 agents.work: has no match: only API clients that name it use it; for chats, add match: [telegram] or the like ?"}},

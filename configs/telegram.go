@@ -13,7 +13,7 @@ type Telegram struct {
 	LocalFiles  string `key:"local_files" kind:"path"` // of a server that runs with --local
 	Receive     string `key:"receive" words:"poll,webhook"`
 	Delivery    string `key:"delivery" class:"harmless" words:"stream,draft,placeholder,direct"`
-	OnAmbiguous string `key:"on_ambiguous" class:"harmless" words:"resend,notice"`
+	OnAmbiguous string `key:"on_ambiguous" class:"harmless" words:"auto,resend,notice"`
 
 	Rate TelegramRate `key:"rate" class:"harmless"`
 
@@ -29,7 +29,7 @@ type TelegramRate struct {
 
 func plainTelegram() Telegram {
 	return Telegram{
-		APIURL: DefaultTelegramURL, Receive: "poll", Delivery: "stream", OnAmbiguous: "resend",
+		APIURL: DefaultTelegramURL, Receive: "poll", Delivery: "stream", OnAmbiguous: "auto",
 		Rate: TelegramRate{Chat: 1, Group: 20, All: 30},
 	}
 }

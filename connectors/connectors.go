@@ -164,7 +164,8 @@ type Finder interface {
 // A Resender decides about an ambiguous send that cannot be looked up. True
 // resends it once, after a pause and with a mark. False gives up and notifies the
 // chat that a message may be missing, as does a second ambiguous send. Optional;
-// without it nothing is resent.
+// without it nothing is resent. By default, a Resender does not resend what is
+// Outgoing.Once.
 type Resender interface {
 	Resend(o claybot.Outgoing) bool
 }

@@ -17,18 +17,18 @@ const AgainPrefix = "again/"
 // maxAgain is how many failed messages of a destination Again looks through.
 const maxAgain = 200
 
-// Again returns the parts of the last reply of an agent on a route that failed, as new messages
+// Again returns the parts of the last reply of some agents on a route that failed, as new messages
 // for the outbox, oldest first; none if no reply failed, or all were sent again. The new ids
 // depend on the old ones alone, so the outbox takes each once. Questions, and texts that are
 // kept up to date, are no replies.
-func (d *Deliverer) Again(ctx context.Context, agent claybot.AgentID, r claybot.Route) ([]claybot.Outgoing, error) {
+func (d *Deliverer) Again(ctx context.Context, agents []claybot.AgentID, r claybot.Route) ([]claybot.Outgoing, error) {
 	page, err := d.cfg.Reader.OutgoingPage(ctx, storage.OutgoingQuery{State: claybot.SendFailed, Dest: r.Dest(), Limit: maxAgain})
 	if err != nil {
-		return nil, fmt.Errorf("list the failed messages of %s: %w", agent, err)
+		return nil, fmt.Errorf("list the failed messages of %s: %w", agents[0], err)
 	}
 	var out []claybot.Outgoing
 	for _, o := range page {
-		if o.Agent != agent || !reply(o) || o.Question != nil {
+		if !slices.Contains(agents, o.Agent) || !reply(o) || o.Question != nil {
 			continue
 		}
 		if len(out) > 0 && (o.Message != out[0].Message || o.Run != out[0].Run) {
@@ -36,7 +36,7 @@ func (d *Deliverer) Again(ctx context.Context, agent claybot.AgentID, r claybot.
 		}
 		again := claybot.Outgoing{
 			ID: AgainPrefix + o.ID, Kind: o.Kind, Run: o.Run, Agent: o.Agent, Message: o.Message, Route: o.Route,
-			Text: o.Text, Part: o.Part, Parts: o.Parts, File: o.File, Resent: o.Copies > 0, At: claybot.Now(),
+			Text: o.Text, Part: o.Part, Parts: o.Parts, File: o.File, Once: o.Once, Resent: o.Copies > 0, At: claybot.Now(),
 		}
 		switch _, err := d.cfg.Reader.OutgoingByID(ctx, again.ID); {
 		case err == nil: // it was sent again

@@ -17,7 +17,7 @@ const (
 	NotShown = "I couldn't show a question here in full. Answer it on the page, or with: claybot questions"
 
 	textUndelivered = "I couldn't deliver a reply here. /why shows what happened to your last message."
-	textMaybeLost   = "One of my last replies may be missing: the connection broke while I was sending it."
+	textMaybeLost   = "One of my last replies may be missing: the connection broke while I was sending it. /resend sends it again."
 )
 
 // NotDelivered is the notice about a message that was given up.

@@ -200,7 +200,18 @@ func (e *ending) begun() string {
 }
 
 func (e *ending) reply(kind claybot.OutgoingKind, text string) []claybot.Outgoing {
-	return e.inFile(e.view.reply(e.job.outgoing(kind), text), text)
+	out := e.inFile(e.view.reply(e.job.outgoing(kind), text), text)
+	for i := range out {
+		out[i].Once = e.once()
+	}
+	return out
+}
+
+// once reports whether a second copy of the reply is worse than none, see
+// claybot.Outgoing.Once.
+func (e *ending) once() bool {
+	t := e.job.agent.Descriptor.Type
+	return t == claybot.AgentCron || t == claybot.AgentHeartbeat || len(e.tally.effects) > 0
 }
 
 // offerUndo adds an undo button to the last message of a plan with side

@@ -211,6 +211,6 @@ func routeFix(code string) string {
 	return ""
 }
 
-// Resend reports true: a post that cannot be looked up, for lack of a scope, is
-// sent again with a mark.
-func (c *Connector) Resend(claybot.Outgoing) bool { return true }
+// Resend reports true unless a copy is worse than none: a post that cannot be looked
+// up, for lack of a scope, is sent again with a mark.
+func (c *Connector) Resend(o claybot.Outgoing) bool { return !o.Once }

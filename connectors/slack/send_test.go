@@ -326,6 +326,11 @@ func TestFindWithoutScope(t *testing.T) {
 		if !w.Resend(o) {
 			t.Error("what cannot be looked up is sent again")
 		}
+		once := o
+		once.Once = true
+		if w.Resend(once) {
+			t.Error("a copy that is worse than none is sent")
+		}
 		var r *connectors.RetryError
 		for range 2 {
 			if _, _, err := w.Find(t.Context(), o); !errors.As(err, &r) {

@@ -263,8 +263,14 @@ func (c *Connector) Streaming(r claybot.Route) connectors.Streaming {
 	return s
 }
 
-// Resend reports true unless the configuration forbids it: Telegram offers no
-// way to look up what a bot sent.
-func (c *Connector) Resend(claybot.Outgoing) bool {
-	return c.cfg.OnAmbiguous != AmbiguousNotice
+// Resend reports what the configuration says, because Telegram offers no way to look up
+// what a bot sent. By default, it reports true unless a copy is worse than none.
+func (c *Connector) Resend(o claybot.Outgoing) bool {
+	switch c.cfg.OnAmbiguous {
+	case AmbiguousResend:
+		return true
+	case AmbiguousNotice:
+		return false
+	}
+	return !o.Once
 }

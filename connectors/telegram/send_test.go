@@ -148,8 +148,17 @@ func TestResent(t *testing.T) {
 			t.Errorf("got %d messages, the first %q", len(got), got[0].Text)
 		}
 	})
-	if !New(Config{}).Resend(claybot.Outgoing{}) || New(Config{OnAmbiguous: AmbiguousNotice}).Resend(claybot.Outgoing{}) {
-		t.Error("Resend does not follow OnAmbiguous")
+	for _, tt := range []struct {
+		policy      string
+		plain, once bool
+	}{{"", true, false}, {AmbiguousAuto, true, false}, {AmbiguousResend, true, true}, {AmbiguousNotice, false, false}} {
+		c := New(Config{OnAmbiguous: tt.policy})
+		if got := c.Resend(claybot.Outgoing{}); got != tt.plain {
+			t.Errorf("policy %q sends an answer again: %v", tt.policy, got)
+		}
+		if got := c.Resend(claybot.Outgoing{Once: true}); got != tt.once {
+			t.Errorf("policy %q sends the output of a task again: %v", tt.policy, got)
+		}
 	}
 }
 

@@ -54,6 +54,7 @@ const (
 
 // What to do about a send with an unknown outcome.
 const (
+	AmbiguousAuto   = "auto"   // resend, but notice for what is Outgoing.Once
 	AmbiguousResend = "resend" // send again, visibly marked
 	AmbiguousNotice = "notice" // never send again; report that a message may be missing
 )
@@ -73,7 +74,7 @@ type Config struct {
 	// TokenName is how the operator sets the token; default TELEGRAM_BOT_TOKEN.
 	TokenName string
 	Marks     connectors.Marks // optional; without it gaps across restarts go unnoticed
-	// OnAmbiguous is AmbiguousResend (default) or AmbiguousNotice.
+	// OnAmbiguous is AmbiguousAuto (default), AmbiguousResend or AmbiguousNotice.
 	OnAmbiguous string
 	// Delivery is DeliveryStream (default), DeliveryDraft, DeliveryPlaceholder or
 	// DeliveryDirect.
