@@ -48,7 +48,7 @@ func (r *rig) discordCommand(ts *testscript.TestScript, args []string) {
 	if r.discord == nil {
 		ts.Fatalf("there is no Discord; use: fakes discord")
 	}
-	const usage = "usage: discord say|mention|edit|delete|react|unreact|press|choose|submit|slash|whispered|expect|expect-none|shows|leave|join|remove|expire|disconnect|forbid|stored|revoke|sessions ..."
+	const usage = "usage: discord say|mention|edit|delete|react|unreact|press|choose|submit|slash|whispered|expect|expect-none|shows|leave|join|remove|title|expire|disconnect|forbid|stored|revoke|sessions ..."
 	if len(args) == 0 {
 		ts.Fatalf(usage)
 	}
@@ -100,6 +100,8 @@ func (r *rig) discordCommand(ts *testscript.TestScript, args []string) {
 		r.discord.LeaveGuild(discordGuild, args[0] == "leave")
 	case len(args) == 2 && args[0] == "remove": // discord remove PLACE: a channel or a thread
 		r.discord.DeleteChannel(id(1))
+	case len(args) == 3 && args[0] == "title": // discord title PLACE NAME: of the channel
+		r.discord.Rename(id(1), args[2])
 	case len(args) == 1 && args[0] == "expire": // discord expire: no session can be resumed
 		r.discord.Expire()
 	case len(args) == 2 && args[0] == "disconnect": // discord disconnect CODE: 0 for none

@@ -23,6 +23,7 @@ const (
 type channel struct {
 	ID     string `json:"id"`
 	Type   int    `json:"type"`
+	Name   string `json:"name"`
 	Guild  string `json:"guild_id"`
 	Parent string `json:"parent_id"`
 	Last   string `json:"last_message_id"`
@@ -118,6 +119,16 @@ func (s *channels) get(id string) (channel, bool) {
 	defer s.mu.Unlock()
 	c, ok := s.known[id]
 	return c, ok
+}
+
+// name is how people call the channel of a place, as #general; empty if Discord did not say.
+func (s *channels) name(in place) string {
+	_, id, _ := strings.Cut(in.channel, "/")
+	c, ok := s.get(id)
+	if !ok || c.Name == "" {
+		return ""
+	}
+	return connectors.PersonName("#" + c.Name)
 }
 
 // place returns where a message in a channel is. Events name the channel alone, which may be a

@@ -142,6 +142,7 @@ func (r *receiver) message(m message, in place) (to claybot.Descriptor, msg clay
 		At:   at(m.Timestamp),
 		Context: claybot.MessageContext{
 			MessageID: m.ID, ThreadID: in.thread, Group: in.group, Unaddressed: in.group && !mentioned, Quote: m.quoted(),
+			Channel: r.channels.name(in),
 		},
 		Tainted: forwarded || len(all) > 0 || m.quotesOthers(r.bot), FirstHand: !forwarded,
 	}

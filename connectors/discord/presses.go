@@ -218,7 +218,7 @@ func (r *receiver) commanded(ctx context.Context, i interaction, command, kind s
 		ID:   claybot.MessageID(r.cfg.Name + "/" + in.channel + "/" + kind + "/" + i.ID),
 		Type: claybot.MessageUser, Text: strings.ToValidUTF8(command, "\uFFFD"), FirstHand: true,
 		From:    claybot.Sender{UserID: by.ID, Name: by.name(i.Member.Nick)},
-		Context: claybot.MessageContext{ThreadID: in.thread, Group: in.group, Locale: i.Locale},
+		Context: claybot.MessageContext{ThreadID: in.thread, Group: in.group, Channel: r.channels.name(in), Locale: i.Locale},
 		At:      claybot.Now(),
 	}
 	m, ours := connectors.Interpret(m, "/", r.app.Bot.Username)

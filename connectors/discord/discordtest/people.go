@@ -10,6 +10,7 @@ import (
 // A channel is a direct chat, a channel of a server or a thread.
 type channel struct {
 	id, guild, parent string
+	name              string // empty for "channel"
 	kind              int
 	user              string // of a direct chat
 	messages          []*Message
@@ -96,7 +97,7 @@ func (s *Server) add(c *channel) {
 func (c *channel) object() answer {
 	a := answer{"id": c.id, "type": c.kind}
 	if c.guild != "" {
-		a["guild_id"], a["name"] = c.guild, "channel"
+		a["guild_id"], a["name"] = c.guild, cmp.Or(c.name, "channel")
 	}
 	if c.parent != "" {
 		a["parent_id"] = c.parent
@@ -105,6 +106,20 @@ func (c *channel) object() answer {
 		a["last_message_id"] = c.messages[n-1].ID
 	}
 	return a
+}
+
+// Rename gives a channel or a thread of a server another name.
+func (s *Server) Rename(id, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.channels[id]; c != nil {
+		event := "CHANNEL_UPDATE"
+		if c.parent != "" {
+			event = "THREAD_UPDATE"
+		}
+		c.name = name
+		s.emit(intentGuilds, event, c.object())
+	}
 }
 
 // guildOf is a server with its channels. The lock is held.
