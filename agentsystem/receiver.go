@@ -66,7 +66,10 @@ func (r *receiver) receive(ctx context.Context, to claybot.Descriptor, m claybot
 		return ReceivedStranger, nil
 	}
 	r.log.Debug("message of an unknown user", "connector", to.Connector, "message", m.ID, "user", to.UserID, "channel", to.ChannelID)
-	out, err := r.people.Challenge(r.people.Speaking(ctx, to, m), to, m, runs.NewID)
+	out, admitted, err := r.people.Redeem(ctx, to, m)
+	if err == nil && !admitted {
+		out, err = r.people.Challenge(r.people.Speaking(ctx, to, m), to, m, runs.NewID)
+	}
 	r.sender.Hand(out)
 	if r.worker.OfOne(ctx, err) { // they will write again
 		r.log.Error("failed to answer an unknown user", "connector", to.Connector, "message", m.ID, "err", err)

@@ -245,6 +245,15 @@ type Addressed interface {
 	Address() string
 }
 
+// An Inviter makes links that open a direct chat in which a person sends a code by one press.
+// Optional.
+type Inviter interface {
+	Connector
+	// Invitation returns the link for a code; empty while the bot's name is unknown. It must
+	// not block.
+	Invitation(code string) string
+}
+
 // A Commander says how people write a chat command on a route, such as /stop@mybot. Optional; without
 // it that is /stop.
 type Commander interface {

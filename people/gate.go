@@ -71,8 +71,14 @@ type Gate struct {
 	changes int                   // of grants by this process
 	asked   map[subject]time.Time // when an unknown user last got a code
 	refused int64                 // messages of unknown users since the start
-	wrong   []time.Time           // wrong codes within the window
-	locked  time.Time             // end of the lockout
+	codes   lockout               // of pairing codes, which operators write
+	links   lockout               // of the codes of invitations, which unknown users send
+}
+
+// A lockout follows from too many wrong codes.
+type lockout struct {
+	wrong   []time.Time // wrong codes within the window
+	until   time.Time
 	penalty time.Duration
 }
 
@@ -276,8 +282,14 @@ func (g *Gate) toldLately(who subject) bool {
 	return time.Since(g.asked[who]) < pairingValid
 }
 
-// pairings lists the requests that are still open.
+// pairings lists the requests of unknown users that are still open.
 func (g *Gate) pairings(ctx context.Context) ([]storage.Pairing, error) {
+	all, err := g.open(ctx)
+	return slices.DeleteFunc(all, invites), err
+}
+
+// open lists the requests and invitations that are still open.
+func (g *Gate) open(ctx context.Context) ([]storage.Pairing, error) {
 	all, err := g.store.Pairings(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list pairings: %w", err)
@@ -298,10 +310,7 @@ func (g *Gate) pairings(ctx context.Context) ([]storage.Pairing, error) {
 
 // find looks up a code and counts every wrong one.
 func (g *Gate) find(ctx context.Context, code string) (storage.Pairing, error) {
-	g.mu.Lock()
-	locked := time.Now().Before(g.locked)
-	g.mu.Unlock()
-	if locked {
+	if g.locks(&g.codes) {
 		return storage.Pairing{}, ErrCodesLocked
 	}
 	open, err := g.pairings(ctx)
@@ -313,25 +322,32 @@ func (g *Gate) find(ctx context.Context, code string) (storage.Pairing, error) {
 			return p, nil
 		}
 	}
-	g.countWrong(time.Now())
+	g.countWrong(&g.codes, time.Now())
 	return storage.Pairing{}, ErrBadCode
 }
 
-func (g *Gate) countWrong(now time.Time) {
+// locks reports whether too many codes were wrong lately.
+func (g *Gate) locks(l *lockout) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	recent := g.wrong[:0]
-	for _, t := range g.wrong {
+	return time.Now().Before(l.until)
+}
+
+func (g *Gate) countWrong(l *lockout, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	recent := l.wrong[:0]
+	for _, t := range l.wrong {
 		if now.Sub(t) < wrongWindow {
 			recent = append(recent, t)
 		}
 	}
-	g.wrong = append(recent, now)
-	if len(g.wrong) < wrongCodes {
+	l.wrong = append(recent, now)
+	if len(l.wrong) < wrongCodes {
 		return
 	}
-	g.penalty = min(max(lockedFor, 2*g.penalty), lockedAtMost)
-	g.locked, g.wrong = now.Add(g.penalty), nil
+	l.penalty = min(max(lockedFor, 2*l.penalty), lockedAtMost)
+	l.until, l.wrong = now.Add(l.penalty), nil
 }
 
 // Grant gives access, and stores that first.

@@ -37,12 +37,18 @@ func (dir *Directory) Approval(ctx context.Context, code string) (storage.Pairin
 	if err != nil {
 		return storage.Pairing{}, storage.Grant{}, claybot.Outgoing{}, err
 	}
+	grant, notice := dir.approved(ctx, p)
+	return p, grant, notice, nil
+}
+
+// approved returns the grant for the person of a request, and the notice to them.
+func (dir *Directory) approved(ctx context.Context, p storage.Pairing) (storage.Grant, claybot.Outgoing) {
 	d := claybot.User(p.Connector, p.ChannelID, p.UserID)
 	notice := claybot.Outgoing{
 		ID: fmt.Sprintf("approved/%s/%s/%d", p.Connector, p.UserID, p.At), Kind: claybot.OutgoingPairing, Route: d.Route(),
 		Text: dir.VoiceAt(ctx, d, d.Route()).Approved(), Part: 1, Parts: 1, At: claybot.Now(),
 	}
-	return p, storage.Grant{Connector: p.Connector, Subject: p.UserID, Name: p.Name, At: claybot.Now()}, notice, nil
+	return storage.Grant{Connector: p.Connector, Subject: p.UserID, Name: p.Name, At: claybot.Now()}, notice
 }
 
 // Deny removes a request without a notice to the person.

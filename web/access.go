@@ -17,6 +17,8 @@ type Access interface {
 	Grants(ctx context.Context) ([]storage.Grant, error)
 	// Allow grants access without a code.
 	Allow(ctx context.Context, connector, subject string) error
+	// Invite returns a link that gives one person access to a connector, once.
+	Invite(ctx context.Context, connector string) (Invitation, error)
 	// Revoke revokes a grant; it returns storage.ErrNotFound when there is none.
 	// still says in a sentence what gives the person access all the same, if anything.
 	Revoke(ctx context.Context, connector, subject string) (still string, err error)
@@ -39,12 +41,20 @@ type PairingView struct {
 	Expires   claybot.Time `json:"expires"`
 }
 
-// A Decision decides a pairing request by its code, or grants access by id.
+// An Invitation is a link that gives one person access, once.
+type Invitation struct {
+	Connector string       `json:"connector"`
+	URL       string       `json:"url" doc:"Opens the chat with the bot; one press there gives access."`
+	Expires   claybot.Time `json:"expires"`
+}
+
+// A Decision decides a pairing request by its code, grants access by id, or makes a pairing link.
 type Decision struct {
 	Code      string `json:"code,omitempty" doc:"The pairing code that claybot sent to the user; with approve."`
 	Approve   *bool  `json:"approve,omitempty"`
 	Connector string `json:"connector,omitempty" doc:"With subject, instead of code: grants access without a code."`
 	Subject   string `json:"subject,omitempty" doc:"The platform's id of a user or a group."`
+	Invite    string `json:"invite,omitempty" doc:"Instead of all others: the connector for which to make a link that gives one person access, once, within 15 minutes. It replaces the link before."`
 }
 
 // A Decided is the outcome of a decision: the request, or the grant.
@@ -52,6 +62,8 @@ type Decided struct {
 	*storage.Pairing
 	Denied  string `json:"denied,omitempty"`
 	Granted string `json:"granted,omitempty" doc:"connector:subject"`
+	// Invitation answers invite.
+	Invitation *Invitation `json:"invitation,omitempty"`
 }
 
 // A Revoked answers a revocation after which the person still has access.

@@ -9,6 +9,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
@@ -87,6 +88,25 @@ func (o operator) Allow(ctx context.Context, connector, subject string) error {
 		return web.Refusal(err.Error())
 	}
 	return o.Directory.Allow(ctx, a.Connector, a.Subject)
+}
+
+// Invite makes a link that gives one person access. Nothing is stored for a connector without links.
+func (o operator) Invite(ctx context.Context, connector string) (web.Invitation, error) {
+	link := func(string) string { return "" }
+	found := false
+	for _, c := range o.Monitor.Connectors.All() {
+		if c, ok := c.(connectors.Inviter); ok && c.Name() == connector {
+			link, found = c.Invitation, true
+		}
+	}
+	switch {
+	case !found:
+		return web.Invitation{}, web.Refusal(connector + " has no pairing links: only Telegram bots that are configured have them")
+	case link("") == "":
+		return web.Invitation{}, web.Refusal(connector + " does not know the bot's name, because this member is not connected to Telegram; see claybot status")
+	}
+	p, err := o.Directory.Invite(ctx, connector)
+	return web.Invitation{Connector: connector, URL: link(p.Code), Expires: p.Expires}, err
 }
 
 // Revoke revokes a grant and names a setting that still allows the user.

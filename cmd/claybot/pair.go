@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 
+	"rsc.io/qr"
+
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -13,6 +15,7 @@ type pairCmd struct {
 	List    pairListCmd    `cmd:"" default:"1" help:"List pending requests, and the users and groups with access."`
 	Approve pairApproveCmd `cmd:"" help:"Approve the pending request with CODE."`
 	Deny    pairDenyCmd    `cmd:"" help:"Deny the pending request with CODE."`
+	Link    pairLinkCmd    `cmd:"" help:"Print a link, and its QR code, that gives one person access to a Telegram bot."`
 	Allow   pairAllowCmd   `cmd:"" help:"Allow a user or group by ID, such as telegram:123 or slack:U1."`
 	Revoke  pairRevokeCmd  `cmd:"" help:"Revoke the access of a user or group."`
 }
@@ -26,6 +29,10 @@ type (
 	}
 	pairDenyCmd struct {
 		Code string `arg:"" help:"Pairing code of the user."`
+	}
+	pairLinkCmd struct {
+		Connector string `arg:"" default:"telegram" help:"Name of the bot's connector."`
+		JSON      bool   `name:"json" help:"Print JSON."`
 	}
 	pairAllowCmd struct {
 		Who string `arg:"" help:"User or group as connector:id, with its stable ID."`
@@ -58,6 +65,48 @@ func (c pairApproveCmd) Run(e *env) error {
 // Run denies a code.
 func (c pairDenyCmd) Run(e *env) error {
 	return e.does("POST", to("/pairing"), web.Decision{Code: c.Code, Approve: new(false)}, "Request denied.\n")
+}
+
+// Run prints a pairing link, on a terminal with its QR code.
+func (c pairLinkCmd) Run(e *env) error {
+	out, err := ask[web.Decided](e, "POST", to("/pairing"), web.Decision{Invite: c.Connector})
+	switch {
+	case err != nil:
+		return err
+	case c.JSON:
+		return e.printJSON(out.Invitation)
+	}
+	text := fmt.Sprintf("Open this link in Telegram and press Start. It gives one person access, once, within 15 minutes:\n\n%s\n", out.Invitation.URL)
+	if isTerminal(e.out) {
+		text += "\n" + picture(out.Invitation.URL)
+	}
+	return e.text(text)
+}
+
+// picture is a QR code for a dark or light terminal: two rows of it are one line, and a margin
+// belongs to it.
+func picture(text string) string {
+	const margin = 2
+	code, err := qr.Encode(text, qr.L)
+	if err != nil { // too long: the link stands above
+		return ""
+	}
+	var b strings.Builder
+	for y := -margin; y < code.Size+margin; y += 2 {
+		b.WriteString("\x1b[30;47m")
+		for x := -margin; x < code.Size+margin; x++ {
+			b.WriteString([]string{" ", "▀", "▄", "█"}[bit(code.Black(x, y))+2*bit(code.Black(x, y+1))])
+		}
+		b.WriteString("\x1b[0m\n")
+	}
+	return b.String()
+}
+
+func bit(set bool) int {
+	if set {
+		return 1
+	}
+	return 0
 }
 
 // Run grants access to a user or group by ID.

@@ -15,3 +15,13 @@ func (c *Connector) Command(r claybot.Route, name string) string {
 	}
 	return "/" + name
 }
+
+// Invitation implements connectors.Inviter: Telegram sends "/start CODE" once the person presses
+// Start (core.telegram.org/bots/features#deep-linking, read 2026-11-28).
+func (c *Connector) Invitation(code string) string {
+	bot := c.self.name()
+	if bot == "" {
+		return ""
+	}
+	return "https://t.me/" + bot + "?start=" + code
+}

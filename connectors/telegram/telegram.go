@@ -126,6 +126,7 @@ var (
 	_ connectors.Exclusive = (*Connector)(nil)
 	_ connectors.Hooked    = (*Connector)(nil)
 	_ connectors.Addressed = (*Connector)(nil)
+	_ connectors.Inviter   = (*Connector)(nil)
 )
 
 // officialURL is Telegram's own server. Tokens of self-hosted servers may have

@@ -25,7 +25,7 @@ func (a access) operations() []operation {
 	}
 	return operation{tag: "pairing"}.like(
 		returns(http.StatusOK, op("listPairing", web.Read, "GET /pairing", "List pairing requests, and users and channels with access."), a.list),
-		takes(http.StatusAccepted, op("decide", web.Admin, "POST /pairing", "Approve or deny a request by its code, or grant access by id.").
+		takes(http.StatusAccepted, op("decide", web.Admin, "POST /pairing", "Approve or deny a request by its code, grant access by id, or make a pairing link.").
 			failing(http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests).unknown(noCode), a.decide),
 		op("revoke", web.Admin, "DELETE /pairing", "Revoke access that was granted by code or by ID.").
 			query(param{name: "connector", about: "For example telegram."}, param{name: "subject", about: "The platform's ID of the user or the group."}).
@@ -64,6 +64,12 @@ func (a access) decide(r *http.Request, in web.Decision) (out web.Decided, err e
 	byCode := in.Code != "" && in.Approve != nil && in.Connector == "" && in.Subject == ""
 	byID := in.Connector != "" && in.Subject != "" && in.Code == "" && in.Approve == nil
 	switch {
+	case in == web.Decision{Invite: in.Invite} && in.Invite != "":
+		var made web.Invitation
+		made, err = a.access.Invite(r.Context(), in.Invite)
+		out.Invitation = &made
+	case in.Invite != "":
+		return out, bad(`Give {"invite"} alone.`, "")
 	case byCode && *in.Approve:
 		var p storage.Pairing
 		p, err = a.access.Approve(r.Context(), in.Code)

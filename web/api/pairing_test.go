@@ -82,3 +82,17 @@ func TestGuessingCodesIsLocked(t *testing.T) {
 	}
 	t.Error("codes can be guessed for ever")
 }
+
+// A pairing link is made for a connector that has them, alone in its request.
+func TestPairingLink(t *testing.T) {
+	r := start(t)
+	var out struct {
+		Invitation struct{ Connector, URL string }
+	}
+	r.ask("POST", "/pairing", `{"invite":"telegram"}`, http.StatusAccepted, &out)
+	if x := out.Invitation; x.Connector != "telegram" || !strings.Contains(x.URL, "?start=") {
+		t.Errorf("%+v", x)
+	}
+	r.ask("POST", "/pairing", `{"invite":"nowhere"}`, http.StatusBadRequest, nil)
+	r.ask("POST", "/pairing", `{"invite":"telegram","code":"ABCDEFGH","approve":true}`, http.StatusBadRequest, nil)
+}

@@ -74,6 +74,15 @@ func (s System) Allow(ctx context.Context, connector, subject string) error {
 	return s.Directory.Allow(ctx, connector, subject)
 }
 
+// Invite implements web.Access.
+func (s System) Invite(ctx context.Context, connector string) (web.Invitation, error) {
+	if connector == "nowhere" {
+		return web.Invitation{}, web.Refusal("nowhere has no pairing links")
+	}
+	p, err := s.Gate.Invite(ctx, connector)
+	return web.Invitation{Connector: connector, URL: "https://chat.test/?start=" + p.Code, Expires: p.Expires}, err
+}
+
 // Revoke implements web.Access.
 func (s System) Revoke(ctx context.Context, connector, subject string) (string, error) {
 	if subject == "listed" {
