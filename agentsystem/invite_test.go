@@ -30,7 +30,7 @@ func (r *rig) startsWith(id, user, code string, change func(*claybot.AgentMessag
 func (r *rig) invite() string {
 	r.Helper()
 	p, err := r.system.People.Invite(r.Context(), "chat")
-	if err != nil || len(p.Code) != 16 || p.Expires.Time().Sub(time.Now()) > people.InvitationValid {
+	if err != nil || len(p.Code) != 16 || time.Until(p.Expires.Time()) > people.InvitationValid {
 		r.Fatalf("%+v, %v", p, err)
 	}
 	return p.Code
