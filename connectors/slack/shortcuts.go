@@ -2,7 +2,9 @@ package slack
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -90,8 +92,11 @@ func (p interactive) question(name string, self identity) (press, bool) {
 	if !ok || team != self.Team || !strings.HasPrefix(channel, "D") {
 		return press{}, false
 	}
+	// The same text in a form is the same question. The form stays open if the acknowledgement is
+	// lost, and a person who changes the text then asks another one.
+	sum := sha256.Sum256([]byte(text))
 	t.in = incoming{to: by, message: claybot.AgentMessage{
-		ID: claybot.MessageID(name + "/" + self.Team + "/ask/" + p.View.ID), Type: claybot.MessageUser, Text: text,
+		ID: claybot.MessageID(fmt.Sprintf("%s/%s/ask/%s/%x", name, self.Team, p.View.ID, sum[:8])), Type: claybot.MessageUser, Text: text,
 		From:    claybot.Sender{UserID: by.UserID, Outsider: outsider},
 		Context: claybot.MessageContext{Quote: t.asking.Quote},
 		Tainted: t.asking.Quote != "" && !t.asking.Own, At: claybot.Now(),
@@ -146,11 +151,11 @@ func (r *receiver) asked(ctx context.Context, s replier, f frame, t press) {
 		r.ack(s, f.EnvelopeID, slackapi.NewErrorsViewSubmissionResponse(map[string]string{blockAsk: cut(texts.To(ctx, t.in.to).In(texts.Empty), maxErrorChars)}))
 		return
 	}
-	if err := r.back.turn(ctx, t.in); err != nil {
-		return
-	}
 	storing, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
+	if err := r.back.turn(storing, t.in); err != nil {
+		return
+	}
 	err := r.handler.Post(storing, t.in.to, t.in.message)
 	if err != nil && storage.ClassOf(err) != storage.ClassMessage {
 		r.log.Warn("failed to store the question of a shortcut; the user must repeat it", "message", t.in.message.ID, "err", err)

@@ -126,16 +126,25 @@ func TestShortcutFaults(t *testing.T) {
 		if got, err := w.slack.Submit(t.Context(), v.ID, map[string]any{"": "what?"}); err != nil || !got.Closed {
 			t.Errorf("sent again: %+v, %v", got, err)
 		}
-		w.slack.Envelope("interactive", map[string]any{
-			"type": "view_submission", "team": map[string]any{"id": "T1"}, "user": map[string]any{"id": "U1", "team_id": "T1"},
-			"view": map[string]any{
-				"id": v.ID, "callback_id": callbackAsk, "private_metadata": `{"c":"T1/DU1"}`,
-				"state": map[string]any{"values": map[string]any{blockAsk: map[string]any{actionAnswer: map[string]any{"value": "what?"}}}},
-			},
-		})
-		w.settled(t)
+		submit := func(text string) {
+			w.slack.Envelope("interactive", map[string]any{
+				"type": "view_submission", "team": map[string]any{"id": "T1"}, "user": map[string]any{"id": "U1", "team_id": "T1"},
+				"view": map[string]any{
+					"id": v.ID, "callback_id": callbackAsk, "private_metadata": `{"c":"T1/DU1"}`,
+					"state": map[string]any{"values": map[string]any{blockAsk: map[string]any{actionAnswer: map[string]any{"value": text}}}},
+				},
+			})
+			w.settled(t)
+		}
+		submit("what?")
 		if all := w.inbox.all(); len(all) != 1 {
 			t.Errorf("%d messages", len(all))
+		}
+		// The form of a person who saw no acknowledgement is still open, and they change the text.
+		submit("and why?")
+		submit("and why?")
+		if all := w.inbox.all(); len(all) != 2 || all[1].message.Text != "and why?" {
+			t.Errorf("with another text: %+v", all)
 		}
 		w.slack.Fail(methodView, slacktest.Fault{Error: "expired_trigger_id"})
 		if v := w.chosen(t, "U2", callbackAsk, "", ""); v.ID != "" || !strings.Contains(w.logs.String(), "expired_trigger_id") {
