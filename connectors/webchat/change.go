@@ -155,15 +155,19 @@ func (c *Chat) receipt(ctx context.Context, t Transcripts, id claybot.MessageID)
 // returns false if the message stays as it is.
 func (u *asked) amend(m claybot.AgentMessage, skipped, wasSkipped string) bool {
 	switch {
+	case m.Type == claybot.MessageSystem:
+		m.Type, m.Text = claybot.MessageEdit, texts.EditedText(m.Text)
+		if skipped == "" {
+			u.change(m, effectNoted)
+		} else {
+			u.change(m, effectLate) // a later change withdrew the note
+		}
 	case skipped == storage.SkippedLate:
 		u.change(m, effectLate)
 	case skipped == storage.SkippedEdit, skipped == storage.SkippedDeletion && wasSkipped == storage.SkippedDeleted:
 		u.change(m, effectInTime)
 	case skipped == storage.SkippedDeletion:
 		u.change(m, effectStopped)
-	case m.Type == claybot.MessageSystem:
-		m.Type, m.Text = claybot.MessageEdit, texts.EditedText(m.Text)
-		u.change(m, effectNoted)
 	default:
 		return false
 	}

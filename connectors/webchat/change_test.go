@@ -208,6 +208,8 @@ func TestChangesInATranscript(t *testing.T) {
 		"none":                {nil, "one", ""},
 		"two":                 {[]storage.Entry{entry(e1, storage.SkippedEdit), entry(e2, storage.SkippedLate)}, "three", effectLate},
 		"noted":               {[]storage.Entry{entry(e1, storage.SkippedLate), entry(note, "")}, "four", effectNoted},
+		"note withdrawn":      {[]storage.Entry{entry(note, storage.SkippedEdit)}, "four", effectLate},
+		"note deleted":        {[]storage.Entry{entry(note, storage.SkippedDeleted), entry(gone, storage.SkippedLate)}, "", effectLate},
 		"deleted":             {[]storage.Entry{entry(e1, storage.SkippedEdit), entry(gone, storage.SkippedLate), entry(e2, storage.SkippedLate)}, "", effectLate},
 		"refused":             {[]storage.Entry{entry(e1, "secret")}, "one", ""},
 		"of a message before": {[]storage.Entry{entry(elsewhere, storage.SkippedEdit)}, "one", ""},

@@ -19,6 +19,9 @@ func amend(c *Conn, a *inboxRow, p storage.Posting, at int64) (storage.Posting, 
 	deletion := m.Type == claybot.MessageDelete
 	begins := a.node != "" && a.run == "" // its holder has read what waits, and begins a run with that
 	of, err := findAmended(c, a.id, m.Amends)
+	if err == nil {
+		err = dropNotes(c, a, supersededBy(*m), m.Amends)
+	}
 	switch {
 	case err != nil:
 	case of.pending && deletion:
@@ -51,11 +54,13 @@ func amend(c *Conn, a *inboxRow, p storage.Posting, at int64) (storage.Posting, 
 // dropAmended drops the message that a deletion names, or cancels the run that took it. A stop names
 // one part of an album; it drops all waiting parts of the same sender.
 func dropAmended(c *Conn, a *inboxRow, m claybot.AgentMessage, of amended, at int64) (done storage.Posted, err error) {
-	reason, parts := storage.SkippedDeleted, []claybot.MessageID{m.Amends}
+	reason, parts := supersededBy(m), []claybot.MessageID{m.Amends}
 	if m.Command == claybot.StopCommand {
-		reason = storage.SkippedStopped
 		others, err := waitingParts(c, a.id, of.message)
 		if err != nil {
+			return done, err
+		}
+		if err := dropNotes(c, a, reason, others...); err != nil {
 			return done, err
 		}
 		parts = append(parts, others...)
@@ -65,6 +70,37 @@ func dropAmended(c *Conn, a *inboxRow, m claybot.AgentMessage, of amended, at in
 		done.Canceled, err = a.run, askCancel(c, a, "user", at)
 	}
 	return done, err
+}
+
+// supersededBy is the reason for which what m replaces or deletes is skipped.
+func supersededBy(m claybot.AgentMessage) string {
+	switch {
+	case m.Type != claybot.MessageDelete:
+		return storage.SkippedEdit
+	case m.Command == claybot.StopCommand:
+		return storage.SkippedStopped
+	}
+	return storage.SkippedDeleted
+}
+
+// dropNotes ends the waiting notes of earlier edits of messages: a note has the text that a
+// later edit or a deletion withdraws.
+func dropNotes(c *Conn, a *inboxRow, reason string, of ...claybot.MessageID) error {
+	if len(of) == 0 {
+		return nil
+	}
+	var notes []claybot.MessageID
+	err := c.each("SELECT id, body, crc FROM messages INDEXED BY messages_waiting WHERE agent = ? AND run IS NULL AND skipped IS NULL AND type = 'system' AND silent = 1", func(r Row) error {
+		if m, err := decodeMessage(r, 1); err == nil && slices.Contains(of, m.Amends) { // a damaged message is reported to who takes it
+			notes = append(notes, claybot.MessageID(r.Str(0)))
+		}
+		return nil
+	}, a.id)
+	if err != nil || len(notes) == 0 {
+		return err
+	}
+	_, err = dropWaiting(c, a, reason, func(id claybot.MessageID, _ claybot.MessageType) bool { return slices.Contains(notes, id) })
+	return err
 }
 
 // waitingParts returns the waiting messages of the album and the sender of m, if it is part of one.

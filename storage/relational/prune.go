@@ -178,7 +178,8 @@ func pruneMessages(c *Conn, after int64, old age) (cursor, error) {
 		OR run IS NOT NULL AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = messages.run))
 		AND NOT EXISTS (SELECT 1 FROM ledger WHERE message = messages.id)
 		AND NOT EXISTS (SELECT 1 FROM agents WHERE agents.id = messages.agent
-			AND (last_user_n = messages.rowid OR last_user_n < messages.rowid AND messages.type IN ('edit', 'delete'))) THEN 1 ELSE 0 END
+			AND (last_user_n = messages.rowid OR last_user_n < messages.rowid AND (messages.type IN ('edit', 'delete')
+				OR `+isNote+`))) THEN 1 ELSE 0 END
 		FROM messages WHERE rowid > ? ORDER BY rowid LIMIT 0+?`, after, old)
 	for _, ids := range lists {
 		if err == nil {

@@ -104,6 +104,9 @@ func (db inbox) receipt(ctx context.Context, q, arg string) (storage.Receipt, er
 	return rec, err
 }
 
+// isNote is true for the message that an edit became, see storage.Posting.Late.
+const isNote = `messages.type = 'system' AND messages.silent = 1 AND messages.body LIKE '%"amends":"%'`
+
 // Transcript implements storage.OutboxReader. Damaged entries are left out.
 func (db outbox) Transcript(ctx context.Context, agent claybot.AgentID, dest string, limit int) ([]storage.Entry, error) {
 	// A line is an entry and when it came to be.
@@ -114,7 +117,7 @@ func (db outbox) Transcript(ctx context.Context, agent claybot.AgentID, dest str
 	var said, sent []line
 	err := db.read(ctx, func(c *Conn) error {
 		err := c.each(`SELECT body, crc, at, id, skipped FROM messages WHERE agent = ?
-			AND (type NOT IN ('system', 'answer') OR type = 'system' AND silent = 1 AND body LIKE '%"amends":"%') ORDER BY n DESC LIMIT 0+?`, func(r Row) error {
+			AND (type NOT IN ('system', 'answer') OR `+isNote+`) ORDER BY n DESC LIMIT 0+?`, func(r Row) error {
 			m, err := decodeMessage(r, 0)
 			if err != nil {
 				db.log.Error("damaged message", "message", r.Str(3), "err", err)

@@ -140,6 +140,52 @@ var amendTests = []storeTest{
 		ok(b.Begin(b.ctx, h.Lease, "r1", []claybot.MessageID{"m1"}, ""))(b)
 		b.equal("text", ok(b.Receipt(b.ctx, "m1"))(b).Message.Text, "text of m1")
 	}},
+	{"notes of edits that were withdrawn", func(b *bed) {
+		skipped := func(want string, all ...claybot.MessageID) {
+			b.Helper()
+			for _, id := range all {
+				got, _ := b.receiptOf(id)
+				b.equal(string(id), got, want)
+			}
+		}
+		for _, run := range []claybot.RunID{"r1", "r2"} {
+			lease, _ := b.begin(run)
+			b.succeed(lease, run)
+		}
+		b.amending(claybot.MessageEdit, "e1", "m-r1", "secret")
+		b.amending(claybot.MessageEdit, "e2", "m-r2", "stays")
+		b.equal("waiting", b.figures().Waiting, 2)
+		done := b.amending(claybot.MessageDelete, "d1", "m-r1", "")
+		b.equal("late deletion", []any{done.Skipped, done.Dropped, outIDs(done.Outbox)}, []any{storage.SkippedLate, []claybot.MessageID(nil), []string(nil)})
+		skipped(storage.SkippedDeleted, "e1")
+		b.equal("waiting", b.figures().Waiting, 1)
+		b.neverDue("with a note alone")
+		b.post("m-r3", instant)
+		h := b.hold(nodeOne)
+		b.equal("taken", ids(h.Waiting), []claybot.MessageID{"e2", "m-r3"})
+		ok(b.Begin(b.ctx, h.Lease, "r3", ids(h.Waiting), ""))(b)
+		b.amending(claybot.MessageEdit, "e3", "m-r3", "secret")
+		b.amending(claybot.MessageEdit, "e4", "m-r3", "no secret")
+		skipped(storage.SkippedEdit, "e3")
+		skipped("", "e2", "e4")
+		b.amending(claybot.MessageEdit, "e5", "m-r3", "") // notes were turned off meanwhile
+		skipped(storage.SkippedEdit, "e4")
+		b.amending(claybot.MessageEdit, "e6", "m-r3", "secret")
+		done = b.amending(claybot.MessageDelete, "d2", "m-r3", "")
+		b.equal("deletion in the run", []any{done.Skipped, done.Dropped, done.Canceled}, []any{storage.SkippedDeletion, []claybot.MessageID(nil), claybot.RunID("r3")})
+		skipped(storage.SkippedDeleted, "e6")
+		b.equal("waiting", b.figures().Waiting, 0)
+	}},
+	{"notes of a message whose run did not begin", func(b *bed) {
+		b.post("m1", instant)
+		h := b.hold(nodeOne)
+		b.equal("noted edit", b.amending(claybot.MessageEdit, "e1", "m1", "secret").Skipped, "")
+		b.noError(b.Release(b.ctx, h.Lease, instant, true))
+		b.equal("edit", b.amending(claybot.MessageEdit, "e2", "m1", "noted").Skipped, storage.SkippedEdit)
+		box := b.hold(nodeOne)
+		b.equal("taken", ids(box.Waiting), []claybot.MessageID{"m1"})
+		b.equal("text", box.Waiting[0].Text, "text of e2")
+	}},
 	{"after the run has ended", func(b *bed) {
 		lease, _ := b.begin("r1")
 		b.succeed(lease, "r1")

@@ -83,6 +83,29 @@ var retentionTests = []storeTest{
 		b.kept(2, "message answer ")
 		b.equal("deletion", ok(b.Receipt(b.ctx, "d2"))(b).Message.Amends, claybot.MessageID("m-r2"))
 	}},
+	{"notes of edits with the newest message of a user", func(b *bed) {
+		b.says(1)
+		b.amending(claybot.MessageEdit, "e1", "m-r1", "noted")
+		b.says(2)
+		b.amending(claybot.MessageEdit, "e2", "m-r2", "noted")
+		silent := b.typed(claybot.MessageSystem, "s1")
+		silent.Message.Silent = true
+		b.deliver(silent)
+		tick := b.typed(claybot.MessageSystem, "s2")
+		tick.Wait = instant
+		b.deliver(tick)
+		h := b.hold(nodeOne)
+		ok(b.Begin(b.ctx, h.Lease, "r3", ids(h.Waiting), ""))(b)
+		b.succeed(h.Lease, "r3")
+		b.noError(b.Prune(b.ctx, time.Now().Add(7*day), storage.Retention{Events: day, Runs: 6 * day}))
+		b.kept(2, "message answer ")
+		for id, kept := range map[claybot.MessageID]bool{"m-r1": false, "e1": false, "e2": true, "s1": false, "s2": false} {
+			_, err := b.Receipt(b.ctx, id)
+			if b.equal(string(id)+" kept", err == nil, kept); err != nil {
+				b.is(err, storage.ErrNotFound)
+			}
+		}
+	}},
 	{"runs go with their events", func(b *bed) {
 		b.says(1)
 		b.noError(b.Prune(b.ctx, time.Now().Add(7*day), storage.Retention{Runs: 6 * day}))
