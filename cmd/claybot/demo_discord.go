@@ -49,6 +49,7 @@ func discordScene() scene {
 			s.discord.Name(discordBob, "Bob")
 			s.discord.AddDirect(discordDirect, discordAnn)
 			s.discord.AddChannel(discordPotters, discordChannel)
+			s.discord.Rename(discordChannel, "pottery")
 			s.discord.AddThread(discordChannel, discordThread)
 			return nil
 		},
