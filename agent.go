@@ -96,6 +96,9 @@ func (d Descriptor) Identity() Descriptor {
 // Foreground reports whether d is the agent of a person in a chat.
 func (d Descriptor) Foreground() bool { return d.Type == AgentUser }
 
+// Scheduled reports whether d works at times of its own, unasked: a task or the heartbeat.
+func (d Descriptor) Scheduled() bool { return d.Type == AgentCron || d.Type == AgentHeartbeat }
+
 // OwnerID names on whose behalf the agent works: "connector/userId" of a
 // person, empty for none. One person may have several, see the configuration. The owner of
 // a shared agent is its group or channel, "connector/channelId/*": what one of its members

@@ -83,6 +83,9 @@ func (a *assembly) makePeople() {
 		Outbox: a.Outbox, Reader: a.Outbox, Files: a.Agents, Members: a.Members, Connector: a.connector, Allowed: gate.MayReceive,
 		Voice: func(ctx context.Context, o claybot.Outgoing) texts.Voice { return s.People.VoiceOf(ctx, o) },
 		Marks: a.deadMarks(), Elsewhere: func(ctx context.Context, o claybot.Outgoing) (claybot.Route, bool) { return s.People.Elsewhere(ctx, o) },
+		Repeats: func(ctx context.Context, o claybot.Outgoing) (bool, error) {
+			return repeating{a.Index, s.People}.offered(ctx, o)
+		},
 		Meter: a.Meter, Log: a.Log,
 	})
 	s.People = people.New(people.Config{
@@ -182,7 +185,7 @@ func (a *assembly) makeIntake() {
 		deliver: s.dispatcher.post,
 		agents:  a.agents, inboxes: a.inboxes, results: a.results, sender: s.deliverer, people: s.People, profiles: s.Profiles, questions: s.Questions,
 		subagents: s.Subagents.Supervisor, undo: undo, unwell: &s.Worker.Health, command: s.Overview.Answer, connector: a.connector, secrets: a.UserSecrets, subject: a.ParseAllowed, most: a.RunsPerMinute, flood: flood{window: floodWindow}, bots: flood{window: botWindow},
-		owned: a.Index, noteEdits: a.NoteEdits, skills: a.skillCommands, log: a.Log,
+		repeats: repeating{a.Index, s.People}, noteEdits: a.NoteEdits, skills: a.skillCommands, log: a.Log,
 	}
 	*a.parking = parking{
 		store: a.Parking, index: a.Index, receipts: a.Inbox, intake: a.intake, people: s.People, sender: s.deliverer, worker: s.Worker,

@@ -166,6 +166,6 @@ func TestLostQuestionIsToldOf(t *testing.T) {
 		r.chat.will(cut, cut)
 		r.asking(askColour(nil))
 		after(time.Hour)
-		r.wants(mayBeMissing)
+		r.wants(maybeLost)
 	})
 }

@@ -10,7 +10,10 @@ import (
 	"github.com/claybot/claybot/connectors"
 )
 
-const mayBeMissing = "One of my last replies may be missing: the connection broke while I was sending it. /resend sends it again."
+const (
+	maybeLost    = "One of my last replies may be missing: the connection broke while I was sending it."
+	mayBeMissing = maybeLost + " /resend sends it again."
+)
 
 // copies counts the visible posts of each outgoing message.
 func (r *rig) copies() map[string]int {

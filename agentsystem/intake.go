@@ -46,10 +46,7 @@ type intake struct {
 	// most is how many messages a person may write in a minute; 0: any number.
 	most        func() int
 	flood, bots flood
-	// owned finds the agents of an owner; see storage.AgentReader.
-	owned interface {
-		OwnedAgents(ctx context.Context, owner string) ([]storage.IndexEntry, error)
-	}
+	repeats     repeating
 	// noteEdits says that an agent is told of edits that came too late to replace the text.
 	noteEdits func() bool
 	// skills lists the commands that the skills of an agent declare.

@@ -59,6 +59,7 @@ func (o *Output) SendMessage(ctx context.Context, env tools.Env, to, text string
 	}
 	err = o.sender.SendOnce(ctx, claybot.Outgoing{
 		Kind: claybot.OutgoingFile, Run: env.Run, Agent: env.Agent.ID, Message: o.work.Of(env.Run).Newest().ID, Route: r,
+		Once: env.Agent.Descriptor.Scheduled(),
 	}, key, claybot.Clean(text))
 	if err != nil {
 		return "", fmt.Errorf("send the message: %w", err)

@@ -74,6 +74,7 @@ func (o *Output) SendFile(ctx context.Context, env tools.Env, x tools.Sending) (
 	base := claybot.Outgoing{
 		ID: fmt.Sprintf("file/%s/%s", env.Run, env.CallID), Kind: claybot.OutgoingFile, Run: env.Run, Agent: env.Agent.ID,
 		Message: o.work.Of(env.Run).Newest().ID, Route: route, Part: 1, Parts: 1, At: claybot.Now(),
+		Once: env.Agent.Descriptor.Scheduled(),
 	}
 	file := base
 	file.File = &f

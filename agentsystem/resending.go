@@ -2,10 +2,13 @@ package agentsystem
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 )
@@ -14,17 +17,16 @@ import (
 // command, so that a command which comes twice, and one whose process dies, sends it once.
 func (i *intake) resend(ctx context.Context, agent claybot.Agent, p *storage.Posting) error {
 	to, text := delivery.ReplyTo(agent, p.Message, claybot.OutgoingCommand), texts.Resending
-	agents, err := i.reporting(ctx, agent)
-	if err != nil {
-		return err
+	covers := func(ctx context.Context, o claybot.Outgoing) (bool, error) {
+		return i.repeats.covers(ctx, agent.ID, agent.Descriptor, o)
 	}
-	again, err := i.sender.Again(ctx, agents, to.Route)
+	again, err := i.sender.Again(ctx, covers, to.Route)
 	if err != nil {
 		return err
 	}
 	if len(again) == 0 {
 		text = texts.ResendNothing
-		waits, err := i.sender.Undelivered(ctx, agent.ID, to.Route)
+		waits, err := i.sender.Undelivered(ctx, covers, to.Route)
 		if err != nil {
 			return err
 		}
@@ -36,20 +38,51 @@ func (i *intake) resend(ctx context.Context, agent claybot.Agent, p *storage.Pos
 	return nil
 }
 
-// reporting lists the agents whose replies a person can have sent again in the conversation
-// with agent: that agent, and those of the person's tasks and heartbeat, which answer there too.
-func (i *intake) reporting(ctx context.Context, agent claybot.Agent) ([]claybot.AgentID, error) {
-	ids := []claybot.AgentID{agent.ID}
-	for _, owner := range i.people.Identities(agent.Descriptor.OwnerID()) {
-		owned, err := i.owned.OwnedAgents(ctx, owner)
-		if err != nil {
-			return nil, fmt.Errorf("list the agents of %s: %w", owner, err)
-		}
-		for _, e := range owned {
-			if t := e.Descriptor.Type; t == claybot.AgentCron || t == claybot.AgentHeartbeat {
-				ids = append(ids, e.ID)
-			}
+// A repeating knows which replies /resend sends again.
+type repeating struct {
+	index interface {
+		IndexedAgentByID(ctx context.Context, id claybot.AgentID) (storage.IndexEntry, error)
+		ChannelAgents(ctx context.Context, connector, channel string) ([]storage.IndexEntry, error)
+	}
+	people *people.Directory
+}
+
+// covers reports whether /resend, written to an agent in the conversation that o went to, sends o
+// again: what that agent said, and the output of the person's tasks and heartbeat. What has no
+// owner is for all who read there, unless it was addressed to another person.
+func (r repeating) covers(ctx context.Context, id claybot.AgentID, d claybot.Descriptor, o claybot.Outgoing) (bool, error) {
+	if o.Agent == id || o.Agent == "" {
+		return o.Agent != "", nil
+	}
+	of, err := r.index.IndexedAgentByID(ctx, o.Agent)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("find the agent of %s: %w", o.ID, err)
+	case !of.Descriptor.Scheduled():
+		return false, nil
+	}
+	ids := r.people.Identities(d.OwnerID())
+	if owner := of.Descriptor.Owner; owner != "" {
+		return slices.Contains(ids, owner), nil
+	}
+	to := o.Route
+	return to.UserID == "" || to.UserID == d.UserID || slices.Contains(ids, to.Connector+"/"+to.UserID), nil
+}
+
+// offered reports whether an agent of the conversation that o went to covers it, or the agent that
+// its reader has with their first message there.
+func (r repeating) offered(ctx context.Context, o claybot.Outgoing) (bool, error) {
+	there, err := r.index.ChannelAgents(ctx, o.Route.Connector, o.Route.ChannelID)
+	if err != nil {
+		return false, fmt.Errorf("find the agents of a channel: %w", err)
+	}
+	there = append(there, storage.IndexEntry{Descriptor: claybot.User(o.Route.Connector, o.Route.ChannelID, o.Route.UserID)})
+	for _, e := range there {
+		if ok, err := r.covers(ctx, e.ID, e.Descriptor, o); ok || err != nil {
+			return ok, err
 		}
 	}
-	return ids, nil
+	return false, nil
 }

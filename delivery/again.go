@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -17,21 +16,26 @@ const AgainPrefix = "again/"
 // maxAgain is how many failed messages of a destination Again looks through.
 const maxAgain = 200
 
-// Again returns the parts of the last reply of some agents on a route that failed, as new messages
-// for the outbox, oldest first; none if no reply failed, or all were sent again. The new ids
-// depend on the old ones alone, so the outbox takes each once. Questions, and texts that are
-// kept up to date, are no replies.
-func (d *Deliverer) Again(ctx context.Context, agents []claybot.AgentID, r claybot.Route) ([]claybot.Outgoing, error) {
+// Covers reports whether a person can have a message sent again.
+type Covers func(ctx context.Context, o claybot.Outgoing) (bool, error)
+
+// Again returns the parts of the last reply on a route that failed, of those that covers allows, as
+// new messages for the outbox, oldest first; none if no reply failed, or all were sent again. The
+// new ids depend on the old ones alone, so the outbox takes each once. Questions, and texts that
+// are kept up to date, are no replies.
+func (d *Deliverer) Again(ctx context.Context, covers Covers, r claybot.Route) ([]claybot.Outgoing, error) {
 	page, err := d.cfg.Reader.OutgoingPage(ctx, storage.OutgoingQuery{State: claybot.SendFailed, Dest: r.Dest(), Limit: maxAgain})
 	if err != nil {
-		return nil, fmt.Errorf("list the failed messages of %s: %w", agents[0], err)
+		return nil, fmt.Errorf("list the failed messages of %s: %w", r.Connector, err)
 	}
 	var out []claybot.Outgoing
 	for _, o := range page {
-		if !slices.Contains(agents, o.Agent) || !reply(o) || o.Question != nil {
+		if !repeatable(o) || len(out) > 0 && (o.Message != out[0].Message || o.Run != out[0].Run) {
 			continue
 		}
-		if len(out) > 0 && (o.Message != out[0].Message || o.Run != out[0].Run) {
+		if ok, err := covers(ctx, o); err != nil {
+			return nil, err
+		} else if !ok {
 			continue
 		}
 		again := claybot.Outgoing{
@@ -49,14 +53,25 @@ func (d *Deliverer) Again(ctx context.Context, agents []claybot.AgentID, r clayb
 	return out, nil
 }
 
-// Undelivered reports whether a reply of an agent on a route is still to be sent.
-func (d *Deliverer) Undelivered(ctx context.Context, agent claybot.AgentID, r claybot.Route) (bool, error) {
+// Undelivered reports whether a reply on a route that covers allows is still to be sent.
+func (d *Deliverer) Undelivered(ctx context.Context, covers Covers, r claybot.Route) (bool, error) {
 	open, err := d.cfg.Reader.Unsent(ctx, r.Dest(), 0, maxAgain)
 	if err != nil {
-		return false, fmt.Errorf("list the waiting messages of %s: %w", agent, err)
+		return false, fmt.Errorf("list the waiting messages of %s: %w", r.Connector, err)
 	}
-	return slices.ContainsFunc(open, func(o claybot.Outgoing) bool { return o.Agent == agent && reply(o) }), nil
+	for _, o := range open {
+		if !reply(o) {
+			continue
+		}
+		if ok, err := covers(ctx, o); ok || err != nil {
+			return ok, err
+		}
+	}
+	return false, nil
 }
+
+// repeatable reports whether Again sends a message of this kind again.
+func repeatable(o claybot.Outgoing) bool { return reply(o) && o.Question == nil }
 
 // reply reports whether a message says what a run has to say.
 func reply(o claybot.Outgoing) bool {

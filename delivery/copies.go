@@ -134,7 +134,7 @@ func (x *delivery) missing(ctx context.Context, cause string) (done bool) {
 	about(x.cfg.Log, x.o).Warn("message may be missing", "attempts", x.o.Attempts, "copies", x.o.Copies+1)
 	calm := x.calm(ctx)
 	r := storage.Resolution{State: claybot.SendFailed, Cause: cause, Copies: x.o.Copies + 1}
-	for _, notice := range x.notice(ctx, x.cfg.Voice(ctx, x.o).MaybeMissing(x.o)) {
+	for _, notice := range x.notice(ctx, x.mayBeMissing(ctx)) {
 		notice.Due = claybot.At(calm)
 		r.Notices = append(r.Notices, notice)
 	}
@@ -211,10 +211,23 @@ func (x *delivery) giveUp(ctx context.Context, cause string) {
 	}
 	text := x.cfg.Voice(ctx, x.o).NotDelivered(x.o)
 	if x.o.Copies > 0 {
-		text = x.cfg.Voice(ctx, x.o).MaybeMissing(x.o)
+		text = x.mayBeMissing(ctx)
 	}
 	r.Notices = append(x.notice(ctx, text), x.reroute(ctx)...)
 	x.resolve(ctx, r)
+}
+
+// mayBeMissing returns the words about this message, which may not have arrived. They name
+// /resend only where it sends the message again.
+func (x *delivery) mayBeMissing(ctx context.Context) string {
+	again := false
+	if x.cfg.Repeats != nil && repeatable(x.o) {
+		var err error
+		if again, err = x.cfg.Repeats(ctx, x.o); err != nil {
+			about(x.cfg.Log, x.o).Warn("failed to find out whether /resend covers a message", "err", err)
+		}
+	}
+	return x.cfg.Voice(ctx, x.o).MaybeMissing(x.o, again)
 }
 
 // notice returns the notice to the reader about this message, which failed. A notice

@@ -77,7 +77,7 @@ const (
 	AttemptFailed    = "failed"    // given up
 )
 
-// Config is what New needs; only Marks and Elsewhere may be nil.
+// Config is what New needs; only Marks, Elsewhere and Repeats may be nil.
 type Config struct {
 	Outbox  Outbox
 	Reader  OutboxReader
@@ -94,8 +94,10 @@ type Config struct {
 	// Elsewhere returns another route of the reader of a message, on which they alone read;
 	// nil: there is none.
 	Elsewhere func(ctx context.Context, o claybot.Outgoing) (to claybot.Route, ok bool)
-	Meter     Meter
-	Log       *slog.Logger
+	// Repeats reports whether /resend, written where a message went, sends it again; nil: never.
+	Repeats Covers
+	Meter   Meter
+	Log     *slog.Logger
 }
 
 // A Deliverer sends what is in the outbox: one lane for each destination, oldest

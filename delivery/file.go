@@ -69,7 +69,7 @@ func (x *delivery) inParts(ctx context.Context) []claybot.Outgoing {
 		about(x.cfg.Log, o).Warn("failed to read a long reply", "err", err)
 		return nil
 	}
-	out := x.Compose(claybot.Outgoing{Kind: o.Kind, Run: o.Run, Agent: o.Agent, Message: o.Message, Route: o.Route}, string(text))
+	out := x.Compose(claybot.Outgoing{Kind: o.Kind, Run: o.Run, Agent: o.Agent, Message: o.Message, Route: o.Route, Once: o.Once}, string(text))
 	for i := range out {
 		out[i].ID = AgainPrefix + o.ID
 		if i > 0 {

@@ -26,7 +26,7 @@ func (x *delivery) reroute(ctx context.Context) []claybot.Outgoing {
 	}
 	about(x.cfg.Log, o).Info("sending on another route of the reader", "to", to.Connector)
 	text := x.cfg.Voice(ctx, claybot.Outgoing{Route: to}).Rerouted(o)
-	again := claybot.Outgoing{Kind: o.Kind, Run: o.Run, Agent: o.Agent, Message: o.Message, Route: to, Resent: o.Copies > 0}
+	again := claybot.Outgoing{Kind: o.Kind, Run: o.Run, Agent: o.Agent, Message: o.Message, Route: to, Once: o.Once, Resent: o.Copies > 0}
 	if o.Question != nil { // its buttons belong to the conversation
 		again.Kind = claybot.OutgoingNotice
 	}

@@ -17,7 +17,8 @@ const (
 	NotShown = "I couldn't show a question here in full. Answer it on the page, or with: claybot questions"
 
 	textUndelivered = "I couldn't deliver a reply here. /why shows what happened to your last message."
-	textMaybeLost   = "One of my last replies may be missing: the connection broke while I was sending it. /resend sends it again."
+	textMaybeLost   = "One of my last replies may be missing: the connection broke while I was sending it."
+	textMaybeAgain  = "One of my last replies may be missing: the connection broke while I was sending it. /resend sends it again."
 )
 
 // NotDelivered is the notice about a message that was given up.
@@ -58,10 +59,16 @@ func below(text string) string {
 	return "\n\n" + text
 }
 
-// MaybeMissing is the notice about a message that may not have arrived.
-func (v Voice) MaybeMissing(o claybot.Outgoing) string {
-	if o.File == nil {
+// MaybeMissing is the notice about a message that may not have arrived; again says that
+// /resend sends it once more.
+func (v Voice) MaybeMissing(o claybot.Outgoing, again bool) string {
+	switch {
+	case o.File == nil && again:
+		return v.In(textMaybeAgain)
+	case o.File == nil:
 		return v.In(textMaybeLost)
+	case again:
+		return v.Say("The file “%s” may be missing: the connection broke while I was sending it. /resend sends it again.", connectors.Literal(o.File.Name, 80))
 	}
 	return v.Say("The file “%s” may be missing: the connection broke while I was sending it.", connectors.Literal(o.File.Name, 80))
 }

@@ -203,6 +203,7 @@ func (c *conversation) repair(ctx context.Context, stored storage.RunReader, rec
 			if err := json.Unmarshal(ev.Data, &called); err != nil {
 				return fmt.Errorf("read event %d: %w", ev.Seq, err)
 			}
+			c.tally.started(called.Effect)
 			if c.inDoubt[called.CallID] == 0 {
 				c.inDoubt[called.CallID] = max(ev.At, 1)
 			}

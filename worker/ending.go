@@ -202,17 +202,14 @@ func (e *ending) begun() string {
 func (e *ending) reply(kind claybot.OutgoingKind, text string) []claybot.Outgoing {
 	out := e.inFile(e.view.reply(e.job.outgoing(kind), text), text)
 	for i := range out {
-		out[i].Once = e.once()
+		out[i].Once = kind == claybot.OutgoingAnswer && e.once()
 	}
 	return out
 }
 
-// once reports whether a second copy of the reply is worse than none, see
-// claybot.Outgoing.Once.
-func (e *ending) once() bool {
-	t := e.job.agent.Descriptor.Type
-	return t == claybot.AgentCron || t == claybot.AgentHeartbeat || len(e.tally.effects) > 0
-}
+// once reports whether a second copy of the answer is worse than none, see
+// claybot.Outgoing.Once. A notice is harmless to repeat, and nothing else reports its loss.
+func (e *ending) once() bool { return e.job.agent.Descriptor.Scheduled() || e.tally.acted }
 
 // offerUndo adds an undo button to the last message of a plan with side
 // effects.

@@ -298,7 +298,11 @@ func (p *pass) Began(call string) claybot.Time { return p.talk.inDoubt[call] }
 // Started implements runs.Journal.
 func (p *pass) Started(ctx context.Context, call claybot.ToolCall, effect string) error {
 	p.view.works(call.Name)
-	return p.events.commit(ctx, false, runs.ToolCalled(p.job.run.ID, call, effect))
+	if err := p.events.commit(ctx, false, runs.ToolCalled(p.job.run.ID, call, effect)); err != nil {
+		return err
+	}
+	p.tally.started(effect)
+	return nil
 }
 
 // Inject implements runs.Journal.

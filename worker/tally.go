@@ -5,6 +5,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/tools"
 )
 
 // A tally is the usage and the side effects of a run so far.
@@ -13,6 +14,7 @@ type tally struct {
 	calls   []storage.ModelCall // that usage is made of
 	context int64               // tokens of the newest request
 	effects []claybot.Undo      // that can be undone
+	acted   bool                // a tool that does more than read was started
 }
 
 // used counts a model call or a tool call.
@@ -42,6 +44,11 @@ func (t *tally) earlier(r claybot.Record) {
 	if r.Type == claybot.RecordTool {
 		t.usage.ToolCalls++
 	}
+}
+
+// started notes that a tool was started, with its effect class as ToolStarted has it.
+func (t *tally) started(effect string) {
+	t.acted = t.acted || effect != tools.ReadOnly.String()
 }
 
 // affect records an effect that can be undone. All additions of one call are one effect.
