@@ -2,10 +2,12 @@ package agentsystem_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -443,6 +445,58 @@ func TestReadyWhileNoLiveNodePolls(t *testing.T) {
 		second.line.OK()
 		if ready, why := second.system.Overview.Ready(); !ready {
 			t.Error(why)
+		}
+	})
+}
+
+// A node on which a connector has stopped stands by again once the connector works on another one:
+// it is ready, and takes over. While the connector works nowhere, each node tries it once.
+func TestStoppedOnOneNode(t *testing.T) {
+	p := new(polls)
+	var revoked atomic.Bool
+	revoked.Store(true)
+	var starts atomic.Int64
+	prepare := func(c *clusterRig) {
+		c.line = func(m *member, l *line) connectors.Connector {
+			x := p.line(m, l)
+			works := l.run
+			l.run = func(ctx context.Context, h connectors.Handler) error {
+				starts.Add(1)
+				if revoked.Load() {
+					err := &connectors.PermanentError{Err: errors.New("the token is refused (401)")}
+					l.Stop(err.Error())
+					return err
+				}
+				return works(ctx, h)
+			}
+			return x
+		}
+	}
+	nodesInBubble(t, 2, prepare, func(c *clusterRig) {
+		after(10 * time.Minute)
+		for _, m := range c.nodes {
+			if ready, why := m.system.Overview.Ready(); ready || !strings.Contains(why, "is stopped the token is refused (401)") {
+				t.Errorf("%s: ready %v: %s", m.name, ready, why)
+			}
+		}
+		if n := starts.Load(); n != 2 {
+			t.Errorf("%d starts with a revoked token, want 1 of each node", n)
+		}
+		revoked.Store(false)
+		third := c.start()
+		after(30 * time.Second)
+		if h := c.nodes[0].line.Health(); h.State != connectors.StateStopped || !third.line.Health().Well() {
+			t.Errorf("before the connector has worked for long: %+v, on the third node %+v", h, third.line.Health())
+		}
+		after(time.Minute)
+		for _, m := range c.nodes {
+			if ready, why := m.system.Overview.Ready(); !ready || (m != third) != (m.line.Health().State == connectors.StateStandby) {
+				t.Errorf("%s: ready %v: %s, %+v", m.name, ready, why, m.line.Health())
+			}
+		}
+		third.kill()
+		if d := p.waitFor(2); d > nodeTTL+5*time.Second || p.max != 1 {
+			t.Errorf("taken over after %v, %d at the same time", d, p.max)
 		}
 	})
 }

@@ -112,7 +112,8 @@ func (s *supervisor) standsByNoMore(name string) {
 }
 
 // run keeps a connector running until ctx is done. A connector that only one member may
-// run waits for its claim, and ends when the claim does.
+// run waits for its claim, and ends when the claim does. If it stops for good, the member releases
+// the claim, and asks for it again once the connector works on another member.
 func (s *supervisor) run(ctx context.Context, c connectors.Connector, h connectors.Handler) {
 	s.await(ctx, c.Name())
 	x, ok := c.(connectors.Exclusive)
@@ -121,7 +122,7 @@ func (s *supervisor) run(ctx context.Context, c connectors.Connector, h connecto
 		return
 	}
 	log := s.log.With("connector", c.Name(), "claim", x.Exclusive())
-	for stopped := false; !stopped; {
+	for stopped := false; !stopped || s.repaired(ctx, x.Exclusive()); {
 		hold := s.standBy(ctx, c.Name(), x, log)
 		s.standsByNoMore(c.Name())
 		if hold == nil {
@@ -137,6 +138,29 @@ func (s *supervisor) run(ctx context.Context, c connectors.Connector, h connecto
 			log.Warn("failed to release the claim of a connection; it expires with the lease", "err", err)
 		}
 	}
+}
+
+// repaired waits until a live member has held the claim of a connector that stopped on this one for
+// as long as only a connector that works does: this member can stand by for it again. It returns
+// false when ctx is done.
+func (s *supervisor) repaired(ctx context.Context, claim string) bool {
+	holder, since := "", time.Time{}
+	for connectors.Sleep(ctx, claimEvery) {
+		if s.members.Others() == 0 {
+			holder = ""
+			continue
+		}
+		id, err := s.members.Holder(ctx, claim)
+		switch {
+		case err != nil || id == "" || id == s.members.Node() || s.members.Gone(id):
+			holder = ""
+		case id != holder:
+			holder, since = id, time.Now()
+		case time.Since(since) >= workedWell:
+			return true
+		}
+	}
+	return false
 }
 
 // standBy waits for the claim of a connector; it returns nil when ctx is done.
