@@ -14,6 +14,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 )
 
@@ -313,6 +314,41 @@ func TestFullStoreIsToldByTheNextStart(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Members that find the store that they share full within minutes of each other make one notice, and
+// what was full long ago makes none.
+func TestFullStoreIsToldOnce(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		n := r.bossy()
+		for range 3 { // the mark of what operators know is in the store
+			r.system.Worker.Health.Stored(storage.ErrFull)
+			r.system.Worker.Health.Stored(nil)
+			time.Sleep(7 * time.Minute)
+		}
+		time.Sleep(3 * time.Hour)
+		if got := r.bossReads(n); len(got) != 1 {
+			t.Errorf("the operator reads %q", got)
+		}
+	})
+	bubble(t, func(r *rig) {
+		disk := r.onDisk()
+		n := r.bossy()
+		disk.full.Store(true)
+		if err := r.system.Post(r.Context(), ann, msg("lost", "lost")); err == nil {
+			t.Error("a message was acknowledged that is not stored")
+		}
+		r.shut()
+		time.Sleep(8 * 24 * time.Hour)
+		disk.full.Store(false)
+		r.start()
+		r.post(ann, msg("kept", "kept"))
+		time.Sleep(3 * time.Hour)
+		if got := r.bossReads(n); len(got) != 0 {
+			t.Errorf("of a week ago the operator reads %q", got)
+		}
+	})
 }
 
 // Operators read once that messages of all chats of a connector may be missing, unless they have

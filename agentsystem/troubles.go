@@ -36,6 +36,10 @@ const (
 	lostFor  = 24 * time.Hour
 	// knownMost bounds what is remembered of one trouble.
 	knownMost = 500
+	// fullSlack is how far apart the times may be at which members of a cluster find their store
+	// full, and fullFor how old such a time may be.
+	fullSlack = 15 * time.Minute
+	fullFor   = 7 * 24 * time.Hour
 )
 
 // A trouble is a kind of fault of which operators are told, all faults of it together. A crash
@@ -44,6 +48,9 @@ type trouble struct {
 	name string // of its mark
 	// find returns what is wrong now, by key. A value that changed is wrong anew.
 	find func(ctx context.Context) (map[string]string, error)
+	// same reports whether what operators know says what is wrong too, though its key is another
+	// one; nil: it does not.
+	same func(known map[string]string, key string) bool
 	// still reports whether what is wrong and not known is to be told; nil: it is.
 	still func(ctx context.Context, key string) (bool, error)
 	say   func(v texts.Voice, fresh []string) string
@@ -66,7 +73,7 @@ func (a *alarms) troubles() []trouble {
 		{name: "routes", find: a.deadRoutes, say: sayDeadRoutes},
 		{name: "budgets", find: a.spentBudgets, say: func(v texts.Voice, fresh []string) string { return v.BudgetsSpent(len(fresh)) }, mark: budgetMark},
 		{name: "disk/" + a.member(), find: a.fullDisk, say: func(v texts.Voice, _ []string) string { return v.DiskLow() }, present: true},
-		{name: "full", find: a.fullStore, say: sayFull},
+		{name: "full", find: a.fullStore, same: nearKnown, say: sayFull},
 	}
 }
 
@@ -122,7 +129,7 @@ func (a *alarms) report(ctx context.Context, t trouble) error {
 func (t trouble) fresh(ctx context.Context, now, known map[string]string) ([]string, error) {
 	var all []string
 	for k, value := range now {
-		if known[k] == value {
+		if known[k] == value || t.same != nil && t.same(known, k) {
 			continue
 		}
 		if t.still != nil {
@@ -277,18 +284,35 @@ func (a *alarms) fullDisk(context.Context) (map[string]string, error) {
 
 // fullStore finds out whether the store was full, in this process or an earlier one. While it is,
 // the notice about that cannot be stored either, so it is tried again until the store works. The
-// time is the key, not the member: its name may be another one after a restart.
+// time is the key, not the member: its name may be another one after a restart, and members share
+// a store.
 func (a *alarms) fullStore(context.Context) (map[string]string, error) {
 	at := a.filled()
-	if at.IsZero() {
+	if at.IsZero() || time.Since(at) > fullFor {
 		return nil, nil
 	}
 	return map[string]string{fmt.Sprint(int64(claybot.At(at))): "full"}, nil
 }
 
+// filledAt is the time that a key of fullStore names.
+func filledAt(key string) claybot.Time {
+	at, _ := strconv.ParseInt(key, 10, 64) // as fullStore writes it
+	return claybot.Time(at)
+}
+
+// nearKnown reports whether operators know that the store was full at about the time of a key:
+// each member of a cluster finds the same full store at another moment.
+func nearKnown(known map[string]string, key string) bool {
+	for k := range known {
+		if filledAt(key).Time().Sub(filledAt(k).Time()).Abs() <= fullSlack {
+			return true
+		}
+	}
+	return false
+}
+
 func sayFull(v texts.Voice, fresh []string) string {
-	at, _ := strconv.ParseInt(fresh[len(fresh)-1], 10, 64) // as fullStore writes it
-	return v.StoreFilled(claybot.Time(at))
+	return v.StoreFilled(filledAt(fresh[len(fresh)-1]))
 }
 
 // outage returns m with the start under which the last gap of its connector is known, if m is
