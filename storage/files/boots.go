@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -115,18 +116,31 @@ func (b *Boots) Update(sync bool, change func(*storage.Boot)) error {
 }
 
 // overwrite writes a record into the space that the file has already: a full disk has none for
-// another file. A power loss meanwhile may leave an unreadable record, which counts as none.
+// another file. A record that does not fit there either leaves the one before. A power loss
+// meanwhile may leave an unreadable record, which counts as none.
 func (b *Boots) overwrite(data []byte) error {
-	f, err := b.fs.Open(filepath.Join(b.dir, bootsName), os.O_WRONLY)
+	name := filepath.Join(b.dir, bootsName)
+	before, err := os.ReadFile(name)
 	if err != nil {
 		return err
 	}
-	info, err := f.Stat()
-	if err == nil {
-		for int64(len(data)) < info.Size() {
-			data = append(data, ' ')
-		}
-		_, err = f.Write(data)
+	if n := len(before) - len(data); n > 0 {
+		data = append(data, bytes.Repeat([]byte{' '}, n)...)
+	}
+	if err = b.into(name, data); err != nil {
+		err = errors.Join(err, b.into(name, before))
+	}
+	return err
+}
+
+// into writes data over the beginning of a file and drops what is after it.
+func (b *Boots) into(name string, data []byte) error {
+	f, err := b.fs.Open(name, os.O_WRONLY)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(data); err == nil {
+		err = f.Truncate(int64(len(data)))
 	}
 	if err == nil {
 		err = f.Sync()

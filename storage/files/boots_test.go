@@ -98,6 +98,57 @@ func TestBootsOnAFullDisk(t *testing.T) {
 	}
 }
 
+// A fewBytes is a disk on which files do not grow beyond a size.
+type fewBytes struct {
+	noSpace
+	most int
+}
+
+func (d fewBytes) Open(name string, flag int) (File, error) {
+	f, err := d.noSpace.Open(name, flag)
+	return fewFile{f, d.most}, err
+}
+
+type fewFile struct {
+	File
+	most int
+}
+
+func (f fewFile) Write(data []byte) (int, error) {
+	n, err := f.File.Write(data[:min(len(data), f.most)])
+	if err == nil && n < len(data) {
+		err = syscall.ENOSPC
+	}
+	return n, err
+}
+
+// A record that does not fit on a full disk leaves the one before, whole.
+func TestBootsBeyondTheLastBlock(t *testing.T) {
+	dir := t.TempDir()
+	b, err := OpenBoots(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(filepath.Join(dir, bootsName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.fs = fewBytes{most: len(before) + 20}
+	many := make([]claybot.AgentID, 50)
+	if err := b.Update(true, func(x *storage.Boot) { x.Testing = many }); err == nil {
+		t.Error("a record was written that does not fit")
+	}
+	if after, err := os.ReadFile(filepath.Join(dir, bootsName)); err != nil || string(after) != string(before) {
+		t.Errorf("the record before is now %q, %v", after, err)
+	}
+	if err := b.Update(true, func(x *storage.Boot) { x.Testing, x.Full = nil, true }); err != nil {
+		t.Error(err)
+	}
+	if got, err := ReadBoot(dir); err != nil || !got.Full {
+		t.Errorf("the next one that fits: %+v, %v", got, err)
+	}
+}
+
 // Without a place to write, a Boots still says what was before.
 func TestBootsCannotWrite(t *testing.T) {
 	b, err := OpenBoots(filepath.Join(t.TempDir(), "missing"))
