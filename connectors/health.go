@@ -49,15 +49,24 @@ type Pulse struct {
 	// socket, poll or look at their platform at regular times. 0 means no limit.
 	Within time.Duration
 
-	mu sync.Mutex
-	h  Health
+	mu   sync.Mutex
+	h    Health
+	seen time.Time // of the result that is being stored; zero for none
 }
 
 // OK records completed work. With Within, it must be a completed round trip.
 func (p *Pulse) OK() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.h = Health{State: StateLive, LastOK: time.Now()}
+	p.h, p.seen = Health{State: StateLive, LastOK: time.Now()}, time.Time{}
+}
+
+// Seen records a completed round trip whose result is still to be stored, until OK, Fail or another
+// state follows. It ends no failure.
+func (p *Pulse) Seen() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen = time.Now()
 }
 
 // Fail records an error that the connector retries.
@@ -82,10 +91,11 @@ func (p *Pulse) Standby(holder string) {
 func (p *Pulse) set(state, sentence string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.h.State, p.h.Err = state, sentence
+	p.h.State, p.h.Err, p.seen = state, sentence, time.Time{}
 }
 
-// Health returns the present state. A live connector whose last success is Within old is failing.
+// Health returns the present state. A live connector whose last success, or the last round trip of
+// which it still stores the result, is Within old is failing.
 func (p *Pulse) Health() Health {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,9 +103,13 @@ func (p *Pulse) Health() Health {
 	if h.State == "" {
 		h.State = StateStarting
 	}
-	if age := time.Since(h.LastOK); h.State == StateLive && p.Within > 0 && age >= p.Within {
+	last, says := h.LastOK, "the platform has not answered for %v; claybot keeps trying"
+	if !p.seen.IsZero() {
+		last, says = p.seen, "messages that came %v ago are not stored yet; claybot keeps trying"
+	}
+	if age := time.Since(last); h.State == StateLive && p.Within > 0 && age >= p.Within {
 		h.State = StateFailing
-		h.Err = fmt.Sprintf("the platform has not answered for %v; claybot keeps trying", age.Truncate(time.Second))
+		h.Err = fmt.Sprintf(says, age.Truncate(time.Second))
 	}
 	return h
 }

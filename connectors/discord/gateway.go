@@ -261,6 +261,7 @@ func (g *gateway) dispatch(ctx context.Context, p payload) {
 		if g.pos == nil {
 			return // before a session, there is none
 		}
+		g.pulse.Seen() // take waits while too many events do
 		g.recv.take(g.life, g.pos, p)
 	}
 	g.back.Reset()

@@ -155,6 +155,28 @@ func TestRestoredStore(t *testing.T) {
 	})
 }
 
+// While too many events wait for the store, the gateway is not read: the health says that, and not
+// that Discord does not answer.
+func TestBlockedReader(t *testing.T) {
+	t.Parallel()
+	inBubble(t, discordtest.Config{}, func(b *bot) {
+		b.start()
+		b.inbox.fill(true)
+		for range maxPending + 2 {
+			b.say("again")
+		}
+		b.pass(time.Minute)
+		if h := b.conn.Health(); h.State != connectors.StateFailing || !strings.HasSuffix(h.Err, "are not stored yet; claybot keeps trying") {
+			t.Errorf("health %+v", h)
+		}
+		b.inbox.fill(false)
+		b.pass(time.Minute)
+		if h := b.conn.Health(); h.State != connectors.StateLive || len(b.inbox.texts()) != maxPending+2 {
+			t.Errorf("%d messages, health %+v", len(b.inbox.texts()), h)
+		}
+	})
+}
+
 // Identifies keep five seconds between them, and a bot that may start no session waits.
 func TestIdentifyLimits(t *testing.T) {
 	t.Parallel()

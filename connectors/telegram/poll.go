@@ -60,6 +60,7 @@ func (l *loop) run(ctx context.Context) error {
 		batch, err := l.fetch(ctx, wait)
 		took, known := time.Since(asked), l.offset
 		if err == nil {
+			l.pulse.Seen()
 			l.completed(ctx)
 			err = l.accept(ctx, batch)
 		}

@@ -126,6 +126,32 @@ func TestGoodPollsAreNotPaused(t *testing.T) {
 	})
 }
 
+// A store that takes a while is not reported as a platform that does not answer, and what takes long
+// is said as it is.
+func TestSlowStore(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+		b.sink.fail = func(claybot.AgentMessage) error { time.Sleep(40 * time.Second); return nil }
+		b.run()
+		time.Sleep(maxPoll - 5*time.Second)
+		b.server.Say(7, 7, "hello")
+		for _, tt := range []struct {
+			after time.Duration
+			state string
+			err   string
+		}{
+			{29 * time.Second, connectors.StateLive, ""},
+			{6 * time.Second, connectors.StateFailing, "messages that came 35s ago are not stored yet; claybot keeps trying"},
+			{10 * time.Second, connectors.StateLive, ""},
+		} {
+			time.Sleep(tt.after)
+			synctest.Wait()
+			if h := b.conn.Health(); h.State != tt.state || h.Err != tt.err {
+				t.Errorf("after %v: %+v, want %s %q", tt.after, h, tt.state, tt.err)
+			}
+		}
+	})
+}
+
 func TestUnreachable(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
 		b.server.RefuseConnections(true)
