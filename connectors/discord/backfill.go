@@ -186,7 +186,7 @@ var errTooLong = errors.New("more messages, or older ones, than are read again")
 func (b *backfill) settle(ctx context.Context, c *conversation, g *connectors.Gap) {
 	var missing error
 	for _, id := range c.ids {
-		missing = cmp.Or(missing, b.read(ctx, c.guild, id, g.From))
+		missing = cmp.Or(missing, b.read(ctx, c.guild, id, g))
 	}
 	if missing == nil || ctx.Err() != nil {
 		return
@@ -208,9 +208,10 @@ func (b *backfill) settle(ctx context.Context, c *conversation, g *connectors.Ga
 	}
 }
 
-// read posts what was written in a channel or a thread since a time, oldest first. The error is
+// read posts what was written in a channel or a thread since a gap began, oldest first. The error is
 // why messages may be missing.
-func (b *backfill) read(ctx context.Context, guild, id string, from time.Time) (missing error) {
+func (b *backfill) read(ctx context.Context, guild, id string, g *connectors.Gap) (missing error) {
+	from := g.From
 	begin := from.Add(-gapMargin)
 	if oldest := time.Now().Add(-backfillReach); begin.Before(oldest) {
 		begin, missing = oldest, b.since(ctx, id, from, oldest)
@@ -232,7 +233,7 @@ func (b *backfill) read(ctx context.Context, guild, id string, from time.Time) (
 			if from.Before(b.floor) {
 				from = b.floor
 			}
-			return cmp.Or(b.hidden(ctx, id, from), missing)
+			return cmp.Or(b.hidden(ctx, id, from, g.To), missing)
 		}
 		sortMessages(page)
 		for _, m := range page {
@@ -254,14 +255,21 @@ func (b *backfill) read(ctx context.Context, guild, id string, from time.Time) (
 	return errTooLong
 }
 
-// hidden returns errNoHistory if a channel of a server has a message since a time and shows none at
-// all. A channel of threads has none of its own: it names its newest thread in place of them.
+// hidden returns errNoHistory if a channel of a server has a message of a gap and shows none at all.
+// Where its newest message came on a connection, that of the beginning of the session counts. A
+// channel of threads has none of its own: it names its newest thread in place of them.
 //
 // docs.discord.com/developers/resources/channel, Channel Object, read 2026-11-28.
-func (b *backfill) hidden(ctx context.Context, id string, from time.Time) error {
+func (b *backfill) hidden(ctx context.Context, id string, from, to time.Time) error {
 	var of channel
 	var newest []message
 	err := b.api.patiently(ctx, backfillTries, channelCall(http.MethodGet, "get channel", id, "", nil), &of)
+	if b.came(of.Last) || newer(of.Last, snowflake(to)) {
+		of.Last = ""
+		if began, _ := b.channels.get(id); !b.came(began.Last) {
+			of.Last = began.Last
+		}
+	}
 	if err == nil && !of.forum() && newer(of.Last, snowflake(from)) {
 		err = b.api.patiently(ctx, backfillTries, newestCall(id), &newest)
 		if err == nil && len(newest) == 0 {
@@ -272,6 +280,11 @@ func (b *backfill) hidden(ctx context.Context, id string, from time.Time) error 
 		return nil // the bot is not there, or the message was deleted
 	}
 	return fmt.Errorf("read what was missed: %w", err)
+}
+
+// came reports whether a message is known to have come, or to be of this process itself.
+func (b *backfill) came(id string) bool {
+	return b.authors.of(id) != "" || b.own.nonce(id) != ""
 }
 
 // since returns errTooLong if a person wrote in a channel between the beginning of a gap and

@@ -129,6 +129,51 @@ func TestBackfill(t *testing.T) {
 	}
 }
 
+// Where the bot may not read the history, only a message of the gap itself counts as missing: not one
+// that came on the session before or after it.
+func TestHiddenHistory(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		known  string // comes right before the connection ends
+		gap    string // is written in the gap
+		live   string // comes while what was missed is read
+		missed int
+	}{
+		"nothing":                   {"", "", "", 0},
+		"known":                     {"known", "", "", 0},
+		"live":                      {"", "", "live", 0},
+		"missed":                    {"", "missed", "", 1},
+		"missed, after a known one": {"known", "missed", "", 1},
+		"missed, before a live one": {"", "missed", "live", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, discordtest.Config{}, func(b *bot) {
+				write := func(text string) {
+					if text != "" {
+						b.Write(discordtest.Post{Channel: groupID(1), User: userID(2), Text: text})
+					}
+				}
+				b.start()
+				b.HideHistory(groupID(1))
+				b.pass(5 * time.Minute)
+				write(tt.known)
+				b.pass(time.Millisecond)
+				b.Expire()
+				b.Server.Fail(discordtest.Fault{Route: "GET messages", Channel: groupID(1), Takes: 20 * time.Second})
+				b.Disconnect(0)
+				write(tt.gap)
+				b.pass(15 * time.Second)
+				write(tt.live)
+				b.pass(time.Minute)
+				if n := len(b.inbox.missed); n != tt.missed {
+					t.Errorf("%d chats are told: %+v", n, b.inbox.missed)
+				}
+			})
+		})
+	}
+}
+
 // A slow answer about one conversation, or about the threads of one server, holds up no other
 // conversation; what is written in a slow one waits for what was missed there.
 func TestSlowBackfill(t *testing.T) {

@@ -94,10 +94,18 @@ func (s *channels) enter(lane string, shares func(channel, user string) bool) (k
 	return u.lane + "\x00" + user, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if u.n--; u.n == 0 {
+		if u.n--; u.n == 0 && s.lanes[id] == u {
 			delete(s.lanes, id)
 		}
 	}
+}
+
+// clear forgets the lanes of events that were dropped at the end of a Run: no leave is called for
+// those.
+func (s *channels) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lanes = nil
 }
 
 // learn notes channels of a server.

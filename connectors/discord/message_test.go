@@ -232,6 +232,28 @@ func TestOrderInASharedChannel(t *testing.T) {
 	}
 }
 
+// Events that the end of a Run drops leave no lane behind for the next one.
+func TestLanesOfARunEndWithIt(t *testing.T) {
+	t.Parallel()
+	inBubble(t, discordtest.Config{}, func(b *bot) {
+		b.inbox.fill(true)
+		b.start()
+		b.say("one")
+		b.say("two")
+		b.pass(time.Second)
+		_ = b.end() // canceled
+		b.inbox.fill(false)
+		b.run()
+		b.pass(time.Minute)
+		b.want("one", "two")
+		b.conn.channels.mu.Lock()
+		defer b.conn.channels.mu.Unlock()
+		if n := len(b.conn.channels.lanes); n != 0 {
+			t.Errorf("%d lanes without an event", n)
+		}
+	})
+}
+
 // No event crashes the connector, and none is handled by halves: what cannot be read is skipped.
 func FuzzRead(f *testing.F) {
 	for _, kind := range []string{"MESSAGE_CREATE", "MESSAGE_UPDATE", "MESSAGE_DELETE", "MESSAGE_DELETE_BULK", "MESSAGE_REACTION_ADD", "INTERACTION_CREATE", "GUILD_CREATE", "CHANNEL_DELETE", "FUTURE"} {

@@ -31,6 +31,7 @@ type receiver struct {
 
 func newReceiver(c *Connector, app *application, h connectors.Handler) *receiver {
 	r := &receiver{Connector: c, app: app, handler: h, work: connectors.NewLanes(maxPending), log: c.log}
+	c.channels.clear()
 	r.routes, _ = h.(connectors.RouteHandler)
 	r.reacts, _ = h.(connectors.ReactionHandler)
 	r.chats, _ = h.(connectors.GapHandler)

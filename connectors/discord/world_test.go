@@ -275,6 +275,11 @@ func inBubble(t *testing.T, cfg discordtest.Config, test func(b *bot)) {
 // start runs a connector that knows nothing but what is stored.
 func (b *bot) start() {
 	b.conn = b.connector()
+	b.run()
+}
+
+// run runs the connector, as it does again after a failure.
+func (b *bot) run() {
 	ctx, stop := context.WithCancel(b.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- b.conn.Run(ctx, b.inbox) }()
