@@ -216,6 +216,11 @@ type resendingLine struct {
 
 func (l resendingLine) Resend(o claybot.Outgoing) bool { return l.again && !o.Once }
 
+// A repeating line sends everything of unknown fate again.
+type repeatingLine struct{ *line }
+
+func (repeatingLine) Resend(claybot.Outgoing) bool { return true }
+
 // A streaming line shows answers while they grow.
 type streamingLine struct{ *line }
 

@@ -164,7 +164,7 @@ var platforms = []struct {
 }{
 	{"finds", func(l *line) connectors.Connector { return findingLine{l} }, whole, 0, 1000, 0},
 	{"streams and finds", func(l *line) connectors.Connector { return streamingFindingLine{streamingLine{l}} }, brief, 2 * time.Second, 16, 0},
-	{"sends again, marked", func(l *line) connectors.Connector { return resendingLine{l, true} }, brief, 0, 7, 1},
+	{"sends again, marked", func(l *line) connectors.Connector { return repeatingLine{l} }, brief, 0, 7, 1},
 }
 
 // The process dies after every step that reaches the disk or the platform, one
