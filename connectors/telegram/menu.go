@@ -47,50 +47,71 @@ func (c *Connector) setMenus(ctx context.Context) {
 
 // setOperatorMenus registers the menus of operators, and removes those of former ones. The mark names
 // all who may have such a menu: it is stored before a menu is set, and again after menus were removed,
-// so that a menu outlasts no crash in between.
+// so that a menu outlasts no crash in between. While the mark cannot be stored, only operators whom it
+// names have their menus.
 func (c *Connector) setOperatorMenus(ctx context.Context, operators []string) {
-	key := "telegram/" + c.bot + "/operators"
-	var before string
-	var err error
-	if c.cfg.Marks != nil {
-		before, err = c.cfg.Marks.Checkpoint(ctx, key)
-	}
-	all := slices.Clone(operators)
-	for _, id := range strings.Fields(before) {
-		if !slices.Contains(all, id) {
-			all = append(all, id)
+	before, all, err := c.noteOperators(ctx, operators)
+	if err != nil && ctx.Err() == nil {
+		c.log.Warn("failed to note whose menus have the commands for operators; retrying", "err", err)
+		for _, id := range operators {
+			if slices.Contains(strings.Fields(before), id) {
+				c.setOperatorMenu(ctx, id)
+			}
 		}
 	}
-	if err == nil {
-		err = c.noteMenus(ctx, key, before, all)
-	}
-	if err != nil {
-		if ctx.Err() == nil {
-			c.log.Warn("failed to note whose menus have the commands for operators; they are not changed", "err", err)
+	var back connectors.Backoff
+	for err != nil {
+		if !connectors.Sleep(ctx, back.Next(0)) {
+			return
 		}
-		return
+		_, all, err = c.noteOperators(ctx, operators)
 	}
-	before = strings.Join(all, " ")
+	noted := strings.Join(all, " ")
 	for _, id := range slices.Clone(all[len(operators):]) {
 		if c.setMenu(ctx, &scope{Type: "chat", ChatID: id}, nil) {
 			all = slices.DeleteFunc(all, func(old string) bool { return old == id })
 		}
 	}
 	for _, id := range operators {
-		c.setMenu(ctx, &scope{Type: "chat", ChatID: id}, slices.Concat(connectors.Commands, connectors.OperatorCommands))
+		c.setOperatorMenu(ctx, id)
 	}
-	if err := c.noteMenus(ctx, key, before, all); err != nil && ctx.Err() == nil {
+	if err := c.noteMenus(ctx, noted, all); err != nil && ctx.Err() == nil {
 		c.log.Warn("failed to note whose menus were removed; the next start removes them again", "err", err)
 	}
 }
 
+// setOperatorMenu registers the menu of an operator.
+func (c *Connector) setOperatorMenu(ctx context.Context, id string) {
+	c.setMenu(ctx, &scope{Type: "chat", ChatID: id}, slices.Concat(connectors.Commands, connectors.OperatorCommands))
+}
+
+// operatorsKey is the mark of those who may have a menu of operators.
+func (c *Connector) operatorsKey() string { return "telegram/" + c.bot + "/operators" }
+
+// noteOperators adds operators to the mark. It returns the mark before, and all whom it names then,
+// operators first.
+func (c *Connector) noteOperators(ctx context.Context, operators []string) (before string, all []string, err error) {
+	if c.cfg.Marks != nil {
+		if before, err = c.cfg.Marks.Checkpoint(ctx, c.operatorsKey()); err != nil {
+			return "", nil, err
+		}
+	}
+	all = slices.Clone(operators)
+	for _, id := range strings.Fields(before) {
+		if !slices.Contains(all, id) {
+			all = append(all, id)
+		}
+	}
+	return before, all, c.noteMenus(ctx, before, all)
+}
+
 // noteMenus stores who may have a menu of operators, if that has changed.
-func (c *Connector) noteMenus(ctx context.Context, key, before string, all []string) error {
+func (c *Connector) noteMenus(ctx context.Context, before string, all []string) error {
 	list := strings.Join(all, " ")
 	if c.cfg.Marks == nil || list == before {
 		return nil
 	}
-	return c.cfg.Marks.SetCheckpoint(ctx, key, list)
+	return c.cfg.Marks.SetCheckpoint(ctx, c.operatorsKey(), list)
 }
 
 // setMenu registers a menu in all languages; without commands it deletes them. in is nil for the

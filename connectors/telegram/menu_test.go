@@ -1,11 +1,15 @@
 package telegram
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
@@ -89,6 +93,74 @@ func TestMenusOfFormerOperators(t *testing.T) {
 		b.server.Fail(telegramtest.Fault{Method: "deleteMyCommands", Status: 400, Description: "Bad Request: chat not found", Times: -1})
 		start(true, "")
 	})
+}
+
+// A marksFault fails the reads and writes of whose menus have the commands for operators.
+type marksFault struct {
+	memory
+	read, write atomic.Bool
+}
+
+func (m *marksFault) Checkpoint(ctx context.Context, key string) (string, error) {
+	if m.read.Load() && strings.HasSuffix(key, "/operators") {
+		return "", errors.New("no read")
+	}
+	return m.memory.Checkpoint(ctx, key)
+}
+
+func (m *marksFault) SetCheckpoint(ctx context.Context, key, value string) error {
+	if m.write.Load() && strings.HasSuffix(key, "/operators") {
+		return errors.New("no write")
+	}
+	return m.memory.SetCheckpoint(ctx, key, value)
+}
+
+// While the mark of operators fails, those whom it is known to name have their menus, others get
+// theirs once it works, and former operators lose theirs then.
+func TestOperatorMenusRetry(t *testing.T) {
+	for name, tt := range map[string]struct {
+		read, write bool
+		known       bool // whether the mark can be read meanwhile
+	}{
+		"no read":  {read: true},
+		"no write": {write: true, known: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			marks := &marksFault{}
+			marks.marks = map[string]string{"telegram/1234567/operators": "7 9"}
+			inBubble(t, Config{Marks: marks, Operators: func() []string { return []string{"7", "8"} }}, func(t *testing.T, b *bubble) {
+				for _, id := range []int64{7, 8, 9} {
+					b.server.Say(id, id, "hi")
+				}
+				has := func(chat int64, want bool) {
+					t.Helper()
+					if got := slices.Contains(names(b.server.MenuOf(chat, false, "de")), "pair"); got != want {
+						t.Errorf("%d has the menu of an operator: %v", chat, got)
+					}
+				}
+				b.conn.setOperatorMenu(t.Context(), "9")
+				marks.read.Store(tt.read)
+				marks.write.Store(tt.write)
+				b.run()
+				time.Sleep(time.Minute)
+				has(7, tt.known)
+				has(8, false)
+				has(9, true)
+				if n := strings.Count(b.logs.String(), "failed to note whose menus"); n != 1 {
+					t.Errorf("%d warnings: %s", n, b.logs)
+				}
+				marks.read.Store(false)
+				marks.write.Store(false)
+				time.Sleep(time.Minute)
+				has(7, true)
+				has(8, true)
+				has(9, false)
+				if got, _ := marks.Checkpoint(t.Context(), "telegram/1234567/operators"); got != "7 8" {
+					t.Errorf("the mark is %q", got)
+				}
+			})
+		})
+	}
 }
 
 // Every menu obeys Telegram's limits, in all languages; the emulator refuses what does not
