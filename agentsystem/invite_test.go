@@ -1,15 +1,20 @@
 package agentsystem_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/storage"
 )
 
 // startsWith sends /start with a code in the direct chat of a user.
@@ -133,26 +138,118 @@ func TestInvitationIsSpentOnce(t *testing.T) {
 	})
 }
 
-// Ten wrong codes keep links from working for five minutes, and keep no operator from approving.
+// Wrong codes and the parameters of other links lock no invitation and keep no operator from
+// approving; what has not the length of a code costs no read.
 func TestWrongInvitations(t *testing.T) {
 	t.Parallel()
 	pairing(t, func(r *rig) {
+		var reads atomic.Int64
+		r.decorate = func(s agentsystem.Stores) agentsystem.Stores {
+			s.Access = inviteFault{Access: s.Access, f: r.fuse, reads: &reads}
+			return s
+		}
 		r.start()
 		code := r.invite()
-		for i := range 10 {
+		r.startsWith("first", "eve", "ref", nil)
+		before := reads.Load()
+		for i := range 20 {
+			r.startsWith(fmt.Sprint("ref", i), "eve", "spring-sale", nil)
+		}
+		if n := reads.Load() - before; n > 0 {
+			t.Errorf("%d reads for parameters of other links", n)
+		}
+		for i := range 50 {
 			r.startsWith(fmt.Sprint(i), "eve", "AAAAAAAAAAAAAAAA", nil)
 		}
 		r.startsWith("a", "ann", code, nil)
-		if got := r.granted(); got != "" {
-			t.Errorf("while locked: %q", got)
+		if got := r.granted(); got != "ann" {
+			t.Errorf("after wrong codes: %q", got)
 		}
-		if _, err := r.system.People.Approve(r.Context(), r.code(0)); err != nil || r.granted() != "eve" {
+		if _, err := r.system.People.Approve(r.Context(), r.code(0)); err != nil || r.granted() != "ann eve" {
 			t.Errorf("an operator approves: %v, %q", err, r.granted())
 		}
-		after(5 * time.Minute)
-		r.startsWith("b", "ann", code, nil)
-		if got := r.granted(); !strings.Contains(got, "ann") {
-			t.Errorf("after the lock: %q", got)
-		}
 	})
+}
+
+// An inviteFault counts the changes of access as steps of a fuse. It returns fail once in place
+// of a grant.
+type inviteFault struct {
+	storage.Access
+	f     *fuse
+	fail  *error
+	reads *atomic.Int64
+}
+
+func (a inviteFault) Pairings(ctx context.Context) ([]storage.Pairing, error) {
+	if a.reads != nil {
+		a.reads.Add(1)
+	}
+	return a.Access.Pairings(ctx)
+}
+
+func (a inviteFault) Grant(ctx context.Context, g storage.Grant, notice ...claybot.Outgoing) (out []claybot.Outgoing, err error) {
+	if a.fail != nil && *a.fail != nil {
+		err, *a.fail = *a.fail, nil
+		return nil, err
+	}
+	err = a.f.step("grant", func() error { out, err = a.Access.Grant(ctx, g, notice...); return err })
+	return out, err
+}
+
+func (a inviteFault) DropPairing(ctx context.Context, code string) error {
+	return a.f.step("drop pairing", func() error { return a.Access.DropPairing(ctx, code) })
+}
+
+// A crash or a fault at any change of the store loses no invitation: the person who sends its code
+// again has access, once, and reads so once.
+func TestInvitationSurvivesFaults(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		steps int   // after which the process dies; 0: it lives
+		fail  error // of the first grant
+	}{
+		"a crash after the first change": {steps: 1},
+		"a grant that fails":             {fail: errors.New("broken")},
+		"a full disk":                    {fail: storage.ErrFull},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pairing(t, func(r *rig) {
+				fail := tt.fail
+				r.decorate = func(s agentsystem.Stores) agentsystem.Stores {
+					s.Access = inviteFault{Access: s.Access, f: r.fuse, fail: &fail}
+					return s
+				}
+				r.start()
+				code := r.invite()
+				r.fuse.blowIn(tt.steps)
+				m := command("1", "start")
+				m.Text, m.FirstHand, m.From = code, true, claybot.Sender{UserID: "ann"}
+				_ = r.system.Post(r.Context(), claybot.User("chat", "dm-ann", "ann"), m) // which it may fail
+				synctest.Wait()
+				if tt.steps > 0 {
+					r.crash()
+					r.start()
+				}
+				r.startsWith("1", "ann", code, nil)
+				r.startsWith("1", "ann", code, nil)
+				r.startsWith("2", "bob", code, nil)
+				after(time.Minute)
+				if got := r.granted(); got != "ann" {
+					t.Errorf("access has %q", got)
+				}
+				approved, welcome := 0, 0
+				for _, text := range r.chat.seen("dm-ann") {
+					if strings.Contains(text, "Your access is approved") {
+						approved++
+					} else {
+						welcome++
+					}
+				}
+				if approved != 1 || welcome != 1 { // a start with access is welcomed
+					t.Errorf("ann sees %q", r.chat.seen("dm-ann"))
+				}
+			})
+		})
+	}
 }

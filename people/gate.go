@@ -71,14 +71,8 @@ type Gate struct {
 	changes int                   // of grants by this process
 	asked   map[subject]time.Time // when an unknown user last got a code
 	refused int64                 // messages of unknown users since the start
-	codes   lockout               // of pairing codes, which operators write
-	links   lockout               // of the codes of invitations, which unknown users send
-}
-
-// A lockout follows from too many wrong codes.
-type lockout struct {
-	wrong   []time.Time // wrong codes within the window
-	until   time.Time
+	wrong   []time.Time           // wrong codes within the window
+	locked  time.Time             // end of the lockout
 	penalty time.Duration
 }
 
@@ -310,7 +304,10 @@ func (g *Gate) open(ctx context.Context) ([]storage.Pairing, error) {
 
 // find looks up a code and counts every wrong one.
 func (g *Gate) find(ctx context.Context, code string) (storage.Pairing, error) {
-	if g.locks(&g.codes) {
+	g.mu.Lock()
+	locked := time.Now().Before(g.locked)
+	g.mu.Unlock()
+	if locked {
 		return storage.Pairing{}, ErrCodesLocked
 	}
 	open, err := g.pairings(ctx)
@@ -322,32 +319,25 @@ func (g *Gate) find(ctx context.Context, code string) (storage.Pairing, error) {
 			return p, nil
 		}
 	}
-	g.countWrong(&g.codes, time.Now())
+	g.countWrong(time.Now())
 	return storage.Pairing{}, ErrBadCode
 }
 
-// locks reports whether too many codes were wrong lately.
-func (g *Gate) locks(l *lockout) bool {
+func (g *Gate) countWrong(now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return time.Now().Before(l.until)
-}
-
-func (g *Gate) countWrong(l *lockout, now time.Time) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	recent := l.wrong[:0]
-	for _, t := range l.wrong {
+	recent := g.wrong[:0]
+	for _, t := range g.wrong {
 		if now.Sub(t) < wrongWindow {
 			recent = append(recent, t)
 		}
 	}
-	l.wrong = append(recent, now)
-	if len(l.wrong) < wrongCodes {
+	g.wrong = append(recent, now)
+	if len(g.wrong) < wrongCodes {
 		return
 	}
-	l.penalty = min(max(lockedFor, 2*l.penalty), lockedAtMost)
-	l.until, l.wrong = now.Add(l.penalty), nil
+	g.penalty = min(max(lockedFor, 2*g.penalty), lockedAtMost)
+	g.locked, g.wrong = now.Add(g.penalty), nil
 }
 
 // Grant gives access, and stores that first.

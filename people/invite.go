@@ -2,8 +2,10 @@ package people
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,52 +41,40 @@ func (g *Gate) Invite(ctx context.Context, connector string) (storage.Pairing, e
 }
 
 // Redeem gives access to the unknown user who sent the code of an invitation in a direct chat,
-// and returns the notice to them as stored; admitted is false for any other message. The code is
-// used up before access is stored: after a crash in between, the user is one without a code.
+// and returns the notice to them as stored; admitted is false for any other message. One commit
+// uses up the code and stores the access with its notice.
 func (dir *Directory) Redeem(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage) (out []claybot.Outgoing, admitted bool, err error) {
-	code := strings.TrimSpace(m.Text)
-	asks := m.Type == claybot.MessageCommand && m.Command == startCommand && code != ""
+	asks := m.Type == claybot.MessageCommand && m.Command == startCommand
 	if !asks || m.Context.Group || m.From.Bot || m.From.Outsider || !m.FirstHand || d.UserID == "" {
 		return nil, false, nil
 	}
-	switch ok, err := dir.Gate.spend(ctx, d.Connector, code); {
-	case err != nil:
+	code := strings.TrimSpace(m.Text)
+	if found, err := dir.Gate.invited(ctx, d.Connector, code); err != nil || !found {
 		return nil, false, err
-	case !ok:
-		return nil, false, nil
 	}
 	p := storage.Pairing{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID, Name: m.From.Name, At: claybot.Now()}
 	grant, notice := dir.approved(ctx, p)
-	if out, err = dir.grant(ctx, grant, notice); err != nil {
+	grant.Invitation = code
+	out, err = dir.grant(ctx, grant, notice)
+	switch {
+	case errors.Is(err, storage.ErrNotFound): // another user was faster
+		return nil, false, nil
+	case err != nil:
 		return nil, false, err
 	}
 	dir.cfg.Log.Info("access granted by a pairing link", "connector", p.Connector, "user", p.UserID)
 	return out, true, nil
 }
 
-// spend uses up the code of the invitation of a connector, and reports whether it was that. Wrong
-// codes count, apart from those of operators: unknown users must not keep them from approving.
-func (g *Gate) spend(ctx context.Context, connector, code string) (bool, error) {
-	if g.locks(&g.links) {
+// invited reports whether a connector has an open invitation with this code. Wrong codes lock
+// nothing: unknown users could lock all links, and do not guess 80 bits. One costs a read of a few
+// rows; the parameters of other links to a bot rarely have the length of a code, and cost none.
+func (g *Gate) invited(ctx context.Context, connector, code string) (bool, error) {
+	if len(code) != invitationCodes*codeLength {
 		return false, nil
 	}
 	all, err := g.open(ctx)
-	if err != nil {
-		return false, err
-	}
-	for _, p := range all {
-		if !invites(p) || p.Connector != connector || p.Code != code {
-			continue
-		}
-		err := g.store.DropPairing(ctx, p.Code)
-		if errors.Is(err, storage.ErrNotFound) { // another person was faster
-			return false, nil
-		}
-		if err != nil {
-			return false, fmt.Errorf("use up an invitation: %w", err)
-		}
-		return true, nil
-	}
-	g.countWrong(&g.links, time.Now())
-	return false, nil
+	return slices.ContainsFunc(all, func(p storage.Pairing) bool {
+		return invites(p) && p.Connector == connector && subtle.ConstantTimeCompare([]byte(p.Code), []byte(code)) == 1
+	}), err
 }

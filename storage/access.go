@@ -11,7 +11,8 @@ type Access interface {
 	// Grants lists all grants.
 	Grants(ctx context.Context) ([]Grant, error)
 	// Grant stores a grant, removes the pairing request of its user, and adds notice to the
-	// outbox in the same commit. It is idempotent.
+	// outbox in the same commit. It is idempotent, apart from a grant that uses up an invitation:
+	// ErrNotFound when the connector has none with this code.
 	Grant(ctx context.Context, g Grant, notice ...claybot.Outgoing) ([]claybot.Outgoing, error)
 	// Revoke removes a grant; ErrNotFound.
 	Revoke(ctx context.Context, connector, subject string) error
@@ -31,9 +32,12 @@ type Grant struct {
 	Subject   string       `json:"subject"`
 	Name      string       `json:"name,omitempty"` // display name on the platform; unverified
 	At        claybot.Time `json:"at"`
+	// Invitation is the code of the invitation that Grant uses up; it is not stored with the grant.
+	Invitation string `json:"-"`
 }
 
-// A Pairing is the access request of an unknown user.
+// A Pairing is the access request of an unknown user. Without a UserID it is an invitation: its
+// code gives access to any one user.
 type Pairing struct {
 	Code      string       `json:"code"`
 	Connector string       `json:"connector"`

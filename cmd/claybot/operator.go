@@ -27,6 +27,7 @@ type operator struct {
 	*people.Directory
 	config  func() configs.Config
 	removed func(context.Context, claybot.AgentID) // called with each deleted agent
+	mixed   func() bool                            // whether members of different versions run
 }
 
 // backend returns o as the contracts of package web.
@@ -90,7 +91,8 @@ func (o operator) Allow(ctx context.Context, connector, subject string) error {
 	return o.Directory.Allow(ctx, a.Connector, a.Subject)
 }
 
-// Invite makes a link that gives one person access. Nothing is stored for a connector without links.
+// Invite makes a link that gives one person access. Nothing is stored for a connector without links,
+// nor beside members of other versions: older ones take an invitation for a request.
 func (o operator) Invite(ctx context.Context, connector string) (web.Invitation, error) {
 	link := func(string) string { return "" }
 	found := false
@@ -102,6 +104,8 @@ func (o operator) Invite(ctx context.Context, connector string) (web.Invitation,
 	switch {
 	case !found:
 		return web.Invitation{}, web.Refusal(connector + " has no pairing links: only Telegram bots that are configured have them")
+	case o.mixed():
+		return web.Invitation{}, web.Refusal("cannot make a pairing link while cluster members of different versions run; see claybot nodes, and try again after the upgrade")
 	case link("") == "":
 		return web.Invitation{}, web.Refusal(connector + " does not know the bot's name, because this member is not connected to Telegram; see claybot status")
 	}

@@ -2,6 +2,7 @@ package relational
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,6 +35,15 @@ func (db access) Grant(ctx context.Context, g storage.Grant, notice ...claybot.O
 
 // saveGrant stores a grant in the transaction, as its last change.
 func saveGrant(c *Conn, g storage.Grant) error {
+	if g.Subject == "" {
+		return &storage.Fault{Class: storage.ClassMessage, Err: errors.New("access needs the id of a user or a channel")}
+	}
+	if g.Invitation != "" {
+		n, err := c.exec(`DELETE FROM pairings WHERE code = ? AND connector = ? AND "user" = ''`, g.Invitation, g.Connector)
+		if err := need(n > 0, err); err != nil {
+			return err
+		}
+	}
 	if g.At == 0 {
 		g.At = claybot.Now()
 	}

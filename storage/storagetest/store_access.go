@@ -46,6 +46,33 @@ var accessTests = []storeTest{
 		b.equal("notice", outIDs(ok(b.Grant(b.ctx, g, reply("n1")))(b)), []string{"n1"})
 		b.equal("a known notice", len(ok(b.Grant(b.ctx, g, reply("n1")))(b)), 0)
 	}},
+	{"a grant by an invitation", func(b *bed) {
+		p := storage.Pairing{Code: "AAAA1111", Connector: "telegram", At: 5, Expires: 9}
+		ok(b.SavePairing(b.ctx, p))(b)
+		ok(b.SavePairing(b.ctx, storage.Pairing{Code: "BBBB2222", Connector: "telegram", ChannelID: "C1", UserID: "U1", At: 6, Expires: 9}))(b)
+		for _, g := range []storage.Grant{
+			{Connector: "telegram", Subject: "U2", Invitation: "CCCC3333"},
+			{Connector: "slack", Subject: "U2", Invitation: p.Code},
+			{Connector: "telegram", Subject: "U2", Invitation: "BBBB2222"}, // a request
+		} {
+			_, err := b.Grant(b.ctx, g, reply("n1"))
+			b.is(err, storage.ErrNotFound)
+		}
+		if _, err := b.Grant(b.ctx, storage.Grant{Connector: "telegram", Invitation: p.Code}, reply("n1")); err == nil {
+			b.Fatal("access of no user")
+		}
+		b.equal("nothing of a refused one", fmt.Sprint(len(ok(b.Grants(b.ctx))(b)), len(ok(b.Pairings(b.ctx))(b)), len(ok(b.Unsent(b.ctx, dest, 0, 9))(b))), "0 2 0")
+		g := storage.Grant{Connector: "telegram", Subject: "U2", At: 7}
+		by := g
+		by.Invitation = p.Code
+		b.equal("notice", outIDs(ok(b.Grant(b.ctx, by, reply("n1")))(b)), []string{"n1"})
+		by.Subject = "U3"
+		_, err := b.Grant(b.ctx, by, reply("n2"))
+		b.is(err, storage.ErrNotFound)
+		b.again()
+		b.equal("granted once", ok(b.Grants(b.ctx))(b), []storage.Grant{g})
+		b.equal("the request stays", len(ok(b.Pairings(b.ctx))(b)), 1)
+	}},
 	{"a grant with a message", func(b *bed) {
 		g := storage.Grant{Connector: "telegram", Subject: "U1", At: 5}
 		p := storage.Posting{To: b.agent, Message: userMessage("c1"), Skip: "command", Replies: []claybot.Outgoing{reply("n1")}, Grant: &g}
