@@ -52,9 +52,9 @@ func amend(c *Conn, a *inboxRow, p storage.Posting, at int64) (storage.Posting, 
 }
 
 // dropAmended drops the message that a deletion names, or cancels the run that took it. A stop names
-// one part of an album; it drops all waiting parts of the same sender.
+// one part of an album; it drops all waiting parts of the same sender, and cancels a run with others.
 func dropAmended(c *Conn, a *inboxRow, m claybot.AgentMessage, of amended, at int64) (done storage.Posted, err error) {
-	reason, parts := supersededBy(m), []claybot.MessageID{m.Amends}
+	reason, parts, cancel := supersededBy(m), []claybot.MessageID{m.Amends}, !of.pending
 	if m.Command == claybot.StopCommand {
 		others, err := waitingParts(c, a.id, of.message)
 		if err != nil {
@@ -64,9 +64,14 @@ func dropAmended(c *Conn, a *inboxRow, m claybot.AgentMessage, of amended, at in
 			return done, err
 		}
 		parts = append(parts, others...)
+		if of.pending {
+			if cancel, err = runsPart(c, a, of.message); err != nil {
+				return done, err
+			}
+		}
 	}
 	done.Dropped, err = dropWaiting(c, a, reason, func(id claybot.MessageID, _ claybot.MessageType) bool { return slices.Contains(parts, id) })
-	if a.wake(); err == nil && !of.pending {
+	if a.wake(); err == nil && cancel {
 		done.Canceled, err = a.run, askCancel(c, a, "user", at)
 	}
 	return done, err
@@ -115,6 +120,19 @@ func waitingParts(c *Conn, agent claybot.AgentID, m claybot.AgentMessage) (parts
 		return nil
 	}, agent, m.Context.GroupID)
 	return parts, err
+}
+
+// runsPart reports whether the present run took a message of the album and the sender of m.
+func runsPart(c *Conn, a *inboxRow, m claybot.AgentMessage) (runs bool, err error) {
+	if m.Context.GroupID == "" || a.run == "" {
+		return false, nil
+	}
+	err = c.each("SELECT body, crc FROM messages WHERE agent = ? AND run = ? AND album = ?", func(r Row) error {
+		part, err := decodeMessage(r, 0)
+		runs = runs || err == nil && part.From.UserID == m.From.UserID // a damaged message is reported to who took it
+		return nil
+	}, a.id, a.run, m.Context.GroupID)
+	return runs, err
 }
 
 // commandWord returns the first word of a text, with its mark; names of commands have _ for -, and

@@ -107,6 +107,12 @@ var amendTests = []storeTest{
 		part("late", "g2", "ann")
 		done = stop("s3", "other", claybot.StopCommand)
 		b.equal("stop of a run", []any{done.Dropped, done.Canceled, outIDs(done.Outbox)}, []any{[]claybot.MessageID{"late"}, claybot.RunID("r1"), []string{"s3.reply"}})
+		part("later", "g2", "ann")
+		part("bob2", "g2", "bob")
+		done = stop("s4", "bob2", claybot.StopCommand)
+		b.equal("stop of a part of another sender", []any{done.Dropped, done.Canceled}, []any{[]claybot.MessageID{"bob2"}, claybot.RunID("")})
+		done = stop("s5", "later", claybot.StopCommand)
+		b.equal("stop of a late part", []any{done.Dropped, done.Canceled, outIDs(done.Outbox)}, []any{[]claybot.MessageID{"later"}, claybot.RunID("r1"), []string{"s5.reply"}})
 		skipped("", "bob")
 	}},
 	{"after a run took the message", func(b *bed) {
