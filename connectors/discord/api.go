@@ -38,6 +38,8 @@ type call struct {
 	size     int64
 	// reserve is how many calls of the bucket the call leaves for others.
 	reserve int
+	// behind calls leave half of what the bot may call in a second to others.
+	behind bool
 	// open calls are authorized by their address, which is a secret; they have no limit of the bot.
 	open bool
 }
@@ -87,7 +89,7 @@ func refusedWith(err error, status int, codes ...int) bool {
 // that has no room in its limit is not made: the error is a RetryError.
 func (c *client) do(ctx context.Context, x call, result any) error {
 	if !x.open {
-		if wait, all := c.rates.take(x.what, x.major, x.reserve); wait > 0 {
+		if wait, all := c.rates.take(x); wait > 0 {
 			return &connectors.RetryError{After: wait, All: all, GivesWay: x.reserve > 0, Err: errors.New("discord: " + x.what + ": no more calls are allowed now")}
 		}
 	}

@@ -79,7 +79,11 @@ func (b *backfill) fill(ctx context.Context, all []*conversation, g *connectors.
 	var work sync.WaitGroup
 	for _, c := range all {
 		if c.guild != "" && lists[c.guild] == nil {
-			lists[c.guild] = sync.OnceValue(func() []channel { return b.active(ctx, c.guild, g) })
+			lists[c.guild] = sync.OnceValue(func() []channel {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				return b.active(ctx, c.guild, g)
+			})
 		}
 		list := lists[c.guild]
 		work.Go(func() {
@@ -140,6 +144,12 @@ func (b *backfill) list(ctx context.Context, g *connectors.Gap) (all []*conversa
 	}
 }
 
+// call makes a call that leaves room for those of conversations that go on.
+func (b *backfill) call(ctx context.Context, x call, result any) error {
+	x.behind = true
+	return b.api.patiently(ctx, backfillTries, x, result)
+}
+
 // active lists the active threads of a server.
 //
 // Shape: docs.discord.com/developers/resources/guild (List Active Guild Threads), read 2026-11-28.
@@ -147,7 +157,7 @@ func (b *backfill) active(ctx context.Context, guild string, g *connectors.Gap) 
 	var found struct {
 		Threads []channel `json:"threads"`
 	}
-	err := b.api.patiently(ctx, backfillTries, call{method: http.MethodGet, what: "list threads", path: "/guilds/" + guild + "/threads/active", major: guild}, &found)
+	err := b.call(ctx, call{method: http.MethodGet, what: "list threads", path: "/guilds/" + guild + "/threads/active", major: guild}, &found)
 	if err != nil && !refusedWith(err, http.StatusNotFound) && !refusedWith(err, http.StatusForbidden) {
 		b.log.Warn("failed to list the threads after a gap", "server", guild, "err", err)
 		b.mu.Lock()
@@ -223,7 +233,7 @@ func (b *backfill) read(ctx context.Context, guild, id string, g *connectors.Gap
 	for n := range maxPages {
 		var page []message
 		x := channelCall(http.MethodGet, "get messages", id, fmt.Sprintf("/messages?limit=%d&after=%s", pageItems, after), nil)
-		err := b.api.patiently(ctx, backfillTries, x, &page)
+		err := b.call(ctx, x, &page)
 		switch {
 		case refusedWith(err, http.StatusNotFound) || refusedWith(err, http.StatusForbidden):
 			return nil // the bot is not there, so it missed nothing
@@ -263,7 +273,7 @@ func (b *backfill) read(ctx context.Context, guild, id string, g *connectors.Gap
 func (b *backfill) hidden(ctx context.Context, id string, from, to time.Time) error {
 	var of channel
 	var newest []message
-	err := b.api.patiently(ctx, backfillTries, channelCall(http.MethodGet, "get channel", id, "", nil), &of)
+	err := b.call(ctx, channelCall(http.MethodGet, "get channel", id, "", nil), &of)
 	if b.came(of.Last) || newer(of.Last, snowflake(to)) {
 		of.Last = ""
 		if began, _ := b.channels.get(id); !b.came(began.Last) {
@@ -271,7 +281,7 @@ func (b *backfill) hidden(ctx context.Context, id string, from, to time.Time) er
 		}
 	}
 	if err == nil && !of.forum() && newer(of.Last, snowflake(from)) {
-		err = b.api.patiently(ctx, backfillTries, newestCall(id), &newest)
+		err = b.call(ctx, newestCall(id), &newest)
 		if err == nil && len(newest) == 0 {
 			return errNoHistory
 		}

@@ -221,6 +221,33 @@ func TestSlowBackfill(t *testing.T) {
 	})
 }
 
+// Reading what was missed in many conversations leaves calls for answers in others.
+func TestBackfillLeavesCalls(t *testing.T) {
+	t.Parallel()
+	inBubble(t, discordtest.Config{}, func(b *bot) {
+		b.inbox.chats = nil
+		for n := 1; n < 100; n++ {
+			b.AddDirect(directID(n), userID(n))
+			b.inbox.chats = append(b.inbox.chats, connectors.Chat{ChannelID: directID(n)})
+		}
+		b.start()
+		b.pass(time.Minute)
+		b.kill()
+		b.pass(10 * time.Minute)
+		b.Write(discordtest.Post{Channel: directID(99), User: userID(99), Text: "missed"})
+		b.Expire()
+		b.start()
+		for b.Calls("GET messages") == 0 {
+			b.pass(10 * time.Millisecond)
+		}
+		if _, err := b.conn.Send(b.Context(), out("o", "answer")); err != nil {
+			t.Errorf("an answer after %d calls: %v", b.Calls("GET messages"), err)
+		}
+		b.pass(10 * time.Second)
+		b.want("missed")
+	})
+}
+
 // A slow response to an interaction holds up nothing of its user.
 func TestSlowResponse(t *testing.T) {
 	t.Parallel()

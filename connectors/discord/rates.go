@@ -42,28 +42,33 @@ func (r *rates) key(what, major string) string {
 	return what + "/" + major
 }
 
-// take returns how long a call must wait; 0 grants it. The call leaves reserve calls of its
-// bucket. all reports that the wait applies to the whole bot.
-func (r *rates) take(what, major string, reserve int) (wait time.Duration, all bool) {
+// take returns how long a call must wait; 0 grants it. The call leaves its reserve of its bucket,
+// and half of the calls of a second if it is behind others. all reports that the wait applies to the
+// whole bot.
+func (r *rates) take(x call) (wait time.Duration, all bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
 	if now.Before(r.all) {
 		return r.all.Sub(now), true
 	}
-	l := r.limits[r.key(what, major)]
+	l := r.limits[r.key(x.what, x.major)]
 	if l != nil {
 		switch {
 		case now.Before(l.until):
 			return l.until.Sub(now), false
-		case now.Before(l.reset) && l.left <= min(reserve, l.calls-1):
+		case now.Before(l.reset) && l.left <= min(x.reserve, l.calls-1):
 			return l.reset.Sub(now), false
 		}
 	}
 	for len(r.recent) > 0 && now.Sub(r.recent[0]) >= time.Second {
 		r.recent = r.recent[1:]
 	}
-	if most := max(1, perSecond/max(1, r.share())); len(r.recent) >= most {
+	most := perSecond / max(1, r.share())
+	if x.behind {
+		most /= 2
+	}
+	if most = max(1, most); len(r.recent) >= most {
 		return r.recent[len(r.recent)-most].Add(time.Second).Sub(now), true
 	}
 	r.recent = append(r.recent, now)

@@ -334,7 +334,7 @@ func TestInvalidRequests(t *testing.T) {
 	for range invalidLimit {
 		r.invalid()
 	}
-	if wait, all := r.take("get channel", "1", 0); wait < invalidWindow-time.Minute || !all {
+	if wait, all := r.take(call{what: "get channel", major: "1"}); wait < invalidWindow-time.Minute || !all {
 		t.Errorf("wait %v, all %t", wait, all)
 	}
 }
