@@ -424,7 +424,7 @@ func (v *verdict) message(ctx context.Context, a *archive, c *chat, s spoken, vi
 		return
 	}
 	receipt, err := a.db.Receipt(ctx, s.id)
-	if err == nil && receipt.Run != nil && (receipt.Run.State == claybot.RunFailed && toldAll(receipt.Replies) || struckTwice(receipt.Replies)) {
+	if err == nil && receipt.Run != nil && (receipt.Run.State == claybot.RunFailed && toldAll(receipt.Replies) || mayBeMissing(receipt.Replies)) {
 		v.noticed++
 		return
 	}
@@ -432,10 +432,12 @@ func (v *verdict) message(ctx context.Context, a *archive, c *chat, s spoken, vi
 	v.story("%s: %s (%s) has no reply: %+v %v", c.name, s.marker, s.id, receipt, err)
 }
 
-// struckTwice reports whether a reply was given up because two kills hit it while
-// it was sent: whether it arrived is unknown, and it has a notice.
-func struckTwice(replies []claybot.Outgoing) bool {
-	return slices.ContainsFunc(replies, func(o claybot.Outgoing) bool { return o.State == claybot.SendFailed && o.Copies >= 2 })
+// mayBeMissing reports whether a reply was given up because kills hit it while it was sent, one
+// if it must not be sent twice, else two: whether it arrived is unknown, and it has a notice.
+func mayBeMissing(replies []claybot.Outgoing) bool {
+	return slices.ContainsFunc(replies, func(o claybot.Outgoing) bool {
+		return o.State == claybot.SendFailed && (o.Copies >= 2 || o.Once && o.Copies > 0)
+	})
 }
 
 func toldAll(replies []claybot.Outgoing) bool {

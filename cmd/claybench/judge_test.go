@@ -217,3 +217,22 @@ func TestPunctuality(t *testing.T) {
 		})
 	}
 }
+
+// A reply that may be missing is one that kills hit as often as it may be sent.
+func TestMayBeMissing(t *testing.T) {
+	for _, tt := range []struct {
+		o    claybot.Outgoing
+		want bool
+	}{
+		{claybot.Outgoing{State: claybot.SendFailed}, false},
+		{claybot.Outgoing{State: claybot.SendFailed, Once: true}, false},
+		{claybot.Outgoing{State: claybot.SendFailed, Copies: 1}, false},
+		{claybot.Outgoing{State: claybot.SendFailed, Copies: 1, Once: true}, true},
+		{claybot.Outgoing{State: claybot.SendFailed, Copies: 2}, true},
+		{claybot.Outgoing{State: claybot.SendSent, Copies: 1, Once: true}, false},
+	} {
+		if got := mayBeMissing([]claybot.Outgoing{tt.o}); got != tt.want {
+			t.Errorf("%+v: %t", tt.o, got)
+		}
+	}
+}
