@@ -230,14 +230,14 @@ func TestHotUpdates(t *testing.T) {
 				inserted = n
 			}
 		}
-		return inserted == chats*each && got["outbox"].all == chats*each && got["runs"].all == chats*each
+		return inserted == chats*each && got["outbox"].all == chats*each && got["runs"].all == chats*each && got["claims"].all >= chats*each
 	})
 	for table, most := range map[string]int64{"messages": 0, "agents": 2, "runs": 1, "outbox": 1, "records": 0, "events": 0} {
 		if n := got[table].all; n > most*chats*each+2*chats { // an agent is created by three writes
 			t.Errorf("%s: %d updates for %d messages, want at most %d each", table, n, chats*each, most)
 		}
 	}
-	if c := got["claims"]; c.all < chats*each || c.hot*10 < c.all*9 {
+	if c := got["claims"]; c.hot*10 < c.all*9 {
 		t.Errorf("claims: %d of %d updates are HOT, want nine of ten", c.hot, c.all)
 	}
 }
