@@ -72,7 +72,7 @@ func (a *assembly) deadMarks() delivery.Marks {
 
 // quota is that of the files that people send.
 func (a *assembly) quota() *people.Quota {
-	return &people.Quota{Files: a.Agents, Index: a.Index, Directory: a.system.People, Limit: a.FilesPerOwner}
+	return &people.Quota{Files: a.Agents, Index: a.Index, Directory: a.system.People, Limit: a.FilesPerOwner, Log: a.Log}
 }
 
 // makePeople makes what knows users and sends to them.

@@ -1,7 +1,10 @@
 package agentsystem
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +36,12 @@ type Address struct {
 // errOneAddress is returned for an Address with none or both.
 var errOneAddress = errors.New("give an agent or a descriptor, and not both")
 
+// A SentFile is a file that a person sends with a message.
+type SentFile struct {
+	Name, MIMEType string
+	Content        []byte
+}
+
 // Attachments store and open the files of agents.
 type Attachments struct {
 	agents *storage.Bounded
@@ -63,17 +72,60 @@ func (a *Attachments) SaveFile(ctx context.Context, to Address, f claybot.FileRe
 	if err != nil {
 		return claybot.FileReference{}, err
 	}
-	room, limit := int64(inbox.MaxFile), int64(0)
+	var room people.Room
 	if f.Sent {
-		if room, limit, err = a.quota.Room(ctx, agent.Descriptor, inbox.MaxFile); err != nil {
+		if room, err = a.quota.Room(ctx, agent.Descriptor); err != nil {
 			return claybot.FileReference{}, err
 		}
 	}
-	f, err = a.files.SaveFile(ctx, agent.ID, f, content, room)
-	if limit > 0 && errors.Is(err, storage.ErrTooMany) {
-		err = fmt.Errorf("%w: limits.files_per_owner is %s", storage.ErrQuota, connectors.FileSize(limit))
+	return room.Save(content, inbox.MaxFile, func(content io.Reader, limit int64) (claybot.FileReference, error) {
+		return a.files.SaveFile(ctx, agent.ID, f, content, limit)
+	})
+}
+
+// SaveFiles stores the files that a person sends with one message, all or, if they exceed the
+// quota of the agent's owner, none: it then returns storage.ErrQuota. An agent keeps files with
+// the same name, type and content once, so a retry stores nothing more.
+func (a *Attachments) SaveFiles(ctx context.Context, to Address, files []SentFile) ([]claybot.FileReference, error) {
+	if len(files) == 0 {
+		return nil, nil
 	}
-	return f, err
+	agent, err := a.addressed(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	room, err := a.quota.Room(ctx, agent.Descriptor)
+	if err != nil {
+		return nil, err
+	}
+	kept := make([]claybot.FileReference, len(files))
+	var more int64
+	for i, f := range files {
+		sum := sha256.Sum256(f.Content)
+		kept[i] = claybot.FileReference{ID: connectors.FileID("message", string(agent.ID), f.Name, f.MIMEType, hex.EncodeToString(sum[:])), Name: f.Name, MIMEType: f.MIMEType, Sent: true}
+		_, r, err := a.files.OpenFile(ctx, agent.ID, kept[i].ID)
+		switch {
+		case err == nil:
+			err = r.Close()
+		case errors.Is(err, storage.ErrNotFound):
+			more, err = more+int64(len(f.Content)), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := room.Exceeded(more); err != nil {
+		return nil, err
+	}
+	for i, f := range files {
+		kept[i], err = room.Save(bytes.NewReader(f.Content), inbox.MaxFile, func(content io.Reader, limit int64) (claybot.FileReference, error) {
+			return a.files.SaveFile(ctx, agent.ID, kept[i], content, limit)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return kept, nil
 }
 
 // OpenFile opens a file of an agent, or returns storage.ErrNotFound.

@@ -36,8 +36,8 @@ func (a fusedAgents) OpenFile(ctx context.Context, id claybot.AgentID, file stri
 	return f, r, err
 }
 
-func (a fusedAgents) SentBytes(ctx context.Context, id claybot.AgentID) (n int64, err error) {
-	err = a.f.quiet(func() error { n, err = a.Agents.SentBytes(ctx, id); return err })
+func (a fusedAgents) SentBytes(ctx context.Context, ids ...claybot.AgentID) (n int64, err error) {
+	err = a.f.quiet(func() error { n, err = a.Agents.SentBytes(ctx, ids...); return err })
 	return n, err
 }
 

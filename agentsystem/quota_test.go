@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +94,72 @@ func TestFilesPerOwnerUploads(t *testing.T) {
 		}
 		if err := save(claybot.FileReference{Name: "c", Sent: true}, "x"); !errors.Is(err, storage.ErrQuota) {
 			t.Errorf("got %v, want %v", err, storage.ErrQuota)
+		}
+	})
+}
+
+// TestFilesPerOwnerUnusableAgent: an agent that cannot be used holds up no file for another
+// agent of its owner, and no upload there.
+func TestFilesPerOwnerUnusableAgent(t *testing.T) {
+	clouded(t, func(r *rig, c *cloud) {
+		r.filesPerOwner = 12
+		c.files = map[string][]byte{"a": []byte("alpha"), "b": []byte("bravo")}
+		r.start()
+		sick := claybot.User("chat", "other", "ann")
+		r.post(sick, withFiles("a", "one", from("a", "a.txt", claybot.FileDocument)))
+		after(time.Minute)
+		path := filepath.Join(r.dir, "agents", string(r.agent(sick)), "state.json")
+		if err := os.WriteFile(path, []byte(`{"v":3}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r.restart()
+		r.post(ann, withFiles("b", "two", from("b", "b.txt", claybot.FileDocument)))
+		after(time.Minute)
+		if rec := r.userRecord("b"); rec.Text != "two" || len(rec.Files) != 1 {
+			t.Errorf("got %q and %+v", rec.Text, rec.Files)
+		}
+		if _, err := r.system.Control.Attach(context.Background(), ann, claybot.FileReference{Name: "c"}, strings.NewReader("four")); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestFilesOfAMessage: of the files of one message all are stored or none, and a retry stores
+// nothing more.
+func TestFilesOfAMessage(t *testing.T) {
+	clouded(t, func(r *rig, _ *cloud) {
+		r.filesPerOwner = 12
+		r.start()
+		r.say("hello")
+		after(time.Minute)
+		ctx, to := context.Background(), agentsystem.Address{Agent: r.agent(ann)}
+		file := func(name, text string) agentsystem.SentFile {
+			return agentsystem.SentFile{Name: name, MIMEType: "text/plain", Content: []byte(text)}
+		}
+		if _, err := r.system.Control.SaveFiles(ctx, to, []agentsystem.SentFile{file("a", "seven b"), file("b", "seven c")}); !errors.Is(err, storage.ErrQuota) {
+			t.Errorf("got %v, want %v", err, storage.ErrQuota)
+		}
+		if kept := r.keptFiles(); len(kept) != 0 {
+			t.Errorf("kept %q", kept)
+		}
+		var first []claybot.FileReference
+		for range 3 {
+			kept, err := r.system.Control.SaveFiles(ctx, to, []agentsystem.SentFile{file("a", "seven b"), file("b", "five!")})
+			if err != nil || len(kept) != 2 || kept[0].Size != 7 || kept[1].Name != "b" || !kept[1].Sent {
+				t.Fatalf("got %+v, %v", kept, err)
+			}
+			if first == nil {
+				first = kept
+			}
+			if !slices.Equal(kept, first) {
+				t.Errorf("got %+v, want %+v", kept, first)
+			}
+		}
+		if kept := strings.Join(r.keptFiles(), " "); kept != "seven b five!" && kept != "five! seven b" {
+			t.Errorf("kept %q", kept)
+		}
+		if _, err := r.system.Control.SaveFiles(ctx, to, []agentsystem.SentFile{file("another", "seven b")}); !errors.Is(err, storage.ErrQuota) {
+			t.Errorf("another name: got %v, want %v", err, storage.ErrQuota)
 		}
 	})
 }

@@ -86,10 +86,10 @@ type Files interface {
 	SaveFile(ctx context.Context, id claybot.AgentID, f claybot.FileReference, content io.Reader, limit int64) (claybot.FileReference, error)
 	// OpenFile opens a file that SaveFile stored, by its id; ErrNotFound.
 	OpenFile(ctx context.Context, id claybot.AgentID, file string) (claybot.FileReference, io.ReadCloser, error)
-	// SentBytes returns the size of all stored files of an agent that are marked Sent, in
-	// bytes; 0 for an agent that does not exist. It counts what is stored, so it is right
-	// after every crash.
-	SentBytes(ctx context.Context, id claybot.AgentID) (int64, error)
+	// SentBytes returns the size of all stored files of agents that are marked Sent, in
+	// bytes. Agents that do not exist count 0, and so does what cannot be read of an agent,
+	// which is logged. It counts what is stored, so it is right after every crash.
+	SentBytes(ctx context.Context, ids ...claybot.AgentID) (int64, error)
 }
 
 // A History is the history of one agent, opened by the worker that holds its

@@ -14,6 +14,9 @@ type Files interface {
 	// message to the same agent. It returns storage.ErrTooMany beyond
 	// inbox.MaxFile bytes.
 	SaveFile(ctx context.Context, to agentsystem.Address, f claybot.FileReference, content io.Reader) (claybot.FileReference, error)
+	// SaveFiles stores the files of one message, all or none if they exceed the quota; see
+	// agentsystem.Attachments.
+	SaveFiles(ctx context.Context, to agentsystem.Address, files []agentsystem.SentFile) ([]claybot.FileReference, error)
 	OpenFile(ctx context.Context, id claybot.AgentID, file string) (claybot.FileReference, io.ReadCloser, error)
 }
 

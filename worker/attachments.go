@@ -83,16 +83,16 @@ func (a *attachments) fetchAll(ctx context.Context, ms []claybot.AgentMessage) e
 // withFiles returns the text and the files of one message after fetching.
 func (a *attachments) withFiles(ctx context.Context, m claybot.AgentMessage) (string, []claybot.FileReference, error) {
 	lines, kept := []string{m.Text}, []claybot.FileReference{}
-	var over []string // names of files beyond the quota
-	var most int64    // the quota
+	var over []string     // names of files beyond the quota
+	var room *people.Room // what the owner may still send, when it is known
 	for i, f := range m.Files {
 		if i >= inbox.MaxFiles {
 			lines = append(lines, fmt.Sprintf("[%d more files: at most %d of one message are read]", len(m.Files)-i, inbox.MaxFiles))
 			break
 		}
-		f, why, err := a.fetchOne(ctx, f)
-		if full, ok := errors.AsType[*quotaError](err); ok {
-			over, most, why, err = append(over, connectors.FileLine(f)), full.limit, texts.FilesFull(full.limit), nil
+		f, why, err := a.fetchOne(ctx, f, &room)
+		if errors.Is(err, storage.ErrQuota) {
+			over, why, err = append(over, connectors.FileLine(f)), texts.FilesFull(room.Limit), nil
 		}
 		if err != nil {
 			return "", nil, err
@@ -114,16 +114,11 @@ func (a *attachments) withFiles(ctx context.Context, m claybot.AgentMessage) (st
 		}
 	}
 	if len(over) > 0 {
-		a.leftOut(ctx, m, over, most)
+		a.leftOut(ctx, m, over, room.Limit)
 	}
 	lines = slices.DeleteFunc(lines, func(s string) bool { return s == "" })
 	return strings.Join(lines, "\n"), kept, nil
 }
-
-// A quotaError means that a file exceeds the quota of its owner.
-type quotaError struct{ limit int64 }
-
-func (e *quotaError) Error() string { return texts.FilesFull(e.limit) }
 
 // leftOut tells the person which files of a message exceed the quota. The model reads it in
 // the message in any case.
@@ -135,8 +130,9 @@ func (a *attachments) leftOut(ctx context.Context, m claybot.AgentMessage, files
 }
 
 // fetchOne fetches one file unless it is stored already. why is the reason if it
-// cannot be fetched; err is a quotaError, or an error of the store.
-func (a *attachments) fetchOne(ctx context.Context, f claybot.FileReference) (_ claybot.FileReference, why string, err error) {
+// cannot be fetched; err is storage.ErrQuota, or an error of the store. It sets room
+// if that is nil and needed.
+func (a *attachments) fetchOne(ctx context.Context, f claybot.FileReference, room **people.Room) (_ claybot.FileReference, why string, err error) {
 	if f.Source == "" {
 		return f, "", nil
 	}
@@ -155,15 +151,18 @@ func (a *attachments) fetchOne(ctx context.Context, f claybot.FileReference) (_ 
 	case !ok:
 		return f, "it cannot be fetched, as the chat is not connected now", nil
 	}
-	room, limit, err := a.quota.Room(ctx, a.job.agent.Descriptor, MaxFetch)
-	switch {
-	case err != nil:
+	if *room == nil {
+		r, err := a.quota.Room(ctx, a.job.agent.Descriptor)
+		if err != nil {
+			return f, "", err
+		}
+		*room = &r
+	}
+	if err := (*room).Exceeded(max(f.Size, 1)); err != nil {
 		return f, "", err
-	case f.Size > room || room == 0:
-		return f, "", &quotaError{limit}
 	}
 	for try := 1; ; try++ {
-		got, err := a.try(ctx, fetcher, f, room)
+		got, err := a.try(ctx, fetcher, f, *room)
 		if err == nil {
 			return got, "", nil
 		}
@@ -179,8 +178,8 @@ func (a *attachments) fetchOne(ctx context.Context, f claybot.FileReference) (_ 
 		case errors.As(err, &refused):
 			a.job.log.Warn("file refused", "file", f.ID, "err", err)
 			return f, refused.Text, nil
-		case errors.Is(err, storage.ErrTooMany) && limit > 0:
-			return f, "", &quotaError{limit}
+		case errors.Is(err, storage.ErrQuota):
+			return f, "", err
 		case errors.Is(err, storage.ErrTooMany):
 			return f, texts.FileTooLarge(MaxFetch), nil
 		case storage.Unavailable(err):
@@ -193,8 +192,8 @@ func (a *attachments) fetchOne(ctx context.Context, f claybot.FileReference) (_ 
 	}
 }
 
-// try makes one attempt to fetch a file of at most limit bytes.
-func (a *attachments) try(ctx context.Context, from connectors.Fetcher, f claybot.FileReference, limit int64) (claybot.FileReference, error) {
+// try makes one attempt to fetch a file into room.
+func (a *attachments) try(ctx context.Context, from connectors.Fetcher, f claybot.FileReference, room *people.Room) (claybot.FileReference, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	body, err := from.Fetch(ctx, f)
@@ -205,7 +204,9 @@ func (a *attachments) try(ctx context.Context, from connectors.Fetcher, f claybo
 	content := bufio.NewReader(body)
 	head, _ := content.Peek(512) // saving the file returns the same error
 	f.MIMEType, f.Sent = TypeOf(f.MIMEType, head), true
-	return a.store.SaveFile(ctx, a.job.agent.ID, f, content, limit)
+	return room.Save(content, MaxFetch, func(content io.Reader, limit int64) (claybot.FileReference, error) {
+		return a.store.SaveFile(ctx, a.job.agent.ID, f, content, limit)
+	})
 }
 
 // TypeOf returns the type of a file that begins with head: the type detected
@@ -267,9 +268,10 @@ func (s *Worker) Listen(ctx context.Context, agent claybot.Agent, run claybot.Ru
 		job:   &job{agent: agent, run: run, log: s.runLog(agent, run.ID)},
 		store: s.stores.Files, connector: s.parts.Connector, transcribe: s.transcribe, panicked: s.meter.Panicked, quota: s.parts.Quota,
 	}
-	f, why, err := a.fetchOne(ctx, m.Files[0])
-	if full, ok := errors.AsType[*quotaError](err); ok {
-		why, err = full.Error(), nil
+	var room *people.Room
+	f, why, err := a.fetchOne(ctx, m.Files[0], &room)
+	if errors.Is(err, storage.ErrQuota) {
+		why, err = texts.FilesFull(room.Limit), nil
 	}
 	if err != nil || why != "" {
 		return m, false, err

@@ -47,7 +47,7 @@ func sendFiles(ctx context.Context, fsys FS, index *memoryIndex, tries int) (id 
 		kept = append(kept, f)
 		// What is counted in memory is what is stored.
 		counted, err := s.SentBytes(ctx, a.ID)
-		if stored, failed := s.countSent(a.ID); err == nil && failed == nil && counted != stored {
+		if stored, whole, failed := s.countSent(a.ID); err == nil && failed == nil && whole && counted != stored {
 			return a.ID, kept, fmt.Errorf("%d bytes count as sent, and %d are stored", counted, stored)
 		}
 	}

@@ -370,6 +370,7 @@ func (s *Store) setAside(ctx context.Context, id claybot.AgentID) (moved bool, e
 	s.settled(r) // its history is gone, so no work on it remains
 	s.residents.retract(r)
 	s.tails.Take(id)
+	s.sent.forget(id)
 	// The new name first: a crash may leave both names, and never none.
 	return moved, errors.Join(s.fs.SyncDir(s.quarantine.dir), s.fs.SyncDir(s.root))
 }

@@ -113,13 +113,20 @@ func sentSize(f claybot.FileReference) int64 {
 }
 
 // SentBytes implements storage.Files. All members see the same: it is a sum over rows.
-func (s *Agents) SentBytes(ctx context.Context, id claybot.AgentID) (n int64, err error) {
+func (s *Agents) SentBytes(ctx context.Context, ids ...claybot.AgentID) (n int64, err error) {
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return 0, err
+	}
 	err = s.read(ctx, func(c *Conn) error {
-		_, err := c.first("SELECT CAST(COALESCE(SUM(t.sent), 0) AS BIGINT) FROM attachments t JOIN agents a ON a.id = t.agent WHERE t.agent = ?", func(r Row) error { n = r.Int(0); return nil }, id)
+		_, err := c.first("SELECT CAST(COALESCE(SUM(t.sent), 0) AS BIGINT) FROM attachments t JOIN agents a ON a.id = t.agent WHERE t.agent IN (SELECT value FROM json_each(?))", func(r Row) error { n = r.Int(0); return nil }, list)
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("count the files sent to agent %s: %w", id, err)
+		return 0, fmt.Errorf("count the files sent to %d agents: %w", len(ids), err)
 	}
 	return n, nil
 }

@@ -168,7 +168,19 @@ func sentAttachments(t *testing.T, u AgentsUnderTest) {
 	count(5)
 	_ = try(u.SaveFile(ctx, a.ID, claybot.FileReference{Name: "more", Sent: true}, strings.NewReader("more"), 9))(t)
 	count(9)
-	if n, err := u.SentBytes(ctx, claybot.NewID()); n != 0 || err != nil {
-		t.Errorf("no such agent: got %d, %v", n, err)
+	b := try(u.AgentFor(ctx, claybot.User("web", "main", "sender too")))(t)
+	_ = try(u.SaveFile(ctx, b.ID, claybot.FileReference{Name: "sent", Sent: true}, strings.NewReader("of b"), 9))(t)
+	sum := func(want int64, ids ...claybot.AgentID) {
+		t.Helper()
+		if got, err := u.SentBytes(ctx, ids...); got != want || err != nil {
+			t.Errorf("of %d agents: got %d, %v, want %d", len(ids), got, err, want)
+		}
 	}
+	sum(0)
+	sum(0, claybot.NewID())
+	sum(13, a.ID, claybot.NewID(), b.ID)
+	if err := u.Delete(ctx, b.ID); err != nil {
+		t.Fatal(err)
+	}
+	sum(9, a.ID, b.ID)
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -88,13 +87,19 @@ func (a attachments) keep(ctx context.Context, to agentsystem.Address, given []w
 			return nil, err
 		}
 	}
-	for i, g := range given {
-		if g.ID != "" {
-			continue
+	var sent []agentsystem.SentFile
+	for _, g := range given {
+		if g.ID == "" {
+			sent = append(sent, agentsystem.SentFile{Name: g.Name, MIMEType: kindOf(g.MIMEType), Content: g.Data})
 		}
-		f := claybot.FileReference{Name: g.Name, MIMEType: kindOf(g.MIMEType), Sent: true}
-		if files[i], err = a.files.SaveFile(ctx, to, f, bytes.NewReader(g.Data)); err != nil {
-			return nil, err
+	}
+	kept, err := a.files.SaveFiles(ctx, to, sent)
+	if err != nil {
+		return nil, err
+	}
+	for i, g := range given {
+		if g.ID == "" {
+			files[i], kept = kept[0], kept[1:]
 		}
 	}
 	return files, nil
