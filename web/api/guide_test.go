@@ -9,7 +9,7 @@ import (
 
 var guidePath = regexp.MustCompile("`(GET|POST|PUT|PATCH|DELETE) (/[^`?]*)")
 
-// docs/api.md names every path there is, and none that is not there.
+// docs/api.md names every path of the document, and none that is not there.
 func TestGuideNamesThePaths(t *testing.T) {
 	r := start(t)
 	guide, err := os.ReadFile("../../docs/api.md")
@@ -18,6 +18,9 @@ func TestGuideNamesThePaths(t *testing.T) {
 	}
 	named := make(map[string]bool)
 	for _, m := range guidePath.FindAllStringSubmatch(string(guide), -1) {
+		if strings.HasPrefix(m[2], "/chat/") { // of the web chat, see package webchat
+			continue
+		}
 		named[m[1]+" "+m[2]] = true
 		if _, ok := r.doc.Paths[m[2]][strings.ToLower(m[1])]; !ok && !strings.Contains(m[2], "%2F") {
 			t.Errorf("the guide names %s %s, which is not there", m[1], m[2])
