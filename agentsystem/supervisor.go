@@ -95,6 +95,14 @@ func (s *supervisor) Vacant(name string) bool {
 	return standby && s.members.Gone(holder)
 }
 
+// Elsewhere implements overview.Connectors.
+func (s *supervisor) Elsewhere(name string) bool {
+	s.mu.Lock()
+	holder := s.holders[name]
+	s.mu.Unlock()
+	return holder != "" && !s.members.Gone(holder)
+}
+
 // standsBy records that this member stands by for a connector. An empty holder means that
 // the present one is unknown.
 func (s *supervisor) standsBy(name, holder string) {
@@ -113,7 +121,7 @@ func (s *supervisor) standsByNoMore(name string) {
 
 // run keeps a connector running until ctx is done. A connector that only one member may
 // run waits for its claim, and ends when the claim does. If it stops for good, the member releases
-// the claim, and asks for it again once the connector works on another member.
+// the claim and never asks for it again: it would come back with the settings that were refused.
 func (s *supervisor) run(ctx context.Context, c connectors.Connector, h connectors.Handler) {
 	s.await(ctx, c.Name())
 	x, ok := c.(connectors.Exclusive)
@@ -122,7 +130,7 @@ func (s *supervisor) run(ctx context.Context, c connectors.Connector, h connecto
 		return
 	}
 	log := s.log.With("connector", c.Name(), "claim", x.Exclusive())
-	for stopped := false; !stopped || s.repaired(ctx, x.Exclusive()); {
+	for stopped := false; !stopped; {
 		hold := s.standBy(ctx, c.Name(), x, log)
 		s.standsByNoMore(c.Name())
 		if hold == nil {
@@ -138,29 +146,28 @@ func (s *supervisor) run(ctx context.Context, c connectors.Connector, h connecto
 			log.Warn("failed to release the claim of a connection; it expires with the lease", "err", err)
 		}
 	}
+	s.watch(ctx, c.Name(), x.Exclusive())
 }
 
-// repaired waits until a live member has held the claim of a connector that stopped on this one for
-// as long as only a connector that works does: this member can stand by for it again. It returns
-// false when ctx is done.
-func (s *supervisor) repaired(ctx context.Context, claim string) bool {
+// watch follows which live member runs a connector that has stopped on this one, until ctx is done.
+func (s *supervisor) watch(ctx context.Context, name, claim string) {
 	holder, since := "", time.Time{}
 	for connectors.Sleep(ctx, claimEvery) {
-		if s.members.Others() == 0 {
-			holder = ""
-			continue
+		id, err := "", error(nil)
+		if s.members.Others() > 0 {
+			id, err = s.members.Holder(ctx, claim)
 		}
-		id, err := s.members.Holder(ctx, claim)
 		switch {
-		case err != nil || id == "" || id == s.members.Node() || s.members.Gone(id):
+		case err != nil || id == "" || s.members.Gone(id):
 			holder = ""
+			s.standsByNoMore(name)
 		case id != holder:
 			holder, since = id, time.Now()
-		case time.Since(since) >= workedWell:
-			return true
+			s.standsByNoMore(name)
+		case time.Since(since) >= workedWell: // as long as only a connector that works does
+			s.standsBy(name, id)
 		}
 	}
-	return false
 }
 
 // standBy waits for the claim of a connector; it returns nil when ctx is done.

@@ -92,6 +92,9 @@ type Connectors interface {
 	Held(name string) string
 	// Vacant reports whether this member stands by for a connector that no live member runs.
 	Vacant(name string) bool
+	// Elsewhere reports whether a live member runs a connector for which this one stands by, or
+	// that has stopped on this one and has worked there for a while.
+	Elsewhere(name string) bool
 	// Stuck returns a sentence that reports how long a connector has waited for one message
 	// to be stored, or "" if that is not too long.
 	Stuck(name string) string

@@ -230,7 +230,7 @@ func (o *Monitor) health() []ConnectorStatus {
 
 // Ready reports whether the member is ready, or else what is missing: every connector has
 // succeeded once and within connectors.LiveWithin, or stands by for a live member, none has
-// stopped or has waited long for a message to be stored, the store answers, this member is
+// stopped that works on no other member or has waited long for a message to be stored, the store answers, this member is
 // healthy and parking is not full. Before Run nothing is ready. A single unusable agent does
 // not count, nor does a failure that is shorter; Status reports both.
 func (o *Monitor) Ready() (bool, string) {
@@ -251,6 +251,9 @@ func (o *Monitor) Ready() (bool, string) {
 		}
 		if stuck := o.Connectors.Stuck(c.Name); stuck != "" {
 			return false, "connector " + c.Name + ": " + stuck
+		}
+		if c.State == connectors.StateStopped && o.Connectors.Elsewhere(c.Name) {
+			continue
 		}
 		waits := c.State == connectors.StateStarting || c.State != connectors.StateStandby && c.LastOK.IsZero()
 		if waits || c.State == connectors.StateStopped || c.Lapsed() || c.State == connectors.StateStandby && o.Connectors.Vacant(c.Name) {
