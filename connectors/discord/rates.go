@@ -20,6 +20,7 @@ type rates struct {
 	limits   map[string]*limit // by bucket and channel
 	all      time.Time         // end of the pause of the whole bot
 	recent   []time.Time       // calls within the last second
+	behind   []time.Time       // those of them that are behind others
 	refusals []time.Time       // within invalidWindow
 }
 
@@ -43,7 +44,7 @@ func (r *rates) key(what, major string) string {
 }
 
 // take returns how long a call must wait; 0 grants it. The call leaves its reserve of its bucket,
-// and half of the calls of a second if it is behind others. all reports that the wait applies to the
+// and half of the calls of a second to others if it is behind them. all reports that the wait applies to the
 // whole bot.
 func (r *rates) take(x call) (wait time.Duration, all bool) {
 	r.mu.Lock()
@@ -61,21 +62,33 @@ func (r *rates) take(x call) (wait time.Duration, all bool) {
 			return l.reset.Sub(now), false
 		}
 	}
-	for len(r.recent) > 0 && now.Sub(r.recent[0]) >= time.Second {
-		r.recent = r.recent[1:]
+	most := max(1, perSecond/max(1, r.share()))
+	if wait := full(&r.recent, now, most); wait > 0 {
+		return wait, true
 	}
-	most := perSecond / max(1, r.share())
 	if x.behind {
-		most /= 2
-	}
-	if most = max(1, most); len(r.recent) >= most {
-		return r.recent[len(r.recent)-most].Add(time.Second).Sub(now), true
+		if wait := full(&r.behind, now, max(1, most/2)); wait > 0 {
+			return wait, true
+		}
+		r.behind = append(r.behind, now)
 	}
 	r.recent = append(r.recent, now)
 	if l != nil && now.Before(l.reset) {
 		l.left--
 	}
 	return 0, false
+}
+
+// full returns how long it takes until fewer than most of the calls are within the last second, and
+// forgets older ones.
+func full(calls *[]time.Time, now time.Time, most int) time.Duration {
+	for len(*calls) > 0 && now.Sub((*calls)[0]) >= time.Second {
+		*calls = (*calls)[1:]
+	}
+	if len(*calls) < most {
+		return 0
+	}
+	return (*calls)[len(*calls)-most].Add(time.Second).Sub(now)
 }
 
 // learn notes what a response says of the bucket of its route.
