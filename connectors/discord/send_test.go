@@ -470,7 +470,7 @@ func TestLateCommands(t *testing.T) {
 			b.kill()
 			b.pass(10 * time.Minute)
 			b.Expire()
-			b.Server.Fail(discordtest.Fault{Route: "GET messages", RetryAfter: 20 * time.Second})
+			b.Server.Fail(discordtest.Fault{Route: "GET messages", Channel: directID(1), RetryAfter: 20 * time.Second})
 			b.start()
 			b.pass(7 * time.Second)
 			b.Slash(directID(1), userID(1), "new", "tea")
