@@ -49,8 +49,12 @@ func everywhere(t *testing.T, test func(b *bench)) {
 			b.cfg = workspace.ManagerConfig{Providers: []workspace.Provider{p}, Ledger: db, Node: "n"}
 			t.Cleanup(func() { _ = db.Close() })
 			b.begin()
+			opened := false
 			t.Cleanup(func() {
 				b.m.Close()
+				if !opened {
+					return
+				}
 				if err := b.m.Remove(context.WithoutCancel(t.Context()), b.want.Provider, b.want.Key, true); err != nil {
 					t.Error(err)
 				}
@@ -61,6 +65,7 @@ func everywhere(t *testing.T, test func(b *bench)) {
 				}
 				t.Fatal(err)
 			}
+			opened = true
 			test(b)
 		})
 	}
