@@ -131,9 +131,7 @@ func crashDuringReset(t *testing.T, k int) (steps int) {
 		r.start()
 		converse := func() {
 			for _, m := range []claybot.AgentMessage{msg("a", "a"), reset("r", "b")} {
-				for !r.fuse.dead() && r.system.Post(r.Context(), ann, m) != nil {
-					time.Sleep(time.Second)
-				}
+				r.insist(ann, m)
 				after(20 * time.Second)
 			}
 		}

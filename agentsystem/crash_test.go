@@ -308,13 +308,18 @@ func arrive(t *testing.T, policy inbox.Policy, k int) (steps int) {
 	return steps
 }
 
+// insist posts a message until it is stored or the process has died, as a platform does.
+func (r *rig) insist(to claybot.Descriptor, m claybot.AgentMessage) {
+	for !r.fuse.dead() && r.system.Post(r.Context(), to, m) != nil {
+		time.Sleep(time.Second)
+	}
+}
+
 // source posts messages 300 ms apart and again until they are confirmed, in
 // order, then waits until all is done or dead.
 func (r *rig) source(texts ...string) {
 	for _, text := range texts {
-		for !r.fuse.dead() && r.system.Post(r.Context(), ann, msg(text, text)) != nil {
-			time.Sleep(time.Second)
-		}
+		r.insist(ann, msg(text, text))
 		time.Sleep(300 * time.Millisecond)
 	}
 	after(20 * time.Second)

@@ -239,9 +239,7 @@ func TestEarlierCrashes(t *testing.T) {
 			r.blowAfter = k
 			a.says("01", "eve")
 			say := func() {
-				for !r.fuse.dead() && r.system.Post(r.Context(), room, in("00", "02", "02")) != nil {
-					time.Sleep(time.Second)
-				}
+				r.insist(room, in("00", "02", "02"))
 				after(time.Minute)
 			}
 			r.start()

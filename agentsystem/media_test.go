@@ -365,9 +365,7 @@ func TestCrashWhileFilesCome(t *testing.T) {
 			r.blowAfter = k
 			m := withFiles("m", "look", from("a", "a.txt", claybot.FileDocument), from("v", "v.ogg", claybot.FileVoice))
 			say := func() {
-				for !r.fuse.dead() && r.system.Post(r.Context(), ann, m) != nil {
-					time.Sleep(time.Second)
-				}
+				r.insist(ann, m)
 				after(time.Minute)
 			}
 			r.start()

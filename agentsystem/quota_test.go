@@ -173,9 +173,7 @@ func TestFilesPerOwnerCrash(t *testing.T) {
 			c.files = map[string][]byte{"a": []byte("alpha"), "b": []byte("bravo")}
 			m := withFiles("m", "look", from("a", "a.txt", claybot.FileDocument), from("b", "b.txt", claybot.FileDocument))
 			say := func() {
-				for !r.fuse.dead() && r.system.Post(r.Context(), ann, m) != nil {
-					time.Sleep(time.Second)
-				}
+				r.insist(ann, m)
 				after(time.Minute)
 			}
 			r.start()

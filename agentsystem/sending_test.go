@@ -140,9 +140,7 @@ func TestCrashWhileAFileGoes(t *testing.T) {
 			m.Context.MessageID = "41"
 			r.mind.plan("go", calling("set_reaction", `{"emoji":"👀"}`), calling("send_file", `{"path":"a.txt","caption":"here"}`), llmtest.Say("done"))
 			say := func() {
-				for !r.fuse.dead() && r.system.Post(r.Context(), ann, m) != nil {
-					time.Sleep(time.Second)
-				}
+				r.insist(ann, m)
 				after(3 * time.Minute)
 			}
 			r.start()
