@@ -21,7 +21,7 @@ func TestOverlap(t *testing.T) {
 		name  string
 		every time.Duration
 		n     int
-	}{{"spaced", time.Minute, 150}, {"in a hurry", 12 * time.Second, 50}} {
+	}{{"spaced", time.Minute, 800}, {"in a hurry", 12 * time.Second, 200}} {
 		t.Run(c.name, func(t *testing.T) {
 			inWorld(t, slacktest.Config{Pick: slacktest.Oldest, Redeliver: time.Hour}, func(t *testing.T, w *world) {
 				w.start(t)
