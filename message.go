@@ -52,7 +52,7 @@ type AgentMessage struct {
 	ID      MessageID      `json:"id"`
 	Type    MessageType    `json:"type"`
 	Text    string         `json:"text,omitempty"`    // as typed; for a reset, what follows the command
-	Command string         `json:"command,omitempty"` // of a command message: help, status, why, start, context, compact, model, language, timezone, undo, approve, deny, pair, allow, unknown; of a user message: pair or allow, if its text is that command of an operator, or unknown, if it may be one of a skill; of a deletion: StopCommand
+	Command string         `json:"command,omitempty"` // of a command message: help, status, why, start, context, compact, model, language, timezone, business, undo, approve, deny, pair, allow, unknown; of a user message: pair or allow, if its text is that command of an operator, or unknown, if it may be one of a skill; of a deletion: StopCommand
 	From    Sender         `json:"from,omitzero"`
 	Context MessageContext `json:"context,omitzero"`
 	At      Time           `json:"at"`

@@ -62,7 +62,7 @@ func (r *receiver) receive(ctx context.Context, to claybot.Descriptor, m claybot
 		}
 		return r.take(ctx, to, m)
 	}
-	if amends(m) {
+	if amends(m) || m.Command == connectors.Business {
 		return ReceivedStranger, nil
 	}
 	r.log.Debug("message of an unknown user", "connector", to.Connector, "message", m.ID, "user", to.UserID, "channel", to.ChannelID)

@@ -50,6 +50,10 @@ var OperatorCommands = []Command{
 // as a message of type command, it is none of those either. Text is the whole text.
 const Unknown = "unknown"
 
+// Business is the Command of a message that says that its user made the bot act for their business
+// account, which claybot refuses. It is no word: a connector reports it of its platform.
+const Business = "business"
+
 // commandWord is how commands look; a path such as /etc/hosts is none.
 var commandWord = lazyregexp.New(`^[a-z][a-z0-9_-]{0,31}$`)
 

@@ -50,6 +50,8 @@ func (o *Answers) Answer(ctx context.Context, agent claybot.Agent, m claybot.Age
 		return o.privacy(ctx, agent)
 	case "plan":
 		return v.In(texts.PlanWhat), nil
+	case connectors.Business:
+		return v.In(texts.NoBusiness), nil
 	case connectors.Unknown:
 		return v.UnknownCommand(connectors.Named(m.Text)), nil
 	}

@@ -4,6 +4,8 @@ package texts
 var germanMore = map[string]string{
 	"Approve": "Genehmigen",
 
+	"I can't act for a business account: I get none of its chats, and answer only what you write to me directly. You can disconnect me in Telegram's settings.": "Ich kann nicht für ein Geschäftskonto handeln: Ich bekomme keinen seiner Chats und antworte nur auf das, was du mir direkt schreibst. Du kannst mich in den Einstellungen von Telegram trennen.",
+
 	"Right now":                "Gerade jetzt",
 	"Your conversations":       "Deine Gespräche",
 	"Your tasks and reminders": "Deine Aufgaben und Erinnerungen",

@@ -10,6 +10,9 @@ const (
 	argumentsFormat = "To run it with other arguments, send them as JSON after the command:\n/approve %s {\"name\": \"value\"}"
 )
 
+// NoBusiness answers a user of Telegram who connected the bot to their business account.
+const NoBusiness = "I can't act for a business account: I get none of its chats, and answer only what you write to me directly. You can disconnect me in Telegram's settings."
+
 // What a person reads where they open the app.
 const (
 	HomeNow             = "Right now"

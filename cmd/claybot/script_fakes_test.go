@@ -262,6 +262,16 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 			texts := r.onTelegram(ts, args[1])
 			return slices.ContainsFunc(texts, re.MatchString), fmt.Sprintf("there is %q", texts)
 		})
+	case (len(args) == 2 || len(args) == 3) && args[0] == "business": // telegram business OWNER [USER]: see README
+		_, owner := person(ts, args[1])
+		if len(args) == 2 {
+			r.last, _ = r.telegram.ConnectBusiness(owner, true)
+			return
+		}
+		_, user := person(ts, args[2])
+		if got := r.telegram.WriteToBusiness(owner, user, "hello"); slices.Max(got) > 0 {
+			ts.Fatalf("claybot asked for the messages of business accounts: updates %v", got)
+		}
 	case len(args) == 2 && (args[0] == "block" || args[0] == "unblock"): // telegram block USER: the bot
 		user, err := strconv.ParseInt(args[1], 10, 64)
 		ts.Check(err)

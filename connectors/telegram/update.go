@@ -14,7 +14,7 @@ import (
 )
 
 // updateKinds are the kinds of updates that claybot asks for.
-var updateKinds = []string{"message", "edited_message", "callback_query", "my_chat_member", "message_reaction"}
+var updateKinds = []string{"message", "edited_message", "callback_query", "my_chat_member", "message_reaction", "business_connection"}
 
 // An update is the part of an update that claybot reads. Kinds other than updateKinds leave
 // all nil.
@@ -25,6 +25,7 @@ type update struct {
 	Callback   *callback   `json:"callback_query"`
 	Membership *membership `json:"my_chat_member"`
 	Reaction   *reaction   `json:"message_reaction"`
+	Business   *business   `json:"business_connection"`
 }
 
 // A person is a user in a chat; either id is 0 if unknown.
@@ -48,6 +49,8 @@ func (u *update) lane() (p person, ok bool) {
 		return u.Membership.lane(), true
 	case u.Reaction != nil:
 		p.chat, p.group, from = u.Reaction.Chat.ID, u.Reaction.Chat.group(), u.Reaction.User
+	case u.Business != nil:
+		return u.Business.lane(), true
 	default:
 		return p, false
 	}
@@ -135,6 +138,8 @@ func (l *loop) deliver(ctx context.Context, u *update) error {
 		return l.changed(ctx, l.handler, u.Membership)
 	case u.Reaction != nil:
 		return l.reacted(ctx, l.handler, u.Reaction)
+	case u.Business != nil:
+		return l.connected(ctx, l.handler, u.UpdateID, u.Business)
 	}
 	return l.callback(ctx, u.Callback)
 }

@@ -102,7 +102,7 @@ func (s *Server) handle(c *call) ([]byte, *apiError) {
 	case "getme":
 		return mustJSON(map[string]any{
 			"id": s.bot, "is_bot": true, "first_name": s.cfg.Username, "username": s.cfg.Username,
-			"can_join_groups": true, "can_read_all_group_messages": s.cfg.SeesAll,
+			"can_join_groups": true, "can_connect_to_business": true, "can_read_all_group_messages": s.cfg.SeesAll,
 		}), nil
 	case "getupdates":
 		return s.getUpdates(c)

@@ -103,6 +103,7 @@ type Server struct {
 	files    map[string]*held     // by their ids
 	// reactions are the emoji that are taken.
 	reactions map[string]bool
+	business  map[string]bool // connections to business accounts, whether they are enabled
 	hook      hook
 	hooking   sync.WaitGroup
 	all       rate // of all chats together
