@@ -81,6 +81,7 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 		}
 	}
 	x.recall(ctx)
+	x.speak(ctx)
 	done, err := x.replaces(ctx)
 	if done {
 		return true
@@ -125,6 +126,13 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 		}
 	}
 	return true
+}
+
+// speak says a notice of the store in the language of its reader.
+func (x *delivery) speak(ctx context.Context) {
+	if x.o.Text == storage.NoticeDamaged || x.o.Text == storage.NoticeRestored {
+		x.o.Text = x.cfg.Voice(ctx, x.o).In(x.o.Text)
+	}
 }
 
 // replaces finds the message that an update replaces. Without one, the update is sent

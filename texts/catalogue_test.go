@@ -17,7 +17,7 @@ import (
 )
 
 // untranslated are the files of this package without texts for people.
-var untranslated = []string{"agents.go", "clock.go", "german.go", "german_more.go", "voice.go"}
+var untranslated = []string{"agents.go", "clock.go", "german.go", "german_engines.go", "german_more.go", "voice.go"}
 
 // verbs are the values in a text, with the number of each if it has one.
 var verbs = regexp.MustCompile(`%(?:\[(\d)\])?(?:\.\d)?[a-z%]`)
@@ -78,6 +78,8 @@ var elsewhere = map[string]*regexp.Regexp{
 	"tools/approval.go":    regexp.MustCompile(`errors.New\("(the arguments must[^"]+)"`),
 	"tools/rules.go":       regexp.MustCompile(`say\("([^"]+)"`),
 	"tools/batch.go":       regexp.MustCompile(`say\("([^"]+)"`),
+	"storage/notices.go":   regexp.MustCompile(`(?m)^\tNotice\w+ += "([^"]+)"`),
+	"runs/plan/execute.go": regexp.MustCompile(`interrupted = "([^"]+)"`),
 	"platforms/secrets.go": regexp.MustCompile(`(?m)^\t+\{?"(an? [^"]+)",`),
 }
 

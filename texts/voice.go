@@ -46,7 +46,7 @@ func plural(n int64) int {
 // package configs, whose tests compare them.
 var grammars = map[Language]grammar{
 	English: {Name: "English", Others: []string{"Englisch"}, forms: 2, plural: plural, clock: englishClock},
-	German:  {Name: "Deutsch", Others: []string{"German"}, texts: together(german, germanMore), forms: 2, plural: plural, clock: germanClock},
+	German:  {Name: "Deutsch", Others: []string{"German"}, texts: together(german, germanMore, germanEngines), forms: 2, plural: plural, clock: germanClock},
 }
 
 // together are the texts of several tables.

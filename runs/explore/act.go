@@ -8,6 +8,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/devices"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
 )
 
 // An actor does on the device what was chosen, and looks at what came of it.
@@ -74,7 +75,7 @@ func (a *actor) attempt(ctx context.Context, s *state, in intent) (*outcome, err
 	if out := recorded(s.Records(), s.Turn.Run.ID, call.ID); out != nil {
 		return out, nil
 	}
-	out := &outcome{Fault: "it was interrupted; whether it was done is not known"}
+	out := &outcome{Fault: texts.ExploredBreak}
 	interrupted := s.Turn.InDoubt(call.ID)
 	if !interrupted {
 		if out, err = a.goTo(ctx, s, in.Screen); out != nil || err != nil {

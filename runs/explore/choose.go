@@ -11,6 +11,7 @@ import (
 	"github.com/claybot/claybot/devices"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
 )
 
 // system is what the model is told about its task.
@@ -136,7 +137,7 @@ func (c *chooser) next(ctx context.Context, s *state) (*intent, error) {
 	if err != nil {
 		m.Progress.Garbled++
 		c.log.Warn("model unavailable; the rule chooses the action", "err", err)
-		s.Output.wrong(Fault{Text: "the model could not be asked; the rule chose"})
+		s.Output.wrong(Fault{Text: texts.ExploredNoModel})
 		return rule(m), nil
 	}
 	said, ok := readChoice(resp.Text)

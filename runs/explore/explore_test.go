@@ -312,18 +312,18 @@ func TestRefused(t *testing.T) {
 	tests := []struct{ name, text, url, hosts, want string }{
 		{"another host", "explore http://evil.test/x please", scripted.DemoURL, "", "I may not explore evil.test. I may reach shop.test."},
 		{"another port", "http://shop.test:8080/", scripted.DemoURL, "", "I may not explore shop.test:8080."},
-		{"nothing", "", "", "", "I do not know what to explore."},
+		{"nothing", "", "", "", "I don't know what to explore."},
 		{"nothing allowed", "look at http://a.test/", "", "", "the operator sets explore.hosts"},
 		{"a password", "http://ann:secret@shop.test/", scripted.DemoURL, "", "a name and a password"},
-		{"no web", "", "file:///etc/passwd", "shop.test", "I do not open addresses that begin with file:."},
-		{"a file", "explore file:///etc/passwd", scripted.DemoURL, "", "I do not open addresses that begin with file:. Send me one that begins with http:// or https://."},
+		{"no web", "", "file:///etc/passwd", "shop.test", "I don't open addresses that begin with file:."},
+		{"a file", "explore file:///etc/passwd", scripted.DemoURL, "", "I don't open addresses that begin with file:. Send me an address that begins with http:// or https://."},
 		{"a script", "JAVASCRIPT:alert(1)", scripted.DemoURL, "", "addresses that begin with javascript:."},
 		{"another protocol", "look at FTP://shop.test/ please", scripted.DemoURL, "", "addresses that begin with ftp:."},
 		{"the browser", "chrome://settings", scripted.DemoURL, "", "addresses that begin with chrome:."},
 		{"an address within", "view-source:http://shop.test/", scripted.DemoURL, "", "addresses that begin with view-source:."},
-		{"half an address", "http:shop.test", scripted.DemoURL, "", "It begins with http:// or https://."},
-		{"no host", "http:///x", scripted.DemoURL, "", "It begins with http:// or https://."},
-		{"no scheme", "1x://shop.test/", scripted.DemoURL, "", "It begins with http:// or https://."},
+		{"half an address", "http:shop.test", scripted.DemoURL, "", "It must begin with http:// or https://."},
+		{"no host", "http:///x", scripted.DemoURL, "", "It must begin with http:// or https://."},
+		{"no scheme", "1x://shop.test/", scripted.DemoURL, "", "It must begin with http:// or https://."},
 		{"a host that only looks like it", "http://shop.test.evil.test/", scripted.DemoURL, "", "I may not explore shop.test.evil.test."},
 	}
 	for _, tt := range tests {
@@ -414,7 +414,7 @@ func TestNoDevice(t *testing.T) {
 	j := newJournal("")
 	err := j.pass(t.Context(), e, j.turn(), 0, true)
 	failure, ok := errors.AsType[*runs.Error](err)
-	if !ok || failure.Code != runs.CodeDevice || failure.Say != "I cannot explore this: no Chromium is installed here; install the package chromium." {
+	if !ok || failure.Code != runs.CodeDevice || failure.Say != "I can't explore this: no Chromium is installed here; install the package chromium." {
 		t.Errorf("%v", err)
 	}
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
 )
 
 // An ending decides when a walk ends.
@@ -90,7 +91,7 @@ func stop(ctx context.Context, s *state) (string, error) {
 			out.Map = f.ID
 		}
 	}
-	out.Report = report(*out, m.Progress.Why)
+	out.Report = report(texts.Of(ctx), *out, m.Progress.Why)
 	for _, r := range s.Records() { // of an earlier pass that was cut off right here
 		if r.Type == claybot.RecordAssistant && r.Run == s.Turn.Run.ID {
 			return runs.End, nil

@@ -1,39 +1,40 @@
 package explore
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"github.com/claybot/claybot/devices"
+	"github.com/claybot/claybot/texts"
 )
 
 // report says in Markdown what was found.
-func report(o Output, why string) string {
+func report(v texts.Voice, o Output, why string) string {
 	if o.Reason == ReasonRefused {
 		return why
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "**Explored %s**: %s, %s, %s, %s.\n\n", code(o.URL), count(len(o.Screens), "screen"),
-		count(o.Iterations, "action"), count(len(o.DeadEnds), "dead end"), count(len(o.Errors), "error"))
-	fmt.Fprintf(&b, "It ended because %s.\n", ended(o, why))
-	listed(&b, "Screens", o.Screens, func(s FoundScreen) string {
-		line := fmt.Sprintf("%s, %s", name(s), count(s.Actions, "action"))
+	b.WriteString(v.Explored(code(o.URL), len(o.Screens), o.Iterations, len(o.DeadEnds), len(o.Errors), ended(v, o, why)) + "\n")
+	named := func(s FoundScreen) string { return name(v, s) }
+	listed(&b, v, texts.ExploredScreens, o.Screens, func(s FoundScreen) string {
+		line := named(s) + ", " + v.Actions(s.Actions)
 		if s.Untried > 0 {
-			line += fmt.Sprintf(", %d not tried", s.Untried)
+			line += ", " + v.Untried(s.Untried)
 		}
 		return line
 	})
 	titles := make(map[string]string)
 	var dead []FoundScreen
 	for _, s := range o.Screens {
-		titles[s.ID] = name(s)
+		titles[s.ID] = named(s)
 		if s.Dead {
 			dead = append(dead, s)
 		}
 	}
-	listed(&b, "Dead ends", dead, name)
-	listed(&b, "Errors", o.Errors, func(f Fault) string {
-		line := plain(f.Text)
+	listed(&b, v, texts.ExploredDeadEnds, dead, named)
+	listed(&b, v, texts.ExploredErrors, o.Errors, func(f Fault) string {
+		line := plain(v.In(f.Text))
 		if f.Action != "" {
 			line = "“" + plain(f.Action) + "”: " + line
 		}
@@ -48,24 +49,24 @@ func report(o Output, why string) string {
 // maxListed is how many lines a list of the report has.
 const maxListed = 25
 
-func listed[T any](b *strings.Builder, title string, all []T, line func(T) string) {
+func listed[T any](b *strings.Builder, v texts.Voice, title string, all []T, line func(T) string) {
 	if len(all) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n**%s**\n\n", title)
+	fmt.Fprintf(b, "\n**%s**\n\n", v.In(title))
 	for i, x := range all {
 		if i == maxListed {
-			fmt.Fprintf(b, "- … and %d more\n", len(all)-i)
+			fmt.Fprintf(b, "- %s\n", v.AndMore(len(all)-i))
 			return
 		}
 		fmt.Fprintf(b, "- %s\n", line(x))
 	}
 }
 
-func name(s FoundScreen) string {
+func name(v texts.Voice, s FoundScreen) string {
 	title := plain(s.Title)
 	if title == "" {
-		title = "(no title)"
+		title = v.In(texts.ExploredUntitled)
 	}
 	if s.URL != "" {
 		title += " " + code(devices.Plain(s.URL))
@@ -84,30 +85,20 @@ func code(s string) string {
 	return "`" + strings.ReplaceAll(devices.Line(s, 200), "`", "'") + "`"
 }
 
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+// endings say why an exploration ended.
+var endings = map[string]string{
+	ReasonExhausted:  texts.ExploredExhausted,
+	ReasonNoProgress: texts.ExploredNoProgress,
+	ReasonIterations: texts.ExploredIterations,
+	ReasonBudget:     texts.ExploredBudget,
+	ReasonScreens:    texts.ExploredLimit,
+	ReasonDevice:     texts.ExploredCrashes,
 }
 
 // ended says why a walk ended.
-func ended(o Output, why string) string {
-	switch o.Reason {
-	case ReasonGoal:
-		return "the goal is reached: “" + plain(o.Goal) + "”, at “" + plain(why) + "”"
-	case ReasonExhausted:
-		return "everything that was found has been tried"
-	case ReasonNoProgress:
-		return "nothing new was found any more"
-	case ReasonIterations:
-		return "the limit of actions was reached"
-	case ReasonBudget:
-		return "the budget of the walk is spent"
-	case ReasonScreens:
-		return "the limit of screens was reached"
-	case ReasonDevice:
-		return "the application crashed again and again"
+func ended(v texts.Voice, o Output, why string) string {
+	if o.Reason == ReasonGoal {
+		return v.Say(texts.ExploredGoal, plain(o.Goal), plain(why))
 	}
-	return o.Reason
+	return v.In(cmp.Or(endings[o.Reason], o.Reason))
 }

@@ -1,7 +1,6 @@
 package explore
 
 import (
-	"fmt"
 	"net/url"
 	"strings"
 
@@ -9,6 +8,7 @@ import (
 	"github.com/claybot/claybot/devices"
 	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
 )
 
 // A request is what a message asks for.
@@ -28,14 +28,14 @@ const marks = ".,;:!?)]}*_"
 
 // readRequest reads from the messages and the settings what is to be explored. A
 // refusal is a sentence for the reader.
-func readRequest(t *runs.Turn, set Settings, hosts devices.Hosts) (r request, refusal string) {
-	var texts []string
+func readRequest(v texts.Voice, t *runs.Turn, set Settings, hosts devices.Hosts) (r request, refusal string) {
+	var said []string
 	for _, m := range t.Messages {
 		if m.Type == claybot.MessageUser || m.Type == claybot.MessageSystem {
-			texts = append(texts, m.Text)
+			said = append(said, m.Text)
 		}
 	}
-	r.url, r.goal = asked(strings.Join(texts, "\n"))
+	r.url, r.goal = asked(strings.Join(said, "\n"))
 	if r.url == "" {
 		r.url = set.URL
 	}
@@ -44,17 +44,17 @@ func readRequest(t *runs.Turn, set Settings, hosts devices.Hosts) (r request, re
 	}
 	switch u, err := url.Parse(r.url); {
 	case r.url == "":
-		return r, "I do not know what to explore. Send me its address, such as https://example.com/, or have the operator set explore.url in my profile."
+		return r, v.In(texts.ExploreWhat)
 	case err == nil && u.Scheme != "" && u.Scheme != "http" && u.Scheme != "https":
-		return request{goal: r.goal}, fmt.Sprintf("I do not open addresses that begin with %s:. Send me one that begins with http:// or https://.", devices.Line(u.Scheme, 40))
+		return request{goal: r.goal}, v.Say(texts.ExploreScheme, devices.Line(u.Scheme, 40))
 	case err != nil || u.Hostname() == "" || u.Scheme == "":
-		return request{goal: r.goal}, "I cannot read the address that I am to explore. It begins with http:// or https://."
+		return request{goal: r.goal}, v.In(texts.ExploreAddress)
 	case u.User != nil:
-		return request{goal: r.goal}, "I do not open addresses with a name and a password in them. Send the address without."
+		return request{goal: r.goal}, v.In(texts.ExplorePassword)
 	case hosts.Len() == 0:
-		return r, "I may not explore anything yet: the operator sets explore.hosts in my profile, the hosts that I may reach."
+		return r, v.In(texts.ExploreNoHosts)
 	case !hosts.Allows(u):
-		return r, fmt.Sprintf("I may not explore %s. I may reach %s. Send me an address there, or have the operator add the host to explore.hosts in my profile.", devices.Line(u.Host, 120), hosts)
+		return r, v.Say(texts.ExploreHost, devices.Line(u.Host, 120), hosts)
 	}
 	return r, ""
 }

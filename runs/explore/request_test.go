@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claybot/claybot/devices"
+	"github.com/claybot/claybot/texts"
 )
 
 func TestAsked(t *testing.T) {
@@ -132,7 +133,7 @@ func TestLimitOfScreens(t *testing.T) {
 	}
 	out := Output{Reason: ReasonScreens}
 	out.show(&m, true)
-	if text := report(out, ""); !strings.Contains(text, "the limit of screens") || len(out.Screens) != maxScreens {
+	if text := report(texts.Voice{Language: texts.German}, out, ""); !strings.Contains(text, "die Höchstzahl der Ansichten") || len(out.Screens) != maxScreens {
 		t.Errorf("%s", text)
 	}
 }

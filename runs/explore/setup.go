@@ -7,6 +7,7 @@ import (
 
 	"github.com/claybot/claybot/devices"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
 )
 
 // A setup brings the application onto the device, at the beginning and after a crash.
@@ -20,14 +21,14 @@ type setup struct {
 // ensure reads what is to be explored, and opens the device.
 func (u *setup) ensure(ctx context.Context, s *state) (string, error) {
 	if u.wrong != nil {
-		return "", &runs.Error{Code: runs.CodeDevice, Text: u.wrong.Error(), Err: u.wrong, Say: "I cannot explore anything: the hosts in my settings are wrong. The operator finds more in the log."}
+		return "", &runs.Error{Code: runs.CodeDevice, Text: u.wrong.Error(), Err: u.wrong, Say: texts.Of(ctx).In(texts.ExploreSettings)}
 	}
-	r, refusal := readRequest(s.Turn, u.set, u.dev.hosts)
+	r, refusal := readRequest(texts.Of(ctx), s.Turn, u.set, u.dev.hosts)
 	s.Output = Output{
 		Screens: []FoundScreen{}, Transitions: []Transition{}, DeadEnds: []string{}, Errors: []Fault{},
 		URL: devices.Plain(r.url), Goal: r.goal, Reason: ReasonUnfinished, Policy: policies[0],
 	}
-	if refusal = cmp.Or(u.set.Forbidden, refusal); refusal != "" {
+	if refusal = cmp.Or(texts.Of(ctx).In(u.set.Forbidden), refusal); refusal != "" {
 		s.Because("refused")
 		s.Scratch.Progress.Stop, s.Scratch.Progress.Why = ReasonRefused, refusal
 		return nodeStop, nil
@@ -107,5 +108,5 @@ func (u *setup) unreachable(ctx context.Context, err error) error {
 		return broken
 	}
 	u.log.Error("what is to be explored cannot be reached", "err", err)
-	return &runs.Error{Code: runs.CodeDevice, Text: fault.Text, Err: err, Say: "I cannot explore this: " + fault.Text + "."}
+	return &runs.Error{Code: runs.CodeDevice, Text: fault.Text, Err: err, Say: texts.Of(ctx).Say(texts.ExploreFailed, fault.Text)}
 }

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -24,8 +26,9 @@ type permitter interface {
 	needs(s *state, p Policy, spec tools.Spec, st Step) bool
 	// approvers are the people who approve the steps of a plan.
 	approvers(s *state, p Policy) tools.Approvers
-	// decide says what the rules say of a step, whatever its risk.
-	decide(s *state, p Policy, spec tools.Spec, st Step) tools.Decision
+	// decide says what the rules say of a step, whatever its risk, and why in the language of
+	// the readers of ctx.
+	decide(ctx context.Context, s *state, p Policy, spec tools.Spec, st Step) tools.Decision
 	// bound is what an approval of a call is bound to.
 	bound(s *state, call claybot.ToolCall) string
 }
@@ -35,7 +38,7 @@ type permitter interface {
 // executor, which skips it with what depends on it.
 func (ap *approvals) settle(ctx context.Context, s *state, p Policy) (string, error) {
 	for {
-		qs := ap.questions(s, p)
+		qs := ap.questions(ctx, s, p)
 		if len(qs) == 0 {
 			return "", nil
 		}
@@ -46,7 +49,7 @@ func (ap *approvals) settle(ctx context.Context, s *state, p Policy) (string, er
 }
 
 // questions are the questions about the steps that need one more approval.
-func (ap *approvals) questions(s *state, p Policy) (qs []claybot.Question) {
+func (ap *approvals) questions(ctx context.Context, s *state, p Policy) (qs []claybot.Question) {
 	set := ap.cfg.tools(s)
 	denied := make(map[string]bool)
 	for _, st := range inOrder(s.Scratch.Steps) {
@@ -59,7 +62,7 @@ func (ap *approvals) questions(s *state, p Policy) (qs []claybot.Question) {
 			continue
 		}
 		v := vote(s, st.ID)
-		if q, ok := ap.question(s, p, spec, st, v); ok {
+		if q, ok := ap.question(ctx, s, p, spec, st, v); ok {
 			qs = append(qs, q)
 		}
 		denied[st.ID] = v.Denied != ""
@@ -69,27 +72,28 @@ func (ap *approvals) questions(s *state, p Policy) (qs []claybot.Question) {
 
 // question is the question about one step; ok is false when there is nothing to ask
 // any more.
-func (ap *approvals) question(s *state, p Policy, spec tools.Spec, st Step, v *Vote) (q claybot.Question, ok bool) {
+func (ap *approvals) question(ctx context.Context, s *state, p Policy, spec tools.Spec, st Step, v *Vote) (q claybot.Question, ok bool) {
 	if v.Denied != "" || ap.may.approvers(s, p).Enough(v.By) {
 		return q, false
 	}
 	who, few := ap.may.approvers(s, p).Left(v.By)
 	call := st.call(s)
-	why := reason(st)
-	if d := ap.may.decide(s, p, spec, st); len(d.Owners) > 0 {
-		why = "If you approve, " + d.Why + ". " + why
+	voice := texts.Of(ctx)
+	why := reason(voice, st)
+	if d := ap.may.decide(context.WithoutCancel(ctx), s, p, spec, st); len(d.Owners) > 0 {
+		why = voice.Say(texts.PlanDiscloses, d.Why, why)
 	}
 	if v.Edits > 0 && len(v.By) > 0 {
-		why += " The arguments are those of " + v.By[0] + "."
+		why += " " + voice.Say(texts.PlanArguments, v.By[0])
 	}
-	q, err := tools.Approval(s.Turn.Agent, ap.cfg.place(s), spec.In(env(s)), call, tools.Grounds{Why: strings.TrimSuffix(why, ".")})
+	q, err := tools.Approval(s.Turn.Agent, ap.cfg.place(s), spec.In(env(s)), call, tools.Grounds{Why: strings.TrimSuffix(why, "."), Say: voice.Say})
 	switch {
 	case few != nil:
-		v.Denied = notApproved + ": " + few.Error()
+		v.Denied = fmt.Sprintf(texts.PlanDenied, few)
 	case s.Scratch.Rounds[askApprove] > p.Approvals+1+edits(s):
-		v.Denied = fmt.Sprintf(whyTooFew, p.Approvals)
+		v.Denied = fmt.Sprintf(texts.PlanTooFew, strconv.Itoa(p.Approvals))
 	case err != nil:
-		v.Denied = notApproved + ": " + err.Error()
+		v.Denied = fmt.Sprintf(texts.PlanDenied, err)
 	default:
 		q.Key, q.ToolCallID, q.Approvers, q.Once = st.shown(), call.ID, who, q.Once || p.once() || ap.cfg.rules(s, p).Once(spec) || s.Turn.Agent.Descriptor.Shared()
 		ap.may.approvers(s, p).Tell(&q, v.By)
@@ -105,14 +109,14 @@ func (ap *approvals) question(s *state, p Policy, spec tools.Spec, st Step, v *V
 const maxEdits = 3
 
 // reason says why a step is to be run.
-func reason(st Step) string {
+func reason(v texts.Voice, st Step) string {
 	if len(st.Effects) > 0 {
-		return "It takes back: " + effectNames(st.Effects)
+		return v.Say(texts.PlanUndoes, effectNames(st.Effects))
 	}
 	if st.What != "" {
-		return fmt.Sprintf("It is %s of the plan: %s", st.ID, st.What)
+		return v.Say(texts.PlanStepOf, st.ID, st.What)
 	}
-	return fmt.Sprintf("It is %s of the plan.", st.ID)
+	return v.Say(texts.PlanStep, st.ID)
 }
 
 // vote is what people said to a step so far.
@@ -132,7 +136,7 @@ func vote(s *state, step string) *Vote {
 func (ap *approvals) hear(ctx context.Context, s *state, p Policy, r heard) (string, error) {
 	if r.unreachable {
 		for _, q := range r.questions {
-			vote(s, stepOf(q.ToolCallID)).Denied = whyNobody
+			vote(s, stepOf(q.ToolCallID)).Denied = texts.PlanNobody
 		}
 		return "", nil
 	}
@@ -153,18 +157,18 @@ func (ap *approvals) count(s *state, p Policy, qs []claybot.Question, answers []
 		yes, shown := tools.Approved(a), shownDigest(s, a.Question)
 		switch {
 		case a.Via == claybot.ViaDefault || absent(a.Value):
-			v.Denied = whyExpired
+			v.Denied = texts.PlanExpired
 		case !yes && a.Reason != "":
-			v.Denied = notApproved + ": " + clip(a.Reason, maxWhat)
+			v.Denied = fmt.Sprintf(texts.PlanDenied, clip(a.Reason, maxWhat))
 		case !yes:
-			v.Denied = notApproved
+			v.Denied = texts.PlanNotApproved
 		case shown == "" || v.Digest != "" && v.Digest != shown:
-			v.Denied = whyVoid
+			v.Denied = texts.PlanVoid
 		case !ap.may.approvers(s, p).May(a.By):
-			v.Denied = whyNoApprover
+			v.Denied = texts.PlanNoApprover
 		case a.Args != "":
 			if !ap.edit(s, stepOf(q.ToolCallID), a, v) {
-				v.Denied = whyVoid
+				v.Denied = texts.PlanVoid
 			}
 			edited = true
 		case p.Approvals > 1 && (a.By == "" || ap.may.approvers(s, p).Among(v.By, a.By)):

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -90,7 +91,7 @@ func (c *caller) verdict(st Step, call claybot.ToolCall, spent tools.Spent, doub
 		why = spent.Over(c.cfg.limits(c.s))
 	}
 	if call.ID != st.call(c.s).ID {
-		why = whyVoid
+		why = texts.PlanVoid
 	}
 	switch {
 	case why == "":

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,7 +27,7 @@ type checker struct {
 
 // A decider says what the rules say of a step, whatever its risk.
 type decider interface {
-	decide(s *state, p Policy, spec tools.Spec, st Step) tools.Decision
+	decide(ctx context.Context, s *state, p Policy, spec tools.Spec, st Step) tools.Decision
 }
 
 // faults are all that keep the steps from running as they are, by the names of
@@ -70,7 +71,7 @@ func (c *checker) stepFaults(s *state, set *tools.Set, policy Policy, intent Int
 	if why := policy.forbids(spec, false); why != "" {
 		return []string{why}
 	}
-	if d := c.may.decide(s, policy, spec, st); d.Verdict == tools.Refuse {
+	if d := c.may.decide(context.Background(), s, policy, spec, st); d.Verdict == tools.Refuse {
 		return []string{d.Why}
 	}
 	args, open := st.Args, false

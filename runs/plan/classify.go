@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/texts"
 )
 
 // classify finds out what the person wants, and which inputs were said.
@@ -33,13 +34,13 @@ func (p *planner) classify(ctx context.Context, s *state) (string, error) {
 		return "", err
 	}
 	if len(faults) > 0 {
-		return fail(s, "no intent was found", fmt.Sprintf(sayNoIntent, told(faults)))
+		return fail(s, "no intent was found", texts.Of(ctx).Say(texts.PlanNoIntent, told(faults)))
 	}
 	i := find(intents, found.intent)
 	if i < 0 {
 		s.Scratch.Intent, s.Scratch.Meta.Text = noIntent, found.text
 		if strings.TrimSpace(found.text) == "" {
-			s.Scratch.Meta.Text = fmt.Sprintf(sayCatalogue, names(intents))
+			s.Scratch.Meta.Text = texts.Of(ctx).Say(texts.PlanCatalogue, names(intents))
 		}
 		s.Because("no intent")
 		return nodePlanner, nil

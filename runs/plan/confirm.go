@@ -6,6 +6,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
 )
 
 // A confirmation settles one thing after another before a plan runs.
@@ -87,7 +88,7 @@ func follow(ctx context.Context, s *state, mode Mode) error {
 // preview holds the plan back where plans are only shown.
 func preview(_ context.Context, s *state, p Policy) (string, error) {
 	if p.Mode == ModePreview {
-		return hold(s, whyPreview)
+		return hold(s, texts.PlanPreview)
 	}
 	return "", nil
 }
@@ -108,7 +109,7 @@ func budget(ctx context.Context, s *state, p Policy) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return hold(s, fmt.Sprintf(whyBudget, usd(cost), usd(p.Budget)))
+	return hold(s, fmt.Sprintf(texts.PlanBudget, usd(cost), usd(p.Budget)))
 }
 
 func usd(micro int64) string { return fmt.Sprintf("$%.2f", float64(micro)/1e6) }

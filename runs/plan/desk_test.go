@@ -16,6 +16,7 @@ import (
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/plan"
 	"github.com/claybot/claybot/runs/runstest"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -33,6 +34,7 @@ type desk struct {
 	answers  map[string]claybot.Answer // by question
 	asked    map[string]int            // how often a question was put, by id
 	nobody   bool
+	voice    texts.Voice
 	usage    claybot.Usage
 
 	mu    sync.Mutex
@@ -184,6 +186,7 @@ func (d *desk) question(id string) *claybot.Question {
 
 // pass runs the engine until it ends, waits, or the power goes.
 func (d *desk) pass(ctx context.Context, g runs.Engine) (*claybot.Awaiting, error) {
+	ctx = texts.With(ctx, func() texts.Voice { return d.voice })
 	d.dead = false
 	d.pending = nil
 	for r, err := range g.Run(ctx, d.turn()) {

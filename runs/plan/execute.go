@@ -9,6 +9,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -159,9 +160,9 @@ func (w *work) skip() {
 		why := ""
 		for _, on := range st.DependsOn {
 			if _, gone := w.skipped[on]; gone {
-				why = on + " was not run"
+				why = fmt.Sprintf(texts.PlanDependsNotRun, on)
 			} else if r, ended := w.results[on]; ended && !r.OK {
-				why = on + " failed"
+				why = fmt.Sprintf(texts.PlanDependsFailed, on)
 			}
 		}
 		if why == "" {
@@ -282,7 +283,7 @@ func (w *work) close(ctx context.Context) (string, error) {
 			}
 		case ended:
 		case !skipped && failed != nil:
-			why = failed.ID + " failed"
+			why = fmt.Sprintf(texts.PlanDependsFailed, failed.ID)
 			fallthrough
 		default:
 			out.Skipped = append(out.Skipped, Skip{Step: st.ID, Why: why})
@@ -296,7 +297,7 @@ func (w *work) close(ctx context.Context) (string, error) {
 	case w.caller.undoes, failed == nil:
 		return nodeSummarize, nil
 	}
-	out.Error = w.failures()
+	out.Error = w.failures(texts.Of(ctx))
 	if w.goesOn() && len(out.Commits) > 0 {
 		w.s.Because("some steps failed")
 		return nodeSummarize, nil
@@ -305,11 +306,11 @@ func (w *work) close(ctx context.Context) (string, error) {
 }
 
 // failures are the steps that failed, with the words of their tools.
-func (w *work) failures() string {
+func (w *work) failures(v texts.Voice) string {
 	var all []string
 	for _, st := range w.steps() {
 		if r, ended := w.results[st.ID]; ended && !r.OK {
-			all = append(all, fmt.Sprintf("%s failed: %s", st.name(), result(r.Text)))
+			all = append(all, v.Say(texts.PlanFailed, st.name(), result(v, r.Text)))
 		}
 	}
 	return strings.Join(all, "; ")

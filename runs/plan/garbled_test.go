@@ -122,7 +122,7 @@ func TestGarbledIntents(t *testing.T) {
 		c := config(b, h.set(t), plan.Policy{})
 		c.Intents = travel
 		e := failure(t, d.run(t, plan.New(c), nil))
-		if e.Code != runs.CodePlan || !strings.HasPrefix(e.Say, "I could not find out what you want: ") || b.asked(llm.ClassifyRequest) != 2 {
+		if e.Code != runs.CodePlan || !strings.HasPrefix(e.Say, "I couldn't find out what you want: ") || b.asked(llm.ClassifyRequest) != 2 {
 			t.Errorf("%q: got %s, said %s", text, e.Code, e.Say)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/texts"
 )
 
 // Inputs ask for what a plan needs to know, and put it into the arguments of its steps.
@@ -22,7 +23,7 @@ func (n *inputs) settle(ctx context.Context, s *state, p Policy) (string, error)
 	for {
 		intent, ok := n.intent(s)
 		if !ok {
-			return fail(s, "the intent is gone", fmt.Sprintf(sayIntentGone, quoted(s.Scratch.Intent)))
+			return fail(s, "the intent is gone", texts.Of(ctx).Say(texts.PlanIntentGone, quoted(s.Scratch.Intent)))
 		}
 		open := missing(intent, s.Scratch)
 		if len(open) == 0 || s.Scratch.Filled {
@@ -41,9 +42,9 @@ func (n *inputs) settle(ctx context.Context, s *state, p Policy) (string, error)
 	}
 }
 
-func (n *inputs) hear(_ context.Context, s *state, _ Policy, r heard) (string, error) {
+func (n *inputs) hear(ctx context.Context, s *state, _ Policy, r heard) (string, error) {
 	if r.unreachable {
-		return fail(s, "no person can be asked", fmt.Sprintf(sayNobodyKnows, keysOf(r.questions)))
+		return fail(s, "no person can be asked", texts.Of(ctx).Say(texts.PlanUnreachable, keysOf(r.questions)))
 	}
 	said := maps.Clone(s.Scratch.Answers)
 	if said == nil {
@@ -52,7 +53,7 @@ func (n *inputs) hear(_ context.Context, s *state, _ Policy, r heard) (string, e
 	for i, q := range r.questions {
 		v := r.answers[i].Value
 		if absent(v) {
-			return fail(s, "a question has no answer", fmt.Sprintf(sayUnanswered, quoted(q.Text)))
+			return fail(s, "a question has no answer", texts.Of(ctx).Say(texts.PlanUnanswered, quoted(q.Text)))
 		}
 		setNested(said, q.Key, v)
 	}
@@ -77,7 +78,7 @@ func (n *inputs) fill(ctx context.Context, s *state, _ Policy) (string, error) {
 		}
 	}
 	if faults := n.check.faults(s, s.Scratch.Steps); len(faults) > 0 {
-		return fail(s, fmt.Sprintf("the plan has faults: %d", len(faults)), fmt.Sprintf(sayBadPlan, told(faults)))
+		return fail(s, fmt.Sprintf("the plan has faults: %d", len(faults)), texts.Of(ctx).Say(texts.PlanUnusable, told(faults)))
 	}
 	return "", nil
 }

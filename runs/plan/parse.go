@@ -130,7 +130,7 @@ func parseIntent(text string) (sorted, error) {
 			break
 		}
 	}
-	out.targets = texts(m["targets"])
+	out.targets = strs(m["targets"])
 	_ = json.Unmarshal(m["text"], &out.text) // no text is none
 	out.text = clip(out.text, maxDiff)
 	return out, nil
@@ -142,9 +142,9 @@ func members(raw json.RawMessage) (m map[string]json.RawMessage, ok bool) {
 	return m, err == nil && m != nil
 }
 
-// texts reads a list of words, or one that stands alone. What is none is left
+// strs reads a list of words, or one that stands alone. What is none is left
 // out.
-func texts(raw json.RawMessage) []string {
+func strs(raw json.RawMessage) []string {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil {
 		list = []json.RawMessage{raw}
@@ -228,7 +228,7 @@ func parseStep(raw json.RawMessage, place int) (st Step, faults []string) {
 		fault("the arguments are not an object")
 	}
 	st.Risk = riskOf(m["risk"])
-	st.DependsOn = texts(m["dependson"])
+	st.DependsOn = strs(m["dependson"])
 	cost := m["costestimate"]
 	if st.CostMicroUSD, ok = micros(cost); !ok {
 		fault("the cost estimate %.40q is not an amount", cost)

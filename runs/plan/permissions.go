@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -23,16 +24,16 @@ func (may *permissions) refuses(s *state, set *tools.Set, p Policy, st Step) str
 	spec, ok := set.Spec(st.Tool)
 	switch {
 	case p.Mode == ModePreview:
-		return whyPreview
+		return texts.PlanPreview
 	case !ok && may.undoes:
 		return "" // its call says so
 	case !ok:
-		return fmt.Sprintf("there is no tool %s any more", quoted(st.Tool))
+		return fmt.Sprintf(texts.PlanNoTool, quoted(st.Tool))
 	}
 	if why := p.forbids(spec, may.undoes); why != "" {
 		return why
 	}
-	if d := may.decide(s, p, spec, st); d.Verdict == tools.Refuse {
+	if d := may.decide(context.Background(), s, p, spec, st); d.Verdict == tools.Refuse {
 		return d.Why
 	}
 	v := s.Scratch.Votes[st.ID]
@@ -42,9 +43,9 @@ func (may *permissions) refuses(s *state, set *tools.Set, p Policy, st Step) str
 	case !may.needs(s, p, spec, st):
 		return ""
 	case v == nil, !may.approvers(s, p).Enough(v.By):
-		return notApproved
+		return texts.PlanNotApproved
 	case v.Digest != may.bound(s, claybot.ToolCall{Name: st.Tool, Args: string(st.Args)}):
-		return whyVoid
+		return texts.PlanVoid
 	}
 	return ""
 }
@@ -55,7 +56,7 @@ func (may *permissions) needs(s *state, p Policy, spec tools.Spec, st Step) bool
 		return false
 	}
 	rules := may.cfg.rules(s, p)
-	switch d := may.decide(s, p, spec, st); {
+	switch d := may.decide(context.Background(), s, p, spec, st); {
 	case d.Verdict != tools.Allow:
 		return d.Verdict == tools.Ask
 	case may.undoes && p.asks(spec):
@@ -73,8 +74,8 @@ func (may *permissions) needs(s *state, p Policy, spec tools.Spec, st Step) bool
 
 // decide says what the rules say of a step, whatever its risk. A plan is made
 // before any of its steps runs, so what counts is what had been read then. An undo
-// does what a person asked for; no text has a part in it.
-func (may *permissions) decide(s *state, p Policy, spec tools.Spec, st Step) tools.Decision {
+// does what a person asked for; no text has a part in it. Why is said to the readers of ctx.
+func (may *permissions) decide(ctx context.Context, s *state, p Policy, spec tools.Spec, st Step) tools.Decision {
 	if may.undoes {
 		return tools.Decision{Verdict: tools.Allow}
 	}
@@ -86,8 +87,9 @@ func (may *permissions) decide(s *state, p Policy, spec tools.Spec, st Step) too
 		history = history[:acts]
 	}
 	env := env(s).Aware(history)
+	env.Say = texts.Of(ctx).Say
 	call := claybot.ToolCall{Name: st.Tool, Args: string(st.Args)}
-	ctx, cancel := context.WithTimeout(context.Background(), disclosureTime)
+	ctx, cancel := context.WithTimeout(ctx, disclosureTime)
 	defer cancel()
 	d := may.cfg.rules(s, p).Decide(ctx, env, spec, call, s.Turn.History)
 	if slices.ContainsFunc(s.Turn.Speakers(d.Owners), func(owner string) bool { return !may.approvers(s, p).May(owner) }) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -32,14 +33,14 @@ func (p *planner) plan(ctx context.Context, s *state) (string, error) {
 	}
 	intent, ok := p.cfg.intent(s)
 	if !ok {
-		return fail(s, "the intent is gone", fmt.Sprintf(sayIntentGone, quoted(s.Scratch.Intent)))
+		return fail(s, "the intent is gone", texts.Of(ctx).Say(texts.PlanIntentGone, quoted(s.Scratch.Intent)))
 	}
 	made, faults, err := p.draft(ctx, s, intent)
 	if err != nil {
 		return "", err
 	}
 	if len(faults) > 0 {
-		return fail(s, fmt.Sprintf("the plan has faults: %d", len(faults)), fmt.Sprintf(sayBadPlan, told(faults)))
+		return fail(s, fmt.Sprintf("the plan has faults: %d", len(faults)), texts.Of(ctx).Say(texts.PlanUnusable, told(faults)))
 	}
 	s.Scratch.Steps, s.Output.Diff = made.steps, made.diff
 	if len(missing(intent, s.Scratch)) == 0 {
@@ -126,7 +127,7 @@ func (o offer) wanted(text string) (groups []string) {
 	if _, plan := m["steps"]; err != nil || plan {
 		return nil
 	}
-	for _, name := range texts(m["groups"]) {
+	for _, name := range strs(m["groups"]) {
 		if slices.Contains(o.groups, name) && !slices.Contains(groups, name) {
 			groups = append(groups, name)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -85,16 +86,16 @@ func (p Policy) withDefaults() Policy {
 func (p Policy) forbids(spec tools.Spec, undo bool) string {
 	switch {
 	case matches(p.Deny, spec.Name):
-		return fmt.Sprintf("the policy denies the tool %q", spec.Name)
+		return fmt.Sprintf(texts.PlanPolicyDenies, quoted(spec.Name))
 	case !undo && len(p.Allow) > 0 && !matches(p.Allow, spec.Name):
-		return fmt.Sprintf("the policy does not allow the tool %q", spec.Name)
+		return fmt.Sprintf(texts.PlanPolicyAllows, quoted(spec.Name))
 	}
 	if len(p.Scopes) == 0 {
 		return ""
 	}
 	for _, scope := range spec.Scopes {
 		if !slices.Contains(p.Scopes, scope) {
-			return fmt.Sprintf("the policy does not allow what the tool %q reaches: %s", spec.Name, scope)
+			return fmt.Sprintf(texts.PlanPolicyReaches, quoted(spec.Name), scope)
 		}
 	}
 	return ""

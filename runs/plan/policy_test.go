@@ -12,6 +12,7 @@ import (
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/plan"
+	"github.com/claybot/claybot/texts"
 )
 
 // Which steps ask, by mode and risk.
@@ -424,4 +425,29 @@ func TestQuietNobody(t *testing.T) {
 			t.Errorf("said %s", e.Say)
 		}
 	})
+}
+
+// A person who speaks German reads no English of a plan; what agents and programs read stays English.
+func TestGerman(t *testing.T) {
+	all := steps(step("a", "pay", "1"), step("b", "put", "2", "a"))
+	h, d := newHand(), newDesk("go")
+	d.voice.Language = texts.German
+	err := d.run(t, plan.New(config(thinks(all), h.set(t), plan.Policy{})), func(q claybot.Question) claybot.Answer {
+		if !strings.HasPrefix(q.Text, "**Diese Aktion genehmigen: pay**") || !strings.Contains(q.Text, "\nGrund: Es ist a des Plans") {
+			t.Errorf("asked %q", q.Text)
+		}
+		return claybot.Answer{Value: json.RawMessage("false"), By: "web/ann", Reason: "zu teuer"}
+	})
+	if err != nil || !strings.HasPrefix(d.said(), "Es ist nichts geschehen.\n\nNicht ausgeführt:\n- a (pay): nicht genehmigt: zu teuer\n- b (put): a wurde nicht ausgeführt") {
+		t.Errorf("%v, said %s", err, d.said())
+	}
+	if k := d.output(t).Skipped; len(k) != 2 || k[0].Why != "not approved: zu teuer" || k[1].Why != "a was not run" {
+		t.Errorf("skipped %+v", k)
+	}
+	h, d = newHand(), newDesk("go")
+	d.voice.Language = texts.German
+	err = d.run(t, plan.New(config(thinks(all), h.set(t), plan.Policy{Mode: plan.ModePreview})), nil)
+	if want := "Things change.\n\nDer Plan:\n- a pay (hohes Risiko)\n- b put (nach a)\n\nEs ist nichts geschehen: hier werden Pläne nur gezeigt."; err != nil || d.said() != want {
+		t.Errorf("%v, said %s", err, d.said())
+	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
 )
 
 // What happens to a plan in quiet hours.
@@ -66,27 +67,27 @@ func (h *quietHours) settle(ctx context.Context, s *state, p Policy) (string, er
 		if err := tell(ctx, s, runs.Switched(s.Turn.Run.ID, string(p.Mode), string(ModePreview), "quiet hours")); err != nil {
 			return "", err
 		}
-		return hold(s, fmt.Sprintf(whyQuiet, at))
+		return hold(s, fmt.Sprintf(texts.PlanQuietUntil, at))
 	case QuietDefer:
 		return question(ctx, s, p, askQuiet, []claybot.Question{{
 			Key: "run_now", Type: claybot.QuestionBoolean, Required: true, Default: "yes",
-			Text: fmt.Sprintf(askNow, at, at), Expires: claybot.At(end),
+			Text: texts.Of(ctx).Say(texts.PlanAskNow, at), Expires: claybot.At(end),
 		}}, h.hear)
 	}
-	return fail(s, "quiet hours", fmt.Sprintf(sayQuiet, at))
+	return fail(s, "quiet hours", texts.Of(ctx).Say(texts.PlanQuiet, at))
 }
 
 // clock is a time of day where the person is.
 func (h *quietHours) clock(s *state, t time.Time) string { return t.In(h.zone(s)).Format("15:04") }
 
 // hear takes the answer whether the plan runs all the same.
-func (h *quietHours) hear(_ context.Context, s *state, _ Policy, r heard) (string, error) {
+func (h *quietHours) hear(ctx context.Context, s *state, _ Policy, r heard) (string, error) {
 	if r.unreachable {
-		return fail(s, "quiet hours", fmt.Sprintf(sayQuiet, h.clock(s, r.questions[0].Expires.Time())))
+		return fail(s, "quiet hours", texts.Of(ctx).Say(texts.PlanQuiet, h.clock(s, r.questions[0].Expires.Time())))
 	}
 	var yes bool
 	if err := json.Unmarshal(r.answers[0].Value, &yes); err != nil || !yes {
-		return hold(s, whyNotNow)
+		return hold(s, texts.PlanNotNow)
 	}
 	s.Scratch.Loud = r.questions[0].Expires
 	return "", nil

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
 )
 
 // A summarizer tells the person what came of a plan.
@@ -23,14 +23,15 @@ type summarizer struct {
 
 // summarize tells the person what was done, or what the plan is.
 func (z *summarizer) summarize(ctx context.Context, s *state) (string, error) {
+	v := texts.Of(ctx)
 	return say(s, func() (claybot.Record, error) {
 		switch {
 		case len(s.Scratch.Steps) == 0:
-			return claybot.Record{Text: orElse(s.Output.Diff, sayNothing)}, nil
+			return claybot.Record{Text: orElse(s.Output.Diff, v.In(texts.PlanNothing))}, nil
 		case s.Scratch.Held != "":
-			return claybot.Record{Text: heldText(s)}, nil
+			return claybot.Record{Text: heldText(v, s)}, nil
 		case len(s.Output.Commits) == 0:
-			return claybot.Record{Text: strings.TrimSpace(sayNoneRan + leftText(s))}, nil
+			return claybot.Record{Text: strings.TrimSpace(v.In(texts.PlanNoneRan) + leftText(v, s))}, nil
 		}
 		return z.summary(ctx, s)
 	})
@@ -75,7 +76,7 @@ func waves(s *state) (n int) {
 // summary is what the model makes of the results; a model that fails is done
 // without. What was not run is told in any case.
 func (z *summarizer) summary(ctx context.Context, s *state) (claybot.Record, error) {
-	began := time.Now()
+	began, v := time.Now(), texts.Of(ctx)
 	j := job{id: llm.PlanSummaryRequest, system: summarizeSystem, task: summarizeTask(s)}
 	resp, err := z.model.ask(ctx, s, j)
 	switch {
@@ -86,55 +87,55 @@ func (z *summarizer) summary(ctx context.Context, s *state) (claybot.Record, err
 		return claybot.Record{}, runs.Ended(ctx)
 	case err != nil:
 		z.log(s).Warn("failed to get a summary from the model", "error", runs.Explain(err).Code)
-		return claybot.Record{Text: doneText(s)}, nil
+		return claybot.Record{Text: doneText(v, s)}, nil
 	}
 	usage := resp.Usage
 	usage.LLMCalls = max(usage.LLMCalls, 1)
 	s.Turn.Used(usage)
 	r := claybot.Record{
-		Text: doneText(s), Tokens: &usage, Model: resp.Model, Stop: string(resp.Stop),
+		Text: doneText(v, s), Tokens: &usage, Model: resp.Model, Stop: string(resp.Stop),
 		MS: time.Since(began).Milliseconds(),
 	}
 	if text := strings.TrimSpace(resp.Text); text != "" {
-		r.Text = text + leftText(s)
+		r.Text = text + leftText(v, s)
 	}
 	return r, nil
 }
 
 // heldText shows a plan of which nothing was run.
-func heldText(s *state) string {
-	text := planText(s.Scratch.Steps) + "\n\n" + fmt.Sprintf(sayHeld, s.Scratch.Held)
+func heldText(v texts.Voice, s *state) string {
+	text := planText(v, s.Scratch.Steps) + "\n\n" + v.Say(texts.PlanHeld, v.PlanReason(s.Scratch.Held))
 	return strings.TrimSpace(s.Output.Diff + text)
 }
 
 // doneText tells what was done without a model.
-func doneText(s *state) string {
-	return strings.TrimSpace(s.Output.Diff + doneList(s) + leftText(s))
+func doneText(v texts.Voice, s *state) string {
+	return strings.TrimSpace(s.Output.Diff + doneList(v, s) + leftText(v, s))
 }
 
-func doneList(s *state) string {
+func doneList(v texts.Voice, s *state) string {
 	var lines []string
 	for _, c := range s.Output.Commits {
-		lines = append(lines, stepNamed(s, c.Step).name()+": "+result(c.Text))
+		lines = append(lines, stepNamed(s, c.Step).name()+": "+result(v, c.Text))
 	}
-	return list("Done:", lines)
+	return list(v.In(texts.PlanDone), lines)
 }
 
 // leftText tells what failed and what was not run.
-func leftText(s *state) string {
+func leftText(v texts.Voice, s *state) string {
 	text := ""
 	if s.Output.Error != "" {
 		text = "\n\n" + plain(s.Output.Error)
 	}
-	return text + skippedList(s)
+	return text + skippedList(v, s)
 }
 
-func skippedList(s *state) string {
+func skippedList(v texts.Voice, s *state) string {
 	var lines []string
 	for _, k := range s.Output.Skipped {
-		lines = append(lines, stepNamed(s, k.Step).name()+": "+k.Why)
+		lines = append(lines, stepNamed(s, k.Step).name()+": "+v.PlanReason(k.Why))
 	}
-	return list("Not run:", lines)
+	return list(v.In(texts.PlanSkipped), lines)
 }
 
 func stepNamed(s *state, id string) Step {
@@ -155,7 +156,7 @@ func orElse(text, other string) string {
 // fallback tells why the plan failed, what was done all the same, and what can
 // be taken back. The agent remembers the text as its own; the run has failed.
 func fallback(ctx context.Context, s *state) (string, error) {
-	text := fallbackText(s)
+	text := fallbackText(texts.Of(ctx), s)
 	if _, said := lastWords(s); !said {
 		if err := s.Emit(ctx, false, runs.FellBack(s.Turn.Run.ID, s.Scratch.Fault)); err != nil {
 			return "", err
@@ -167,12 +168,12 @@ func fallback(ctx context.Context, s *state) (string, error) {
 	return "", &runs.Error{Code: runs.CodePlan, Text: s.Scratch.Cause, Say: text}
 }
 
-func fallbackText(s *state) string {
+func fallbackText(v texts.Voice, s *state) string {
 	text := plain(s.Scratch.Fault)
 	if len(s.Output.Commits)+len(s.Output.Skipped) > 0 {
-		text = "The plan stopped: " + text
+		text = v.Say(texts.PlanStopped, text)
 	}
-	text += doneList(s) + skippedList(s)
+	text += doneList(v, s) + skippedList(v, s)
 	var back []string
 	lasting := 0
 	for _, u := range s.Output.Undo {
@@ -183,10 +184,10 @@ func fallbackText(s *state) string {
 		back = append(back, effectName(u))
 	}
 	if len(back) > 0 {
-		text += list("This can be undone with /undo:", back)
+		text += list(v.In(texts.PlanUndo), back)
 	}
 	if lasting > 0 {
-		text += fmt.Sprintf("\n\n%d of the effects cannot be undone.", lasting)
+		text += "\n\n" + v.Count(int64(lasting), texts.PlanLasting)
 	}
 	return text
 }

@@ -6,36 +6,7 @@ import (
 	"unicode"
 
 	"github.com/claybot/claybot"
-)
-
-// Why a plan or a step is not run, behind "not run: ".
-const (
-	notApproved   = "not approved"
-	whyExpired    = "not approved in time"
-	whyNobody     = "not approved: no person can be asked"
-	whyVoid       = "the approval is void: it was for another action"
-	whyNoApprover = "not approved: who said yes may not approve it any more"
-	whyTooFew     = "not approved by %d different people"
-	whyPreview    = "plans are only shown here"
-	whyQuiet      = "it is quiet until %s"
-	whyNotNow     = "you did not want it during quiet hours"
-	whyBudget     = "it may cost %s, and the budget is %s"
-)
-
-// Sentences for the person.
-const (
-	sayNoIntent    = "I could not find out what you want: %s. Please say it again in other words."
-	sayCatalogue   = "That is none of the things that I do here. I do: %s."
-	sayIntentGone  = "The settings changed meanwhile: there is no %s any more. Nothing was run; please ask again."
-	sayBadPlan     = "The plan cannot be used: %s. Nothing was run; please ask again, perhaps in other words."
-	sayNobodyKnows = "No person can be asked for what is missing: %s. Nothing was run."
-	sayUnanswered  = "There is no answer to %s, so nothing was run. Please ask again when you know it."
-	sayQuiet       = "It is quiet until %s, so nothing was run. Please ask again after that."
-	sayNothing     = "There is nothing to do."
-	sayNoneRan     = "Nothing was run."
-	sayHeld        = "Nothing was run: %s."
-
-	askNow = "It is quiet until %s. Run the plan now? Without an answer it runs at %s; with no, it is dropped."
+	"github.com/claybot/claybot/texts"
 )
 
 // list is a Markdown list of plain lines with a title above it; nothing for no
@@ -77,10 +48,17 @@ func plain(s string) string {
 	return b.String()
 }
 
-// result is what a tool said, short enough for a list.
-func result(text string) string {
-	return clip(strings.TrimPrefix(text, "error: "), 300)
+// result is what a tool said, short enough for a list. What claybot said in its place is in
+// the language of the readers.
+func result(v texts.Voice, text string) string {
+	if why, held := strings.CutPrefix(text, notRun); held {
+		return clip(v.Say(texts.PlanNotRun, v.PlanReason(why)), maxResult)
+	}
+	return clip(strings.TrimPrefix(v.In(text), "error: "), maxResult)
 }
+
+// maxResult is the longest result in a list.
+const maxResult = 300
 
 // effectName is what people call an effect.
 func effectName(u claybot.Undo) string {
@@ -99,7 +77,7 @@ func effectNames(all []claybot.Undo) string {
 }
 
 // planText shows the steps of a plan.
-func planText(steps []Step) string {
+func planText(v texts.Voice, steps []Step) string {
 	lines := make([]string, len(steps))
 	for i, st := range steps {
 		line := st.ID + " " + st.Tool
@@ -108,18 +86,18 @@ func planText(steps []Step) string {
 		}
 		var notes []string
 		if st.Risk == riskHigh {
-			notes = append(notes, "high risk")
+			notes = append(notes, v.In(texts.PlanHighRisk))
 		}
 		if len(st.DependsOn) > 0 {
-			notes = append(notes, "after "+strings.Join(st.DependsOn, ", "))
+			notes = append(notes, v.Say(texts.PlanAfter, strings.Join(st.DependsOn, ", ")))
 		}
 		if st.CostMicroUSD > 0 {
-			notes = append(notes, "about "+usd(st.CostMicroUSD))
+			notes = append(notes, v.Say(texts.PlanCost, usd(st.CostMicroUSD)))
 		}
 		if len(notes) > 0 {
 			line += " (" + strings.Join(notes, "; ") + ")"
 		}
 		lines[i] = line
 	}
-	return list("The plan:", lines)
+	return list(v.In(texts.PlanSteps), lines)
 }

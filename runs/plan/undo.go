@@ -9,6 +9,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
 )
 
 // takeBack makes a step of each effect that can be taken back, the last one
@@ -57,13 +58,13 @@ func undoEvents(s *state, t claybot.EventType, st Step, fault string) []claybot.
 }
 
 // report tells what was taken back, what failed, and what cannot be taken back.
-func report(_ context.Context, s *state) (string, error) {
+func report(ctx context.Context, s *state) (string, error) {
 	return say(s, func() (claybot.Record, error) {
-		return claybot.Record{Text: undoText(s)}, nil
+		return claybot.Record{Text: undoText(texts.Of(ctx), s)}, nil
 	})
 }
 
-func undoText(s *state) string {
+func undoText(v texts.Voice, s *state) string {
 	results := make(map[string]claybot.Record)
 	for _, r := range s.Records() {
 		if r.Type == claybot.RecordTool {
@@ -79,19 +80,19 @@ func undoText(s *state) string {
 		case ran && r.OK:
 			done = append(done, st.name())
 		case ran:
-			failed = append(failed, st.name()+": "+result(r.Text))
+			failed = append(failed, st.name()+": "+result(v, r.Text))
 		}
 	}
 	for _, u := range s.Scratch.Lasting {
 		lasting = append(lasting, effectName(u))
 	}
-	text := list("Undone:", done) + list("Could not be undone:", failed) + skippedList(s) +
-		list("Would be undone:", held)
+	text := list(v.In(texts.Undone), done) + list(v.In(texts.UndoFailed), failed) + skippedList(v, s) +
+		list(v.In(texts.UndoHeld), held)
 	if s.Scratch.Held != "" {
-		text += "\n\n" + fmt.Sprintf(sayHeld, s.Scratch.Held)
+		text += "\n\n" + v.Say(texts.PlanHeld, v.PlanReason(s.Scratch.Held))
 	}
-	text += list("Cannot be undone:", lasting)
-	return orElse(strings.TrimSpace(text), "There is nothing to undo.")
+	text += list(v.In(texts.UndoLasting), lasting)
+	return orElse(strings.TrimSpace(text), v.In(texts.UndoNothing))
 }
 
 // undone is the message of a run that takes back what another one did.

@@ -171,7 +171,7 @@ func tellDamaged(c *Conn, run claybot.Run, m claybot.AgentMessage) error {
 	_, err = enqueue(c, c.now(), string(run.ID), []claybot.Outgoing{{
 		ID: "damaged/" + string(run.ID), Kind: claybot.OutgoingNotice,
 		Run: run.ID, Agent: run.Agent, Message: m.ID, Route: route,
-		Text: "Something went wrong while I worked on this.", Part: 1, Parts: 1,
+		Text: storage.NoticeDamaged, Part: 1, Parts: 1,
 	}})
 	return err
 }
@@ -184,9 +184,6 @@ const noticePrefix = reasonRestored + "/"
 
 // reminderPrefix begins the ids of the messages that reminders become.
 const reminderPrefix = "reminder/"
-
-// textRestored is what the writer of a parked message reads whose agent is not known.
-const textRestored = "My database is back at an earlier state. Messages that had no reply may be lost. Please send them again."
 
 // EndRestored ends all work that was unfinished when a copy of the store was made: it has
 // most likely been completed since, and repeating it would answer and act twice. Waiting
@@ -341,7 +338,7 @@ func endParked(c *Conn, key string) (int, error) {
 	}
 	_, err = enqueue(c, c.now(), string(first.Message.ID), []claybot.Outgoing{{
 		ID: noticePrefix + string(first.Message.ID), Kind: claybot.OutgoingNotice, Message: first.Message.ID, Route: route,
-		Text: textRestored, Part: 1, Parts: 1,
+		Text: storage.NoticeRestored, Part: 1, Parts: 1,
 	}})
 	return len(list), err
 }
