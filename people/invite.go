@@ -40,6 +40,17 @@ func (g *Gate) Invite(ctx context.Context, connector string) (storage.Pairing, e
 	return p, nil
 }
 
+// Invited returns the invitation of a connector that is open, and whether there is one.
+func (g *Gate) Invited(ctx context.Context, connector string) (storage.Pairing, bool, error) {
+	all, err := g.open(ctx)
+	for _, p := range all {
+		if invites(p) && p.Connector == connector {
+			return p, true, nil
+		}
+	}
+	return storage.Pairing{}, false, err
+}
+
 // Redeem gives access to the unknown user who sent the code of an invitation in a direct chat,
 // and returns the notice to them as stored; admitted is false for any other message. One commit
 // uses up the code and stores the access with its notice.

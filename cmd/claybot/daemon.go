@@ -47,6 +47,8 @@ type daemon struct {
 	listeners *listeners
 	chats     roster
 	bots      connectors.Bots
+	// greet shows a text to the person at the terminal; nil without one.
+	greet func(text string)
 }
 
 // openDaemon takes the data directory and builds every part. Nothing works before run.
@@ -258,7 +260,7 @@ func (d *daemon) run(life context.Context) error {
 	until(serving, d.listeners.metrics.Run) // it counts the last runs as well
 	until(ctx, d.tooling.workspaces.manager.Run)
 	until(serving, d.tooling.servers.manager.Run)
-	for _, run := range []func(context.Context){d.tooling.servers.removeUnused, d.announce, d.maintain, trim} {
+	for _, run := range []func(context.Context){d.tooling.servers.removeUnused, d.announce, d.welcome, d.maintain, trim} {
 		group.Go(func() error { run(ctx); return nil })
 	}
 	group.Go(func() error { return d.stores.keeper.run(ctx) })

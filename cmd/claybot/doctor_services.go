@@ -138,6 +138,7 @@ func (d *doctor) instances(ctx context.Context) bool {
 		case *configs.Webhook:
 			d.hook(i.Name, s)
 		case *configs.Telegram:
+			d.paired(ctx, i.Name)
 			d.privacy(ctx, i.Name, s)
 			d.reactions(ctx, i.Name, s)
 		case *configs.Discord:

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -12,7 +14,9 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors/telegram"
+	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/profiles"
+	"github.com/claybot/claybot/storage/postgres"
 	"github.com/claybot/claybot/storage/sqlite"
 )
 
@@ -91,23 +95,12 @@ func (d *doctor) reactions(ctx context.Context, name string, s *configs.Telegram
 // by an operator, and a profile that asks for something. Of a database on a server it knows those
 // of the configuration alone.
 func (d *doctor) groups(ctx context.Context, name string, asks func(configs.Profile) bool) (groups []string) {
-	var known []string
-	for _, x := range d.config.Access.Allow {
-		if x.Connector == name {
-			known = append(known, x.Subject)
-		}
-	}
+	known, _ := d.admitted(ctx, name)
 	for _, p := range d.config.Agents.Profiles {
 		for _, match := range p.Match {
 			if group, ok := strings.CutPrefix(match, name+":"); ok {
 				known = append(known, group)
 			}
-		}
-	}
-	if !d.config.Storage.Shared() {
-		granted, err := sqlite.LookGranted(ctx, filepath.Join(d.config.DataDir, "claybot.db"), d.holder == "", name)
-		if err == nil { // another check reports a database that cannot be read
-			known = append(known, granted...)
 		}
 	}
 	slices.Sort(known)
@@ -117,4 +110,33 @@ func (d *doctor) groups(ctx context.Context, name string, asks func(configs.Prof
 		}
 	}
 	return groups
+}
+
+// admitted returns the people and groups of a connector with access, by the configuration or by an
+// operator. all is false where it cannot know those of an operator: a database on a server, or
+// one that cannot be read, which another check reports.
+func (d *doctor) admitted(ctx context.Context, name string) (known []string, all bool) {
+	for _, x := range d.config.Access.Allow {
+		if x.Connector == name {
+			known = append(known, x.Subject)
+		}
+	}
+	if d.config.Storage.Shared() {
+		return known, false
+	}
+	granted, err := sqlite.LookGranted(ctx, filepath.Join(d.config.DataDir, "claybot.db"), d.holder == "", name)
+	return append(known, granted...), err == nil || errors.Is(err, fs.ErrNotExist)
+}
+
+// paired says how the first person gets access to a bot. It makes no link: a link gives access.
+func (d *doctor) paired(ctx context.Context, name string) {
+	known, all := d.admitted(ctx, name)
+	if d.config.Access.Mode != configs.AccessPairing || !all || len(known) > 0 {
+		return
+	}
+	command := "claybot pair link"
+	if name != platforms.Telegram {
+		command += " " + name
+	}
+	d.say(postgres.LevelOK, "no person or group has access yet", "while claybot serve runs, "+command+" prints a link that gives one person access")
 }

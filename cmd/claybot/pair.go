@@ -2,11 +2,14 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"net/url"
 	"strings"
+	"time"
 
 	"rsc.io/qr"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -76,11 +79,17 @@ func (c pairLinkCmd) Run(e *env) error {
 	case c.JSON:
 		return e.printJSON(out.Invitation)
 	}
-	text := fmt.Sprintf("Open this link in Telegram and press Start. It gives one person access, once, within 15 minutes:\n\n%s\n", out.Invitation.URL)
+	text := pairingText(out.Invitation.URL, out.Invitation.Expires)
 	if isTerminal(e.out) {
 		text += "\n" + picture(out.Invitation.URL)
 	}
 	return e.text(text)
+}
+
+// pairingText says what a pairing link is for.
+func pairingText(url string, expires claybot.Time) string {
+	left := max(int(math.Ceil(time.Until(expires.Time()).Minutes())), 1)
+	return fmt.Sprintf("Open this link in Telegram and press Start. It gives one person access, once, within %s:\n\n%s\n", count(left, "minute"), url)
 }
 
 // picture is a QR code for a dark or light terminal: two rows of it are one line, and a margin

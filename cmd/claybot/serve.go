@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -35,19 +36,29 @@ func (serveCmd) Run(e *env) error {
 		return err
 	}
 	defer d.close()
+	if w := e.terminal(); w != nil {
+		d.greet = func(text string) { fmt.Fprint(w, text) }
+	}
 	stopReload := d.reloadOnHangup(ctx, e)
 	defer stopReload()
 	return d.run(ctx)
 }
 
-// invite prints where to chat, on a terminal alone: the links are secrets, and
+// terminal returns where to print links; nil unless that is a terminal: links are secrets, and
 // what is no terminal is kept somewhere.
+func (e *env) terminal() io.Writer {
+	for _, w := range []io.Writer{e.err, e.out} {
+		if isTerminal(w) {
+			return w
+		}
+	}
+	return nil
+}
+
+// invite prints where to chat.
 func (e *env) invite(links string) {
-	w := e.out
-	switch {
-	case isTerminal(e.err):
-		w = e.err
-	case !isTerminal(e.out):
+	w := e.terminal()
+	if w == nil {
 		return
 	}
 	here, elsewhere, more := strings.Cut(links, "\n")
