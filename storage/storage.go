@@ -80,10 +80,10 @@ const CheckpointVoices = "voice"
 // know the routes that are dead. Version.DeadRoutes counts their changes.
 const CheckpointDead = "dead route/"
 
-// CheckpointRepeats is the prefix of the keys of checkpoints that are needed for a day: those
-// that distinguish retries of an HTTP request from new requests, and those of albums that are
-// for an agent. Their values start with a time, as unix milliseconds in 13 digits; Prune removes
-// them a day after it.
+// CheckpointRepeats is the prefix of the keys of checkpoints that are needed for a day at most: those
+// that distinguish retries of an HTTP request from new requests, those of albums that are
+// for an agent, and the addresses at which slash commands of Slack are answered. Their values start
+// with a time, as unix milliseconds in 13 digits; Prune removes them a day after it.
 const CheckpointRepeats = "repeats/"
 
 // StatsReader counts what is in the store, for status.

@@ -2,12 +2,15 @@ package texts
 
 // What replies to a button press or a form that has no effect.
 const (
-	ButtonDead      = "This button no longer works."
-	TelegramAgain   = "Telegram rejected that. Please press the button again."
-	SlackNoForm     = "The form did not open. Please press the button again, or write your answer here."
-	PromptsTitle    = "You can ask me, for example:"
-	AnswerRejected  = "That answer was not accepted."
-	argumentsFormat = "To run it with other arguments, send them as JSON after the command:\n/approve %s {\"name\": \"value\"}"
+	ButtonDead    = "This button no longer works."
+	TelegramAgain = "Telegram rejected that. Please press the button again."
+	SlackNoForm   = "The form did not open. Please press the button again, or write your answer here."
+	// SlackAnswersElsewhere stands above the answer to a slash command that Slack no longer shows where
+	// the command was written.
+	SlackAnswersElsewhere = "This answers your command in another conversation:"
+	PromptsTitle          = "You can ask me, for example:"
+	AnswerRejected        = "That answer was not accepted."
+	argumentsFormat       = "To run it with other arguments, send them as JSON after the command:\n/approve %s {\"name\": \"value\"}"
 )
 
 // NoBusiness answers a user of Telegram who connected the bot to their business account.

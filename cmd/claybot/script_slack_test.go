@@ -76,6 +76,12 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 		d, err := time.ParseDuration(args[2])
 		ts.Check(err)
 		r.slack.Fail(args[1], slacktest.Fault{RetryAfter: d})
+	case len(args) == 3 && args[0] == "fail": // slack fail METHOD hang|CODE: its next call
+		f := slacktest.Fault{Error: args[2]}
+		if args[2] == "hang" {
+			f = slacktest.Fault{Hang: true}
+		}
+		r.slack.Fail(args[1], f)
 	case len(args) == 4 && args[0] == "slash": // slack slash CHANNEL USER TEXT: after /claybot
 		r.slack.Slash(args[1], args[2], "/claybot", args[3])
 	case (len(args) == 3 || len(args) == 4) && args[0] == "expect": // slack expect CHANNEL REGEXP [VARIABLE]
@@ -127,7 +133,7 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 			return fmt.Sprint(streams) == args[2] && (streams == 0 || texts > 0), fmt.Sprintf("%d messages are streams, with %d further texts", streams, texts)
 		})
 	default:
-		ts.Fatalf("usage: slack dm|say|mention|lack|pause|slash|edit|delete|acked|expect|expect-none|marks|status|streams|rate|ask|whisper|home ...")
+		ts.Fatalf("usage: slack dm|say|mention|lack|pause|fail|slash|edit|delete|acked|expect|expect-none|marks|status|streams|rate|ask|whisper|home ...")
 	}
 }
 

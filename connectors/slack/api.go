@@ -180,14 +180,14 @@ func noScope(scope string) string {
 	return "the app lacks the scope " + scope + "; the operator can add it at api.slack.com/apps, OAuth & Permissions"
 }
 
-// clean removes addresses and tokens from an error of a library.
-func (c *Connector) clean(err error) error {
+// clean removes addresses, tokens and further secrets from an error of a library.
+func (c *Connector) clean(err error, secrets ...string) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
 	}
 	text := err.Error()
-	for _, secret := range []string{c.cfg.BotToken, c.cfg.AppToken} {
+	for _, secret := range append(secrets, c.cfg.BotToken, c.cfg.AppToken) {
 		if secret != "" {
 			text = strings.ReplaceAll(text, secret, "[secret:slack]")
 		}

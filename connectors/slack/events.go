@@ -109,7 +109,11 @@ type slash struct {
 	User      string `json:"user_id"`
 	UserName  string `json:"user_name"`
 	TriggerID string `json:"trigger_id"`
+	Respond   string `json:"response_url"` // a secret, see respond.go
 }
+
+// slashMark stands in the ids of messages that are slash commands, where others have a channel.
+const slashMark = "cmd"
 
 // read extracts the message of a frame. It is a pure function and never fails.
 func read(name string, self identity, f frame) (incoming, verdict) {
@@ -235,7 +239,7 @@ func (c slash) read(name string, self identity, envelope string) (incoming, verd
 		typed = "/" + strings.TrimLeft(said, "/!")
 	}
 	m := claybot.AgentMessage{
-		ID:   claybot.MessageID(name + "/" + self.Team + "/cmd/" + key),
+		ID:   claybot.MessageID(name + "/" + self.Team + "/" + slashMark + "/" + key),
 		Type: claybot.MessageUser,
 		Text: plain(typed, self), FirstHand: true,
 		From:    claybot.Sender{UserID: to.UserID, Name: connectors.PersonName(c.UserName), Outsider: outsider},
@@ -253,7 +257,7 @@ func (c slash) read(name string, self identity, envelope string) (incoming, verd
 	default:
 		m.Command, m.Text = "", plain(said, self)
 	}
-	return incoming{to: to, message: m}, message
+	return incoming{to: to, message: m, respond: c.Respond}, message
 }
 
 // at returns the time of a ts, or now if ts is invalid.

@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 )
 
@@ -119,9 +120,10 @@ func TestLoginPage(t *testing.T) {
 
 // marks outlive a connector.
 type marks struct {
-	mu   sync.Mutex
-	kept map[string]string
-	fail error
+	storage.CheckpointSet // nil: what a connector does not use
+	mu                    sync.Mutex
+	kept                  map[string]string
+	fail                  error
 }
 
 func (m *marks) Checkpoint(_ context.Context, key string) (string, error) {
@@ -137,6 +139,28 @@ func (m *marks) SetCheckpoint(_ context.Context, key, value string) error {
 		m.kept[key] = value
 	}
 	return m.fail
+}
+
+func (m *marks) SetCheckpoints(_ context.Context, values map[string]string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, value := range values {
+		if m.kept[key] = value; value == "" {
+			delete(m.kept, key)
+		}
+	}
+	return m.fail
+}
+
+func (m *marks) ListCheckpoints(_ context.Context, prefix string) (all []storage.Checkpoint, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, value := range m.kept {
+		if strings.HasPrefix(key, prefix) {
+			all = append(all, storage.Checkpoint{Key: key, Value: value})
+		}
+	}
+	return all, m.fail
 }
 
 func fileOut(id, thread string, data []byte) (claybot.Outgoing, func() (io.ReadCloser, error)) {

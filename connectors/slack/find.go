@@ -29,6 +29,9 @@ func (c *Connector) Find(ctx context.Context, o claybot.Outgoing) (receipt strin
 	if o.Edit != "" {
 		return "", false, nil // repeating an edit is harmless
 	}
+	if c.answersSlash(o) != "" {
+		return "", false, &connectors.PermanentError{Err: errors.New("look up: no history shows an ephemeral message")}
+	}
 	_, channel, ok := strings.Cut(o.Route.ChannelID, "/")
 	if !ok || channel == "" {
 		return "", false, &connectors.PermanentError{DeadRoute: true, Err: fmt.Errorf("look up: no slack channel: %q", o.Route.ChannelID)}

@@ -3,6 +3,8 @@ package slack
 import (
 	"cmp"
 	"context"
+	"errors"
+	"net/url"
 	"strings"
 
 	slackapi "github.com/slack-go/slack"
@@ -120,10 +122,20 @@ func (c *Connector) openForm(ctx context.Context, t press) {
 	c.whisper(ctx, t, voice.In(texts.SlackNoForm))
 }
 
-// whisper sends an ephemeral message to the user who acted. It is not retried.
+// whisper sends an ephemeral message to the user who acted: by the response_url of the action, else by the
+// Web API, which needs the bot in the channel. It is not retried.
 func (c *Connector) whisper(ctx context.Context, t press, text string) {
 	ctx, cancel := context.WithTimeout(ctx, sayTime)
 	defer cancel()
+	if u, err := url.Parse(t.respond); err == nil && t.respond != "" && c.own(u) {
+		p := post{method: methodRespond, channel: t.channel, respond: t.respond}
+		p.Route.ThreadID = t.thread
+		err = c.respond(ctx, p, mrkdwn(text), nil)
+		if err == nil || errors.As(err, new(*connectors.AmbiguousError)) {
+			return
+		}
+		c.log.Info("slack refused an answer to an action by its response_url", "channel", t.channel, "user", t.user, "err", err)
+	}
 	options := []slackapi.MsgOption{slackapi.MsgOptionText(mrkdwn(text), false), slackapi.MsgOptionParse(false)}
 	if t.thread != "" {
 		options = append(options, slackapi.MsgOptionTS(t.thread))

@@ -30,6 +30,10 @@ const (
 	homeTime   = 20 * time.Second        // a page of the Home tab
 	sayTime    = 10 * time.Second        // an ephemeral message to the user who acted
 
+	maxResponses = 5                // messages by one response_url
+	responseLife = 30 * time.Minute // of a response_url
+	tidyAgain    = time.Minute      // at least, between two looks for expired ones
+
 	statusLasts = 90 * time.Second // a status is shown again after; Slack removes it after 2 minutes
 
 	lookupTime  = 10 * time.Second // one look at a user

@@ -33,6 +33,7 @@ type press struct {
 	asked   string // the text of the message, in mrkdwn
 
 	user, channel, thread string // recipient of ephemeral messages, without workspace
+	respond               string // the response_url of the action, a secret
 }
 
 // interactive is the part of an interaction payload that claybot reads.
@@ -62,6 +63,7 @@ type interactive struct {
 		BotID  string `json:"bot_id"`
 	} `json:"message"`
 	Trigger string   `json:"trigger_id"`
+	Respond string   `json:"response_url"`
 	Actions []action `json:"actions"`
 	View    struct {
 		ID       string `json:"id"`
@@ -112,7 +114,7 @@ func (p interactive) action(name string, self identity, a action) (press, bool) 
 	if !ok {
 		return press{}, false
 	}
-	t := press{user: p.User.ID, channel: p.Channel.ID, thread: p.thread(), trigger: p.Trigger, asked: p.Message.Text}
+	t := press{user: p.User.ID, channel: p.Channel.ID, thread: p.thread(), respond: p.Respond, trigger: p.Trigger, asked: p.Message.Text}
 	t.press = connectors.Press{Connector: name, UserID: by.UserID, ChannelID: by.ChannelID, Outsider: outsider}
 	kind, _, _ := strings.Cut(a.ID, "/")
 	switch kind {

@@ -301,6 +301,7 @@ func TestWhisperFails(t *testing.T) {
 		w.start(t)
 		root := w.slack.Mention("C1", "U1", "do it", false)
 		ts := w.ask(t, "C1", root, claybot.Question{ID: "q1", Type: claybot.QuestionBoolean})
+		w.slack.Fail(slacktest.Respond, slacktest.Fault{Error: "used_url"})
 		w.slack.Fail(methodWhisper, slacktest.Fault{Error: "user_not_in_channel"})
 		w.click(t, "U2", "C1", ts, "Yes")
 		w.click(t, "U1", "C1", ts, "Yes")

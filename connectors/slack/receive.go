@@ -89,7 +89,12 @@ func (r *receiver) post(ctx context.Context, s replier, envelope string, in inco
 	if err := r.back.turn(ctx, in); err != nil {
 		return err
 	}
-	return r.keep(ctx, s, envelope, "message", string(in.message.ID), func() error { return r.handler.Post(ctx, in.to, in.message) })
+	return r.keep(ctx, s, envelope, "message", string(in.message.ID), func() error {
+		if err := r.chat.keepAddress(ctx, in); err != nil {
+			return err
+		}
+		return r.handler.Post(ctx, in.to, in.message)
+	})
 }
 
 // keep stores what an envelope brought and then acknowledges it. It retries for a
@@ -137,6 +142,7 @@ func (r *receiver) ack(s replier, envelope string, payload any) {
 type incoming struct {
 	to      claybot.Descriptor
 	message claybot.AgentMessage
+	respond string // the response_url of a slash command
 
 	reaction connectors.Reaction
 

@@ -25,7 +25,8 @@ func (c *Connector) Split(text string) []string {
 
 // Send posts o, or edits the message o.Edit. Every post carries o's id for Find. Questions
 // and offers become buttons; if Slack refuses those, Send sends only the text. An edit never
-// ends as ambiguous, because it can be repeated.
+// ends as ambiguous, because it can be repeated. What claybot itself answers to a slash command goes to its
+// person alone.
 func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (string, error) {
 	p := post{Outgoing: o, method: methodPost}
 	if o.Edit != "" {
@@ -34,6 +35,9 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (string, error
 	var ok bool
 	if _, p.channel, ok = strings.Cut(o.Route.ChannelID, "/"); !ok || p.channel == "" {
 		return "", &connectors.PermanentError{DeadRoute: true, Err: fmt.Errorf("%s: no slack channel: %q", p.method, o.Route.ChannelID)}
+	}
+	if key := c.answersSlash(o); key != "" {
+		return c.sendPrivately(ctx, p, key)
 	}
 	if p.Edit == "" {
 		if ts, tried, err := c.startStream(ctx, p); tried {
@@ -44,6 +48,12 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (string, error
 			return p.Edit, err
 		}
 	}
+	return c.write(ctx, p)
+}
+
+// write posts the text of p, or edits its message. What Slack refuses of its form is left out.
+func (c *Connector) write(ctx context.Context, p post) (string, error) {
+	o := p.Outgoing
 	if d := c.wait(p); d > 0 {
 		return "", &connectors.RetryError{After: d, Err: fmt.Errorf("%s: slack allows no more calls now", p.method)}
 	}
@@ -77,6 +87,7 @@ func (c *Connector) Send(ctx context.Context, o claybot.Outgoing) (string, error
 type post struct {
 	claybot.Outgoing
 	method, channel string
+	respond         string // by this response_url
 }
 
 // wait returns how long p has to wait for its call; 0 grants it.
@@ -111,6 +122,9 @@ func refusedContent(err error) bool { return errors.Is(err, errContent) }
 // used for notifications only. An edit without blocks sends an empty list,
 // because Slack would otherwise keep the buttons.
 func (c *Connector) attempt(ctx context.Context, p post, text string, blocks []slackapi.Block) (string, error) {
+	if p.respond != "" {
+		return "", c.respond(ctx, p, text, blocks)
+	}
 	ctx, left := traced(ctx)
 	options := []slackapi.MsgOption{
 		slackapi.MsgOptionText(text, false),
@@ -189,7 +203,7 @@ func (c *Connector) outcome(p post, left bool, err error) error {
 		}
 		return p.unanswered(err)
 	}
-	err = fmt.Errorf("%s: %w", p.method, c.clean(err))
+	err = fmt.Errorf("%s: %w", p.method, c.clean(err, p.respond))
 	if left {
 		return p.unanswered(err)
 	}

@@ -138,6 +138,9 @@ func (c *Connector) direct(ctx context.Context, user string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, directTime)
 	defer cancel()
 	chat, _, _, err := c.api.OpenConversationContext(ctx, &slackapi.OpenConversationParameters{Users: []string{user}})
+	if code, k := judge(err); k == route {
+		return "", &connectors.PermanentError{Err: fmt.Errorf("%s: slack says %s", methodOpen, code)}
+	}
 	if err != nil {
 		return "", c.refused(methodOpen, c.cfg.BotTokenName, err)
 	}

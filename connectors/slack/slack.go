@@ -20,6 +20,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 )
 
@@ -49,8 +50,8 @@ type Config struct {
 	// post, because the history lags behind. Default 5 s.
 	Settle time.Duration
 	// Marks is optional. Without it, an ambiguous file cannot be looked up after
-	// a restart, and a gap across restarts goes unnoticed.
-	Marks connectors.Marks
+	// a restart, a gap across restarts goes unnoticed, and slash commands are answered by direct messages.
+	Marks storage.CheckpointSet
 	// NoBackfill disables the backfill: after a gap, chats get a notice that
 	// messages may be missing.
 	NoBackfill bool
@@ -92,6 +93,7 @@ type Connector struct {
 	crowd     atomic.Pointer[string]         // what is wrong with the number of sockets; nil or empty for nothing
 	short     shortage                       // of scopes
 	hooked    hooked
+	kept      chan struct{} // receives when an address for answers to a command was stored
 }
 
 var (
@@ -132,7 +134,7 @@ func New(cfg Config) *Connector {
 		cfg.HTTP = connectors.Transport()
 	}
 	cfg.HTTP = connectors.Switched(cfg.HTTP, cfg.Gate.Off)
-	c := &Connector{streams: newStreams(), edits: connectors.NewBudget(editsPerMinute, time.Minute), cfg: cfg, log: cfg.Log.With("connector", cfg.Name)}
+	c := &Connector{streams: newStreams(), kept: make(chan struct{}, 1), edits: connectors.NewBudget(editsPerMinute, time.Minute), cfg: cfg, log: cfg.Log.With("connector", cfg.Name)}
 	c.pulse.Within = connectors.LiveWithin
 	c.files = &http.Client{Transport: cfg.HTTP, CheckRedirect: noRedirect}
 	c.calls = &caller{http.Client{Transport: cfg.HTTP, Timeout: callTimeout, CheckRedirect: noRedirect}}
@@ -231,6 +233,7 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	var side sync.WaitGroup
 	side.Go(func() { back.run(filling) })
 	side.Go(func() { c.tidyStreams(filling) })
+	side.Go(func() { c.tidyAddresses(filling) })
 	defer side.Wait()
 	defer stop()
 	if c.cfg.Hook != "" {

@@ -92,7 +92,7 @@ func openSuite(t *testing.T, hook string) *connectorstest.Platform {
 				t.Errorf("calls that Slack does not document: %q", strange)
 			}
 		},
-		Secrets: []string{"canary", "ticket"}, Logs: logs.String,
+		Secrets: []string{"canary", "ticket", "response-secret"}, Logs: logs.String,
 		User: func(n int) string { return fmt.Sprintf("U%d", n) },
 		Route: func(c connectorstest.Chat, user int) claybot.Route {
 			return claybot.Route{Connector: "slack", ChannelID: "T1/" + id(c), UserID: fmt.Sprintf("U%d", user), Group: c.Group}

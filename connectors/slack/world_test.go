@@ -313,7 +313,7 @@ func (l *logbook) String() string {
 // noCanary fails when a secret shows.
 func noCanary(t *testing.T, where, text string) {
 	t.Helper()
-	for _, secret := range []string{"canary", "ticket"} {
+	for _, secret := range []string{"canary", "ticket", "response-secret"} {
 		if bytes.Contains([]byte(text), []byte(secret)) {
 			t.Errorf("%s shows a secret (%s): %s", where, secret, text)
 		}

@@ -127,6 +127,10 @@ func (s *Server) call(method, token string, args url.Values, r *http.Request) an
 	if a := s.check(method, token, args); a != nil {
 		return a
 	}
+	s.base = "http://" + r.Host
+	if r.TLS != nil {
+		s.base = "https://" + r.Host
+	}
 	switch method {
 	case "files.info":
 		return s.fileInfo(args, r.Host)
@@ -144,9 +148,8 @@ func (s *Server) call(method, token string, args url.Values, r *http.Request) an
 		ticket := s.next("ticket-")
 		s.tickets[ticket] = true
 		scheme := "ws"
-		s.base = "http://" + r.Host
 		if r.TLS != nil {
-			scheme, s.base = "wss", "https://"+r.Host
+			scheme = "wss"
 		}
 		return answer{"ok": true, "url": fmt.Sprintf("%s://%s/socket?ticket=%s", scheme, r.Host, ticket)}
 	case "assistant.threads.setStatus":

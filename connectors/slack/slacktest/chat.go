@@ -197,7 +197,7 @@ func (s *Server) Slash(channel, user, command, text string) {
 	s.send("slash_commands", answer{
 		"command": command, "text": text, "team_id": team, "channel_id": channel, "user_id": user,
 		"user_name": strings.ToLower(user), "trigger_id": s.trigger(user),
-		"response_url": s.responseURL(channel, user, ""),
+		"response_url": s.responseURL("commands", channel, user, ""),
 	})
 }
 

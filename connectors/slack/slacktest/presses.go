@@ -42,6 +42,7 @@ func (s *Server) trigger(user string) string {
 type Whisper struct {
 	Channel, User, Text, Thread string
 	At                          time.Time
+	Responds                    bool // it came by a response_url
 }
 
 func (s *Server) whisper(args url.Values) answer {
@@ -232,7 +233,7 @@ func (s *Server) press(user, channel, ts, kind string, act func(element object) 
 			container["thread_ts"] = m.Thread
 		}
 		p := s.payload("block_actions", user)
-		p["response_url"] = s.responseURL(c.id, user, m.TS)
+		p["response_url"] = s.responseURL("actions", c.id, user, m.TS)
 		p["container"], p["channel"] = container, object{"id": c.id, "name": strings.ToLower(c.id)}
 		p["message"], p["actions"], p["state"] = escaped(object(s.render(m, false))), escaped([]any{action}), object{"values": object{}}
 		return s.send("interactive", p), nil

@@ -145,7 +145,9 @@ func New(cfg Config) *Server {
 	s.users, s.responses = make(map[string]User), make(map[string]*response)
 	s.homes, s.published = make(map[string][]object), make(map[string]int)
 	s.mux.HandleFunc("POST /api/{method}", s.serveAPI)
-	s.mux.HandleFunc("POST /actions/{team}/{id}", s.serveResponse)
+	for _, kind := range []string{"commands", "actions", "app"} {
+		s.mux.HandleFunc("POST /"+kind+"/{team}/{n}/{id}", s.serveResponse)
+	}
 	s.mux.HandleFunc("GET /socket", s.serveSocket)
 	s.mux.HandleFunc("POST /upload/v1/{ticket}", s.serveUpload)
 	s.mux.HandleFunc("GET /files-pri/{id}", s.serveFile)

@@ -30,7 +30,7 @@ func (s *Server) Shortcut(user, callback, channel, ts string) (string, error) {
 		return "", fmt.Errorf("no message %s in %s", ts, channel)
 	}
 	p["channel"], p["message_ts"] = object{"id": channel, "name": strings.ToLower(channel)}, ts
-	p["response_url"] = s.responseURL(channel, user, ts)
+	p["response_url"] = s.responseURL("app", channel, user, ts)
 	p["message"] = escaped(object(s.render(m, false)))
 	return s.send("interactive", p), nil
 }
