@@ -18,6 +18,7 @@ type Backend struct {
 	Questions Questions
 	Files     Files
 	Access    Access
+	People    People
 	System    System
 }
 

@@ -109,6 +109,7 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 		d.system, d.system.Control, shown.Listings, shown.Monitor, shown.Stories, d.system.People,
 		func() configs.Config { return *d.config.Load() }, d.tooling.workspaces.forget,
 		d.stores.members.Mixed,
+		erasing{d.stores, d.tooling.workspaces, d.tooling.box},
 	}
 	if l.scrapes != nil && l.scrapes.Addr == c.HTTP.Addr && !strings.HasSuffix(l.scrapes.Addr, ":0") {
 		return configError{fmt.Errorf("metrics_listen and http.addr are both %s: give each an address of its own", c.HTTP.Addr)}

@@ -118,6 +118,7 @@ type (
 		Restore restoreCmd `cmd:"" help:"Restore a damaged database of a data directory from the newest verified copy."`
 	}
 	accessCommands struct {
+		Forget  forgetCmd  `cmd:"" help:"Erase what claybot keeps of a person."`
 		Pair    pairCmd    `cmd:"" help:"Manage access: list, approve, deny or revoke users and groups."`
 		Token   tokenCmd   `cmd:"" help:"Create API tokens; list, rotate or revoke them."`
 		Open    openCmd    `cmd:"" help:"Print a new login link for the web page."`

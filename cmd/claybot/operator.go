@@ -28,13 +28,14 @@ type operator struct {
 	config  func() configs.Config
 	removed func(context.Context, claybot.AgentID) // called with each deleted agent
 	mixed   func() bool                            // whether members of different versions run
+	erasing
 }
 
 // backend returns o as the contracts of package web.
 func (o operator) backend() web.Backend {
 	return web.Backend{
 		Agents: o, Control: o, Settings: o.Profiles, Privacy: o.Overview.Answers, Inboxes: o, Reminders: o.Subagents.Reminders, Runs: o, Starter: o, Undos: o,
-		Outbox: o, Questions: o.AgentSystem.Questions.Answers, Files: o, Access: o, System: o,
+		Outbox: o, Questions: o.AgentSystem.Questions.Answers, Files: o, Access: o, People: o, System: o,
 	}
 }
 

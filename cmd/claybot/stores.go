@@ -59,6 +59,7 @@ type database interface {
 	storage.Members
 	storage.Claims
 	storage.Pruner
+	storage.Eraser
 	workspace.Ledger
 }
 
@@ -66,6 +67,7 @@ type database interface {
 type agentStore interface {
 	agentsystem.Agents
 	storage.HistoryPruner
+	storage.DeletedAgents
 }
 
 // stores are the durable parts of a daemon: those of the data directory, or a database

@@ -20,6 +20,7 @@ type Agents interface {
 	storage.Histories
 	storage.Files
 	storage.HistoryPruner
+	storage.DeletedAgents
 }
 
 // An AgentsUnderTest is a fresh, empty implementation of Agents.
@@ -63,6 +64,7 @@ func TestAgents(t *testing.T, open func(t *testing.T) AgentsUnderTest) {
 		{"files", attachments},
 		{"summaries", summaries},
 		{"pruned histories", pruned},
+		{"erased", erased},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, open(t)) })
 	}

@@ -51,6 +51,7 @@ type Store interface {
 	storage.Members
 	storage.Claims
 	storage.Pruner
+	storage.Eraser
 	// Alone says that one process uses the store: it opens it with nothing held.
 	Alone() bool
 	Close() error
@@ -103,6 +104,7 @@ func TestStore(t *testing.T, open Opener) {
 		{"questions", questionTests},
 		{"nodes", nodeTests},
 		{"retention", retentionTests},
+		{"erase", eraseTests},
 		{"races", raceTests},
 		{"versions", versionTests},
 	}

@@ -101,6 +101,7 @@ func resources(cfg Config) []resource {
 		questionRoutes{b.Questions},
 		outbox{b.Outbox},
 		access{b.Access},
+		people{b.People},
 		tasks{cfg.Tasks},
 		heartbeats{cfg.Heartbeats},
 		budgetAPI{cfg.Budgets},

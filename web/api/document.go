@@ -30,6 +30,7 @@ var tags = [][2]string{
 	{"heartbeat", "Tasks of the heartbeat."},
 	{"outbox", "Outgoing messages."},
 	{"pairing", "Access of users and channels."},
+	{"people", "What is kept of a person, and its erasure."},
 	{"reports", "Usage, durations and traces of messages."},
 	{"tools", "Tools, MCP servers, workspaces and skills."},
 	{"notes", "Notes that agents keep across conversations."},

@@ -61,6 +61,16 @@ func TestPairing(t *testing.T) {
 	}
 }
 
+// A person without a connector or an id is none, so nothing is erased by mistake.
+func TestForgetNoPerson(t *testing.T) {
+	r := start(t)
+	for _, who := range []string{"telegram", ":1", "telegram:", "a%2Fb:1"} {
+		for _, method := range []string{"GET", "DELETE"} {
+			r.refused(method, "/people/"+who, "", 400, "bad_request", "connector:user")
+		}
+	}
+}
+
 // Codes are for those who may decide about them.
 func TestCodesAreForAdmins(t *testing.T) {
 	r := start(t)

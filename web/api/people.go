@@ -1,0 +1,44 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/claybot/claybot/web"
+)
+
+// people serves what claybot keeps of a person.
+type people struct{ people web.People }
+
+func (p people) operations() []operation {
+	return operation{tag: "people", fails: []int{http.StatusBadRequest}}.like(
+		returns(http.StatusOK, op("getPerson", web.Admin, "GET /people/{person}", "Show what claybot keeps of the person connector:user, and what it would erase."), p.kept),
+		returns(http.StatusOK, op("forgetPerson", web.Admin, "DELETE /people/{person}", "Erase what claybot keeps of the person connector:user. Repeat the call if it fails: it goes on.").
+			failing(http.StatusBadRequest, http.StatusConflict), p.forget),
+	)
+}
+
+func (p people) kept(r *http.Request) (out web.PersonData, err error) {
+	owner, err := ownerOf(r)
+	if err != nil {
+		return out, err
+	}
+	return p.people.Kept(r.Context(), owner)
+}
+
+func (p people) forget(r *http.Request) (out web.PersonData, err error) {
+	owner, err := ownerOf(r)
+	if err != nil {
+		return out, err
+	}
+	return p.people.Forget(r.Context(), owner)
+}
+
+// ownerOf is the person of the path, as OwnerID.
+func ownerOf(r *http.Request) (string, error) {
+	connector, user, ok := strings.Cut(r.PathValue("person"), ":")
+	if !ok || connector == "" || user == "" || strings.Contains(connector, "/") {
+		return "", bad("The person must be connector:user.", "For example GET /people/telegram:123456.")
+	}
+	return connector + "/" + user, nil
+}

@@ -1,0 +1,31 @@
+package web
+
+import (
+	"context"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
+)
+
+// People erases what claybot keeps of a person.
+type People interface {
+	// Kept says what claybot keeps of a person (OwnerID) and all their identities. It changes
+	// nothing.
+	Kept(ctx context.Context, owner string) (PersonData, error)
+	// Forget erases that, and says what it was. A Refusal if the person has unfinished work.
+	// After a crash in between, the next call goes on.
+	Forget(ctx context.Context, owner string) (PersonData, error)
+}
+
+// PersonData is what claybot keeps of a person, or erased.
+type PersonData struct {
+	Person     []string           `json:"person" doc:"All identities of the person, as connector/user."`
+	Erased     bool               `json:"erased" doc:"The counts are of what was erased; otherwise, of what would be."`
+	Agents     []claybot.AgentID  `json:"agents" doc:"With their histories and files, and those that were deleted earlier."`
+	Grants     int                `json:"grants" doc:"Access that was granted by code or by ID."`
+	Tasks      int                `json:"tasks" doc:"Scheduled tasks, and those that are over."`
+	Workspaces int                `json:"workspaces"`
+	Rows       storage.Erased     `json:"rows"`
+	Unfinished storage.Unfinished `json:"unfinished" doc:"What must end first."`
+	Stays      []string           `json:"stays" doc:"What stays, in sentences."`
+}
