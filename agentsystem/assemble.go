@@ -97,7 +97,7 @@ func (a *assembly) makePeople() {
 			return nil
 		},
 		AllOwners: func() bool { return a.Society().AllOwners }, Operators: a.Operators, Instances: a.Instances,
-		Language: a.Language, Zone: a.Zone, Marks: a.Marks, Connector: a.connector, Log: a.Log,
+		Language: a.Language, Zone: a.Zone, Replaced: a.Replaced, Marks: a.Marks, Connector: a.connector, Log: a.Log,
 	})
 }
 

@@ -111,6 +111,8 @@ type Settings struct {
 	Zone func() *time.Location
 	// Language is that of people whose own one is unknown; nil: English.
 	Language func() texts.Language
+	// Replaced are texts of the operator in place of those of the catalogue; nil: none.
+	Replaced func() texts.Replaced
 	// SwitchedOff returns the error that every run of an agent ends with while a setting
 	// is bad; nil while none is.
 	SwitchedOff func(context.Context, claybot.Agent) *runs.Error

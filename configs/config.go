@@ -67,6 +67,7 @@ type Config struct {
 	Sessions      Sessions      `key:"sessions" class:"harmless"`
 	// Language is the language of people whose own one is unknown, a texts.Language; empty: English.
 	Language  string    `key:"language" class:"harmless" words:"en,de"`
+	Texts     Texts     `key:"texts" class:"harmless"`
 	Retention Retention `key:"retention" class:"harmless"`
 	Limits    Limits    `key:"limits" class:"narrowing" off:"a person may send 20 messages a minute"`
 

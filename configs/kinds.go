@@ -414,7 +414,7 @@ func profileKind(k key) setter {
 	return notesKind(k)
 }
 
-// notesKind has the kinds of notes, skills and the browser.
+// notesKind has the kinds of notes, skills, texts and the browser.
 func notesKind(k key) setter {
 	switch k.kind {
 	case "notes":
@@ -426,6 +426,8 @@ func notesKind(k key) setter {
 		})
 	case "skills":
 		return into(setSkills)
+	case "own texts":
+		return into(setTexts)
 	case "browser":
 		return owned(func(r *reader, at place, n *yaml.Node, p *draft) {
 			key{words: "on,off"}.readTruth(r, at, n, &p.Workspace.Browser)

@@ -155,7 +155,7 @@ func (r *reader) finish(c Config) (_ Config, err error) {
 	matchBudgets(r, &c)
 	r.addressesMatter(&c)
 	c.Agents.Prompts.Env = shownEnv(r)
-	c.Agents.toolNames = r.tools
+	c.Agents.toolNames, c.Texts.written = r.tools, r.texts
 	slices.SortStableFunc(r.warnings, func(a, b Warning) int { return a.Line - b.Line })
 	return c, nil
 }

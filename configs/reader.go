@@ -101,6 +101,7 @@ type reader struct {
 	promptEnv []item          // of prompts.env
 	secrets   map[string]bool // variables that secrets are read from
 	tools     []toolRule      // of rules of approvals, see Config.UnknownTools
+	texts     []ownText       // see Config.WrongTexts
 }
 
 func (r *reader) warn(at place, format string, args ...any) {

@@ -48,7 +48,7 @@ type Sender interface {
 	Reachable(r claybot.Route) bool
 }
 
-// Config is what New needs; only Identities, Operators, Language, Zone and Marks may be nil.
+// Config is what New needs; only Identities, Operators, Language, Zone, Replaced and Marks may be nil.
 type Config struct {
 	Gate     *Gate
 	Index    Index
@@ -66,6 +66,8 @@ type Config struct {
 	// Language and Zone are those of people of whom neither is known; nil: English, and UTC.
 	Language func() texts.Language
 	Zone     func() *time.Location
+	// Replaced are texts of the operator in place of those of the catalogue; nil: none.
+	Replaced func() texts.Replaced
 	// Marks keeps the language and the zone of people; nil: they are not kept.
 	Marks storage.Checkpoints
 	// Connector returns the connector of a name; nil where none is configured.

@@ -208,6 +208,9 @@ func (dir *Directory) voice(ctx context.Context, d claybot.Descriptor, c claybot
 	if dir.cfg.Language != nil {
 		v.Language = dir.cfg.Language()
 	}
+	if dir.cfg.Replaced != nil {
+		v.Replaced = dir.cfg.Replaced()
+	}
 	named := context.WithoutCancel(ctx)
 	v.Name = func(id string) string {
 		ctx, cancel := context.WithTimeout(named, mannerTime)

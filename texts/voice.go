@@ -1,6 +1,7 @@
 package texts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -119,6 +120,8 @@ type Voice struct {
 	Own  bool
 	// Command is how people write a command in this chat; nil for /command.
 	Command func(name string) string
+	// Replaced are texts of the operator in place of those of the catalogue.
+	Replaced Replaced
 	// Name is how the platform calls a person or a channel, connector/id; nil: unknown.
 	Name func(id string) string
 }
@@ -150,9 +153,7 @@ func (v Voice) grammar() grammar {
 // In returns a text of the catalogue in the language, with the commands in it as people write
 // them here, but without its values. A text that the catalogue lacks stays as it is.
 func (v Voice) In(text string) string {
-	if said, ok := v.grammar().texts[text]; ok {
-		text = said
-	}
+	text = v.said(text)
 	if v.Command == nil || !strings.Contains(text, "/") {
 		return text
 	}
@@ -160,6 +161,16 @@ func (v Voice) In(text string) string {
 		at := strings.IndexByte(word, '/')
 		return word[:at] + v.Command(word[at+1:])
 	})
+}
+
+// said is a text in the language, in the words of the operator if they have replaced it.
+func (v Voice) said(text string) string {
+	if own := v.Replaced[string(cmp.Or(v.Language, English))]; len(own) > 0 {
+		if said, ok := own[replaceable().ids[text]]; ok {
+			return said
+		}
+	}
+	return cmp.Or(v.grammar().texts[text], text)
 }
 
 // commandWords are the commands in a text, with the character before each.

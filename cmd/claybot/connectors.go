@@ -172,6 +172,9 @@ func (d *daemon) addSchedules(c configs.Config) {
 // language is that of people whose own one is unknown.
 func (d *daemon) language() texts.Language { return texts.Language(d.config.Load().Language) }
 
+// replaced are the texts that the configuration replaces.
+func (d *daemon) replaced() texts.Replaced { return d.config.Load().Texts.By() }
+
 // livePlace is where the heartbeat answers: nowhere while the route there is dead.
 func (d *daemon) livePlace(ctx context.Context) (claybot.Route, claybot.Time, error) {
 	r, at, err := d.system.People.Foreground(ctx)

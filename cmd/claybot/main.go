@@ -19,6 +19,7 @@ import (
 
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -78,6 +79,7 @@ type (
 		Nodes  nodesCmd  `cmd:"" help:"List cluster members."`
 		Doctor doctorCmd `cmd:"" help:"Diagnose this installation; needs no running daemon."`
 		Slack  slackCmd  `cmd:"" help:"Set up a Slack app."`
+		Texts  textsCmd  `cmd:"" help:"List the texts of claybot that the configuration can replace; needs no running daemon."`
 	}
 	messageCommands struct {
 		Agents  agentsCmd  `cmd:"" help:"List the agents of the running daemon; stop, reset or delete one."`
@@ -156,7 +158,7 @@ func (e *env) load() (configs.Config, []configs.Warning, error) {
 	}); err != nil {
 		return c, nil, usageError{err}
 	}
-	c.Source.Warnings = slices.Concat(warnings, c.UnknownTools(builtin), c.UnknownGroups(tools.GroupNames()))
+	c.Source.Warnings = slices.Concat(warnings, c.UnknownTools(builtin), c.UnknownGroups(tools.GroupNames()), c.WrongTexts(texts.IDs(), texts.Replaceable))
 	return c, c.Source.Warnings, nil
 }
 
