@@ -29,7 +29,7 @@ type loop struct {
 	missed     time.Time            // since when messages were last found to be missing
 	back       connectors.Backoff
 	idle       time.Duration // the last pause after an unproductive poll
-	conflicts  int           // polls in a row that another poller or a webhook ended
+	rival      rival
 	unhooked   bool
 	aside      aside
 	choices    choices
@@ -65,12 +65,12 @@ func (l *loop) run(ctx context.Context) error {
 			err = l.accept(ctx, batch)
 		}
 		if err == nil {
-			l.pulse.OK()
+			l.worked()
 			l.back.Reset()
 			if pause := l.idling(wait, took, batch.next, known); pause > 0 && !connectors.Sleep(ctx, pause) {
 				break
 			}
-			l.conflicts, wait = 0, l.cfg.Poll
+			wait = l.cfg.Poll
 			continue
 		}
 		if ctx.Err() != nil {
@@ -345,7 +345,6 @@ func (l *loop) failed(ctx context.Context, err error) (time.Duration, error) {
 		l.poll.closeIdle() // the next poll gets a new connection
 		l.pulse.Fail(err.Error())
 	}
-	l.conflicts = 0
 	pause := l.back.Next(retryAfter(err))
 	l.log.Warn("poll failed", "err", err, "wait", pause)
 	return pause, nil
@@ -354,28 +353,33 @@ func (l *loop) failed(ctx context.Context, err error) (time.Duration, error) {
 // conflict handles a poll that was refused because something else holds the
 // bot. A webhook blocks polling until it is removed, so it is reported at once.
 // claybot deletes its own, which a member with earlier settings may have set again, and
-// another one once; if that is set again, it is intended. Another poller may be a previous process that is
-// shutting down, so it is reported only if it stays. It is never another
+// another one once; if that is set again, it is intended. Another poller may be a previous
+// process that is shutting down, so rival decides when to report it. It is never another
 // cluster member, because those stand by.
 func (l *loop) conflict(ctx context.Context, r *refusal) time.Duration {
-	l.conflicts++
-	webhook := strings.Contains(r.description, "webhook")
-	cause := "telegram: another program polls with the same bot token (409), perhaps a second claybot; stop it, or create a bot of your own with @BotFather"
-	if webhook {
-		cause = "telegram: a webhook is set for this bot, which blocks polling (409); remove it where it was set"
+	pause := conflictWait + rand.N(time.Second)
+	if !strings.Contains(r.description, "webhook") {
+		switch known := l.rival.reported; {
+		case l.rival.met(time.Now()) && !known:
+			l.log.Warn("another program polls with the same bot token", "err", r, "fix", rivalFix)
+		case !known:
+			l.log.Info("poll refused", "err", r, "wait", pause)
+		}
+		if l.rival.reported {
+			l.pulse.Fail(rivalSays)
+		}
+		return pause
 	}
-	if webhook || l.conflicts >= 3 {
-		l.pulse.Fail(cause)
-	}
-	l.log.Warn("poll refused", "err", r, "in_a_row", l.conflicts)
-	if webhook && (!l.unhooked || l.ownHook(ctx)) {
+	l.pulse.Fail("telegram: a webhook is set for this bot, which blocks polling (409); remove it where it was set")
+	l.log.Warn("poll refused", "err", r, "wait", pause)
+	if !l.unhooked || l.ownHook(ctx) {
 		var done bool
 		err := l.send.call(ctx, "deleteWebhook", map[string]any{"drop_pending_updates": false}, &done)
 		if l.unhooked = err == nil; err != nil {
 			l.log.Warn("failed to remove the webhook", "err", err)
 		}
 	}
-	return conflictWait + rand.N(time.Second)
+	return pause
 }
 
 // ownHook reports whether the webhook that is set leads to this connector of claybot.

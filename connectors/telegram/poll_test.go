@@ -170,31 +170,6 @@ func TestUnreachable(t *testing.T) {
 	})
 }
 
-func TestSecondPoller(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
-		b.server.Fail(telegramtest.Fault{Method: "getUpdates", Status: 409, Times: 4, Description: "Conflict: terminated by other getUpdates request"})
-		start := time.Now()
-		b.run()
-		synctest.Wait()
-		if h := b.conn.Health(); h.State != connectors.StateStarting || h.Err != "" {
-			t.Errorf("after one conflict, which may be with our predecessor: %+v", h)
-		}
-		time.Sleep(9 * time.Second)
-		synctest.Wait()
-		if h := b.conn.Health(); h.State != connectors.StateFailing || !strings.Contains(h.Err, "another program") || !strings.Contains(h.Err, "a second claybot") {
-			t.Errorf("after three conflicts: %+v", h)
-		}
-		_ = b.server.WaitCalls(t.Context(), "getUpdates", 5)
-		if d := time.Since(start); d < 12*time.Second || d > 16*time.Second {
-			t.Errorf("five polls took %v, want one in 3 to 4 s", d)
-		}
-		synctest.Wait()
-		if h := b.conn.Health(); h.State != connectors.StateLive {
-			t.Errorf("not live again: %+v", h)
-		}
-	})
-}
-
 func TestWebhookIsClearedOnce(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, b *bubble) {
 		b.server.Say(7, 7, "kept")

@@ -110,6 +110,14 @@ func TestConflict(t *testing.T) {
 		}()
 		synctest.Wait()
 		if status, _ := post(t, s, "getUpdates", `{}`); status != 200 {
+			t.Errorf("a poll that does not wait got %d", status)
+		}
+		select {
+		case status := <-older:
+			t.Errorf("a poll that does not wait ended the older one with %d", status)
+		default:
+		}
+		if status, _ := post(t, s, "getUpdates", `{"timeout":1}`); status != 200 {
 			t.Errorf("the newer poll got %d", status)
 		}
 		if status := <-older; status != 409 {

@@ -15,8 +15,9 @@ type queue struct {
 	waiting []queued
 	head    int // waiting[:head] is forgotten
 	allowed []string
-	brief   int   // of waiting, those that are not kept for long
-	poll    *poll // the one poll that is open
+	brief   int       // of waiting, those that are not kept for long
+	poll    *poll     // the one poll that is open
+	refuse  time.Time // when the next poll may be refused at once
 	arrived chan struct{}
 }
 
@@ -117,8 +118,13 @@ func hooked() *apiError {
 	return &apiError{Code: 409, Description: "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"}
 }
 
-// getUpdates answers as soon as there are updates, or after the timeout. The
-// older of two polls ends with a conflict.
+// refuseEvery is the interval at which polls are refused at once; others are refused later.
+const refuseEvery = 3 * time.Second
+
+// getUpdates answers as soon as there are updates, or after the timeout. A poll that waits ends
+// with a conflict when another begins to wait; one that is answered at once disturbs none
+// (do_get_updates and fail_query_conflict of
+// github.com/tdlib/telegram-bot-api/blob/master/telegram-bot-api/Client.cpp, read 2026-11-28).
 func (s *Server) getUpdates(c *call) ([]byte, *apiError) {
 	p := struct {
 		Offset  integer   `json:"offset"`
@@ -138,7 +144,6 @@ func (s *Server) getUpdates(c *call) ([]byte, *apiError) {
 	if s.hook.url != "" {
 		return nil, hooked()
 	}
-	s.queue.terminate()
 	if p.Offset < 0 {
 		p.Offset = integer(s.queue.fromEnd(int(-p.Offset)))
 	}
@@ -155,6 +160,7 @@ func (s *Server) getUpdates(c *call) ([]byte, *apiError) {
 // longPoll waits, without the lock, until an update comes.
 func (s *Server) longPoll(c *call, timeout time.Duration) *apiError {
 	me := &poll{terminated: make(chan struct{})}
+	s.queue.terminate()
 	s.queue.poll = me
 	if s.queue.arrived == nil {
 		s.queue.arrived = make(chan struct{})
@@ -180,11 +186,29 @@ func (s *Server) longPoll(c *call, timeout time.Duration) *apiError {
 	case ended && s.hook.url != "":
 		return hooked()
 	case ended:
+		s.refuseLater(c)
 		return conflict()
 	case c.ctx.Err() != nil: // the answer has no reader
 		return conflict()
 	}
 	return nil
+}
+
+// refuseLater waits, without the lock, until a poll is refused.
+func (s *Server) refuseLater(c *call) {
+	if now := time.Now(); !now.Before(s.queue.refuse) {
+		s.queue.refuse = now.Add(refuseEvery)
+		return
+	}
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	timer := time.NewTimer(refuseEvery)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.ctx.Done():
+	case <-s.done:
+	}
 }
 
 // fromEnd is the id of the n-th update from the end.
