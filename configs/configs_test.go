@@ -218,7 +218,7 @@ func TestEnvironmentOverFile(t *testing.T) {
 		"CLAYBOT_ALLOW": "telegram:123, slack:U1,", "CLAYBOT_LOG": "text", "CLAYBOT_LOG_LEVEL": "WARN",
 		"CLAYBOT_MODEL": "m", "OPENAI_API_KEY": "sk-1\n", "OPENAI_BASE_URL": "http://h/v1", "ANTHROPIC_API_KEY": "sk-ant-1",
 		"TELEGRAM_BOT_TOKEN": "1:t", "TELEGRAM_API_URL": "http://t", "SLACK_BOT_TOKEN": "xoxb-2",
-		"SLACK_APP_TOKEN": "xapp-2", "SLACK_SIGNING_SECRET": "s2", "SLACK_API_URL": "http://s/api", "DISCORD_BOT_TOKEN": "d.o.t", "DISCORD_API_URL": "http://d/",
+		"SLACK_APP_TOKEN": "xapp-2", "SLACK_SIGNING_SECRET": "s2", "SLACK_REFRESH_TOKEN": "r2", "SLACK_CLIENT_ID": "1.2", "SLACK_CLIENT_SECRET": "c2", "SLACK_API_URL": "http://s/api", "DISCORD_BOT_TOKEN": "d.o.t", "DISCORD_API_URL": "http://d/",
 		"CLAYBOT_PPROF": "1", "CLAYBOT_METRICS_LISTEN": ":9464", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://o/", "OTEL_EXPORTER_OTLP_HEADERS": "a=b",
 		"CLAYBOT_FILES_URL": "s3://env", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t",
 		"CLAYBOT_STORAGE_URL": " postgres://p ", "CLAYBOT_STORAGE_POOLER": "true", "CLAYBOT_STORAGE_LISTEN": "off",
@@ -243,11 +243,11 @@ storage: {url: env:OTHER, pooler: false, listen: true}
 node: {name: file, lease: 20s, max_runs: 9, handover: 2s}
 `, vars)
 	got := fmt.Sprint(c.DataDir, c.HTTP.Addr, c.HTTP.Hosts, c.HTTP.Guard, c.Access.Mode, c.Access.Allow, c.Log.Format, c.Log.Level, c.Model.Name, c.Model.Key.Value(), c.Model.BaseURL,
-		c.Connectors.Telegram.Token.Value(), c.Connectors.Telegram.APIURL, c.Connectors.Slack.BotToken.Value(), c.Connectors.Slack.AppToken.Value(), c.Connectors.Slack.Signing.Value(), c.Connectors.Slack.APIURL, c.Connectors.Discord.Token.Value(), c.Connectors.Discord.APIURL,
+		c.Connectors.Telegram.Token.Value(), c.Connectors.Telegram.APIURL, c.Connectors.Slack.BotToken.Value(), c.Connectors.Slack.AppToken.Value(), c.Connectors.Slack.Signing.Value(), c.Connectors.Slack.Refresh.Value(), c.Connectors.Slack.ClientID, c.Connectors.Slack.ClientSecret.Value(), c.Connectors.Slack.APIURL, c.Connectors.Discord.Token.Value(), c.Connectors.Discord.APIURL,
 		c.Telemetry.Pprof, c.Telemetry.MetricsListen, c.Telemetry.OTLP.Endpoint, len(c.Telemetry.OTLP.Headers), c.Telemetry.OTLP.Headers["a"].Value(),
 		c.Storage.Files.Bucket, c.Storage.Files.AccessKey.Value(), c.Storage.Files.SecretKey.Value(), c.Storage.Files.SessionToken.Value(),
 		c.Storage.URL.Value(), c.Storage.Pooler, c.Storage.Listen, c.Node)
-	want := "/d:0[a.example.org b:1]{c.pem /k.pem [10.0.0.5/32 fd00::/8] true}allowlist[{telegram 123} {slack U1}]textWARNmsk-1http://h/v11:thttp://txoxb-2xapp-2s2http://s/api/d.o.thttp://dtrue:9464http://o1benvastpostgres://ptruefalse{n1 3s 7 1s}"
+	want := "/d:0[a.example.org b:1]{c.pem /k.pem [10.0.0.5/32 fd00::/8] true}allowlist[{telegram 123} {slack U1}]textWARNmsk-1http://h/v11:thttp://txoxb-2xapp-2s2r21.2c2http://s/api/d.o.thttp://dtrue:9464http://o1benvastpostgres://ptruefalse{n1 3s 7 1s}"
 	if strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -357,7 +357,7 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vars := map[string]string{"OPENAI_API_KEY": "sk-x", "ANTHROPIC_API_KEY": "sk-ant-x", "TELEGRAM_BOT_TOKEN": "1:x", "SLACK_BOT_TOKEN": "xoxb-x", "SLACK_APP_TOKEN": "xapp-x", "SLACK_SIGNING_SECRET": "not-real", "DISCORD_BOT_TOKEN": "not.a.token", "ANALYTICS_SECRET": "not-real", "CI_WEBHOOK_SECRET": "not-real", "CI_CALLBACK_SECRET": "not-real either", "GITHUB_WEBHOOK_SECRET": "not-real", "BRAVE_API_KEY": "not-real", "AWS_ACCESS_KEY_ID": "not-real", "AWS_SECRET_ACCESS_KEY": "not-real", "AWS_SESSION_TOKEN": "not-real", "CLAYBOT_STORAGE_URL": "postgres://claybot@db.example.org/claybot"}
+	vars := map[string]string{"OPENAI_API_KEY": "sk-x", "ANTHROPIC_API_KEY": "sk-ant-x", "TELEGRAM_BOT_TOKEN": "1:x", "SLACK_BOT_TOKEN": "xoxb-x", "SLACK_APP_TOKEN": "xapp-x", "SLACK_SIGNING_SECRET": "not-real", "SLACK_REFRESH_TOKEN": "xoxe-1-not-real", "SLACK_CLIENT_SECRET": "not-real", "DISCORD_BOT_TOKEN": "not.a.token", "ANALYTICS_SECRET": "not-real", "CI_WEBHOOK_SECRET": "not-real", "CI_CALLBACK_SECRET": "not-real either", "GITHUB_WEBHOOK_SECRET": "not-real", "BRAVE_API_KEY": "not-real", "AWS_ACCESS_KEY_ID": "not-real", "AWS_SECRET_ACCESS_KEY": "not-real", "AWS_SESSION_TOKEN": "not-real", "CLAYBOT_STORAGE_URL": "postgres://claybot@db.example.org/claybot"}
 	c, warnings, err := Load("claybot.example.yaml", environ(vars))
 	if err != nil {
 		t.Fatal(err)

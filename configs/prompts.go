@@ -42,7 +42,7 @@ var passURL = lazyregexp.New(`://[^\s/?#]*:[^\s]*@`)
 // secrets usually have.
 func secretVariable(name string) bool {
 	name = strings.ToUpper(name)
-	if slices.Contains([]string{"OTEL_EXPORTER_OTLP_HEADERS", "OPENAI_API_KEY", "TELEGRAM_BOT_TOKEN", "SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "DISCORD_BOT_TOKEN"}, name) {
+	if slices.Contains([]string{"OTEL_EXPORTER_OTLP_HEADERS", "OPENAI_API_KEY", "TELEGRAM_BOT_TOKEN", "SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "SLACK_REFRESH_TOKEN", "SLACK_CLIENT_SECRET", "DISCORD_BOT_TOKEN"}, name) {
 		return true
 	}
 	for _, ending := range []string{"TOKEN", "KEY", "TOKENS", "KEYS", "PASS", "PAT", "DSN"} {

@@ -192,7 +192,7 @@ func secretFile(path string) (string, error) {
 
 // secretive reports a value that looks like a token, whatever key it is under.
 func secretive(v string) bool {
-	for _, prefix := range [...]string{"sk-", "xoxb-", "xoxp-", "xapp-", "Bearer "} {
+	for _, prefix := range [...]string{"sk-", "xoxb-", "xoxp-", "xoxe-", "xoxe.", "xapp-", "Bearer "} {
 		if strings.HasPrefix(v, prefix) {
 			return true
 		}

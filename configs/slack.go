@@ -8,12 +8,16 @@ type Slack struct {
 	AppToken Secret `key:"app_token" env:"SLACK_APP_TOKEN"`
 	Receive  string `key:"receive" words:"socket,http"`
 	Signing  Secret `key:"signing_secret" env:"SLACK_SIGNING_SECRET"` // with receive: http
-	APIURL   string `key:"api_url" kind:"url with slash" env:"SLACK_API_URL"`
-	Backfill bool   `key:"backfill" class:"harmless" words:"on,off"`         // read what was missed
-	Feedback bool   `key:"feedback_buttons" class:"harmless" words:"on,off"` // below final replies
-	Home     bool   `key:"home" class:"harmless" words:"on,off"`             // the Home tab of the app
-	Shortcut bool   `key:"shortcuts" class:"harmless" words:"on,off"`        // "Ask claybot"
-	Panel    bool   `key:"panel" class:"harmless" words:"on,off"`            // the app is one for agents
+	// Of an app whose bot tokens Slack rotates, in place of BotToken.
+	Refresh      Secret `key:"refresh_token" env:"SLACK_REFRESH_TOKEN"`
+	ClientID     string `key:"client_id" kind:"client id" env:"SLACK_CLIENT_ID"`
+	ClientSecret Secret `key:"client_secret" env:"SLACK_CLIENT_SECRET"`
+	APIURL       string `key:"api_url" kind:"url with slash" env:"SLACK_API_URL"`
+	Backfill     bool   `key:"backfill" class:"harmless" words:"on,off"`         // read what was missed
+	Feedback     bool   `key:"feedback_buttons" class:"harmless" words:"on,off"` // below final replies
+	Home         bool   `key:"home" class:"harmless" words:"on,off"`             // the Home tab of the app
+	Shortcut     bool   `key:"shortcuts" class:"harmless" words:"on,off"`        // "Ask claybot"
+	Panel        bool   `key:"panel" class:"harmless" words:"on,off"`            // the app is one for agents
 
 	faults // why the connector must not run
 }
@@ -27,7 +31,12 @@ func (Slack) Type() string { return platforms.Slack }
 
 // Wanted implements ConnectorSettings. One of two tokens is enough, so that the connector
 // can say which is missing.
-func (s Slack) Wanted() bool { return s.BotToken.Named() || s.AppToken.Named() || s.Off() != "" }
+func (s Slack) Wanted() bool {
+	return s.BotToken.Named() || s.AppToken.Named() || s.Refresh.Named() || s.Off() != ""
+}
+
+// Rotates reports whether Slack rotates the bot tokens of the app.
+func (s Slack) Rotates() bool { return s.Refresh.Named() }
 
 // Hooked reports whether Slack sends requests to claybot's HTTP server.
 func (s Slack) Hooked() bool { return s.Receive == "http" }
@@ -35,9 +44,24 @@ func (s Slack) Hooked() bool { return s.Receive == "http" }
 // Receives is the value of the key receive.
 func (s Slack) Receives() string { return s.Receive }
 
-// Credentials implements ConnectorSettings.
+// Credentials implements ConnectorSettings. The first one is that of the bot, the second one that by
+// which messages come.
 func (s Slack) Credentials() []Credential {
+	all := s.basic()
+	if s.Rotates() {
+		all = append(all, Credential{"client_secret", "SLACK_CLIENT_SECRET", s.ClientSecret, nil, "copy it from api.slack.com/apps, Basic Information, Client Secret"})
+		if s.BotToken.Named() { // it is not used, and no log may show it
+			all = append(all, Credential{"bot_token", "SLACK_BOT_TOKEN", s.BotToken, nil, "remove it"})
+		}
+	}
+	return all
+}
+
+func (s Slack) basic() []Credential {
 	bot := Credential{"bot_token", "SLACK_BOT_TOKEN", s.BotToken, platforms.SlackBotToken, "copy it from api.slack.com/apps, OAuth & Permissions (xoxb-…)"}
+	if s.Rotates() {
+		bot = Credential{"refresh_token", "SLACK_REFRESH_TOKEN", s.Refresh, platforms.SlackRefreshToken, "copy it from api.slack.com/apps, OAuth & Permissions (xoxe-…)"}
+	}
 	if s.Hooked() {
 		return []Credential{bot, {"signing_secret", "SLACK_SIGNING_SECRET", s.Signing, nil, "copy it from api.slack.com/apps, Basic Information, Signing Secret"}}
 	}
@@ -50,12 +74,13 @@ func (s Slack) Credentials() []Credential {
 // Accounts implements ConnectorSettings. Slack spreads the messages of an app over the
 // sockets that its app token opens.
 func (s Slack) Accounts() []string {
-	return accounts(platforms.Slack, s.BotToken.Value(), s.AppToken.Value())
+	return accounts(platforms.Slack, s.BotToken.Value(), s.AppToken.Value(), s.Refresh.Value())
 }
 
 // Moved implements ConnectorSettings.
 func (s Slack) Moved(next ConnectorSettings) bool {
 	n, same := next.(*Slack)
 	return !same || s.BotToken.Value() != n.BotToken.Value() || s.AppToken.Value() != n.AppToken.Value() || s.APIURL != n.APIURL ||
-		s.Receive != n.Receive || s.Signing.Value() != n.Signing.Value()
+		s.Receive != n.Receive || s.Signing.Value() != n.Signing.Value() ||
+		s.Refresh.Value() != n.Refresh.Value() || s.ClientID != n.ClientID || s.ClientSecret.Value() != n.ClientSecret.Value()
 }

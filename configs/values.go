@@ -54,6 +54,7 @@ var forms = map[string]form{
 	"header":       {lazyregexp.New(`^[A-Za-z0-9-]+$`), 64, "the name of a header such as X-Signature"},
 	"host":         {lazyregexp.New(`^(\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$`), 260, "a host such as example.org, *.example.org or example.org:443"},
 	"emoji":        {lazyregexp.New(`^[^\s\x00]+$`), 100, "an emoji such as 🛑, or its name on Slack, such as :octagonal_sign:"},
+	"client id":    {lazyregexp.New(`^[0-9]{1,32}\.[0-9]{1,32}$`), 65, "a client ID such as 60503450.61416"},
 	"match":        {lazyregexp.New(`^[^\r\n\x00]+$`), 200, "a profile, a connector, connector:channel, cron or heartbeat"},
 }
 

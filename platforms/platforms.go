@@ -19,7 +19,9 @@ var (
 	TelegramToken = lazyregexp.New(`^[0-9]{5,20}:[A-Za-z0-9_-]{20,}$`)
 	SlackBotToken = lazyregexp.New(`^xoxb-[A-Za-z0-9-]+$`)
 	SlackAppToken = lazyregexp.New(`^xapp-[A-Za-z0-9-]+$`)
-	DiscordToken  = lazyregexp.New(`^[A-Za-z0-9_-]{18,}={0,2}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}$`)
+	// SlackRefreshToken gets the bot tokens of an app with token rotation.
+	SlackRefreshToken = lazyregexp.New(`^xoxe-[A-Za-z0-9-]+$`)
+	DiscordToken      = lazyregexp.New(`^[A-Za-z0-9_-]{18,}={0,2}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{20,}$`)
 )
 
 // The types of connectors that have instances.

@@ -108,12 +108,26 @@ func newSlack(d *daemon, i configs.Instance) connectors.Connector {
 	if s.Feedback {
 		cfg.Feedback = func(to claybot.Descriptor) bool { return d.profile(to).Reactions.Rated() }
 	}
+	if s.Rotates() {
+		cfg.Rotation = &slack.Rotation{
+			ClientID: s.ClientID, ClientSecret: s.ClientSecret.Value(), RefreshToken: s.Refresh.Value(), ClientIDName: clientIDName(i), ClientSecretName: names[2],
+			Secrets: d.stores.secrets(slack.Folder),
+		}
+	}
 	if s.Hooked() {
 		cfg.Hook, cfg.SigningSecret = hookURL(d.config.began, "", i.Name), s.Signing.Value()
 	}
 	c := slack.New(cfg)
 	d.listeners.hooks = append(d.listeners.hooks, c)
 	return c
+}
+
+// clientIDName is how the operator sets the client ID of a Slack app.
+func clientIDName(i configs.Instance) string {
+	if i.Name == i.Settings.Type() {
+		return "SLACK_CLIENT_ID"
+	}
+	return "connectors." + i.Name + ".client_id"
 }
 
 func newDiscord(d *daemon, i configs.Instance) connectors.Connector {

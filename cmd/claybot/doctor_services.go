@@ -143,6 +143,8 @@ func (d *doctor) instances(ctx context.Context) bool {
 			d.reactions(ctx, i.Name, s)
 		case *configs.Discord:
 			d.discord(ctx, i, s)
+		case *configs.Slack:
+			d.rotation(i, s)
 		}
 	}
 	if d.what = "connectors"; len(all) == 0 {

@@ -11,11 +11,13 @@ import (
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors/cron"
 	"github.com/claybot/claybot/connectors/heartbeat"
+	"github.com/claybot/claybot/connectors/slack"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/postgres"
 	"github.com/claybot/claybot/storage/sqlite"
 	"github.com/claybot/claybot/tools/documents"
+	"github.com/claybot/claybot/tools/mcp"
 	"github.com/claybot/claybot/web"
 )
 
@@ -174,7 +176,7 @@ func archiveOf(dir string, db *sqlite.Archive) files.ArchiveConfig {
 	return files.ArchiveConfig{
 		Dir: dir, Tables: db,
 		Documents: documents.Copier{},
-		Folders:   []string{"cron", "heartbeat", "skills", "mcp"},
+		Folders:   []string{"cron", "heartbeat", "skills", mcp.Folder, slack.Folder},
 		Names:     names,
 		Kept:      []storage.MarkFiles{cron.Layout.Kept, heartbeat.Layout.Kept},
 	}

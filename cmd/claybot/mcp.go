@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/postgres"
 	"github.com/claybot/claybot/tools/mcp"
 	"github.com/claybot/claybot/web"
@@ -165,13 +166,13 @@ func pasted(r io.Reader) <-chan string {
 }
 
 // loginTokens stores a login that the user performs outside the daemon.
-func loginTokens(ctx context.Context, c configs.Config) (_ mcp.Tokens, release func(), err error) {
+func loginTokens(ctx context.Context, c configs.Config) (_ storage.Secrets, release func(), err error) {
 	if !c.Storage.Shared() {
-		return fileTokens(c.DataDir), func() {}, nil
+		return fileSecrets(c.DataDir, mcp.Folder), func() {}, nil
 	}
 	db, err := postgres.Open(ctx, postgres.Config{URL: c.Storage.URL.Value(), NoListen: true, Conns: 2})
 	if err != nil {
 		return nil, nil, databaseError(err)
 	}
-	return mcp.NewTreeTokens(db.Tree()), func() { _ = db.Close() }, nil // every write has committed
+	return storage.NewTreeSecrets(db.Tree(), mcp.Folder), func() { _ = db.Close() }, nil // every write has committed
 }

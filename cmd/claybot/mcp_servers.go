@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -36,7 +35,7 @@ func newMCPServers(config *settings, s *stores, w *workspaces, save saveFile) *m
 		all[i] = mcpServer(x)
 	}
 	m.manager = mcp.New(mcp.Config{
-		Servers: all, Pins: s.db, Tokens: s.mcpTokens(), Version: version, Log: s.log,
+		Servers: all, Pins: s.db, Tokens: s.secrets(mcp.Folder), Version: version, Log: s.log,
 		Pipe: m.pipe, HTTP: m.client, SaveFile: save, Reserved: reserved,
 	})
 	return m
@@ -160,9 +159,6 @@ func (m *mcpServers) views() []web.ServerView {
 	}
 	return views
 }
-
-// fileTokens stores the logins at MCP servers in a data directory.
-func fileTokens(dataDir string) mcp.Tokens { return mcp.NewFileTokens(filepath.Join(dataDir, "mcp")) }
 
 // mcpServer is a configured server, as package mcp wants it.
 func mcpServer(s configs.MCPServer) mcp.Server {

@@ -130,12 +130,22 @@ func (r *rig) fakes(ts *testscript.TestScript, args []string) {
 			ts.Check(err)
 			ts.Setenv("TELEGRAM_BOT_TOKEN", telegramtest.Token)
 			ts.Setenv("TELEGRAM_API_URL", address)
-		case "slack":
-			r.slack = slacktest.New(slacktest.Config{Manifest: slack.Manifest})
+		case "slack", "slack-rotating": // whose tokens last for 12 seconds
+			config := slacktest.Config{Manifest: slack.Manifest}
+			if name == "slack-rotating" {
+				config.Rotation = &slacktest.Rotation{ClientID: "1234.5678", ClientSecret: "fake-client-secret", RefreshToken: "xoxe-1-test", Life: 12 * time.Second}
+			}
+			r.slack = slacktest.New(config)
 			address, stop, err := listenLocal(r.slack)
 			ts.Check(err)
 			r.stops = append(r.stops, stop, r.slack.Close)
-			ts.Setenv("SLACK_BOT_TOKEN", "xoxb-test")
+			if config.Rotation == nil {
+				ts.Setenv("SLACK_BOT_TOKEN", "xoxb-test")
+			} else {
+				ts.Setenv("SLACK_REFRESH_TOKEN", config.Rotation.RefreshToken)
+				ts.Setenv("SLACK_CLIENT_ID", config.Rotation.ClientID)
+				ts.Setenv("SLACK_CLIENT_SECRET", config.Rotation.ClientSecret)
+			}
 			ts.Setenv("SLACK_APP_TOKEN", "xapp-test")
 			ts.Setenv("SLACK_API_URL", address+"/api/")
 		case "discord":

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,6 +41,15 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 	case len(args) == 3 && args[0] == "push": // slack push URL SECRET: verifies the address and sends events there
 		r.slack.Push(args[1], args[2], nil)
 		ts.Check(r.slack.Verify())
+	case len(args) == 2 && args[0] == "refreshed": // slack refreshed N: waits until the app got tokens so many times
+		until(ts, func() (bool, string) {
+			n, err := strconv.Atoi(args[1])
+			ts.Check(err)
+			return r.slack.Refreshed() >= n, fmt.Sprintf("%d refreshes", r.slack.Refreshed())
+		})
+	case len(args) == 2 && args[0] == "revoke": // slack revoke REFRESH-TOKEN: no token is valid but this one
+		r.slack.Expire()
+		r.slack.Revoke(args[1])
 	case len(args) == 1 && args[0] == "acked": // slack acked: waits until every event is
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()

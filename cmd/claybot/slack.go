@@ -69,7 +69,7 @@ func slackApp(c configs.Config, name string) (slack.App, error) {
 	case s.Off() != "":
 		return slack.App{}, configError{fmt.Errorf("%s is off: %s", name, s.Off())}
 	}
-	app := slack.App{Without: slackWithout(c, name, s)}
+	app := slack.App{Without: slackWithout(c, name, s), Rotate: s.Rotates()}
 	if s.Hooked() {
 		if app.Hook = hookURL(c, "", name); app.Hook == "" {
 			return slack.App{}, configError{errors.New("http.public_url is not set: Slack needs the address for receive: http")}

@@ -22,7 +22,6 @@ import (
 	"github.com/claybot/claybot/storage/postgres"
 	"github.com/claybot/claybot/storage/s3"
 	"github.com/claybot/claybot/storage/sqlite"
-	"github.com/claybot/claybot/tools/mcp"
 	"github.com/claybot/claybot/tools/skills"
 	"github.com/claybot/claybot/web"
 	"github.com/claybot/claybot/workspace"
@@ -303,12 +302,18 @@ func (s *stores) logins() (tree *storage.Mirror, cookie string) {
 	return storage.MirrorAlone(files.OpenNamed(s.config.began.DataDir, web.Names(), web.Load(s.log.With("part", "web")))), ""
 }
 
-// mcpTokens returns where logins at MCP servers are stored.
-func (s *stores) mcpTokens() mcp.Tokens {
+// secrets returns where secrets that claybot got itself are stored, in a folder for each kind: in the
+// shared database, or in files that only their owner can read.
+func (s *stores) secrets(folder string) storage.Secrets {
 	if s.tree != nil {
-		return mcp.NewTreeTokens(s.tree)
+		return storage.NewTreeSecrets(s.tree, folder)
 	}
-	return fileTokens(s.config.began.DataDir)
+	return fileSecrets(s.config.began.DataDir, folder)
+}
+
+// fileSecrets stores secrets in a folder of a data directory.
+func fileSecrets(dataDir, folder string) storage.Secrets {
+	return files.NewSecrets(filepath.Join(dataDir, folder))
 }
 
 // skills returns the skills of this installation. A cluster has them in its database,

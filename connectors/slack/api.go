@@ -1,13 +1,16 @@
 package slack
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -89,10 +92,107 @@ func classOf(code string) class {
 // A caller is the HTTP client under the library. It limits the size of
 // responses and gives every rate limit response a Retry-After that the library
 // understands, of at most maxSilence.
-type caller struct{ http.Client }
+//
+// Calls below the address api with the bot token get it here, in a header, and no other requests do: the
+// library knows anyToken in its place. A call
+// that Slack refused because its token was rotated meanwhile is sent again with the next token.
+type caller struct {
+	http.Client
+	api   string
+	token func(ctx context.Context) (string, error)
+	renew func(ctx context.Context, spent string) (string, error) // nil: the token lasts
+}
+
+// anyToken stands for the bot token in requests of the library.
+const anyToken = "xoxb-any"
 
 // Do sends req.
 func (c *caller) Do(req *http.Request) (*http.Response, error) {
+	if given := req.Header.Get("Authorization"); given != "" && given != "Bearer "+anyToken || !strings.HasPrefix(req.URL.String(), c.api) {
+		return c.do(req) // with the app token, or to an address that works without
+	}
+	if err := unsigned(req); err != nil {
+		return nil, err
+	}
+	token, err := c.token(req.Context())
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := c.do(req)
+	if err != nil || c.renew == nil || !spent(resp) {
+		return resp, err
+	}
+	next, err := c.renew(req.Context(), token)
+	if err == nil && next == token {
+		return resp, nil
+	}
+	_ = resp.Body.Close() // the refusal is read
+	again := req.Clone(req.Context())
+	if err == nil && req.GetBody != nil {
+		again.Body, err = req.GetBody()
+	}
+	if err != nil {
+		return nil, err
+	}
+	again.Header.Set("Authorization", "Bearer "+next)
+	return c.do(again)
+}
+
+// unsigned takes the token that the library knows out of a form.
+func unsigned(req *http.Request) error {
+	if req.GetBody == nil || !strings.HasPrefix(req.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+		return nil
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	form, err := url.ParseQuery(string(text))
+	if err != nil {
+		return err
+	}
+	form.Del("token")
+	coded := form.Encode()
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(coded)), nil }
+	req.Body, err = req.GetBody()
+	req.ContentLength = int64(len(coded))
+	return err
+}
+
+// maxRefusal is what a refusal has at most, in bytes.
+const maxRefusal = 4 << 10
+
+// spent reports whether Slack refuses a call because of its token, which may be one that was rotated.
+// The body can still be read.
+func spent(resp *http.Response) bool {
+	head, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+	rest := io.MultiReader(bytes.NewReader(head), resp.Body)
+	if err != nil {
+		rest = io.MultiReader(bytes.NewReader(head), broken{err})
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{rest, resp.Body}
+	var a struct{ Error string }
+	if resp.StatusCode != http.StatusOK || len(head) == maxRefusal || json.Unmarshal(head, &a) != nil {
+		return false
+	}
+	return slices.Contains([]string{"token_expired", "token_revoked", "invalid_auth"}, a.Error)
+}
+
+// A broken reader fails.
+type broken struct{ error }
+
+func (b broken) Read([]byte) (int, error) { return 0, b.error }
+
+// do sends req as it is.
+func (c *caller) do(req *http.Request) (*http.Response, error) {
 	resp, err := c.Client.Do(req)
 	if err != nil {
 		return nil, err
@@ -140,17 +240,30 @@ func waitFor(err error) time.Duration {
 	if errors.As(err, &limited) {
 		return limited.RetryAfter
 	}
+	var later *connectors.RetryError // there is no token now
+	if errors.As(err, &later) {
+		return later.After
+	}
 	if _, k := judge(err); k == rate {
 		return unnamedWait
 	}
 	return 0
 }
 
+// paused describes a call that is to be tried again after d.
+func paused(method string, d time.Duration, err error) error {
+	var later *connectors.RetryError
+	if errors.As(err, &later) {
+		return &connectors.RetryError{After: d, Err: fmt.Errorf("%s: %w", method, later.Err)}
+	}
+	return &connectors.RetryError{After: d, Err: fmt.Errorf("%s: too many calls", method)}
+}
+
 // refused describes the failure of a call that sends no message. field is the
 // configuration key of its token.
 func (c *Connector) refused(method, field string, err error) error {
 	if d := waitFor(err); d > 0 {
-		return &connectors.RetryError{After: d, Err: fmt.Errorf("%s: too many calls", method)}
+		return paused(method, d, err)
 	}
 	code, k := judge(err)
 	if k == account {
@@ -187,7 +300,7 @@ func (c *Connector) clean(err error, secrets ...string) error {
 		err = u.Err
 	}
 	text := err.Error()
-	for _, secret := range append(secrets, c.cfg.BotToken, c.cfg.AppToken) {
+	for _, secret := range slices.Concat(secrets, c.rotation.secrets(), []string{c.cfg.BotToken, c.cfg.AppToken}) {
 		if secret != "" {
 			text = strings.ReplaceAll(text, secret, "[secret:slack]")
 		}

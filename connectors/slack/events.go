@@ -26,6 +26,7 @@ const (
 	reacted                 // an emoji reaction of a person
 	moved                   // a change of a channel, or of the bot in it
 	farewell                // the app was removed from the workspace
+	revoked                 // a token of the bot was revoked
 	visited                 // a person opened the app
 )
 
@@ -148,7 +149,7 @@ func (e event) read(name string, self identity) (incoming, verdict) {
 		return incoming{}, farewell
 	case "tokens_revoked":
 		if len(e.Event.Tokens.Bot) > 0 && !e.elsewhere(self) {
-			return incoming{}, farewell
+			return incoming{}, revoked
 		}
 		return incoming{}, nothing
 	default:

@@ -137,7 +137,11 @@ func (c *Connector) download(ctx context.Context, address, mimeType string) (io.
 	if err != nil {
 		return nil, &connectors.RefusedError{Text: texts.SlackFileForeign}
 	}
-	req.Header.Set("Authorization", "Bearer "+c.cfg.BotToken)
+	token, err := c.token(ctx)
+	if err != nil {
+		return nil, c.refused("read a file", c.cfg.BotTokenName, err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
 	resp, err := c.files.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("read a file: %w", c.clean(err))

@@ -59,7 +59,6 @@ func (c *Connector) readAnswer(ctx context.Context, method string, args url.Valu
 		return err
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("Authorization", "Bearer "+c.cfg.BotToken)
 	resp, err := c.calls.Do(req)
 	if err != nil {
 		return err

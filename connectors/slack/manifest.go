@@ -60,6 +60,7 @@ type App struct {
 	Name    string    // shown to people; default "claybot"
 	Hook    string    // where Slack sends requests; empty: Socket Mode
 	Without []Feature // that are switched off
+	Rotate  bool      // Slack rotates the bot tokens
 }
 
 // scopes returns the bot scopes of the app.
@@ -276,6 +277,6 @@ func (a App) manifest() manifest {
 	m.OAuth.Scopes.Bot = a.scopes()
 	m.Settings.Events.URL, m.Settings.Events.Bot = a.Hook, a.events()
 	m.Settings.Interactivity.Enabled, m.Settings.Interactivity.URL = true, a.Hook
-	m.Settings.Socket = a.Hook == ""
+	m.Settings.Socket, m.Settings.Rotate = a.Hook == "", a.Rotate
 	return m
 }

@@ -55,6 +55,9 @@ func (r *receiver) take(ctx context.Context, s replier, f frame) error {
 	case farewell:
 		r.ack(s, f.EnvelopeID, nil)
 		return errRemoved(r.chat.cfg.BotTokenName)
+	case revoked:
+		r.ack(s, f.EnvelopeID, nil)
+		return r.chat.revoked(ctx)
 	case moved:
 		r.work.Do(ctx, in.change.ChannelID, func() error {
 			return r.keep(ctx, s, f.EnvelopeID, "channel", in.change.ChannelID, func() error { return r.changed(ctx, in) })

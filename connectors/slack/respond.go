@@ -32,7 +32,7 @@ import (
 // and goes there.
 //
 // The address lets anyone who has it write to that person and in that channel. It is stored before
-// the message, so an answer after a restart finds it, sealed by the bot token, so that it can be read in
+// the message, so an answer after a restart finds it, sealed by a secret of the app, so that it can be read in
 // no export or backup. No message, log, error, page or API has it. It is removed with its last use, or
 // when it expires.
 //
@@ -61,7 +61,7 @@ func (c *Connector) sealed(key string, a address) string {
 }
 
 // unsealed reads the address that is stored below a key; the zero address if there is none, it is damaged,
-// or the bot token is another one now.
+// or its key is another one now.
 func (c *Connector) unsealed(key, value string) address {
 	var at, posts int64
 	var text string
@@ -78,9 +78,14 @@ func (c *Connector) unsealed(key, value string) address {
 	return address{string(data), claybot.Time(at), int(posts)}
 }
 
-// sealer seals with a key that is derived from the bot token.
+// sealer seals with a key that is derived from the bot token, or from the secret of an app whose bot
+// tokens Slack rotates.
 func (c *Connector) sealer() cipher.AEAD {
-	sum := sha256.Sum256([]byte("claybot response_url\x00" + c.cfg.BotToken))
+	secret := c.cfg.BotToken
+	if r := c.cfg.Rotation; r != nil {
+		secret = r.ClientSecret
+	}
+	sum := sha256.Sum256([]byte("claybot response_url\x00" + secret))
 	block, err := aes.NewCipher(sum[:])
 	if err != nil {
 		panic(err) // the key has the right length

@@ -167,7 +167,10 @@ func (c *Connector) outcome(p post, left bool, err error) error {
 		} else {
 			c.penalties.add(p.method, p.channel, d)
 		}
-		return &connectors.RetryError{After: d, Err: fmt.Errorf("%s: too many calls", p.method)}
+		return paused(p.method, d, err)
+	}
+	if permanent(err) { // there are no new tokens: nothing was sent
+		return err
 	}
 	code, k := judge(err)
 	said := fmt.Errorf("%s: slack says %s", p.method, code)

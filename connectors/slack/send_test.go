@@ -158,14 +158,14 @@ func TestRetryAfterIsBounded(t *testing.T) {
 		"": "5", "0": "5", "-1": "5", "soon": "5", "7": "7", "86400": "86400", "86401": "86400",
 		"3000000000": "86400", "99999999999999999999999": "86400",
 	} {
-		c := caller{http.Client{Transport: answering(func(*http.Request) (*http.Response, error) {
+		c := caller{Client: http.Client{Transport: answering(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {header}}, Body: http.NoBody}, nil
 		})}}
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://slack.test/", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := c.Do(req)
+		resp, err := c.do(req)
 		if err != nil {
 			t.Fatal(err)
 		}

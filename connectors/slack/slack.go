@@ -40,6 +40,9 @@ type Config struct {
 
 	// Gate says while nothing may be sent to APIURL.
 	Gate connectors.Gate
+	// Rotation gets bot tokens, for an app whose tokens Slack rotates. BotToken is not used then, and
+	// BotTokenName is that of the refresh token. nil: BotToken lasts.
+	Rotation *Rotation
 	// BotTokenName, AppTokenName and SigningSecretName are how the operator sets these; default
 	// SLACK_BOT_TOKEN, SLACK_APP_TOKEN and SLACK_SIGNING_SECRET.
 	BotTokenName, AppTokenName, SigningSecretName string
@@ -77,7 +80,8 @@ type Connector struct {
 	cfg       Config
 	log       *slog.Logger
 	api       *slackapi.Client
-	calls     *caller // of methods that the library does not read as it should
+	calls     *caller   // of methods that the library does not read as it should
+	rotation  *rotation // nil: the bot token lasts
 	dialer    *websocket.Dialer
 	pulse     connectors.Pulse
 	files     *http.Client // for bytes: without a time limit of its own, and without redirects
@@ -118,6 +122,11 @@ func New(cfg Config) *Connector {
 	}
 	cfg.BotTokenName, cfg.AppTokenName = cmp.Or(cfg.BotTokenName, "SLACK_BOT_TOKEN"), cmp.Or(cfg.AppTokenName, "SLACK_APP_TOKEN")
 	cfg.SigningSecretName = cmp.Or(cfg.SigningSecretName, "SLACK_SIGNING_SECRET")
+	if cfg.Rotation != nil {
+		r := *cfg.Rotation
+		r.ClientIDName, r.ClientSecretName = cmp.Or(r.ClientIDName, "SLACK_CLIENT_ID"), cmp.Or(r.ClientSecretName, "SLACK_CLIENT_SECRET")
+		cfg.Rotation = &r
+	}
 	if cfg.APIURL == "" {
 		cfg.APIURL = "https://slack.com/api/"
 	}
@@ -137,8 +146,12 @@ func New(cfg Config) *Connector {
 	c := &Connector{streams: newStreams(), kept: make(chan struct{}, 1), edits: connectors.NewBudget(editsPerMinute, time.Minute), cfg: cfg, log: cfg.Log.With("connector", cfg.Name)}
 	c.pulse.Within = connectors.LiveWithin
 	c.files = &http.Client{Transport: cfg.HTTP, CheckRedirect: noRedirect}
-	c.calls = &caller{http.Client{Transport: cfg.HTTP, Timeout: callTimeout, CheckRedirect: noRedirect}}
-	c.api = slackapi.New(cfg.BotToken,
+	c.calls = &caller{Client: http.Client{Transport: cfg.HTTP, Timeout: callTimeout, CheckRedirect: noRedirect}, api: cfg.APIURL, token: c.token}
+	if cfg.Rotation != nil {
+		c.rotation = newRotation(c)
+		c.calls.renew = c.rotation.renew
+	}
+	c.api = slackapi.New(anyToken,
 		slackapi.OptionAppLevelToken(cfg.AppToken),
 		slackapi.OptionAPIURL(cfg.APIURL),
 		slackapi.OptionHTTPClient(c.calls),
@@ -168,7 +181,11 @@ func (c *Connector) Health() connectors.Health {
 		return h
 	}
 	var notes []string
-	for _, note := range []*atomic.Pointer[string]{&c.crowd, &c.members.fault} {
+	all := []*atomic.Pointer[string]{&c.crowd, &c.members.fault}
+	if c.rotation != nil {
+		all = append(all, &c.rotation.fault)
+	}
+	for _, note := range all {
 		if text := note.Load(); text != nil && *text != "" && (h.State == connectors.StateLive || note == &c.crowd) {
 			notes = append(notes, *text)
 		}
@@ -229,8 +246,13 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	greets, _ := h.(connectors.VisitHandler)
 	work, back := connectors.NewLanes(maxPending), newBackfill(c, self, guarded)
 	r := &receiver{name: c.cfg.Name, self: self, chat: c, handler: guarded, lane: laneOf(h), routes: routes, reacts: reacts, greets: greets, work: work, back: back, log: c.log, ignored: &c.ignored}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
 	filling, stop := context.WithCancel(ctx)
 	var side sync.WaitGroup
+	if c.rotation != nil {
+		side.Go(func() { c.rotation.keep(filling, end) })
+	}
 	side.Go(func() { back.run(filling) })
 	side.Go(func() { c.tidyStreams(filling) })
 	side.Go(func() { c.tidyAddresses(filling) })
@@ -263,7 +285,22 @@ func (c *Connector) checkTokens() error {
 	if c.cfg.Hook != "" {
 		second = credential{c.cfg.SigningSecretName, c.cfg.SigningSecret, "", "Basic Information, Signing Secret"}
 	}
-	for _, t := range []credential{{c.cfg.BotTokenName, bot, "xoxb-", "OAuth & Permissions"}, second} {
+	first := []credential{{c.cfg.BotTokenName, bot, "xoxb-", "OAuth & Permissions"}}
+	if r := c.cfg.Rotation; r != nil {
+		first = []credential{
+			{c.cfg.BotTokenName, r.RefreshToken, "xoxe-", "OAuth & Permissions"},
+			{r.ClientIDName, r.ClientID, "", "Basic Information, Client ID"},
+			{r.ClientSecretName, r.ClientSecret, "", "Basic Information, Client Secret"},
+		}
+	}
+	if strings.HasPrefix(bot, "xoxe.") && c.cfg.Rotation == nil {
+		return &connectors.PermanentError{
+			Says: texts.StoppedToken,
+			Err:  fmt.Errorf("%s is a token that Slack rotates: it expires after 12 hours", c.cfg.BotTokenName),
+			Fix:  "set the refresh token, the client ID and the client secret; see docs/slack.md, Token rotation",
+		}
+	}
+	for _, t := range append(first, second) {
 		if t.value == "" {
 			return &connectors.PermanentError{
 				Says: texts.StoppedNoToken,

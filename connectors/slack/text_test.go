@@ -175,7 +175,7 @@ func TestEventRules(t *testing.T) {
 		{`{"team":"T2"}`, message, func(in incoming) bool { return in.to.UserID == "T2/U1" }},
 		{`{"channel":""}`, unknown, nil},
 		{`{"type":"star_added"}`, unknown, nil},
-		{`{"type":"tokens_revoked","tokens":{"bot":["UBOT"]}}`, farewell, nil},
+		{`{"type":"tokens_revoked","tokens":{"bot":["UBOT"]}}`, revoked, nil},
 		{`{"type":"tokens_revoked","tokens":{"oauth":["U1"]}}`, nothing, nil},
 	} {
 		in, v := read("slack", me, frame{Type: "events_api", Payload: []byte(body(c.change))})

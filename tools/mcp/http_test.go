@@ -20,6 +20,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/tools/mcp"
 )
@@ -249,7 +250,7 @@ func TestLogin(t *testing.T) {
 	a := newAuthServer(t)
 	a.lifetime = 1 // which counts as expired at once
 	dir := filepath.Join(t.TempDir(), "mcp")
-	tokens := mcp.NewFileTokens(dir)
+	tokens := files.NewSecrets(dir)
 	s := mcp.Server{Name: "srv", URL: a.URL + "/mcp", OAuth: &mcp.OAuth{}}
 	r := run(t, mcp.Config{Servers: []mcp.Server{s}, HTTP: open, Tokens: tokens})
 	r.await(func() bool { return r.status("srv").State == mcp.StateLogin })
@@ -303,7 +304,7 @@ func TestLogin(t *testing.T) {
 func TestLoginPasted(t *testing.T) {
 	a := newAuthServer(t)
 	pasted := make(chan string, 3)
-	tokens := mcp.NewFileTokens(filepath.Join(t.TempDir(), "mcp"))
+	tokens := files.NewSecrets(filepath.Join(t.TempDir(), "mcp"))
 	s := mcp.Server{Name: "srv", URL: a.URL + "/mcp", OAuth: &mcp.OAuth{}}
 	err := mcp.Login(t.Context(), mcp.Visit{Server: s, HTTP: open(""), Tokens: tokens, Pasted: pasted, Show: func(link string) {
 		c := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -354,39 +355,5 @@ func TestClientCredentials(t *testing.T) {
 	w.await(func() bool { return w.status("wrong").State == mcp.StateWaiting })
 	if st := w.status("wrong"); strings.Contains(st.LastError, "guessed") {
 		t.Errorf("%+v", st)
-	}
-}
-
-func TestFileTokens(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "a", "mcp")
-	f := mcp.NewFileTokens(dir)
-	if b, err := f.Get("x"); b != nil || err != nil {
-		t.Errorf("%s, %v", b, err)
-	}
-	if err := f.Set("x", []byte("1")); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Set("x", []byte("2")); err != nil {
-		t.Fatal(err)
-	}
-	if b, err := f.Get("x"); string(b) != "2" || err != nil {
-		t.Errorf("%s, %v", b, err)
-	}
-	for _, bad := range []string{"", "..", "../x", "a/b", "A"} {
-		if err := f.Set(bad, nil); err == nil {
-			t.Errorf("Set(%q)", bad)
-		}
-		if _, err := f.Get(bad); err == nil {
-			t.Errorf("Get(%q)", bad)
-		}
-	}
-	if err := os.Chmod(filepath.Join(dir, "x.json"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if b, err := f.Get("x"); err == nil {
-		t.Errorf("a file that others can read: %s", b)
-	}
-	if all, err := os.ReadDir(dir); len(all) != 1 || err != nil {
-		t.Errorf("%v, %v", all, err)
 	}
 }

@@ -26,9 +26,13 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/lazyregexp"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/workspace"
 )
+
+// Folder is where the logins at servers are stored, below a data directory or in a shared tree.
+const Folder = "mcp"
 
 // The limits of what a server may do.
 const (
@@ -129,7 +133,7 @@ type Config struct {
 	HTTP func(server string) *http.Client
 	Pins Pins // nil: for this process alone
 	// Tokens keeps what Login got; nil: nothing is kept.
-	Tokens Tokens
+	Tokens storage.Secrets
 	// SaveFile keeps a picture or file of a result for the agent of the call;
 	// nil: a line in the text tells of it.
 	SaveFile func(ctx context.Context, env tools.Env, name, mime string, data []byte) (claybot.FileReference, error)

@@ -21,6 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/workspace"
 )
 
@@ -114,7 +115,7 @@ func (t *turnstile) Authorize(ctx context.Context, r *http.Request, resp *http.R
 // A keptLogin uses what Login has kept, and never asks a person.
 type keptLogin struct {
 	server Server
-	tokens Tokens
+	tokens storage.Secrets
 	ctx    context.Context //nolint:containedctx // a token source has no other way in
 	source oauth2.TokenSource
 }
@@ -146,7 +147,7 @@ func (k *keptLogin) load() error {
 	return nil
 }
 
-func keeping(ctx context.Context, tokens Tokens, server string, g grant) oauth2.TokenSource {
+func keeping(ctx context.Context, tokens storage.Secrets, server string, g grant) oauth2.TokenSource {
 	fresh := &freshTokens{ctx: ctx, source: g.config().TokenSource(ctx, g.Token), tokens: tokens, server: server, grant: g}
 	return oauth2.ReuseTokenSource(g.Token, fresh) // which lets one at a time ask
 }
@@ -154,15 +155,15 @@ func keeping(ctx context.Context, tokens Tokens, server string, g grant) oauth2.
 type freshTokens struct {
 	ctx    context.Context //nolint:containedctx // a token source has no other way in
 	source oauth2.TokenSource
-	tokens Tokens
+	tokens storage.Secrets
 	server string
 	grant  grant
 }
 
 func (f *freshTokens) Token() (*oauth2.Token, error) {
-	turner, shared := f.tokens.(Turner)
+	turner, shared := f.tokens.(storage.SecretTurns)
 	if shared {
-		ctx, cancel := context.WithTimeout(f.ctx, turnLost)
+		ctx, cancel := context.WithTimeout(f.ctx, 2*storage.SecretTurnLost) // else the turn of a process that is gone stays
 		defer cancel()
 		done, err := turner.Turn(ctx, f.server)
 		if err != nil {
@@ -199,7 +200,7 @@ func (f *freshTokens) catchUp() {
 	f.grant, f.source = g, g.config().TokenSource(f.ctx, g.Token)
 }
 
-func (g grant) keep(tokens Tokens, server string) error {
+func (g grant) keep(tokens storage.Secrets, server string) error {
 	b, err := json.Marshal(g)
 	if err != nil {
 		return fmt.Errorf("keep the tokens: %w", err)
@@ -211,7 +212,7 @@ func (g grant) keep(tokens Tokens, server string) error {
 type Visit struct {
 	Server Server
 	HTTP   *http.Client
-	Tokens Tokens
+	Tokens storage.Secrets
 	// Show gives the operator the link to open in a browser.
 	Show func(link string)
 	// Pasted brings the address that the browser was sent to, where the browser

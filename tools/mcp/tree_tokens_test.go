@@ -1,14 +1,10 @@
 package mcp_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
@@ -21,64 +17,6 @@ func openTree(t *testing.T) *files.Tree {
 	return tree
 }
 
-func TestTreeTokens(t *testing.T) {
-	tree := openTree(t)
-	a, b := mcp.NewTreeTokens(tree), mcp.NewTreeTokens(tree)
-	if got, err := a.Get("x"); got != nil || err != nil {
-		t.Errorf("%s, %v", got, err)
-	}
-	for _, secret := range []string{"1", "2"} {
-		if err := a.Set("x", []byte(secret)); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := b.Get("x"); string(got) != secret || err != nil {
-			t.Errorf("%s, %v", got, err)
-		}
-	}
-	for _, bad := range []string{"", "..", "../x", "a/b", "A"} {
-		if err := a.Set(bad, nil); err == nil {
-			t.Errorf("Set(%q)", bad)
-		}
-		if _, err := a.Get(bad); err == nil {
-			t.Errorf("Get(%q)", bad)
-		}
-		if _, err := a.Turn(t.Context(), bad); err == nil {
-			t.Errorf("Turn(%q)", bad)
-		}
-	}
-}
-
-// One at a time has the turn, and one whose process is gone loses it.
-func TestTurns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tree := openTree(t)
-		a, b := mcp.NewTreeTokens(tree), mcp.NewTreeTokens(tree)
-		done, err := a.Turn(t.Context(), "x")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		if _, err := b.Turn(ctx, "x"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("two have the turn: %v", err)
-		}
-		time.AfterFunc(3*time.Second, done)
-		start := time.Now()
-		if _, err := b.Turn(t.Context(), "x"); err != nil || time.Since(start) > 4*time.Second {
-			t.Errorf("the turn came after %v, %v", time.Since(start), err)
-		}
-		start = time.Now() // b is gone with it
-		done, err = a.Turn(t.Context(), "x")
-		if err != nil || time.Since(start) < 30*time.Second || time.Since(start) > 2*time.Minute {
-			t.Errorf("a turn was taken over after %v, %v", time.Since(start), err)
-		}
-		done()
-		if all, err := tree.List(t.Context(), "mcp"); err != nil || len(all) != 0 {
-			t.Errorf("left are %+v, %v", all, err)
-		}
-	})
-}
-
 // Nodes with one login get new tokens one after the other, so that none of them
 // spends a secret that counts once.
 func TestLoginOfNodes(t *testing.T) {
@@ -87,7 +25,7 @@ func TestLoginOfNodes(t *testing.T) {
 	tree := openTree(t)
 	s := mcp.Server{Name: "srv", URL: a.URL + "/mcp", OAuth: &mcp.OAuth{}}
 	var browsers sync.WaitGroup
-	err := mcp.Login(t.Context(), mcp.Visit{Server: s, HTTP: open(""), Tokens: mcp.NewTreeTokens(tree), Show: func(link string) {
+	err := mcp.Login(t.Context(), mcp.Visit{Server: s, HTTP: open(""), Tokens: storage.NewTreeSecrets(tree, mcp.Folder), Show: func(link string) {
 		browsers.Go(func() { browse(t, link) })
 	}})
 	browsers.Wait()
@@ -96,7 +34,7 @@ func TestLoginOfNodes(t *testing.T) {
 	}
 	var nodes []*rig
 	for range 3 {
-		r := run(t, mcp.Config{Servers: []mcp.Server{s}, HTTP: open, Tokens: mcp.NewTreeTokens(storage.NewMirror(tree))})
+		r := run(t, mcp.Config{Servers: []mcp.Server{s}, HTTP: open, Tokens: storage.NewTreeSecrets(storage.NewMirror(tree), mcp.Folder)})
 		nodes = append(nodes, r)
 	}
 	for _, r := range nodes {

@@ -144,6 +144,8 @@ func (s *Server) call(method, token string, args url.Values, r *http.Request) an
 		return s.unreact(args)
 	case "auth.test":
 		return answer{"ok": true, "team_id": s.cfg.Team, "team": "test", "user_id": s.cfg.BotUser, "bot_id": s.cfg.BotID, "user": s.cfg.BotName}
+	case "oauth.v2.access":
+		return s.oauth(r, args)
 	case "apps.connections.open":
 		ticket := s.next("ticket-")
 		s.tickets[ticket] = true

@@ -212,7 +212,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	f, lacks := s.files[r.PathValue("id")], !s.granted("files:read")
-	allowed := r.Header.Get("Authorization") == "Bearer "+s.cfg.BotToken && !lacks
+	allowed := s.botToken(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")) == "" && !lacks
 	s.mu.Unlock()
 	switch {
 	case !allowed:

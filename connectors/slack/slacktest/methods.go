@@ -35,6 +35,7 @@ const (
 var methods = map[string]method{
 	"apps.connections.open": {tier1, "connections:write", true, ""},
 	"auth.test":             {0, "", false, ""},
+	"oauth.v2.access":       {0, "", false, "client_id client_secret code code_verifier grant_type redirect_uri refresh_token"},
 
 	"assistant.threads.setStatus":           {0, "chat:write", false, "channel_id icon_emoji icon_url loading_messages status thread_ts username"},
 	"assistant.threads.setSuggestedPrompts": {tier4, "assistant:write", false, "channel_id prompts thread_ts title"},
@@ -73,7 +74,7 @@ func (s *Server) check(name, token string, args url.Values) answer {
 		s.complain("unknown method %s", name)
 		return refuse("unknown_method")
 	}
-	if code := s.authorize(m, token); code != "" {
+	if code := s.authorize(m, token); code != "" && name != "oauth.v2.access" {
 		return refuse(code)
 	}
 	if wait := s.spend(name, m.tier); wait > 0 {
@@ -99,8 +100,8 @@ func (s *Server) authorize(m method, token string) string {
 	switch {
 	case token == "":
 		return "not_authed"
-	case token != s.cfg.BotToken && token != s.cfg.AppToken:
-		return "invalid_auth"
+	case token != s.cfg.AppToken && s.botToken(token) != "":
+		return s.botToken(token)
 	case s.uninstalled:
 		return "account_inactive"
 	case m.app != (token == s.cfg.AppToken):
@@ -144,11 +145,11 @@ func (s *Server) Lack(scope string, lacks bool) {
 func (s *Server) scoped(w http.ResponseWriter, name, token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch token {
-	case s.cfg.BotToken:
-		w.Header().Set("X-OAuth-Scopes", strings.Join(s.provided(), ","))
-	case s.cfg.AppToken:
+	switch {
+	case token == s.cfg.AppToken:
 		w.Header().Set("X-OAuth-Scopes", "connections:write")
+	case s.botToken(token) == "":
+		w.Header().Set("X-OAuth-Scopes", strings.Join(s.provided(), ","))
 	}
 	if scope := methods[name].scope; scope != "" {
 		w.Header().Set("X-Accepted-OAuth-Scopes", scope)

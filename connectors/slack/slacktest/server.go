@@ -25,6 +25,7 @@
 package slacktest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -42,6 +43,8 @@ type Config struct {
 	BotName  string // default claybot
 	BotToken string // default xoxb-test
 	AppToken string // default xapp-test
+
+	Rotation *Rotation // nil: BotToken lasts
 
 	// Manifest is the manifest of the app, as users paste it: which events and commands
 	// the app gets, and what its bot token may do. New panics without one.
@@ -95,6 +98,7 @@ type Server struct {
 	desk
 	cabinet
 	archive
+	rotating
 	down    bool
 	running sync.WaitGroup
 }
@@ -124,6 +128,11 @@ func New(cfg Config) *Server {
 			*f.field = f.value
 		}
 	}
+	if cfg.Rotation != nil {
+		c := *cfg.Rotation
+		c.Life, c.Grace = cmp.Or(c.Life, 12*time.Hour), cmp.Or(c.Grace, time.Minute)
+		cfg.Rotation = &c
+	}
 	if cfg.HistoryItems == 0 {
 		cfg.HistoryItems = 100
 	}
@@ -144,6 +153,9 @@ func New(cfg Config) *Server {
 	s.triggers, s.views, s.replies = make(map[string]*trigger), make(map[string]*view), make(map[string]*reply)
 	s.users, s.responses = make(map[string]User), make(map[string]*response)
 	s.homes, s.published = make(map[string][]object), make(map[string]int)
+	if c := cfg.Rotation; c != nil {
+		s.refresh = map[string]time.Time{c.RefreshToken: {}}
+	}
 	s.mux.HandleFunc("POST /api/{method}", s.serveAPI)
 	for _, kind := range []string{"commands", "actions", "app"} {
 		s.mux.HandleFunc("POST /"+kind+"/{team}/{n}/{id}", s.serveResponse)
