@@ -100,6 +100,7 @@ type page struct {
 	closed bool
 	seen   []string
 	texts  []string
+	typed  []string
 }
 
 func (*page) Name() string { return "chat" }
@@ -122,6 +123,16 @@ func (p *page) note(to *[]string, format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	*to = append(*to, fmt.Sprintf(format, args...))
+}
+
+func (p *page) Accepted(_ claybot.Descriptor, m claybot.AgentMessage) {
+	if m.Amends == "" {
+		p.note(&p.typed, "%s", m.Text)
+	}
+}
+
+func (p *page) Changed(_ claybot.Descriptor, m claybot.AgentMessage) {
+	p.note(&p.typed, "%s %s %s", m.Type, m.Amends, m.Text)
 }
 
 func (p *page) Observe(_ claybot.Route, e claybot.Event) {
@@ -341,6 +352,40 @@ func TestWindowElsewhere(t *testing.T) {
 				if loss == 0 && !slices.Contains(p.page.texts, "1 one!two!") {
 					p.Errorf("texts %q", p.page.texts)
 				}
+			})
+		})
+	}
+}
+
+// TestTypedElsewhere: a page on one node shows what a person writes, edits and deletes on another
+// one within a second, also while a run works and notifications are lost.
+func TestTypedElsewhere(t *testing.T) {
+	for _, loss := range []float64{0, 1} {
+		t.Run(fmt.Sprint(loss), func(t *testing.T) {
+			inPair(t, loss, func(p *pair) {
+				if err := p.desk.Opened(p.Context(), ann); err != nil {
+					p.Fatal(err)
+				}
+				shows := func(m claybot.AgentMessage, want string) {
+					p.Helper()
+					if err := p.mill.Post(p.Context(), ann, m); err != nil {
+						p.Fatal(err)
+					}
+					time.Sleep(1200 * time.Millisecond)
+					p.page.mu.Lock()
+					defer p.page.mu.Unlock()
+					if !slices.Contains(p.page.typed, want) {
+						p.Errorf("after %s the page shows %q", m.ID, p.page.typed)
+					}
+				}
+				shows(msg("m1", strings.Repeat("word ", 30)), strings.Repeat("word ", 30)) // works for half a minute
+				shows(msg("m2", "frist"), "frist")
+				shows(claybot.AgentMessage{ID: "m2/edit/1", Type: claybot.MessageEdit, Amends: "m2", Text: "first", From: msg("", "").From, At: claybot.Now()}, "edit m2 first")
+				shows(claybot.AgentMessage{ID: "m2/deleted", Type: claybot.MessageDelete, Amends: "m2", From: msg("", "").From, At: claybot.Now()}, "delete m2 ")
+				if r, err := p.db.Receipt(p.Context(), "m2"); err != nil || r.Skipped != storage.SkippedDeleted {
+					p.Errorf("m2 is %q, %v", r.Skipped, err)
+				}
+				time.Sleep(time.Minute)
 			})
 		})
 	}

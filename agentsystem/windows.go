@@ -51,6 +51,7 @@ type windows struct {
 // An opening is a conversation that a user begins to look at.
 type opening struct {
 	ended map[claybot.RunID]bool // the runs that had ended by then
+	typed int64                  // the position of the newest message of a person by then
 	at    time.Time
 }
 
@@ -62,9 +63,10 @@ type window struct {
 	before  map[claybot.RunID]bool // that had ended when it was opened; nil: all that have
 	known   map[claybot.RunID]bool // that are shown, or ended before
 	looked  bool
+	typed   int64           // the position of the newest message of a person that is shown
 	ctx     context.Context // of what is shown in it
 	close   context.CancelFunc
-	watcher connectors.Connector
+	watcher connectors.Windowed
 	queue   chan claybot.RunID // to be shown, one after another
 }
 
@@ -107,7 +109,8 @@ func (s *windows) update(ctx context.Context, open map[string]*window, showing *
 			key := who.Key()
 			still[key] = true
 			if open[key] == nil {
-				w := &window{who: who, before: s.takeOpening(key), known: make(map[claybot.RunID]bool), watcher: c, queue: make(chan claybot.RunID, windowRuns)}
+				o := s.takeOpening(key)
+				w := &window{who: who, before: o.ended, typed: o.typed, known: make(map[claybot.RunID]bool), watcher: x, queue: make(chan claybot.RunID, windowRuns)}
 				w.ctx, w.close = context.WithCancel(ctx)
 				open[key] = w
 				showing.Go(func() { s.showAll(w) })
@@ -136,12 +139,15 @@ func (s *windows) look(w *window) error {
 		}
 		w.agent = id
 	}
+	if err := s.showTyped(w); err != nil {
+		return err
+	}
 	page, err := s.runs.RunPage(w.ctx, storage.RunQuery{Agent: w.agent, Limit: windowRuns})
 	if err != nil {
 		return err
 	}
 	if len(page) == 0 { // perhaps its agent was deleted, and the conversation has a new one
-		w.agent = ""
+		w.agent, w.typed = "", 0
 	}
 	current := make(map[claybot.RunID]bool, len(page))
 	for _, run := range slices.Backward(page) {
@@ -230,11 +236,41 @@ func (s *windows) showMessages(w *window, e claybot.Event) {
 	}
 }
 
+// showTyped shows what people have written in a window since the last look, perhaps on another
+// member: messages, edits and deletions. A window knows those that it has by their ids.
+func (s *windows) showTyped(w *window) error {
+	ids, last, err := s.receipts.Typed(w.ctx, w.agent, w.typed, windowRuns)
+	if err != nil {
+		return err
+	}
+	if w.before == nil && !w.looked { // of a window that was open already, all is shown
+		ids = nil
+	}
+	accepter, _ := w.watcher.(connectors.Accepter)
+	for _, id := range ids {
+		r, err := s.receipts.Receipt(w.ctx, id)
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+		case err != nil:
+			return err
+		case r.Message.Amends != "":
+			w.watcher.Changed(w.who, r.Message)
+		case accepter != nil:
+			accepter.Accepted(w.who, r.Message)
+		}
+	}
+	w.typed = last
+	return nil
+}
+
 // opened notes which runs of d's conversation have ended before a user looks at it. The
 // others are shown, even if they end before the window is looked at.
 func (s *windows) opened(ctx context.Context, d claybot.Descriptor) error {
-	ended := make(map[claybot.RunID]bool)
+	ended, typed := make(map[claybot.RunID]bool), int64(0)
 	id, err := s.index.IndexedAgent(ctx, d)
+	if err == nil {
+		_, typed, err = s.receipts.Typed(ctx, id, 0, 1)
+	}
 	if err == nil {
 		var page []claybot.Run
 		page, err = s.runs.RunPage(ctx, storage.RunQuery{Agent: id, Limit: windowRuns})
@@ -254,19 +290,19 @@ func (s *windows) opened(ctx context.Context, d claybot.Descriptor) error {
 	}
 	key := d.Key()
 	if _, known := s.opening[key]; !known { // the earlier one has less that had ended
-		s.opening[key] = opening{ended, time.Now()}
+		s.opening[key] = opening{ended, typed, time.Now()}
 	}
 	return nil
 }
 
-// takeOpening returns the runs that had ended when a conversation was opened; nil when that
+// takeOpening returns what was noted when a conversation was opened; the zero opening when that
 // is not known.
-func (s *windows) takeOpening(key string) map[claybot.RunID]bool {
+func (s *windows) takeOpening(key string) opening {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ended := s.opening[key].ended
+	o := s.opening[key]
 	delete(s.opening, key)
-	return ended
+	return o
 }
 
 // shownEvents knows up to where events of runs were shown on this member. A worker here

@@ -8,4 +8,7 @@ import "github.com/claybot/claybot"
 type Windowed interface {
 	// Windows returns the routes with a connected viewer. It must not block.
 	Windows() []claybot.Route
+	// Changed shows that a person has edited or deleted a message of d's conversation,
+	// perhaps on another member, or once more: m is the edit or the deletion. It must not block.
+	Changed(d claybot.Descriptor, m claybot.AgentMessage)
 }

@@ -77,6 +77,10 @@ type Receipts interface {
 	Receipt(ctx context.Context, id claybot.MessageID) (Receipt, error)
 	// LastReceipt returns the receipt of the newest user message of an agent.
 	LastReceipt(ctx context.Context, agent claybot.AgentID) (Receipt, error)
+	// Typed returns the ids of the newest limit messages of people that were stored for an
+	// agent after a position, oldest first, with the position of the last one. Edits,
+	// deletions and commands are among them. Without any, the position stays as it is.
+	Typed(ctx context.Context, agent claybot.AgentID, after int64, limit int) (ids []claybot.MessageID, last int64, err error)
 	// FindMessages returns the ids of the messages that ref identifies, oldest
 	// first, at most the newest 20. ref is an id, a key, a run that took or was
 	// reserved for the message, an outgoing message that answers it, or

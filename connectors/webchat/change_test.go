@@ -223,3 +223,30 @@ func TestChangesInATranscript(t *testing.T) {
 		}
 	}
 }
+
+// A change that another member has stored is shown in open windows, as it is stored; what
+// is not stored is not, and others see nothing of it.
+func TestChangedElsewhere(t *testing.T) {
+	m, srv := start(t)
+	window := open(t, srv.Client(), srv.URL+"/stream", "")
+	me := claybot.User("web", "main", "me")
+	post := func(x claybot.AgentMessage) {
+		x.From.UserID, x.At = "me", claybot.Now()
+		if err := m.Post(t.Context(), me, x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	post(claybot.AgentMessage{ID: "web/main/1", Type: claybot.MessageUser, Text: "frist", Context: claybot.MessageContext{MessageID: "1"}})
+	edit := claybot.AgentMessage{ID: "web/main/1/edit/e", Type: claybot.MessageEdit, Amends: "web/main/1", Text: "first"}
+	unknown := edit
+	unknown.ID, unknown.Amends = "web/main/9/edit/e", "web/main/9"
+	m.chat.Changed(me, unknown)
+	post(edit)
+	m.chat.Changed(me, edit)
+	window.want(t, "user", `"text":"first"`)
+	gone := claybot.AgentMessage{ID: "web/main/1/deleted", Type: claybot.MessageDelete, Amends: "web/main/1"}
+	post(gone)
+	m.chat.Changed(claybot.User("web", "main", "you"), gone) // not theirs
+	m.chat.Changed(me, gone)
+	window.want(t, "user", `"deleted":`)
+}

@@ -64,6 +64,8 @@ type reader struct {
 	more   bool // the outbox has to be read
 	typing bool
 	text   *preview // the newest, not taken yet
+	// amended are changes of messages that were made elsewhere.
+	amended []claybot.AgentMessage
 }
 
 // A batch is the queue that a reader took.
@@ -74,6 +76,8 @@ type batch struct {
 	typing bool
 	more   bool
 	cut    bool
+
+	amended []claybot.AgentMessage
 }
 
 // join adds a reader, which starts with the state of the current run.
@@ -106,8 +110,8 @@ func (h *hub) leave(t topic, r *reader) {
 func (h *hub) take(r *reader, textDue bool) batch {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	b := batch{frames: r.frames, typing: r.typing, more: r.more, cut: r.cut}
-	r.frames, r.size, r.typing, r.more = nil, 0, false, false
+	b := batch{frames: r.frames, typing: r.typing, more: r.more, cut: r.cut, amended: r.amended}
+	r.frames, r.size, r.typing, r.more, r.amended = nil, 0, false, false, nil
 	if textDue {
 		b.text, r.text = r.text, nil
 	}

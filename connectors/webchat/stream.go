@@ -88,6 +88,8 @@ type stream struct {
 	text   time.Time // when the next preview may be sent
 	look   bool      // read the outbox in the next step, even without a wake-up
 	retry  time.Time // earliest time of the next read; set after a failed read
+	// amended are changes of messages that are to be shown, see Chat.Changed.
+	amended []claybot.AgentMessage
 }
 
 // run writes to the stream until ctx is done. It leaves no goroutine behind.
@@ -157,7 +159,8 @@ func (s *stream) step(ctx context.Context) (time.Duration, error) {
 		s.grow(*b.text)
 		s.text = now.Add(pause(len(b.text.Text)))
 	}
-	s.look = s.look || b.more
+	s.amended = append(s.amended, b.amended...)
+	s.look = s.look || b.more || len(s.amended) > 0
 	if err := s.read(ctx); err != nil {
 		return 0, err
 	}
@@ -184,7 +187,10 @@ func (s *stream) read(ctx context.Context) error {
 	if !s.look || time.Now().Before(s.retry) {
 		return nil
 	}
-	err := s.backlog(ctx)
+	err := s.amendments(ctx)
+	if err == nil {
+		err = s.backlog(ctx)
+	}
 	switch {
 	case err == nil:
 		s.look, s.retry = false, time.Time{}

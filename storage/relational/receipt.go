@@ -29,6 +29,19 @@ func (db inbox) LastReceipt(ctx context.Context, agent claybot.AgentID) (storage
 	return result(rec, err, "receipt of the last message of agent %s", agent)
 }
 
+func (db inbox) Typed(ctx context.Context, agent claybot.AgentID, after int64, limit int) (ids []claybot.MessageID, last int64, err error) {
+	last = after
+	err = db.read(ctx, func(c *Conn) error {
+		return c.each("SELECT id, n FROM messages WHERE agent = ? AND n > ? AND "+ofPerson+" ORDER BY n DESC LIMIT 0+?", func(r Row) error {
+			ids, last = append(ids, claybot.MessageID(r.Str(0))), max(last, r.Int(1))
+			return nil
+		}, agent, after, limit)
+	})
+	slices.Reverse(ids)
+	ids, err = result(ids, err, "messages of people to agent %s", agent)
+	return ids, last, err
+}
+
 // receiptColumns are those of a message that receipt reads.
 const receiptColumns = "id, agent, run, skipped, body, crc, at, n"
 
@@ -107,6 +120,9 @@ func (db inbox) receipt(ctx context.Context, q, arg string) (storage.Receipt, er
 // isNote is true for the message that an edit became, see storage.Posting.Late.
 const isNote = `messages.type = 'system' AND messages.silent = 1 AND messages.body LIKE '%"amends":"%'`
 
+// ofPerson is true for what a person has written, changes of their messages included.
+const ofPerson = "(type NOT IN ('system', 'answer') OR " + isNote + ")"
+
 // Transcript implements storage.OutboxReader. Damaged entries are left out.
 func (db outbox) Transcript(ctx context.Context, agent claybot.AgentID, dest string, limit int) ([]storage.Entry, error) {
 	// A line is an entry and when it came to be.
@@ -117,7 +133,7 @@ func (db outbox) Transcript(ctx context.Context, agent claybot.AgentID, dest str
 	var said, sent []line
 	err := db.read(ctx, func(c *Conn) error {
 		err := c.each(`SELECT body, crc, at, id, skipped FROM messages WHERE agent = ?
-			AND (type NOT IN ('system', 'answer') OR `+isNote+`) ORDER BY n DESC LIMIT 0+?`, func(r Row) error {
+			AND `+ofPerson+` ORDER BY n DESC LIMIT 0+?`, func(r Row) error {
 			m, err := decodeMessage(r, 0)
 			if err != nil {
 				db.log.Error("damaged message", "message", r.Str(3), "err", err)

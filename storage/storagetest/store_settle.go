@@ -70,6 +70,19 @@ var settleTests = []storeTest{
 		b.equal("last user message", ok(b.LastReceipt(b.ctx, b.agent))(b).Message.ID, "m1")
 		b.deliver(storage.Posting{To: b.agent, Message: userMessage("m2"), Skip: "empty"})
 		b.equal("also a skipped one", ok(b.LastReceipt(b.ctx, b.agent))(b).Skipped, "empty")
+		b.deliver(storage.Posting{To: b.agent, Message: claybot.AgentMessage{ID: "s1", Type: claybot.MessageSystem, Text: "not of a person"}})
+		all, last, err := b.Typed(b.ctx, b.agent, 0, 10)
+		b.noError(err)
+		newest, at, err := b.Typed(b.ctx, b.agent, 0, 1)
+		b.noError(err)
+		none, still, err := b.Typed(b.ctx, b.agent, last, 10)
+		b.noError(err)
+		b.equal("messages of people", []any{len(all), all[0], all[2], newest, at == last, none, still == last},
+			[]any{3, claybot.MessageID("m1"), claybot.MessageID("m2"), []claybot.MessageID{"m2"}, true, []claybot.MessageID(nil), true})
+		b.deliver(storage.Posting{To: b.agent, Message: claybot.AgentMessage{ID: "d1", Type: claybot.MessageDelete, Amends: "m2"}})
+		after, _, err := b.Typed(b.ctx, b.agent, last, 10)
+		b.noError(err)
+		b.equal("a deletion", after, []claybot.MessageID{"d1"})
 	}},
 }
 
