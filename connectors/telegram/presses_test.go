@@ -446,7 +446,7 @@ func TestAllowedUpdates(t *testing.T) {
 		var p struct {
 			Allowed []string `json:"allowed_updates"`
 		}
-		if err := json.Unmarshal([]byte(b.server.Journal("getUpdates")[0].Params), &p); err != nil || !slices.Equal(p.Allowed, []string{"message", "edited_message", "callback_query", "my_chat_member", "message_reaction"}) {
+		if err := json.Unmarshal([]byte(b.server.Journal("getUpdates")[0].Params), &p); err != nil || !slices.Equal(p.Allowed, []string{"message", "edited_message", "callback_query", "my_chat_member", "message_reaction", "business_connection"}) {
 			t.Errorf("asked for %v, %v", p.Allowed, err)
 		}
 	})

@@ -109,7 +109,7 @@ func addressed(o claybot.Outgoing) (textMessage, error) {
 }
 
 // deliverText sends m with the formatted text and falls back to plain text, to
-// no buttons, and to the chat's new id, according to Telegram's refusal.
+// no buttons, to the General topic, and to the chat's new id, according to Telegram's refusal.
 func (c *Connector) deliverText(ctx context.Context, m textMessage, formatted, plain string) (string, error) {
 	m.Text, m.ParseMode = formatted, "HTML"
 	receipt, err := c.attempt(ctx, m)
@@ -141,11 +141,20 @@ func (c *Connector) plainer(m textMessage, plain string, err error) (_ textMessa
 	case m.Markup != nil && r.says("button", "reply markup", "reply_markup", "inline keyboard"):
 		c.log.Warn("buttons refused, sending without", "err", err)
 		m.Markup = nil
+	case m.ThreadID != 0 && r.says(topicGone...):
+		c.log.Warn("topic is closed or deleted, sending to the general topic", "topic", m.ThreadID, "err", err)
+		m.leaveTopic()
 	default:
 		return m, false
 	}
 	return m, true
 }
+
+// topicGone are refusals of a topic whose chat may take the message.
+var topicGone = []string{"message thread not found", "topic_closed", "topic_deleted"}
+
+// leaveTopic addresses the chat outside of the topic. A reply would lead back to the topic.
+func (m *textMessage) leaveTopic() { m.ThreadID, m.Reply = 0, nil }
 
 // follow retries a send with the chat's new id. An edit cannot be retried: its
 // message was not moved.
@@ -158,7 +167,8 @@ func (c *Connector) follow(ctx context.Context, m textMessage, r *refusal) (stri
 	if m.MessageID != 0 {
 		return "", connectors.ErrEditGone
 	}
-	m.ChatID, m.ThreadID, m.Reply = r.migrateTo, 0, nil
+	m.ChatID = r.migrateTo
+	m.leaveTopic()
 	receipt, err := c.attempt(ctx, m)
 	return receipt, classify(err, false)
 }
@@ -199,6 +209,15 @@ func (c *Connector) refused(chat int64, r *refusal) error {
 	return &connectors.RetryError{After: r.retryAfter, All: all, Err: r}
 }
 
+// chatRefuses are refusals of a chat that last until a person changes something there.
+// CHAT_RESTRICTED is of github.com/tdlib/telegram-bot-api/issues/863, 2026-07-01, and the
+// administrator rights are of github.com/teloxide/teloxide/issues/450, 2021-09-27; both read
+// 2026-11-28.
+var chatRefuses = []string{
+	"chat not found", "user is deactivated", "was kicked", "group chat was deactivated", "peer_id_invalid", "chat_write_forbidden",
+	"chat_restricted", "have no rights to send", "not enough rights to send text messages", "need administrator rights in the channel chat",
+}
+
 // classify converts the error of a call to an error of connectors.Sender.
 func classify(err error, edit bool) error {
 	var r *refusal
@@ -212,9 +231,9 @@ func classify(err error, edit bool) error {
 		return &connectors.PermanentError{DeadRoute: true, Err: err}
 	case refusesToken(err): // not sent; a valid token fixes it
 		return err
-	case edit && r.says("message to edit not found", "message can't be edited", "message_id_invalid"):
+	case edit && (r.says("message to edit not found", "message can't be edited", "message_id_invalid") || r.says(topicGone...)):
 		return connectors.ErrEditGone
-	case r.says("chat not found", "user is deactivated", "was kicked", "group chat was deactivated", "peer_id_invalid", "chat_write_forbidden", "have no rights to send", "not enough rights to send text messages"):
+	case r.says(chatRefuses...):
 		return &connectors.PermanentError{DeadRoute: true, Err: err}
 	case r.code == http.StatusBadRequest:
 		return &connectors.PermanentError{Err: err}

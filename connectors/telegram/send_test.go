@@ -298,6 +298,9 @@ func TestSendErrors(t *testing.T) {
 		{"429 without a time", telegramtest.Fault{Status: 429, Body: "slow down"}, retry(5 * time.Second)},
 		{"blocked", telegramtest.Fault{Status: 403, Description: "Forbidden: bot was blocked by the user"}, permanent(true)},
 		{"chat not found", telegramtest.Fault{Status: 400, Description: "Bad Request: chat not found"}, permanent(true)},
+		{"restricted", telegramtest.Fault{Status: 400, Description: "Bad Request: CHAT_RESTRICTED"}, permanent(true)},
+		{"no administrator", telegramtest.Fault{Status: 400, Description: "Bad Request: need administrator rights in the channel chat"}, permanent(true)},
+		{"no rights", telegramtest.Fault{Status: 400, Description: "Bad Request: not enough rights to send text messages to the chat"}, permanent(true)},
 		{"too long", telegramtest.Fault{Status: 400, Description: "Bad Request: message is too long"}, permanent(false)},
 	}
 	for _, tt := range tests {

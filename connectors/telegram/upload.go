@@ -29,7 +29,8 @@ type fileMessage struct {
 
 // SendFile sends the file of o with its text as the caption. A file that
 // Telegram refuses as a picture or voice message is sent as a document, and a
-// caption whose format it refuses as plain text. Only a failure after the last
+// caption whose format it refuses as plain text, and a file for a topic that is closed or deleted goes
+// to the General topic. Only a failure after the last
 // byte of the file is ambiguous.
 func (c *Connector) SendFile(ctx context.Context, o claybot.Outgoing, open func() (io.ReadCloser, error)) (receipt string, err error) {
 	if err := c.check(); err != nil {
@@ -77,7 +78,8 @@ func (c *Connector) SendFile(ctx context.Context, o claybot.Outgoing, open func(
 				return "", fmt.Errorf("telegram: note the new id of a chat: %w", err)
 			}
 		}
-		m.ChatID, m.ThreadID, m.Reply = r.migrateTo, 0, nil
+		m.ChatID = r.migrateTo
+		m.leaveTopic()
 		receipt, err = c.attemptFile(ctx, m)
 	}
 	if errors.As(err, &r) && r.code == http.StatusRequestEntityTooLarge {
@@ -94,6 +96,8 @@ func (m fileMessage) plainer(r *refusal, plain string) (_ fileMessage, ok bool) 
 		m.Text, m.ParseMode = plain, ""
 	case m.file.Kind != claybot.FileDocument && r.says("photo_", "image_process_failed", "wrong type", "voice_messages_forbidden", "wrong file", "video_"):
 		m.file.Kind = claybot.FileDocument
+	case m.ThreadID != 0 && r.says(topicGone...):
+		m.leaveTopic()
 	default:
 		return m, false
 	}

@@ -15,7 +15,7 @@ type chat struct {
 	kicked     bool // the bot was removed
 	admin      bool // the bot is an administrator
 	migratedTo int64
-	topics     map[int64]bool
+	topics     map[int64]string // why each refuses messages, empty for open; 1 is the General topic
 	title      string
 	messages   map[int64]*stored
 	sent       []*stored // by the bot, in order
@@ -103,11 +103,39 @@ func (s *Server) AddTopic(chatID int64) int64 {
 	defer s.mu.Unlock()
 	c := s.chat(chatID)
 	if c.topics == nil {
-		c.topics = make(map[int64]bool)
+		c.topics = make(map[int64]string)
 	}
 	id := s.nextMessage(c)
-	c.topics[id] = true
+	c.topics[id] = ""
 	return id
+}
+
+// What Telegram says of topics (github.com/rteixeirax/qbittorrent_telegram_notification/issues/12,
+// 2024-07-29; github.com/LiveHelperChat/telegram/issues/69, 2026-01-12;
+// github.com/tdlib/telegram-bot-api/issues/854, 2026-05-15; all read 2026-11-28).
+const (
+	topicClosed  = "TOPIC_CLOSED"
+	topicDeleted = "TOPIC_DELETED"
+	noTopic      = "message thread not found"
+)
+
+// CloseTopic closes a topic of a forum, the General topic as 1.
+func (s *Server) CloseTopic(chatID, thread int64) { s.endTopic(chatID, thread, topicClosed) }
+
+// DeleteTopic deletes a topic of a forum. Telegram says TOPIC_DELETED of it, or, once it has
+// forgotten the topic, that there is no such thread.
+func (s *Server) DeleteTopic(chatID, thread int64, forgotten bool) {
+	if forgotten {
+		s.endTopic(chatID, thread, noTopic)
+		return
+	}
+	s.endTopic(chatID, thread, topicDeleted)
+}
+
+func (s *Server) endTopic(chatID, thread int64, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.chat(chatID).topics[thread] = why
 }
 
 // Migrate makes a group a supergroup with another id, and tells the bot so in

@@ -1,6 +1,7 @@
 package telegramtest
 
 import (
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -102,10 +103,15 @@ func (s *Server) sendMessage(c *call) ([]byte, *apiError) {
 	return s.show(ch, m)
 }
 
-// checkPlace refuses an unknown topic and an unknown message to reply to.
+// checkPlace refuses a topic that is unknown, closed or deleted, and an unknown message to reply
+// to.
 func (p *sendParams) checkPlace(ch *chat) *apiError {
-	if p.ThreadID != 0 && !ch.topics[int64(p.ThreadID)] {
-		return &apiError{Code: 400, Description: "Bad Request: message thread not found"}
+	why, known := ch.topics[cmp.Or(int64(p.ThreadID), 1)]
+	if !known && p.ThreadID != 0 {
+		why = noTopic
+	}
+	if why != "" {
+		return &apiError{Code: 400, Description: "Bad Request: " + why}
 	}
 	if p.Reply != nil && !p.Reply.Anyway && ch.messages[int64(p.Reply.MessageID)] == nil {
 		return &apiError{Code: 400, Description: "Bad Request: message to be replied not found"}
