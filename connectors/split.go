@@ -1,6 +1,7 @@
 package connectors
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -38,19 +39,6 @@ func Split(text string, limit int, length func(string) int) []string {
 	return parts
 }
 
-// SplitFitting is Split for a platform whose formatting can make a text longer, as it does
-// with tables: parts that do not fit once they are formatted are cut into smaller ones.
-func SplitFitting(text string, limit int, length func(string) int, fits func(string) bool) (parts []string) {
-	for _, p := range Split(text, limit, length) {
-		if limit < 8 || fits(p) {
-			parts = append(parts, p)
-			continue
-		}
-		parts = append(parts, SplitFitting(p, min(limit, length(p))/2, length, fits)...)
-	}
-	return parts
-}
-
 // UTF16Len is the length of s in UTF-16 code units. A broken byte counts as
 // one.
 func UTF16Len(s string) int {
@@ -75,6 +63,7 @@ type splitter struct {
 	text   string
 	limit  int
 	length func(string) int
+	fits   func(string) bool // reports whether a part fits as it is formatted; nil for always
 }
 
 // A piece is text[from:to] between the lines that repair fences.
@@ -115,14 +104,11 @@ func (s splitter) pieces() []piece {
 		if in.mark != "" {
 			p.open = in.line + "\n"
 		}
-		if s.length(p.open)+rest <= s.limit {
+		if s.length(p.open)+rest <= s.limit && s.shows(p) {
 			return append(out, p)
 		}
-		c := s.cut(pos, in, s.limit-s.length(p.open))
-		p.to = c.to
-		if c.fence.mark != "" {
-			p.close = closing(s.text[p.from:p.to], c.fence)
-		}
+		var c cut
+		p, c = s.fill(p, in)
 		if strings.TrimSpace(s.text[p.from:p.to]) != "" {
 			out = append(out, p)
 		}
@@ -263,7 +249,7 @@ func (s splitter) cutAt(i int, in, after fence) (c cut, kind int, ok bool) {
 	case in.mark == "" && (at == ' ' || at == '\t') && i > 0 && !space(s.text[i-1]):
 		c.next = i + len(s.text[i:]) - len(strings.TrimLeft(s.text[i:], " \t"))
 		kind = cutWord
-		if strings.ContainsAny(s.text[i-1:i], ".!?") {
+		if strings.ContainsAny(s.text[i-1:i], ".!?") || endsWith(s.text[:i], "؟", "۔", "।", "॥") {
 			kind = cutSentence
 		}
 	case in.mark == "" && endsSentence(s.text[:i]):
@@ -275,8 +261,10 @@ func (s splitter) cutAt(i int, in, after fence) (c cut, kind int, ok bool) {
 func space(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
 // endsSentence reports a full stop after which East Asian scripts put no space.
-func endsSentence(s string) bool {
-	return strings.HasSuffix(s, "。") || strings.HasSuffix(s, "！") || strings.HasSuffix(s, "？")
+func endsSentence(s string) bool { return endsWith(s, "。", "！", "？") }
+
+func endsWith(s string, ends ...string) bool {
+	return slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(s, end) })
 }
 
 // beginsFence reports whether s must not start a line, because it would open or
