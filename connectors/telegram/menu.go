@@ -139,6 +139,11 @@ func (c *Connector) setMenu(ctx context.Context, in *scope, commands []connector
 		}
 		var taken bool
 		err := c.send.call(ctx, method, params, &taken)
+		var r *refusal
+		if in != nil && errors.As(err, &r) && r.says("chat not found") {
+			c.log.Info("user has no chat with the bot yet, so there is no menu to set; the next start tries again", "scope", in)
+			return true
+		}
 		if err != nil && ctx.Err() == nil {
 			c.log.Warn("failed to register a command menu", "language", language, "scope", in, "err", err)
 		}

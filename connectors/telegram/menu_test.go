@@ -95,6 +95,24 @@ func TestMenusOfFormerOperators(t *testing.T) {
 	})
 }
 
+// An operator who has not written to the bot yet is no fault: the log has a line, without a call for each
+// language.
+func TestMenuWithoutChat(t *testing.T) {
+	inBubble(t, Config{Operators: func() []string { return []string{"99"} }}, func(t *testing.T, b *bubble) {
+		b.run()
+		synctest.Wait()
+		calls := 0
+		for _, e := range b.server.Journal("setMyCommands") {
+			if strings.Contains(e.Params, "99") {
+				calls++
+			}
+		}
+		if logs := b.logs.String(); strings.Contains(logs, "level=WARN") || strings.Count(logs, "no chat with the bot yet") != 1 || calls != 1 {
+			t.Errorf("%d calls: %s", calls, logs)
+		}
+	})
+}
+
 // A marksFault fails the reads and writes of whose menus have the commands for operators.
 type marksFault struct {
 	memory
