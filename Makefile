@@ -12,7 +12,7 @@ S        ?= 10000
 RACE     := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build image image-test run demo test size unit race lint fuzz crash crash-loop crash-nodes leaks faults bad-values isolation fresh bench bench-watch bench-nodes bench-growing vuln clean
+.PHONY: help build image image-test service-test run demo test size unit race lint fuzz crash crash-loop crash-nodes leaks faults bad-values isolation fresh bench bench-watch bench-nodes bench-growing vuln clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,10 @@ image: ## build the image of one node, claybot
 image-test: ## build the image on base images made here, and try a container of it
 	./scripts/docker.sh
 	./scripts/image.sh
+
+service-test: build ## install, kill and remove the service under a real systemd in a container; needs Docker and systemd
+	./scripts/docker.sh
+	./scripts/service.sh
 
 run: build ## build and start the daemon: web chat and terminal, a demo model without a key
 	./bin/claybot serve

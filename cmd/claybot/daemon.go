@@ -24,6 +24,7 @@ import (
 	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/service"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
 	"github.com/claybot/claybot/storage/postgres"
@@ -48,14 +49,15 @@ type daemon struct {
 	chats     roster
 	bots      connectors.Bots
 	// greet shows a text to the person at the terminal; nil without one.
-	greet func(text string)
+	greet    func(text string)
+	stopping chan struct{} // gets a value when an operator has asked for the end
 }
 
 // openDaemon takes the data directory and builds every part. Nothing works before run.
 // link gets the login links, one per line, whenever the web page has come up. It refuses a
 // configuration that would let anyone run commands on this machine.
 func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link func(string)) (_ *daemon, err error) {
-	d := &daemon{log: log, config: newSettings(c, log)}
+	d := &daemon{log: log, config: newSettings(c, log), stopping: make(chan struct{}, 1)}
 	defer func() {
 		if err != nil {
 			d.close()
@@ -228,6 +230,8 @@ func maxBatch(c configs.Config) int {
 
 // run works until ctx is done and everything has ended in order.
 func (d *daemon) run(life context.Context) error {
+	life, end := context.WithCancelCause(life)
+	defer end(nil)
 	d.config.warn()
 	d.tooling.workspaces.endLeftovers(life)
 	group, ctx := errgroup.WithContext(life)
@@ -252,6 +256,14 @@ func (d *daemon) run(life context.Context) error {
 		until(serving, d.stores.tree.Run)
 	}
 	until(serving, d.listeners.web.Run)
+	until(ctx, func(ctx context.Context) error {
+		select { // a platform that cannot be reached keeps no service manager waiting
+		case <-d.listeners.web.Up():
+			tell(d.log, service.Ready)
+		case <-ctx.Done():
+		}
+		return nil
+	})
 	if d.listeners.scrapes != nil {
 		until(serving, d.listeners.scrapes.Run)
 	}
@@ -264,6 +276,15 @@ func (d *daemon) run(life context.Context) error {
 		group.Go(func() error { run(ctx); return nil })
 	}
 	group.Go(func() error { return d.stores.keeper.run(ctx) })
+	group.Go(func() error {
+		select {
+		case <-ctx.Done():
+		case <-d.stopping:
+			d.log.Info("shutting down, as an operator asked; waiting for active runs")
+			end(errSignal)
+		}
+		return nil
+	})
 	err := group.Wait()
 	if life.Err() != nil && errors.Is(err, context.Cause(life)) {
 		return nil // the end that was asked for

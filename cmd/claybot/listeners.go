@@ -123,6 +123,7 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 			Raw: true, Body: webchat.MaxUpload + 1,
 		},
 		{Pattern: "/terminal/", Scope: web.Operate, Handler: l.terminal.Handler(desk, web.User), Local: true},
+		{Pattern: "POST /stop", Scope: web.Admin, Handler: http.HandlerFunc(d.stop), Local: true},
 	}
 	routes = append(routes, api.Routes(api.Config{
 		Backend: backend, Tasks: box.tasks, Heartbeats: box.heartbeats, Tooling: tooling, Usage: db, Budgets: d.limiter, Log: d.log, Version: version,

@@ -71,15 +71,17 @@ type (
 		LogLevel string `placeholder:"LEVEL" help:"Log level: debug, info, warn or error."`
 	}
 	daemonCommands struct {
-		Serve  serveCmd  `cmd:"" help:"Run the daemon."`
-		Chat   chatCmd   `cmd:"" help:"Chat in the terminal; starts a daemon if none is running."`
-		Demo   demoCmd   `cmd:"" help:"Play a demo with a daemon, emulated platforms and scripted users; needs no accounts and no network."`
-		Status statusCmd `cmd:"" help:"Show the status of the running daemon."`
-		Health healthCmd `cmd:"" name:"healthcheck" help:"Check that the daemon responds, for container probes; exit with 1 if it doesn't."`
-		Nodes  nodesCmd  `cmd:"" help:"List cluster members."`
-		Doctor doctorCmd `cmd:"" help:"Diagnose this installation; needs no running daemon."`
-		Slack  slackCmd  `cmd:"" help:"Set up a Slack app."`
-		Texts  textsCmd  `cmd:"" help:"List the texts of claybot that the configuration can replace; needs no running daemon."`
+		Serve   serveCmd   `cmd:"" help:"Run the daemon."`
+		Chat    chatCmd    `cmd:"" help:"Chat in the terminal; starts a daemon if none is running."`
+		Demo    demoCmd    `cmd:"" help:"Play a demo with a daemon, emulated platforms and scripted users; needs no accounts and no network."`
+		Stop    stopCmd    `cmd:"" help:"Stop the running daemon, and wait until it has ended."`
+		Service serviceCmd `cmd:"" help:"Run claybot as a service of this machine."`
+		Status  statusCmd  `cmd:"" help:"Show the status of the running daemon."`
+		Health  healthCmd  `cmd:"" name:"healthcheck" help:"Check that the daemon responds, for container probes; exit with 1 if it doesn't."`
+		Nodes   nodesCmd   `cmd:"" help:"List cluster members."`
+		Doctor  doctorCmd  `cmd:"" help:"Diagnose this installation; needs no running daemon."`
+		Slack   slackCmd   `cmd:"" help:"Set up a Slack app."`
+		Texts   textsCmd   `cmd:"" help:"List the texts of claybot that the configuration can replace; needs no running daemon."`
 	}
 	messageCommands struct {
 		Agents  agentsCmd  `cmd:"" help:"List the agents of the running daemon; stop, reset or delete one."`

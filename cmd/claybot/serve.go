@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/service"
 	"github.com/claybot/claybot/workspace/local"
 )
 
@@ -31,6 +32,7 @@ func (serveCmd) Run(e *env) error {
 	_ = local.Hide() // where it cannot be, the provider of local workspaces says so
 	ctx, stop := untilSignal(context.Background(), log)
 	defer stop()
+	context.AfterFunc(ctx, func() { tell(log, service.Stopping) })
 	d, err := openDaemon(ctx, c, log, e.invite)
 	if err != nil {
 		return err
@@ -42,6 +44,13 @@ func (serveCmd) Run(e *env) error {
 	stopReload := d.reloadOnHangup(ctx, e)
 	defer stopReload()
 	return d.run(ctx)
+}
+
+// tell tells the service manager something. The daemon works as well if that fails.
+func tell(log *slog.Logger, what func() error) {
+	if err := what(); err != nil {
+		log.Warn("failed to notify the service manager", "err", err)
+	}
 }
 
 // terminal returns where to print links; nil unless that is a terminal: links are secrets, and
@@ -83,7 +92,7 @@ func logWarnings(log *slog.Logger, warnings []configs.Warning) {
 	}
 }
 
-var errSignal = errors.New("received a signal to stop")
+var errSignal = errors.New("asked to stop")
 
 // untilSignal returns a context that ends with the first SIGTERM or SIGINT; the
 // second one ends the process at once.
