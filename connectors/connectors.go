@@ -93,6 +93,13 @@ type Sender interface {
 	Split(text string) []string
 }
 
+// A Whisperer shows some messages to their reader alone, also where the channel of their route refuses
+// all messages. Optional.
+type Whisperer interface {
+	// Whispers reports whether o is such a message. It must not block.
+	Whispers(o claybot.Outgoing) bool
+}
+
 // A FileSender sends messages that have a File. Optional; without it they fail.
 // Each call of open reads the file from its beginning; its errors are returned
 // unchanged. Otherwise SendFile is like Send.

@@ -103,7 +103,7 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 			x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: CauseCrowded})
 			return true
 		}
-		if dead, ok := x.dead.confirm(ctx, channelOf(x.o.Route)); ok {
+		if dead, ok := x.dead.confirm(ctx, channelOf(x.o.Route)); ok && !x.whispered() {
 			x.refuse(ctx, dead)
 			return true
 		}

@@ -254,7 +254,7 @@ func (x *delivery) notice(ctx context.Context, text string) []claybot.Outgoing {
 		ID: NoticePrefix + x.o.ID, Kind: claybot.OutgoingNotice, Run: x.o.Run, Agent: x.o.Agent,
 		Route: route, Text: text, Part: 1, Parts: 1, At: claybot.Now(),
 	}
-	if x.o.Run == "" { // what was for one reader alone, so is this: see connectors.Sender
+	if x.whispered() { // so is the notice
 		notice.Message = x.o.Message
 	}
 	return []claybot.Outgoing{notice}

@@ -278,6 +278,12 @@ func (x *delivery) died(ctx context.Context, why string) {
 	}
 }
 
+// whispered reports whether the message reaches its reader without the route.
+func (x *delivery) whispered() bool {
+	w, ok := x.sender.(connectors.Whisperer)
+	return ok && w.Whispers(x.o)
+}
+
 // refuse fails a message to a dead route without a call to the platform.
 func (x *delivery) refuse(ctx context.Context, dead DeadRoute) {
 	about(x.cfg.Log, x.o).Info("not sent: the route is dead", "err", dead.Why)

@@ -34,6 +34,7 @@ func TestAbilities(t *testing.T) {
 		"a status line":                      is[connectors.Statuser],
 		"the agent reacts":                   is[connectors.Reactor],
 		"reactions tell how far":             is[connectors.Marker],
+		"what claybot answers to a command":  is[connectors.Whisperer],
 		"a link to a message":                is[connectors.Linker],
 		"such a send is repeated":            is[connectors.Resender],
 		"only one member of a cluster reads": is[connectors.Exclusive],

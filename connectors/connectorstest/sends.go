@@ -187,6 +187,36 @@ var sends = []check{
 		w.try(s, w.out(Ann, "hello"), dead)
 		w.send(w.out(Bob, "hello"))
 	}},
+	{"Sending", "answers to commands reach their person alone", func(w *world) {
+		w.need(w.p.Command != nil, w.p.Alone != nil)
+		w.greeted(Ann, Team)
+		var late claybot.Outgoing
+		for _, c := range []Chat{Ann, Team} {
+			w.p.Command(c, 1, "status")
+			synctest.Wait()
+			m := w.inbox.newest()
+			late = w.out(c, fmt.Sprintf("status of %v", c))
+			late.Kind, late.Message, late.Route = claybot.OutgoingCommand, m.ID, m.ReplyRoute(m.to)
+			_ = w.end() // the checks of shutdowns care
+			w.restart()
+			s, _ := w.conn.(connectors.Whisperer)
+			if w.need(s != nil); m.Type != claybot.MessageCommand || !s.Whispers(late) || s.Whispers(w.out(c, "other")) {
+				w.Errorf("%+v is no command, or its answer is not for its person", m)
+			}
+			w.try(w.sender(), late, sent)
+		}
+		w.wantShown(Ann)
+		w.wantShown(Team)
+		if got, others := w.p.Alone(1), w.p.Alone(2); len(got) != 2 || got[1] != late.Text || len(others) != 0 {
+			w.Errorf("user 1 alone sees %q, user 2 %q", got, others)
+		}
+		time.Sleep(24 * time.Hour) // too late for the platform to show it in the group
+		w.try(w.sender(), late, sent)
+		w.wantShown(Team)
+		if got := w.p.Shown(Ann); len(got) != 1 || !strings.HasSuffix(got[0], late.Text) {
+			w.Errorf("the direct chat shows %q", got)
+		}
+	}},
 	{"Sending", "unknown route is dead", func(w *world) {
 		s := w.greeted()
 		o := w.out(Ann, "hello")

@@ -127,6 +127,10 @@ type Platform struct {
 	React func(c Chat, user int, message string, removed bool)
 	// Status returns the status that people see at a message of a user. Optional.
 	Status func(c Chat, message string) string
+	// Command lets a user choose a command of the platform, such as status, and Alone returns the texts
+	// of the bot that this user alone sees. Optional.
+	Command func(c Chat, user int, name string)
+	Alone   func(user int) []string
 	// Press lets a user press a button. Optional.
 	Press func(c Chat, user int, receipt, label string)
 }

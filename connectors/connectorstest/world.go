@@ -160,6 +160,14 @@ func (w *world) send(o claybot.Outgoing) string {
 	return receipt
 }
 
+// sender is the present connector.
+func (w *world) sender() connectors.Sender {
+	w.Helper()
+	s, ok := w.conn.(connectors.Sender)
+	w.need(ok)
+	return s
+}
+
 func (w *world) wantShown(c Chat, want ...string) {
 	w.Helper()
 	if got := w.p.Shown(c); fmt.Sprintf("%q", got) != fmt.Sprintf("%q", want) {
@@ -293,6 +301,13 @@ func (b *inbox) all() []received {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]received(nil), b.got...)
+}
+
+func (b *inbox) newest() (m received) {
+	if all := b.all(); len(all) > 0 {
+		m = all[len(all)-1]
+	}
+	return m
 }
 
 func (b *inbox) texts() []string {

@@ -113,6 +113,9 @@ func (c *Connector) answersSlash(o claybot.Outgoing) string {
 	return addressPrefix + strings.Join(id[:4], "/")
 }
 
+// Whispers implements connectors.Whisperer.
+func (c *Connector) Whispers(o claybot.Outgoing) bool { return c.answersSlash(o) != "" }
+
 // keepAddress stores the address of a slash command. Without Marks, the answer is a direct message.
 func (c *Connector) keepAddress(ctx context.Context, in incoming) error {
 	if in.respond == "" || c.cfg.Marks == nil {

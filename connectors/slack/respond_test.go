@@ -30,6 +30,7 @@ func (w *world) slashed(t *testing.T, channel, user string) claybot.Outgoing {
 	}
 	o := outgoing(channel, "", "the **status**")
 	o.Kind, o.Message, o.Route = claybot.OutgoingCommand, m.message.ID, m.message.ReplyRoute(m.to)
+	o.Route.ThreadID = "1700000000.000100" // the conversation that it is about
 	return o
 }
 
@@ -80,12 +81,12 @@ func TestSlashAnswers(t *testing.T) {
 			if !foreign {
 				user = tt.user
 			}
-			if said := w.slack.Whispers(user); len(said) != 1 || !said[0].Responds || said[0].Channel != tt.channel || said[0].Text != "the *status*" {
+			if said := w.slack.Whispers(user); len(said) != 1 || !said[0].Responds || said[0].Channel != tt.channel || said[0].Thread != "" || said[0].Text != "the *status*" {
 				t.Errorf("%s: %+v", tt.name, said)
 			}
 		}
 		o := w.slashed(t, "C1", "U1")
-		o.Run = "r1"
+		o.Run, o.Route.ThreadID = "r1", ""
 		if ts, err := w.Send(t.Context(), o); err != nil || ts == "" {
 			t.Errorf("the answer of a run: %q, %v", ts, err)
 		}
@@ -318,6 +319,29 @@ func TestSlashAddressIsStoredFirst(t *testing.T) {
 		w.settled(t)
 		if stored != 1 || len(w.inbox.all()) != 1 {
 			t.Errorf("%d addresses were stored before the message", stored)
+		}
+	})
+}
+
+// An address that expired while claybot was down is removed at the start, and those of other connectors
+// stay.
+func TestSlashAddressesExpireAtStart(t *testing.T) {
+	inSlashWorld(t, func(t *testing.T, w *world) {
+		w.slashed(t, "C1", "U1")
+		w.stop()
+		<-w.ended
+		kept, _ := w.cfg.Marks.(*marks)
+		if err := kept.SetCheckpoint(t.Context(), addressPrefix+"other/T1/cmd/1", "0 0 x"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(responseLife)
+		if n := w.stored(t); n != 2 {
+			t.Fatalf("%d addresses are stored", n)
+		}
+		w.Connector = New(w.cfg)
+		w.start(t)
+		if n := w.stored(t); n != 1 {
+			t.Errorf("%d addresses are stored, want that of the other connector", n)
 		}
 	})
 }

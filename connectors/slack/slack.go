@@ -106,6 +106,7 @@ var (
 	_ connectors.Finder    = (*Connector)(nil)
 	_ connectors.Resender  = (*Connector)(nil)
 	_ connectors.Streamer  = (*Connector)(nil)
+	_ connectors.Whisperer = (*Connector)(nil)
 	_ connectors.Hooked    = (*Connector)(nil)
 	_ connectors.Addressed = (*Connector)(nil)
 )

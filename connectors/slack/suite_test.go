@@ -57,7 +57,7 @@ func openSuite(t *testing.T, hook string) *connectorstest.Platform {
 	serving.Go(func() { _ = httpd.Serve(pipe) }) // ends with the listener
 	transport := &http.Transport{DialContext: pipe.Dial}
 	line := &breaker{RoundTripper: transport}
-	logs := &logbook{}
+	logs, kept := &logbook{}, &marks{kept: make(map[string]string)}
 	file := "" // the newest of people
 	var newest struct{ channel, ts string }
 	id := func(c connectorstest.Chat) string {
@@ -74,7 +74,7 @@ func openSuite(t *testing.T, hook string) *connectorstest.Platform {
 	return &connectorstest.Platform{
 		Connector: func() connectors.Connector {
 			c := New(Config{
-				BotToken: botToken, AppToken: appToken, APIURL: "http://slack.test/api", HTTP: line, Dial: pipe.Dial, Hook: hook, SigningSecret: signingSecret,
+				BotToken: botToken, AppToken: appToken, APIURL: "http://slack.test/api", HTTP: line, Dial: pipe.Dial, Hook: hook, SigningSecret: signingSecret, Marks: kept,
 				Log: slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 			})
 			door.Lead(c)
@@ -156,6 +156,15 @@ func openSuite(t *testing.T, hook string) *connectorstest.Platform {
 		},
 		Status:   func(c connectorstest.Chat, message string) string { return server.Status(id(c), message) },
 		LoseFile: func() { server.DeleteFile(file) },
+		Command: func(c connectorstest.Chat, user int, name string) {
+			server.Slash(id(c), fmt.Sprintf("U%d", user), "/claybot", name)
+		},
+		Alone: func(user int) (texts []string) {
+			for _, m := range server.Whispers(fmt.Sprintf("U%d", user)) {
+				texts = append(texts, m.Text)
+			}
+			return texts
+		},
 		Press: func(c connectorstest.Chat, user int, receipt, label string) {
 			if _, err := server.Click(fmt.Sprintf("U%d", user), id(c), receipt, label); err != nil {
 				t.Error(err)

@@ -24,8 +24,9 @@ func TestSuite(t *testing.T) {
 		connectorstest.Run(t, connectorstest.Harness{
 			Name: name, Open: func(t *testing.T) *connectorstest.Platform { return openSuite(t, hook) },
 			Lacks: map[string]string{
-				"deletions name the message": "hears of no deletions, which the Bot API does not report",
-				"earlier messages are read":  "has no history, which the Bot API does not give to bots; claybot keeps one",
+				"deletions name the message":                   "hears of no deletions, which the Bot API does not report",
+				"answers to commands reach their person alone": "answers commands, which are text, in the chat",
+				"earlier messages are read":                    "has no history, which the Bot API does not give to bots; claybot keeps one",
 			},
 			Unstorable: &storage.Fault{Class: storage.ClassMessage, Err: errors.New("no id")},
 		})

@@ -24,7 +24,7 @@ func TestSuite(t *testing.T) {
 		"gives readers the messages of the outbox itself, which a send only announces": {
 			"texts in order, each once", "answers in a group", "edits replace, and repeat harmlessly", "edit of a deleted message",
 			"429 silences what it names, and nothing else", "lost answer is ambiguous", "edits are never ambiguous",
-			"unreachable platform is not ambiguous", "refused content is permanent, the route lives", "dead route is named",
+			"unreachable platform is not ambiguous", "refused content is permanent, the route lives", "dead route is named", "answers to commands reach their person alone",
 			"unknown route is dead", "drafts fit a message", "Split keeps the text whole", "files go out",
 			"lost answer to a file is ambiguous", "429 and dead routes of files",
 		},
