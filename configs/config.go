@@ -296,36 +296,40 @@ func plainProfile(m Model) Profile {
 // The heartbeat has no memory unless the profile that matches it says
 // memory: on by itself.
 func (c *Config) Profile(d claybot.Descriptor) Profile {
-	p := c.find(d)
+	name, shut := c.find(d)
+	p, ok := c.Agents.Profiles[name]
+	if !ok {
+		p = plainProfile(c.Model)
+	}
+	if shut != "" {
+		p.with(shut, c.Agents.shutMatch[shut])
+	}
 	if d.Type == claybot.AgentHeartbeat && !c.Agents.keepHeartbeats {
 		p.Memory = false
 	}
 	return p
 }
 
-func (c *Config) find(d claybot.Descriptor) Profile {
+// find returns the name of the profile of an agent, and the match that is switched off, if
+// one is.
+func (c *Config) find(d claybot.Descriptor) (name, shut string) {
 	var by []string
 	if len(c.Agents.routes) > 0 || len(c.Agents.shutMatch) > 0 {
 		by = matches(d)
 	}
 	for _, match := range by {
-		if why, shut := c.Agents.shutMatch[match]; shut {
-			p := c.Agents.Profiles[DefaultProfile]
-			p.with(match, why)
-			return p
+		if _, off := c.Agents.shutMatch[match]; off {
+			return DefaultProfile, match
 		}
 		if name, ok := c.Agents.routes[match]; ok {
-			return c.Agents.Profiles[name]
+			return name, ""
 		}
 	}
 	// Subagents have the profile of their root; who talks over HTTP names one.
-	if p, ok := c.Agents.Profiles[d.Profile]; ok && (d.Type == claybot.AgentSubagent || d.Connector == claybot.ConnectorAPI) {
-		return p
+	if _, ok := c.Agents.Profiles[d.Profile]; ok && (d.Type == claybot.AgentSubagent || d.Connector == claybot.ConnectorAPI) {
+		return d.Profile, ""
 	}
-	if p, ok := c.Agents.Profiles[DefaultProfile]; ok {
-		return p
-	}
-	return plainProfile(c.Model)
+	return DefaultProfile, ""
 }
 
 // matches are the entries of a profile's match that mean d, the closest first.

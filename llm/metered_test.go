@@ -9,7 +9,7 @@ import (
 )
 
 func TestPrices(t *testing.T) {
-	p := Prices{"GPT-5": {Input: 1, Output: 10}, "gpt-5-Mini": {Input: 0.25, CachedInput: 0.025, Output: 2}, "claude": {Input: 3, CachedInput: 0.3, Output: 15, CacheWrite: 3.75}}
+	p := Prices{}.With(Prices{"GPT-5": {Input: 1, Output: 10}, "gpt-5-Mini": {Input: 0.25, CachedInput: 0.025, Output: 2}, "claude": {Input: 3, CachedInput: 0.3, Output: 15, CacheWrite: 3.75}})
 	for _, tt := range []struct {
 		model string
 		usage claybot.Usage

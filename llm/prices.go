@@ -17,8 +17,8 @@ type Price struct {
 	CacheWrite  float64 // written to the provider's cache; 0: as Input
 }
 
-// Prices holds prices by the beginning of a model's name, in any case of
-// letters. The longest beginning that fits is taken.
+// Prices holds prices by the beginning of a model's name, in lower case; the case of the
+// model's name does not matter. The longest beginning that fits is taken.
 type Prices map[string]Price
 
 // DefaultPrices returns the prices that OpenAI and Anthropic published up to June 2026.
@@ -81,15 +81,13 @@ func (p Prices) With(over Prices) Prices {
 
 // For returns the price of a model, and false when it is unknown.
 func (p Prices) For(model string) (Price, bool) {
-	best, found := "", false
-	var price Price
-	for name, candidate := range p {
-		if found && len(name) <= len(best) || len(name) > len(model) || !strings.EqualFold(model[:len(name)], name) {
-			continue
+	name := strings.ToLower(model)
+	for n := len(name); n >= 0; n-- {
+		if price, ok := p[name[:n]]; ok {
+			return price, true
 		}
-		best, price, found = name, candidate, true
 	}
-	return price, found
+	return Price{}, false
 }
 
 // Cost returns what u costs with a model, in millionths of a US dollar. What was

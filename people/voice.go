@@ -219,13 +219,19 @@ func (dir *Directory) voice(ctx context.Context, d claybot.Descriptor, c claybot
 	}
 	languages, zones := dir.wishes(ctx, d, c, r, back)
 	for _, l := range languages {
+		if l == "" {
+			continue
+		}
 		if l, ok := texts.LanguageOf(l); ok {
 			v.Language = l
 			break
 		}
 	}
 	for _, z := range zones {
-		if zone, err := time.LoadLocation(z); err == nil && z != "" && z != "Local" {
+		if z == "" || z == "Local" {
+			continue
+		}
+		if zone, err := time.LoadLocation(z); err == nil {
 			v.Zone, v.Own = zone, true
 			break
 		}

@@ -78,7 +78,7 @@ func Languages() string {
 }
 
 // listed is a language as Languages lists it.
-func listed(l Language) string { return fmt.Sprintf("%s (%s)", grammars[l].Name, l) }
+func listed(l Language) string { return grammars[l].Name + " (" + string(l) + ")" }
 
 // All lists the languages, English first.
 func All() []Language {
@@ -97,7 +97,8 @@ func All() []Language {
 func LanguageOf(locale string) (l Language, ok bool) {
 	word := strings.TrimSpace(locale)
 	for l, g := range grammars {
-		if slices.ContainsFunc(append([]string{g.Name, listed(l)}, g.Others...), func(name string) bool { return strings.EqualFold(name, word) }) {
+		if strings.EqualFold(g.Name, word) || strings.EqualFold(listed(l), word) ||
+			slices.ContainsFunc(g.Others, func(name string) bool { return strings.EqualFold(name, word) }) {
 			return l, true
 		}
 	}

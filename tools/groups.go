@@ -73,7 +73,7 @@ func groupOf(name string) (Group, bool) {
 }
 
 // Group is the group of a tool; empty for a tool that is in every request.
-func (s Spec) Group() string {
+func (s *Spec) Group() string {
 	if s.Source != "" {
 		return s.Source
 	}
@@ -130,7 +130,7 @@ func (s *Set) Added(history []claybot.Record) (groups []string) {
 	for i := range history {
 		r := &history[i]
 		for _, c := range r.ToolCalls {
-			if spec := s.entries[c.Name].spec; spec.Brief == nil {
+			if spec := &s.entry(c.Name).spec; spec.Brief == nil {
 				add(spec.Group())
 			}
 		}
@@ -154,7 +154,8 @@ func (s *Set) Shown(added []string) []llm.Tool {
 	var groups []string
 	shown := make([]llm.Tool, 0, len(all))
 	for _, t := range all {
-		e, group := s.entries[t.Name], s.GroupOf(t.Name)
+		e := s.entries[t.Name]
+		group := e.spec.Group()
 		if group != "" && !slices.Contains(groups, group) {
 			groups = append(groups, group)
 		}
@@ -182,7 +183,7 @@ func (s *Set) Shown(added []string) []llm.Tool {
 
 // GroupOf returns the group of a tool of the set; empty for one that is in every request,
 // and for one that is not in the set.
-func (s *Set) GroupOf(tool string) string { return s.entries[tool].spec.Group() }
+func (s *Set) GroupOf(tool string) string { return s.entry(tool).spec.Group() }
 
 // Groups are the groups that have tools in the set which are permitted now, in the order
 // of their names.

@@ -35,7 +35,7 @@ type Set struct {
 	// the first call.
 	Redact func(string) string
 
-	entries map[string]entry
+	entries map[string]*entry
 	offered []llm.Tool
 	whole   bool          // all are in every request: somebody has named them
 	pinned  []string      // groups that are in every request
@@ -52,7 +52,7 @@ type entry struct {
 // NewSet makes a set. The error names tools that were left out: bad names, bad
 // schemas, and names that were taken already. The set is usable all the same.
 func NewSet(tools ...Tool) (*Set, error) {
-	s := &Set{entries: make(map[string]entry, len(tools))}
+	s := &Set{entries: make(map[string]*entry, len(tools))}
 	var errs []error
 	for _, t := range tools {
 		spec := t.Spec()
@@ -69,7 +69,7 @@ func NewSet(tools ...Tool) (*Set, error) {
 			errs = append(errs, fmt.Errorf("tool %q: schema: %w", spec.Name, err))
 			continue
 		}
-		e := entry{tool: t, spec: spec, schema: schema}
+		e := &entry{tool: t, spec: spec, schema: schema}
 		if spec.Brief != nil {
 			if e.brief, err = brief(spec); err != nil {
 				errs = append(errs, fmt.Errorf("tool %q: %w", spec.Name, err))
@@ -92,10 +92,11 @@ func (s *Set) Only(names []string) *Set {
 	if names == nil {
 		return s
 	}
-	part := &Set{Log: s.Log, Redact: s.Redact, may: s.may, whole: true, entries: make(map[string]entry, len(s.entries))}
+	part := &Set{Log: s.Log, Redact: s.Redact, may: s.may, whole: true, entries: make(map[string]*entry, len(s.entries))}
 	for name, e := range s.entries {
-		e.spec.Hidden = e.spec.Hidden || !slices.Contains(names, name)
-		part.entries[name] = e
+		mine := *e
+		mine.spec.Hidden = e.spec.Hidden || !slices.Contains(names, name)
+		part.entries[name] = &mine
 	}
 	for _, t := range s.offered {
 		if !part.entries[t.Name].spec.Hidden {
@@ -105,13 +106,21 @@ func (s *Set) Only(names []string) *Set {
 	return part
 }
 
+// entry returns a tool of the set; an empty entry for one that is not in it.
+func (s *Set) entry(name string) *entry {
+	if e := s.entries[name]; e != nil {
+		return e
+	}
+	return new(entry)
+}
+
 // Effect is the effect class of a tool; Once for one that is not in the set.
-func (s *Set) Effect(name string) Effect { return s.entries[name].spec.Effect }
+func (s *Set) Effect(name string) Effect { return s.entry(name).spec.Effect }
 
 // Spec describes a tool of the set, also a hidden one, which Spec.Hidden tells.
 func (s *Set) Spec(name string) (Spec, bool) {
-	e, ok := s.entries[name]
-	return e.spec, ok
+	_, ok := s.entries[name]
+	return s.entry(name).spec, ok
 }
 
 // Check returns why a call of a model would be refused before its tool runs: no
@@ -121,10 +130,10 @@ func (s *Set) Check(call claybot.ToolCall) error {
 	return err
 }
 
-func (s *Set) accept(call claybot.ToolCall, undo bool) (entry, json.RawMessage, error) {
+func (s *Set) accept(call claybot.ToolCall, undo bool) (*entry, json.RawMessage, error) {
 	e, ok := s.entries[call.Name]
 	if !ok || e.spec.Hidden && !undo {
-		return entry{}, nil, &Fault{Code: FaultUnknown, Text: fmt.Sprintf("unknown tool %.80q", call.Name)}
+		return nil, nil, &Fault{Code: FaultUnknown, Text: fmt.Sprintf("unknown tool %.80q", call.Name)}
 	}
 	args, err := checkArgs(e.schema, call)
 	if err != nil {
@@ -185,7 +194,7 @@ func (s *Set) Do(ctx context.Context, env Env, call claybot.ToolCall) Outcome {
 		Type: claybot.RecordTool, At: claybot.Now(), Run: env.Run,
 		ToolCallID: call.ID, Name: call.Name, OK: err == nil,
 		MS: took, Text: text, Saved: path, Undo: effectOf(env, call, result), Only: result.Only, Groups: result.Groups, Files: result.Files,
-		Tainted: result.Untrusted, Private: !s.entries[call.Name].spec.Public,
+		Tainted: result.Untrusted, Private: !s.entry(call.Name).spec.Public,
 	}}
 }
 
@@ -292,7 +301,7 @@ func (s *Set) call(ctx context.Context, env Env, call claybot.ToolCall) (Result,
 }
 
 // timely explains an error that came from the end of time instead of the tool.
-func timely(ctx, inner context.Context, e entry, limit time.Duration, err error) error {
+func timely(ctx, inner context.Context, e *entry, limit time.Duration, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -311,7 +320,7 @@ type outcome struct {
 
 // contain runs the tool and always sends one outcome, also when it panics or
 // ends its goroutine.
-func (s *Set) contain(ctx context.Context, e entry, env Env, args json.RawMessage, done chan<- outcome) {
+func (s *Set) contain(ctx context.Context, e *entry, env Env, args json.RawMessage, done chan<- outcome) {
 	o := outcome{err: &Fault{Code: FaultInternal, Text: e.spec.Name + " ended without a result"}}
 	defer func() {
 		if p := recover(); p != nil {
@@ -340,7 +349,7 @@ const (
 // patiently makes a call, and again while it meets a store that does not answer: to
 // the model that would look like a tool that does not work. Only tools that may be
 // run again wait so.
-func patiently(ctx context.Context, e entry, env Env, args json.RawMessage) (Result, error) {
+func patiently(ctx context.Context, e *entry, env Env, args json.RawMessage) (Result, error) {
 	until := time.Now().Add(storePatience)
 	for wait := storeFirst; ; wait = min(2*wait, storeMost) {
 		r, err := e.tool.Call(ctx, env, args)

@@ -158,23 +158,21 @@ func (c *conversation) private() bool { return c.history != nil && tools.Private
 
 // ofRun returns the records of the run, and its messages without a record.
 func (c *conversation) ofRun() (records, missing []claybot.Record) {
-	known := make(map[claybot.MessageID]bool, len(c.job.messages))
-	for _, m := range c.job.messages {
-		known[m.ID] = false
-	}
+	mine := c.job.messages
+	known := make([]bool, len(mine))
 	all := c.history.Records()
 	for i := range all {
 		r := &all[i]
-		if _, mine := known[r.MessageID]; mine {
-			known[r.MessageID] = true
+		for k := 0; r.MessageID != "" && k < len(mine); k++ {
+			known[k] = known[k] || mine[k].ID == r.MessageID
 		}
 		if r.Run == c.job.run.ID {
 			records = append(records, *r)
 		}
 	}
-	for _, m := range c.job.messages {
-		if !known[m.ID] {
-			missing = append(missing, c.job.userRecord(m))
+	for k := range mine {
+		if !known[k] {
+			missing = append(missing, c.job.userRecord(mine[k]))
 		}
 	}
 	return records, missing

@@ -15,8 +15,9 @@ import (
 // indexes returns the index that stands in the system prompt of a conversation, and the
 // newest one that its model knows; nil for none.
 func indexes(history []claybot.Record) (first, newest *claybot.Index) {
-	for _, r := range claybot.Restored(history) {
-		switch {
+	rest := claybot.Restored(history)
+	for i := range rest {
+		switch r := &rest[i]; {
 		case r.Type == claybot.RecordSummary: // without one, all that was told is folded away
 			first, newest = r.Index, r.Index
 		case r.Index == nil:
