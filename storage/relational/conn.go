@@ -87,10 +87,11 @@ type Conn struct {
 	wrote bool
 	// writes means that the connection may write, so it locks the rows it
 	// reads.
-	writes bool
-	tally  tally
-	saved  int // inboxes
-	meter  meter
+	writes  bool
+	touched touch // by the current call
+	tally   tally
+	saved   int // inboxes
+	meter   meter
 	// journal records the effects of the current transaction; sinks are the
 	// sinks of events.
 	journal journal

@@ -155,6 +155,7 @@ func unindex(c *Conn, a *inboxRow) error {
 	if err := c.do("DELETE FROM documents WHERE scope IN (?1, ?1 || '/store', ?1 || '/undo', ?1 || '/undo/store')", agentScope(a.id)); err != nil {
 		return err
 	}
+	c.touched.notes = true
 	for _, q := range [...]string{"DELETE FROM memories WHERE scope = ?1", "DELETE FROM memory_versions WHERE scope = ?1"} {
 		if err := c.do(q, agentScope(a.id)); err != nil {
 			return err

@@ -44,7 +44,10 @@ func readMemory(r Row) storage.Memory {
 }
 
 func (db notes) Memories(ctx context.Context, scopes ...string) ([]storage.Memory, error) {
-	var list []storage.Memory
+	list, at, known := db.unchanged.listed(scopes)
+	if known && db.dialect.Alone {
+		return list, nil
+	}
 	q := memoryColumns + ", m.scope FROM memories m JOIN memory_versions v USING (version) WHERE m.scope IN (?" +
 		strings.Repeat(", ?", max(len(scopes)-1, 0)) + ") ORDER BY m.path"
 	args := make([]any, max(len(scopes), 1))
@@ -61,6 +64,9 @@ func (db notes) Memories(ctx context.Context, scopes ...string) ([]storage.Memor
 		}, args...)
 	})
 	slices.SortStableFunc(list, func(a, b storage.Memory) int { return slices.Index(scopes, a.Scope) - slices.Index(scopes, b.Scope) })
+	if err == nil && db.dialect.Alone {
+		db.unchanged.keep(scopes, list, at)
+	}
 	return result(list, err, "memories of %s", strings.Join(scopes, ", "))
 }
 
@@ -131,6 +137,7 @@ func saveMemory(c *Conn, scope string, m storage.Memory, limit int64) error {
 	if err != nil {
 		return err
 	}
+	c.touched.notes = true
 	err = c.do(`INSERT INTO memories (scope, path, title, text, size, tainted, version) VALUES (?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (scope, path) DO UPDATE SET title = excluded.title, text = excluded.text, size = excluded.size,
 			tainted = excluded.tainted, version = excluded.version`,
@@ -197,6 +204,7 @@ func titleOf(s string) string {
 
 func (db notes) DropMemory(ctx context.Context, scope, path string, by storage.MemoryChange) error {
 	err := db.update(ctx, func(c *Conn) error {
+		c.touched.notes = true
 		n, err := c.exec("DELETE FROM memories WHERE scope = ? AND path = ?", scope, path)
 		if err == nil && n == 0 {
 			err = storage.ErrNotFound

@@ -323,6 +323,7 @@ func endParked(c *Conn, key string) (int, error) {
 		}
 	}
 	if err == nil {
+		c.touched.arrivals = true
 		err = c.do("DELETE FROM parked WHERE key = ?", key)
 	}
 	if err != nil || len(list) == 0 {

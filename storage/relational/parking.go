@@ -108,6 +108,7 @@ func parkMessage(c *Conn, p storage.Parked, rules storage.ParkRules) (bool, erro
 	if err != nil {
 		return false, err
 	}
+	c.touched.arrivals = true
 	return true, c.do("INSERT INTO parked (id, key, episode, at, cause, descriptor, body, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 		m.ID, key, episode, at, p.Cause, to, body, parkedSum(body, to))
 }
@@ -147,7 +148,21 @@ func (db parking) Arrival(ctx context.Context, d claybot.Descriptor) (a storage.
 	if db.dialect.Agents {
 		q += ", " + agentColumns + " FROM (SELECT 1) AS one LEFT JOIN agents ON key = ?1"
 	}
+	changes := db.unchanged.arrivals.Load()
+	if db.dialect.Alone && db.unchanged.quiet.Load() == changes+1 {
+		return a, nil
+	}
 	err = db.read(ctx, func(c *Conn) error {
+		if db.dialect.Alone {
+			busy, err := c.first("SELECT 1 WHERE EXISTS (SELECT 1 FROM parked) OR EXISTS (SELECT 1 FROM questions WHERE open = 1)",
+				func(Row) error { return nil })
+			if err == nil && !busy {
+				db.unchanged.quiet.Store(changes + 1)
+			}
+			if err != nil || !busy {
+				return err
+			}
+		}
 		return c.each(q, func(r Row) error {
 			a = storage.Arrival{Parked: r.Int(0) != 0, Asked: r.Int(1) != 0}
 			if db.dialect.Agents && !r.Null(2) {
@@ -181,6 +196,7 @@ func (db parking) ParkedOf(ctx context.Context, key string, limit int) (list []s
 
 func (db parking) Unpark(ctx context.Context, id claybot.MessageID) error {
 	err := db.update(ctx, func(c *Conn) error {
+		c.touched.arrivals = true
 		return c.do("DELETE FROM parked WHERE id = ?", id)
 	})
 	return failed(err, "unpark %s", id)
@@ -199,6 +215,7 @@ func endParkedMessage(c *Conn, p storage.Parked, reason string) (bool, error) {
 	if err := c.lock("parked/" + key); err != nil {
 		return false, err
 	}
+	c.touched.arrivals = true
 	if err := c.do("DELETE FROM parked WHERE id = ?", m.ID); err != nil {
 		return false, err
 	}

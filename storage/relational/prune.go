@@ -162,6 +162,7 @@ func pruneRuns(c *Conn, t claybot.Time) (int, error) {
 		if err != nil {
 			return 0, err
 		}
+		c.touched.arrivals = true
 		if err := c.do("DELETE FROM questions WHERE run = ?", id); err != nil {
 			return 0, err
 		}

@@ -18,6 +18,7 @@ var answerPrefix = string(claybot.Question{}.AnswerID())
 // openQuestions keeps what a run is paused for. A question that it has asked
 // before stays the same one; those that have an answer are not open.
 func openQuestions(c *Conn, run claybot.Run, questions []claybot.Question) error {
+	c.touched.arrivals = true
 	for _, q := range questions {
 		if q.ID == "" {
 			return fmt.Errorf("question: %w", errNoID)
@@ -42,6 +43,7 @@ func openQuestions(c *Conn, run claybot.Run, questions []claybot.Question) error
 
 // closeQuestions ends the waiting for the questions of a run.
 func closeQuestions(c *Conn, run claybot.RunID) error {
+	c.touched.arrivals = true
 	return c.do("UPDATE questions SET open = 0 WHERE run = ? AND open = 1", run)
 }
 
@@ -52,6 +54,7 @@ func closeQuestion(c *Conn, answer claybot.MessageID) error {
 	if !ok {
 		return nil
 	}
+	c.touched.arrivals = true
 	return c.do("UPDATE questions SET open = 0 WHERE id = ? AND open = 1", id)
 }
 

@@ -101,6 +101,7 @@ type core struct {
 	duplicates atomic.Int64
 	lone       lone
 	looked     atomic.Int64 // when HeedClock looked at the clock last
+	unchanged  unchanged
 }
 
 // New returns the tables behind a driver.
@@ -116,12 +117,24 @@ func (db *core) now() int64 { return db.dialect.Clock() }
 
 // update runs fn in a transaction and returns nil once that is durable; see Driver.
 func (db *core) update(ctx context.Context, fn func(c *Conn) error) error {
-	return db.driver.Write(ctx, false, fn)
+	return db.change(ctx, false, fn)
+}
+
+func (db *core) change(ctx context.Context, soft bool, fn func(c *Conn) error) error {
+	var touched touch
+	err := db.driver.Write(ctx, soft, func(c *Conn) error {
+		c.touched = touch{}
+		err := fn(c)
+		touched = c.touched
+		return err
+	})
+	db.unchanged.changed(touched) // after an error, too: it may be committed all the same
+	return err
 }
 
 // updateLightly is update for what need not survive a loss of power.
 func (db *core) updateLightly(ctx context.Context, fn func(c *Conn) error) error {
-	return db.driver.Write(ctx, true, fn)
+	return db.change(ctx, true, fn)
 }
 
 // A transactor is a core, or a part with its core.

@@ -36,6 +36,31 @@ var memoryTests = []storeTest{
 		b.equal("gone", ok(b.MemoryVersions(b.ctx, "owner/a", "", 1))(b)[0].Gone, true)
 		b.equal("of another scope", ok(b.Memory(b.ctx, "owner/b", "food/tea.md"))(b).Text, "none")
 	}},
+	{"a list is never older than a change", func(b *bed) {
+		lists := func(what string, want ...string) {
+			b.Helper()
+			for range 2 { // the second may come from memory
+				paths := []string{}
+				for _, m := range ok(b.Memories(b.ctx, "s", "agent/"+string(b.agent)))(b) {
+					paths = append(paths, m.Scope+":"+m.Path)
+				}
+				b.equal(what, paths, append([]string{}, want...))
+			}
+		}
+		own := "agent/" + string(b.agent)
+		lists("none")
+		b.noError(b.SaveMemory(b.ctx, "s", storage.Memory{Path: "a", Text: "x"}, 100))
+		lists("saved", "s:a")
+		b.noError(b.SaveMemory(b.ctx, own, storage.Memory{Path: "c", Text: "x"}, 100))
+		lists("saved in another scope", "s:a", own+":c")
+		b.equal("of one scope", len(ok(b.Memories(b.ctx, "s"))(b)), 1)
+		b.noError(b.ChangeMemory(b.ctx, "s", "b", storage.MemoryChange{}, 100, addLine("x")))
+		lists("changed", "s:a", "s:b", own+":c")
+		b.noError(b.DropMemory(b.ctx, "s", "a", storage.MemoryChange{}))
+		lists("dropped", "s:b", own+":c")
+		b.noError(b.UnindexAgent(b.ctx, b.agent))
+		lists("without the agent", "s:b")
+	}},
 	{"a repeated call writes no second version", func(b *bed) {
 		m := storage.Memory{Path: "a", Text: "x", MemoryChange: storage.MemoryChange{Run: "r", Call: "c"}}
 		b.noError(b.SaveMemory(b.ctx, "s", m, 10))

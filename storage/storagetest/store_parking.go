@@ -63,6 +63,35 @@ var parkingTests = []storeTest{
 		b.parks("Cx", "x4")
 		b.equal("a new episode", ok(b.ParkedOf(b.ctx, to.Key(), 1))(b)[0].Episode, "x4")
 	}},
+	{"what a message meets changes at once", func(b *bed) {
+		parked, asked := claybot.User("telegram", "Cx", "U1"), claybot.User("telegram", "asks", "U1")
+		meets := func(what string, d claybot.Descriptor, want storage.Arrival) {
+			b.Helper()
+			got := ok(b.Arrival(b.ctx, d))(b)
+			got.Agent = nil
+			b.equal(what, got, want)
+		}
+		agent := b.newAgent("asks")
+		b.to(agent, b.typed(claybot.MessageUser, "m1").Message)
+		l := b.hold("n").Lease
+		_, err := b.Begin(b.ctx, l, "r1", []claybot.MessageID{"m1"}, "")
+		b.noError(err)
+		meets("nothing", parked, storage.Arrival{})
+		b.parks("Cx", "x1")
+		meets("parked", parked, storage.Arrival{Parked: true})
+		meets("of another agent", asked, storage.Arrival{})
+		b.noError(b.Unpark(b.ctx, "x1"))
+		meets("taken", parked, storage.Arrival{})
+		b.ask(l, "r1", question("q1"))
+		meets("asked", asked, storage.Arrival{Asked: true})
+		b.to(agent, answered("q1", "a", "r1"))
+		meets("answered", asked, storage.Arrival{})
+		b.parks("Cx", "x2")
+		meets("parked again", parked, storage.Arrival{Parked: true})
+		_, err = b.EndParked(b.ctx, ok(b.ParkedOf(b.ctx, parked.Key(), 1))(b)[0], "stopped")
+		b.noError(err)
+		meets("ended", parked, storage.Arrival{})
+	}},
 	{"once", func(b *bed) {
 		for i, step := range []struct {
 			id    string
