@@ -14,10 +14,11 @@ import (
 // and only then anywhere; never inside a rune or between runes that make one
 // visible character (combining marks, joined emoji, flags), unless that
 // character alone is longer than limit. A Markdown fence that is cut is closed
-// at the end of the part and opened again, with its language, in the next.
+// at the end of the part and opened again, with its language, in the next. So is bold, italic, struck
+// and hidden text, and a code span.
 //
-// The parts joined are the text, but for the lines that close and open
-// fences, and white space at the cuts: outside a fence the spaces and blank
+// The parts joined are the text, but for what closes and opens fences and
+// spans, and white space at the cuts: outside a fence the spaces and blank
 // lines around the cut are left out (the indentation of the next line stays),
 // inside a fence the newline that the cut replaces, and blank lines that fill
 // a part. No part is blank or nothing but an empty fence; of a text that is
@@ -34,7 +35,7 @@ func Split(text string, limit int, length func(string) int) []string {
 	s := splitter{text: text, limit: limit, length: length}
 	var parts []string
 	for _, p := range s.pieces() {
-		parts = append(parts, p.open+text[p.from:p.to]+p.close)
+		parts = append(parts, s.part(p))
 	}
 	return parts
 }
@@ -66,7 +67,7 @@ type splitter struct {
 	fits   func(string) bool // reports whether a part fits as it is formatted; nil for always
 }
 
-// A piece is text[from:to] between the lines that repair fences.
+// A piece is text[from:to] between what repairs fences and spans.
 type piece struct {
 	open, close string
 	from, to    int
@@ -93,16 +94,20 @@ type cut struct {
 	to, next int // to is 0 for no cut
 	used     int // length of the part up to the cut
 	fence    fence
+	spans    string // opens again in the next part what is open at the cut
 }
 
 func (s splitter) pieces() []piece {
 	var out []piece
 	pos, in := s.skipEmpty(0, fence{})
+	spans := ""
 	rest := s.length(s.text[pos:])
 	for pos < len(s.text) {
 		p := piece{from: pos, to: len(s.text)}
 		if in.mark != "" {
 			p.open = in.line + "\n"
+		} else {
+			p.open = spans
 		}
 		if s.length(p.open)+rest <= s.limit && s.shows(p) {
 			return append(out, p)
@@ -114,7 +119,7 @@ func (s splitter) pieces() []piece {
 		}
 		next, after := s.skipEmpty(c.next, c.fence)
 		rest -= s.length(s.text[pos:next])
-		pos, in = next, after
+		pos, in, spans = next, after, c.spans
 	}
 	return out
 }

@@ -41,7 +41,7 @@ func (s splitter) fill(p piece, in fence) (piece, cut) {
 		return full, c
 	}
 	even, d := s.upTo(p, in, (used+left)*3/5)
-	last := piece{from: d.next, to: len(s.text)}
+	last := piece{open: d.spans, from: d.next, to: len(s.text)}
 	if d.to <= p.from || d.fence.mark != "" || !s.shows(even) || s.length(s.part(last)) > s.limit || !s.shows(last) {
 		return full, c
 	}
@@ -52,8 +52,19 @@ func (s splitter) fill(p piece, in fence) (piece, cut) {
 func (s splitter) upTo(p piece, in fence, budget int) (piece, cut) {
 	c := s.cut(p.from, in, budget)
 	p.to, p.close = c.to, ""
-	if c.fence.mark != "" {
+	switch {
+	case c.fence.mark != "":
 		p.close = closing(s.text[p.from:p.to], c.fence)
+	case budget >= leastSpans:
+		if c.spans, p.close = s.spans(c); s.length(p.open)+budget+s.length(p.close) > s.limit && p.close != "" {
+			c = s.cut(p.from, in, budget-spansRoom)
+			p.to = c.to
+			if c.fence.mark == "" {
+				c.spans, p.close = s.spans(c)
+			} else {
+				p.close = closing(s.text[p.from:p.to], c.fence)
+			}
+		}
 	}
 	return p, c
 }
