@@ -191,6 +191,23 @@ type Transcriber interface {
 	Transcribe(ctx context.Context, name, mime string, audio []byte) (Speech, error)
 }
 
+// MaxSpoken is how many characters a Speaker takes.
+const MaxSpoken = 4096
+
+// A Speaker turns text into speech. It may be used by any number of goroutines. Its errors are
+// *Error; that of a call that ctx ended also wraps the cause of ctx.
+type Speaker interface {
+	// Speak returns a recording of a text without formatting.
+	Speak(ctx context.Context, text string) (Recording, error)
+}
+
+// A Recording is a text as it was spoken.
+type Recording struct {
+	Audio []byte // Ogg Opus
+	Model string
+	Usage claybot.Usage // its cost is unknown and counted as Unpriced
+}
+
 // Speech is a transcript.
 type Speech struct {
 	Text  string // empty when the audio has no speech

@@ -1,5 +1,5 @@
-// Package openaitest is an emulator of OpenAI's chat completions and
-// transcriptions API, for tests, benchmarks and the demo.
+// Package openaitest is an emulator of OpenAI's chat completions, transcriptions
+// and speech API, for tests, benchmarks and the demo.
 //
 // It answers as scripted, by default with an echo, and refuses what the real
 // service or a strict server like it would refuse: unknown fields, wrong roles,
@@ -39,7 +39,7 @@ type Config struct {
 }
 
 // A Server is the emulator, an http.Handler for /v1/chat/completions,
-// /v1/audio/transcriptions and /v1/models, with and without /v1.
+// /v1/audio/transcriptions, /v1/audio/speech and /v1/models, with and without /v1.
 type Server struct {
 	cfg Config
 	mux *http.ServeMux
@@ -50,6 +50,9 @@ type Server struct {
 
 	audioScript []Reply
 	audios      []Audio
+
+	speechScript []Reply
+	spoken       []Spoken
 }
 
 // New returns an emulator.
@@ -65,6 +68,7 @@ func New(cfg Config) *Server {
 	for _, base := range [...]string{"", "/v1"} {
 		s.mux.HandleFunc("POST "+base+"/chat/completions", s.chat)
 		s.mux.HandleFunc("POST "+base+"/audio/transcriptions", s.transcriptions)
+		s.mux.HandleFunc("POST "+base+"/audio/speech", s.speech)
 		s.mux.HandleFunc("GET "+base+"/models", s.models)
 	}
 	return s
