@@ -294,7 +294,7 @@ func (b *backfill) hidden(ctx context.Context, id string, from, to time.Time) er
 
 // came reports whether a message is known to have come, or to be of this process itself.
 func (b *backfill) came(id string) bool {
-	return b.authors.of(id) != "" || b.own.nonce(id) != ""
+	return b.authors.came(id) || b.own.nonce(id) != ""
 }
 
 // since returns errTooLong if a person wrote in a channel between the beginning of a gap and

@@ -145,13 +145,19 @@ func TestHiddenHistory(t *testing.T) {
 		"missed":                    {"", "missed", "", 1},
 		"missed, after a known one": {"known", "missed", "", 1},
 		"missed, before a live one": {"", "missed", "live", 1},
+		"missed, and then edited":   {"", "missed", "edit", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, discordtest.Config{}, func(b *bot) {
+				newest := ""
 				write := func(text string) {
-					if text != "" {
-						b.Write(discordtest.Post{Channel: groupID(1), User: userID(2), Text: text})
+					switch text {
+					case "":
+					case "edit":
+						b.Edit(groupID(1), newest, "missed, as edited")
+					default:
+						newest = b.Write(discordtest.Post{Channel: groupID(1), User: userID(2), Text: text})
 					}
 				}
 				b.start()

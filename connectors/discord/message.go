@@ -241,7 +241,7 @@ func (r *receiver) updated(m message) []job {
 	if !m.written() || m.program() || m.Edited == "" {
 		return nil // a link that unfolds changes a message as well
 	}
-	r.authors.note(m.ID, m.Author.ID)
+	r.authors.edited(m.ID, m.Author.ID)
 	return []job{{lane(m.Channel, m.Author.ID), "edit", m.ID, func(ctx context.Context) error {
 		in, gone, err := r.place(ctx, m.Guild, m.Channel)
 		if err != nil || gone {

@@ -158,20 +158,33 @@ func (r *receiver) await(ctx context.Context, chat string) error {
 // ready to use.
 type authors struct {
 	mu    sync.Mutex
-	by    map[string]string
+	by    map[string]author
 	order []string
 }
 
-func (a *authors) note(message, user string) {
+// An author is who wrote a message. came says that this process has read it as it was written, and
+// not an edit of it alone.
+type author struct {
+	user string
+	came bool
+}
+
+// note remembers the author of a message that was read, and edited that of one whose edit was.
+func (a *authors) note(message, user string)   { a.add(message, author{user, true}) }
+func (a *authors) edited(message, user string) { a.add(message, author{user, false}) }
+
+func (a *authors) add(message string, by author) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.by == nil {
-		a.by = make(map[string]string)
+		a.by = make(map[string]author)
 	}
-	if _, known := a.by[message]; !known {
+	was, known := a.by[message]
+	if !known {
 		a.order = append(a.order, message)
 	}
-	a.by[message] = user
+	by.came = by.came || was.came
+	a.by[message] = by
 	for len(a.order) > maxAuthors {
 		delete(a.by, a.order[0])
 		a.order = a.order[1:]
@@ -181,7 +194,14 @@ func (a *authors) note(message, user string) {
 func (a *authors) of(message string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.by[message]
+	return a.by[message].user
+}
+
+// came reports whether a message was read as it was written.
+func (a *authors) came(message string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.by[message].came
 }
 
 // at returns the time of a timestamp, or now if it has none.
