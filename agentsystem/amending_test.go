@@ -1,6 +1,7 @@
 package agentsystem_test
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -51,6 +52,38 @@ func TestAmendments(t *testing.T) {
 		}
 		r.wants("re: keep this")
 	})
+}
+
+// A deletion between the moment in which an agent reads its messages and that in which their run begins
+// only makes it read them again, at once. An edit is late then.
+func TestAmendmentsBeforeTheRunBegins(t *testing.T) {
+	for name, tt := range map[string]struct {
+		text string
+		want []string
+	}{
+		"edit":     {"how are you", []string{"re: how are yuo"}},
+		"deletion": {"", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				var logs bytes.Buffer
+				r.logs, r.profile.Policy = &logs, inbox.Policy{Debounce: time.Second}
+				r.start()
+				change := func() {
+					if err := r.system.Post(r.Context(), ann, amending("e", "m", tt.text)); err != nil {
+						t.Error(err)
+					}
+				}
+				r.fuse.beginning.Store(&change)
+				r.post(ann, msg("m", "how are yuo"))
+				time.Sleep(time.Second + time.Millisecond)
+				r.wants(tt.want...)
+				if r.fuse.beginning.Load() != nil || logs.Len() > 0 {
+					t.Errorf("the log has %q", logs.String())
+				}
+			})
+		})
+	}
 }
 
 // A deletion stops the run of its message, and no other.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
@@ -16,11 +17,12 @@ var errDead = errors.New("this process is dead")
 // A fuse is the life of one process. It counts everything that reaches the
 // disk or the platform; when it blows, nothing does any more.
 type fuse struct {
-	mu    sync.Mutex
-	after int // blows after so many steps; negative: never by itself
-	steps []string
-	blown bool
-	fell  chan struct{} // closed when it blows
+	beginning atomic.Pointer[func()] // happens once, right before a run begins; optional
+	mu        sync.Mutex
+	after     int // blows after so many steps; negative: never by itself
+	steps     []string
+	blown     bool
+	fell      chan struct{} // closed when it blows
 }
 
 func newFuse(after int) *fuse { return &fuse{after: after, fell: make(chan struct{})} }
@@ -255,6 +257,9 @@ type fusedRuns struct {
 }
 
 func (r fusedRuns) Begin(ctx context.Context, l storage.Lease, id claybot.RunID, batch []claybot.MessageID, engine string) (run claybot.Run, err error) {
+	if do := r.f.beginning.Swap(nil); do != nil {
+		(*do)()
+	}
 	err = r.f.step("begin", func() error { run, err = r.Runs.Begin(ctx, l, id, batch, engine); return err })
 	return run, err
 }
