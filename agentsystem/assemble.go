@@ -138,7 +138,7 @@ func (a *assembly) makeAgents() {
 			Subagents: s.Subagents.Supervisor, Hub: a.Hub, AtWork: a.work, Connector: a.connector, Complete: a.intake.complete, DropDoomed: a.results.dropDoomed,
 			First: s.windows.shown.first, Said: s.Chats.read, Quota: a.quota(),
 		},
-		Members: a.Members, Meter: a.Meter, Transcribe: a.Transcribe, Log: a.Log,
+		Members: a.Members, Meter: a.Meter, Transcribe: a.Transcribe, Speak: a.Speak, Log: a.Log,
 	})
 	s.dispatcher = &dispatcher{
 		inboxes: a.inboxes, store: a.Inbox, worker: s.Worker, profiles: s.Profiles, members: a.Members, limits: a.Limits, log: a.Log,

@@ -161,8 +161,10 @@ type Config struct {
 	// files. It gets the files of one message one after another. An *llm.LimitError has
 	// the words for the person.
 	Transcribe func(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error)
-	Meter      Meter // optional
-	Log        *slog.Logger
+	// Speak returns the recording of a reply of a run; nil: replies are text alone.
+	Speak func(ctx context.Context, run claybot.Run, text string) (llm.Recording, error)
+	Meter Meter // optional
+	Log   *slog.Logger
 }
 
 // withDefaults fills in what New does not need to be given.

@@ -54,8 +54,9 @@ type rig struct {
 	grace         time.Duration
 	blowAfter     int
 	maxRuns       int
-	// transcribe is Config.Transcribe; more are tools besides the usual ones.
+	// transcribe is Config.Transcribe, sayer is Config.Speak; more are tools besides the usual ones.
 	transcribe func(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error)
+	sayer      func(ctx context.Context, run claybot.Run, text string) (llm.Recording, error)
 	more       func(s *agentsystem.AgentSystem) []tools.Tool
 	logs       io.Writer // takes warnings; optional
 	off        func() *runs.Error
@@ -181,7 +182,7 @@ func (r *rig) start() {
 		Stores: r.fuse.stores(stores), Log: log, Node: fmt.Sprint("node", r.starts), Version: "test", Hub: hub,
 		Boots: fusedBoots{r.boots, r.fuse},
 
-		Transcribe: r.transcribe, Reports: r.reports, Limits: agentsystem.Limits{Grace: r.grace, MaxRuns: r.maxRuns},
+		Transcribe: r.transcribe, Speak: r.sayer, Reports: r.reports, Limits: agentsystem.Limits{Grace: r.grace, MaxRuns: r.maxRuns},
 		Settings: agentsystem.Settings{
 			Models:        func(claybot.Agent) []string { return []string{"small", "large"} },
 			Tools:         func(claybot.Agent) []string { return []string{"look", "pay"} },

@@ -56,6 +56,7 @@ type Config struct {
 	// Model is that of all profiles that name no other.
 	Model         Model         `key:"model" class:"destination" kind:"model"`
 	Transcription Transcription `key:"transcription" class:"destination" kind:"transcription" off:"no recording is transcribed"`
+	Speech        Speech        `key:"speech" class:"destination" kind:"speech" off:"no reply is spoken"`
 	Connectors    Connectors    `key:",inline"`
 	Agents        Agents        `key:",inline"`
 	Schedule      Schedule      `key:",inline"`
@@ -276,11 +277,11 @@ func Default() Config {
 
 func plainProfile(m Model) Profile {
 	return Profile{
-		Name:      DefaultProfile,
-		Model:     m,
-		MaxSteps:  DefaultMaxSteps,
-		Inbox:     Inbox{WhenBusy: WhenBusyWait, ProcessBuffer: BufferAllTogether, MaxBatch: DefaultMaxBatch},
-		Respond:   "mention",
+		Name:     DefaultProfile,
+		Model:    m,
+		MaxSteps: DefaultMaxSteps,
+		Inbox:    Inbox{WhenBusy: WhenBusyWait, ProcessBuffer: BufferAllTogether, MaxBatch: DefaultMaxBatch},
+		Respond:  "mention", VoiceReplies: Off,
 		Reactions: Reactions{Feedback: true, Stop: []string{}, Approve: []string{}},
 		Memory:    true,
 		Engine:    Engine{Name: claybot.EngineReact},

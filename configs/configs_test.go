@@ -51,7 +51,7 @@ func TestDefaults(t *testing.T) {
 	if !c.Model.Demo() || c.Connectors.Telegram.Wanted() || c.Connectors.Slack.Wanted() {
 		t.Error("nothing is configured, but something thinks so")
 	}
-	want := Profile{Name: "default", Model: c.Model, MaxSteps: 64, Inbox: Inbox{WhenBusy: "wait", ProcessBuffer: "allTogether", MaxBatch: 100}, Respond: "mention", Reactions: Reactions{Feedback: true, Stop: []string{}, Approve: []string{}}, Memory: true, Engine: Engine{Name: "react"}, Workspace: plainWorkspace()}
+	want := Profile{Name: "default", Model: c.Model, MaxSteps: 64, Inbox: Inbox{WhenBusy: "wait", ProcessBuffer: "allTogether", MaxBatch: 100}, VoiceReplies: "off", Respond: "mention", Reactions: Reactions{Feedback: true, Stop: []string{}, Approve: []string{}}, Memory: true, Engine: Engine{Name: "react"}, Workspace: plainWorkspace()}
 	if got := c.Profile(claybot.User("telegram", "1", "1")); !reflect.DeepEqual(got, want) {
 		t.Errorf("profile = %+v, want %+v", got, want)
 	}

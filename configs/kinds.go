@@ -278,6 +278,10 @@ func groupKind(k key) setter {
 		return into(setTranscription)
 	case "account":
 		return text(func(r *reader, at place, v string, t *Transcription) { t.Key = readAccount(r, at, v, t) })
+	case "speech":
+		return into(setSpeech)
+	case "speech account":
+		return text(func(r *reader, at place, v string, s *Speech) { s.Key = readAccount(r, at, v, s) })
 	case "prompt variables": // which of them hold secrets is known at the end of the file
 		return owned(func(r *reader, at place, n *yaml.Node, _ *Prompts) { r.promptEnv, _ = r.list(at, n) })
 	case "budgets":

@@ -225,15 +225,39 @@ type Transcription struct {
 // Wanted reports whether recordings are to be transcribed.
 func (t Transcription) Wanted() bool { return t.wanted && t.Off() == "" }
 
+// Speech says where text is turned into speech.
+type Speech struct {
+	Model   string `key:"model" kind:"model name"` // empty: the client's default
+	Voice   string `key:"voice" kind:"model name"` // empty: the client's default
+	BaseURL string `key:"base_url" kind:"url"`     // empty: OpenAI's
+	Key     Secret `key:"key" kind:"speech account"`
+
+	wanted bool
+	faults // why nothing is spoken
+}
+
+// Wanted reports whether replies can be spoken.
+func (s Speech) Wanted() bool { return s.wanted && s.Off() == "" }
+
 func setTranscription(r *reader, at place, n *yaml.Node, t *Transcription) {
+	setAudio(r, at, n, t, &t.Model, &t.wanted)
+}
+
+func setSpeech(r *reader, at place, n *yaml.Node, s *Speech) {
+	setAudio(r, at, n, s, &s.Model, &s.wanted)
+}
+
+// setAudio reads the route of a model for audio: a group of keys, the name of its model, or a word
+// that switches it on or off.
+func setAudio[T any](r *reader, at place, n *yaml.Node, t *T, model *string, wanted *bool) {
 	switch v := strings.TrimSpace(n.Value); {
 	case n.Kind != yaml.ScalarNode:
 		r.group(at, n, t)
-		t.wanted = n.Kind == yaml.MappingNode
+		*wanted = n.Kind == yaml.MappingNode
 	case slices.Contains([]string{"false", "off", "no"}, strings.ToLower(v)):
-		*t = Transcription{}
+		*t = *new(T)
 	case v == "true" || v == "on":
-		t.wanted = true
+		*wanted = true
 	default:
 		name, err := modelName(v)
 		if err == nil && (len(v) == 1 || noSpeech(v)) { // y or n
@@ -243,23 +267,37 @@ func setTranscription(r *reader, at place, n *yaml.Node, t *Transcription) {
 			r.refuse(at, err)
 			return
 		}
-		t.Model, t.wanted = name, true
+		*model, *wanted = name, true
 	}
 }
 
 // environ gives a transcription that names no other server the address and the key
 // of the environment: the key is for that address alone.
 func (t *Transcription) environ(e providerEnv) {
-	if !t.wanted || t.BaseURL != "" && !ownAddress(t.BaseURL, ProviderOpenAI) {
+	if t.wanted {
+		e.audio("transcription", &t.BaseURL, &t.Key, &t.faults)
+	}
+}
+
+// environ is that of a Transcription.
+func (s *Speech) environ(e providerEnv) {
+	if s.wanted {
+		e.audio("speech", &s.BaseURL, &s.Key, &s.faults)
+	}
+}
+
+// audio completes the address and the key of a route for audio.
+func (e providerEnv) audio(group string, base *string, key *Secret, f *faults) {
+	if *base != "" && !ownAddress(*base, ProviderOpenAI) {
 		return
 	}
-	if t.BaseURL == "" && e.based() {
-		if t.BaseURL = e.base; e.base == "" {
-			t.off("transcription.base_url", cmp.Or(e.fault, e.openAIFault))
+	if *base == "" && e.based() {
+		if *base = e.base; e.base == "" {
+			f.off(group+".base_url", cmp.Or(e.fault, e.openAIFault))
 		}
 	}
-	if !t.Key.Named() {
-		t.Key = e.openAI
+	if !key.Named() {
+		*key = e.openAI
 	}
 }
 

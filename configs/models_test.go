@@ -208,6 +208,36 @@ func TestTranscription(t *testing.T) {
 	}
 }
 
+func TestSpeech(t *testing.T) {
+	vars := map[string]string{"OPENAI_API_KEY": "o", "K": "k"}
+	for file, want := range map[string]string{
+		"":                                       "false    ",
+		"speech: off":                            "false    ",
+		"speech: true":                           "true    o",
+		"speech: tts-1":                          "true tts-1   o",
+		"speech: {voice: onyx}":                  "true  onyx  o",
+		"speech: {base_url: http://w/v1}":        "true   http://w/v1 ",
+		"speech: {key: env:K, model: tts-1}":     "true tts-1   k",
+		"speech: [a]":                            "false    ",
+		"speech: sk-not-a-model":                 "false    ",
+		"speech: {base_url: h.example.org}":      "false    o",
+		"speech: {voice: ''}":                    "false    o",
+		"speech: {base_url: http://w, vioce: x}": "false   http://w ",
+	} {
+		c, _ := load(t, file+"\n", vars)
+		s := c.Speech
+		if got := fmt.Sprintf("%v %s %s %s %s", s.Wanted(), s.Model, s.Voice, s.BaseURL, s.Key.Value()); got != want {
+			t.Errorf("%q: got %q, want %q", file, got, want)
+		}
+	}
+	c, _ := load(t, "agents: {default: {voice_replies: reply}, loud: {match: [telegram], voice_replies: always}, odd: {match: [slack], voice_replies: loud}}\n", nil)
+	for name, want := range map[string]string{"default": "reply", "loud": "always", "odd": "reply"} {
+		if got := c.Agents.Profiles[name].VoiceReplies; got != want {
+			t.Errorf("%s has %q, want %q", name, got, want)
+		}
+	}
+}
+
 // Words and numbers that may mean on, off or nothing are no names of models: nothing is
 // sent to a provider because of one.
 func TestWordsForModels(t *testing.T) {

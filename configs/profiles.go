@@ -32,7 +32,8 @@ type Profile struct {
 	Prompt        string   `key:"prompt" class:"harmless"`                       // the system prompt; empty: the built-in one
 	MaxSteps      int      `key:"max_steps" class:"narrowing" limits:"1..1000"`  // model calls in one run
 	Inbox         Inbox    `key:",inline"`
-	Progress      bool     `key:"progress" class:"harmless" words:"send,off"`              // send text that comes together with tool calls
+	Progress      bool     `key:"progress" class:"harmless" words:"send,off"` // send text that comes together with tool calls
+	VoiceReplies  string   `key:"voice_replies" class:"harmless" words:"off,reply,always"`
 	Respond       string   `key:"respond" class:"harmless" words:"mention,thread,all,off"` // in groups
 	Context       *int     `key:"context" class:"harmless" limits:"0..100"`                // earlier messages of a group that come with a message; nil: see profiles.Context
 	// Group is GroupOwn or GroupShared; empty: as Sessions.Group.
@@ -135,6 +136,7 @@ func (r *reader) finish(c Config) (_ Config, err error) {
 	settle(r, &c)
 	r.modelEnviron(&c.Model)
 	c.Transcription.environ(c.Model.env)
+	c.Speech.environ(c.Model.env)
 	c.home, _ = r.lookup("HOME")
 	if c.DataDir, err = c.expand(c.DataDir); err != nil {
 		return Config{}, fmt.Errorf("data_dir: %w", err)

@@ -124,7 +124,7 @@ func (r *reader) addressesMatter(c *Config) {
 	}
 	for i := range r.warnings {
 		w := &r.warnings[i]
-		if w.fault == "" || shut(c.Model, w.fault) || c.Transcription.why.says(w.fault) {
+		if w.fault == "" || shut(c.Model, w.fault) || c.Transcription.why.says(w.fault) || c.Speech.why.says(w.fault) {
 			continue
 		}
 		used := false

@@ -76,7 +76,7 @@ func repeatable(o claybot.Outgoing) bool { return reply(o) && o.Question == nil 
 // reply reports whether a message says what a run has to say.
 func reply(o claybot.Outgoing) bool {
 	says := o.Kind == claybot.OutgoingAnswer || o.Kind == claybot.OutgoingFile || o.Kind == claybot.OutgoingNotice && o.Run != ""
-	return says && o.Shown == "" && !o.EditOnly && o.Mark == nil && !strings.HasPrefix(o.ID, NoticePrefix)
+	return says && o.Shown == "" && !o.EditOnly && o.Mark == nil && !strings.HasPrefix(o.ID, NoticePrefix) && !strings.HasPrefix(o.ID, SpokenPrefix)
 }
 
 // Why a message failed that no reader misses.

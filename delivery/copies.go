@@ -35,6 +35,10 @@ const (
 	maxLookups  = 2
 )
 
+// SpokenPrefix starts the ids of replies that are spoken as well: no reader misses one, because its
+// text is a message of its own.
+const SpokenPrefix = "spoken/"
+
 // NoticePrefix starts the ids of notices about messages that failed.
 const NoticePrefix = "undelivered/"
 
@@ -134,6 +138,10 @@ func (x *delivery) missing(ctx context.Context, cause string) (done bool) {
 	about(x.cfg.Log, x.o).Warn("message may be missing", "attempts", x.o.Attempts, "copies", x.o.Copies+1)
 	calm := x.calm(ctx)
 	r := storage.Resolution{State: claybot.SendFailed, Cause: cause, Copies: x.o.Copies + 1}
+	if strings.HasPrefix(x.o.ID, SpokenPrefix) {
+		x.resolve(ctx, r)
+		return true
+	}
 	for _, notice := range x.notice(ctx, x.mayBeMissing(ctx)) {
 		notice.Due = claybot.At(calm)
 		r.Notices = append(r.Notices, notice)
@@ -201,7 +209,7 @@ func (x *delivery) inARow(ctx context.Context) (n int, last claybot.Outgoing, er
 func (x *delivery) giveUp(ctx context.Context, cause string) {
 	about(x.cfg.Log, x.o).Warn("delivery failed", "attempts", x.o.Attempts, "err", cause)
 	r := storage.Resolution{State: claybot.SendFailed, Cause: cause}
-	if x.o.Mark != nil { // no person misses it
+	if x.o.Mark != nil || strings.HasPrefix(x.o.ID, SpokenPrefix) { // no person misses it
 		x.resolve(ctx, r)
 		return
 	}

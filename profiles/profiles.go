@@ -50,6 +50,8 @@ type Profile struct {
 	Acknowledge Acknowledge
 	// Reactions are what reactions of people to messages mean.
 	Reactions Reactions
+	// VoiceReplies says which replies are spoken as well: VoiceReply, VoiceAlways or none.
+	VoiceReplies string
 	// Respond is to which messages of groups its agents respond; empty: RespondMention.
 	Respond string
 	// Shared says that all members of a group have one agent; otherwise each has their own.
@@ -117,6 +119,12 @@ func (r Reactions) Rated() bool {
 func emojiName(emoji string) string {
 	return strings.Trim(strings.ReplaceAll(emoji, "\ufe0f", ""), ":")
 }
+
+// Which replies are spoken as well.
+const (
+	VoiceReply  = "reply"  // to voice messages
+	VoiceAlways = "always" // each
+)
 
 // To which messages of groups agents respond.
 const (

@@ -93,13 +93,18 @@ type Parts struct {
 // in sequence. An *llm.LimitError has a text for the user.
 type Transcriber func(ctx context.Context, run claybot.Run, f claybot.FileReference, open func() (io.ReadCloser, error)) (llm.Speech, error)
 
-// Config is what New needs. Transcribe may be nil: then no recordings are transcribed.
+// A Speaker returns the recording of a reply of a run.
+type Speaker func(ctx context.Context, run claybot.Run, text string) (llm.Recording, error)
+
+// Config is what New needs. Transcribe may be nil: then no recordings are transcribed; and so may
+// Speak: then replies are text alone.
 type Config struct {
 	Stores     Stores
 	Parts      Parts
 	Members    Members
 	Meter      Meter
 	Transcribe Transcriber
+	Speak      Speaker
 	Log        *slog.Logger
 }
 
@@ -120,6 +125,7 @@ type Worker struct {
 	members    Members
 	meter      Meter
 	transcribe Transcriber
+	speak      Speaker
 	log        *slog.Logger
 	charges    chargeBook
 	engines    engines
@@ -131,7 +137,7 @@ type Worker struct {
 func New(cfg Config) *Worker {
 	boot := &BootRecord{boots: cfg.Stores.Boots, log: cfg.Log}
 	s := &Worker{
-		Boot: boot, stores: cfg.Stores, parts: cfg.Parts, members: cfg.Members, meter: cfg.Meter, transcribe: cfg.Transcribe, log: cfg.Log,
+		Boot: boot, stores: cfg.Stores, parts: cfg.Parts, members: cfg.Members, meter: cfg.Meter, transcribe: cfg.Transcribe, speak: cfg.Speak, log: cfg.Log,
 		charges: chargeBook{cfg.Stores.Marks, cfg.Log}, engines: make(engines), draining: make(chan struct{}),
 	}
 	s.Health.keep(boot)

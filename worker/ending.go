@@ -68,6 +68,9 @@ func (e *ending) succeeded() storage.Outcome {
 		o.Replies = append(o.Replies, e.worker.parts.Deliverer.Compose(e.job.outgoing(claybot.OutgoingNotice), e.job.voice().Recovered(e.job.agent.Descriptor.Name))...)
 	}
 	e.offerUndo(o.Replies)
+	if len(o.Replies) > 0 {
+		o.Replies = append(o.Replies, e.spoken(text)...)
+	}
 	o.Events = e.events.closing(runs.Finished(e.job.run.ID, text, e.tally.usage))
 	return o
 }

@@ -136,6 +136,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 		Limits:  agentsystem.Limits{Lease: c.Node.Lease, MaxRuns: d.bounds.MaxRuns, MaxBatch: maxBatch(c), HandOver: c.Node.Handover},
 		Members: s.members, Version: version, Hub: s.hub, Boots: d.boots, Meter: d.listeners.metrics, Log: d.log,
 		Transcribe: newHearing(d.config, d.log, func() *budgets.Limiter { return d.limiter }),
+		Speak:      newSpeaking(d.config, d.log, func() *budgets.Limiter { return d.limiter }),
 		Reports: overview.Reports{
 			Sinks:    func() []runs.SinkHealth { return d.listeners.relay.Health() },
 			Checks:   s.keeper.results,
@@ -172,7 +173,7 @@ func (d *daemon) profile(desc claybot.Descriptor) profiles.Profile {
 	c := d.config.Load()
 	p := c.Profile(desc)
 	return profiles.Profile{
-		Name: p.Name, Engine: p.Engine.Name, Model: modelName(p.Model), Models: p.Models, SendTo: p.SendTo, Address: p.Model.AddressKey(), Prompt: p.Prompt, MaxSteps: p.MaxSteps, Forget: !p.Memory, Progress: p.Progress, Respond: p.Respond, Context: p.Context,
+		Name: p.Name, Engine: p.Engine.Name, Model: modelName(p.Model), Models: p.Models, SendTo: p.SendTo, Address: p.Model.AddressKey(), Prompt: p.Prompt, MaxSteps: p.MaxSteps, Forget: !p.Memory, Progress: p.Progress, VoiceReplies: p.VoiceReplies, Respond: p.Respond, Context: p.Context,
 		Shared: cmp.Or(p.Group, c.Sessions.Group) == configs.GroupShared, Acknowledge: profiles.Acknowledge(p.Acknowledge), Reactions: profiles.Reactions(p.Reactions),
 		Policy: inbox.Policy{
 			Debounce: p.Inbox.Debounce, DebounceMax: p.Inbox.DebounceMax, MaxBatch: p.Inbox.MaxBatch,

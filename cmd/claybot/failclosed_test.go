@@ -95,6 +95,7 @@ telegram: {token: env:TOKEN, api_url: ADDR}
 slack: {bot_token: env:BOT, app_token: env:APP, api_url: ADDR}
 otlp: {endpoint: ADDR, interval: 100ms}
 transcription: {base_url: ADDR}
+speech: {base_url: ADDR}
 relay: [{name: r, url: ADDR, secret: env:KEY}]
 mcp: {m: {url: ADDR}}
 web: {search: [{provider: searxng, base_url: ADDR}]}

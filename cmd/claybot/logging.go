@@ -102,7 +102,7 @@ func isTerminal(w any) bool {
 // secretsOf are the live secrets of a configuration.
 func secretsOf(c configs.Config) []configs.Secret {
 	all := []configs.Secret{
-		c.Transcription.Key,
+		c.Transcription.Key, c.Speech.Key,
 		c.Storage.Files.AccessKey, c.Storage.Files.SecretKey, c.Storage.Files.SessionToken, c.Storage.URL, passwordOf(c.Storage.URL),
 	}
 	all = append(all, c.Connectors.Secrets()...)

@@ -59,6 +59,37 @@ func TestBudgetKeepsTheBoundOfTheRoute(t *testing.T) {
 	}
 }
 
+// A reply is not spoken where a hard budget in money must hold, and counted elsewhere.
+func TestSpokenRepliesArePaidFor(t *testing.T) {
+	s := openaitest.New(openaitest.Config{})
+	url, stop, err := s.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	w := new(wallet)
+	x := speaker{newSpeaker(configs.Speech{BaseURL: url, Voice: "onyx"}, slog.New(slog.DiscardHandler)), "gpt-4o-mini-tts", func() llm.Limiter { return w }}
+	run := claybot.Run{ID: "r", Agent: "a"}
+	_, err = x.say(t.Context(), run, "hello")
+	limit, ok := errors.AsType[*llm.LimitError](err)
+	if !ok || !strings.Contains(limit.Text, "your budget for today") || len(s.Spoken()) != 0 {
+		t.Errorf("got %v, %d were sent", err, len(s.Spoken()))
+	}
+	if c := w.charges[0]; c.Run != "r" || c.Agent != "a" || c.Model != "gpt-4o-mini-tts" {
+		t.Errorf("charged %+v", c)
+	}
+	w.soft = true
+	spoken, err := x.say(t.Context(), run, "hello")
+	want := claybot.Usage{LLMCalls: 1, Unpriced: 1}
+	if err != nil || string(spoken.Audio) != openaitest.SpeechOf("hello") || s.Spoken()[0].Voice != "onyx" || len(w.booked) != 1 || w.booked[0] != want {
+		t.Errorf("got %+v, %v; booked %+v", spoken, err, w.booked)
+	}
+	s.ScriptSpeech(openaitest.Reply{Fault: openaitest.FaultAuth})
+	if _, err = x.say(t.Context(), run, "hello"); err == nil || len(w.booked) != 2 || w.booked[1] != (claybot.Usage{}) {
+		t.Errorf("%v; booked %+v", err, w.booked)
+	}
+}
+
 // A transcription is refused where a hard budget in money must hold, before
 // anything is read or sent, and counted elsewhere.
 func TestRecordingsArePaidFor(t *testing.T) {

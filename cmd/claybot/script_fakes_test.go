@@ -272,6 +272,23 @@ func (r *rig) telegramCommand(ts *testscript.TestScript, args []string) {
 			texts := r.onTelegram(ts, args[1])
 			return slices.ContainsFunc(texts, re.MatchString), fmt.Sprintf("there is %q", texts)
 		})
+	case len(args) == 2 && args[0] == "voice": // telegram voice CHAT[:USER]: a person sends a voice message
+		in := telegramtest.Incoming{Fields: map[string]any{"voice": r.telegram.AddFile("voice.oga", []byte("OggS fake voice"))}}
+		in.ChatID, in.UserID = person(ts, args[1])
+		r.last, _ = r.telegram.Write(in)
+	case len(args) == 3 && args[0] == "hears": // telegram hears CHAT REGEXP: the one voice message of the bot there
+		chat, _ := person(ts, args[1])
+		re, err := regexp.Compile(args[2])
+		ts.Check(err)
+		until(ts, func() (bool, string) {
+			var all []string
+			for _, m := range r.telegram.Sent(chat) {
+				if m.File != nil && m.File.Method == "sendvoice" {
+					all = append(all, string(m.File.Data))
+				}
+			}
+			return len(all) == 1 && re.MatchString(all[0]), fmt.Sprintf("there are %q", all)
+		})
 	case (len(args) == 2 || len(args) == 3) && args[0] == "business": // telegram business OWNER [USER]: see README
 		_, owner := person(ts, args[1])
 		if len(args) == 2 {
@@ -477,6 +494,12 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 		r.model.Script(openaitest.Reply{Text: ts.ReadFile(args[1]), Piece: 32, Gap: 200 * time.Millisecond, Fault: openaitest.FaultStall, CutAt: 12_000})
 	case len(args) == 2 && args[0] == "fail": // model fail FAULT
 		r.model.Script(openaitest.Reply{Text: "never seen", Fault: openaitest.Fault(args[1]), RetryAfter: "50"})
+	case len(args) == 2 && args[0] == "mute": // model mute FAULT: of the next text to speak
+		r.model.ScriptSpeech(openaitest.Reply{Fault: openaitest.Fault(args[1])})
+	case len(args) == 2 && args[0] == "spoke": // model spoke N: so many texts were spoken
+		if n := len(r.model.Spoken()); fmt.Sprint(n) != args[1] {
+			ts.Fatalf("%d texts were spoken", n)
+		}
 	case len(args) == 2 && args[0] == "heard": // model heard REGEXP: in the conversation of any request
 		re, err := regexp.Compile(args[1])
 		ts.Check(err)
