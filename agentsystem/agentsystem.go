@@ -93,7 +93,7 @@ func (s *AgentSystem) Run(ctx context.Context, cs ...connectors.Connector) error
 		return nil // ended before it began
 	}
 	defer drain()
-	for _, begin := range []func(context.Context) error{s.People.Load, s.Profiles.Load, s.deliverer.Begin} {
+	for _, begin := range []func(context.Context) error{s.People.Load, s.People.Moves.Load, s.Profiles.Load, s.deliverer.Begin} {
 		if err := begin(ctx); err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (s *AgentSystem) Reacted(ctx context.Context, x connectors.Reaction) (rated
 
 // Moved follows a channel to its new id.
 func (s *AgentSystem) Moved(ctx context.Context, connector, from, to string) error {
-	return s.receiver.moved(ctx, connector, from, to)
+	return s.receiver.moves.moved(ctx, connector, from, to)
 }
 
 // RouteChanged implements connectors.RouteHandler.

@@ -50,6 +50,7 @@ type alarms struct {
 	disk      func() (overview.DiskStatus, error) // nil: unknown
 	member    func() string                       // the name of this one
 	filled    func() time.Time                    // when a write last found the disk full; zero for never
+	named     func() []string                     // the chats that the settings name; nil: none
 	log       *slog.Logger
 
 	gaps atomic.Bool // operators may have to be told of gaps

@@ -78,7 +78,7 @@ func (a *assembly) quota() *people.Quota {
 // makePeople makes what knows users and sends to them.
 func (a *assembly) makePeople() {
 	s := a.system
-	gate := people.NewGate(a.Access, a.Admission)
+	gate := people.NewGate(a.Access, a.Admission, a.Moves)
 	s.deliverer = delivery.New(delivery.Config{
 		Outbox: a.Outbox, Reader: a.Outbox, Files: a.Agents, Members: a.Members, Connector: a.connector, Allowed: gate.MayReceive,
 		Voice: func(ctx context.Context, o claybot.Outgoing) texts.Voice { return s.People.VoiceOf(ctx, o) },
@@ -86,7 +86,7 @@ func (a *assembly) makePeople() {
 		Repeats: func(ctx context.Context, o claybot.Outgoing) (bool, error) {
 			return repeating{a.Index, s.People}.offered(ctx, o)
 		},
-		Meter: a.Meter, Log: a.Log,
+		Moves: a.Moves, Meter: a.Meter, Log: a.Log,
 	})
 	s.People = people.New(people.Config{
 		Gate: gate, Index: a.Index, Receipts: a.Inbox, Agents: a.agents, Sender: s.deliverer,
@@ -147,7 +147,7 @@ func (a *assembly) makeAgents() {
 	s.supervisor = &supervisor{
 		alarms: &alarms{
 			people: s.People, marks: a.Marks, outbox: a.Outbox, index: a.Index, sender: s.deliverer, instances: a.Instances,
-			disk: a.Reports.Disk, member: a.Members.Name, filled: s.Worker.Health.Filled, log: a.Log,
+			disk: a.Reports.Disk, member: a.Members.Name, filled: s.Worker.Health.Filled, named: a.Named, log: a.Log,
 		},
 		members: a.Members, freed: s.follower.freed, recovery: s.Worker.Recovery, boot: s.Worker.Boot, boots: a.Boots, pending: a.pending, meter: a.Meter, log: a.Log,
 		voice: func(ctx context.Context, d claybot.Descriptor) texts.Voice {
@@ -193,6 +193,7 @@ func (a *assembly) makeIntake() {
 	}
 	s.receiver = &receiver{
 		agents: a.agents, index: a.Index, people: s.People, places: conversations{a.OwnThreads, a.Profile, a.Index, a.Runs, s.People, a.Inbox, a.Marks}, buttons: s.Questions.Buttons, parking: a.parking, worker: s.Worker, sender: s.deliverer, pending: a.pending, overhearing: s.overhearing,
+		moves:   &moves{agents: a.agents, people: s.People, sender: s.deliverer, worker: s.Worker, members: a.Members, overhearing: s.overhearing, pending: a.pending, log: a.Log},
 		ratings: a.Runs, reactions: reactions{a.Profile, a.Index, a.Runs, a.Outbox, a.Inbox, a.Log}, meter: a.Meter, log: a.Log,
 		notices: &notices{index: a.Index, people: s.People, sender: s.deliverer, alarms: s.supervisor.alarms, members: a.Members, log: a.Log},
 	}
@@ -205,6 +206,7 @@ func (a *assembly) makeControl() {
 	s.Control = &Control{
 		Undo: a.intake.undo, Attachments: files,
 		budgets: budgets.Config{
+			Former: a.Moves.Former,
 			Agents: a.Index, Questions: a.Asked, Members: a.Members, Runs: limitedRuns{a.work, s.Questions.Ledger, a.Runs, a.Inbox, a.Index}, People: s.People,
 			Profile: func(d claybot.Descriptor) string { return a.Profile(d).Name }, Consoles: people.OperatorConsoles, Zone: a.Zone,
 			Stopped: s.supervisor.alarms.spent, NewID: runs.NewID, Log: a.Log,

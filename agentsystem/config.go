@@ -82,6 +82,9 @@ type Stores struct {
 type Settings struct {
 	Profile   func(claybot.Descriptor) profiles.Profile
 	Admission func() people.Access
+	// Named lists the chats that the settings name, as connector:id: operators are told of those
+	// that have a new id; nil: none.
+	Named func() []string
 	// Society bounds how agents deal with other agents; nil: subagents.DefaultLimits.
 	Society func() subagents.Limits
 	// UserSecrets is what happens to secrets in messages of people; nil: MaskSecrets.
@@ -152,6 +155,8 @@ type Config struct {
 	// Hub receives the text of answers while it grows; nil: a new one. The store must be
 	// opened with its Committed.
 	Hub *runs.Hub
+	// Moves are the chats with new ids, which the settings follow as well; nil: those of Marks.
+	Moves *people.Moves
 	// Boots is what this member knows of how it ended before. nil: always in order.
 	Boots storage.Boots
 	// Reports are what Status shows of other parts. The MaxRuns of its Limits is that of
@@ -185,6 +190,9 @@ func (cfg Config) withDefaults() Config {
 	def(&cfg.HandOver, 5*time.Second)
 	if cfg.Meter == nil {
 		cfg.Meter = noMeter{}
+	}
+	if cfg.Moves == nil {
+		cfg.Moves = people.NewMoves(cfg.Marks)
 	}
 	if cfg.Members == nil {
 		cfg.Members = cluster.Alone(storage.Member{ID: cfg.Node, Name: cfg.Node, Version: cfg.Version})

@@ -440,7 +440,9 @@ type markReads struct {
 }
 
 func (m markReads) ListCheckpoints(ctx context.Context, prefix string) ([]storage.Checkpoint, error) {
-	m.reads.Add(1)
+	if prefix == storage.CheckpointDead {
+		m.reads.Add(1)
+	}
 	if m.broken.Load() {
 		return nil, storage.ErrBusy
 	}

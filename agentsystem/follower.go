@@ -125,7 +125,7 @@ func (f *follower) refreshAll(ctx context.Context) {
 	}
 }
 
-// refresh reads grants, settings, languages and dead routes again that other members have changed. What
+// refresh reads grants, settings, languages, dead routes and the ids of chats again that other members have changed. What
 // cannot be read holds up nothing else.
 func (f *follower) refresh(ctx context.Context) error {
 	f.refreshing.Lock()
@@ -143,9 +143,13 @@ func (f *follower) refresh(ctx context.Context) error {
 		seen *int64
 		load func(context.Context) error
 	}{
-		{now.Access, &f.seen.Access, f.people.Load},
+		{now.Access, &f.seen.Access, func(ctx context.Context) error { // in this order: a grant leaves a former id once the new one is stored
+			return errors.Join(f.people.Load(ctx), f.people.Moves.Load(ctx))
+		}},
 		{now.Settings, &f.seen.Settings, f.profiles.Load},
-		{now.DeadRoutes, &f.seen.DeadRoutes, f.deliverer.LoadDead},
+		{now.DeadRoutes, &f.seen.DeadRoutes, func(ctx context.Context) error {
+			return errors.Join(f.people.Moves.Load(ctx), f.deliverer.LoadDead(ctx))
+		}},
 	} {
 		if x.now == *x.seen {
 			continue

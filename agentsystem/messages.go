@@ -103,6 +103,7 @@ func (o *Output) chat(ctx context.Context, env tools.Env, to string) (chatFound,
 		}
 		return chatFound{here, o.readers(ctx, env), true}, nil
 	}
+	to = o.people.Named(to)
 	connector, channel, ok := strings.Cut(to, ":")
 	if !ok || connector == "" || channel == "" {
 		return chatFound{}, noChatError("field to: want connector:channel, such as slack:T1/C1 or telegram:1001")
@@ -113,17 +114,20 @@ func (o *Output) chat(ctx context.Context, env tools.Env, to string) (chatFound,
 	}
 	listed := o.profiles.Of(env.Agent.ID, env.Agent.Descriptor).SendTo
 	refused := noChatError(fmt.Sprintf("you may not write to %.80q; besides the chats of your person, you may write to: %s", to, strings.Join(append(listed, "none")[:max(len(listed), 1)], ", ")))
-	if may.Routes != nil && !slices.Contains(may.Routes, to) {
+	names := func(list []string) bool {
+		return slices.ContainsFunc(list, func(name string) bool { return o.people.Named(name) == to })
+	}
+	if may.Routes != nil && !names(may.Routes) {
 		return chatFound{}, refused
 	}
 	found, ok, err := o.ownChat(ctx, env.Agent.Descriptor, connector, channel)
-	if ok && found.readers.Place != "" && slices.Contains(listed, to) { // the channel, not a thread of it
+	if ok && found.readers.Place != "" && names(listed) { // the channel, not a thread of it
 		found.route = claybot.Route{Connector: connector, ChannelID: channel}
 	}
 	if ok || err != nil {
 		return found, err
 	}
-	if !slices.Contains(listed, to) {
+	if !names(listed) {
 		return chatFound{}, refused
 	}
 	return o.listedChat(ctx, connector, channel)

@@ -48,6 +48,7 @@ func (o *overhearing) keeps(d claybot.Descriptor) bool {
 func (o *overhearing) overheard(ctx context.Context, all []connectors.Overheard) error {
 	var said []storage.SaidIn
 	for _, x := range all {
+		x.In.ChannelID = o.people.Current(x.In.Connector, x.In.ChannelID)
 		if !o.keeps(x.In) || x.Said.ID == "" {
 			continue
 		}

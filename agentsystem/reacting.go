@@ -46,7 +46,11 @@ func (r *receiver) reacted(ctx context.Context, x connectors.Reaction) (rated bo
 	if x.Connector == "" || x.ChannelID == "" || x.UserID == "" || x.Message == "" || len(x.Emoji) == 0 {
 		return false, &storage.Fault{Class: storage.ClassMessage, Err: errReaction}
 	}
-	by := claybot.User(x.Connector, x.ChannelID, x.UserID)
+	by, err := r.moves.here(ctx, claybot.User(x.Connector, x.ChannelID, x.UserID))
+	if err != nil {
+		return false, err
+	}
+	x.ChannelID = by.ChannelID
 	who := claybot.AgentMessage{From: claybot.Sender{UserID: x.UserID, Outsider: x.Outsider}, Context: claybot.MessageContext{Group: x.Group}}
 	means := r.reactions.profile(by).Reactions.Meaning(x.Emoji)
 	if means == profiles.MeansNothing || !r.people.Admits(by, who) {

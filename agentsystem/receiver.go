@@ -33,6 +33,7 @@ type receiver struct {
 	sender      *delivery.Deliverer
 	pending     *pendingCalls
 	overhearing *overhearing
+	moves       *moves
 	ratings     storage.Ratings
 	// reactions find what emoji of people mean.
 	reactions reactions
@@ -53,6 +54,10 @@ func (r *receiver) post(ctx context.Context, to claybot.Descriptor, m claybot.Ag
 func (r *receiver) receive(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (outcome string, err error) {
 	if err := checkMessage(to, m); err != nil {
 		return ReceivedError, &storage.Fault{Class: storage.ClassMessage, Err: err}
+	}
+	to, err = r.moves.here(ctx, to)
+	if err != nil {
+		return ReceivedError, err
 	}
 	if !to.Foreground() || m.Type == claybot.MessageSystem || r.people.Admits(to, m) {
 		if to.Foreground() && m.Type != claybot.MessageSystem { // before it is stored: no crash leaves its answer without a route
@@ -85,6 +90,10 @@ func (r *receiver) receive(ctx context.Context, to claybot.Descriptor, m claybot
 func (r *receiver) hears(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (bool, error) {
 	if !m.Context.Group || !to.Foreground() || m.Type == claybot.MessageSystem {
 		return true, nil
+	}
+	to, err := r.moves.here(ctx, to)
+	if err != nil {
+		return false, err
 	}
 	if m.Context.Unaddressed && !r.people.Allowed(to, true) {
 		return false, nil
@@ -135,7 +144,11 @@ func receivedAs(done storage.Posted, err error) string {
 // answer is AgentSystem.Answer.
 func (r *receiver) answer(ctx context.Context, t connectors.Press) (connectors.PressResult, error) {
 	defer r.pending.begin(t.Connector)()
-	by := claybot.User(t.Connector, t.ChannelID, t.UserID)
+	by, err := r.moves.here(ctx, claybot.User(t.Connector, t.ChannelID, t.UserID))
+	if err != nil {
+		return connectors.PressResult{}, err
+	}
+	t.ChannelID = by.ChannelID
 	done, err := r.buttons.Press(r.people.Speaking(ctx, by, claybot.AgentMessage{}), t)
 	if r.worker.OfOne(ctx, err) { // to hold it would hold up all others
 		r.log.Error("failed to take an answer; asked the user to repeat it", "connector", t.Connector, "user", t.UserID, "question", t.Answer.Question, "err", err)
@@ -144,28 +157,12 @@ func (r *receiver) answer(ctx context.Context, t connectors.Press) (connectors.P
 	return done, err
 }
 
-// moved is AgentSystem.Moved. An explicit decision about the channel moves with it; that
-// access is open now is none.
-func (r *receiver) moved(ctx context.Context, connector, from, to string) error {
-	defer r.pending.begin(connector)()
-	err := r.agents.MoveChannel(ctx, connector, from, to)
-	if r.worker.OfOne(ctx, err) {
-		r.log.Error("failed to move an agent to the new id of its channel", "connector", connector, "from", from, "to", to, "err", err)
-	} else if err != nil {
-		return fmt.Errorf("move channel: %w", err)
-	}
-	r.log.Info("channel has a new id", "connector", connector, "from", from, "to", to)
-	if r.people.Granted(connector, from) || r.people.Listed(connector, from) {
-		if err := r.people.Grant(ctx, storage.Grant{Connector: connector, Subject: to, Name: "was " + from, At: claybot.Now()}); err != nil {
-			return err
-		}
-	}
-	return r.overhearing.moved(ctx, connector, from, to) // last: of a channel without access nothing is kept
-}
-
 // routeChanged is AgentSystem.RouteChanged.
 func (r *receiver) routeChanged(ctx context.Context, c connectors.RouteChange) error {
 	defer r.pending.begin(c.Connector)()
+	if r.people.Current(c.Connector, c.ChannelID) != c.ChannelID {
+		return nil // of an id that no chat has any more
+	}
 	if c.Removed {
 		if err := r.overhearing.forget(ctx, c.Connector, c.ChannelID, c.At); err != nil {
 			return err

@@ -74,6 +74,7 @@ func (r repeating) covers(ctx context.Context, id claybot.AgentID, d claybot.Des
 // offered reports whether an agent of the conversation that o went to covers it, or the agent that
 // its reader has with their first message there.
 func (r repeating) offered(ctx context.Context, o claybot.Outgoing) (bool, error) {
+	o.Route = r.people.Moves.Route(o.Route)
 	there, err := r.index.ChannelAgents(ctx, o.Route.Connector, o.Route.ChannelID)
 	if err != nil {
 		return false, fmt.Errorf("find the agents of a channel: %w", err)

@@ -45,6 +45,7 @@ type rig struct {
 	runsPerMinute int
 	filesPerOwner int64
 	ownThreads    bool
+	named         []string                         // the chats that the settings name
 	instances     map[string]string                // by the name of each connector, its platform
 	line          func(*line) connectors.Connector // the connector "chat"
 	also          []connectors.Connector
@@ -194,6 +195,7 @@ func (r *rig) start() {
 			FilesPerOwner: func() int64 { return r.filesPerOwner },
 			OwnThreads:    func() bool { return r.ownThreads },
 			Instances:     r.instances,
+			Named:         func() []string { return r.named },
 			Skills: func(context.Context, claybot.Agent) ([]connectors.Command, error) {
 				if r.skills == nil {
 					return nil, nil

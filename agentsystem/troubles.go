@@ -71,6 +71,7 @@ func (a *alarms) troubles() []trouble {
 	return []trouble{
 		{name: "lost", find: a.lost, still: a.stillLost, say: func(v texts.Voice, fresh []string) string { return v.RepliesLost(len(fresh)) }},
 		{name: "routes", find: a.deadRoutes, say: sayDeadRoutes},
+		{name: "renamed", find: a.renamed, say: func(v texts.Voice, fresh []string) string { return v.ChatsRenamed(fresh) }, present: true},
 		{name: "budgets", find: a.spentBudgets, say: func(v texts.Voice, fresh []string) string { return v.BudgetsSpent(len(fresh)) }, mark: budgetMark},
 		{name: "disk/" + a.member(), find: a.fullDisk, say: func(v texts.Voice, _ []string) string { return v.DiskLow() }, present: true},
 		{name: "full", find: a.fullStore, same: nearKnown, say: sayFull},
@@ -222,6 +223,18 @@ func (a *alarms) deadRoutes(ctx context.Context) (map[string]string, error) {
 		if d.Type == claybot.AgentCron {
 			all[deadTask+cmp.Or(connectors.OneLine(d.Name, 80), d.UID)] = fmt.Sprint(int64(r.Since))
 		}
+	}
+	return all, nil
+}
+
+// renamed finds the chats that the settings name by an id that they have no more.
+func (a *alarms) renamed(context.Context) (map[string]string, error) {
+	all := make(map[string]string)
+	if a.named == nil {
+		return all, nil
+	}
+	for _, x := range a.people.Renamed(a.named()) {
+		all[x.Was+" "+x.Now] = x.Now
 	}
 	return all, nil
 }

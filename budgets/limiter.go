@@ -96,6 +96,9 @@ type Config struct {
 	Consoles []string
 	// Profile returns the name of the profile of an agent.
 	Profile func(claybot.Descriptor) string
+	// Former returns the ids that a chat had before it got a new one: a Match that names one goes
+	// on to hold; nil: none.
+	Former func(connector, channel string) []string
 	// Zone returns the time zone of the users, in which days and months begin.
 	Zone func() *time.Location
 	// Stopped is called with the key and the limit, extensions included, of a hard budget that

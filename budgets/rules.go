@@ -191,6 +191,11 @@ func (l *Limiter) matches(match string, d claybot.Descriptor) bool {
 		return false
 	}
 	all := []string{l.cfg.Profile(d), d.Connector, d.Connector + ":" + d.ChannelID}
+	if l.cfg.Former != nil {
+		for _, id := range l.cfg.Former(d.Connector, d.ChannelID) {
+			all = append(all, d.Connector+":"+id)
+		}
+	}
 	if !d.Foreground() {
 		all = append(all, string(d.Type))
 	}

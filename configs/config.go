@@ -72,6 +72,8 @@ type Config struct {
 	Retention Retention `key:"retention" class:"harmless"`
 	Limits    Limits    `key:"limits" class:"narrowing" off:"a person may send 20 messages a minute"`
 
+	former func(connector, channel string) []string // see Follow; nil: no chat has a new id
+
 	home string  // the directory that ~ means; empty when HOME is not set
 	shut reasons // why parts that have no faults of their own are off
 }
@@ -316,7 +318,7 @@ func (c *Config) Profile(d claybot.Descriptor) Profile {
 func (c *Config) find(d claybot.Descriptor) (name, shut string) {
 	var by []string
 	if len(c.Agents.routes) > 0 || len(c.Agents.shutMatch) > 0 {
-		by = matches(d)
+		by = c.matches(d)
 	}
 	for _, match := range by {
 		if _, off := c.Agents.shutMatch[match]; off {
@@ -334,7 +336,7 @@ func (c *Config) find(d claybot.Descriptor) (name, shut string) {
 }
 
 // matches are the entries of a profile's match that mean d, the closest first.
-func matches(d claybot.Descriptor) []string {
+func (c *Config) matches(d claybot.Descriptor) []string {
 	switch d.Type {
 	case claybot.AgentSubagent:
 		return nil
@@ -343,7 +345,13 @@ func matches(d claybot.Descriptor) []string {
 	case claybot.AgentHeartbeat:
 		return []string{matchHeartbeat}
 	default:
-		return []string{d.Connector + ":" + d.ChannelID, d.Connector}
+		all := []string{d.Connector + ":" + d.ChannelID}
+		if c.former != nil {
+			for _, id := range c.former(d.Connector, d.ChannelID) {
+				all = append(all, d.Connector+":"+id)
+			}
+		}
+		return append(all, d.Connector)
 	}
 }
 

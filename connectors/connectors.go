@@ -46,7 +46,9 @@ type Handler interface {
 	// answer is durable or refused for good. On an error nothing was stored,
 	// and the user may press the button again.
 	Answer(ctx context.Context, p Press) (PressResult, error)
-	// Moved reports that the platform gave a channel a new id.
+	// Moved reports that the platform gave a channel a new id. It returns nil once that is
+	// durable: from then on messages, tasks and settings that name the old id mean the new one.
+	// It may be reported again.
 	Moved(ctx context.Context, connector, from, to string) error
 }
 

@@ -28,3 +28,10 @@ type RouteChange struct {
 	Removed bool
 	At      claybot.Time // by the platform's clock
 }
+
+// A MoveFollower is a Sender that itself sends to the new id of a chat, because more than the
+// id changes: the chat numbers its messages anew. Its messages keep the id that they were stored
+// with.
+type MoveFollower interface {
+	FollowsMoves()
+}

@@ -1,9 +1,11 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -24,10 +26,15 @@ type Covers func(ctx context.Context, o claybot.Outgoing) (bool, error)
 // new ids depend on the old ones alone, so the outbox takes each once. Questions, and texts that
 // are kept up to date, are no replies.
 func (d *Deliverer) Again(ctx context.Context, covers Covers, r claybot.Route) ([]claybot.Outgoing, error) {
-	page, err := d.cfg.Reader.OutgoingPage(ctx, storage.OutgoingQuery{State: claybot.SendFailed, Dest: r.Dest(), Limit: maxAgain})
-	if err != nil {
-		return nil, fmt.Errorf("list the failed messages of %s: %w", r.Connector, err)
+	var page []claybot.Outgoing
+	for _, dest := range d.dests(r) {
+		part, err := d.cfg.Reader.OutgoingPage(ctx, storage.OutgoingQuery{State: claybot.SendFailed, Dest: dest, Limit: maxAgain})
+		if err != nil {
+			return nil, fmt.Errorf("list the failed messages of %s: %w", r.Connector, err)
+		}
+		page = append(page, part...)
 	}
+	slices.SortStableFunc(page, func(a, b claybot.Outgoing) int { return cmp.Compare(b.N, a.N) })
 	var out []claybot.Outgoing
 	for _, o := range page {
 		if !repeatable(o) || len(out) > 0 && (o.Message != out[0].Message || o.Run != out[0].Run) {
@@ -39,7 +46,7 @@ func (d *Deliverer) Again(ctx context.Context, covers Covers, r claybot.Route) (
 			continue
 		}
 		again := claybot.Outgoing{
-			ID: AgainPrefix + o.ID, Kind: o.Kind, Run: o.Run, Agent: o.Agent, Message: o.Message, Route: o.Route,
+			ID: AgainPrefix + o.ID, Kind: o.Kind, Run: o.Run, Agent: o.Agent, Message: o.Message, Route: d.follow(o.Route),
 			Text: o.Text, Part: o.Part, Parts: o.Parts, File: o.File, Once: o.Once, Resent: o.Copies > 0, At: claybot.Now(),
 		}
 		switch _, err := d.cfg.Reader.OutgoingByID(ctx, again.ID); {
@@ -55,9 +62,13 @@ func (d *Deliverer) Again(ctx context.Context, covers Covers, r claybot.Route) (
 
 // Undelivered reports whether a reply on a route that covers allows is still to be sent.
 func (d *Deliverer) Undelivered(ctx context.Context, covers Covers, r claybot.Route) (bool, error) {
-	open, err := d.cfg.Reader.Unsent(ctx, r.Dest(), 0, maxAgain)
-	if err != nil {
-		return false, fmt.Errorf("list the waiting messages of %s: %w", r.Connector, err)
+	var open []claybot.Outgoing
+	for _, dest := range d.dests(r) {
+		part, err := d.cfg.Reader.Unsent(ctx, dest, 0, maxAgain)
+		if err != nil {
+			return false, fmt.Errorf("list the waiting messages of %s: %w", r.Connector, err)
+		}
+		open = append(open, part...)
 	}
 	for _, o := range open {
 		if !reply(o) {

@@ -74,6 +74,11 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 		l.begun = claybot.Outgoing{}
 	}
 	defer x.unmade(ctx)
+	x.o.Route = d.follow(x.o.Route)
+	if x.isAfterFormer(ctx) {
+		pause(ctx, formerPause)
+		return false
+	}
 	if r, ok := d.missed.take(o); ok { // known, although it could not be recorded
 		x.resolve(ctx, r)
 		if l.lost || r.State == claybot.SendSent || r.State == claybot.SendFailed {
@@ -95,16 +100,7 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 		return false
 	}
 	for ctx.Err() == nil && !l.lost {
-		if !d.cfg.Allowed(x.o) {
-			x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: CauseRevoked})
-			return true
-		}
-		if x.crowded(ctx) {
-			x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: CauseCrowded})
-			return true
-		}
-		if dead, ok := x.dead.confirm(ctx, channelOf(x.o.Route)); ok && !x.whispered() {
-			x.refuse(ctx, dead)
+		if x.untried(ctx) {
 			return true
 		}
 		done, err := x.advance(ctx)
@@ -124,6 +120,23 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 		if done {
 			return true
 		}
+	}
+	return true
+}
+
+// untried fails a message that is not to be tried, and reports whether it did.
+func (x *delivery) untried(ctx context.Context) bool {
+	x.o.Route = x.follow(x.o.Route)
+	dead, isDead := x.dead.confirm(ctx, channelOf(x.o.Route))
+	switch {
+	case !x.cfg.Allowed(x.o):
+		x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: CauseRevoked})
+	case x.crowded(ctx):
+		x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: CauseCrowded})
+	case isDead && !x.whispered():
+		x.refuse(ctx, dead)
+	default:
+		return false
 	}
 	return true
 }
@@ -296,6 +309,9 @@ func (x *delivery) attempted(ctx context.Context, receipt string, err error) (do
 	case errors.Is(err, connectors.ErrEditGone) && x.o.Edit != "":
 		// It may still be visible: platforms also refuse to edit existing messages.
 		return x.again(ctx, storage.Resolution{Cause: err.Error(), NoEdit: true})
+	case errors.As(err, &permanent) && permanent.DeadRoute && x.isMoved(ctx):
+		x.resolve(ctx, storage.Resolution{State: claybot.SendWaiting, Cause: err.Error(), Free: true})
+		return false
 	case errors.As(err, &permanent) && permanent.DeadRoute:
 		x.died(ctx, err.Error())
 		return true

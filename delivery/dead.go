@@ -173,7 +173,9 @@ func (d *Deliverer) LoadDead(ctx context.Context) error {
 }
 
 // Dead returns the mark of a route that is dead, as this member knows it.
-func (d *Deliverer) Dead(r claybot.Route) (DeadRoute, bool) { return d.dead.get(channelOf(r)) }
+func (d *Deliverer) Dead(r claybot.Route) (DeadRoute, bool) {
+	return d.dead.get(channelOf(d.follow(r)))
+}
 
 // DeadRoutes lists the dead routes that this member knows of, by name.
 func (d *Deliverer) DeadRoutes() []DeadRoute {

@@ -77,7 +77,14 @@ const (
 	AttemptFailed    = "failed"    // given up
 )
 
-// Config is what New needs; only Marks, Elsewhere and Repeats may be nil.
+// Moves know the ids of chats that got a new one; see people.Moves.
+type Moves interface {
+	Current(connector, channel string) string
+	Former(connector, channel string) []string
+	Load(ctx context.Context) error
+}
+
+// Config is what New needs; only Marks, Elsewhere, Repeats and Moves may be nil.
 type Config struct {
 	Outbox  Outbox
 	Reader  OutboxReader
@@ -96,8 +103,10 @@ type Config struct {
 	Elsewhere func(ctx context.Context, o claybot.Outgoing) (to claybot.Route, ok bool)
 	// Repeats reports whether /resend, written where a message went, sends it again; nil: never.
 	Repeats Covers
-	Meter   Meter
-	Log     *slog.Logger
+	// Moves says which id a chat has now; nil: that of the route.
+	Moves Moves
+	Meter Meter
+	Log   *slog.Logger
 }
 
 // A Deliverer sends what is in the outbox: one lane for each destination, oldest

@@ -15,6 +15,7 @@ func (dir *Directory) AudienceOf(d claybot.Descriptor, r claybot.Route) claybot.
 	if d.Foreground() {
 		r = claybot.Route{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}
 	}
+	r = dir.Moves.Route(r)
 	if r.Connector != "" && r.ChannelID != "" && !dir.cfg.Instances.Direct(r.Connector, r.ChannelID, r.UserID) {
 		a.Place = r.Connector + "/" + r.ChannelID
 	}

@@ -159,7 +159,7 @@ func (dir *Directory) completeTask(ctx context.Context, d claybot.Descriptor, p 
 // output, if the output goes to their route and has no reader yet.
 func (dir *Directory) readBy(ctx context.Context, e storage.IndexEntry, m *claybot.AgentMessage) error {
 	r := m.Route
-	if r == nil || r.UserID != "" || r.Connector != e.Descriptor.Connector || r.ChannelID != e.Descriptor.ChannelID {
+	if r == nil || r.UserID != "" || r.Connector != e.Descriptor.Connector || dir.Current(r.Connector, r.ChannelID) != e.Descriptor.ChannelID {
 		return nil
 	}
 	c, err := dir.LastContext(ctx, e.ID)

@@ -62,6 +62,7 @@ var (
 
 // A Gate decides who has access. It caches the grants of the store.
 type Gate struct {
+	*Moves
 	store  storage.Access
 	access func() Access
 	asking chan struct{} // held while one unknown user is answered, so that the counts of codes hold
@@ -80,9 +81,10 @@ type Gate struct {
 type subject struct{ connector, id string }
 
 // NewGate returns a Gate over the grants in a store and the settings, which are read with
-// every message.
-func NewGate(store storage.Access, access func() Access) *Gate {
+// every message. What they say of a chat holds on when it gets a new id.
+func NewGate(store storage.Access, access func() Access, moves *Moves) *Gate {
 	return &Gate{
+		Moves:  moves,
 		store:  store,
 		access: access,
 		asking: make(chan struct{}, 1),
@@ -140,8 +142,14 @@ func (g *Gate) Allowed(d claybot.Descriptor, group bool) bool {
 	}
 	// Slack channels are named <team>/<channel>; lists may omit the team. This
 	// does not apply to users: <team>/<user> is a user of another workspace.
-	_, short, _ := strings.Cut(d.ChannelID, "/")
-	return g.Knows(d.Connector, d.ChannelID) || short != "" && g.Knows(d.Connector, short)
+	channel := g.Current(d.Connector, d.ChannelID)
+	for _, id := range append([]string{channel}, g.Former(d.Connector, channel)...) {
+		short := withoutTeam(id)
+		if g.Knows(d.Connector, id) || short != "" && g.Knows(d.Connector, short) {
+			return true
+		}
+	}
+	return false
 }
 
 // Admits reports whether m is accepted for d. Access of a channel covers its members, not
@@ -185,6 +193,23 @@ func (g *Gate) Knows(connector, id string) bool {
 // Listed reports whether the person or channel is on the configured list.
 func (g *Gate) Listed(connector, id string) bool {
 	return slices.Contains(g.access().Allow, connector+":"+id)
+}
+
+// MoveGrant gives the new id of a chat the grants of a former one, which lose them. To call it
+// again after a crash in between completes it. Access by a list, or of all, needs no move.
+func (g *Gate) MoveGrant(ctx context.Context, connector, from, to string) error {
+	for _, id := range []string{from, withoutTeam(from)} {
+		if id == "" || !g.Granted(connector, id) {
+			continue
+		}
+		if err := g.Grant(ctx, storage.Grant{Connector: connector, Subject: to, Name: "was " + id, At: claybot.Now()}); err != nil {
+			return err
+		}
+		if err := g.Revoke(ctx, connector, id); err != nil && !errors.Is(err, storage.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Granted reports whether an operator approved the person or channel.

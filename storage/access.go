@@ -62,6 +62,6 @@ type Version struct {
 	Access   int64 // Access.Grants
 	Settings int64 // Settings.AgentSettings; the end of an agent does not count
 	Voices   int64 // the checkpoints below CheckpointVoices; that they are removed does not count
-	// DeadRoutes counts the changes of checkpoints under CheckpointDead.
+	// DeadRoutes counts the changes of checkpoints under CheckpointDead and CheckpointMoved.
 	DeadRoutes int64
 }

@@ -80,6 +80,11 @@ const CheckpointVoices = "voice"
 // know the routes that are dead. Version.DeadRoutes counts their changes.
 const CheckpointDead = "dead route/"
 
+// CheckpointMoved is the prefix of the keys of checkpoints that say which chats got a new id, by
+// connector/id. Members keep them in memory; Version.DeadRoutes
+// counts their changes as well.
+const CheckpointMoved = "moved chat/"
+
 // CheckpointRepeats is the prefix of the keys of checkpoints that are needed for a day at most: those
 // that distinguish retries of an HTTP request from new requests, those of albums that are
 // for an agent, and the addresses at which slash commands of Slack are answered. Their values start

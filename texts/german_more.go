@@ -102,7 +102,9 @@ var germanMore = map[string]string{
 
 	"I can't write to %d group on %s any more.|I can't write to %d groups on %s any more.": "In %d Gruppe auf %s kann ich nicht mehr schreiben.|In %d Gruppen auf %s kann ich nicht mehr schreiben.",
 
-	"The scheduled task “%s” can't reach its chat any more.": "Die geplante Aufgabe „%s“ erreicht ihren Chat nicht mehr.",
+	"The configuration names %s, which is now %s.":                                             "Die Konfiguration nennt %s, das jetzt %s heißt.",
+	"Its settings hold for the new name as well. Please change the name in the configuration.": "Ihre Einstellungen gelten auch für den neuen Namen. Bitte ändere den Namen in der Konfiguration.",
+	"The scheduled task “%s” can't reach its chat any more.":                                   "Die geplante Aufgabe „%s“ erreicht ihren Chat nicht mehr.",
 
 	"`claybot status` lists the routes and why.": "`claybot status` nennt die Chats und den Grund.",
 

@@ -52,6 +52,17 @@ func (v Voice) RoutesDead(groups map[string]int, tasks []string) string {
 	return strings.Join(append(all, v.Say("`claybot status` lists the routes and why.")), " ")
 }
 
+// ChatsRenamed tells an operator that the configuration names chats by ids that they have no more;
+// each of them is the old name, a space, and the new one.
+func (v Voice) ChatsRenamed(chats []string) string {
+	var all []string
+	for _, x := range chats {
+		was, now, _ := strings.Cut(x, " ")
+		all = append(all, v.Say("The configuration names %s, which is now %s.", connectors.Literal(was, 80), connectors.Literal(now, 80)))
+	}
+	return strings.Join(append(all, v.Say("Its settings hold for the new name as well. Please change the name in the configuration.")), " ")
+}
+
 // BudgetsSpent tells an operator that budgets stop runs of people or tasks.
 func (v Voice) BudgetsSpent(n int) string {
 	return v.Count(int64(n), "%d budget is used up and stops work.|%d budgets are used up and stop work.") + " " +

@@ -77,6 +77,7 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	if d.stores, err = openStores(ctx, d.config, log, d.bounds.MaxRuns, built.Load); err != nil {
 		return nil, err
 	}
+	d.config.moves.Store(people.NewMoves(d.stores.db))
 	d.models = &models{config: d.config, log: log, system: built.Load}
 	d.listeners = newListeners(d, link)
 	if d.tooling, err = newTooling(ctx, d.config, d.stores, built.Load, d.listeners.addr); err != nil {
@@ -124,7 +125,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 			Later: s.db, Texts: s.db, Asked: s.db, Marks: s.db, Chatter: s.db, Parking: s.db,
 		},
 		Settings: agentsystem.Settings{
-			Profile: d.profile, Admission: d.admission, Society: d.society, Operators: d.operators, ParseAllowed: d.parseAllowed, Zone: d.zone, Language: d.language, Replaced: d.replaced, Instances: c.Connectors.Platforms(),
+			Profile: d.profile, Admission: d.admission, Named: func() []string { return d.config.Load().Chats() }, Society: d.society, Operators: d.operators, ParseAllowed: d.parseAllowed, Zone: d.zone, Language: d.language, Replaced: d.replaced, Instances: c.Connectors.Platforms(),
 			OwnThreads:    d.ownThreads,
 			NoteEdits:     func() bool { return d.config.Load().Sessions.Edits == configs.EditsNote },
 			RunsPerMinute: func() int { return d.config.Load().Limits.RunsPerMinute },
@@ -134,6 +135,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 			CheckEdit: func(a claybot.Agent, c claybot.ToolCall) error { return box.of(a).Editable(a, c) },
 		},
 		Limits:  agentsystem.Limits{Lease: c.Node.Lease, MaxRuns: d.bounds.MaxRuns, MaxBatch: maxBatch(c), HandOver: c.Node.Handover},
+		Moves:   d.config.moves.Load(),
 		Members: s.members, Version: version, Hub: s.hub, Boots: d.boots, Meter: d.listeners.metrics, Log: d.log,
 		Transcribe: newHearing(d.config, d.log, func() *budgets.Limiter { return d.limiter }),
 		Speak:      newSpeaking(d.config, d.log, func() *budgets.Limiter { return d.limiter }),

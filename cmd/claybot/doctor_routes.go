@@ -10,8 +10,28 @@ import (
 
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/sqlite"
 )
+
+// chats names the chats with a new id that the configuration names by a former one. The checks
+// that follow use the settings of a chat under its new id as well.
+func (d *doctor) chats(ctx context.Context) bool {
+	marks, err := sqlite.LookThrough(ctx, filepath.Join(d.config.DataDir, "claybot.db"), d.holder == "", storage.CheckpointMoved)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	if err != nil {
+		return d.warn("cannot read the new ids of chats: "+reason(err), "")
+	}
+	moves := people.MovesOf(marks)
+	d.config.Follow(moves.Former)
+	for _, x := range moves.Renamed(d.config.Chats()) {
+		d.warn(renamedText(x), "change it to "+x.Now)
+	}
+	return true
+}
 
 // routes names the dead routes of a data directory.
 func (d *doctor) routes(ctx context.Context) bool {

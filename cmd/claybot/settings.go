@@ -16,6 +16,7 @@ import (
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/people"
 )
 
 // settings is the configuration in force. A reload replaces it while the daemon runs.
@@ -24,6 +25,7 @@ type settings struct {
 	log    *slog.Logger
 	began  configs.Config         // the configuration at start
 	failed atomic.Pointer[string] // why the last reload failed; nil if it did not
+	moves  atomic.Pointer[people.Moves]
 
 	mu   sync.Mutex
 	next chan struct{} // closed by the next reload
@@ -31,8 +33,14 @@ type settings struct {
 
 func newSettings(c configs.Config, log *slog.Logger) *settings {
 	s := &settings{log: log, began: c, next: make(chan struct{})}
+	c.Follow(s.former)
 	s.Store(&c)
 	return s
+}
+
+// former returns the ids that a chat had before it got a new one.
+func (s *settings) former(connector, channel string) []string {
+	return s.moves.Load().Former(connector, channel)
 }
 
 // profile returns the profile of an agent.
@@ -58,6 +66,7 @@ func (s *settings) changed() <-chan struct{} {
 // replace puts c in force and wakes all who wait for changed.
 func (s *settings) replace(c *configs.Config) {
 	s.failed.Store(nil)
+	c.Follow(s.former)
 	s.Store(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,6 +80,9 @@ func (s *settings) status() []overview.SettingStatus {
 	for _, w := range s.Load().Source.Warnings {
 		all = append(all, overview.SettingStatus{Text: w.String(), Next: w.Next, Off: w.Off})
 	}
+	for _, x := range s.moves.Load().Renamed(s.Load().Chats()) {
+		all = append(all, overview.SettingStatus{Text: renamedText(x), Next: "change it to " + x.Now})
+	}
 	if why := s.failed.Load(); why != nil {
 		all = append(all, overview.SettingStatus{
 			Text: "configuration reload failed; the old configuration stays in force: " + *why,
@@ -78,6 +90,11 @@ func (s *settings) status() []overview.SettingStatus {
 		})
 	}
 	return all
+}
+
+// renamedText says that the configuration names a chat by an id that it has no more.
+func renamedText(x people.Renamed) string {
+	return fmt.Sprintf("the configuration names %s, which is now %s; what it says holds for the new name as well", x.Was, x.Now)
 }
 
 // warn logs settings that are allowed and seldom intended.

@@ -377,6 +377,9 @@ func forwardMark(forwarded bool) string {
 	return ""
 }
 
+// FollowsMoves implements connectors.MoveFollower.
+func (c *Connector) FollowsMoves() {}
+
 // movedChat reports the new id of a group to the handler.
 func (c *Connector) movedChat(ctx context.Context, h connectors.Handler, from, to int64) error {
 	c.pace.moved(from)

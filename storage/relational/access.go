@@ -114,7 +114,10 @@ func (db access) Checkpoint(ctx context.Context, key string) (string, error) {
 
 func (db access) SetCheckpoint(ctx context.Context, key, value string) error {
 	err := db.update(ctx, func(c *Conn) error {
-		return setCheckpoint(c, storage.Checkpoint{Key: key, Value: value})
+		if err := setCheckpoint(c, storage.Checkpoint{Key: key, Value: value}); err != nil {
+			return err
+		}
+		return deadChanged(c, key)
 	})
 	return failed(err, "set mark %s", key)
 }
@@ -171,10 +174,12 @@ func (db access) AdvanceCheckpoint(ctx context.Context, key string, to int64, va
 	return advanced, failed(err, "advance mark %s", key)
 }
 
-// deadChanged counts a change of dead routes, if one of the keys is about them. It comes
-// after the changes, as in all transactions.
+// deadChanged counts a change of dead routes or of the ids of chats, if one of the keys is about
+// them. It comes after the changes, as in all transactions.
 func deadChanged(c *Conn, keys ...string) error {
-	if !slices.ContainsFunc(keys, func(key string) bool { return strings.HasPrefix(key, storage.CheckpointDead) }) {
+	if !slices.ContainsFunc(keys, func(key string) bool {
+		return strings.HasPrefix(key, storage.CheckpointDead) || strings.HasPrefix(key, storage.CheckpointMoved)
+	}) {
 		return nil
 	}
 	return changedBy(c, versionDead)

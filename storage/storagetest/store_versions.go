@@ -53,6 +53,8 @@ var versionTests = []storeTest{
 		grows("a dead route", false, false)
 		b.noError(b.SetCheckpoints(b.ctx, map[string]string{mark.Key: "", "other": "x"}))
 		grows("a route that works again", false, false)
+		b.noError(b.SetCheckpoint(b.ctx, storage.CheckpointMoved+"telegram/-1", "-100"))
+		grows("a chat with a new id", false, false)
 		dead = false
 		b.noError(b.SetCheckpoints(b.ctx, map[string]string{"other": ""}))
 		grows("another checkpoint", false, false)

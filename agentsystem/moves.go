@@ -1,0 +1,104 @@
+package agentsystem
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/cluster"
+	"github.com/claybot/claybot/delivery"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/worker"
+)
+
+// mostSeen bounds how many chats moves remember.
+const mostSeen = 10_000
+
+// Moves follow chats that get a new id. The new id is stored first; then agents, access and what
+// was overheard move to it. A process that dies in between completes that before the next message
+// of the chat is taken.
+type moves struct {
+	agents      *storage.Bounded
+	people      *people.Directory
+	sender      *delivery.Deliverer
+	worker      *worker.Worker
+	members     *cluster.Membership
+	overhearing *overhearing
+	pending     *pendingCalls
+	log         *slog.Logger
+
+	mu   sync.Mutex
+	seen map[storage.Chat]int // the chats that are known here, with how many former ids were moved
+}
+
+// moved is AgentSystem.Moved. An explicit decision about the channel moves with it; that
+// access is open now is none.
+func (m *moves) moved(ctx context.Context, connector, from, to string) error {
+	defer m.pending.begin(connector)()
+	if err := m.people.Note(ctx, connector, from, to); err != nil {
+		return err
+	}
+	m.log.Info("channel has a new id", "connector", connector, "from", from, "to", to)
+	return m.move(ctx, connector, m.people.Current(connector, to))
+}
+
+// here returns d with the id that its chat has now, to which all of the chat has moved. A new
+// chat may have got its id from another member a moment ago.
+func (m *moves) here(ctx context.Context, d claybot.Descriptor) (claybot.Descriptor, error) {
+	if !d.Foreground() {
+		return d, nil
+	}
+	chat := storage.Chat{Connector: d.Connector, Channel: d.ChannelID}
+	moved, seen := m.known(chat)
+	if !seen && m.members.Others() > 0 {
+		if err := m.people.Moves.Load(ctx); err != nil {
+			return d, err
+		}
+	}
+	chat.Channel = m.people.Current(d.Connector, d.ChannelID)
+	d.ChannelID = chat.Channel
+	if moved, seen = m.known(chat); seen && moved == len(m.people.Former(chat.Connector, chat.Channel)) {
+		return d, nil
+	}
+	return d, m.move(ctx, chat.Connector, chat.Channel)
+}
+
+func (m *moves) known(chat storage.Chat) (moved int, seen bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	moved, seen = m.seen[chat]
+	return moved, seen
+}
+
+// move moves what former ids of a chat have to the one that it has now. To call it again
+// changes nothing.
+func (m *moves) move(ctx context.Context, connector, to string) error {
+	former := m.people.Former(connector, to)
+	for _, from := range former {
+		err := m.agents.MoveChannel(ctx, connector, from, to)
+		if m.worker.OfOne(ctx, err) {
+			m.log.Error("failed to move an agent to the new id of its channel", "connector", connector, "from", from, "to", to, "err", err)
+		} else if err != nil {
+			return fmt.Errorf("move channel: %w", err)
+		}
+		if err := m.people.MoveGrant(ctx, connector, from, to); err != nil {
+			return err
+		}
+		if _, err := m.sender.Revive(ctx, connector, from); err != nil {
+			return err
+		}
+		if err := m.overhearing.moved(ctx, connector, from, to); err != nil { // last: of a channel without access nothing is kept
+			return err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.seen == nil || len(m.seen) >= mostSeen {
+		m.seen = make(map[storage.Chat]int)
+	}
+	m.seen[storage.Chat{Connector: connector, Channel: to}] = len(former)
+	return nil
+}
