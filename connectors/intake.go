@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"time"
 )
 
 // A Hooked connector takes requests at a path of its own on claybot's HTTP server, /hooks/ and its
@@ -14,6 +15,19 @@ type Hooked interface {
 	Name() string
 	// Limit is the largest body that it takes, in bytes; 0 while it takes no request at all.
 	Limit() int64
+}
+
+// A Refusing connector takes requests of senders that prove who they are, and counts the others.
+type Refusing interface {
+	Refused() Refusals
+}
+
+// Refusals are the requests that a connector has refused since the start. What they said is kept
+// nowhere.
+type Refusals struct {
+	Count int64     `json:"count"`
+	Why   string    `json:"why"` // of the last one, a clause
+	At    time.Time `json:"at"`  // of the last one
 }
 
 // ErrClosed reports that an Intake is closed.

@@ -119,6 +119,8 @@ type ConnectorStatus struct {
 	Held string `json:"held,omitempty"`
 	// Address is where it takes requests, without secrets; empty for one that does not.
 	Address string `json:"address,omitempty"`
+	// Refused are the requests whose senders did not prove who they are; nil for none.
+	Refused *connectors.Refusals `json:"refused,omitempty"`
 }
 
 // ModelStatus is when the model last answered and what failed since, in a sentence with
@@ -222,6 +224,11 @@ func (o *Monitor) health() []ConnectorStatus {
 		status := ConnectorStatus{Name: c.Name(), Health: health, Held: o.Connectors.Held(c.Name())}
 		if c, ok := c.(connectors.Addressed); ok {
 			status.Address = c.Address()
+		}
+		if c, ok := c.(connectors.Refusing); ok {
+			if refused := c.Refused(); refused.Count > 0 {
+				status.Refused = &refused
+			}
 		}
 		all = append(all, status)
 	}

@@ -145,6 +145,9 @@ func connectorLine(c overview.ConnectorStatus) string {
 	if c.Address != "" {
 		line += "; " + c.Address
 	}
+	if r := c.Refused; r != nil {
+		line += fmt.Sprintf("; %s refused, the last at %s: %s", count(int(r.Count), "request"), moment(r.At), r.Why)
+	}
 	return line
 }
 

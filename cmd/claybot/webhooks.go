@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -66,11 +67,18 @@ func hookTemplates(name string, s *configs.Webhook) (func(prompts.Data) (channel
 		parsed[key] = t
 	}
 	return func(d prompts.Data) (channel, text string, err error) {
-		if channel, _, err = parsed["channel"].Render(d, prompts.Options{}); err != nil {
+		channel, _, err = parsed["channel"].Render(d, prompts.Options{})
+		if err == nil {
+			text, _, err = parsed["prompt"].Render(d, prompts.Options{})
+		}
+		var limit *prompts.Error
+		switch {
+		case errors.As(err, &limit) && limit.Limit:
+			return "", "", fmt.Errorf("%w: %s", webhook.ErrTooMuch, limit.Text)
+		case err != nil:
 			return "", "", fmt.Errorf("%s: %w", name, err)
 		}
-		text, _, err = parsed["prompt"].Render(d, prompts.Options{})
-		return channel, text, err
+		return channel, text, nil
 	}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -107,8 +108,17 @@ func (c *Connector) listen(ctx context.Context, r *receiver) error {
 // ServeHTTP takes one request of Slack, and answers with success only when what it brought is durable.
 // Slack sends an event again after any other answer.
 func (c *Connector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxFrameBytes))
-	if err != nil {
+	if !timely(r.Header, time.Now()) { // the body is not worth reading
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	body, release, err := connectors.ReadBody(w, r, maxFrameBytes)
+	defer release()
+	switch {
+	case errors.Is(err, connectors.ErrBodies):
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	case err != nil:
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
@@ -179,19 +189,26 @@ func missedSince(h http.Header, f frame) time.Time {
 	return time.Time{}
 }
 
+// timely reports whether a header has a signature of Slack's form and a timestamp within the tolerance.
+func timely(h http.Header, now time.Time) bool {
+	stamps, given := h.Values(timestampHeader), h.Values(signatureHeader)
+	if len(stamps) != 1 || len(given) != 1 || !strings.HasPrefix(given[0], signatureMark) {
+		return false
+	}
+	seconds, err := strconv.ParseInt(stamps[0], 10, 64)
+	return err == nil && now.Sub(time.Unix(seconds, 0)).Abs() <= tolerance
+}
+
 // verified reports whether Slack signed a request within the tolerance.
 func (c *Connector) verified(h http.Header, body []byte, now time.Time) bool {
-	stamps, given := h.Values(timestampHeader), h.Values(signatureHeader)
-	if len(stamps) != 1 || len(given) != 1 || c.cfg.SigningSecret == "" {
+	if c.cfg.SigningSecret == "" || !timely(h, now) {
 		return false
 	}
 	m := hmac.New(sha256.New, []byte(c.cfg.SigningSecret))
-	_, _ = io.WriteString(m, "v0:"+stamps[0]+":") // never fails
+	_, _ = io.WriteString(m, "v0:"+h.Get(timestampHeader)+":") // never fails
 	_, _ = m.Write(body)
-	text, marked := strings.CutPrefix(given[0], signatureMark)
-	sum, err := hex.DecodeString(text)
-	seconds, bad := strconv.ParseInt(stamps[0], 10, 64)
-	return marked && err == nil && bad == nil && hmac.Equal(sum, m.Sum(nil)) && now.Sub(time.Unix(seconds, 0)).Abs() <= tolerance
+	sum, err := hex.DecodeString(strings.TrimPrefix(h.Get(signatureHeader), signatureMark))
+	return err == nil && hmac.Equal(sum, m.Sum(nil))
 }
 
 // readRequest turns the body of a request into the frame that a socket would bring. challenge is the

@@ -150,7 +150,13 @@ func (c *Connector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxUpdateBytes))
+	body, release, err := connectors.ReadBody(w, r, maxUpdateBytes)
+	defer release()
+	if errors.Is(err, connectors.ErrBodies) {
+		w.Header().Set("Retry-After", hookAgain)
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
 	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -58,8 +59,12 @@ const (
 // maxSignatures is how many signatures of a request are looked at.
 const maxSignatures = 16
 
-// errUnverified is of a request that the holder of the secret did not send, or not now.
-var errUnverified = errors.New("the signature is missing, wrong or too old")
+// Errors of a request that the holder of the secret did not send, or not now.
+var (
+	errUnsigned   = errors.New("it has no signature where the scheme expects it")
+	errStale      = fmt.Errorf("its timestamp is missing or more than %v from the clock of this machine", Tolerance)
+	errUnverified = errors.New("its signature does not match the secret")
+)
 
 // Errors of bodies.
 var (
@@ -99,6 +104,37 @@ func (s scheme) sum(parts ...string) []byte {
 	m := hmac.New(sha256.New, s.key)
 	m.Write([]byte(strings.Join(parts, ".")))
 	return m.Sum(nil)
+}
+
+// precheck returns what the header alone says against a request; the body is not worth reading
+// then.
+func (s scheme) precheck(h http.Header, now time.Time) error {
+	given, stamp, stamped := "", "", false
+	switch s.name {
+	case Standard:
+		given, stamp, stamped = alone(h, signatureHeader), alone(h, timestampHeader), true
+		if alone(h, idHeader) == "" {
+			return errUnsigned
+		}
+	case Stripe:
+		given, stamped = alone(h, stripeSignature), true
+		stamp, _ = stripeParts(given)
+	case GitHub:
+		given = alone(h, githubSignature)
+	case HMAC:
+		given = alone(h, s.header)
+	case Bearer:
+		if given = alone(h, "Authorization"); given != "" {
+			return s.verify(h, nil, now)
+		}
+	}
+	switch {
+	case given == "":
+		return errUnsigned
+	case stamped && !fresh(stamp, now):
+		return errStale
+	}
+	return nil
 }
 
 // verify returns errUnverified unless the request was signed with the secret, within the
@@ -206,13 +242,14 @@ func (s scheme) identify(h http.Header, body []byte) (id string, more []string) 
 // maxID is the longest id of a sender that is kept as it is, in bytes.
 const maxID = 200
 
-// clean returns an id of a sender as a part of a message id, or the hash of the body where
-// it has none that can be.
+// clean returns an id of a sender as a part of a message id: the hash of one that cannot be, and the
+// hash of the body where there is none.
 func clean(id, hash string) string {
-	if id == "" || len(id) > maxID || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return hash
+	if len(id) > maxID || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		sum := sha256.Sum256([]byte(id))
+		return "id-sha256-" + hex.EncodeToString(sum[:])
 	}
-	return id
+	return cmp.Or(id, hash)
 }
 
 // sign adds the headers by which a receiver of Standard Webhooks knows that a request with an

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"net/http"
@@ -177,13 +178,17 @@ func TestIdentify(t *testing.T) {
 		{Config{Scheme: Stripe, Secret: "x"}, nil, "evt_1", 0},
 		{Config{Scheme: HMAC, Secret: "x", Header: "X-Sig"}, headers("webhook-id", "msg_1"), "hash", 0},
 		{Config{Scheme: Bearer, Secret: "x", IDHeader: "X-Request-Id"}, headers("X-Request-Id", "7"), "7", 0},
-		{Config{Scheme: Bearer, Secret: "x", IDHeader: "X-Request-Id"}, headers("X-Request-Id", "a b"), "hash", 0},
-		{Config{Scheme: Bearer, Secret: "x", IDHeader: "X-Request-Id"}, headers("X-Request-Id", strings.Repeat("a", maxID+1)), "hash", 0},
+		{Config{Scheme: Bearer, Secret: "x", IDHeader: "X-Request-Id"}, headers("X-Request-Id", "a b"), "id-sha256-c8687a08aa5d6ed2044328fa6a697ab8e96dc34291e8c2034ae8c38e6fcc6d65", 0},
+		{Config{Scheme: Bearer, Secret: "x", IDHeader: "X-Request-Id"}, headers("X-Request-Id", strings.Repeat("a", maxID+1)), "long", 0},
+		{Config{Scheme: Standard, Secret: "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}, headers("webhook-id", strings.Repeat("a", maxID+1)), "long", 0},
 		{Config{Scheme: Bearer, Secret: "x", IDHeader: "X-Request-Id"}, nil, "hash", 0},
 	} {
 		id, more := made(t, tt.cfg).identify(tt.h, body)
 		if tt.want == "hash" && strings.HasPrefix(id, hash) && len(id) == 7+64 {
 			id = "hash"
+		}
+		if sum := sha256.Sum256([]byte(strings.Repeat("a", maxID+1))); id == "id-sha256-"+hex.EncodeToString(sum[:]) {
+			id = "long"
 		}
 		if id != tt.want || len(more) != tt.more {
 			t.Errorf("%+v %v: %q, %q", tt.cfg, tt.h, id, more)

@@ -2,7 +2,7 @@
 // takes signed requests at one path, and posts what the agent answers to a callback.
 //
 // It guarantees: a request whose signature is missing, wrong or outside the tolerance
-// leaves no trace but a counter; a request is acknowledged (202) only after the Handler
+// leaves no trace but a counter, its time and its cause; a request is acknowledged (202) only after the Handler
 // made its message durable; a repeat, known by its delivery id, is acknowledged and runs
 // nothing. An instance without a secret takes no request. What a request says is data of an
 // untrusted author: its message is tainted, is no command and approves nothing.
@@ -18,11 +18,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -54,7 +53,7 @@ type Config struct {
 	SecretName string
 	Limit      int64 // bytes of a body; default DefaultLimit
 	// Fill returns the text for the agent, and the channel, one agent for each; an empty
-	// channel means Name.
+	// channel means Name. An error that wraps ErrTooMuch is the sender's, others are the operator's.
 	Fill func(Delivery) (channel, text string, err error)
 	// Route is where answers go, instead of the callback; nil: to the callback.
 	Route *claybot.Route
@@ -87,7 +86,8 @@ type Connector struct {
 	pulse  connectors.Pulse
 	intake connectors.Intake // by channel
 
-	refused atomic.Int64
+	mu      sync.Mutex
+	refused connectors.Refusals
 }
 
 var (
@@ -96,6 +96,7 @@ var (
 	_ connectors.Resender  = (*Connector)(nil)
 	_ connectors.Addressed = (*Connector)(nil)
 	_ connectors.Hooked    = (*Connector)(nil)
+	_ connectors.Refusing  = (*Connector)(nil)
 )
 
 // New returns a connector for cfg. It does nothing before Run.
@@ -163,8 +164,13 @@ func (c *Connector) Limit() int64 {
 	return c.cfg.Limit
 }
 
-// Refused counts requests whose signature was missing, wrong or too old.
-func (c *Connector) Refused() int64 { return c.refused.Load() }
+// Refused implements connectors.Refusing: of requests whose signature was missing, wrong or
+// outside the Tolerance.
+func (c *Connector) Refused() connectors.Refusals {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.refused
+}
 
 // Run takes requests until ctx is done. Without a usable secret it returns a
 // PermanentError.
@@ -183,22 +189,29 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	})
 }
 
-// receive reads, verifies and posts one request. It returns the status of the answer and
-// what is said with it.
-func (c *Connector) receive(r *http.Request) (status int, words string) {
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, c.cfg.Limit))
+// ErrTooMuch is of an event that no template can take: it is too large, or nested too deeply.
+var ErrTooMuch = errors.New("the event is too much for the template")
+
+// receive verifies, reads and posts one request. It returns the status of the answer and
+// what is said with it. Of a sender whose header is wrong it reads no body.
+func (c *Connector) receive(w http.ResponseWriter, r *http.Request) (status int, words string) {
+	now := c.cfg.Now()
+	if err := c.scheme.precheck(r.Header, now); err != nil {
+		return c.refuse(err, now)
+	}
+	body, release, err := connectors.ReadBody(w, r, c.cfg.Limit)
+	defer release()
 	var big *http.MaxBytesError
 	switch {
 	case errors.As(err, &big):
 		return http.StatusRequestEntityTooLarge, fmt.Sprintf("The body is larger than the limit of %d bytes.", min(big.Limit, c.cfg.Limit))
+	case errors.Is(err, connectors.ErrBodies):
+		return http.StatusServiceUnavailable, connectors.Capital(err.Error()) + "."
 	case err != nil:
 		return http.StatusBadRequest, "The body could not be read completely."
 	}
-	now := c.cfg.Now()
 	if err := c.scheme.verify(r.Header, body, now); err != nil {
-		c.refused.Add(1)
-		c.log.Debug("webhook request refused", "err", err)
-		return http.StatusUnauthorized, unverified
+		return c.refuse(err, now)
 	}
 	value, err := payload(r.Header.Get("Content-Type"), body)
 	if err != nil {
@@ -210,7 +223,11 @@ func (c *Connector) receive(r *http.Request) (status int, words string) {
 		d.Event = connectors.OneLine(alone(r.Header, githubEvent), 64)
 	}
 	channel, text, err := c.cfg.Fill(d)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrTooMuch):
+		c.log.Warn("webhook event refused", "delivery", id, "why", err)
+		return http.StatusUnprocessableEntity, "The event is too large or nested too deeply for the template of this hook. Send less, or choose parts of the payload in prompt."
+	case err != nil:
 		c.log.Error("failed to fill the template of a webhook", "delivery", id, "err", err)
 		return http.StatusInternalServerError, "The template of this hook could not be filled."
 	}
@@ -222,6 +239,17 @@ func (c *Connector) receive(r *http.Request) (status int, words string) {
 		channel = c.cfg.Name
 	}
 	return c.post(r.Context(), channel, c.message(d, text, more))
+}
+
+// refuse counts a request that its sender could not sign, for the operator, and says nothing of the
+// cause to the sender.
+func (c *Connector) refuse(why error, now time.Time) (status int, words string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused.Count++
+	c.refused.Why, c.refused.At = why.Error(), now
+	c.log.Debug("webhook request refused", "err", why)
+	return http.StatusUnauthorized, unverified
 }
 
 // unfit says why no agent can take a text; empty for one that fits.

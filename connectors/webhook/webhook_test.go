@@ -179,7 +179,7 @@ func TestBadRequests(t *testing.T) {
 		"no text":                 {"ci", good("\xff\xfe"), strings.NewReader("\xff\xfe"), 400, "bad_request"},
 		"over the limit":          {"ci", good(big + " "), strings.NewReader(big + " "), 413, "too_large"},
 		"over the limit, chunked": {"ci", good(big + " "), io.MultiReader(strings.NewReader(big), strings.NewReader(" ")), 413, "too_large"},
-		"over, with no signature": {"ci", nil, strings.NewReader(big + " "), 413, "too_large"},
+		"over, with no signature": {"ci", nil, strings.NewReader(big + " "), 401, "signature"},
 	} {
 		status, text, _ := w.post(t, tt.hook, tt.h, tt.body)
 		var said struct {
@@ -311,7 +311,7 @@ func TestRun(t *testing.T) {
 		ask := func(body string) int {
 			r := httptest.NewRequest(http.MethodPost, "/hooks/ci", strings.NewReader(body))
 			r.Header.Set("Authorization", "Bearer not-a-secret")
-			status, _ := c.receive(r)
+			status, _ := c.receive(httptest.NewRecorder(), r)
 			return status
 		}
 		if status := ask("1"); status != 503 || c.Health().State != connectors.StateStarting {

@@ -224,7 +224,7 @@ func (r *renderer) numbers(args []any) any {
 	list := []any{}
 	for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
 		if len(list) == MaxTurns {
-			stop(r.line, "range has more than %d numbers", MaxTurns)
+			exceed(r.line, "range has more than %d numbers", MaxTurns)
 		}
 		list = append(list, i)
 		if next := i + step; (next > i) != (step > 0) {

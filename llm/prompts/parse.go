@@ -30,6 +30,11 @@ func stop(line int, format string, args ...any) {
 	panic(&Error{Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
+// exceed is stop for a limit that other data would not reach.
+func exceed(line int, format string, args ...any) {
+	panic(&Error{Line: line, Text: fmt.Sprintf(format, args...), Limit: true})
+}
+
 // A parser reads tokens, the last of which is the end. What is wrong panics with an *Error.
 type parser struct {
 	list  []token
@@ -289,7 +294,7 @@ func (l *loop) turns(r *renderer, over any) []map[string]any {
 	}
 	list := r.items(over)
 	if len(list) > MaxTurns {
-		stop(r.line, "the loops have more than %d turns in all", MaxTurns)
+		exceed(r.line, "the loops have more than %d turns in all", MaxTurns)
 	}
 	r.spend(len(list))
 	turns := make([]map[string]any, len(list))

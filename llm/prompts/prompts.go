@@ -44,6 +44,8 @@ type Error struct {
 	Name string // of the template
 	Line int    // from 1; 0: not known
 	Text string
+	// Limit reports that the data are too much for the template: with less of them it works.
+	Limit bool
 }
 
 func (e *Error) Error() string {
@@ -112,7 +114,7 @@ func Parse(name, text string) (t *Template, err error) {
 		return t, nil
 	}
 	if len(text) > MaxTemplate {
-		return nil, &Error{name, 0, fmt.Sprintf("the template has %d bytes; at most %d can be read", len(text), MaxTemplate)}
+		return nil, &Error{Name: name, Text: fmt.Sprintf("the template has %d bytes; at most %d can be read", len(text), MaxTemplate)}
 	}
 	root, err := parse(text)
 	if err != nil {
@@ -141,7 +143,7 @@ func named(name string, err error) error {
 	if !errors.As(err, &e) {
 		return &Error{Name: name, Text: err.Error()}
 	}
-	return &Error{name, e.Line, e.Text}
+	return &Error{Name: name, Line: e.Line, Text: e.Text, Limit: e.Limit}
 }
 
 // Plain reports that the text has no tags, so that Render returns it as it is.

@@ -25,13 +25,13 @@ type renderer struct {
 
 func (r *renderer) spend(n int) {
 	if r.work += n; r.work > maxWork || n < 0 {
-		stop(r.line, "the template takes too long")
+		exceed(r.line, "the template takes too long")
 	}
 }
 
 func (r *renderer) spendTurn() {
 	if r.turns++; r.turns > MaxTurns {
-		stop(r.line, "the loops have more than %d turns in all", MaxTurns)
+		exceed(r.line, "the loops have more than %d turns in all", MaxTurns)
 	}
 }
 
@@ -48,7 +48,7 @@ func (r *renderer) report(u *undefined) {
 	r.reported[*u] = true
 	switch {
 	case len(r.warnings) < maxWarnings:
-		e := Error{r.name, u.line, fmt.Sprintf("%s is not defined; it is left empty", u.what)}
+		e := Error{Name: r.name, Line: u.line, Text: fmt.Sprintf("%s is not defined; it is left empty", u.what)}
 		r.warnings = append(r.warnings, e.Error())
 	case len(r.warnings) == maxWarnings:
 		r.warnings = append(r.warnings, r.name+": more names are not defined")

@@ -33,7 +33,7 @@ const maxDepth = 100
 // it has a form of its own.
 func plain(v any, depth int) any {
 	if depth > maxDepth {
-		stop(0, "a value is nested too deeply")
+		exceed(0, "a value is nested too deeply")
 	}
 	switch v := v.(type) {
 	case nil, bool, string, int64, time.Time:
@@ -189,7 +189,7 @@ func (s *sheet) put(text string) {
 // room stops the template when n bytes more are too many.
 func (s *sheet) room(n int) {
 	if s.Len()+n > MaxOutput {
-		stop(s.r.line, "the text becomes longer than %d KiB", MaxOutput>>10)
+		exceed(s.r.line, "the text becomes longer than %d KiB", MaxOutput>>10)
 	}
 	s.r.spend(n / copied)
 }
@@ -221,7 +221,7 @@ func jsonStyle(indent int) style {
 func (s *sheet) show(v any, as style, depth int) {
 	s.r.spend(4)
 	if depth > maxDepth {
-		stop(s.r.line, "a value is nested too deeply")
+		exceed(s.r.line, "a value is nested too deeply")
 	}
 	switch v := v.(type) {
 	case nil:

@@ -97,6 +97,13 @@ func scraped() []*family {
 				}
 			}
 		}), "connector"),
+		read("claybot_webhook_refused_total", counter, "Requests to a webhook whose sender did not prove who it is, since the start.", told(func(s *snapshot, set func(float64, ...string)) {
+			for _, c := range s.status.Connectors {
+				if c.Refused != nil {
+					set(float64(c.Refused.Count), c.Name)
+				}
+			}
+		}), "connector"),
 		read("claybot_check_problem", gauge, "1 when the newest check of the data directory found a problem, by check: database, histories, copy.", told(func(s *snapshot, set func(float64, ...string)) {
 			for _, what := range slices.Sorted(maps.Keys(s.status.Checks)) {
 				set(truth(s.status.Checks[what].Problem), what)
