@@ -9,6 +9,7 @@ import (
 
 // Who can read a conversation, by the ids of the platforms.
 func TestAudienceOf(t *testing.T) {
+	gate := NewGate(nil, nil, MovesOf([]string{`{"connector":"slack","from":"T1/C7","to":"T1/C9"}`}))
 	for _, tt := range []struct {
 		d    claybot.Descriptor
 		r    claybot.Route
@@ -36,10 +37,11 @@ func TestAudienceOf(t *testing.T) {
 		{claybot.Descriptor{Type: claybot.AgentCron, Owner: "telegram/7"}, claybot.Route{}, claybot.Audience{Owner: "telegram/7"}},
 		{claybot.Descriptor{Type: claybot.AgentCron, Owner: "telegram/7"}, claybot.Route{Connector: "telegram", ChannelID: "-100"}, claybot.Audience{Owner: "telegram/7", Place: "telegram/-100"}},
 		{claybot.Descriptor{Type: claybot.AgentCron}, claybot.Route{Connector: "slack", ChannelID: "T1/C1"}, claybot.Audience{Place: "slack/T1/C1"}},
+		{claybot.Descriptor{Type: claybot.AgentCron}, claybot.Route{Connector: "slack", ChannelID: "T1/C7"}, claybot.Audience{Place: "slack/T1/C9"}}, // its id of today
 		{claybot.User("telegram", "7", "7"), claybot.Route{Connector: "telegram", ChannelID: "-100"}, claybot.Audience{Owner: "telegram/7"}},
 		{claybot.Descriptor{Type: claybot.AgentHeartbeat}, claybot.Route{}, claybot.Audience{}},
 	} {
-		if got := New(Config{Instances: platforms.Instances{"work": "slack", "sales": "telegram", "ci": "webhook"}}).AudienceOf(tt.d, tt.r); got != tt.want {
+		if got := New(Config{Gate: gate, Instances: platforms.Instances{"work": "slack", "sales": "telegram", "ci": "webhook"}}).AudienceOf(tt.d, tt.r); got != tt.want {
 			t.Errorf("%+v, %+v: %+v, want %+v", tt.d, tt.r, got, tt.want)
 		}
 	}
