@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/overview"
 
 	dto "github.com/prometheus/client_model/go"
@@ -242,6 +243,7 @@ func everything(t *testing.T) *Metrics {
 		var st overview.Status
 		st.Connectors = []overview.ConnectorStatus{{Name: "chat"}}
 		st.Connectors[0].LastOK = time.Now()
+		st.Connectors[0].Refused = &connectors.Refusals{Count: 1, Why: "unsigned", At: time.Now()}
 		st.Checks = map[string]overview.CheckStatus{"database": {At: claybot.Now(), Text: "whole"}}
 		return st, nil
 	}, Cluster: member})
