@@ -93,7 +93,7 @@ func (s *AgentSystem) Run(ctx context.Context, cs ...connectors.Connector) error
 		return nil // ended before it began
 	}
 	defer drain()
-	for _, begin := range []func(context.Context) error{s.People.Load, s.People.Moves.Load, s.Profiles.Load, s.deliverer.Begin} {
+	for _, begin := range []func(context.Context) error{s.People.Load, s.Profiles.Load, s.deliverer.Begin} {
 		if err := begin(ctx); err != nil {
 			return err
 		}

@@ -143,9 +143,7 @@ func (f *follower) refresh(ctx context.Context) error {
 		seen *int64
 		load func(context.Context) error
 	}{
-		{now.Access, &f.seen.Access, func(ctx context.Context) error { // in this order: a grant leaves a former id once the new one is stored
-			return errors.Join(f.people.Load(ctx), f.people.Moves.Load(ctx))
-		}},
+		{now.Access, &f.seen.Access, f.people.Load},
 		{now.Settings, &f.seen.Settings, f.profiles.Load},
 		{now.DeadRoutes, &f.seen.DeadRoutes, func(ctx context.Context) error {
 			return errors.Join(f.people.Moves.Load(ctx), f.deliverer.LoadDead(ctx))

@@ -38,6 +38,11 @@ type moves struct {
 // access is open now is none.
 func (m *moves) moved(ctx context.Context, connector, from, to string) error {
 	defer m.pending.begin(connector)()
+	if m.members.Others() > 0 { // another one may have stored the opposite, which holds
+		if err := m.people.Moves.Load(ctx); err != nil {
+			return err
+		}
+	}
 	if err := m.people.Note(ctx, connector, from, to); err != nil {
 		return err
 	}

@@ -5,9 +5,15 @@ import (
 	"slices"
 )
 
-// Follow makes what a profile says of a chat hold after the chat got a new id: former returns the
-// ids that it had. A profile that names the present id wins.
-func (c *Config) Follow(former func(connector, channel string) []string) { c.former = former }
+// Moves know the ids of chats that got a new one; see people.Moves.
+type Moves interface {
+	Current(connector, channel string) string
+	Former(connector, channel string) []string
+}
+
+// Follow makes what a profile says of a chat hold for each id that the chat has or had. A profile
+// that names the present id wins.
+func (c *Config) Follow(m Moves) { c.moves = m }
 
 // Chats lists what the settings name as connector:id, sorted: chats, and people in lists of access.
 func (c *Config) Chats() []string {

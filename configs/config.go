@@ -72,7 +72,7 @@ type Config struct {
 	Retention Retention `key:"retention" class:"harmless"`
 	Limits    Limits    `key:"limits" class:"narrowing" off:"a person may send 20 messages a minute"`
 
-	former func(connector, channel string) []string // see Follow; nil: no chat has a new id
+	moves Moves // see Follow; nil: no chat has a new id
 
 	home string  // the directory that ~ means; empty when HOME is not set
 	shut reasons // why parts that have no faults of their own are off
@@ -345,11 +345,15 @@ func (c *Config) matches(d claybot.Descriptor) []string {
 	case claybot.AgentHeartbeat:
 		return []string{matchHeartbeat}
 	default:
-		all := []string{d.Connector + ":" + d.ChannelID}
-		if c.former != nil {
-			for _, id := range c.former(d.Connector, d.ChannelID) {
-				all = append(all, d.Connector+":"+id)
-			}
+		channel := d.ChannelID
+		var former []string
+		if c.moves != nil { // an agent may be left at a former id
+			channel = c.moves.Current(d.Connector, channel)
+			former = c.moves.Former(d.Connector, channel)
+		}
+		all := []string{d.Connector + ":" + channel}
+		for _, id := range former {
+			all = append(all, d.Connector+":"+id)
 		}
 		return append(all, d.Connector)
 	}

@@ -93,8 +93,10 @@ func NewGate(store storage.Access, access func() Access, moves *Moves) *Gate {
 	}
 }
 
-// Load reads the stored grants, those of other members included. Changes that this process
-// makes meanwhile win.
+// Load reads the stored grants, those of other members included, and then the new ids of chats:
+// a grant leaves a former id once the new one is stored, so no grant is in force without the move
+// that explains it. On an error the grants stay as they were. Changes that this process makes
+// meanwhile win.
 func (g *Gate) Load(ctx context.Context) error {
 	for {
 		g.mu.Lock()
@@ -107,6 +109,9 @@ func (g *Gate) Load(ctx context.Context) error {
 		all := make(map[subject]storage.Grant, len(grants))
 		for _, x := range grants {
 			all[subject{x.Connector, x.Subject}] = x
+		}
+		if err := g.Moves.Load(ctx); err != nil {
+			return err
 		}
 		if g.replace(all, changes) {
 			return nil

@@ -88,7 +88,8 @@ func (m *Moves) Note(ctx context.Context, connector, from, to string) error {
 	return nil
 }
 
-// Current returns the id that a chat has now, by an id that it has or had.
+// Current returns the id that a chat has now, by an id that it has or had. If members stored
+// opposite moves at once, which form a ring, each id stays itself.
 func (m *Moves) Current(connector, channel string) string {
 	if m == nil {
 		return channel
@@ -100,12 +101,13 @@ func (m *Moves) Current(connector, channel string) string {
 
 // current is Current. The caller holds the lock.
 func (m *Moves) current(connector, channel string) string {
-	for range len(m.now) { // no more steps than there are moves: damaged marks may form a ring
-		next, ok := m.now[subject{connector, channel}]
+	now := channel
+	for range len(m.now) + 1 { // more steps than there are moves only in a ring
+		next, ok := m.now[subject{connector, now}]
 		if !ok {
-			break
+			return now
 		}
-		channel = next
+		now = next
 	}
 	return channel
 }

@@ -1,11 +1,16 @@
 package people_test
 
 import (
+	"context"
+	"errors"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/sqlite"
 )
 
 // Access that is listed for a former id of a chat holds for the one that it has, and for no other.
@@ -53,5 +58,68 @@ func TestRenamed(t *testing.T) {
 	}
 	if got := moves.Named("telegram:-100"); got != "telegram:-1000000000100" {
 		t.Errorf("named %s", got)
+	}
+}
+
+// In a ring, which two members store that note opposite moves at once, each id stays itself.
+func TestRing(t *testing.T) {
+	t.Parallel()
+	moves := people.MovesOf([]string{
+		`{"connector":"chat","from":"a","to":"b"}`, `{"connector":"chat","from":"b","to":"a"}`,
+		`{"connector":"chat","from":"c","to":"a"}`, `{"connector":"chat","from":"d","to":"e"}`,
+	})
+	for id, want := range map[string]string{"a": "a", "b": "b", "c": "c", "d": "e"} {
+		if got := moves.Current("chat", id); got != want {
+			t.Errorf("%s is now %s, want %s", id, got, want)
+		}
+	}
+	if former := moves.Former("chat", "a"); len(former) > 0 {
+		t.Errorf("former ids %q", former)
+	}
+}
+
+// failingMarks are checkpoints that cannot be listed.
+type failingMarks struct{ storage.CheckpointSet }
+
+func (failingMarks) ListCheckpoints(context.Context, string) ([]storage.Checkpoint, error) {
+	return nil, errors.New("cut")
+}
+
+// A grant of another member is in force only with the move that explains it.
+func TestGrantsComeWithMoves(t *testing.T) {
+	t.Parallel()
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "db"), sqlite.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	pairing := func() people.Access { return people.Access{} }
+	there, here := people.NewGate(db, pairing, people.NewMoves(db)), people.NewGate(db, pairing, people.NewMoves(db))
+	if err := there.Grant(t.Context(), storage.Grant{Connector: "chat", Subject: "old", At: claybot.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	cut := people.NewGate(db, pairing, people.NewMoves(db))
+	for _, g := range []*people.Gate{here, cut} {
+		if err := g.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(there.Note(t.Context(), "chat", "old", "new"), there.MoveGrant(t.Context(), "chat", "old", "new")); err != nil {
+		t.Fatal(err)
+	}
+	if err := here.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"old", "new"} {
+		if !here.Allowed(claybot.User("chat", id, "ann"), true) {
+			t.Errorf("%s has no access after Load", id)
+		}
+	}
+	cut.Moves = people.NewMoves(failingMarks{db})
+	if err := cut.Load(t.Context()); err == nil {
+		t.Error("loaded without the moves")
+	}
+	if !cut.Granted("chat", "old") || cut.Granted("chat", "new") {
+		t.Error("grants changed without the moves")
 	}
 }

@@ -26,7 +26,7 @@ func (d *doctor) chats(ctx context.Context) bool {
 		return d.warn("cannot read the new ids of chats: "+reason(err), "")
 	}
 	moves := people.MovesOf(marks)
-	d.config.Follow(moves.Former)
+	d.config.Follow(moves)
 	for _, x := range moves.Renamed(d.config.Chats()) {
 		d.warn(renamedText(x), "change it to "+x.Now)
 	}

@@ -33,13 +33,18 @@ type settings struct {
 
 func newSettings(c configs.Config, log *slog.Logger) *settings {
 	s := &settings{log: log, began: c, next: make(chan struct{})}
-	c.Follow(s.former)
+	c.Follow(s)
 	s.Store(&c)
 	return s
 }
 
-// former returns the ids that a chat had before it got a new one.
-func (s *settings) former(connector, channel string) []string {
+// Current implements configs.Moves.
+func (s *settings) Current(connector, channel string) string {
+	return s.moves.Load().Current(connector, channel)
+}
+
+// Former implements configs.Moves.
+func (s *settings) Former(connector, channel string) []string {
 	return s.moves.Load().Former(connector, channel)
 }
 
@@ -66,7 +71,7 @@ func (s *settings) changed() <-chan struct{} {
 // replace puts c in force and wakes all who wait for changed.
 func (s *settings) replace(c *configs.Config) {
 	s.failed.Store(nil)
-	c.Follow(s.former)
+	c.Follow(s)
 	s.Store(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
