@@ -116,7 +116,7 @@ func (c *caller) Do(req *http.Request) (*http.Response, error) {
 	}
 	token, err := c.token(req.Context())
 	if err != nil {
-		return nil, err
+		return nil, &unsentError{err}
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	resp, err := c.do(req)
@@ -133,11 +133,16 @@ func (c *caller) Do(req *http.Request) (*http.Response, error) {
 		again.Body, err = req.GetBody()
 	}
 	if err != nil {
-		return nil, err
+		return nil, &unsentError{err}
 	}
 	again.Header.Set("Authorization", "Bearer "+next)
 	return c.do(again)
 }
+
+// An unsentError means that a call had no effect, because there was no token for it.
+type unsentError struct{ error }
+
+func (e *unsentError) Unwrap() error { return e.error }
 
 // unsigned takes the token that the library knows out of a form.
 func unsigned(req *http.Request) error {

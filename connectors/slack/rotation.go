@@ -1,7 +1,6 @@
 package slack
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -73,9 +72,9 @@ type rotation struct {
 	failed error
 	again  time.Time
 	pause  time.Duration
-	// unstored says that now is not stored, where wrote is.
+	// unstored says that now is not stored, where the refresh token before is, if any.
 	unstored bool
-	wrote    []byte
+	before   string
 }
 
 // A pair is the present tokens, as they are stored.
@@ -86,6 +85,8 @@ type pair struct {
 	Expires time.Time `json:"expires"`
 	// Asked is when Slack was asked for the next ones; zero once they are stored.
 	Asked time.Time `json:"asked,omitzero"`
+	// Client is the id of the app that the tokens are of. Another id begins anew.
+	Client string `json:"client"`
 	// Seeds are sums of the refresh tokens that operators set, the newest last. One that is not among
 	// them begins anew.
 	Seeds []string `json:"seeds"`
@@ -207,7 +208,10 @@ func (r *rotation) renew(ctx context.Context, spent string) (string, error) {
 		return "", context.Cause(ctx)
 	}
 	if r.unstored && time.Until(r.again) <= 0 {
-		r.storeLate()
+		r.storeLate(ctx)
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
 	}
 	if p := r.now.Load(); p.serves(spent) {
 		return p.Access, nil
@@ -256,22 +260,35 @@ func (r *rotation) later(wait time.Duration) error {
 	return &connectors.RetryError{After: wait, Err: r.failed}
 }
 
+// alone waits until no other member renews the tokens.
+func (r *rotation) alone(ctx context.Context) (done func(), err error) {
+	turns, ok := r.Secrets.(storage.SecretTurns)
+	if !ok {
+		return func() {}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*storage.SecretTurnLost)
+	defer cancel()
+	done, err = turns.Turn(ctx, r.name)
+	if err != nil {
+		return nil, fmt.Errorf("wait for the members that share the app: %w", err)
+	}
+	return done, nil
+}
+
 // exchange takes newer tokens from the store, or asks Slack for them. The turn is held.
 func (r *rotation) exchange(ctx context.Context, spent string) error {
-	if turns, ok := r.Secrets.(storage.SecretTurns); ok {
-		waiting, cancel := context.WithTimeout(ctx, 2*storage.SecretTurnLost)
-		done, err := turns.Turn(waiting, r.name)
-		cancel()
-		if err != nil {
-			return fmt.Errorf("wait for the members that share the app: %w", err)
-		}
-		defer done()
+	done, err := r.alone(ctx)
+	if err != nil {
+		return err
 	}
+	defer done()
 	raw, err := r.Secrets.Get(r.name)
 	if err != nil {
 		return err
 	}
-	p, begun := r.read(raw)
+	stored := pairOf(raw)
+	before := stored.Refresh
+	p, begun := r.read(stored)
 	if p.serves("") {
 		r.now.Store(p) // it lasts, even if there are no new ones
 	}
@@ -283,15 +300,17 @@ func (r *rotation) exchange(ctx context.Context, spent string) error {
 		p.Asked = time.Now()
 		raw, _ = json.Marshal(p)
 	}
+	if len(raw) == 0 {
+		raw = []byte("{}") // a store may take nothing for no change, and would not show that it fails
+	}
 	if err := r.Secrets.Set(r.name, raw); err != nil {
 		return fmt.Errorf("slack is not asked for new tokens while they cannot be stored: %w", err)
 	}
-	// What Slack answers must not be lost with a caller that waits no longer.
-	next, err := r.ask(context.WithoutCancel(ctx), p.Refresh)
+	next, err := r.ask(p.Refresh)
 	if err != nil {
 		return err
 	}
-	next.Seeds, r.wrote = p.Seeds, raw
+	next.Client, next.Seeds, r.before = p.Client, p.Seeds, before
 	r.now.Store(next)
 	r.store(next)
 	return nil
@@ -317,40 +336,60 @@ func (r *rotation) store(p *pair) {
 	r.log.Error("new slack tokens cannot be stored", "err", err, "again", r.pause)
 }
 
-// storeLate stores the present tokens, unless another member has newer ones meanwhile. The turn is held.
-func (r *rotation) storeLate() {
-	raw, err := r.Secrets.Get(r.name)
-	switch {
-	case err != nil:
-		r.fail(err)
-	case bytes.Equal(raw, r.wrote):
-		r.store(r.now.Load())
-	default:
-		r.unstored = false // the next use reads the store
-		r.now.Store(nil)
-		r.worked()
+// storeLate stores the present tokens, unless another member has stored newer ones meanwhile, with another
+// refresh token. The turn is held.
+func (r *rotation) storeLate(ctx context.Context) {
+	var raw []byte
+	done, err := r.alone(ctx)
+	if err == nil {
+		defer done()
+		raw, err = r.Secrets.Get(r.name)
 	}
+	if err != nil {
+		if ctx.Err() == nil {
+			r.fail(err)
+		}
+		return
+	}
+	if stored := pairOf(raw).Refresh; stored == "" || stored == r.before {
+		r.store(r.now.Load())
+		return
+	}
+	r.unstored = false // the next use reads the store
+	r.now.Store(nil)
+	r.worked()
 }
 
-// read decodes what is stored. begun is false where the refresh token of the operator is newer: nothing
-// of it is stored before Slack accepts it.
-func (r *rotation) read(raw []byte) (p *pair, begun bool) {
-	p = new(pair)
+// pairOf returns what is stored, an empty pair for nothing.
+func pairOf(raw []byte) *pair {
+	p := new(pair)
 	if json.Unmarshal(raw, p) != nil {
-		p = new(pair) // damaged: the token of the operator may help
+		return new(pair) // damaged: the token of the operator may help
 	}
+	return p
+}
+
+// read returns the tokens to go on with. begun is false where the refresh token of the operator is newer
+// than the stored ones, or of another app: nothing of it is stored before Slack accepts it.
+func (r *rotation) read(stored *pair) (p *pair, begun bool) {
 	sum := sha256.Sum256([]byte(r.RefreshToken))
 	seed := hex.EncodeToString(sum[:8])
-	if p.Refresh != "" && slices.Contains(p.Seeds, seed) {
-		return p, true
+	known := slices.Index(stored.Seeds, seed)
+	if stored.Refresh != "" && stored.Client == r.ClientID && known >= 0 {
+		return stored, true
 	}
-	seeds := append(slices.Clone(p.Seeds), seed)
-	return &pair{Refresh: r.RefreshToken, Seeds: seeds[max(0, len(seeds)-maxSeeds):]}, false
+	seeds := slices.Clone(stored.Seeds)
+	if known >= 0 {
+		seeds = slices.Delete(seeds, known, known+1)
+	}
+	seeds = append(seeds, seed)
+	return &pair{Refresh: r.RefreshToken, Client: r.ClientID, Seeds: seeds[max(0, len(seeds)-maxSeeds):]}, false
 }
 
-// ask exchanges a refresh token for new tokens.
-func (r *rotation) ask(ctx context.Context, refresh string) (*pair, error) {
-	ctx, cancel := context.WithTimeout(ctx, refreshTime)
+// ask exchanges a refresh token for new tokens. What Slack answers is not lost with a caller that waits
+// no longer, and the trace of the call that waits for a token does not see the request.
+func (r *rotation) ask(refresh string) (*pair, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), refreshTime)
 	defer cancel()
 	args := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.apiURL+methodAccess, strings.NewReader(args.Encode()))

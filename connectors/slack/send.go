@@ -206,8 +206,9 @@ func (c *Connector) outcome(p post, left bool, err error) error {
 		}
 		return p.unanswered(err)
 	}
+	unsent := errors.As(err, new(*unsentError)) // before clean, which may keep only the text
 	err = fmt.Errorf("%s: %w", p.method, c.clean(err, p.respond))
-	if left {
+	if left && !unsent {
 		return p.unanswered(err)
 	}
 	return err
