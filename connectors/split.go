@@ -65,6 +65,7 @@ type splitter struct {
 	limit  int
 	length func(string) int
 	fits   func(string) bool // reports whether a part fits as it is formatted; nil for always
+	marked []markedSpan      // of the text; none for a limit below leastSpans
 }
 
 // A piece is text[from:to] between what repairs fences and spans.
@@ -98,6 +99,9 @@ type cut struct {
 }
 
 func (s splitter) pieces() []piece {
+	if s.limit >= leastSpans {
+		s.marked = markedSpans(s.text)
+	}
 	var out []piece
 	pos, in := s.skipEmpty(0, fence{})
 	spans := ""
@@ -148,12 +152,14 @@ func (s splitter) skipEmpty(pos int, in fence) (int, fence) {
 	}
 }
 
-// lineEnd returns the start of the line after the one that contains pos.
-func (s splitter) lineEnd(pos int) int {
-	if n := strings.IndexByte(s.text[pos:], '\n'); n >= 0 {
+func (s splitter) lineEnd(pos int) int { return lineEnd(s.text, pos) }
+
+// lineEnd returns the start of the line of text after the one that contains pos.
+func lineEnd(text string, pos int) int {
+	if n := strings.IndexByte(text[pos:], '\n'); n >= 0 {
 		return pos + n + 1
 	}
-	return len(s.text)
+	return len(text)
 }
 
 func closing(body string, f fence) string {

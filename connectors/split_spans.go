@@ -2,6 +2,7 @@ package connectors
 
 import (
 	"slices"
+	"sort"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -13,12 +14,16 @@ const (
 	spansOpen = 4
 	// leastSpans is the length of a part below which spans are cut without repair.
 	leastSpans = 8 * spansRoom
+	// mostOpen bounds the spans that are open at once: of more, the oldest counts as text.
+	mostOpen = 32
 )
 
-// An openSpan is the run of marks that opens bold, italic, struck or hidden text, or code, at an index.
-type openSpan struct {
-	mark string
-	at   int
+// A markedSpan is bold, italic, struck or hidden text, or code, that begins at an index with a run of
+// marks of length n.
+type markedSpan struct {
+	at, n  int
+	end    int // the index of the run of marks that ends it, 0 for none
+	parent int // the innermost span in which it begins, -1 for none
 }
 
 // spans returns what opens again after c the spans that c cuts, and what closes them before it. It
@@ -27,34 +32,17 @@ func (s splitter) spans(c cut) (opens, closes string) {
 	if c.to == 0 || c.next == len(s.text) || strings.ContainsAny(s.text[c.to-1:c.to]+s.text[c.next:c.next+1], "`*_~|") && c.to == c.next {
 		return "", ""
 	}
-	from := s.blockStart(c.to)
-	to := s.blockEnd(c.to)
-	if c.next >= to || s.blockStart(c.next) != from {
-		return "", ""
-	}
-	var open []openSpan // at the end of what is read
-	var cut []openSpan  // of those, open at the cut
-	for i, seen := from, false; i < to; {
-		if i >= c.to && !seen {
-			cut, seen = append(cut, open...), true
-			if len(cut) == 0 {
-				return "", ""
-			}
+	i := sort.Search(len(s.marked), func(i int) bool { return s.marked[i].at >= c.to }) - 1
+	for range mostOpen {
+		if i < 0 {
+			break
 		}
-		n := 1
-		switch s.text[i] {
-		case '\\':
-			n = 2
-		case '`', '*', '_', '~', '|':
-			n = runOf(s.text[i:to])
-			open = s.mark(open, i, n, to)
+		x := s.marked[i]
+		if x.end >= c.next && x.n <= 2 {
+			mark := s.text[x.at : x.at+x.n]
+			opens, closes = mark+opens, closes+mark
 		}
-		i += n
-	}
-	for _, x := range cut {
-		if !slices.Contains(open, x) && len(x.mark) <= 2 { // its end comes
-			opens, closes = opens+x.mark, x.mark+closes
-		}
+		i = x.parent
 	}
 	if len(opens) > spansRoom {
 		return "", ""
@@ -62,19 +50,40 @@ func (s splitter) spans(c cut) (opens, closes string) {
 	return opens, closes
 }
 
-// blockStart returns the start of the paragraph, heading or item of a list that contains i.
-func (s splitter) blockStart(i int) int {
-	start := lineStart(s.text, i)
-	for start > 0 && !beginsBlock(s.text[start:]) && !blank(s.text[lineStart(s.text, start-1):start]) {
-		start = lineStart(s.text, start-1)
+// A spanScan finds the spans of a text in one pass.
+type spanScan struct {
+	text  string
+	spans []markedSpan // in the order of their beginnings
+	open  []int        // the indexes of those that are open, outermost first
+}
+
+// markedSpans returns the spans of text in the order of their beginnings, also those that never end.
+// Its work grows with the length of the text, whatever marks it has.
+func markedSpans(text string) []markedSpan {
+	s := spanScan{text: text}
+	for from := 0; from < len(text); {
+		to := blockEnd(text, from)
+		s.open = s.open[:0]
+		for i := from; i < to; {
+			n := 1
+			switch text[i] {
+			case '\\':
+				n = 2
+			case '`', '*', '_', '~', '|':
+				n = runOf(text[i:to])
+				s.mark(i, n, to)
+			}
+			i += n
+		}
+		from = to
 	}
-	return start
+	return s.spans
 }
 
 // blockEnd returns the end of the paragraph, heading or item of a list that contains i.
-func (s splitter) blockEnd(i int) int {
-	for end := s.lineEnd(i); ; end = s.lineEnd(end) {
-		if end == len(s.text) || beginsBlock(s.text[end:]) || blank(s.text[end:s.lineEnd(end)]) {
+func blockEnd(text string, i int) int {
+	for end := lineEnd(text, i); ; end = lineEnd(text, end) {
+		if end == len(text) || beginsBlock(text[end:]) || blank(text[end:lineEnd(text, end)]) {
 			return end
 		}
 	}
@@ -98,14 +107,15 @@ func beginsBlock(line string) bool {
 // runOf is the length of the run of the mark that begins s.
 func runOf(s string) int { return len(s) - len(strings.TrimLeft(s, s[:1])) }
 
-// mark returns the open spans after the run of n marks at i. In code there are no others.
-func (s splitter) mark(open []openSpan, i, n, to int) []openSpan {
+// mark opens or ends a span at the run of n marks at i, in a block that ends at to. In code there are
+// no others.
+func (s *spanScan) mark(i, n, to int) {
 	mark := s.text[i : i+n]
-	if k := len(open); k > 0 && open[k-1].mark[0] == '`' {
-		if open[k-1].mark == mark {
-			return open[:k-1]
+	if k := len(s.open) - 1; k >= 0 && s.markOf(k)[0] == '`' {
+		if s.markOf(k) == mark {
+			s.endFrom(k, i)
 		}
-		return open
+		return
 	}
 	before, _ := utf8.DecodeLastRuneInString(s.text[:i])
 	after, _ := utf8.DecodeRuneInString(s.text[i+n : to])
@@ -113,14 +123,40 @@ func (s splitter) mark(open []openSpan, i, n, to int) []openSpan {
 	begins := i+n < to && !unicode.IsSpace(after) && (mark[0] != '_' || i == 0 || !word(before))
 	ends := i > 0 && !unicode.IsSpace(before) && (mark[0] != '_' || i+n == to || !word(after))
 	if mark[0] != '`' && ends {
-		for k := len(open) - 1; k >= 0; k-- {
-			if open[k].mark == mark {
-				return open[:k:k]
+		for k := len(s.open) - 1; k >= 0; k-- {
+			if s.markOf(k) == mark {
+				s.endFrom(k, i)
+				return
 			}
 		}
 	}
 	if mark[0] == '`' || begins && (n == 2 || n == 1 && mark[0] != '~' && mark[0] != '|') {
-		open = append(open[:len(open):len(open)], openSpan{mark, i})
+		s.begin(i, n)
 	}
-	return open
+}
+
+// markOf returns the marks that began the k-th open span.
+func (s *spanScan) markOf(k int) string {
+	x := s.spans[s.open[k]]
+	return s.text[x.at : x.at+x.n]
+}
+
+func (s *spanScan) begin(i, n int) {
+	parent := -1
+	if k := len(s.open) - 1; k >= 0 {
+		parent = s.open[k]
+	}
+	if len(s.open) == mostOpen {
+		s.open = slices.Delete(s.open, 0, 1)
+	}
+	s.open = append(s.open, len(s.spans))
+	s.spans = append(s.spans, markedSpan{at: i, n: n, parent: parent})
+}
+
+// endFrom ends the k-th open span at i, and with it those that began in it.
+func (s *spanScan) endFrom(k, i int) {
+	for _, x := range s.open[k:] {
+		s.spans[x].end = i
+	}
+	s.open = s.open[:k]
 }

@@ -2,6 +2,7 @@ package connectors
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -67,4 +68,64 @@ func TestSplitSpansProperties(t *testing.T) {
 			}
 		}
 	})
+}
+
+// hostile returns paragraphs of about n characters that are nothing but marks.
+func hostile(n int) map[string]string {
+	fill := func(s string, n int) string { return strings.Repeat(s, n/len(s)) }
+	return map[string]string{
+		"no end":     fill("*a ", n),
+		"bold":       fill("**a** ", n),
+		"code":       fill("`a", n),
+		"tildes":     fill("~~", n),
+		"struck":     fill("~~a ", n),
+		"nested":     fill("_*~a ", n),
+		"other ends": fill("~~a ", n/2) + fill("a* ", n/2),
+		"lines":      fill("*a\n", n),
+	}
+}
+
+// The work for a character does not grow with the text. What is counted is memory, since time
+// depends on the machine.
+func TestSplitHostile(t *testing.T) {
+	perCharacter := func(text string) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		parts := Split(text, 4096, UTF16Len)
+		runtime.ReadMemStats(&after)
+		for _, p := range parts {
+			if n := UTF16Len(p); n > 4096 {
+				t.Errorf("a part of %d units", n)
+			}
+		}
+		return (after.TotalAlloc - before.TotalAlloc) / uint64(len(text))
+	}
+	short := hostile(10_000)
+	for name, text := range hostile(100_000) {
+		t.Run(name, func(t *testing.T) {
+			if less, more := perCharacter(short[name]), perCharacter(text); more > 2*less+100 {
+				t.Errorf("%d bytes of memory for a character of a long text, %d of a short one", more, less)
+			}
+		})
+	}
+}
+
+// A span ends at its mark if at most mostOpen are open there.
+func TestMarkedSpansBound(t *testing.T) {
+	for strays, want := range map[int]bool{0: true, mostOpen - 1: true, mostOpen: false, 100 * mostOpen: false} {
+		spans := markedSpans("**a " + strings.Repeat("*a ", strays) + "b** c")
+		if got := spans[0].end > 0; got != want {
+			t.Errorf("bold around %d stray marks ends: %v, want %v", strays, got, want)
+		}
+	}
+}
+
+func BenchmarkSplitHostile(b *testing.B) {
+	for name, text := range hostile(100_000) {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				SplitFitting(text, 4096, UTF16Len, atMost(99))
+			}
+		})
+	}
 }
