@@ -187,13 +187,14 @@ func (a *assembly) makeIntake() {
 		subagents: s.Subagents.Supervisor, undo: undo, unwell: &s.Worker.Health, command: s.Overview.Answer, connector: a.connector, secrets: a.UserSecrets, subject: a.ParseAllowed, most: a.RunsPerMinute, flood: flood{window: floodWindow}, bots: flood{window: botWindow},
 		repeats: repeating{a.Index, s.People}, noteEdits: a.NoteEdits, skills: a.skillCommands, log: a.Log,
 	}
+	follow := &moves{agents: a.agents, people: s.People, sender: s.deliverer, worker: s.Worker, members: a.Members, overhearing: s.overhearing, pending: a.pending, log: a.Log}
 	*a.parking = parking{
-		store: a.Parking, index: a.Index, receipts: a.Inbox, intake: a.intake, people: s.People, sender: s.deliverer, worker: s.Worker,
+		moves: follow, store: a.Parking, index: a.Index, receipts: a.Inbox, intake: a.intake, people: s.People, sender: s.deliverer, worker: s.Worker,
 		members: a.Members, meter: a.Meter, log: a.Log, counts: a.parking.counts,
 	}
 	s.receiver = &receiver{
 		agents: a.agents, index: a.Index, people: s.People, places: conversations{a.OwnThreads, a.Profile, a.Index, a.Runs, s.People, a.Inbox, a.Marks}, buttons: s.Questions.Buttons, parking: a.parking, worker: s.Worker, sender: s.deliverer, pending: a.pending, overhearing: s.overhearing,
-		moves:   &moves{agents: a.agents, people: s.People, sender: s.deliverer, worker: s.Worker, members: a.Members, overhearing: s.overhearing, pending: a.pending, log: a.Log},
+		moves:   follow,
 		ratings: a.Runs, reactions: reactions{a.Profile, a.Index, a.Runs, a.Outbox, a.Inbox, a.Log}, meter: a.Meter, log: a.Log,
 		notices: &notices{index: a.Index, people: s.People, sender: s.deliverer, alarms: s.supervisor.alarms, members: a.Members, log: a.Log},
 	}

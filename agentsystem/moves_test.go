@@ -148,6 +148,28 @@ func TestMovedReplies(t *testing.T) {
 	}
 }
 
+// What was parked for the former id of a channel goes to its agent, which has moved.
+func TestMovedParked(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.start()
+		r.post(annOld, inGroup("a"))
+		synctest.Wait()
+		parked := storage.Parked{To: annOld, Message: inGroup("p"), Cause: "cut"}
+		if _, err := r.db.Park(r.Context(), parked, storage.ParkRules{All: storage.MaxParked, Agent: storage.MaxParkedAgent}); err != nil {
+			t.Fatal(err)
+		}
+		r.move()
+		r.crash()
+		r.start()
+		after(time.Minute)
+		r.wants("re: a", "re: p")
+		if got := r.directories(); len(got) != 1 {
+			t.Errorf("agents %q", got)
+		}
+	})
+}
+
 // dying ends a process before a step of a move.
 type dying struct {
 	agentsystem.Agents

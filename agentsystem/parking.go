@@ -35,6 +35,7 @@ type parking struct {
 	index    storage.Index
 	receipts storage.Receipts
 	intake   *intake
+	moves    *moves
 	people   *people.Directory
 	sender   *delivery.Deliverer
 	worker   *worker.Worker
@@ -294,7 +295,11 @@ func (p *parking) unparkOne(ctx context.Context, x storage.Parked) error {
 	case !p.people.Admits(x.To, x.Message):
 		return p.end(ctx, x, inbox.SkippedRevoked)
 	}
-	_, err := p.intake.accept(ctx, x.To, x.Message)
+	var err error
+	if x.To, err = p.followed(ctx, x.To); err != nil {
+		return err
+	}
+	_, err = p.intake.accept(ctx, x.To, x.Message)
 	if errors.Is(err, questions.ErrUnheard) {
 		err = p.listen(ctx, x)
 	}
@@ -302,6 +307,19 @@ func (p *parking) unparkOne(ctx context.Context, x storage.Parked) error {
 		return err
 	}
 	return p.store.Unpark(ctx, x.Message.ID)
+}
+
+// followed returns d with the id that its chat has now, unless an agent was left at the former
+// one, which the message was parked for.
+func (p *parking) followed(ctx context.Context, d claybot.Descriptor) (claybot.Descriptor, error) {
+	if p.people.Current(d.Connector, d.ChannelID) == d.ChannelID {
+		return d, nil
+	}
+	_, err := p.index.IndexedAgent(ctx, d)
+	if errors.Is(err, storage.ErrNotFound) {
+		return p.moves.here(ctx, d)
+	}
+	return d, err
 }
 
 // listen transcribes a recording that may answer a question, and stores it: as the answer,
