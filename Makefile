@@ -12,7 +12,7 @@ S        ?= 10000
 RACE     := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build image image-test service-test run demo test size unit race lint fuzz crash crash-loop crash-nodes leaks faults bad-values isolation fresh bench bench-watch bench-nodes bench-growing vuln clean
+.PHONY: help build image image-test service-test run demo test size unit race lint fuzz crash crash-loop crash-nodes leaks faults bad-values isolation fresh bench bench-watch bench-nodes bench-growing bench-year vuln clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ bench-growing: ## measure many answers that grow at once on Slack and on Telegra
 
 bench-nodes: ## measure one node and three over PostgreSQL against one over SQLite
 	go run ./cmd/claybench -bench-nodes
+
+bench-year: ## let a store of each kind live for a year at N messages a day
+	go test -vet=off -timeout 2h ./storage/sqlite ./storage/postgres -run TestYear -v -year $(N)
 
 fresh: ## run the README's two commands on a bare Debian in a root file system of its own (root); about an hour
 	./scripts/fresh.sh

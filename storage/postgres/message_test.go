@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -189,6 +190,28 @@ func TestMessageCost(t *testing.T) {
 	checkFigures(t, p.db)
 }
 
+// TestPruneCost: the removal of old messages waits for the server a few times in all, not for
+// each of them.
+func TestPruneCost(t *testing.T) {
+	const messages, mostTrips = 40, 80
+	var c census
+	p := newTalkers(t, Config{URL: schemaOf(t, postgrestest.Shared(t).Database(t)), tracer: &c}, 1)[0]
+	for range messages {
+		p.message()
+	}
+	c.take()
+	p.noError(p.db.Prune(t.Context(), time.Now().Add(200*24*time.Hour), storage.DefaultRetention()))
+	statements, trips := c.take()
+	if trips > mostTrips {
+		t.Errorf("%d round trips and %d statements for %d messages", trips, len(statements), messages)
+	}
+	t.Logf("%d round trips, %d statements", trips, len(statements))
+	if _, err := p.db.Run(t.Context(), "run-C0-1"); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("the run is not removed: %v", err)
+	}
+	checkFigures(t, p.db)
+}
+
 // Shares of the updates that change no index (heap-only tuples, HOT), after many messages
 // of several chats in a cluster. The other tables have indexes of what a message changes:
 // here is how often it does.
@@ -235,6 +258,11 @@ func TestHotUpdates(t *testing.T) {
 	for table, most := range map[string]int64{"messages": 0, "agents": 2, "runs": 1, "outbox": 1, "records": 0, "events": 0} {
 		if n := got[table].all; n > most*chats*each+2*chats { // an agent is created by three writes
 			t.Errorf("%s: %d updates for %d messages, want at most %d each", table, n, chats*each, most)
+		}
+	}
+	for table, u := range got {
+		if u.all > 0 {
+			t.Logf("%s: %d of %d updates are HOT", table, u.hot, u.all)
 		}
 	}
 	if c := got["claims"]; c.hot*10 < c.all*9 {

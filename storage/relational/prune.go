@@ -121,54 +121,70 @@ func pruneEvents(c *Conn, t, limit claybot.Time) (done prunedEvents, err error) 
 	if err != nil {
 		return done, err
 	}
-	for _, id := range ids {
-		known := int64(-1)
-		err := c.each("SELECT min(seq) FROM relays WHERE run = ? AND since IS NOT NULL HAVING count(*) > 0", func(r Row) error { known = r.Int(0); return nil }, id)
-		if err != nil {
+	if len(ids) == 0 {
+		return done, nil
+	}
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return done, err
+	}
+	if done.unheard, err = countUnheard(c, list); err != nil {
+		return done, err
+	}
+	for _, q := range []string{
+		"DELETE FROM events WHERE run IN (SELECT value FROM json_each(?))",
+		"DELETE FROM relays WHERE run IN (SELECT value FROM json_each(?))",
+		"UPDATE runs SET pruned = 1 WHERE id IN (SELECT value FROM json_each(?))",
+	} {
+		if err := c.do(q, list); err != nil {
 			return done, err
-		}
-		if known >= 0 {
-			err := c.each("SELECT count(*) FROM events WHERE run = ? AND seq > ?", func(r Row) error { done.unheard.events += r.Int(0); return nil }, id, known)
-			if err != nil {
-				return done, err
-			}
-			done.unheard.runs++
-		}
-		for _, q := range []string{
-			"DELETE FROM events WHERE run = ?", "DELETE FROM relays WHERE run = ?", "UPDATE runs SET pruned = 1 WHERE id = ?",
-		} {
-			if err := c.do(q, id); err != nil {
-				return done, err
-			}
 		}
 	}
 	done.runs = len(ids)
 	return done, nil
 }
 
+// countUnheard counts the events of some runs, a list in JSON, that a sink does not know.
+func countUnheard(c *Conn, runs []byte) (lost unheard, err error) {
+	known := make(map[string]int64)
+	err = c.each("SELECT run, min(seq) FROM relays WHERE run IN (SELECT value FROM json_each(?)) AND since IS NOT NULL GROUP BY run", func(r Row) error {
+		known[r.Str(0)] = r.Int(1)
+		return nil
+	}, runs)
+	for id, seq := range known {
+		if err == nil {
+			lost.runs++
+			err = c.each("SELECT count(*) FROM events WHERE run = ? AND seq > ?", func(r Row) error { lost.events += r.Int(0); return nil }, id, seq)
+		}
+	}
+	return lost, err
+}
+
 // pruneRuns removes some runs that ended before t, whose events are gone, and
 // what they asked.
 func pruneRuns(c *Conn, t claybot.Time) (int, error) {
-	states := make(map[claybot.RunID]claybot.RunState)
+	ids, rows := make(map[string][]string), 0 // by state
 	err := c.each("SELECT id, state FROM runs WHERE pruned = 1 AND ended < ? ORDER BY ended LIMIT 0+?", func(r Row) error {
-		states[claybot.RunID(r.Str(0))] = claybot.RunState(r.Str(1))
+		rows++
+		ids[r.Str(1)] = append(ids[r.Str(1)], r.Str(0))
 		return nil
 	}, t, pruneChunk)
-	if err != nil {
-		return 0, err
-	}
-	for id, s := range states {
-		n, err := c.exec("DELETE FROM runs WHERE id = ?", id)
-		if err != nil {
-			return 0, err
+	for state, all := range ids {
+		var list []byte
+		if err == nil {
+			list, err = json.Marshal(all)
 		}
 		c.touched.arrivals = true
-		if err := c.do("DELETE FROM questions WHERE run = ?", id); err != nil {
-			return 0, err
+		var n int64
+		if err == nil {
+			n, err = c.exec("DELETE FROM runs WHERE id IN (SELECT value FROM json_each(?))", list)
+			c.tally[countRun+state] -= n // fewer when another node was first
 		}
-		c.tally[countRun+string(s)] -= n // 0 when another node was first
+		if err == nil {
+			err = c.do("DELETE FROM questions WHERE run IN (SELECT value FROM json_each(?))", list)
+		}
 	}
-	return len(states), nil
+	return rows, err
 }
 
 // pruneMessages removes old messages that were skipped or whose run is gone, but those that
@@ -266,7 +282,8 @@ func pruneLedger(c *Conn, t claybot.Time) (int, error) {
 // pruneRepeats removes some marks of repeats that were written before t.
 func pruneRepeats(c *Conn, t claybot.Time) (int, error) {
 	n, err := c.exec(`DELETE FROM marks WHERE key IN (SELECT key FROM marks
-		WHERE substr(key, 1, 8) = ? AND value < ? LIMIT 0+?)`, storage.CheckpointRepeats, fmt.Sprintf("%013d", t), 10*pruneChunk)
+		WHERE key >= ? AND key < ? AND value < ? LIMIT 0+?)`,
+		storage.CheckpointRepeats, afterAll(storage.CheckpointRepeats), fmt.Sprintf("%013d", t), 10*pruneChunk)
 	return int(n), err
 }
 

@@ -3,8 +3,10 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -44,6 +46,45 @@ func (w watcher) Read(ctx context.Context, fn func(c *relational.Conn) error) er
 
 func (w watcher) Report(ctx context.Context, fn func(c *relational.Conn) error) error {
 	return w.report(ctx, func(c *conn) error { return fn(relational.NewConn(recorder{c, w.ran}, &dialect, false)) })
+}
+
+// Write lets the store see what is there, and changes nothing.
+func (w watcher) Write(ctx context.Context, _ bool, fn func(c *relational.Conn) error) error {
+	return w.read(ctx, func(c *conn) error {
+		rc := relational.NewConn(recorder{c, w.ran}, &dialect, true)
+		rc.Begin(nil)
+		return fn(rc)
+	})
+}
+
+func (r recorder) Exec(q string, args []any) (int64, error) {
+	*r.ran = append(*r.ran, listing{q, args})
+	return 0, nil
+}
+
+func (r recorder) Do(q string, args []any) (bool, error) {
+	_, err := r.Exec(q, args)
+	return false, err
+}
+
+// TestPrunePlans: what is old is found by an index in every table. Otherwise each hour would
+// read all that is stored.
+func TestPrunePlans(t *testing.T) {
+	db := openAt(t, filepath.Join(t.TempDir(), "claybot.db"))
+	var ran []listing
+	if err := db.watched(&ran).Prune(t.Context(), time.Now(), storage.DefaultRetention()); err != nil {
+		t.Fatal(err)
+	}
+	if len(ran) < 12 {
+		t.Fatalf("%d statements", len(ran))
+	}
+	for _, l := range ran {
+		for _, step := range plans(t, db, l) {
+			if strings.HasPrefix(step, "SCAN") && !strings.Contains(step, "INDEX") {
+				t.Errorf("%s: %s", strings.Join(strings.Fields(l.query), " "), step)
+			}
+		}
+	}
 }
 
 // plans returns how SQLite will run a query.
