@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"embed"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,25 +13,11 @@ import (
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// blank is the file of a new store, as the migrations create it, without its long runs of
-// zeros: to write it takes a fraction of the time in which SQLite creates the tables. A
-// test compares the two, and writes it anew with -update, next to schema.sql, which shows
-// what is in it.
+// schema creates in an empty file what the migrations create, in a quarter of their time.
+// A test compares the two, and writes it anew with -update.
 //
-//go:embed blank.db.runs
-var blank []byte
-
-// blankFile returns the file of a new store. Its pages have checksums.
-func blankFile() []byte {
-	var file []byte
-	for rest := blank; len(rest) > 0; { // zeros, bytes, the bytes
-		zeros, n := binary.Uvarint(rest)
-		size, m := binary.Uvarint(rest[n:])
-		file = append(append(file, make([]byte, zeros)...), rest[n+m:n+m+int(size)]...)
-		rest = rest[n+m+int(size):]
-	}
-	return file
-}
+//go:embed schema.sql
+var schema string
 
 // migrations upgrade an empty file to the present schema, one version each, in the order
 // of the numbers in their names. The version of a file is the number of applied
@@ -88,7 +73,11 @@ func migrate(c *conn) (err error) {
 			_ = c.control("ROLLBACK") // return err instead
 		}
 	}()
-	if err := c.apply(version); err != nil {
+	if version == 0 {
+		if err := c.control(schema); err != nil {
+			return fmt.Errorf("schema: %w", err)
+		}
+	} else if err := c.apply(version); err != nil {
 		return err
 	}
 	if err := c.control(fmt.Sprintf("PRAGMA user_version = %d", len(migrations))); err != nil {

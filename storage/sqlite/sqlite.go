@@ -269,15 +269,10 @@ func (db *DB) recoverAll() error {
 	return cl.err
 }
 
-// create replaces an empty file by that of a new store. SQLite makes its name durable with
-// the first commit.
+// create writes an empty database to an empty file. SQLite makes it durable with the
+// first commit.
 func create(path string) error {
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err == nil {
-		_, err = f.Write(blankFile())
-		err = cmp.Or(err, f.Sync())
-		err = cmp.Or(err, f.Close())
-	}
+	err := os.WriteFile(path+".new", blankFile(), 0o600)
 	if err == nil {
 		err = os.Rename(path+".new", path)
 	}

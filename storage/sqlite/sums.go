@@ -63,6 +63,26 @@ func sealed(n uint32, page []byte) bool {
 	return string(page[pageSize-reserved:sumAt]) == sumMark && binary.LittleEndian.Uint32(page[sumAt:]) == pageSum(n, page)
 }
 
+// blankFile returns a database without tables whose pages have checksums.
+func blankFile() []byte {
+	p := make([]byte, pageSize)
+	copy(p, "SQLite format 3\x00")
+	binary.BigEndian.PutUint16(p[16:], pageSize)
+	p[18], p[19] = 2, 2 // WAL mode
+	p[20] = reserved
+	p[21], p[22], p[23] = 64, 32, 32 // fixed by the format
+	binary.BigEndian.PutUint32(p[24:], 1)
+	binary.BigEndian.PutUint32(p[28:], 1) // pages
+	binary.BigEndian.PutUint32(p[44:], 4) // format of the schema
+	binary.BigEndian.PutUint32(p[56:], 1) // UTF-8
+	binary.BigEndian.PutUint32(p[92:], 1)
+	binary.BigEndian.PutUint32(p[96:], sqlite3.SQLITE_VERSION_NUMBER)
+	p[100] = 0x0d // empty leaf
+	binary.BigEndian.PutUint16(p[105:], pageSize-reserved)
+	seal(1, p)
+	return p
+}
+
 // summed reports whether the pages of the file at path have checksums. Two fields record
 // it, and one is enough: damage of the other is found when the page is read.
 func summed(path string) (bool, error) {
