@@ -34,6 +34,7 @@ const (
 // hooked is the state of a connector that takes requests.
 type hooked struct {
 	intake connectors.Intake
+	bodies connectors.Bodies
 	taker  atomic.Pointer[taker]
 }
 
@@ -112,7 +113,7 @@ func (c *Connector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	body, release, err := connectors.ReadBody(w, r, maxFrameBytes)
+	body, release, err := c.hooked.bodies.Read(w, r, maxFrameBytes, false)
 	defer release()
 	switch {
 	case errors.Is(err, connectors.ErrBodies):

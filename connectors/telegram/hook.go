@@ -53,6 +53,7 @@ type webhookInfo struct {
 // hooked is the state of a webhook.
 type hooked struct {
 	intake connectors.Intake // by person
+	bodies connectors.Bodies
 	loop   atomic.Pointer[loop]
 	took   atomic.Int64 // Unix time of the last update that was stored
 }
@@ -150,7 +151,7 @@ func (c *Connector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	body, release, err := connectors.ReadBody(w, r, maxUpdateBytes)
+	body, release, err := c.hooked.bodies.Read(w, r, maxUpdateBytes, true)
 	defer release()
 	if errors.Is(err, connectors.ErrBodies) {
 		w.Header().Set("Retry-After", hookAgain)

@@ -85,6 +85,7 @@ type Connector struct {
 	client *http.Client
 	pulse  connectors.Pulse
 	intake connectors.Intake // by channel
+	bodies connectors.Bodies
 
 	mu      sync.Mutex
 	refused connectors.Refusals
@@ -199,7 +200,7 @@ func (c *Connector) receive(w http.ResponseWriter, r *http.Request) (status int,
 	if err := c.scheme.precheck(r.Header, now); err != nil {
 		return c.refuse(err, now)
 	}
-	body, release, err := connectors.ReadBody(w, r, c.cfg.Limit)
+	body, release, err := c.bodies.Read(w, r, c.cfg.Limit, c.scheme.name == Bearer)
 	defer release()
 	var big *http.MaxBytesError
 	switch {
