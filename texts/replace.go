@@ -118,6 +118,11 @@ func Replaceable(language, id, text string) error {
 		if at := strings.IndexByte(rest, '%'); at >= 0 {
 			return fmt.Errorf("%q is not a value; write %%%% for a percent sign", rest[at:min(len(rest), at+8)])
 		}
+		for _, m := range verb.FindAllStringSubmatch(form, -1) {
+			if strings.HasSuffix(m[0], "%") && m[0] != "%%" {
+				return fmt.Errorf("%q is not a value; write %%%% for a percent sign", m[0])
+			}
+		}
 		if given := valuesIn(form); !slices.Equal(given, want) && !(len(forms) > 1 && i == 0 && len(given) == 0) {
 			return fmt.Errorf("the text needs the values %s, and has %s", marks(want), marks(given))
 		}

@@ -50,6 +50,7 @@ func TestReplaceable(t *testing.T) {
 		{pairing, "%s is 100% yours", `"% yours" is not a value`},
 		{pairing, "%s is 100%% yours", ""},
 		{pairing, "%s %", `"%" is not a value`},
+		{pairing, "%s %[1]%", `"%[1]%" is not a value`},
 		{pairing, "```%s", "must not contain"},
 		{"more", "another|%d others", ""},
 		{"more", "one %d|%d others", ""},
@@ -71,6 +72,10 @@ func TestReplacedIsSaid(t *testing.T) {
 	}
 	if one, two := v.Count(1, "%d more|%d more"), v.Count(2, "%d more|%d more"); one != "another" || two != "2 others" {
 		t.Errorf("said %q and %q", one, two)
+	}
+	full := Voice{Replaced: Replaced{"en": {"more": "100%% of it|%d others"}}}
+	if got := full.Count(1, "%d more|%d more"); got != "100% of it" {
+		t.Errorf("said %q", got)
 	}
 	v.Language = German
 	if got := v.UnknownCommand("x"); !strings.HasPrefix(got, "Den Befehl /x") {

@@ -200,8 +200,11 @@ func (v Voice) Say(text string, args ...any) string {
 func (v Voice) Count(n int64, forms string, args ...any) string {
 	g, all := v.grammar(), strings.Split(v.In(forms), "|")
 	form := all[min(g.plural(n), len(all)-1)]
-	if !strings.Contains(form, "%") {
+	switch {
+	case !strings.Contains(form, "%"):
 		return form
+	case strings.Contains(form, "%%") && len(valuesIn(form)) == 0:
+		return strings.ReplaceAll(form, "%%", "%")
 	}
 	return fmt.Sprintf(form, append([]any{n}, args...)...)
 }

@@ -101,15 +101,24 @@ func (f form) view(v texts.Voice, asked string) slackapi.ModalViewRequest {
 	}
 	return slackapi.ModalViewRequest{
 		Type: slackapi.VTModal, CallbackID: callbackForm, PrivateMetadata: compact(f),
-		Title: plainText(v.In(texts.FormTitle)), Submit: plainText(v.In(send)), Close: plainText(v.In(texts.FormCancel)),
+		Title: modalText(v, texts.FormTitle), Submit: modalText(v, send), Close: modalText(v, texts.FormCancel),
 		Blocks: slackapi.Blocks{BlockSet: append(blocks, input)},
 	}
+}
+
+// maxModalChars is the longest title of a modal, and text of its buttons
+// (docs.slack.dev/surfaces/modals, read 2026-11-28).
+const maxModalChars = 24
+
+// modalText is a title or a button of a modal; an operator may have replaced it by a longer text.
+func modalText(v texts.Voice, text string) *slackapi.TextBlockObject {
+	return plainText(cut(v.In(text), maxModalChars))
 }
 
 // notice returns a modal that shows a text.
 func notice(v texts.Voice, text string) *slackapi.ModalViewRequest {
 	return &slackapi.ModalViewRequest{
-		Type: slackapi.VTModal, Title: plainText(v.In(texts.FormTitle)), Close: plainText(v.In(texts.FormClose)),
+		Type: slackapi.VTModal, Title: modalText(v, texts.FormTitle), Close: modalText(v, texts.FormClose),
 		Blocks: slackapi.Blocks{BlockSet: []slackapi.Block{section(plainText(cut(text, maxSectionChars)))}},
 	}
 }

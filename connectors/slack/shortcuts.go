@@ -52,7 +52,7 @@ func (a asking) view(v texts.Voice) slackapi.ModalViewRequest {
 	input := slackapi.NewInputBlock(blockAsk, plainText(v.In(texts.AskQuestion)), plainText(v.In(texts.AskWhere)), field)
 	return slackapi.ModalViewRequest{
 		Type: slackapi.VTModal, CallbackID: callbackAsk, PrivateMetadata: a.private(),
-		Title: plainText(v.In(texts.FormTitle)), Submit: plainText(v.In(texts.FormSend)), Close: plainText(v.In(texts.FormCancel)),
+		Title: modalText(v, texts.FormTitle), Submit: modalText(v, texts.FormSend), Close: modalText(v, texts.FormCancel),
 		Blocks: slackapi.Blocks{BlockSet: append(blocks, input)},
 	}
 }
