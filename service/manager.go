@@ -227,7 +227,31 @@ func (m *Manager) Restart(ctx context.Context) error {
 
 // Status prints what the manager knows of the service. It fails unless the service runs.
 func (m *Manager) Status(ctx context.Context) error {
-	return m.control(ctx, []string{"status", "--no-pager", "--lines=0"}, []string{"print", m.domain() + "/" + Label})
+	if !m.macOS {
+		return m.control(ctx, []string{"status", "--no-pager", "--lines=0"}, nil)
+	}
+	if err := m.there(); err != nil {
+		return err
+	}
+	said, err := exec.CommandContext(ctx, "launchctl", "print", m.domain()+"/"+Label).Output()
+	if err != nil {
+		return fmt.Errorf("launchctl print: %w", err)
+	}
+	_, err = io.WriteString(m.Out, launchdState(string(said)))
+	return err
+}
+
+// launchdState is what launchctl print says of the state of an agent, without its variables,
+// which are secrets.
+func launchdState(said string) string {
+	var b strings.Builder
+	for line := range strings.Lines(said) {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), " = ")
+		if ok && strings.HasPrefix(line, "\t") && !strings.HasPrefix(line, "\t\t") && slices.Contains([]string{"state", "pid", "runs", "last exit code"}, name) {
+			fmt.Fprintf(&b, "%s: %s\n", name, value)
+		}
+	}
+	return b.String()
 }
 
 func (m *Manager) control(ctx context.Context, systemctl, launchctl []string) error {

@@ -130,3 +130,11 @@ func TestNotify(t *testing.T) {
 		t.Error("no error without a listener")
 	}
 }
+
+// What launchctl prints of an agent has its variables; its state has none.
+func TestLaunchdState(t *testing.T) {
+	said := "gui/501/io.github.claybot = {\n\tactive count = 1\n\tstate = running\n\n\tenvironment = {\n\t\tTOKEN => s3cret\n\t\tstate = s3cret\n\t}\n\n\tpid = 4711\n\tlast exit code = 0\n}\n"
+	if got, want := launchdState(said), "state: running\npid: 4711\nlast exit code: 0\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
