@@ -60,6 +60,7 @@ type opening struct {
 type window struct {
 	who     claybot.Descriptor
 	agent   claybot.AgentID
+	last    claybot.AgentID        // that typed is a position of; empty before the first look
 	before  map[claybot.RunID]bool // that had ended when it was opened; nil: all that have
 	known   map[claybot.RunID]bool // that are shown, or ended before
 	looked  bool
@@ -137,7 +138,10 @@ func (s *windows) look(w *window) error {
 		if err != nil {
 			return err
 		}
-		w.agent = id
+		if w.last != "" && w.last != id {
+			w.typed = 0
+		}
+		w.agent, w.last = id, id
 	}
 	if err := s.showTyped(w); err != nil {
 		return err
@@ -147,7 +151,7 @@ func (s *windows) look(w *window) error {
 		return err
 	}
 	if len(page) == 0 { // perhaps its agent was deleted, and the conversation has a new one
-		w.agent, w.typed = "", 0
+		w.agent = ""
 	}
 	current := make(map[claybot.RunID]bool, len(page))
 	for _, run := range slices.Backward(page) {

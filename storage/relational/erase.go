@@ -356,5 +356,6 @@ func (e *eraser) owned(c *Conn, owner string) error {
 	if e.dry {
 		return nil
 	}
+	c.touched.notes = true
 	return changedBy(c, versionVoices)
 }

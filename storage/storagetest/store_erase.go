@@ -68,6 +68,7 @@ func (b *bed) erasedAnn() {
 	b.equal("notice of bob", ok(b.OutgoingByID(b.ctx, "notice of bob"))(b).Text, "text of notice")
 	for owner, want := range map[string]int{"telegram/U1": 0, "telegram/U2": 1} {
 		b.equal("notes", len(ok(b.MemoryVersions(b.ctx, "owner/"+owner, "", 9))(b)), want)
+		b.equal("notes are listed", len(ok(b.Memories(b.ctx, "owner/"+owner))(b)) > 0, want > 0)
 		b.equal("notes found", len(ok(b.FindMemories(b.ctx, []string{"owner/" + owner}, "secret", 9))(b)), want)
 		for _, scope := range []string{"owner/" + owner, "owner/" + owner + "/in/telegram/-1"} {
 			b.equal("documents", len(ok(b.Documents(b.ctx, scope))(b)), want)
