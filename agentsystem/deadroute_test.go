@@ -433,7 +433,7 @@ type countedMarks struct {
 	broken atomic.Bool
 }
 
-// A markReads counts how often the marks are listed.
+// A markReads counts how often the dead routes are listed, and fails to list them while broken.
 type markReads struct {
 	storage.CheckpointSet
 	*countedMarks
@@ -442,9 +442,9 @@ type markReads struct {
 func (m markReads) ListCheckpoints(ctx context.Context, prefix string) ([]storage.Checkpoint, error) {
 	if prefix == storage.CheckpointDead {
 		m.reads.Add(1)
-	}
-	if m.broken.Load() {
-		return nil, storage.ErrBusy
+		if m.broken.Load() {
+			return nil, storage.ErrBusy
+		}
 	}
 	return m.CheckpointSet.ListCheckpoints(ctx, prefix)
 }
