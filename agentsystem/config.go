@@ -1,6 +1,7 @@
 package agentsystem
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -179,13 +180,9 @@ func (cfg Config) withDefaults() Config {
 			*d = x
 		}
 	}
-	if cfg.MaxRuns == 0 {
-		cfg.MaxRuns = 1000
-	}
+	cfg.MaxRuns = cmp.Or(cfg.MaxRuns, 1000)
 	cfg.Reports.Limits.MaxRuns = cfg.MaxRuns
-	if cfg.MaxBatch == 0 {
-		cfg.MaxBatch = inbox.DefaultMaxBatch
-	}
+	cfg.MaxBatch = cmp.Or(cfg.MaxBatch, inbox.DefaultMaxBatch)
 	def(&cfg.Grace, 30*time.Second)
 	def(&cfg.HandOver, 5*time.Second)
 	if cfg.Meter == nil {

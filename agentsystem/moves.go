@@ -57,15 +57,14 @@ func (m *moves) here(ctx context.Context, d claybot.Descriptor) (claybot.Descrip
 		return d, nil
 	}
 	chat := storage.Chat{Connector: d.Connector, Channel: d.ChannelID}
-	moved, seen := m.known(chat)
-	if !seen && m.members.Others() > 0 {
+	if _, seen := m.known(chat); !seen && m.members.Others() > 0 {
 		if err := m.people.Moves.Load(ctx); err != nil {
 			return d, err
 		}
 	}
 	chat.Channel = m.people.Current(d.Connector, d.ChannelID)
 	d.ChannelID = chat.Channel
-	if moved, seen = m.known(chat); seen && moved == len(m.people.Former(chat.Connector, chat.Channel)) {
+	if moved, seen := m.known(chat); seen && moved == len(m.people.Former(chat.Connector, chat.Channel)) {
 		return d, nil
 	}
 	return d, m.move(ctx, chat.Connector, chat.Channel)

@@ -53,9 +53,7 @@ func (m *Metrics) snapshot(ctx context.Context) *snapshot {
 
 // scraped are the families that are read at a scrape.
 func scraped() []*family {
-	read := func(name string, k kind, help string, f func(*snapshot, func(float64, ...string)), labels ...string) *family {
-		return &family{name: name, kind: k, help: help, read: f, labels: labels}
-	}
+	read := atScrape
 	all := []*family{
 		read("claybot_build_info", gauge, "1, with the versions as labels.", func(s *snapshot, set func(float64, ...string)) {
 			set(1, s.version, runtime.Version())
@@ -85,25 +83,6 @@ func scraped() []*family {
 		read("claybot_outbox_ambiguous_total", counter, "Sends whose arrival was unknown at first, since the store was created.", stored(func(s *snapshot, set func(float64, ...string)) {
 			set(float64(s.status.Ambiguous))
 		})),
-		read("claybot_connector_up", gauge, "1 when the connector works.", told(func(s *snapshot, set func(float64, ...string)) {
-			for _, c := range s.status.Connectors {
-				set(truth(c.State == connectors.StateLive), c.Name)
-			}
-		}), "connector"),
-		read("claybot_connector_last_success_age_seconds", gauge, "Time since the connector last completed something; left out before the first time.", told(func(s *snapshot, set func(float64, ...string)) {
-			for _, c := range s.status.Connectors {
-				if !c.LastOK.IsZero() {
-					set(age(s.now, c.LastOK), c.Name)
-				}
-			}
-		}), "connector"),
-		read("claybot_webhook_refused_total", counter, "Requests to a webhook whose sender did not prove who it is, since the start.", told(func(s *snapshot, set func(float64, ...string)) {
-			for _, c := range s.status.Connectors {
-				if c.Refused != nil {
-					set(float64(c.Refused.Count), c.Name)
-				}
-			}
-		}), "connector"),
 		read("claybot_check_problem", gauge, "1 when the newest check of the data directory found a problem, by check: database, histories, copy.", told(func(s *snapshot, set func(float64, ...string)) {
 			for _, what := range slices.Sorted(maps.Keys(s.status.Checks)) {
 				set(truth(s.status.Checks[what].Problem), what)
@@ -115,10 +94,40 @@ func scraped() []*family {
 			}
 		}), "check"),
 	}
+	all = append(all, connectorFamilies()...)
 	all = append(all, clusterFamilies()...)
 	all = append(all, exporterFamilies()...)
 	all = append(all, processFamilies()...)
 	return append(all, runtimeFamilies()...)
+}
+
+// atScrape is a family whose samples f reads at a scrape.
+func atScrape(name string, k kind, help string, f func(*snapshot, func(float64, ...string)), labels ...string) *family {
+	return &family{name: name, kind: k, help: help, read: f, labels: labels}
+}
+
+func connectorFamilies() []*family {
+	return []*family{
+		atScrape("claybot_connector_up", gauge, "1 when the connector works.", told(func(s *snapshot, set func(float64, ...string)) {
+			for _, c := range s.status.Connectors {
+				set(truth(c.State == connectors.StateLive), c.Name)
+			}
+		}), "connector"),
+		atScrape("claybot_connector_last_success_age_seconds", gauge, "Time since the connector last completed something; left out before the first time.", told(func(s *snapshot, set func(float64, ...string)) {
+			for _, c := range s.status.Connectors {
+				if !c.LastOK.IsZero() {
+					set(age(s.now, c.LastOK), c.Name)
+				}
+			}
+		}), "connector"),
+		atScrape("claybot_webhook_refused_total", counter, "Requests to a webhook whose sender did not prove who it is, since the start.", told(func(s *snapshot, set func(float64, ...string)) {
+			for _, c := range s.status.Connectors {
+				if c.Refused != nil {
+					set(float64(c.Refused.Count), c.Name)
+				}
+			}
+		}), "connector"),
+	}
 }
 
 // stored leaves out what the store counts when it cannot be read: no figure is
