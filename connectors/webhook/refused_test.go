@@ -19,7 +19,7 @@ func (u unread) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// A request whose header says that nobody signed it is refused before its body is read, and the
+// A request whose header has no valid form of a signature is refused before its body is read, and the
 // operator can see why.
 func TestRefusedUnread(t *testing.T) {
 	now := time.Unix(1_900_000_000, 0)
