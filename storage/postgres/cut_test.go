@@ -65,14 +65,17 @@ func (b *cutBed) stopAt(k int) <-chan error {
 	}
 	execute(b.T, b.holder, hold)
 	done := opened(b.Context(), b.cfg)
-	b.waiting()
+	b.waiting(k)
 	return done
 }
 
-func (b *cutBed) waiting() {
+// waiting waits until step k waits for a lock. The step before it may have waited for one as
+// well, such as an index for an autovacuum.
+func (b *cutBed) waiting(k int) {
 	b.Helper()
 	waitFor(b.T, func() bool {
-		return number(b.T, b.conn, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") > 0
+		return number(b.T, b.conn, fmt.Sprintf(`SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%%tried\_%d%%'`, k)) > 0
 	})
 }
 
