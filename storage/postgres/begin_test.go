@@ -52,7 +52,7 @@ func TestBeginAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return rows[0][0] == "1"
+		return rows[0][0] != "0"
 	})
 	if err := tx.Commit(ctx); err != nil {
 		t.Fatal(err)

@@ -104,7 +104,8 @@ func TestClaimAndSendLockInOneOrder(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					return rows[0][0] == strconv.Itoa(n)
+					waiting, err := strconv.Atoi(rows[0][0])
+					return err == nil && waiting >= n
 				}
 			}
 			var wg sync.WaitGroup
@@ -252,7 +253,7 @@ func TestAttemptWaitsTooLong(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return rows[0][0] == "1"
+		return rows[0][0] != "0"
 	})
 	now.Add(11_000)
 	if err := tx.Rollback(ctx); err != nil {

@@ -253,7 +253,7 @@ func TestHotUpdates(t *testing.T) {
 				inserted = n
 			}
 		}
-		return inserted == chats*each && got["outbox"].all == chats*each && got["runs"].all == chats*each && got["claims"].all >= chats*each
+		return inserted >= chats*each && got["outbox"].all >= chats*each && got["runs"].all >= chats*each && got["claims"].all >= chats*each
 	})
 	for table, most := range map[string]int64{"messages": 0, "agents": 2, "runs": 1, "outbox": 1, "records": 0, "events": 0} {
 		if n := got[table].all; n > most*chats*each+2*chats { // an agent is created by three writes
