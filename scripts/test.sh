@@ -26,6 +26,14 @@ go test "$@" ./... 2>&1 | tee "$log"
 code=${PIPESTATUS[0]}
 [ "$code" = 0 ] && exit 0
 
+# What failed, once more at the end: a package that ran out of time prints thousands of
+# lines after the name of its test.
+trap 'code=$?; [ "$code" = 0 ] || summary; rm -f "$log"; exit "$code"' EXIT
+summary() {
+	echo "test: failed:"
+	grep -aE '^[[:space:]]*--- FAIL|^panic:|^fatal error:|^WARNING: DATA RACE|^[[:space:]]+(Test|Fuzz|Example)[^ ]* \([0-9hms.]+\)$|^[[:space:]]+[a-z0-9_]+_test\.go:[0-9]+: |^FAIL[[:space:]]' "$log" | head -n 100
+}
+
 # Each line: a package, and 1 if the race detector crashed in it. What a package printed
 # stands before its result.
 mapfile -t failed < <(awk '
@@ -39,5 +47,7 @@ if [ "${#failed[@]}" = 0 ] || [ "${#ours[@]}" != 0 ] || grep -qE '^(WARNING: DAT
 	exit "$code"
 fi
 echo "test: failed beside the others, and tried once more alone: ${failed[*]% *}"
-go test "$@" -p 1 "${failed[@]% *}" || exit
+go test "$@" -p 1 "${failed[@]% *}" 2>&1 | tee -a "$log"
+code=${PIPESTATUS[0]}
+[ "$code" = 0 ] || exit "$code"
 echo "test: passed alone; what is above is worth a look: ${failed[*]% *}"
