@@ -169,7 +169,7 @@ func (r *reader) unknown(group place, m member, known []string) {
 		if own, ok := strings.CutPrefix(other, profilePath); ok {
 			w.Near = group.key + own
 		}
-	} else if near := nearest(m.name, known); near != "" {
+	} else if near := Nearest(m.name, known); near != "" {
 		w.Near = group.sub(near, 0).key
 	} else {
 		for _, path := range Keys() {

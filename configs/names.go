@@ -31,7 +31,7 @@ func CheckNames(environ []string) error {
 		if slices.Contains(known, name) {
 			continue
 		}
-		if near := nearest(name, known); near != "" {
+		if near := Nearest(name, known); near != "" {
 			return fmt.Errorf("%s: there is no such variable; perhaps %s is meant", name, near)
 		}
 		return fmt.Errorf("%s: there is no such variable; docs/scaling.md names those that there are", name)

@@ -2,9 +2,9 @@ package configs
 
 import "strings"
 
-// nearest returns the known key that key was most likely meant to be, empty
+// Nearest returns the known key that key was most likely meant to be, empty
 // when none is close.
-func nearest(key string, known []string) string {
+func Nearest(key string, known []string) string {
 	best, least := "", 1+max(2, len(key)/3)
 	for _, k := range known {
 		if plain(k) == plain(key) {

@@ -189,7 +189,7 @@ func readProfiles(r *reader, at place, n *yaml.Node, c *Config) {
 		case m.name == foregroundScope:
 			readScope(r, m, c)
 			continue
-		case m.value.Kind == yaml.ScalarNode && !empty(m.value) && nearest(m.name, []string{foregroundScope}) != "":
+		case m.value.Kind == yaml.ScalarNode && !empty(m.value) && Nearest(m.name, []string{foregroundScope}) != "":
 			r.unknown(at, m, []string{foregroundScope})
 			continue
 		case m.name != DefaultProfile:

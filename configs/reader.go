@@ -127,7 +127,7 @@ func (r *reader) lookup(name string) (string, bool) {
 func (r *reader) refuse(at place, err error) {
 	r.warn(at, "%v; ignored", err)
 	if e := (*wordError)(nil); errors.As(err, &e) && !slices.Contains(e.known, e.word) {
-		r.warnings[len(r.warnings)-1].Near = nearest(e.word, e.known)
+		r.warnings[len(r.warnings)-1].Near = Nearest(e.word, e.known)
 	}
 }
 

@@ -57,8 +57,8 @@ func TestNearest(t *testing.T) {
 		"lgo": "log", "loglevel": "log_level", "x": "", "": "", "completely_different": "",
 		strings.Repeat("a", 100_000): "",
 	} {
-		if got := nearest(key, known); got != want {
-			t.Errorf("nearest(%.20q) = %q, want %q", key, got, want)
+		if got := Nearest(key, known); got != want {
+			t.Errorf("Nearest(%.20q) = %q, want %q", key, got, want)
 		}
 	}
 	for _, tt := range []struct {

@@ -65,7 +65,7 @@ func (r *reader) meant(word string) string {
 	if strings.ContainsAny(word, " ,;|") {
 		return ""
 	}
-	return nearest(word, r.matchWords())
+	return Nearest(word, r.matchWords())
 }
 
 // matchWords are those that an entry of a match begins with.
@@ -124,7 +124,7 @@ func matchBudgets(r *reader, c *Config) {
 		at := r.budgetAt[i]
 		r.warn(at, "%s is neither a profile nor a connector; nothing may be spent%s", quote(b.Match), until)
 		w := &r.warnings[before]
-		w.Near, w.Off = nearest(b.Match, known), true
+		w.Near, w.Off = Nearest(b.Match, known), true
 		b.Fault, b.Match = fmt.Sprintf("%s: %s is neither a profile nor a connector", at.String(), quote(b.Match)), ""
 		c.Agents.Budgets[i] = b
 	}

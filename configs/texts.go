@@ -55,7 +55,7 @@ func (c *Config) WrongTexts(known []string, fault func(language, id, text string
 		}
 		delete(by[it.language], it.text)
 		all = append(all, Warning{
-			File: it.at.file, Line: it.at.line, Key: it.at.key, Near: unlike(it.text, nearest(it.text, known)),
+			File: it.at.file, Line: it.at.line, Key: it.at.key, Near: unlike(it.text, Nearest(it.text, known)),
 			Text: fmt.Sprintf("%v; ignored", err), Next: "correct it; `claybot texts` lists all texts with their ids",
 		})
 	}

@@ -33,7 +33,7 @@ func (c *Config) UnknownTools(known []string) []Warning {
 			continue
 		}
 		w := Warning{
-			File: it.at.file, Line: it.at.line, Key: it.at.key, Near: nearest(it.text, known),
+			File: it.at.file, Line: it.at.line, Key: it.at.key, Near: Nearest(it.text, known),
 			Text: fmt.Sprintf("there is no tool %s, so this rule does nothing", quote(it.text)),
 			Next: "correct it; `claybot tools` lists all names",
 		}

@@ -150,11 +150,11 @@ func awake(agents []web.AgentView, since claybot.Time) (stay []web.AgentView, le
 }
 
 type agentsCmd struct {
-	List   agentsListCmd   `cmd:"" default:"withargs" help:"List the agents as a tree, subagents below their parents."`
-	Show   agentsShowCmd   `cmd:"" help:"Show an agent with its settings and permissions."`
-	Stop   agentsStopCmd   `cmd:"" help:"Stop the runs of an agent and its subagents."`
-	Reset  agentsResetCmd  `cmd:"" help:"Reset the conversation of an agent."`
-	Delete agentsDeleteCmd `cmd:"" help:"Delete an agent; its files move to the quarantine."`
+	List   agentsListCmd   `cmd:"" default:"withargs" eg:"agents" help:"List the agents as a tree, subagents below their parents."`
+	Show   agentsShowCmd   `cmd:"" eg:"agents show AGENT" help:"Show an agent with its settings and permissions."`
+	Stop   agentsStopCmd   `cmd:"" eg:"agents stop AGENT" help:"Stop the runs of an agent and its subagents."`
+	Reset  agentsResetCmd  `cmd:"" eg:"agents reset AGENT" help:"Reset the conversation of an agent."`
+	Delete agentsDeleteCmd `cmd:"" eg:"agents delete AGENT --yes" help:"Delete an agent; its files move to the quarantine."`
 }
 
 type (

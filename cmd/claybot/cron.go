@@ -18,14 +18,14 @@ import (
 const lastFirings = 10
 
 type cronCmd struct {
-	List    cronListCmd    `cmd:"" default:"withargs" help:"List the tasks and any unreadable task files."`
-	Show    cronShowCmd    `cmd:"" help:"Show a task, its next runs and its recent results."`
-	Add     cronAddCmd     `cmd:"" help:"Create a task."`
-	Edit    cronEditCmd    `cmd:"" help:"Change a task."`
-	Enable  cronEnableCmd  `cmd:"" help:"Enable a task."`
-	Disable cronDisableCmd `cmd:"" help:"Disable a task."`
-	Run     cronRunCmd     `cmd:"" help:"Run a task now, outside its schedule."`
-	Delete  cronDeleteCmd  `cmd:"" help:"Delete a task; its folder moves to .done."`
+	List    cronListCmd    `cmd:"" default:"withargs" eg:"cron" help:"List the tasks and any unreadable task files."`
+	Show    cronShowCmd    `cmd:"" eg:"cron show morning-news" help:"Show a task, its next runs and its recent results."`
+	Add     cronAddCmd     `cmd:"" eg:"cron add --name 'Morning news' --schedule '0 8 * * mon-fri' --route telegram/123456789 'Summarize the news.'" help:"Create a task."`
+	Edit    cronEditCmd    `cmd:"" eg:"cron edit morning-news --schedule '30 7 * * mon-fri'" help:"Change a task."`
+	Enable  cronEnableCmd  `cmd:"" eg:"cron enable morning-news" help:"Enable a task."`
+	Disable cronDisableCmd `cmd:"" eg:"cron disable morning-news" help:"Disable a task."`
+	Run     cronRunCmd     `cmd:"" eg:"cron run morning-news" help:"Run a task now, outside its schedule."`
+	Delete  cronDeleteCmd  `cmd:"" eg:"cron delete morning-news" help:"Delete a task; its folder moves to .done."`
 }
 
 // A taskRef names a task of the daemon.

@@ -14,7 +14,7 @@ import (
 )
 
 type graphCmd struct {
-	Show graphShowCmd `cmd:"" default:"withargs" help:"Print agent graphs as Mermaid flowcharts."`
+	Show graphShowCmd `cmd:"" default:"withargs" eg:"graph show plan" help:"Print agent graphs as Mermaid flowcharts."`
 }
 
 type graphShowCmd struct {

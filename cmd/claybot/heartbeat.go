@@ -11,8 +11,8 @@ import (
 )
 
 type heartbeatCmd struct {
-	List heartbeatListCmd `cmd:"" default:"withargs" help:"List heartbeat tasks."`
-	Run  heartbeatRunCmd  `cmd:"" help:"Run heartbeat tasks now."`
+	List heartbeatListCmd `cmd:"" default:"withargs" eg:"heartbeat" help:"List heartbeat tasks."`
+	Run  heartbeatRunCmd  `cmd:"" eg:"heartbeat run" help:"Run heartbeat tasks now."`
 }
 
 type (

@@ -14,8 +14,8 @@ import (
 )
 
 type inboxCmd struct {
-	Show inboxShowCmd `cmd:"" default:"withargs" help:"List the waiting messages of an agent."`
-	Drop inboxDropCmd `cmd:"" help:"Drop waiting messages of an agent."`
+	Show inboxShowCmd `cmd:"" default:"withargs" eg:"inbox AGENT" help:"List the waiting messages of an agent."`
+	Drop inboxDropCmd `cmd:"" eg:"inbox drop AGENT MESSAGE" help:"Drop waiting messages of an agent."`
 }
 
 type (
@@ -83,8 +83,8 @@ func dropped(out web.Dropped) string {
 }
 
 type parkedCmd struct {
-	List parkedListCmd `cmd:"" default:"withargs" help:"List faulty agents and their waiting messages."`
-	Drop parkedDropCmd `cmd:"" help:"Drop the parked messages of an agent."`
+	List parkedListCmd `cmd:"" default:"withargs" eg:"parked" help:"List faulty agents and their waiting messages."`
+	Drop parkedDropCmd `cmd:"" eg:"parked drop telegram:123456789:123456789" help:"Drop the parked messages of an agent."`
 }
 
 type (
@@ -115,9 +115,9 @@ func (c parkedDropCmd) Run(e *env) error {
 }
 
 type outboxCmd struct {
-	List  outboxListCmd  `cmd:"" default:"withargs" help:"List the outbox, newest first."`
-	Retry outboxRetryCmd `cmd:"" help:"Retry a failed delivery, or send a pending one now."`
-	Drop  outboxDropCmd  `cmd:"" help:"Drop an unsent message."`
+	List  outboxListCmd  `cmd:"" default:"withargs" eg:"outbox --state failed" help:"List the outbox, newest first."`
+	Retry outboxRetryCmd `cmd:"" eg:"outbox retry DELIVERY" help:"Retry a failed delivery, or send a pending one now."`
+	Drop  outboxDropCmd  `cmd:"" eg:"outbox drop DELIVERY" help:"Drop an unsent message."`
 }
 
 type (

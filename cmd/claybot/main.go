@@ -38,98 +38,6 @@ const (
 	exitInterrupted = 130
 )
 
-// cli is the command line: its flags and its groups of commands, in the order of the help.
-type cli struct {
-	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
-	settingFlags
-	daemonCommands
-	messageCommands
-	questionCommands
-	toolCommands
-	scheduleCommands
-	storeCommands
-	accessCommands
-}
-
-// daemonCLI is the part of cli that serve needs. kong reads the tags of all commands, which
-// is a good part of the start.
-type daemonCLI struct {
-	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
-	settingFlags
-	Serve serveCmd `cmd:"" help:"Run the daemon."`
-}
-
-type (
-	// settingFlags override settings of the configuration.
-	settingFlags struct {
-		Config   string `short:"c" placeholder:"FILE" help:"Configuration file. Default: $$CLAYBOT_CONFIG, else claybot.yaml if there is one."`
-		DataDir  string `placeholder:"DIR" help:"Data directory. Default: $$CLAYBOT_DATA_DIR, else .claybot."`
-		HTTP     string `name:"http" placeholder:"ADDR" help:"Listen address of the web page, or off. Default: $$CLAYBOT_HTTP_ADDR, else 127.0.0.1:8420."`
-		Access   string `placeholder:"MODE" help:"Access mode: pairing, allowlist or open."`
-		Model    string `placeholder:"NAME" help:"Name of the model, or demo."`
-		Log      string `placeholder:"FORM" help:"Log format: json or text. Default: text on a terminal, else json."`
-		LogLevel string `placeholder:"LEVEL" help:"Log level: debug, info, warn or error."`
-	}
-	daemonCommands struct {
-		Serve   serveCmd   `cmd:"" help:"Run the daemon."`
-		Chat    chatCmd    `cmd:"" help:"Chat in the terminal; starts a daemon if none is running."`
-		Demo    demoCmd    `cmd:"" help:"Play a demo with a daemon, emulated platforms and scripted users; needs no accounts and no network."`
-		Stop    stopCmd    `cmd:"" help:"Stop the running daemon, and wait until it has ended."`
-		Service serviceCmd `cmd:"" help:"Run claybot as a service of this machine."`
-		Status  statusCmd  `cmd:"" help:"Show the status of the running daemon."`
-		Health  healthCmd  `cmd:"" name:"healthcheck" help:"Check that the daemon responds, for container probes; exit with 1 if it doesn't."`
-		Nodes   nodesCmd   `cmd:"" help:"List cluster members."`
-		Doctor  doctorCmd  `cmd:"" help:"Diagnose this installation; needs no running daemon."`
-		Slack   slackCmd   `cmd:"" help:"Set up a Slack app."`
-		Texts   textsCmd   `cmd:"" help:"List the texts of claybot that the configuration can replace; needs no running daemon."`
-	}
-	messageCommands struct {
-		Agents  agentsCmd  `cmd:"" help:"List the agents of the running daemon; stop, reset or delete one."`
-		Inbox   inboxCmd   `cmd:"" help:"List the waiting messages of an agent, or drop them."`
-		Parked  parkedCmd  `cmd:"" help:"List messages of faulty agents, or drop them."`
-		Runs    runsCmd    `cmd:"" help:"List runs; show, follow or cancel one."`
-		Undo    undoCmd    `cmd:"" help:"Undo the side effects of a run."`
-		Why     whyCmd     `cmd:"" help:"Trace a message from receipt to reply."`
-		Outbox  outboxCmd  `cmd:"" help:"List the outbox; retry or drop a delivery."`
-		Usage   usageCmd   `cmd:"" help:"Show token usage and cost."`
-		Budgets budgetsCmd `cmd:"" help:"Show budgets and what is left of them; extend a budget."`
-	}
-	questionCommands struct {
-		Questions questionsCmd `cmd:"" help:"List pending questions; show one."`
-		Answer    answerCmd    `cmd:"" help:"Answer a question."`
-		Approve   approveCmd   `cmd:"" help:"Approve an action of an agent."`
-		Deny      denyCmd      `cmd:"" help:"Deny an action of an agent."`
-		Rules     rulesCmd     `cmd:"" help:"List standing approvals, or remove one."`
-		Graph     graphCmd     `cmd:"" help:"Show agent graphs."`
-	}
-	toolCommands struct {
-		Tools      toolsCmd      `cmd:"" help:"List the tools of agents."`
-		Workspaces workspacesCmd `cmd:"" help:"List workspaces; remove one."`
-		Skills     skillsCmd     `cmd:"" help:"List skills; allow or forbid one."`
-		Notes      notesCmd      `cmd:"" help:"Read notes; write, delete or restore one."`
-		MCP        mcpCmd        `cmd:"" name:"mcp" help:"Serve agents over the Model Context Protocol; manage MCP servers."`
-		Relay      relayCmd      `cmd:"" name:"egress-relay" hidden:"" help:"Run the egress relay inside the network of a workspace."`
-	}
-	scheduleCommands struct {
-		Cron      cronCmd      `cmd:"" help:"List scheduled tasks; create, edit or run one."`
-		Heartbeat heartbeatCmd `cmd:"" help:"List heartbeat tasks, or run them."`
-		Reminders remindersCmd `cmd:"" help:"List the reminders of an agent."`
-	}
-	storeCommands struct {
-		Export  exportCmd  `cmd:"" help:"Export the store, or one agent, to a data directory."`
-		Import  importCmd  `cmd:"" help:"Import a data directory into the configured store, which must be empty."`
-		Migrate migrateCmd `cmd:"" help:"Migrate the schema of the PostgreSQL database to this version and exit; run it before an upgrade with long migrations."`
-		Restore restoreCmd `cmd:"" help:"Restore a damaged database of a data directory from the newest verified copy."`
-	}
-	accessCommands struct {
-		Forget  forgetCmd  `cmd:"" help:"Erase what claybot keeps of a person."`
-		Pair    pairCmd    `cmd:"" help:"Manage access: list, approve, deny or revoke users and groups."`
-		Token   tokenCmd   `cmd:"" help:"Create API tokens; list, rotate or revoke them."`
-		Open    openCmd    `cmd:"" help:"Print a new login link for the web page."`
-		Version versionCmd `cmd:"" help:"Print the version."`
-	}
-)
-
 // env is what commands use of the process around them.
 type env struct {
 	*cli
@@ -180,14 +88,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	if args[0] == "serve" {
 		grammar = &d
 	}
-	parser, err := kong.New(grammar,
-		kong.Name("claybot"),
-		kong.Description("Connects AI agents to chats and never loses a message."),
-		kong.Writers(out, errs),
-		kong.Vars{"version": "claybot " + version},
-		kong.Exit(func(n int) { code = n }),
-		kong.UsageOnError(),
-	)
+	parser, err := newParser(grammar, out, errs, func(n int) { code = n })
 	if err != nil {
 		fmt.Fprintln(errs, "claybot:", err)
 		return exitError
@@ -200,7 +101,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 		err = emptyFlag(parser.Model.Flags)
 	}
 	if err != nil {
-		fmt.Fprintf(errs, "claybot: %v\nTry: claybot --help\n", err)
+		fmt.Fprintf(errs, "claybot: %s\n", mistake(err))
 		return exitUsage
 	}
 	if grammar == &d {

@@ -20,10 +20,10 @@ import (
 )
 
 type mcpCmd struct {
-	Serve mcpServeCmd `cmd:"" default:"1" help:"Serve the agents of the running daemon over standard input and output, for an editor or another agent."`
-	List  mcpListCmd  `cmd:"" help:"List MCP servers and their status."`
-	Allow mcpAllowCmd `cmd:"" help:"Allow changed tools of an MCP server."`
-	Login mcpLoginCmd `cmd:"" help:"Log in to an MCP server."`
+	Serve mcpServeCmd `cmd:"" default:"1" eg:"mcp serve" help:"Serve the agents of the running daemon over standard input and output, for an editor or another agent."`
+	List  mcpListCmd  `cmd:"" eg:"mcp list" help:"List MCP servers and their status."`
+	Allow mcpAllowCmd `cmd:"" eg:"mcp allow github" help:"Allow changed tools of an MCP server."`
+	Login mcpLoginCmd `cmd:"" eg:"mcp login github" help:"Log in to an MCP server."`
 }
 
 type (

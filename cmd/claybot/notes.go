@@ -13,13 +13,13 @@ import (
 )
 
 type notesCmd struct {
-	List    notesListCmd    `cmd:"" default:"withargs" help:"List the notes of a scope."`
-	Read    notesReadCmd    `cmd:"" help:"Print a note."`
-	Write   notesWriteCmd   `cmd:"" help:"Write a note from standard input."`
-	Delete  notesDeleteCmd  `cmd:"" help:"Delete a note and keep its versions."`
-	Search  notesSearchCmd  `cmd:"" help:"Search notes."`
-	History notesHistoryCmd `cmd:"" help:"Show the versions of a note, or of all notes of a scope."`
-	Revert  notesRevertCmd  `cmd:"" help:"Restore an earlier version of a note."`
+	List    notesListCmd    `cmd:"" default:"withargs" eg:"notes --owner telegram/123456789" help:"List the notes of a scope."`
+	Read    notesReadCmd    `cmd:"" eg:"notes read plan.md --agent AGENT" help:"Print a note."`
+	Write   notesWriteCmd   `cmd:"" eg:"notes write rules.md --global < rules.md" help:"Write a note from standard input."`
+	Delete  notesDeleteCmd  `cmd:"" eg:"notes delete plan.md --agent AGENT" help:"Delete a note and keep its versions."`
+	Search  notesSearchCmd  `cmd:"" eg:"notes search berlin hotel --owner telegram/123456789" help:"Search notes."`
+	History notesHistoryCmd `cmd:"" eg:"notes history plan.md --agent AGENT" help:"Show the versions of a note, or of all notes of a scope."`
+	Revert  notesRevertCmd  `cmd:"" eg:"notes revert 42 --agent AGENT" help:"Restore an earlier version of a note."`
 }
 
 // notesOf selects whose notes to use.

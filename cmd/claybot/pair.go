@@ -15,12 +15,12 @@ import (
 )
 
 type pairCmd struct {
-	List    pairListCmd    `cmd:"" default:"1" help:"List pending requests, and the users and groups with access."`
-	Approve pairApproveCmd `cmd:"" help:"Approve the pending request with CODE."`
-	Deny    pairDenyCmd    `cmd:"" help:"Deny the pending request with CODE."`
-	Link    pairLinkCmd    `cmd:"" help:"Print a link, and its QR code, that gives one person access to a Telegram bot."`
-	Allow   pairAllowCmd   `cmd:"" help:"Allow a user or group by ID, such as telegram:123 or slack:U1."`
-	Revoke  pairRevokeCmd  `cmd:"" help:"Revoke the access of a user or group."`
+	List    pairListCmd    `cmd:"" default:"1" eg:"pair" help:"List pending requests, and the users and groups with access."`
+	Approve pairApproveCmd `cmd:"" eg:"pair approve CODE" help:"Approve the pending request with CODE."`
+	Deny    pairDenyCmd    `cmd:"" eg:"pair deny CODE" help:"Deny the pending request with CODE."`
+	Link    pairLinkCmd    `cmd:"" eg:"pair link" help:"Print a link, and its QR code, that gives one person access to a Telegram bot."`
+	Allow   pairAllowCmd   `cmd:"" eg:"pair allow telegram:123456789" help:"Allow a user or group by ID, such as telegram:123 or slack:U1."`
+	Revoke  pairRevokeCmd  `cmd:"" eg:"pair revoke slack:U012ABCDEF" help:"Revoke the access of a user or group."`
 }
 
 type (

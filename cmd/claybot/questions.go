@@ -14,8 +14,8 @@ import (
 )
 
 type questionsCmd struct {
-	List questionsListCmd `cmd:"" default:"withargs" help:"List pending questions and approvals, oldest first."`
-	Show questionsShowCmd `cmd:"" help:"Show a question and its answer, if any."`
+	List questionsListCmd `cmd:"" default:"withargs" eg:"questions" help:"List pending questions and approvals, oldest first."`
+	Show questionsShowCmd `cmd:"" eg:"questions show QUESTION" help:"Show a question and its answer, if any."`
 }
 
 type (

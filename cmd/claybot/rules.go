@@ -15,8 +15,8 @@ import (
 )
 
 type rulesCmd struct {
-	List   rulesListCmd   `cmd:"" default:"withargs" help:"List standing approvals: actions that agents take without asking."`
-	Remove rulesRemoveCmd `cmd:"" help:"Remove a standing approval."`
+	List   rulesListCmd   `cmd:"" default:"withargs" eg:"rules" help:"List standing approvals: actions that agents take without asking."`
+	Remove rulesRemoveCmd `cmd:"" eg:"rules remove AGENT 'shell(git status)'" help:"Remove a standing approval."`
 }
 
 type (

@@ -16,11 +16,11 @@ import (
 )
 
 type runsCmd struct {
-	List   runsListCmd   `cmd:"" default:"withargs" help:"List runs, newest first."`
-	Show   runsShowCmd   `cmd:"" help:"Show a run and its events."`
-	Plan   runsPlanCmd   `cmd:"" help:"Show the plan of a run and its progress."`
-	Tail   runsTailCmd   `cmd:"" help:"Follow a run until it ends."`
-	Cancel runsCancelCmd `cmd:"" help:"Cancel a run, or the message waiting under a reserved ID."`
+	List   runsListCmd   `cmd:"" default:"withargs" eg:"runs --state FAILED" help:"List runs, newest first."`
+	Show   runsShowCmd   `cmd:"" eg:"runs show RUN" help:"Show a run and its events."`
+	Plan   runsPlanCmd   `cmd:"" eg:"runs plan RUN" help:"Show the plan of a run and its progress."`
+	Tail   runsTailCmd   `cmd:"" eg:"runs tail RUN" help:"Follow a run until it ends."`
+	Cancel runsCancelCmd `cmd:"" eg:"runs cancel RUN" help:"Cancel a run, or the message waiting under a reserved ID."`
 }
 
 type (

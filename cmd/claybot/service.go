@@ -11,13 +11,13 @@ import (
 
 type serviceCmd struct {
 	User      bool                `help:"Use the service manager of this user. Default: that of the machine for root, else this."`
-	Install   serviceInstallCmd   `cmd:"" help:"Run claybot as a service of systemd or launchd, now and after each start of the machine."`
-	Uninstall serviceUninstallCmd `cmd:"" help:"Stop the service and remove it; all data stays."`
-	Start     serviceStartCmd     `cmd:"" help:"Start the service."`
-	Stop      serviceStopCmd      `cmd:"" help:"Stop the service."`
-	Restart   serviceRestartCmd   `cmd:"" help:"Restart the service."`
-	Status    serviceStatusCmd    `cmd:"" help:"Show what the service manager knows of the service."`
-	Logs      serviceLogsCmd      `cmd:"" help:"Show the log of the service."`
+	Install   serviceInstallCmd   `cmd:"" eg:"service install\nservice install --print" help:"Run claybot as a service of systemd or launchd, now and after each start of the machine."`
+	Uninstall serviceUninstallCmd `cmd:"" eg:"service uninstall" help:"Stop the service and remove it; all data stays."`
+	Start     serviceStartCmd     `cmd:"" eg:"service start" help:"Start the service."`
+	Stop      serviceStopCmd      `cmd:"" eg:"service stop" help:"Stop the service."`
+	Restart   serviceRestartCmd   `cmd:"" eg:"service restart" help:"Restart the service."`
+	Status    serviceStatusCmd    `cmd:"" eg:"service status" help:"Show what the service manager knows of the service."`
+	Logs      serviceLogsCmd      `cmd:"" eg:"service logs -f" help:"Show the log of the service."`
 }
 
 // managed does something with the service manager that the flags select.

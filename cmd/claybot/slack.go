@@ -13,7 +13,7 @@ import (
 )
 
 type slackCmd struct {
-	Manifest slackManifestCmd `cmd:"" help:"Print the manifest of a Slack app, for what the configuration switches on; needs no running daemon."`
+	Manifest slackManifestCmd `cmd:"" eg:"slack manifest --link" help:"Print the manifest of a Slack app, for what the configuration switches on; needs no running daemon."`
 }
 
 type slackManifestCmd struct {

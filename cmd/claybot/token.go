@@ -13,10 +13,10 @@ import (
 )
 
 type tokenCmd struct {
-	List   tokenListCmd   `cmd:"" default:"1" help:"List the tokens."`
-	Create tokenCreateCmd `cmd:"" help:"Create a token for a program and print it once."`
-	Rotate tokenRotateCmd `cmd:"" help:"Rotate the secret of a token, or of the owner (owner), and close connections that use the old one."`
-	Revoke tokenRevokeCmd `cmd:"" help:"Revoke a token and close connections that use it."`
+	List   tokenListCmd   `cmd:"" default:"1" eg:"token" help:"List the tokens."`
+	Create tokenCreateCmd `cmd:"" eg:"token create editor --scope chat --expires 90d" help:"Create a token for a program and print it once."`
+	Rotate tokenRotateCmd `cmd:"" eg:"token rotate owner" help:"Rotate the secret of a token, or of the owner (owner), and close connections that use the old one."`
+	Revoke tokenRevokeCmd `cmd:"" eg:"token revoke editor" help:"Revoke a token and close connections that use it."`
 }
 
 type (

@@ -57,8 +57,8 @@ func firstSentence(s string) string {
 }
 
 type workspacesCmd struct {
-	List   workspacesListCmd   `cmd:"" default:"withargs" help:"List workspaces."`
-	Remove workspacesRemoveCmd `cmd:"" help:"Remove a workspace; the next use creates a new one."`
+	List   workspacesListCmd   `cmd:"" default:"withargs" eg:"workspaces" help:"List workspaces."`
+	Remove workspacesRemoveCmd `cmd:"" eg:"workspaces remove WORKSPACE" help:"Remove a workspace; the next use creates a new one."`
 }
 
 type (
@@ -95,10 +95,10 @@ func (c workspacesRemoveCmd) Run(e *env) error {
 }
 
 type skillsCmd struct {
-	List   skillsListCmd   `cmd:"" default:"withargs" help:"List the skills."`
-	Show   skillsShowCmd   `cmd:"" help:"Show a skill and its changes since it was allowed."`
-	Allow  skillsAllowCmd  `cmd:"" help:"Allow agents to use a skill in its present version."`
-	Forbid skillsForbidCmd `cmd:"" help:"Forbid a skill that was allowed."`
+	List   skillsListCmd   `cmd:"" default:"withargs" eg:"skills" help:"List the skills."`
+	Show   skillsShowCmd   `cmd:"" eg:"skills show release-notes" help:"Show a skill and its changes since it was allowed."`
+	Allow  skillsAllowCmd  `cmd:"" eg:"skills allow release-notes" help:"Allow agents to use a skill in its present version."`
+	Forbid skillsForbidCmd `cmd:"" eg:"skills forbid release-notes" help:"Forbid a skill that was allowed."`
 }
 
 type (

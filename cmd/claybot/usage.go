@@ -86,8 +86,8 @@ func cost(u claybot.Usage) string {
 func dollars(micro int64) string { return fmt.Sprintf("$%.4f", float64(micro)/1e6) }
 
 type budgetsCmd struct {
-	List   budgetsListCmd   `cmd:"" default:"withargs" help:"List budgets with spent, reserved and remaining amounts, most recently used first."`
-	Extend budgetsExtendCmd `cmd:"" help:"Raise the limit of a budget until its period ends."`
+	List   budgetsListCmd   `cmd:"" default:"withargs" eg:"budgets" help:"List budgets with spent, reserved and remaining amounts, most recently used first."`
+	Extend budgetsExtendCmd `cmd:"" eg:"budgets extend BUDGET --usd 5" help:"Raise the limit of a budget until its period ends."`
 }
 
 type (
