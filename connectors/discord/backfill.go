@@ -18,7 +18,8 @@ import (
 // the known conversations since then, and posts it under the ids of live messages, so that what
 // was stored is recognized. Live messages of a conversation wait for it, and for no other one. A
 // conversation that cannot be read gets a notice that messages may be missing. A gap lasts until
-// all are settled: until then no other session is kept, so that a restart begins again.
+// all are settled: until then the session after it is kept as one with a gap, so that a restart reads it
+// again.
 type backfill struct {
 	*receiver
 	floor time.Time // when the store was restored last: nothing older is posted
@@ -26,6 +27,7 @@ type backfill struct {
 	mu       sync.Mutex               // also of the counts of a gap that is read
 	checking chan struct{}            // closed once the conversations are known; nil without a gap
 	open     map[string]chan struct{} // by chat, closed once it is settled
+	answered time.Time                // when Discord last answered a call, or the gap began to be read
 }
 
 // turn returns what a live message of a chat, or of a thread there, waits for; nil for nothing.
@@ -53,6 +55,7 @@ func (b *backfill) begin() func(ctx context.Context, from time.Time) {
 			all = b.list(ctx, g)
 		}
 		b.mu.Lock()
+		b.answered = time.Now()
 		for _, c := range all {
 			b.open[c.chat] = c.settled
 		}
@@ -144,10 +147,34 @@ func (b *backfill) list(ctx context.Context, g *connectors.Gap) (all []*conversa
 	}
 }
 
-// call makes a call that leaves room for those of conversations that go on.
+// call makes a call that leaves room for those of conversations that go on. After an outage, Discord
+// may deliver events before it answers calls: a call is tried for minutes, and only a few times once
+// Discord has answered none for so long.
 func (b *backfill) call(ctx context.Context, x call, result any) error {
 	x.behind = true
-	return b.api.patiently(ctx, backfillTries, x, result)
+	began := time.Now()
+	var back connectors.Backoff
+	for tries := 1; ; tries++ {
+		err := b.api.soon(ctx, x, result)
+		var refused *refusal
+		if err == nil || errors.As(err, &refused) {
+			b.mu.Lock()
+			b.answered = time.Now()
+			b.mu.Unlock()
+			return err
+		}
+		b.mu.Lock()
+		over := tries >= backfillTries && max(time.Since(began), time.Since(b.answered)) >= backfillPatience
+		b.mu.Unlock()
+		var asked time.Duration
+		var retry *connectors.RetryError
+		if errors.As(err, &retry) {
+			asked = retry.After
+		}
+		if over || !connectors.Sleep(ctx, back.Next(asked)) {
+			return err
+		}
+	}
 }
 
 // active lists the active threads of a server.
@@ -230,7 +257,7 @@ func (b *backfill) read(ctx context.Context, guild, id string, g *connectors.Gap
 		begin = b.floor
 	}
 	after := snowflake(begin)
-	for n := range maxPages {
+	for first, pages := true, 0; pages < b.pages; first = false {
 		var page []message
 		x := channelCall(http.MethodGet, "get messages", id, fmt.Sprintf("/messages?limit=%d&after=%s", pageItems, after), nil)
 		err := b.call(ctx, x, &page)
@@ -239,7 +266,7 @@ func (b *backfill) read(ctx context.Context, guild, id string, g *connectors.Gap
 			return nil // the bot is not there, so it missed nothing
 		case err != nil:
 			return fmt.Errorf("read what was missed: %w", err)
-		case n == 0 && len(page) == 0 && guild != "":
+		case first && len(page) == 0 && guild != "":
 			if from.Before(b.floor) {
 				from = b.floor
 			}
@@ -260,7 +287,10 @@ func (b *backfill) read(ctx context.Context, guild, id string, g *connectors.Gap
 		if len(page) < pageItems {
 			return missing
 		}
-		after = page[len(page)-1].ID
+		last := page[len(page)-1]
+		if after = last.ID; last.sentAt().After(from) {
+			pages++
+		}
 	}
 	return errTooLong
 }

@@ -47,7 +47,7 @@ func TestBackfill(t *testing.T) {
 			return append(all, "live")
 		}(), 0},
 		"too many": {func(b *bot) {
-			for range 1001 {
+			for range fewPages*pageItems + 1 {
 				b.say("again")
 			}
 		}, nil, 1},
@@ -87,6 +87,11 @@ func TestBackfill(t *testing.T) {
 			b.say("one")
 			b.Server.Fail(discordtest.Fault{Route: "GET messages", Times: 2, Status: http.StatusBadGateway})
 		}, []string{"before", "one", "live"}, 0},
+		"out of order for minutes": {func(b *bot) {
+			b.say("one")
+			b.Server.Fail(discordtest.Fault{Route: "GET messages", Times: -1, Status: http.StatusBadGateway})
+			time.AfterFunc(4*time.Minute, b.Heal)
+		}, []string{"before", "one", "live"}, 0},
 		"never answers": {func(b *bot) {
 			b.say("one")
 			b.Server.Fail(discordtest.Fault{Route: "GET messages", Times: -1, Drop: true})
@@ -106,7 +111,7 @@ func TestBackfill(t *testing.T) {
 				b.start()
 				b.pass(7 * time.Second) // the session is refused, and another one begins
 				b.say("live")           // it waits for what was missed
-				b.pass(2 * time.Minute)
+				b.pass(10 * time.Minute)
 				if tt.want != nil {
 					b.wantEach(tt.want...)
 				}

@@ -58,6 +58,7 @@ type Connector struct {
 	files  *http.Client
 	pulse  connectors.Pulse
 	calls  *connectors.Budget // of the whole bot; only unfinished texts give way for it
+	pages  int                // of one channel, of what is after the beginning of a gap; gapPages but in tests
 
 	channels channels
 	own      receipts
@@ -88,7 +89,7 @@ func New(cfg Config) *Connector {
 	c := &Connector{cfg: cfg, log: cfg.Log.With("connector", cfg.Name), bot: botOf(cfg.Token), plain: strings.HasPrefix(cfg.BaseURL, "http://")}
 	c.api = &client{http: cfg.HTTP, base: cfg.BaseURL, token: cfg.Token, rates: newRates(c.nodes)}
 	c.calls = connectors.NewBudget(perSecond, time.Second)
-	c.pulse.Within = connectors.LiveWithin
+	c.pulse.Within, c.pages = connectors.LiveWithin, gapPages
 	c.files = &http.Client{Transport: cfg.HTTP, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	c.dialer = &websocket.Dialer{NetDialContext: cfg.Dial, HandshakeTimeout: dialTimeout, ReadBufferSize: 16 << 10, WriteBufferSize: 1 << 10}
 	if cfg.Dial == nil {

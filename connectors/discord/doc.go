@@ -4,10 +4,11 @@
 // Receiving: the gateway has no acknowledgement. Discord keeps the events of a session for some
 // minutes and sends them again, from the sequence number that a resume names. So claybot stores
 // the session with the number of the last event before which every one is stored (keeper), after
-// the commits of their messages. A process that is killed resumes there and gets the rest again;
-// messages have the ids of Discord, so none is stored twice. When Discord does not resume, the
-// connector reads what was missed in the known conversations over REST (backfill), and keeps the
-// new session only then. Events are handled in lanes, one for each person in a channel; a message
+// the commits of their messages; heartbeats name no later event. A process that is killed resumes
+// there and gets the rest again; messages have the ids of Discord, so none is stored twice. When
+// Discord does not resume, the connector reads what was missed in the known conversations over REST
+// (backfill). Until then it stores the new session as one with a gap before it: a restart resumes the
+// session, which alone has what was written in new conversations, and reads the gap again. Events are handled in lanes, one for each person in a channel; a message
 // that cannot be stored is tried until it is, and holds up its lane alone. No more than a
 // thousand events wait; beyond that, the gateway is not read.
 //

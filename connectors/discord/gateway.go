@@ -48,6 +48,7 @@ type gateway struct {
 	asked  int             // for intents
 	url    string
 	pos    *position
+	open   bool      // there is a gap before the session that is about to be resumed
 	up     bool      // READY or RESUMED came on this connection
 	failed int       // dials in a row
 	since  time.Time // the last identify
@@ -71,8 +72,11 @@ func (g *gateway) run(ctx context.Context) error {
 		return err
 	}
 	g.recv.back.floor = restored
-	if s.ID != "" && s.Intents == g.asked {
-		g.pos = newPosition(s, g.keep.nudge)
+	if s.ID != "" && s.Intents+s.Open == g.asked {
+		g.pos, g.open = newPosition(s, g.keep.nudge), s.Open != 0
+		if g.open {
+			g.pos.hold()
+		}
 		g.keep.follow(g.pos)
 	}
 	for {
@@ -165,9 +169,8 @@ func (g *gateway) look(ctx context.Context) error {
 // greet resumes the session, or starts one.
 func (g *gateway) greet(ctx context.Context, s *socket) error {
 	if g.pos != nil {
-		stored, _ := g.pos.stored()
 		s.pos.Store(g.pos)
-		return s.send(opResume, map[string]any{"token": g.cfg.Token, "session_id": stored.ID, "seq": g.pos.last()})
+		return s.send(opResume, map[string]any{"token": g.cfg.Token, "session_id": g.pos.session.ID, "seq": g.pos.last()})
 	}
 	if pause := identifyEvery - time.Since(g.since); !g.since.IsZero() && pause > 0 && !connectors.Sleep(ctx, pause) {
 		return context.Cause(ctx)
@@ -192,8 +195,7 @@ func (g *gateway) read(ctx context.Context, s *socket) error {
 				return err
 			}
 		case opHeartbeatAck:
-			s.acked.Store(true)
-			g.alive(ctx)
+			g.alive(ctx, s.acknowledged())
 		case opReconnect:
 			if !g.up {
 				return errNoSession
@@ -219,23 +221,31 @@ func (g *gateway) read(ctx context.Context, s *socket) error {
 	}
 }
 
-// alive notes a heartbeat that was acknowledged. Before READY or RESUMED it says nothing: Discord
-// acknowledges heartbeats while it delivers no events, and may still refuse the resume.
-func (g *gateway) alive(ctx context.Context) {
+// alive notes that the heartbeat of a time was acknowledged. Before READY or RESUMED it says nothing:
+// Discord acknowledges heartbeats while it delivers no events, and may still refuse the resume.
+func (g *gateway) alive(ctx context.Context, sent time.Time) {
 	if !g.up {
 		return
 	}
 	g.pulse.OK()
-	if g.pos == nil || !g.pos.settled() {
+	if g.pos == nil || sent.IsZero() {
 		return
 	}
-	if err := g.good.Advance(ctx, time.Now(), false); err != nil {
+	good := g.pos.caught(sent)
+	if good.IsZero() {
+		return
+	}
+	if err := g.good.Advance(ctx, good, false); err != nil {
 		g.log.Warn("failed to save the time of the last connection", "err", err)
 	}
 }
 
 // dispatch takes one event. The two that are about the session itself are taken here.
 func (g *gateway) dispatch(ctx context.Context, p payload) {
+	if g.open { // the session is resumed
+		g.open = false
+		g.fill(g.pos, nil)
+	}
 	switch p.T {
 	case "READY":
 		var ready struct {
@@ -253,7 +263,7 @@ func (g *gateway) dispatch(ctx context.Context, p payload) {
 			g.recv.guilds.expect(guild.ID)
 		}
 		g.up = true
-		g.ready(ctx, session{ID: ready.ID, URL: ready.URL, Seq: p.Seq, Intents: g.asked})
+		g.ready(session{ID: ready.ID, URL: ready.URL, Seq: p.Seq, Intents: g.asked})
 	case "RESUMED":
 		g.pos.begin(p.Seq, 0)
 		g.up = true
@@ -268,14 +278,20 @@ func (g *gateway) dispatch(ctx context.Context, p payload) {
 	g.pulse.OK()
 }
 
-// ready follows a new session. It is kept only once everything before it is stored: until
-// then, a restart finds the session before, which is refused, and reads what was missed.
-func (g *gateway) ready(ctx context.Context, s session) {
+// ready follows a new session. It is kept from its beginning, and as one with a gap before it until
+// that is closed: a restart then resumes the session and reads the gap again.
+func (g *gateway) ready(s session) {
+	g.pos = newPosition(s, g.keep.nudge)
+	g.pos.hold()
+	g.fill(g.pos, g.recv.pos)
+	g.keep.follow(g.pos)
+}
+
+// fill closes the gap before a session, after the gaps before that one: it reads what was missed, and
+// waits for what came in the session before, if any.
+func (g *gateway) fill(pos, before *position) {
 	life := g.life // the work outlives the connection
-	before, now := g.recv.pos, time.Now()
-	pos := newPosition(s, g.keep.nudge)
-	pos.held = 1
-	g.pos = pos
+	now := time.Now()
 	fill, earlier, done := g.recv.back.begin(), g.filled, make(chan struct{})
 	g.filled = done
 	g.fills.Go(func() {
@@ -287,6 +303,9 @@ func (g *gateway) ready(ctx context.Context, s session) {
 		if !ok {
 			return
 		}
+		if from.IsZero() && before != nil && before.session.At > 0 {
+			from = time.Unix(before.session.At, 0) // nothing else was stored before a kill
+		}
 		if before == nil && from.IsZero() {
 			if err := g.good.Advance(life, now, true); err != nil {
 				g.log.Warn("failed to save the time of the last connection", "err", err)
@@ -297,7 +316,6 @@ func (g *gateway) ready(ctx context.Context, s session) {
 			pos.release()
 		}
 	})
-	g.keep.follow(pos)
 }
 
 // left returns when the gateway delivered last; zero if it never has. It retries until the store
@@ -332,7 +350,7 @@ func (g *gateway) forget() {
 	if g.pos != nil {
 		g.recv.pos = g.pos
 	}
-	g.pos = nil
+	g.pos, g.open = nil, false
 }
 
 // ended returns why a connection ended.

@@ -46,18 +46,20 @@ const (
 	firstRetry = 100 * time.Millisecond // of an event that cannot be stored, doubling
 	lastRetry  = 30 * time.Second
 
-	gapMargin      = 2 * time.Minute // before a gap is read as well; the mark is written once a minute
-	backfillReach  = 24 * time.Hour  // older messages are not posted
-	backfillTries  = 3               // of one page
-	backfillAtOnce = 8               // conversations
-	activeFor      = 30 * 24 * time.Hour
-	pageItems      = 100 // of one page of messages
-	maxPages       = 10  // of one channel after a gap
-	maxNewThreads  = 50  // of one channel after a gap, besides those in which people wrote to claybot
-	findPages      = 3
-	nearBack       = 30 * time.Second // a message is searched from this long before its attempt, because clocks differ,
-	nearAhead      = 60 * time.Second // to this long after it
-	nonceSure      = 2 * time.Minute  // in which Discord surely knows a nonce: "the past few minutes"
+	gapMargin        = 2 * time.Minute // before a gap is read as well; the mark is written once a minute
+	backfillReach    = 24 * time.Hour  // older messages are not posted
+	backfillTries    = 3               // of one page, at least
+	backfillPatience = 5 * time.Minute // that tries go on, see backfill.call
+	backfillAtOnce   = 8               // conversations
+	activeFor        = 30 * 24 * time.Hour
+	pageItems        = 100 // of one page of messages
+	maxPages         = 10  // of one channel that an agent reads
+	gapPages         = 100 // of one channel after the beginning of a gap
+	maxNewThreads    = 50  // of one channel after a gap, besides those in which people wrote to claybot
+	findPages        = 3
+	nearBack         = 30 * time.Second // a message is searched from this long before its attempt, because clocks differ,
+	nearAhead        = 60 * time.Second // to this long after it
+	nonceSure        = 2 * time.Minute  // in which Discord surely knows a nonce: "the past few minutes"
 
 	maxAuthors  = 10_000 // messages whose author is remembered
 	maxReceipts = 1_000  // own messages that are remembered by their nonce

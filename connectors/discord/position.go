@@ -16,7 +16,10 @@ type session struct {
 	URL     string `json:"url"` // at which it is resumed
 	Seq     int64  `json:"seq"` // of the last event before which all are stored
 	Intents int    `json:"intents"`
-	At      int64  `json:"at"` // Unix seconds: when it was stored
+	// Open stands in place of Intents while a gap before the session is open. Versions that do not
+	// know it do not resume the session, and read the gap.
+	Open int   `json:"open,omitempty"`
+	At   int64 `json:"at"` // Unix seconds: when it was stored
 }
 
 // A position is how far the events of one session are stored. The gateway has no
@@ -26,21 +29,26 @@ type position struct {
 	mu       sync.Mutex
 	session  session
 	received int64
+	kept     int64    // the number of the last event that the store has
 	queue    []*event // in order, from the first that is not stored
 	waiting  map[int64]*event
-	held     int           // reasons why the session must not be kept yet
+	all      time.Time     // everything that Discord sent before has come; zero: unknown
+	held     int           // gaps before the session that are open
 	idle     chan struct{} // closed once nothing is left; nil: not asked for
 	changed  func()
 }
 
 // An event is one that was received.
 type event struct {
-	seq  int64
-	left int // jobs
+	seq   int64
+	left  int       // jobs
+	after time.Time // Discord sent it after that
 }
 
+// newPosition is at the beginning of a session, or where a stored one is resumed.
 func newPosition(s session, changed func()) *position {
-	return &position{session: s, received: s.Seq, waiting: make(map[int64]*event), changed: changed}
+	s.Intents, s.Open = s.Intents+s.Open, 0
+	return &position{session: s, received: s.Seq, kept: s.Seq, waiting: make(map[int64]*event), changed: changed}
 }
 
 // begin notes that an event came, with as many jobs. It reports whether the event is new.
@@ -51,7 +59,7 @@ func (p *position) begin(seq int64, jobs int) bool {
 		return false
 	}
 	p.received = seq
-	e := &event{seq, jobs}
+	e := &event{seq, jobs, p.all}
 	p.queue = append(p.queue, e)
 	p.waiting[seq] = e
 	p.mu.Unlock()
@@ -93,11 +101,29 @@ func (p *position) finish(seq int64) {
 	}
 }
 
-// stored is the session as a restart may resume it; ok is false while it must not be kept.
-func (p *position) stored() (s session, ok bool) {
+// stored is the session as a restart resumes it.
+func (p *position) stored() session {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.session, p.held == 0 && p.session.ID != ""
+	s := p.session
+	if p.held > 0 {
+		s.Intents, s.Open = 0, s.Intents
+	}
+	return s
+}
+
+// keep notes that the store has the session up to an event.
+func (p *position) keep(seq int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kept = seq
+}
+
+// named is the last event that heartbeats may name.
+func (p *position) named() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.kept
 }
 
 // last is the sequence of the last event that came.
@@ -107,11 +133,19 @@ func (p *position) last() int64 {
 	return p.received
 }
 
-// settled reports whether everything that came is stored, and what was before as well.
-func (p *position) settled() bool {
+// caught notes that everything has come that Discord sent before a time, and returns until when
+// everything is stored; zero if that is unknown.
+func (p *position) caught(all time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.queue) == 0 && p.held == 0
+	p.all = all
+	switch {
+	case p.held > 0:
+		return time.Time{}
+	case len(p.queue) > 0:
+		return p.queue[0].after
+	}
+	return all
 }
 
 // drained is closed once everything that came is stored.
@@ -129,7 +163,14 @@ func (p *position) drained() <-chan struct{} {
 	return p.idle
 }
 
-// release removes a reason not to keep the session.
+// hold notes a gap before the session.
+func (p *position) hold() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held++
+}
+
+// release notes that a gap before the session is closed.
 func (p *position) release() {
 	p.mu.Lock()
 	p.held--
@@ -211,11 +252,15 @@ func (k *keeper) write(ctx context.Context, written *session) error {
 	k.mu.Lock()
 	pos := k.pos
 	k.mu.Unlock()
-	if pos == nil || k.marks == nil {
+	if pos == nil {
 		return nil
 	}
-	s, ok := pos.stored()
-	if !ok || s == *written {
+	s := pos.stored()
+	if k.marks == nil {
+		pos.keep(s.Seq)
+		return nil
+	}
+	if s == *written {
 		return nil
 	}
 	now := s
@@ -228,5 +273,6 @@ func (k *keeper) write(ctx context.Context, written *session) error {
 		return fmt.Errorf("keep the session: %w", err)
 	}
 	*written = s
+	pos.keep(s.Seq)
 	return nil
 }

@@ -44,6 +44,7 @@ type socket struct {
 	every time.Duration // between heartbeats
 
 	writing sync.Mutex
+	beaten  []time.Time              // heartbeats without an acknowledgement; guarded by writing
 	acked   atomic.Bool              // the last heartbeat
 	busy    atomic.Bool              // the reader hands an event over, and reads nothing
 	silent  atomic.Bool              // closed for lack of an acknowledgement
@@ -106,6 +107,9 @@ func (s *socket) next() (payload, error) {
 func (s *socket) send(op int, d any) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
+	if op == opHeartbeat {
+		s.beaten = append(s.beaten, time.Now())
+	}
 	_ = s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // a dead socket shows at the write
 	err := s.conn.WriteJSON(map[string]any{"op": op, "d": d})
 	if err != nil {
@@ -114,14 +118,25 @@ func (s *socket) send(op int, d any) error {
 	return nil
 }
 
-// beat sends one heartbeat. It names the last event that is stored, not the last that came:
+// beat sends one heartbeat. It names the event at which a restart resumes, not the last that came:
 // what Discord keeps for a resume then has all that is not stored.
 func (s *socket) beat() error {
 	if pos := s.pos.Load(); pos != nil {
-		stored, _ := pos.stored()
-		return s.send(opHeartbeat, stored.Seq)
+		return s.send(opHeartbeat, pos.named())
 	}
 	return s.send(opHeartbeat, nil)
+}
+
+// acknowledged notes an acknowledgement, and returns when its heartbeat was sent: what Discord sent
+// before that came before the acknowledgement. It is zero for one too many.
+func (s *socket) acknowledged() (sent time.Time) {
+	s.acked.Store(true)
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if len(s.beaten) > 0 {
+		sent, s.beaten = s.beaten[0], s.beaten[1:]
+	}
+	return sent
 }
 
 // beats sends heartbeats until ctx is done. It closes a socket on which the last one was not

@@ -27,6 +27,7 @@ type marks struct {
 	mu     sync.Mutex
 	all    map[string]string
 	broken string // a key that cannot be read
+	stuck  string // a key that is not written until it is another one
 }
 
 func (m *marks) Checkpoint(_ context.Context, key string) (string, error) {
@@ -38,9 +39,15 @@ func (m *marks) Checkpoint(_ context.Context, key string) (string, error) {
 	return m.all[key], nil
 }
 
-func (m *marks) SetCheckpoint(_ context.Context, key, value string) error {
+func (m *marks) SetCheckpoint(ctx context.Context, key, value string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if key == m.stuck {
+		m.mu.Unlock()
+		<-ctx.Done()
+		m.mu.Lock()
+		return context.Cause(ctx)
+	}
 	if m.all == nil {
 		m.all = make(map[string]string)
 	}
@@ -131,12 +138,17 @@ func openWorld(t *testing.T, cfg discordtest.Config) *world {
 	return w
 }
 
+// fewPages is less than gapPages, so that tests need few messages.
+const fewPages = 10
+
 // connector is a bot of the platform.
 func (w *world) connector() *Connector {
-	return New(Config{
+	c := New(Config{
 		Token: discordtest.Token, BaseURL: "http://" + host + "/api/v10", HTTP: w.line, Dial: w.pipe.Dial, Marks: w.marks,
 		Log: slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
+	c.pages = fewPages
+	return c
 }
 
 // An inbox keeps each message once, as a store does.
@@ -309,6 +321,13 @@ func (m *marks) breakKey(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.broken = key
+}
+
+// stick makes a key one that is never written; empty: all are.
+func (m *marks) stick(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stuck = key
 }
 
 func (m *marks) set(all map[string]string) {
