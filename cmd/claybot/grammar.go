@@ -32,10 +32,10 @@ type (
 		Config   string `short:"c" placeholder:"FILE" help:"Configuration file. Default: $$CLAYBOT_CONFIG, else claybot.yaml if there is one."`
 		DataDir  string `placeholder:"DIR" help:"Data directory. Default: $$CLAYBOT_DATA_DIR, else .claybot."`
 		HTTP     string `name:"http" placeholder:"ADDR" help:"Listen address of the web page, or off. Default: $$CLAYBOT_HTTP_ADDR, else 127.0.0.1:8420."`
-		Access   string `placeholder:"MODE" help:"Access mode: pairing, allowlist or open."`
+		Access   string `placeholder:"MODE" values:"pairing,allowlist,open" help:"Access mode: pairing, allowlist or open."`
 		Model    string `placeholder:"NAME" help:"Name of the model, or demo."`
-		Log      string `placeholder:"FORM" help:"Log format: json or text. Default: text on a terminal, else json."`
-		LogLevel string `placeholder:"LEVEL" help:"Log level: debug, info, warn or error."`
+		Log      string `placeholder:"FORM" values:"json,text" help:"Log format: json or text. Default: text on a terminal, else json."`
+		LogLevel string `placeholder:"LEVEL" values:"debug,info,warn,error" help:"Log level: debug, info, warn or error."`
 	}
 	talkCommands struct {
 		Chat      chatCmd      `cmd:"" eg:"chat\nchat -m 'What is on my list today?'" help:"Chat in the terminal; starts a daemon if none is running."`
@@ -88,9 +88,12 @@ type (
 		Forget  forgetCmd  `cmd:"" eg:"forget telegram:123456789" help:"Erase what claybot keeps of a person."`
 	}
 	codeCommands struct {
-		Demo    demoCmd    `cmd:"" eg:"demo\ndemo --scene tools" help:"Play a demo with a daemon, emulated platforms and scripted users; needs no accounts and no network."`
-		MCP     mcpCmd     `cmd:"" name:"mcp" help:"Serve agents over the Model Context Protocol; manage MCP servers."`
-		Graph   graphCmd   `cmd:"" help:"Show agent graphs."`
-		Version versionCmd `cmd:"" eg:"version" help:"Print the version."`
+		Demo       demoCmd       `cmd:"" eg:"demo\ndemo --scene tools" help:"Play a demo with a daemon, emulated platforms and scripted users; needs no accounts and no network."`
+		MCP        mcpCmd        `cmd:"" name:"mcp" help:"Serve agents over the Model Context Protocol; manage MCP servers."`
+		Graph      graphCmd      `cmd:"" help:"Show agent graphs."`
+		Completion completionCmd `cmd:"" eg:"completion bash > ~/.local/share/bash-completion/completions/claybot" help:"Print the script that completes commands and flags in bash, zsh or fish."`
+		Man        manCmd        `cmd:"" eg:"man > claybot.1" help:"Print the manual page."`
+		Complete   completeCmd   `cmd:"" hidden:"" passthrough:"" help:"Complete a command line; the scripts of completion call it."`
+		Version    versionCmd    `cmd:"" eg:"version" help:"Print the version."`
 	}
 )

@@ -122,7 +122,7 @@ type outboxCmd struct {
 
 type (
 	outboxListCmd struct {
-		State string `placeholder:"STATE" help:"State to list: waiting, attempted, sent, ambiguous, failed, or open for all unfinished ones."`
+		State string `placeholder:"STATE" values:"waiting,attempted,sent,ambiguous,failed,open" help:"State to list: waiting, attempted, sent, ambiguous, failed, or open for all unfinished ones."`
 		Limit int    `default:"20" help:"Maximum number of entries."`
 		JSON  bool   `name:"json" help:"Print JSON."`
 	}

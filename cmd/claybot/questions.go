@@ -31,11 +31,11 @@ type (
 		ID     string `arg:"" name:"question" help:"ID of the question, or its first characters."`
 		Value  string `arg:"" help:"Answer; precede one that starts with a dash by --."`
 		Reason string `placeholder:"TEXT" help:"Reason for a denial."`
-		Scope  string `placeholder:"SCOPE" help:"Scope of an approval: session or always. Default: this action only."`
+		Scope  string `placeholder:"SCOPE" values:"session,always" help:"Scope of an approval: session or always. Default: this action only."`
 	}
 	approveCmd struct {
 		ID    string `arg:"" name:"question" help:"ID of the approval, or its first characters."`
-		Scope string `placeholder:"SCOPE" help:"Scope of the approval: session (this tool until the next reset) or always (this tool for this agent). Default: this action only."`
+		Scope string `placeholder:"SCOPE" values:"session,always" help:"Scope of the approval: session (this tool until the next reset) or always (this tool for this agent). Default: this action only."`
 		Args  string `placeholder:"JSON" help:"Arguments to run the action with instead of its own, as a JSON object."`
 	}
 	denyCmd struct {

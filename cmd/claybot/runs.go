@@ -26,7 +26,7 @@ type runsCmd struct {
 type (
 	runsListCmd struct {
 		Agent string `placeholder:"ID" help:"ID of the agent. Default: all."`
-		State string `placeholder:"STATE" help:"State to list: PENDING, RUNNING, AWAITING, SUCCEEDED, FAILED or CANCELED."`
+		State string `placeholder:"STATE" values:"PENDING,RUNNING,AWAITING,SUCCEEDED,FAILED,CANCELED" help:"State to list: PENDING, RUNNING, AWAITING, SUCCEEDED, FAILED or CANCELED."`
 		Limit int    `default:"20" help:"Maximum number of entries."`
 		JSON  bool   `name:"json" help:"Print JSON."`
 	}

@@ -16,7 +16,7 @@ import (
 // clientCommands are the groups of commands that call the daemon from one goroutine and open
 // no store: the race detector has nothing to find in them, and scripts run them often.
 // A command that is missing here runs under the race detector, as serve and chat do.
-const clientCommands = "agents answer approve budgets cron deny forget graph healthcheck heartbeat inbox nodes notes" +
+const clientCommands = "agents answer approve budgets complete completion cron deny forget graph healthcheck heartbeat inbox man nodes notes" +
 	" open outbox pair parked questions reminders rules runs skills status token tools undo usage version why workspaces"
 
 // dispatcher runs the first program for client commands and the second for all others.

@@ -10,7 +10,7 @@ import (
 
 type textsCmd struct {
 	Word     string `arg:"" optional:"" help:"List only texts that contain it, or whose ids do."`
-	Language string `placeholder:"CODE" help:"Language of the texts: en or de. Default: the setting language."`
+	Language string `placeholder:"CODE" values:"en,de" help:"Language of the texts: en or de. Default: the setting language."`
 }
 
 // Run lists the texts as they are said, in the form of the setting texts.
