@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
+	"os"
 	"slices"
 )
 
@@ -37,6 +39,27 @@ func (c *Config) guarded(addr string) error {
 	}
 	return Refusal(fmt.Sprintf("the web page at %s would be reachable from other machines without encryption; set http.tls_cert and http.tls_key, "+
 		"or http.trusted_proxies to the proxy in front of it, or listen on %s; CLAYBOT_HTTP_INSECURE=1 allows it all the same, for a network you trust", addr, DefaultAddr))
+}
+
+// exposedURL is exposed for the URL of a page.
+func exposedURL(page string) bool {
+	u, err := url.Parse(page)
+	return err == nil && exposed(net.JoinHostPort(u.Hostname(), "0"))
+}
+
+// interfaces returns the addresses of this machine, of which other devices can use those that
+// are no loopback. In a container there are none: its addresses end at the machine around it.
+func (s *Server) interfaces() []net.Addr {
+	for _, mark := range []string{"/.dockerenv", "/run/.containerenv"} {
+		if _, err := os.Stat(mark); err == nil {
+			return nil
+		}
+	}
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		s.log.Debug("failed to list the addresses of this machine", "err", err)
+	}
+	return own
 }
 
 func (c *Config) proxied(addr string) bool {

@@ -75,10 +75,9 @@ type Config struct {
 	Spent func(ctx context.Context, token string) (resets time.Time, spent bool, err error)
 	// Routes are the routes behind the login.
 	Routes []Route
-	// Announce receives new one-time login links each time the page starts to listen: the
-	// first is for this machine; if other machines can reach the page, a second is for them.
-	// They are secrets: print them, do not log them. Optional.
-	Announce func(links []string)
+	// Announce receives a new login link each time the page starts to listen. It is a secret:
+	// print it, do not log it. Optional.
+	Announce func(LoginLink)
 	Log      *slog.Logger
 }
 
@@ -155,6 +154,9 @@ type LoginLink struct {
 	// Local is the same link for this machine, if URL is another one. It does not need the
 	// proxy.
 	Local string `json:"local,omitempty"`
+	// Elsewhere is a link of its own for other devices, if URL is for this machine and they
+	// can connect to the page.
+	Elsewhere string `json:"elsewhere,omitempty"`
 	// Alone reports that other members do not know the link: the store was unreachable.
 	Alone bool `json:"thisNodeOnly,omitempty"`
 }
@@ -165,10 +167,15 @@ func (s *Server) NewLoginLink() LoginLink {
 	if addr == "" {
 		return LoginLink{}
 	}
-	code, shared := s.auth.newCode()
-	l := LoginLink{URL: loginAt(s.links(addr, nil)[0], code), Alone: !shared}
-	if s.cfg.fronted() {
+	code, shared := s.auth.newCode() // the failure to share it is logged
+	at := s.links(addr, s.interfaces())
+	l := LoginLink{URL: loginAt(at[0], code), Alone: !shared}
+	switch {
+	case s.cfg.fronted():
 		l.URL, l.Local = loginAt(s.cfg.front(), code), loginAt(s.here(addr), code)
+	case len(at) > 1 && !exposedURL(at[0]):
+		code, _ = s.auth.newCode()
+		l.Elsewhere = loginAt(at[1], code)
 	}
 	return l
 }
@@ -245,22 +252,12 @@ func (s *Server) opened(ctx context.Context, l net.Listener, up func()) error {
 func (s *Server) open(addr net.Addr) {
 	s.setAddr(addr)
 	s.pulse.OK()
-	own, err := net.InterfaceAddrs()
-	if err != nil {
-		s.log.Debug("failed to list the addresses of this machine", "err", err)
-	}
-	at := s.links(addr.String(), own)
-	s.log.Info("web page started", "url", at[0]+"/")
+	s.log.Info("web page started", "url", s.links(addr.String(), nil)[0]+"/")
 	if exposed(addr.String()) && s.cert == nil && !s.cfg.proxied(addr.String()) {
 		s.log.Warn("the web page is reachable from other machines and not encrypted: set http.tls_cert and http.tls_key, or use it in a network you trust", "addr", addr.String())
 	}
 	if s.cfg.Announce != nil {
-		links := make([]string, len(at))
-		for i, a := range at {
-			code, _ := s.auth.newCode() // the failure to share it is logged
-			links[i] = loginAt(a, code)
-		}
-		s.cfg.Announce(links)
+		s.cfg.Announce(s.NewLoginLink())
 	}
 }
 

@@ -136,12 +136,8 @@ func start(t *testing.T, dir string, change func(*web.Config)) (w *world, stop f
 	w = &world{dir: dir, links: make(chan string, 10), ends: make(chan error, 10)}
 	cfg := web.Config{
 		Addr: "127.0.0.1:0", Dir: dir, Ready: w.Ready, Routes: w.routes(),
-		Announce: func(links []string) {
-			for _, l := range links {
-				w.links <- l
-			}
-		},
-		Log: slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Announce: func(l web.LoginLink) { w.links <- l.URL },
+		Log:      slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	if change != nil {
 		change(&cfg)

@@ -71,7 +71,7 @@ func (e *env) inside(ctx context.Context, cfg configs.Config) (*client, func() e
 	cfg.Log.Level = max(cfg.Log.Level, slog.LevelWarn)
 	log := newLog(e.err, cfg)
 	logWarnings(log, cfg.Source.Warnings)
-	d, err := openDaemon(ctx, cfg, log, func(string) {})
+	d, err := openDaemon(ctx, cfg, log, nil)
 	if err != nil {
 		return nil, nil, err
 	}

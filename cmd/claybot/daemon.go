@@ -30,6 +30,7 @@ import (
 	"github.com/claybot/claybot/storage/postgres"
 	"github.com/claybot/claybot/subagents"
 	"github.com/claybot/claybot/texts"
+	"github.com/claybot/claybot/web"
 )
 
 // A daemon is all parts of a running claybot, wired together.
@@ -56,7 +57,7 @@ type daemon struct {
 // openDaemon takes the data directory and builds every part. Nothing works before run.
 // link gets the login links, one per line, whenever the web page has come up. It refuses a
 // configuration that would let anyone run commands on this machine.
-func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link func(string)) (_ *daemon, err error) {
+func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link func(web.LoginLink)) (_ *daemon, err error) {
 	d := &daemon{log: log, config: newSettings(c, log), stopping: make(chan struct{}, 1)}
 	defer func() {
 		if err != nil {

@@ -209,7 +209,7 @@ func (s *stage) start(ctx context.Context, e *env, sc scene, vars map[string]str
 	if err != nil {
 		return configError{err}
 	}
-	if s.daemon, err = openDaemon(ctx, cfg, newLog(e.err, cfg), func(string) {}); err != nil {
+	if s.daemon, err = openDaemon(ctx, cfg, newLog(e.err, cfg), nil); err != nil {
 		return err
 	}
 	for _, w := range warnings {

@@ -318,7 +318,7 @@ func startDaemon(t *testing.T, file string, vars map[string]string) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.daemon, err = openDaemon(ctx, c, slog.New(slog.NewTextHandler(&h.log, nil)), func(string) {}); err != nil {
+	if h.daemon, err = openDaemon(ctx, c, slog.New(slog.NewTextHandler(&h.log, nil)), nil); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)

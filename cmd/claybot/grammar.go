@@ -39,7 +39,7 @@ type (
 	}
 	talkCommands struct {
 		Chat      chatCmd      `cmd:"" eg:"chat\nchat -m 'What is on my list today?'" help:"Chat in the terminal; starts a daemon if none is running."`
-		Open      openCmd      `cmd:"" eg:"open" help:"Print a new login link for the web page."`
+		Open      openCmd      `cmd:"" eg:"open\nopen --browser" help:"Print a new login link for the web page, and how to reach the page from here."`
 		Questions questionsCmd `cmd:"" help:"List pending questions; show one."`
 		Answer    answerCmd    `cmd:"" eg:"answer QUESTION Berlin" help:"Answer a question."`
 		Approve   approveCmd   `cmd:"" eg:"approve QUESTION\napprove QUESTION --scope session" help:"Approve an action of an agent."`

@@ -33,13 +33,13 @@ type listeners struct {
 	metrics        *metrics.Metrics
 	scrapes        *web.Plain // of metrics alone; nil: off
 	relay          *runs.Relay
-	link           func(string) // gets the login links
+	link           func(web.LoginLink) // gets the login links
 	hooks          []connectors.Hooked
 }
 
 // newListeners builds the chats of the page and the terminal, and the metrics. The web
 // server that serves them follows in open, once the system is built.
-func newListeners(d *daemon, link func(string)) *listeners {
+func newListeners(d *daemon, link func(web.LoginLink)) *listeners {
 	l := &listeners{link: link}
 	l.page = webchat.New(webchat.Config{
 		Name: "web", HTML: true, Log: d.log, Poll: d.stores.poll(), Door: func() connectors.Health { return l.web.Health() },
@@ -142,7 +142,7 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 		Addr: c.HTTP.Addr, Hosts: c.HTTP.Hosts, Dir: c.DataDir, Tree: logins, Cookie: cookie, Log: d.log, Ready: d.system.Overview.Ready, Routes: routes,
 		Spent:   d.limiter.TokenSpent,
 		TLSCert: c.HTTP.Guard.TLSCert, TLSKey: c.HTTP.Guard.TLSKey, Insecure: c.HTTP.Guard.Insecure, Proxies: c.HTTP.Guard.Proxies,
-		Announce: func(links []string) { l.link(strings.Join(links, "\n")) },
+		Announce: l.link,
 	})
 	if unsafe := web.Refusal(""); errors.As(err, &unsafe) {
 		return configError{err}

@@ -16,7 +16,7 @@ func idleDaemon(t *testing.T, change func(*configs.Config)) *daemon {
 	cfg := configs.Default()
 	cfg.DataDir, cfg.HTTP.Addr = t.TempDir(), configs.Off
 	change(&cfg)
-	d, err := openDaemon(t.Context(), cfg, slog.New(slog.DiscardHandler), func(string) {})
+	d, err := openDaemon(t.Context(), cfg, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"strings"
 	"syscall"
 
 	"github.com/claybot/claybot/configs"
@@ -62,20 +61,6 @@ func (e *env) terminal() io.Writer {
 		}
 	}
 	return nil
-}
-
-// invite prints where to chat.
-func (e *env) invite(links string) {
-	w := e.terminal()
-	if w == nil {
-		return
-	}
-	here, elsewhere, more := strings.Cut(links, "\n")
-	fmt.Fprintf(w, "\n  Chat in the browser:  %s\n", here)
-	if more {
-		fmt.Fprintf(w, "  On another device:    %s\n", elsewhere)
-	}
-	fmt.Fprint(w, "  Chat in the terminal: claybot chat\n\n")
 }
 
 func logWarnings(log *slog.Logger, warnings []configs.Warning) {

@@ -161,21 +161,3 @@ func expiry(s string, now time.Time) (time.Time, error) {
 	}
 	return time.Time{}, fmt.Errorf("invalid expiry %.40q: want a time such as 12h, 90d or 2031-12-31", s)
 }
-
-type openCmd struct{}
-
-// Run prints a link that logs one browser in.
-func (openCmd) Run(e *env) error {
-	link, err := ask[web.LoginLink](e, "POST", to("/login-link"), nil)
-	if err != nil {
-		return err
-	}
-	if link.Alone {
-		fmt.Fprintln(e.err, "claybot: the database does not respond, so the link works on this member only")
-	}
-	_, err = fmt.Fprintln(e.out, link.URL)
-	if link.Local != "" && err == nil {
-		_, err = fmt.Fprintln(e.out, "on this machine:", link.Local)
-	}
-	return err
-}

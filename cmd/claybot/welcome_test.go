@@ -41,7 +41,7 @@ func greeted(t *testing.T, dir string, s *telegramtest.Server, vars map[string]s
 		t.Fatal(err)
 	}
 	var log logText
-	d, err := openDaemon(ctx, c, slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), func(string) {})
+	d, err := openDaemon(ctx, c, slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
