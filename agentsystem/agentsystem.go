@@ -159,8 +159,8 @@ func (s *AgentSystem) Reacted(ctx context.Context, x connectors.Reaction) (rated
 }
 
 // Moved follows a channel to its new id.
-func (s *AgentSystem) Moved(ctx context.Context, connector, from, to string) error {
-	return s.receiver.moves.moved(ctx, connector, from, to)
+func (s *AgentSystem) Moved(ctx context.Context, connector, from, to string, at claybot.Time) error {
+	return s.receiver.moves.moved(ctx, connector, from, to, at)
 }
 
 // RouteChanged implements connectors.RouteHandler.

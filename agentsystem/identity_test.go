@@ -167,7 +167,7 @@ func TestMovedChannel(t *testing.T) {
 		synctest.Wait()
 		id := r.agent(claybot.User("chat", "old", "ann"))
 		for range 2 {
-			if err := r.system.Moved(r.Context(), "chat", "old", "new"); err != nil {
+			if err := r.system.Moved(r.Context(), "chat", "old", "new", claybot.Now()); err != nil {
 				t.Fatal(err)
 			}
 		}

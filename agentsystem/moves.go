@@ -31,19 +31,19 @@ type moves struct {
 	log         *slog.Logger
 
 	mu   sync.Mutex
-	seen map[storage.Chat]int // the chats that are known here, with how many former ids were moved
+	seen map[storage.Chat]int // the chats that are known here, with Moves.Changes when all of them had moved
 }
 
 // moved is AgentSystem.Moved. An explicit decision about the channel moves with it; that
 // access is open now is none.
-func (m *moves) moved(ctx context.Context, connector, from, to string) error {
+func (m *moves) moved(ctx context.Context, connector, from, to string, at claybot.Time) error {
 	defer m.pending.begin(connector)()
 	if m.members.Others() > 0 { // another one may have stored the opposite, which holds
 		if err := m.people.Moves.Load(ctx); err != nil {
 			return err
 		}
 	}
-	if err := m.people.Note(ctx, connector, from, to); err != nil {
+	if err := m.people.Note(ctx, connector, from, to, at); err != nil {
 		return err
 	}
 	m.log.Info("channel has a new id", "connector", connector, "from", from, "to", to)
@@ -51,37 +51,39 @@ func (m *moves) moved(ctx context.Context, connector, from, to string) error {
 }
 
 // here returns d with the id that its chat has now, to which all of the chat has moved. A new
-// chat may have got its id from another member a moment ago.
+// chat, and one that is back at an id that it had, may have got it from another member a moment ago.
 func (m *moves) here(ctx context.Context, d claybot.Descriptor) (claybot.Descriptor, error) {
 	if !d.Foreground() {
 		return d, nil
 	}
 	chat := storage.Chat{Connector: d.Connector, Channel: d.ChannelID}
-	if _, seen := m.known(chat); !seen && m.members.Others() > 0 {
+	_, seen := m.known(chat)
+	if seen = seen && m.people.Current(chat.Connector, chat.Channel) == chat.Channel; !seen && m.members.Others() > 0 {
 		if err := m.people.Moves.Load(ctx); err != nil {
 			return d, err
 		}
 	}
 	chat.Channel = m.people.Current(d.Connector, d.ChannelID)
 	d.ChannelID = chat.Channel
-	if moved, seen := m.known(chat); seen && moved == len(m.people.Former(chat.Connector, chat.Channel)) {
+	if changes, seen := m.known(chat); seen && changes == m.people.Changes() {
 		return d, nil
 	}
 	return d, m.move(ctx, chat.Connector, chat.Channel)
 }
 
-func (m *moves) known(chat storage.Chat) (moved int, seen bool) {
+// known returns Moves.Changes when all of a chat had moved to it.
+func (m *moves) known(chat storage.Chat) (changes int, seen bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	moved, seen = m.seen[chat]
-	return moved, seen
+	changes, seen = m.seen[chat]
+	return changes, seen
 }
 
 // move moves what former ids of a chat have to the one that it has now. To call it again
 // changes nothing.
 func (m *moves) move(ctx context.Context, connector, to string) error {
-	former := m.people.Former(connector, to)
-	for _, from := range former {
+	changes := m.people.Changes()
+	for _, from := range m.people.Former(connector, to) {
 		err := m.agents.MoveChannel(ctx, connector, from, to)
 		if m.worker.OfOne(ctx, err) {
 			m.log.Error("failed to move an agent to the new id of its channel", "connector", connector, "from", from, "to", to, "err", err)
@@ -103,6 +105,6 @@ func (m *moves) move(ctx context.Context, connector, to string) error {
 	if m.seen == nil || len(m.seen) >= mostSeen {
 		m.seen = make(map[storage.Chat]int)
 	}
-	m.seen[storage.Chat{Connector: connector, Channel: to}] = len(former)
+	m.seen[storage.Chat{Connector: connector, Channel: to}] = changes
 	return nil
 }

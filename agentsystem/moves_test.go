@@ -34,7 +34,7 @@ func (r *rig) gone() {
 
 func (r *rig) move() {
 	r.Helper()
-	if err := r.system.Moved(r.Context(), "chat", annOld.ChannelID, annNew.ChannelID); err != nil {
+	if err := r.system.Moved(r.Context(), "chat", annOld.ChannelID, annNew.ChannelID, claybot.Now()); err != nil {
 		r.Fatal(err)
 	}
 }
@@ -59,7 +59,7 @@ func TestMovedReplies(t *testing.T) {
 			r.chat.judge = func(o claybot.Outgoing) verdict {
 				if first {
 					first = false
-					r.system.Moved(r.Context(), "chat", annOld.ChannelID, annNew.ChannelID) //nolint:errcheck // the test finds out
+					r.system.Moved(r.Context(), "chat", annOld.ChannelID, annNew.ChannelID, claybot.Now()) //nolint:errcheck // the test finds out
 				}
 				return map[bool]verdict{true: refused(true)}[o.Route.ChannelID == annOld.ChannelID]
 			}
@@ -170,6 +170,53 @@ func TestMovedParked(t *testing.T) {
 	})
 }
 
+// A channel that gets its old id back is answered there by the agent that it had all along, also
+// after a restart and a redelivered report of the first move.
+func TestMovedBack(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.access.Mode = "pairing"
+		r.start()
+		if err := r.system.People.Allow(r.Context(), "chat", annOld.ChannelID); err != nil {
+			t.Fatal(err)
+		}
+		r.post(annOld, inGroup("a"))
+		synctest.Wait()
+		id := r.agent(annOld)
+		there := claybot.Now()
+		move := func(from, to claybot.Descriptor, at claybot.Time) {
+			t.Helper()
+			if err := r.system.Moved(r.Context(), "chat", from.ChannelID, to.ChannelID, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		move(annOld, annNew, there)
+		r.post(annNew, inGroup("b"))
+		after(time.Minute)
+		move(annNew, annOld, claybot.Now())
+		r.post(annOld, inGroup("c"))
+		after(time.Second)
+		move(annOld, annNew, there)
+		r.post(annOld, inGroup("d"))
+		after(time.Second)
+		r.restart()
+		r.post(annOld, inGroup("e"))
+		r.post(annNew, inGroup("late"))
+		after(time.Second)
+		r.wants("re: a", "re: b", "re: c", "re: d", "re: e", "re: late")
+		if got := r.chat.seen("T1/old"); len(got) != 5 {
+			t.Errorf("at the old id %q", got)
+		}
+		if got := r.agent(annOld); got != id || len(r.directories()) != 1 {
+			t.Errorf("agent %s, was %s, of %q", got, id, r.directories())
+		}
+		grants, err := r.db.Grants(r.Context())
+		if err != nil || len(grants) != 1 || grants[0].Subject != annOld.ChannelID {
+			t.Errorf("grants %v, %v", grants, err)
+		}
+	})
+}
+
 // dying ends a process before a step of a move.
 type dying struct {
 	agentsystem.Agents
@@ -206,7 +253,7 @@ func TestMovedCutShort(t *testing.T) {
 		r.post(annOld, inGroup("a"))
 		synctest.Wait()
 		id := r.agent(annOld)
-		if err := r.system.Moved(r.Context(), "chat", annOld.ChannelID, annNew.ChannelID); err == nil {
+		if err := r.system.Moved(r.Context(), "chat", annOld.ChannelID, annNew.ChannelID, claybot.Now()); err == nil {
 			t.Fatal("moved")
 		}
 		r.crash()

@@ -48,8 +48,9 @@ type Handler interface {
 	Answer(ctx context.Context, p Press) (PressResult, error)
 	// Moved reports that the platform gave a channel a new id. It returns nil once that is
 	// durable: from then on messages, tasks and settings that name the old id mean the new one.
-	// It may be reported again.
-	Moved(ctx context.Context, connector, from, to string) error
+	// It may be reported again. at is when that happened by the platform: of two reports about
+	// one id, the later one holds, in whatever order they come.
+	Moved(ctx context.Context, connector, from, to string, at claybot.Time) error
 }
 
 // A Press is a button press: an answer given by a button or a form.

@@ -130,7 +130,7 @@ func (echo) Hears(_ context.Context, _ claybot.Descriptor, m claybot.AgentMessag
 	return !m.Context.Unaddressed, nil
 }
 
-func (echo) Moved(context.Context, string, string, string) error { return nil }
+func (echo) Moved(context.Context, string, string, string, claybot.Time) error { return nil }
 
 var (
 	_ connectors.Connector = (*Pager)(nil)

@@ -15,17 +15,23 @@ import (
 
 // Moves know which chats got a new id from their platform. Settings, tasks and messages that
 // wait go on to name a chat by an id that it had; Current says which one it has. The mapping is
-// stored before anything follows it, and is never removed. A nil *Moves knows none.
+// stored before anything follows it, and is never removed. A chat that gets an id back which it,
+// or another one, had before has that id from then on. A nil *Moves knows none.
 type Moves struct {
 	store storage.CheckpointSet // nil: in memory alone
 
-	mu  sync.RWMutex
-	now map[subject]string // by a former id, the id that followed it
+	mu      sync.RWMutex
+	all     map[subject]move // by a former id
+	changes int              // of all
+	// now and former are what all amounts to: by a former id, the present one; by a present
+	// id, the former ones, sorted.
+	now    map[subject]string
+	former map[subject][]string
 }
 
 // NewMoves returns the Moves that a store has. They are empty before Load.
 func NewMoves(store storage.CheckpointSet) *Moves {
-	return &Moves{store: store, now: make(map[subject]string)}
+	return &Moves{store: store, all: make(map[subject]move)}
 }
 
 // Load reads the new ids that are stored, those that other members learned included. An id is
@@ -38,9 +44,11 @@ func (m *Moves) Load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the new ids of chats: %w", err)
 	}
-	for _, c := range all {
-		m.add(c.Value)
+	marks := make([]string, len(all))
+	for i, c := range all {
+		marks[i] = c.Value
 	}
+	m.add(marks...)
 	return nil
 }
 
@@ -48,37 +56,75 @@ func (m *Moves) Load(ctx context.Context) error {
 // store none.
 func MovesOf(marks []string) *Moves {
 	m := NewMoves(nil)
-	for _, mark := range marks {
-		m.add(mark)
-	}
+	m.add(marks...)
 	return m
 }
 
 // A move is the value of a checkpoint.
 type move struct {
-	Connector string `json:"connector"`
-	From      string `json:"from"`
-	To        string `json:"to"`
+	Connector string       `json:"connector"`
+	From      string       `json:"from"`
+	To        string       `json:"to"`
+	At        claybot.Time `json:"at,omitempty"` // by the platform; members before this field store none
 }
 
-// add learns what a checkpoint says; a damaged one says nothing.
-func (m *Moves) add(mark string) {
-	var x move
-	if json.Unmarshal([]byte(mark), &x) != nil || x.From == "" || x.To == "" {
-		return
-	}
+// add learns what checkpoints say; a damaged one says nothing. Of two moves from one id, the later
+// one holds.
+func (m *Moves) add(marks ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.now[subject{x.Connector, x.From}] = x.To
+	changed := false
+	for _, mark := range marks {
+		var x move
+		if json.Unmarshal([]byte(mark), &x) != nil || x.From == "" || x.To == "" {
+			continue
+		}
+		from := subject{x.Connector, x.From}
+		if was, ok := m.all[from]; ok && (was == x || was.At > x.At) {
+			continue
+		}
+		m.all[from], changed = x, true
+	}
+	if changed {
+		m.changes++
+		m.index()
+	}
 }
 
-// Note stores that a chat has a new id, and follows it from then on. To note it again changes
-// nothing.
-func (m *Moves) Note(ctx context.Context, connector, from, to string) error {
-	if m == nil || from == "" || to == "" || m.Current(connector, from) == m.Current(connector, to) {
+// index derives the present ids. The caller holds the lock.
+func (m *Moves) index() {
+	given := make(map[subject]claybot.Time, len(m.all)) // when a chat last got an id
+	for _, x := range m.all {
+		to := subject{x.Connector, x.To}
+		given[to] = max(given[to], x.At)
+	}
+	m.now, m.former = make(map[subject]string, len(m.all)), make(map[subject][]string, len(m.all))
+	for from := range m.all {
+		now := from
+		for range len(m.all) + 1 { // more steps than there are moves only in a ring
+			x, ok := m.all[now]
+			if !ok || given[now] > x.At { // a chat got this id since the one that had it left
+				if now != from {
+					m.now[from] = now.id
+					m.former[now] = append(m.former[now], from.id)
+				}
+				break
+			}
+			now.id = x.To
+		}
+	}
+	for _, ids := range m.former {
+		slices.Sort(ids)
+	}
+}
+
+// Note stores that a chat has a new id since a time of its platform, and follows it from then on.
+// To note it again, or after a later move from that id, changes nothing.
+func (m *Moves) Note(ctx context.Context, connector, from, to string, at claybot.Time) error {
+	if m == nil || from == "" || to == "" || from == to || m.isNoted(connector, from, to, at) {
 		return nil
 	}
-	mark, _ := json.Marshal(move{connector, from, to}) // strings always encode
+	mark, _ := json.Marshal(move{connector, from, to, at}) // strings and a number always encode
 	if m.store != nil {
 		if err := m.store.SetCheckpoint(ctx, storage.CheckpointMoved+connector+"/"+from, string(mark)); err != nil {
 			return fmt.Errorf("store the new id of %s:%s: %w", connector, from, err)
@@ -88,8 +134,27 @@ func (m *Moves) Note(ctx context.Context, connector, from, to string) error {
 	return nil
 }
 
-// Current returns the id that a chat has now, by an id that it has or had. If members stored
-// opposite moves at once, which form a ring, each id stays itself.
+// isNoted reports whether a move, or a later one from the same id, is known.
+func (m *Moves) isNoted(connector, from, to string, at claybot.Time) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	was, ok := m.all[subject{connector, from}]
+	return ok && (was.At >= at || was.To == to && m.current(connector, from) != from)
+}
+
+// Changes counts the moves that were learned: while it stays, so does every present id.
+func (m *Moves) Changes() int {
+	if m == nil {
+		return 0
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.changes
+}
+
+// Current returns the id that a chat has now, by an id that it has or had. Moves of one moment
+// that form a ring, as two members that store opposite ones at once may leave, leave each id
+// itself.
 func (m *Moves) Current(connector, channel string) string {
 	if m == nil {
 		return channel
@@ -101,15 +166,7 @@ func (m *Moves) Current(connector, channel string) string {
 
 // current is Current. The caller holds the lock.
 func (m *Moves) current(connector, channel string) string {
-	now := channel
-	for range len(m.now) + 1 { // more steps than there are moves only in a ring
-		next, ok := m.now[subject{connector, now}]
-		if !ok {
-			return now
-		}
-		now = next
-	}
-	return channel
+	return cmp.Or(m.now[subject{connector, channel}], channel)
 }
 
 // Route returns a route with the id that its chat has now.
@@ -128,19 +185,13 @@ func (m *Moves) Named(name string) string {
 }
 
 // Former returns the ids that a chat had before the one that it has, sorted.
-func (m *Moves) Former(connector, channel string) (all []string) {
+func (m *Moves) Former(connector, channel string) []string {
 	if m == nil {
 		return nil
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	for from := range m.now {
-		if from.connector == connector && from.id != channel && m.current(connector, from.id) == channel {
-			all = append(all, from.id)
-		}
-	}
-	slices.Sort(all)
-	return all
+	return slices.Clone(m.former[subject{connector, channel}])
 }
 
 // A Renamed is a chat that settings name by an id that it has no more, as connector:id.
@@ -154,19 +205,12 @@ func (m *Moves) Renamed(names []string) (all []Renamed) {
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	for from := range m.now {
-		now := m.current(from.connector, from.id)
-		if now == from.id {
-			continue
+	for from, now := range m.now {
+		if name := from.connector + ":" + from.id; slices.Contains(names, name) {
+			all = append(all, Renamed{name, from.connector + ":" + now})
 		}
-		was, is := []string{from.id}, []string{now}
-		if short := withoutTeam(from.id); short != "" {
-			was, is = append(was, short), append(is, cmp.Or(withoutTeam(now), now))
-		}
-		for i := range was {
-			if name := from.connector + ":" + was[i]; slices.Contains(names, name) {
-				all = append(all, Renamed{name, from.connector + ":" + is[i]})
-			}
+		if short := withoutTeam(from.id); short != "" && slices.Contains(names, from.connector+":"+short) {
+			all = append(all, Renamed{from.connector + ":" + short, from.connector + ":" + cmp.Or(withoutTeam(now), now)})
 		}
 	}
 	slices.SortFunc(all, func(a, b Renamed) int { return cmp.Compare(a.Was, b.Was) })

@@ -30,8 +30,8 @@ func TestAccessFollowsMoves(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			moves := people.NewMoves(nil)
-			for _, x := range [][2]string{{"T1/C1", "T1/C5"}, {"T1/C5", "T1/C9"}, {"T1/C1", "T1/C9"}, {"T1/C9", "T1/C1"}} {
-				if err := moves.Note(t.Context(), "slack", x[0], x[1]); err != nil {
+			for i, x := range [][2]string{{"T1/C1", "T1/C5"}, {"T1/C5", "T1/C9"}, {"T1/C1", "T1/C9"}, {"T1/C9", "T1/C1"}} {
+				if err := moves.Note(t.Context(), "slack", x[0], x[1], claybot.Time(i+1)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -78,6 +78,71 @@ func TestRing(t *testing.T) {
 	}
 }
 
+// A chat that gets an id back has it, in whatever order the moves are learned and with those of
+// members that store no time; a late or redelivered report about an id changes nothing.
+func TestMovedBack(t *testing.T) {
+	t.Parallel()
+	type report struct {
+		from, to string
+		at       claybot.Time
+	}
+	for _, tt := range []struct {
+		name    string
+		marks   []string // stored before
+		reports []report
+		want    map[string]string
+	}{
+		{"back", nil, []report{{"a", "b", 1}, {"b", "a", 2}}, map[string]string{"a": "a", "b": "a"}},
+		{"back after a redelivery", nil, []report{{"a", "b", 1}, {"b", "a", 2}, {"a", "b", 1}}, map[string]string{"a": "a", "b": "a"}},
+		{"back, learned first", nil, []report{{"b", "a", 2}, {"a", "b", 1}}, map[string]string{"a": "a", "b": "a"}},
+		{"back and away", nil, []report{{"a", "b", 1}, {"b", "a", 2}, {"a", "b", 3}}, map[string]string{"a": "b", "b": "b"}},
+		{"back the long way", nil, []report{{"a", "b", 1}, {"b", "c", 2}, {"c", "a", 3}}, map[string]string{"a": "a", "b": "a", "c": "a"}},
+		{"back without a time", []string{`{"connector":"chat","from":"a","to":"b"}`}, []report{{"b", "a", 2}}, map[string]string{"a": "a", "b": "a"}},
+		{"another chat has the id", nil, []report{{"a", "b", 1}, {"x", "a", 2}}, map[string]string{"a": "a", "b": "b", "x": "a"}},
+		{"a late report of the id before", nil, []report{{"a", "b", 2}, {"z", "a", 1}}, map[string]string{"a": "b", "b": "b", "z": "b"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "db"), sqlite.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = db.Close() })
+			for _, mark := range tt.marks {
+				if err := db.SetCheckpoint(t.Context(), storage.CheckpointMoved+"chat/a", mark); err != nil {
+					t.Fatal(err)
+				}
+			}
+			here := people.NewMoves(db)
+			if err := here.Load(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, x := range tt.reports {
+				if err := here.Note(t.Context(), "chat", x.from, x.to, x.at); err != nil {
+					t.Fatal(err)
+				}
+			}
+			next := people.NewMoves(db)
+			if err := next.Load(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			changes := here.Changes()
+			if err := here.Load(t.Context()); err != nil || here.Changes() != changes {
+				t.Errorf("changed by what it knew: %v", err)
+			}
+			for name, m := range map[string]*people.Moves{"here": here, "after a restart": next} {
+				for id, want := range tt.want {
+					if got := m.Current("chat", id); got != want {
+						t.Errorf("%s: %s is now %s, want %s", name, id, got, want)
+					}
+					if is := slices.Contains(m.Former("chat", want), id); is != (id != want) {
+						t.Errorf("%s: %s is a former id of %s: %v", name, id, want, is)
+					}
+				}
+			}
+		})
+	}
+}
+
 // failingMarks are checkpoints that cannot be listed.
 type failingMarks struct{ storage.CheckpointSet }
 
@@ -104,7 +169,7 @@ func TestGrantsComeWithMoves(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(there.Note(t.Context(), "chat", "old", "new"), there.MoveGrant(t.Context(), "chat", "old", "new")); err != nil {
+	if err := errors.Join(there.Note(t.Context(), "chat", "old", "new", 1), there.MoveGrant(t.Context(), "chat", "old", "new")); err != nil {
 		t.Fatal(err)
 	}
 	if err := here.Load(t.Context()); err != nil {

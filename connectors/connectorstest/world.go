@@ -295,7 +295,7 @@ func (b *inbox) Hears(_ context.Context, _ claybot.Descriptor, m claybot.AgentMe
 }
 
 // Moved implements connectors.Handler.
-func (b *inbox) Moved(context.Context, string, string, string) error { return nil }
+func (b *inbox) Moved(context.Context, string, string, string, claybot.Time) error { return nil }
 
 func (b *inbox) all() []received {
 	b.mu.Lock()

@@ -134,7 +134,7 @@ func (w *world) Hears(_ context.Context, _ claybot.Descriptor, m claybot.AgentMe
 	return !m.Context.Unaddressed, nil
 }
 
-func (w *world) Moved(context.Context, string, string, string) error { return nil }
+func (w *world) Moved(context.Context, string, string, string, claybot.Time) error { return nil }
 
 func (w *world) Skip(ctx context.Context, f claybot.Firing, reason string) error {
 	if err := context.Cause(ctx); err != nil {

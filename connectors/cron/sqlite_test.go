@@ -31,7 +31,7 @@ func (d desk) Hears(_ context.Context, _ claybot.Descriptor, m claybot.AgentMess
 	return !m.Context.Unaddressed, nil
 }
 
-func (d desk) Moved(context.Context, string, string, string) error { return nil }
+func (d desk) Moved(context.Context, string, string, string, claybot.Time) error { return nil }
 
 func (d desk) Answer(context.Context, connectors.Press) (connectors.PressResult, error) {
 	return connectors.PressResult{}, nil

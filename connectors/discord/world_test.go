@@ -201,7 +201,7 @@ func (b *inbox) Answer(_ context.Context, p connectors.Press) (connectors.PressR
 }
 
 // Moved implements connectors.Handler.
-func (b *inbox) Moved(context.Context, string, string, string) error { return nil }
+func (b *inbox) Moved(context.Context, string, string, string, claybot.Time) error { return nil }
 
 // Recent implements connectors.GapHandler.
 func (b *inbox) Recent(context.Context, string, time.Time) ([]connectors.Chat, int, error) {

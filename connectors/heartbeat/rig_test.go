@@ -251,7 +251,7 @@ func (r *rig) Hears(_ context.Context, _ claybot.Descriptor, m claybot.AgentMess
 }
 
 // Moved implements connectors.Handler.
-func (r *rig) Moved(context.Context, string, string, string) error { return nil }
+func (r *rig) Moved(context.Context, string, string, string, claybot.Time) error { return nil }
 
 // run is one run of the agent with what waits.
 func (r *rig) run() {

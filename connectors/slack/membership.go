@@ -66,7 +66,7 @@ func (e event) elsewhere(self identity) bool { return e.Team != self.Team }
 // changed reports a change of a channel.
 func (r *receiver) changed(ctx context.Context, in incoming) error {
 	if in.newID != "" {
-		return r.handler.Moved(ctx, in.change.Connector, in.change.ChannelID, in.newID)
+		return r.handler.Moved(ctx, in.change.Connector, in.change.ChannelID, in.newID, in.change.At)
 	}
 	if r.routes == nil {
 		return nil

@@ -217,7 +217,7 @@ func (b *inbox) Hears(_ context.Context, _ claybot.Descriptor, m claybot.AgentMe
 	return !m.Context.Unaddressed, nil
 }
 
-func (b *inbox) Moved(_ context.Context, _, from, to string) error {
+func (b *inbox) Moved(_ context.Context, _, from, to string, _ claybot.Time) error {
 	return b.changed(from + " > " + to)
 }
 

@@ -160,7 +160,7 @@ func (m *textMessage) leaveTopic() { m.ThreadID, m.Reply = 0, nil }
 // message was not moved.
 func (c *Connector) follow(ctx context.Context, m textMessage, r *refusal) (string, error) {
 	if h := c.handler.Load(); h != nil {
-		if err := c.movedChat(ctx, *h, m.ChatID, r.migrateTo); err != nil {
+		if err := c.movedChat(ctx, *h, m.ChatID, r.migrateTo, claybot.Now()); err != nil {
 			return "", fmt.Errorf("telegram: note the new id of a chat: %w", err)
 		}
 	}

@@ -88,7 +88,7 @@ func (s *sink) Hears(_ context.Context, _ claybot.Descriptor, m claybot.AgentMes
 	return !m.Context.Unaddressed, nil
 }
 
-func (s *sink) Moved(_ context.Context, _, from, to string) error {
+func (s *sink) Moved(_ context.Context, _, from, to string, _ claybot.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.moved = append(s.moved, from+">"+to)
@@ -372,7 +372,7 @@ func (m *meeting) Hears(_ context.Context, _ claybot.Descriptor, x claybot.Agent
 	return !x.Context.Unaddressed, nil
 }
 
-func (m *meeting) Moved(context.Context, string, string, string) error { return nil }
+func (m *meeting) Moved(context.Context, string, string, string, claybot.Time) error { return nil }
 
 func TestBadToken(t *testing.T) {
 	for _, token := range []string{"", "nonsense", "12:", "x:y", "12:a/b", "1234567:WRONG-telegram-token"} {

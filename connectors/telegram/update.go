@@ -148,10 +148,10 @@ func (l *loop) deliver(ctx context.Context, u *update) error {
 func (c *Connector) wrote(ctx context.Context, h connectors.Handler, u *update) error {
 	m := u.Message
 	if m.MigrateTo != 0 {
-		return c.movedChat(ctx, h, m.Chat.ID, m.MigrateTo)
+		return c.movedChat(ctx, h, m.Chat.ID, m.MigrateTo, m.sent())
 	}
 	if m.MigrateFrom != 0 {
-		return c.movedChat(ctx, h, m.MigrateFrom, m.Chat.ID)
+		return c.movedChat(ctx, h, m.MigrateFrom, m.Chat.ID, m.sent())
 	}
 	to, ok := c.sender(m.Chat, m.From, m.SenderChat)
 	if !ok || m.From.ID == c.botID {
@@ -259,7 +259,7 @@ func (c *Connector) read(u *update, to claybot.Descriptor, username string) (msg
 		ID:   c.messageID(u.UpdateID),
 		Type: claybot.MessageUser,
 		From: claybot.Sender{UserID: to.UserID, Name: connectors.PersonName(m.From.FirstName + " " + m.From.LastName)},
-		At:   claybot.Time(m.Date * 1000),
+		At:   m.sent(),
 		Keys: []string{"telegram/" + c.bot + "/" + to.ChannelID + "/" + messageID},
 		Context: claybot.MessageContext{
 			MessageID: messageID,
@@ -337,6 +337,9 @@ func (m *message) quoted() string {
 	}
 }
 
+// sent returns when m was sent.
+func (m *message) sent() claybot.Time { return claybot.Time(m.Date * 1000) }
+
 // forwarded reports whether m was forwarded.
 func (m *message) forwarded() bool { return m.ForwardDate != 0 || m.ForwardOrigin != nil }
 
@@ -381,7 +384,7 @@ func forwardMark(forwarded bool) string {
 func (c *Connector) FollowsMoves() {}
 
 // movedChat reports the new id of a group to the handler.
-func (c *Connector) movedChat(ctx context.Context, h connectors.Handler, from, to int64) error {
+func (c *Connector) movedChat(ctx context.Context, h connectors.Handler, from, to int64, at claybot.Time) error {
 	c.pace.moved(from)
-	return h.Moved(ctx, c.cfg.Name, strconv.FormatInt(from, 10), strconv.FormatInt(to, 10))
+	return h.Moved(ctx, c.cfg.Name, strconv.FormatInt(from, 10), strconv.FormatInt(to, 10), at)
 }

@@ -74,7 +74,7 @@ func (c *Connector) SendFile(ctx context.Context, o claybot.Outgoing, open func(
 	var r *refusal
 	if errors.As(err, &r) && r.migrateTo != 0 {
 		if h := c.handler.Load(); h != nil {
-			if err := c.movedChat(ctx, *h, m.ChatID, r.migrateTo); err != nil {
+			if err := c.movedChat(ctx, *h, m.ChatID, r.migrateTo, claybot.Now()); err != nil {
 				return "", fmt.Errorf("telegram: note the new id of a chat: %w", err)
 			}
 		}

@@ -114,7 +114,7 @@ func (m *memory) Hears(_ context.Context, _ claybot.Descriptor, x claybot.AgentM
 	return !x.Context.Unaddressed, nil
 }
 
-func (m *memory) Moved(context.Context, string, string, string) error { return nil }
+func (m *memory) Moved(context.Context, string, string, string, claybot.Time) error { return nil }
 
 func (m *memory) Opened(context.Context, claybot.Descriptor) error { return nil }
 

@@ -62,7 +62,7 @@ func (s *sink) Hears(context.Context, claybot.Descriptor, claybot.AgentMessage) 
 	return true, nil
 }
 
-func (*sink) Moved(context.Context, string, string, string) error {
+func (*sink) Moved(context.Context, string, string, string, claybot.Time) error {
 	return errors.New("webhooks move no channels")
 }
 

@@ -28,7 +28,7 @@ func (deaf) Hears(_ context.Context, _ claybot.Descriptor, m claybot.AgentMessag
 	return !m.Context.Unaddressed, nil
 }
 
-func (deaf) Moved(context.Context, string, string, string) error { return nil }
+func (deaf) Moved(context.Context, string, string, string, claybot.Time) error { return nil }
 func (deaf) Answer(context.Context, connectors.Press) (connectors.PressResult, error) {
 	return connectors.PressResult{}, nil
 }
