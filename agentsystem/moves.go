@@ -22,12 +22,14 @@ const mostSeen = 10_000
 // of the chat is taken.
 type moves struct {
 	agents      *storage.Bounded
+	index       Index
 	people      *people.Directory
 	sender      *delivery.Deliverer
 	worker      *worker.Worker
 	members     *cluster.Membership
 	overhearing *overhearing
 	pending     *pendingCalls
+	named       func() []string // the chats that the settings name; nil: none
 	log         *slog.Logger
 
 	mu   sync.Mutex
@@ -35,7 +37,7 @@ type moves struct {
 }
 
 // moved is AgentSystem.Moved. An explicit decision about the channel moves with it; that
-// access is open now is none.
+// access is open now is none. Chats of unknown users leave nothing behind.
 func (m *moves) moved(ctx context.Context, connector, from, to string, at claybot.Time) error {
 	defer m.pending.begin(connector)()
 	if m.members.Others() > 0 { // another one may have stored the opposite, which holds
@@ -43,11 +45,37 @@ func (m *moves) moved(ctx context.Context, connector, from, to string, at claybo
 			return err
 		}
 	}
+	ours, err := m.concerns(ctx, connector, from)
+	if err != nil || !ours {
+		return err
+	}
 	if err := m.people.Note(ctx, connector, from, to, at); err != nil {
 		return err
 	}
 	m.log.Info("channel has a new id", "connector", connector, "from", from, "to", to)
 	return m.move(ctx, connector, m.people.Current(connector, to))
+}
+
+// concerns reports whether anything here names a chat, by this id or another one that it had: its
+// access, the settings, or an agent.
+func (m *moves) concerns(ctx context.Context, connector, channel string) (bool, error) {
+	now := m.people.Current(connector, channel)
+	if m.people.Allowed(claybot.Descriptor{Connector: connector, ChannelID: now}, true) {
+		return true, nil
+	}
+	for _, id := range append(m.people.Former(connector, now), now, channel) {
+		if m.named != nil && people.IsNamed(m.named(), connector, id) {
+			return true, nil
+		}
+		agents, err := m.index.ChannelAgents(ctx, connector, id)
+		if err != nil {
+			return false, fmt.Errorf("find the agents of a channel: %w", err)
+		}
+		if len(agents) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // here returns d with the id that its chat has now, to which all of the chat has moved. A new

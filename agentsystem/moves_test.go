@@ -32,6 +32,13 @@ func (r *rig) gone() {
 	}
 }
 
+// allows makes the list of access name these alone.
+func (r *rig) allows(names ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.access.Allow = names
+}
+
 func (r *rig) move() {
 	r.Helper()
 	if err := r.system.Moved(r.Context(), "chat", annOld.ChannelID, annNew.ChannelID, claybot.Now()); err != nil {
@@ -215,6 +222,41 @@ func TestMovedBack(t *testing.T) {
 			t.Errorf("grants %v, %v", grants, err)
 		}
 	})
+}
+
+// What unknown users do with their groups leaves no new id behind; what concerns a chat that an
+// agent, the settings or access name does.
+func TestMovedConcerns(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		do   func(r *rig)
+		want int
+	}{
+		{"an unknown group", func(*rig) {}, 0},
+		{"a named group", func(r *rig) { r.named = []string{"chat:T1/old"} }, 1},
+		{"a group named without its workspace", func(r *rig) { r.named = []string{"chat:old"} }, 1},
+		{"access", func(r *rig) { r.allows("chat:old") }, 1},
+		{"an agent without access", func(r *rig) {
+			r.allows("chat:old")
+			r.post(annOld, inGroup("a"))
+			synctest.Wait()
+			r.allows()
+		}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				r.access.Mode = "allowlist"
+				r.start()
+				tt.do(r)
+				r.move()
+				marks, err := r.db.ListCheckpoints(r.Context(), storage.CheckpointMoved)
+				if err != nil || len(marks) != tt.want {
+					t.Errorf("stored %q, %v", marks, err)
+				}
+			})
+		})
+	}
 }
 
 // dying ends a process before a step of a move.

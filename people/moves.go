@@ -217,6 +217,13 @@ func (m *Moves) Renamed(names []string) (all []Renamed) {
 	return all
 }
 
+// IsNamed reports whether a chat is one of names, connector:id. A Slack channel may be named
+// without its workspace.
+func IsNamed(names []string, connector, channel string) bool {
+	short := withoutTeam(channel)
+	return slices.Contains(names, connector+":"+channel) || short != "" && slices.Contains(names, connector+":"+short)
+}
+
 // withoutTeam returns a channel named <team>/<channel> as lists may name it: without the team.
 // It returns nothing for any other id.
 func withoutTeam(channel string) string {
