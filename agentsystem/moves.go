@@ -49,6 +49,9 @@ func (m *moves) moved(ctx context.Context, connector, from, to string, at claybo
 	if err != nil || !ours {
 		return err
 	}
+	if _, err := m.sender.Revive(ctx, connector, from); err != nil { // before: after a crash nothing does it again
+		return err
+	}
 	if err := m.people.Note(ctx, connector, from, to, at); err != nil {
 		return err
 	}

@@ -27,8 +27,8 @@ type Covers func(ctx context.Context, o claybot.Outgoing) (bool, error)
 // are kept up to date, are no replies.
 func (d *Deliverer) Again(ctx context.Context, covers Covers, r claybot.Route) ([]claybot.Outgoing, error) {
 	var page []claybot.Outgoing
-	for _, dest := range d.dests(r) {
-		part, err := d.cfg.Reader.OutgoingPage(ctx, storage.OutgoingQuery{State: claybot.SendFailed, Dest: dest, Limit: maxAgain})
+	for _, id := range d.ids(r) {
+		part, err := d.cfg.Reader.OutgoingPage(ctx, storage.OutgoingQuery{State: claybot.SendFailed, Dest: id.Dest(), Limit: maxAgain})
 		if err != nil {
 			return nil, fmt.Errorf("list the failed messages of %s: %w", r.Connector, err)
 		}
@@ -63,8 +63,8 @@ func (d *Deliverer) Again(ctx context.Context, covers Covers, r claybot.Route) (
 // Undelivered reports whether a reply on a route that covers allows is still to be sent.
 func (d *Deliverer) Undelivered(ctx context.Context, covers Covers, r claybot.Route) (bool, error) {
 	var open []claybot.Outgoing
-	for _, dest := range d.dests(r) {
-		part, err := d.cfg.Reader.Unsent(ctx, dest, 0, maxAgain)
+	for _, id := range d.ids(r) {
+		part, err := d.cfg.Reader.Unsent(ctx, id.Dest(), 0, maxAgain)
 		if err != nil {
 			return false, fmt.Errorf("list the waiting messages of %s: %w", r.Connector, err)
 		}

@@ -127,7 +127,7 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 // untried fails a message that is not to be tried, and reports whether it did.
 func (x *delivery) untried(ctx context.Context) bool {
 	x.o.Route = x.follow(x.o.Route)
-	dead, isDead := x.dead.confirm(ctx, channelOf(x.o.Route))
+	dead, isDead := x.dead.confirm(ctx, x.o.Route)
 	switch {
 	case !x.cfg.Allowed(x.o):
 		x.resolve(ctx, storage.Resolution{State: claybot.SendFailed, Cause: CauseRevoked})

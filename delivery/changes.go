@@ -18,8 +18,8 @@ const changedPrefix = "route changed/"
 // nil once that is durable. A change that is older than the newest one of the route has no
 // effect.
 func (d *Deliverer) RouteChanged(ctx context.Context, c connectors.RouteChange) error {
-	r := DeadRoute{Connector: c.Connector, ChannelID: c.ChannelID, Why: c.Dead, Since: c.At}
-	route := claybot.Route{Connector: c.Connector, ChannelID: c.ChannelID}
+	route := d.ids(claybot.Route{Connector: c.Connector, ChannelID: c.ChannelID})[0]
+	r := DeadRoute{Connector: c.Connector, ChannelID: route.ChannelID, Why: c.Dead, Since: c.At}
 	d.dead.changing.Lock()
 	defer d.dead.changing.Unlock()
 	if c.Dead == "" { // first, so that an attempt that has begun leaves no mark behind it
@@ -31,8 +31,10 @@ func (d *Deliverer) RouteChanged(ctx context.Context, c connectors.RouteChange) 
 	if c.Dead != "" {
 		d.dead.add(r)
 		d.cfg.Log.Warn("route is dead", "route", r.String(), "err", r.Why)
-	} else if was, ok := d.dead.get(route.Dest()); ok {
-		d.revived(route.Dest(), was)
+		return nil
+	}
+	for _, was := range d.dead.get(route) {
+		d.revived(was)
 	}
 	return nil
 }
@@ -49,7 +51,12 @@ func (d *deadRoutes) change(ctx context.Context, r DeadRoute) (late bool, err er
 		b, _ := json.Marshal(r) // strings and a number always encode
 		mark = string(b)
 	}
-	newest, err := d.marks.AdvanceCheckpoint(ctx, changedPrefix+r.String(), int64(r.Since), map[string]string{r.key(): mark})
+	marks := make(map[string]string)
+	for _, id := range d.ids(claybot.Route{Connector: r.Connector, ChannelID: r.ChannelID}) {
+		marks[DeadRoute{Connector: id.Connector, ChannelID: id.ChannelID}.key()] = ""
+	}
+	marks[r.key()] = mark
+	newest, err := d.marks.AdvanceCheckpoint(ctx, changedPrefix+r.String(), int64(r.Since), marks)
 	if err != nil {
 		return false, fmt.Errorf("store a change of the route %s: %w", r, err)
 	}

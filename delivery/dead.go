@@ -22,6 +22,9 @@ import (
 // the route's messages fail without a call to the platform, until a person writes there
 // again, the platform reports that the bot is back, or an operator retries one.
 //
+// A mark names the chat by the id that it has at that moment. It holds for every id that the
+// chat has or had, and so does what ends it.
+//
 // The store has the marks. A member keeps them in memory as well, where a missing one
 // costs a call to the platform, which refuses it again; a message fails by a mark only if
 // the store still has it.
@@ -47,7 +50,8 @@ func (r DeadRoute) key() string { return DeadPrefix + r.String() }
 
 // deadRoutes are the marks that are known to this member.
 type deadRoutes struct {
-	marks Marks // nil: they are only in memory
+	marks Marks                               // nil: they are only in memory
+	ids   func(claybot.Route) []claybot.Route // see Deliverer.ids
 
 	changing sync.Mutex // held while a change that a platform reports is stored and known
 
@@ -68,12 +72,18 @@ type Marks interface {
 	ListCheckpoints(ctx context.Context, prefix string) ([]storage.Checkpoint, error)
 }
 
-// get returns the mark of a route as this member knows it.
-func (d *deadRoutes) get(dest string) (DeadRoute, bool) {
+// get returns the marks of a route as this member knows them: in general none, or one.
+func (d *deadRoutes) get(r claybot.Route) (all []DeadRoute) {
+	r.Aside = false
+	ids := d.ids(r)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r, ok := d.known[dest]
-	return r, ok
+	for _, id := range ids {
+		if mark, ok := d.known[id.Dest()]; ok {
+			all = append(all, mark)
+		}
+	}
+	return all
 }
 
 func (d *deadRoutes) add(r DeadRoute) {
@@ -82,33 +92,28 @@ func (d *deadRoutes) add(r DeadRoute) {
 	d.known[claybot.Route{Connector: r.Connector, ChannelID: r.ChannelID}.Dest()] = r
 }
 
-func (d *deadRoutes) forget(dest string) {
+func (d *deadRoutes) forget(r DeadRoute) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.known, dest)
-}
-
-// channelOf names the channel of a route, also for what is sent aside of its messages.
-func channelOf(r claybot.Route) string {
-	r.Aside = false
-	return r.Dest()
+	delete(d.known, claybot.Route{Connector: r.Connector, ChannelID: r.ChannelID}.Dest())
 }
 
 // confirm returns the mark of a route if the store still has it. After an error of the
 // store the platform decides.
-func (d *deadRoutes) confirm(ctx context.Context, dest string) (DeadRoute, bool) {
-	r, ok := d.get(dest)
-	if !ok || d.marks == nil {
-		return r, ok
+func (d *deadRoutes) confirm(ctx context.Context, r claybot.Route) (DeadRoute, bool) {
+	for _, mark := range d.get(r) {
+		if d.marks == nil {
+			return mark, true
+		}
+		text, err := d.marks.Checkpoint(ctx, mark.key())
+		if text != "" && err == nil {
+			return mark, true
+		}
+		if err == nil {
+			d.forget(mark)
+		}
 	}
-	text, err := d.marks.Checkpoint(ctx, r.key())
-	if err != nil {
-		return r, false
-	}
-	if text == "" {
-		d.forget(dest)
-	}
-	return r, text != ""
+	return DeadRoute{}, false
 }
 
 // load reads all marks. It removes those of routes that were revived here since the attempt
@@ -128,12 +133,12 @@ func (d *deadRoutes) load(ctx context.Context) error {
 		if json.Unmarshal([]byte(mark.Value), &r) != nil || r.key() != mark.Key {
 			continue
 		}
-		dest := claybot.Route{Connector: r.Connector, ChannelID: r.ChannelID}.Dest()
-		if at, ok := d.alive[dest]; ok && r.Since <= at {
+		route := claybot.Route{Connector: r.Connector, ChannelID: r.ChannelID}
+		if slices.ContainsFunc(d.ids(route), func(id claybot.Route) bool { at, ok := d.alive[id.Dest()]; return ok && r.Since <= at }) {
 			over[mark.Key] = ""
 			continue
 		}
-		known[dest] = r
+		known[route.Dest()] = r
 	}
 	d.known = known
 	d.mu.Unlock()
@@ -151,17 +156,23 @@ func (d *deadRoutes) lives(dest string, revived claybot.Time) {
 	d.alive[dest] = max(d.alive[dest], revived)
 }
 
-// marked reads whether the store has the mark of a route.
-func (d *deadRoutes) marked(ctx context.Context, r DeadRoute) (DeadRoute, bool, error) {
+// marked reads the marks of a route that the store has.
+func (d *deadRoutes) marked(ctx context.Context, route claybot.Route) (all []DeadRoute, err error) {
 	if d.marks == nil {
-		return r, false, nil
+		return nil, nil
 	}
-	text, err := d.marks.Checkpoint(ctx, r.key())
-	if err != nil || text == "" {
-		return r, false, err
+	for _, id := range d.ids(route) {
+		r := DeadRoute{Connector: id.Connector, ChannelID: id.ChannelID}
+		text, err := d.marks.Checkpoint(ctx, r.key())
+		if err != nil {
+			return nil, err
+		}
+		if text != "" {
+			_ = json.Unmarshal([]byte(text), &r) // a damaged mark is one all the same
+			all = append(all, r)
+		}
 	}
-	_ = json.Unmarshal([]byte(text), &r) // a damaged mark is one all the same
-	return r, true, nil
+	return all, nil
 }
 
 // LoadDead reads which routes are dead, those that other members met included.
@@ -174,14 +185,30 @@ func (d *Deliverer) LoadDead(ctx context.Context) error {
 
 // Dead returns the mark of a route that is dead, as this member knows it.
 func (d *Deliverer) Dead(r claybot.Route) (DeadRoute, bool) {
-	return d.dead.get(channelOf(d.follow(r)))
+	for _, mark := range d.dead.get(r) {
+		return d.present(mark), true
+	}
+	return DeadRoute{}, false
 }
 
 // DeadRoutes lists the dead routes that this member knows of, by name.
 func (d *Deliverer) DeadRoutes() []DeadRoute {
 	d.dead.mu.Lock()
-	defer d.dead.mu.Unlock()
-	return slices.SortedFunc(maps.Values(d.dead.known), func(a, b DeadRoute) int { return cmp.Compare(a.String(), b.String()) })
+	all := slices.Collect(maps.Values(d.dead.known))
+	d.dead.mu.Unlock()
+	for i, r := range all {
+		all[i] = d.present(r)
+	}
+	slices.SortFunc(all, func(a, b DeadRoute) int {
+		return cmp.Or(cmp.Compare(a.String(), b.String()), cmp.Compare(a.Since, b.Since))
+	})
+	return slices.CompactFunc(all, func(a, b DeadRoute) bool { return a.String() == b.String() })
+}
+
+// present returns a mark with the id that its chat has now.
+func (d *Deliverer) present(r DeadRoute) DeadRoute {
+	r.ChannelID = d.ids(claybot.Route{Connector: r.Connector, ChannelID: r.ChannelID})[0].ChannelID
+	return r
 }
 
 // Reachable reports whether a message on a route is likely to arrive: its connector sends
@@ -202,46 +229,49 @@ func (d *Deliverer) Reachable(r claybot.Route) bool {
 // read, and one that another member meets in an attempt that has begun. Revived reports
 // whether the route was dead.
 func (d *Deliverer) Revive(ctx context.Context, connector, channel string) (revived bool, err error) {
-	dest := d.lives(claybot.Route{Connector: connector, ChannelID: channel}, claybot.Now())
-	r, ok := d.dead.get(dest)
-	if !ok && len(d.cfg.Members.Alive()) > 1 {
-		r, ok, err = d.dead.marked(ctx, DeadRoute{Connector: connector, ChannelID: channel})
+	route := claybot.Route{Connector: connector, ChannelID: channel}
+	d.lives(route, claybot.Now())
+	marks := d.dead.get(route)
+	if len(marks) == 0 && len(d.cfg.Members.Alive()) > 1 {
+		marks, err = d.dead.marked(ctx, route)
 	}
-	if err == nil && ok && d.dead.marks != nil {
-		err = d.dead.marks.SetCheckpoints(ctx, map[string]string{r.key(): ""})
+	if err == nil && len(marks) > 0 && d.dead.marks != nil {
+		over := make(map[string]string)
+		for _, r := range marks {
+			over[r.key()] = ""
+		}
+		err = d.dead.marks.SetCheckpoints(ctx, over)
 	}
 	if err != nil {
 		return false, fmt.Errorf("revive the route %s/%s: %w", connector, channel, err)
 	}
-	if !ok {
-		return false, nil
+	for _, r := range marks {
+		d.revived(r)
 	}
-	d.revived(dest, r)
-	return true, nil
+	return len(marks) > 0, nil
 }
 
 // revived forgets the mark of a route that the store has no more.
-func (d *Deliverer) revived(dest string, r DeadRoute) {
-	d.dead.forget(dest)
+func (d *Deliverer) revived(r DeadRoute) {
+	d.dead.forget(r)
 	d.cfg.Log.Info("route works again", "route", r.String(), "dead since", r.Since.Time().UTC())
 }
 
-// lives notes that a route was revived at a time, for attempts that have begun before it; dest
-// is its Route.Dest.
-func (d *Deliverer) lives(route claybot.Route, at claybot.Time) (dest string) {
-	dest = route.Dest()
+// lives notes that a route was revived at a time, for attempts that have begun before it.
+func (d *Deliverer) lives(route claybot.Route, at claybot.Time) {
+	ids := d.ids(route)
 	d.mu.Lock()
-	for _, aside := range []bool{false, true} {
-		route.Aside = aside
-		if l := d.lanes[route.Dest()]; l != nil {
-			l.alive = true
+	for _, id := range ids {
+		for _, id.Aside = range []bool{false, true} {
+			if l := d.lanes[id.Dest()]; l != nil {
+				l.alive = true
+			}
 		}
 	}
 	d.mu.Unlock()
 	if d.cfg.Members.Known(1) == 0 { // other members may send there
-		d.dead.lives(dest, at)
+		d.dead.lives(ids[0].Dest(), at)
 	}
-	return dest
 }
 
 // isAlive reports whether a person wrote on the route of a lane since its last attempt.
@@ -264,7 +294,7 @@ func (x *delivery) died(ctx context.Context, why string) {
 	about(x.cfg.Log, x.o).Warn("route is dead", "attempts", x.o.Attempts, "err", why)
 	began := claybot.At(time.Now().Add(-x.took)) // of the attempt: what revived the route since counts
 	r := storage.Resolution{State: claybot.SendFailed, Cause: why, Notices: x.reroute(ctx)}
-	dead := DeadRoute{Connector: x.o.Route.Connector, ChannelID: x.o.Route.ChannelID, Why: strings.TrimSpace(why), Since: began}
+	dead := DeadRoute{Connector: x.o.Route.Connector, ChannelID: x.ids(x.o.Route)[0].ChannelID, Why: strings.TrimSpace(why), Since: began}
 	if x.isAlive() { // a person wrote meanwhile: the next message finds out
 		x.resolve(ctx, r)
 		return

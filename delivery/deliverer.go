@@ -137,7 +137,7 @@ type Deliverer struct {
 
 // New returns a Deliverer, which sends nothing before Begin.
 func New(cfg Config) *Deliverer {
-	return &Deliverer{
+	d := &Deliverer{
 		cfg:       cfg,
 		slots:     make(chan struct{}, sendsAtOnce),
 		idle:      make(chan struct{}, 1),
@@ -147,6 +147,8 @@ func New(cfg Config) *Deliverer {
 		elsewhere: make(map[string]refusal),
 		dead:      deadRoutes{marks: cfg.Marks, known: make(map[string]DeadRoute), alive: make(map[string]claybot.Time)},
 	}
+	d.dead.ids = d.ids
+	return d
 }
 
 // A lane is the queue of one destination.

@@ -28,16 +28,15 @@ func (d *Deliverer) follow(r claybot.Route) claybot.Route {
 	return r
 }
 
-// dests returns the destinations whose messages go where those of a route go: its own and
-// those of the former ids of its chat.
-func (d *Deliverer) dests(r claybot.Route) []string {
-	all := []string{r.Dest()}
+// ids returns a route with each id that its chat has or had, the present one first.
+func (d *Deliverer) ids(r claybot.Route) []claybot.Route {
 	if d.cfg.Moves == nil {
-		return all
+		return []claybot.Route{r}
 	}
-	for _, id := range d.cfg.Moves.Former(r.Connector, r.ChannelID) {
-		r.ChannelID = id
-		all = append(all, r.Dest())
+	r.ChannelID = d.cfg.Moves.Current(r.Connector, r.ChannelID)
+	all := []claybot.Route{r}
+	for _, r.ChannelID = range d.cfg.Moves.Former(r.Connector, r.ChannelID) {
+		all = append(all, r)
 	}
 	return all
 }
@@ -45,7 +44,8 @@ func (d *Deliverer) dests(r claybot.Route) []string {
 // isAfterFormer reports whether messages that were stored before x, with a former id of its
 // chat, are still to be sent. If that cannot be read, x goes: only the order is at stake.
 func (x *delivery) isAfterFormer(ctx context.Context) bool {
-	for _, dest := range x.dests(x.o.Route) {
+	for _, id := range x.ids(x.o.Route) {
+		dest := id.Dest()
 		if dest == x.lane.dest {
 			continue
 		}
