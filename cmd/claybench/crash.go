@@ -31,6 +31,7 @@ const (
 	quietLimit  = 10 * time.Minute
 	stillLimit  = 6 * time.Minute // without any change, it is over
 	readyLimit  = time.Minute
+	slowReady   = 5 * time.Minute // the same of the crash rig, on a machine that does much else
 )
 
 // marker is how messages are recognised in replies.
@@ -229,7 +230,7 @@ func (r *crashRig) kills(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := p.waitReady(readyLimit); err != nil {
+		if err := p.waitReady(slowReady); err != nil {
 			return fmt.Errorf("start after %d kills: %w", k-1, errors.Join(err, p.kill()))
 		}
 		r.live(ctx, k)
@@ -285,7 +286,7 @@ func (r *crashRig) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.waitReady(readyLimit); err != nil {
+	if err := p.waitReady(slowReady); err != nil {
 		return errors.Join(err, p.kill())
 	}
 	c, err := openConsole(r.dir)
@@ -381,6 +382,7 @@ func (c *chat) outcome(word string) bool {
 type verdict struct {
 	said, answered, noticed, lost, disorder, explained, unexplained, strayed int
 
+	lacks    []string // messages of the present chat without a reply
 	stories  []string
 	census   *census
 	instants *punctuality
@@ -401,6 +403,7 @@ func (r *crashRig) judge(ctx context.Context) (v verdict, err error) {
 	v.census = &census{forgive: r.forgive}
 	for _, c := range r.chats {
 		counts := c.counts()
+		v.lacks = nil
 		for _, s := range c.said {
 			v.message(ctx, a, c, s, counts[s.marker])
 			for _, o := range s.orders {
@@ -408,6 +411,9 @@ func (r *crashRig) judge(ctx context.Context) (v verdict, err error) {
 					return v, err
 				}
 			}
+		}
+		if n := len(v.lacks); n > 1 {
+			v.story("%s: of %d messages, %d have no reply: %s to %s", c.name, len(c.said), n, v.lacks[0], v.lacks[n-1])
 		}
 		v.order(c)
 		v.strays(c)
@@ -429,6 +435,9 @@ func (v *verdict) message(ctx context.Context, a *archive, c *chat, s spoken, vi
 		return
 	}
 	v.lost++
+	if v.lacks = append(v.lacks, s.marker); len(v.lacks) > 3 {
+		return // the summary of the chat says how many more
+	}
 	v.story("%s: %s (%s) has no reply: %+v %v", c.name, s.marker, s.id, receipt, err)
 }
 

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claybot/claybot"
@@ -85,8 +86,9 @@ func (p *places) openDiscord(n int) error {
 		return err
 	}
 	p.env = append(p.env, "DISCORD_BOT_TOKEN="+discordtest.Token, "DISCORD_API_URL="+url)
+	ready := sync.OnceFunc(func() { awaitBot(p.discord) })
 	for i := range n {
-		p.chats = append(p.chats, discordChat(p.discord, fmt.Sprint(400000000000000001+i), fmt.Sprint(200000000000000001+i)))
+		p.chats = append(p.chats, discordChat(p.discord, ready, fmt.Sprint(400000000000000001+i), fmt.Sprint(200000000000000001+i)))
 	}
 	return nil
 }
@@ -110,17 +112,29 @@ func telegramChat(s *telegramtest.Server, bot string, user int64) *chat {
 // lookAgain is the pause between two looks for the first session of a bot.
 const lookAgain = 50 * time.Millisecond
 
-func discordChat(s *discordtest.Server, channel, user string) *chat {
+// awaitBot waits until the bot has stored a session, so that it can resume: Discord keeps nothing for a
+// bot that was never there. Heartbeats show what is stored, of an event that means nothing else.
+func awaitBot(s *discordtest.Server) {
+	told := 0
+	for range int(slowReady / lookAgain) {
+		sessions, _ := s.Sessions()
+		if sessions > 0 && s.Kept() {
+			return
+		}
+		if sessions > told {
+			told = sessions
+			s.Dispatch("TYPING_START", map[string]any{})
+		}
+		time.Sleep(lookAgain)
+	}
+}
+
+func discordChat(s *discordtest.Server, ready func(), channel, user string) *chat {
 	s.AddDirect(channel, user)
 	return &chat{
 		name: "discord " + user,
 		say: func(text string) claybot.MessageID {
-			for range int(readyLimit / lookAgain) { // Discord keeps nothing for a bot that was never there
-				if sessions, _ := s.Sessions(); sessions > 0 {
-					break
-				}
-				time.Sleep(lookAgain)
-			}
+			ready()
 			return claybot.MessageID("discord/" + channel + "/" + s.Write(discordtest.Post{Channel: channel, User: user, Text: text}))
 		},
 		replies: func() []string {

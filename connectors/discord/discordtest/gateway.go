@@ -391,6 +391,18 @@ func (s *Server) Unnamed() (n int) {
 	return n
 }
 
+// Kept reports whether a heartbeat of the present session has named an event after READY.
+func (s *Server) Kept() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.sessions {
+		if !x.ended && len(x.events) > 0 && x.named > x.events[0].seq {
+			return true
+		}
+	}
+	return false
+}
+
 // Forbid takes the Message Content intent from the app; claims: which says that it has it.
 func (s *Server) Forbid(claims bool) {
 	s.mu.Lock()
