@@ -84,7 +84,9 @@ type Source struct {
 	// Warnings are the invalid settings, where the caller of Load has put them here.
 	Warnings []Warning
 
-	keyed bool // the file has a key
+	keyed bool              // the file has a key
+	root  *yaml.Node        // of the file; nil for none. It is only read
+	set   map[string]origin // by flags and variables, by path
 }
 
 // Log are the settings of the log.

@@ -130,6 +130,7 @@ func (r *reader) environment(c *Config) {
 		}
 		switch {
 		case !void:
+			c.Source.set = c.Source.above(path, v.name, value)
 			v.set(r, at, value, c)
 		case strings.HasPrefix(v.name, "CLAYBOT_STORAGE_"): // see variable
 			r.reject(fmt.Errorf("%s: %s", v.name, emptyVariable))
@@ -198,6 +199,7 @@ func (c *Config) Override(o Override) error {
 		if f.value != "" {
 			k, _ := keyAt(f.path)
 			r.variable(place{key: f.flag}, f.value, k, next.groupOf(f.path))
+			next.Source.set = next.Source.above(f.path, f.flag, f.value)
 		}
 	}
 	if o.HTTP != "" { // any other reason for disabling the page still applies

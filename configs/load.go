@@ -38,30 +38,46 @@ const maxFile = 1 << 20
 // CLAYBOT_STORAGE_* breaks its rule, or that a file was meant and is not read:
 // CLAYBOT_CONFIG is empty, ./claybot.yaml leads nowhere, or is called claybot.yml.
 func Load(path string, env func(string) (string, bool), names ...string) (Config, []Warning, error) {
-	r := &reader{env: env, environ: names}
-	named := path != ""
-	if !named {
-		if path, named = env(variableFile); named && strings.TrimSpace(path) == "" {
-			return Config{}, nil, fmt.Errorf("%s: %s", variableFile, emptyVariable)
-		}
-		path = strings.TrimSpace(path)
-	}
-	if !named {
-		path = FileName
+	path, named, err := Path(path, env)
+	if err != nil {
+		return Config{}, nil, err
 	}
 	text, err := readFile(path)
 	if errors.Is(err, fs.ErrNotExist) && !named {
 		if err := unmeant(); err != nil {
 			return Config{}, nil, err
 		}
+		r := &reader{env: env, environ: names}
 		c, err := r.finish(Default())
 		return c, r.warnings, err
 	}
 	if err != nil {
 		return Config{}, nil, fmt.Errorf("configuration %s: %w", path, err)
 	}
+	return LoadText(path, text, env, names...)
+}
+
+// LoadText is Load for a text that the file at path has, or is to have.
+func LoadText(path string, text []byte, env func(string) (string, bool), names ...string) (Config, []Warning, error) {
+	r := &reader{env: env, environ: names}
 	c, err := r.read(path, text)
 	return c, r.warnings, err
+}
+
+// Path returns the path of the file that Load reads, and whether path or CLAYBOT_CONFIG names
+// it.
+func Path(path string, env func(string) (string, bool)) (_ string, named bool, err error) {
+	if path != "" {
+		return path, true, nil
+	}
+	path, named = env(variableFile)
+	switch path = strings.TrimSpace(path); {
+	case !named:
+		return FileName, false, nil
+	case path == "":
+		return "", true, fmt.Errorf("%s: %s", variableFile, emptyVariable)
+	}
+	return path, true, nil
 }
 
 // read reads the text of the file at path and puts the environment above it.
@@ -78,7 +94,7 @@ func (r *reader) read(path string, text []byte) (Config, error) {
 	c.Source.File, r.dir = path, filepath.Dir(path)
 	c.Schedule.Heartbeat.Zone = nil // until the file says it: that of cron, see finish
 	if root != nil {
-		c.Source.keyed = len(root.Content) > 0
+		c.Source.keyed, c.Source.root = len(root.Content) > 0, root
 		r.group(place{file: path}, root, &c)
 	}
 	return r.finish(c)

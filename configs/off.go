@@ -154,12 +154,21 @@ func (c *Config) ownerOf(path string) any {
 }
 
 // groupOf returns the struct whose group has the key with a path.
-func (c *Config) groupOf(path string) any {
-	to := any(c)
+func (c *Config) groupOf(path string) any { return structAt(c, path) }
+
+// structAt returns the struct below to whose group has the key with a path; nil where there
+// is none, as for the entries of a list.
+func structAt(to any, path string) any {
 	names := strings.Split(path, ".")
 	for _, name := range names[:len(names)-1] {
 		keys := keysOf(reflect.TypeOf(to).Elem())
-		to = keys[slices.IndexFunc(keys, func(k key) bool { return k.name == name })].field(to)
+		i := slices.IndexFunc(keys, func(k key) bool { return k.name == name })
+		if i < 0 {
+			return nil
+		}
+		if to = keys[i].field(to); reflect.TypeOf(to).Elem().Kind() != reflect.Struct {
+			return nil
+		}
 	}
 	return to
 }

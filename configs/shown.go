@@ -1,0 +1,341 @@
+package configs
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/claybot/claybot/lazyregexp"
+)
+
+// A Value is one key as it is in force.
+type Value struct {
+	Key string `json:"key"`
+	// Value is as the file would say it, on one line; empty for none. A secret is shown as the
+	// reference to it, or as (secret).
+	Value string `json:"value"`
+	// Origin is OriginDefault, a flag, a variable of the environment, or file:line.
+	Origin string `json:"origin"`
+	// Refused says that what stands at the origin is not valid; it is not shown.
+	Refused bool `json:"refused,omitempty"`
+}
+
+// OriginDefault is the origin of a value that is not set anywhere.
+const OriginDefault = "default"
+
+// Hidden stands for a secret of which there is no reference.
+const Hidden = "(secret)"
+
+// An origin is a flag or a variable that sets a key.
+type origin struct{ name, value string }
+
+// above returns the origins with one more, which does not change copies of s.
+func (s Source) above(path, name, value string) map[string]origin {
+	next := map[string]origin{path: {name, value}}
+	for p, o := range s.set {
+		if p != path {
+			next[p] = o
+		}
+	}
+	return next
+}
+
+// Values lists every key with its value in force, in the order of Keys. Of the profiles and
+// connectors that have names of their own, it has the keys that are set.
+func (c Config) Values() []Value {
+	set := make(map[string]bool)
+	var all []Value
+	c.walk("", "", c.Source.root, func(key, path string, n *yaml.Node) {
+		if _, overridden := c.Source.set[key]; !overridden {
+			set[key] = true
+			all = append(all, c.writtenValue(key, path, n))
+		}
+	})
+	for path, o := range c.Source.set {
+		set[path] = true
+		all = append(all, c.setValue(path, o))
+	}
+	for _, path := range Keys() {
+		if strings.Contains(path, "[]") || slices.ContainsFunc(all, func(v Value) bool { return within(v.Key, path) }) {
+			continue
+		}
+		if text, ok := c.inForce(path); ok {
+			all = append(all, Value{Key: path, Value: text, Origin: OriginDefault})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Value) int { return rank(a.Key) - rank(b.Key) })
+	return all
+}
+
+// within reports whether key is path, or one below it.
+func within(key, path string) bool {
+	rest, ok := strings.CutPrefix(key, path)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// Value returns a key as it is in force, and of a group all its keys; none for a key that
+// does not exist.
+func (c Config) Value(key string) []Value {
+	return slices.DeleteFunc(c.Values(), func(v Value) bool { return !within(v.Key, key) })
+}
+
+// named are groups whose keys are names that the operator chose.
+var named = []string{"agents", "connectors", "mcp", "people"}
+
+// short are the keys that a group means which is written as a single value.
+var short = map[string]string{"model": "name", "access": "mode", "http": "addr"}
+
+// groups are the paths of all groups of keys that are no lists.
+var groups = sync.OnceValue(func() map[string]bool {
+	all := map[string]bool{"": true}
+	for path := range declarations().keys {
+		for i, c := range path {
+			if c == '.' && !strings.HasSuffix(path[:i], "[]") {
+				all[path[:i]] = true
+			}
+		}
+	}
+	return all
+})
+
+// grouped reports whether a path, as keyAt takes it, is that of a group of keys.
+func grouped(path string) bool {
+	if own, ok := strings.CutPrefix(path, profilePath+"."); ok && (own == "model" || own == "workspace") {
+		return true
+	}
+	return groups()[path] || slices.Contains(named, path)
+}
+
+// walk calls f with each key that the file sets, and the path that declares it.
+func (c Config) walk(key, path string, n *yaml.Node, f func(key, path string, n *yaml.Node)) {
+	if n == nil || n.Kind != yaml.MappingNode || !grouped(path) {
+		if name, ok := short[path]; ok && n != nil && n.Kind == yaml.ScalarNode {
+			key, path = key+"."+name, path+"."+name
+		}
+		if n != nil {
+			f(key, path, n)
+		}
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name := n.Content[i].Value
+		c.walk(joinPath(key, name), pathOf(path, name, n.Content[i+1]), n.Content[i+1], f)
+	}
+}
+
+// pathOf returns the path of the key of a group, see keyAt.
+func pathOf(group, name string, n *yaml.Node) string {
+	switch group {
+	case "agents":
+		if name != foregroundScope {
+			name = DefaultProfile
+		}
+	case "connectors":
+		if t, err := instanceType(name, n); err == nil {
+			return connectorTypes[slices.IndexFunc(connectorTypes, func(x connectorType) bool { return x.name == t })].path
+		}
+	}
+	return joinPath(group, name)
+}
+
+// rank orders keys as they are declared.
+func rank(key string) int {
+	best, long := len(Keys()), -1
+	for i, path := range Keys() {
+		p, _, _ := strings.Cut(path, "[]")
+		for ; p != ""; p = p[:max(0, strings.LastIndexByte(p, '.'))] {
+			if within(key, p) && len(p) > long {
+				best, long = i, len(p)
+			}
+		}
+	}
+	return best
+}
+
+// writtenValue is a key as the file sets it.
+func (c Config) writtenValue(key, path string, n *yaml.Node) Value {
+	v := Value{Key: key, Origin: fmt.Sprintf("%s:%d", c.Source.File, n.Line)}
+	for _, w := range c.Source.Warnings {
+		v.Refused = v.Refused || w.File != "" && within(w.Key, key)
+	}
+	if !v.Refused {
+		v.Value = flow(n)
+	}
+	return v
+}
+
+// setValue is a key that a flag or a variable sets.
+func (c Config) setValue(path string, o origin) Value {
+	v := Value{Key: path, Origin: o.name, Value: o.value}
+	for _, w := range c.Source.Warnings {
+		v.Refused = v.Refused || w.File == "" && w.Key == o.name
+	}
+	k, _ := keyAt(path)
+	switch {
+	case v.Refused:
+		v.Value = ""
+	case k.typ == reflect.TypeFor[Secret](), strings.HasSuffix(path, "headers"), secretive(v.Value), userinfo.MatchString(v.Value):
+		v.Value = Hidden
+	}
+	return v
+}
+
+// userinfo is the account in an address.
+var userinfo = lazyregexp.New(`//[^/@\s]+@`)
+
+// flow writes a value on one line, without what looks like a secret.
+func flow(n *yaml.Node) string {
+	b, err := yaml.Marshal(public(n))
+	if err != nil {
+		return Hidden
+	}
+	return strings.TrimRight(string(b), "\n")
+}
+
+// public returns a copy of a value without comments and secrets.
+func public(n *yaml.Node) *yaml.Node {
+	c := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Value: n.Value, Style: yaml.FlowStyle}
+	if n.Kind == yaml.AliasNode { // they are refused
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: "*" + n.Value}
+	}
+	if n.Kind == yaml.ScalarNode {
+		c.Style = n.Style &^ (yaml.LiteralStyle | yaml.FoldedStyle)
+		if strings.Contains(n.Value, "\n") {
+			c.Style = yaml.DoubleQuotedStyle
+		}
+		if secretive(n.Value) || userinfo.MatchString(n.Value) {
+			c.Value, c.Tag, c.Style = Hidden, "!!str", 0
+		}
+	}
+	for _, x := range n.Content {
+		c.Content = append(c.Content, public(x))
+	}
+	return c
+}
+
+// inForce returns the value of a key that is declared at path, as the file would say it, and
+// whether it has one form.
+func (c Config) inForce(path string) (text string, ok bool) {
+	k, known := keyAt(path)
+	if !known || k.typ == reflect.TypeFor[struct{}]() { // its kind stores the value
+		return "", false
+	}
+	var group any
+	if own, profile := strings.CutPrefix(path, profilePath+"."); profile {
+		group = structAt(&draft{Profile: c.Agents.Profiles[DefaultProfile]}, own)
+	} else {
+		group = structAt(&c, path)
+	}
+	if group == nil {
+		return "", false
+	}
+	return k.text(k.field(group))
+}
+
+// text returns the value of a field of the key as the file would say it. It reports false for
+// kinds of values that have more than one form.
+func (k key) text(field any) (text string, ok bool) {
+	switch v := field.(type) {
+	case *bool:
+		yes, no, _ := strings.Cut(cmp.Or(k.words, truths[k.kind], "true,false"), ",")
+		if *v {
+			return yes, true
+		}
+		return no, true
+	case *string:
+		return *v, true
+	case *int:
+		return k.unless0(strconv.Itoa(*v)), true
+	case **int:
+		if *v == nil {
+			return "", true
+		}
+		return strconv.Itoa(**v), true
+	case *int64:
+		return k.unless0(k.wide(*v)), true
+	case *float64:
+		return k.unless0(strconv.FormatFloat(*v, 'f', -1, 64)), true
+	case *time.Duration:
+		if k.kind == "milliseconds" || k.kind == "longest debounce" {
+			return strconv.FormatInt(v.Milliseconds(), 10), true
+		}
+		return k.unless0(span(*v)), true
+	case **time.Location:
+		return (*v).String(), true
+	case *slog.Level:
+		return strings.ToLower(v.String()), true
+	case *Secret:
+		if v.Named() {
+			return Hidden, true
+		}
+		return "", true
+	case *[]string:
+		return flow(sequence(*v)), len(*v) > 0
+	}
+	return "", reflect.ValueOf(field).Elem().IsZero()
+}
+
+// truths are the words for true and false of kinds that say them.
+var truths = map[string]string{"memory": "on,off", "global notes": "write,read"}
+
+// unless0 returns a number, and nothing for a 0 that the limits of the key leave out: it stands
+// for a default of the part that reads it.
+func (k key) unless0(text string) string {
+	if text == "0" && k.words != "0" && !strings.HasPrefix(k.limits, "0..") {
+		return ""
+	}
+	return text
+}
+
+// wide returns a number, a size or an amount of money.
+func (k key) wide(n int64) string {
+	switch {
+	case k.kind == "micro-USD":
+		return strconv.FormatFloat(float64(n)/1e6, 'f', -1, 64)
+	case k.kind == "size" || k.kind == "bytes":
+		for _, unit := range []struct {
+			letter string
+			bytes  int64
+		}{{"g", 1 << 30}, {"m", 1 << 20}, {"k", 1 << 10}} {
+			if n > 0 && n%unit.bytes == 0 {
+				return strconv.FormatInt(n/unit.bytes, 10) + unit.letter
+			}
+		}
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// span returns a duration such as 30m, or 7d.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d == 0:
+		return "0"
+	case d%day == 0:
+		return strconv.FormatInt(int64(d/day), 10) + "d"
+	}
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+func sequence(all []string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.SequenceNode}
+	for _, v := range all {
+		n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: v})
+	}
+	return n
+}
