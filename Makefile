@@ -12,13 +12,16 @@ S        ?= 10000
 RACE     := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build image image-test service-test run demo test size unit race lint fuzz crash crash-loop crash-nodes leaks faults bad-values isolation fresh bench bench-watch bench-nodes bench-growing bench-year vuln clean
+.PHONY: help build release image image-test service-test run demo test size unit race lint fuzz crash crash-loop crash-nodes leaks faults bad-values isolation fresh bench bench-watch bench-nodes bench-growing bench-year vuln clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build one static binary, bin/claybot
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/claybot ./cmd/claybot
+
+release: ## build what is published into dist: archives, packages, modules and checksums, the same bytes each time
+	go run ./cmd/release -version $(VERSION)
 
 image: ## build the image of one node, claybot
 	docker build -t claybot --build-arg VERSION=$(VERSION) .
@@ -100,7 +103,7 @@ vuln: ## known vulnerabilities in what is used
 	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
 
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin dist
 
 bin/golangci-lint:
 	GOBIN=$(CURDIR)/bin GOFLAGS= go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINT)

@@ -106,7 +106,7 @@ func readTree(fsys fs.FS) (*tree, error) {
 		}
 		base := d.Name()
 		if d.IsDir() {
-			if name != "." && (base[0] == '.' || base[0] == '_' || base == "testdata" || name == "bin") {
+			if name != "." && (base[0] == '.' || base[0] == '_' || base == "testdata" || name == "bin" || name == "dist") {
 				return fs.SkipDir
 			}
 			t.folders = append(t.folders, name)

@@ -61,6 +61,8 @@ func kindOf(name string) string {
 		return "test support"
 	case dir == "cmd/claybench":
 		return "bench"
+	case dir == "cmd/release":
+		return "release"
 	case strings.HasPrefix(name, "cmd/claybot/demo"):
 		return "demo"
 	}
@@ -74,7 +76,7 @@ func measure(fsys fs.FS) (*measurement, error) {
 		if err != nil {
 			return err
 		}
-		if base := d.Name(); d.IsDir() && name != "." && (base[0] == '.' || base[0] == '_' || base == "testdata" || name == "bin") {
+		if base := d.Name(); d.IsDir() && name != "." && (base[0] == '.' || base[0] == '_' || base == "testdata" || name == "bin" || name == "dist") {
 			return fs.SkipDir
 		}
 		if d.IsDir() || path.Ext(name) != ".go" {

@@ -16,7 +16,7 @@ func TestNoLargeFiles(t *testing.T) {
 			return err
 		}
 		if d.IsDir() {
-			if name := d.Name(); path == "bin" || name == ".git" || name == ".claybot" {
+			if name := d.Name(); path == "bin" || path == "dist" || name == ".git" || name == ".claybot" {
 				return fs.SkipDir
 			}
 			return nil
