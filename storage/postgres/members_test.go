@@ -181,6 +181,7 @@ func TestNodesShare(t *testing.T) {
 						run, err := db.Begin(ctx, h.Lease, claybot.RunID("run-"+m), []claybot.MessageID{m}, "")
 						if err != nil {
 							t.Errorf("begin: %v", err)
+							stop() // not all can run any more
 							continue
 						}
 						mu.Lock()

@@ -184,7 +184,7 @@ func (p *presence) judge(now int64, began time.Time, mates []mate) (dead []mate,
 
 // end ends the membership of a dead member, and notifies this process and the others.
 func (p *presence) end(ctx context.Context, m mate) {
-	ctx, cancel := context.WithTimeout(ctx, endTime)
+	ctx, cancel := context.WithTimeout(ctx, p.db.cfg.patience(endTime))
 	defer cancel()
 	ended, err := p.db.vital.EndUnrenewed(ctx, m.id, m.seen)
 	if err != nil {
