@@ -46,6 +46,7 @@ type (
 		Deny      denyCmd      `cmd:"" eg:"deny QUESTION Ask me on Monday." help:"Deny an action of an agent."`
 	}
 	setCommands struct {
+		Conf      configCmd    `cmd:"" name:"config" help:"Check, show and change the configuration."`
 		Slack     slackCmd     `cmd:"" help:"Set up a Slack app."`
 		Pair      pairCmd      `cmd:"" help:"Manage access: list, approve, deny or revoke users and groups."`
 		Token     tokenCmd     `cmd:"" help:"Create API tokens; list, rotate or revoke them."`

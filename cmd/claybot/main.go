@@ -51,7 +51,10 @@ func main() {
 }
 
 // load reads the configuration and returns its warnings.
-func (e *env) load() (configs.Config, []configs.Warning, error) {
+func (e *env) load() (configs.Config, []configs.Warning, error) { return e.loadBy(configs.Load) }
+
+// loadBy reads the configuration as load does, which is one of configs.Load.
+func (e *env) loadBy(load func(path string, env func(string) (string, bool), names ...string) (configs.Config, []configs.Warning, error)) (configs.Config, []configs.Warning, error) {
 	environ := os.Environ()
 	if err := configs.CheckNames(environ); err != nil {
 		return configs.Config{}, nil, configError{err}
@@ -59,7 +62,7 @@ func (e *env) load() (configs.Config, []configs.Warning, error) {
 	for i, entry := range environ {
 		environ[i], _, _ = strings.Cut(entry, "=")
 	}
-	c, warnings, err := configs.Load(e.Config, e.lookup, environ...)
+	c, warnings, err := load(e.Config, e.lookup, environ...)
 	if err != nil {
 		return c, nil, configError{err}
 	}

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"sync"
@@ -112,10 +115,10 @@ func (s *settings) warn() {
 	}
 }
 
-// reload reads the configuration again and reports whether it took effect. A file that is
-// unreadable, missing or empty, while the one in force has keys, changes nothing; status
-// shows that until a reload succeeds.
-func (s *settings) reload(e *env) bool {
+// reload reads the configuration again. It returns what it could not apply without a restart.
+// A file that is unreadable, missing or empty, while the one in force has keys, changes
+// nothing and is an error; status shows that until a reload succeeds.
+func (s *settings) reload(e *env) (restart []string, err error) {
 	next, _, err := e.load()
 	if was := s.Load(); err == nil && was.Keyed() && !next.Keyed() {
 		err = fmt.Errorf("configuration %s: the file is missing or has no key; restart claybot to run without one", was.Source.File)
@@ -127,21 +130,22 @@ func (s *settings) reload(e *env) bool {
 		text := err.Error()
 		s.failed.Store(&text)
 		s.log.Error("configuration reload failed; keeping the old configuration", "err", err)
-		return false
+		return nil, err
 	}
 	unapplied(s.began, &next)
 	logWarnings(s.log, next.Source.Warnings)
 	s.replace(&next)
 	for _, x := range restartOnly {
 		if x.changed(s.began, next) {
-			s.log.Warn("changed setting requires a restart", "key", x.key)
+			restart = append(restart, x.key)
 		}
 	}
-	for _, name := range movedConnectors(s.began, next) {
-		s.log.Warn("changed setting requires a restart", "key", name)
+	restart = append(restart, movedConnectors(s.began, next)...)
+	for _, key := range restart {
+		s.log.Warn("changed setting requires a restart", "key", key)
 	}
 	s.warn()
-	return true
+	return restart, nil
 }
 
 // restartOnly are the settings that a reload cannot apply.
@@ -190,11 +194,24 @@ func unapplied(began configs.Config, next *configs.Config) {
 	}
 }
 
+// A reloaded is what came of a reload.
+type reloaded struct {
+	File    string   `json:"file"`              // that was read, its whole path; empty for none
+	Failed  string   `json:"failed,omitempty"`  // why nothing was applied
+	Restart []string `json:"restart,omitempty"` // keys that only a restart applies
+}
+
 // reload applies the configuration again.
-func (d *daemon) reload(ctx context.Context, e *env) {
-	if !d.config.reload(e) {
-		return
+func (d *daemon) reload(ctx context.Context, e *env) (r reloaded) {
+	restart, err := d.config.reload(e)
+	if file := d.config.Load().Source.File; file != "" {
+		r.File, _ = filepath.Abs(file) // else the working directory is gone
 	}
+	if err != nil {
+		r.Failed = err.Error()
+		return r
+	}
+	r.Restart = restart
 	if err := d.system.Reschedule(ctx); err != nil {
 		d.log.Error("failed to apply the configuration to stored messages", "err", err)
 	}
@@ -202,10 +219,22 @@ func (d *daemon) reload(ctx context.Context, e *env) {
 		d.log.Error("failed to check runs that wait for a budget", "err", err)
 	}
 	d.log.Info("configuration reloaded")
+	return r
 }
 
-// reloadOnHangup reloads the configuration on each SIGHUP. The returned function ends
-// that and waits for it.
+// reloadAsked answers a request to reload.
+func (d *daemon) reloadAsked(w http.ResponseWriter, r *http.Request) {
+	done := make(chan reloaded, 1)
+	select {
+	case d.reloads <- done:
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(<-done) // else the caller is gone
+	case <-r.Context().Done():
+	}
+}
+
+// reloadOnHangup reloads the configuration on each SIGHUP and each request. The returned
+// function ends that and waits for it.
 func (d *daemon) reloadOnHangup(ctx context.Context, e *env) func() {
 	ctx, cancel := context.WithCancel(ctx)
 	hangups := make(chan os.Signal, 1)
@@ -218,6 +247,8 @@ func (d *daemon) reloadOnHangup(ctx context.Context, e *env) func() {
 				return
 			case <-hangups:
 				d.reload(ctx, e)
+			case done := <-d.reloads:
+				done <- d.reload(ctx, e)
 			}
 		}
 	})

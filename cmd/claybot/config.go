@@ -1,0 +1,268 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/web"
+)
+
+type configCmd struct {
+	Check   configCheckCmd   `cmd:"" eg:"config check" help:"Check the configuration; exit with 3 if anything in it is not valid. Needs no running daemon."`
+	Show    configShowCmd    `cmd:"" eg:"config show agents.default\nconfig show --changed" help:"Show every key with its value and where it comes from."`
+	Get     configGetCmd     `cmd:"" eg:"config get model.name" help:"Print the value of a key."`
+	Set     configSetCmd     `cmd:"" eg:"config set model.name gpt-5\nconfig set telegram.token < token.txt" help:"Set a key in the configuration file; a running daemon applies it."`
+	Unset   configUnsetCmd   `cmd:"" eg:"config unset model.base_url" help:"Remove a key from the configuration file; a running daemon applies it."`
+	History configHistoryCmd `cmd:"" eg:"config history" help:"List the changes that were made with claybot config."`
+	Revert  configRevertCmd  `cmd:"" eg:"config revert" help:"Undo a change that was made with claybot config."`
+}
+
+type configCheckCmd struct{}
+
+// Run prints everything that is not valid in the file and the environment.
+func (configCheckCmd) Run(e *env) error {
+	c, warnings, err := e.load()
+	if err != nil {
+		return err
+	}
+	source := c.Source.File
+	if source == "" {
+		source = "no configuration file"
+	}
+	if len(warnings) == 0 {
+		return e.text("The configuration is valid: " + source + ".\n")
+	}
+	if err := e.text(warningLines(warnings)); err != nil {
+		return err
+	}
+	return configError{errors.New(count(len(warnings), "problem") + " in the configuration: " + source)}
+}
+
+// warningLines are warnings with the next steps, a line each.
+func warningLines(all []configs.Warning) string {
+	var b strings.Builder
+	for _, w := range all {
+		b.WriteString(w.String())
+		if w.Next != "" {
+			b.WriteString("; next: " + w.Next)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+type configShowCmd struct {
+	Key     string `arg:"" optional:"" help:"Show only this key or group, such as agents.default."`
+	Changed bool   `help:"Leave out the defaults."`
+	JSON    bool   `name:"json" help:"Print as JSON."`
+}
+
+// Run shows the configuration with which a daemon would start here.
+func (c configShowCmd) Run(e *env) error {
+	all, err := e.values(c.Key)
+	if err != nil {
+		return err
+	}
+	if c.Changed {
+		all = slices.DeleteFunc(all, func(v configs.Value) bool { return v.Origin == configs.OriginDefault })
+	}
+	if c.JSON {
+		return e.printJSON(all)
+	}
+	return e.list("KEY,VALUE,FROM", "Nothing is set: all values are defaults.\n", each(all, func(v configs.Value) []string {
+		return []string{v.Key, oneLine(shownValue(v)), v.Origin}
+	}))
+}
+
+func shownValue(v configs.Value) string {
+	switch {
+	case v.Refused:
+		return "(not valid, see: claybot config check)"
+	case v.Value == "":
+		return "-"
+	}
+	return v.Value
+}
+
+// values returns the keys of the configuration, or those of a group, as they are in force.
+func (e *env) values(key string) ([]configs.Value, error) {
+	c, _, err := e.load()
+	switch {
+	case err != nil:
+		return nil, err
+	case key == "":
+		return c.Values(), nil
+	}
+	all := c.Value(key)
+	if len(all) == 0 {
+		return nil, noSuchKey(key)
+	}
+	return all, nil
+}
+
+func noSuchKey(key string) error {
+	text := fmt.Sprintf("there is no key %q; claybot config show lists them", key)
+	if near := configs.Nearest(key, configs.Keys()); near != "" {
+		text += "; did you mean " + near + "?"
+	}
+	return usageError{errors.New(text)}
+}
+
+type configGetCmd struct {
+	Key string `arg:"" help:"Key, such as model.name."`
+}
+
+// Run prints the value alone, for scripts.
+func (c configGetCmd) Run(e *env) error {
+	all, err := e.values(c.Key)
+	switch {
+	case err != nil:
+		return err
+	case len(all) > 1 || all[0].Key != c.Key:
+		return usageError{fmt.Errorf("%s is a group of keys; show it with: claybot config show %s", c.Key, c.Key)}
+	case all[0].Refused:
+		return configError{fmt.Errorf("the value of %s is not valid; run: claybot config check", c.Key)}
+	}
+	return e.text(all[0].Value + "\n")
+}
+
+type configSetCmd struct {
+	Key   string  `arg:"" help:"Key, such as model.name."`
+	Value *string `arg:"" optional:"" help:"Value, as in the file. Without one, a secret is read from the terminal or from standard input and stored in a file that only you can read."`
+}
+
+// Run sets a key where its new value is valid.
+func (c configSetCmd) Run(e *env) error {
+	f, err := e.configFile()
+	if err != nil {
+		return err
+	}
+	value, err := c.value(e, f)
+	if err != nil {
+		return err
+	}
+	next, err := configs.Set(f.text, c.Key, value)
+	if err != nil {
+		return configError{fmt.Errorf("%s: %w", f.path, err)}
+	}
+	if bytes.Equal(next, f.text) {
+		return e.text(fmt.Sprintf("%s is set to that already.\n", c.Key))
+	}
+	return f.apply(e, c.Key, next)
+}
+
+type configUnsetCmd struct {
+	Key string `arg:"" help:"Key, such as model.name."`
+}
+
+// Run removes a key.
+func (c configUnsetCmd) Run(e *env) error {
+	f, err := e.configFile()
+	if err != nil {
+		return err
+	}
+	next, err := configs.Unset(f.text, c.Key)
+	if err != nil {
+		return configError{fmt.Errorf("%s: %w", f.path, err)}
+	}
+	if bytes.Equal(next, f.text) {
+		return e.text(fmt.Sprintf("%s is not set in %s.\n", c.Key, f.path))
+	}
+	return f.apply(e, c.Key, next)
+}
+
+// apply checks the next text of the file, writes it, and has a running daemon read it.
+func (f *configFile) apply(e *env, key string, next []byte) error {
+	if err := f.check(e, key, next); err != nil {
+		return err
+	}
+	made, err := f.write(key, next)
+	if err != nil {
+		return err
+	}
+	if err := e.text(fmt.Sprintf("%s: %s: %s, was %s\n", f.path, key, orNone(made.After), orNone(made.Before))); err != nil {
+		return err
+	}
+	for _, v := range f.inForce(e, key) {
+		if !strings.HasPrefix(v.Origin, f.path+":") && v.Origin != configs.OriginDefault {
+			if err := e.text(fmt.Sprintf("%s is set as well and wins.\n", v.Origin)); err != nil {
+				return err
+			}
+		}
+	}
+	return f.tell(e)
+}
+
+func orNone(v *string) string {
+	if v == nil {
+		return "not set"
+	}
+	return *v
+}
+
+// check refuses a change that makes something not valid.
+func (f *configFile) check(e *env, key string, next []byte) error {
+	was := make(map[string]bool)
+	if _, warnings, err := f.load(e, f.text); err == nil {
+		for _, w := range warnings {
+			was[w.Key+": "+w.Text] = true
+		}
+	}
+	c, warnings, err := f.load(e, next)
+	if err != nil {
+		return err
+	}
+	fresh := slices.DeleteFunc(warnings, func(w configs.Warning) bool { return was[w.Key+": "+w.Text] })
+	value := slices.ContainsFunc(fresh, func(w configs.Warning) bool {
+		return w.Off || w.File != "" && (w.Key == key || strings.HasPrefix(w.Key, key+".") || strings.HasPrefix(key, w.Key+"."))
+	})
+	switch {
+	case value:
+		return configError{errors.New("nothing was changed: " + strings.TrimSuffix(warningLines(fresh), "\n"))}
+	case c.CheckLocal() != nil:
+		return configError{fmt.Errorf("nothing was changed: %w", c.CheckLocal())}
+	}
+	_, err = fmt.Fprint(e.err, warningLines(fresh))
+	return err
+}
+
+// inForce is the key as it is now.
+func (f *configFile) inForce(e *env, key string) []configs.Value {
+	c, _, err := e.load()
+	if err != nil {
+		return nil
+	}
+	return c.Value(key)
+}
+
+// tell has a running daemon read the file, and says what came of it.
+func (f *configFile) tell(e *env) error {
+	c, _, err := e.load()
+	if err != nil {
+		return err
+	}
+	if _, err := dial(c.DataDir); errors.Is(err, web.ErrNoDaemon) {
+		return e.text("It takes effect when claybot starts.\n")
+	}
+	var r reloaded
+	err = e.call("POST", "/reload", nil, &r)
+	own, _ := filepath.Abs(f.path) // else the two differ
+	switch {
+	case err != nil:
+		return fmt.Errorf("the file is changed, but the daemon has not read it: %w", err)
+	case r.Failed != "":
+		return configError{fmt.Errorf("the file is changed, but the daemon could not read it: %s", r.Failed)}
+	case r.File != own && r.File == "":
+		return e.text("The running daemon reads no file, so restart it: claybot stop, and claybot serve.\n")
+	case r.File != own:
+		return e.text("The running daemon reads another file, " + r.File + ".\n")
+	case len(r.Restart) > 0:
+		return e.text("The running daemon has read it. These need a restart: " + strings.Join(r.Restart, ", ") + "\n")
+	}
+	return e.text("The running daemon has applied it.\n")
+}
