@@ -293,7 +293,13 @@ func (q Question) number(v string) (json.Number, error) {
 	return json.Number(text), nil
 }
 
-func plainNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+// A plainNumber is a bound, as it is written in an answer.
+type plainNumber float64
+
+func (x plainNumber) String() string { return strconv.FormatFloat(float64(x), 'f', -1, 64) }
+
+// Decimal is the number with a decimal point, which other languages write in another way.
+func (x plainNumber) Decimal() string { return x.String() }
 
 // Numbered reports whether an option may be named by its number in the list,
 // counted from 1. Options that are numbers themselves may not: 2 could mean

@@ -47,20 +47,20 @@ func (v Voice) standing(tokens bool, spent, limit int64) string {
 	case spent == 0:
 		return v.Say("nothing of %s is spent", of)
 	case tokens:
-		return v.Say("%s of %s are spent", llm.Grouped(spent), of)
+		return v.Say("%s of %s are spent", v.grouped(llm.Grouped(spent)), of)
 	}
-	return v.Say("%s of %s is spent", llm.Dollars(spent), of)
+	return v.Say("%s of %s is spent", v.Dollars(spent), of)
 }
 
 // amount is llm.Amount.
 func (v Voice) amount(tokens bool, n int64) string {
 	if !tokens {
-		return llm.Dollars(n)
+		return v.Dollars(n)
 	}
 	if v.grammar().plural(n) == 0 {
 		return v.Say("1 token")
 	}
-	return v.Say("%s tokens", llm.Grouped(n))
+	return v.Say("%s tokens", v.grouped(llm.Grouped(n)))
 }
 
 // ShallExtend asks a person whose budget is used up, and NotExtended says how that ended.
@@ -97,7 +97,7 @@ func (v Voice) BudgetName(name string) string {
 		}
 	}
 	if m := dated.FindStringSubmatch(name); m != nil {
-		return v.Say(budgetPeriods[2], v.BudgetName(m[1]), m[2])
+		return v.Say(budgetPeriods[2], v.BudgetName(m[1]), v.date(m[2]))
 	}
 	for _, text := range budgetNames {
 		head, value := strings.CutSuffix(text, "%s")

@@ -14,6 +14,7 @@ type clock struct {
 	on     string    // a date as the time of something
 	months [12]string
 	week   [7]string
+	day    string // day, month, after "for"
 	date   string // weekday, day, month
 	year   string // a date, and its year
 	hour   string // a time of day
@@ -21,13 +22,13 @@ type clock struct {
 }
 
 var englishClock = clock{
-	days: [3]string{"yesterday", "today", "tomorrow"}, at: "%s at %s", on: "on %s", date: "%[1]s, %[2]d %[3]s", year: "%s %d", hour: "%s", zoned: "%s %s",
+	days: [3]string{"yesterday", "today", "tomorrow"}, at: "%s at %s", on: "on %s", day: "%[1]d %[2]s", date: "%[1]s, %[2]d %[3]s", year: "%s %d", hour: "%s", zoned: "%s %s",
 	months: [12]string{"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"},
 	week:   [7]string{"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"},
 }
 
 var germanClock = clock{
-	days: [3]string{"gestern", "heute", "morgen"}, at: "%s um %s", on: "am %s", date: "%[1]s, %[2]d. %[3]s", year: "%s %d", hour: "%s Uhr", zoned: "%s Uhr (%s)",
+	days: [3]string{"gestern", "heute", "morgen"}, at: "%s um %s", on: "am %s", day: "den %[1]d. %[2]s", date: "%[1]s, %[2]d. %[3]s", year: "%s %d", hour: "%s Uhr", zoned: "%s Uhr (%s)",
 	months: [12]string{"Januar", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober", "November", "Dezember"},
 	week:   [7]string{"Sonntag", "Montag", "Dienstag", "Mittwoch", "Donnerstag", "Freitag", "Samstag"},
 }
@@ -38,6 +39,19 @@ func (v Voice) zone() *time.Location {
 		return time.UTC
 	}
 	return v.Zone
+}
+
+// date is a day or a month of a year, which is stored as in budgets: 3 Oct 2026, October 2026.
+func (v Voice) date(english string) string {
+	c := v.grammar().clock
+	if at, err := time.Parse("2 Jan 2006", english); err == nil {
+		return fmt.Sprintf(c.year, fmt.Sprintf(c.day, at.Day(), c.months[at.Month()-1]), at.Year())
+	}
+	at, err := time.Parse("January 2006", english)
+	if err != nil {
+		return english
+	}
+	return fmt.Sprintf(c.year, c.months[at.Month()-1], at.Year())
 }
 
 // Moment names a time as people do, for the end of "since", "until" or "of": "today at 14:05",

@@ -3,6 +3,7 @@ package texts
 // german has the texts in German, by the English ones.
 var german = map[string]string{
 	"%s works again.":              "%s funktioniert wieder.",
+	"%d byte|%d bytes":             "%d Byte|%d Byte",
 	"%d model call|%d model calls": "%d Modellaufruf|%d Modellaufrufen",
 	"Left: %s.":                    "Übrig: %s.",
 	"A new one begins %s.":         "Ein neues beginnt %s.",

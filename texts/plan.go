@@ -79,6 +79,11 @@ var planReasons = []string{
 func (v Voice) PlanReason(english string) string {
 	for _, text := range planReasons {
 		if values, ok := valuesOf(english, text); ok {
+			if text == PlanBudget {
+				for i := range values {
+					values[i] = v.dollars(values[i].(string))
+				}
+			}
 			return v.Say(text, values...)
 		}
 	}

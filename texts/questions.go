@@ -99,7 +99,11 @@ func (v Voice) HowToAnswer(q claybot.Question, connector string) string {
 	}
 	how += "."
 	if q.Default != "" {
-		how += " " + v.Say("Default: %s.", connectors.OneLine(q.Default, 200))
+		said := connectors.OneLine(q.Default, 200)
+		if q.Type == claybot.QuestionNumber {
+			said = v.decimal(said)
+		}
+		how += " " + v.Say("Default: %s.", said)
 	}
 	return how
 }
@@ -274,6 +278,8 @@ func (v Voice) valueText(value json.RawMessage) string {
 			all[i] = fmt.Sprint(one)
 		}
 		return strings.Join(all, ", ")
+	case json.Number:
+		return v.decimal(x.String())
 	}
 	return fmt.Sprint(x)
 }

@@ -178,10 +178,10 @@ func (v Voice) Context(c runs.ContextSize) string {
 		{"free", max(room-used, 0), ""},
 		{"reserved for the answer", c.Reserve, ""},
 	} {
-		fmt.Fprintf(&b, "- %s: %d%s\n", v.In(x.name), x.n, x.more)
+		fmt.Fprintf(&b, "- %s: %d%s\n", v.In(x.name), number{v, x.n}, x.more)
 	}
 	if c.Last > 0 {
-		fmt.Fprintf(&b, "- %s: %d\n", v.In("last request, as counted by the model"), c.Last)
+		fmt.Fprintf(&b, "- %s: %d\n", v.In("last request, as counted by the model"), number{v, c.Last})
 	}
 	b.WriteString("\n" + v.Say("/compact compacts it now, /new starts a new conversation."))
 	return b.String()
@@ -194,7 +194,7 @@ func (v Voice) toolGroups(groups []runs.GroupSize) string {
 	}
 	all := make([]string, len(groups))
 	for i, g := range groups {
-		all[i] = fmt.Sprintf("%s %d", cmp.Or(g.Name, v.Say("no group")), g.Tokens)
+		all[i] = fmt.Sprintf("%s %d", cmp.Or(g.Name, v.Say("no group")), number{v, g.Tokens})
 		if g.Added {
 			all[i] += v.Say(", added")
 		}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
-	"github.com/claybot/claybot/llm"
 )
 
 // What /usage answers.
@@ -27,7 +26,7 @@ func (v Voice) Spent(since claybot.Time, u claybot.Usage) string {
 	if u.Unpriced > 0 && u.CostMicroUSD == 0 {
 		text = v.Say("Since %s: %s in %s.", v.Moment(since), tokens, calls)
 	} else {
-		text = v.Say("Since %s: %s for %s in %s.", v.Moment(since), llm.Dollars(u.CostMicroUSD), tokens, calls)
+		text = v.Say("Since %s: %s for %s in %s.", v.Moment(since), v.Dollars(u.CostMicroUSD), tokens, calls)
 	}
 	if u.Unpriced > 0 {
 		text += " " + v.Count(u.Unpriced, "I don't know the price of %d of them.|I don't know the price of %d of them.")
@@ -38,15 +37,15 @@ func (v Voice) Spent(since claybot.Time, u claybot.Usage) string {
 // FilesSent says how many bytes the files take that a person has sent; limit 0: any number.
 func (v Voice) FilesSent(sent, limit int64) string {
 	if limit == 0 {
-		return v.Say("Files that you sent me: %s.", connectors.FileSize(sent))
+		return v.Say("Files that you sent me: %s.", v.Size(sent))
 	}
-	return v.Say("Files that you sent me: %[1]s of %[2]s.", connectors.FileSize(sent), connectors.FileSize(limit))
+	return v.Say("Files that you sent me: %[1]s of %[2]s.", v.Size(sent), v.Size(limit))
 }
 
 // FilesLeftOut tells a person that the files of a message exceed their quota.
 func (v Voice) FilesLeftOut(files []string, limit int64) string {
 	return v.Say("I've left out %[1]s, because the files that you sent me take up the %[2]s that they may take. An operator can raise `limits.files_per_owner`, or delete agents that you no longer need with `claybot agents delete`.",
-		strings.Join(files, ", "), connectors.FileSize(limit))
+		strings.Join(files, ", "), v.Size(limit))
 }
 
 // Budget says how a budget stands, and when it begins anew; resets may be zero.

@@ -33,6 +33,8 @@ type grammar struct {
 	forms  int               // of a counted noun
 	plural func(n int64) int // which form a number takes
 	clock  clock
+
+	numbers numbers
 }
 
 // plural is the rule of English and German.
@@ -46,8 +48,8 @@ func plural(n int64) int {
 // grammars are the languages. Another one also goes into the words of the setting language, in
 // package configs, whose tests compare them.
 var grammars = map[Language]grammar{
-	English: {Name: "English", Others: []string{"Englisch"}, forms: 2, plural: plural, clock: englishClock},
-	German:  {Name: "Deutsch", Others: []string{"German"}, texts: together(german, germanMore, germanEngines), forms: 2, plural: plural, clock: germanClock},
+	English: {Name: "English", Others: []string{"Englisch"}, forms: 2, plural: plural, clock: englishClock, numbers: englishNumbers},
+	German:  {Name: "Deutsch", Others: []string{"German"}, texts: together(german, germanMore, germanEngines), forms: 2, plural: plural, clock: germanClock, numbers: germanNumbers},
 }
 
 // together are the texts of several tables.
@@ -187,10 +189,10 @@ func commandNames() string {
 
 // Say returns a text of the catalogue in the language, with its values in place; see fmt.Sprintf.
 // Only the text is translated, and only its commands are written as people write them here:
-// values stay as they are.
+// values stay as they are, but for numbers, which are written as in the language.
 func (v Voice) Say(text string, args ...any) string {
 	if text = v.In(text); len(args) > 0 {
-		return fmt.Sprintf(text, args...)
+		return fmt.Sprintf(text, v.written(args)...)
 	}
 	return text
 }
@@ -206,7 +208,7 @@ func (v Voice) Count(n int64, forms string, args ...any) string {
 	case strings.Contains(form, "%%") && len(valuesIn(form)) == 0:
 		return strings.ReplaceAll(form, "%%", "%")
 	}
-	return fmt.Sprintf(form, append([]any{n}, args...)...)
+	return fmt.Sprintf(form, v.written(append([]any{n}, args...))...)
 }
 
 // speaking is the key of the Voice in a context.

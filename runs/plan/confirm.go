@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/texts"
 )
@@ -102,17 +103,15 @@ func budget(ctx context.Context, s *state, p Policy) (string, error) {
 	if p.Budget <= 0 || cost <= p.Budget {
 		return "", nil
 	}
-	reached := runs.BudgetReached{Scope: runs.ScopePlan, Name: "the budget of a plan", Limit: usd(p.Budget), Spent: usd(cost), TooSmall: true}
+	reached := runs.BudgetReached{Scope: runs.ScopePlan, Name: "the budget of a plan", Limit: llm.Dollars(p.Budget), Spent: llm.Dollars(cost), TooSmall: true}
 	err := tell(ctx, s, claybot.Event{
 		V: 1, Run: s.Turn.Run.ID, Type: claybot.EventBudgetReached, At: claybot.Now(), Data: encode(reached),
 	})
 	if err != nil {
 		return "", err
 	}
-	return hold(s, fmt.Sprintf(texts.PlanBudget, usd(cost), usd(p.Budget)))
+	return hold(s, fmt.Sprintf(texts.PlanBudget, llm.Dollars(cost), llm.Dollars(p.Budget)))
 }
-
-func usd(micro int64) string { return fmt.Sprintf("$%.2f", float64(micro)/1e6) }
 
 // hold leads to the summary without running anything.
 func hold(s *state, why string) (string, error) {

@@ -92,7 +92,7 @@ func planText(v texts.Voice, steps []Step) string {
 			notes = append(notes, v.Say(texts.PlanAfter, strings.Join(st.DependsOn, ", ")))
 		}
 		if st.CostMicroUSD > 0 {
-			notes = append(notes, v.Say(texts.PlanCost, usd(st.CostMicroUSD)))
+			notes = append(notes, v.Say(texts.PlanCost, v.Dollars(st.CostMicroUSD)))
 		}
 		if len(notes) > 0 {
 			line += " (" + strings.Join(notes, "; ") + ")"
