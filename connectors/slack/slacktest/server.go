@@ -16,7 +16,7 @@
 // Forget says otherwise; Slack ignores unknown arguments; a tier is exactly what Slack
 // grants at least; any text that is given is stored as it is, without
 // re-formatting; one workspace has one bot; a shared file is no message of its channel;
-// there are no HTTP events, App Home and stacked modals, and only the blocks and
+// there are no stacked modals, and only the blocks and
 // elements that CheckBlocks and CheckView know; an edit with a text alone always
 // keeps the blocks, of which Slack's documents say both; history goes from the
 // newest message to older ones also when only its oldest is given.
