@@ -374,3 +374,42 @@ func TestAfterStandby(t *testing.T) {
 		}
 	})
 }
+
+// A long poll that hangs turns the connector red 30 seconds after the last answer, at the latest,
+// wherever in the poll it began to hang, and an answer turns it live again.
+func TestHungPollShows(t *testing.T) {
+	for _, quiet := range []time.Duration{0, maxPoll - time.Second, 3*maxPoll + time.Second} {
+		t.Run(quiet.String(), func(t *testing.T) {
+			inBubble(t, Config{}, func(t *testing.T, b *bubble) {
+				b.run()
+				synctest.Wait()
+				time.Sleep(quiet)
+				b.server.Fail(telegramtest.Fault{Method: "getUpdates", Hang: true, Times: 2})
+				b.server.Say(7, 7, "first") // ends this poll; the next one hangs
+				synctest.Wait()
+				last := b.conn.Health().LastOK
+				if h := b.conn.Health(); h.State != connectors.StateLive || time.Since(last) > time.Second {
+					t.Fatalf("before: %+v", h)
+				}
+				time.Sleep(connectors.LiveWithin - time.Second)
+				synctest.Wait()
+				if h := b.conn.Health(); h.State != connectors.StateLive || h.Lapsed() {
+					t.Errorf("before the bound: %+v", h)
+				}
+				time.Sleep(time.Second)
+				synctest.Wait()
+				h := b.conn.Health()
+				if h.State != connectors.StateFailing || !h.Lapsed() || h.Err != "the platform has not answered for 30s; claybot keeps trying" || !h.LastOK.Equal(last) {
+					t.Errorf("after 30 s: %+v", h)
+				}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				b.server.Say(7, 7, "second")
+				synctest.Wait()
+				if h := b.conn.Health(); h.State != connectors.StateLive || !slices.Equal(b.sink.texts(), []string{"first", "second"}) {
+					t.Errorf("afterwards: %+v, %q", h, b.sink.texts())
+				}
+			})
+		})
+	}
+}
