@@ -335,7 +335,7 @@ func TestRefusedMessages(t *testing.T) {
 		r.post(ann, msg("empty", " \n\t"), msg("nul", "\x00"), msg("long", strings.Repeat("é", 100_001)))
 		synctest.Wait()
 		seen := r.chat.seen()
-		if len(seen) != 3 || !strings.Contains(seen[0], "no text") || !strings.Contains(seen[2], "100001 characters") {
+		if len(seen) != 3 || !strings.Contains(seen[0], "no text") || !strings.Contains(seen[2], "100,001 characters") {
 			t.Errorf("people see %q", seen)
 		}
 		for id, want := range map[claybot.MessageID]string{"empty": "empty", "nul": "empty", "long": "too_long"} {

@@ -83,15 +83,15 @@ func (u *Undo) mayUndo(ctx context.Context, id claybot.RunID) (claybot.Run, clay
 	case err != nil:
 		return run, "", err
 	case !run.State.Ended():
-		err = NoUndoError("That run is still at work. Stop it first, or wait for its end.")
+		err = NoUndoError(texts.UndoAtWork)
 	case run.UndoOf != "":
-		err = NoUndoError("An undo cannot be undone.")
+		err = NoUndoError(texts.UndoOfUndo)
 	case len(run.Undo) == 0:
-		err = NoUndoError("That run did nothing that could be taken back.")
+		err = NoUndoError(texts.UndoNoEffect)
 	case time.Since(run.Ended.Time()) > undoTime:
-		err = NoUndoError("That run ended more than 30 days ago; it cannot be undone any more.")
+		err = NoUndoError(texts.UndoTooOld)
 	case e.Descriptor.Foreground() && !u.people.MayWrite(e.Descriptor):
-		err = NoUndoError("The person of that run may not write any more, so nothing is done for him. Let him in again first.")
+		err = NoUndoError(texts.UndoRevoked)
 	}
 	if err != nil {
 		return run, "", err
@@ -110,9 +110,9 @@ func (u *Undo) mayUndo(ctx context.Context, id claybot.RunID) (claybot.Run, clay
 		case err != nil:
 			return run, "", err
 		case used && r.Run != nil && r.Run.State.Ended():
-			return run, "", NoUndoError(fmt.Sprintf("That run was undone already, by run %s.", r.Run.ID))
+			return run, "", NoUndoError(fmt.Sprintf(texts.UndoneByRun, r.Run.ID))
 		case used:
-			return run, "", NoUndoError("That run is being undone already.")
+			return run, "", NoUndoError(texts.UndoBegun)
 		}
 	}
 }
@@ -188,9 +188,9 @@ func (u *Undo) order(ctx context.Context, agent claybot.Agent, m claybot.AgentMe
 	case errors.Is(err, storage.ErrNotFound), run.ID != "" && run.Agent != agent.ID:
 		return nil, v.In(texts.NoSuchRun), nil
 	case errors.As(err, &no) && m.Text == "":
-		return nil, string(no) + " Another run is taken back with /undo and its id.", nil
+		return nil, v.NoUndo(string(no)) + " " + v.In(texts.UndoEarlier), nil
 	case errors.As(err, &no):
-		return nil, string(no), nil
+		return nil, v.NoUndo(string(no)), nil
 	case err != nil:
 		return nil, "", err
 	}

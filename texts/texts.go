@@ -289,13 +289,33 @@ const (
 	NothingToUndo = "There is nothing recent to undo."
 	UndoButton    = "Undo"
 	NoSuchRun     = "I have no run with that id."
+	UndoEarlier   = "To undo an earlier one, send /undo with its id."
 )
+
+// Why a run is not undone.
+const (
+	UndoAtWork    = "That run is still at work. Stop it first, or wait for its end."
+	UndoOfUndo    = "An undo cannot be undone."
+	UndoNoEffect  = "That run did nothing that could be taken back."
+	UndoTooOld    = "That run ended more than 30 days ago; it cannot be undone any more."
+	UndoRevoked   = "The person of that run may not write any more, so it is not undone. Approve them again first."
+	UndoneAlready = "That run was undone already."
+	UndoBegun     = "That run is being undone already."
+)
+
+// NoUndo says why a run is not undone, as agents and programs read it.
+func (v Voice) NoUndo(english string) string {
+	if _, ok := valuesOf(english, UndoneByRun); ok {
+		return v.In(UndoneAlready)
+	}
+	return v.In(english)
+}
 
 // Undoing announces what the undo of a run will do.
 func (v Voice) Undoing(run claybot.Run) string {
 	var what []string
 	for _, u := range slices.Backward(run.Undo) {
-		what = append(what, connectors.Literal(cmp.Or(u.What, u.Tool), 100))
+		what = append(what, v.Effect(u))
 	}
 	return v.Say("Undoing: %s.", strings.Join(what, "; "))
 }

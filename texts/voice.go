@@ -49,7 +49,7 @@ func plural(n int64) int {
 // package configs, whose tests compare them.
 var grammars = map[Language]grammar{
 	English: {Name: "English", Others: []string{"Englisch"}, forms: 2, plural: plural, clock: englishClock, numbers: englishNumbers},
-	German:  {Name: "Deutsch", Others: []string{"German"}, texts: together(german, germanMore, germanEngines), forms: 2, plural: plural, clock: germanClock, numbers: germanNumbers},
+	German:  {Name: "Deutsch", Others: []string{"German"}, texts: together(german, germanMore, germanEngines, germanEffects), forms: 2, plural: plural, clock: germanClock, numbers: germanNumbers},
 }
 
 // together are the texts of several tables.

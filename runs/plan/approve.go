@@ -111,7 +111,7 @@ const maxEdits = 3
 // reason says why a step is to be run.
 func reason(v texts.Voice, st Step) string {
 	if len(st.Effects) > 0 {
-		return v.Say(texts.PlanUndoes, effectNames(st.Effects))
+		return v.Say(texts.PlanUndoes, effectNames(v, st.Effects))
 	}
 	if st.What != "" {
 		return v.Say(texts.PlanStepOf, st.ID, st.What)

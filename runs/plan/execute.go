@@ -310,7 +310,7 @@ func (w *work) failures(v texts.Voice) string {
 	var all []string
 	for _, st := range w.steps() {
 		if r, ended := w.results[st.ID]; ended && !r.OK {
-			all = append(all, v.Say(texts.PlanFailed, st.name(), result(v, r.Text)))
+			all = append(all, v.Say(texts.PlanFailed, st.name(v), result(v, r.Text)))
 		}
 	}
 	return strings.Join(all, "; ")

@@ -184,7 +184,7 @@ func TestFailure(t *testing.T) {
 	h, d, err := run(plan.Policy{})
 	e := failure(t, err)
 	want := "The plan stopped: b (mail) failed: no \\*such\\* person\n\nDone:\n- a (put): put did 1\n\nNot run:\n- c (put): b failed\n- d (put): b failed\n- e (pay): not approved\n\n" +
-		"This can be undone with /undo:\n- put 1 (put)"
+		"This can be undone with /undo:\n- put 1"
 	if e.Code != runs.CodePlan || e.Say != want || strings.Contains(e.Text, "person") {
 		t.Errorf("got %s, said %s", e.Text, e.Say)
 	}

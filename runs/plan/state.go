@@ -9,6 +9,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
 )
 
 // Scratch is the working memory of a run. It is never shown.
@@ -131,10 +132,10 @@ func stepOf(callID string) string {
 }
 
 // name is what people call the step.
-func (st Step) name() string {
+func (st Step) name(v texts.Voice) string {
 	switch {
 	case len(st.Effects) > 0:
-		return effectNames(st.Effects)
+		return effectNames(v, st.Effects)
 	case st.What != "":
 		return st.ID + " (" + st.Tool + ": " + st.What + ")"
 	}

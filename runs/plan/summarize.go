@@ -116,7 +116,7 @@ func doneText(v texts.Voice, s *state) string {
 func doneList(v texts.Voice, s *state) string {
 	var lines []string
 	for _, c := range s.Output.Commits {
-		lines = append(lines, stepNamed(s, c.Step).name()+": "+result(v, c.Text))
+		lines = append(lines, stepNamed(s, c.Step).name(v)+": "+result(v, c.Text))
 	}
 	return list(v.In(texts.PlanDone), lines)
 }
@@ -133,7 +133,7 @@ func leftText(v texts.Voice, s *state) string {
 func skippedList(v texts.Voice, s *state) string {
 	var lines []string
 	for _, k := range s.Output.Skipped {
-		lines = append(lines, stepNamed(s, k.Step).name()+": "+v.PlanReason(k.Why))
+		lines = append(lines, stepNamed(s, k.Step).name(v)+": "+v.PlanReason(k.Why))
 	}
 	return list(v.In(texts.PlanSkipped), lines)
 }
@@ -181,7 +181,7 @@ func fallbackText(v texts.Voice, s *state) string {
 			lasting++
 			continue
 		}
-		back = append(back, effectName(u))
+		back = append(back, v.Effect(u))
 	}
 	if len(back) > 0 {
 		text += list(v.In(texts.PlanUndo), back)

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"strings"
 	"unicode"
 
@@ -60,18 +59,11 @@ func result(v texts.Voice, text string) string {
 // maxResult is the longest result in a list.
 const maxResult = 300
 
-// effectName is what people call an effect.
-func effectName(u claybot.Undo) string {
-	if u.What == "" {
-		return fmt.Sprintf("%s (%s)", u.Step, u.Tool)
-	}
-	return clip(u.What, maxWhat) + " (" + u.Tool + ")"
-}
-
-func effectNames(all []claybot.Undo) string {
+// effectNames are effects as people read them.
+func effectNames(v texts.Voice, all []claybot.Undo) string {
 	var names []string
 	for _, u := range all {
-		names = append(names, effectName(u))
+		names = append(names, v.Effect(u))
 	}
 	return strings.Join(names, "; ")
 }

@@ -76,15 +76,15 @@ func undoText(v texts.Voice, s *state) string {
 		r, ran := results[st.ID]
 		switch {
 		case s.Scratch.Held != "":
-			held = append(held, st.name())
+			held = append(held, st.name(v))
 		case ran && r.OK:
-			done = append(done, st.name())
+			done = append(done, st.name(v))
 		case ran:
-			failed = append(failed, st.name()+": "+result(v, r.Text))
+			failed = append(failed, st.name(v)+": "+result(v, r.Text))
 		}
 	}
 	for _, u := range s.Scratch.Lasting {
-		lasting = append(lasting, effectName(u))
+		lasting = append(lasting, v.Effect(u))
 	}
 	text := list(v.In(texts.Undone), done) + list(v.In(texts.UndoFailed), failed) + skippedList(v, s) +
 		list(v.In(texts.UndoHeld), held)

@@ -42,9 +42,9 @@ func TestUndo(t *testing.T) {
 	if want := []string{"unput 6", "unput 3"}; !slices.Equal(h.words, want) {
 		t.Errorf("did %q, want %q", h.words, want)
 	}
-	want := "Undone:\n- put 6 (put)\n- put 3 (put)\n\n" +
-		"Could not be undone:\n- put 5 (put): unknown tool \"gone\"\n- put 1 (put); put 1 (put): it is used\n\n" +
-		"Cannot be undone:\n- mail 2 (mail)"
+	want := "Undone:\n- put 6\n- put 3\n\n" +
+		"Could not be undone:\n- put 5: unknown tool \"gone\"\n- put 1; put 1: it is used\n\n" +
+		"Cannot be undone:\n- mail 2"
 	if d.said() != want {
 		t.Errorf("said %s, want %s", d.said(), want)
 	}
@@ -70,9 +70,9 @@ func TestUndo(t *testing.T) {
 func TestUndoNothing(t *testing.T) {
 	for name, all := range map[string][]claybot.Undo{
 		"There is nothing to undo.":            nil,
-		"Cannot be undone:\n- mail 1 (mail)":   {effect("a", "mail", "1", "")},
-		"Cannot be undone:\n- put 1 (put)":     {{Step: "a", Tool: "put", What: "put 1", Call: &claybot.ToolCall{Name: "unput", Args: "{"}}},
-		"Cannot be undone:\n- a_1 (send_mail)": {{Step: "a_1", Tool: "send_mail"}},
+		"Cannot be undone:\n- mail 1":          {effect("a", "mail", "1", "")},
+		"Cannot be undone:\n- put 1":           {{Step: "a", Tool: "put", What: "put 1", Call: &claybot.ToolCall{Name: "unput", Args: "{"}}},
+		"Cannot be undone:\n- using send mail": {{Step: "a_1", Tool: "send_mail"}},
 	} {
 		h, d := newHand(), newDesk("")
 		d.undo(all...)
@@ -94,17 +94,17 @@ func TestUndoByPolicy(t *testing.T) {
 		did    []string
 		said   string
 	}{
-		"approved": {plan.Policy{}, "true", []string{"unpay 2", "unput 1"}, "Undone:\n- pay 2 (pay)\n- put 1 (put)"},
-		"denied":   {plan.Policy{}, "false", []string{"unput 1"}, "Undone:\n- put 1 (put)\n\nNot run:\n- pay 2 (pay): not approved"},
-		"auto":     {plan.Policy{Mode: plan.ModeAuto}, "", []string{"unpay 2", "unput 1"}, "Undone:\n- pay 2 (pay)\n- put 1 (put)"},
-		"preview":  {plan.Policy{Mode: plan.ModePreview}, "", nil, "Would be undone:\n- pay 2 (pay)\n- put 1 (put)\n\nNothing was run: plans are only shown here."},
+		"approved": {plan.Policy{}, "true", []string{"unpay 2", "unput 1"}, "Undone:\n- pay 2\n- put 1"},
+		"denied":   {plan.Policy{}, "false", []string{"unput 1"}, "Undone:\n- put 1\n\nNot run:\n- pay 2: not approved"},
+		"auto":     {plan.Policy{Mode: plan.ModeAuto}, "", []string{"unpay 2", "unput 1"}, "Undone:\n- pay 2\n- put 1"},
+		"preview":  {plan.Policy{Mode: plan.ModePreview}, "", nil, "Would be undone:\n- pay 2\n- put 1\n\nNothing was run: plans are only shown here."},
 		"denied tool": {
 			plan.Policy{Mode: plan.ModeAuto, Deny: []string{"unpay"}},
 			"",
 			[]string{"unput 1"},
-			"Undone:\n- put 1 (put)\n\nNot run:\n- pay 2 (pay): the policy denies the tool \"unpay\"",
+			"Undone:\n- put 1\n\nNot run:\n- pay 2: the policy denies the tool \"unpay\"",
 		},
-		"what only undo uses": {plan.Policy{Mode: plan.ModeAuto, Allow: []string{"p*"}}, "", []string{"unpay 2", "unput 1"}, "Undone:\n- pay 2 (pay)\n- put 1 (put)"},
+		"what only undo uses": {plan.Policy{Mode: plan.ModeAuto, Allow: []string{"p*"}}, "", []string{"unpay 2", "unput 1"}, "Undone:\n- pay 2\n- put 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, d := newHand(), newDesk("")
@@ -147,9 +147,9 @@ func TestUndoHeld(t *testing.T) {
 		"preview":       {plan.Policy{Mode: plan.ModePreview}, "", nil, "plans are only shown here"},
 		"quiet, shown":  {plan.Policy{Quiet: &plan.Quiet{To: 24 * 60, What: plan.QuietPlanOnly}}, "", nil, "it is quiet until"},
 		"quiet, no":     {plan.Policy{Quiet: &plan.Quiet{To: 24 * 60, What: plan.QuietDefer}}, "false", nil, "you did not want it during quiet hours"},
-		"denied":        {plan.Policy{}, "false", nil, "Not run:\n- pay 2 (pay): not approved"},
+		"denied":        {plan.Policy{}, "false", nil, "Not run:\n- pay 2: not approved"},
 		"shown by now":  {plan.Policy{}, "true", func(p *plan.Policy) { p.Mode = plan.ModePreview }, "plans are only shown here"},
-		"not his now":   {plan.Policy{}, "true", func(p *plan.Policy) { p.Approvers = []string{"web/bob"} }, "Not run:\n- pay 2 (pay): not approved"},
+		"not his now":   {plan.Policy{}, "true", func(p *plan.Policy) { p.Approvers = []string{"web/bob"} }, "Not run:\n- pay 2: not approved"},
 		"no tool, held": {plan.Policy{Mode: plan.ModePreview}, "", nil, "plans are only shown here"},
 	} {
 		t.Run(name, func(t *testing.T) {

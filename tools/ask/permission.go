@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -38,7 +39,7 @@ func RequestPermission(r tools.Rights) tools.Tool {
 		if err := r.Grant(ctx, env.Agent.ID, in.Permission); err != nil {
 			return tools.Result{}, err
 		}
-		return tools.Result{Text: in.Permission + " is permitted from now on", What: "was permitted " + in.Permission}, nil
+		return tools.Result{Text: in.Permission + " is permitted from now on", What: fmt.Sprintf(texts.DidGainPermission, in.Permission)}, nil
 	})
 }
 

@@ -12,6 +12,7 @@ package browser
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"github.com/claybot/claybot/devices"
 	"github.com/claybot/claybot/egress"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -124,7 +126,7 @@ func (b *Browsers) openTool() tools.Tool {
 		}
 		return b.with(ctx, env, address, func(s *session) (tools.Result, error) {
 			err := s.open(ctx, address)
-			return s.shown(ctx, "opened "+subject(address), err)
+			return s.shown(ctx, fmt.Sprintf(texts.DidOpenPage, subject(address)), err)
 		})
 	})
 }

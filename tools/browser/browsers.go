@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/devices"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/workspace"
 )
@@ -60,7 +61,7 @@ func (b *Browsers) with(ctx context.Context, env tools.Env, address string, use 
 			s.drop()
 			return tools.Result{}, fault(ctx, err)
 		}
-		r, err := s.shown(ctx, "opened "+subject(address), nil)
+		r, err := s.shown(ctx, fmt.Sprintf(texts.DidOpenPage, subject(address)), nil)
 		return r, s.judge(ctx, err)
 	}
 	r, err := use(s)

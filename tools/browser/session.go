@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"image/png"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/devices"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/workspace"
 )
@@ -81,7 +83,7 @@ func (s *session) read(ctx context.Context) (tools.Result, error) {
 
 func (s *session) click(ctx context.Context, number int) (tools.Result, error) {
 	if number == 0 {
-		return s.shown(ctx, "went back in the browser", s.device.Act(ctx, devices.Action{Kind: devices.Back}, ""))
+		return s.shown(ctx, texts.DidGoBack, s.device.Act(ctx, devices.Action{Kind: devices.Back}, ""))
 	}
 	a, err := s.action(number)
 	if err != nil {
@@ -90,7 +92,7 @@ func (s *session) click(ctx context.Context, number int) (tools.Result, error) {
 	if a.Kind != devices.Click {
 		return tools.Result{}, invalid("field action: %d is a field; use browser_type", number)
 	}
-	return s.shown(ctx, fmt.Sprintf("clicked %q in the browser", a.Label), s.device.Act(ctx, a, ""))
+	return s.shown(ctx, fmt.Sprintf(texts.DidClick, strconv.Quote(a.Label)), s.device.Act(ctx, a, ""))
 }
 
 func (s *session) write(ctx context.Context, number int, text string, submit bool) (tools.Result, error) {
@@ -104,18 +106,18 @@ func (s *session) write(ctx context.Context, number int, text string, submit boo
 	if submit && a.Kind != devices.Type {
 		return tools.Result{}, invalid("field submit: a choice cannot be sent; click the button of the form")
 	}
-	what := fmt.Sprintf("filled in %q in the browser", a.Label)
+	did := texts.DidFillIn
 	if err := s.device.Act(ctx, a, text); err != nil {
 		return tools.Result{}, err
 	}
 	if submit {
-		what += " and sent the form"
+		did = texts.DidFillAndSend
 		a.Kind = devices.Submit
 		if err := s.device.Act(ctx, a, ""); err != nil {
 			return tools.Result{}, err
 		}
 	}
-	return s.shown(ctx, what, nil)
+	return s.shown(ctx, fmt.Sprintf(did, strconv.Quote(a.Label)), nil)
 }
 
 func (s *session) action(number int) (devices.Action, error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/lazyregexp"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/tools/textfile"
 )
@@ -101,7 +102,7 @@ func removeKept(ctx context.Context, files Backend, env tools.Env, path string) 
 }
 
 func changed(env tools.Env, path string, kept bool) tools.Result {
-	r := tools.Result{What: "changed files, first " + textfile.Cut(path, 200)}
+	r := tools.Result{What: fmt.Sprintf(texts.DidChangeFiles, textfile.Cut(path, 200))}
 	if kept {
 		args, _ := json.Marshal(restoring{Run: env.Run}) // a string always marshals
 		r.Undo = &claybot.ToolCall{Name: RestoreTool, Args: string(args)}

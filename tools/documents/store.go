@@ -61,12 +61,12 @@ func Folder(docs storage.Documents) Source {
 		if env.Agent.ID == "" {
 			return nil, fail(Unavailable, "this agent has no files")
 		}
-		return texts{docs, "agent/" + string(env.Agent.ID) + "/store", "folder/", MaxScope, undoStore}, nil
+		return scoped{docs, "agent/" + string(env.Agent.ID) + "/store", "folder/", MaxScope, undoStore}, nil
 	}
 }
 
-// texts is a Backend on the documents of one scope whose paths begin with below.
-type texts struct {
+// scoped is a Backend on the documents of one scope whose paths begin with below.
+type scoped struct {
 	docs  storage.Documents
 	scope string
 	below string
@@ -74,18 +74,18 @@ type texts struct {
 	undo  string // the scope of what is put aside, behind that of an agent
 }
 
-func files(docs storage.Documents, scope, undo string) texts {
-	return texts{docs, scope, below, MaxScope, undo}
+func files(docs storage.Documents, scope, undo string) scoped {
+	return scoped{docs, scope, below, MaxScope, undo}
 }
 
-func (t texts) aside(agent claybot.AgentID) (Backend, bool) {
+func (t scoped) aside(agent claybot.AgentID) (Backend, bool) {
 	if agent == "" || t.undo == "" {
 		return nil, false
 	}
-	return texts{docs: t.docs, scope: "agent/" + string(agent) + t.undo, limit: keptBytes}, true
+	return scoped{docs: t.docs, scope: "agent/" + string(agent) + t.undo, limit: keptBytes}, true
 }
 
-func (t texts) Read(ctx context.Context, path string) (string, error) {
+func (t scoped) Read(ctx context.Context, path string) (string, error) {
 	text, err := t.docs.Document(ctx, t.scope, t.below+path)
 	if err == nil {
 		return text, nil
@@ -103,7 +103,7 @@ func (t texts) Read(ctx context.Context, path string) (string, error) {
 	return "", missing(path)
 }
 
-func (t texts) Write(ctx context.Context, path, text string) error {
+func (t scoped) Write(ctx context.Context, path, text string) error {
 	all, err := t.all(ctx)
 	if err != nil {
 		return err
@@ -124,14 +124,14 @@ func (t texts) Write(ctx context.Context, path, text string) error {
 	return nil
 }
 
-func (t texts) Remove(ctx context.Context, path string) error {
+func (t scoped) Remove(ctx context.Context, path string) error {
 	if err := t.docs.DropDocuments(ctx, t.scope, t.below+path); err != nil {
 		return broken("removing", err)
 	}
 	return nil
 }
 
-func (t texts) List(ctx context.Context, folder string) ([]File, error) {
+func (t scoped) List(ctx context.Context, folder string) ([]File, error) {
 	all, err := t.all(ctx)
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (t texts) List(ctx context.Context, folder string) ([]File, error) {
 	return files, nil
 }
 
-func (t texts) all(ctx context.Context) ([]File, error) {
+func (t scoped) all(ctx context.Context) ([]File, error) {
 	docs, err := t.docs.Documents(ctx, t.scope)
 	if err != nil {
 		return nil, broken("listing", err)

@@ -58,9 +58,9 @@ func result(ctx context.Context, files Backend, text string, paths ...string) (t
 	return tools.Result{Text: text, Untrusted: tainted}, nil
 }
 
-func (t texts) taint() marker { return t }
+func (t scoped) taint() marker { return t }
 
-func (t texts) marked(ctx context.Context) (func(path string) bool, error) {
+func (t scoped) marked(ctx context.Context) (func(path string) bool, error) {
 	docs, err := t.docs.Documents(ctx, t.scope)
 	if err != nil {
 		return nil, broken("listing", err)
@@ -74,7 +74,7 @@ func (t texts) marked(ctx context.Context) (func(path string) bool, error) {
 	return func(path string) bool { return marked[path] }, nil
 }
 
-func (t texts) mark(ctx context.Context, path string, tainted bool) error {
+func (t scoped) mark(ctx context.Context, path string, tainted bool) error {
 	if !tainted {
 		if err := t.docs.DropDocuments(ctx, t.scope, markDocs+path); err != nil {
 			return broken("writing", err)

@@ -14,6 +14,7 @@ import (
 	"net/http"
 
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/tools/textfile"
 	"github.com/claybot/claybot/workspace"
@@ -71,15 +72,15 @@ func (p place) Read(ctx context.Context, path string, edited bool) (string, erro
 }
 
 func (p place) Write(ctx context.Context, path, text, from string) (tools.Result, error) {
-	what := "wrote "
+	did := texts.DidWriteFile
 	if from != "" {
-		what = "edited "
+		did = texts.DidEditFile
 	}
 	if len(text) > maxWrite {
 		return tools.Result{}, invalid("field text: %d bytes, the limit is %d", len(text), maxWrite)
 	}
 	err := p.WriteFile(ctx, path, []byte(text))
-	return tools.Result{What: what + path}, tools.WorkspaceFault(err)
+	return tools.Result{What: fmt.Sprintf(did, path)}, tools.WorkspaceFault(err)
 }
 
 func (p place) Delete(ctx context.Context, path string) (tools.Result, error) {
@@ -87,7 +88,7 @@ func (p place) Delete(ctx context.Context, path string) (tools.Result, error) {
 	if !ok {
 		return tools.Result{}, &tools.Fault{Code: tools.FaultFailed, Text: "this workspace cannot delete files; use the shell"}
 	}
-	return tools.Result{What: "deleted " + path}, tools.WorkspaceFault(files.Remove(ctx, path))
+	return tools.Result{What: fmt.Sprintf(texts.DidDeleteFile, path)}, tools.WorkspaceFault(files.Remove(ctx, path))
 }
 
 func (place) Show(_ context.Context, _, text string) (tools.Result, error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -48,7 +49,7 @@ func TaskTool(a tools.Agents, helpers []Helper) tools.Tool {
 			return r, err
 		}
 		if r, err = lastText(r.Text); err == nil {
-			r.What = "let the helper " + h.Name + " work"
+			r.What = fmt.Sprintf(texts.DidTask, h.Name)
 		}
 		return r, err
 	})

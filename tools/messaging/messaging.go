@@ -15,10 +15,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -151,7 +153,7 @@ func startSubagent(a tools.Agents) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		return tools.Result{Text: fmt.Sprintf("agent %s started", id), What: "started the agent " + called(sub.Name, id)}, nil
+		return tools.Result{Text: fmt.Sprintf("agent %s started", id), What: fmt.Sprintf(texts.DidStartAgent, called(sub.Name, id))}, nil
 	})
 }
 
@@ -212,7 +214,7 @@ func spawnAndWait(a tools.Agents) tools.Tool {
 			subs[i] = sub
 		}
 		r, err := a.SpawnAndWait(ctx, env, subs)
-		r.What = fmt.Sprintf("let %d subagents work", len(subs))
+		r.What = fmt.Sprintf(texts.DidSpawn, strconv.Itoa(len(subs)))
 		return r, err
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -54,7 +55,7 @@ func remindMe(r tools.Reminders) tools.Tool {
 			at = r.At
 		}
 		r, err := answer(output{id, true, at.UTC().Format(time.RFC3339)})
-		r.What = "made a reminder for " + at.UTC().Format(time.RFC3339)
+		r.What = fmt.Sprintf(texts.DidRemind, at.UTC().Format(time.RFC3339))
 		r.Undo = tools.UndoCall(cancelName, canceling{ID: id})
 		return r, err
 	})
@@ -154,9 +155,9 @@ func cancelReminder(r tools.Reminders) tools.Tool {
 		if err := r.CancelReminder(ctx, env, id); err != nil {
 			return tools.Result{}, err
 		}
-		r := tools.Result{Text: fmt.Sprintf("reminder %s is canceled", id), What: "canceled a reminder"}
+		r := tools.Result{Text: fmt.Sprintf("reminder %s is canceled", id), What: texts.DidCancelSomeReminder}
 		if old != nil {
-			r.What += " for " + old.At.UTC().Format(time.RFC3339)
+			r.What = fmt.Sprintf(texts.DidCancelReminder, old.At.UTC().Format(time.RFC3339))
 			r.Undo = tools.UndoCall("remind_me", map[string]string{"note": old.Note, "at": old.At.UTC().Format(time.RFC3339Nano)})
 		}
 		return r, nil

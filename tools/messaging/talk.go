@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -33,7 +34,7 @@ func askAgent(a tools.Agents, d tools.Directory) tools.Tool {
 			return tools.Result{}, err
 		}
 		r, err := a.AskAgent(ctx, env, to, text, wait)
-		r.What = "asked the agent " + to
+		r.What = fmt.Sprintf(texts.DidAskAgent, to)
 		return r, err
 	})
 }
@@ -70,7 +71,7 @@ func sendAgentMessage(a tools.Agents, d tools.Directory) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		return tools.Result{Text: fmt.Sprintf("message sent to agent %s", id), What: fmt.Sprintf("sent a message to agent %s", id)}, nil
+		return tools.Result{Text: fmt.Sprintf("message sent to agent %s", id), What: fmt.Sprintf(texts.DidTellAgent, id)}, nil
 	})
 }
 
@@ -137,7 +138,7 @@ func stopAgent(a tools.Agents) tools.Tool {
 			return tools.Result{}, err
 		}
 		n, err := a.StopAgent(ctx, env, id)
-		what := "stopped the agent " + id
+		what := fmt.Sprintf(texts.DidStopAgent, id)
 		switch {
 		case err != nil:
 			return tools.Result{}, err

@@ -98,7 +98,7 @@ func TestEffectsOnOthers(t *testing.T) {
 		{"ask_agent", `{"to":"` + other + `","text":"q"}`, "asked the agent " + other},
 		{"send_agent_message", `{"text":"hi"}`, "sent a message to agent " + other},
 		{"stop_agent", `{"id":"` + other + `"}`, "stopped the agent " + other},
-		{"task", `{"subagent":"mole","task":"dig"}`, "let the helper mole work"},
+		{"task", `{"subagent":"mole","task":"dig"}`, "let the subagent mole work"},
 		{"list_agents", `{}`, ""},
 	} {
 		r := set.Do(t.Context(), env, claybot.ToolCall{Name: tt.tool, Args: tt.args}).Record

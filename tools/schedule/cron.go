@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -67,7 +68,7 @@ func (c cron) add() tools.Tool {
 		}
 		return tools.Result{
 			Text: fmt.Sprintf("Created task %s; %s.\n%s", made.Slug, output(made.Route), upcoming(made.Next)),
-			What: "created the task " + made.Slug, Undo: tools.UndoCall(deleteName, deleting{Task: made.UID}),
+			What: fmt.Sprintf(texts.DidAddTask, made.Slug), Undo: tools.UndoCall(deleteName, deleting{Task: made.UID}),
 		}, nil
 	})
 }
@@ -226,7 +227,7 @@ func (c cron) remove() tools.Tool {
 		if err := c.tasks.Remove(ctx, t.UID); err != nil {
 			return tools.Result{}, err
 		}
-		return tools.Result{Text: fmt.Sprintf("Task %s is deleted.", t.Slug), What: "deleted the task " + t.Slug}, nil
+		return tools.Result{Text: fmt.Sprintf("Task %s is deleted.", t.Slug), What: fmt.Sprintf(texts.DidDeleteTask, t.Slug)}, nil
 	})
 }
 
@@ -243,6 +244,6 @@ func (c cron) run() tools.Tool {
 		if t, err = c.tasks.RunNow(ctx, t.UID, key(env)); err != nil {
 			return tools.Result{}, err
 		}
-		return tools.Result{Text: fmt.Sprintf("Task %s runs now; %s.", t.Slug, output(t.Route)), What: "ran the task " + t.Slug}, nil
+		return tools.Result{Text: fmt.Sprintf("Task %s runs now; %s.", t.Slug, output(t.Route)), What: fmt.Sprintf(texts.DidRunTask, t.Slug)}, nil
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -63,10 +64,10 @@ func (h heart) add() tools.Tool {
 		}
 		r := tools.Result{
 			Text: "The heartbeat has this task now.\n" + describeHeartbeat(made),
-			What: "created the task " + made.ID + " of the heartbeat", Undo: tools.UndoCall(removeName, removing{ID: made.ID}),
+			What: fmt.Sprintf(texts.DidAddHeartbeat, made.ID), Undo: tools.UndoCall(removeName, removing{ID: made.ID}),
 		}
 		if old := findHeartbeat(all, made.ID); old != nil {
-			r.What, r.Undo = "replaced the task "+made.ID+" of the heartbeat", tools.UndoCall(addName, heartbeatOf(*old))
+			r.What, r.Undo = fmt.Sprintf(texts.DidReplaceHeartbeat, made.ID), tools.UndoCall(addName, heartbeatOf(*old))
 		}
 		return r, nil
 	})
@@ -137,7 +138,7 @@ func (h heart) run() tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		what := "ran the heartbeat"
+		what := texts.DidRunHeartbeat
 		if n == 0 {
 			what = ""
 		}
@@ -177,7 +178,7 @@ func (h heart) remove() tools.Tool {
 		if err := h.heartbeats.RemoveHeartbeat(ctx, id); err != nil {
 			return tools.Result{}, err
 		}
-		r := tools.Result{Text: fmt.Sprintf("task %s of the heartbeat is removed", id), What: "removed the task " + tools.Short(id, maxField) + " of the heartbeat"}
+		r := tools.Result{Text: fmt.Sprintf("task %s of the heartbeat is removed", id), What: fmt.Sprintf(texts.DidRemoveHeartbeat, tools.Short(id, maxField))}
 		if old != nil && old.Gate == "" { // a gate only people can set
 			r.Undo = tools.UndoCall(addName, heartbeatOf(*old))
 		}

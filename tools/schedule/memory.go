@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -73,7 +74,7 @@ func writeMemory(t Memories) tools.Tool {
 		if err := t.Remember(ctx, uid, in.Text, add); err != nil {
 			return tools.Result{}, err
 		}
-		r := tools.Result{Text: "the memory is replaced", What: "changed the memory of the task"}
+		r := tools.Result{Text: "the memory is replaced", What: texts.DidChangeMemory}
 		if add {
 			r.Text = "added to the memory"
 		}

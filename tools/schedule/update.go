@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -36,7 +37,7 @@ func (c cron) update() tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		r := tools.Result{Text: "The task is changed.\n" + describe(changed), What: "changed the task " + t.Slug}
+		r := tools.Result{Text: "The task is changed.\n" + describe(changed), What: fmt.Sprintf(texts.DidChangeTask, t.Slug)}
 		// Where nothing was to change, an earlier try of this call has done it, and
 		// what was there before is not known.
 		if back, differs := before(t, ch); differs {

@@ -3,9 +3,11 @@ package send
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -47,6 +49,6 @@ func sendMessage(m tools.Messages) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		return tools.Result{Text: "the message to " + place + " is on its way", What: "sent a message to " + place}, nil
+		return tools.Result{Text: "the message to " + place + " is on its way", What: fmt.Sprintf(texts.DidSendMessage, place)}, nil
 	})
 }

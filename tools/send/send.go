@@ -24,6 +24,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/workspace"
 )
@@ -135,12 +136,12 @@ func said(s tools.Sent) tools.Result {
 	if s.Place == "" {
 		return tools.Result{
 			Text:  fmt.Sprintf("%s is kept with the id %s; who asked can fetch it from there", what, s.File.ID),
-			Files: []claybot.FileReference{s.File}, What: "kept the file " + s.File.Name,
+			Files: []claybot.FileReference{s.File}, What: fmt.Sprintf(texts.DidKeepFile, s.File.Name),
 		}
 	}
 	return tools.Result{
 		Text: fmt.Sprintf("%s is on its way as a %s; its id is %s", what, s.File.Kind, s.File.ID),
-		What: "sent the file " + s.File.Name,
+		What: fmt.Sprintf(texts.DidSendFile, s.File.Name),
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/workspace"
 )
@@ -269,7 +270,7 @@ func (k kit) input() tools.Tool {
 		if err := k.writing.write(ctx, l.Launched()[p.id], in.Text, in.End); err != nil {
 			return tools.Result{}, err
 		}
-		return tools.Result{Text: fmt.Sprintf("%d bytes are written", len(in.Text)), What: "wrote to the process " + p.id}, nil
+		return tools.Result{Text: fmt.Sprintf("%d bytes are written", len(in.Text)), What: fmt.Sprintf(texts.DidWriteProcess, p.id)}, nil
 	})
 }
 
@@ -329,6 +330,6 @@ func (k kit) stop() tools.Tool {
 		if running := l.Launched()[p.id]; running != nil {
 			_ = running.Close()
 		}
-		return tools.Result{Text: "process " + p.id + " is stopped", What: "stopped the process " + p.id}, nil
+		return tools.Result{Text: "process " + p.id + " is stopped", What: fmt.Sprintf(texts.DidStopProcess, p.id)}, nil
 	})
 }

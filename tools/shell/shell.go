@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/workspace"
 )
@@ -95,14 +96,14 @@ func Tools(open func(ctx context.Context, env tools.Env) (workspace.Workspace, e
 			if err != nil {
 				return tools.Result{}, tools.WorkspaceFault(err)
 			}
-			return tools.Result{Text: fmt.Sprintf("process %s is started; see its output with %s", id, processLog), What: "started " + cut(in.Command)}, nil
+			return tools.Result{Text: fmt.Sprintf("process %s is started; see its output with %s", id, processLog), What: fmt.Sprintf(texts.DidStart, cut(in.Command))}, nil
 		}
 		strange := LetsIn(network(env))
 		r, err := w.Exec(ctx, workspace.Command{Shell: in.Command, Dir: in.Dir, Wall: wall, Idle: idle})
 		if err != nil {
 			return tools.Result{Untrusted: strange}, tools.WorkspaceFault(err) // which has the end of the output
 		}
-		return tools.Result{Text: describe(r), What: "ran " + cut(in.Command), Untrusted: strange}, nil
+		return tools.Result{Text: describe(r), What: fmt.Sprintf(texts.DidRun, cut(in.Command)), Untrusted: strange}, nil
 	})
 	return append([]tools.Tool{shell}, kit{open, network, reaches, new(writers)}.tools()...)
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	pathpkg "path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -153,9 +155,9 @@ func (s Set) carryOut(ctx context.Context, plan []planned) (tools.Result, error)
 		}
 		lines = append(lines, p.String())
 	}
-	all.What = "patched " + Cut(plan[0].path, 200)
+	all.What = fmt.Sprintf(texts.DidPatch, Cut(plan[0].path, 200))
 	if len(plan) > 1 {
-		all.What = fmt.Sprintf("patched %d files, first %s", len(plan), Cut(plan[0].path, 200))
+		all.What = fmt.Sprintf(texts.DidPatchMany, strconv.Itoa(len(plan)), Cut(plan[0].path, 200))
 	}
 	all.Text = "The patch is applied:\n" + Shown(lines, "")
 	return all, nil

@@ -1,0 +1,46 @@
+package texts
+
+// What tools say they did, which is stored, and which agents, operators and programs read in
+// English. Each value is a %s; people read it as Voice.Effect says it.
+const (
+	DidRemind             = "made a reminder for %s"
+	DidCancelReminder     = "canceled a reminder for %s"
+	DidCancelSomeReminder = "canceled a reminder"
+	DidTask               = "let the subagent %s work"
+	DidSpawn              = "let %s subagents work"
+	DidStartAgent         = "started the agent %s"
+	DidAskAgent           = "asked the agent %s"
+	DidTellAgent          = "sent a message to agent %s"
+	DidStopAgent          = "stopped the agent %s"
+	DidAddHeartbeat       = "created the task %s of the heartbeat"
+	DidReplaceHeartbeat   = "replaced the task %s of the heartbeat"
+	DidRemoveHeartbeat    = "removed the task %s of the heartbeat"
+	DidRunHeartbeat       = "ran the heartbeat"
+	DidChangeMemory       = "changed the memory of the task"
+	DidAddTask            = "created the task %s"
+	DidDeleteTask         = "deleted the task %s"
+	DidRunTask            = "ran the task %s"
+	DidChangeTask         = "changed the task %s"
+	DidWriteProcess       = "wrote to the process %s"
+	DidStopProcess        = "stopped the process %s"
+	DidStart              = "started %s"
+	DidRun                = "ran %s"
+	DidSendMessage        = "sent a message to %s"
+	DidSendFile           = "sent the file %s"
+	DidKeepFile           = "kept the file %s"
+	DidPatchMany          = "patched %s files, first %s"
+	DidPatch              = "patched %s"
+	DidEditFile           = "edited %s"
+	DidWriteFile          = "wrote %s"
+	DidDeleteFile         = "deleted %s"
+	DidChangeFiles        = "changed files, first %s"
+	DidOpenPage           = "opened %s"
+	DidGoBack             = "went back in the browser"
+	DidClick              = "clicked %s in the browser"
+	DidFillAndSend        = "filled in %s in the browser and sent the form"
+	DidFillIn             = "filled in %s in the browser"
+	DidGainPermission     = "was permitted %s"
+)
+
+// UndoneByRun says that a run was undone by another one.
+const UndoneByRun = "That run was undone already, by run %s."
