@@ -91,6 +91,58 @@ func TestVoiceReplies(t *testing.T) {
 	}
 }
 
+// A speech server that hangs delays one reply by ten seconds. Then replies are text at once for five
+// minutes, which is logged once, and one reply tries again.
+func TestVoiceRepliesPause(t *testing.T) {
+	t.Parallel()
+	clouded(t, func(r *rig, _ *cloud) {
+		var logs lockedText
+		var asked atomic.Int64
+		var works atomic.Bool
+		say := aloud(&asked)
+		r.logs, r.profile.VoiceReplies = &logs, profiles.VoiceAlways
+		r.sayer = func(ctx context.Context, run claybot.Run, text string) (llm.Recording, error) {
+			spoken, err := say(ctx, run, text)
+			if works.Load() {
+				return spoken, err
+			}
+			<-ctx.Done()
+			return llm.Recording{}, ctx.Err()
+		}
+		r.start()
+		for i, tt := range []struct {
+			pause        time.Duration // before the message
+			within, then time.Duration
+			works        bool
+			asked        int64
+			seen         int
+		}{
+			{0, 8 * time.Second, 12 * time.Second, false, 1, 1},
+			{0, 0, 2 * time.Second, false, 1, 2},
+			{4 * time.Minute, 0, 2 * time.Second, true, 1, 3},
+			{time.Minute, 8 * time.Second, 12 * time.Second, false, 2, 4},
+			{4 * time.Minute, 0, 2 * time.Second, true, 2, 5},
+			{time.Minute, 0, 2 * time.Second, true, 3, 7}, // with the voice message
+			{0, 0, 2 * time.Second, true, 4, 9},
+		} {
+			after(tt.pause)
+			works.Store(tt.works)
+			before := len(r.chat.seen())
+			r.post(ann, msg(fmt.Sprint("m", i), "hello"))
+			if after(tt.within); tt.within > 0 && len(r.chat.seen()) != before {
+				t.Errorf("message %d: answered before the bound: %q", i, r.chat.seen())
+			}
+			after(tt.then - tt.within)
+			if got := len(r.chat.seen()); got != tt.seen || asked.Load() != tt.asked {
+				t.Errorf("message %d: people see %d messages, want %d; %d texts were to be spoken, want %d", i, got, tt.seen, asked.Load(), tt.asked)
+			}
+		}
+		if n := strings.Count(logs.String(), "speech paused"); n != 1 || strings.Contains(logs.String(), "not spoken") {
+			t.Errorf("logged %d pauses:\n%s", n, logs.String())
+		}
+	})
+}
+
 // A voice message that cannot be sent, or whose fate is unknown, leaves the text alone: people read
 // no notice, and never get it twice.
 func TestVoiceRepliesThatAreNotSent(t *testing.T) {

@@ -125,7 +125,7 @@ type Worker struct {
 	members    Members
 	meter      Meter
 	transcribe Transcriber
-	speak      Speaker
+	voice      voice
 	log        *slog.Logger
 	charges    chargeBook
 	engines    engines
@@ -137,7 +137,7 @@ type Worker struct {
 func New(cfg Config) *Worker {
 	boot := &BootRecord{boots: cfg.Stores.Boots, log: cfg.Log}
 	s := &Worker{
-		Boot: boot, stores: cfg.Stores, parts: cfg.Parts, members: cfg.Members, meter: cfg.Meter, transcribe: cfg.Transcribe, speak: cfg.Speak, log: cfg.Log,
+		Boot: boot, stores: cfg.Stores, parts: cfg.Parts, members: cfg.Members, meter: cfg.Meter, transcribe: cfg.Transcribe, voice: voice{speak: cfg.Speak, log: cfg.Log}, log: cfg.Log,
 		charges: chargeBook{cfg.Stores.Marks, cfg.Log}, engines: make(engines), draining: make(chan struct{}),
 	}
 	s.Health.keep(boot)

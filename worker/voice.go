@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -17,8 +19,71 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// speakTime bounds how long the end of a run waits for the recording of its reply.
-const speakTime = 30 * time.Second
+// speakTime bounds how long the end of a run waits for the recording of its reply, and speakPause is
+// how long replies are text alone after a recording could not be had.
+const (
+	speakTime  = 10 * time.Second
+	speakPause = 5 * time.Minute
+)
+
+// A voice has texts spoken, and none for a while after that failed. Its methods are safe for
+// concurrent use.
+type voice struct {
+	speak Speaker
+	log   *slog.Logger
+
+	mu     sync.Mutex
+	failed bool      // the last text could not be spoken
+	until  time.Time // no text is spoken before
+}
+
+// errSpeechPaused means that this text or an earlier one could not be spoken, which is logged.
+var errSpeechPaused = errors.New("speech is paused")
+
+// free reports whether a text may be spoken now. After a pause, one text is tried before others.
+func (v *voice) free() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.failed {
+		return true
+	}
+	now := time.Now()
+	if now.Before(v.until) {
+		return false
+	}
+	v.until = now.Add(speakTime)
+	return true
+}
+
+// settle takes note of how a text ended, and logs once that speech fails, and that it works again.
+// The error it returns for a failure of the server is an errSpeechPaused.
+func (v *voice) settle(ctx context.Context, err error) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case err == nil && v.failed:
+		v.log.Info("speech works again")
+	case err != nil && !serverFailed(ctx, err):
+		return err
+	case err != nil:
+		if v.until = time.Now().Add(speakPause); !v.failed {
+			v.log.Warn("speech paused: replies are text alone", "for", speakPause, "err", err)
+		}
+		err = errSpeechPaused
+	}
+	v.failed = err != nil
+	return err
+}
+
+// serverFailed reports whether the next text would fail as well: not what a budget or a setting
+// refused, what the server refused of this text, and what ended with its run.
+func serverFailed(ctx context.Context, err error) bool {
+	if _, limit := errors.AsType[*llm.LimitError](err); limit || errors.Is(ctx.Err(), context.Canceled) {
+		return false
+	}
+	e, ok := errors.AsType[*llm.Error](err)
+	return !ok || e.Class != llm.Off && (e.Class != llm.Permanent || e.Account)
+}
 
 // spoken returns the voice message of a reply, which goes beside its text; none where the profile,
 // the chat or the text has none, and where it cannot be had: then the text alone is the reply. The
@@ -37,7 +102,10 @@ func (e *ending) spoken(text string) []claybot.Outgoing {
 	ctx, cancel := context.WithTimeout(e.job.box.Context(), speakTime)
 	defer cancel()
 	file, err := e.recording(ctx, said)
-	if err != nil {
+	switch {
+	case errors.Is(err, errSpeechPaused):
+		return nil
+	case err != nil:
 		e.job.log.Warn("reply not spoken", "err", err)
 		return nil
 	}
@@ -48,7 +116,7 @@ func (e *ending) spoken(text string) []claybot.Outgoing {
 
 // speaks reports whether a reply of the run on a route is to be spoken.
 func (e *ending) speaks(r claybot.Route) bool {
-	if e.worker.speak == nil || e.talk.history == nil {
+	if e.worker.voice.speak == nil || e.talk.history == nil {
 		return false
 	}
 	if _, ok := e.worker.parts.Connector(r.Connector).(connectors.FileSender); !ok {
@@ -88,13 +156,18 @@ func (e *ending) recording(ctx context.Context, text string) (claybot.FileRefere
 	return store.SaveFile(ctx, agent, file, bytes.NewReader(made.Audio), inbox.MaxFile)
 }
 
-// say has a text spoken and converts a panic to an error.
+// say has a text spoken unless that failed a while ago, and converts a panic to an error.
 func (e *ending) say(ctx context.Context, text string) (_ llm.Recording, err error) {
+	v := &e.worker.voice
+	if !v.free() {
+		return llm.Recording{}, errSpeechPaused
+	}
 	defer func() {
 		if x := recover(); x != nil {
 			e.worker.meter.Panicked("speak")
 			err = fmt.Errorf("panic: %v", x)
 		}
+		err = v.settle(ctx, err)
 	}()
-	return e.worker.speak(ctx, e.job.run, text)
+	return v.speak(ctx, e.job.run, text)
 }
