@@ -19,7 +19,7 @@ type doctorCmd struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }
 
-// A doctor diagnoses an installation without a daemon. It removes what it writes. No
+// A doctor diagnoses an installation, with a daemon or without. It removes what it writes. No
 // finding contains a secret.
 type doctor struct {
 	config configs.Config
@@ -62,7 +62,7 @@ func (d *doctor) examine(ctx context.Context) {
 	}
 	for _, row := range [][]check{
 		append([]check{
-			{"data directory", d.directory}, {"last end", d.lastEnd}, {"limits", d.limits}, {"disk", d.space}, {"writing", d.writing}, {"file modes", d.modes},
+			{"data directory", d.directory}, {"daemon", d.daemon}, {"last end", d.lastEnd}, {"limits", d.limits}, {"disk", d.space}, {"writing", d.writing}, {"file modes", d.modes},
 		}, own...),
 		shared,
 		{{"tokens", d.tokens}},

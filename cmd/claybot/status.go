@@ -10,6 +10,7 @@ import (
 
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/runs"
 )
 
 type statusCmd struct {
@@ -30,25 +31,16 @@ func (c statusCmd) Run(e *env) error {
 			rows = append(rows, []string{x.Name, connectorLine(x)})
 		}
 		for _, x := range st.Sinks {
-			line := "up to date"
-			if x.Backlog > 0 {
-				line = count(x.Backlog, "run") + " behind"
-			}
-			rows = append(rows, []string{"sink " + x.Name, join(": ", line, x.Error)})
+			rows = append(rows, []string{"sink " + x.Name, sinkLine(x)})
 		}
 		for _, what := range slices.Sorted(maps.Keys(st.Checks)) {
-			x := st.Checks[what]
-			line := x.Text + " (" + moment(x.At.Time()) + ")"
-			if x.Problem {
-				line = "PROBLEM: " + line
-			}
-			rows = append(rows, []string{"check " + what, line})
+			rows = append(rows, []string{"check " + what, checkLine(st.Checks[what])})
 		}
 		for _, x := range st.Settings {
 			rows = append(rows, []string{"setting", join("; ", x.Text, x.Next)})
 		}
 		for _, x := range st.Servers {
-			rows = append(rows, []string{"MCP server " + x.Name, join(": ", x.State, x.Err)})
+			rows = append(rows, []string{"MCP server " + x.Name, serverLine(x)})
 		}
 		return e.table(rows)
 	})
@@ -130,6 +122,24 @@ func faultRows(st overview.Status) (rows [][]string) {
 	}
 	return rows
 }
+
+func sinkLine(s runs.SinkHealth) string {
+	line := "up to date"
+	if s.Backlog > 0 {
+		line = count(s.Backlog, "run") + " behind"
+	}
+	return join(": ", line, s.Error)
+}
+
+func checkLine(c overview.CheckStatus) string {
+	line := c.Text + " (" + moment(c.At.Time()) + ")"
+	if c.Problem {
+		line = "PROBLEM: " + line
+	}
+	return line
+}
+
+func serverLine(s overview.ServerStatus) string { return join(": ", s.State, s.Err) }
 
 func connectorLine(c overview.ConnectorStatus) string {
 	line := c.State
