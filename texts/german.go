@@ -67,7 +67,7 @@ var german = map[string]string{
 	"Answer with one or more of these, separated by commas":                  "Antworte mit einer oder mehreren dieser Möglichkeiten, durch Kommas getrennt",
 	"Answer with text":                                                       "Antworte mit einem Text",
 	"Answer yes or no":                                                       "Antworte mit Ja oder Nein",
-	"Approval of %s":                                                         "Genehmigung für %s",
+	"Approval of %s":                                                         "Genehmigung: %s",
 	"Approved with your arguments.":                                          "Mit deinen Argumenten genehmigt.",
 	"Approved.":                                                              "Genehmigt.",
 	"At the limit I'll stop and ask.":                                        "An der Grenze höre ich auf und frage.",

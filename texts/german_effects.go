@@ -1,6 +1,6 @@
 package texts
 
-// germanEffects has what people read of effects, and of undoing them, in German.
+// germanEffects has what people read of effects, of undoing them, and of steps, in German.
 var germanEffects = map[string]string{
 	"set a reminder for %s":                         "eine Erinnerung gestellt: %s",
 	"canceled a reminder for %s":                    "eine Erinnerung gelöscht: %s",
@@ -46,4 +46,15 @@ var germanEffects = map[string]string{
 	UndoRevoked:                                     "Die Person dieses Laufs darf nicht mehr schreiben, deshalb wird er nicht rückgängig gemacht. Gib ihr erst wieder Zugang.",
 	UndoneAlready:                                   "Dieser Lauf ist schon rückgängig gemacht.",
 	UndoBegun:                                       "Dieser Lauf wird schon rückgängig gemacht.",
+	"sending a message":                             "eine Nachricht schicken",
+	"reacting to a message":                         "auf eine Nachricht reagieren",
+	"starting a subagent":                           "einen Subagenten starten",
+	"stopping another agent":                        "einen anderen Agenten anhalten",
+	"reading what another agent did":                "lesen, was ein anderer Agent getan hat",
+	"canceling a reminder":                          "eine Erinnerung löschen",
+	"looking at reminders":                          "Erinnerungen ansehen",
+	"changing the heartbeat":                        "den Heartbeat ändern",
+	"running the heartbeat":                         "den Heartbeat ausführen",
+	"getting a permission":                          "eine Berechtigung bekommen",
+	"reading a skill":                               "einen Skill lesen",
 }

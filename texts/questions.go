@@ -2,6 +2,7 @@ package texts
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/tools"
 )
 
 // Question is the i-th of some questions in a chat of a connector, with how to
@@ -147,8 +149,8 @@ func (v Voice) Answered(q claybot.Question, a claybot.Answer) string {
 // subjectLine is what a confirm was about, for the message that replaces it: the
 // arguments as they were asked about. Empty: nothing is known of them.
 func subjectLine(q claybot.Question) string {
-	args := connectors.Code(q.Args, 500)
-	if q.Type != claybot.QuestionConfirm || args == "" || args == "`{}`" {
+	args := connectors.Code(tools.InWords(q.Args), 500)
+	if q.Type != claybot.QuestionConfirm || args == "" {
 		return ""
 	}
 	return args + "\n\n"
@@ -157,7 +159,7 @@ func subjectLine(q claybot.Question) string {
 // Headline is a question in one line.
 func (v Voice) Headline(q claybot.Question) string {
 	if q.Type == claybot.QuestionConfirm && q.Tool != "" {
-		return v.Say("Approval of %s", q.Tool)
+		return v.Say("Approval of %s", cmp.Or(v.Doing(q.Tool), q.Tool))
 	}
 	return connectors.OneLine(q.Text, 500)
 }
@@ -173,7 +175,7 @@ func (v Voice) saidText(q claybot.Question, a claybot.Answer) string {
 	case string(a.Value) != "true":
 		return v.Say("denied")
 	case a.Args != "":
-		return v.Say("approved with changed arguments: %s", a.Args)
+		return v.Say("approved with changed arguments: %s", tools.InWords(a.Args))
 	case a.Scope == claybot.ApproveSession:
 		return v.Say("approved for this conversation")
 	case a.Scope == claybot.ApproveAlways:

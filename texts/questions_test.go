@@ -18,22 +18,22 @@ func TestAnsweredApproval(t *testing.T) {
 		"approved": {
 			claybot.Question{Tool: "shell", Args: `{"command":"rm -rf old"}`},
 			claybot.Answer{Value: json.RawMessage("true"), Via: claybot.ViaButton},
-			"**Approval of shell**\n\n`{\"command\":\"rm -rf old\"}`\n\napproved *(answered)*",
+			"**Approval of running a command**\n\n`rm -rf old`\n\napproved *(answered)*",
 		},
 		"by an approver": {
 			claybot.Question{Tool: "shell", Args: `{"command":"a\nb"}`, Approvers: []string{"chat/bob"}},
 			claybot.Answer{Value: json.RawMessage("true"), Scope: claybot.ApproveSession, By: "chat/bob"},
-			"**Approval of shell**\n\n`{\"command\":\"a\\nb\"}`\n\napproved for this conversation *(answered, by chat/bob)*",
+			"**Approval of running a command**\n\n`\"a\\nb\"`\n\napproved for this conversation *(answered, by chat/bob)*",
 		},
 		"with other arguments": {
 			claybot.Question{Tool: "shell", Args: `{"command":"rm -rf old"}`},
 			claybot.Answer{Value: json.RawMessage("true"), Args: `{"command":"ls old"}`, By: "telegram/7", Via: claybot.ViaButton},
-			"**Approval of shell**\n\n`{\"command\":\"rm -rf old\"}`\n\napproved with changed arguments: {\"command\":\"ls old\"} *(answered, by telegram/7)*",
+			"**Approval of running a command**\n\n`rm -rf old`\n\napproved with changed arguments: ls old *(answered, by telegram/7)*",
 		},
 		"denied": {
 			claybot.Question{Tool: "shell", Args: "{\"command\":\"echo `id`\"}"},
 			claybot.Answer{Value: json.RawMessage("false"), Reason: "why?", Via: claybot.ViaText},
-			"**Approval of shell**\n\n`{\"command\":\"echo 'id'\"}`\n\ndenied: why? *(answered in the chat)*",
+			"**Approval of running a command**\n\n`echo 'id'`\n\ndenied: why? *(answered in the chat)*",
 		},
 		"without arguments": {
 			claybot.Question{Tool: "pay", Args: "{}"},
@@ -50,7 +50,7 @@ func TestAnsweredApproval(t *testing.T) {
 		}
 	}
 	q := claybot.Question{Type: claybot.QuestionConfirm, Tool: "shell", Args: `{"command":"x"}`, Expires: claybot.Now() + 1e6}
-	if got, want := (texts.Voice{}).Withdrawn(q), "**Approval of shell**\n\n`{\"command\":\"x\"}`\n\n*(no longer needs an answer)*"; got != want {
+	if got, want := (texts.Voice{}).Withdrawn(q), "**Approval of running a command**\n\n`x`\n\n*(no longer needs an answer)*"; got != want {
 		t.Errorf("withdrawn:\n%s\nwant\n%s", got, want)
 	}
 }

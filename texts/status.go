@@ -41,6 +41,19 @@ var steps = map[string]string{
 	"send_agent_message": "writing to another agent",
 	"list_agents":        "looking at other agents",
 	"ask_agent":          "waiting for another agent",
+	"send_message":       "sending a message",
+	"set_reaction":       "reacting to a message",
+	"start_subagent":     "starting a subagent",
+	"task":               "waiting for a subagent",
+	"stop_agent":         "stopping another agent",
+	"read_agent_history": "reading what another agent did",
+	"cancel_reminder":    "canceling a reminder",
+	"list_reminders":     "looking at reminders",
+	"heartbeat_add":      "changing the heartbeat",
+	"heartbeat_remove":   "changing the heartbeat",
+	"heartbeat_run":      "running the heartbeat",
+	"request_permission": "getting a permission",
+	"read_skill_file":    "reading a skill",
 	"browser_click":      "using a web page",
 	"browser_open":       "opening a web page",
 	"browser_read":       "reading a web page",
@@ -60,6 +73,14 @@ var steps = map[string]string{
 	"web_search":         "searching the web",
 	"write_file":         "writing a file",
 	"write_todos":        "planning",
+}
+
+// Doing says what a call of a tool does; empty for a tool without words of its own.
+func (v Voice) Doing(tool string) string {
+	if step, ok := steps[tool]; ok && tool != "" {
+		return v.In(step)
+	}
+	return ""
 }
 
 // Step says what a run does while it uses a tool, or waits for the model if tool is empty. A

@@ -25,7 +25,11 @@ var errLongAction = fmt.Errorf("the action is longer than %d characters, which i
 // person, as far as it is known. Say says the text of the question; nil: in English.
 type Grounds struct {
 	Why, Says, Person string
-	Say               Say
+	// Doing is what the call does, in the words of people; empty where only the name of the
+	// tool is known. Own: its own person decides, and no other one.
+	Doing string
+	Own   bool
+	Say   Say
 	// Called names a person or a channel, connector/id; nil: by the id alone.
 	Called func(id string) string
 }
@@ -35,7 +39,8 @@ type Grounds struct {
 // only the place of the call says so (see Spec.In), who asks, where it runs, and why. The
 // argument that Spec.Whole names stands in one piece, as it is; what cannot be seen, turns
 // the direction of writing, or looks like something else is written as ⟨U+XXXX⟩, and long
-// gaps as their length. Other arguments stand as JSON in which nothing is hidden: such
+// gaps as their length. So do the arguments of a tool whose action has words, see Grounds.Doing,
+// with a line or more for each. Other arguments stand as JSON in which nothing is hidden: such
 // characters are written as \uXXXX, and a string of several lines as several ones, each on
 // a line of its own, that follow each other without a comma. Read so, the text gives back
 // what the tool gets, and Digest is bound to the same.
@@ -55,7 +60,7 @@ func Approval(agent claybot.Agent, place string, spec Spec, call claybot.ToolCal
 		return claybot.Question{}, fmt.Errorf("the arguments cannot be shown: %w", err)
 	}
 	d := display{say: g.Say}
-	if err := d.action(spec, args); err != nil {
+	if err := d.action(spec, args, g.Doing); err != nil {
 		return claybot.Question{}, err
 	}
 	d.circumstances(agent, place, spec, args, g)

@@ -208,6 +208,106 @@ func TestApprovalOfCommands(t *testing.T) {
 	}
 }
 
+// readLines gives back the arguments that an approval in words shows in lines.
+func readLines(t *testing.T, text string) map[string]any {
+	t.Helper()
+	blocks := block.FindAllStringSubmatch(text, -1)
+	if len(blocks) != 1 || strings.Count(text, "```") != 2 {
+		t.Fatalf("not one block of code:\n%s", text)
+	}
+	args, last := make(map[string]any), ""
+	long := make(map[string][]string)
+	for line := range strings.SplitSeq(blocks[0][1], "\n") {
+		if rest, more := strings.CutPrefix(line, "  "); more {
+			long[last] = append(long[last], rest)
+			continue
+		}
+		name, shown, ok := strings.Cut(line, ":")
+		if !ok {
+			t.Fatalf("%q is no argument", line)
+		}
+		last = name
+		var value any
+		dec := json.NewDecoder(strings.NewReader(shown))
+		dec.UseNumber()
+		switch shown = strings.TrimPrefix(shown, " "); {
+		case shown == "":
+			long[name] = nil
+		case json.Valid([]byte(shown)) && dec.Decode(&value) == nil:
+			args[name] = value
+		default:
+			args[name] = plain(t, shown)
+		}
+	}
+	for name, lines := range long {
+		args[name] = plain(t, strings.Join(lines, "\n"))
+	}
+	return args
+}
+
+// An action with words shows its arguments in lines: read so, they are what the tool gets. What
+// does not fit into lines is JSON.
+func TestApprovalInWords(t *testing.T) {
+	spec := tools.Spec{Tool: llm.Tool{Name: "remind_me"}}
+	ask := func(args any, g tools.Grounds) claybot.Question {
+		t.Helper()
+		b, err := json.Marshal(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Doing = "setting a reminder"
+		q, err := tools.Approval(claybot.Agent{ID: "a", Descriptor: claybot.User("telegram", "7", "7")}, "", spec, claybot.ToolCall{Name: "remind_me", Args: string(b)}, g)
+		if err != nil {
+			t.Fatalf("%s: %v", b, err)
+		}
+		visible(t, q.Text)
+		return q
+	}
+	for _, h := range append(hostile, "true", "null", "12", "1.0", `"a"`, "[1]", "{}", "at: 5", "a\nat: 5", "\n", "a\n\n\nb", "a\n  b\n", " x", "x ", "⟨3 spaces⟩", "a\n\n\n\n\nb") {
+		for _, args := range []map[string]any{{"note": h}, {"at": "x", "note": h, "z": true}, {"n": 1.5, "note": h, "o": nil}} {
+			q := ask(args, tools.Grounds{Own: true})
+			if got := readLines(t, q.Text); !same(t, got, json.RawMessage(q.Args)) {
+				t.Errorf("shown %q of %s in\n%s", got, q.Args, q.Text)
+			}
+		}
+	}
+	for name, tt := range map[string]struct {
+		args any
+		g    tools.Grounds
+		want string
+	}{
+		"in one's own direct chat": {
+			map[string]any{"in": "1h", "note": "tea"},
+			tools.Grounds{Person: "Ann", Own: true, Why: "a rule asks"}, "\n```\nin: 1h\nnote: tea\n```\nWhy: a rule asks.",
+		},
+		"for others": {
+			map[string]any{"note": "tea"},
+			tools.Grounds{Person: "Ann"}, "\n```\nnote: tea\n```\nAsked by the agent of `Ann` (telegram/7).",
+		},
+		"of several lines": {map[string]any{"note": "a\n\nb", "on": true, "s": "true"}, tools.Grounds{Own: true}, "\n```\nnote:\n  a\n  \n  b\non: true\ns: \"true\"\n```"},
+		"no arguments":     {map[string]any{}, tools.Grounds{Own: true}, ""},
+		"nested":           {map[string]any{"a": []int{1}}, tools.Grounds{Own: true}, "\n```\n{\n  \"a\": [\n    1\n  ]\n}\n```"},
+		"an odd name":      {map[string]any{"a: b": "c"}, tools.Grounds{Own: true}, "\n```\n{\n  \"a: b\": \"c\"\n}\n```"},
+	} {
+		if q := ask(tt.args, tt.g); q.Text != "**Approve this action: setting a reminder**"+tt.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, q.Text, tt.want)
+		}
+	}
+	for _, args := range []string{`{"note":"a","NOTE":"b"}`, `{"n":` + strings.Repeat("1", 100) + `}`} {
+		if q, err := tools.Approval(claybot.Agent{ID: "a"}, "", spec, claybot.ToolCall{Name: "remind_me", Args: args}, tools.Grounds{Doing: "x"}); err == nil {
+			t.Errorf("%s can be approved:\n%s", args, q.Text)
+		}
+	}
+	for args, want := range map[string]string{
+		`{"command":"rm -rf old"}`: "rm -rf old", `{"a":"x","b":2}`: "a: x, b: 2", `{"a":"1","b":null}`: `a: "1", b: null`,
+		"{}": "", `{"a":{}}`: `{"a":{}}`, "": "", `{"command":"a\nb"}`: `"a\nb"`,
+	} {
+		if got := tools.InWords(args); got != want {
+			t.Errorf("%s in words is %q, want %q", args, got, want)
+		}
+	}
+}
+
 func TestApprovalReveals(t *testing.T) {
 	tests := []struct{ in, want string }{
 		{"rm -rf", `"rm -rf"`},

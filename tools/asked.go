@@ -17,13 +17,14 @@ import (
 // Spec.Whole, and the others.
 const MoreArguments = "with"
 
-// action writes what is asked, and the action with all its arguments.
-func (d *display) action(spec Spec, args json.RawMessage) error {
+// action writes what is asked, and the action with all its arguments. doing is what it does in the
+// words of people, empty for the name of the tool; only with words are the arguments lines.
+func (d *display) action(spec Spec, args json.RawMessage, doing string) error {
 	var whole string
 	rest := make(map[string]json.RawMessage)
 	if spec.Whole == "" || json.Unmarshal(args, &rest) != nil || rest[spec.Whole] == nil || json.Unmarshal(rest[spec.Whole], &whole) != nil {
-		d.text("**" + d.say.say("Approve this action: %s", spec.Name) + "**\n```\n")
-		return d.arguments(args)
+		d.text("**" + d.say.say("Approve this action: %s", cmp.Or(doing, spec.Name)) + "**")
+		return d.arguments(args, doing != "")
 	}
 	d.text("**" + d.say.say("Run this command?") + "**\n```\n" + plainly(whole) + "\n```")
 	if delete(rest, spec.Whole); len(rest) == 0 {
@@ -36,11 +37,22 @@ func (d *display) action(spec Spec, args json.RawMessage) error {
 	if err != nil {
 		return fmt.Errorf("the arguments cannot be shown: %w", err)
 	}
-	d.text("\n" + d.say.say(MoreArguments) + "\n```\n")
-	return d.arguments(others)
+	d.text("\n" + d.say.say(MoreArguments))
+	return d.arguments(others, doing != "")
 }
 
-func (d *display) arguments(args json.RawMessage) error {
+// arguments writes a block of arguments: lines where that is asked for and they can be, else JSON.
+func (d *display) arguments(args json.RawMessage, lines bool) error {
+	if fields, ok := fieldsOf(args); lines && ok {
+		d.text("\n```\n")
+		err := d.lines(fields)
+		d.text("\n```")
+		return err
+	}
+	if lines && string(args) == "{}" {
+		return nil
+	}
+	d.text("\n```\n")
 	dec := json.NewDecoder(bytes.NewReader(args))
 	dec.UseNumber()
 	if err := d.value(dec, 0); err != nil {
@@ -60,7 +72,9 @@ func (d *display) circumstances(agent claybot.Agent, place string, spec Spec, ar
 			d.text("\n" + d.say.say("What it is about is unknown now."))
 		}
 	}
-	d.text("\n" + d.asker(agent, g))
+	if asker := d.asker(agent, g); asker != "" {
+		d.text("\n" + asker)
+	}
 	if where := d.whereRun(place, spec); where != "" {
 		d.text("\n" + where)
 	}
@@ -75,7 +89,8 @@ func (d *display) circumstances(agent claybot.Agent, place string, spec Spec, ar
 // maxID is the longest id that is shown; one of a webhook comes from what it was sent.
 const maxID = 300
 
-// asker says which agent asks, for whom, and in which conversation.
+// asker says which agent asks, for whom, and in which conversation; nothing to its own person in
+// their direct chat.
 func (d *display) asker(agent claybot.Agent, g Grounds) string {
 	of, called := agent.Descriptor, g.Called
 	if called == nil {
@@ -105,6 +120,9 @@ func (d *display) asker(agent claybot.Agent, g Grounds) string {
 		return d.say.say("Asked by the agent that all members of %s share, for %s.", called(place), cmp.Or(person, d.say.say("the group")))
 	}
 	if of.Connector == "" || of.ChannelID == "" || platforms.Instances(nil).Direct(of.Connector, of.ChannelID, of.UserID) {
+		if g.Own && of.OwnerID() != "" {
+			return ""
+		}
 		return d.say.say("Asked by the agent of %s.", owner)
 	}
 	return d.say.say("Asked by the agent of %s in %s.", owner, called(of.Connector+"/"+of.ChannelID))

@@ -86,7 +86,7 @@ func (ap *approvals) question(ctx context.Context, s *state, p Policy, spec tool
 	if v.Edits > 0 && len(v.By) > 0 {
 		why += " " + voice.Say(texts.PlanArguments, v.By[0])
 	}
-	q, err := tools.Approval(s.Turn.Agent, ap.cfg.place(s), spec.In(env(s)), call, tools.Grounds{Why: strings.TrimSuffix(why, "."), Say: voice.Say})
+	q, err := tools.Approval(s.Turn.Agent, ap.cfg.place(s), spec.In(env(s)), call, tools.Grounds{Why: strings.TrimSuffix(why, "."), Say: voice.Say, Doing: voice.Doing(call.Name), Own: len(who) == 0})
 	switch {
 	case few != nil:
 		v.Denied = fmt.Sprintf(texts.PlanDenied, few)

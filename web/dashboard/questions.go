@@ -78,6 +78,11 @@ func (a asked) About() (sentences [][]string) {
 // sentences below these.
 func (a asked) parts() (lead string, actions, about []string, ok bool) {
 	pieces := strings.Split(a.Text+"\n", fence)
+	bare := len(pieces) == 1 && a.Tool != "" // an action without arguments
+	if bare {
+		head, below, _ := strings.Cut(pieces[0], "\n")
+		pieces = []string{head, "", below}
+	}
 	lead = strings.TrimSuffix(strings.TrimPrefix(pieces[0], "**"), "**")
 	if len(pieces) < 3 || len(pieces)%2 == 0 || strings.Contains(lead, "\n") || strings.Contains(a.Text, "````") || exact(lead) != lead {
 		return "", nil, nil, false
@@ -86,7 +91,7 @@ func (a asked) parts() (lead string, actions, about []string, ok bool) {
 		switch {
 		case strings.Contains(piece, "```"), i%2 == 1 && i < len(pieces)-2 && !slices.Contains(texts.Everywhere(tools.MoreArguments), piece):
 			return "", nil, nil, false
-		case i%2 == 0:
+		case i%2 == 0 && !bare:
 			actions = append(actions, exact(piece))
 		}
 	}

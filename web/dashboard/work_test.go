@@ -212,6 +212,10 @@ func TestApprovalParts(t *testing.T) {
 	if err == nil {
 		t.Errorf("no tool can be approved: %+v", q)
 	}
+	bare := asked{OpenQuestion: storage.OpenQuestion{Question: claybot.Question{Tool: "x", Text: "**Do it**\nWhy: so."}}}
+	if bare.Lead() != "Do it" || len(bare.Actions()) > 0 || !reflect.DeepEqual(bare.About(), [][]string{{"Why: so."}}) {
+		t.Errorf("without arguments it is shown as %q, %q and %q", bare.Lead(), bare.Actions(), bare.About())
+	}
 	for _, tt := range []struct {
 		text, lead string
 		actions    []string
