@@ -19,7 +19,7 @@ import (
 const (
 	potters  = -100
 	neighbor = "U2"
-	kilnTime = 2 // seconds
+	kilnTime = 20 // seconds, more than it takes until claybot says that it is still working
 )
 
 const groupsConfig = `access: {allow: ["slack:C1", "telegram:-100"]}
@@ -29,20 +29,25 @@ agents: {default: {acknowledge: {working: ✍, done: 👌}, reactions: {stop: [�
 // A groupsPlay is the scene in a channel of Slack and a group on Telegram.
 type groupsPlay struct {
 	thought chan struct{} // closed when the model may answer the message before the edited one
+	dried   chan struct{} // the same on Slack
 	mistake chan struct{} // closed when the model may answer the deleted message
 	ordered chan struct{} // closed when the model may answer the message with the reaction
 	kindled chan struct{} // closed when the model may start the tool that takes long
+	hot     chan struct{} // closed when the model may answer afterwards
 }
 
 func groupsScene() scene {
-	p := &groupsPlay{thought: make(chan struct{}), mistake: make(chan struct{}), ordered: make(chan struct{}), kindled: make(chan struct{})}
+	p := &groupsPlay{}
+	for _, c := range []*chan struct{}{&p.thought, &p.dried, &p.mistake, &p.ordered, &p.kindled, &p.hot} {
+		*c = make(chan struct{})
+	}
 	return scene{
 		name:   "groups",
-		about:  "threads of a channel, a message that is edited, one that is deleted, a reaction, and a tool that takes long",
+		about:  "threads of a channel, messages that are edited, one that is deleted, a reaction, and a tool that takes long",
 		model:  p.model,
 		config: groupsConfig,
 		chats:  map[int64]string{potters: "potters"},
-		play:   inTurn(p.threads, p.earlier, p.edit, p.deletion, p.reaction, p.longTool),
+		play:   inTurn(p.threads, p.earlier, p.edit, p.editInThread, p.deletion, p.reaction, p.longTool),
 	}
 }
 
@@ -51,11 +56,13 @@ func (p *groupsPlay) model(r openaitest.Request) openaitest.Reply {
 	last, text := r.Messages[len(r.Messages)-1], r.LastUser()
 	switch {
 	case last.Role == llm.RoleTool:
-		return openaitest.Reply{Text: "The kiln is hot."}
+		return openaitest.Reply{Text: "The kiln is hot.", Until: p.hot}
 	case strings.Contains(text, "how hot"):
 		return openaitest.Reply{Text: fmt.Sprintf("The thread says 1200 degrees: %t", strings.Contains(last.Content, "the oven is at 1200 degrees"))}
 	case strings.Contains(text, "think"):
 		return openaitest.Reply{Text: "Clay needs time.", Until: p.thought}
+	case strings.Contains(text, "dry"):
+		return openaitest.Reply{Text: "They dry for a week.", Until: p.dried}
 	case strings.Contains(text, "everything"):
 		return openaitest.Reply{Text: "Everything is sold.", Until: p.mistake}
 	case strings.Contains(text, "ton"):
@@ -178,8 +185,37 @@ func (p *groupsPlay) edit(ctx context.Context, s *stage) error {
 	if err := poll(ctx, func() (bool, error) { return s.telegram.Reaction(potters, id) == "👌", nil }); err != nil {
 		return fmt.Errorf("the reaction on the message is %q: %w", s.telegram.Reaction(potters, id), err)
 	}
-	s.say("telegram potters < bot", "👌 on the message of Ann")
+	s.say("telegram potters |", "(reaction) 👌 on the message of Ann")
 	return nil
+}
+
+// editInThread shows the same in a thread on Slack.
+func (p *groupsPlay) editInThread(ctx context.Context, s *stage) error {
+	cups := &topic{name: "cups"}
+	before := s.model.Calls()
+	s.write(cups, "let the cups dry")
+	if err := poll(ctx, func() (bool, error) { return s.model.Calls() > before, nil }); err != nil {
+		return err
+	}
+	ts := s.write(cups, "sell 100 cups")
+	s.say(cups.String()+" >", "Ann edits it: @claybot sell 10 cups")
+	s.slack.Edit(slackChannel, ts, "<@UBOT> sell 10 cups")
+	if err := s.slack.WaitAcked(ctx); err != nil {
+		return err
+	}
+	close(p.dried)
+	if err := s.answered(ctx, cups, "They dry"); err != nil {
+		return err
+	}
+	if err := s.answered(ctx, cups, "sell 10 cups"); err != nil {
+		return err
+	}
+	for _, m := range s.slack.Posted(slackChannel) {
+		if m.Thread == cups.ts && strings.Contains(m.Text, "100") {
+			return fmt.Errorf("the answer is %q", m.Text)
+		}
+	}
+	return s.quiet(ctx)
 }
 
 // tell lets the person write to the group on Telegram, and returns the id of the message.
@@ -194,8 +230,9 @@ func (p *groupsPlay) tell(s *stage, text string) int64 {
 // gone with its only message, so Slack shows the notice in the channel.
 func (p *groupsPlay) deletion(ctx context.Context, s *stage) error {
 	defer close(p.mistake)
-	ts := s.write(&topic{name: "sale"}, "sell everything")
-	if err := s.shows(ctx, ts, "is thinking…", "writing_hand"); err != nil {
+	sale := &topic{name: "sale"}
+	ts := s.write(sale, "sell everything")
+	if err := s.shows(ctx, sale, ts, "is thinking…", "writing_hand"); err != nil {
 		return err
 	}
 	s.say("slack #general >", "Ann deletes it")
@@ -216,7 +253,7 @@ func (p *groupsPlay) reaction(ctx context.Context, s *stage) error {
 	defer close(p.ordered)
 	clay := &topic{name: "clay"}
 	ts := s.write(clay, "sell a ton of clay")
-	if err := s.shows(ctx, ts, "is thinking…", "writing_hand"); err != nil {
+	if err := s.shows(ctx, clay, ts, "is thinking…", "writing_hand"); err != nil {
 		return err
 	}
 	s.say(clay.String()+" >", "Ann reacts: :octagonal_sign:")
@@ -227,23 +264,27 @@ func (p *groupsPlay) reaction(ctx context.Context, s *stage) error {
 	return s.quiet(ctx)
 }
 
-// longTool shows a tool that takes some time: people see that the bot works, and at the end
-// that it is done.
+// longTool shows a tool that takes some time: people see that the bot works, then what it still
+// works at, and at the end that it is done.
 func (p *groupsPlay) longTool(ctx context.Context, s *stage) error {
 	kiln := &topic{name: "kiln"}
 	ts := s.write(kiln, "heat the kiln")
-	if err := s.shows(ctx, ts, "is thinking…", "writing_hand"); err != nil {
+	if err := s.shows(ctx, kiln, ts, "is thinking…", "writing_hand"); err != nil {
 		return err
 	}
 	began := time.Now()
 	close(p.kindled)
+	if err := s.shows(ctx, kiln, ts, "is still working: waiting…", "writing_hand"); err != nil {
+		return err
+	}
+	close(p.hot)
 	if err := s.answered(ctx, kiln, "hot"); err != nil {
 		return err
 	}
 	if took := time.Since(began); took < kilnTime*time.Second {
 		return fmt.Errorf("the tool took only %s", took)
 	}
-	if err := s.shows(ctx, ts, "", "ok_hand"); err != nil {
+	if err := s.shows(ctx, kiln, ts, "", "ok_hand"); err != nil {
 		return err
 	}
 	for _, m := range s.slack.Posted(slackChannel) {
@@ -254,9 +295,9 @@ func (p *groupsPlay) longTool(ctx context.Context, s *stage) error {
 	return s.quiet(ctx)
 }
 
-// shows waits until people see a status of the bot below a message on Slack, or none, and a
+// shows waits until people see a status of the bot in a thread on Slack, or none, and a
 // reaction of the bot on it, and nothing else.
-func (s *stage) shows(ctx context.Context, ts, status, reaction string) error {
+func (s *stage) shows(ctx context.Context, t *topic, ts, status, reaction string) error {
 	now, marks := "", []string(nil)
 	err := poll(ctx, func() (bool, error) {
 		now, marks = s.slack.Status(slackChannel, ts), s.slack.Reactions(slackChannel, ts)
@@ -266,10 +307,10 @@ func (s *stage) shows(ctx context.Context, ts, status, reaction string) error {
 		return fmt.Errorf("the status is %q and the reactions are %q: %w", now, marks, err)
 	}
 	if status == "" {
-		s.say("slack status", "(none any more)")
+		s.say(t.String()+" |", "(no status any more)")
 	} else {
-		s.say("slack status", "claybot %s", status)
+		s.say(t.String()+" |", "(status) claybot %s", status)
 	}
-	s.say("slack reaction", ":%s: on the message of Ann", reaction)
+	s.say(t.String()+" |", "(reaction) :%s: on the message of Ann", reaction)
 	return nil
 }

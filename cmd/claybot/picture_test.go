@@ -293,9 +293,9 @@ func plainText(line []word) string {
 
 // TestDraw draws what people and the bot write as what it is.
 func TestDraw(t *testing.T) {
-	all := readTranscript("  0.04s  --                       scene\n" +
-		"  0.05s  slack panel >            Ann opens it\n" +
-		"  0.06s  slack panel < bot        *Hi* a<b\n" + strings.Repeat(" ", 34) + " [Go] [Stop]\n" +
+	all := readTranscript("slack", "  0.04s  --                       scene\n"+
+		"  0.05s  slack panel >            Ann opens it\n"+
+		"  0.06s  slack panel < bot        *Hi* a<b\n"+strings.Repeat(" ", 34)+" [Go] [Stop]\n"+
 		"  0.07s  slack panel >            Ann: yes\n")
 	if len(all) != 3 || all[0].said || !all[2].said || all[2].text != "yes" {
 		t.Fatalf("the transcript is %+v", all)

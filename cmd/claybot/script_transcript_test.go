@@ -28,21 +28,23 @@ type turn struct {
 }
 
 var (
-	turnForm = regexp.MustCompile(`^ *\d+\.\d\ds  (\w+) (.*?) ?(>|< bot) +(.*)$`)
+	turnForm = regexp.MustCompile(`^ *\d+\.\d\ds  (\w+) (.*?) ?(>|< bot|\|) +(.*)$`)
 	saidForm = regexp.MustCompile(`^(Ann|Bob): `)
 	// dayTime and tomorrow are the parts of a transcript that no two plays share.
 	dayTime = regexp.MustCompile(`\b(today|yesterday|tomorrow) at \d{1,2}:\d\d UTC`)
 )
 
-// readTranscript reads what a scene printed, but for what it says about itself.
-func readTranscript(out string) (all []turn) {
+// readTranscript reads what a scene printed for a page, but for what it says about itself.
+func readTranscript(page, out string) (all []turn) {
 	for line := range strings.Lines(out) {
 		line = dayTime.ReplaceAllString(strings.TrimRight(line, "\n"), "$1 at 12:00 UTC")
 		m := turnForm.FindStringSubmatch(line)
 		switch {
 		case m != nil:
-			t := turn{place: m[2], text: m[4], bot: m[3] != ">"}
-			if t.place == "" {
+			t := turn{place: m[2], text: m[4], bot: m[3] == "< bot"}
+			if _, one := looks[page]; !one { // of several platforms
+				t.place = strings.TrimSpace(m[1] + " " + m[2])
+			} else if t.place == "" {
 				t.place = "direct"
 			}
 			if t.bot {
@@ -77,13 +79,13 @@ func (t turn) String() string {
 }
 
 // transcript checks that the transcript and the picture on a page are those of the scene that was
-// played last: transcript PLATFORM, for docs/PLATFORM.md and docs/images/PLATFORM.svg. With
-// -transcripts, it writes them.
+// played last: transcript PAGE, for docs/PAGE.md and, on the page of one platform,
+// docs/images/PAGE.svg. With -transcripts, it writes them.
 func transcript(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
-		ts.Fatalf("usage: transcript PLATFORM")
+		ts.Fatalf("usage: transcript PAGE")
 	}
-	all := readTranscript(ts.ReadFile("stdout"))
+	all := readTranscript(args[0], ts.ReadFile("stdout"))
 	var lines strings.Builder
 	for _, t := range all {
 		fmt.Fprintln(&lines, t)
@@ -98,7 +100,9 @@ func transcript(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("%s has no transcript", path)
 	}
 	same(ts, path, []byte(before+looksLike+intro+fence+"text\n"+lines.String()+fence+"\n"+after))
-	same(ts, filepath.Join("..", "..", "docs", "images", args[0]+".svg"), []byte(draw(args[0], all)))
+	if _, one := looks[args[0]]; one {
+		same(ts, filepath.Join("..", "..", "docs", "images", args[0]+".svg"), []byte(draw(args[0], all)))
+	}
 }
 
 // same checks the content of a file, or writes it.
@@ -115,8 +119,8 @@ func same(ts *testscript.TestScript, path string, want []byte) {
 	old, lines := strings.Split(string(have), "\n"), strings.Split(string(want), "\n")
 	for i, line := range lines {
 		if i >= len(old) || line != old[i] {
-			ts.Fatalf("%s is not what the scene shows, first in line %d:\n%s\nRun: go test ./cmd/claybot -run TestScript/demo_platforms -transcripts", path, i+1, line)
+			ts.Fatalf("%s is not what the scene shows, first in line %d:\n%s\nRun: go test ./cmd/claybot -run 'TestScript/demo_(platforms|groups)' -transcripts", path, i+1, line)
 		}
 	}
-	ts.Fatalf("%s has more lines than the scene shows; run: go test ./cmd/claybot -run TestScript/demo_platforms -transcripts", path)
+	ts.Fatalf("%s has more lines than the scene shows; run: go test ./cmd/claybot -run 'TestScript/demo_(platforms|groups)' -transcripts", path)
 }
