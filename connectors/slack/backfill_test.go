@@ -367,6 +367,16 @@ func TestBackfillIsNotPossible(t *testing.T) {
 		}, time.Hour, nil, []string{"T1/C1", "T1/DUANN"}, "internal_error"},
 		{"too old", func(*gapWorld) {}, 50 * time.Hour, nil, []string{"T1/C1", "T1/DUANN"}, "older"},
 		{"not there any more", func(w *gapWorld) { w.slack.Leave("C1", true) }, time.Hour, []string{"two", "three"}, nil, ""},
+		{"no answer for a minute", func(w *gapWorld) {
+			for range outageTries - 2 {
+				w.slack.Fail(methodHistory, slacktest.Fault{Status: 502})
+			}
+		}, time.Hour, []string{"two", "three", "for you"}, nil, ""},
+		{"no answer for minutes", func(w *gapWorld) {
+			for range outageTries {
+				w.slack.Fail(methodHistory, slacktest.Fault{Status: 502})
+			}
+		}, time.Hour, []string{"two", "three"}, []string{"T1/C1"}, "502"},
 		{"a broken answer", func(w *gapWorld) {
 			w.slack.Fail(methodHistory, slacktest.Fault{Cut: true}, slacktest.Fault{Status: 502})
 		}, time.Hour, []string{"two", "three", "for you"}, nil, ""},

@@ -84,6 +84,7 @@ const (
 	backfillReach = 24 * time.Hour   // older messages are not posted
 	backfillTime  = 10 * time.Minute // for all conversations; the remaining ones get a notice
 	backfillTries = 3                // of one page
+	outageTries   = 7                // the same without an answer of Slack: after an outage, events may come before answers
 	backfillAgain = time.Minute      // until a gap that could not be closed is retried
 	patience      = 30 * time.Second // that a message waits for earlier ones
 	slashPatience = 2 * time.Second  // that a slash command does: Slack waits for 3 s and sends it once

@@ -180,10 +180,14 @@ func (b *backfill) pages(ctx context.Context, r *replay, method string, args url
 				b.chat.penalties.add(method, "", waitFor(err))
 				continue
 			}
-			if final := b.unreadable(method, err, tries); final != nil {
+			most := backfillTries
+			if code, _ := judge(err); code == "" {
+				most = outageTries
+			}
+			if final := b.unreadable(method, err, tries >= most); final != nil {
 				return posts, final
 			}
-			if !r.pause(ctx, time.Second<<tries) {
+			if !r.pause(ctx, min(time.Second<<tries, maxBackoff)) {
 				return posts, cmp.Or(context.Cause(ctx), errLeft)
 			}
 			continue
@@ -201,15 +205,16 @@ func (b *backfill) pages(ctx context.Context, r *replay, method string, args url
 	return posts, errTooLong
 }
 
-// unreadable returns why a page is abandoned; nil if it should be retried.
-func (b *backfill) unreadable(method string, err error, tries int) error {
+// unreadable returns why a page is abandoned; nil if it should be retried. last says that there were
+// enough tries.
+func (b *backfill) unreadable(method string, err error, last bool) error {
 	code, k := judge(err)
 	refused := b.chat.refused(method, b.chat.cfg.BotTokenName, err)
 	var permanent *connectors.PermanentError
 	switch {
 	case k == route, code == "thread_not_found", code == "message_not_found":
 		return errGone
-	case errors.As(refused, &permanent), code != "" && k == content, tries >= backfillTries:
+	case errors.As(refused, &permanent), code != "" && k == content, last:
 		return fmt.Errorf("read what was missed: %w", refused)
 	}
 	return nil

@@ -78,7 +78,7 @@ func (b *backfill) list(ctx context.Context) (all []directMessage, err error) {
 			b.chat.penalties.add(methodList, "", wait)
 		default:
 			tries++
-			if final := b.unreadable(methodList, err, tries); final != nil {
+			if final := b.unreadable(methodList, err, tries >= backfillTries); final != nil {
 				return all, final
 			}
 			if !rest(ctx, time.Second<<tries) {
