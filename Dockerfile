@@ -3,7 +3,11 @@
 #
 #   docker build -t claybot --build-arg VERSION="$(git describe --tags --always --dirty)" .
 #
-# or, which is the same: make image. Cluster members compare this version while they
+# or, which is the same: make image. Then
+#
+#   docker run -it -p 127.0.0.1:8420:8420 -v claybot:/var/lib/claybot claybot
+#
+# runs it and prints a link to log in. Cluster members compare this version while they
 # are upgraded one at a time. To pin a base image, pass its digest; to get a shell for
 # workspaces on the member itself, pass RUN_IMAGE=alpine:3.22.
 ARG BUILD_IMAGE=golang:1.26-alpine
@@ -23,6 +27,7 @@ RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}"
 
 FROM ${RUN_IMAGE}
 COPY --from=build /image/ /
+COPY deploy/image.yaml /claybot.yaml
 COPY --from=build --chown=10001:10001 /data/ /var/lib/
 USER 10001:10001
 ENV CLAYBOT_DATA_DIR=/var/lib/claybot CLAYBOT_LOG=json

@@ -208,6 +208,44 @@ func TestCompose(t *testing.T) {
 	checkSettings(t, "deploy/claybot.yaml", string(text))
 }
 
+// The compose file of one claybot is reached from its machine only, keeps its data, and has
+// variables that claybot reads; the configuration of the image has no fault.
+func TestComposeOfOne(t *testing.T) {
+	text, err := os.ReadFile("deploy/compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c composeFile
+	strict := yaml.NewDecoder(bytes.NewReader(text))
+	strict.KnownFields(true)
+	if err := strict.Decode(&c); err != nil {
+		t.Fatal(err)
+	}
+	s, ok := c.Services["claybot"]
+	if _, named := c.Volumes["data"]; !ok || len(c.Services) != 1 || !named || !slices.Equal(s.Volumes, []string{"data:/var/lib/claybot"}) {
+		t.Fatalf("services and volumes: %+v", c)
+	}
+	if !slices.Equal(s.Ports, []string{"127.0.0.1:8420:8420"}) || !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || s.StopGrace <= runGrace {
+		t.Errorf("ports %q, read-only %t, dropped %q, %v to stop", s.Ports, s.ReadOnly, s.CapDrop, s.StopGrace)
+	}
+	if _, err := os.Stat(filepath.Join("deploy", s.Build.Context, "Dockerfile")); err != nil || s.Build.Args["VERSION"] != "${VERSION:-dev}" {
+		t.Errorf("the build: %v, %q", err, s.Build.Args)
+	}
+	known := knownVariables(t)
+	for name := range s.Environment {
+		if !known[name] {
+			t.Errorf("it passes %s, which claybot does not know", name)
+		}
+	}
+	text, err = os.ReadFile("deploy/image.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := checkSettings(t, "deploy/image.yaml", string(text)).HTTP; got.Addr != "0.0.0.0:8420" || !got.Guard.Insecure {
+		t.Errorf("the page of the image: %+v", got)
+	}
+}
+
 // The image takes its version from its build, and each documented way to build it
 // passes one on.
 func TestImageVersion(t *testing.T) {

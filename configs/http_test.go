@@ -49,3 +49,23 @@ func TestBrokenHTTPOpensNothing(t *testing.T) {
 		}
 	}
 }
+
+// A proxy that the environment names is the only way in, also where the file, that of the image
+// for example, allows a page without one; the environment alone allows both.
+func TestProxiesCloseWhatTheFileOpens(t *testing.T) {
+	const file = "http:\n  addr: 0.0.0.0:8420\n  insecure: true\n"
+	for name, tt := range map[string]struct {
+		env  map[string]string
+		want bool
+	}{
+		"no proxy":       {nil, true},
+		"an empty one":   {map[string]string{"CLAYBOT_HTTP_PROXIES": " "}, true},
+		"a proxy":        {map[string]string{"CLAYBOT_HTTP_PROXIES": "10.0.0.5"}, false},
+		"a bad one":      {map[string]string{"CLAYBOT_HTTP_PROXIES": "proxy.lan"}, false},
+		"a proxy or not": {map[string]string{"CLAYBOT_HTTP_PROXIES": "10.0.0.5", "CLAYBOT_HTTP_INSECURE": "1"}, true},
+	} {
+		if c, _ := load(t, file, tt.env); c.HTTP.Guard.Insecure != tt.want {
+			t.Errorf("%s: insecure %t, want %t", name, c.HTTP.Guard.Insecure, tt.want)
+		}
+	}
+}

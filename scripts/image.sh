@@ -2,7 +2,8 @@
 # Builds the image of the Dockerfile on base images made here, of this machine's Go
 # and modules, so nothing is downloaded; then starts a container of it, read-only and
 # without privileges, and waits until its health check passes and the demo model
-# answers. Needs a Docker engine; see docker.sh.
+# answers; then one with a published port and a terminal, and logs in with the link that
+# it prints. Needs a Docker engine and curl; see docker.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -63,4 +64,24 @@ case $reply in *demo*) ;; *) fail "the demo model answers: $reply" ;; esac
 docker stop -t 30 "$container" >/dev/null
 code=$(docker inspect --format '{{.State.ExitCode}}' "$container")
 [ "$code" = 0 ] || fail "the container ended with exit code $code"
+docker rm -f -v "$container" >/dev/null
+
+# docker run -it -p 8420:8420, with a free port of this machine in place of its 8420.
+container=$(docker run -d -t -p 127.0.0.1::8420 "$image")
+port=$(docker port "$container" 8420/tcp | head -1)
+page() { curl -sS -o /dev/null -w '%{http_code}' --max-time 20 --connect-to "127.0.0.1:8420:127.0.0.1:${port##*:}" "$@"; }
+for _ in $(seq 120); do
+	link=$(docker logs "$container" 2>&1 | grep -o 'http://127.0.0.1:8420/login?token=[A-Za-z0-9_-]*' || true)
+	[ -z "$link" ] || break
+	sleep 0.5
+done
+[ -n "$link" ] || fail "the container prints no link: $(docker logs "$container" 2>&1)"
+code=$(page "$link")
+[ "$code" = 200 ] || fail "the link is answered with $code"
+login() { page -H 'Content-Type: application/json' -d "{\"token\": \"$1\"}" http://127.0.0.1:8420/login; }
+code=$(login "$link")
+[ "$code" = 204 ] || fail "the link logs in with $code"
+code=$(login "$(docker exec "$container" /usr/local/bin/claybot open)")
+[ "$code" = 204 ] || fail "the link of claybot open logs in with $code"
+
 echo "image: built, healthy, answered and stopped ($(docker image inspect --format '{{.Size}}' "$image" | awk '{ printf "%.0f MB", $1 / 1e6 }'))"

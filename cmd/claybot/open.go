@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
@@ -62,10 +63,11 @@ func errorOf(said string) error {
 	return nil
 }
 
-// invite prints where to chat.
-func (e *env) invite(link web.LoginLink) {
+// invite prints where to chat; without a terminal, the log says how to get there.
+func (e *env) invite(log *slog.Logger, link web.LoginLink) {
 	w := e.terminal()
 	if w == nil {
+		log.Info("login links are printed on a terminal only", "next", "claybot open")
 		return
 	}
 	fmt.Fprintf(w, "\n  Chat in the browser:  %s\n", link.URL)

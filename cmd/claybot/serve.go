@@ -13,6 +13,7 @@ import (
 
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/service"
+	"github.com/claybot/claybot/web"
 	"github.com/claybot/claybot/workspace/local"
 )
 
@@ -32,7 +33,7 @@ func (serveCmd) Run(e *env) error {
 	ctx, stop := untilSignal(context.Background(), log)
 	defer stop()
 	context.AfterFunc(ctx, func() { tell(log, service.Stopping) })
-	d, err := openDaemon(ctx, c, log, e.invite)
+	d, err := openDaemon(ctx, c, log, func(link web.LoginLink) { e.invite(log, link) })
 	if err != nil {
 		return err
 	}
