@@ -177,6 +177,43 @@ func TestMovedParked(t *testing.T) {
 	})
 }
 
+// A message of a moved channel waits behind those that were parked under its former id, and
+// a /stop ends them.
+func TestMovedBehindParked(t *testing.T) {
+	t.Parallel()
+	stop := msg("s", "")
+	stop.Type, stop.Context.Group = claybot.MessageCancel, true
+	for _, tt := range []struct {
+		name string
+		post claybot.AgentMessage
+		want []string
+	}{
+		{"a message", inGroup("b"), []string{"re: a", "re: p", "re: b"}},
+		{"a stop", stop, []string{"re: a", "Stopped."}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				r.start()
+				r.post(annOld, inGroup("a"))
+				synctest.Wait()
+				parked := storage.Parked{To: annOld, Message: inGroup("p"), Cause: "cut"}
+				if _, err := r.db.Park(r.Context(), parked, storage.ParkRules{All: storage.MaxParked, Agent: storage.MaxParkedAgent}); err != nil {
+					t.Fatal(err)
+				}
+				r.move()
+				r.post(annNew, tt.post)
+				r.crash()
+				r.start()
+				after(time.Minute)
+				r.wants(tt.want...)
+				if got := r.directories(); len(got) != 1 {
+					t.Errorf("agents %q", got)
+				}
+			})
+		})
+	}
+}
+
 // A channel that gets its old id back is answered there by the agent that it had all along, also
 // after a restart and a redelivered report of the first move.
 func TestMovedBack(t *testing.T) {

@@ -80,12 +80,12 @@ func (p *parking) take(ctx context.Context, to claybot.Descriptor, m claybot.Age
 	if !to.Foreground() || m.Type == claybot.MessageSystem {
 		return p.takeKept(ctx, to, m)
 	}
-	met, err := p.store.Arrival(ctx, to)
+	behind, met, err := p.arrival(ctx, to)
 	if met.Parked {
-		if done, ok := p.answerAtOnce(ctx, to, m); ok {
+		if done, ok := p.answerAtOnce(ctx, to, behind, m); ok {
 			return done, nil
 		}
-		done, err := p.park(ctx, to, m, errBehind, storage.ParkRules{Behind: true})
+		done, err := p.park(ctx, behind, m, errBehind, storage.ParkRules{Behind: true})
 		if !errors.Is(err, storage.ErrNotFound) {
 			return done, err
 		} // they were taken in the meantime
@@ -104,10 +104,38 @@ func (p *parking) take(ctx context.Context, to claybot.Descriptor, m claybot.Age
 	if class == storage.ClassMember {
 		p.worker.Health.Met(to.Key(), err)
 	}
-	if done, ok := p.answerAtOnce(ctx, to, m); ok {
+	if done, ok := p.answerAtOnce(ctx, to, to, m); ok {
 		return done, nil
 	}
 	return p.park(ctx, to, m, err, storage.ParkRules{Posted: errors.As(err, new(*inbox.UnfinishedError))})
+}
+
+// arrival returns what decides about the next message for the agent of to. If messages of that
+// agent are parked, the next one belongs behind them, also where they were parked under a former
+// id of the chat: behind is to by the id that they have.
+func (p *parking) arrival(ctx context.Context, to claybot.Descriptor) (behind claybot.Descriptor, met storage.Arrival, err error) {
+	met, err = p.store.Arrival(ctx, to)
+	if err != nil || met.Parked || !to.Foreground() {
+		return to, met, err
+	}
+	behind = to
+	for _, behind.ChannelID = range p.people.Former(to.Connector, to.ChannelID) {
+		was, err := p.store.Arrival(ctx, behind)
+		if err != nil {
+			return to, met, err
+		}
+		if !was.Parked {
+			continue
+		}
+		switch _, err := p.index.IndexedAgent(ctx, behind); {
+		case errors.Is(err, storage.ErrNotFound):
+			met.Parked = true
+			return behind, met, nil
+		case err != nil:
+			return to, met, err
+		} // else they are of an agent that was left there, see followed
+	}
+	return to, met, nil
 }
 
 // takeKept stores a message that its source keeps on an error, and notifies the owner
@@ -256,9 +284,9 @@ func (p *parking) end(ctx context.Context, x storage.Parked, reason string) erro
 // unparkFirst posts what is parked for an agent before a message whose caller waits for
 // it, and keeps it on an error.
 func (p *parking) unparkFirst(ctx context.Context, to claybot.Descriptor) error {
-	met, err := p.store.Arrival(ctx, to)
+	behind, met, err := p.arrival(ctx, to)
 	if err == nil && met.Parked {
-		_, err = p.unpark(ctx, to.Key())
+		_, err = p.unpark(ctx, behind.Key())
 	}
 	if err != nil {
 		return fmt.Errorf("post earlier messages: %w", err)
@@ -352,15 +380,15 @@ func (p *parking) listen(ctx context.Context, x storage.Parked) error {
 
 // answerAtOnce answers a /stop, /status or /why for an agent that cannot be used, from
 // the store alone. ok is false for any other message, and where even that fails: the
-// message is to be parked then.
-func (p *parking) answerAtOnce(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (done storage.Posted, ok bool) {
+// message is to be parked then. behind is to as arrival returns it.
+func (p *parking) answerAtOnce(ctx context.Context, to, behind claybot.Descriptor, m claybot.AgentMessage) (done storage.Posted, ok bool) {
 	if m.Type != claybot.MessageCancel && (m.Type != claybot.MessageCommand || m.Command != "status" && m.Command != "why") {
 		return done, false
 	}
 	stopped := 0
 	if m.Type == claybot.MessageCancel {
 		if _, err := p.receipts.Receipt(ctx, m.ID); errors.Is(err, storage.ErrNotFound) { // else it came before what is parked now
-			stopped = p.stop(ctx, to, m)
+			stopped = p.stop(ctx, behind, m)
 		}
 	}
 	id, err := p.index.IndexedAgent(ctx, to)
