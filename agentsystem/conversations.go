@@ -20,6 +20,7 @@ type conversations struct {
 	runs     storage.RunReader
 	people   *people.Directory
 	receipts storage.Receipts
+	spelling spelling
 	marks    storage.Checkpoints // nil: the parts of albums do not belong together
 }
 
@@ -166,7 +167,7 @@ func (c conversations) ofRun(ctx context.Context, d claybot.Descriptor, m claybo
 // has it, and m with its id. found is false if there is none that the same person wrote in
 // the same channel: then there is nothing to change.
 func (c conversations) amended(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (of claybot.Descriptor, _ claybot.AgentMessage, found bool, err error) {
-	ids, err := c.receipts.FindMessages(ctx, string(m.Amends))
+	ids, err := c.spelling.find(ctx, c.receipts, to.Connector, to.ChannelID, m.Amends)
 	if err != nil || len(ids) == 0 {
 		return to, m, false, err
 	}

@@ -24,6 +24,7 @@ type reactions struct {
 	runs     storage.RunReader
 	sent     Outbox
 	receipts storage.Receipts
+	spelling spelling
 	log      *slog.Logger
 }
 
@@ -50,6 +51,7 @@ func (r *receiver) reacted(ctx context.Context, x connectors.Reaction) (rated bo
 	if err != nil {
 		return false, err
 	}
+	in := r.reactions.spelling.channels(x.Connector, x.ChannelID)
 	x.ChannelID = by.ChannelID
 	who := claybot.AgentMessage{From: claybot.Sender{UserID: x.UserID, Outsider: x.Outsider}, Context: claybot.MessageContext{Group: x.Group}}
 	means := r.reactions.profile(by).Reactions.Meaning(x.Emoji)
@@ -57,7 +59,7 @@ func (r *receiver) reacted(ctx context.Context, x connectors.Reaction) (rated bo
 		return false, nil
 	}
 	ctx = r.people.Speaking(ctx, by, who)
-	rated, err = r.react(ctx, by, x, means)
+	rated, err = r.react(ctx, by, x, in, means)
 	if r.worker.OfOne(ctx, err) { // to hold it would hold up all others
 		r.log.Error("failed to take a reaction", "connector", x.Connector, "user", x.UserID, "message", x.Message, "means", means, "err", err)
 		return false, r.unreacted(ctx, x, means)
@@ -65,12 +67,12 @@ func (r *receiver) reacted(ctx context.Context, x connectors.Reaction) (rated bo
 	return rated, err
 }
 
-// react does what a reaction means.
-func (r *receiver) react(ctx context.Context, by claybot.Descriptor, x connectors.Reaction, means profiles.Meaning) (rated bool, err error) {
+// react does what a reaction means, to a message of one of these channels.
+func (r *receiver) react(ctx context.Context, by claybot.Descriptor, x connectors.Reaction, in []string, means profiles.Meaning) (rated bool, err error) {
 	if x.Removed && (means == profiles.MeansStop || means == profiles.MeansApprove) {
 		return false, nil
 	}
-	to, err := r.reactions.find(ctx, x, means)
+	to, err := r.reactions.find(ctx, x, in, means)
 	if err != nil {
 		return false, fmt.Errorf("find the message of a reaction: %w", err)
 	}
@@ -170,13 +172,13 @@ func (r *receiver) unreacted(ctx context.Context, x connectors.Reaction, means p
 // grows, and for a stop one that the same person wrote. A message whose send has not returned
 // yet is not known by its id. A reaction waits for it, until the attempt is sendingWait old: so
 // a send that hangs holds up what comes after reactions once at most, however many they are.
-func (r reactions) find(ctx context.Context, x connectors.Reaction, means profiles.Meaning) (to reactedTo, err error) {
+func (r reactions) find(ctx context.Context, x connectors.Reaction, in []string, means profiles.Meaning) (to reactedTo, err error) {
 	for {
-		began, err := r.sending(ctx, x) // before the look, so that no receipt is stored between them
+		began, err := r.sending(ctx, x, in) // before the look, so that no receipt is stored between them
 		if err != nil {
 			return to, err
 		}
-		to, known, err := r.look(ctx, x, means)
+		to, known, err := r.look(ctx, x, in, means)
 		if err != nil || known || began == 0 {
 			return to, err
 		}
@@ -201,24 +203,26 @@ const (
 
 // look is find for what is known now; known is false if the message may be one whose send has
 // not returned.
-func (r reactions) look(ctx context.Context, x connectors.Reaction, means profiles.Meaning) (to reactedTo, known bool, err error) {
-	sent, err := r.sent.SentAs(ctx, claybot.Route{Connector: x.Connector, ChannelID: x.ChannelID}.Dest(), x.Message)
-	if err != nil {
-		return to, false, err
-	}
-	for _, o := range sent {
-		to.run = cmp.Or(to.run, o.Run)
-		if to.question == nil {
-			to.question = o.Question
+func (r reactions) look(ctx context.Context, x connectors.Reaction, in []string, means profiles.Meaning) (to reactedTo, known bool, err error) {
+	for _, channel := range in {
+		sent, err := r.sent.SentAs(ctx, claybot.Route{Connector: x.Connector, ChannelID: channel}.Dest(), x.Message)
+		if err != nil {
+			return to, false, err
 		}
-	}
-	if len(sent) > 0 {
-		return to, true, nil
+		for _, o := range sent {
+			to.run = cmp.Or(to.run, o.Run)
+			if to.question == nil {
+				to.question = o.Question
+			}
+		}
+		if len(sent) > 0 {
+			return to, true, nil
+		}
 	}
 	if to.run, err = r.growing(ctx, x); err != nil || to.run != "" || x.Of == "" {
 		return to, to.run != "", err
 	}
-	ids, err := r.receipts.FindMessages(ctx, string(x.Of))
+	ids, err := r.spelling.find(ctx, r.receipts, x.Connector, x.ChannelID, x.Of)
 	if err == nil && means == profiles.MeansStop {
 		to, err = r.begunBy(ctx, x, ids)
 	}
@@ -227,12 +231,17 @@ func (r reactions) look(ctx context.Context, x connectors.Reaction, means profil
 
 // sending returns when the attempt began that sends a message to the channel of a reaction now;
 // 0 for none.
-func (r reactions) sending(ctx context.Context, x connectors.Reaction) (claybot.Time, error) {
-	open, err := r.sent.Unsent(ctx, claybot.Route{Connector: x.Connector, ChannelID: x.ChannelID}.Dest(), 0, 1)
-	if err != nil || len(open) == 0 || open[0].State != claybot.SendAttempted {
-		return 0, err
+func (r reactions) sending(ctx context.Context, x connectors.Reaction, in []string) (began claybot.Time, err error) {
+	for _, channel := range in {
+		open, err := r.sent.Unsent(ctx, claybot.Route{Connector: x.Connector, ChannelID: channel}.Dest(), 0, 1)
+		if err != nil {
+			return 0, err
+		}
+		if len(open) > 0 && open[0].State == claybot.SendAttempted {
+			began = max(began, open[0].Tried)
+		}
 	}
-	return open[0].Tried, nil
+	return began, nil
 }
 
 // growing returns the run whose answer grows in the message of a reaction; empty for none.
