@@ -13,8 +13,9 @@ type People interface {
 	// nothing.
 	Kept(ctx context.Context, owner string) (PersonData, error)
 	// Forget erases that, and says what it was. A Refusal if the person has unfinished work.
-	// After a crash in between, the next call goes on.
-	Forget(ctx context.Context, owner string) (PersonData, error)
+	// After a crash in between, the next call goes on. Workspaces on the machines of other
+	// members make it a Refusal, unless they are to be skipped: then Stays names them.
+	Forget(ctx context.Context, owner string, skipWorkspaces bool) (PersonData, error)
 }
 
 // PersonData is what claybot keeps of a person, or erased.

@@ -39,7 +39,7 @@ func (o operator) Kept(ctx context.Context, owner string) (web.PersonData, error
 
 // Forget erases what claybot keeps of a person. The order lets a call that was cut short be
 // repeated: an agent that is deleted is found in the quarantine, which goes last.
-func (o operator) Forget(ctx context.Context, owner string) (web.PersonData, error) {
+func (o operator) Forget(ctx context.Context, owner string, skipWorkspaces bool) (web.PersonData, error) {
 	p, out, err := o.person(ctx, owner)
 	if err != nil {
 		return out, err
@@ -68,8 +68,17 @@ func (o operator) Forget(ctx context.Context, owner string) (web.PersonData, err
 			return out, err
 		}
 	}
-	if err := o.eraseWorkspaces(ctx, p); err != nil {
+	elsewhere, err := o.eraseWorkspaces(ctx, p)
+	if err != nil {
 		return out, err
+	}
+	if len(elsewhere) > 0 && !skipWorkspaces {
+		return out, web.Refusal(fmt.Sprintf("%s on other machines: %s. Run claybot forget on a member there. If a machine is gone for good, "+
+			"add --skip-workspaces: they stay, and the rest is erased", count(len(elsewhere), "workspace"), strings.Join(elsewhere, "; ")))
+	}
+	out.Workspaces -= len(elsewhere)
+	for _, w := range elsewhere {
+		out.Stays = append(out.Stays, "not erased: "+w+"; remove its container or folder there")
 	}
 	if _, err := o.stores.db.Erase(ctx, p, false); err != nil {
 		return out, err
@@ -165,19 +174,19 @@ func (o operator) personWorkspaces(ctx context.Context, p storage.Person) (own [
 	return own, err
 }
 
-// eraseWorkspaces removes the workspaces that are left. Those on the machine of another member
-// must be removed there.
-func (o operator) eraseWorkspaces(ctx context.Context, p storage.Person) error {
+// eraseWorkspaces removes the workspaces that are left on this machine. It names those on the
+// machines of other members, which must be removed there.
+func (o operator) eraseWorkspaces(ctx context.Context, p storage.Person) (elsewhere []string, err error) {
 	all, err := o.personWorkspaces(ctx, p)
 	errs := []error{err}
 	for _, w := range all {
 		if w.Node != o.workspaces.id {
-			errs = append(errs, web.Refusal(fmt.Sprintf("workspace %s is on the machine of member %s: run claybot forget there", w.Key, w.Node)))
+			elsewhere = append(elsewhere, fmt.Sprintf("%s workspace %s of installation %s, last used %s", w.Provider, w.Key, w.Node, moment(w.LastUsed)))
 			continue
 		}
 		errs = append(errs, o.workspaces.manager.Remove(ctx, w.Provider, w.Key, true))
 	}
-	return errors.Join(errs...)
+	return elsewhere, errors.Join(errs...)
 }
 
 // stays says what stays of a person.

@@ -11,6 +11,7 @@ import (
 type forgetCmd struct {
 	Who  string `arg:"" help:"The person as connector:id, such as telegram:123; their other identities in access.people are included."`
 	Yes  bool   `help:"Erase. Without it, claybot only shows what it would erase."`
+	Skip bool   `name:"skip-workspaces" help:"Leave workspaces on machines that are gone for good; the output names them."`
 	JSON bool   `name:"json" help:"Print JSON."`
 }
 
@@ -20,11 +21,14 @@ func (c forgetCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	method := "GET"
+	method, path := "GET", "/people/"+url.PathEscape(connector+":"+id)
 	if c.Yes {
 		method = "DELETE"
 	}
-	out, err := ask[web.PersonData](e, method, to("/people/"+url.PathEscape(connector+":"+id)), nil)
+	if c.Yes && c.Skip {
+		path += "?workspaces=skip"
+	}
+	out, err := ask[web.PersonData](e, method, to(path), nil)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ func (p people) operations() []operation {
 	return operation{tag: "people", fails: []int{http.StatusBadRequest}}.like(
 		returns(http.StatusOK, op("getPerson", web.Admin, "GET /people/{person}", "Show what claybot keeps of the person connector:user, and what it would erase."), p.kept),
 		returns(http.StatusOK, op("forgetPerson", web.Admin, "DELETE /people/{person}", "Erase what claybot keeps of the person connector:user. Repeat the call if it fails: it goes on.").
+			query(param{name: "workspaces", about: "skip: leave workspaces on machines that are gone, and name them in stays. Otherwise they are a conflict.", values: []string{"skip"}}).
 			failing(http.StatusBadRequest, http.StatusConflict), p.forget),
 	)
 }
@@ -31,7 +32,7 @@ func (p people) forget(r *http.Request) (out web.PersonData, err error) {
 	if err != nil {
 		return out, err
 	}
-	return p.people.Forget(r.Context(), owner)
+	return p.people.Forget(r.Context(), owner, r.URL.Query().Get("workspaces") == "skip")
 }
 
 // ownerOf is the person of the path, as OwnerID.
