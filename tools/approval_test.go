@@ -278,11 +278,13 @@ func TestApprovalInWords(t *testing.T) {
 	}{
 		"in one's own direct chat": {
 			map[string]any{"in": "1h", "note": "tea"},
-			tools.Grounds{Person: "Ann", Own: true, Why: "a rule asks"}, "\n```\nin: 1h\nnote: tea\n```\nWhy: a rule asks.",
+			tools.Grounds{Person: "Ann", Own: true, Why: "a rule asks"},
+			"\n```\nin: 1h\nnote: tea\n```\nWhy: a rule asks.",
 		},
 		"for others": {
 			map[string]any{"note": "tea"},
-			tools.Grounds{Person: "Ann"}, "\n```\nnote: tea\n```\nAsked by the agent of `Ann` (telegram/7).",
+			tools.Grounds{Person: "Ann"},
+			"\n```\nnote: tea\n```\nAsked by the agent of `Ann` (telegram/7).",
 		},
 		"of several lines": {map[string]any{"note": "a\n\nb", "on": true, "s": "true"}, tools.Grounds{Own: true}, "\n```\nnote:\n  a\n  \n  b\non: true\ns: \"true\"\n```"},
 		"no arguments":     {map[string]any{}, tools.Grounds{Own: true}, ""},
