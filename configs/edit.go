@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -32,9 +33,9 @@ func Written(text []byte, key string) (value string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	_, entries := f.find(strings.Split(key, "."))
+	_, entries := f.find(f.names(key))
 	if last := entries[len(entries)-1]; last.value != nil {
-		return flow(last.value), true
+		return flow(last.value, IsSecret(key)), true
 	}
 	return "", false
 }
@@ -60,13 +61,20 @@ func oneLine(value string) string {
 // edited returns the text in which key has a value, or none. It changes lines, and then
 // compares what the file says with what it should say.
 func edited(text []byte, key string, value *string) ([]byte, error) {
+	if crlf := []byte("\r\n"); bytes.Contains(text, crlf) { // lines of Windows stay such
+		next, err := edited(bytes.ReplaceAll(text, crlf, []byte("\n")), key, value)
+		return bytes.ReplaceAll(next, []byte("\n"), crlf), err
+	}
 	f, err := newFile(text)
 	if err != nil {
 		return nil, err
 	}
-	names := strings.Split(key, ".")
+	names := f.names(key)
 	if slices.Contains(names, "") {
 		return nil, fmt.Errorf("%s is not a key", quote(key))
+	}
+	if err := f.whole(names, value); err != nil {
+		return nil, err
 	}
 	var old any
 	if err := yaml.Unmarshal(text, &old); err != nil {
@@ -74,7 +82,7 @@ func edited(text []byte, key string, value *string) ([]byte, error) {
 	}
 	before, _ := old.(map[string]any)
 	if value == nil {
-		if _, ok := Written(text, key); !ok {
+		if there, _ := f.find(names); there < len(names) {
 			return text, nil
 		}
 		f.unset(names)
@@ -160,6 +168,46 @@ func (f *file) find(names []string) (there int, all []entry) {
 		there, n = i+1, n.Content[at+1]
 	}
 	return there, all
+}
+
+// names returns the names that lead to a key. A group that is written as a single value is the
+// key that it means.
+func (f *file) names(key string) []string {
+	names := strings.Split(key, ".")
+	word := short[names[0]]
+	there, all := f.find(names[:1])
+	if word == "" || there == 0 {
+		return names
+	}
+	if n := all[0].value; len(names) == 2 && names[1] == word && n.Kind == yaml.ScalarNode && !empty(n) {
+		return names[:1]
+	}
+	return names
+}
+
+// Meant returns the key that a value for key is for: where the text of a file has a group, such
+// as model, a single value means one of its keys, such as model.name.
+func Meant(text []byte, key string) string {
+	f, err := newFile(text)
+	if word := short[key]; err == nil && word != "" {
+		if there, all := f.find([]string{key}); there == 1 && all[0].value.Kind == yaml.MappingNode {
+			return joinPath(key, word)
+		}
+	}
+	return key
+}
+
+// whole refuses a value in the place of a group of keys, which would go with it unseen.
+func (f *file) whole(names []string, value *string) error {
+	there, all := f.find(names)
+	if value == nil || there < len(names) {
+		return nil
+	}
+	n := all[there-1].value
+	if n.Kind == yaml.MappingNode && len(n.Content) > 0 && n.Style&yaml.FlowStyle == 0 {
+		return fmt.Errorf("%s is a group of %d keys: set them one by one, or unset the group first", strings.Join(names, "."), len(n.Content)/2)
+	}
+	return nil
 }
 
 // near is the line where a change belongs, from 1.
@@ -259,8 +307,8 @@ func (f *file) unset(names []string) {
 	f.replace(all[i].key.Line-1, f.end(all[i]))
 }
 
-// IsSecret reports whether the value of a key is a secret, of which the file has a reference.
-func IsSecret(key string) bool {
-	k, ok := keyAt(key)
-	return ok && k.typ == reflect.TypeFor[Secret]() || account(key) || strings.HasSuffix(key, "secret")
+// Sets reports whether the text of a file sets any key.
+func Sets(text []byte) bool {
+	root, err := parse(FileName, text)
+	return err == nil && root != nil && len(root.Content) > 0
 }

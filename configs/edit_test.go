@@ -22,6 +22,8 @@ func TestEdit(t *testing.T) {
 		"a text of lines":        {"agents:\n  default:\n    prompt: |\n      one\n\n      # two\n    max_steps: 3\n", "agents.default.prompt", "a # b\nc", "agents:\n  default:\n    prompt: \"a # b\\nc\"\n    max_steps: 3\n"},
 		"what YAML would change": {"", "agents.default.prompt", "yes: *no", "agents:\n  default:\n    prompt: \"yes: *no\"\n"},
 		"an empty value":         {"", "agents.default.prompt", "", "agents:\n  default:\n    prompt: \"\"\n"},
+		"the short key itself":   {"model: gpt-5 # good\n", "model.name", "gpt-6", "model: gpt-6 # good\n"},
+		"lines of Windows":       {"log: json\r\n", "log_level", "info", "log: json\r\nlog_level: info\r\n"},
 		"the same":               {"log: json\n", "log", "json", "log: json\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,6 +42,7 @@ func TestEdit(t *testing.T) {
 		"the last one":     {"# c\nlog: json\n", "log", "# c\n"},
 		"its group":        {"agents:\n  default:\n    max_steps: 3\nlog: json\n", "agents.default.max_steps", "log: json\n"},
 		"a group":          {"agents:\n  default:\n    max_steps: 3\n    maxBatch: 4\n\n# c\nlog: json\n", "agents.default", "\n# c\nlog: json\n"},
+		"a short key":      {"model: gpt-5\nlog: json\n", "model.name", "log: json\n"},
 		"a missing one":    {"log: json", "log_level", "log: json"},
 		"in a missing one": {"log: json\n", "telegram.token", "log: json\n"},
 	} {
@@ -68,6 +71,15 @@ func TestEditByHand(t *testing.T) {
 		if after, err := Set([]byte(broken), "log_level", "info"); err == nil {
 			t.Errorf("%q becomes %q", broken, after)
 		}
+	}
+	for key, value := range map[string]string{"access": "open", "agents": "{}", "agents.default": "x"} {
+		const groups = "access:\n  mode: open\n  allow: [web/1]\nagents:\n  default:\n    max_steps: 3\n"
+		if after, err := Set([]byte(groups), key, value); err == nil || !strings.Contains(err.Error(), "is a group of") {
+			t.Errorf("%s: %q, %v", key, after, err)
+		}
+	}
+	if got := Meant([]byte("access:\n  mode: open\n"), "access"); got != "access.mode" {
+		t.Errorf("access means %s", got)
 	}
 	for _, key := range []string{"", ".", "a..b", "a."} {
 		if after, err := Set(nil, key, "x"); err == nil {
@@ -107,5 +119,32 @@ func TestEditExample(t *testing.T) {
 	}
 	if changed < 10 {
 		t.Errorf("%d keys of the example can be changed", changed)
+	}
+}
+
+// No form of a value that is written shows what may be a secret.
+func TestWrittenSecrets(t *testing.T) {
+	for key, value := range map[string]string{
+		"discord.token": "MTk4canary", "slack.signing_secret": "canary", "files.secret_key": "canary", "connectors.ci.secret": "canary", "model.key": "canary",
+		"model.headers": "{X-Api-Key: canary}", "otlp.headers": "{authorization: Basic canary}", "mcp.notes": "{command: [notes, --token, ghp_canary12345], env: {API_TOKEN: canary}}",
+		"workspaces.env": "{GITHUB_TOKEN: canary}", "telegram.api_url": "https://api.telegram.org/bot123456789:AAcanarycanarycanarycanary", "model.base_url": "http://me:canary@127.0.0.1/v1",
+		"agents.default.prompt": "'use the header Authorization: Bearer canary'", "log_level": "AKIACANARY1234567", "relay": "[{name: x, url: 'http://h', headers: {X-Token: canary}}]",
+	} {
+		text, err := Set(nil, key, value)
+		if err != nil {
+			t.Fatalf("%s: %v", key, err)
+		}
+		got, ok := Written(text, key)
+		if !ok || strings.Contains(strings.ToLower(got), "canary") {
+			t.Errorf("%s: %s", key, got)
+		}
+	}
+	for key, secret := range map[string]bool{
+		"model.max_tokens": false, "http.tls_key": false, "model.key": true, "telegram.token": true, "connectors.x.token": true, "connectors.x.receive": false,
+		"agents.a.max_steps": false, "access.mode": false, "slack.client_id": false, "unknown.api_key": true,
+	} {
+		if IsSecret(key) != secret {
+			t.Errorf("%s: %v", key, !secret)
+		}
 	}
 }

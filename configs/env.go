@@ -133,7 +133,9 @@ func (r *reader) environment(c *Config) {
 		}
 		switch {
 		case !void:
-			c.Source.set = c.Source.above(path, v.name, value)
+			if path != "model.key" && v.name != variableBase { // see modelEnviron
+				c.Source.set = c.Source.above(path, v.name, value)
+			}
 			v.set(r, at, value, c)
 		case strings.HasPrefix(v.name, "CLAYBOT_STORAGE_"): // see variable
 			r.reject(fmt.Errorf("%s: %s", v.name, emptyVariable))

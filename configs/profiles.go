@@ -135,6 +135,7 @@ func (r *reader) finish(c Config) (_ Config, err error) {
 	}
 	settle(r, &c)
 	r.modelEnviron(&c.Model)
+	c.Source.set = c.Source.ofModel(c.Model)
 	c.Transcription.environ(c.Model.env)
 	c.Speech.environ(c.Model.env)
 	c.home, _ = r.lookup("HOME")

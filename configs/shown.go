@@ -28,6 +28,15 @@ type Value struct {
 	Refused bool `json:"refused,omitempty"`
 }
 
+// Plain is the value without the quotes of YAML; a list or a group is as in Value.
+func (v Value) Plain() string {
+	var plain string
+	if yaml.Unmarshal([]byte(v.Value), &plain) != nil {
+		return v.Value
+	}
+	return plain
+}
+
 // OriginDefault is the origin of a value that is not set anywhere.
 const OriginDefault = "default"
 
@@ -48,23 +57,36 @@ func (s Source) above(path, name, value string) map[string]origin {
 	return next
 }
 
+// ofModel is above for what the environment says about the common model, as far as it is in
+// force.
+func (s Source) ofModel(m Model) map[string]origin {
+	if name := m.Key.String(); slices.Contains([]string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY"}, name) {
+		s.set = s.above("model.key", name, Hidden)
+	}
+	if m.where == variableBase {
+		s.set = s.above("model.base_url", m.where, m.BaseURL)
+	}
+	return s.set
+}
+
 // Values lists every key with its value in force, in the order of Keys. Of the profiles and
 // connectors that have names of their own, it has the keys that are set.
 func (c Config) Values() []Value {
-	set := make(map[string]bool)
 	var all []Value
 	c.walk("", "", c.Source.root, func(key, path string, n *yaml.Node) {
 		if _, overridden := c.Source.set[key]; !overridden {
-			set[key] = true
 			all = append(all, c.writtenValue(key, path, n))
 		}
 	})
 	for path, o := range c.Source.set {
-		set[path] = true
 		all = append(all, c.setValue(path, o))
 	}
 	for _, path := range Keys() {
-		if strings.Contains(path, "[]") || slices.ContainsFunc(all, func(v Value) bool { return within(v.Key, path) }) {
+		list := ""
+		if path, list, _ = strings.Cut(path, "[]"); list != "" && slices.ContainsFunc(all, func(v Value) bool { return v.Key == path }) {
+			continue
+		}
+		if slices.ContainsFunc(all, func(v Value) bool { return within(v.Key, path) }) {
 			continue
 		}
 		if text, ok := c.inForce(path); ok {
@@ -84,7 +106,15 @@ func within(key, path string) bool {
 // Value returns a key as it is in force, and of a group all its keys; none for a key that
 // does not exist.
 func (c Config) Value(key string) []Value {
-	return slices.DeleteFunc(c.Values(), func(v Value) bool { return !within(v.Key, key) })
+	all := slices.DeleteFunc(c.Values(), func(v Value) bool { return !within(v.Key, key) })
+	name, own, _ := strings.Cut(strings.TrimPrefix(key, "agents."), ".")
+	if p, ok := c.Agents.Profiles[name]; ok && len(all) == 0 && strings.HasPrefix(key, "agents.") { // it has the key of the default profile
+		c.Agents.Profiles = map[string]Profile{DefaultProfile: p}
+		if text, ok := c.inForce(profilePath + "." + own); ok {
+			all = []Value{{Key: key, Value: text, Origin: OriginDefault}}
+		}
+	}
+	return all
 }
 
 // named are groups whose keys are names that the operator chose.
@@ -167,7 +197,7 @@ func (c Config) writtenValue(key, path string, n *yaml.Node) Value {
 		v.Refused = v.Refused || w.File != "" && within(w.Key, key)
 	}
 	if !v.Refused {
-		v.Value = flow(n)
+		v.Value = flow(n, IsSecret(key))
 	}
 	return v
 }
@@ -178,45 +208,77 @@ func (c Config) setValue(path string, o origin) Value {
 	for _, w := range c.Source.Warnings {
 		v.Refused = v.Refused || w.File == "" && w.Key == o.name
 	}
-	k, _ := keyAt(path)
 	switch {
 	case v.Refused:
 		v.Value = ""
-	case k.typ == reflect.TypeFor[Secret](), strings.HasSuffix(path, "headers"), secretive(v.Value), userinfo.MatchString(v.Value):
+	case IsSecret(path) || shapes.MatchString(v.Value):
 		v.Value = Hidden
 	}
 	return v
 }
 
-// userinfo is the account in an address.
-var userinfo = lazyregexp.New(`//[^/@\s]+@`)
+// shapes are what tokens, and accounts in addresses, look like anywhere in a text.
+var shapes = lazyregexp.New(`//[^/@\s]+@|(?i:sk|ghp|gho|ghs|github_pat|glpat|xox[a-z])[-_.][A-Za-z0-9_-]{6}|xapp-|AKIA[A-Z0-9]{8}|(?i:bearer|basic)\s+\S{4}|[0-9]{6,}:[A-Za-z0-9_-]{20}|[A-Za-z0-9_-]{23,}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{20}`)
 
-// flow writes a value on one line, without what looks like a secret.
-func flow(n *yaml.Node) string {
-	b, err := yaml.Marshal(public(n))
+// guarded are names, of keys and variables, whose values may be secrets.
+var guarded = lazyregexp.New(`(?i)(^|[._-])(token|keys?|secrets?|passw(or)?d|headers|authorization|auth|cookie)$|_(token|key|secret)`)
+
+// IsSecret reports whether the value of a key is a secret, of which the file has a reference.
+func IsSecret(key string) bool {
+	for _, path := range pathsOf(key) {
+		if k, ok := keyAt(path); ok {
+			return k.typ == reflect.TypeFor[Secret]() || slices.Contains([]string{"model key", "account", "speech account", "model keys", "model headers", "headers", "OTLP headers", "secret variables"}, k.kind)
+		}
+	}
+	return guarded.MatchString(key)
+}
+
+// pathsOf returns the paths that may declare a key, see keyAt.
+func pathsOf(key string) []string {
+	group, rest, _ := strings.Cut(key, ".")
+	_, own, within := strings.Cut(rest, ".")
+	switch {
+	case group == "agents" && within:
+		return []string{profilePath + "." + own}
+	case group == "connectors" && within:
+		all := make([]string, len(connectorTypes))
+		for i, t := range connectorTypes {
+			all[i] = joinPath(t.path, own)
+		}
+		return all
+	}
+	return []string{key}
+}
+
+// flow writes a value on one line, without what is or looks like a secret.
+func flow(n *yaml.Node, secret bool) string {
+	b, err := yaml.Marshal(public(n, secret))
 	if err != nil {
 		return Hidden
 	}
 	return strings.TrimRight(string(b), "\n")
 }
 
-// public returns a copy of a value without comments and secrets.
-func public(n *yaml.Node) *yaml.Node {
+// public returns a copy of a value without comments and secrets. References to secrets stay.
+func public(n *yaml.Node, secret bool) *yaml.Node {
 	c := &yaml.Node{Kind: n.Kind, Tag: n.Tag, Value: n.Value, Style: yaml.FlowStyle}
-	if n.Kind == yaml.AliasNode { // they are refused
+	switch n.Kind {
+	case yaml.AliasNode: // they are refused
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: "*" + n.Value}
-	}
-	if n.Kind == yaml.ScalarNode {
+	case yaml.ScalarNode:
 		c.Style = n.Style &^ (yaml.LiteralStyle | yaml.FoldedStyle)
 		if strings.Contains(n.Value, "\n") {
 			c.Style = yaml.DoubleQuotedStyle
 		}
-		if secretive(n.Value) || userinfo.MatchString(n.Value) {
+		reference := strings.HasPrefix(n.Value, "env:") || strings.HasPrefix(n.Value, "file:")
+		if !reference && (secret && n.Value != "" || shapes.MatchString(n.Value)) {
 			c.Value, c.Tag, c.Style = Hidden, "!!str", 0
 		}
 	}
-	for _, x := range n.Content {
-		c.Content = append(c.Content, public(x))
+	for i, x := range n.Content {
+		name := n.Kind == yaml.MappingNode && i%2 == 0
+		below := secret || n.Kind == yaml.MappingNode && guarded.MatchString(n.Content[i-i%2].Value)
+		c.Content = append(c.Content, public(x, below && !name))
 	}
 	return c
 }
@@ -278,7 +340,10 @@ func (k key) text(field any) (text string, ok bool) {
 		}
 		return "", true
 	case *[]string:
-		return flow(sequence(*v)), len(*v) > 0
+		if len(*v) == 0 {
+			return "", true
+		}
+		return flow(sequence(*v), false), true
 	}
 	return "", reflect.ValueOf(field).Elem().IsZero()
 }

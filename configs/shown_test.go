@@ -125,6 +125,14 @@ relay:
 	if got := c.Value("agents.night"); len(got) != 4 {
 		t.Errorf("a group has %+v", got)
 	}
+	if got := c.Value("agents.night.max_steps"); len(got) != 1 || got[0].Value != "12" {
+		t.Errorf("what a profile has of the default one: %+v", got)
+	}
+	for _, key := range []string{"http_hosts", "budgets", "relay"} {
+		if got := c.Value(key); len(got) != 1 {
+			t.Errorf("%s: %+v", key, got)
+		}
+	}
 	if got := c.Value("agents.nigh"); len(got) != 0 {
 		t.Errorf("no such key has %+v", got)
 	}

@@ -34,7 +34,13 @@ func exposed(addr string) bool {
 // guarded returns an error with the next step if addr is reachable from other
 // machines and no encryption is configured.
 func (c *Config) guarded(addr string) error {
-	if addr == Off || !exposed(addr) || c.TLSCert != "" || c.Insecure || len(c.Proxies) > 0 {
+	return Guarded(addr, c.TLSCert != "" || c.Insecure || len(c.Proxies) > 0)
+}
+
+// Guarded returns an error with the next step if addr is reachable from other machines and
+// not protected.
+func Guarded(addr string, protected bool) error {
+	if addr == Off || !exposed(addr) || protected {
 		return nil
 	}
 	return Refusal(fmt.Sprintf("the web page at %s would be reachable from other machines without encryption; set http.tls_cert and http.tls_key, "+

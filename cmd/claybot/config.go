@@ -34,13 +34,22 @@ func (configCheckCmd) Run(e *env) error {
 	if source == "" {
 		source = "no configuration file"
 	}
-	if len(warnings) == 0 {
+	text, n := warningLines(warnings), len(warnings)
+	for _, err := range []error{c.CheckLocal(), web.Guarded(c.HTTP.Addr, c.HTTP.Guard.TLSCert != "" || c.HTTP.Guard.Insecure || len(c.HTTP.Guard.Proxies) > 0)} {
+		if err != nil {
+			text, n = text+err.Error()+"\n", n+1
+		}
+	}
+	for _, doubt := range doubtful(c) {
+		text, n = text+doubt+"\n", n+1
+	}
+	if n == 0 {
 		return e.text("The configuration is valid: " + source + ".\n")
 	}
-	if err := e.text(warningLines(warnings)); err != nil {
+	if err := e.text(text); err != nil {
 		return err
 	}
-	return configError{errors.New(count(len(warnings), "problem") + " in the configuration: " + source)}
+	return configError{errors.New(count(n, "problem") + " in the configuration: " + source)}
 }
 
 // warningLines are warnings with the next steps, a line each.
@@ -128,7 +137,7 @@ func (c configGetCmd) Run(e *env) error {
 	case all[0].Refused:
 		return configError{fmt.Errorf("the value of %s is not valid; run: claybot config check", c.Key)}
 	}
-	return e.text(all[0].Value + "\n")
+	return e.text(all[0].Plain() + "\n")
 }
 
 type configSetCmd struct {
@@ -142,18 +151,23 @@ func (c configSetCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	value, err := c.value(e, f)
+	c.Key = configs.Meant(f.text, c.Key)
+	value, undo, err := c.value(e, f)
 	if err != nil {
 		return err
 	}
 	next, err := configs.Set(f.text, c.Key, value)
 	if err != nil {
-		return configError{fmt.Errorf("%s: %w", f.path, err)}
-	}
-	if bytes.Equal(next, f.text) {
+		err = configError{fmt.Errorf("%s: %w", f.path, err)}
+	} else if bytes.Equal(next, f.text) {
 		return e.text(fmt.Sprintf("%s is set to that already.\n", c.Key))
+	} else {
+		err = f.apply(e, c.Key, next)
 	}
-	return f.apply(e, c.Key, next)
+	if !bytes.Equal(next, f.text) { // it is not in the file
+		undo()
+	}
+	return err
 }
 
 type configUnsetCmd struct {
@@ -181,7 +195,7 @@ func (f *configFile) apply(e *env, key string, next []byte) error {
 	if err := f.check(e, key, next); err != nil {
 		return err
 	}
-	made, err := f.write(key, next)
+	made, err := f.write(e, key, next)
 	if err != nil {
 		return err
 	}
@@ -190,7 +204,7 @@ func (f *configFile) apply(e *env, key string, next []byte) error {
 	}
 	for _, v := range f.inForce(e, key) {
 		if !strings.HasPrefix(v.Origin, f.path+":") && v.Origin != configs.OriginDefault {
-			if err := e.text(fmt.Sprintf("%s is set as well and wins.\n", v.Origin)); err != nil {
+			if err := e.text(fmt.Sprintf("%s is set here as well, and wins over the file.\n", v.Origin)); err != nil {
 				return err
 			}
 		}
@@ -250,8 +264,15 @@ func (f *configFile) tell(e *env) error {
 		return e.text("It takes effect when claybot starts.\n")
 	}
 	var r reloaded
-	err = e.call("POST", "/reload", nil, &r)
+	path := "/reload"
+	if !configs.Sets(f.text) { // which is what was asked for
+		path += "?empty=1"
+	}
+	err = e.call("POST", path, nil, &r)
 	own, _ := filepath.Abs(f.path) // else the two differ
+	if real, err := filepath.EvalSymlinks(r.File); err == nil {
+		r.File = real
+	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("the file is changed, but the daemon has not read it: %w", err)

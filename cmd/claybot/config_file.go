@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -11,9 +10,11 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -29,9 +30,19 @@ type configFile struct {
 }
 
 // configFile reads the file that would be loaded. One that is missing is created by a change.
+// Others that change files of the same directory wait until this process ends.
 func (e *env) configFile() (*configFile, error) {
 	path, _, err := configs.Path(e.Config, e.lookup)
 	if err != nil {
+		return nil, configError{err}
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, configError{fmt.Errorf("%s is not a regular file", path)}
+	}
+	if err := exclusive(filepath.Dir(path)); err != nil {
 		return nil, configError{err}
 	}
 	text, err := os.ReadFile(path)
@@ -43,6 +54,24 @@ func (e *env) configFile() (*configFile, error) {
 	}
 	return &configFile{path, text}, err
 }
+
+// exclusive waits until no other process changes a file of a directory. It ends with this process.
+func exclusive(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	for {
+		err := syscall.Flock(int(d.Fd()), syscall.LOCK_EX) //nolint:gosec // a file descriptor is small
+		if !errors.Is(err, syscall.EINTR) {
+			runtime.KeepAlive(directoryLock.Swap(d))
+			return err
+		}
+	}
+}
+
+// directoryLock keeps the lock of exclusive.
+var directoryLock atomic.Pointer[os.File]
 
 // load reads a text as if it were that of the file.
 func (f *configFile) load(e *env, text []byte) (configs.Config, []configs.Warning, error) {
@@ -69,7 +98,7 @@ func written(text []byte, key string) *string {
 
 // write replaces the text of the file, unless it is another one by now, and adds the change
 // to the history.
-func (f *configFile) write(key string, next []byte) (change, error) {
+func (f *configFile) write(e *env, key string, next []byte) (change, error) {
 	made := change{At: time.Now().UTC().Truncate(time.Second), By: userName(), Key: key, Before: written(f.text, key), After: written(next, key)}
 	now, err := os.ReadFile(f.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -82,19 +111,26 @@ func (f *configFile) write(key string, next []byte) (change, error) {
 	if err != nil {
 		return made, err
 	}
-	if err := replaceFile(f.path, next); err != nil {
+	if err := replaceFile(f.path, next, f.path); err != nil {
 		return made, fmt.Errorf("%s cannot be changed: %w", f.path, err)
 	}
 	f.text = next
-	log, err := os.OpenFile(f.historyPath(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err == nil {
-		_, err = log.Write(append(line, '\n'))
-		err = errors.Join(err, log.Sync(), log.Close())
-	}
-	if err != nil {
-		return made, fmt.Errorf("the file is changed, but not its history: %w", err)
+	if err := f.record(line); err != nil {
+		fmt.Fprintf(e.err, "claybot: warning: the change is not in the history: %v\n", err)
 	}
 	return made, nil
+}
+
+// record adds a line to the history.
+func (f *configFile) record(line []byte) error {
+	b, err := os.ReadFile(f.historyPath())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if len(b) > 0 && b[len(b)-1] != '\n' { // a power cut left half a line
+		b = append(b, '\n')
+	}
+	return replaceFile(f.historyPath(), append(append(b, line...), '\n'), f.path)
 }
 
 func userName() string {
@@ -107,19 +143,12 @@ func userName() string {
 func (f *configFile) historyPath() string { return f.path + ".history" }
 
 // replaceFile replaces a file at once: a crash leaves the old text or the new one. A new file
-// is for its owner alone; another one keeps its mode and its owner.
-func replaceFile(path string, text []byte) (err error) {
-	mode, uid, gid := fs.FileMode(0o600), -1, -1 // as they are
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-		info, err := os.Stat(path)
-		if err != nil {
-			return err
-		}
+// is for its owner alone, and has the owner and group of the file at like; another one keeps
+// its mode.
+func replaceFile(path string, text []byte, like string) (err error) {
+	mode := fs.FileMode(0o600)
+	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()
-		if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-			uid, gid = int(st.Uid), int(st.Gid)
-		}
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
 	if err != nil {
@@ -131,15 +160,23 @@ func replaceFile(path string, text []byte) (err error) {
 		}
 	}()
 	_, err = f.Write(text)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+	if err = errors.Join(err, own(f.Name(), like), f.Chmod(mode), f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if uid >= 0 {
-		if err = os.Chown(f.Name(), uid, gid); err != nil {
-			return err
-		}
-	}
 	return os.Rename(f.Name(), path)
+}
+
+// own gives a new file the owner and the group of another one, if there is one.
+func own(path, like string) error {
+	info, err := os.Stat(like)
+	if err != nil {
+		return nil //nolint:nilerr // there is none
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || int(st.Uid) == os.Geteuid() && int(st.Gid) == os.Getegid() {
+		return nil
+	}
+	return os.Chown(path, int(st.Uid), int(st.Gid))
 }
 
 // history returns the changes of the file, the oldest first. Lines that are damaged are left
@@ -223,44 +260,43 @@ func (c configRevertCmd) Run(e *env) error {
 	return f.apply(e, x.Key, next)
 }
 
-// maxSecretInput is more than any token has.
+// maxSecretInput is more than any token has, in bytes.
 const maxSecretInput = 16 << 10
 
-// value returns what the file is to say. A secret is stored in a file of its own.
-func (c configSetCmd) value(e *env, f *configFile) (string, error) {
-	secret := configs.IsSecret(c.Key)
+// value returns what the file is to say. A secret is stored in a file of its own, which undo
+// removes.
+func (c configSetCmd) value(e *env, f *configFile) (value string, undo func(), err error) {
+	secret, undo := configs.IsSecret(c.Key), func() {}
 	switch {
 	case c.Value == nil && !secret:
-		return "", usageError{fmt.Errorf("give a value: claybot config set %s VALUE", c.Key)}
+		return "", undo, usageError{fmt.Errorf("give a value: claybot config set %s VALUE", c.Key)}
 	case c.Value != nil && secret && !strings.HasPrefix(*c.Value, "env:") && !strings.HasPrefix(*c.Value, "file:"):
-		return "", usageError{fmt.Errorf("a secret must not stand in the file or on the command line: leave it out, and claybot reads it from the terminal: claybot config set %s", c.Key)}
+		return "", undo, usageError{fmt.Errorf("a secret must not stand in the file or on the command line: leave it out, and claybot reads it from the terminal: claybot config set %s", c.Key)}
 	case c.Value != nil:
-		return *c.Value, nil
+		return *c.Value, undo, nil
 	}
 	text, err := e.readSecret(c.Key)
 	if err != nil {
-		return "", err
+		return "", undo, err
 	}
 	dir := strings.TrimSuffix(f.path, filepath.Ext(f.path)) + ".secrets"
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
+		return "", undo, err
 	}
-	if err := os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*\n"), 0o600); err != nil {
-		return "", err
+	if err := errors.Join(own(dir, f.path), replaceFile(filepath.Join(dir, ".gitignore"), []byte("*\n"), f.path)); err != nil {
+		return "", undo, err
 	}
 	// Each secret has a file of its own: the one before stays valid until a daemon has read this.
-	name := fmt.Sprintf("%s-%s", strings.ReplaceAll(c.Key, "/", "_"), time.Now().UTC().Format("20060102T150405"))
-	if err := replaceFile(filepath.Join(dir, name), []byte(text+"\n")); err != nil {
-		return "", err
-	}
-	return "file:" + filepath.Join(filepath.Base(dir), name), nil
+	name := fmt.Sprintf("%s-%s", strings.ReplaceAll(c.Key, "/", "_"), time.Now().UTC().Format("20060102T150405.000000000"))
+	path := filepath.Join(dir, name)
+	return "file:" + filepath.Join(filepath.Base(dir), name), func() { _ = os.Remove(path) }, replaceFile(path, []byte(text+"\n"), f.path)
 }
 
 // readSecret reads a secret, of which a terminal shows nothing.
 func (e *env) readSecret(key string) (string, error) {
 	in, typed := e.in.(*os.File)
 	var text string
-	if typed && isTerminal(in) {
+	if typed && term.IsTerminal(int(in.Fd())) { //nolint:gosec // a file descriptor is small
 		fmt.Fprintf(e.err, "%s: ", key)
 		b, err := term.ReadPassword(int(in.Fd())) //nolint:gosec // a file descriptor is small
 		fmt.Fprintln(e.err)
@@ -269,14 +305,17 @@ func (e *env) readSecret(key string) (string, error) {
 		}
 		text = string(b)
 	} else {
-		line, err := bufio.NewReader(io.LimitReader(e.in, maxSecretInput)).ReadString('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
+		b, err := io.ReadAll(io.LimitReader(e.in, maxSecretInput+1))
+		if err != nil {
 			return "", err
 		}
-		text = line
+		text = string(b)
 	}
-	if text = strings.TrimSpace(text); text == "" {
+	switch text = strings.TrimSpace(text); {
+	case text == "":
 		return "", usageError{errors.New("the secret is empty; nothing was changed")}
+	case len(text) > maxSecretInput || strings.ContainsAny(text, "\r\n\x00"):
+		return "", usageError{errors.New("the secret is not one line; nothing was changed")}
 	}
 	return text, nil
 }

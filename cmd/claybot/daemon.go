@@ -51,15 +51,15 @@ type daemon struct {
 	bots      connectors.Bots
 	// greet shows a text to the person at the terminal; nil without one.
 	greet    func(text string)
-	stopping chan struct{}        // gets a value when an operator has asked for the end
-	reloads  chan chan<- reloaded // gets whom to tell what came of a reload
+	stopping chan struct{}  // gets a value when an operator has asked for the end
+	reloads  chan reloading // that an operator has asked for
 }
 
 // openDaemon takes the data directory and builds every part. Nothing works before run.
 // link gets the login links, one per line, whenever the web page has come up. It refuses a
 // configuration that would let anyone run commands on this machine.
 func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link func(web.LoginLink)) (_ *daemon, err error) {
-	d := &daemon{log: log, config: newSettings(c, log), stopping: make(chan struct{}, 1), reloads: make(chan chan<- reloaded)}
+	d := &daemon{log: log, config: newSettings(c, log), stopping: make(chan struct{}, 1), reloads: make(chan reloading)}
 	defer func() {
 		if err != nil {
 			d.close()

@@ -360,7 +360,7 @@ func (h *harness) set(file string, vars map[string]string) {
 func (h *harness) reload(file string, vars map[string]string) {
 	h.t.Helper()
 	h.set(file, vars)
-	h.daemon.reload(h.ctx, h.env)
+	h.daemon.reload(h.ctx, h.env, false)
 }
 
 // say writes as the operator on the command line, and returns what there is to read.

@@ -49,7 +49,7 @@ func TestReloadKeepsAFile(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		h.daemon.reload(h.ctx, h.env)
+		h.daemon.reload(h.ctx, h.env, false)
 		if st := h.get("/status"); !strings.Contains(st, "configuration reload failed") || !strings.Contains(st, "missing or has no key") {
 			t.Errorf("%q: the status is %s", text, st)
 		}

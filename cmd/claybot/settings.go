@@ -105,22 +105,30 @@ func renamedText(x people.Renamed) string {
 	return fmt.Sprintf("the configuration names %s, which is now %s; what it says holds for the new name as well", x.Was, x.Now)
 }
 
+// doubtful lists settings that are allowed and seldom intended.
+func doubtful(c configs.Config) (all []string) {
+	if c.NamelessProxy() {
+		all = append(all, "http.trusted_proxies is set and http_hosts is not: requests by the host name of the proxy are refused; add the name to http_hosts")
+	}
+	if c.Access.Mode == configs.AccessOpen {
+		all = append(all, "access is open: anyone who finds this bot can use it and spend your money; set CLAYBOT_ACCESS=pairing to restrict it")
+	}
+	return all
+}
+
 // warn logs settings that are allowed and seldom intended.
 func (s *settings) warn() {
-	if s.Load().NamelessProxy() {
-		s.log.Warn("http.trusted_proxies is set and http_hosts is not: requests by the host name of the proxy are refused; add the name to http_hosts")
-	}
-	if s.Load().Access.Mode == configs.AccessOpen {
-		s.log.Warn("access is open: anyone who finds this bot can use it and spend your money; set CLAYBOT_ACCESS=pairing to restrict it")
+	for _, text := range doubtful(*s.Load()) {
+		s.log.Warn(text) //nolint:sloglint // each is a constant
 	}
 }
 
 // reload reads the configuration again. It returns what it could not apply without a restart.
-// A file that is unreadable, missing or empty, while the one in force has keys, changes
-// nothing and is an error; status shows that until a reload succeeds.
-func (s *settings) reload(e *env) (restart []string, err error) {
+// A file that is unreadable, missing or, unless emptied, empty, while the one in force has
+// keys, changes nothing and is an error; status shows that until a reload succeeds.
+func (s *settings) reload(e *env, emptied bool) (restart []string, err error) {
 	next, _, err := e.load()
-	if was := s.Load(); err == nil && was.Keyed() && !next.Keyed() {
+	if was := s.Load(); err == nil && was.Keyed() && !next.Keyed() && (!emptied || next.Source.File == "") {
 		err = fmt.Errorf("configuration %s: the file is missing or has no key; restart claybot to run without one", was.Source.File)
 	}
 	if err == nil {
@@ -162,6 +170,14 @@ var restartOnly = []struct {
 		return a.Schedule.Cron.Enabled != b.Schedule.Cron.Enabled || a.Schedule.Cron.Gates != b.Schedule.Cron.Gates
 	}},
 	{"metrics_listen", func(a, b configs.Config) bool { return a.Telemetry.MetricsListen != b.Telemetry.MetricsListen }},
+	{"storage", func(a, b configs.Config) bool {
+		a.Storage.Files, b.Storage.Files = configs.Files{}, configs.Files{}
+		return !reflect.DeepEqual(a.Storage, b.Storage)
+	}},
+	{"files", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Storage.Files, b.Storage.Files) }},
+	{"node", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Node, b.Node) }},
+	{"relay", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Telemetry.Relay, b.Telemetry.Relay) }},
+	{"otlp", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Telemetry.OTLP, b.Telemetry.OTLP) }},
 	{"heartbeat.enabled", func(a, b configs.Config) bool { return a.Schedule.Heartbeat.Enabled != b.Schedule.Heartbeat.Enabled }},
 }
 
@@ -201,9 +217,15 @@ type reloaded struct {
 	Restart []string `json:"restart,omitempty"` // keys that only a restart applies
 }
 
+// A reloading asks for a reload. emptied: the file has no key any more, which was meant.
+type reloading struct {
+	emptied bool
+	done    chan reloaded // gets one
+}
+
 // reload applies the configuration again.
-func (d *daemon) reload(ctx context.Context, e *env) (r reloaded) {
-	restart, err := d.config.reload(e)
+func (d *daemon) reload(ctx context.Context, e *env, emptied bool) (r reloaded) {
+	restart, err := d.config.reload(e, emptied)
 	if file := d.config.Load().Source.File; file != "" {
 		r.File, _ = filepath.Abs(file) // else the working directory is gone
 	}
@@ -224,11 +246,11 @@ func (d *daemon) reload(ctx context.Context, e *env) (r reloaded) {
 
 // reloadAsked answers a request to reload.
 func (d *daemon) reloadAsked(w http.ResponseWriter, r *http.Request) {
-	done := make(chan reloaded, 1)
+	asked := reloading{emptied: r.URL.Query().Has("empty"), done: make(chan reloaded, 1)}
 	select {
-	case d.reloads <- done:
+	case d.reloads <- asked:
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(<-done) // else the caller is gone
+		_ = json.NewEncoder(w).Encode(<-asked.done) // else the caller is gone
 	case <-r.Context().Done():
 	}
 }
@@ -246,9 +268,9 @@ func (d *daemon) reloadOnHangup(ctx context.Context, e *env) func() {
 			case <-ctx.Done():
 				return
 			case <-hangups:
-				d.reload(ctx, e)
-			case done := <-d.reloads:
-				done <- d.reload(ctx, e)
+				d.reload(ctx, e, false)
+			case asked := <-d.reloads:
+				asked.done <- d.reload(ctx, e, asked.emptied)
 			}
 		}
 	})
