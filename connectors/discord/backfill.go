@@ -41,7 +41,8 @@ func (b *backfill) turn(chat string) <-chan struct{} {
 }
 
 // begin notes that there may be a gap, before any event of the new session is read. The function
-// that it returns takes when the gap began, zero for none, and closes it.
+// that it returns takes when the gap began, zero for none, and closes it, or leaves it to a later one if
+// ctx is done.
 func (b *backfill) begin() func(ctx context.Context, from time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,6 +69,9 @@ func (b *backfill) begin() func(ctx context.Context, from time.Time) {
 			return
 		}
 		b.fill(ctx, all, g)
+		if ctx.Err() != nil {
+			return
+		}
 		if b.log.Info("read what was written while the gateway was away", "from", from, "to", to, "conversations", len(all), "told", g.Chats, "unread", g.Unread); !g.Silent() {
 			b.gap.Store(g)
 		}

@@ -43,7 +43,7 @@ type gateway struct {
 	keep   *keeper
 	good   connectors.Watermark // when all that had come was stored last; the reader's own, and a fill's while the position is held
 	fills  sync.WaitGroup
-	filled <-chan struct{} // closed once the newest backfill has ended; nil: there was none
+	newest filling         // the zero value: there was none
 	life   context.Context // of run
 	asked  int             // for intents
 	url    string
@@ -281,38 +281,53 @@ func (g *gateway) dispatch(ctx context.Context, p payload) {
 // ready follows a new session. It is kept from its beginning, and as one with a gap before it until
 // that is closed: a restart then resumes the session and reads the gap again.
 func (g *gateway) ready(s session) {
+	if g.recv.pos != nil {
+		s.At = g.recv.pos.session.At // its gap may still be open
+	}
 	g.pos = newPosition(s, g.keep.nudge)
 	g.pos.hold()
 	g.fill(g.pos, g.recv.pos)
 	g.keep.follow(g.pos)
 }
 
-// fill closes the gap before a session, after the gaps before that one: it reads what was missed, and
-// waits for what came in the session before, if any.
+// A filling is a backfill under way.
+type filling struct {
+	cancel context.CancelFunc
+	read   chan struct{} // closed once what was missed is read, or is left to the next one
+	done   chan struct{} // closed once what came in the sessions before is stored as well
+}
+
+// fill closes the gap before a session: it reads what was missed, and waits for what came in the
+// sessions before, if any. It cancels an earlier fill that still reads: the time of the last delivery
+// stands until a gap is closed, so this gap includes that one. Live messages wait for the reading alone,
+// and what came in the sessions before may be among them.
 func (g *gateway) fill(pos, before *position) {
 	life := g.life // the work outlives the connection
+	reading, cancel := context.WithCancel(life)
 	now := time.Now()
-	fill, earlier, done := g.recv.back.begin(), g.filled, make(chan struct{})
-	g.filled = done
+	fill, earlier := g.recv.back.begin(), g.newest
+	if earlier.cancel != nil {
+		earlier.cancel()
+	}
+	this := filling{cancel, make(chan struct{}), make(chan struct{})}
+	g.newest = this
 	g.fills.Go(func() {
-		defer close(done)
-		if !wait(life, earlier) {
+		defer close(this.done)
+		if !wait(life, earlier.read) {
 			return
 		}
-		from, ok := g.left(life)
-		if !ok {
-			return
-		}
-		if from.IsZero() && before != nil && before.session.At > 0 {
+		from, ok := g.left(reading)
+		if ok && from.IsZero() && before != nil && before.session.At > 0 {
 			from = time.Unix(before.session.At, 0) // nothing else was stored before a kill
 		}
-		if before == nil && from.IsZero() {
+		if ok && before == nil && from.IsZero() {
 			if err := g.good.Advance(life, now, true); err != nil {
 				g.log.Warn("failed to save the time of the last connection", "err", err)
 			}
 		}
-		fill(life, from)
-		if wait(life, nil) && (before == nil || wait(life, before.drained())) {
+		fill(reading, from) // also if it is cancelled: live messages wait
+		close(this.read)
+		if wait(life, earlier.done) && (before == nil || wait(life, before.drained())) && reading.Err() == nil {
 			pos.release()
 		}
 	})

@@ -2,6 +2,8 @@ package discord
 
 import (
 	"errors"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -105,29 +107,89 @@ func TestHeartbeatsNameWhatIsStored(t *testing.T) {
 	})
 }
 
-// A session that cannot be resumed while messages wait for the store: the next one is kept only
-// once they are stored, so that a kill before does not lose them.
+// A session that cannot be resumed while messages wait for the store, nor the one after it: the newest
+// is kept only once they are stored, so that a kill before does not lose them, and no chat waits for more.
 func TestNewSessionWhileMessagesWait(t *testing.T) {
 	t.Parallel()
-	for _, fullAfter := range []bool{true, false} {
+	for _, refused := range []int{1, 2, 3} {
+		for _, fullAfter := range []bool{true, false} {
+			inBubble(t, discordtest.Config{}, func(b *bot) {
+				b.start()
+				b.say("stored")
+				b.pass(time.Minute)
+				b.inbox.fill(true)
+				b.say("waits")
+				b.pass(time.Second)
+				for range refused {
+					b.Expire()
+					b.Disconnect(0)
+					b.pass(time.Minute)
+				}
+				b.say("later")
+				b.first("hello")
+				b.inbox.fill(fullAfter)
+				b.pass(time.Minute)
+				if got := b.inbox.of(directID(1)); !fullAfter && fmt.Sprint(got) != "[stored waits later]" {
+					t.Errorf("after %d refused sessions, in a known chat: %q", refused, got)
+				}
+				if got := b.inbox.of(directID(2)); !fullAfter && fmt.Sprint(got) != "[hello]" {
+					t.Errorf("after %d refused sessions, in a new chat: %q", refused, got)
+				}
+				if s := b.marks.session(); (s.Open == 0) == fullAfter {
+					t.Errorf("after %d refused sessions: kept %+v", refused, s)
+				}
+				b.kill()
+				b.inbox.fill(false)
+				b.start()
+				b.pass(time.Minute)
+				if got := b.inbox.of(directID(1)); fmt.Sprint(got) != "[stored waits later]" {
+					t.Errorf("after %d refused sessions and a kill: %q", refused, got)
+				}
+			})
+		}
+	}
+}
+
+// A session that is refused while the gap before it is read: the next one reads that gap as well, also
+// where nothing else was stored, and holds up no other chat.
+func TestNewSessionWhileAGapIsRead(t *testing.T) {
+	t.Parallel()
+	for _, known := range []bool{true, false} { // when the gateway delivered last
 		inBubble(t, discordtest.Config{}, func(b *bot) {
 			b.start()
-			b.say("stored")
+			b.say("before")
 			b.pass(time.Minute)
-			b.inbox.fill(true)
-			b.say("waits")
+			b.kill()
+			if !known {
+				_ = b.marks.SetCheckpoint(t.Context(), "discord/"+discordtest.Bot+"/last_good", "") // never fails
+			}
+			b.pass(10 * time.Minute)
+			b.say("missed")
+			b.Expire()
+			b.Server.Fail(discordtest.Fault{Route: "GET messages", Channel: directID(1), Times: -1, Status: http.StatusBadGateway})
+			b.start()
+			b.pass(30 * time.Second)
+			b.say("live")
 			b.pass(time.Second)
 			b.Expire()
 			b.Disconnect(0)
+			b.pass(20 * time.Second)
+			b.first("hello")
+			b.pass(10 * time.Second)
+			if got := b.inbox.of(directID(2)); fmt.Sprint(got) != "[hello]" {
+				t.Errorf("in a new chat: %q", got)
+			}
+			if got := b.inbox.of(directID(1)); fmt.Sprint(got) != "[before]" {
+				t.Errorf("in a chat that is read: %q", got)
+			}
+			b.Heal()
 			b.pass(time.Minute)
-			b.say("later")
-			b.inbox.fill(fullAfter)
-			b.pass(time.Minute)
-			b.kill()
-			b.inbox.fill(false)
-			b.start()
-			b.pass(time.Minute)
-			b.want("stored", "waits", "later")
+			if got := b.inbox.of(directID(1)); fmt.Sprint(got) != "[before missed live]" {
+				t.Errorf("in a chat that was read: %q", got)
+			}
+			if s := b.marks.session(); s.Open != 0 || s.Intents == 0 || len(b.inbox.missed) != 0 {
+				t.Errorf("kept %+v, told %+v", s, b.inbox.missed)
+			}
 		})
 	}
 }
