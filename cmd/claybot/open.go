@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/claybot/claybot/web"
 )
@@ -49,7 +50,9 @@ func browse(link string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	if out, err := exec.CommandContext(ctx, program, link).CombinedOutput(); err != nil {
+	c := exec.CommandContext(ctx, program, link)
+	c.WaitDelay = time.Second // a browser that it starts has its output as well
+	if out, err := c.CombinedOutput(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		return fmt.Errorf("failed to open a browser: %w", cmp.Or(errorOf(string(out)), err))
 	}
 	return nil

@@ -89,6 +89,7 @@ func (r *release) deb(arch string, files []file) ([]byte, error) {
 	places := map[string]string{
 		"claybot": "usr/bin/claybot", "LICENSE": "usr/share/doc/claybot/copyright", "README.md": "usr/share/doc/claybot/README.md",
 		"CHANGELOG.md": "usr/share/doc/claybot/CHANGELOG.md", "claybot.example.yaml": "usr/share/doc/claybot/claybot.example.yaml",
+		"THIRD_PARTY_LICENSES":     "usr/share/doc/claybot/THIRD_PARTY_LICENSES",
 		"claybot.1":                "usr/share/man/man1/claybot.1",
 		"completions/claybot.bash": "usr/share/bash-completion/completions/claybot",
 		"completions/claybot.fish": "usr/share/fish/vendor_completions.d/claybot.fish",

@@ -94,7 +94,7 @@ func (r *release) build(ctx context.Context, tmp, platform string) (string, erro
 	}
 	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X main.version="+r.version, "-o", binary, "./cmd/claybot")
 	// What else decides about the bytes is set to its default.
-	c.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+arch, "CGO_ENABLED=0", "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off")
+	c.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+arch, "CGO_ENABLED=0", "GOFLAGS=", "GOENV=off", "GOWORK=off", "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off")
 	c.Stderr = os.Stderr
 	return binary, c.Run()
 }
@@ -109,7 +109,11 @@ func (r *release) shared(ctx context.Context, tmp string) ([]file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("claybot man: %w", err)
 	}
-	all := []file{{"claybot.1", page, 0o644}}
+	terms, err := licenses(ctx, binary)
+	if err != nil {
+		return nil, err
+	}
+	all := []file{{"claybot.1", page, 0o644}, {"THIRD_PARTY_LICENSES", terms, 0o644}}
 	for name, path := range map[string]string{
 		"LICENSE": "LICENSE", "README.md": "README.md", "CHANGELOG.md": "CHANGELOG.md", "claybot.example.yaml": "configs/claybot.example.yaml",
 		"completions/claybot.bash": "cmd/claybot/completions/claybot.bash",

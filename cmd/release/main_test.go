@@ -59,7 +59,7 @@ func TestRelease(t *testing.T) {
 	}
 
 	packed := unpack(t, read(t, first, name+".tar.gz"))
-	for _, want := range []string{"claybot", "LICENSE", "README.md", "CHANGELOG.md", "claybot.example.yaml", "claybot.1", "completions/claybot.bash", "completions/_claybot", "completions/claybot.fish"} {
+	for _, want := range []string{"claybot", "LICENSE", "THIRD_PARTY_LICENSES", "README.md", "CHANGELOG.md", "claybot.example.yaml", "claybot.1", "completions/claybot.bash", "completions/_claybot", "completions/claybot.fish"} {
 		if packed[name+"/"+want] == "" {
 			t.Errorf("the archive lacks %s", want)
 		}
