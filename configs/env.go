@@ -117,7 +117,7 @@ func commas(at place, v string) (items []item) {
 // environment puts the variables that are set above what the file said.
 func (r *reader) environment(c *Config) {
 	if v, _ := r.lookup("CLAYBOT_HTTP_PROXIES"); strings.TrimSpace(v) != "" {
-		c.HTTP.Guard.Insecure = false // the file, that of the image for example, knows nothing of this proxy
+		c.HTTP.Guard.Insecure = false // the file, such as that of the image, does not count on this proxy
 	}
 	for _, v := range variables() {
 		value, ok := r.lookup(v.name)

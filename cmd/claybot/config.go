@@ -152,16 +152,26 @@ func (c configSetCmd) Run(e *env) error {
 		return err
 	}
 	c.Key = configs.Meant(f.text, c.Key)
-	value, undo, err := c.value(e, f)
+	value, secret, err := c.value(e)
+	if err == nil {
+		err = f.lock()
+	}
 	if err != nil {
 		return err
 	}
+	undo := func() {}
+	if secret != "" {
+		if value, undo, err = f.keepSecret(c.Key, secret); err != nil {
+			return err
+		}
+	}
 	next, err := configs.Set(f.text, c.Key, value)
-	if err != nil {
+	switch {
+	case err != nil:
 		err = configError{fmt.Errorf("%s: %w", f.path, err)}
-	} else if bytes.Equal(next, f.text) {
+	case bytes.Equal(next, f.text):
 		return e.text(fmt.Sprintf("%s is set to that already.\n", c.Key))
-	} else {
+	default:
 		err = f.apply(e, c.Key, next)
 	}
 	if !bytes.Equal(next, f.text) { // it is not in the file
@@ -177,6 +187,9 @@ type configUnsetCmd struct {
 // Run removes a key.
 func (c configUnsetCmd) Run(e *env) error {
 	f, err := e.configFile()
+	if err == nil {
+		err = f.lock()
+	}
 	if err != nil {
 		return err
 	}
@@ -209,7 +222,7 @@ func (f *configFile) apply(e *env, key string, next []byte) error {
 			}
 		}
 	}
-	return f.tell(e)
+	return f.reload(e)
 }
 
 func orNone(v *string) string {
@@ -254,8 +267,8 @@ func (f *configFile) inForce(e *env, key string) []configs.Value {
 	return c.Value(key)
 }
 
-// tell has a running daemon read the file, and says what came of it.
-func (f *configFile) tell(e *env) error {
+// reload has a running daemon read the file, and says what came of it.
+func (f *configFile) reload(e *env) error {
 	c, _, err := e.load()
 	if err != nil {
 		return err

@@ -10,11 +10,9 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,11 +24,11 @@ import (
 // A configFile is the configuration file as it was read.
 type configFile struct {
 	path string
-	text []byte // nil for a file that does not exist
+	text []byte   // nil for a file that does not exist
+	log  *os.File // the history, see lock
 }
 
 // configFile reads the file that would be loaded. One that is missing is created by a change.
-// Others that change files of the same directory wait until this process ends.
 func (e *env) configFile() (*configFile, error) {
 	path, _, err := configs.Path(e.Config, e.lookup)
 	if err != nil {
@@ -39,39 +37,31 @@ func (e *env) configFile() (*configFile, error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, configError{fmt.Errorf("%s is not a regular file", path)}
-	}
-	if err := exclusive(filepath.Dir(path)); err != nil {
+	f := &configFile{path: path}
+	if err := f.read(); err != nil {
 		return nil, configError{err}
 	}
-	text, err := os.ReadFile(path)
-	if _, link := os.Readlink(path); errors.Is(err, fs.ErrNotExist) && link != nil {
-		return &configFile{path: path}, nil
-	}
-	if err == nil {
+	if f.text != nil {
 		_, _, err = e.load() // it says what is wrong with the file
 	}
-	return &configFile{path, text}, err
+	return f, err
 }
 
-// exclusive waits until no other process changes a file of a directory. It ends with this process.
-func exclusive(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
+// read reads the text of the file.
+func (f *configFile) read() error {
+	info, err := os.Lstat(f.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.text = nil
+		return nil
+	case err != nil:
 		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", f.path)
 	}
-	for {
-		err := syscall.Flock(int(d.Fd()), syscall.LOCK_EX) //nolint:gosec // a file descriptor is small
-		if !errors.Is(err, syscall.EINTR) {
-			runtime.KeepAlive(directoryLock.Swap(d))
-			return err
-		}
-	}
+	f.text, err = os.ReadFile(f.path)
+	return err
 }
-
-// directoryLock keeps the lock of exclusive.
-var directoryLock atomic.Pointer[os.File]
 
 // load reads a text as if it were that of the file.
 func (f *configFile) load(e *env, text []byte) (configs.Config, []configs.Warning, error) {
@@ -96,41 +86,66 @@ func written(text []byte, key string) *string {
 	return nil
 }
 
-// write replaces the text of the file, unless it is another one by now, and adds the change
-// to the history.
+// lock waits until no other process changes the file, and reads it again. The lock is that of
+// its history, and ends with this process.
+func (f *configFile) lock() error {
+	if f.log != nil {
+		return nil
+	}
+	dir, err := openFolder(f.path)
+	if err != nil {
+		return err
+	}
+	defer dir.close()
+	name := filepath.Base(f.historyPath())
+	if info, err := dir.Lstat(name); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file", f.historyPath())
+	}
+	log, err := dir.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600) // dir follows no link that leads out of it
+	if err != nil {
+		return err
+	}
+	if err := dir.own(log); err != nil {
+		return err
+	}
+	for {
+		if err = syscall.Flock(int(log.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) { //nolint:gosec // a file descriptor is small
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	f.log = log
+	return f.read()
+}
+
+// write replaces the text of the file, which is locked, and adds the change to the history.
 func (f *configFile) write(e *env, key string, next []byte) (change, error) {
 	made := change{At: time.Now().UTC().Truncate(time.Second), By: userName(), Key: key, Before: written(f.text, key), After: written(next, key)}
-	now, err := os.ReadFile(f.path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return made, err
-	}
-	if !bytes.Equal(now, f.text) {
-		return made, fmt.Errorf("%s was changed in between; run the command again", f.path)
-	}
 	line, err := json.Marshal(made)
 	if err != nil {
 		return made, err
 	}
-	if err := replaceFile(f.path, next, f.path); err != nil {
+	dir, err := openFolder(f.path)
+	if err != nil {
+		return made, err
+	}
+	defer dir.close()
+	if err := dir.replace(filepath.Base(f.path), next); err != nil {
 		return made, fmt.Errorf("%s cannot be changed: %w", f.path, err)
 	}
 	f.text = next
-	if err := f.record(line); err != nil {
+	if end, err := f.log.Seek(-1, io.SeekEnd); err == nil && end >= 0 { // a power cut may have left half a line
+		var last [1]byte
+		if _, err := f.log.ReadAt(last[:], end); err == nil && last[0] != '\n' {
+			line = append([]byte{'\n'}, line...)
+		}
+	}
+	if _, err := f.log.Write(append(line, '\n')); errors.Join(err, f.log.Sync()) != nil {
 		fmt.Fprintf(e.err, "claybot: warning: the change is not in the history: %v\n", err)
 	}
 	return made, nil
-}
-
-// record adds a line to the history.
-func (f *configFile) record(line []byte) error {
-	b, err := os.ReadFile(f.historyPath())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if len(b) > 0 && b[len(b)-1] != '\n' { // a power cut left half a line
-		b = append(b, '\n')
-	}
-	return replaceFile(f.historyPath(), append(append(b, line...), '\n'), f.path)
 }
 
 func userName() string {
@@ -142,50 +157,16 @@ func userName() string {
 
 func (f *configFile) historyPath() string { return f.path + ".history" }
 
-// replaceFile replaces a file at once: a crash leaves the old text or the new one. A new file
-// is for its owner alone, and has the owner and group of the file at like; another one keeps
-// its mode.
-func replaceFile(path string, text []byte, like string) (err error) {
-	mode := fs.FileMode(0o600)
-	if info, err := os.Stat(path); err == nil {
-		mode = info.Mode().Perm()
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(text)
-	if err = errors.Join(err, own(f.Name(), like), f.Chmod(mode), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
-}
-
-// own gives a new file the owner and the group of another one, if there is one.
-func own(path, like string) error {
-	info, err := os.Stat(like)
-	if err != nil {
-		return nil //nolint:nilerr // there is none
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || int(st.Uid) == os.Geteuid() && int(st.Gid) == os.Getegid() {
-		return nil
-	}
-	return os.Chown(path, int(st.Uid), int(st.Gid))
-}
-
 // history returns the changes of the file, the oldest first. Lines that are damaged are left
 // out.
 func (f *configFile) history() ([]change, error) {
-	b, err := os.ReadFile(f.historyPath())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
+	dir, err := openFolder(f.path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.close()
+	b, err := dir.ReadFile(filepath.Base(f.historyPath()))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var all []change
@@ -229,6 +210,9 @@ type configRevertCmd struct {
 // Run puts the value before a change back, unless the key has been changed again since.
 func (c configRevertCmd) Run(e *env) error {
 	f, err := e.configFile()
+	if err == nil {
+		err = f.lock()
+	}
 	if err != nil {
 		return err
 	}
@@ -263,33 +247,45 @@ func (c configRevertCmd) Run(e *env) error {
 // maxSecretInput is more than any token has, in bytes.
 const maxSecretInput = 16 << 10
 
-// value returns what the file is to say. A secret is stored in a file of its own, which undo
-// removes.
-func (c configSetCmd) value(e *env, f *configFile) (value string, undo func(), err error) {
-	secret, undo := configs.IsSecret(c.Key), func() {}
+// value returns what the file is to say, or the secret that it is to refer to.
+func (c configSetCmd) value(e *env) (value, secret string, err error) {
+	secretive := configs.IsSecret(c.Key)
 	switch {
-	case c.Value == nil && !secret:
-		return "", undo, usageError{fmt.Errorf("give a value: claybot config set %s VALUE", c.Key)}
-	case c.Value != nil && secret && !strings.HasPrefix(*c.Value, "env:") && !strings.HasPrefix(*c.Value, "file:"):
-		return "", undo, usageError{fmt.Errorf("a secret must not stand in the file or on the command line: leave it out, and claybot reads it from the terminal: claybot config set %s", c.Key)}
-	case c.Value != nil:
-		return *c.Value, undo, nil
+	case c.Value == nil && !secretive:
+		return "", "", usageError{fmt.Errorf("give a value: claybot config set %s VALUE", c.Key)}
+	case c.Value == nil:
+		secret, err = e.readSecret(c.Key)
+		return "", secret, err
+	case secretive && !strings.HasPrefix(*c.Value, "env:") && !strings.HasPrefix(*c.Value, "file:"):
+		return "", "", usageError{fmt.Errorf("a secret must not stand in the file or on the command line: leave it out, and claybot reads it from the terminal: claybot config set %s", c.Key)}
 	}
-	text, err := e.readSecret(c.Key)
+	return *c.Value, "", nil
+}
+
+// keepSecret stores a secret in a file of its own beside the configuration file, and returns the
+// reference to it. The one before stays valid until a daemon has read the new one. undo removes
+// the file.
+func (f *configFile) keepSecret(key, secret string) (reference string, undo func(), err error) {
+	dir, err := openFolder(f.path)
 	if err != nil {
-		return "", undo, err
+		return "", nil, err
 	}
-	dir := strings.TrimSuffix(f.path, filepath.Ext(f.path)) + ".secrets"
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", undo, err
+	defer dir.close()
+	name := strings.TrimSuffix(filepath.Base(f.path), filepath.Ext(f.path)) + ".secrets"
+	below, err := dir.folder(name)
+	if err != nil {
+		return "", nil, err
 	}
-	if err := errors.Join(own(dir, f.path), replaceFile(filepath.Join(dir, ".gitignore"), []byte("*\n"), f.path)); err != nil {
-		return "", undo, err
+	defer below.close()
+	if err := below.replace(".gitignore", []byte("*\n")); err != nil {
+		return "", nil, err
 	}
-	// Each secret has a file of its own: the one before stays valid until a daemon has read this.
-	name := fmt.Sprintf("%s-%s", strings.ReplaceAll(c.Key, "/", "_"), time.Now().UTC().Format("20060102T150405.000000000"))
-	path := filepath.Join(dir, name)
-	return "file:" + filepath.Join(filepath.Base(dir), name), func() { _ = os.Remove(path) }, replaceFile(path, []byte(text+"\n"), f.path)
+	own := fmt.Sprintf("%s-%s", strings.ReplaceAll(key, "/", "_"), time.Now().UTC().Format("20060102T150405.000000000"))
+	if err := below.replace(own, []byte(secret+"\n")); err != nil {
+		return "", nil, err
+	}
+	path := filepath.Join(name, own)
+	return "file:" + path, func() { _ = os.Remove(filepath.Join(filepath.Dir(f.path), path)) }, nil // else it stays
 }
 
 // readSecret reads a secret, of which a terminal shows nothing.
