@@ -17,7 +17,7 @@ import (
 )
 
 // untranslated are the files of this package without texts for people.
-var untranslated = []string{"agents.go", "clock.go", "effects_agents.go", "german.go", "german_effects.go", "german_engines.go", "german_more.go", "replace.go", "voice.go"}
+var untranslated = []string{"agents.go", "clock.go", "effects_agents.go", "german.go", "german_actions.go", "german_effects.go", "german_engines.go", "german_more.go", "replace.go", "voice.go"}
 
 // verbs are the values in a text, with the number of each if it has one.
 var verbs = regexp.MustCompile(`%(?:\[(\d)\])?(?:\.\d)?[a-z%]`)

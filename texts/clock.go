@@ -71,6 +71,13 @@ func (v Voice) When(t claybot.Time) string {
 	return fmt.Sprintf(v.grammar().clock.on, text)
 }
 
+// Lasting is the Voice for what people may read days later, such as a question: its times name
+// their date.
+func (v Voice) Lasting() Voice {
+	v.Dated = true
+	return v
+}
+
 // Hour is the time of day of t, with the day unless it is today: "14:05".
 func (v Voice) Hour(t claybot.Time) string {
 	if v.days(t) == 0 {
@@ -102,7 +109,7 @@ func (v Voice) days(t claybot.Time) int {
 
 func (v Voice) moment(t claybot.Time) (text string, dated bool) {
 	c, days := v.grammar().clock, v.days(t)
-	if days >= -1 && days <= 1 {
+	if days >= -1 && days <= 1 && !v.Dated {
 		return fmt.Sprintf(c.at, c.days[days+1], v.hour(t)), false
 	}
 	at := t.Time().In(v.zone())

@@ -41,7 +41,7 @@ const (
 const (
 	PlanStep      = "It is %s of the plan."
 	PlanStepOf    = "It is %s of the plan: %s"
-	PlanUndoes    = "It takes back: %s"
+	PlanUndoes    = "It undoes: %s"
 	PlanDiscloses = "If you approve, %s. %s"
 	PlanArguments = "The arguments are those of %s."
 )

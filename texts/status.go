@@ -16,7 +16,7 @@ func (v Voice) WorkingStatus(tool string) string {
 	return v.Say("is still working: %s…", v.Step(tool))
 }
 
-// steps says what a run does while it uses a tool.
+// steps says what a run does while it uses a tool, in few words; see actions for what is approved.
 var steps = map[string]string{
 	"":                   "waiting for the model",
 	"apply_patch":        "editing files",
@@ -73,14 +73,6 @@ var steps = map[string]string{
 	"web_search":         "searching the web",
 	"write_file":         "writing a file",
 	"write_todos":        "planning",
-}
-
-// Doing says what a call of a tool does; empty for a tool without words of its own.
-func (v Voice) Doing(tool string) string {
-	if step, ok := steps[tool]; ok && tool != "" {
-		return v.In(step)
-	}
-	return ""
 }
 
 // Step says what a run does while it uses a tool, or waits for the model if tool is empty. A

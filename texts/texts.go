@@ -296,7 +296,7 @@ const (
 const (
 	UndoAtWork    = "That run is still at work. Stop it first, or wait for its end."
 	UndoOfUndo    = "An undo cannot be undone."
-	UndoNoEffect  = "That run did nothing that could be taken back."
+	UndoNoEffect  = "That run did nothing that could be undone."
 	UndoTooOld    = "That run ended more than 30 days ago; it cannot be undone any more."
 	UndoRevoked   = "The person of that run may not write any more, so it is not undone. Approve them again first."
 	UndoneAlready = "That run was undone already."

@@ -49,7 +49,7 @@ func plural(n int64) int {
 // package configs, whose tests compare them.
 var grammars = map[Language]grammar{
 	English: {Name: "English", Others: []string{"Englisch"}, forms: 2, plural: plural, clock: englishClock, numbers: englishNumbers},
-	German:  {Name: "Deutsch", Others: []string{"German"}, texts: together(german, germanMore, germanEngines, germanEffects), forms: 2, plural: plural, clock: germanClock, numbers: germanNumbers},
+	German:  {Name: "Deutsch", Others: []string{"German"}, texts: together(german, germanMore, germanEngines, germanEffects, germanActions), forms: 2, plural: plural, clock: germanClock, numbers: germanNumbers},
 }
 
 // together are the texts of several tables.
@@ -121,6 +121,8 @@ type Voice struct {
 	// Zone is that of the times; nil for UTC. Times name it unless it is the readers' Own.
 	Zone *time.Location
 	Own  bool
+	// Dated times name their date also where they are today or tomorrow, see Lasting.
+	Dated bool
 	// Command is how people write a command in this chat; nil for /command.
 	Command func(name string) string
 	// Replaced are texts of the operator in place of those of the catalogue.

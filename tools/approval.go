@@ -26,7 +26,7 @@ var errLongAction = fmt.Errorf("the action is longer than %d characters, which i
 type Grounds struct {
 	Why, Says, Person string
 	// Doing is what the call does, in the words of people; empty where only the name of the
-	// tool is known. Own: its own person decides, and no other one.
+	// tool is known. Own: only the agent's own person decides.
 	Doing string
 	Own   bool
 	Say   Say

@@ -206,6 +206,14 @@ func TestApprovalOfCommands(t *testing.T) {
 	if q, err := tools.Approval(helper, "", spec, claybot.ToolCall{Name: "shell", Args: string(b)}, tools.Grounds{}); err != nil || !strings.Contains(q.Text, "\n"+long+"\n") {
 		t.Errorf("%v: split in\n%s", err, q.Text)
 	}
+	// What is no command says what becomes of the text.
+	spec.Whole = "text"
+	for doing, want := range map[string]string{"": "shell", "writing to a running command": "writing to a running command"} {
+		q, err := tools.Approval(helper, "", spec, claybot.ToolCall{Name: "shell", Args: `{"text":"yes"}`}, tools.Grounds{Doing: doing})
+		if err != nil || !strings.HasPrefix(q.Text, "**Approve this action: "+want+"**\n```\nyes\n```\n") {
+			t.Errorf("%v: got\n%s", err, q.Text)
+		}
+	}
 }
 
 // readLines gives back the arguments that an approval in words shows in lines.
@@ -263,9 +271,13 @@ func TestApprovalInWords(t *testing.T) {
 		visible(t, q.Text)
 		return q
 	}
-	for _, h := range append(hostile, "true", "null", "12", "1.0", `"a"`, "[1]", "{}", "at: 5", "a\nat: 5", "\n", "a\n\n\nb", "a\n  b\n", " x", "x ", "⟨3 spaces⟩", "a\n\n\n\n\nb") {
+	gap := strings.Repeat(" ", 500)
+	for _, h := range append(hostile, "true", "null", "12", "1.0", `"a"`, "[1]", "{}", "at: 5", "a\nat: 5", "\n", "a\n\n\nb", "a\n  b\n", " x", "x ", "safe"+gap+"evil ", " safe"+gap+"evil", gap+"evil", `"safe`+gap+"evil", `{"safe":`+gap+`"evil"}`, "⟨3 spaces⟩", "a\n\n\n\n\nb") {
 		for _, args := range []map[string]any{{"note": h}, {"at": "x", "note": h, "z": true}, {"n": 1.5, "note": h, "o": nil}} {
 			q := ask(args, tools.Grounds{Own: true})
+			if strings.Contains(q.Text, strings.Repeat(" ", 9)) {
+				t.Errorf("a gap pushes out of sight what follows it in\n%s", q.Text)
+			}
 			if got := readLines(t, q.Text); !same(t, got, json.RawMessage(q.Args)) {
 				t.Errorf("shown %q of %s in\n%s", got, q.Args, q.Text)
 			}
@@ -276,7 +288,7 @@ func TestApprovalInWords(t *testing.T) {
 		g    tools.Grounds
 		want string
 	}{
-		"in one's own direct chat": {
+		"in the direct chat of its person": {
 			map[string]any{"in": "1h", "note": "tea"},
 			tools.Grounds{Person: "Ann", Own: true, Why: "a rule asks"},
 			"\n```\nin: 1h\nnote: tea\n```\nWhy: a rule asks.",

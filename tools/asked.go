@@ -17,6 +17,9 @@ import (
 // Spec.Whole, and the others.
 const MoreArguments = "with"
 
+// command is the argument of Spec.Whole that needs no other words than that it runs.
+const command = "command"
+
 // action writes what is asked, and the action with all its arguments. doing is what it does in the
 // words of people, empty for the name of the tool; only with words are the arguments lines.
 func (d *display) action(spec Spec, args json.RawMessage, doing string) error {
@@ -26,7 +29,11 @@ func (d *display) action(spec Spec, args json.RawMessage, doing string) error {
 		d.text("**" + d.say.say("Approve this action: %s", cmp.Or(doing, spec.Name)) + "**")
 		return d.arguments(args, doing != "")
 	}
-	d.text("**" + d.say.say("Run this command?") + "**\n```\n" + plainly(whole) + "\n```")
+	title := d.say.say("Run this command?")
+	if spec.Whole != command {
+		title = d.say.say("Approve this action: %s", cmp.Or(doing, spec.Name))
+	}
+	d.text("**" + title + "**\n```\n" + plainly(whole) + "\n```")
 	if delete(rest, spec.Whole); len(rest) == 0 {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 )
@@ -67,7 +68,7 @@ func (d *display) lines(fields []field) error {
 			d.text(" ")
 			d.literal(s, 0)
 		default:
-			d.text(" " + plainly(s))
+			d.text(" " + edged(s))
 		}
 	}
 	return nil
@@ -75,7 +76,16 @@ func (d *display) lines(fields []field) error {
 
 // quoted reports whether a string on a line would look like no string, or like another one.
 func quoted(s string) bool {
-	return s == "" || s != strings.TrimSpace(s) || json.Valid([]byte(s)) || s[0] == '"'
+	return s == "" || json.Valid([]byte(s)) || s[0] == '"'
+}
+
+// edged is plainly for a text on a line: spaces at its edges are their number.
+func edged(s string) string {
+	text := strings.TrimLeft(s, " ")
+	if n := len(s) - len(text); n > 0 && text != "" {
+		return fmt.Sprintf("⟨%d spaces⟩", n) + plainly(text)
+	}
+	return plainly(s)
 }
 
 // InWords are arguments of a call on one line, for texts that only name it: the value of a single
@@ -92,7 +102,7 @@ func InWords(args string) string {
 	all := make([]string, len(fields))
 	for i, f := range fields {
 		s, text := f.value.(string)
-		if !text || strings.Contains(s, "\n") || len(fields) > 1 && quoted(s) {
+		if !text || strings.Contains(s, "\n") || len(fields) > 1 && (quoted(s) || s != strings.TrimSpace(s)) {
 			b, _ := json.Marshal(f.value) // a scalar always marshals
 			s = string(b)
 		}

@@ -9,13 +9,17 @@ import (
 
 // revealed is the inside of s as a JSON string, one unit for each character: the
 // character itself where people see what it is, else an escape. Of three
-// backticks in a row the third is escaped, so that no code block ends.
+// backticks in a row the third is escaped, so that no code block ends, and of a long gap all
+// spaces but the first ones.
 func revealed(s string) []string {
 	runes := []rune(s)
 	hide := disguised(runes)
 	units := make([]string, len(runes))
-	ticks := 0
+	ticks, blanks := 0, 0
 	for i, r := range runes {
+		if blanks++; r != ' ' {
+			blanks = 0
+		}
 		if r == '`' {
 			ticks++
 		} else {
@@ -32,7 +36,7 @@ func revealed(s string) []string {
 			units[i] = `\r`
 		case ticks == 3:
 			units[i], ticks = escaped(r), 0
-		case hide[i]:
+		case hide[i], blanks > maxBlanks:
 			units[i] = escaped(r)
 		default:
 			units[i] = string(r)
@@ -41,7 +45,7 @@ func revealed(s string) []string {
 	return units
 }
 
-// The longest gaps that plainly writes as they are: more would push out of sight what comes
+// The longest gaps that are written as they are: more would push out of sight what comes
 // after them.
 const (
 	maxBlanks = 8

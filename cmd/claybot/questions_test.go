@@ -44,7 +44,7 @@ func openQuestions() map[string]string {
 		"POST /questions/" + quorumID + "/answer":     strings.Replace(taken, "}", `,"more":1}`, 1),
 		"GET /agents/runs":                            `{"runs":[{"runId":"cmwqaaaa"},{"runId":"cmwqbbbb"}]}`,
 		"POST /agents/runs/cmwqaaaa/undo":             `{"runId":"cmwqcccc","agentId":"a1","messageId":"m","state":"PENDING","stream":"s"}`,
-		"POST /agents/runs/cmwqbbbb/undo":             `404{"error":{"message":"That run did nothing that could be taken back."}}`,
+		"POST /agents/runs/cmwqbbbb/undo":             `404{"error":{"message":"That run did nothing that could be undone."}}`,
 		"GET /agents/runs/cmwqaaaa/plan":              `{"runId":"cmwqaaaa","state":"AWAITING","steps":[{"id":"s1","tool":"look","args":{},"risk":"low","status":"failed","attempts":2,"error":"no\nnetwork"},{"id":"s2","tool":"send","what":"send it","args":{},"risk":"high","status":"waiting","attempts":0,"questionId":"q9"}],"diff":"a letter","mode":"approve","graph":{"current":"confirm","nodes":[],"edges":[]}}`,
 		"GET /agents/runs/cmwqbbbb/plan":              `{"runId":"cmwqbbbb","state":"SUCCEEDED","steps":[],"graph":{"nodes":[],"edges":[]}}`,
 		"GET /graphs":                                 `{"graphs":[{"name":"plan","mermaid":"flowchart TD\n    a --> b\n"},{"name":"undo","mermaid":"flowchart TD\n    c --> d\n"}]}`,
@@ -122,7 +122,7 @@ func TestUndoAndPlan(t *testing.T) {
 	list := "GET /agents/runs?limit=500"
 	d.deals(t, []deal{
 		{"undo|cmwqa", exitOK, list + "|POST /agents/runs/cmwqaaaa/undo", "Run cmwqcccc undoes run cmwqaaaa. Follow it with: claybot runs tail cmwqcccc\n", ""},
-		{"undo|cmwqbbbb", exitError, list + "|POST /agents/runs/cmwqbbbb/undo", "", "claybot: That run did nothing that could be taken back."},
+		{"undo|cmwqbbbb", exitError, list + "|POST /agents/runs/cmwqbbbb/undo", "", "claybot: That run did nothing that could be undone."},
 		{"undo|cmwq", exitUsage, list, "", "more than one run"},
 		{"undo|cmw", exitUsage, "", "", "too short"},
 		{"undo|..", exitUsage, "", "", "invalid ID"},

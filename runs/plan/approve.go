@@ -79,14 +79,14 @@ func (ap *approvals) question(ctx context.Context, s *state, p Policy, spec tool
 	who, few := ap.may.approvers(s, p).Left(v.By)
 	call := st.call(s)
 	voice := texts.Of(ctx)
-	why := reason(voice, st)
+	why := reason(voice.Lasting(), st)
 	if d := ap.may.decide(context.WithoutCancel(ctx), s, p, spec, st); len(d.Owners) > 0 {
 		why = voice.Say(texts.PlanDiscloses, d.Why, why)
 	}
 	if v.Edits > 0 && len(v.By) > 0 {
 		why += " " + voice.Say(texts.PlanArguments, v.By[0])
 	}
-	q, err := tools.Approval(s.Turn.Agent, ap.cfg.place(s), spec.In(env(s)), call, tools.Grounds{Why: strings.TrimSuffix(why, "."), Say: voice.Say, Doing: voice.Doing(call.Name), Own: len(who) == 0})
+	q, err := tools.Approval(s.Turn.Agent, ap.cfg.place(s), spec.In(env(s)), call, tools.Grounds{Why: strings.TrimSuffix(why, "."), Say: voice.Say, Doing: voice.Doing(spec), Own: len(who) == 0})
 	switch {
 	case few != nil:
 		v.Denied = fmt.Sprintf(texts.PlanDenied, few)
@@ -98,7 +98,7 @@ func (ap *approvals) question(ctx context.Context, s *state, p Policy, spec tool
 		q.Key, q.ToolCallID, q.Approvers, q.Once = st.shown(), call.ID, who, q.Once || p.once() || ap.cfg.rules(s, p).Once(spec) || s.Turn.Agent.Descriptor.Shared()
 		ap.may.approvers(s, p).Tell(&q, v.By)
 		if ap.undoes {
-			q.Args = "" // what is taken back is what was done
+			q.Args = "" // what is undone is what was done
 		}
 		return q, true
 	}

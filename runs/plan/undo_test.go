@@ -3,13 +3,16 @@ package plan_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/plan"
+	"github.com/claybot/claybot/texts"
 )
 
 // effect is one that a tool had with a word, and how it is taken back; with no
@@ -181,5 +184,25 @@ func TestUndoHeld(t *testing.T) {
 				t.Errorf("calls %q, started %v, did %q", d.waves(), d.started, h.words)
 			}
 		})
+	}
+}
+
+// An approval of an undo names the date of what is undone: it may be read a day later.
+func TestUndoAsksWithDates(t *testing.T) {
+	h, d := newHand(), newDesk("")
+	reminder := effect("a", "remind_me", "1", "unpay")
+	due := time.Now().Add(12 * time.Hour).UTC()
+	reminder.What = fmt.Sprintf(texts.DidRemind, due.Format(time.RFC3339))
+	d.undo(reminder)
+	asked := ""
+	err := d.run(t, plan.NewUndo(config(nil, h.set(t), plan.Policy{})), func(q claybot.Question) claybot.Answer {
+		asked = q.Text
+		return claybot.Answer{Value: json.RawMessage("true"), By: "web/ann"}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := due.Format("It undoes: set a reminder for Monday, 2 January"); !strings.Contains(asked, want) {
+		t.Errorf("asked %s\nwant %s", asked, want)
 	}
 }

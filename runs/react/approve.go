@@ -159,7 +159,7 @@ func (p *approvals) ballot(ctx context.Context, a action, who tools.Approvers, w
 	}
 	spec, _ := p.tools.Spec(a.Name)
 	voice := texts.Of(ctx)
-	grounds := tools.Grounds{Why: why, Person: p.person(), Say: voice.Say, Called: voice.Called, Doing: voice.Doing(a.Name), Own: len(left) == 0}
+	grounds := tools.Grounds{Why: why, Person: p.person(), Say: voice.Say, Called: voice.Called, Doing: voice.Doing(spec), Own: len(left) == 0}
 	if !who.InTurn || who.Same(left[0], who.Owner) { // others do not read this conversation
 		grounds.Says = p.says()
 	}

@@ -209,7 +209,7 @@ func TestUndoRefuses(t *testing.T) {
 	r := start(t, withGraphs)
 	a := r.say("hello")
 	r.ended(a.Run)
-	r.refused("POST", "/agents/runs/"+a.Run+"/undo", "", 409, "refused", "nothing that could be taken back")
+	r.refused("POST", "/agents/runs/"+a.Run+"/undo", "", 409, "refused", "nothing that could be undone")
 	r.refused("POST", "/agents/runs/nothing/undo", "", 404, "not_found", "No run")
 	r.refused("POST", "/agents/runs/"+a.Run+"/undo?force=1", "", 400, "bad_request", "Unknown parameter")
 	r.refused("GET", "/agents/runs/nothing/plan", "", 404, "not_found", "No run")

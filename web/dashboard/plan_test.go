@@ -183,7 +183,7 @@ func TestUndoPage(t *testing.T) {
 	if page := v.page("/ui/runs/" + string(plain.ID)); strings.Contains(page, `id="undo"`) {
 		t.Error("a run that did nothing can be undone")
 	}
-	v.refuses(http.MethodPost, "/ui/runs/"+string(plain.ID)+"/undo", nil, http.StatusBadRequest, "did nothing that could be taken back")
+	v.refuses(http.MethodPost, "/ui/runs/"+string(plain.ID)+"/undo", nil, http.StatusBadRequest, "did nothing that could be undone")
 	v.refuses(http.MethodPost, "/ui/runs/nothing/undo", nil, http.StatusNotFound, "")
 	run, q := w.asks(claybot.EnginePlan, "write to Ann")
 	undo := "/ui/runs/" + string(run.ID) + "/undo"
