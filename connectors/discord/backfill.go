@@ -22,7 +22,8 @@ import (
 // again.
 type backfill struct {
 	*receiver
-	floor time.Time // when the store was restored last: nothing older is posted
+	floor time.Time     // when the store was restored last: nothing older is posted
+	slots chan struct{} // of conversations that are read at once
 
 	mu       sync.Mutex               // also of the counts of a gap that is read
 	checking chan struct{}            // closed once the conversations are known; nil without a gap
@@ -79,27 +80,31 @@ func (b *backfill) begin() func(ctx context.Context, from time.Time) {
 }
 
 // fill settles conversations, some at a time: a call that takes long holds up its conversation
-// alone, and the list of threads of a server those of the server.
+// alone, and the list of threads of a server those of the server. What is tried again holds up no other one.
 func (b *backfill) fill(ctx context.Context, all []*conversation, g *connectors.Gap) {
-	lists := make(map[string]func() []channel) // of threads, by server
-	slots := make(chan struct{}, backfillAtOnce)
+	lists := make(map[string]*listing) // by server
 	var work sync.WaitGroup
 	for _, c := range all {
-		if c.guild != "" && lists[c.guild] == nil {
-			lists[c.guild] = sync.OnceValue(func() []channel {
-				slots <- struct{}{}
-				defer func() { <-slots }()
-				return b.active(ctx, c.guild, g)
+		list := lists[c.guild]
+		if c.guild != "" && list == nil {
+			list = &listing{done: make(chan struct{})}
+			lists[c.guild] = list
+			work.Go(func() {
+				b.slots <- struct{}{}
+				list.threads = b.active(ctx, c.guild, &list.patience, g)
+				<-b.slots
+				close(list.done)
 			})
 		}
-		list := lists[c.guild]
 		work.Go(func() {
 			if list != nil {
-				b.threads(c, list(), g)
+				<-list.done
+				c.patience = list.patience
+				b.threads(c, list.threads, g)
 			}
-			slots <- struct{}{}
+			b.slots <- struct{}{}
 			b.settle(ctx, c, g)
-			<-slots
+			<-b.slots
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			if b.open[c.chat] == c.settled {
@@ -113,11 +118,22 @@ func (b *backfill) fill(ctx context.Context, all []*conversation, g *connectors.
 
 // A conversation is a chat with the channels to read: its own, and its latest threads.
 type conversation struct {
+	patience
 	chat    string
 	guild   string
 	ids     []string
 	settled chan struct{}
 }
+
+// A listing is what is asked for the threads of a server.
+type listing struct {
+	patience
+	threads []channel
+	done    chan struct{} // closed once the threads are known
+}
+
+// patience is for how long calls of a conversation have failed: what was written there since waits.
+type patience struct{ failed time.Duration }
 
 // list returns the conversations in which people wrote in the weeks before the gap.
 func (b *backfill) list(ctx context.Context, g *connectors.Gap) (all []*conversation) {
@@ -152,11 +168,12 @@ func (b *backfill) list(ctx context.Context, g *connectors.Gap) (all []*conversa
 }
 
 // call makes a call that leaves room for those of conversations that go on. After an outage, Discord
-// may deliver events before it answers calls: a call is tried for minutes, and only a few times once
-// Discord has answered none for so long.
-func (b *backfill) call(ctx context.Context, x call, result any) error {
+// may deliver events before it answers calls: the calls of a conversation are tried for minutes in all,
+// and only a few times once those are over, or Discord has answered none for so long. The caller holds a
+// slot, which others have meanwhile.
+func (b *backfill) call(ctx context.Context, p *patience, x call, result any) error {
 	x.behind = true
-	began := time.Now()
+	began, before := time.Now(), p.failed
 	var back connectors.Backoff
 	for tries := 1; ; tries++ {
 		err := b.api.soon(ctx, x, result)
@@ -167,29 +184,38 @@ func (b *backfill) call(ctx context.Context, x call, result any) error {
 			b.mu.Unlock()
 			return err
 		}
+		p.failed = before + time.Since(began)
 		b.mu.Lock()
-		over := tries >= backfillTries && max(time.Since(began), time.Since(b.answered)) >= backfillPatience
+		over := tries >= backfillTries && max(p.failed, time.Since(b.answered)) >= backfillPatience
 		b.mu.Unlock()
 		var asked time.Duration
 		var retry *connectors.RetryError
 		if errors.As(err, &retry) {
-			asked = retry.After
+			asked = min(retry.After, backfillPatience)
 		}
-		if over || !connectors.Sleep(ctx, back.Next(asked)) {
+		if over || !b.pause(ctx, back.Next(asked)) {
 			return err
 		}
 	}
 }
 
+// pause waits, and leaves the slot of the caller to others meanwhile. It reports whether ctx is alive.
+func (b *backfill) pause(ctx context.Context, d time.Duration) bool {
+	<-b.slots
+	alive := connectors.Sleep(ctx, d)
+	b.slots <- struct{}{}
+	return alive
+}
+
 // active lists the active threads of a server.
 //
 // Shape: docs.discord.com/developers/resources/guild (List Active Guild Threads), read 2026-11-28.
-func (b *backfill) active(ctx context.Context, guild string, g *connectors.Gap) []channel {
+func (b *backfill) active(ctx context.Context, guild string, p *patience, g *connectors.Gap) []channel {
 	var found struct {
 		Threads []channel `json:"threads"`
 	}
-	err := b.call(ctx, call{method: http.MethodGet, what: "list threads", path: "/guilds/" + guild + "/threads/active", major: guild}, &found)
-	if err != nil && !refusedWith(err, http.StatusNotFound) && !refusedWith(err, http.StatusForbidden) {
+	err := b.call(ctx, p, call{method: http.MethodGet, what: "list threads", path: "/guilds/" + guild + "/threads/active", major: guild}, &found)
+	if err != nil && ctx.Err() == nil && !refusedWith(err, http.StatusNotFound) && !refusedWith(err, http.StatusForbidden) {
 		b.log.Warn("failed to list the threads after a gap", "server", guild, "err", err)
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -223,11 +249,21 @@ func newer(id, after string) bool {
 // errTooLong is why messages may be missing in a conversation that was read.
 var errTooLong = errors.New("more messages, or older ones, than are read again")
 
+// An unread error is why a channel was not read to its end: the conversation waits no longer.
+type unread struct{ error }
+
+func (e unread) Error() string { return "read what was missed: " + e.error.Error() }
+func (e unread) Unwrap() error { return e.error }
+
 // settle reads a conversation, or tells it that messages may be missing.
 func (b *backfill) settle(ctx context.Context, c *conversation, g *connectors.Gap) {
 	var missing error
 	for _, id := range c.ids {
-		missing = cmp.Or(missing, b.read(ctx, c.guild, id, g))
+		err := b.read(ctx, c, id, g)
+		missing = cmp.Or(missing, err)
+		if errors.As(err, &unread{}) {
+			break
+		}
 	}
 	if missing == nil || ctx.Err() != nil {
 		return
@@ -251,7 +287,7 @@ func (b *backfill) settle(ctx context.Context, c *conversation, g *connectors.Ga
 
 // read posts what was written in a channel or a thread since a gap began, oldest first. The error is
 // why messages may be missing.
-func (b *backfill) read(ctx context.Context, guild, id string, g *connectors.Gap) (missing error) {
+func (b *backfill) read(ctx context.Context, c *conversation, id string, g *connectors.Gap) (missing error) {
 	from := g.From
 	begin := from.Add(-gapMargin)
 	if oldest := time.Now().Add(-backfillReach); begin.Before(oldest) {
@@ -264,21 +300,21 @@ func (b *backfill) read(ctx context.Context, guild, id string, g *connectors.Gap
 	for first, pages := true, 0; pages < b.pages; first = false {
 		var page []message
 		x := channelCall(http.MethodGet, "get messages", id, fmt.Sprintf("/messages?limit=%d&after=%s", pageItems, after), nil)
-		err := b.call(ctx, x, &page)
+		err := b.call(ctx, &c.patience, x, &page)
 		switch {
 		case refusedWith(err, http.StatusNotFound) || refusedWith(err, http.StatusForbidden):
 			return nil // the bot is not there, so it missed nothing
 		case err != nil:
-			return fmt.Errorf("read what was missed: %w", err)
-		case first && len(page) == 0 && guild != "":
+			return unread{err}
+		case first && len(page) == 0 && c.guild != "":
 			if from.Before(b.floor) {
 				from = b.floor
 			}
-			return cmp.Or(b.hidden(ctx, id, from, g.To), missing)
+			return cmp.Or(b.hidden(ctx, c, id, from, g.To), missing)
 		}
 		sortMessages(page)
 		for _, m := range page {
-			m.Guild, m.Channel = guild, id
+			m.Guild, m.Channel = c.guild, id
 			if !m.written() || m.Author.ID == b.bot || m.sentAt().Before(begin) {
 				continue
 			}
@@ -304,10 +340,10 @@ func (b *backfill) read(ctx context.Context, guild, id string, g *connectors.Gap
 // channel of threads has none of its own: it names its newest thread in place of them.
 //
 // docs.discord.com/developers/resources/channel, Channel Object, read 2026-11-28.
-func (b *backfill) hidden(ctx context.Context, id string, from, to time.Time) error {
+func (b *backfill) hidden(ctx context.Context, c *conversation, id string, from, to time.Time) error {
 	var of channel
 	var newest []message
-	err := b.call(ctx, channelCall(http.MethodGet, "get channel", id, "", nil), &of)
+	err := b.call(ctx, &c.patience, channelCall(http.MethodGet, "get channel", id, "", nil), &of)
 	if b.came(of.Last) || newer(of.Last, snowflake(to)) {
 		of.Last = ""
 		if began, _ := b.channels.get(id); !b.came(began.Last) {
@@ -315,7 +351,7 @@ func (b *backfill) hidden(ctx context.Context, id string, from, to time.Time) er
 		}
 	}
 	if err == nil && !of.forum() && newer(of.Last, snowflake(from)) {
-		err = b.call(ctx, newestCall(id), &newest)
+		err = b.call(ctx, &c.patience, newestCall(id), &newest)
 		if err == nil && len(newest) == 0 {
 			return errNoHistory
 		}
@@ -323,7 +359,7 @@ func (b *backfill) hidden(ctx context.Context, id string, from, to time.Time) er
 	if err == nil || refusedWith(err, http.StatusNotFound) || refusedWith(err, http.StatusForbidden) {
 		return nil // the bot is not there, or the message was deleted
 	}
-	return fmt.Errorf("read what was missed: %w", err)
+	return unread{err}
 }
 
 // came reports whether a message is known to have come, or to be of this process itself.

@@ -232,6 +232,75 @@ func TestSlowBackfill(t *testing.T) {
 	})
 }
 
+// A server whose calls are not answered holds up no other one, and its own conversations for minutes,
+// however many threads they have: then each is told.
+func TestBackfillOfAServerThatFails(t *testing.T) {
+	t.Parallel()
+	const channels, threads, other = backfillAtOnce + 2, 5, "300000000000000002"
+	for _, lists := range []bool{true, false} {
+		inBubble(t, discordtest.Config{}, func(b *bot) {
+			b.inbox.chats = nil
+			var ids []string
+			for n := 2; n < channels+2; n++ {
+				b.AddChannel(guildID, groupID(n))
+				chat := connectors.Chat{ChannelID: guildID + "/" + groupID(n)}
+				for i := range threads {
+					thread := fmt.Sprintf("6000000000000000%d", 10*n+i)
+					b.AddThread(groupID(n), thread)
+					chat.Threads = append(chat.Threads, thread)
+				}
+				b.inbox.chats = append(b.inbox.chats, chat)
+				ids = append(append(ids, groupID(n)), chat.Threads...)
+			}
+			b.AddChannel(other, groupID(50))
+			quick := other + "/" + groupID(50)
+			b.inbox.chats = append(b.inbox.chats, connectors.Chat{ChannelID: quick})
+			write := func(text string) {
+				for n := range channels + 1 {
+					id := groupID(n + 2)
+					if n == channels {
+						id = groupID(50)
+					}
+					b.Write(discordtest.Post{Channel: id, User: userID(1), Text: "<@" + discordtest.Bot + "> " + text})
+				}
+			}
+			b.start()
+			b.pass(time.Minute)
+			b.kill()
+			b.pass(10 * time.Minute)
+			write("missed")
+			for _, id := range ids {
+				b.Server.Fail(discordtest.Fault{Route: "GET messages", Channel: id, Times: -1, Takes: time.Hour})
+			}
+			b.Server.Fail(discordtest.Fault{Route: "GET threads", Channel: other, Takes: 10 * time.Second}) // the others are first
+			if !lists {
+				b.Server.Fail(discordtest.Fault{Route: "GET threads", Channel: guildID, Times: -1, Status: http.StatusBadGateway})
+			}
+			b.Expire()
+			b.start()
+			b.pass(10 * time.Second)
+			write("live")
+			b.pass(time.Minute)
+			if got := b.inbox.of(quick); fmt.Sprint(got) != "[missed live]" {
+				t.Errorf("in a server whose calls are answered: %q", got)
+			}
+			b.pass(2 * backfillPatience)
+			for _, chat := range b.inbox.chats[:channels] {
+				if got := b.inbox.of(chat.ChannelID); fmt.Sprint(got) != "[live]" {
+					t.Errorf("%s, threads listed: %t: %q", chat.ChannelID, lists, got)
+				}
+			}
+			if n := len(b.inbox.missed); n != channels {
+				t.Errorf("%d chats are told: %+v", n, b.inbox.missed)
+			}
+			want := fmt.Sprintf("messages to %d conversations may be missing (read what was missed: ", channels)
+			if h := b.conn.Health().Err; !strings.Contains(h, want) {
+				t.Errorf("health %q", h)
+			}
+		})
+	}
+}
+
 // Reading what was missed in many conversations leaves calls for answers in others.
 func TestBackfillLeavesCalls(t *testing.T) {
 	t.Parallel()

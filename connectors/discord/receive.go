@@ -35,7 +35,7 @@ func newReceiver(c *Connector, app *application, h connectors.Handler) *receiver
 	r.routes, _ = h.(connectors.RouteHandler)
 	r.reacts, _ = h.(connectors.ReactionHandler)
 	r.chats, _ = h.(connectors.GapHandler)
-	r.back = &backfill{receiver: r, open: make(map[string]chan struct{})}
+	r.back = &backfill{receiver: r, open: make(map[string]chan struct{}), slots: make(chan struct{}, backfillAtOnce)}
 	return r
 }
 

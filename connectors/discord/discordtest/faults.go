@@ -9,7 +9,7 @@ import (
 // is set happens.
 type Fault struct {
 	Route   string // such as "POST messages"; empty: every one of a channel
-	Channel string // empty: every one
+	Channel string // or the server whose threads are listed; empty: every one
 	Times   int    // 0 is once, below 0 for ever
 
 	Takes      time.Duration // that long, and then all is well

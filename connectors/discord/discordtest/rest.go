@@ -124,7 +124,7 @@ func (c restCall) routeOf(method string) (route, channel string) {
 	case is("applications", "*", "commands"):
 		return method + " commands", ""
 	case is("guilds", "*", "threads", "active"):
-		return method + " threads", ""
+		return method + " threads", p[1] // of the server
 	case is("channels", "*"):
 		return method + " channel", channel
 	case is("channels", "*", "messages"):
