@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	colour = "**Which colour?**\n\n1. red\n2. green\n3. blue\n\n*Answer with one of these or its number. Expires tomorrow at 0:00 UTC.*"
+	colour = "**Which colour?**\n\n1. red\n2. green\n3. blue\n\n*Answer with one of these or its number. Expires on Sunday, 2 January at 0:00 UTC.*"
 	again  = "\n\nPlease try again. If your next message isn't a valid answer either, I'll drop the question and work on that message instead."
 )
 
@@ -333,7 +333,7 @@ func TestExpiredQuestion(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) { // with a default
 		r.asking(askColour(obj{"default": "green", "expiresIn": "20m"}))
-		asked := strings.Replace(colour, "number. Expires tomorrow at 0:00", "number. Default: green. Expires today at 0:20", 1)
+		asked := strings.Replace(colour, "number. Expires on Sunday, 2 January at 0:00", "number. Default: green. Expires today at 0:20", 1)
 		r.wants(asked)
 		after(10 * time.Minute)
 		r.crash()

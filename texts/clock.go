@@ -78,6 +78,14 @@ func (v Voice) Lasting() Voice {
 	return v
 }
 
+// deadline is When, with the date unless it is today: what expires tomorrow is still read tomorrow.
+func (v Voice) deadline(t claybot.Time) string {
+	if v.days(t) == 0 {
+		return v.When(t)
+	}
+	return v.Lasting().When(t)
+}
+
 // Hour is the time of day of t, with the day unless it is today: "14:05".
 func (v Voice) Hour(t claybot.Time) string {
 	if v.days(t) == 0 {

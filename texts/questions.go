@@ -46,7 +46,7 @@ func (v Voice) question(q claybot.Question, i int, all []claybot.Question, how s
 	if far := v.progress(q); far != "" {
 		b.WriteString(far + ". ")
 	}
-	fmt.Fprintf(&b, "%s %s*", how, v.Say("Expires %s.", v.When(q.Expires)))
+	fmt.Fprintf(&b, "%s %s*", how, v.Say("Expires %s.", v.deadline(q.Expires)))
 	return b.String()
 }
 

@@ -2,7 +2,9 @@ package texts_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/texts"
@@ -82,6 +84,17 @@ func TestDiscloses(t *testing.T) {
 	} {
 		if got := german.Discloses(what, ann, group); got != want {
 			t.Errorf("%s: %s", what, got)
+		}
+	}
+}
+
+// A question that is read on the next day still says when it expires.
+func TestExpires(t *testing.T) {
+	for _, language := range texts.All() {
+		v, tomorrow := texts.Voice{Language: language}, claybot.At(time.Now().Add(24*time.Hour))
+		q := claybot.Question{Text: "Which?", Type: claybot.QuestionText, Expires: tomorrow}
+		if text := v.Question(q, 0, []claybot.Question{q}, "telegram"); !strings.Contains(text, v.Lasting().When(tomorrow)) || strings.Contains(text, v.When(tomorrow)) {
+			t.Errorf("%s: %s", language, text)
 		}
 	}
 }

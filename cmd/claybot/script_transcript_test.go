@@ -30,14 +30,16 @@ type turn struct {
 var (
 	turnForm = regexp.MustCompile(`^ *\d+\.\d\ds  (\w+) (.*?) ?(>|< bot|\|) +(.*)$`)
 	saidForm = regexp.MustCompile(`^(Ann|Bob): `)
-	// dayTime and tomorrow are the parts of a transcript that no two plays share.
-	dayTime = regexp.MustCompile(`\b(today|yesterday|tomorrow) at \d{1,2}:\d\d UTC`)
+	// dayTime and dateTime are the parts of a transcript that no two plays share.
+	dayTime  = regexp.MustCompile(`\b(today|yesterday|tomorrow) at \d{1,2}:\d\d UTC`)
+	dateTime = regexp.MustCompile(`\bon \w+day, \d{1,2} \w+( \d{4})? at \d{1,2}:\d\d UTC`)
 )
 
 // readTranscript reads what a scene printed for a page, but for what it says about itself.
 func readTranscript(page, out string) (all []turn) {
 	for line := range strings.Lines(out) {
 		line = dayTime.ReplaceAllString(strings.TrimRight(line, "\n"), "$1 at 12:00 UTC")
+		line = dateTime.ReplaceAllString(line, "on Friday, 2 January at 12:00 UTC")
 		m := turnForm.FindStringSubmatch(line)
 		switch {
 		case m != nil:
