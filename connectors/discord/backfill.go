@@ -215,7 +215,7 @@ func (b *backfill) active(ctx context.Context, guild string, p *patience, g *con
 		Threads []channel `json:"threads"`
 	}
 	err := b.call(ctx, p, call{method: http.MethodGet, what: "list threads", path: "/guilds/" + guild + "/threads/active", major: guild}, &found)
-	if err != nil && ctx.Err() == nil && !refusedWith(err, http.StatusNotFound) && !refusedWith(err, http.StatusForbidden) {
+	if err != nil && ctx.Err() == nil && !absent(err) {
 		b.log.Warn("failed to list the threads after a gap", "server", guild, "err", err)
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -291,19 +291,20 @@ func (b *backfill) read(ctx context.Context, c *conversation, id string, g *conn
 	from := g.From
 	begin := from.Add(-gapMargin)
 	if oldest := time.Now().Add(-backfillReach); begin.Before(oldest) {
-		begin, missing = oldest, b.since(ctx, id, from, oldest)
+		begin, missing = oldest, b.older(ctx, c, id, from, oldest)
+		if errors.As(missing, &unread{}) {
+			return missing
+		}
 	}
 	if begin.Before(b.floor) {
 		begin = b.floor
 	}
 	after := snowflake(begin)
 	for first, pages := true, 0; pages < b.pages; first = false {
-		var page []message
-		x := channelCall(http.MethodGet, "get messages", id, fmt.Sprintf("/messages?limit=%d&after=%s", pageItems, after), nil)
-		err := b.call(ctx, &c.patience, x, &page)
+		page, err := b.since(ctx, c, id, after)
 		switch {
-		case refusedWith(err, http.StatusNotFound) || refusedWith(err, http.StatusForbidden):
-			return nil // the bot is not there, so it missed nothing
+		case absent(err):
+			return nil // it missed nothing
 		case err != nil:
 			return unread{err}
 		case first && len(page) == 0 && c.guild != "":
@@ -312,7 +313,6 @@ func (b *backfill) read(ctx context.Context, c *conversation, id string, g *conn
 			}
 			return cmp.Or(b.hidden(ctx, c, id, from, g.To), missing)
 		}
-		sortMessages(page)
 		for _, m := range page {
 			m.Guild, m.Channel = c.guild, id
 			if !m.written() || m.Author.ID == b.bot || m.sentAt().Before(begin) {
@@ -356,8 +356,8 @@ func (b *backfill) hidden(ctx context.Context, c *conversation, id string, from,
 			return errNoHistory
 		}
 	}
-	if err == nil || refusedWith(err, http.StatusNotFound) || refusedWith(err, http.StatusForbidden) {
-		return nil // the bot is not there, or the message was deleted
+	if err == nil || absent(err) {
+		return nil
 	}
 	return unread{err}
 }
@@ -367,12 +367,12 @@ func (b *backfill) came(id string) bool {
 	return b.authors.came(id) || b.own.nonce(id) != ""
 }
 
-// since returns errTooLong if a person wrote in a channel between the beginning of a gap and
+// older returns errTooLong if a person wrote in a channel between the beginning of a gap and
 // what is read of it.
-func (b *backfill) since(ctx context.Context, id string, from, oldest time.Time) error {
-	page, err := b.page(ctx, id, snowflake(from))
-	if err != nil {
-		return nil //nolint:nilerr // what is read of the channel says it
+func (b *backfill) older(ctx context.Context, c *conversation, id string, from, oldest time.Time) error {
+	page, err := b.since(ctx, c, id, snowflake(from))
+	if err != nil && !absent(err) {
+		return unread{err}
 	}
 	for _, m := range page {
 		if m.written() && !m.program() && m.sentAt().After(from) && m.sentAt().Before(oldest) {
@@ -380,4 +380,17 @@ func (b *backfill) since(ctx context.Context, id string, from, oldest time.Time)
 		}
 	}
 	return nil
+}
+
+// since reads the page of messages after one, the oldest first.
+func (b *backfill) since(ctx context.Context, c *conversation, id, after string) (page []message, err error) {
+	x := channelCall(http.MethodGet, "get messages", id, fmt.Sprintf("/messages?limit=%d&after=%s", pageItems, after), nil)
+	err = b.call(ctx, &c.patience, x, &page)
+	sortMessages(page)
+	return page, err
+}
+
+// absent reports whether an error says that the bot is not in a channel, or a message is not.
+func absent(err error) bool {
+	return refusedWith(err, http.StatusNotFound) || refusedWith(err, http.StatusForbidden)
 }

@@ -56,6 +56,16 @@ func TestBackfill(t *testing.T) {
 			b.pass(48 * time.Hour)
 			b.say("today")
 		}, []string{"before", "today", "live"}, 1},
+		"of days, out of order": {func(b *bot) {
+			b.say("two days ago")
+			b.pass(48 * time.Hour)
+			b.say("today")
+			b.Server.Fail(discordtest.Fault{Route: "GET messages", Channel: directID(1), Status: http.StatusBadGateway})
+		}, []string{"before", "today", "live"}, 1},
+		"of days, never answers": {func(b *bot) {
+			b.pass(48 * time.Hour)
+			b.Server.Fail(discordtest.Fault{Route: "GET messages", Channel: directID(1), Times: -1, Status: http.StatusBadGateway})
+		}, []string{"before", "live"}, 1},
 		"slow to resume": {func(b *bot) {
 			b.say("one")
 			b.pass(10 * time.Minute)
