@@ -43,13 +43,13 @@ func (b *backfill) turn(chat string) <-chan struct{} {
 
 // begin notes that there may be a gap, before any event of the new session is read. The function
 // that it returns takes when the gap began, zero for none, and closes it, or leaves it to a later one if
-// ctx is done.
-func (b *backfill) begin() func(ctx context.Context, from time.Time) {
+// ctx is done; fresh says that nothing came live between the beginning of the gap and of the session.
+func (b *backfill) begin() func(ctx context.Context, from time.Time, fresh bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	checking, to := make(chan struct{}), time.Now()
 	b.checking = checking
-	return func(ctx context.Context, from time.Time) {
+	return func(ctx context.Context, from time.Time, fresh bool) {
 		g := &connectors.Gap{From: from, To: to}
 		known := b.chats != nil && !from.IsZero()
 		var all []*conversation
@@ -59,6 +59,7 @@ func (b *backfill) begin() func(ctx context.Context, from time.Time) {
 		b.mu.Lock()
 		b.answered = time.Now()
 		for _, c := range all {
+			c.fresh = fresh
 			b.open[c.chat] = c.settled
 		}
 		if b.checking == checking {
@@ -122,6 +123,7 @@ type conversation struct {
 	chat    string
 	guild   string
 	ids     []string
+	fresh   bool // see begin
 	settled chan struct{}
 }
 
@@ -336,15 +338,16 @@ func (b *backfill) read(ctx context.Context, c *conversation, id string, g *conn
 }
 
 // hidden returns errNoHistory if a channel of a server has a message of a gap and shows none at all.
-// Where its newest message came on a connection, that of the beginning of the session counts. A
-// channel of threads has none of its own: it names its newest thread in place of them.
+// Where its newest message came on a connection, that of the beginning of the session counts, unless
+// what came in the gap may hide it there as well. A channel of threads has none of its own: it names its
+// newest thread in place of them.
 //
 // docs.discord.com/developers/resources/channel, Channel Object, read 2026-11-28.
 func (b *backfill) hidden(ctx context.Context, c *conversation, id string, from, to time.Time) error {
 	var of channel
 	var newest []message
 	err := b.call(ctx, &c.patience, channelCall(http.MethodGet, "get channel", id, "", nil), &of)
-	if b.came(of.Last) || newer(of.Last, snowflake(to)) {
+	if c.fresh && (b.came(of.Last) || newer(of.Last, snowflake(to))) {
 		of.Last = ""
 		if began, _ := b.channels.get(id); !b.came(began.Last) {
 			of.Last = began.Last

@@ -195,6 +195,47 @@ func TestHiddenHistory(t *testing.T) {
 	}
 }
 
+// Where the bot may not read the history, and a gap is read again after a kill or the end of the session,
+// nothing says what was the newest message before a live one: the chat is told.
+func TestHiddenHistoryReadAgain(t *testing.T) {
+	t.Parallel()
+	for _, killed := range []bool{true, false} {
+		inBubble(t, discordtest.Config{}, func(b *bot) {
+			write := func(text string) {
+				b.Write(discordtest.Post{Channel: groupID(1), User: userID(2), Text: "<@" + discordtest.Bot + "> " + text})
+			}
+			slow := func() {
+				b.Server.Fail(discordtest.Fault{Route: "GET messages", Channel: groupID(1), Takes: 20 * time.Second})
+			}
+			b.start()
+			b.HideHistory(groupID(1))
+			b.pass(5 * time.Minute)
+			b.Expire()
+			slow()
+			b.Disconnect(0)
+			write("missed")
+			b.pass(15 * time.Second)
+			write("live")
+			b.pass(time.Second)
+			slow()
+			if killed {
+				b.kill()
+				b.start()
+			} else {
+				b.Expire()
+				b.Disconnect(0)
+			}
+			b.pass(time.Second)
+			b.want()
+			b.pass(time.Minute)
+			b.want("live")
+			if n := len(b.inbox.missed); n != 1 {
+				t.Errorf("killed: %t: %d chats are told: %+v", killed, n, b.inbox.missed)
+			}
+		})
+	}
+}
+
 // A slow answer about one conversation, or about the threads of one server, holds up no other
 // conversation; what is written in a slow one waits for what was missed there.
 func TestSlowBackfill(t *testing.T) {

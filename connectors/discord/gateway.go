@@ -43,7 +43,7 @@ type gateway struct {
 	keep   *keeper
 	good   connectors.Watermark // when all that had come was stored last; the reader's own, and a fill's while the position is held
 	fills  sync.WaitGroup
-	newest filling         // the zero value: there was none
+	newest *filling
 	life   context.Context // of run
 	asked  int             // for intents
 	url    string
@@ -64,7 +64,7 @@ var errNoSession = errors.New("discord: the gateway starts no session")
 // run works until ctx is done or a permanent error.
 func (g *gateway) run(ctx context.Context) error {
 	ctx, end := context.WithCancel(ctx)
-	g.life = ctx
+	g.life, g.newest = ctx, &filling{cancel: func() {}, whole: true}
 	defer g.fills.Wait()
 	defer end() // jobs and fills retry until it is done
 	s, restored, err := g.keep.read(ctx)
@@ -244,7 +244,7 @@ func (g *gateway) alive(ctx context.Context, sent time.Time) {
 func (g *gateway) dispatch(ctx context.Context, p payload) {
 	if g.open { // the session is resumed
 		g.open = false
-		g.fill(g.pos, nil)
+		g.fill(g.pos, nil, false)
 	}
 	switch p.T {
 	case "READY":
@@ -286,30 +286,30 @@ func (g *gateway) ready(s session) {
 	}
 	g.pos = newPosition(s, g.keep.nudge)
 	g.pos.hold()
-	g.fill(g.pos, g.recv.pos)
+	g.fill(g.pos, g.recv.pos, true)
 	g.keep.follow(g.pos)
 }
 
-// A filling is a backfill under way.
+// A filling is a backfill under way, or one that has ended.
 type filling struct {
 	cancel context.CancelFunc
 	read   chan struct{} // closed once what was missed is read, or is left to the next one
+	whole  bool          // it is read; set before
 	done   chan struct{} // closed once what came in the sessions before is stored as well
 }
 
 // fill closes the gap before a session: it reads what was missed, and waits for what came in the
 // sessions before, if any. It cancels an earlier fill that still reads: the time of the last delivery
 // stands until a gap is closed, so this gap includes that one. Live messages wait for the reading alone,
-// and what came in the sessions before may be among them.
-func (g *gateway) fill(pos, before *position) {
+// and what came in the sessions before may be among them. started says that the session has just begun,
+// and is not resumed.
+func (g *gateway) fill(pos, before *position, started bool) {
 	life := g.life // the work outlives the connection
 	reading, cancel := context.WithCancel(life)
 	now := time.Now()
 	fill, earlier := g.recv.back.begin(), g.newest
-	if earlier.cancel != nil {
-		earlier.cancel()
-	}
-	this := filling{cancel, make(chan struct{}), make(chan struct{})}
+	earlier.cancel()
+	this := &filling{cancel: cancel, read: make(chan struct{}), done: make(chan struct{})}
 	g.newest = this
 	g.fills.Go(func() {
 		defer close(this.done)
@@ -325,7 +325,8 @@ func (g *gateway) fill(pos, before *position) {
 				g.log.Warn("failed to save the time of the last connection", "err", err)
 			}
 		}
-		fill(reading, from) // also if it is cancelled: live messages wait
+		fill(reading, from, started && earlier.whole) // also if it is cancelled: live messages wait
+		this.whole = reading.Err() == nil
 		close(this.read)
 		if wait(life, earlier.done) && (before == nil || wait(life, before.drained())) && reading.Err() == nil {
 			pos.release()
