@@ -30,6 +30,8 @@ type backfill struct {
 	good    connectors.Watermark // when a socket was open last; run's own
 	floor   time.Time            // when the store was restored last: nothing older is posted; run's own
 	kick    chan struct{}
+	given   chan struct{} // has one element after live messages of a conversation went first
+	outage  outage        // run's own
 
 	mu       sync.Mutex
 	last     time.Time          // when the socket before the newest one lived last
@@ -43,7 +45,7 @@ type backfill struct {
 }
 
 func newBackfill(c *Connector, self identity, h gapHandler) *backfill {
-	b := &backfill{chat: c, self: self, handler: h, log: c.log, kick: make(chan struct{}, 1), open: make(map[string]*replay)}
+	b := &backfill{chat: c, self: self, handler: h, log: c.log, kick: make(chan struct{}, 1), given: make(chan struct{}, 1), open: make(map[string]*replay)}
 	b.good = connectors.Watermark{Marks: c.cfg.Marks, Key: b.key("last_good"), Reach: backfillReach}
 	return b
 }
@@ -141,7 +143,7 @@ func (b *backfill) turn(ctx context.Context, in incoming) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-timer.C:
-		r.leave()
+		b.leave(r)
 	}
 	return nil
 }
@@ -153,7 +155,16 @@ func (b *backfill) hurry(channel string) {
 	r := b.open[channel] // found in the meantime
 	b.mu.Unlock()
 	if r != nil {
-		r.leave()
+		b.leave(r)
+	}
+}
+
+// leave lets live messages of a conversation go first: once it has returned, nothing is posted.
+func (b *backfill) leave(r *replay) {
+	r.leave()
+	select {
+	case b.given <- struct{}{}:
+	default:
 	}
 }
 
@@ -238,7 +249,8 @@ func (b *backfill) close(ctx context.Context) error {
 	defer cancel()
 	g := &connectors.Gap{From: time.Unix(h.From, 0), To: time.Unix(h.To, 0), Unread: h.Unread, Unlisted: h.Unlisted}
 	var failed error
-	for r := b.next(); r != nil && ctx.Err() == nil; r = b.next() {
+	b.outage = outage{answered: time.Now()}
+	for r := b.next(limited); r != nil && ctx.Err() == nil; r = b.next(limited) {
 		failed = errors.Join(failed, b.recover(ctx, limited, r, h, g))
 	}
 	if ctx.Err() != nil {
@@ -254,7 +266,8 @@ func (b *backfill) close(ctx context.Context) error {
 	return failed
 }
 
-// recover settles one conversation: from its history, or with a notice.
+// recover settles one conversation: from its history, or with a notice. A conversation that is to
+// be read again queues behind the others.
 func (b *backfill) recover(ctx, limited context.Context, r *replay, h *hole, g *connectors.Gap) error {
 	why := errLeft
 	switch {
@@ -266,6 +279,10 @@ func (b *backfill) recover(ctx, limited context.Context, r *replay, h *hole, g *
 	}
 	if ctx.Err() != nil {
 		return nil // it stays open
+	}
+	if errors.Is(why, errAgain) {
+		b.requeue(r)
+		return nil
 	}
 	defer b.settle(r)
 	switch {
@@ -430,26 +447,4 @@ func (b *backfill) decide(h *hole, order []string, known bool) {
 		close(b.checking)
 		b.checking = nil
 	}
-}
-
-// next returns the conversation to read next: one with a waiting live message,
-// or else the one with the newest message; nil for none.
-func (b *backfill) next() *replay {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var first *replay
-	for _, channel := range b.order {
-		if r := b.open[channel]; r != nil && (first == nil || r.waited && !first.waited) {
-			first = r
-		}
-	}
-	return first
-}
-
-// settle lets the live messages of a conversation go on.
-func (b *backfill) settle(r *replay) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.open, r.channel)
-	close(r.done)
 }

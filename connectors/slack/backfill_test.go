@@ -373,9 +373,7 @@ func TestBackfillIsNotPossible(t *testing.T) {
 			}
 		}, time.Hour, []string{"two", "three", "for you"}, nil, ""},
 		{"no answer for minutes", func(w *gapWorld) {
-			for range outageTries {
-				w.slack.Fail(methodHistory, slacktest.Fault{Status: 502})
-			}
+			w.slack.Fail(methodHistory, repeated(1000, slacktest.Fault{Status: 502}, "C1")...)
 		}, time.Hour, []string{"two", "three"}, []string{"T1/C1"}, "502"},
 		{"a broken answer", func(w *gapWorld) {
 			w.slack.Fail(methodHistory, slacktest.Fault{Cut: true}, slacktest.Fault{Status: 502})

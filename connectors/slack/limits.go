@@ -85,6 +85,9 @@ const (
 	backfillTime  = 10 * time.Minute // for all conversations; the remaining ones get a notice
 	backfillTries = 3                // of one page
 	outageTries   = 7                // the same without an answer of Slack: after an outage, events may come before answers
+	outageTime    = 4 * time.Minute  // without any answer of Slack, after which no conversation waits for more tries
+	outagePause   = 4 * time.Second  // between reads that stay without an answer
+	hastyTime     = 10 * time.Second // one read that other conversations wait for; less than patience
 	backfillAgain = time.Minute      // until a gap that could not be closed is retried
 	patience      = 30 * time.Second // that a message waits for earlier ones
 	slashPatience = 2 * time.Second  // that a slash command does: Slack waits for 3 s and sends it once

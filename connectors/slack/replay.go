@@ -27,10 +27,24 @@ type replay struct {
 	once   sync.Once
 	turn   chan struct{} // has one element while a message is posted
 	waited bool          // a live message waits; guarded by the lock of the backfill
+
+	// What run keeps while other conversations are read.
+	ready  time.Time       // when it may be read again
+	tries  int             // that failed, of the present page or message
+	before int             // how many reads Slack had answered before the first of these
+	latest string          // up to when it is read
+	read   map[string]page // by request
+}
+
+// A page is a part of a history, or why it cannot be read.
+type page struct {
+	posts []said
+	next  string
+	err   error
 }
 
 func newReplay(channel string, from time.Time, threads []string) *replay {
-	return &replay{channel: channel, from: from, threads: threads, done: make(chan struct{}), left: make(chan struct{}), turn: make(chan struct{}, 1)}
+	return &replay{channel: channel, from: from, threads: threads, done: make(chan struct{}), left: make(chan struct{}), turn: make(chan struct{}, 1), read: make(map[string]page)}
 }
 
 // leave lets live messages go first: once it has returned, nothing is posted.
@@ -57,9 +71,16 @@ var (
 )
 
 // replay posts the messages of a conversation since the gap began, oldest
-// first. An error gives the reason why messages may be missing.
+// first. An error gives the reason why messages may be missing; with errAgain,
+// nothing more is posted before it is called again.
 func (b *backfill) replay(ctx context.Context, r *replay) error {
+	if r.tries > 0 && r.abandoned() {
+		return errLeft
+	}
 	posts, missing := b.collect(ctx, r)
+	if errors.Is(missing, errAgain) {
+		return missing
+	}
 	oldest := time.Now().Add(-backfillReach)
 	for _, p := range posts {
 		in, v := p.live(b.self, r.channel).message(b.chat.cfg.Name, b.self)
@@ -79,26 +100,31 @@ func (b *backfill) replay(ctx context.Context, r *replay) error {
 	return missing
 }
 
-// repost posts one message like a live one. It retries until the store accepts
-// it.
+// repost posts one message like a live one. It is retried until the store
+// accepts it: a message that was stored is recognized.
 func (b *backfill) repost(ctx context.Context, r *replay, in incoming) error {
-	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
-		err := func() error {
-			r.turn <- struct{}{}
-			defer func() { <-r.turn }()
-			if r.abandoned() {
-				return errLeft
-			}
-			return b.handler.Post(ctx, in.to, in.message)
-		}()
-		if err == nil || errors.Is(err, errLeft) {
-			return err
-		}
-		b.log.Warn("failed to store a missed message, retrying", "message", in.message.ID, "err", err)
-		if !r.pause(ctx, wait) {
-			return cmp.Or(context.Cause(ctx), errLeft)
-		}
+	r.turn <- struct{}{}
+	defer func() { <-r.turn }()
+	if r.abandoned() {
+		return errLeft
 	}
+	err := b.handler.Post(ctx, in.to, in.message)
+	if err == nil {
+		r.tries = 0
+		return nil
+	}
+	b.log.Warn("failed to store a missed message, retrying", "message", in.message.ID, "err", err)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	r.again(min(firstRetry<<min(r.tries, 10), lastRetry))
+	return errAgain
+}
+
+// again notes a failed try; the next one is after d.
+func (r *replay) again(d time.Duration) {
+	r.tries++
+	r.ready = time.Now().Add(d)
 }
 
 // pause waits for d and reports whether the replay continues.
@@ -122,8 +148,9 @@ func (b *backfill) collect(ctx context.Context, r *replay) ([]said, error) {
 		from = b.floor
 	}
 	oldest := stampOf(from)
+	r.latest = cmp.Or(r.latest, stampOf(time.Now()))
 	args := url.Values{
-		"channel": {r.channel}, "oldest": {oldest}, "latest": {stampOf(time.Now())}, "inclusive": {"1"}, "limit": {strconv.Itoa(historyItems)},
+		"channel": {r.channel}, "oldest": {oldest}, "latest": {r.latest}, "inclusive": {"1"}, "limit": {strconv.Itoa(historyItems)},
 	}
 	posts, err := b.pages(ctx, r, methodHistory, args)
 	if errors.Is(err, errGone) {
@@ -165,44 +192,74 @@ func (b *backfill) collect(ctx context.Context, r *replay) ([]said, error) {
 // missed nothing there.
 var errGone = errors.New("no such conversation")
 
-// pages reads all pages, as fast as Slack allows.
+// pages reads all pages, as fast as Slack allows. It does not read again what
+// the replay has read before.
 func (b *backfill) pages(ctx context.Context, r *replay, method string, args url.Values) (posts []said, err error) {
 	defer args.Del("cursor")
-	tries := 0
 	for range historyPages * backfillTries {
-		if !r.pause(ctx, max(0, b.chat.penalties.left(method, ""))) {
-			return posts, cmp.Or(context.Cause(ctx), errLeft)
-		}
-		page, next, err := b.chat.readPage(ctx, method, args)
-		if err != nil {
-			if tries++; waitFor(err) > 0 {
-				tries = 0
-				b.chat.penalties.add(method, "", waitFor(err))
-				continue
-			}
-			most := backfillTries
-			if code, _ := judge(err); code == "" {
-				most = outageTries
-			}
-			if final := b.unreadable(method, err, tries >= most); final != nil {
-				return posts, final
-			}
-			if !r.pause(ctx, min(time.Second<<tries, maxBackoff)) {
+		key := method + "?" + args.Encode()
+		p, known := r.read[key]
+		if !known {
+			if !r.pause(ctx, max(0, b.chat.penalties.left(method, ""))) {
 				return posts, cmp.Or(context.Cause(ctx), errLeft)
 			}
-			continue
+			switch p, err = b.page(ctx, r, method, args); {
+			case waitFor(err) > 0:
+				b.chat.penalties.add(method, "", waitFor(err))
+				continue
+			case errors.Is(err, errAgain), ctx.Err() != nil:
+				return posts, err
+			}
+			p.err = err
+			r.read[key] = p
 		}
-		tries = 0
-		posts = append(posts, page...)
-		if next == "" {
+		if p.err != nil {
+			return posts, p.err
+		}
+		posts = append(posts, p.posts...)
+		if p.next == "" {
 			return posts, nil
 		}
 		if len(posts) >= historyPages*historyItems {
 			break
 		}
-		args.Set("cursor", next)
+		args.Set("cursor", p.next)
 	}
 	return posts, errTooLong
+}
+
+// page reads one page. A try does not keep other conversations waiting for long.
+func (b *backfill) page(ctx context.Context, r *replay, method string, args url.Values) (p page, err error) {
+	limit := callTimeout
+	if b.waiting() {
+		limit = hastyTime
+	}
+	one, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	p.posts, p.next, err = b.chat.readPage(one, method, args)
+	code, _ := judge(err)
+	switch {
+	case err == nil || waitFor(err) > 0:
+		b.outage.answer(true)
+		r.tries = 0
+		return p, err
+	case ctx.Err() != nil:
+		return p, context.Cause(ctx)
+	}
+	b.outage.answer(code != "")
+	if r.tries == 0 {
+		r.before = b.outage.answers
+	}
+	r.again(min(time.Second<<min(r.tries+1, 10), maxBackoff))
+	last := r.tries >= backfillTries
+	if code == "" {
+		last = r.tries >= outageTries && b.outage.over(r.before)
+	}
+	if final := b.unreadable(method, err, last); final != nil {
+		r.tries = 0
+		return p, final
+	}
+	return p, errAgain
 }
 
 // unreadable returns why a page is abandoned; nil if it should be retried. last says that there were

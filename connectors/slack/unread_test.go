@@ -34,9 +34,8 @@ func TestBackfillFindsNewPeople(t *testing.T) {
 			w.slack.Fail(methodList, slacktest.Fault{RetryAfter: time.Hour})
 		}, 3, 0, nil, []string{"people who are new", "the list did not come in time"}},
 		{"a history that cannot be read", func(w *gapWorld) {
-			for range 2 * backfillTries { // of DUANN and of one more
-				w.slack.Fail(methodHistory, slacktest.Fault{Error: "internal_error"})
-			}
+			w.slack.Fail(methodHistory, repeated(backfillTries, slacktest.Fault{Error: "internal_error"}, "DUANN")...)
+			w.slack.Fail(methodHistory, repeated(backfillTries, slacktest.Fault{Error: "internal_error"}, "DUNEW000")...)
 		}, 2, 1, []string{"T1/DUANN"}, []string{"messages to 1 conversations may be missing", "1 more conversations or threads were neither read nor notified"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -48,7 +48,7 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 	if token == "" {
 		token = args.Get("token")
 	}
-	f := s.fault(method)
+	f := s.fault(method, args.Get("channel"))
 	if f.RetryAfter > 0 && !f.Done {
 		s.limit(w, method, args, f.RetryAfter)
 		return

@@ -151,7 +151,7 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(http.ErrAbortHandler) // the client went away
 	}
-	f := s.fault("upload")
+	f := s.fault("upload", "")
 	if f != (Fault{}) {
 		s.fail(w, r, "upload", url.Values{}, f, answer{"ok": true})
 		return
@@ -206,7 +206,7 @@ func (s *Server) complete(args url.Values) answer {
 // serveFile gives a private file to the bot's token. Without the scope it shows a
 // page, as Slack does. In faults and in the journal it is the method "file".
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
-	if f := s.fault("file"); f != (Fault{}) {
+	if f := s.fault("file", ""); f != (Fault{}) {
 		s.fail(w, r, "file", url.Values{}, f, answer{})
 		return
 	}

@@ -61,7 +61,7 @@ func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "" {
 		s.remark("response_url: the request has a token")
 	}
-	f := s.fault(Respond)
+	f := s.fault(Respond, "")
 	if s.isDown() {
 		f = Fault{Status: http.StatusServiceUnavailable}
 	}

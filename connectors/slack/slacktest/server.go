@@ -30,6 +30,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -221,6 +222,7 @@ type Fault struct {
 	Lost       bool          // the work is done, the connection ends without an answer
 	Hang       bool          // the work is done, no answer comes
 	Skip       bool          // this call works: the fault is for the next one
+	Channel    string        // the fault waits for a call about this channel; empty: for any call
 }
 
 // Fail lets the next calls of a method fail, each with one of the faults.
@@ -228,6 +230,13 @@ func (s *Server) Fail(method string, faults ...Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults[method] = append(s.faults[method], faults...)
+}
+
+// Heal drops the faults of a method that have not happened.
+func (s *Server) Heal(method string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.faults, method)
 }
 
 // A Call is one request to the Web API, without its token.
@@ -266,18 +275,19 @@ func (s *Server) note(method string, form url.Values, status int, answer string)
 }
 
 // fault takes the next fault of a method.
-func (s *Server) fault(method string) Fault {
+func (s *Server) fault(method, channel string) Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	waiting := s.faults[method]
-	if len(waiting) == 0 {
+	i := slices.IndexFunc(s.faults[method], func(f Fault) bool { return f.Channel == "" || f.Channel == channel })
+	if i < 0 {
 		return Fault{}
 	}
-	s.faults[method] = waiting[1:]
-	if waiting[0].Skip {
+	f := s.faults[method][i]
+	s.faults[method] = slices.Delete(s.faults[method], i, i+1)
+	if f.Skip {
 		return Fault{}
 	}
-	return waiting[0]
+	return f
 }
 
 // form reads the arguments of a call, in either form that Slack takes.

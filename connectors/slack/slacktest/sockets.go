@@ -231,7 +231,7 @@ func (c *socket) close() {
 }
 
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
-	if f := s.fault("socket"); s.isDown() || f.Status != 0 || !s.admit(r.FormValue("ticket")) {
+	if f := s.fault("socket", ""); s.isDown() || f.Status != 0 || !s.admit(r.FormValue("ticket")) {
 		s.mu.Lock()
 		s.traffic.Unopened++
 		s.mu.Unlock()
