@@ -100,17 +100,17 @@ func (m *Moves) index() {
 	}
 	m.now, m.former = make(map[subject]string, len(m.all)), make(map[subject][]string, len(m.all))
 	for from := range m.all {
-		now := from
+		now, since := from, given[from]
 		for range len(m.all) + 1 { // more steps than there are moves only in a ring
 			x, ok := m.all[now]
-			if !ok || given[now] > x.At { // a chat got this id since the one that had it left
+			if !ok || since > x.At { // the chat got this id after the one that left it then
 				if now != from {
 					m.now[from] = now.id
 					m.former[now] = append(m.former[now], from.id)
 				}
 				break
 			}
-			now.id = x.To
+			now.id, since = x.To, x.At
 		}
 	}
 	for _, ids := range m.former {
@@ -118,16 +118,26 @@ func (m *Moves) index() {
 	}
 }
 
+// movedAt starts the keys of when chats last left an id, by connector/id: of two members that store
+// moves from one id, the later move wins.
+const movedAt = "moved at/"
+
 // Note stores that a chat has a new id since a time of its platform, and follows it from then on.
-// To note it again, or after a later move from that id, changes nothing.
+// To note it again, or after a later move from that id, changes nothing; if another member stored
+// the later one, this one knows it then.
 func (m *Moves) Note(ctx context.Context, connector, from, to string, at claybot.Time) error {
 	if m == nil || from == "" || to == "" || from == to || m.isNoted(connector, from, to, at) {
 		return nil
 	}
 	mark, _ := json.Marshal(move{connector, from, to, at}) // strings and a number always encode
 	if m.store != nil {
-		if err := m.store.SetCheckpoint(ctx, storage.CheckpointMoved+connector+"/"+from, string(mark)); err != nil {
+		chat := connector + "/" + from
+		stored, err := m.store.AdvanceCheckpoint(ctx, movedAt+chat, int64(at), map[string]string{storage.CheckpointMoved + chat: string(mark)})
+		if err != nil {
 			return fmt.Errorf("store the new id of %s:%s: %w", connector, from, err)
+		}
+		if !stored {
+			return m.Load(ctx)
 		}
 	}
 	m.add(string(mark))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/claybot/claybot"
@@ -99,6 +100,7 @@ func TestMovedBack(t *testing.T) {
 		{"back the long way", nil, []report{{"a", "b", 1}, {"b", "c", 2}, {"c", "a", 3}}, map[string]string{"a": "a", "b": "a", "c": "a"}},
 		{"back without a time", []string{`{"connector":"chat","from":"a","to":"b"}`}, []report{{"b", "a", 2}}, map[string]string{"a": "a", "b": "a"}},
 		{"another chat has the id", nil, []report{{"a", "b", 1}, {"x", "a", 2}}, map[string]string{"a": "a", "b": "b", "x": "a"}},
+		{"another chat has the id in between", nil, []report{{"a", "b", 1}, {"b", "c", 2}, {"x", "b", 3}}, map[string]string{"a": "c", "b": "b", "c": "c", "x": "b"}},
 		{"a late report of the id before", nil, []report{{"a", "b", 2}, {"z", "a", 1}}, map[string]string{"a": "b", "b": "b", "z": "b"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -140,6 +142,42 @@ func TestMovedBack(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A member that has not heard of a later move of a chat stores no earlier one over it, and learns
+// the later one; this holds for reports of both members at once as well.
+func TestSlowMember(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "db"), sqlite.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		slow, fast := people.NewMoves(db), people.NewMoves(db)
+		if err := fast.Note(t.Context(), "chat", "a", "c", 2); err != nil {
+			t.Fatal(err)
+		}
+		if err := slow.Note(t.Context(), "chat", "a", "b", 1); err != nil {
+			t.Fatal(err)
+		}
+		var at sync.WaitGroup
+		at.Go(func() { _ = slow.Note(t.Context(), "chat", "x", "y", 1) })
+		at.Go(func() { _ = fast.Note(t.Context(), "chat", "x", "z", 2) })
+		at.Wait()
+		next := people.NewMoves(db)
+		if err := next.Load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for name, m := range map[string]*people.Moves{"the slow member": slow, "a new member": next} {
+			if got := m.Current("chat", "a"); got != "c" {
+				t.Errorf("%s: a is now %s", name, got)
+			}
+		}
+		if got := next.Current("chat", "x"); got != "z" {
+			t.Errorf("at once: x is now %s", got)
+		}
 	}
 }
 

@@ -65,8 +65,8 @@ type CheckpointSet interface {
 	// until the next other write; an empty value removes a key.
 	SetCheckpoints(ctx context.Context, values map[string]string) error
 	// AdvanceCheckpoint sets the checkpoint key to a number, and with it others as
-	// SetCheckpoints does, in one transaction. If key has a greater number, it stores nothing
-	// and returns false; of several calls at once, the greatest number wins in all members.
+	// SetCheckpoints does, in one transaction that is durable. If key has a greater number, it stores
+	// nothing and returns false; of several calls at once, the greatest number wins in all members.
 	AdvanceCheckpoint(ctx context.Context, key string, to int64, values map[string]string) (bool, error)
 	// ListCheckpoints lists those whose keys begin with prefix, in order of the keys.
 	ListCheckpoints(ctx context.Context, prefix string) ([]Checkpoint, error)
