@@ -187,7 +187,7 @@ func (a *assembly) makeIntake() {
 		subagents: s.Subagents.Supervisor, undo: undo, unwell: &s.Worker.Health, command: s.Overview.Answer, connector: a.connector, secrets: a.UserSecrets, subject: a.ParseAllowed, most: a.RunsPerMinute, flood: flood{window: floodWindow}, bots: flood{window: botWindow},
 		repeats: repeating{a.Index, s.People}, noteEdits: a.NoteEdits, skills: a.skillCommands, log: a.Log,
 	}
-	follow := &moves{agents: a.agents, index: a.Index, named: a.Named, people: s.People, sender: s.deliverer, worker: s.Worker, members: a.Members, overhearing: s.overhearing, pending: a.pending, log: a.Log}
+	follow := &moves{agents: a.agents, index: a.Index, outbox: a.Outbox, parked: a.Parking, named: a.Named, people: s.People, sender: s.deliverer, worker: s.Worker, members: a.Members, overhearing: s.overhearing, pending: a.pending, log: a.Log}
 	*a.parking = parking{
 		moves: follow, store: a.Parking, index: a.Index, receipts: a.Inbox, intake: a.intake, people: s.People, sender: s.deliverer, worker: s.Worker,
 		members: a.Members, meter: a.Meter, log: a.Log, counts: a.parking.counts,

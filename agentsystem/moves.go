@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/claybot/claybot"
@@ -23,6 +24,8 @@ const mostSeen = 10_000
 type moves struct {
 	agents      *storage.Bounded
 	index       Index
+	outbox      storage.OutboxReader
+	parked      storage.Parking
 	people      *people.Directory
 	sender      *delivery.Deliverer
 	worker      *worker.Worker
@@ -37,7 +40,7 @@ type moves struct {
 }
 
 // moved is AgentSystem.Moved. An explicit decision about the channel moves with it; that
-// access is open now is none. Chats of unknown users leave nothing behind.
+// access is open now is none. Chats of unknown users of which nothing is stored leave nothing behind.
 func (m *moves) moved(ctx context.Context, connector, from, to string, at claybot.Time) error {
 	defer m.pending.begin(connector)()
 	if m.members.Others() > 0 { // another one may have stored the opposite, which holds
@@ -59,14 +62,16 @@ func (m *moves) moved(ctx context.Context, connector, from, to string, at claybo
 	return m.move(ctx, connector, m.people.Current(connector, to))
 }
 
-// concerns reports whether anything here names a chat, by this id or another one that it had: its
-// access, the settings, or an agent.
+// concerns reports whether anything here names a chat, by this id or another one that it had: an
+// explicit decision about its access, the settings, an agent, or a message that is stored for it or
+// from it. Open access names none, so that unknown users cannot fill the store with new ids.
 func (m *moves) concerns(ctx context.Context, connector, channel string) (bool, error) {
 	now := m.people.Current(connector, channel)
-	if m.people.Allowed(claybot.Descriptor{Connector: connector, ChannelID: now}, true) {
+	if m.people.Decided(connector, now) {
 		return true, nil
 	}
-	for _, id := range append(m.people.Former(connector, now), now, channel) {
+	ids := append(m.people.Former(connector, now), now, channel)
+	for _, id := range ids {
 		if m.named != nil && people.IsNamed(m.named(), connector, id) {
 			return true, nil
 		}
@@ -78,7 +83,30 @@ func (m *moves) concerns(ctx context.Context, connector, channel string) (bool, 
 			return true, nil
 		}
 	}
-	return false, nil
+	return m.stored(ctx, connector, ids)
+}
+
+// stored reports whether messages for a chat, or from it, are stored, by one of these ids.
+func (m *moves) stored(ctx context.Context, connector string, ids []string) (bool, error) {
+	for _, id := range ids {
+		for _, aside := range []bool{false, true} {
+			last, err := m.outbox.LastN(ctx, claybot.Route{Connector: connector, ChannelID: id, Aside: aside}.Dest())
+			if err != nil || last > 0 {
+				return last > 0, err
+			}
+		}
+		if kept, err := m.overhearing.has(ctx, storage.Chat{Connector: connector, Channel: id}); err != nil || kept {
+			return kept, err
+		}
+	}
+	waiting, err := m.parked.ParkedAgents(ctx, storage.MaxParked)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(waiting, func(a storage.ParkedAgent) bool {
+		d := claybot.DescriptorOf(a.Key)
+		return d.Connector == connector && slices.Contains(ids, d.ChannelID)
+	}), nil
 }
 
 // here returns d with the id that its chat has now, to which all of the chat has moved. A new

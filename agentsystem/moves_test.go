@@ -46,6 +46,15 @@ func (r *rig) move() {
 	}
 }
 
+// park stores a message as one whose agent cannot be used.
+func (r *rig) park(to claybot.Descriptor) {
+	r.Helper()
+	parked := storage.Parked{To: to, Message: inGroup("p"), Cause: "cut"}
+	if _, err := r.db.Park(r.Context(), parked, storage.ParkRules{All: storage.MaxParked, Agent: storage.MaxParkedAgent}); err != nil {
+		r.Fatal(err)
+	}
+}
+
 // enqueue stores a message for the old id of the channel, as a task does that names it.
 func (r *rig) enqueue(id string) {
 	r.Helper()
@@ -162,10 +171,7 @@ func TestMovedParked(t *testing.T) {
 		r.start()
 		r.post(annOld, inGroup("a"))
 		synctest.Wait()
-		parked := storage.Parked{To: annOld, Message: inGroup("p"), Cause: "cut"}
-		if _, err := r.db.Park(r.Context(), parked, storage.ParkRules{All: storage.MaxParked, Agent: storage.MaxParkedAgent}); err != nil {
-			t.Fatal(err)
-		}
+		r.park(annOld)
 		r.move()
 		r.crash()
 		r.start()
@@ -196,10 +202,7 @@ func TestMovedBehindParked(t *testing.T) {
 				r.start()
 				r.post(annOld, inGroup("a"))
 				synctest.Wait()
-				parked := storage.Parked{To: annOld, Message: inGroup("p"), Cause: "cut"}
-				if _, err := r.db.Park(r.Context(), parked, storage.ParkRules{All: storage.MaxParked, Agent: storage.MaxParkedAgent}); err != nil {
-					t.Fatal(err)
-				}
+				r.park(annOld)
 				r.move()
 				r.post(annNew, tt.post)
 				r.crash()
@@ -279,6 +282,22 @@ func TestMovedConcerns(t *testing.T) {
 			r.post(annOld, inGroup("a"))
 			synctest.Wait()
 			r.allows()
+		}, 1},
+		{"a parked message", func(r *rig) { r.park(annOld) }, 1},
+		{"a parked message of another group", func(r *rig) { r.park(claybot.User("chat", "T1/other", "ann")) }, 0},
+		{"a message to send", func(r *rig) { r.enqueue("1") }, 1},
+		{"open access", func(r *rig) { r.access.Mode = "open" }, 0},
+		{"open access, and an agent", func(r *rig) {
+			r.access.Mode = "open"
+			r.post(annOld, inGroup("a"))
+			synctest.Wait()
+		}, 1},
+		{"open access, and what was overheard", func(r *rig) {
+			r.access.Mode = "open"
+			said := storage.SaidIn{Chat: storage.Chat{Connector: "chat", Channel: "T1/old"}, Said: claybot.Said{ID: "1", At: claybot.Now(), Text: "hello"}}
+			if err := r.db.KeepSaid(r.Context(), 10, said); err != nil {
+				r.Fatal(err)
+			}
 		}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -120,6 +120,15 @@ func (o *overhearing) moved(ctx context.Context, connector, from, to string) err
 	return o.store.MoveSaid(ctx, connector, from, to)
 }
 
+// has reports whether something is kept of a chat.
+func (o *overhearing) has(ctx context.Context, chat storage.Chat) (bool, error) {
+	if o.store == nil {
+		return false, nil
+	}
+	chats, err := o.store.SaidChats(ctx)
+	return slices.Contains(chats, chat), err
+}
+
 // sweep removes what was said in groups that are not to be kept any more.
 func (o *overhearing) sweep(ctx context.Context) error {
 	if o.store == nil {

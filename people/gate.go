@@ -145,12 +145,25 @@ func (g *Gate) Allowed(d claybot.Descriptor, group bool) bool {
 	if !group {
 		return g.Knows(d.Connector, d.UserID)
 	}
-	// Slack channels are named <team>/<channel>; lists may omit the team. This
-	// does not apply to users: <team>/<user> is a user of another workspace.
-	channel := g.Current(d.Connector, d.ChannelID)
-	for _, id := range append([]string{channel}, g.Former(d.Connector, channel)...) {
+	return g.ofChannel(d.Connector, d.ChannelID, g.Knows)
+}
+
+// Decided reports whether the list or an operator gives a channel access. That access is open is no
+// decision about it.
+func (g *Gate) Decided(connector, channel string) bool {
+	return g.ofChannel(connector, channel, func(connector, id string) bool {
+		return g.Listed(connector, id) || g.Granted(connector, id)
+	})
+}
+
+// ofChannel reports whether is holds for an id that a channel has or had. Slack channels are named
+// <team>/<channel>; lists may omit the team. This does not apply to users: <team>/<user> is a user
+// of another workspace.
+func (g *Gate) ofChannel(connector, channel string, is func(connector, id string) bool) bool {
+	channel = g.Current(connector, channel)
+	for _, id := range append([]string{channel}, g.Former(connector, channel)...) {
 		short := withoutTeam(id)
-		if g.Knows(d.Connector, id) || short != "" && g.Knows(d.Connector, short) {
+		if is(connector, id) || short != "" && is(connector, short) {
 			return true
 		}
 	}
