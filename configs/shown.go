@@ -213,6 +213,8 @@ func (c Config) setValue(path string, o origin) Value {
 		v.Value = ""
 	case IsSecret(path) || shapes.MatchString(v.Value):
 		v.Value = Hidden
+	default:
+		v.Value = masked(v.Value)
 	}
 	return v
 }
@@ -271,6 +273,9 @@ func public(n *yaml.Node, secret bool) *yaml.Node {
 			c.Style = yaml.DoubleQuotedStyle
 		}
 		reference := strings.HasPrefix(n.Value, "env:") || strings.HasPrefix(n.Value, "file:")
+		if !secret && !reference {
+			c.Value = masked(n.Value)
+		}
 		if !reference && (secret && n.Value != "" || shapes.MatchString(n.Value)) {
 			c.Value, c.Tag, c.Style = Hidden, "!!str", 0
 		}

@@ -86,7 +86,7 @@ func (k key) word(v string) (string, error) {
 // the key.
 func (k key) truth(v string) (bool, error) {
 	if yes, no, ok := strings.Cut(k.words, ","); ok {
-		word, err := oneOf(map[string]string{"true": yes, "false": no, v: v}[v], yes, no)
+		word, err := oneOf(map[string]string{v: v, "true": yes, "false": no}[v], yes, no)
 		return word == yes, err
 	}
 	truth, ok := parseTruth(v)

@@ -31,6 +31,9 @@ func New(expr string) *Regexp {
 	return re
 }
 
+// String returns the text that New was called with.
+func (re *Regexp) String() string { return re.expr }
+
 // FindAllStringIndex is the method of [regexp.Regexp].
 func (re *Regexp) FindAllStringIndex(s string, n int) [][]int {
 	return re.once().FindAllStringIndex(s, n)

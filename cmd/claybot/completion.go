@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/claybot/claybot/configs"
 )
 
 //go:embed completions
@@ -112,10 +114,24 @@ func valuesOf(v *kong.Value, name, prefix string) []candidate {
 	case "dir":
 		return []candidate{{text: ":dirs"}}
 	}
+	if v.Tag.Get("values") == "config keys" {
+		return configKeys()
+	}
 	var all []candidate
 	for _, value := range strings.Split(cmp.Or(v.Enum, v.Tag.Get("values")), ",") {
 		if value != "" {
 			all = append(all, candidate{text: prefix + value})
+		}
+	}
+	return all
+}
+
+// configKeys returns the keys of the configuration file that a command can name.
+func configKeys() []candidate {
+	var all []candidate
+	for _, key := range configs.Keys() {
+		if !strings.Contains(key, "[]") {
+			all = append(all, candidate{key, oneLine(configs.HelpOf(key).Values)})
 		}
 	}
 	return all

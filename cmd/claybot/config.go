@@ -13,6 +13,7 @@ import (
 )
 
 type configCmd struct {
+	Init    configInitCmd    `cmd:"" eg:"config init" help:"Create a short configuration file to start with."`
 	Check   configCheckCmd   `cmd:"" eg:"config check" help:"Check the configuration; exit with 3 if anything in it is not valid. Needs no running daemon."`
 	Show    configShowCmd    `cmd:"" eg:"config show agents.default\nconfig show --changed" help:"Show every key with its value and where it comes from."`
 	Get     configGetCmd     `cmd:"" eg:"config get model.name" help:"Print the value of a key."`
@@ -20,6 +21,7 @@ type configCmd struct {
 	Unset   configUnsetCmd   `cmd:"" eg:"config unset model.base_url" help:"Remove a key from the configuration file; a running daemon applies it."`
 	History configHistoryCmd `cmd:"" eg:"config history" help:"List the changes that were made with claybot config."`
 	Revert  configRevertCmd  `cmd:"" eg:"config revert" help:"Undo a change that was made with claybot config."`
+	Schema  configSchemaCmd  `cmd:"" eg:"config schema > claybot.schema.json" help:"Print the JSON Schema of the configuration file, for editors."`
 }
 
 type configCheckCmd struct{}
@@ -66,7 +68,7 @@ func warningLines(all []configs.Warning) string {
 }
 
 type configShowCmd struct {
-	Key     string `arg:"" optional:"" help:"Show only this key or group, such as agents.default."`
+	Key     string `arg:"" optional:"" values:"config keys" help:"Show only this key or group, such as agents.default."`
 	Changed bool   `help:"Leave out the defaults."`
 	JSON    bool   `name:"json" help:"Print as JSON."`
 }
@@ -123,7 +125,7 @@ func noSuchKey(key string) error {
 }
 
 type configGetCmd struct {
-	Key string `arg:"" help:"Key, such as model.name."`
+	Key string `arg:"" values:"config keys" help:"Key, such as model.name."`
 }
 
 // Run prints the value alone, for scripts.
@@ -141,7 +143,7 @@ func (c configGetCmd) Run(e *env) error {
 }
 
 type configSetCmd struct {
-	Key   string  `arg:"" help:"Key, such as model.name."`
+	Key   string  `arg:"" values:"config keys" help:"Key, such as model.name."`
 	Value *string `arg:"" optional:"" help:"Value, as in the file. Without one, a secret is read from the terminal or from standard input and stored in a file that only you can read."`
 }
 
@@ -181,7 +183,7 @@ func (c configSetCmd) Run(e *env) error {
 }
 
 type configUnsetCmd struct {
-	Key string `arg:"" help:"Key, such as model.name."`
+	Key string `arg:"" values:"config keys" help:"Key, such as model.name."`
 }
 
 // Run removes a key.

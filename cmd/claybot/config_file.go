@@ -127,15 +127,9 @@ func (f *configFile) write(e *env, key string, next []byte) (change, error) {
 	if err != nil {
 		return made, err
 	}
-	dir, err := openFolder(f.path)
-	if err != nil {
+	if err := f.replace(next); err != nil {
 		return made, err
 	}
-	defer dir.close()
-	if err := dir.replace(filepath.Base(f.path), next); err != nil {
-		return made, fmt.Errorf("%s cannot be changed: %w", f.path, err)
-	}
-	f.text = next
 	if end, err := f.log.Seek(-1, io.SeekEnd); err == nil && end >= 0 { // a power cut may have left half a line
 		var last [1]byte
 		if _, err := f.log.ReadAt(last[:], end); err == nil && last[0] != '\n' {
@@ -146,6 +140,20 @@ func (f *configFile) write(e *env, key string, next []byte) (change, error) {
 		fmt.Fprintf(e.err, "claybot: warning: the change is not in the history: %v\n", err)
 	}
 	return made, nil
+}
+
+// replace replaces the text of the file, which is locked.
+func (f *configFile) replace(next []byte) error {
+	dir, err := openFolder(f.path)
+	if err != nil {
+		return err
+	}
+	defer dir.close()
+	if err := dir.replace(filepath.Base(f.path), next); err != nil {
+		return fmt.Errorf("%s cannot be changed: %w", f.path, err)
+	}
+	f.text = next
+	return nil
 }
 
 func userName() string {

@@ -1,0 +1,83 @@
+package configs
+
+import (
+	_ "embed" // helpText
+	"strings"
+	"sync"
+
+	"github.com/claybot/claybot/lazyregexp"
+)
+
+// helpText has the rows of docs/configuration.md about keys; a test keeps the two the same.
+//
+//go:embed help.tsv
+var helpText string
+
+// A Help is what docs/configuration.md says of a key, as plain text.
+type Help struct {
+	Values  string // what the key is for, and the values that it takes
+	Default string // what holds without it
+}
+
+var helpByName = sync.OnceValue(func() map[string]Help {
+	all := make(map[string]Help)
+	for line := range strings.Lines(helpText) {
+		if cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t"); len(cells) == 3 {
+			all[cells[0]] = Help{cells[1], cells[2]}
+		}
+	}
+	return all
+})
+
+// HelpOf returns the help of a key of the file, also of a profile or a connector with a name
+// of its own; nothing for a group, or a key that does not exist.
+func HelpOf(key string) Help {
+	for _, path := range pathsOf(key) {
+		for _, name := range helpNames(path) {
+			if h, ok := helpByName()[name]; ok {
+				return h
+			}
+		}
+	}
+	return Help{}
+}
+
+// helpNames are the names that the guide may have for the key with a path.
+func helpNames(path string) []string {
+	var all []string
+	switch own, of := strings.CutPrefix(path, profilePath+"."); {
+	case of && strings.HasPrefix(own, "model."):
+		all = append(all, own)
+	case of && strings.HasPrefix(own, "workspace."):
+		all = append(all, "workspaces."+strings.TrimPrefix(own, "workspace."))
+	case of:
+		all = append(all, "agents.<profile>."+own)
+	}
+	if own, of := strings.CutPrefix(path, "connectors.webhook."); of {
+		all = append(all, "connectors.<name>."+own)
+	}
+	return append(all, path)
+}
+
+var (
+	helpRow  = lazyregexp.New("(?m)^\\| `([a-z][^`]*)` \\| (.*) \\| ?(.*?) ?\\|$")
+	helpSee  = lazyregexp.New(`[,;.]? ?\b[Ss]ee \[[^\]]*\]\([^)]*\)`)
+	helpLink = lazyregexp.New(`\[([^\]]*)\]\([^)]*\)`)
+)
+
+// helpRows returns the text of help.tsv for the guide: links, which lead nowhere outside of
+// it, are plain words.
+func helpRows(guide string) string {
+	var b strings.Builder
+	for _, m := range helpRow.FindAllStringSubmatch(guide, -1) {
+		for i, cell := range m[1:] {
+			if i > 0 {
+				b.WriteByte('\t')
+				cell = helpLink.ReplaceAllString(helpSee.ReplaceAllString(cell, ""), "$1")
+			}
+			b.WriteString(cell)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
