@@ -185,8 +185,8 @@ func (d *Deliverer) LoadDead(ctx context.Context) error {
 
 // Dead returns the mark of a route that is dead, as this member knows it.
 func (d *Deliverer) Dead(r claybot.Route) (DeadRoute, bool) {
-	for _, mark := range d.dead.get(r) {
-		return d.present(mark), true
+	for _, mark := range present(d.dead.get(r), d.cfg.Moves) {
+		return mark, true
 	}
 	return DeadRoute{}, false
 }
@@ -196,19 +196,33 @@ func (d *Deliverer) DeadRoutes() []DeadRoute {
 	d.dead.mu.Lock()
 	all := slices.Collect(maps.Values(d.dead.known))
 	d.dead.mu.Unlock()
+	return present(all, d.cfg.Moves)
+}
+
+// DeadRoutesOf lists the dead routes that the values of checkpoints below DeadPrefix say, as
+// DeadRoutes does. A damaged one says nothing.
+func DeadRoutesOf(marks []string, moves Moves) (all []DeadRoute) {
+	for _, mark := range marks {
+		var r DeadRoute
+		if json.Unmarshal([]byte(mark), &r) == nil {
+			all = append(all, r)
+		}
+	}
+	return present(all, moves)
+}
+
+// present lists marks, each with the id that its chat has now, by name. Of two of one chat it keeps
+// the older one.
+func present(all []DeadRoute, moves Moves) []DeadRoute {
 	for i, r := range all {
-		all[i] = d.present(r)
+		if moves != nil {
+			all[i].ChannelID = moves.Current(r.Connector, r.ChannelID)
+		}
 	}
 	slices.SortFunc(all, func(a, b DeadRoute) int {
 		return cmp.Or(cmp.Compare(a.String(), b.String()), cmp.Compare(a.Since, b.Since))
 	})
 	return slices.CompactFunc(all, func(a, b DeadRoute) bool { return a.String() == b.String() })
-}
-
-// present returns a mark with the id that its chat has now.
-func (d *Deliverer) present(r DeadRoute) DeadRoute {
-	r.ChannelID = d.ids(claybot.Route{Connector: r.Connector, ChannelID: r.ChannelID})[0].ChannelID
-	return r
 }
 
 // Reachable reports whether a message on a route is likely to arrive: its connector sends

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage/postgres"
 )
 
@@ -24,8 +25,9 @@ type doctorCmd struct {
 type doctor struct {
 	config configs.Config
 	hide   *strings.Replacer
-	what   string // the check at work
-	holder string // the process that uses the data directory
+	what   string        // the check at work
+	holder string        // the process that uses the data directory
+	moves  *people.Moves // the new ids of chats; nil: none are known
 	all    []postgres.Finding
 }
 

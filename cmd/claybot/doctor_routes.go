@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,15 +24,15 @@ func (d *doctor) chats(ctx context.Context) bool {
 	if err != nil {
 		return d.warn("cannot read the new ids of chats: "+reason(err), "")
 	}
-	moves := people.MovesOf(marks)
-	d.config.Follow(moves)
-	for _, x := range moves.Renamed(d.config.Chats()) {
+	d.moves = people.MovesOf(marks)
+	d.config.Follow(d.moves)
+	for _, x := range d.moves.Renamed(d.config.Chats()) {
 		d.warn(renamedText(x), "change it to "+x.Now)
 	}
 	return true
 }
 
-// routes names the dead routes of a data directory.
+// routes names the dead routes of a data directory, by the ids that their chats have now.
 func (d *doctor) routes(ctx context.Context) bool {
 	marks, err := sqlite.LookThrough(ctx, filepath.Join(d.config.DataDir, "claybot.db"), d.holder == "", delivery.DeadPrefix)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,11 +41,7 @@ func (d *doctor) routes(ctx context.Context) bool {
 	if err != nil {
 		return d.warn("cannot read the dead routes: "+reason(err), "")
 	}
-	for _, mark := range marks {
-		var r delivery.DeadRoute
-		if json.Unmarshal([]byte(mark), &r) != nil {
-			continue
-		}
+	for _, r := range delivery.DeadRoutesOf(marks, d.moves) {
 		d.warn(fmt.Sprintf("%s is dead since %s: %s", r, moment(r.Since.Time()), connectors.OneLine(r.Why, 300)),
 			"let the bot in again; the route works again when a person writes there, or with: claybot outbox retry <id>")
 	}
