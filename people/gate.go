@@ -67,14 +67,15 @@ type Gate struct {
 	access func() Access
 	asking chan struct{} // held while one unknown user is answered, so that the counts of codes hold
 
-	mu      sync.Mutex
-	grants  map[subject]storage.Grant
-	changes int                   // of grants by this process
-	asked   map[subject]time.Time // when an unknown user last got a code
-	refused int64                 // messages of unknown users since the start
-	wrong   []time.Time           // wrong codes within the window
-	locked  time.Time             // end of the lockout
-	penalty time.Duration
+	mu       sync.Mutex
+	grants   map[subject]storage.Grant
+	redeemed map[string]storage.Grant // by an invitation, the newest of each connector
+	changes  int                      // of grants by this process
+	asked    map[subject]time.Time    // when an unknown user last got a code
+	refused  int64                    // messages of unknown users since the start
+	wrong    []time.Time              // wrong codes within the window
+	locked   time.Time                // end of the lockout
+	penalty  time.Duration
 }
 
 // A subject is a user or a channel of a connector.
@@ -84,12 +85,13 @@ type subject struct{ connector, id string }
 // every message. What they say of a chat holds on when it gets a new id.
 func NewGate(store storage.Access, access func() Access, moves *Moves) *Gate {
 	return &Gate{
-		Moves:  moves,
-		store:  store,
-		access: access,
-		asking: make(chan struct{}, 1),
-		grants: make(map[subject]storage.Grant),
-		asked:  make(map[subject]time.Time),
+		Moves:    moves,
+		store:    store,
+		access:   access,
+		asking:   make(chan struct{}, 1),
+		grants:   make(map[subject]storage.Grant),
+		redeemed: make(map[string]storage.Grant),
+		asked:    make(map[subject]time.Time),
 	}
 }
 

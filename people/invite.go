@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -51,15 +52,14 @@ func (g *Gate) Invited(ctx context.Context, connector string) (storage.Pairing, 
 	return storage.Pairing{}, false, err
 }
 
-// Redeem gives access to the unknown user who sent the code of an invitation in a direct chat,
-// and returns the notice to them as stored; admitted is false for any other message. One commit
+// Redeem gives access to the unknown user who sent the code of an invitation in a direct chat, by
+// the command start or as a message of its own, and returns the notice to them as stored; admitted is false for any other message. One commit
 // uses up the code and stores the access with its notice.
 func (dir *Directory) Redeem(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage) (out []claybot.Outgoing, admitted bool, err error) {
-	asks := m.Type == claybot.MessageCommand && m.Command == startCommand
-	if !asks || m.Context.Group || m.From.Bot || m.From.Outsider || !m.FirstHand || d.UserID == "" {
+	code := codeIn(m)
+	if code == "" || m.Context.Group || m.From.Bot || m.From.Outsider || !m.FirstHand || d.UserID == "" {
 		return nil, false, nil
 	}
-	code := strings.TrimSpace(m.Text)
 	if found, err := dir.Gate.invited(ctx, d.Connector, code); err != nil || !found {
 		return nil, false, err
 	}
@@ -73,8 +73,37 @@ func (dir *Directory) Redeem(ctx context.Context, d claybot.Descriptor, m claybo
 	case err != nil:
 		return nil, false, err
 	}
+	dir.Gate.redeem(grant)
 	dir.cfg.Log.Info("access granted by a pairing link", "connector", p.Connector, "user", p.UserID)
 	return out, true, nil
+}
+
+// codeIn returns what may be the code of an invitation in a message; empty for none. Where a
+// platform has no links, people copy the code, maybe with marks of its form around it.
+func codeIn(m claybot.AgentMessage) string {
+	switch {
+	case m.Type == claybot.MessageCommand && m.Command == startCommand, m.Type == claybot.MessageUser && len(m.Files) == 0:
+		return strings.ToUpper(strings.Trim(m.Text, " \t\r\n`*"))
+	}
+	return ""
+}
+
+// redeem notes who used an invitation.
+func (g *Gate) redeem(x storage.Grant) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.redeemed[x.Connector] = x
+}
+
+// Redeemed returns the newest grant of each connector by an invitation, with its code. It knows
+// those of this process alone.
+func (g *Gate) Redeemed() (all []storage.Grant) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, connector := range slices.Sorted(maps.Keys(g.redeemed)) {
+		all = append(all, g.redeemed[connector])
+	}
+	return all
 }
 
 // invited reports whether a connector has an open invitation with this code. Wrong codes lock

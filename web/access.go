@@ -17,7 +17,9 @@ type Access interface {
 	Grants(ctx context.Context) ([]storage.Grant, error)
 	// Allow grants access without a code.
 	Allow(ctx context.Context, connector, subject string) error
-	// Invite returns a link that gives one person access to a connector, once.
+	// Redeemed returns the newest grant of each connector by an invitation, with its code.
+	Redeemed() []storage.Grant
+	// Invite returns a link or a code that gives one person access to a connector, once.
 	Invite(ctx context.Context, connector string) (Invitation, error)
 	// Revoke revokes a grant; it returns storage.ErrNotFound when there is none.
 	// still says in a sentence what gives the person access all the same, if anything.
@@ -28,6 +30,15 @@ type Access interface {
 type PairingList struct {
 	Pairings []PairingView   `json:"pairings" doc:"Pending pairing requests."`
 	Grants   []storage.Grant `json:"grants" doc:"Users and channels with access."`
+	Redeemed []Redeemed      `json:"redeemed,omitempty" doc:"Pairing links and codes that were used since the start, the newest of each connector. Only for the scope admin."`
+}
+
+// A Redeemed is a pairing link or code that a person has used.
+type Redeemed struct {
+	Code      string `json:"code"`
+	Connector string `json:"connector"`
+	Subject   string `json:"subject"`
+	Name      string `json:"name,omitempty" doc:"As the platform gives it; not verified."`
 }
 
 // A PairingView is a pairing request, with its code if the caller may decide it.
@@ -41,10 +52,11 @@ type PairingView struct {
 	Expires   claybot.Time `json:"expires"`
 }
 
-// An Invitation is a link that gives one person access, once.
+// An Invitation is a link or a code that gives one person access, once.
 type Invitation struct {
 	Connector string       `json:"connector"`
-	URL       string       `json:"url" doc:"Opens the chat with the bot; one press there gives access."`
+	URL       string       `json:"url,omitempty" doc:"Opens the chat with the bot; one press there gives access. Telegram alone has such links."`
+	Code      string       `json:"code" doc:"Gives access to the person who sends it to the bot in a direct message."`
 	Expires   claybot.Time `json:"expires"`
 }
 
@@ -54,7 +66,7 @@ type Decision struct {
 	Approve   *bool  `json:"approve,omitempty"`
 	Connector string `json:"connector,omitempty" doc:"With subject, instead of code: grants access without a code."`
 	Subject   string `json:"subject,omitempty" doc:"The platform's id of a user or a group."`
-	Invite    string `json:"invite,omitempty" doc:"Instead of all others: the connector for which to make a link that gives one person access, once, within 15 minutes. It replaces the link before."`
+	Invite    string `json:"invite,omitempty" doc:"Instead of all others: the connector for which to make a link or a code that gives one person access, once, within 15 minutes. It replaces the one before."`
 }
 
 // A Decided is the outcome of a decision: the request, or the grant.

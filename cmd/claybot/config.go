@@ -155,31 +155,44 @@ func (c configSetCmd) Run(e *env) error {
 	}
 	c.Key = configs.Meant(f.text, c.Key)
 	value, secret, err := c.value(e)
-	if err == nil {
-		err = f.lock()
-	}
 	if err != nil {
 		return err
 	}
+	changed, err := f.put(e, c.Key, value, secret)
+	switch {
+	case err != nil:
+		return err
+	case !changed:
+		return e.text(fmt.Sprintf("%s is set to that already.\n", c.Key))
+	}
+	return f.reload(e)
+}
+
+// put sets a key to a value, or to the reference to a secret that it stores, where the new value is
+// valid. It keeps the file locked, see unlock.
+func (f *configFile) put(e *env, key, value, secret string) (changed bool, err error) {
+	if err := f.lock(); err != nil {
+		return false, err
+	}
 	undo := func() {}
 	if secret != "" {
-		if value, undo, err = f.keepSecret(c.Key, secret); err != nil {
-			return err
+		if value, undo, err = f.keepSecret(key, secret); err != nil {
+			return false, err
 		}
 	}
-	next, err := configs.Set(f.text, c.Key, value)
+	next, err := configs.Set(f.text, key, value)
 	switch {
 	case err != nil:
 		err = configError{fmt.Errorf("%s: %w", f.path, err)}
 	case bytes.Equal(next, f.text):
-		return e.text(fmt.Sprintf("%s is set to that already.\n", c.Key))
+		return false, nil
 	default:
-		err = f.apply(e, c.Key, next)
+		err = f.change(e, key, next)
 	}
 	if !bytes.Equal(next, f.text) { // it is not in the file
 		undo()
 	}
-	return err
+	return err == nil, err
 }
 
 type configUnsetCmd struct {
@@ -205,8 +218,16 @@ func (c configUnsetCmd) Run(e *env) error {
 	return f.apply(e, c.Key, next)
 }
 
-// apply checks the next text of the file, writes it, and has a running daemon read it.
+// apply changes the file, and has a running daemon read it.
 func (f *configFile) apply(e *env, key string, next []byte) error {
+	if err := f.change(e, key, next); err != nil {
+		return err
+	}
+	return f.reload(e)
+}
+
+// change checks the next text of the file, writes it, and says so.
+func (f *configFile) change(e *env, key string, next []byte) error {
 	if err := f.check(e, key, next); err != nil {
 		return err
 	}
@@ -224,7 +245,7 @@ func (f *configFile) apply(e *env, key string, next []byte) error {
 			}
 		}
 	}
-	return f.reload(e)
+	return nil
 }
 
 func orNone(v *string) string {
@@ -271,12 +292,22 @@ func (f *configFile) inForce(e *env, key string) []configs.Value {
 
 // reload has a running daemon read the file, and says what came of it.
 func (f *configFile) reload(e *env) error {
-	c, _, err := e.load()
+	text, _, err := f.reread(e)
 	if err != nil {
 		return err
 	}
+	return e.text(text)
+}
+
+// reread has a running daemon read the file. It returns what came of it in words, and what needs a
+// restart.
+func (f *configFile) reread(e *env) (text string, restart []string, err error) {
+	c, _, err := e.load()
+	if err != nil {
+		return "", nil, err
+	}
 	if _, err := dial(c.DataDir); errors.Is(err, web.ErrNoDaemon) {
-		return e.text("It takes effect when claybot starts.\n")
+		return "It takes effect when claybot starts.\n", nil, nil
 	}
 	var r reloaded
 	path := "/reload"
@@ -290,15 +321,15 @@ func (f *configFile) reload(e *env) error {
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("the file is changed, but the daemon has not read it: %w", err)
+		return "", nil, fmt.Errorf("the file is changed, but the daemon has not read it: %w", err)
 	case r.Failed != "":
-		return configError{fmt.Errorf("the file is changed, but the daemon could not read it: %s", r.Failed)}
+		return "", nil, configError{fmt.Errorf("the file is changed, but the daemon could not read it: %s", r.Failed)}
 	case r.File != own && r.File == "":
-		return e.text("The running daemon reads no file, so restart it: claybot stop, and claybot serve.\n")
+		return "The running daemon reads no file, so restart it: claybot stop, and claybot serve.\n", []string{"the file"}, nil
 	case r.File != own:
-		return e.text("The running daemon reads another file, " + r.File + ".\n")
+		return "The running daemon reads another file, " + r.File + ".\n", []string{"the file"}, nil
 	case len(r.Restart) > 0:
-		return e.text("The running daemon has read it. These need a restart: " + strings.Join(r.Restart, ", ") + "\n")
+		return "The running daemon has read it. These need a restart: " + strings.Join(r.Restart, ", ") + "\n", r.Restart, nil
 	}
-	return e.text("The running daemon has applied it.\n")
+	return "The running daemon has applied it.\n", nil, nil
 }

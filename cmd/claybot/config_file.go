@@ -120,6 +120,14 @@ func (f *configFile) lock() error {
 	return f.read()
 }
 
+// unlock lets other processes change the file.
+func (f *configFile) unlock() {
+	if f.log != nil {
+		_ = f.log.Close() // it was synced
+		f.log = nil
+	}
+}
+
 // write replaces the text of the file, which is locked, and adds the change to the history.
 func (f *configFile) write(e *env, key string, next []byte) (change, error) {
 	made := change{At: time.Now().UTC().Truncate(time.Second), By: userName(), Key: key, Before: written(f.text, key), After: written(next, key)}

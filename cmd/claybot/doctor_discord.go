@@ -16,14 +16,14 @@ func (d *doctor) discord(ctx context.Context, i configs.Instance, s *configs.Dis
 	ctx, cancel := context.WithTimeout(ctx, platformTime)
 	defer cancel()
 	c := discord.New(discord.Config{Name: i.Name, Token: s.Token.Value(), BaseURL: s.APIURL, TokenName: i.Names()[0], Log: slog.New(slog.DiscardHandler)})
-	name, content, err := c.Examine(ctx)
+	bot, err := c.Examine(ctx)
 	switch {
 	case err != nil:
 		d.problem(reason(err), "")
-	case !content:
+	case !bot.Content:
 		d.warn("the Message Content intent is off: in servers, the bot reads only messages that mention it",
 			"switch it on at discord.com/developers/applications, Bot, Privileged Gateway Intents, and restart claybot")
 	default:
-		d.ok("Discord takes the token of " + name + ", and the Message Content intent is on")
+		d.ok("Discord takes the token of " + bot.Name + ", and the Message Content intent is on")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
@@ -92,26 +93,33 @@ func (o operator) Allow(ctx context.Context, connector, subject string) error {
 	return o.Directory.Allow(ctx, a.Connector, a.Subject)
 }
 
-// Invite makes a link that gives one person access. Nothing is stored for a connector without links,
-// nor beside members of other versions: older ones take an invitation for a request.
+// Invite makes a link or a code that gives one person access. Nothing is stored for a connector in
+// which no person can send one, nor beside members of other versions: older ones take an invitation
+// for a request.
 func (o operator) Invite(ctx context.Context, connector string) (web.Invitation, error) {
-	link := func(string) string { return "" }
-	found := false
+	var bot connectors.Inviter
+	found, links := false, false
 	for _, c := range o.Monitor.Connectors.All() {
-		if c, ok := c.(connectors.Inviter); ok && c.Name() == connector {
-			link, found = c.Invitation, true
+		if c.Name() == connector {
+			found = true
+			bot, links = c.(connectors.Inviter)
 		}
 	}
+	of := o.config().Connectors.Platforms().Type(connector)
 	switch {
-	case !found:
-		return web.Invitation{}, web.Refusal(connector + " has no pairing links: only Telegram bots that are configured have them")
+	case !found || !links && of != platforms.Slack && of != platforms.Discord:
+		return web.Invitation{}, web.Refusal(connector + " has no pairing links: only Telegram, Slack and Discord bots that are configured have them")
 	case o.mixed():
 		return web.Invitation{}, web.Refusal("cannot make a pairing link while cluster members of different versions run; see claybot nodes, and try again after the upgrade")
-	case link("") == "":
+	case links && bot.Invitation("") == "":
 		return web.Invitation{}, web.Refusal(connector + " does not know the bot's name, because this member is not connected to Telegram; see claybot status")
 	}
 	p, err := o.Directory.Invite(ctx, connector)
-	return web.Invitation{Connector: connector, URL: link(p.Code), Expires: p.Expires}, err
+	made := web.Invitation{Connector: connector, Code: p.Code, Expires: p.Expires}
+	if links {
+		made.URL = bot.Invitation(p.Code)
+	}
+	return made, err
 }
 
 // Revoke revokes a grant and names a setting that still allows the user.

@@ -18,7 +18,7 @@ type pairCmd struct {
 	List    pairListCmd    `cmd:"" default:"1" eg:"pair" help:"List pending requests, and the users and groups with access."`
 	Approve pairApproveCmd `cmd:"" eg:"pair approve CODE" help:"Approve the pending request with CODE."`
 	Deny    pairDenyCmd    `cmd:"" eg:"pair deny CODE" help:"Deny the pending request with CODE."`
-	Link    pairLinkCmd    `cmd:"" eg:"pair link" help:"Print a link, and its QR code, that gives one person access to a Telegram bot."`
+	Link    pairLinkCmd    `cmd:"" eg:"pair link" help:"Print a link, and its QR code, or a code to send, that gives one person access to a bot."`
 	Allow   pairAllowCmd   `cmd:"" eg:"pair allow telegram:123456789" help:"Allow a user or group by ID, such as telegram:123 or slack:U1."`
 	Revoke  pairRevokeCmd  `cmd:"" eg:"pair revoke slack:U012ABCDEF" help:"Revoke the access of a user or group."`
 }
@@ -79,8 +79,8 @@ func (c pairLinkCmd) Run(e *env) error {
 	case c.JSON:
 		return e.printJSON(out.Invitation)
 	}
-	text := pairingText(out.Invitation.URL, out.Invitation.Expires)
-	if isTerminal(e.out) {
+	text := invitationText(*out.Invitation)
+	if isTerminal(e.out) && out.Invitation.URL != "" {
 		text += "\n" + picture(out.Invitation.URL)
 	}
 	return e.text(text)
@@ -88,8 +88,20 @@ func (c pairLinkCmd) Run(e *env) error {
 
 // pairingText says what a pairing link is for.
 func pairingText(url string, expires claybot.Time) string {
-	left := max(int(math.Ceil(time.Until(expires.Time()).Minutes())), 1)
-	return fmt.Sprintf("Open this link in Telegram and press Start. It gives one person access, once, within %s:\n\n%s\n", count(left, "minute"), url)
+	return fmt.Sprintf("Open this link in Telegram and press Start. It gives one person access, once, within %s:\n\n%s\n", left(expires), url)
+}
+
+// invitationText says what a pairing link or code is for.
+func invitationText(i web.Invitation) string {
+	if i.URL != "" {
+		return pairingText(i.URL, i.Expires)
+	}
+	return fmt.Sprintf("Send this code to the bot in a direct message. It gives one person access, once, within %s:\n\n%s\n", left(i.Expires), i.Code)
+}
+
+// left is the time until an invitation expires.
+func left(expires claybot.Time) string {
+	return count(max(int(math.Ceil(time.Until(expires.Time()).Minutes())), 1), "minute")
 }
 
 // picture is a QR code for a dark or light terminal: two rows of it are one line, and a margin

@@ -267,17 +267,23 @@ func (c *Connector) application(ctx context.Context) (*application, error) {
 	return &app, nil
 }
 
-// Examine asks Discord what it says of the bot: its name, and whether it may read the contents
-// of all messages.
-func (c *Connector) Examine(ctx context.Context) (name string, content bool, err error) {
+// Examined is what Discord says of a bot.
+type Examined struct {
+	App     string // the id of its application
+	Name    string
+	Content bool // it may read the contents of all messages
+}
+
+// Examine asks Discord what it says of the bot.
+func (c *Connector) Examine(ctx context.Context) (Examined, error) {
 	if err := c.check(); err != nil {
-		return "", false, err
+		return Examined{}, err
 	}
 	app, err := c.application(ctx)
 	if err != nil {
-		return "", false, err
+		return Examined{}, err
 	}
-	return app.Bot.Username, app.content(), nil
+	return Examined{App: app.ID, Name: app.Bot.Username, Content: app.content()}, nil
 }
 
 // Streaming returns the rate of edits.

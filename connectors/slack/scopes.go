@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -62,4 +63,27 @@ func (c *Connector) missing(scope string) {
 	c.short.mu.Lock()
 	defer c.short.mu.Unlock()
 	c.short.learn(c.log, scope)
+}
+
+// Examined is what Slack says of a bot.
+type Examined struct {
+	Team, Name string
+	Lacks      []string // scopes of the app; none where Slack does not list them
+}
+
+// ExamineBot asks Slack whether it accepts the bot token, and what the bot may do.
+func (c *Connector) ExamineBot(ctx context.Context) (Examined, error) {
+	r, err := c.api.AuthTestContext(ctx)
+	if err != nil {
+		return Examined{}, c.refused("auth.test", c.cfg.BotTokenName, err)
+	}
+	return Examined{Team: r.Team, Name: r.User, Lacks: App{Without: c.cfg.Without}.lacking(r.Header)}, nil
+}
+
+// ExamineApp asks Slack whether it accepts the app token and has Socket Mode. It opens no socket.
+func (c *Connector) ExamineApp(ctx context.Context) error {
+	if _, _, err := c.api.StartSocketModeContext(ctx); err != nil {
+		return c.refused("apps.connections.open", c.cfg.AppTokenName, err)
+	}
+	return nil
 }

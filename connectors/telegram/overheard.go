@@ -81,3 +81,18 @@ func (c *Connector) SeesAll(ctx context.Context) (bool, error) {
 	err := c.send.call(ctx, "getMe", nil, &me)
 	return me.All, err
 }
+
+// Examine asks Telegram for the name of the bot.
+func (c *Connector) Examine(ctx context.Context) (name string, err error) {
+	if err := c.check(); err != nil {
+		return "", err
+	}
+	var me struct {
+		Username string `json:"username"`
+	}
+	err = c.send.call(ctx, "getMe", nil, &me)
+	if refusesToken(err) {
+		return "", c.tokenRefused(err)
+	}
+	return me.Username, err
+}

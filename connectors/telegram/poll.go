@@ -323,6 +323,17 @@ func (g *gap) String() string {
 		away, int(retention.Hours()))
 }
 
+// tokenRefused returns the error of a token that Telegram refuses.
+func (c *Connector) tokenRefused(err error) *connectors.PermanentError {
+	var r *refusal
+	errors.As(err, &r)
+	return &connectors.PermanentError{
+		Says: texts.StoppedToken,
+		Fix:  "get the token from @BotFather (/mybots), set " + c.cfg.TokenName + " and start again",
+		Err:  fmt.Errorf("telegram: the bot token is refused (%d)", r.code),
+	}
+}
+
 // failed returns how long to wait after err, or the error that ends polling.
 func (l *loop) failed(ctx context.Context, err error) (time.Duration, error) {
 	var r *refusal
@@ -331,12 +342,7 @@ func (l *loop) failed(ctx context.Context, err error) (time.Duration, error) {
 	case errors.As(err, &u):
 		l.pulse.Fail("telegram: messages cannot be stored and wait at Telegram: " + storage.Plain(err))
 	case refusesToken(err):
-		errors.As(err, &r)
-		stop := &connectors.PermanentError{
-			Says: texts.StoppedToken,
-			Fix:  "get the token from @BotFather (/mybots), set " + l.cfg.TokenName + " and start again",
-			Err:  fmt.Errorf("telegram: the bot token is refused (%d)", r.code),
-		}
+		stop := l.tokenRefused(err)
 		l.pulse.Stop(stop.Error())
 		return 0, stop
 	case errors.As(err, &r) && r.code == http.StatusConflict:

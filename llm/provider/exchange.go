@@ -81,10 +81,14 @@ func (c *Caller) Within(ctx context.Context) (context.Context, context.CancelFun
 // Post begins an exchange: it sends body and waits for the head of the answer.
 // The exchange must be closed when the error is nil.
 func (c *Caller) Post(ctx context.Context, body []byte, header http.Header) (*Exchange, *llm.Error) {
+	return c.send(ctx, http.MethodPost, c.URL, body, header)
+}
+
+func (c *Caller) send(ctx context.Context, method, address string, body []byte, header http.Header) (*Exchange, *llm.Error) {
 	x := &Exchange{caller: c, left: MaxAnswer}
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	x.phase(c.timeouts.Header, errHeader)
-	req, err := http.NewRequestWithContext(x.ctx, http.MethodPost, c.URL, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(x.ctx, method, address, bytes.NewReader(body))
 	if err != nil {
 		x.Close()
 		return nil, llm.Failed(llm.Permanent, "the base URL is not usable")

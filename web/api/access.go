@@ -56,7 +56,13 @@ func (a access) list(r *http.Request) (none web.PairingList, err error) {
 		}
 		open = append(open, v)
 	}
-	return web.PairingList{Pairings: open, Grants: orEmpty(grants)}, nil
+	out := web.PairingList{Pairings: open, Grants: orEmpty(grants)}
+	if web.CallerOf(r).Scope.Allows(web.Admin) {
+		for _, g := range a.access.Redeemed() {
+			out.Redeemed = append(out.Redeemed, web.Redeemed{Code: g.Invitation, Connector: g.Connector, Subject: g.Subject, Name: g.Name})
+		}
+	}
+	return out, nil
 }
 
 func (a access) decide(r *http.Request, in web.Decision) (out web.Decided, err error) {

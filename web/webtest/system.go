@@ -80,7 +80,7 @@ func (s System) Invite(ctx context.Context, connector string) (web.Invitation, e
 		return web.Invitation{}, web.Refusal("nowhere has no pairing links")
 	}
 	p, err := s.Gate.Invite(ctx, connector)
-	return web.Invitation{Connector: connector, URL: "https://chat.test/?start=" + p.Code, Expires: p.Expires}, err
+	return web.Invitation{Connector: connector, URL: "https://chat.test/?start=" + p.Code, Code: p.Code, Expires: p.Expires}, err
 }
 
 // Revoke implements web.Access.
