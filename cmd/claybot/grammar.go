@@ -46,6 +46,7 @@ type (
 		Deny      denyCmd      `cmd:"" eg:"deny QUESTION Ask me on Monday." help:"Deny an action of an agent."`
 	}
 	setCommands struct {
+		Setup     setupCmd     `cmd:"" eg:"setup\nsetup telegram\nsetup --model-key env:OPENAI_API_KEY --telegram-token file:token.txt" help:"Set up the model, Telegram, Slack, Discord, a budget and workspaces, step by step, until a first reply is seen."`
 		Conf      configCmd    `cmd:"" name:"config" help:"Check, show and change the configuration."`
 		Slack     slackCmd     `cmd:"" help:"Set up a Slack app."`
 		Pair      pairCmd      `cmd:"" help:"Manage access: list, approve, deny or revoke users and groups."`

@@ -38,6 +38,7 @@ type rig struct {
 	postgres *postgrestest.Server
 	callback *callback
 	stops    []func()
+	terminal *terminal
 	held     []chan struct{} // answers of the model that wait
 
 	telegrams map[string]*telegramtest.Server // of further instances, by their names

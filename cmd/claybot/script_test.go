@@ -99,6 +99,7 @@ func scripts(dir string) testscript.Params {
 			"show":         showFile,
 			"slack":        withRig((*rig).slackCommand),
 			"telegram":     withRig((*rig).telegramCommand),
+			"terminal":     withRig((*rig).terminalCommand),
 			"tmpfs":        withRig((*rig).tmpfs),
 			"transcript":   transcript,
 			"unpack":       unpack,

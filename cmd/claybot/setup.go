@@ -1,0 +1,397 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/web"
+)
+
+type setupCmd struct {
+	Step          string `arg:"" optional:"" values:"model,telegram,slack,discord,budget,workspace" help:"Do this step alone: model, telegram, slack, discord, budget or workspace."`
+	ModelKey      string `placeholder:"REF" help:"API key of the model: env:NAME, file:PATH, or - for standard input."`
+	ModelURL      string `name:"model-url" placeholder:"URL" help:"Address of the model's API, such as http://127.0.0.1:11434/v1 for Ollama. Default: that of OpenAI, or of Anthropic for its keys."`
+	TelegramToken string `placeholder:"REF" help:"Token of the Telegram bot: env:NAME, file:PATH or -."`
+	SlackBotToken string `placeholder:"REF" help:"Bot token of the Slack app (xoxb-…): env:NAME, file:PATH or -."`
+	SlackAppToken string `placeholder:"REF" help:"App-level token of the Slack app (xapp-…): env:NAME, file:PATH or -."`
+	DiscordToken  string `placeholder:"REF" help:"Token of the Discord bot: env:NAME, file:PATH or -."`
+	Budget        string `placeholder:"AMOUNT" help:"What all agents together may take in a day: tokens, such as 2000000, or money, such as '$$5'."`
+	Workspace     string `placeholder:"PROVIDER" values:"docker,local,off" help:"Where commands of agents run: docker, local or off."`
+	NoPair        bool   `help:"Do not wait until you have paired with a bot."`
+}
+
+// A setupStep sets a part of claybot up. It shows and skips what is set and works.
+type setupStep struct {
+	name string
+	what string // what it is about, for a person
+	do   func(*setup) error
+	// given reports whether flags answer its questions.
+	given func(setupCmd) bool
+}
+
+// setupSteps are the steps in their order.
+var setupSteps = []setupStep{
+	{"model", "the model that answers", (*setup).model, func(c setupCmd) bool { return c.ModelKey+c.ModelURL != "" }},
+	{"telegram", "a Telegram bot", (*setup).telegram, func(c setupCmd) bool { return c.TelegramToken != "" }},
+	{"slack", "a Slack app", (*setup).slack, func(c setupCmd) bool { return c.SlackBotToken+c.SlackAppToken != "" }},
+	{"discord", "a Discord bot", (*setup).discord, func(c setupCmd) bool { return c.DiscordToken != "" }},
+	{"budget", "what agents may take in a day", (*setup).budget, func(c setupCmd) bool { return c.Budget != "" }},
+	{"workspace", "where commands of agents run", (*setup).workspace, func(c setupCmd) bool { return c.Workspace != "" }},
+}
+
+// errSkipped ends a step that was not done.
+var errSkipped = errors.New("skipped")
+
+// A setup is one run of claybot setup.
+type setup struct {
+	*env
+	flags  setupCmd
+	ctx    context.Context //nolint:containedctx // it ends with the command
+	term   *asker          // nil without a terminal
+	alone  bool            // it does one step
+	daemon *client         // that was reached or started
+	stop   func() error    // of a daemon inside this process; nil for none
+	held   []string        // what a running daemon uses after a restart alone
+	saved  bool            // something was
+}
+
+// Run goes through the steps, and ends once a reply was seen.
+func (c setupCmd) Run(e *env) error {
+	steps := setupSteps
+	if c.Step != "" {
+		steps = slices.DeleteFunc(slices.Clone(steps), func(s setupStep) bool { return s.name != c.Step })
+		if len(steps) == 0 {
+			return usageError{fmt.Errorf("no step %.40q; there are: model, telegram, slack, discord, budget, workspace", c.Step)}
+		}
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	s := &setup{env: e, flags: c, term: e.asker(), alone: c.Step != ""}
+	config, _, err := e.load()
+	if err != nil {
+		return err
+	}
+	flagged := e.Model != "" || slices.ContainsFunc(setupSteps, func(x setupStep) bool { return x.given(c) })
+	if s.term == nil && !flagged && !s.alone && config.Model.Demo() {
+		return usageError{errors.New("claybot setup asks questions on a terminal, and standard input is none; answer them with flags, " +
+			"such as --model-key env:OPENAI_API_KEY --telegram-token file:token.txt; claybot setup --help lists them")}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	s.ctx = ctx
+	defer func() {
+		if err := s.leave(); err != nil {
+			fmt.Fprintln(s.err, "claybot:", err)
+		}
+	}()
+	err = s.steps(steps)
+	if err == nil && (!s.alone || c.Step == "model") {
+		err = s.greet()
+	}
+	return s.end(err)
+}
+
+// check refuses flags that cannot hold together.
+func (c setupCmd) check() error {
+	inputs := 0
+	for _, f := range []struct{ name, ref string }{
+		{"model-key", c.ModelKey}, {"telegram-token", c.TelegramToken}, {"slack-bot-token", c.SlackBotToken}, {"slack-app-token", c.SlackAppToken}, {"discord-token", c.DiscordToken},
+	} {
+		switch {
+		case f.ref == "-":
+			inputs++
+		case f.ref != "" && !strings.HasPrefix(f.ref, "env:") && !strings.HasPrefix(f.ref, "file:"):
+			return usageError{fmt.Errorf("--%s: a secret must not stand on the command line, where other users see it; give env:NAME, file:PATH, or - for standard input", f.name)}
+		}
+	}
+	if inputs > 1 {
+		return usageError{errors.New("only one secret can come from standard input; give env:NAME or file:PATH for the others")}
+	}
+	return nil
+}
+
+// steps does the steps in their order. One that fails does not keep others from being done.
+func (s *setup) steps(steps []setupStep) error {
+	var failed []error
+	for _, step := range steps {
+		err := s.ctx.Err()
+		if err == nil {
+			err = step.do(s)
+		}
+		switch {
+		case err == nil || errors.Is(err, errSkipped):
+		case s.ctx.Err() != nil || errors.Is(err, errInterrupted) || errors.Is(err, errInputEnded):
+			if s.ctx.Err() != nil {
+				err = errInterrupted
+			}
+			return err
+		case s.alone:
+			return err
+		default:
+			failed = append(failed, err)
+			s.say("✗ %s: %v\n", step.name, err)
+		}
+	}
+	if len(failed) > 0 {
+		return errSilent
+	}
+	return nil
+}
+
+// end says how to go on after an error.
+func (s *setup) end(err error) error {
+	if err == nil {
+		return nil
+	}
+	again := "claybot setup"
+	if s.alone {
+		again += " " + s.flags.Step
+	}
+	switch {
+	case errors.Is(err, errInterrupted):
+		fmt.Fprintf(s.err, "claybot: interrupted; what is done stays. Go on with: %s\n", again)
+		return interruptedError{}
+	case errors.Is(err, errInputEnded):
+		return fmt.Errorf("the input ended; what is done stays. Go on with: %s", again)
+	case errors.Is(err, errSilent):
+		fmt.Fprintf(s.err, "claybot: setup is not complete; what is done stays. Go on with: %s\n", again)
+	}
+	return err
+}
+
+// say prints to the user.
+func (s *setup) say(format string, args ...any) {
+	_ = s.text(fmt.Sprintf(format, args...)) // a closed terminal ends the input as well
+}
+
+// ask asks on the terminal. Without one, the question is skipped.
+func (s *setup) ask(prompt string) (string, error) {
+	if s.term == nil {
+		return "", errSkipped
+	}
+	return s.term.ask(s.ctx, prompt, false)
+}
+
+// askSecret asks for a secret, which is not shown. An empty answer skips the step.
+func (s *setup) askSecret(prompt string) (string, error) {
+	if s.term == nil {
+		return "", errSkipped
+	}
+	answer, err := s.term.ask(s.ctx, prompt, true)
+	if err == nil && answer == "" {
+		return "", errSkipped
+	}
+	return answer, err
+}
+
+// yes asks a question to which Enter is no.
+func (s *setup) yes(question string) (bool, error) {
+	answer, err := s.ask(question + " [y/N] ")
+	return strings.HasPrefix(strings.ToLower(answer), "y"), err
+}
+
+// A setting is a change of a key of the configuration file.
+type setting struct {
+	key    string
+	value  string // empty with a secret
+	secret string // to store in a file of its own
+	unset  bool
+}
+
+// save changes keys in their order and has a running daemon read them once. A daemon inside this
+// process starts anew when it is needed.
+func (s *setup) save(all ...setting) error {
+	if err := s.leave(); err != nil {
+		return err
+	}
+	f, err := s.configFile()
+	if err != nil {
+		return err
+	}
+	defer f.unlock()
+	var said strings.Builder
+	quiet, flags := *s.env, *s.cli
+	quiet.out, quiet.cli, flags.Model = &said, &flags, "" // the model of the flag is what is stored
+	changed := false
+	for _, x := range all {
+		done, err := f.set(&quiet, x)
+		if err != nil {
+			return err
+		}
+		changed = changed || done
+	}
+	if !changed {
+		return nil
+	}
+	s.saved = true
+	for line := range strings.Lines(said.String()) {
+		if strings.Contains(line, "wins over the file") {
+			s.say("! %s", line)
+		}
+	}
+	text, restart, err := f.reread(s.env)
+	if err != nil {
+		return err
+	}
+	if s.held = restart; len(restart) > 0 {
+		s.say("! %s", text)
+	}
+	return nil
+}
+
+// set does one change of the file.
+func (f *configFile) set(e *env, x setting) (changed bool, err error) {
+	if !x.unset {
+		return f.put(e, configs.Meant(f.text, x.key), x.value, x.secret)
+	}
+	if err := f.lock(); err != nil {
+		return false, err
+	}
+	next, err := configs.Unset(f.text, x.key)
+	if err != nil || string(next) == string(f.text) {
+		return false, err
+	}
+	return true, f.change(e, x.key, next)
+}
+
+// connected returns the daemon: one that runs, or one inside this process.
+func (s *setup) connected() (*client, error) {
+	if s.daemon != nil {
+		return s.daemon, nil
+	}
+	config, _, err := s.load()
+	if err != nil {
+		return nil, err
+	}
+	cl, err := dial(config.DataDir)
+	if errors.Is(err, web.ErrNoDaemon) {
+		cl, s.stop, err = s.inside(s.ctx, config)
+	}
+	if err == nil {
+		err = cl.ready(s.ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.daemon = cl
+	return cl, nil
+}
+
+// leave ends a daemon inside this process.
+func (s *setup) leave() error {
+	stop := s.stop
+	s.daemon, s.stop = nil, nil
+	if stop == nil {
+		return nil
+	}
+	return stop()
+}
+
+// greet sends hello through the terminal chat of the daemon, and shows the reply.
+func (s *setup) greet() error {
+	cl, err := s.connected()
+	if err != nil {
+		return err
+	}
+	s.say("\nSending the first message.\n> hello\n")
+	t := &talk{client: cl, out: s.out, errs: s.err, inside: s.stop != nil}
+	if err := t.once(s.ctx, "hello"); err != nil {
+		if s.ctx.Err() != nil {
+			return errInterrupted
+		}
+		s.say("✗ No reply to the first message. Next: claybot setup model\n")
+		return err
+	}
+	config, _, err := s.load()
+	if err != nil {
+		return err
+	}
+	if config.Model.Demo() {
+		s.say("\n! That was the built-in demo model. Set a model with: claybot setup model\n")
+	}
+	switch {
+	case len(s.held) > 0:
+		s.say("\nRestart claybot so that it uses %s: claybot stop, then claybot serve; or claybot service restart\n", strings.Join(s.held, ", "))
+	case s.stop != nil:
+		s.say("\nclaybot is set up. Start it with: claybot serve\nOr run it as a service from now on: claybot service install\n")
+	default:
+		s.say("\nclaybot is set up and runs.\n")
+	}
+	return nil
+}
+
+// secretOf returns the secret that a flag refers to, and the reference that the file can have;
+// without one, the secret itself is stored.
+func (s *setup) secretOf(flag, ref string) (secret, reference string, err error) {
+	kind, name, _ := strings.Cut(ref, ":")
+	switch {
+	case ref == "-":
+		b, err := io.ReadAll(io.LimitReader(s.in, maxSecretInput))
+		if err != nil {
+			return "", "", err
+		}
+		secret = string(b)
+	case kind == "env":
+		reference = ref
+		secret, _ = s.lookup(name)
+	default:
+		b, err := os.ReadFile(name)
+		if err == nil {
+			name, err = filepath.Abs(name) // in the file it would be beside that
+		}
+		if err != nil {
+			return "", "", fmt.Errorf("--%s: %w", flag, err)
+		}
+		secret, reference = string(b), "file:"+name
+	}
+	switch secret = strings.TrimSpace(secret); {
+	case secret == "":
+		return "", "", fmt.Errorf("--%s: %s is empty or not set; put the secret there and try again", flag, ref)
+	case strings.ContainsAny(secret, "\r\n\x00"):
+		return "", "", fmt.Errorf("--%s: %s has a line break within; copy the secret again as one line", flag, ref)
+	}
+	return secret, reference, nil
+}
+
+// secretSetting is the change that stores a secret, or refers to it.
+func secretSetting(key, secret, reference string) setting {
+	if reference != "" {
+		return setting{key: key, value: reference}
+	}
+	return setting{key: key, secret: secret}
+}
+
+// cause is why a platform refuses, without what connectors say of how to go on.
+func cause(err error) string {
+	var p *connectors.PermanentError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	return err.Error()
+}
+
+// call asks the daemon for something.
+func (s *setup) call(method, path string, in, out any) error {
+	cl, err := s.connected()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, callTimeout)
+	defer cancel()
+	return cl.call(ctx, method, path, in, out)
+}
+
+// get asks the daemon.
+func (s *setup) get(path string, out any) error { return s.call(http.MethodGet, path, nil, out) }

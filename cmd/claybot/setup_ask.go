@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/term"
+)
+
+// An asker asks questions on a terminal. It changes the terminal only while it asks.
+type asker struct {
+	fd   int
+	keys *keys
+	line *term.Terminal
+}
+
+// keys are the bytes of a terminal. Ctrl-C and Ctrl-D end a line in the same way, so it notes
+// which it was.
+type keys struct {
+	io.Reader
+	io.Writer
+	interrupted atomic.Bool
+}
+
+// ctrlC is the byte of Ctrl-C on a terminal that sends no signal for it.
+const ctrlC = 3
+
+func (k *keys) Read(b []byte) (int, error) {
+	n, err := k.Reader.Read(b)
+	if bytes.IndexByte(b[:n], ctrlC) >= 0 {
+		k.interrupted.Store(true)
+	}
+	return n, err
+}
+
+// asker returns an asker, or nil if standard input is no terminal.
+func (e *env) asker() *asker {
+	in, ok := e.in.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) { //nolint:gosec // a file descriptor is small
+		return nil
+	}
+	out := e.err
+	if isTerminal(e.out) {
+		out = e.out
+	}
+	k := &keys{Reader: in, Writer: out}
+	return &asker{fd: int(in.Fd()), keys: k, line: term.NewTerminal(k, "")} //nolint:gosec // a file descriptor is small
+}
+
+// Errors of ask.
+var (
+	errInputEnded  = errors.New("the input ended")
+	errInterrupted = errors.New("interrupted")
+)
+
+// ask prints a prompt and returns the answer, of which a secret is not shown. What is pasted as
+// several lines is one answer.
+func (p *asker) ask(ctx context.Context, prompt string, secret bool) (string, error) {
+	before, err := term.MakeRaw(p.fd)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = term.Restore(p.fd, before) }() // else the terminal is gone
+	if width, height, err := term.GetSize(p.fd); err == nil && width > 0 {
+		_ = p.line.SetSize(width, height) // else lines wrap elsewhere
+	}
+	p.line.SetBracketedPasteMode(true)
+	defer p.line.SetBracketedPasteMode(false)
+	type answer struct {
+		text string
+		err  error
+	}
+	done := make(chan answer, 1)
+	go func() { // a read from a terminal cannot be interrupted
+		text, err := p.lines(prompt, secret)
+		done <- answer{text, err}
+	}()
+	select {
+	case a := <-done:
+		switch {
+		case a.err == nil:
+			return strings.TrimSpace(a.text), nil
+		case p.keys.interrupted.Load():
+			return "", errInterrupted
+		case errors.Is(a.err, io.EOF):
+			return "", errInputEnded
+		}
+		return "", a.err
+	case <-ctx.Done():
+		return "", errInterrupted
+	}
+}
+
+// lines reads a line, or all lines that are pasted.
+func (p *asker) lines(prompt string, secret bool) (string, error) {
+	var all []string
+	for {
+		line, err := "", error(nil)
+		if secret {
+			line, err = p.line.ReadPassword(prompt)
+		} else {
+			p.line.SetPrompt(prompt)
+			line, err = p.line.ReadLine()
+		}
+		all = append(all, line)
+		if !errors.Is(err, term.ErrPasteIndicator) {
+			return strings.Join(all, "\n"), err
+		}
+		prompt = ""
+	}
+}

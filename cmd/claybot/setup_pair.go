@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
+)
+
+const (
+	// setupEvery is how often setup asks the daemon while it waits.
+	setupEvery = 200 * time.Millisecond
+	// unsureAfter is how often a person with access is seen, whose code this member did not get,
+	// before setup asks about them: another cluster member may have got it.
+	unsureAfter = 10
+	// noticeTime bounds the wait until the greeting of the bot is sent.
+	noticeTime = 10 * time.Second
+)
+
+// owner pairs the first operator with a bot: the person who opens a link, or sends a code, that this
+// terminal alone shows. No other person gets access.
+func (s *setup) owner(name string) error {
+	config, _, err := s.load()
+	if err != nil {
+		return err
+	}
+	for _, o := range config.Access.Operators {
+		if strings.HasPrefix(o, name+"/") {
+			s.say("✓ %s: %s is an operator.\n", name, o)
+			return nil
+		}
+	}
+	later := "claybot setup " + name
+	switch {
+	case slices.Contains(s.held, name) || slices.Contains(s.held, "the file"):
+		s.say("! The running daemon uses %s after a restart. Restart it (claybot stop, then claybot serve; or claybot service restart), then pair with the bot: %s\n", name, later)
+		return nil
+	case s.flags.NoPair:
+		s.say("Pair with the bot later: %s\n", later)
+		return nil
+	case config.Access.Mode == configs.AccessOpen:
+		s.say("! Access is open: anyone who finds the bot can use it, and there is nothing to pair. Restrict it: claybot config set access.mode pairing; then: %s\n", later)
+		return nil
+	}
+	if err := s.running(name); err != nil {
+		return err
+	}
+	var list web.PairingList
+	if err := s.get("/pairing", &list); err != nil {
+		return err
+	}
+	known := peopleOf(list.Grants, name)
+	if done, err := s.recognize(known, config, name); done || err != nil {
+		return err
+	}
+	who, err := s.paired(name, known)
+	if err != nil {
+		return err
+	}
+	return s.operate(who)
+}
+
+// running waits until the daemon runs a connector.
+func (s *setup) running(name string) error {
+	deadline := time.Now().Add(startTime)
+	for {
+		var st overview.Status
+		if err := s.get("/status", &st); err != nil {
+			return err
+		}
+		i := slices.IndexFunc(st.Connectors, func(c overview.ConnectorStatus) bool { return c.Name == name })
+		switch {
+		case i < 0:
+			return fmt.Errorf("the running daemon does not run %s yet; restart it: claybot stop, then claybot serve; then: claybot setup %s", name, name)
+		case st.Connectors[i].State == connectors.StateLive:
+			return nil
+		case st.Connectors[i].State == connectors.StateStopped || time.Now().After(deadline):
+			return fmt.Errorf("%s does not run: %s; then: claybot setup %s", name, strings.TrimPrefix(st.Connectors[i].Err, name+": "), name)
+		}
+		if !connectors.Sleep(s.ctx, setupEvery) {
+			return errInterrupted
+		}
+	}
+}
+
+// peopleOf returns the people with access to a connector.
+func peopleOf(grants []storage.Grant, name string) []storage.Grant {
+	return slices.DeleteFunc(slices.Clone(grants), func(g storage.Grant) bool {
+		return g.Connector != name || strings.HasPrefix(g.Subject, "-") || strings.Contains(g.Subject, "/")
+	})
+}
+
+// personOf is how a person is shown. Their name is what they call themselves.
+func personOf(g storage.Grant) string {
+	if g.Name == "" {
+		return g.Connector + ":" + g.Subject
+	}
+	return fmt.Sprintf("%s:%s (%s)", g.Connector, g.Subject, oneLine(g.Name))
+}
+
+// recognize asks whether one of the people with access is the operator: an earlier setup may have
+// ended before it was noted.
+func (s *setup) recognize(known []storage.Grant, config configs.Config, name string) (done bool, err error) {
+	for _, g := range known {
+		if s.term == nil {
+			s.say("! %s has access, and no operator is set for %s. If that is you: claybot config set operators '[%s]'\n",
+				personOf(g), name, strings.Join(append(slices.Clone(config.Access.Operators), g.Connector+"/"+g.Subject), ", "))
+			return true, nil
+		}
+		mine, err := s.yes(personOf(g) + " has access. Are you that person, and the operator of this bot?")
+		if err != nil {
+			return true, err
+		}
+		if mine {
+			return true, s.operate(g)
+		}
+	}
+	return false, nil
+}
+
+// paired shows a link or a code, and waits until a person has used it.
+func (s *setup) paired(name string, known []storage.Grant) (who storage.Grant, err error) {
+	var out web.Decided
+	if err := s.call(http.MethodPost, "/pairing", web.Decision{Invite: name}, &out); err != nil {
+		return who, err
+	}
+	i := *out.Invitation
+	s.say("\n%s", invitationText(i))
+	if i.URL != "" && isTerminal(s.out) {
+		fmt.Fprint(s.out, "\n"+picture(i.URL))
+	}
+	s.say("\nWaiting for you … (Ctrl-C ends setup, and keeps what is done)\n")
+	seen := make(map[string]int)
+	for time.Now().Before(i.Expires.Time()) {
+		var list web.PairingList
+		if err := s.get("/pairing", &list); err != nil {
+			if s.ctx.Err() != nil {
+				return who, errInterrupted
+			}
+			return who, err
+		}
+		for _, r := range list.Redeemed {
+			if r.Code == i.Code {
+				return storage.Grant{Connector: r.Connector, Subject: r.Subject, Name: r.Name}, nil
+			}
+		}
+		for _, g := range peopleOf(list.Grants, name) {
+			new := !slices.ContainsFunc(known, func(k storage.Grant) bool { return k.Subject == g.Subject })
+			if seen[g.Subject]++; !new || seen[g.Subject] != unsureAfter || s.term == nil {
+				continue
+			}
+			if mine, err := s.yes(personOf(g) + " has access now. Are you that person?"); err != nil || mine {
+				return g, err
+			}
+		}
+		if !connectors.Sleep(s.ctx, setupEvery) {
+			return who, errInterrupted
+		}
+	}
+	return who, errors.New("no person used the link or code while it was valid; get another one: claybot setup " + name)
+}
+
+// operate makes a person an operator, after the bot has greeted them.
+func (s *setup) operate(who storage.Grant) error {
+	if s.daemon != nil {
+		s.delivered()
+	}
+	config, _, err := s.load()
+	if err != nil {
+		return err
+	}
+	all := append(slices.Clone(config.Access.Operators), who.Connector+"/"+who.Subject)
+	slices.Sort(all)
+	if err := s.save(setting{key: "operators", value: "[" + strings.Join(slices.Compact(all), ", ") + "]"}); err != nil {
+		return err
+	}
+	s.say("✓ %s: %s is the operator, and has been greeted by the bot.\n", who.Connector, personOf(who))
+	return nil
+}
+
+// delivered waits until the outbox is empty, for a while: a daemon that ends earlier sends the rest
+// after its next start.
+func (s *setup) delivered() {
+	ctx, cancel := context.WithTimeout(s.ctx, noticeTime)
+	defer cancel()
+	for {
+		var st overview.Status
+		err := s.get("/status", &st)
+		if err != nil || st.Outbox[claybot.SendWaiting]+st.Outbox[claybot.SendAttempted] == 0 {
+			return
+		}
+		if !connectors.Sleep(ctx, setupEvery) {
+			return
+		}
+	}
+}
