@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -69,6 +70,7 @@ func (i *intake) admit(ctx context.Context, agent claybot.Agent, m claybot.Agent
 	}
 	if g := p.Grant; g != nil {
 		i.people.Remember(*g)
+		i.people.NoteApproved(ctx, *g)
 		i.log.Info("access granted in a chat", "connector", g.Connector, "subject", g.Subject, "by", author(agent, m))
 	}
 	i.accepted(ctx, agent, m, done)
@@ -77,24 +79,53 @@ func (i *intake) admit(ctx context.Context, agent claybot.Agent, m claybot.Agent
 
 // paired returns what /pair stores, and the answer to it.
 func (i *intake) paired(ctx context.Context, m claybot.AgentMessage) (*storage.Grant, []claybot.Outgoing, string, error) {
-	v, code := texts.Of(ctx), strings.TrimSpace(m.Text)
-	if verb, rest, ok := strings.Cut(code, " "); ok && strings.EqualFold(verb, "approve") { // as on the command line
-		code = strings.TrimSpace(rest)
+	v, verb, code := texts.Of(ctx), "approve", strings.TrimSpace(m.Text)
+	if first, rest, _ := strings.Cut(code, " "); slices.Contains([]string{"approve", "deny", "ignore"}, strings.ToLower(first)) { // as on the command line
+		verb, code = strings.ToLower(first), strings.TrimSpace(rest)
 	}
 	if code == "" {
 		open, err := i.people.Pairings(ctx)
 		return nil, nil, v.PairingList(open), err
 	}
-	p, grant, notice, err := i.people.Approval(ctx, code)
+	if r, closed, err := i.people.DecidedRequest(ctx, code); closed || err != nil {
+		return nil, nil, closedRequest(v, r), err
+	}
+	var p storage.Pairing
+	var grant storage.Grant
+	var notice claybot.Outgoing
+	var err error
+	switch verb {
+	case "deny":
+		p, err = i.people.Refuse(ctx, code, people.VerdictDenied)
+	case "ignore":
+		p, err = i.people.Refuse(ctx, code, people.VerdictIgnored)
+	default:
+		p, grant, notice, err = i.people.Approval(ctx, code)
+	}
 	switch {
 	case errors.Is(err, people.ErrBadCode):
 		return nil, nil, v.In(texts.NoSuchCode), nil
 	case errors.Is(err, people.ErrCodesLocked):
 		return nil, nil, v.In(texts.CodesLocked), nil
 	case err != nil:
-		return nil, nil, "", fmt.Errorf("approve a pairing request: %w", err)
+		return nil, nil, "", fmt.Errorf("decide a pairing request: %w", err)
+	case verb == "deny":
+		return nil, nil, v.AccessDenied(p.Connector, p.UserID, p.Name), nil
+	case verb == "ignore":
+		return nil, nil, v.AccessIgnored(p.Connector, p.UserID, p.Name), nil
 	}
 	return &grant, []claybot.Outgoing{notice}, v.HasAccess(p.Connector, p.UserID, p.Name), nil
+}
+
+// closedRequest says what became of a request.
+func closedRequest(v texts.Voice, r people.Request) string {
+	switch r.Verdict {
+	case people.VerdictApproved:
+		return v.RequestApproved(r.Connector, r.UserID, r.Name, r.At)
+	case people.VerdictDenied, people.VerdictIgnored:
+		return v.RequestDenied(r.Connector, r.UserID, r.Name, r.At)
+	}
+	return v.RequestClosed(r.Connector, r.UserID, r.Name)
 }
 
 // allowed returns the grant of /allow, and the answer to it.

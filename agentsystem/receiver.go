@@ -14,7 +14,6 @@ import (
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/questions"
-	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/worker"
@@ -73,7 +72,7 @@ func (r *receiver) receive(ctx context.Context, to claybot.Descriptor, m claybot
 	r.log.Debug("message of an unknown user", "connector", to.Connector, "message", m.ID, "user", to.UserID, "channel", to.ChannelID)
 	out, admitted, err := r.people.Redeem(ctx, to, m)
 	if err == nil && !admitted {
-		out, err = r.people.Challenge(r.people.Speaking(ctx, to, m), to, m, runs.NewID)
+		out, err = r.people.Challenge(r.people.Speaking(ctx, to, m), to, m)
 	}
 	r.sender.Hand(out)
 	if r.worker.OfOne(ctx, err) { // they will write again

@@ -241,8 +241,9 @@ func (g *Gate) Granted(connector, id string) bool {
 }
 
 // Challenge answers a message of an unknown user: with at most one code an hour in a
-// direct chat in pairing mode, otherwise not at all. Outsiders and other bots get no code.
-func (g *Gate) Challenge(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage, newID func() string) ([]claybot.Outgoing, error) {
+// direct chat in pairing mode, otherwise not at all. Outsiders and other bots get no code. What
+// announce returns of a new request goes into the outbox in the same commit.
+func (g *Gate) Challenge(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage, announce func(context.Context, storage.Pairing) []claybot.Outgoing) ([]claybot.Outgoing, error) {
 	who := subject{d.Connector, d.UserID}
 	if !m.From.Bot { // other bots of a channel would hide the people
 		g.mu.Lock()
@@ -286,10 +287,10 @@ func (g *Gate) Challenge(ctx context.Context, d claybot.Descriptor, m claybot.Ag
 		Code: newCode(), Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID,
 		Name: m.From.Name, At: claybot.At(now), Expires: claybot.At(now.Add(pairingValid)),
 	}
-	out, err := g.store.SavePairing(ctx, p, claybot.Outgoing{
+	out, err := g.store.SavePairing(ctx, p, append(announce(ctx, p), claybot.Outgoing{
 		ID: runs.NewID(), Kind: claybot.OutgoingPairing, Route: m.ReplyRoute(d),
 		Text: texts.Of(ctx).Pairing(p.Code), Part: 1, Parts: 1, At: p.At,
-	})
+	})...)
 	if err != nil {
 		return nil, fmt.Errorf("save pairing: %w", err)
 	}

@@ -2,7 +2,8 @@
 // operators, and the chats in which a person reads (Directory).
 //
 // It guarantees that an unknown user gets nothing but a pairing code, at most one an
-// hour, and that a notice for a person goes where that person wrote last and still has
+// hour, that operators get at most a few notices of such users an hour, without what they wrote,
+// and that a notice for a person goes where that person wrote last and still has
 // access.
 //
 // The package must not import what runs agents.
@@ -44,6 +45,7 @@ type Sender interface {
 	// Hand passes on messages that are in the outbox already.
 	Hand(out []claybot.Outgoing)
 	SendOnce(ctx context.Context, o claybot.Outgoing, key, text string) error
+	ComposeOnce(o claybot.Outgoing, key, text string) []claybot.Outgoing
 	// Reachable reports whether a message on a route is likely to arrive.
 	Reachable(r claybot.Route) bool
 }
@@ -68,8 +70,9 @@ type Config struct {
 	Zone     func() *time.Location
 	// Replaced are texts of the operator in place of those of the catalogue; nil: none.
 	Replaced func() texts.Replaced
-	// Marks keeps the language and the zone of people; nil: they are not kept.
-	Marks storage.Checkpoints
+	// Marks keeps the language and the zone of people, and what was decided about their requests
+	// for access; nil: that is not kept, and operators are not notified of requests.
+	Marks storage.CheckpointSet
 	// Connector returns the connector of a name; nil where none is configured.
 	Connector func(name string) connectors.Connector
 	// Instances are the configured connectors; nil for those named as their platform.

@@ -25,6 +25,7 @@ func (dir *Directory) Approve(ctx context.Context, code string) (storage.Pairing
 	if err != nil {
 		return p, err
 	}
+	dir.NoteApproved(ctx, grant)
 	dir.cfg.Log.Info("pairing approved", "connector", p.Connector, "user", p.UserID)
 	dir.cfg.Sender.Hand(out)
 	return p, nil
@@ -53,11 +54,8 @@ func (dir *Directory) approved(ctx context.Context, p storage.Pairing) (storage.
 
 // Deny removes a request without a notice to the person.
 func (dir *Directory) Deny(ctx context.Context, code string) error {
-	p, err := dir.Gate.find(ctx, code)
-	if err != nil {
-		return err
-	}
-	return dir.Gate.store.DropPairing(ctx, p.Code)
+	_, err := dir.Refuse(ctx, code, VerdictDenied)
+	return err
 }
 
 // Grants lists the grants of operators, with the present names of people and channels.

@@ -17,14 +17,14 @@ import (
 
 // A watchedStore counts what is read, and calls a function after the next reading.
 type watchedStore struct {
-	storage.Checkpoints
+	storage.CheckpointSet
 	reads int
 	then  func()
 }
 
 func (s *watchedStore) Checkpoint(ctx context.Context, key string) (string, error) {
 	s.reads++
-	value, err := s.Checkpoints.Checkpoint(ctx, key)
+	value, err := s.CheckpointSet.Checkpoint(ctx, key)
 	if then := s.then; then != nil {
 		s.then = nil
 		then()
@@ -41,8 +41,8 @@ func twoMembers(t *testing.T) (a, b *Directory, store *watchedStore) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	store = &watchedStore{Checkpoints: db}
-	member := func(marks storage.Checkpoints) *Directory {
+	store = &watchedStore{CheckpointSet: db}
+	member := func(marks storage.CheckpointSet) *Directory {
 		return New(Config{Gate: NewGate(nil, nil, nil), Marks: marks, Connector: func(string) connectors.Connector { return nil }, Log: slog.New(slog.DiscardHandler)})
 	}
 	return member(db), member(store), store

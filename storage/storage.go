@@ -91,6 +91,10 @@ const CheckpointMoved = "moved chat/"
 // with a time, as unix milliseconds in 13 digits; Prune removes them a day after it.
 const CheckpointRepeats = "repeats/"
 
+// CheckpointAsked is the prefix of the keys of checkpoints with the requests for access that
+// operators were notified of, by connector/userId; it is one of CheckpointRepeats.
+const CheckpointAsked = CheckpointRepeats + "asked/"
+
 // StatsReader counts what is in the store, for status.
 type StatsReader interface {
 	Stats(ctx context.Context) (Stats, error)

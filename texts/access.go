@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/storage"
 )
@@ -16,6 +17,45 @@ const (
 	CodesLocked    = "Too many codes were wrong. Please try again in some minutes."
 	AllowWhat      = "Name a person or a channel by a stable id, such as /allow telegram:123456 or /allow slack:U012ABC."
 )
+
+// A button below a notice of a request for access, and the notice that there are more requests.
+const (
+	IgnoreButton = "Ignore"
+	AccessMore   = "More people ask for access. To keep this short, I name none of them within this hour: /pair lists all pending requests."
+)
+
+// AccessAsked tells an operator that an unknown user asks for access. The name is what that user
+// chose; nothing of what they wrote is in it.
+func (v Voice) AccessAsked(p storage.Pairing) string {
+	return v.Say("%[1]s asks for access. The name is unverified. The request has the code **%[2]s** and is open until %[3]s. Approve it with a button below, or write /pair approve %[2]s, /pair deny %[2]s or /pair ignore %[2]s.",
+		subject(p.Connector, p.UserID, p.Name), p.Code, v.Moment(p.Expires))
+}
+
+// AccessDenied says that an operator denied a request.
+func (v Voice) AccessDenied(connector, id, name string) string {
+	return v.Say("I denied the request of %s. They get no message about it.", subject(connector, id, name))
+}
+
+// AccessIgnored says that an operator ignores a person.
+func (v Voice) AccessIgnored(connector, id, name string) string {
+	return v.Say("I denied the request of %s, and name no more of theirs for a month. They get no message about it.", subject(connector, id, name))
+}
+
+// RequestApproved, RequestDenied and RequestClosed answer a decision about a request that is no
+// longer open.
+func (v Voice) RequestApproved(connector, id, name string, at claybot.Time) string {
+	return v.Say("The request of %s is approved already, since %s.", subject(connector, id, name), v.Moment(at))
+}
+
+// RequestDenied: see RequestApproved.
+func (v Voice) RequestDenied(connector, id, name string, at claybot.Time) string {
+	return v.Say("The request of %s is denied already, since %s.", subject(connector, id, name), v.Moment(at))
+}
+
+// RequestClosed: see RequestApproved.
+func (v Voice) RequestClosed(connector, id, name string) string {
+	return v.Say("The request of %s is no longer open. If they write again, they get a new code.", subject(connector, id, name))
+}
 
 // PairingList answers /pair with the pending requests.
 func (v Voice) PairingList(open []storage.Pairing) string {

@@ -109,6 +109,15 @@ func (r *rig) slackCommand(ts *testscript.TestScript, args []string) {
 			status := r.slack.Status(args[1], args[2])
 			return regexp.MustCompile(args[3]).MatchString(status), fmt.Sprintf("the status is %q", status)
 		})
+	case len(args) == 4 && args[0] == "press": // slack press CHANNEL USER LABEL: of the newest message with that button
+		until(ts, func() (bool, string) {
+			for _, m := range slices.Backward(r.slack.Posted(args[1])) {
+				if _, err := r.slack.Click(args[2], args[1], m.TS, args[3]); err == nil {
+					return true, ""
+				}
+			}
+			return false, fmt.Sprintf("no message in %s has a button %q", args[1], args[3])
+		})
 	case len(args) == 5 && args[0] == "rate": // slack rate CHANNEL MESSAGE USER BUTTON
 		for _, m := range r.slack.Posted(args[1]) {
 			if m.Text == args[2] {

@@ -347,6 +347,7 @@ func (e *eraser) owned(c *Conn, owner string) error {
 		{"documents WHERE scope = ?", &e.done.Documents, []any{scope}},
 		{"documents WHERE scope >= ? AND scope < ?", &e.done.Documents, []any{scope + "/in/", scope + "/in0"}},
 		{"marks WHERE key IN (?, ?)", &e.done.Settings, []any{storage.CheckpointVoices + "/" + owner, storage.CheckpointVoices + "-native/" + owner}},
+		{"marks WHERE key = ?", &ignored, []any{storage.CheckpointAsked + owner}},
 		{`pairings WHERE connector = ? AND "user" = ?`, &e.done.Settings, []any{connector, user}},
 	} {
 		if err := e.drop(c, d.count, d.from, d.args...); err != nil {

@@ -41,6 +41,7 @@ func (b *bed) populate() (other claybot.AgentID) {
 			b.noError(b.SaveDocument(b.ctx, scope, "f", "secret", 1000))
 		}
 		b.noError(b.SetCheckpoint(b.ctx, storage.CheckpointVoices+"/"+owner, "x"))
+		b.noError(b.SetCheckpoint(b.ctx, storage.CheckpointAsked+owner, "secret"))
 	}
 	said, by := inGroup("", "8", "secret", 1), inGroup("", "9", "of bob", 1)
 	by.UserID = "U2"
@@ -74,6 +75,7 @@ func (b *bed) erasedAnn() {
 			b.equal("documents", len(ok(b.Documents(b.ctx, scope))(b)), want)
 		}
 		b.equal("manner", len(ok(b.Checkpoint(b.ctx, storage.CheckpointVoices+"/"+owner))(b)), want)
+		b.equal("request", len(ok(b.Checkpoint(b.ctx, storage.CheckpointAsked+owner))(b)), 6*want)
 	}
 	b.equal("overheard", b.heard("-1", ""), []string{"9 of bob"})
 	pairings := ok(b.Pairings(b.ctx))(b)
