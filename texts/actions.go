@@ -1,6 +1,10 @@
 package texts
 
-import "github.com/claybot/claybot/tools"
+import (
+	"cmp"
+
+	"github.com/claybot/claybot/tools"
+)
 
 // actions say what each tool of claybot itself will do, for the approvals of its calls: the act
 // and what it is done to. No two tools share their words, because the same arguments may mean
@@ -82,6 +86,11 @@ func (v Voice) Doing(tool tools.Spec) string {
 		return ""
 	}
 	return v.action(tool.Name)
+}
+
+// DoingBy says what a call of a tool will do, by its name alone; the name where it has no words.
+func (v Voice) DoingBy(tool string) string {
+	return cmp.Or(v.action(tool), tool)
 }
 
 // action is Doing by the name of a tool. A server has no tool with the name of one of claybot.

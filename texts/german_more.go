@@ -155,9 +155,9 @@ var germanMore = map[string]string{
 
 	"this tool asks before each call": "dieses Werkzeug fragt vor jedem Aufruf",
 
-	"a rule asks for tools like %q": "eine Regel verlangt das für Werkzeuge wie %q",
+	"a rule requires an approval for this action": "eine Regel verlangt eine Genehmigung für diese Aktion",
 
-	"no rule allows it, and tools like %q ask then": "keine Regel erlaubt es, und Werkzeuge wie %q fragen dann",
+	"no rule allows this action": "keine Regel erlaubt diese Aktion",
 
 	"it acts later or through other agents, and this conversation holds untrusted content": "es wirkt später oder durch andere Agenten, und in diesem Gespräch steht Fremdes, dem nicht zu trauen ist",
 

@@ -2,7 +2,6 @@ package texts
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -159,7 +158,7 @@ func subjectLine(q claybot.Question) string {
 // Headline is a question in one line.
 func (v Voice) Headline(q claybot.Question) string {
 	if q.Type == claybot.QuestionConfirm && q.Tool != "" {
-		return v.Say("Approval of %s", cmp.Or(v.action(q.Tool), q.Tool))
+		return v.Say("Approval of %s", v.DoingBy(q.Tool))
 	}
 	return connectors.OneLine(q.Text, 500)
 }

@@ -155,7 +155,7 @@ func (r Rules) Allowed(spec Spec, args json.RawMessage) bool {
 func (r Rules) confirm(to Say, tool string) (Confirm, string) {
 	for _, glob := range r.Ask {
 		if fits, err := path.Match(glob, tool); fits || err != nil { // a rule that cannot be read asks too often rather than never
-			return ConfirmAlways, to.say("a rule asks for tools like %q", glob)
+			return ConfirmAlways, to.say("a rule requires an approval for this action")
 		}
 	}
 	for _, c := range r.Confirm {
@@ -165,9 +165,9 @@ func (r Rules) confirm(to Say, tool string) (Confirm, string) {
 		case err == nil && c.When == ConfirmNever:
 			return ConfirmNever, ""
 		case err == nil && c.When == ConfirmUnlessAllowed:
-			return ConfirmUnlessAllowed, to.say("no rule allows it, and tools like %q ask then", c.Tools)
+			return ConfirmUnlessAllowed, to.say("no rule allows this action")
 		default:
-			return ConfirmAlways, to.say("a rule asks for tools like %q", c.Tools)
+			return ConfirmAlways, to.say("a rule requires an approval for this action")
 		}
 	}
 	return "", ""

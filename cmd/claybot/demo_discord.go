@@ -153,7 +153,7 @@ func (p discordPlay) menu(ctx context.Context, s *stage) error {
 
 // button shows an approval in a channel: only the person who is asked can press its buttons.
 func (p discordPlay) button(ctx context.Context, s *stage) error {
-	q, err := p.say(ctx, s, discordChannel, "remind me to open the kiln", "remind_me")
+	q, err := p.say(ctx, s, discordChannel, "remind me to open the kiln", "setting a reminder")
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/plan"
 	"github.com/claybot/claybot/texts"
+	"github.com/claybot/claybot/tools"
 )
 
 // Which steps ask, by mode and risk.
@@ -285,7 +286,7 @@ func TestHeldBack(t *testing.T) {
 			if err := d.run(t, plan.New(config(b, h.set(t), x.policy)), nil); err != nil {
 				t.Fatal(err)
 			}
-			want := "It gets paid.\n\nThe plan:\n- a look: look \\*around\\* (about $0.40)\n- b pay (high risk; after a; about $0.35)\n\nNothing was run: " + x.want + "."
+			want := "It gets paid.\n\nThe plan:\n- a (look: look \\*around\\*; about $0.40)\n- b (pay; high risk; after a; about $0.35)\n\nNothing was run: " + x.want + "."
 			if d.said() != want || len(h.words) > 0 || b.asked(llm.PlanSummaryRequest) != 0 {
 				t.Errorf("did %q, said %s", h.words, d.said())
 			}
@@ -427,6 +428,26 @@ func TestQuietNobody(t *testing.T) {
 	})
 }
 
+// People read what the steps of a plan do in the words of approvals, not the names of claybot's
+// tools.
+func TestStepsInWords(t *testing.T) {
+	all := steps(step("a", "write_file", "1"), step("b", "put", "2", "a"))
+	for lang, want := range map[texts.Language][2]string{
+		"":           {"The plan:\n- a (writing or replacing a file; high risk)\n- b (put; after a)", "Not run:\n- a (writing or replacing a file): not approved"},
+		texts.German: {"Der Plan:\n- a (eine Datei schreiben oder ersetzen; hohes Risiko)\n- b (put; nach a)", "Nicht ausgeführt:\n- a (eine Datei schreiben oder ersetzen): nicht genehmigt"},
+	} {
+		for i, mode := range []plan.Mode{plan.ModePreview, plan.ModeApprove} {
+			h, d := newHand(), newDesk("go")
+			d.voice.Language = lang
+			write := tools.New(spec("write_file", tools.Once), h.act("write_file", tools.Once, nil))
+			err := d.run(t, plan.New(config(thinks(all), h.set(t, write), plan.Policy{Mode: mode})), func(claybot.Question) claybot.Answer { return value("false") })
+			if err != nil || !strings.Contains(d.said(), want[i]) {
+				t.Errorf("%v, said %s, want %s", err, d.said(), want[i])
+			}
+		}
+	}
+}
+
 // A person who speaks German reads no English of a plan; what agents and programs read stays English.
 func TestGerman(t *testing.T) {
 	all := steps(step("a", "pay", "1"), step("b", "put", "2", "a"))
@@ -447,7 +468,7 @@ func TestGerman(t *testing.T) {
 	h, d = newHand(), newDesk("go")
 	d.voice.Language = texts.German
 	err = d.run(t, plan.New(config(thinks(all), h.set(t), plan.Policy{Mode: plan.ModePreview})), nil)
-	if want := "Things change.\n\nDer Plan:\n- a pay (hohes Risiko)\n- b put (nach a)\n\nEs ist nichts geschehen: hier werden Pläne nur gezeigt."; err != nil || d.said() != want {
+	if want := "Things change.\n\nDer Plan:\n- a (pay; hohes Risiko)\n- b (put; nach a)\n\nEs ist nichts geschehen: hier werden Pläne nur gezeigt."; err != nil || d.said() != want {
 		t.Errorf("%v, said %s", err, d.said())
 	}
 }

@@ -133,13 +133,19 @@ func stepOf(callID string) string {
 
 // name is what people call the step.
 func (st Step) name(v texts.Voice) string {
-	switch {
-	case len(st.Effects) > 0:
+	if len(st.Effects) > 0 {
 		return effectNames(v, st.Effects)
-	case st.What != "":
-		return st.ID + " (" + st.Tool + ": " + st.What + ")"
 	}
-	return st.ID + " (" + st.Tool + ")"
+	return st.ID + " (" + st.does(v) + ")"
+}
+
+// does says what the step does: in the words of approvals, and those of the model.
+func (st Step) does(v texts.Voice) string {
+	does := v.DoingBy(st.Tool)
+	if st.What != "" {
+		does += ": " + st.What
+	}
+	return does
 }
 
 // shown is the id of the step in events.

@@ -72,11 +72,7 @@ func effectNames(v texts.Voice, all []claybot.Undo) string {
 func planText(v texts.Voice, steps []Step) string {
 	lines := make([]string, len(steps))
 	for i, st := range steps {
-		line := st.ID + " " + st.Tool
-		if st.What != "" {
-			line += ": " + st.What
-		}
-		var notes []string
+		notes := []string{st.does(v)}
 		if st.Risk == riskHigh {
 			notes = append(notes, v.In(texts.PlanHighRisk))
 		}
@@ -86,10 +82,7 @@ func planText(v texts.Voice, steps []Step) string {
 		if st.CostMicroUSD > 0 {
 			notes = append(notes, v.Say(texts.PlanCost, v.Dollars(st.CostMicroUSD)))
 		}
-		if len(notes) > 0 {
-			line += " (" + strings.Join(notes, "; ") + ")"
-		}
-		lines[i] = line
+		lines[i] = st.ID + " (" + strings.Join(notes, "; ") + ")"
 	}
 	return list(v.In(texts.PlanSteps), lines)
 }

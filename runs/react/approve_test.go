@@ -44,7 +44,7 @@ func TestApprovedCallRuns(t *testing.T) {
 	}
 	q := j.last().Question
 	want := []string{
-		"**Approve this action: pay**\n```\n{\n  \"word\": \"5\"\n}\n```\nAsked by the agent of the operators.\nWhy: a rule asks for tools like \"p*\".\nThe agent says: `I pay the bill now.`",
+		"**Approve this action: pay**\n```\n{\n  \"word\": \"5\"\n}\n```\nAsked by the agent of the operators.\nWhy: a rule requires an approval for this action.\nThe agent says: `I pay the bill now.`",
 	}
 	for _, w := range want {
 		if !strings.Contains(q.Text, w) {
