@@ -10,7 +10,7 @@
 // each other; and that a destination gets its messages in order. A crash at any moment
 // changes none of that.
 //
-// Goroutines: Run starts one supervisor per connector, the dispatcher, and one loop for
+// Goroutines: Run starts one supervisor per connector, also of those that Replace brings, the dispatcher, and one loop for
 // each piece of upkeep: reminders, parked messages, repairs, and what other members of
 // the cluster do. The dispatcher starts one worker per leased agent, the deliverer one
 // lane per destination with something to send. Run waits for all of them. A single
@@ -110,9 +110,7 @@ func (s *AgentSystem) Run(ctx context.Context, cs ...connectors.Connector) error
 	if release := s.supervisor.holdBack(cs); release != nil {
 		start(release)
 	}
-	for _, c := range cs {
-		start(func(ctx context.Context) { s.supervisor.run(ctx, c, s) })
-	}
+	start(func(ctx context.Context) { s.supervisor.runAll(ctx, s) })
 	group.Go(func() error { return s.dispatcher.run(working) })
 	for _, loop := range s.loops {
 		start(loop)
@@ -124,6 +122,18 @@ func (s *AgentSystem) Run(ctx context.Context, cs ...connectors.Connector) error
 		return nil
 	}
 	return err
+}
+
+// Replace makes cs the connectors of this member, while Run works or before it. A connector
+// that was one of them before goes on undisturbed. Those that are gone end, and accept nothing
+// more; messages for them wait in the outbox until a connector of that name comes. A changed
+// one, which has the name of one that is gone, starts when that one has ended: two of a name
+// never work at a time. Replace returns when all that are to start have started, which a
+// connector that does not end delays by at most replaceTime and, beyond that, only for its own name.
+func (s *AgentSystem) Replace(ctx context.Context, cs ...connectors.Connector) {
+	for _, name := range s.supervisor.replace(ctx, cs) {
+		s.deliverer.Connected(name)
+	}
 }
 
 // Post accepts a message from a connector. It returns nil once the message is durable or

@@ -46,7 +46,7 @@ type alarms struct {
 	outbox    storage.OutboxReader
 	index     storage.Index
 	sender    *delivery.Deliverer
-	instances platforms.Instances
+	instances func() platforms.Instances
 	disk      func() (overview.DiskStatus, error) // nil: unknown
 	member    func() string                       // the name of this one
 	filled    func() time.Time                    // when a write last found the disk full; zero for never
@@ -74,6 +74,13 @@ func (a *alarms) stopped(ctx context.Context, name, cause, says string) {
 	a.open[name] = stop{cause, says}
 	a.mu.Unlock()
 	a.tellStop(ctx, name, stop{cause, says})
+}
+
+// keep drops what is still to be told of connectors other than next.
+func (a *alarms) keep(next map[string]connectors.Connector) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	maps.DeleteFunc(a.open, func(name string, _ stop) bool { return next[name] == nil })
 }
 
 // tellStop tells operators that a connector has stopped, unless they know.

@@ -153,7 +153,7 @@ func (a *assembly) makeAgents() {
 		voice: func(ctx context.Context, d claybot.Descriptor) texts.Voice {
 			return s.People.VoiceAt(ctx, d, d.Route())
 		},
-		connectors: make(map[string]connectors.Connector), held: make(map[string]*holding), holders: make(map[string]string),
+		replacing: make(chan struct{}, 1), connectors: make(map[string]connectors.Connector), tenures: make(map[string]*tenure), held: make(map[string]*holding), holders: make(map[string]string),
 	}
 	s.windows.connectors = s.supervisor.All
 	s.Output = &Output{files: a.Agents, sender: s.deliverer, outbox: a.Outbox, people: s.People, profiles: s.Profiles, index: a.Index, readers: s.Subagents.Directory.Readers, work: a.work, connector: a.connector, log: a.Log}

@@ -105,8 +105,9 @@ type Settings struct {
 	// Operators are the people who run this claybot, besides those on the web page and
 	// the terminal, as "connector/userId".
 	Operators func() []string
-	// Instances are the platforms of the connectors that are not named as theirs.
-	Instances platforms.Instances
+	// Instances returns the platforms of the connectors that are not named as theirs; nil: there
+	// are none.
+	Instances func() platforms.Instances
 	// ParseAllowed reads a person or a channel as /allow names it, connector:id; nil: any
 	// connector and any id. An error says in words what is wrong.
 	ParseAllowed func(string) (connector, subject string, err error)

@@ -20,6 +20,7 @@ import (
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
+	chatplatforms "github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
@@ -194,7 +195,7 @@ func (r *rig) start() {
 			RunsPerMinute: func() int { return r.runsPerMinute },
 			FilesPerOwner: func() int64 { return r.filesPerOwner },
 			OwnThreads:    func() bool { return r.ownThreads },
-			Instances:     r.instances,
+			Instances:     func() chatplatforms.Instances { return r.instances },
 			Named:         func() []string { return r.named },
 			Skills: func(context.Context, claybot.Agent) ([]connectors.Command, error) {
 				if r.skills == nil {

@@ -46,9 +46,13 @@ type supervisor struct {
 	meter    Meter
 	log      *slog.Logger
 
+	replacing chan struct{} // holds a value while Replace works
+
 	mu         sync.Mutex
 	connectors map[string]connectors.Connector
-	running    bool // Run has said which connectors there are
+	tenures    map[string]*tenure
+	begin      func(*tenure) // starts one; nil while the AgentSystem does not work
+	running    bool          // Run has said which connectors there are
 	held       map[string]*holding
 	holders    map[string]string // ids of the members that run the connectors for which this one stands by
 }

@@ -203,7 +203,7 @@ func (a *alarms) deadRoutes(ctx context.Context) (map[string]string, error) {
 	all := make(map[string]string)
 	for _, r := range dead {
 		// Of Telegram, the id of a group is negative and that of a person is not.
-		if !a.instances.Direct(r.Connector, r.ChannelID, strings.TrimPrefix(r.ChannelID, "-")) {
+		if !a.instances().Direct(r.Connector, r.ChannelID, strings.TrimPrefix(r.ChannelID, "-")) {
 			all[deadGroup+r.String()] = fmt.Sprint(int64(r.Since))
 		}
 	}

@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -43,10 +44,11 @@ type ConnectorSettings interface {
 	Credentials() []Credential
 	// Accounts name what only one instance may use.
 	Accounts() []string
-	// Moved reports whether next needs a restart: it has other credentials or another
-	// destination.
-	Moved(next ConnectorSettings) bool
 }
+
+// Same reports whether two settings are the same, the values of secrets included, so that a
+// connector made from one goes on with the other.
+func Same(a, b ConnectorSettings) bool { return reflect.DeepEqual(a, b) }
 
 // A Credential is a token or a key of a connector.
 type Credential struct {

@@ -32,9 +32,3 @@ func (d Discord) Accounts() []string {
 	bot, _, _ := strings.Cut(d.Token.Value(), ".")
 	return accounts(platforms.Discord, bot)
 }
-
-// Moved implements ConnectorSettings.
-func (d Discord) Moved(next ConnectorSettings) bool {
-	n, same := next.(*Discord)
-	return !same || d.Token.Value() != n.Token.Value() || d.APIURL != n.APIURL
-}

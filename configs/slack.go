@@ -76,11 +76,3 @@ func (s Slack) basic() []Credential {
 func (s Slack) Accounts() []string {
 	return accounts(platforms.Slack, s.BotToken.Value(), s.AppToken.Value(), s.Refresh.Value())
 }
-
-// Moved implements ConnectorSettings.
-func (s Slack) Moved(next ConnectorSettings) bool {
-	n, same := next.(*Slack)
-	return !same || s.BotToken.Value() != n.BotToken.Value() || s.AppToken.Value() != n.AppToken.Value() || s.APIURL != n.APIURL ||
-		s.Receive != n.Receive || s.Signing.Value() != n.Signing.Value() ||
-		s.Refresh.Value() != n.Refresh.Value() || s.ClientID != n.ClientID || s.ClientSecret.Value() != n.ClientSecret.Value()
-}

@@ -51,13 +51,6 @@ func (t Telegram) Accounts() []string {
 	return accounts(platforms.Telegram, bot)
 }
 
-// Moved implements ConnectorSettings.
-func (t Telegram) Moved(next ConnectorSettings) bool {
-	n, same := next.(*Telegram)
-	return !same || t.Token.Value() != n.Token.Value() || t.APIURL != n.APIURL || t.Receive != n.Receive ||
-		t.LocalFiles != n.LocalFiles
-}
-
 // Hooked reports whether Telegram sends updates to claybot's HTTP server.
 func (t Telegram) Hooked() bool { return t.Receive == "webhook" }
 

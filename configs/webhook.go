@@ -68,19 +68,6 @@ func (w Webhook) Credentials() []Credential {
 // its own.
 func (Webhook) Accounts() []string { return nil }
 
-// Moved implements ConnectorSettings. Everything of a webhook takes effect after a restart.
-func (w Webhook) Moved(next ConnectorSettings) bool {
-	n, same := next.(*Webhook)
-	if !same || w.Secret.Value() != n.Secret.Value() || w.CallbackSecret.Value() != n.CallbackSecret.Value() {
-		return true
-	}
-	was, now := w, *n
-	for _, x := range []*Webhook{&was, &now} {
-		x.Secret, x.CallbackSecret, x.faults = Secret{}, Secret{}, faults{}
-	}
-	return was != now
-}
-
 // fault says what is wrong with the keys together.
 func (w Webhook) fault() string {
 	switch {

@@ -33,3 +33,15 @@ func (b *Bots) Take(identity, connector string) error {
 	b.by[identity] = connector
 	return nil
 }
+
+// Leave notes that a connector is the bot with an identity no more.
+func (b *Bots) Leave(identity, connector string) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.by[identity] == connector {
+		delete(b.by, identity)
+	}
+}

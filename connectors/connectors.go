@@ -28,6 +28,14 @@ type Connector interface {
 	Health() Health
 }
 
+// A Verifier asks its platform whether its credentials are good, before it takes the place of
+// a connector that works. Optional.
+type Verifier interface {
+	// Verify returns a *PermanentError if they are refused or cannot be right. After any other
+	// error it is unknown. It works without Run, and changes nothing at the platform.
+	Verify(ctx context.Context) error
+}
+
 // A Handler accepts what a connector received. Its methods may be called
 // concurrently; messages of one descriptor must be posted one after another.
 type Handler interface {

@@ -28,7 +28,7 @@ const (
 type delivery struct {
 	*Deliverer
 	o       claybot.Outgoing
-	sender  connectors.Sender
+	sender  connectors.Sender // the present one
 	lane    *lane
 	begun   bool // its attempt is stored already, and is not made yet
 	lookups int  // that found no copy
@@ -68,12 +68,14 @@ func fieldsOf(o claybot.Outgoing) []any {
 // claim first. It returns false when the state of the message has to be read from the
 // store again.
 func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (known bool) {
-	sender, _ := d.cfg.Connector(o.Route.Connector).(connectors.Sender) // claim has checked that it sends
-	x := &delivery{Deliverer: d, o: o, sender: sender, lane: l, begun: l.begun.ID == o.ID, ready: readyAt(o), ended: endedAt(o)}
+	x := &delivery{Deliverer: d, o: o, lane: l, begun: l.begun.ID == o.ID, ready: readyAt(o), ended: endedAt(o)}
 	if x.begun {
 		l.begun = claybot.Outgoing{}
 	}
 	defer x.unmade(ctx)
+	if !x.connected() {
+		return false
+	}
 	x.o.Route = d.follow(x.o.Route)
 	if x.isAfterFormer(ctx) {
 		pause(ctx, formerPause)
@@ -100,6 +102,9 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 		return false
 	}
 	for ctx.Err() == nil && !l.lost {
+		if !x.connected() {
+			return false
+		}
 		if x.untried(ctx) {
 			return true
 		}
@@ -122,6 +127,15 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 		}
 	}
 	return true
+}
+
+// connected looks up the connector, which may be another one than before. Without one that
+// sends, the lane ends; it opens again with Connected.
+func (x *delivery) connected() bool {
+	var sends bool
+	x.sender, sends = x.cfg.Connector(x.o.Route.Connector).(connectors.Sender)
+	x.lane.lost = x.lane.lost || !sends
+	return sends
 }
 
 // untried fails a message that is not to be tried, and reports whether it did.

@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -150,6 +151,22 @@ func show(c connectors.Connector, channel string) {
 	if c, ok := c.(connectors.Looker); ok {
 		c.Look(channel)
 	}
+}
+
+// Connected is called after a connector of that name came, or another one of that name: what
+// waits for it is sent now.
+func (d *Deliverer) Connected(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	of := func(dest string) bool { return strings.HasPrefix(dest, name+"\x00") }
+	maps.DeleteFunc(d.elsewhere, func(dest string, r refusal) bool { return of(dest) && r.holder == "" })
+	for dest, l := range d.lanes {
+		if of(dest) {
+			l.again = true
+			wake(l.changed)
+		}
+	}
+	wake(d.kick)
 }
 
 // Watch reads the outbox until ctx is done, for messages stored by a member that has

@@ -159,6 +159,7 @@ type lane struct {
 	more    bool  // the store has, or may have, messages behind last
 	reading bool  // the store is being read now
 	wanted  bool  // another member has stored something since the lane opened
+	again   bool  // the connector came after the lane looked for it
 	alive   bool  // a person wrote on the route since the last attempt
 	// changed ends the wait of the message in progress: an operator changed it.
 	changed chan struct{}
@@ -365,7 +366,8 @@ func (d *Deliverer) run(ctx context.Context, l *lane) {
 	for {
 		held := d.serve(ctx, l)
 		d.mu.Lock()
-		if !held || l.lost || ctx.Err() != nil || len(l.queue) == 0 && !l.more {
+		again := l.again
+		if l.again = false; !again && (!held || l.lost) || ctx.Err() != nil || len(l.queue) == 0 && !l.more {
 			d.closeLane(l)
 			d.mu.Unlock()
 			return

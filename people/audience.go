@@ -16,7 +16,7 @@ func (dir *Directory) AudienceOf(d claybot.Descriptor, r claybot.Route) claybot.
 		r = claybot.Route{Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID}
 	}
 	r = dir.Moves.Route(r)
-	if r.Connector != "" && r.ChannelID != "" && !dir.cfg.Instances.Direct(r.Connector, r.ChannelID, r.UserID) {
+	if r.Connector != "" && r.ChannelID != "" && !dir.cfg.Instances().Direct(r.Connector, r.ChannelID, r.UserID) {
 		a.Place = r.Connector + "/" + r.ChannelID
 	}
 	return a
@@ -49,5 +49,5 @@ func placed(a claybot.Audience) claybot.Audience {
 // webhook reports whether an owner is a webhook.
 func (dir *Directory) webhook(owner string) bool {
 	connector, _, _ := strings.Cut(owner, "/")
-	return dir.cfg.Instances.Type(connector) == platforms.Webhook
+	return dir.cfg.Instances().Type(connector) == platforms.Webhook
 }

@@ -41,7 +41,9 @@ func TestAudienceOf(t *testing.T) {
 		{claybot.User("telegram", "7", "7"), claybot.Route{Connector: "telegram", ChannelID: "-100"}, claybot.Audience{Owner: "telegram/7"}},
 		{claybot.Descriptor{Type: claybot.AgentHeartbeat}, claybot.Route{}, claybot.Audience{}},
 	} {
-		if got := New(Config{Gate: gate, Instances: platforms.Instances{"work": "slack", "sales": "telegram", "ci": "webhook"}}).AudienceOf(tt.d, tt.r); got != tt.want {
+		if got := New(Config{Gate: gate, Instances: func() platforms.Instances {
+			return platforms.Instances{"work": "slack", "sales": "telegram", "ci": "webhook"}
+		}}).AudienceOf(tt.d, tt.r); got != tt.want {
 			t.Errorf("%+v, %+v: %+v, want %+v", tt.d, tt.r, got, tt.want)
 		}
 	}
@@ -54,7 +56,7 @@ func TestDiscloses(t *testing.T) {
 			return []string{"chat/ann", "chat/annie"}
 		}
 		return nil
-	}, Instances: platforms.Instances{"ci": platforms.Webhook}})
+	}, Instances: func() platforms.Instances { return platforms.Instances{"ci": platforms.Webhook} }})
 	audiences := map[string]claybot.Audience{
 		"operators": {}, "all": claybot.Everybody, "ann": {Owner: "chat/ann"}, "annie": {Owner: "chat/annie"}, "bob": {Owner: "chat/bob"},
 		"ann in g": {Owner: "chat/ann", Place: "chat/g"}, "bob in g": {Owner: "chat/bob", Place: "chat/g"}, "ann in h": {Owner: "chat/ann", Place: "chat/h"},

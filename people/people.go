@@ -75,8 +75,8 @@ type Config struct {
 	Marks storage.CheckpointSet
 	// Connector returns the connector of a name; nil where none is configured.
 	Connector func(name string) connectors.Connector
-	// Instances are the configured connectors; nil for those named as their platform.
-	Instances platforms.Instances
+	// Instances returns the configured connectors; nil for those named as their platform.
+	Instances func() platforms.Instances
 	Log       *slog.Logger
 }
 
@@ -90,4 +90,9 @@ type Directory struct {
 }
 
 // New returns a Directory.
-func New(cfg Config) *Directory { return &Directory{Gate: cfg.Gate, cfg: cfg} }
+func New(cfg Config) *Directory {
+	if cfg.Instances == nil {
+		cfg.Instances = func() platforms.Instances { return nil }
+	}
+	return &Directory{Gate: cfg.Gate, cfg: cfg}
+}

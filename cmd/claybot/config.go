@@ -328,6 +328,8 @@ func (f *configFile) reread(e *env) (text string, restart []string, err error) {
 		return "The running daemon reads no file, so restart it: claybot stop, and claybot serve.\n", []string{"the file"}, nil
 	case r.File != own:
 		return "The running daemon reads another file, " + r.File + ".\n", []string{"the file"}, nil
+	case len(r.Refused) > 0:
+		return "", nil, configError{errors.New("the file is changed, but " + strings.Join(r.Refused, "; "))}
 	case len(r.Restart) > 0:
 		return "The running daemon has read it. These need a restart: " + strings.Join(r.Restart, ", ") + "\n", r.Restart, nil
 	}

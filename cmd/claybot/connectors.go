@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,50 +21,13 @@ import (
 	"github.com/claybot/claybot/texts"
 )
 
-// A roster is all connectors of a daemon.
-type roster []connectors.Connector
-
-// sends reports whether a connector of that name can send.
-func (r *roster) sends(name string) bool {
-	return slices.ContainsFunc(*r, func(c connectors.Connector) bool {
-		_, sends := c.(connectors.Sender)
-		return sends && c.Name() == name
-	})
-}
-
-// settled reports whether every connector has had its first success or has given up, and
-// lists those that fail. A page whose port is taken does not count: the port may stay
-// taken.
-func (r *roster) settled(page connectors.Connector) (settled bool, failing []string) {
-	settled = true
-	for _, c := range *r {
-		h := c.Health()
-		settled = settled && (h.Settled() || h.State == connectors.StateFailing && c == page)
-		if !h.Well() {
-			failing = append(failing, c.Name()+": "+strings.TrimPrefix(h.Err, c.Name()+": "))
-		}
-	}
-	return settled, failing
-}
-
 // constructors make the connectors of an instance, by its type. A new type is its package
 // and a line here.
-var constructors = map[string]func(d *daemon, i configs.Instance) connectors.Connector{
+var constructors = map[string]func(d *daemon, c configs.Config, i configs.Instance) connectors.Connector{
 	platforms.Telegram: newTelegram,
 	platforms.Slack:    newSlack,
 	platforms.Discord:  newDiscord,
 	platforms.Webhook:  newWebhook,
-}
-
-// addPlatforms adds the connectors that the configuration asks for.
-func (d *daemon) addPlatforms(c configs.Config) {
-	for _, i := range c.Connectors.Instances() {
-		if why := i.Settings.Off(); why != "" {
-			d.chats = append(d.chats, offConnector{i.Name, why})
-			continue
-		}
-		d.chats = append(d.chats, constructors[i.Settings.Type()](d, i))
-	}
 }
 
 // gateOf returns the gate of an instance.
@@ -73,7 +35,7 @@ func (d *daemon) gateOf(i configs.Instance) connectors.Gate {
 	return d.config.gate(func(c configs.Config) string { return c.Connectors.Off(i.Name) })
 }
 
-func newTelegram(d *daemon, i configs.Instance) connectors.Connector {
+func newTelegram(d *daemon, c configs.Config, i configs.Instance) connectors.Connector {
 	s := i.Settings.(*configs.Telegram) //nolint:forcetypeassert // the type says so
 	cfg := telegram.Config{
 		Name: i.Name, Token: s.Token.Value(), BaseURL: s.APIURL, Log: d.log, Gate: d.gateOf(i), TokenName: i.Names()[0],
@@ -89,21 +51,19 @@ func newTelegram(d *daemon, i configs.Instance) connectors.Connector {
 		},
 	}
 	if s.Hooked() {
-		cfg.Hook = hookURL(d.config.began, "", i.Name)
+		cfg.Hook = hookURL(c, "", i.Name)
 	}
-	c := telegram.New(cfg)
-	d.listeners.hooks = append(d.listeners.hooks, c)
-	return c
+	return telegram.New(cfg)
 }
 
-func newSlack(d *daemon, i configs.Instance) connectors.Connector {
+func newSlack(d *daemon, c configs.Config, i configs.Instance) connectors.Connector {
 	s := i.Settings.(*configs.Slack) //nolint:forcetypeassert // the type says so
 	names := i.Names()
 	cfg := slack.Config{
 		Name: i.Name, BotToken: s.BotToken.Value(), AppToken: s.AppToken.Value(), APIURL: s.APIURL, Log: d.log, Gate: d.gateOf(i),
 		BotTokenName: names[0], AppTokenName: names[1], SigningSecretName: names[1], Bots: &d.bots,
 		Marks: d.stores.db, Nodes: d.stores.memberCount(), NoBackfill: !s.Backfill,
-		Mixed: d.stores.members.Mixed, Without: slackWithout(d.config.began, i.Name, s),
+		Mixed: d.stores.members.Mixed, Without: slackWithout(c, i.Name, s),
 	}
 	if s.Feedback {
 		cfg.Feedback = func(to claybot.Descriptor) bool { return d.profile(to).Reactions.Rated() }
@@ -115,11 +75,9 @@ func newSlack(d *daemon, i configs.Instance) connectors.Connector {
 		}
 	}
 	if s.Hooked() {
-		cfg.Hook, cfg.SigningSecret = hookURL(d.config.began, "", i.Name), s.Signing.Value()
+		cfg.Hook, cfg.SigningSecret = hookURL(c, "", i.Name), s.Signing.Value()
 	}
-	c := slack.New(cfg)
-	d.listeners.hooks = append(d.listeners.hooks, c)
-	return c
+	return slack.New(cfg)
 }
 
 // clientIDName is how the operator sets the client ID of a Slack app.
@@ -130,7 +88,7 @@ func clientIDName(i configs.Instance) string {
 	return "connectors." + i.Name + ".client_id"
 }
 
-func newDiscord(d *daemon, i configs.Instance) connectors.Connector {
+func newDiscord(d *daemon, _ configs.Config, i configs.Instance) connectors.Connector {
 	s := i.Settings.(*configs.Discord) //nolint:forcetypeassert // the type says so
 	return discord.New(discord.Config{
 		Name: i.Name, Token: s.Token.Value(), BaseURL: s.APIURL, Log: d.log, Gate: d.gateOf(i), TokenName: i.Names()[0], Bots: &d.bots,
@@ -151,13 +109,13 @@ func (d *daemon) addSchedules(c configs.Config) {
 				return cron.Limits{Tasks: now.MaxTasks, Hourly: now.MaxNewPerHour}
 			},
 			Person: func(owner string) string { return people.Identities(owner)[0] },
-			Zone:   d.zone, Gates: c.Schedule.Cron.Gates, Known: d.chats.sends, Notice: people.Notify, Unusable: d.system.Unusable,
+			Zone:   d.zone, Gates: c.Schedule.Cron.Gates, Known: d.roster.sends, Notice: people.Notify, Unusable: d.system.Unusable,
 			Dead: d.system.DeadRoute,
 		})
-		d.chats = append(d.chats, tasks)
+		d.roster.add(tasks)
 		d.tooling.box.tasks, d.tooling.box.memories = tasks, tasks
 	} else if why := c.Schedule.Cron.Off(); why != "" {
-		d.chats = append(d.chats, offConnector{"cron", why})
+		d.roster.add(offConnector{"cron", why})
 	}
 	if c.Schedule.Heartbeat.Enabled {
 		tree, _ := s.folder(heartbeat.Layout)
@@ -176,10 +134,10 @@ func (d *daemon) addSchedules(c configs.Config) {
 				}
 			},
 		})
-		d.chats = append(d.chats, heartbeats)
+		d.roster.add(heartbeats)
 		d.tooling.box.heartbeats = heartbeats
 	} else if why := c.Schedule.Heartbeat.Off(); why != "" {
-		d.chats = append(d.chats, offConnector{"heartbeat", why})
+		d.roster.add(offConnector{"heartbeat", why})
 	}
 }
 

@@ -47,7 +47,8 @@ type daemon struct {
 	limiter   *budgets.Limiter
 	engines   *engines
 	listeners *listeners
-	chats     roster
+	roster    roster
+	instances map[string]instance // that were made, by name; of the reload that is at work
 	bots      connectors.Bots
 	// greet shows a text to the person at the terminal; nil without one.
 	greet    func(text string)
@@ -102,9 +103,9 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	d.engines.register(d.system)
 	warnPrompts(c, log)
 	d.tooling.workspaces.warn()
-	d.chats = roster{d.listeners.page, d.listeners.terminal}
-	d.addPlatforms(c)
+	d.roster.add(d.listeners.page, d.listeners.terminal)
 	d.addSchedules(c)
+	d.connect(ctx, c)
 	return d, d.listeners.open(d, c)
 }
 
@@ -127,7 +128,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 			Later: s.db, Texts: s.db, Asked: s.db, Marks: s.db, Chatter: s.db, Parking: s.db,
 		},
 		Settings: agentsystem.Settings{
-			Profile: d.profile, Admission: d.admission, Named: func() []string { return d.config.Load().Chats() }, Society: d.society, Operators: d.operators, ParseAllowed: d.parseAllowed, Zone: d.zone, Language: d.language, Replaced: d.replaced, Instances: c.Connectors.Platforms(),
+			Profile: d.profile, Admission: d.admission, Named: func() []string { return d.config.Load().Chats() }, Society: d.society, Operators: d.operators, ParseAllowed: d.parseAllowed, Zone: d.zone, Language: d.language, Replaced: d.replaced, Instances: func() platforms.Instances { return d.config.Load().Connectors.Platforms() },
 			OwnThreads:    d.ownThreads,
 			NoteEdits:     func() bool { return d.config.Load().Sessions.Edits == configs.EditsNote },
 			RunsPerMinute: func() int { return d.config.Load().Limits.RunsPerMinute },
@@ -253,7 +254,7 @@ func (d *daemon) run(life context.Context) error {
 	}
 	group.Go(func() error {
 		defer closeListeners()
-		return d.system.Run(ctx, d.chats...)
+		return d.system.Run(ctx, d.roster.all()...)
 	})
 	group.Go(func() error { return d.stores.members.Run(serving) }) // until the last claim is released
 	if d.stores.shared != nil {
@@ -324,8 +325,8 @@ func (d *daemon) close() {
 func (d *daemon) announce(ctx context.Context) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	settled, failing := d.chats.settled(d.listeners.page)
-	for ; !settled; settled, failing = d.chats.settled(d.listeners.page) {
+	settled, failing := d.roster.settled(d.listeners.page)
+	for ; !settled; settled, failing = d.roster.settled(d.listeners.page) {
 		select {
 		case <-ctx.Done():
 			return

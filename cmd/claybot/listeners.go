@@ -34,7 +34,6 @@ type listeners struct {
 	scrapes        *web.Plain // of metrics alone; nil: off
 	relay          *runs.Relay
 	link           func(web.LoginLink) // gets the login links
-	hooks          []connectors.Hooked
 }
 
 // newListeners builds the chats of the page and the terminal, and the metrics. The web
@@ -136,7 +135,7 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 		Backend: backend, Tasks: box.tasks, Heartbeats: box.heartbeats, Tooling: tooling, Usage: db, Budgets: d.limiter, Log: d.log, Version: version,
 	})...)
 	routes = append(routes, l.metrics.Routes()...)
-	routes = append(routes, l.hookRoutes()...)
+	routes = append(routes, d.hookRoutes()...)
 	routes = append(routes, mcpRoutes(c.DataDir, d.log)...)
 	logins, cookie := d.stores.logins()
 	l.web, err = web.New(web.Config{

@@ -119,17 +119,27 @@ func TestReloadSaysWhatHolds(t *testing.T) {
 	}
 }
 
-// A setting that has its old value again needs no restart.
-func TestOldValueNeedsNoRestart(t *testing.T) {
+// A connector whose settings are the same stays; one with others is replaced, and a bad setting
+// switches it off until it is corrected.
+func TestReloadedConnector(t *testing.T) {
 	const good = "model: demo\ntelegram: {token: env:TOKEN, api_url: 'http://127.0.0.1:9'}\n"
 	h := startDaemon(t, good, nil)
-	for _, file := range []string{strings.Replace(good, "http://", "", 1), good} {
-		if h.reload(file, nil); strings.Contains(h.log.String(), "requires a restart") {
-			t.Errorf("%q: %s", file, &h.log)
+	first := h.daemon.roster.of("telegram")
+	for _, tt := range []struct {
+		file      string
+		same, off bool
+	}{
+		{good + "log: json\n", true, false},
+		{strings.Replace(good, "http://", "", 1), false, true},
+		{good, false, false},
+		{strings.Replace(good, ":9'", ":10'", 1), false, false},
+	} {
+		h.reload(tt.file, nil)
+		now := h.daemon.roster.of("telegram")
+		if _, off := now.(offConnector); off != tt.off || (now == first) != tt.same || strings.Contains(h.log.String(), "requires a restart") {
+			t.Errorf("%q: %T, the same: %v; %s", tt.file, now, now == first, &h.log)
 		}
-	}
-	if h.reload(strings.Replace(good, ":9'", ":10'", 1), nil); !strings.Contains(h.log.String(), "requires a restart") {
-		t.Errorf("another address: %s", &h.log)
+		first = now
 	}
 }
 

@@ -26,8 +26,9 @@ import (
 type settings struct {
 	atomic.Pointer[configs.Config]
 	log    *slog.Logger
-	began  configs.Config         // the configuration at start
-	failed atomic.Pointer[string] // why the last reload failed; nil if it did not
+	began  configs.Config                           // the configuration at start
+	failed atomic.Pointer[string]                   // why the last reload failed; nil if it did not
+	kept   atomic.Pointer[[]overview.SettingStatus] // of connectors that keep their old settings; nil for none
 	moves  atomic.Pointer[people.Moves]
 
 	mu   sync.Mutex
@@ -87,6 +88,9 @@ func (s *settings) status() []overview.SettingStatus {
 	var all []overview.SettingStatus
 	for _, w := range s.Load().Source.Warnings {
 		all = append(all, overview.SettingStatus{Text: w.String(), Next: w.Next, Off: w.Off})
+	}
+	if kept := s.kept.Load(); kept != nil {
+		all = append(all, *kept...)
 	}
 	for _, x := range s.moves.Load().Renamed(s.Load().Chats()) {
 		all = append(all, overview.SettingStatus{Text: renamedText(x), Next: "change it to " + x.Now})
@@ -148,7 +152,6 @@ func (s *settings) reload(e *env, emptied bool) (restart []string, err error) {
 			restart = append(restart, x.key)
 		}
 	}
-	restart = append(restart, movedConnectors(s.began, next)...)
 	for _, key := range restart {
 		s.log.Warn("changed setting requires a restart", "key", key)
 	}
@@ -181,23 +184,6 @@ var restartOnly = []struct {
 	{"heartbeat.enabled", func(a, b configs.Config) bool { return a.Schedule.Heartbeat.Enabled != b.Schedule.Heartbeat.Enabled }},
 }
 
-// movedConnectors lists the connectors that were added, or that are on now and run with
-// other accounts or addresses, or do not run because they were off at the start.
-func movedConnectors(began, next configs.Config) (names []string) {
-	for _, i := range next.Connectors.Instances() {
-		was, there := began.Connectors.Instance(i.Name)
-		if i.Settings.Off() == "" && (!there || was.Off() != "" || was.Moved(i.Settings)) {
-			names = append(names, i.Name)
-		}
-	}
-	for _, i := range began.Connectors.Instances() {
-		if _, still := next.Connectors.Instance(i.Name); !still {
-			names = append(names, i.Name)
-		}
-	}
-	return names
-}
-
 // unapplied marks the warnings about settings that only a restart applies and that were
 // valid at the start: the old values stay in force.
 func unapplied(began configs.Config, next *configs.Config) {
@@ -215,6 +201,7 @@ type reloaded struct {
 	File    string   `json:"file"`              // that was read, its whole path; empty for none
 	Failed  string   `json:"failed,omitempty"`  // why nothing was applied
 	Restart []string `json:"restart,omitempty"` // keys that only a restart applies
+	Refused []string `json:"refused,omitempty"` // why a connector keeps its old settings
 }
 
 // A reloading asks for a reload. emptied: the file has no key any more, which was meant.
@@ -234,6 +221,7 @@ func (d *daemon) reload(ctx context.Context, e *env, emptied bool) (r reloaded) 
 		return r
 	}
 	r.Restart = restart
+	r.Refused = d.reconnect(ctx)
 	if err := d.system.Reschedule(ctx); err != nil {
 		d.log.Error("failed to apply the configuration to stored messages", "err", err)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -14,22 +15,33 @@ import (
 const welcomeEvery = 250 * time.Millisecond
 
 // welcome shows a pairing link on the terminal for each bot that has links and to which no person
-// or group has access yet, once the bot is connected. The link stands in no log: it gives access.
+// or group has access yet, once the bot is connected, also for those that a reload brings. The link stands in no log: it gives access.
 func (d *daemon) welcome(ctx context.Context) {
 	if d.greet == nil {
 		return
 	}
-	bots := make([]connectors.Inviter, 0, len(d.chats))
-	for _, c := range d.chats {
-		if bot, ok := c.(connectors.Inviter); ok {
-			bots = append(bots, bot)
+	done := make(map[connectors.Connector]bool)
+	for {
+		changed, waits := d.roster.changed(), false
+		for _, c := range d.roster.all() {
+			if bot, ok := c.(connectors.Inviter); ok && !done[c] {
+				done[c] = d.welcomed(ctx, bot)
+				waits = waits || !done[c]
+			}
 		}
-	}
-	for len(bots) > 0 {
-		bots = slices.DeleteFunc(bots, func(bot connectors.Inviter) bool { return d.welcomed(ctx, bot) })
-		if len(bots) > 0 && !connectors.Sleep(ctx, welcomeEvery) {
+		soon := time.Duration(math.MaxInt64)
+		if waits {
+			soon = welcomeEvery
+		}
+		timer := time.NewTimer(soon)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
 			return
+		case <-changed:
+		case <-timer.C:
 		}
+		timer.Stop()
 	}
 }
 

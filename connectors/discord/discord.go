@@ -73,6 +73,7 @@ var (
 	_ connectors.Typer     = (*Connector)(nil)
 	_ connectors.Streamer  = (*Connector)(nil)
 	_ connectors.Exclusive = (*Connector)(nil)
+	_ connectors.Verifier  = (*Connector)(nil)
 )
 
 // New returns a connector for cfg. It does nothing before Run or Send.
@@ -177,6 +178,7 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	if err := c.cfg.Bots.Take("discord/"+c.bot, c.cfg.Name); err != nil {
 		return err
 	}
+	defer c.cfg.Bots.Leave("discord/"+c.bot, c.cfg.Name)
 	app, err := c.application(ctx)
 	if err != nil {
 		return err
@@ -284,6 +286,12 @@ func (c *Connector) Examine(ctx context.Context) (Examined, error) {
 		return Examined{}, err
 	}
 	return Examined{App: app.ID, Name: app.Bot.Username, Content: app.content()}, nil
+}
+
+// Verify implements connectors.Verifier.
+func (c *Connector) Verify(ctx context.Context) error {
+	_, err := c.Examine(ctx)
+	return err
 }
 
 // Streaming returns the rate of edits.

@@ -109,6 +109,7 @@ var (
 	_ connectors.Whisperer = (*Connector)(nil)
 	_ connectors.Hooked    = (*Connector)(nil)
 	_ connectors.Addressed = (*Connector)(nil)
+	_ connectors.Verifier  = (*Connector)(nil)
 )
 
 // An identity is the bot's own identity, from auth.test.
@@ -237,6 +238,7 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	if err != nil {
 		return err
 	}
+	defer c.cfg.Bots.Leave("slack/"+self.Team+"/"+self.User, c.cfg.Name)
 	known, ok := h.(gapHandler)
 	if !ok {
 		known = noChats{h}
@@ -318,6 +320,19 @@ func (c *Connector) checkTokens() error {
 		}
 	}
 	return nil
+}
+
+// Verify implements connectors.Verifier. Where Slack rotates tokens it asks nothing: a refresh token
+// counts once.
+func (c *Connector) Verify(ctx context.Context) error {
+	err := c.checkTokens()
+	if err != nil || c.rotation != nil {
+		return err
+	}
+	if _, err = c.ExamineBot(ctx); err == nil && c.cfg.Hook == "" {
+		err = c.ExamineApp(ctx)
+	}
+	return err
 }
 
 // again says how to start again with another token: by its variable, or by its key in

@@ -127,6 +127,7 @@ var (
 	_ connectors.Hooked    = (*Connector)(nil)
 	_ connectors.Addressed = (*Connector)(nil)
 	_ connectors.Inviter   = (*Connector)(nil)
+	_ connectors.Verifier  = (*Connector)(nil)
 )
 
 // officialURL is Telegram's own server. Tokens of self-hosted servers may have
@@ -264,6 +265,12 @@ func (c *Connector) check() error {
 		return &connectors.PermanentError{Fix: "set TELEGRAM_API_URL to an http or https address, or leave it out", Err: c.send.err}
 	}
 	return nil
+}
+
+// Verify implements connectors.Verifier.
+func (c *Connector) Verify(ctx context.Context) error {
+	_, err := c.Examine(ctx)
+	return err
 }
 
 // introduce requests the bot's name, which group messages need, and registers

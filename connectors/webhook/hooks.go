@@ -12,18 +12,13 @@ import (
 // retryAfter is when a sender may repeat what could not be stored, in seconds.
 const retryAfter = "5"
 
-// Hooks serves the requests to all connectors that take some, at a path with the value {name}. A
-// name that none has, and that of one that takes no request, get the same answer.
-func Hooks(all ...connectors.Hooked) http.Handler {
-	byName := make(map[string]http.Handler)
-	for _, c := range all {
-		if c.Limit() > 0 {
-			byName[c.Name()] = c
-		}
-	}
+// Hooks serves the requests to all connectors that take some, at a path with the value {name}: of
+// returns the present one of a name, nil for none. A name that none has, and that of one that
+// takes no request, get the same answer.
+func Hooks(of func(name string) connectors.Hooked) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
-		if c := byName[r.PathValue("name")]; c != nil {
+		if c := of(r.PathValue("name")); c != nil && c.Limit() > 0 {
 			c.ServeHTTP(w, r)
 			return
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/claybot/claybot/connectors"
 )
 
 // unread is a body that must not be read.
@@ -54,7 +56,7 @@ func TestRefusedUnread(t *testing.T) {
 			}
 			r.SetPathValue("name", tt.path)
 			got := httptest.NewRecorder()
-			Hooks(w.c).ServeHTTP(got, r)
+			only(w.c).ServeHTTP(got, r)
 			if got.Code != tt.want {
 				t.Errorf("%d %s, want %d", got.Code, got.Body, tt.want)
 			}
@@ -67,4 +69,14 @@ func TestRefusedUnread(t *testing.T) {
 			}
 		})
 	}
+}
+
+// only serves requests to c alone.
+func only(c connectors.Hooked) http.Handler {
+	return Hooks(func(name string) connectors.Hooked {
+		if name != c.Name() {
+			return nil
+		}
+		return c
+	})
 }

@@ -192,7 +192,7 @@ func openSuite(t *testing.T) *connectorstest.Platform {
 			})
 			p.Lock()
 			defer p.Unlock()
-			p.hooks = Hooks(c)
+			p.hooks = only(c)
 			return c
 		},
 		Close: func() {

@@ -91,7 +91,7 @@ func start(t *testing.T, cfg Config) *world {
 	cfg.Log = slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.c = New(cfg)
 	mux := http.NewServeMux()
-	mux.Handle("POST /hooks/{name}", Hooks(w.c))
+	mux.Handle("POST /hooks/{name}", only(w.c))
 	server := httptest.NewServer(mux)
 	w.url = server.URL + "/hooks/"
 	t.Cleanup(server.Close)

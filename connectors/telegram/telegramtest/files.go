@@ -134,7 +134,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) 
 	status := http.StatusNotFound
 	s.mu.Lock()
 	for _, h := range s.files {
-		if token == s.cfg.Token && r.Method == http.MethodGet && h.path == at && !h.gone && time.Now().Before(h.until) {
+		if token == s.token && r.Method == http.MethodGet && h.path == at && !h.gone && time.Now().Before(h.until) {
 			data, status = h.data, http.StatusOK
 		}
 	}

@@ -91,6 +91,7 @@ type Server struct {
 	done chan struct{} // closed by Close
 
 	mu       sync.Mutex
+	token    string // the valid one
 	queue    queue
 	presses  presses
 	chats    map[int64]*chat
@@ -137,7 +138,8 @@ func New(cfg Config) *Server {
 		cfg.PressAge = defaultPressAge
 	}
 	s := &Server{
-		cfg: cfg, done: make(chan struct{}), chats: make(map[int64]*chat), people: make(map[int64]*person),
+		token: cfg.Token,
+		cfg:   cfg, done: make(chan struct{}), chats: make(map[int64]*chat), people: make(map[int64]*person),
 		calls: make(map[string]int), reactions: knownReactions(),
 	}
 	_, _ = fmt.Sscanf(cfg.Token, "%d:", &s.bot) // a token without an id is a bot without one
@@ -260,6 +262,21 @@ func (l *pipeListener) Addr() net.Addr { return &net.IPAddr{IP: net.IPv4(127, 0,
 // maxRequest is the largest request that is read.
 const maxRequest = 1 << 20
 
+// Reissue gives the bot another token, as @BotFather does with /revoke: the one before is refused
+// from now on.
+func (s *Server) Reissue(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.token = token
+}
+
+// valid returns the valid token.
+func (s *Server) valid() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.token
+}
+
 // ServeHTTP answers /bot<token>/<method>.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	at := strings.Index(r.URL.Path, "/bot")
@@ -284,9 +301,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		status, answer = encode(nil, &apiError{Code: 400, Description: "Bad Request: can't parse the request"})
-	case token != s.cfg.Token && strings.Contains(token, ":"):
+	case token != s.valid() && strings.Contains(token, ":"):
 		status, answer = encode(nil, &apiError{Code: 401, Description: "Unauthorized"})
-	case token != s.cfg.Token:
+	case token != s.valid():
 		status, answer = encode(nil, &apiError{Code: 404, Description: "Not Found"})
 	default:
 		status, answer = encode(s.handle(&c))

@@ -1,0 +1,185 @@
+package agentsystem_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claybot/claybot/connectors"
+)
+
+// A stint counts how often the connectors of one name work at a time.
+type stint struct {
+	mu         sync.Mutex
+	now, most  int
+	began, own []string // in order; own: of those that work
+}
+
+// works returns a line of a name whose Run takes so long to end.
+func (s *stint) works(r *rig, name, mark string, ends time.Duration) *line {
+	l := &line{name: name, chat: r.chat, fuse: r.fuse}
+	l.run = func(ctx context.Context, _ connectors.Handler) error {
+		s.mu.Lock()
+		s.now++
+		s.most = max(s.most, s.now)
+		s.began, s.own = append(s.began, mark), append(s.own, mark)
+		s.mu.Unlock()
+		l.OK()
+		<-ctx.Done()
+		_ = rest(context.Background(), ends)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.now--
+		s.own = slices.DeleteFunc(s.own, func(x string) bool { return x == mark })
+		return context.Cause(ctx)
+	}
+	return l
+}
+
+// is what the stint is at this moment.
+func (s *stint) is() (now, most int, began, own []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now, s.most, slices.Clone(s.began), slices.Clone(s.own)
+}
+
+// A connector that stays works on, one that is replaced ends before the next one of its name
+// starts, and one that does not end keeps out only its own name.
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.fuse = newFuse(-1)
+		stays, swaps, hangs, gone := new(stint), new(stint), new(stint), new(stint)
+		same := stays.works(r, "stays", "first", 0)
+		r.also = []connectors.Connector{
+			same, swaps.works(r, "swaps", "first", 3*time.Second), hangs.works(r, "hangs", "first", time.Minute), gone.works(r, "gone", "first", 0),
+		}
+		r.start()
+		main := r.system.Overview.Listings.Connectors.All()[0]
+		began := time.Now()
+		r.system.Replace(r.Context(), main, same, swaps.works(r, "swaps", "second", 0), hangs.works(r, "hangs", "second", 0), new(stint).works(r, "new", "first", 0))
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		synctest.Wait()
+		for name, s := range map[string]struct {
+			*stint
+			began, own []string
+		}{
+			"stays": {stays, []string{"first"}, []string{"first"}}, "swaps": {swaps, []string{"first", "second"}, []string{"second"}},
+			"hangs": {hangs, []string{"first"}, []string{"first"}}, "gone": {gone, []string{"first"}, nil},
+		} {
+			if _, most, began, own := s.is(); most != 1 || !slices.Equal(began, s.began) || !slices.Equal(own, s.own) {
+				t.Errorf("%s: began %v, at work %v, %d at a time", name, began, own, most)
+			}
+		}
+		after(time.Minute)
+		if _, most, _, own := hangs.is(); most != 1 || !slices.Equal(own, []string{"second"}) {
+			t.Errorf("after it ended: %v, %d at a time", own, most)
+		}
+		r.say("hello")
+		r.wants("re: hello")
+	})
+}
+
+// What is to be sent by a connector that is gone waits, and goes out once when one of the name
+// comes, whether the message waited for the next try or was stored meanwhile.
+func TestReplaceWithUnsent(t *testing.T) {
+	t.Parallel()
+	for name, verdicts := range map[string][]verdict{"at once": nil, "after a failure": {failing}, "after a pause": {slow(5*time.Second, false)}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(r *rig) {
+				r.start()
+				first := r.system.Overview.Listings.Connectors.All()[0]
+				r.chat.will(verdicts...)
+				if len(verdicts) > 0 {
+					r.say("early")
+					synctest.Wait()
+				}
+				r.system.Replace(r.Context())
+				r.say("late")
+				after(time.Minute)
+				sent := len(r.chat.seen())
+				if sent != 0 {
+					t.Errorf("sent without a connector: %q", r.chat.seen())
+				}
+				next := &line{name: first.Name(), chat: r.chat, fuse: r.fuse}
+				r.system.Replace(r.Context(), next)
+				after(time.Minute)
+				if len(verdicts) > 0 {
+					r.wants("re: early", "re: late")
+				} else {
+					r.wants("re: late")
+				}
+			})
+		})
+	}
+}
+
+// However connectors come and go, and whenever the system ends, two of a name never work at a
+// time, the last ones work, and none is left at the end.
+func TestReplaceAtRandom(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		bubble(t, func(r *rig) {
+			dice := rand.New(rand.NewPCG(seed, 1))
+			r.start()
+			main := r.system.Overview.Listings.Connectors.All()[0]
+			names := []string{"a", "b", "c"}
+			stints := make(map[string]*stint)
+			for _, n := range names {
+				stints[n] = new(stint)
+			}
+			present := make(map[string]connectors.Connector)
+			var calls sync.WaitGroup
+			for i := range 60 {
+				n := names[dice.IntN(len(names))]
+				switch dice.IntN(4) {
+				case 0:
+					delete(present, n)
+				case 1: // all stay
+				default:
+					present[n] = stints[n].works(r, n, fmt.Sprint(n, i), time.Duration(dice.IntN(4))*time.Second)
+				}
+				all := append(slices.Collect(maps.Values(present)), main)
+				calls.Go(func() { r.system.Replace(r.Context(), all...) })
+				after(time.Duration(dice.IntN(1500)) * time.Millisecond)
+				r.say(fmt.Sprint("m", i))
+			}
+			if seed%4 == 0 { // the system ends while it works
+				r.stopRun()
+			}
+			calls.Wait()
+			if seed%4 != 0 {
+				all := append(slices.Collect(maps.Values(present)), main)
+				r.system.Replace(r.Context(), all...)
+				after(10 * time.Second)
+			}
+			for n, s := range stints {
+				_, most, _, own := s.is()
+				if most > 1 {
+					t.Errorf("seed %d: %d of %s at a time", seed, most, n)
+				}
+				if works := len(own) == 1; seed%4 != 0 && works != (present[n] != nil) {
+					t.Errorf("seed %d: %s works: %v", seed, n, own)
+				}
+			}
+			if seed%4 != 0 && len(r.chat.seen()) != 60 {
+				t.Errorf("seed %d: %d answers", seed, len(r.chat.seen()))
+			}
+			r.shut()
+			for n, s := range stints {
+				if now, _, _, _ := s.is(); now != 0 {
+					t.Errorf("seed %d: %s works after the end", seed, n)
+				}
+			}
+		})
+	}
+}

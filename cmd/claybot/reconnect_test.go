@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/claybot/claybot/connectors/slack"
+	"github.com/claybot/claybot/connectors/slack/slacktest"
+	"github.com/claybot/claybot/connectors/telegram/telegramtest"
+	"github.com/claybot/claybot/llm/openai/openaitest"
+)
+
+// While people write, the token of a Telegram bot is issued anew and a Slack app gets other
+// settings, again and again: every message is answered once, and those of a chat in order.
+func TestReconnectUnderLoad(t *testing.T) {
+	const rounds, chats, each = 8, 4, 20
+	bot := telegramtest.New(telegramtest.Config{NoLimits: true})
+	t.Cleanup(bot.Close)
+	botURL, err := bot.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := openaitest.New(openaitest.Config{})
+	modelURL, stop, err := model.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	app := slacktest.New(slacktest.Config{Manifest: slack.Manifest, BotToken: "xoxb-not-real", AppToken: "xapp-not-real"})
+	server := httptest.NewServer(app)
+	t.Cleanup(server.Close)
+	t.Cleanup(app.Close)
+	token := filepath.Join(t.TempDir(), "token")
+	issue := func(n int) {
+		text := fmt.Sprintf("1234567:FAKE-token-number-%d", n)
+		bot.Reissue(text)
+		if err := os.WriteFile(token, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := func(n int) string {
+		return fmt.Sprintf("access: {mode: open}\nagents: {default: {processBuffer: oneByOne}}\nmodel: {name: m, base_url: '%s'}\n"+
+			"telegram: {token: 'file:%s', api_url: '%s'}\nslack: {bot_token: env:BOT, app_token: env:APP, api_url: '%s/api/', backfill: %v}\n",
+			modelURL, token, botURL, server.URL, n%2 == 0)
+	}
+	issue(0)
+	h := startDaemon(t, file(0), nil)
+	var people sync.WaitGroup
+	for c := range chats {
+		people.Go(func() {
+			for i := range each {
+				id := int64(1001 + c)
+				bot.Say(id, id, fmt.Sprint("t", i))
+				app.DM(fmt.Sprint("U", c), fmt.Sprint("s", i))
+				if _, err := bot.WaitSent(h.ctx, id, i/2); err != nil { // not all at once
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for n := range rounds {
+		issue(n + 1)
+		h.reload(file(n+1), nil)
+		if err := bot.WaitCalls(h.ctx, "getUpdates", 3*(n+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	people.Wait()
+	for c := range chats {
+		id := int64(1001 + c)
+		var got, want []string
+		sent, err := bot.WaitSent(h.ctx, id, each)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, m := range sent {
+			got = append(got, m.Text)
+		}
+		for i := range each {
+			want = append(want, fmt.Sprint("echo: t", i))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("chat %d: %q", id, got)
+		}
+		channel := fmt.Sprint("DU", c)
+		if _, err := app.WaitPosted(h.ctx, channel, func(m slacktest.Message) bool { return m.Text == fmt.Sprint("echo: s", each-1) }); err != nil {
+			t.Error(err)
+		}
+		got, want = nil, nil
+		for _, m := range app.Posted(channel) {
+			got = append(got, m.Text)
+		}
+		for i := range each {
+			want = append(want, fmt.Sprint("echo: s", i))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("channel %s: %q", channel, got)
+		}
+	}
+}
