@@ -198,7 +198,8 @@ func (s *setup) askSecret(prompt string) (string, error) {
 
 // yes asks a question to which Enter is no.
 func (s *setup) yes(question string) (bool, error) {
-	answer, err := s.ask(question + " [y/N] ")
+	s.say("%s\n", question) // the names of people in it may hold what a terminal obeys
+	answer, err := s.ask("[y/N] ")
 	return strings.HasPrefix(strings.ToLower(answer), "y"), err
 }
 

@@ -82,9 +82,11 @@ func (p *asker) ask(ctx context.Context, prompt string, secret bool) (string, er
 	}()
 	select {
 	case a := <-done:
-		switch {
-		case a.err == nil:
+		if a.err == nil {
 			return strings.TrimSpace(a.text), nil
+		}
+		_, _ = io.WriteString(p.keys, "\r\n") // else the terminal is gone
+		switch {
 		case p.keys.interrupted.Load():
 			return "", errInterrupted
 		case errors.Is(a.err, io.EOF):
@@ -92,6 +94,7 @@ func (p *asker) ask(ctx context.Context, prompt string, secret bool) (string, er
 		}
 		return "", a.err
 	case <-ctx.Done():
+		_, _ = io.WriteString(p.keys, "\r\n")
 		return "", errInterrupted
 	}
 }

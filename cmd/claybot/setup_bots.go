@@ -144,7 +144,8 @@ func (s *setup) slack() error {
 	if err != nil {
 		return s.refused(err, "copy the token from https://api.slack.com/apps, then: claybot setup slack")
 	}
-	if err := s.save(bot, app); err != nil {
+	all := slices.DeleteFunc([]setting{app, bot}, func(x setting) bool { return x.key == "" }) // the other one stays
+	if err := s.save(all...); err != nil {
 		return err
 	}
 	return s.owner(platforms.Slack)
@@ -188,7 +189,9 @@ func (s *setup) slackTokens(config configs.Config) (bot, app setting, err error)
 		}
 		*f.to = secretSetting(f.key, secret, reference)
 	}
-	for bot.key == "" || app.key == "" {
+	flagged := bot.key+app.key != ""
+	hasBot, hasApp := flagged && config.Connectors.Slack.BotToken.Value() != "", flagged && config.Connectors.Slack.AppToken.Value() != ""
+	for bot.key == "" && !hasBot || app.key == "" && !hasApp {
 		if s.term == nil {
 			return bot, app, errors.New("Slack needs both tokens: give --slack-bot-token and --slack-app-token") //nolint:staticcheck // a name
 		}

@@ -75,7 +75,8 @@ func budgetFor(c configs.Config, amount string) (string, error) {
 		}
 		return fmt.Sprintf("[{per: all, every: day, tokens: %d}]", n), nil
 	}
-	if usd, err := strconv.ParseFloat(number, 64); err != nil || usd < 0.01 || usd > 1e6 {
+	usd, err := strconv.ParseFloat(number, 64)
+	if err != nil || strings.Trim(number, "0123456789.") != "" || usd < 0.01 || usd > 1e6 {
 		return "", fmt.Errorf("%.40q is no amount from $0.01 to $1000000", amount)
 	}
 	if _, known := pricesOf(c.Model).For(c.Model.ID()); !known && !c.Model.Demo() {

@@ -165,6 +165,9 @@ func (s *setup) chooseModel() (c choiceOfModel, err error) {
 		if c.base == "" {
 			return c, errSkipped
 		}
+		if _, err = s.trial(c); err != nil { // before there is a key
+			return c, err
+		}
 	case answer == "4" && ollama != "":
 		c.base = ollama
 		return c, nil
@@ -183,7 +186,7 @@ func (s *setup) chooseModel() (c choiceOfModel, err error) {
 // says or by default; empty if not.
 func (s *setup) ollama() string {
 	host, _ := s.lookup("OLLAMA_HOST")
-	host = strings.TrimRight(strings.TrimPrefix(host, "http://"), "/")
+	host, _, _ = strings.Cut(strings.TrimPrefix(host, "http://"), "/")
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {
 		name, port = host, "11434"

@@ -23,6 +23,12 @@ const (
 	// unsureAfter is how often a person with access is seen, whose code this member did not get,
 	// before setup asks about them: another cluster member may have got it.
 	unsureAfter = 10
+	// appearTime bounds the wait until a daemon that runs knows a new connector.
+	appearTime = 3 * time.Second
+	// nameTime bounds the wait until a bot knows its name.
+	nameTime = 15 * time.Second
+	// mostAsked is about how many people with access setup asks at most.
+	mostAsked = 3
 	// noticeTime bounds the wait until the greeting of the bot is sent.
 	noticeTime = 10 * time.Second
 )
@@ -59,6 +65,9 @@ func (s *setup) owner(name string) error {
 	if err := s.get("/pairing", &list); err != nil {
 		return err
 	}
+	for _, a := range config.Access.Allow {
+		list.Grants = append(list.Grants, storage.Grant{Connector: a.Connector, Subject: a.Subject})
+	}
 	known := peopleOf(list.Grants, name)
 	if done, err := s.recognize(known, config, name); done || err != nil {
 		return err
@@ -72,7 +81,7 @@ func (s *setup) owner(name string) error {
 
 // running waits until the daemon runs a connector.
 func (s *setup) running(name string) error {
-	deadline := time.Now().Add(startTime)
+	began := time.Now()
 	for {
 		var st overview.Status
 		if err := s.get("/status", &st); err != nil {
@@ -80,11 +89,12 @@ func (s *setup) running(name string) error {
 		}
 		i := slices.IndexFunc(st.Connectors, func(c overview.ConnectorStatus) bool { return c.Name == name })
 		switch {
+		case i < 0 && time.Since(began) < appearTime: // the daemon may be about to start it
 		case i < 0:
 			return fmt.Errorf("the running daemon does not run %s yet; restart it: claybot stop, then claybot serve; then: claybot setup %s", name, name)
 		case st.Connectors[i].State == connectors.StateLive:
 			return nil
-		case st.Connectors[i].State == connectors.StateStopped || time.Now().After(deadline):
+		case st.Connectors[i].State == connectors.StateStopped || time.Since(began) > startTime:
 			return fmt.Errorf("%s does not run: %s; then: claybot setup %s", name, strings.TrimPrefix(st.Connectors[i].Err, name+": "), name)
 		}
 		if !connectors.Sleep(s.ctx, setupEvery) {
@@ -108,15 +118,23 @@ func personOf(g storage.Grant) string {
 	return fmt.Sprintf("%s:%s (%s)", g.Connector, g.Subject, oneLine(g.Name))
 }
 
-// recognize asks whether one of the people with access is the operator: an earlier setup may have
-// ended before it was noted.
+// recognize asks which of the people with access is the operator: an earlier setup may have ended
+// before it was noted. Without a terminal, or where many have access, it says how to set them.
 func (s *setup) recognize(known []storage.Grant, config configs.Config, name string) (done bool, err error) {
-	for _, g := range known {
-		if s.term == nil {
-			s.say("! %s has access, and no operator is set for %s. If that is you: claybot config set operators '[%s]'\n",
-				personOf(g), name, strings.Join(append(slices.Clone(config.Access.Operators), g.Connector+"/"+g.Subject), ", "))
-			return true, nil
+	if len(known) == 0 {
+		return false, nil
+	}
+	if s.term == nil || len(known) > mostAsked {
+		shown := known[:min(len(known), mostAsked)]
+		for _, g := range shown {
+			s.say("! %s has access, and no operator is set for %s. If that is you: claybot config set operators '%s'\n", personOf(g), name, operatorsWith(config, g))
 		}
+		if more := len(known) - len(shown); more > 0 {
+			s.say("! %d more have access: claybot pair list\n", more)
+		}
+		return true, nil
+	}
+	for _, g := range known {
 		mine, err := s.yes(personOf(g) + " has access. Are you that person, and the operator of this bot?")
 		if err != nil {
 			return true, err
@@ -128,13 +146,37 @@ func (s *setup) recognize(known []storage.Grant, config configs.Config, name str
 	return false, nil
 }
 
+// operatorsWith is the value of operators with one more.
+func operatorsWith(config configs.Config, who storage.Grant) string {
+	all := append(slices.Clone(config.Access.Operators), who.Connector+"/"+who.Subject)
+	slices.Sort(all)
+	return "[" + strings.Join(slices.Compact(all), ", ") + "]"
+}
+
+// invited returns a new link or code. A bot that has just started may not know its name yet, which is
+// part of a link.
+func (s *setup) invited(name string) (web.Invitation, error) {
+	for began := time.Now(); ; {
+		var out web.Decided
+		err := s.call(http.MethodPost, "/pairing", web.Decision{Invite: name}, &out)
+		var no *refusal
+		switch {
+		case err == nil:
+			return *out.Invitation, nil
+		case !errors.As(err, &no) || time.Since(began) > nameTime:
+			return web.Invitation{}, fmt.Errorf("%w; then: claybot setup %s", err, name)
+		case !connectors.Sleep(s.ctx, setupEvery):
+			return web.Invitation{}, errInterrupted
+		}
+	}
+}
+
 // paired shows a link or a code, and waits until a person has used it.
 func (s *setup) paired(name string, known []storage.Grant) (who storage.Grant, err error) {
-	var out web.Decided
-	if err := s.call(http.MethodPost, "/pairing", web.Decision{Invite: name}, &out); err != nil {
+	i, err := s.invited(name)
+	if err != nil {
 		return who, err
 	}
-	i := *out.Invitation
 	s.say("\n%s", invitationText(i))
 	if i.URL != "" && isTerminal(s.out) {
 		fmt.Fprint(s.out, "\n"+picture(i.URL))
@@ -179,12 +221,10 @@ func (s *setup) operate(who storage.Grant) error {
 	if err != nil {
 		return err
 	}
-	all := append(slices.Clone(config.Access.Operators), who.Connector+"/"+who.Subject)
-	slices.Sort(all)
-	if err := s.save(setting{key: "operators", value: "[" + strings.Join(slices.Compact(all), ", ") + "]"}); err != nil {
+	if err := s.save(setting{key: "operators", value: operatorsWith(config, who)}); err != nil {
 		return err
 	}
-	s.say("✓ %s: %s is the operator, and has been greeted by the bot.\n", who.Connector, personOf(who))
+	s.say("✓ %s: %s is the operator. The bot has greeted you.\n", who.Connector, personOf(who))
 	return nil
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 const notice = "Hello! This is the built-in demo model: no real model is configured yet. " +
-	"Set `OPENAI_API_KEY`, or `OPENAI_BASE_URL` for any OpenAI-compatible server, and start claybot again. " +
+	"Run `claybot setup`, or set `OPENAI_API_KEY`, or `OPENAI_BASE_URL` for any OpenAI-compatible server, and start claybot again. " +
 	"Until then I echo. Send `help` to see what else you can try."
 
 // findTools is the tool that adds others. Where it is, more tools can be called than a
@@ -295,7 +295,7 @@ func help(offered []llm.Tool) string {
 			fmt.Fprintf(&b, "- `use %s %s`: %s\n", t.Name, sample(t.Parameters), t.Description)
 		}
 	}
-	b.WriteString("For real answers set `OPENAI_API_KEY`, or `OPENAI_BASE_URL` for any OpenAI-compatible server.")
+	b.WriteString("For real answers run `claybot setup`, or set `OPENAI_API_KEY`, or `OPENAI_BASE_URL` for any OpenAI-compatible server.")
 	return b.String()
 }
 
