@@ -81,6 +81,8 @@ type Config struct {
 // Source says where the settings come from.
 type Source struct {
 	File string // that was read; empty when there was none
+	// Version is that of the text of the file, see VersionOf; empty when there was none.
+	Version string
 	// Warnings are the invalid settings, where the caller of Load has put them here.
 	Warnings []Warning
 

@@ -2,6 +2,8 @@ package configs
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -64,6 +66,12 @@ func LoadText(path string, text []byte, env func(string) (string, bool), names .
 	return c, r.warnings, err
 }
 
+// VersionOf returns a short name of the text of a file: texts that differ have different ones.
+func VersionOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}
+
 // Path returns the path of the file that Load reads, and whether path or CLAYBOT_CONFIG names
 // it.
 func Path(path string, env func(string) (string, bool)) (_ string, named bool, err error) {
@@ -92,6 +100,7 @@ func (r *reader) read(path string, text []byte) (Config, error) {
 	r.meet(root)
 	c := Default()
 	c.Source.File, r.dir = path, filepath.Dir(path)
+	c.Source.Version = VersionOf(text)
 	c.Schedule.Heartbeat.Zone = nil // until the file says it: that of cron, see finish
 	if root != nil {
 		c.Source.keyed, c.Source.root = len(root.Content) > 0, root

@@ -32,6 +32,25 @@ func masked(text string) string {
 	})
 }
 
+// setting is a key with its value in a line of a file.
+var setting = lazyregexp.New(`("?[A-Za-z0-9_.-]+"?\s*:\s+)("[^"]*"|'[^']*'|[^\s,}\]#{\[]+)`)
+
+// MaskLine returns a line of a file as it can be shown: without what is or looks like a secret.
+func MaskLine(line string) string {
+	line = setting.ReplaceAllStringFunc(line, func(text string) string {
+		m := setting.FindStringSubmatch(text)
+		name, value := strings.Trim(m[1], "\": \t"), strings.Trim(m[2], `"'`)
+		if guarded.MatchString(name) && !strings.HasPrefix(value, "env:") && !strings.HasPrefix(value, "file:") {
+			return m[1] + Hidden
+		}
+		return text
+	})
+	if shapes.MatchString(line) {
+		return line[:len(line)-len(strings.TrimLeft(line, " "))] + Hidden
+	}
+	return masked(line)
+}
+
 // tokenPart reports a part of a path with a run of 12 letters and digits, both among them.
 func tokenPart(part string) bool {
 	for _, run := range strings.FieldsFunc(part, func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }) {

@@ -28,3 +28,21 @@ func TestMasked(t *testing.T) {
 		}
 	}
 }
+
+func TestMaskLine(t *testing.T) {
+	for line, want := range map[string]string{
+		"  token: MTk4fake":                         "  token: (secret)",
+		"  token: env:TOKEN # why":                  "  token: env:TOKEN # why",
+		"- url: https://hooks.slack.com/services/x": "- url: https://hooks.slack.com/(secret)",
+		"log: json":                            "log: json",
+		"token:":                               "token:",
+		"  - sk-fakefakefake":                  "  (secret)",
+		"telegram: {token: MTk4fake, rate: 5}": "telegram: {token: (secret), rate: 5}",
+		"otlp: {headers: {api-key: 'fake'}}":   "otlp: {headers: {api-key: (secret)}}",
+		"model: {key: \"fake\", name: x}":      "model: {key: (secret), name: x}",
+	} {
+		if got := MaskLine(line); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}

@@ -34,6 +34,9 @@ func (w Warning) Group() string {
 	return group
 }
 
+// Concerns reports whether the warning is about a key, a key below it, or a group around it.
+func (w Warning) Concerns(key string) bool { return within(w.Key, key) || within(key, w.Key) }
+
 // Unapplied is a warning about a setting that only a restart applies: what held
 // before holds still.
 func (w Warning) Unapplied() Warning {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -19,6 +20,7 @@ type configCmd struct {
 	Get     configGetCmd     `cmd:"" eg:"config get model.name" help:"Print the value of a key."`
 	Set     configSetCmd     `cmd:"" eg:"config set model.name gpt-5\nconfig set telegram.token < token.txt" help:"Set a key in the configuration file; a running daemon applies it."`
 	Unset   configUnsetCmd   `cmd:"" eg:"config unset model.base_url" help:"Remove a key from the configuration file; a running daemon applies it."`
+	Edit    configEditCmd    `cmd:"" eg:"config edit" help:"Edit the configuration file in your editor; what is not valid is not applied."`
 	History configHistoryCmd `cmd:"" eg:"config history" help:"List the changes that were made with claybot config."`
 	Revert  configRevertCmd  `cmd:"" eg:"config revert" help:"Undo a change that was made with claybot config."`
 	Schema  configSchemaCmd  `cmd:"" eg:"config schema > claybot.schema.json" help:"Print the JSON Schema of the configuration file, for editors."`
@@ -171,7 +173,7 @@ func (c configSetCmd) Run(e *env) error {
 // put sets a key to a value, or to the reference to a secret that it stores, where the new value is
 // valid. It keeps the file locked, see unlock.
 func (f *configFile) put(e *env, key, value, secret string) (changed bool, err error) {
-	if err := f.lock(); err != nil {
+	if err := f.lock(context.Background()); err != nil {
 		return false, err
 	}
 	undo := func() {}
@@ -187,7 +189,7 @@ func (f *configFile) put(e *env, key, value, secret string) (changed bool, err e
 	case bytes.Equal(next, f.text):
 		return false, nil
 	default:
-		err = f.change(e, key, next)
+		err = f.change(e, []string{key}, next)
 	}
 	if !bytes.Equal(next, f.text) { // it is not in the file
 		undo()
@@ -203,7 +205,7 @@ type configUnsetCmd struct {
 func (c configUnsetCmd) Run(e *env) error {
 	f, err := e.configFile()
 	if err == nil {
-		err = f.lock()
+		err = f.lock(context.Background())
 	}
 	if err != nil {
 		return err
@@ -215,35 +217,40 @@ func (c configUnsetCmd) Run(e *env) error {
 	if bytes.Equal(next, f.text) {
 		return e.text(fmt.Sprintf("%s is not set in %s.\n", c.Key, f.path))
 	}
-	return f.apply(e, c.Key, next)
+	return f.apply(e, []string{c.Key}, next)
 }
 
 // apply changes the file, and has a running daemon read it.
-func (f *configFile) apply(e *env, key string, next []byte) error {
-	if err := f.change(e, key, next); err != nil {
+func (f *configFile) apply(e *env, keys []string, next []byte) error {
+	if err := f.change(e, keys, next); err != nil {
 		return err
 	}
 	return f.reload(e)
 }
 
 // change checks the next text of the file, writes it, and says so.
-func (f *configFile) change(e *env, key string, next []byte) error {
-	if err := f.check(e, key, next); err != nil {
-		return err
-	}
-	made, err := f.write(e, key, next)
+func (f *configFile) change(e *env, keys []string, next []byte) error {
+	warnings, err := f.check(e, keys, next)
 	if err != nil {
 		return err
 	}
-	if err := e.text(fmt.Sprintf("%s: %s: %s, was %s\n", f.path, key, orNone(made.After), orNone(made.Before))); err != nil {
+	fmt.Fprint(e.err, warningLines(warnings))
+	made, recorded, err := f.write(keys, next)
+	if err != nil {
 		return err
 	}
-	for _, v := range f.inForce(e, key) {
-		if !strings.HasPrefix(v.Origin, f.path+":") && v.Origin != configs.OriginDefault {
-			if err := e.text(fmt.Sprintf("%s is set here as well, and wins over the file.\n", v.Origin)); err != nil {
-				return err
-			}
-		}
+	if !recorded {
+		fmt.Fprint(e.err, "claybot: warning: the change is not in the history, which cannot be written\n")
+	}
+	var b strings.Builder
+	for _, c := range made {
+		fmt.Fprintf(&b, "%s: %s: %s, was %s\n", f.path, c.Key, orNone(c.After), orNone(c.Before))
+	}
+	for _, origin := range f.shadows(e, keys) {
+		b.WriteString(origin + " is set here as well, and wins over the file.\n")
+	}
+	if err := e.text(b.String()); err != nil {
+		return err
 	}
 	return nil
 }
@@ -255,8 +262,9 @@ func orNone(v *string) string {
 	return *v
 }
 
-// check refuses a change that makes something not valid.
-func (f *configFile) check(e *env, key string, next []byte) error {
+// check refuses a change of keys that makes something not valid, and returns what else it makes
+// doubtful.
+func (f *configFile) check(e *env, keys []string, next []byte) ([]configs.Warning, error) {
 	was := make(map[string]bool)
 	if _, warnings, err := f.load(e, f.text); err == nil {
 		for _, w := range warnings {
@@ -265,29 +273,35 @@ func (f *configFile) check(e *env, key string, next []byte) error {
 	}
 	c, warnings, err := f.load(e, next)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	fresh := slices.DeleteFunc(warnings, func(w configs.Warning) bool { return was[w.Key+": "+w.Text] })
-	value := slices.ContainsFunc(fresh, func(w configs.Warning) bool {
-		return w.Off || w.File != "" && (w.Key == key || strings.HasPrefix(w.Key, key+".") || strings.HasPrefix(key, w.Key+"."))
+	refused := slices.ContainsFunc(fresh, func(w configs.Warning) bool {
+		return w.Off || w.File != "" && slices.ContainsFunc(keys, func(key string) bool { return w.Concerns(key) })
 	})
 	switch {
-	case value:
-		return configError{errors.New("nothing was changed: " + strings.TrimSuffix(warningLines(fresh), "\n"))}
+	case refused:
+		return fresh, configError{errors.New("nothing was changed: " + strings.TrimSuffix(warningLines(fresh), "\n"))}
 	case c.CheckLocal() != nil:
-		return configError{fmt.Errorf("nothing was changed: %w", c.CheckLocal())}
+		return fresh, configError{fmt.Errorf("nothing was changed: %w", c.CheckLocal())}
 	}
-	_, err = fmt.Fprint(e.err, warningLines(fresh))
-	return err
+	return fresh, nil
 }
 
-// inForce is the key as it is now.
-func (f *configFile) inForce(e *env, key string) []configs.Value {
+// shadows are the flags and variables that set any of the keys as well.
+func (f *configFile) shadows(e *env, keys []string) (origins []string) {
 	c, _, err := e.load()
 	if err != nil {
 		return nil
 	}
-	return c.Value(key)
+	for _, key := range keys {
+		for _, v := range c.Value(key) {
+			if !strings.HasPrefix(v.Origin, f.path+":") && v.Origin != configs.OriginDefault && !slices.Contains(origins, v.Origin) {
+				origins = append(origins, v.Origin)
+			}
+		}
+	}
+	return origins
 }
 
 // reload has a running daemon read the file, and says what came of it.

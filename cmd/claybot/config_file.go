@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ type configFile struct {
 	path string
 	text []byte   // nil for a file that does not exist
 	log  *os.File // the history, see lock
+	by   string   // who changes it
 }
 
 // configFile reads the file that would be loaded. One that is missing is created by a change.
@@ -37,7 +39,7 @@ func (e *env) configFile() (*configFile, error) {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	f := &configFile{path: path}
+	f := &configFile{path: path, by: userName()}
 	if err := f.read(); err != nil {
 		return nil, configError{err}
 	}
@@ -73,7 +75,7 @@ func (f *configFile) load(e *env, text []byte) (configs.Config, []configs.Warnin
 // A change is one of a key of the configuration file, as its history has it.
 type change struct {
 	At     time.Time `json:"at"`
-	By     string    `json:"by"` // name of the user of the system
+	By     string    `json:"by"` // name of the user of the system, or the login of the page or API
 	Key    string    `json:"key"`
 	Before *string   `json:"before"` // null: not set
 	After  *string   `json:"after"`
@@ -86,9 +88,12 @@ func written(text []byte, key string) *string {
 	return nil
 }
 
-// lock waits until no other process changes the file, and reads it again. The lock is that of
-// its history, and ends with this process.
-func (f *configFile) lock() error {
+// lockPause is how long lock waits before it tries again.
+const lockPause = 50 * time.Millisecond
+
+// lock waits until nothing else changes the file, and reads it again. The lock is that of its
+// history, and ends with close.
+func (f *configFile) lock(ctx context.Context) error {
 	if f.log != nil {
 		return nil
 	}
@@ -99,7 +104,7 @@ func (f *configFile) lock() error {
 	defer dir.close()
 	name := filepath.Base(f.historyPath())
 	if info, err := dir.Lstat(name); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file", f.historyPath())
+		return configError{fmt.Errorf("%s is not a regular file", f.historyPath())}
 	}
 	log, err := dir.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600) // dir follows no link that leads out of it
 	if err != nil {
@@ -109,12 +114,18 @@ func (f *configFile) lock() error {
 		return err
 	}
 	for {
-		if err = syscall.Flock(int(log.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) { //nolint:gosec // a file descriptor is small
+		err = syscall.Flock(int(log.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // a file descriptor is small
+		if !errors.Is(err, syscall.EINTR) && !errors.Is(err, syscall.EWOULDBLOCK) {
 			break
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("%s is being changed by another process: %w", f.path, ctx.Err()), log.Close())
+		case <-time.After(lockPause):
 		}
 	}
 	if err != nil {
-		return err
+		return errors.Join(err, log.Close())
 	}
 	f.log = log
 	return f.read()
@@ -128,26 +139,40 @@ func (f *configFile) unlock() {
 	}
 }
 
-// write replaces the text of the file, which is locked, and adds the change to the history.
-func (f *configFile) write(e *env, key string, next []byte) (change, error) {
-	made := change{At: time.Now().UTC().Truncate(time.Second), By: userName(), Key: key, Before: written(f.text, key), After: written(next, key)}
-	line, err := json.Marshal(made)
-	if err != nil {
-		return made, err
+// errStale is of a change that is based on another text than the file has.
+var errStale = errors.New("the file has been changed meanwhile; nothing was changed")
+
+// at refuses a change that is based on another version of the file, which is locked.
+func (f *configFile) at(version string) error {
+	if version != "" && version != configs.VersionOf(f.text) {
+		return configError{fmt.Errorf("%s: %w", f.path, errStale)}
+	}
+	return nil
+}
+
+// write replaces the text of the file, which is locked, and adds the changes of keys to the
+// history. recorded is false where the history has them not.
+func (f *configFile) write(keys []string, next []byte) (made []change, recorded bool, err error) {
+	var lines []byte
+	for _, key := range keys {
+		c := change{At: time.Now().UTC().Truncate(time.Second), By: f.by, Key: key, Before: written(f.text, key), After: written(next, key)}
+		line, err := json.Marshal(c)
+		if err != nil {
+			return nil, false, err
+		}
+		made, lines = append(made, c), append(append(lines, line...), '\n')
 	}
 	if err := f.replace(next); err != nil {
-		return made, err
+		return nil, false, err
 	}
 	if end, err := f.log.Seek(-1, io.SeekEnd); err == nil && end >= 0 { // a power cut may have left half a line
 		var last [1]byte
 		if _, err := f.log.ReadAt(last[:], end); err == nil && last[0] != '\n' {
-			line = append([]byte{'\n'}, line...)
+			lines = append([]byte{'\n'}, lines...)
 		}
 	}
-	if _, err := f.log.Write(append(line, '\n')); errors.Join(err, f.log.Sync()) != nil {
-		fmt.Fprintf(e.err, "claybot: warning: the change is not in the history: %v\n", err)
-	}
-	return made, nil
+	_, err = f.log.Write(lines)
+	return made, errors.Join(err, f.log.Sync()) == nil, nil
 }
 
 // replace replaces the text of the file, which is locked.
@@ -227,37 +252,46 @@ type configRevertCmd struct {
 func (c configRevertCmd) Run(e *env) error {
 	f, err := e.configFile()
 	if err == nil {
-		err = f.lock()
+		err = f.lock(context.Background())
 	}
 	if err != nil {
 		return err
 	}
+	key, next, err := f.reverted(c.N)
+	if err != nil {
+		return err
+	}
+	return f.apply(e, []string{key}, next)
+}
+
+// reverted returns the key of a change of the history, and the text of the file without it. 0 is
+// the newest change.
+func (f *configFile) reverted(n int) (key string, next []byte, err error) {
 	all, err := f.history()
 	if err != nil {
-		return err
+		return "", nil, err
 	}
-	n := c.N
 	if n == 0 {
 		n = len(all)
 	}
 	if n < 1 || n > len(all) {
-		return usageError{errors.New("there is no such change; claybot config history lists them")}
+		return "", nil, usageError{errors.New("there is no such change; claybot config history lists them")}
 	}
 	x := all[n-1]
 	if now := written(f.text, x.Key); orNone(now) != orNone(x.After) {
-		return fmt.Errorf("%s has been changed again since: it is %s; use claybot config set or unset", x.Key, orNone(now))
+		return x.Key, nil, fmt.Errorf("%s has been changed again since: it is %s; use claybot config set or unset", x.Key, orNone(now))
 	}
-	next, err := configs.Unset(f.text, x.Key)
+	next, err = configs.Unset(f.text, x.Key)
 	if x.Before != nil {
 		if strings.Contains(*x.Before, configs.Hidden) {
-			return fmt.Errorf("the value before had a secret, which the history does not keep; use claybot config set %s", x.Key)
+			return x.Key, nil, fmt.Errorf("the value before had a secret, which the history does not keep; use claybot config set %s", x.Key)
 		}
 		next, err = configs.Set(f.text, x.Key, *x.Before)
 	}
 	if err != nil {
-		return configError{fmt.Errorf("%s: %w", f.path, err)}
+		return x.Key, nil, configError{fmt.Errorf("%s: %w", f.path, err)}
 	}
-	return f.apply(e, x.Key, next)
+	return x.Key, next, nil
 }
 
 // maxSecretInput is more than any token has, in bytes.
@@ -272,10 +306,16 @@ func (c configSetCmd) value(e *env) (value, secret string, err error) {
 	case c.Value == nil:
 		secret, err = e.readSecret(c.Key)
 		return "", secret, err
-	case secretive && !strings.HasPrefix(*c.Value, "env:") && !strings.HasPrefix(*c.Value, "file:"):
-		return "", "", usageError{fmt.Errorf("a secret must not stand in the file or on the command line: leave it out, and claybot reads it from the terminal: claybot config set %s", c.Key)}
 	}
-	return *c.Value, "", nil
+	return *c.Value, "", referenced(c.Key, *c.Value)
+}
+
+// referenced refuses a secret as the value of a key.
+func referenced(key, value string) error {
+	if configs.IsSecret(key) && !strings.HasPrefix(value, "env:") && !strings.HasPrefix(value, "file:") {
+		return usageError{fmt.Errorf("a secret must not stand in the file or on the command line: leave it out, and claybot reads it from the terminal: claybot config set %s", key)}
+	}
+	return nil
 }
 
 // keepSecret stores a secret in a file of its own beside the configuration file, and returns the
@@ -323,6 +363,11 @@ func (e *env) readSecret(key string) (string, error) {
 		}
 		text = string(b)
 	}
+	return oneSecret(text)
+}
+
+// oneSecret returns a secret that is one line.
+func oneSecret(text string) (string, error) {
 	switch text = strings.TrimSpace(text); {
 	case text == "":
 		return "", usageError{errors.New("the secret is empty; nothing was changed")}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/claybot/claybot/configs"
@@ -54,7 +55,7 @@ type configInitCmd struct{}
 func (configInitCmd) Run(e *env) error {
 	f, err := e.configFile()
 	if err == nil && f.text == nil {
-		err = f.lock()
+		err = f.lock(context.Background())
 	}
 	switch {
 	case err != nil:
@@ -62,7 +63,7 @@ func (configInitCmd) Run(e *env) error {
 	case f.text != nil:
 		return configError{fmt.Errorf("%s is there already; change it with: claybot config set", f.path)}
 	}
-	if err := f.check(e, "", []byte(starterFile)); err != nil {
+	if _, err := f.check(e, nil, []byte(starterFile)); err != nil {
 		return err
 	}
 	if err := f.replace([]byte(starterFile)); err != nil {

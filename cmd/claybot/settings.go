@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
@@ -243,21 +244,30 @@ func (d *daemon) reloadAsked(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// reloadOnHangup reloads the configuration on each SIGHUP and each request. The returned
-// function ends that and waits for it.
+// reloadOnHangup reloads the configuration on each SIGHUP, each request, and each change of the
+// file. The returned function ends that and waits for it.
 func (d *daemon) reloadOnHangup(ctx context.Context, e *env) func() {
 	ctx, cancel := context.WithCancel(ctx)
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
+	watch := newFileWatch(e, d.config.Load().Source.Version)
 	var done sync.WaitGroup
 	done.Go(func() {
+		look := time.NewTicker(lookFile)
+		defer look.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
+			case <-look.C:
+				if watch.changed() {
+					d.reload(ctx, e, false)
+				}
 			case <-hangups:
+				watch.tried()
 				d.reload(ctx, e, false)
 			case asked := <-d.reloads:
+				watch.tried()
 				asked.done <- d.reload(ctx, e, asked.emptied)
 			}
 		}

@@ -257,14 +257,14 @@ func (f *configFile) set(e *env, x setting) (changed bool, err error) {
 	if !x.unset {
 		return f.put(e, configs.Meant(f.text, x.key), x.value, x.secret)
 	}
-	if err := f.lock(); err != nil {
+	if err := f.lock(context.Background()); err != nil {
 		return false, err
 	}
 	next, err := configs.Unset(f.text, x.key)
 	if err != nil || string(next) == string(f.text) {
 		return false, err
 	}
-	return true, f.change(e, x.key, next)
+	return true, f.change(e, []string{x.key}, next)
 }
 
 // connected returns the daemon: one that runs, or one inside this process.
