@@ -20,6 +20,8 @@ type Backend struct {
 	Access    Access
 	People    People
 	System    System
+	// Configuration is nil where there is no file to change.
+	Configuration Configuration
 }
 
 // Tooling is what agents work with: tools, workspaces, MCP servers, skills and notes.

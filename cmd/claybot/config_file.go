@@ -92,7 +92,7 @@ func written(text []byte, key string) *string {
 const lockPause = 50 * time.Millisecond
 
 // lock waits until nothing else changes the file, and reads it again. The lock is that of its
-// history, and ends with close.
+// history, and ends with unlock.
 func (f *configFile) lock(ctx context.Context) error {
 	if f.log != nil {
 		return nil

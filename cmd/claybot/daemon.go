@@ -52,6 +52,7 @@ type daemon struct {
 	bots      connectors.Bots
 	// greet shows a text to the person at the terminal; nil without one.
 	greet    func(text string)
+	env      *env           // that the configuration is read by; nil: the page and the API do not change it
 	stopping chan struct{}  // gets a value when an operator has asked for the end
 	reloads  chan reloading // that an operator has asked for
 }

@@ -321,6 +321,7 @@ func startDaemon(t *testing.T, file string, vars map[string]string) *harness {
 	if h.daemon, err = openDaemon(ctx, c, slog.New(slog.NewTextHandler(&h.log, nil)), nil); err != nil {
 		t.Fatal(err)
 	}
+	h.daemon.env = h.env
 	ended := make(chan error, 1)
 	running, stop := context.WithCancel(ctx)
 	go func() { ended <- h.daemon.run(running) }()

@@ -41,6 +41,7 @@ func (serveCmd) Run(e *env) error {
 	if w := e.terminal(); w != nil {
 		d.greet = func(text string) { fmt.Fprint(w, text) }
 	}
+	d.env = e
 	stopReload := d.reloadOnHangup(ctx, e)
 	defer stopReload()
 	return d.run(ctx)

@@ -97,6 +97,7 @@ func resources(cfg Config) []resource {
 		runAPI{b.Runs, b.Undos, b.Questions, b.System, cfg.Log},
 		agents{b.Agents, b.Control, b.Privacy, b.Reminders, b.Runs},
 		settings{b.Settings, new(sync.Mutex)},
+		configuration{b.Configuration},
 		inboxes{b.Inboxes},
 		questionRoutes{b.Questions},
 		outbox{b.Outbox},

@@ -34,6 +34,7 @@ var tags = [][2]string{
 	{"reports", "Usage, durations and traces of messages."},
 	{"tools", "Tools, MCP servers, workspaces and skills."},
 	{"notes", "Notes that agents keep across conversations."},
+	{"configuration", "The configuration file of the daemon."},
 	{"openai", "Endpoints for OpenAI clients."},
 	{"about", "The daemon itself."},
 }
@@ -43,6 +44,7 @@ var statuses = map[int]string{
 	http.StatusBadRequest: "The request is invalid; see the message.", http.StatusUnauthorized: "Missing or invalid credentials.",
 	http.StatusForbidden: "The scope of the caller is not sufficient.", http.StatusNotFound: "Not found.",
 	http.StatusConflict: "Not possible in the current state, or refused.", http.StatusGone: "Expired.",
+	http.StatusPreconditionFailed:    "The resource has another version than If-Match.",
 	http.StatusRequestEntityTooLarge: "The body is too large.", http.StatusUnsupportedMediaType: "The body is not application/json.",
 	http.StatusTooManyRequests: "Too many invalid tokens or codes.", http.StatusInternalServerError: "Internal error; see the log.",
 	http.StatusServiceUnavailable: "Temporarily unavailable; try again.",

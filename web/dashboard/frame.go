@@ -54,12 +54,13 @@ var places = []place{
 	{Page: "deliveries", Path: "/ui/deliveries", Title: "Deliveries", Icon: "send"},
 	{Page: "usage", Path: "/ui/usage", Title: "Usage", Icon: "chart"},
 	{Page: "access", Path: "/ui/access", Title: "Access", Icon: "key"},
+	{Page: "config", Path: "/ui/config", Title: "Settings", Icon: "tool"},
 	{Page: "health", Path: "/ui/health", Title: "Health", Icon: "pulse"},
 }
 
 // below maps pages without a navigation entry to the one that is highlighted
 // for them.
-var below = map[string]string{"agent": "agents", "run": "runs", "notes": "agents", "note": "agents", "nodes": "health"}
+var below = map[string]string{"agent": "agents", "run": "runs", "notes": "agents", "note": "agents", "nodes": "health", "config-key": "config", "config-history": "config"}
 
 // Routes returns the routes of the pages, their fragments, actions and assets.
 func Routes(cfg Config) []web.Route {
@@ -96,6 +97,7 @@ func sections(cfg Config, p *pages) []section {
 		&deliveryPages{pages: p, outbox: b.Outbox, system: b.System},
 		&usagePages{pages: p, budgets: budgets, usage: cfg.Usage},
 		&accessPages{pages: p, access: b.Access, system: b.System},
+		&configPages{pages: p, config: b.Configuration},
 		&healthPages{pages: p, system: b.System},
 	}
 }

@@ -41,6 +41,11 @@ func (v viewer) Operates() bool    { return v.scope.Allows(web.Operate) }
 func (v viewer) Approves() bool    { return v.scope.Allows(web.Approve) }
 func (v viewer) Administers() bool { return v.scope.Allows(web.Admin) }
 
+// places are the pages that the user may see.
+func (v viewer) places() []place {
+	return slices.DeleteFunc(slices.Clone(places), func(p place) bool { return p.Page == "config" && !v.Administers() })
+}
+
 // A frame is what the layout shows around a view.
 type frame struct {
 	viewer
@@ -164,7 +169,7 @@ func (b *pages) render(page, name string, view any) (template.HTML, error) {
 // framed answers with a whole page.
 func (b *pages) framed(w http.ResponseWriter, r *http.Request, status int, page, head string, main template.HTML) {
 	f := frame{
-		viewer: viewerOf(r), Page: page, Heading: head, Version: b.version, Places: places, Main: main,
+		viewer: viewerOf(r), Page: page, Heading: head, Version: b.version, Places: viewerOf(r).places(), Main: main,
 		Query: r.URL.Query().Get("q"), Nav: cmp.Or(below[page], page),
 	}
 	if page != "why" {

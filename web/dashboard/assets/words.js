@@ -11,6 +11,8 @@ export const say = {
   noConnection: "No connection.",
   noConnectionTry: "No connection. Try again.",
   looks: { "": "system", light: "light", dark: "dark" },
+  changeSetting: (key, before, after) => `Change ${key} from ${before} to ${after}?`,
+  newSecret: "a new secret",
   justNow: "just now",
   soon: "in a moment",
 

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/web"
+)
+
+// lockWait is how long the daemon waits for a file that another process is changing.
+const lockWait = 5 * time.Second
+
+// A configDesk implements web.Configuration by the same steps as claybot config.
+type configDesk struct{ *daemon }
+
+var errNoConfig = &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "This daemon has no configuration file that it could change."}
+
+// configProblem returns an error of a change in words for its caller.
+func configProblem(key string, err error) error {
+	var wrong configError
+	var usage usageError
+	var system syscall.Errno
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errStale):
+		return web.ErrConfigStale
+	case errors.Is(err, context.DeadlineExceeded):
+		return &web.Problem{Status: http.StatusServiceUnavailable, Code: "busy", Wait: 1, Message: "Another process is changing the configuration file."}
+	case errors.As(err, &usage), errors.As(err, &wrong):
+		return &web.Problem{Status: http.StatusBadRequest, Code: "values", Message: sentenceOf(err), Fields: map[string]string{"value": sentenceOf(err)}}
+	case errors.As(err, &system):
+		return &web.Problem{Status: http.StatusConflict, Code: "refused", Message: sentenceOf(err), Fix: "Let claybot write the file and its directory, or change the file by hand: claybot reads it again by itself."}
+	}
+	return fmt.Errorf("change %s: %w", key, err)
+}
+
+// sentenceOf is an error as a sentence. One that begins with the name of a file stays as it is.
+func sentenceOf(err error) string {
+	text := err.Error()
+	if rest, ok := strings.CutPrefix(text, "nothing"); ok {
+		return "Nothing" + rest
+	}
+	return text
+}
+
+// Configuration implements web.Configuration.
+func (d configDesk) Configuration(context.Context) (web.ConfigView, error) {
+	if d.env == nil {
+		return web.ConfigView{}, errNoConfig
+	}
+	f, err := d.env.editable()
+	if err != nil {
+		return web.ConfigView{}, err
+	}
+	v := web.ConfigView{File: f.path, Version: configs.VersionOf(f.text)}
+	c, _, err := d.env.load()
+	if err != nil { // the one before is in force
+		v.Broken, c = err.Error(), *d.config.Load()
+	}
+	for _, x := range c.Values() {
+		form, help := configs.FormOf(x.Key), configs.HelpOf(x.Key)
+		v.Keys = append(v.Keys, web.ConfigKey{
+			Key: x.Key, Value: x.Value, Origin: x.Origin, Refused: x.Refused,
+			Kind: form.Kind, Words: form.Words, Limits: form.Limits, Help: help.Values, Default: help.Default,
+		})
+	}
+	return v, nil
+}
+
+// begin locks the file for a change that is based on a version of it.
+func (d configDesk) begin(ctx context.Context, by, version string) (*configFile, error) {
+	if d.env == nil {
+		return nil, errNoConfig
+	}
+	f, err := d.env.configFile()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, lockWait)
+	defer cancel()
+	if err := f.lock(ctx); err != nil {
+		return nil, err
+	}
+	f.by = by
+	if err := f.at(version); err != nil {
+		f.unlock()
+		return nil, err
+	}
+	return f, nil
+}
+
+// ChangeConfig implements web.Configuration.
+func (d configDesk) ChangeConfig(ctx context.Context, c web.ConfigEdit) (out web.ConfigChanged, err error) {
+	f, err := d.begin(ctx, c.By, c.Version)
+	if err != nil {
+		return out, configProblem(c.Key, err)
+	}
+	defer f.unlock()
+	next, undo, err := f.edited(c)
+	if err == nil {
+		out, err = d.finish(ctx, f, c.Key, next)
+	}
+	if !bytes.Equal(next, f.text) { // it is not in the file
+		undo()
+	}
+	return out, configProblem(c.Key, err)
+}
+
+// edited returns the text of the file with a change. undo removes the secret that it stores.
+func (f *configFile) edited(c web.ConfigEdit) (next []byte, undo func(), err error) {
+	undo = func() {}
+	key := configs.Meant(f.text, c.Key)
+	switch {
+	case c.Secret != "":
+		secret, err := oneSecret(c.Secret)
+		if err != nil {
+			return nil, undo, err
+		}
+		if !configs.IsSecret(key) {
+			return nil, undo, usageError{fmt.Errorf("%s is no secret: set its value", key)}
+		}
+		reference, undo, err := f.keepSecret(key, secret)
+		if err != nil {
+			return nil, func() {}, err
+		}
+		next, err = configs.Set(f.text, key, reference)
+		if err != nil {
+			err = configError{err}
+		}
+		return next, undo, err
+	case c.Value == nil:
+		next, err = configs.Unset(f.text, key)
+	default:
+		if err := referenced(key, *c.Value); err != nil {
+			return nil, undo, err
+		}
+		next, err = configs.Set(f.text, key, *c.Value)
+	}
+	if err != nil {
+		err = configError{err}
+	}
+	return next, undo, err
+}
+
+// ConfigHistory implements web.Configuration.
+func (d configDesk) ConfigHistory(context.Context) ([]web.ConfigChange, error) {
+	if d.env == nil {
+		return nil, errNoConfig
+	}
+	f, err := d.env.editable()
+	if err != nil {
+		return nil, err
+	}
+	all, err := f.history()
+	return shownChanges(all, 1), err
+}
+
+// shownChanges are changes with their numbers, from first.
+func shownChanges(all []change, first int) []web.ConfigChange {
+	list := make([]web.ConfigChange, len(all))
+	for i, c := range all {
+		list[i] = web.ConfigChange{N: first + i, At: c.At, By: c.By, Key: c.Key, Before: c.Before, After: c.After}
+	}
+	return list
+}
+
+// RevertConfig implements web.Configuration.
+func (d configDesk) RevertConfig(ctx context.Context, n int, by, version string) (out web.ConfigChanged, err error) {
+	f, err := d.begin(ctx, by, version)
+	if err != nil {
+		return out, configProblem("", err)
+	}
+	defer f.unlock()
+	key, next, err := f.reverted(n)
+	if err == nil {
+		out, err = d.finish(ctx, f, key, next)
+	}
+	return out, configProblem(key, err)
+}
+
+// finish checks and writes the next text of a file, and applies it.
+func (d configDesk) finish(ctx context.Context, f *configFile, key string, next []byte) (out web.ConfigChanged, err error) {
+	if out.Version = configs.VersionOf(f.text); bytes.Equal(next, f.text) {
+		return out, nil
+	}
+	warnings, err := f.check(d.env, []string{key}, next)
+	if err != nil {
+		return out, err
+	}
+	made, recorded, err := f.write([]string{key}, next)
+	if err != nil {
+		return out, err
+	}
+	for _, w := range warnings {
+		out.Warnings = append(out.Warnings, w.String())
+	}
+	if !recorded {
+		out.Warnings = append(out.Warnings, "The change is not in the history, which cannot be written.")
+	}
+	d.log.Info("configuration changed", "key", key, "by", f.by)
+	all, err := f.history()
+	if err != nil {
+		d.log.Warn("failed to read the history of the configuration", "err", err)
+	}
+	out.Version, out.Wins = configs.VersionOf(next), f.shadows(d.env, []string{key})
+	out.Changes = shownChanges(made, max(1, len(all)-len(made)+1))
+	asked := reloading{emptied: !configs.Sets(next), done: make(chan reloaded, 1)}
+	select {
+	case d.reloads <- asked:
+		r := <-asked.done
+		if out.Restart = r.Restart; r.Failed != "" {
+			out.Warnings = append(out.Warnings, r.Failed)
+		}
+	case <-ctx.Done():
+		out.Warnings = append(out.Warnings, "The change is in the file, and takes effect within seconds.")
+	}
+	return out, nil
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/web"
+)
+
+// config calls the API of the configuration, and checks the status of the answer.
+func (h *harness) config(want int, method, path, version, body string, out any) string {
+	h.t.Helper()
+	req, err := http.NewRequestWithContext(h.ctx, method, h.client.base+path, strings.NewReader(body))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if version != "" {
+		req.Header.Set("If-Match", `"`+version+`"`)
+	}
+	resp, err := h.client.http.Do(req)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != want {
+		h.t.Fatalf("%s %s = %d %s, %v, want %d", method, path, resp.StatusCode, text, err, want)
+	}
+	if out != nil {
+		if err := json.Unmarshal(text, out); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	return string(text)
+}
+
+// The API changes the file by the same steps as the commands: checked, based on a version, with
+// a history, applied at once, and without a secret in any answer.
+func TestConfigAPI(t *testing.T) {
+	h := startDaemon(t, "# mine\nmodel: demo\nlimits:\n  runs_per_minute: 5 # few\n", nil)
+	defer h.daemon.reloadOnHangup(h.ctx, h.env)()
+	file := filepath.Join(h.dir, "claybot.yaml")
+	text := func() string {
+		t.Helper()
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	var v web.ConfigView
+	h.config(200, "GET", "/config", "", "", &v)
+	find := func(key string) web.ConfigKey {
+		for _, k := range v.Keys {
+			if k.Key == key {
+				return k
+			}
+		}
+		t.Fatalf("there is no %s", key)
+		return web.ConfigKey{}
+	}
+	if k := find("limits.runs_per_minute"); k.Value != "5" || k.Kind != "number" || k.Limits != "0..100000" || !strings.HasSuffix(k.Origin, "claybot.yaml:4") || k.Help == "" {
+		t.Errorf("the key is %+v", k)
+	}
+	if k := find("telegram.token"); k.Kind != "secret" {
+		t.Errorf("the token is %+v", k)
+	}
+	before := v.Version
+	var out web.ConfigChanged
+	h.config(200, "PUT", "/config/limits.runs_per_minute", before, `{"value":"7"}`, &out)
+	if got := text(); got != "# mine\nmodel: demo\nlimits:\n  runs_per_minute: 7 # few\n" || out.Version != configs.VersionOf([]byte(got)) {
+		t.Errorf("the file is %q, %+v", got, out)
+	}
+	if got := h.daemon.config.Load().Limits.RunsPerMinute; got != 7 {
+		t.Errorf("in force is %d", got)
+	}
+	if c := out.Changes; len(c) != 1 || c[0].N != 1 || c[0].By != web.Operator || *c[0].Before != "5" || *c[0].After != "7" {
+		t.Errorf("the change is %+v", c)
+	}
+	// What is based on an older version, or not valid, changes nothing.
+	was := text()
+	h.config(412, "PUT", "/config/limits.runs_per_minute", before, `{"value":"9"}`, nil)
+	h.config(412, "DELETE", "/config/limits.runs_per_minute", before, "", nil)
+	h.config(412, "POST", "/config/history/1/revert", before, "", nil)
+	for path, body := range map[string]string{
+		"limits.runs_per_minute": `{"value":"many"}`, "limits.runs_per_minutes": `{"value":"7"}`, "telegram.token": `{"value":"1234567:FAKE-not-a-real-token-at-all"}`,
+		"log_level": `{"secret":"FAKE"}`, "discord.token": `{"secret":"two\nlines"}`, "model.name": `{}`, "access.mode": `{"value":"open","secret":"x"}`, "a..b": `{"value":"1"}`,
+	} {
+		if got := h.config(400, "PUT", "/config/"+path, "", body, nil); strings.Contains(got, "FAKE") {
+			t.Errorf("%s: the answer has the secret: %s", path, got)
+		}
+	}
+	h.config(400, "POST", "/config/history/99/revert", "", "", nil)
+	if text() != was {
+		t.Errorf("the file is %q", text())
+	}
+	// A secret is stored beside the file.
+	got := h.config(200, "PUT", "/config/files.secret_key", "", `{"secret":"FAKE.not.real"}`, &out)
+	if strings.Contains(got, "FAKE") || strings.Contains(text(), "FAKE") || !strings.Contains(text(), "secret_key: file:claybot.secrets/files.secret_key-") {
+		t.Errorf("the answer is %s, the file %q", got, text())
+	}
+	h.config(200, "DELETE", "/config/files.secret_key", out.Version, "", nil)
+	h.config(200, "POST", "/config/history/1/revert", "", "", &out)
+	var all web.ConfigChanges
+	h.config(200, "GET", "/config/history", "", "", &all)
+	if len(all.Changes) != 4 || all.Changes[0].N != 4 || *all.Changes[0].After != "5" || text() != "# mine\nmodel: demo\nlimits:\n  runs_per_minute: 5 # few\n" {
+		t.Errorf("the history is %+v, the file %q", all.Changes, text())
+	}
+	// A file that cannot be written stays as it is, and the answer says why.
+	if err := os.Remove(file + ".history"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(file+".history", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.config(400, "PUT", "/config/log_level", "", `{"value":"debug"}`, nil); !strings.Contains(got, "not a regular file") || strings.Contains(text(), "log_level") {
+		t.Errorf("the answer is %s, the file %q", got, text())
+	}
+	if err := os.Remove(file + ".history"); err != nil {
+		t.Fatal(err)
+	}
+	// Of changes at the same time that are based on one version, one is made.
+	h.config(200, "GET", "/config", "", "", &v)
+	codes := make(chan int, 8)
+	var calls sync.WaitGroup
+	for range cap(codes) {
+		calls.Go(func() {
+			req, err := http.NewRequestWithContext(h.ctx, "PUT", h.client.base+"/config/limits.runs_per_minute", strings.NewReader(`{"value":"8"}`))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			req.Header.Set("Content-Type", "application/json")
+			req.Header.Set("If-Match", v.Version)
+			resp, err := h.client.http.Do(req)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = resp.Body.Close()
+			codes <- resp.StatusCode
+		})
+	}
+	calls.Wait()
+	close(codes)
+	count := make(map[int]int)
+	for code := range codes {
+		count[code]++
+	}
+	if count[200] != 1 || count[412] != 7 {
+		t.Errorf("the answers are %v", count)
+	}
+	// A broken file is shown as such, and stays as it is.
+	if err := os.WriteFile(file, []byte("model: [\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.config(200, "GET", "/config", "", "", &v)
+	if h.config(400, "PUT", "/config/log_level", "", `{"value":"debug"}`, nil); !strings.Contains(v.Broken, "claybot.yaml:") || text() != "model: [\n" {
+		t.Errorf("broken: %q, the file is %q", v.Broken, text())
+	}
+}

@@ -1,0 +1,86 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// Configuration reads and changes the configuration file of the daemon.
+type Configuration interface {
+	// Configuration returns the keys with their values in force.
+	Configuration(ctx context.Context) (ConfigView, error)
+	// ChangeConfig changes one key where the result is valid, and applies it. It returns
+	// ErrConfigStale for a change that is based on another version of the file.
+	ChangeConfig(ctx context.Context, c ConfigEdit) (ConfigChanged, error)
+	// ConfigHistory lists the changes, the oldest first.
+	ConfigHistory(ctx context.Context) ([]ConfigChange, error)
+	// RevertConfig undoes the change with a number, from 1, unless its key has changed again.
+	RevertConfig(ctx context.Context, n int, by, version string) (ConfigChanged, error)
+}
+
+// ErrConfigStale is of a change that is based on another version of the file.
+var ErrConfigStale error = &Problem{
+	Status: http.StatusPreconditionFailed, Code: "stale", Message: "The configuration file has been changed meanwhile; nothing was changed.",
+	Fix: "Read it again, and repeat the change on what it says now.",
+}
+
+// A ConfigView is the configuration of the daemon.
+type ConfigView struct {
+	File    string      `json:"file" doc:"Path of the file."`
+	Version string      `json:"version" doc:"Version of the text of the file, for If-Match."`
+	Broken  string      `json:"broken,omitempty" doc:"Why the file cannot be read. Until that is right, the configuration before is in force."`
+	Keys    []ConfigKey `json:"keys"`
+}
+
+// A ConfigKey is a key of the configuration.
+type ConfigKey struct {
+	Key     string   `json:"key"`
+	Value   string   `json:"value" doc:"As the file would say it; empty for none. A secret is its reference, or (secret)."`
+	Origin  string   `json:"origin" doc:"default, a flag, a variable of the environment, or file:line."`
+	Refused bool     `json:"refused,omitempty" doc:"The value there is not valid."`
+	Kind    string   `json:"kind" doc:"truth, word, number, secret, list or text."`
+	Words   []string `json:"words,omitempty" doc:"The values of a truth or a word."`
+	Limits  string   `json:"limits,omitempty" doc:"The limits of a number, such as 1..100."`
+	Help    string   `json:"help,omitempty"`
+	Default string   `json:"default,omitempty" doc:"What holds without the key, in words."`
+}
+
+// A ConfigValue is the new value of a key.
+type ConfigValue struct {
+	Value  string `json:"value,omitempty" doc:"As in the file: a list is [a, b]. Of a secret, a reference: env:NAME or file:path."`
+	Secret string `json:"secret,omitempty" doc:"Instead of value: a secret, which is stored in a file of its own and never shown."`
+}
+
+// A ConfigEdit is a change of one key; without Value and Secret, it is removed from the file.
+type ConfigEdit struct {
+	Key     string
+	Value   *string
+	Secret  string
+	By      string // who makes it
+	Version string // of the file that it is based on; empty: any
+}
+
+// A ConfigChange is a change in the history of the file.
+type ConfigChange struct {
+	N      int       `json:"n" doc:"Its number, from 1."`
+	At     time.Time `json:"at"`
+	By     string    `json:"by" doc:"The login, or the user of the system on the command line."`
+	Key    string    `json:"key"`
+	Before *string   `json:"before" doc:"null: not set."`
+	After  *string   `json:"after" doc:"null: not set."`
+}
+
+// A ConfigChanged is what came of a change.
+type ConfigChanged struct {
+	Version  string         `json:"version" doc:"Version of the file with the change."`
+	Changes  []ConfigChange `json:"changes"`
+	Restart  []string       `json:"restart,omitempty" doc:"Settings that take effect with a restart."`
+	Wins     []string       `json:"wins,omitempty" doc:"Flags and variables that set the key as well, and win over the file."`
+	Warnings []string       `json:"warnings,omitempty"`
+}
+
+// A ConfigChanges is the history of the file.
+type ConfigChanges struct {
+	Changes []ConfigChange `json:"changes" doc:"Newest first."`
+}

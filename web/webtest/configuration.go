@@ -1,0 +1,93 @@
+package webtest
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
+)
+
+// A Configuration is a configuration of a few keys in memory.
+type Configuration struct {
+	mu      sync.Mutex
+	keys    []web.ConfigKey
+	changes []web.ConfigChange
+}
+
+// NewConfiguration returns one with a key of each kind. 13 is no value of any of them.
+func NewConfiguration() *Configuration {
+	return &Configuration{keys: []web.ConfigKey{
+		{Key: "log_level", Value: "info", Origin: "default", Kind: "word", Words: []string{"debug", "info", "warn"}, Help: "how much is logged"},
+		{Key: "metrics", Value: "true", Origin: "default", Kind: "truth", Words: []string{"true", "false"}, Help: "whether claybot collects metrics"},
+		{Key: "telegram.token", Value: "(secret)", Origin: "TELEGRAM_BOT_TOKEN", Kind: "secret", Help: "`env:NAME` or `file:path`"},
+		{Key: "agents.default.max_steps", Value: "64", Origin: "claybot.yaml:3", Kind: "number", Limits: "1..1000", Help: "model calls in one run"},
+		{Key: "operators", Origin: "default", Kind: "list", Help: "<script>window.hacked = 1</script>", Default: "none"},
+	}}
+}
+
+// Rewrite changes the file as another person would.
+func (c *Configuration) Rewrite() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changes = append(c.changes, web.ConfigChange{N: len(c.changes) + 1, At: time.Now(), By: "another", Key: "operators"})
+}
+
+func (c *Configuration) version() string { return strconv.Itoa(len(c.changes)) }
+
+// Configuration implements web.Configuration.
+func (c *Configuration) Configuration(context.Context) (web.ConfigView, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return web.ConfigView{File: "claybot.yaml", Version: c.version(), Keys: append([]web.ConfigKey(nil), c.keys...)}, nil
+}
+
+// ChangeConfig implements web.Configuration.
+func (c *Configuration) ChangeConfig(_ context.Context, e web.ConfigEdit) (out web.ConfigChanged, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.Version != "" && e.Version != c.version() {
+		return out, web.ErrConfigStale
+	}
+	for i, k := range c.keys {
+		if k.Key != e.Key {
+			continue
+		}
+		before, after := k.Value, ""
+		switch {
+		case e.Value != nil && *e.Value == "13":
+			return out, &web.Problem{Status: http.StatusBadRequest, Code: "values", Message: "13 is not valid.", Fields: map[string]string{"value": "13 is not valid."}}
+		case e.Secret != "":
+			after = "file:claybot.secrets/" + e.Key
+		case e.Value != nil:
+			after = *e.Value
+		}
+		c.keys[i].Value, c.keys[i].Origin = after, "claybot.yaml:"+strconv.Itoa(i+1)
+		if after == "" {
+			c.keys[i].Origin = "default"
+		}
+		change := web.ConfigChange{N: len(c.changes) + 1, At: time.Now(), By: e.By, Key: e.Key, Before: &before, After: &after}
+		c.changes = append(c.changes, change)
+		return web.ConfigChanged{Version: c.version(), Changes: []web.ConfigChange{change}}, nil
+	}
+	return out, storage.ErrNotFound
+}
+
+// ConfigHistory implements web.Configuration.
+func (c *Configuration) ConfigHistory(context.Context) ([]web.ConfigChange, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]web.ConfigChange(nil), c.changes...), nil
+}
+
+// RevertConfig implements web.Configuration.
+func (c *Configuration) RevertConfig(ctx context.Context, n int, by, version string) (web.ConfigChanged, error) {
+	all, _ := c.ConfigHistory(ctx) // it never fails
+	if n > len(all) {
+		return web.ConfigChanged{}, storage.ErrNotFound
+	}
+	return c.ChangeConfig(ctx, web.ConfigEdit{Key: all[n-1].Key, Value: all[n-1].Before, By: by, Version: version})
+}
