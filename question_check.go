@@ -264,10 +264,58 @@ var numberForm = regexp.MustCompile(`^([+-]?)0*([0-9]*)(?:[.,]([0-9]*))?$`)
 // maxDigits is how long a number may be written.
 const maxDigits = 40
 
+// Number marks: of thousands, and of these, those of decimals as well.
+const (
+	groupMarks   = ".,'’ \u00a0\u202f"
+	decimalMarks = ".,"
+)
+
+var (
+	firstGroup = regexp.MustCompile(`^[+-]?[1-9][0-9]{0,2}$`)
+	nextGroup  = regexp.MustCompile(`^[0-9]{3}$`)
+)
+
+// ungrouped takes the marks between thousands out of a number, which stays as it is if it has none.
+// A mark that is there twice, or beside another one of decimals, tells what it is. A single
+// point is one of decimals, as in stored numbers; a comma before three digits may be either.
+func ungrouped(v string) (number string, ambiguous bool) {
+	for _, mark := range groupMarks {
+		groups := strings.Split(v, string(mark))
+		last := groups[len(groups)-1]
+		decimals := ""
+		if i := strings.IndexAny(last, decimalMarks); i >= 0 {
+			last, decimals = last[:i], "."+last[i+1:]
+		}
+		groups[len(groups)-1] = last
+		if len(groups) < 2 || !firstGroup.MatchString(groups[0]) || slices.ContainsFunc(groups[1:], func(g string) bool { return !nextGroup.MatchString(g) }) {
+			continue
+		}
+		single := len(groups) == 2 && decimals == "" && strings.ContainsRune(decimalMarks, mark)
+		switch {
+		case single && mark == '.':
+			return v, false
+		case single:
+			return strings.Join(groups, ""), true
+		}
+		return strings.Join(groups, "") + decimals, false
+	}
+	return v, false
+}
+
 // number keeps the digits as they were said: a float would change long ones.
 func (q Question) number(v string) (json.Number, error) {
+	if len(v) > maxDigits {
+		return "", complain("Please give a number, such as 3 or 2.5.")
+	}
+	said := v
+	v, ambiguous := ungrouped(v)
+	if ambiguous {
+		whole, _ := strconv.ParseFloat(v, 64) // these are digits
+		part, _ := strconv.ParseFloat(strings.Replace(said, ",", ".", 1), 64)
+		return "", complain("That can be read as %s or as %s. Please write the one that you mean.", plainNumber(whole), plainNumber(part))
+	}
 	m := numberForm.FindStringSubmatch(v)
-	if m == nil || !strings.ContainsAny(v, "0123456789") || len(v) > maxDigits {
+	if m == nil || !strings.ContainsAny(v, "0123456789") {
 		return "", complain("Please give a number, such as 3 or 2.5.")
 	}
 	sign, whole, part := strings.TrimPrefix(m[1], "+"), m[2], strings.TrimRight(m[3], "0")

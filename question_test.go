@@ -29,6 +29,7 @@ var (
 
 func TestCheck(t *testing.T) {
 	berlin := zone(t, "Europe/Berlin")
+	wide := claybot.Question{Type: claybot.QuestionNumber}
 	text := claybot.Question{Type: claybot.QuestionText, Required: true}
 	code := claybot.Question{Type: claybot.QuestionText, Format: `[A-Z]{2}\d+|x`, Example: "AB12"}
 	long := claybot.Question{Type: claybot.QuestionTextarea, Min: bound(3), Max: bound(5)}
@@ -100,7 +101,24 @@ func TestCheck(t *testing.T) {
 		{number, "5.", "5"},
 		{number, "-2.01", "!at least -2."},
 		{number, "10.51", "!at most 10.5."},
-		{number, "1.000,5", "!Please give a number"},
+		{wide, "1.000,5", "1000.5"},
+		{wide, "1,234.50", "1234.5"},
+		{wide, "-1.234.567,89", "-1234567.89"},
+		{wide, "1.234.567", "1234567"},
+		{wide, "1,234,567", "1234567"},
+		{wide, "1 234,5", "1234.5"},
+		{wide, "1\u202f234", "1234"},
+		{wide, "1'234'567.5", "1234567.5"},
+		{wide, "1.234", "1.234"},
+		{wide, "1,234", "!That can be read as 1234 or as 1.234."},
+		{wide, "-12,500", "!That can be read as -12500 or as -12.5."},
+		{wide, "0,123", "0.123"},
+		{wide, "1234,567", "1234.567"},
+		{wide, "1,23,456", "!Please give a number"},
+		{wide, "1.234,567,8", "!Please give a number"},
+		{wide, "1,234.567.8", "!Please give a number"},
+		{wide, "1,2345.6", "!Please give a number"},
+		{wide, "01,234,567", "!Please give a number"},
 		{number, "1e3", "!Please give a number"},
 		{number, "0x10", "!Please give a number"},
 		{number, "-", "!Please give a number"},

@@ -138,6 +138,34 @@ func TestTypedAnswer(t *testing.T) {
 	})
 }
 
+// A number is read as the language of its person writes it; one that can be read in two ways is
+// asked again.
+func TestTypedNumber(t *testing.T) {
+	t.Parallel()
+	for language, tt := range map[string]struct{ vague, fault, said string }{
+		"en": {"1,234", "That can be read as 1234 or as 1.234.", "1,234.5"},
+		"de": {"1.234", "Das kann als 1234 oder als 1,234 gelesen werden.", "1.234,5"},
+	} {
+		t.Run(language, func(t *testing.T) {
+			bubble(t, func(r *rig) {
+				r.asking(llmtest.Use(with("ask_user", obj{"question": "?", "key": "n", "type": "number"})))
+				m := command("language", "language")
+				m.Text = language
+				r.post(ann, m)
+				r.say(tt.vague)
+				synctest.Wait()
+				all := r.chat.sent()
+				if last := all[len(all)-1].out.Text; !strings.HasPrefix(last, tt.fault) {
+					t.Errorf("said %q", last)
+				}
+				r.say(tt.said)
+				synctest.Wait()
+				r.wantTold(`{"n":1234.5}`)
+			})
+		})
+	}
+}
+
 // What was asked is there after restarts, and the person is asked once.
 func TestQuestionSurvivesRestart(t *testing.T) {
 	t.Parallel()

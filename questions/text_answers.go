@@ -206,7 +206,7 @@ func (p pause) tried(voice texts.Voice, text string) (answers []claybot.Answer, 
 	values, lines := keyed(p.open, text)
 	if !lines || len(p.open) == 1 {
 		q := p.open[0]
-		v, err := q.Check(text, voice.Location(p.answers.zone()))
+		v, err := q.Check(voice.Typed(q, text), voice.Location(p.answers.zone()))
 		if err == nil {
 			return []claybot.Answer{{Question: q.ID, Value: v}}, nil, q
 		}
@@ -222,7 +222,7 @@ func (p pause) tried(voice texts.Voice, text string) (answers []claybot.Answer, 
 		if !given {
 			continue
 		}
-		v, err := q.Check(value, voice.Location(p.answers.zone()))
+		v, err := q.Check(voice.Typed(q, value), voice.Location(p.answers.zone()))
 		if err != nil {
 			if len(faults) == 0 {
 				at = q

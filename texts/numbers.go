@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
 )
@@ -61,8 +62,18 @@ func (v Voice) grouped(english string) string {
 	return whole
 }
 
+// Typed returns an answer that a person typed as claybot.Question.Check reads it: in a number, the
+// marks of the language stand for those of English.
+func (v Voice) Typed(q claybot.Question, text string) string {
+	of := v.grammar().numbers
+	if q.Type != claybot.QuestionNumber {
+		return text
+	}
+	return strings.NewReplacer(of.group, englishNumbers.group, of.point, englishNumbers.point).Replace(text)
+}
+
 // decimal is a number in the language as people write it in an answer: without marks between
-// thousands, which are read as decimals there.
+// thousands, which may be read as decimals there.
 func (v Voice) decimal(english string) string {
 	return strings.ReplaceAll(english, englishNumbers.point, v.grammar().numbers.point)
 }

@@ -72,3 +72,35 @@ func TestNumbers(t *testing.T) {
 		})
 	}
 }
+
+// A number that a person typed is read as their language writes it. Where it can be read in two ways,
+// the complaint names both as the person can type them.
+func TestTypedNumbers(t *testing.T) {
+	q := claybot.Question{Type: claybot.QuestionNumber}
+	for _, tt := range []struct{ typed, english, german string }{
+		{"1.234,5", "1234.5", "1234.5"},
+		{"1,234.5", "1234.5", "1234.5"},
+		{"1.234.567", "1234567", "1234567"},
+		{"2,5", "2.5", "2.5"},
+		{"2.5", "2.5", "2.5"},
+		{"1,234", "That can be read as 1234 or as 1.234. Please write the one that you mean.", "1.234"},
+		{"1.234", "1.234", "Das kann als 1234 oder als 1,234 gelesen werden. Bitte schreib die Zahl, die du meinst."},
+		{"-10.500", "-10.5", "Das kann als -10500 oder als -10,5 gelesen werden. Bitte schreib die Zahl, die du meinst."},
+		{"viel", "Please give a number, such as 3 or 2.5.", "Bitte gib eine Zahl an, etwa 3 oder 2,5."},
+	} {
+		for language, want := range map[Language]string{"": tt.english, German: tt.german} {
+			v := Voice{Language: language}
+			got, err := q.Check(v.Typed(q, tt.typed), nil)
+			said := string(got)
+			if err != nil {
+				said = v.Complaint(err)
+			}
+			if said != want {
+				t.Errorf("%s in %q: %s, want %s", tt.typed, v.Language, said, want)
+			}
+		}
+	}
+	if got := (Voice{Language: German}).Typed(claybot.Question{Type: claybot.QuestionText}, "1.234,5"); got != "1.234,5" {
+		t.Errorf("a text became %s", got)
+	}
+}
