@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lmittmann/tint"
@@ -40,13 +41,45 @@ func newLog(w io.Writer, c configs.Config) *slog.Logger {
 	} else {
 		h = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: c.Log.Level})
 	}
-	return slog.New(&lateHandler{root: cluster.Quiet(&redactor{Handler: h, hide: strings.NewReplacer(hidden(c)...)})})
+	hide := new(hiding)
+	hide.add(c)
+	return slog.New(&lateHandler{root: cluster.Quiet(&redactor{Handler: h, hide: hide}), hide: hide})
+}
+
+// A hiding replaces the secrets of all configurations so far: an error may still name one that
+// is not in force any more.
+type hiding struct {
+	mu    sync.Mutex
+	pairs []string
+	by    atomic.Pointer[strings.Replacer]
+}
+
+func (h *hiding) add(c configs.Config) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for pair := range slices.Chunk(hidden(c), 2) {
+		if !slices.Contains(h.pairs, pair[0]) {
+			h.pairs = append(h.pairs, pair...)
+		}
+	}
+	h.by.Store(strings.NewReplacer(h.pairs...))
+}
+
+// Replace replaces the secrets in a text.
+func (h *hiding) Replace(s string) string { return h.by.Load().Replace(s) }
+
+// hideAlso has a log of newLog remove the secrets of c as well.
+func hideAlso(log *slog.Logger, c configs.Config) {
+	if l, ok := log.Handler().(*lateHandler); ok {
+		l.hide.add(c)
+	}
 }
 
 // A lateHandler adds the attributes of loggers to the root handler when a record is written:
 // most loggers of messages and runs never write one.
 type lateHandler struct {
 	root  slog.Handler
+	hide  *hiding      // of the root
 	outer *lateHandler // nil for the root
 	attrs []slog.Attr
 	group string // opened, where there are no attrs
@@ -82,12 +115,12 @@ func (l *lateHandler) handler() slog.Handler {
 
 // WithAttrs implements slog.Handler.
 func (l *lateHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &lateHandler{root: l.root, outer: l, attrs: attrs}
+	return &lateHandler{root: l.root, hide: l.hide, outer: l, attrs: attrs}
 }
 
 // WithGroup implements slog.Handler.
 func (l *lateHandler) WithGroup(name string) slog.Handler {
-	return &lateHandler{root: l.root, outer: l, group: name}
+	return &lateHandler{root: l.root, hide: l.hide, outer: l, group: name}
 }
 
 func isTerminal(w any) bool {
@@ -179,7 +212,7 @@ func concealed(c configs.Config) []string {
 // messages and attributes.
 type redactor struct {
 	slog.Handler
-	hide *strings.Replacer
+	hide *hiding
 }
 
 func (r *redactor) Handle(ctx context.Context, rec slog.Record) error {

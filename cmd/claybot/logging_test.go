@@ -50,6 +50,24 @@ func TestLogValues(t *testing.T) {
 	}
 }
 
+// After a reload the log, and loggers that were made before it, hide the new secrets and the old ones.
+func TestLogAfterReload(t *testing.T) {
+	var b strings.Builder
+	before, after := configs.Default(), configs.Default()
+	before.Connectors.Telegram.Token = configs.NewSecret("TELEGRAM_BOT_TOKEN", "1:the-old-one")
+	after.Connectors.Telegram.Token = configs.NewSecret("file:token", "1:the-new-one")
+	log := newLog(&b, before)
+	part := log.With("part", "x")
+	part.Info("made")
+	hideAlso(log, after)
+	for _, l := range []*slog.Logger{log, part, log.WithGroup("g")} {
+		l.Info("1:the-old-one", "k", "1:the-new-one")
+	}
+	if got := b.String(); strings.Contains(got, "the-") || strings.Count(got, "[file:token]") != 3 || strings.Count(got, "[TELEGRAM_BOT_TOKEN]") != 3 {
+		t.Error(got)
+	}
+}
+
 // Attributes and groups of loggers are in the order in which they were added.
 func TestLogOfLoggers(t *testing.T) {
 	var b strings.Builder

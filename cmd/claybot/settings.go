@@ -133,6 +133,7 @@ func (s *settings) warn() {
 // keys, changes nothing and is an error; status shows that until a reload succeeds.
 func (s *settings) reload(e *env, emptied bool) (restart []string, err error) {
 	next, _, err := e.load()
+	hideAlso(s.log, next)
 	if was := s.Load(); err == nil && was.Keyed() && !next.Keyed() && (!emptied || next.Source.File == "") {
 		err = fmt.Errorf("configuration %s: the file is missing or has no key; restart claybot to run without one", was.Source.File)
 	}
