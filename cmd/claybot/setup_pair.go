@@ -23,7 +23,7 @@ const (
 	// unsureAfter is how often a person with access is seen, whose code this member did not get,
 	// before setup asks about them: another cluster member may have got it.
 	unsureAfter = 10
-	// appearTime bounds the wait until a daemon that runs knows a new connector.
+	// appearTime bounds the wait until a daemon that runs has replaced a connector, or knows a new one.
 	appearTime = 3 * time.Second
 	// nameTime bounds the wait until a bot knows its name.
 	nameTime = 15 * time.Second
@@ -94,7 +94,7 @@ func (s *setup) running(name string) error {
 			return fmt.Errorf("the running daemon does not run %s yet; restart it: claybot stop, then claybot serve; then: claybot setup %s", name, name)
 		case st.Connectors[i].State == connectors.StateLive:
 			return nil
-		case st.Connectors[i].State == connectors.StateStopped || time.Since(began) > startTime:
+		case st.Connectors[i].State == connectors.StateStopped && time.Since(began) > appearTime, time.Since(began) > startTime:
 			return fmt.Errorf("%s does not run: %s; then: claybot setup %s", name, strings.TrimPrefix(st.Connectors[i].Err, name+": "), name)
 		}
 		if !connectors.Sleep(s.ctx, setupEvery) {
