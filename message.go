@@ -122,6 +122,9 @@ type AgentMessage struct {
 	// its text and a deletion drops it; a deletion also cancels the run that took it. An edit
 	// is text, never a command.
 	Amends MessageID `json:"amends,omitempty"`
+	// Approved is when the sender, who was unknown when they wrote the message, had been given
+	// access, so that it was posted.
+	Approved Time `json:"approved,omitempty"`
 	// Firing is the instant of a cron task that this message is. It is entered
 	// into the ledger with the message.
 	Firing *Firing `json:"firing,omitempty"`

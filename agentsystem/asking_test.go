@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
 )
 
 // private is the direct chat of a user of a platform that names it by the user.
@@ -158,4 +159,144 @@ func TestAccessNoticesAreFew(t *testing.T) {
 			t.Errorf("in the next hour, the operator reads %q", got)
 		}
 	})
+}
+
+// What an unknown user wrote is answered once they are approved: once, in order, behind a crash at
+// each step and before what they write next. Before that, no model sees it.
+func TestFirstMessagesAreAnsweredAfterApproval(t *testing.T) {
+	t.Parallel()
+	for name, crash := range map[string]bool{"at once": false, "behind a crash": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pairing(t, func(r *rig) {
+				reads := r.bossAt()
+				again := func() {
+					if crash {
+						r.crash()
+						r.start()
+					}
+				}
+				asked := len(r.mind.asked())
+				write := func(id, text string) {
+					m := msg(id, text)
+					m.Type = claybot.MessageUser
+					r.post(private("ann"), m)
+				}
+				write("1", "one")
+				synctest.Wait()
+				code := codeForm.FindStringSubmatch(r.chat.seen("ann")[0])[1]
+				again()
+				write("1", "one") // comes again
+				write("2", "two")
+				write("3", "three")
+				write("4", "four") // one too many
+				again()
+				time.Sleep(time.Minute)
+				if got := r.chat.seen("ann"); len(got) != 1 || len(r.mind.asked()) != asked {
+					t.Fatalf("before the approval, the user reads %q, %d calls", got, len(r.mind.asked())-asked)
+				}
+				if x := r.receipt("1"); x.Parked != storage.ParkedUnapproved {
+					t.Errorf("receipt %+v", x)
+				}
+				status, err := r.system.Overview.Status(r.Context())
+				if err != nil || status.Parked != nil || status.Faulty != 0 {
+					t.Errorf("status %+v, %v", status.FaultStatus, err)
+				}
+				r.orders("press", "boss", "approve "+code)
+				again()
+				write("5", "five")
+				time.Sleep(time.Minute)
+				got := strings.Join(r.chat.seen("ann")[1:], "|")
+				if !strings.HasPrefix(got, "Your access is approved") || strings.Count(got, "one") != 1 || strings.Count(got, "five") != 1 || strings.Contains(got, "four") {
+					t.Errorf("the user reads %q", got)
+				}
+				var said []string
+				for _, x := range r.records(private("ann")) {
+					if x.Type == claybot.RecordUser {
+						said = append(said, x.Text)
+					}
+				}
+				if strings.Join(said, " ") != "one two three five" {
+					t.Errorf("the agent reads %q", said)
+				}
+				if x := r.receipt("1"); x.Message.Approved == 0 || x.Skipped != "" {
+					t.Errorf("receipt %+v", x)
+				}
+				if got := strings.Join(reads(), " "); strings.Contains(got, "one") && strings.Contains(got, "two") {
+					t.Errorf("the operator reads %q", got)
+				}
+			})
+		})
+	}
+}
+
+// What an unknown user wrote is erased when they are denied, when their request ends, and when they
+// delete it; its receipt says so.
+func TestFirstMessagesAreErased(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		act  func(r *rig, code string)
+		want string
+	}{
+		"denied":  {func(r *rig, code string) { r.orders("p", "boss", "deny "+code) }, "access_denied"},
+		"ignored": {func(r *rig, code string) { r.orders("p", "boss", "ignore "+code) }, "access_denied"},
+		"expired": {func(*rig, string) { time.Sleep(time.Hour) }, "not_approved"},
+		"deleted": {func(r *rig, _ string) {
+			m := typed("d", claybot.MessageDelete, "")
+			m.Amends = "1"
+			r.post(private("ann"), m)
+		}, storage.SkippedDeleted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pairing(t, func(r *rig) {
+				r.bossAt()
+				asked := len(r.mind.asked())
+				r.post(private("ann"), msg("1", "my secret"))
+				synctest.Wait()
+				tt.act(r, codeForm.FindStringSubmatch(r.chat.seen("ann")[0])[1])
+				r.restart()
+				time.Sleep(time.Minute)
+				if x := r.receipt("1"); x.Skipped != tt.want || x.Message.Text != "" {
+					t.Errorf("receipt %+v", x)
+				}
+				if err := r.system.People.Allow(r.Context(), "chat", "ann"); err != nil {
+					t.Fatal(err)
+				}
+				r.post(private("ann"), msg("1", "my secret")) // comes again
+				time.Sleep(time.Minute)
+				if got := r.chat.seen("ann"); len(got) != 1 || len(r.mind.asked()) != asked {
+					t.Errorf("the user reads %q, %d calls", got, len(r.mind.asked())-asked)
+				}
+			})
+		})
+	}
+}
+
+// Only texts of people in direct chats who have an open request are kept, and not much of them.
+func TestFewFirstMessagesAreKept(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*claybot.AgentMessage){
+		"file":    func(m *claybot.AgentMessage) { m.Files = []claybot.FileReference{{Name: "x"}} },
+		"command": func(m *claybot.AgentMessage) { m.Type, m.Command = claybot.MessageCommand, "help" },
+		"reset":   func(m *claybot.AgentMessage) { m.Type = claybot.MessageReset },
+		"empty":   func(m *claybot.AgentMessage) { m.Text = " " },
+		"long":    func(m *claybot.AgentMessage) { m.Text = strings.Repeat("x", 8<<10+1) },
+		"group":   func(m *claybot.AgentMessage) { m.Context.Group = true },
+		"bot":     func(m *claybot.AgentMessage) { m.From.Bot = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pairing(t, func(r *rig) {
+				r.bossAt()
+				m := msg("1", "hello")
+				change(&m)
+				r.post(private("ann"), m)
+				synctest.Wait()
+				if all, err := r.db.ParkedAgents(r.Context(), 10); err != nil || len(all) != 0 {
+					t.Errorf("kept: %+v, %v", all, err)
+				}
+			})
+		})
+	}
 }

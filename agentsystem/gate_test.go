@@ -69,7 +69,7 @@ func TestPairing(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if got := r.chat.seen(); len(got) != 2 || !strings.HasPrefix(got[1], "Your access is approved") {
+		if got := r.chat.seen(); len(got) < 2 || !strings.HasPrefix(got[1], "Your access is approved") {
 			t.Errorf("people see %q", got)
 		}
 		r.restart()

@@ -263,7 +263,7 @@ func (p *parking) dropRevoked(ctx context.Context, connector string) error {
 	}
 	for _, a := range agents {
 		_, err := p.drop(ctx, a.Key, inbox.SkippedRevoked, func(x storage.Parked) bool {
-			return x.To.Connector == connector && !p.people.Admits(x.To, x.Message)
+			return x.To.Connector == connector && x.Cause != storage.ParkedUnapproved && !p.people.Admits(x.To, x.Message)
 		})
 		if err != nil {
 			return fmt.Errorf("drop parked messages: %w", err)
@@ -288,7 +288,7 @@ func (p *parking) unparkFirst(ctx context.Context, to claybot.Descriptor) error 
 	if err == nil && met.Parked {
 		_, err = p.unpark(ctx, behind.Key())
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errUnapproved) { // the caller is no unknown user
 		return fmt.Errorf("post earlier messages: %w", err)
 	}
 	return nil
@@ -320,8 +320,15 @@ func (p *parking) unparkOne(ctx context.Context, x storage.Parked) error {
 			return err
 		}
 		return p.end(ctx, x, inbox.SkippedDamaged)
+	case x.Cause == storage.ParkedUnapproved:
+		if approved, err := p.unapproved(ctx, x); err != nil || !approved {
+			return err
+		}
 	case !p.people.Admits(x.To, x.Message):
 		return p.end(ctx, x, inbox.SkippedRevoked)
+	}
+	if x.Cause == storage.ParkedUnapproved {
+		x.Message.Approved = claybot.Now()
 	}
 	var err error
 	if x.To, err = p.followed(ctx, x.To); err != nil {

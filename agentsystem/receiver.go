@@ -67,14 +67,32 @@ func (r *receiver) receive(ctx context.Context, to claybot.Descriptor, m claybot
 		return r.take(ctx, to, m)
 	}
 	if amends(m) || m.Command == connectors.Business {
+		if err := r.parking.withdraw(ctx, to, m); err != nil {
+			return ReceivedError, err
+		}
 		return ReceivedStranger, nil
 	}
+	return r.ofUnknown(ctx, to, m)
+}
+
+// ofUnknown handles a message of a user without access: it answers with a code at most, and keeps
+// the message while an operator may still approve them.
+func (r *receiver) ofUnknown(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (outcome string, err error) {
 	r.log.Debug("message of an unknown user", "connector", to.Connector, "message", m.ID, "user", to.UserID, "channel", to.ChannelID)
 	out, admitted, err := r.people.Redeem(ctx, to, m)
 	if err == nil && !admitted {
 		out, err = r.people.Challenge(r.people.Speaking(ctx, to, m), to, m)
 	}
 	r.sender.Hand(out)
+	if err == nil && !admitted {
+		var placed claybot.Descriptor
+		if placed, err = r.places.place(ctx, to, m); err == nil {
+			err = r.parking.keep(ctx, placed, m)
+		}
+		if err == nil && r.people.Admits(to, m) { // approved meanwhile, so that it may not be kept
+			return r.take(ctx, to, m)
+		}
+	}
 	if r.worker.OfOne(ctx, err) { // they will write again
 		r.log.Error("failed to answer an unknown user", "connector", to.Connector, "message", m.ID, "err", err)
 		err = nil

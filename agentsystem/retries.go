@@ -27,8 +27,12 @@ const (
 func (p *parking) retryAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		woken := p.counts.parked.Next()
-		totals, err := p.counts.Count(ctx)
-		if err == nil && totals.Messages > 0 {
+		_, err := p.counts.Count(ctx)
+		var some []storage.ParkedAgent // the totals count no messages of unknown users
+		if err == nil {
+			some, err = p.store.ParkedAgents(ctx, 1)
+		}
+		if err == nil && len(some) > 0 {
 			if err = p.retryClaimed(ctx); err == nil {
 				continue
 			}
@@ -152,6 +156,9 @@ func (r *retries) attempt(ctx context.Context, key string) (wait time.Duration) 
 	}
 	if ctx.Err() != nil {
 		return time.Second
+	}
+	if errors.Is(err, errUnapproved) { // no fault
+		return lookUnapproved
 	}
 	if storage.ClassOf(err) == storage.ClassMember {
 		w.Health.Met(key, err)

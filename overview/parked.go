@@ -47,14 +47,14 @@ func (o *Monitor) ParkedAgents(ctx context.Context, limit int) ([]ParkedAgent, e
 	all := make([]ParkedAgent, 0, len(agents))
 	parked := make(map[string]bool)
 	for _, a := range agents {
-		parked[ParkedName(a.Key)] = true
 		list, err := o.Parking.ParkedOf(ctx, a.Key, 1)
 		if err != nil {
 			return nil, err
 		}
-		if len(list) == 0 {
-			continue // delivered concurrently
+		if len(list) == 0 || list[0].Cause == storage.ParkedUnapproved {
+			continue // delivered concurrently, or of an unknown user
 		}
+		parked[ParkedName(a.Key)] = true
 		p := list[0]
 		all = append(all, ParkedAgent{Agent: ParkedName(a.Key), Messages: a.Messages, First: p.Message.ID, Since: p.At, Cause: p.Cause})
 	}

@@ -90,6 +90,8 @@ func verdictSkipped(voice texts.Voice, r storage.Receipt) Verdict {
 
 func verdictWaiting(v texts.Voice, r storage.Receipt) string {
 	switch {
+	case r.Parked == storage.ParkedUnapproved:
+		return v.Say(texts.WaitsApproval)
 	case r.Parked != "":
 		return v.Say(texts.WaitsParked)
 	case r.Paused != nil:

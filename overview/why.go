@@ -154,6 +154,9 @@ func (t *Story) tell() {
 	m := t.Message
 	t.step(m.At, "received", textReceived(m, t.Stored))
 	t.step(t.Stored, "stored", "made durable; from here on it is not lost")
+	if m.Approved != 0 {
+		t.step(m.Approved, "approved", "its sender, who was unknown until then, was given access; it is answered after that")
+	}
 	switch {
 	case t.Skipped != "":
 		t.step(t.Stored, "skipped", skippedWords(t.Skipped))
@@ -210,6 +213,9 @@ func (t *Story) waits() string {
 
 // parked returns why a message is parked, as a text.
 func (t *Story) parked() string {
+	if t.Parked == storage.ParkedUnapproved {
+		return "waits until an operator approves its sender, and is erased if none does"
+	}
 	s := "waits until its agent can be used again, and is retried until then: " + connectors.OneLine(t.Parked, 300)
 	if t.Ahead > 0 {
 		s += "; " + earlier(t.Ahead)
@@ -286,26 +292,28 @@ func textReceived(m claybot.AgentMessage, stored claybot.Time) string {
 // agent.
 func skippedWords(reason string) string {
 	known := map[string]string{
-		"command":               texts.SkipCommand,
-		"reset":                 texts.SkipReset,
-		"empty":                 texts.SkipEmpty,
-		"too_long":              texts.SkipTooLong,
-		inbox.SkippedFull:       texts.SkipFull,
-		inbox.SkippedFlood:      texts.SkipFlood,
-		inbox.SkippedBot:        texts.SkipBot,
-		"operator":              texts.SkipOperator,
-		inbox.SkippedStopped:    texts.SkipStopped,
-		"run_ended":             texts.SkipRunEnded,
-		"token_rejected":        texts.SkipTokenRejected,
-		"agent_deleted":         texts.SkipAgentDeleted,
-		inbox.SkippedDamaged:    texts.SkipDamaged,
-		inbox.SkippedRevoked:    texts.SkipRevoked,
-		storage.SkippedEdit:     texts.SkipEdit,
-		storage.SkippedDeletion: texts.SkipDeletion,
-		storage.SkippedLate:     texts.SkipLate,
-		storage.SkippedDeleted:  texts.SkipDeleted,
-		questions.SkippedAnswer: texts.SkipAnswer,
-		questions.SkippedUnfit:  texts.SkipUnfit,
+		"command":                 texts.SkipCommand,
+		"reset":                   texts.SkipReset,
+		"empty":                   texts.SkipEmpty,
+		"too_long":                texts.SkipTooLong,
+		inbox.SkippedFull:         texts.SkipFull,
+		inbox.SkippedFlood:        texts.SkipFlood,
+		inbox.SkippedBot:          texts.SkipBot,
+		"operator":                texts.SkipOperator,
+		inbox.SkippedStopped:      texts.SkipStopped,
+		"run_ended":               texts.SkipRunEnded,
+		"token_rejected":          texts.SkipTokenRejected,
+		"agent_deleted":           texts.SkipAgentDeleted,
+		inbox.SkippedDamaged:      texts.SkipDamaged,
+		inbox.SkippedRevoked:      texts.SkipRevoked,
+		inbox.SkippedAccessDenied: texts.SkipAccessDenied,
+		inbox.SkippedNotApproved:  texts.SkipNotApproved,
+		storage.SkippedEdit:       texts.SkipEdit,
+		storage.SkippedDeletion:   texts.SkipDeletion,
+		storage.SkippedLate:       texts.SkipLate,
+		storage.SkippedDeleted:    texts.SkipDeleted,
+		questions.SkippedAnswer:   texts.SkipAnswer,
+		questions.SkippedUnfit:    texts.SkipUnfit,
 	}
 	if words, ok := known[reason]; ok {
 		return words

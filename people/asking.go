@@ -224,6 +224,28 @@ func (dir *Directory) request(ctx context.Context, connector, user string) (r Re
 	return r, true, nil
 }
 
+// Asks reports whether a person without access has an open request which operators do not ignore.
+func (dir *Directory) Asks(ctx context.Context, connector, user string) (bool, error) {
+	open, err := dir.Gate.pairings(ctx)
+	if err != nil || !slices.ContainsFunc(open, func(p storage.Pairing) bool { return p.Connector == connector && p.UserID == user }) {
+		return false, err
+	}
+	if dir.cfg.Marks == nil {
+		return true, nil
+	}
+	r, _, err := dir.request(ctx, connector, user)
+	return err == nil && !r.ignored(), err
+}
+
+// RefusedSince reports whether an operator denied the request of a person at a time or later.
+func (dir *Directory) RefusedSince(ctx context.Context, connector, user string, since claybot.Time) (bool, error) {
+	if dir.cfg.Marks == nil {
+		return false, nil
+	}
+	r, _, err := dir.request(ctx, connector, user)
+	return (r.Verdict == VerdictDenied || r.Verdict == VerdictIgnored) && r.At >= since, err
+}
+
 // keep stores a checkpoint that is removed a day after a time.
 func (dir *Directory) keep(ctx context.Context, key, value string, until claybot.Time) error {
 	return dir.cfg.Marks.SetCheckpoint(ctx, key, fmt.Sprintf("%013d%s", until, value))

@@ -277,6 +277,10 @@ type ParkRules struct {
 	Posted bool
 }
 
+// ParkedUnapproved is the Cause of a parked message whose sender asks for access. It is of no agent
+// that cannot be used, so ParkedTotals do not count it.
+const ParkedUnapproved = "its sender waits for access"
+
 // ParkedTotals count the parking table.
 type ParkedTotals struct {
 	Messages int          `json:"messages"`

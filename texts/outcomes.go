@@ -4,6 +4,7 @@ package texts
 const (
 	WaitsUnusable  = "It waits until its agent can be used again, and is retried until then."
 	WaitsParked    = "It is parked until its agent can be used again, and is retried until then."
+	WaitsApproval  = "It waits until an operator approves its sender."
 	RunPaused      = "The run is paused: it waits for %s."
 	RunAtWork      = "The agent is at work on it."
 	RunFailed      = "The run failed"
@@ -40,6 +41,8 @@ const (
 	SkipAgentDeleted  = "dropped, because its agent was deleted"
 	SkipDamaged       = "damaged while it was parked; the sender was asked to send it again"
 	SkipRevoked       = "dropped, because its sender may not write any more"
+	SkipAccessDenied  = "erased, because an operator denied its sender access"
+	SkipNotApproved   = "erased, because its sender was not approved in time"
 	SkipEdit          = "it changed a message that waited"
 	SkipDeletion      = "it deleted a message, or stopped its run"
 	SkipLate          = "it came too late to change its message"

@@ -28,13 +28,13 @@ func (db upkeep) Unfinished(ctx context.Context, p storage.Person) (u storage.Un
 		if err != nil {
 			return err
 		}
-		return c.each("SELECT descriptor FROM parked", func(r Row) error {
+		return c.each("SELECT descriptor FROM parked WHERE cause <> ?", func(r Row) error {
 			var d claybot.Descriptor
 			if unmarshal(r.Str(0), &d) == nil && slices.Contains(p.Owners, d.OwnerID()) {
 				u.Parked++
 			}
 			return nil
-		})
+		}, storage.ParkedUnapproved)
 	})
 	return result(u, err, "count unfinished work")
 }
@@ -354,9 +354,28 @@ func (e *eraser) owned(c *Conn, owner string) error {
 			return err
 		}
 	}
-	if e.dry {
-		return nil
+	if err := e.unapproved(c, owner); err != nil || e.dry {
+		return err
 	}
 	c.touched.notes = true
 	return changedBy(c, versionVoices)
+}
+
+// unapproved erases the messages that wait until their sender, who has no access, gets it.
+func (e *eraser) unapproved(c *Conn, owner string) error {
+	var ids []string
+	err := c.each("SELECT id, descriptor FROM parked WHERE cause = ?", func(r Row) error {
+		var d claybot.Descriptor
+		if unmarshal(r.Str(1), &d) == nil && d.OwnerID() == owner {
+			ids = append(ids, r.Str(0))
+		}
+		return nil
+	}, storage.ParkedUnapproved)
+	for _, id := range ids {
+		if err == nil {
+			err = e.drop(c, &e.done.Messages, "parked WHERE id = ?", id)
+		}
+	}
+	c.touched.arrivals = true
+	return err
 }

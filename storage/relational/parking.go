@@ -240,10 +240,10 @@ func endParkedMessage(c *Conn, p storage.Parked, reason string) (bool, error) {
 
 func (db parking) ParkedTotals(ctx context.Context) (t storage.ParkedTotals, err error) {
 	err = db.read(ctx, func(c *Conn) error {
-		return c.each("SELECT count(*), count(DISTINCT key), coalesce((SELECT at FROM parked ORDER BY n LIMIT 1), 0) FROM parked", func(r Row) error {
+		return c.each("SELECT count(*), count(DISTINCT key), coalesce((SELECT at FROM parked WHERE cause <> ?1 ORDER BY n LIMIT 1), 0) FROM parked WHERE cause <> ?1", func(r Row) error {
 			t = storage.ParkedTotals{Messages: int(r.Int(0)), Agents: int(r.Int(1)), Oldest: claybot.Time(r.Int(2))}
 			return nil
-		})
+		}, storage.ParkedUnapproved)
 	})
 	return t, failed(err, "count parked messages")
 }

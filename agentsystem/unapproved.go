@@ -1,0 +1,109 @@
+package agentsystem
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/inbox"
+	"github.com/claybot/claybot/storage"
+)
+
+const (
+	// unapprovedMost and unapprovedBytes bound what is kept of a person who asks for access: messages,
+	// and their text. In all, a connector has the messages of those with an open request.
+	unapprovedMost  = 3
+	unapprovedBytes = 8 << 10
+	// lookUnapproved is how often it is looked whether a request was decided.
+	lookUnapproved = 2 * time.Second
+)
+
+// errUnapproved is why a parked message waits: an operator decides about its sender.
+var errUnapproved = errors.New(storage.ParkedUnapproved)
+
+// keep parks a message of an unknown user who has an open request for access: a text, in a direct
+// chat, within the bounds. It is posted when they get access, and erased if they do not. m was
+// refused, so no error but one of the store is returned.
+func (p *parking) keep(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
+	if m.Type != claybot.MessageUser || m.Command != "" || m.Engine != "" || m.Silent || m.Context.Group || m.From.Bot || m.From.Outsider ||
+		len(m.Files) > 0 || strings.TrimSpace(m.Text) == "" {
+		return nil
+	}
+	asks, err := p.people.Asks(ctx, to.Connector, to.UserID)
+	if err != nil || !asks {
+		return err
+	}
+	m = p.intake.cleaned(m)
+	list, err := p.store.ParkedOf(ctx, to.Key(), unapprovedMost)
+	if err != nil {
+		return err
+	}
+	size := len(m.Text)
+	for _, x := range list {
+		size += len(x.Message.Text)
+	}
+	if size > unapprovedBytes {
+		return nil
+	}
+	_, err = p.store.Park(ctx, storage.Parked{To: to, Message: m, Cause: storage.ParkedUnapproved},
+		storage.ParkRules{All: storage.MaxParked / 2, Agent: unapprovedMost})
+	if errors.Is(err, storage.ErrTooMany) || errors.Is(err, storage.ErrParkingFull) {
+		return nil
+	}
+	p.counts.parked.Raise()
+	return err
+}
+
+// withdraw erases a kept message that its sender deletes.
+func (p *parking) withdraw(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
+	if m.Type != claybot.MessageDelete {
+		return nil
+	}
+	list, err := p.store.ParkedOf(ctx, to.Key(), unapprovedMost)
+	for _, x := range list {
+		if err == nil && x.Cause == storage.ParkedUnapproved && (x.Message.ID == m.Amends || slices.Contains(x.Message.Keys, string(m.Amends))) {
+			err = p.end(ctx, bare(x), storage.SkippedDeleted)
+		}
+	}
+	return err
+}
+
+// unapproved decides about a kept message: approved is true if its sender has access. It returns
+// errUnapproved while their request is open, and ends the message otherwise, also where they got
+// access after a denial.
+func (p *parking) unapproved(ctx context.Context, x storage.Parked) (approved bool, err error) {
+	refused, err := p.people.RefusedSince(ctx, x.To.Connector, x.To.UserID, x.At)
+	switch {
+	case err != nil:
+		return false, err
+	case refused:
+		return false, p.end(ctx, bare(x), inbox.SkippedAccessDenied)
+	case p.people.Admits(x.To, x.Message):
+		return true, nil
+	}
+	open, err := p.people.Asks(ctx, x.To.Connector, x.To.UserID)
+	switch {
+	case err != nil:
+		return false, err
+	case open:
+		return false, errUnapproved
+	}
+	// One commit ends a request and gives access: what this member knows of access may be older.
+	if err := p.people.Load(ctx); err != nil {
+		return false, err
+	}
+	if p.people.Admits(x.To, x.Message) {
+		return true, nil
+	}
+	return false, p.end(ctx, bare(x), inbox.SkippedNotApproved)
+}
+
+// bare is a parked message without what its sender wrote.
+func bare(x storage.Parked) storage.Parked {
+	m := x.Message
+	x.Message = claybot.AgentMessage{ID: m.ID, Type: m.Type, At: m.At, Keys: m.Keys, From: claybot.Sender{UserID: m.From.UserID}}
+	return x
+}
