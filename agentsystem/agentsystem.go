@@ -107,7 +107,7 @@ func (s *AgentSystem) Run(ctx context.Context, cs ...connectors.Connector) error
 		group.Go(func() error { loop(working); return nil })
 	}
 	start(s.Worker.Recovery.Run)
-	if release := s.supervisor.holdBack(cs); release != nil {
+	if release := s.supervisor.holdBack(s.supervisor.All()); release != nil {
 		start(release)
 	}
 	start(func(ctx context.Context) { s.supervisor.runAll(ctx, s) })
@@ -126,10 +126,9 @@ func (s *AgentSystem) Run(ctx context.Context, cs ...connectors.Connector) error
 
 // Replace makes cs the connectors of this member, while Run works or before it. A connector
 // that was one of them before goes on undisturbed. Those that are gone end, and accept nothing
-// more; messages for them wait in the outbox until a connector of that name comes. A changed
-// one, which has the name of one that is gone, starts when that one has ended: two of a name
-// never work at a time. Replace returns when all that are to start have started, which a
-// connector that does not end delays by at most replaceTime and, beyond that, only for its own name.
+// more; messages for them wait in the outbox until a connector of that name comes. New ones start
+// when all that end have ended: two of a name, or of an account, never work at a time. Replace
+// returns then, or after replaceTime.
 func (s *AgentSystem) Replace(ctx context.Context, cs ...connectors.Connector) {
 	for _, name := range s.supervisor.replace(ctx, cs) {
 		s.deliverer.Connected(name)

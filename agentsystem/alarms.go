@@ -76,11 +76,13 @@ func (a *alarms) stopped(ctx context.Context, name, cause, says string) {
 	a.tellStop(ctx, name, stop{cause, says})
 }
 
-// keep drops what is still to be told of connectors other than next.
-func (a *alarms) keep(next map[string]connectors.Connector) {
+// drop forgets what is still to be told of connectors that are replaced or gone.
+func (a *alarms) drop(all []*tenure) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	maps.DeleteFunc(a.open, func(name string, _ stop) bool { return next[name] == nil })
+	for _, t := range all {
+		delete(a.open, t.connector.Name())
+	}
 }
 
 // tellStop tells operators that a connector has stopped, unless they know.

@@ -204,6 +204,9 @@ func (cfg Config) withDefaults() Config {
 	if cfg.SwitchedOff == nil {
 		cfg.SwitchedOff = func(context.Context, claybot.Agent) *runs.Error { return nil }
 	}
+	if cfg.Instances == nil {
+		cfg.Instances = func() platforms.Instances { return nil }
+	}
 	if cfg.RunsPerMinute == nil {
 		cfg.RunsPerMinute = func() int { return 0 }
 	}

@@ -3,6 +3,7 @@ package agentsystem
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ var errReplaced = errors.New("the connector is replaced or removed")
 // A tenure is the time for which a connector works under its name.
 type tenure struct {
 	connector connectors.Connector
-	former    *tenure // of the same name; nil for none
+	former    []*tenure // that end first
 	end       context.CancelCauseFunc
 	ended     chan struct{} // closed when its Run has returned
 }
@@ -33,14 +34,17 @@ func (s *supervisor) runAll(ctx context.Context, h connectors.Handler) {
 		working.Go(func() {
 			defer close(t.ended)
 			defer end(nil)
-			if t.former == nil || t.former.over(mine) {
-				t.former = nil
+			for _, f := range t.former {
+				<-f.ended // also when this one is to end: the next one waits for it
+			}
+			t.former = nil
+			if mine.Err() == nil {
 				s.run(mine, t.connector, h)
 			}
 		})
 	}
 	for name, c := range s.connectors {
-		s.tenure(name, c)
+		s.tenure(name, c, nil)
 	}
 	s.mu.Unlock()
 	<-ctx.Done()
@@ -48,6 +52,16 @@ func (s *supervisor) runAll(ctx context.Context, h connectors.Handler) {
 	s.begin = nil // from here on none is added
 	s.mu.Unlock()
 	working.Wait()
+}
+
+// isOver reports whether the connector has ended.
+func (t *tenure) isOver() bool {
+	select {
+	case <-t.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // over waits until the connector has ended; false if ctx is done first.
@@ -60,12 +74,15 @@ func (t *tenure) over(ctx context.Context) bool {
 	}
 }
 
-// tenure begins one. The caller holds the lock.
-func (s *supervisor) tenure(name string, c connectors.Connector) {
+// tenure begins one, when those before it have ended. The caller holds the lock.
+func (s *supervisor) tenure(name string, c connectors.Connector, former []*tenure) {
 	if s.begin == nil {
 		return
 	}
-	t := &tenure{connector: c, former: s.tenures[name], ended: make(chan struct{})}
+	if t := s.tenures[name]; t != nil {
+		former = append(slices.Clip(former), t)
+	}
+	t := &tenure{connector: c, former: former, ended: make(chan struct{})}
 	s.tenures[name] = t
 	s.begin(t)
 }
@@ -79,6 +96,7 @@ func (s *supervisor) replace(ctx context.Context, cs []connectors.Connector) (ch
 		next[c.Name()] = c
 	}
 	s.mu.Lock()
+	s.running = true // these are the connectors, whatever Run is called with
 	var ending []*tenure
 	for name, was := range s.connectors {
 		if next[name] == was {
@@ -94,7 +112,6 @@ func (s *supervisor) replace(ctx context.Context, cs []connectors.Connector) (ch
 		}
 	}
 	s.mu.Unlock()
-	s.alarms.keep(next)
 	wait, cancel := context.WithTimeout(ctx, replaceTime)
 	defer cancel()
 	for _, t := range ending {
@@ -102,13 +119,19 @@ func (s *supervisor) replace(ctx context.Context, cs []connectors.Connector) (ch
 			s.log.Warn("connector does not end", "connector", t.connector.Name())
 		}
 	}
+	s.alarms.drop(ending)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for name, t := range s.tenures {
+		if next[name] == nil && t.isOver() {
+			delete(s.tenures, name)
+		}
+	}
 	for name, c := range next {
 		if s.connectors[name] != c {
 			s.connectors[name] = c
 			delete(s.holders, name)
-			s.tenure(name, c)
+			s.tenure(name, c, ending)
 			changed = append(changed, name)
 		}
 	}

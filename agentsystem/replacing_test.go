@@ -2,15 +2,18 @@ package agentsystem_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 )
 
@@ -49,8 +52,7 @@ func (s *stint) is() (now, most int, began, own []string) {
 	return s.now, s.most, slices.Clone(s.began), slices.Clone(s.own)
 }
 
-// A connector that stays works on, one that is replaced ends before the next one of its name
-// starts, and one that does not end keeps out only its own name.
+// A connector that stays works on, and new ones start when all that are replaced or gone have ended.
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -72,7 +74,7 @@ func TestReplace(t *testing.T) {
 			*stint
 			began, own []string
 		}{
-			"stays": {stays, []string{"first"}, []string{"first"}}, "swaps": {swaps, []string{"first", "second"}, []string{"second"}},
+			"stays": {stays, []string{"first"}, []string{"first"}}, "swaps": {swaps, []string{"first"}, nil},
 			"hangs": {hangs, []string{"first"}, []string{"first"}}, "gone": {gone, []string{"first"}, nil},
 		} {
 			if _, most, began, own := s.is(); most != 1 || !slices.Equal(began, s.began) || !slices.Equal(own, s.own) {
@@ -80,11 +82,91 @@ func TestReplace(t *testing.T) {
 			}
 		}
 		after(time.Minute)
-		if _, most, _, own := hangs.is(); most != 1 || !slices.Equal(own, []string{"second"}) {
-			t.Errorf("after it ended: %v, %d at a time", own, most)
+		for name, s := range map[string]*stint{"swaps": swaps, "hangs": hangs} {
+			if _, most, _, own := s.is(); most != 1 || !slices.Equal(own, []string{"second"}) {
+				t.Errorf("%s, after all ended: %v, %d at a time", name, own, most)
+			}
 		}
 		r.say("hello")
 		r.wants("re: hello")
+	})
+}
+
+// However often a connector is replaced while it does not end, the next one waits for it.
+func TestReplaceWhileItHangs(t *testing.T) {
+	t.Parallel()
+	for name, between := range map[string]func(*rig, *stint, connectors.Connector){
+		"twice": func(r *rig, s *stint, main connectors.Connector) {
+			r.system.Replace(r.Context(), main, s.works(r, "a", "second", 0))
+		},
+		"gone and again": func(r *rig, _ *stint, main connectors.Connector) { r.system.Replace(r.Context(), main) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(r *rig) {
+				r.fuse = newFuse(-1)
+				s := new(stint)
+				r.also = []connectors.Connector{s.works(r, "a", "first", time.Minute)}
+				r.start()
+				main := r.system.Overview.Listings.Connectors.All()[1]
+				between(r, s, main)
+				r.system.Replace(r.Context(), main, s.works(r, "a", "third", 0))
+				after(time.Second)
+				if _, most, _, own := s.is(); most != 1 || !slices.Equal(own, []string{"first"}) {
+					t.Errorf("at work %v, %d at a time", own, most)
+				}
+				after(2 * time.Minute)
+				if _, most, _, own := s.is(); most != 1 || !slices.Equal(own, []string{"third"}) {
+					t.Errorf("at last %v, %d at a time", own, most)
+				}
+			})
+		})
+	}
+}
+
+// A long reply that is made while its connector is gone is sent in parts when it comes again.
+func TestReplaceLongReply(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.start()
+		first := r.system.Overview.Listings.Connectors.All()[0]
+		r.system.Replace(r.Context())
+		text := strings.Repeat("four ", 1500)
+		r.say(text)
+		after(time.Minute)
+		r.system.Replace(r.Context(), &line{name: first.Name(), chat: r.chat, fuse: r.fuse})
+		after(time.Minute)
+		sent := r.chat.seen()
+		for _, part := range sent {
+			if len(part) > 2000 {
+				t.Errorf("a part of %d bytes", len(part))
+			}
+		}
+		if got := strings.Join(strings.Fields(strings.Join(sent, " ")), " "); len(sent) < 4 || got != strings.TrimSpace("re: "+text) {
+			t.Errorf("%d parts, %d bytes", len(sent), len(got))
+		}
+	})
+}
+
+// Operators who could not be told that a connector had stopped are not told so once another one
+// has taken its place.
+func TestReplaceStopped(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.start()
+		main := r.system.Overview.Listings.Connectors.All()[0]
+		dead := &line{name: "dead", chat: r.chat, fuse: r.fuse}
+		dead.run = func(context.Context, connectors.Handler) error {
+			return &connectors.PermanentError{Err: errors.New("the token is refused")}
+		}
+		r.system.Replace(r.Context(), main, dead)
+		after(time.Second) // no operator has a chat yet
+		r.system.Replace(r.Context(), main, new(stint).works(r, "dead", "second", 0))
+		r.post(claybot.User("chat", "boss", "boss"), msg("b", "b"))
+		after(5 * time.Minute)
+		if got := r.chat.seen(); !slices.Equal(got, []string{"re: b"}) {
+			t.Errorf("%q", got)
+		}
 	})
 }
 

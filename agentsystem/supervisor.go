@@ -57,10 +57,13 @@ type supervisor struct {
 	holders    map[string]string // ids of the members that run the connectors for which this one stands by
 }
 
-// add says which connectors there are.
+// add says which connectors there are, unless Replace has said it.
 func (s *supervisor) add(cs []connectors.Connector) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.running {
+		return
+	}
 	for _, c := range cs {
 		s.connectors[c.Name()] = c
 	}

@@ -15,16 +15,25 @@ func (d *Deliverer) Compose(o claybot.Outgoing, text string) []claybot.Outgoing 
 	if o.Route.Connector == "" {
 		return nil // it stays in history
 	}
-	parts := []string{text}
+	split := unconnected
 	if c, ok := d.cfg.Connector(o.Route.Connector).(connectors.Sender); ok {
-		parts = c.Split(text)
+		split = c.Split
 	}
+	parts := split(text)
 	out := make([]claybot.Outgoing, len(parts))
 	for i, part := range parts {
 		o.ID, o.Text, o.Part, o.Parts, o.At = runs.NewID(), part, i+1, len(parts), claybot.Now()
 		out[i] = o
 	}
 	return out
+}
+
+// leastLimit is how many characters a message of each platform may have.
+const leastLimit = 1800
+
+// unconnected splits a text for a connector that is gone, and may come again.
+func unconnected(text string) []string {
+	return connectors.Split(text, leastLimit, connectors.UTF16Len)
 }
 
 // ComposeOnce is Compose for a text that is sent once per key: its parts have the ids

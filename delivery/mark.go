@@ -12,7 +12,7 @@ import (
 // mark puts the emoji of a message there, unless a later one of the same message waits. A
 // refusal is final, and no person is notified of it.
 func (x *delivery) mark(ctx context.Context) error {
-	m, ok := x.cfg.Connector(x.o.Route.Connector).(connectors.Marker)
+	m, ok := x.sender.(connectors.Marker)
 	if !ok {
 		return &connectors.PermanentError{Err: errors.New("the connector marks no messages")}
 	}

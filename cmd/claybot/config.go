@@ -343,7 +343,11 @@ func (f *configFile) reread(e *env) (text string, restart []string, err error) {
 	case r.File != own:
 		return "The running daemon reads another file, " + r.File + ".\n", []string{"the file"}, nil
 	case len(r.Refused) > 0:
-		return "", nil, configError{errors.New("the file is changed, but " + strings.Join(r.Refused, "; "))}
+		text := "the file is changed, but " + strings.Join(r.Refused, "; ")
+		if len(r.Restart) > 0 {
+			text += "; these need a restart: " + strings.Join(r.Restart, ", ")
+		}
+		return "", nil, configError{errors.New(text)}
 	case len(r.Restart) > 0:
 		return "The running daemon has read it. These need a restart: " + strings.Join(r.Restart, ", ") + "\n", r.Restart, nil
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claybot/claybot/configs"
@@ -31,31 +33,100 @@ func (i instance) stays(now configs.ConnectorSettings) bool {
 // same is the same as before. A connector that works is replaced only after the platform took
 // the credentials of the next one, or could not be asked. It returns why others stay as they are.
 func (d *daemon) connect(ctx context.Context, c configs.Config) (refused []overview.SettingStatus) {
-	next := make(map[string]instance)
-	var all []connectors.Connector
-	for _, i := range c.Connectors.Instances() {
-		was, there := d.instances[i.Name]
-		if !there || !was.stays(i.Settings) {
-			made := instance{d.make(c, i), i.Settings}
-			err := error(nil)
-			if there && was.Health().State != connectors.StateStopped {
-				err = verify(ctx, made.Connector)
-			}
-			if err == nil {
-				was = made
-			} else {
-				refused = append(refused, overview.SettingStatus{
-					Text: fmt.Sprintf("connector %s keeps its old settings: the new ones were refused: %s", i.Name, strings.TrimPrefix(err.Error(), i.Name+": ")),
-					Next: "correct them; the old ones end with this process", Off: true,
-				})
+	all := c.Connectors.Instances()
+	next, why := make(map[string]instance), make(map[string]string)
+	for _, i := range all {
+		if was, there := d.instances[i.Name]; there && was.stays(i.Settings) {
+			next[i.Name] = was
+		} else {
+			next[i.Name] = instance{d.make(c, i), i.Settings}
+		}
+	}
+	d.verify(ctx, next, why)
+	for again := true; again; {
+		again = false
+		for name, n := range next {
+			if holder := d.holder(n, why); why[name] == "" && d.instances[name].Connector != n.Connector && holder != "" {
+				why[name], again = "the connector "+holder+" still has that account", true
 			}
 		}
-		next[i.Name] = was
-		all = append(all, was.Connector)
 	}
-	d.instances = next
-	d.roster.set(all)
+	instances := make(map[string]instance)
+	var present []connectors.Connector
+	for _, i := range all {
+		use := next[i.Name]
+		if cause := why[i.Name]; cause != "" {
+			refused = append(refused, overview.SettingStatus{
+				Text: fmt.Sprintf("connector %s keeps its old settings: the new ones were refused: %s", i.Name, strings.TrimPrefix(cause, i.Name+": ")),
+				Next: "correct them; the old ones end with this process", Off: true,
+			})
+			was, there := d.instances[i.Name]
+			if use = was; !there {
+				use = instance{offConnector{i.Name, cause}, i.Settings}
+			}
+		}
+		instances[i.Name] = use
+		present = append(present, use.Connector)
+	}
+	d.instances = instances
+	d.roster.set(present)
 	return refused
+}
+
+// holder returns the connector that keeps its old settings and with them an account of i; empty
+// for none.
+func (d *daemon) holder(i instance, why map[string]string) string {
+	for name := range why {
+		was, there := d.instances[name]
+		if there && slices.ContainsFunc(was.settings.Accounts(), func(a string) bool { return slices.Contains(i.settings.Accounts(), a) }) {
+			return name
+		}
+	}
+	return ""
+}
+
+// verify notes why connectors that would replace one that works cannot: their credentials are
+// refused, or cannot be right. It asks all platforms at a time.
+func (d *daemon) verify(ctx context.Context, next map[string]instance, why map[string]string) {
+	ctx, cancel := context.WithTimeout(ctx, verifyTime)
+	defer cancel()
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	for name, n := range next {
+		v, verifies := n.Connector.(connectors.Verifier)
+		was, there := d.instances[name]
+		if !verifies || !there || was.Connector == n.Connector || was.Health().State == connectors.StateStopped {
+			continue
+		}
+		asking.Go(func() {
+			var permanent *connectors.PermanentError
+			if errors.As(v.Verify(ctx), &permanent) { // otherwise it turns out later
+				mu.Lock()
+				defer mu.Unlock()
+				why[name] = permanent.Error()
+			}
+		})
+	}
+	asking.Wait()
+}
+
+// retire ends the connectors whose names are gone from the next configuration, or stand for
+// another platform there, before it is in force: what it says of a name, such as whom to trust,
+// must not hold for a connector of another kind.
+func (d *daemon) retire(ctx context.Context, next configs.Config) {
+	var stay []connectors.Connector
+	instances := make(map[string]instance)
+	for name, i := range d.instances {
+		if s, there := next.Connectors.Instance(name); there && s.Type() == i.settings.Type() {
+			instances[name] = i
+			stay = append(stay, i.Connector)
+		}
+	}
+	if len(instances) < len(d.instances) {
+		d.instances = instances
+		d.roster.set(stay)
+		d.system.Replace(ctx, d.roster.all()...)
+	}
 }
 
 // make makes the connector of an instance.
@@ -63,22 +134,8 @@ func (d *daemon) make(c configs.Config, i configs.Instance) connectors.Connector
 	if why := i.Settings.Off(); why != "" {
 		return offConnector{i.Name, why}
 	}
+	c.HTTP = d.config.began.HTTP // which only a restart changes
 	return constructors[i.Settings.Type()](d, c, i)
-}
-
-// verify returns the error of credentials that are refused, or that cannot be right.
-func verify(ctx context.Context, c connectors.Connector) error {
-	v, ok := c.(connectors.Verifier)
-	if !ok {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, verifyTime)
-	defer cancel()
-	var permanent *connectors.PermanentError
-	if err := v.Verify(ctx); errors.As(err, &permanent) {
-		return permanent
-	}
-	return nil // whether they are good turns out later
 }
 
 // reconnect puts the connectors of the configuration in force. It returns why some stay as they are.

@@ -6,9 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
+	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors/slack"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
@@ -102,5 +104,69 @@ func TestReconnectUnderLoad(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("channel %s: %q", channel, got)
 		}
+	}
+}
+
+// An account that a connector keeps, because its new one was refused, is given to no other: both
+// stay as they are.
+func TestExchangedAccounts(t *testing.T) {
+	first, second := telegramtest.New(telegramtest.Config{Token: "111:FAKE-token"}), telegramtest.New(telegramtest.Config{Token: "222:FAKE-token"})
+	t.Cleanup(first.Close)
+	t.Cleanup(second.Close)
+	urls := make([]string, 2)
+	for i, s := range []*telegramtest.Server{first, second} {
+		var err error
+		if urls[i], err = s.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := func(a, b string, ua, ub int) (string, map[string]string) {
+		text := fmt.Sprintf("model: demo\nconnectors:\n  a: {type: telegram, token: env:A, api_url: '%s'}\n  b: {type: telegram, token: env:B, api_url: '%s'}\n", urls[ua], urls[ub])
+		return text, map[string]string{"A": a, "B": b}
+	}
+	text, vars := file("111:FAKE-token", "222:FAKE-token", 0, 1)
+	h := startDaemon(t, text, vars)
+	a, b := h.daemon.roster.of("a"), h.daemon.roster.of("b")
+	h.reload(file("222:FAKE-token", "333:FAKE-token", 1, 0))
+	if h.daemon.roster.of("a") != a || h.daemon.roster.of("b") != b {
+		t.Error("a connector was replaced")
+	}
+	for _, want := range []string{"connector a keeps its old settings: the new ones were refused: the connector b still has that account", "connector b keeps its old settings"} {
+		if st := h.get("/status"); !strings.Contains(st, want) {
+			t.Errorf("the status is %s, want %q", st, want)
+		}
+	}
+	h.reload(file("222:FAKE-token", "111:FAKE-token", 1, 0))
+	if h.daemon.roster.of("a") == a || h.daemon.roster.of("b") == b || strings.Contains(h.get("/status"), "keeps its old settings") {
+		t.Error("the two did not exchange their accounts")
+	}
+	if err := first.WaitCalls(h.ctx, "getUpdates", first.Calls("getUpdates")+1); err != nil {
+		t.Error(err)
+	}
+}
+
+// A name that stands for another platform is not trusted as that while the former connector works.
+func TestRetyped(t *testing.T) {
+	bot := telegramtest.New(telegramtest.Config{})
+	t.Cleanup(bot.Close)
+	url, err := bot.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	vars := map[string]string{"A": telegramtest.Token, "S": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
+	h := startDaemon(t, "model: demo\nconnectors: {x: {type: telegram, token: env:A, api_url: '"+url+"'}}\n", vars)
+	before := h.daemon.roster.of("x")
+	h.set("model: demo\nconnectors: {x: {type: webhook, secret: env:S}}\n", vars)
+	if _, err := h.daemon.config.reload(h.env, false, func(next configs.Config) {
+		h.daemon.retire(h.ctx, next)
+		if h.daemon.roster.of("x") != nil || slices.Contains(h.daemon.admission().Trusted, "x") {
+			t.Error("it is there, or trusted")
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	h.daemon.reconnect(h.ctx)
+	if now := h.daemon.roster.of("x"); now == nil || now == before || !slices.Contains(h.daemon.admission().Trusted, "x") {
+		t.Errorf("after it: %v", now)
 	}
 }

@@ -130,8 +130,9 @@ func (s *settings) warn() {
 
 // reload reads the configuration again. It returns what it could not apply without a restart.
 // A file that is unreadable, missing or, unless emptied, empty, while the one in force has
-// keys, changes nothing and is an error; status shows that until a reload succeeds.
-func (s *settings) reload(e *env, emptied bool) (restart []string, err error) {
+// keys, changes nothing and is an error; status shows that until a reload succeeds. before is
+// called with the next configuration before it is in force.
+func (s *settings) reload(e *env, emptied bool, before func(configs.Config)) (restart []string, err error) {
 	next, _, err := e.load()
 	hideAlso(s.log, next)
 	if was := s.Load(); err == nil && was.Keyed() && !next.Keyed() && (!emptied || next.Source.File == "") {
@@ -148,6 +149,7 @@ func (s *settings) reload(e *env, emptied bool) (restart []string, err error) {
 	}
 	unapplied(s.began, &next)
 	logWarnings(s.log, next.Source.Warnings)
+	before(next)
 	s.replace(&next)
 	for _, x := range restartOnly {
 		if x.changed(s.began, next) {
@@ -214,7 +216,7 @@ type reloading struct {
 
 // reload applies the configuration again.
 func (d *daemon) reload(ctx context.Context, e *env, emptied bool) (r reloaded) {
-	restart, err := d.config.reload(e, emptied)
+	restart, err := d.config.reload(e, emptied, func(next configs.Config) { d.retire(ctx, next) })
 	if file := d.config.Load().Source.File; file != "" {
 		r.File, _ = filepath.Abs(file) // else the working directory is gone
 	}

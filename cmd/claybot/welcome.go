@@ -20,12 +20,14 @@ func (d *daemon) welcome(ctx context.Context) {
 	if d.greet == nil {
 		return
 	}
-	done := make(map[connectors.Connector]bool)
+	var done map[connectors.Connector]bool
 	for {
 		changed, waits := d.roster.changed(), false
+		known := done
+		done = make(map[connectors.Connector]bool)
 		for _, c := range d.roster.all() {
-			if bot, ok := c.(connectors.Inviter); ok && !done[c] {
-				done[c] = d.welcomed(ctx, bot)
+			if bot, ok := c.(connectors.Inviter); ok {
+				done[c] = known[c] || d.welcomed(ctx, bot)
 				waits = waits || !done[c]
 			}
 		}

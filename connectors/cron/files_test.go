@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,6 +124,23 @@ func TestBadFiles(t *testing.T) {
 		if len(r.posts) != 8 || r.exists("good") {
 			t.Errorf("fired %v", r.fired())
 		}
+	})
+}
+
+// A task over a connector that is not configured runs once it is, without a change of its file.
+func TestConnectorComes(t *testing.T) {
+	bubble(t, func(r *rig) {
+		var there atomic.Bool
+		r.cfg.Known = func(string) bool { return there.Load() }
+		r.write("late", taskText("late", "schedule: '* * * * *'", "route: telegram/1"))
+		r.start()
+		pass(time.Minute)
+		r.is(r.slugs())
+		there.Store(true)
+		pass(time.Minute)
+		r.is(r.slugs(), "late")
+		r.is(r.problems())
+		r.is(r.fired(), "2000-01-01T00:02:00Z@00:02:00")
 	})
 }
 

@@ -60,6 +60,7 @@ type file struct {
 	def     *definition // nil: it cannot be used
 	uid     string      // also of an invalid file, if known
 	notes   []connectors.Problem
+	waits   string // for this connector, which is not configured
 }
 
 func (f *file) problem(name string, line int, text string) {
@@ -98,7 +99,7 @@ func (b *table) scan(ctx context.Context, rows map[string]storage.LedgerRow, for
 	case <-changed: // with this very look
 		changed = nil
 	default:
-		if !force && changed == b.seen && zone.String() == b.seenZone {
+		if !force && changed == b.seen && zone.String() == b.seenZone && !b.arrived() {
 			return nil
 		}
 	}
@@ -118,6 +119,11 @@ func (b *table) scan(ctx context.Context, rows map[string]storage.LedgerRow, for
 		b.seen, b.seenZone = changed, zone.String()
 	}
 	return err
+}
+
+// arrived reports whether a connector has come for which a file waits.
+func (b *table) arrived() bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(b.files)), func(f file) bool { return f.waits != "" && b.cfg.Known(f.waits) })
 }
 
 func (b *table) zone() *time.Location {
@@ -151,7 +157,7 @@ func (b *table) readFiles(ctx context.Context, entries []storage.TreeFile, zone 
 	files, err = schedule.Reading[file]{
 		Tree: b.cfg.Tree, Name: slugOf, Max: maxTask,
 		Keep: func(old file, f storage.TreeFile) bool {
-			return old.version == f.Version && old.facts == facts[slugOf(f.Path)] && (old.def == nil || old.def.zone == zone.String())
+			return old.waits == "" && old.version == f.Version && old.facts == facts[slugOf(f.Path)] && (old.def == nil || old.def.zone == zone.String())
 		},
 		Parse: func(slug string, x storage.TreeFile) file {
 			f := file{version: x.Version, at: x.At.Time(), facts: facts[slug]}
@@ -192,6 +198,7 @@ func (b *table) parse(slug string, f *file, x storage.TreeFile, zone *time.Locat
 	unknown := b.checkConnector(d)
 	switch {
 	case unknown != nil: // its output would reach no user
+		f.waits = d.route.place.Connector
 		f.problem(name, d.agentLine, unknown.Error())
 	case err != nil:
 		f.notes = append(f.notes, schedule.Problem(name, err))

@@ -98,6 +98,7 @@ var (
 	_ connectors.Addressed = (*Connector)(nil)
 	_ connectors.Hooked    = (*Connector)(nil)
 	_ connectors.Refusing  = (*Connector)(nil)
+	_ connectors.Verifier  = (*Connector)(nil)
 )
 
 // New returns a connector for cfg. It does nothing before Run.
@@ -173,11 +174,24 @@ func (c *Connector) Refused() connectors.Refusals {
 	return c.refused
 }
 
+// Verify implements connectors.Verifier.
+func (c *Connector) Verify(context.Context) error {
+	if c.fault != nil {
+		return c.unusable()
+	}
+	return nil
+}
+
+// unusable is the error of a webhook with a secret that cannot be used.
+func (c *Connector) unusable() *connectors.PermanentError {
+	return &connectors.PermanentError{Err: fmt.Errorf("%s: %w, so it takes no request", c.cfg.Name, c.fault), Fix: "set " + c.fix + " and start again: claybot serve"}
+}
+
 // Run takes requests until ctx is done. Without a usable secret it returns a
 // PermanentError.
 func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	if c.fault != nil {
-		stop := &connectors.PermanentError{Err: fmt.Errorf("%s: %w, so it takes no request", c.cfg.Name, c.fault), Fix: "set " + c.fix + " and start again: claybot serve"}
+		stop := c.unusable()
 		c.pulse.Stop(stop.Error())
 		return stop
 	}
