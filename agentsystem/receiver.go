@@ -67,8 +67,14 @@ func (r *receiver) receive(ctx context.Context, to claybot.Descriptor, m claybot
 		return r.take(ctx, to, m)
 	}
 	if amends(m) || m.Command == connectors.Business {
-		if err := r.parking.withdraw(ctx, to, m); err != nil {
-			return ReceivedError, err
+		if m.Type == claybot.MessageDelete && !m.Context.Group {
+			of, m, found, err := r.places.amended(ctx, to, m)
+			if err == nil && found {
+				err = r.parking.withdraw(ctx, of, m)
+			}
+			if err != nil {
+				return ReceivedError, err
+			}
 		}
 		return ReceivedStranger, nil
 	}

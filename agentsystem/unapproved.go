@@ -3,7 +3,6 @@ package agentsystem
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,8 +12,8 @@ import (
 )
 
 const (
-	// unapprovedMost and unapprovedBytes bound what is kept of a person who asks for access: messages,
-	// and their text. In all, a connector has the messages of those with an open request.
+	// unapprovedMost and unapprovedBytes bound what is kept of a person who asks for access, in all
+	// conversations: messages, and their text. In all, a connector has the messages of those with an open request.
 	unapprovedMost  = 3
 	unapprovedBytes = 8 << 10
 	// lookUnapproved is how often it is looked whether a request was decided.
@@ -37,19 +36,9 @@ func (p *parking) keep(ctx context.Context, to claybot.Descriptor, m claybot.Age
 		return err
 	}
 	m = p.intake.cleaned(m)
-	list, err := p.store.ParkedOf(ctx, to.Key(), unapprovedMost)
-	if err != nil {
-		return err
-	}
-	size := len(m.Text)
-	for _, x := range list {
-		size += len(x.Message.Text)
-	}
-	if size > unapprovedBytes {
-		return nil
-	}
+	m.Context.Quote, m.Context.Channel = "", "" // they have no bound
 	_, err = p.store.Park(ctx, storage.Parked{To: to, Message: m, Cause: storage.ParkedUnapproved},
-		storage.ParkRules{All: storage.MaxParked / 2, Agent: unapprovedMost})
+		storage.ParkRules{All: storage.MaxParked / 2, Person: unapprovedMost, PersonBytes: unapprovedBytes})
 	if errors.Is(err, storage.ErrTooMany) || errors.Is(err, storage.ErrParkingFull) {
 		return nil
 	}
@@ -57,14 +46,11 @@ func (p *parking) keep(ctx context.Context, to claybot.Descriptor, m claybot.Age
 	return err
 }
 
-// withdraw erases a kept message that its sender deletes.
+// withdraw erases a kept message of to that its sender deletes, see conversations.amended.
 func (p *parking) withdraw(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
-	if m.Type != claybot.MessageDelete {
-		return nil
-	}
-	list, err := p.store.ParkedOf(ctx, to.Key(), unapprovedMost)
+	list, err := p.store.ParkedOf(ctx, to.Key(), storage.MaxParkedAgent)
 	for _, x := range list {
-		if err == nil && x.Cause == storage.ParkedUnapproved && (x.Message.ID == m.Amends || slices.Contains(x.Message.Keys, string(m.Amends))) {
+		if err == nil && x.Cause == storage.ParkedUnapproved && x.Message.ID == m.Amends {
 			err = p.end(ctx, bare(x), storage.SkippedDeleted)
 		}
 	}

@@ -269,6 +269,9 @@ type ParkedAgent struct {
 type ParkRules struct {
 	All   int // the most messages in the table; 0: no limit
 	Agent int // the most messages of one agent; 0: no limit
+	// Person and PersonBytes are the most messages of one person in all conversations that are
+	// parked for the same cause, and the most bytes of their texts; 0: no limit.
+	Person, PersonBytes int
 	// Behind parks the message only if others of the agent are parked. Its cause is
 	// that of the oldest one.
 	Behind bool
@@ -295,7 +298,7 @@ type Parking interface {
 	// Park appends a message to those of the same agent and returns once it is
 	// durable. It returns false for a duplicate of a parked or posted message, by the
 	// rules of Inbox.Post. ErrNotFound if r.Behind is set and no others of the agent
-	// are parked. ErrTooMany if the limit of the agent is reached. A Fault of
+	// are parked. ErrTooMany if the limit of the agent or of the person is reached. A Fault of
 	// ClassStore that wraps ErrParkingFull if the limit of the table is reached.
 	Park(ctx context.Context, p Parked, r ParkRules) (added bool, err error)
 	// Arrival returns what decides about the next message for the agent of d.

@@ -96,6 +96,9 @@ func parkMessage(c *Conn, p storage.Parked, rules storage.ParkRules) (bool, erro
 	case rules.All > 0 && all >= int64(rules.All):
 		return false, &storage.Fault{Class: storage.ClassStore, Err: fmt.Errorf("%w: %d of %d", storage.ErrParkingFull, all, rules.All)}
 	}
+	if err := withinPerson(c, p, rules); err != nil {
+		return false, err
+	}
 	at := c.now()
 	if m.At == 0 {
 		m.At = claybot.Time(at)
@@ -111,6 +114,27 @@ func parkMessage(c *Conn, p storage.Parked, rules storage.ParkRules) (bool, erro
 	c.touched.arrivals = true
 	return true, c.do("INSERT INTO parked (id, key, episode, at, cause, descriptor, body, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 		m.ID, key, episode, at, p.Cause, to, body, parkedSum(body, to))
+}
+
+// withinPerson checks the limits of the person who wrote p.
+func withinPerson(c *Conn, p storage.Parked, rules storage.ParkRules) error {
+	if rules.Person == 0 {
+		return nil
+	}
+	owner, n, size := p.To.OwnerID(), 1, len(p.Message.Text)
+	if err := c.lock("parked by/" + owner); err != nil {
+		return err
+	}
+	err := c.each("SELECT "+parkedColumns+" FROM parked WHERE cause = ?", func(r Row) error {
+		if x := decodeParked(r); x.To.OwnerID() == owner {
+			n, size = n+1, size+len(x.Message.Text)
+		}
+		return nil
+	}, p.Cause)
+	if err == nil && (n > rules.Person || size > rules.PersonBytes) {
+		err = fmt.Errorf("%w: %d messages of a person, %d bytes", storage.ErrTooMany, n, size)
+	}
+	return err
 }
 
 // nameParked determines the id under which m is parked, or that it is a duplicate of a

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -158,6 +159,21 @@ var parkingTests = []storeTest{
 		b.is(err, storage.ErrParkingFull)
 		b.equal("class", storage.ClassOf(err), storage.ClassStore)
 		b.noError(errors.Join(b.Unpark(b.ctx, "1"), park("C2", "5")))
+	}},
+	{"bounded for a person", func(b *bed) {
+		park := func(channel, user, id, cause string, size int) error {
+			m := userMessage(id)
+			m.Text = strings.Repeat("x", size)
+			_, err := b.Park(b.ctx, storage.Parked{To: claybot.User("telegram", channel, user), Message: m, Cause: cause}, storage.ParkRules{Person: 2, PersonBytes: 100})
+			return err
+		}
+		b.noError(errors.Join(park("C1", "U1", "1", "a", 60), park("C1", "U1", "b", "b", 60)))
+		b.is(park("C2", "U1", "2", "a", 41), storage.ErrTooMany)
+		b.noError(park("C2", "U1", "3", "a", 40))
+		b.is(park("C3", "U1", "4", "a", 0), storage.ErrTooMany)
+		b.equal("known at the limit", park("C2", "U1", "3", "a", 40), nil)
+		b.noError(park("C3", "U2", "5", "a", 100))
+		b.is(park("C3", "U3", "6", "a", 101), storage.ErrTooMany)
 	}},
 	{"ended with a reason", func(b *bed) {
 		for _, c := range []struct {
