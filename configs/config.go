@@ -49,9 +49,9 @@ const (
 // returns one without any setting; a Config never holds a value that its rules refuse.
 type Config struct {
 	Source  Source
-	DataDir string `key:"data_dir" class:"destination" kind:"directory" env:"CLAYBOT_DATA_DIR" off:"claybot does not start"`
+	DataDir string `key:"data_dir" local:"yes" class:"destination" kind:"directory" env:"CLAYBOT_DATA_DIR" off:"claybot does not start"`
 	Log     Log    `key:",inline"`
-	HTTP    HTTP   `key:"http" class:"narrowing" kind:"http" off:"the web page is off"`
+	HTTP    HTTP   `key:"http" local:"yes" class:"narrowing" kind:"http" off:"the web page is off"`
 	Access  Access `key:"access" class:"narrowing" kind:"access" off:"new users are not admitted"`
 	// Model is that of all profiles that name no other.
 	Model         Model         `key:"model" class:"destination" kind:"model"`
@@ -62,7 +62,7 @@ type Config struct {
 	Schedule      Schedule      `key:",inline"`
 	Telemetry     Telemetry     `key:",inline"`
 	Tools         Tools         `key:",inline"`
-	Storage       Storage       `key:"storage" class:"destination" kind:"storage" off:"claybot does not start"`
+	Storage       Storage       `key:"storage" local:"yes" class:"destination" kind:"storage" off:"claybot does not start"`
 	Node          Node          `key:"node" class:"harmless"`
 	Privacy       Privacy       `key:"privacy" class:"harmless"`
 	Sessions      Sessions      `key:"sessions" class:"harmless"`
@@ -158,7 +158,7 @@ type HTTP struct {
 	Guard Guard  `key:",inline"`
 	// Hosts are further names by which browsers may reach the page: that of
 	// a proxy, in lower case, with port when it is not the standard one.
-	Hosts []string `key:"^http_hosts" class:"narrowing" kind:"hosts" env:"CLAYBOT_HTTP_HOSTS" off:"-"`
+	Hosts []string `key:"^http_hosts" local:"yes" class:"narrowing" kind:"hosts" env:"CLAYBOT_HTTP_HOSTS" off:"-"`
 	// PublicURL is the address behind which a proxy has the server; empty: none. Its host is
 	// one of Hosts.
 	PublicURL string `key:"public_url" class:"harmless" kind:"url without slash"`
@@ -194,20 +194,20 @@ type Schedule struct {
 
 // Telemetry are the settings of metrics, profiles, traces and the relay of events.
 type Telemetry struct {
-	Relay   []Sink `key:"relay" class:"destination" kind:"relay" bad:"zero" off:"no event is sent out"`
+	Relay   []Sink `key:"relay" local:"yes" class:"destination" kind:"relay" bad:"zero" off:"no event is sent out"`
 	Metrics bool   `key:"metrics" class:"narrowing" bad:"false" off:"no metrics are served"` // at /metrics
 	// MetricsListen is host:port of a listener for metrics alone, without a token, or Off.
 	MetricsListen string `key:"metrics_listen" class:"narrowing" kind:"listen" env:"CLAYBOT_METRICS_LISTEN" bad:"off" off:"the metrics listener is off"`
-	Pprof         bool   `key:"pprof" class:"narrowing" kind:"pprof" env:"CLAYBOT_PPROF" bad:"false" off:"no profiles are served"`
-	OTLP          OTLP   `key:"otlp" class:"destination" off:"no traces are sent"`
+	Pprof         bool   `key:"pprof" local:"yes" class:"narrowing" kind:"pprof" env:"CLAYBOT_PPROF" bad:"false" off:"no profiles are served"`
+	OTLP          OTLP   `key:"otlp" local:"yes" class:"destination" off:"no traces are sent"`
 }
 
 // Tools are the settings of tools that reach beyond claybot.
 type Tools struct {
 	Web Web         `key:"web" class:"narrowing" off:"nothing is fetched"`
-	MCP []MCPServer `key:"mcp,leaf" class:"destination" kind:"mcp" bad:"zero" off:"no MCP server is used"`
+	MCP []MCPServer `key:"mcp,leaf" local:"yes" class:"destination" kind:"mcp" bad:"zero" off:"no MCP server is used"`
 	// Workspace is where commands run, in profiles that do not name another.
-	Workspace Workspace `key:"workspaces" class:"narrowing" kind:"workspace" off:"there is no workspace"`
+	Workspace Workspace `key:"workspaces" local:"yes" class:"narrowing" kind:"workspace" off:"there is no workspace"`
 
 	servers []string // all names of the group mcp, also of those that were left out
 }
@@ -242,9 +242,9 @@ type Access struct {
 	Allow []Allowed `key:"allow" kind:"allowed" env:"CLAYBOT_ALLOW"`
 	// People are the ids of one person, as "connector/userId", by a name for
 	// people. No id has two names.
-	People map[string][]string `key:"^people" class:"narrowing" kind:"people by name" off:"no approval of several people holds"`
+	People map[string][]string `key:"^people" local:"yes" class:"narrowing" kind:"people by name" off:"no approval of several people holds"`
 	// Operators may decide for the operator in their chats, as "connector/userId".
-	Operators []string `key:"^operators" class:"narrowing" kind:"people" off:"-"`
+	Operators []string `key:"^operators" local:"yes" class:"narrowing" kind:"people" off:"-"`
 
 	faults // why access is closed to new people
 }

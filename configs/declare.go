@@ -16,6 +16,7 @@ import (
 //	        ",leaf" the keys below are those of another group. ",inline" puts the keys
 //	        of a struct into the group of the field.
 //	class   harmless, narrowing or destination; by default that of the group
+//	local   yes: only the machine may change it, see IsLocal; by default as the group
 //	kind    how the value is read, see setterOf; by default the type of the field says it
 //	limits  least..most of a number, a duration or a size
 //	words   the only values, separated by commas; of a bool those for true and false
@@ -27,7 +28,7 @@ import (
 type key struct {
 	name, kind, limits, words, env, bad, off string
 	class                                    Class
-	leaf                                     bool
+	leaf, local                              bool
 	index                                    []int        // of the field
 	typ, in                                  reflect.Type // of the field, and of the struct whose group has the key
 }
@@ -64,7 +65,7 @@ func declared(t, in reflect.Type, index []int, above bool, all *[]key) {
 			*all = append(*all, key{
 				name: name, kind: f.Tag.Get("kind"), limits: f.Tag.Get("limits"), words: f.Tag.Get("words"), env: f.Tag.Get("env"),
 				bad: f.Tag.Get("bad"), off: f.Tag.Get("off"), class: classNames[f.Tag.Get("class")],
-				leaf: option == "leaf", index: at, typ: f.Type, in: in,
+				leaf: option == "leaf", local: f.Tag.Get("local") != "", index: at, typ: f.Type, in: in,
 			})
 			if !above && f.Type.Kind() == reflect.Struct {
 				declared(f.Type, in, at, true, all)
@@ -105,17 +106,17 @@ type schema struct {
 
 var declarations = sync.OnceValue(func() *schema {
 	s := &schema{keys: make(map[string]key)}
-	s.add(reflect.TypeFor[Config](), "", 0)
+	s.add(reflect.TypeFor[Config](), "", 0, false)
 	return s
 })
 
-func (s *schema) add(t reflect.Type, group string, class Class) {
+func (s *schema) add(t reflect.Type, group string, class Class, local bool) {
 	for _, k := range keysOf(t) {
 		path := joinPath(group, k.name)
 		if path == "model.fallback[].fallback" {
 			continue
 		}
-		k.class = cmp.Or(k.class, class)
+		k.class, k.local = cmp.Or(k.class, class), k.local || local
 		s.keys[path] = k
 		t, list := k.below()
 		if t == nil || list && group != "" && k.name != "fallback" {
@@ -125,7 +126,7 @@ func (s *schema) add(t reflect.Type, group string, class Class) {
 			path += "[]"
 		}
 		if t != nil {
-			s.add(t, path, k.class)
+			s.add(t, path, k.class, k.local)
 		}
 	}
 }

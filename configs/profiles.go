@@ -50,7 +50,7 @@ type Profile struct {
 	Care      Care      `key:",inline"`
 	// Workspace begins with the common one. Its lists are shared; they are only
 	// read.
-	Workspace Workspace `key:"workspace,leaf" class:"narrowing" kind:"workspace"`
+	Workspace Workspace `key:"workspace,leaf" local:"yes" class:"narrowing" kind:"workspace"`
 	_         struct{}  `key:"browser" class:"narrowing" kind:"browser"`
 	Notes     Notes     `key:",inline"`
 
@@ -87,8 +87,8 @@ type Inbox struct {
 type Engine struct {
 	Deep    *Deep    `key:"deep" class:"narrowing" kind:"deep" bad:"zero" off:"its agents are ordinary ones"` // nil for ordinary agents
 	Name    string   `key:"engine" class:"narrowing" words:"react,plan,explore"`
-	Plan    *Plan    `key:"plan" class:"narrowing" kind:"plan"`         // nil where nothing was set
-	Explore *Explore `key:"explore" class:"destination" kind:"explore"` // nil where nothing was set
+	Plan    *Plan    `key:"plan" class:"narrowing" kind:"plan"`                     // nil where nothing was set
+	Explore *Explore `key:"explore" local:"yes" class:"destination" kind:"explore"` // nil where nothing was set
 }
 
 // A profileGroup declares the keys of the group agents.

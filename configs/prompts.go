@@ -13,7 +13,7 @@ type Prompts struct {
 	Strict bool `key:"strict"`
 	// Env are the variables of the environment that prompts may show. None of
 	// them holds a secret that the configuration knows of.
-	Env []string `key:"env" class:"narrowing" kind:"prompt variables" off:"-"`
+	Env []string `key:"env" local:"yes" class:"narrowing" kind:"prompt variables" off:"-"`
 }
 
 // shownEnv are the variables of prompts.env, without those that no model must

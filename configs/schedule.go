@@ -10,8 +10,8 @@ import (
 
 // Cron are the settings of scheduled tasks.
 type Cron struct {
-	Zone    *time.Location `key:"timezone" class:"harmless"`                    // of tasks that name none; nil in a zero Config only
-	Gates   bool           `key:"gates" bad:"false" off:"no gate command runs"` // gate commands of tasks' files may run
+	Zone    *time.Location `key:"timezone" class:"harmless"`                                // of tasks that name none; nil in a zero Config only
+	Gates   bool           `key:"gates" local:"yes" bad:"false" off:"no gate command runs"` // gate commands of tasks' files may run
 	Enabled bool           `key:"enabled"`
 	// MaxTasks and MaxNewPerHour are what agents may create for one person.
 	MaxTasks      int `key:"max_tasks" limits:"0..10000"`
@@ -28,12 +28,12 @@ const (
 
 // Heartbeat are the settings of the heartbeat.
 type Heartbeat struct {
-	Every         time.Duration  `key:"every" limits:"5m..8784h"`                     // between two ticks
-	ActiveHours   string         `key:"active_hours" kind:"hours"`                    // "08:00-22:00", which may pass midnight; empty: always
-	Zone          *time.Location `key:"timezone" class:"harmless"`                    // of ActiveHours; nil in a zero Config only
-	MaxUnattended int            `key:"max_unattended" limits:"1..1000000"`           // ticks without a message of a person, then it pauses
-	Route         string         `key:"route" class:"destination" kind:"route"`       // "connector/channel"; empty: that of the last message
-	Gates         bool           `key:"gates" bad:"false" off:"no gate command runs"` // gate commands of the heartbeat's files may run
+	Every         time.Duration  `key:"every" limits:"5m..8784h"`                                 // between two ticks
+	ActiveHours   string         `key:"active_hours" kind:"hours"`                                // "08:00-22:00", which may pass midnight; empty: always
+	Zone          *time.Location `key:"timezone" class:"harmless"`                                // of ActiveHours; nil in a zero Config only
+	MaxUnattended int            `key:"max_unattended" limits:"1..1000000"`                       // ticks without a message of a person, then it pauses
+	Route         string         `key:"route" class:"destination" kind:"route"`                   // "connector/channel"; empty: that of the last message
+	Gates         bool           `key:"gates" local:"yes" bad:"false" off:"no gate command runs"` // gate commands of the heartbeat's files may run
 	Enabled       bool           `key:"enabled"`
 
 	faults // why the heartbeat is off by mistake

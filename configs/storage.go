@@ -22,7 +22,7 @@ type Storage struct {
 	// copied, and how many copies are kept; 0: none is made.
 	CheckAt string `key:"check_at" class:"harmless" kind:"time of day"`
 	Copies  int    `key:"copies" class:"harmless" limits:"0..100"`
-	Files   Files  `key:"^files" class:"destination" kind:"files" off:"no file can be kept"`
+	Files   Files  `key:"^files" local:"yes" class:"destination" kind:"files" off:"no file can be kept"`
 }
 
 // Shared reports whether several processes may share the store.

@@ -19,7 +19,7 @@ type Web struct {
 	// person wrote; empty is UnlistedAuto.
 	Unlisted string `key:"unlisted" words:"auto,ask,allow,deny"`
 	// Private are pairs "host:port" that may be on this machine or in its network.
-	Private []string `key:"private" kind:"private hosts" off:"-"`
+	Private []string `key:"private" local:"yes" kind:"private hosts" off:"-"`
 	// PerMinute is how many pages each agent may fetch in a minute; 0: DefaultPerMinute.
 	PerMinute int            `key:"fetches_per_minute" limits:"1..1000"`
 	Search    []SearchEngine `key:"search" class:"destination" kind:"search" bad:"zero" off:"nothing is searched for"` // asked in this order

@@ -313,7 +313,7 @@ func caller(r *http.Request) string {
 // local makes every caller the owner: only the owner can open the socket.
 func local(_ Route, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, withCaller(r, Caller{Name: owner, Scope: Admin}))
+		next.ServeHTTP(w, withCaller(r, Caller{Name: owner, Scope: Admin, Local: true}))
 	})
 }
 

@@ -66,6 +66,8 @@ type Caller struct {
 	// Agent or Profile is what a token with the scope chat is bound to; empty: nothing.
 	Agent   claybot.AgentID
 	Profile string
+	// Local says that the caller came by the unix socket, which only the owner can open.
+	Local bool
 }
 
 // Bound reports whether the caller reaches one agent or profile only.
@@ -80,6 +82,12 @@ type callerKey struct{}
 func CallerOf(r *http.Request) Caller {
 	c, _ := r.Context().Value(callerKey{}).(Caller)
 	return c
+}
+
+// Local reports whether ctx is of a request by the unix socket, which only the owner can open.
+func Local(ctx context.Context) bool {
+	c, _ := ctx.Value(callerKey{}).(Caller)
+	return c.Local
 }
 
 func withCaller(r *http.Request, c Caller) *http.Request {

@@ -118,7 +118,7 @@ func (a *auth) byToken(secret string, end context.CancelCauseFunc) (pass, bool) 
 	}
 	for _, t := range a.tokens {
 		if t.Hash.is(sum) && !t.over(now) {
-			p.Caller, p.until = Caller{t.Name, t.allows(), t.Agent, t.Profile}, t.Expires.Time()
+			p.Caller, p.until = Caller{Name: t.Name, Scope: t.allows(), Agent: t.Agent, Profile: t.Profile}, t.Expires.Time()
 			p.wait, p.spend = a.paces.wait(t, now), t.Budget > 0
 		}
 	}

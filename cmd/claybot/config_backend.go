@@ -27,9 +27,11 @@ func configProblem(key string, err error) error {
 	var wrong configError
 	var usage usageError
 	var system syscall.Errno
-	switch {
+	switch problem := (*web.Problem)(nil); {
 	case err == nil:
 		return nil
+	case errors.As(err, &problem):
+		return problem
 	case errors.Is(err, errStale):
 		return web.ErrConfigStale
 	case errors.Is(err, context.DeadlineExceeded):
@@ -190,6 +192,11 @@ func (d configDesk) RevertConfig(ctx context.Context, n int, by, version string)
 func (d configDesk) finish(ctx context.Context, f *configFile, key string, next []byte) (out web.ConfigChanged, err error) {
 	if out.Version = configs.VersionOf(f.text); bytes.Equal(next, f.text) {
 		return out, nil
+	}
+	if !web.Local(ctx) {
+		if err := f.remote(next); err != nil {
+			return out, err
+		}
 	}
 	warnings, err := f.check(d.env, []string{key}, next)
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -165,5 +166,68 @@ func TestConfigAPI(t *testing.T) {
 	h.config(200, "GET", "/config", "", "", &v)
 	if h.config(400, "PUT", "/config/log_level", "", `{"value":"debug"}`, nil); !strings.Contains(v.Broken, "claybot.yaml:") || text() != "model: [\n" {
 		t.Errorf("broken: %q, the file is %q", v.Broken, text())
+	}
+}
+
+// Over the network, an admin token sends no file or variable elsewhere, runs nothing on the
+// machine, and opens access to nobody new.
+func TestConfigOverTheNetwork(t *testing.T) {
+	h := startDaemon(t, "model:\n  name: demo\nspeech:\n  key: env:KEY\n", map[string]string{"HIDDEN": "not-real", "DISCORD_BOT_TOKEN": "not-real"})
+	defer h.daemon.reloadOnHangup(h.ctx, h.env)()
+	file := filepath.Join(h.dir, "claybot.yaml")
+	desk := configDesk{h.daemon}
+	web1 := filepath.Join(h.dir, "data", "web.token")
+	outside := filepath.Join(h.dir, "outside")
+	if err := os.WriteFile(outside, []byte("not-real\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ key, value string }{
+		{"model.key", "file:" + web1}, {"model.key", "file:" + outside}, {"model.key", "file:nothing-there"},
+		{"model.key", "file:claybot.secrets/../outside"}, {"model.key", "file:claybot.secrets"}, {"model.key", "file:claybot.secrets/none"},
+		{"model.key", "env:HIDDEN"}, {"telegram", "{token: 'file:" + outside + "'}"}, {"model.fallback", "[{name: demo, key: env:HIDDEN}]"},
+		{"model.base_url", "https://a.example/v1"}, {"telegram.api_url", "https://a.example"}, {"agents.x.model.base_url", "https://a.example/v1"},
+		{"transcription", "{key: env:KEY, base_url: 'https://a.example'}"}, {"workspaces", "local"}, {"workspaces.provider", "local"}, {"agents.x.workspace", "local"},
+		{"mcp", "{x: {command: [sh]}}"}, {"cron.gates", "true"}, {"access.mode", "open"}, {"access", "'open'"}, {"access", "{mode: open}"},
+		{"operators", "[telegram/1]"}, {"http.addr", "0.0.0.0:8420"}, {"prompts.env", "[HIDDEN]"}, {"data_dir", "/tmp"},
+	} {
+		before, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = desk.ChangeConfig(h.ctx, web.ConfigEdit{Key: test.key, Value: &test.value})
+		var problem *web.Problem
+		if !errors.As(err, &problem) || problem.Status != http.StatusForbidden || !strings.Contains(problem.Message, "change this on the machine") {
+			t.Errorf("%s = %s: %v, want 403", test.key, test.value, err)
+		}
+		if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
+			t.Fatalf("%s = %s: the file is %q, %v", test.key, test.value, after, err)
+		}
+	}
+	// What stands there already, or claybot has stored, is allowed.
+	for _, test := range []struct{ key, value, secret string }{
+		{"transcription.key", "env:KEY", ""}, {"discord.token", "env:DISCORD_BOT_TOKEN", ""}, {"model.key", "", "sk-FAKE-not-real"},
+		{"limits.runs_per_minute", "7", ""}, {"access.allow", "[telegram:1]", ""}, {"access.mode", "allowlist", ""},
+	} {
+		edit := web.ConfigEdit{Key: test.key, Value: &test.value, Secret: test.secret}
+		if out, err := desk.ChangeConfig(h.ctx, edit); err != nil || len(out.Changes) != 1 {
+			t.Errorf("%s = %s: %+v, %v", test.key, test.value, out, err)
+		}
+	}
+	// A secret for what stays on the machine is not kept, and a change made there is not undone.
+	kept := func() int {
+		list, err := os.ReadDir(filepath.Join(h.dir, "claybot.secrets"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	was := kept()
+	if _, err := desk.ChangeConfig(h.ctx, web.ConfigEdit{Key: "files.secret_key", Secret: "FAKE"}); err == nil || kept() != was {
+		t.Errorf("the secret: %v, %d files, %d before", err, kept(), was)
+	}
+	var out web.ConfigChanged
+	h.config(200, "PUT", "/config/telegram.api_url", "", `{"value":"http://127.0.0.1:1"}`, &out)
+	if _, err := desk.RevertConfig(h.ctx, out.Changes[0].N, "x", ""); err == nil || !strings.Contains(err.Error(), "change this on the machine") {
+		t.Errorf("the revert: %v", err)
 	}
 }

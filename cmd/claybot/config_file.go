@@ -327,7 +327,7 @@ func (f *configFile) keepSecret(key, secret string) (reference string, undo func
 		return "", nil, err
 	}
 	defer dir.close()
-	name := strings.TrimSuffix(filepath.Base(f.path), filepath.Ext(f.path)) + ".secrets"
+	name := f.secretsName()
 	below, err := dir.folder(name)
 	if err != nil {
 		return "", nil, err
@@ -342,6 +342,11 @@ func (f *configFile) keepSecret(key, secret string) (reference string, undo func
 	}
 	path := filepath.Join(name, own)
 	return "file:" + path, func() { _ = os.Remove(filepath.Join(filepath.Dir(f.path), path)) }, nil // else it stays
+}
+
+// secretsName is the name of the folder beside the file that keepSecret stores in.
+func (f *configFile) secretsName() string {
+	return strings.TrimSuffix(filepath.Base(f.path), filepath.Ext(f.path)) + ".secrets"
 }
 
 // readSecret reads a secret, of which a terminal shows nothing.
