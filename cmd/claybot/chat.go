@@ -76,9 +76,12 @@ func (e *env) inside(ctx context.Context, cfg configs.Config) (*client, func() e
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
+	d.env = e
+	stopReload := d.reloadOn(ctx, e, nil) // the end of the terminal ends this process
 	ended := make(chan error, 1)
 	go func() { ended <- d.run(ctx) }()
 	stop := func() error {
+		stopReload()
 		cancel()
 		err := <-ended
 		d.close()
@@ -87,8 +90,9 @@ func (e *env) inside(ctx context.Context, cfg configs.Config) (*client, func() e
 	select {
 	case <-d.listeners.web.Up():
 	case err := <-ended:
-		d.close()
 		cancel()
+		stopReload()
+		d.close()
 		return nil, nil, err
 	}
 	cl, err := dial(cfg.DataDir)

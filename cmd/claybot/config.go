@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -306,50 +307,75 @@ func (f *configFile) shadows(e *env, keys []string) (origins []string) {
 
 // reload has a running daemon read the file, and says what came of it.
 func (f *configFile) reload(e *env) error {
-	text, _, err := f.reread(e)
+	r, err := f.reread(e, "", nil)
+	if err != nil {
+		return err
+	}
+	text, err := f.outcome(r)
 	if err != nil {
 		return err
 	}
 	return e.text(text)
 }
 
-// reread has a running daemon read the file. It returns what came of it in words, and what needs a
-// restart.
-func (f *configFile) reread(e *env) (text string, restart []string, err error) {
+// reread has a running daemon read the file, and compare its settings with those of a caller, if any.
+// again names a connector that it starts anew, if any. It returns what came of it; nil if no daemon
+// runs.
+func (f *configFile) reread(e *env, again string, with *comparison) (*reloaded, error) {
 	c, _, err := e.load()
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	if _, err := dial(c.DataDir); errors.Is(err, web.ErrNoDaemon) {
-		return "It takes effect when claybot starts.\n", nil, nil
+		return nil, nil
 	}
-	var r reloaded
-	path := "/reload"
+	query := make(url.Values)
 	if !configs.Sets(f.text) { // which is what was asked for
-		path += "?empty=1"
+		query.Set("empty", "1")
 	}
-	err = e.call("POST", path, nil, &r)
-	own, _ := filepath.Abs(f.path) // else the two differ
-	if real, err := filepath.EvalSymlinks(r.File); err == nil {
-		r.File = real
+	if again != "" {
+		query.Set("again", again)
 	}
-	switch {
+	var body any
+	if with != nil {
+		body = with
+	}
+	r := new(reloaded)
+	switch err = e.call("POST", "/reload?"+query.Encode(), body, r); {
 	case err != nil:
-		return "", nil, fmt.Errorf("the file is changed, but the daemon has not read it: %w", err)
+		return nil, fmt.Errorf("the file is changed, but the daemon has not read it: %w", err)
 	case r.Failed != "":
-		return "", nil, configError{fmt.Errorf("the file is changed, but the daemon could not read it: %s", r.Failed)}
-	case r.File != own && r.File == "":
-		return "The running daemon reads no file, so restart it: claybot stop, and claybot serve.\n", []string{"the file"}, nil
-	case r.File != own:
-		return "The running daemon reads another file, " + r.File + ".\n", []string{"the file"}, nil
+		return nil, configError{fmt.Errorf("the file is changed, but the daemon could not read it: %s", r.Failed)}
+	}
+	return r, nil
+}
+
+// outcome says what came of a reload; r is nil if no daemon runs.
+func (f *configFile) outcome(r *reloaded) (string, error) {
+	switch {
+	case r == nil:
+		return "It takes effect when claybot starts.\n", nil
+	case f.unread(r) && r.File == "":
+		return "The running daemon reads no file, so restart it: claybot stop, and claybot serve.\n", nil
+	case f.unread(r):
+		return "The running daemon reads another file, " + r.File + ".\n", nil
 	case len(r.Refused) > 0:
 		text := "the file is changed, but " + strings.Join(r.Refused, "; ")
 		if len(r.Restart) > 0 {
 			text += "; these need a restart: " + strings.Join(r.Restart, ", ")
 		}
-		return "", nil, configError{errors.New(text)}
+		return "", configError{errors.New(text)}
 	case len(r.Restart) > 0:
-		return "The running daemon has read it. These need a restart: " + strings.Join(r.Restart, ", ") + "\n", r.Restart, nil
+		return "The running daemon has read it. These need a restart: " + strings.Join(r.Restart, ", ") + "\n", nil
 	}
-	return "The running daemon has applied it.\n", nil, nil
+	return "The running daemon has applied it.\n", nil
+}
+
+// unread reports whether a daemon has read another file, or none.
+func (f *configFile) unread(r *reloaded) bool {
+	own, _ := filepath.Abs(f.path) // else the two differ
+	if real, err := filepath.EvalSymlinks(r.File); err == nil {
+		r.File = real
+	}
+	return r.File != own && (r.File != "" || f.text != nil)
 }

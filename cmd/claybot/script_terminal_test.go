@@ -123,6 +123,10 @@ func (r *rig) terminalCommand(ts *testscript.TestScript, args []string) {
 		t.send(ts, args[1]+"\r")
 	case len(args) == 2 && args[0] == "pastes":
 		t.send(ts, "\x1b[200~"+strings.ReplaceAll(args[1], `\n`, "\r")+"\x1b[201~\r")
+	case len(args) == 2 && args[0] == "hides":
+		if regexp.MustCompile(args[1]).MatchString(t.shown()) {
+			ts.Fatalf("the terminal shows %q", t.shown())
+		}
 	case len(args) == 2 && args[0] == "presses":
 		t.send(ts, map[string]string{"C": "\x03", "D": "\x04"}[args[1]])
 	case len(args) == 2 && args[0] == "ends":
@@ -140,7 +144,7 @@ func (r *rig) terminalCommand(ts *testscript.TestScript, args []string) {
 		}
 		ts.Logf("%s", t.shown())
 	default:
-		ts.Fatalf("usage: terminal start|sees|types|pastes|presses|ends ...")
+		ts.Fatalf("usage: terminal start|sees|hides|types|pastes|presses|ends ...")
 	}
 }
 

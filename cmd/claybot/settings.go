@@ -206,6 +206,8 @@ type reloaded struct {
 	Failed  string   `json:"failed,omitempty"`  // why nothing was applied
 	Restart []string `json:"restart,omitempty"` // keys that only a restart applies
 	Refused []string `json:"refused,omitempty"` // why a connector keeps its old settings
+	// Differs are the settings of a comparison that are others here, with their origin.
+	Differs map[string]string `json:"differs,omitempty"`
 }
 
 // A reloading asks for a reload. emptied: the file has no key any more, which was meant.
@@ -239,10 +241,16 @@ func (d *daemon) reload(ctx context.Context, e *env, emptied bool) (r reloaded) 
 // reloadAsked answers a request to reload.
 func (d *daemon) reloadAsked(w http.ResponseWriter, r *http.Request) {
 	asked := reloading{emptied: r.URL.Query().Has("empty"), done: make(chan reloaded, 1)}
+	var with comparison
+	compares := r.ContentLength != 0 && json.NewDecoder(r.Body).Decode(&with) == nil // a caller may have none
 	select {
 	case d.reloads <- asked:
+		out := <-asked.done
+		if compares {
+			out.Differs = with.differs(*d.config.Load())
+		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(<-asked.done) // else the caller is gone
+		_ = json.NewEncoder(w).Encode(out) // else the caller is gone
 	case <-r.Context().Done():
 	}
 }
@@ -250,9 +258,19 @@ func (d *daemon) reloadAsked(w http.ResponseWriter, r *http.Request) {
 // reloadOnHangup reloads the configuration on each SIGHUP, each request, and each change of the
 // file. The returned function ends that and waits for it.
 func (d *daemon) reloadOnHangup(ctx context.Context, e *env) func() {
-	ctx, cancel := context.WithCancel(ctx)
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
+	stop := d.reloadOn(ctx, e, hangups)
+	return func() {
+		signal.Stop(hangups)
+		stop()
+	}
+}
+
+// reloadOn reloads the configuration on each of hangups, each request, and each change of the file.
+// The returned function ends that and waits for it.
+func (d *daemon) reloadOn(ctx context.Context, e *env, hangups <-chan os.Signal) func() {
+	ctx, cancel := context.WithCancel(ctx)
 	watch := newFileWatch(e, d.config.Load().Source.Version)
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -276,7 +294,6 @@ func (d *daemon) reloadOnHangup(ctx context.Context, e *env) func() {
 		}
 	})
 	return func() {
-		signal.Stop(hangups)
 		cancel()
 		done.Wait()
 	}

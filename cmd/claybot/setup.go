@@ -62,8 +62,12 @@ type setup struct {
 	alone  bool            // it does one step
 	daemon *client         // that was reached or started
 	stop   func() error    // of a daemon inside this process; nil for none
-	held   []string        // what a running daemon uses after a restart alone
 	saved  bool            // something was
+	bot    string          // name of the Telegram bot that was checked
+	// Of a daemon that runs already, once it has read the file:
+	read      bool              // it has, since the last change
+	elsewhere string            // that it reads another file; empty if it does not
+	differs   map[string]string // the settings that it has from elsewhere, by key, in words
 }
 
 // Run goes through the steps, and ends once a reply was seen.
@@ -91,6 +95,9 @@ func (c setupCmd) Run(e *env) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	s.ctx = ctx
+	if s.term != nil {
+		defer s.term.quiet()()
+	}
 	defer func() {
 		if err := s.leave(); err != nil {
 			fmt.Fprintln(s.err, "claybot:", err)
@@ -242,12 +249,15 @@ func (s *setup) save(all ...setting) error {
 			s.say("! %s", line)
 		}
 	}
-	text, restart, err := f.reread(s.env)
-	if err != nil {
+	keys := make([]string, len(all))
+	for i, x := range all {
+		keys[i] = x.key
+	}
+	if err := s.reread(f, "", keys...); err != nil {
 		return err
 	}
-	if s.held = restart; len(restart) > 0 {
-		s.say("! %s", text)
+	if s.elsewhere != "" {
+		s.say("! %s\n", s.elsewhere)
 	}
 	return nil
 }
@@ -277,8 +287,15 @@ func (s *setup) connected() (*client, error) {
 		return nil, err
 	}
 	cl, err := dial(config.DataDir)
-	if errors.Is(err, web.ErrNoDaemon) {
+	switch {
+	case errors.Is(err, web.ErrNoDaemon):
+		s.read, s.elsewhere, s.differs = false, "", nil
 		cl, s.stop, err = s.inside(s.ctx, config)
+	case err == nil && !s.read:
+		err = s.readNow("")
+	}
+	if err == nil && s.elsewhere != "" {
+		err = errors.New(s.elsewhere)
 	}
 	if err == nil {
 		err = cl.ready(s.ctx)
@@ -303,6 +320,9 @@ func (s *setup) leave() error {
 // greet sends hello through the terminal chat of the daemon, and shows the reply.
 func (s *setup) greet() error {
 	cl, err := s.connected()
+	if err == nil {
+		err = s.same("model")
+	}
 	if err != nil {
 		return err
 	}
@@ -323,8 +343,6 @@ func (s *setup) greet() error {
 		s.say("\n! That was the built-in demo model. Set a model with: claybot setup model\n")
 	}
 	switch {
-	case len(s.held) > 0:
-		s.say("\nRestart claybot so that it uses %s: claybot stop, then claybot serve; or claybot service restart\n", strings.Join(s.held, ", "))
 	case s.stop != nil:
 		s.say("\nclaybot is set up. Start it with: claybot serve\nOr run it as a service from now on: claybot service install\n")
 	default:

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
-// An asker asks questions on a terminal. It changes the terminal only while it asks.
+// An asker asks questions on a terminal. It changes the terminal only while it asks, and while it is
+// quiet.
 type asker struct {
 	fd   int
 	keys *keys
@@ -58,9 +60,34 @@ var (
 	errInterrupted = errors.New("interrupted")
 )
 
+// quiet has the terminal show nothing that is typed or pasted between two questions. The returned
+// function ends that.
+func (p *asker) quiet() (end func()) {
+	was, err := unix.IoctlGetTermios(p.fd, getTermios)
+	if err != nil {
+		return func() {}
+	}
+	now := *was
+	now.Lflag &^= unix.ECHO | unix.ECHONL
+	_ = unix.IoctlSetTermios(p.fd, setTermios, &now)                  // else the terminal is gone
+	return func() { _ = unix.IoctlSetTermios(p.fd, setTermios, was) } // here as well
+}
+
+// flush drops what was typed before a question was asked.
+func (p *asker) flush() {
+	if now, err := unix.IoctlGetTermios(p.fd, getTermios); err == nil {
+		_ = unix.IoctlSetTermios(p.fd, flushTermios, now) // else the terminal is gone
+	}
+	p.line = term.NewTerminal(p.keys, "")
+}
+
 // ask prints a prompt and returns the answer, of which a secret is not shown. What is pasted as
-// several lines is one answer.
+// several lines is one answer. What was typed earlier answers no question, unless it is a secret, which
+// users paste while the one before is checked.
 func (p *asker) ask(ctx context.Context, prompt string, secret bool) (string, error) {
+	if !secret {
+		p.flush()
+	}
 	before, err := term.MakeRaw(p.fd)
 	if err != nil {
 		return "", err

@@ -81,6 +81,7 @@ func (s *setup) telegram() error {
 		defer cancel()
 		name, err := telegram.New(telegram.Config{Name: platforms.Telegram, Token: token, BaseURL: t.APIURL, Log: slog.New(slog.DiscardHandler)}).Examine(ctx)
 		if err == nil {
+			s.bot = name
 			s.say("✓ telegram: the token is that of @%s (https://t.me/%s)\n", name, name)
 		}
 		return err

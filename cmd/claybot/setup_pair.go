@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -40,17 +41,10 @@ func (s *setup) owner(name string) error {
 	if err != nil {
 		return err
 	}
-	for _, o := range config.Access.Operators {
-		if strings.HasPrefix(o, name+"/") {
-			s.say("✓ %s: %s is an operator.\n", name, o)
-			return nil
-		}
-	}
 	later := "claybot setup " + name
 	switch {
-	case slices.Contains(s.held, name) || slices.Contains(s.held, "the file"):
-		s.say("! The running daemon uses %s after a restart. Restart it (claybot stop, then claybot serve; or claybot service restart), then pair with the bot: %s\n", name, later)
-		return nil
+	case s.elsewhere == "" && s.same(name) != nil:
+		return s.same(name)
 	case s.flags.NoPair:
 		s.say("Pair with the bot later: %s\n", later)
 		return nil
@@ -58,25 +52,45 @@ func (s *setup) owner(name string) error {
 		s.say("! Access is open: anyone who finds the bot can use it, and there is nothing to pair. Restrict it: claybot config set access.mode pairing; then: %s\n", later)
 		return nil
 	}
+	known, err := s.known(config, name)
+	if err != nil {
+		return err
+	}
+	for _, g := range known {
+		if o := g.Connector + "/" + g.Subject; slices.Contains(config.Access.Operators, o) {
+			s.say("✓ %s: %s is an operator.\n", name, o)
+			return nil
+		}
+	}
 	if err := s.running(name); err != nil {
 		return err
 	}
-	var list web.PairingList
-	if err := s.get("/pairing", &list); err != nil {
-		return err
-	}
-	for _, a := range config.Access.Allow {
-		list.Grants = append(list.Grants, storage.Grant{Connector: a.Connector, Subject: a.Subject})
-	}
-	known := peopleOf(list.Grants, name)
-	if done, err := s.recognize(known, config, name); done || err != nil {
+	if done, err := s.recognize(known, name); done || err != nil {
 		return err
 	}
 	who, err := s.paired(name, known)
 	if err != nil {
 		return err
 	}
-	return s.operate(who)
+	if s.daemon != nil {
+		s.delivered()
+	}
+	return s.operate(who, " The bot has greeted you.")
+}
+
+// known returns the people with access to a connector, once the daemon runs what was checked.
+func (s *setup) known(config configs.Config, name string) ([]storage.Grant, error) {
+	var list web.PairingList
+	if err := s.get("/pairing", &list); err != nil {
+		return nil, err
+	}
+	if err := s.same(name); err != nil {
+		return nil, err
+	}
+	for _, a := range config.Access.Allow {
+		list.Grants = append(list.Grants, storage.Grant{Connector: a.Connector, Subject: a.Subject})
+	}
+	return peopleOf(list.Grants, name), nil
 }
 
 // running waits until the daemon runs a connector.
@@ -91,7 +105,7 @@ func (s *setup) running(name string) error {
 		switch {
 		case i < 0 && time.Since(began) < appearTime: // the daemon may be about to start it
 		case i < 0:
-			return fmt.Errorf("the running daemon does not run %s yet; restart it: claybot stop, then claybot serve; then: claybot setup %s", name, name)
+			return fmt.Errorf("the running daemon does not run %s; see claybot status; then: claybot setup %s", name, name)
 		case st.Connectors[i].State == connectors.StateLive:
 			return nil
 		case st.Connectors[i].State == connectors.StateStopped && time.Since(began) > appearTime, time.Since(began) > startTime:
@@ -106,7 +120,8 @@ func (s *setup) running(name string) error {
 // peopleOf returns the people with access to a connector.
 func peopleOf(grants []storage.Grant, name string) []storage.Grant {
 	return slices.DeleteFunc(slices.Clone(grants), func(g storage.Grant) bool {
-		return g.Connector != name || strings.HasPrefix(g.Subject, "-") || strings.Contains(g.Subject, "/")
+		channel := name == platforms.Slack && !strings.HasPrefix(g.Subject, "U") && !strings.HasPrefix(g.Subject, "W")
+		return g.Connector != name || channel || strings.HasPrefix(g.Subject, "-") || strings.Contains(g.Subject, "/")
 	})
 }
 
@@ -119,20 +134,25 @@ func personOf(g storage.Grant) string {
 }
 
 // recognize asks which of the people with access is the operator: an earlier setup may have ended
-// before it was noted. Without a terminal, or where many have access, it says how to set them.
-func (s *setup) recognize(known []storage.Grant, config configs.Config, name string) (done bool, err error) {
+// before it was noted. Without a terminal, it says how to set them. Where many have access, it says
+// that as well, and leaves it to the link or code.
+func (s *setup) recognize(known []storage.Grant, name string) (done bool, err error) {
 	if len(known) == 0 {
 		return false, nil
 	}
 	if s.term == nil || len(known) > mostAsked {
 		shown := known[:min(len(known), mostAsked)]
 		for _, g := range shown {
-			s.say("! %s has access, and no operator is set for %s. If that is you: claybot config set operators '%s'\n", personOf(g), name, operatorsWith(config, g))
+			value, err := s.operatorsWith(g)
+			if err != nil {
+				return true, err
+			}
+			s.say("! %s has access, and no operator of %s has. If that is you: claybot config set operators '%s'\n", personOf(g), name, value)
 		}
 		if more := len(known) - len(shown); more > 0 {
 			s.say("! %d more have access: claybot pair list\n", more)
 		}
-		return true, nil
+		return s.term == nil, nil
 	}
 	for _, g := range known {
 		mine, err := s.yes(personOf(g) + " has access. Are you that person, and the operator of this bot?")
@@ -140,17 +160,18 @@ func (s *setup) recognize(known []storage.Grant, config configs.Config, name str
 			return true, err
 		}
 		if mine {
-			return true, s.operate(g)
+			return true, s.operate(g, "")
 		}
 	}
 	return false, nil
 }
 
-// operatorsWith is the value of operators with one more.
-func operatorsWith(config configs.Config, who storage.Grant) string {
+// operatorsWith is the value of operators with a person more.
+func (s *setup) operatorsWith(who storage.Grant) (string, error) {
+	config, _, err := s.load()
 	all := append(slices.Clone(config.Access.Operators), who.Connector+"/"+who.Subject)
 	slices.Sort(all)
-	return "[" + strings.Join(slices.Compact(all), ", ") + "]"
+	return "[" + strings.Join(slices.Compact(all), ", ") + "]", err
 }
 
 // invited returns a new link or code. A bot that has just started may not know its name yet, which is
@@ -171,11 +192,16 @@ func (s *setup) invited(name string) (web.Invitation, error) {
 	}
 }
 
-// paired shows a link or a code, and waits until a person has used it.
+// paired shows a link or a code, and waits until a person has used it. A daemon that ends meanwhile
+// has stored it, and the next one takes it.
 func (s *setup) paired(name string, known []storage.Grant) (who storage.Grant, err error) {
 	i, err := s.invited(name)
 	if err != nil {
 		return who, err
+	}
+	if link := "https://t.me/" + s.bot + "?"; i.URL != "" && s.bot != "" && (len(i.URL) < len(link) || !strings.EqualFold(i.URL[:len(link)], link)) {
+		bot, _, _ := strings.Cut(i.URL, "?")
+		return who, fmt.Errorf("the running daemon uses another bot, %s, than that of the token that was checked, @%s; run claybot config get telegram.token where the daemon runs; then: claybot setup %s", bot, s.bot, name)
 	}
 	s.say("\n%s", invitationText(i))
 	if i.URL != "" && isTerminal(s.out) {
@@ -189,6 +215,11 @@ func (s *setup) paired(name string, known []storage.Grant) (who storage.Grant, e
 			if s.ctx.Err() != nil {
 				return who, errInterrupted
 			}
+			if no := (*refusal)(nil); errors.As(err, &no) || s.elsewhere != "" || s.leave() != nil {
+				return who, fmt.Errorf("%w; then: claybot setup %s", err, name)
+			}
+			s.read = false // the next daemon may be another
+		} else if err := s.same(name); err != nil {
 			return who, err
 		}
 		for _, r := range list.Redeemed {
@@ -212,19 +243,19 @@ func (s *setup) paired(name string, known []storage.Grant) (who storage.Grant, e
 	return who, errors.New("no person used the link or code while it was valid; get another one: claybot setup " + name)
 }
 
-// operate makes a person an operator, after the bot has greeted them.
-func (s *setup) operate(who storage.Grant) error {
-	if s.daemon != nil {
-		s.delivered()
-	}
-	config, _, err := s.load()
+// operate makes a person an operator.
+func (s *setup) operate(who storage.Grant, greeted string) error {
+	value, err := s.operatorsWith(who)
 	if err != nil {
 		return err
 	}
-	if err := s.save(setting{key: "operators", value: operatorsWith(config, who)}); err != nil {
+	if err := s.save(setting{key: "operators", value: value}); err != nil {
 		return err
 	}
-	s.say("✓ %s: %s is the operator. The bot has greeted you.\n", who.Connector, personOf(who))
+	if s.elsewhere != "" {
+		return errors.New("the operator is not in force: " + s.elsewhere)
+	}
+	s.say("✓ %s: %s is the operator.%s\n", who.Connector, personOf(who), greeted)
 	return nil
 }
 
