@@ -104,6 +104,9 @@ func (i *intake) paired(ctx context.Context, m claybot.AgentMessage) (*storage.G
 	}
 	switch {
 	case errors.Is(err, people.ErrBadCode):
+		if r, closed, err := i.people.DecidedRequest(ctx, code); closed || err != nil { // another operator was faster
+			return nil, nil, closedRequest(v, r), err
+		}
 		return nil, nil, v.In(texts.NoSuchCode), nil
 	case errors.Is(err, people.ErrCodesLocked):
 		return nil, nil, v.In(texts.CodesLocked), nil

@@ -196,8 +196,8 @@ func (a inviteFault) Grant(ctx context.Context, g storage.Grant, notice ...clayb
 	return out, err
 }
 
-func (a inviteFault) DropPairing(ctx context.Context, code string) error {
-	return a.f.step("drop pairing", func() error { return a.Access.DropPairing(ctx, code) })
+func (a inviteFault) DropPairing(ctx context.Context, code string, notes ...storage.Checkpoint) error {
+	return a.f.step("drop pairing", func() error { return a.Access.DropPairing(ctx, code, notes...) })
 }
 
 // A crash or a fault at any change of the store loses no invitation: the person who sends its code

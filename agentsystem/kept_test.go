@@ -1,13 +1,21 @@
 package agentsystem_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/storage"
 )
 
 // keepsOf lets ann, who is unknown, write a text in a thread of her direct chat.
@@ -70,6 +78,156 @@ func TestKeptTextInAThreadIsDeleted(t *testing.T) {
 			if x := r.receipt("1"); (x.Skipped == "deleted") != (user == "ann") || (x.Message.Text == "") != (user == "ann") {
 				t.Errorf("after the deletion by %s: %+v", user, x)
 			}
+		}
+	})
+}
+
+// An approval that commits before the denial of another operator wins: what its person wrote is
+// answered, and the operator who denied reads so.
+func TestADenialBehindAnApprovalErasesNothing(t *testing.T) {
+	t.Parallel()
+	pairing(t, func(r *rig) {
+		first := &firstDropped{}
+		r.decorate = func(s agentsystem.Stores) agentsystem.Stores {
+			first.Access, s.Access = s.Access, first
+			return s
+		}
+		reads := r.bossAt()
+		r.keepsOf("1", "", "one")
+		code := r.annCode()
+		first.before = func() {
+			if _, err := r.system.People.Approve(context.Background(), code); err != nil {
+				t.Error(err)
+			}
+		}
+		r.orders("press", "boss", "deny "+code)
+		time.Sleep(time.Minute)
+		got := reads()
+		if x := r.receipt("1"); x.Skipped != "" || x.Parked != "" || r.granted() != "ann" {
+			t.Errorf("granted %q, receipt %+v", r.granted(), x)
+		}
+		if last := got[len(got)-1]; !strings.HasPrefix(last, "The request of chat:ann is approved already") {
+			t.Errorf("the operator reads %q", last)
+		}
+	})
+}
+
+// firstDropped lets before act just before a request is dropped.
+type firstDropped struct {
+	storage.Access
+	before func()
+}
+
+func (f *firstDropped) DropPairing(ctx context.Context, code string, notes ...storage.Checkpoint) error {
+	if f.before != nil {
+		f.before()
+	}
+	return f.Access.DropPairing(ctx, code, notes...)
+}
+
+// What an approved person wrote is kept for an agent that cannot be used, like all other messages.
+func TestKeptTextsOfAnUnusableAgentWaitLikeOthers(t *testing.T) {
+	t.Parallel()
+	pairing(t, func(r *rig) {
+		r.access.Allow = append(r.access.Allow, "chat:ann")
+		r.bossAt()
+		r.keepsOf("0", "", "zero")
+		time.Sleep(time.Minute)
+		path := filepath.Join(r.dir, "agents", string(r.agent(private("ann"))), "state.json")
+		r.access.Allow = slices.DeleteFunc(r.access.Allow, func(x string) bool { return x == "chat:ann" })
+		r.shut()
+		if err := errors.Join(os.Rename(path, path+".kept"), os.Mkdir(path, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		r.start()
+		r.keepsOf("1", "", "one")
+		r.keepsOf("2", "", "two")
+		r.orders("press", "boss", "approve "+r.annCode())
+		time.Sleep(time.Minute)
+		r.keepsOf("3", "", "three")
+		if x := r.status(); x.Parked == nil || x.Parked.Messages != 3 {
+			t.Errorf("status %+v", x.Parked)
+		}
+		if x := r.receipt("1"); x.Parked == storage.ParkedUnapproved || x.Message.Approved == 0 {
+			t.Errorf("receipt %+v", x)
+		}
+		if err := r.system.Control.Revoke(r.Context(), "chat", "ann"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		for _, id := range []claybot.MessageID{"1", "2", "3"} {
+			if x := r.receipt(id); x.Skipped != "revoked" {
+				t.Errorf("%s after the revocation: %q %q", id, x.Skipped, x.Parked)
+			}
+		}
+	})
+}
+
+// A person who was approved a moment ago has no unusable agent.
+func TestStatusRightAfterTheApproval(t *testing.T) {
+	t.Parallel()
+	pairing(t, func(r *rig) {
+		r.bossAt()
+		r.keepsOf("1", "", "one")
+		time.Sleep(300 * time.Millisecond)
+		r.orders("press", "boss", "approve "+r.annCode())
+		r.post(private("ann"), command("s", "status"))
+		time.Sleep(time.Minute)
+		if got := strings.Join(r.chat.seen("ann"), "|"); strings.Contains(got, "haven't been able") || strings.Count(got, "re: one") != 1 {
+			t.Errorf("the user reads %q", got)
+		}
+	})
+}
+
+// Another member approved the person, and this one does not know it yet.
+func TestMessageBehindAnApprovalByAnotherMember(t *testing.T) {
+	t.Parallel()
+	pairing(t, func(r *rig) {
+		r.bossAt()
+		r.keepsOf("1", "", "one")
+		if _, err := r.db.Grant(r.Context(), storage.Grant{Connector: "chat", Subject: "ann", At: claybot.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		r.keepsOf("2", "", "two")
+		time.Sleep(time.Minute)
+		if got := strings.Join(r.chat.seen("ann"), "|"); !strings.Contains(got, "two") || !strings.Contains(got, "re: one") {
+			t.Errorf("the user reads %q", got)
+		}
+	})
+}
+
+// The button of a person's earlier request counts as no wrong code.
+func TestButtonsOfAnEarlierRequest(t *testing.T) {
+	t.Parallel()
+	pairing(t, func(r *rig) {
+		reads := r.bossAt()
+		earlier := r.asks("ann", "Ann", "hi")
+		time.Sleep(61 * time.Minute)
+		code := r.asks("ann", "Ann", "hi again")
+		for i := range 12 {
+			r.orders(fmt.Sprint("press", i), "boss", "approve "+earlier)
+		}
+		r.orders("newer", "boss", "deny "+code)
+		got := reads()
+		if n := len(got); !strings.HasPrefix(got[n-2], "The request of chat:ann (`Ann`) is no longer open.") || !strings.HasPrefix(got[n-1], "I denied") {
+			t.Errorf("the operator reads %q", got)
+		}
+	})
+}
+
+// Access by the stable id decides the request as well.
+func TestAllowedByIDClosesTheRequest(t *testing.T) {
+	t.Parallel()
+	pairing(t, func(r *rig) {
+		reads := r.bossAt()
+		code := r.asks("ann", "Ann", "hi")
+		time.Sleep(time.Minute)
+		allowed := claybot.Now()
+		if err := r.system.People.Allow(r.Context(), "chat", "ann"); err != nil {
+			t.Fatal(err)
+		}
+		if x, ok, err := r.system.People.DecidedRequest(r.Context(), code); err != nil || !ok || x.Verdict != people.VerdictApproved || x.At < allowed {
+			t.Errorf("request %+v, %v, %v, %q", x, ok, err, reads())
 		}
 	})
 }

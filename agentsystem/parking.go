@@ -327,10 +327,19 @@ func (p *parking) unparkOne(ctx context.Context, x storage.Parked) error {
 	case !p.people.Admits(x.To, x.Message):
 		return p.end(ctx, x, inbox.SkippedRevoked)
 	}
-	if x.Cause == storage.ParkedUnapproved {
-		x.Message.Approved = claybot.Now()
+	if x.Cause != storage.ParkedUnapproved {
+		return p.unparkAdmitted(ctx, x)
 	}
-	var err error
+	x.Message.Approved = claybot.Now()
+	err := p.unparkAdmitted(ctx, x)
+	if class := storage.ClassOf(err); err != nil && ctx.Err() == nil && (class == storage.ClassMember || class == storage.ClassAgent) {
+		err = errors.Join(err, p.approved(ctx, x, err))
+	}
+	return err
+}
+
+// unparkAdmitted posts a parked message whose sender has access.
+func (p *parking) unparkAdmitted(ctx context.Context, x storage.Parked) (err error) {
 	if x.To, err = p.followed(ctx, x.To); err != nil {
 		return err
 	}

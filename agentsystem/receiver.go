@@ -85,7 +85,14 @@ func (r *receiver) receive(ctx context.Context, to claybot.Descriptor, m claybot
 // the message while an operator may still approve them.
 func (r *receiver) ofUnknown(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (outcome string, err error) {
 	r.log.Debug("message of an unknown user", "connector", to.Connector, "message", m.ID, "user", to.UserID, "channel", to.ChannelID)
-	out, admitted, err := r.people.Redeem(ctx, to, m)
+	var out []claybot.Outgoing
+	var admitted bool
+	if err = r.people.Refresh(ctx, to, m); err == nil {
+		if r.people.Admits(to, m) {
+			return r.take(ctx, to, m)
+		}
+		out, admitted, err = r.people.Redeem(ctx, to, m)
+	}
 	if err == nil && !admitted {
 		out, err = r.people.Challenge(r.people.Speaking(ctx, to, m), to, m)
 	}

@@ -87,6 +87,20 @@ func (p *parking) unapproved(ctx context.Context, x storage.Parked) (approved bo
 	return false, p.end(ctx, bare(x), inbox.SkippedNotApproved)
 }
 
+// approved has the kept messages of an approved person wait like those of any other whose agent cannot
+// be used.
+func (p *parking) approved(ctx context.Context, x storage.Parked, cause error) error {
+	list, err := p.store.ParkedOf(ctx, x.Key, unapprovedMost)
+	for _, kept := range list {
+		if err != nil || kept.Damaged != nil || kept.Cause != storage.ParkedUnapproved {
+			continue
+		}
+		kept.Cause, kept.Message.Approved = cause.Error(), x.Message.Approved
+		err = storage.Ignore(p.store.Repark(ctx, kept), storage.ErrNotFound)
+	}
+	return err
+}
+
 // bare is a parked message without what its sender wrote.
 func bare(x storage.Parked) storage.Parked {
 	m := x.Message

@@ -207,7 +207,7 @@ func (o *Answers) unusableSince(ctx context.Context, d claybot.Descriptor) (sinc
 		return claybot.At(x.Since), true
 	}
 	list, err := o.Parking.ParkedOf(ctx, d.Key(), 1)
-	if err != nil || len(list) == 0 || list[0].Cause == questions.ErrUnheard.Error() { // a recording is being transcribed
+	if err != nil || len(list) == 0 || list[0].Cause == storage.ParkedUnapproved || list[0].Cause == questions.ErrUnheard.Error() { // approved a moment ago, or a recording is being transcribed
 		return 0, false
 	}
 	return list[0].At, true

@@ -45,6 +45,7 @@ const (
 // they decided.
 type Request struct {
 	Code      string       `json:"code"`
+	Earlier   string       `json:"earlier,omitempty"` // the code of the request before
 	Connector string       `json:"connector"`
 	UserID    string       `json:"userId"`
 	Name      string       `json:"name,omitempty"`
@@ -55,6 +56,14 @@ type Request struct {
 // ignored reports whether operators do not want to hear of the person.
 func (r Request) ignored() bool {
 	return r.Verdict == VerdictIgnored && time.Since(r.At.Time()) < ignoredFor
+}
+
+// earlier returns the code before a new one.
+func (r Request) earlier(code string) string {
+	if r.Code == code {
+		return r.Earlier
+	}
+	return r.Code
 }
 
 // Challenge answers a message of an unknown user, as Gate.Challenge does. The operators are
@@ -100,7 +109,7 @@ func (dir *Directory) announce(ctx context.Context, p storage.Pairing) ([]claybo
 	if err := dir.keep(ctx, askedCount, strconv.Itoa(n+1), since); err != nil {
 		return nil, err
 	}
-	return out, dir.note(ctx, p, "")
+	return out, dir.note(ctx, p, "", before.earlier(p.Code))
 }
 
 // decisions are the buttons below a notice of a request: the commands of an operator.
@@ -167,7 +176,11 @@ func (dir *Directory) DecidedRequest(ctx context.Context, code string) (r Reques
 	}
 	for _, c := range all {
 		_, value := dated(c.Value)
-		if json.Unmarshal([]byte(value), &r) == nil && r.Code == code {
+		r = Request{}
+		if json.Unmarshal([]byte(value), &r) == nil && (r.Code == code || r.Earlier == code) {
+			if r.Code != code {
+				r.Verdict = ""
+			}
 			if r.Verdict == "" && dir.Knows(r.Connector, r.UserID) {
 				r.Verdict = VerdictApproved
 			}
@@ -185,7 +198,7 @@ func (dir *Directory) NoteApproved(ctx context.Context, g storage.Grant) {
 	}
 	r, known, err := dir.request(ctx, g.Connector, g.Subject)
 	if err == nil && known {
-		err = dir.note(ctx, storage.Pairing{Code: r.Code, Connector: r.Connector, UserID: r.UserID, Name: r.Name}, VerdictApproved)
+		err = dir.note(ctx, storage.Pairing{Code: r.Code, Connector: r.Connector, UserID: r.UserID, Name: r.Name}, VerdictApproved, r.Earlier)
 	}
 	if err != nil { // what DecidedRequest says has another time then
 		dir.cfg.Log.Warn("failed to note the approval of a request for access", "connector", g.Connector, "user", g.Subject, "err", err)
@@ -193,11 +206,17 @@ func (dir *Directory) NoteApproved(ctx context.Context, g storage.Grant) {
 }
 
 // note stores a request, and what was decided about it.
-func (dir *Directory) note(ctx context.Context, p storage.Pairing, v Verdict) error {
-	if dir.cfg.Marks == nil {
-		return nil
+func (dir *Directory) note(ctx context.Context, p storage.Pairing, v Verdict, earlier string) error {
+	x, err := noted(p, v, earlier)
+	if err != nil {
+		return err
 	}
-	r, until := Request{Code: p.Code, Connector: p.Connector, UserID: p.UserID, Name: p.Name, Verdict: v, At: p.At}, askedKept
+	return dir.cfg.Marks.SetCheckpoint(ctx, x.Key, x.Value)
+}
+
+// noted returns what note stores.
+func noted(p storage.Pairing, v Verdict, earlier string) (storage.Checkpoint, error) {
+	r, until := Request{Code: p.Code, Earlier: earlier, Connector: p.Connector, UserID: p.UserID, Name: p.Name, Verdict: v, At: p.At}, askedKept
 	if v != "" {
 		r.At = claybot.Now()
 	}
@@ -205,10 +224,7 @@ func (dir *Directory) note(ctx context.Context, p storage.Pairing, v Verdict) er
 		until = ignoredFor
 	}
 	value, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	return dir.keep(ctx, askedPrefix+p.Connector+"/"+p.UserID, string(value), claybot.At(r.At.Time().Add(until)))
+	return storage.Checkpoint{Key: askedPrefix + p.Connector + "/" + p.UserID, Value: dating(claybot.At(r.At.Time().Add(until)), string(value))}, err
 }
 
 // request returns the last request of a person that is known.
@@ -237,6 +253,22 @@ func (dir *Directory) Asks(ctx context.Context, connector, user string) (bool, e
 	return err == nil && !r.ignored(), err
 }
 
+// Refresh loads the grants where another member may have given the sender of a text in a direct chat access:
+// they asked for it, and their request is not open any more, nor was it denied.
+func (dir *Directory) Refresh(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage) error {
+	if m.Type != claybot.MessageUser || m.Command != "" || m.Context.Group || m.From.Bot || dir.cfg.Marks == nil {
+		return nil
+	}
+	r, known, err := dir.request(ctx, d.Connector, d.UserID)
+	if err != nil || r.Verdict == VerdictDenied || r.Verdict == VerdictIgnored || !known && !dir.toldLately(subject{d.Connector, d.UserID}) {
+		return err
+	}
+	if asks, err := dir.Asks(ctx, d.Connector, d.UserID); err != nil || asks {
+		return err
+	}
+	return dir.Load(ctx)
+}
+
 // RefusedSince reports whether an operator denied the request of a person at a time or later.
 func (dir *Directory) RefusedSince(ctx context.Context, connector, user string, since claybot.Time) (bool, error) {
 	if dir.cfg.Marks == nil {
@@ -248,8 +280,11 @@ func (dir *Directory) RefusedSince(ctx context.Context, connector, user string, 
 
 // keep stores a checkpoint that is removed a day after a time.
 func (dir *Directory) keep(ctx context.Context, key, value string, until claybot.Time) error {
-	return dir.cfg.Marks.SetCheckpoint(ctx, key, fmt.Sprintf("%013d%s", until, value))
+	return dir.cfg.Marks.SetCheckpoint(ctx, key, dating(until, value))
 }
+
+// dating is the opposite of dated.
+func dating(until claybot.Time, value string) string { return fmt.Sprintf("%013d%s", until, value) }
 
 // dated splits what keep stored; the time is 0 where there is none.
 func dated(stored string) (at claybot.Time, value string) {
@@ -271,11 +306,20 @@ func (dir *Directory) Refuse(ctx context.Context, code string, v Verdict) (stora
 	if err != nil {
 		return p, err
 	}
-	if err := dir.note(ctx, p, v); err != nil { // first: until the request is dropped, it is open, whatever is noted
-		return p, err
+	var notes []storage.Checkpoint
+	if dir.cfg.Marks != nil {
+		before, _, err := dir.request(ctx, p.Connector, p.UserID)
+		if err != nil {
+			return p, err
+		}
+		x, err := noted(p, v, before.earlier(p.Code))
+		if err != nil {
+			return p, err
+		}
+		notes = append(notes, x)
 	}
-	err = dir.Gate.store.DropPairing(ctx, p.Code)
-	if errors.Is(err, storage.ErrNotFound) { // another operator was faster
+	err = dir.Gate.store.DropPairing(ctx, p.Code, notes...) // at once: what another operator approved is not denied
+	if errors.Is(err, storage.ErrNotFound) {                // another operator was faster
 		return p, ErrBadCode
 	}
 	return p, err

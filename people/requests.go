@@ -73,7 +73,12 @@ func (dir *Directory) Allow(ctx context.Context, connector, id string) error {
 	if connector == "" || id == "" {
 		return errors.New("allow: want connector and id, for example telegram and 123456")
 	}
-	return dir.Gate.Grant(ctx, storage.Grant{Connector: connector, Subject: id, At: claybot.Now()})
+	grant := storage.Grant{Connector: connector, Subject: id, At: claybot.Now()}
+	err := dir.Gate.Grant(ctx, grant)
+	if err == nil {
+		dir.NoteApproved(ctx, grant)
+	}
+	return err
 }
 
 // MayReceive reports whether an outgoing message may still be sent: its receiver has not

@@ -21,8 +21,9 @@ type Access interface {
 	// SavePairing adds or replaces the request of (Connector, UserID) and adds
 	// reply to the outbox in the same commit.
 	SavePairing(ctx context.Context, p Pairing, reply ...claybot.Outgoing) ([]claybot.Outgoing, error)
-	// DropPairing removes a request; ErrNotFound.
-	DropPairing(ctx context.Context, code string) error
+	// DropPairing removes a request, and stores checkpoints in the same commit; ErrNotFound: then it
+	// stores none.
+	DropPairing(ctx context.Context, code string, notes ...Checkpoint) error
 }
 
 // A Grant gives access to one user (direct chats) or one channel (groups).

@@ -273,7 +273,7 @@ type ParkRules struct {
 	// parked for the same cause, and the most bytes of their texts; 0: no limit.
 	Person, PersonBytes int
 	// Behind parks the message only if others of the agent are parked. Its cause is
-	// that of the oldest one.
+	// that of the oldest one, unless that is ParkedUnapproved.
 	Behind bool
 	// Posted parks the message although it was posted, because its follow-up steps
 	// are not done yet.
@@ -308,6 +308,8 @@ type Parking interface {
 	ParkedAgents(ctx context.Context, limit int) ([]ParkedAgent, error)
 	// ParkedOf returns up to limit messages of the agent with a key, the oldest first.
 	ParkedOf(ctx context.Context, key string, limit int) ([]Parked, error)
+	// Repark replaces a parked message, with its ID, and its cause; ErrNotFound.
+	Repark(ctx context.Context, p Parked) error
 	// Unpark removes a message that was posted. One that is not parked is ignored.
 	Unpark(ctx context.Context, id claybot.MessageID) error
 	// EndParked ends a message that will not run, parked or not: it stores the message

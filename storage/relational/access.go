@@ -96,8 +96,18 @@ func (db access) SavePairing(ctx context.Context, p storage.Pairing, reply ...cl
 	return result(out, err, "save pairing of %s:%s", p.Connector, p.UserID)
 }
 
-func (db access) DropPairing(ctx context.Context, code string) error {
-	if err := db.deleteOne(ctx, "DELETE FROM pairings WHERE code = ?", code); err != nil {
+func (db access) DropPairing(ctx context.Context, code string, notes ...storage.Checkpoint) error {
+	err := db.update(ctx, func(c *Conn) error {
+		n, err := c.exec("DELETE FROM pairings WHERE code = ?", code)
+		err = need(n > 0, err)
+		for _, x := range notes {
+			if err == nil {
+				err = setCheckpoint(c, x)
+			}
+		}
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("drop pairing: %w", err) // without the code, which is a secret
 	}
 	return nil

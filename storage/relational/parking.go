@@ -72,7 +72,7 @@ func parkMessage(c *Conn, p storage.Parked, rules storage.ParkRules) (bool, erro
 	}
 	episode := m.ID
 	others, err := c.first("SELECT episode, cause FROM parked WHERE key = ? ORDER BY n LIMIT 1", func(r Row) error {
-		if episode = claybot.MessageID(r.Str(0)); rules.Behind {
+		if episode = claybot.MessageID(r.Str(0)); rules.Behind && r.Str(1) != storage.ParkedUnapproved {
 			p.Cause = r.Str(1)
 		}
 		return nil
@@ -216,6 +216,26 @@ func (db parking) ParkedOf(ctx context.Context, key string, limit int) (list []s
 			func(r Row) error { list = append(list, decodeParked(r)); return nil }, key, limit)
 	})
 	return result(list, err, "list parked messages of %s", key)
+}
+
+func (db parking) Repark(ctx context.Context, p storage.Parked) error {
+	err := db.update(ctx, func(c *Conn) error {
+		if err := c.lock("parked/" + p.To.Key()); err != nil {
+			return err
+		}
+		body, _, err := encode(p.Message)
+		if err != nil {
+			return err
+		}
+		to, _, err := encode(p.To)
+		if err != nil {
+			return err
+		}
+		n, err := c.exec("UPDATE parked SET cause = ?, descriptor = ?, body = ?, crc = ? WHERE id = ? AND key = ?",
+			p.Cause, to, body, parkedSum(body, to), p.Message.ID, p.To.Key())
+		return need(n > 0, err)
+	})
+	return failed(err, "park %s again", p.Message.ID)
 }
 
 func (db parking) Unpark(ctx context.Context, id claybot.MessageID) error {

@@ -37,8 +37,9 @@ var accessTests = []storeTest{
 		b.equal("no reply to a refused one", len(ok(b.Unsent(b.ctx, dest, 0, 9))(b)), 1)
 		ok(b.Grant(b.ctx, storage.Grant{Connector: "telegram", Subject: "U1"}))(b)
 		b.equal("granted", ok(b.Pairings(b.ctx))(b), []storage.Pairing{q})
-		b.noError(b.DropPairing(b.ctx, q.Code))
-		b.is(b.DropPairing(b.ctx, q.Code), storage.ErrNotFound)
+		b.noError(b.DropPairing(b.ctx, q.Code, storage.Checkpoint{Key: "note", Value: "dropped"}))
+		b.is(b.DropPairing(b.ctx, q.Code, storage.Checkpoint{Key: "note", Value: "again"}), storage.ErrNotFound)
+		b.equal("note", ok(b.Checkpoint(b.ctx, "note"))(b), "dropped")
 		b.equal("none", len(ok(b.Pairings(b.ctx))(b)), 0)
 	}},
 	{"a grant with its notice", func(b *bed) {

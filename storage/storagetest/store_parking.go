@@ -175,6 +175,23 @@ var parkingTests = []storeTest{
 		b.noError(park("C3", "U2", "5", "a", 100))
 		b.is(park("C3", "U3", "6", "a", 101), storage.ErrTooMany)
 	}},
+	{"parked again", func(b *bed) {
+		b.parks("C1", "1", "a")
+		b.parks("C1", "2")
+		p := ok(b.ParkedOf(b.ctx, parkedKey("C1"), 1))(b)[0]
+		p.Cause, p.Message.Text = "other", "other text"
+		b.noError(b.Repark(b.ctx, p))
+		got := ok(b.ParkedOf(b.ctx, parkedKey("C1"), 1))(b)[0]
+		b.equal("parked", got, p)
+		b.noError(b.Unpark(b.ctx, "1"))
+		b.is(b.Repark(b.ctx, p), storage.ErrNotFound)
+		b.equal("order", b.parkedIDs("C1"), []claybot.MessageID{"2"})
+		p.Message.ID, p.Cause = "3", storage.ParkedUnapproved
+		ok(b.Park(b.ctx, storage.Parked{To: claybot.User("telegram", "C7", "U1"), Message: p.Message, Cause: p.Cause}, storage.ParkRules{}))(b)
+		p.Message.ID = "4"
+		ok(b.Park(b.ctx, storage.Parked{To: claybot.User("telegram", "C7", "U1"), Message: p.Message, Cause: "behind"}, storage.ParkRules{Behind: true}))(b)
+		b.equal("cause", ok(b.ParkedOf(b.ctx, parkedKey("C7"), 2))(b)[1].Cause, "behind")
+	}},
 	{"ended with a reason", func(b *bed) {
 		for _, c := range []struct {
 			channel string // C9 has no agent

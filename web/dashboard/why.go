@@ -10,6 +10,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/storage"
 )
 
 // refLimit is the most bytes that are looked up.
@@ -158,6 +159,8 @@ func advise(s overview.Story) (all []advice) {
 	case s.Run != nil:
 		all = append(all, adviseRun(*s.Run, agent)...)
 	case s.Skipped != "":
+	case s.Parked == storage.ParkedUnapproved:
+		all = append(all, adviceUnapproved)
 	case s.Parked != "":
 		all = append(all, adviceParked)
 	case s.Paused != nil:

@@ -409,6 +409,8 @@ var skipAdvice = map[string]advice{
 	"inbox_full":     {"Wait until the agent has caught up, or drop waiting messages, and send it again.", "Open the inbox", "agent"},
 	"damaged":        {"Check the agent's files; the log names them.", "Open the agent", "agent"},
 	"revoked":        {"The sender's access was removed. Approve the user again if that was a mistake.", "Open Access", "/ui/access"},
+	"access_denied":  {"Its sender was denied access. Approve the user if that was a mistake; they have to write again.", "Open Access", "/ui/access"},
+	"not_approved":   {"Approve the user and let them write again.", "Open Access", "/ui/access"},
 	"token_rejected": {"Give the connector a valid token.", "Open Health", "/ui/health"},
 	"reset":          skippedForGood, "stopped": skippedForGood, "canceled": skippedForGood,
 	"operator": skippedForGood, "agent_deleted": skippedForGood, "run_ended": skippedForGood,
@@ -430,13 +432,14 @@ var runAdvice = map[string]advice{
 }
 
 var (
-	adviceFault  = advice{"Repair what the log names; claybot continues on its own.", "Open Health", "/ui/health"}
-	adviceParked = advice{"Repair what the log names; claybot retries the message on its own.", "Open Health", "/ui/health"}
-	adviceAnswer = advice{"Answer its question, or cancel it.", "Open the run", "run"}
-	advicePaused = advice{"Answer the question of the run before it, or cancel that run.", "Open the run", "run"}
-	adviceBehind = advice{"It continues when the run before it has ended. You can view or cancel that run.", "Open the run", "run"}
-	adviceLost   = advice{"Fix the cause, then send the reply again.", "Failed deliveries", "/ui/deliveries?show=failed"}
-	adviceLate   = advice{"If this takes long, check the connector.", "Open Health", "/ui/health"}
+	adviceFault      = advice{"Repair what the log names; claybot continues on its own.", "Open Health", "/ui/health"}
+	adviceParked     = advice{"Repair what the log names; claybot retries the message on its own.", "Open Health", "/ui/health"}
+	adviceUnapproved = advice{"Approve or deny its sender.", "Open Access", "/ui/access"}
+	adviceAnswer     = advice{"Answer its question, or cancel it.", "Open the run", "run"}
+	advicePaused     = advice{"Answer the question of the run before it, or cancel that run.", "Open the run", "run"}
+	adviceBehind     = advice{"It continues when the run before it has ended. You can view or cancel that run.", "Open the run", "run"}
+	adviceLost       = advice{"Fix the cause, then send the reply again.", "Failed deliveries", "/ui/deliveries?show=failed"}
+	adviceLate       = advice{"If this takes long, check the connector.", "Open Health", "/ui/health"}
 )
 
 // What the pages of the settings say.
