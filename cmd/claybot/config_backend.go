@@ -219,15 +219,14 @@ func (d configDesk) finish(ctx context.Context, f *configFile, key string, next 
 	}
 	out.Version, out.Wins = configs.VersionOf(next), f.shadows(d.env, []string{key})
 	out.Changes = shownChanges(made, max(1, len(all)-len(made)+1))
-	asked := reloading{emptied: !configs.Sets(next), done: make(chan reloaded, 1)}
-	select {
-	case d.reloads <- asked:
-		r := <-asked.done
-		if out.Restart = r.Restart; r.Failed != "" {
-			out.Warnings = append(out.Warnings, r.Failed)
-		}
-	case <-ctx.Done():
-		out.Warnings = append(out.Warnings, "The change is in the file, and takes effect within seconds.")
+	f.unlock() // a reload may take long
+	r, ok := d.askReload(ctx, !configs.Sets(next))
+	switch out.Restart = r.Restart; {
+	case !ok:
+		out.Warnings = append(out.Warnings, "The change is in the file, and takes effect within seconds or with the next start.")
+	case r.Failed != "":
+		out.Warnings = append(out.Warnings, r.Failed)
 	}
+	out.Warnings = append(out.Warnings, r.Refused...)
 	return out, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -229,5 +230,57 @@ func TestConfigOverTheNetwork(t *testing.T) {
 	h.config(200, "PUT", "/config/telegram.api_url", "", `{"value":"http://127.0.0.1:1"}`, &out)
 	if _, err := desk.RevertConfig(h.ctx, out.Changes[0].N, "x", ""); err == nil || !strings.Contains(err.Error(), "change this on the machine") {
 		t.Errorf("the revert: %v", err)
+	}
+}
+
+// A value as it is shown, without its secret, does not replace the real one.
+func TestConfigHidden(t *testing.T) {
+	h := startDaemon(t, "model:\n  name: demo\nagents:\n  default:\n    prompt: see https://hooks.example/hooks/T0123456/abc\n", nil)
+	defer h.daemon.reloadOnHangup(h.ctx, h.env)()
+	if got := h.config(400, "PUT", "/config/agents.default.prompt", "", `{"value":"see https://hooks.example/hooks/(secret)"}`, nil); !strings.Contains(got, "stands for what is not shown") {
+		t.Errorf("the answer is %s", got)
+	}
+	set := configSetCmd{Key: "agents.default.prompt", Value: new("see (secret)")}
+	if err := set.Run(h.env); err == nil || !strings.Contains(err.Error(), "stands for what is not shown") {
+		t.Errorf("the command: %v", err)
+	}
+}
+
+// A change whose reload cannot come any more returns, and a file is free while a reload works.
+func TestConfigWithoutReload(t *testing.T) {
+	h := startDaemon(t, "model: demo\n", nil)
+	desk := configDesk{h.daemon}
+	change := func(value string) chan web.ConfigChanged {
+		done := make(chan web.ConfigChanged, 1)
+		go func() {
+			out, err := desk.ChangeConfig(h.ctx, web.ConfigEdit{Key: "log_level", Value: &value})
+			if err != nil {
+				t.Error(err)
+			}
+			done <- out
+		}()
+		return done
+	}
+	first := change("debug")
+	asked := <-h.daemon.reloads // which works on it
+	f, err := h.env.configFile()
+	if err == nil {
+		ctx, cancel := context.WithTimeout(h.ctx, lockWait)
+		defer cancel()
+		err = f.lock(ctx)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.unlock()
+	asked.done <- reloaded{Refused: []string{"telegram keeps its old settings"}}
+	if out := <-first; len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0], "keeps its old settings") {
+		t.Errorf("the change is %+v", out)
+	}
+	second := change("warn")
+	<-h.daemon.reloads
+	h.daemon.reloadOn(h.ctx, h.env, nil)() // claybot stops
+	if out := <-second; len(out.Changes) != 1 || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0], "with the next start") {
+		t.Errorf("the change is %+v", out)
 	}
 }

@@ -310,8 +310,11 @@ func (c configSetCmd) value(e *env) (value, secret string, err error) {
 	return *c.Value, "", referenced(c.Key, *c.Value)
 }
 
-// referenced refuses a secret as the value of a key.
+// referenced refuses a secret as the value of a key, and a value in which a secret is hidden.
 func referenced(key, value string) error {
+	if strings.Contains(value, configs.Hidden) {
+		return usageError{fmt.Errorf("the value has %s, which stands for what is not shown; write the whole value", configs.Hidden)}
+	}
 	if configs.IsSecret(key) && !strings.HasPrefix(value, "env:") && !strings.HasPrefix(value, "file:") {
 		return usageError{fmt.Errorf("a secret must not stand in the file or on the command line: leave it out, and claybot reads it from the terminal: claybot config set %s", key)}
 	}

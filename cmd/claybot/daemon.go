@@ -55,13 +55,14 @@ type daemon struct {
 	env      *env           // that the configuration is read by; nil: the page and the API do not change it
 	stopping chan struct{}  // gets a value when an operator has asked for the end
 	reloads  chan reloading // that an operator has asked for
+	settled  chan struct{}  // closed when no reload can begin any more
 }
 
 // openDaemon takes the data directory and builds every part. Nothing works before run.
 // link gets the login links, one per line, whenever the web page has come up. It refuses a
 // configuration that would let anyone run commands on this machine.
 func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link func(web.LoginLink)) (_ *daemon, err error) {
-	d := &daemon{log: log, config: newSettings(c, log), stopping: make(chan struct{}, 1), reloads: make(chan reloading)}
+	d := &daemon{log: log, config: newSettings(c, log), stopping: make(chan struct{}, 1), reloads: make(chan reloading), settled: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			d.close()

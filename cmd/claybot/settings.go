@@ -240,19 +240,37 @@ func (d *daemon) reload(ctx context.Context, e *env, emptied bool) (r reloaded) 
 
 // reloadAsked answers a request to reload.
 func (d *daemon) reloadAsked(w http.ResponseWriter, r *http.Request) {
-	asked := reloading{emptied: r.URL.Query().Has("empty"), done: make(chan reloaded, 1)}
 	var with comparison
 	compares := r.ContentLength != 0 && json.NewDecoder(r.Body).Decode(&with) == nil // a caller may have none
+	out, ok := d.askReload(r.Context(), r.URL.Query().Has("empty"))
+	if !ok {
+		return // the caller is gone, or claybot stops
+	}
+	if compares {
+		out.Differs = with.differs(*d.config.Load())
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(out) // else the caller is gone
+}
+
+// askReload has the configuration reloaded, see reloading. It reports false when ctx ends first, or
+// claybot stops.
+func (d *daemon) askReload(ctx context.Context, emptied bool) (out reloaded, ok bool) {
+	asked := reloading{emptied: emptied, done: make(chan reloaded, 1)}
 	select {
 	case d.reloads <- asked:
-		out := <-asked.done
-		if compares {
-			out.Differs = with.differs(*d.config.Load())
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(out) // else the caller is gone
-	case <-r.Context().Done():
+	case <-ctx.Done():
+		return out, false
+	case <-d.settled:
+		return out, false
 	}
+	select {
+	case out = <-asked.done:
+		return out, true
+	case <-ctx.Done():
+	case <-d.settled:
+	}
+	return out, false
 }
 
 // reloadOnHangup reloads the configuration on each SIGHUP, each request, and each change of the
@@ -268,12 +286,13 @@ func (d *daemon) reloadOnHangup(ctx context.Context, e *env) func() {
 }
 
 // reloadOn reloads the configuration on each of hangups, each request, and each change of the file.
-// The returned function ends that and waits for it.
+// The returned function ends that for good and waits for it.
 func (d *daemon) reloadOn(ctx context.Context, e *env, hangups <-chan os.Signal) func() {
 	ctx, cancel := context.WithCancel(ctx)
 	watch := newFileWatch(e, d.config.Load().Source.Version)
 	var done sync.WaitGroup
 	done.Go(func() {
+		defer close(d.settled)
 		look := time.NewTicker(lookFile)
 		defer look.Stop()
 		for {

@@ -147,9 +147,9 @@ func (v configKeyView) InFile() bool { return configFileLine.MatchString(v.Origi
 // configFileLine is the origin of a key that the file sets.
 var configFileLine = lazyregexp.New(`:[0-9]+$`)
 
-// Plain is the value as a field shows it; that of a secret is empty.
+// Plain is the value as a field shows it; that of a secret, or with one that is hidden, is empty.
 func (v configKeyView) Plain() string {
-	if v.Kind == "secret" || v.Refused {
+	if v.Kind == "secret" || v.Refused || strings.Contains(v.Value, configHidden) {
 		return ""
 	}
 	return v.Value
@@ -247,7 +247,10 @@ func appliedWords(out web.ConfigChanged) string {
 		words = doneUnchanged
 	case len(out.Restart) > 0:
 		words = fmt.Sprintf(doneConfigRestart, strings.Join(out.Restart, ", "))
+	case len(out.Warnings) > 0:
+		words = doneConfigDoubt
 	}
+	words = strings.Join(append([]string{words}, out.Warnings...), " ")
 	if len(out.Wins) > 0 {
 		words += " " + fmt.Sprintf(configWins, strings.Join(out.Wins, ", "))
 	}

@@ -56,6 +56,7 @@ const (
 	doneAccepted      = "Accepted. Agents can use it now."
 	doneWorkspace     = "Workspace removed. Its files are kept for the next one."
 	doneConfig        = "Applied."
+	doneConfigDoubt   = "Saved in the file."
 	doneConfigRestart = "Saved. These take effect with a restart: %s."
 	doneWorkspaceAll  = "Workspace and files removed."
 )
@@ -451,5 +452,6 @@ const (
 	configNoKey        = "No such setting."
 	configNoKeyFix     = "It may have been removed. Choose one from the list."
 	configHistoryTitle = "History of the settings"
+	configHidden       = "(secret)" // what the configuration shows for a secret
 	configWins         = "%s is set as well, and wins over the file."
 )
