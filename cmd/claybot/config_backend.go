@@ -26,6 +26,7 @@ var errNoConfig = &web.Problem{Status: http.StatusNotFound, Code: "off", Message
 func configProblem(key string, err error) error {
 	var wrong configError
 	var usage usageError
+	var past pastError
 	var system syscall.Errno
 	switch problem := (*web.Problem)(nil); {
 	case err == nil:
@@ -38,6 +39,8 @@ func configProblem(key string, err error) error {
 		return &web.Problem{Status: http.StatusServiceUnavailable, Code: "busy", Wait: 1, Message: "Another process is changing the configuration file."}
 	case errors.As(err, &usage), errors.As(err, &wrong):
 		return &web.Problem{Status: http.StatusBadRequest, Code: "values", Message: sentenceOf(err), Fields: map[string]string{"value": sentenceOf(err)}}
+	case errors.As(err, &past):
+		return &web.Problem{Status: http.StatusConflict, Code: "changed", Message: sentenceOf(err)}
 	case errors.As(err, &system):
 		return &web.Problem{Status: http.StatusConflict, Code: "refused", Message: sentenceOf(err), Fix: "Let claybot write the file and its directory, or change the file by hand: claybot reads it again by itself."}
 	}

@@ -284,3 +284,19 @@ func TestConfigWithoutReload(t *testing.T) {
 		t.Errorf("the change is %+v", out)
 	}
 }
+
+// A change that cannot be undone any more is a conflict, and one of MCP servers needs a restart.
+func TestConfigConflict(t *testing.T) {
+	h := startDaemon(t, "model: demo\n", nil)
+	defer h.daemon.reloadOnHangup(h.ctx, h.env)()
+	h.config(200, "PUT", "/config/log_level", "", `{"value":"warn"}`, nil)
+	h.config(200, "PUT", "/config/log_level", "", `{"value":"info"}`, nil)
+	if got := h.config(409, "POST", "/config/history/1/revert", "", "", nil); !strings.Contains(got, "changed again since") {
+		t.Errorf("the answer is %s", got)
+	}
+	var out web.ConfigChanged
+	h.config(200, "PUT", "/config/mcp", "", `{"value":"{far: {url: 'http://127.0.0.1:9/mcp'}}"}`, &out)
+	if len(out.Restart) != 1 || out.Restart[0] != "mcp" {
+		t.Errorf("the change is %+v", out)
+	}
+}

@@ -264,6 +264,9 @@ func (c configRevertCmd) Run(e *env) error {
 	return f.apply(e, []string{key}, next)
 }
 
+// A pastError is of a change that cannot be undone any more.
+type pastError struct{ error }
+
 // reverted returns the key of a change of the history, and the text of the file without it. 0 is
 // the newest change.
 func (f *configFile) reverted(n int) (key string, next []byte, err error) {
@@ -279,12 +282,12 @@ func (f *configFile) reverted(n int) (key string, next []byte, err error) {
 	}
 	x := all[n-1]
 	if now := written(f.text, x.Key); orNone(now) != orNone(x.After) {
-		return x.Key, nil, fmt.Errorf("%s has been changed again since: it is %s; use claybot config set or unset", x.Key, orNone(now))
+		return x.Key, nil, pastError{fmt.Errorf("%s has been changed again since: it is %s; use claybot config set or unset", x.Key, orNone(now))}
 	}
 	next, err = configs.Unset(f.text, x.Key)
 	if x.Before != nil {
 		if strings.Contains(*x.Before, configs.Hidden) {
-			return x.Key, nil, fmt.Errorf("the value before had a secret, which the history does not keep; use claybot config set %s", x.Key)
+			return x.Key, nil, pastError{fmt.Errorf("the value before had a secret, which the history does not keep; use claybot config set %s", x.Key)}
 		}
 		next, err = configs.Set(f.text, x.Key, *x.Before)
 	}

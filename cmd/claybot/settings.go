@@ -185,6 +185,7 @@ var restartOnly = []struct {
 	{"node", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Node, b.Node) }},
 	{"relay", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Telemetry.Relay, b.Telemetry.Relay) }},
 	{"otlp", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Telemetry.OTLP, b.Telemetry.OTLP) }},
+	{"mcp", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Tools.MCP, b.Tools.MCP) }},
 	{"heartbeat.enabled", func(a, b configs.Config) bool { return a.Schedule.Heartbeat.Enabled != b.Schedule.Heartbeat.Enabled }},
 }
 
