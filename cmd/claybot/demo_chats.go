@@ -81,8 +81,8 @@ func (s *stage) tell(ctx context.Context, text string, n int) ([]telegramtest.Me
 	return all[before:], nil
 }
 
-// pairing shows that an unknown user gets only a code until an operator
-// approves.
+// pairing shows that an unknown user gets only a code until an operator approves. What
+// they wrote is answered then.
 func (s *stage) pairing(ctx context.Context) error {
 	if _, err := s.tell(ctx, "hello, who are you?", 1); err != nil {
 		return err
@@ -100,10 +100,7 @@ func (s *stage) pairing(ctx context.Context) error {
 	if err := s.client.call(ctx, "POST", "/pairing", map[string]any{"code": code, "approve": true}, &p); err != nil {
 		return err
 	}
-	if _, err := s.telegram.WaitSent(ctx, telegramPerson, 2); err != nil {
-		return err
-	}
-	_, err := s.tell(ctx, "hello again", 1)
+	_, err := s.telegram.WaitSent(ctx, telegramPerson, 3)
 	return err
 }
 

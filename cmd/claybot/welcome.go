@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"math"
 	"slices"
 	"time"
 
@@ -15,35 +14,38 @@ import (
 const welcomeEvery = 250 * time.Millisecond
 
 // welcome shows a pairing link on the terminal for each bot that has links and to which no person
-// or group has access yet, once the bot is connected, also for those that a reload brings. The link stands in no log: it gives access.
+// or group has access yet, once the bot is connected, also for those that a reload brings, until ctx
+// is done. The link stands in no log: it gives access.
 func (d *daemon) welcome(ctx context.Context) {
 	if d.greet == nil {
 		return
 	}
 	var done map[connectors.Connector]bool
-	for {
-		changed, waits := d.roster.changed(), false
-		known := done
-		done = make(map[connectors.Connector]bool)
-		for _, c := range d.roster.all() {
-			if bot, ok := c.(connectors.Inviter); ok {
-				done[c] = known[c] || d.welcomed(ctx, bot)
-				waits = waits || !done[c]
-			}
-		}
-		soon := time.Duration(math.MaxInt64)
-		if waits {
-			soon = welcomeEvery
-		}
-		timer := time.NewTimer(soon)
+	for ctx.Err() == nil {
+		changed := d.roster.changed()
+		done = d.welcomeAll(ctx, done)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
-			return
 		case <-changed:
-		case <-timer.C:
 		}
-		timer.Stop()
+	}
+}
+
+// welcomeAll shows the links of the bots but for those that are done, and returns when each is
+// decided about, or ctx is done.
+func (d *daemon) welcomeAll(ctx context.Context, done map[connectors.Connector]bool) map[connectors.Connector]bool {
+	for {
+		now, waits := make(map[connectors.Connector]bool), false
+		for _, c := range d.roster.all() {
+			if bot, ok := c.(connectors.Inviter); ok {
+				now[c] = done[c] || d.welcomed(ctx, bot)
+				waits = waits || !now[c]
+			}
+		}
+		done = now
+		if !waits || !connectors.Sleep(ctx, welcomeEvery) {
+			return done
+		}
 	}
 }
 

@@ -108,7 +108,9 @@ func TestWelcome(t *testing.T) {
 // noWelcome waits until claybot has decided to show no link.
 func noWelcome(t *testing.T) func(ctx context.Context, d *daemon, shown <-chan string) {
 	return func(ctx context.Context, d *daemon, shown <-chan string) {
-		d.welcome(ctx) // returns when each bot is decided about
+		if d.greet != nil {
+			d.welcomeAll(ctx, nil)
+		}
 		if ctx.Err() != nil {
 			t.Error("claybot does not decide")
 		}
