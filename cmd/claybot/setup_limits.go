@@ -24,6 +24,9 @@ func (s *setup) budget() error {
 		if err != nil {
 			return fmt.Errorf("--budget: %w", err)
 		}
+		if others := otherBudgets(config); others > 0 {
+			return fmt.Errorf("--budget: the configuration has %s of another kind, which setup keeps; change them all at once with: claybot config edit", count(others, "budget"))
+		}
 		return s.saveBudget(value)
 	}
 	if config.Agents.Budgets != nil {
@@ -48,6 +51,16 @@ func (s *setup) budget() error {
 		}
 		s.say("✗ %v\n", err)
 	}
+}
+
+// otherBudgets is how many budgets there are that setup does not set.
+func otherBudgets(c configs.Config) (n int) {
+	for _, b := range c.Agents.Budgets {
+		if b.Per != "all" || b.Every != "day" || b.Match != "" || b.OnLimit == configs.LimitWarn || b.Fault != "" {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *setup) saveBudget(value string) error {

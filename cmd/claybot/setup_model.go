@@ -213,6 +213,9 @@ func (s *setup) tried(c *choiceOfModel) error {
 	if err != nil {
 		return err
 	}
+	if err := s.consents(*c, m); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(s.ctx, platformTime)
 	all, err := listModels(ctx, m)
 	cancel()
@@ -235,6 +238,25 @@ func (s *setup) tried(c *choiceOfModel) error {
 	}
 	s.say("✓ model: %s answers.\n", m.ID())
 	return nil
+}
+
+// consents asks before a key that the user did not give, such as that of OPENAI_API_KEY, goes to a
+// server that has not had it so far.
+func (s *setup) consents(c choiceOfModel, m configs.Model) error {
+	config, _, err := s.env.load()
+	if err != nil || c.key != "" || c.base == "" || keyOf(m) == "" || c.base == config.Model.BaseURL && keyOf(m) == keyOf(config.Model) {
+		return err
+	}
+	key := originOf(config, "model.key")
+	if s.term == nil {
+		return fmt.Errorf("the key of %s would go to %s: if that is meant, add --model-key env:%s; if not, unset it here and where the daemon runs", key, hostOf(m), key)
+	}
+	sends, err := s.yes(fmt.Sprintf("%s is set, and claybot would send that key to %s. Is that meant?", key, hostOf(m)))
+	if err == nil && !sends {
+		s.say("! Unset %s here and where the daemon runs, then: claybot setup model\n", key)
+		err = errSkipped
+	}
+	return err
 }
 
 // trial returns the model as it will be once c is stored. A bad address is an error, and never
