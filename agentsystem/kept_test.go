@@ -231,3 +231,25 @@ func TestAllowedByIDClosesTheRequest(t *testing.T) {
 		}
 	})
 }
+
+// What a person wrote before a denial is not answered, also where an operator lets them in at once.
+func TestAllowedAfterADenial(t *testing.T) {
+	t.Parallel()
+	pairing(t, func(r *rig) {
+		r.bossAt()
+		code := r.asks("ann", "Ann", "let me in")
+		if _, err := r.system.People.Refuse(r.Context(), code, people.VerdictDenied); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.system.People.Allow(r.Context(), "chat", "ann"); err != nil {
+			t.Fatal(err)
+		}
+		r.post(private("ann"), msg("later", "thanks"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		said := strings.Join(r.chat.seen(private("ann").ChannelID), "; ")
+		if strings.Contains(said, "let me in") || !strings.Contains(said, "re: thanks") {
+			t.Errorf("Ann reads %q", said)
+		}
+	})
+}

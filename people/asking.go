@@ -50,7 +50,8 @@ type Request struct {
 	UserID    string       `json:"userId"`
 	Name      string       `json:"name,omitempty"`
 	Verdict   Verdict      `json:"verdict,omitempty"`
-	At        claybot.Time `json:"at"` // of the verdict, or else of the request
+	At        claybot.Time `json:"at"`                // of the verdict, or else of the request
+	Refused   claybot.Time `json:"refused,omitempty"` // the last denial, also before an approval; 0 for none
 }
 
 // ignored reports whether operators do not want to hear of the person.
@@ -109,7 +110,7 @@ func (dir *Directory) announce(ctx context.Context, p storage.Pairing) ([]claybo
 	if err := dir.keep(ctx, askedCount, strconv.Itoa(n+1), since); err != nil {
 		return nil, err
 	}
-	return out, dir.note(ctx, p, "", before.earlier(p.Code))
+	return out, dir.note(ctx, p, "", before)
 }
 
 // decisions are the buttons below a notice of a request: the commands of an operator.
@@ -198,16 +199,16 @@ func (dir *Directory) NoteApproved(ctx context.Context, g storage.Grant) {
 	}
 	r, known, err := dir.request(ctx, g.Connector, g.Subject)
 	if err == nil && known {
-		err = dir.note(ctx, storage.Pairing{Code: r.Code, Connector: r.Connector, UserID: r.UserID, Name: r.Name}, VerdictApproved, r.Earlier)
+		err = dir.note(ctx, storage.Pairing{Code: r.Code, Connector: r.Connector, UserID: r.UserID, Name: r.Name}, VerdictApproved, r)
 	}
 	if err != nil { // what DecidedRequest says has another time then
 		dir.cfg.Log.Warn("failed to note the approval of a request for access", "connector", g.Connector, "user", g.Subject, "err", err)
 	}
 }
 
-// note stores a request, and what was decided about it.
-func (dir *Directory) note(ctx context.Context, p storage.Pairing, v Verdict, earlier string) error {
-	x, err := noted(p, v, earlier)
+// note stores a request, and what was decided about it, in place of the one before.
+func (dir *Directory) note(ctx context.Context, p storage.Pairing, v Verdict, before Request) error {
+	x, err := noted(p, v, before)
 	if err != nil {
 		return err
 	}
@@ -215,10 +216,13 @@ func (dir *Directory) note(ctx context.Context, p storage.Pairing, v Verdict, ea
 }
 
 // noted returns what note stores.
-func noted(p storage.Pairing, v Verdict, earlier string) (storage.Checkpoint, error) {
-	r, until := Request{Code: p.Code, Earlier: earlier, Connector: p.Connector, UserID: p.UserID, Name: p.Name, Verdict: v, At: p.At}, askedKept
+func noted(p storage.Pairing, v Verdict, before Request) (storage.Checkpoint, error) {
+	r, until := Request{Code: p.Code, Earlier: before.earlier(p.Code), Refused: before.Refused, Connector: p.Connector, UserID: p.UserID, Name: p.Name, Verdict: v, At: p.At}, askedKept
 	if v != "" {
 		r.At = claybot.Now()
+	}
+	if v == VerdictDenied || v == VerdictIgnored {
+		r.Refused = r.At
 	}
 	if v == VerdictIgnored {
 		until = ignoredFor
@@ -269,13 +273,14 @@ func (dir *Directory) Refresh(ctx context.Context, d claybot.Descriptor, m clayb
 	return dir.Load(ctx)
 }
 
-// RefusedSince reports whether an operator denied the request of a person at a time or later.
+// RefusedSince reports whether an operator denied the request of a person at a time or later, also
+// where they have access since.
 func (dir *Directory) RefusedSince(ctx context.Context, connector, user string, since claybot.Time) (bool, error) {
 	if dir.cfg.Marks == nil {
 		return false, nil
 	}
 	r, _, err := dir.request(ctx, connector, user)
-	return (r.Verdict == VerdictDenied || r.Verdict == VerdictIgnored) && r.At >= since, err
+	return r.Refused != 0 && r.Refused >= since, err
 }
 
 // keep stores a checkpoint that is removed a day after a time.
@@ -312,7 +317,7 @@ func (dir *Directory) Refuse(ctx context.Context, code string, v Verdict) (stora
 		if err != nil {
 			return p, err
 		}
-		x, err := noted(p, v, before.earlier(p.Code))
+		x, err := noted(p, v, before)
 		if err != nil {
 			return p, err
 		}
