@@ -235,7 +235,15 @@ func TestHotUpdates(t *testing.T) {
 	type updates struct{ all, hot int64 }
 	got := make(map[string]updates)
 	conn := plainConn(t, url)
-	waitFor(t, func() bool { // the statistics of a connection follow its transactions within a second
+	defer func() {
+		if t.Failed() {
+			t.Logf("updates: %+v", got)
+		}
+	}()
+	if err := db.Close(); err != nil { // a connection reports its statistics at the latest when it ends
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool {
 		rows, err := conn.Query(ctx, "SELECT relname, n_tup_upd, n_tup_hot_upd, n_tup_ins FROM pg_stat_user_tables WHERE schemaname = current_schema()")
 		if err != nil {
 			t.Fatal(err)
