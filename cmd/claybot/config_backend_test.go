@@ -183,13 +183,31 @@ func TestConfigOverTheNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ key, value string }{
-		{"model.key", "file:" + web1}, {"model.key", "file:" + outside}, {"model.key", "file:nothing-there"},
-		{"model.key", "file:claybot.secrets/../outside"}, {"model.key", "file:claybot.secrets"}, {"model.key", "file:claybot.secrets/none"},
-		{"model.key", "env:HIDDEN"}, {"telegram", "{token: 'file:" + outside + "'}"}, {"model.fallback", "[{name: demo, key: env:HIDDEN}]"},
-		{"model.base_url", "https://a.example/v1"}, {"telegram.api_url", "https://a.example"}, {"agents.x.model.base_url", "https://a.example/v1"},
-		{"transcription", "{key: env:KEY, base_url: 'https://a.example'}"}, {"workspaces", "local"}, {"workspaces.provider", "local"}, {"agents.x.workspace", "local"},
-		{"mcp", "{x: {command: [sh]}}"}, {"cron.gates", "true"}, {"access.mode", "open"}, {"access", "'open'"}, {"access", "{mode: open}"},
-		{"operators", "[telegram/1]"}, {"http.addr", "0.0.0.0:8420"}, {"prompts.env", "[HIDDEN]"}, {"data_dir", "/tmp"},
+		{"model.key", "file:" + web1},
+		{"model.key", "file:" + outside},
+		{"model.key", "file:nothing-there"},
+		{"model.key", "file:claybot.secrets/../outside"},
+		{"model.key", "file:claybot.secrets"},
+		{"model.key", "file:claybot.secrets/none"},
+		{"model.key", "env:HIDDEN"},
+		{"telegram", "{token: 'file:" + outside + "'}"},
+		{"model.fallback", "[{name: demo, key: env:HIDDEN}]"},
+		{"model.base_url", "https://a.example/v1"},
+		{"telegram.api_url", "https://a.example"},
+		{"agents.x.model.base_url", "https://a.example/v1"},
+		{"transcription", "{key: env:KEY, base_url: 'https://a.example'}"},
+		{"workspaces", "local"},
+		{"workspaces.provider", "local"},
+		{"agents.x.workspace", "local"},
+		{"mcp", "{x: {command: [sh]}}"},
+		{"cron.gates", "true"},
+		{"access.mode", "open"},
+		{"access", "'open'"},
+		{"access", "{mode: open}"},
+		{"operators", "[telegram/1]"},
+		{"http.addr", "0.0.0.0:8420"},
+		{"prompts.env", "[HIDDEN]"},
+		{"data_dir", "/tmp"},
 	} {
 		before, err := os.ReadFile(file)
 		if err != nil {
@@ -206,8 +224,12 @@ func TestConfigOverTheNetwork(t *testing.T) {
 	}
 	// What stands there already, or claybot has stored, is allowed.
 	for _, test := range []struct{ key, value, secret string }{
-		{"transcription.key", "env:KEY", ""}, {"discord.token", "env:DISCORD_BOT_TOKEN", ""}, {"model.key", "", "sk-FAKE-not-real"},
-		{"limits.runs_per_minute", "7", ""}, {"access.allow", "[telegram:1]", ""}, {"access.mode", "allowlist", ""},
+		{"transcription.key", "env:KEY", ""},
+		{"discord.token", "env:DISCORD_BOT_TOKEN", ""},
+		{"model.key", "", "sk-FAKE-not-real"},
+		{"limits.runs_per_minute", "7", ""},
+		{"access.allow", "[telegram:1]", ""},
+		{"access.mode", "allowlist", ""},
 	} {
 		edit := web.ConfigEdit{Key: test.key, Value: &test.value, Secret: test.secret}
 		if out, err := desk.ChangeConfig(h.ctx, edit); err != nil || len(out.Changes) != 1 {
