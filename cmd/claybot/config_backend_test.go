@@ -171,7 +171,7 @@ func TestConfigAPI(t *testing.T) {
 }
 
 // Over the network, an admin token sends no file or variable elsewhere, runs nothing on the
-// machine, and opens access to nobody new.
+// machine, and gives no further person access.
 func TestConfigOverTheNetwork(t *testing.T) {
 	h := startDaemon(t, "model:\n  name: demo\nspeech:\n  key: env:KEY\n", map[string]string{"HIDDEN": "not-real", "DISCORD_BOT_TOKEN": "not-real"})
 	defer h.daemon.reloadOnHangup(h.ctx, h.env)()
