@@ -269,7 +269,7 @@ func TestWithoutContentIntent(t *testing.T) {
 		b.say("hello")
 		b.Write(discordtest.Post{Channel: groupID(1), User: userID(1), Text: "to the others"})
 		b.Write(discordtest.Post{Channel: groupID(1), User: userID(1), Text: "<@" + discordtest.Bot + "> and you"})
-		b.want("hello", "and you")
+		b.wantEach("hello", "and you")
 		if h := b.conn.Health(); h.State != connectors.StateLive || !strings.Contains(h.Err, "Message Content intent is off") {
 			t.Errorf("health %+v", h)
 		}
