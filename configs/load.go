@@ -109,6 +109,15 @@ func (r *reader) read(path string, text []byte) (Config, error) {
 	return r.finish(c)
 }
 
+// A TextError is what is wrong with the text of a file that cannot be read as settings.
+type TextError struct {
+	File string
+	Line int // from 1
+	Why  string
+}
+
+func (e *TextError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Why) }
+
 // ErrMisnamed is of a directory that has a configuration file which Load does not read.
 var ErrMisnamed = errors.New("is not read")
 
@@ -143,7 +152,7 @@ func readFile(path string) ([]byte, error) {
 // was meant, so they are an error.
 func parse(path string, text []byte) (root *yaml.Node, err error) {
 	if line := badText(text); line != 0 {
-		return nil, fmt.Errorf("%s:%d: not a text in UTF-8", path, line)
+		return nil, &TextError{path, line, "not a text in UTF-8"}
 	}
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	for {
@@ -157,9 +166,9 @@ func parse(path string, text []byte) (root *yaml.Node, err error) {
 		switch {
 		case empty(next):
 		case root != nil:
-			return nil, fmt.Errorf("%s:%d: a second document begins here, and only one is read: remove the line --- before it", path, next.Line)
+			return nil, &TextError{path, next.Line, "a second document begins here, and only one is read: remove the line --- before it"}
 		case next.Kind != yaml.MappingNode:
-			return nil, fmt.Errorf("%s:%d: want lines such as \"access: pairing\", found %s", path, next.Line, kindOf(next))
+			return nil, &TextError{path, next.Line, "want lines such as \"access: pairing\", found " + kindOf(next)}
 		default:
 			root = next
 		}
@@ -194,14 +203,14 @@ var (
 func syntaxError(path string, text []byte, err error) error {
 	m := yamlLine.FindStringSubmatch(err.Error())
 	if m == nil {
-		return fmt.Errorf("%s:1: not YAML", path)
+		return &TextError{path, 1, "not YAML"}
 	}
 	line, lineErr := strconv.Atoi(m[1])
 	if lineErr != nil || yamlFromZero.MatchString(m[2]) {
 		line++
 	}
 	line = min(line, 1+bytes.Count(bytes.TrimRight(text, "\n"), []byte("\n"))) // the end is the last line
-	return fmt.Errorf("%s:%d: %s", path, line, yamlQuote.ReplaceAllString(m[2], "$1"))
+	return &TextError{path, line, yamlQuote.ReplaceAllString(m[2], "$1")}
 }
 
 // kindOf names what n is, for messages.

@@ -45,6 +45,30 @@ func (w Warning) Unapplied() Warning {
 	return w
 }
 
+// Code names the kind of the warning. It stays the same when the words change.
+func (w Warning) Code() string {
+	switch {
+	case strings.HasPrefix(w.Text, unreadVariable):
+		return CodeVariable
+	case strings.HasPrefix(w.Text, unreadUnknown):
+		return CodeKey
+	case strings.HasPrefix(w.Text, plainSecret):
+		return CodeSecret
+	}
+	return CodeValue
+}
+
+// The codes of warnings.
+const (
+	CodeVariable = "config-variable-unknown" // an environment variable that is not read
+	CodeKey      = "config-key-unknown"
+	CodeSecret   = "config-secret-in-file"
+	CodeValue    = "config-value" // any other
+)
+
+// plainSecret begins what a Warning says of a secret that stands in the file.
+const plainSecret = "a secret must not stand in the file"
+
 // String is the warning as one line: file:line: key: text.
 func (w Warning) String() string {
 	s := w.Key + ": " + w.Text
@@ -160,7 +184,7 @@ func (r *reader) reference(at place, v string) Secret {
 	}
 	path, ok := strings.CutPrefix(v, "file:")
 	if !ok {
-		r.warn(at, "a secret must not stand in the file; write env:NAME or file:path instead; ignored")
+		r.warn(at, plainSecret+"; write env:NAME or file:path instead; ignored")
 		return NewSecret(at.key, "")
 	}
 	if !filepath.IsAbs(path) {

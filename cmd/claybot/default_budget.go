@@ -68,10 +68,10 @@ func (d *doctor) budgets(ctx context.Context) bool {
 	case errors.Is(err, fs.ErrNotExist):
 		return true // the first start sets one
 	case err != nil:
-		return d.warn("cannot read the default budget: "+reason(err), "")
+		return d.warn("record-unreadable", "cannot read the default budget: "+reason(err), "")
 	case n > 0:
 		return d.ok(fmt.Sprintf("each person may take %s tokens a day, the default; a budget per owner in the configuration replaces it", llm.Grouped(n)))
 	}
-	return d.warn("no budget limits what one person may take of models in a day",
+	return d.warn("budget-none", "no budget limits what one person may take of models in a day",
 		fmt.Sprintf("add to the configuration: budgets: [{per: owner, every: day, tokens: %d}]; to have no limit, budgets: []", ownerTokens))
 }

@@ -35,7 +35,7 @@ type doctor struct {
 func (c doctorCmd) Run(e *env) error {
 	d := &doctor{hide: strings.NewReplacer(), what: "configuration"}
 	if config, warnings, err := e.load(); err != nil {
-		d.problem(err.Error(), "correct it, then run the doctor again; nothing else was checked")
+		d.problem(configCode(err), err.Error(), "")
 	} else {
 		d.config, d.hide = config, strings.NewReplacer(hidden(config)...)
 		d.settings(warnings)
@@ -89,22 +89,32 @@ func (d *doctor) examine(ctx context.Context) {
 
 // ok, warn and problem record a finding of the check at work. They return whether the
 // checks of the row go on.
-func (d *doctor) ok(text string) bool            { return d.say(postgres.LevelOK, text, "") }
-func (d *doctor) warn(text, next string) bool    { return d.say(postgres.LevelWarning, text, next) }
-func (d *doctor) problem(text, next string) bool { return d.say(postgres.LevelProblem, text, next) }
+// next is the next step; if it is empty, the finding gets that of its code.
+func (d *doctor) ok(text string) bool {
+	return d.say(postgres.CodeOK, postgres.LevelOK, text, "")
+}
 
-func (d *doctor) say(level, text, next string) bool {
-	d.all = append(d.all, postgres.Finding{What: d.what, Level: level, Text: d.hide.Replace(text), Next: d.hide.Replace(next)})
+func (d *doctor) warn(code, text, next string) bool {
+	return d.say(code, postgres.LevelWarning, text, next)
+}
+
+func (d *doctor) problem(code, text, next string) bool {
+	return d.say(code, postgres.LevelProblem, text, next)
+}
+
+func (d *doctor) say(code, level, text, next string) bool {
+	next = cmp.Or(next, nextOf(code))
+	d.all = append(d.all, postgres.Finding{What: d.what, Level: level, Code: code, Text: d.hide.Replace(text), Next: d.hide.Replace(next)})
 	return true
 }
 
 // advice records a problem whose sentence has its next step after the last colon.
-func (d *doctor) advice(err error) bool {
+func (d *doctor) advice(code string, err error) bool {
 	text, next := err.Error(), ""
 	if i := strings.LastIndex(text, ": "); i > 0 {
 		text, next = text[:i], text[i+2:]
 	}
-	return d.problem(text, next)
+	return d.problem(code, text, next)
 }
 
 func (d *doctor) count(level string) (n int) {
@@ -124,7 +134,7 @@ func (d *doctor) print(e *env, asJSON bool) error {
 	for _, f := range d.all {
 		rows = append(rows, []string{f.Level, f.What, strings.Join(strings.Fields(f.Text), " ")})
 		if f.Next != "" {
-			rows = append(rows, []string{"", "", "→ " + strings.Join(strings.Fields(f.Next), " ")})
+			rows = append(rows, []string{"", strings.TrimPrefix(f.Code, postgres.CodeOK), "→ " + strings.Join(strings.Fields(f.Next), " ")})
 		}
 	}
 	if err := e.table(rows); err != nil {
@@ -153,15 +163,15 @@ func (d *doctor) settings(warnings []configs.Warning) {
 		if w.Off {
 			level = postgres.LevelProblem
 		}
-		d.say(level, w.String(), cmp.Or(w.Next, "correct it; docs/configuration.md lists all keys"))
+		d.say(w.Code(), level, w.String(), w.Next)
 	}
 	if d.what = "web page"; d.config.NamelessProxy() {
-		d.warn("http.trusted_proxies is set and http_hosts is not: requests by the host name of the proxy are refused", "add the name to http_hosts (CLAYBOT_HTTP_HOSTS)")
+		d.warn("proxy-without-host", "http.trusted_proxies is set and http_hosts is not: requests by the host name of the proxy are refused", "add the name to http_hosts (CLAYBOT_HTTP_HOSTS)")
 	}
 	if d.what = "access"; d.config.Access.Mode == configs.AccessOpen {
-		d.warn("access is open: anyone who finds the bot can use it and spend your money", "set CLAYBOT_ACCESS=pairing")
+		d.warn("access-open", "access is open: anyone who finds the bot can use it and spend your money", "set CLAYBOT_ACCESS=pairing")
 		if d.config.Limits.RunsPerMinute == 0 {
-			d.warn("access is open, and nothing limits how many messages a person may send", fmt.Sprintf("set limits.runs_per_minute to %d in the configuration", configs.AdvisedRunsPerMinute))
+			d.warn("access-unlimited", "access is open, and nothing limits how many messages a person may send", fmt.Sprintf("set limits.runs_per_minute to %d in the configuration", configs.AdvisedRunsPerMinute))
 		}
 	}
 }
@@ -175,7 +185,7 @@ func (d *doctor) zones(context.Context) bool {
 		}
 		said = append(said, zone.String())
 		if _, err := time.LoadLocation(zone.String()); err != nil {
-			return d.problem(fmt.Sprintf("unknown time zone %s", zone), "install the package tzdata, or set another zone")
+			return d.problem("time-zone-unknown", fmt.Sprintf("unknown time zone %s", zone), "install the package tzdata, or set another zone")
 		}
 	}
 	if len(said) == 0 {

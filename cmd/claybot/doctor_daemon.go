@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -22,39 +23,39 @@ func (d *doctor) daemon(ctx context.Context) bool {
 	case errors.Is(err, web.ErrNoDaemon):
 		return d.ok("the process that uses the data directory takes no commands; it is no daemon, or it starts or ends just now")
 	case err != nil:
-		return d.warn("it does not answer: "+err.Error(), "see its log; `claybot health` asks it again")
+		return d.warn("daemon-silent", "it does not answer: "+err.Error(), "see its log; `claybot health` asks it again")
 	}
 	before := len(d.all)
 	for _, row := range slices.Concat(field("unwell", st.Unwell), faultRows(st)) {
 		if row[0] != "dead route" || d.config.Storage.Shared() { // else the check of routes lists them
-			d.of(row[0], postgres.LevelWarning, row[1])
+			d.of(cmp.Or(map[string]string{"unwell": "daemon-unwell", "dead route": "route-dead"}[row[0]], "agent-unusable"), row[0], postgres.LevelWarning, row[1])
 		}
 	}
 	for _, x := range st.Connectors {
 		switch {
 		case x.Held != "" || !x.Well() && x.Err != "":
-			d.of(x.Name, postgres.LevelProblem, connectorLine(x))
+			d.of("connector-failing", x.Name, postgres.LevelProblem, connectorLine(x))
 		case x.Refused != nil:
-			d.of(x.Name, postgres.LevelWarning, connectorLine(x))
+			d.of("webhook-refused", x.Name, postgres.LevelWarning, connectorLine(x))
 		}
 	}
 	for _, x := range st.Sinks {
 		if x.Error != "" {
-			d.of("sink "+x.Name, postgres.LevelWarning, sinkLine(x))
+			d.of("sink-failing", "sink "+x.Name, postgres.LevelWarning, sinkLine(x))
 		}
 	}
 	for _, what := range slices.Sorted(maps.Keys(st.Checks)) {
 		if x := st.Checks[what]; x.Problem {
-			d.of("check "+what, postgres.LevelProblem, checkLine(x))
+			d.of("check-failing", "check "+what, postgres.LevelProblem, checkLine(x))
 		}
 	}
 	for _, x := range st.Servers {
 		if x.Err != "" {
-			d.of("MCP server "+x.Name, postgres.LevelWarning, serverLine(x))
+			d.of("mcp-failing", "MCP server "+x.Name, postgres.LevelWarning, serverLine(x))
 		}
 	}
 	if st.Model.Err != "" {
-		d.of("model", postgres.LevelWarning, modelLine(st.Model))
+		d.of("model-failing", "model", postgres.LevelWarning, modelLine(st.Model))
 	}
 	if len(d.all) == before {
 		d.ok("it answers, and its connectors work")
@@ -63,10 +64,10 @@ func (d *doctor) daemon(ctx context.Context) bool {
 }
 
 // of records what the daemon says of one of its parts.
-func (d *doctor) of(part, level, line string) {
+func (d *doctor) of(code, part, level, line string) {
 	checking := d.what
 	d.what = checking + ": " + part
-	d.say(level, line, "")
+	d.say(code, level, line, "")
 	d.what = checking
 }
 

@@ -32,11 +32,11 @@ func (d *doctor) directory(ctx context.Context) bool {
 	d.holder = holder
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		d.problem("this user cannot read "+dir, "run the doctor as the user who runs claybot, or give the directory to that user with chown")
+		d.problem("data-dir-unreadable", "this user cannot read "+dir, "run the doctor as the user who runs claybot, or give the directory to that user with chown")
 	case errors.Is(err, files.ErrUnfinished):
-		d.problem(dir+" is an unfinished copy", "remove it and copy again")
+		d.problem("data-dir-unfinished", dir+" is an unfinished copy", "remove it and copy again")
 	case err != nil:
-		d.advice(err)
+		d.advice(unsafeCode(dir), err)
 	case !there:
 		d.missing(ctx, dir)
 	case holder != "":
@@ -56,12 +56,12 @@ func (d *doctor) missing(ctx context.Context, dir string) {
 		info, err = os.Stat(above)
 	}
 	if err == nil && !info.IsDir() {
-		d.problem("cannot create "+dir+": "+above+" is a file", "set another directory with CLAYBOT_DATA_DIR")
+		d.problem("data-dir-not-creatable", "cannot create "+dir+": "+above+" is a file", "set another directory with CLAYBOT_DATA_DIR")
 		return
 	}
 	probe, err := os.MkdirTemp(above, ".claybot-doctor-")
 	if err != nil {
-		d.problem("cannot create "+dir+": "+reason(err), "let this user write to "+above+", or set another directory with CLAYBOT_DATA_DIR")
+		d.problem("data-dir-not-creatable", "cannot create "+dir+": "+reason(err), "let this user write to "+above+", or set another directory with CLAYBOT_DATA_DIR")
 		return
 	}
 	_ = os.Remove(probe) // it is empty
@@ -89,13 +89,13 @@ func (d *doctor) lastEnd(context.Context) bool {
 	crashed := fmt.Sprintf("claybot crashed %s in a row", count(unclean, "time"))
 	switch {
 	case err != nil:
-		return d.warn("cannot read the boot record: "+reason(err), "nothing; the next start writes a new one")
+		return d.warn("record-unreadable", "cannot read the boot record: "+reason(err), "nothing; the next start writes a new one")
 	case unclean == 0:
 		return d.ok("clean shutdown")
 	case b.Starting != "":
-		return d.warn(crashed+", the last time while it started the connector "+b.Starting, "read the end of its log")
+		return d.warn("crashed", crashed+", the last time while it started the connector "+b.Starting, "read the end of its log")
 	}
-	return d.warn(crashed, "read the end of its log; if memory is short, see the limits below")
+	return d.warn("crashed", crashed, "read the end of its log; if memory is short, see the limits below")
 }
 
 // limits checks the limits of this user. A service may have others than this shell.
@@ -103,7 +103,7 @@ func (d *doctor) limits(context.Context) bool {
 	l, most := readLimits(), d.config.Node.MaxRuns
 	fit := l.runs(most)
 	if fit < most {
-		return d.warn(fmt.Sprintf("%s: room for %d concurrent runs, %d are configured", l, fit, most),
+		return d.warn("limits-low", fmt.Sprintf("%s: room for %d concurrent runs, %d are configured", l, fit, most),
 			"raise the limit of memory or open files (systemd: MemoryMax, LimitNOFILE; docker: --memory, --ulimit nofile), or lower node.max_runs")
 	}
 	return d.ok(fmt.Sprintf("%s: room for %d concurrent runs", l, fit))
@@ -114,14 +114,14 @@ func (d *doctor) space(context.Context) bool {
 	dir := d.config.DataDir
 	st, err := diskOf(dir)
 	if err != nil {
-		return d.warn("cannot determine the free space: "+reason(err), "")
+		return d.warn("disk-unknown", "cannot determine the free space: "+reason(err), "")
 	}
 	free := fmt.Sprintf("%s of %s free", size(st.Free), size(st.Total))
 	switch {
 	case st.Free < leastSpace:
-		return d.problem(free+": claybot will soon be unable to store messages", "free disk space at "+dir)
+		return d.problem("disk-full", free+": claybot will soon be unable to store messages", "free disk space at "+dir)
 	case st.Free < littleSpace:
-		return d.warn(free, "free disk space at "+dir)
+		return d.warn("disk-low", free, "free disk space at "+dir)
 	}
 	return d.ok(free)
 }
@@ -142,7 +142,7 @@ func (d *doctor) writing(context.Context) bool {
 	dir := d.config.DataDir
 	f, err := os.CreateTemp(dir, ".claybot-doctor-")
 	if err != nil {
-		return d.problem("cannot write to "+dir+": "+reason(err), "let this user write there, and check whether the disk is full or read-only")
+		return d.problem("data-dir-not-writable", "cannot write to "+dir+": "+reason(err), "let this user write there, and check whether the disk is full or read-only")
 	}
 	defer func() {
 		_ = f.Close() // it is removed next
@@ -156,14 +156,14 @@ func (d *doctor) writing(context.Context) bool {
 			err = f.Sync()
 		}
 		if err != nil {
-			return d.problem("cannot write to "+dir+": "+reason(err), "check whether the disk is full or defective")
+			return d.problem("data-dir-not-writable", "cannot write to "+dir+": "+reason(err), "check whether the disk is full or defective")
 		}
 		took = append(took, time.Since(began))
 	}
 	slices.Sort(took)
 	text := fmt.Sprintf("a synced write takes %v", took[syncs/2].Round(10*time.Microsecond))
 	if took[syncs/2] > slowSync {
-		return d.warn(text+", which delays every message", "put the data directory on a faster disk")
+		return d.warn("disk-slow", text+", which delays every message", "put the data directory on a faster disk")
 	}
 	return d.ok(text)
 }
@@ -200,7 +200,7 @@ func (d *doctor) modes(context.Context) bool {
 	case err != nil:
 		text = "cannot check the modes: " + reason(err)
 	}
-	return d.warn(text, "run: chmod 700 "+dir)
+	return d.warn("files-open-to-others", text, "run: chmod 700 "+dir)
 }
 
 // tokens names the API tokens that may approve actions because they are older than the
@@ -208,10 +208,10 @@ func (d *doctor) modes(context.Context) bool {
 func (d *doctor) tokens(context.Context) bool {
 	names, err := web.LegacyTokens(d.config.DataDir)
 	if err != nil {
-		return d.warn("cannot read the API tokens: "+reason(err), "")
+		return d.warn("record-unreadable", "cannot read the API tokens: "+reason(err), "")
 	}
 	for _, name := range names {
-		d.warn("the API token "+name+" is older than the scope approve, so it may approve and deny actions",
+		d.warn("token-may-approve", "the API token "+name+" is older than the scope approve, so it may approve and deny actions",
 			fmt.Sprintf("to narrow it, run: claybot token revoke %s && claybot token create %s --scope operate", name, name))
 	}
 	return true
@@ -222,7 +222,7 @@ func (d *doctor) sqlite(ctx context.Context) bool {
 	dir := d.config.DataDir
 	path, idle := filepath.Join(dir, "claybot.db"), d.holder == ""
 	if _, err := os.Stat(path + sqlite.Restoring); err == nil && idle {
-		d.problem("a restore was interrupted", "run: claybot restore --data-dir "+dir)
+		d.problem("restore-interrupted", "a restore was interrupted", "run: claybot restore --data-dir "+dir)
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
@@ -231,17 +231,17 @@ func (d *doctor) sqlite(ctx context.Context) bool {
 	found := fmt.Sprintf("version %d, %s", s.Version, size(s.Size))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && hasAgents(dir):
-		return d.problem("the file is missing although there are agents; the next start creates a new one from their directories and notifies users", afterDamage(dir))
+		return d.problem("database-missing", "the file is missing although there are agents; the next start creates a new one from their directories and notifies users", afterDamage(dir))
 	case errors.Is(err, fs.ErrNotExist):
 		return d.ok("does not exist yet; the first start creates it")
 	case errors.Is(err, storage.ErrDamaged):
-		return d.problem("the file is damaged: "+err.Error(), afterDamage(dir))
+		return d.problem("database-damaged", "the file is damaged: "+err.Error(), afterDamage(dir))
 	case err != nil && s.Version > s.Known:
-		return d.problem(fmt.Sprintf("its schema is version %d; this claybot supports up to %d", s.Version, s.Known), "start the newer version of claybot, or a later one; nothing was changed")
+		return d.problem("database-newer", fmt.Sprintf("its schema is version %d; this claybot supports up to %d", s.Version, s.Known), "start the newer version of claybot, or a later one; nothing was changed")
 	case errors.Is(err, storage.ErrBusy):
-		return d.warn("another process has locked it", "run the doctor again in a moment")
+		return d.warn("database-locked", "another process has locked it", "run the doctor again in a moment")
 	case err != nil:
-		return d.problem("cannot open it: "+err.Error(), "check whether this user may read it, and run the doctor as the user who runs claybot")
+		return d.problem("database-unreadable", "cannot open it: "+err.Error(), "check whether this user may read it, and run the doctor as the user who runs claybot")
 	case !s.Whole:
 		return d.ok(found + "; it opens, but is too large to read completely here")
 	case s.Version < s.Known:
@@ -256,15 +256,15 @@ func (d *doctor) copies(context.Context) bool {
 	all, err := copies(dir)
 	switch {
 	case err != nil:
-		return d.warn("cannot list the copies: "+reason(err), "")
+		return d.warn("copies-unreadable", "cannot list the copies: "+reason(err), "")
 	case d.config.Storage.Copies == 0:
-		return d.warn("claybot makes no copies of its database", "set storage.copies, or make backups; see docs/backup.md")
+		return d.warn("copies-off", "claybot makes no copies of its database", "set storage.copies, or make backups; see docs/backup.md")
 	case len(all) == 0:
 		return d.ok("none yet; the daemon makes the first one an hour after its first start, then one every day at " + d.config.Storage.CheckAt)
 	}
 	at, err := madeAt(all[0])
 	if err != nil {
-		return d.warn("cannot read "+all[0]+": "+reason(err), "")
+		return d.warn("copies-unreadable", "cannot read "+all[0]+": "+reason(err), "")
 	}
 	return d.ok(fmt.Sprintf("%d in %s, the newest from %s", len(all), dir, at.UTC().Format("2006-01-02 15:04 UTC")))
 }

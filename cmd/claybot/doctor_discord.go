@@ -19,9 +19,9 @@ func (d *doctor) discord(ctx context.Context, i configs.Instance, s *configs.Dis
 	bot, err := c.Examine(ctx)
 	switch {
 	case err != nil:
-		d.problem(reason(err), "")
+		d.refused(err)
 	case !bot.Content:
-		d.warn("the Message Content intent is off: in servers, the bot reads only messages that mention it",
+		d.warn("discord-intent-off", "the Message Content intent is off: in servers, the bot reads only messages that mention it",
 			"switch it on at discord.com/developers/applications, Bot, Privileged Gateway Intents, and restart claybot")
 	default:
 		d.ok("Discord takes the token of " + bot.Name + ", and the Message Content intent is on")

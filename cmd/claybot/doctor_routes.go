@@ -22,12 +22,12 @@ func (d *doctor) chats(ctx context.Context) bool {
 		return true
 	}
 	if err != nil {
-		return d.warn("cannot read the new ids of chats: "+reason(err), "")
+		return d.warn("record-unreadable", "cannot read the new ids of chats: "+reason(err), "")
 	}
 	d.moves = people.MovesOf(marks)
 	d.config.Follow(d.moves)
 	for _, x := range d.moves.Renamed(d.config.Chats()) {
-		d.warn(renamedText(x), "change it to "+x.Now)
+		d.warn("chat-renamed", renamedText(x), "change it to "+x.Now)
 	}
 	return true
 }
@@ -39,10 +39,10 @@ func (d *doctor) routes(ctx context.Context) bool {
 		return true
 	}
 	if err != nil {
-		return d.warn("cannot read the dead routes: "+reason(err), "")
+		return d.warn("record-unreadable", "cannot read the dead routes: "+reason(err), "")
 	}
 	for _, r := range delivery.DeadRoutesOf(marks, d.moves) {
-		d.warn(fmt.Sprintf("%s is dead since %s: %s", r, moment(r.Since.Time()), connectors.OneLine(r.Why, 300)),
+		d.warn("route-dead", fmt.Sprintf("%s is dead since %s: %s", r, moment(r.Since.Time()), connectors.OneLine(r.Why, 300)),
 			"let the bot in again; the route works again when a person writes there, or with: claybot outbox retry <id>")
 	}
 	return true

@@ -20,11 +20,11 @@ import (
 func (d *doctor) database(ctx context.Context) bool {
 	s := d.config.Storage
 	if s.URL.Value() == "" {
-		return d.problem(fmt.Sprintf("the storage URL is set to %s, which cannot be read", s.URL), "give it a value, or remove storage.url to use the data directory")
+		return d.problem("database-url-empty", fmt.Sprintf("the storage URL is set to %s, which cannot be read", s.URL), "give it a value, or remove storage.url to use the data directory")
 	}
 	for _, f := range postgres.Examine(ctx, postgres.Config{URL: s.URL.Value(), Pooler: s.Pooler, NoListen: !s.Listen, Conns: s.Connections}) {
 		d.what = f.What
-		d.say(f.Level, f.Text, f.Next)
+		d.say(f.Code, f.Level, f.Text, f.Next)
 	}
 	return true
 }
@@ -34,14 +34,14 @@ func (d *doctor) files(ctx context.Context) bool {
 	f := d.config.Storage.Files
 	switch {
 	case f.Fault != "":
-		return d.problem(f.Fault, "")
+		return d.problem("files-url-wrong", f.Fault, "")
 	case !f.Wanted():
 		return true
 	case !d.config.Storage.Shared():
-		return d.warn("files.url has no effect: without a database, files are stored in the data directory", "set storage.url, or remove files.url")
+		return d.warn("files-url-unused", "files.url has no effect: without a database, files are stored in the data directory", "set storage.url, or remove files.url")
 	}
 	if _, err := openBlobs(ctx, f); err != nil {
-		return d.advice(errors.Unwrap(err))
+		return d.advice("files-unusable", errors.Unwrap(err))
 	}
 	return d.ok("claybot can write, read and delete in the bucket " + f.Bucket)
 }
@@ -60,9 +60,9 @@ func (d *doctor) docker(ctx context.Context) bool {
 	}
 	if known, ok := errors.AsType[*workspace.Error](err); ok {
 		text, next, _ := strings.Cut(known.Text, ": ")
-		d.warn(text, next)
+		d.warn("docker-unusable", text, next)
 	} else if err != nil {
-		d.warn(err.Error(), "")
+		d.warn("docker-unusable", err.Error(), "")
 	} else {
 		d.ok("the engine responds, version " + version)
 	}
@@ -70,7 +70,7 @@ func (d *doctor) docker(ctx context.Context) bool {
 		return d.config.Agents.Profiles[name].Workspace.Network != configs.NetworkHostUnsafe
 	})
 	if len(by) > 0 {
-		d.warn("commands of agents reach whatever this machine reaches, also private addresses and the metadata of clouds, in the profiles "+strings.Join(by, ", "),
+		d.warn("docker-network-host", "commands of agents reach whatever this machine reaches, also private addresses and the metadata of clouds, in the profiles "+strings.Join(by, ", "),
 			"set workspaces.network to full, which closes those, unless they need raw TCP or UDP")
 	}
 	if d.config.Storage.Shared() {
@@ -86,7 +86,7 @@ func (d *doctor) local(context.Context) bool {
 		return true
 	}
 	if err := d.config.CheckLocal(); err != nil {
-		return d.advice(err)
+		return d.advice("local-refused", err)
 	}
 	free := slices.DeleteFunc(slices.Clone(by), func(name string) bool {
 		return !slices.Contains(d.config.Agents.Profiles[name].Workspace.Container.Unsafe, local.Unconfined)
@@ -95,14 +95,14 @@ func (d *doctor) local(context.Context) bool {
 	if len(free) < len(by) {
 		confined, err := local.New(local.Config{}).Confinement()
 		if err != nil {
-			return d.advice(err)
+			return d.advice("local-refused", err)
 		}
 		how = confined
 		if len(free) > 0 {
 			how += " (in " + strings.Join(free, ", ") + " as the user who runs claybot)"
 		}
 	}
-	return d.warn("commands of agents run on this machine, "+how+", in the profiles "+strings.Join(by, ", "),
+	return d.warn("local-commands", "commands of agents run on this machine, "+how+", in the profiles "+strings.Join(by, ", "),
 		"set workspaces.provider to docker or off, unless you trust everyone who writes to the bot")
 }
 
@@ -126,7 +126,7 @@ func (d *doctor) instances(ctx context.Context) bool {
 	for _, i := range all {
 		d.what = i.Name
 		if why := i.Settings.Off(); why != "" {
-			d.problem("it is off: "+why, "correct it, then restart claybot")
+			d.problem("connector-off", "it is off: "+why, "correct it, then restart claybot")
 			continue
 		}
 		var needed []credential
@@ -156,16 +156,16 @@ func (d *doctor) instances(ctx context.Context) bool {
 // hook checks the templates of a webhook, and says where it takes requests.
 func (d *doctor) hook(name string, s *configs.Webhook) {
 	if _, err := hookTemplates(name, s); err != nil {
-		d.problem("it is off: "+err.Error(), "correct the template, then restart claybot")
+		d.problem("webhook-template", "it is off: "+err.Error(), "correct the template, then restart claybot")
 		return
 	}
 	switch at := hookURL(d.config, d.config.HTTP.Addr, name); {
 	case s.Secret.Value() == "":
-		d.problem("it takes no request, because it has no secret", "set connectors."+name+".secret")
+		d.problem("webhook-no-secret", "it takes no request, because it has no secret", "set connectors."+name+".secret")
 	case s.Callback != "" && s.CallbackSecret.Value() == "":
-		d.problem("it takes no request, because its callback has no secret", "set connectors."+name+".callback_secret")
+		d.problem("webhook-no-secret", "it takes no request, because its callback has no secret", "set connectors."+name+".callback_secret")
 	case at == "" || d.config.HTTP.Addr == configs.Off:
-		d.problem("it takes no request, because the HTTP server is off", "set http.addr (CLAYBOT_HTTP_ADDR)")
+		d.problem("http-off", "it takes no request, because the HTTP server is off", "set http.addr (CLAYBOT_HTTP_ADDR)")
 	default:
 		d.ok("it takes requests at " + at)
 	}
@@ -174,17 +174,17 @@ func (d *doctor) hook(name string, s *configs.Webhook) {
 func (d *doctor) model(context.Context) bool {
 	m := d.config.Model
 	if m.Demo() {
-		return d.warn("it is the demo model, which replies from a script", "set a model; see docs/models.md")
+		return d.warn("model-demo", "it is the demo model, which replies from a script", "set a model; see docs/models.md")
 	}
 	if why := m.Off(); why != "" {
-		return d.problem("it is off: "+why, correctModel)
+		return d.problem("model-off", "it is off: "+why, correctModel)
 	}
 	var all []credential
 	for _, k := range m.Credentials() {
 		all = append(all, credential{k.String(), k, nil, "give it a value"})
 	}
 	if len(all) == 0 {
-		return d.warn("calls to "+m.ID()+" use no key", "set OPENAI_API_KEY or ANTHROPIC_API_KEY, unless the server needs none")
+		return d.warn("model-no-key", "calls to "+m.ID()+" use no key", "set OPENAI_API_KEY or ANTHROPIC_API_KEY, unless the server needs none")
 	}
 	return d.credentials(all...)
 }
@@ -199,11 +199,11 @@ func (d *doctor) credentials(all ...credential) bool {
 		}
 		switch {
 		case v == "":
-			good = d.problem(name+" is not set or cannot be read", c.where) && false
+			good = d.problem("credential-missing", name+" is not set or cannot be read", c.where) && false
 		case strings.TrimSpace(v) != v || strings.ContainsAny(v, " \t\r\n\"'"):
-			good = d.problem(name+" contains spaces or quotes", c.where+", and set it without them") && false
+			good = d.problem("credential-quoted", name+" contains spaces or quotes", c.where+", and set it without them") && false
 		case c.form != nil && !c.form.MatchString(v):
-			good = d.problem(name+" is malformed", c.where) && false
+			good = d.problem("credential-malformed", name+" is malformed", c.where) && false
 		}
 	}
 	if !good {

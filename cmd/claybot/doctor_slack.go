@@ -10,9 +10,9 @@ func (d *doctor) rotation(i configs.Instance, s *configs.Slack) {
 	switch {
 	case !s.Rotates():
 	case s.ClientID == "":
-		d.problem(clientIDName(i)+" is missing", "copy the Client ID from api.slack.com/apps, Basic Information")
+		d.problem("credential-missing", clientIDName(i)+" is missing", "copy the Client ID from api.slack.com/apps, Basic Information")
 	case s.BotToken.Named():
-		d.warn(s.BotToken.String()+" is not used: Slack rotates the bot tokens of this app", "remove it")
+		d.warn("slack-token-unused", s.BotToken.String()+" is not used: Slack rotates the bot tokens of this app", "remove it")
 	default:
 		d.ok("Slack rotates its bot tokens, and claybot renews them")
 	}

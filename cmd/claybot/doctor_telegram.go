@@ -55,10 +55,10 @@ func (d *doctor) privacy(ctx context.Context, name string, s *configs.Telegram) 
 		}
 		switch {
 		case err != nil:
-			d.warn(fmt.Sprintf("cannot find out whether the bot sees all messages of the group %s: %s", group, reason(err)), "")
+			d.warn("platform-silent", fmt.Sprintf("cannot find out whether the bot sees all messages of the group %s: %s", group, reason(err)), "")
 			return
 		case !admin:
-			d.warn(fmt.Sprintf("sees only mentions, replies and commands in the group %s, because its privacy mode is on and it is not an administrator there; context and respond need all messages", group),
+			d.warn("telegram-privacy-on", fmt.Sprintf("sees only mentions, replies and commands in the group %s, because its privacy mode is on and it is not an administrator there; context and respond need all messages", group),
 				"turn privacy mode off with /setprivacy at @BotFather and add the bot to the group again, or make it an administrator there")
 		default:
 			d.ok("sees all messages of the group " + group)
@@ -81,9 +81,9 @@ func (d *doctor) reactions(ctx context.Context, name string, s *configs.Telegram
 		cancel()
 		switch {
 		case err != nil:
-			d.warn(fmt.Sprintf("cannot find out whether the bot is an administrator of the group %s, which reactions need: %s", group, reason(err)), "")
+			d.warn("platform-silent", fmt.Sprintf("cannot find out whether the bot is an administrator of the group %s, which reactions need: %s", group, reason(err)), "")
 		case !admin:
-			d.warn(fmt.Sprintf("reactions do nothing in the group %s, because the bot is not an administrator there", group),
+			d.warn("telegram-not-admin", fmt.Sprintf("reactions do nothing in the group %s, because the bot is not an administrator there", group),
 				"make the bot an administrator of the group; it needs no further rights")
 		default:
 			d.ok("takes reactions in the group " + group)
@@ -138,5 +138,5 @@ func (d *doctor) paired(ctx context.Context, name string) {
 	if name != platforms.Telegram {
 		command += " " + name
 	}
-	d.say(postgres.LevelOK, "no person or group has access yet", "while claybot serve runs, "+command+" prints a link that gives one person access")
+	d.say(postgres.CodeOK, postgres.LevelOK, "no person or group has access yet", "while claybot serve runs, "+command+" prints a link that gives one person access")
 }

@@ -15,8 +15,10 @@ type Finding struct {
 	What string `json:"what"`
 	// Level is ok, warning (claybot works, but with limits), or problem (it does not work).
 	Level string `json:"level"`
-	Text  string `json:"text"`
-	Next  string `json:"next,omitempty"` // what to do about it
+	// Code names the kind of fault. It stays the same when the words change; CodeOK without a fault.
+	Code string `json:"code"`
+	Text string `json:"text"`
+	Next string `json:"next,omitempty"` // what to do about it
 }
 
 // The levels of findings.
@@ -25,6 +27,9 @@ const (
 	LevelWarning = "warning"
 	LevelProblem = "problem"
 )
+
+// CodeOK is the code of a finding without a fault.
+const CodeOK = "ok"
 
 const (
 	mostSkew      = time.Second
@@ -43,9 +48,11 @@ type examination struct {
 	all  []Finding
 }
 
-func (x *examination) say(what, level, text, next string) {
-	x.all = append(x.all, Finding{what, level, text, next})
+func (x *examination) say(code, what, level, text, next string) {
+	x.all = append(x.all, Finding{what, level, code, text, next})
 }
+
+func (x *examination) ok(what, text string) { x.say(CodeOK, what, LevelOK, text, "") }
 
 // Examine checks a database as claybot would use it and changes nothing. It reports
 // reachability, version, privileges, settings that break durability, clock skew,
@@ -65,14 +72,14 @@ func Examine(ctx context.Context, cfg Config) []Finding {
 		x.conn, err = pgx.ConnectConfig(ctx, cc.Copy())
 	}
 	if err != nil {
-		x.setup("connection", err)
+		x.setup("database-unreachable", "connection", err)
 		return x.all
 	}
 	defer func() { _ = x.conn.Close(context.WithoutCancel(ctx)) }() // nothing to write
 	x.secrecy()
 	s, err := survey(ctx, x.conn)
 	if err != nil {
-		x.setup("server", err)
+		x.setup("database-server", "server", err)
 		return x.all
 	}
 	x.server(s)
@@ -92,31 +99,31 @@ func Examine(ctx context.Context, cfg Config) []Finding {
 }
 
 // setup reports an error that keeps claybot from starting.
-func (x *examination) setup(what string, err error) {
+func (x *examination) setup(code, what string, err error) {
 	err = explain(x.cfg.URL, err)
 	var setup *SetupError
 	if errors.As(err, &setup) {
-		x.say(what, LevelProblem, setup.Problem, setup.Next)
+		x.say(code, what, LevelProblem, setup.Problem, setup.Next)
 		return
 	}
-	x.say(what, LevelProblem, err.Error(), "")
+	x.say(code, what, LevelProblem, err.Error(), "")
 }
 
 func (x *examination) server(s surveyed) {
 	if err := s.check(); err != nil {
-		x.setup("server", err)
+		x.setup("database-server", "server", err)
 	} else {
-		x.say("server", LevelOK, "PostgreSQL "+s.name, "")
+		x.ok("server", "PostgreSQL "+s.name)
 	}
 	if !s.fsync || !s.fullPageWrites {
-		x.say("durability", LevelProblem, "the server does not write through to the disk (fsync or full_page_writes is off): a power cut loses or damages what was confirmed", "set both to on")
+		x.say("database-durability", "durability", LevelProblem, "the server does not write through to the disk (fsync or full_page_writes is off): a power cut loses or damages what was confirmed", "set both to on")
 		return
 	}
 	switch s.synchronousCommit {
 	case "off", "local":
-		x.say("durability", LevelWarning, "synchronous_commit is "+s.synchronousCommit+"; claybot sets it to on for its own transactions", "set it to on for the role of claybot")
+		x.say("database-durability", "durability", LevelWarning, "synchronous_commit is "+s.synchronousCommit+"; claybot sets it to on for its own transactions", "set it to on for the role of claybot")
 	default:
-		x.say("durability", LevelOK, "commits reach the disk before they are confirmed", "")
+		x.ok("durability", "commits reach the disk before they are confirmed")
 	}
 }
 
@@ -124,17 +131,17 @@ func (x *examination) schema(ctx context.Context) {
 	version, oldest, err := schemaVersion(ctx, x.conn)
 	switch {
 	case err != nil:
-		x.setup("schema", err)
+		x.setup("database-schema", "schema", err)
 	case checkVersion(version, oldest) != nil:
-		x.setup("schema", checkVersion(version, oldest))
+		x.setup("database-schema", "schema", checkVersion(version, oldest))
 	case version == 0:
-		x.say("schema", LevelOK, "does not exist yet; the first start creates it", "")
+		x.ok("schema", "does not exist yet; the first start creates it")
 	case version < len(migrations):
-		x.say("schema", LevelOK, fmt.Sprintf("version %d; the next start of this claybot makes it %d", version, len(migrations)), "")
+		x.ok("schema", fmt.Sprintf("version %d; the next start of this claybot makes it %d", version, len(migrations)))
 	case version > len(migrations):
-		x.say("schema", LevelWarning, fmt.Sprintf("version %d is newer than this claybot, which can work with it", version), "finish the upgrade of all nodes")
+		x.say("database-newer", "schema", LevelWarning, fmt.Sprintf("version %d is newer than this claybot, which can work with it", version), "finish the upgrade of all nodes")
 	default:
-		x.say("schema", LevelOK, fmt.Sprintf("version %d", version), "")
+		x.ok("schema", fmt.Sprintf("version %d", version))
 	}
 }
 
@@ -143,40 +150,40 @@ func (x *examination) rights(ctx context.Context, s surveyed) {
 		return // already reported with the server
 	}
 	if err := checkRights(ctx, x.conn, s.schema); err != nil {
-		x.setup("rights", err)
+		x.setup("database-rights", "rights", err)
 		return
 	}
 	var create bool
 	if err := x.conn.QueryRow(ctx, "SELECT has_schema_privilege(current_schema(), 'CREATE')").Scan(&create); err != nil {
-		x.setup("rights", err)
+		x.setup("database-rights", "rights", err)
 		return
 	}
 	if version, _, err := schemaVersion(ctx, x.conn); !create && err == nil && version == 0 {
-		x.say("rights", LevelProblem, "the role may not make tables in the schema "+s.schema+", and there are none yet", "GRANT CREATE ON SCHEMA "+pgx.Identifier{s.schema}.Sanitize()+" to it")
+		x.say("database-rights", "rights", LevelProblem, "the role may not make tables in the schema "+s.schema+", and there are none yet", "GRANT CREATE ON SCHEMA "+pgx.Identifier{s.schema}.Sanitize()+" to it")
 		return
 	}
 	if !create {
-		x.say("rights", LevelWarning, "the role may not make tables in the schema "+s.schema+", so an upgrade of claybot may not start", "let the owner of the schema run: GRANT CREATE ON SCHEMA "+pgx.Identifier{s.schema}.Sanitize()+" TO <role>")
+		x.say("database-rights", "rights", LevelWarning, "the role may not make tables in the schema "+s.schema+", so an upgrade of claybot may not start", "let the owner of the schema run: GRANT CREATE ON SCHEMA "+pgx.Identifier{s.schema}.Sanitize()+" TO <role>")
 		return
 	}
-	x.say("rights", LevelOK, "the role may read, write and make tables in the schema "+s.schema, "")
+	x.ok("rights", "the role may read, write and make tables in the schema "+s.schema)
 }
 
 func (x *examination) clock(ctx context.Context) {
 	var c clock
 	for range clockLooks {
 		if err := c.measure(ctx, x.conn); err != nil {
-			x.setup("clock", err)
+			x.setup("clock-off", "clock", err)
 			return
 		}
 	}
 	skew := c.skew()
 	if skew.Abs() > mostSkew {
-		x.say("clock", LevelWarning, fmt.Sprintf("the clock of this machine is %v off that of the server; leases go by the server's, logs and schedules by this one", skew.Round(time.Millisecond)),
+		x.say("clock-off", "clock", LevelWarning, fmt.Sprintf("the clock of this machine is %v off that of the server; leases go by the server's, logs and schedules by this one", skew.Round(time.Millisecond)),
 			"synchronise both with NTP")
 		return
 	}
-	x.say("clock", LevelOK, fmt.Sprintf("%v off that of the server", skew.Round(time.Millisecond)), "")
+	x.ok("clock", fmt.Sprintf("%v off that of the server", skew.Round(time.Millisecond)))
 }
 
 // timeouts reports server limits that would interrupt claybot's work.
@@ -184,7 +191,7 @@ func (x *examination) timeouts(ctx context.Context) {
 	rows, err := x.conn.Query(ctx, `SELECT name, CAST(setting AS BIGINT) FROM pg_settings
 		WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_session_timeout') AND unit = 'ms' AND setting <> '0' ORDER BY name`)
 	if err != nil {
-		x.setup("timeouts", err)
+		x.setup("database-timeouts", "timeouts", err)
 		return
 	}
 	defer rows.Close()
@@ -192,19 +199,19 @@ func (x *examination) timeouts(ctx context.Context) {
 	var ms int64
 	for rows.Next() {
 		if err := rows.Scan(&name, &ms); err != nil {
-			x.setup("timeouts", err)
+			x.setup("database-timeouts", "timeouts", err)
 			return
 		}
 		limit := time.Duration(ms) * time.Millisecond
 		switch {
 		case name == "idle_session_timeout":
-			x.say("timeouts", LevelWarning, fmt.Sprintf("the server ends connections that are idle for %v", limit), "set idle_session_timeout to 0 for the role of claybot")
+			x.say("database-timeouts", "timeouts", LevelWarning, fmt.Sprintf("the server ends connections that are idle for %v", limit), "set idle_session_timeout to 0 for the role of claybot")
 		case limit < leastTimeout:
-			x.say("timeouts", LevelWarning, fmt.Sprintf("%s is %v: reports and the first start may be cut short", name, limit), "set it to 0 for the role of claybot")
+			x.say("database-timeouts", "timeouts", LevelWarning, fmt.Sprintf("%s is %v: reports and the first start may be cut short", name, limit), "set it to 0 for the role of claybot")
 		}
 	}
 	if err := rows.Err(); err != nil {
-		x.setup("timeouts", err)
+		x.setup("database-timeouts", "timeouts", err)
 	}
 }
 
@@ -214,20 +221,20 @@ func (x *examination) connections(ctx context.Context, s surveyed) {
 	need := nodesExpected * node
 	l, err := x.limit(ctx, s, need)
 	if err != nil {
-		x.setup("connections", err)
+		x.setup("database-connections", "connections", err)
 		return
 	}
 	switch {
 	case x.cfg.Pooler:
-		x.say("connections", LevelOK, fmt.Sprintf("%s takes %d; how many of them nodes get, the pooler decides", l.of, l.most), "")
+		x.ok("connections", fmt.Sprintf("%s takes %d; how many of them nodes get, the pooler decides", l.of, l.most))
 	case l.most < node:
-		x.say("connections", LevelProblem, fmt.Sprintf("%s takes %d connections, and one node wants up to %d", l.of, l.most, node), l.raise+", or lower storage.connections")
+		x.say("database-connections", "connections", LevelProblem, fmt.Sprintf("%s takes %d connections, and one node wants up to %d", l.of, l.most, node), l.raise+", or lower storage.connections")
 	case l.most < need:
-		x.say("connections", LevelWarning, fmt.Sprintf("%s takes %d connections, and %d nodes want up to %d", l.of, l.most, nodesExpected, need), l.raise+", or lower storage.connections")
+		x.say("database-connections", "connections", LevelWarning, fmt.Sprintf("%s takes %d connections, and %d nodes want up to %d", l.of, l.most, nodesExpected, need), l.raise+", or lower storage.connections")
 	case l.used > l.most*9/10:
-		x.say("connections", LevelWarning, fmt.Sprintf("%d of the %d connections that %s takes are in use", l.used, l.most, l.of), l.raise+", or see who has them in pg_stat_activity")
+		x.say("database-connections", "connections", LevelWarning, fmt.Sprintf("%d of the %d connections that %s takes are in use", l.used, l.most, l.of), l.raise+", or see who has them in pg_stat_activity")
 	default:
-		x.say("connections", LevelOK, fmt.Sprintf("%s takes %d; %d are in use", l.of, l.most, l.used), "")
+		x.ok("connections", fmt.Sprintf("%s takes %d; %d are in use", l.of, l.most, l.used))
 	}
 }
 
@@ -305,16 +312,16 @@ func (x *examination) nodes(ctx context.Context) {
 	if rows.Err() != nil || len(list) == 0 {
 		return
 	}
-	x.say("nodes", LevelOK, fmt.Sprintf("%d are there: %s", len(list), strings.Join(list, ", ")), "")
+	x.ok("nodes", fmt.Sprintf("%d are there: %s", len(list), strings.Join(list, ", ")))
 	for name, n := range names {
 		if n > 1 {
-			x.say("nodes", LevelWarning, fmt.Sprintf("%d nodes are called %s", n, name), "give each a node.name (CLAYBOT_NODE_NAME) of its own")
+			x.say("members-same-name", "nodes", LevelWarning, fmt.Sprintf("%d nodes are called %s", n, name), "give each a node.name (CLAYBOT_NODE_NAME) of its own")
 		}
 	}
 	if len(versions) > 1 {
-		x.say("nodes", LevelWarning, "they run different versions of claybot", "finish the upgrade")
+		x.say("members-versions", "nodes", LevelWarning, "they run different versions of claybot", "finish the upgrade")
 	}
 	if len(skewed) > 0 {
-		x.say("nodes", LevelWarning, "clocks are off: "+strings.Join(skewed, ", "), "synchronise them with NTP")
+		x.say("clock-off", "nodes", LevelWarning, "clocks are off: "+strings.Join(skewed, ", "), "synchronise them with NTP")
 	}
 }

@@ -30,13 +30,13 @@ func (x *examination) secrecy() {
 	_, encrypted := conn.(*tls.Conn)
 	switch {
 	case encrypted && x.cc.TLSConfig != nil && x.cc.TLSConfig.InsecureSkipVerify && x.cc.TLSConfig.VerifyPeerCertificate == nil:
-		x.say("connection", LevelWarning, "the server answers; the connection is encrypted, but whether it is the right server is not verified", "add sslmode=verify-full to the storage URL, and sslrootcert where its authority is your own")
+		x.say("database-unencrypted", "connection", LevelWarning, "the server answers; the connection is encrypted, but whether it is the right server is not verified", "add sslmode=verify-full to the storage URL, and sslrootcert where its authority is your own")
 	case encrypted:
-		x.say("connection", LevelOK, "the server answers; the connection is encrypted", "")
+		x.ok("connection", "the server answers; the connection is encrypted")
 	case ip != nil && !ip.IsLoopback():
-		x.say("connection", LevelWarning, "the server answers; the connection is not encrypted: anyone on the way can read and change everything", "add sslmode=verify-full to the storage URL, unless the network between is your own")
+		x.say("database-unencrypted", "connection", LevelWarning, "the server answers; the connection is not encrypted: anyone on the way can read and change everything", "add sslmode=verify-full to the storage URL, unless the network between is your own")
 	default:
-		x.say("connection", LevelOK, "the server answers; it is on this machine", "")
+		x.ok("connection", "the server answers; it is on this machine")
 	}
 }
 
@@ -74,7 +74,7 @@ func (x *examination) trips(ctx context.Context) {
 	for range measured {
 		began := time.Now()
 		if _, err := x.conn.Exec(ctx, "SELECT 1"); err != nil {
-			x.setup("distance", err)
+			x.setup("database-distant", "distance", err)
 			return
 		}
 		took = append(took, time.Since(began))
@@ -82,10 +82,10 @@ func (x *examination) trips(ctx context.Context) {
 	x.trip = slices.Min(took)
 	text := distance(x.trip, x.cfg.conns())
 	if x.trip >= slowTrip {
-		x.say("distance", LevelWarning, text, "run claybot in the same data center as its database; more connections (storage.connections) raise only the rate of the member")
+		x.say("database-distant", "distance", LevelWarning, text, "run claybot in the same data center as its database; more connections (storage.connections) raise only the rate of the member")
 		return
 	}
-	x.say("distance", LevelOK, text, "")
+	x.ok("distance", text)
 }
 
 // commits measures how long the server takes to flush a commit, without the round
@@ -98,11 +98,11 @@ func (x *examination) commits(ctx context.Context, s surveyed) {
 	for range measured {
 		d, err := x.commit(ctx)
 		if codeOf(err) == codeProtocol && x.conn.IsClosed() {
-			x.say("pooler", LevelProblem, "a pooler stands before the server that allows no transactions (pool_mode = statement)", "set its pool_mode to transaction, and storage.pooler (CLAYBOT_STORAGE_POOLER) to true; or name the server itself in the storage URL")
+			x.say("database-pooler", "pooler", LevelProblem, "a pooler stands before the server that allows no transactions (pool_mode = statement)", "set its pool_mode to transaction, and storage.pooler (CLAYBOT_STORAGE_POOLER) to true; or name the server itself in the storage URL")
 			return
 		}
 		if err != nil {
-			x.say("commits", LevelWarning, "how long a commit takes could not be measured: "+(redacted{err, x.cfg.URL}).Error(), "")
+			x.say("database-slow", "commits", LevelWarning, "how long a commit takes could not be measured: "+(redacted{err, x.cfg.URL}).Error(), "")
 			return
 		}
 		took = append(took, max(0, d-x.trip))
@@ -110,10 +110,10 @@ func (x *examination) commits(ctx context.Context, s surveyed) {
 	slices.Sort(took)
 	each := took[measured/2]
 	if each > slowCommit {
-		x.say("commits", LevelWarning, fmt.Sprintf("a commit takes %v: the disk of the server, or a replica that it waits for, is slow", each.Round(time.Millisecond)), "put the write-ahead log on a quicker disk, or look at synchronous_standby_names and commit_delay")
+		x.say("database-slow", "commits", LevelWarning, fmt.Sprintf("a commit takes %v: the disk of the server, or a replica that it waits for, is slow", each.Round(time.Millisecond)), "put the write-ahead log on a quicker disk, or look at synchronous_standby_names and commit_delay")
 		return
 	}
-	x.say("commits", LevelOK, fmt.Sprintf("a commit takes %v", each.Round(10*time.Microsecond)), "")
+	x.ok("commits", fmt.Sprintf("a commit takes %v", each.Round(10*time.Microsecond)))
 }
 
 // commit measures one commit.
@@ -141,26 +141,26 @@ func (x *examination) commit(ctx context.Context) (time.Duration, error) {
 func (x *examination) pooler(ctx context.Context, s surveyed) {
 	other, err := pgx.ConnectConfig(ctx, x.cc.Copy())
 	if err != nil {
-		x.setup("pooler", fmt.Errorf("a second connection: %w", err))
+		x.setup("database-pooler", "pooler", fmt.Errorf("a second connection: %w", err))
 		return
 	}
 	defer func() { _ = other.Close(context.WithoutCancel(ctx)) }() // nothing to write
 	shares, between, err := x.shares(ctx, other)
 	if err != nil {
-		x.setup("pooler", err)
+		x.setup("database-pooler", "pooler", err)
 		return
 	}
 	var port string
 	_ = x.conn.QueryRow(ctx, "SELECT coalesce(current_setting('port'), '')").Scan(&port) // for display only
 	switch {
 	case shares && !x.cfg.Pooler:
-		x.say("pooler", LevelProblem, "a pooler gives connections away per transaction", "set storage.pooler (CLAYBOT_STORAGE_POOLER) to true, or name the server itself in the storage URL (its port is "+port+")")
+		x.say("database-pooler", "pooler", LevelProblem, "a pooler gives connections away per transaction", "set storage.pooler (CLAYBOT_STORAGE_POOLER) to true, or name the server itself in the storage URL (its port is "+port+")")
 		return
 	case x.cfg.Pooler && shares:
-		x.say("pooler", LevelOK, "it gives connections away per transaction, as storage.pooler says: nodes look every second or two", "")
+		x.ok("pooler", "it gives connections away per transaction, as storage.pooler says: nodes look every second or two")
 		return
 	case x.cfg.Pooler:
-		x.say("pooler", LevelOK, "storage.pooler is set, and connections were not seen to be given away: without it, nodes hear of each other at once", "")
+		x.ok("pooler", "storage.pooler is set, and connections were not seen to be given away: without it, nodes hear of each other at once")
 		return
 	}
 	what := "nothing stands before the server"
@@ -169,13 +169,13 @@ func (x *examination) pooler(ctx context.Context, s surveyed) {
 	}
 	switch {
 	case x.cfg.NoListen:
-		x.say("pooler", LevelOK, what+"; storage.listen is off: nodes look every second or two", "")
+		x.ok("pooler", what+"; storage.listen is off: nodes look every second or two")
 	case s.standby || s.readOnly:
-		x.say("pooler", LevelOK, what, "")
+		x.ok("pooler", what)
 	case x.notified(ctx, other):
-		x.say("pooler", LevelOK, what+"; notifications arrive", "")
+		x.ok("pooler", what+"; notifications arrive")
 	default:
-		x.say("pooler", LevelWarning, what+"; notifications do not arrive, so nodes hear of each other late", "name the server itself in the storage URL (its port is "+port+"), or set storage.listen (CLAYBOT_STORAGE_LISTEN) to false, so that nodes look by themselves")
+		x.say("database-notifications", "pooler", LevelWarning, what+"; notifications do not arrive, so nodes hear of each other late", "name the server itself in the storage URL (its port is "+port+"), or set storage.listen (CLAYBOT_STORAGE_LISTEN) to false, so that nodes look by themselves")
 	}
 }
 
