@@ -105,6 +105,9 @@ type Settings struct {
 	// Operators are the people who run this claybot, besides those on the web page and
 	// the terminal, as "connector/userId".
 	Operators func() []string
+	// People are the people of the configuration: their ids, as "connector/userId", by their
+	// names; nil: none.
+	People func() map[string][]string
 	// Instances returns the platforms of the connectors that are not named as theirs; nil: there
 	// are none.
 	Instances func() platforms.Instances

@@ -52,8 +52,8 @@ func TestUsageCommand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			banking(t, talks(5), func(b *bank) {
 				b.reports.Spent = func(ctx context.Context, q storage.SpentQuery) ([]storage.Spent, error) { return b.db.Spent(ctx, q) }
-				b.reports.Budgets = func(ctx context.Context, id claybot.AgentID) ([]budgets.Standing, error) {
-					return b.paying().Standings(ctx, id)
+				b.reports.Budgets = func(ctx context.Context, ids ...claybot.AgentID) (map[claybot.AgentID][]budgets.Standing, error) {
+					return b.paying().Standings(ctx, ids...)
 				}
 				m, c := msg("m", "hello"), command("c", "usage")
 				if tt.to == group {

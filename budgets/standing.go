@@ -21,27 +21,34 @@ type Standing struct {
 	Resets time.Time
 }
 
-// Standings returns how the budgets of an agent stand, in the order of the configuration,
+// Standings returns how the budgets of each agent stand, in the order of the configuration,
 // without those of single runs. The error is a *llm.LimitError where the limit of one is unknown.
-func (l *Limiter) Standings(ctx context.Context, id claybot.AgentID) ([]Standing, error) {
+func (l *Limiter) Standings(ctx context.Context, ids ...claybot.AgentID) (map[claybot.AgentID][]Standing, error) {
 	if l.cfg.Rules == nil {
 		return nil, nil
 	}
-	on, err := l.levels(ctx, llm.Charge{Agent: id})
-	if err != nil || len(on.levels) == 0 {
-		return nil, err
-	}
-	stored, err := l.stored(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]Standing, len(on.levels))
-	for i, level := range on.levels {
-		b := stored[level.Key]
-		per, _, _ := strings.Cut(level.Key, "/")
-		all[i] = Standing{
-			Per: per, Name: on.names[level.Key], Tokens: level.Unit == storage.UnitTokens,
-			Limit: level.Limit + b.Extension, Spent: b.Spent + b.Reserved, Resets: nextOf(level.Period, l.now()),
+	var stored map[string]storage.Budget
+	all := make(map[claybot.AgentID][]Standing, len(ids))
+	for _, id := range ids {
+		on, err := l.levels(ctx, llm.Charge{Agent: id})
+		if err != nil {
+			return nil, err
+		}
+		if len(on.levels) == 0 {
+			continue
+		}
+		if stored == nil { // all at once: one read of the budgets for all agents
+			if stored, err = l.stored(ctx); err != nil {
+				return nil, err
+			}
+		}
+		for _, level := range on.levels {
+			b := stored[level.Key]
+			per, _, _ := strings.Cut(level.Key, "/")
+			all[id] = append(all[id], Standing{
+				Per: per, Name: on.names[level.Key], Tokens: level.Unit == storage.UnitTokens,
+				Limit: level.Limit + b.Extension, Spent: b.Spent + b.Reserved, Resets: nextOf(level.Period, l.now()),
+			})
 		}
 	}
 	return all, nil

@@ -133,10 +133,10 @@ type Reports struct {
 	Disk     func() (DiskStatus, error)
 	Checks   func() map[string]CheckStatus
 	Limits   LimitStatus
-	// Spent and Budgets are what /usage shows, not Status; see storage.Usages and
-	// budgets.Limiter.Standings.
+	// Spent and Budgets are what /usage and lists of people show, not Status; see storage.Usages
+	// and budgets.Limiter.Standings.
 	Spent   func(ctx context.Context, q storage.SpentQuery) ([]storage.Spent, error)
-	Budgets func(ctx context.Context, id claybot.AgentID) ([]budgets.Standing, error)
+	Budgets func(ctx context.Context, ids ...claybot.AgentID) (map[claybot.AgentID][]budgets.Standing, error)
 }
 
 // Config is what New needs; only fields of Reports may be nil.
@@ -151,6 +151,8 @@ type Config struct {
 	Skills func(context.Context, claybot.Agent) ([]connectors.Command, error)
 	// Access is read for every Status.
 	Access func() people.Access
+	// Named are the people of the configuration: their ids by their names; nil: none.
+	Named func() map[string][]string
 	// Zone is the users' time zone, for the times in texts.
 	Zone    func() *time.Location
 	Version string

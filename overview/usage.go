@@ -83,7 +83,7 @@ func (o *Answers) standings(ctx context.Context, agent claybot.Agent, alone bool
 		return nil, fmt.Errorf("read the budgets of %s: %w", agent.ID, err)
 	}
 	var lines []string
-	for _, s := range list {
+	for _, s := range list[agent.ID] {
 		switch {
 		case s.Per == budgets.PerAll && !(alone && o.People.IsOperator(agent.Descriptor.OwnerID())):
 		case !alone && (s.Per == budgets.PerOwner || s.Per == budgets.PerToken):

@@ -24,11 +24,7 @@ func (dir *Directory) IsOperator(owner string) bool {
 
 // operators returns all operators, as "connector/userId".
 func (dir *Directory) operators() []string {
-	all := slices.Clone(OperatorConsoles)
-	if dir.cfg.Operators != nil {
-		all = append(all, dir.cfg.Operators()...)
-	}
-	return all
+	return append(slices.Clone(OperatorConsoles), dir.Operators()...)
 }
 
 // NotifyOperators sends a notice to each operator who has a conversation, once for each key.

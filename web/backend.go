@@ -19,6 +19,7 @@ type Backend struct {
 	Files     Files
 	Access    Access
 	People    People
+	Directory Directory
 	System    System
 	// Configuration is nil where there is no file to change.
 	Configuration Configuration

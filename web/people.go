@@ -4,8 +4,23 @@ import (
 	"context"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 )
+
+// Directory lists the people whom claybot knows, without what they wrote.
+type Directory interface {
+	// ListPeople lists people, owners and operators first; more is how many it left out.
+	ListPeople(ctx context.Context) (all []overview.Person, more int, err error)
+	// PersonOf returns the person with an identity (OwnerID), or storage.ErrNotFound.
+	PersonOf(ctx context.Context, owner string) (overview.Person, error)
+}
+
+// A PersonList lists people.
+type PersonList struct {
+	People []overview.Person `json:"people" doc:"Owners and operators first, then by their last message, the latest first."`
+	More   int               `json:"more,omitempty" doc:"How many others there are, who are not listed."`
+}
 
 // People erases what claybot keeps of a person.
 type People interface {
@@ -21,6 +36,7 @@ type People interface {
 // PersonData is what claybot keeps of a person, or erased.
 type PersonData struct {
 	Person     []string           `json:"person" doc:"All identities of the person, as connector/user."`
+	Known      *overview.Person   `json:"known,omitempty" doc:"What claybot knows of the person now; null: nothing, or they were erased."`
 	Erased     bool               `json:"erased" doc:"The counts are of what was erased; otherwise, of what would be."`
 	Agents     []claybot.AgentID  `json:"agents" doc:"With their histories and files, and those that were deleted earlier."`
 	Grants     int                `json:"grants" doc:"Access that was granted by code or by ID."`

@@ -130,7 +130,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 			Later: s.db, Texts: s.db, Asked: s.db, Marks: s.db, Chatter: s.db, Parking: s.db,
 		},
 		Settings: agentsystem.Settings{
-			Profile: d.profile, Admission: d.admission, Named: func() []string { return d.config.Load().Chats() }, Society: d.society, Operators: d.operators, ParseAllowed: d.parseAllowed, Zone: d.zone, Language: d.language, Replaced: d.replaced, Instances: func() platforms.Instances { return d.config.Load().Connectors.Platforms() },
+			Profile: d.profile, Admission: d.admission, Named: func() []string { return d.config.Load().Chats() }, Society: d.society, Operators: d.operators, People: func() map[string][]string { return d.config.Load().Access.People }, ParseAllowed: d.parseAllowed, Zone: d.zone, Language: d.language, Replaced: d.replaced, Instances: func() platforms.Instances { return d.config.Load().Connectors.Platforms() },
 			OwnThreads:    d.ownThreads,
 			NoteEdits:     func() bool { return d.config.Load().Sessions.Edits == configs.EditsNote },
 			RunsPerMinute: func() int { return d.config.Load().Limits.RunsPerMinute },
@@ -153,8 +153,8 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 			Settings: func() []overview.SettingStatus { return d.listeners.problems(d.config) },
 			Limits:   d.bounds,
 			Spent:    s.db.Spent,
-			Budgets: func(ctx context.Context, id claybot.AgentID) ([]budgets.Standing, error) {
-				return d.limiter.Standings(ctx, id)
+			Budgets: func(ctx context.Context, ids ...claybot.AgentID) (map[claybot.AgentID][]budgets.Standing, error) {
+				return d.limiter.Standings(ctx, ids...)
 			},
 		},
 	}

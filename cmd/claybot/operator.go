@@ -36,7 +36,7 @@ type operator struct {
 func (o operator) backend() web.Backend {
 	return web.Backend{
 		Agents: o, Control: o, Settings: o.Profiles, Privacy: o.Overview.Answers, Inboxes: o, Reminders: o.Subagents.Reminders, Runs: o, Starter: o, Undos: o,
-		Outbox: o, Questions: o.AgentSystem.Questions.Answers, Files: o, Access: o, People: o, System: o,
+		Outbox: o, Questions: o.AgentSystem.Questions.Answers, Files: o, Access: o, People: o, Directory: o, System: o,
 	}
 }
 

@@ -102,7 +102,7 @@ func resources(cfg Config) []resource {
 		questionRoutes{b.Questions},
 		outbox{b.Outbox},
 		access{b.Access},
-		people{b.People},
+		people{b.People, b.Directory},
 		tasks{cfg.Tasks},
 		heartbeats{cfg.Heartbeats},
 		budgetAPI{cfg.Budgets},

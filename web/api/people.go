@@ -4,15 +4,20 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
 
-// people serves what claybot keeps of a person.
-type people struct{ people web.People }
+// people serves the directory of people, and what claybot keeps of a person.
+type people struct {
+	people    web.People
+	directory web.Directory
+}
 
 func (p people) operations() []operation {
 	return operation{tag: "people", fails: []int{http.StatusBadRequest}}.like(
-		returns(http.StatusOK, op("getPerson", web.Admin, "GET /people/{person}", "Show what claybot keeps of the person connector:user, and what it would erase."), p.kept),
+		returns(http.StatusOK, op("listPeople", web.Admin, "GET /people", "List people: identities, access, role, language, zone, agents, usage and budgets.").failing(), p.list),
+		returns(http.StatusOK, op("getPerson", web.Admin, "GET /people/{person}", "Show what claybot knows and keeps of the person connector:user, and what it would erase."), p.kept),
 		returns(http.StatusOK, op("forgetPerson", web.Admin, "DELETE /people/{person}", "Erase what claybot keeps of the person connector:user. Repeat the call if it fails: it goes on.").
 			query(param{name: "workspaces", about: "skip: leave workspaces on machines that are gone, and name them in stays. Otherwise they are a conflict.", values: []string{"skip"}}).
 			failing(http.StatusBadRequest, http.StatusConflict), p.forget),
@@ -24,7 +29,19 @@ func (p people) kept(r *http.Request) (out web.PersonData, err error) {
 	if err != nil {
 		return out, err
 	}
-	return p.people.Kept(r.Context(), owner)
+	if out, err = p.people.Kept(r.Context(), owner); err != nil {
+		return out, err
+	}
+	known, err := p.directory.PersonOf(r.Context(), owner)
+	if err == nil {
+		out.Known = &known
+	}
+	return out, storage.Ignore(err, storage.ErrNotFound)
+}
+
+func (p people) list(r *http.Request) (web.PersonList, error) {
+	all, more, err := p.directory.ListPeople(r.Context())
+	return web.PersonList{People: orEmpty(all), More: more}, err
 }
 
 func (p people) forget(r *http.Request) (out web.PersonData, err error) {

@@ -20,13 +20,14 @@ import (
 // itself serves the API tokens, which access.js asks it for.
 type accessPages struct {
 	*pages
-	access web.Access
-	system web.System
+	access    web.Access
+	directory web.Directory
+	system    web.System
 }
 
 func (b *accessPages) routes() []web.Route {
 	return []web.Route{
-		b.screen("/ui/access", "access", b.people),
+		b.screen("/ui/access", "access", b.everything),
 		b.part("/ui/access/people", "access", "people", b.people),
 		b.act("POST /ui/access/approve", web.Admin, b.approve),
 		b.act("POST /ui/access/deny", web.Admin, b.deny),
@@ -42,6 +43,9 @@ type accessView struct {
 	Grants   []grantView
 	Doors    []string // the connectors that unknown users can reach
 	Words    string   // what happens to messages of unknown users
+	// People and More are for administrators, when the page is opened.
+	People []overview.Person
+	More   int
 }
 
 // Shown is the name that the platform reported; it is not verified. Only an
@@ -68,6 +72,18 @@ func (b *accessPages) people(r *http.Request) (any, error) {
 	}
 	status, err := b.system.Status(r.Context())
 	return viewAccess(viewerOf(r), pairings, grants, status, claybot.Now()), err
+}
+
+// everything is people with the directory of people, which follows no change: it reads the agents of
+// all people.
+func (b *accessPages) everything(r *http.Request) (any, error) {
+	page, err := b.people(r)
+	v, ok := page.(accessView)
+	if err != nil || !ok || !v.Administers() {
+		return page, err
+	}
+	v.People, v.More, err = b.directory.ListPeople(r.Context())
+	return v, err
 }
 
 func viewAccess(who viewer, pairings []storage.Pairing, grants []storage.Grant, s overview.Status, now claybot.Time) accessView {

@@ -43,9 +43,12 @@ type budgetsView struct {
 type budgetRow struct{ storage.Budget }
 
 // Amount writes an amount in the unit of the budget.
-func (r budgetRow) Amount(n int64) string {
+func (r budgetRow) Amount(n int64) string { return amount(r.Unit, n) }
+
+// amount writes an amount in the unit of a budget.
+func amount(u storage.Unit, n int64) string {
 	switch {
-	case r.Unit == storage.UnitTokens:
+	case u == storage.UnitTokens:
 		return grouped(n) + " tokens"
 	case n < 0:
 		return "−" + money(-n)

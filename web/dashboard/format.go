@@ -25,6 +25,7 @@ var functions = template.FuncMap{
 	"readable": func(t any) string { return readable(t, "2006-01-02 15:04 MST") },
 	"money":    money,
 	"cost":     cost,
+	"amount":   amount,
 	"count":    count,
 	"tokens":   tokens,
 	"took":     took,

@@ -96,7 +96,7 @@ func sections(cfg Config, p *pages) []section {
 		&schedulePages{pages: p, rows: rows, tasks: cfg.Tasks, heartbeats: cfg.Heartbeats, reminders: b.Reminders},
 		&deliveryPages{pages: p, outbox: b.Outbox, system: b.System},
 		&usagePages{pages: p, budgets: budgets, usage: cfg.Usage},
-		&accessPages{pages: p, access: b.Access, system: b.System},
+		&accessPages{pages: p, access: b.Access, directory: b.Directory, system: b.System},
 		&configPages{pages: p, config: b.Configuration},
 		&healthPages{pages: p, system: b.System},
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
@@ -83,6 +84,11 @@ func casesOf(x string, who viewer) []pageCase {
 	access := viewAccess(who,
 		[]storage.Pairing{{Code: x, Connector: x, ChannelID: x, UserID: x, Name: x, At: 1}},
 		[]storage.Grant{{Connector: x, Subject: x, Name: x, At: 1}}, status, 1)
+	access.People = []overview.Person{{
+		Name: x, Role: people.Role(x), Language: x, Timezone: x, LastAt: 5,
+		Identities: []overview.Identity{{ID: x, Name: x, Access: people.Admission(x), Since: 1}},
+		Agents:     []overview.PersonAgent{{ID: claybot.AgentID(x), Channel: x, Place: x}}, Budgets: []overview.PersonBudget{{Name: x, Unit: storage.Unit(x), Limit: 5}},
+	}}
 	story := overview.Story{
 		Receipt: storage.Receipt{
 			Message: claybot.AgentMessage{ID: claybot.MessageID(x), Type: claybot.MessageUser, Text: x, From: claybot.Sender{Name: x}, At: 1},

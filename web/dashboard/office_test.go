@@ -478,7 +478,7 @@ func TestAccessPage(t *testing.T) {
 		seen := v.send(http.MethodPost, "/tokens", "application/json", `{"name":"`+scope+`er","scope":"`+scope+`"}`).body
 		other := &visitor{o.rig, &http.Client{}}
 		got := other.do(http.MethodGet, "/ui/access", nil, "Authorization", "Bearer "+word(seen, `"token":"`, `"`))
-		if got.code != http.StatusOK || strings.Contains(got.body, eve) || strings.Contains(got.body, bob) || !strings.Contains(got.body, "dm-bob") {
+		if got.code != http.StatusOK || strings.Contains(got.body, eve) || strings.Contains(got.body, bob) || strings.Contains(got.body, "phone:bob") || !strings.Contains(got.body, "dm-bob") {
 			t.Errorf("with the scope %s: %d %s", scope, got.code, got.body)
 		}
 	}
@@ -492,6 +492,7 @@ func TestAccessPage(t *testing.T) {
 	v.refuses(http.MethodPost, "/ui/access/approve?code="+eve, nil, http.StatusNotFound, "No such code")
 	page = v.page("/ui/access/people")
 	o.contains(page, "No pending requests.", "<code>bob</code>", ">Bob<")
+	o.contains(v.page("/ui/access"), "<code>phone:bob</code>", "<code>web:operator</code>", `<td data-label="Role">owner</td>`, "approved")
 	o.eventually("Bob was told", func() bool {
 		return strings.Contains(strings.Join(o.phone.heard(), "\n"), "Your access is approved.")
 	})

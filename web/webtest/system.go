@@ -32,7 +32,7 @@ func NewSystem(s *agentsystem.AgentSystem) System {
 func (s System) Backend() web.Backend {
 	return web.Backend{
 		Agents: s, Control: s, Settings: s.Profiles, Privacy: s.Overview.Answers, Inboxes: s, Reminders: s.Subagents.Reminders, Runs: s, Starter: s, Undos: s,
-		Outbox: s, Questions: s.AgentSystem.Questions.Answers, Files: s, Access: s, System: s,
+		Outbox: s, Questions: s.AgentSystem.Questions.Answers, Files: s, Access: s, Directory: s, System: s,
 	}
 }
 
