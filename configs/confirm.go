@@ -21,12 +21,12 @@ const (
 // A Care is what a profile says about calls of tools before they are made.
 type Care struct {
 	// Approve are patterns of the tools that ask before each call.
-	Approve []string `key:"approve" class:"narrowing" kind:"approve" bad:"[*]" off:"all tools ask"`
+	Approve []string `key:"approve" local:"yes" class:"narrowing" kind:"approve" bad:"[*]" off:"all tools ask"`
 	// Confirm is by pattern of tools, in the order of the file; the first one that
 	// fits a tool counts.
-	Confirm   []Confirming `key:"confirm" class:"narrowing" kind:"confirm"`
+	Confirm   []Confirming `key:"confirm" local:"yes" class:"narrowing" kind:"confirm"`
 	Allow     []string     `key:"allow" class:"narrowing" kind:"allow"` // "tool" or "tool(pattern)"
-	Approvals `key:"approvals" class:"narrowing" kind:"approvals"`
+	Approvals `key:"approvals" local:"yes" class:"narrowing" kind:"approvals"`
 	Limits    CallLimits `key:"limits" class:"narrowing" off:"the profile has no tools"`
 	DryRun    bool       `key:"dry_run" class:"narrowing" bad:"true" off:"nothing is done, as with true"`
 }

@@ -51,6 +51,20 @@ func oneLine(value string) string {
 			return value
 		}
 	}
+	return doubleQuoted(value)
+}
+
+// Quoted returns a text as the value of a key that Set makes exactly that text: what YAML would read
+// as something else, such as yes or 123, or as quotes, is in quotes.
+func Quoted(text string) string {
+	b, err := yaml.Marshal(text)
+	if value := strings.TrimRight(string(b), "\n"); err == nil && !strings.Contains(value, "\n") {
+		return value
+	}
+	return doubleQuoted(text)
+}
+
+func doubleQuoted(value string) string {
 	b, err := yaml.Marshal(&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value, Style: yaml.DoubleQuotedStyle})
 	if err != nil {
 		return fmt.Sprintf("%q", value)

@@ -14,6 +14,7 @@ const (
 	FormSecret = "secret"
 	FormList   = "list"
 	FormText   = "text"
+	FormGroup  = "group" // YAML within braces, or a single value that stands for it
 )
 
 // A Form says how the value of a key can be entered.
@@ -63,6 +64,8 @@ func (k key) form() Form {
 		return Form{Kind: FormNumber, Limits: k.limits}
 	case k.typ.Kind() == reflect.Slice:
 		return Form{Kind: FormList}
+	case k.typ.Kind() == reflect.Struct, k.typ.Kind() == reflect.Map, k.typ.Kind() == reflect.Pointer && k.typ.Elem().Kind() == reflect.Struct:
+		return Form{Kind: FormGroup, Limits: k.limits}
 	}
 	return Form{Kind: FormText, Limits: k.limits}
 }

@@ -37,8 +37,8 @@ type Plan struct {
 	// BudgetMicroUSD is what the steps of one run may cost by their estimates;
 	// 0: no limit.
 	BudgetMicroUSD int64    `key:"budget" kind:"micro-USD" limits:"0..1000000"`
-	Approvals      int      `key:"approvals" limits:"1..10"` // how many people approve a step
-	Approvers      []string `key:"approvers" kind:"people"`  // "connector/userId"; none: the agent's own person
+	Approvals      int      `key:"approvals" local:"yes" limits:"1..10"` // how many people approve a step
+	Approvers      []string `key:"approvers" local:"yes" kind:"people"`  // "connector/userId"; none: the agent's own person
 	// ContinueOnError: steps that do not need a failed one are run all the same.
 	ContinueOnError bool              `key:"continue_on_error" class:"harmless"`
 	Retries         *int              `key:"retries" class:"harmless" limits:"0..10"` // of a step; nil: as the engine does

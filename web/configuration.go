@@ -37,9 +37,10 @@ type ConfigView struct {
 type ConfigKey struct {
 	Key     string   `json:"key"`
 	Value   string   `json:"value" doc:"As the file would say it; empty for none. A secret is its reference, or (secret)."`
+	Text    string   `json:"-"` // the value without the quotes of YAML, for a form of kind text
 	Origin  string   `json:"origin" doc:"default, a flag, a variable of the environment, or file:line."`
 	Refused bool     `json:"refused,omitempty" doc:"The value there is not valid."`
-	Kind    string   `json:"kind" doc:"truth, word, number, secret, list or text."`
+	Kind    string   `json:"kind" doc:"truth, word, number, secret, list, text, or group: YAML within braces."`
 	Words   []string `json:"words,omitempty" doc:"The values of a truth or a word."`
 	Limits  string   `json:"limits,omitempty" doc:"The limits of a number, such as 1..100."`
 	Help    string   `json:"help,omitempty"`
@@ -56,6 +57,7 @@ type ConfigValue struct {
 type ConfigEdit struct {
 	Key     string
 	Value   *string
+	Text    bool // Value is the text itself, and no YAML
 	Secret  string
 	By      string // who makes it
 	Version string // of the file that it is based on; empty: any

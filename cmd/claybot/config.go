@@ -40,7 +40,7 @@ func (configCheckCmd) Run(e *env) error {
 		source = "no configuration file"
 	}
 	text, n := warningLines(warnings), len(warnings)
-	for _, err := range []error{c.CheckLocal(), web.Guarded(c.HTTP.Addr, c.HTTP.Guard.TLSCert != "" || c.HTTP.Guard.Insecure || len(c.HTTP.Guard.Proxies) > 0)} {
+	for _, err := range []error{c.CheckLocal(), guarded(c)} {
 		if err != nil {
 			text, n = text+err.Error()+"\n", n+1
 		}
@@ -55,6 +55,11 @@ func (configCheckCmd) Run(e *env) error {
 		return err
 	}
 	return configError{errors.New(count(n, "problem") + " in the configuration: " + source)}
+}
+
+// guarded returns why a daemon with this configuration would not serve the page, see web.Guarded.
+func guarded(c configs.Config) error {
+	return web.Guarded(c.HTTP.Addr, c.HTTP.Guard.TLSCert != "" || c.HTTP.Guard.Insecure || len(c.HTTP.Guard.Proxies) > 0)
 }
 
 // warningLines are warnings with the next steps, a line each.
@@ -267,7 +272,8 @@ func orNone(v *string) string {
 // doubtful.
 func (f *configFile) check(e *env, keys []string, next []byte) ([]configs.Warning, error) {
 	was := make(map[string]bool)
-	if _, warnings, err := f.load(e, f.text); err == nil {
+	before, warnings, err := f.load(e, f.text)
+	if err == nil {
 		for _, w := range warnings {
 			was[w.Key+": "+w.Text] = true
 		}
@@ -285,6 +291,8 @@ func (f *configFile) check(e *env, keys []string, next []byte) ([]configs.Warnin
 		return fresh, configError{errors.New("nothing was changed: " + strings.TrimSuffix(warningLines(fresh), "\n"))}
 	case c.CheckLocal() != nil:
 		return fresh, configError{fmt.Errorf("nothing was changed: %w", c.CheckLocal())}
+	case guarded(c) != nil && guarded(before) == nil:
+		return fresh, configError{fmt.Errorf("nothing was changed: %w", guarded(c))}
 	}
 	return fresh, nil
 }
@@ -297,7 +305,7 @@ func (f *configFile) shadows(e *env, keys []string) (origins []string) {
 	}
 	for _, key := range keys {
 		for _, v := range c.Value(key) {
-			if !strings.HasPrefix(v.Origin, f.path+":") && v.Origin != configs.OriginDefault && !slices.Contains(origins, v.Origin) {
+			if !strings.HasPrefix(v.Origin, f.named+":") && v.Origin != configs.OriginDefault && !slices.Contains(origins, v.Origin) {
 				origins = append(origins, v.Origin)
 			}
 		}

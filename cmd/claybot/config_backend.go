@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,12 +38,12 @@ func configProblem(key string, err error) error {
 		return web.ErrConfigStale
 	case errors.Is(err, context.DeadlineExceeded):
 		return &web.Problem{Status: http.StatusServiceUnavailable, Code: "busy", Wait: 1, Message: "Another process is changing the configuration file."}
+	case errors.As(err, &system):
+		return &web.Problem{Status: http.StatusConflict, Code: "refused", Message: sentenceOf(err), Fix: "Let claybot read and write the file and its directory, or change the file by hand: claybot reads it again by itself."}
 	case errors.As(err, &usage), errors.As(err, &wrong):
 		return &web.Problem{Status: http.StatusBadRequest, Code: "values", Message: sentenceOf(err), Fields: map[string]string{"value": sentenceOf(err)}}
 	case errors.As(err, &past):
 		return &web.Problem{Status: http.StatusConflict, Code: "changed", Message: sentenceOf(err)}
-	case errors.As(err, &system):
-		return &web.Problem{Status: http.StatusConflict, Code: "refused", Message: sentenceOf(err), Fix: "Let claybot write the file and its directory, or change the file by hand: claybot reads it again by itself."}
 	}
 	return fmt.Errorf("change %s: %w", key, err)
 }
@@ -61,19 +62,25 @@ func (d configDesk) Configuration(context.Context) (web.ConfigView, error) {
 	if d.env == nil {
 		return web.ConfigView{}, errNoConfig
 	}
+	var v web.ConfigView
 	f, err := d.env.editable()
-	if err != nil {
-		return web.ConfigView{}, err
+	if err == nil {
+		v.File, v.Version = f.path, configs.VersionOf(f.text)
 	}
-	v := web.ConfigView{File: f.path, Version: configs.VersionOf(f.text)}
-	c, _, err := d.env.load()
+	c := *d.config.Load()
+	if err == nil {
+		var next configs.Config
+		if next, _, err = d.env.load(); err == nil {
+			c = next
+		}
+	}
 	if err != nil { // the one before is in force
-		v.Broken, c = err.Error(), *d.config.Load()
+		v.Broken, v.File = err.Error(), cmp.Or(v.File, c.Source.File)
 	}
 	for _, x := range c.Values() {
 		form, help := configs.FormOf(x.Key), configs.HelpOf(x.Key)
 		v.Keys = append(v.Keys, web.ConfigKey{
-			Key: x.Key, Value: x.Value, Origin: x.Origin, Refused: x.Refused,
+			Key: x.Key, Value: x.Value, Text: x.Plain(), Origin: x.Origin, Refused: x.Refused,
 			Kind: form.Kind, Words: form.Words, Limits: form.Limits, Help: help.Values, Default: help.Default,
 		})
 	}
@@ -147,7 +154,11 @@ func (f *configFile) edited(c web.ConfigEdit) (next []byte, undo func(), err err
 		if err := referenced(key, *c.Value); err != nil {
 			return nil, undo, err
 		}
-		next, err = configs.Set(f.text, key, *c.Value)
+		value := *c.Value
+		if c.Text {
+			value = configs.Quoted(value)
+		}
+		next, err = configs.Set(f.text, key, value)
 	}
 	if err != nil {
 		err = configError{err}
@@ -162,10 +173,10 @@ func (d configDesk) ConfigHistory(context.Context) ([]web.ConfigChange, error) {
 	}
 	f, err := d.env.editable()
 	if err != nil {
-		return nil, err
+		return nil, configProblem("", err)
 	}
 	all, err := f.history()
-	return shownChanges(all, 1), err
+	return shownChanges(all, 1), configProblem("", err)
 }
 
 // shownChanges are changes with their numbers, from first.

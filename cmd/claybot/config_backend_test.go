@@ -25,7 +25,7 @@ func (h *harness) config(want int, method, path, version, body string, out any) 
 	}
 	req.Header.Set("Content-Type", "application/json")
 	if version != "" {
-		req.Header.Set("If-Match", `"`+version+`"`)
+		req.Header.Set("If-Match", `"`+strings.TrimSpace(version)+`"`)
 	}
 	resp, err := h.client.http.Do(req)
 	if err != nil {
@@ -92,6 +92,12 @@ func TestConfigAPI(t *testing.T) {
 	h.config(412, "PUT", "/config/limits.runs_per_minute", before, `{"value":"9"}`, nil)
 	h.config(412, "DELETE", "/config/limits.runs_per_minute", before, "", nil)
 	h.config(412, "POST", "/config/history/1/revert", before, "", nil)
+	// A version that is empty is none, and no consent to any.
+	for path, method := range map[string]string{"limits.runs_per_minute": "PUT", "log_level": "DELETE", "history/1/revert": "POST"} {
+		if got := h.config(400, method, "/config/"+path, " ", `{"value":"9"}`, nil); !strings.Contains(got, "If-Match") {
+			t.Errorf("%s %s without a version: %s", method, path, got)
+		}
+	}
 	for path, body := range map[string]string{
 		"limits.runs_per_minute": `{"value":"many"}`, "limits.runs_per_minutes": `{"value":"7"}`, "telegram.token": `{"value":"1234567:FAKE-not-a-real-token-at-all"}`,
 		"log_level": `{"secret":"FAKE"}`, "discord.token": `{"secret":"two\nlines"}`, "model.name": `{}`, "access.mode": `{"value":"open","secret":"x"}`, "a..b": `{"value":"1"}`,
@@ -205,6 +211,10 @@ func TestConfigOverTheNetwork(t *testing.T) {
 		{"access", "'open'"},
 		{"access", "{mode: open}"},
 		{"operators", "[telegram/1]"},
+		{"agents.default.confirm", "[{match: shell, action: allow}]"},
+		{"agents.default.approve", "[]"},
+		{"agents.default.approvals.approvers", "[telegram/1]"},
+		{"agents.x.plan", "{approvers: [telegram/1]}"},
 		{"http.addr", "0.0.0.0:8420"},
 		{"prompts.env", "[HIDDEN]"},
 		{"data_dir", "/tmp"},
@@ -265,6 +275,63 @@ func TestConfigHidden(t *testing.T) {
 	set := configSetCmd{Key: "agents.default.prompt", Value: new("see (secret)")}
 	if err := set.Run(h.env); err == nil || !strings.Contains(err.Error(), "stands for what is not shown") {
 		t.Errorf("the command: %v", err)
+	}
+}
+
+// What is typed as a text is that text in the file, and in force, whatever it is in YAML.
+func TestConfigTyped(t *testing.T) {
+	h := startDaemon(t, "model:\n  name: demo\n", nil)
+	defer h.daemon.reloadOnHangup(h.ctx, h.env)()
+	desk := configDesk{h.daemon}
+	for _, text := range []string{`"quoted words"`, `'single'`, "yes", "on", "123", "null", "~", "{a: b}", "[x]", "a: b # c", "1e3", "plain", "&x *y !z"} {
+		if _, err := desk.ChangeConfig(h.ctx, web.ConfigEdit{Key: "agents.default.prompt", Value: &text, Text: true}); err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := h.daemon.config.Load().Agents.Profiles[configs.DefaultProfile].Prompt; got != text {
+			t.Errorf("%s is in force as %s", text, got)
+		}
+		v, err := desk.Configuration(h.ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range v.Keys {
+			if k.Key == "agents.default.prompt" && (k.Text != text || k.Kind != "text") {
+				t.Errorf("%s is shown as %+v", text, k)
+			}
+		}
+	}
+}
+
+// A change that a daemon would refuse at its start is refused, unless that is so already.
+func TestConfigGuarded(t *testing.T) {
+	h := startDaemon(t, "model:\n  name: demo\n", map[string]string{"CLAYBOT_HTTP_ADDR": ""})
+	set := func(key, value string) error {
+		f, err := h.env.configFile()
+		if err != nil {
+			return err
+		}
+		defer f.unlock()
+		_, err = f.put(h.env, key, value, "")
+		return err
+	}
+	if err := set("http.addr", "0.0.0.0:8420"); err == nil || !strings.Contains(err.Error(), "nothing was changed: the web page at 0.0.0.0:8420 would be reachable") {
+		t.Errorf("an open page: %v", err)
+	}
+	if got := h.config(400, "PUT", "/config/http.addr", "", `{"value":"0.0.0.0:8420"}`, nil); !strings.Contains(got, "would be reachable") {
+		t.Errorf("over the API: %s", got)
+	}
+	if err := set("http.trusted_proxies", "[10.0.0.5]"); err != nil {
+		t.Error(err)
+	}
+	if err := set("http.addr", "0.0.0.0:8420"); err != nil {
+		t.Errorf("behind a proxy: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(h.dir, "claybot.yaml"), []byte("http: 0.0.0.0:8420\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := set("log_level", "debug"); err != nil {
+		t.Errorf("another key: %v", err)
 	}
 }
 

@@ -24,22 +24,23 @@ import (
 
 // A configFile is the configuration file as it was read.
 type configFile struct {
-	path string
-	text []byte   // nil for a file that does not exist
-	log  *os.File // the history, see lock
-	by   string   // who changes it
+	path  string
+	named string   // the path as it was given, which may be a link: relative references begin in its directory
+	text  []byte   // nil for a file that does not exist
+	log   *os.File // the history, see lock
+	by    string   // who changes it
 }
 
 // configFile reads the file that would be loaded. One that is missing is created by a change.
 func (e *env) configFile() (*configFile, error) {
-	path, _, err := configs.Path(e.Config, e.lookup)
+	named, _, err := configs.Path(e.Config, e.lookup)
 	if err != nil {
 		return nil, configError{err}
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
+	f := &configFile{path: named, named: named, by: userName()}
+	if real, err := filepath.EvalSymlinks(named); err == nil {
+		f.path = real
 	}
-	f := &configFile{path: path, by: userName()}
 	if err := f.read(); err != nil {
 		return nil, configError{err}
 	}
@@ -68,7 +69,7 @@ func (f *configFile) read() error {
 // load reads a text as if it were that of the file.
 func (f *configFile) load(e *env, text []byte) (configs.Config, []configs.Warning, error) {
 	return e.loadBy(func(_ string, env func(string) (string, bool), names ...string) (configs.Config, []configs.Warning, error) {
-		return configs.LoadText(f.path, text, env, names...)
+		return configs.LoadText(f.named, text, env, names...)
 	})
 }
 
@@ -324,11 +325,11 @@ func referenced(key, value string) error {
 	return nil
 }
 
-// keepSecret stores a secret in a file of its own beside the configuration file, and returns the
-// reference to it. The one before stays valid until a daemon has read the new one. undo removes
+// keepSecret stores a secret in a file of its own beside the configuration file, or the link by which
+// that is named, and returns the reference to it. The one before stays valid until a daemon has read the new one. undo removes
 // the file.
 func (f *configFile) keepSecret(key, secret string) (reference string, undo func(), err error) {
-	dir, err := openFolder(f.path)
+	dir, err := openFolder(f.named)
 	if err != nil {
 		return "", nil, err
 	}
@@ -347,12 +348,12 @@ func (f *configFile) keepSecret(key, secret string) (reference string, undo func
 		return "", nil, err
 	}
 	path := filepath.Join(name, own)
-	return "file:" + path, func() { _ = os.Remove(filepath.Join(filepath.Dir(f.path), path)) }, nil // else it stays
+	return "file:" + path, func() { _ = os.Remove(filepath.Join(filepath.Dir(f.named), path)) }, nil // else it stays
 }
 
 // secretsName is the name of the folder beside the file that keepSecret stores in.
 func (f *configFile) secretsName() string {
-	return strings.TrimSuffix(filepath.Base(f.path), filepath.Ext(f.path)) + ".secrets"
+	return strings.TrimSuffix(filepath.Base(f.named), filepath.Ext(f.named)) + ".secrets"
 }
 
 // readSecret reads a secret, of which a terminal shows nothing.

@@ -49,16 +49,16 @@ func (f *configFile) remote(next []byte) error {
 
 // opens reports whether a text of the file lets everyone write to agents.
 func (f *configFile) opens(text []byte) bool {
-	c, _, err := configs.LoadText(f.path, text, func(string) (string, bool) { return "", false })
+	c, _, err := configs.LoadText(f.named, text, func(string) (string, bool) { return "", false })
 	return err == nil && c.Access.Mode == configs.AccessOpen
 }
 
 // keeps reports whether a path is that of a secret that claybot has stored beside the file.
 func (f *configFile) keeps(path string) bool {
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(filepath.Dir(f.path), path)
+		path = filepath.Join(filepath.Dir(f.named), path)
 	}
-	if filepath.Dir(path) != filepath.Join(filepath.Dir(f.path), f.secretsName()) {
+	if filepath.Dir(path) != filepath.Join(filepath.Dir(f.named), f.secretsName()) {
 		return false
 	}
 	info, err := os.Lstat(path)

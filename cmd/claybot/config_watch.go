@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"time"
@@ -19,6 +20,7 @@ type fileWatch struct {
 	version string   // that the last load has read; empty for no file
 	at      fileMark // of the file when it had this version
 	last    fileMark // at the look before
+	regular bool     // a look has found a regular file
 }
 
 // A fileMark says without reading it whether a file is likely the same as before.
@@ -31,55 +33,75 @@ type fileMark struct {
 // newFileWatch watches the file from a version on.
 func newFileWatch(e *env, version string) *fileWatch { return &fileWatch{env: e, version: version} }
 
-// look returns the path and the mark of the file; the empty path for one that cannot be looked at.
-func (w *fileWatch) look() (string, fileMark) {
-	path, _, err := configs.Path(w.env.Config, w.env.lookup)
+// unread is the version of a file that cannot be read.
+const unread = "unreadable"
+
+// look returns the path and the mark of the file; the empty path for one that cannot be looked at,
+// and why that is a fault: a daemon that was started with a pipe has no file.
+func (w *fileWatch) look() (path string, mark fileMark, err error) {
+	path, _, err = configs.Path(w.env.Config, w.env.lookup)
 	if err != nil {
-		return "", fileMark{}
+		return "", fileMark{}, err
 	}
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return path, fileMark{}
-	case err != nil || !info.Mode().IsRegular(): // reading a pipe would wait
-		return "", fileMark{}
+		return path, fileMark{}, nil
+	case err != nil:
+		return "", fileMark{}, err
+	case info.Mode().IsRegular():
+		w.regular = true
+		return path, fileMark{true, info.Size(), info.ModTime()}, nil
+	case w.regular:
+		return "", fileMark{}, fmt.Errorf("%s is not a regular file", path)
 	}
-	return path, fileMark{true, info.Size(), info.ModTime()}
+	return "", fileMark{}, nil // reading a pipe would wait
 }
 
 // read returns the version of the file with a mark.
-func (fileWatch) read(path string, mark fileMark) (version string, ok bool) {
+func (fileWatch) read(path string, mark fileMark) (version string, err error) {
 	if !mark.there {
-		return "", true
+		return "", nil
 	}
 	text, err := os.ReadFile(path)
-	return configs.VersionOf(text), err == nil
+	if err != nil {
+		return unread, err
+	}
+	return configs.VersionOf(text), nil
 }
 
 // tried notes that a load is about to read the file as it is.
 func (w *fileWatch) tried() {
-	path, mark := w.look()
-	if version, ok := w.read(path, mark); ok && path != "" {
+	path, mark, err := w.look()
+	version := unread
+	if err == nil {
+		version, err = w.read(path, mark)
+	}
+	if path != "" || err != nil { // the load says why it cannot be read
 		w.version, w.at, w.last = version, mark, mark
 	}
 }
 
-// changed reports once that the file has another text than the last load has read.
-func (w *fileWatch) changed() bool {
-	path, mark := w.look()
+// changed reports once that the file has another text than the last load has read, and once why it
+// cannot be read any more.
+func (w *fileWatch) changed() (changed bool, err error) {
+	path, mark, err := w.look()
 	steady := mark == w.last
 	w.last = mark
-	if path == "" || !steady || mark == w.at && mark.there {
-		return false
+	if !steady || err == nil && (path == "" || mark == w.at && mark.there && w.version != unread) {
+		return false, nil
 	}
-	version, ok := w.read(path, mark)
-	if !ok {
-		return false
+	version := unread
+	if err == nil {
+		version, err = w.read(path, mark)
 	}
-	if _, now := w.look(); now != mark { // written meanwhile
-		return false
+	if _, now, _ := w.look(); now != mark { // written meanwhile
+		return false, nil
 	}
 	was := w.version
 	w.version, w.at = version, mark
-	return version != was
+	if version == was {
+		return false, nil
+	}
+	return err == nil, err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/web"
 )
 
 // A change counts once the file stays as it is from one look to the next, and once only.
@@ -29,8 +31,8 @@ func TestFileWatch(t *testing.T) {
 	look := func(what string, want ...bool) {
 		t.Helper()
 		for i, x := range want {
-			if got := w.changed(); got != x {
-				t.Errorf("%s, look %d: %v", what, i+1, got)
+			if got, err := w.changed(); got != x || err != nil {
+				t.Errorf("%s, look %d: %v, %v", what, i+1, got, err)
 			}
 		}
 	}
@@ -56,16 +58,33 @@ func TestFileWatch(t *testing.T) {
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	look("no file", false, false, false)
+	for i, want := range []string{"", "claybot.yaml is not a regular file", "", ""} {
+		if changed, err := w.changed(); changed || (err != nil) != (want != "") || err != nil && !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("no file, look %d: %v, %v", i+1, changed, err)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	write("log: json\n") // as before
+	look("a file again", false, true, false)
+	// A file that never was a regular one, such as a pipe, is no fault.
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w = newFileWatch(w.env, "version of a pipe")
+	look("a pipe", false, false, false)
 	// A change between the load and the first look is found.
 	began := newFileWatch(w.env, "version of another text")
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
 	write("log: json\n")
-	if began.changed() || !began.changed() || began.changed() {
-		t.Error("a change before the first look was not found")
-	}
+	w = began
+	look("a change before the first look", false, true, false)
 }
 
 // The daemon applies a changed file by itself; one that is broken changes nothing and is in the
@@ -97,6 +116,28 @@ func TestFileChangeReloads(t *testing.T) {
 	}
 	if got := h.daemon.config.Load().Limits.RunsPerMinute; got != 7 {
 		t.Errorf("with a broken file the limit is %d", got)
+	}
+	// A file that cannot be read is a fault as well, which is logged once.
+	path := filepath.Join(h.dir, "claybot.yaml")
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for !strings.Contains(h.get("/status"), "is not a regular file") {
+		if h.ctx.Err() != nil {
+			t.Fatal("the status does not name the file that cannot be read")
+		}
+	}
+	var v web.ConfigView
+	h.config(200, "GET", "/config", "", "", &v)
+	if !strings.Contains(v.Broken, "is not a regular file") || v.File != path || len(v.Keys) == 0 || v.Version != "" {
+		t.Errorf("the configuration is %q of %s, %d keys", v.Broken, v.File, len(v.Keys))
+	}
+	if got := h.config(400, "PUT", "/config/log_level", "", `{"value":"debug"}`, nil); !strings.Contains(got, "is not a regular file") {
+		t.Errorf("the change is answered by %s", got)
+	}
+	h.config(400, "GET", "/config/history", "", "", nil)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
 	}
 	done = h.daemon.config.changed()
 	write("model: demo\nlimits: {runs_per_minute: 7}\n") // as before it broke

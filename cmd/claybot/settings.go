@@ -142,9 +142,7 @@ func (s *settings) reload(e *env, emptied bool, before func(configs.Config)) (re
 		err = next.CheckLocal()
 	}
 	if err != nil {
-		text := err.Error()
-		s.failed.Store(&text)
-		s.log.Error("configuration reload failed; keeping the old configuration", "err", err)
+		s.fail(err)
 		return nil, err
 	}
 	unapplied(s.began, &next)
@@ -161,6 +159,13 @@ func (s *settings) reload(e *env, emptied bool, before func(configs.Config)) (re
 	}
 	s.warn()
 	return restart, nil
+}
+
+// fail notes why the configuration could not be read again. Status shows that until a reload succeeds.
+func (s *settings) fail(err error) {
+	text := err.Error()
+	s.failed.Store(&text)
+	s.log.Error("configuration reload failed; keeping the old configuration", "err", err)
 }
 
 // restartOnly are the settings that a reload cannot apply.
@@ -301,7 +306,10 @@ func (d *daemon) reloadOn(ctx context.Context, e *env, hangups <-chan os.Signal)
 			case <-ctx.Done():
 				return
 			case <-look.C:
-				if watch.changed() {
+				switch changed, err := watch.changed(); {
+				case err != nil:
+					d.config.fail(err)
+				case changed:
 					d.reload(ctx, e, false)
 				}
 			case <-hangups:

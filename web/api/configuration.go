@@ -27,17 +27,23 @@ func (c configuration) operations() []operation {
 		}),
 		takes(http.StatusOK, op("setConfigKey", web.Admin, "PUT /config/{key}", "Set a key in the configuration file and apply it.").query(match).
 			explained("What would not be valid is refused, and nothing changes. All other lines of the file stay as they are."), func(r *http.Request, in web.ConfigValue) (web.ConfigChanged, error) {
-			edit := web.ConfigEdit{Key: r.PathValue("key"), Value: &in.Value, Secret: in.Secret, By: web.User(r), Version: ifMatch(r)}
+			version, err := ifMatch(r)
 			switch {
+			case err != nil:
+				return web.ConfigChanged{}, err
 			case in.Value == "" && in.Secret == "":
 				return web.ConfigChanged{}, bad("The field value is missing.", "DELETE removes a key; an empty text is \"\" in quotes.")
 			case in.Value != "" && in.Secret != "":
 				return web.ConfigChanged{}, bad("Set either value or secret.", "")
 			}
-			return c.ChangeConfig(r.Context(), edit)
+			return c.ChangeConfig(r.Context(), web.ConfigEdit{Key: r.PathValue("key"), Value: &in.Value, Secret: in.Secret, By: web.User(r), Version: version})
 		}),
 		returns(http.StatusOK, op("unsetConfigKey", web.Admin, "DELETE /config/{key}", "Remove a key from the configuration file, so that its default holds.").query(match), func(r *http.Request) (web.ConfigChanged, error) {
-			return c.ChangeConfig(r.Context(), web.ConfigEdit{Key: r.PathValue("key"), By: web.User(r), Version: ifMatch(r)})
+			version, err := ifMatch(r)
+			if err != nil {
+				return web.ConfigChanged{}, err
+			}
+			return c.ChangeConfig(r.Context(), web.ConfigEdit{Key: r.PathValue("key"), By: web.User(r), Version: version})
 		}),
 		returns(http.StatusOK, op("configHistory", web.Admin, "GET /config/history", "List the changes of the configuration file that were made with claybot.").
 			failing(http.StatusNotFound), func(r *http.Request) (web.ConfigChanges, error) {
@@ -50,17 +56,29 @@ func (c configuration) operations() []operation {
 			if err != nil || n < 1 {
 				return web.ConfigChanged{}, bad("The number of a change is a number from 1.", "GET /config/history lists them.")
 			}
-			return c.RevertConfig(r.Context(), n, web.User(r), ifMatch(r))
+			version, err := ifMatch(r)
+			if err != nil {
+				return web.ConfigChanged{}, err
+			}
+			return c.RevertConfig(r.Context(), n, web.User(r), version)
 		}),
 	)
 	return whereOn(c.Configuration != nil, &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "This daemon shows no configuration."}, all)
 }
 
-// ifMatch is the version in the header If-Match; empty for any.
-func ifMatch(r *http.Request) string {
-	v := strings.Trim(r.Header.Get("If-Match"), `" `)
-	if v == "*" {
-		return ""
+// ifMatch is the version in the header If-Match; empty for any, which is without the header or with
+// its value *.
+func ifMatch(r *http.Request) (string, error) {
+	all := r.Header.Values("If-Match")
+	if len(all) == 0 {
+		return "", nil
 	}
-	return v
+	switch v := strings.Trim(all[0], `" `); {
+	case v == "" || len(all) > 1:
+		return "", bad("The header If-Match names no version.", "Send the version from GET /config, or leave the header out to change the file whatever it says.")
+	case v == "*":
+		return "", nil
+	default:
+		return v, nil
+	}
 }

@@ -24,7 +24,7 @@ func TestConfigWords(t *testing.T) {
 // A value in which a secret is hidden is not offered to be written back.
 func TestConfigPlain(t *testing.T) {
 	for value, want := range map[string]string{"https://a.example/(secret)": "", "[a, (secret)]": "", "plain": "plain"} {
-		if got := (configKeyView{configRow: configRow{web.ConfigKey{Kind: "text", Value: value}}}).Plain(); got != want {
+		if got := (configKeyView{configRow: configRow{web.ConfigKey{Kind: "text", Value: value, Text: value}}}).Plain(); got != want {
 			t.Errorf("%q is offered as %q", value, got)
 		}
 	}

@@ -152,6 +152,9 @@ func (v configKeyView) Plain() string {
 	if v.Kind == "secret" || v.Refused || strings.Contains(v.Value, configHidden) {
 		return ""
 	}
+	if v.Kind == "text" {
+		return v.Text
+	}
 	return v.Value
 }
 
@@ -265,7 +268,7 @@ func (b *configPages) set(r *http.Request) (string, error) {
 	if r.PostForm.Get("kind") == "secret" && !strings.HasPrefix(value, "env:") && !strings.HasPrefix(value, "file:") {
 		return b.change(r, web.ConfigEdit{Secret: value})
 	}
-	return b.change(r, web.ConfigEdit{Value: &value})
+	return b.change(r, web.ConfigEdit{Value: &value, Text: r.PostForm.Get("kind") == "text"})
 }
 
 func (b *configPages) unset(r *http.Request) (string, error) { return b.change(r, web.ConfigEdit{}) }
