@@ -163,7 +163,7 @@ func (r *reader) each(at place, n *yaml.Node) iter.Seq[member] {
 // unknown warns about a key that is not read, with the nearest of its group,
 // or the key of another group that has its name.
 func (r *reader) unknown(group place, m member, known []string) {
-	w := Warning{File: m.at.file, Line: m.at.line, Key: m.at.key, Text: unreadUnknown + "; ignored"}
+	w := Warning{File: m.at.file, Line: m.at.line, Key: m.at.key, Text: unreadUnknown + "; ignored", code: CodeKey}
 	if other := alias(group, m.name); other != "" {
 		w.Near = other
 		if own, ok := strings.CutPrefix(other, profilePath); ok {

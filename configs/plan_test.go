@@ -36,16 +36,16 @@ const (
 )
 
 var brokenPlan = []fault{
-	{"engine", "agents:\n  default:\n    engine: ract\n", []string{`3 agents.default.engine: "ract" is not one of react, plan, explore; ignored ?`}},
+	{"engine", "agents:\n  default:\n    engine: ract\n", []string{`3 agents.default.engine: "ract" is not one of react, plan, explore; ignored ?react`}},
 	{"engine undo", "agents:\n  default:\n    engine: undo\n", []string{`3 agents.default.engine: "undo" is not one of react, plan, explore; ignored ?`}},
 	{"approve", "agents:\n  default:\n    approve: [mail_*, \"rm -rf\"]\n", []string{`3 agents.default.approve: "rm -rf" is not the name of a tool, nor a pattern such as mail_*; all tools ask ?`}},
 	{"approve as group", "agents:\n  default:\n    approve: {a: b}\n", []string{"3 agents.default.approve: want a list, found a group of keys; all tools ask ?"}},
-	{"engine beside a plan", "agents:\n  work:\n    match: web\n    engine: plann\n    plan: {mode: auto}\n", []string{`4 agents.work.engine: "plann" is not one of react, plan, explore` + heldAll}},
+	{"engine beside a plan", "agents:\n  work:\n    match: web\n    engine: plann\n    plan: {mode: auto}\n", []string{`4 agents.work.engine: "plann" is not one of react, plan, explore` + heldAll + "plan"}},
 	{"engine mistyped", "agents:\n  work:\n    match: web\n    plan: {mode: auto}\n    engin: plan\n", []string{"5 agents.work.engin: unknown key; using engine: plan and mode: preview ?agents.work.engine"}},
 	{"engine as list", "agents:\n  work:\n    match: web\n    plan: {mode: auto}\n    engine: [plan]\n", []string{"5 agents.work.engine: want a single value, found a list" + heldAll}},
 	{"engine twice", "agents:\n  work:\n    match: web\n    plan: {mode: auto}\n    engine: react\n    engine: plan\n", []string{"6 agents.work.engine: was given in line 5 already" + heldAll}},
 	{"engine of the default profile", "agents:\n  default:\n    engine: paln\n  work:\n    match: web\n    plan: {mode: auto}\n", []string{
-		`3 agents.default.engine: "paln" is not one of react, plan, explore; ignored ?`, "4 agents.work: the engine, here or in the default profile, was not understood" + heldAll,
+		`3 agents.default.engine: "paln" is not one of react, plan, explore; ignored ?plan`, "4 agents.work: the engine, here or in the default profile, was not understood" + heldAll,
 	}},
 	{"plan mistyped", "agents:\n  work:\n    match: web\n    engine: plan\n    plann: {deny: [shell]}\n", []string{"5 agents.work.plann: unknown key; using mode: preview ?" + workPlan}},
 	{"deny outside of its group", "agents:\n  work:\n    match: web\n    deny: [shell]\n", []string{"4 agents.work.deny: unknown key; the profile has no tools until this is corrected ?agents.work.tools"}},
@@ -55,7 +55,7 @@ var brokenPlan = []fault{
 	{"intents as word", planned("mode: auto", "intents: book"), []string{"6 " + workPlan + ".intents: want a list of intents, found a single value" + held}},
 	{"plan as word", "agents:\n  work:\n    match: web\n    plan: auto\n", []string{"4 " + workPlan + ": want a group of keys (mode, intents, tools, deny, scopes, quiet_hours, quiet, budget, approvals, approvers, continue_on_error, retries, rates), found a single value" + held}},
 	{"mistyped deny", planned("mode: auto", "deni: [shell]"), []string{"6 " + workPlan + ".deni: unknown key; using mode: preview ?" + workPlan + ".deny"}},
-	{"mode", planned("mode: atuo"), []string{"5 " + workPlan + `.mode: "atuo" is not one of preview, approve, auto` + held}},
+	{"mode", planned("mode: atuo"), []string{"5 " + workPlan + `.mode: "atuo" is not one of preview, approve, auto` + held + "auto"}},
 	{"mode as list", planned("mode: [auto]"), []string{"5 " + workPlan + ".mode: want a single value, found a list" + held}},
 	{"tools", planned("mode: auto", "tools: [\"a b\"]"), []string{"6 " + workPlan + `.tools: "a b" is not the name of a tool, nor a pattern such as mail_*` + held}},
 	{"deny", planned("mode: auto", "deny: [\"[a\", shell]"), []string{"6 " + workPlan + `.deny: "[a" is not the name of a tool, nor a pattern such as mail_*` + held}},

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -23,6 +24,7 @@ type Warning struct {
 	Next string // what to do about it, where that is more than to correct it
 	Off  bool   // something is switched off by it, as the text says
 
+	code  string // see Code; empty: CodeValue
 	path  string // of the key that switched something off
 	fault string // of models, where it is not known whether there are any
 }
@@ -47,15 +49,7 @@ func (w Warning) Unapplied() Warning {
 
 // Code names the kind of the warning. It stays the same when the words change.
 func (w Warning) Code() string {
-	switch {
-	case strings.HasPrefix(w.Text, unreadVariable):
-		return CodeVariable
-	case strings.HasPrefix(w.Text, unreadUnknown):
-		return CodeKey
-	case strings.HasPrefix(w.Text, plainSecret):
-		return CodeSecret
-	}
-	return CodeValue
+	return cmp.Or(w.code, CodeValue)
 }
 
 // The codes of warnings.
@@ -63,11 +57,10 @@ const (
 	CodeVariable = "config-variable-unknown" // an environment variable that is not read
 	CodeKey      = "config-key-unknown"
 	CodeSecret   = "config-secret-in-file"
+	CodeMissing  = "config-secret-missing" // a secret that cannot be read
+	CodeTool     = "config-tool-unknown"
 	CodeValue    = "config-value" // any other
 )
-
-// plainSecret begins what a Warning says of a secret that stands in the file.
-const plainSecret = "a secret must not stand in the file"
 
 // String is the warning as one line: file:line: key: text.
 func (w Warning) String() string {
@@ -131,8 +124,11 @@ type reader struct {
 	texts     []ownText       // see Config.WrongTexts
 }
 
-func (r *reader) warn(at place, format string, args ...any) {
-	r.warnings = append(r.warnings, Warning{File: at.file, Line: at.line, Key: at.key, Text: fmt.Sprintf(format, args...)})
+func (r *reader) warn(at place, format string, args ...any) { r.warnAs("", at, format, args...) }
+
+// warnAs is warn with a code.
+func (r *reader) warnAs(code string, at place, format string, args ...any) {
+	r.warnings = append(r.warnings, Warning{File: at.file, Line: at.line, Key: at.key, Text: fmt.Sprintf(format, args...), code: code})
 }
 
 // reject notes a setting without which nothing may start. The first one is told.
@@ -179,12 +175,12 @@ func (r *reader) reference(at place, v string) Secret {
 		if value, ok := r.lookup(name); ok {
 			return NewSecret(v, value)
 		}
-		r.warn(at, "the environment variable %s is not set", quote(name))
+		r.warnAs(CodeMissing, at, "the environment variable %s is not set", quote(name))
 		return NewSecret(v, "")
 	}
 	path, ok := strings.CutPrefix(v, "file:")
 	if !ok {
-		r.warn(at, plainSecret+"; write env:NAME or file:path instead; ignored")
+		r.warnAs(CodeSecret, at, "a secret must not stand in the file; write env:NAME or file:path instead; ignored")
 		return NewSecret(at.key, "")
 	}
 	if !filepath.IsAbs(path) {
@@ -192,7 +188,7 @@ func (r *reader) reference(at place, v string) Secret {
 	}
 	value, err := secretFile(path)
 	if err != nil {
-		r.warn(at, "%v", err)
+		r.warnAs(CodeMissing, at, "%v", err)
 	}
 	return NewSecret(v, value)
 }

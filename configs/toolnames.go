@@ -35,7 +35,7 @@ func (c *Config) UnknownTools(known []string) []Warning {
 		w := Warning{
 			File: it.at.file, Line: it.at.line, Key: it.at.key, Near: Nearest(it.text, known),
 			Text: fmt.Sprintf("there is no tool %s, so this rule does nothing", quote(it.text)),
-			Next: "correct it; `claybot tools` lists all names",
+			Next: "correct it; `claybot tools` lists all names", code: CodeTool,
 		}
 		if w.Near != "" {
 			now := c.keepBack(it)
@@ -60,7 +60,7 @@ func (c *Config) UnknownGroups(known []string) []Warning {
 		all = append(all, Warning{
 			File: it.at.file, Line: it.at.line, Key: it.at.key,
 			Text: fmt.Sprintf("there is no group of tools %s, so it is not pinned", quote(it.text)),
-			Next: "the groups are " + strings.Join(known, ", ") + ", and mcp:<server>",
+			Next: "the groups are " + strings.Join(known, ", ") + ", and mcp:<server>", code: CodeTool,
 		})
 	}
 	return all

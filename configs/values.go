@@ -67,7 +67,7 @@ func glob(v string) (string, error) { return forms["tool pattern"].parse(v) }
 // oneOf returns v where it is one of the words.
 func oneOf(v string, words ...string) (string, error) {
 	if !slices.Contains(words, v) {
-		return "", fmt.Errorf("%s is not one of %s", quote(v), strings.Join(words, ", "))
+		return "", &wordError{fmt.Errorf("%s is not one of %s", quote(v), strings.Join(words, ", ")), v, words}
 	}
 	return v, nil
 }

@@ -42,9 +42,6 @@ const keyBase = "model.base_url" + inFile
 // variables of settings.
 var otherVariables = []string{"CLAYBOT_CONFIG", "CLAYBOT_TASK", "CLAYBOT_EXEC", "CLAYBOT_WRITE_DOCS", "CLAYBOT_HOST", "CLAYBOT_COMMAND"}
 
-// unreadVariable begins what a Warning says of a variable that is not read.
-const unreadVariable = "claybot does not read this environment variable"
-
 // mistaken warns of the variables of the environment that claybot does not read and
 // whose names are close to one that it reads, and of all others that begin with
 // CLAYBOT_. One that may say where something goes, or who may write, switches that
@@ -72,7 +69,7 @@ func (r *reader) mistaken(c *Config) {
 			}
 		}
 		at, before := place{key: name}, len(r.warnings)
-		r.warn(at, unreadVariable+"; ignored")
+		r.warnAs(CodeVariable, at, "claybot does not read this environment variable; ignored")
 		w := &r.warnings[before]
 		w.Near, w.Next = right, "unset "+name
 		if right != "" {

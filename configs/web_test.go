@@ -12,7 +12,7 @@ const noFetch = "; nothing is fetched until that is right ?"
 
 var brokenWeb = []fault{
 	{"web as word", "web: on\n", []string{"1 web: want a group of keys (fetch, unlisted, private, fetches_per_minute, search), found a single value; ignored ?"}},
-	{"fetch", "web: {fetch: of}\n", []string{`1 web.fetch: "of" is not one of public, off` + noFetch}},
+	{"fetch", "web: {fetch: of}\n", []string{`1 web.fetch: "of" is not one of public, off` + noFetch + "off"}},
 	{"fetch as list", "web:\n  fetch: [example.org]\n", []string{"2 web.fetch: want public, off, or a group with the key allow, found a list" + noFetch}},
 	{"fetch mistyped", "web:\n  fetch: {allowed: [a.test]}\n", []string{"2 web.fetch.allowed: unknown key" + noFetch + "web.fetch.allow"}},
 	{"allow as group", "web:\n  fetch:\n    allow: {a: b}\n", []string{"3 web.fetch.allow: want a list, found a group of keys" + noFetch}},
