@@ -379,8 +379,7 @@ func (l *loop) conflict(ctx context.Context, r *refusal) time.Duration {
 	l.pulse.Fail("telegram: a webhook is set for this bot, which blocks polling (409); remove it where it was set")
 	l.log.Warn("poll refused", "err", r, "wait", pause)
 	if !l.unhooked || l.ownHook(ctx) {
-		var done bool
-		err := l.send.call(ctx, "deleteWebhook", map[string]any{"drop_pending_updates": false}, &done)
+		err := l.RemoveWebhook(ctx)
 		if l.unhooked = err == nil; err != nil {
 			l.log.Warn("failed to remove the webhook", "err", err)
 		}
@@ -390,7 +389,6 @@ func (l *loop) conflict(ctx context.Context, r *refusal) time.Duration {
 
 // ownHook reports whether the webhook that is set leads to this connector of claybot.
 func (l *loop) ownHook(ctx context.Context) bool {
-	var info webhookInfo
-	err := l.send.call(ctx, "getWebhookInfo", nil, &info)
-	return err == nil && strings.HasSuffix(info.URL, hookPath+l.cfg.Name)
+	w, err := l.Webhook(ctx)
+	return err == nil && w.Ours
 }

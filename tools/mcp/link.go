@@ -126,6 +126,16 @@ func (l *link) once(ctx context.Context) error {
 	return l.serve(ctx, c, gone)
 }
 
+// probe connects, lists the tools, and disconnects.
+func (l *link) probe(ctx context.Context) error {
+	c, err := l.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.shut(c)
+	return l.list(ctx, c)
+}
+
 // serve lists tools again when the server says so, until the connection ends.
 func (l *link) serve(ctx context.Context, c *live, gone <-chan error) error {
 	pause := time.NewTimer(listPause)

@@ -57,6 +57,19 @@ func (m *Manager) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
+// Probe connects all servers at once, lists their tools, and disconnects. The status of a server has an
+// error if that failed. It is for a Manager that does not Run.
+func (m *Manager) Probe(ctx context.Context) []ServerStatus {
+	var wg sync.WaitGroup
+	for _, l := range m.links {
+		if l.refused == nil {
+			wg.Go(func() { l.down(StateStopped, l.probe(ctx)) })
+		}
+	}
+	wg.Wait()
+	return m.Status()
+}
+
 // Tools is the present list of tools, those of the named servers or, with nil,
 // of all, in an order that stays. A server that is down keeps its tools: calls
 // of them fail at once.
