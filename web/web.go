@@ -220,7 +220,7 @@ func (s *Server) page(ctx context.Context) {
 			err = s.opened(ctx, l, first)
 		}
 		if err != nil && ctx.Err() == nil {
-			sentence := listenSentence("web page", "CLAYBOT_HTTP_ADDR", s.cfg.Addr, DefaultAddr, err)
+			sentence := listenSentence("web page", settingAddr, s.cfg.Addr, DefaultAddr, err)
 			s.pulse.Fail(sentence)
 			if sentence != said {
 				said = sentence
@@ -308,6 +308,22 @@ func serve(ctx context.Context, l net.Listener, h http.Handler, cert *certificat
 	}
 	return nil
 }
+
+// Listenable returns an error with the next step if the page cannot listen at addr. It listens for a
+// moment.
+func Listenable(ctx context.Context, addr string) error {
+	l, err := new(net.ListenConfig).Listen(ctx, network(addr), addr)
+	if err == nil {
+		err = l.Close()
+	}
+	if err != nil {
+		return errors.New(listenSentence("web page", settingAddr, addr, DefaultAddr, err))
+	}
+	return nil
+}
+
+// settingAddr is the setting that says where the page is.
+const settingAddr = "CLAYBOT_HTTP_ADDR"
 
 // listenSentence explains why a listener does not listen at the address that a setting
 // has, and how to fix it.

@@ -164,15 +164,20 @@ func (e *env) text(s string) error {
 // problems prints the task files that could not be read.
 func (e *env) problems(all []connectors.Problem) error {
 	for _, p := range all {
-		file := p.File
-		if p.Line > 0 {
-			file = fmt.Sprintf("%s:%d", p.File, p.Line)
-		}
-		if err := e.text(oneLine(file+": "+p.Text) + "\n"); err != nil {
+		if err := e.text(problemLine(p) + "\n"); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// problemLine is what is wrong with a file, with its line.
+func problemLine(p connectors.Problem) string {
+	file := p.File
+	if p.Line > 0 {
+		file = fmt.Sprintf("%s:%d", p.File, p.Line)
+	}
+	return oneLine(file + ": " + p.Text)
 }
 
 // idPath is the path of a resource with an ID, which must be safe in a path.

@@ -4,20 +4,24 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors/cron"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/storage/postgres"
+	"github.com/claybot/claybot/web"
 )
 
 // doctorTime bounds each check.
 const doctorTime = 2 * time.Minute
 
 type doctorCmd struct {
-	JSON bool `name:"json" help:"Print JSON."`
+	JSON   bool `name:"json" help:"Print JSON."`
+	Online bool `help:"Ask the platforms, the model and the MCP servers too, with the configured credentials; takes 10 seconds at most."`
 }
 
 // A doctor diagnoses an installation, with a daemon or without. It removes what it writes. No
@@ -25,15 +29,19 @@ type doctorCmd struct {
 type doctor struct {
 	config configs.Config
 	hide   *strings.Replacer
+	online bool          // it asks other services
+	engine string        // the address of Docker; empty: the usual one
 	what   string        // the check at work
 	holder string        // the process that uses the data directory
+	opened bool          // the data directory exists and can be used
 	moves  *people.Moves // the new ids of chats; nil: none are known
 	all    []postgres.Finding
 }
 
 // Run prints the findings. The exit code is 1 if there is a problem.
 func (c doctorCmd) Run(e *env) error {
-	d := &doctor{hide: strings.NewReplacer(), what: "configuration"}
+	d := &doctor{hide: strings.NewReplacer(), online: c.Online, what: "configuration"}
+	d.engine, _ = e.lookup("DOCKER_HOST")
 	if config, warnings, err := e.load(); err != nil {
 		d.problem(configCode(err), err.Error(), "")
 	} else {
@@ -57,7 +65,7 @@ func (d *doctor) examine(ctx context.Context) {
 		what string
 		look func(context.Context) bool
 	}
-	own := []check{{"claybot.db", d.sqlite}, {"budgets", d.budgets}, {"chats", d.chats}, {"routes", d.routes}, {"copies", d.copies}}
+	own := []check{{"claybot.db", d.sqlite}, {"budgets", d.budgets}, {"chats", d.chats}, {"routes", d.routes}}
 	var shared []check // of the database, whatever the data directory is
 	if d.config.Storage.Shared() {
 		own, shared = nil, []check{{"database", d.database}}
@@ -67,13 +75,17 @@ func (d *doctor) examine(ctx context.Context) {
 			{"data directory", d.directory}, {"daemon", d.daemon}, {"last end", d.lastEnd}, {"limits", d.limits}, {"disk", d.space}, {"writing", d.writing}, {"file modes", d.modes},
 		}, own...),
 		shared,
+		{{"copies", d.copies}},
 		{{"tokens", d.tokens}},
 		{{"files", d.files}},
+		{{"web page", d.page}},
 		{{"time zones", d.zones}},
+		{{"cron", d.tasks}},
 		{{"docker", d.docker}},
 		{{"workspaces", d.local}},
 		{{"connectors", d.instances}},
 		{{"model", d.model}},
+		{{"services", d.services}},
 	} {
 		for _, c := range row {
 			d.what = c.what
@@ -168,12 +180,45 @@ func (d *doctor) settings(warnings []configs.Warning) {
 	if d.what = "web page"; d.config.NamelessProxy() {
 		d.warn("proxy-without-host", "http.trusted_proxies is set and http_hosts is not: requests by the host name of the proxy are refused", "add the name to http_hosts (CLAYBOT_HTTP_HOSTS)")
 	}
+	if err := web.Guarded(d.config.HTTP.Addr, d.config.HTTP.Guard.TLSCert != "" || d.config.HTTP.Guard.Insecure || len(d.config.HTTP.Guard.Proxies) > 0); err != nil {
+		text, next, _ := strings.Cut(err.Error(), "; ")
+		d.problem("http-exposed", text, next)
+	}
 	if d.what = "access"; d.config.Access.Mode == configs.AccessOpen {
 		d.warn("access-open", "access is open: anyone who finds the bot can use it and spend your money", "set CLAYBOT_ACCESS=pairing")
 		if d.config.Limits.RunsPerMinute == 0 {
 			d.warn("access-unlimited", "access is open, and nothing limits how many messages a person may send", fmt.Sprintf("set limits.runs_per_minute to %d in the configuration", configs.AdvisedRunsPerMinute))
 		}
 	}
+}
+
+// page checks whether the page can listen at its address, unless a daemon does.
+func (d *doctor) page(ctx context.Context) bool {
+	if addr := d.config.HTTP.Addr; d.holder == "" && addr != configs.Off {
+		if err := web.Listenable(ctx, addr); err != nil {
+			text, next, _ := strings.Cut(err.Error(), "; ")
+			d.problem("http-unusable", text, next)
+		}
+	}
+	return true
+}
+
+// tasks checks the files of the tasks of a data directory.
+func (d *doctor) tasks(context.Context) bool {
+	if !d.opened || d.config.Storage.Shared() || !d.config.Schedule.Cron.Enabled {
+		return true
+	}
+	all, err := cron.Examine(filepath.Join(d.config.DataDir, cron.Layout.Folder), d.config.Schedule.Cron.Zone, func(connector string) bool {
+		_, known := d.config.Connectors.Instance(connector)
+		return known || slices.Contains([]string{"terminal", "web"}, connector)
+	})
+	if err != nil {
+		return d.warn("record-unreadable", "cannot read the tasks: "+reason(err), "")
+	}
+	for _, p := range all {
+		d.warn("task-wrong", problemLine(p), "correct the file, or run: claybot cron edit TASK")
+	}
+	return true
 }
 
 // zones checks that this machine knows the time zones of schedules.

@@ -38,7 +38,7 @@ func configCode(err error) string {
 		return "config-missing"
 	case errors.Is(err, configs.ErrMisnamed):
 		return "config-misnamed"
-	case errors.Is(err, fs.ErrPermission):
+	case errors.As(err, new(*fs.PathError)):
 		return "config-unreadable"
 	}
 	return "config-refused"
@@ -75,15 +75,19 @@ var doctorCodes = []doctorCode{
 
 	{"config-missing", "the configuration file that you named does not exist", "create it with: claybot config init, or name another one with -c"},
 	{"config-misnamed", "the configuration file has a name that claybot does not read", correctConfig},
-	{"config-unreadable", "this user may not read the configuration file", "let this user read it, or run the doctor as the user who runs claybot"},
+	{"config-unreadable", "the configuration file cannot be read", "let this user read it, or name another file with -c"},
 	{"config-not-yaml", "the configuration file is not a YAML text", correctConfig},
 	{"config-refused", "a setting does not let claybot start", correctConfig},
 	{configs.CodeKey, "the file has a key that claybot does not know", "correct it; claybot config show lists all keys"},
 	{configs.CodeValue, "the value of a setting is not valid", "correct it, then run: claybot config check"},
 	{configs.CodeSecret, "a secret stands in the file itself", "put it into a file or a variable, and write file:PATH or env:NAME instead"},
+	{configs.CodeMissing, "a token or key that the configuration names cannot be read", "set the variable, or put the secret into the file as its only line"},
+	{configs.CodeTool, "a rule names a tool that does not exist", ""},
 	{configs.CodeVariable, "claybot does not read an environment variable that looks like one of its own", "unset it"},
 	{"access-open", "anyone may use the bot", ""},
 	{"access-unlimited", "anyone may use the bot, as often as they like", ""},
+	{"http-exposed", "the web page would be open to other machines without encryption", ""},
+	{"http-unusable", "the web page cannot listen at its address", ""},
 	{"proxy-without-host", "there is a proxy, and claybot does not know its host name", ""},
 	{"budget-none", "no budget limits a person", ""},
 
@@ -151,6 +155,10 @@ var doctorCodes = []doctorCode{
 	{"platform-silent", "a service did not answer the doctor", "run the doctor again; if it stays so, look at the network and at the status page of the service"},
 	{"telegram-privacy-on", "the bot does not see all messages of a group", ""},
 	{"telegram-not-admin", "reactions need the bot to be an administrator", ""},
+	{"telegram-webhook-set", "a webhook blocks the polls of a bot", ""},
+	{"telegram-webhook-elsewhere", "Telegram sends the updates of a bot to another address than claybot's", ""},
+	{"telegram-webhook-failing", "Telegram cannot deliver updates to claybot", ""},
+	{"slack-scopes-missing", "the app lacks scopes, so some functions do nothing", ""},
 	{"slack-token-unused", "a token is not used", ""},
 	{"discord-intent-off", "the Message Content intent is off", ""},
 	{"webhook-template", "a template of a webhook is not valid", ""},
@@ -162,9 +170,13 @@ var doctorCodes = []doctorCode{
 	{"model-demo", "the demo model answers", ""},
 	{"model-off", "the model is off because of its settings", ""},
 	{"model-no-key", "calls to the model use no key", ""},
+	{"model-unreachable", "the server of a model does not answer", "look whether model.base_url is right and the server runs; then: claybot setup model"},
+	{"model-not-listed", "the provider does not list a model that agents ask", ""},
+	{"model-no-list", "the address of a model has no list of models, so it may be wrong", ""},
 	{"model-failing", "the model does not answer the daemon", "look at it with: claybot setup model"},
 
 	{"time-zone-unknown", "this machine does not know a time zone", ""},
+	{"task-wrong", "a task file is not valid", ""},
 	{"docker-unusable", "Docker does not work", "start Docker, or set workspaces.provider to off"},
 	{"docker-network-host", "containers reach whatever this machine reaches", ""},
 	{"local-commands", "commands run on this machine", ""},

@@ -23,7 +23,7 @@ func (d *doctor) daemon(ctx context.Context) bool {
 	case errors.Is(err, web.ErrNoDaemon):
 		return d.ok("the process that uses the data directory takes no commands; it is no daemon, or it starts or ends just now")
 	case err != nil:
-		return d.warn("daemon-silent", "it does not answer: "+err.Error(), "see its log; `claybot health` asks it again")
+		return d.warn("daemon-silent", "it does not answer: "+err.Error(), "see its log; claybot healthcheck asks it again")
 	}
 	before := len(d.all)
 	for _, row := range slices.Concat(field("unwell", st.Unwell), faultRows(st)) {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/claybot/claybot/storage"
@@ -33,18 +35,21 @@ func (d *doctor) directory(ctx context.Context) bool {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		d.problem("data-dir-unreadable", "this user cannot read "+dir, "run the doctor as the user who runs claybot, or give the directory to that user with chown")
+	case errors.Is(err, syscall.ENOTDIR): // of something above it
+		d.missing(ctx, dir)
 	case errors.Is(err, files.ErrUnfinished):
-		d.problem("data-dir-unfinished", dir+" is an unfinished copy", "remove it and copy again")
+		text, next, _ := strings.Cut(err.Error(), "; ")
+		d.problem("data-dir-unfinished", text, next)
 	case err != nil:
 		d.advice(unsafeCode(dir), err)
 	case !there:
 		d.missing(ctx, dir)
 	case holder != "":
-		return d.ok(dir + " is in use by " + holder)
+		d.opened = d.ok(dir + " is in use by " + holder)
 	default:
-		return d.ok(dir + " exists; no process uses it")
+		d.opened = d.ok(dir + " exists; no process uses it")
 	}
-	return false
+	return d.opened
 }
 
 // missing checks whether the first start can create the directory.
@@ -206,6 +211,9 @@ func (d *doctor) modes(context.Context) bool {
 // tokens names the API tokens that may approve actions because they are older than the
 // scope approve.
 func (d *doctor) tokens(context.Context) bool {
+	if !d.opened {
+		return true
+	}
 	names, err := web.LegacyTokens(d.config.DataDir)
 	if err != nil {
 		return d.warn("record-unreadable", "cannot read the API tokens: "+reason(err), "")
@@ -235,13 +243,13 @@ func (d *doctor) sqlite(ctx context.Context) bool {
 	case errors.Is(err, fs.ErrNotExist):
 		return d.ok("does not exist yet; the first start creates it")
 	case errors.Is(err, storage.ErrDamaged):
-		return d.problem("database-damaged", "the file is damaged: "+err.Error(), afterDamage(dir))
+		return d.problem("database-damaged", "the file is damaged: "+err.Error(), afterDamage(dir)) && false
 	case err != nil && s.Version > s.Known:
-		return d.problem("database-newer", fmt.Sprintf("its schema is version %d; this claybot supports up to %d", s.Version, s.Known), "start the newer version of claybot, or a later one; nothing was changed")
+		return d.problem("database-newer", fmt.Sprintf("its schema is version %d; this claybot supports up to %d", s.Version, s.Known), "start the newer version of claybot, or a later one; nothing was changed") && false
 	case errors.Is(err, storage.ErrBusy):
-		return d.warn("database-locked", "another process has locked it", "run the doctor again in a moment")
+		return d.warn("database-locked", "another process has locked it", "run the doctor again in a moment") && false
 	case err != nil:
-		return d.problem("database-unreadable", "cannot open it: "+err.Error(), "check whether this user may read it, and run the doctor as the user who runs claybot")
+		return d.problem("database-unreadable", "cannot open it: "+err.Error(), "check whether this user may read it, and run the doctor as the user who runs claybot") && false
 	case !s.Whole:
 		return d.ok(found + "; it opens, but is too large to read completely here")
 	case s.Version < s.Known:
@@ -252,6 +260,9 @@ func (d *doctor) sqlite(ctx context.Context) bool {
 
 // copies checks the copies of the database.
 func (d *doctor) copies(context.Context) bool {
+	if !d.opened || d.config.Storage.Shared() {
+		return true
+	}
 	dir := filepath.Join(d.config.DataDir, copiesDir)
 	all, err := copies(dir)
 	switch {

@@ -51,7 +51,7 @@ func (d *doctor) docker(ctx context.Context) bool {
 	if len(d.profilesWith(configs.WorkspaceDocker)) == 0 {
 		return true
 	}
-	engine := docker.New(docker.Config{})
+	engine := docker.New(docker.Config{Host: d.engine})
 	defer func() { _ = engine.Close() }() // nothing was opened
 	err := engine.Check(ctx)
 	version := ""
@@ -174,7 +174,7 @@ func (d *doctor) hook(name string, s *configs.Webhook) {
 func (d *doctor) model(context.Context) bool {
 	m := d.config.Model
 	if m.Demo() {
-		return d.warn("model-demo", "it is the demo model, which replies from a script", "set a model; see docs/models.md")
+		return d.warn("model-demo", "it is the demo model, which replies from a script", "set a model with: claybot setup model")
 	}
 	if why := m.Off(); why != "" {
 		return d.problem("model-off", "it is off: "+why, correctModel)

@@ -44,6 +44,7 @@ type env struct {
 	in       io.Reader
 	out, err io.Writer
 	lookup   func(string) (string, bool)
+	environ  []string // what lookup knows; nil: the environment of the process
 }
 
 func main() {
@@ -55,7 +56,10 @@ func (e *env) load() (configs.Config, []configs.Warning, error) { return e.loadB
 
 // loadBy reads the configuration as load does, which is one of configs.Load.
 func (e *env) loadBy(load func(path string, env func(string) (string, bool), names ...string) (configs.Config, []configs.Warning, error)) (configs.Config, []configs.Warning, error) {
-	environ := os.Environ()
+	environ := slices.Clone(e.environ)
+	if environ == nil {
+		environ = os.Environ()
+	}
 	if err := configs.CheckNames(environ); err != nil {
 		return configs.Config{}, nil, configError{err}
 	}
@@ -77,11 +81,17 @@ func (e *env) loadBy(load func(path string, env func(string) (string, bool), nam
 
 // run is main with its surroundings as arguments. It returns the exit code.
 func run(args []string, in io.Reader, out, errs io.Writer) int {
+	return (&env{in: in, out: out, err: errs, lookup: os.LookupEnv}).execute(args)
+}
+
+// execute runs the command that args name, and returns its exit code.
+func (e *env) execute(args []string) int {
+	out, errs := e.out, e.err
 	var c cli
 	code := -1
 	switch {
 	case len(args) == 0: // a mistake, so the help goes where mistakes go
-		run([]string{"--help"}, in, errs, errs)
+		run([]string{"--help"}, e.in, errs, errs)
 		return exitUsage
 	case args[0] == "help":
 		args = append(args[1:], "--help")
@@ -110,7 +120,8 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	if grammar == &d {
 		c.settingFlags = d.settingFlags
 	}
-	err = ctx.Run(&env{cli: &c, in: in, out: out, err: errs, lookup: os.LookupEnv})
+	e.cli = &c
+	err = ctx.Run(e)
 	if err != nil && !errors.Is(err, errSilent) {
 		fmt.Fprintln(errs, "claybot:", err)
 	}

@@ -68,8 +68,24 @@ func (m *mcpServers) pipe(ctx context.Context, server string, cmd workspace.Comm
 
 // client reaches public hosts, and the one that the operator named, which may be private.
 func (m *mcpServers) client(server string) *http.Client {
-	policy := egress.Policy{Public: true, Own: m.workspaces.own, Log: m.workspaces.audit("mcp " + server)}
-	for _, s := range m.config.began.Tools.MCP {
+	client, err := mcpClient(m.config.began.Tools.MCP, server, egress.Policy{Own: m.workspaces.own, Log: m.workspaces.audit("mcp " + server)})
+	if err != nil { // Check refuses such an address as well
+		m.log.Error("MCP server unreachable", "server", server, "err", err)
+		return nil
+	}
+	client.Transport = connectors.Switched(client.Transport, func() string {
+		if slices.Contains(m.config.Load().MCPNames(), server) {
+			return ""
+		}
+		return "the settings of the MCP server are invalid or gone since the last reload"
+	})
+	return client
+}
+
+// mcpClient adds to a policy what a configured server needs, and returns the client for it.
+func mcpClient(all []configs.MCPServer, server string, policy egress.Policy) (*http.Client, error) {
+	policy.Public = true
+	for _, s := range all {
 		if u, err := url.Parse(s.Remote.URL); s.Name == server && err == nil && u.Host != "" {
 			port := u.Port()
 			if port == "" {
@@ -79,18 +95,10 @@ func (m *mcpServers) client(server string) *http.Client {
 		}
 	}
 	door, err := egress.New(policy)
-	if err != nil { // Check refuses such an address as well
-		m.log.Error("MCP server unreachable", "server", server, "err", err)
-		return nil
+	if err != nil {
+		return nil, err
 	}
-	client := door.Client(egress.Limits{HeaderTimeout: time.Minute})
-	client.Transport = connectors.Switched(client.Transport, func() string {
-		if slices.Contains(m.config.Load().MCPNames(), server) {
-			return ""
-		}
-		return "the settings of the MCP server are invalid or gone since the last reload"
-	})
-	return client
+	return door.Client(egress.Limits{HeaderTimeout: time.Minute}), nil
 }
 
 // removeUnused removes the containers of MCP servers that are no longer configured, or

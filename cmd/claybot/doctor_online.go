@@ -1,0 +1,217 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors/slack"
+	"github.com/claybot/claybot/connectors/telegram"
+	"github.com/claybot/claybot/egress"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/tools/mcp"
+)
+
+// services asks the platforms, the models and the MCP servers, all at once, with the credentials of the
+// configuration. It takes nothing from them and changes nothing there.
+func (d *doctor) services(ctx context.Context) bool {
+	if !d.online {
+		return true
+	}
+	type question struct {
+		what string
+		ask  func(context.Context, *doctor)
+	}
+	var all []question
+	for _, i := range d.config.Connectors.Instances() {
+		if i.Settings.Off() != "" || !slices.ContainsFunc(i.Settings.Credentials(), func(c configs.Credential) bool { return c.Value.Value() != "" }) {
+			continue // another check says so
+		}
+		switch s := i.Settings.(type) {
+		case *configs.Telegram:
+			all = append(all, question{i.Name, func(ctx context.Context, d *doctor) { d.askTelegram(ctx, i, s) }})
+		case *configs.Slack:
+			all = append(all, question{i.Name, func(ctx context.Context, d *doctor) { d.askSlack(ctx, i, s) }})
+		}
+	}
+	for _, m := range d.routesOfModels() {
+		all = append(all, question{"model " + m.ID(), func(ctx context.Context, d *doctor) { d.askModel(ctx, m) }})
+	}
+	if len(d.config.Tools.MCP) > 0 {
+		all = append(all, question{"MCP servers", func(ctx context.Context, d *doctor) { d.askServers(ctx) }})
+	}
+	answers := make([]*doctor, len(all))
+	var asking sync.WaitGroup
+	for n, q := range all {
+		own := *d
+		own.what, own.all = q.what, nil
+		answers[n] = &own
+		asking.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, platformTime)
+			defer cancel()
+			q.ask(ctx, &own)
+		})
+	}
+	asking.Wait()
+	for _, a := range answers {
+		d.all = append(d.all, a.all...)
+	}
+	return true
+}
+
+// askTelegram asks Telegram whether it takes the token, and where it sends updates.
+func (d *doctor) askTelegram(ctx context.Context, i configs.Instance, s *configs.Telegram) {
+	cfg := telegram.Config{Name: i.Name, Token: s.Token.Value(), BaseURL: s.APIURL, TokenName: i.Names()[0], Log: slog.New(slog.DiscardHandler)}
+	if s.Hooked() {
+		cfg.Hook = hookURL(d.config, "", i.Name)
+	}
+	c := telegram.New(cfg)
+	name, err := c.Examine(ctx)
+	if err != nil {
+		d.refused(err)
+		return
+	}
+	w, err := c.Webhook(ctx)
+	switch {
+	case err != nil:
+		d.refused(err)
+	case s.Hooked() && !w.Ours:
+		d.warn("telegram-webhook-elsewhere", fmt.Sprintf("Telegram takes the token of @%s and sends its updates to %s, not to %s", name, cmp.Or(w.Host, "no address"), cfg.Hook),
+			"start claybot, which sets its own address; if it runs, another program uses the bot: stop that, or create a bot of your own with @BotFather")
+	case s.Hooked() && w.Failure != "" && w.Waiting > 0:
+		d.problem("telegram-webhook-failing", fmt.Sprintf("%s wait, because Telegram cannot deliver them to %s: %s", count(w.Waiting, "update"), w.Host, w.Failure),
+			"check that the address leads to claybot and has a valid certificate")
+	case !s.Hooked() && w.Host != "":
+		d.warn("telegram-webhook-set", fmt.Sprintf("Telegram takes the token of @%s, but a webhook leads its updates to %s, which blocks the polls of claybot", name, w.Host),
+			"if no other program needs it, start claybot, which removes it")
+	default:
+		d.ok("Telegram takes the token of @" + name)
+	}
+}
+
+// askSlack asks Slack whether it takes the tokens, and for the scopes of the app. It asks for the
+// address of a connection and opens none.
+func (d *doctor) askSlack(ctx context.Context, i configs.Instance, s *configs.Slack) {
+	if s.Rotates() {
+		d.ok("Slack is not asked: it rotates the tokens of this app, and each refresh token counts once; claybot status shows whether Slack takes them")
+		return
+	}
+	names := i.Names()
+	c := slack.New(slack.Config{
+		Name: i.Name, APIURL: s.APIURL, BotToken: s.BotToken.Value(), AppToken: s.AppToken.Value(), BotTokenName: names[0], AppTokenName: names[1],
+		Without: slackWithout(d.config, i.Name, s), Log: slog.New(slog.DiscardHandler),
+	})
+	bot, err := c.ExamineBot(ctx)
+	switch {
+	case err != nil:
+		d.refused(err)
+	case len(bot.Lacks) > 0:
+		d.warn("slack-scopes-missing", fmt.Sprintf("Slack takes the bot token of %s in %s, but the app lacks the scopes %s", bot.Name, bot.Team, strings.Join(bot.Lacks, ", ")),
+			"add them at api.slack.com/apps, OAuth & Permissions, install the app again, and restart claybot")
+	default:
+		d.ok("Slack takes the bot token of " + bot.Name + " in " + bot.Team)
+	}
+	if s.Hooked() {
+		return // it needs no app token
+	}
+	if err := c.ExamineApp(ctx); err != nil {
+		d.refused(err)
+		return
+	}
+	d.ok("Slack takes the app token, and Socket Mode is on")
+}
+
+// routesOfModels returns all models that agents ask, each with one key.
+func (d *doctor) routesOfModels() (all []configs.Model) {
+	models := []configs.Model{d.config.Model}
+	for _, p := range d.config.Agents.Profiles {
+		models = append(models, p.Model)
+	}
+	for _, m := range models {
+		for _, r := range m.Routes() {
+			if r.Demo() || r.Off() != "" {
+				continue
+			}
+			keys := r.Credentials()
+			if len(keys) == 0 {
+				keys = []configs.Secret{{}}
+			}
+			for _, k := range keys {
+				r.Key, r.Keys = k, nil
+				same := func(o configs.Model) bool {
+					return o.ID() == r.ID() && o.BaseURL == r.BaseURL && o.API() == r.API() && o.Key.Value() == r.Key.Value()
+				}
+				if (k.Value() != "" || !k.Named()) && !slices.ContainsFunc(all, same) {
+					all = append(all, r)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// askModel asks a provider for the list of its models, which costs nothing.
+func (d *doctor) askModel(ctx context.Context, m configs.Model) {
+	names, err := listModels(ctx, m)
+	key := "the key"
+	if m.Key.Named() {
+		key = m.Key.String()
+	}
+	var e *llm.Error
+	errors.As(err, &e)
+	switch {
+	case err == nil && len(names) > 0 && !slices.Contains(names, m.ID()):
+		text := fmt.Sprintf("%s does not list the model %s", hostOf(m), m.ID())
+		if near := configs.Nearest(m.ID(), names); near != "" {
+			text += "; did you mean " + near + "?"
+		}
+		d.warn("model-not-listed", text, "choose another one with: claybot setup model")
+	case err == nil:
+		d.ok(hostOf(m) + " takes " + key + " and lists the model")
+	case e == nil || e.Status == 0:
+		d.problem("model-unreachable", err.Error(), "")
+	case e.Account || e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden:
+		d.problem("credential-refused", fmt.Sprintf("%s refuses %s: %v", hostOf(m), key, e), "copy the key again from the provider, then: claybot setup model")
+	case e.Status == http.StatusNotFound:
+		d.warn("model-no-list", err.Error(), "look whether model.base_url ends as the provider writes it, mostly in /v1; then: claybot setup model")
+	default:
+		d.warn("platform-silent", err.Error(), "")
+	}
+}
+
+// askServers connects the MCP servers that are reached over HTTP, and lists their tools. It starts no
+// program and logs in nowhere.
+func (d *doctor) askServers(ctx context.Context) {
+	var remote []mcp.Server
+	for _, s := range d.config.Tools.MCP {
+		switch d.what = "MCP server " + s.Name; {
+		case s.Remote.URL == "":
+			d.ok("it is a program, which the doctor does not start; claybot mcp list shows it while claybot runs")
+		case s.Remote.OAuth != nil:
+			d.ok("it needs a login, which the doctor does not use; claybot mcp list shows it while claybot runs")
+		default:
+			remote = append(remote, mcpServer(s))
+		}
+	}
+	m := mcp.New(mcp.Config{Servers: remote, Version: version, Log: slog.New(slog.DiscardHandler), Reserved: reserved, HTTP: func(server string) *http.Client {
+		client, err := mcpClient(d.config.Tools.MCP, server, egress.Policy{Own: egress.Listeners(d.config.HTTP.Addr)})
+		if err != nil {
+			return nil // it is refused
+		}
+		return client
+	}})
+	for _, s := range m.Probe(ctx) {
+		if d.what = "MCP server " + s.Name; s.LastError != "" {
+			d.warn("mcp-failing", s.LastError, "correct its address or its headers in the group mcp of the configuration, or start it")
+			continue
+		}
+		d.ok("it answers, with " + count(len(s.Tools)+len(s.Off), "tool"))
+	}
+}
