@@ -3,8 +3,10 @@ package agentsystem
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/claybot/claybot/connectors"
@@ -19,7 +21,9 @@ var errReplaced = errors.New("the connector is replaced or removed")
 // A tenure is the time for which a connector works under its name.
 type tenure struct {
 	connector connectors.Connector
-	former    []*tenure // that end first
+	former    []*tenure              // that end first
+	behind    atomic.Pointer[tenure] // the one of former that it waits for; nil for none
+	came      time.Time              // when it took the place of a connector that worked, or of none; zero: neither
 	end       context.CancelCauseFunc
 	ended     chan struct{} // closed when its Run has returned
 }
@@ -35,8 +39,10 @@ func (s *supervisor) runAll(ctx context.Context, h connectors.Handler) {
 			defer close(t.ended)
 			defer end(nil)
 			for _, f := range t.former {
+				t.behind.Store(f)
 				<-f.ended // also when this one is to end: the next one waits for it
 			}
+			t.behind.Store(nil)
 			t.former = nil
 			if mine.Err() == nil {
 				s.run(mine, t.connector, h)
@@ -44,7 +50,7 @@ func (s *supervisor) runAll(ctx context.Context, h connectors.Handler) {
 		})
 	}
 	for name, c := range s.connectors {
-		s.tenure(name, c, nil)
+		s.tenure(name, c, nil, time.Time{})
 	}
 	s.mu.Unlock()
 	<-ctx.Done()
@@ -74,17 +80,49 @@ func (t *tenure) over(ctx context.Context) bool {
 	}
 }
 
-// tenure begins one, when those before it have ended. The caller holds the lock.
-func (s *supervisor) tenure(name string, c connectors.Connector, former []*tenure) {
+// tenure begins one, when those before it have ended; came as in tenure. The caller holds the lock.
+func (s *supervisor) tenure(name string, c connectors.Connector, former []*tenure, came time.Time) {
 	if s.begin == nil {
 		return
 	}
 	if t := s.tenures[name]; t != nil {
 		former = append(slices.Clip(former), t)
 	}
-	t := &tenure{connector: c, former: former, ended: make(chan struct{})}
+	t := &tenure{connector: c, former: former, came: came, ended: make(chan struct{})}
 	s.tenures[name] = t
 	s.begin(t)
+}
+
+// fresh is Fresh for a caller that holds the lock.
+func (s *supervisor) fresh(name string) bool {
+	t := s.tenures[name]
+	return t != nil && !t.came.IsZero() && time.Since(t.came) < connectors.LiveWithin
+}
+
+// follows says which former connector one waits for; empty for none.
+func (s *supervisor) follows(name string) string {
+	s.mu.Lock()
+	t := s.tenures[name]
+	s.mu.Unlock()
+	if t == nil {
+		return ""
+	}
+	former := t.behind.Load()
+	if former == nil || former.isOver() {
+		return ""
+	}
+	return fmt.Sprintf("it waits for the former connector %s to end", former.connector.Name())
+}
+
+// unwell returns the names of the connectors that do not work: what takes their place has yet to show
+// that it does.
+func (s *supervisor) unwell() map[string]bool {
+	all := make(map[string]bool)
+	for _, c := range s.All() {
+		h := c.Health()
+		all[c.Name()] = h.State == connectors.StateStopped || h.Lapsed() || h.State != connectors.StateStandby && h.LastOK.IsZero() && !s.Fresh(c.Name())
+	}
+	return all
 }
 
 // replace is AgentSystem.Replace. It returns the names that have another connector now.
@@ -95,6 +133,7 @@ func (s *supervisor) replace(ctx context.Context, cs []connectors.Connector) (ch
 	for _, c := range cs {
 		next[c.Name()] = c
 	}
+	unwell := s.unwell()
 	s.mu.Lock()
 	s.running = true // these are the connectors, whatever Run is called with
 	var ending []*tenure
@@ -129,9 +168,13 @@ func (s *supervisor) replace(ctx context.Context, cs []connectors.Connector) (ch
 	}
 	for name, c := range next {
 		if s.connectors[name] != c {
+			came := time.Time{}
+			if !unwell[name] {
+				came = time.Now()
+			}
 			s.connectors[name] = c
 			delete(s.holders, name)
-			s.tenure(name, c, ending)
+			s.tenure(name, c, ending, came)
 			changed = append(changed, name)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/overview"
 )
 
 // A stint counts how often the connectors of one name work at a time.
@@ -115,13 +116,85 @@ func TestReplaceWhileItHangs(t *testing.T) {
 				if _, most, _, own := s.is(); most != 1 || !slices.Equal(own, []string{"first"}) {
 					t.Errorf("at work %v, %d at a time", own, most)
 				}
+				const waits = "it waits for the former connector a to end"
+				if got := r.stateOf("a"); got.State != connectors.StateFailing || got.Err != waits {
+					t.Errorf("its status is %+v", got)
+				}
+				if ready, why := r.system.Overview.Ready(); ready || !strings.Contains(why, waits) {
+					t.Errorf("ready %v: %q", ready, why)
+				}
 				after(2 * time.Minute)
 				if _, most, _, own := s.is(); most != 1 || !slices.Equal(own, []string{"third"}) {
 					t.Errorf("at last %v, %d at a time", own, most)
 				}
+				if got := r.stateOf("a"); got.State != connectors.StateLive {
+					t.Errorf("its status at last is %+v", got)
+				}
 			})
 		})
 	}
+}
+
+// stateOf returns the health of a connector in the status.
+func (r *rig) stateOf(name string) connectors.Health {
+	r.Helper()
+	st, err := r.system.Overview.Status(r.Context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	i := slices.IndexFunc(st.Connectors, func(c overview.ConnectorStatus) bool { return c.Name == name })
+	if i < 0 {
+		r.Fatalf("%s is not in the status", name)
+	}
+	return st.Connectors[i].Health
+}
+
+// A connector that takes the place of one that works, or is new, has as long as a failure to succeed
+// first before the member is not ready; in the place of one that has stopped, it has not.
+func TestReadyWhileReplaced(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.start()
+		main := r.system.Overview.Listings.Connectors.All()[0]
+		slow := func(takes time.Duration) *line {
+			l := &line{name: "a", chat: r.chat, fuse: r.fuse}
+			l.run = func(ctx context.Context, _ connectors.Handler) error {
+				if connectors.Sleep(ctx, takes) {
+					l.OK()
+				}
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			return l
+		}
+		dead := &line{name: "a", chat: r.chat, fuse: r.fuse}
+		dead.run = func(context.Context, connectors.Handler) error {
+			dead.Stop("refused")
+			return &connectors.PermanentError{Err: errors.New("refused")}
+		}
+		for _, step := range []struct {
+			what      string
+			next      connectors.Connector
+			now, late bool
+		}{
+			{"new", slow(20 * time.Second), true, true},
+			{"replaced", slow(20 * time.Second), true, true},
+			{"replaced by one that does not work", slow(time.Hour), true, false},
+			{"replaced by one that works at once", new(stint).works(r, "a", "", 0), true, true},
+			{"replaced by one that stops", dead, false, false},
+			{"in its place", slow(20 * time.Second), false, true},
+		} {
+			r.system.Replace(r.Context(), main, step.next)
+			after(time.Second)
+			if ready, why := r.system.Overview.Ready(); ready != step.now {
+				t.Errorf("%s: ready %v: %s", step.what, ready, why)
+			}
+			after(connectors.LiveWithin)
+			if ready, why := r.system.Overview.Ready(); ready != step.late {
+				t.Errorf("%s, later: ready %v: %s", step.what, ready, why)
+			}
+		}
+	})
 }
 
 // A long reply that is made while its connector is gone is sent in parts when it comes again.

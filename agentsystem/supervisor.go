@@ -1,6 +1,7 @@
 package agentsystem
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,7 +93,16 @@ func (s *supervisor) All() []connectors.Connector {
 }
 
 // Stuck implements overview.Connectors.
-func (s *supervisor) Stuck(name string) string { return s.pending.stuck(name) }
+func (s *supervisor) Stuck(name string) string {
+	return cmp.Or(s.pending.stuck(name), s.follows(name))
+}
+
+// Fresh implements overview.Connectors.
+func (s *supervisor) Fresh(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fresh(name)
+}
 
 // Vacant implements overview.Connectors.
 func (s *supervisor) Vacant(name string) bool {

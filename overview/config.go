@@ -96,8 +96,11 @@ type Connectors interface {
 	// that has stopped on this one and has worked there for a while.
 	Elsewhere(name string) bool
 	// Stuck returns a sentence that reports how long a connector has waited for one message
-	// to be stored, or "" if that is not too long.
+	// to be stored, if that is too long, or that it waits for a former connector to end; or "".
 	Stuck(name string) string
+	// Fresh reports whether a connector came less than connectors.LiveWithin ago, not with the
+	// start, and not in the place of one that did not work.
+	Fresh(name string) bool
 }
 
 // Parked counts parked messages.

@@ -237,9 +237,11 @@ func (o *Monitor) health() []ConnectorStatus {
 
 // Ready reports whether the member is ready, or else what is missing: every connector has
 // succeeded once and within connectors.LiveWithin, or stands by for a live member, none has
-// stopped that works on no other member or has waited long for a message to be stored, the store answers, this member is
+// stopped that works on no other member or has waited long for a message to be stored, or for a
+// former one to end, the store answers, this member is
 // healthy and parking is not full. Before Run nothing is ready. A single unusable agent does
-// not count, nor does a failure that is shorter; Status reports both.
+// not count, nor does a failure that is shorter, nor a connector that came or was replaced within
+// that time and has not succeeded yet; Status reports them.
 func (o *Monitor) Ready() (bool, string) {
 	_, full := o.Parked.Totals()
 	switch {
@@ -263,6 +265,9 @@ func (o *Monitor) Ready() (bool, string) {
 			continue
 		}
 		waits := c.State == connectors.StateStarting || c.State != connectors.StateStandby && c.LastOK.IsZero()
+		if waits && c.State != connectors.StateStopped && o.Connectors.Fresh(c.Name) {
+			continue
+		}
 		if waits || c.State == connectors.StateStopped || c.Lapsed() || c.State == connectors.StateStandby && o.Connectors.Vacant(c.Name) {
 			return false, strings.TrimSpace(fmt.Sprintf("connector %s is %s %s", c.Name, c.State, c.Err))
 		}

@@ -56,13 +56,15 @@ type daemon struct {
 	stopping chan struct{}  // gets a value when an operator has asked for the end
 	reloads  chan reloading // that an operator has asked for
 	settled  chan struct{}  // closed when no reload can begin any more
+	ending   chan struct{}  // closed when run is about to end
+	patience time.Duration  // how long connectors may ask their platforms before they are replaced
 }
 
 // openDaemon takes the data directory and builds every part. Nothing works before run.
 // link gets the login links, one per line, whenever the web page has come up. It refuses a
 // configuration that would let anyone run commands on this machine.
 func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link func(web.LoginLink)) (_ *daemon, err error) {
-	d := &daemon{log: log, config: newSettings(c, log), stopping: make(chan struct{}, 1), reloads: make(chan reloading), settled: make(chan struct{})}
+	d := &daemon{log: log, config: newSettings(c, log), stopping: make(chan struct{}, 1), reloads: make(chan reloading), settled: make(chan struct{}), ending: make(chan struct{}), patience: verifyTime}
 	defer func() {
 		if err != nil {
 			d.close()
@@ -240,6 +242,7 @@ func maxBatch(c configs.Config) int {
 func (d *daemon) run(life context.Context) error {
 	life, end := context.WithCancelCause(life)
 	defer end(nil)
+	context.AfterFunc(life, func() { close(d.ending) })
 	d.config.warn()
 	d.tooling.workspaces.endLeftovers(life)
 	group, ctx := errgroup.WithContext(life)

@@ -24,9 +24,10 @@ type instance struct {
 }
 
 // stays reports whether the connector goes on with the settings now. One that has stopped does
-// not: a reload tries it again.
+// not: a reload tries it again. A webhook calls no platform, so another try would end as the first.
 func (i instance) stays(now configs.ConnectorSettings) bool {
-	return configs.Same(i.settings, now) && i.Health().State != connectors.StateStopped
+	_, hook := i.settings.(*configs.Webhook)
+	return configs.Same(i.settings, now) && (hook || i.Health().State != connectors.StateStopped)
 }
 
 // connect makes the connectors that the configuration asks for: one whose settings are the
@@ -34,32 +35,15 @@ func (i instance) stays(now configs.ConnectorSettings) bool {
 // the credentials of the next one, or could not be asked. It returns why others stay as they are.
 func (d *daemon) connect(ctx context.Context, c configs.Config) (refused []overview.SettingStatus) {
 	all := c.Connectors.Instances()
-	next, why := make(map[string]instance), make(map[string]string)
-	for _, i := range all {
-		if was, there := d.instances[i.Name]; there && was.stays(i.Settings) {
-			next[i.Name] = was
-		} else {
-			next[i.Name] = instance{d.make(c, i), i.Settings}
-		}
-	}
-	d.verify(ctx, next, why)
-	for again := true; again; {
-		again = false
-		for name, n := range next {
-			if holder := d.holder(n, why); why[name] == "" && d.instances[name].Connector != n.Connector && holder != "" {
-				why[name], again = "the connector "+holder+" still has that account", true
-			}
-		}
-	}
+	next := d.wanted(c, all)
+	why := d.verify(ctx, next)
+	d.spare(next, why)
 	instances := make(map[string]instance)
 	var present []connectors.Connector
 	for _, i := range all {
 		use := next[i.Name]
 		if cause := why[i.Name]; cause != "" {
-			refused = append(refused, overview.SettingStatus{
-				Text: fmt.Sprintf("connector %s keeps its old settings: the new ones were refused: %s", i.Name, strings.TrimPrefix(cause, i.Name+": ")),
-				Next: "correct them; the old ones end with this process", Off: true,
-			})
+			refused = append(refused, keptStatus(i.Name, cause))
 			was, there := d.instances[i.Name]
 			if use = was; !there {
 				use = instance{offConnector{i.Name, cause}, i.Settings}
@@ -71,6 +55,41 @@ func (d *daemon) connect(ctx context.Context, c configs.Config) (refused []overv
 	d.instances = instances
 	d.roster.set(present)
 	return refused
+}
+
+// wanted returns the connectors that the configuration asks for, by name: those that stay, and new
+// ones for the others.
+func (d *daemon) wanted(c configs.Config, all []configs.Instance) map[string]instance {
+	next := make(map[string]instance)
+	for _, i := range all {
+		if was, there := d.instances[i.Name]; there && was.stays(i.Settings) {
+			next[i.Name] = was
+		} else {
+			next[i.Name] = instance{d.make(c, i), i.Settings}
+		}
+	}
+	return next
+}
+
+// spare notes why new connectors cannot have an account that another one keeps, because its own
+// new settings were refused. Each that is refused for that may keep an account as well.
+func (d *daemon) spare(next map[string]instance, why map[string]string) {
+	for again := true; again; {
+		again = false
+		for name, n := range next {
+			if holder := d.holder(n, why); why[name] == "" && d.instances[name].Connector != n.Connector && holder != "" {
+				why[name], again = "the connector "+holder+" still has that account", true
+			}
+		}
+	}
+}
+
+// keptStatus says that a connector keeps its old settings.
+func keptStatus(name, cause string) overview.SettingStatus {
+	return overview.SettingStatus{
+		Text: fmt.Sprintf("connector %s keeps its old settings: the new ones were refused: %s", name, strings.TrimPrefix(cause, name+": ")),
+		Next: "correct them; the old ones end with this process", Off: true,
+	}
 }
 
 // holder returns the connector that keeps its old settings and with them an account of i; empty
@@ -85,11 +104,12 @@ func (d *daemon) holder(i instance, why map[string]string) string {
 	return ""
 }
 
-// verify notes why connectors that would replace one that works cannot: their credentials are
-// refused, or cannot be right. It asks all platforms at a time.
-func (d *daemon) verify(ctx context.Context, next map[string]instance, why map[string]string) {
-	ctx, cancel := context.WithTimeout(ctx, verifyTime)
+// verify returns why connectors that would replace one that works cannot, by name: their credentials
+// are refused, or cannot be right. It asks all platforms at a time.
+func (d *daemon) verify(ctx context.Context, next map[string]instance) (why map[string]string) {
+	ctx, cancel := context.WithTimeout(ctx, d.patience)
 	defer cancel()
+	why = make(map[string]string)
 	var mu sync.Mutex
 	var asking sync.WaitGroup
 	for name, n := range next {
@@ -108,6 +128,7 @@ func (d *daemon) verify(ctx context.Context, next map[string]instance, why map[s
 		})
 	}
 	asking.Wait()
+	return why
 }
 
 // retire ends the connectors whose names are gone from the next configuration, or stand for

@@ -2,15 +2,20 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/connectors/slack"
 	"github.com/claybot/claybot/connectors/slack/slacktest"
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
@@ -142,6 +147,62 @@ func TestExchangedAccounts(t *testing.T) {
 	}
 	if err := first.WaitCalls(h.ctx, "getUpdates", first.Calls("getUpdates")+1); err != nil {
 		t.Error(err)
+	}
+}
+
+// The end of the daemon waits for no platform that a reload asks about the next connector.
+func TestStopWhileAsking(t *testing.T) {
+	bot := telegramtest.New(telegramtest.Config{})
+	t.Cleanup(bot.Close)
+	url, err := bot.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan struct{}, 8)
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		_, _ = io.Copy(io.Discard, r.Body) // so that the end of the call is noticed
+		<-r.Context().Done()
+	}))
+	t.Cleanup(silent.Close)
+	file := func(url string) string { return "model: demo\ntelegram: {token: env:A, api_url: '" + url + "'}\n" }
+	vars := map[string]string{"A": telegramtest.Token}
+	h := startDaemon(t, file(url), vars)
+	h.daemon.patience = time.Hour
+	hangups := make(chan os.Signal, 1)
+	end := h.daemon.reloadOn(h.ctx, h.env, hangups)
+	defer end()
+	h.set(file(silent.URL), vars)
+	hangups <- syscall.SIGHUP
+	select {
+	case <-asked:
+	case <-h.ctx.Done():
+		t.Fatal("the platform was not asked")
+	}
+	h.daemon.stopping <- struct{}{} // as claybot stop does
+	select {
+	case <-h.daemon.settled:
+	case <-h.ctx.Done():
+		t.Error("the reload goes on")
+	}
+}
+
+// A webhook that takes no request, because the HTTP server is off, stays where nothing about it changes.
+func TestReloadedWebhook(t *testing.T) {
+	vars := map[string]string{"S": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
+	const file = "model: demo\nconnectors: {x: {type: webhook, secret: env:S}}\n"
+	h := startDaemon(t, file, vars)
+	before := h.daemon.roster.of("x")
+	if got := before.Health().State; got != connectors.StateStopped {
+		t.Errorf("it is %s", got)
+	}
+	h.reload(file+"log_level: debug\n", vars)
+	if h.daemon.roster.of("x") != before {
+		t.Error("it is replaced")
+	}
+	h.reload(strings.Replace(file, "env:S", "env:S, prompt: hi", 1), vars)
+	if h.daemon.roster.of("x") == before {
+		t.Error("with other settings, it stays")
 	}
 }
 

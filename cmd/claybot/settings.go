@@ -292,11 +292,18 @@ func (d *daemon) reloadOnHangup(ctx context.Context, e *env) func() {
 }
 
 // reloadOn reloads the configuration on each of hangups, each request, and each change of the file.
-// The returned function ends that for good and waits for it.
+// The returned function ends that for good and waits for it; the end of run ends it as well.
 func (d *daemon) reloadOn(ctx context.Context, e *env, hangups <-chan os.Signal) func() {
 	ctx, cancel := context.WithCancel(ctx)
 	watch := newFileWatch(e, d.config.Load().Source.Version)
 	var done sync.WaitGroup
+	done.Go(func() { // the end waits for no platform that a reload asks
+		select {
+		case <-d.ending:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
 	done.Go(func() {
 		defer close(d.settled)
 		look := time.NewTicker(lookFile)
