@@ -167,6 +167,14 @@ const maxSecret = 16 << 10
 // reference resolves env:NAME and file:path. A secret that was asked for but
 // cannot be read keeps its name, so that its feature can say what is missing.
 func (r *reader) reference(at place, v string) Secret {
+	switch v {
+	case "env:":
+		r.warn(at, "env: names no variable; write env:NAME")
+		return NewSecret(v, "")
+	case "file:":
+		r.warn(at, "file: names no file; write file:path")
+		return NewSecret(v, "")
+	}
 	if name, ok := strings.CutPrefix(v, "env:"); ok {
 		if r.secrets == nil {
 			r.secrets = make(map[string]bool)

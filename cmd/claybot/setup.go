@@ -15,6 +15,7 @@ import (
 
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/web"
 )
 
@@ -119,6 +120,10 @@ func (c setupCmd) check() error {
 		switch {
 		case f.ref == "-":
 			inputs++
+		case f.ref == "env:":
+			return usageError{fmt.Errorf("--%s: env: names no variable; give env:NAME, such as env:TOKEN", f.name)}
+		case f.ref == "file:":
+			return usageError{fmt.Errorf("--%s: file: names no file; give file:PATH, such as file:token.txt", f.name)}
 		case f.ref != "" && !strings.HasPrefix(f.ref, "env:") && !strings.HasPrefix(f.ref, "file:"):
 			return usageError{fmt.Errorf("--%s: a secret must not stand on the command line, where other users see it; give env:NAME, file:PATH, or - for standard input", f.name)}
 		}
@@ -162,10 +167,14 @@ func (s *setup) end(err error) error {
 	if err == nil {
 		return nil
 	}
+	if text := s.here(err.Error()); text != err.Error() {
+		err = hereError{err, text}
+	}
 	again := "claybot setup"
 	if s.alone {
 		again += " " + s.flags.Step
 	}
+	again = s.here(again)
 	switch {
 	case errors.Is(err, errInterrupted):
 		fmt.Fprintf(s.err, "claybot: interrupted; what is done stays. Go on with: %s\n", again)
@@ -178,9 +187,47 @@ func (s *setup) end(err error) error {
 	return err
 }
 
+// commands are those that setup names as next steps.
+var commands = lazyregexp.New(`\bclaybot (setup|serve|stop|status|doctor|config|pair|service|slack)\b`)
+
+// here returns a text in which commands have the global flags of this one: they are about the same
+// files.
+func (s *setup) here(text string) string {
+	flags := ""
+	for _, f := range []struct{ name, value string }{{"--config", s.Config}, {"--data-dir", s.DataDir}} {
+		if f.value != "" {
+			flags += " " + f.name + " " + shellWord(f.value)
+		}
+	}
+	return commands.ReplaceAllStringFunc(text, func(command string) string {
+		return "claybot" + flags + strings.TrimPrefix(command, "claybot")
+	})
+}
+
+// shellWord returns a value as a word of a shell.
+func shellWord(value string) string {
+	if strings.Trim(value, shellSafe) == "" {
+		return value
+	}
+	return quoteShell(value)
+}
+
+// shellSafe are the characters that mean themselves in a shell, of those that paths often have.
+const shellSafe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-"
+
+// A hereError is an error whose commands have the flags of this one, see here.
+type hereError struct {
+	error
+	text string
+}
+
+func (e hereError) Error() string { return e.text }
+
+func (e hereError) Unwrap() error { return e.error }
+
 // say prints to the user.
 func (s *setup) say(format string, args ...any) {
-	_ = s.text(fmt.Sprintf(format, args...)) // a closed terminal ends the input as well
+	_ = s.text(s.here(fmt.Sprintf(format, args...))) // a closed terminal ends the input as well
 }
 
 // ask asks on the terminal. Without one, the question is skipped.

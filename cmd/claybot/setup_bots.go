@@ -87,7 +87,7 @@ func (s *setup) telegram() error {
 		return err
 	}
 	if t.Wanted() && s.flags.TelegramToken == "" {
-		if err = s.works(t, func() error { return check(t.Token.Value()) }); err == nil {
+		if err = s.works(platforms.Telegram, t, func() error { return check(t.Token.Value()) }); err == nil {
 			return s.owner(platforms.Telegram)
 		}
 		s.say("✗ telegram: %s\n", cause(err))
@@ -122,8 +122,8 @@ func (s *setup) slack() error {
 		case c.Rotates() || c.Hooked():
 			s.say("✓ slack: it is set up by hand, with receive: http or token rotation; check it with: claybot doctor\n")
 			return nil
-		case c.BotToken.Value() != "" && c.AppToken.Value() != "":
-			err := s.works(c, func() error {
+		case c.BotToken.Named() && c.AppToken.Named():
+			err := s.works(platforms.Slack, c, func() error {
 				if err := s.slackToken(config, c.BotToken.Value()); err != nil {
 					return err
 				}
@@ -278,7 +278,7 @@ func (s *setup) discord() error {
 		return nil
 	}
 	if d.Wanted() && s.flags.DiscordToken == "" {
-		if err = s.works(d, func() error { return check(d.Token.Value()) }); err == nil {
+		if err = s.works(platforms.Discord, d, func() error { return check(d.Token.Value()) }); err == nil {
 			return s.owner(platforms.Discord)
 		}
 		s.say("✗ discord: %s\n", cause(err))
@@ -301,12 +301,35 @@ func (s *setup) discord() error {
 	return s.owner(platforms.Discord)
 }
 
-// works reports why a connector that is set does not work: by its settings, or as check says.
-func (s *setup) works(c configs.ConnectorSettings, check func() error) error {
+// works reports why a connector that is set does not work: by its settings, by a secret that cannot be
+// read, or as check says.
+func (s *setup) works(group string, c configs.ConnectorSettings, check func() error) error {
 	if why := c.Off(); why != "" {
 		return errors.New(why)
 	}
+	for _, x := range c.Credentials() {
+		if err := s.readable(group+"."+x.Key, x.Value); err != nil {
+			return err
+		}
+	}
 	return check()
+}
+
+// readable returns why a secret that a key names cannot be read; nil if it can, or none is named.
+func (s *setup) readable(key string, secret configs.Secret) error {
+	if !secret.Named() || secret.Value() != "" {
+		return nil
+	}
+	_, warnings, err := s.load()
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		if w.Concerns(key) {
+			return errors.New(w.String())
+		}
+	}
+	return fmt.Errorf("%s: %s has no value", key, secret)
 }
 
 // needs ends a step that cannot ask.

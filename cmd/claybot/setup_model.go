@@ -64,9 +64,11 @@ func (s *setup) model() error {
 	m := config.Model
 	given := s.flags.ModelKey+s.flags.ModelURL != "" || s.Model != "" && s.Model != configs.DemoModel
 	if !m.Demo() && !given {
-		if why := m.Off(); why != "" {
+		err = s.readable("model.key", m.Key)
+		if why := m.Off(); err == nil && why != "" {
 			err = errors.New(why)
-		} else {
+		}
+		if err == nil {
 			err = s.asked(m)
 		}
 		if err == nil {

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/claybot/claybot/configs"
@@ -29,6 +31,47 @@ func TestTokensIn(t *testing.T) {
 	} {
 		if got := tokensIn(tt.answer, platforms.TelegramToken, platforms.SlackBotToken, platforms.SlackAppToken); !slices.Equal(got, tt.want) {
 			t.Errorf("%q: %q, want %q", tt.answer, got, tt.want)
+		}
+	}
+}
+
+// A secret that is named and cannot be read is not as if none were set: setup names the file or the
+// variable, and asks no platform. The commands that it prints have its own flags.
+func TestSetupUnreadable(t *testing.T) {
+	for _, name := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "TELEGRAM_BOT_TOKEN", "SLACK_BOT_TOKEN", "SLACK_APP_TOKEN", "DISCORD_BOT_TOKEN", "CLAYBOT_CONFIG"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("CLAYBOT_CONFIG", "no.yaml")
+	dir := filepath.Join(t.TempDir(), "a b")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CLAYBOT_DATA_DIR", dir)
+	const address = "http://127.0.0.1:9"
+	for step, file := range map[string]string{
+		"telegram": "telegram: {token: 'file:lost', api_url: '" + address + "'}\n",
+		"slack":    "slack: {bot_token: 'file:lost', app_token: 'file:lost', api_url: '" + address + "/'}\n",
+		"discord":  "discord: {token: 'file:lost', api_url: '" + address + "'}\n",
+		"model":    "model: {name: m, base_url: '" + address + "', key: 'file:lost'}\n",
+	} {
+		path := filepath.Join(dir, step+".yaml")
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, errs bytes.Buffer
+		code := run([]string{"--config", path, "--data-dir", dir, "setup", step}, strings.NewReader(""), &out, &errs)
+		if lost := filepath.Join(dir, "lost"); code != exitError || !strings.Contains(out.String(), "the secret's file cannot be read") || !strings.Contains(out.String(), lost) {
+			t.Errorf("%s: exit %d, %q, %q", step, code, out.String(), errs.String())
+		}
+		if want := "claybot --config '" + path + "' --data-dir '" + dir + "' setup " + step + " --"; !strings.Contains(errs.String(), want) {
+			t.Errorf("%s: the next step is %q, want %q", step, errs.String(), want)
+		}
+	}
+	for ref, want := range map[string]string{"env:": "env: names no variable; give env:NAME", "file:": "file: names no file; give file:PATH", "file:lost": "lost"} {
+		var out, errs bytes.Buffer
+		code := run([]string{"--config", filepath.Join(dir, "discord.yaml"), "setup", "telegram", "--telegram-token", ref}, strings.NewReader(""), &out, &errs)
+		if code == exitOK || !strings.Contains(errs.String(), "--telegram-token: ") || !strings.Contains(errs.String(), want) {
+			t.Errorf("%s: exit %d, %q", ref, code, errs.String())
 		}
 	}
 }
