@@ -2,6 +2,7 @@ package agentsystem_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -37,18 +38,34 @@ func (r *rig) orders(id, user, text string) {
 	synctest.Wait()
 }
 
+// writes lets a user who may be unknown write in a thread of their direct chat.
+func (r *rig) writes(id string, who claybot.Sender, thread, text string) {
+	r.Helper()
+	m := msg(id, text)
+	m.From = who
+	m.Context.ThreadID, m.Context.MessageID = thread, id
+	r.post(private(who.UserID), m)
+	synctest.Wait()
+}
+
 // asks lets an unknown user write, and returns the code that they get.
 func (r *rig) asks(user, name, text string) string {
 	r.Helper()
-	m := msg(fmt.Sprint(user, time.Now().UnixNano()), text)
-	m.From = claybot.Sender{UserID: user, Name: name}
-	r.post(private(user), m)
-	synctest.Wait()
-	got := r.chat.seen(user)
-	if len(got) == 0 || !codeForm.MatchString(got[len(got)-1]) {
-		r.Fatalf("%s gets no code: %q", user, got)
+	before := len(r.chat.seen(user))
+	r.writes(fmt.Sprint(user, time.Now().UnixNano()), claybot.Sender{UserID: user, Name: name}, "", text)
+	return r.codeIn(r.chat.seen(user)[before:])
+}
+
+// codeIn returns the code in what a user has read.
+func (r *rig) codeIn(texts []string) string {
+	r.Helper()
+	for _, text := range slices.Backward(texts) {
+		if got := codeForm.FindStringSubmatch(text); got != nil {
+			return got[1]
+		}
 	}
-	return codeForm.FindStringSubmatch(got[len(got)-1])[1]
+	r.Fatalf("there is no code in %q", texts)
+	return ""
 }
 
 // An operator is notified of a request in their direct chat, without what its person wrote, and
@@ -157,6 +174,30 @@ func TestAccessNoticesAreFew(t *testing.T) {
 		r.asks("ann", "Ann", "hi")
 		if got := reads()[6:]; len(got) != 1 || !strings.Contains(got[0], "chat:ann") {
 			t.Errorf("in the next hour, the operator reads %q", got)
+		}
+	})
+}
+
+// A request that operators have in a notice keeps its code for its hour, whatever others do; those
+// behind the last notice are few, and make room for others.
+func TestNoticedRequestStays(t *testing.T) {
+	t.Parallel()
+	pairing(t, func(r *rig) {
+		r.bossAt()
+		code := r.asks("ann", "Ann", "hello")
+		for i := range 12 {
+			time.Sleep(4 * time.Minute)
+			user := fmt.Sprint("stranger", i)
+			r.writes(user, claybot.Sender{UserID: user}, "", "hello")
+		}
+		open, err := r.db.Pairings(r.Context())
+		if err != nil || len(open) > 6+3 || !slices.ContainsFunc(open, func(p storage.Pairing) bool { return p.Code == code }) {
+			t.Errorf("%d requests are open, %v: %+v", len(open), err, open)
+		}
+		r.orders("press", "boss", "approve "+code)
+		time.Sleep(time.Minute)
+		if got := strings.Join(r.chat.seen("ann"), "|"); !strings.Contains(got, "re: hello") {
+			t.Errorf("after the approval, the user reads %q", got)
 		}
 	})
 }

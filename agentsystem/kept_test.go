@@ -18,27 +18,8 @@ import (
 	"github.com/claybot/claybot/storage"
 )
 
-// keepsOf lets ann, who is unknown, write a text in a thread of her direct chat.
-func (r *rig) keepsOf(id, thread, text string) {
-	r.Helper()
-	m := msg(id, text)
-	m.From = claybot.Sender{UserID: "ann"}
-	m.Context.ThreadID, m.Context.MessageID = thread, id
-	r.post(private("ann"), m)
-	synctest.Wait()
-}
-
-// annCode returns the code that ann got last.
-func (r *rig) annCode() string {
-	r.Helper()
-	for _, text := range r.chat.seen("ann") {
-		if got := codeForm.FindStringSubmatch(text); got != nil {
-			return got[1]
-		}
-	}
-	r.Fatalf("ann gets no code: %q", r.chat.seen("ann"))
-	return ""
-}
+// asker is a user without access.
+var asker = claybot.Sender{UserID: "ann"}
 
 // Where threads are conversations of their own, an unknown user has no more room for each.
 func TestKeptTextsOfAllThreadsHaveOneBound(t *testing.T) {
@@ -46,16 +27,16 @@ func TestKeptTextsOfAllThreadsHaveOneBound(t *testing.T) {
 	pairing(t, func(r *rig) {
 		r.ownThreads = true
 		r.bossAt()
-		r.keepsOf("long", "t", strings.Repeat("x", 8<<10-3))
+		r.writes("long", asker, "t", strings.Repeat("x", 8<<10-3))
 		for i := range 20 {
-			r.keepsOf(fmt.Sprint(i), fmt.Sprint("thread ", i), "xx")
+			r.writes(fmt.Sprint(i), asker, fmt.Sprint("thread ", i), "xx")
 		}
 		all, err := r.db.ParkedAgents(r.Context(), 100)
 		if err != nil || len(all) != 2 {
 			t.Errorf("kept in %d threads, want 2: %v", len(all), err)
 		}
 		asked := len(r.mind.asked())
-		r.orders("press", "boss", "approve "+r.annCode())
+		r.orders("press", "boss", "approve "+r.codeIn(r.chat.seen("ann")))
 		time.Sleep(time.Minute)
 		if n := len(r.mind.asked()) - asked; n != 2 {
 			t.Errorf("%d model calls after the approval, want 2", n)
@@ -69,7 +50,7 @@ func TestKeptTextInAThreadIsDeleted(t *testing.T) {
 	pairing(t, func(r *rig) {
 		r.ownThreads = true
 		r.bossAt()
-		r.keepsOf("1", "thread", "my secret")
+		r.writes("1", asker, "thread", "my secret")
 		for i, user := range []string{"eve", "ann"} {
 			d := typed(fmt.Sprint("d", i), claybot.MessageDelete, "")
 			d.Amends, d.From = "1", claybot.Sender{UserID: user}
@@ -80,6 +61,50 @@ func TestKeptTextInAThreadIsDeleted(t *testing.T) {
 			}
 		}
 	})
+}
+
+// An edit of a kept text replaces it: what is answered after the approval is what its sender wrote last.
+func TestKeptTextIsEdited(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		by, text, want string
+		crash          bool
+	}{
+		"by its sender":       {"ann", "my edited text", "my edited text", false},
+		"behind a crash":      {"ann", "my edited text", "my edited text", true},
+		"by another":          {"eve", "not mine", "my text", false},
+		"to nothing":          {"ann", " ", "my text", false},
+		"with a secret":       {"ann", "use 1234567:FAKE-token-that-is-not-a-real-one-at-all", "", false},
+		"to one that is long": {"ann", strings.Repeat("x", 8<<10), "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pairing(t, func(r *rig) {
+				r.ownThreads = true
+				r.bossAt()
+				r.writes("1", asker, "thread", "my text")
+				r.writes("2", asker, "other", "another")
+				e := typed("e", claybot.MessageEdit, tt.text)
+				e.Amends, e.From = "1", claybot.Sender{UserID: tt.by}
+				r.post(private(tt.by), e)
+				r.post(private(tt.by), e) // comes again
+				synctest.Wait()
+				if tt.crash {
+					r.crash()
+					r.start()
+				}
+				if x := r.receipt("1"); tt.want != "" && x.Message.Text != tt.want || strings.Contains(x.Message.Text, "FAKE") || len(tt.text) > 1000 && x.Skipped != "inbox_full" {
+					t.Errorf("the receipt is %+v", x)
+				}
+				r.orders("press", "boss", "approve "+r.codeIn(r.chat.seen("ann")))
+				time.Sleep(time.Minute)
+				got := strings.Join(r.chat.seen("ann"), "|")
+				if tt.want != "" && strings.Count(got, "re: "+tt.want) != 1 || tt.want != "my text" && strings.Contains(got, "my text") || strings.Contains(got, "xxx") || strings.Contains(got, "FAKE") || !strings.Contains(got, "re: another") {
+					t.Errorf("after the approval, the user reads %.400q", got)
+				}
+			})
+		})
+	}
 }
 
 // An approval that commits before the denial of another operator wins: what its person wrote is
@@ -93,8 +118,8 @@ func TestADenialBehindAnApprovalErasesNothing(t *testing.T) {
 			return s
 		}
 		reads := r.bossAt()
-		r.keepsOf("1", "", "one")
-		code := r.annCode()
+		r.writes("1", asker, "", "one")
+		code := r.codeIn(r.chat.seen("ann"))
 		first.before = func() {
 			if _, err := r.system.People.Approve(context.Background(), code); err != nil {
 				t.Error(err)
@@ -131,7 +156,7 @@ func TestKeptTextsOfAnUnusableAgentWaitLikeOthers(t *testing.T) {
 	pairing(t, func(r *rig) {
 		r.access.Allow = append(r.access.Allow, "chat:ann")
 		r.bossAt()
-		r.keepsOf("0", "", "zero")
+		r.writes("0", asker, "", "zero")
 		time.Sleep(time.Minute)
 		path := filepath.Join(r.dir, "agents", string(r.agent(private("ann"))), "state.json")
 		r.access.Allow = slices.DeleteFunc(r.access.Allow, func(x string) bool { return x == "chat:ann" })
@@ -140,11 +165,11 @@ func TestKeptTextsOfAnUnusableAgentWaitLikeOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.start()
-		r.keepsOf("1", "", "one")
-		r.keepsOf("2", "", "two")
-		r.orders("press", "boss", "approve "+r.annCode())
+		r.writes("1", asker, "", "one")
+		r.writes("2", asker, "", "two")
+		r.orders("press", "boss", "approve "+r.codeIn(r.chat.seen("ann")))
 		time.Sleep(time.Minute)
-		r.keepsOf("3", "", "three")
+		r.writes("3", asker, "", "three")
 		if x := r.status(); x.Parked == nil || x.Parked.Messages != 3 {
 			t.Errorf("status %+v", x.Parked)
 		}
@@ -168,9 +193,9 @@ func TestStatusRightAfterTheApproval(t *testing.T) {
 	t.Parallel()
 	pairing(t, func(r *rig) {
 		r.bossAt()
-		r.keepsOf("1", "", "one")
+		r.writes("1", asker, "", "one")
 		time.Sleep(300 * time.Millisecond)
-		r.orders("press", "boss", "approve "+r.annCode())
+		r.orders("press", "boss", "approve "+r.codeIn(r.chat.seen("ann")))
 		r.post(private("ann"), command("s", "status"))
 		time.Sleep(time.Minute)
 		if got := strings.Join(r.chat.seen("ann"), "|"); strings.Contains(got, "haven't been able") || strings.Count(got, "re: one") != 1 {
@@ -184,11 +209,11 @@ func TestMessageBehindAnApprovalByAnotherMember(t *testing.T) {
 	t.Parallel()
 	pairing(t, func(r *rig) {
 		r.bossAt()
-		r.keepsOf("1", "", "one")
+		r.writes("1", asker, "", "one")
 		if _, err := r.db.Grant(r.Context(), storage.Grant{Connector: "chat", Subject: "ann", At: claybot.Now()}); err != nil {
 			t.Fatal(err)
 		}
-		r.keepsOf("2", "", "two")
+		r.writes("2", asker, "", "two")
 		time.Sleep(time.Minute)
 		if got := strings.Join(r.chat.seen("ann"), "|"); !strings.Contains(got, "two") || !strings.Contains(got, "re: one") {
 			t.Errorf("the user reads %q", got)

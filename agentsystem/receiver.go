@@ -67,18 +67,28 @@ func (r *receiver) receive(ctx context.Context, to claybot.Descriptor, m claybot
 		return r.take(ctx, to, m)
 	}
 	if amends(m) || m.Command == connectors.Business {
-		if m.Type == claybot.MessageDelete && !m.Context.Group {
-			of, m, found, err := r.places.amended(ctx, to, m)
-			if err == nil && found {
-				err = r.parking.withdraw(ctx, of, m)
-			}
-			if err != nil {
-				return ReceivedError, err
-			}
-		}
-		return ReceivedStranger, nil
+		return r.amendedByUnknown(ctx, to, m)
 	}
 	return r.ofUnknown(ctx, to, m)
+}
+
+// amendedByUnknown handles the edit or the deletion of a message by a user without access, which
+// may be kept.
+func (r *receiver) amendedByUnknown(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (outcome string, err error) {
+	if !amends(m) || m.Context.Group {
+		return ReceivedStranger, nil
+	}
+	of, x, found, err := r.places.amended(ctx, to, m)
+	if err == nil && found {
+		err = r.parking.amend(ctx, of, x)
+	}
+	switch {
+	case err != nil:
+		return ReceivedError, err
+	case found && r.people.Admits(to, m): // approved meanwhile, so that the message may be posted as it was
+		return r.take(ctx, to, m)
+	}
+	return ReceivedStranger, nil
 }
 
 // ofUnknown handles a message of a user without access: it answers with a code at most, and keeps

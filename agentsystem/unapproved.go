@@ -3,6 +3,7 @@ package agentsystem
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,15 +47,56 @@ func (p *parking) keep(ctx context.Context, to claybot.Descriptor, m claybot.Age
 	return err
 }
 
-// withdraw erases a kept message of to that its sender deletes, see conversations.amended.
-func (p *parking) withdraw(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
+// amend erases a kept message of to that its sender deletes, or gives it the text of their edit, see
+// conversations.amended. A text that is too long to be kept ends the message: what it said before is
+// not what its sender wants answered.
+func (p *parking) amend(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) error {
 	list, err := p.store.ParkedOf(ctx, to.Key(), storage.MaxParkedAgent)
-	for _, x := range list {
-		if err == nil && x.Cause == storage.ParkedUnapproved && x.Message.ID == m.Amends {
-			err = p.end(ctx, bare(x), storage.SkippedDeleted)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(list, func(x storage.Parked) bool { return x.Cause == storage.ParkedUnapproved && x.Message.ID == m.Amends })
+	switch {
+	case i < 0:
+		return nil
+	case m.Type == claybot.MessageDelete:
+		return p.end(ctx, bare(list[i]), storage.SkippedDeleted)
+	case list[i].Damaged != nil || strings.TrimSpace(m.Text) == "":
+		return nil
+	}
+	x, m := list[i], p.intake.cleaned(m)
+	others, err := p.keptBytes(ctx, to, x.Message.ID)
+	switch {
+	case err != nil:
+		return err
+	case others+len(m.Text) > unapprovedBytes:
+		return p.end(ctx, bare(x), inbox.SkippedFull)
+	}
+	x.Message.Text, x.Message.Masked = m.Text, m.Masked
+	return storage.Ignore(p.store.Repark(ctx, x), storage.ErrNotFound) // posted meanwhile
+}
+
+// keptBytes returns how much text is kept of the person of to in all conversations, but for one message.
+func (p *parking) keptBytes(ctx context.Context, to claybot.Descriptor, except claybot.MessageID) (size int, err error) {
+	agents, err := p.store.ParkedAgents(ctx, storage.MaxParked)
+	if err != nil {
+		return 0, err
+	}
+	for _, a := range agents {
+		if d := claybot.DescriptorOf(a.Key); d.Connector != to.Connector || d.UserID != to.UserID {
+			continue
+		}
+		list, err := p.store.ParkedOf(ctx, a.Key, storage.MaxParkedAgent)
+		if err != nil {
+			return 0, err
+		}
+		for _, x := range list {
+			if x.Cause == storage.ParkedUnapproved && x.Message.ID != except {
+				size += len(x.Message.Text)
+			}
 		}
 	}
-	return err
+	return size, nil
 }
 
 // unapproved decides about a kept message: approved is true if its sender has access. It returns

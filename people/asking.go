@@ -70,7 +70,17 @@ func (r Request) earlier(code string) string {
 // Challenge answers a message of an unknown user, as Gate.Challenge does. The operators are
 // notified of a new request in the same commit.
 func (dir *Directory) Challenge(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage) ([]claybot.Outgoing, error) {
-	return dir.Gate.Challenge(ctx, d, m, dir.announcement)
+	return dir.Gate.Challenge(ctx, d, m, dir)
+}
+
+// noticed reports whether operators were notified of an open request: there are few of them, see
+// askedMost.
+func (dir *Directory) noticed(ctx context.Context, p storage.Pairing) (bool, error) {
+	if dir.cfg.Marks == nil {
+		return false, nil
+	}
+	r, _, err := dir.request(ctx, p.Connector, p.UserID)
+	return r.Code == p.Code && r.Verdict == "", err
 }
 
 // announcement returns the notices to operators of a new request: none of a person whom they

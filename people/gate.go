@@ -38,8 +38,8 @@ type Access struct {
 }
 
 // Limits of pairing: one code an hour for a user, three open codes for a
-// connector, of which the oldest makes room for another user after ten minutes, and a
-// lockout after ten wrong codes in ten minutes.
+// connector besides those of which operators were notified, of which the oldest makes room for another
+// user after ten minutes, and a lockout after ten wrong codes in ten minutes.
 const (
 	pairingValid = time.Hour
 	pairingOpen  = 3
@@ -240,10 +240,19 @@ func (g *Gate) Granted(connector, id string) bool {
 	return ok
 }
 
+// notices are what operators read of requests for access.
+type notices interface {
+	// announcement returns the notices of a new request.
+	announcement(ctx context.Context, p storage.Pairing) []claybot.Outgoing
+	// noticed reports whether operators were notified of a request, and have not decided it.
+	noticed(ctx context.Context, p storage.Pairing) (bool, error)
+}
+
 // Challenge answers a message of an unknown user: with at most one code an hour in a
 // direct chat in pairing mode, otherwise not at all. Outsiders and other bots get no code. What
-// announce returns of a new request goes into the outbox in the same commit.
-func (g *Gate) Challenge(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage, announce func(context.Context, storage.Pairing) []claybot.Outgoing) ([]claybot.Outgoing, error) {
+// notices.announcement returns of a new request goes into the outbox in the same commit. A request that
+// operators have before them stays open for its hour, however many others come.
+func (g *Gate) Challenge(ctx context.Context, d claybot.Descriptor, m claybot.AgentMessage, notices notices) ([]claybot.Outgoing, error) {
 	who := subject{d.Connector, d.UserID}
 	if !m.From.Bot { // other bots of a channel would hide the people
 		g.mu.Lock()
@@ -263,17 +272,11 @@ func (g *Gate) Challenge(ctx context.Context, d claybot.Descriptor, m claybot.Ag
 	if err != nil {
 		return nil, err
 	}
-	waiting, known := 0, g.toldLately(who)
-	var oldest storage.Pairing
-	for _, p := range open {
-		if p.Connector == d.Connector {
-			waiting++
-			known = known || p.UserID == d.UserID
-			if oldest.Code == "" || p.At < oldest.At {
-				oldest = p
-			}
-		}
+	waiting, oldest, err := unnoticed(ctx, open, d.Connector, notices)
+	if err != nil {
+		return nil, err
 	}
+	known := g.toldLately(who) || slices.ContainsFunc(open, func(p storage.Pairing) bool { return p.Connector == d.Connector && p.UserID == d.UserID })
 	now := time.Now()
 	if known || waiting >= pairingOpen && now.Sub(oldest.At.Time()) < pairingAlone {
 		return nil, nil
@@ -287,7 +290,7 @@ func (g *Gate) Challenge(ctx context.Context, d claybot.Descriptor, m claybot.Ag
 		Code: newCode(), Connector: d.Connector, ChannelID: d.ChannelID, UserID: d.UserID,
 		Name: m.From.Name, At: claybot.At(now), Expires: claybot.At(now.Add(pairingValid)),
 	}
-	out, err := g.store.SavePairing(ctx, p, append(announce(ctx, p), claybot.Outgoing{
+	out, err := g.store.SavePairing(ctx, p, append(notices.announcement(ctx, p), claybot.Outgoing{
 		ID: runs.NewID(), Kind: claybot.OutgoingPairing, Route: m.ReplyRoute(d),
 		Text: texts.Of(ctx).Pairing(p.Code), Part: 1, Parts: 1, At: p.At,
 	})...)
@@ -301,6 +304,28 @@ func (g *Gate) Challenge(ctx context.Context, d claybot.Descriptor, m claybot.Ag
 	}
 	g.asked[who] = now
 	return out, nil
+}
+
+// unnoticed counts the open requests of a connector of which operators were not notified, and returns
+// the oldest of them.
+func unnoticed(ctx context.Context, open []storage.Pairing, connector string, notices notices) (n int, oldest storage.Pairing, err error) {
+	for _, p := range open {
+		if p.Connector != connector {
+			continue
+		}
+		noticed, err := notices.noticed(ctx, p)
+		if err != nil {
+			return 0, storage.Pairing{}, err
+		}
+		if noticed {
+			continue
+		}
+		n++
+		if oldest.Code == "" || p.At < oldest.At {
+			oldest = p
+		}
+	}
+	return n, oldest, nil
 }
 
 // displace ends a request that had enough time, so that a few unknown users cannot keep
