@@ -169,8 +169,8 @@ func (r *reader) unknown(group place, m member, known []string) {
 		if own, ok := strings.CutPrefix(other, profilePath); ok {
 			w.Near = group.key + own
 		}
-	} else if near := Nearest(m.name, known); near != "" {
-		w.Near = group.sub(near, 0).key
+	} else if near, sole := nearest(m.name, known); near != "" {
+		w.Near, w.sole = group.sub(near, 0).key, sole
 	} else {
 		for _, path := range Keys() {
 			if strings.HasPrefix(path, "connectors.") { // of one type of connector

@@ -5,16 +5,25 @@ import "strings"
 // Nearest returns the known key that key was most likely meant to be, empty
 // when none is close.
 func Nearest(key string, known []string) string {
-	best, least := "", 1+max(2, len(key)/3)
+	best, _ := nearest(key, known)
+	return best
+}
+
+// nearest is Nearest, and reports whether no other one is as close.
+func nearest(key string, known []string) (best string, sole bool) {
+	least := 1 + max(2, len(key)/3)
 	for _, k := range known {
 		if plain(k) == plain(key) {
-			return k
+			return k, true
 		}
-		if d := distance(plain(key), plain(k)); d < least && d < len(k) {
-			best, least = k, d
+		switch d := distance(plain(key), plain(k)); {
+		case d < least && d < len(k):
+			best, least, sole = k, d, true
+		case d == least && best != "":
+			sole = false
 		}
 	}
-	return best
+	return best, sole
 }
 
 // plain removes what people mix up: case, underscores and dashes.

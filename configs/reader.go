@@ -1,11 +1,13 @@
 package configs
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +27,7 @@ type Warning struct {
 	Off  bool   // something is switched off by it, as the text says
 
 	code  string // see Code; empty: CodeValue
+	sole  bool   // Near is the only name that is so near
 	path  string // of the key that switched something off
 	fault string // of models, where it is not known whether there are any
 }
@@ -50,6 +53,34 @@ func (w Warning) Unapplied() Warning {
 // Code names the kind of the warning. It stays the same when the words change.
 func (w Warning) Code() string {
 	return cmp.Or(w.code, CodeValue)
+}
+
+// Rename returns text, which is that of the file, with the key of the warning written as Near. ok is false
+// where a person must decide: other names are as near, it belongs into another group, that has a value
+// already, or it switches something off, so that it says where data goes, who may write or what is spent.
+func (w Warning) Rename(text []byte) (next []byte, ok bool) {
+	group, from := cutLast(w.Key)
+	within, to := cutLast(w.Near)
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	if w.code != CodeKey || w.Off || !w.sole || group != within || w.Line < 1 || w.Line > len(lines) {
+		return nil, false
+	}
+	if _, set := Written(text, w.Near); set {
+		return nil, false
+	}
+	key, err := regexp.Compile(`(^|[\s{,])(["']?)` + regexp.QuoteMeta(from) + `(["']?\s*:)`)
+	line := lines[w.Line-1]
+	if err != nil || len(key.FindAllIndex(line, 2)) != 1 {
+		return nil, false
+	}
+	lines[w.Line-1] = key.ReplaceAll(line, []byte("${1}${2}"+to+"${3}"))
+	return bytes.Join(lines, nil), true
+}
+
+// cutLast cuts a key before its last name.
+func cutLast(key string) (group, name string) {
+	i := strings.LastIndexByte(key, '.')
+	return key[:max(i, 0)], key[i+1:]
 }
 
 // The codes of warnings.

@@ -22,6 +22,7 @@ const doctorTime = 2 * time.Minute
 type doctorCmd struct {
 	JSON   bool `name:"json" help:"Print JSON."`
 	Online bool `help:"Ask the platforms, the model and the MCP servers too, with the configured credentials; takes 10 seconds at most."`
+	Fix    bool `help:"Mend what is safe to mend and can be undone; say what was done."`
 }
 
 // A doctor diagnoses an installation, with a daemon or without. It removes what it writes. No
@@ -35,19 +36,20 @@ type doctor struct {
 	holder string        // the process that uses the data directory
 	opened bool          // the data directory exists and can be used
 	moves  *people.Moves // the new ids of chats; nil: none are known
-	all    []postgres.Finding
+	all    []finding
+	done   []mended // before this look
 }
 
 // Run prints the findings. The exit code is 1 if there is a problem.
 func (c doctorCmd) Run(e *env) error {
-	d := &doctor{hide: strings.NewReplacer(), online: c.Online, what: "configuration"}
-	d.engine, _ = e.lookup("DOCKER_HOST")
-	if config, warnings, err := e.load(); err != nil {
-		d.problem(configCode(err), err.Error(), "")
-	} else {
-		d.config, d.hide = config, strings.NewReplacer(hidden(config)...)
-		d.settings(warnings)
-		d.examine(context.Background())
+	d := c.look(e)
+	if c.Fix {
+		if done, failed := d.mend(context.Background()); len(done) > 0 {
+			d = c.look(e)
+			d.done, d.all = done, append(d.all, failed...)
+		} else {
+			d.all = append(d.all, failed...)
+		}
 	}
 	if err := d.print(e, c.JSON); err != nil {
 		return err
@@ -56,6 +58,21 @@ func (c doctorCmd) Run(e *env) error {
 		return errSilent
 	}
 	return nil
+}
+
+// look examines the installation.
+func (c doctorCmd) look(e *env) *doctor {
+	d := &doctor{hide: strings.NewReplacer(), online: c.Online, what: "configuration"}
+	d.engine, _ = e.lookup("DOCKER_HOST")
+	config, warnings, err := e.load()
+	if err != nil {
+		d.problem(configCode(err), err.Error(), "")
+		return d
+	}
+	d.config, d.hide = config, strings.NewReplacer(hidden(config)...)
+	d.settings(e, warnings)
+	d.examine(context.Background())
+	return d
 }
 
 // examine runs all checks that apply. A check that returns false ends its row: those that
@@ -116,7 +133,7 @@ func (d *doctor) problem(code, text, next string) bool {
 
 func (d *doctor) say(code, level, text, next string) bool {
 	next = cmp.Or(next, nextOf(code))
-	d.all = append(d.all, postgres.Finding{What: d.what, Level: level, Code: code, Text: d.hide.Replace(text), Next: d.hide.Replace(next)})
+	d.all = append(d.all, finding{Finding: postgres.Finding{What: d.what, Level: level, Code: code, Text: d.hide.Replace(text), Next: d.hide.Replace(next)}})
 	return true
 }
 
@@ -125,6 +142,9 @@ func (d *doctor) advice(code string, err error) bool {
 	text, next := err.Error(), ""
 	if i := strings.LastIndex(text, ": "); i > 0 {
 		text, next = text[:i], text[i+2:]
+	}
+	if before, is := strings.CutSuffix(text, "; run"); is {
+		text, next = before, "run: "+next
 	}
 	return d.problem(code, text, next)
 }
@@ -140,9 +160,16 @@ func (d *doctor) count(level string) (n int) {
 
 func (d *doctor) print(e *env, asJSON bool) error {
 	if asJSON {
-		return e.printJSON(map[string]any{"findings": d.all})
+		out := map[string]any{"findings": d.all}
+		if len(d.done) > 0 {
+			out["fixed"] = d.done
+		}
+		return e.printJSON(out)
 	}
 	rows := [][]string{{"", "WHAT", "FINDING"}}
+	for _, m := range d.done {
+		rows = append(rows, []string{"fixed", m.What, m.Text})
+	}
 	for _, f := range d.all {
 		rows = append(rows, []string{f.Level, f.What, strings.Join(strings.Fields(f.Text), " ")})
 		if f.Next != "" {
@@ -162,7 +189,7 @@ func (d *doctor) print(e *env, asJSON bool) error {
 }
 
 // settings reports which configuration was read, and its warnings.
-func (d *doctor) settings(warnings []configs.Warning) {
+func (d *doctor) settings(e *env, warnings []configs.Warning) {
 	switch {
 	case len(warnings) > 0:
 	case d.config.Source.File == "":
@@ -176,6 +203,9 @@ func (d *doctor) settings(warnings []configs.Warning) {
 			level = postgres.LevelProblem
 		}
 		d.say(w.Code(), level, w.String(), w.Next)
+		if do := e.renaming(w); do != nil {
+			d.offer(do)
+		}
 	}
 	if d.what = "web page"; d.config.NamelessProxy() {
 		d.warn("proxy-without-host", "http.trusted_proxies is set and http_hosts is not: requests by the host name of the proxy are refused", "add the name to http_hosts (CLAYBOT_HTTP_HOSTS)")

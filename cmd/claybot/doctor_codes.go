@@ -73,6 +73,8 @@ const correctConfig = "correct it, then run: claybot doctor (nothing else was ch
 var doctorCodes = []doctorCode{
 	{postgres.CodeOK, "nothing is wrong", ""},
 
+	{"fix-failed", "claybot doctor --fix could not mend a finding", "do the next step of the finding by hand"},
+
 	{"config-missing", "the configuration file that you named does not exist", "create it with: claybot config init, or name another one with -c"},
 	{"config-misnamed", "the configuration file has a name that claybot does not read", correctConfig},
 	{"config-unreadable", "the configuration file cannot be read", "let this user read it, or name another file with -c"},

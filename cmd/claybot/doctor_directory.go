@@ -41,7 +41,11 @@ func (d *doctor) directory(ctx context.Context) bool {
 		text, next, _ := strings.Cut(err.Error(), "; ")
 		d.problem("data-dir-unfinished", text, next)
 	case err != nil:
-		d.advice(unsafeCode(dir), err)
+		code := unsafeCode(dir)
+		d.advice(code, err)
+		if code == "data-dir-open-to-others" {
+			d.offer(closing(dir))
+		}
 	case !there:
 		d.missing(ctx, dir)
 	case holder != "":
@@ -205,7 +209,8 @@ func (d *doctor) modes(context.Context) bool {
 	case err != nil:
 		text = "cannot check the modes: " + reason(err)
 	}
-	return d.warn("files-open-to-others", text, "run: chmod 700 "+dir)
+	d.warn("files-open-to-others", text, "run: chmod 700 "+dir)
+	return d.offer(closing(dir))
 }
 
 // tokens names the API tokens that may approve actions because they are older than the

@@ -91,6 +91,7 @@ func (d *doctor) askTelegram(ctx context.Context, i configs.Instance, s *configs
 	case !s.Hooked() && w.Host != "":
 		d.warn("telegram-webhook-set", fmt.Sprintf("Telegram takes the token of @%s, but a webhook leads its updates to %s, which blocks the polls of claybot", name, w.Host),
 			"if no other program needs it, start claybot, which removes it")
+		d.offer(unhooking(c, w.Host))
 	default:
 		d.ok("Telegram takes the token of @" + name)
 	}
@@ -174,7 +175,14 @@ func (d *doctor) askModel(ctx context.Context, m configs.Model) {
 		}
 		d.warn("model-not-listed", text, "choose another one with: claybot setup model")
 	case err == nil:
-		d.ok(hostOf(m) + " takes " + key + " and lists the model")
+		text := hostOf(m) + " answers"
+		if m.Key.Named() {
+			text = hostOf(m) + " takes " + key
+		}
+		if len(names) > 0 {
+			text += " and lists the model"
+		}
+		d.ok(text)
 	case e == nil || e.Status == 0:
 		d.problem("model-unreachable", err.Error(), "")
 	case e.Account || e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden:

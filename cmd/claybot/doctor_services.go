@@ -213,5 +213,9 @@ func (d *doctor) credentials(all ...credential) bool {
 	if len(all) > 1 {
 		what = "all credentials are"
 	}
-	return d.ok(what + " well formed; run claybot status to see whether the service accepts it")
+	what += " well formed"
+	if !d.online {
+		what += "; claybot doctor --online asks whether the service accepts it"
+	}
+	return d.ok(what)
 }
