@@ -126,7 +126,7 @@ func (d *doctor) instances(ctx context.Context) bool {
 	for _, i := range all {
 		d.what = i.Name
 		if why := i.Settings.Off(); why != "" {
-			d.problem("connector-off", "it is off: "+why, "correct it, then restart claybot")
+			d.problem("connector-off", "it is off: "+why, "correct it; claybot reads the file again by itself, and its environment when it starts")
 			continue
 		}
 		var needed []credential
@@ -156,7 +156,7 @@ func (d *doctor) instances(ctx context.Context) bool {
 // hook checks the templates of a webhook, and says where it takes requests.
 func (d *doctor) hook(name string, s *configs.Webhook) {
 	if _, err := hookTemplates(name, s); err != nil {
-		d.problem("webhook-template", "it is off: "+err.Error(), "correct the template, then restart claybot")
+		d.problem("webhook-template", "it is off: "+err.Error(), "correct the template; claybot reads the file again by itself")
 		return
 	}
 	switch at := hookURL(d.config, d.config.HTTP.Addr, name); {

@@ -36,14 +36,16 @@ func newLog(w io.Writer, c configs.Config) *slog.Logger {
 		}
 	}
 	var h slog.Handler
+	level := new(slog.LevelVar)
+	level.Set(c.Log.Level)
 	if format == "text" {
-		h = tint.NewTextHandler(w, &tint.Options{Level: c.Log.Level, TimeFormat: time.TimeOnly, NoColor: !isTerminal(w)})
+		h = tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, NoColor: !isTerminal(w)})
 	} else {
-		h = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: c.Log.Level})
+		h = slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level})
 	}
 	hide := new(hiding)
 	hide.add(c)
-	return slog.New(&lateHandler{root: cluster.Quiet(&redactor{Handler: h, hide: hide}), hide: hide})
+	return slog.New(&lateHandler{root: cluster.Quiet(&redactor{Handler: h, hide: hide}), hide: hide, level: level})
 }
 
 // A hiding replaces the secrets of all configurations so far: an error may still name one that
@@ -75,12 +77,20 @@ func hideAlso(log *slog.Logger, c configs.Config) {
 	}
 }
 
+// setLevel has a log of newLog, and all loggers made from it, use the level of c.
+func setLevel(log *slog.Logger, c configs.Config) {
+	if l, ok := log.Handler().(*lateHandler); ok {
+		l.level.Set(c.Log.Level)
+	}
+}
+
 // A lateHandler adds the attributes of loggers to the root handler when a record is written:
 // most loggers of messages and runs never write one.
 type lateHandler struct {
 	root  slog.Handler
-	hide  *hiding      // of the root
-	outer *lateHandler // nil for the root
+	hide  *hiding        // of the root
+	level *slog.LevelVar // of the root
+	outer *lateHandler   // nil for the root
 	attrs []slog.Attr
 	group string // opened, where there are no attrs
 
@@ -115,12 +125,12 @@ func (l *lateHandler) handler() slog.Handler {
 
 // WithAttrs implements slog.Handler.
 func (l *lateHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &lateHandler{root: l.root, hide: l.hide, outer: l, attrs: attrs}
+	return &lateHandler{root: l.root, hide: l.hide, level: l.level, outer: l, attrs: attrs}
 }
 
 // WithGroup implements slog.Handler.
 func (l *lateHandler) WithGroup(name string) slog.Handler {
-	return &lateHandler{root: l.root, hide: l.hide, outer: l, group: name}
+	return &lateHandler{root: l.root, hide: l.hide, level: l.level, outer: l, group: name}
 }
 
 func isTerminal(w any) bool {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"strings"
@@ -11,6 +12,26 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 )
+
+// A reload changes the level of all loggers.
+func TestLogLevelChanges(t *testing.T) {
+	var out bytes.Buffer
+	c := configs.Default()
+	c.Log.Format = "json"
+	log := newLog(&out, c)
+	part := log.With("part", "a").WithGroup("g")
+	for _, level := range []slog.Level{slog.LevelInfo, slog.LevelDebug, slog.LevelError} {
+		c.Log.Level = level
+		setLevel(log, c)
+		out.Reset()
+		log.Debug("one")
+		part.Debug("two")
+		part.Info("three")
+		if lines := strings.Count(out.String(), "\n"); lines != map[slog.Level]int{slog.LevelInfo: 1, slog.LevelDebug: 3, slog.LevelError: 0}[level] {
+			t.Errorf("at %s: %s", level, out.String())
+		}
+	}
+}
 
 func TestLogValues(t *testing.T) {
 	const token = "123456:AA-a-test-token-and-nothing-else"

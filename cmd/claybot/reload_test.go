@@ -119,6 +119,30 @@ func TestReloadSaysWhatHolds(t *testing.T) {
 	}
 }
 
+// A reload names what only a restart applies, and nothing else.
+func TestReloadNamesWhatNeedsARestart(t *testing.T) {
+	h := startDaemon(t, "model: demo\nlog: text\nagents: {default: {maxBatch: 5}}\n", map[string]string{"CLAYBOT_HTTP_ADDR": ""})
+	for file, want := range map[string]string{
+		"log: text\nlog_level: debug\nlimits: {runs_per_minute: 3}": "",
+		"log: json":                           "log",
+		"log: text\nhttp: 127.0.0.1:1":        "http",
+		"log: text\ntranscription: whisper-1": "transcription",
+		"log: text\ntranscription: {model: whisper-1, base_url: nowhere}": "",
+		"log: text\nspeech: {voice: alloy, model: tts}":                   "speech",
+		"log: text\nworkspaces: {ttl: 5h}":                                "workspaces.ttl",
+		"log: text\nworkspaces: {memory: 1g}":                             "",
+		"log: text\nagents: {default: {maxBatch: 5000}}":                  "",
+		"log: text\nagents: {default: {maxBatch: 900}}":                   "maxBatch",
+		"log: text\nagents: {default: {maxBatch: 4}}":                     "",
+	} {
+		h.set("model: demo\n"+file+"\n", map[string]string{"CLAYBOT_HTTP_ADDR": ""})
+		restart, err := h.daemon.config.reload(h.env, false, func(configs.Config) {})
+		if got := strings.Join(restart, " "); err != nil || got != want {
+			t.Errorf("%q: %q, %v, want %q", file, got, err, want)
+		}
+	}
+}
+
 // A connector whose settings are the same stays; one with others is replaced, and a bad setting
 // switches it off until it is corrected.
 func TestReloadedConnector(t *testing.T) {
@@ -129,7 +153,7 @@ func TestReloadedConnector(t *testing.T) {
 		file      string
 		same, off bool
 	}{
-		{good + "log: json\n", true, false},
+		{good + "log_level: debug\n", true, false},
 		{strings.Replace(good, "http://", "", 1), false, true},
 		{good, false, false},
 		{strings.Replace(good, ":9'", ":10'", 1), false, false},

@@ -99,7 +99,7 @@ func (s *settings) status() []overview.SettingStatus {
 	if why := s.failed.Load(); why != nil {
 		all = append(all, overview.SettingStatus{
 			Text: "configuration reload failed; the old configuration stays in force: " + *why,
-			Next: "correct the file, then run kill -HUP or restart claybot", Off: true,
+			Next: "correct the file; claybot reads it again by itself", Off: true,
 		})
 	}
 	return all
@@ -148,6 +148,7 @@ func (s *settings) reload(e *env, emptied bool, before func(configs.Config)) (re
 	unapplied(s.began, &next)
 	logWarnings(s.log, next.Source.Warnings)
 	before(next)
+	setLevel(s.log, next)
 	s.replace(&next)
 	for _, x := range restartOnly {
 		if x.changed(s.began, next) {
@@ -191,6 +192,17 @@ var restartOnly = []struct {
 	{"relay", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Telemetry.Relay, b.Telemetry.Relay) }},
 	{"otlp", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Telemetry.OTLP, b.Telemetry.OTLP) }},
 	{"mcp", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Tools.MCP, b.Tools.MCP) }},
+	{"log", func(a, b configs.Config) bool { return a.Log.Format != b.Log.Format }},
+	{"transcription", func(a, b configs.Config) bool {
+		x, y := a.Transcription, b.Transcription
+		return y.Off() == "" && (x.Wanted() != y.Wanted() || x.Model != y.Model || x.BaseURL != y.BaseURL || x.Key.Value() != y.Key.Value())
+	}},
+	{"speech", func(a, b configs.Config) bool {
+		x, y := a.Speech, b.Speech
+		return y.Off() == "" && (x.Wanted() != y.Wanted() || x.Model != y.Model || x.Voice != y.Voice || x.BaseURL != y.BaseURL || x.Key.Value() != y.Key.Value())
+	}},
+	{"workspaces.ttl", func(a, b configs.Config) bool { return a.Tools.Workspace.TTL != b.Tools.Workspace.TTL }},
+	{"maxBatch", func(a, b configs.Config) bool { return maxBatch(a) < maxBatch(b) }},
 	{"heartbeat.enabled", func(a, b configs.Config) bool { return a.Schedule.Heartbeat.Enabled != b.Schedule.Heartbeat.Enabled }},
 }
 

@@ -221,7 +221,7 @@ func (c *Connector) tokenRefused() error {
 	return &connectors.PermanentError{
 		Says: texts.StoppedToken,
 		Err:  errors.New("discord: the bot token is refused"),
-		Fix:  "reset it at discord.com/developers/applications, Bot, set " + c.cfg.TokenName + " and start again",
+		Fix:  "reset it at discord.com/developers/applications, Bot, and " + connectors.Again(c.cfg.TokenName),
 	}
 }
 

@@ -385,7 +385,7 @@ func (g *gateway) ended(s *socket, err error) error {
 		return &connectors.PermanentError{
 			Says: texts.StoppedIntents,
 			Err:  errors.New("discord: the app may not use the Message Content intent (4014)"),
-			Fix:  "switch it on at discord.com/developers/applications, Bot, Privileged Gateway Intents, and restart claybot",
+			Fix:  "switch it on at discord.com/developers/applications, Bot, Privileged Gateway Intents, and " + connectors.Reload,
 		}
 	case closeShardingRequired:
 		return &connectors.PermanentError{Err: errors.New("discord: the bot is in so many servers that Discord wants several connections (4011), which claybot does not open")}

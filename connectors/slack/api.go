@@ -288,7 +288,7 @@ func (c *Connector) accountError(method, field, code string, err error) error {
 		if scope := word(refusal.Needed); scope != "" && field != c.cfg.AppTokenName {
 			c.missing(scope)
 		}
-		fix = fmt.Sprintf("add the scope %s at api.slack.com/apps, OAuth & Permissions, reinstall the app and start again: claybot serve", word(refusal.Needed))
+		fix = fmt.Sprintf("add the scope %s at api.slack.com/apps, OAuth & Permissions, reinstall the app and %s", word(refusal.Needed), connectors.Reload)
 	}
 	return &connectors.PermanentError{Says: texts.StoppedToken, Err: fmt.Errorf("%s: slack refuses %s: %s", method, field, code), Fix: fix}
 }

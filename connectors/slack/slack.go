@@ -281,7 +281,7 @@ func (c *Connector) checkTokens() error {
 		return &connectors.PermanentError{
 			Says: texts.StoppedNoToken,
 			Err:  fmt.Errorf("%s and %s are swapped", c.cfg.BotTokenName, c.cfg.AppTokenName),
-			Fix:  "exchange their values and start again: claybot serve",
+			Fix:  "exchange their values and " + swapped(c.cfg.BotTokenName),
 		}
 	}
 	second := credential{c.cfg.AppTokenName, app, "xapp-", "Basic Information, App-Level Tokens (scope connections:write)"}
@@ -335,11 +335,19 @@ func (c *Connector) Verify(ctx context.Context) error {
 	return err
 }
 
+// swapped says how to start again with exchanged tokens, of which one is called field.
+func swapped(field string) string {
+	if strings.Contains(field, ".") {
+		return "save the file; claybot reads it again by itself"
+	}
+	return "start again: claybot serve"
+}
+
 // again says how to start again with another token: by its variable, or by its key in
 // the configuration.
 func again(field, prefix string) string {
 	if strings.Contains(field, ".") {
-		return "set " + field + " to it and start again: claybot serve"
+		return connectors.Again(field)
 	}
 	return "start again: " + field + "=" + prefix + "… claybot serve"
 }

@@ -128,7 +128,7 @@ func dismissed(reason string) error {
 	return &connectors.PermanentError{
 		Says: texts.StoppedSocketMode,
 		Err:  errors.New("socket mode is switched off for the app"),
-		Fix:  "switch it on at api.slack.com/apps, Socket Mode, and start again: claybot serve",
+		Fix:  "switch it on at api.slack.com/apps, Socket Mode, and " + connectors.Reload,
 	}
 }
 

@@ -329,7 +329,7 @@ func (c *Connector) tokenRefused(err error) *connectors.PermanentError {
 	errors.As(err, &r)
 	return &connectors.PermanentError{
 		Says: texts.StoppedToken,
-		Fix:  "get the token from @BotFather (/mybots), set " + c.cfg.TokenName + " and start again",
+		Fix:  "get the token from @BotFather (/mybots), " + connectors.Again(c.cfg.TokenName),
 		Err:  fmt.Errorf("telegram: the bot token is refused (%d)", r.code),
 	}
 }

@@ -184,7 +184,7 @@ func (c *Connector) Verify(context.Context) error {
 
 // unusable is the error of a webhook with a secret that cannot be used.
 func (c *Connector) unusable() *connectors.PermanentError {
-	return &connectors.PermanentError{Err: fmt.Errorf("%s: %w, so it takes no request", c.cfg.Name, c.fault), Fix: "set " + c.fix + " and start again: claybot serve"}
+	return &connectors.PermanentError{Err: fmt.Errorf("%s: %w, so it takes no request", c.cfg.Name, c.fault), Fix: connectors.Again(c.fix)}
 }
 
 // Run takes requests until ctx is done. Without a usable secret it returns a

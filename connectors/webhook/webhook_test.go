@@ -450,7 +450,7 @@ func TestCallbackIsNoEvent(t *testing.T) {
 		}
 	}
 	w := start(t, Config{Scheme: Standard, Secret: fakeSecret, SecretName: "connectors.ci.secret", Callback: "http://127.0.0.1:1/", CallbackSecretName: "connectors.ci.callback_secret"})
-	if err := w.c.Run(t.Context(), w.sink); err == nil || !strings.Contains(err.Error(), "callback: there is no secret, so it takes no request; set connectors.ci.callback_secret and start again") {
+	if err := w.c.Run(t.Context(), w.sink); err == nil || !strings.Contains(err.Error(), "callback: there is no secret, so it takes no request; set connectors.ci.callback_secret anew with claybot config set, which applies it") {
 		t.Errorf("without a secret: %v", err)
 	}
 	if _, err := w.c.Send(t.Context(), claybot.Outgoing{ID: "o"}); kind(err) != "*connectors.PermanentError" {
