@@ -148,6 +148,7 @@ var brokenDirectories = []brokenSetup{
 	{name: "a restore that was interrupted", breaks: inData(map[string]string{"claybot.db.restoring": ""}), code: "restore-interrupted", says: "a restore was interrupted", next: "claybot restore"},
 	{name: "a boot record that is none", breaks: inData(map[string]string{"boots.json": "x"}), code: "record-unreadable", says: "boot record", next: "the next start"},
 	{name: "crashes", breaks: inData(map[string]string{"boots.json": `{"unclean":3}`}), code: "crashed", says: "claybot crashed 3 times in a row", next: "read the end of its log"},
+	{name: "a clock that is behind", breaks: inData(map[string]string{"boots.json": `{"started":4102444800000,"closed":true}`}), code: "clock-off", says: "claybot was started at 2100-01-01", next: "NTP"},
 	{name: "API tokens that are none", breaks: inData(map[string]string{"web.tokens.json": "x"}), code: "record-unreadable", says: "cannot read the API tokens", next: "claybot"},
 	{name: "no copies", file: "storage: {copies: 0}\n", breaks: inData(map[string]string{"boots.json": "{}"}), code: "copies-off", says: "makes no copies", next: "storage.copies"},
 	{name: "a daemon that does not answer", breaks: silentDaemon, code: "daemon-silent", says: "it does not answer", next: "claybot healthcheck"},

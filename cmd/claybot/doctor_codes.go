@@ -167,6 +167,7 @@ var doctorCodes = []doctorCode{
 	{"webhook-no-secret", "a webhook has no secret", ""},
 	{"http-off", "a webhook needs the HTTP server, which is off", ""},
 	{"chat-renamed", "the configuration names a chat by a former id", ""},
+	{"outbox-stuck", "messages wait for more than an hour to be sent", ""},
 	{"route-dead", "a chat refuses the bot", "let the bot in again; the route works again when a person writes there"},
 
 	{"model-demo", "the demo model answers", ""},

@@ -24,6 +24,7 @@ const (
 	syncs       = 9
 	slowSync    = 50 * time.Millisecond
 	mostModes   = 5000             // files whose modes are checked
+	mostAhead   = time.Minute      // of the last start
 	lookTime    = 20 * time.Second // for the database
 )
 
@@ -94,6 +95,10 @@ func (d *doctor) lastEnd(context.Context) bool {
 	unclean := b.Unclean
 	if d.holder == "" && b.Started != 0 && !b.Closed {
 		unclean++
+	}
+	if ahead := b.Started.Time(); b.Started != 0 && time.Until(ahead) > mostAhead {
+		d.warn("clock-off", "the clock of this machine is behind: claybot was started at "+moment(ahead)+", which is in the future",
+			"set the clock with NTP: schedules, signatures and certificates depend on it")
 	}
 	crashed := fmt.Sprintf("claybot crashed %s in a row", count(unclean, "time"))
 	switch {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"time"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/people"
@@ -30,6 +32,27 @@ func (d *doctor) chats(ctx context.Context) bool {
 		d.warn("chat-renamed", renamedText(x), "change it to "+x.Now)
 	}
 	return true
+}
+
+// stuckAfter is how long a message waits in the outbox until the doctor names it.
+const stuckAfter = time.Hour
+
+// outbox reports messages that were not sent for long.
+func (d *doctor) outbox(ctx context.Context) bool {
+	n, oldest, err := sqlite.LookStuck(ctx, filepath.Join(d.config.DataDir, "claybot.db"), d.holder == "", claybot.At(time.Now().Add(-stuckAfter)))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return true
+	case err != nil:
+		return d.warn("record-unreadable", "cannot read the outbox: "+reason(err), "")
+	case n == 0:
+		return d.ok("no message waits for more than an hour")
+	}
+	next := "start claybot, which sends them"
+	if d.holder != "" {
+		next = "look why with: claybot outbox --state open"
+	}
+	return d.warn("outbox-stuck", fmt.Sprintf("%s not sent, the oldest since %s", count(n, "message"), moment(oldest.Time())), next)
 }
 
 // routes names the dead routes of a data directory, by the ids that their chats have now.

@@ -81,7 +81,7 @@ type (
 		Budgets    budgetsCmd    `cmd:"" help:"Show budgets and what is left of them; extend a budget."`
 	}
 	mendCommands struct {
-		Doctor  doctorCmd  `cmd:"" eg:"doctor" help:"Diagnose this installation; needs no running daemon."`
+		Doctor  doctorCmd  `cmd:"" eg:"doctor\ndoctor --online\ndoctor --fix" help:"Diagnose this installation; needs no running daemon."`
 		Why     whyCmd     `cmd:"" eg:"why https://example.slack.com/archives/C012ABC/p1700000000000100\nwhy RUN" help:"Trace a message from receipt to reply."`
 		Parked  parkedCmd  `cmd:"" help:"List messages of faulty agents, or drop them."`
 		Undo    undoCmd    `cmd:"" eg:"undo RUN" help:"Undo the side effects of a run."`

@@ -9,10 +9,12 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"strconv"
 	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/relational"
 )
@@ -278,6 +280,17 @@ func LookUp(ctx context.Context, path string, idle bool, key string) (value stri
 // access, as LookUp does.
 func LookGranted(ctx context.Context, path string, idle bool, connector string) ([]string, error) {
 	return lookFor(ctx, path, idle, "SELECT subject FROM grants WHERE connector = ? ORDER BY subject", connector)
+}
+
+// LookStuck returns how many outgoing messages, up to 10,000, wait since before a time, and since when the
+// oldest does, as LookUp does.
+func LookStuck(ctx context.Context, path string, idle bool, before claybot.Time) (n int, oldest claybot.Time, err error) {
+	all, err := lookFor(ctx, path, idle, "SELECT CAST(at AS TEXT) FROM outbox WHERE open = 1 AND at < CAST(? AS INTEGER) ORDER BY at LIMIT 10000", strconv.FormatInt(int64(before), 10))
+	if err != nil || len(all) == 0 {
+		return 0, 0, err
+	}
+	at, err := strconv.ParseInt(all[0], 10, 64)
+	return len(all), claybot.Time(at), err
 }
 
 // lookFor returns the texts that a query with one argument finds in the file at path.
