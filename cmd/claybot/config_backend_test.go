@@ -374,7 +374,7 @@ func TestConfigWithoutReload(t *testing.T) {
 	}
 }
 
-// A change that cannot be undone any more is a conflict, and one of MCP servers needs a restart.
+// A change that cannot be undone any more is a conflict, and one of the relay needs a restart.
 func TestConfigConflict(t *testing.T) {
 	h := startDaemon(t, "model: demo\n", nil)
 	defer h.daemon.reloadOnHangup(h.ctx, h.env)()
@@ -384,8 +384,8 @@ func TestConfigConflict(t *testing.T) {
 		t.Errorf("the answer is %s", got)
 	}
 	var out web.ConfigChanged
-	h.config(200, "PUT", "/config/mcp", "", `{"value":"{far: {url: 'http://127.0.0.1:9/mcp'}}"}`, &out)
-	if len(out.Restart) != 1 || out.Restart[0] != "mcp" {
+	h.config(200, "PUT", "/config/relay", "", `{"value":"[{name: kept, file: events.jsonl}]"}`, &out)
+	if len(out.Restart) != 1 || out.Restart[0] != "relay" {
 		t.Errorf("the change is %+v", out)
 	}
 }

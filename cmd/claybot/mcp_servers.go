@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -30,15 +31,21 @@ type mcpServers struct {
 
 func newMCPServers(config *settings, s *stores, w *workspaces, save saveFile) *mcpServers {
 	m := &mcpServers{config: config, log: s.log, workspaces: w}
-	all := make([]mcp.Server, len(config.began.Tools.MCP))
-	for i, x := range config.began.Tools.MCP {
-		all[i] = mcpServer(x)
-	}
 	m.manager = mcp.New(mcp.Config{
-		Servers: all, Pins: s.db, Tokens: s.secrets(mcp.Folder), Version: version, Log: s.log,
+		Servers: m.wanted(), Pins: s.db, Tokens: s.secrets(mcp.Folder), Version: version, Log: s.log,
 		Pipe: m.pipe, HTTP: m.client, SaveFile: save, Reserved: reserved,
 	})
 	return m
+}
+
+// wanted is the servers that the configuration asks for.
+func (m *mcpServers) wanted() []mcp.Server {
+	now := m.config.Load().Tools.MCP
+	all := make([]mcp.Server, len(now))
+	for i, x := range now {
+		all[i] = mcpServer(x)
+	}
+	return all
 }
 
 // workspaceKeys begin the keys of workspaces in which MCP servers run.
@@ -46,7 +53,7 @@ const workspaceKeys = "mcp/"
 
 // pipe starts a server in a container of its own.
 func (m *mcpServers) pipe(ctx context.Context, server string, cmd workspace.Command) (workspace.Process, error) {
-	c := m.config.began
+	c := m.config.Load()
 	want := workspace.Want{Provider: c.Tools.Workspace.Provider, Key: workspace.Key(workspaceKeys + server)}
 	if want.Provider == configs.Off || want.Provider == "" {
 		return nil, errNoWorkspace
@@ -68,7 +75,7 @@ func (m *mcpServers) pipe(ctx context.Context, server string, cmd workspace.Comm
 
 // client reaches public hosts, and the one that the operator named, which may be private.
 func (m *mcpServers) client(server string) *http.Client {
-	client, err := mcpClient(m.config.began.Tools.MCP, server, egress.Policy{Own: m.workspaces.own, Log: m.workspaces.audit("mcp " + server)})
+	client, err := mcpClient(m.config.Load().Tools.MCP, server, egress.Policy{Own: m.workspaces.own, Log: m.workspaces.audit("mcp " + server)})
 	if err != nil { // Check refuses such an address as well
 		m.log.Error("MCP server unreachable", "server", server, "err", err)
 		return nil
@@ -99,6 +106,26 @@ func mcpClient(all []configs.MCPServer, server string, policy egress.Policy) (*h
 		return nil, err
 	}
 	return door.Client(egress.Limits{HeaderTimeout: time.Minute}), nil
+}
+
+// endTime is how long a server that is gone may take to end.
+const endTime = 15 * time.Second
+
+// clear removes containers that no server needs, at the start and after each reload, until ctx
+// is done.
+func (m *mcpServers) clear(ctx context.Context) {
+	for {
+		changed := m.config.changed()
+		m.removeUnused(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+		if !connectors.Sleep(ctx, endTime) {
+			return
+		}
+	}
 }
 
 // removeUnused removes the containers of MCP servers that are no longer configured, or
@@ -173,6 +200,7 @@ func mcpServer(s configs.MCPServer) mcp.Server {
 	out := mcp.Server{
 		Name: s.Name, Command: s.Process.Command, Where: s.Process.Where, Dir: s.Process.Dir, URL: s.Remote.URL, Token: s.Remote.Token.Value(),
 		Allow: s.Allow, Deny: s.Deny, Timeout: s.Timeout, Trusted: s.Trusted,
+		Place:   fmt.Sprintf("%q", append([]string{s.Process.Image, s.Process.Network}, s.Process.Hosts...)),
 		Headers: revealed(s.Remote.Headers), Effects: make(map[string]tools.Effect, len(s.Effects)),
 	}
 	for name, value := range s.Process.Env {

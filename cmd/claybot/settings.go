@@ -191,7 +191,6 @@ var restartOnly = []struct {
 	{"node", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Node, b.Node) }},
 	{"relay", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Telemetry.Relay, b.Telemetry.Relay) }},
 	{"otlp", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Telemetry.OTLP, b.Telemetry.OTLP) }},
-	{"mcp", func(a, b configs.Config) bool { return !reflect.DeepEqual(a.Tools.MCP, b.Tools.MCP) }},
 	{"log", func(a, b configs.Config) bool { return a.Log.Format != b.Log.Format }},
 	{"transcription", func(a, b configs.Config) bool {
 		x, y := a.Transcription, b.Transcription
@@ -246,6 +245,7 @@ func (d *daemon) reload(ctx context.Context, e *env, emptied bool) (r reloaded) 
 	}
 	r.Restart = restart
 	r.Refused = d.reconnect(ctx)
+	d.tooling.servers.manager.Set(d.tooling.servers.wanted())
 	if err := d.system.Reschedule(ctx); err != nil {
 		d.log.Error("failed to apply the configuration to stored messages", "err", err)
 	}

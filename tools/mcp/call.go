@@ -86,7 +86,7 @@ func down(server, state string) string {
 	case StateLogin:
 		return fmt.Sprintf("the MCP server %s wants a login: an operator must run claybot mcp login %s", server, server)
 	case StateStopped:
-		return fmt.Sprintf("the MCP server %s is stopped, as claybot is", server)
+		return fmt.Sprintf("the MCP server %s is stopped", server)
 	}
 	return fmt.Sprintf("the MCP server %s is not connected now; it is tried again within a minute", server)
 }

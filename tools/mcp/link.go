@@ -22,6 +22,8 @@ type link struct {
 	red     redactor
 	refused error // nil: it is connected by run
 
+	cancel context.CancelFunc // ends run; nil before; of the Manager, under its lock
+
 	kick  chan struct{}  // the server says that its list has changed
 	retry chan struct{}  // a request to connect now
 	turn  workspace.Turn // one at a time decides about tools, see decide
@@ -63,10 +65,17 @@ type live struct {
 }
 
 func newLink(m *Manager, s Server) *link {
-	return &link{
+	l := &link{
 		m: m, server: s, red: newRedactor(s.secrets()), health: health{state: StateStarting, since: time.Now()},
 		kick: make(chan struct{}, 1), retry: make(chan struct{}, 1), turn: workspace.NewTurn(),
 	}
+	if s.Stopped {
+		l.state = StateStopped
+	}
+	if err := s.Check(); err != nil {
+		l.refuse(err)
+	}
+	return l
 }
 
 func (l *link) refuse(err error) {
@@ -78,7 +87,10 @@ func (l *link) run(ctx context.Context) {
 	wait := backoffFirst
 	for {
 		began := time.Now()
-		err := l.once(ctx)
+		err := error(nil)
+		if ctx.Err() == nil {
+			err = l.once(ctx)
+		}
 		if ctx.Err() != nil {
 			l.down(StateStopped, nil)
 			return

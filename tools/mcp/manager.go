@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -17,8 +18,12 @@ import (
 // concurrent use.
 type Manager struct {
 	cfg        Config
-	links      []*link // by name
 	generation atomic.Uint64
+
+	mu    sync.Mutex
+	links []*link                  // by name
+	begin func(*link)              // runs one; nil while Run does not work
+	last  map[string]chan struct{} // closed when the newest link of a name that ran has ended
 }
 
 // New makes a Manager; Run connects it. A server whose settings are wrong is
@@ -27,41 +32,95 @@ func New(cfg Config) *Manager {
 	if cfg.Pins == nil {
 		cfg.Pins = new(memoryPins)
 	}
-	m := &Manager{cfg: cfg}
+	m := &Manager{cfg: cfg, last: make(map[string]chan struct{})}
+	m.Set(cfg.Servers)
+	return m
+}
+
+// Set makes servers those that are there. One whose settings are the same stays as it
+// is, with its connection. All others end; a new one of the same name starts when the
+// former one has ended.
+func (m *Manager) Set(servers []Server) {
+	m.mu.Lock()
+	was := m.links
+	m.links = nil
 	seen := make(map[string]bool)
-	for _, s := range cfg.Servers {
-		l := newLink(m, s)
-		if err := s.Check(); err != nil {
-			l.refuse(err)
-		} else if seen[s.Name] {
+	for _, s := range servers {
+		var l *link
+		if i := slices.IndexFunc(was, func(l *link) bool { return reflect.DeepEqual(l.server, s) }); i >= 0 && !seen[s.Name] {
+			l = was[i]
+		} else {
+			l = newLink(m, s)
+		}
+		if seen[s.Name] {
 			l.refuse(fmt.Errorf("the name %s is given twice", s.Name))
 		}
 		seen[s.Name] = true
 		m.links = append(m.links, l)
 	}
 	slices.SortStableFunc(m.links, func(a, b *link) int { return strings.Compare(a.server.Name, b.server.Name) })
-	return m
+	changed := !slices.Equal(was, m.links)
+	for _, l := range was {
+		if l.cancel != nil && !slices.Contains(m.links, l) {
+			l.cancel()
+		}
+	}
+	for _, l := range m.links {
+		if m.begin != nil && l.cancel == nil {
+			m.begin(l)
+		}
+	}
+	m.mu.Unlock()
+	if changed {
+		m.changed()
+	}
 }
 
 // Run connects all servers at once, again whenever one is lost, and ends within
 // a few seconds of ctx, with all processes that it started. It runs once.
 func (m *Manager) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	for _, l := range m.links {
-		if l.refused == nil {
-			wg.Go(func() { l.run(ctx) })
+	m.mu.Lock()
+	m.begin = func(l *link) {
+		if l.refused != nil || l.server.Stopped {
+			return
 		}
+		mine, cancel := context.WithCancel(ctx)
+		former, ended := m.last[l.server.Name], make(chan struct{})
+		l.cancel, m.last[l.server.Name] = cancel, ended
+		wg.Go(func() {
+			defer close(ended)
+			defer cancel()
+			if former != nil {
+				<-former // within a few seconds
+			}
+			l.run(mine)
+		})
 	}
-	wg.Wait()
+	for _, l := range m.links {
+		m.begin(l)
+	}
+	m.mu.Unlock()
 	<-ctx.Done()
+	m.mu.Lock()
+	m.begin = nil // from here on none is added
+	m.mu.Unlock()
+	wg.Wait()
 	return context.Cause(ctx)
+}
+
+// all is the present links.
+func (m *Manager) all() []*link {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.links
 }
 
 // Probe connects all servers at once, lists their tools, and disconnects. The status of a server has an
 // error if that failed. It is for a Manager that does not Run.
 func (m *Manager) Probe(ctx context.Context) []ServerStatus {
 	var wg sync.WaitGroup
-	for _, l := range m.links {
+	for _, l := range m.all() {
 		if l.refused == nil {
 			wg.Go(func() { l.down(StateStopped, l.probe(ctx)) })
 		}
@@ -75,7 +134,7 @@ func (m *Manager) Probe(ctx context.Context) []ServerStatus {
 // of them fail at once.
 func (m *Manager) Tools(servers []string) []tools.Tool {
 	var all []tools.Tool
-	for _, l := range m.links {
+	for _, l := range m.all() {
 		if servers == nil || slices.Contains(servers, l.server.Name) {
 			for _, t := range l.offered() {
 				all = append(all, t)
@@ -102,7 +161,7 @@ const (
 	StateWaiting   = "waiting" // for the next try to connect
 	StateLogin     = "login"   // an operator must log in: claybot mcp login
 	StateRefused   = "refused" // its settings are wrong
-	StateStopped   = "stopped"
+	StateStopped   = "stopped" // by an operator, or as claybot is
 )
 
 // A ServerStatus is how one server is doing. All of its words are clean.
@@ -135,8 +194,9 @@ type OffTool struct {
 
 // Status is the status of all servers, by name.
 func (m *Manager) Status() []ServerStatus {
-	all := make([]ServerStatus, len(m.links))
-	for i, l := range m.links {
+	links := m.all()
+	all := make([]ServerStatus, len(links))
+	for i, l := range links {
 		all[i] = l.status()
 	}
 	return all
@@ -170,11 +230,12 @@ func (m *Manager) Retry(server string) error {
 }
 
 func (m *Manager) link(server string) *link {
-	i := slices.IndexFunc(m.links, func(l *link) bool { return l.server.Name == server && l.refused == nil })
+	links := m.all()
+	i := slices.IndexFunc(links, func(l *link) bool { return l.server.Name == server && l.refused == nil })
 	if i < 0 {
 		return nil
 	}
-	return m.links[i]
+	return links[i]
 }
 
 func (m *Manager) log() *slog.Logger {

@@ -96,6 +96,11 @@ type Server struct {
 	// Trusted puts the server on the operator's list of places that may be
 	// reached without asking.
 	Trusted bool
+	// Place is what else decides how the server runs, such as the image and the network of
+	// its container. Another one starts it anew.
+	Place string
+	// Stopped keeps the server unconnected, because an operator stopped it.
+	Stopped bool
 }
 
 // An OAuth says how tokens for a server are got.
