@@ -13,7 +13,7 @@ import (
 type System interface {
 	// Status returns the health of the installation.
 	Status(ctx context.Context) (overview.Status, error)
-	// Nodes lists the cluster members of the last day, the newest first.
+	// Members lists the cluster members of the last day, the newest first.
 	Members(ctx context.Context) ([]storage.Member, error)
 	// WorksOn returns the name of the member that works on an agent now; empty for
 	// none, and for a cluster of one.
@@ -27,13 +27,13 @@ type System interface {
 	Changed() <-chan struct{}
 }
 
-// A NodeList is the processes that share the store.
-type NodeList struct {
-	Nodes []NodeView `json:"nodes" doc:"Members seen in the last day, newest first."`
+// A MemberList is the processes that share the store.
+type MemberList struct {
+	Members []MemberView `json:"members" doc:"Members seen in the last day, newest first."`
 }
 
-// A NodeView is one process that shares the store.
-type NodeView struct {
+// A MemberView is one process that shares the store.
+type MemberView struct {
 	ID           string              `json:"id" doc:"New for each process."`
 	Name         string              `json:"name" doc:"Stable across restarts."`
 	Addr         string              `json:"addr,omitempty" doc:"Address of its web page."`

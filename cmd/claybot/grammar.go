@@ -69,7 +69,7 @@ type (
 	}
 	lookCommands struct {
 		Status     statusCmd     `cmd:"" eg:"status\nstatus --json" help:"Show the status of the running daemon."`
-		Nodes      nodesCmd      `cmd:"" eg:"nodes" help:"List cluster members."`
+		Members    membersCmd    `cmd:"" eg:"members" help:"List cluster members."`
 		Agents     agentsCmd     `cmd:"" help:"List the agents of the running daemon; stop, reset or delete one."`
 		Runs       runsCmd       `cmd:"" help:"List runs; show, follow or cancel one."`
 		Inbox      inboxCmd      `cmd:"" help:"List the waiting messages of an agent, or drop them."`

@@ -110,7 +110,7 @@ func (o operator) Invite(ctx context.Context, connector string) (web.Invitation,
 	case !found || !links && of != platforms.Slack && of != platforms.Discord:
 		return web.Invitation{}, web.Refusal(connector + " has no pairing links: only Telegram, Slack and Discord bots that are configured have them")
 	case o.mixed():
-		return web.Invitation{}, web.Refusal("cannot make a pairing link while cluster members of different versions run; see claybot nodes, and try again after the upgrade")
+		return web.Invitation{}, web.Refusal("cannot make a pairing link while cluster members of different versions run; see claybot members, and try again after the upgrade")
 	case links && bot.Invitation("") == "":
 		return web.Invitation{}, web.Refusal(connector + " does not know the bot's name, because this member is not connected to Telegram; see claybot status")
 	}

@@ -23,7 +23,7 @@ func (c statusCmd) Run(e *env) error {
 		rows := slices.Concat([][]string{
 			{"version", st.Version},
 			{"uptime", st.Uptime},
-			{"node", nodeLine(cmp.Or(st.Node, new(overview.NodeStatus)))},
+			{"node", memberLine(cmp.Or(st.Node, new(overview.NodeStatus)))},
 			{"access", string(st.Access.Mode)},
 			{"model", modelLine(st.Model)},
 		}, startRows(st), field("unwell", st.Unwell), diskRows(st), figureRows(st, time.Now()), faultRows(st))

@@ -47,8 +47,8 @@ func (a reports) operations() []operation {
 			query(param{name: "message", about: "The id of a message, a run or an outgoing message, or a platform's link to a message."}).
 			failing(http.StatusNotFound).unknown(noMessage), a.receipts),
 		returns(http.StatusOK, op("getStatus", web.Read, "GET /status", "Get the status of the daemon.").tagged("about"), a.status),
-		returns(http.StatusOK, op("getNodes", web.Read, "GET /nodes", "List cluster members.").tagged("about").
-			explained("Without a shared database, the daemon is the only member."), a.nodes),
+		returns(http.StatusOK, op("listMembers", web.Read, "GET /members", "List cluster members.").tagged("about").
+			explained("Without a shared database, the daemon is the only member."), a.members),
 	)
 }
 

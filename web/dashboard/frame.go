@@ -60,7 +60,7 @@ var places = []place{
 
 // below maps pages without a navigation entry to the one that is highlighted
 // for them.
-var below = map[string]string{"agent": "agents", "run": "runs", "notes": "agents", "note": "agents", "nodes": "health", "config-key": "config", "config-history": "config"}
+var below = map[string]string{"agent": "agents", "run": "runs", "notes": "agents", "note": "agents", "members": "health", "config-key": "config", "config-history": "config"}
 
 // Routes returns the routes of the pages, their fragments, actions and assets.
 func Routes(cfg Config) []web.Route {

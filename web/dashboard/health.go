@@ -28,8 +28,8 @@ func (b *healthPages) routes() []web.Route {
 		b.screen("/ui/health", "health", b.health),
 		b.part("/ui/health/now", "health", "health-now", b.health),
 		{Pattern: "GET /ui/live", Scope: web.Read, Handler: http.HandlerFunc(b.live)},
-		b.screen("/ui/nodes", "nodes", b.nodes),
-		b.part("/ui/nodes/now", "nodes", "nodes-now", b.nodes),
+		b.screen("/ui/members", "members", b.members),
+		b.part("/ui/members/now", "members", "members-now", b.members),
 		b.screen("/ui/why", "why", b.whyOf),
 		b.part("/ui/why/stories", "why", "stories", b.whyOf),
 	}
@@ -171,8 +171,8 @@ func bytesOf(n int64) string {
 // skewNoted is the clock skew from which the page reports it.
 const skewNoted = time.Second
 
-// A nodesView lists the cluster members.
-type nodesView struct {
+// A membersView lists the cluster members.
+type membersView struct {
 	viewer
 	Tone, Verdict string
 	Nodes         []nodeView
@@ -195,13 +195,13 @@ func (n nodeView) Clock() mark {
 	return mark{"calm", "in sync"}
 }
 
-func (b *healthPages) nodes(r *http.Request) (any, error) {
+func (b *healthPages) members(r *http.Request) (any, error) {
 	all, err := b.system.Members(r.Context())
-	return viewNodes(viewerOf(r), all), err
+	return viewMembers(viewerOf(r), all), err
 }
 
-func viewNodes(who viewer, all []storage.Member) nodesView {
-	v := nodesView{viewer: who, Tone: "good"}
+func viewMembers(who viewer, all []storage.Member) membersView {
+	v := membersView{viewer: who, Tone: "good"}
 	live, versions, doubts := 0, make(map[string]bool), cluster.Doubts(all)
 	twice, off, lease, leases := "", "", time.Duration(0), false
 	for _, n := range all {

@@ -126,7 +126,7 @@ func casesOf(x string, who viewer) []pageCase {
 		{"run", "deliveries", sentView{[]deliveryRow{{claybot.Outgoing{ID: x, Text: x, Agent: claybot.AgentID(x), File: &claybot.FileReference{ID: x, Name: x, MIMEType: x}}, x}}, []noteRow{hostileNote(short)}}},
 		{"run", "items", timelineView{Items: []item{{Key: short, Title: short, Args: short, Edited: short, Out: short, Tainted: true}}}},
 		{"health", "main", viewHealth(who, status)},
-		{"nodes", "main", viewNodes(who, []storage.Member{
+		{"members", "main", viewMembers(who, []storage.Member{
 			{ID: x, Name: x, Version: x, State: storage.MemberLive, Working: 5, Skew: 9000, Claims: []string{x, x}, Dests: 2, Seen: 5}, {ID: "b", Name: x, State: storage.MemberState(x)},
 		})},
 		{"access", "main", access},
@@ -340,7 +340,7 @@ func TestEmptyPages(t *testing.T) {
 		{"usage", usage, []string{"No usage in this period.", "longer period"}},
 		{"access", viewAccess(who, nil, nil, overview.Status{}, 1), []string{"No pending requests.", "Unknown users who send a message get a code", "No users were approved here."}},
 		{"health", viewHealth(who, overview.Status{}), []string{"No connector is configured.", "not configured"}},
-		{"nodes", viewNodes(who, nil), []string{"No members in the last day.", "Health"}},
+		{"members", viewMembers(who, nil), []string{"No members in the last day.", "Health"}},
 		{"why", whyView{viewer: who}, []string{"What to paste"}},
 		{"why", whyView{viewer: who, Asked: true, Ref: "r404"}, []string{"Nothing found for", "r404", "What to paste", "/ui/access"}},
 	} {

@@ -15,7 +15,7 @@ import (
 )
 
 // offices are the pages that this file looks at, without Why.
-var offices = []string{"/ui/schedule", "/ui/schedule/tasks/kaaaaaaaaaaaaaaaaaaaaaaa", "/ui/schedule/new", "/ui/deliveries", "/ui/usage", "/ui/access", "/ui/health", "/ui/nodes", "/ui/why"}
+var offices = []string{"/ui/schedule", "/ui/schedule/tasks/kaaaaaaaaaaaaaaaaaaaaaaa", "/ui/schedule/new", "/ui/deliveries", "/ui/usage", "/ui/access", "/ui/health", "/ui/members", "/ui/why"}
 
 // fits is true when nothing of the page is wider than the window.
 const fits = `document.documentElement.scrollWidth <= innerWidth`

@@ -20,7 +20,7 @@ import (
 )
 
 // allPages are the paths of whole pages.
-var allPages = []string{"/", "/ui/agents", "/ui/runs", "/ui/tools", "/ui/notes", "/ui/schedule", "/ui/deliveries", "/ui/usage", "/ui/access", "/ui/health", "/ui/nodes", "/ui/why", "/ui/why?q=nothing"}
+var allPages = []string{"/", "/ui/agents", "/ui/runs", "/ui/tools", "/ui/notes", "/ui/schedule", "/ui/deliveries", "/ui/usage", "/ui/access", "/ui/health", "/ui/members", "/ui/why", "/ui/why?q=nothing"}
 
 // An ageless is a desk whose daemon gets no older, so that a page that shows the
 // age is the same at the next look.

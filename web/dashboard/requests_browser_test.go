@@ -14,7 +14,7 @@ func TestBrowserNoRequestFails(t *testing.T) {
 	b := r.browse()
 	for _, path := range []string{
 		"/", "/ui/agents", "/ui/agents/" + string(run.Agent), "/ui/runs", "/ui/runs/" + string(run.ID), "/ui/schedule", "/ui/deliveries",
-		"/ui/usage", "/ui/access", "/ui/health", "/ui/why", "/ui/why?q=" + string(run.ID), "/ui/tools", "/ui/notes", "/ui/nodes",
+		"/ui/usage", "/ui/access", "/ui/health", "/ui/why", "/ui/why?q=" + string(run.ID), "/ui/tools", "/ui/notes", "/ui/members",
 	} {
 		b.open(path)
 		// All parts are fetched again, as when something has changed.

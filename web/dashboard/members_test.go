@@ -65,8 +65,8 @@ func TestNodesPage(t *testing.T) {
 		},
 		"none live": {[]storage.Member{{Name: "x", State: storage.MemberLost}}, "bad", []string{"No live members"}, nil},
 	} {
-		v := viewNodes(who, tt.all)
-		html := rendered(t, b, pageCase{"nodes", "main", v})
+		v := viewMembers(who, tt.all)
+		html := rendered(t, b, pageCase{"members", "main", v})
 		if v.Tone != tt.tone {
 			t.Errorf("%s: %s, want %s: %s", name, v.Tone, tt.tone, v.Verdict)
 		}

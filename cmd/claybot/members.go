@@ -11,22 +11,22 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
-type nodesCmd struct {
+type membersCmd struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }
 
 // Run lists the cluster members.
-func (c nodesCmd) Run(e *env) error {
-	return show(e, c.JSON, to("/nodes"), func(out web.NodeList) error {
-		if err := e.table(nodeTable(out.Nodes, time.Now())); err != nil {
+func (c membersCmd) Run(e *env) error {
+	return show(e, c.JSON, to("/members"), func(out web.MemberList) error {
+		if err := e.table(memberTable(out.Members, time.Now())); err != nil {
 			return err
 		}
-		return e.text(nodeDoubts(out.Nodes))
+		return e.text(memberDoubts(out.Members))
 	})
 }
 
-// nodeDoubts explains the members that are marked in the table.
-func nodeDoubts(all []web.NodeView) string {
+// memberDoubts explains the members that are marked in the table.
+func memberDoubts(all []web.MemberView) string {
 	var b strings.Builder
 	for _, n := range all {
 		if n.Doubt != "" {
@@ -39,8 +39,8 @@ func nodeDoubts(all []web.NodeView) string {
 	return b.String()
 }
 
-// nodeTable is the table of members.
-func nodeTable(all []web.NodeView, now time.Time) [][]string {
+// memberTable is the table of members.
+func memberTable(all []web.MemberView, now time.Time) [][]string {
 	rows := [][]string{{"NAME", "STATE", "VERSION", "SINCE", "LAST SEEN", "RUNS", "CLOCK", "CLAIMS", "ID"}}
 	for _, n := range all {
 		works, clock := fmt.Sprintf("%d of %d", n.Working, n.MaxRuns), skewed(n.Skew)
@@ -59,7 +59,7 @@ func nodeTable(all []web.NodeView, now time.Time) [][]string {
 }
 
 // alone lists what only this member does now.
-func alone(n web.NodeView) string {
+func alone(n web.MemberView) string {
 	parts := n.Claims
 	if n.Destinations > 0 {
 		parts = append(parts[:len(parts):len(parts)], "sends to "+count(n.Destinations, "destination"))
@@ -89,8 +89,8 @@ func skewed(ms int64) string {
 	return "ok"
 }
 
-// nodeLine is the member that responds to a status request.
-func nodeLine(n *overview.NodeStatus) string {
+// memberLine is the member that responds to a status request.
+func memberLine(n *overview.NodeStatus) string {
 	switch {
 	case n.Err != "":
 		return n.Name + ": " + n.Err

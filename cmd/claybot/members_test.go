@@ -17,32 +17,32 @@ func TestNodeTable(t *testing.T) {
 	at := func(ago time.Duration) claybot.Time { return claybot.At(now.Add(-ago)) }
 	since := moment(at(0).Time())
 	for name, tt := range map[string]struct {
-		node web.NodeView
+		node web.MemberView
 		want []string
 	}{
 		"live": {
-			web.NodeView{ID: "a/1", Name: "a", State: storage.MemberLive, Version: "v1", Seen: at(2 * time.Second), Working: 3, MaxRuns: 9, Claims: []string{"telegram/42", "mend"}, Destinations: 1},
+			web.MemberView{ID: "a/1", Name: "a", State: storage.MemberLive, Version: "v1", Seen: at(2 * time.Second), Working: 3, MaxRuns: 9, Claims: []string{"telegram/42", "mend"}, Destinations: 1},
 			[]string{"a", "live", "v1", since, "2s ago", "3 of 9", "ok", "telegram/42, mend, sends to 1 destination", "a/1"},
 		},
-		"ahead":                 {web.NodeView{Name: "b", State: storage.MemberDraining, Skew: 61_040, Seen: at(0)}, []string{"b", "draining", "", since, "0s ago", "0 of 0", "1m1s ahead", "-", ""}},
-		"behind":                {web.NodeView{Name: "b", State: storage.MemberLive, Skew: -1000, Destinations: 5}, []string{"b", "live", "", since, "-", "0 of 0", "1s behind", "sends to 5 destinations", ""}},
-		"lost":                  {web.NodeView{Name: "c", State: storage.MemberLost, Working: 7, Skew: 99_999, Seen: at(time.Hour)}, []string{"c", "lost", "", since, "1h0m0s ago", "-", "-", "-", ""}},
-		"set up wrongly":        {web.NodeView{Name: "e", State: storage.MemberLive, Doubt: "x."}, []string{"e", "live !", "", since, "-", "0 of 0", "ok", "-", ""}},
-		"a renewal that is new": {web.NodeView{Name: "d", State: storage.MemberGone, Seen: at(-time.Minute)}, []string{"d", "gone", "", since, "0s ago", "-", "-", "-", ""}},
+		"ahead":                 {web.MemberView{Name: "b", State: storage.MemberDraining, Skew: 61_040, Seen: at(0)}, []string{"b", "draining", "", since, "0s ago", "0 of 0", "1m1s ahead", "-", ""}},
+		"behind":                {web.MemberView{Name: "b", State: storage.MemberLive, Skew: -1000, Destinations: 5}, []string{"b", "live", "", since, "-", "0 of 0", "1s behind", "sends to 5 destinations", ""}},
+		"lost":                  {web.MemberView{Name: "c", State: storage.MemberLost, Working: 7, Skew: 99_999, Seen: at(time.Hour)}, []string{"c", "lost", "", since, "1h0m0s ago", "-", "-", "-", ""}},
+		"set up wrongly":        {web.MemberView{Name: "e", State: storage.MemberLive, Doubt: "x."}, []string{"e", "live !", "", since, "-", "0 of 0", "ok", "-", ""}},
+		"a renewal that is new": {web.MemberView{Name: "d", State: storage.MemberGone, Seen: at(-time.Minute)}, []string{"d", "gone", "", since, "0s ago", "-", "-", "-", ""}},
 	} {
 		tt.node.Started = at(0)
-		if got := nodeTable([]web.NodeView{tt.node}, now)[1]; !slices.Equal(got, tt.want) {
+		if got := memberTable([]web.MemberView{tt.node}, now)[1]; !slices.Equal(got, tt.want) {
 			t.Errorf("%s:\n got %q\nwant %q", name, got, tt.want)
 		}
 	}
 }
 
 func TestNodeDoubts(t *testing.T) {
-	got := nodeDoubts([]web.NodeView{{Name: "a", ID: "a/1"}, {Name: "b", ID: "b/1", Doubt: "Mend it."}, {Name: "c", ID: "c/1", Doubt: "And this."}})
+	got := memberDoubts([]web.MemberView{{Name: "a", ID: "a/1"}, {Name: "b", ID: "b/1", Doubt: "Mend it."}, {Name: "c", ID: "c/1", Doubt: "And this."}})
 	if want := "\n! b (b/1): Mend it.\n! c (c/1): And this.\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := nodeDoubts([]web.NodeView{{Name: "a"}}); got != "" {
+	if got := memberDoubts([]web.MemberView{{Name: "a"}}); got != "" {
 		t.Errorf("nothing is wrong: %q", got)
 	}
 }
@@ -89,7 +89,7 @@ func TestNodeLine(t *testing.T) {
 		"a, one of 3":                     {Name: "a", Nodes: 3, OK: true},
 		"a: the database does not answer": {Name: "a", Nodes: 3, Err: "the database does not answer"},
 	} {
-		if got := nodeLine(&n); got != want {
+		if got := memberLine(&n); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -21,7 +21,7 @@ func (crowded) Members(context.Context) ([]storage.Member, error) {
 	}, nil
 }
 
-func TestNodes(t *testing.T) {
+func TestMembers(t *testing.T) {
 	type node struct {
 		ID, Name, State, Version string
 		Working, MaxRuns         int
@@ -31,22 +31,22 @@ func TestNodes(t *testing.T) {
 		LeaseMS                  int64
 		Doubt                    string
 	}
-	var got struct{ Nodes []node }
+	var got struct{ Members []node }
 	alone := start(t)
-	alone.ask("GET", "/nodes", "", http.StatusOK, &got)
-	if len(got.Nodes) != 1 || got.Nodes[0].State != "live" || got.Nodes[0].MaxRuns != 1000 || got.Nodes[0].ID == "" || got.Nodes[0].Claims == nil {
+	alone.ask("GET", "/members", "", http.StatusOK, &got)
+	if len(got.Members) != 1 || got.Members[0].State != "live" || got.Members[0].MaxRuns != 1000 || got.Members[0].ID == "" || got.Members[0].Claims == nil {
 		t.Errorf("alone: %+v", got)
 	}
-	alone.refused("GET", "/nodes?x=1", "", 400, "bad_request", "")
+	alone.refused("GET", "/members?x=1", "", 400, "bad_request", "")
 	r := start(t, func(r *rig) { r.wrap = func(d *web.Backend) { d.System = crowded{d.System} } })
-	r.ask("GET", "/nodes", "", http.StatusOK, &got)
-	if len(got.Nodes) != 3 || got.Nodes[2].State != "lost" {
+	r.ask("GET", "/members", "", http.StatusOK, &got)
+	if len(got.Members) != 3 || got.Members[2].State != "lost" {
 		t.Fatalf("%+v", got)
 	}
-	if n := got.Nodes[0]; n.LeaseMS != 5000 || n.Doubt != "its node.lease is 5s, and that of others 10s: give all members the same." {
+	if n := got.Members[0]; n.LeaseMS != 5000 || n.Doubt != "its node.lease is 5s, and that of others 10s: give all members the same." {
 		t.Errorf("another lease: %+v", n)
 	}
-	n := got.Nodes[1]
+	n := got.Members[1]
 	if n.ID != "a/2" || n.Working != 3 || n.SkewMS != -7 || !slices.Equal(n.Claims, []string{"mend", "telegram/42"}) || n.Destinations != 12 || n.LeaseMS != 10_000 || n.Doubt != "" {
 		t.Errorf("%+v", n)
 	}
