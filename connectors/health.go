@@ -13,6 +13,7 @@ const (
 	StateFailing  = "failing" // retries by itself
 	StateStopped  = "stopped" // a permanent error; needs the operator
 	StateStandby  = "standby" // another cluster member runs it; this one takes over when that one stops
+	StateOff      = "off"     // an operator stopped it, until one starts it
 )
 
 // LiveWithin is how old the last completed round trip to a platform may be. A connector without
@@ -28,13 +29,15 @@ type Health struct {
 }
 
 // Settled reports whether the connector has finished starting: it has had a
-// success, has stopped for good, or stands by.
+// success, has stopped for good, stands by, or is off.
 func (h Health) Settled() bool {
-	return !h.LastOK.IsZero() || h.State == StateStopped || h.State == StateStandby
+	return !h.LastOK.IsZero() || h.State == StateStopped || h.State == StateStandby || h.State == StateOff
 }
 
-// Well reports whether the connector works or stands by.
-func (h Health) Well() bool { return h.State == StateLive || h.State == StateStandby }
+// Well reports whether the connector is as it is meant to be: it works, stands by, or is off.
+func (h Health) Well() bool {
+	return h.State == StateLive || h.State == StateStandby || h.State == StateOff
+}
 
 // Lapsed reports whether the connector fails, and its last success is at least LiveWithin old.
 // A failure that is over sooner makes no member unready.

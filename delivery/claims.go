@@ -95,7 +95,7 @@ func (d *Deliverer) able(dest string) bool {
 		d.cfg.Members.Notify(storage.Notification{Freed: []string{storage.DestClaim(dest)}})
 	}
 	if tell && !others { // sent after a start with the connector
-		d.cfg.Log.Warn("connector not configured, messages wait", "dest", strings.ReplaceAll(dest, "\x00", "/"))
+		d.cfg.Log.Warn("connector not configured or stopped, messages wait", "dest", strings.ReplaceAll(dest, "\x00", "/"))
 	}
 	return late
 }

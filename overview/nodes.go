@@ -29,7 +29,7 @@ const (
 func held(all []ConnectorStatus) {
 	for i, c := range all {
 		switch c.State {
-		case connectors.StateStopped:
+		case connectors.StateStopped, connectors.StateOff:
 			continue
 		case connectors.StateStandby:
 			all[i].Err = noHolder

@@ -80,7 +80,7 @@ type CheckStatus struct {
 // ServerStatus is the status of an MCP server.
 type ServerStatus struct {
 	Name  string `json:"name"`
-	OK    bool   `json:"ok"` // connected: agents have its tools
+	OK    bool   `json:"ok"` // connected, so that agents have its tools, or stopped by an operator
 	State string `json:"state"`
 	Err   string `json:"error,omitempty"`
 }
@@ -261,7 +261,7 @@ func (o *Monitor) Ready() (bool, string) {
 		if stuck := o.Connectors.Stuck(c.Name); stuck != "" {
 			return false, "connector " + c.Name + ": " + stuck
 		}
-		if c.State == connectors.StateStopped && o.Connectors.Elsewhere(c.Name) {
+		if c.State == connectors.StateOff || c.State == connectors.StateStopped && o.Connectors.Elsewhere(c.Name) {
 			continue
 		}
 		waits := c.State == connectors.StateStarting || c.State != connectors.StateStandby && c.LastOK.IsZero()

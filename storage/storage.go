@@ -72,6 +72,10 @@ type CheckpointSet interface {
 	ListCheckpoints(ctx context.Context, prefix string) ([]Checkpoint, error)
 }
 
+// CheckpointStopped is the prefix of the keys of checkpoints with the nodes that operators have
+// stopped, as kind/name; see package nodes.
+const CheckpointStopped = "stopped node/"
+
 // CheckpointVoices is the prefix of the keys of checkpoints with the languages and zones of people,
 // which members keep in memory; see Version.
 const CheckpointVoices = "voice"

@@ -113,6 +113,7 @@ var states = map[string]string{
 	connectors.StateFailing:  "failing",
 	connectors.StateStopped:  "stopped",
 	connectors.StateStandby:  "standby",
+	connectors.StateOff:      "stopped by an operator",
 }
 
 // State says how a connector does; see connectors.Health.

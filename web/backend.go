@@ -21,8 +21,9 @@ type Backend struct {
 	People    People
 	Directory Directory
 	System    System
-	// Configuration is nil where there is no file to change.
+	// Configuration is nil where there is no file to change, and Nodes where none are shown.
 	Configuration Configuration
+	Nodes         Nodes
 }
 
 // Tooling is what agents work with: tools, workspaces, MCP servers, skills and notes.

@@ -51,20 +51,21 @@ type daemon struct {
 	instances map[string]instance // that were made, by name; of the reload that is at work
 	bots      connectors.Bots
 	// greet shows a text to the person at the terminal; nil without one.
-	greet    func(text string)
-	env      *env           // that the configuration is read by; nil: the page and the API do not change it
-	stopping chan struct{}  // gets a value when an operator has asked for the end
-	reloads  chan reloading // that an operator has asked for
-	settled  chan struct{}  // closed when no reload can begin any more
-	ending   chan struct{}  // closed when run is about to end
-	patience time.Duration  // how long connectors may ask their platforms before they are replaced
+	greet     func(text string)
+	env       *env           // that the configuration is read by; nil: the page and the API do not change it
+	stopping  chan struct{}  // gets a value when an operator has asked for the end
+	reloads   chan reloading // that an operator has asked for
+	settled   chan struct{}  // closed when no reload can begin any more
+	ending    chan struct{}  // closed when run is about to end
+	replacing chan struct{}  // holds a value while replace works
+	patience  time.Duration  // how long connectors may ask their platforms before they are replaced
 }
 
 // openDaemon takes the data directory and builds every part. Nothing works before run.
 // link gets the login links, one per line, whenever the web page has come up. It refuses a
 // configuration that would let anyone run commands on this machine.
 func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link func(web.LoginLink)) (_ *daemon, err error) {
-	d := &daemon{log: log, config: newSettings(c, log), stopping: make(chan struct{}, 1), reloads: make(chan reloading), settled: make(chan struct{}), ending: make(chan struct{}), patience: verifyTime}
+	d := &daemon{log: log, config: newSettings(c, log), stopping: make(chan struct{}, 1), reloads: make(chan reloading), settled: make(chan struct{}), ending: make(chan struct{}), patience: verifyTime, replacing: make(chan struct{}, 1)}
 	defer func() {
 		if err != nil {
 			d.close()
@@ -107,6 +108,7 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	d.engines.register(d.system)
 	warnPrompts(c, log)
 	d.tooling.workspaces.warn()
+	d.roster.order = d.orderOf
 	d.roster.add(d.listeners.page, d.listeners.terminal)
 	d.addSchedules(c)
 	d.connect(ctx, c)
@@ -283,7 +285,7 @@ func (d *daemon) run(life context.Context) error {
 	until(serving, d.listeners.metrics.Run) // it counts the last runs as well
 	until(ctx, d.tooling.workspaces.manager.Run)
 	until(serving, d.tooling.servers.manager.Run)
-	for _, run := range []func(context.Context){d.tooling.servers.clear, d.announce, d.welcome, d.maintain, trim} {
+	for _, run := range []func(context.Context){d.tooling.servers.clear, d.announce, d.welcome, d.followOrders, d.maintain, trim} {
 		group.Go(func() error { run(ctx); return nil })
 	}
 	group.Go(func() error { return d.stores.keeper.run(ctx) })

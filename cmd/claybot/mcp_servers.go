@@ -14,6 +14,7 @@ import (
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/egress"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/tools/mcp"
@@ -26,11 +27,12 @@ type mcpServers struct {
 	config     *settings
 	log        *slog.Logger
 	workspaces *workspaces
+	orders     *nodes.Orders
 	manager    *mcp.Manager
 }
 
 func newMCPServers(config *settings, s *stores, w *workspaces, save saveFile) *mcpServers {
-	m := &mcpServers{config: config, log: s.log, workspaces: w}
+	m := &mcpServers{config: config, log: s.log, workspaces: w, orders: s.orders}
 	m.manager = mcp.New(mcp.Config{
 		Servers: m.wanted(), Pins: s.db, Tokens: s.secrets(mcp.Folder), Version: version, Log: s.log,
 		Pipe: m.pipe, HTTP: m.client, SaveFile: save, Reserved: reserved,
@@ -44,8 +46,18 @@ func (m *mcpServers) wanted() []mcp.Server {
 	all := make([]mcp.Server, len(now))
 	for i, x := range now {
 		all[i] = mcpServer(x)
+		all[i].Stopped = m.orders.Stopped(nodes.Key{Kind: nodes.MCP, Name: x.Name}) != nil
 	}
 	return all
+}
+
+// apply puts the configuration, and what operators have stopped, in force.
+func (m *mcpServers) apply() { m.manager.Set(m.wanted()) }
+
+// restart ends a server and starts it again.
+func (m *mcpServers) restart(name string) {
+	m.manager.Set(slices.DeleteFunc(m.wanted(), func(s mcp.Server) bool { return s.Name == name }))
+	m.apply()
 }
 
 // workspaceKeys begin the keys of workspaces in which MCP servers run.
@@ -161,7 +173,7 @@ func (m *mcpServers) status() []overview.ServerStatus {
 	all := m.manager.Status()
 	list := make([]overview.ServerStatus, len(all))
 	for i, s := range all {
-		list[i] = overview.ServerStatus{Name: s.Name, OK: s.State == mcp.StateConnected, State: s.State}
+		list[i] = overview.ServerStatus{Name: s.Name, OK: s.State == mcp.StateConnected || s.State == mcp.StateStopped, State: s.State}
 		if !list[i].OK {
 			list[i].Err = s.LastError
 		}

@@ -209,6 +209,18 @@ func (m *models) health(c configs.Config) overview.ModelStatus {
 	return st
 }
 
+// problem is why the last call of a model failed; empty if it did not, or none was made.
+func (m *models) problem(c configs.Model) string {
+	m.mu.Lock()
+	w := m.all[fingerprint(c)]
+	m.mu.Unlock()
+	if w == nil {
+		return ""
+	}
+	_, _, problem := w.health()
+	return problem
+}
+
 // A watched model records how its calls end.
 type watched struct {
 	model llm.Model

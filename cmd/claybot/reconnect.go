@@ -146,7 +146,7 @@ func (d *daemon) retire(ctx context.Context, next configs.Config) {
 	if len(instances) < len(d.instances) {
 		d.instances = instances
 		d.roster.set(stay)
-		d.system.Replace(ctx, d.roster.all()...)
+		d.replace(ctx)
 	}
 }
 
@@ -167,6 +167,6 @@ func (d *daemon) reconnect(ctx context.Context) (refused []string) {
 		refused = append(refused, k.Text)
 		d.log.Error("changed setting not applied", "problem", k.Text)
 	}
-	d.system.Replace(ctx, d.roster.all()...)
+	d.replace(ctx)
 	return refused
 }

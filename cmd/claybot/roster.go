@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/nodes"
 )
 
 // A roster is all connectors of a daemon: those that are there from its start to its end, and
@@ -16,6 +19,40 @@ type roster struct {
 	fixed     []connectors.Connector
 	instances []connectors.Connector
 	came      chan struct{} // closed by the next set; nil where no one waits
+	paused    string        // the connector that is being restarted; empty for none
+	// order returns what stops the connector of a name; nil for none. It is set before use.
+	order func(name string) *nodes.Order
+}
+
+// A stoppedConnector stands for a connector that an operator has stopped: it takes nothing in, and
+// messages for it wait in the outbox.
+type stoppedConnector struct {
+	connectors.Connector
+	order nodes.Order // zero: it is being restarted
+}
+
+// Run implements connectors.Connector.
+func (stoppedConnector) Run(ctx context.Context, _ connectors.Handler) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// Health implements connectors.Connector.
+func (c stoppedConnector) Health() connectors.Health {
+	if c.order == (nodes.Order{}) {
+		return connectors.Health{State: connectors.StateStarting}
+	}
+	return connectors.Health{State: connectors.StateOff, Err: fmt.Sprintf("stopped by %s at %s; start it: claybot nodes start %s", c.order.By, moment(c.order.At.Time()), c.Name())}
+}
+
+// pause stops a connector, or starts it again, without an order.
+func (r *roster) pause(name string, on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.paused = ""
+	if on {
+		r.paused = name
+	}
 }
 
 // add adds connectors that stay.
@@ -36,11 +73,29 @@ func (r *roster) set(instances []connectors.Connector) {
 	}
 }
 
-// all returns the present connectors.
-func (r *roster) all() []connectors.Connector {
+// present returns the present connectors, also those that are stopped.
+func (r *roster) present() []connectors.Connector {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Concat(r.fixed, r.instances)
+}
+
+// all returns the connectors that are to work now, and a stand-in for each that an operator has
+// stopped.
+func (r *roster) all() []connectors.Connector {
+	all := r.present()
+	r.mu.Lock()
+	paused := r.paused
+	r.mu.Unlock()
+	for i, c := range all {
+		if c.Name() == paused {
+			all[i] = stoppedConnector{Connector: c}
+		}
+		if order := r.order(c.Name()); order != nil {
+			all[i] = stoppedConnector{c, *order}
+		}
+	}
+	return all
 }
 
 // changed is closed by the next set.
@@ -53,9 +108,9 @@ func (r *roster) changed() <-chan struct{} {
 	return r.came
 }
 
-// of returns the connector of a name; nil for none.
+// of returns the connector of a name, also one that is stopped; nil for none.
 func (r *roster) of(name string) connectors.Connector {
-	for _, c := range r.all() {
+	for _, c := range r.present() {
 		if c.Name() == name {
 			return c
 		}
@@ -69,10 +124,11 @@ func (r *roster) sends(name string) bool {
 	return sends
 }
 
-// hooked returns the connector of a name if it takes requests; otherwise nil.
-func (r *roster) hooked(name string) connectors.Hooked {
-	c, _ := r.of(name).(connectors.Hooked)
-	return c
+// hooked returns the connector of a name if it takes requests, otherwise nil, and whether it is
+// stopped.
+func (r *roster) hooked(name string) (c connectors.Hooked, stopped bool) {
+	c, _ = r.of(name).(connectors.Hooked)
+	return c, r.order(name) != nil
 }
 
 // settled reports whether every connector has had its first success or has given up, and

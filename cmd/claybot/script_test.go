@@ -182,7 +182,7 @@ func (r *rig) waitReady(ts *testscript.TestScript, _ []string) {
 			return false, err.Error()
 		}
 		for _, c := range st.Connectors {
-			if c.LastOK.IsZero() && c.State != connectors.StateStopped {
+			if c.LastOK.IsZero() && c.State != connectors.StateStopped && c.State != connectors.StateOff {
 				return false, fmt.Sprintf("%s is %s %s", c.Name, c.State, c.Err)
 			}
 		}

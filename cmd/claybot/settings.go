@@ -245,7 +245,7 @@ func (d *daemon) reload(ctx context.Context, e *env, emptied bool) (r reloaded) 
 	}
 	r.Restart = restart
 	r.Refused = d.reconnect(ctx)
-	d.tooling.servers.manager.Set(d.tooling.servers.wanted())
+	d.tooling.servers.apply()
 	if err := d.system.Reschedule(ctx); err != nil {
 		d.log.Error("failed to apply the configuration to stored messages", "err", err)
 	}

@@ -323,9 +323,12 @@ func (s *setup) nameOf(m configs.Model, all []string) (string, error) {
 	return cmp.Or(answer, usual), err
 }
 
-// asked asks a model once, without any message of a person. Each way to it must answer.
-func (s *setup) asked(m configs.Model) error {
-	ctx, cancel := context.WithTimeout(s.ctx, modelTime)
+// asked is askModel.
+func (s *setup) asked(m configs.Model) error { return askModel(s.ctx, m) }
+
+// askModel asks a model once, without any message of a person. Each way to it must answer.
+func askModel(ctx context.Context, m configs.Model) error {
+	ctx, cancel := context.WithTimeout(ctx, modelTime)
 	defer cancel()
 	for _, k := range m.Credentials() {
 		if k.Value() == "" {

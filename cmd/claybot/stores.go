@@ -16,6 +16,7 @@ import (
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/storage/files"
@@ -78,6 +79,7 @@ type stores struct {
 	db      database
 	agents  agentStore
 	members *cluster.Membership
+	orders  *nodes.Orders
 	hub     *runs.Hub    // wakes the watchers of runs
 	keeper  *keeper      // of a data directory; nil in a cluster
 	boots   *files.Boots // the record of this process; nil until it is begun
@@ -118,6 +120,9 @@ func openStores(ctx context.Context, config *settings, log *slog.Logger, maxRuns
 	}
 	if err == nil {
 		s.threads, err = s.settled(ctx, markThreads, configs.ThreadsOwn, configs.ThreadsShared)
+	}
+	if err == nil {
+		s.orders, err = nodes.NewOrders(ctx, s.db)
 	}
 	if err != nil {
 		s.close()

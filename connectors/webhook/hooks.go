@@ -12,13 +12,23 @@ import (
 // retryAfter is when a sender may repeat what could not be stored, in seconds.
 const retryAfter = "5"
 
+// retryStopped is that of a stopped connector.
+const retryStopped = "60"
+
 // Hooks serves the requests to all connectors that take some, at a path with the value {name}: of
-// returns the present one of a name, nil for none. A name that none has, and that of one that
-// takes no request, get the same answer.
-func Hooks(of func(name string) connectors.Hooked) http.Handler {
+// returns the present one of a name, nil for none, and whether it is stopped: then the sender is to
+// send again. A name that none has, and that of one that takes no request, get the same answer.
+func Hooks(of func(name string) (c connectors.Hooked, stopped bool)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
-		if c := of(r.PathValue("name")); c != nil && c.Limit() > 0 {
+		c, stopped := of(r.PathValue("name"))
+		switch {
+		case c == nil || c.Limit() <= 0:
+		case stopped:
+			w.Header().Set("Retry-After", retryStopped)
+			answer(w, http.StatusServiceUnavailable, codes[http.StatusServiceUnavailable], "The connector is stopped.")
+			return
+		default:
 			c.ServeHTTP(w, r)
 			return
 		}

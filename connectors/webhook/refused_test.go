@@ -73,10 +73,10 @@ func TestRefusedUnread(t *testing.T) {
 
 // only serves requests to c alone.
 func only(c connectors.Hooked) http.Handler {
-	return Hooks(func(name string) connectors.Hooked {
+	return Hooks(func(name string) (connectors.Hooked, bool) {
 		if name != c.Name() {
-			return nil
+			return nil, false
 		}
-		return c
+		return c, false
 	})
 }

@@ -98,6 +98,7 @@ func resources(cfg Config) []resource {
 		agents{b.Agents, b.Control, b.Privacy, b.Reminders, b.Runs},
 		settings{b.Settings, new(sync.Mutex)},
 		configuration{b.Configuration},
+		nodeCalls{b.Nodes},
 		inboxes{b.Inboxes},
 		questionRoutes{b.Questions},
 		outbox{b.Outbox},

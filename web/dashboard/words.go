@@ -164,10 +164,11 @@ type mark struct{ Tone, Words string }
 var connectorMarks = map[string]mark{
 	connectors.StateLive: {"good", "connected"}, connectors.StateStarting: {"busy", "starting"}, connectors.StateFailing: {"warn", "failing, retrying"},
 	connectors.StateStopped: {"bad", "stopped, needs action"}, connectors.StateStandby: {"calm", "standby"},
+	connectors.StateOff: {"calm", "stopped by an operator"},
 }
 
 var serverMarks = map[string]mark{
-	"starting": {"busy", "starting"}, "waiting": {"warn", "failing, retrying"}, "refused": {"warn", "invalid settings"},
+	"starting": {"busy", "starting"}, "waiting": {"warn", "failing, retrying"}, "refused": {"warn", "invalid settings"}, "stopped": {"calm", "stopped by an operator"},
 }
 
 var memberMarks = map[storage.MemberState]mark{

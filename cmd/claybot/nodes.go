@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/web"
+)
+
+type nodesCmd struct {
+	List    nodesListCmd    `cmd:"" default:"withargs" eg:"nodes\nnodes list --mermaid" help:"List what is configured: connectors, schedules, profiles, models, MCP servers, workspaces and relays."`
+	Start   nodesStartCmd   `cmd:"" eg:"nodes start telegram" help:"Start a stopped node."`
+	Stop    nodesStopCmd    `cmd:"" eg:"nodes stop telegram\nnodes stop mcp/github" help:"Stop a node until it is started again, also after a restart of the daemon."`
+	Restart nodesRestartCmd `cmd:"" eg:"nodes restart telegram" help:"End a node and start it again."`
+	Test    nodesTestCmd    `cmd:"" eg:"nodes test model/gpt-5-mini" help:"Ask the platform, server or model of a node whether it works."`
+}
+
+type (
+	nodesListCmd struct {
+		JSON    bool `name:"json" help:"Print JSON."`
+		Mermaid bool `help:"Print a Mermaid flowchart."`
+	}
+	nodeArg struct {
+		Node string `arg:"" help:"Name of the node, or kind/name, as nodes lists them."`
+	}
+	nodesStartCmd   struct{ nodeArg }
+	nodesStopCmd    struct{ nodeArg }
+	nodesRestartCmd struct{ nodeArg }
+	nodesTestCmd    struct{ nodeArg }
+)
+
+// Run lists the nodes.
+func (c nodesListCmd) Run(e *env) error {
+	return show(e, c.JSON, to("/nodes"), func(out web.NodeList) error {
+		if c.Mermaid {
+			return e.text(nodes.Mermaid(out.Nodes))
+		}
+		rows := each(out.Nodes, func(n nodes.Node) []string {
+			return []string{n.Kind, n.Name, n.Type, n.State, usesOf(n), oneLine(n.Text)}
+		})
+		return e.list("KIND,NAME,TYPE,STATE,USES,NOTE", "No nodes.\n", rows)
+	})
+}
+
+// usesOf names what a node uses.
+func usesOf(n nodes.Node) string {
+	all := make([]string, len(n.Uses))
+	for i, k := range n.Uses {
+		all[i] = k.String()
+	}
+	return strings.Join(all, " ")
+}
+
+// Run starts a node.
+func (c nodesStartCmd) Run(e *env) error { return c.call(e, nodes.Start) }
+
+// Run stops a node.
+func (c nodesStopCmd) Run(e *env) error { return c.call(e, nodes.Stop) }
+
+// Run restarts a node.
+func (c nodesRestartCmd) Run(e *env) error { return c.call(e, nodes.Restart) }
+
+// Run tests a node.
+func (c nodesTestCmd) Run(e *env) error { return c.call(e, nodes.Test) }
+
+// call finds the node, and calls it.
+func (c nodeArg) call(e *env, call string) error {
+	all, err := ask[web.NodeList](e, "GET", to("/nodes"), nil)
+	if err != nil {
+		return err
+	}
+	n, err := nodes.Find(all.Nodes, c.Node, configs.Nearest)
+	if err != nil {
+		return usageError{err}
+	}
+	path := "/nodes/" + strings.Join([]string{n.Kind, url.PathEscape(n.Name), call}, "/")
+	done, err := ask[web.NodeDone](e, "POST", to(path), nil)
+	switch {
+	case err != nil:
+		return err
+	case !done.OK:
+		return errors.New(n.Key.String() + ": " + done.Text)
+	case call == nodes.Test:
+		done.Text = n.Key.String() + ": " + done.Text
+	}
+	return e.text(done.Text + "\n")
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/tools/mcp"
+	"github.com/claybot/claybot/web"
+)
+
+// A nodeDesk implements web.Nodes.
+type nodeDesk struct{ *daemon }
+
+// followEvery is how often a member looks what operators have stopped by others.
+const followEvery = 2 * time.Second
+
+// replace puts the connectors of the roster in force. Of several callers, the last one has what
+// all of them changed.
+func (d *daemon) replace(ctx context.Context) {
+	d.replacing <- struct{}{}
+	defer func() { <-d.replacing }()
+	d.system.Replace(ctx, d.roster.all()...)
+}
+
+// followOrders applies what operators stop and start by other members, until ctx is done.
+func (d *daemon) followOrders(ctx context.Context) {
+	if d.stores.shared == nil {
+		return
+	}
+	for connectors.Sleep(ctx, followEvery) {
+		switch changed, err := d.stores.orders.Read(ctx); {
+		case err != nil && ctx.Err() == nil:
+			d.log.Debug("failed to read which nodes are stopped, retrying", "err", err)
+		case changed:
+			d.applyOrders(ctx)
+		}
+	}
+}
+
+// applyOrders ends what is stopped, and begins what is not.
+func (d *daemon) applyOrders(ctx context.Context) {
+	d.tooling.servers.apply()
+	d.replace(ctx)
+}
+
+// CallNode implements web.Nodes.
+func (d nodeDesk) CallNode(ctx context.Context, k nodes.Key, call, by string) (done web.NodeDone, err error) {
+	all, err := d.Nodes(ctx)
+	if err != nil {
+		return done, err
+	}
+	i := slices.IndexFunc(all, func(n nodes.Node) bool { return n.Key == k })
+	if i < 0 {
+		return done, storage.ErrNotFound
+	}
+	n := all[i]
+	if !n.Has(call) {
+		return done, web.Refusal(cannot(n, call))
+	}
+	switch call {
+	case nodes.Test:
+		return d.test(ctx, n)
+	case nodes.Restart:
+		if n.Stopped != nil {
+			return done, web.Refusal(fmt.Sprintf("%s is stopped; start it: claybot nodes start %s", k, k))
+		}
+		d.restart(ctx, k)
+		d.log.Info("node restarted", "node", k.String(), "by", by)
+		return web.NodeDone{OK: true, Text: k.String() + " is started anew."}, nil
+	}
+	changed, done := false, web.NodeDone{OK: true}
+	if call == nodes.Stop {
+		done.Text = stopped(k)
+		changed, err = d.stores.orders.Stop(ctx, k, by)
+	} else {
+		done.Text = k.String() + " is started."
+		changed, err = d.stores.orders.Start(ctx, k)
+	}
+	if err != nil {
+		return done, err //nolint:wrapcheck // it says what failed
+	}
+	if changed {
+		d.log.Info("node "+call, "node", k.String(), "by", by) //nolint:sloglint // of two constants
+		d.applyOrders(context.WithoutCancel(ctx))
+	}
+	return done, nil
+}
+
+// cannot says why a node has no such call.
+func cannot(n nodes.Node, call string) string {
+	switch {
+	case n.Kind == nodes.Connector && call != nodes.Test:
+		return n.Key.String() + " is how operators reach claybot, and stays"
+	case len(n.Can) == 0:
+		return n.Key.String() + " follows the configuration: change it with claybot config"
+	}
+	return fmt.Sprintf("%s has no %s, only: %s", n.Key, call, join(", ", n.Can...))
+}
+
+// stopped says what a stopped node means.
+func stopped(k nodes.Key) string {
+	switch k.Kind {
+	case nodes.Schedule:
+		return k.String() + " is stopped: nothing starts at its time until it is started again."
+	case nodes.MCP:
+		return k.String() + " is stopped: agents have none of its tools until it is started again."
+	}
+	return k.String() + " is stopped: nothing comes in, what was accepted goes on, and replies wait until it is started again."
+}
+
+// restart ends a node and starts it again.
+func (d *daemon) restart(ctx context.Context, k nodes.Key) {
+	ctx = context.WithoutCancel(ctx)
+	if k.Kind == nodes.MCP {
+		d.tooling.servers.restart(k.Name)
+		return
+	}
+	d.roster.pause(k.Name, true)
+	d.replace(ctx)
+	d.roster.pause(k.Name, false)
+	d.replace(ctx)
+}
+
+// test asks what a node stands for whether it works.
+func (d *daemon) test(ctx context.Context, n nodes.Node) (done web.NodeDone, err error) {
+	ctx, cancel := context.WithTimeout(ctx, verifyTime)
+	defer cancel()
+	switch n.Kind {
+	case nodes.MCP:
+		err = d.testServer(ctx, n.Name)
+		done.Text = "the server is connected and lists its tools"
+	case nodes.Model:
+		err = d.testModel(ctx, n.Name)
+		done.Text = "the model answers"
+	default:
+		v, verifies := d.roster.of(n.Name).(connectors.Verifier)
+		if !verifies { // it went just now
+			return done, storage.ErrNotFound
+		}
+		err = v.Verify(ctx)
+		done.Text = "the platform takes the credentials"
+	}
+	done.OK = err == nil
+	if err != nil {
+		done.Text = err.Error()
+	}
+	return done, nil
+}
+
+// testServer connects a server now that waits for its next try, and waits for the result.
+func (d *daemon) testServer(ctx context.Context, name string) error {
+	m := d.tooling.servers.manager
+	retried := false
+	for {
+		all := m.Status()
+		i := slices.IndexFunc(all, func(s mcp.ServerStatus) bool { return s.Name == name })
+		if i < 0 {
+			return storage.ErrNotFound
+		}
+		switch s := all[i]; s.State {
+		case mcp.StateConnected:
+			return nil
+		case mcp.StateLogin, mcp.StateRefused, mcp.StateStopped:
+			return errors.New(join(": ", s.State, s.LastError))
+		case mcp.StateWaiting:
+			if retried {
+				return errors.New(s.LastError)
+			}
+			retried = true
+			if err := m.Retry(name); err != nil {
+				return fmt.Errorf("retry %s: %w", name, err)
+			}
+		}
+		if !connectors.Sleep(ctx, 100*time.Millisecond) {
+			return fmt.Errorf("the server is not connected after %s", verifyTime)
+		}
+	}
+}
+
+// testModel asks a model once, at its usual price.
+func (d *daemon) testModel(ctx context.Context, name string) error {
+	for _, p := range d.config.Load().Agents.Profiles {
+		switch {
+		case modelKey(p.Model) != name:
+		case p.Model.Demo():
+			return nil
+		case p.Model.Off() != "":
+			return errors.New(p.Model.Off())
+		default:
+			return askModel(ctx, p.Model)
+		}
+	}
+	return storage.ErrNotFound
+}
+
+// orderOf returns the order that stops a connector; nil for none.
+func (d *daemon) orderOf(name string) *nodes.Order {
+	return d.stores.orders.Stopped(keyOfConnector(name))
+}
+
+var _ web.Nodes = nodeDesk{}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/tools/mcp"
+)
+
+// keyOfConnector is the node of a connector, by its name.
+func keyOfConnector(name string) nodes.Key {
+	if name == string(claybot.AgentCron) || name == string(claybot.AgentHeartbeat) {
+		return nodes.Key{Kind: nodes.Schedule, Name: name}
+	}
+	return nodes.Key{Kind: nodes.Connector, Name: name}
+}
+
+// Nodes implements web.Nodes.
+func (d nodeDesk) Nodes(ctx context.Context) ([]nodes.Node, error) {
+	st, err := d.system.Overview.Status(ctx)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what failed
+	}
+	c := d.config.Load()
+	all := slices.Concat(d.connectorNodes(c, st.Connectors), d.profileNodes(c), d.serverNodes(), workspaceNodes(c))
+	for _, s := range st.Sinks {
+		n := nodes.Node{Key: nodes.Key{Kind: nodes.Relay, Name: s.Name}, State: nodes.Running}
+		if s.Error != "" {
+			n.State, n.Text = nodes.Failed, s.Error
+		}
+		all = append(all, n)
+	}
+	for i := range all {
+		all[i].Stopped = d.stores.orders.Stopped(all[i].Key)
+	}
+	nodes.Settle(all)
+	return all, nil
+}
+
+// connectorStates are the states of nodes by those of connectors.
+var connectorStates = map[string]string{
+	connectors.StateLive: nodes.Running, connectors.StateStarting: nodes.Waiting, connectors.StateStandby: nodes.Waiting,
+	connectors.StateFailing: nodes.Failed, connectors.StateStopped: nodes.Off, connectors.StateOff: nodes.Stopped,
+}
+
+func (d nodeDesk) connectorNodes(c *configs.Config, all []overview.ConnectorStatus) (list []nodes.Node) {
+	for _, x := range all {
+		n := nodes.Node{Key: keyOfConnector(x.Name), State: connectorStates[x.State], Text: x.Err, Uses: profilesOf(c, x.Name)}
+		if x.Held != "" {
+			n.State, n.Text = nodes.Failed, x.Held
+		}
+		if s, configured := c.Connectors.Instance(x.Name); configured {
+			n.Type = s.Type()
+		}
+		if !slices.Contains(operatorChats, x.Name) {
+			n.Can = []string{nodes.Start, nodes.Stop, nodes.Restart}
+		}
+		if _, verifies := d.roster.of(x.Name).(connectors.Verifier); verifies {
+			n.Can = append(n.Can, nodes.Test)
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// profilesOf are the profiles whose agents a connector may reach.
+func profilesOf(c *configs.Config, connector string) []nodes.Key {
+	desc := claybot.Descriptor{Type: claybot.AgentUser, Connector: connector}
+	switch connector {
+	case string(claybot.AgentCron), string(claybot.AgentHeartbeat):
+		desc = claybot.Descriptor{Type: claybot.AgentType(connector)}
+	}
+	names := []string{c.Profile(desc).Name}
+	for name, p := range c.Agents.Profiles {
+		if slices.ContainsFunc(p.Match, func(m string) bool { return strings.HasPrefix(m, connector+":") }) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	keys := make([]nodes.Key, 0, len(names))
+	for _, name := range slices.Compact(names) {
+		keys = append(keys, nodes.Key{Kind: nodes.Profile, Name: name})
+	}
+	return keys
+}
+
+// profileNodes are the profiles and the models that they use.
+func (d nodeDesk) profileNodes(c *configs.Config) (list []nodes.Node) {
+	models := make(map[string]nodes.Node)
+	for _, name := range slices.Sorted(maps.Keys(c.Agents.Profiles)) {
+		p := c.Agents.Profiles[name]
+		m := d.modelNode(p.Model)
+		if known, twice := models[m.Name]; !twice || known.State == nodes.Running {
+			models[m.Name] = m
+		}
+		n := nodes.Node{Key: nodes.Key{Kind: nodes.Profile, Name: name}, Type: p.Engine.Name, State: nodes.Running, Uses: []nodes.Key{m.Key}}
+		if why := p.Off(); why != "" {
+			n.State, n.Text = nodes.Off, why
+		}
+		for _, s := range c.Tools.MCP {
+			if p.Tools == nil || slices.ContainsFunc(p.Tools, func(t string) bool { return strings.HasPrefix(t, s.Name+"_") || t == "mcp:"+s.Name }) {
+				n.Uses = append(n.Uses, nodes.Key{Kind: nodes.MCP, Name: s.Name})
+			}
+		}
+		if p.Workspace.Provider != configs.Off && p.Workspace.Provider != "" {
+			n.Uses = append(n.Uses, nodes.Key{Kind: nodes.Workspace, Name: p.Workspace.Provider})
+		}
+		list = append(list, n)
+	}
+	return slices.AppendSeq(list, maps.Values(models))
+}
+
+// modelNode is a model with the routes that follow it when it fails.
+func (d nodeDesk) modelNode(m configs.Model) nodes.Node {
+	n := nodes.Node{Key: nodes.Key{Kind: nodes.Model, Name: modelKey(m)}, Type: m.API(), State: nodes.Running, Can: []string{nodes.Test}}
+	if m.Demo() {
+		n.Type = configs.DemoModel
+	}
+	switch why, problem := m.Off(), d.models.problem(m); {
+	case why != "":
+		n.State, n.Text = nodes.Off, why
+	case problem != "":
+		n.State, n.Text = nodes.Failed, problem
+	}
+	return n
+}
+
+// modelKey is the name of the node of a model.
+func modelKey(m configs.Model) string {
+	if m.Demo() {
+		return configs.DemoModel
+	}
+	return cmp.Or(m.ID(), "default")
+}
+
+// serverStates are the states of nodes by those of MCP servers.
+var serverStates = map[string]string{
+	mcp.StateConnected: nodes.Running, mcp.StateStarting: nodes.Waiting, mcp.StateLogin: nodes.Waiting,
+	mcp.StateWaiting: nodes.Failed, mcp.StateRefused: nodes.Off, mcp.StateStopped: nodes.Stopped,
+}
+
+func (d nodeDesk) serverNodes() (list []nodes.Node) {
+	for _, s := range d.tooling.servers.manager.Status() {
+		n := nodes.Node{Key: nodes.Key{Kind: nodes.MCP, Name: s.Name}, Type: s.Transport, State: serverStates[s.State], Can: []string{nodes.Start, nodes.Stop, nodes.Restart, nodes.Test}}
+		if n.State != nodes.Running {
+			n.Text = s.LastError
+		}
+		if s.State == mcp.StateLogin {
+			n.Text = "it wants a login: claybot mcp login " + s.Name
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// workspaceNodes are the providers of workspaces that profiles use.
+func workspaceNodes(c *configs.Config) (list []nodes.Node) {
+	names := make(map[string]bool)
+	for _, p := range c.Agents.Profiles {
+		if w := p.Workspace.Provider; w != configs.Off && w != "" {
+			names[w] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		list = append(list, nodes.Node{Key: nodes.Key{Kind: nodes.Workspace, Name: name}, State: nodes.Running})
+	}
+	return list
+}

@@ -1,0 +1,149 @@
+// Package nodes describes what is configured as the nodes of a graph: connectors, schedules,
+// models, profiles, MCP servers, workspaces and sinks, how each one does, and what it uses. It
+// keeps which of them operators have stopped.
+package nodes
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The kinds of nodes, in the order of lists.
+const (
+	Connector = "connector" // takes messages in and sends replies
+	Schedule  = "schedule"  // starts runs at their times
+	Profile   = "profile"   // what agents are made of
+	Model     = "model"
+	MCP       = "mcp" // a server of tools
+	Workspace = "workspace"
+	Relay     = "relay" // a sink of events
+)
+
+var kinds = []string{Connector, Schedule, Profile, Model, MCP, Workspace, Relay}
+
+// A Key names a node.
+type Key struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"` // unique within its kind
+}
+
+// String returns kind/name.
+func (k Key) String() string { return k.Kind + "/" + k.Name }
+
+// The states of a node.
+const (
+	Running = "running"
+	Waiting = "waiting" // starts, stands by, or waits for another node or an operator
+	Failed  = "failed"  // does not work and is tried again
+	Off     = "off"     // does not work until its settings change
+	Stopped = "stopped" // by an operator, until one starts it
+)
+
+// The calls of a node.
+const (
+	Start   = "start"
+	Stop    = "stop"
+	Restart = "restart"
+	Test    = "test"
+)
+
+// A Node is one part of the installation.
+type Node struct {
+	Key
+	Type  string `json:"type,omitempty" doc:"What it is in detail, such as telegram."`
+	State string `json:"state" doc:"running, waiting, failed, off or stopped."`
+	// Text is why it does not run, or what it does, in a sentence without secrets.
+	Text string   `json:"text,omitempty" doc:"Why it does not run, or what it lacks."`
+	Uses []Key    `json:"uses,omitempty" doc:"The nodes that it works with."`
+	Can  []string `json:"can,omitempty" doc:"The calls that it has: start, stop, restart, test."`
+	// Stopped is by whom and when, of a stopped node.
+	Stopped *Order `json:"stopped,omitempty"`
+}
+
+// Has reports whether the node has a call.
+func (n Node) Has(call string) bool { return slices.Contains(n.Can, call) }
+
+// Settle sorts nodes by kind and name, and says of those that run what they lack: a profile whose
+// model does not run waits for it, and what works without another node says so.
+func Settle(all []Node) {
+	by := make(map[Key]Node, len(all))
+	for _, n := range all {
+		by[n.Key] = n
+	}
+	for i, n := range all {
+		if n.State != Running {
+			continue
+		}
+		var without []string
+		for _, k := range n.Uses {
+			used, there := by[k]
+			switch {
+			case !there || used.State == Running:
+			case k.Kind == Model:
+				all[i].State, all[i].Text = Waiting, fmt.Sprintf("waits for %s, which is %s", k, used.State)
+			default:
+				without = append(without, fmt.Sprintf("%s, which is %s", k, used.State))
+			}
+		}
+		if len(without) > 0 && all[i].Text == "" {
+			all[i].Text = "works without " + strings.Join(without, "; ")
+		}
+	}
+	slices.SortFunc(all, func(a, b Node) int {
+		return cmp.Or(cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// Find returns the node of a name or of kind/name. Where there is none, or more than one, the
+// error says which there are.
+func Find(all []Node, name string, nearest func(name string, of []string) string) (Node, error) {
+	var found []Node
+	var known []string
+	for _, n := range all {
+		known = append(known, n.Name, n.Key.String())
+		if n.Name == name || n.Key.String() == name {
+			found = append(found, n)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		if near := nearest(name, known); near != "" {
+			return Node{}, fmt.Errorf("no node is called %q; did you mean %s?", name, near)
+		}
+		return Node{}, fmt.Errorf("no node is called %q; claybot nodes lists them", name)
+	}
+	keys := make([]string, len(found))
+	for i, n := range found {
+		keys[i] = n.Key.String()
+	}
+	return Node{}, fmt.Errorf("%d nodes are called %q: say %s", len(found), name, strings.Join(keys, " or "))
+}
+
+// Mermaid returns the graph as the text of a Mermaid flowchart.
+func Mermaid(all []Node) string {
+	var b strings.Builder
+	b.WriteString("flowchart LR\n")
+	ids := make(map[Key]string, len(all))
+	for i, n := range all {
+		ids[n.Key] = fmt.Sprintf("n%d", i)
+		fmt.Fprintf(&b, "  n%d[\"%s<br/>%s\"]:::%s\n", i, quoted.Replace(n.Key.String()), n.State, n.State)
+	}
+	for _, n := range all {
+		for _, k := range n.Uses {
+			if to := ids[k]; to != "" {
+				fmt.Fprintf(&b, "  %s --> %s\n", ids[n.Key], to)
+			}
+		}
+	}
+	b.WriteString("  classDef running fill:#d7f2dd,color:#111\n  classDef waiting fill:#fff3cd,color:#111\n" +
+		"  classDef failed fill:#f8d7da,color:#111\n  classDef off fill:#f8d7da,color:#111\n  classDef stopped fill:#e2e3e5,color:#111\n")
+	return b.String()
+}
+
+// quoted keeps a text within the quotes of a label, see
+// https://mermaid.js.org/syntax/flowchart.html#entity-codes-to-escape-characters.
+var quoted = strings.NewReplacer("#", "#35;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "\n", " ")

@@ -1,0 +1,183 @@
+package nodes_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/claybot/claybot/nodes"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/storage/sqlite"
+)
+
+func key(s string) nodes.Key {
+	kind, name, _ := strings.Cut(s, "/")
+	return nodes.Key{Kind: kind, Name: name}
+}
+
+func node(k, state string, uses ...string) nodes.Node {
+	n := nodes.Node{Key: key(k), State: state}
+	for _, u := range uses {
+		n.Uses = append(n.Uses, key(u))
+	}
+	return n
+}
+
+// What runs says what it lacks; what does not run says its own reason.
+func TestSettle(t *testing.T) {
+	all := []nodes.Node{
+		node("mcp/b", nodes.Failed),
+		node("model/m", nodes.Off),
+		node("profile/waits", nodes.Running, "model/m", "mcp/b"),
+		node("profile/lacks", nodes.Running, "model/ok", "mcp/b", "mcp/a", "mcp/gone"),
+		node("model/ok", nodes.Running),
+		node("mcp/a", nodes.Stopped),
+		node("profile/off", nodes.Off, "model/m"),
+		node("connector/z", nodes.Running, "profile/waits"),
+		node("connector/a", nodes.Running, "profile/lacks"),
+	}
+	nodes.Settle(all)
+	var got []string
+	for _, n := range all {
+		got = append(got, fmt.Sprintf("%s %s: %s", n.Key, n.State, n.Text))
+	}
+	want := []string{
+		"connector/a running: ",
+		"connector/z running: ",
+		"profile/lacks running: works without mcp/b, which is failed; mcp/a, which is stopped",
+		"profile/off off: ",
+		"profile/waits waiting: waits for model/m, which is off",
+		"model/m off: ",
+		"model/ok running: ",
+		"mcp/a stopped: ",
+		"mcp/b failed: ",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+}
+
+func TestFind(t *testing.T) {
+	all := []nodes.Node{node("connector/team", ""), node("mcp/team", ""), node("mcp/files", "")}
+	nearest := func(string, []string) string { return "mcp/files" }
+	for name, want := range map[string]string{
+		"files": "mcp/files", "mcp/team": "mcp/team",
+		"team": `2 nodes are called "team": say connector/team or mcp/team`,
+		"file": `no node is called "file"; did you mean mcp/files?`,
+	} {
+		got, err := nodes.Find(all, name, nearest)
+		if text := fmt.Sprint(err); got.Key.String() != want && text != want {
+			t.Errorf("%s: %v, %v", name, got.Key, err)
+		}
+	}
+	if _, err := nodes.Find(nil, "x", func(string, []string) string { return "" }); err == nil || !strings.Contains(err.Error(), "claybot nodes") {
+		t.Error(err)
+	}
+}
+
+// Names cannot leave their labels.
+func TestMermaid(t *testing.T) {
+	got := nodes.Mermaid([]nodes.Node{node(`model/a"]<b>#`, nodes.Running), node("profile/p", nodes.Waiting, `model/a"]<b>#`, "mcp/gone")})
+	for _, want := range []string{
+		"flowchart LR\n", `n0["model/a#quot;]#lt;b#gt;#35;<br/>running"]:::running`, "  n1 --> n0\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Count(got, "-->") != 1 {
+		t.Errorf("an edge to nothing:\n%s", got)
+	}
+}
+
+func open(t *testing.T) storage.CheckpointSet {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "claybot.db"), sqlite.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// Orders hold for all who read the store, may be repeated, and keep who gave the first.
+func TestOrders(t *testing.T) {
+	store, k := open(t), key("connector/team/eu")
+	a, err := nodes.NewOrders(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := nodes.NewOrders(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	does := func(want bool, changed bool, err error) {
+		t.Helper()
+		if changed != want || err != nil {
+			t.Errorf("changed %v, %v", changed, err)
+		}
+	}
+	changed, err := a.Start(t.Context(), k)
+	does(false, changed, err)
+	changed, err = a.Stop(t.Context(), k, "first")
+	does(true, changed, err)
+	changed, err = a.Stop(t.Context(), k, "second")
+	does(false, changed, err)
+	if b.Stopped(k) != nil {
+		t.Error("known before it was read")
+	}
+	changed, err = b.Read(t.Context())
+	does(true, changed, err)
+	changed, err = b.Read(t.Context())
+	does(false, changed, err)
+	if o := b.Stopped(k); o == nil || o.By != "first" || o.At == 0 {
+		t.Errorf("the order is %+v", o)
+	}
+	changed, err = b.Start(t.Context(), k)
+	does(true, changed, err)
+	changed, err = a.Read(t.Context())
+	does(true, changed, err)
+	if a.Stopped(k) != nil {
+		t.Error("still stopped")
+	}
+}
+
+// However calls come at once, what a process knows is what the store has.
+func TestOrdersAtOnce(t *testing.T) {
+	store := open(t)
+	o, err := nodes.NewOrders(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := []nodes.Key{key("mcp/a"), key("mcp/b")}
+	var all sync.WaitGroup
+	for i := range 90 {
+		all.Go(func() {
+			var err error
+			switch k := keys[i/3%2]; i % 3 {
+			case 0:
+				_, err = o.Stop(t.Context(), k, "x")
+			case 1:
+				_, err = o.Start(t.Context(), k)
+			case 2:
+				_, err = o.Read(t.Context())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	read, err := nodes.NewOrders(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range keys {
+		if (o.Stopped(k) == nil) != (read.Stopped(k) == nil) {
+			t.Errorf("%s: known %v, stored %v", k, o.Stopped(k), read.Stopped(k))
+		}
+	}
+}
