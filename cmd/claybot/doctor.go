@@ -82,7 +82,7 @@ func (d *doctor) examine(ctx context.Context) {
 		what string
 		look func(context.Context) bool
 	}
-	own := []check{{"claybot.db", d.sqlite}, {"budgets", d.budgets}, {"chats", d.chats}, {"routes", d.routes}, {"outbox", d.outbox}}
+	own := []check{{"histories", d.histories}, {"claybot.db", d.sqlite}, {"budgets", d.budgets}, {"chats", d.chats}, {"routes", d.routes}, {"outbox", d.outbox}}
 	var shared []check // of the database, whatever the data directory is
 	if d.config.Storage.Shared() {
 		own, shared = nil, []check{{"database", d.database}}

@@ -145,6 +145,8 @@ var brokenDirectories = []brokenSetup{
 		return text
 	}), code: "database-damaged", says: "the file is damaged", next: "keep a copy of the whole data directory"},
 	{name: "agents without a database", breaks: inData(map[string]string{"agents/a1/state.json": "{}"}), code: "database-missing", says: "the file is missing although there are agents", next: "claybot restore"},
+	{name: "a line of a history that is damaged", breaks: inData(map[string]string{"agents/a1b2c3d4e5f6g7h8i9j0k1l2/history.jsonl": "{\"type\":\"user\"}\n{\"ty\n"}), code: "history-damaged", says: "damaged lines in the histories of a1b2c3d4e5f6g7h8i9j0k1l2", next: "from a backup"},
+	{name: "a folder instead of a history", breaks: inData(map[string]string{"agents/a1b2c3d4e5f6g7h8i9j0k1l2/history.jsonl/x": ""}), code: "history-unreadable", says: "it is no regular file", next: "claybot keeps the messages"},
 	{name: "a restore that was interrupted", breaks: inData(map[string]string{"claybot.db.restoring": ""}), code: "restore-interrupted", says: "a restore was interrupted", next: "claybot restore"},
 	{name: "a boot record that is none", breaks: inData(map[string]string{"boots.json": "x"}), code: "record-unreadable", says: "boot record", next: "the next start"},
 	{name: "crashes", breaks: inData(map[string]string{"boots.json": `{"unclean":3}`}), code: "crashed", says: "claybot crashed 3 times in a row", next: "read the end of its log"},

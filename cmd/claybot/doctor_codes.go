@@ -117,6 +117,8 @@ var doctorCodes = []doctorCode{
 	{"database-locked", "another process has locked the database", ""},
 	{"database-unreadable", "the database cannot be opened", ""},
 	{"restore-interrupted", "claybot restore was interrupted", ""},
+	{"history-damaged", "the history of an agent has damaged lines", ""},
+	{"history-unreadable", "the history of an agent cannot be read", ""},
 	{"copies-off", "claybot makes no copies of its database", ""},
 	{"copies-unreadable", "the copies of the database cannot be read", "let this user read the folder copies of the data directory"},
 

@@ -268,6 +268,31 @@ func (d *doctor) sqlite(ctx context.Context) bool {
 	return d.ok(found + ", undamaged")
 }
 
+// histories checks the lines of the histories, as far as the time goes.
+func (d *doctor) histories(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	found, err := files.LookHistories(ctx, d.config.DataDir)
+	switch {
+	case len(found.Unread) > 0:
+		d.warn("history-unreadable", "cannot read the histories of "+listed(found.Unread), "let the user who runs claybot read and write them; claybot keeps the messages of these agents until then")
+	case err != nil && ctx.Err() == nil:
+		return d.warn("history-unreadable", "cannot list the agents: "+reason(err), "let the user who runs claybot read the folder agents of the data directory")
+	}
+	if len(found.Damaged) > 0 {
+		return d.warn("history-damaged", "there are damaged lines in the histories of "+listed(found.Damaged),
+			"put their folders from a backup in place while claybot is stopped; otherwise claybot moves the damaged lines to the quarantine when it next uses these agents")
+	}
+	if len(found.Unread) == 0 && found.Agents > 0 {
+		text := fmt.Sprintf("%s of %s read, all lines undamaged", size(found.Bytes), count(found.Agents, "agent"))
+		if ctx.Err() != nil {
+			text += "; there was no time for the rest"
+		}
+		d.ok(text)
+	}
+	return true
+}
+
 // copies checks the copies of the database.
 func (d *doctor) copies(context.Context) bool {
 	if !d.opened || d.config.Storage.Shared() {

@@ -133,15 +133,26 @@ func (s *Store) checkHistory(ctx context.Context, id claybot.AgentID, c *Checked
 		c.Shorter = append(c.Shorter, id)
 	}
 	r.Reset(io.NewSectionReader(f, 0, info.Size()))
-	bad := 0
+	bad, err := c.read(ctx, r, began, rate)
+	if err != nil {
+		return err
+	}
+	if bad > 0 {
+		c.Damaged = append(c.Damaged, id)
+	}
+	return nil
+}
+
+// read reads the lines of a history, and returns how many are damaged.
+func (c *Checked) read(ctx context.Context, r *bufio.Reader, began time.Time, rate int64) (bad int, err error) {
 	for {
 		line, err := r.ReadBytes('\n')
 		c.Bytes += int64(len(line))
 		if errors.Is(err, io.EOF) { // the last line may be incomplete
-			break
+			return bad, nil
 		}
 		if err != nil {
-			return err
+			return bad, err
 		}
 		c.Lines++
 		if line = bytes.TrimSuffix(line, []byte("\n")); len(bytes.TrimSpace(line)) > 0 {
@@ -150,13 +161,60 @@ func (s *Store) checkHistory(ctx context.Context, id claybot.AgentID, c *Checked
 			}
 		}
 		if err := paced(ctx, began, c.Bytes, rate); err != nil {
-			return err
+			return bad, err
 		}
 	}
-	if bad > 0 {
-		c.Damaged = append(c.Damaged, id)
+}
+
+// LookHistories reads the histories of the agents in the data directory dir as Check does, without the
+// index, and changes nothing. It finds neither lost ends nor lost histories. A process may use the
+// directory.
+func LookHistories(ctx context.Context, dir string) (c Checked, err error) {
+	root := filepath.Join(dir, "agents")
+	buf := bufio.NewReaderSize(nil, chunk)
+	err = eachEntry(osFS{}, root, func(e fs.DirEntry) error {
+		id := claybot.AgentID(e.Name())
+		if id.Validate() != nil || !e.IsDir() {
+			return nil
+		}
+		c.Agents++
+		switch bad, err := c.look(ctx, filepath.Join(root, e.Name(), "history.jsonl"), buf); {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			c.Unread = append(c.Unread, Unread{id, err})
+		case bad > 0:
+			c.Damaged = append(c.Damaged, id)
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) { // there are no agents yet
+		err = nil
 	}
-	return nil
+	slices.Sort(c.Damaged)
+	slices.SortFunc(c.Unread, func(a, b Unread) int { return cmp.Compare(a.Agent, b.Agent) })
+	return c, err
+}
+
+// look reads a history; one that does not exist has no damage.
+func (c *Checked) look(ctx context.Context, path string, r *bufio.Reader) (bad int, err error) {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is no regular file")
+	}
+	if err != nil {
+		return 0, err
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	r.Reset(io.NewSectionReader(f, 0, info.Size()))
+	return c.read(ctx, r, time.Time{}, 0)
 }
 
 // paced waits until n bytes may have been read since began.
