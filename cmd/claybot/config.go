@@ -272,8 +272,10 @@ func orNone(v *string) string {
 // doubtful.
 func (f *configFile) check(e *env, keys []string, next []byte) ([]configs.Warning, error) {
 	was := make(map[string]bool)
+	open := false
 	before, warnings, err := f.load(e, f.text)
 	if err == nil {
+		open = guarded(before) != nil
 		for _, w := range warnings {
 			was[w.Key+": "+w.Text] = true
 		}
@@ -291,7 +293,7 @@ func (f *configFile) check(e *env, keys []string, next []byte) ([]configs.Warnin
 		return fresh, configError{errors.New("nothing was changed: " + strings.TrimSuffix(warningLines(fresh), "\n"))}
 	case c.CheckLocal() != nil:
 		return fresh, configError{fmt.Errorf("nothing was changed: %w", c.CheckLocal())}
-	case guarded(c) != nil && guarded(before) == nil:
+	case guarded(c) != nil && !open:
 		return fresh, configError{fmt.Errorf("nothing was changed: %w", guarded(c))}
 	}
 	return fresh, nil

@@ -333,6 +333,11 @@ func TestConfigGuarded(t *testing.T) {
 	if err := set("log_level", "debug"); err != nil {
 		t.Errorf("another key: %v", err)
 	}
+	// Of a file that could not be read, nothing is so already.
+	f := configFile{path: filepath.Join(h.dir, "claybot.yaml"), named: filepath.Join(h.dir, "claybot.yaml"), text: []byte("http: [\n")}
+	if _, err := f.check(h.env, []string{"http"}, []byte("model: demo\nhttp: 0.0.0.0:8420\n")); err == nil {
+		t.Error("an open page in place of a broken file")
+	}
 }
 
 // A change whose reload cannot come any more returns, and a file is free while a reload works.

@@ -1,6 +1,10 @@
 package dashboard
 
 import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"net/url"
 	"testing"
 
 	"github.com/claybot/claybot/web"
@@ -26,6 +30,38 @@ func TestConfigPlain(t *testing.T) {
 	for value, want := range map[string]string{"https://a.example/(secret)": "", "[a, (secret)]": "", "plain": "plain"} {
 		if got := (configKeyView{configRow: configRow{web.ConfigKey{Kind: "text", Value: value, Text: value}}}).Plain(); got != want {
 			t.Errorf("%q is offered as %q", value, got)
+		}
+	}
+}
+
+// edits keeps the last change of a configuration.
+type edits struct {
+	anyConfiguration
+	last web.ConfigEdit
+}
+
+type anyConfiguration interface{ web.Configuration }
+
+func (e *edits) ChangeConfig(_ context.Context, c web.ConfigEdit) (web.ConfigChanged, error) {
+	e.last = c
+	return web.ConfigChanged{}, nil
+}
+
+// What is typed into a field for a text is no YAML, and a form without a version changes nothing.
+func TestConfigForm(t *testing.T) {
+	for _, tt := range []struct {
+		kind, version string
+		text, stale   bool
+	}{
+		{"text", "1", true, false}, {"word", "1", false, false}, {"list", "1", false, false}, {"group", "1", false, false}, {"text", "", false, true},
+	} {
+		config := new(edits)
+		b := &configPages{config: config}
+		r := httptest.NewRequest("POST", "/ui/config/set", nil)
+		r.PostForm = url.Values{"key": {"k"}, "value": {` "yes" `}, "kind": {tt.kind}, "version": {tt.version}}
+		_, err := b.set(r)
+		if errors.Is(err, web.ErrConfigStale) != tt.stale || config.last.Text != tt.text || !tt.stale && (err != nil || *config.last.Value != `"yes"` || config.last.Version != "1") {
+			t.Errorf("%+v: %+v, %v", tt, config.last, err)
 		}
 	}
 }

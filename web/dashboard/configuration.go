@@ -238,6 +238,9 @@ func (b *configPages) change(r *http.Request, c web.ConfigEdit) (string, error) 
 		return "", errPage
 	}
 	c.Key, c.By, c.Version = r.PostForm.Get("key"), web.User(r), r.PostForm.Get("version")
+	if c.Version == "" { // the page was made while the file could not be read
+		return "", web.ErrConfigStale
+	}
 	out, err := b.config.ChangeConfig(r.Context(), c)
 	return appliedWords(out), err
 }
