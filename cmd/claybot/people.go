@@ -15,7 +15,7 @@ import (
 )
 
 type peopleCmd struct {
-	List peopleListCmd `cmd:"" default:"1" eg:"people\npeople --json" help:"List people: access, role, agents, and what they used this month."`
+	List peopleListCmd `cmd:"" default:"withargs" eg:"people\npeople --json" help:"List people: access, role, agents, and what they used this month."`
 	Show peopleShowCmd `cmd:"" eg:"people show telegram:123456789" help:"Show a person: identities, language, zone, agents, budgets and open requests."`
 }
 
