@@ -6,15 +6,16 @@ import (
 	"github.com/claybot/claybot"
 )
 
-// Access stores who may use claybot, and pending pairing requests.
+// Access stores who may use claybot, their roles, and pending pairing requests.
 type Access interface {
+	Roles
 	// Grants lists all grants.
 	Grants(ctx context.Context) ([]Grant, error)
 	// Grant stores a grant, removes the pairing request of its user, and adds notice to the
 	// outbox in the same commit. It is idempotent, apart from a grant that uses up an invitation:
 	// ErrNotFound when the connector has none with this code.
 	Grant(ctx context.Context, g Grant, notice ...claybot.Outgoing) ([]claybot.Outgoing, error)
-	// Revoke removes a grant; ErrNotFound.
+	// Revoke removes a grant, and the role of its user; ErrNotFound.
 	Revoke(ctx context.Context, connector, subject string) error
 	// Pairings lists all requests, also expired ones, oldest first.
 	Pairings(ctx context.Context) ([]Pairing, error)
@@ -35,6 +36,8 @@ type Grant struct {
 	At        claybot.Time `json:"at"`
 	// Invitation is the code of the invitation that Grant uses up; it is not stored with the grant.
 	Invitation string `json:"-"`
+	// Anew says that the user had no access until now: a role that they still have from before ends.
+	Anew bool `json:"-"`
 }
 
 // A Pairing is the access request of an unknown user. Without a UserID it is an invitation: its
@@ -60,7 +63,7 @@ type Versions interface {
 
 // A Version counts the changes of cached data.
 type Version struct {
-	Access   int64 // Access.Grants
+	Access   int64 // Access.Grants and Access.Roles
 	Settings int64 // Settings.AgentSettings; the end of an agent does not count
 	Voices   int64 // the checkpoints below CheckpointVoices; that they are removed does not count
 	// DeadRoutes counts the changes of checkpoints under CheckpointDead and CheckpointMoved.

@@ -20,8 +20,10 @@ import (
 // skillPrefix is the prefix of the marks that allow skills.
 const skillPrefix = "skill/"
 
-// personKey and ruleKey are keys of files.Revoked; the key of a skill is its mark.
+// personKey, roleKey and ruleKey are keys of files.Revoked; the key of a skill is its mark.
 func personKey(connector, subject string) string { return "person/" + connector + "/" + subject }
+
+func roleKey(role storage.Role, who string) string { return "role/" + string(role) + "/" + who }
 
 func ruleKey(agent claybot.AgentID, rule string) string { return "rule/" + string(agent) + "/" + rule }
 
@@ -38,24 +40,61 @@ type revocable struct {
 
 // Revoke implements storage.Access.
 func (r *revocable) Revoke(ctx context.Context, connector, subject string) error {
-	r.note([]string{personKey(connector, subject)}, nil)
+	r.note(append(r.rolesOf(ctx, connector+"/"+subject), personKey(connector, subject)), nil)
 	return r.DB.Revoke(ctx, connector, subject)
+}
+
+// rolesOf returns the keys of the roles of identities. Of those that cannot be read, the call that
+// follows fails.
+func (r *revocable) rolesOf(ctx context.Context, who ...string) (keys []string) {
+	all, _ := r.Roles(ctx)
+	for _, g := range all {
+		if slices.Contains(who, g.Who) {
+			keys = append(keys, roleKey(g.Role, g.Who))
+		}
+	}
+	return keys
+}
+
+// SetRole implements storage.Roles.
+func (r *revocable) SetRole(ctx context.Context, c storage.RoleChange, others ...string) (storage.RoleChange, error) {
+	had := r.rolesOf(ctx, append([]string{c.Who}, others...)...)
+	given := roleKey(c.After, c.Who)
+	done, err := r.DB.SetRole(ctx, c, others...)
+	if err != nil {
+		return done, err
+	}
+	r.note(slices.DeleteFunc(had, func(key string) bool { return key == given }), []string{given})
+	return done, nil
 }
 
 // Grant implements storage.Access.
 func (r *revocable) Grant(ctx context.Context, g storage.Grant, notice ...claybot.Outgoing) ([]claybot.Outgoing, error) {
+	ended := r.endedBy(ctx, g)
 	out, err := r.DB.Grant(ctx, g, notice...)
 	if err == nil {
-		r.note(nil, []string{personKey(g.Connector, g.Subject)})
+		r.note(ended, []string{personKey(g.Connector, g.Subject)})
 	}
 	return out, err
 }
 
+// endedBy returns the keys of the roles that a grant ends.
+func (r *revocable) endedBy(ctx context.Context, g storage.Grant) []string {
+	if !g.Anew {
+		return nil
+	}
+	return r.rolesOf(ctx, g.Connector+"/"+g.Subject)
+}
+
 // Post implements storage.Inbox.
 func (r *revocable) Post(ctx context.Context, p storage.Posting) (storage.Posted, error) {
+	var ended []string
+	if p.Grant != nil {
+		ended = r.endedBy(ctx, *p.Grant)
+	}
 	done, err := r.DB.Post(ctx, p)
 	if err == nil && p.Grant != nil && done.Added {
-		r.note(nil, []string{personKey(p.Grant.Connector, p.Grant.Subject)})
+		r.note(ended, []string{personKey(p.Grant.Connector, p.Grant.Subject)})
 	}
 	return done, err
 }
@@ -129,20 +168,20 @@ func (r *revocable) note(revoked, approved []string) {
 }
 
 // A withdrawn lists approvals in an older state of the database that were revoked since.
-type withdrawn struct{ people, rules, skills []string }
+type withdrawn struct{ people, roles, rules, skills []string }
 
-func (w withdrawn) any() bool { return len(w.people)+len(w.rules)+len(w.skills) > 0 }
+func (w withdrawn) any() bool { return len(w.people)+len(w.roles)+len(w.rules)+len(w.skills) > 0 }
 
 // String is a sentence for operators.
 func (w withdrawn) String() string {
 	if !w.any() {
-		return "No approval of a person, rule or skill in this state was revoked since."
+		return "No approval of a person, role, rule or skill in this state was revoked since."
 	}
 	var all []string
 	for _, part := range []struct {
 		what  string
 		names []string
-	}{{"person", w.people}, {"rule", w.rules}, {"skill", w.skills}} {
+	}{{"person", w.people}, {"role", w.roles}, {"rule", w.rules}, {"skill", w.skills}} {
 		if len(part.names) > 0 {
 			all = append(all, part.what+" "+listed(part.names))
 		}
@@ -165,6 +204,9 @@ func withdraw(ctx context.Context, dir string, db *sqlite.DB, restored bool) (w 
 		}
 	}
 	if err == nil {
+		w.roles, err = withdrawRoles(ctx, db, gone)
+	}
+	if err == nil {
 		w.rules, err = withdrawRules(ctx, db, gone)
 	}
 	if err == nil {
@@ -174,6 +216,18 @@ func withdraw(ctx context.Context, dir string, db *sqlite.DB, restored bool) (w 
 		return w, fmt.Errorf("withdraw revoked approvals: %w", err)
 	}
 	return w, nil
+}
+
+// withdrawRoles takes the roles that were taken later, also that of the last owner.
+func withdrawRoles(ctx context.Context, db *sqlite.DB, gone func(string, claybot.Time) bool) (names []string, err error) {
+	all, err := db.Roles(ctx)
+	for _, g := range all {
+		if err == nil && gone(roleKey(g.Role, g.Who), g.At) {
+			names = append(names, string(g.Role)+" of "+g.Who)
+			_, err = db.SetRole(ctx, storage.RoleChange{By: "a restore", Who: g.Who, After: storage.RoleUser, Last: true})
+		}
+	}
+	return names, err
 }
 
 // revokedSince returns a function that reports whether an approval was revoked later; nil if

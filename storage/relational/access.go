@@ -47,12 +47,15 @@ func saveGrant(c *Conn, g storage.Grant) error {
 	if g.At == 0 {
 		g.At = claybot.Now()
 	}
-	err := c.do("INSERT INTO grants (connector, subject, name, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+	added, err := c.exec("INSERT INTO grants (connector, subject, name, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
 		g.Connector, g.Subject, g.Name, g.At)
 	if err != nil {
 		return err
 	}
 	err = c.do(`DELETE FROM pairings WHERE connector = ?1 AND ("user" = ?2 OR channel = ?2)`, g.Connector, g.Subject)
+	if err == nil && g.Anew && added > 0 {
+		err = endRole(c, g.Connector+"/"+g.Subject, "new access")
+	}
 	if err != nil {
 		return err
 	}
@@ -63,6 +66,9 @@ func (db access) Revoke(ctx context.Context, connector, subject string) error {
 	err := db.update(ctx, func(c *Conn) error {
 		n, err := c.exec("DELETE FROM grants WHERE connector = ? AND subject = ?", connector, subject)
 		if err := need(n > 0, err); err != nil {
+			return err
+		}
+		if err := endRole(c, connector+"/"+subject, "revoked access"); err != nil {
 			return err
 		}
 		return changedBy(c, versionAccess)

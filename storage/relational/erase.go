@@ -354,6 +354,9 @@ func (e *eraser) owned(c *Conn, owner string) error {
 			return err
 		}
 	}
+	if err := e.roles(c, owner); err != nil {
+		return err
+	}
 	if err := e.unapproved(c, owner); err != nil || e.dry {
 		return err
 	}

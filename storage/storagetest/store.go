@@ -80,6 +80,7 @@ func TestStore(t *testing.T, open Opener) {
 		{"settle", settleTests},
 		{"outbox", outboxTests},
 		{"access", accessTests},
+		{"roles", roleTests},
 		{"said", saidTests},
 		{"kin", kinTests},
 		{"amend", amendTests},
