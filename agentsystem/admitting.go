@@ -34,7 +34,13 @@ func (i *intake) known(ctx context.Context, agent claybot.Agent, m claybot.Agent
 		}
 		m.Type, m.Text = claybot.MessageCommand, connectors.Argument(m.Text)
 	}
-	if admits(m) && !i.byOperator(agent, m) {
+	if !admits(m) {
+		return m, nil
+	}
+	if err := i.people.Load(ctx); err != nil { // another member may have changed the role of the sender
+		return m, err
+	}
+	if !i.byOperator(agent, m) {
 		m.Command, m.Text = connectors.Unknown, "/"+m.Command
 	}
 	return m, nil
@@ -58,6 +64,8 @@ func (i *intake) admit(ctx context.Context, agent claybot.Agent, m claybot.Agent
 		text = v.In(texts.OperatorsAlone)
 	case m.Command == "allow":
 		p.Grant, text = i.allowed(ctx, m)
+	case ordersRole(m):
+		text, err = i.role(ctx, agent, m)
 	default:
 		p.Grant, p.Replies, text, err = i.paired(ctx, m)
 	}
@@ -141,5 +149,46 @@ func (i *intake) allowed(ctx context.Context, m claybot.AgentMessage) (*storage.
 	if err != nil {
 		return nil, v.NotAllowed(err)
 	}
-	return &storage.Grant{Connector: connector, Subject: subject, At: claybot.Now()}, v.HasAccess(connector, subject, "")
+	grant := i.people.ByID(connector, subject)
+	return &grant, v.HasAccess(connector, subject, "")
+}
+
+// roleVerb is the word of /pair that changes a role.
+const roleVerb = "role"
+
+// ordersRole reports whether /pair is to change a role.
+func ordersRole(m claybot.AgentMessage) bool {
+	words := strings.Fields(m.Text)
+	return m.Command == "pair" && len(words) > 0 && strings.EqualFold(words[0], roleVerb)
+}
+
+// role changes the role of a person, if an owner orders it, and returns the answer. To change it
+// again, where a crash came before the command was stored, changes nothing.
+func (i *intake) role(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (string, error) {
+	v, by, words := texts.Of(ctx), author(agent, m), strings.Fields(m.Text)[1:]
+	roles := []storage.Role{storage.RoleOwner, storage.RoleOperator, storage.RoleUser}
+	switch {
+	case i.people.RoleOfPerson(by) != storage.RoleOwner:
+		return v.In(texts.OwnersAlone), nil
+	case len(words) != 2 || !slices.Contains(roles, storage.Role(strings.ToLower(words[1]))):
+		return v.In(texts.RoleWhat), nil
+	}
+	connector, user, err := i.subject(words[0])
+	if err != nil {
+		return v.NotAllowed(err), nil
+	}
+	role := storage.Role(strings.ToLower(words[1]))
+	_, err = i.people.SetRole(ctx, connector+"/"+user, role, by)
+	for why, text := range map[error]string{
+		people.ErrLastOwner: texts.RoleOfLastOwner, people.ErrRoleConfigured: texts.RoleConfigured, people.ErrRoleOfConsole: texts.RoleOfConsole,
+		people.ErrNoAccess: texts.RoleNoAccess, people.ErrNoPerson: texts.RoleNoPerson,
+	} {
+		if errors.Is(err, why) {
+			return v.In(text), nil
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("change a role: %w", err)
+	}
+	return v.HasRole(connector, user, role), nil
 }

@@ -94,6 +94,11 @@ func (v *versions) Revoke(ctx context.Context, connector, subject string) error 
 	return v.count(v.Access.Revoke(ctx, connector, subject), access)
 }
 
+func (v *versions) SetRole(ctx context.Context, c storage.RoleChange, others ...string) (storage.RoleChange, error) {
+	done, err := v.Access.SetRole(ctx, c, others...)
+	return done, v.count(err, access)
+}
+
 // A page is a connector with one open window, of Ann.
 type page struct {
 	mu     sync.Mutex

@@ -22,7 +22,7 @@ import (
 type Person struct {
 	ID         string        `json:"id" doc:"The first identity, as connector:user."`
 	Name       string        `json:"name,omitempty" doc:"The name in people of the configuration."`
-	Role       people.Role   `json:"role" doc:"owner, operator or user: the highest of all identities."`
+	Role       storage.Role  `json:"role" doc:"owner, operator or user: the highest of all identities."`
 	Identities []Identity    `json:"identities"`
 	Language   string        `json:"language" doc:"In which claybot writes to them."`
 	Timezone   string        `json:"timezone" doc:"An IANA name."`
@@ -42,8 +42,8 @@ type Identity struct {
 	Name      string            `json:"name,omitempty" doc:"As the platform gives it; not verified."`
 	Access    people.Admission  `json:"access" doc:"console: by the login of the page or the terminal. approved: by a code, a link or an id. listed: by access.allow. open: access is open. group: only in groups with access. none."`
 	Since     claybot.Time      `json:"since,omitempty" doc:"When they were approved."`
-	Role      people.Role       `json:"role"`
-	RoleFrom  people.RoleSource `json:"roleFrom,omitempty" doc:"console or configuration."`
+	Role      storage.Role      `json:"role"`
+	RoleFrom  people.RoleSource `json:"roleFrom,omitempty" doc:"console, configuration, or given: by an owner."`
 	Request   *PersonRequest    `json:"request,omitempty" doc:"The open request for access."`
 }
 
@@ -120,8 +120,8 @@ func (o *Listings) people(ctx context.Context, only []string) ([]Person, error) 
 // english is the code of texts.English, which is the zero Language.
 const english = "en"
 
-func rank(r people.Role) int {
-	return slices.Index([]people.Role{people.RoleOwner, people.RoleOperator, people.RoleUser}, r)
+func rank(r storage.Role) int {
+	return slices.Index([]storage.Role{storage.RoleOwner, storage.RoleOperator, storage.RoleUser}, r)
 }
 
 // A roll collects identities, by "connector/userId".
@@ -241,7 +241,7 @@ func (r *roll) persons(ctx context.Context) (all []Person) {
 		if joined[owner] {
 			continue
 		}
-		p := Person{Name: names[owner], Role: people.RoleUser, Identities: []Identity{}, Agents: []PersonAgent{}, Budgets: []PersonBudget{}}
+		p := Person{Name: names[owner], Role: storage.RoleUser, Identities: []Identity{}, Agents: []PersonAgent{}, Budgets: []PersonBudget{}}
 		for _, id := range r.together(owner) {
 			if joined[id] || r.ids[id] == nil {
 				continue

@@ -69,12 +69,13 @@ type Gate struct {
 
 	mu       sync.Mutex
 	grants   map[subject]storage.Grant
-	redeemed map[string]storage.Grant // by an invitation, the newest of each connector
-	changes  int                      // of grants by this process
-	asked    map[subject]time.Time    // when an unknown user last got a code
-	refused  int64                    // messages of unknown users since the start
-	wrong    []time.Time              // wrong codes within the window
-	locked   time.Time                // end of the lockout
+	roles    map[string]storage.RoleGrant // by "connector/userId"
+	redeemed map[string]storage.Grant     // by an invitation, the newest of each connector
+	changes  int                          // of grants by this process
+	asked    map[subject]time.Time        // when an unknown user last got a code
+	refused  int64                        // messages of unknown users since the start
+	wrong    []time.Time                  // wrong codes within the window
+	locked   time.Time                    // end of the lockout
 	penalty  time.Duration
 }
 
@@ -90,12 +91,13 @@ func NewGate(store storage.Access, access func() Access, moves *Moves) *Gate {
 		access:   access,
 		asking:   make(chan struct{}, 1),
 		grants:   make(map[subject]storage.Grant),
+		roles:    make(map[string]storage.RoleGrant),
 		redeemed: make(map[string]storage.Grant),
 		asked:    make(map[subject]time.Time),
 	}
 }
 
-// Load reads the stored grants, those of other members included, and then the new ids of chats:
+// Load reads the stored grants and roles, those of other members included, and then the new ids of chats:
 // a grant leaves a former id once the new one is stored, so no grant is in force without the move
 // that explains it. On an error the grants stay as they were. Changes that this process makes
 // meanwhile win.
@@ -112,17 +114,21 @@ func (g *Gate) Load(ctx context.Context) error {
 		for _, x := range grants {
 			all[subject{x.Connector, x.Subject}] = x
 		}
+		roles, err := g.store.Roles(ctx)
+		if err != nil {
+			return fmt.Errorf("load roles: %w", err)
+		}
 		if err := g.Moves.Load(ctx); err != nil {
 			return err
 		}
-		if g.replace(all, changes) {
+		if g.replace(all, roles, changes) {
 			return nil
 		}
 	}
 }
 
-// replace installs grants that were read, unless some have changed since.
-func (g *Gate) replace(all map[subject]storage.Grant, changes int) bool {
+// replace installs grants and roles that were read, unless some have changed since.
+func (g *Gate) replace(all map[subject]storage.Grant, roles []storage.RoleGrant, changes int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.changes != changes {
@@ -134,6 +140,10 @@ func (g *Gate) replace(all map[subject]storage.Grant, changes int) bool {
 		}
 	}
 	g.grants = all
+	g.roles = make(map[string]storage.RoleGrant, len(roles))
+	for _, r := range roles {
+		g.roles[r.Who] = r
+	}
 	return true
 }
 
@@ -432,10 +442,13 @@ func (g *Gate) Remember(x storage.Grant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.grants[subject{x.Connector, x.Subject}] = x
+	if x.Anew {
+		delete(g.roles, x.Connector+"/"+x.Subject)
+	}
 	g.changes++
 }
 
-// Revoke removes access, in the store first.
+// Revoke removes access and the role, in the store first.
 func (g *Gate) Revoke(ctx context.Context, connector, id string) error {
 	if err := g.store.Revoke(ctx, connector, id); err != nil {
 		return fmt.Errorf("revoke %s:%s: %w", connector, id, err)
@@ -443,6 +456,7 @@ func (g *Gate) Revoke(ctx context.Context, connector, id string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.grants, subject{connector, id})
+	delete(g.roles, connector+"/"+id)
 	g.changes++
 	delete(g.asked, subject{connector, id})
 	return nil

@@ -16,10 +16,10 @@ const Operator = "operator"
 // OperatorConsoles are the chats that only an operator can open, as "connector/userId".
 var OperatorConsoles = []string{"web/" + Operator, "terminal/" + Operator}
 
-// IsOperator reports whether a person, "connector/userId", is an operator: on the page
-// and the command line, or by the settings.
+// IsOperator reports whether a person, "connector/userId", is an operator or an owner by any of
+// their identities: on the page and the command line, by the settings, or by a role.
 func (dir *Directory) IsOperator(owner string) bool {
-	return slices.ContainsFunc(dir.operators(), func(o string) bool { return slices.Contains(dir.Identities(o), owner) })
+	return dir.RoleOfPerson(owner) != storage.RoleUser
 }
 
 // operators returns all operators, as "connector/userId".
@@ -82,7 +82,7 @@ func (dir *Directory) operator(ctx context.Context, owner string) (e storage.Ind
 }
 
 // operatedBy reports whether the person of an agent is an operator: on the web page
-// or in the terminal of the daemon, or by the setting operators.
+// or in the terminal of the daemon, by the setting operators, or by a role.
 func (dir *Directory) operatedBy(a claybot.Agent) bool {
 	owner := a.Descriptor.OwnerID()
 	if !a.Descriptor.Foreground() || owner == "" {

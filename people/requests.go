@@ -49,7 +49,7 @@ func (dir *Directory) approved(ctx context.Context, p storage.Pairing) (storage.
 		ID: fmt.Sprintf("approved/%s/%s/%d", p.Connector, p.UserID, p.At), Kind: claybot.OutgoingPairing, Route: d.Route(),
 		Text: dir.VoiceAt(ctx, d, d.Route()).Approved(), Part: 1, Parts: 1, At: claybot.Now(),
 	}
-	return storage.Grant{Connector: p.Connector, Subject: p.UserID, Name: p.Name, At: claybot.Now()}, notice
+	return storage.Grant{Connector: p.Connector, Subject: p.UserID, Name: p.Name, At: claybot.Now(), Anew: true}, notice
 }
 
 // Deny removes a request without a notice to the person.
@@ -67,13 +67,18 @@ func (dir *Directory) Grants(ctx context.Context) ([]storage.Grant, error) {
 	return all, err
 }
 
+// ByID returns a grant of access by an id. A role from an earlier access does not come back with it.
+func (dir *Directory) ByID(connector, id string) storage.Grant {
+	return storage.Grant{Connector: connector, Subject: id, At: claybot.Now(), Anew: !dir.Knows(connector, id)}
+}
+
 // Allow gives access to a person (for direct chats) or a channel (for groups) by its
 // stable id.
 func (dir *Directory) Allow(ctx context.Context, connector, id string) error {
 	if connector == "" || id == "" {
 		return errors.New("allow: want connector and id, for example telegram and 123456")
 	}
-	grant := storage.Grant{Connector: connector, Subject: id, At: claybot.Now()}
+	grant := dir.ByID(connector, id)
 	err := dir.Gate.Grant(ctx, grant)
 	if err == nil {
 		dir.NoteApproved(ctx, grant)

@@ -1,19 +1,14 @@
 package people
 
 import (
+	"context"
+	"errors"
+	"maps"
 	"slices"
 	"strings"
-)
 
-// A Role is what a person may do beyond writing to their agents.
-type Role string
-
-// The roles. An operator decides about access and budgets in their chats and reads notices; an
-// owner may do that as well, and change roles.
-const (
-	RoleUser     Role = "user"
-	RoleOperator Role = "operator"
-	RoleOwner    Role = "owner"
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/storage"
 )
 
 // A RoleSource is where a role comes from; that of a user has none.
@@ -23,36 +18,151 @@ type RoleSource string
 const (
 	RoleOfConsole RoleSource = "console"       // the page and the terminal: only the owner opens them
 	RoleOfConfig  RoleSource = "configuration" // operators in the configuration
+	RoleGiven     RoleSource = "given"         // by an owner
+)
+
+// Errors of SetRole.
+var (
+	// ErrLastOwner means that no owner would be left beside the user of the machine.
+	ErrLastOwner = errors.New("they are the last owner")
+	// ErrRoleConfigured means that the configuration gives a role, so that nothing else takes it.
+	ErrRoleConfigured = errors.New("operators in the configuration names them")
+	// ErrRoleOfConsole means that the user of the machine is always an owner.
+	ErrRoleOfConsole = errors.New("the page and the terminal always belong to an owner")
+	// ErrNoAccess means that a person without access can have no role.
+	ErrNoAccess = errors.New("they have no access")
+	// ErrNoPerson means that an id is not that of a person.
+	ErrNoPerson = errors.New("this is not the id of a person")
 )
 
 // RoleOf returns the role of one identity, "connector/userId", and where it comes from. Other
-// identities of the same person may have another one: the person has the highest.
-func (dir *Directory) RoleOf(owner string) (Role, RoleSource) {
-	switch {
-	case slices.Contains(OperatorConsoles, owner):
-		return RoleOwner, RoleOfConsole
-	case slices.Contains(dir.Operators(), owner):
-		return RoleOperator, RoleOfConfig
+// identities of the same person may have another one: the person has the highest, see RoleOfPerson.
+// A role that was given holds while its person has access to direct chats.
+func (dir *Directory) RoleOf(owner string) (storage.Role, RoleSource) {
+	if slices.Contains(OperatorConsoles, owner) {
+		return storage.RoleOwner, RoleOfConsole
 	}
-	return RoleUser, ""
+	given := dir.Gate.given(owner)
+	switch {
+	case slices.Contains(dir.configured(), owner) && given != storage.RoleOwner:
+		return storage.RoleOperator, RoleOfConfig
+	case given != storage.RoleUser:
+		return given, RoleGiven
+	}
+	return storage.RoleUser, ""
+}
+
+// RoleOfPerson returns the highest role of all identities of a person.
+func (dir *Directory) RoleOfPerson(owner string) storage.Role {
+	role := storage.RoleUser
+	for _, id := range dir.Identities(owner) {
+		r, _ := dir.RoleOf(id)
+		role = Higher(role, r)
+	}
+	return role
 }
 
 // Higher returns the higher one of two roles.
-func Higher(a, b Role) Role {
-	for _, r := range []Role{RoleOwner, RoleOperator} {
+func Higher(a, b storage.Role) storage.Role {
+	for _, r := range []storage.Role{storage.RoleOwner, storage.RoleOperator} {
 		if a == r || b == r {
 			return r
 		}
 	}
-	return RoleUser
+	return storage.RoleUser
 }
 
-// Operators returns the operators of the configuration, as "connector/userId".
-func (dir *Directory) Operators() []string {
+// configured returns the operators of the configuration.
+func (dir *Directory) configured() []string {
 	if dir.cfg.Operators == nil {
 		return nil
 	}
 	return dir.cfg.Operators()
+}
+
+// Operators returns the operators and owners on chat platforms, as "connector/userId": those of the
+// configuration, and those with a role that was given.
+func (dir *Directory) Operators() []string {
+	all := slices.Clone(dir.configured())
+	for _, who := range dir.Gate.withRoles() {
+		if !slices.Contains(all, who) {
+			all = append(all, who)
+		}
+	}
+	return all
+}
+
+// SetRole gives a person a role, from the next message on in all members; the other identities of
+// the person lose theirs. It changes nothing if it returns one of the errors above.
+func (dir *Directory) SetRole(ctx context.Context, owner string, role storage.Role, by string) (storage.RoleChange, error) {
+	ids := dir.Identities(owner)
+	connector, user, _ := strings.Cut(owner, "/")
+	in := func(list []string) bool {
+		return slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(list, id) })
+	}
+	switch {
+	case in(OperatorConsoles):
+		return storage.RoleChange{}, ErrRoleOfConsole
+	case !dir.IsPerson(connector, user) || dir.webhook(owner):
+		return storage.RoleChange{}, ErrNoPerson
+	case role == storage.RoleUser && in(dir.configured()):
+		return storage.RoleChange{}, ErrRoleConfigured
+	case role != storage.RoleUser && !dir.Knows(connector, user):
+		return storage.RoleChange{}, ErrNoAccess
+	}
+	others := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == owner })
+	done, err := dir.Gate.setRole(ctx, storage.RoleChange{At: claybot.Now(), By: by, Who: owner, After: role}, others)
+	if errors.Is(err, storage.ErrState) {
+		return done, ErrLastOwner
+	}
+	if err != nil {
+		return done, err
+	}
+	dir.cfg.Log.Info("role changed", "who", done.Who, "before", done.Before, "after", done.After, "by", done.By)
+	return done, nil
+}
+
+// RoleChanges lists the newest changes of roles, latest first.
+func (dir *Directory) RoleChanges(ctx context.Context) ([]storage.RoleChange, error) {
+	return dir.Gate.store.RoleChanges(ctx)
+}
+
+// setRole stores a change of a role, and notes it.
+func (g *Gate) setRole(ctx context.Context, c storage.RoleChange, others []string) (storage.RoleChange, error) {
+	done, err := g.store.SetRole(ctx, c, others...)
+	if err != nil {
+		return done, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, who := range append(others, c.Who) {
+		delete(g.roles, who)
+	}
+	if c.After != storage.RoleUser {
+		g.roles[c.Who] = storage.RoleGrant{Who: c.Who, Role: c.After, At: c.At, By: c.By}
+	}
+	g.changes++
+	return done, nil
+}
+
+// given returns the role that an identity with access was given.
+func (g *Gate) given(owner string) storage.Role {
+	g.mu.Lock()
+	role, ok := g.roles[owner]
+	g.mu.Unlock()
+	connector, user, _ := strings.Cut(owner, "/")
+	if !ok || !g.Knows(connector, user) {
+		return storage.RoleUser
+	}
+	return role.Role
+}
+
+// withRoles returns the identities with access that were given a role.
+func (g *Gate) withRoles() []string {
+	g.mu.Lock()
+	all := slices.Sorted(maps.Keys(g.roles))
+	g.mu.Unlock()
+	return slices.DeleteFunc(all, func(who string) bool { return g.given(who) == storage.RoleUser })
 }
 
 // IsPerson reports whether an id of a connector looks like that of a person: those of Discord look

@@ -59,6 +59,7 @@ type Sender interface {
 // People knows who people are and where they read; see people.Directory.
 type People interface {
 	Identities(owner string) []string
+	IsOperator(owner string) bool
 	MayWrite(d claybot.Descriptor) bool
 	KnowsOutsider(connector, user string) bool
 	PlaceOf(ctx context.Context, owner string) (storage.IndexEntry, error)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools"
 )
@@ -16,7 +17,10 @@ var ErrApproved = errors.New("approved already by the same person")
 
 // Respondents says who may answer which question.
 type Respondents struct {
-	people interface{ Identities(owner string) []string }
+	people interface {
+		Identities(owner string) []string
+		IsOperator(owner string) bool
+	}
 }
 
 // personOf returns the person whose question it is: the agent's own, or of a shared agent the
@@ -26,14 +30,17 @@ func personOf(q claybot.Question, d claybot.Descriptor) string {
 }
 
 // May reports whether a person, by owner id, may answer a question of an agent: its
-// approvers, or else the person whose question it is.
+// approvers, or else the person whose question it is. Whether a budget is extended, only those
+// decide who are operators still.
 func (r Respondents) May(q claybot.Question, d claybot.Descriptor, by string) bool {
 	may := q.Approvers
 	if len(may) == 0 {
 		may = []string{personOf(q, d)}
 	}
+	_, ofBudget := runs.BudgetAskOf(q)
+	ofBudget = ofBudget && len(q.Approvers) > 0
 	return slices.ContainsFunc(may, func(owner string) bool {
-		return slices.Contains(r.people.Identities(owner), by)
+		return slices.Contains(r.people.Identities(owner), by) && (!ofBudget || r.people.IsOperator(by))
 	})
 }
 

@@ -18,6 +18,29 @@ const (
 	AllowWhat      = "Name a person or a channel by a stable id, such as /allow telegram:123456 or /allow slack:U012ABC."
 )
 
+// What /pair role answers.
+const (
+	OwnersAlone     = "Only an owner changes roles, or `claybot people role` on the machine of this bot."
+	RoleWhat        = "Name a person by a stable id, and their role: owner, operator or user. For example: /pair role telegram:123456 operator."
+	RoleOfLastOwner = "They are the last owner. Make another person an owner first."
+	RoleConfigured  = "I can't take that role: the configuration names them in operators."
+	RoleOfConsole   = "The page and the terminal always belong to an owner."
+	RoleNoAccess    = "They have no access. Give it first, for example with /allow."
+	RoleNoPerson    = "This is not the id of a person."
+)
+
+// HasRole says which role a person has from now on.
+func (v Voice) HasRole(connector, id string, role storage.Role) string {
+	who := subject(connector, id, "")
+	switch role {
+	case storage.RoleOwner:
+		return v.Say("%s is an owner now.", who)
+	case storage.RoleOperator:
+		return v.Say("%s is an operator now.", who)
+	}
+	return v.Say("%s is a user now, without other rights.", who)
+}
+
 // A button below a notice of a request for access, and the notice that there are more requests.
 const (
 	IgnoreButton = "Ignore"

@@ -14,6 +14,21 @@ type Directory interface {
 	ListPeople(ctx context.Context) (all []overview.Person, more int, err error)
 	// PersonOf returns the person with an identity (OwnerID), or storage.ErrNotFound.
 	PersonOf(ctx context.Context, owner string) (overview.Person, error)
+	// SetRole gives a person (OwnerID) a role; a Refusal says why it cannot.
+	SetRole(ctx context.Context, owner string, role storage.Role, by string) (storage.RoleChange, error)
+	// RoleChanges lists the newest changes of roles, latest first.
+	RoleChanges(ctx context.Context) ([]storage.RoleChange, error)
+}
+
+// A RoleOrder gives a person a role.
+type RoleOrder struct {
+	Role storage.Role `json:"role" doc:"owner, operator or user."`
+	By   string       `json:"by,omitempty" doc:"Who orders it, for the list of changes."`
+}
+
+// A RoleList lists changes of roles.
+type RoleList struct {
+	Changes []storage.RoleChange `json:"changes" doc:"The newest 1,000, latest first."`
 }
 
 // A PersonList lists people.

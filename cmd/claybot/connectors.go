@@ -42,7 +42,7 @@ func newTelegram(d *daemon, c configs.Config, i configs.Instance) connectors.Con
 		LocalFiles: s.LocalFiles, Delivery: s.Delivery, OnAmbiguous: s.OnAmbiguous, Marks: d.stores.db,
 		Rate: telegram.Rate(s.Rate), Nodes: d.stores.memberCount(),
 		Operators: func() (ids []string) {
-			for _, o := range d.operators() {
+			for _, o := range d.system.People.Operators() {
 				if id, ours := strings.CutPrefix(o, i.Name+"/"); ours {
 					ids = append(ids, id)
 				}

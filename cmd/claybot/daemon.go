@@ -96,7 +96,7 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	d.stores.endPrevious(ctx, c)
 	d.system = agentsystem.New(d.systemConfig(c))
 	built.Store(d.system)
-	d.limiter = agentsystem.NewLimiter(d.system, budgets.Config{Store: d.stores.db, Rules: d.budgetRules, Operators: d.operators})
+	d.limiter = agentsystem.NewLimiter(d.system, budgets.Config{Store: d.stores.db, Rules: d.budgetRules, Operators: d.system.People.Operators})
 	d.models.limiter = d.limiter
 	if d.stores.shared == nil { // a cluster recovers the reservations of each member that is gone
 		if err := d.limiter.Recover(ctx); err != nil {

@@ -89,6 +89,9 @@ func (o operator) Forget(ctx context.Context, owner string, skipWorkspaces bool)
 		}
 	}
 	o.ForgetVoices()
+	if err := o.Load(ctx); err != nil { // the roles
+		return out, err
+	}
 	out.Rows, out.Erased = gone, true
 	o.stores.log.Info("erased a person", "agents", len(p.Agents), "runs", gone.Runs, "messages", gone.Messages)
 	return out, nil

@@ -50,7 +50,7 @@ type (
 		Conf      configCmd    `cmd:"" name:"config" help:"Check, show and change the configuration."`
 		Slack     slackCmd     `cmd:"" help:"Set up a Slack app."`
 		Pair      pairCmd      `cmd:"" help:"Manage access: list, approve, deny or revoke users and groups."`
-		People    peopleCmd    `cmd:"" help:"List people with their access, role, agents and budgets; show one."`
+		People    peopleCmd    `cmd:"" help:"List people with their access, role, agents and budgets; show one, or change a role."`
 		Token     tokenCmd     `cmd:"" help:"Create API tokens; list, rotate or revoke them."`
 		Cron      cronCmd      `cmd:"" help:"List scheduled tasks; create, edit or run one."`
 		Heartbeat heartbeatCmd `cmd:"" help:"List heartbeat tasks, or run them."`

@@ -135,6 +135,24 @@ func (o operator) Revoke(ctx context.Context, connector, subject string) (still 
 	return still, nil
 }
 
+// SetRole gives a person a role. A Refusal says why it cannot, and what to do.
+func (o operator) SetRole(ctx context.Context, owner string, role storage.Role, by string) (storage.RoleChange, error) {
+	done, err := o.Directory.SetRole(ctx, owner, role, by)
+	who := strings.Replace(owner, "/", ":", 1)
+	for why, text := range map[error]string{
+		people.ErrLastOwner:      who + " is the last owner; make another person an owner first: claybot people role PERSON owner",
+		people.ErrRoleConfigured: who + " is an operator by operators in the configuration; remove the entry there: claybot config get operators",
+		people.ErrRoleOfConsole:  "the page and the terminal always belong to an owner",
+		people.ErrNoAccess:       who + " has no access; give it first: claybot pair allow " + who,
+		people.ErrNoPerson:       who + " is not the id of a person; claybot people lists all",
+	} {
+		if errors.Is(err, why) {
+			return done, web.Refusal(text)
+		}
+	}
+	return done, err
+}
+
 // allowedBy returns the setting that grants access, empty for none. The list may name a Slack
 // channel without its team.
 func allowedBy(a configs.Access, connector, subject string) string {

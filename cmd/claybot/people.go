@@ -11,12 +11,15 @@ import (
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
+	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
 
 type peopleCmd struct {
 	List peopleListCmd `cmd:"" default:"withargs" eg:"people\npeople --json" help:"List people: access, role, agents, and what they used this month."`
 	Show peopleShowCmd `cmd:"" eg:"people show telegram:123456789" help:"Show a person: identities, language, zone, agents, budgets and open requests."`
+	Role peopleRoleCmd `cmd:"" eg:"people role telegram:123456789 operator\npeople role ann user" help:"Give a person the role owner, operator or user; only on the machine of the daemon."`
+	Hist peopleHistCmd `cmd:"" name:"history" eg:"people history" help:"List the changes of roles."`
 }
 
 type (
@@ -26,6 +29,13 @@ type (
 	peopleShowCmd struct {
 		Who  string `arg:"" name:"person" help:"Name of the person, or connector:id of one of their identities."`
 		JSON bool   `name:"json" help:"Print JSON."`
+	}
+	peopleRoleCmd struct {
+		Who  string `arg:"" name:"person" help:"Name of the person in people of the configuration, or connector:id of one of their identities."`
+		Role string `arg:"" enum:"owner,operator,user" help:"owner, operator or user."`
+	}
+	peopleHistCmd struct {
+		JSON bool `name:"json" help:"Print JSON."`
 	}
 )
 
@@ -115,7 +125,7 @@ func personDetails(p overview.Person) [][]string {
 			text = append(text, fmt.Sprintf("%s (unverified)", oneLine(id.Name)))
 		}
 		text = append(text, id.Platform, "access: "+accessText(id))
-		if id.Role != people.RoleUser {
+		if id.Role != storage.RoleUser {
 			text = append(text, roleText(id))
 		}
 		rows = append(rows, []string{"identity", strings.Join(text, ", ")})
@@ -128,6 +138,60 @@ func personDetails(p overview.Person) [][]string {
 		rows = append(rows, []string{"agent", fmt.Sprintf("%s in %s, last message %s", a.ID, at, moments(a.LastAt))})
 	}
 	return rows
+}
+
+// Run changes the role of a person.
+func (c peopleRoleCmd) Run(e *env) error {
+	id, err := identityFor(e, c.Who)
+	if err != nil {
+		return err
+	}
+	order := web.RoleOrder{Role: storage.Role(c.Role), By: userName()}
+	return reply(e, "PUT", to("/people/"+url.PathEscape(id)+"/role"), order, func(done storage.RoleChange) string {
+		if done.Before == done.After {
+			return fmt.Sprintf("%s is %s already.\n", id, article(done.After))
+		}
+		return fmt.Sprintf("%s is %s now, from the next message on. Before: %s.\n", id, article(done.After), done.Before)
+	})
+}
+
+func article(r storage.Role) string {
+	if r == storage.RoleUser {
+		return "a user"
+	}
+	return "an " + string(r)
+}
+
+// identityFor returns the identity that is given a role: an id as it is, or of a name in the
+// configuration the first identity with access. Names of platforms are no names for that: people
+// choose them freely.
+func identityFor(e *env, name string) (string, error) {
+	if strings.Contains(name, ":") {
+		connector, id, err := who(name)
+		return connector + ":" + id, err
+	}
+	p, err := findPerson(e, name)
+	if err != nil {
+		return "", err
+	}
+	if !strings.EqualFold(p.Name, name) {
+		return "", usageError{fmt.Errorf("%q is a name that a platform gives, which people choose freely; give the person by an id: %s", oneLine(name), p.ID)}
+	}
+	for _, id := range p.Identities {
+		if id.Access != people.AdmittedNot && id.Access != people.AdmittedGroup {
+			return id.ID, nil
+		}
+	}
+	return p.ID, nil
+}
+
+// Run lists the changes of roles.
+func (c peopleHistCmd) Run(e *env) error {
+	return show(e, c.JSON, to("/people/roles"), func(out web.RoleList) error {
+		return e.list("WHEN,WHO,BEFORE,AFTER,BY", "No role was changed.\n", each(out.Changes, func(x storage.RoleChange) []string {
+			return []string{moments(x.At), strings.Replace(x.Who, "/", ":", 1), string(x.Before), string(x.After), x.By}
+		}))
+	})
 }
 
 // roleText is the role of an identity, and where it comes from.

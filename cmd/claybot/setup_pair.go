@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
@@ -256,6 +258,27 @@ func (s *setup) operate(who storage.Grant, greeted string) error {
 		return errors.New("the operator is not in force: " + s.elsewhere)
 	}
 	s.say("✓ %s: %s is the operator.%s\n", who.Connector, personOf(who), greeted)
+	return s.own(who)
+}
+
+// own makes the first person whom setup pairs an owner: one who may change roles in their chat.
+func (s *setup) own(who storage.Grant) error {
+	var list web.PersonList
+	if err := s.get("/people", &list); err != nil {
+		return err
+	}
+	for _, p := range list.People {
+		if slices.ContainsFunc(p.Identities, func(id overview.Identity) bool {
+			return id.Role == storage.RoleOwner && id.RoleFrom == people.RoleGiven
+		}) {
+			return nil
+		}
+	}
+	path := "/people/" + url.PathEscape(who.Connector+":"+who.Subject) + "/role"
+	if err := s.call(http.MethodPut, path, web.RoleOrder{Role: storage.RoleOwner, By: userName()}, nil); err != nil {
+		return err
+	}
+	s.say("✓ This person is the owner, who may change roles: claybot people\n")
 	return nil
 }
 

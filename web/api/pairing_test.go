@@ -71,6 +71,34 @@ func TestForgetNoPerson(t *testing.T) {
 	}
 }
 
+// No token changes roles, whatever its scope; the list of people is for admins.
+func TestRolesAreForTheMachine(t *testing.T) {
+	r := start(t)
+	r.ask("POST", "/pairing", `{"connector":"telegram","subject":"3"}`, http.StatusAccepted, nil)
+	for _, role := range []string{"owner", "operator", "user", "king"} {
+		r.refused("PUT", "/people/telegram:3/role", `{"role":"`+role+`"}`, 403, "local", "over the network")
+	}
+	for scope, want := range map[string]int{"read": 403, "operate": 403, "approve": 403, "admin": 200} {
+		token := r.scoped("p-"+scope, scope)
+		for _, path := range []string{"/people", "/people/roles"} {
+			if g := r.do("GET", path, "", "Authorization", "Bearer "+token); g.code != want {
+				t.Errorf("GET %s with %s = %d %s", path, scope, g.code, g.body)
+			}
+		}
+	}
+	var list struct {
+		People []struct{ ID, Role string }
+	}
+	r.ask("GET", "/people", "", http.StatusOK, &list)
+	found := false
+	for _, p := range list.People {
+		found = found || p.ID == "telegram:3" && p.Role == "user"
+	}
+	if !found {
+		t.Errorf("people %+v", list.People)
+	}
+}
+
 // Codes are for those who may decide about them.
 func TestCodesAreForAdmins(t *testing.T) {
 	r := start(t)

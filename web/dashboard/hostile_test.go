@@ -85,7 +85,7 @@ func casesOf(x string, who viewer) []pageCase {
 		[]storage.Pairing{{Code: x, Connector: x, ChannelID: x, UserID: x, Name: x, At: 1}},
 		[]storage.Grant{{Connector: x, Subject: x, Name: x, At: 1}}, status, 1)
 	access.People = []overview.Person{{
-		Name: x, Role: people.Role(x), Language: x, Timezone: x, LastAt: 5,
+		Name: x, Role: storage.Role(x), Language: x, Timezone: x, LastAt: 5,
 		Identities: []overview.Identity{{ID: x, Name: x, Access: people.Admission(x), Since: 1}},
 		Agents:     []overview.PersonAgent{{ID: claybot.AgentID(x), Channel: x, Place: x}}, Budgets: []overview.PersonBudget{{Name: x, Unit: storage.Unit(x), Limit: 5}},
 	}}
