@@ -54,6 +54,7 @@ var places = []place{
 	{Page: "deliveries", Path: "/ui/deliveries", Title: "Deliveries", Icon: "send"},
 	{Page: "usage", Path: "/ui/usage", Title: "Usage", Icon: "chart"},
 	{Page: "access", Path: "/ui/access", Title: "Access", Icon: "key"},
+	{Page: "nodes", Path: "/ui/nodes", Title: "Map", Icon: "fork"},
 	{Page: "config", Path: "/ui/config", Title: "Settings", Icon: "tool"},
 	{Page: "health", Path: "/ui/health", Title: "Health", Icon: "pulse"},
 }
@@ -97,6 +98,7 @@ func sections(cfg Config, p *pages) []section {
 		&deliveryPages{pages: p, outbox: b.Outbox, system: b.System},
 		&usagePages{pages: p, budgets: budgets, usage: cfg.Usage},
 		&accessPages{pages: p, access: b.Access, directory: b.Directory, system: b.System},
+		&nodePages{pages: p, nodes: b.Nodes},
 		&configPages{pages: p, config: b.Configuration},
 		&healthPages{pages: p, system: b.System},
 	}

@@ -175,17 +175,17 @@ const skewNoted = time.Second
 type membersView struct {
 	viewer
 	Tone, Verdict string
-	Nodes         []nodeView
+	Nodes         []memberView
 }
 
-// A nodeView is one cluster member. Doubt is what is wrong with its settings.
-type nodeView struct {
+// A memberView is one cluster member. Doubt is what is wrong with its settings.
+type memberView struct {
 	storage.Member
 	Doubt string
 }
 
 // Clock is how far the clock of the member is off.
-func (n nodeView) Clock() mark {
+func (n memberView) Clock() mark {
 	switch skew := time.Duration(n.Skew) * time.Millisecond; {
 	case skew >= skewNoted:
 		return mark{"warn", fmt.Sprintf("%v ahead", skew.Round(100*time.Millisecond))}
@@ -205,7 +205,7 @@ func viewMembers(who viewer, all []storage.Member) membersView {
 	live, versions, doubts := 0, make(map[string]bool), cluster.Doubts(all)
 	twice, off, lease, leases := "", "", time.Duration(0), false
 	for _, n := range all {
-		x := nodeView{n, doubts[n.ID]}
+		x := memberView{n, doubts[n.ID]}
 		v.Nodes = append(v.Nodes, x)
 		if !n.There() {
 			continue

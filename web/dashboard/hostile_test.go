@@ -12,6 +12,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
@@ -126,6 +127,9 @@ func casesOf(x string, who viewer) []pageCase {
 		{"run", "deliveries", sentView{[]deliveryRow{{claybot.Outgoing{ID: x, Text: x, Agent: claybot.AgentID(x), File: &claybot.FileReference{ID: x, Name: x, MIMEType: x}}, x}}, []noteRow{hostileNote(short)}}},
 		{"run", "items", timelineView{Items: []item{{Key: short, Title: short, Args: short, Edited: short, Out: short, Tainted: true}}}},
 		{"health", "main", viewHealth(who, status)},
+		{"nodes", "main", viewNodes(who, []nodes.Node{
+			{Key: nodes.Key{Kind: nodes.MCP, Name: x}, Type: x, State: nodes.Failed, Text: x, Uses: []nodes.Key{{Kind: nodes.Model, Name: x}}, Can: []string{nodes.Stop, nodes.Test}}, {Key: nodes.Key{Kind: nodes.Model, Name: x}, State: x},
+		})},
 		{"members", "main", viewMembers(who, []storage.Member{
 			{ID: x, Name: x, Version: x, State: storage.MemberLive, Working: 5, Skew: 9000, Claims: []string{x, x}, Dests: 2, Seen: 5}, {ID: "b", Name: x, State: storage.MemberState(x)},
 		})},

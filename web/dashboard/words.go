@@ -8,6 +8,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/nodes"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
@@ -169,6 +170,10 @@ var connectorMarks = map[string]mark{
 
 var serverMarks = map[string]mark{
 	"starting": {"busy", "starting"}, "waiting": {"warn", "failing, retrying"}, "refused": {"warn", "invalid settings"}, "stopped": {"calm", "stopped by an operator"},
+}
+
+var nodeMarks = map[string]mark{
+	nodes.Running: {"good", "running"}, nodes.Waiting: {"busy", "waiting"}, nodes.Failed: {"warn", "failing, retrying"}, nodes.Off: {"bad", "off, needs action"}, nodes.Stopped: {"calm", "stopped by an operator"},
 }
 
 var memberMarks = map[storage.MemberState]mark{

@@ -1,4 +1,4 @@
-// Lease renewals of nodes are no changes that pages are told of, so this page looks by
-// itself, as that of health does.
+// The states of nodes are not stored, so no note comes when they change: this page looks by itself,
+// as that of health does.
 
 import "./health.js";
