@@ -23,16 +23,16 @@ func TestBrowserConfig(t *testing.T) {
 	asks := func(words string) chromedp.Action[chromedp.Void] {
 		return until(`document.querySelector("#confirm").open && document.querySelector("#confirm-words").textContent === ` + js(words))
 	}
-	b.do("what is not valid", chromedp.SetValue("#new-value", "13"), push("#set-key"), asks("Change agents.default.max_steps from 64 to 13?"), chromedp.Click("#confirm-yes"),
+	b.do("what is not valid", fill("#new-value", "13"), push("#set-key"), asks("Change agents.default.max_steps from 64 to 13?"), chromedp.Click("#confirm-yes"),
 		until(`document.querySelector("#fault-value")?.textContent === "13 is not valid." && document.activeElement.id === "new-value"`))
-	b.do("no", chromedp.SetValue("#new-value", "32"), push("#set-key"), asks("Change agents.default.max_steps from 64 to 32?"), press("Escape"), until(`!document.querySelector("#confirm").open && document.querySelector("#now").textContent === "64"`))
+	b.do("no", fill("#new-value", "32"), push("#set-key"), asks("Change agents.default.max_steps from 64 to 32?"), press("Escape"), until(`!document.querySelector("#confirm").open && document.querySelector("#now").textContent === "64"`))
 	b.do("yes", push("#set-key"), asks("Change agents.default.max_steps from 64 to 32?"), chromedp.Click("#confirm-yes"), until(`document.querySelector("#now").textContent === "32" && document.querySelectorAll("#changes li").length === 1`))
 	b.do("undo", push("#changes li .button"), until(`document.querySelector("#confirm").open`), chromedp.Click("#confirm-yes"), until(`document.querySelector("#now").textContent === "64"`))
 	b.open("/ui/config/key?key=metrics")
 	b.do("a switch", push("#new-value"), push("#set-key"), asks("Change metrics from true to false?"), chromedp.Click("#confirm-yes"), until(`document.querySelector("#now").textContent === "false"`))
 	b.open("/ui/config/key?key=log_level")
 	file.Rewrite()
-	b.do("another person was faster", chromedp.SetValue("#new-value", "debug"), push("#set-key"), asks("Change log_level from info to debug?"), chromedp.Click("#confirm-yes"),
+	b.do("another person was faster", fill("#new-value", "debug"), push("#set-key"), asks("Change log_level from info to debug?"), chromedp.Click("#confirm-yes"),
 		until(`document.querySelector("#set-form [data-error]").textContent.startsWith("The configuration file has been changed meanwhile")`))
 	b.open("/ui/config/key?key=telegram.token")
 	b.do("a secret is written, and never shown", chromedp.SendKeys("#new-value", "FAKE-token"), push("#set-key"), asks("Change telegram.token from (secret) to a new secret?"), chromedp.Click("#confirm-yes"),

@@ -174,9 +174,9 @@ func TestBrowserMeeting(t *testing.T) {
 	b := e.browse()
 	b.do("what is missing is asked for", typed("book a room with lunch for six people"), until(`document.querySelector("#asks .question b")?.textContent === "For which day?"`),
 		until(`document.querySelectorAll("#asks form").length === 1`), // six people were said
-		chromedp.SetValue("#asks input[name=value]", "12026-12-01"), chromedp.Click("#asks .primary"),
+		fill("#asks input[name=value]", "12026-12-01"), chromedp.Click("#asks .primary"),
 		until(`document.querySelector("#asks [data-error]")?.textContent.startsWith("Please give a day that exists")`))
-	b.do("what fits", chromedp.SetValue("#asks input[name=value]", "2026-12-01"), chromedp.Click("#asks .primary"),
+	b.do("what fits", fill("#asks input[name=value]", "2026-12-01"), chromedp.Click("#asks .primary"),
 		until(`document.querySelector("#asks .approval .asks")?.textContent.includes("book_room")`),
 		chromedp.Click(`#asks .approval a[href^="/ui/runs/"]`), until(`document.querySelector("#plan") && document.body.dataset.connection === "on"`))
 
@@ -249,7 +249,7 @@ func TestBrowserExplore(t *testing.T) {
 	b.do("an agent", typed("/status"), until(`document.querySelector(".bot .bubble")`))
 	b.open("/ui/agents")
 	b.do("it is to explore", chromedp.Click("#rows a"), until(`document.querySelector("#set-engine") && document.body.dataset.connection === "on"`),
-		chromedp.SetValue("#set-engine", claybot.EngineExplore), chromedp.Click("#save"), until(`document.querySelector("#hint-engine").textContent.startsWith("current: explore")`))
+		fill("#set-engine", claybot.EngineExplore), chromedp.Click("#save"), until(`document.querySelector("#hint-engine").textContent.startsWith("current: explore")`))
 	b.open("/")
 	b.do("explore", typed("explore "+scripted.DemoURL))
 	b.said("screens")

@@ -54,7 +54,7 @@ var places = []place{
 	{Page: "deliveries", Path: "/ui/deliveries", Title: "Deliveries", Icon: "send"},
 	{Page: "usage", Path: "/ui/usage", Title: "Usage", Icon: "chart"},
 	{Page: "access", Path: "/ui/access", Title: "Access", Icon: "key"},
-	{Page: "nodes", Path: "/ui/nodes", Title: "Map", Icon: "fork"},
+	{Page: "nodes", Path: "/ui/nodes", Title: "Map", Icon: "map"},
 	{Page: "config", Path: "/ui/config", Title: "Settings", Icon: "tool"},
 	{Page: "health", Path: "/ui/health", Title: "Health", Icon: "pulse"},
 }

@@ -47,9 +47,9 @@ func TestBrowserSchedule(t *testing.T) {
 
 	b.open("/ui/schedule/tasks/kaaaaaaaaaaaaaaaaaaaaaaa")
 	b.do("two runs", until(`document.querySelectorAll("[id^='f-manual/']").length === 2`))
-	b.do("a wrong schedule", chromedp.SetValue("#t-when", "99 * * * *"), chromedp.Click("form .primary"),
+	b.do("a wrong schedule", fill("#t-when", "99 * * * *"), chromedp.Click("form .primary"),
 		until(`!document.querySelector("form [data-error]").hidden && document.querySelector("form [data-error]").textContent.length > 10`))
-	b.do("when would it fire", chromedp.SetValue("#t-when", "15 6 * * *"), chromedp.Click(`form button[hx-post="/ui/schedule/preview"]`),
+	b.do("when would it fire", fill("#t-when", "15 6 * * *"), chromedp.Click(`form button[hx-post="/ui/schedule/preview"]`),
 		until(`document.querySelectorAll("#instants li").length === 5 && document.querySelector("#instants").textContent.includes("06:15")`))
 	b.do("save", chromedp.Click("form .primary"), until(`document.querySelector("#task-state").textContent.includes("15 6 * * *")`))
 	b.excuse("what is shown is gone before the page is left")
@@ -154,7 +154,7 @@ func TestBrowserWhy(t *testing.T) {
 	b.do("the story", until(`document.querySelector(".verdict .badge").textContent === "answered"`),
 		until(`document.querySelector("blockquote.said").textContent === `+js("hello "+hostile[1])),
 		until(`document.querySelectorAll(".steps li").length > 5`))
-	b.do("ask for nothing", chromedp.SetValue("#q", "r404"), chromedp.Click(".ask-form .primary"))
+	b.do("ask for nothing", fill("#q", "r404"), chromedp.Click(".ask-form .primary"))
 	b.do("nothing", until(`document.querySelector("#why-nothing")?.textContent.includes("r404") && !!document.querySelector("#why-help")`))
 }
 

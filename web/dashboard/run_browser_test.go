@@ -95,11 +95,11 @@ func TestBrowserSettings(t *testing.T) {
 	b.do("what is wrong", chromedp.Click("#save"), until(`document.querySelector("#settings-form [data-error]").textContent.startsWith("Debounce: must be")`),
 		until(`document.querySelector("#set-debounce").closest(".field").querySelector("[data-fault]").textContent.startsWith("must be a whole number")`),
 		until(`document.activeElement.id === "set-debounce" && document.querySelectorAll("[aria-invalid]").length === 1`))
-	b.do("what is out of bounds", chromedp.Evaluate[chromedp.Void](`document.querySelector("#set-debounce").value = ""`), chromedp.SetValue("#set-steps", "5000"), chromedp.Click("#save"),
+	b.do("what is out of bounds", chromedp.Evaluate[chromedp.Void](`document.querySelector("#set-debounce").value = ""`), fill("#set-steps", "5000"), chromedp.Click("#save"),
 		until(`document.querySelector("[data-fault=maxSteps]")?.textContent.includes("within 1 and 1000") && document.activeElement.id === "set-steps"`),
 		until(`!document.querySelector("[data-fault=debounceMs]") && document.querySelectorAll("[aria-invalid]").length === 1`),
 		chromedp.Evaluate[chromedp.Void](`document.querySelector("#set-steps").value = ""`))
-	b.do("save", chromedp.SetValue("#set-debounce", "25"), chromedp.Click("#save"),
+	b.do("save", fill("#set-debounce", "25"), chromedp.Click("#save"),
 		until(`document.querySelector("#toasts").textContent.includes("Saved")`), until(`document.querySelector("#hint-model").textContent === "current: second"`))
 	own := r.system.Profiles.OwnSettings(id)
 	if own.Model != "second" || own.DebounceMS == nil || *own.DebounceMS != 25 || own.Prompt != "Be <b>brief</b>." || own.Tools != nil {

@@ -15,6 +15,11 @@ func push(button string) chromedp.Action[chromedp.Void] {
 	return chromedp.Evaluate[chromedp.Void](`document.querySelector(` + js(button) + `).click()`)
 }
 
+// fill types a value: what is typed is kept when the page fetches its parts again.
+func fill(field, value string) chromedp.Action[chromedp.Void] {
+	return chromedp.Evaluate[chromedp.Void](`(() => { const e = document.querySelector(` + js(field) + `); e.value = ` + js(value) + `; e.dispatchEvent(new Event("input", { bubbles: true })); })()`)
+}
+
 // A skill is allowed, a server's tool accepted and a workspace removed by buttons
 // that ask first; nothing is loaded again.
 func TestBrowserTools(t *testing.T) {
@@ -82,7 +87,7 @@ func TestBrowserBudget(t *testing.T) {
 	b.do("nothing is left", left("$0"))
 	b.do("a wrong amount", chromedp.SendKeys("#budgets input[name=amount]", "much"), chromedp.Click("#budgets .extend .button"),
 		until(`document.querySelector("#budgets [data-error]").textContent.startsWith("Enter an amount above 0.")`), left("$0"))
-	b.do("extend", chromedp.SetValue("#budgets input[name=amount]", "2.5"), chromedp.Click("#budgets .extend .button"), left("$2.50"))
+	b.do("extend", fill("#budgets input[name=amount]", "2.5"), chromedp.Click("#budgets .extend .button"), left("$2.50"))
 }
 
 // All of it fits a phone.
