@@ -57,10 +57,14 @@ func New(cfg Config) *AgentSystem {
 	return s
 }
 
-// connector returns the connector of a name; nil where none is configured.
+// connector returns the connector of a name, also one that is stopped; nil where none is
+// configured.
 func (a *assembly) connector(name string) connectors.Connector {
 	return a.system.supervisor.connector(name)
 }
+
+// active returns a connectors.StandIn for a connector that is stopped.
+func (a *assembly) active(name string) connectors.Connector { return a.system.supervisor.active(name) }
 
 // deadMarks is where the marks of dead routes are kept; nil: in memory alone.
 func (a *assembly) deadMarks() delivery.Marks {
@@ -80,7 +84,7 @@ func (a *assembly) makePeople() {
 	s := a.system
 	gate := people.NewGate(a.Access, a.Admission, a.Moves)
 	s.deliverer = delivery.New(delivery.Config{
-		Outbox: a.Outbox, Reader: a.Outbox, Files: a.Agents, Members: a.Members, Connector: a.connector, Allowed: gate.MayReceive,
+		Outbox: a.Outbox, Reader: a.Outbox, Files: a.Agents, Members: a.Members, Connector: a.connector, Active: a.active, Allowed: gate.MayReceive,
 		Voice: func(ctx context.Context, o claybot.Outgoing) texts.Voice { return s.People.VoiceOf(ctx, o) },
 		Marks: a.deadMarks(), Elsewhere: func(ctx context.Context, o claybot.Outgoing) (claybot.Route, bool) { return s.People.Elsewhere(ctx, o) },
 		Repeats: func(ctx context.Context, o claybot.Outgoing) (bool, error) {
@@ -135,7 +139,7 @@ func (a *assembly) makeAgents() {
 		},
 		Parts: worker.Parts{
 			Boxes: a.inboxes, Waiters: &a.results.waiters, Deliverer: s.deliverer, People: s.People, Profiles: s.Profiles, Questions: s.Questions,
-			Subagents: s.Subagents.Supervisor, Hub: a.Hub, AtWork: a.work, Connector: a.connector, Complete: a.intake.complete, DropDoomed: a.results.dropDoomed,
+			Subagents: s.Subagents.Supervisor, Hub: a.Hub, AtWork: a.work, Connector: a.connector, Active: a.active, Complete: a.intake.complete, DropDoomed: a.results.dropDoomed,
 			First: s.windows.shown.first, Said: s.Chats.read, Quota: a.quota(),
 		},
 		Members: a.Members, Meter: a.Meter, Transcribe: a.Transcribe, Speak: a.Speak, Log: a.Log,
@@ -156,7 +160,7 @@ func (a *assembly) makeAgents() {
 		replacing: make(chan struct{}, 1), connectors: make(map[string]connectors.Connector), tenures: make(map[string]*tenure), held: make(map[string]*holding), holders: make(map[string]string),
 	}
 	s.windows.connectors = s.supervisor.All
-	s.Output = &Output{files: a.Agents, sender: s.deliverer, outbox: a.Outbox, people: s.People, profiles: s.Profiles, index: a.Index, readers: s.Subagents.Directory.Readers, work: a.work, connector: a.connector, log: a.Log}
+	s.Output = &Output{files: a.Agents, sender: s.deliverer, outbox: a.Outbox, people: s.People, profiles: s.Profiles, index: a.Index, readers: s.Subagents.Directory.Readers, work: a.work, connector: a.connector, active: a.active, log: a.Log}
 }
 
 // makeOverview makes the read side.

@@ -48,6 +48,7 @@ type Output struct {
 	readers   func(context.Context, tools.Env) claybot.Audience
 	work      *runs.AtWork
 	connector func(name string) connectors.Connector
+	active    func(name string) connectors.Connector
 	log       *slog.Logger
 }
 
@@ -189,6 +190,9 @@ func (o *Output) React(ctx context.Context, env tools.Env, emoji string) error {
 	c, ok := o.connector(route.Connector).(connectors.Reactor)
 	if !ok {
 		return errors.New("this chat has no reactions; say it in words")
+	}
+	if _, stopped := o.active(route.Connector).(connectors.StandIn); stopped {
+		return errors.New("an operator has stopped " + route.Connector + "; what you say is sent once it is started")
 	}
 	if !o.people.MayReceive(claybot.Outgoing{Route: route}) {
 		return errors.New("nothing may be sent there any more")

@@ -71,8 +71,18 @@ func (s *supervisor) add(cs []connectors.Connector) {
 	s.running = true
 }
 
-// connector returns the connector of a name; nil where none is configured.
+// connector returns the connector of a name, also one that is stopped; nil where none is
+// configured.
 func (s *supervisor) connector(name string) connectors.Connector {
+	c := s.active(name)
+	if x, stopped := c.(connectors.StandIn); stopped {
+		return x.Behind()
+	}
+	return c
+}
+
+// active returns what has the place of a connector: while it is stopped, a connectors.StandIn.
+func (s *supervisor) active(name string) connectors.Connector {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.connectors[name]

@@ -9,6 +9,7 @@ package connectors
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -26,6 +27,17 @@ type Connector interface {
 	Run(ctx context.Context, h Handler) error
 	// Health reports the state, derived from completed work only.
 	Health() Health
+}
+
+// ErrNotRunning is of calls to a connector that work only while it runs.
+var ErrNotRunning = errors.New("does not run: it starts or ends, or an operator has stopped it")
+
+// A StandIn takes the place of a connector that does not run for now, because an operator stopped
+// it. What the connector can do without Run, such as fetching files, is asked of Behind. Nothing is
+// sent or shown while it stands in.
+type StandIn interface {
+	Connector
+	Behind() Connector
 }
 
 // A Verifier asks its platform whether its credentials are good, before it takes the place of

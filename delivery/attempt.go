@@ -133,7 +133,7 @@ func (d *Deliverer) deliver(ctx context.Context, o claybot.Outgoing, l *lane) (k
 // sends, the lane ends; it opens again with Connected.
 func (x *delivery) connected() bool {
 	var sends bool
-	x.sender, sends = x.cfg.Connector(x.o.Route.Connector).(connectors.Sender)
+	x.sender, sends = x.cfg.Active(x.o.Route.Connector).(connectors.Sender)
 	x.lane.lost = x.lane.lost || !sends
 	return sends
 }

@@ -69,7 +69,7 @@ func (d *Deliverer) claim(ctx context.Context, l *lane) *cluster.Hold {
 // destination was left to the others for a while.
 func (d *Deliverer) able(dest string) bool {
 	name, _, _ := strings.Cut(dest, "\x00")
-	c := d.cfg.Connector(name)
+	c := d.cfg.Active(name)
 	_, sends := c.(connectors.Sender)
 	state := connectors.StateLive
 	if sends {
@@ -120,7 +120,7 @@ func (d *Deliverer) Heard(h storage.Notification) {
 	}
 	for _, dest := range h.Dests {
 		name, channel, _ := strings.Cut(dest, "\x00")
-		show(d.cfg.Connector(name), channel)
+		show(d.cfg.Active(name), channel)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

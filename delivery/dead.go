@@ -228,7 +228,7 @@ func present(all []DeadRoute, moves Moves) []DeadRoute {
 // Reachable reports whether a message on a route is likely to arrive: its connector sends
 // and has not failed, and the route is not dead.
 func (d *Deliverer) Reachable(r claybot.Route) bool {
-	c := d.cfg.Connector(r.Connector)
+	c := d.cfg.Active(r.Connector)
 	if _, sends := c.(connectors.Sender); !sends {
 		return false
 	}

@@ -90,8 +90,11 @@ type Config struct {
 	Reader  OutboxReader
 	Files   Files
 	Members *cluster.Membership
-	// Connector returns the connector of a name; nil where none is configured.
+	// Connector returns the connector of a name, also one that is stopped; nil where none is
+	// configured.
 	Connector func(name string) connectors.Connector
+	// Active is Connector but for one that is stopped: for that it returns a connectors.StandIn.
+	Active func(name string) connectors.Connector
 	// Allowed reports whether the receiver of a message may still get it.
 	Allowed func(claybot.Outgoing) bool
 	// Voice returns how claybot speaks to the reader of a message.

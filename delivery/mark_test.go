@@ -45,7 +45,7 @@ func TestMarkAtAnEarlierVersion(t *testing.T) {
 	c := markedChat{done: make(chan string, 9)}
 	d := delivery.New(delivery.Config{
 		Outbox: db, Reader: db, Members: cluster.Alone(storage.Member{ID: "me"}), Meter: meter{}, Log: slog.New(slog.DiscardHandler),
-		Connector: func(string) connectors.Connector { return c }, Allowed: func(claybot.Outgoing) bool { return true },
+		Connector: func(string) connectors.Connector { return c }, Active: func(string) connectors.Connector { return c }, Allowed: func(claybot.Outgoing) bool { return true },
 	})
 	if err := d.Begin(ctx); err != nil {
 		t.Fatal(err)

@@ -42,8 +42,8 @@ func TestReservedForTheRevoked(t *testing.T) {
 	var revoked atomic.Bool
 	d := delivery.New(delivery.Config{
 		Outbox: db, Reader: db, Members: cluster.Alone(storage.Member{ID: "me"}), Meter: meter{}, Log: slog.New(slog.DiscardHandler),
-		Connector: func(string) connectors.Connector { return chat{} },
-		Allowed:   func(claybot.Outgoing) bool { return !revoked.Load() },
+		Connector: func(string) connectors.Connector { return chat{} }, Active: func(string) connectors.Connector { return chat{} },
+		Allowed: func(claybot.Outgoing) bool { return !revoked.Load() },
 	})
 	if err := d.Begin(ctx); err != nil {
 		t.Fatal(err)
@@ -78,8 +78,8 @@ func TestReservedAtTheEnd(t *testing.T) {
 	defer db.Close()
 	d := delivery.New(delivery.Config{
 		Outbox: db, Reader: db, Members: cluster.Alone(storage.Member{ID: "me"}), Meter: meter{}, Log: slog.New(slog.DiscardHandler),
-		Connector: func(string) connectors.Connector { return chat{} },
-		Allowed:   func(claybot.Outgoing) bool { return true },
+		Connector: func(string) connectors.Connector { return chat{} }, Active: func(string) connectors.Connector { return chat{} },
+		Allowed: func(claybot.Outgoing) bool { return true },
 	})
 	o := claybot.Outgoing{ID: "o", Route: claybot.Route{Connector: "chat", ChannelID: "room"}, Text: "hello"}
 	if r := d.Reserve(ctx, []claybot.Outgoing{o}); r.Claim() != (storage.Claim{}) {

@@ -138,9 +138,22 @@ func TestOrders(t *testing.T) {
 	}
 	changed, err = b.Start(t.Context(), k)
 	does(true, changed, err)
-	changed, err = a.Read(t.Context())
+	// What another member did counts, also before it was read.
+	if a.Stopped(k) == nil {
+		t.Error("read before it was asked")
+	}
+	changed, err = a.Stop(t.Context(), k, "third")
 	does(true, changed, err)
-	if a.Stopped(k) != nil {
+	changed, err = b.Stop(t.Context(), k, "fourth")
+	does(true, changed, err)
+	if o := b.Stopped(k); o == nil || o.By != "third" {
+		t.Errorf("the order is %+v", o)
+	}
+	changed, err = a.Start(t.Context(), k)
+	does(true, changed, err)
+	changed, err = b.Start(t.Context(), k)
+	does(true, changed, err)
+	if a.Stopped(k) != nil || b.Stopped(k) != nil || len(b.All()) != 0 {
 		t.Error("still stopped")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -58,7 +59,7 @@ func (o *Orders) Read(ctx context.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// Stop stores that a node is stopped, and reports whether it was not.
+// Stop stores that a node is stopped, and reports whether it was not, or not known here.
 func (o *Orders) Stop(ctx context.Context, k Key, by string) (changed bool, err error) {
 	order := Order{By: by, At: claybot.Now()}
 	b, err := json.Marshal(order)
@@ -68,7 +69,7 @@ func (o *Orders) Stop(ctx context.Context, k Key, by string) (changed bool, err 
 	return o.set(ctx, k, string(b), &order)
 }
 
-// Start stores that a node is not stopped, and reports whether it was.
+// Start stores that a node is not stopped, and reports whether it was, or was known to be here.
 func (o *Orders) Start(ctx context.Context, k Key) (changed bool, err error) {
 	return o.set(ctx, k, "", nil)
 }
@@ -77,20 +78,38 @@ func (o *Orders) Start(ctx context.Context, k Key) (changed bool, err error) {
 func (o *Orders) set(ctx context.Context, k Key, value string, order *Order) (changed bool, err error) {
 	o.storing.Lock()
 	defer o.storing.Unlock()
-	if (o.Stopped(k) == nil) == (order == nil) {
-		return false, nil
+	is, err := o.store.Checkpoint(ctx, storage.CheckpointStopped+k.String()) // another member may have changed it
+	if err != nil {
+		return false, fmt.Errorf("read what is stopped: %w", err)
 	}
-	if err := o.store.SetCheckpoint(ctx, storage.CheckpointStopped+k.String(), value); err != nil {
-		return false, fmt.Errorf("store what is stopped: %w", err)
+	changed = (is == "") == (value != "")
+	var kept Order
+	if !changed && json.Unmarshal([]byte(is), &kept) == nil {
+		order = &kept
+	}
+	if changed {
+		if err := o.store.SetCheckpoint(ctx, storage.CheckpointStopped+k.String(), value); err != nil {
+			return false, fmt.Errorf("store what is stopped: %w", err)
+		}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if _, known := o.stopped[k]; known == (value == "") {
+		changed = true // also where this member learns it only now
+	}
 	if order == nil {
 		delete(o.stopped, k)
 	} else {
 		o.stopped[k] = *order
 	}
-	return true, nil
+	return changed, nil
+}
+
+// All returns the keys of the stopped nodes, in no order.
+func (o *Orders) All() []Key {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Collect(maps.Keys(o.stopped))
 }
 
 // Stopped returns the order that stops a node; nil for none.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/questions"
 	"github.com/claybot/claybot/storage"
@@ -44,6 +45,7 @@ func Explain(err error) *Problem {
 		{agentsystem.ErrUsed, Problem{Status: http.StatusConflict, Code: "key_used", Message: "This idempotency key was used for another message.", Fix: "Use a new key for each message."}},
 		{people.ErrCodesLocked, Problem{Status: http.StatusTooManyRequests, Code: "locked", Message: "Too many invalid codes; try again in a few minutes."}},
 		{storage.ErrNotFound, Problem{Status: http.StatusNotFound, Code: "not_found", Message: "Not found.", Fix: "It may have been deleted, or have expired."}},
+		{connectors.ErrNotRunning, Problem{Status: http.StatusServiceUnavailable, Code: "not_running", Message: "Not possible now: the connector starts or ends, or an operator has stopped it.", Fix: "claybot nodes shows it, and claybot nodes start starts it."}},
 		{storage.ErrState, Problem{Status: http.StatusConflict, Code: "state", Message: "Not possible any more: the state has changed.", Fix: "Reload to see the current state."}},
 		{storage.ErrQuota, Problem{Status: http.StatusRequestEntityTooLarge, Code: "quota", Message: "The file was not stored: the files that were sent for this owner take all the space that they may take.", Fix: "Raise limits.files_per_owner, or delete agents that are no longer needed."}},
 		{storage.ErrBusy, Problem{Status: http.StatusServiceUnavailable, Code: "busy", Wait: 1, Message: "The database does not respond, and nothing was stored.", Fix: "Try again in a moment."}},

@@ -71,8 +71,11 @@ type Parts struct {
 	Subagents *subagents.Supervisor
 	Hub       *runs.Hub
 	AtWork    *runs.AtWork
-	// Connector returns the connector of a name; nil where none is configured.
+	// Connector returns the connector of a name, also one that is stopped; nil where none is
+	// configured.
 	Connector func(name string) connectors.Connector
+	// Active is Connector but for one that is stopped: for that it returns a connectors.StandIn.
+	Active func(name string) connectors.Connector
 	// Said returns what was said in the chat of an agent, see connectors.Historian. kept is
 	// false where that is not known of any chat of the platform. The words of an error are for
 	// the model. nil: no chat is read.

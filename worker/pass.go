@@ -34,7 +34,7 @@ type pass struct {
 // newPass prepares a pass over a run that was begun.
 func (s *Worker) newPass(j *job) *pass {
 	p := &pass{job: j, worker: s, tally: &tally{}, answer: &answer{}, policy: j.profile.Policy}
-	observer, _ := s.parts.Connector(j.agent.Descriptor.Connector).(connectors.Observer)
+	observer, _ := s.parts.Active(j.agent.Descriptor.Connector).(connectors.Observer)
 	p.events = &eventBuffer{
 		job: j, seq: j.run.LastSeq - 1,
 		store: func(ctx context.Context, progress bool, ev []claybot.Event) error {

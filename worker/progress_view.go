@@ -100,7 +100,7 @@ func (s *Worker) watch(ctx context.Context, j *job) *progressView {
 	if d := j.run.Draft; d != nil && d.Outgoing != "" {
 		v.draft.current = d
 	}
-	c := s.parts.Connector(v.route.Connector)
+	c := s.parts.Active(v.route.Connector)
 	v.show.typer, _ = c.(connectors.Typer)
 	_, v.show.finder = c.(connectors.Finder)
 	if v.show.preview, _ = c.(connectors.Previewer); v.show.preview == nil {

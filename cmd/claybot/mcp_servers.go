@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claybot/claybot/configs"
@@ -28,6 +29,7 @@ type mcpServers struct {
 	log        *slog.Logger
 	workspaces *workspaces
 	orders     *nodes.Orders
+	applying   sync.Mutex // held from the look at what is wanted until it is in force
 	manager    *mcp.Manager
 }
 
@@ -52,12 +54,18 @@ func (m *mcpServers) wanted() []mcp.Server {
 }
 
 // apply puts the configuration, and what operators have stopped, in force.
-func (m *mcpServers) apply() { m.manager.Set(m.wanted()) }
+func (m *mcpServers) apply() {
+	m.applying.Lock()
+	defer m.applying.Unlock()
+	m.manager.Set(m.wanted())
+}
 
 // restart ends a server and starts it again.
 func (m *mcpServers) restart(name string) {
+	m.applying.Lock()
+	defer m.applying.Unlock()
 	m.manager.Set(slices.DeleteFunc(m.wanted(), func(s mcp.Server) bool { return s.Name == name }))
-	m.apply()
+	m.manager.Set(m.wanted())
 }
 
 // workspaceKeys begin the keys of workspaces in which MCP servers run.
@@ -153,7 +161,7 @@ func (m *mcpServers) removeUnused(ctx context.Context) {
 	c := m.config.Load()
 	wanted := make(map[string]bool)
 	for _, s := range c.Tools.MCP {
-		wanted[s.Name] = len(s.Process.Command) > 0 && s.Process.Where != configs.MCPHost
+		wanted[s.Name] = len(s.Process.Command) > 0 && s.Process.Where != configs.MCPHost && m.orders.Stopped(nodes.Key{Kind: nodes.MCP, Name: s.Name}) == nil
 	}
 	for _, l := range all {
 		name, ok := strings.CutPrefix(string(l.Key), workspaceKeys)

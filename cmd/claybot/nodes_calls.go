@@ -60,6 +60,9 @@ func (d nodeDesk) CallNode(ctx context.Context, k nodes.Key, call, by string) (d
 		return done, storage.ErrNotFound
 	}
 	n := all[i]
+	if !slices.Contains([]string{nodes.Start, nodes.Stop, nodes.Restart, nodes.Test}, call) {
+		return done, storage.ErrNotFound
+	}
 	if !n.Has(call) {
 		return done, web.Refusal(cannot(n, call))
 	}
@@ -95,7 +98,9 @@ func (d nodeDesk) CallNode(ctx context.Context, k nodes.Key, call, by string) (d
 // cannot says why a node has no such call.
 func cannot(n nodes.Node, call string) string {
 	switch {
-	case n.Kind == nodes.Connector && call != nodes.Test:
+	case call == nodes.Test:
+		return n.Key.String() + " has nothing to ask; claybot nodes shows how it does"
+	case n.Kind == nodes.Connector && len(n.Can) == 0:
 		return n.Key.String() + " is how operators reach claybot, and stays"
 	case len(n.Can) == 0:
 		return n.Key.String() + " follows the configuration: change it with claybot config"
@@ -185,16 +190,22 @@ func (d *daemon) testServer(ctx context.Context, name string) error {
 
 // testModel asks a model once, at its usual price.
 func (d *daemon) testModel(ctx context.Context, name string) error {
-	for _, p := range d.config.Load().Agents.Profiles {
+	c := d.config.Load()
+	keys := modelKeys(c)
+	for _, p := range c.Agents.Profiles {
 		switch {
-		case modelKey(p.Model) != name:
+		case keys[fingerprint(p.Model)] != name:
+			continue
 		case p.Model.Demo():
 			return nil
 		case p.Model.Off() != "":
 			return errors.New(p.Model.Off())
-		default:
-			return askModel(ctx, p.Model)
 		}
+		err := askModel(ctx, p.Model)
+		if ctx.Err() != nil {
+			err = fmt.Errorf("it has not answered within %s; a model that has to be loaded first takes longer", verifyTime)
+		}
+		return err
 	}
 	return storage.ErrNotFound
 }

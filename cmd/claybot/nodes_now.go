@@ -41,6 +41,11 @@ func (d nodeDesk) Nodes(ctx context.Context) ([]nodes.Node, error) {
 	for i := range all {
 		all[i].Stopped = d.stores.orders.Stopped(all[i].Key)
 	}
+	for _, k := range d.stores.orders.All() {
+		if !slices.ContainsFunc(all, func(n nodes.Node) bool { return n.Key == k }) {
+			all = append(all, nodes.Node{Key: k, State: nodes.Stopped, Text: "it is not configured any more; if it comes again, it is stopped", Can: []string{nodes.Start}, Stopped: d.stores.orders.Stopped(k)})
+		}
+	}
 	nodes.Settle(all)
 	return all, nil
 }
@@ -94,13 +99,11 @@ func profilesOf(c *configs.Config, connector string) []nodes.Key {
 
 // profileNodes are the profiles and the models that they use.
 func (d nodeDesk) profileNodes(c *configs.Config) (list []nodes.Node) {
-	models := make(map[string]nodes.Node)
+	models, keys := make(map[string]nodes.Node), modelKeys(c)
 	for _, name := range slices.Sorted(maps.Keys(c.Agents.Profiles)) {
 		p := c.Agents.Profiles[name]
-		m := d.modelNode(p.Model)
-		if known, twice := models[m.Name]; !twice || known.State == nodes.Running {
-			models[m.Name] = m
-		}
+		m := d.modelNode(keys[fingerprint(p.Model)], p.Model)
+		models[m.Name] = m
 		n := nodes.Node{Key: nodes.Key{Kind: nodes.Profile, Name: name}, Type: p.Engine.Name, State: nodes.Running, Uses: []nodes.Key{m.Key}}
 		if why := p.Off(); why != "" {
 			n.State, n.Text = nodes.Off, why
@@ -119,8 +122,8 @@ func (d nodeDesk) profileNodes(c *configs.Config) (list []nodes.Node) {
 }
 
 // modelNode is a model with the routes that follow it when it fails.
-func (d nodeDesk) modelNode(m configs.Model) nodes.Node {
-	n := nodes.Node{Key: nodes.Key{Kind: nodes.Model, Name: modelKey(m)}, Type: m.API(), State: nodes.Running, Can: []string{nodes.Test}}
+func (d nodeDesk) modelNode(name string, m configs.Model) nodes.Node {
+	n := nodes.Node{Key: nodes.Key{Kind: nodes.Model, Name: name}, Type: m.API(), State: nodes.Running, Can: []string{nodes.Test}}
 	if m.Demo() {
 		n.Type = configs.DemoModel
 	}
@@ -133,12 +136,27 @@ func (d nodeDesk) modelNode(m configs.Model) nodes.Node {
 	return n
 }
 
-// modelKey is the name of the node of a model.
-func modelKey(m configs.Model) string {
-	if m.Demo() {
-		return configs.DemoModel
+// modelKeys are the names of the nodes of models by their fingerprints: their own, with the host where
+// several have the same, and the profile where that is the same as well.
+func modelKeys(c *configs.Config) map[string]string {
+	keys, taken := make(map[string]string), make(map[string]bool)
+	for _, name := range slices.Sorted(maps.Keys(c.Agents.Profiles)) {
+		m := c.Agents.Profiles[name].Model
+		if keys[fingerprint(m)] != "" {
+			continue
+		}
+		key := cmp.Or(m.ID(), "default")
+		if m.Demo() {
+			key = configs.DemoModel
+		}
+		for _, more := range []string{"", "@" + hostOf(m), " of " + name} {
+			if key += more; !taken[key] {
+				break
+			}
+		}
+		keys[fingerprint(m)], taken[key] = key, true
 	}
-	return cmp.Or(m.ID(), "default")
+	return keys
 }
 
 // serverStates are the states of nodes by those of MCP servers.

@@ -18,8 +18,8 @@ type roster struct {
 	mu        sync.Mutex
 	fixed     []connectors.Connector
 	instances []connectors.Connector
-	came      chan struct{} // closed by the next set; nil where no one waits
-	paused    string        // the connector that is being restarted; empty for none
+	came      chan struct{}  // closed by the next set; nil where no one waits
+	paused    map[string]int // how many restarts of a connector are under way
 	// order returns what stops the connector of a name; nil for none. It is set before use.
 	order func(name string) *nodes.Order
 }
@@ -30,6 +30,11 @@ type stoppedConnector struct {
 	connectors.Connector
 	order nodes.Order // zero: it is being restarted
 }
+
+var _ connectors.StandIn = stoppedConnector{}
+
+// Behind implements connectors.StandIn.
+func (c stoppedConnector) Behind() connectors.Connector { return c.Connector }
 
 // Run implements connectors.Connector.
 func (stoppedConnector) Run(ctx context.Context, _ connectors.Handler) error {
@@ -49,9 +54,13 @@ func (c stoppedConnector) Health() connectors.Health {
 func (r *roster) pause(name string, on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.paused = ""
+	if r.paused == nil {
+		r.paused = make(map[string]int)
+	}
 	if on {
-		r.paused = name
+		r.paused[name]++
+	} else {
+		r.paused[name]--
 	}
 }
 
@@ -85,10 +94,9 @@ func (r *roster) present() []connectors.Connector {
 func (r *roster) all() []connectors.Connector {
 	all := r.present()
 	r.mu.Lock()
-	paused := r.paused
-	r.mu.Unlock()
+	defer r.mu.Unlock()
 	for i, c := range all {
-		if c.Name() == paused {
+		if r.paused[c.Name()] > 0 {
 			all[i] = stoppedConnector{Connector: c}
 		}
 		if order := r.order(c.Name()); order != nil {

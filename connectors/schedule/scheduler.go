@@ -308,7 +308,7 @@ func (s *Scheduler) Enter() (run context.Context, leave func(), err error) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	if s.live == nil {
-		return nil, nil, fmt.Errorf("%s is not running yet", s.cfg.Name)
+		return nil, nil, fmt.Errorf("%s %w", s.cfg.Name, connectors.ErrNotRunning)
 	}
 	s.live.work.Add(1)
 	return s.live.ctx, s.live.work.Done, nil

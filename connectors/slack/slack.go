@@ -322,12 +322,15 @@ func (c *Connector) checkTokens() error {
 	return nil
 }
 
-// Verify implements connectors.Verifier. Where Slack rotates tokens it asks nothing: a refresh token
-// counts once.
+// Verify implements connectors.Verifier. Where Slack rotates tokens it asks nothing, so that whether
+// they are good stays unknown: a refresh token counts once.
 func (c *Connector) Verify(ctx context.Context) error {
 	err := c.checkTokens()
-	if err != nil || c.rotation != nil {
+	switch {
+	case err != nil:
 		return err
+	case c.rotation != nil:
+		return errors.New("slack: the tokens of this app are rotated, and each counts once, so it was not asked; claybot status shows whether it works")
 	}
 	if _, err = c.ExamineBot(ctx); err == nil && c.cfg.Hook == "" {
 		err = c.ExamineApp(ctx)

@@ -26,7 +26,7 @@ func Hooks(of func(name string) (c connectors.Hooked, stopped bool)) http.Handle
 		case c == nil || c.Limit() <= 0:
 		case stopped:
 			w.Header().Set("Retry-After", retryStopped)
-			answer(w, http.StatusServiceUnavailable, codes[http.StatusServiceUnavailable], "The connector is stopped.")
+			answer(w, http.StatusServiceUnavailable, codes[http.StatusServiceUnavailable], "Temporarily unavailable.")
 			return
 		default:
 			c.ServeHTTP(w, r)

@@ -108,9 +108,11 @@ func atScrape(name string, k kind, help string, f func(*snapshot, func(float64, 
 
 func connectorFamilies() []*family {
 	return []*family{
-		atScrape("claybot_connector_up", gauge, "1 when the connector works.", told(func(s *snapshot, set func(float64, ...string)) {
+		atScrape("claybot_connector_up", gauge, "1 when the connector works; left out while an operator has stopped it.", told(func(s *snapshot, set func(float64, ...string)) {
 			for _, c := range s.status.Connectors {
-				set(truth(c.State == connectors.StateLive), c.Name)
+				if c.State != connectors.StateOff { // nothing is wrong with it
+					set(truth(c.State == connectors.StateLive), c.Name)
+				}
 			}
 		}), "connector"),
 		atScrape("claybot_connector_last_success_age_seconds", gauge, "Time since the connector last completed something; left out before the first time.", told(func(s *snapshot, set func(float64, ...string)) {
