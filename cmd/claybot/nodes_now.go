@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
@@ -30,7 +31,7 @@ func (d nodeDesk) Nodes(ctx context.Context) ([]nodes.Node, error) {
 		return nil, err //nolint:wrapcheck // it says what failed
 	}
 	c := d.config.Load()
-	all := slices.Concat(d.connectorNodes(c, st.Connectors), d.profileNodes(c), d.serverNodes(), workspaceNodes(c))
+	all := slices.Concat(d.connectorNodes(c, st.Connectors), d.profileNodes(c), d.serverNodes(), d.workspaceNodes(ctx, c))
 	for _, s := range st.Sinks {
 		n := nodes.Node{Key: nodes.Key{Kind: nodes.Relay, Name: s.Name}, State: nodes.Running}
 		if s.Error != "" {
@@ -179,8 +180,13 @@ func (d nodeDesk) serverNodes() (list []nodes.Node) {
 	return list
 }
 
+// providerTime bounds how long a list of nodes waits for a provider of workspaces.
+const providerTime = 2 * time.Second
+
 // workspaceNodes are the providers of workspaces that profiles use.
-func workspaceNodes(c *configs.Config) (list []nodes.Node) {
+func (d nodeDesk) workspaceNodes(ctx context.Context, c *configs.Config) (list []nodes.Node) {
+	ctx, cancel := context.WithTimeout(ctx, providerTime)
+	defer cancel()
 	names := make(map[string]bool)
 	for _, p := range c.Agents.Profiles {
 		if w := p.Workspace.Provider; w != configs.Off && w != "" {
@@ -188,7 +194,11 @@ func workspaceNodes(c *configs.Config) (list []nodes.Node) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		list = append(list, nodes.Node{Key: nodes.Key{Kind: nodes.Workspace, Name: name}, State: nodes.Running})
+		n := nodes.Node{Key: nodes.Key{Kind: nodes.Workspace, Name: name}, State: nodes.Running}
+		if err := d.tooling.workspaces.manager.Check(ctx, name); err != nil {
+			n.State, n.Text = nodes.Failed, err.Error()
+		}
+		list = append(list, n)
 	}
 	return list
 }
