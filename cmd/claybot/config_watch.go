@@ -18,12 +18,12 @@ const lookFile = 2 * time.Second
 type fileWatch struct {
 	env     *env
 	version string   // that the last load has read; empty for no file
-	at      fileMark // of the file when it had this version
 	last    fileMark // at the look before
 	regular bool     // a look has found a regular file
 }
 
-// A fileMark says without reading it whether a file is likely the same as before.
+// A fileMark says whether a file is being written: then it changes from look to look. Another file may
+// have the same one.
 type fileMark struct {
 	there bool
 	size  int64
@@ -78,7 +78,7 @@ func (w *fileWatch) tried() {
 		version, err = w.read(path, mark)
 	}
 	if path != "" || err != nil { // the load says why it cannot be read
-		w.version, w.at, w.last = version, mark, mark
+		w.version, w.last = version, mark
 	}
 }
 
@@ -88,7 +88,7 @@ func (w *fileWatch) changed() (changed bool, err error) {
 	path, mark, err := w.look()
 	steady := mark == w.last
 	w.last = mark
-	if !steady || err == nil && (path == "" || mark == w.at && mark.there && w.version != unread) {
+	if !steady || err == nil && path == "" {
 		return false, nil
 	}
 	version := unread
@@ -99,7 +99,7 @@ func (w *fileWatch) changed() (changed bool, err error) {
 		return false, nil
 	}
 	was := w.version
-	w.version, w.at = version, mark
+	w.version = version
 	if version == was {
 		return false, nil
 	}
