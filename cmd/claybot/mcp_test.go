@@ -102,9 +102,14 @@ func TestMCPServerOf(t *testing.T) {
 	want := mcp.Server{
 		Name: "n", Command: []string{"a"}, Where: mcp.Host, Env: []workspace.Var{{Name: "A", Value: "not-real"}, {Name: "B", Value: "2"}},
 		Effects: map[string]tools.Effect{"x": tools.ReadOnly, "y": tools.Idempotent, "z": tools.Once}, Timeout: time.Second, Trusted: true, Deny: []string{"d"},
+		Place: `["" ""]`,
 	}
 	if !reflect.DeepEqual(got, want) || got.Check() != nil {
 		t.Errorf("%+v, %v", got, got.Check())
+	}
+	moved := mcpServer(configs.MCPServer{Name: "n", Process: configs.MCPProcess{Command: []string{"a"}, Image: "i", Network: configs.NetworkAllow, Hosts: []string{"h"}}})
+	if moved.Place != `["i" "allow" "h"]` {
+		t.Errorf("%+v", moved)
 	}
 	far := mcpServer(configs.MCPServer{
 		Name: "n", Remote: configs.MCPRemote{
