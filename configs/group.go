@@ -27,7 +27,7 @@ func (r *reader) group(at place, n *yaml.Node, to any, except ...string) {
 		switch {
 		case i < 0 && m.warned == 0:
 			r.unknown(at, m, names(keys))
-			if path, ok := closing(at, m, r.warnings[before].Near, names(keys)); ok {
+			if path, ok := closing(at, m, r.warnings[before].meant, names(keys)); ok {
 				r.close(to, m.at, path, before)
 			}
 		case m.warned > 0:
@@ -165,19 +165,23 @@ func (r *reader) each(at place, n *yaml.Node) iter.Seq[member] {
 func (r *reader) unknown(group place, m member, known []string) {
 	w := Warning{File: m.at.file, Line: m.at.line, Key: m.at.key, Text: unreadUnknown + "; ignored", code: CodeKey}
 	if other := alias(group, m.name); other != "" {
-		w.Near = other
+		w.Near, w.meant = other, other
 		if own, ok := strings.CutPrefix(other, profilePath); ok {
 			w.Near = group.key + own
 		}
 	} else if near, sole := nearest(m.name, known); near != "" {
-		w.Near, w.sole = group.sub(near, 0).key, sole
+		w.Near = group.sub(near, 0).key
+		if group.path != "" || group.key == "" { // else of an entry of a list, which is refused whole
+			w.meant = joinPath(group.path, near)
+			w.slip = sole && isSlip(m.name, near, known) && mild(w.meant)
+		}
 	} else {
 		for _, path := range Keys() {
 			if strings.HasPrefix(path, "connectors.") { // of one type of connector
 				continue
 			}
 			if plain(path[strings.LastIndexByte(path, '.')+1:]) == plain(m.name) {
-				w.Near = path
+				w.Near, w.meant = path, path
 				break
 			}
 		}

@@ -313,8 +313,8 @@ func alias(group place, name string) string {
 // far as that decides what is switched off: one that it is another word for or
 // resembles, or, in a group that says where something goes, one that may be an address
 // or an account. A group of the root that is named as a provider, or has such a key, is
-// one of the model.
-func closing(group place, m member, near string, known []string) (path string, ok bool) {
+// one of the model. meant is the path of the key that the warning names, see Warning.
+func closing(group place, m member, meant string, known []string) (path string, ok bool) {
 	if path := alias(group, m.name); path != "" {
 		return path, true
 	}
@@ -335,8 +335,8 @@ func closing(group place, m member, near string, known []string) (path string, o
 		return "model", true
 	case slices.Contains(bounds, group.path):
 		return group.path, true
-	case near != "" && classOf(near).closes(): // the key of another group
-		return near, true
+	case meant != "" && classOf(meant).closes(): // what is less near, or the key of another group
+		return meant, true
 	}
 	return "", false
 }
@@ -377,6 +377,25 @@ func typo(name, k string) bool {
 		return false
 	}
 	return slips(a, b) <= most
+}
+
+// isSlip reports whether name is near, mistyped, and no other of the known names is.
+func isSlip(name, near string, known []string) bool {
+	return typo(name, near) && !slices.ContainsFunc(known, func(k string) bool { return k != near && typo(name, k) })
+}
+
+// mild reports whether nothing but the look or the moment of something hangs on the key, or group, with
+// a path: it and all keys below it are harmless, and none is for the machine alone.
+func mild(path string) bool {
+	if classOf(path) != Harmless || localPath(path) {
+		return false
+	}
+	for below, k := range declarations().keys {
+		if inside := strings.HasPrefix(below, path+".") || strings.HasPrefix(below, path+"[]"); inside && (k.class != Harmless || localPath(below)) {
+			return false
+		}
+	}
+	return true
 }
 
 // slips is the number of letters that must be changed, added, dropped or swapped

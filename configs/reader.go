@@ -27,7 +27,8 @@ type Warning struct {
 	Off  bool   // something is switched off by it, as the text says
 
 	code  string // see Code; empty: CodeValue
-	sole  bool   // Near is the only name that is so near
+	meant string // the path of Near, as Keys lists it; empty in an entry of a list
+	slip  bool   // the key is Near mistyped, nothing else, and little hangs on it, see mild
 	path  string // of the key that switched something off
 	fault string // of models, where it is not known whether there are any
 }
@@ -56,13 +57,14 @@ func (w Warning) Code() string {
 }
 
 // Rename returns text, which is that of the file, with the key of the warning written as Near. ok is false
-// where a person must decide: other names are as near, it belongs into another group, that has a value
-// already, or it switches something off, so that it says where data goes, who may write or what is spent.
+// where a person must decide: other names are near, more than a slip lies between them, Near belongs into
+// another group or has a value already, or it, or a key below it, is not harmless, see Class, or for the
+// machine alone, see IsLocal: it may say where data goes, who may write or do what, or what is spent.
 func (w Warning) Rename(text []byte) (next []byte, ok bool) {
 	group, from := cutLast(w.Key)
 	within, to := cutLast(w.Near)
 	lines := bytes.SplitAfter(text, []byte("\n"))
-	if w.code != CodeKey || w.Off || !w.sole || group != within || w.Line < 1 || w.Line > len(lines) {
+	if w.code != CodeKey || w.Off || !w.slip || group != within || w.Line < 1 || w.Line > len(lines) {
 		return nil, false
 	}
 	if _, set := Written(text, w.Near); set {
