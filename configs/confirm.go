@@ -25,7 +25,7 @@ type Care struct {
 	// Confirm is by pattern of tools, in the order of the file; the first one that
 	// fits a tool counts.
 	Confirm   []Confirming `key:"confirm" local:"yes" class:"narrowing" kind:"confirm"`
-	Allow     []string     `key:"allow" class:"narrowing" kind:"allow"` // "tool" or "tool(pattern)"
+	Allow     []string     `key:"allow" local:"yes" class:"narrowing" kind:"allow"` // "tool" or "tool(pattern)"
 	Approvals `key:"approvals" local:"yes" class:"narrowing" kind:"approvals"`
 	Limits    CallLimits `key:"limits" class:"narrowing" off:"the profile has no tools"`
 	DryRun    bool       `key:"dry_run" class:"narrowing" bad:"true" off:"nothing is done, as with true"`

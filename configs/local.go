@@ -14,7 +14,7 @@ var localKinds = []string{
 }
 
 // IsLocal reports whether only the machine of claybot may change a key: it names an address or
-// a path, runs commands, or says who decides for the owner.
+// a path, runs commands, or says who decides for the owner and what needs no decision.
 func IsLocal(key string) bool { return slices.ContainsFunc(pathsOf(key), localPath) }
 
 // localPath is IsLocal for a path, see keyAt. A path that is not declared is as the group around it.

@@ -42,10 +42,10 @@ type Profile struct {
 	Acknowledge Acknowledge `key:"acknowledge" class:"harmless"`
 	// Reactions are what reactions of people to messages mean.
 	Reactions Reactions `key:"reactions" class:"harmless"`
-	Memory    bool      `key:"memory" class:"harmless" kind:"memory"`        // false: each run begins with its own messages only
-	Tools     []string  `key:"tools" class:"narrowing" kind:"profile tools"` // that may be used; nil means all, empty none
-	SendTo    []string  `key:"send_to" class:"narrowing" kind:"chats"`       // that its agents may write into, as connector:channel
-	Pin       []string  `key:"pin" class:"harmless" kind:"tool groups"`      // groups of tools that are in every request
+	Memory    bool      `key:"memory" class:"harmless" kind:"memory"`              // false: each run begins with its own messages only
+	Tools     []string  `key:"tools" class:"narrowing" kind:"profile tools"`       // that may be used; nil means all, empty none
+	SendTo    []string  `key:"send_to" local:"yes" class:"narrowing" kind:"chats"` // that its agents may write into, as connector:channel
+	Pin       []string  `key:"pin" class:"harmless" kind:"tool groups"`            // groups of tools that are in every request
 	Engine    Engine    `key:",inline"`
 	Care      Care      `key:",inline"`
 	// Workspace begins with the common one. Its lists are shared; they are only
@@ -93,7 +93,7 @@ type Engine struct {
 
 // A profileGroup declares the keys of the group agents.
 type profileGroup struct {
-	_       struct{} `key:"foreground_scope" class:"narrowing" kind:"scope" off:"agents reach those of their own person only"`
+	_       struct{} `key:"foreground_scope" local:"yes" class:"narrowing" kind:"scope" off:"agents reach those of their own person only"`
 	Default draft    `key:"default" class:"destination" kind:"profile" off:"the agents of the profile are off"`
 }
 

@@ -11,13 +11,13 @@ import (
 type Web struct {
 	// NoFetch: agents fetch nothing. It is set as well when it is not known what
 	// was meant.
-	NoFetch bool `key:"fetch" kind:"fetch"`
+	NoFetch bool `key:"fetch" local:"yes" kind:"fetch"`
 	// Allow are the only hosts that are fetched from, as "host", "*.host" or
 	// "host:port"; nil: every public one.
 	Allow []string
 	// Unlisted is what happens when agents reach for addresses that no list has and no
 	// person wrote; empty is UnlistedAuto.
-	Unlisted string `key:"unlisted" words:"auto,ask,allow,deny"`
+	Unlisted string `key:"unlisted" local:"yes" words:"auto,ask,allow,deny"`
 	// Private are pairs "host:port" that may be on this machine or in its network.
 	Private []string `key:"private" local:"yes" kind:"private hosts" off:"-"`
 	// PerMinute is how many pages each agent may fetch in a minute; 0: DefaultPerMinute.

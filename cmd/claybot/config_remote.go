@@ -19,7 +19,7 @@ func onMachine(key, why string) error {
 }
 
 // remote refuses what a token over the network may not change: where secrets and texts go, what
-// runs on the machine, who decides for the owner, and which files and variables are read as secrets.
+// runs on the machine, who decides for the owner, what needs no decision, and which files and variables are read as secrets.
 func (f *configFile) remote(next []byte) error {
 	key, err := configs.LocalChange(f.text, next)
 	if err != nil {
