@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http/httptest"
 	"os"
@@ -81,7 +83,10 @@ func (b *setupBench) write(t *testing.T, name, text string) {
 
 func newSetupBench(t *testing.T, x brokenSetup) *setupBench {
 	t.Helper()
-	dir := t.TempDir()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	b := &setupBench{dir: dir, data: filepath.Join(dir, "data"), path: filepath.Join(dir, "claybot.yaml")}
 	b.env = map[string]string{"CLAYBOT_DATA_DIR": b.data, "CLAYBOT_HTTP_ADDR": "off", "HOME": dir, "DOCKER_HOST": "unix://" + dir + "/no-docker.sock"}
 	for name, value := range x.env {
@@ -142,7 +147,7 @@ func bads(all []postgres.Finding) []postgres.Finding {
 	return slices.DeleteFunc(slices.Clone(all), func(f postgres.Finding) bool { return f.Level == postgres.LevelOK })
 }
 
-// treeOf lists what a folder has, with modes and sizes.
+// treeOf lists what a folder has, with modes and hashes of contents.
 func treeOf(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
@@ -150,10 +155,16 @@ func treeOf(t *testing.T, dir string) (all []string) {
 			return err
 		}
 		info, err := e.Info()
-		if err == nil && !e.IsDir() {
-			path += " " + info.Mode().String() + " " + size(info.Size())
+		if err != nil {
+			return err
 		}
-		all = append(all, path)
+		what := path + " " + info.Mode().String()
+		if info.Mode().IsRegular() {
+			var text []byte
+			text, err = os.ReadFile(path)
+			what += fmt.Sprintf(" %x", sha256.Sum256(text))
+		}
+		all = append(all, what)
 		return err
 	})
 	if err != nil {

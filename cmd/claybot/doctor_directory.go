@@ -45,7 +45,7 @@ func (d *doctor) directory(ctx context.Context) bool {
 		code := unsafeCode(dir)
 		d.advice(code, err)
 		if code == "data-dir-open-to-others" {
-			d.offer(closing(dir))
+			d.offerClosing(dir)
 		}
 	case !there:
 		d.missing(ctx, dir)
@@ -215,7 +215,7 @@ func (d *doctor) modes(context.Context) bool {
 		text = "cannot check the modes: " + reason(err)
 	}
 	d.warn("files-open-to-others", text, "run: chmod 700 "+dir)
-	return d.offer(closing(dir))
+	return d.offerClosing(dir)
 }
 
 // tokens names the API tokens that may approve actions because they are older than the

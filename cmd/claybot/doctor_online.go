@@ -90,8 +90,7 @@ func (d *doctor) askTelegram(ctx context.Context, i configs.Instance, s *configs
 			"check that the address leads to claybot and has a valid certificate")
 	case !s.Hooked() && w.Host != "":
 		d.warn("telegram-webhook-set", fmt.Sprintf("Telegram takes the token of @%s, but a webhook leads its updates to %s, which blocks the polls of claybot", name, w.Host),
-			"if no other program needs it, start claybot, which removes it")
-		d.offer(unhooking(c, w.Host))
+			"if another program uses the bot, create a bot of your own with @BotFather; if none does, start claybot, which removes the webhook for good")
 	default:
 		d.ok("Telegram takes the token of @" + name)
 	}

@@ -379,7 +379,7 @@ func (l *loop) conflict(ctx context.Context, r *refusal) time.Duration {
 	l.pulse.Fail("telegram: a webhook is set for this bot, which blocks polling (409); remove it where it was set")
 	l.log.Warn("poll refused", "err", r, "wait", pause)
 	if !l.unhooked || l.ownHook(ctx) {
-		err := l.RemoveWebhook(ctx)
+		err := l.removeWebhook(ctx)
 		if l.unhooked = err == nil; err != nil {
 			l.log.Warn("failed to remove the webhook", "err", err)
 		}

@@ -39,8 +39,8 @@ func (c *Connector) Webhook(ctx context.Context) (Webhook, error) {
 	return w, nil
 }
 
-// RemoveWebhook removes the webhook of the bot, so that it can poll. Telegram keeps the updates that wait.
-func (c *Connector) RemoveWebhook(ctx context.Context) error {
+// removeWebhook removes the webhook of the bot, so that it can poll. Telegram keeps the updates that wait.
+func (c *Connector) removeWebhook(ctx context.Context) error {
 	var done bool
 	return c.send.call(ctx, "deleteWebhook", map[string]any{"drop_pending_updates": false}, &done)
 }
