@@ -168,6 +168,8 @@ func (i *intake) role(ctx context.Context, agent claybot.Agent, m claybot.AgentM
 	v, by, words := texts.Of(ctx), author(agent, m), strings.Fields(m.Text)[1:]
 	roles := []storage.Role{storage.RoleOwner, storage.RoleOperator, storage.RoleUser}
 	switch {
+	case !i.people.OrdersRoles(agent.Descriptor.Connector):
+		return v.In(texts.RoleNotOnPage), nil
 	case i.people.RoleOfPerson(by) != storage.RoleOwner:
 		return v.In(texts.OwnersAlone), nil
 	case len(words) != 2 || !slices.Contains(roles, storage.Role(strings.ToLower(words[1]))):

@@ -3,6 +3,7 @@ package agentsystem_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,6 +130,41 @@ func TestRolesElsewhere(t *testing.T) {
 		synctest.Wait()
 		if !p.desk.People.IsOperator("chat/ann") {
 			p.Error("after two seconds, another member does not know of a role")
+		}
+	})
+}
+
+// A login of the page reaches claybot over the network, so no role is changed there; an owner changes
+// them in the terminal and on chat platforms.
+func TestNoRoleOnThePage(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.access = people.Access{Mode: people.AccessAllowlist, Allow: []string{"chat:ann", "chat:bob"}, Trusted: []string{"web", "terminal"}}
+		r.start()
+		orders := func(id string, d claybot.Descriptor, user string, role storage.Role) string {
+			r.Helper()
+			m := command(id, "pair")
+			m.Text, m.From = "role chat:"+user+" "+string(role), claybot.Sender{UserID: d.UserID}
+			r.post(d, m)
+			synctest.Wait()
+			return r.receipt(m.ID).Replies[0].Text
+		}
+		page := claybot.User("web", "main", "operator")
+		got := orders("m1", page, "bob", storage.RoleOwner)
+		if r.system.People.RoleOfPerson("chat/bob") != storage.RoleUser || !strings.Contains(got, "in a chat app, as an owner, or use `claybot people role`") {
+			r.Errorf("the page makes an owner: %s", got)
+		}
+		got = orders("m2", claybot.User("terminal", "main", "operator"), "bob", storage.RoleOwner)
+		if r.system.People.RoleOfPerson("chat/bob") != storage.RoleOwner {
+			r.Errorf("the terminal makes no owner: %s", got)
+		}
+		got = orders("m3", private("bob"), "ann", storage.RoleOperator)
+		if r.system.People.RoleOfPerson("chat/ann") != storage.RoleOperator {
+			r.Errorf("an owner makes no operator: %s", got)
+		}
+		got = orders("m4", page, "ann", storage.RoleUser)
+		if r.system.People.RoleOfPerson("chat/ann") != storage.RoleOperator {
+			r.Errorf("the page takes a role: %s", got)
 		}
 	})
 }

@@ -13,8 +13,17 @@ import (
 // Operator names an operator who is not a user of a chat platform.
 const Operator = "operator"
 
+// terminal is the connector of the terminal, which reaches claybot by the socket of the machine alone.
+const terminal = "terminal"
+
 // OperatorConsoles are the chats that only an operator can open, as "connector/userId".
-var OperatorConsoles = []string{"web/" + Operator, "terminal/" + Operator}
+var OperatorConsoles = []string{"web/" + Operator, terminal + "/" + Operator}
+
+// OrdersRoles reports whether an owner may change roles in the chats of a connector: in those of chat
+// platforms and in the terminal. The page and the API are open to a login or a token over the network.
+func (dir *Directory) OrdersRoles(connector string) bool {
+	return connector == terminal || !slices.Contains(dir.Gate.access().Trusted, connector)
+}
 
 // IsOperator reports whether a person, "connector/userId", is an operator or an owner by any of
 // their identities: on the page and the command line, by the settings, or by a role.

@@ -4,16 +4,17 @@ package texts
 var germanMore = map[string]string{
 	"Approve": "Genehmigen",
 
-	"Only an owner changes roles, or `claybot people role` on the machine of this bot.":                                        "Rollen ändert nur ein Eigentümer, oder `claybot people role` auf dem Rechner dieses Bots.",
-	"Name a person by a stable id, and their role: owner, operator or user. For example: /pair role telegram:123456 operator.": "Nenne eine Person mit einer festen ID, und ihre Rolle: owner, operator oder user. Zum Beispiel: /pair role telegram:123456 operator.",
-	"They are the last owner. Make another person an owner first.":                                                             "Das ist der letzte Eigentümer. Mach zuerst eine andere Person zum Eigentümer.",
-	"I can't take that role: the configuration names them in operators.":                                                       "Diese Rolle kann ich nicht nehmen: Die Konfiguration nennt die Person in operators.",
-	"The page and the terminal always belong to an owner.":                                                                     "Die Seite und das Terminal gehören immer einem Eigentümer.",
-	"They have no access. Give it first, for example with /allow.":                                                             "Die Person hat keinen Zugang. Gib ihn zuerst, zum Beispiel mit /allow.",
-	"This is not the id of a person.":                                                                                          "Das ist nicht die ID einer Person.",
-	"%s is an owner now.":                                                                                                      "%s ist jetzt Eigentümer.",
-	"%s is an operator now.":                                                                                                   "%s ist jetzt Betreiber.",
-	"%s is a user now, without other rights.":                                                                                  "%s ist jetzt Nutzer, ohne weitere Rechte.",
+	"Only an owner changes roles, or `claybot people role` on the machine of this bot.":                                                          "Rollen ändert nur ein Eigentümer, oder `claybot people role` auf dem Rechner dieses Bots.",
+	"Name a person by a stable id, and their role: owner, operator or user. For example: /pair role telegram:123456 operator.":                   "Nenne eine Person mit einer festen ID, und ihre Rolle: owner, operator oder user. Zum Beispiel: /pair role telegram:123456 operator.",
+	"No role is changed on the page. Write this to the bot in a chat app, as an owner, or use `claybot people role` on the machine of this bot.": "Auf der Seite wird keine Rolle geändert. Schreib das dem Bot in einer Chat-App, als Eigentümer, oder nutze `claybot people role` auf dem Rechner dieses Bots.",
+	"They are the last owner. Make another person an owner first.":                                                                               "Das ist der letzte Eigentümer. Mach zuerst eine andere Person zum Eigentümer.",
+	"I can't take that role: the configuration names them in operators.":                                                                         "Diese Rolle kann ich nicht nehmen: Die Konfiguration nennt die Person in operators.",
+	"The page and the terminal always belong to an owner.":                                                                                       "Die Seite und das Terminal gehören immer einem Eigentümer.",
+	"They have no access. Give it first, for example with /allow.":                                                                               "Die Person hat keinen Zugang. Gib ihn zuerst, zum Beispiel mit /allow.",
+	"This is not the id of a person.":                                                                                                            "Das ist nicht die ID einer Person.",
+	"%s is an owner now.":                                                                                                                        "%s ist jetzt Eigentümer.",
+	"%s is an operator now.":                                                                                                                     "%s ist jetzt Betreiber.",
+	"%s is a user now, without other rights.":                                                                                                    "%s ist jetzt Nutzer, ohne weitere Rechte.",
 
 	"I can't act for a business account: I get none of its chats, and answer only what you write to me directly. You can disconnect me in Telegram's settings.": "Ich kann nicht für ein Geschäftskonto handeln: Ich bekomme keinen seiner Chats und antworte nur auf das, was du mir direkt schreibst. Du kannst mich in den Einstellungen von Telegram trennen.",
 
