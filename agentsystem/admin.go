@@ -183,10 +183,15 @@ func (a *Admin) DropParked(ctx context.Context, agent string) ([]claybot.Message
 }
 
 // Revoke revokes a grant: waiting messages are dropped, the runs of the person and of
-// their subagents end, their tasks do not run, and nothing more is sent there.
+// their subagents end, their tasks do not run, and nothing more is sent there. Of a person whom a
+// setting gives access, without a grant, only the role ends.
 func (a *Admin) Revoke(ctx context.Context, connector, id string) error {
+	granted := a.people.Granted(connector, id)
 	if err := a.people.Revoke(ctx, connector, id); err != nil {
 		return err
+	}
+	if !granted && a.people.Knows(connector, id) {
+		return nil
 	}
 	if err := a.parking.dropRevoked(ctx, connector); err != nil {
 		return err

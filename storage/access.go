@@ -15,7 +15,8 @@ type Access interface {
 	// outbox in the same commit. It is idempotent, apart from a grant that uses up an invitation:
 	// ErrNotFound when the connector has none with this code.
 	Grant(ctx context.Context, g Grant, notice ...claybot.Outgoing) ([]claybot.Outgoing, error)
-	// Revoke removes a grant, and the role of its user; ErrNotFound.
+	// Revoke removes a grant and the role of its user, also where there is only one of them; ErrNotFound
+	// where there is neither.
 	Revoke(ctx context.Context, connector, subject string) error
 	// Pairings lists all requests, also expired ones, oldest first.
 	Pairings(ctx context.Context) ([]Pairing, error)

@@ -21,9 +21,9 @@ type Access interface {
 	Redeemed() []storage.Grant
 	// Invite returns a link or a code that gives one person access to a connector, once.
 	Invite(ctx context.Context, connector string) (Invitation, error)
-	// Revoke revokes a grant; it returns storage.ErrNotFound when there is none.
-	// still says in a sentence what gives the person access all the same, if anything.
-	Revoke(ctx context.Context, connector, subject string) (still string, err error)
+	// Revoke revokes a grant, and takes the role of its person, also without a grant; it returns
+	// storage.ErrNotFound when there is neither. Of a person with a role it is a Problem over the network.
+	Revoke(ctx context.Context, connector, subject string) (Revoked, error)
 }
 
 // A PairingList lists pairing requests and grants.
@@ -78,7 +78,8 @@ type Decided struct {
 	Invitation *Invitation `json:"invitation,omitempty"`
 }
 
-// A Revoked answers a revocation after which the person still has access.
+// A Revoked says what is left after a revocation.
 type Revoked struct {
 	Still string `json:"still" doc:"The setting that still gives access."`
+	Role  bool   `json:"role,omitempty" doc:"The person was not approved: only their role is taken."`
 }

@@ -122,17 +122,18 @@ func (o operator) Invite(ctx context.Context, connector string) (web.Invitation,
 	return made, err
 }
 
-// Revoke revokes a grant and names a setting that still allows the user.
-func (o operator) Revoke(ctx context.Context, connector, subject string) (still string, err error) {
-	err = o.Control.Revoke(ctx, connector, subject)
-	still = allowedBy(o.config().Access, connector, subject)
+// Revoke revokes a grant, takes the role, and names a setting that still allows the user.
+func (o operator) Revoke(ctx context.Context, connector, subject string) (web.Revoked, error) {
+	approved := o.Granted(connector, subject)
+	err := o.Control.Revoke(ctx, connector, subject)
+	still := allowedBy(o.config().Access, connector, subject)
 	switch {
 	case errors.Is(err, storage.ErrNotFound) && still != "":
-		return "", web.Refusal(connector + ":" + subject + " was not approved by pair: " + still)
+		return web.Revoked{}, web.Refusal(connector + ":" + subject + " was not approved by pair: " + still)
 	case err != nil:
-		return "", err
+		return web.Revoked{}, err
 	}
-	return still, nil
+	return web.Revoked{Still: still, Role: still != "" && !approved}, nil
 }
 
 // SetRole gives a person a role. A Refusal says why it cannot, and what to do.

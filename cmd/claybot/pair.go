@@ -146,7 +146,10 @@ func (c pairRevokeCmd) Run(e *env) error {
 		return err
 	}
 	return reply(e, "DELETE", to("/pairing").with(url.Values{"connector": {connector}, "subject": {id}}), nil, func(out web.Revoked) string {
-		if out.Still != "" {
+		switch {
+		case out.Role:
+			return fmt.Sprintf("The role of %s:%s is taken. Access remains: %s.\n", connector, id, out.Still)
+		case out.Still != "":
 			return fmt.Sprintf("Revoked the pairing of %s:%s, but %s.\n", connector, id, out.Still)
 		}
 		return fmt.Sprintf("%s:%s no longer has access.\n", connector, id)

@@ -54,7 +54,7 @@ func saveGrant(c *Conn, g storage.Grant) error {
 	}
 	err = c.do(`DELETE FROM pairings WHERE connector = ?1 AND ("user" = ?2 OR channel = ?2)`, g.Connector, g.Subject)
 	if err == nil && g.Anew && added > 0 {
-		err = endRole(c, g.Connector+"/"+g.Subject, "new access")
+		_, err = endRole(c, g.Connector+"/"+g.Subject, "new access")
 	}
 	if err != nil {
 		return err
@@ -65,10 +65,11 @@ func saveGrant(c *Conn, g storage.Grant) error {
 func (db access) Revoke(ctx context.Context, connector, subject string) error {
 	err := db.update(ctx, func(c *Conn) error {
 		n, err := c.exec("DELETE FROM grants WHERE connector = ? AND subject = ?", connector, subject)
-		if err := need(n > 0, err); err != nil {
+		if err != nil {
 			return err
 		}
-		if err := endRole(c, connector+"/"+subject, "revoked access"); err != nil {
+		ended, err := endRole(c, connector+"/"+subject, "revoked access")
+		if err := need(n > 0 || ended, err); err != nil {
 			return err
 		}
 		return changedBy(c, versionAccess)

@@ -140,13 +140,13 @@ func nextRoleNumber(c *Conn) (n int64, err error) {
 }
 
 // endRole takes the role of one identity, if it has one, also that of the last owner.
-func endRole(c *Conn, who, by string) error {
-	found, err := c.first("SELECT value FROM marks WHERE key = ?", func(Row) error { return nil }, storage.CheckpointRoles+who)
-	if err != nil || !found {
-		return err
+func endRole(c *Conn, who, by string) (ended bool, err error) {
+	ended, err = c.first("SELECT value FROM marks WHERE key = ?", func(Row) error { return nil }, storage.CheckpointRoles+who)
+	if err != nil || !ended {
+		return false, err
 	}
 	_, err = setRole(c, storage.RoleChange{By: by, Who: who, After: storage.RoleUser, Last: true})
-	return err
+	return true, err
 }
 
 func (db access) RoleChanges(ctx context.Context) ([]storage.RoleChange, error) {

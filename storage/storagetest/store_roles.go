@@ -55,6 +55,11 @@ var roleTests = []storeTest{
 		b.equal("from before", b.role("telegram/3", storage.RoleOperator), "user operator")
 		ok(b.Grant(b.ctx, storage.Grant{Connector: "telegram", Subject: "3", At: 5, Anew: true}))(b)
 		b.equal("new access has no role from before", b.roles(), "")
+		b.equal("the last owner, by the list", b.role("telegram/4", storage.RoleOwner), "user owner")
+		b.noError(b.Revoke(b.ctx, "telegram", "4"))
+		b.again()
+		b.equal("gone without a grant", b.roles(), "")
+		b.is(b.Revoke(b.ctx, "telegram", "4"), storage.ErrNotFound)
 	}},
 	{"the last owner of several changes at once", func(b *bed) {
 		const owners = 4

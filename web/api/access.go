@@ -108,12 +108,12 @@ func (a access) revoke(w http.ResponseWriter, r *http.Request, connector, subjec
 	if connector == "" || subject == "" {
 		return bad("connector or subject is missing.", "For example DELETE /pairing/telegram:123456.")
 	}
-	still, err := a.access.Revoke(r.Context(), connector, subject)
+	out, err := a.access.Revoke(r.Context(), connector, subject)
 	if err != nil {
 		return err
 	}
-	if still != "" {
-		return reply(w, http.StatusOK, web.Revoked{Still: still})
+	if out.Still != "" {
+		return reply(w, http.StatusOK, out)
 	}
 	return noContent(w)
 }

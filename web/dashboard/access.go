@@ -147,9 +147,9 @@ func (b *accessPages) allow(r *http.Request) (string, error) {
 }
 
 func (b *accessPages) revoke(r *http.Request) (string, error) {
-	still, err := b.access.Revoke(r.Context(), r.Form.Get("connector"), r.Form.Get("subject"))
+	out, err := b.access.Revoke(r.Context(), r.Form.Get("connector"), r.Form.Get("subject"))
 	if errors.Is(err, storage.ErrNotFound) {
 		err = errNoGrant
 	}
-	return cmp.Or(still, doneRevoked), err
+	return cmp.Or(out.Still, doneRevoked), err
 }

@@ -84,11 +84,11 @@ func (s System) Invite(ctx context.Context, connector string) (web.Invitation, e
 }
 
 // Revoke implements web.Access.
-func (s System) Revoke(ctx context.Context, connector, subject string) (string, error) {
+func (s System) Revoke(ctx context.Context, connector, subject string) (web.Revoked, error) {
 	if subject == "listed" {
-		return "", web.Refusal("the list of the configuration lets it in")
+		return web.Revoked{}, web.Refusal("the list of the configuration lets it in")
 	}
-	return "", s.Control.Revoke(ctx, connector, subject)
+	return web.Revoked{}, s.Control.Revoke(ctx, connector, subject)
 }
 
 // Shapes implements web.System.
