@@ -222,6 +222,9 @@ func (o *Monitor) health() []ConnectorStatus {
 			health.Err = vacant
 		}
 		status := ConnectorStatus{Name: c.Name(), Health: health, Held: o.Connectors.Held(c.Name())}
+		if x, stopped := c.(connectors.StandIn); stopped {
+			c = x.Behind()
+		}
 		if c, ok := c.(connectors.Addressed); ok {
 			status.Address = c.Address()
 		}
