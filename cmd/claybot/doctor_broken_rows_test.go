@@ -238,5 +238,5 @@ var brokenAnswers = []brokenSetup{
 		b.env["OPENAI_BASE_URL"] += "/v2"
 	}, code: "model-no-list", says: "404", next: "model.base_url"},
 	{name: "a server of a model that does not run", flags: online, env: map[string]string{"OPENAI_API_KEY": "sk-FAKE", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, code: "model-unreachable", says: "127.0.0.1:1", next: "model.base_url"},
-	{name: "an MCP server that does not run", flags: online, file: "mcp: {notes: {url: 'http://127.0.0.1:1/mcp'}}\n", code: "mcp-failing", says: "connect", next: "mcp"},
+	{name: "an MCP server that does not run", flags: online, file: "mcp: {notes: {url: 'http://127.0.0.1:1/s/FAKE-secret/mcp'}}\n", code: "mcp-failing", says: "connect", next: "mcp"},
 }

@@ -13,4 +13,7 @@ var (
 // Redact takes the secrets and what looks like one out of text.
 func Redact(secrets []string, text string) string { return newRedactor(secrets).clean(text) }
 
+// Line is text as status and logs show it.
+func Line(text string) string { return newRedactor(nil).line(text) }
+
 var _ workspace.Process = (*hostProcess)(nil)

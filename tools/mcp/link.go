@@ -79,7 +79,7 @@ func newLink(m *Manager, s Server) *link {
 }
 
 func (l *link) refuse(err error) {
-	l.refused, l.state, l.lastErr = err, StateRefused, plain(err.Error(), maxWords)
+	l.refused, l.state, l.lastErr = err, StateRefused, l.red.line(err.Error())
 }
 
 // run keeps the server connected until ctx ends.

@@ -79,7 +79,10 @@ func (r redactor) clean(s string) string {
 // one stays: it may be what was asked for.
 func (r redactor) known(s string) string { return r.words.Replace(s) }
 
-// line is s without secrets as one short line, for status and logs.
+// address is one in a text: its scheme, an account, its host, and what follows, which may be a secret.
+var address = lazyregexp.New(`(?i)\b(https?://)([^\s/?#"'<>@]*@)?([^\s/?#"'<>@]*)([/?#][^\s"'<>]*)?`)
+
+// line is s without secrets as one short line, for status and logs. Of addresses, it has the scheme and the host.
 func (r redactor) line(s string) string {
-	return strings.Join(strings.Fields(plain(r.clean(s), 500)), " ")
+	return strings.Join(strings.Fields(plain(r.clean(address.ReplaceAllString(s, "${1}${3}")), 500)), " ")
 }
