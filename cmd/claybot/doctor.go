@@ -31,6 +31,7 @@ type doctor struct {
 	config configs.Config
 	hide   *strings.Replacer
 	online bool          // it asks other services
+	asking time.Duration // bounds a question to a platform
 	engine string        // the address of Docker; empty: the usual one
 	what   string        // the check at work
 	holder string        // the process that uses the data directory
@@ -62,7 +63,7 @@ func (c doctorCmd) Run(e *env) error {
 
 // look examines the installation.
 func (c doctorCmd) look(e *env) *doctor {
-	d := &doctor{hide: strings.NewReplacer(), online: c.Online, what: "configuration"}
+	d := &doctor{hide: strings.NewReplacer(), online: c.Online, asking: cmp.Or(e.patience, platformTime), what: "configuration"}
 	d.engine, _ = e.lookup("DOCKER_HOST")
 	config, warnings, err := e.load()
 	if err != nil {

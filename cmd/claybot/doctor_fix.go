@@ -46,7 +46,7 @@ func (d *doctor) mend(ctx context.Context) (done []mended, failed []finding) {
 		if f.mend == nil {
 			continue
 		}
-		limited, cancel := context.WithTimeout(ctx, platformTime)
+		limited, cancel := context.WithTimeout(ctx, d.asking)
 		text, err := f.mend(limited)
 		cancel()
 		if err != nil {

@@ -54,7 +54,7 @@ func (d *doctor) services(ctx context.Context) bool {
 		own.what, own.all = q.what, nil
 		answers[n] = &own
 		asking.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, platformTime)
+			ctx, cancel := context.WithTimeout(ctx, d.asking)
 			defer cancel()
 			q.ask(ctx, &own)
 		})

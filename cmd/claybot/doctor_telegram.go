@@ -39,7 +39,7 @@ func (d *doctor) privacy(ctx context.Context, name string, s *configs.Telegram) 
 		return
 	}
 	c := bot(name, s)
-	asking, cancel := context.WithTimeout(ctx, platformTime)
+	asking, cancel := context.WithTimeout(ctx, d.asking)
 	all, err := c.SeesAll(asking)
 	cancel()
 	if all {
@@ -49,7 +49,7 @@ func (d *doctor) privacy(ctx context.Context, name string, s *configs.Telegram) 
 	for _, group := range groups {
 		admin := false
 		if err == nil {
-			asking, cancel := context.WithTimeout(ctx, platformTime)
+			asking, cancel := context.WithTimeout(ctx, d.asking)
 			admin, err = c.Administers(asking, group)
 			cancel()
 		}
@@ -76,7 +76,7 @@ func (d *doctor) reactions(ctx context.Context, name string, s *configs.Telegram
 	}
 	c := bot(name, s)
 	for _, group := range groups {
-		ctx, cancel := context.WithTimeout(ctx, platformTime)
+		ctx, cancel := context.WithTimeout(ctx, d.asking)
 		admin, err := c.Administers(ctx, group)
 		cancel()
 		switch {

@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 	_ "time/tzdata" // zones of tasks, also on machines without a zone database
 
 	"github.com/alecthomas/kong"
@@ -44,7 +45,8 @@ type env struct {
 	in       io.Reader
 	out, err io.Writer
 	lookup   func(string) (string, bool)
-	environ  []string // what lookup knows; nil: the environment of the process
+	environ  []string      // what lookup knows; nil: the environment of the process
+	patience time.Duration // of the doctor with a platform; 0: platformTime
 }
 
 func main() {
