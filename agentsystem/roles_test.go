@@ -134,6 +134,46 @@ func TestRolesElsewhere(t *testing.T) {
 	})
 }
 
+// Owners who cannot act do not count as the last one: without access, on a connector that is not
+// configured, and ids that no person writes by have no role.
+func TestLastOwnerActs(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.access = people.Access{Mode: people.AccessOpen, Trusted: []string{"web", "terminal", "api"}}
+		r.instances = map[string]string{"chat": "telegram"}
+		r.start()
+		dir := r.system.People
+		for _, x := range []struct {
+			who  string
+			role storage.Role
+			want error
+		}{
+			{"web/alice", storage.RoleOwner, people.ErrNoPerson},
+			{"api/ci", storage.RoleOwner, people.ErrNoPerson},
+			{"terminal/bob", storage.RoleOwner, people.ErrNoPerson},
+			{"chat/-12", storage.RoleOwner, people.ErrNoPerson},
+			{"chat/00", storage.RoleOwner, people.ErrNoPerson},
+			{"chat/0012", storage.RoleOwner, nil},
+			{"gone/5", storage.RoleOwner, nil},
+			{"chat/12", storage.RoleUser, people.ErrLastOwner},
+			{"gone/5", storage.RoleUser, nil},
+			{"chat/13", storage.RoleOwner, nil},
+			{"chat/12", storage.RoleUser, nil},
+		} {
+			if _, err := dir.SetRole(r.Context(), x.who, x.role, "test"); !errors.Is(err, x.want) {
+				r.Errorf("%s of %s: %v, want %v", x.role, x.who, err, x.want)
+			}
+		}
+		if _, err := dir.SetRole(r.Context(), "chat/14", storage.RoleOwner, "test"); err != nil {
+			r.Fatal(err)
+		}
+		r.access = people.Access{Mode: people.AccessAllowlist, Allow: []string{"chat:13"}, Trusted: []string{"web", "terminal"}}
+		if _, err := dir.SetRole(r.Context(), "chat/13", storage.RoleUser, "test"); !errors.Is(err, people.ErrLastOwner) || !dir.Holds("chat/14") {
+			r.Errorf("an owner without access counts: %v", err)
+		}
+	})
+}
+
 // A login of the page reaches claybot over the network, so no role is changed there; an owner changes
 // them in the terminal and on chat platforms.
 func TestNoRoleOnThePage(t *testing.T) {

@@ -95,15 +95,17 @@ func (dir *Directory) Operators() []string {
 // SetRole gives a person a role, from the next message on in all members; the other identities of
 // the person lose theirs. It changes nothing if it returns one of the errors above.
 func (dir *Directory) SetRole(ctx context.Context, owner string, role storage.Role, by string) (storage.RoleChange, error) {
-	ids := dir.Identities(owner)
 	connector, user, _ := strings.Cut(owner, "/")
+	user = dir.cfg.Instances().Canonical(connector, user)
+	owner = connector + "/" + user
+	ids := dir.Identities(owner)
 	in := func(list []string) bool {
 		return slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(list, id) })
 	}
 	switch {
 	case in(OperatorConsoles):
 		return storage.RoleChange{}, ErrRoleOfConsole
-	case !dir.IsPerson(connector, user) || dir.webhook(owner):
+	case !dir.IsPerson(connector, user) || slices.Contains(dir.Gate.access().Trusted, connector):
 		return storage.RoleChange{}, ErrNoPerson
 	case role == storage.RoleUser && in(dir.configured()):
 		return storage.RoleChange{}, ErrRoleConfigured
@@ -111,7 +113,7 @@ func (dir *Directory) SetRole(ctx context.Context, owner string, role storage.Ro
 		return storage.RoleChange{}, ErrNoAccess
 	}
 	others := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == owner })
-	done, err := dir.Gate.setRole(ctx, storage.RoleChange{At: claybot.Now(), By: by, Who: owner, After: role}, others)
+	done, err := dir.Gate.setRole(ctx, storage.RoleChange{At: claybot.Now(), By: by, Who: owner, After: role, Counts: dir.owns}, others)
 	if errors.Is(err, storage.ErrState) {
 		return done, ErrLastOwner
 	}
@@ -120,6 +122,26 @@ func (dir *Directory) SetRole(ctx context.Context, owner string, role storage.Ro
 	}
 	dir.cfg.Log.Info("role changed", "who", done.Who, "before", done.Before, "after", done.After, "by", done.By)
 	return done, nil
+}
+
+// owns reports whether an identity was made an owner and can act as one: it has access, by a
+// connector that is configured and whose users can order.
+func (dir *Directory) owns(owner string) bool {
+	connector, _, _ := strings.Cut(owner, "/")
+	return dir.Gate.given(owner) == storage.RoleOwner && dir.OrdersRoles(connector) && dir.cfg.Connector(connector) != nil
+}
+
+// Holds reports whether a person has a role, also one that they cannot use without access.
+func (dir *Directory) Holds(owner string) bool {
+	return dir.IsOperator(owner) || slices.ContainsFunc(dir.Identities(owner), dir.Gate.stored)
+}
+
+// stored reports whether an identity was given a role.
+func (g *Gate) stored(owner string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, ok := g.roles[owner]
+	return ok
 }
 
 // RoleChanges lists the newest changes of roles, latest first.

@@ -107,6 +107,15 @@ func (i Instances) Of(connector string) (Platform, bool) {
 	return Platform{}, false
 }
 
+// Canonical returns an id of a person as the platform writes it: those of Telegram and Discord are
+// numbers, which begin with no zero.
+func (i Instances) Canonical(connector, id string) string {
+	if t := i.Type(connector); t == Telegram || t == Discord {
+		return strings.TrimLeft(id, "0")
+	}
+	return id
+}
+
 // Names returns the names of all connectors that ids can have: platforms first, then
 // instances in the order of their names.
 func (i Instances) Names() (names []string) {

@@ -47,6 +47,8 @@ type RoleChange struct {
 	After  Role         `json:"after"`
 	// Last allows to take the role of the last owner.
 	Last bool `json:"-"`
+	// Counts reports whether an owner counts as one; nil: all do. It is called in the transaction.
+	Counts func(who string) bool `json:"-"`
 }
 
 // ErasedPerson is named instead of a person whom Eraser erased.

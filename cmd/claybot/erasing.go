@@ -44,6 +44,9 @@ func (o operator) Forget(ctx context.Context, owner string, skipWorkspaces bool)
 	if err != nil {
 		return out, err
 	}
+	if err := o.onlyHere(ctx, p.Owners...); err != nil {
+		return out, err
+	}
 	if left := unfinished(out.Unfinished); left != "" {
 		return out, web.Refusal(fmt.Sprintf("%s has unfinished work: %s. Revoke the person's access (claybot pair revoke), stop their agents (claybot agents stop), "+
 			"wait until the runs have ended, and try again", strings.Join(p.Owners, ", "), left))

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,6 +126,9 @@ func (o operator) Invite(ctx context.Context, connector string) (web.Invitation,
 
 // Revoke revokes a grant, takes the role, and names a setting that still allows the user.
 func (o operator) Revoke(ctx context.Context, connector, subject string) (web.Revoked, error) {
+	if err := o.onlyHere(ctx, connector+"/"+subject); err != nil {
+		return web.Revoked{}, err
+	}
 	approved := o.Granted(connector, subject)
 	err := o.Control.Revoke(ctx, connector, subject)
 	still := allowedBy(o.config().Access, connector, subject)
@@ -134,6 +139,17 @@ func (o operator) Revoke(ctx context.Context, connector, subject string) (web.Re
 		return web.Revoked{}, err
 	}
 	return web.Revoked{Still: still, Role: still != "" && !approved}, nil
+}
+
+// onlyHere refuses to take a role over the network, as a change of roles is refused there.
+func (o operator) onlyHere(ctx context.Context, owners ...string) error {
+	if web.Local(ctx) || !slices.ContainsFunc(owners, o.Holds) {
+		return nil
+	}
+	return &web.Problem{
+		Status: http.StatusForbidden, Code: "local", Message: "The person has a role, which cannot be taken over the network.",
+		Fix: "Run on the machine of claybot: claybot pair revoke, or claybot people role PERSON user.",
+	}
 }
 
 // SetRole gives a person a role. A Refusal says why it cannot, and what to do.

@@ -67,10 +67,10 @@ func setRole(c *Conn, change storage.RoleChange, others ...string) (storage.Role
 	}
 	for _, g := range roles {
 		mine := g.Who == change.Who || slices.Contains(others, g.Who)
-		switch {
-		case g.Role == storage.RoleOwner && mine:
+		switch owner := g.Role == storage.RoleOwner && (change.Counts == nil || change.Counts(g.Who)); {
+		case owner && mine:
 			owned++
-		case g.Role == storage.RoleOwner:
+		case owner:
 			owners++
 		}
 		switch {
