@@ -388,6 +388,7 @@ var german = map[string]string{
 	"failing":                   "gestört",
 	"stopped":                   "angehalten",
 	"standby":                   "in Bereitschaft",
+	"stopped by an operator":    "von einem Betreiber angehalten",
 	"is thinking…":              "denkt nach…",
 	"is still working: %s…":     "arbeitet noch: %s…",
 	"using %s":                  "%s benutzen",

@@ -19,7 +19,7 @@ func TestBrowserConfig(t *testing.T) {
 	b := r.browse()
 	b.open("/ui/config")
 	b.do("search by keyboard", chromedp.SendKeys("#find", "model calls"), press("Enter"), until(`location.search.includes("find=model+calls") && document.querySelectorAll("#rows li").length === 1`))
-	b.do("to the key", push("#rows li a"), until(`document.querySelector("#now")?.textContent === "64" && document.querySelector("#origin").textContent === "claybot.yaml:3"`))
+	b.do("to the key", push("#rows li a"), until(`document.querySelector("#now")?.textContent === "64" && document.querySelector("#origin").textContent === "claybot.yaml:3" && document.body.dataset.connection === "on"`))
 	asks := func(words string) chromedp.Action[chromedp.Void] {
 		return until(`document.querySelector("#confirm").open && document.querySelector("#confirm-words").textContent === ` + js(words))
 	}
