@@ -16,7 +16,7 @@ const (
 	Schedule  = "schedule"  // starts runs at their times
 	Profile   = "profile"   // what agents are made of
 	Model     = "model"
-	MCP       = "mcp" // a server of tools
+	MCP       = "mcp" // a server that agents have tools of
 	Workspace = "workspace"
 	Relay     = "relay" // a sink of events
 )

@@ -106,7 +106,7 @@ func TestDoctorFixes(t *testing.T) {
 	}
 }
 
-// A key that the doctor renamed can be taken back, and the rest of the file is as it was.
+// A rename by the doctor can be undone, and the rest of the file is as it was.
 func TestDoctorFixIsRevertible(t *testing.T) {
 	b := newSetupBench(t, brokenSetup{file: "# kept\nlog_levle: debug # and this\n"})
 	b.fix(t)

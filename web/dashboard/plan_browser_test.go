@@ -109,7 +109,7 @@ func TestBrowserDeny(t *testing.T) {
 		until(`!document.querySelector("#waiting form")`))
 	w.ran(run.Messages[0], claybot.RunSucceeded)
 	b.open("/ui/agents/" + string(run.Agent))
-	b.do("it is taken back", chromedp.Click("#set-approved input[type=checkbox]"), fill("#set-engine", "plan"), chromedp.Click("#save"),
+	b.do("it is undone", chromedp.Click("#set-approved input[type=checkbox]"), fill("#set-engine", "plan"), chromedp.Click("#save"),
 		until(`document.querySelector("#toasts").textContent.includes("Saved") && !document.querySelector("#set-approved")`),
 		until(`document.querySelector("#hint-engine").textContent === "current: plan: plans, asks for approval, then acts"`))
 	if is[bool](b, `window.hacked !== undefined`) {
