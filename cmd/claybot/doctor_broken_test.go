@@ -175,15 +175,26 @@ func treeOf(t *testing.T, dir string) (all []string) {
 	return all
 }
 
+// startFake starts an emulated platform until the test ends, and returns its address.
+func startFake(t *testing.T, s interface {
+	Start() (string, error)
+	Close()
+},
+) string {
+	t.Helper()
+	t.Cleanup(s.Close)
+	address, err := s.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
+
 // withTelegram is an environment with a bot, which change breaks.
 func withTelegram(change func(*telegramtest.Server)) func(*testing.T, *setupBench) {
 	return func(t *testing.T, b *setupBench) {
 		s := telegramtest.New(telegramtest.Config{})
-		t.Cleanup(s.Close)
-		address, err := s.Start()
-		if err != nil {
-			t.Fatal(err)
-		}
+		address := startFake(t, s)
 		if change != nil {
 			change(s)
 		}
@@ -206,11 +217,7 @@ func withSlack(change func(*slacktest.Server)) func(*testing.T, *setupBench) {
 func withDiscord(change func(*discordtest.Server)) func(*testing.T, *setupBench) {
 	return func(t *testing.T, b *setupBench) {
 		s := discordtest.New(discordtest.Config{})
-		t.Cleanup(s.Close)
-		address, err := s.Start()
-		if err != nil {
-			t.Fatal(err)
-		}
+		address := startFake(t, s)
 		if change != nil {
 			change(s)
 		}

@@ -69,7 +69,7 @@ func (s *setup) model() error {
 			err = errors.New(why)
 		}
 		if err == nil {
-			err = s.asked(m)
+			err = askModel(s.ctx, m)
 		}
 		if err == nil {
 			s.say("✓ model: %s answers.\n", m.ID())
@@ -123,7 +123,7 @@ func (s *setup) modelByFlags(config configs.Config) (err error) {
 	}
 	c.moves = c.base != now.BaseURL || c.provider != now.Provider
 	if s.flags.ModelKey+s.flags.ModelURL == "" { // another name alone
-		if err := s.asked(now); err != nil {
+		if err := askModel(s.ctx, now); err != nil {
 			return s.refused(err, "claybot setup model --model NAME")
 		}
 		s.say("✓ model: %s answers.\n", now.ID())
@@ -235,7 +235,7 @@ func (s *setup) tried(c *choiceOfModel) error {
 		}
 	}
 	s.say("Asking %s …\n", m.ID())
-	if err := s.asked(m); err != nil {
+	if err := askModel(s.ctx, m); err != nil {
 		return err
 	}
 	s.say("✓ model: %s answers.\n", m.ID())
@@ -322,9 +322,6 @@ func (s *setup) nameOf(m configs.Model, all []string) (string, error) {
 	}
 	return cmp.Or(answer, usual), err
 }
-
-// asked is askModel.
-func (s *setup) asked(m configs.Model) error { return askModel(s.ctx, m) }
 
 // askModel asks a model once, without any message of a person. Each way to it must answer.
 func askModel(ctx context.Context, m configs.Model) error {
