@@ -37,19 +37,20 @@ func (i *intake) known(ctx context.Context, agent claybot.Agent, m claybot.Agent
 	if !admits(m) {
 		return m, nil
 	}
-	if err := i.people.Load(ctx); err != nil { // another member may have changed the role of the sender
+	if err := i.people.RefreshRole(ctx, author(agent, m)); err != nil { // another member may have changed the role of the sender
 		return m, err
 	}
 	if !i.byOperator(agent, m) {
 		m.Command, m.Text = connectors.Unknown, "/"+m.Command
+		return m, nil
 	}
-	return m, nil
+	return m, i.people.Load(ctx) // the command is about access that another member may have changed
 }
 
-// admit executes /pair and /allow of an operator; taken reports whether m was one. The grant, the
-// notice to the new person and the answer are stored with the command, so a redelivered command
-// does nothing: it counts no code as wrong that it has used up, and restores no access that was
-// revoked since.
+// admit executes /pair and /allow of an operator; taken reports whether m was one. The grant or the
+// role, the notice to the new person and the answer are stored with the command, so a redelivered command
+// does nothing: it counts no code as wrong that it has used up, and restores no access and no role that was
+// taken since.
 func (i *intake) admit(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (done storage.Posted, taken bool, err error) {
 	if !admits(m) {
 		return done, false, nil
@@ -65,16 +66,27 @@ func (i *intake) admit(ctx context.Context, agent claybot.Agent, m claybot.Agent
 	case m.Command == "allow":
 		p.Grant, text = i.allowed(ctx, m)
 	case ordersRole(m):
-		text, err = i.role(ctx, agent, m)
+		p.Role, text = i.role(ctx, agent, m)
 	default:
 		p.Grant, p.Replies, text, err = i.paired(ctx, m)
 	}
 	if err != nil {
 		return done, true, err
 	}
-	p.Replies = append(i.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), text), p.Replies...)
-	if done, err = i.inboxes.Post(ctx, p); err != nil || !done.Added {
+	answer := func(text string) []claybot.Outgoing {
+		return i.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingCommand), text)
+	}
+	notices := p.Replies
+	p.Replies = append(answer(text), notices...)
+	if done, err = i.inboxes.Post(ctx, p); p.Role != nil && errors.Is(err, storage.ErrState) {
+		p.Role, p.Replies = nil, answer(texts.Of(ctx).In(texts.RoleOfLastOwner))
+		done, err = i.inboxes.Post(ctx, p)
+	}
+	if err != nil || !done.Added {
 		return done, true, err
+	}
+	if done.Role != nil {
+		i.people.NoteRole(*done.Role)
 	}
 	if g := p.Grant; g != nil {
 		i.people.Remember(*g)
@@ -162,35 +174,33 @@ func ordersRole(m claybot.AgentMessage) bool {
 	return m.Command == "pair" && len(words) > 0 && strings.EqualFold(words[0], roleVerb)
 }
 
-// role changes the role of a person, if an owner orders it, and returns the answer. To change it
-// again, where a crash came before the command was stored, changes nothing.
-func (i *intake) role(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (string, error) {
+// role returns the change of the role of a person, if an owner orders it, and the answer.
+func (i *intake) role(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (*storage.RoleChange, string) {
 	v, by, words := texts.Of(ctx), author(agent, m), strings.Fields(m.Text)[1:]
 	roles := []storage.Role{storage.RoleOwner, storage.RoleOperator, storage.RoleUser}
 	switch {
 	case !i.people.OrdersRoles(agent.Descriptor.Connector):
-		return v.In(texts.RoleNotOnPage), nil
+		return nil, v.In(texts.RoleNotOnPage)
 	case i.people.RoleOfPerson(by) != storage.RoleOwner:
-		return v.In(texts.OwnersAlone), nil
+		return nil, v.In(texts.OwnersAlone)
 	case len(words) != 2 || !slices.Contains(roles, storage.Role(strings.ToLower(words[1]))):
-		return v.In(texts.RoleWhat), nil
+		return nil, v.In(texts.RoleWhat)
 	}
 	connector, user, err := i.subject(words[0])
 	if err != nil {
-		return v.NotAllowed(err), nil
+		return nil, v.NotAllowed(err)
 	}
 	role := storage.Role(strings.ToLower(words[1]))
-	_, err = i.people.SetRole(ctx, connector+"/"+user, role, by)
-	for why, text := range map[error]string{
-		people.ErrLastOwner: texts.RoleOfLastOwner, people.ErrRoleConfigured: texts.RoleConfigured, people.ErrRoleOfConsole: texts.RoleOfConsole,
-		people.ErrNoAccess: texts.RoleNoAccess, people.ErrNoPerson: texts.RoleNoPerson,
-	} {
-		if errors.Is(err, why) {
-			return v.In(text), nil
-		}
+	c, err := i.people.RoleChange(connector+"/"+user, role, by)
+	switch {
+	case errors.Is(err, people.ErrRoleConfigured):
+		return nil, v.In(texts.RoleConfigured)
+	case errors.Is(err, people.ErrRoleOfConsole):
+		return nil, v.In(texts.RoleOfConsole)
+	case errors.Is(err, people.ErrNoAccess):
+		return nil, v.In(texts.RoleNoAccess)
+	case err != nil:
+		return nil, v.In(texts.RoleNoPerson)
 	}
-	if err != nil {
-		return "", fmt.Errorf("change a role: %w", err)
-	}
-	return v.HasRole(connector, user, role), nil
+	return &c, v.HasRole(connector, user, role)
 }

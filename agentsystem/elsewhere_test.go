@@ -94,8 +94,8 @@ func (v *versions) Revoke(ctx context.Context, connector, subject string) error 
 	return v.count(v.Access.Revoke(ctx, connector, subject), access)
 }
 
-func (v *versions) SetRole(ctx context.Context, c storage.RoleChange, others ...string) (storage.RoleChange, error) {
-	done, err := v.Access.SetRole(ctx, c, others...)
+func (v *versions) SetRole(ctx context.Context, c storage.RoleChange) (storage.RoleChange, error) {
+	done, err := v.Access.SetRole(ctx, c)
 	return done, v.count(err, access)
 }
 

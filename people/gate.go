@@ -70,8 +70,10 @@ type Gate struct {
 	mu       sync.Mutex
 	grants   map[subject]storage.Grant
 	roles    map[string]storage.RoleGrant // by "connector/userId"
+	changed  map[string]int64             // the number of the last change of a role, by "connector/userId"
+	loaded   int64                        // the number of the last change that roles had when they were loaded
 	redeemed map[string]storage.Grant     // by an invitation, the newest of each connector
-	changes  int                          // of grants by this process
+	changes  int                          // of what this process knows of grants and roles
 	asked    map[subject]time.Time        // when an unknown user last got a code
 	refused  int64                        // messages of unknown users since the start
 	wrong    []time.Time                  // wrong codes within the window
@@ -92,6 +94,7 @@ func NewGate(store storage.Access, access func() Access, moves *Moves) *Gate {
 		asking:   make(chan struct{}, 1),
 		grants:   make(map[subject]storage.Grant),
 		roles:    make(map[string]storage.RoleGrant),
+		changed:  make(map[string]int64),
 		redeemed: make(map[string]storage.Grant),
 		asked:    make(map[subject]time.Time),
 	}
@@ -114,21 +117,22 @@ func (g *Gate) Load(ctx context.Context) error {
 		for _, x := range grants {
 			all[subject{x.Connector, x.Subject}] = x
 		}
-		roles, err := g.store.Roles(ctx)
+		roles, number, err := g.store.Roles(ctx)
 		if err != nil {
 			return fmt.Errorf("load roles: %w", err)
 		}
 		if err := g.Moves.Load(ctx); err != nil {
 			return err
 		}
-		if g.replace(all, roles, changes) {
+		if g.replace(all, roles, number, changes) {
 			return nil
 		}
 	}
 }
 
-// replace installs grants and roles that were read, unless some have changed since.
-func (g *Gate) replace(all map[subject]storage.Grant, roles []storage.RoleGrant, changes int) bool {
+// replace installs grants and roles that were read, with the number of a change of roles that they
+// include, unless some have changed since.
+func (g *Gate) replace(all map[subject]storage.Grant, roles []storage.RoleGrant, number int64, changes int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.changes != changes {
@@ -139,7 +143,9 @@ func (g *Gate) replace(all map[subject]storage.Grant, roles []storage.RoleGrant,
 			delete(g.asked, who)
 		}
 	}
-	g.grants = all
+	g.changes++ // what another call has read meanwhile may be older
+	g.grants, g.loaded = all, number
+	clear(g.changed)
 	g.roles = make(map[string]storage.RoleGrant, len(roles))
 	for _, r := range roles {
 		g.roles[r.Who] = r

@@ -95,6 +95,23 @@ func (dir *Directory) Operators() []string {
 // SetRole gives a person a role, from the next message on in all members; the other identities of
 // the person lose theirs. It changes nothing if it returns one of the errors above.
 func (dir *Directory) SetRole(ctx context.Context, owner string, role storage.Role, by string) (storage.RoleChange, error) {
+	c, err := dir.RoleChange(owner, role, by)
+	if err != nil {
+		return c, err
+	}
+	done, err := dir.Gate.store.SetRole(ctx, c)
+	if errors.Is(err, storage.ErrState) {
+		return done, ErrLastOwner
+	}
+	if err == nil {
+		dir.NoteRole(done)
+	}
+	return done, err
+}
+
+// RoleChange returns the change that SetRole stores, or one of the errors above other than ErrLastOwner,
+// which the store decides.
+func (dir *Directory) RoleChange(owner string, role storage.Role, by string) (storage.RoleChange, error) {
 	connector, user, _ := strings.Cut(owner, "/")
 	user = dir.cfg.Instances().Canonical(connector, user)
 	owner = connector + "/" + user
@@ -113,15 +130,41 @@ func (dir *Directory) SetRole(ctx context.Context, owner string, role storage.Ro
 		return storage.RoleChange{}, ErrNoAccess
 	}
 	others := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == owner })
-	done, err := dir.Gate.setRole(ctx, storage.RoleChange{At: claybot.Now(), By: by, Who: owner, After: role, Counts: dir.owns}, others)
-	if errors.Is(err, storage.ErrState) {
-		return done, ErrLastOwner
-	}
+	return storage.RoleChange{At: claybot.Now(), By: by, Who: owner, After: role, Others: others, Counts: dir.owns}, nil
+}
+
+// NoteRole makes a stored change of a role hold. Of the changes of an identity, the last one in the
+// order of the store holds, in whatever order they are noted.
+func (dir *Directory) NoteRole(c storage.RoleChange) {
+	dir.Gate.noteRole(c)
+	dir.cfg.Log.Info("role changed", "who", c.Who, "before", c.Before, "after", c.After, "by", c.By)
+}
+
+// RefreshRole loads roles and grants if another member has changed the role of a person; of a person
+// whose role is the same, it reads that role alone.
+func (dir *Directory) RefreshRole(ctx context.Context, owner string) error {
+	ids := dir.Identities(owner)
+	stored, _, err := dir.Gate.store.Roles(ctx, ids...)
 	if err != nil {
-		return done, err
+		return err
 	}
-	dir.cfg.Log.Info("role changed", "who", done.Who, "before", done.Before, "after", done.After, "by", done.By)
-	return done, nil
+	if dir.Gate.holds(ids, stored) {
+		return nil
+	}
+	return dir.Load(ctx)
+}
+
+// holds reports whether the roles of some identities are those that are stored.
+func (g *Gate) holds(ids []string, stored []storage.RoleGrant) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := 0
+	for _, id := range ids {
+		if _, has := g.roles[id]; has {
+			n++
+		}
+	}
+	return n == len(stored) && !slices.ContainsFunc(stored, func(r storage.RoleGrant) bool { return g.roles[r.Who].Role != r.Role })
 }
 
 // owns reports whether an identity was made an owner and can act as one: it has access, by a
@@ -149,22 +192,21 @@ func (dir *Directory) RoleChanges(ctx context.Context) ([]storage.RoleChange, er
 	return dir.Gate.store.RoleChanges(ctx)
 }
 
-// setRole stores a change of a role, and notes it.
-func (g *Gate) setRole(ctx context.Context, c storage.RoleChange, others []string) (storage.RoleChange, error) {
-	done, err := g.store.SetRole(ctx, c, others...)
-	if err != nil {
-		return done, err
-	}
+// noteRole notes a stored change of a role for those of its identities of which no later one is known.
+func (g *Gate) noteRole(c storage.RoleChange) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, who := range append(others, c.Who) {
+	for _, who := range append([]string{c.Who}, c.Others...) {
+		if c.Number <= max(g.changed[who], g.loaded) {
+			continue
+		}
+		g.changed[who] = c.Number
 		delete(g.roles, who)
-	}
-	if c.After != storage.RoleUser {
-		g.roles[c.Who] = storage.RoleGrant{Who: c.Who, Role: c.After, At: c.At, By: c.By}
+		if who == c.Who && c.After != storage.RoleUser {
+			g.roles[who] = storage.RoleGrant{Who: who, Role: c.After, At: c.At, By: c.By}
+		}
 	}
 	g.changes++
-	return done, nil
 }
 
 // given returns the role that an identity with access was given.

@@ -163,6 +163,9 @@ type Posting struct {
 	IfIdle  []claybot.Outgoing
 	// Grant is stored with the message, see Access.Grant, unless the message is a duplicate.
 	Grant *Grant
+	// Role is stored with the message, see Roles.SetRole, unless the message is a duplicate. ErrState,
+	// and nothing is stored, where SetRole returns it.
+	Role *RoleChange
 	// Late is the text of the silent system message that an edit becomes if a run has taken
 	// the message; empty: it becomes none. Replies of a deletion apply if it canceled a run, and
 	// IfIdle if it discarded a pending message.
@@ -197,6 +200,8 @@ type Posted struct {
 	Dropped []claybot.MessageID
 	// Outbox are the replies as stored, in order.
 	Outbox []claybot.Outgoing
+	// Role is Posting.Role as stored, see Roles.SetRole; nil for a duplicate.
+	Role *RoleChange
 	// Started is the agent with the run that began, if Posting.Start was used.
 	Started *Acquired
 }

@@ -19,13 +19,14 @@ const (
 
 // Roles stores the roles that owners give people, beside those of the configuration.
 type Roles interface {
-	// Roles lists the people who have one.
-	Roles(ctx context.Context) ([]RoleGrant, error)
-	// SetRole gives a person the role After; RoleUser takes it. The other identities of the person
-	// lose theirs. The change is kept, in the same transaction, and returned with its Before: the
+	// Roles lists the identities that have one; only those among who, unless it names none. It
+	// returns the number of a change that they include, with all changes before it.
+	Roles(ctx context.Context, who ...string) (all []RoleGrant, number int64, err error)
+	// SetRole gives a person the role After; RoleUser takes it. The Others lose theirs. The change
+	// is kept, in the same transaction, and returned with its Number and its Before: the
 	// highest role of all identities. A change that changes nothing is not kept. ErrState, and
 	// nothing changes, where no owner would be left of those that there are.
-	SetRole(ctx context.Context, c RoleChange, others ...string) (RoleChange, error)
+	SetRole(ctx context.Context, c RoleChange) (RoleChange, error)
 	// RoleChanges lists the newest changes, latest first.
 	RoleChanges(ctx context.Context) ([]RoleChange, error)
 }
@@ -45,6 +46,10 @@ type RoleChange struct {
 	Who    string       `json:"who" doc:"connector/user"`
 	Before Role         `json:"before"`
 	After  Role         `json:"after"`
+	// Number orders the changes of a store: a later one has a larger number. The store sets it.
+	Number int64 `json:"-"`
+	// Others are the other identities of the person.
+	Others []string `json:"-"`
 	// Last allows to take the role of the last owner.
 	Last bool `json:"-"`
 	// Counts reports whether an owner counts as one; nil: all do. It is called in the transaction.

@@ -47,25 +47,27 @@ func (r *revocable) Revoke(ctx context.Context, connector, subject string) error
 // rolesOf returns the keys of the roles of identities. Of those that cannot be read, the call that
 // follows fails.
 func (r *revocable) rolesOf(ctx context.Context, who ...string) (keys []string) {
-	all, _ := r.Roles(ctx)
+	all, _, _ := r.Roles(ctx, who...)
 	for _, g := range all {
-		if slices.Contains(who, g.Who) {
-			keys = append(keys, roleKey(g.Role, g.Who))
-		}
+		keys = append(keys, roleKey(g.Role, g.Who))
 	}
 	return keys
 }
 
 // SetRole implements storage.Roles.
-func (r *revocable) SetRole(ctx context.Context, c storage.RoleChange, others ...string) (storage.RoleChange, error) {
-	had := r.rolesOf(ctx, append([]string{c.Who}, others...)...)
-	given := roleKey(c.After, c.Who)
-	done, err := r.DB.SetRole(ctx, c, others...)
-	if err != nil {
-		return done, err
+func (r *revocable) SetRole(ctx context.Context, c storage.RoleChange) (storage.RoleChange, error) {
+	had := r.rolesOf(ctx, append([]string{c.Who}, c.Others...)...)
+	done, err := r.DB.SetRole(ctx, c)
+	if err == nil {
+		r.noteRole(had, c)
 	}
+	return done, err
+}
+
+// noteRole notes a change of a role of identities that had roles.
+func (r *revocable) noteRole(had []string, c storage.RoleChange) {
+	given := roleKey(c.After, c.Who)
 	r.note(slices.DeleteFunc(had, func(key string) bool { return key == given }), []string{given})
-	return done, nil
 }
 
 // Grant implements storage.Access.
@@ -88,11 +90,17 @@ func (r *revocable) endedBy(ctx context.Context, g storage.Grant) []string {
 
 // Post implements storage.Inbox.
 func (r *revocable) Post(ctx context.Context, p storage.Posting) (storage.Posted, error) {
-	var ended []string
+	var ended, had []string
 	if p.Grant != nil {
 		ended = r.endedBy(ctx, *p.Grant)
 	}
+	if c := p.Role; c != nil {
+		had = r.rolesOf(ctx, append([]string{c.Who}, c.Others...)...)
+	}
 	done, err := r.DB.Post(ctx, p)
+	if err == nil && p.Role != nil && done.Added {
+		r.noteRole(had, *p.Role)
+	}
 	if err == nil && p.Grant != nil && done.Added {
 		r.note(ended, []string{personKey(p.Grant.Connector, p.Grant.Subject)})
 	}
@@ -220,7 +228,7 @@ func withdraw(ctx context.Context, dir string, db *sqlite.DB, restored bool) (w 
 
 // withdrawRoles takes the roles that were taken later, also that of the last owner.
 func withdrawRoles(ctx context.Context, db *sqlite.DB, gone func(string, claybot.Time) bool) (names []string, err error) {
-	all, err := db.Roles(ctx)
+	all, _, err := db.Roles(ctx)
 	for _, g := range all {
 		if err == nil && gone(roleKey(g.Role, g.Who), g.At) {
 			names = append(names, string(g.Role)+" of "+g.Who)

@@ -201,3 +201,21 @@ func TestRevokeWithoutFile(t *testing.T) {
 		t.Errorf("approved: %q", got)
 	}
 }
+
+// A role that a message in a chat takes is recorded outside of the database, as one that the command
+// line takes, and one that it gives is not.
+func TestRoleOfAChatIsRevoked(t *testing.T) {
+	l := begin(t, t.TempDir())
+	db, to := l.revocable(), l.theAgent()
+	for i, role := range []storage.Role{storage.RoleOperator, storage.RoleUser, storage.RoleOperator} {
+		c := &storage.RoleChange{By: "telegram/1", Who: "telegram/gone", After: role}
+		m := claybot.AgentMessage{ID: claybot.MessageID("m" + string(rune('0'+i))), Type: claybot.MessageCommand, Command: "pair"}
+		if _, err := db.Post(t.Context(), storage.Posting{To: to, Message: m, Skip: "command", Role: c}); err != nil {
+			t.Fatal(err)
+		}
+		r, err := files.ReadRevoked(l.dir)
+		if _, taken := r.At[roleKey(storage.RoleOperator, c.Who)]; err != nil || taken != (role == storage.RoleUser) {
+			t.Errorf("after %s, the file has %+v, %v", role, r, err)
+		}
+	}
+}

@@ -94,6 +94,11 @@ func postMessage(c *Conn, p storage.Posting) (storage.Posted, error) {
 	if done.Outbox, err = enqueue(c, at, string(m.ID), replies); err == nil && p.Grant != nil {
 		err = saveGrant(c, *p.Grant)
 	}
+	if err == nil && p.Role != nil {
+		var change storage.RoleChange
+		change, err = setRole(c, *p.Role)
+		done.Role = &change
+	}
 	return done, err
 }
 

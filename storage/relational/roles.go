@@ -19,41 +19,55 @@ var _ storage.Roles = (*Store)(nil)
 // locks its row first, so that changes take turns.
 const roleNumber = "role changes"
 
-func (db access) Roles(ctx context.Context) (all []storage.RoleGrant, err error) {
+// Roles implements storage.Roles. It reads the number first: the roles include at least its changes.
+func (db access) Roles(ctx context.Context, who ...string) (all []storage.RoleGrant, number int64, err error) {
 	err = db.read(ctx, func(c *Conn) error {
-		all, err = rolesIn(c)
+		if number, err = roleChanges(c); err == nil {
+			all, err = rolesIn(c, who...)
+		}
 		return err
 	})
-	return result(all, err, "list roles")
+	return all, number, failed(err, "list roles")
 }
 
-// rolesIn reads the roles in the transaction. A damaged one is none.
-func rolesIn(c *Conn) (all []storage.RoleGrant, err error) {
-	all = nil
-	err = c.each("SELECT key, value FROM marks WHERE key >= ?1 AND key < ?2 ORDER BY key", func(r Row) error {
+// rolesIn reads the roles in the transaction, see storage.Roles. A damaged one is none.
+func rolesIn(c *Conn, who ...string) (all []storage.RoleGrant, err error) {
+	keys := make([]string, len(who))
+	for i, id := range who {
+		keys[i] = storage.CheckpointRoles + id
+	}
+	where, args := "key >= ? AND key < ?", []any{storage.CheckpointRoles, storage.CheckpointRoles + string(utf8.MaxRune)}
+	if len(who) > 0 {
+		list, err := json.Marshal(keys)
+		if err != nil {
+			return nil, err
+		}
+		where, args = "key IN (SELECT value FROM json_each(?))", []any{list}
+	}
+	err = c.each("SELECT key, value FROM marks WHERE "+where+" ORDER BY key", func(r Row) error {
 		g := storage.RoleGrant{}
 		if json.Unmarshal([]byte(r.Str(1)), &g) == nil && (g.Role == storage.RoleOwner || g.Role == storage.RoleOperator) {
 			g.Who = strings.TrimPrefix(r.Str(0), storage.CheckpointRoles)
 			all = append(all, g)
 		}
 		return nil
-	}, storage.CheckpointRoles, storage.CheckpointRoles+string(utf8.MaxRune))
+	}, args...)
 	return all, err
 }
 
 // SetRole implements storage.Roles.
-func (db access) SetRole(ctx context.Context, change storage.RoleChange, others ...string) (done storage.RoleChange, err error) {
+func (db access) SetRole(ctx context.Context, change storage.RoleChange) (done storage.RoleChange, err error) {
 	err = db.update(ctx, func(c *Conn) error {
-		done, err = setRole(c, change, others...)
+		done, err = setRole(c, change)
 		return err
 	})
 	return done, failed(err, "set the role of %s", change.Who)
 }
 
 // setRole is SetRole in the transaction, of which it is the last change.
-func setRole(c *Conn, change storage.RoleChange, others ...string) (storage.RoleChange, error) {
-	number, err := nextRoleNumber(c)
-	if err != nil {
+func setRole(c *Conn, change storage.RoleChange) (storage.RoleChange, error) {
+	var err error
+	if change.Number, err = nextRoleNumber(c); err != nil {
 		return change, err
 	}
 	roles, err := rolesIn(c)
@@ -66,7 +80,7 @@ func setRole(c *Conn, change storage.RoleChange, others ...string) (storage.Role
 		change.At = claybot.Now()
 	}
 	for _, g := range roles {
-		mine := g.Who == change.Who || slices.Contains(others, g.Who)
+		mine := g.Who == change.Who || slices.Contains(change.Others, g.Who)
 		switch owner := g.Role == storage.RoleOwner && (change.Counts == nil || change.Counts(g.Who)); {
 		case owner && mine:
 			owned++
@@ -89,12 +103,12 @@ func setRole(c *Conn, change storage.RoleChange, others ...string) (storage.Role
 	case owned > 0 && owners == 0 && change.After != storage.RoleOwner && !change.Last:
 		return change, fmt.Errorf("%s is the last owner: %w", change.Who, storage.ErrState)
 	}
-	return change, storeRole(c, number, change, others)
+	return change, storeRole(c, change)
 }
 
-// storeRole stores a change of a role with its number.
-func storeRole(c *Conn, number int64, change storage.RoleChange, others []string) error {
-	for _, who := range append([]string{change.Who}, others...) {
+// storeRole stores a change of a role.
+func storeRole(c *Conn, change storage.RoleChange) error {
+	for _, who := range append([]string{change.Who}, change.Others...) {
 		if err := c.do("DELETE FROM marks WHERE key = ?", storage.CheckpointRoles+who); err != nil {
 			return err
 		}
@@ -110,10 +124,10 @@ func storeRole(c *Conn, number int64, change storage.RoleChange, others []string
 	}
 	value, err := json.Marshal(change)
 	if err == nil {
-		err = setCheckpoint(c, storage.Checkpoint{Key: roleChangeKey(number), Value: string(value)})
+		err = setCheckpoint(c, storage.Checkpoint{Key: roleChangeKey(change.Number), Value: string(value)})
 	}
 	if err == nil {
-		err = c.do("DELETE FROM marks WHERE key >= ? AND key < ?", storage.CheckpointRoleChanges, roleChangeKey(number-storage.MaxRoleChanges+1))
+		err = c.do("DELETE FROM marks WHERE key >= ? AND key < ?", storage.CheckpointRoleChanges, roleChangeKey(change.Number-storage.MaxRoleChanges+1))
 	}
 	if err != nil {
 		return err
@@ -132,6 +146,11 @@ func nextRoleNumber(c *Conn) (n int64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	return roleChanges(c)
+}
+
+// roleChanges returns the number of the newest change of a role; 0 for none.
+func roleChanges(c *Conn) (n int64, err error) {
 	_, err = c.first("SELECT value FROM marks WHERE key = ?", func(r Row) error {
 		n, err = strconv.ParseInt(r.Str(0), 10, 64)
 		return err
@@ -158,10 +177,15 @@ func (db access) RoleChanges(ctx context.Context) ([]storage.RoleChange, error) 
 }
 
 // roles erases the role of an identity, what is kept of its changes, and its name in those that it
-// made.
+// made. It takes turns with changes of roles, so that it restores none that another transaction ended.
 func (e *eraser) roles(c *Conn, owner string) error {
-	ignored := 0
-	if err := e.drop(c, &ignored, "marks WHERE key = ?", storage.CheckpointRoles+owner); err != nil || e.dry {
+	if e.dry {
+		return nil
+	}
+	if _, err := nextRoleNumber(c); err != nil {
+		return err
+	}
+	if err := c.do("DELETE FROM marks WHERE key = ?", storage.CheckpointRoles+owner); err != nil {
 		return err
 	}
 	values := make(map[string]string) // empty: the checkpoint goes

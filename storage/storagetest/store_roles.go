@@ -76,6 +76,59 @@ var roleTests = []storeTest{
 		b.equal("one stays", strings.Count(b.roles(), "owner"), 1)
 		b.equal("all changes are kept", len(ok(b.RoleChanges(b.ctx))(b)), 2*owners-1)
 	}},
+	{"a role with a message", func(b *bed) {
+		b.equal("an owner", b.role("telegram/1", storage.RoleOwner), "user owner")
+		p := storage.Posting{To: b.agent, Message: userMessage("c1"), Skip: "command", Role: &storage.RoleChange{By: "ann", Who: "telegram/2", After: storage.RoleOperator}}
+		done := b.deliver(p)
+		b.equal("stored", fmt.Sprint(done.Role.Before, " ", done.Role.After), "user operator")
+		_, number, err := b.Roles(b.ctx)
+		b.noError(err)
+		b.equal("the newest change", done.Role.Number, number)
+		b.equal("taken", b.role("telegram/2", storage.RoleUser), "operator user")
+		b.again()
+		again := b.deliver(p)
+		b.equal("a duplicate", fmt.Sprint(again.Added, again.Role), "false <nil>")
+		b.equal("stays taken", b.roles(), "telegram/1 owner by ann")
+		p.Message, p.Role = userMessage("c2"), &storage.RoleChange{By: "ann", Who: "telegram/1", After: storage.RoleUser}
+		_, err = b.Post(b.ctx, p)
+		b.is(err, storage.ErrState)
+		p.Role = nil
+		b.equal("nothing was stored", b.deliver(p).Added, true)
+		b.equal("the last owner", b.roles(), "telegram/1 owner by ann")
+	}},
+	{"the roles of some", func(b *bed) {
+		for _, who := range []string{"1", "2", "3"} {
+			b.role("telegram/"+who, storage.RoleOperator)
+		}
+		some, number, err := b.Roles(b.ctx, "telegram/3", "slack/1", "telegram/1")
+		b.noError(err)
+		b.equal("of two", fmt.Sprint(len(some), some[0].Who, some[1].Who, number), "2telegram/1telegram/33")
+	}},
+	{"a person is erased while roles that they gave are taken", func(b *bed) {
+		const given = 50
+		who := func(i int) string { return fmt.Sprint("telegram/", i) }
+		for i := range given {
+			ok(b.SetRole(b.ctx, storage.RoleChange{By: "telegram/ann", Who: who(i), After: storage.RoleOperator}))(b)
+		}
+		var all sync.WaitGroup
+		for i := range given {
+			all.Go(func() {
+				if _, err := b.SetRole(b.ctx, storage.RoleChange{By: "bob", Who: who(i), After: storage.RoleUser}); err != nil {
+					b.Error(err)
+				}
+			})
+		}
+		all.Go(func() {
+			if _, err := b.Erase(b.ctx, storage.Person{Owners: []string{"telegram/ann"}}, false); err != nil {
+				b.Error(err)
+			}
+		})
+		all.Wait()
+		b.equal("no role comes back", b.roles(), "")
+		for _, c := range ok(b.RoleChanges(b.ctx))(b) {
+			b.equal("erased from the changes", c.By == "telegram/ann", false)
+		}
+	}},
 	{"a person with a role is erased", func(b *bed) {
 		b.equal("ann", b.role("telegram/ann", storage.RoleOwner), "user owner")
 		ok(b.SetRole(b.ctx, storage.RoleChange{By: "telegram/ann", Who: "telegram/bob", After: storage.RoleOperator}))(b)
@@ -93,7 +146,7 @@ var roleTests = []storeTest{
 // role sets a role and returns what it was and is, or the error.
 func (b *bed) role(who string, to storage.Role, others ...string) string {
 	b.Helper()
-	c, err := b.SetRole(b.ctx, storage.RoleChange{By: "ann", Who: who, After: to}, others...)
+	c, err := b.SetRole(b.ctx, storage.RoleChange{By: "ann", Who: who, After: to, Others: others})
 	if err != nil {
 		b.is(err, storage.ErrState)
 		return "the wrong state"
@@ -105,7 +158,9 @@ func (b *bed) role(who string, to storage.Role, others ...string) string {
 func (b *bed) roles() string {
 	b.Helper()
 	var all []string
-	for _, g := range ok(b.Roles(b.ctx))(b) {
+	grants, _, err := b.Roles(b.ctx)
+	b.noError(err)
+	for _, g := range grants {
 		all = append(all, fmt.Sprintf("%s %s by %s", g.Who, g.Role, g.By))
 	}
 	return strings.Join(all, ", ")
