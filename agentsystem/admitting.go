@@ -66,7 +66,7 @@ func (i *intake) admit(ctx context.Context, agent claybot.Agent, m claybot.Agent
 	case m.Command == "allow":
 		p.Grant, text = i.allowed(ctx, m)
 	case ordersRole(m):
-		p.Role, text = i.role(ctx, agent, m)
+		p.Role, text, err = i.role(ctx, agent, m)
 	default:
 		p.Grant, p.Replies, text, err = i.paired(ctx, m)
 	}
@@ -175,32 +175,33 @@ func ordersRole(m claybot.AgentMessage) bool {
 }
 
 // role returns the change of the role of a person, if an owner orders it, and the answer.
-func (i *intake) role(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (*storage.RoleChange, string) {
+func (i *intake) role(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (*storage.RoleChange, string, error) {
 	v, by, words := texts.Of(ctx), author(agent, m), strings.Fields(m.Text)[1:]
 	roles := []storage.Role{storage.RoleOwner, storage.RoleOperator, storage.RoleUser}
 	switch {
 	case !i.people.OrdersRoles(agent.Descriptor.Connector):
-		return nil, v.In(texts.RoleNotOnPage)
+		return nil, v.In(texts.RoleNotOnPage), nil
 	case i.people.RoleOfPerson(by) != storage.RoleOwner:
-		return nil, v.In(texts.OwnersAlone)
+		return nil, v.In(texts.OwnersAlone), nil
 	case len(words) != 2 || !slices.Contains(roles, storage.Role(strings.ToLower(words[1]))):
-		return nil, v.In(texts.RoleWhat)
+		return nil, v.In(texts.RoleWhat), nil
 	}
 	connector, user, err := i.subject(words[0])
 	if err != nil {
-		return nil, v.NotAllowed(err)
+		return nil, v.NotAllowed(err), nil
 	}
 	role := storage.Role(strings.ToLower(words[1]))
-	c, err := i.people.RoleChange(connector+"/"+user, role, by)
-	switch {
-	case errors.Is(err, people.ErrRoleConfigured):
-		return nil, v.In(texts.RoleConfigured)
-	case errors.Is(err, people.ErrRoleOfConsole):
-		return nil, v.In(texts.RoleOfConsole)
-	case errors.Is(err, people.ErrNoAccess):
-		return nil, v.In(texts.RoleNoAccess)
-	case err != nil:
-		return nil, v.In(texts.RoleNoPerson)
+	c, err := i.people.RoleChange(ctx, connector+"/"+user, role, by)
+	for why, text := range map[error]string{
+		people.ErrRoleConfigured: texts.RoleConfigured, people.ErrRoleOfConsole: texts.RoleOfConsole, people.ErrNoAccess: texts.RoleNoAccess,
+		people.ErrNoPerson: texts.RoleNoPerson, people.ErrMayBeChannel: texts.RoleOfChannel,
+	} {
+		if errors.Is(err, why) {
+			return nil, v.In(text), nil
+		}
 	}
-	return &c, v.HasRole(connector, user, role)
+	if err != nil {
+		return nil, "", fmt.Errorf("change a role: %w", err)
+	}
+	return &c, v.HasRole(connector, user, role), nil
 }

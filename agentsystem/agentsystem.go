@@ -93,7 +93,7 @@ func (s *AgentSystem) Run(ctx context.Context, cs ...connectors.Connector) error
 		return nil // ended before it began
 	}
 	defer drain()
-	for _, begin := range []func(context.Context) error{s.People.Load, s.Profiles.Load, s.deliverer.Begin} {
+	for _, begin := range []func(context.Context) error{s.People.EndRoles, s.Profiles.Load, s.deliverer.Begin} {
 		if err := begin(ctx); err != nil {
 			return err
 		}
@@ -236,8 +236,8 @@ func (s *AgentSystem) Opened(ctx context.Context, d claybot.Descriptor) error {
 // Working returns how many agents this member works on.
 func (s *AgentSystem) Working() int { return s.dispatcher.inboxes.Working() }
 
-// Reschedule recomputes the due times of waiting messages, and removes what was kept of groups
-// that is not to be kept any more. Call it after the profiles or the access changed.
+// Reschedule recomputes the due times of waiting messages, removes what was kept of groups
+// that is not to be kept any more, and ends the roles of people without access. Call it after the profiles or the access changed.
 func (s *AgentSystem) Reschedule(ctx context.Context) error {
-	return errors.Join(s.dispatcher.reschedule(ctx, ""), s.overhearing.sweep(ctx))
+	return errors.Join(s.dispatcher.reschedule(ctx, ""), s.overhearing.sweep(ctx), s.People.EndRoles(ctx))
 }

@@ -1,6 +1,7 @@
 package people
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -33,6 +34,9 @@ var (
 	ErrNoAccess = errors.New("they have no access")
 	// ErrNoPerson means that an id is not that of a person.
 	ErrNoPerson = errors.New("this is not the id of a person")
+	// ErrMayBeChannel means that an id may be that of a channel: its platform has ids of one form for
+	// both, and no person with this one wrote to claybot.
+	ErrMayBeChannel = errors.New("this may be the id of a channel")
 )
 
 // RoleOf returns the role of one identity, "connector/userId", and where it comes from. Other
@@ -95,7 +99,7 @@ func (dir *Directory) Operators() []string {
 // SetRole gives a person a role, from the next message on in all members; the other identities of
 // the person lose theirs. It changes nothing if it returns one of the errors above.
 func (dir *Directory) SetRole(ctx context.Context, owner string, role storage.Role, by string) (storage.RoleChange, error) {
-	c, err := dir.RoleChange(owner, role, by)
+	c, err := dir.RoleChange(ctx, owner, role, by)
 	if err != nil {
 		return c, err
 	}
@@ -111,7 +115,7 @@ func (dir *Directory) SetRole(ctx context.Context, owner string, role storage.Ro
 
 // RoleChange returns the change that SetRole stores, or one of the errors above other than ErrLastOwner,
 // which the store decides.
-func (dir *Directory) RoleChange(owner string, role storage.Role, by string) (storage.RoleChange, error) {
+func (dir *Directory) RoleChange(ctx context.Context, owner string, role storage.Role, by string) (storage.RoleChange, error) {
 	connector, user, _ := strings.Cut(owner, "/")
 	user = dir.cfg.Instances().Canonical(connector, user)
 	owner = connector + "/" + user
@@ -129,8 +133,60 @@ func (dir *Directory) RoleChange(owner string, role storage.Role, by string) (st
 	case role != storage.RoleUser && !dir.Knows(connector, user):
 		return storage.RoleChange{}, ErrNoAccess
 	}
+	if role != storage.RoleUser && dir.cfg.Instances().Alike(connector) {
+		if wrote, err := dir.wrote(ctx, connector, user); err != nil || !wrote {
+			return storage.RoleChange{}, cmp.Or(err, ErrMayBeChannel)
+		}
+	}
 	others := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == owner })
 	return storage.RoleChange{At: claybot.Now(), By: by, Who: owner, After: role, Others: others, Counts: dir.owns}, nil
+}
+
+// wrote reports whether claybot knows an id as that of a person who wrote to it.
+func (dir *Directory) wrote(ctx context.Context, connector, user string) (bool, error) {
+	if dir.Gate.approvedPerson(connector, user) {
+		return true, nil
+	}
+	own, err := dir.cfg.Index.AgentPage(ctx, storage.AgentQuery{Type: claybot.AgentUser, Owner: connector + "/" + user, Limit: 1})
+	return len(own) > 0, err
+}
+
+// approvedPerson reports whether an operator approved a person who asked for access: their grant has
+// the name that they asked with.
+func (g *Gate) approvedPerson(connector, user string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.grants[subject{connector, user}].Name != ""
+}
+
+// EndRoles ends the roles of identities that have no access any more, and keeps that as changes. A
+// later access does not bring them back. Call it after the access that is configured changed.
+func (dir *Directory) EndRoles(ctx context.Context) error {
+	if err := dir.Load(ctx); err != nil { // another member may have given access
+		return err
+	}
+	for _, who := range dir.Gate.withoutAccess() {
+		done, err := dir.Gate.store.SetRole(ctx, storage.RoleChange{At: claybot.Now(), By: accessEnded, Who: who, After: storage.RoleUser, Last: true})
+		if err != nil {
+			return err
+		}
+		dir.NoteRole(done)
+	}
+	return nil
+}
+
+// accessEnded is by whom a role ends whose person has no access any more.
+const accessEnded = "ended access"
+
+// withoutAccess returns the identities that have a role and no access.
+func (g *Gate) withoutAccess() []string {
+	g.mu.Lock()
+	all := slices.Sorted(maps.Keys(g.roles))
+	g.mu.Unlock()
+	return slices.DeleteFunc(all, func(who string) bool {
+		connector, user, _ := strings.Cut(who, "/")
+		return g.Knows(connector, user)
+	})
 }
 
 // NoteRole makes a stored change of a role hold. Of the changes of an identity, the last one in the

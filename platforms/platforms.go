@@ -107,6 +107,10 @@ func (i Instances) Of(connector string) (Platform, bool) {
 	return Platform{}, false
 }
 
+// Alike reports whether the ids of people and of channels of a connector have one form, apart from
+// those of direct chats.
+func (i Instances) Alike(connector string) bool { return i.Type(connector) == Discord }
+
 // Canonical returns an id of a person as the platform writes it: those of Telegram and Discord are
 // numbers, which begin with no zero.
 func (i Instances) Canonical(connector, id string) string {

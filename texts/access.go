@@ -28,6 +28,7 @@ const (
 	RoleOfConsole   = "The page and the terminal always belong to an owner."
 	RoleNoAccess    = "They have no access. Give it first, for example with /allow."
 	RoleNoPerson    = "This is not the id of a person."
+	RoleOfChannel   = "This may be the id of a channel: no person with this id has written to me. Ask them to write to me first."
 )
 
 // HasRole says which role a person has from now on.

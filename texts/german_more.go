@@ -12,9 +12,10 @@ var germanMore = map[string]string{
 	"The page and the terminal always belong to an owner.":                                                                                       "Die Seite und das Terminal gehören immer einem Eigentümer.",
 	"They have no access. Give it first, for example with /allow.":                                                                               "Die Person hat keinen Zugang. Gib ihn zuerst, zum Beispiel mit /allow.",
 	"This is not the id of a person.":                                                                                                            "Das ist nicht die ID einer Person.",
-	"%s is an owner now.":                                                                                                                        "%s ist jetzt Eigentümer.",
-	"%s is an operator now.":                                                                                                                     "%s ist jetzt Betreiber.",
-	"%s is a user now, without other rights.":                                                                                                    "%s ist jetzt Nutzer, ohne weitere Rechte.",
+	"This may be the id of a channel: no person with this id has written to me. Ask them to write to me first.":                                  "Das kann die ID eines Kanals sein: Keine Person mit dieser ID hat mir geschrieben. Bitte sie, mir zuerst zu schreiben.",
+	"%s is an owner now.":                     "%s ist jetzt Eigentümer.",
+	"%s is an operator now.":                  "%s ist jetzt Betreiber.",
+	"%s is a user now, without other rights.": "%s ist jetzt Nutzer, ohne weitere Rechte.",
 
 	"I can't act for a business account: I get none of its chats, and answer only what you write to me directly. You can disconnect me in Telegram's settings.": "Ich kann nicht für ein Geschäftskonto handeln: Ich bekomme keinen seiner Chats und antworte nur auf das, was du mir direkt schreibst. Du kannst mich in den Einstellungen von Telegram trennen.",
 

@@ -161,6 +161,7 @@ func (o operator) SetRole(ctx context.Context, owner string, role storage.Role, 
 		people.ErrRoleConfigured: who + " is an operator by operators in the configuration; remove the entry there: claybot config get operators",
 		people.ErrRoleOfConsole:  "the page and the terminal always belong to an owner",
 		people.ErrNoAccess:       who + " has no access; give it first: claybot pair allow " + who,
+		people.ErrMayBeChannel:   who + " may be a channel: no person with this id has written to claybot; ask them to write to the bot first",
 		people.ErrNoPerson:       who + " is not the id of a person; claybot people lists all",
 	} {
 		if errors.Is(err, why) {

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"rsc.io/qr"
 
 	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -145,7 +147,7 @@ func (c pairRevokeCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return reply(e, "DELETE", to("/pairing").with(url.Values{"connector": {connector}, "subject": {id}}), nil, func(out web.Revoked) string {
+	err = reply(e, "DELETE", to("/pairing").with(url.Values{"connector": {connector}, "subject": {id}}), nil, func(out web.Revoked) string {
 		switch {
 		case out.Role:
 			return fmt.Sprintf("The role of %s:%s is taken. Access remains: %s.\n", connector, id, out.Still)
@@ -153,6 +155,12 @@ func (c pairRevokeCmd) Run(e *env) error {
 			return fmt.Sprintf("Revoked the pairing of %s:%s, but %s.\n", connector, id, out.Still)
 		}
 		return fmt.Sprintf("%s:%s no longer has access.\n", connector, id)
+	})
+	if err != nil {
+		return err
+	}
+	return linkedRoles(e, connector+":"+id, func(others []overview.Identity) bool {
+		return slices.ContainsFunc(others, func(x overview.Identity) bool { return x.Role != storage.RoleUser })
 	})
 }
 

@@ -147,12 +147,31 @@ func (c peopleRoleCmd) Run(e *env) error {
 		return err
 	}
 	order := web.RoleOrder{Role: storage.Role(c.Role), By: userName()}
-	return reply(e, "PUT", to("/people/"+url.PathEscape(id)+"/role"), order, func(done storage.RoleChange) string {
+	err = reply(e, "PUT", to("/people/"+url.PathEscape(id)+"/role"), order, func(done storage.RoleChange) string {
 		if done.Before == done.After {
 			return fmt.Sprintf("%s is %s already.\n", id, article(done.After))
 		}
 		return fmt.Sprintf("%s is %s now, from the next message on. Before: %s.\n", id, article(done.After), done.Before)
 	})
+	if err != nil {
+		return err
+	}
+	return linkedRoles(e, id, func([]overview.Identity) bool { return true })
+}
+
+// linkedRoles prints the roles of all identities of the person with one of them, where there are several
+// and they matter.
+func linkedRoles(e *env, id string, matter func(others []overview.Identity) bool) error {
+	out, err := ask[web.PersonData](e, "GET", to("/people/"+url.PathEscape(id)), nil)
+	if err != nil || out.Known == nil || len(out.Known.Identities) < 2 {
+		return err
+	}
+	all := out.Known.Identities
+	if !matter(slices.DeleteFunc(slices.Clone(all), func(x overview.Identity) bool { return x.ID == id })) {
+		return nil
+	}
+	text := mapped(all, func(x overview.Identity) string { return x.ID + " is " + article(x.Role) + strings.TrimPrefix(roleText(x), string(x.Role)) })
+	return e.text(fmt.Sprintf("Identities of this person: %s. In each of their chats, they are %s.\n", strings.Join(text, "; "), article(out.Known.Role)))
 }
 
 func article(r storage.Role) string {
