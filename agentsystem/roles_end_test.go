@@ -2,6 +2,8 @@ package agentsystem_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -76,6 +78,37 @@ func TestNoRoleForAChannel(t *testing.T) {
 		}
 		if _, err := r.system.People.SetRole(r.Context(), "chat/"+channel, storage.RoleUser, "test"); err != nil {
 			t.Errorf("to take a role: %v", err)
+		}
+	})
+}
+
+// /help names what the role of its reader allows in the chat where they ask.
+func TestHelpOfRoles(t *testing.T) {
+	t.Parallel()
+	listed(t, func(r *rig, _ *roleStore) {
+		page := claybot.User("web", "main", "operator")
+		for i, tt := range []struct {
+			role        storage.Role
+			in          claybot.Descriptor
+			pair, roles bool
+		}{
+			{storage.RoleUser, private("bob"), false, false},
+			{storage.RoleOperator, private("bob"), true, false},
+			{storage.RoleOwner, private("bob"), true, true},
+			{storage.RoleOwner, page, true, false},
+		} {
+			r.give("chat/bob", tt.role)
+			m := command(fmt.Sprint("m", i), "help")
+			m.From = claybot.Sender{UserID: tt.in.UserID}
+			r.post(tt.in, m)
+			synctest.Wait()
+			got := ""
+			for _, part := range r.receipt(m.ID).Replies {
+				got += part.Text
+			}
+			if strings.Contains(got, "/pair: ") != tt.pair || strings.Contains(got, "/pair role: ") != tt.roles {
+				t.Errorf("%s of %s reads %s", tt.role, tt.in.OwnerID(), got)
+			}
 		}
 	})
 }

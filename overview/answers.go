@@ -59,7 +59,19 @@ func (o *Answers) Answer(ctx context.Context, agent claybot.Agent, m claybot.Age
 	if err != nil {
 		o.Log.Warn("failed to read the commands of skills", "agent", agent.ID, "err", err)
 	}
-	return v.Help(o.People.ReadsCauses(agent, m), skills), nil
+	return v.Help(o.mayOrder(agent, m), skills), nil
+}
+
+// mayOrder returns the role whose commands the author of m may use here: those of an operator in a
+// direct chat, and those of an owner where roles are changed.
+func (o *Answers) mayOrder(agent claybot.Agent, m claybot.AgentMessage) storage.Role {
+	switch {
+	case !o.People.ReadsCauses(agent, m):
+		return storage.RoleUser
+	case o.People.OrdersRoles(agent.Descriptor.Connector):
+		return o.People.RoleOfPerson(agent.Descriptor.OwnerID())
+	}
+	return storage.RoleOperator
 }
 
 // agentStatus returns what the author of m may see: their own agent and whether claybot

@@ -117,8 +117,8 @@ func (dir *Directory) announce(ctx context.Context, p storage.Pairing) ([]claybo
 	if err != nil || len(out) == 0 {
 		return nil, err
 	}
-	if err := dir.keep(ctx, askedCount, strconv.Itoa(n+1), since); err != nil {
-		return nil, err
+	if err := dir.keep(ctx, askedCount, strconv.Itoa(n+1), since); err != nil || n == askedMost {
+		return out, err
 	}
 	return out, dir.note(ctx, p, "", before)
 }

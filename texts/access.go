@@ -21,6 +21,7 @@ const (
 // What /pair role answers.
 const (
 	OwnersAlone     = "Only an owner changes roles, or `claybot people role` on the machine of this bot."
+	RoleHelp        = "/pair role: give a person the role owner, operator or user"
 	RoleNotOnPage   = "No role is changed on the page. Write this to the bot in a chat app, as an owner, or use `claybot people role` on the machine of this bot."
 	RoleWhat        = "Name a person by a stable id, and their role: owner, operator or user. For example: /pair role telegram:123456 operator."
 	RoleOfLastOwner = "They are the last owner. Make another person an owner first."

@@ -12,6 +12,7 @@ var germanMore = map[string]string{
 	"The page and the terminal always belong to an owner.":                                                                                       "Die Seite und das Terminal gehören immer einem Eigentümer.",
 	"They have no access. Give it first, for example with /allow.":                                                                               "Die Person hat keinen Zugang. Gib ihn zuerst, zum Beispiel mit /allow.",
 	"This is not the id of a person.":                                                                                                            "Das ist nicht die ID einer Person.",
+	"/pair role: give a person the role owner, operator or user":                                                                                 "/pair role: einer Person die Rolle owner, operator oder user geben",
 	"This may be the id of a channel: no person with this id has written to me. Ask them to write to me first.":                                  "Das kann die ID eines Kanals sein: Keine Person mit dieser ID hat mir geschrieben. Bitte sie, mir zuerst zu schreiben.",
 	"%s is an owner now.":                     "%s ist jetzt Eigentümer.",
 	"%s is an operator now.":                  "%s ist jetzt Betreiber.",

@@ -26,6 +26,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/storage"
 )
 
 // Pairing answers an unknown user with a pairing code.
@@ -41,16 +42,19 @@ func (v Voice) Approved() string {
 // maxSkillCommands is how many commands of skills /help lists.
 const maxSkillCommands = 40
 
-// Help lists the commands, with those of operators for an operator, and those of skills.
-func (v Voice) Help(operator bool, skills []connectors.Command) string {
+// Help lists the commands, with those that a role allows, and those of skills.
+func (v Voice) Help(role storage.Role, skills []connectors.Command) string {
 	all := connectors.Commands
-	if operator {
+	if role != storage.RoleUser {
 		all = slices.Concat(all, connectors.OperatorCommands)
 	}
 	var b strings.Builder
 	b.WriteString(v.Say("Send me a message and I'll answer. I also understand these commands:") + "\n\n")
 	for _, c := range all {
 		fmt.Fprintf(&b, "- %s: %s\n", v.In("/"+c.Name), v.In(c.Help))
+	}
+	if role == storage.RoleOwner {
+		fmt.Fprintf(&b, "- %s\n", v.In(RoleHelp))
 	}
 	if len(skills) > 0 {
 		b.WriteString("\n" + v.Say("These commands use my skills:") + "\n\n")

@@ -170,7 +170,9 @@ func linkedRoles(e *env, id string, matter func(others []overview.Identity) bool
 	if !matter(slices.DeleteFunc(slices.Clone(all), func(x overview.Identity) bool { return x.ID == id })) {
 		return nil
 	}
-	text := mapped(all, func(x overview.Identity) string { return x.ID + " is " + article(x.Role) + strings.TrimPrefix(roleText(x), string(x.Role)) })
+	text := mapped(all, func(x overview.Identity) string {
+		return x.ID + " is " + article(x.Role) + strings.TrimPrefix(roleText(x), string(x.Role))
+	})
 	return e.text(fmt.Sprintf("Identities of this person: %s. In each of their chats, they are %s.\n", strings.Join(text, "; "), article(out.Known.Role)))
 }
 
