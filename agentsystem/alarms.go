@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/delivery"
 	"github.com/claybot/claybot/overview"
@@ -51,7 +52,13 @@ type alarms struct {
 	member    func() string                       // the name of this one
 	filled    func() time.Time                    // when a write last found the disk full; zero for never
 	named     func() []string                     // the chats that the settings name; nil: none
+	members   *cluster.Membership
+	findings  func(context.Context) ([]overview.Finding, error)
 	log       *slog.Logger
+
+	looking sync.Mutex        // held while findings are looked at
+	seen    map[string]string // the codes of the last look, by what they are about
+	untold  bool              // there was no operator to tell at the last look
 
 	gaps atomic.Bool // operators may have to be told of gaps
 
@@ -176,6 +183,7 @@ func (a *alarms) watch(ctx context.Context) {
 				a.log.Warn("failed to tell operators of a trouble, retrying", "trouble", t.name, "err", err)
 			}
 		}
+		a.look(ctx)
 		if n%60 != 0 && !a.gaps.Load() { // at times those that another member has stored
 			continue
 		}

@@ -152,6 +152,7 @@ func (a *assembly) makeAgents() {
 		alarms: &alarms{
 			people: s.People, marks: a.Marks, outbox: a.Outbox, index: a.Index, sender: s.deliverer, instances: a.Instances,
 			disk: a.Reports.Disk, member: a.Members.Name, filled: s.Worker.Health.Filled, named: a.Named, log: a.Log,
+			members: a.Members, findings: func(ctx context.Context) ([]overview.Finding, error) { return s.Overview.Findings(ctx) },
 		},
 		members: a.Members, freed: s.follower.freed, recovery: s.Worker.Recovery, boot: s.Worker.Boot, boots: a.Boots, pending: a.pending, meter: a.Meter, log: a.Log,
 		voice: func(ctx context.Context, d claybot.Descriptor) texts.Voice {

@@ -20,7 +20,9 @@ import (
 	"github.com/claybot/claybot/cluster"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/people"
+	chatplatforms "github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/profiles"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/react"
@@ -49,6 +51,8 @@ type clusterRig struct {
 	hints  bool // what a node tells reaches the others
 	// decorate, when it is set, stands between a node and its stores.
 	decorate func(agentsystem.Stores) agentsystem.Stores
+	// finds, when it is set, is what a node finds wrong.
+	finds func(m *member) []overview.Finding
 }
 
 // A member is one node.
@@ -148,6 +152,11 @@ func (c *clusterRig) start() *member {
 			Profile:   func(claybot.Descriptor) profiles.Profile { return profiles.Profile{} },
 			Admission: func() people.Access { return people.Access{Mode: people.AccessOpen} },
 		},
+	}
+	if c.finds != nil {
+		m.cfg.Operators = func() []string { return []string{"chat/boss"} }
+		m.cfg.Settings.Instances = func() chatplatforms.Instances { return chatplatforms.Instances{"chat": "telegram"} }
+		m.cfg.Reports.Findings = func(overview.Status) []overview.Finding { return c.finds(m) }
 	}
 	m.system = agentsystem.New(m.cfg)
 	set := (&bench{acted: make(map[string]int), fuse: func() *fuse { return m.fuse }}).set(c.T)

@@ -136,6 +136,8 @@ type Reports struct {
 	Disk     func() (DiskStatus, error)
 	Checks   func() map[string]CheckStatus
 	Limits   LimitStatus
+	// Findings are what Status shows of all parts, and of those that work.
+	Findings func(Status) []Finding
 	// Spent and Budgets are what /usage and lists of people show, not Status; see storage.Usages
 	// and budgets.Limiter.Standings.
 	Spent   func(ctx context.Context, q storage.SpentQuery) ([]storage.Spent, error)

@@ -25,6 +25,8 @@ type Status struct {
 	Node       *NodeStatus       `json:"node,omitempty"`  // the reporting member
 	OutsideStatus
 	FaultStatus
+	// Findings are what does not work, with the cause and the next step.
+	Findings []Finding `json:"findings,omitempty"`
 }
 
 // StoreStatus has the store's counts.
@@ -176,6 +178,9 @@ func (o *Monitor) Status(ctx context.Context) (Status, error) {
 		st.Node.OK, st.Node.Err = false, noneRead
 	case counts.old:
 		st.Node.OK, st.Node.Err = false, oldFigures
+	}
+	if o.Reports.Findings != nil {
+		st.Findings = faults(o.Reports.Findings(st))
 	}
 	return st, nil
 }

@@ -73,14 +73,15 @@ func catalogue(t *testing.T) map[string]string {
 // elsewhere are the texts that are written where they belong to: about invalid answers where
 // answers are read, the kinds of secrets where they are found, and what approvals say, where they are made.
 var elsewhere = map[string]*regexp.Regexp{
-	"question_check.go":    regexp.MustCompile(`(?:complain\(|yesOrNo\(v, )"([^"]+)"`),
-	"tools/asked.go":       regexp.MustCompile(`(?:say\(|MoreArguments = )"([^"]+)"`),
-	"tools/approval.go":    regexp.MustCompile(`errors.New\("(the arguments must[^"]+)"`),
-	"tools/rules.go":       regexp.MustCompile(`say\("([^"]+)"`),
-	"tools/batch.go":       regexp.MustCompile(`say\("([^"]+)"`),
-	"storage/notices.go":   regexp.MustCompile(`(?m)^\tNotice\w+ += "([^"]+)"`),
-	"runs/plan/execute.go": regexp.MustCompile(`interrupted = "([^"]+)"`),
-	"platforms/secrets.go": regexp.MustCompile(`(?m)^\t+\{?"(an? [^"]+)",`),
+	"question_check.go":           regexp.MustCompile(`(?:complain\(|yesOrNo\(v, )"([^"]+)"`),
+	"tools/asked.go":              regexp.MustCompile(`(?:say\(|MoreArguments = )"([^"]+)"`),
+	"tools/approval.go":           regexp.MustCompile(`errors.New\("(the arguments must[^"]+)"`),
+	"tools/rules.go":              regexp.MustCompile(`say\("([^"]+)"`),
+	"tools/batch.go":              regexp.MustCompile(`say\("([^"]+)"`),
+	"storage/notices.go":          regexp.MustCompile(`(?m)^\tNotice\w+ += "([^"]+)"`),
+	"runs/plan/execute.go":        regexp.MustCompile(`interrupted = "([^"]+)"`),
+	"cmd/claybot/doctor_codes.go": regexp.MustCompile(`(?m)^\t\{[^,]+, "([^"]+)", .*, told\},$`),
+	"platforms/secrets.go":        regexp.MustCompile(`(?m)^\t+\{?"(an? [^"]+)",`),
 }
 
 // said returns the texts of one node.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
@@ -16,16 +17,23 @@ type doctorCode struct {
 	code  string
 	means string
 	next  string // the next step of findings that have none of their own
+	told  bool   // operators read of it in their chats while the daemon runs
+}
+
+const told = true
+
+// codeOf returns a code of the catalogue.
+func codeOf(code string) doctorCode {
+	i := slices.IndexFunc(doctorCodes, func(c doctorCode) bool { return c.code == code })
+	if i < 0 {
+		return doctorCode{code: code}
+	}
+	return doctorCodes[i]
 }
 
 // nextOf returns the next step of a code; empty if each finding has its own.
 func nextOf(code string) string {
-	for _, c := range doctorCodes {
-		if c.code == code {
-			return c.next
-		}
-	}
-	return ""
+	return codeOf(code).next
 }
 
 // configCode returns the code of a configuration that cannot be read.
@@ -71,121 +79,121 @@ const correctConfig = "correct it, then run: claybot doctor (nothing else was ch
 
 // doctorCodes are the codes of all findings; docs/doctor.md lists them.
 var doctorCodes = []doctorCode{
-	{postgres.CodeOK, "nothing is wrong", ""},
+	{postgres.CodeOK, "nothing is wrong", "", false},
 
-	{"fix-failed", "claybot doctor --fix could not mend a finding", "do the next step of the finding by hand"},
+	{"fix-failed", "claybot doctor --fix could not mend a finding", "do the next step of the finding by hand", false},
 
-	{"config-missing", "the configuration file that you named does not exist", "create it with: claybot config init, or name another one with -c"},
-	{"config-misnamed", "the configuration file has a name that claybot does not read", correctConfig},
-	{"config-unreadable", "the configuration file cannot be read", "let this user read it, or name another file with -c"},
-	{"config-not-yaml", "the configuration file is not a YAML text", correctConfig},
-	{"config-refused", "a setting does not let claybot start", correctConfig},
-	{configs.CodeKey, "the file has a key that claybot does not know", "correct it; claybot config show lists all keys"},
-	{configs.CodeValue, "the value of a setting is not valid", "correct it, then run: claybot config check"},
-	{configs.CodeSecret, "a secret stands in the file itself", "put it into a file or a variable, and write file:PATH or env:NAME instead"},
-	{configs.CodeMissing, "a token or key that the configuration names cannot be read", "set the variable, or put the secret into the file as its only line"},
-	{configs.CodeTool, "a rule names a tool that does not exist", ""},
-	{configs.CodeVariable, "claybot does not read an environment variable that looks like one of its own", "unset it"},
-	{"access-open", "anyone may use the bot", ""},
-	{"access-unlimited", "anyone may use the bot, as often as they like", ""},
-	{"http-exposed", "the web page would be open to other machines without encryption", ""},
-	{"http-unusable", "the web page cannot listen at its address", ""},
-	{"proxy-without-host", "there is a proxy, and claybot does not know its host name", ""},
-	{"budget-none", "no budget limits a person", ""},
+	{"config-missing", "the configuration file that you named does not exist", "create it with: claybot config init, or name another one with -c", false},
+	{"config-misnamed", "the configuration file has a name that claybot does not read", correctConfig, false},
+	{"config-unreadable", "the configuration file cannot be read", "let this user read it, or name another file with -c", told},
+	{"config-not-yaml", "the configuration file is not a YAML text", correctConfig, told},
+	{"config-refused", "a setting does not let claybot start", correctConfig, told},
+	{configs.CodeKey, "the file has a key that claybot does not know", "correct it; claybot config show lists all keys", told},
+	{configs.CodeValue, "the value of a setting is not valid", "correct it, then run: claybot config check", told},
+	{configs.CodeSecret, "a secret stands in the file itself", "put it into a file or a variable, and write file:PATH or env:NAME instead", told},
+	{configs.CodeMissing, "a token or key that the configuration names cannot be read", "set the variable, or put the secret into the file as its only line", told},
+	{configs.CodeTool, "a rule names a tool that does not exist", "", false},
+	{configs.CodeVariable, "claybot does not read an environment variable that looks like one of its own", "unset it", false},
+	{"access-open", "anyone may use the bot", "", false},
+	{"access-unlimited", "anyone may use the bot, as often as they like", "", false},
+	{"http-exposed", "the web page would be open to other machines without encryption", "", false},
+	{"http-unusable", "the web page cannot listen at its address", "", false},
+	{"proxy-without-host", "there is a proxy, and claybot does not know its host name", "", false},
+	{"budget-none", "no budget limits a person", "", false},
 
-	{"data-dir-unreadable", "this user cannot read the data directory", ""},
-	{"data-dir-not-directory", "the data directory is a file", "set another directory with CLAYBOT_DATA_DIR"},
-	{"data-dir-link", "the data directory is a symbolic link", ""},
-	{"data-dir-open-to-others", "other users may write to the data directory", ""},
-	{"data-dir-unusable", "claybot cannot use the data directory", "set another directory with CLAYBOT_DATA_DIR"},
-	{"data-dir-unfinished", "the data directory is an unfinished copy", ""},
-	{"data-dir-not-creatable", "claybot cannot create the data directory", ""},
-	{"data-dir-not-writable", "claybot cannot write to the data directory", ""},
-	{"files-open-to-others", "other users can read private files", ""},
-	{"disk-full", "less than 100 MiB are free", ""},
-	{"disk-low", "less than 1 GiB is free", ""},
-	{"disk-slow", "a synced write takes more than 50 ms", ""},
-	{"disk-unknown", "the free space cannot be determined", "look at it with: df"},
-	{"limits-low", "memory or open files are short for the configured number of runs", ""},
-	{"crashed", "claybot crashed the last time", ""},
-	{"record-unreadable", "claybot cannot read one of its own records", "read the log: claybot service logs, or the output of claybot serve"},
-	{"token-may-approve", "an API token is older than the scope approve", ""},
+	{"data-dir-unreadable", "this user cannot read the data directory", "", false},
+	{"data-dir-not-directory", "the data directory is a file", "set another directory with CLAYBOT_DATA_DIR", false},
+	{"data-dir-link", "the data directory is a symbolic link", "", false},
+	{"data-dir-open-to-others", "other users may write to the data directory", "", false},
+	{"data-dir-unusable", "claybot cannot use the data directory", "set another directory with CLAYBOT_DATA_DIR", false},
+	{"data-dir-unfinished", "the data directory is an unfinished copy", "", false},
+	{"data-dir-not-creatable", "claybot cannot create the data directory", "", false},
+	{"data-dir-not-writable", "claybot cannot write to the data directory", "", false},
+	{"files-open-to-others", "other users can read private files", "", false},
+	{"disk-full", "less than 100 MiB are free", "", false},
+	{"disk-low", "less than 1 GiB is free", "", false},
+	{"disk-slow", "a synced write takes more than 50 ms", "", false},
+	{"disk-unknown", "the free space cannot be determined", "look at it with: df", false},
+	{"limits-low", "memory or open files are short for the configured number of runs", "", false},
+	{"crashed", "claybot crashed the last time", "", false},
+	{"record-unreadable", "claybot cannot read one of its own records", "read the log: claybot service logs, or the output of claybot serve", false},
+	{"token-may-approve", "an API token is older than the scope approve", "", false},
 
-	{"database-missing", "the database is gone", ""},
-	{"database-damaged", "the database is damaged", ""},
-	{"database-newer", "a newer claybot has migrated the database", ""},
-	{"database-locked", "another process has locked the database", ""},
-	{"database-unreadable", "the database cannot be opened", ""},
-	{"restore-interrupted", "claybot restore was interrupted", ""},
-	{"history-damaged", "the history of an agent has damaged lines", ""},
-	{"history-unreadable", "the history of an agent cannot be read", ""},
-	{"copies-off", "claybot makes no copies of its database", ""},
-	{"copies-unreadable", "the copies of the database cannot be read", "let this user read the folder copies of the data directory"},
+	{"database-missing", "the database is gone", "", false},
+	{"database-damaged", "the database is damaged", "", false},
+	{"database-newer", "a newer claybot has migrated the database", "", false},
+	{"database-locked", "another process has locked the database", "", false},
+	{"database-unreadable", "the database cannot be opened", "", false},
+	{"restore-interrupted", "claybot restore was interrupted", "", false},
+	{"history-damaged", "the history of an agent has damaged lines", "", false},
+	{"history-unreadable", "the history of an agent cannot be read", "", false},
+	{"copies-off", "claybot makes no copies of its database", "", false},
+	{"copies-unreadable", "the copies of the database cannot be read", "let this user read the folder copies of the data directory", false},
 
-	{"database-url-empty", "the storage URL has no value", ""},
-	{"database-unreachable", "the PostgreSQL server does not answer, or refuses claybot", databaseNext},
-	{"database-unencrypted", "the connection to the server can be read or changed on the way", ""},
-	{"database-server", "claybot cannot use this server", databaseNext},
-	{"database-durability", "the server may lose what it confirmed", ""},
-	{"database-schema", "claybot cannot use the tables", databaseNext},
-	{"database-rights", "the role lacks rights", databaseNext},
-	{"database-distant", "the server is far away", databaseNext},
-	{"database-slow", "a commit takes more than 20 ms", "run the doctor again while the server is less busy"},
-	{"database-timeouts", "limits of the server interrupt claybot", databaseNext},
-	{"database-connections", "the server has too few connections", databaseNext},
-	{"database-pooler", "a pooler stands before the server that claybot is not set up for", databaseNext},
-	{"database-notifications", "notifications of the server do not arrive", ""},
-	{"clock-off", "clocks are more than a second apart", databaseNext},
-	{"members-same-name", "cluster members have the same name", ""},
-	{"members-versions", "cluster members run different versions", ""},
-	{"files-url-wrong", "files.url is not valid", "correct files.url; see docs/configuration.md"},
-	{"files-url-unused", "files.url has no effect", ""},
-	{"files-unusable", "claybot cannot use the bucket", "correct the files group of the configuration"},
+	{"database-url-empty", "the storage URL has no value", "", false},
+	{"database-unreachable", "the PostgreSQL server does not answer, or refuses claybot", databaseNext, false},
+	{"database-unencrypted", "the connection to the server can be read or changed on the way", "", false},
+	{"database-server", "claybot cannot use this server", databaseNext, false},
+	{"database-durability", "the server may lose what it confirmed", "", false},
+	{"database-schema", "claybot cannot use the tables", databaseNext, false},
+	{"database-rights", "the role lacks rights", databaseNext, false},
+	{"database-distant", "the server is far away", databaseNext, false},
+	{"database-slow", "a commit takes more than 20 ms", "run the doctor again while the server is less busy", false},
+	{"database-timeouts", "limits of the server interrupt claybot", databaseNext, false},
+	{"database-connections", "the server has too few connections", databaseNext, false},
+	{"database-pooler", "a pooler stands before the server that claybot is not set up for", databaseNext, false},
+	{"database-notifications", "notifications of the server do not arrive", "", false},
+	{"clock-off", "clocks are more than a second apart", databaseNext, false},
+	{"members-same-name", "cluster members have the same name", "", false},
+	{"members-versions", "cluster members run different versions", "", false},
+	{"files-url-wrong", "files.url is not valid", "correct files.url; see docs/configuration.md", false},
+	{"files-url-unused", "files.url has no effect", "", false},
+	{"files-unusable", "claybot cannot use the bucket", "correct the files group of the configuration", false},
 
-	{"daemon-silent", "the daemon does not answer", ""},
-	{"daemon-unwell", "the daemon reports a fault", "read its log: claybot service logs, or the output of claybot serve"},
-	{"agent-unusable", "the files of an agent cannot be used", "list its waiting messages with: claybot parked"},
-	{"check-failing", "a check of the daemon failed", "read its log: claybot service logs, or the output of claybot serve"},
-	{"sink-failing", "a sink of events does not take them", "look at it with: claybot status"},
-	{"mcp-failing", "an MCP server does not work", "look at it with: claybot mcp list"},
-	{"connector-failing", "a connector does not work", "correct that; then look at it with: claybot status"},
-	{"webhook-refused", "claybot refused requests to a webhook", "correct the secret or the scheme of their source; see docs/webhooks.md"},
+	{"daemon-silent", "the daemon does not answer", "", false},
+	{"daemon-unwell", "the daemon reports a fault", "read its log: claybot service logs, or the output of claybot serve", told},
+	{"agent-unusable", "the files of an agent cannot be used", "list its waiting messages with: claybot parked", false},
+	{"check-failing", "a check of the daemon failed", "read its log: claybot service logs, or the output of claybot serve", told},
+	{"sink-failing", "a sink of events does not take them", "look at it with: claybot status", told},
+	{"mcp-failing", "an MCP server does not work", "look at it with: claybot mcp list", told},
+	{"connector-failing", "a connector does not work", "correct that; then look at it with: claybot status", told},
+	{"webhook-refused", "claybot refused requests to a webhook", "correct the secret or the scheme of their source; see docs/webhooks.md", false},
 
-	{"connector-off", "a connector is off because of its settings", ""},
-	{"credential-missing", "a token or key is not set or cannot be read", ""},
-	{"credential-quoted", "a token or key contains spaces or quotes", ""},
-	{"credential-malformed", "a token or key does not have its form", ""},
-	{"credential-refused", "the service refuses a token or key", "copy it again from the service"},
-	{"platform-silent", "a service did not answer the doctor", "run the doctor again; if it stays so, look at the network and at the status page of the service"},
-	{"telegram-privacy-on", "the bot does not see all messages of a group", ""},
-	{"telegram-not-admin", "reactions need the bot to be an administrator", ""},
-	{"telegram-webhook-set", "a webhook blocks the polls of a bot", ""},
-	{"telegram-webhook-elsewhere", "Telegram sends the updates of a bot to another address than claybot's", ""},
-	{"telegram-webhook-failing", "Telegram cannot deliver updates to claybot", ""},
-	{"slack-scopes-missing", "the app lacks scopes, so some functions do nothing", ""},
-	{"slack-token-unused", "a token is not used", ""},
-	{"discord-intent-off", "the Message Content intent is off", ""},
-	{"webhook-template", "a template of a webhook is not valid", ""},
-	{"webhook-no-secret", "a webhook has no secret", ""},
-	{"http-off", "a webhook needs the HTTP server, which is off", ""},
-	{"chat-renamed", "the configuration names a chat by a former id", ""},
-	{"outbox-stuck", "messages wait for more than an hour to be sent", ""},
-	{"route-dead", "a chat refuses the bot", "let the bot in again; the route works again when a person writes there"},
+	{"connector-off", "a connector is off because of its settings", "", false},
+	{"credential-missing", "a token or key is not set or cannot be read", "", false},
+	{"credential-quoted", "a token or key contains spaces or quotes", "", false},
+	{"credential-malformed", "a token or key does not have its form", "", false},
+	{"credential-refused", "the service refuses a token or key", "copy it again from the service", told},
+	{"platform-silent", "a service did not answer the doctor", "run the doctor again; if it stays so, look at the network and at the status page of the service", false},
+	{"telegram-privacy-on", "the bot does not see all messages of a group", "", false},
+	{"telegram-not-admin", "reactions need the bot to be an administrator", "", false},
+	{"telegram-webhook-set", "a webhook blocks the polls of a bot", "", false},
+	{"telegram-webhook-elsewhere", "Telegram sends the updates of a bot to another address than claybot's", "", false},
+	{"telegram-webhook-failing", "Telegram cannot deliver updates to claybot", "", false},
+	{"slack-scopes-missing", "the app lacks scopes, so some functions do nothing", "", false},
+	{"slack-token-unused", "a token is not used", "", false},
+	{"discord-intent-off", "the Message Content intent is off", "", false},
+	{"webhook-template", "a template of a webhook is not valid", "", false},
+	{"webhook-no-secret", "a webhook has no secret", "", false},
+	{"http-off", "a webhook needs the HTTP server, which is off", "", false},
+	{"chat-renamed", "the configuration names a chat by a former id", "", false},
+	{"outbox-stuck", "messages wait for more than an hour to be sent", "", false},
+	{"route-dead", "a chat refuses the bot", "let the bot in again; the route works again when a person writes there", false},
 
-	{"model-demo", "the demo model answers", ""},
-	{"model-off", "the model is off because of its settings", ""},
-	{"model-no-key", "calls to the model use no key", ""},
-	{"model-unreachable", "the server of a model does not answer", "look whether model.base_url is right and the server runs; then: claybot setup model"},
-	{"model-not-listed", "the provider does not list a model that agents ask", ""},
-	{"model-no-list", "the address of a model has no list of models, so it may be wrong", ""},
-	{"model-failing", "the model does not answer the daemon", "look at it with: claybot setup model"},
+	{"model-demo", "the demo model answers", "", false},
+	{"model-off", "the model is off because of its settings", "", told},
+	{"model-no-key", "calls to the model use no key", "", false},
+	{"model-unreachable", "the server of a model does not answer", "look whether model.base_url is right and the server runs; then: claybot setup model", told},
+	{"model-not-listed", "the provider does not list a model that agents ask", "", false},
+	{"model-no-list", "the address of a model has no list of models, so it may be wrong", "", false},
+	{"model-failing", "the model does not answer the daemon", "look at it with: claybot setup model", told},
 
-	{"time-zone-unknown", "this machine does not know a time zone", ""},
-	{"task-wrong", "a task file is not valid", ""},
-	{"docker-unusable", "Docker does not work", "start Docker, or set workspaces.provider to off"},
-	{"docker-network-host", "containers reach whatever this machine reaches", ""},
-	{"local-commands", "commands run on this machine", ""},
-	{"local-refused", "commands on this machine are not safe", "set workspaces.provider to docker or off"},
+	{"time-zone-unknown", "this machine does not know a time zone", "", told},
+	{"task-wrong", "a task file is not valid", "", false},
+	{"docker-unusable", "Docker does not work", "start Docker, or set workspaces.provider to off", told},
+	{"docker-network-host", "containers reach whatever this machine reaches", "", false},
+	{"local-commands", "commands run on this machine", "", false},
+	{"local-refused", "commands on this machine are not safe", "set workspaces.provider to docker or off", false},
 }
 
 const databaseNext = "correct that, then run: claybot doctor"

@@ -1,0 +1,200 @@
+package agentsystem
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
+)
+
+const (
+	// findingsKey is the mark of what operators know of the findings, and the claim of the member
+	// that tells them.
+	findingsKey = "notice/findings"
+	// seenEvery is how often a member stores that a finding is still there, and seenFor how long
+	// others believe that.
+	seenEvery = 10 * time.Minute
+	seenFor   = 25 * time.Minute
+	// goneAfter is how long a finding is remembered of a part of which nothing is known any more.
+	goneAfter = 24 * time.Hour
+)
+
+// A knownFindings is what operators know of the findings, as its mark. The next notice is stored
+// before it is sent, so that a crash in between neither repeats nor changes it.
+type knownFindings struct {
+	Parts map[string]knownFinding `json:"parts"`
+	Sent  int                     `json:"sent"` // notices: makes the key of the next one new
+	Due   []dueFinding            `json:"due,omitempty"`
+}
+
+// A knownFinding is what operators know of one part.
+type knownFinding struct {
+	Open string                  `json:"open,omitempty"` // the code they know; empty: that it works
+	Told map[string]claybot.Time `json:"told"`           // when they were told last, by code
+	Seen claybot.Time            `json:"seen"`           // when a member saw it last
+	By   string                  `json:"by"`             // that member
+}
+
+// A dueFinding is a part of a notice: what is wrong, or with an empty code, that it is over.
+type dueFinding struct {
+	What  string     `json:"what"`
+	Code  string     `json:"code,omitempty"`
+	Part  texts.Part `json:"part"`
+	Means string     `json:"means,omitempty"`
+	Text  string     `json:"text,omitempty"`
+	Next  string     `json:"next,omitempty"`
+}
+
+// look tells operators of the findings that they do not know, all in one notice and each cause once
+// an hour at most, and of those that are over. A cause is told from the second look on that finds it.
+func (a *alarms) look(ctx context.Context) {
+	if a.findings == nil || a.marks == nil {
+		return
+	}
+	a.looking.Lock()
+	defer a.looking.Unlock()
+	all, err := a.findings(ctx)
+	if err == nil {
+		err = a.tellFindings(ctx, a.lasting(all))
+	}
+	if err != nil && ctx.Err() == nil {
+		a.log.Warn("failed to tell operators what is wrong, retrying", "err", err)
+	}
+}
+
+// lasting returns the findings that may be told now: those of the last look as well, and what works.
+func (a *alarms) lasting(all []overview.Finding) []overview.Finding {
+	last := a.seen
+	a.seen = make(map[string]string)
+	var lasting []overview.Finding
+	for _, f := range all {
+		if f.Level == overview.LevelOK {
+			lasting = append(lasting, f)
+			continue
+		}
+		if a.seen[f.What] = f.Code; f.Means != "" && last[f.What] == f.Code {
+			lasting = append(lasting, f)
+		}
+	}
+	return lasting
+}
+
+// tellFindings tells operators what they do not know of findings, unless another member does just now.
+func (a *alarms) tellFindings(ctx context.Context, all []overview.Finding) (err error) {
+	hold, err := a.members.Claim(ctx, findingsKey)
+	if errors.Is(err, storage.ErrHeld) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("claim the findings: %w", err)
+	}
+	defer func() { err = errors.Join(err, hold.Yield(ctx, false)) }()
+	text, err := a.marks.Checkpoint(ctx, findingsKey)
+	if err != nil {
+		return err
+	}
+	known := knownFindings{}
+	if text != "" {
+		_ = json.Unmarshal([]byte(text), &known) // what is damaged is replaced
+	}
+	if known.Parts == nil {
+		known.Parts = make(map[string]knownFinding)
+	}
+	if len(known.Due) == 0 || a.untold {
+		if known.decide(all, a.member(), a.members.Others() == 0, time.Now()); known.text() != text && (text != "" || len(known.Due) > 0) {
+			err = a.marks.SetCheckpoint(ctx, findingsKey, known.text())
+		}
+		if err != nil || len(known.Due) == 0 {
+			return err
+		}
+	}
+	told, err := a.people.TellOperators(ctx, fmt.Sprintf("findings/%d", known.Sent), nil, known.say)
+	if a.untold = err == nil && told == 0; err != nil || told == 0 {
+		return err
+	}
+	known.settle(a.member(), time.Now())
+	return a.marks.SetCheckpoint(ctx, findingsKey, known.text())
+}
+
+func (k knownFindings) text() string {
+	b, _ := json.Marshal(k) // strings and numbers always encode
+	return string(b)
+}
+
+// decide determines the next notice, in place of one that was sent to no operator. What another
+// member saw lately is not over because it works here, unless this one is alone.
+func (k *knownFindings) decide(all []overview.Finding, member string, alone bool, now time.Time) {
+	unsent := len(k.Due) > 0
+	k.Due = nil
+	there := make(map[string]bool)
+	for _, f := range all {
+		there[f.What] = true
+		p := k.Parts[f.What]
+		switch {
+		case f.Level == overview.LevelOK:
+			if p.Open != "" && (alone || p.By == member || now.Sub(p.Seen.Time()) > seenFor) {
+				k.Due = append(k.Due, dueFinding{What: f.What, Part: f.Part})
+			}
+		case p.Open == f.Code:
+			if now.Sub(p.Seen.Time()) > seenEvery {
+				p.Seen, p.By = claybot.At(now), member
+				k.Parts[f.What] = p
+			}
+		case now.Sub(p.Told[f.Code].Time()) >= troubleEvery:
+			k.Due = append(k.Due, dueFinding{f.What, f.Code, f.Part, f.Means, f.Text, f.Next})
+		}
+	}
+	maps.DeleteFunc(k.Parts, func(what string, p knownFinding) bool {
+		return p.Open == "" && p.quiet(now) || !there[what] && now.Sub(p.Seen.Time()) > goneAfter
+	})
+	slices.SortFunc(k.Due, func(a, b dueFinding) int { return strings.Compare(a.What, b.What) })
+	if len(k.Due) > 0 && !unsent {
+		k.Sent++
+	}
+}
+
+// quiet reports whether operators were not told of the part within the last hour.
+func (p knownFinding) quiet(now time.Time) bool {
+	for _, at := range p.Told {
+		if now.Sub(at.Time()) < troubleEvery {
+			return false
+		}
+	}
+	return true
+}
+
+// settle notes that operators have the notice.
+func (k *knownFindings) settle(member string, now time.Time) {
+	for _, d := range k.Due {
+		p := k.Parts[d.What]
+		if p.Open = d.Code; d.Code != "" {
+			if p.Told == nil {
+				p.Told = make(map[string]claybot.Time)
+			}
+			p.Told[d.Code], p.Seen, p.By = claybot.At(now), claybot.At(now), member
+		}
+		k.Parts[d.What] = p
+	}
+	k.Due = nil
+}
+
+// say is the notice.
+func (k knownFindings) say(v texts.Voice) string {
+	var all []string
+	for _, d := range k.Due {
+		if d.Code == "" {
+			all = append(all, v.FindingOver(d.Part))
+			continue
+		}
+		all = append(all, v.FindingTold(d.Part, d.Means, d.Text, d.Next))
+	}
+	return strings.Join(all, "\n\n")
+}
