@@ -139,6 +139,7 @@ type SettingStatus struct {
 	Text string `json:"text"`
 	Next string `json:"next,omitempty"`
 	Off  bool   `json:"off"` // a feature is off until the setting is corrected
+	Code string `json:"code,omitempty"`
 }
 
 // AccessStatus is how unknown users are handled.

@@ -80,7 +80,7 @@ var elsewhere = map[string]*regexp.Regexp{
 	"tools/batch.go":              regexp.MustCompile(`say\("([^"]+)"`),
 	"storage/notices.go":          regexp.MustCompile(`(?m)^\tNotice\w+ += "([^"]+)"`),
 	"runs/plan/execute.go":        regexp.MustCompile(`interrupted = "([^"]+)"`),
-	"cmd/claybot/doctor_codes.go": regexp.MustCompile(`(?m)^\t\{[^,]+, "([^"]+)", .*, told\},$`),
+	"cmd/claybot/doctor_codes.go": regexp.MustCompile(`(?m)^\t\{[^,]+, "([^"]+)", .*, inChats\},$`),
 	"platforms/secrets.go":        regexp.MustCompile(`(?m)^\t+\{?"(an? [^"]+)",`),
 }
 

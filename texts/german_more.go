@@ -134,7 +134,6 @@ var germanMore = map[string]string{
 	"an MCP server does not work":                                "ein MCP-Server funktioniert nicht",
 	"a connector does not work":                                  "eine Verbindung funktioniert nicht",
 	"the service refuses a token or key":                         "der Anbieter lehnt ein Token oder einen Schlüssel ab",
-	"the model is off because of its settings":                   "das Modell ist wegen seiner Einstellungen aus",
 	"the server of a model does not answer":                      "der Server eines Modells antwortet nicht",
 	"the model does not answer the daemon":                       "das Modell antwortet nicht",
 	"this machine does not know a time zone":                     "dieser Rechner kennt eine Zeitzone nicht",

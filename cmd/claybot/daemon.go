@@ -59,6 +59,7 @@ type daemon struct {
 	ending    chan struct{}  // closed when run is about to end
 	replacing chan struct{}  // holds a value while replace works
 	patience  time.Duration  // how long connectors may ask their platforms before they are replaced
+	probes    probes
 }
 
 // openDaemon takes the data directory and builds every part. Nothing works before run.
@@ -156,6 +157,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 			Model:    func() overview.ModelStatus { return d.models.health(*d.config.Load()) },
 			Settings: func() []overview.SettingStatus { return d.listeners.problems(d.config) },
 			Limits:   d.bounds,
+			Findings: d.findings,
 			Spent:    s.db.Spent,
 			Budgets: func(ctx context.Context, ids ...claybot.AgentID) (map[claybot.AgentID][]budgets.Standing, error) {
 				return d.limiter.Standings(ctx, ids...)

@@ -254,14 +254,10 @@ func (d *doctor) tasks(context.Context) bool {
 
 // zones checks that this machine knows the time zones of schedules.
 func (d *doctor) zones(context.Context) bool {
-	var said []string
-	for _, zone := range []*time.Location{d.config.Schedule.Cron.Zone, d.config.Schedule.Heartbeat.Zone} {
-		if zone == nil || slices.Contains(said, zone.String()) {
-			continue
-		}
-		said = append(said, zone.String())
-		if _, err := time.LoadLocation(zone.String()); err != nil {
-			return d.problem("time-zone-unknown", fmt.Sprintf("unknown time zone %s", zone), "install the package tzdata, or set another zone")
+	said := zonesOf(d.config)
+	for _, zone := range said {
+		if code, text, next := unknownZone(zone); code != postgres.CodeOK {
+			return d.problem(code, text, next)
 		}
 	}
 	if len(said) == 0 {

@@ -19,11 +19,11 @@ import (
 var brokenFiles = []brokenSetup{
 	{name: "no file", breaks: func(_ *testing.T, b *setupBench) { b.path += ".other" }, code: "config-missing", says: "no such file", next: "claybot config init", checks: true, serves: true},
 	{name: "a folder instead of the file", breaks: func(_ *testing.T, b *setupBench) { b.path = b.dir }, code: "config-unreadable", says: "is a directory", next: "-c", checks: true, serves: true},
-	{name: "a list without an end", file: "agents: [", code: "config-not-yaml", says: "claybot.yaml:1:", next: "claybot doctor", checks: true, serves: true},
-	{name: "a tab", file: "model:\n\tname: gpt-5\n", code: "config-not-yaml", says: "claybot.yaml:2:", next: "correct it", checks: true, serves: true},
-	{name: "bytes that are no text", file: "model:\n  name: \"\xff\xfe\"\n", code: "config-not-yaml", says: "claybot.yaml:2: not a text in UTF-8", next: "correct it", checks: true, serves: true},
-	{name: "a list at the root", file: "- telegram\n", code: "config-not-yaml", says: `want lines such as "access: pairing", found a list`, next: "correct it", checks: true, serves: true},
-	{name: "two documents", file: "access: pairing\n---\naccess: allowlist\n", code: "config-not-yaml", says: "a second document begins here", next: "correct it", checks: true, serves: true},
+	{name: "a list without an end", file: "agents: [", code: "config-not-yaml", says: "claybot.yaml:1:", next: "claybot doctor", checks: true, serves: true, chat: sameCause},
+	{name: "a tab", file: "model:\n\tname: gpt-5\n", code: "config-not-yaml", says: "claybot.yaml:2:", next: "correct it", checks: true, serves: true, chat: sameCause},
+	{name: "bytes that are no text", file: "model:\n  name: \"\xff\xfe\"\n", code: "config-not-yaml", says: "claybot.yaml:2: not a text in UTF-8", next: "correct it", checks: true, serves: true, chat: sameCause},
+	{name: "a list at the root", file: "- telegram\n", code: "config-not-yaml", says: `want lines such as "access: pairing", found a list`, next: "correct it", checks: true, serves: true, chat: sameCause},
+	{name: "two documents", file: "access: pairing\n---\naccess: allowlist\n", code: "config-not-yaml", says: "a second document begins here", next: "correct it", checks: true, serves: true, chat: sameCause},
 	{name: "a variable of the store that is mistyped", env: map[string]string{"CLAYBOT_STORAGE_UR": "postgres://x"}, code: "config-refused", says: "perhaps CLAYBOT_STORAGE_URL is meant", next: "correct it", checks: true, serves: true},
 	{name: "a variable of the store that is invalid", env: map[string]string{"CLAYBOT_STORAGE_LISTEN": "perhaps"}, code: "config-refused", says: "CLAYBOT_STORAGE_LISTEN", next: "correct it", checks: true, serves: true},
 	{name: "no home", env: map[string]string{"CLAYBOT_DATA_DIR": "~/claybot", "HOME": unset}, code: "config-refused", says: "HOME", next: "correct it", checks: true, serves: true},
@@ -31,19 +31,19 @@ var brokenFiles = []brokenSetup{
 
 // brokenValues are settings that are not taken.
 var brokenValues = []brokenSetup{
-	{name: "a mistyped key", file: "telegarm: {}\n", code: "config-key-unknown", says: "telegarm: unknown key; the connector telegram is off until this is corrected; did you mean telegram?", next: "correct it", checks: true},
+	{name: "a mistyped key", file: "telegarm: {}\n", code: "config-key-unknown", says: "telegarm: unknown key; the connector telegram is off until this is corrected; did you mean telegram?", next: "correct it", checks: true, chat: sameCause},
 	{name: "a key of another program", file: "frobnicate: 1\n", code: "config-key-unknown", says: "frobnicate: unknown key", next: "claybot config show", checks: true},
 	{name: "a key twice", file: "access: pairing\naccess: open\n", code: "config-value", says: "was given in line 1 already", next: "claybot config check", checks: true},
 	{name: "a word for a number", file: "node: {max_runs: many}\n", code: "config-value", says: "node.max_runs: ", next: "claybot config check", checks: true},
-	{name: "a mode that does not exist", file: "access: opne\n", code: "config-value", says: "did you mean open?", next: "claybot config check", checks: true},
+	{name: "a mode that does not exist", file: "access: opne\n", code: "config-value", says: "did you mean open?", next: "claybot config check", checks: true, chat: sameCause},
 	{name: "a time zone that does not exist", file: "cron: {timezone: Europe/Nowhere}\n", code: "config-value", says: "Europe/Nowhere", next: "claybot config check", checks: true},
-	{name: "an amount in words", file: "budgets: [{per: all, every: day, usd: five}]\n", code: "config-value", says: "five", next: "claybot config check", checks: true},
-	{name: "a provider that does not exist", file: "model: {provider: opnai, name: gpt-5}\n", code: "config-value", says: "did you mean openai?", next: "claybot config check", checks: true},
-	{name: "an address of a model without http", file: "model: {base_url: '127.0.0.1:9900/v1', name: llama3}\n", code: "model-off", says: "model.base_url", next: "Correct it"},
+	{name: "an amount in words", file: "budgets: [{per: all, every: day, usd: five}]\n", code: "config-value", says: "five", next: "claybot config check", checks: true, chat: sameCause},
+	{name: "a provider that does not exist", file: "model: {provider: opnai, name: gpt-5}\n", code: "config-value", says: "did you mean openai?", next: "claybot config check", checks: true, chat: sameCause},
+	{name: "an address of a model without http", file: "model: {base_url: '127.0.0.1:9900/v1', name: llama3}\n", code: "model-off", says: "model.base_url", next: "Correct it", chat: sameCause},
 	{name: "a tool that does not exist", file: "agents: {default: {approve: [shel]}}\n", code: "config-tool-unknown", says: "did you mean shell?", next: "claybot tools", checks: true},
 	{name: "a mistyped variable", env: map[string]string{"TELEGRAM_TOKEN": "1234567:FAKE"}, code: "config-variable-unknown", says: "did you mean TELEGRAM_BOT_TOKEN?", next: "set TELEGRAM_BOT_TOKEN instead", checks: true},
 	{name: "a mistyped variable of claybot", env: map[string]string{"CLAYBOT_MODLE": "gpt-5"}, code: "config-variable-unknown", says: "did you mean CLAYBOT_MODEL?", next: "set CLAYBOT_MODEL instead", checks: true},
-	{name: "a connector of no type", file: "connectors: {sales: {type: telegarm, token: 'env:HOME'}}\n", code: "config-value", says: "did you mean telegram?", next: "claybot config check", checks: true},
+	{name: "a connector of no type", file: "connectors: {sales: {type: telegarm, token: 'env:HOME'}}\n", code: "config-value", says: "did you mean telegram?", next: "claybot config check", checks: true, chat: sameCause},
 	{name: "open access", env: map[string]string{"CLAYBOT_ACCESS": "open"}, code: "access-open", says: "anyone who finds", next: "CLAYBOT_ACCESS=pairing", checks: true},
 	{name: "open access without a limit", file: "access: open\n", code: "access-unlimited", says: "nothing limits how many messages", next: "limits.runs_per_minute"},
 	{name: "a proxy without a name", env: map[string]string{"CLAYBOT_HTTP_ADDR": "127.0.0.1:0"}, file: "http: {trusted_proxies: [10.0.0.5]}\n", code: "proxy-without-host", says: "http_hosts is not", next: "http_hosts", checks: true},
@@ -183,8 +183,8 @@ func silentDaemon(t *testing.T, b *setupBench) {
 
 // brokenCredentials are tokens and keys, by their form.
 var brokenCredentials = []brokenSetup{
-	{name: "a secret in the file", file: "telegram: {token: '1234567:FAKE-telegram-token-for-tests-only'}\n", code: "config-secret-in-file", says: "a secret must not stand in the file", next: "env:NAME", checks: true},
-	{name: "a variable that is not set", file: "telegram: {token: 'env:MY_TOKEN'}\n", code: "config-secret-missing", says: "the environment variable \"MY_TOKEN\" is not set", next: "set the variable", checks: true},
+	{name: "a secret in the file", file: "telegram: {token: '1234567:FAKE-telegram-token-for-tests-only'}\n", code: "config-secret-in-file", says: "a secret must not stand in the file", next: "env:NAME", checks: true, chat: sameCause},
+	{name: "a variable that is not set", file: "telegram: {token: 'env:MY_TOKEN'}\n", code: "config-secret-missing", says: "the environment variable \"MY_TOKEN\" is not set", next: "set the variable", checks: true, chat: "its token is missing or not valid"},
 	{name: "a file of a secret that is missing", file: "telegram: {token: 'file:token.txt'}\n", code: "config-secret-missing", says: "the secret's file cannot be read", next: "into the file", checks: true},
 	{name: "a file of a secret with two lines", file: "telegram: {token: 'file:token.txt'}\n", breaks: func(t *testing.T, b *setupBench) { b.write(t, "token.txt", "FAKE\nFAKE\n") }, code: "config-secret-missing", says: "does not hold exactly one line", next: "only line", checks: true},
 	{name: "a folder instead of a file of a secret", file: "telegram: {token: 'file:data'}\n", breaks: inData(map[string]string{"boots.json": "{}"}), code: "config-secret-missing", says: "is not a file of one line", next: "only line", checks: true},
@@ -210,7 +210,7 @@ var brokenServices = []brokenSetup{
 	{name: "no Docker", file: dockerFile, code: "docker-unusable", says: "Docker", next: "Docker"},
 	{name: "an address of Docker that is none", file: dockerFile, env: map[string]string{"DOCKER_HOST": "what://is:this"}, code: "docker-unusable", says: "cannot be used", next: "DOCKER_HOST"},
 	{name: "containers on the network of the machine", file: "workspaces: {provider: docker, network: host-unsafe}\n", code: "docker-network-host", says: "reach whatever this machine reaches", next: "workspaces.network"},
-	{name: "commands on the machine for anyone", file: "access: open\nworkspaces: {provider: local, network: full}\n", code: "local-refused", says: "anyone could run commands on this machine", next: "CLAYBOT_ACCESS=pairing", checks: true, serves: true},
+	{name: "commands on the machine for anyone", file: "access: open\nworkspaces: {provider: local, network: full}\n", code: "local-refused", says: "anyone could run commands on this machine", next: "CLAYBOT_ACCESS=pairing", checks: true, serves: true, chat: sameCause},
 	{name: "files without a database", env: map[string]string{"CLAYBOT_FILES_URL": "s3://bucket/prefix"}, code: "files-url-unused", says: "files.url has no effect", next: "storage.url"},
 	{name: "a storage URL that is not set", file: "storage: {url: 'env:DATABASE'}\n", code: "database-url-empty", says: "which cannot be read", next: "storage.url"},
 	{name: "a storage URL that is none", env: map[string]string{"CLAYBOT_STORAGE_URL": "postgres://user:FAKE@host:port/x"}, code: "database-unreachable", says: "the storage URL cannot be understood", next: "postgres://user:password@host:5432/database"},
@@ -221,22 +221,22 @@ var online = []string{"--online"}
 
 // brokenAnswers are found by asking.
 var brokenAnswers = []brokenSetup{
-	{name: "a token that Telegram refuses", flags: online, env: map[string]string{"TELEGRAM_BOT_TOKEN": "1234567:FAKE-another-token-for-the-tests"}, breaks: withTelegram(nil), code: "credential-refused", says: "the bot token is refused", next: "@BotFather"},
+	{name: "a token that Telegram refuses", chat: "its token is refused", flags: online, env: map[string]string{"TELEGRAM_BOT_TOKEN": "1234567:FAKE-another-token-for-the-tests"}, breaks: withTelegram(nil), code: "credential-refused", says: "the bot token is refused", next: "@BotFather"},
 	{name: "Telegram is down", flags: online, env: map[string]string{"TELEGRAM_API_URL": "http://127.0.0.1:1"}, breaks: withTelegram(nil), code: "platform-silent", says: "telegram", next: "run the doctor again"},
 	{name: "a webhook of another program", flags: online, breaks: withTelegram(func(s *telegramtest.Server) { s.SetWebhook("https://other.example/FAKE-secret") }), code: "telegram-webhook-set", says: "a webhook leads its updates to other.example", next: "start claybot"},
 	{name: "updates that go elsewhere", flags: online, file: "http: {addr: '127.0.0.1:0', public_url: 'https://bot.example'}\ntelegram: {receive: webhook}\n", env: map[string]string{"CLAYBOT_HTTP_ADDR": unset}, breaks: withTelegram(func(s *telegramtest.Server) { s.SetWebhook("https://other.example/x") }), code: "telegram-webhook-elsewhere", says: "other.example, not to https://bot.example/hooks/telegram", next: "start claybot"},
 	{name: "groups that the bot does not hear", file: "agents: {room: {context: 5, match: ['telegram:-100']}}\naccess: {mode: pairing, allow: ['telegram:-100']}\n", breaks: withTelegram(func(s *telegramtest.Server) { s.Say(-100, 8, "hello") }), code: "telegram-privacy-on", says: "its privacy mode is on", next: "/setprivacy"},
-	{name: "a bot token that Slack refuses", flags: online, env: map[string]string{"SLACK_BOT_TOKEN": "xoxb-FAKE"}, breaks: withSlack(nil), code: "credential-refused", says: "slack refuses SLACK_BOT_TOKEN: invalid_auth", next: "api.slack.com"},
+	{name: "a bot token that Slack refuses", chat: "its token is refused", flags: online, env: map[string]string{"SLACK_BOT_TOKEN": "xoxb-FAKE"}, breaks: withSlack(nil), code: "credential-refused", says: "slack refuses SLACK_BOT_TOKEN: invalid_auth", next: "api.slack.com"},
 	{name: "an app token that Slack refuses", flags: online, env: map[string]string{"SLACK_APP_TOKEN": "xapp-FAKE"}, breaks: withSlack(nil), code: "credential-refused", says: "slack refuses SLACK_APP_TOKEN", next: "api.slack.com"},
 	{name: "a scope that the app lacks", flags: online, breaks: withSlack(func(s *slacktest.Server) { s.Lack("reactions:write", true) }), code: "slack-scopes-missing", says: "lacks the scopes reactions:write", next: "OAuth & Permissions"},
-	{name: "a token that Discord refuses", env: map[string]string{"DISCORD_BOT_TOKEN": discordtest.TokenOf("900000000000000009")}, breaks: withDiscord(nil), code: "credential-refused", says: "the bot token is refused", next: "reset it"},
+	{name: "a token that Discord refuses", chat: "its token is refused", env: map[string]string{"DISCORD_BOT_TOKEN": discordtest.TokenOf("900000000000000009")}, breaks: withDiscord(nil), code: "credential-refused", says: "the bot token is refused", next: "reset it"},
 	{name: "an intent that is off", breaks: withDiscord(func(s *discordtest.Server) { s.Forbid(false) }), code: "discord-intent-off", says: "Message Content intent is off", next: "Privileged Gateway Intents"},
-	{name: "a key that the provider refuses", flags: online, breaks: withModel(openaitest.Config{Key: "sk-another"}), code: "credential-refused", says: "refuses OPENAI_API_KEY", next: "claybot setup model"},
+	{name: "a key that the provider refuses", flags: online, breaks: withModel(openaitest.Config{Key: "sk-another"}), code: "credential-refused", says: "refuses OPENAI_API_KEY", next: "claybot setup model", chat: sameCause},
 	{name: "a model that the provider does not have", flags: online, env: map[string]string{"CLAYBOT_MODEL": "gpt-55"}, breaks: withModel(openaitest.Config{Models: []string{"gpt-5", "gpt-5-mini"}}), code: "model-not-listed", says: "did you mean gpt-5?", next: "claybot setup model"},
 	{name: "a path that the provider does not have", flags: online, breaks: func(t *testing.T, b *setupBench) {
 		withModel(openaitest.Config{})(t, b)
 		b.env["OPENAI_BASE_URL"] += "/v2"
 	}, code: "model-no-list", says: "404", next: "model.base_url"},
-	{name: "a server of a model that does not run", flags: online, env: map[string]string{"OPENAI_API_KEY": "sk-FAKE", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, code: "model-unreachable", says: "127.0.0.1:1", next: "model.base_url"},
-	{name: "an MCP server that does not run", flags: online, file: "mcp: {notes: {url: 'http://127.0.0.1:1/s/FAKE-secret/mcp'}}\n", code: "mcp-failing", says: "connect", next: "mcp"},
+	{name: "a server of a model that does not run", flags: online, env: map[string]string{"OPENAI_API_KEY": "sk-FAKE", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, code: "model-unreachable", says: "127.0.0.1:1", next: "model.base_url", chat: sameCause},
+	{name: "an MCP server that does not run", flags: online, file: "mcp: {notes: {url: 'http://127.0.0.1:1/s/FAKE-secret/mcp'}}\n", code: "mcp-failing", says: "connect", next: "mcp", chat: sameCause},
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http/httptest"
 	"os"
@@ -37,7 +38,14 @@ type brokenSetup struct {
 	// The same cause is in what these commands print.
 	checks bool // claybot config check
 	serves bool // claybot serve, which does not start
+
+	// chat is a piece of what operators read in their chat while a daemon runs with the set-up, or has
+	// read it; sameCause: the cause. It is empty for what cannot occur then, or what they read elsewhere.
+	chat string
 }
+
+// sameCause is the chat of a set-up of which operators read the cause.
+const sameCause = "\x00same"
 
 // A setupBench is a folder with a configuration file and a data directory, and an environment.
 type setupBench struct {
@@ -49,15 +57,20 @@ type setupBench struct {
 // command runs a command of claybot in this process, and returns what it prints.
 func (b *setupBench) command(args ...string) (out, errs string) {
 	var o, e bytes.Buffer
-	at := &env{in: strings.NewReader(""), out: &o, err: &e, environ: []string{}, patience: b.patience, lookup: func(name string) (string, bool) {
+	b.at(&o, &e).execute(append(args, "-c", b.path))
+	return o.String(), e.String()
+}
+
+// at is the environment of commands.
+func (b *setupBench) at(out, errs io.Writer) *env {
+	at := &env{in: strings.NewReader(""), out: out, err: errs, environ: []string{}, patience: b.patience, lookup: func(name string) (string, bool) {
 		v, ok := b.env[name]
 		return v, ok
 	}}
 	for name, value := range b.env {
 		at.environ = append(at.environ, name+"="+value)
 	}
-	at.execute(append(args, "-c", b.path))
-	return o.String(), e.String()
+	return at
 }
 
 // doctor returns the findings of claybot doctor.
@@ -106,10 +119,14 @@ func newSetupBench(t *testing.T, x brokenSetup) *setupBench {
 
 const unset = "\x00" // of a variable of the bench
 
+func brokenSetups() []brokenSetup {
+	return slices.Concat(brokenFiles, brokenValues, brokenDirectories, brokenCredentials, brokenServices, brokenAnswers)
+}
+
 // Each of these set-ups is broken in a single way. The doctor names its cause, with the code that scripts
 // look for and the next step, and claybot config check and claybot serve say the same where they find it.
 func TestBrokenSetups(t *testing.T) {
-	all := slices.Concat(brokenFiles, brokenValues, brokenDirectories, brokenCredentials, brokenServices, brokenAnswers)
+	all := brokenSetups()
 	if len(all) < 60 {
 		t.Errorf("%d set-ups", len(all))
 	}

@@ -17,10 +17,10 @@ type doctorCode struct {
 	code  string
 	means string
 	next  string // the next step of findings that have none of their own
-	told  bool   // operators read of it in their chats while the daemon runs
+	chats bool   // operators read of it in their chats while the daemon runs
 }
 
-const told = true
+const inChats = true
 
 // codeOf returns a code of the catalogue.
 func codeOf(code string) doctorCode {
@@ -85,13 +85,13 @@ var doctorCodes = []doctorCode{
 
 	{"config-missing", "the configuration file that you named does not exist", "create it with: claybot config init, or name another one with -c", false},
 	{"config-misnamed", "the configuration file has a name that claybot does not read", correctConfig, false},
-	{"config-unreadable", "the configuration file cannot be read", "let this user read it, or name another file with -c", told},
-	{"config-not-yaml", "the configuration file is not a YAML text", correctConfig, told},
-	{"config-refused", "a setting does not let claybot start", correctConfig, told},
-	{configs.CodeKey, "the file has a key that claybot does not know", "correct it; claybot config show lists all keys", told},
-	{configs.CodeValue, "the value of a setting is not valid", "correct it, then run: claybot config check", told},
-	{configs.CodeSecret, "a secret stands in the file itself", "put it into a file or a variable, and write file:PATH or env:NAME instead", told},
-	{configs.CodeMissing, "a token or key that the configuration names cannot be read", "set the variable, or put the secret into the file as its only line", told},
+	{"config-unreadable", "the configuration file cannot be read", "let this user read it, or name another file with -c", inChats},
+	{"config-not-yaml", "the configuration file is not a YAML text", correctConfig, inChats},
+	{"config-refused", "a setting does not let claybot start", correctConfig, inChats},
+	{configs.CodeKey, "the file has a key that claybot does not know", "correct it; claybot config show lists all keys", inChats},
+	{configs.CodeValue, "the value of a setting is not valid", "correct it, then run: claybot config check", inChats},
+	{configs.CodeSecret, "a secret stands in the file itself", "put it into a file or a variable, and write file:PATH or env:NAME instead", inChats},
+	{configs.CodeMissing, "a token or key that the configuration names cannot be read", "set the variable, or put the secret into the file as its only line", inChats},
 	{configs.CodeTool, "a rule names a tool that does not exist", "", false},
 	{configs.CodeVariable, "claybot does not read an environment variable that looks like one of its own", "unset it", false},
 	{"access-open", "anyone may use the bot", "", false},
@@ -151,19 +151,19 @@ var doctorCodes = []doctorCode{
 	{"files-unusable", "claybot cannot use the bucket", "correct the files group of the configuration", false},
 
 	{"daemon-silent", "the daemon does not answer", "", false},
-	{"daemon-unwell", "the daemon reports a fault", "read its log: claybot service logs, or the output of claybot serve", told},
+	{"daemon-unwell", "the daemon reports a fault", "read its log: claybot service logs, or the output of claybot serve", inChats},
 	{"agent-unusable", "the files of an agent cannot be used", "list its waiting messages with: claybot parked", false},
-	{"check-failing", "a check of the daemon failed", "read its log: claybot service logs, or the output of claybot serve", told},
-	{"sink-failing", "a sink of events does not take them", "look at it with: claybot status", told},
-	{"mcp-failing", "an MCP server does not work", "look at it with: claybot mcp list", told},
-	{"connector-failing", "a connector does not work", "correct that; then look at it with: claybot status", told},
+	{"check-failing", "a check of the daemon failed", "read its log: claybot service logs, or the output of claybot serve", inChats},
+	{"sink-failing", "a sink of events does not take them", "look at it with: claybot status", inChats},
+	{"mcp-failing", "an MCP server does not work", "look at it with: claybot mcp list", inChats},
+	{"connector-failing", "a connector does not work", "correct that; then look at it with: claybot status", inChats},
 	{"webhook-refused", "claybot refused requests to a webhook", "correct the secret or the scheme of their source; see docs/webhooks.md", false},
 
 	{"connector-off", "a connector is off because of its settings", "", false},
 	{"credential-missing", "a token or key is not set or cannot be read", "", false},
 	{"credential-quoted", "a token or key contains spaces or quotes", "", false},
 	{"credential-malformed", "a token or key does not have its form", "", false},
-	{"credential-refused", "the service refuses a token or key", "copy it again from the service", told},
+	{"credential-refused", "the service refuses a token or key", "copy it again from the service", inChats},
 	{"platform-silent", "a service did not answer the doctor", "run the doctor again; if it stays so, look at the network and at the status page of the service", false},
 	{"telegram-privacy-on", "the bot does not see all messages of a group", "", false},
 	{"telegram-not-admin", "reactions need the bot to be an administrator", "", false},
@@ -181,16 +181,16 @@ var doctorCodes = []doctorCode{
 	{"route-dead", "a chat refuses the bot", "let the bot in again; the route works again when a person writes there", false},
 
 	{"model-demo", "the demo model answers", "", false},
-	{"model-off", "the model is off because of its settings", "", told},
+	{"model-off", "the model is off because of its settings", "", false},
 	{"model-no-key", "calls to the model use no key", "", false},
-	{"model-unreachable", "the server of a model does not answer", "look whether model.base_url is right and the server runs; then: claybot setup model", told},
+	{"model-unreachable", "the server of a model does not answer", "look whether model.base_url is right and the server runs; then: claybot setup model", inChats},
 	{"model-not-listed", "the provider does not list a model that agents ask", "", false},
 	{"model-no-list", "the address of a model has no list of models, so it may be wrong", "", false},
-	{"model-failing", "the model does not answer the daemon", "look at it with: claybot setup model", told},
+	{"model-failing", "the model does not answer the daemon", "look at it with: claybot setup model", inChats},
 
-	{"time-zone-unknown", "this machine does not know a time zone", "", told},
+	{"time-zone-unknown", "this machine does not know a time zone", "", inChats},
 	{"task-wrong", "a task file is not valid", "", false},
-	{"docker-unusable", "Docker does not work", "start Docker, or set workspaces.provider to off", told},
+	{"docker-unusable", "Docker does not work", "start Docker, or set workspaces.provider to off", inChats},
 	{"docker-network-host", "containers reach whatever this machine reaches", "", false},
 	{"local-commands", "commands run on this machine", "", false},
 	{"local-refused", "commands on this machine are not safe", "set workspaces.provider to docker or off", false},

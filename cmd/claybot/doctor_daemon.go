@@ -1,14 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"maps"
-	"slices"
 
 	"github.com/claybot/claybot/overview"
-	"github.com/claybot/claybot/storage/postgres"
 	"github.com/claybot/claybot/web"
 )
 
@@ -26,49 +22,19 @@ func (d *doctor) daemon(ctx context.Context) bool {
 		return d.warn("daemon-silent", "it does not answer: "+err.Error(), "see its log; claybot healthcheck asks it again")
 	}
 	before := len(d.all)
-	for _, row := range slices.Concat(field("unwell", st.Unwell), faultRows(st)) {
-		if row[0] != "dead route" || d.config.Storage.Shared() { // else the check of routes lists them
-			d.of(cmp.Or(map[string]string{"unwell": "daemon-unwell", "dead route": "route-dead"}[row[0]], "agent-unusable"), row[0], postgres.LevelWarning, row[1])
+	for _, f := range st.Findings {
+		if f.What == "configuration" || f.Code == "route-dead" && !d.config.Storage.Shared() {
+			continue // another check says so
 		}
-	}
-	for _, x := range st.Connectors {
-		switch {
-		case x.Held != "" || !x.Well() && x.Err != "":
-			d.of("connector-failing", x.Name, postgres.LevelProblem, connectorLine(x))
-		case x.Refused != nil:
-			d.of("webhook-refused", x.Name, postgres.LevelWarning, connectorLine(x))
-		}
-	}
-	for _, x := range st.Sinks {
-		if x.Error != "" {
-			d.of("sink-failing", "sink "+x.Name, postgres.LevelWarning, sinkLine(x))
-		}
-	}
-	for _, what := range slices.Sorted(maps.Keys(st.Checks)) {
-		if x := st.Checks[what]; x.Problem {
-			d.of("check-failing", "check "+what, postgres.LevelProblem, checkLine(x))
-		}
-	}
-	for _, x := range st.Servers {
-		if x.Err != "" {
-			d.of("mcp-failing", "MCP server "+x.Name, postgres.LevelWarning, serverLine(x))
-		}
-	}
-	if st.Model.Err != "" {
-		d.of("model-failing", "model", postgres.LevelWarning, modelLine(st.Model))
+		checking := d.what
+		d.what = checking + ": " + f.What
+		d.say(f.Code, f.Level, f.Text, f.Next)
+		d.what = checking
 	}
 	if len(d.all) == before {
 		d.ok("it answers, and its connectors work")
 	}
 	return true
-}
-
-// of records what the daemon says of one of its parts.
-func (d *doctor) of(code, part, level, line string) {
-	checking := d.what
-	d.what = checking + ": " + part
-	d.say(code, level, line, "")
-	d.what = checking
 }
 
 // status returns what the daemon says of itself.

@@ -16,6 +16,7 @@ import (
 	"github.com/claybot/claybot/connectors/telegram"
 	"github.com/claybot/claybot/egress"
 	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/storage/postgres"
 	"github.com/claybot/claybot/tools/mcp"
 )
 
@@ -135,22 +136,31 @@ func (d *doctor) routesOfModels() (all []configs.Model) {
 		models = append(models, p.Model)
 	}
 	for _, m := range models {
-		for _, r := range m.Routes() {
-			if r.Demo() || r.Off() != "" {
-				continue
+		for _, r := range keyedRoutes(m) {
+			same := func(o configs.Model) bool {
+				return o.ID() == r.ID() && o.BaseURL == r.BaseURL && o.API() == r.API() && o.Key.Value() == r.Key.Value()
 			}
-			keys := r.Credentials()
-			if len(keys) == 0 {
-				keys = []configs.Secret{{}}
+			if !slices.ContainsFunc(all, same) {
+				all = append(all, r)
 			}
-			for _, k := range keys {
-				r.Key, r.Keys = k, nil
-				same := func(o configs.Model) bool {
-					return o.ID() == r.ID() && o.BaseURL == r.BaseURL && o.API() == r.API() && o.Key.Value() == r.Key.Value()
-				}
-				if (k.Value() != "" || !k.Named()) && !slices.ContainsFunc(all, same) {
-					all = append(all, r)
-				}
+		}
+	}
+	return all
+}
+
+// keyedRoutes returns the routes of a model that can be asked, each with one key.
+func keyedRoutes(m configs.Model) (all []configs.Model) {
+	for _, r := range m.Routes() {
+		if r.Demo() || r.Off() != "" {
+			continue
+		}
+		keys := r.Credentials()
+		if len(keys) == 0 {
+			keys = []configs.Secret{{}}
+		}
+		for _, k := range keys {
+			if r.Key, r.Keys = k, nil; k.Value() != "" || !k.Named() {
+				all = append(all, r)
 			}
 		}
 	}
@@ -160,6 +170,17 @@ func (d *doctor) routesOfModels() (all []configs.Model) {
 // askModel asks a provider for the list of its models, which costs nothing.
 func (d *doctor) askModel(ctx context.Context, m configs.Model) {
 	names, err := listModels(ctx, m)
+	code, text := listedOr(m, names, err)
+	if code == postgres.CodeOK {
+		d.ok(text)
+		return
+	}
+	d.say(code, modelProblem{code: code}.level(), text, modelProblem{code: code}.next())
+}
+
+// listedOr returns what the list of the models of a provider, or its failure, means for a model with
+// one key: the code and the cause.
+func listedOr(m configs.Model, names []string, err error) (code, text string) {
 	key := "the key"
 	if m.Key.Named() {
 		key = m.Key.String()
@@ -172,7 +193,7 @@ func (d *doctor) askModel(ctx context.Context, m configs.Model) {
 		if near := configs.Nearest(m.ID(), names); near != "" {
 			text += "; did you mean " + near + "?"
 		}
-		d.warn("model-not-listed", text, "choose another one with: claybot setup model")
+		return "model-not-listed", text
 	case err == nil:
 		text := hostOf(m) + " answers"
 		if m.Key.Named() {
@@ -181,16 +202,15 @@ func (d *doctor) askModel(ctx context.Context, m configs.Model) {
 		if len(names) > 0 {
 			text += " and lists the model"
 		}
-		d.ok(text)
+		return postgres.CodeOK, text
 	case e == nil || e.Status == 0:
-		d.problem("model-unreachable", err.Error(), "")
+		return "model-unreachable", err.Error()
 	case e.Account || e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden:
-		d.problem("credential-refused", fmt.Sprintf("%s refuses %s: %v", hostOf(m), key, e), "copy the key again from the provider, then: claybot setup model")
+		return "credential-refused", fmt.Sprintf("%s refuses %s: %v", hostOf(m), key, e)
 	case e.Status == http.StatusNotFound:
-		d.warn("model-no-list", err.Error(), "look whether model.base_url ends as the provider writes it, mostly in /v1; then: claybot setup model")
-	default:
-		d.warn("platform-silent", err.Error(), "")
+		return "model-no-list", err.Error()
 	}
+	return "platform-silent", err.Error()
 }
 
 // askServers connects the MCP servers that are reached over HTTP, and lists their tools. It starts no

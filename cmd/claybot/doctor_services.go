@@ -11,7 +11,6 @@ import (
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/storage/postgres"
-	"github.com/claybot/claybot/workspace"
 	"github.com/claybot/claybot/workspace/docker"
 	"github.com/claybot/claybot/workspace/local"
 )
@@ -58,11 +57,8 @@ func (d *doctor) docker(ctx context.Context) bool {
 	if err == nil {
 		_, version, err = engine.Versions(ctx)
 	}
-	if known, ok := errors.AsType[*workspace.Error](err); ok {
-		text, next, _ := strings.Cut(known.Text, ": ")
-		d.warn("docker-unusable", text, next)
-	} else if err != nil {
-		d.warn("docker-unusable", err.Error(), "")
+	if code, text, next := unusable(configs.WorkspaceDocker, err); code != postgres.CodeOK {
+		d.warn(code, text, next)
 	} else {
 		d.ok("the engine responds, version " + version)
 	}

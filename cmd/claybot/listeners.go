@@ -125,6 +125,7 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 		{Pattern: "/terminal/", Scope: web.Operate, Handler: l.terminal.Handler(desk, web.User), Local: true},
 		{Pattern: "POST /stop", Scope: web.Admin, Handler: http.HandlerFunc(d.stop), Local: true},
 		{Pattern: "POST /reload", Scope: web.Admin, Handler: http.HandlerFunc(d.reloadAsked), Local: true},
+		{Pattern: "POST /probe", Scope: web.Operate, Handler: http.HandlerFunc(d.probeAsked), Local: true},
 	}
 	routes = append(routes, api.Routes(api.Config{
 		Backend: backend, Tasks: box.tasks, Heartbeats: box.heartbeats, Tooling: tooling, Usage: db, Budgets: d.limiter, Log: d.log, Version: version,

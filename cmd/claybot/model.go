@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -221,6 +222,19 @@ func (m *models) problem(c configs.Model) string {
 	return problem
 }
 
+// state returns whether a model has answered, or its provider has listed it, and what failed since.
+func (m *models) state(c configs.Model) (ok bool, problem modelProblem) {
+	m.mu.Lock()
+	w := m.all[fingerprint(c)]
+	m.mu.Unlock()
+	if w == nil {
+		return false, problem
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.ok.IsZero() || w.listed, modelProblem{w.code, w.problem}
+}
+
 // A watched model records how its calls end.
 type watched struct {
 	model llm.Model
@@ -228,6 +242,8 @@ type watched struct {
 	mu         sync.Mutex
 	ok, failed time.Time
 	problem    string // since the last success; empty for none
+	code       string // of the problem, as the doctor has it
+	listed     bool   // the provider took a key since the last problem
 }
 
 // Chat calls the model. A conversation that is too long, an exhausted budget or a stop by
@@ -239,11 +255,44 @@ func (w *watched) Chat(ctx context.Context, r llm.Request) (llm.Response, error)
 	var e *llm.Error
 	switch {
 	case err == nil:
-		w.ok, w.problem = time.Now(), ""
+		w.ok, w.problem, w.code = time.Now(), "", ""
 	case ctx.Err() == nil && errors.As(err, &e) && e.Class != llm.Context && e.Class != llm.Budget && e.Class != llm.Off:
-		w.failed, w.problem = time.Now(), advice(e)
+		w.failed, w.problem, w.code, w.listed = time.Now(), advice(e), failureCode(e), false
 	}
 	return resp, err
+}
+
+// failureCode is the code of the doctor for a call that failed.
+func failureCode(e *llm.Error) string {
+	switch {
+	case e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden:
+		return "credential-refused"
+	case e.Status == 0 && e.Class == llm.Transient:
+		return "model-unreachable"
+	}
+	return "model-failing"
+}
+
+// fresh reports whether the model answered after a time, and has not failed since.
+func (w *watched) fresh(since time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.problem == "" && w.ok.After(since)
+}
+
+// probed notes how the provider answered when it was asked for its models: with a problem, that it took
+// a key, or neither. A list says nothing about what else makes calls fail.
+func (w *watched) probed(p modelProblem, took bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case p.code != "":
+		w.failed, w.problem, w.code, w.listed = time.Now(), p.text, p.code, false
+	case took:
+		if w.listed = true; w.code == "credential-refused" || w.code == "model-unreachable" {
+			w.problem, w.code = "", ""
+		}
+	}
 }
 
 func (w *watched) health() (ok, failed time.Time, problem string) {

@@ -187,13 +187,7 @@ const providerTime = 2 * time.Second
 func (d nodeDesk) workspaceNodes(ctx context.Context, c *configs.Config) (list []nodes.Node) {
 	ctx, cancel := context.WithTimeout(ctx, providerTime)
 	defer cancel()
-	names := make(map[string]bool)
-	for _, p := range c.Agents.Profiles {
-		if w := p.Workspace.Provider; w != configs.Off && w != "" {
-			names[w] = true
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, name := range providersOf(c) {
 		n := nodes.Node{Key: nodes.Key{Kind: nodes.Workspace, Name: name}, State: nodes.Running}
 		if err := d.tooling.workspaces.manager.Check(ctx, name); err != nil {
 			n.State, n.Text = nodes.Failed, err.Error()

@@ -88,7 +88,7 @@ func (d *daemon) spare(next map[string]instance, why map[string]string) {
 func keptStatus(name, cause string) overview.SettingStatus {
 	return overview.SettingStatus{
 		Text: fmt.Sprintf("connector %s keeps its old settings: the new ones were refused: %s", name, strings.TrimPrefix(cause, name+": ")),
-		Next: "correct them; the old ones end with this process", Off: true,
+		Next: "correct them; the old ones end with this process", Off: true, Code: "credential-refused",
 	}
 }
 

@@ -505,6 +505,8 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 		r.model.Script(openaitest.Reply{Text: ts.ReadFile(args[1]), Piece: 32, Gap: 200 * time.Millisecond, Fault: openaitest.FaultStall, CutAt: 12_000})
 	case len(args) == 2 && args[0] == "fail": // model fail FAULT
 		r.model.Script(openaitest.Reply{Text: "never seen", Fault: openaitest.Fault(args[1]), RetryAfter: "50"})
+	case len(args) == 2 && args[0] == "revoke": // model revoke true|false: no key is taken
+		r.model.Revoke(args[1] == "true")
 	case len(args) == 2 && args[0] == "mute": // model mute FAULT: of the next text to speak
 		r.model.ScriptSpeech(openaitest.Reply{Fault: openaitest.Fault(args[1])})
 	case len(args) == 2 && args[0] == "spoke": // model spoke N: so many texts were spoken

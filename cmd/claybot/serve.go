@@ -44,6 +44,8 @@ func (serveCmd) Run(e *env) error {
 	d.env = e
 	stopReload := d.reloadOnHangup(ctx, e)
 	defer stopReload()
+	stopProbes := d.probeAtRest(ctx)
+	defer stopProbes()
 	return d.run(ctx)
 }
 

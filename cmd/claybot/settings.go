@@ -28,7 +28,7 @@ type settings struct {
 	atomic.Pointer[configs.Config]
 	log    *slog.Logger
 	began  configs.Config                           // the configuration at start
-	failed atomic.Pointer[string]                   // why the last reload failed; nil if it did not
+	failed atomic.Pointer[overview.SettingStatus]   // why the last reload failed; nil if it did not
 	kept   atomic.Pointer[[]overview.SettingStatus] // of connectors that keep their old settings; nil for none
 	moves  atomic.Pointer[people.Moves]
 
@@ -88,7 +88,7 @@ func (s *settings) replace(c *configs.Config) {
 func (s *settings) status() []overview.SettingStatus {
 	var all []overview.SettingStatus
 	for _, w := range s.Load().Source.Warnings {
-		all = append(all, overview.SettingStatus{Text: w.String(), Next: w.Next, Off: w.Off})
+		all = append(all, overview.SettingStatus{Text: w.String(), Next: w.Next, Off: w.Off, Code: w.Code()})
 	}
 	if kept := s.kept.Load(); kept != nil {
 		all = append(all, *kept...)
@@ -97,10 +97,7 @@ func (s *settings) status() []overview.SettingStatus {
 		all = append(all, overview.SettingStatus{Text: renamedText(x), Next: "change it to " + x.Now})
 	}
 	if why := s.failed.Load(); why != nil {
-		all = append(all, overview.SettingStatus{
-			Text: "configuration reload failed; the old configuration stays in force: " + *why,
-			Next: "correct the file; claybot reads it again by itself", Off: true,
-		})
+		all = append(all, *why)
 	}
 	return all
 }
@@ -164,8 +161,10 @@ func (s *settings) reload(e *env, emptied bool, before func(configs.Config)) (re
 
 // fail notes why the configuration could not be read again. Status shows that until a reload succeeds.
 func (s *settings) fail(err error) {
-	text := err.Error()
-	s.failed.Store(&text)
+	s.failed.Store(&overview.SettingStatus{
+		Text: "configuration reload failed; the old configuration stays in force: " + err.Error(),
+		Next: "correct the file; claybot reads it again by itself", Off: true, Code: configCode(err),
+	})
 	s.log.Error("configuration reload failed; keeping the old configuration", "err", err)
 }
 

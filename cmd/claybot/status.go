@@ -14,11 +14,17 @@ import (
 )
 
 type statusCmd struct {
-	JSON bool `name:"json" help:"Print JSON."`
+	JSON  bool `name:"json" help:"Print JSON."`
+	Probe bool `help:"Ask the models, the MCP servers and Docker first, which costs nothing."`
 }
 
 // Run prints the status of the daemon.
 func (c statusCmd) Run(e *env) error {
+	if c.Probe {
+		if err := e.does("POST", to("/probe"), nil, ""); err != nil {
+			return err
+		}
+	}
 	return show(e, c.JSON, to("/status"), func(st overview.Status) error {
 		rows := slices.Concat([][]string{
 			{"version", st.Version},
@@ -42,8 +48,23 @@ func (c statusCmd) Run(e *env) error {
 		for _, x := range st.Servers {
 			rows = append(rows, []string{"MCP server " + x.Name, serverLine(x)})
 		}
-		return e.table(rows)
+		return e.table(adviceRows(rows, st.Findings))
 	})
+}
+
+// adviceRows adds the findings about parts without a row, and the next steps of all.
+func adviceRows(rows [][]string, all []overview.Finding) [][]string {
+	for _, f := range all {
+		if !slices.ContainsFunc(rows, func(row []string) bool {
+			return row[0] == f.What || row[0] == "setting" && f.What == "configuration" || strings.HasSuffix(row[1], f.Text)
+		}) {
+			rows = append(rows, []string{f.What, connectors.OneLine(f.Text, 600)})
+		}
+		if f.Next != "" {
+			rows = append(rows, []string{"", "→ " + f.What + ": " + f.Next + " [" + f.Code + "]"})
+		}
+	}
+	return rows
 }
 
 // field is a row of a table of names and values; none without a value.

@@ -129,6 +129,22 @@ func (m *Manager) Probe(ctx context.Context) []ServerStatus {
 	return m.Status()
 }
 
+// Relist has the servers list their tools again that are connected for some time. One that does not is
+// connected anew, and its status says why.
+func (m *Manager) Relist(after time.Duration) {
+	for _, l := range m.all() {
+		l.mu.Lock()
+		settled := l.live != nil && time.Since(l.since) >= after
+		l.mu.Unlock()
+		if settled {
+			select {
+			case l.kick <- struct{}{}:
+			default: // it does so already
+			}
+		}
+	}
+}
+
 // Tools is the present list of tools, those of the named servers or, with nil,
 // of all, in an order that stays. A server that is down keeps its tools: calls
 // of them fail at once.

@@ -14,6 +14,7 @@ import (
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/web"
 )
 
@@ -45,6 +46,16 @@ type healthView struct {
 
 // A finding is something that needs attention.
 type finding struct{ Tone, Text string }
+
+// Advice are the findings about parts with a section of their own, or without any, and what to do.
+func (v healthView) Advice() []overview.Finding { return adviceOf(v.Status) }
+
+// adviceOf leaves out what findingsOf says, and the settings, which have a list.
+func adviceOf(s overview.Status) []overview.Finding {
+	return slices.DeleteFunc(slices.Clone(s.Findings), func(f overview.Finding) bool {
+		return slices.Contains([]string{"", texts.PartCheck, texts.PartMember, texts.PartConfiguration}, f.Part.Kind)
+	})
+}
 
 func (v healthView) ByState() []stateCount    { return runCounts(v.Status.Runs) }
 func (v healthView) Deliveries() []stateCount { return outboxCounts(v.Status.Outbox) }
@@ -128,6 +139,7 @@ func verdict(s overview.Status, found []finding) finding {
 		counted(states["warn"], "warn", healthPartly, healthPartlyMany),
 		counted(down, "warn", healthServer, healthServers),
 		counted(lagging, "warn", healthSink, healthSinks),
+		counted(len(adviceOf(s)), "warn", healthPart, healthParts),
 		counted(s.Outbox[claybot.SendFailed], "warn", healthLost, healthLostMany),
 		when(model == "calm", "good", healthUntried),
 		when(true, "good", healthGood),

@@ -17,6 +17,7 @@ import (
 	"github.com/claybot/claybot/people"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/web"
 )
 
@@ -81,6 +82,7 @@ func casesOf(x string, who viewer) []pageCase {
 		Connectors:    []overview.ConnectorStatus{{Name: x, Health: connectors.Health{State: x, Err: x, LastOK: at}}, {Name: x, Health: connectors.Health{State: connectors.StateStopped, Err: x}}},
 		OutsideStatus: overview.OutsideStatus{Model: overview.ModelStatus{Name: x, Err: x}, Disk: &overview.DiskStatus{Free: 5, Total: 10}},
 	}
+	status.Findings = []overview.Finding{{What: x, Level: x, Code: x, Text: x, Next: x, Part: texts.Part{Kind: texts.PartModel, Name: x}}}
 	status.Sinks = []runs.SinkHealth{{Name: x, Error: x, Backlog: 3, Oldest: 7}, {Name: x, Success: 5}}
 	access := viewAccess(who,
 		[]storage.Pairing{{Code: x, Connector: x, ChannelID: x, UserID: x, Name: x, At: 1}},

@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -8,7 +10,21 @@ import (
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/texts"
+	"github.com/claybot/claybot/web"
 )
+
+var noDocker = overview.Finding{What: "workspaces docker", Level: overview.LevelProblem, Code: "docker-unusable", Text: "Docker does not answer", Next: "start Docker", Part: texts.Part{Kind: texts.PartWorkspace, Name: "docker"}}
+
+// The page has the cause, the code and the next step of a finding.
+func TestHealthHasNextSteps(t *testing.T) {
+	html := rendered(t, &pages{views: sync.OnceValue(readViews)}, pageCase{"health", "main", viewHealth(viewer{web.Read}, overview.Status{Findings: []overview.Finding{noDocker}})})
+	for _, want := range []string{"What to do", "workspaces docker", "Docker does not answer", "Next step: start Docker", "docker-unusable"} {
+		if !strings.Contains(html, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}
 
 // Health is not well while an MCP server is down, and claims nothing about a model
 // that was never asked.
@@ -51,6 +67,10 @@ func TestHealthOfServers(t *testing.T) {
 			"back after a crash",
 			overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers}, Start: &overview.StartStatus{Unclean: 2, Waiting: 1}},
 			"warn", "claybot crashed 2 times in a row and resumes its runs a few at a time; 1 agent is waiting.",
+		},
+		{
+			"a part without a section", overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers}, Findings: []overview.Finding{noDocker, {What: "check copy", Part: texts.Part{Kind: texts.PartCheck}}}},
+			"warn", "1 part needs attention; see below.",
 		},
 		{"a model that was not asked", overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: overview.ModelStatus{Name: "m"}}}, "good", "No problems found; the model has not been used yet."},
 	} {

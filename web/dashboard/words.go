@@ -141,6 +141,8 @@ const (
 	healthServers     = "MCP servers are down: agents work without their tools."
 	healthSink        = "event sink does not accept events."
 	healthSinks       = "event sinks do not accept events."
+	healthPart        = "part needs attention; see below."
+	healthParts       = "parts need attention; see below."
 	healthLost        = "message could not be delivered."
 	healthLostMany    = "messages could not be delivered."
 	healthUntried     = "No problems found; the model has not been used yet."

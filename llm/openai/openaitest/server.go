@@ -45,6 +45,7 @@ type Server struct {
 	mux *http.ServeMux
 
 	mu      sync.Mutex
+	revoked bool // no key is taken
 	script  []Reply
 	journal journal
 
@@ -160,8 +161,18 @@ func (s *Server) models(w http.ResponseWriter, hr *http.Request) {
 	writeJSON(w, http.StatusOK, list)
 }
 
+// Revoke makes the server refuse every key from now on, or take the configured one again.
+func (s *Server) Revoke(revoked bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revoked = revoked
+}
+
 func (s *Server) authorize(hr *http.Request) *apiError {
-	if s.cfg.Key == "" || hr.Header.Get("Authorization") == "Bearer "+s.cfg.Key {
+	s.mu.Lock()
+	revoked := s.revoked
+	s.mu.Unlock()
+	if !revoked && (s.cfg.Key == "" || hr.Header.Get("Authorization") == "Bearer "+s.cfg.Key) {
 		return nil
 	}
 	return &apiError{

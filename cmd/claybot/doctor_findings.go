@@ -1,0 +1,176 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/overview"
+	"github.com/claybot/claybot/storage/postgres"
+	"github.com/claybot/claybot/texts"
+	"github.com/claybot/claybot/tools/mcp"
+)
+
+// A findingList is what the daemon knows of its parts.
+type findingList struct {
+	all  []overview.Finding
+	hide *strings.Replacer
+}
+
+// works notes that a part works.
+func (l *findingList) works(what string, part texts.Part) {
+	l.all = append(l.all, overview.Finding{What: what, Level: postgres.LevelOK, Code: postgres.CodeOK, Part: part})
+}
+
+// wrong notes what is wrong with a part. next is the next step; if it is empty, the finding has that
+// of its code. A finding without a part is never told in chats.
+func (l *findingList) wrong(what string, part texts.Part, level, code, text, next string) {
+	known := codeOf(code)
+	f := overview.Finding{What: what, Level: level, Code: code, Text: l.hide.Replace(text), Next: l.hide.Replace(cmp.Or(next, known.next)), Part: part}
+	if known.chats && part.Kind != "" {
+		f.Means = known.means
+	}
+	l.all = append(l.all, f)
+}
+
+// findings returns what the daemon knows of its parts. The doctor, the status, the page and the chats
+// of operators have their words from here.
+func (d *daemon) findings(st overview.Status) []overview.Finding {
+	l := &findingList{hide: strings.NewReplacer(hidden(*d.config.Load())...)}
+	d.memberFindings(l, st)
+	d.settingFindings(l, st)
+	for _, x := range st.Connectors {
+		connectorFindings(l, x)
+	}
+	d.serverFindings(l)
+	for _, x := range st.Sinks {
+		switch part := (texts.Part{Kind: texts.PartSink, Name: x.Name}); {
+		case x.Error != "":
+			l.wrong("sink "+x.Name, part, overview.LevelWarning, "sink-failing", sinkLine(x), "")
+		case !x.Standby && x.Success != 0:
+			l.works("sink "+x.Name, part)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(st.Checks)) {
+		part := texts.Part{Kind: texts.PartCheck, Name: name}
+		if x := st.Checks[name]; x.Problem {
+			l.wrong("check "+name, part, overview.LevelProblem, "check-failing", checkLine(x), "")
+			continue
+		}
+		l.works("check "+name, part)
+	}
+	d.modelFindings(l)
+	d.probes.findings(l)
+	return l.all
+}
+
+// memberFindings are about this process and the agents.
+func (d *daemon) memberFindings(l *findingList, st overview.Status) {
+	member := texts.Part{Kind: texts.PartMember, Name: d.stores.members.Name()}
+	if st.Unwell == "" {
+		l.works("unwell", member)
+	} else {
+		l.wrong("unwell", member, overview.LevelWarning, "daemon-unwell", st.Unwell, "")
+	}
+	for _, row := range faultRows(st) {
+		code := cmp.Or(map[string]string{"dead route": "route-dead"}[row[0]], "agent-unusable")
+		l.wrong(row[0], texts.Part{}, overview.LevelWarning, code, row[1], "")
+	}
+}
+
+// settingFindings are about what bad settings switch off, all in one.
+func (d *daemon) settingFindings(l *findingList, st overview.Status) {
+	off := slices.DeleteFunc(slices.Clone(st.Settings), func(x overview.SettingStatus) bool { return !x.Off || x.Code == "" })
+	part := texts.Part{Kind: texts.PartConfiguration}
+	if len(off) == 0 {
+		l.works("configuration", part)
+		return
+	}
+	text := off[0].Text
+	if more := len(off) - 1; more > 0 {
+		text += fmt.Sprintf(" (and %d more; claybot config check lists all)", more)
+	}
+	l.wrong("configuration", part, overview.LevelProblem, off[0].Code, text, off[0].Next)
+}
+
+// connectorFindings are about a connector. Operators have another notice of one that has stopped.
+func connectorFindings(l *findingList, x overview.ConnectorStatus) {
+	part := texts.Part{Kind: texts.PartConnector, Name: x.Name}
+	broken := x.Held != "" || !x.Well() && x.Err != ""
+	switch {
+	case broken && x.Held == "" && (x.State == connectors.StateStopped || !x.Lapsed()):
+		l.wrong(x.Name, texts.Part{}, overview.LevelProblem, "connector-failing", connectorLine(x), "")
+	case broken:
+		l.wrong(x.Name, part, overview.LevelProblem, "connector-failing", connectorLine(x), "")
+	case x.State == connectors.StateLive:
+		l.works(x.Name, part)
+	}
+	if x.Refused != nil {
+		l.wrong(x.Name, texts.Part{}, overview.LevelWarning, "webhook-refused", connectorLine(x), "")
+	}
+}
+
+// serverFindings are about the MCP servers.
+func (d *daemon) serverFindings(l *findingList) {
+	for _, x := range d.tooling.servers.status() {
+		switch part := (texts.Part{Kind: texts.PartMCP, Name: x.Name}); {
+		case x.Err != "":
+			l.wrong("MCP server "+x.Name, part, overview.LevelWarning, "mcp-failing", serverLine(x), "")
+		case x.State == mcp.StateConnected:
+			l.works("MCP server "+x.Name, part)
+		}
+	}
+}
+
+// modelFindings are about the models that profiles use.
+func (d *daemon) modelFindings(l *findingList) {
+	c := d.config.Load()
+	keys := modelKeys(c)
+	seen := make(map[string]bool)
+	for _, name := range slices.Sorted(maps.Keys(c.Agents.Profiles)) {
+		m := c.Agents.Profiles[name].Model
+		key := keys[fingerprint(m)]
+		if m.Demo() || seen[key] {
+			continue
+		}
+		seen[key] = true
+		what, part := "model "+key, texts.Part{Kind: texts.PartModel, Name: key}
+		if why := m.Off(); why != "" {
+			l.wrong(what, part, overview.LevelProblem, "model-off", "it is off: "+why, correctModel)
+			continue
+		}
+		switch ok, problem := d.models.state(m); {
+		case problem.code != "":
+			l.wrong(what, part, problem.level(), problem.code, problem.text, problem.next())
+		case ok:
+			l.works(what, part)
+		}
+	}
+}
+
+// A modelProblem is why a model does not answer.
+type modelProblem struct{ code, text string }
+
+// level is that of the doctor.
+func (p modelProblem) level() string {
+	if p.code == "credential-refused" || p.code == "model-unreachable" {
+		return overview.LevelProblem
+	}
+	return overview.LevelWarning // it may work all the same
+}
+
+// next is the next step, where it is another one than that of the code.
+func (p modelProblem) next() string {
+	switch p.code {
+	case "credential-refused":
+		return "copy the key again from the provider, then: claybot setup model"
+	case "model-not-listed":
+		return "choose another one with: claybot setup model"
+	case "model-no-list":
+		return "look whether model.base_url ends as the provider writes it, mostly in /v1; then: claybot setup model"
+	}
+	return ""
+}
