@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -13,10 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/claybot/claybot/configs"
-	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/lazyregexp"
-	"github.com/claybot/claybot/web"
 )
 
 type setupCmd struct {
@@ -54,21 +50,12 @@ var setupSteps = []setupStep{
 // errSkipped ends a step that was not done.
 var errSkipped = errors.New("skipped")
 
-// A setup is one run of claybot setup.
+// A setup is one run of claybot setup: the face of the guide on a terminal, or by flags.
 type setup struct {
-	*env
-	flags  setupCmd
-	ctx    context.Context //nolint:containedctx // it ends with the command
-	term   *asker          // nil without a terminal
-	alone  bool            // it does one step
-	daemon *client         // that was reached or started
-	stop   func() error    // of a daemon inside this process; nil for none
-	saved  bool            // something was
-	bot    string          // name of the Telegram bot that was checked
-	// Of a daemon that runs already, once it has read the file:
-	read      bool              // it has, since the last change
-	elsewhere string            // that it reads another file; empty if it does not
-	differs   map[string]string // the settings that it has from elsewhere, by key, in words
+	*guide
+	flags setupCmd
+	term  *asker // nil without a terminal
+	alone bool   // it does one step
 }
 
 // Run goes through the steps, and ends once a reply was seen.
@@ -83,7 +70,8 @@ func (c setupCmd) Run(e *env) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	s := &setup{env: e, flags: c, term: e.asker(), alone: c.Step != ""}
+	s := &setup{guide: &guide{env: e, by: userName()}, flags: c, term: e.asker(), alone: c.Step != ""}
+	s.guide.say, s.again = s.say, func(step string) string { return "; then: claybot setup " + step }
 	config, _, err := e.load()
 	if err != nil {
 		return err
@@ -257,113 +245,6 @@ func (s *setup) yes(question string) (bool, error) {
 	return strings.HasPrefix(strings.ToLower(answer), "y"), err
 }
 
-// A setting is a change of a key of the configuration file.
-type setting struct {
-	key    string
-	value  string // empty with a secret
-	secret string // to store in a file of its own
-	unset  bool
-}
-
-// save changes keys in their order and has a running daemon read them once. A daemon inside this
-// process starts anew when it is needed.
-func (s *setup) save(all ...setting) error {
-	if err := s.leave(); err != nil {
-		return err
-	}
-	f, err := s.configFile()
-	if err != nil {
-		return err
-	}
-	defer f.unlock()
-	var said strings.Builder
-	quiet, flags := *s.env, *s.cli
-	quiet.out, quiet.cli, flags.Model = &said, &flags, "" // the model of the flag is what is stored
-	changed := false
-	for _, x := range all {
-		done, err := f.set(&quiet, x)
-		if err != nil {
-			return err
-		}
-		changed = changed || done
-	}
-	if !changed {
-		return nil
-	}
-	s.saved = true
-	for line := range strings.Lines(said.String()) {
-		if strings.Contains(line, "wins over the file") {
-			s.say("! %s", line)
-		}
-	}
-	keys := make([]string, len(all))
-	for i, x := range all {
-		keys[i] = x.key
-	}
-	if err := s.reread(f, "", keys...); err != nil {
-		return err
-	}
-	if s.elsewhere != "" {
-		s.say("! %s\n", s.elsewhere)
-	}
-	return nil
-}
-
-// set does one change of the file.
-func (f *configFile) set(e *env, x setting) (changed bool, err error) {
-	if !x.unset {
-		return f.put(e, configs.Meant(f.text, x.key), x.value, x.secret)
-	}
-	if err := f.lock(context.Background()); err != nil {
-		return false, err
-	}
-	next, err := configs.Unset(f.text, x.key)
-	if err != nil || string(next) == string(f.text) {
-		return false, err
-	}
-	return true, f.change(e, []string{x.key}, next)
-}
-
-// connected returns the daemon: one that runs, or one inside this process.
-func (s *setup) connected() (*client, error) {
-	if s.daemon != nil {
-		return s.daemon, nil
-	}
-	config, _, err := s.load()
-	if err != nil {
-		return nil, err
-	}
-	cl, err := dial(config.DataDir)
-	switch {
-	case errors.Is(err, web.ErrNoDaemon):
-		s.read, s.elsewhere, s.differs = false, "", nil
-		cl, s.stop, err = s.inside(s.ctx, config)
-	case err == nil && !s.read:
-		err = s.readNow("")
-	}
-	if err == nil && s.elsewhere != "" {
-		err = errors.New(s.elsewhere)
-	}
-	if err == nil {
-		err = cl.ready(s.ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	s.daemon = cl
-	return cl, nil
-}
-
-// leave ends a daemon inside this process.
-func (s *setup) leave() error {
-	stop := s.stop
-	s.daemon, s.stop = nil, nil
-	if stop == nil {
-		return nil
-	}
-	return stop()
-}
-
 // greet sends hello through the terminal chat of the daemon, and shows the reply.
 func (s *setup) greet() error {
 	cl, err := s.connected()
@@ -430,34 +311,3 @@ func (s *setup) secretOf(flag, ref string) (secret, reference string, err error)
 	}
 	return secret, reference, nil
 }
-
-// secretSetting is the change that stores a secret, or refers to it.
-func secretSetting(key, secret, reference string) setting {
-	if reference != "" {
-		return setting{key: key, value: reference}
-	}
-	return setting{key: key, secret: secret}
-}
-
-// cause is why a platform refuses, without what connectors say of how to go on.
-func cause(err error) string {
-	var p *connectors.PermanentError
-	if errors.As(err, &p) {
-		err = p.Err
-	}
-	return err.Error()
-}
-
-// call asks the daemon for something.
-func (s *setup) call(method, path string, in, out any) error {
-	cl, err := s.connected()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(s.ctx, callTimeout)
-	defer cancel()
-	return cl.call(ctx, method, path, in, out)
-}
-
-// get asks the daemon.
-func (s *setup) get(path string, out any) error { return s.call(http.MethodGet, path, nil, out) }

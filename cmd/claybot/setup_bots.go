@@ -1,69 +1,44 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
 	"github.com/claybot/claybot/configs"
-	"github.com/claybot/claybot/connectors/discord"
-	"github.com/claybot/claybot/connectors/slack"
-	"github.com/claybot/claybot/connectors/telegram"
-	"github.com/claybot/claybot/lazyregexp"
 	"github.com/claybot/claybot/platforms"
 )
 
-// tokensIn returns the tokens of an answer. A token has no white space: what a line break cut in two
-// is one again.
-func tokensIn(answer string, forms ...*lazyregexp.Regexp) []string {
-	words := strings.Fields(strings.NewReplacer(`"`, "", "'", "").Replace(answer))
-	whole := func(w string) bool {
-		return slices.ContainsFunc(forms, func(f *lazyregexp.Regexp) bool { return f.MatchString(w) })
-	}
-	starts := func(w string) bool { return strings.HasPrefix(w, "xoxb-") || strings.HasPrefix(w, "xapp-") }
-	var all []string
-	for i, w := range words {
-		if i > 0 && (!whole(w) || !whole(all[len(all)-1])) && !starts(w) {
-			all[len(all)-1] += w
-			continue
-		}
-		all = append(all, w)
-	}
-	return all
-}
-
-// token asks for a token until check accepts it, or takes that of a flag. It returns the change that
-// stores it.
-func (s *setup) token(key, flag, ref, prompt string, form *lazyregexp.Regexp, check func(string) error) (setting, error) {
+// token asks for the token of a bot until its platform accepts it, or takes that of a flag. It returns
+// the change that stores it.
+func (s *setup) token(config configs.Config, b botStep, ref string) (made setting, found botFound, err error) {
+	flag := b.name + "-token"
 	if ref != "" {
 		secret, reference, err := s.secretOf(flag, ref)
-		if err == nil && !form.MatchString(secret) {
+		if err == nil && !b.form.MatchString(secret) {
 			err = fmt.Errorf("--%s: %s does not hold such a token; copy it again", flag, ref)
 		}
 		if err == nil {
-			err = check(secret)
+			found, err = s.bot(config, b.name, secret)
 		}
-		return secretSetting(key, secret, reference), err
+		return secretSetting(b.key, secret, reference), found, err
 	}
 	for {
-		answer, err := s.askSecret(prompt)
+		answer, err := s.askSecret("Token of the bot (not shown; Enter skips): ")
 		if err != nil {
-			return setting{}, err
+			return setting{}, found, err
 		}
-		all := tokensIn(answer, form)
-		switch {
-		case len(all) != 1 || !form.MatchString(all[0]):
-			s.say("✗ That is not such a token. Copy all of it and paste it again, or press Enter to skip this step.\n")
+		token, err := tokenIn(answer, b)
+		if err != nil {
+			s.say("✗ %s, or press Enter to skip this step.\n", err)
 			continue
 		}
-		if err = check(all[0]); err == nil {
-			return setting{key: key, secret: all[0]}, nil
+		if found, err = s.bot(config, b.name, token); err == nil {
+			return setting{key: b.key, secret: token}, found, nil
 		}
 		if s.ctx.Err() != nil {
-			return setting{}, errInterrupted
+			return setting{}, found, errInterrupted
 		}
 		s.say("✗ %s\n  Paste another token, or press Enter to skip this step.\n", cause(err))
 	}
@@ -71,43 +46,55 @@ func (s *setup) token(key, flag, ref, prompt string, form *lazyregexp.Regexp, ch
 
 // telegram sets up the bot of the connector telegram.
 func (s *setup) telegram() error {
+	return s.oneBot(botSteps[platforms.Telegram], s.flags.TelegramToken, "get the token from @BotFather (/mybots)",
+		"Telegram. Open https://t.me/BotFather, send /newbot, answer its two questions, and copy the token that it shows.")
+}
+
+// discord sets up the bot of the connector discord.
+func (s *setup) discord() error {
+	return s.oneBot(botSteps[platforms.Discord], s.flags.DiscordToken, "get a token from https://discord.com/developers/applications, Bot, Reset Token",
+		"Discord. Open https://discord.com/developers/applications, create an application, and copy the token from Bot, Reset Token.")
+}
+
+// oneBot sets up a bot that has one token, and pairs its owner. ref is that of its flag, mend says where
+// the token is, and help how to make a bot.
+func (s *setup) oneBot(b botStep, ref, mend, help string) error {
 	config, _, err := s.load()
 	if err != nil {
 		return err
 	}
-	t := &config.Connectors.Telegram
-	check := func(token string) error {
-		ctx, cancel := context.WithTimeout(s.ctx, platformTime)
-		defer cancel()
-		name, err := telegram.New(telegram.Config{Name: platforms.Telegram, Token: token, BaseURL: t.APIURL, Log: slog.New(slog.DiscardHandler)}).Examine(ctx)
+	if ref == "" && b.of(config).Wanted() {
+		found, err := s.botWorks(config, b)
 		if err == nil {
-			s.bot = name
-			s.say("✓ telegram: the token is that of @%s (https://t.me/%s)\n", name, name)
+			s.invitesBot(found)
+			return s.owner(b.name, found.name)
 		}
-		return err
-	}
-	if t.Wanted() && s.flags.TelegramToken == "" {
-		if err = s.works(platforms.Telegram, t, func() error { return check(t.Token.Value()) }); err == nil {
-			return s.owner(platforms.Telegram)
-		}
-		s.say("✗ telegram: %s\n", cause(err))
+		s.say("✗ %s: %s\n", b.name, cause(err))
 		if s.term == nil {
-			return errors.New("get a token from @BotFather (/mybots), then: claybot setup telegram --telegram-token file:PATH")
+			return fmt.Errorf("%s, then: claybot setup %s --%s-token file:PATH", mend, b.name, b.name)
 		}
-	} else if s.flags.TelegramToken == "" {
+	} else if ref == "" {
 		if s.term == nil {
-			return s.needs("telegram", "--telegram-token")
+			return s.needs(b.name, "--"+b.name+"-token")
 		}
-		s.say("\nTelegram. Open https://t.me/BotFather, send /newbot, answer its two questions, and copy the token that it shows.\n")
+		s.say("\n%s\n", help)
 	}
-	made, err := s.token("telegram.token", "telegram-token", s.flags.TelegramToken, "Token of the bot (not shown; Enter skips): ", platforms.TelegramToken, check)
+	made, found, err := s.token(config, b, ref)
 	if err != nil {
-		return s.refused(err, "get the token from @BotFather (/mybots), then: claybot setup telegram")
+		return s.refused(err, mend+", then: claybot setup "+b.name)
 	}
+	s.invitesBot(found)
 	if err := s.save(made); err != nil {
 		return err
 	}
-	return s.owner(platforms.Telegram)
+	return s.owner(b.name, found.name)
+}
+
+// invitesBot shows where the owner of a server adds a Discord bot to it.
+func (s *setup) invitesBot(found botFound) {
+	if link := found.inviteURL(); link != "" {
+		s.say("Invite it to your server:\n  %s\n", link)
+	}
 }
 
 // slack sets up the app of the connector slack.
@@ -123,14 +110,8 @@ func (s *setup) slack() error {
 			s.say("✓ slack: it is set up by hand, with receive: http or token rotation; check it with: claybot doctor\n")
 			return nil
 		case c.BotToken.Named() && c.AppToken.Named():
-			err := s.works(platforms.Slack, c, func() error {
-				if err := s.slackToken(config, c.BotToken.Value()); err != nil {
-					return err
-				}
-				return s.slackToken(config, c.AppToken.Value())
-			})
-			if err == nil {
-				return s.owner(platforms.Slack)
+			if err = s.slackWorks(config); err == nil {
+				return s.owner(platforms.Slack, "")
 			}
 			s.say("✗ slack: %s\n", cause(err))
 			if s.term == nil {
@@ -149,16 +130,12 @@ func (s *setup) slack() error {
 	if err := s.save(all...); err != nil {
 		return err
 	}
-	return s.owner(platforms.Slack)
+	return s.owner(platforms.Slack, "")
 }
 
 // slackHelp says how to make an app.
 func (s *setup) slackHelp(config configs.Config) {
-	app, err := slackApp(config, platforms.Slack)
-	link := ""
-	if err == nil {
-		link, err = app.Link()
-	}
+	link, err := slackLink(config)
 	if err != nil {
 		link = "https://api.slack.com/apps?new_app=1 (choose From a manifest, and paste what this prints: claybot slack manifest)"
 	}
@@ -215,121 +192,14 @@ func (s *setup) slackTokens(config configs.Config) (bot, app setting, err error)
 				s.say("✗ %s\n", cause(err))
 				continue
 			}
-			if strings.HasPrefix(token, "xapp-") {
-				app = setting{key: "slack.app_token", secret: token}
+			if made := (setting{key: slackKey(token), secret: token}); made.key == "slack.app_token" {
+				app = made
 			} else {
-				bot = setting{key: "slack.bot_token", secret: token}
+				bot = made
 			}
 		}
 	}
 	return bot, app, nil
-}
-
-// slackToken asks Slack about a token, by its prefix.
-func (s *setup) slackToken(config configs.Config, token string) error {
-	of := config.Connectors.Slack
-	c := slack.New(slack.Config{
-		Name: platforms.Slack, APIURL: of.APIURL, BotToken: token, AppToken: token, BotTokenName: "the bot token", AppTokenName: "the app-level token",
-		Without: slackWithout(config, platforms.Slack, &of), Log: slog.New(slog.DiscardHandler),
-	})
-	ctx, cancel := context.WithTimeout(s.ctx, platformTime)
-	defer cancel()
-	switch {
-	case platforms.SlackAppToken.MatchString(token):
-		if err := c.ExamineApp(ctx); err != nil {
-			return err
-		}
-		s.say("✓ slack: the app-level token opens connections.\n")
-	case platforms.SlackBotToken.MatchString(token):
-		bot, err := c.ExamineBot(ctx)
-		if err != nil {
-			return err
-		}
-		s.say("✓ slack: the bot token is that of %s in %s.\n", bot.Name, bot.Team)
-		if len(bot.Lacks) > 0 {
-			s.say("! The app lacks the scopes %s. Add them at https://api.slack.com/apps, OAuth & Permissions, and install the app again; until then, claybot runs without what they are for.\n", strings.Join(bot.Lacks, ", "))
-		}
-	case strings.HasPrefix(token, "xoxe"):
-		return errors.New("that is a token that Slack rotates; see docs/slack.md, Token rotation, or create the app without it")
-	default:
-		return errors.New("that is neither a bot token (xoxb-…) nor an app-level token (xapp-…); copy all of it and paste it again")
-	}
-	return nil
-}
-
-// discord sets up the bot of the connector discord.
-func (s *setup) discord() error {
-	config, _, err := s.load()
-	if err != nil {
-		return err
-	}
-	d := &config.Connectors.Discord
-	check := func(token string) error {
-		ctx, cancel := context.WithTimeout(s.ctx, platformTime)
-		defer cancel()
-		bot, err := discord.New(discord.Config{Name: platforms.Discord, Token: token, BaseURL: d.APIURL, TokenName: "the token", Log: slog.New(slog.DiscardHandler)}).Examine(ctx)
-		if err != nil {
-			return err
-		}
-		s.say("✓ discord: the token is that of %s. Invite it to your server:\n  https://discord.com/oauth2/authorize?client_id=%s&scope=bot+applications.commands&permissions=274878024768\n", bot.Name, bot.App)
-		if !bot.Content {
-			s.say("! The Message Content intent is off: in servers, the bot reads only messages that mention it. Switch it on at https://discord.com/developers/applications, Bot, Privileged Gateway Intents, and restart claybot.\n")
-		}
-		return nil
-	}
-	if d.Wanted() && s.flags.DiscordToken == "" {
-		if err = s.works(platforms.Discord, d, func() error { return check(d.Token.Value()) }); err == nil {
-			return s.owner(platforms.Discord)
-		}
-		s.say("✗ discord: %s\n", cause(err))
-		if s.term == nil {
-			return errors.New("get a token from https://discord.com/developers/applications, Bot, then: claybot setup discord --discord-token file:PATH")
-		}
-	} else if s.flags.DiscordToken == "" {
-		if s.term == nil {
-			return s.needs("discord", "--discord-token")
-		}
-		s.say("\nDiscord. Open https://discord.com/developers/applications, create an application, and copy the token from Bot, Reset Token.\n")
-	}
-	made, err := s.token("discord.token", "discord-token", s.flags.DiscordToken, "Token of the bot (not shown; Enter skips): ", platforms.DiscordToken, check)
-	if err != nil {
-		return s.refused(err, "get a token from https://discord.com/developers/applications, Bot, Reset Token, then: claybot setup discord")
-	}
-	if err := s.save(made); err != nil {
-		return err
-	}
-	return s.owner(platforms.Discord)
-}
-
-// works reports why a connector that is set does not work: by its settings, by a secret that cannot be
-// read, or as check says.
-func (s *setup) works(group string, c configs.ConnectorSettings, check func() error) error {
-	if why := c.Off(); why != "" {
-		return errors.New(why)
-	}
-	for _, x := range c.Credentials() {
-		if err := s.readable(group+"."+x.Key, x.Value); err != nil {
-			return err
-		}
-	}
-	return check()
-}
-
-// readable returns why a secret that a key names cannot be read; nil if it can, or none is named.
-func (s *setup) readable(key string, secret configs.Secret) error {
-	if !secret.Named() || secret.Value() != "" {
-		return nil
-	}
-	_, warnings, err := s.load()
-	if err != nil {
-		return err
-	}
-	for _, w := range warnings {
-		if w.Concerns(key) {
-			return errors.New(w.String())
-		}
-	}
-	return fmt.Errorf("%s: %s has no value", key, secret)
 }
 
 // needs ends a step that cannot ask.

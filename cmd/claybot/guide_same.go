@@ -88,7 +88,7 @@ func (f *configFile) other(r *reloaded, dir string) string {
 }
 
 // reread has a running daemon read the file, and notes what it has from elsewhere. keys were changed.
-func (s *setup) reread(f *configFile, again string, keys ...string) error {
+func (s *guide) reread(f *configFile, again string, keys ...string) error {
 	stored, flags := *s.env, *s.cli
 	stored.cli, flags.Model = &flags, "" // the model of the flag is what is stored
 	config, _, err := stored.load()
@@ -119,7 +119,7 @@ func (s *setup) reread(f *configFile, again string, keys ...string) error {
 }
 
 // readNow has a running daemon read the file, and start a connector anew, if one is named.
-func (s *setup) readNow(again string) error {
+func (s *guide) readNow(again string) error {
 	f, err := s.configFile()
 	if err != nil {
 		return err
@@ -129,10 +129,10 @@ func (s *setup) readNow(again string) error {
 
 // same returns an error if the running daemon has settings of a group from elsewhere than setup: what
 // setup checked is not what the daemon uses.
-func (s *setup) same(group string) error {
+func (s *guide) same(group string) error {
 	for _, key := range slices.Sorted(maps.Keys(s.differs)) {
 		if strings.HasPrefix(key, group+".") {
-			return fmt.Errorf("%s. Make them the same, such as by removing a variable from the environment of the daemon or of this shell, or by storing the secret with file:PATH or -. Restart claybot if its environment changes; then: claybot setup %s", s.differs[key], group)
+			return fmt.Errorf("%s. Make them the same, such as by removing a variable from the environment of the daemon or of this shell, or by storing the secret with file:PATH or -. Restart claybot if its environment changes%s", s.differs[key], s.again(group))
 		}
 	}
 	return nil
