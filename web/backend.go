@@ -24,6 +24,7 @@ type Backend struct {
 	// Configuration is nil where there is no file to change, and Nodes where none are shown.
 	Configuration Configuration
 	Nodes         Nodes
+	Setup         Setup // nil: the page sets nothing up
 }
 
 // Tooling is what agents work with: tools, workspaces, MCP servers, skills and notes.

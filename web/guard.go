@@ -37,7 +37,7 @@ func (s *Server) secured(next http.Handler, addr net.Addr) http.Handler {
 			Fail(w, http.StatusForbidden, "proxy", "This server can only be reached through its proxy.", "Use the address of the proxy.")
 			return
 		}
-		r = s.proxies.believe(r)
+		r = s.proxies.believe(withHere(r))
 		if secure(r) && strict(r.Host) {
 			h.Set("Strict-Transport-Security", "max-age=31536000")
 		}
@@ -240,6 +240,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route Route, end 
 				return crowded(w)
 			}
 			if !unproven(r) {
+				p.Here, _ = r.Context().Value(hereKey{}).(bool)
 				return p, true
 			}
 			p.leave()

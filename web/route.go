@@ -68,6 +68,8 @@ type Caller struct {
 	Profile string
 	// Local says that the caller came by the unix socket, which only the owner can open.
 	Local bool
+	// Here says that the owner came from a browser of this machine, see Here.
+	Here bool
 }
 
 // Bound reports whether the caller reaches one agent or profile only.
