@@ -24,11 +24,15 @@ type chatPages struct {
 	rows   lookup
 	asked  *questionPages
 	agents web.Agents
+	guided bool // there is a guide that sets claybot up
 }
 
 func (b *chatPages) routes() []web.Route {
 	return []web.Route{
-		b.screen("/{$}", "chats", func(r *http.Request) (any, error) { return chatsView{viewerOf(r), messagePrefix(web.User(r))}, nil }),
+		b.screen("/{$}", "chats", func(r *http.Request) (any, error) {
+			v := viewerOf(r)
+			return chatsView{v, messagePrefix(web.User(r)), b.guided && v.Administers()}, nil
+		}),
 		b.part("/ui/chats/questions", "chats", "asks", b.chatNow),
 		{Pattern: "GET /ui/chats/titles", Scope: web.Read, Handler: http.HandlerFunc(b.chatTitles)},
 	}
@@ -39,6 +43,7 @@ func (b *chatPages) routes() []web.Route {
 type chatsView struct {
 	viewer
 	Prefix string
+	Guided bool // the guide shows a banner, if claybot is to be set up
 }
 
 func messagePrefix(user string) string {

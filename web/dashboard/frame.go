@@ -61,7 +61,7 @@ var places = []place{
 
 // below maps pages without a navigation entry to the one that is highlighted
 // for them.
-var below = map[string]string{"agent": "agents", "run": "runs", "notes": "agents", "note": "agents", "members": "health", "config-key": "config", "config-history": "config"}
+var below = map[string]string{"agent": "agents", "run": "runs", "notes": "agents", "note": "agents", "members": "health", "config-key": "config", "config-history": "config", "setup": "config"}
 
 // Routes returns the routes of the pages, their fragments, actions and assets.
 func Routes(cfg Config) []web.Route {
@@ -88,7 +88,7 @@ func sections(cfg Config, p *pages) []section {
 	budgets := &budgetPages{pages: p, store: cfg.Budgets}
 	return []section{
 		asked, bench, notes, budgets,
-		&chatPages{pages: p, rows: rows, asked: asked, agents: b.Agents},
+		&chatPages{pages: p, rows: rows, asked: asked, agents: b.Agents, guided: b.Setup != nil},
 		&agentPages{
 			pages: p, rows: rows, asked: asked, bench: bench,
 			agents: b.Agents, control: b.Control, settings: b.Settings, privacy: b.Privacy, inboxes: b.Inboxes, reminders: b.Reminders, runs: b.Runs, files: b.Files,
@@ -100,6 +100,7 @@ func sections(cfg Config, p *pages) []section {
 		&accessPages{pages: p, access: b.Access, directory: b.Directory, system: b.System},
 		&nodePages{pages: p, nodes: b.Nodes},
 		&configPages{pages: p, config: b.Configuration},
+		&setupPages{pages: p, setup: b.Setup, agents: b.Agents, runs: b.Runs},
 		&healthPages{pages: p, system: b.System},
 	}
 }

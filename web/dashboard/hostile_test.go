@@ -132,6 +132,13 @@ func casesOf(x string, who viewer) []pageCase {
 		{"nodes", "main", viewNodes(who, []nodes.Node{
 			{Key: nodes.Key{Kind: nodes.MCP, Name: x}, Type: x, State: nodes.Failed, Text: x, Uses: []nodes.Key{{Kind: nodes.Model, Name: x}}, Can: []string{nodes.Stop, nodes.Test}}, {Key: nodes.Key{Kind: nodes.Model, Name: x}, State: x},
 		})},
+		{"setup", "main", setupView{viewer: who, Step: x, Steps: []setupMark{{x, x, true, true}}, Next: setupMark{Name: x, Title: x}}},
+		{"setup", "main", setupView{viewer: who, Elsewhere: &web.Problem{Message: x, Fix: x}}},
+		{"setup", "setup-now", hostileSetup(web.SetupModel, x, who)},
+		{"setup", "setup-now", hostileSetup(web.SetupSlack, x, who)},
+		{"setup", "setup-now", hostileSetup(web.SetupBudget, x, who)},
+		{"setup", "setup-models", setupModels{who, web.SetupModels{Names: []string{short, "a"}, Usual: short}}},
+		{"setup", "setup-models", setupModels{who, web.SetupModels{Usual: x}}},
 		{"members", "main", viewMembers(who, []storage.Member{
 			{ID: x, Name: x, Version: x, State: storage.MemberLive, Working: 5, Skew: 9000, Claims: []string{x, x}, Dests: 2, Seen: 5}, {ID: "b", Name: x, State: storage.MemberState(x)},
 		})},
@@ -139,6 +146,17 @@ func casesOf(x string, who viewer) []pageCase {
 		{"why", "main", whyView{viewer: who, Ref: x, Asked: true, Stories: []storyView{viewStory(story), viewStory(silent), viewStory(waits)}}},
 		{"why", "main", whyView{viewer: who, Ref: x, Asked: true}},
 	}
+}
+
+// hostileSetup is a step of the guide in which everything is wrong and everything is there.
+func hostileSetup(name, x string, who viewer) setupNow {
+	return viewSetup(who, web.SetupStep{
+		Name: name, Version: x, Wrong: x, Notes: []web.SetupNote{{Good: true, Text: x}, {Text: x}}, Has: []string{x, "bot_token"}, Value: x, Options: []string{"a", "b"}, Link: x, Ollama: x,
+		Pairing: &web.SetupPairing{
+			Operators: []string{x}, Wrong: x, Invitation: &web.Invitation{Connector: x, URL: x, Code: x, Expires: 5}, Picture: web.SetupPicture{Size: 9, Path: "M1 1h1v1h-1z"},
+			People: []storage.Grant{{Connector: x, Subject: x, Name: x}},
+		},
+	})
 }
 
 func hostileNote(x string) noteRow {
@@ -243,6 +261,9 @@ func shape(html string) (tags string, bad []string) {
 				bad = append(bad, "the attribute "+a[0])
 			case attr == "href" || attr == "src" || attr == "action" || attr == "data-live" || attr == "hx-post" || attr == "hx-delete":
 				if place, inside := strings.CutPrefix(value, "#"); inside && !strings.ContainsAny(place, "<>:") {
+					continue
+				}
+				if value == setupBotFather || value == setupApplications { // of the guide
 					continue
 				}
 				if !strings.HasPrefix(value, "/") || strings.HasPrefix(value, "//") {

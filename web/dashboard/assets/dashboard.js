@@ -151,7 +151,7 @@ document.addEventListener("htmx:beforeRequest", (e) => {
 });
 document.addEventListener("htmx:afterRequest", (e) => {
   const { elt, successful, requestConfig } = e.detail;
-  if (!successful || requestConfig?.verb === "get") return;
+  if (!successful || requestConfig?.verb === "get" || "asks" in elt.dataset) return; // what only asks leaves its form to the reader
   const form = elt.closest?.("form");
   if (form) {
     delete form.dataset.dirty;
