@@ -384,7 +384,7 @@ func (f *configFile) outcome(r *reloaded) (string, error) {
 // unread reports whether a daemon has read another file, or none.
 func (f *configFile) unread(r *reloaded) bool {
 	own, _ := filepath.Abs(f.path) // else the two differ
-	if real, err := filepath.EvalSymlinks(r.File); err == nil {
+	if real, err := filepath.EvalSymlinks(r.File); err == nil && r.File != "" {
 		r.File = real
 	}
 	return r.File != own && (r.File != "" || f.text != nil)

@@ -114,7 +114,7 @@ func (l *listeners) open(d *daemon, c configs.Config) (err error) {
 		return configError{fmt.Errorf("metrics_listen and http.addr are both %s: give each an address of its own", c.HTTP.Addr)}
 	}
 	backend, box, tooling, db := desk.backend(), d.tooling.box, newToolbench(d), d.stores.db
-	backend.Configuration, backend.Nodes = configDesk{d}, nodeDesk{d}
+	backend.Configuration, backend.Nodes, backend.Setup = configDesk{d}, nodeDesk{d}, newSetupDesk(d)
 	chat := l.page.Handler(desk, web.User)
 	routes := []web.Route{
 		{Pattern: "/chat/", Scope: web.Operate, Chat: true, Handler: chat},
