@@ -48,7 +48,8 @@ func ReadFrontmatter(text string) (f Frontmatter, err error) {
 }
 
 // ReadManifest is ReadFrontmatter for files that other programs write: a list of
-// single values is one value, with commas between them.
+// single values is one value, with commas between them, and what a group has besides
+// single values is left out.
 func ReadManifest(text string) (f Frontmatter, err error) {
 	return readFrontmatter(text, true)
 }
@@ -86,6 +87,9 @@ func readFrontmatter(text string, lists bool) (f Frontmatter, err error) {
 func joinLists(n *yaml.Node) {
 	for i := 1; i < len(n.Content); i += 2 {
 		list := n.Content[i]
+		if list.Kind == yaml.MappingNode {
+			flatten(list)
+		}
 		if list.Kind != yaml.SequenceNode {
 			continue
 		}
@@ -101,6 +105,17 @@ func joinLists(n *yaml.Node) {
 			n.Content[i] = scalarNode(strings.Join(words, ","))
 		}
 	}
+}
+
+// flatten leaves the single values of a mapping.
+func flatten(n *yaml.Node) {
+	var single []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if k, v := n.Content[i], n.Content[i+1]; k.Kind == yaml.ScalarNode && v.Kind == yaml.ScalarNode && keyForm.MatchString(k.Value) {
+			single = append(single, k, v)
+		}
+	}
+	n.Content = single
 }
 
 // cutHead splits at the first line that is three dashes.
@@ -217,4 +232,22 @@ func scalarNode(v string) *yaml.Node {
 	n := new(yaml.Node)
 	n.SetString(v)
 	return n
+}
+
+// ReadYAML reads a YAML file that another program wrote, as maps, lists and single values. The error is a
+// *LineError. It never panics, whatever the text.
+func ReadYAML(text []byte) (v map[string]any, err error) {
+	defer func() {
+		if x := recover(); x != nil {
+			v, err = nil, &LineError{1, "the file cannot be read"}
+		}
+	}()
+	if err := yaml.Unmarshal(text, &v); err != nil {
+		bad := &LineError{Text: err.Error()}
+		if errors.As(yamlError(err), &bad) && bad.Line > 0 {
+			bad.Line-- // no line of dashes is before it
+		}
+		return nil, bad
+	}
+	return v, nil
 }
