@@ -1,0 +1,75 @@
+package imports
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/claybot/claybot/configs"
+)
+
+// servers are the addresses of providers whose API is that of OpenAI, by the names that OpenClaw and
+// picoclaw have for them. The two whose own API claybot speaks have none.
+//
+// Names and addresses: picoclaw pkg/providers/provider_metadata.go at cf67dd38, OpenClaw
+// docs/gateway/configuration-reference.md at 005a1ad4 (Provider examples); that of Google is the
+// OpenAI-compatible one.
+var servers = map[string]string{
+	"openai": "", "anthropic": "",
+	"cerebras": "https://api.cerebras.ai/v1", "deepseek": "https://api.deepseek.com/v1", "google": "https://generativelanguage.googleapis.com/v1beta/openai",
+	"groq": "https://api.groq.com/openai/v1", "lmstudio": "http://127.0.0.1:1234/v1", "mistral": "https://api.mistral.ai/v1", "moonshot": "https://api.moonshot.ai/v1",
+	"nvidia": "https://integrate.api.nvidia.com/v1", "ollama": "http://127.0.0.1:11434/v1", "openrouter": "https://openrouter.ai/api/v1",
+	"venice": "https://api.venice.ai/api/v1", "vllm": "http://127.0.0.1:8000/v1", "xai": "https://api.x.ai/v1", "zai": "https://api.z.ai/api/coding/paas/v4",
+}
+
+// keyless are the providers on this machine, which need no key.
+var keyless = map[string]bool{"lmstudio": true, "ollama": true, "vllm": true}
+
+// apis are the names of APIs, with those of claybot.
+var apis = map[string]string{
+	"": "", "openai-completions": configs.ProviderOpenAI, "openai-responses": configs.ProviderOpenAI, "ollama": configs.ProviderOpenAI,
+	"anthropic-messages": configs.ProviderAnthropic,
+}
+
+// NewModel returns a model of a provider, whose address and API may be given, or why claybot has no place
+// for it.
+func NewModel(provider, name, api, base string, key Secret) (m Model, why string) {
+	known, there := servers[provider]
+	speaks, ok := apis[api]
+	m = Model{Provider: configs.ProviderOpenAI, BaseURL: known, Name: name, Key: key}
+	if speaks == configs.ProviderAnthropic || provider == configs.ProviderAnthropic && api == "" {
+		m.Provider = configs.ProviderAnthropic
+	}
+	if base != "" {
+		u, err := url.Parse(base)
+		switch {
+		case err != nil || u.Host == "" || u.User != nil:
+			return Model{}, "its address cannot be used, or holds a password"
+		case u.Hostname() == "api."+m.Provider+".com":
+			m.BaseURL = ""
+		default:
+			m.BaseURL = strings.TrimRight(base, "/")
+		}
+	}
+	usual := there && m.BaseURL == known // the provider itself, which asks for a key
+	switch {
+	case name == "":
+		return Model{}, "it has no name"
+	case !ok:
+		return Model{}, "claybot does not speak the API " + oneWord(api)
+	case base == "" && !there:
+		return Model{}, "the address of the provider " + oneWord(provider) + " is not known; set it up with: claybot setup model"
+	case usual && !key.Given() && !keyless[provider]:
+		return Model{}, "no key for " + oneWord(provider) + " was found; set it up with: claybot setup model"
+	}
+	return m, ""
+}
+
+// oneWord is a name of another program as a message shows it.
+func oneWord(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r == 0x7f {
+			return '_'
+		}
+		return r
+	}, strings.ToValidUTF8(name[:min(len(name), 60)], "?"))
+}
