@@ -1,0 +1,128 @@
+package openclaw
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claybot/claybot/imports"
+)
+
+// read reads a directory of these files.
+func read(t *testing.T, files map[string]string, vars map[string]string) (*imports.Find, error) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Read(dir, imports.Env{
+		Home: "/nowhere", Zone: "UTC", Now: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC),
+		Lookup: func(name string) (string, bool) { v, ok := vars[name]; return v, ok },
+	})
+}
+
+// The forms of a secret, with where it comes from.
+func TestSecrets(t *testing.T) {
+	const good, other = "xoxb-1-fake", "xoxb-2-fake"
+	for _, x := range []struct{ name, value, want string }{
+		{"itself", `"xoxb-1-fake"`, good},
+		{"a template of the environment", `"${MINE}"`, "env:MINE"},
+		{"shorthand", `"$MINE"`, "env:MINE"},
+		{"an older marker", `"secretref-env:MINE"`, "env:MINE"},
+		{"a reference to the environment", `{source: "env", provider: "default", id: "MINE"}`, "env:MINE"},
+		{"a variable of .env", `"${OF_DOTENV}"`, other},
+		{"a variable of the configuration", `"${OF_CONFIG}"`, other},
+		{"a variable of both", `"${BOTH}"`, "env:BOTH"}, // the environment counts first in OpenClaw
+		{"a variable that is not set", `"${NONE}"`, "it is the variable NONE, which is not set here; set it and import again"},
+		{"a part of a text", `"xoxb-${MINE}"`, "it is made of variables and other text; set it by hand"},
+		{"a pointer into a file", `{source: "file", provider: "pointer", id: "/a/b~1c"}`, good},
+		{"a pointer to nothing", `{source: "file", provider: "pointer", id: "/a/x"}`, "its file does not have it"},
+		{"a file", `{source: "file", provider: "single", id: "value"}`, good},
+		{"a file elsewhere", `{source: "file", provider: "elsewhere", id: "value"}`, "it is in a file outside of the directory; store it with claybot config set"},
+		{"a file above", `{source: "file", provider: "above", id: "value"}`, "its file cannot be read: it cannot be read: path escapes from parent"},
+		{"a missing file", `{source: "file", provider: "missing", id: "value"}`, "its file cannot be read: file does not exist"},
+		{"a provider that is not there", `{source: "file", provider: "no", id: "value"}`, "it is in a file outside of the directory; store it with claybot config set"},
+		{"a command", `{source: "exec", provider: "vault", id: "x"}`, "a command there finds it, which claybot does not run; store it with claybot config set"},
+		{"a plugin", `{source: "keyring", provider: "x", id: "x"}`, "it is a reference of a kind that claybot does not know"},
+	} {
+		f, err := read(t, map[string]string{
+			"openclaw.json": `{env: {vars: {OF_CONFIG: "xoxb-2-fake", BOTH: "xoxb-2-fake"}}, secrets: {providers: {
+				pointer: {source: "file", path: "~/.openclaw/s.json"}, single: {source: "file", path: "~/.openclaw/one.txt", mode: "singleValue"},
+				elsewhere: {source: "file", path: "/etc/hostname", mode: "singleValue"}, above: {source: "file", path: "~/.openclaw/../x", mode: "singleValue"},
+				missing: {source: "file", path: "~/.openclaw/missing", mode: "singleValue"},
+			}}, channels: {slack: {botToken: ` + x.value + `, appToken: "xapp-1-fake"}}}`,
+			".env":    "# x\nexport OF_DOTENV='xoxb-2-fake'\n",
+			"s.json":  `{"a": {"b/c": "xoxb-1-fake"}}`,
+			"one.txt": "xoxb-1-fake\n",
+		}, map[string]string{"MINE": good, "BOTH": good})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, a := range f.Accounts {
+			if got = a.Secrets[0].Secret.Text; got == "" {
+				got = "env:" + a.Secrets[0].Secret.Env
+			}
+		}
+		if i := slices.IndexFunc(f.Left, func(l imports.Left) bool { return l.What == "slack" }); i >= 0 {
+			got = strings.TrimPrefix(f.Left[i].Why, "botToken: ")
+		}
+		if got != x.want {
+			t.Errorf("%s: %q, want %q", x.name, got, x.want)
+		}
+	}
+}
+
+// Older names of files and settings, and settings of one agent.
+func TestOlder(t *testing.T) {
+	f, err := read(t, map[string]string{
+		"clawdbot.json":                      `{agent: {model: "claude-opus-4-6"}, channels: {discord: {token: "MTIzNDU2Nzg5MDEyMzQ1Njc4.Gfakef.fake-token-of-nobody-0123456789", dm: {policy: "allowlist", allowFrom: ["123456789012345678"]}}}}`,
+		".env":                               "ANTHROPIC_API_KEY=sk-ant-fake\n",
+		"cron/jobs.json":                     `[{"jobId": "x", "name": "Old", "schedule": {"kind": "at", "atMs": 1798761600000}, "payload": {"kind": "agentTurn", "message": "Go.", "deliver": true, "channel": "telegram", "to": "5"}}]`,
+		"workspace/BOOTSTRAP.md":             "x",
+		"workspace/memory/x/y.md":            "note",
+		"credentials/discord-allowFrom.json": `{"version": 2, "allowFrom": ["1"]}`,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Model == nil || *f.Model != (imports.Model{Provider: "anthropic", Name: "claude-opus-4-6", Key: imports.Secret{Text: "sk-ant-fake"}}) {
+		t.Errorf("model %+v", f.Model)
+	}
+	if !f.Listed || f.Owner() != "discord/123456789012345678" {
+		t.Errorf("listed %v, owner %q", f.Listed, f.Owner())
+	}
+	if len(f.Tasks) != 1 || f.Tasks[0].At != "2027-01-01T00:00:00Z" || f.Tasks[0].Route != "telegram/5" || !f.Tasks[0].Once {
+		t.Errorf("tasks %+v", f.Tasks)
+	}
+	if len(f.Notes) != 1 || f.Notes[0].Path != "openclaw/memory/x/y.md" {
+		t.Errorf("notes %+v", f.Notes)
+	}
+	want := []string{"credentials/discord-allowFrom.json", "BOOTSTRAP.md"}
+	for _, what := range want {
+		if !slices.ContainsFunc(f.Left, func(l imports.Left) bool { return l.What == what }) {
+			t.Errorf("%s is not left: %v", what, f.Left)
+		}
+	}
+}
+
+// Nothing that another type stands for is read as something else.
+func TestOddTypes(t *testing.T) {
+	for _, text := range []string{
+		`{}`, `{channels: 5, agents: [], models: "x", mcp: {servers: []}, cron: true, env: null}`,
+		`{agents: {list: "x", defaults: {model: {primary: {}, fallbacks: "y"}, workspace: 5}}, channels: {telegram: {accounts: [], allowFrom: {}}, slack: "x"}}`,
+		`{mcp: {servers: {a: "x", b: {command: {}, env: []}}}, models: {providers: {x: []}}}`,
+	} {
+		if _, err := read(t, map[string]string{"openclaw.json": text, "cron/jobs.json": `{"version": "x", "jobs": 5}`, "agents/main/agent/auth-profiles.json": `[]`}, nil); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
