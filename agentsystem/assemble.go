@@ -146,7 +146,7 @@ func (a *assembly) makeAgents() {
 	})
 	s.dispatcher = &dispatcher{
 		inboxes: a.inboxes, store: a.Inbox, worker: s.Worker, profiles: s.Profiles, members: a.Members, limits: a.Limits, log: a.Log,
-		slots: make(chan struct{}, a.MaxRuns),
+		slots: make(chan struct{}, a.slots()),
 	}
 	s.supervisor = &supervisor{
 		alarms: &alarms{

@@ -141,10 +141,19 @@ type Settings struct {
 // Limits bound the work of this member. Zero fields mean the defaults named.
 type Limits struct {
 	MaxRuns  int           // agents at work at the same time; 1,000
+	Idle     bool          // messages are taken in, and wait: no agent works
 	MaxBatch int           // the largest batch of any profile; inbox.DefaultMaxBatch
 	Grace    time.Duration // for runs in flight at shutdown; 30 s
 	HandOver time.Duration // the same, when other members are there to go on with them; 5 s
 	Lease    time.Duration // of an agent; inbox.DefaultTTL
+}
+
+// slots is how many workers may start at the same time.
+func (l Limits) slots() int {
+	if l.Idle {
+		return 0
+	}
+	return l.MaxRuns
 }
 
 // Config is what New needs.

@@ -35,7 +35,8 @@ type Node struct {
 	Name string `key:"name" kind:"member" env:"CLAYBOT_NODE_NAME"`
 	// Lease is the time after which others take over what a member has.
 	Lease time.Duration `key:"lease" limits:"2s..5m" env:"CLAYBOT_NODE_LEASE"`
-	// MaxRuns is how many agents the member works on at the same time.
+	// MaxRuns is how many agents the member works on at the same time. 0, which no file can have:
+	// messages are taken in, and wait.
 	MaxRuns int `key:"max_runs" class:"narrowing" limits:"1..100000" env:"CLAYBOT_NODE_MAX_RUNS" bad:"1" off:"one agent at a time is at work"`
 	// Handover is how long runs in flight may go on at an orderly end before other
 	// members resume them.

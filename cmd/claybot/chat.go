@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"github.com/claybot/claybot"
-	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/runs"
@@ -64,42 +62,6 @@ func (c chatCmd) Run(e *env) error {
 		return t.once(ctx, *c.Message)
 	}
 	return t.converse(ctx, e.in)
-}
-
-// inside starts a daemon in this process. Its warnings go to standard error.
-func (e *env) inside(ctx context.Context, cfg configs.Config) (*client, func() error, error) {
-	cfg.Log.Level = max(cfg.Log.Level, slog.LevelWarn)
-	log := newLog(e.err, cfg)
-	logWarnings(log, cfg.Source.Warnings)
-	d, err := openDaemon(ctx, cfg, log, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	d.env = e
-	stopReload := d.reloadOn(ctx, e, nil) // the end of the terminal ends this process
-	ended := make(chan error, 1)
-	go func() { ended <- d.run(ctx) }()
-	stop := func() error {
-		stopReload()
-		cancel()
-		err := <-ended
-		d.close()
-		return err
-	}
-	select {
-	case <-d.listeners.web.Up():
-	case err := <-ended:
-		cancel()
-		stopReload()
-		d.close()
-		return nil, nil, err
-	}
-	cl, err := dial(cfg.DataDir)
-	if err != nil {
-		return nil, nil, errors.Join(err, stop())
-	}
-	return cl, stop, nil
 }
 
 // startTime bounds the wait for a daemon that has just started. It needs far less, but the

@@ -144,7 +144,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 			SwitchedOff:   d.models.switchedOff, Models: d.models.names, Tools: box.allowed, Forbids: box.forbids, Skills: box.skillCommands, CheckPrompt: checkPrompt,
 			CheckEdit: func(a claybot.Agent, c claybot.ToolCall) error { return box.of(a).Editable(a, c) },
 		},
-		Limits:  agentsystem.Limits{Lease: c.Node.Lease, MaxRuns: d.bounds.MaxRuns, MaxBatch: maxBatch(c), HandOver: c.Node.Handover},
+		Limits:  agentsystem.Limits{Lease: c.Node.Lease, MaxRuns: d.bounds.MaxRuns, Idle: c.Node.MaxRuns == 0, MaxBatch: maxBatch(c), HandOver: c.Node.Handover},
 		Moves:   d.config.moves.Load(),
 		Members: s.members, Version: version, Hub: s.hub, Boots: d.boots, Meter: d.listeners.metrics, Log: d.log,
 		Transcribe: newHearing(d.config, d.log, func() *budgets.Limiter { return d.limiter }),

@@ -87,7 +87,7 @@ type (
 		Parked  parkedCmd  `cmd:"" help:"List messages of faulty agents, or drop them."`
 		Undo    undoCmd    `cmd:"" eg:"undo RUN" help:"Undo the side effects of a run."`
 		Export  exportCmd  `cmd:"" eg:"export backup\nexport --agent AGENT agent" help:"Export the store, or one agent, to a data directory."`
-		Import  importCmd  `cmd:"" eg:"import backup" help:"Import a data directory into the configured store, which must be empty."`
+		Import  importCmd  `cmd:"" help:"Import a data directory, or what another program has: OpenClaw or picoclaw."`
 		Restore restoreCmd `cmd:"" eg:"restore" help:"Restore a damaged database of a data directory from the newest verified copy."`
 		Forget  forgetCmd  `cmd:"" eg:"forget telegram:123456789" help:"Erase what claybot keeps of a person."`
 	}

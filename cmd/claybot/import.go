@@ -22,11 +22,17 @@ import (
 )
 
 type importCmd struct {
+	Data     importDataCmd     `cmd:"" name:"directory" default:"withargs" eg:"import backup" help:"Import a data directory of claybot into the configured store, which must be empty."`
+	OpenClaw importOpenClawCmd `cmd:"" name:"openclaw" eg:"import openclaw\nimport openclaw --apply" help:"Show what claybot would import from OpenClaw; with --apply, import it."`
+	Picoclaw importPicoclawCmd `cmd:"" name:"picoclaw" eg:"import picoclaw\nimport picoclaw --apply" help:"Show what claybot would import from picoclaw; with --apply, import it."`
+}
+
+type importDataCmd struct {
 	Dir string `arg:"" help:"Data directory that no daemon uses, such as one created by claybot export."`
 }
 
 // Run copies a data directory into the configured store, which is empty.
-func (c importCmd) Run(e *env) error {
+func (c importDataCmd) Run(e *env) error {
 	conf, _, err := e.load()
 	if err != nil {
 		return err

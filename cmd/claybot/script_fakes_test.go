@@ -513,12 +513,12 @@ func (r *rig) modelCommand(ts *testscript.TestScript, args []string) {
 		if n := len(r.model.Spoken()); fmt.Sprint(n) != args[1] {
 			ts.Fatalf("%d texts were spoken", n)
 		}
-	case len(args) == 2 && args[0] == "heard": // model heard REGEXP: in the conversation of any request
+	case len(args) == 2 && args[0] == "heard": // model heard REGEXP: in the conversation or the prompt of any request
 		re, err := regexp.Compile(args[1])
 		ts.Check(err)
 		until(ts, func() (bool, string) {
 			return slices.ContainsFunc(r.model.Requests(), func(q openaitest.Request) bool {
-				return slices.ContainsFunc(q.Messages, func(m llm.Message) bool { return re.MatchString(m.Content) })
+				return re.MatchString(q.System) || slices.ContainsFunc(q.Messages, func(m llm.Message) bool { return re.MatchString(m.Content) })
 			}), "no request has it"
 		})
 	case len(args) == 2 && args[0] == "asked": // model asked NAME: the newest request is for that model
