@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -266,9 +268,10 @@ func (b *setupBench) add(vars map[string]string) {
 func TestDoctorAsksOnline(t *testing.T) {
 	t.Parallel()
 	var telegram *telegramtest.Server
+	var slack *slacktest.Server
 	b := newSetupBench(t, brokenSetup{file: "workspaces: {provider: 'off'}\n", breaks: func(t *testing.T, b *setupBench) {
 		withTelegram(func(s *telegramtest.Server) { telegram = s })(t, b)
-		withSlack(nil)(t, b)
+		withSlack(func(s *slacktest.Server) { slack = s })(t, b)
 		withDiscord(nil)(t, b)
 		withModel(openaitest.Config{Key: "sk-FAKE-key", Models: []string{"gpt-5"}})(t, b)
 	}})
@@ -290,6 +293,9 @@ func TestDoctorAsksOnline(t *testing.T) {
 			t.Errorf("%d calls of %s", n, method)
 		}
 	}
+	if n := len(slack.Calls("apps.connections.open")); n != 1 {
+		t.Errorf("Slack was asked for %d connections", n)
+	}
 	if n := len(telegram.Pending()); n != 1 {
 		t.Errorf("%d updates wait, want 1", n)
 	}
@@ -297,5 +303,37 @@ func TestDoctorAsksOnline(t *testing.T) {
 	b.doctor(t)
 	if telegram.Calls("getMe") != asked {
 		t.Error("without --online, the doctor asked Telegram")
+	}
+}
+
+// All services are asked at the same time, also those that are asked without --online, so that the time
+// for a question bounds all of them: here, Discord answers only after Telegram was asked.
+func TestDoctorAsksAllAtOnce(t *testing.T) {
+	t.Parallel()
+	asked, once := make(chan struct{}), sync.Once{}
+	telegram := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		once.Do(func() { close(asked) })
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"ok":false,"error_code":401,"description":"Unauthorized"}`)
+	}))
+	t.Cleanup(telegram.Close)
+	discord := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-asked:
+		case <-r.Context().Done():
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"message":"401: Unauthorized","code":0}`)
+	}))
+	t.Cleanup(discord.Close)
+	b := newSetupBench(t, brokenSetup{file: "workspaces: {provider: 'off'}\n"})
+	b.patience = time.Minute
+	b.add(map[string]string{"TELEGRAM_BOT_TOKEN": telegramtest.Token, "TELEGRAM_API_URL": telegram.URL, "DISCORD_BOT_TOKEN": discordtest.Token, "DISCORD_API_URL": discord.URL})
+	all := bads(b.doctor(t, "--online"))
+	for _, what := range []string{"telegram", "discord"} {
+		if !slices.ContainsFunc(all, func(f postgres.Finding) bool { return f.What == what && f.Code == "credential-refused" }) {
+			t.Errorf("%s was not asked: %+v", what, all)
+		}
 	}
 }

@@ -13,8 +13,6 @@ func (d *doctor) discord(ctx context.Context, i configs.Instance, s *configs.Dis
 	if s.Token.Value() == "" {
 		return // the form says so
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.asking)
-	defer cancel()
 	c := discord.New(discord.Config{Name: i.Name, Token: s.Token.Value(), BaseURL: s.APIURL, TokenName: i.Names()[0], Log: slog.New(slog.DiscardHandler)})
 	bot, err := c.Examine(ctx)
 	switch {

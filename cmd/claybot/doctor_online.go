@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -20,51 +21,107 @@ import (
 	"github.com/claybot/claybot/tools/mcp"
 )
 
-// services asks the platforms, the models and the MCP servers, all at once, with the credentials of the
-// configuration. It takes nothing from them and changes nothing there.
+// A serviceQuestion is what the doctor asks a service.
+type serviceQuestion struct {
+	what string
+	ask  func(context.Context, *doctor)
+}
+
+// services asks the platforms what else is silent, and with --online the platforms, the models, the MCP
+// servers and the sinks of events, with the credentials of the configuration. It asks all at once, and
+// asking bounds all of it. It takes nothing from them and changes nothing there.
 func (d *doctor) services(ctx context.Context) bool {
-	if !d.online {
-		return true
-	}
-	type question struct {
-		what string
-		ask  func(context.Context, *doctor)
-	}
-	var all []question
-	for _, i := range d.config.Connectors.Instances() {
-		if i.Settings.Off() != "" || !slices.ContainsFunc(i.Settings.Credentials(), func(c configs.Credential) bool { return c.Value.Value() != "" }) {
-			continue // another check says so
+	all := d.platformQuestions()
+	if d.online {
+		for _, m := range d.routesOfModels() {
+			all = append(all, serviceQuestion{"model " + m.ID(), func(ctx context.Context, d *doctor) { d.askModel(ctx, m) }})
 		}
-		switch s := i.Settings.(type) {
-		case *configs.Telegram:
-			all = append(all, question{i.Name, func(ctx context.Context, d *doctor) { d.askTelegram(ctx, i, s) }})
-		case *configs.Slack:
-			all = append(all, question{i.Name, func(ctx context.Context, d *doctor) { d.askSlack(ctx, i, s) }})
+		if len(d.config.Tools.MCP) > 0 {
+			all = append(all, serviceQuestion{"MCP servers", func(ctx context.Context, d *doctor) { d.askServers(ctx) }})
+		}
+		for what, address := range sinksOf(d.config) {
+			all = append(all, serviceQuestion{what, func(ctx context.Context, d *doctor) { d.askSink(ctx, address) }})
 		}
 	}
-	for _, m := range d.routesOfModels() {
-		all = append(all, question{"model " + m.ID(), func(ctx context.Context, d *doctor) { d.askModel(ctx, m) }})
-	}
-	if len(d.config.Tools.MCP) > 0 {
-		all = append(all, question{"MCP servers", func(ctx context.Context, d *doctor) { d.askServers(ctx) }})
-	}
+	slices.SortStableFunc(all, func(a, b serviceQuestion) int { return strings.Compare(a.what, b.what) })
+	ctx, cancel := context.WithTimeout(ctx, d.asking)
+	defer cancel()
 	answers := make([]*doctor, len(all))
 	var asking sync.WaitGroup
 	for n, q := range all {
 		own := *d
 		own.what, own.all = q.what, nil
 		answers[n] = &own
-		asking.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, d.asking)
-			defer cancel()
-			q.ask(ctx, &own)
-		})
+		asking.Go(func() { q.ask(ctx, &own) })
 	}
 	asking.Wait()
 	for _, a := range answers {
 		d.all = append(d.all, a.all...)
 	}
 	return true
+}
+
+// platformQuestions are those about connectors that are on and have a credential.
+func (d *doctor) platformQuestions() (all []serviceQuestion) {
+	add := func(i configs.Instance, ask func(context.Context, *doctor)) {
+		all = append(all, serviceQuestion{i.Name, ask})
+	}
+	for _, i := range d.config.Connectors.Instances() {
+		if i.Settings.Off() != "" || !slices.ContainsFunc(i.Settings.Credentials(), func(c configs.Credential) bool { return c.Value.Value() != "" }) {
+			continue // another check says so
+		}
+		switch s := i.Settings.(type) {
+		case *configs.Telegram:
+			add(i, func(ctx context.Context, d *doctor) { d.privacy(ctx, i.Name, s) })
+			add(i, func(ctx context.Context, d *doctor) { d.reactions(ctx, i.Name, s) })
+			if d.online {
+				add(i, func(ctx context.Context, d *doctor) { d.askTelegram(ctx, i, s) })
+			}
+		case *configs.Slack:
+			if d.online {
+				add(i, func(ctx context.Context, d *doctor) { d.askSlack(ctx, i, s) })
+			}
+		case *configs.Discord:
+			add(i, func(ctx context.Context, d *doctor) { d.discord(ctx, i, s) })
+		}
+	}
+	return all
+}
+
+// sinksOf are the addresses of the webhooks that take events, and of the collector of traces.
+func sinksOf(c configs.Config) map[string]string {
+	all := make(map[string]string)
+	for _, x := range c.Telemetry.Relay {
+		if x.URL != "" {
+			all["sink "+x.Name] = x.URL
+		}
+	}
+	if at := c.Telemetry.OTLP.Endpoint; at != "" {
+		all["otlp"] = at
+	}
+	return all
+}
+
+// askSink asks a sink for its headers alone, without a credential and without an event. Any answer shows
+// that its server is there.
+func (d *doctor) askSink(ctx context.Context, address string) {
+	q, err := http.NewRequestWithContext(ctx, http.MethodHead, address, nil)
+	if err != nil {
+		d.warn("sink-silent", "its address is not valid", "")
+		return
+	}
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer client.CloseIdleConnections()
+	r, err := client.Do(q)
+	if err != nil {
+		if e, ok := errors.AsType[*url.Error](err); ok {
+			err = e.Err // without the address: its path may hold a secret
+		}
+		d.warn("sink-silent", q.URL.Host+" does not answer: "+err.Error(), "")
+		return
+	}
+	_ = r.Body.Close() // it has none
+	d.ok(q.URL.Host + " answers; nothing was sent there")
 }
 
 // askTelegram asks Telegram whether it takes the token, and where it sends updates.

@@ -135,10 +135,6 @@ func (d *doctor) instances(ctx context.Context) bool {
 			d.hook(i.Name, s)
 		case *configs.Telegram:
 			d.paired(ctx, i.Name)
-			d.privacy(ctx, i.Name, s)
-			d.reactions(ctx, i.Name, s)
-		case *configs.Discord:
-			d.discord(ctx, i, s)
 		case *configs.Slack:
 			d.rotation(i, s)
 		}

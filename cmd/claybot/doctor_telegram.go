@@ -39,9 +39,7 @@ func (d *doctor) privacy(ctx context.Context, name string, s *configs.Telegram) 
 		return
 	}
 	c := bot(name, s)
-	asking, cancel := context.WithTimeout(ctx, d.asking)
-	all, err := c.SeesAll(asking)
-	cancel()
+	all, err := c.SeesAll(ctx)
 	if all {
 		d.ok("sees all messages of groups, because its privacy mode is off")
 		return
@@ -49,9 +47,7 @@ func (d *doctor) privacy(ctx context.Context, name string, s *configs.Telegram) 
 	for _, group := range groups {
 		admin := false
 		if err == nil {
-			asking, cancel := context.WithTimeout(ctx, d.asking)
-			admin, err = c.Administers(asking, group)
-			cancel()
+			admin, err = c.Administers(ctx, group)
 		}
 		switch {
 		case err != nil:
@@ -76,9 +72,7 @@ func (d *doctor) reactions(ctx context.Context, name string, s *configs.Telegram
 	}
 	c := bot(name, s)
 	for _, group := range groups {
-		ctx, cancel := context.WithTimeout(ctx, d.asking)
 		admin, err := c.Administers(ctx, group)
-		cancel()
 		switch {
 		case err != nil:
 			d.warn("platform-silent", fmt.Sprintf("cannot find out whether the bot is an administrator of the group %s, which reactions need: %s", group, reason(err)), "")

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/claybot/claybot"
 )
 
 // A Finding is the result of one check by Examine.
@@ -94,6 +96,7 @@ func Examine(ctx context.Context, cfg Config) []Finding {
 	x.timeouts(ctx)
 	x.connections(ctx, s)
 	x.nodes(ctx)
+	x.outbox(ctx)
 	x.pooler(ctx, s) // last: a failed wait ends the connection
 	return x.all
 }
@@ -324,4 +327,28 @@ func (x *examination) nodes(ctx context.Context) {
 	if len(skewed) > 0 {
 		x.say("clock-off", "nodes", LevelWarning, "clocks are off: "+strings.Join(skewed, ", "), "synchronise them with NTP")
 	}
+}
+
+// stuckAfter is how long a message waits in the outbox until Examine names it.
+const stuckAfter = time.Hour
+
+// outbox reports messages that were not sent for long. A database without tables, or one whose
+// tables the role cannot read, has another finding.
+func (x *examination) outbox(ctx context.Context) {
+	var there bool
+	if err := x.conn.QueryRow(ctx, "SELECT coalesce(has_table_privilege(to_regclass('outbox'), 'SELECT'), false)").Scan(&there); err != nil || !there {
+		return
+	}
+	var n int
+	var oldest *int64
+	before := claybot.At(time.Now().Add(-stuckAfter))
+	if err := x.conn.QueryRow(ctx, "SELECT count(*), min(at) FROM outbox WHERE open = 1 AND at < $1", int64(before)).Scan(&n, &oldest); err != nil {
+		return
+	}
+	if n == 0 {
+		x.ok("outbox", "no message waits for more than an hour")
+		return
+	}
+	since := claybot.Time(*oldest).Time().UTC().Format("2006-01-02 15:04:05")
+	x.say("outbox-stuck", "outbox", LevelWarning, fmt.Sprintf("messages that are not sent: %d, the oldest since %s UTC", n, since), "start claybot, which sends them; if it runs, look why with: claybot outbox list --state open")
 }

@@ -204,6 +204,25 @@ func TestExamineUnreachable(t *testing.T) {
 
 // A standby and a database that only reads can be looked at, and nothing is asked of
 // them that they cannot do.
+// Messages that were not sent for long are named, and those of the last hour are not.
+func TestExamineOutbox(t *testing.T) {
+	s := postgrestest.New(t, postgrestest.Config{Fast: true})
+	database := s.Database(t)
+	db, err := Open(t.Context(), Config{URL: database})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	add := func(id string, open int, at int64) {
+		query(t, s, database, fmt.Sprintf("INSERT INTO outbox (id, dest, state, open, at, body, crc) VALUES ('%s', 'd', 'pending', %d, %d, '{}', 0)", id, open, at))
+	}
+	add("new", 1, time.Now().UnixMilli())
+	add("sent", 0, 5)
+	finds(t, examined(t, Config{URL: database}), "outbox", LevelOK, "no message waits for more than an hour")
+	add("old", 1, 5)
+	finds(t, examined(t, Config{URL: database}), "outbox", LevelWarning, "messages that are not sent: 1, the oldest since 1970-01-01 00:00:00 UTC → start claybot")
+}
+
 func TestExamineReadOnly(t *testing.T) {
 	s := postgrestest.New(t, postgrestest.Config{Fast: true})
 	database := s.Database(t)
