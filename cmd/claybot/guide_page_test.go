@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
+	"github.com/claybot/claybot/llm/openai/openaitest"
+	"github.com/claybot/claybot/web"
 )
 
 // What a new user may give wrongly is answered with a sentence; nothing is stored, and no secret goes
@@ -157,4 +160,31 @@ func TestSetupPageResumes(t *testing.T) {
 		t.Errorf("the file is %s", g.file())
 	}
 	g.private()
+}
+
+// A key that is set where claybot runs goes to no address that the page names, unless the user has agreed.
+func TestSetupPageConsent(t *testing.T) {
+	model := openaitest.New(openaitest.Config{Key: guidedKey})
+	address, stop, err := model.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	vars := map[string]string{"OPENAI_API_KEY": guidedKey, "CLAYBOT_CONFIG": filepath.Join(t.TempDir(), "claybot.yaml")}
+	e := &env{cli: &cli{}, lookup: func(name string) (string, bool) { v, ok := vars[name]; return v, ok }, environ: []string{"OPENAI_API_KEY=x"}}
+	if err := os.WriteFile(vars["CLAYBOT_CONFIG"], nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := &guide{env: e, ctx: t.Context(), say: t.Logf}
+	for _, consent := range []bool{false, true} {
+		c, err := g.choice(web.SetupAnswer{Provider: "other", Address: address, Model: "gpt-5", Consent: consent})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = g.listed(c)
+		var no *web.Problem
+		if err = setupProblem(err, "secret"); consent == (err != nil) || !consent && (!errors.As(err, &no) || no.Status != http.StatusConflict || !strings.Contains(no.Message, "OPENAI_API_KEY is set where claybot runs, and claybot would send that key to 127.0.0.1:")) {
+			t.Errorf("consent %v: %v", consent, err)
+		}
+	}
 }
