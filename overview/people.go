@@ -87,6 +87,7 @@ func (o *Listings) ListPeople(ctx context.Context) (all []Person, more int, err 
 	}
 	more = max(len(all)-maxPeople, 0)
 	all = all[:len(all)-more]
+	o.describe(ctx, all)
 	return all, more, o.spending(ctx, all)
 }
 
@@ -100,17 +101,18 @@ func (o *Listings) PersonOf(ctx context.Context, owner string) (Person, error) {
 	if err != nil {
 		return Person{}, err
 	}
+	o.describe(ctx, all[:1])
 	return all[0], o.spending(ctx, all[:1])
 }
 
-// people lists people, without what they spent; only those with one of some identities unless
+// people lists people, without what describe and spending add; only those with one of some identities unless
 // these are nil.
 func (o *Listings) people(ctx context.Context, only []string) ([]Person, error) {
 	r := &roll{Listings: o, only: only, ids: make(map[string]*Identity), agents: make(map[string][]storage.IndexEntry), channels: make(map[string]bool)}
 	if err := r.collect(ctx); err != nil {
 		return nil, err
 	}
-	all := r.persons(ctx)
+	all := r.persons()
 	slices.SortStableFunc(all, func(a, b Person) int {
 		return cmp.Or(cmp.Compare(rank(a.Role), rank(b.Role)), cmp.Compare(b.LastAt, a.LastAt), strings.Compare(a.ID, b.ID))
 	})
@@ -162,7 +164,7 @@ func (r *roll) collect(ctx context.Context) error {
 	for _, a := range r.People.Allowlist() {
 		r.at(a[0], a[1])
 	}
-	grants, err := r.People.Grants(ctx)
+	grants, err := r.People.StoredGrants(ctx)
 	if err != nil {
 		return fmt.Errorf("list grants: %w", err)
 	}
@@ -197,18 +199,39 @@ func (r *roll) collectAgents(ctx context.Context) error {
 		owners = []string{""} // all
 	}
 	for _, owner := range owners {
-		for after, seen := claybot.AgentID(""), 0; seen < maxSeen; {
-			page, err := r.Index.AgentPage(ctx, storage.AgentQuery{Type: claybot.AgentUser, Owner: owner, After: after, Limit: agentPage})
-			if err != nil {
-				return fmt.Errorf("list agents: %w", err)
-			}
-			for _, e := range page {
+		if err := r.collectOwned(ctx, owner); err != nil {
+			return fmt.Errorf("list agents: %w", err)
+		}
+	}
+	return nil
+}
+
+// collectOwned reads the agents of an owner, or of all. Behind an agent that was deleted meanwhile it
+// goes on after the one before.
+func (r *roll) collectOwned(ctx context.Context, owner string) error {
+	var seen []claybot.AgentID // in order
+	known := make(map[claybot.AgentID]bool)
+	for len(known) < maxSeen {
+		q := storage.AgentQuery{Type: claybot.AgentUser, Owner: owner, Limit: agentPage}
+		if len(seen) > 0 {
+			q.After = seen[len(seen)-1]
+		}
+		page, err := r.Index.AgentPage(ctx, q)
+		if errors.Is(err, storage.ErrNotFound) && len(seen) > 0 {
+			seen = seen[:len(seen)-1]
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			if seen = append(seen, e.ID); !known[e.ID] {
+				known[e.ID] = true
 				r.add(e)
 			}
-			if len(page) < agentPage {
-				break
-			}
-			after, seen = page[len(page)-1].ID, seen+len(page)
+		}
+		if len(page) < agentPage {
+			break
 		}
 	}
 	return nil
@@ -229,7 +252,7 @@ func (r *roll) add(e storage.IndexEntry) {
 }
 
 // persons joins the identities that belong together.
-func (r *roll) persons(ctx context.Context) (all []Person) {
+func (r *roll) persons() (all []Person) {
 	names := make(map[string]string)
 	for name, ids := range r.named() {
 		for _, id := range ids {
@@ -247,12 +270,10 @@ func (r *roll) persons(ctx context.Context) (all []Person) {
 				continue
 			}
 			joined[id] = true
-			r.complete(ctx, &p, id)
+			r.complete(&p, id)
 		}
 		p.ID = p.Identities[0].ID
 		slices.SortStableFunc(p.Agents, func(a, b PersonAgent) int { return cmp.Compare(b.LastAt, a.LastAt) })
-		v := r.People.VoiceAt(ctx, claybot.Descriptor{Owner: owner}, claybot.Route{})
-		p.Language, p.Timezone = cmp.Or(string(v.Language), english), cmp.Or(v.Zone, time.UTC).String()
 		all = append(all, p)
 	}
 	return all
@@ -269,9 +290,8 @@ func (r *roll) together(owner string) []string {
 }
 
 // complete adds an identity with its agents to a person.
-func (r *roll) complete(ctx context.Context, p *Person, owner string) {
+func (r *roll) complete(p *Person, owner string) {
 	id := *r.ids[owner]
-	id.Name = cmp.Or(r.People.NameOf(ctx, owner), id.Name)
 	id.Role, id.RoleFrom = r.People.RoleOf(owner)
 	id.Access = r.People.AdmissionOf(id.Connector, id.User)
 	for _, e := range r.agents[owner] {
@@ -279,32 +299,49 @@ func (r *roll) complete(ctx context.Context, p *Person, owner string) {
 		if id.Access == people.AdmittedNot && r.People.Allowed(d, true) {
 			id.Access = people.AdmittedGroup
 		}
-		place := ""
-		if d.ChannelID != d.UserID {
-			place = r.People.NameOf(ctx, d.Connector+"/"+d.ChannelID)
-		}
-		p.Agents = append(p.Agents, PersonAgent{ID: e.ID, Connector: d.Connector, Channel: d.ChannelID, Place: place, LastAt: e.LastUserAt})
+		p.Agents = append(p.Agents, PersonAgent{ID: e.ID, Connector: d.Connector, Channel: d.ChannelID, LastAt: e.LastUserAt})
 		p.LastAt = max(p.LastAt, e.LastUserAt)
 	}
 	p.Role = people.Higher(p.Role, id.Role)
 	p.Identities = append(p.Identities, id)
 }
 
+// describe adds the names of people and places, and how people are spoken to.
+func (o *Listings) describe(ctx context.Context, all []Person) {
+	for i := range all {
+		p := &all[i]
+		for j := range p.Identities {
+			id := &p.Identities[j]
+			id.Name = cmp.Or(o.People.NameOf(ctx, id.Connector+"/"+id.User), id.Name)
+		}
+		for j := range p.Agents {
+			a := &p.Agents[j]
+			if !slices.ContainsFunc(p.Identities, func(id Identity) bool { return id.Connector == a.Connector && id.User == a.Channel }) {
+				a.Place = o.People.NameOf(ctx, a.Connector+"/"+a.Channel)
+			}
+		}
+		v := o.People.VoiceAt(ctx, claybot.Descriptor{Owner: owners(*p)[0]}, claybot.Route{})
+		p.Language, p.Timezone = cmp.Or(string(v.Language), english), cmp.Or(v.Zone, time.UTC).String()
+	}
+}
+
 // spending adds what people spent this month, and their budgets.
 func (o *Listings) spending(ctx context.Context, all []Person) error {
 	if o.Reports.Spent != nil {
 		month := time.Now().UTC().Format("2006-01") + "-01"
-		q := storage.SpentQuery{By: []string{storage.ByOwner}, From: month}
-		if len(all) == 1 {
-			q.Owners = owners(all[0])
+		var asked []string // of whom to read it: there may be more owners than are listed
+		for _, p := range all {
+			asked = append(asked, owners(p)...)
 		}
-		sums, err := o.Reports.Spent(ctx, q)
-		if err != nil && !errors.Is(err, storage.ErrTooMany) {
-			return fmt.Errorf("read the usage of people: %w", err)
-		}
-		of := make(map[string]claybot.Usage, len(sums))
-		for _, s := range sums {
-			of[s.Owner] = of[s.Owner].Add(s.Usage)
+		of := make(map[string]claybot.Usage, len(asked))
+		for some := range slices.Chunk(asked, maxPeople) {
+			sums, err := o.Reports.Spent(ctx, storage.SpentQuery{By: []string{storage.ByOwner}, From: month, Owners: some})
+			if err != nil {
+				return fmt.Errorf("read the usage of people: %w", err)
+			}
+			for _, s := range sums {
+				of[s.Owner] = of[s.Owner].Add(s.Usage)
+			}
 		}
 		for i := range all {
 			for _, owner := range owners(all[i]) {

@@ -60,11 +60,16 @@ func (dir *Directory) Deny(ctx context.Context, code string) error {
 
 // Grants lists the grants of operators, with the present names of people and channels.
 func (dir *Directory) Grants(ctx context.Context) ([]storage.Grant, error) {
-	all, err := dir.Gate.store.Grants(ctx)
+	all, err := dir.StoredGrants(ctx)
 	for i, g := range all {
 		all[i].Name = cmp.Or(dir.NameOf(ctx, g.Connector+"/"+g.Subject), g.Name)
 	}
 	return all, err
+}
+
+// StoredGrants lists the grants of operators, with the names that they were stored with.
+func (dir *Directory) StoredGrants(ctx context.Context) ([]storage.Grant, error) {
+	return dir.Gate.store.Grants(ctx)
 }
 
 // ByID returns a grant of access by an id. A role from an earlier access does not come back with it.
