@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -89,6 +90,44 @@ func TestNewReferences(t *testing.T) {
 	for i, r := range got {
 		if r != want[i] && (r.Key != "model.headers" || r.Text != "env:B") {
 			t.Errorf("%+v, want %+v", r, want[i])
+		}
+	}
+}
+
+// Which keys are an operator's powers, which a token of the network may change, and which need the
+// machine, is decided, and stated in docs/configuration.md.
+func TestPowersOfOperators(t *testing.T) {
+	operator := []string{
+		"access.allow", "agents.default.match", "agents.default.tools", "agents.default.dry_run", "agents.x.match", "agents.x.tools", "agents.x.dry_run",
+		"agents.default.limits.tool_time", "agents.default.limits.tool_output", "agents.default.limits.step_calls", "agents.default.limits.run_calls",
+		"limits.runs_per_minute", "limits.files_per_owner", "budgets",
+	}
+	machine := []string{
+		"operators", "people", "agents.foreground_scope", "agents.default.approve", "agents.default.confirm", "agents.default.allow", "agents.default.send_to",
+		"agents.default.approvals.quorum", "agents.default.approvals.approvers", "agents.default.plan.approvals", "agents.default.plan.approvers",
+		"agents.default.workspace", "web.fetch", "web.unlisted", "web.private", "mcp", "workspaces.provider", "cron.gates", "heartbeat.gates",
+		"prompts.env", "pprof", "data_dir", "http.addr", "http_hosts", "storage.url", "files.url", "skills_dir",
+	}
+	for _, key := range operator {
+		if IsLocal(key) {
+			t.Errorf("the network may not change %s", key)
+		}
+	}
+	for _, key := range machine {
+		if !IsLocal(key) {
+			t.Errorf("the network may change %s", key)
+		}
+	}
+	page, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sentence := range []string{
+		"All other keys are an operator's powers",
+		"Among them are `access.allow` and `access.mode: pairing` or `allowlist`, `match`, `tools` and `dry_run`\nof a profile, `limits` and `budgets`.",
+	} {
+		if !strings.Contains(string(page), sentence) {
+			t.Errorf("docs/configuration.md does not say: %s", sentence)
 		}
 	}
 }

@@ -40,6 +40,15 @@ type StandIn interface {
 	Behind() Connector
 }
 
+// An Idler has something that its users can list and change while it is stopped, such as tasks.
+// Optional.
+type Idler interface {
+	Connector
+	// Idle makes that possible until ctx is done, and returns its cause. It receives and starts
+	// nothing. It never works at the same time as Run.
+	Idle(ctx context.Context) error
+}
+
 // A Verifier asks its platform whether its credentials are good, before it takes the place of
 // a connector that works. Optional.
 type Verifier interface {

@@ -26,6 +26,7 @@ func (d *daemon) replace(ctx context.Context) {
 	d.replacing <- struct{}{}
 	defer func() { <-d.replacing }()
 	d.system.Replace(ctx, d.roster.all()...)
+	d.roster.started()
 }
 
 // followOrders applies what operators stop and start by other members, until ctx is done.

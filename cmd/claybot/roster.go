@@ -18,7 +18,7 @@ type roster struct {
 	mu        sync.Mutex
 	fixed     []connectors.Connector
 	instances []connectors.Connector
-	came      chan struct{}  // closed by the next set; nil where no one waits
+	came      chan struct{}  // closed by the next change; nil where no caller waits
 	paused    map[string]int // how many restarts of a connector are under way
 	// order returns what stops the connector of a name; nil for none. It is set before use.
 	order func(name string) *nodes.Order
@@ -37,7 +37,10 @@ var _ connectors.StandIn = stoppedConnector{}
 func (c stoppedConnector) Behind() connectors.Connector { return c.Connector }
 
 // Run implements connectors.Connector.
-func (stoppedConnector) Run(ctx context.Context, _ connectors.Handler) error {
+func (c stoppedConnector) Run(ctx context.Context, _ connectors.Handler) error {
+	if idler, has := c.Connector.(connectors.Idler); has {
+		return idler.Idle(ctx) //nolint:wrapcheck // as of the connector itself
+	}
 	<-ctx.Done()
 	return context.Cause(ctx)
 }
@@ -76,6 +79,18 @@ func (r *roster) set(instances []connectors.Connector) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.instances = instances
+	r.tell()
+}
+
+// started says that connectors may be working now that were stopped.
+func (r *roster) started() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tell()
+}
+
+// tell closes what changed returned. The caller holds the lock.
+func (r *roster) tell() {
 	if r.came != nil {
 		close(r.came)
 		r.came = nil
@@ -106,7 +121,7 @@ func (r *roster) all() []connectors.Connector {
 	return all
 }
 
-// changed is closed by the next set.
+// changed is closed by the next set or started.
 func (r *roster) changed() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()

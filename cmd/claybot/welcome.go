@@ -14,7 +14,7 @@ import (
 const welcomeEvery = 250 * time.Millisecond
 
 // welcome shows a pairing link on the terminal for each bot that has links and to which no person
-// or group has access yet, once the bot is connected, also for those that a reload brings, until ctx
+// or group has access yet, once the bot is connected, also for those that a reload brings or an operator starts, until ctx
 // is done. The link stands in no log: it gives access.
 func (d *daemon) welcome(ctx context.Context) {
 	if d.greet == nil {
@@ -36,9 +36,14 @@ func (d *daemon) welcome(ctx context.Context) {
 func (d *daemon) welcomeAll(ctx context.Context, done map[connectors.Connector]bool) map[connectors.Connector]bool {
 	for {
 		now, waits := make(map[connectors.Connector]bool), false
-		for _, c := range d.roster.all() {
-			if bot, ok := c.(connectors.Inviter); ok {
-				now[c] = done[c] || d.welcomed(ctx, bot)
+		for _, c := range d.roster.present() {
+			bot, ok := c.(connectors.Inviter)
+			switch stopped := d.orderOf(c.Name()) != nil; {
+			case !ok:
+			case done[c], stopped: // one that is stopped is decided about when it is started
+				now[c] = done[c]
+			default:
+				now[c] = d.welcomed(ctx, bot)
 				waits = waits || !now[c]
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/connectors/telegram/telegramtest"
+	"github.com/claybot/claybot/nodes"
 )
 
 // greeted runs a daemon with a Telegram bot on a terminal, until it is ready and act returns, and
@@ -173,4 +174,34 @@ func TestTerminal(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
+}
+
+// A bot that was stopped when claybot started shows its link once it is started.
+func TestWelcomeOfAStartedBot(t *testing.T) {
+	dir, s := t.TempDir(), telegramtest.New(telegramtest.Config{})
+	defer s.Close()
+	bot := nodes.Key{Kind: nodes.Connector, Name: "telegram"}
+	greeted(t, dir, s, nil, false, func(ctx context.Context, d *daemon, _ <-chan string) {
+		if _, err := d.stores.orders.Stop(ctx, bot, "test"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	greeted(t, dir, s, nil, true, func(ctx context.Context, d *daemon, shown <-chan string) {
+		d.welcomeAll(ctx, nil)
+		if len(shown) > 0 {
+			t.Errorf("a stopped bot shows %q", <-shown)
+		}
+		if _, err := d.stores.orders.Start(ctx, bot); err != nil {
+			t.Fatal(err)
+		}
+		d.applyOrders(ctx)
+		select {
+		case text := <-shown:
+			if !pairingLink.MatchString(text) {
+				t.Errorf("the terminal shows %q", text)
+			}
+		case <-ctx.Done():
+			t.Error("no link")
+		}
+	})
 }

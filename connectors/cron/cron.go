@@ -85,6 +85,7 @@ type Cron struct {
 var (
 	_ connectors.Connector = (*Cron)(nil)
 	_ connectors.Follower  = (*Cron)(nil)
+	_ connectors.Idler     = (*Cron)(nil)
 )
 
 // New returns a Cron. It does nothing before Run.
@@ -109,6 +110,11 @@ func (c *Cron) Health() connectors.Health { return c.cfg.Gate.Health(c.sched.Hea
 // returned.
 func (c *Cron) Run(ctx context.Context, h connectors.Handler) error {
 	return c.cfg.Gate.Run(ctx, func(ctx context.Context) error { return c.sched.Run(ctx, h, c.loop) })
+}
+
+// Idle implements connectors.Idler: tasks can be listed, created and changed, and none runs.
+func (c *Cron) Idle(ctx context.Context) error {
+	return c.cfg.Gate.Run(ctx, func(ctx context.Context) error { return c.sched.Idle(ctx, c.loop) })
 }
 
 // Ended implements connectors.Follower.

@@ -174,7 +174,7 @@ func (r *runner) judged(ctx context.Context, s shot, last time.Time) {
 	case s.past.open && s.attempt == 1:
 		r.table.done(ctx, s.task, schedule.Later(last, s.planned), r.skip(ctx, s.def.uid, s.planned, r.whyOpen(ctx, s)))
 	case s.def.gate != "" && r.cfg.Gates:
-		_, leave, err := r.sched.Enter()
+		_, leave, err := r.sched.EnterJob()
 		if err != nil {
 			return // the connector stops; the next start finds the instant
 		}

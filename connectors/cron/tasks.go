@@ -21,7 +21,7 @@ import (
 // shown is the number of next instants in a view.
 const shown = 5
 
-// find returns a task by its slug or uid. It fails while Run is not running.
+// find returns a task by its slug or uid. It fails while neither Run nor Idle is running.
 func (c *Cron) find(ref string) (*task, error) {
 	_, leave, err := c.sched.Enter()
 	if err != nil {
@@ -234,7 +234,7 @@ func (c *Cron) RunNow(ctx context.Context, ref, key string) (connectors.Task, er
 	if err != nil {
 		return connectors.Task{}, err
 	}
-	run, leave, err := c.sched.Enter()
+	run, leave, err := c.sched.EnterJob()
 	if err != nil {
 		return connectors.Task{}, err
 	}

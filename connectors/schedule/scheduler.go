@@ -77,6 +77,7 @@ type Scheduler struct {
 type running struct {
 	ctx  context.Context
 	work sync.WaitGroup
+	idle bool // no job starts
 }
 
 // A failure is the error of the last failed job.
@@ -149,12 +150,19 @@ func (s *Scheduler) SetProblems(all []connectors.Problem) {
 // Run runs the jobs of w until ctx is done, and returns its cause once all
 // goroutines have ended. It may then be called again.
 func (s *Scheduler) Run(ctx context.Context, h connectors.Handler, w Work) error {
+	return s.run(ctx, h, w, false)
+}
+
+// Idle is Run without jobs: it reads the files of w and allows to edit them. It starts nothing.
+func (s *Scheduler) Idle(ctx context.Context, w Work) error { return s.run(ctx, nil, w, true) }
+
+func (s *Scheduler) run(ctx context.Context, h connectors.Handler, w Work, idle bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.Mu.Lock()
 	s.handler, s.queue, s.failed, s.problems = h, nil, failure{}, nil
 	s.Mu.Unlock()
-	r := &running{ctx: ctx}
+	r := &running{ctx: ctx, idle: idle}
 	if err := s.Locked(ctx, func() error { return w.Open(ctx) }); err != nil {
 		if context.Cause(ctx) == nil || !errors.Is(err, context.Cause(ctx)) {
 			s.Pulse.Fail("the tasks cannot be read: " + storage.Plain(err))
@@ -195,10 +203,12 @@ func (s *Scheduler) loop(r *running, w Work) error {
 		if err := w.Step(r.ctx, look); look || err != nil {
 			logged = s.report(r.ctx, err, logged)
 		}
-		if err := s.handOut(r); err != nil {
-			return err
+		if !r.idle {
+			if err := s.handOut(r); err != nil {
+				return err
+			}
 		}
-		timer.Reset(s.pause(looked))
+		timer.Reset(s.pause(looked, r.idle))
 	}
 }
 
@@ -247,13 +257,14 @@ func (s *Scheduler) handOut(r *running) error {
 	}
 }
 
-// pause returns how long the loop may sleep, and records until when.
-func (s *Scheduler) pause(looked time.Time) time.Duration {
+// pause returns how long the loop may sleep, and records until when; an idle one sleeps until the next
+// look.
+func (s *Scheduler) pause(looked time.Time, idle bool) time.Duration {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	now := s.Now()
 	wait := time.Until(looked.Add(s.cfg.Poll))
-	if len(s.queue) > 0 {
+	if len(s.queue) > 0 && !idle {
 		wait = min(wait, s.queue[0].due.Sub(now))
 	}
 	wait = max(wait, 0)
@@ -302,12 +313,17 @@ func (s *Scheduler) Kick() {
 	}
 }
 
-// Enter keeps Run from returning until leave is called. run is the context of Run.
-// It returns an error if Run is not running.
-func (s *Scheduler) Enter() (run context.Context, leave func(), err error) {
+// Enter keeps Run or Idle from returning until leave is called. run is the context of Run.
+// It returns an error if neither is running.
+func (s *Scheduler) Enter() (run context.Context, leave func(), err error) { return s.enter(false) }
+
+// EnterJob is Enter for what starts a job: it returns an error if Run is not running.
+func (s *Scheduler) EnterJob() (run context.Context, leave func(), err error) { return s.enter(true) }
+
+func (s *Scheduler) enter(job bool) (run context.Context, leave func(), err error) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	if s.live == nil {
+	if s.live == nil || job && s.live.idle {
 		return nil, nil, fmt.Errorf("%s %w", s.cfg.Name, connectors.ErrNotRunning)
 	}
 	s.live.work.Add(1)
@@ -326,7 +342,7 @@ func (s *Scheduler) Locked(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// Edit is like Locked, but fails while Run is not running; do gets the context
+// Edit is like Locked, but fails while neither Run nor Idle is running; do gets the context
 // of Run.
 func (s *Scheduler) Edit(ctx context.Context, do func(run context.Context) error) error {
 	run, leave, err := s.Enter()
