@@ -95,6 +95,9 @@ type Want struct {
 	Key      Key
 	Spec     Spec
 	TTL      time.Duration // 0: it stays until it is removed
+	// Exact refuses a workspace that is in use with another Spec, with code Unavailable. Without it,
+	// that is used as it is, and replaced once it is idle.
+	Exact bool
 }
 
 // Check tells whether workspaces of a provider can be had, with the next step
@@ -161,6 +164,9 @@ func (m *Manager) enter(ctx context.Context, s *slot, w Want) (Workspace, error)
 	fresh := same && s.entry.TTL == w.TTL && time.Since(s.entry.LastUsed) < touchEvery
 	s.mu.Unlock()
 	if ws != nil && !same && users > 0 {
+		if w.Exact {
+			return nil, &Error{Code: Unavailable, Text: "the workspace is still in use with its former settings; try again in a moment"}
+		}
 		m.log.Info("changed workspace is replaced once it is idle", "key", w.Key)
 		same = true
 	}

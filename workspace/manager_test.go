@@ -412,8 +412,15 @@ func TestManagerChangedSpec(t *testing.T) {
 		if err != nil || r.o.opened["agent/a"] != 1 {
 			t.Fatalf("opened %d times, %v", r.o.opened["agent/a"], err)
 		}
+		exact := workspace.Want{Provider: "local", Key: "agent/a", Spec: changed, Exact: true}
+		if _, err := r.m.Open(t.Context(), exact); !workspace.Is(err, workspace.Unavailable) {
+			t.Errorf("the former workspace is taken for another one: %v", err)
+		}
 		close(r.o.hold)
 		<-done
+		if _, err := r.m.Open(t.Context(), exact); err != nil || r.o.opened["agent/a"] != 2 {
+			t.Errorf("an idle workspace is not replaced: opened %d times, %v", r.o.opened["agent/a"], err)
+		}
 		if err := next.WriteFile(t.Context(), "y", nil); err != nil || r.o.opened["agent/a"] != 2 {
 			t.Errorf("opened %d times, %v", r.o.opened["agent/a"], err)
 		}

@@ -281,7 +281,7 @@ func (d *doctor) askServers(ctx context.Context) {
 		case s.Remote.OAuth != nil:
 			d.ok("it needs a login, which the doctor does not use; claybot mcp list shows it while claybot runs")
 		default:
-			remote = append(remote, mcpServer(s))
+			remote = append(remote, mcpServer(s, d.config.Tools.Workspace))
 		}
 	}
 	m := mcp.New(mcp.Config{Servers: remote, Version: version, Log: slog.New(slog.DiscardHandler), Reserved: reserved, HTTP: func(server string) *http.Client {

@@ -135,7 +135,7 @@ func (c mcpLoginCmd) Run(e *env) error {
 	defer release()
 	err = mcp.Login(ctx, mcp.Visit{
 		// The operator chose this server, so no egress policy applies.
-		Server: mcpServer(cfg.Tools.MCP[i]), HTTP: http.DefaultClient, Tokens: tokens, Version: version,
+		Server: mcpServer(cfg.Tools.MCP[i], cfg.Tools.Workspace), HTTP: http.DefaultClient, Tokens: tokens, Version: version,
 		Show: func(link string) {
 			_ = e.text("Open this link in a browser and log in:\n\n  " + link + "\n\n" +
 				"If the browser runs on another machine, paste the address of the last page here and press Enter.\n") // without it, Ctrl-C ends the login

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -44,10 +44,10 @@ func newMCPServers(config *settings, s *stores, w *workspaces, save saveFile) *m
 
 // wanted is the servers that the configuration asks for.
 func (m *mcpServers) wanted() []mcp.Server {
-	now := m.config.Load().Tools.MCP
-	all := make([]mcp.Server, len(now))
-	for i, x := range now {
-		all[i] = mcpServer(x)
+	now := m.config.Load().Tools
+	all := make([]mcp.Server, len(now.MCP))
+	for i, x := range now.MCP {
+		all[i] = mcpServer(x, now.Workspace)
 		all[i].Stopped = m.orders.Stopped(nodes.Key{Kind: nodes.MCP, Name: x.Name}) != nil
 	}
 	return all
@@ -71,22 +71,13 @@ func (m *mcpServers) restart(name string) {
 // workspaceKeys begin the keys of workspaces in which MCP servers run.
 const workspaceKeys = "mcp/"
 
-// pipe starts a server in a container of its own.
-func (m *mcpServers) pipe(ctx context.Context, server string, cmd workspace.Command) (workspace.Process, error) {
-	c := m.config.Load()
-	want := workspace.Want{Provider: c.Tools.Workspace.Provider, Key: workspace.Key(workspaceKeys + server)}
-	if want.Provider == configs.Off || want.Provider == "" {
+// pipe starts a server in a container of its own, as it was configured when it was made: the
+// configuration may have another one of its name by now.
+func (m *mcpServers) pipe(ctx context.Context, server mcp.Server, cmd workspace.Command) (workspace.Process, error) {
+	if p := server.Container.Provider; p == configs.Off || p == "" {
 		return nil, errNoWorkspace
 	}
-	for _, s := range c.Tools.MCP {
-		if s.Name == server {
-			want.Spec = workspace.Spec{Image: s.Process.Image, Network: workspace.Network{Mode: s.Process.Network, Allow: s.Process.Hosts}}
-		}
-	}
-	if want.Spec.Image == "" {
-		want.Spec.Image = c.Tools.Workspace.Container.Image
-	}
-	ws, err := m.workspaces.manager.Open(ctx, want)
+	ws, err := m.workspaces.manager.Open(ctx, server.Container)
 	if err != nil {
 		return nil, err
 	}
@@ -216,12 +207,17 @@ func (m *mcpServers) views() []web.ServerView {
 }
 
 // mcpServer is a configured server, as package mcp wants it.
-func mcpServer(s configs.MCPServer) mcp.Server {
+func mcpServer(s configs.MCPServer, w configs.Workspace) mcp.Server {
 	out := mcp.Server{
 		Name: s.Name, Command: s.Process.Command, Where: s.Process.Where, Dir: s.Process.Dir, URL: s.Remote.URL, Token: s.Remote.Token.Value(),
 		Allow: s.Allow, Deny: s.Deny, Timeout: s.Timeout, Trusted: s.Trusted,
-		Place:   fmt.Sprintf("%q", append([]string{s.Process.Image, s.Process.Network}, s.Process.Hosts...)),
 		Headers: revealed(s.Remote.Headers), Effects: make(map[string]tools.Effect, len(s.Effects)),
+	}
+	if len(s.Process.Command) > 0 && s.Process.Where != configs.MCPHost {
+		out.Container = workspace.Want{
+			Provider: w.Provider, Key: workspace.Key(workspaceKeys + s.Name), Exact: true,
+			Spec: workspace.Spec{Image: cmp.Or(s.Process.Image, w.Container.Image), Network: workspace.Network{Mode: s.Process.Network, Allow: s.Process.Hosts}},
+		}
 	}
 	for name, value := range s.Process.Env {
 		out.Env = append(out.Env, workspace.Var{Name: name, Value: value})

@@ -98,25 +98,30 @@ func TestMCPServerOf(t *testing.T) {
 	got := mcpServer(configs.MCPServer{
 		Name: "n", Process: configs.MCPProcess{Command: []string{"a"}, Where: configs.MCPHost, Env: map[string]string{"B": "2"}, Secrets: map[string]configs.Secret{"A": secret}},
 		Effects: map[string]string{"x": configs.EffectReadOnly, "y": configs.EffectIdempotent, "z": configs.EffectOnce}, Timeout: time.Second, Trusted: true, Deny: []string{"d"},
-	})
+	}, configs.Workspace{Provider: "docker"})
 	want := mcp.Server{
 		Name: "n", Command: []string{"a"}, Where: mcp.Host, Env: []workspace.Var{{Name: "A", Value: "not-real"}, {Name: "B", Value: "2"}},
 		Effects: map[string]tools.Effect{"x": tools.ReadOnly, "y": tools.Idempotent, "z": tools.Once}, Timeout: time.Second, Trusted: true, Deny: []string{"d"},
-		Place: `["" ""]`,
 	}
 	if !reflect.DeepEqual(got, want) || got.Check() != nil {
 		t.Errorf("%+v, %v", got, got.Check())
 	}
-	moved := mcpServer(configs.MCPServer{Name: "n", Process: configs.MCPProcess{Command: []string{"a"}, Image: "i", Network: configs.NetworkAllow, Hosts: []string{"h"}}})
-	if moved.Place != `["i" "allow" "h"]` {
-		t.Errorf("%+v", moved)
+	for image, want := range map[string]string{"i": "i", "": "usual"} { // and the usual one of all
+		inside := mcpServer(
+			configs.MCPServer{Name: "n", Process: configs.MCPProcess{Command: []string{"a"}, Image: image, Network: configs.NetworkAllow, Hosts: []string{"h"}}},
+			configs.Workspace{Provider: "docker", Container: configs.Container{Image: "usual"}},
+		)
+		spec := workspace.Spec{Image: want, Network: workspace.Network{Mode: configs.NetworkAllow, Allow: []string{"h"}}}
+		if got := inside.Container; !reflect.DeepEqual(got, workspace.Want{Provider: "docker", Key: "mcp/n", Spec: spec, Exact: true}) {
+			t.Errorf("%+v", got)
+		}
 	}
 	far := mcpServer(configs.MCPServer{
 		Name: "n", Remote: configs.MCPRemote{
 			URL: "https://x/mcp", Headers: map[string]configs.Secret{"H": secret},
 			OAuth: &configs.MCPOAuth{Grant: configs.GrantClient, ClientID: "c", ClientSecret: secret, Scopes: []string{"s"}},
 		},
-	})
+	}, configs.Workspace{})
 	if far.Headers["H"] != "not-real" || !reflect.DeepEqual(far.OAuth, &mcp.OAuth{Grant: mcp.GrantClient, ClientID: "c", ClientSecret: "not-real", Scopes: []string{"s"}}) || far.Check() != nil {
 		t.Errorf("%+v", far)
 	}

@@ -96,9 +96,8 @@ type Server struct {
 	// Trusted puts the server on the operator's list of places that may be
 	// reached without asking.
 	Trusted bool
-	// Place is what else decides how the server runs, such as the image and the network of
-	// its container. Another one starts it anew.
-	Place string
+	// Container is the container of the server, if Where is Workspace. Another one starts it anew.
+	Container workspace.Want
 	// Stopped keeps the server unconnected, because an operator stopped it.
 	Stopped bool
 }
@@ -132,7 +131,7 @@ type Config struct {
 	Servers []Server
 	// Pipe starts the command of a server in a container of its own; nil: there
 	// are no workspaces.
-	Pipe func(ctx context.Context, server string, c workspace.Command) (workspace.Process, error)
+	Pipe func(ctx context.Context, server Server, c workspace.Command) (workspace.Process, error)
 	// HTTP is the client for a server, whose transport decides what may be
 	// reached; nil: no server may be reached by HTTP.
 	HTTP func(server string) *http.Client

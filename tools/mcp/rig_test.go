@@ -302,10 +302,10 @@ func (w errWriter) Write(b []byte) (int, error) {
 
 // pipes makes a Pipe that runs fn for each start, with the number of starts
 // before it.
-func pipes(fn func(start int, s *script)) func(context.Context, string, workspace.Command) (workspace.Process, error) {
+func pipes(fn func(start int, s *script)) func(context.Context, mcp.Server, workspace.Command) (workspace.Process, error) {
 	var mu sync.Mutex
 	starts := 0
-	return func(ctx context.Context, _ string, _ workspace.Command) (workspace.Process, error) {
+	return func(ctx context.Context, _ mcp.Server, _ workspace.Command) (workspace.Process, error) {
 		mu.Lock()
 		n := starts
 		starts++
@@ -383,12 +383,12 @@ func listed(pairs ...string) string {
 
 var scripted = []mcp.Server{{Name: "srv", Command: []string{"x"}}}
 
-type pipeFunc = func(context.Context, string, workspace.Command) (workspace.Process, error)
+type pipeFunc = func(context.Context, mcp.Server, workspace.Command) (workspace.Process, error)
 
 // choose gives the server srv the first and all others the second.
 func choose(srv, others pipeFunc) pipeFunc {
-	return func(ctx context.Context, server string, c workspace.Command) (workspace.Process, error) {
-		if server == "srv" {
+	return func(ctx context.Context, server mcp.Server, c workspace.Command) (workspace.Process, error) {
+		if server.Name == "srv" {
 			return srv(ctx, server, c)
 		}
 		return others(ctx, server, c)

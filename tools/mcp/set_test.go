@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/claybot/claybot/tools"
 	"github.com/claybot/claybot/tools/mcp"
+	"github.com/claybot/claybot/workspace"
 )
 
 // named is a server of that name.
@@ -66,7 +68,7 @@ func TestSet(t *testing.T) {
 	r.connected("goes")
 	r.want("goes_echo", `{"text":"again"}`, "again") // what was allowed still is
 	other := goes
-	other.Place = "another image"
+	other.Container.Spec.Image = "another image"
 	r.Set([]mcp.Server{stays, other, named(t, "new")})
 	r.connected("goes")
 	r.connected("new")
@@ -126,5 +128,26 @@ func TestSetAtRandom(t *testing.T) {
 	}
 	if all := r.Status(); len(all) != len(last) {
 		t.Errorf("seed %d: %d servers, want %d", seed, len(all), len(last))
+	}
+}
+
+// A server starts in the container that it was made for, whatever others of its name there are by then.
+func TestPipeGetsItsServer(t *testing.T) {
+	serve := pipes(func(_ int, s *script) { s.serve(always(listed()), nil) })
+	images := make(chan string, 10)
+	of := func(image string) []mcp.Server {
+		s := scripted[0]
+		s.Container.Spec.Image = image
+		return []mcp.Server{s}
+	}
+	r := run(t, mcp.Config{Servers: of("first"), Pipe: func(ctx context.Context, s mcp.Server, c workspace.Command) (workspace.Process, error) {
+		images <- s.Container.Spec.Image
+		return serve(ctx, s, c)
+	}})
+	r.connected("srv")
+	r.Set(of("second"))
+	r.connected("srv")
+	if first, second := <-images, <-images; first != "first" || second != "second" {
+		t.Errorf("the servers start in %q and %q", first, second)
 	}
 }

@@ -32,7 +32,7 @@ func (l *link) start(ctx context.Context) (workspace.Process, error) {
 	// here ends with the link, or with ctx as long as the start takes.
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
-	p, err := l.m.cfg.Pipe(life, s.Name, workspace.Command{Args: slices.Clone(s.Command), Dir: s.Dir, Env: slices.Clone(s.Env)})
+	p, err := l.m.cfg.Pipe(life, s, workspace.Command{Args: slices.Clone(s.Command), Dir: s.Dir, Env: slices.Clone(s.Env)})
 	if err != nil {
 		stop()
 		end(err)
