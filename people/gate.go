@@ -213,8 +213,10 @@ func (g *Gate) KnowsOutsider(connector, user string) bool {
 
 // Knows reports whether the mode, the list or an operator gives the user or
 // channel access.
-func (g *Gate) Knows(connector, id string) bool {
-	a := g.access()
+func (g *Gate) Knows(connector, id string) bool { return g.knowsBy(g.access(), connector, id) }
+
+// knowsBy is Knows by other settings than those that hold.
+func (g *Gate) knowsBy(a Access, connector, id string) bool {
 	if a.Mode == AccessOpen {
 		return true
 	}
@@ -223,7 +225,7 @@ func (g *Gate) Knows(connector, id string) bool {
 			return true
 		}
 	}
-	return g.Listed(connector, id) || g.Granted(connector, id)
+	return slices.Contains(a.Allow, connector+":"+id) || g.Granted(connector, id)
 }
 
 // Listed reports whether the person or channel is on the configured list.

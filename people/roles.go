@@ -175,6 +175,14 @@ func (dir *Directory) EndRoles(ctx context.Context) error {
 	return nil
 }
 
+// EndsRole reports whether a person would lose their role with their access by other settings.
+func (g *Gate) EndsRole(next Access) bool {
+	return slices.ContainsFunc(g.withRoles(), func(who string) bool {
+		connector, user, _ := strings.Cut(who, "/")
+		return !g.knowsBy(next, connector, user)
+	})
+}
+
 // accessEnded is by whom a role ends whose person has no access any more.
 const accessEnded = "ended access"
 

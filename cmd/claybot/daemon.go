@@ -198,8 +198,10 @@ func (d *daemon) profile(desc claybot.Descriptor) profiles.Profile {
 // operatorChats are the chats that only an operator can open.
 var operatorChats = []string{"web", "terminal"}
 
-func (d *daemon) admission() people.Access {
-	c := d.config.Load()
+func (d *daemon) admission() people.Access { return admissionOf(*d.config.Load()) }
+
+// admissionOf returns who has access by a configuration.
+func admissionOf(c configs.Config) people.Access {
 	a := people.Access{Mode: people.AccessMode(c.Access.Mode), Trusted: append(slices.Clone(operatorChats), claybot.ConnectorAPI)}
 	for _, i := range c.Connectors.Instances() {
 		if i.Settings.Type() == platforms.Webhook { // the secret is the access

@@ -30,6 +30,21 @@ func TestRolesOverTheNetwork(t *testing.T) {
 			t.Errorf("DELETE %s = %d %s, %v", path, resp.StatusCode, text, err)
 		}
 	}
+	req, err := http.NewRequestWithContext(h.ctx, http.MethodPut, "http://"+h.daemon.listeners.addr()+"/config/access.allow", strings.NewReader(`{"value":"[telegram:8]"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+made.Token)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if err != nil || resp.StatusCode != http.StatusForbidden || !strings.Contains(string(text), "cannot be taken over the network") {
+		t.Errorf("a change of access.allow = %d %s, %v", resp.StatusCode, text, err)
+	}
 	if got := h.config(http.StatusOK, "GET", "/people/telegram:9", "", "", nil); !strings.Contains(got, `"operator"`) {
 		t.Errorf("the role is gone: %s", got)
 	}
