@@ -16,6 +16,7 @@ type expr struct {
 	value       func(r *renderer) any
 	fixed       any           // of a constant: its value
 	what        func() string // how messages name it; nil: as an expression
+	use         *Use          // the name that it reads, with what it reads of it; nil: more than a name
 	// call is what a call of it means; nil: it cannot be called.
 	call func(args []*expr, named map[string]*expr) *expr
 }
@@ -137,6 +138,9 @@ func (p *parser) test(of *expr) *expr {
 	if !known {
 		stop(t.line, "there is no test %.40q; there are %s", t.text, strings.Join(testNames(), ", "))
 	}
+	if t.text == "defined" || t.text == "undefined" {
+		of.use.optional()
+	}
 	switch next := p.now(); {
 	case next.text == "if" || next.text == "else":
 	case slices.Contains([]string{word, whole, decimal, quoted, "(", "[", "{"}, next.kind):
@@ -215,12 +219,14 @@ func (p *parser) attribute(of *expr) *expr {
 	}
 	p.next()
 	e := get(of, constant(t.line, key))
+	e.use = of.use.more(key)
 	e.what = func() string { return fmt.Sprintf("%s.%v", of.describe(), key) }
 	if key == "items" {
 		e.call = func(args []*expr, named map[string]*expr) *expr {
 			if len(args)+len(named) > 0 {
 				e.notCallable()
 			}
+			e.use.less()
 			pairs := above(func(r *renderer) any { return r.entries(r.eval(of)) }, of)
 			pairs.what = func() string { return of.describe() + ".items()" }
 			return pairs
@@ -261,6 +267,7 @@ func (p *parser) entry(of *expr) *expr {
 		stop(of.line, "an expression is missing or cannot be read")
 	}
 	e := get(of, parts[0])
+	e.use = of.use.more(parts[0].fixed)
 	e.what = func() string {
 		switch key := parts[0].fixed.(type) {
 		case string, int64:
@@ -285,7 +292,7 @@ func (p *parser) value() *expr {
 	}
 	switch t.kind {
 	case word:
-		return reference(t)
+		return p.reference(t)
 	case whole:
 		return constant(t.line, p.whole(t))
 	case decimal:
@@ -298,7 +305,7 @@ func (p *parser) value() *expr {
 	return constant(t.line, t.text)
 }
 
-func reference(t token) *expr {
+func (p *parser) reference(t token) *expr {
 	switch t.text {
 	case "true", "True", "false", "False":
 		return constant(t.line, t.text[0]|0x20 == 't')
@@ -307,6 +314,7 @@ func reference(t token) *expr {
 	}
 	e := &expr{line: t.line, what: func() string { return t.text }}
 	e.value = func(r *renderer) any { r.line = t.line; return r.lookup(e, t.text) }
+	e.use = p.reads(t)
 	if t.text == "range" {
 		e.call = func(args []*expr, named map[string]*expr) *expr {
 			if len(args) < 1 || len(args) > 3 || len(named) > 0 {

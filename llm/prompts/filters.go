@@ -65,6 +65,9 @@ func (p *parser) filter(of *expr) *expr {
 		stop(t.line, "there is no filter %.40q; there are %s", t.text, strings.Join(known, ", "))
 	}
 	f := filters()[i]
+	if f.name == "default" {
+		of.use.optional()
+	}
 	if len(args) > len(f.params) {
 		stop(t.line, "the filter %s takes at most %d values", f.name, len(f.params))
 	}

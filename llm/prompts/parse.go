@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-func parse(text string) (root []part, err error) {
+func parse(text string) (t *Template, err error) {
 	defer func() { // a mistake of ours must cost one template, not the process
 		if x := recover(); x != nil {
 			e, ok := x.(*Error)
 			if !ok {
 				e = &Error{Text: "the template cannot be read: an expression or a tag in it is not complete"}
 			}
-			root, err = nil, e
+			t, err = nil, e
 		}
 	}()
 	if !utf8.ValidString(text) {
@@ -22,8 +22,13 @@ func parse(text string) (root []part, err error) {
 	}
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 	p := &parser{list: lex(text)}
-	root, _ = p.body(token{}, "")
-	return root, nil
+	t = new(Template)
+	t.root, _ = p.body(token{}, "")
+	t.uses = p.settled()
+	if len(t.root) == 1 {
+		t.value = p.first
+	}
+	return t, nil
 }
 
 func stop(line int, format string, args ...any) {
@@ -40,6 +45,10 @@ type parser struct {
 	list  []token
 	at    int
 	depth int // of tags
+
+	uses  []*Use
+	own   map[string]bool             // names that the template gives
+	first func(*renderer) (any, bool) // the value of the text if its only part is an expression
 }
 
 func (p *parser) now() token { return p.list[p.at] }
@@ -99,6 +108,9 @@ func (p *parser) body(tag token, begin string, ends ...string) (parts []part, en
 			parts = append(parts, func(r *renderer) { r.out.put(t.text) })
 		case "{{":
 			value := p.output()
+			if begin == "" && len(parts) == 0 {
+				p.first = value
+			}
 			parts = append(parts, func(r *renderer) {
 				if v, ok := value(r); ok {
 					r.out.put(r.text(v))
@@ -173,6 +185,7 @@ func (p *parser) set(t token) part {
 		stop(t.line, form)
 	}
 	name := p.next().text
+	p.gives(name)
 	var value func(*renderer) (any, bool)
 	if p.take("%}") {
 		body, _ := p.body(t, "set", "endset")
@@ -241,6 +254,7 @@ func (p *parser) loop(t token) part {
 			stop(t.line, form)
 		}
 		l.names = append(l.names, p.next().text)
+		p.gives(l.names[len(l.names)-1])
 	}
 	if len(l.names) > 2 || !p.take("in") {
 		stop(t.line, form)

@@ -70,12 +70,15 @@ type Data struct {
 	// object are fields of the node, too. A node is also known by its id alone
 	// where that is a name and no other thing has it.
 	Nodes map[string]any
+	// Names are further names, such as the item of a list.
+	Names map[string]any
 	Now   time.Time         // zero: not defined
 	Env   map[string]string // what may be seen of the environment, and nothing else
 }
 
 // A Trigger is the message that a run begins with.
 type Trigger struct {
+	Name      string // of a trigger of a flow
 	Text      string
 	Payload   any
 	Event     string // what kind of event the payload is about, where a webhook says it
@@ -102,7 +105,9 @@ type Options struct {
 // A Template was read without a mistake. It may be used by several goroutines.
 type Template struct {
 	name, text string
-	root       []part // nil: the text has no tags
+	root       []part                      // nil: the text has no tags
+	value      func(*renderer) (any, bool) // of a text that is one expression; nil for others
+	uses       []Use
 }
 
 // Parse reads a template. name is what errors and warnings call it. The error
@@ -116,12 +121,12 @@ func Parse(name, text string) (t *Template, err error) {
 	if len(text) > MaxTemplate {
 		return nil, &Error{Name: name, Text: fmt.Sprintf("the template has %d bytes; at most %d can be read", len(text), MaxTemplate)}
 	}
-	root, err := parse(text)
+	read, err := parse(text)
 	if err != nil {
 		return nil, named(name, err)
 	}
-	t.root = root
-	return t, nil
+	read.name, read.text = name, text
+	return read, nil
 }
 
 func tagged(text string) bool {
@@ -157,8 +162,7 @@ func (t *Template) Render(d Data, o Options) (text string, warnings []string, er
 	if t.Plain() {
 		return t.text, nil, nil
 	}
-	r := &renderer{name: t.name, strict: o.Strict, data: d, roots: make(map[string]any)}
-	r.out = r.sheet()
+	r := t.renderer(d, o)
 	defer func() {
 		if x := recover(); x != nil {
 			text, warnings, err = "", nil, named(t.name, r.failure(x))
@@ -166,6 +170,31 @@ func (t *Template) Render(d Data, o Options) (text string, warnings []string, er
 	}()
 	r.render(t.root)
 	return r.out.String(), r.warnings, nil
+}
+
+// Value is Render for a text that may be one expression, such as {{ order.items }}: the result is
+// its value then, as JSON shows it, and else the text.
+func (t *Template) Value(d Data, o Options) (v any, warnings []string, err error) {
+	if t.value == nil {
+		return t.Render(d, o)
+	}
+	r := t.renderer(d, o)
+	defer func() {
+		if x := recover(); x != nil {
+			v, warnings, err = nil, nil, named(t.name, r.failure(x))
+		}
+	}()
+	v, _ = t.value(r)
+	if r.isUndefined(v) {
+		v = ""
+	}
+	return v, r.warnings, nil
+}
+
+func (t *Template) renderer(d Data, o Options) *renderer {
+	r := &renderer{name: t.name, strict: o.Strict, data: d, roots: make(map[string]any)}
+	r.out = r.sheet()
+	return r
 }
 
 // failure is the error for what a template was stopped by.

@@ -101,6 +101,9 @@ func (d Data) root(name string) (any, bool) {
 		}
 		return nodes, true
 	}
+	if v, ok := d.Names[name]; ok {
+		return v, true
+	}
 	n, ok := d.Nodes[name]
 	return step(n), ok
 }
@@ -115,7 +118,7 @@ func (t Trigger) object() map[string]any {
 		}
 	}
 	return map[string]any{
-		"text": t.Text, "payload": t.Payload, "event": t.Event, "files": files, "user": t.User.object(),
+		"name": t.Name, "text": t.Text, "payload": t.Payload, "event": t.Event, "files": files, "user": t.User.object(),
 		"channel": t.Channel, "connector": t.Connector, "at": optional(t.At),
 	}
 }
