@@ -143,3 +143,13 @@ func cutPlace(in platforms.Instances, s string) (p platforms.Platform, rest stri
 	p, err = platformOf(in, strings.TrimSpace(s[:i]))
 	return p, strings.TrimSpace(s[i+1:]), err
 }
+
+// ParseOwner reads a person as connector/userId.
+func (c Config) ParseOwner(s string) (string, error) {
+	return parseOwner(c.Connectors.Platforms(), s)
+}
+
+// ParseRoute reads a chat as connector/channel.
+func (c Config) ParseRoute(s string) (string, error) {
+	return parseRoute(c.Connectors.Platforms(), s)
+}

@@ -332,8 +332,8 @@ func (c *Config) find(d claybot.Descriptor) (name, shut string) {
 			return name, ""
 		}
 	}
-	// Subagents have the profile of their root; who talks over HTTP names one.
-	if _, ok := c.Agents.Profiles[d.Profile]; ok && (d.Type == claybot.AgentSubagent || d.Connector == claybot.ConnectorAPI) {
+	// Subagents have the profile of their root; flows, and who talks over HTTP, name one.
+	if _, ok := c.Agents.Profiles[d.Profile]; ok && (d.Type == claybot.AgentSubagent || d.Type == claybot.AgentFlow || d.Connector == claybot.ConnectorAPI) {
 		return d.Profile, ""
 	}
 	return DefaultProfile, ""
@@ -342,7 +342,7 @@ func (c *Config) find(d claybot.Descriptor) (name, shut string) {
 // matches are the entries of a profile's match that mean d, the closest first.
 func (c *Config) matches(d claybot.Descriptor) []string {
 	switch d.Type {
-	case claybot.AgentSubagent:
+	case claybot.AgentSubagent, claybot.AgentFlow:
 		return nil
 	case claybot.AgentCron:
 		return []string{matchCron + ":" + d.UID, matchCron}

@@ -164,10 +164,11 @@ func (r *reader) each(at place, n *yaml.Node) iter.Seq[member] {
 // or the key of another group that has its name.
 func (r *reader) unknown(group place, m member, known []string) {
 	w := Warning{File: m.at.file, Line: m.at.line, Key: m.at.key, Text: unreadUnknown + "; ignored", code: CodeKey}
-	if other := alias(group, m.name); other != "" {
+	own := within(group.path, flowPath)
+	if other := alias(group, m.name); other != "" && !own {
 		w.Near, w.meant = other, other
-		if own, ok := strings.CutPrefix(other, profilePath); ok {
-			w.Near = group.key + own
+		if below, ok := strings.CutPrefix(other, profilePath); ok {
+			w.Near = group.key + below
 		}
 	} else if near, sole := nearest(m.name, known); near != "" {
 		w.Near = group.sub(near, 0).key
@@ -175,7 +176,7 @@ func (r *reader) unknown(group place, m member, known []string) {
 			w.meant = joinPath(group.path, near)
 			w.slip = sole && isSlip(m.name, near, known) && mild(w.meant)
 		}
-	} else {
+	} else if !own {
 		for _, path := range Keys() {
 			if strings.HasPrefix(path, "connectors.") { // of one type of connector
 				continue

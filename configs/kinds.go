@@ -99,7 +99,7 @@ func text[T any](set func(r *reader, at place, v string, to *T)) setter {
 
 // setterOf returns how the value of a key is read.
 func setterOf(k key) setter {
-	for _, kinds := range []func(key) setter{valueKind, listKind, groupKind, profileKind} {
+	for _, kinds := range []func(key) setter{valueKind, listKind, groupKind, profileKind, flowKind} {
 		if set := kinds(k); set != nil {
 			return set
 		}

@@ -149,8 +149,8 @@ func (r reader) times(d *definition) {
 			d.plan.every, err = parseEvery(distance)
 			return err
 		}
-		if d.plan.wall, err = parseWall(v); err == nil && nextSlot(d.plan.wall, time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-			err = fmt.Errorf("%q never comes: there is no such day", v)
+		if err = CheckSchedule(v); err == nil {
+			d.plan.wall, err = parseWall(v)
 		}
 		return err
 	})

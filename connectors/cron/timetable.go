@@ -193,3 +193,12 @@ func loadZone(name string) (*time.Location, error) {
 	}
 	return zone, nil
 }
+
+// CheckSchedule returns why a schedule of five fields cannot be used; nil if it can.
+func CheckSchedule(text string) error {
+	s, err := parseWall(text)
+	if err == nil && nextSlot(s, time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
+		err = fmt.Errorf("%q never comes: there is no such day", text)
+	}
+	return err
+}

@@ -1,0 +1,317 @@
+// Package flows is the contract of workflows that an operator writes as files: which messages
+// start one, and its nodes with their edges. It knows how a flow is checked and nothing about how
+// one runs; see runs/flow.
+//
+// A flow is a graph. Each message that a trigger takes starts one run of it, in an agent of its own,
+// so that a run that waits for a person blocks no chat. Values in braces are templates over the
+// trigger and what the nodes before put out.
+package flows
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"time"
+)
+
+// End is where the edges of a flow lead to end the run.
+const End = "END"
+
+// The limits of a flow.
+const (
+	MaxFile   = 256 << 10 // bytes of a file
+	MaxNodes  = 200
+	MaxVisits = 1000      // of all nodes, in one run
+	MaxOutput = 256 << 10 // bytes of what a node puts out, as JSON
+	MaxWait   = 30 * 24 * time.Hour
+)
+
+// The limits of a node that sets none.
+const (
+	DefaultTimeout = 10 * time.Minute
+	DefaultTries   = 3
+	DefaultFirst   = 2 * time.Second
+	DefaultExpires = 24 * time.Hour
+)
+
+// A Flow is one file. The tags say how it is read, see package configs.
+type Flow struct {
+	Name string // of the file, without .yaml
+	File string // as messages call it
+	Text string // of the file
+	Hash string // of the text, see HashOf
+
+	Description string `key:"description"`
+	// Owner is on whose behalf the flow acts, as "connector/userId".
+	Owner string `key:"owner"`
+	// Profile gives model, tools and permissions; empty: the default one.
+	Profile string `key:"profile"`
+	// Key is a template: runs whose keys are equal have one agent and run one after another.
+	Key string `key:"key"`
+	// Time ends a run; 0: no limit.
+	Time     time.Duration `key:"time" kind:"flow time"`
+	Triggers []Trigger     `key:"triggers" kind:"flow triggers"`
+	Start    string        `key:"start"`
+	Nodes    []Node        `key:"nodes" kind:"flow nodes"`
+	// Failed are the routes that hear of a run that failed, besides its own place: "owner" or
+	// connector/channel.
+	Failed []string `key:"on_failure" kind:"texts"`
+	Lines  Lines
+}
+
+// HashOf names a version of a flow by its text.
+func HashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Lines are where the keys of a group stand in its file, from 1.
+type Lines map[string]int
+
+// A Trigger starts the flow: by messages of a connector, or at times.
+type Trigger struct {
+	Name string
+	// On is the connector whose messages start it, a webhook included. Channel and User narrow
+	// that to one channel or one person, Mention to messages that speak to the bot, and Match to
+	// texts that a regular expression finds something in.
+	On      string `key:"on"`
+	Channel string `key:"channel"`
+	User    string `key:"user"`
+	Mention bool   `key:"mention"`
+	Match   string `key:"match"`
+	// Cron is five fields, in Zone.
+	Cron string `key:"cron"`
+	Zone string `key:"timezone"`
+	// Text is what the run reads as trigger.text: by default what was written.
+	Text  string `key:"text"`
+	Lines Lines
+}
+
+// The kinds of nodes.
+const (
+	KindAgent    = "agent"
+	KindTool     = "tool"
+	KindTemplate = "template"
+	KindSwitch   = "switch"
+	KindReply    = "reply"
+	KindAsk      = "ask"
+	KindWait     = "wait"
+	KindEach     = "each"
+)
+
+// A Node is one step. Spec is a pointer to one of the types below, as Kind says.
+type Node struct {
+	Name string
+	Kind string
+	Common
+	Spec  any
+	Lines Lines
+}
+
+// Common are the keys of all nodes.
+type Common struct {
+	Kind string `key:"kind"`
+	// Note is for those who read the file.
+	Note string `key:"note"`
+	Next string `key:"next"`
+	// Error is the node that goes on where this one fails; empty: the run fails.
+	Error string `key:"error"`
+	// Timeout ends one try; 0: DefaultTimeout, and for what waits for people see Expires.
+	Timeout time.Duration `key:"timeout" kind:"flow time"`
+	// Tries is how often the node works where what stopped it may be gone; 0: DefaultTries.
+	Tries int `key:"tries" limits:"1..10"`
+	// Visits is how often a run may come here; 0: once.
+	Visits int `key:"max_visits" limits:"1..1000"`
+}
+
+// The Specs of nodes. Fields that are templates say so.
+type (
+	// An Agent is a subagent that does a task and ends.
+	Agent struct {
+		Prompt string   `key:"prompt"` // template: the task
+		System string   `key:"system"` // template: its system prompt
+		Model  string   `key:"model"`
+		Tools  []string `key:"tools" kind:"texts"` // none: no tools
+		Output []Field  `key:"output" kind:"flow fields"`
+	}
+	// A Tool is one call.
+	Tool struct {
+		Tool    string         `key:"tool"`
+		Args    map[string]any `key:"args" kind:"flow values"` // templates
+		Approve *Approve       `key:"approve"`
+	}
+	// Approve has people approve a call before it is made.
+	Approve struct {
+		By []string `key:"by" kind:"texts"` // as "connector/userId"; none: the person of the run
+	}
+	// A Template makes a value.
+	Template struct {
+		Value any `key:"value" kind:"flow value"` // template
+	}
+	// A Switch goes where the first case leads whose text is that of the value.
+	Switch struct {
+		Value string `key:"value"` // template
+		Cases []Case `key:"cases" kind:"flow cases"`
+		Else  string `key:"else"`
+	}
+	// A Case is one edge of a switch.
+	Case struct {
+		Is, Next string
+		Line     int
+	}
+	// A Reply sends a text to chats.
+	Reply struct {
+		// To are "trigger", the place of the message that started the run, or
+		// connector/channel; empty: trigger.
+		To   []string `key:"to" kind:"texts"`
+		Text string   `key:"text"` // template
+	}
+	// An Ask puts a question to a person.
+	Ask struct {
+		Text    string        `key:"text"` // template
+		Type    string        `key:"type"` // of a question, see claybot.QuestionType; empty: confirm
+		Options []string      `key:"options" kind:"texts"`
+		By      []string      `key:"by" kind:"texts"`
+		Expires time.Duration `key:"expires" kind:"flow time"`
+		Denied  string        `key:"denied"`  // where a no leads; empty: next
+		Expired string        `key:"expired"` // where no answer in time leads; empty: the error edge
+	}
+	// A Wait goes on later.
+	Wait struct {
+		For   time.Duration `key:"for" kind:"flow time"`
+		Until string        `key:"until"` // template: a time as RFC 3339
+	}
+	// An Each gives one agent to each item of a list, at the same time.
+	Each struct {
+		Over string `key:"over"` // template: a list; the templates of the agent see item and index
+		Agent
+	}
+)
+
+// A Field is what an agent has to put out, and what fits.
+type Field struct {
+	Name string
+	Type string   // text, number, integer, boolean, date, list, object; of one of Words: word
+	Form string   // of a text: a regular expression that has to match; empty: any
+	Of   []string // of a word
+	Line int
+}
+
+// Clean reports whether no text of a stranger fits into the field: what it has is data.
+func (f Field) Clean() bool {
+	return f.Type != FieldText && f.Type != FieldList && f.Type != FieldObject || f.Form != "" && strings.HasPrefix(f.Form, "^") && strings.HasSuffix(f.Form, "$") && !strings.ContainsAny(f.Form, ".")
+}
+
+// The types of a Field.
+const (
+	FieldText    = "text"
+	FieldNumber  = "number"
+	FieldInteger = "integer"
+	FieldBoolean = "boolean"
+	FieldDate    = "date"
+	FieldList    = "list"
+	FieldObject  = "object"
+	FieldWord    = "word"
+)
+
+// FieldTypes are those that a file may name.
+var FieldTypes = []string{FieldText, FieldNumber, FieldInteger, FieldBoolean, FieldDate, FieldList, FieldObject}
+
+// Kinds are the kinds of nodes, in the order in which they are listed.
+var Kinds = []string{KindAgent, KindTool, KindTemplate, KindSwitch, KindReply, KindAsk, KindWait, KindEach}
+
+// NewSpec returns an empty Spec of a kind; nil for none.
+func NewSpec(kind string) any {
+	switch kind {
+	case KindAgent:
+		return new(Agent)
+	case KindTool:
+		return new(Tool)
+	case KindTemplate:
+		return new(Template)
+	case KindSwitch:
+		return new(Switch)
+	case KindReply:
+		return new(Reply)
+	case KindAsk:
+		return new(Ask)
+	case KindWait:
+		return new(Wait)
+	case KindEach:
+		return new(Each)
+	}
+	return nil
+}
+
+// Node returns the node with a name; nil for none.
+func (f *Flow) Node(name string) *Node {
+	i := slices.IndexFunc(f.Nodes, func(n Node) bool { return n.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &f.Nodes[i]
+}
+
+// An Edge is a key of a node that names another one.
+type Edge struct {
+	Key, To string
+	Line    int
+}
+
+// Edges are the edges of a node, the usual one first. Each node that it may lead to is there once.
+func (n *Node) Edges() (all []Edge) {
+	add := func(key, to string, line int) {
+		if to != "" && !slices.ContainsFunc(all, func(e Edge) bool { return e.To == to }) {
+			all = append(all, Edge{key, to, line})
+		}
+	}
+	add("next", n.Next, n.Lines["next"])
+	switch s := n.Spec.(type) {
+	case *Switch:
+		for _, c := range s.Cases {
+			add("cases", c.Next, c.Line)
+		}
+		add("else", s.Else, n.Lines["else"])
+	case *Ask:
+		add("denied", s.Denied, n.Lines["denied"])
+		add("expired", s.Expired, n.Lines["expired"])
+	}
+	add("error", n.Error, n.Lines["error"])
+	return all
+}
+
+// Names are the nodes that each node may lead to, for a drawing.
+func (f *Flow) Names() map[string][]string {
+	all := make(map[string][]string, len(f.Nodes))
+	for i := range f.Nodes {
+		for _, e := range f.Nodes[i].Edges() {
+			all[f.Nodes[i].Name] = append(all[f.Nodes[i].Name], e.To)
+		}
+	}
+	return all
+}
+
+// String is the trigger in words.
+func (t Trigger) String() string {
+	if t.Cron != "" {
+		if t.Zone != "" {
+			return t.Cron + " " + t.Zone
+		}
+		return t.Cron
+	}
+	s := t.On
+	if t.Channel != "" {
+		s += "/" + t.Channel
+	}
+	if t.User != "" {
+		s += " by " + t.User
+	}
+	if t.Match != "" {
+		s += " like /" + t.Match + "/"
+	}
+	if t.Mention {
+		s += ", mentions"
+	}
+	return s
+}
