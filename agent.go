@@ -15,6 +15,7 @@ const (
 	AgentCron      AgentType = "cron"      // one for each cron task
 	AgentHeartbeat AgentType = "heartbeat" // the heartbeat
 	AgentSubagent  AgentType = "subagent"  // made by another agent
+	AgentFlow      AgentType = "flow"      // one for each run of a flow, or for runs that have one key
 )
 
 // A Descriptor identifies the user and conversation of an agent. Descriptors with equal Keys mean one
@@ -26,18 +27,18 @@ type Descriptor struct {
 	ChannelID string    `json:"channelId,omitempty"`
 	UserID    string    `json:"userId,omitempty"`
 	ThreadID  string    `json:"threadId,omitempty"` // user: where a thread is a conversation of its own
-	UID       string    `json:"uid,omitempty"`      // cron: of the task; subagent: its own
+	UID       string    `json:"uid,omitempty"`      // cron: of the task; subagent, flow: its own
 	Parent    AgentID   `json:"parent,omitempty"`   // subagent: who made it
 
 	// What follows is no part of the identity.
 
-	Name string `json:"name,omitempty"` // of the task or subagent, for people
+	Name string `json:"name,omitempty"` // of the task, subagent or flow, for people
 	// Owner is on whose behalf a background agent works, in the form of
 	// OwnerID; empty for none.
 	Owner   string  `json:"owner,omitempty"`
 	Root    AgentID `json:"root,omitempty"`    // subagent: where the chain of parents begins
 	Depth   int     `json:"depth,omitempty"`   // subagent: how long that chain is
-	Profile string  `json:"profile,omitempty"` // subagent: the profile of its root
+	Profile string  `json:"profile,omitempty"` // subagent: the profile of its root; flow: its own
 }
 
 // User describes the agent of one person in one channel of a connector.

@@ -44,6 +44,7 @@ const (
 	KindReminder  SystemKind = "reminder"  // the agent asked to be reminded
 	KindCron      SystemKind = "cron"      // a task is due
 	KindHeartbeat SystemKind = "heartbeat" // tasks of the heartbeat are due
+	KindTrigger   SystemKind = "trigger"   // a flow was started
 	KindNotice    SystemKind = "notice"    // claybot itself says something
 )
 
@@ -100,6 +101,12 @@ type AgentMessage struct {
 	// Engine is the engine of the run that takes this message; empty: the one
 	// of the agent's profile.
 	Engine string `json:"engine,omitempty"`
+	// Flow is the flow that the run which takes this message is of, and what started it.
+	Flow *FlowStart `json:"flow,omitempty"`
+	// Payload is the event that a program sent, as JSON, and Event its kind where the program
+	// says it; see Delivery of package webhook.
+	Payload json.RawMessage `json:"payload,omitempty"`
+	Event   string          `json:"event,omitempty"`
 	// Skill is the skill whose command the message is: the run that it begins uses it before the
 	// model is called. The intake sets it.
 	Skill string `json:"skill,omitempty"`
@@ -128,6 +135,14 @@ type AgentMessage struct {
 	// Firing is the instant of a cron task that this message is. It is entered
 	// into the ledger with the message.
 	Firing *Firing `json:"firing,omitempty"`
+}
+
+// A FlowStart names a flow and its trigger, and where that took the message.
+type FlowStart struct {
+	Name    string `json:"name"`
+	Trigger string `json:"trigger"`
+	Connector string `json:"connector,omitempty"`
+	ChannelID string `json:"channelId,omitempty"`
 }
 
 // A Sender is the person or agent a message came from. Name is for display

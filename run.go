@@ -15,6 +15,7 @@ const (
 	EnginePlan    = "plan"  // plans, asks, then acts
 	EngineExplore = "explore"
 	EngineUndo    = "undo" // takes back what another run did
+	EngineFlow    = "flow" // of workflows; the engine of a run names the flow and its version behind it
 )
 
 // The states of a run. The last three are terminal.
@@ -117,6 +118,7 @@ const (
 	AwaitApproval AwaitReason = "approval"
 	AwaitChildren AwaitReason = "children" // other agents
 	AwaitBudget   AwaitReason = "budget"
+	AwaitTime     AwaitReason = "time" // until a time, without an answer
 )
 
 // A RunError is why a run failed: a code for programs and a sentence for the

@@ -75,6 +75,11 @@ func flowKind(k key) setter {
 		return into(setFlowFields)
 	case "flow cases":
 		return into(setFlowCases)
+	case "flow approve":
+		return into(func(r *reader, at place, n *yaml.Node, a **flows.Approve) {
+			*a = new(flows.Approve)
+			r.group(at, n, *a)
+		})
 	case "flow value":
 		return into(func(r *reader, at place, n *yaml.Node, v *any) { *v = r.flowValue(at, n) })
 	case "flow values":

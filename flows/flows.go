@@ -139,7 +139,7 @@ type (
 	Tool struct {
 		Tool    string         `key:"tool"`
 		Args    map[string]any `key:"args" kind:"flow values"` // templates
-		Approve *Approve       `key:"approve"`
+		Approve *Approve       `key:"approve" kind:"flow approve"`
 	}
 	// Approve has people approve a call before it is made.
 	Approve struct {

@@ -139,7 +139,7 @@ func CheckDescriptor(d claybot.Descriptor) error {
 		{"channelId", d.ChannelID, user},
 		{"userId", d.UserID, user},
 		{"threadId", d.ThreadID, false},
-		{"uid", d.UID, sub || d.Type == claybot.AgentCron},
+		{"uid", d.UID, sub || d.Type == claybot.AgentCron || d.Type == claybot.AgentFlow},
 		{"parent", string(d.Parent), sub},
 		{"name", d.Name, false},
 		{"owner", d.Owner, false},

@@ -1,0 +1,225 @@
+package flow
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/flows"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/tools"
+)
+
+// agent has an agent do a task.
+func (v *visit) agent(ctx context.Context, spec *flows.Agent, try int) (out Result, next string, err error) {
+	task, taint, err := v.task(spec, nil)
+	if err != nil {
+		return out, "", err
+	}
+	done, err := v.spawn(ctx, strconv.Itoa(try), []tools.Subagent{task}, taint)
+	if err != nil {
+		return out, "", err
+	}
+	if out, err = v.answered(spec, done[0], taint); err != nil {
+		return out, "", &runs.TransientError{Err: err}
+	}
+	return out, v.node.Next, nil
+}
+
+// maxItems and maxAtOnce bound the agents of a node that works on a list.
+const (
+	maxItems  = 200
+	maxAtOnce = 8
+)
+
+// each gives one agent to each item of a list. An agent that fails fails the node, when those beside
+// it have ended.
+func (v *visit) each(ctx context.Context, spec *flows.Each) (out Result, next string, err error) {
+	over, taint, err := v.one(spec.Over, nil)
+	if err != nil {
+		return out, "", err
+	}
+	items, ok := over.([]any)
+	if !ok {
+		return out, "", v.failed(CodeFlow, "over is no list")
+	}
+	if len(items) > maxItems {
+		return out, "", v.failed(CodeTooLarge, "%d items; the limit is %d", len(items), maxItems)
+	}
+	values, usage := make([]any, 0, len(items)), claybot.Usage{}
+	for first := 0; first < len(items); first += maxAtOnce {
+		part := items[first:min(first+maxAtOnce, len(items))]
+		all := make([]tools.Subagent, len(part))
+		for i, item := range part {
+			m := mark{}
+			if all[i], m, err = v.task(&spec.Agent, map[string]any{"item": item, "index": first + i}); err != nil {
+				return out, "", err
+			}
+			taint.add(m)
+		}
+		done, err := v.spawn(ctx, fmt.Sprintf("items%d", first), all, taint)
+		if err != nil {
+			return out, "", err
+		}
+		for i, d := range done {
+			one, err := v.answered(&spec.Agent, d, taint)
+			if err != nil {
+				return out, "", fmt.Errorf("item %d: %w", first+i+1, err)
+			}
+			usage = usage.Add(*one.Usage)
+			taint.add(mark{one.Tainted, one.Private})
+			values = append(values, one.Output)
+		}
+	}
+	out = v.put(values, taint)
+	out.Usage = &usage
+	return out, v.node.Next, nil
+}
+
+// task fills the templates of an agent.
+func (v *visit) task(spec *flows.Agent, more map[string]any) (t tools.Subagent, m mark, err error) {
+	prompt, m, err := v.text(spec.Prompt, more)
+	if err != nil {
+		return t, m, err
+	}
+	system, also, err := v.text(spec.System, more)
+	if err != nil {
+		return t, m, err
+	}
+	m.add(also)
+	t = tools.Subagent{
+		Task: prompt + wanted(spec.Output), Name: v.flow.Name + "/" + v.node.Name, Model: spec.Model, Prompt: system,
+		Tools: append([]string{}, spec.Tools...), Timeout: v.node.Timeout,
+	}
+	if t.Timeout == 0 {
+		t.Timeout = flows.DefaultTimeout
+	}
+	t.Timeout = min(t.Timeout, 24*time.Hour)
+	return t, m, nil
+}
+
+// wanted tells an agent what to put out.
+func wanted(fields []flows.Field) string {
+	if len(fields) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\n\nAnswer with one JSON object and nothing else. Its members:\n")
+	for _, f := range fields {
+		what := f.Type
+		switch {
+		case f.Type == flows.FieldWord:
+			what = "one of " + strings.Join(f.Of, ", ")
+		case f.Form != "":
+			what = "a text that matches the regular expression " + f.Form
+		case f.Type == flows.FieldDate:
+			what = "a date such as 2026-01-31"
+		}
+		fmt.Fprintf(&b, "- %s: %s\n", f.Name, what)
+	}
+	return b.String()
+}
+
+// spawn starts agents, or waits for those that were started.
+func (v *visit) spawn(ctx context.Context, part string, all []tools.Subagent, m mark) ([]claybot.Result, error) {
+	t := v.state.Turn
+	env := tools.Env{Agent: t.Agent, Run: t.Run.ID, CallID: v.id(part), Route: t.Route(), Tainted: m.tainted, Private: m.private}
+	r, err := v.cfg.Spawn(ctx, env, all)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, runs.Ended(ctx)
+	case err != nil:
+		return nil, v.asError(CodeAgent, err)
+	case r.Wait != nil:
+		return nil, &runs.WaitError{Awaiting: *r.Wait}
+	}
+	var done []claybot.Result
+	if err := json.Unmarshal([]byte(r.Text), &done); err != nil || len(done) != len(all) {
+		return nil, v.failed(CodeAgent, "the answers of the agents cannot be read")
+	}
+	return done, nil
+}
+
+// answered is what an agent put out.
+func (v *visit) answered(spec *flows.Agent, d claybot.Result, m mark) (out Result, err error) {
+	if !d.OK {
+		return out, v.failed(CodeAgent, "%s", d.Error)
+	}
+	m.add(mark{tainted: d.Tainted})
+	out = v.put(d.Output, m)
+	if len(spec.Output) > 0 {
+		object, err := fields(spec.Output, d.Output)
+		if err != nil {
+			return out, v.failed(CodeOutput, "%v", err)
+		}
+		out = v.put(object, m)
+		for _, f := range spec.Output {
+			if f.Clean() {
+				out.Clean = append(out.Clean, f.Name)
+			}
+		}
+	}
+	usage := d.TokenUsage
+	out.Usage = &usage
+	return out, nil
+}
+
+// fields reads the object that an agent was asked for: every field, and no other.
+func fields(want []flows.Field, text string) (map[string]any, error) {
+	begin, end := strings.IndexByte(text, '{'), strings.LastIndexByte(text, '}')
+	if begin < 0 || end < begin {
+		return nil, fmt.Errorf("the answer has no JSON object")
+	}
+	d := json.NewDecoder(bytes.NewReader([]byte(text[begin : end+1])))
+	d.UseNumber()
+	var object map[string]any
+	if err := d.Decode(&object); err != nil {
+		return nil, fmt.Errorf("the answer is no JSON object: %w", err)
+	}
+	all := make(map[string]any, len(want))
+	for _, f := range want {
+		value, given := object[f.Name]
+		if !given {
+			return nil, fmt.Errorf("%s is missing in the answer", f.Name)
+		}
+		if !fits(f, value) {
+			return nil, fmt.Errorf("%s does not fit in the answer", f.Name)
+		}
+		all[f.Name] = value
+	}
+	return all, nil
+}
+
+// fits reports whether a value is one of a field.
+func fits(f flows.Field, value any) bool {
+	switch v := value.(type) {
+	case string:
+		switch f.Type {
+		case flows.FieldWord:
+			return slices.Contains(f.Of, v)
+		case flows.FieldDate:
+			_, err := time.Parse(time.DateOnly, v)
+			return err == nil
+		case flows.FieldText:
+			re, err := regexp.Compile(f.Form)
+			return err == nil && re.MatchString(v)
+		}
+	case json.Number:
+		_, err := v.Int64()
+		return f.Type == flows.FieldNumber || f.Type == flows.FieldInteger && err == nil
+	case bool:
+		return f.Type == flows.FieldBoolean
+	case []any:
+		return f.Type == flows.FieldList
+	case map[string]any:
+		return f.Type == flows.FieldObject
+	}
+	return false
+}

@@ -1,0 +1,123 @@
+package flow
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/flows"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/tools"
+)
+
+// call makes the call of a tool.
+func (v *visit) call(ctx context.Context, spec *flows.Tool, try int) (out Result, next string, err error) {
+	id := v.id(string(rune('0' + try)))
+	asked, result := v.earlier(id)
+	if asked == nil {
+		args, taint, err := v.fill(spec.Args, nil)
+		if err != nil {
+			return out, "", err
+		}
+		b, err := json.Marshal(args)
+		if err != nil || args == nil {
+			b = []byte("{}")
+		}
+		// The taint of the record is that of the arguments: by it the call is judged.
+		asked = &claybot.Record{
+			Type: claybot.RecordAssistant, At: claybot.Now(), Run: v.state.Turn.Run.ID, Step: len(v.recorded()),
+			ToolCalls: []claybot.ToolCall{{ID: id, Name: spec.Tool, Args: string(b)}}, Tainted: taint.tainted, Private: taint.private,
+		}
+		if err := v.state.Record(*asked); err != nil {
+			return out, "", err
+		}
+	}
+	if result == nil {
+		if result, err = v.settle(ctx, spec, *asked); err != nil {
+			return out, "", err
+		}
+	}
+	return v.resulted(spec, *result)
+}
+
+// earlier returns the records of a call that was made before; nil where there are none.
+func (v *visit) earlier(id string) (asked, result *claybot.Record) {
+	for _, r := range v.recorded() {
+		switch {
+		case r.Type == claybot.RecordAssistant && len(r.ToolCalls) == 1 && r.ToolCalls[0].ID == id:
+			asked = &r
+		case r.Type == claybot.RecordTool && r.ToolCallID == id:
+			result = &r
+		}
+	}
+	return asked, result
+}
+
+// settle makes a call that is recorded. The loop sees nothing of the run but the call, and what
+// people were asked about it and said.
+func (v *visit) settle(ctx context.Context, spec *flows.Tool, asked claybot.Record) (result *claybot.Record, err error) {
+	turn := *v.state.Turn
+	turn.History = nil
+	if asked.Tainted || asked.Private {
+		turn.History = append(turn.History, claybot.Record{Type: claybot.RecordSystem, Run: turn.Run.ID, Tainted: asked.Tainted, Private: asked.Private})
+	}
+	turn.History = append(turn.History, asked)
+	questions := make(map[string]bool)
+	for _, r := range v.state.Turn.History {
+		switch {
+		case r.Run != turn.Run.ID:
+		case r.Type == claybot.RecordQuestion && r.Question != nil && r.Question.ToolCallID == asked.ToolCalls[0].ID:
+			questions[r.Question.ID] = true
+			turn.History = append(turn.History, r)
+		case r.Type == claybot.RecordAnswer && r.Answer != nil && questions[r.Answer.Question]:
+			turn.History = append(turn.History, r)
+		}
+	}
+	var rules *tools.Rules
+	if spec.Approve != nil {
+		r := v.cfg.Rules(turn.Agent)
+		r.Ask, r.Approvers = []string{"*"}, spec.Approve.By
+		rules = &r
+	}
+	err = v.cfg.Settle(ctx, &turn, rules, func(r claybot.Record) error {
+		if r.Type == claybot.RecordTool && r.ToolCallID == asked.ToolCalls[0].ID {
+			result = &r
+		}
+		return v.state.Record(r)
+	})
+	if err == nil && result == nil {
+		err = v.failed(CodeTool, "%s has no result", spec.Tool)
+	}
+	return result, err
+}
+
+// resulted is what comes of a result.
+func (v *visit) resulted(spec *flows.Tool, r claybot.Record) (out Result, next string, err error) {
+	text := tools.Unmarked(r.Text)
+	if !r.OK {
+		text = strings.TrimPrefix(text, "error: ")
+		switch {
+		case r.Interrupted:
+			return out, "", v.failed(CodeUnknown, "%s was cut off and may have acted; it is not called again", spec.Tool)
+		case strings.HasPrefix(text, "not approved"):
+			return out, "", v.failed(CodeDenied, "%s: %s", spec.Tool, text)
+		case v.cfg.Effect(v.state.Turn.Agent, spec.Tool) != tools.Once && r.MS > 0:
+			return out, "", &runs.TransientError{Err: v.failed(CodeTool, "%s: %s", spec.Tool, text)}
+		}
+		return out, "", v.failed(CodeTool, "%s: %s", spec.Tool, text)
+	}
+	out = v.put(text, mark{r.Tainted, r.Private})
+	var object any
+	d := json.NewDecoder(bytes.NewReader([]byte(text)))
+	d.UseNumber()
+	if strings.ContainsAny(strings.TrimSpace(text)[:min(1, len(strings.TrimSpace(text)))], "{[") && d.Decode(&object) == nil && !d.More() {
+		out = v.put(object, mark{r.Tainted, r.Private})
+	}
+	out.More = map[string]any{"text": text}
+	if r.Saved != "" {
+		out.More["saved"] = r.Saved
+	}
+	return out, v.node.Next, nil
+}

@@ -1,0 +1,181 @@
+package flow
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/flows"
+	"github.com/claybot/claybot/runs"
+)
+
+// A mark says what a value holds.
+type mark struct{ tainted, private bool }
+
+func (m *mark) add(o mark) { m.tainted, m.private = m.tainted || o.tainted, m.private || o.private }
+
+// put is a result.
+func (v *visit) put(value any, m mark) Result {
+	b, err := json.Marshal(value)
+	if err != nil {
+		b = []byte("null") // values come from JSON
+	}
+	return Result{Output: b, Tainted: m.tainted, Private: m.private}
+}
+
+// fill fills the templates in a value.
+func (v *visit) fill(value any, more map[string]any) (filled any, m mark, err error) {
+	switch value := value.(type) {
+	case string:
+		return v.one(value, more)
+	case []any:
+		all := make([]any, len(value))
+		for i, e := range value {
+			part, taint, err := v.fill(e, more)
+			if err != nil {
+				return nil, m, err
+			}
+			all[i] = part
+			m.add(taint)
+		}
+		return all, m, nil
+	case map[string]any:
+		all := make(map[string]any, len(value))
+		for _, k := range slices.Sorted(maps.Keys(value)) {
+			part, taint, err := v.fill(value[k], more)
+			if err != nil {
+				return nil, m, err
+			}
+			all[k] = part
+			m.add(taint)
+		}
+		return all, m, nil
+	}
+	return value, m, nil
+}
+
+// text fills a template whose result is a text.
+func (v *visit) text(text string, more map[string]any) (string, mark, error) {
+	value, m, err := v.one(text, more)
+	if err != nil {
+		return "", m, err
+	}
+	switch value := value.(type) {
+	case string:
+		return value, m, nil
+	case nil:
+		return "", m, nil
+	case int64:
+		return strconv.FormatInt(value, 10), m, nil
+	}
+	b, err := json.Marshal(value)
+	return string(b), m, err
+}
+
+// one fills one template.
+func (v *visit) one(text string, more map[string]any) (any, mark, error) {
+	names := Names{Nodes: make(map[string]any), More: maps.Clone(more)}
+	if names.More == nil {
+		names.More = make(map[string]any)
+	}
+	for name, r := range v.state.Output {
+		node := map[string]any{"output": r.Output, "messages": []any{}}
+		if r.Usage != nil {
+			node["token_usage"] = r.Usage
+		}
+		maps.Copy(node, r.More)
+		names.Nodes[name] = node
+	}
+	if e := v.state.Scratch.Error; e != nil {
+		names.More["error"] = map[string]any{"node": e.Node, "code": e.Code, "text": e.Text}
+	}
+	value, err := v.cfg.Fill(v.state.Turn, text, names)
+	if err != nil {
+		return nil, mark{}, &runs.Error{Code: CodeFlow, Text: fmt.Sprintf("%s: %v", v.node.Name, err), Err: err}
+	}
+	m, err := v.marks(text)
+	return value, m, err
+}
+
+// marks are what the names hold that a template reads.
+func (v *visit) marks(text string) (m mark, err error) {
+	uses, err := v.cfg.Uses(text)
+	if err != nil {
+		return m, &runs.Error{Code: CodeFlow, Text: fmt.Sprintf("%s: %v", v.node.Name, err), Err: err}
+	}
+	for _, u := range uses {
+		path := u.Path
+		if path[0] == "nodes" {
+			if len(path) == 1 {
+				for _, r := range v.state.Output {
+					m.add(mark{r.Tainted, r.Private})
+				}
+				continue
+			}
+			path = path[1:]
+		}
+		m.add(v.markOf(path))
+	}
+	return m, nil
+}
+
+// markOf is what a name holds.
+func (v *visit) markOf(path []string) mark {
+	switch path[0] {
+	case "trigger":
+		var m mark
+		if len(path) > 1 && slices.Contains([]string{"at", "name", "connector", "channel"}, path[1]) {
+			return m
+		}
+		for _, x := range v.state.Turn.Messages {
+			m.add(mark{x.Tainted, x.Private})
+		}
+		return m
+	case "error":
+		e := v.state.Scratch.Error
+		return mark{tainted: e != nil && e.Tainted && (len(path) < 2 || path[1] == "text")}
+	case "item", "index":
+		if each, ok := v.node.Spec.(*flows.Each); ok && path[0] == "item" {
+			m, _ := v.marks(each.Over) // it was filled before
+			return m
+		}
+		return mark{}
+	}
+	r, ok := v.state.Output[path[0]]
+	if !ok {
+		return mark{}
+	}
+	field := ""
+	if rest := path[1:]; len(rest) > 0 && rest[0] == "output" {
+		rest = rest[1:]
+		if len(rest) > 0 {
+			field = rest[0]
+		}
+	} else if len(rest) > 0 {
+		field = rest[0]
+	}
+	if field != "" && slices.Contains(r.Clean, field) {
+		return mark{private: r.Private}
+	}
+	return mark{r.Tainted, r.Private}
+}
+
+// failed is an error of the node.
+func (v *visit) failed(code, format string, args ...any) *runs.Error {
+	return &runs.Error{Code: code, Text: v.node.Name + ": " + fmt.Sprintf(format, args...)}
+}
+
+// asError is an error of a node as it ends the run, or leads to its error edge.
+func (v *visit) asError(code string, err error) error {
+	if coded := (*runs.Error)(nil); errors.As(err, &coded) {
+		return err
+	}
+	return v.failed(code, "%v", err)
+}
+
+// recorded returns the records of the run so far, and what the agent remembers besides.
+func (v *visit) recorded() []claybot.Record { return v.state.Records() }
