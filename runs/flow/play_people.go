@@ -1,0 +1,103 @@
+package flow
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/runs"
+)
+
+var (
+	_ runs.Journal = (*desk)(nil)
+	_ runs.Reader  = (*desk)(nil)
+)
+
+// Inject implements runs.Journal.
+func (d *desk) Inject(context.Context) ([]claybot.Record, error) { return nil, nil }
+
+// Started implements runs.Journal.
+func (d *desk) Started(_ context.Context, call claybot.ToolCall, _ string) error {
+	d.started[call.ID] = true
+	return nil
+}
+
+// Emit implements runs.Journal.
+func (d *desk) Emit(context.Context, bool, ...claybot.Event) error { return nil }
+
+// Began implements runs.Journal.
+func (d *desk) Began(call string) claybot.Time {
+	if d.started[call] {
+		return claybot.At(d.now)
+	}
+	return 0
+}
+
+// Grow implements runs.Journal.
+func (d *desk) Grow(int, string) {}
+
+// Tell implements runs.Reader.
+func (d *desk) Tell(context.Context, string, string) error { return nil }
+
+// Ask implements runs.Reader.
+func (d *desk) Ask(_ context.Context, round string, qs []claybot.Question) (answers []claybot.Answer, wait *claybot.Awaiting, err error) {
+	if d.asked == nil {
+		d.asked, d.answers = make(map[string]claybot.Question), make(map[string]claybot.Answer)
+	}
+	open := claybot.Awaiting{Reason: claybot.AwaitInfo, Until: claybot.At(d.now.AddDate(0, 0, 1))}
+	for i, q := range qs {
+		q.ID = fmt.Sprintf("%s/%d", round, i)
+		if _, known := d.asked[q.ID]; !known {
+			d.asked[q.ID] = q
+			d.records = append(d.records, claybot.Record{Type: claybot.RecordQuestion, Run: "case", Question: &q})
+		}
+		if a, ok := d.answers[q.ID]; ok {
+			answers = append(answers, a)
+			continue
+		}
+		open.Questions = append(open.Questions, d.asked[q.ID])
+		open.Answers = append(open.Answers, q.AnswerID())
+	}
+	if len(open.Questions) > 0 {
+		return nil, &open, nil
+	}
+	return answers, nil, nil
+}
+
+// say answers a question as the case says.
+func (d *desk) say(q claybot.Question) error {
+	node := strings.TrimPrefix(strings.TrimPrefix(q.ID, "flow/"), "approve/")
+	node = nodeOf(node)
+	d.out.Asks[node] = q.Text
+	said, known := d.c.Answers[node]
+	if !known {
+		return fmt.Errorf("%s: the case says nothing of the answer to %q", node, q.Text)
+	}
+	a := claybot.Answer{Question: q.ID, By: d.c.Trigger.User, Via: claybot.ViaButton}
+	if len(q.Approvers) > 0 {
+		a.By = q.Approvers[0]
+	}
+	switch {
+	case said == "expire":
+		a.Via, a.By = claybot.ViaDefault, ""
+		if q.Type == claybot.QuestionConfirm {
+			a.Value = json.RawMessage("false")
+		}
+	case q.Type == claybot.QuestionConfirm:
+		a.Value = json.RawMessage("false")
+		if said == "approve" || said == true {
+			a.Value = json.RawMessage("true")
+		}
+	default:
+		b, err := json.Marshal(said)
+		if err != nil {
+			return err
+		}
+		a.Value = b
+	}
+	d.answers[q.ID] = a
+	d.records = append(d.records, claybot.Record{Type: claybot.RecordAnswer, Run: "case", Answer: &a})
+	return nil
+}

@@ -1,0 +1,244 @@
+package flow_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/flows"
+	"github.com/claybot/claybot/llm"
+	"github.com/claybot/claybot/llm/prompts"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/runs/flow"
+	"github.com/claybot/claybot/runs/react"
+	"github.com/claybot/claybot/tools"
+)
+
+// everyKind has a node of every kind, an error edge, and a cycle.
+const everyKind = `
+owner: chat/ann
+start: words
+nodes:
+  words: {kind: template, value: {list: "{{ trigger.payload.items }}", n: 2}, next: count}
+  count: {kind: agent, prompt: "Count {{ words.list }}", output: {kind: [big, small], n: integer}, next: route}
+  route: {kind: switch, value: "{{ count.kind }}", cases: {big: sure}, else: again}
+  sure: {kind: ask, text: "Buy {{ count.n }}?", denied: tell, next: pay}
+  pay:
+    kind: tool
+    tool: pay
+    args: {n: "{{ count.n }}", note: "for {{ trigger.text }}"}
+    approve: {by: [chat/bob]}
+    next: look
+    error: tell
+  look: {kind: tool, tool: look, tries: 2, next: parts, error: tell}
+  parts: {kind: each, over: "{{ words.list }}", prompt: "{{ index }} {{ item }}", next: rest}
+  rest: {kind: wait, for: 2h, next: tell}
+  again: {kind: template, value: "again", max_visits: 2, next: count2}
+  count2: {kind: agent, prompt: "once more", max_visits: 2, output: {kind: [big, small]}, next: route2}
+  route2: {kind: switch, max_visits: 2, value: "{{ count2.kind }}", cases: {small: again}, else: tell}
+  tell: {kind: reply, to: [trigger, chat/ops], text: "{{ pay.output | default('nothing') }} {{ error.code | default('') }}", next: END}
+`
+
+func player(t testing.TB, text string) flow.Player {
+	t.Helper()
+	f, faults := configs.ReadFlow("every.yaml", []byte(text))
+	uses := func(text string) (all []flows.Use, err error) {
+		template, err := prompts.Parse("", text)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range template.Uses() {
+			all = append(all, flows.Use(u))
+		}
+		return all, nil
+	}
+	if len(faults) == 0 {
+		faults = flows.Check(&f, flows.World{Uses: uses})
+	}
+	for _, fault := range faults {
+		t.Fatal(fault)
+	}
+	return flow.Player{
+		Flow: &f, Uses: uses,
+		Fill: func(turn *runs.Turn, text string, names flow.Names) (any, error) {
+			template, err := prompts.Parse("", text)
+			if err != nil {
+				return nil, err
+			}
+			m := turn.Messages[0]
+			data := prompts.Data{Trigger: prompts.Trigger{Text: m.Text}, Nodes: names.Nodes, Names: names.More}
+			if err := json.Unmarshal(m.Payload, &data.Trigger.Payload); err != nil {
+				return nil, err
+			}
+			v, _, err := template.Value(data, prompts.Options{Strict: true})
+			return v, err
+		},
+		Settle: func(set *tools.Set) flow.Settle {
+			return (&react.Loop{Tools: func(claybot.Agent) *tools.Set { return set }, Model: func(claybot.Agent) llm.Model { return nil }}).Settle
+		},
+		Effect: func(tool string) tools.Effect {
+			if tool == "look" {
+				return tools.ReadOnly
+			}
+			return tools.Once
+		},
+	}
+}
+
+var ways = []flow.Case{
+	{
+		Name: "bought", Trigger: flow.Started{Text: "shop", User: "chat/ann", Payload: map[string]any{"items": []any{"a", "b"}}},
+		Nodes:   map[string]any{"count": map[string]any{"kind": "big", "n": 7}, "pay": map[string]any{"receipt": "r1"}, "look": "seen", "parts": "done"},
+		Answers: map[string]any{"sure": "approve", "pay": "approve"},
+		Expect: flow.Expected{
+			Path: []string{"words", "count", "route", "sure", "pay", "look", "parts", "rest", "tell"}, Replies: []string{"{'receipt': 'r1'} ", "{'receipt': 'r1'} "},
+			Outputs: map[string]any{"parts": []any{"done", "done"}, "pay": map[string]any{"receipt": "r1"}}, Calls: map[string]any{"pay": map[string]any{"n": 7, "note": "for shop"}},
+			Asks: map[string]string{"sure": "Buy 7?"},
+		},
+	},
+	{
+		Name: "not approved", Trigger: flow.Started{User: "chat/ann", Payload: map[string]any{"items": []any{}}},
+		Nodes: map[string]any{"count": map[string]any{"kind": "big", "n": 1}}, Answers: map[string]any{"sure": true, "pay": "deny"},
+		Expect: flow.Expected{Path: []string{"words", "count", "route", "sure", "pay", "tell"}, Never: []string{"pay"}, Replies: []string{"nothing not_approved", "nothing not_approved"}},
+	},
+	{
+		Name: "denied", Trigger: flow.Started{User: "chat/ann", Payload: map[string]any{"items": 1}},
+		Nodes: map[string]any{"count": "```json\n{\"kind\": \"big\", \"n\": 1}\n```"}, Answers: map[string]any{"sure": "deny"},
+		Expect: flow.Expected{Path: []string{"words", "count", "route", "sure", "tell"}, Never: []string{"pay"}},
+	},
+	{
+		Name: "no answer", Trigger: flow.Started{User: "chat/ann", Payload: map[string]any{"items": 1}},
+		Nodes: map[string]any{"count": map[string]any{"kind": "big", "n": 1}}, Answers: map[string]any{"sure": "expire"},
+		Expect: flow.Expected{Fails: flow.CodeExpired},
+	},
+	{
+		Name: "a tool that fails", Trigger: flow.Started{User: "chat/ann", Payload: map[string]any{"items": []any{}}},
+		Nodes: map[string]any{"count": map[string]any{"kind": "big", "n": 1}, "pay": "ok", "look": map[string]any{"fails": "gone"}}, Answers: map[string]any{"sure": true, "pay": true},
+		Expect: flow.Expected{Path: []string{"words", "count", "route", "sure", "pay", "look", "tell"}, Replies: []string{"ok tool_failed", "ok tool_failed"}},
+	},
+	{
+		Name: "an agent that never fits", Trigger: flow.Started{User: "chat/ann", Payload: map[string]any{"items": 1}},
+		Nodes: map[string]any{"count": "I would say big"}, Expect: flow.Expected{Fails: flow.CodeOutput},
+	},
+	{
+		Name: "an agent that fits at last", Trigger: flow.Started{User: "chat/ann", Payload: map[string]any{"items": 1}},
+		Nodes:  map[string]any{"count": map[string]any{"visits": []any{"hm", map[string]any{"kind": "small", "n": 2}}}, "count2": map[string]any{"kind": "big"}},
+		Expect: flow.Expected{Path: []string{"words", "count", "route", "again", "count2", "route2", "tell"}},
+	},
+	{
+		Name: "too many visits", Trigger: flow.Started{User: "chat/ann", Payload: map[string]any{"items": 1}},
+		Nodes:  map[string]any{"count": map[string]any{"kind": "small", "n": 2}, "count2": map[string]any{"kind": "small"}},
+		Expect: flow.Expected{Fails: flow.CodeVisits},
+	},
+	{
+		Name: "a name that is missing", Trigger: flow.Started{User: "chat/ann", Payload: map[string]any{}}, Expect: flow.Expected{Fails: flow.CodeFlow},
+	},
+}
+
+func TestWays(t *testing.T) {
+	p := player(t, everyKind)
+	for _, c := range ways {
+		wrong, _, err := p.Test(t.Context(), c)
+		if err != nil || len(wrong) > 0 {
+			t.Errorf("%s: %v %s", c.Name, err, strings.Join(wrong, "\n"))
+		}
+	}
+}
+
+// Cut off behind each record, a run goes the same way, calls the same tools and says the same.
+func TestCrashAtEveryRecord(t *testing.T) {
+	p := player(t, everyKind)
+	for _, c := range ways {
+		wrong, cuts, err := p.Crash(t.Context(), c)
+		if err != nil || len(wrong) > 0 {
+			t.Errorf("%s: %v %s", c.Name, err, strings.Join(wrong, "\n"))
+		}
+		if cuts < 1 && c.Expect.Fails != flow.CodeFlow {
+			t.Errorf("%s: cut off %d times", c.Name, cuts)
+		}
+	}
+}
+
+// Where the record is lost as well, a tool that may act only once has acted at most once, and the run
+// ends.
+func TestCrashBeforeEveryRecord(t *testing.T) {
+	p, doubts := player(t, everyKind), 0
+	for _, c := range ways {
+		whole, err := p.Play(t.Context(), c, 0, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for cut := 1; cut <= whole.Records; cut++ {
+			got, err := p.Play(t.Context(), c, cut, true)
+			if err != nil {
+				t.Errorf("%s: cut off before record %d: %v", c.Name, cut, err)
+				continue
+			}
+			if got.Called["pay"] > 1 {
+				t.Errorf("%s: cut off before record %d: paid %d times", c.Name, cut, got.Called["pay"])
+			}
+			same := slices.Equal(got.Path, whole.Path) && slices.Equal(got.Replies, whole.Replies)
+			unknown := slices.ContainsFunc(got.Replies, func(s string) bool { return strings.Contains(s, flow.CodeUnknown) })
+			if unknown {
+				doubts++
+			}
+			if !same && !unknown {
+				t.Errorf("%s: cut off before record %d: path %v, replies %q", c.Name, cut, got.Path, got.Replies)
+			}
+		}
+	}
+	if doubts == 0 {
+		t.Error("no cut left it open whether the tool had acted")
+	}
+}
+
+// A version that is not there fails the run with the reason.
+func TestNoFlow(t *testing.T) {
+	e := flow.New(flow.Config{Flow: func(context.Context, string, string) (*flows.Flow, error) { return nil, errors.New("is not stored") }})
+	for engine, want := range map[string]string{"flow": "names no flow", "flow:a@b": "the flow a, version b: is not stored"} {
+		var got error
+		for _, err := range e.Run(t.Context(), &runs.Turn{Run: claybot.Run{ID: "r", Engine: engine}}) {
+			got = err
+		}
+		if got == nil || !strings.Contains(got.Error(), want) {
+			t.Errorf("%s: %v", engine, got)
+		}
+	}
+}
+
+// What strangers write taints what is made of it, but not numbers, dates and words of a list.
+func TestTaint(t *testing.T) {
+	const text = `
+owner: chat/ann
+start: read
+nodes:
+  read: {kind: agent, prompt: "{{ trigger.text }}", output: {kind: [a, b], order: "/^[0-9]{1,8}$/", say: text}, next: clean}
+  clean: {kind: tool, tool: put, args: {a: "{{ read.kind }}", b: "{{ read.order }}"}, next: dirty}
+  dirty: {kind: tool, tool: put, args: {a: "{{ read.say }}"}, next: END}
+`
+	p := player(t, text)
+	var tainted []string
+	settle := p.Settle
+	p.Settle = func(set *tools.Set) flow.Settle {
+		inner := settle(set)
+		return func(ctx context.Context, turn *runs.Turn, rules *tools.Rules, yield func(claybot.Record) error) error {
+			tainted = append(tainted, fmt.Sprint(turn.History[len(turn.History)-1].ToolCalls[0].ID, " ", tools.Tainted(turn.History)))
+			return inner(ctx, turn, rules, yield)
+		}
+	}
+	c := flow.Case{Trigger: flow.Started{Text: "x", Tainted: true}, Nodes: map[string]any{
+		"read": map[string]any{"kind": "a", "order": "12", "say": "rm -rf"}, "clean": "ok", "dirty": "ok",
+	}}
+	if _, err := p.Play(t.Context(), c, 0, false); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"clean.1.1 false", "dirty.1.1 true"}; !slices.Equal(tainted, want) {
+		t.Errorf("%q, want %q", tainted, want)
+	}
+}
