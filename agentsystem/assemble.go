@@ -140,7 +140,7 @@ func (a *assembly) makeAgents() {
 		Parts: worker.Parts{
 			Boxes: a.inboxes, Waiters: &a.results.waiters, Deliverer: s.deliverer, People: s.People, Profiles: s.Profiles, Questions: s.Questions,
 			Subagents: s.Subagents.Supervisor, Hub: a.Hub, AtWork: a.work, Connector: a.connector, Active: a.active, Complete: a.intake.complete, DropDoomed: a.results.dropDoomed,
-			First: s.windows.shown.first, Said: s.Chats.read, Quota: a.quota(),
+			First: s.windows.shown.first, Said: s.Chats.read, Quota: a.quota(), Flows: a.Flows,
 		},
 		Members: a.Members, Meter: a.Meter, Transcribe: a.Transcribe, Speak: a.Speak, Log: a.Log,
 	})
@@ -200,7 +200,7 @@ func (a *assembly) makeIntake() {
 	spelled := spelling{s.People, a.connector}
 	s.receiver = &receiver{
 		agents: a.agents, index: a.Index, people: s.People, places: conversations{a.OwnThreads, a.Profile, a.Index, a.Runs, s.People, a.Inbox, spelled, a.Marks}, buttons: s.Questions.Buttons, parking: a.parking, worker: s.Worker, sender: s.deliverer, pending: a.pending, overhearing: s.overhearing,
-		moves:   follow,
+		moves: follow, flows: a.Flows,
 		ratings: a.Runs, reactions: reactions{a.Profile, a.Index, a.Runs, a.Outbox, a.Inbox, spelled, a.Log}, meter: a.Meter, log: a.Log,
 		notices: &notices{index: a.Index, people: s.People, sender: s.deliverer, alarms: s.supervisor.alarms, members: a.Members, log: a.Log},
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/subagents"
 	"github.com/claybot/claybot/texts"
+	"github.com/claybot/claybot/worker"
 )
 
 // The stores that New hands to several parts, each of which takes what it needs.
@@ -114,6 +115,8 @@ type Settings struct {
 	// ParseAllowed reads a person or a channel as /allow names it, connector:id; nil: any
 	// connector and any id. An error says in words what is wrong.
 	ParseAllowed func(string) (connector, subject string, err error)
+	// Flows are the workflows; nil: there are none.
+	Flows Flows
 	// Zone is where the people are, for the times that they read; nil, or a nil result,
 	// is UTC.
 	Zone func() *time.Location
@@ -136,6 +139,14 @@ type Settings struct {
 	// CheckEdit says why a person may not approve a call with the arguments that they
 	// gave it; see tools.Set.Editable. nil: no arguments are edited.
 	CheckEdit func(claybot.Agent, claybot.ToolCall) error
+}
+
+// Flows are the workflows that messages start.
+type Flows interface {
+	worker.Flows
+	// Take returns the message with which a flow begins, and its agent, if a trigger takes what a
+	// person or a program wrote to the agent of to; otherwise taken is false.
+	Take(to claybot.Descriptor, m claybot.AgentMessage) (flow claybot.Descriptor, start claybot.AgentMessage, taken bool)
 }
 
 // Limits bound the work of this member. Zero fields mean the defaults named.

@@ -240,3 +240,16 @@ func (o *Output) Show(ctx context.Context, env tools.Env, name, text string) err
 	}
 	return nil
 }
+
+// Reply sends a text of a run to a chat that an operator chose, once for each key in the run.
+// A chat that nothing may be sent to is an error in words.
+func (o *Output) Reply(ctx context.Context, agent claybot.Agent, run claybot.RunID, to claybot.Route, key, text string) error {
+	out := claybot.Outgoing{Kind: claybot.OutgoingAnswer, Run: run, Agent: agent.ID, Message: o.work.Of(run).Newest().ID, Route: to}
+	if o.connector(to.Connector) == nil {
+		return fmt.Errorf("there is no connector %.64q", to.Connector)
+	}
+	if err := o.sender.SendOnce(ctx, out, fmt.Sprintf("flow/%s/%s", run, key), text); err != nil {
+		return fmt.Errorf("send a reply: %w", err)
+	}
+	return nil
+}

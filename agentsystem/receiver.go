@@ -36,6 +36,7 @@ type receiver struct {
 	ratings     storage.Ratings
 	// reactions find what emoji of people mean.
 	reactions reactions
+	flows     Flows // nil: there are none
 	meter     Meter
 	log       *slog.Logger
 }
@@ -159,6 +160,11 @@ func (r *receiver) take(ctx context.Context, to claybot.Descriptor, m claybot.Ag
 		if err == nil {
 			m.From.UserID = cmp.Or(m.From.UserID, r.places.sender(to, m))
 			to, err = r.places.place(ctx, to, m)
+		}
+		if err == nil && r.flows != nil && m.Type == claybot.MessageUser && m.Command == "" {
+			if flow, start, taken := r.flows.Take(to, m); taken {
+				to, m = flow, start
+			}
 		}
 	}
 	if err != nil {

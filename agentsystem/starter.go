@@ -1,6 +1,7 @@
 package agentsystem
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ func (s *Starter) StartRun(ctx context.Context, to Address, m claybot.AgentMessa
 		return Accepted{}, err
 	}
 	if !agent.Descriptor.Foreground() {
-		m.Type, m.Kind = claybot.MessageSystem, claybot.KindMessage
+		m.Type, m.Kind = claybot.MessageSystem, cmp.Or(m.Kind, claybot.KindMessage)
 	}
 	if agent.Descriptor.Shared() {
 		m.From.UserID = ""

@@ -216,6 +216,9 @@ func background(env tools.Env) claybot.Background {
 // starting.
 func (s *Starter) room(ctx context.Context, env tools.Env, n int) error {
 	limits, caller := s.limits(), env.Agent
+	if caller.Descriptor.Type == claybot.AgentFlow { // an operator wrote what it starts
+		return nil
+	}
 	if caller.Descriptor.Depth >= limits.MaxDepth {
 		return fmt.Errorf("subagents may be nested %d deep at most; do this yourself", limits.MaxDepth)
 	}

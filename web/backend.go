@@ -25,6 +25,7 @@ type Backend struct {
 	Configuration Configuration
 	Nodes         Nodes
 	Setup         Setup // nil: the page sets nothing up
+	Flows         Flows // nil where there can be none
 }
 
 // Tooling is what agents work with: tools, workspaces, MCP servers, skills and notes.

@@ -82,6 +82,8 @@ type Parts struct {
 	Said func(ctx context.Context, agent claybot.Agent, s connectors.Span) (said []claybot.Said, more, kept bool, err error)
 	// Complete prepares a message for the inbox of an agent.
 	Complete func(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage) (storage.Posting, error)
+	// Flows are the workflows; nil: there are none.
+	Flows Flows
 	// Quota bounds the files that people send.
 	Quota *people.Quota
 	// DropDoomed drops messages that must not run because a message of the same

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/profiles"
@@ -21,7 +23,10 @@ type engines map[string]runs.Engine
 
 // named returns an engine by name, or the default engine if name is empty; nil if it
 // does not exist.
-func (e engines) named(name string) runs.Engine { return e[cmp.Or(name, claybot.EngineReact)] }
+func (e engines) named(name string) runs.Engine {
+	name, _, _ = strings.Cut(name, ":") // what follows is for the engine
+	return e[cmp.Or(name, claybot.EngineReact)]
+}
 
 // compactor returns the compactor of an engine or, if it has none, that of the
 // default engine.
@@ -37,7 +42,7 @@ func (e engines) compactor(name string) (runs.Compactor, bool) {
 func (s *Worker) Engines() []string {
 	var names []string
 	for name := range s.engines {
-		if name != claybot.EngineUndo {
+		if name != claybot.EngineUndo && name != claybot.EngineFlow {
 			names = append(names, name)
 		}
 	}
@@ -53,7 +58,29 @@ func (s *Worker) Shapes() map[string]runs.Shape {
 			all[name] = g.Shape()
 		}
 	}
+	if s.parts.Flows != nil {
+		maps.Copy(all, s.parts.Flows.Shapes())
+	}
 	return all
+}
+
+// Flows are the workflows of the installation.
+type Flows interface {
+	// Engine returns the engine of a run that begins now of a flow.
+	Engine(flow string) string
+	// Shapes are the graphs of the flows, by their engines.
+	Shapes() map[string]runs.Shape
+}
+
+// beginsWith returns the engine of a run that begins with a batch: the version of its flow that is in
+// force, or what engineFor returns.
+func (s *Worker) beginsWith(batch []claybot.AgentMessage, profile profiles.Profile) string {
+	for _, m := range batch {
+		if m.Flow != nil && s.parts.Flows != nil {
+			return s.parts.Flows.Engine(m.Flow.Name)
+		}
+	}
+	return engineFor(batch, profile)
 }
 
 // engineFor returns the engine of a run that starts with a batch: the requested
@@ -61,8 +88,11 @@ func (s *Worker) Shapes() map[string]runs.Shape {
 func engineFor(batch []claybot.AgentMessage, profile profiles.Profile) string {
 	engine := ""
 	for _, m := range batch {
-		if m.Undo != nil {
+		switch {
+		case m.Undo != nil:
 			return claybot.EngineUndo
+		case m.Flow != nil:
+			return claybot.EngineFlow
 		}
 		engine = cmp.Or(m.Engine, engine)
 	}
@@ -76,7 +106,7 @@ func (s *Worker) Starting(agent claybot.Agent, m claybot.AgentMessage) *storage.
 		return nil
 	}
 	profile := s.parts.Profiles.Of(agent.ID, agent.Descriptor)
-	return s.parts.Boxes.Starting(claybot.RunID(runs.NewID()), engineFor([]claybot.AgentMessage{m}, profile))
+	return s.parts.Boxes.Starting(claybot.RunID(runs.NewID()), s.beginsWith([]claybot.AgentMessage{m}, profile))
 }
 
 // EngineOf returns the engine of a run that has none recorded.

@@ -270,7 +270,7 @@ func (s *Worker) pass(ctx context.Context, box *inbox.AgentInbox, agent claybot.
 	var run claybot.Run
 	if box.Started {
 		run = *box.Run
-	} else if run, err = s.stores.Runs.Begin(ctx, box.Lease, runID, ids, engineFor(batch, profile)); errors.Is(err, storage.ErrNotFound) && box.Run == nil {
+	} else if run, err = s.stores.Runs.Begin(ctx, box.Lease, runID, ids, s.beginsWith(batch, profile)); errors.Is(err, storage.ErrNotFound) && box.Run == nil {
 		// The batch has changed since it was read, as by a deletion: the next pass reads it as it is.
 		return s.stores.Leases.Release(ctx, box.Lease, profile.Policy.Wait(), true)
 	} else if err != nil {

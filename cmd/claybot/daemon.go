@@ -46,6 +46,7 @@ type daemon struct {
 	system    *agentsystem.AgentSystem
 	limiter   *budgets.Limiter
 	engines   *engines
+	library   *library
 	listeners *listeners
 	roster    roster
 	instances map[string]instance // that were made, by name; of the reload that is at work
@@ -95,6 +96,7 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	d.boots = openBoots(ctx, c.DataDir, log, d.stores.keeper)
 	d.stores.boots = d.boots
 	d.stores.endPrevious(ctx, c)
+	d.library = newLibrary(d.config, d.stores.db, d.flowWorld, log)
 	d.system = agentsystem.New(d.systemConfig(c))
 	built.Store(d.system)
 	d.limiter = agentsystem.NewLimiter(d.system, budgets.Config{Store: d.stores.db, Rules: d.budgetRules, Operators: d.system.People.Operators})
@@ -113,6 +115,9 @@ func openDaemon(ctx context.Context, c configs.Config, log *slog.Logger, link fu
 	d.roster.add(d.listeners.page, d.listeners.terminal)
 	d.addSchedules(c)
 	d.connect(ctx, c)
+	if err := d.library.open(ctx); err != nil {
+		return nil, err
+	}
 	return d, d.listeners.open(d, c)
 }
 
@@ -136,7 +141,7 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 		},
 		Settings: agentsystem.Settings{
 			Profile: d.profile, Admission: d.admission, Named: func() []string { return d.config.Load().Chats() }, Society: d.society, Operators: d.operators, People: func() map[string][]string { return d.config.Load().Access.People }, ParseAllowed: d.parseAllowed, Zone: d.zone, Language: d.language, Replaced: d.replaced, Instances: func() platforms.Instances { return d.config.Load().Connectors.Platforms() },
-			OwnThreads:    d.ownThreads,
+			OwnThreads: d.ownThreads, Flows: d.library,
 			NoteEdits:     func() bool { return d.config.Load().Sessions.Edits == configs.EditsNote },
 			RunsPerMinute: func() int { return d.config.Load().Limits.RunsPerMinute },
 			FilesPerOwner: func() int64 { return d.config.Load().Limits.FilesPerOwner },
@@ -150,12 +155,14 @@ func (d *daemon) systemConfig(c configs.Config) agentsystem.Config {
 		Transcribe: newHearing(d.config, d.log, func() *budgets.Limiter { return d.limiter }),
 		Speak:      newSpeaking(d.config, d.log, func() *budgets.Limiter { return d.limiter }),
 		Reports: overview.Reports{
-			Sinks:    func() []runs.SinkHealth { return d.listeners.relay.Health() },
-			Checks:   s.keeper.results,
-			Servers:  d.tooling.servers.status,
-			Disk:     func() (overview.DiskStatus, error) { return diskOf(d.config.Load().DataDir) },
-			Model:    func() overview.ModelStatus { return d.models.health(*d.config.Load()) },
-			Settings: func() []overview.SettingStatus { return d.listeners.problems(d.config) },
+			Sinks:   func() []runs.SinkHealth { return d.listeners.relay.Health() },
+			Checks:  s.keeper.results,
+			Servers: d.tooling.servers.status,
+			Disk:    func() (overview.DiskStatus, error) { return diskOf(d.config.Load().DataDir) },
+			Model:   func() overview.ModelStatus { return d.models.health(*d.config.Load()) },
+			Settings: func() []overview.SettingStatus {
+				return append(d.listeners.problems(d.config), d.library.status()...)
+			},
 			Limits:   d.bounds,
 			Findings: d.findings,
 			Spent:    s.db.Spent,
@@ -289,7 +296,7 @@ func (d *daemon) run(life context.Context) error {
 	until(serving, d.listeners.metrics.Run) // it counts the last runs as well
 	until(ctx, d.tooling.workspaces.manager.Run)
 	until(serving, d.tooling.servers.manager.Run)
-	for _, run := range []func(context.Context){d.tooling.servers.clear, d.announce, d.welcome, d.followOrders, d.maintain, trim} {
+	for _, run := range []func(context.Context){d.tooling.servers.clear, d.announce, d.welcome, d.followOrders, d.library.watch, d.maintain, trim} {
 		group.Go(func() error { run(ctx); return nil })
 	}
 	group.Go(func() error { return d.stores.keeper.run(ctx) })

@@ -39,7 +39,7 @@ var flowChats = map[string]string{"direct": "7", "linked": "9", "group": "-100",
 
 // A flow is a way from the conversation of one person, or what they keep, to another
 // agent: the agent that is named first reads with a tool, or the person's own agent sends.
-type flow struct {
+type dataFlow struct {
 	tool string
 	row  string                                          // of the table; rows of tools that share one are equal
 	args func(w *flowWorld, who string) map[string]any   // of the call of who reads, or to whom is sent
@@ -47,8 +47,8 @@ type flow struct {
 	sink func(w *flowWorld, who string) claybot.Audience // of send, if it is not that of an agent
 }
 
-// flows are the ways of each tool that has some.
-var flows = []flow{
+// dataFlows are the ways of each tool that has some.
+var dataFlows = []dataFlow{
 	{tool: "read_agent_history", row: "the conversation, by `read_agent_history`", args: func(w *flowWorld, _ string) map[string]any { return map[string]any{"id": w.agents["direct"].ID} }},
 	{tool: "ask_agent", row: "the conversation, by `ask_agent`", args: func(w *flowWorld, _ string) map[string]any {
 		return map[string]any{"to": w.agents["direct"].ID, "text": "say it"}
@@ -234,7 +234,7 @@ func (w *flowWorld) call(t *testing.T, who, tool string, args map[string]any) (t
 }
 
 // became is what becomes of the secret by one way.
-func (f flow) became(t *testing.T, w *flowWorld, who string) string {
+func (f dataFlow) became(t *testing.T, w *flowWorld, who string) string {
 	caller := who
 	if f.send {
 		caller = "direct"
@@ -256,12 +256,12 @@ func TestFlows(t *testing.T) {
 		w := newFlowWorld(t, files)
 		for _, who := range flowAgents {
 			for _, name := range w.d.tooling.box.names(w.agents[who]) {
-				if _, ok := within[name]; !ok && !slices.ContainsFunc(flows, func(f flow) bool { return f.tool == name }) {
-					t.Errorf("the tool %s has no entry in flows or within", name)
+				if _, ok := within[name]; !ok && !slices.ContainsFunc(dataFlows, func(f dataFlow) bool { return f.tool == name }) {
+					t.Errorf("the tool %s has no entry in dataFlows or within", name)
 				}
 			}
 		}
-		for _, f := range flows {
+		for _, f := range dataFlows {
 			row := f.row
 			if row == "files" {
 				row += " (`" + files + "`)"
@@ -273,7 +273,7 @@ func TestFlows(t *testing.T) {
 			if _, ok := w.d.tooling.box.of(w.agents["direct"]).Spec(f.tool); !ok {
 				continue
 			}
-			if got := f.became(t, w, "direct"); !f.send && f.tool != "list_agents" && f.row != flows[1].row && got != flowPasses {
+			if got := f.became(t, w, "direct"); !f.send && f.tool != "list_agents" && f.row != dataFlows[1].row && got != flowPasses {
 				t.Errorf("%s, %s: %s for the agent itself", row, f.tool, got)
 			}
 			for _, who := range flowAgents[1:] {
@@ -304,7 +304,7 @@ func TestFlows(t *testing.T) {
 }
 
 // try tries one way, and notes what became of it in a row of the table.
-func (w *flowWorld) try(t *testing.T, f flow, row, who string, cells map[string]string) {
+func (w *flowWorld) try(t *testing.T, f dataFlow, row, who string, cells map[string]string) {
 	got := f.became(t, w, who)
 	direct, sink := w.agents["direct"], w.d.tooling.box.audience(w.env(who))
 	if f.sink != nil {

@@ -31,19 +31,20 @@ type engines struct {
 	box        *toolbox
 	workspaces *workspaces
 	limiter    *budgets.Limiter
+	library    *library
 	device     devices.Open // that is explored; nil: a browser
 }
 
 func newEngines(d *daemon) *engines {
 	return &engines{
-		config: d.config, log: d.log, system: d.system, models: d.models, box: d.tooling.box, workspaces: d.tooling.workspaces, limiter: d.limiter,
+		config: d.config, log: d.log, system: d.system, models: d.models, box: d.tooling.box, workspaces: d.tooling.workspaces, limiter: d.limiter, library: d.library,
 		prompts: &prompter{config: d.config, log: d.log, stores: d.stores, system: d.system, models: d.models},
 	}
 }
 
 // register gives the system its engines.
 func (e *engines) register(system *agentsystem.AgentSystem) {
-	system.Handle(claybot.EngineReact, &react.Loop{
+	loop := &react.Loop{
 		Model:     e.models.choose,
 		ModelName: func(a claybot.Agent) string { return e.models.model(a).ID() },
 		Window:    func(a claybot.Agent) int64 { return e.config.profile(a).ContextWindow },
@@ -60,7 +61,9 @@ func (e *engines) register(system *agentsystem.AgentSystem) {
 		People:  e.people,
 		Budgets: e.limiter,
 		Log:     e.log,
-	})
+	}
+	system.Handle(claybot.EngineReact, loop)
+	system.Handle(claybot.EngineFlow, e.flowEngine(e.library, loop.Settle))
 	planning := plan.Config{
 		Model: e.models.choose, Tools: e.box.of, Prompt: e.prompts.prompt, Log: e.log,
 		Rules: e.rules, Limits: e.limits, Place: e.place, Dry: e.dry,

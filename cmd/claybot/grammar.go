@@ -70,6 +70,7 @@ type (
 	lookCommands struct {
 		Status     statusCmd     `cmd:"" eg:"status\nstatus --json" help:"Show the status of the running daemon."`
 		Nodes      nodesCmd      `cmd:"" help:"List what is configured; start, stop, restart or test it."`
+		Flow       flowCmd       `cmd:"" help:"List workflows; check, show or start one."`
 		Members    membersCmd    `cmd:"" eg:"members" help:"List cluster members."`
 		Agents     agentsCmd     `cmd:"" help:"List the agents of the running daemon; stop, reset or delete one."`
 		Runs       runsCmd       `cmd:"" help:"List runs; show, follow or cancel one."`

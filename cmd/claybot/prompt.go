@@ -114,7 +114,7 @@ func (p *prompter) data(t *runs.Turn, c *configs.Config) prompts.Data {
 		person := prompts.User{ID: m.From.UserID, Name: m.From.Name}
 		data.User = person
 		data.Trigger = prompts.Trigger{
-			Text: m.Text, Files: m.Files, User: person, Channel: desc.ChannelID, Connector: desc.Connector, At: m.At.Time().In(c.Schedule.Cron.Zone),
+			Text: m.Text, Payload: payloadOf(m), Event: m.Event, Files: m.Files, User: person, Channel: desc.ChannelID, Connector: desc.Connector, At: m.At.Time().In(c.Schedule.Cron.Zone),
 		}
 	}
 	return data

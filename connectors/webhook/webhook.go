@@ -16,6 +16,7 @@ package webhook
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -289,7 +290,10 @@ func (c *Connector) message(d Delivery, text string, more []string) claybot.Agen
 	m := claybot.AgentMessage{
 		ID: claybot.MessageID(c.cfg.Name + "/" + d.ID), Type: claybot.MessageUser, Text: text, At: claybot.At(d.At),
 		From:    claybot.Sender{UserID: c.cfg.Name, Name: c.cfg.Name, Program: true, NoRules: true},
-		Tainted: true,
+		Tainted: true, Event: d.Event,
+	}
+	if b, err := json.Marshal(d.Payload); err == nil { // it was read from JSON, or is a text
+		m.Payload = b
 	}
 	for _, key := range more {
 		m.Keys = append(m.Keys, c.cfg.Name+"/"+key)

@@ -99,6 +99,7 @@ func resources(cfg Config) []resource {
 		settings{b.Settings, new(sync.Mutex)},
 		configuration{b.Configuration},
 		nodeCalls{b.Nodes},
+		flowDesk{b.Flows},
 		inboxes{b.Inboxes},
 		questionRoutes{b.Questions},
 		outbox{b.Outbox},

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/storage"
@@ -34,7 +35,7 @@ func (g graphs) operations() []operation {
 func (g graphs) engines() []string {
 	names := []string{claybot.EngineReact}
 	for _, name := range slices.Sorted(maps.Keys(g.system.Shapes())) {
-		if name != claybot.EngineUndo && name != claybot.EngineReact {
+		if name != claybot.EngineUndo && name != claybot.EngineReact && !strings.HasPrefix(name, claybot.EngineFlow+":") {
 			names = append(names, name)
 		}
 	}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/claybot/claybot/flows"
+	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/web"
+)
+
+type flowCmd struct {
+	List  flowListCmd  `cmd:"" default:"withargs" eg:"flow" help:"List the workflows of the running daemon."`
+	Check flowCheckCmd `cmd:"" eg:"flow check\nflow check flows/refund.yaml" help:"Check the files of workflows; exit with 3 if one has a fault. Needs no running daemon, but knows the tools only from one."`
+	Test  flowTestCmd  `cmd:"" eg:"flow test\nflow test refund --crash" help:"Play the test cases of workflows, without a model, a tool or a chat. Needs no running daemon."`
+	Show  flowShowCmd  `cmd:"" eg:"flow show refund" help:"Print a workflow as a Mermaid flowchart. Needs no running daemon."`
+	Run   flowRunCmd   `cmd:"" eg:"flow run news\nflow run refund --text 'Refund 1001'" help:"Start a workflow, and follow its run."`
+}
+
+type (
+	flowListCmd struct {
+		JSON bool `name:"json" help:"Print JSON."`
+	}
+	flowCheckCmd struct {
+		Files []string `arg:"" optional:"" name:"file" help:"Files to check. Default: all in the folder flows beside the configuration file."`
+	}
+	flowShowCmd struct {
+		Name string `arg:"" name:"flow" help:"Name of the workflow."`
+	}
+	flowRunCmd struct {
+		Name    string `arg:"" name:"flow" help:"Name of the workflow."`
+		Text    string `placeholder:"TEXT" help:"What templates read as trigger.text."`
+		Payload string `placeholder:"FILE" help:"JSON file that templates read as trigger.payload; - for standard input."`
+		Trigger string `placeholder:"NAME" help:"Trigger that it stands for. Default: the first one."`
+		Key     string `placeholder:"KEY" help:"Idempotency key: the same key starts nothing new."`
+		Detach  bool   `help:"Print the ID of the run, and do not wait for it."`
+	}
+)
+
+// Run lists the flows.
+func (c flowListCmd) Run(e *env) error {
+	return show(e, c.JSON, to("/flows"), func(out web.FlowList) error {
+		rows := each(out.Flows, func(f web.FlowView) []string {
+			what := make([]string, len(f.Triggers))
+			for i, t := range f.Triggers {
+				what[i] = t.What
+			}
+			return []string{f.Name, f.Version, strings.Join(what, "; "), fmt.Sprint(f.Nodes), oneLine(f.Description)}
+		})
+		if err := e.list("FLOW,VERSION,STARTS WITH,NODES,DESCRIPTION", "No workflows. They are files in the folder flows beside the configuration file.\n", rows); err != nil {
+			return err
+		}
+		for _, f := range out.Faults {
+			fmt.Fprintf(e.err, "not in force: %s\n", fileFault{f.File, flows.Fault{Line: f.Line, Key: f.Key, Text: f.Text, Near: f.Near}})
+		}
+		return nil
+	})
+}
+
+// Run prints the faults of the files.
+func (c flowCheckCmd) Run(e *env) error {
+	dir, files, err := c.read(e)
+	if err != nil {
+		return err
+	}
+	faults, online, err := e.flowFaults(dir, files)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for _, f := range faults {
+		text.WriteString(f.String() + "\n")
+	}
+	if len(faults) > 0 {
+		if err := e.text(text.String()); err != nil {
+			return err
+		}
+		return configError{errors.New(count(len(faults), "fault") + " in " + count(len(files), "workflow"))}
+	}
+	note := ""
+	if !online {
+		note = " No daemon is running, so tools and models were not checked."
+	}
+	return e.text(count(len(files), "workflow") + " without a fault." + note + "\n")
+}
+
+// read reads the files that are named, or those of the folder.
+func (c flowCheckCmd) read(e *env) (dir string, files map[string][]byte, err error) {
+	conf, _, err := e.load()
+	if err != nil {
+		return "", nil, err
+	}
+	if len(c.Files) == 0 {
+		dir = flowsDir(&conf)
+		files, err = readFlows(dir)
+		if err == nil && len(files) == 0 {
+			err = fmt.Errorf("no workflows in %s", dir)
+		}
+		return dir, files, err
+	}
+	files = make(map[string][]byte)
+	dir = filepath.Dir(c.Files[0])
+	for _, path := range c.Files {
+		if filepath.Dir(path) != dir {
+			return "", nil, usageError{errors.New("name files of one folder")}
+		}
+		if files[filepath.Base(path)], err = os.ReadFile(path); err != nil {
+			return "", nil, err
+		}
+	}
+	return dir, files, nil
+}
+
+// flowFaults checks files, by the daemon if one runs.
+func (e *env) flowFaults(dir string, files map[string][]byte) (faults []fileFault, online bool, err error) {
+	c, _, err := e.load()
+	if err != nil {
+		return nil, false, err
+	}
+	if _, err := dial(c.DataDir); errors.Is(err, web.ErrNoDaemon) {
+		_, faults = checkFlows(dir, files, offlineWorld(&c))
+		return faults, false, nil
+	}
+	in := web.FlowFiles{Files: make(map[string]string)}
+	for name, text := range files {
+		in.Files[name] = string(text)
+	}
+	out, err := ask[web.FlowFaults](e, "POST", to("/flows/check"), in)
+	for _, f := range out.Faults {
+		faults = append(faults, fileFault{filepath.Join(dir, f.File), flows.Fault{Line: f.Line, Key: f.Key, Text: f.Text, Near: f.Near}})
+	}
+	return faults, true, err
+}
+
+// Run prints the graph of a flow from its file.
+func (c flowShowCmd) Run(e *env) error {
+	conf, _, err := e.load()
+	if err != nil {
+		return err
+	}
+	dir := flowsDir(&conf)
+	text, err := os.ReadFile(filepath.Join(dir, c.Name+".yaml"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("no workflow %.64q in %s", c.Name, dir)
+	}
+	if err != nil {
+		return err
+	}
+	all, faults := checkFlows(dir, map[string][]byte{c.Name + ".yaml": text}, offlineWorld(&conf))
+	if f := all[c.Name]; f != nil && len(f.Nodes) > 0 {
+		return e.text(runs.Shape{Name: f.Name, Start: f.Start, Edges: f.Names()}.Mermaid())
+	}
+	return errors.New(faults[0].String())
+}
+
+// Run starts a flow.
+func (c flowRunCmd) Run(e *env) error {
+	in := web.FlowStart{Text: c.Text, Trigger: c.Trigger, Key: c.Key}
+	if c.Payload != "" {
+		read := func() ([]byte, error) { return os.ReadFile(c.Payload) }
+		if c.Payload == "-" {
+			read = func() ([]byte, error) { return io.ReadAll(e.in) }
+		}
+		text, err := read()
+		if err != nil {
+			return err
+		}
+		if !json.Valid(text) {
+			return usageError{fmt.Errorf("%s is no JSON", c.Payload)}
+		}
+		in.Payload = text
+	}
+	out, err := ask[web.Accepted](e, "POST", to("/flows/"+url.PathEscape(c.Name)+"/runs"), in)
+	if err != nil {
+		return err
+	}
+	if c.Detach {
+		return e.text(string(out.Run) + "\n")
+	}
+	return e.follow(string(out.Run), 0, 0, false)
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/flows"
+	"github.com/claybot/claybot/runs/flow"
+	"github.com/claybot/claybot/storage"
+	"github.com/claybot/claybot/web"
+)
+
+// A flowDesk implements web.Flows.
+type flowDesk struct{ *daemon }
+
+var _ web.Flows = flowDesk{}
+
+// Flows implements web.Flows.
+func (d flowDesk) Flows(context.Context) (web.FlowList, error) {
+	out := web.FlowList{Flows: []web.FlowView{}}
+	for _, f := range d.library.all() {
+		v := web.FlowView{
+			Name: f.Name, Description: f.Description, Version: f.Hash, Owner: f.Owner, Nodes: len(f.Nodes),
+			Graph: flow.NameOf(f.Name, f.Hash), Triggers: []web.FlowTrigger{},
+		}
+		for _, t := range f.Triggers {
+			v.Triggers = append(v.Triggers, web.FlowTrigger{Name: t.Name, What: t.String()})
+		}
+		out.Flows = append(out.Flows, v)
+	}
+	d.library.mu.Lock()
+	defer d.library.mu.Unlock()
+	out.Faults = shownFaults(d.library.faults)
+	return out, nil
+}
+
+func shownFaults(faults []fileFault) (all []web.FlowFault) {
+	for _, f := range faults {
+		all = append(all, web.FlowFault{File: f.File, Line: f.Line, Key: f.Key, Text: f.Text, Near: f.Near})
+	}
+	return all
+}
+
+// CheckFlows implements web.Flows.
+func (d flowDesk) CheckFlows(_ context.Context, files map[string]string) ([]web.FlowFault, error) {
+	texts := make(map[string][]byte, len(files))
+	for name, text := range files {
+		if strings.ContainsAny(name, `/\`) || !strings.HasSuffix(name, ".yaml") {
+			return nil, web.Refusal(fmt.Sprintf("%.80q is not the name of a file such as refund.yaml", name))
+		}
+		texts[name] = []byte(text)
+	}
+	_, faults := checkFlows("", texts, d.flowWorld())
+	return shownFaults(faults), nil
+}
+
+// StartFlow implements web.Flows.
+func (d flowDesk) StartFlow(ctx context.Context, id claybot.MessageID, name string, from claybot.Sender, in web.FlowStart) (none agentsystem.Accepted, err error) {
+	f := d.library.named(name)
+	if f == nil {
+		return none, storage.ErrNotFound
+	}
+	by := flows.Trigger{Name: in.Trigger}
+	if len(f.Triggers) > 0 && in.Trigger == "" {
+		by = f.Triggers[0]
+	}
+	for _, t := range f.Triggers {
+		if t.Name == in.Trigger {
+			by = t
+		}
+	}
+	if in.Trigger != "" && by.On == "" && by.Cron == "" {
+		return none, web.Refusal(fmt.Sprintf("the flow %s has no trigger %.64q", name, in.Trigger))
+	}
+	m := claybot.AgentMessage{ID: id, Text: claybot.Clean(in.Text), Payload: in.Payload, From: from, At: claybot.Now(), Route: &claybot.Route{}}
+	to, m := d.library.begin(f, by, f.Owner, m)
+	m.Flow.Connector = claybot.ConnectorAPI
+	address := agentsystem.Address{Descriptor: &to}
+	if got, known, err := d.system.Control.Known(ctx, address, m); known || err != nil {
+		return got, err
+	}
+	return d.system.Control.StartRun(ctx, address, m)
+}

@@ -1,0 +1,49 @@
+package api
+
+import (
+	"cmp"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/web"
+)
+
+// flowDesk serves the workflows; where there can be none, its operations fail.
+type flowDesk struct{ web.Flows }
+
+// payloadLimit is the most bytes of the payload of a flow.
+const payloadLimit = 1 << 20
+
+func (f flowDesk) operations() []operation {
+	all := operation{tag: "flows", fails: []int{http.StatusNotFound, http.StatusConflict}, missing: hint{"No such flow.", "GET /flows lists all flows."}}.like(
+		returns(http.StatusOK, op("listFlows", web.Read, "GET /flows", "List the workflows.").failing(http.StatusNotFound), func(r *http.Request) (web.FlowList, error) {
+			return f.Flows.Flows(r.Context())
+		}),
+		takes(http.StatusOK, op("checkFlows", web.Read, "POST /flows/check", "Check files of workflows, without using them.").failing(http.StatusNotFound).upTo(4<<20), func(r *http.Request, in web.FlowFiles) (web.FlowFaults, error) {
+			faults, err := f.CheckFlows(r.Context(), in.Files)
+			return web.FlowFaults{Faults: orEmpty(faults)}, err
+		}),
+		takes(http.StatusAccepted, op("startFlow", web.Operate, "POST /flows/{flow}/runs", "Start a workflow.").tagged("flows").
+			explained("claybot reserves the run id for the run. It acts for the owner of the flow.").query(keyHeaderParam).upTo(2*payloadLimit), f.start).replying("claybot has stored the message and will process it."),
+	)
+	return whereOn(f.Flows != nil, &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "This daemon has no workflows."}, all)
+}
+
+func (f flowDesk) start(r *http.Request, in web.FlowStart) (none web.Accepted, err error) {
+	key := cmp.Or(keyOf(r, in.Key), rand.Text())
+	switch n := utf8.RuneCountInString(in.Text); {
+	case len(key) > 128 || !keyForm.MatchString(key):
+		return none, bad("The idempotency key must be 1 to 128 letters, digits and . _ : -", "")
+	case n > textLimit:
+		return none, bad(fmt.Sprintf("The field text has %d characters; the limit is %d.", n, textLimit), "")
+	case len(in.Payload) > payloadLimit:
+		return none, bad(fmt.Sprintf("The field payload has %d bytes; the limit is %d.", len(in.Payload), payloadLimit), "")
+	}
+	caller := web.CallerOf(r)
+	id := claybot.MessageID(claybot.ConnectorAPI + "/" + caller.Name + "/flow/" + key)
+	got, err := f.StartFlow(r.Context(), id, r.PathValue("flow"), claybot.Sender{UserID: caller.Name, Name: caller.Name, Program: true, NoRules: true}, in)
+	return web.Accepted{Accepted: got, Stream: streamPath(got.Run)}, err
+}

@@ -1,0 +1,70 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/agentsystem"
+)
+
+// Flows shows, checks and starts the workflows of the installation.
+type Flows interface {
+	// Flows lists the flows in force, and the faults of files that are not.
+	Flows(ctx context.Context) (FlowList, error)
+	// CheckFlows returns the faults of files by their names, in order. It changes nothing.
+	CheckFlows(ctx context.Context, files map[string]string) ([]FlowFault, error)
+	// StartFlow starts a run of a flow. The same id starts nothing new, see Starter. A
+	// Refusal says why it cannot be started.
+	StartFlow(ctx context.Context, id claybot.MessageID, name string, from claybot.Sender, in FlowStart) (agentsystem.Accepted, error)
+}
+
+// A FlowList is the flows of the installation.
+type FlowList struct {
+	Flows  []FlowView  `json:"flows"`
+	Faults []FlowFault `json:"faults,omitempty" doc:"Of files that are not in force; the flows are those before them."`
+}
+
+// A FlowView is one flow.
+type FlowView struct {
+	Name        string        `json:"name"`
+	Description string        `json:"description,omitempty"`
+	Version     string        `json:"version" doc:"Changes with the text of the file. A run ends on the version with which it began."`
+	Owner       string        `json:"owner"`
+	Triggers    []FlowTrigger `json:"triggers"`
+	Nodes       int           `json:"nodes"`
+	Graph       string        `json:"graph" doc:"The name of its graph, see GET /graphs."`
+}
+
+// A FlowTrigger is what starts a flow.
+type FlowTrigger struct {
+	Name string `json:"name"`
+	What string `json:"what" doc:"In words."`
+}
+
+// A FlowFault is what is wrong with a file of a flow.
+type FlowFault struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	Key  string `json:"key,omitempty"`
+	Text string `json:"text"`
+	Near string `json:"near,omitempty" doc:"The known word that an unknown one resembles."`
+}
+
+// A FlowStart is what a run of a flow begins with.
+type FlowStart struct {
+	Text    string          `json:"text,omitempty" doc:"What templates read as trigger.text."`
+	Payload json.RawMessage `json:"payload,omitempty" doc:"What templates read as trigger.payload: any JSON value."`
+	Trigger string          `json:"trigger,omitempty" doc:"The trigger that it stands for. Default: the first one."`
+	Key     string          `json:"idempotencyKey,omitempty" doc:"A retry with the same key starts nothing new. 1 to 128 letters, digits and . _ : -"`
+}
+
+// FlowFiles are files to check.
+type FlowFiles struct {
+	Files map[string]string `json:"files" doc:"The texts by the names of the files, such as refund.yaml."`
+}
+
+// FlowFaults are the faults of files.
+type FlowFaults struct {
+	Faults []FlowFault `json:"faults"`
+}
