@@ -28,6 +28,8 @@ type TaskSpec struct {
 	Owner       string `json:"owner,omitempty"`
 	Route       string `json:"route,omitempty"` // connector/channel, agent:<id>, or none
 	Agent       string `json:"agent,omitempty"` // id of the agent that runs it; empty: its own agent
+	// Flow is the workflow that the task starts, as flow/trigger, in place of its own agent; empty: none.
+	Flow string `json:"flow,omitempty"`
 	// Limited: an agent creates the task, so the limits of its owner apply.
 	Limited bool `json:"-"`
 }

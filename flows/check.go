@@ -251,8 +251,10 @@ func (c *checker) trigger(t *Trigger) {
 		if c.world.Connectors != nil && !slices.Contains(c.world.Connectors, t.On) {
 			c.unknown(t.Lines["on"], key+".on", t.On, c.world.Connectors, "there is no connector %.64q", t.On)
 		}
-		if t.Zone != "" {
-			c.add(t.Lines["timezone"], key+".timezone", "belongs to a trigger with cron")
+		for _, x := range []struct{ key, v string }{{"timezone", t.Zone}, {"text", t.Text}} {
+			if x.v != "" {
+				c.add(t.Lines[x.key], key+"."+x.key, "belongs to a trigger with cron")
+			}
 		}
 		c.valid(t.Lines["match"], key+".match", t.Match, c.world.Pattern)
 	}

@@ -70,9 +70,6 @@ func (c *checker) templates() {
 		return
 	}
 	c.template(templated{"key", c.flow.Key, c.flow.Lines["key"]}, nil, nil)
-	for _, t := range c.flow.Triggers {
-		c.template(templated{"triggers." + t.Name + ".text", t.Text, t.Lines["text"]}, nil, nil)
-	}
 	before := c.before()
 	for i := range c.flow.Nodes {
 		n := &c.flow.Nodes[i]

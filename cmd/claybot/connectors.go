@@ -110,8 +110,9 @@ func (d *daemon) addSchedules(c configs.Config) {
 			},
 			Person: func(owner string) string { return people.Identities(owner)[0] },
 			Zone:   d.zone, Gates: c.Schedule.Cron.Gates, Known: d.roster.sends, Notice: people.Notify, Unusable: d.system.Unusable,
-			Dead: d.system.DeadRoute,
+			Dead: d.system.DeadRoute, FlowProfile: d.library.profile,
 		})
+		d.library.tasks = tasks
 		d.roster.add(tasks)
 		d.tooling.box.tasks, d.tooling.box.memories = tasks, tasks
 	} else if why := c.Schedule.Cron.Off(); why != "" {

@@ -36,6 +36,7 @@ func (e *engines) flowEngine(lib *library, settle flow.Settle) *flow.Engine {
 		Send: func(ctx context.Context, t *runs.Turn, to claybot.Route, key, text string) error {
 			return e.system.Output.Reply(ctx, t.Agent, t.Run.ID, to, key, text)
 		},
+		Notify: e.system.People.TellOwner,
 		Route: func(v string) (claybot.Route, error) {
 			place, err := e.config.Load().ParseRoute(v)
 			connector, channel, _ := strings.Cut(place, "/")

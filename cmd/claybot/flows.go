@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/cron"
 	"github.com/claybot/claybot/flows"
 	"github.com/claybot/claybot/overview"
 	"github.com/claybot/claybot/runs"
@@ -41,6 +43,7 @@ type library struct {
 	config *settings
 	store  storage.CheckpointSet
 	world  func() flows.World
+	tasks  *cron.Cron // with those that start flows; nil: cron is off
 	log    *slog.Logger
 
 	mu     sync.Mutex
@@ -48,6 +51,7 @@ type library struct {
 	kept   map[string]*flows.Flow // versions that were read, by name and hash
 	faults []fileFault            // of the newest look; the flows in force are older then
 	seen   string                 // what the files were at the newest look
+	timed  bool                   // the tasks are those of the flows
 }
 
 // A fileFault is a fault of one file.
@@ -165,7 +169,7 @@ func (l *library) look(ctx context.Context, again bool) error {
 	defer l.mu.Unlock()
 	l.seen, l.faults = texts.String(), faults
 	if len(faults) == 0 {
-		l.flows = all
+		l.flows, l.timed = all, false
 	}
 	for _, f := range faults {
 		l.log.Error("invalid flow; the flows stay as they were", "fault", f.String())
@@ -289,7 +293,51 @@ func (l *library) watch(ctx context.Context) {
 		if err := l.look(ctx, again); err != nil && ctx.Err() == nil {
 			l.log.Warn("failed to read the flows, retrying", "err", err)
 		}
+		if err := l.schedule(ctx); err != nil && ctx.Err() == nil {
+			l.log.Warn("failed to schedule the flows, retrying", "err", err)
+		}
 	}
+}
+
+// schedule makes the tasks that start flows those of the flows in force.
+func (l *library) schedule(ctx context.Context) error {
+	l.mu.Lock()
+	timed := l.timed
+	l.mu.Unlock()
+	if l.tasks == nil || timed || l.tasks.Health().State != connectors.StateLive { // stopped: later
+		return nil
+	}
+	all, specs := l.all(), []connectors.TaskSpec{}
+	for _, f := range all {
+		for _, t := range f.Triggers {
+			if t.Cron == "" {
+				continue
+			}
+			specs = append(specs, connectors.TaskSpec{
+				Name: f.Name + " " + t.Name, Description: f.Description, Schedule: t.Cron, Timezone: t.Zone, Owner: f.Owner, Route: "none",
+				Flow: f.Name + "/" + t.Name, Prompt: cmp.Or(t.Text, "It is time for "+f.Name+"."),
+			})
+		}
+	}
+	if err := l.tasks.KeepFlows(ctx, specs); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timed = true
+	for _, f := range all { // unless they have changed meanwhile
+		l.timed = l.timed && l.flows[f.Name] == f
+	}
+	l.timed = l.timed && len(all) == len(l.flows)
+	return nil
+}
+
+// profile returns the profile of a flow.
+func (l *library) profile(name string) string {
+	if f := l.named(name); f != nil {
+		return f.Profile
+	}
+	return ""
 }
 
 // all lists the flows in force by name.

@@ -52,7 +52,7 @@ var aliases = map[string]string{
 // known are the settings of a task.
 var known = []string{
 	"uid", "name", "schedule", "every", "at", "timezone", "enabled", "description", "misfire",
-	"once", "owner", "route", "agent", "gate.command", "gate.timeout", "retries",
+	"once", "owner", "route", "agent", "flow", "gate.command", "gate.timeout", "retries",
 }
 
 // A reader takes the settings of one file.
@@ -78,7 +78,7 @@ func readDefinition(text string, zone *time.Location) (d definition, notes []con
 	d.spec = connectors.TaskSpec{
 		Name: connectors.OneLine(r.Text("name"), maxName), Description: r.Text("description"),
 		Schedule: r.Text("schedule"), Every: r.Text("every"), At: r.Text("at"), Timezone: r.Text("timezone"),
-		Misfire: r.Text("misfire"), Owner: r.Text("owner"), Route: r.Text("route"), Agent: r.Text("agent"),
+		Misfire: r.Text("misfire"), Owner: r.Text("owner"), Route: r.Text("route"), Agent: r.Text("agent"), Flow: r.Text("flow"),
 		Prompt: front.Body,
 	}
 	d.uid = r.uid()
@@ -223,6 +223,7 @@ func front(uid string, t connectors.TaskSpec) configs.Frontmatter {
 		{"owner", &t.Owner},
 		{"route", &t.Route},
 		{"agent", &t.Agent},
+		{"flow", &t.Flow},
 	} {
 		f.Set(s.key, *s.value)
 	}

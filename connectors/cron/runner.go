@@ -332,6 +332,9 @@ func (r *runner) message(ctx context.Context, s shot) claybot.AgentMessage {
 		Text: s.text(r.cfg.TaskDir, memory), At: claybot.At(s.now), Report: s.def.route.agent, Firing: &f,
 		Private: memory != "",
 	}
+	if m.Flow = s.def.flowStart(); m.Flow != nil {
+		m.Kind, m.Text = claybot.KindTrigger, s.def.spec.Prompt
+	}
 	switch {
 	case s.def.route.place.Connector != "":
 		place := s.def.route.place
@@ -360,6 +363,13 @@ func backoff(attempt int) time.Duration {
 // agent returns the agent of a shot. If it does not exist, agent records that
 // in the ledger and the log, and found is false.
 func (r *runner) agent(ctx context.Context, s shot) (d claybot.Descriptor, found bool, err error) {
+	if flow := s.def.flowStart(); flow != nil {
+		d := claybot.Descriptor{Type: claybot.AgentFlow, UID: s.def.uid, Name: flow.Name, Owner: s.def.spec.Owner}
+		if r.cfg.FlowProfile != nil {
+			d.Profile = r.cfg.FlowProfile(flow.Name)
+		}
+		return d, true, nil
+	}
 	if s.def.agent == "" {
 		return claybot.Descriptor{Type: claybot.AgentCron, UID: s.def.uid, Name: s.def.spec.Name, Owner: s.def.spec.Owner}, true, nil
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/flows"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -74,6 +75,8 @@ type Config struct {
 	Send func(ctx context.Context, t *runs.Turn, to claybot.Route, key, text string) error
 	// Route reads a chat as connector/channel.
 	Route func(v string) (claybot.Route, error)
+	// Notify tells the owner of an agent something, once for each key.
+	Notify func(ctx context.Context, a claybot.Agent, key string, say func(texts.Voice) string)
 	// Now is the clock, and Sleep waits; nil: those of the machine.
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration)
@@ -145,12 +148,58 @@ func (e *Engine) Run(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Record
 			yield(claybot.Record{}, err)
 			return
 		}
-		g.Run(ctx, t)(yield)
+		for r, err := range g.Run(ctx, t) {
+			if err != nil {
+				err = e.failed(ctx, t, g, err)
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
 	}
 }
 
+// failed tells those who are to hear of it that the run ends with an error, and gives the error
+// the words for the place of the trigger.
+func (e *Engine) failed(ctx context.Context, t *runs.Turn, g *graph, err error) error {
+	var why *runs.Error
+	if ctx.Err() != nil || !errors.As(err, &why) {
+		return err
+	}
+	failed := *why
+	text := func(v texts.Voice) string { return v.Say(texts.FlowFailed, g.flow.Name, g.at) }
+	if failed.Say == "" {
+		failed.Say = text(texts.Of(ctx))
+	}
+	to := g.flow.Failed
+	if len(to) == 0 && t.Route().Connector == "" {
+		to = []string{"owner"} // no other person would hear of it
+	}
+	for i, place := range to {
+		if place == "owner" {
+			e.cfg.Notify(ctx, t.Agent, fmt.Sprintf("flow/%s/failed", t.Run.ID), text)
+			continue
+		}
+		route, err := e.cfg.Route(place)
+		if err == nil {
+			err = e.cfg.Send(ctx, t, route, fmt.Sprintf("failed/%d", i), text(texts.Of(ctx)))
+		}
+		if err != nil {
+			failed.Text += fmt.Sprintf("; %s was not told: %v", place, err)
+		}
+	}
+	return &failed
+}
+
+// A graph is that of one run of a flow.
+type graph struct {
+	*runs.Graph[Scratch, map[string]Result]
+	flow *flows.Flow
+	at   string // the node that was entered last
+}
+
 // graph builds the graph of the run of a turn.
-func (e *Engine) graph(ctx context.Context, t *runs.Turn) (*runs.Graph[Scratch, map[string]Result], error) {
+func (e *Engine) graph(ctx context.Context, t *runs.Turn) (*graph, error) {
 	name, hash, ok := SplitName(t.Run.Engine)
 	if !ok {
 		return nil, &runs.Error{Code: CodeFlow, Text: "the message names no flow that is there"}
@@ -162,13 +211,14 @@ func (e *Engine) graph(ctx context.Context, t *runs.Turn) (*runs.Graph[Scratch, 
 		}
 		return nil, &runs.Error{Code: CodeFlow, Text: fmt.Sprintf("the flow %s, version %s: %v", name, hash, err), Err: err}
 	}
-	g := &runs.Graph[Scratch, map[string]Result]{
+	g := &graph{flow: f, at: f.Start, Graph: &runs.Graph[Scratch, map[string]Result]{
 		Name: "flow " + name, Start: f.Start, Nodes: make(map[string]runs.Node[Scratch, map[string]Result]),
 		Edges: f.Names(), Steps: func(*runs.Turn) int { return flows.MaxVisits }, NodeTime: flows.MaxWait,
-	}
+	}}
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
 		g.Nodes[n.Name] = func(ctx context.Context, s *state) (string, error) {
+			g.at = n.Name
 			return (&visit{cfg: e.cfg, flow: f, node: n, state: s, number: s.Scratch.Visits[n.Name] + 1}).work(ctx)
 		}
 	}

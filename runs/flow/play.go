@@ -13,6 +13,7 @@ import (
 	"github.com/claybot/claybot/flows"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -89,6 +90,7 @@ func (p Player) Play(ctx context.Context, c Case, cut int, lost bool) (Played, e
 	engine := New(Config{
 		Flow: func(context.Context, string, string) (*flows.Flow, error) { return p.Flow, nil },
 		Fill: p.Fill, Uses: p.Uses, Settle: p.Settle(set), Spawn: d.spawn, Send: d.send,
+		Notify: func(context.Context, claybot.Agent, string, func(texts.Voice) string) {},
 		Rules:  func(claybot.Agent) tools.Rules { return tools.Rules{} },
 		Effect: func(_ claybot.Agent, tool string) tools.Effect { return set.Effect(tool) },
 		Route: func(v string) (claybot.Route, error) {
