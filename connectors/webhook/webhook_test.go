@@ -144,7 +144,7 @@ func TestDelivery(t *testing.T) {
 	}
 	want := claybot.AgentMessage{
 		ID: "ci/msg_1", Type: claybot.MessageUser, Text: "state 12345678901234567890", Tainted: true,
-		From: claybot.Sender{UserID: "ci", Name: "ci", Program: true, NoRules: true}, Route: &claybot.Route{},
+		From: claybot.Sender{UserID: "ci", Name: "ci", Program: true, NoRules: true}, Route: &claybot.Route{}, Payload: []byte(body),
 	}
 	if len(w.got) != 1 || w.to[0] != claybot.User("ci", "deploys", "ci") {
 		t.Fatalf("%v %+v", w.to, w.got)
