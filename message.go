@@ -139,8 +139,8 @@ type AgentMessage struct {
 
 // A FlowStart names a flow and its trigger, and where that took the message.
 type FlowStart struct {
-	Name    string `json:"name"`
-	Trigger string `json:"trigger"`
+	Name      string `json:"name"`
+	Trigger   string `json:"trigger"`
 	Connector string `json:"connector,omitempty"`
 	ChannelID string `json:"channelId,omitempty"`
 }
