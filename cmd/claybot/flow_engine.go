@@ -16,6 +16,7 @@ import (
 	"github.com/claybot/claybot/connectors/cron"
 	"github.com/claybot/claybot/flows"
 	"github.com/claybot/claybot/llm/prompts"
+	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/flow"
 	"github.com/claybot/claybot/tools"
@@ -116,6 +117,7 @@ func offlineWorld(c *configs.Config) flows.World {
 		w.Connectors = append(w.Connectors, i.Name)
 	}
 	w.Connectors = append(w.Connectors, operatorChats...)
+	w.Connectors = append(w.Connectors, platforms.Telegram, platforms.Slack, platforms.Discord) // which may get their tokens later
 	slices.Sort(w.Profiles)
 	return w
 }
