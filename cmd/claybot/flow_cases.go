@@ -171,7 +171,10 @@ func settleWith(set *tools.Set) flow.Settle {
 }
 
 // readOnlyTools are claybot's own that have no effect, for tests that know of no daemon.
-var readOnlyTools = []string{"current_time", "fetch_url", "web_search", "cron_list", "list_agents", "read_agent_history", "search_history", "list_files", "read_file", "grep", "glob", "note_read", "note_search"}
+var readOnlyTools = []string{
+	"cron_list", "current_time", "fetch_url", "find_tools", "glob", "grep", "heartbeat_list", "list_agents", "list_files", "list_reminders", "ls", "memory_list", "memory_read",
+	"memory_search", "read_agent_history", "read_chat", "read_file", "read_skill_file", "read_todos", "search_files", "search_history", "web_search",
+}
 
 // builtinEffect is the effect of a tool as far as it is known without a daemon.
 func builtinEffect(tool string) tools.Effect {
