@@ -51,7 +51,7 @@ type Config struct {
 	// the app gets, and what its bot token may do. New panics without one.
 	Manifest string
 
-	Redeliver      time.Duration  // until an unacknowledged envelope comes again; default 3 s
+	Redeliver      time.Duration  // until an unacknowledged envelope comes again, later than Patience; default 4 s
 	Ping           time.Duration  // between pings on a socket; default 5 s
 	ConnectionTime time.Duration  // what hello announces; default 1 h
 	HistoryDelay   time.Duration  // until a post shows in history
@@ -124,7 +124,7 @@ func New(cfg Config) *Server {
 	for _, f := range []struct {
 		field *time.Duration
 		value time.Duration
-	}{{&cfg.Redeliver, 3 * time.Second}, {&cfg.Ping, 5 * time.Second}, {&cfg.ConnectionTime, time.Hour}, {&cfg.Patience, 3 * time.Second}, {&cfg.PostEvery, time.Second}} {
+	}{{&cfg.Redeliver, 4 * time.Second}, {&cfg.Ping, 5 * time.Second}, {&cfg.ConnectionTime, time.Hour}, {&cfg.Patience, 3 * time.Second}, {&cfg.PostEvery, time.Second}} {
 		if *f.field == 0 {
 			*f.field = f.value
 		}
