@@ -188,13 +188,14 @@ func (a *auth) newCode() (code string, shared bool) {
 }
 
 // login exchanges a code, or the owner's token, for the cookie of a new session. The
-// session is valid before its file is written, even on a full disk.
-func (a *auth) login(secret string) (cookie string, ok bool) {
+// session is valid before its file is written, even on a full disk. here says that the
+// browser is on this machine.
+func (a *auth) login(secret string, here bool) (cookie string, ok bool) {
 	sum := digest(secret)
 	ok = a.useCode(sum)
 	a.mu.Lock()
 	if ok = ok || a.owner.is(sum); ok {
-		cookie = a.begin(random())
+		cookie = a.begin(random(), here)
 	}
 	a.mu.Unlock()
 	if ok {

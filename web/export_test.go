@@ -43,7 +43,20 @@ func (x AuthForTest) Sessions() int              { return len(x.a.sessions) }
 func (x AuthForTest) Under() int                 { return len(x.a.under) }
 
 func (x AuthForTest) Login(secret string) (string, bool) {
-	return x.a.login(secret)
+	return x.LoginHere(secret, false)
+}
+
+func (x AuthForTest) LoginHere(secret string, here bool) (string, bool) {
+	return x.a.login(secret, here)
+}
+
+// Here reports whether a session began on the machine.
+func (x AuthForTest) Here(cookie string) bool {
+	p, ok := x.a.bySession(cookie, func(error) {})
+	if ok {
+		p.leave()
+	}
+	return ok && p.Here
 }
 
 func (x AuthForTest) Renew(cookie string) string { return x.a.renew(cookie) }

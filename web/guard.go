@@ -240,7 +240,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, route Route, end 
 				return crowded(w)
 			}
 			if !unproven(r) {
-				p.Here, _ = r.Context().Value(hereKey{}).(bool)
+				from, _ := r.Context().Value(hereKey{}).(bool)
+				p.Here = p.Here && from
 				return p, true
 			}
 			p.leave()

@@ -28,13 +28,16 @@ func TestHere(t *testing.T) {
 		{"a proxy", "GET", "127.0.0.1:5000", "127.0.0.1:8420", []string{"X-Forwarded-For", "127.0.0.1"}, false},
 		{"a proxy with the old header", "GET", "127.0.0.1:5000", "localhost", []string{"X-Real-Ip", "127.0.0.1"}, false},
 		{"a proxy that says its name", "GET", "127.0.0.1:5000", "localhost", []string{"Via", "1.1 squid"}, false},
+		{"a page over HTTP/1.0", "GET", "127.0.0.1:5000", "127.0.0.1:8420", []string{"HTTP", "1.0"}, false},
 		{"no peer", "GET", "", "127.0.0.1:8420", nil, false},
 		{"no host", "GET", "127.0.0.1:5000", "", nil, false},
 	} {
 		r := httptest.NewRequest(tt.method, "/", nil)
 		r.RemoteAddr, r.Host = tt.peer, tt.host
 		for i := 0; i < len(tt.headers); i += 2 {
-			r.Header.Set(tt.headers[i], tt.headers[i+1])
+			if r.Header.Set(tt.headers[i], tt.headers[i+1]); tt.headers[i] == "HTTP" {
+				r.ProtoMajor, r.ProtoMinor = 1, 0
+			}
 		}
 		if got := here(r); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)

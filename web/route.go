@@ -68,7 +68,7 @@ type Caller struct {
 	Profile string
 	// Local says that the caller came by the unix socket, which only the owner can open.
 	Local bool
-	// Here says that the owner came from a browser of this machine, see Here.
+	// Here says that the owner logged in, and came, from a browser of this machine, see Here.
 	Here bool
 }
 

@@ -115,9 +115,10 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	}
 	wait := s.auth.guess.locked(caller(r))
 	secret := strings.TrimSpace(in.Token)
-	cookie, ok := s.auth.login(secret)
+	here, _ := r.Context().Value(hereKey{}).(bool)
+	cookie, ok := s.auth.login(secret, here)
 	if !ok && wait == 0 && s.auth.catchUp(r.Context(), secret) {
-		cookie, ok = s.auth.login(secret)
+		cookie, ok = s.auth.login(secret, here)
 	}
 	switch {
 	case !ok && wait > 0:

@@ -31,6 +31,8 @@ type session struct {
 	Until time.Time `json:"until"`
 	// Login is shared by a session and its replacements: logging out ends all of them.
 	Login string `json:"login"`
+	// Here says that the login came from a browser of this machine, see Here.
+	Here bool `json:"here,omitempty"`
 }
 
 func (s session) same(other session) bool {
@@ -40,7 +42,7 @@ func (s session) same(other session) bool {
 func sessionKey(login string) string { return "session:" + login }
 
 // begin adds a session and returns its cookie. The caller holds mu.
-func (a *auth) begin(login string) string {
+func (a *auth) begin(login string, here bool) string {
 	for len(a.sessions) >= maxSessions {
 		var oldest hash
 		for k, s := range a.sessions {
@@ -51,7 +53,7 @@ func (a *auth) begin(login string) string {
 		a.endLogin(a.sessions[oldest].Login)
 	}
 	cookie, now := random(), time.Now()
-	a.sessions[digest(cookie)] = session{Since: now, Until: now.Add(sessionLife), Login: login}
+	a.sessions[digest(cookie)] = session{Since: now, Until: now.Add(sessionLife), Login: login, Here: here}
 	return cookie
 }
 
@@ -83,7 +85,7 @@ func (a *auth) bySession(cookie string, end context.CancelCauseFunc) (pass, bool
 	if !ok {
 		return pass{}, false
 	}
-	return a.under.enter(&a.mu, pass{Caller: Caller{Name: owner, Scope: Admin}, until: s.Until}, sessionKey(s.Login), end), true
+	return a.under.enter(&a.mu, pass{Caller: Caller{Name: owner, Scope: Admin, Here: s.Here}, until: s.Until}, sessionKey(s.Login), end), true
 }
 
 // renew replaces an old session and returns the new cookie, or "" for a young session.
@@ -100,7 +102,7 @@ func (a *auth) renew(cookie string) string {
 	s.Until = now.Add(overlap)
 	a.sessions[k] = s
 	expire(a.codes, a.sessions)
-	fresh := a.begin(s.Login)
+	fresh := a.begin(s.Login, s.Here)
 	a.mu.Unlock()
 	a.note()
 	return fresh

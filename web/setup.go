@@ -40,7 +40,7 @@ var SetupSteps = []string{SetupModel, SetupTelegram, SetupSlack, SetupDiscord, S
 // ErrSetupElsewhere is of a setup that is not on the machine of claybot.
 var ErrSetupElsewhere error = &Problem{
 	Status: http.StatusForbidden, Code: "local",
-	Message: "Setup decides where keys and messages go, so only a browser on the machine of claybot, logged in by a link, may do it.",
+	Message: "Setup decides where keys and messages go, so it needs a browser on the machine of claybot that has logged in there.",
 	Fix:     "Run on that machine: claybot setup",
 }
 

@@ -58,7 +58,7 @@ func (w *world) changed() int {
 // routes are what is behind the door.
 func (w *world) routes() []web.Route {
 	tell := func(rw http.ResponseWriter, r *http.Request) {
-		web.Answer(rw, http.StatusOK, map[string]string{"name": web.CallerOf(r).Name, "user": web.User(r), "data": treasure, "from": r.RemoteAddr, "for": r.Header.Get("X-Forwarded-For")})
+		web.Answer(rw, http.StatusOK, map[string]string{"name": web.CallerOf(r).Name, "user": web.User(r), "data": treasure, "from": r.RemoteAddr, "for": r.Header.Get("X-Forwarded-For"), "here": fmt.Sprint(web.Here(r.Context()))})
 	}
 	change := func(rw http.ResponseWriter, r *http.Request) {
 		var in struct {

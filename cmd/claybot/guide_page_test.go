@@ -71,7 +71,7 @@ func TestSetupPageBadInput(t *testing.T) {
 	g.private()
 }
 
-// Only a browser on the machine, logged in by a link, sets claybot up: a token, and a request that came
+// Only a browser on the machine that has logged in there sets claybot up: a token, and a request that came
 // by a proxy, read which command to run.
 func TestSetupPageElsewhere(t *testing.T) {
 	g := newGuided(t)
