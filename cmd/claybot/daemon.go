@@ -384,6 +384,9 @@ func (d *daemon) maintain(ctx context.Context) {
 			if err := d.stores.prune(ctx, now); err != nil {
 				d.log.Warn("failed to remove old data", "err", err)
 			}
+			if err := d.sweepFlows(ctx, now); err != nil {
+				d.log.Warn("failed to remove old agents of workflows", "err", err)
+			}
 		}
 	}
 }
