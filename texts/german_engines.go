@@ -84,10 +84,8 @@ var germanEngines = map[string]string{
 	PlanQuietUntil:    "bis %s ist Ruhezeit",
 	PlanNotNow:        "du wolltest es nicht während der Ruhezeit",
 	PlanBudget:        "es kann %s kosten, und das Budget ist %s",
-	PlanPolicyDenies:  "die Richtlinie verbietet das Werkzeug %s",
-	PlanPolicyAllows:  "die Richtlinie erlaubt das Werkzeug %s nicht",
-	PlanPolicyReaches: "die Richtlinie erlaubt nicht, was das Werkzeug %s erreicht: %s",
-	PlanNoTool:        "das Werkzeug %s gibt es nicht mehr",
+	PlanForbidden:     "die Richtlinie erlaubt es nicht",
+	PlanGone:          "es ist nicht mehr möglich",
 	PlanDependsFailed: "%s ist gescheitert",
 	PlanDependsNotRun: "%s wurde nicht ausgeführt",
 

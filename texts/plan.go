@@ -61,10 +61,8 @@ const (
 	PlanQuietUntil    = "it is quiet until %s"
 	PlanNotNow        = "you did not want it during quiet hours"
 	PlanBudget        = "it may cost %s, and the budget is %s"
-	PlanPolicyDenies  = "the policy denies the tool %s"
-	PlanPolicyAllows  = "the policy does not allow the tool %s"
-	PlanPolicyReaches = "the policy does not allow what the tool %s reaches: %s"
-	PlanNoTool        = "there is no tool %s any more"
+	PlanForbidden     = "the policy does not allow it"
+	PlanGone          = "it cannot be done any more"
 	PlanDependsFailed = "%s failed"
 	PlanDependsNotRun = "%s was not run"
 )
@@ -72,7 +70,7 @@ const (
 // planReasons are the texts that PlanReason knows; what fits an earlier one is not a later one.
 var planReasons = []string{
 	PlanExpired, PlanNobody, PlanVoid, PlanNoApprover, PlanTooFew, PlanPreview, PlanQuietUntil, PlanNotNow, PlanBudget,
-	PlanNotApproved, PlanDenied, PlanPolicyDenies, PlanPolicyAllows, PlanPolicyReaches, PlanNoTool, PlanDependsFailed, PlanDependsNotRun,
+	PlanNotApproved, PlanDenied, PlanForbidden, PlanGone, PlanDependsFailed, PlanDependsNotRun,
 }
 
 // PlanReason says why a plan or a step was not run, which is stored in English. Another reason,

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -28,10 +27,10 @@ func (may *permissions) refuses(s *state, set *tools.Set, p Policy, st Step) str
 	case !ok && may.undoes:
 		return "" // its call says so
 	case !ok:
-		return fmt.Sprintf(texts.PlanNoTool, quoted(st.Tool))
+		return texts.PlanGone
 	}
-	if why := p.forbids(spec, may.undoes); why != "" {
-		return why
+	if p.forbids(spec, may.undoes) != "" {
+		return texts.PlanForbidden
 	}
 	if d := may.decide(context.Background(), s, p, spec, st); d.Verdict == tools.Refuse {
 		return d.Why

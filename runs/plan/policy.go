@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -82,20 +81,20 @@ func (p Policy) withDefaults() Policy {
 	return p
 }
 
-// forbids says why a plan must not use a tool; empty when it may.
+// forbids says why a plan must not use a tool, in words for the model; empty when it may.
 func (p Policy) forbids(spec tools.Spec, undo bool) string {
 	switch {
 	case matches(p.Deny, spec.Name):
-		return fmt.Sprintf(texts.PlanPolicyDenies, quoted(spec.Name))
+		return "the policy denies the tool " + quoted(spec.Name)
 	case !undo && len(p.Allow) > 0 && !matches(p.Allow, spec.Name):
-		return fmt.Sprintf(texts.PlanPolicyAllows, quoted(spec.Name))
+		return "the policy does not allow the tool " + quoted(spec.Name)
 	}
 	if len(p.Scopes) == 0 {
 		return ""
 	}
 	for _, scope := range spec.Scopes {
 		if !slices.Contains(p.Scopes, scope) {
-			return fmt.Sprintf(texts.PlanPolicyReaches, quoted(spec.Name), scope)
+			return fmt.Sprintf("the policy does not allow what the tool %s reaches: %s", quoted(spec.Name), scope)
 		}
 	}
 	return ""

@@ -105,7 +105,7 @@ func TestUndoByPolicy(t *testing.T) {
 			plan.Policy{Mode: plan.ModeAuto, Deny: []string{"unpay"}},
 			"",
 			[]string{"unput 1"},
-			"Undone:\n- put 1\n\nNot run:\n- pay 2: the policy denies the tool \"unpay\"",
+			"Undone:\n- put 1\n\nNot run:\n- pay 2: the policy does not allow it",
 		},
 		"what only undo uses": {plan.Policy{Mode: plan.ModeAuto, Allow: []string{"p*"}}, "", []string{"unpay 2", "unput 1"}, "Undone:\n- pay 2\n- put 1"},
 	} {
