@@ -19,7 +19,7 @@ import (
 const (
 	maxConfig = 4 << 20
 	maxText   = 256 << 10 // of a prompt or a note, as claybot limits both
-	maxFiles  = 2000      // that List returns
+	maxFiles  = 2000      // of notes
 )
 
 // A Dir is a directory of another program. No link leads out of it.
@@ -123,15 +123,15 @@ func (d *Dir) JSON5(name string) (Value, error) {
 	return v, err
 }
 
-// List returns the regular files below a folder whose names end so, sorted. Links are among them: Read
-// says where they lead.
+// List returns the regular files below a folder whose names end so, sorted, of more than maxFiles one more
+// than that. Links are among them: Read says where they lead.
 func (d *Dir) List(folder, ending string) []string {
 	var all []string
 	_ = fs.WalkDir(d.root.FS(), folder, func(p string, e fs.DirEntry, err error) error { // what cannot be read is as if it were not there
 		switch {
 		case err != nil && e != nil && e.IsDir():
 			return fs.SkipDir
-		case err != nil || len(all) == maxFiles:
+		case err != nil || len(all) > maxFiles:
 			return fs.SkipAll
 		case !e.IsDir() && strings.HasSuffix(p, ending) && !strings.HasPrefix(path.Base(p), "."):
 			all = append(all, p)

@@ -29,7 +29,10 @@ func TestNewModel(t *testing.T) {
 		{"ollama", "llama", "", "", Secret{}, Model{"openai", "http://127.0.0.1:11434/v1", "llama", Secret{}}, ""},
 		{"mine", "m", "", "http://127.0.0.1:4000/v1", Secret{}, Model{"openai", "http://127.0.0.1:4000/v1", "m", Secret{}}, ""},
 		{"mine", "m", "", "", key, Model{}, "the address of the provider mine is not known"},
-		{"mine", "m", "", "https://u:fake@example.org/v1", key, Model{}, "its address cannot be used, or holds a password"},
+		{"mine", "m", "", "https://u:fake@example.org/v1", key, Model{}, "its address cannot be used, or may hold a secret"},
+		{"mine", "m", "", "https://example.org/v1?api_key=fake", key, Model{}, "its address cannot be used, or may hold a secret"},
+		{"mine", "m", "", "https://example.org/sk-fake-0123456789abcdef/v1", key, Model{}, "its address cannot be used, or may hold a secret"},
+		{"mine", "m", "", "file:///etc/passwd", key, Model{}, "its address cannot be used, or may hold a secret"},
 		{"amazon", "m", "bedrock-converse-stream", "https://example.org", key, Model{}, "claybot does not speak the API bedrock-converse-stream"},
 		{"openai", "", "", "", key, Model{}, "it has no name"},
 	} {
@@ -37,6 +40,82 @@ func TestNewModel(t *testing.T) {
 		if got != x.want || !strings.HasPrefix(why, x.why) || (why == "") != (x.why == "") {
 			t.Errorf("NewModel(%s, %s, %s, %s) = %+v, %q, want %+v, %q", x.provider, x.name, x.api, x.base, got, why, x.want, x.why)
 		}
+	}
+}
+
+// The key of a provider's usual variable goes to the provider itself.
+func TestElsewhere(t *testing.T) {
+	for _, x := range []struct {
+		provider, base string
+		want           bool
+	}{
+		{"openai", "", false},
+		{"openai", "https://api.openai.com/v1", false},
+		{"openai", "http://api.openai.com/v1", true},
+		{"openai", "https://api.openai.com.example.org/v1", true},
+		{"openai", "https://u:fake@api.openai.com/v1", true},
+		{"openrouter", "https://openrouter.ai/api/v1/", false},
+		{"openrouter", "https://example.org/v1", true},
+		{"ollama", "http://127.0.0.1:11434", false},
+		{"mine", "https://example.org/v1", false},
+	} {
+		if got := Elsewhere(x.provider, x.base); got != x.want {
+			t.Errorf("%s %s: %v", x.provider, x.base, got)
+		}
+	}
+}
+
+// No secret of the command or the address of an MCP server goes into the configuration.
+func TestAddServerSecrets(t *testing.T) {
+	for config, want := range map[string]string{
+		`{command: "npx", args: ["-y", "notes", "--token", "fake1234abcd"]}`:                "its command holds a password or key; put that into secrets of the server, see docs/mcp.md",
+		`{command: "npx", args: ["--api-key=fake1234abcd"]}`:                                "its command holds a password or key; put that into secrets of the server, see docs/mcp.md",
+		`{command: "npx", args: ["--token"]}`:                                               "",
+		`{command: "npx", args: ["--token-file", "/run/secrets/token1"]}`:                   "",
+		`{url: "https://example.org/sk-fake-0123456789abcdef/mcp"}`:                         "its address cannot be used, or may hold a secret",
+		`{url: "https://example.org/mcp#fake"}`:                                             "its address cannot be used, or may hold a secret",
+		`{url: "javascript://example.org/mcp"}`:                                             "its address cannot be used, or may hold a secret",
+		`{url: "https://example.org/mcp", headers: {Authorization: "Bearer fake1234abcd"}}`: "",
+	} {
+		var f Find
+		v, err := ParseJSON5([]byte(config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.AddServer("x", v, func(s string) (Secret, string) { return Secret{Text: s}, "" })
+		got := ""
+		for _, l := range f.Left {
+			got = l.Why
+		}
+		if got != want || (len(f.Servers) == 1) != (want == "") {
+			t.Errorf("%s: %q, want %q", config, got, want)
+		}
+	}
+}
+
+// Notes, tasks and the heartbeat hold no secrets, as the prompt does not.
+func TestTextsHoldNoSecrets(t *testing.T) {
+	const secret = "The key is sk-fake-0123456789abcdef."
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "MEMORY.md"), []byte(secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, err := OpenDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	f := Find{Slug: "x"}
+	f.AddNotes(d, "MEMORY.md")
+	f.AddJob(Job{ID: "1", Name: "Look", Text: secret, Kind: "every", Every: 60_000}, Env{})
+	f.Checklist(secret, "30m", "")
+	for name, text := range map[string]string{"the note": f.Notes[0].Text, "the task": f.Tasks[0].Prompt, "the heartbeat": f.Heartbeat.Prompt} {
+		if !strings.HasPrefix(text, "The key is [removed: an API key].") {
+			t.Errorf("%s is %q", name, text)
+		}
+	}
+	if len(f.Left) != 3 || f.Left[1].What != "task Look: an API key" {
+		t.Errorf("left %v", f.Left)
 	}
 }
 
@@ -103,6 +182,9 @@ func TestAddJob(t *testing.T) {
 		{Job{ID: "1", Kind: "cron"}, "it has no text; claybot runs no commands on a schedule, only agents"},
 		{Job{ID: "1", Text: "x", Off: true}, "it is switched off there"},
 		{Job{Text: "x"}, "it has no id"},
+		{Job{ID: "1", Text: strings.Repeat("x", 256<<10+1), Kind: "every", Every: 90_000}, "its text has more than 256 KiB"},
+		{Job{ID: "1", Text: "x", Kind: "cron", Expr: "0 7 * * *", Zone: "../../etc/passwd"}, `"../../etc/passwd" is not a time zone`},
+		{Job{ID: "1", Text: "x", Kind: "at", At: now.AddDate(8000, 0, 0)}, "its schedule cannot be read"},
 	} {
 		var f Find
 		f.AddJob(x.job, env)

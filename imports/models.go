@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/platforms"
 )
 
 // servers are the addresses of providers whose API is that of OpenAI, by the names that OpenClaw and
@@ -40,10 +41,10 @@ func NewModel(provider, name, api, base string, key Secret) (m Model, why string
 		m.Provider = configs.ProviderAnthropic
 	}
 	if base != "" {
-		u, err := url.Parse(base)
+		u := address(base)
 		switch {
-		case err != nil || u.Host == "" || u.User != nil:
-			return Model{}, "its address cannot be used, or holds a password"
+		case u == nil:
+			return Model{}, "its address cannot be used, or may hold a secret"
 		case u.Hostname() == "api."+m.Provider+".com":
 			m.BaseURL = ""
 		default:
@@ -62,6 +63,28 @@ func NewModel(provider, name, api, base string, key Secret) (m Model, why string
 		return Model{}, "no key for " + oneWord(provider) + " was found; set it up with: claybot setup model"
 	}
 	return m, ""
+}
+
+// address returns an address of HTTP that holds nothing secret, as far as its form shows; nil for any other.
+func address(text string) *url.URL {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil
+	}
+	if _, kinds := platforms.MaskSecrets(text); len(kinds) > 0 {
+		return nil
+	}
+	return u
+}
+
+// Elsewhere reports whether an address is set for a provider that is known, and is not that of the provider.
+func Elsewhere(provider, base string) bool {
+	known, there := servers[provider]
+	if known == "" {
+		known = "https://api." + provider + ".com"
+	}
+	own, u := address(known), address(base)
+	return there && base != "" && (u == nil || u.Scheme != own.Scheme || u.Host != own.Host)
 }
 
 // oneWord is a name of another program as a message shows it.

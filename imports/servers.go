@@ -1,7 +1,6 @@
 package imports
 
 import (
-	"net/url"
 	"strings"
 
 	"github.com/claybot/claybot/lazyregexp"
@@ -9,6 +8,18 @@ import (
 )
 
 var serverName = lazyregexp.New(`^[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?$`)
+
+// secretsIn are the kinds of secrets in a command, of which one may stand behind its flag.
+func secretsIn(command []string) []string {
+	text := strings.Join(command, " ")
+	for i, flag := range command[:max(0, len(command)-1)] {
+		if strings.HasPrefix(flag, "-") && !strings.Contains(flag, "=") {
+			text += " " + strings.TrimLeft(flag, "-") + "=" + command[i+1]
+		}
+	}
+	_, kinds := platforms.MaskSecrets(text)
+	return kinds
+}
 
 // AddServer adds an MCP server of the keys that OpenClaw and picoclaw share: command, args, env, url and
 // headers. secret returns the secret that a value of env or headers is.
@@ -21,8 +32,7 @@ func (f *Find) AddServer(name string, v Value, secret func(string) (s Secret, wh
 	} else {
 		values = v.At("headers")
 	}
-	address, err := url.Parse(s.URL)
-	_, kinds := platforms.MaskSecrets(strings.Join(s.Command, " "))
+	kinds := secretsIn(s.Command)
 	switch {
 	case !serverName.MatchString(s.Name):
 		f.Leave(what, "a server's name has 1 to 24 of a-z, 0-9 and -")
@@ -30,7 +40,7 @@ func (f *Find) AddServer(name string, v Value, secret func(string) (s Secret, wh
 	case len(s.Command) > 0 == (s.URL != ""):
 		f.Leave(what, "it has neither a command nor an address, or both")
 		return
-	case s.URL != "" && (err != nil || address.Host == "" || address.User != nil || address.RawQuery != ""):
+	case s.URL != "" && address(s.URL) == nil:
 		f.Leave(what, "its address cannot be used, or may hold a secret")
 		return
 	case len(kinds) > 0:

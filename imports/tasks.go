@@ -2,6 +2,7 @@ package imports
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,11 +58,17 @@ func (f *Find) AddJob(j Job, env Env) {
 	case j.ID == "":
 		f.Leave(what, "it has no id")
 		return
+	case slices.ContainsFunc(f.Tasks, func(x Task) bool { return x.ID == j.ID }):
+		f.Leave(what, "another task has its id")
+		return
 	case j.Off:
 		f.Leave(what, "it is switched off there")
 		return
 	case j.Text == "":
 		f.Leave(what, "it has no text; claybot runs no commands on a schedule, only agents")
+		return
+	case len(j.Text) > maxText:
+		f.Leave(what, fmt.Sprintf("its text has more than %d KiB", maxText>>10))
 		return
 	case j.Kind == "cron":
 		fields := strings.Fields(j.Expr)
@@ -72,9 +79,13 @@ func (f *Find) AddJob(j Job, env Env) {
 		if t.Timezone == "" {
 			t.Timezone = env.Zone
 		}
+		if _, err := time.LoadLocation(t.Timezone); err != nil {
+			f.Leave(what, fmt.Sprintf("%q is not a time zone", oneWord(t.Timezone)))
+			return
+		}
 	case j.Kind == "every" && j.Every >= 1000 && j.Every < maxEvery:
 		t.Every = (time.Duration(j.Every) * time.Millisecond).String()
-	case j.Kind == "at" && !j.At.IsZero():
+	case j.Kind == "at" && !j.At.IsZero() && j.At.Year() <= 9999:
 		if !j.At.After(env.Now) {
 			f.Leave(what, "its time, "+j.At.Format(time.RFC3339)+", is over")
 			return
@@ -92,6 +103,7 @@ func (f *Find) AddJob(j Job, env Env) {
 	default:
 		t.Chat = true
 	}
+	t.Prompt = f.masked(what, t.Prompt)
 	f.Tasks = append(f.Tasks, t)
 }
 

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/platforms"
@@ -24,10 +26,7 @@ func (f *Find) AddPrompt(d *Dir, clean func(string) string, names ...string) {
 		if text == "" {
 			continue
 		}
-		masked, kinds := platforms.MaskSecrets(text)
-		if len(kinds) > 0 {
-			f.Leave(name+": "+strings.Join(kinds, ", "), "a prompt holds no secrets; the rest of the text is imported")
-		}
+		masked := f.masked(name, text)
 		if size += len(masked); size > maxText {
 			f.Leave(name, fmt.Sprintf("the prompt would have more than %d KiB", maxText>>10))
 			continue
@@ -35,6 +34,15 @@ func (f *Find) AddPrompt(d *Dir, clean func(string) string, names ...string) {
 		parts, f.PromptOf = append(parts, masked), append(f.PromptOf, name)
 	}
 	f.Prompt = Verbatim(strings.Join(parts, "\n\n"))
+}
+
+// masked returns a text for agents without the secrets in it, which are left.
+func (f *Find) masked(name, text string) string {
+	text, kinds := platforms.MaskSecrets(text)
+	if len(kinds) > 0 {
+		f.Leave(name+": "+strings.Join(kinds, ", "), "a text for agents holds no secrets; the rest of it is imported")
+	}
+	return text
 }
 
 // Verbatim returns a text as a template that renders as exactly that text.
@@ -46,11 +54,19 @@ func Verbatim(text string) string {
 	return "{% raw %}" + strings.ReplaceAll(text, "endraw", "end{% endraw %}{% raw %}raw") + "{% endraw %}"
 }
 
-// AddNotes adds texts of the workspace as notes.
+// AddNotes adds texts of the workspace as notes, with secrets masked.
 func (f *Find) AddNotes(d *Dir, names ...string) {
+	if len(names) > maxFiles {
+		f.Leave("notes", fmt.Sprintf("there are more than %d; the first ones are imported", maxFiles))
+		names = names[:maxFiles]
+	}
 	for _, name := range names {
+		if strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || r == '$' || r == '\\' || r == utf8.RuneError }) {
+			f.Leave(name, "its name cannot be that of a note")
+			continue
+		}
 		if text := d.Text(f, name); text != "" {
-			f.Notes = append(f.Notes, Note{f.Slug + "/" + name, text})
+			f.Notes = append(f.Notes, Note{f.Slug + "/" + name, f.masked(name, text)})
 		}
 	}
 }
@@ -85,6 +101,6 @@ func (f *Find) Checklist(text, every, hours string) {
 	}
 	f.Heartbeat = &connectors.HeartbeatTask{
 		ID: f.Slug, Title: f.Program + " checklist", Every: every, ActiveHours: hours, Enabled: true,
-		Prompt: text + "\n\nIf nothing needs attention, answer NO_REPLY.",
+		Prompt: f.masked("HEARTBEAT.md", text) + "\n\nIf nothing needs attention, answer NO_REPLY.",
 	}
 }

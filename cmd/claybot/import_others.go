@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/imports"
 	"github.com/claybot/claybot/imports/openclaw"
 	"github.com/claybot/claybot/imports/picoclaw"
+	"github.com/claybot/claybot/platforms"
 	"github.com/claybot/claybot/web"
 )
 
@@ -113,9 +115,9 @@ func (a *adoption) report(f *configFile, outcome string) error {
 	for i, x := range a.Left {
 		left[i] = []string{x.What, x.Why}
 	}
-	did := "To import"
-	if a.flags.Apply {
-		did = "Imported"
+	did := "Imported"
+	if !a.flags.Apply {
+		did, left, a.failed = "To import", append(left, a.failed...), nil
 	}
 	for _, part := range []struct {
 		title string
@@ -125,7 +127,7 @@ func (a *adoption) report(f *configFile, outcome string) error {
 			continue
 		}
 		for i, row := range part.rows {
-			part.rows[i] = []string{"  " + strings.Join(strings.Fields(row[0]), " "), strings.Join(strings.Fields(row[1]), " ")}
+			part.rows[i] = []string{"  " + reported(row[0], 100), reported(row[1], 10_000)}
 		}
 		if err := errors.Join(a.text("\n"+part.title+":\n"), a.table(part.rows)); err != nil {
 			return err
@@ -136,6 +138,12 @@ func (a *adoption) report(f *configFile, outcome string) error {
 	}
 	fmt.Fprintln(a.err, "claybot: some parts were not imported; what is done stays. Import again to go on.")
 	return errSilent
+}
+
+// reported is a text of the report: on one line, and without what may be a secret. Names may hold them.
+func reported(text string, limit int) string {
+	text, _ = platforms.MaskSecrets(text)
+	return connectors.OneLine(text, limit)
 }
 
 // next says how to go on.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -43,13 +44,12 @@ func (a *adoption) settings(f *configFile) (outcome string, err error) {
 		parts = append(parts, find()...)
 	}
 	if !a.flags.Apply || len(parts) == 0 {
-		a.done(parts)
-		return "", nil
+		return "", a.tried(f, parts)
 	}
 	if err := f.lock(context.Background()); err != nil {
 		return "", err
 	}
-	next, keys, undo, err := a.written(f, parts)
+	next, keys, undo, err := a.written(a.env, f, parts, f.keepSecret)
 	if err != nil || len(keys) == 0 {
 		undo()
 		return "", err
@@ -82,9 +82,27 @@ func (a *adoption) done(parts []part) {
 	}
 }
 
-// written returns the text of the file with all parts that are valid. undo removes the secrets that it
+// tried reports which parts could be written. It stores nothing: secrets are variables of an environment of
+// its own.
+func (a *adoption) tried(f *configFile, parts []part) error {
+	vars, e := make(map[string]string), *a.env
+	e.lookup = func(name string) (string, bool) {
+		if v, ok := vars[name]; ok {
+			return v, true
+		}
+		return a.lookup(name)
+	}
+	_, _, _, err := a.written(&e, f, parts, func(_, secret string) (string, func(), error) {
+		name := fmt.Sprintf("IMPORTED_%d", len(vars)+1)
+		vars[name] = secret
+		return "env:" + name, func() {}, nil
+	})
+	return err
+}
+
+// written returns the text of the file with all parts that are valid in e. undo removes the secrets that it
 // stores.
-func (a *adoption) written(f *configFile, parts []part) (next []byte, keys []string, undo func(), err error) {
+func (a *adoption) written(e *env, f *configFile, parts []part, store func(key, secret string) (string, func(), error)) (next []byte, keys []string, undo func(), err error) {
 	next = f.text
 	var kept []func()
 	undo = func() {
@@ -100,7 +118,7 @@ func (a *adoption) written(f *configFile, parts []part) (next []byte, keys []str
 		if err != nil {
 			return "", err
 		}
-		reference, remove, err := f.keepSecret(key, secret)
+		reference, remove, err := store(key, secret)
 		if err == nil {
 			kept = append(kept, remove)
 		}
@@ -118,14 +136,14 @@ func (a *adoption) written(f *configFile, parts []part) (next []byte, keys []str
 			}
 		}
 		if err == nil {
-			_, err = f.check(a.env, p.keys, text)
+			_, err = f.check(e, p.keys, text)
 		}
 		if err != nil {
 			for _, remove := range kept[had:] {
 				remove()
 			}
 			kept = kept[:had]
-			a.failed = append(a.failed, []string{p.name, err.Error()})
+			a.failed = append(a.failed, []string{p.name, strings.TrimPrefix(err.Error(), "nothing was changed: ")})
 			continue
 		}
 		next, keys = text, append(keys, p.keys...)
@@ -187,6 +205,10 @@ func (a *adoption) model() []part {
 		a.stay("model "+m.Name, at, c.Name == m.Name && c.API() == m.Provider && c.BaseURL == m.BaseURL && c.Key.Value() == a.value(m.Key))
 		return nil
 	}
+	if why := a.stray(*m); why != "" {
+		a.Leave("model "+m.Name, why)
+		return nil
+	}
 	p := part{name: "model " + m.Name, shown: fmt.Sprintf("%s, %s", cmp.Or(m.BaseURL, m.Provider), source(m.Key))}
 	p.add("model.provider", m.Provider)
 	if m.BaseURL != "" {
@@ -196,10 +218,27 @@ func (a *adoption) model() []part {
 	if m.Key.Given() {
 		p.secret("model.key", m.Key)
 	}
-	if len(a.Fallback) > 0 {
-		p.fallback(*m, a.Fallback)
+	fallback := slices.DeleteFunc(slices.Clone(a.Fallback), func(x imports.Model) bool {
+		why := a.stray(x)
+		if why != "" {
+			a.Leave("fallback model "+x.Name, why)
+		}
+		return why != ""
+	})
+	if len(fallback) > 0 {
+		p.fallback(*m, fallback)
 	}
 	return []part{p}
+}
+
+// stray returns why a model without a key is not imported: claybot would send a key of the environment to its
+// server.
+func (a *adoption) stray(m imports.Model) string {
+	name := map[string]string{configs.ProviderOpenAI: "OPENAI_API_KEY", configs.ProviderAnthropic: "ANTHROPIC_API_KEY"}[m.Provider]
+	if v, _ := a.lookup(name); v == "" || m.Key.Given() || m.BaseURL == "" {
+		return ""
+	}
+	return name + " is set here, and claybot would send that key to " + hostOf(configs.Model{BaseURL: m.BaseURL}) + "; set the model up with: claybot setup model"
 }
 
 // fallback adds the models that are asked after another one.
@@ -332,7 +371,10 @@ func (a *adoption) servers() (parts []part) {
 			a.stay(name, at, same)
 			continue
 		}
-		p := part{name: name, shown: cmp.Or(s.URL, "in a container of its own: "+strings.Join(s.Command, " ")), keys: []string{key}}
+		p := part{name: name, shown: "in a container of its own: " + strings.Join(s.Command, " "), keys: []string{key}}
+		if u, err := url.Parse(s.URL); err == nil && s.URL != "" { // its path may hold a secret
+			p.shown = u.Scheme + "://" + u.Host
+		}
 		p.values = append(p.values, func(keep keeping) (string, error) {
 			all, secrets, group := map[string]any{}, map[string]string{}, "secrets"
 			if s.URL != "" {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/claybot/claybot/connectors"
+	"github.com/claybot/claybot/connectors/cron"
 	"github.com/claybot/claybot/imports"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/tools/skills"
@@ -136,7 +137,10 @@ func (a *adoption) tasks() error {
 			t.Route = ""
 		}
 		var err error
-		if a.flags.Apply {
+		if t.Schedule != "" {
+			err = cron.CheckSchedule(t.Schedule)
+		}
+		if err == nil && a.flags.Apply {
 			err = a.calls.call(a.ctx, "POST", "/cron", web.TaskRequest{TaskSpec: t.TaskSpec}, nil)
 		}
 		a.outcome(name, taskShown(t), err)

@@ -56,7 +56,8 @@ func (r *reader) model(ref string) (imports.Model, string) {
 }
 
 // key returns the key of a provider: of the configuration, of the logins of the agent, or of the usual
-// variable; none if there is none.
+// variable; none if there is none. A variable of the environment holds a key for the provider itself: it
+// goes to no other server unless the configuration names it.
 func (r *reader) key(provider string, p imports.Value) (imports.Secret, string) {
 	if v := p.At("apiKey"); v.There() {
 		if text := v.Text(); marker.MatchString(text) {
@@ -70,6 +71,9 @@ func (r *reader) key(provider string, p imports.Value) (imports.Secret, string) 
 	name := strings.ToUpper(strings.ReplaceAll(provider, "-", "_")) + "_API_KEY"
 	if _, why := r.variable(name); provider == "google" && why != "" {
 		name = "GEMINI_API_KEY"
+	}
+	if imports.Elsewhere(provider, p.At("baseUrl").Text()) {
+		return imports.Secret{Text: r.vars[name]}, ""
 	}
 	if s, why := r.variable(name); why == "" {
 		return s, ""

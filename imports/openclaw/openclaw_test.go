@@ -29,6 +29,32 @@ func read(t *testing.T, files map[string]string, vars map[string]string) (*impor
 	})
 }
 
+// A key of the environment goes to the provider that it is for. One of the directory goes where the directory
+// says.
+func TestKeysStayWithTheirProvider(t *testing.T) {
+	for _, x := range []struct{ provider, dotenv, want string }{
+		{`{}`, "", "env:OPENAI_API_KEY"},
+		{`{baseUrl: "https://api.openai.com/v1"}`, "", "env:OPENAI_API_KEY"},
+		{`{baseUrl: "https://example.org/v1"}`, "", ""},
+		{`{baseUrl: "https://example.org/v1", apiKey: "$OPENAI_API_KEY"}`, "", "env:OPENAI_API_KEY"},
+		{`{baseUrl: "https://example.org/v1"}`, "OPENAI_API_KEY=fake-of-the-directory", "fake-of-the-directory"},
+	} {
+		f, err := read(t, map[string]string{
+			"openclaw.json": `{agents: {defaults: {model: "openai/gpt-5"}}, models: {providers: {openai: ` + x.provider + `}}}`, ".env": x.dotenv,
+		}, map[string]string{"OPENAI_API_KEY": "fake-of-the-environment"})
+		if err != nil || f.Model == nil {
+			t.Fatalf("%s: %v, left %v", x.provider, err, f.Left)
+		}
+		got := f.Model.Key.Text
+		if f.Model.Key.Env != "" {
+			got = "env:" + f.Model.Key.Env
+		}
+		if got != x.want {
+			t.Errorf("%s, .env %q: %q, want %q", x.provider, x.dotenv, got, x.want)
+		}
+	}
+}
+
 // The forms of a secret, with where it comes from.
 func TestSecrets(t *testing.T) {
 	const good, other = "xoxb-1-fake", "xoxb-2-fake"

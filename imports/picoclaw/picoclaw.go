@@ -65,7 +65,7 @@ func Read(path string, env imports.Env) (*imports.Find, error) {
 		return nil, fmt.Errorf("%s is not a configuration of picoclaw: it is no object", file)
 	}
 	if v := r.config.At("version"); v.There() && !slices.Contains([]string{"0", "1", "2", "3"}, v.Text()) {
-		return nil, fmt.Errorf("%s has version %.20s; this claybot reads versions 0 to %d, so nothing is imported", file, v.Scalar(), newest)
+		return nil, fmt.Errorf("%s has version %.20q; this claybot reads versions 0 to %d, so nothing is imported", file, v.Scalar(), newest)
 	}
 	if err := r.secure(); err != nil {
 		return nil, err
