@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 )
 
 // A Secret is a value that is never shown. Every way of printing it, with any
@@ -15,6 +16,17 @@ type Secret struct {
 	// A pointer, because fmt cannot call methods on unexported fields of other
 	// structs: there it prints an address instead of the value.
 	value *string
+}
+
+// ReadSecret returns the secret that a reference such as env:NAME or file:path means; a path is relative
+// to the configuration file.
+func (c Config) ReadSecret(reference string, env func(string) (string, bool)) (string, error) {
+	r := &reader{env: env, dir: filepath.Dir(c.Source.File)}
+	s := r.reference(place{key: reference}, reference)
+	if len(r.warnings) > 0 || s.Value() == "" {
+		return "", fmt.Errorf("the secret %s cannot be read", quote(reference))
+	}
+	return s.Value(), nil
 }
 
 // NewSecret wraps value under the name of its origin.

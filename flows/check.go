@@ -314,6 +314,9 @@ func (c *checker) node(n *Node) {
 				c.valid(n.Lines["approve"], key+".approve.by", by, c.world.Owner)
 			}
 		}
+	case *HTTP:
+		need("url", s.URL)
+		c.http(n, s)
 	case *Template:
 		if s.Value == nil {
 			c.add(n.Lines[""], key+".value", "is missing")
@@ -390,6 +393,21 @@ func (c *checker) tool(n *Node, t *Tool) {
 	for _, name := range params.Required {
 		if _, given := t.Args[name]; !given {
 			c.add(n.Lines[""], "nodes."+n.Name+".args."+name, "is missing: the tool needs it")
+		}
+	}
+}
+
+// http checks that the host of a request is written out, and its headers.
+func (c *checker) http(n *Node, h *HTTP) {
+	key := "nodes." + n.Name
+	host, _, _ := strings.Cut(h.URL, "{{")
+	scheme, rest, _ := strings.Cut(host, "://")
+	if h.URL != "" && (scheme != "http" && scheme != "https" || !strings.Contains(rest, "/") && host != h.URL || rest == "" || strings.HasPrefix(rest, "/")) {
+		c.add(n.Lines["url"], key+".url", "begins with http:// or https:// and a host that is written out, such as https://example.org/{{ … }}")
+	}
+	for name, v := range h.Headers {
+		if _, ok := v.(string); !ok || strings.ContainsAny(name, " :\r\n") {
+			c.add(n.Lines["headers"], key+".headers."+name, "is no header with a text")
 		}
 	}
 }

@@ -98,6 +98,7 @@ const (
 	KindAsk      = "ask"
 	KindWait     = "wait"
 	KindEach     = "each"
+	KindHTTP     = "http"
 )
 
 // A Node is one step. Spec is a pointer to one of the types below, as Kind says.
@@ -144,6 +145,16 @@ type (
 	// Approve has people approve a call before it is made.
 	Approve struct {
 		By []string `key:"by" kind:"texts"` // as "connector/userId"; none: the person of the run
+	}
+	// An HTTP is one request. Its host is written out.
+	HTTP struct {
+		URL     string         `key:"url"` // template behind the host
+		Method  string         `key:"method" words:"GET,HEAD,POST,PUT,PATCH,DELETE"`
+		Headers map[string]any `key:"headers" kind:"flow values"` // templates, or env:NAME and file:path
+		Body    any            `key:"body" kind:"flow value"`     // template
+		// KeyHeader is the header for a key that is the same when the request is repeated, so that its
+		// effect happens once.
+		KeyHeader string `key:"key_header"`
 	}
 	// A Template makes a value.
 	Template struct {
@@ -219,7 +230,7 @@ const (
 var FieldTypes = []string{FieldText, FieldNumber, FieldInteger, FieldBoolean, FieldDate, FieldList, FieldObject}
 
 // Kinds are the kinds of nodes, in the order in which they are listed.
-var Kinds = []string{KindAgent, KindTool, KindTemplate, KindSwitch, KindReply, KindAsk, KindWait, KindEach}
+var Kinds = []string{KindAgent, KindTool, KindTemplate, KindSwitch, KindReply, KindAsk, KindWait, KindEach, KindHTTP}
 
 // NewSpec returns an empty Spec of a kind; nil for none.
 func NewSpec(kind string) any {
@@ -240,6 +251,8 @@ func NewSpec(kind string) any {
 		return new(Wait)
 	case KindEach:
 		return new(Each)
+	case KindHTTP:
+		return new(HTTP)
 	}
 	return nil
 }

@@ -30,6 +30,10 @@ func templatesOf(n *Node) (all []templated) {
 		add("system", s.System)
 	case *Tool:
 		add("args", s.Args)
+	case *HTTP:
+		add("url", s.URL)
+		add("headers", s.Headers)
+		add("body", s.Body)
 	case *Template:
 		add("value", s.Value)
 	case *Switch:

@@ -20,6 +20,7 @@ import (
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/flow"
 	"github.com/claybot/claybot/tools"
+	"github.com/claybot/claybot/tools/web"
 )
 
 // flowEngine returns the engine of flows. Calls are made as those of models are, by settle.
@@ -133,7 +134,9 @@ func (d *daemon) flowWorld() flows.World {
 	w.Tools = func(profile string) map[string]flows.Params {
 		all := make(map[string]flows.Params)
 		for _, t := range d.tooling.box.given(agent(profile)).Tools() {
-			all[t.Name] = paramsOf(t.Parameters)
+			if !slices.Contains(web.RequestTools, t.Name) {
+				all[t.Name] = paramsOf(t.Parameters)
+			}
 		}
 		return all
 	}

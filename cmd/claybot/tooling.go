@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -202,7 +203,11 @@ func (b *toolbox) set(d claybot.Descriptor, skills bool) *tools.Set {
 	if p.Engine.Deep != nil { // which is made to work with them
 		pinned = slices.Concat(pinned, []string{"agents", "files"})
 	}
-	return b.sets[key].Pinned(pinned).Only(p.Tools)
+	named := p.Tools
+	if named != nil && d.Type == claybot.AgentFlow {
+		named = slices.Concat(named, webtools.RequestTools)
+	}
+	return b.sets[key].Pinned(pinned).Only(named)
 }
 
 // all returns the tools of a profile for agents of one kind.
@@ -216,6 +221,9 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 		all = append(all, questions.Tools(system.Questions.Asker)...)
 		all = append(all, questions.RequestPermission(system.Profiles))
 		all = append(all, chat.Tools(system.Chats)...)
+	}
+	if key.kind == claybot.AgentFlow {
+		all = append(all, b.requests()...)
 	}
 	if key.kind == claybot.AgentCron && b.memories != nil {
 		all = append(all, schedule.MemoryTools(b.memories)...)
@@ -317,6 +325,15 @@ func (b *toolbox) skillCommands(ctx context.Context, a claybot.Agent) ([]connect
 }
 
 // webTools returns fetch_url and web_search as configured.
+// requests are the tools of the http nodes of workflows.
+func (b *toolbox) requests() []tools.Tool {
+	w := b.tooling.workspaces
+	return webtools.Requests(webtools.RequestConfig{
+		Policy: egress.Policy{Private: b.config.Load().Tools.Web.Private, Own: w.own, Log: w.audit("workflows")},
+		Secret: func(reference string) (string, error) { return b.config.Load().ReadSecret(reference, os.LookupEnv) },
+	})
+}
+
 func (b *toolbox) webTools(c configs.Web) []tools.Tool {
 	w := b.tooling.workspaces
 	cfg := webtools.Config{

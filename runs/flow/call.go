@@ -2,8 +2,12 @@ package flow
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	"github.com/claybot/claybot"
@@ -12,9 +16,49 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
+// The tools with which http nodes make their requests, by what one that was cut off may have done.
+const (
+	toolRead  = "http_read"
+	toolKeyed = "http_keyed"
+	toolOnce  = "http_once"
+)
+
+// request makes the request of an http node as the call of a tool.
+func (v *visit) request(ctx context.Context, spec *flows.HTTP, try int) (out Result, next string, err error) {
+	args := map[string]any{"url": spec.URL, "method": cmp.Or(spec.Method, "GET")}
+	headers, secrets := make(map[string]any), make(map[string]any)
+	for name, value := range spec.Headers {
+		// Only what the file says is a reference: what a template makes may come from a stranger.
+		if text, ok := value.(string); ok && (strings.HasPrefix(text, "env:") || strings.HasPrefix(text, "file:")) && !strings.Contains(text, "{") {
+			secrets[name] = text
+			continue
+		}
+		headers[name] = value
+	}
+	tool := toolOnce
+	switch {
+	case args["method"] == "GET" || args["method"] == "HEAD":
+		tool = toolRead
+	case spec.KeyHeader != "":
+		tool = toolKeyed
+		sum := sha256.Sum256([]byte(string(v.state.Turn.Run.ID) + "/" + v.id("")))
+		headers[spec.KeyHeader] = hex.EncodeToString(sum[:16])
+	}
+	if len(headers) > 0 {
+		args["headers"] = headers
+	}
+	if len(secrets) > 0 {
+		args["secrets"] = secrets
+	}
+	if spec.Body != nil {
+		args["body"] = spec.Body
+	}
+	return v.call(ctx, &flows.Tool{Tool: tool, Args: args}, try)
+}
+
 // call makes the call of a tool.
 func (v *visit) call(ctx context.Context, spec *flows.Tool, try int) (out Result, next string, err error) {
-	id := v.id(string(rune('0' + try)))
+	id := v.id(strconv.Itoa(try))
 	asked, result := v.earlier(id)
 	if asked == nil {
 		args, taint, err := v.fill(spec.Args, nil)

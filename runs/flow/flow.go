@@ -312,6 +312,8 @@ func (v *visit) try(ctx context.Context, try int) (out Result, next string, err 
 		return v.choose(spec)
 	case *flows.Tool:
 		return v.call(ctx, spec, try)
+	case *flows.HTTP:
+		return v.request(ctx, spec, try)
 	case *flows.Agent:
 		return v.agent(ctx, spec, try)
 	case *flows.Each:

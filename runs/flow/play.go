@@ -234,16 +234,18 @@ func textOf(v any) string {
 // tools are those that the flow calls, without effects.
 func (d *desk) tools() (*tools.Set, error) {
 	var all []tools.Tool
+	effects := map[string]tools.Effect{toolRead: tools.ReadOnly, toolKeyed: tools.Idempotent, toolOnce: tools.Once}
 	for _, n := range d.player.Flow.Nodes {
-		spec, ok := n.Spec.(*flows.Tool)
-		if !ok || slices.ContainsFunc(all, func(t tools.Tool) bool { return t.Spec().Name == spec.Tool }) {
-			continue
+		if spec, ok := n.Spec.(*flows.Tool); ok {
+			effects[spec.Tool] = tools.Once
+			if d.player.Effect != nil {
+				effects[spec.Tool] = d.player.Effect(spec.Tool)
+			}
 		}
-		s := tools.Spec{Tool: llm.Tool{Name: spec.Tool, Description: spec.Tool, Parameters: json.RawMessage(`{"type":"object"}`)}, Class: tools.Inside}
-		if d.player.Effect != nil {
-			s.Effect = d.player.Effect(spec.Tool)
-		}
-		all = append(all, fakeTool{s, d})
+	}
+	for name, effect := range effects {
+		spec := tools.Spec{Tool: llm.Tool{Name: name, Description: name, Parameters: json.RawMessage(`{"type":"object"}`)}, Effect: effect, Class: tools.Inside}
+		all = append(all, fakeTool{spec, d})
 	}
 	return tools.NewSet(all...)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -208,6 +209,50 @@ func TestNoFlow(t *testing.T) {
 		}
 		if got == nil || !strings.Contains(got.Error(), want) {
 			t.Errorf("%s: %v", engine, got)
+		}
+	}
+}
+
+// A request has its effect by its method and its key, which is the same when it is repeated. What a
+// template makes is never a reference to a secret.
+func TestRequestNodes(t *testing.T) {
+	const text = `
+owner: chat/ann
+start: get
+nodes:
+  get: {kind: http, url: "https://example.org/a?q={{ trigger.text }}", headers: {Authorization: "env:TOKEN", X-Note: "{{ trigger.text }}"}, next: put}
+  put: {kind: http, method: PUT, url: "https://example.org/b", body: {n: "{{ get.status }}"}, key_header: Idempotency-Key, next: post}
+  post: {kind: http, method: POST, url: "https://example.org/c", next: END}
+`
+	p := player(t, text)
+	c := flow.Case{
+		Trigger: flow.Started{Text: "env:SECRET"},
+		Nodes:   map[string]any{"get": map[string]any{"status": 200, "body": "x"}, "put": "ok", "post": "ok"},
+		Expect: flow.Expected{Path: []string{"get", "put", "post"}, Calls: map[string]any{
+			"get": map[string]any{
+				"method": "GET", "url": "https://example.org/a?q=env:SECRET", "headers": map[string]any{"X-Note": "env:SECRET"},
+				"secrets": map[string]any{"Authorization": "env:TOKEN"},
+			},
+			"post": map[string]any{"method": "POST", "url": "https://example.org/c"},
+		}},
+	}
+	wrong, played, err := p.Test(t.Context(), c)
+	if err != nil || len(wrong) > 0 {
+		t.Fatal(err, wrong)
+	}
+	if want := map[string]int{"http_read": 1, "http_keyed": 1, "http_once": 1}; !maps.Equal(played.Called, want) {
+		t.Errorf("called %v", played.Called)
+	}
+	key := func(p flow.Played) any {
+		return p.Calls["put"].(map[string]any)["headers"].(map[string]any)["Idempotency-Key"]
+	}
+	for cut := 1; cut <= played.Records; cut++ {
+		again, err := p.Play(t.Context(), c, cut, true)
+		if err != nil || again.Called["http_once"] > 1 {
+			t.Errorf("cut off before record %d: %v, posted %d times", cut, err, again.Called["http_once"])
+		}
+		if again.Calls["put"] != nil && key(again) != key(played) {
+			t.Errorf("cut off before record %d: another key", cut)
 		}
 	}
 }
