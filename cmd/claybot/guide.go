@@ -22,9 +22,9 @@ type guide struct {
 	say func(format string, args ...any)
 	// again returns how to go on with a step after an error, as the end of a sentence.
 	again  func(step string) string
-	within bool         // it is part of the daemon, and starts none
-	daemon *client      // that was reached or started
-	stop   func() error // of a daemon inside this process; nil for none
+	within func() configs.Config // the settings in force of the daemon that it is part of; nil for none
+	daemon *client               // that was reached or started
+	stop   func() error          // of a daemon inside this process; nil for none
 	// Of a daemon that runs already, once it has read the file:
 	read      bool              // it has, since the last change
 	elsewhere string            // that it reads another file; empty if it does not
@@ -109,10 +109,10 @@ func (s *guide) connected() (*client, error) {
 	}
 	cl, err := dial(config.DataDir)
 	switch {
-	case errors.Is(err, web.ErrNoDaemon) && !s.within:
+	case errors.Is(err, web.ErrNoDaemon) && s.within == nil:
 		s.read, s.elsewhere, s.differs = false, "", nil
 		cl, s.stop, err = s.inside(s.ctx, config)
-	case err == nil && !s.read:
+	case err == nil && !s.read && !s.inForce(config):
 		err = s.readNow("")
 	}
 	if err == nil && s.elsewhere != "" {
@@ -126,6 +126,12 @@ func (s *guide) connected() (*client, error) {
 	}
 	s.daemon = cl
 	return cl, nil
+}
+
+// inForce reports whether the daemon that the guide is part of runs what the file says, so that it need not
+// read it again at each look.
+func (s *guide) inForce(config configs.Config) bool {
+	return s.within != nil && len(newComparison(config).differs(s.within())) == 0
 }
 
 // leave ends a daemon inside this process.

@@ -205,9 +205,32 @@ func (s *guide) trial(c choiceOfModel) (m configs.Model, err error) {
 		return m, errors.New(why)
 	}
 	if c.key != "" {
+		if err := strange(c.key, m); err != nil {
+			return m, err
+		}
 		m.Key, m.Keys = configs.NewSecret("the key", c.key), nil
 	}
 	return m, nil
+}
+
+// providerKeys are the forms of keys that one provider alone has.
+var providerKeys = []struct{ prefix, provider string }{
+	{"sk-ant-", "Anthropic"}, {"sk-proj-", "OpenAI"}, {"sk-or-", "OpenRouter"}, {"gsk_", "Groq"}, {"AIza", "Google"}, {"xai-", "xAI"}, {"hf_", "Hugging Face"},
+}
+
+// strange returns an error for a key of another provider than OpenAI or Anthropic, whose own address a model
+// has, so that it goes to neither.
+func strange(key string, m configs.Model) error {
+	name := map[string]string{configs.ProviderOpenAI: "OpenAI", configs.ProviderAnthropic: "Anthropic"}[m.API()]
+	if m.BaseURL != "" {
+		return nil
+	}
+	for _, f := range providerKeys {
+		if strings.HasPrefix(key, f.prefix) && f.provider != name {
+			return fmt.Errorf("that is a key of %s (%s…), not of %s; choose its provider. Nothing was sent or stored", f.provider, f.prefix, name)
+		}
+	}
+	return nil
 }
 
 // askModel asks a model once, without any message of a person. Each way to it must answer.

@@ -77,8 +77,11 @@ func (d *setupDesk) guide(ctx context.Context, by string) (*guide, *heard, error
 	}
 	e, said := *d.env, new(heard)
 	e.in, e.out, e.err = bytes.NewReader(nil), io.Discard, io.Discard
-	return &guide{env: &e, ctx: ctx, by: by, say: said.say, again: func(string) string { return "" }, within: true}, said, nil
+	return &guide{env: &e, ctx: ctx, by: by, say: said.say, again: func(string) string { return "" }, within: d.running}, said, nil
 }
+
+// running is the configuration in force.
+func (d *setupDesk) running() configs.Config { return *d.config.Load() }
 
 // Begun implements web.Setup.
 func (d *setupDesk) Begun(context.Context) web.SetupState {
@@ -139,6 +142,7 @@ func (d *setupDesk) Step(ctx context.Context, name string) (web.SetupStep, error
 		if ctx.Err() != nil {
 			return web.SetupStep{}, ctx.Err()
 		}
+		d.shadowed(g, config, name)
 		found.step.Notes = said.notes
 		s.found = found
 	}
@@ -147,6 +151,23 @@ func (d *setupDesk) Step(ctx context.Context, name string) (web.SetupStep, error
 		out.Pairing = d.pair(g, config, s)
 	}
 	return out, nil
+}
+
+// stepKeys are the keys that a step stores.
+var stepKeys = map[string][]string{
+	web.SetupModel: {"model.provider", "model.base_url", "model.name", "model.key", "model.keys"}, web.SetupTelegram: {"telegram.token"},
+	web.SetupSlack: {"slack.bot_token", "slack.app_token"}, web.SetupDiscord: {"discord.token"}, web.SetupBudget: {"budgets"}, web.SetupWorkspace: {workspaceKey},
+}
+
+// shadowed says which variables and flags set what a step would store, and win over it.
+func (d *setupDesk) shadowed(g *guide, config configs.Config, name string) {
+	for _, key := range stepKeys[name] {
+		for _, v := range config.Value(key) {
+			if v.Origin != configs.OriginDefault && !strings.HasPrefix(v.Origin, config.Source.File+":") {
+				g.say("! %s comes from %s, which wins over what you store here.\n", key, v.Origin)
+			}
+		}
+	}
 }
 
 // bots are the steps that pair their owner.
