@@ -76,6 +76,9 @@ type AgentMessage struct {
 	// Alone messages share a run with no other: they come again because the run that
 	// had taken them was given up.
 	Alone bool `json:"alone,omitempty"`
+	// Stateless: the run that takes the message sees nothing of earlier runs, and later runs
+	// nothing of it.
+	Stateless bool `json:"stateless,omitempty"`
 	// Hops counts the agents that have passed a thought on since a person said
 	// something; it ends conversations of agents with each other.
 	Hops int `json:"hops,omitempty"`

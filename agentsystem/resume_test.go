@@ -2,6 +2,7 @@ package agentsystem_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -327,6 +328,37 @@ func TestForget(t *testing.T) {
 			if text := strings.Join(got, ", "); text != want {
 				t.Errorf("run %d saw %q, want %q", i, text, want)
 			}
+		}
+	})
+}
+
+// A stateless message has a run of its own that sees nothing of earlier ones, and that later ones do not
+// see, also where it waited behind others.
+func TestStateless(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		r.start()
+		r.say("a")
+		synctest.Wait()
+		alone := msg("b", "b")
+		alone.Stateless = true
+		r.post(ann, alone, msg("c", "c"))
+		synctest.Wait()
+		var saw []string
+		for _, q := range r.mind.asked() {
+			var got []string
+			for _, m := range q.Messages {
+				switch m.Role {
+				case llm.RoleUser:
+					got = append(got, said(m.Content))
+				case llm.RoleAssistant:
+					got = append(got, m.Content)
+				}
+			}
+			saw = append(saw, strings.Join(got, ", "))
+		}
+		if want := []string{"a", "b", "a, re: a, c"}; !slices.Equal(saw, want) {
+			t.Errorf("the runs saw %q, want %q", saw, want)
 		}
 	})
 }

@@ -129,7 +129,7 @@ func (s *Starter) acceptedBefore(ctx context.Context, r storage.Receipt, agent c
 		return a.ID != "" && a.ID == b.ID || a.SHA256 != "" && a.SHA256 == b.SHA256
 	}
 	text := claybot.Clean(m.Text)
-	other := text != r.Message.Text && s.intake.masked(text) != r.Message.Text || m.Engine != r.Message.Engine || !slices.EqualFunc(m.Files, r.Message.Files, sameFile)
+	other := text != r.Message.Text && s.intake.masked(text) != r.Message.Text || m.Engine != r.Message.Engine || m.Stateless != r.Message.Stateless || !slices.EqualFunc(m.Files, r.Message.Files, sameFile)
 	if r.Agent != agent && !other {
 		_, err := s.index.IndexedAgentByID(ctx, r.Agent)
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {

@@ -119,7 +119,7 @@ type StartRequest struct {
 	Key        string          `json:"idempotencyKey,omitempty" doc:"1 to 128 letters, digits and . _ : -. A retry with the same key does nothing new and returns the same ids; another message with it is refused."`
 	Files      []FileGiven     `json:"files,omitempty" doc:"At most 10 files."`
 	Engine     string          `json:"engine,omitempty" doc:"The engine of the run: react, plan, explore or another graph of GET /graphs. Default: the engine of the agent's profile. A message that joins an active run does not change its engine. If the agent's engine is plan, any other needs the scope admin."`
-	Stateless  bool            `json:"stateless,omitempty" doc:"Not supported; omit agentId and descriptor for a new agent."`
+	Stateless  bool            `json:"stateless,omitempty" doc:"The run sees nothing of earlier runs of the agent, and later runs nothing of it."`
 }
 
 // A Target names the agent of a user in a channel; the first message creates it.

@@ -92,7 +92,7 @@ func (c *conversation) settle(d storage.Deferred) {
 
 // record makes one record of the engine durable, and adds its event.
 func (c *conversation) record(ctx context.Context, r claybot.Record) error {
-	r.Run, r.Aside = c.job.run.ID, c.job.profile.Forget
+	r.Run, r.Aside = c.job.run.ID, c.job.forgets()
 	if r.Type == claybot.RecordSummary {
 		r.Keep = keptInFile(c.history.Records(), c.hidden, r.Keep)
 	}
@@ -138,7 +138,7 @@ func (c *conversation) charge(model, text string, u claybot.Usage) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.job.box.Context()), storeTime)
 	defer cancel()
 	note := c.job.note("info", text)
-	note.Model, note.Tokens, note.Aside = model, &u, c.job.profile.Forget
+	note.Model, note.Tokens, note.Aside = model, &u, c.job.forgets()
 	if err := c.append(ctx, note); err != nil {
 		c.job.broken = err
 		return

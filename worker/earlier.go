@@ -129,7 +129,7 @@ func seen(h storage.History, thread string) (upto string, since claybot.Time) {
 // knows reports whether a message is one of the agent's conversation: that it got, or an
 // answer of its own. Without a memory it knows none.
 func (p *pass) knows(ctx context.Context, s claybot.Said) (bool, error) {
-	if p.job.profile.Forget {
+	if p.job.forgets() {
 		return false, nil
 	}
 	if s.Outgoing != "" {

@@ -47,6 +47,11 @@ func (j *job) engine() string {
 	return cmp.Or(j.run.Engine, engineFor(j.messages, j.profile)) // runs of older versions have none
 }
 
+// forgets reports whether the run sees nothing of earlier runs, and later runs nothing of it.
+func (j *job) forgets() bool {
+	return j.profile.Forget || slices.ContainsFunc(j.messages, func(m claybot.AgentMessage) bool { return m.Stateless })
+}
+
 // undoes returns the run whose side effects this run undoes; empty for none.
 func (j *job) undoes() claybot.RunID {
 	for _, m := range j.messages {
@@ -97,7 +102,7 @@ func (j *job) userRecord(m claybot.AgentMessage) claybot.Record {
 	r := claybot.Record{
 		Type: claybot.RecordUser, At: m.At, Run: j.run.ID,
 		MessageID: m.ID, Text: m.Text, Quote: m.Context.Quote, Channel: m.Context.Channel, Earlier: m.Earlier,
-		Files: m.Files, Aside: j.profile.Forget, Tainted: m.Tainted, Private: m.Private || len(m.Files) > 0,
+		Files: m.Files, Aside: j.forgets(), Tainted: m.Tainted, Private: m.Private || len(m.Files) > 0,
 	}
 	if m.Type == claybot.MessageSystem {
 		r.Type, r.Kind, r.Silent = claybot.RecordSystem, m.Kind, m.Silent

@@ -57,7 +57,7 @@ func (s *Worker) newPass(j *job) *pass {
 	j.add = p.events.add
 	p.talk = &conversation{job: j, tally: p.tally, answer: p.answer, events: p.events}
 	p.talk.hidden = func(r *claybot.Record) bool {
-		return (r.Aside || j.profile.Forget) && r.Run != j.run.ID
+		return (r.Aside || j.forgets()) && r.Run != j.run.ID
 	}
 	p.files = &attachments{
 		job: j, store: s.stores.Files, talk: p.talk, connector: s.parts.Connector, transcribe: s.transcribe, panicked: s.meter.Panicked,

@@ -87,7 +87,7 @@ func (p *pass) takeAnswers(ctx context.Context, records []claybot.Record) (taken
 			}
 		}
 		taken = append(taken, claybot.Record{
-			Type: claybot.RecordAnswer, At: claybot.Now(), Run: p.job.run.ID, Answer: a, Aside: p.job.profile.Forget,
+			Type: claybot.RecordAnswer, At: claybot.Now(), Run: p.job.run.ID, Answer: a, Aside: p.job.forgets(),
 		})
 	}
 	if len(taken) == 0 {

@@ -58,7 +58,7 @@ func (v *visit) each(ctx context.Context, spec *flows.Each) (out Result, next st
 		part := items[first:min(first+maxAtOnce, len(items))]
 		all := make([]tools.Subagent, len(part))
 		for i, item := range part {
-			m := mark{}
+			var m mark
 			if all[i], m, err = v.task(&spec.Agent, map[string]any{"item": item, "index": first + i}); err != nil {
 				return out, "", err
 			}

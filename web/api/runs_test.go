@@ -126,7 +126,7 @@ func TestStartRefuses(t *testing.T) {
 		{`{"text":"` + strings.Repeat("x", 100_001) + `"}`, 400, "100001 characters"},
 		{`{"text":"x","agentId":"nobody"}`, 404, "No agent with that id"},
 		{`{"text":"x","agentId":"` + agent + `","descriptor":{"channelId":"c"}}`, 400, "exclude each other"},
-		{`{"text":"x","stateless":true}`, 400, "stateless is not supported"},
+		{`{"text":"x","stateless":"yes"}`, 400, "The field stateless must be"},
 		{`{"text":"x","engine":"plan"}`, 400, "Use one of: react."},
 		{`{"text":"x","engine":"undo"}`, 400, "Undo a run with POST /agents/runs/{run}/undo"},
 		{`{"text":"x","engine":7}`, 400, "The field engine must be a string"},

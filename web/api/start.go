@@ -49,8 +49,6 @@ func (s starter) operations() []operation {
 func (s starter) start(r *http.Request, in web.StartRequest) (none web.Accepted, err error) {
 	in.Key = keyOf(r, in.Key)
 	switch {
-	case in.Stateless:
-		return none, bad("stateless is not supported: agents always remember.", "Omit agentId and descriptor to message a new agent.")
 	case in.Engine == claybot.EngineUndo:
 		return none, bad("The engine undo has a path of its own.", "Undo a run with POST /agents/runs/{run}/undo.")
 	case in.Engine != "" && !slices.Contains(s.graphs.engines(), in.Engine):
@@ -69,7 +67,7 @@ func (s starter) start(r *http.Request, in web.StartRequest) (none web.Accepted,
 	if err := s.mayWork(r, to, in.Engine); err != nil {
 		return none, err
 	}
-	return s.accept(r, to, saying{text: in.Text, key: in.Key, files: in.Files, engine: in.Engine})
+	return s.accept(r, to, saying{text: in.Text, key: in.Key, files: in.Files, engine: in.Engine, stateless: in.Stateless})
 }
 
 // mayWork rejects an engine that the policy of an agent does not allow: if an agent plans,
@@ -126,6 +124,8 @@ type saying struct {
 	implied string // identifies a retry without a key
 	files   []web.FileGiven
 	engine  string // empty: that of the profile
+	// stateless: see claybot.AgentMessage.
+	stateless bool
 }
 
 func (s starter) accept(r *http.Request, to agentsystem.Address, said saying) (web.Accepted, error) {
@@ -153,7 +153,7 @@ func (s starter) post(r *http.Request, to agentsystem.Address, said saying) (age
 	caller := web.CallerOf(r)
 	m := claybot.AgentMessage{
 		ID:   claybot.MessageID(claybot.ConnectorAPI + "/" + caller.Name + "/" + said.key),
-		Type: claybot.MessageUser, Text: text, FirstHand: true, At: claybot.Now(), Engine: said.engine,
+		Type: claybot.MessageUser, Text: text, FirstHand: true, At: claybot.Now(), Engine: said.engine, Stateless: said.stateless,
 		From: claybot.Sender{UserID: caller.Name, Name: caller.Name},
 	}
 	var err error
