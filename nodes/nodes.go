@@ -1,5 +1,5 @@
 // Package nodes describes what is configured as the nodes of a graph: connectors, schedules,
-// models, profiles, MCP servers, workspaces and sinks, how each one does, and what it uses. It
+// workflows, models, profiles, MCP servers, workspaces and sinks, how each one does, and what it uses. It
 // keeps which of them operators have stopped.
 package nodes
 
@@ -14,6 +14,7 @@ import (
 const (
 	Connector = "connector" // takes messages in and sends replies
 	Schedule  = "schedule"  // starts runs at their times
+	Flow      = "flow"      // a workflow
 	Profile   = "profile"   // what agents are made of
 	Model     = "model"
 	MCP       = "mcp" // a server that agents have tools of
@@ -21,7 +22,7 @@ const (
 	Relay     = "relay" // a sink of events
 )
 
-var kinds = []string{Connector, Schedule, Profile, Model, MCP, Workspace, Relay}
+var kinds = []string{Connector, Schedule, Flow, Profile, Model, MCP, Workspace, Relay}
 
 // A Key names a node.
 type Key struct {

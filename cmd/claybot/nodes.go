@@ -11,7 +11,7 @@ import (
 )
 
 type nodesCmd struct {
-	List    nodesListCmd    `cmd:"" default:"withargs" eg:"nodes\nnodes list --mermaid" help:"List what is configured: connectors, schedules, profiles, models, MCP servers, workspaces and relays."`
+	List    nodesListCmd    `cmd:"" default:"withargs" eg:"nodes\nnodes list --mermaid" help:"List what is configured: connectors, schedules, workflows, profiles, models, MCP servers, workspaces and relays."`
 	Start   nodesStartCmd   `cmd:"" eg:"nodes start telegram" help:"Start a stopped node."`
 	Stop    nodesStopCmd    `cmd:"" eg:"nodes stop telegram\nnodes stop mcp/github" help:"Stop a node until it is started again, also after a restart of the daemon."`
 	Restart nodesRestartCmd `cmd:"" eg:"nodes restart telegram" help:"End a node and start it again."`

@@ -103,6 +103,8 @@ func cannot(n nodes.Node, call string) string {
 		return n.Key.String() + " has nothing to ask; claybot nodes shows how it does"
 	case n.Kind == nodes.Connector && len(n.Can) == 0:
 		return n.Key.String() + " is how operators reach claybot, and stays"
+	case n.Kind == nodes.Flow:
+		return n.Key.String() + " follows its file: move it out of the folder flows to stop the workflow"
 	case len(n.Can) == 0:
 		return n.Key.String() + " follows the configuration: change it with claybot config"
 	}

@@ -31,7 +31,7 @@ func (d nodeDesk) Nodes(ctx context.Context) ([]nodes.Node, error) {
 		return nil, err //nolint:wrapcheck // it says what failed
 	}
 	c := d.config.Load()
-	all := slices.Concat(d.connectorNodes(c, st.Connectors), d.profileNodes(c), d.serverNodes(), d.workspaceNodes(ctx, c))
+	all := slices.Concat(d.connectorNodes(c, st.Connectors), d.flowNodes(), d.profileNodes(c), d.serverNodes(), d.workspaceNodes(ctx, c))
 	for _, s := range st.Sinks {
 		n := nodes.Node{Key: nodes.Key{Kind: nodes.Relay, Name: s.Name}, State: nodes.Running}
 		if s.Error != "" {
@@ -47,6 +47,7 @@ func (d nodeDesk) Nodes(ctx context.Context) ([]nodes.Node, error) {
 			all = append(all, nodes.Node{Key: k, State: nodes.Stopped, Text: "it is not configured any more; if it comes again, it is stopped", Can: []string{nodes.Start}, Stopped: d.stores.orders.Stopped(k)})
 		}
 	}
+	d.startsFlows(all)
 	nodes.Settle(all)
 	return all, nil
 }

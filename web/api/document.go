@@ -36,7 +36,7 @@ var tags = [][2]string{
 	{"notes", "Notes that agents keep across conversations."},
 	{"configuration", "The configuration file of the daemon."},
 	{"flows", "Workflows: graphs that an operator writes as files, started by messages, events, times or a request."},
-	{"nodes", "What is configured: connectors, schedules, profiles, models, MCP servers, workspaces and relays."},
+	{"nodes", "What is configured: connectors, schedules, workflows, profiles, models, MCP servers, workspaces and relays."},
 	{"openai", "Endpoints for OpenAI clients."},
 	{"about", "The daemon itself."},
 }

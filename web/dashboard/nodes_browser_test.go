@@ -17,7 +17,7 @@ func TestBrowserNodes(t *testing.T) {
 	r.start()
 	b := r.browse()
 	b.open("/ui/nodes")
-	b.do("all nodes", until(`document.querySelectorAll("#map a").length === 6 && document.querySelectorAll("#nodes li").length === 6 && document.querySelectorAll("#map .use").length === 4`))
+	b.do("all nodes", until(`document.querySelectorAll("#map a").length === 7 && document.querySelectorAll("#nodes li").length === 7 && document.querySelectorAll("#map .use").length === 6`))
 	b.do("by keyboard", chromedp.Focus(`#map a[aria-label^="mcp/files"]`), press("Enter"), until(`location.hash !== "" && document.querySelector(location.hash).textContent.includes("the server ended with code 7")`))
 	row := func(name, what string) string {
 		return `[aria-label="` + what + ` ` + name + `"]`

@@ -10,8 +10,8 @@ import (
 	"github.com/claybot/claybot/nodes"
 )
 
-// The measures of the map, in its own units: what takes messages in stands on the left, profiles in
-// the middle, and what they use on the right.
+// The measures of the map, in its own units: what takes messages in stands on the left, then the
+// workflows that it starts, profiles, and what they use on the right.
 const (
 	mapWidth, mapHeight = 210, 40 // of a node
 	mapGap, mapLine     = 90, 54  // between columns, and from node to node in one
@@ -23,23 +23,41 @@ func mapColumn(kind string) int {
 	switch kind {
 	case nodes.Connector, nodes.Schedule:
 		return 0
-	case nodes.Profile:
+	case nodes.Flow:
 		return 1
+	case nodes.Profile:
+		return 2
 	}
-	return 2
+	return 3
+}
+
+// mapColumns numbers the columns that have nodes.
+func mapColumns(all []nodes.Node) (number [4]int, n int) {
+	var used [4]bool
+	for _, x := range all {
+		used[mapColumn(x.Kind)] = true
+	}
+	used[0], used[2], used[3] = true, true, true // a map without workflows looks as it always does
+	for i, u := range used {
+		if number[i] = n; u {
+			n++
+		}
+	}
+	return number, n
 }
 
 // drawNodes draws the map as SVG. Each node is a link to its row.
 func drawNodes(all []nodes.Node) template.HTML {
 	var b strings.Builder
 	at := make(map[nodes.Key][2]int)
-	rows := [3]int{}
+	rows := [4]int{}
+	number, columns := mapColumns(all)
 	for _, n := range all {
-		column := mapColumn(n.Kind)
+		column := number[mapColumn(n.Kind)]
 		at[n.Key] = [2]int{column * (mapWidth + mapGap), rows[column] * mapLine}
 		rows[column]++
 	}
-	width, height := 3*mapWidth+2*mapGap+4, slices.Max(rows[:])*mapLine
+	width, height := columns*mapWidth+(columns-1)*mapGap+4, slices.Max(rows[:])*mapLine
 	fmt.Fprintf(&b, `<svg class="map" viewBox="-2 -2 %d %d" width="%d" height="%d" role="group" aria-label="The map">`, width, height, width, height)
 	for _, n := range all {
 		for _, k := range n.Uses {
