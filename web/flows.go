@@ -12,6 +12,9 @@ import (
 type Flows interface {
 	// Flows lists the flows in force, and the faults of files that are not.
 	Flows(ctx context.Context) (FlowList, error)
+	// Flow returns a flow with its nodes: in a version with which runs began, or in force where
+	// version is empty. One that is not kept is storage.ErrNotFound.
+	Flow(ctx context.Context, name, version string) (FlowDetail, error)
 	// CheckFlows returns the faults of files by their names, in order. It changes nothing.
 	CheckFlows(ctx context.Context, files map[string]string) ([]FlowFault, error)
 	// StartFlow starts a run of a flow. The same id starts nothing new, see Starter. A
@@ -34,6 +37,23 @@ type FlowView struct {
 	Triggers    []FlowTrigger `json:"triggers"`
 	Nodes       int           `json:"nodes"`
 	Graph       string        `json:"graph" doc:"The name of its graph, see GET /graphs."`
+}
+
+// A FlowDetail is a flow with its nodes.
+type FlowDetail struct {
+	FlowView
+	Start string     `json:"start"`
+	Steps []FlowNode `json:"steps" doc:"Its nodes, in the order of the file."`
+}
+
+// A FlowNode is a node of a flow.
+type FlowNode struct {
+	Name string   `json:"name"`
+	Kind string   `json:"kind"`
+	Note string   `json:"note,omitempty"`
+	Next []string `json:"next" doc:"The nodes that may follow, the usual one first; END ends the run."`
+	Line int      `json:"line" doc:"Where the node begins in the file."`
+	Text string   `json:"text" doc:"The node as the file has it."`
 }
 
 // A FlowTrigger is what starts a flow.

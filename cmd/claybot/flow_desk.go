@@ -8,7 +8,6 @@ import (
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
 	"github.com/claybot/claybot/flows"
-	"github.com/claybot/claybot/runs/flow"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
 )
@@ -22,14 +21,7 @@ var _ web.Flows = flowDesk{}
 func (d flowDesk) Flows(context.Context) (web.FlowList, error) {
 	out := web.FlowList{Flows: []web.FlowView{}}
 	for _, f := range d.library.all() {
-		v := web.FlowView{
-			Name: f.Name, Description: f.Description, Version: f.Hash, Owner: f.Owner, Nodes: len(f.Nodes),
-			Graph: flow.NameOf(f.Name, f.Hash), Triggers: []web.FlowTrigger{},
-		}
-		for _, t := range f.Triggers {
-			v.Triggers = append(v.Triggers, web.FlowTrigger{Name: t.Name, What: t.String()})
-		}
-		out.Flows = append(out.Flows, v)
+		out.Flows = append(out.Flows, viewFlow(f))
 	}
 	d.library.mu.Lock()
 	defer d.library.mu.Unlock()
