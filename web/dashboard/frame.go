@@ -50,6 +50,7 @@ var places = []place{
 	{Page: "agents", Path: "/ui/agents", Title: "Agents", Icon: "agents", First: true},
 	{Page: "runs", Path: "/ui/runs", Title: "Runs", Icon: "runs", First: true},
 	{Page: "schedule", Path: "/ui/schedule", Title: "Schedule", Icon: "clock", First: true},
+	{Page: "flows", Path: "/ui/flows", Title: "Workflows", Icon: "fork"},
 	{Page: "tools", Path: "/ui/tools", Title: "Tools", Icon: "tool"},
 	{Page: "deliveries", Path: "/ui/deliveries", Title: "Deliveries", Icon: "send"},
 	{Page: "usage", Path: "/ui/usage", Title: "Usage", Icon: "chart"},
@@ -61,7 +62,7 @@ var places = []place{
 
 // below maps pages without a navigation entry to the one that is highlighted
 // for them.
-var below = map[string]string{"agent": "agents", "run": "runs", "notes": "agents", "note": "agents", "members": "health", "config-key": "config", "config-history": "config", "setup": "config"}
+var below = map[string]string{"agent": "agents", "run": "runs", "flow": "flows", "notes": "agents", "note": "agents", "members": "health", "config-key": "config", "config-history": "config", "setup": "config"}
 
 // Routes returns the routes of the pages, their fragments, actions and assets.
 func Routes(cfg Config) []web.Route {
@@ -95,6 +96,7 @@ func sections(cfg Config, p *pages) []section {
 		},
 		&runPages{pages: p, rows: rows, asked: asked, notes: notes, agents: b.Agents, runs: b.Runs, undos: b.Undos, system: b.System},
 		&schedulePages{pages: p, rows: rows, tasks: cfg.Tasks, heartbeats: cfg.Heartbeats, reminders: b.Reminders},
+		&flowPages{pages: p, rows: rows, asked: asked, flows: b.Flows, agents: b.Agents, runs: b.Runs, system: b.System},
 		&deliveryPages{pages: p, outbox: b.Outbox, system: b.System},
 		&usagePages{pages: p, budgets: budgets, usage: cfg.Usage},
 		&accessPages{pages: p, access: b.Access, directory: b.Directory, system: b.System},

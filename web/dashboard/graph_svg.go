@@ -60,12 +60,14 @@ func stateOf(seen runs.GraphView, node string) runs.NodeSeen {
 type pen struct {
 	seen  runs.GraphView
 	label string
+	// steps are nodes that are links, by their names; nil: none are.
+	steps map[string]flowStep
 }
 
 func (p pen) draw(d drawing) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="flow" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="img" aria-label="%s">`,
-		d.width, d.height, d.width, d.height, html.EscapeString("The graph. "+p.label))
+	fmt.Fprintf(&b, `<svg class="flow" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" role="%s" aria-label="%s">`,
+		d.width, d.height, d.width, d.height, p.role(), html.EscapeString("The graph. "+p.label))
 	for _, over := range []bool{false, true} { // the ways taken lie above the others
 		for _, a := range d.arcs {
 			if times := p.times(a); times > 0 == over {
@@ -78,6 +80,14 @@ func (p pen) draw(d drawing) string {
 	}
 	b.WriteString("</svg>")
 	return b.String()
+}
+
+// role is that of the drawing: an image hides its links.
+func (p pen) role() string {
+	if p.steps != nil {
+		return "group"
+	}
+	return "img"
 }
 
 // times is how often an edge was taken.
@@ -144,12 +154,23 @@ func (p pen) node(b *strings.Builder, n *node) {
 	if n.name == p.seen.Current {
 		class += " now"
 	}
-	about := n.name
-	if seen.Visits > 0 {
-		about += ": " + words(seen.State) + ", visited " + plural(seen.Visits, "time", "times")
+	tag, id, about := "g", "node-"+n.name, n.name
+	step, link := p.steps[n.name]
+	switch {
+	case link:
+		tag, id, about, class = "a", step.drawnID(), step.about(), class+step.class()
+	case seen.Visits > 0:
+		about += ": " + words(seen.State)
 	}
-	fmt.Fprintf(b, `<g class="%s" id="node-%s"><title>%s</title><rect x="%.1f" y="%.1f" width="%.1f" height="%d" rx="%d"/><text x="%.1f" y="%.1f">%s</text>`,
-		class, html.EscapeString(n.name), html.EscapeString(about), n.left(), n.y-nodeHeight/2, n.width, nodeHeight, rounding(n.name),
+	if seen.Visits > 0 {
+		about += ", visited " + plural(seen.Visits, "time", "times")
+	}
+	b.WriteString("<" + tag)
+	if link {
+		fmt.Fprintf(b, ` href="%s" aria-label="%s"`, html.EscapeString(step.URL), html.EscapeString(about))
+	}
+	fmt.Fprintf(b, ` class="%s" id="%s"><title>%s</title><rect x="%.1f" y="%.1f" width="%.1f" height="%d" rx="%d"/><text x="%.1f" y="%.1f">%s</text>`,
+		class, html.EscapeString(id), html.EscapeString(about), n.left(), n.y-nodeHeight/2, n.width, nodeHeight, rounding(n.name),
 		n.x, n.y+4, html.EscapeString(excerpt(nodeRunes, n.name)))
 	if seen.Visits > 0 {
 		times := fmt.Sprint(seen.Visits)
@@ -158,7 +179,7 @@ func (p pen) node(b *strings.Builder, n *node) {
 		fmt.Fprintf(b, `<rect class="times" x="%.1f" y="%.1f" width="%.1f" height="15" rx="7.500"/><text class="times" x="%.1f" y="%.1f">%s</text>`,
 			x-half, y-7.5, 2*half, x, y+3.5, times)
 	}
-	b.WriteString("</g>")
+	b.WriteString("</" + tag + ">")
 }
 
 // rounding of the corners of a node: the end is a pill.

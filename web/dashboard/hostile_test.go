@@ -132,6 +132,8 @@ func casesOf(x string, who viewer) []pageCase {
 		{"nodes", "main", viewNodes(who, []nodes.Node{
 			{Key: nodes.Key{Kind: nodes.MCP, Name: x}, Type: x, State: nodes.Failed, Text: x, Uses: []nodes.Key{{Kind: nodes.Model, Name: x}}, Can: []string{nodes.Stop, nodes.Test}}, {Key: nodes.Key{Kind: nodes.Model, Name: x}, State: x},
 		})},
+		{"flows", "main", flowsView{viewer: who, Flows: []flowRow{{hostileFlow(x, who).FlowView, []claybot.Run{{ID: claybot.RunID(x), State: claybot.RunState(x)}}}}, Faults: []web.FlowFault{{File: x, Line: 3, Key: x, Text: x, Near: x}}}},
+		{"flow", "main", hostileFlow(short, who)},
 		{"setup", "main", setupView{viewer: who, Step: x, Steps: []setupMark{{x, x, true, true}}, Next: setupMark{Name: x, Title: x}}},
 		{"setup", "main", setupView{viewer: who, Elsewhere: &web.Problem{Message: x, Fix: x}}},
 		{"setup", "setup-now", hostileSetup(web.SetupModel, x, who)},
@@ -146,6 +148,32 @@ func casesOf(x string, who viewer) []pageCase {
 		{"why", "main", whyView{viewer: who, Ref: x, Asked: true, Stories: []storyView{viewStory(story), viewStory(silent), viewStory(waits)}}},
 		{"why", "main", whyView{viewer: who, Ref: x, Asked: true}},
 	}
+}
+
+// hostileFlow is a workflow with a run in which everything happened.
+func hostileFlow(x string, who viewer) flowView {
+	run := claybot.Run{ID: claybot.RunID(x), State: claybot.RunState(x), Error: &claybot.RunError{Code: x, Text: x}, Output: x}
+	v := flowView{viewer: who, Older: true, Picked: true, Run: &runRow{Run: run, Name: x}, Runs: []runRow{{Run: run, Name: x}}, Questions: []asked{hostileApproval(x, who)}, Key: x}
+	v.FlowDetail = web.FlowDetail{
+		FlowView: web.FlowView{Name: x, Description: x, Owner: x, Version: x, Triggers: []web.FlowTrigger{{Name: x, What: x}}}, Start: x + "1",
+		Steps: []web.FlowNode{{Name: x + "1", Kind: x, Note: x, Next: []string{x + "2", runs.End}, Text: x}, {Name: x + "2", Kind: x, Next: []string{runs.End}}},
+	}
+	visit := &stepVisit{
+		At: 5, MS: 7, Next: x, Reason: x, Out: x, Tainted: true, Usage: &claybot.Usage{Input: 5}, Failed: &stepFailure{label(x), label(x), label(x)},
+		Calls: []stepCall{{ToolCall: claybot.ToolCall{ID: x, Name: x, Args: x}, Ended: true, Out: x, MS: 3}}, Asked: []stepAsked{{x, x, x, x}}, Given: []stepGiven{{x, x}},
+	}
+	seen := seenFlow{
+		graph:  runs.GraphView{Current: x + "1", Nodes: []runs.NodeSeen{{Node: x + "1", Visits: 2, State: runs.NodeFailed}}, Edges: []runs.EdgeSeen{{From: x + "1", To: x + "2", Times: 1}}},
+		visits: map[string][]*stepVisit{x + "1": {visit}}, failed: x + "1", entry: x,
+	}
+	v.Steps = viewFlowSteps(&v, seen)
+	v.Chosen = &v.Steps[1]
+	v.Chosen.Chosen, v.Chosen.Children = true, []childView{{claybot.AgentID(x), x, &run}}
+	for i := range v.Steps {
+		v.Steps[i].URL = v.choose(v.Steps[i].Name)
+	}
+	v.Graph = drawFlow(&v, seen)
+	return v
 }
 
 // hostileSetup is a step of the guide in which everything is wrong and everything is there.
@@ -367,6 +395,7 @@ func TestEmptyPages(t *testing.T) {
 		{"usage", usage, []string{"No usage in this period.", "longer period"}},
 		{"access", viewAccess(who, nil, nil, overview.Status{}, 1), []string{"No pending requests.", "Unknown users who send a message get a code", "No users were approved here."}},
 		{"health", viewHealth(who, overview.Status{}), []string{"No connector is configured.", "not configured"}},
+		{"flows", flowsView{viewer: who}, []string{"No workflows.", "docs/workflows.md"}},
 		{"members", viewMembers(who, nil), []string{"No members in the last day.", "Health"}},
 		{"why", whyView{viewer: who}, []string{"What to paste"}},
 		{"why", whyView{viewer: who, Asked: true, Ref: "r404"}, []string{"Nothing found for", "r404", "What to paste", "/ui/access"}},

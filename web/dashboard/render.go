@@ -190,6 +190,9 @@ func (f *frame) equip() {
 	if f.Page == "usage" {
 		f.Styles, f.Vendored = append(f.Styles, "vendor/uPlot.min.css"), append(f.Vendored, "vendor/uPlot.iife.min.js")
 	}
+	if f.Page == "run" || f.Page == "flow" {
+		f.Styles = append(f.Styles, "graph.css")
+	}
 	for ext, files := range map[string]*[]string{".css": &f.Styles, ".js": &f.Scripts} {
 		if _, err := fs.Stat(assets, "assets/"+f.Page+ext); err == nil {
 			*files = append(*files, f.Page+ext)

@@ -57,6 +57,8 @@ type rig struct {
 	engine  string
 	// desk may replace contracts of what is behind the pages.
 	desk func(*web.Backend)
+	// workflows are started by messages; nil: there are none.
+	workflows agentsystem.Flows
 	// bare: without tooling and budgets.
 	bare bool
 
@@ -156,6 +158,7 @@ func (r *rig) systemConfig(log *slog.Logger) agentsystem.Config {
 			Admission: func() people.Access {
 				return people.Access{Mode: people.AccessPairing, Trusted: []string{"web"}}
 			},
+			Flows:  r.workflows,
 			Models: func(claybot.Agent) []string { return []string{"demo", "second"} },
 			Tools:  func(claybot.Agent) []string { return []string{"ask_user", "current_time", "wait"} },
 		},

@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -36,17 +37,7 @@ func TestPictures(t *testing.T) {
 	r.ran(r.say("What is the weather like?"), claybot.RunSucceeded)
 	run := r.ran(r.say("Then tell me the weather again, and the time"), claybot.RunSucceeded)
 	b := r.browse()
-	shot := func(name string) {
-		t.Helper()
-		b.do("all is drawn", until(`Promise.all([document.fonts.ready, ...document.getAnimations().filter((a) => a.effect.getComputedTiming().iterations !== Infinity).map((a) => a.finished)]).then(() => true)`))
-		png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	shot := func(name string) { b.shot(filepath.Join(dir, name+".png")) }
 	r.ran(r.say("Ask me for a colour"), claybot.RunAwaiting)
 	r.place = claybot.User("web", "figures", web.Operator)
 	planned, _ := r.asks(claybot.EnginePlan, "Send Ann the figures of October")
@@ -76,5 +67,42 @@ func TestPictures(t *testing.T) {
 		b.do("size", screen(360, 740, true))
 		b.open(path)
 		shot(name + "-phone")
+	}
+}
+
+// shot makes a picture of what the browser shows when all of it is drawn.
+func (b *browser) shot(file string) {
+	b.Helper()
+	b.do("all is drawn", until(`Promise.all([document.fonts.ready, ...document.getAnimations().filter((a) => a.effect.getComputedTiming().iterations !== Infinity).map((a) => a.finished)]).then(() => true)`))
+	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := os.WriteFile(file, png, 0o644); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// TestPictureFlow makes the picture of a workflow, see TestPictures.
+func TestPictureFlow(t *testing.T) {
+	dir := os.Getenv("CLAYBOT_PICTURES")
+	if dir == "" {
+		t.Skip("CLAYBOT_PICTURES names no folder")
+	}
+	text, err := os.ReadFile("../../examples/flows/support.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newShelf(t)
+	s.put("support", string(text))
+	s.start()
+	s.mind.plan("What does the customer want", llmtest.Say(`{"intent": "refund", "order": "1001"}`))
+	at := s.visitor().begin("support", url.Values{"text": {"The mug of order 1001 came broken. Can I have a refund?"}, "trigger": {"desk"}})
+	s.reached(at, claybot.RunAwaiting)
+	b := s.browse()
+	for name, width := range map[string]int64{"flow": 1280, "flow-phone": 360} {
+		b.do("size", screen(width, 1130, width < 500))
+		b.open(at + "&node=classify")
+		b.shot(filepath.Join(dir, name+".png"))
 	}
 }

@@ -60,6 +60,7 @@ const (
 	doneConfigDoubt   = "Saved in the file."
 	doneConfigRestart = "Saved. These take effect with a restart: %s."
 	doneWorkspaceAll  = "Workspace and files removed."
+	doneFlow          = "Started."
 )
 
 // Why a request is refused, and what to do about it.
@@ -102,6 +103,11 @@ var (
 	errServerHash    = bad("The form does not say which changes you saw.", "Reload the page.")
 	errWorkspace     = bad("The form does not name a workspace.", "Reload the page.")
 	errNoRoom        = gone("No such workspace.", "It may already have been removed.")
+	errNoFlow        = gone("No such workflow.", "Workflows lists all workflows.")
+	errFlowRun       = gone("That run is not one of this workflow.", "Choose one from the list.")
+	errFlowVersion   = gone("The version of the workflow with which the run began is not kept.", "The page of the run shows what happened.")
+	errFlowText      = bad("The text is too long.", fmt.Sprintf("Use at most %s characters.", grouped(flowTextMost)))
+	errFlowPayload   = bad("The payload is too long.", fmt.Sprintf("Use at most %s bytes.", grouped(flowPayloadMost)))
 	errInternal      = problem(http.StatusInternalServerError, "internal", "Request failed; see the log.", "Try again in a moment.")
 	errStopping      = problem(http.StatusServiceUnavailable, "ending", "claybot is shutting down.", "Try again in a moment.")
 )
@@ -116,6 +122,8 @@ const (
 	heartbeatsOff   = "The heartbeat is off: it is not enabled in the configuration."
 	clipped         = "\n… truncated: %s more bytes are in the agent's history."
 	nothingChanged  = "Nothing was changed."
+	badPayload      = "The payload is not valid JSON: %s."
+	mendPayload     = "Correct it, or leave it empty."
 	needsNumber     = "must be a whole number; leave it empty to use the profile's value."
 	needsTool       = "choose at least one, or use the tools of the profile."
 
@@ -176,6 +184,12 @@ var serverMarks = map[string]mark{
 
 var nodeMarks = map[string]mark{
 	nodes.Running: {"good", "running"}, nodes.Waiting: {"busy", "waiting"}, nodes.Failed: {"warn", "failing, retrying"}, nodes.Off: {"bad", "off, needs action"}, nodes.Stopped: {"calm", "stopped by an operator"},
+}
+
+// flowMarks are the states of the nodes of a flow; empty: a run has not come there.
+var flowMarks = map[string]mark{
+	runs.NodeRunning: {"busy", "running"}, runs.NodeWaiting: {"warn", "waiting"}, runs.NodeDone: {"good", "done"},
+	runs.NodeFailed: {"bad", "failed"}, runs.NodeStopped: {"calm", "cut off"}, "": {"calm", "not entered"},
 }
 
 var memberMarks = map[storage.MemberState]mark{

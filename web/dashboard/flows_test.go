@@ -1,0 +1,142 @@
+package dashboard_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/web"
+)
+
+// begin starts a workflow from its page, and returns the address that the page goes to.
+func (v *visitor) begin(flow string, form url.Values) string {
+	v.Helper()
+	got := v.do(http.MethodPost, "/ui/flows/"+flow+"/runs", form)
+	where := got.head.Get("HX-Redirect")
+	if got.code != http.StatusNoContent || !strings.HasPrefix(where, "/ui/flows/"+flow+"?run=") {
+		v.Fatalf("start = %d %q %s", got.code, where, got.body)
+	}
+	return where
+}
+
+// says fails unless a page has all of some texts, denies if it has one of them.
+func says(t *testing.T, page string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(page, text) {
+			t.Errorf("the page does not have %q", text)
+		}
+	}
+}
+
+func denies(t *testing.T, page string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if strings.Contains(page, text) {
+			t.Errorf("the page has %q", text)
+		}
+	}
+}
+
+// reached waits until a run is in a state.
+func (s *shelf) reached(address string, state claybot.RunState) claybot.Run {
+	s.Helper()
+	_, id, _ := strings.Cut(address, "run=")
+	var run claybot.Run
+	s.eventually("the run is "+string(state), func() bool {
+		var err error
+		run, err = s.system.Overview.RunByID(s.Context(), claybot.RunID(id))
+		return err == nil && run.State == state
+	})
+	return run
+}
+
+// The list has flows with their triggers and newest runs, and faults with their lines; the page of a
+// flow has its graph, and of a chosen run what each node took in and put out.
+func TestFlowPages(t *testing.T) {
+	s := newShelf(t)
+	s.start()
+	v := s.visitor()
+	s.faults = []web.FlowFault{{File: "flows/bad.yaml", Line: 7, Key: "nodes.x.next", Text: "no node is called y", Near: "z"}}
+	says(t, v.page("/ui/flows"), "/ui/flows/order", "6 nodes", "web like /^order &lt;b&gt;/", "flows/bad.yaml:7", "did you mean z?", ">none<")
+	page := v.page("/ui/flows/order")
+	says(t, page, `id="node-what"`, `id="entry-chat"`, "No run yet.", "not entered", `<option value="shop">`)
+	denies(t, page, `id="step"`)
+
+	form := url.Values{"text": {"tea <b>now</b>"}, "payload": {`{"n": 7}`}, "trigger": {"shop"}, "key": {"k1"}}
+	at := v.begin("order", form)
+	if again := v.begin("order", form); again != at {
+		t.Errorf("two presses are the runs %s and %s", at, again)
+	}
+	run := s.reached(at, claybot.RunAwaiting)
+	says(t, v.page("/ui/flows"), "waiting for an answer")
+	says(t, v.page(at), "It waits at ask.", `class="node seen waiting now"`, "Order tea &lt;b&gt;now&lt;/b&gt;?", "/ui/runs/"+string(run.ID))
+	says(t, v.page(at+"&node="+url.QueryEscape("▸ shop")), "started the run", "tea &lt;b&gt;now", `&#34;n&#34;: 7`)
+	says(t, v.page(at+"&node=ask"), `id="step"`, "Line 10", "Question")
+
+	open, err := s.system.Questions.Answers.OpenQuestions(t.Context(), run.Agent)
+	if err != nil || len(open) != 1 {
+		t.Fatal(open, err)
+	}
+	if got := v.do(http.MethodPost, "/ui/questions/"+open[0].ID+"?verdict=approve", url.Values{}); got.code != http.StatusNoContent {
+		t.Fatal(got.code, got.body)
+	}
+	run = s.reached(at, claybot.RunSucceeded)
+	says(t, v.page(at), "It has come to its end, from done.")
+	says(t, v.page(at+"&node=what"), "Output", "tea &lt;b&gt;now&lt;/b&gt;")
+	says(t, v.page(at+"&node=ask"), "Answer: yes", "entered 2 times")
+	says(t, v.page(at+"&node=clock"), "<code>current_time</code>", "Input", "&#34;zone&#34;: &#34;UTC&#34;", "Output")
+	thanks := v.page(at + "&node=thanks")
+	says(t, thanks, "Agents", "/ui/agents/")
+	if strings.Count(thanks[strings.Index(thanks, "<h3>Agents"):], "/ui/runs/") < 2 { // of the agent, and of the list below
+		t.Error("the run of the agent is not linked")
+	}
+	says(t, v.page(at+"&node=sorry"), "not entered", "Not ordered &lt;script&gt;")
+
+	// A run keeps its version; the page of a deleted flow still has its runs.
+	s.put("order", strings.ReplaceAll(orderFlow, "sorry", "regret"))
+	says(t, v.page(at), `id="flow-older"`, `id="node-sorry"`)
+	other := *s.flow
+	other.Name = "other"
+	s.flow = &other
+	says(t, v.page(at), `id="flow-gone"`, `id="node-sorry"`)
+	denies(t, v.page(at), `id="start"`)
+}
+
+// What cannot be shown or started says why.
+func TestFlowRefusals(t *testing.T) {
+	s := newShelf(t)
+	s.start()
+	v := s.visitor()
+	chat := s.ran(s.say("hello"), claybot.RunSucceeded)
+	for path, want := range map[string]string{
+		"/ui/flows/nothing":                            "No such workflow.",
+		"/ui/flows/order?run=r404":                     "Not found.",
+		"/ui/flows/order?run=" + string(chat.ID):       "That run is not one of this workflow.",
+		"/ui/flows/nothing/now?run=" + string(chat.ID): "That run is not one of this workflow.",
+	} {
+		if got := v.do(http.MethodGet, path, nil); got.code != http.StatusNotFound || !strings.Contains(got.body, want) {
+			t.Errorf("GET %s = %d %s, want %s", path, got.code, got.body, want)
+		}
+	}
+	for _, c := range []struct{ flow, text, payload, want string }{
+		{"order", "", "{\n  \"a\": 1,\n  b}", `The payload is not valid JSON: line 3, column 3: invalid character`},
+		{"order", "", `{"a":`, "unexpected end of JSON input"},
+		{"order", "", `{} {}`, "column 4: invalid character"},
+		{"order", strings.Repeat("x", 100_001), "", "The text is too long."},
+		{"nothing", "x", "", "No such workflow."},
+	} {
+		got := v.do(http.MethodPost, "/ui/flows/"+c.flow+"/runs", url.Values{"text": {c.text}, "payload": {c.payload}})
+		if got.code/100 != 4 || !strings.Contains(got.body, c.want) || got.head.Get("HX-Redirect") != "" {
+			t.Errorf("%.40q is answered with %d %s, want %s", c.payload, got.code, got.body, c.want)
+		}
+	}
+	bare := startRig(t)
+	for _, path := range []string{"/ui/flows", "/ui/flows/order"} {
+		if got := bare.visitor().do(http.MethodGet, path, nil); got.code != http.StatusNotFound {
+			t.Errorf("GET %s without workflows = %d", path, got.code)
+		}
+	}
+}
