@@ -47,6 +47,9 @@ func (s *supervisor) runAll(ctx context.Context, h connectors.Handler) {
 			if mine.Err() == nil {
 				s.run(mine, t.connector, h)
 			}
+			if pooled, is := t.connector.(connectors.Pooled); is {
+				pooled.CloseIdleConnections()
+			}
 		})
 	}
 	for name, c := range s.connectors {

@@ -40,6 +40,14 @@ type StandIn interface {
 	Behind() Connector
 }
 
+// A Pooled connector keeps connections to its platform for later calls. CloseIdleConnections closes those
+// that no call uses, and those of present calls close after them, unless another call comes. It is called when
+// Run has ended for good. Optional.
+type Pooled interface {
+	Connector
+	CloseIdleConnections()
+}
+
 // An Idler has something that its users can list and change while it is stopped, such as tasks.
 // Optional.
 type Idler interface {

@@ -171,6 +171,9 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	})
 }
 
+// CloseIdleConnections implements connectors.Pooled.
+func (c *Connector) CloseIdleConnections() { c.files.CloseIdleConnections() }
+
 func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	if err := c.check(); err != nil {
 		return err

@@ -213,6 +213,9 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	return c.cfg.Gate.Run(ctx, func(ctx context.Context) error { return c.receive(ctx, h) })
 }
 
+// CloseIdleConnections implements connectors.Pooled.
+func (c *Connector) CloseIdleConnections() { c.calls.CloseIdleConnections() }
+
 func (c *Connector) receive(ctx context.Context, h connectors.Handler) error {
 	err := c.run(ctx, h)
 	if ctx.Err() != nil {

@@ -251,6 +251,12 @@ func (c *Connector) run(ctx context.Context, h connectors.Handler) error {
 	return err
 }
 
+// CloseIdleConnections implements connectors.Pooled.
+func (c *Connector) CloseIdleConnections() {
+	c.poll.closeIdle()
+	c.send.closeIdle()
+}
+
 // check refuses a configuration with which no call could succeed.
 func (c *Connector) check() error {
 	fix := "set " + c.cfg.TokenName + " to the token that @BotFather shows for /mybots"

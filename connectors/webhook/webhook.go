@@ -205,6 +205,9 @@ func (c *Connector) Run(ctx context.Context, h connectors.Handler) error {
 	})
 }
 
+// CloseIdleConnections implements connectors.Pooled.
+func (c *Connector) CloseIdleConnections() { c.client.CloseIdleConnections() }
+
 // ErrTooMuch is of an event that no template can take: it is too large, or nested too deeply.
 var ErrTooMuch = errors.New("the event is too much for the template")
 

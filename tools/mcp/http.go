@@ -103,6 +103,13 @@ func unfit(resp *http.Response, kind string) error {
 	return nil
 }
 
+// CloseIdleConnections lets http.Client.CloseIdleConnections reach the transport.
+func (f *fenced) CloseIdleConnections() {
+	if c, ok := f.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
 type boundBody struct {
 	body   io.ReadCloser
 	left   int64

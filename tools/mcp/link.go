@@ -57,6 +57,7 @@ type live struct {
 	session *sdk.ClientSession
 	process workspace.Process // nil without one, as pipe
 	pipe    *pipe
+	client  *http.Client // nil without one
 	// calls ends when no call may go on, wire when nothing may.
 	calls, wire context.Context //nolint:containedctx // the ends of calls that others make
 	end, cut    context.CancelCauseFunc
@@ -224,8 +225,16 @@ func (l *link) connect(ctx context.Context) (*live, error) {
 		l.keepStderr(c)
 	}
 	c.end(errClosed)
-	c.cut(errClosed)
+	c.leave()
 	return nil, err
+}
+
+// leave ends what goes on over HTTP, and closes the connections.
+func (c *live) leave() {
+	c.cut(errClosed)
+	if c.client != nil {
+		c.client.CloseIdleConnections()
+	}
 }
 
 func (l *link) transport(ctx context.Context, c *live) (sdk.Transport, error) {
@@ -247,6 +256,7 @@ func (l *link) transport(ctx context.Context, c *live) (sdk.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.client = client
 	oauth, err := l.authorization(c.wire, client)
 	if err != nil {
 		return nil, err
@@ -327,7 +337,7 @@ func (l *link) shut(c *live) {
 		break
 	}
 	c.hang()
-	c.cut(errClosed)
+	c.leave()
 	l.keepStderr(c)
 }
 
