@@ -173,6 +173,8 @@ type crashRig struct {
 	every   time.Duration // a message of each chat; 0: sayEvery
 	// forgive accepts orders that the daemon refused with an error.
 	forgive bool
+	// hush is held while people say nothing.
+	hush sync.RWMutex
 }
 
 // load lets everybody talk, whether the daemon is up or not. The returned
@@ -194,7 +196,9 @@ func (r *crashRig) load(ctx context.Context) func() error {
 				if !c.plain {
 					text = strings.TrimSpace(text + " " + wish(i, n))
 				}
+				r.hush.RLock()
 				id := c.say(text)
+				r.hush.RUnlock()
 				c.mu.Lock()
 				c.said = append(c.said, spoken{m, id, orders(text)})
 				c.mu.Unlock()

@@ -34,7 +34,7 @@ func openPlaces(n int) (*places, error) {
 	}
 	bot, _, _ := strings.Cut(telegramtest.Token, ":")
 	for i := range n {
-		p.chats = append(p.chats, telegramChat(p.telegram, bot, int64(1001+i)), slackChat(p.slack, fmt.Sprintf("U%d", 1+i)))
+		p.chats = append(p.chats, telegramChat(p.telegram, bot, int64(1001+i)), slackChat(p.slack, "slack", fmt.Sprintf("U%d", 1+i)))
 	}
 	return p, nil
 }
@@ -147,12 +147,13 @@ func discordChat(s *discordtest.Server, ready func(), channel, user string) *cha
 	}
 }
 
-func slackChat(s *slacktest.Server, user string) *chat {
+// slackChat is a direct chat with the bot of a connector.
+func slackChat(s *slacktest.Server, connector, user string) *chat {
 	return &chat{
 		name: "slack " + user,
 		say: func(text string) claybot.MessageID {
 			channel, ts := s.DM(user, text)
-			return claybot.MessageID("slack/T1/" + channel + "/" + ts)
+			return claybot.MessageID(connector + "/T1/" + channel + "/" + ts)
 		},
 		replies: func() []string {
 			var texts []string

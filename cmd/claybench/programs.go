@@ -35,8 +35,10 @@ const againAfter = 20 * time.Millisecond
 type clients struct {
 	dir   string
 	hooks string // the address of the daemon's HTTP server
-	chats []*chat
-	stop  func()
+	// callback is where answers of the webhook go.
+	callback string
+	chats    []*chat
+	stop     func()
 }
 
 // openClients adds a webhook to the configuration in dir and starts n programs and n pages. With
@@ -55,7 +57,7 @@ func openClients(ctx context.Context, dir string, n int, pushed bool) (*clients,
 	free()
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	c := &clients{dir: dir, hooks: hooks, stop: func() { cancel(); wg.Wait(); stopInbox() }}
+	c := &clients{dir: dir, hooks: hooks, callback: url, stop: func() { cancel(); wg.Wait(); stopInbox() }}
 	if err := c.configure(url, pushed); err != nil {
 		c.stop()
 		return nil, err
