@@ -274,7 +274,7 @@ func (c *checker) trigger(t *Trigger) {
 func (t Trigger) Overlaps(o Trigger) bool {
 	apart := func(a, b string) bool { return a != "" && b != "" && a != b }
 	return t.On != "" && t.On == o.On && !apart(t.Channel, o.Channel) && !apart(t.User, o.User) && !apart(t.Match, o.Match) &&
-		(t.Channel == "") == (o.Channel == "") && (t.User == "") == (o.User == "") && (t.Match == "") == (o.Match == "")
+		t.Mention == o.Mention && (t.Channel == "") == (o.Channel == "") && (t.User == "") == (o.User == "") && (t.Match == "") == (o.Match == "")
 }
 
 // weight says how narrow a trigger is: of several that take a message, the narrowest does.
@@ -298,6 +298,7 @@ func (c *checker) node(n *Node) {
 			c.add(n.Lines[""], key+"."+name, "is missing")
 		}
 	}
+	c.common(n)
 	switch s := n.Spec.(type) {
 	case *Agent:
 		need("prompt", s.Prompt)
@@ -340,6 +341,29 @@ func (c *checker) node(n *Node) {
 	case *Wait:
 		if (s.For == 0) == (s.Until == "") {
 			c.add(n.Lines[""], key, "want for, such as 30m, or until, a time")
+		}
+	}
+}
+
+// common checks the keys that all nodes may have, where they mean something.
+func (c *checker) common(n *Node) {
+	key := "nodes." + n.Name
+	switch n.Kind {
+	case KindAgent, KindEach:
+		if n.Timeout > MaxTimeout {
+			c.add(n.Lines["timeout"], key+".timeout", "an agent has at most %s", MaxTimeout)
+		}
+	default:
+		if n.Timeout > 0 {
+			c.add(n.Lines["timeout"], key+".timeout", "only an agent has one")
+		}
+	}
+	if n.Tries > 0 && n.Kind != KindAgent && n.Kind != KindTool {
+		c.add(n.Lines["tries"], key+".tries", "only an agent and a tool are tried again")
+	}
+	for _, t := range plainOf(n) {
+		if strings.Contains(t.text, "{{") || strings.Contains(t.text, "{%") {
+			c.add(t.line, t.key, "is no template: it stays as it is written")
 		}
 	}
 }

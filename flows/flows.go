@@ -10,6 +10,7 @@ package flows
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp/syntax"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +31,7 @@ const (
 // The limits of a node that sets none.
 const (
 	DefaultTimeout = 10 * time.Minute
+	MaxTimeout     = 24 * time.Hour
 	DefaultTries   = 3
 	DefaultFirst   = 2 * time.Second
 	DefaultExpires = 24 * time.Hour
@@ -209,9 +211,79 @@ type Field struct {
 	Line int
 }
 
-// Clean reports whether no text of a stranger fits into the field: what it has is data.
+// maxClean is the longest text of a regular expression that counts as data.
+const maxClean = 64
+
+// Clean reports whether no text of a stranger fits into the field: what it has is data. A text is, if
+// its regular expression fits the whole of it, and only short ones of letters, digits and - _ . : / @ + #.
 func (f Field) Clean() bool {
-	return f.Type != FieldText && f.Type != FieldList && f.Type != FieldObject || f.Form != "" && strings.HasPrefix(f.Form, "^") && strings.HasSuffix(f.Form, "$") && !strings.ContainsAny(f.Form, ".")
+	switch f.Type {
+	case FieldList, FieldObject:
+		return false
+	case FieldText:
+		re, err := syntax.Parse(f.Form, syntax.Perl)
+		if f.Form == "" || err != nil || re.Op != syntax.OpConcat || len(re.Sub) < 2 {
+			return false
+		}
+		last := len(re.Sub) - 1
+		if re.Sub[0].Op != syntax.OpBeginText || re.Sub[last].Op != syntax.OpEndText {
+			return false
+		}
+		n := 0
+		for _, part := range re.Sub[1:last] {
+			n += longest(part)
+		}
+		return n <= maxClean
+	}
+	return true
+}
+
+// longest is how many characters fit into an expression; more than maxClean also where characters of
+// sentences do.
+func longest(re *syntax.Regexp) (n int) {
+	word := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:/@+#", r)
+	}
+	sum := func() (n int) {
+		for _, part := range re.Sub {
+			n += longest(part)
+		}
+		return n
+	}
+	switch re.Op {
+	case syntax.OpEmptyMatch, syntax.OpNoMatch:
+		return 0
+	case syntax.OpLiteral:
+		if re.Flags&syntax.FoldCase != 0 || slices.ContainsFunc(re.Rune, func(r rune) bool { return !word(r) }) {
+			return maxClean + 1
+		}
+		return len(re.Rune)
+	case syntax.OpCharClass:
+		for i := 0; i+1 < len(re.Rune); i += 2 {
+			if re.Rune[i+1] > 'z' {
+				return maxClean + 1
+			}
+			for r := re.Rune[i]; r <= re.Rune[i+1]; r++ {
+				if !word(r) {
+					return maxClean + 1
+				}
+			}
+		}
+		return 1
+	case syntax.OpCapture, syntax.OpQuest, syntax.OpConcat:
+		return min(sum(), maxClean+1)
+	case syntax.OpRepeat:
+		if re.Max < 0 {
+			return maxClean + 1
+		}
+		return min(re.Max*sum(), maxClean+1)
+	case syntax.OpAlternate:
+		for _, part := range re.Sub {
+			n = max(n, longest(part))
+		}
+		return n
+	}
+	return maxClean + 1
 }
 
 // The types of a Field.

@@ -48,6 +48,45 @@ func templatesOf(n *Node) (all []templated) {
 	return all
 }
 
+// plainOf lists the texts of a node that are no templates, although they could look like some.
+func plainOf(n *Node) (all []templated) {
+	add := func(key string, line int, texts ...string) {
+		for _, text := range texts {
+			all = append(all, templated{"nodes." + n.Name + "." + key, text, line})
+		}
+	}
+	switch s := n.Spec.(type) {
+	case *Tool:
+		add("args", n.Lines["args"], keysOf(s.Args)...)
+	case *Template:
+		add("value", n.Lines["value"], keysOf(s.Value)...)
+	case *Switch:
+		for _, x := range s.Cases {
+			add("cases", x.Line, x.Is)
+		}
+	case *Reply:
+		add("to", n.Lines["to"], s.To...)
+	case *Ask:
+		add("options", n.Lines["options"], s.Options...)
+	}
+	return all
+}
+
+// keysOf are the keys of the objects in a value.
+func keysOf(v any) (keys []string) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			keys = append(keys, keysOf(e)...)
+		}
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			keys = append(append(keys, k), keysOf(v[k])...)
+		}
+	}
+	return keys
+}
+
 // eachText calls fn for every text in a value, with its key.
 func eachText(v any, key string, fn func(key, text string)) {
 	switch v := v.(type) {

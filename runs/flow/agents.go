@@ -101,7 +101,7 @@ func (v *visit) task(spec *flows.Agent, more map[string]any) (t tools.Subagent, 
 	if t.Timeout == 0 {
 		t.Timeout = flows.DefaultTimeout
 	}
-	t.Timeout = min(t.Timeout, 24*time.Hour)
+	t.Timeout = min(t.Timeout, flows.MaxTimeout)
 	return t, m, nil
 }
 

@@ -1,0 +1,184 @@
+package flows_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/flows"
+	"github.com/claybot/claybot/llm/prompts"
+)
+
+// small is the world of the tests.
+var small = flows.World{
+	Uses: func(text string) (all []flows.Use, err error) {
+		template, err := prompts.Parse("", text)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range template.Uses() {
+			all = append(all, flows.Use(u))
+		}
+		return all, nil
+	},
+	Near:       configs.Nearest,
+	Profiles:   []string{"default", "support"},
+	Connectors: []string{"slack", "telegram", "shop"},
+	Models:     func(string) []string { return []string{"small", "large"} },
+	Tools: func(string) map[string]flows.Params {
+		return map[string]flows.Params{"web_search": {All: []string{"query"}, Required: []string{"query"}}, "pay": {Open: true}}
+	},
+	Owner: named, Route: named,
+	Cron: func(v string) error {
+		if len(strings.Fields(v)) != 5 {
+			return fmt.Errorf("%q has no five fields", v)
+		}
+		return nil
+	},
+}
+
+func named(v string) error {
+	if !strings.Contains(v, "/") {
+		return fmt.Errorf("%q is not connector/id", v)
+	}
+	return nil
+}
+
+// faultsOf reads and checks the text of a flow.
+func faultsOf(text string) (all []string) {
+	f, faults := configs.ReadFlow("flow.yaml", []byte(text))
+	if len(faults) == 0 {
+		faults = flows.Check(&f, small)
+	}
+	for _, x := range faults {
+		all = append(all, x.String())
+	}
+	return all
+}
+
+// good is a flow in which each fault below is planted, by one replacement.
+const good = `owner: slack/U1
+profile: support
+key: "{{ trigger.channel }}"
+time: 2h
+on_failure: [owner, slack/C1]
+triggers:
+  chat: {on: slack, channel: C1}
+  said: {on: slack, channel: C1, mention: true}
+  daily: {cron: "0 9 * * *", text: go}
+start: ask
+nodes:
+  ask: {kind: agent, model: small, tools: [web_search], output: {kind: [a, b], n: integer}, prompt: "{{ trigger.text }}", next: route, error: sorry}
+  route: {kind: switch, value: "{{ ask.kind }}", cases: {a: find}, else: again}
+  find: {kind: tool, tool: web_search, args: {query: "{{ ask.n }}"}, approve: {by: [slack/U7]}, next: all}
+  all: {kind: each, over: "{{ find.hits }}", prompt: "{{ index }} {{ item }}", next: sure}
+  sure: {kind: ask, type: select, options: [x, y], text: "{{ all.output }}?", by: [slack/U7], next: rest}
+  rest: {kind: wait, for: 1h, next: tell}
+  again: {kind: template, max_visits: 3, value: "{{ error.code | default('') }}", next: more}
+  more: {kind: tool, max_visits: 3, tool: pay, next: back}
+  back: {kind: switch, max_visits: 3, value: "{{ more.text }}", cases: {again: again}, else: tell}
+  sorry: {kind: reply, to: [trigger, slack/C2], text: "{{ error.text }}", next: END}
+  tell: {kind: reply, text: "{{ sure.output | default('none') }} {{ trigger.user.name }}", next: END}
+`
+
+// Each planted fault is found, at its line, with the word that was meant.
+func TestPlantedFaults(t *testing.T) {
+	if got := faultsOf(good); len(got) > 0 {
+		t.Fatalf("the good flow: %q", got)
+	}
+	for i, tt := range []struct{ from, to, want string }{
+		{"owner: slack/U1", "owners: slack/U1", "1: owners"},
+		{"owner: slack/U1\n", "owner: U1\n", "1: owner"},
+		{"profile: support", "profile: suport", "2: profile: there is no profile"},
+		{"trigger.channel }}", "trigger.chanel }}", "3: key: trigger has no field"},
+		{"trigger.channel }}", "ask.kind }}", "3: key: ask may not have run"},
+		{"time: 2h", "time: soon", "4: time"},
+		{"time: 2h", "time: 99d", "4: time"},
+		{"on_failure: [owner, slack/C1]", "on_failure: [ownr]", "5: on_failure"},
+		{"chat: {on: slack,", "chat: {on: slak,", "7: triggers.chat.on: there is no connector \"slak\"; did you mean slack?"},
+		{"chat: {on: slack,", "chat: {", "7: triggers.chat: want on"},
+		{"chat: {on: slack,", "2chat: {on: slack,", "7: triggers.2chat"},
+		{", mention: true", "", "8: triggers.said: takes messages"},
+		{"daily: {cron:", "daily: {on: shop, cron:", "9: triggers.daily: want on or cron"},
+		{"0 9 * * *", "0 9 * *", "9: triggers.daily.cron"},
+		{"text: go}", "match: go}", "9: triggers.daily.match: belongs to a trigger with on"},
+		{"start: ask", "start: aks", "10: start: there is no node \"aks\"; did you mean ask?"},
+		{"start: ask", "start: END", "10: start: the flow begins with its end"},
+		{"ask: {kind: agent,", "ask: {kind: agnt,", "12: nodes.ask.kind: there is no kind"},
+		{"ask: {kind: agent,", "ask: {", "12: nodes.ask: the node has no kind"},
+		{"model: small", "model: smal", "12: nodes.ask.model"},
+		{"tools: [web_search]", "tools: [websearch]", "12: nodes.ask.tools"},
+		{"n: integer", "n: integr", "12: nodes.ask.output.n"},
+		{"n: integer", "output: integer", "12: nodes.ask.output.output: is a name"},
+		{"{{ trigger.text }}", "{{ trigger.text", "12: nodes.ask.prompt"},
+		{"{{ trigger.text }}", "{{ env.KEY }}", "12: nodes.ask.prompt: \"env\""},
+		{"error: sorry}", "error: sory}", "12: nodes.ask.error: there is no node \"sory\"; did you mean sorry?"},
+		{"{{ ask.kind }}", "{{ ask.knd }}", "13: nodes.route.value: ask has no field"},
+		{"cases: {a: find}", "cases: {a: fnd}", "13: nodes.route.cases: there is no node"},
+		{"cases: {a: find}", "cases: {\"{{ x }}\": find}", "13: nodes.route.cases: is no template"},
+		{", else: again}", "}", "13: nodes.route.else: is missing"},
+		{"tool: web_search", "tool: web_serch", "14: nodes.find.tool: the profile has no tool \"web_serch\"; did you mean web_search?"},
+		{"{query:", "{qury:", "14: nodes.find.args.query: is missing"},
+		{"approve: {by: [slack/U7]}", "approve: {by: [U7]}", "14: nodes.find.approve.by"},
+		{"next: all}", "timeout: 1m, next: all}", "14: nodes.find.timeout: only an agent has one"},
+		{"over: \"{{ find.hits }}\", ", "", "15: nodes.all.over: is missing"},
+		{"{{ index }} {{ item }}", "{{ itm }}", "15: nodes.all.prompt"},
+		{"type: select", "type: selct", "16: nodes.sure.type"},
+		{"options: [x, y], ", "", "16: nodes.sure.options"},
+		{"by: [slack/U7], next", "denied: tell, by: [slack/U7], next", "16: nodes.sure.denied: only a confirm"},
+		{"for: 1h, ", "", "17: nodes.rest: want for"},
+		{"for: 1h", "for: 40d", "17: nodes.rest.for"},
+		{"for: 1h", "for: 1h, tries: 2", "17: nodes.rest.tries"},
+		{"again: {kind: template, max_visits: 3,", "again: {kind: template,", "20: nodes.back.cases: leads back to again"},
+		{"max_visits: 3, tool: pay", "max_visits: 3000, tool: pay", "19: nodes.more.max_visits"},
+		{"slack/C2], text", "\"slack/{{ x }}\"], text", "21: nodes.sorry.to: is no template"},
+		{"sure.output | default('none')", "sure.output", "22: nodes.tell.text: sure may not have run"},
+		{"next: END}\n  tell", "}\n  tell", "21: nodes.sorry.next: is missing"},
+		{"  tell: {", "  lost: {kind: wait, for: 1h, next: END}\n  tell: {", "22: nodes.lost: no edge leads here"},
+		{"  tell: {", "  user: {kind: wait, for: 1h, next: tell}\n  tell: {", "22: nodes.user: user is a name"},
+		{"  tell: {", "  tell: {kind: wait, for: 1h, next: END}\n  tell: {", "23: nodes.tell"},
+		{"kind: reply, text: \"{{ sure", "kind: reply, txt: \"{{ sure", "22: nodes.tell.txt"},
+		{"cases: {a: find}", "cases: &x {a: find}, note: *x", "13: nodes.route.note"},
+	} {
+		if !strings.Contains(good, tt.from) {
+			t.Errorf("%d: %q is not there", i, tt.from)
+			continue
+		}
+		got := faultsOf(strings.Replace(good, tt.from, tt.to, 1))
+		if !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, tt.want) }) {
+			t.Errorf("%d: %q for %q: %q, want %q", i, tt.to, tt.from, got, tt.want)
+		}
+	}
+}
+
+// Good flows have no fault: triggers, then nodes.
+func TestGoodFlows(t *testing.T) {
+	for _, x := range [][2]string{
+		{"", `a: {kind: template, value: 1, next: END}`},
+		{"c: {on: telegram}", `a: {kind: reply, text: "{{ user.name }}", next: END}`},
+		{"c: {on: telegram}, d: {on: telegram, match: '^x'}", `a: {kind: reply, text: "{{ trigger.files }}", next: END}`},
+		{"c: {on: slack, channel: C1}, d: {on: slack, channel: C2}", `a: {kind: reply, to: [slack/C3], text: x, next: END}`},
+		{"c: {on: slack, user: U1}, d: {on: slack, channel: C2}", `a: {kind: wait, until: "{{ trigger.text }}", next: END}`},
+		{"c: {on: slack}, d: {on: slack, mention: true}", `a: {kind: template, value: {a: [1, "{{ now }}"]}, next: END}`},
+		{"h: {on: shop}", `a: {kind: template, value: "{{ trigger.payload['a b'].c }}", next: b}, b: {kind: switch, value: "{{ a.output }}", cases: {"1": END, "true": END}, else: END}`},
+		{"t: {cron: '0 9 * * *', timezone: Europe/Berlin, text: go}", `a: {kind: reply, to: [slack/C1], text: "{{ trigger.at }}", next: END}`},
+		{"", `a: {kind: agent, prompt: x, next: b}, b: {kind: reply, text: "{{ a.output }} {{ a.token_usage.input }}", next: END}`},
+		{"", `a: {kind: agent, prompt: x, output: {o: "/^[0-9]{1,9}$/", l: list}, next: b}, b: {kind: each, over: "{{ a.l }}", prompt: "{{ a.o }} {{ item }}", next: END}`},
+		{"", `a: {kind: tool, tool: pay, args: {n: 1, deep: {x: ["{{ user.name }}"]}}, next: END, error: b}, b: {kind: reply, text: "{{ error.code }} {{ error.node }}", next: END}`},
+		{"", `a: {kind: ask, text: 'Sure?', denied: c, expired: c, next: b}, b: {kind: reply, text: "{{ a.by }}", next: END}, c: {kind: reply, text: "{{ a.answered }}", next: END}`},
+		{"", `a: {kind: ask, type: number, text: 'How many?', by: [slack/U2], expires: 7d, next: END}`},
+		{"", `a: {kind: switch, value: x, cases: {x: b}, else: c}, b: {kind: template, value: 1, next: d}, c: {kind: template, value: 2, next: d}, d: {kind: template, value: "{{ b.output | default(c.output | default('')) }}", next: END}`},
+		{"", `a: {kind: template, value: "{% if b is defined %}{{ b.output }}{% endif %}", max_visits: 2, next: b}, b: {kind: switch, max_visits: 2, value: "{{ a.output }}", cases: {x: a}, else: END}`},
+		{"", `a: {kind: template, value: "{% for x in trigger.payload %}{{ loop.index }}{{ x }}{% endfor %}", next: END}`},
+		{"", `a: {kind: template, value: "{% set x = user.name %}{{ x }}", next: END}`},
+		{"", `a: {kind: tool, tool: web_search, tries: 5, args: {query: "{{ trigger.text }}"}, next: b}, b: {kind: template, value: "{{ nodes.a.text }} {{ a.saved | default('') }}", next: END}`},
+		{"", `a: {kind: agent, timeout: 1h, tries: 1, system: "For {{ trigger.connector }}", model: large, prompt: x, note: why, next: END}`},
+		{"", `a: {kind: template, value: [], next: b}, b: {kind: template, value: {"no {": "brace } here"}, next: END}`},
+	} {
+		if got := faultsOf("owner: slack/U1\ntriggers: {" + x[0] + "}\nstart: a\nnodes: {" + x[1] + "}\n"); len(got) > 0 {
+			t.Errorf("%s %s: %q", x[0], x[1], got)
+		}
+	}
+}
