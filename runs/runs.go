@@ -46,6 +46,14 @@ func (e *WaitError) Error() string {
 	return fmt.Sprintf("the run waits for %d answers", len(e.Answers))
 }
 
+// A Failer is an engine that has a say in how its runs fail, also where a deadline or a crash ends
+// them. Optional.
+type Failer interface {
+	// Failed tells those who are to hear that the run of t fails, and returns the error with which
+	// it ends. It may be called again for the same end.
+	Failed(ctx context.Context, t *Turn, why Error) *Error
+}
+
 // A Compactor is an engine that looks after the size of what an agent remembers. Optional.
 type Compactor interface {
 	// Compact yields the records that make the context shorter; none when there

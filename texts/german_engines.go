@@ -50,6 +50,7 @@ var germanEngines = map[string]string{
 	PlanAskNow:      "Bis %[1]s ist Ruhezeit. Soll der Plan jetzt laufen? Ohne Antwort läuft er um %[1]s; bei Nein wird er verworfen.",
 	PlanStopped:     "Der Plan wurde abgebrochen: %s",
 	PlanFailed:      "%s ist gescheitert: %s",
+	FlowGone:        "Der Workflow %s konnte nicht gestartet werden: Seine Datei fehlt oder ist nicht lesbar.",
 	FlowFailed:      "Der Workflow %s konnte nicht beendet werden; er scheiterte am Schritt %s.",
 	PlanNotRun:      "nicht ausgeführt: %s",
 	PlanLasting:     "%d der Wirkungen lässt sich nicht rückgängig machen.|%d der Wirkungen lassen sich nicht rückgängig machen.",

@@ -17,6 +17,7 @@ const (
 	PlanAskNow      = "It is quiet until %[1]s. Run the plan now? Without an answer it runs at %[1]s; with no, it is dropped."
 	PlanStopped     = "The plan stopped: %s"
 	PlanFailed      = "%s failed: %s"
+	FlowGone        = "The workflow %s could not be started: its file is gone or cannot be read."
 	FlowFailed      = "The workflow %s could not be finished; it failed at the step %s."
 	PlanNotRun      = "not run: %s"
 	PlanLasting     = "%d of the effects cannot be undone.|%d of the effects cannot be undone."

@@ -104,6 +104,11 @@ func (p *pass) do(life context.Context) error {
 	if errors.As(err, &wait) {
 		return p.suspend(life, wait.Awaiting)
 	}
+	if why := (*runs.Error)(nil); errors.As(err, &why) {
+		if f, ok := s.engines.named(p.job.engine()).(runs.Failer); ok {
+			err = f.Failed(life, p.turn(), *why)
+		}
+	}
 	return p.end(err)
 }
 

@@ -147,7 +147,7 @@ func (v *visit) resulted(spec *flows.Tool, r claybot.Record) (out Result, next s
 			return out, "", v.failed(CodeUnknown, "%s was cut off and may have acted; it is not called again", spec.Tool)
 		case strings.HasPrefix(text, "not approved"):
 			return out, "", v.failed(CodeDenied, "%s: %s", spec.Tool, text)
-		case v.cfg.Effect(v.state.Turn.Agent, spec.Tool) != tools.Once && r.MS > 0:
+		case v.cfg.Effect(v.state.Turn.Agent, spec.Tool) == tools.ReadOnly:
 			return out, "", &runs.TransientError{Err: v.failed(CodeTool, "%s: %s", spec.Tool, text)}
 		}
 		return out, "", v.failed(CodeTool, "%s: %s", spec.Tool, text)

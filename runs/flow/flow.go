@@ -94,7 +94,10 @@ type Names struct {
 // An Engine runs flows. It is safe for concurrent use.
 type Engine struct{ cfg *Config }
 
-var _ runs.Engine = (*Engine)(nil)
+var (
+	_ runs.Engine = (*Engine)(nil)
+	_ runs.Failer = (*Engine)(nil)
+)
 
 // New returns the engine.
 func New(cfg Config) *Engine {
@@ -142,36 +145,35 @@ type (
 
 // Run implements runs.Engine.
 func (e *Engine) Run(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Record, error] {
-	return func(yield func(claybot.Record, error) bool) {
-		g, err := e.graph(ctx, t)
-		if err != nil {
-			yield(claybot.Record{}, err)
-			return
-		}
-		for r, err := range g.Run(ctx, t) {
-			if err != nil {
-				err = e.failed(ctx, t, g, err)
-			}
-			if !yield(r, err) {
-				return
-			}
-		}
+	f, err := e.flow(ctx, t)
+	if err != nil {
+		return func(yield func(claybot.Record, error) bool) { yield(claybot.Record{}, err) }
 	}
+	return e.graph(f).Run(ctx, t)
 }
 
-// failed tells those who are to hear of it that the run ends with an error, and gives the error
-// the words for the place of the trigger.
-func (e *Engine) failed(ctx context.Context, t *runs.Turn, g *graph, err error) error {
-	var why *runs.Error
-	if ctx.Err() != nil || !errors.As(err, &why) {
-		return err
+// Failed implements runs.Failer: it tells those who are to hear of it, and gives the error the words
+// for the place of the trigger.
+func (e *Engine) Failed(ctx context.Context, t *runs.Turn, why runs.Error) *runs.Error {
+	name, _, _ := SplitName(t.Run.Engine)
+	at, to := "", []string(nil)
+	if f, err := e.flow(ctx, t); err == nil {
+		at, to = f.Start, f.Failed
 	}
-	failed := *why
-	text := func(v texts.Voice) string { return v.Say(texts.FlowFailed, g.flow.Name, g.at) }
-	if failed.Say == "" {
-		failed.Say = text(texts.Of(ctx))
+	for _, r := range t.History {
+		if r.Run == t.Run.ID && r.Type == claybot.RecordNode {
+			at = r.Next
+		}
 	}
-	to := g.flow.Failed
+	text := func(v texts.Voice) string {
+		if at == "" {
+			return v.Say(texts.FlowGone, name)
+		}
+		return v.Say(texts.FlowFailed, name, at)
+	}
+	if why.Say == "" {
+		why.Say = text(texts.Of(ctx))
+	}
 	if len(to) == 0 && t.Route().Connector == "" {
 		to = []string{"owner"} // no other person would hear of it
 	}
@@ -185,44 +187,41 @@ func (e *Engine) failed(ctx context.Context, t *runs.Turn, g *graph, err error) 
 			err = e.cfg.Send(ctx, t, route, fmt.Sprintf("failed/%d", i), text(texts.Of(ctx)))
 		}
 		if err != nil {
-			failed.Text += fmt.Sprintf("; %s was not told: %v", place, err)
+			why.Text += fmt.Sprintf("; %s was not told: %v", place, err)
 		}
 	}
-	return &failed
+	return &why
 }
 
-// A graph is that of one run of a flow.
-type graph struct {
-	*runs.Graph[Scratch, map[string]Result]
-	flow *flows.Flow
-	at   string // the node that was entered last
-}
-
-// graph builds the graph of the run of a turn.
-func (e *Engine) graph(ctx context.Context, t *runs.Turn) (*graph, error) {
+// flow returns the version of the flow that the run of a turn is of.
+func (e *Engine) flow(ctx context.Context, t *runs.Turn) (*flows.Flow, error) {
 	name, hash, ok := SplitName(t.Run.Engine)
 	if !ok {
 		return nil, &runs.Error{Code: CodeFlow, Text: "the message names no flow that is there"}
 	}
 	f, err := e.cfg.Flow(ctx, name, hash)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, runs.Ended(ctx)
-		}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, runs.Ended(ctx)
+	case err != nil:
 		return nil, &runs.Error{Code: CodeFlow, Text: fmt.Sprintf("the flow %s, version %s: %v", name, hash, err), Err: err}
 	}
-	g := &graph{flow: f, at: f.Start, Graph: &runs.Graph[Scratch, map[string]Result]{
-		Name: "flow " + name, Start: f.Start, Nodes: make(map[string]runs.Node[Scratch, map[string]Result]),
+	return f, nil
+}
+
+// graph builds the graph of the runs of a flow.
+func (e *Engine) graph(f *flows.Flow) *runs.Graph[Scratch, map[string]Result] {
+	g := &runs.Graph[Scratch, map[string]Result]{
+		Name: "flow " + f.Name, Start: f.Start, Nodes: make(map[string]runs.Node[Scratch, map[string]Result]),
 		Edges: f.Names(), Steps: func(*runs.Turn) int { return flows.MaxVisits }, NodeTime: flows.MaxWait,
-	}}
+	}
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
 		g.Nodes[n.Name] = func(ctx context.Context, s *state) (string, error) {
-			g.at = n.Name
 			return (&visit{cfg: e.cfg, flow: f, node: n, state: s, number: s.Scratch.Visits[n.Name] + 1}).work(ctx)
 		}
 	}
-	return g, nil
+	return g
 }
 
 // A visit is a node at work.
@@ -245,22 +244,29 @@ func (v *visit) id(part string) string {
 
 // work takes the visit to its end, or as far as it comes.
 func (v *visit) work(ctx context.Context) (next string, err error) {
+	all := 0
+	for _, n := range v.state.Scratch.Visits {
+		all += n
+	}
+	if all >= flows.MaxVisits {
+		return "", &runs.Error{Code: CodeVisits, Text: fmt.Sprintf("the run came to more than %d nodes", flows.MaxVisits)}
+	}
 	out, next, err := v.tries(ctx)
 	if _, waits := errors.AsType[*runs.WaitError](err); waits || ctx.Err() != nil {
 		return "", err
 	}
+	if err == nil && len(out.Output) > flows.MaxOutput {
+		err = &runs.Error{Code: CodeTooLarge, Text: fmt.Sprintf("%s put out %d bytes; the limit is %d", v.node.Name, len(out.Output), flows.MaxOutput)}
+	}
 	var failed *runs.Error
 	switch {
 	case errors.As(err, &failed) && v.node.Error != "":
-		v.state.Scratch.Error = &Failure{Node: v.node.Name, Code: failed.Code, Text: failed.Text, Tainted: failed.Code == CodeTool || failed.Code == CodeAgent}
+		v.state.Scratch.Error = &Failure{Node: v.node.Name, Code: failed.Code, Text: failed.Text, Tainted: slices.Contains([]string{CodeTool, CodeAgent, CodeFlow, CodeOutput}, failed.Code)}
 		v.state.Because(failed.Code)
 		v.end()
 		return v.node.Error, nil
 	case err != nil:
 		return "", err
-	}
-	if len(out.Output) > flows.MaxOutput {
-		return "", &runs.Error{Code: CodeTooLarge, Text: fmt.Sprintf("%s put out %d bytes; the limit is %d", v.node.Name, len(out.Output), flows.MaxOutput)}
 	}
 	if v.state.Output == nil {
 		v.state.Output = make(map[string]Result)
@@ -288,7 +294,7 @@ func (v *visit) tries(ctx context.Context) (out Result, next string, err error) 
 	}
 	tries := v.node.Tries
 	if tries == 0 {
-		tries = flows.DefaultTries
+		tries = v.usualTries()
 	}
 	for try := 1; ; try++ {
 		out, next, err = v.try(ctx, try)
@@ -301,6 +307,17 @@ func (v *visit) tries(ctx context.Context) (out Result, next string, err error) 
 		}
 		v.cfg.Sleep(ctx, flows.DefaultFirst<<(try-1))
 	}
+}
+
+// usualTries is how often a node works that does not say it: an agent whose tools may have acted is not
+// started once more.
+func (v *visit) usualTries() int {
+	if a, ok := v.node.Spec.(*flows.Agent); ok && slices.ContainsFunc(a.Tools, func(tool string) bool {
+		return v.cfg.Effect(v.state.Turn.Agent, tool) != tools.ReadOnly
+	}) {
+		return 1
+	}
+	return flows.DefaultTries
 }
 
 // try works once.

@@ -18,6 +18,7 @@ import (
 	"github.com/claybot/claybot/runs"
 	"github.com/claybot/claybot/runs/flow"
 	"github.com/claybot/claybot/runs/react"
+	"github.com/claybot/claybot/texts"
 	"github.com/claybot/claybot/tools"
 )
 
@@ -285,5 +286,93 @@ nodes:
 	}
 	if want := []string{"clean.1.1 false", "dirty.1.1 true"}; !slices.Equal(tainted, want) {
 		t.Errorf("%q, want %q", tainted, want)
+	}
+}
+
+// A failure is told to those whom the flow names, also where the run could not begin or a deadline
+// ends it.
+func TestFailed(t *testing.T) {
+	p := player(t, "owner: chat/ann\nstart: a\non_failure: [owner, chat/ops]\nnodes: {a: {kind: template, value: 1, next: b}, b: {kind: template, value: 1, next: END}}\n")
+	there, told := true, []string{}
+	e := flow.New(flow.Config{
+		Flow: func(context.Context, string, string) (*flows.Flow, error) {
+			if !there {
+				return nil, errors.New("is not stored")
+			}
+			return p.Flow, nil
+		},
+		Route: func(v string) (claybot.Route, error) { return claybot.Route{Connector: v}, nil },
+		Notify: func(_ context.Context, _ claybot.Agent, key string, _ func(texts.Voice) string) {
+			told = append(told, key)
+		},
+		Send: func(_ context.Context, _ *runs.Turn, to claybot.Route, key, _ string) error {
+			told = append(told, to.Connector+" "+key)
+			return nil
+		},
+	})
+	turn := &runs.Turn{Run: claybot.Run{ID: "r", Engine: "flow:every@1"}, History: []claybot.Record{{Type: claybot.RecordNode, Run: "r", Name: "a", Next: "b"}}}
+	err := e.Failed(t.Context(), turn, runs.Error{Code: runs.CodeDeadline})
+	if err.Code != runs.CodeDeadline || !strings.Contains(err.Say, "step b") || fmt.Sprint(told) != "[flow/r/failed chat/ops failed/1]" {
+		t.Errorf("%+v, told %q", err, told)
+	}
+	there, told = false, nil
+	if err = e.Failed(t.Context(), turn, runs.Error{Code: flow.CodeFlow}); !strings.Contains(err.Say, "every") || fmt.Sprint(told) != "[flow/r/failed]" {
+		t.Errorf("%+v, told %q", err, told)
+	}
+}
+
+// What a stranger gives as their name or channel is as tainted as what they write; a tool that may act
+// is called once, also where claybot could repeat the call; and an output that is too large leads to the
+// error edge.
+func TestHostileInputs(t *testing.T) {
+	const text = `
+owner: chat/ann
+start: name
+nodes:
+  name: {kind: tool, tool: put, args: {a: "{{ user.name }}"}, next: place}
+  place: {kind: tool, tool: put, args: {a: "{{ trigger.channel }}"}, next: fails}
+  fails: {kind: tool, tool: put, next: big, error: big}
+  big: {kind: template, value: [COPIES], next: END, error: told}
+  told: {kind: reply, text: "{{ error.code }}", next: END}
+`
+	p := player(t, strings.ReplaceAll(text, "COPIES", strings.Repeat(`"{{ name.output }}", `, 50)))
+	p.Effect = func(string) tools.Effect { return tools.Idempotent }
+	p.Fill = func(next func(*runs.Turn, string, flow.Names) (any, error)) func(*runs.Turn, string, flow.Names) (any, error) {
+		return func(turn *runs.Turn, text string, names flow.Names) (any, error) {
+			if strings.Contains(text, "user.name") || strings.Contains(text, "trigger.channel") {
+				return "x", nil
+			}
+			return next(turn, text, names)
+		}
+	}(p.Fill)
+	var tainted []string
+	settle := p.Settle
+	p.Settle = func(set *tools.Set) flow.Settle {
+		inner := settle(set)
+		return func(ctx context.Context, turn *runs.Turn, rules *tools.Rules, yield func(claybot.Record) error) error {
+			tainted = append(tainted, fmt.Sprint(turn.History[len(turn.History)-1].ToolCalls[0].ID, " ", tools.Tainted(turn.History)))
+			return inner(ctx, turn, rules, yield)
+		}
+	}
+	c := flow.Case{Trigger: flow.Started{Tainted: true}, Nodes: map[string]any{
+		"name": strings.Repeat("x", flows.MaxOutput/2), "place": "ok", "fails": map[string]any{"fails": "no"},
+	}}
+	got, err := p.Play(t.Context(), c, 0, false)
+	if err != nil || fmt.Sprint(got.Replies) != "[too_large]" || got.Called["put"] != 3 {
+		t.Errorf("%v %v %v %+v", err, got.Replies, got.Called, got.Err)
+	}
+	if want := []string{"name.1.1 true", "place.1.1 true", "fails.1.1 false"}; !slices.Equal(tainted, want) {
+		t.Errorf("%q, want %q", tainted, want)
+	}
+}
+
+// An agent whose tools act is not started once more by itself.
+func TestActingAgentIsTriedOnce(t *testing.T) {
+	for text, want := range map[string]string{"tools: [put]": flow.CodeOutput, "tools: [put], tries: 2": "", "tools: [look]": ""} {
+		p := player(t, "owner: chat/ann\nstart: a\nnodes: {a: {kind: agent, prompt: x, output: {n: integer}, "+text+", next: look}, look: {kind: tool, tool: look, next: END}}\n")
+		c := flow.Case{Nodes: map[string]any{"a": map[string]any{"visits": []any{"hm", map[string]any{"n": 1}}}, "look": "ok"}, Expect: flow.Expected{Fails: want}}
+		if wrong, _, err := p.Test(t.Context(), c); err != nil || len(wrong) > 0 {
+			t.Errorf("%s: %v %q", text, err, wrong)
+		}
 	}
 }

@@ -126,9 +126,9 @@ func (v *visit) marks(text string) (m mark, err error) {
 // markOf is what a name holds.
 func (v *visit) markOf(path []string) mark {
 	switch path[0] {
-	case "trigger":
+	case "trigger", "user":
 		var m mark
-		if len(path) > 1 && slices.Contains([]string{"at", "name", "connector", "channel"}, path[1]) {
+		if len(path) > 1 && path[0] == "trigger" && slices.Contains([]string{"at", "name", "connector"}, path[1]) {
 			return m
 		}
 		for _, x := range v.state.Turn.Messages {
