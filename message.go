@@ -146,6 +146,9 @@ type FlowStart struct {
 	Trigger   string `json:"trigger"`
 	Connector string `json:"connector,omitempty"`
 	ChannelID string `json:"channelId,omitempty"`
+	// Version is that of the flow when the message was accepted: what its run is of where the flow
+	// is not in force any more, or not on the member that begins the run.
+	Version string `json:"version,omitempty"`
 }
 
 // A Sender is the person or agent a message came from. Name is for display

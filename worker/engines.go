@@ -66,8 +66,8 @@ func (s *Worker) Shapes() map[string]runs.Shape {
 
 // Flows are the workflows of the installation.
 type Flows interface {
-	// Engine returns the engine of a run that begins now of a flow.
-	Engine(flow string) string
+	// Engine returns the engine of a run that begins now.
+	Engine(claybot.FlowStart) string
 	// Shapes are the graphs of the flows, by their engines.
 	Shapes() map[string]runs.Shape
 }
@@ -77,7 +77,7 @@ type Flows interface {
 func (s *Worker) beginsWith(batch []claybot.AgentMessage, profile profiles.Profile) string {
 	for _, m := range batch {
 		if m.Flow != nil && s.parts.Flows != nil {
-			return s.parts.Flows.Engine(m.Flow.Name)
+			return s.parts.Flows.Engine(*m.Flow)
 		}
 	}
 	return engineFor(batch, profile)

@@ -110,7 +110,7 @@ func (d *daemon) addSchedules(c configs.Config) {
 			},
 			Person: func(owner string) string { return people.Identities(owner)[0] },
 			Zone:   d.zone, Gates: c.Schedule.Cron.Gates, Known: d.roster.sends, Notice: people.Notify, Unusable: d.system.Unusable,
-			Dead: d.system.DeadRoute, FlowProfile: d.library.profile,
+			Dead: d.system.DeadRoute, Flow: d.library.fires,
 		})
 		d.library.tasks = tasks
 		d.roster.add(tasks)

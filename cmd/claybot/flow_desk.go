@@ -68,8 +68,7 @@ func (d flowDesk) StartFlow(ctx context.Context, id claybot.MessageID, name stri
 		return none, web.Refusal(fmt.Sprintf("the flow %s has no trigger %.64q", name, in.Trigger))
 	}
 	m := claybot.AgentMessage{ID: id, Text: claybot.Clean(in.Text), Payload: in.Payload, From: from, At: claybot.Now(), Route: &claybot.Route{}}
-	to, m := d.library.begin(f, by, f.Owner, m)
-	m.Flow.Connector = claybot.ConnectorAPI
+	to, m := d.library.begin(f, by, f.Owner, claybot.Descriptor{Connector: claybot.ConnectorAPI}, m)
 	address := agentsystem.Address{Descriptor: &to}
 	if got, known, err := d.system.Control.Known(ctx, address, m); known || err != nil {
 		return got, err

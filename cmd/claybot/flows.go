@@ -87,8 +87,9 @@ func readFlows(dir string) (files map[string][]byte, err error) {
 	files = make(map[string][]byte)
 	for _, e := range entries {
 		name := e.Name()
-		if e.IsDir() || !strings.HasSuffix(name, ".yaml") || strings.Contains(strings.TrimSuffix(name, ".yaml"), ".") || strings.HasPrefix(name, ".") {
-			continue
+		end := filepath.Ext(name)
+		if e.IsDir() || end != ".yaml" && end != ".yml" || strings.HasSuffix(name, casesEnding) || strings.HasPrefix(name, ".") {
+			continue // one with a name that is none of a flow is a fault, see flows.Check
 		}
 		info, err := os.Stat(filepath.Join(dir, name))
 		if err != nil || !info.Mode().IsRegular() {
@@ -142,24 +143,25 @@ func overlaps(all map[string]*flows.Flow) (faults []fileFault) {
 }
 
 // look reads the files, and puts them in force if none has a fault. Otherwise what is in force stays.
-// It does nothing while the files are as they were, unless again is set.
+// It does nothing while the files are as they were, unless again is set, or some have faults: what they
+// name may be there by now, such as the tools of a server that starts.
 func (l *library) look(ctx context.Context, again bool) error {
 	dir := flowsDir(l.config.Load())
-	files, err := readFlows(dir)
-	if err != nil {
-		return fmt.Errorf("read the flows: %w", err)
-	}
+	files, unread := readFlows(dir)
 	var texts strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(&texts, "%s %s\n", name, flows.HashOf(string(files[name])))
 	}
 	l.mu.Lock()
-	same := l.seen == texts.String() && !again
+	same := l.seen == texts.String() && len(l.faults) == 0 && unread == nil && !again
 	l.mu.Unlock()
 	if same {
 		return nil
 	}
 	all, faults := checkFlows(dir, files, l.world())
+	if unread != nil {
+		faults = []fileFault{{dir, flows.Fault{Line: 1, Text: unread.Error()}}}
+	}
 	if len(faults) == 0 {
 		if err := l.accept(ctx, all); err != nil {
 			return err
@@ -167,12 +169,14 @@ func (l *library) look(ctx context.Context, again bool) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	for _, f := range faults {
+		if !slices.ContainsFunc(l.faults, func(o fileFault) bool { return o.String() == f.String() }) {
+			l.log.Error("invalid flow; the flows stay as they were", "fault", f.String())
+		}
+	}
 	l.seen, l.faults = texts.String(), faults
 	if len(faults) == 0 {
 		l.flows, l.timed = all, false
-	}
-	for _, f := range faults {
-		l.log.Error("invalid flow; the flows stay as they were", "fault", f.String())
 	}
 	return nil
 }
@@ -332,14 +336,6 @@ func (l *library) schedule(ctx context.Context) error {
 	return nil
 }
 
-// profile returns the profile of a flow.
-func (l *library) profile(name string) string {
-	if f := l.named(name); f != nil {
-		return f.Profile
-	}
-	return ""
-}
-
 // all lists the flows in force by name.
 func (l *library) all() (list []*flows.Flow) {
 	l.mu.Lock()
@@ -358,11 +354,11 @@ func (l *library) named(name string) *flows.Flow {
 }
 
 // Engine implements worker.Flows.
-func (l *library) Engine(name string) string {
-	if f := l.named(name); f != nil {
-		return flow.NameOf(name, f.Hash)
+func (l *library) Engine(start claybot.FlowStart) string {
+	if f := l.named(start.Name); f != nil {
+		return flow.NameOf(f.Name, f.Hash)
 	}
-	return flow.NameOf(name, "gone")
+	return flow.NameOf(start.Name, cmp.Or(start.Version, "gone"))
 }
 
 // Shapes implements worker.Flows.
@@ -390,12 +386,11 @@ func (l *library) Take(to claybot.Descriptor, m claybot.AgentMessage) (claybot.D
 	}
 	route := m.ReplyRoute(to)
 	owner := m.Speaker(to)
-	if m.From.Program {
+	if m.From.Program && !m.From.Bot {
 		owner = of.Owner
 	}
-	d, start := l.begin(of, by, owner, m)
-	start.Route = &route
-	start.Flow.Connector, start.Flow.ChannelID = to.Connector, to.ChannelID
+	m.Route = &route
+	d, start := l.begin(of, by, owner, to, m)
 	return d, start, true
 }
 
@@ -414,24 +409,39 @@ func takes(t flows.Trigger, to claybot.Descriptor, m claybot.AgentMessage) bool 
 }
 
 // begin makes the message with which a flow begins, and its agent: one for the message, or one for
-// all that have the same key.
-func (l *library) begin(f *flows.Flow, t flows.Trigger, owner string, m claybot.AgentMessage) (claybot.Descriptor, claybot.AgentMessage) {
+// all messages of one owner that have the same key.
+func (l *library) begin(f *flows.Flow, t flows.Trigger, owner string, from claybot.Descriptor, m claybot.AgentMessage) (claybot.Descriptor, claybot.AgentMessage) {
 	m.Type, m.Kind, m.Command, m.FirstHand, m.Engine = claybot.MessageSystem, claybot.KindTrigger, "", false, ""
-	m.Flow = &claybot.FlowStart{Name: f.Name, Trigger: t.Name}
-	m.Alone = true
+	m.Flow, m.Alone = &claybot.FlowStart{Name: f.Name, Trigger: t.Name, Connector: from.Connector, ChannelID: from.ChannelID}, true
+	to := claybot.Descriptor{Type: claybot.AgentFlow, UID: connectors.FileID("flow", f.Name, "message\x00"+string(m.ID)), Owner: owner}
+	return l.bound(f, to, m)
+}
+
+// fires is cron.Config.Flow.
+func (l *library) fires(to claybot.Descriptor, m claybot.AgentMessage) (claybot.Descriptor, claybot.AgentMessage) {
+	if f := l.named(m.Flow.Name); f != nil {
+		return l.bound(f, to, m)
+	}
+	return to, m
+}
+
+// bound completes the message with which a flow begins, and its agent, as the flow says.
+func (l *library) bound(f *flows.Flow, to claybot.Descriptor, m claybot.AgentMessage) (claybot.Descriptor, claybot.AgentMessage) {
+	m.Flow.Version = f.Hash
 	if f.Time > 0 {
 		m.Deadline = claybot.At(time.Now().Add(f.Time))
 	}
-	uid := "message\x00" + string(m.ID)
-	if f.Key != "" {
-		key, err := fillFlow(nil, m, f.Key, flow.Names{})
-		if err == nil {
-			uid, owner = fmt.Sprintf("key\x00%v", key), f.Owner
-		}
+	to.Name, to.Profile = f.Name, f.Profile
+	if f.Key == "" {
+		return to, m
 	}
-	return claybot.Descriptor{
-		Type: claybot.AgentFlow, UID: connectors.FileID("flow", f.Name, uid), Name: f.Name, Owner: owner, Profile: f.Profile,
-	}, m
+	key, err := fillFlow(nil, m, f.Key, flow.Names{})
+	if err != nil {
+		l.log.Warn("the key of a flow cannot be filled, so that its run waits for no other", "flow", f.Name, "message", m.ID, "err", err)
+		return to, m
+	}
+	to.UID = connectors.FileID("flow", f.Name, fmt.Sprintf("key\x00%s\x00%v", to.Owner, key)) // an agent acts for one owner
+	return to, m
 }
 
 // status lists what is wrong with the files.

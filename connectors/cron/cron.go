@@ -49,8 +49,9 @@ type Config struct {
 	// Notice sends a sentence to the owner of a task or, without an owner, to the
 	// user who wrote last; once for each key. nil: it is only logged.
 	Notice func(ctx context.Context, owner, key string, say func(texts.Voice) string) error
-	// FlowProfile is the profile of a flow; nil: none has one.
-	FlowProfile func(flow string) string
+	// Flow completes the message with which a task starts a flow, and the agent of its run; nil:
+	// both stay as they are.
+	Flow func(claybot.Descriptor, claybot.AgentMessage) (claybot.Descriptor, claybot.AgentMessage)
 	// Unusable reports whether the agent of a descriptor cannot be used at present,
 	// which the ledger records for its unfinished run; nil: unknown.
 	Unusable func(claybot.Descriptor) bool

@@ -308,7 +308,11 @@ func (r *runner) send(ctx context.Context, s shot) (sent bool, err error) {
 	if err != nil || !found {
 		return false, err
 	}
-	err = r.sched.Post(ctx, to, r.message(ctx, s))
+	m := r.message(ctx, s)
+	if m.Flow != nil && r.cfg.Flow != nil {
+		to, m = r.cfg.Flow(to, m)
+	}
+	err = r.sched.Post(ctx, to, m)
 	return err == nil, err
 }
 
@@ -364,11 +368,7 @@ func backoff(attempt int) time.Duration {
 // in the ledger and the log, and found is false.
 func (r *runner) agent(ctx context.Context, s shot) (d claybot.Descriptor, found bool, err error) {
 	if flow := s.def.flowStart(); flow != nil {
-		d := claybot.Descriptor{Type: claybot.AgentFlow, UID: s.def.uid, Name: flow.Name, Owner: s.def.spec.Owner}
-		if r.cfg.FlowProfile != nil {
-			d.Profile = r.cfg.FlowProfile(flow.Name)
-		}
-		return d, true, nil
+		return claybot.Descriptor{Type: claybot.AgentFlow, UID: s.def.uid, Name: flow.Name, Owner: s.def.spec.Owner}, true, nil
 	}
 	if s.def.agent == "" {
 		return claybot.Descriptor{Type: claybot.AgentCron, UID: s.def.uid, Name: s.def.spec.Name, Owner: s.def.spec.Owner}, true, nil
