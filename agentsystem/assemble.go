@@ -194,13 +194,14 @@ func (a *assembly) makeIntake() {
 	}
 	follow := &moves{agents: a.agents, index: a.Index, outbox: a.Outbox, parked: a.Parking, named: a.Named, people: s.People, sender: s.deliverer, worker: s.Worker, members: a.Members, overhearing: s.overhearing, pending: a.pending, log: a.Log}
 	*a.parking = parking{
+		flows: a.Flows,
 		moves: follow, store: a.Parking, index: a.Index, receipts: a.Inbox, intake: a.intake, people: s.People, sender: s.deliverer, worker: s.Worker,
 		members: a.Members, meter: a.Meter, log: a.Log, counts: a.parking.counts,
 	}
 	spelled := spelling{s.People, a.connector}
 	s.receiver = &receiver{
 		agents: a.agents, index: a.Index, people: s.People, places: conversations{a.OwnThreads, a.Profile, a.Index, a.Runs, s.People, a.Inbox, spelled, a.Marks}, buttons: s.Questions.Buttons, parking: a.parking, worker: s.Worker, sender: s.deliverer, pending: a.pending, overhearing: s.overhearing,
-		moves: follow, flows: a.Flows,
+		moves:   follow,
 		ratings: a.Runs, reactions: reactions{a.Profile, a.Index, a.Runs, a.Outbox, a.Inbox, spelled, a.Log}, meter: a.Meter, log: a.Log,
 		notices: &notices{index: a.Index, people: s.People, sender: s.deliverer, alarms: s.supervisor.alarms, members: a.Members, log: a.Log},
 	}

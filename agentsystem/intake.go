@@ -152,7 +152,8 @@ func (i *intake) bounded(agent claybot.Agent, p *storage.Posting) (leave func())
 	if m.From.Bot {
 		most, counted, reason = botMessages, &i.bots, inbox.SkippedBot
 	}
-	if most == 0 || p.Skip != "" || m.Type != claybot.MessageUser || m.Silent || i.people.Program(d) || i.people.IsOperator(m.Speaker(d)) {
+	written := m.Type == claybot.MessageUser || m.Flow != nil && (!m.From.Program || m.From.Bot) && m.Firing == nil
+	if most == 0 || p.Skip != "" || !written || m.Silent || i.people.Program(d) || i.people.IsOperator(m.Speaker(d)) {
 		return func() {}
 	}
 	leave, ok := counted.enter(i.people.Identities(m.Speaker(d))[0], m.At, most)
@@ -211,6 +212,9 @@ func (i *intake) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 	}
 	switch m.Type {
 	case claybot.MessageSystem:
+		if m.Flow != nil {
+			i.secretIn(ctx, p, say)
+		}
 		return i.people.Address(ctx, agent, p)
 	case claybot.MessageCommand:
 		if m.Command == "compact" { // waits for its turn
@@ -245,10 +249,8 @@ func (i *intake) prepare(ctx context.Context, agent claybot.Agent, p *storage.Po
 			p.Message.Text = string([]rune(m.Text)[:1000])
 		} else if strings.TrimSpace(m.Text) == "" && len(m.Files) == 0 {
 			p.Skip, p.Replies = "empty", say(claybot.OutgoingNotice, texts.Of(ctx).In(texts.Empty))
-		} else if len(m.Masked) > 0 && i.secrets() == RefuseSecrets {
-			p.Skip, p.Replies = skippedSecret, say(claybot.OutgoingNotice, texts.Of(ctx).SecretRefused(m.Masked))
-		} else if len(m.Masked) > 0 {
-			p.Replies = say(claybot.OutgoingNotice, texts.Of(ctx).SecretMasked(m.Masked))
+		} else {
+			i.secretIn(ctx, p, say)
 		}
 	}
 	if m.From.Bot && p.Skip != "" {
@@ -271,7 +273,7 @@ func (i *intake) accepted(ctx context.Context, agent claybot.Agent, m claybot.Ag
 	switch done.Skipped {
 	case "":
 		return
-	case "command", questions.SkippedAnswer, questions.SkippedUnfit, storage.SkippedEdit, storage.SkippedDeletion, storage.SkippedLate:
+	case "command", skippedFlow, questions.SkippedAnswer, questions.SkippedUnfit, storage.SkippedEdit, storage.SkippedDeletion, storage.SkippedLate:
 		i.results.waiters.Ended(inbox.Result{}, m.ID)
 		return
 	case inbox.SkippedFull:
@@ -292,7 +294,7 @@ func stopsAll(m claybot.AgentMessage) bool {
 
 // notifyHourly notifies the user, once an hour for each key, why a message will not run.
 func (i *intake) notifyHourly(ctx context.Context, agent claybot.Agent, m claybot.AgentMessage, key, text string) {
-	if m.Type != claybot.MessageUser {
+	if m.Type != claybot.MessageUser && m.Flow == nil {
 		return // its sender is notified otherwise
 	}
 	out := i.sender.Compose(delivery.ReplyTo(agent, m, claybot.OutgoingNotice), text)

@@ -43,6 +43,7 @@ type parking struct {
 	meter    Meter
 	log      *slog.Logger
 	counts   *parkingCounts
+	flows    Flows // nil: there are none
 }
 
 // parkingCounts are what this member knows of parked messages.
@@ -342,6 +343,11 @@ func (p *parking) unparkOne(ctx context.Context, x storage.Parked) error {
 func (p *parking) unparkAdmitted(ctx context.Context, x storage.Parked) (err error) {
 	if x.To, err = p.followed(ctx, x.To); err != nil {
 		return err
+	}
+	if x.Message.Approved != 0 { // it has met no trigger yet
+		if x.To, x.Message, err = p.started(ctx, x.To, x.Message); err != nil {
+			return err
+		}
 	}
 	_, err = p.intake.accept(ctx, x.To, x.Message)
 	if errors.Is(err, questions.ErrUnheard) {

@@ -36,7 +36,6 @@ type receiver struct {
 	ratings     storage.Ratings
 	// reactions find what emoji of people mean.
 	reactions reactions
-	flows     Flows // nil: there are none
 	meter     Meter
 	log       *slog.Logger
 }
@@ -161,10 +160,8 @@ func (r *receiver) take(ctx context.Context, to claybot.Descriptor, m claybot.Ag
 			m.From.UserID = cmp.Or(m.From.UserID, r.places.sender(to, m))
 			to, err = r.places.place(ctx, to, m)
 		}
-		if err == nil && r.flows != nil && m.Type == claybot.MessageUser && m.Command == "" {
-			if flow, start, taken := r.flows.Take(to, m); taken {
-				to, m = flow, start
-			}
+		if err == nil {
+			to, m, err = r.parking.started(ctx, to, m)
 		}
 	}
 	if err != nil {

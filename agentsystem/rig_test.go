@@ -64,6 +64,7 @@ type rig struct {
 	off        func() *runs.Error
 	reports    overview.Reports
 	skills     func() ([]connectors.Command, error) // that agents use by commands
+	flows      agentsystem.Flows                    // optional
 
 	mu      sync.Mutex
 	profile profiles.Profile
@@ -195,6 +196,7 @@ func (r *rig) start() {
 			RunsPerMinute: func() int { return r.runsPerMinute },
 			FilesPerOwner: func() int64 { return r.filesPerOwner },
 			OwnThreads:    func() bool { return r.ownThreads },
+			Flows:         r.flows,
 			Instances:     func() chatplatforms.Instances { return r.instances },
 			Named:         func() []string { return r.named },
 			Skills: func(context.Context, claybot.Agent) ([]connectors.Command, error) {

@@ -3,6 +3,7 @@ package agentsystem
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -130,6 +131,10 @@ func (s *Starter) acceptedBefore(ctx context.Context, r storage.Receipt, agent c
 	}
 	text := claybot.Clean(m.Text)
 	other := text != r.Message.Text && s.intake.masked(text) != r.Message.Text || m.Engine != r.Message.Engine || m.Stateless != r.Message.Stateless || !slices.EqualFunc(m.Files, r.Message.Files, sameFile)
+	other = other || compact(m.Payload) != compact(r.Message.Payload) && compact(maskedJSON(m.Payload)) != compact(r.Message.Payload)
+	if m.Flow != nil && r.Message.Flow != nil {
+		other = other || m.Flow.Name != r.Message.Flow.Name || m.Flow.Trigger != r.Message.Flow.Trigger
+	}
 	if r.Agent != agent && !other {
 		_, err := s.index.IndexedAgentByID(ctx, r.Agent)
 		if err != nil && !errors.Is(err, storage.ErrNotFound) {
@@ -153,6 +158,15 @@ func (s *Starter) acceptedBefore(ctx context.Context, r storage.Receipt, agent c
 		a.State = claybot.RunCanceled
 	}
 	return a, nil
+}
+
+// compact is JSON as the store keeps it.
+func compact(raw json.RawMessage) string {
+	b, err := json.Marshal(raw)
+	if err != nil {
+		return string(raw)
+	}
+	return string(b)
 }
 
 // Invoke posts messages and waits until all of them have ended. It returns one result for
