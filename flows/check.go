@@ -358,8 +358,8 @@ func (c *checker) common(n *Node) {
 			c.add(n.Lines["timeout"], key+".timeout", "only an agent has one")
 		}
 	}
-	if n.Tries > 0 && n.Kind != KindAgent && n.Kind != KindTool {
-		c.add(n.Lines["tries"], key+".tries", "only an agent and a tool are tried again")
+	if n.Tries > 0 && n.Kind != KindAgent && n.Kind != KindTool && n.Kind != KindHTTP {
+		c.add(n.Lines["tries"], key+".tries", "only an agent, a tool and a request are tried again")
 	}
 	for _, t := range plainOf(n) {
 		if strings.Contains(t.text, "{{") || strings.Contains(t.text, "{%") {
