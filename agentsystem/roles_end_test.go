@@ -67,7 +67,7 @@ func TestNoRoleForAChannel(t *testing.T) {
 		ask.From = claybot.Sender{UserID: asker, Name: "Asker"}
 		r.post(claybot.User("chat", "400000000000000002", asker), ask)
 		synctest.Wait()
-		if _, err := r.system.People.Approve(r.Context(), r.code(len(r.chat.seen())-1)); err != nil {
+		if _, err := r.system.People.Approve(r.Context(), r.codeIn(r.chat.seen())); err != nil {
 			t.Fatal(err)
 		}
 		for who, want := range map[string]error{writer: nil, asker: nil, channel: people.ErrMayBeChannel, "900000000000000001/" + channel: people.ErrNoPerson} {

@@ -52,6 +52,11 @@ func (j *job) forgets() bool {
 	return j.profile.Forget || slices.ContainsFunc(j.messages, func(m claybot.AgentMessage) bool { return m.Stateless })
 }
 
+// flows reports whether the run is of a workflow.
+func (j *job) flows() bool {
+	return slices.ContainsFunc(j.messages, func(m claybot.AgentMessage) bool { return m.Flow != nil })
+}
+
 // undoes returns the run whose side effects this run undoes; empty for none.
 func (j *job) undoes() claybot.RunID {
 	for _, m := range j.messages {

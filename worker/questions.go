@@ -71,6 +71,11 @@ func (p *pass) takeAnswers(ctx context.Context, records []claybot.Record) (taken
 			return nil, nil, err
 		case a == nil:
 			continue
+		case len(a.Value) == 0 && p.job.flows(): // it has an edge for that
+			taken = append(taken, claybot.Record{
+				Type: claybot.RecordAnswer, At: claybot.Now(), Run: p.job.run.ID, Answer: a, Aside: p.job.forgets(),
+			})
+			continue
 		case len(a.Value) == 0:
 			if err := p.Tell(ctx, "unanswered", p.job.voice().Unanswered(q)); err != nil {
 				return nil, nil, err

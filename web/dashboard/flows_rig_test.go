@@ -111,11 +111,11 @@ func fillNodes(t *runs.Turn, text string, names flow.Names) (any, error) {
 }
 
 // Engine implements worker.Flows.
-func (s *shelf) Engine(name string) string { return flow.NameOf(name, s.flow.Hash) }
+func (s *shelf) Engine(start claybot.FlowStart) string { return flow.NameOf(start.Name, s.flow.Hash) }
 
 // Shapes implements worker.Flows.
 func (s *shelf) Shapes() map[string]runs.Shape {
-	return map[string]runs.Shape{s.Engine(s.flow.Name): {Name: s.flow.Name, Start: s.flow.Start, Edges: s.flow.Names()}}
+	return map[string]runs.Shape{s.Engine(claybot.FlowStart{Name: s.flow.Name}): {Name: s.flow.Name, Start: s.flow.Start, Edges: s.flow.Names()}}
 }
 
 // Take implements agentsystem.Flows. No message starts one.

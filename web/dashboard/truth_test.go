@@ -69,7 +69,8 @@ func TestHealthOfServers(t *testing.T) {
 			"warn", "claybot crashed 2 times in a row and resumes its runs a few at a time; 1 agent is waiting.",
 		},
 		{
-			"a part without a section", overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers}, Findings: []overview.Finding{noDocker, {What: "check copy", Part: texts.Part{Kind: texts.PartCheck}}}},
+			"a part without a section",
+			overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: answers}, Findings: []overview.Finding{noDocker, {What: "check copy", Part: texts.Part{Kind: texts.PartCheck}}}},
 			"warn", "1 part needs attention; see below.",
 		},
 		{"a model that was not asked", overview.Status{Connectors: live, OutsideStatus: overview.OutsideStatus{Model: overview.ModelStatus{Name: "m"}}}, "good", "No problems found; the model has not been used yet."},

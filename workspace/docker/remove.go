@@ -150,6 +150,12 @@ func (p *Provider) EndLeftovers(ctx context.Context) error {
 	if err != nil {
 		return unavailable(err)
 	}
+	if err := e.agree(ctx); err != nil { // others may ask the engine at the same time
+		if workspace.Is(err, workspace.Unavailable) {
+			return nil
+		}
+		return err
+	}
 	list, err := e.api.ContainerList(ctx, container.ListOptions{Filters: p.filter(roleWorkspace, "")})
 	if err != nil {
 		if err = e.fault(ctx, "list the workspaces", err); workspace.Is(err, workspace.Unavailable) {
