@@ -11,10 +11,7 @@ import (
 // and the file say, nothing is left of what does not run, and no message is lost.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
-	o := options{lifecycle: 300, kills: 5, seed: testSeed, bin: binary(t)} // make lifecycle has 10,000
-	if testing.Short() {
-		o.lifecycle, o.kills = 100, 2
-	}
+	o := options{lifecycle: 60, kills: 2, seed: testSeed, bin: binary(t)} // make lifecycle has 10,000
 	if err := lifecycle(t.Context(), o, t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
