@@ -22,7 +22,7 @@ const (
 	RequestOnce  = "http_once"
 )
 
-// RequestTools are their names. No model has one, and no node of the kind tool names one: whoever wrote
+// RequestTools are their names. No model has one, and no node of the kind tool names one: the operator who wrote
 // the workflow chose the host.
 var RequestTools = []string{RequestRead, RequestKeyed, RequestOnce}
 
