@@ -51,6 +51,9 @@ func (s *guide) save(all ...setting) error {
 	}
 	defer f.unlock()
 	f.by = s.by
+	if err := f.lock(s.ctx); err != nil { // and not for longer than the face waits
+		return err
+	}
 	var said strings.Builder
 	quiet, flags := *s.env, *s.cli
 	quiet.out, quiet.cli, flags.Model = &said, &flags, "" // the model of the flag is what is stored

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,5 +52,29 @@ func TestSetupPageWaits(t *testing.T) {
 	}
 	if got := strings.Count(g.log.String(), "configuration reloaded"); got != before || before == 0 {
 		t.Errorf("reloaded %d times, before it waited %d", got, before)
+	}
+}
+
+// A step waits for another process that changes the file only as long as the browser does.
+func TestSetupPageLocked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "claybot.yaml")
+	vars := map[string]string{"CLAYBOT_CONFIG": path}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := &env{cli: &cli{}, lookup: func(name string) (string, bool) { v, ok := vars[name]; return v, ok }, environ: []string{"CLAYBOT_CONFIG=x"}}
+	other, err := e.configFile()
+	if err == nil {
+		err = other.lock(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.unlock()
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	g := &guide{env: e, ctx: gone, say: t.Logf}
+	if err := g.save(setting{key: "budgets", value: "[{per: all, every: day, tokens: 5000}]"}); err == nil || !strings.Contains(err.Error(), "is being changed by another process") {
+		t.Errorf("the step says %v", err)
 	}
 }
