@@ -34,7 +34,7 @@ func (f *Find) AddAccount(connector string, secrets ...Secret) bool {
 			f.Leave(connector, fmt.Sprintf("no %s was found; set it up with: claybot setup %s", t.key, connector))
 			return false
 		case s.Env == "" && !t.looks(s.Text):
-			f.Leave(connector, fmt.Sprintf("what stands there for %s is not such a token; set it up with: claybot setup %s", t.key, connector))
+			f.Leave(connector, fmt.Sprintf("the value for %s does not have the form of its tokens; set it up with: claybot setup %s", t.key, connector))
 			return false
 		}
 		a.Secrets = append(a.Secrets, Setting{t.key, s})

@@ -243,7 +243,7 @@ func tokenIn(answer string, b botStep) (string, error) {
 	return "", errNoToken
 }
 
-var errNoToken = errors.New("that is not such a token; copy all of it and paste it again")
+var errNoToken = errors.New("that does not look like a token of this bot; copy all of it and paste it again")
 
 // slackLink returns the address at which Slack creates the app with what the configuration switches on.
 func slackLink(config configs.Config) (string, error) {

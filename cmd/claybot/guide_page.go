@@ -420,7 +420,7 @@ func setupProblem(err error, field string) error {
 		}
 	}
 	text := cause(err)
-	if strings.HasPrefix(text, "that is ") || strings.HasPrefix(text, "the ") || strings.HasPrefix(text, "nothing ") || strings.HasPrefix(text, "this ") {
+	if strings.HasPrefix(text, "that ") || strings.HasPrefix(text, "the ") || strings.HasPrefix(text, "nothing ") || strings.HasPrefix(text, "this ") {
 		text = strings.ToUpper(text[:1]) + text[1:]
 	}
 	p := &web.Problem{Status: http.StatusBadRequest, Code: "values", Message: text}

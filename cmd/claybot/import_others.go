@@ -29,7 +29,7 @@ type (
 	}
 	adoptFlags struct {
 		Apply bool   `help:"Import it. Without this flag, nothing is changed."`
-		Owner string `placeholder:"OWNER" help:"Person who gets the notes and whose tasks these are, such as telegram/123456789. Default: the only person whom the other program lets in."`
+		Owner string `placeholder:"OWNER" help:"Person who owns the imported notes and tasks, such as telegram/123456789. Default: the only person whom the other program allows."`
 	}
 )
 
