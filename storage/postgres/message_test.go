@@ -220,10 +220,14 @@ func TestHotUpdates(t *testing.T) {
 	url := schemaOf(t, postgrestest.Shared(t).Database(t))
 	talkers := newTalkers(t, Config{URL: url}, chats)
 	db, ctx := talkers[0].db, t.Context()
-	// With another member, claims are released after each answer.
+	// With another member, claims are released after each answer. A member learns of the
+	// others when it renews itself, so that "here" comes last.
 	other := openWith(t, Config{URL: url, NoListen: true})
-	for id, db := range map[string]*DB{"other": other, "here": db} {
-		if _, err := db.RenewMember(ctx, storage.Member{ID: id, Name: id}, time.Hour); err != nil {
+	for _, m := range []struct {
+		db *DB
+		id string
+	}{{other, "other"}, {db, "here"}} {
+		if _, err := m.db.RenewMember(ctx, storage.Member{ID: m.id, Name: m.id}, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	}
