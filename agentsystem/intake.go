@@ -196,6 +196,8 @@ func (i *intake) complete(ctx context.Context, agent claybot.Agent, m claybot.Ag
 	p := storage.Posting{
 		To: agent.ID, Message: m, MaxWaiting: inbox.MaxWaiting,
 		Wait: i.profiles.Of(agent.ID, agent.Descriptor).Policy.Wait(),
+		// An operator or a program waits for the run that it reserves.
+		Urgent: m.Run != "" && (m.Type == claybot.MessageUser || m.Type == claybot.MessageSystem),
 	}
 	switch m.Kind {
 	case claybot.KindFailure, claybot.KindResult, claybot.KindReminder:

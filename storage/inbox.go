@@ -150,6 +150,8 @@ type Posting struct {
 	To      claybot.AgentID
 	Message claybot.AgentMessage
 	Wait    Wait
+	// Urgent makes the agent due at once, with all that waits before the message, whatever Wait says.
+	Urgent bool
 	// MaxWaiting is the maximum number of pending messages; 0 means no limit.
 	// Beyond it the message is stored as skipped with reason inbox_full.
 	MaxWaiting int

@@ -285,7 +285,7 @@ func endReminder(c *Conn, r storage.Reminder, now int64) error {
 	if repeat, err := nameMessage(c, &m); err != nil || repeat {
 		return err
 	}
-	if err := receiveMessage(c, a, m, reasonRestored, storage.Wait{}, now); err != nil {
+	if err := receiveMessage(c, a, m, reasonRestored, storage.Wait{}, false, now); err != nil {
 		return err
 	}
 	return saveInbox(c, a)
@@ -352,7 +352,7 @@ func skipParked(c *Conn, a *inboxRow, p storage.Parked) error {
 		return err
 	}
 	if p.Damaged == nil {
-		return receiveMessage(c, a, m, reasonRestored, storage.Wait{}, int64(p.At))
+		return receiveMessage(c, a, m, reasonRestored, storage.Wait{}, false, int64(p.At))
 	}
 	a.n++
 	return c.do(`INSERT INTO messages (id, agent, n, type, at, skipped, silent, body, crc)

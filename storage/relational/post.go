@@ -82,7 +82,7 @@ func postMessage(c *Conn, p storage.Posting) (storage.Posted, error) {
 	}
 	if idle && p.Start != nil && done.Skipped == "" && a.startable(m, p.Wait, at) {
 		done.Started, err = startAtOnce(c, a, *p.Start, m, at)
-	} else if err = receiveMessage(c, a, m, done.Skipped, p.Wait, at); err == nil {
+	} else if err = receiveMessage(c, a, m, done.Skipped, p.Wait, p.Urgent, at); err == nil {
 		err = saveInbox(c, a)
 	}
 	if err != nil {
@@ -168,7 +168,7 @@ func admitMessage(c *Conn, a *inboxRow, p storage.Posting, at int64) (done stora
 
 // receiveMessage stores an admitted message and updates when a is due. The caller
 // saves a.
-func receiveMessage(c *Conn, a *inboxRow, m claybot.AgentMessage, skipped string, w storage.Wait, at int64) error {
+func receiveMessage(c *Conn, a *inboxRow, m claybot.AgentMessage, skipped string, w storage.Wait, urgent bool, at int64) error {
 	if skipped != "" && m.Awaited != nil {
 		a.refuse(*m.Awaited, skipped)
 	}
@@ -201,6 +201,9 @@ func receiveMessage(c *Conn, a *inboxRow, m claybot.AgentMessage, skipped string
 	}
 	if err := holdAlbum(c, a, m, at); err != nil {
 		return err
+	}
+	if urgent {
+		a.urgentN = a.n
 	}
 	a.dueAt = a.due(w, at)
 	a.wake()

@@ -37,6 +37,15 @@ var dueTests = []storeTest{
 		b.dueIn("posted", 0)
 		b.hold(nodeOne)
 	}},
+	{"an urgent message takes what waits along", func(b *bed) { // IN-13
+		b.post("m1", minute)
+		time.Sleep(5 * time.Second)
+		b.deliver(storage.Posting{To: b.agent, Message: userMessage("m2"), Wait: minute, Urgent: true})
+		b.dueIn("posted", -5*time.Second)
+		b.post("m3", minute)
+		b.dueIn("with one that is debounced behind it", -5*time.Second)
+		b.equal("taken", ids(b.hold(nodeOne).Waiting), []claybot.MessageID{"m1", "m2", "m3"})
+	}},
 	{"album", func(b *bed) { // IN-14
 		part := func(id string) {
 			m := userMessage(id)
