@@ -34,6 +34,7 @@ type Index interface {
 // Histories reads the histories of agents; see storage.Histories.
 type Histories interface {
 	Records(ctx context.Context, id claybot.AgentID) ([]claybot.Record, error)
+	Past(ctx context.Context, id claybot.AgentID, fn func(claybot.Record) bool) error
 }
 
 // Inbox reads waiting messages and receipts; see storage.Inbox and storage.Receipts.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
@@ -85,6 +86,23 @@ func (o *Listings) Remembered(ctx context.Context, id claybot.AgentID) ([]claybo
 		return nil, err
 	}
 	return o.Agents.Records(ctx, id)
+}
+
+// RunRecords returns the records of a run, oldest first, also those before a reset or a summary.
+// Of a run whose agent was deleted there are none.
+func (o *Listings) RunRecords(ctx context.Context, run claybot.Run) (records []claybot.Record, err error) {
+	if _, err := o.Index.IndexedAgentByID(ctx, run.Agent); err != nil {
+		return nil, storage.Ignore(err, storage.ErrNotFound)
+	}
+	err = o.Agents.Past(ctx, run.Agent, func(r claybot.Record) bool {
+		if r.Run == run.ID {
+			records = append(records, r)
+		}
+		// An agent has one run at a time, so that all records of a run are together.
+		return r.Run == "" || r.Run == run.ID || len(records) == 0
+	})
+	slices.Reverse(records)
+	return records, err
 }
 
 // Conversations lists the agents of a user at a connector, the most recently used first.

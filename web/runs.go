@@ -23,6 +23,9 @@ type Runs interface {
 	// Watch yields the events of a run after a seq, stored ones and new ones, until
 	// its last event or until ctx is done; see runs.Watch.
 	Watch(ctx context.Context, id claybot.RunID, after int64) iter.Seq2[runs.Update, error]
+	// RunRecords returns the records of a run, oldest first, also those that its agent no
+	// longer remembers; none where they were removed.
+	RunRecords(ctx context.Context, run claybot.Run) ([]claybot.Record, error)
 	// CancelRun cancels a run and returns its earlier state. A run that has ended does not
 	// change.
 	CancelRun(ctx context.Context, id claybot.RunID, by string) (claybot.Run, error)
@@ -83,7 +86,7 @@ type RunView struct {
 	Attempts int                 `json:"attempts" doc:"Attempts since the last progress."`
 	Cancel   string              `json:"cancel,omitempty" doc:"Who canceled it."`
 	Awaiting *AwaitingView       `json:"awaiting,omitempty"`
-	Output   string              `json:"output,omitempty" doc:"The reply, truncated to 2 KiB; the history of the agent has all of it."`
+	Output   string              `json:"output,omitempty" doc:"The reply, truncated to 2 KiB; GET /agents/runs/{run}/output has all of it."`
 	Usage    claybot.Usage       `json:"usage" doc:"Of an active run: so far. Lists and responses to changes count up to its last pause."`
 	Error    *claybot.RunError   `json:"error,omitempty"`
 	Engine   string              `json:"engine,omitempty" doc:"The engine: react, plan, explore, undo or a graph of GET /graphs. Lists show it after the first pause or the end."`
@@ -95,6 +98,19 @@ type RunView struct {
 	Started  claybot.Time        `json:"started,omitempty"`
 	Ended    claybot.Time        `json:"ended,omitempty"`
 	Stream   string              `json:"stream"`
+}
+
+// A RunOutput is what a run came to, with one page of its messages.
+type RunOutput struct {
+	ID       claybot.RunID     `json:"runId"`
+	State    claybot.RunState  `json:"state"`
+	Output   string            `json:"output" doc:"The whole text of the last reply; of a run that has not ended, so far."`
+	Messages []claybot.Record  `json:"messages" doc:"The records of the run, oldest first, as in GET /agents/{agent}/history."`
+	Partial  bool              `json:"partial,omitempty" doc:"Messages that the run took have no record: it ended before it read them, or retention.history has removed their records."`
+	Usage    claybot.Usage     `json:"token_usage" doc:"Of the run alone, without its subagents."`
+	Result   json.RawMessage   `json:"result,omitempty" doc:"What the nodes of a graph put out, an object."`
+	Error    *claybot.RunError `json:"error,omitempty"`
+	Next     string            `json:"next,omitempty" doc:"Pass it as after to get the next page of messages."`
 }
 
 // An AwaitingView is what a paused run waits for.
@@ -118,7 +134,7 @@ type StartRequest struct {
 	Text       string          `json:"text,omitempty" doc:"The message, at most 100,000 characters. Optional if there are files."`
 	Key        string          `json:"idempotencyKey,omitempty" doc:"1 to 128 letters, digits and . _ : -. A retry with the same key does nothing new and returns the same ids; another message with it is refused."`
 	Files      []FileGiven     `json:"files,omitempty" doc:"At most 10 files."`
-	Engine     string          `json:"engine,omitempty" doc:"The engine of the run: react, plan, explore or another graph of GET /graphs. Default: the engine of the agent's profile. A message that joins an active run does not change its engine. If the agent's engine is plan, any other needs the scope admin."`
+	Engine     string          `json:"engine,omitempty" doc:"The engine of the run: react, plan, explore or another graph of GET /graphs, or flow: and the name of a workflow, which has an agent of its own. Default: the engine of the agent's profile. A message that joins an active run does not change its engine. If the agent's engine is plan, any other needs the scope admin."`
 	Stateless  bool            `json:"stateless,omitempty" doc:"The run sees nothing of earlier runs of the agent, and later runs nothing of it."`
 }
 

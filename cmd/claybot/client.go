@@ -85,6 +85,9 @@ func (c *client) call(ctx context.Context, method, path string, in, out any) err
 	if in != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	if out != nil {
+		req.Header.Set("Prefer", "return=representation")
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return fmt.Errorf("call the daemon: %w", err)

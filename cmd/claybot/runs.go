@@ -19,6 +19,7 @@ type runsCmd struct {
 	List   runsListCmd   `cmd:"" default:"withargs" eg:"runs --state FAILED" help:"List runs, newest first."`
 	Show   runsShowCmd   `cmd:"" eg:"runs show RUN" help:"Show a run and its events."`
 	Plan   runsPlanCmd   `cmd:"" eg:"runs plan RUN" help:"Show the plan of a run and its progress."`
+	Output runsOutputCmd `cmd:"" eg:"runs output RUN" help:"Print the whole output of a run."`
 	Tail   runsTailCmd   `cmd:"" eg:"runs tail RUN" help:"Follow a run until it ends."`
 	Cancel runsCancelCmd `cmd:"" eg:"runs cancel RUN" help:"Cancel a run, or the message waiting under a reserved ID."`
 }
@@ -37,6 +38,10 @@ type (
 	runsPlanCmd struct {
 		ID   string `arg:"" name:"run" help:"ID of the run, or its first characters."`
 		JSON bool   `name:"json" help:"Print JSON."`
+	}
+	runsOutputCmd struct {
+		ID   string `arg:"" name:"run" help:"ID of the run, or its first characters."`
+		JSON bool   `name:"json" help:"Print JSON, with all messages of the run."`
 	}
 	runsTailCmd struct {
 		ID   string `arg:"" name:"run" help:"ID of the run."`
@@ -164,6 +169,38 @@ func (c runsPlanCmd) Run(e *env) error {
 		}
 		return nil
 	})
+}
+
+// Run prints what a run came to.
+func (c runsOutputCmd) Run(e *env) error {
+	id, err := e.run(c.ID)
+	if err != nil {
+		return err
+	}
+	path, err := runPath(id, "output")
+	if err != nil {
+		return err
+	}
+	if !c.JSON {
+		out, err := ask[web.RunOutput](e, "GET", to(path+"?limit=1"), nil)
+		if err != nil {
+			return err
+		}
+		if out.Output == "" && out.Error != nil {
+			return fmt.Errorf("the run failed: %s: %s", out.Error.Code, out.Error.Text)
+		}
+		return e.text(strings.TrimRight(out.Output, "\n") + "\n")
+	}
+	var whole web.RunOutput
+	all, err := pages(func(path string, out any) error { return e.call("GET", path, nil, out) }, path, func(p web.RunOutput) ([]claybot.Record, string) {
+		whole = p
+		return p.Messages, p.Next
+	})
+	if err != nil {
+		return err
+	}
+	whole.Messages = all
+	return e.printJSON(whole)
 }
 
 // run resolves a run from the first characters of its ID, among the newest runs.

@@ -237,13 +237,14 @@ func TestManageAgents(t *testing.T) {
 	r.refused("DELETE", "/agents/"+a.Agent+"/inbox?mesage="+url.QueryEscape(b.Message), "", 400, "bad_request", "mesage") // or everything would go
 	r.refused("DELETE", "/agents/"+a.Agent+"/inbox?message=", "", 400, "bad_request", "?message= is empty")
 	var out struct{ Dropped []string }
-	r.ask("DELETE", "/agents/"+a.Agent+"/inbox?message="+url.QueryEscape(b.Message)+"&message=nothing", "", http.StatusOK, &out)
+	list := r.do("DELETE", "/agents/"+a.Agent+"/inbox?message="+url.QueryEscape(b.Message)+"&message=nothing", "", "Prefer", "wait=10, return=representation")
+	r.read(list.body, &out)
 	if len(out.Dropped) != 1 || out.Dropped[0] != b.Message {
 		t.Errorf("dropped %v", out.Dropped)
 	}
-	r.ask("DELETE", "/agents/"+a.Agent+"/inbox", "", http.StatusOK, &out)
-	if len(out.Dropped) != 1 || out.Dropped[0] != c.Message {
-		t.Errorf("dropped %v", out.Dropped)
+	r.ask("DELETE", "/agents/"+a.Agent+"/inbox", "", http.StatusNoContent, nil)
+	if r.ask("GET", "/agents/"+a.Agent+"/inbox", "", http.StatusOK, &inbox); len(inbox.Waiting) != 0 {
+		t.Errorf("inbox %+v", inbox)
 	}
 	for _, x := range []acceptedRun{b, c} {
 		if got := r.run(x.Run).State; got != "CANCELED" {

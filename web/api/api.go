@@ -91,7 +91,7 @@ type resource interface{ operations() []operation }
 func resources(cfg Config) []resource {
 	b := cfg.Backend
 	files, graphs := attachments{b.Agents, b.Files}, graphs{b.System}
-	start := starter{b.Starter, b.Agents, b.Settings, graphs, files, cfg.Engine}
+	start := starter{b.Starter, b.Agents, b.Settings, graphs, files, cfg.Engine, flowDesk{b.Flows}}
 	return []resource{
 		start, files, graphs,
 		runAPI{b.Runs, b.Undos, b.Questions, b.System, cfg.Log},

@@ -29,10 +29,17 @@ func (f flowDesk) operations() []operation {
 		takes(http.StatusAccepted, op("startFlow", web.Operate, "POST /flows/{flow}/runs", "Start a workflow.").tagged("flows").
 			explained("claybot reserves the run id for the run. It acts for the owner of the flow.").query(keyHeaderParam).upTo(2*payloadLimit), f.start).replying("claybot has stored the message and will process it."),
 	)
-	return whereOn(f.Flows != nil, &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "This daemon has no workflows."}, all)
+	return whereOn(f.Flows != nil, noFlows, all)
 }
 
-func (f flowDesk) start(r *http.Request, in web.FlowStart) (none web.Accepted, err error) {
+var noFlows = &web.Problem{Status: http.StatusNotFound, Code: "off", Message: "This daemon has no workflows."}
+
+func (f flowDesk) start(r *http.Request, in web.FlowStart) (web.Accepted, error) {
+	return f.begin(r, r.PathValue("flow"), in)
+}
+
+// begin starts a flow for the caller.
+func (f flowDesk) begin(r *http.Request, name string, in web.FlowStart) (none web.Accepted, err error) {
 	key := cmp.Or(keyOf(r, in.Key), rand.Text())
 	switch n := utf8.RuneCountInString(in.Text); {
 	case len(key) > 128 || !keyForm.MatchString(key):
@@ -44,6 +51,6 @@ func (f flowDesk) start(r *http.Request, in web.FlowStart) (none web.Accepted, e
 	}
 	caller := web.CallerOf(r)
 	id := claybot.MessageID(claybot.ConnectorAPI + "/" + caller.Name + "/flow/" + key)
-	got, err := f.StartFlow(r.Context(), id, r.PathValue("flow"), claybot.Sender{UserID: caller.Name, Name: caller.Name, Program: true, NoRules: true}, in)
+	got, err := f.StartFlow(r.Context(), id, name, claybot.Sender{UserID: caller.Name, Name: caller.Name, Program: true, NoRules: true}, in)
 	return web.Accepted{Accepted: got, Stream: streamPath(got.Run)}, err
 }

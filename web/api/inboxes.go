@@ -19,8 +19,11 @@ type inboxes struct{ inboxes web.Inboxes }
 func (x inboxes) operations() []operation {
 	return ofAgents.like(
 		returns(http.StatusOK, op("getInbox", web.Read, "GET /agents/{agent}/inbox", "Get the waiting messages and the active run of an agent."), x.get),
-		returns(http.StatusOK, op("dropMessages", web.Operate, "DELETE /agents/{agent}/inbox", "Delete waiting messages from an inbox.").
-			query(param{name: "message", about: "The id of a message. Default: all waiting messages.", many: true}), x.drop),
+		op("dropMessages", web.Operate, "DELETE /agents/{agent}/inbox", "Delete waiting messages from an inbox.").
+			query(param{name: "message", about: "The id of a message. Default: all waiting messages.", many: true},
+				param{name: preferHeader, about: "return=representation: list what was deleted.", header: true}).
+			served(x.drop, answer{status: http.StatusNoContent, about: "They no longer wait, and no run takes them."},
+				answer{status: http.StatusOK, value: web.Dropped{}, about: "The same, where the request prefers a list."}),
 		returns(http.StatusOK, op("listParked", web.Read, "GET /parked", "List unusable agents: those with parked messages first, by their oldest message.").
 			failing().query(limitParam), x.parked),
 		returns(http.StatusOK, op("dropParked", web.Operate, "DELETE /parked", "Delete the parked messages of an agent.").failing(http.StatusNotFound).
@@ -79,17 +82,39 @@ func shorten(text string, n int) string {
 	return text
 }
 
-func (x inboxes) drop(r *http.Request) (web.Dropped, error) {
+// preferHeader is the header by which a client asks for an answer with content, RFC 7240.
+const preferHeader = "Prefer"
+
+// prefersContent reports whether a client asks for what a request has changed.
+func prefersContent(r *http.Request) bool {
+	for _, v := range r.Header.Values(preferHeader) {
+		for p := range strings.SplitSeq(v, ",") {
+			p, _, _ = strings.Cut(p, ";")
+			if name, value, _ := strings.Cut(p, "="); strings.EqualFold(strings.TrimSpace(name), "return") && strings.Trim(strings.TrimSpace(value), `"`) == "representation" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (x inboxes) drop(w http.ResponseWriter, r *http.Request) error {
 	named := r.URL.Query()["message"]
 	if slices.Contains(named, "") {
-		return web.Dropped{}, bad("?message= is empty.", "Omit it to delete all waiting messages.")
+		return bad("?message= is empty.", "Omit it to delete all waiting messages.")
 	}
 	ids := make([]claybot.MessageID, len(named))
 	for i, id := range named {
 		ids[i] = claybot.MessageID(id)
 	}
 	gone, err := x.inboxes.Drop(r.Context(), agentOf(r), ids...)
-	return web.Dropped{Dropped: orEmpty(gone)}, err
+	switch {
+	case err != nil:
+		return err
+	case prefersContent(r):
+		return reply(w, http.StatusOK, web.Dropped{Dropped: orEmpty(gone)})
+	}
+	return noContent(w)
 }
 
 func (x inboxes) parked(r *http.Request) (web.ParkedList, error) {

@@ -1,10 +1,12 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"iter"
 	"log/slog"
 	"net/http"
+	"slices"
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/runs"
@@ -62,6 +64,8 @@ func (a runAPI) operations() []operation {
 			limitParam,
 		), a.list),
 		returns(http.StatusOK, op("getRun", web.Read, "GET /agents/runs/{run}", "Get a run."), a.get),
+		returns(http.StatusOK, op("getRunOutput", web.Read, "GET /agents/runs/{run}/output", "Get the whole output of a run, and its messages.").
+			query(param{name: "after", about: "The cursor of the previous page of messages."}, limitParam).failing(http.StatusNotFound, http.StatusConflict), a.output),
 		op("cancelRun", web.Operate, "DELETE /agents/runs/{run}", "Cancel a run.").
 			explained("Repeating the call, or calling it before the start or after the end, is harmless. For a reserved id whose message still waits, this withdraws that message alone.").
 			served(a.cancel, answer{status: http.StatusAccepted, value: web.RunView{}, about: "The run ends soon; this is its current state."},
@@ -106,8 +110,7 @@ func (a runAPI) get(r *http.Request) (v web.RunView, err error) {
 	if err != nil {
 		return v, err
 	}
-	events := func(seq int64) iter.Seq2[claybot.Event, error] { return a.runs.Events(r.Context(), run.ID, seq) }
-	if run.Usage, err = runs.SoFar(run, events); err != nil {
+	if run.Usage, err = a.usage(r.Context(), run); err != nil {
 		return v, err
 	}
 	v = viewRun(run)
@@ -115,6 +118,43 @@ func (a runAPI) get(r *http.Request) (v web.RunView, err error) {
 		v.Node, err = a.system.WorksOn(r.Context(), run.Agent)
 	}
 	return v, err
+}
+
+// output returns what a run came to.
+func (a runAPI) output(r *http.Request) (v web.RunOutput, err error) {
+	run, err := a.runs.Run(r.Context(), runOf(r))
+	if err != nil {
+		return v, err
+	}
+	usage, err := a.usage(r.Context(), run)
+	if err != nil {
+		return v, err
+	}
+	all, err := a.runs.RunRecords(r.Context(), run)
+	if err != nil {
+		return v, err
+	}
+	first, err := after(all, r.URL.Query().Get("after"))
+	if err != nil {
+		return v, err
+	}
+	v = web.RunOutput{ID: run.ID, State: run.State, Output: replyText(all, run.ID), Usage: usage, Result: run.Result, Error: run.Error}
+	if v.Output == "" {
+		v.Output = run.Output // its records are gone
+	}
+	v.Partial = slices.ContainsFunc(run.Messages, func(id claybot.MessageID) bool {
+		return !slices.ContainsFunc(all, func(r claybot.Record) bool { return r.MessageID == id })
+	})
+	v.Messages = orEmpty(all[first:min(first+limitOf(r, pageDefault), len(all))])
+	if end := first + len(v.Messages); end < len(all) {
+		v.Next = cursor(all, end)
+	}
+	return v, nil
+}
+
+// usage is what a run has taken so far.
+func (a runAPI) usage(ctx context.Context, run claybot.Run) (claybot.Usage, error) {
+	return runs.SoFar(run, func(seq int64) iter.Seq2[claybot.Event, error] { return a.runs.Events(ctx, run.ID, seq) })
 }
 
 func (a runAPI) cancel(w http.ResponseWriter, r *http.Request) error {

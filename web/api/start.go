@@ -30,6 +30,7 @@ type starter struct {
 	graphs   graphs
 	files    attachments
 	engine   func(claybot.Descriptor) string // of an agent that does not exist yet
+	flows    flowDesk
 }
 
 func (s starter) operations() []operation {
@@ -47,6 +48,9 @@ func (s starter) operations() []operation {
 }
 
 func (s starter) start(r *http.Request, in web.StartRequest) (none web.Accepted, err error) {
+	if name, ok := strings.CutPrefix(in.Engine, claybot.EngineFlow+":"); ok {
+		return s.startFlow(r, name, in)
+	}
 	in.Key = keyOf(r, in.Key)
 	switch {
 	case in.Engine == claybot.EngineUndo:
@@ -68,6 +72,23 @@ func (s starter) start(r *http.Request, in web.StartRequest) (none web.Accepted,
 		return none, err
 	}
 	return s.accept(r, to, saying{text: in.Text, key: in.Key, files: in.Files, engine: in.Engine, stateless: in.Stateless})
+}
+
+// startFlow starts a workflow as an engine that is named. It has an agent of its own.
+func (s starter) startFlow(r *http.Request, name string, in web.StartRequest) (none web.Accepted, err error) {
+	switch {
+	case s.flows.Flows == nil:
+		return none, noFlows
+	case in.AgentID != "" || in.Descriptor != nil || in.Stateless || len(in.Files) > 0:
+		return none, bad("A workflow has an agent of its own: agentId, descriptor, stateless and files do not go with it.", "POST /flows/{flow}/runs starts a workflow with a payload.")
+	case strings.Contains(name, "@"):
+		return none, bad("A run begins with the version of the workflow that is in force.", "Use flow: and its name alone.")
+	}
+	got, err := s.flows.begin(r, name, web.FlowStart{Text: in.Text, Key: in.Key})
+	if errors.Is(err, storage.ErrNotFound) {
+		return none, bad(fmt.Sprintf("No workflow %.64q.", name), "GET /flows lists all flows.")
+	}
+	return got, err
 }
 
 // mayWork rejects an engine that the policy of an agent does not allow: if an agent plans,
