@@ -8,12 +8,13 @@ T        ?= 0
 F        ?= 500
 S        ?= 10000
 L        ?= 10000
+W        ?= 1000
 # SQLite is C that was turned into Go, locked by its own rules: the race detector
 # has nothing to find in it and takes four times as long.
 RACE     := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
 
 .DEFAULT_GOAL := help
-.PHONY: help build release image image-test service-test run demo test size unit race lint fuzz crash crash-loop crash-nodes leaks lifecycle faults bad-values isolation fresh bench bench-watch bench-nodes bench-growing bench-year vuln clean
+.PHONY: help build release image image-test service-test run demo test size unit race lint fuzz crash crash-loop crash-nodes leaks lifecycle flows faults bad-values isolation fresh bench bench-watch bench-nodes bench-growing bench-year vuln clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +79,9 @@ leaks: ## let people tell secrets to agents that pass on all they know, in S seq
 
 lifecycle: ## start, stop and configure nodes with L random calls (10000) at once, with kills, while people write; hours
 	go run ./cmd/claybench -lifecycle $(L)
+
+flows: ## measure W runs of workflows (1000), kill the daemon while each delivery is sent three times, and let 10 W wait
+	go run ./cmd/claybench -flows $(W) -kills 10
 
 crash-nodes: ## strike three nodes over one PostgreSQL 370 times under load and count what was lost; about an hour
 	go run ./cmd/claybench -crash-nodes

@@ -6,6 +6,7 @@
 //	claybench -faults N   N lives in each of which a system call goes wrong; counts what was lost
 //	claybench -leaks N    N sequences of people who tell secrets to agents that pass on all they know; counts what reached others
 //	claybench -lifecycle N  N random calls that start, stop and configure nodes, with kills; counts what is not as it should be
+//	claybench -flows N    N runs of workflows: their pace and cost, N deliveries sent three times with kills, 10 N runs that wait
 //	claybench -burst N    N subagents at once: time, peak memory, notices
 //	claybench -watch      runs with many readers, the pages with a full store, kills with readers and sinks
 //	claybench -isolation D  how long others wait while the files of one agent are faulty, in phases of D
@@ -37,11 +38,12 @@ func main() {
 	flag.IntVar(&o.faults, "faults", 0, "let a system call go wrong in each of so many lives of the daemon instead of measuring")
 	flag.IntVar(&o.leaks, "leaks", 0, "let people and agents pass on secrets in this many sequences instead of measuring")
 	flag.IntVar(&o.lifecycle, "lifecycle", 0, "make this many random calls that start, stop and configure nodes instead of measuring")
+	flag.IntVar(&o.flows, "flows", 0, "measure so many runs of workflows, kill the daemon while each delivery is sent three times, and let ten times as many wait")
 	flag.IntVar(&o.burst, "burst", 0, "start this many subagents at once and measure nothing else")
 	flag.BoolVar(&o.growing, "growing", false, "measure many answers that grow at once on a platform and nothing else")
 	flag.IntVar(&o.stored, "on-disk", 0, "measure the start with this many agents in the data directory and nothing else")
 	flag.BoolVar(&o.watch, "watch", false, "measure runs that are watched and nothing else")
-	flag.IntVar(&o.kills, "kills", 50, "of the daemon, with -watch or -lifecycle")
+	flag.IntVar(&o.kills, "kills", 50, "of the daemon, with -watch, -lifecycle or -flows")
 	flag.Int64Var(&o.seed, "seed", time.Now().UnixNano(), "of the random moments")
 	flag.DurationVar(&o.span, "span", 8*time.Second, "duration of each throughput and latency measurement")
 	flag.DurationVar(&o.idle, "idle", 5*time.Second, "how long an idle daemon is left alone before its memory is read")
@@ -70,12 +72,13 @@ type options struct {
 	pushed    bool // with crash
 	faults    int
 	leaks     int
-	lifecycle int  // calls
+	lifecycle int // calls
+	flows     int
 	deny      bool // with leaks: nothing is approved
 	burst     int  // 0: everything is measured, with a burst of the usual size
 	stored    int  // agents in the data directory; 0: everything is measured
 	watch     bool
-	kills     int // with watch or lifecycle
+	kills     int // with watch, lifecycle or flows
 
 	scene string // of crashLoop; empty: all
 
@@ -117,6 +120,9 @@ func run(ctx context.Context, o options) error {
 	}
 	if o.lifecycle > 0 {
 		return lifecycle(ctx, o, dir)
+	}
+	if o.flows > 0 {
+		return flowRuns(ctx, o, dir)
 	}
 	if o.isolation > 0 {
 		return isolation(ctx, o, dir)

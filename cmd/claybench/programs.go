@@ -37,6 +37,7 @@ type clients struct {
 	hooks string // the address of the daemon's HTTP server
 	// callback is where answers of the webhook go.
 	callback string
+	inbox    *callbacks
 	chats    []*chat
 	stop     func()
 }
@@ -57,7 +58,7 @@ func openClients(ctx context.Context, dir string, n int, pushed bool) (*clients,
 	free()
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	c := &clients{dir: dir, hooks: hooks, callback: url, stop: func() { cancel(); wg.Wait(); stopInbox() }}
+	c := &clients{dir: dir, hooks: hooks, callback: url, inbox: inbox, stop: func() { cancel(); wg.Wait(); stopInbox() }}
 	if err := c.configure(url, pushed); err != nil {
 		c.stop()
 		return nil, err
