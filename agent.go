@@ -28,7 +28,7 @@ type Descriptor struct {
 	UserID    string    `json:"userId,omitempty"`
 	ThreadID  string    `json:"threadId,omitempty"` // user: where a thread is a conversation of its own
 	UID       string    `json:"uid,omitempty"`      // cron: of the task; subagent, flow: its own
-	Parent    AgentID   `json:"parent,omitempty"`   // subagent: who made it
+	Parent    AgentID   `json:"parent,omitempty"`   // subagent: who made it; none of a Thread
 
 	// What follows is no part of the identity.
 
@@ -94,6 +94,20 @@ func (d Descriptor) Identity() Descriptor {
 	return d
 }
 
+// threadPrefix begins the UID of a thread.
+const threadPrefix = "thread:"
+
+// Thread describes the subagent that is the memory of nodes of workflows: it outlives the runs that
+// give it tasks, and works for one of them at a time. Equal keys of one owner mean one thread.
+func Thread(key, owner string) Descriptor {
+	return Descriptor{Type: AgentSubagent, UID: threadPrefix + key, Owner: owner, Depth: 1}
+}
+
+// IsThread reports whether d is a Thread.
+func (d Descriptor) IsThread() bool {
+	return d.Type == AgentSubagent && d.Parent == "" && strings.HasPrefix(d.UID, threadPrefix)
+}
+
 // Foreground reports whether d is the agent of a person in a chat.
 func (d Descriptor) Foreground() bool { return d.Type == AgentUser }
 
@@ -149,7 +163,8 @@ type AgentState struct {
 	LastUserAt Time   `json:"lastUserAt"` // when the newest user message was accepted
 	Usage      Usage  `json:"usage"`      // totals over all runs
 	Context    int64  `json:"context"`    // tokens of the last request
-	// Background are the settings of a subagent; nil for all others.
+	// Background are the settings of a subagent; nil for all others. Of a thread, they are those of
+	// its newest run.
 	Background *Background `json:"background,omitempty"`
 	CreatedAt  Time        `json:"createdAt"`
 	UpdatedAt  Time        `json:"updatedAt"`

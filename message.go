@@ -86,6 +86,8 @@ type AgentMessage struct {
 	Deadline Time `json:"deadline,omitempty"`
 	// Route is where the answer goes, instead of the agent's own place.
 	Route *Route `json:"route,omitempty"`
+	// As are the settings of a subagent in the run that takes this message, in place of its own.
+	As *Background `json:"as,omitempty"`
 	// Report is the agent that is told the final text of the run, or why it
 	// failed, as a system message.
 	Report AgentID `json:"report,omitempty"`
@@ -195,6 +197,7 @@ type Result struct {
 	RunID      RunID   `json:"runId,omitempty"`
 	TokenUsage Usage   `json:"token_usage"`
 	Tainted    bool    `json:"tainted,omitempty"` // the run had read texts of strangers
+	Private    bool    `json:"private,omitempty"` // the run had read what not everybody may read
 	// To is set in the answer to a question.
 	To *Answer `json:"to,omitempty"`
 }

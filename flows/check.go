@@ -307,6 +307,9 @@ func (c *checker) node(n *Node) {
 		need("prompt", s.Prompt)
 		need("over", s.Over)
 		c.agent(n, &s.Agent)
+		if s.Memory != "" {
+			c.add(n.Lines["memory"], key+".memory", "the agents of a list work at the same time and remember nothing")
+		}
 	case *Tool:
 		need("tool", s.Tool)
 		c.tool(n, s)
@@ -382,6 +385,9 @@ func (c *checker) agent(n *Node, a *Agent) {
 				c.unknown(n.Lines["tools"], key+".tools", name, toolNames(known), "the profile has no tool %.64q", name)
 			}
 		}
+	}
+	if a.Thread != "" && !a.Remembers() {
+		c.add(n.Lines["thread"], key+".thread", "belongs to memory: on")
 	}
 	for _, f := range a.Output {
 		if slices.Contains([]string{"output", "messages", "token_usage"}, f.Name) {

@@ -110,6 +110,11 @@ func TestPlantedFaults(t *testing.T) {
 		{"ask: {kind: agent,", "ask: {", "12: nodes.ask: the node has no kind"},
 		{"model: small", "model: smal", "12: nodes.ask.model"},
 		{"tools: [web_search]", "tools: [websearch]", "12: nodes.ask.tools"},
+		{"model: small,", "model: small, memory: always,", "12: nodes.ask.memory: \"always\" is not one of on, off"},
+		{"model: small,", "model: small, memory: on, thread: nod,", "12: nodes.ask.thread: \"nod\" is not one of flow, node"},
+		{"model: small,", "model: small, thread: node,", "12: nodes.ask.thread: belongs to memory: on"},
+		{"all: {kind: each,", "all: {kind: each, memory: on,", "15: nodes.all.memory: the agents of a list"},
+		{"model: small,", "model: small, memry: on,", "12: nodes.ask.memry: unknown key; did you mean memory?"},
 		{"n: integer", "n: integr", "12: nodes.ask.output.n"},
 		{"n: integer", "output: integer", "12: nodes.ask.output.output: is a name"},
 		{"{{ trigger.text }}", "{{ trigger.text", "12: nodes.ask.prompt"},
@@ -174,7 +179,7 @@ func TestGoodFlows(t *testing.T) {
 		{"", `a: {kind: template, value: "{% for x in trigger.payload %}{{ loop.index }}{{ x }}{% endfor %}", next: END}`},
 		{"", `a: {kind: template, value: "{% set x = user.name %}{{ x }}", next: END}`},
 		{"", `a: {kind: tool, tool: web_search, tries: 5, args: {query: "{{ trigger.text }}"}, next: b}, b: {kind: template, value: "{{ nodes.a.text }} {{ a.saved | default('') }}", next: END}`},
-		{"", `a: {kind: agent, timeout: 1h, tries: 1, system: "For {{ trigger.connector }}", model: large, prompt: x, note: why, next: END}`},
+		{"", `a: {kind: agent, timeout: 1h, tries: 1, system: "For {{ trigger.connector }}", model: large, prompt: x, note: why, next: b}, b: {kind: agent, prompt: x, memory: on, next: c}, c: {kind: agent, prompt: x, memory: on, thread: node, next: END}`},
 		{"", `a: {kind: template, value: [], next: b}, b: {kind: template, value: {"no {": "brace } here"}, next: END}`},
 	} {
 		if got := faultsOf("owner: slack/U1\ntriggers: {" + x[0] + "}\nstart: a\nnodes: {" + x[1] + "}\n"); len(got) > 0 {

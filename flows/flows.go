@@ -137,6 +137,10 @@ type (
 		Model  string   `key:"model"`
 		Tools  []string `key:"tools" kind:"texts"` // none: no tools
 		Output []Field  `key:"output" kind:"flow fields"`
+		// Memory has the agent remember what the nodes of the flow with a memory did before, for the
+		// same person in the same chat. Thread gives the node a memory of its own.
+		Memory string `key:"memory" words:"on,off"`
+		Thread string `key:"thread" words:"flow,node"`
 	}
 	// A Tool is one call.
 	Tool struct {
@@ -200,6 +204,15 @@ type (
 		Over string `key:"over"` // template: a list; the templates of the agent see item and index
 		Agent
 	}
+)
+
+// Remembers reports whether the agent has a memory.
+func (a *Agent) Remembers() bool { return a.Memory == MemoryOn }
+
+// The values of Agent.Memory and Agent.Thread that are no default.
+const (
+	MemoryOn   = "on"
+	ThreadNode = "node"
 )
 
 // A Field is what an agent has to put out, and what fits.

@@ -140,7 +140,7 @@ func CheckDescriptor(d claybot.Descriptor) error {
 		{"userId", d.UserID, user},
 		{"threadId", d.ThreadID, false},
 		{"uid", d.UID, sub || d.Type == claybot.AgentCron || d.Type == claybot.AgentFlow},
-		{"parent", string(d.Parent), sub},
+		{"parent", string(d.Parent), sub && !d.IsThread()},
 		{"name", d.Name, false},
 		{"owner", d.Owner, false},
 		{"root", string(d.Root), false},
@@ -159,12 +159,15 @@ func CheckDescriptor(d claybot.Descriptor) error {
 
 // Renamed returns the new descriptor of an agent with descriptor old that is
 // requested as d: a background agent takes the name and owner of d, a moved one
-// its identity. The creation settings of a subagent stay.
+// its identity. The creation settings of a subagent stay; a thread takes the profile of d.
 func Renamed(old, d claybot.Descriptor) claybot.Descriptor {
 	r := d.Identity()
 	r.Name, r.Owner, r.Root, r.Depth, r.Profile = old.Name, old.Owner, old.Root, old.Depth, old.Profile
 	if !d.Foreground() {
 		r.Name, r.Owner = d.Name, d.Owner
+	}
+	if d.IsThread() {
+		r.Profile = d.Profile
 	}
 	return r
 }

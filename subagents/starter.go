@@ -254,21 +254,25 @@ func root(a claybot.Agent) claybot.AgentID {
 	return a.ID
 }
 
-// child describes the i-th subagent of a call.
-func (s *Starter) child(env tools.Env, i int, name string) claybot.Descriptor {
+// child describes the i-th subagent of a call, or the thread that a task is for.
+func (s *Starter) child(env tools.Env, i int, t tools.Subagent) claybot.Descriptor {
 	parent := env.Agent
 	d := claybot.Descriptor{
-		Type: claybot.AgentSubagent, UID: env.UID(i), Parent: parent.ID, Name: connectors.OneLine(claybot.Clean(name), 80),
-		Owner: parent.Descriptor.OwnerID(), Root: root(parent), Depth: parent.Descriptor.Depth + 1,
-		Profile: parent.Descriptor.Profile,
+		Type: claybot.AgentSubagent, UID: env.UID(i), Parent: parent.ID, Root: root(parent), Depth: parent.Descriptor.Depth + 1,
+		Owner: parent.Descriptor.OwnerID(),
 	}
+	if t.Thread != "" {
+		d = claybot.Thread(t.Thread, d.Owner)
+	}
+	d.Name, d.Profile = connectors.OneLine(claybot.Clean(t.Name), 80), parent.Descriptor.Profile
 	if d.Profile == "" {
 		d.Profile = s.profile(parent.Descriptor)
 	}
 	return d
 }
 
-// taskID is the id of the first message of a subagent.
+// taskID is the id of a task: of the first message of a subagent, whose uid it has, unless a thread
+// does it.
 func taskID(uid string) claybot.MessageID { return claybot.MessageID("task/" + uid) }
 
 // answerID is the id of the i-th answer that a call waits for.
@@ -285,7 +289,7 @@ func patience(d time.Duration) time.Duration {
 
 // start creates one subagent and posts its task. It is idempotent.
 func (s *Starter) start(ctx context.Context, env tools.Env, i int, t tools.Subagent, awaited bool) (started, error) {
-	d := s.child(env, i, t.Name)
+	d, task := s.child(env, i, t), taskID(env.UID(i))
 	known, ok, err := s.startedBefore(ctx, env, i)
 	if err != nil {
 		return started{}, err
@@ -313,14 +317,21 @@ func (s *Starter) start(ctx context.Context, env tools.Env, i int, t tools.Subag
 	if may = may.Narrow(asked); !may.IsZero() {
 		b.Permissions = &may
 	}
-	agent, err := s.agents.NewAgent(ctx, d, b)
+	first := b
+	if t.Thread != "" {
+		first = claybot.Background{Tools: []string{}} // what it may do, its tasks say
+	}
+	agent, err := s.agents.NewAgent(ctx, d, first)
 	if err != nil {
 		return started{}, fmt.Errorf("create the subagent: %w", err)
 	}
 	m := claybot.AgentMessage{
-		ID: taskID(d.UID), Type: claybot.MessageSystem, Kind: claybot.KindTask, Text: claybot.Clean(t.Task), At: claybot.Now(),
+		ID: task, Type: claybot.MessageSystem, Kind: claybot.KindTask, Text: claybot.Clean(t.Task), At: claybot.Now(),
 		From: claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name},
 		Hops: s.work.Of(env.Run).Hops() + 1, Tainted: env.Tainted, Private: env.Private,
+	}
+	if t.Thread != "" {
+		m.As = &b
 	}
 	m.Root = s.work.Of(env.Run).Root(env.Run)
 	if t.Report {

@@ -59,7 +59,7 @@ func (s *Supervisor) Recipient(ctx context.Context, d claybot.Descriptor, self, 
 	return claybot.Agent{ID: e.ID, Descriptor: e.Descriptor}, err
 }
 
-// StopAwaited stops the subagents that the ended run waited for.
+// StopAwaited stops the subagents that the ended run waited for. Of threads, it ends their tasks.
 func (s *Supervisor) StopAwaited(ctx context.Context, id claybot.AgentID, run claybot.RunID) {
 	children, err := s.index.Children(ctx, id)
 	if err != nil {
@@ -76,6 +76,7 @@ func (s *Supervisor) StopAwaited(ctx context.Context, id claybot.AgentID, run cl
 		}
 		s.Halt(ctx, c, "parent")
 	}
+	s.stopTasks(ctx, id, run)
 }
 
 // StopOrphans stops subagents whose waiting run has ended: the process crashed after that
@@ -85,6 +86,13 @@ func (s *Supervisor) StopOrphans(ctx context.Context) {
 		if err != nil {
 			s.log.Error("failed to list orphaned subagents", "err", err)
 			return
+		}
+		if e.Descriptor.IsThread() {
+			s.haltTasks(ctx, e, func(a claybot.Awaited) bool {
+				run, err := s.runs.Run(ctx, a.Run)
+				return err == nil && run.State.Ended()
+			})
+			continue
 		}
 		r, err := s.inbox.Receipt(ctx, taskID(e.Descriptor.UID))
 		if err != nil || r.Message.Awaited == nil {
@@ -195,6 +203,9 @@ func (s *Supervisor) ReportLost(ctx context.Context, e storage.IndexEntry, work 
 // Waited reports whether a run waits for the result of a subagent. It returns true when
 // that is unknown.
 func (s *Supervisor) Waited(ctx context.Context, e storage.IndexEntry) bool {
+	if e.Descriptor.IsThread() {
+		return true // only runs that wait give it tasks
+	}
 	r, err := s.inbox.Receipt(ctx, taskID(e.Descriptor.UID))
 	if err != nil || r.Message.Awaited == nil {
 		return false

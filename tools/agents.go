@@ -82,6 +82,9 @@ type Subagent struct {
 	Report bool     // its final text goes to the caller as a message
 	// Permissions narrow what it may do, which is never more than the caller may.
 	Permissions claybot.Permissions
+	// Thread is the key of the thread that does the task; empty: an agent of its own does, which
+	// remembers nothing. See claybot.Thread.
+	Thread string
 	// Timeout ends a subagent that is waited for; 0 means 10 minutes.
 	Timeout time.Duration
 }

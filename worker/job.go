@@ -52,6 +52,16 @@ func (j *job) forgets() bool {
 	return j.profile.Forget || slices.ContainsFunc(j.messages, func(m claybot.AgentMessage) bool { return m.Stateless })
 }
 
+// asked is an agent as the messages of a run want it to work.
+func asked(agent claybot.Agent, messages []claybot.AgentMessage) claybot.Agent {
+	for _, m := range messages {
+		if m.As != nil {
+			agent.State.Background = m.As
+		}
+	}
+	return agent
+}
+
 // flows reports whether the run is of a workflow.
 func (j *job) flows() bool {
 	return slices.ContainsFunc(j.messages, func(m claybot.AgentMessage) bool { return m.Flow != nil })

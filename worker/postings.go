@@ -86,7 +86,7 @@ func (e *ending) answerTo(a claybot.Awaited, o storage.Outcome) storage.Posting 
 	j := e.job
 	content := claybot.Result{
 		OK: o.State == claybot.RunSucceeded, AgentID: j.agent.ID, RunID: j.run.ID, TokenUsage: o.Usage,
-		Output: texts.Shorten(strings.TrimSpace(e.answer.text()), maxReport), Tainted: e.talk.tainted(),
+		Output: texts.Shorten(strings.TrimSpace(e.answer.text()), maxReport), Tainted: e.talk.tainted(), Private: e.talk.private(),
 	}
 	if !content.OK {
 		why := whyEnded(o, j.run.Cancel)

@@ -280,7 +280,7 @@ func (s *Worker) pass(ctx context.Context, box *inbox.AgentInbox, agent claybot.
 	messages := withoutAnswers(append(box.Bound, batch...))
 	ctx = s.parts.People.Speaking(ctx, agent.Descriptor, runs.Work{Messages: messages}.Newest())
 	p := s.newPass(&job{
-		box: box, agent: agent, profile: profile, run: run, messages: messages, voice: func() texts.Voice { return texts.Of(ctx) },
+		box: box, agent: asked(agent, messages), profile: profile, run: run, messages: messages, voice: func() texts.Voice { return texts.Of(ctx) },
 		charges: charges, log: s.runLog(agent, run.ID),
 	})
 	p.job.log.Debug("run started", "attempt", run.Attempts, "messages", len(p.job.messages), "message", newestID(run.Messages))

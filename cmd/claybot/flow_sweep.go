@@ -14,20 +14,31 @@ import (
 const sweptAtOnce = 5000
 
 // sweepFlows removes the agents of flows whose runs the store keeps no longer, with their subagents: each
-// was made for one run. Where runs are kept forever, so are the agents.
+// was made for one run. So it does with threads that no run has used since. Where runs are kept forever,
+// so are the agents.
 func (d *daemon) sweepFlows(ctx context.Context, at time.Time) error {
 	keep := d.config.Load().Retention.Runs
 	if keep == 0 {
 		return nil
 	}
-	before, removed := claybot.At(at.Add(-keep)), 0
-	for q := (storage.AgentQuery{Type: claybot.AgentFlow, Limit: 500}); ; {
+	for _, kind := range []claybot.AgentType{claybot.AgentFlow, claybot.AgentSubagent} {
+		if err := d.sweepOld(ctx, kind, claybot.At(at.Add(-keep))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepOld removes the agents of flows of one kind that are older than a time and have no run.
+func (d *daemon) sweepOld(ctx context.Context, kind claybot.AgentType, before claybot.Time) error {
+	removed := 0
+	for q := (storage.AgentQuery{Type: kind, Limit: 500}); ; {
 		page, err := d.stores.db.AgentPage(ctx, q)
 		if err != nil {
 			return fmt.Errorf("list the agents of flows: %w", err)
 		}
 		for _, e := range page {
-			if e.Busy || e.CreatedAt >= before {
+			if e.Busy || e.CreatedAt >= before || kind == claybot.AgentSubagent && !e.Descriptor.IsThread() {
 				continue
 			}
 			_, err := d.stores.db.LastRun(ctx, e.ID)

@@ -11,7 +11,7 @@ import (
 )
 
 // The agent of a run goes when its runs are kept no longer, with its subagents; one that has a run, or is
-// younger, stays, and so does every agent of another kind.
+// younger, stays, and so does a thread, and so does every agent of another kind.
 func TestSweepFlows(t *testing.T) {
 	d := idleDaemon(t, func(*configs.Config) {})
 	ctx := t.Context()
@@ -29,6 +29,10 @@ func TestSweepFlows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	thread, err := d.stores.agents.NewAgent(ctx, claybot.Thread("telegram/U1:f", "telegram/U1"), claybot.Background{Tools: []string{}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := d.stores.db.Post(ctx, storage.Posting{To: busy, Message: claybot.AgentMessage{ID: "m", Type: claybot.MessageSystem, Kind: claybot.KindTrigger, At: claybot.Now()}}); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +41,7 @@ func TestSweepFlows(t *testing.T) {
 		if err := d.sweepFlows(ctx, at); err != nil {
 			t.Fatal(err)
 		}
-		for _, id := range []claybot.AgentID{old, child.ID, busy, chat} {
+		for _, id := range []claybot.AgentID{old, child.ID, busy, chat, thread.ID} {
 			_, err := d.stores.db.IndexedAgentByID(ctx, id)
 			switch {
 			case err == nil:
@@ -48,7 +52,7 @@ func TestSweepFlows(t *testing.T) {
 		}
 		return ids
 	}
-	if ids := left(time.Now().Add(time.Hour)); len(ids) != 4 {
+	if ids := left(time.Now().Add(time.Hour)); len(ids) != 5 {
 		t.Errorf("left at first: %v", ids)
 	}
 	ids := left(time.Now().Add(d.config.Load().Retention.Runs + time.Hour))

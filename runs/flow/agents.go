@@ -2,6 +2,7 @@ package flow
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -102,8 +103,33 @@ func (v *visit) task(spec *flows.Agent, more map[string]any) (t tools.Subagent, 
 		t.Timeout = flows.DefaultTimeout
 	}
 	t.Timeout = min(t.Timeout, flows.MaxTimeout)
+	if spec.Remembers() {
+		t.Thread, t.Name = v.thread(spec)
+	}
 	return t, m, nil
 }
+
+// thread is the key of the memory of an agent, and its name: {user}:{chat}:{flow}, and the node where
+// that has a memory of its own. Without a chat, as at a time, its part is left out.
+func (v *visit) thread(spec *flows.Agent) (key, name string) {
+	t := v.state.Turn
+	parts := []string{cmp.Or(t.Agent.Descriptor.OwnerID(), "anon")}
+	if i := slices.IndexFunc(t.Messages, func(m claybot.AgentMessage) bool { return m.Flow != nil && m.Flow.ChannelID != "" }); i >= 0 {
+		start := t.Messages[i].Flow
+		parts = append(parts, start.Connector+"/"+start.ChannelID)
+	}
+	parts, name = append(parts, v.flow.Name), v.flow.Name
+	if spec.Thread == flows.ThreadNode {
+		parts, name = append(parts, v.node.Name), name+"/"+v.node.Name
+	}
+	for i, part := range parts {
+		parts[i] = escaped.Replace(part)
+	}
+	return strings.Join(parts, ":"), name
+}
+
+// escaped keeps the parts of the key of a thread apart.
+var escaped = strings.NewReplacer("%", "%25", ":", "%3A")
 
 // wanted tells an agent what to put out.
 func wanted(fields []flows.Field) string {
@@ -152,7 +178,7 @@ func (v *visit) answered(spec *flows.Agent, d claybot.Result, m mark) (out Resul
 	if !d.OK {
 		return out, v.failed(CodeAgent, "%s", d.Error)
 	}
-	m.add(mark{tainted: d.Tainted})
+	m.add(mark{d.Tainted, d.Private})
 	out = v.put(d.Output, m)
 	if len(spec.Output) > 0 {
 		object, err := fields(spec.Output, d.Output)

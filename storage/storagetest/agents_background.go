@@ -30,6 +30,7 @@ func backgroundAgents(t *testing.T, u AgentsUnderTest) {
 		subagent("1", parent.ID), subagent("2", parent.ID), subagent("1", "other"),
 		{Type: claybot.AgentCron, UID: "1", Name: "backup"},
 		{Type: claybot.AgentHeartbeat, Owner: "telegram/U1"},
+		claybot.Thread("telegram/U1:f", "telegram/U1"), claybot.Thread("telegram/U1:g", "telegram/U1"),
 	} {
 		a := try(u.NewAgent(ctx, d, b))(t)
 		if other, ok := seen[a.ID]; ok {
@@ -108,6 +109,12 @@ func newNames(t *testing.T, u AgentsUnderTest) {
 	want.Name, want.Owner = "last", "slack/U9"
 	if a := try(u.AgentFor(ctx, want))(t); a.Descriptor != want {
 		t.Errorf("got %+v, want %+v", a.Descriptor, want)
+	}
+	thread := claybot.Thread("x", "slack/U9")
+	at := try(u.AgentFor(ctx, thread))(t).ID
+	thread.Profile = "other" // the workflow has another one now
+	if a := try(u.AgentFor(ctx, thread))(t); a.ID != at || a.Descriptor != thread {
+		t.Errorf("got %s %+v, want %s with %+v", a.ID, a.Descriptor, at, thread)
 	}
 	bare := want.Identity() // what it was born with stays
 	bare.Name, bare.Owner = want.Name, want.Owner
