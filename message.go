@@ -149,8 +149,24 @@ type FlowStart struct {
 	Connector string `json:"connector,omitempty"`
 	ChannelID string `json:"channelId,omitempty"`
 	// Version is that of the flow when the message was accepted: what its run is of where the flow
-	// is not in force any more, or not on the member that begins the run.
+	// is not in force any more, or not on the member that begins the run. Pinned: its run is of that
+	// version in any case.
 	Version string `json:"version,omitempty"`
+	Pinned  bool   `json:"pinned,omitempty"`
+	// Dry: nothing that acts is called. What the run would do is in the records of its nodes.
+	Dry bool `json:"dry,omitempty"`
+	// Replay is the run whose results this one uses again.
+	Replay *FlowReplay `json:"replay,omitempty"`
+}
+
+// A FlowReplay says what of another run of a flow is used again.
+type FlowReplay struct {
+	Run RunID `json:"run"`
+	// From is the node with which the run begins, with what the nodes before it put out the first time;
+	// empty: the first one of the flow.
+	From string `json:"from,omitempty"`
+	// Again are nodes whose calls are made again once they are approved, although they have acted.
+	Again []string `json:"again,omitempty"`
 }
 
 // A Sender is the person or agent a message came from. Name is for display

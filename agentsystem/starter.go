@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"time"
 
@@ -133,7 +134,8 @@ func (s *Starter) acceptedBefore(ctx context.Context, r storage.Receipt, agent c
 	other := text != r.Message.Text && s.intake.masked(text) != r.Message.Text || m.Engine != r.Message.Engine || m.Stateless != r.Message.Stateless || !slices.EqualFunc(m.Files, r.Message.Files, sameFile)
 	other = other || compact(m.Payload) != compact(r.Message.Payload) && compact(maskedJSON(m.Payload)) != compact(r.Message.Payload)
 	if m.Flow != nil && r.Message.Flow != nil {
-		other = other || m.Flow.Name != r.Message.Flow.Name || m.Flow.Trigger != r.Message.Flow.Trigger
+		a, b := *m.Flow, *r.Message.Flow
+		other = other || a.Name != b.Name || a.Trigger != b.Trigger || a.Dry != b.Dry || !reflect.DeepEqual(a.Replay, b.Replay)
 	}
 	if r.Agent != agent && !other {
 		_, err := s.index.IndexedAgentByID(ctx, r.Agent)

@@ -87,6 +87,21 @@ func OutputOf(records []claybot.Record, run claybot.RunID) map[string]json.RawMe
 	return st.output
 }
 
+// Walk calls fn for each node of a run that has ended, by the run's records, with what the graph has
+// kept and put out by then; until it returns false. The maps must not be changed, or kept.
+func Walk(records []claybot.Record, run claybot.RunID, fn func(r claybot.Record, scratch, output map[string]json.RawMessage) bool) {
+	st := newStored()
+	for _, r := range records {
+		if r.Run != run || r.Type != claybot.RecordNode {
+			continue
+		}
+		st.apply(r.Change)
+		if r.Next != r.Name && !fn(r, st.scratch, st.output) {
+			return
+		}
+	}
+}
+
 // A stored state is one by its members.
 type stored struct{ scratch, output map[string]json.RawMessage }
 

@@ -20,6 +20,8 @@ type Flows interface {
 	// StartFlow starts a run of a flow. The same id starts nothing new, see Starter. A
 	// Refusal says why it cannot be started.
 	StartFlow(ctx context.Context, id claybot.MessageID, name string, from claybot.Sender, in FlowStart) (agentsystem.Accepted, error)
+	// ReplayFlow starts a run that uses the results of another one again, see StartFlow.
+	ReplayFlow(ctx context.Context, id claybot.MessageID, run claybot.RunID, from claybot.Sender, in FlowReplay) (agentsystem.Accepted, error)
 }
 
 // A FlowList is the flows of the installation.
@@ -75,8 +77,18 @@ type FlowFault struct {
 type FlowStart struct {
 	Text    string          `json:"text,omitempty" doc:"What templates read as trigger.text."`
 	Payload json.RawMessage `json:"payload,omitempty" doc:"What templates read as trigger.payload: any JSON value."`
+	Dry     bool            `json:"dry,omitempty" doc:"Nothing that acts is called, no person is asked, nothing is sent: the run says what it would do."`
 	Trigger string          `json:"trigger,omitempty" doc:"The trigger that it stands for. Default: the first one."`
 	Key     string          `json:"idempotencyKey,omitempty" doc:"A retry with the same key starts nothing new. 1 to 128 letters, digits and . _ : -"`
+}
+
+// A FlowReplay says how a run of a flow is replayed.
+type FlowReplay struct {
+	From    string   `json:"from,omitempty" doc:"The node with which the run begins, with what the nodes before it put out the first time. Default: the first node."`
+	Live    bool     `json:"live,omitempty" doc:"Nodes work again, but for those that have acted: what they put out is used again. Needs the scope admin. Default: a dry run, in which nothing acts."`
+	Again   []string `json:"again,omitempty" doc:"With live: nodes whose calls are made again, once they are approved, although they have acted."`
+	AsBegun bool     `json:"asBegun,omitempty" doc:"Use the version of the flow with which the run began. Default: the version in force."`
+	Key     string   `json:"idempotencyKey,omitempty" doc:"A retry with the same key starts nothing new. 1 to 128 letters, digits and . _ : -"`
 }
 
 // FlowFiles are files to check.

@@ -21,7 +21,9 @@ type flowCmd struct {
 	Check flowCheckCmd `cmd:"" eg:"flow check\nflow check flows/refund.yaml" help:"Check the files of workflows; exit with 3 if one has a fault. Needs no running daemon, but knows the tools only from one."`
 	Test  flowTestCmd  `cmd:"" eg:"flow test\nflow test refund --crash" help:"Play the test cases of workflows, without a model, a tool or a chat. Needs no running daemon."`
 	Show  flowShowCmd  `cmd:"" eg:"flow show refund" help:"Print a workflow as a Mermaid flowchart. Needs no running daemon."`
-	Run   flowRunCmd   `cmd:"" eg:"flow run news\nflow run refund --text 'Refund 1001'" help:"Start a workflow, and follow its run."`
+	Run   flowRunCmd   `cmd:"" eg:"flow run news\nflow run refund --text 'Refund 1001'\nflow run refund --dry" help:"Start a workflow, and follow its run."`
+
+	Replay flowReplayCmd `cmd:"" eg:"flow replay RUN\nflow replay RUN --from pay --live" help:"Run a workflow again with the results of a run, and follow it: as a dry run, in which nothing acts, or live."`
 }
 
 type (
@@ -40,6 +42,7 @@ type (
 		Payload string `placeholder:"FILE" help:"JSON file that templates read as trigger.payload; - for standard input."`
 		Trigger string `placeholder:"NAME" help:"Trigger that it stands for. Default: the first one."`
 		Key     string `placeholder:"KEY" help:"Idempotency key: the same key starts nothing new."`
+		Dry     bool   `help:"Call nothing that acts, ask no person and send nothing; print what the run would do."`
 		Detach  bool   `help:"Print the ID of the run, and do not wait for it."`
 	}
 )
@@ -162,7 +165,7 @@ func (c flowShowCmd) Run(e *env) error {
 
 // Run starts a flow.
 func (c flowRunCmd) Run(e *env) error {
-	in := web.FlowStart{Text: c.Text, Trigger: c.Trigger, Key: c.Key}
+	in := web.FlowStart{Text: c.Text, Trigger: c.Trigger, Key: c.Key, Dry: c.Dry}
 	if c.Payload != "" {
 		read := func() ([]byte, error) { return os.ReadFile(c.Payload) }
 		if c.Payload == "-" {
@@ -184,5 +187,8 @@ func (c flowRunCmd) Run(e *env) error {
 	if c.Detach {
 		return e.text(string(out.Run) + "\n")
 	}
-	return e.follow(string(out.Run), 0, 0, false)
+	if err := e.follow(string(out.Run), 0, 0, false); err != nil || !c.Dry {
+		return err
+	}
+	return e.rehearsed(out.Run)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/agentsystem"
+	"github.com/claybot/claybot/connectors"
 	"github.com/claybot/claybot/flows"
 	"github.com/claybot/claybot/storage"
 	"github.com/claybot/claybot/web"
@@ -69,6 +70,21 @@ func (d flowDesk) StartFlow(ctx context.Context, id claybot.MessageID, name stri
 	}
 	m := claybot.AgentMessage{ID: id, Text: claybot.Clean(in.Text), Payload: in.Payload, From: from, At: claybot.Now(), Route: &claybot.Route{}}
 	to, m := d.library.begin(f, by, f.Owner, claybot.Descriptor{Connector: claybot.ConnectorAPI}, m)
+	if in.Dry {
+		m.Flow.Dry, to = true, soloAgent(to, m, "dry run")
+	}
+	return d.post(ctx, to, m)
+}
+
+// soloAgent is an agent for one message alone, which waits for no other, with a word about it in its name.
+func soloAgent(to claybot.Descriptor, m claybot.AgentMessage, word string) claybot.Descriptor {
+	to.UID = connectors.FileID("flow", m.Flow.Name, "message\x00"+string(m.ID))
+	to.Name += " (" + word + ")"
+	return to
+}
+
+// post posts the message with which a flow begins, once.
+func (d flowDesk) post(ctx context.Context, to claybot.Descriptor, m claybot.AgentMessage) (agentsystem.Accepted, error) {
 	address := agentsystem.Address{Descriptor: &to}
 	if got, known, err := d.system.Control.Known(ctx, address, m); known || err != nil {
 		return got, err

@@ -38,6 +38,13 @@ func (e *engines) flowEngine(lib *library, settle flow.Settle) *flow.Engine {
 		Send: func(ctx context.Context, t *runs.Turn, to claybot.Route, key, text string) error {
 			return e.system.Output.Reply(ctx, t.Agent, t.Run.ID, to, key, text)
 		},
+		Recorded: func(ctx context.Context, run claybot.RunID) ([]claybot.Record, error) {
+			r, err := e.system.Overview.RunByID(ctx, run)
+			if err != nil {
+				return nil, err
+			}
+			return e.system.Overview.RunRecords(ctx, r)
+		},
 		Notify: e.system.People.TellOwner,
 		Route: func(v string) (claybot.Route, error) {
 			place, err := e.config.Load().ParseRoute(v)

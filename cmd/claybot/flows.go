@@ -355,7 +355,7 @@ func (l *library) named(name string) *flows.Flow {
 
 // Engine implements worker.Flows.
 func (l *library) Engine(start claybot.FlowStart) string {
-	if f := l.named(start.Name); f != nil {
+	if f := l.named(start.Name); f != nil && !start.Pinned {
 		return flow.NameOf(f.Name, f.Hash)
 	}
 	return flow.NameOf(start.Name, cmp.Or(start.Version, "gone"))

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -35,12 +36,8 @@ func (v *visit) request(ctx context.Context, spec *flows.HTTP, try int) (out Res
 		}
 		headers[name] = value
 	}
-	tool := toolOnce
-	switch {
-	case args["method"] == "GET" || args["method"] == "HEAD":
-		tool = toolRead
-	case spec.KeyHeader != "":
-		tool = toolKeyed
+	tool := toolOf(spec)
+	if tool == toolKeyed {
 		sum := sha256.Sum256([]byte(string(v.state.Turn.Run.ID) + "/" + v.id("")))
 		headers[spec.KeyHeader] = hex.EncodeToString(sum[:16])
 	}
@@ -56,10 +53,21 @@ func (v *visit) request(ctx context.Context, spec *flows.HTTP, try int) (out Res
 	return v.call(ctx, &flows.Tool{Tool: tool, Args: args}, try)
 }
 
+// toolOf is the tool that makes a request.
+func toolOf(spec *flows.HTTP) string {
+	switch {
+	case spec.Method == "" || spec.Method == "GET" || spec.Method == "HEAD":
+		return toolRead
+	case spec.KeyHeader != "":
+		return toolKeyed
+	}
+	return toolOnce
+}
+
 // call makes the call of a tool.
 func (v *visit) call(ctx context.Context, spec *flows.Tool, try int) (out Result, next string, err error) {
 	id := v.id(strconv.Itoa(try))
-	asked, result := v.earlier(id)
+	asked, result := earlier(v.recorded(), v.state.Turn.Run.ID, id)
 	if asked == nil {
 		args, taint, err := v.fill(spec.Args, nil)
 		if err != nil {
@@ -83,13 +91,28 @@ func (v *visit) call(ctx context.Context, spec *flows.Tool, try int) (out Result
 			return out, "", err
 		}
 	}
-	return v.resulted(spec, *result)
+	out, next, err = v.resulted(spec, *result)
+	if v.again() && codeOf(err) == CodeDenied { // what has acted stays
+		if e := v.past.visit(v.node.Name, v.number); e != nil {
+			return v.reuse(*e)
+		}
+	}
+	return out, next, err
 }
 
-// earlier returns the records of a call that was made before; nil where there are none.
-func (v *visit) earlier(id string) (asked, result *claybot.Record) {
-	for _, r := range v.recorded() {
+// codeOf is the code of an error; empty for none.
+func codeOf(err error) string {
+	if failed := (*runs.Error)(nil); errors.As(err, &failed) {
+		return failed.Code
+	}
+	return ""
+}
+
+// earlier returns the records of a call that a run made; nil where there are none.
+func earlier(records []claybot.Record, run claybot.RunID, id string) (asked, result *claybot.Record) {
+	for _, r := range records {
 		switch {
+		case r.Run != run:
 		case r.Type == claybot.RecordAssistant && len(r.ToolCalls) == 1 && r.ToolCalls[0].ID == id:
 			asked = &r
 		case r.Type == claybot.RecordTool && r.ToolCallID == id:
@@ -120,10 +143,16 @@ func (v *visit) settle(ctx context.Context, spec *flows.Tool, asked claybot.Reco
 		}
 	}
 	var rules *tools.Rules
-	if spec.Approve != nil {
+	if spec.Approve != nil || v.again() {
 		r := v.cfg.Rules(turn.Agent)
-		r.Ask, r.Approvers = []string{"*"}, spec.Approve.By
+		r.Ask = []string{"*"}
+		if spec.Approve != nil {
+			r.Approvers = spec.Approve.By
+		}
 		rules = &r
+	}
+	if start(&turn).Dry {
+		turn.Reader = nil // a dry run asks no person
 	}
 	err = v.cfg.Settle(ctx, &turn, rules, func(r claybot.Record) error {
 		if r.Type == claybot.RecordTool && r.ToolCallID == asked.ToolCalls[0].ID {

@@ -75,6 +75,8 @@ type Config struct {
 	Send func(ctx context.Context, t *runs.Turn, to claybot.Route, key, text string) error
 	// Route reads a chat as connector/channel.
 	Route func(v string) (claybot.Route, error)
+	// Recorded returns the records of an earlier run; none where they are not kept any more.
+	Recorded func(ctx context.Context, run claybot.RunID) ([]claybot.Record, error)
 	// Notify tells the owner of an agent something, once for each key.
 	Notify func(ctx context.Context, a claybot.Agent, key string, say func(texts.Voice) string)
 	// Now is the clock, and Sleep waits; nil: those of the machine.
@@ -149,7 +151,14 @@ func (e *Engine) Run(ctx context.Context, t *runs.Turn) iter.Seq2[claybot.Record
 	if err != nil {
 		return func(yield func(claybot.Record, error) bool) { yield(claybot.Record{}, err) }
 	}
-	return e.graph(f).Run(ctx, t)
+	past, err := e.past(ctx, t)
+	if err != nil {
+		return func(yield func(claybot.Record, error) bool) { yield(claybot.Record{}, err) }
+	}
+	if past != nil {
+		return e.replayed(ctx, t, f, past)
+	}
+	return e.graph(f, nil).Run(ctx, t)
 }
 
 // Failed implements runs.Failer: it tells those who are to hear of it, and gives the error the words
@@ -173,6 +182,9 @@ func (e *Engine) Failed(ctx context.Context, t *runs.Turn, why runs.Error) *runs
 	}
 	if why.Say == "" {
 		why.Say = text(texts.Of(ctx))
+	}
+	if start(t).Dry {
+		return &why
 	}
 	if len(to) == 0 && t.Route().Connector == "" {
 		to = []string{"owner"} // no other person would hear of it
@@ -209,8 +221,8 @@ func (e *Engine) flow(ctx context.Context, t *runs.Turn) (*flows.Flow, error) {
 	return f, nil
 }
 
-// graph builds the graph of the runs of a flow.
-func (e *Engine) graph(f *flows.Flow) *runs.Graph[Scratch, map[string]Result] {
+// graph builds the graph of the runs of a flow. past is the run that is replayed, nil for none.
+func (e *Engine) graph(f *flows.Flow, past *Past) *runs.Graph[Scratch, map[string]Result] {
 	g := &runs.Graph[Scratch, map[string]Result]{
 		Name: "flow " + f.Name, Start: f.Start, Nodes: make(map[string]runs.Node[Scratch, map[string]Result]),
 		Edges: f.Names(), Steps: func(*runs.Turn) int { return flows.MaxVisits }, NodeTime: flows.MaxWait,
@@ -218,7 +230,7 @@ func (e *Engine) graph(f *flows.Flow) *runs.Graph[Scratch, map[string]Result] {
 	for i := range f.Nodes {
 		n := &f.Nodes[i]
 		g.Nodes[n.Name] = func(ctx context.Context, s *state) (string, error) {
-			return (&visit{cfg: e.cfg, flow: f, node: n, state: s, number: s.Scratch.Visits[n.Name] + 1}).work(ctx)
+			return (&visit{cfg: e.cfg, flow: f, node: n, state: s, past: past, number: s.Scratch.Visits[n.Name] + 1}).work(ctx)
 		}
 	}
 	return g
@@ -230,7 +242,8 @@ type visit struct {
 	flow   *flows.Flow
 	node   *flows.Node
 	state  *state
-	number int // from 1; it stays the same when the node waits
+	past   *Past // of the run that is replayed; nil for none
+	number int   // from 1; it stays the same when the node waits
 }
 
 // id names a part of the visit within the run.
@@ -252,6 +265,7 @@ func (v *visit) work(ctx context.Context) (next string, err error) {
 		return "", &runs.Error{Code: CodeVisits, Text: fmt.Sprintf("the run came to more than %d nodes", flows.MaxVisits)}
 	}
 	out, next, err := v.tries(ctx)
+	err = v.explained(err)
 	if _, waits := errors.AsType[*runs.WaitError](err); waits || ctx.Err() != nil {
 		return "", err
 	}
@@ -322,6 +336,9 @@ func (v *visit) usualTries() int {
 
 // try works once.
 func (v *visit) try(ctx context.Context, try int) (out Result, next string, err error) {
+	if out, next, done, err := v.rehearse(try); done {
+		return out, next, err
+	}
 	switch spec := v.node.Spec.(type) {
 	case *flows.Template:
 		return v.template(spec)

@@ -29,6 +29,12 @@ type Case struct {
 	// expire.
 	Answers map[string]any `json:"answers"`
 	Expect  Expected       `json:"expect"`
+
+	// Dry plays it as a dry run, and Replay as one that uses the results of a run again, whose records are
+	// Past.
+	Dry    bool                `json:"-"`
+	Replay *claybot.FlowReplay `json:"-"`
+	Past   []claybot.Record    `json:"-"`
 }
 
 // Started is what starts a Case.
@@ -73,6 +79,8 @@ type Played struct {
 	Outputs map[string]any
 	Err     *runs.Error
 	Records int
+	// Log are the records of the run, which has the id "case".
+	Log []claybot.Record
 }
 
 // maxPasses bounds how often a run of a case goes on.
@@ -90,9 +98,10 @@ func (p Player) Play(ctx context.Context, c Case, cut int, lost bool) (Played, e
 	engine := New(Config{
 		Flow: func(context.Context, string, string) (*flows.Flow, error) { return p.Flow, nil },
 		Fill: p.Fill, Uses: p.Uses, Settle: p.Settle(set), Spawn: d.spawn, Send: d.send,
-		Notify: func(context.Context, claybot.Agent, string, func(texts.Voice) string) {},
-		Rules:  func(claybot.Agent) tools.Rules { return tools.Rules{} },
-		Effect: func(_ claybot.Agent, tool string) tools.Effect { return set.Effect(tool) },
+		Recorded: func(context.Context, claybot.RunID) ([]claybot.Record, error) { return d.c.Past, nil },
+		Notify:   func(context.Context, claybot.Agent, string, func(texts.Voice) string) {},
+		Rules:    func(claybot.Agent) tools.Rules { return tools.Rules{} },
+		Effect:   func(_ claybot.Agent, tool string) tools.Effect { return set.Effect(tool) },
 		Route: func(v string) (claybot.Route, error) {
 			connector, channel, _ := strings.Cut(v, "/")
 			return claybot.Route{Connector: connector, ChannelID: channel}, nil
@@ -147,7 +156,7 @@ func (d *desk) message() claybot.AgentMessage {
 	return claybot.AgentMessage{
 		ID: "case", Type: claybot.MessageSystem, Kind: claybot.KindTrigger, Text: d.c.Trigger.Text, Payload: payload, At: claybot.At(d.now),
 		From: claybot.Sender{UserID: user, Name: user}, Tainted: d.c.Trigger.Tainted, Route: &claybot.Route{Connector: "trigger", ChannelID: "trigger"},
-		Flow: &claybot.FlowStart{Name: d.player.Flow.Name, Trigger: d.c.Trigger.Name},
+		Flow: &claybot.FlowStart{Name: d.player.Flow.Name, Trigger: d.c.Trigger.Name, Dry: d.c.Dry, Replay: d.c.Replay},
 	}
 }
 
@@ -320,6 +329,6 @@ func (d *desk) ended() Played {
 	for _, key := range d.keys {
 		d.out.Replies = append(d.out.Replies, d.sent[key])
 	}
-	d.out.Records = d.written
+	d.out.Records, d.out.Log = d.written, d.records
 	return d.out
 }

@@ -28,6 +28,8 @@ func (f flowDesk) operations() []operation {
 		}),
 		takes(http.StatusAccepted, op("startFlow", web.Operate, "POST /flows/{flow}/runs", "Start a workflow.").tagged("flows").
 			explained("claybot reserves the run id for the run. It acts for the owner of the flow.").query(keyHeaderParam).upTo(2*payloadLimit), f.start).replying("claybot has stored the message and will process it."),
+		takes(http.StatusAccepted, op("replayRun", web.Operate, "POST /agents/runs/{run}/replay", "Replay a run of a workflow.").tagged("flows").
+			explained("A new run uses the results of one that has ended again. It acts for the person of that run.").unknown(noRun).query(keyHeaderParam), f.replay).replying("claybot has stored the message and will process it."),
 	)
 	return whereOn(f.Flows != nil, noFlows, all)
 }
@@ -40,17 +42,40 @@ func (f flowDesk) start(r *http.Request, in web.FlowStart) (web.Accepted, error)
 
 // begin starts a flow for the caller.
 func (f flowDesk) begin(r *http.Request, name string, in web.FlowStart) (none web.Accepted, err error) {
-	key := cmp.Or(keyOf(r, in.Key), rand.Text())
+	id, from, err := flowMessage(r, in.Key)
 	switch n := utf8.RuneCountInString(in.Text); {
-	case len(key) > 128 || !keyForm.MatchString(key):
-		return none, bad("The idempotency key must be 1 to 128 letters, digits and . _ : -", "")
+	case err != nil:
+		return none, err
 	case n > textLimit:
 		return none, bad(fmt.Sprintf("The field text has %d characters; the limit is %d.", n, textLimit), "")
 	case len(in.Payload) > payloadLimit:
 		return none, bad(fmt.Sprintf("The field payload has %d bytes; the limit is %d.", len(in.Payload), payloadLimit), "")
 	}
+	got, err := f.StartFlow(r.Context(), id, name, from, in)
+	return web.Accepted{Accepted: got, Stream: streamPath(got.Run)}, err
+}
+
+// flowMessage returns the id and the sender of the message with which the caller starts a flow.
+func flowMessage(r *http.Request, key string) (claybot.MessageID, claybot.Sender, error) {
+	key = cmp.Or(keyOf(r, key), rand.Text())
+	if len(key) > 128 || !keyForm.MatchString(key) {
+		return "", claybot.Sender{}, bad("The idempotency key must be 1 to 128 letters, digits and . _ : -", "")
+	}
 	caller := web.CallerOf(r)
 	id := claybot.MessageID(claybot.ConnectorAPI + "/" + caller.Name + "/flow/" + key)
-	got, err := f.StartFlow(r.Context(), id, name, claybot.Sender{UserID: caller.Name, Name: caller.Name, Program: true, NoRules: true}, in)
+	return id, claybot.Sender{UserID: caller.Name, Name: caller.Name, Program: true, NoRules: true}, nil
+}
+
+func (f flowDesk) replay(r *http.Request, in web.FlowReplay) (none web.Accepted, err error) {
+	id, from, err := flowMessage(r, in.Key)
+	switch {
+	case err != nil:
+		return none, err
+	case in.Live && !web.CallerOf(r).Scope.Allows(web.Admin):
+		return none, forbidden("A live replay acts for the person of the run, and needs the scope admin.", "Leave out live for a dry run, or use a token with the scope admin.")
+	case !in.Live && len(in.Again) > 0:
+		return none, bad("again goes with live.", "In a dry run, nothing acts.")
+	}
+	got, err := f.ReplayFlow(r.Context(), id, runOf(r), from, in)
 	return web.Accepted{Accepted: got, Stream: streamPath(got.Run)}, err
 }

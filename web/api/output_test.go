@@ -94,8 +94,9 @@ type flows = web.Flows
 // oneFlow has one flow, news.
 type oneFlow struct {
 	flows
-	started []web.FlowStart
-	ids     []claybot.MessageID
+	started  []web.FlowStart
+	replayed []web.FlowReplay
+	ids      []claybot.MessageID
 }
 
 func (f *oneFlow) StartFlow(_ context.Context, id claybot.MessageID, name string, _ claybot.Sender, in web.FlowStart) (agentsystem.Accepted, error) {
@@ -104,6 +105,41 @@ func (f *oneFlow) StartFlow(_ context.Context, id claybot.MessageID, name string
 	}
 	f.started, f.ids = append(f.started, in), append(f.ids, id)
 	return agentsystem.Accepted{Run: "r1", Agent: "a1", Message: id, State: claybot.RunPending}, nil
+}
+
+func (f *oneFlow) ReplayFlow(_ context.Context, id claybot.MessageID, run claybot.RunID, _ claybot.Sender, in web.FlowReplay) (agentsystem.Accepted, error) {
+	switch run {
+	case "r1":
+		f.replayed, f.ids = append(f.replayed, in), append(f.ids, id)
+		return agentsystem.Accepted{Run: "r2", Agent: "a2", Message: id, State: claybot.RunPending}, nil
+	case "chat":
+		return agentsystem.Accepted{}, web.Refusal("the run chat is of the engine react, not of a workflow")
+	}
+	return agentsystem.Accepted{}, storage.ErrNotFound
+}
+
+// A dry replay needs the scope operate, a live one admin: it acts for another person.
+func TestReplayScopes(t *testing.T) {
+	f := new(oneFlow)
+	r := start(t, func(r *rig) { r.wrap = func(b *web.Backend) { b.Flows = f } })
+	as := func(scope string) []string { return []string{"Authorization", "Bearer " + r.scoped(scope, scope)} }
+	reader, operator := as("read"), as("operate")
+	var a acceptedRun
+	g := r.do("POST", "/agents/runs/r1/replay", `{"from":"pay","asBegun":true,"idempotencyKey":"k"}`, operator...)
+	if r.read(g.body, &a); g.code != http.StatusAccepted || a.Run != "r2" || len(f.replayed) != 1 || f.replayed[0].From != "pay" || !f.replayed[0].AsBegun || f.replayed[0].Live {
+		t.Errorf("%d %+v, replayed %+v", g.code, a, f.replayed)
+	}
+	r.ask("POST", "/agents/runs/r1/replay", `{"live":true,"again":["pay"]}`, http.StatusAccepted, nil)
+	r.refused("POST", "/agents/runs/r1/replay", `{}`, http.StatusForbidden, "scope", "", reader...)
+	r.refused("POST", "/agents/runs/r1/replay", `{"live":true}`, http.StatusForbidden, "scope", "needs the scope admin", operator...)
+	r.refused("POST", "/agents/runs/r1/replay", `{"again":["pay"]}`, http.StatusBadRequest, "bad_request", "again goes with live")
+	r.refused("POST", "/agents/runs/r1/replay", `{"idempotencyKey":"a b"}`, http.StatusBadRequest, "bad_request", "idempotency key")
+	r.refused("POST", "/agents/runs/r1/replay", `{"form":"pay"}`, http.StatusBadRequest, "bad_request", "form")
+	r.refused("POST", "/agents/runs/nothing/replay", `{}`, http.StatusNotFound, "not_found", "No run with that id")
+	r.refused("POST", "/agents/runs/chat/replay", `{}`, http.StatusConflict, "refused", "of the engine react")
+	if len(f.replayed) != 2 {
+		t.Errorf("replayed %+v", f.replayed)
+	}
 }
 
 func TestStartFlowsByName(t *testing.T) {

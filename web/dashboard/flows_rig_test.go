@@ -21,13 +21,16 @@ import (
 	"github.com/claybot/claybot/web"
 )
 
+type webFlows = web.Flows
+
 // A shelf is a rig with one workflow in force, on the engine of workflows. It implements
 // agentsystem.Flows and web.Flows.
 type shelf struct {
 	*rig
-	flow   *flows.Flow
-	kept   map[string]*flows.Flow // by version
-	faults []web.FlowFault
+	webFlows // what the pages do not call
+	flow     *flows.Flow
+	kept     map[string]*flows.Flow // by version
+	faults   []web.FlowFault
 }
 
 // orderFlow has a node of several kinds. Its texts try to be markup.

@@ -1,0 +1,178 @@
+package flow_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/claybot/claybot"
+	"github.com/claybot/claybot/runs/flow"
+)
+
+// wouldOf are what the nodes of a run would have done.
+func wouldOf(p flow.Played) (all []string) {
+	for _, r := range p.Log {
+		if what, ok := strings.CutPrefix(r.Text, flow.Would); ok && r.Type == claybot.RecordNode {
+			all = append(all, r.Name+": "+what)
+		}
+	}
+	return all
+}
+
+const shopping = `
+owner: chat/ann
+start: sure
+nodes:
+  sure: {kind: ask, text: "Buy {{ trigger.text }}?", denied: tell, next: price}
+  price: {kind: tool, tool: look, next: rest}
+  rest: {kind: wait, for: 2h, next: pay}
+  pay: {kind: tool, tool: pay, args: {sum: "{{ price.sum }}"}, approve: {by: [chat/bob]}, next: hook}
+  hook: {kind: http, method: POST, url: "https://example.org/x", body: {sum: "{{ price.sum }}"}, next: word}
+  word: {kind: agent, prompt: "Thank {{ trigger.text }}", next: tell}
+  tell: {kind: reply, to: [trigger, chat/ops], text: "{{ word.output | default('no') }}", next: END}
+`
+
+// A dry run reads, and agents without tools work; nothing that acts is called, no person is asked, and
+// nothing is sent.
+func TestDryRun(t *testing.T) {
+	p := player(t, shopping)
+	c := flow.Case{
+		Dry: true, Trigger: flow.Started{Text: "tea", User: "chat/ann"},
+		Nodes:  map[string]any{"price": map[string]any{"sum": 12}, "word": "thanks"},
+		Expect: flow.Expected{Path: []string{"sure", "price", "rest", "pay", "hook", "word", "tell"}, Never: []string{"pay", "http_once"}},
+	}
+	wrong, played, err := p.Test(t.Context(), c)
+	if err != nil || len(wrong) > 0 || len(played.Replies) > 0 || len(played.Asks) > 0 || played.Called["look"] != 1 {
+		t.Errorf("%v %v, replies %q, asks %v, called %v", err, wrong, played.Replies, played.Asks, played.Called)
+	}
+	want := []string{
+		"sure: ask the person of the run: Buy tea? (taken as answered with true)",
+		"rest: wait for 2h0m0s",
+		`pay: call pay with {"sum":12}, once chat/bob approves it`,
+		`hook: call POST https://example.org/x with {"sum":12}`,
+		"tell: send to trigger, chat/ops: thanks",
+	}
+	if got := wouldOf(played); !slices.Equal(got, want) {
+		t.Errorf("would do\n%s", strings.Join(got, "\n"))
+	}
+	if wrong, _, err := p.Crash(t.Context(), c); err != nil || len(wrong) > 0 {
+		t.Errorf("cut off: %v %v", err, wrong)
+	}
+	// What it needs of a node that did not act, it does not have, and says so.
+	p = player(t, strings.ReplaceAll(shopping, "Thank {{ trigger.text }}", "Thank for {{ pay.receipt }}"))
+	c.Expect = flow.Expected{Fails: flow.CodeDry}
+	wrong, played, err = p.Test(t.Context(), c)
+	if err != nil || len(wrong) > 0 || !strings.Contains(played.Err.Text, "these nodes did nothing: sure, rest, pay, hook") {
+		t.Errorf("%v %v %v", err, wrong, played.Err)
+	}
+}
+
+// bought is a run that paid.
+func bought(t *testing.T, p flow.Player) flow.Played {
+	t.Helper()
+	c := flow.Case{
+		Trigger: flow.Started{Text: "tea", User: "chat/ann"},
+		Nodes:   map[string]any{"price": map[string]any{"sum": 12}, "word": "thanks", "pay": map[string]any{"receipt": "r1"}, "hook": "ok"},
+		Answers: map[string]any{"sure": "approve", "pay": "approve"},
+		Expect:  flow.Expected{Path: []string{"sure", "price", "rest", "pay", "hook", "word", "tell"}},
+	}
+	wrong, played, err := p.Test(t.Context(), c)
+	if err != nil || len(wrong) > 0 {
+		t.Fatal(err, wrong)
+	}
+	return played
+}
+
+// A dry replay makes no call at all; it goes through a changed flow with the results of the run.
+func TestReplayDry(t *testing.T) {
+	p := player(t, shopping)
+	past := bought(t, p).Log
+	for _, tt := range []struct {
+		name, flow, from string
+		path             []string
+		would            []string
+	}{
+		{"as it was", shopping, "", []string{"sure", "price", "rest", "pay", "hook", "word", "tell"}, nil},
+		{"from a node", shopping, "word", []string{"sure", "price", "rest", "pay", "hook", "word", "tell"}, nil},
+		{
+			"changed", strings.ReplaceAll(shopping, "next: hook}", "next: note}\n  note: {kind: reply, to: [chat/ops], text: \"{{ pay.receipt }}\", next: hook}"), "pay",
+			[]string{"sure", "price", "rest", "pay", "note", "hook", "word", "tell"},
+			[]string{"note: send to chat/ops: r1"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := player(t, tt.flow)
+			c := flow.Case{Dry: true, Replay: &claybot.FlowReplay{Run: "case", From: tt.from}, Past: past, Trigger: flow.Started{Text: "tea", User: "chat/ann"}, Expect: flow.Expected{Path: tt.path}}
+			wrong, played, err := p.Test(t.Context(), c)
+			if err != nil || len(wrong) > 0 || len(played.Called) > 0 || len(played.Replies) > 0 || len(played.Asks) > 0 {
+				t.Errorf("%v %v, called %v, replies %q, asks %v, failed %v", err, wrong, played.Called, played.Replies, played.Asks, played.Err)
+			}
+			if got := wouldOf(played); !slices.Equal(got, tt.would) {
+				t.Errorf("would do %q", got)
+			}
+			if receipt, _ := played.Outputs["pay"].(map[string]any); receipt["receipt"] != "r1" {
+				t.Errorf("outputs %v", played.Outputs)
+			}
+			if wrong, _, err := p.Crash(t.Context(), c); err != nil || len(wrong) > 0 {
+				t.Errorf("cut off: %v %v", err, wrong)
+			}
+		})
+	}
+}
+
+// A live replay works again, but what has acted is not done again, unless it is named and approved.
+func TestReplayLive(t *testing.T) {
+	p := player(t, shopping)
+	past := bought(t, p).Log
+	// cutPast is the run up to the call of pay, which was cut off.
+	i := slices.IndexFunc(past, func(r claybot.Record) bool { return r.Type == claybot.RecordTool && r.Name == "pay" })
+	cutPast := past[:i]
+	base := flow.Case{
+		Trigger: flow.Started{Text: "tea", User: "chat/ann"}, Past: past, Replay: &claybot.FlowReplay{Run: "case"},
+		Nodes:   map[string]any{"price": map[string]any{"sum": 20}, "word": "thanks again", "pay": map[string]any{"receipt": "r2"}, "hook": "ok"},
+		Answers: map[string]any{"sure": "approve", "pay": "approve"},
+	}
+	for _, tt := range []struct {
+		name    string
+		change  func(*flow.Case)
+		called  map[string]int
+		receipt string
+		fails   string
+		replies int
+	}{
+		{"all", func(*flow.Case) {}, map[string]int{"look": 1}, "r1", "", 0},
+		{"from", func(c *flow.Case) { c.Replay.From = "pay" }, nil, "r1", "", 0},
+		{"again, approved", func(c *flow.Case) { c.Replay.Again = []string{"pay"} }, map[string]int{"look": 1, "pay": 1}, "r2", "", 0},
+		{"again, denied", func(c *flow.Case) { c.Replay.Again, c.Answers["pay"] = []string{"pay"}, "deny" }, map[string]int{"look": 1}, "r1", "", 0},
+		{"one that was cut off", func(c *flow.Case) { c.Past, c.Replay.From = cutPast, "pay" }, nil, "", flow.CodeUnknown, 0},
+		{"one that was cut off, again", func(c *flow.Case) { c.Past, c.Replay.From, c.Replay.Again = cutPast, "pay", []string{"pay"} }, map[string]int{"pay": 1, "http_once": 1}, "r2", "", 2},
+		{"a node that it did not come to", func(c *flow.Case) { c.Past, c.Replay.From = cutPast, "word" }, nil, "", flow.CodeFlow, 0},
+		{"no records", func(c *flow.Case) { c.Past = nil }, nil, "", flow.CodeFlow, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := base
+			c.Replay = &claybot.FlowReplay{Run: "case"}
+			c.Answers = map[string]any{"sure": "approve", "pay": "approve"}
+			tt.change(&c)
+			c.Expect = flow.Expected{Fails: tt.fails}
+			wrong, played, err := p.Test(t.Context(), c)
+			if err != nil || len(wrong) > 0 {
+				t.Fatal(err, wrong)
+			}
+			for _, tool := range []string{"look", "pay", "http_once"} {
+				if played.Called[tool] != tt.called[tool] {
+					t.Errorf("%s was called %d times", tool, played.Called[tool])
+				}
+			}
+			if receipt, _ := played.Outputs["pay"].(map[string]any); tt.receipt != "" && receipt["receipt"] != tt.receipt {
+				t.Errorf("outputs %v", played.Outputs)
+			}
+			if len(played.Replies) != tt.replies {
+				t.Errorf("replies %q", played.Replies)
+			}
+			if wrong, _, err := p.Crash(t.Context(), c); err != nil || len(wrong) > 0 {
+				t.Errorf("cut off: %v %v", err, wrong)
+			}
+		})
+	}
+}
