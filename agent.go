@@ -240,9 +240,28 @@ type Background struct {
 	Model  string   `json:"model,omitempty"`  // empty: that of its profile
 	Prompt string   `json:"prompt,omitempty"` // the system prompt; empty: the usual one
 	Tools  []string `json:"tools"`            // that it may use; nil: those of its profile
+	// Deep makes it a deep agent, as a node of a workflow says; nil: as its profile says.
+	Deep *Deep `json:"deep,omitempty"`
 	// Permissions are those of its creator at the start, narrowed by what the creator
 	// asked for; nil: no limits.
 	Permissions *Permissions `json:"permissions,omitempty"`
+}
+
+// Deep are the tools of an agent that plans, besides the others.
+type Deep struct {
+	Todos     bool     `json:"todos,omitempty"`
+	ShowTodos bool     `json:"showTodos,omitempty"` // at the place where the agent answers
+	Files     string   `json:"files,omitempty"`     // where it has files, see package configs
+	Subagents []Helper `json:"subagents,omitempty"`
+}
+
+// A Helper is a subagent that a deep agent starts by its name.
+type Helper struct {
+	Name         string   `json:"name"`
+	Description  string   `json:"description"` // for the model that chooses among them
+	SystemPrompt string   `json:"systemPrompt"`
+	Model        string   `json:"model,omitempty"` // empty: that of the agent
+	Tools        []string `json:"tools"`           // that it may use; nil: those of the agent
 }
 
 // Usage counts what model calls took. Cost is in millionths of a US dollar.

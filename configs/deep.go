@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/claybot/claybot"
 )
 
 // The values of Deep.Files.
@@ -30,6 +32,15 @@ type Helper struct {
 	SystemPrompt string   `key:"system_prompt"`
 	Model        string   `key:"model" class:"destination" kind:"model name"` // empty: that of the agent
 	Tools        []string `key:"tools" kind:"tools"`                          // that it may use; nil means those of the agent, empty none
+}
+
+// Settings are d as agents have them.
+func (d Deep) Settings() *claybot.Deep {
+	all := make([]claybot.Helper, len(d.Subagents))
+	for i, h := range d.Subagents {
+		all[i] = claybot.Helper(h)
+	}
+	return &claybot.Deep{Todos: d.Todos, ShowTodos: d.ShowTodos, Files: d.Files, Subagents: all}
 }
 
 func (d *Deep) off(string, string) string {

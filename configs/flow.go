@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/flows"
 )
 
@@ -79,6 +80,14 @@ func flowKind(k key) setter {
 		return into(func(r *reader, at place, n *yaml.Node, a **flows.Approve) {
 			*a = new(flows.Approve)
 			r.group(at, n, *a)
+		})
+	case "flow subagents":
+		return into(func(r *reader, at place, n *yaml.Node, all *[]claybot.Helper) {
+			var list []Helper
+			setHelpers(r, at, n, &list)
+			for _, h := range list {
+				*all = append(*all, claybot.Helper(h))
+			}
 		})
 	case "flow value":
 		return into(func(r *reader, at place, n *yaml.Node, v *any) { *v = r.flowValue(at, n) })
@@ -171,6 +180,7 @@ func (r *reader) flowNode(m member) (flows.Node, bool) {
 		{Name: "Common", Type: reflect.TypeFor[flows.Common](), Tag: `key:",inline"`},
 		{Name: "Spec", Type: reflect.TypeOf(spec).Elem(), Tag: `key:",inline"`},
 	}))
+	both.Elem().Field(1).Set(reflect.ValueOf(spec).Elem())
 	r.group(m.at, m.value, both.Interface())
 	n.Common = both.Elem().Field(0).Interface().(flows.Common)
 	reflect.ValueOf(spec).Elem().Set(both.Elem().Field(1))

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/claybot/claybot"
 )
 
 // A Fault is what is wrong with a flow.
@@ -303,6 +305,10 @@ func (c *checker) node(n *Node) {
 	case *Agent:
 		need("prompt", s.Prompt)
 		c.agent(n, s)
+	case *Deep:
+		need("prompt", s.Prompt)
+		c.agent(n, &s.Agent)
+		c.deep(n, s)
 	case *Each:
 		need("prompt", s.Prompt)
 		need("over", s.Over)
@@ -351,17 +357,13 @@ func (c *checker) node(n *Node) {
 // common checks the keys that all nodes may have, where they mean something.
 func (c *checker) common(n *Node) {
 	key := "nodes." + n.Name
-	switch n.Kind {
-	case KindAgent, KindEach:
-		if n.Timeout > MaxTimeout {
-			c.add(n.Lines["timeout"], key+".timeout", "an agent has at most %s", MaxTimeout)
-		}
-	default:
-		if n.Timeout > 0 {
-			c.add(n.Lines["timeout"], key+".timeout", "only an agent has one")
-		}
+	switch {
+	case n.Agent() == nil && n.Timeout > 0:
+		c.add(n.Lines["timeout"], key+".timeout", "only an agent has one")
+	case n.Timeout > MaxTimeout:
+		c.add(n.Lines["timeout"], key+".timeout", "an agent has at most %s", MaxTimeout)
 	}
-	if n.Tries > 0 && n.Kind != KindAgent && n.Kind != KindTool && n.Kind != KindHTTP {
+	if n.Tries > 0 && (n.Agent() == nil || n.Kind == KindEach) && n.Kind != KindTool && n.Kind != KindHTTP {
 		c.add(n.Lines["tries"], key+".tries", "only an agent, a tool and a request are tried again")
 	}
 	for _, t := range plainOf(n) {
@@ -386,6 +388,12 @@ func (c *checker) agent(n *Node, a *Agent) {
 			}
 		}
 	}
+	if n.Lines["engine"] > 0 && n.Kind != KindAgent && n.Kind != KindEach {
+		c.add(n.Lines["engine"], key+".engine", "is what the kind says already")
+	}
+	if a.Engine == claybot.EnginePlan && len(a.Tools) == 0 {
+		c.add(n.Lines[""], key+".tools", "is missing: a plan is made of calls of tools")
+	}
 	if a.Thread != "" && !a.Remembers() {
 		c.add(n.Lines["thread"], key+".thread", "belongs to memory: on")
 	}
@@ -394,6 +402,23 @@ func (c *checker) agent(n *Node, a *Agent) {
 			c.add(f.Line, key+".output."+f.Name, "is a name that every node has already")
 		}
 		c.valid(f.Line, key+".output."+f.Name, f.Form, c.world.Pattern)
+	}
+}
+
+// deep checks the subagents of a deep agent.
+func (c *checker) deep(n *Node, d *Deep) {
+	key, line := "nodes."+n.Name+".subagents", n.Lines["subagents"]
+	for _, h := range d.Subagents {
+		if h.Model != "" && c.world.Models != nil {
+			if known := c.world.Models(c.flow.Profile); !slices.Contains(known, h.Model) {
+				c.unknown(line, key+"."+h.Name+".model", h.Model, known, "there is no model %.64q in the profile", h.Model)
+			}
+		}
+		for _, name := range h.Tools {
+			if !slices.Contains(d.Tools, name) {
+				c.unknown(line, key+"."+h.Name+".tools", name, d.Tools, "%.64q is none of the tools of the node", name)
+			}
+		}
 	}
 }
 

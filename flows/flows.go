@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/claybot/claybot"
 )
 
 // End is where the edges of a flow lead to end the run.
@@ -93,6 +95,8 @@ type Trigger struct {
 // The kinds of nodes.
 const (
 	KindAgent    = "agent"
+	KindDeep     = "deep"
+	KindPlan     = "plan" // an agent whose engine is plan
 	KindTool     = "tool"
 	KindTemplate = "template"
 	KindSwitch   = "switch"
@@ -141,6 +145,16 @@ type (
 		// same person in the same chat. Thread gives the node a memory of its own.
 		Memory string `key:"memory" words:"on,off"`
 		Thread string `key:"thread" words:"flow,node"`
+		// Engine is what advances its run; empty: as the profile says.
+		Engine string `key:"engine" words:"react,plan"`
+	}
+	// A Deep is an agent that plans by a list of todos, has files, and may have subagents that it
+	// starts by their names.
+	Deep struct {
+		Agent
+		Todos     bool             `key:"todos"`
+		Files     string           `key:"files" words:"state,filesystem,store,none"`
+		Subagents []claybot.Helper `key:"subagents" kind:"flow subagents"`
 	}
 	// A Tool is one call.
 	Tool struct {
@@ -315,13 +329,17 @@ const (
 var FieldTypes = []string{FieldText, FieldNumber, FieldInteger, FieldBoolean, FieldDate, FieldList, FieldObject}
 
 // Kinds are the kinds of nodes, in the order in which they are listed.
-var Kinds = []string{KindAgent, KindTool, KindTemplate, KindSwitch, KindReply, KindAsk, KindWait, KindEach, KindHTTP}
+var Kinds = []string{KindAgent, KindDeep, KindPlan, KindTool, KindTemplate, KindSwitch, KindReply, KindAsk, KindWait, KindEach, KindHTTP}
 
-// NewSpec returns an empty Spec of a kind; nil for none.
+// NewSpec returns the Spec of a node of a kind that sets nothing; nil for none.
 func NewSpec(kind string) any {
 	switch kind {
 	case KindAgent:
 		return new(Agent)
+	case KindDeep:
+		return &Deep{Todos: true, Files: "state"}
+	case KindPlan:
+		return &Agent{Engine: claybot.EnginePlan}
 	case KindTool:
 		return new(Tool)
 	case KindTemplate:
@@ -338,6 +356,19 @@ func NewSpec(kind string) any {
 		return new(Each)
 	case KindHTTP:
 		return new(HTTP)
+	}
+	return nil
+}
+
+// Agent returns what an agent of the node does, of a node that has one; nil for others.
+func (n *Node) Agent() *Agent {
+	switch s := n.Spec.(type) {
+	case *Agent:
+		return s
+	case *Deep:
+		return &s.Agent
+	case *Each:
+		return &s.Agent
 	}
 	return nil
 }

@@ -20,14 +20,13 @@ func templatesOf(n *Node) (all []templated) {
 			all = append(all, templated{"nodes." + n.Name + "." + key, text, n.Lines[top]})
 		})
 	}
+	if a := n.Agent(); a != nil {
+		add("prompt", a.Prompt)
+		add("system", a.System)
+	}
 	switch s := n.Spec.(type) {
-	case *Agent:
-		add("prompt", s.Prompt)
-		add("system", s.System)
 	case *Each:
 		add("over", s.Over)
-		add("prompt", s.Prompt)
-		add("system", s.System)
 	case *Tool:
 		add("args", s.Args)
 	case *HTTP:
@@ -56,6 +55,10 @@ func plainOf(n *Node) (all []templated) {
 		}
 	}
 	switch s := n.Spec.(type) {
+	case *Deep:
+		for _, h := range s.Subagents {
+			add("subagents", n.Lines["subagents"], h.SystemPrompt, h.Description)
+		}
 	case *Tool:
 		add("args", n.Lines["args"], keysOf(s.Args)...)
 	case *Template:
@@ -183,10 +186,10 @@ func (c *checker) use(t templated, path []string, known map[string]bool) {
 
 // Fields are the names of what a node puts out; nil where only a run can tell.
 func (n *Node) Fields() []string {
-	switch s := n.Spec.(type) {
-	case *Agent:
+	switch n.Spec.(type) {
+	case *Agent, *Deep:
 		all := []string{"output", "messages", "token_usage"}
-		for _, f := range s.Output {
+		for _, f := range n.Agent().Output {
 			all = append(all, f.Name)
 		}
 		return all

@@ -299,7 +299,7 @@ func (s *Starter) start(ctx context.Context, env tools.Env, i int, t tools.Subag
 		return known, nil
 	}
 	own := background(env)
-	b := claybot.Background{Model: t.Model, Prompt: t.Prompt, Tools: t.Tools}
+	b := claybot.Background{Model: t.Model, Prompt: t.Prompt, Tools: t.Tools, Deep: t.Deep}
 	if b.Model == "" {
 		b.Model = own.Model
 	}
@@ -327,8 +327,8 @@ func (s *Starter) start(ctx context.Context, env tools.Env, i int, t tools.Subag
 	}
 	m := claybot.AgentMessage{
 		ID: task, Type: claybot.MessageSystem, Kind: claybot.KindTask, Text: claybot.Clean(t.Task), At: claybot.Now(),
-		From: claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name},
-		Hops: s.work.Of(env.Run).Hops() + 1, Tainted: env.Tainted, Private: env.Private,
+		From:   claybot.Sender{Agent: env.Agent.ID, Name: env.Agent.Descriptor.Name},
+		Engine: t.Engine, Hops: s.work.Of(env.Run).Hops() + 1, Tainted: env.Tainted, Private: env.Private,
 	}
 	if t.Thread != "" {
 		m.As = &b

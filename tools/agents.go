@@ -85,6 +85,9 @@ type Subagent struct {
 	// Thread is the key of the thread that does the task; empty: an agent of its own does, which
 	// remembers nothing. See claybot.Thread.
 	Thread string
+	// Engine is what advances its run; empty: as its profile says. Deep makes it a deep agent.
+	Engine string
+	Deep   *claybot.Deep
 	// Timeout ends a subagent that is waited for; 0 means 10 minutes.
 	Timeout time.Duration
 }

@@ -35,13 +35,10 @@ func TestExampleFlows(t *testing.T) {
 	for name, f := range all {
 		for _, n := range f.Nodes {
 			var used []string
-			switch spec := n.Spec.(type) {
-			case *flows.Tool:
+			if spec, ok := n.Spec.(*flows.Tool); ok {
 				used = []string{spec.Tool}
-			case *flows.Agent:
-				used = spec.Tools
-			case *flows.Each:
-				used = spec.Tools
+			} else if a := n.Agent(); a != nil {
+				used = a.Tools
 			}
 			for _, tool := range used {
 				if !reserved(tool) {

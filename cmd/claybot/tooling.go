@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -127,12 +128,19 @@ type toolbox struct {
 	mu     sync.Mutex
 	cached *configs.Config // the configuration of the sets
 	served uint64          // the generation of the MCP tools in the sets
-	sets   map[boxKey]*tools.Set
+	sets   map[boxKey]toolSet
 	web    []tools.Tool
+}
+
+// A toolSet has the names of those of its tools that make an agent a deep one.
+type toolSet struct {
+	*tools.Set
+	deep []string
 }
 
 type boxKey struct {
 	profile    string
+	deep       string // what a node of a workflow says of it, as JSON
 	kind       claybot.AgentType
 	heartbeats bool // with the tools of the heartbeat
 	skills     bool // there may be some
@@ -153,11 +161,15 @@ func (b *toolbox) names(a claybot.Agent) []string { return toolNames(b.of(a)) }
 // given returns the tools that an agent is allowed: those of its profile, limited to what
 // it was given when it was started.
 func (b *toolbox) given(a claybot.Agent) *tools.Set {
-	set := b.set(a.Descriptor, b.stores.skills().Exists())
-	if bg := a.State.Background; bg != nil {
-		set = set.Only(bg.Tools)
+	bg := a.State.Background
+	if bg == nil {
+		return b.set(a.Descriptor, nil, b.stores.skills().Exists()).Set
 	}
-	return set
+	set, named := b.set(a.Descriptor, bg.Deep, b.stores.skills().Exists()), bg.Tools
+	if named != nil && bg.Deep != nil {
+		named = slices.Concat(named, set.deep)
+	}
+	return set.Only(named)
 }
 
 func toolNames(set *tools.Set) []string {
@@ -178,41 +190,55 @@ func mayUseHeartbeats(d claybot.Descriptor, p configs.Profile) bool {
 }
 
 // set returns what the profile of an agent allows. It reads the profile from the
-// configuration that it builds the sets for, so that no set outlives its configuration.
-func (b *toolbox) set(d claybot.Descriptor, skills bool) *tools.Set {
+// configuration that it builds the sets for, so that no set outlives its configuration. deep is
+// what a node of a workflow says in place of the profile; nil: nothing.
+func (b *toolbox) set(d claybot.Descriptor, deep *claybot.Deep, skills bool) toolSet {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c, served := b.config.Load(), b.tooling.servers.manager.Generation()
 	p := c.Profile(d)
-	key := boxKey{p.Name, d.Type, mayUseHeartbeats(d, p), skills, p.Workspace.Provider != configs.Off}
+	key := boxKey{p.Name, "", d.Type, mayUseHeartbeats(d, p), skills, p.Workspace.Provider != configs.Off}
+	if deep != nil {
+		said, _ := json.Marshal(deep) // texts always marshal
+		key.deep = string(said)
+	} else if p.Engine.Deep != nil {
+		deep = p.Engine.Deep.Settings()
+	}
 	if b.cached != c || b.served != served || b.sets == nil {
 		if b.cached != c || b.web == nil {
 			b.web = b.webTools(c.Tools.Web) // they remember rates until the next change
 		}
-		b.cached, b.served, b.sets = c, served, make(map[boxKey]*tools.Set)
+		b.cached, b.served, b.sets = c, served, make(map[boxKey]toolSet)
 	}
-	if b.sets[key] == nil {
-		set, err := tools.NewSet(b.all(key, p)...)
+	if b.sets[key].Set == nil {
+		own := b.deepTools(deep)
+		set, err := tools.NewSet(b.all(key, p, deep, own)...)
 		if err != nil {
 			b.log.Error("some tools unavailable", "profile", p.Name, "err", err)
 		}
 		set.Log, set.Redact = b.log, strings.NewReplacer(concealed(*c)...).Replace
-		b.sets[key] = set
+		b.sets[key] = toolSet{Set: set}
+		for _, t := range own {
+			b.sets[key] = toolSet{set, append(b.sets[key].deep, t.Spec().Name)}
+		}
 	}
 	pinned := p.Pin
-	if p.Engine.Deep != nil { // which is made to work with them
+	if deep != nil { // which is made to work with them
 		pinned = slices.Concat(pinned, []string{"agents", "files"})
 	}
 	named := p.Tools
 	if named != nil && d.Type == claybot.AgentFlow {
 		named = slices.Concat(named, webtools.RequestTools)
 	}
-	return b.sets[key].Pinned(pinned).Only(named)
+	if named != nil && key.deep != "" {
+		named = slices.Concat(named, b.sets[key].deep)
+	}
+	return toolSet{b.sets[key].Pinned(pinned).Only(named), b.sets[key].deep}
 }
 
-// all returns the tools of a profile for agents of one kind.
-func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
-	system, heartbeats, db := b.system(), b.heartbeats, b.stores.db
+// all returns the tools of a profile for agents of one kind. own are those of a deep one.
+func (b *toolbox) all(key boxKey, p configs.Profile, deep *claybot.Deep, own []tools.Tool) []tools.Tool {
+	system, heartbeats := b.system(), b.heartbeats
 	if !key.heartbeats {
 		heartbeats = nil
 	}
@@ -228,41 +254,44 @@ func (b *toolbox) all(key boxKey, p configs.Profile) []tools.Tool {
 	if key.kind == claybot.AgentCron && b.memories != nil {
 		all = append(all, schedule.MemoryTools(b.memories)...)
 	}
-	all = append(all, b.acting(key, p)...)
-	if deep := p.Engine.Deep; deep != nil {
-		if deep.Todos {
-			all = append(all, todos.Tools(db, system.Output, func(tools.Env) bool { return deep.ShowTodos })...)
-		}
-		switch deep.Files {
-		case configs.FilesState:
-			all = append(all, documents.Tools(b.limited(documents.State(db)))...)
-		case configs.FilesStore:
-			all = append(all, documents.Tools(b.limited(documents.Store(db, b.audience)))...)
-		case configs.FilesFilesystem:
-			source := documents.Filesystem(func(env tools.Env) (string, error) {
-				return filepath.Join(b.config.Load().DataDir, "agents", string(env.Agent.ID), "files"), nil
-			})
-			if b.stores.tree != nil { // the next run may be on another machine
-				source = documents.Folder(db)
-			}
-			all = append(all, documents.Tools(b.limited(source))...)
-		}
-		if len(deep.Subagents) > 0 {
-			helpers := make([]messaging.Helper, len(deep.Subagents))
-			for i, h := range deep.Subagents {
-				helpers[i] = messaging.Helper{Name: h.Name, Description: h.Description, Prompt: h.SystemPrompt, Model: h.Model, Tools: h.Tools}
-			}
-			all = append(all, messaging.TaskTool(system.Subagents, helpers))
-		}
-	}
+	all = slices.Concat(all, b.acting(key, p, deep), own)
 	all = append(all, tools.Finder(b.of))
 	// Last, so that no server takes the name of another tool.
 	return append(all, b.tooling.servers.manager.Tools(nil)...)
 }
 
+// deepTools returns the tools that make an agent a deep one; none for nil.
+func (b *toolbox) deepTools(deep *claybot.Deep) (all []tools.Tool) {
+	if deep == nil {
+		return nil
+	}
+	system, db := b.system(), b.stores.db
+	if deep.Todos {
+		all = append(all, todos.Tools(db, system.Output, func(tools.Env) bool { return deep.ShowTodos })...)
+	}
+	switch deep.Files {
+	case configs.FilesState:
+		all = append(all, documents.Tools(b.limited(documents.State(db)))...)
+	case configs.FilesStore:
+		all = append(all, documents.Tools(b.limited(documents.Store(db, b.audience)))...)
+	case configs.FilesFilesystem:
+		source := documents.Filesystem(func(env tools.Env) (string, error) {
+			return filepath.Join(b.config.Load().DataDir, "agents", string(env.Agent.ID), "files"), nil
+		})
+		if b.stores.tree != nil { // the next run may be on another machine
+			source = documents.Folder(db)
+		}
+		all = append(all, documents.Tools(b.limited(source))...)
+	}
+	if len(deep.Subagents) > 0 {
+		all = append(all, messaging.TaskTool(system.Subagents, deep.Subagents))
+	}
+	return all
+}
+
 // acting returns the tools that reach files, commands, the chat and the web. The file
 // tools of a deep agent take the names that those of its workspace would have.
-func (b *toolbox) acting(key boxKey, p configs.Profile) []tools.Tool {
+func (b *toolbox) acting(key boxKey, p configs.Profile, deep *claybot.Deep) []tools.Tool {
 	if !key.workspace {
 		return append(send.Tools(b.system().Output, nil), b.web...)
 	}
@@ -271,7 +300,7 @@ func (b *toolbox) acting(key boxKey, p configs.Profile) []tools.Tool {
 	commands := store
 	commands.Open = func(env tools.Env) bool { return shell.LetsIn(network(env)) }
 	all := append(commands.On(shell.Tools(open, network)), send.Tools(b.system().Output, open)...)
-	if p.Engine.Deep == nil || p.Engine.Deep.Files == configs.FilesNone {
+	if deep == nil || deep.Files == configs.FilesNone {
 		all = append(all, store.On(files.Tools(open))...)
 	}
 	if p.Workspace.Browser {

@@ -115,9 +115,15 @@ func plans(r llm.Request) (answer llm.Response, ok bool) {
 	return answer, false
 }
 
+// newest returns the newest message of a person in a transcript, or the newest task of an agent.
 func newest(transcript string) string {
-	const open, end = "<message ", "\n</message>"
-	from := strings.LastIndex(transcript, open)
+	end := "\n</message>"
+	from := strings.LastIndex(transcript, "<message ")
+	if task := strings.LastIndex(transcript, "<system_message "); task > from {
+		if tag, _, _ := strings.Cut(transcript[task:], ">"); strings.Contains(tag, `kind="task"`) {
+			from, end = task, "\n</system_message>"
+		}
+	}
 	if from < 0 {
 		return ""
 	}

@@ -97,7 +97,10 @@ func (v *visit) task(spec *flows.Agent, more map[string]any) (t tools.Subagent, 
 	m.add(also)
 	t = tools.Subagent{
 		Task: prompt + wanted(spec.Output), Name: v.flow.Name + "/" + v.node.Name, Model: spec.Model, Prompt: system,
-		Tools: append([]string{}, spec.Tools...), Timeout: v.node.Timeout,
+		Tools: append([]string{}, spec.Tools...), Timeout: v.node.Timeout, Engine: spec.Engine,
+	}
+	if deep, ok := v.node.Spec.(*flows.Deep); ok {
+		t.Deep = &claybot.Deep{Todos: deep.Todos, Files: deep.Files, Subagents: deep.Subagents}
 	}
 	if t.Timeout == 0 {
 		t.Timeout = flows.DefaultTimeout

@@ -326,7 +326,7 @@ func (v *visit) tries(ctx context.Context) (out Result, next string, err error) 
 // usualTries is how often a node works that does not say it: an agent whose tools may have acted is not
 // started once more.
 func (v *visit) usualTries() int {
-	if a, ok := v.node.Spec.(*flows.Agent); ok && slices.ContainsFunc(a.Tools, func(tool string) bool {
+	if a := v.node.Agent(); a != nil && slices.ContainsFunc(a.Tools, func(tool string) bool {
 		return v.cfg.Effect(v.state.Turn.Agent, tool) != tools.ReadOnly
 	}) {
 		return 1
@@ -350,6 +350,8 @@ func (v *visit) try(ctx context.Context, try int) (out Result, next string, err 
 		return v.request(ctx, spec, try)
 	case *flows.Agent:
 		return v.agent(ctx, spec, try)
+	case *flows.Deep:
+		return v.agent(ctx, &spec.Agent, try)
 	case *flows.Each:
 		return v.each(ctx, spec)
 	case *flows.Reply:

@@ -42,7 +42,7 @@ nodes:
   parts: {kind: each, over: "{{ words.list }}", prompt: "{{ index }} {{ item }}", next: rest}
   rest: {kind: wait, for: 2h, next: tell}
   again: {kind: template, value: "again", max_visits: 2, next: count2}
-  count2: {kind: agent, prompt: "once more", max_visits: 2, output: {kind: [big, small]}, next: route2}
+  count2: {kind: deep, memory: on, prompt: "once more", max_visits: 2, output: {kind: [big, small]}, next: route2}
   route2: {kind: switch, max_visits: 2, value: "{{ count2.kind }}", cases: {small: again}, else: tell}
   tell: {kind: reply, to: [trigger, chat/ops], text: "{{ pay.output | default('nothing') }} {{ error.code | default('') }}", next: END}
 `

@@ -13,18 +13,9 @@ import (
 	"github.com/claybot/claybot/tools"
 )
 
-// A Helper is a subagent that can be given a task by its name.
-type Helper struct {
-	Name        string
-	Description string // for the model that chooses
-	Prompt      string
-	Model       string
-	Tools       []string
-}
-
 // TaskTool is the tool task over a: it runs one of the helpers with an empty
 // memory, waits, and gives back its last text.
-func TaskTool(a tools.Agents, helpers []Helper) tools.Tool {
+func TaskTool(a tools.Agents, helpers []claybot.Helper) tools.Tool {
 	type input struct {
 		Subagent string `json:"subagent" jsonschema:"the name of the helper"`
 		Task     string `json:"task" jsonschema:"what it shall do; it knows nothing of this conversation"`
@@ -35,7 +26,7 @@ func TaskTool(a tools.Agents, helpers []Helper) tools.Tool {
 		fmt.Fprintf(&b, "\n- %s: %s", h.Name, tools.Short(h.Description, maxPrompt))
 	}
 	return tools.New(spec("task", b.String(), tools.Idempotent, scopeAgents), func(ctx context.Context, env tools.Env, in input) (tools.Result, error) {
-		i := slices.IndexFunc(helpers, func(h Helper) bool { return h.Name == strings.TrimSpace(in.Subagent) })
+		i := slices.IndexFunc(helpers, func(h claybot.Helper) bool { return h.Name == strings.TrimSpace(in.Subagent) })
 		if i < 0 {
 			return tools.Result{}, fmt.Errorf("field subagent: there is no subagent %.40q", in.Subagent)
 		}
@@ -44,7 +35,7 @@ func TaskTool(a tools.Agents, helpers []Helper) tools.Tool {
 		if err != nil {
 			return tools.Result{}, err
 		}
-		r, err := a.SpawnAndWait(ctx, env, []tools.Subagent{{Task: task, Name: h.Name, Model: h.Model, Prompt: h.Prompt, Tools: h.Tools}})
+		r, err := a.SpawnAndWait(ctx, env, []tools.Subagent{{Task: task, Name: h.Name, Model: h.Model, Prompt: h.SystemPrompt, Tools: h.Tools}})
 		if err != nil || r.Wait != nil {
 			return r, err
 		}

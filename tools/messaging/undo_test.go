@@ -87,7 +87,7 @@ func TestUndoOfReminders(t *testing.T) {
 // What was said to others cannot be taken back, and is told.
 func TestEffectsOnOthers(t *testing.T) {
 	s := &society{result: tools.Result{Text: `[{"ok":true,"output":"x"}]`}, stopped: 2}
-	set, err := tools.NewSet(append(messaging.Tools(s, s, s), messaging.TaskTool(s, []messaging.Helper{{Name: "mole"}}))...)
+	set, err := tools.NewSet(append(messaging.Tools(s, s, s), messaging.TaskTool(s, []claybot.Helper{{Name: "mole"}}))...)
 	if err != nil {
 		t.Fatal(err)
 	}
