@@ -20,6 +20,8 @@ type Flows interface {
 	// StartFlow starts a run of a flow. The same id starts nothing new, see Starter. A
 	// Refusal says why it cannot be started.
 	StartFlow(ctx context.Context, id claybot.MessageID, name string, from claybot.Sender, in FlowStart) (agentsystem.Accepted, error)
+	// RecordFlow makes a test case of a run that has ended, without what its way does not depend on.
+	RecordFlow(ctx context.Context, run claybot.RunID) (FlowCase, error)
 	// ReplayFlow starts a run that uses the results of another one again, see StartFlow.
 	ReplayFlow(ctx context.Context, id claybot.MessageID, run claybot.RunID, from claybot.Sender, in FlowReplay) (agentsystem.Accepted, error)
 }
@@ -89,6 +91,13 @@ type FlowReplay struct {
 	Again   []string `json:"again,omitempty" doc:"With live: nodes whose calls are made again, once they are approved, although they have acted."`
 	AsBegun bool     `json:"asBegun,omitempty" doc:"Use the version of the flow with which the run began. Default: the version in force."`
 	Key     string   `json:"idempotencyKey,omitempty" doc:"A retry with the same key starts nothing new. 1 to 128 letters, digits and . _ : -"`
+}
+
+// A FlowCase is a test case of a flow.
+type FlowCase struct {
+	Flow    string          `json:"flow"`
+	Version string          `json:"version" doc:"The version with which the run began."`
+	Case    json.RawMessage `json:"case" doc:"As a file with test cases has it, see claybot flow test. Texts on which the way of the run does not depend are replaced."`
 }
 
 // FlowFiles are files to check.

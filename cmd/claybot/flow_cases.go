@@ -16,6 +16,7 @@ import (
 
 	"github.com/claybot/claybot"
 	"github.com/claybot/claybot/configs"
+	"github.com/claybot/claybot/flows"
 	"github.com/claybot/claybot/llm"
 	"github.com/claybot/claybot/runs/flow"
 	"github.com/claybot/claybot/runs/react"
@@ -26,6 +27,8 @@ type flowTestCmd struct {
 	Names []string `arg:"" optional:"" name:"flow" help:"Workflows to test. Default: all that have a file NAME.test.yaml."`
 	Crash bool     `help:"Play each case once more for every record, cut off behind it, and compare."`
 	JUnit string   `name:"junit" placeholder:"FILE" help:"Write the results as JUnit XML."`
+
+	Record string `placeholder:"RUN" help:"Add a case to NAME.test.yaml that takes the way of a run which has ended, without the texts on which that way does not depend. Needs the running daemon."`
 }
 
 // A caseResult is what came of a case.
@@ -41,6 +44,9 @@ func (c flowTestCmd) Run(e *env) error {
 		return err
 	}
 	dir := flowsDir(&conf)
+	if c.Record != "" {
+		return c.record(e, dir, &conf)
+	}
 	names := c.Names
 	if len(names) == 0 {
 		if names, err = testedFlows(dir); err != nil {
@@ -125,7 +131,7 @@ func (c flowTestCmd) play(dir, name string, conf *configs.Config) (results []cas
 	if err != nil {
 		return nil, 0, configError{err}
 	}
-	player := flow.Player{Flow: all[name], Fill: fillTurn, Uses: namesIn, Settle: settleWith, Effect: builtinEffect}
+	player := testPlayer(all[name])
 	for _, x := range cases {
 		wrong, _, err := player.Test(context.Background(), x)
 		if err == nil && len(wrong) == 0 && c.Crash {
@@ -139,6 +145,11 @@ func (c flowTestCmd) play(dir, name string, conf *configs.Config) (results []cas
 		results = append(results, caseResult{name, x.Name, wrong})
 	}
 	return results, cuts, nil
+}
+
+// testPlayer plays the cases of a flow, knowing of no daemon.
+func testPlayer(f *flows.Flow) flow.Player {
+	return flow.Player{Flow: f, Fill: fillTurn, Uses: namesIn, Settle: settleWith, Effect: builtinEffect}
 }
 
 // readCases reads a file with test cases.

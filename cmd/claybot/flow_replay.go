@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -120,6 +121,31 @@ func (d flowDesk) ReplayFlow(ctx context.Context, id claybot.MessageID, run clay
 	}
 	d.log.Info("replaying a run", "run", r.ID, "flow", f.Name, "version", f.Hash, "live", in.Live, "by", from.Name)
 	return d.post(ctx, soloAgent(claybot.Descriptor{Type: claybot.AgentFlow, Owner: r.owner, Name: f.Name, Profile: f.Profile}, m, word), m)
+}
+
+// RecordFlow implements web.Flows.
+func (d flowDesk) RecordFlow(ctx context.Context, run claybot.RunID) (out web.FlowCase, err error) {
+	r, err := d.recorded(ctx, run)
+	if err != nil {
+		return out, err
+	}
+	if r.message.Flow.Replay != nil {
+		return out, web.Refusal(fmt.Sprintf("the run %s is a replay; record the run %s", r.ID, r.message.Flow.Replay.Run))
+	}
+	f, err := d.versionFor(ctx, r, true)
+	if err != nil {
+		return out, err
+	}
+	c, err := testPlayer(f).Record(ctx, flow.Recording{Run: r.Run, Message: r.message, Records: r.records})
+	if err != nil && ctx.Err() == nil {
+		return out, web.Refusal(fmt.Sprintf("the run %s cannot be a test case: %v", r.ID, err))
+	}
+	if err != nil {
+		return out, err
+	}
+	out = web.FlowCase{Flow: r.flow, Version: r.version}
+	out.Case, err = json.Marshal(c)
+	return out, err
 }
 
 // replayable returns why a replay cannot be made with a version of a flow.

@@ -26,7 +26,7 @@ type Case struct {
 	// under "visits". An object with the only member "fails" has the node fail with that text.
 	Nodes map[string]any `json:"nodes"`
 	// Answers are what people say to questions and approvals, by node: a value, or approve, deny,
-	// expire.
+	// expire; of a node that asks several times, a list under "visits".
 	Answers map[string]any `json:"answers"`
 	Expect  Expected       `json:"expect"`
 
@@ -89,7 +89,7 @@ const maxPasses = 10_000
 // Play plays a case. cut is the record behind which the run is cut off, from 1, before it goes on; 0:
 // it is not cut. lost: the record is lost, too.
 func (p Player) Play(ctx context.Context, c Case, cut int, lost bool) (Played, error) {
-	d := &desk{player: p, c: c, cut: cut, lost: lost, now: time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC), started: make(map[string]bool), sent: make(map[string]string), visits: make(map[string]int)}
+	d := &desk{player: p, c: c, cut: cut, lost: lost, now: time.Date(2026, 1, 5, 9, 0, 0, 0, time.UTC), started: make(map[string]bool), sent: make(map[string]string), visits: make(map[string]int), said: make(map[string]int)}
 	d.out = Played{Called: make(map[string]int), Calls: make(map[string]any), Asks: make(map[string]string), Outputs: make(map[string]any)}
 	set, err := d.tools()
 	if err != nil {
@@ -143,6 +143,7 @@ type desk struct {
 	sent    map[string]string // texts by their keys
 	keys    []string          // of sent, in order
 	visits  map[string]int    // how often a node was given its value
+	said    map[string]int    // how often a question of a node was answered
 	given   map[string]any    // values by call
 	asked   map[string]claybot.Question
 	answers map[string]claybot.Answer

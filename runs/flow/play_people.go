@@ -75,6 +75,12 @@ func (d *desk) say(q claybot.Question) error {
 	if !known {
 		return fmt.Errorf("%s: the case says nothing of the answer to %q", node, q.Text)
 	}
+	if m, ok := said.(map[string]any); ok {
+		if list, ok := m["visits"].([]any); ok && len(m) == 1 && len(list) > 0 {
+			said = list[min(d.said[node], len(list)-1)]
+		}
+	}
+	d.said[node]++
 	a := claybot.Answer{Question: q.ID, By: d.c.Trigger.User, Via: claybot.ViaButton}
 	if len(q.Approvers) > 0 {
 		a.By = q.Approvers[0]

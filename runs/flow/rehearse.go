@@ -168,9 +168,9 @@ func (v *visit) acts() bool {
 	case *flows.HTTP:
 		return toolOf(spec) != toolRead
 	case *flows.Agent:
-		return slices.ContainsFunc(spec.Tools, effect)
+		return spec.Remembers() || slices.ContainsFunc(spec.Tools, effect)
 	case *flows.Each:
-		return slices.ContainsFunc(spec.Tools, effect)
+		return spec.Remembers() || slices.ContainsFunc(spec.Tools, effect)
 	case *flows.Template, *flows.Switch, *flows.Wait, *flows.Ask:
 		return false
 	}

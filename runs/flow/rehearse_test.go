@@ -28,7 +28,8 @@ nodes:
   rest: {kind: wait, for: 2h, next: pay}
   pay: {kind: tool, tool: pay, args: {sum: "{{ price.sum }}"}, approve: {by: [chat/bob]}, next: hook}
   hook: {kind: http, method: POST, url: "https://example.org/x", body: {sum: "{{ price.sum }}"}, next: word}
-  word: {kind: agent, prompt: "Thank {{ trigger.text }}", next: tell}
+  word: {kind: agent, prompt: "Thank {{ trigger.text }}", next: keep}
+  keep: {kind: agent, memory: on, prompt: "Remember", next: tell}
   tell: {kind: reply, to: [trigger, chat/ops], text: "{{ word.output | default('no') }}", next: END}
 `
 
@@ -39,7 +40,7 @@ func TestDryRun(t *testing.T) {
 	c := flow.Case{
 		Dry: true, Trigger: flow.Started{Text: "tea", User: "chat/ann"},
 		Nodes:  map[string]any{"price": map[string]any{"sum": 12}, "word": "thanks"},
-		Expect: flow.Expected{Path: []string{"sure", "price", "rest", "pay", "hook", "word", "tell"}, Never: []string{"pay", "http_once"}},
+		Expect: flow.Expected{Path: []string{"sure", "price", "rest", "pay", "hook", "word", "keep", "tell"}, Never: []string{"pay", "http_once"}},
 	}
 	wrong, played, err := p.Test(t.Context(), c)
 	if err != nil || len(wrong) > 0 || len(played.Replies) > 0 || len(played.Asks) > 0 || played.Called["look"] != 1 {
@@ -50,6 +51,7 @@ func TestDryRun(t *testing.T) {
 		"rest: wait for 2h0m0s",
 		`pay: call pay with {"sum":12}, once chat/bob approves it`,
 		`hook: call POST https://example.org/x with {"sum":12}`,
+		"keep: give an agent the task: Remember",
 		"tell: send to trigger, chat/ops: thanks",
 	}
 	if got := wouldOf(played); !slices.Equal(got, want) {
@@ -72,9 +74,9 @@ func bought(t *testing.T, p flow.Player) flow.Played {
 	t.Helper()
 	c := flow.Case{
 		Trigger: flow.Started{Text: "tea", User: "chat/ann"},
-		Nodes:   map[string]any{"price": map[string]any{"sum": 12}, "word": "thanks", "pay": map[string]any{"receipt": "r1"}, "hook": "ok"},
+		Nodes:   map[string]any{"price": map[string]any{"sum": 12}, "word": "thanks", "keep": "kept", "pay": map[string]any{"receipt": "r1"}, "hook": "ok"},
 		Answers: map[string]any{"sure": "approve", "pay": "approve"},
-		Expect:  flow.Expected{Path: []string{"sure", "price", "rest", "pay", "hook", "word", "tell"}},
+		Expect:  flow.Expected{Path: []string{"sure", "price", "rest", "pay", "hook", "word", "keep", "tell"}},
 	}
 	wrong, played, err := p.Test(t.Context(), c)
 	if err != nil || len(wrong) > 0 {
@@ -92,11 +94,11 @@ func TestReplayDry(t *testing.T) {
 		path             []string
 		would            []string
 	}{
-		{"as it was", shopping, "", []string{"sure", "price", "rest", "pay", "hook", "word", "tell"}, nil},
-		{"from a node", shopping, "word", []string{"sure", "price", "rest", "pay", "hook", "word", "tell"}, nil},
+		{"as it was", shopping, "", []string{"sure", "price", "rest", "pay", "hook", "word", "keep", "tell"}, nil},
+		{"from a node", shopping, "word", []string{"sure", "price", "rest", "pay", "hook", "word", "keep", "tell"}, nil},
 		{
 			"changed", strings.ReplaceAll(shopping, "next: hook}", "next: note}\n  note: {kind: reply, to: [chat/ops], text: \"{{ pay.receipt }}\", next: hook}"), "pay",
-			[]string{"sure", "price", "rest", "pay", "note", "hook", "word", "tell"},
+			[]string{"sure", "price", "rest", "pay", "note", "hook", "word", "keep", "tell"},
 			[]string{"note: send to chat/ops: r1"},
 		},
 	} {
@@ -129,7 +131,7 @@ func TestReplayLive(t *testing.T) {
 	cutPast := past[:i]
 	base := flow.Case{
 		Trigger: flow.Started{Text: "tea", User: "chat/ann"}, Past: past, Replay: &claybot.FlowReplay{Run: "case"},
-		Nodes:   map[string]any{"price": map[string]any{"sum": 20}, "word": "thanks again", "pay": map[string]any{"receipt": "r2"}, "hook": "ok"},
+		Nodes:   map[string]any{"price": map[string]any{"sum": 20}, "word": "thanks again", "keep": "kept", "pay": map[string]any{"receipt": "r2"}, "hook": "ok"},
 		Answers: map[string]any{"sure": "approve", "pay": "approve"},
 	}
 	for _, tt := range []struct {

@@ -28,6 +28,9 @@ func (f flowDesk) operations() []operation {
 		}),
 		takes(http.StatusAccepted, op("startFlow", web.Operate, "POST /flows/{flow}/runs", "Start a workflow.").tagged("flows").
 			explained("claybot reserves the run id for the run. It acts for the owner of the flow.").query(keyHeaderParam).upTo(2*payloadLimit), f.start).replying("claybot has stored the message and will process it."),
+		returns(http.StatusOK, op("recordRun", web.Read, "GET /agents/runs/{run}/case", "Make a test case of a run of a workflow.").tagged("flows").unknown(noRun), func(r *http.Request) (web.FlowCase, error) {
+			return f.RecordFlow(r.Context(), runOf(r))
+		}),
 		takes(http.StatusAccepted, op("replayRun", web.Operate, "POST /agents/runs/{run}/replay", "Replay a run of a workflow.").tagged("flows").
 			explained("A new run uses the results of one that has ended again. It acts for the person of that run.").unknown(noRun).query(keyHeaderParam), f.replay).replying("claybot has stored the message and will process it."),
 	)
